@@ -1,0 +1,85 @@
+//! Runs every program of `tests/programs/` natively, recorded and replayed, one test for each program and mode.
+//!
+//! A test is called `MODE/PROGRAM`; its kind is the program's group. Names on the command line select as usual:
+//! `cargo test -p retake --test programs -- replay/signal_`. What each comment directive in a program means is
+//! written in `support/directives.rs`.
+//!
+//! Environment: `RETAKE_KEEP_FOLDERS=1` leaves the folders of the tests (recordings included) in place and says
+//! where they are.
+
+mod support;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use libtest_mimic::{Arguments, Trial};
+use rustix::process::{Resource, Rlimit, setrlimit};
+
+use support::compile::Program;
+use support::folders::Folders;
+use support::modes::{self, Mode};
+use support::needs;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    // The programs that die of a signal would leave a core file each.
+    let no_core = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    setrlimit(Resource::Core, no_core).expect("lowering the core limit is always allowed");
+
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs");
+    let programs = match support::compile::find_programs(&sources) {
+        Ok(programs) => programs,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let folders = match Folders::create(Path::new(env!("CARGO_TARGET_TMPDIR"))) {
+        Ok(folders) => Arc::new(folders),
+        Err(error) => {
+            eprintln!("error: cannot make a folder for the tests: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let trials = programs
+        .into_iter()
+        .flat_map(|program| trials_of(&Arc::new(program), &folders))
+        .collect();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    folders.remove();
+    conclusion.exit_code()
+}
+
+/// One trial for each mode the program asks for; ignored ones, with a printed reason, where the machine lacks something.
+fn trials_of(program: &Arc<Program>, folders: &Arc<Folders>) -> Vec<Trial> {
+    let lacking = program
+        .directives
+        .needs
+        .iter()
+        .find_map(|need| needs::lacking(need));
+    if let Some(reason) = &lacking {
+        eprintln!("skipped: {}: {reason}", program.name);
+    }
+    program
+        .directives
+        .modes
+        .iter()
+        .map(|&mode| trial(program, mode, folders, lacking.is_some()))
+        .collect()
+}
+
+fn trial(program: &Arc<Program>, mode: Mode, folders: &Arc<Folders>, ignored: bool) -> Trial {
+    let name = format!("{}/{}", mode.name(), program.name);
+    let kind = program.directives.group.clone();
+    let program = Arc::clone(program);
+    let folders = Arc::clone(folders);
+    Trial::test(name, move || {
+        modes::check(&program, mode, &folders).map_err(Into::into)
+    })
+    .with_kind(kind)
+    .with_ignored_flag(ignored)
+}

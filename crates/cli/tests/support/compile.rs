@@ -1,0 +1,138 @@
+//! Finding the programs and compiling each once, when the first test needs it.
+//!
+//! The result is kept in the target folder under a hash of everything that went into it, so that a second run
+//! compiles nothing. As tests run on as many threads as there are processors, so do the compilers.
+
+use std::collections::hash_map::DefaultHasher;
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use super::directives::{self, Directives};
+
+const COMPILER: &str = "gcc";
+const FLAGS: [&str; 8] = [
+    "-std=gnu11",
+    "-O1",
+    "-g",
+    "-Wall",
+    "-Wextra",
+    "-Wno-unused-result",
+    // Handing bad addresses and lengths to the kernel is what many programs are for.
+    "-Wno-nonnull",
+    "-Wno-stringop-overflow",
+];
+
+/// One test program.
+#[derive(Debug)]
+pub struct Program {
+    pub name: String,
+    pub directives: Directives,
+    source: PathBuf,
+    compiled: OnceLock<Result<PathBuf, String>>,
+}
+
+/// Reads all programs in a folder, in the order of their names.
+///
+/// # Errors
+/// A message, if the folder cannot be read, has no programs, or one of them has a wrong directive.
+pub fn find_programs(folder: &Path) -> Result<Vec<Program>, String> {
+    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut programs = Vec::new();
+    for entry in entries {
+        let source = entry
+            .map_err(|error| format!("{}: {error}", folder.display()))?
+            .path();
+        if source.extension().is_some_and(|extension| extension == "c") {
+            programs.push(read_program(source)?);
+        }
+    }
+    programs.sort_by(|left, right| left.name.cmp(&right.name));
+    if programs.is_empty() {
+        return Err(format!("there are no programs in {}", folder.display()));
+    }
+    Ok(programs)
+}
+
+fn read_program(source: PathBuf) -> Result<Program, String> {
+    let text =
+        fs::read_to_string(&source).map_err(|error| format!("{}: {error}", source.display()))?;
+    let directives =
+        directives::parse(&text).map_err(|error| format!("{}: {error}", source.display()))?;
+    let name = source
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    Ok(Program {
+        name,
+        directives,
+        source,
+        compiled: OnceLock::new(),
+    })
+}
+
+impl Program {
+    /// The path of the executable, compiled now if it is not there yet.
+    ///
+    /// # Errors
+    /// What the compiler printed.
+    pub fn executable(&self) -> Result<PathBuf, String> {
+        self.compiled.get_or_init(|| self.compile()).clone()
+    }
+
+    fn compile(&self) -> Result<PathBuf, String> {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join("programs")
+            .join(format!("{:016x}", self.content_hash()?));
+        let executable = folder.join(&self.name);
+        if executable.exists() {
+            return Ok(executable);
+        }
+        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        // Compiled under another name first: an interrupted run must not leave half an executable behind.
+        let unfinished = folder.join(format!("unfinished-{}", std::process::id()));
+        let output = Command::new(COMPILER)
+            .args(FLAGS)
+            .arg(&self.source)
+            .arg("-o")
+            .arg(&unfinished)
+            .args(&self.directives.flags)
+            .output()
+            .map_err(|error| format!("cannot run {COMPILER}: {error}"))?;
+        if !output.status.success() {
+            return Err(format!(
+                "{COMPILER} fails:\n{}",
+                String::from_utf8_lossy(&output.stderr)
+            ));
+        }
+        fs::rename(&unfinished, &executable)
+            .map_err(|error| format!("{}: {error}", executable.display()))?;
+        Ok(executable)
+    }
+
+    /// A hash of the source, the shared header, the flags and the compiler's version.
+    fn content_hash(&self) -> Result<u64, String> {
+        let read =
+            |path: &Path| fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
+        let mut hasher = DefaultHasher::new();
+        read(&self.source)?.hash(&mut hasher);
+        read(&self.source.with_file_name("check.h"))?.hash(&mut hasher);
+        FLAGS.hash(&mut hasher);
+        compiler_version()?.hash(&mut hasher);
+        Ok(hasher.finish())
+    }
+}
+
+fn compiler_version() -> Result<Vec<u8>, String> {
+    static VERSION: OnceLock<Result<Vec<u8>, String>> = OnceLock::new();
+    let ask = || {
+        let output = Command::new(COMPILER).arg("--version").output();
+        output
+            .map(|output| output.stdout)
+            .map_err(|error| format!("cannot run {COMPILER}: {error}"))
+    };
+    VERSION.get_or_init(ask).clone()
+}

@@ -1,0 +1,8 @@
+//! The parts of the program driver.
+
+pub mod compile;
+pub mod directives;
+pub mod folders;
+pub mod modes;
+pub mod needs;
+pub mod run;

@@ -1,0 +1,203 @@
+//! The modes a program is tested in, and what each demands.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::compile::Program;
+use super::folders::{Folders, TestFolder};
+use super::run::{self, Outcome, Surroundings, excerpt};
+
+/// A way to run a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Without Retake: proves that the program itself is right.
+    Native,
+    /// Recorded: the same status and, where every run prints the same, the same output.
+    Record,
+    /// Recorded once and replayed twice: the same status and output as in the recording.
+    Replay,
+    /// As `Replay`, with every system call taking the slow path.
+    Slow,
+}
+
+impl Mode {
+    /// Every mode, in the order of the tests.
+    pub const ALL: [Self; 4] = [Self::Native, Self::Record, Self::Replay, Self::Slow];
+
+    /// The name in directives and in the names of tests.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Record => "record",
+            Self::Replay => "replay",
+            Self::Slow => "slow",
+        }
+    }
+}
+
+/// One program being tested in one mode.
+struct Test<'run> {
+    program: &'run Program,
+    executable: PathBuf,
+    folder: TestFolder,
+    home: PathBuf,
+}
+
+/// Runs a program in a mode.
+///
+/// # Errors
+/// A message that says what differs from what the program's directives demand.
+pub fn check(program: &Program, mode: Mode, folders: &Folders) -> Result<(), String> {
+    let folder = folders
+        .for_test(&format!("{}/{}", mode.name(), program.name))
+        .map_err(|error| format!("cannot make a folder: {error}"))?;
+    let test = Test {
+        program,
+        executable: program.executable()?,
+        folder,
+        home: folders.home(),
+    };
+    match mode {
+        Mode::Native => test.native().map(drop),
+        Mode::Record => test.record_only(),
+        Mode::Replay => test.record_and_replay(&[]),
+        Mode::Slow => test.record_and_replay(&["--no-fast-path"]),
+    }
+}
+
+impl Test<'_> {
+    fn native(&self) -> Result<Outcome, String> {
+        let mut command = Command::new(&self.executable);
+        command.args(&self.program.directives.arguments);
+        let outcome = self.run("native", command)?;
+        self.demand_directives(&outcome)?;
+        Ok(outcome)
+    }
+
+    fn record_only(&self) -> Result<(), String> {
+        let recorded = self.record(&[])?;
+        if self.program.directives.same_output {
+            demand_same_output(&self.native()?, &recorded, "the native run")?;
+        }
+        Ok(())
+    }
+
+    fn record_and_replay(&self, options: &[&str]) -> Result<(), String> {
+        let recorded = self.record(options)?;
+        for name in ["replay-1", "replay-2"] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_retake"));
+            command
+                .args(["replay", "--check=full"])
+                .arg(self.recording());
+            let replayed = self.run(name, command)?;
+            if replayed.ending != recorded.ending {
+                return Err(format!(
+                    "recording ended with {}, but\n{}",
+                    recorded.ending,
+                    replayed.describe()
+                ));
+            }
+            demand_same_output(&recorded, &replayed, "the recording")?;
+        }
+        Ok(())
+    }
+
+    /// Records the program and checks it as a native run would be.
+    fn record(&self, options: &[&str]) -> Result<Outcome, String> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_retake"));
+        command
+            .arg("record")
+            .arg("-o")
+            .arg(self.recording())
+            .arg("--check=full")
+            .args(options);
+        command
+            .arg("--")
+            .arg(&self.executable)
+            .args(&self.program.directives.arguments);
+        let outcome = self.run("record", command)?;
+        self.demand_directives(&outcome)?;
+        Ok(outcome)
+    }
+
+    fn recording(&self) -> PathBuf {
+        self.folder.path_of("recording")
+    }
+
+    /// Runs a command in a working folder of its own. A replay gets an empty one: whatever it seems to read there
+    /// must come from the recording. So must its input.
+    fn run(&self, name: &str, command: Command) -> Result<Outcome, String> {
+        let is_replay = name.starts_with("replay");
+        let surroundings = Surroundings {
+            folder: self
+                .folder
+                .inner(name)
+                .map_err(|error| format!("cannot make a folder: {error}"))?,
+            streams: self.folder.path_of(name),
+            home: self.home.clone(),
+            stdin: if is_replay {
+                ""
+            } else {
+                &self.program.directives.stdin
+            },
+        };
+        run::run(command, &surroundings)
+    }
+
+    fn demand_directives(&self, outcome: &Outcome) -> Result<(), String> {
+        let directives = &self.program.directives;
+        if !outcome.ending.passes_on(directives.ending) {
+            return Err(format!(
+                "expected {}, but\n{}",
+                directives.ending,
+                outcome.describe()
+            ));
+        }
+        let streams = [
+            (&directives.stdout, &outcome.stdout),
+            (&directives.stderr, &outcome.stderr),
+        ];
+        for (expressions, bytes) in streams {
+            let text = String::from_utf8_lossy(bytes);
+            for expression in expressions.iter() {
+                if !expression.is_match(&text) {
+                    return Err(format!(
+                        "nothing printed matches {expression}\n{}",
+                        outcome.describe()
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn demand_same_output(expected: &Outcome, actual: &Outcome, what: &str) -> Result<(), String> {
+    let streams = [
+        ("stdout", &expected.stdout, &actual.stdout),
+        ("stderr", &expected.stderr, &actual.stderr),
+    ];
+    for (name, expected_bytes, actual_bytes) in streams {
+        if let Some(at) = first_difference(expected_bytes, actual_bytes) {
+            let shown = excerpt(&format!("{name} of {what}"), expected_bytes);
+            return Err(format!(
+                "{name} differs from {what}'s at byte {at}\n{shown}{}",
+                actual.describe()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The first byte at which two outputs differ, or where the shorter one ends.
+fn first_difference(left: &[u8], right: &[u8]) -> Option<usize> {
+    if left == right {
+        return None;
+    }
+    let common = left
+        .iter()
+        .zip(right)
+        .take_while(|(one, other)| one == other)
+        .count();
+    Some(common)
+}

@@ -1,0 +1,93 @@
+//! Measures how fast records are written, read and repacked on one core: `throughput [MEGABYTES]`.
+//!
+//! The records are like those of a trace of system calls: a few numbers, and a buffer that compresses about as file
+//! contents do.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+use retake_dataseries::{
+    CompressionSet, Error, ExtentType, Field, ReadOptions, StreamReader, Writer, WriterOptions,
+};
+
+fn main() -> Result<(), Error> {
+    let megabytes: usize = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(512);
+    let source = sample_bytes();
+    for (name, compression) in
+        [("none", CompressionSet::NONE), ("lz4", CompressionSet::LZ4), ("zlib", CompressionSet::ZLIB)]
+    {
+        for value_bytes in [64, 4096, 65536] {
+            let total = if name == "zlib" { megabytes / 8 } else { megabytes } << 20;
+            measure(name, compression, &source, value_bytes, total)?;
+        }
+    }
+    Ok(())
+}
+
+/// Half a mebibyte of text with some noise in it.
+fn sample_bytes() -> Vec<u8> {
+    let mut state = 1_u64;
+    let mut bytes = Vec::new();
+    while bytes.len() < 512 << 10 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let number = state >> 33;
+        bytes.extend_from_slice(format!("line {number:x}: value {} of {}\n", number % 97, number % 13).as_bytes());
+    }
+    bytes
+}
+
+fn measure(
+    name: &str,
+    compression: CompressionSet,
+    source: &[u8],
+    value_bytes: usize,
+    total: usize,
+) -> Result<(), Error> {
+    let extent_type = ExtentType::builder("Write")
+        .field(Field::int64("id").relative_to("id"))
+        .field(Field::int64("time_called").relative_to("time_called"))
+        .field(Field::int64("time_returned").relative_to("time_called"))
+        .field(Field::int32("descriptor"))
+        .field(Field::variable32("data").nullable())
+        .build()?;
+    let [id, called, returned] = ["id", "time_called", "time_returned"].map(|field| extent_type.bind::<i64>(field));
+    let (id, called, returned) = (id?, called?, returned?);
+    let descriptor = extent_type.bind::<i32>("descriptor")?;
+    let data = extent_type.bind::<[u8]>("data")?;
+    let options = WriterOptions { compression, extent_bytes: 1 << 20, ..WriterOptions::default() };
+    let rows = total / value_bytes;
+    let mut writer = Writer::new(Vec::with_capacity(total * 5 / 4), vec![Arc::clone(&extent_type)], options)?;
+    let start = Instant::now();
+    for index in 0..rows {
+        let number = index as i64;
+        let mut row = writer.row(0)?;
+        row.set(&id, number)?;
+        row.set(&called, 1_700_000_000_000_000_000 + number * 1000)?;
+        row.set(&returned, 1_700_000_000_000_000_700 + number * 1000)?;
+        row.set(&descriptor, 3)?;
+        row.set(&data, &source[index * 61 % (source.len() - value_bytes)..][..value_bytes])?;
+        row.finish();
+    }
+    let file = writer.finish()?;
+    let written = start.elapsed().as_secs_f64();
+    let start = Instant::now();
+    let mut reader = StreamReader::open(file.as_slice(), ReadOptions::default())?;
+    let mut sum = 0;
+    while let Some(extent) = reader.next_extent()? {
+        let data = extent.extent_type().bind::<[u8]>("data")?;
+        sum += extent.rows().map(|row| row.get(&data).map_or(0, <[u8]>::len)).sum::<usize>();
+    }
+    let read = start.elapsed().as_secs_f64();
+    assert_eq!(sum, rows * value_bytes, "all was read back");
+    let megabytes = total as f64 / 1e6;
+    use io::Write;
+    writeln!(
+        io::stdout(),
+        "{name:4} values of {value_bytes:5} bytes: write {:6.0} MB/s, read {:6.0} MB/s, stored {:3.0} %",
+        megabytes / written,
+        megabytes / read,
+        100.0 * file.len() as f64 / total as f64
+    )?;
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! Unpacked extents and their rows.
+
+use std::sync::Arc;
+
+use crate::bind::{FieldHandle, FieldKind, Place};
+use crate::order::ByteOrder;
+use crate::schema::{ExtentType, FieldType};
+
+/// Records of one type, unpacked and checked.
+#[derive(Debug)]
+pub struct Extent {
+    pub(crate) extent_type: Arc<ExtentType>,
+    pub(crate) order: ByteOrder,
+    /// Offset in the file it came from.
+    pub(crate) offset: u64,
+    pub(crate) record_count: usize,
+    /// Whole records, back to back.
+    pub(crate) fixed: Vec<u8>,
+    /// The string pool; all offsets in `fixed` have been checked against it.
+    pub(crate) pool: Vec<u8>,
+}
+
+impl Extent {
+    /// The type of its records.
+    pub fn extent_type(&self) -> &Arc<ExtentType> {
+        &self.extent_type
+    }
+
+    /// Where it lies in the file, in bytes from the start.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// How many records it has.
+    pub fn record_count(&self) -> usize {
+        self.record_count
+    }
+
+    /// Bytes its records and strings take in memory.
+    pub fn unpacked_bytes(&self) -> usize {
+        self.fixed.len() + self.pool.len()
+    }
+
+    /// Record number `index`, from 0.
+    pub fn row(&self, index: usize) -> Option<Row<'_>> {
+        let bytes = self.extent_type.record_bytes();
+        let start = index.checked_mul(bytes).filter(|_| index < self.record_count)?;
+        Some(Row { extent: self, record: self.fixed.get(start..start + bytes)? })
+    }
+
+    /// All records, in order.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = Row<'_>> + '_ {
+        // A type without fields has no records: unpacking refuses them.
+        let records = self.fixed.chunks_exact(self.extent_type.record_bytes().max(1));
+        records.map(move |record| Row { extent: self, record })
+    }
+}
+
+/// The value of one field, whatever its type.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value<'a> {
+    /// A null of any type.
+    Null,
+    /// One bit.
+    Bool(bool),
+    /// Eight bits.
+    Byte(u8),
+    /// 32 bits.
+    Int32(i32),
+    /// 64 bits.
+    Int64(i64),
+    /// A floating-point number.
+    Double(f64),
+    /// The bytes of a variable32 or fixedwidth field.
+    Bytes(&'a [u8]),
+}
+
+impl<'a> Value<'a> {
+    /// The value as a whole number, if it is one; bits count as 0 and 1.
+    pub fn as_i64(self) -> Option<i64> {
+        match self {
+            Self::Bool(value) => Some(i64::from(value)),
+            Self::Byte(value) => Some(i64::from(value)),
+            Self::Int32(value) => Some(i64::from(value)),
+            Self::Int64(value) => Some(value),
+            Self::Null | Self::Double(_) | Self::Bytes(_) => None,
+        }
+    }
+
+    /// The value as bytes, if it is that.
+    pub fn as_bytes(self) -> Option<&'a [u8]> {
+        match self {
+            Self::Bytes(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+}
+
+/// One record.
+#[derive(Debug, Clone, Copy)]
+pub struct Row<'a> {
+    extent: &'a Extent,
+    record: &'a [u8],
+}
+
+impl<'a> Row<'a> {
+    /// The type of the record.
+    pub fn extent_type(&self) -> &'a Arc<ExtentType> {
+        &self.extent.extent_type
+    }
+
+    /// The value of a bound field; `None` for null.
+    ///
+    /// # Panics
+    /// If the handle was made from another type.
+    #[inline]
+    pub fn get<K: FieldKind + ?Sized>(&self, field: &FieldHandle<K>) -> Option<K::Value<'a>> {
+        field.check(&self.extent.extent_type);
+        if field.place.null.is_some_and(|null| null.bit(self.record)) {
+            return None;
+        }
+        Some(K::load(self.record, &field.place, &self.extent.pool, self.extent.order))
+    }
+
+    /// The value of field `number`.
+    ///
+    /// # Panics
+    /// If the type has no such field.
+    pub fn value(&self, number: usize) -> Value<'a> {
+        let place = Place::of(&self.extent.extent_type, number);
+        if place.null.is_some_and(|null| null.bit(self.record)) {
+            return Value::Null;
+        }
+        let (record, pool, order) = (self.record, &self.extent.pool, self.extent.order);
+        match place.field_type {
+            FieldType::Bool => Value::Bool(bool::load(record, &place, pool, order)),
+            FieldType::Byte => Value::Byte(u8::load(record, &place, pool, order)),
+            FieldType::Int32 => Value::Int32(i32::load(record, &place, pool, order)),
+            FieldType::Int64 => Value::Int64(i64::load(record, &place, pool, order)),
+            FieldType::Double => Value::Double(f64::load(record, &place, pool, order)),
+            FieldType::Variable32 | FieldType::FixedWidth(_) => {
+                Value::Bytes(<[u8]>::load(record, &place, pool, order))
+            }
+        }
+    }
+
+    /// The values of all fields, in declaration order.
+    pub fn values(&self) -> impl Iterator<Item = Value<'a>> + '_ {
+        (0..self.extent_type().fields().len()).map(|number| self.value(number))
+    }
+}

@@ -1,0 +1,135 @@
+//! From a packed extent to checked records.
+
+use std::sync::Arc;
+
+use crate::digest::DataDigest;
+use crate::header::PackedExtent;
+use crate::order::ByteOrder;
+use crate::pool::{self, POOL_START};
+use crate::schema::ExtentType;
+use crate::stream::ReadOptions;
+use crate::transform::Transform;
+use crate::{Compression, Error, Extent, Result, null_compact};
+
+/// Unpacks an extent of the given type that lies at `offset`.
+///
+/// Sizes and string offsets are always checked; digests if `options` want it.
+pub(crate) fn unpack(
+    packed: &PackedExtent,
+    extent_type: &Arc<ExtentType>,
+    options: &ReadOptions,
+    offset: u64,
+) -> Result<Extent> {
+    let (header, order) = (packed.header(), packed.order());
+    assert_eq!(header.type_name, extent_type.name(), "an extent is unpacked with its own type");
+    if options.verify_digests {
+        packed.verify(offset)?;
+    }
+    let record_bytes = extent_type.record_bytes();
+    let fixed_bytes = u64::from(header.record_count) * record_bytes as u64;
+    if record_bytes == 0 && header.record_count > 0 {
+        return Err(Error::corrupt(offset, "records of a type without fields"));
+    }
+    check_limit(offset, "an extent", fixed_bytes + u64::from(header.pool_bytes), options.extent_bytes_limit)?;
+    let (fixed_stored, variable_stored) = packed.parts();
+    let mut fixed = unpack_fixed(fixed_stored, header.fixed_mode, fixed_bytes as usize, extent_type)
+        .map_err(|what| Error::corrupt(offset, what))?;
+    let pool = unpack_pool(variable_stored, header.variable_mode, header.pool_bytes as usize)
+        .map_err(|what| Error::corrupt(offset, what))?;
+    let mut digest = options.verify_digests.then(|| DataDigest::new(&fixed));
+    if let Some(digest) = &mut digest {
+        digest.pool(&pool);
+    }
+    let starts = pool::check(&pool, order, digest.as_mut()).map_err(|what| Error::corrupt(offset, what))?;
+    if let Some(computed) = digest.map(DataDigest::finish).filter(|&computed| computed != header.data_digest) {
+        let digest = "hash of the unpacked data";
+        return Err(Error::Digest { offset, digest, stored: header.data_digest, computed });
+    }
+    check_offsets(&fixed, extent_type, order, &starts).map_err(|what| Error::corrupt(offset, what))?;
+    if let Some(transform) = Transform::of(extent_type, order) {
+        transform.undo(&mut fixed, record_bytes);
+    }
+    let record_count = header.record_count as usize;
+    Ok(Extent { extent_type: Arc::clone(extent_type), order, offset, record_count, fixed, pool })
+}
+
+/// Refuses what would take more memory than the caller allows.
+fn check_limit(offset: u64, what: &'static str, bytes: u64, limit: u64) -> Result<()> {
+    match bytes <= limit {
+        true => Ok(()),
+        false => Err(Error::Limit { offset, what, bytes, limit }),
+    }
+}
+
+/// Expands a stored part to at most `bytes`, after `prefix` zero bytes; returns the buffer and the bytes used.
+fn expand(stored: &[u8], mode: u8, prefix: usize, bytes: usize) -> std::result::Result<(Vec<u8>, usize), String> {
+    if bytes == 0 {
+        // Some writers leave the mode of an empty part undefined.
+        return match stored.is_empty() {
+            true => Ok((vec![0; prefix], 0)),
+            false => Err("stored bytes for an empty part".to_owned()),
+        };
+    }
+    let mode = Compression::from_number(mode).ok_or_else(|| format!("unknown compression mode {mode}"))?;
+    let possible = mode.expansion_limit(stored.len() as u64);
+    let mut output = vec![0; prefix + bytes.min(usize::try_from(possible).unwrap_or(usize::MAX))];
+    let used = mode.decompress(stored, &mut output[prefix..]).map_err(|error| error.0.to_owned())?;
+    Ok((output, used))
+}
+
+/// The fixed records, nulls expanded.
+fn unpack_fixed(
+    stored: &[u8],
+    mode: u8,
+    bytes: usize,
+    extent_type: &ExtentType,
+) -> std::result::Result<Vec<u8>, String> {
+    let (mut data, used) = expand(stored, mode, 0, bytes)?;
+    if extent_type.is_null_compact() && bytes > 0 {
+        let layout = extent_type.layout();
+        // Each record keeps its bits, so the data cannot stand for more records than this.
+        if (bytes / layout.record_bytes).saturating_mul(layout.bool_bytes) > used {
+            return Err("compacted records end early".to_owned());
+        }
+        let mut fixed = vec![0; bytes];
+        null_compact::expand(layout, &data[..used], &mut fixed)?;
+        return Ok(fixed);
+    }
+    data.truncate(used);
+    match used == bytes {
+        true => Ok(data),
+        false => Err(format!("{used} bytes of records where {bytes} were announced")),
+    }
+}
+
+/// The string pool, its four implicit bytes included.
+fn unpack_pool(stored: &[u8], mode: u8, bytes: usize) -> std::result::Result<Vec<u8>, String> {
+    let (pool, used) = expand(stored, mode, POOL_START, bytes - POOL_START)?;
+    match used == bytes - POOL_START {
+        true => Ok(pool),
+        false => Err(format!("{used} bytes of strings where {} were announced", bytes - POOL_START)),
+    }
+}
+
+/// Checks that every variable32 field points to a value.
+fn check_offsets(
+    fixed: &[u8],
+    extent_type: &ExtentType,
+    order: ByteOrder,
+    starts: &pool::EntryStarts,
+) -> std::result::Result<(), String> {
+    let layout = extent_type.layout();
+    if layout.variable.is_empty() {
+        return Ok(());
+    }
+    for (index, record) in fixed.chunks_exact(layout.record_bytes).enumerate() {
+        for &number in &layout.variable {
+            let value_offset = order.u32(record, layout.slots[number].offset);
+            if !starts.allows(value_offset) {
+                let name = &extent_type.fields()[number].name;
+                return Err(format!("record {index}: field {name:?} points to {value_offset}, where no value begins"));
+            }
+        }
+    }
+    Ok(())
+}

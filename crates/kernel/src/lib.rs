@@ -1,0 +1,22 @@
+//! What the supervisor needs of Linux, each as a small safe function or type. All `unsafe` of the supervisor is in this crate.
+
+pub mod cpuid;
+pub mod futex;
+pub mod maps;
+pub mod memory;
+pub mod process;
+pub mod segment;
+pub mod shared;
+pub mod signals;
+pub mod tracee;
+
+use std::io;
+
+/// Turns the −1 of a C library call into the error it stands for.
+pub(crate) fn check(result: i64) -> io::Result<i64> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}

@@ -1,0 +1,83 @@
+//! The memory and descriptors of other processes.
+
+use crate::check;
+use std::fs::File;
+use std::io;
+use std::os::fd::FromRawFd;
+use std::os::unix::fs::FileExt;
+
+/// Reads `bytes.len()` bytes at `address` of a process.
+///
+/// # Errors
+/// Not all of it is there, or the process may not be looked at.
+pub fn read(pid: i32, address: u64, bytes: &mut [u8]) -> io::Result<()> {
+    let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
+    // SAFETY: `local` describes `bytes`, which outlives the call; the kernel checks the remote side.
+    let got = check(unsafe { libc::process_vm_readv(pid, &local, 1, &remote, 1, 0) } as i64)?;
+    if got as usize == bytes.len() {
+        Ok(())
+    } else {
+        Err(io::Error::new(io::ErrorKind::UnexpectedEof, format!("only {got} of {} bytes at {address:#x} of process {pid}", bytes.len())))
+    }
+}
+
+/// As [`read`], into a new vector.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_vec(pid: i32, address: u64, count: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; count];
+    read(pid, address, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Writes into a stopped tracee, read-only pages included (they are copied first).
+///
+/// # Errors
+/// The process is gone or is not ours to write to.
+pub fn write_forced(pid: i32, address: u64, bytes: &[u8]) -> io::Result<()> {
+    let file = std::fs::OpenOptions::new().write(true).open(format!("/proc/{pid}/mem"))?;
+    file.write_all_at(bytes, address)
+}
+
+/// The file behind a descriptor of another process, with its own position shared.
+///
+/// # Errors
+/// The process or descriptor is gone, or the process is not ours.
+pub fn descriptor_of(pid: i32, descriptor: i32) -> io::Result<File> {
+    // SAFETY: plain system calls; the descriptors they return are new and ours.
+    unsafe {
+        let process = check(libc::syscall(libc::SYS_pidfd_open, pid, 0))?;
+        let process = File::from_raw_fd(process as i32);
+        let found = check(libc::syscall(libc::SYS_pidfd_getfd, std::os::fd::AsRawFd::as_raw_fd(&process), descriptor, 0))?;
+        Ok(File::from_raw_fd(found as i32))
+    }
+}
+
+/// An anonymous file with these bytes, kept open in children at the descriptor it gets.
+///
+/// # Errors
+/// No memory, no descriptor.
+pub fn executable_file(name: &std::ffi::CStr, bytes: &[u8]) -> io::Result<File> {
+    // SAFETY: plain system call; the descriptor is new and ours. MFD_EXEC (0x10) is refused by kernels that do not know it.
+    let descriptor = unsafe {
+        let with_exec = libc::memfd_create(name.as_ptr(), 0x10);
+        if with_exec >= 0 { with_exec } else { libc::memfd_create(name.as_ptr(), 0) }
+    };
+    check(i64::from(descriptor))?;
+    // SAFETY: as above.
+    let file = unsafe { File::from_raw_fd(descriptor) };
+    file.write_all_at(bytes, 0)?;
+    Ok(file)
+}
+
+/// Lets an open file survive exec, at the descriptor it has.
+///
+/// # Errors
+/// None that a valid descriptor could cause.
+pub fn keep_across_exec(file: &File) -> io::Result<()> {
+    // SAFETY: plain system call on a descriptor that is ours.
+    check(i64::from(unsafe { libc::fcntl(std::os::fd::AsRawFd::as_raw_fd(file), libc::F_SETFD, 0) }))?;
+    Ok(())
+}

@@ -1,0 +1,218 @@
+//! Starting processes, watching them, and the guardian that ends them if the supervisor is killed.
+
+use crate::check;
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// A child that waits for [`Prepared::start`] before it executes its program.
+#[derive(Debug)]
+pub struct Prepared {
+    pub pid: i32,
+    go: File,
+    failure: File,
+}
+
+/// What to execute.
+#[derive(Debug)]
+pub struct Program<'a> {
+    /// A path, or with `by_descriptor` nothing.
+    pub path: &'a CStr,
+    /// Execute this open file instead of a path.
+    pub by_descriptor: Option<i32>,
+    pub arguments: &'a [CString],
+    pub environment: &'a [CString],
+}
+
+fn pipe() -> io::Result<(File, File)> {
+    let mut ends = [0; 2];
+    // SAFETY: the kernel writes two descriptors, which are new and ours.
+    unsafe {
+        check(i64::from(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC)))?;
+        Ok((File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])))
+    }
+}
+
+fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
+    strings.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect()
+}
+
+/// Forks a child that stands before its exec.
+///
+/// # Errors
+/// No process, no descriptor.
+pub fn prepare(program: &Program<'_>) -> io::Result<Prepared> {
+    let (go_read, go_write) = pipe()?;
+    let (failure_read, failure_write) = pipe()?;
+    let arguments = pointers(program.arguments);
+    let environment = pointers(program.environment);
+    // SAFETY: the child calls only functions that are safe after fork in a process with threads: read, signal, exec, write, _exit.
+    let pid = unsafe { libc::fork() };
+    check(i64::from(pid))?;
+    if pid == 0 {
+        // SAFETY: as above; all pointers were made before the fork and live in the copied memory.
+        unsafe {
+            let mut byte = 0u8;
+            if libc::read(go_read.as_raw_fd(), (&raw mut byte).cast(), 1) != 1 {
+                libc::_exit(127);
+            }
+            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+            match program.by_descriptor {
+                Some(descriptor) => libc::syscall(
+                    libc::SYS_execveat,
+                    descriptor,
+                    c"".as_ptr(),
+                    arguments.as_ptr(),
+                    environment.as_ptr(),
+                    libc::AT_EMPTY_PATH,
+                ),
+                None => i64::from(libc::execve(program.path.as_ptr(), arguments.as_ptr(), environment.as_ptr())),
+            };
+            let code = *libc::__errno_location();
+            libc::write(failure_write.as_raw_fd(), (&raw const code).cast(), 4);
+            libc::_exit(127);
+        }
+    }
+    Ok(Prepared { pid, go: go_write, failure: failure_read })
+}
+
+impl Prepared {
+    /// Lets it execute its program.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn start(&mut self) -> io::Result<()> {
+        self.go.write_all(&[1])
+    }
+
+    /// After it ended without an exec: why the exec failed.
+    pub fn failure(&mut self) -> Option<io::Error> {
+        let mut code = [0; 4];
+        self.failure.read_exact(&mut code).ok()?;
+        Some(io::Error::from_raw_os_error(i32::from_ne_bytes(code)))
+    }
+}
+
+/// A descriptor that becomes readable when the process ends.
+///
+/// # Errors
+/// The process is gone already.
+pub fn watch(pid: i32) -> io::Result<OwnedFd> {
+    // SAFETY: plain system call; the descriptor is new and ours.
+    unsafe { Ok(OwnedFd::from_raw_fd(check(libc::syscall(libc::SYS_pidfd_open, pid, 0))? as i32)) }
+}
+
+/// Waits until the watched process has ended, or the time is up. True if it ended.
+pub fn ended(watch: &OwnedFd, timeout_ms: i32) -> bool {
+    let mut entry = libc::pollfd { fd: watch.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one valid entry.
+    unsafe { libc::poll(&mut entry, 1, timeout_ms) > 0 }
+}
+
+/// Takes the wait status of a child that has ended; `None` if there is none.
+pub fn reap(pid: i32) -> Option<i32> {
+    let mut status = 0;
+    // SAFETY: `status` is valid for the call.
+    let got = unsafe { libc::waitpid(pid, &mut status, libc::__WALL | libc::WNOHANG) };
+    (got == pid).then_some(status)
+}
+
+/// Reaps the adopted children that have ended, except `keep`.
+pub fn reap_adopted(keep: i32) {
+    loop {
+        // SAFETY: an all-zero siginfo is valid, and the kernel fills it.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        // SAFETY: `info` is valid for the call.
+        let got = unsafe { libc::waitid(libc::P_ALL, 0, &mut info, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) };
+        // SAFETY: waitid filled the child fields, or left them zero.
+        let pid = unsafe { info.si_pid() };
+        if got != 0 || pid == 0 || pid == keep || reap(pid).is_none() {
+            return;
+        }
+    }
+}
+
+/// Sends a signal; whether there was somebody to send it to.
+pub fn kill(pid: i32, signal: i32) -> bool {
+    // SAFETY: plain system call.
+    pid > 0 && unsafe { libc::kill(pid, signal) } == 0
+}
+
+/// The state letter of a process or thread in `/proc` (`R`, `S`, `T`, `Z`…); `None` if it is gone.
+pub fn state(pid: i32) -> Option<char> {
+    let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let close = text.iter().rposition(|&b| b == b')')?;
+    text.get(close + 2).map(|&b| b as char)
+}
+
+/// Makes orphans of the tree become our children instead of init's.
+pub fn adopt_orphans() {
+    // SAFETY: plain system call.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
+}
+
+/// Stops ourselves, as the program we wait for was stopped.
+pub fn stop_self() {
+    // SAFETY: plain system call.
+    unsafe { libc::raise(libc::SIGSTOP) };
+}
+
+/// A process that outlives a killed supervisor just long enough to clean up.
+#[derive(Debug)]
+pub struct Guardian {
+    pid: i32,
+    link: File,
+}
+
+impl Guardian {
+    /// Forks it. `clean_up` runs in it if this process ends without [`Guardian::dismiss`]. Call it before any thread is started: the guardian
+    /// goes on in a copy of this process.
+    ///
+    /// # Errors
+    /// No process, no descriptor.
+    pub fn start(clean_up: impl FnOnce()) -> io::Result<Self> {
+        let (mut read, write) = pipe()?;
+        // SAFETY: this process has one thread, as the documentation asks, so the child may go on normally.
+        let pid = unsafe { libc::fork() };
+        check(i64::from(pid))?;
+        if pid != 0 {
+            return Ok(Self { pid, link: write });
+        }
+        drop(write);
+        // SAFETY: plain system calls on our own, new process.
+        unsafe {
+            libc::setsid();
+            libc::prctl(libc::PR_SET_NAME, c"guardian".as_ptr());
+            for descriptor in 0..3 {
+                libc::close(descriptor);
+            }
+        }
+        let mut byte = [0];
+        loop {
+            match read.read(&mut byte) {
+                Ok(0) => {
+                    clean_up();
+                    break;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                _ => break,
+            }
+        }
+        // SAFETY: ends this process without running what the supervisor registered.
+        unsafe { libc::_exit(0) }
+    }
+
+    /// Its process number.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Sends it away: everything ended well.
+    pub fn dismiss(mut self) {
+        let _ = self.link.write_all(&[1]);
+        let mut status = 0;
+        // SAFETY: our own child.
+        unsafe { libc::waitpid(self.pid, &mut status, 0) };
+    }
+}

@@ -1,0 +1,97 @@
+//! System V shared memory: attached by number, without paths or descriptors, and gone when the last process that uses it is.
+
+use crate::check;
+use std::io;
+use std::ptr::NonNull;
+
+/// A segment of our own, attached here and already marked for removal.
+#[derive(Debug)]
+pub struct Segment {
+    id: i32,
+    address: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the memory belongs to this value alone within this process; what others do to it goes through atomics (`shared`) or is
+// ordered by the ring protocol.
+unsafe impl Send for Segment {}
+// SAFETY: as above; the methods that hand out references say what the caller must keep.
+unsafe impl Sync for Segment {}
+
+impl Segment {
+    /// Makes a segment of zeros, readable and writable by this user only.
+    ///
+    /// # Errors
+    /// What shmget, shmat or shmctl say: no memory, the limits of `/proc/sys/kernel/shm*`, or no System V memory at all.
+    pub fn create(bytes: usize) -> io::Result<Self> {
+        // SAFETY: plain system call, no memory of ours involved.
+        let id = check(i64::from(unsafe { libc::shmget(libc::IPC_PRIVATE, bytes, 0o600) }))? as i32;
+        // SAFETY: the kernel chooses the address, so nothing of ours is replaced.
+        let address = unsafe { libc::shmat(id, std::ptr::null(), 0) };
+        let failed = address as isize == -1;
+        let error = io::Error::last_os_error();
+        // SAFETY: plain system call; the segment stays until the last detach.
+        unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
+        match NonNull::new(address.cast()) {
+            Some(address) if !failed => Ok(Self { id, address, bytes }),
+            _ => Err(error),
+        }
+    }
+
+    /// A segment filled with these bytes, zeros behind them.
+    ///
+    /// # Errors
+    /// As [`Segment::create`].
+    pub fn with_bytes(content: &[u8], bytes: usize) -> io::Result<Self> {
+        let segment = Self::create(bytes.max(content.len()))?;
+        // SAFETY: the segment is at least as long as `content`, and nobody else knows it yet.
+        unsafe { std::ptr::copy_nonoverlapping(content.as_ptr(), segment.address.as_ptr(), content.len()) };
+        Ok(segment)
+    }
+
+    /// The number by which others attach it.
+    pub fn id(&self) -> i32 {
+        self.id
+    }
+
+    /// Size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Start of the attached memory.
+    pub(crate) fn address(&self) -> *mut u8 {
+        self.address.as_ptr()
+    }
+
+    /// Bytes `[start, start + count)` for reading.
+    ///
+    /// The bytes must not change while the slice lives: the ring protocol keeps what lies between tail and head as it is.
+    ///
+    /// # Panics
+    /// If the range is not within the segment.
+    pub fn slice(&self, start: usize, count: usize) -> &[u8] {
+        assert!(start.checked_add(count).is_some_and(|end| end <= self.bytes), "within the segment");
+        // SAFETY: in bounds by the assertion; constancy is the caller's promise above, kept by the ring protocol.
+        unsafe { std::slice::from_raw_parts(self.address.as_ptr().add(start), count) }
+    }
+
+    /// Gives the segment to a user, so that a process that changed its user can attach it.
+    pub fn give_to(&self, user: u32) {
+        // SAFETY: `status` is a plain structure that IPC_STAT fills before IPC_SET reads it.
+        unsafe {
+            let mut status: libc::shmid_ds = std::mem::zeroed();
+            if libc::shmctl(self.id, libc::IPC_STAT, &mut status) == 0 && status.shm_perm.uid != user {
+                status.shm_perm.uid = user;
+                libc::shmctl(self.id, libc::IPC_SET, &mut status);
+            }
+        }
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        // SAFETY: attached by `create`, and no reference outlives this value.
+        unsafe { libc::shmdt(self.address.as_ptr().cast()) };
+    }
+}

@@ -1,0 +1,255 @@
+//! The header segment, as `runtime/include/shared.h` lays it out. A test compares every offset with the C side.
+//!
+//! Every field is an atomic: the runtime of many processes changes them at any time, and nothing here can then be undefined behaviour.
+
+use crate::segment::Segment;
+use std::io;
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+pub const RUNTIME_TEXT: u64 = 0x6900_0000_0000;
+pub const RUNTIME_END: u64 = 0x6a00_0000_0000;
+pub const RING_BYTES: usize = 0x10_0000;
+pub const MAX_SLOTS: usize = 4096;
+pub const MAX_FILES: usize = 2048;
+pub const MAX_CPUID: usize = 256;
+pub const MAX_VDSO_PATCHES: usize = 12;
+pub const VDSO_CODE_BYTES: usize = 48;
+pub const MAX_PARTS: usize = 4;
+pub const CONSOLE_DESCRIPTORS: usize = 256;
+pub const PATH_BYTES: usize = 1024;
+pub const HEADER_MAGIC: u64 = 0x3165_6b61_7465_7221;
+
+pub const MODE_RECORD: u32 = 1;
+pub const MODE_REPLAY: u32 = 2;
+
+pub const OPTION_NO_FAST_PATH: u32 = 1;
+pub const OPTION_QUIET: u32 = 2;
+pub const OPTION_CHECK_FULL: u32 = 4;
+pub const OPTION_CHECK_OFF: u32 = 8;
+pub const OPTION_NO_TSC_TRAP: u32 = 16;
+pub const OPTION_NO_CPUID_FAULT: u32 = 32;
+
+pub const SLOT_UNUSED: u32 = 0;
+pub const SLOT_READY: u32 = 1;
+pub const SLOT_CLAIMED: u32 = 2;
+pub const SLOT_LIVE: u32 = 3;
+pub const SLOT_EXITED: u32 = 4;
+
+pub const REQUEST_EXEC: u32 = 1;
+pub const REQUEST_FILE: u32 = 3;
+pub const REQUEST_WINDOW: u32 = 4;
+pub const REQUEST_DIVERGED: u32 = 5;
+pub const REQUEST_SHARED_FILE: u32 = 6;
+
+#[repr(C)]
+pub struct ImagePart {
+    pub file_offset: AtomicU64,
+    pub address: AtomicU64,
+    pub bytes: AtomicU64,
+    pub segment_id: AtomicI32,
+    pub reserved: AtomicU32,
+    pub content: [AtomicU8; 32],
+}
+
+#[repr(C)]
+pub struct FileEntry {
+    pub ready: AtomicU32,
+    pub part_count: AtomicU32,
+    pub device: AtomicU64,
+    pub inode: AtomicU64,
+    pub size: AtomicU64,
+    pub modified_ns: AtomicU64,
+    pub changed_ns: AtomicU64,
+    pub content: [AtomicU8; 32],
+    pub low: AtomicU64,
+    pub high: AtomicU64,
+    pub parts: [ImagePart; MAX_PARTS],
+    pub stubs: ImagePart,
+}
+
+#[repr(C, align(64))]
+pub struct ProducerLine {
+    pub head: AtomicU64,
+    pub kicked: AtomicU32,
+}
+
+#[repr(C, align(64))]
+pub struct ConsumerLine {
+    pub tail: AtomicU64,
+    pub tail_futex: AtomicU32,
+    pub tail_waiting: AtomicU32,
+}
+
+#[repr(C, align(64))]
+pub struct RequestLines {
+    pub request: AtomicU32,
+    pub reply: AtomicU32,
+    pub request_arguments: [AtomicU64; 6],
+    pub reply_values: [AtomicI64; 2],
+    pub console: [AtomicU8; CONSOLE_DESCRIPTORS],
+    pub altered_mask: AtomicU64,
+    pub ignored_signals: AtomicU64,
+    pub recorded_pid: AtomicU32,
+    pub recorded_tid: AtomicU32,
+    pub event_count: AtomicU64,
+    pub slow_calls: AtomicU64,
+    pub next_window_offset: AtomicU64,
+    pub console_waiting: AtomicU32,
+    pub reserved1: AtomicU32,
+    pub console_ticket: AtomicU64,
+    pub diverged_event: AtomicU64,
+    pub diverged_offset: AtomicU64,
+    pub diverged_why: AtomicU64,
+    pub diverged_number: AtomicU64,
+    pub diverged_arguments: [AtomicU64; 6],
+    pub diverged_registers: [AtomicU64; 18],
+    pub diverged_expected: AtomicU64,
+    pub diverged_actual: AtomicU64,
+}
+
+#[repr(C)]
+pub struct Slot {
+    pub state: AtomicU32,
+    pub next_ready: AtomicU32,
+    pub ring_id: AtomicI32,
+    pub stream: AtomicU32,
+    pub parent_stream: AtomicU32,
+    pub pid: AtomicU32,
+    pub tid: AtomicU32,
+    pub exec_pending: AtomicU32,
+    pub producer: ProducerLine,
+    pub consumer: ConsumerLine,
+    pub lines: RequestLines,
+}
+
+#[repr(C)]
+pub struct CpuidEntry {
+    pub leaf: AtomicU32,
+    pub subleaf: AtomicU32,
+    pub eax: AtomicU32,
+    pub ebx: AtomicU32,
+    pub ecx: AtomicU32,
+    pub edx: AtomicU32,
+}
+
+#[repr(C)]
+pub struct VdsoEdit {
+    pub offset: AtomicU32,
+    pub bytes: AtomicU32,
+    pub code: [AtomicU8; VDSO_CODE_BYTES],
+}
+
+#[repr(C)]
+pub struct Header {
+    pub magic: AtomicU64,
+    pub mode: AtomicU32,
+    pub options: AtomicU32,
+    pub supervisor_pid: AtomicI32,
+    pub guardian_pid: AtomicI32,
+    pub drain_doorbell: AtomicU32,
+    pub drain_sleeping: AtomicU32,
+    pub request_doorbell: AtomicU32,
+    pub request_taken: AtomicU32,
+    pub ready_top: AtomicU64,
+    pub ready_futex: AtomicU32,
+    pub ready_low: AtomicU32,
+    pub next_stream: AtomicU32,
+    pub slots_used: AtomicU32,
+    pub console_sequence: AtomicU64,
+    pub console_printed: AtomicU64,
+    pub console_futex: AtomicU32,
+    pub file_count: AtomicU32,
+    pub cpuid_count: AtomicU32,
+    pub vdso_patch_count: AtomicU32,
+    pub vdso_bytes: AtomicU32,
+    pub reserved0: AtomicU32,
+    pub extended_features: AtomicU64,
+    pub extended_bytes: AtomicU32,
+    pub stopping: AtomicU32,
+    pub ticks_per_second: AtomicU64,
+    pub header_id: AtomicI32,
+    pub host_descriptor: AtomicI32,
+    pub cpuid: [CpuidEntry; MAX_CPUID],
+    pub vdso_patches: [VdsoEdit; MAX_VDSO_PATCHES],
+    pub request_queue: [AtomicU32; MAX_SLOTS],
+    pub store: [AtomicU8; PATH_BYTES],
+    pub scratch: [AtomicU8; PATH_BYTES],
+    pub files: [FileEntry; MAX_FILES],
+    pub slots: [Slot; MAX_SLOTS],
+}
+
+/// A header segment of this supervisor.
+#[derive(Debug)]
+pub struct HeaderSegment {
+    segment: Segment,
+}
+
+impl HeaderSegment {
+    /// Makes one of zeros with its magic number and its own id.
+    ///
+    /// # Errors
+    /// As [`Segment::create`].
+    pub fn create(mode: u32, options: u32) -> io::Result<Self> {
+        let this = Self { segment: Segment::create(std::mem::size_of::<Header>())? };
+        let header = this.get();
+        header.magic.store(HEADER_MAGIC, Ordering::Relaxed);
+        header.mode.store(mode, Ordering::Relaxed);
+        header.options.store(options, Ordering::Relaxed);
+        header.header_id.store(this.segment.id(), Ordering::Relaxed);
+        header.supervisor_pid.store(std::process::id() as i32, Ordering::Relaxed);
+        Ok(this)
+    }
+
+    /// The shared structure.
+    pub fn get(&self) -> &Header {
+        // SAFETY: the segment is as large as the structure, page-aligned, and every bit pattern is a valid value of atomics.
+        unsafe { &*self.segment.address().cast::<Header>() }
+    }
+
+    /// The segment itself.
+    pub fn segment(&self) -> &Segment {
+        &self.segment
+    }
+}
+
+/// Stores bytes into an array of atomics, cut at its end.
+pub fn store_bytes(target: &[AtomicU8], bytes: &[u8]) {
+    for (to, from) in target.iter().zip(bytes) {
+        to.store(*from, Ordering::Relaxed);
+    }
+}
+
+/// Takes the next request out of the queue; `None` if there is none. Several threads may call it.
+pub fn take_request(header: &Header) -> Option<usize> {
+    loop {
+        let taken = header.request_taken.load(Ordering::Acquire);
+        if taken == header.request_doorbell.load(Ordering::Acquire) {
+            return None;
+        }
+        let entry = &header.request_queue[taken as usize % MAX_SLOTS];
+        let value = entry.load(Ordering::Acquire);
+        if value == 0 {
+            std::hint::spin_loop(); // counted, but not yet written
+            continue;
+        }
+        if header.request_taken.compare_exchange(taken, taken.wrapping_add(1), Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            entry.store(0, Ordering::Release);
+            return Some(value as usize - 1).filter(|&index| index < MAX_SLOTS);
+        }
+    }
+}
+
+/// Puts a slot on the list of ready ones.
+pub fn push_ready(header: &Header, index: usize) {
+    let slot = &header.slots[index];
+    slot.state.store(SLOT_READY, Ordering::Release);
+    let mut top = header.ready_top.load(Ordering::Acquire);
+    loop {
+        slot.next_ready.store(top as u32, Ordering::Relaxed);
+        let fresh = ((top >> 32) + 1) << 32 | (index as u64 + 1);
+        match header.ready_top.compare_exchange(top, fresh, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => return,
+            Err(now) => top = now,
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The few moments in which the supervisor is a tracer: from just before an exec to the stop after it.
+//!
+//! [`Attached`] is a thread that runs under this tracer; [`Stopped`] one that stands still. Only a stopped one has registers, and resuming it
+//! consumes it, so touching a running tracee does not compile. Both belong to the operating-system thread that attached.
+
+use crate::check;
+use std::io;
+
+/// A running tracee.
+#[derive(Debug)]
+pub struct Attached {
+    tid: i32,
+}
+
+/// A tracee at a stop.
+#[derive(Debug)]
+pub struct Stopped {
+    tid: i32,
+}
+
+/// Why [`Attached::wait`] returned.
+#[derive(Debug)]
+pub enum Event {
+    /// The exec succeeded; the new program has not run an instruction.
+    Exec(Stopped),
+    /// A signal is about to be delivered.
+    Signal(Stopped, i32),
+    /// Job control stopped the process.
+    GroupStop(Stopped),
+    /// It is gone.
+    Gone,
+}
+
+const WNOTHREAD: i32 = 0x2000_0000;
+
+impl Attached {
+    /// Attaches without stopping it. If this process dies, the tracee is killed.
+    ///
+    /// # Errors
+    /// EPERM: it is traced already, or the machine forbids it (`kernel.yama.ptrace_scope`, seccomp). ESRCH: it is gone.
+    pub fn seize(tid: i32) -> io::Result<Self> {
+        let options = libc::PTRACE_O_TRACEEXEC | libc::PTRACE_O_EXITKILL;
+        // SAFETY: PTRACE_SEIZE takes no memory of ours.
+        check(unsafe { libc::ptrace(libc::PTRACE_SEIZE, tid, 0, options as usize) })?;
+        Ok(Self { tid })
+    }
+
+    /// Waits for the next stop or the end. An exec by another thread of the process makes the thread take over the process's number.
+    pub fn wait(self) -> Event {
+        loop {
+            let mut status = 0;
+            // SAFETY: `status` is valid for the call. WNOTHREAD: only what this thread attached.
+            let pid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL | WNOTHREAD) };
+            if pid < 0 {
+                if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted {
+                    continue;
+                }
+                return Event::Gone;
+            }
+            if libc::WIFEXITED(status) || libc::WIFSIGNALED(status) {
+                if pid == self.tid {
+                    return Event::Gone;
+                }
+                continue;
+            }
+            let stopped = Stopped { tid: pid };
+            return match status >> 16 {
+                libc::PTRACE_EVENT_EXEC => Event::Exec(stopped),
+                libc::PTRACE_EVENT_STOP => Event::GroupStop(stopped),
+                _ => Event::Signal(stopped, libc::WSTOPSIG(status)),
+            };
+        }
+    }
+}
+
+impl Stopped {
+    /// Its thread number.
+    pub fn tid(&self) -> i32 {
+        self.tid
+    }
+
+    /// Its registers.
+    ///
+    /// # Errors
+    /// It was killed meanwhile.
+    pub fn registers(&self) -> io::Result<libc::user_regs_struct> {
+        // SAFETY: an all-zero structure of integers is valid.
+        let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
+        // SAFETY: the kernel writes one structure of exactly this type.
+        check(unsafe { libc::ptrace(libc::PTRACE_GETREGS, self.tid, 0, &mut registers) })?;
+        Ok(registers)
+    }
+
+    /// Changes its registers.
+    ///
+    /// # Errors
+    /// It was killed meanwhile.
+    pub fn set_registers(&self, registers: &libc::user_regs_struct) -> io::Result<()> {
+        // SAFETY: the kernel reads one structure of exactly this type.
+        check(unsafe { libc::ptrace(libc::PTRACE_SETREGS, self.tid, 0, registers) })?;
+        Ok(())
+    }
+
+    /// Lets it go on, with a signal if `signal` is not 0.
+    ///
+    /// # Errors
+    /// It was killed meanwhile.
+    pub fn resume(self, signal: i32) -> io::Result<Attached> {
+        // SAFETY: no memory of ours.
+        check(unsafe { libc::ptrace(libc::PTRACE_CONT, self.tid, 0, signal as usize) })?;
+        Ok(Attached { tid: self.tid })
+    }
+
+    /// Leaves it stopped by job control, but waits for what comes next.
+    ///
+    /// # Errors
+    /// It was killed meanwhile.
+    pub fn listen(self) -> io::Result<Attached> {
+        // SAFETY: no memory of ours.
+        check(unsafe { libc::ptrace(libc::PTRACE_LISTEN, self.tid, 0, 0) })?;
+        Ok(Attached { tid: self.tid })
+    }
+
+    /// Ends the attachment; it goes on by itself.
+    ///
+    /// # Errors
+    /// It was killed meanwhile.
+    pub fn detach(self) -> io::Result<()> {
+        // SAFETY: no memory of ours.
+        check(unsafe { libc::ptrace(libc::PTRACE_DETACH, self.tid, 0, 0) })?;
+        Ok(())
+    }
+}

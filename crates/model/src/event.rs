@@ -1,0 +1,521 @@
+//! Events, as docs/DESIGN.md lays them out, read from bytes that nobody vouches for.
+//!
+//! [`parse_event`] checks one event completely: its size, its body by kind, and every argument and item of a call. What it
+//! returns can be walked without further errors. It does not judge meaning: a call with a result that no kernel gives is an
+//! event like any other.
+
+use crate::exec::ExecRef;
+use crate::ids::{Pid, StreamId};
+use crate::item::{self, Direction, ItemRef, Items};
+use crate::signal::{SIGINFO_BYTES, SiginfoRef};
+use crate::table::{self, CallRow, Row, SubRow};
+
+/// Bytes of the header; the smallest event.
+pub const HEADER_BYTES: usize = 16;
+
+/// Flag of CALL: the call wrote to the original standard output.
+pub const CALL_CONSOLE_OUT: u8 = 1;
+/// Flag of CALL: the call wrote to the original standard error.
+pub const CALL_CONSOLE_ERR: u8 = 2;
+/// Flag of SIGNAL: delivered in place of the call that the thread was about to make.
+pub const SIGNAL_BEFORE_CALL: u8 = 1;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum EventKind {
+    Call = 1,
+    Signal = 2,
+    Fatal = 3,
+    Exit = 4,
+    Tsc = 5,
+    Exec = 6,
+    Start = 7,
+    Turn = 8,
+    Forced = 9,
+    Hash = 10,
+    End = 11,
+}
+
+impl EventKind {
+    pub const ALL: [Self; 11] = [
+        Self::Call,
+        Self::Signal,
+        Self::Fatal,
+        Self::Exit,
+        Self::Tsc,
+        Self::Exec,
+        Self::Start,
+        Self::Turn,
+        Self::Forced,
+        Self::Hash,
+        Self::End,
+    ];
+
+    /// The kind with that number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| *kind as u8 == number)
+    }
+
+    /// The name in docs/DESIGN.md.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Call => "CALL",
+            Self::Signal => "SIGNAL",
+            Self::Fatal => "FATAL",
+            Self::Exit => "EXIT",
+            Self::Tsc => "TSC",
+            Self::Exec => "EXEC",
+            Self::Start => "START",
+            Self::Turn => "TURN",
+            Self::Forced => "FORCED",
+            Self::Hash => "HASH",
+            Self::End => "END",
+        }
+    }
+}
+
+/// Why bytes are not an event. Offsets are from the beginning of the event.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EventError {
+    /// More bytes are needed to know; at the end of a stream this is damage.
+    #[error("the event needs {needed} bytes, {available} are there")]
+    Truncated { needed: usize, available: usize },
+    #[error("an event of {size} bytes: sizes are multiples of 8 from 16 on")]
+    Size { size: u32 },
+    #[error("event kind {kind} is unknown")]
+    Kind { kind: u8 },
+    #[error("a {} event has a body of {needed} bytes or more, here are {available}", kind.name())]
+    Body {
+        kind: EventKind,
+        needed: usize,
+        available: usize,
+    },
+    #[error("the item at offset {offset} needs {needed} bytes, {available} are left")]
+    Item {
+        offset: usize,
+        needed: u64,
+        available: usize,
+    },
+    #[error("the item at offset {offset} has the unknown direction {direction}")]
+    ItemDirection { offset: usize, direction: u8 },
+    #[error("the item at offset {offset} belongs to argument {argument}, the call has {count}")]
+    ItemArgument {
+        offset: usize,
+        argument: u8,
+        count: usize,
+    },
+    #[error("the exec event is malformed: {what}")]
+    Exec { what: &'static str },
+}
+
+/// One event, checked.
+#[derive(Debug, Clone, Copy)]
+pub struct EventRef<'log> {
+    kind: EventKind,
+    flags: u8,
+    number: u16,
+    value: i64,
+    bytes: &'log [u8],
+}
+
+/// An event by kind.
+#[derive(Debug, Clone, Copy)]
+pub enum Event<'log> {
+    Call(CallRef<'log>),
+    /// A signal was delivered to a handler.
+    Signal(SignalRef<'log>),
+    /// A signal ended the process; `hash` is of its memory.
+    Fatal {
+        signal: SignalRef<'log>,
+        hash: u64,
+    },
+    /// `exit` or `exit_group`.
+    Exit {
+        call: u16,
+        status: i64,
+        hash: u64,
+        pages: u64,
+    },
+    /// A time-stamp counter was read; `aux` by RDTSCP.
+    Tsc {
+        counter: u64,
+        aux: Option<u64>,
+    },
+    Exec(ExecRef<'log>),
+    /// The first event of a stream.
+    Start {
+        parent: StreamId,
+        pid: Pid,
+        tid: Pid,
+        how: u64,
+    },
+    Turn {
+        turn: u64,
+    },
+    /// The thread was stopped between events; `state` is its registers and the hash of its stack window.
+    Forced {
+        signal: u16,
+        hash: u64,
+        state: &'log [u8],
+    },
+    /// Memory compared here.
+    Hash {
+        hash: u64,
+        pages: u64,
+    },
+    /// The thread died without a last event of its own.
+    End {
+        status: u64,
+    },
+}
+
+/// Checks the event at the beginning of `bytes`. Returns it and its size; the next event begins there.
+///
+/// # Errors
+/// [`EventError::Truncated`] when `bytes` ends inside the event, other errors when it is malformed.
+pub fn parse_event(bytes: &[u8]) -> Result<(EventRef<'_>, usize), EventError> {
+    let available = bytes.len();
+    let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else {
+        return Err(EventError::Truncated {
+            needed: HEADER_BYTES,
+            available,
+        });
+    };
+    let size = read_u32(header, 0);
+    if size % 8 != 0 || (size as usize) < HEADER_BYTES {
+        return Err(EventError::Size { size });
+    }
+    let kind = EventKind::from_number(header[4]).ok_or(EventError::Kind { kind: header[4] })?;
+    let needed = size as usize;
+    let bytes = bytes
+        .get(..needed)
+        .ok_or(EventError::Truncated { needed, available })?;
+    let (flags, number, value) = (
+        header[5],
+        u16::from_le_bytes([header[6], header[7]]),
+        read_i64(header, 8),
+    );
+    let event = EventRef {
+        kind,
+        flags,
+        number,
+        value,
+        bytes,
+    };
+    event.check_body()?;
+    Ok((event, needed))
+}
+
+/// How many bytes the event at the beginning of `bytes` has, from its first four bytes alone.
+///
+/// # Errors
+/// [`EventError::Truncated`] or [`EventError::Size`].
+pub fn event_size(bytes: &[u8]) -> Result<usize, EventError> {
+    let Some(size) = bytes.first_chunk::<4>() else {
+        return Err(EventError::Truncated {
+            needed: 4,
+            available: bytes.len(),
+        });
+    };
+    let size = u32::from_le_bytes(*size);
+    if size % 8 != 0 || (size as usize) < HEADER_BYTES {
+        return Err(EventError::Size { size });
+    }
+    Ok(size as usize)
+}
+
+impl<'log> EventRef<'log> {
+    pub fn kind(&self) -> EventKind {
+        self.kind
+    }
+
+    pub fn flags(&self) -> u8 {
+        self.flags
+    }
+
+    /// System call number or signal number.
+    pub fn number(&self) -> u16 {
+        self.number
+    }
+
+    /// Result, time-stamp counter, memory hash or sequence number.
+    pub fn value(&self) -> i64 {
+        self.value
+    }
+
+    /// All bytes, with the header.
+    pub fn bytes(&self) -> &'log [u8] {
+        self.bytes
+    }
+
+    /// What comes behind the header.
+    pub fn body(&self) -> &'log [u8] {
+        &self.bytes[HEADER_BYTES..]
+    }
+
+    /// The event by kind.
+    pub fn decode(&self) -> Event<'log> {
+        let body = self.body();
+        let value = self.value as u64;
+        match self.kind {
+            EventKind::Call => Event::Call(CallRef {
+                event: *self,
+                argument_count: argument_count(self.number, body),
+            }),
+            EventKind::Signal => Event::Signal(self.signal()),
+            EventKind::Fatal => Event::Fatal {
+                signal: self.signal(),
+                hash: value,
+            },
+            EventKind::Exit => Event::Exit {
+                call: self.number,
+                status: self.value,
+                hash: read_u64(body, 0),
+                pages: read_u64(body, 8),
+            },
+            EventKind::Tsc => Event::Tsc {
+                counter: value,
+                aux: (self.number == 1).then(|| read_u64(body, 0)),
+            },
+            EventKind::Exec => Event::Exec(ExecRef::new(body)),
+            EventKind::Start => Event::Start {
+                parent: StreamId(value as u32),
+                pid: Pid(read_u32(body, 0) as i32),
+                tid: Pid(read_u32(body, 4) as i32),
+                how: read_u64(body, 8),
+            },
+            EventKind::Turn => Event::Turn { turn: value },
+            EventKind::Forced => Event::Forced {
+                signal: self.number,
+                hash: value,
+                state: body,
+            },
+            EventKind::Hash => Event::Hash {
+                hash: value,
+                pages: read_u64(body, 0),
+            },
+            EventKind::End => Event::End { status: value },
+        }
+    }
+
+    /// The call, if it is one.
+    pub fn as_call(&self) -> Option<CallRef<'log>> {
+        match self.decode() {
+            Event::Call(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    fn signal(&self) -> SignalRef<'log> {
+        SignalRef {
+            number: self.number,
+            flags: self.flags,
+            body: self.body(),
+        }
+    }
+
+    fn check_body(&self) -> Result<(), EventError> {
+        let body = self.body();
+        let needed = match self.kind {
+            EventKind::Call => return self.check_call(),
+            EventKind::Exec => {
+                return ExecRef::check(body).map_err(|what| EventError::Exec { what });
+            }
+            EventKind::Signal | EventKind::Fatal => SIGINFO_BYTES,
+            EventKind::Exit | EventKind::Start => 16,
+            EventKind::Tsc if self.number == 1 => 8,
+            EventKind::Hash => 8,
+            EventKind::Tsc | EventKind::Turn | EventKind::Forced | EventKind::End => 0,
+        };
+        if body.len() < needed {
+            return Err(EventError::Body {
+                kind: self.kind,
+                needed,
+                available: body.len(),
+            });
+        }
+        Ok(())
+    }
+
+    fn check_call(&self) -> Result<(), EventError> {
+        let body = self.body();
+        let count = argument_count(self.number, body);
+        if body.len() < count * 8 {
+            return Err(EventError::Body {
+                kind: self.kind,
+                needed: count * 8,
+                available: body.len(),
+            });
+        }
+        item::check(&body[count * 8..], HEADER_BYTES + count * 8, count)
+    }
+}
+
+/// How many arguments a CALL event has: as many as the row, or the sub-row that its selector picks.
+fn argument_count(number: u16, body: &[u8]) -> usize {
+    let Some(call) = table::call(number) else {
+        return 0;
+    };
+    let Some(selector) = call.selector else {
+        return call.row.arguments.len();
+    };
+    let at = usize::from(selector) * 8;
+    let Some(bytes) = body.get(at..at + 4) else {
+        return call.row.arguments.len();
+    };
+    let sub = call.sub_row(read_u32(bytes, 0));
+    sub.map_or(call.row.arguments.len(), |sub| sub.row.arguments.len())
+}
+
+/// A system call.
+#[derive(Debug, Clone, Copy)]
+pub struct CallRef<'log> {
+    event: EventRef<'log>,
+    argument_count: usize,
+}
+
+/// The streams of output that are printed again at replay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Console {
+    Out,
+    Err,
+}
+
+impl<'log> CallRef<'log> {
+    pub fn number(&self) -> u16 {
+        self.event.number
+    }
+
+    /// What the program got in `rax`: from -4095 to -1 an error.
+    pub fn result(&self) -> i64 {
+        self.event.value
+    }
+
+    pub fn flags(&self) -> u8 {
+        self.event.flags
+    }
+
+    /// The table's row of the call; none for a number beyond the table.
+    pub fn call_row(&self) -> Option<&'static CallRow> {
+        table::call(self.event.number)
+    }
+
+    /// The row that describes the arguments, and the sub-row if it is one.
+    pub fn row(&self) -> Option<(&'static Row, Option<&'static SubRow>)> {
+        let arguments: Vec<u64> = self.arguments().collect();
+        self.call_row().map(|call| call.resolve(&arguments))
+    }
+
+    /// The argument registers.
+    pub fn arguments(&self) -> impl ExactSizeIterator<Item = u64> + use<'log> {
+        let body = self.event.body();
+        body[..self.argument_count * 8]
+            .chunks_exact(8)
+            .map(|bytes| read_u64(bytes, 0))
+    }
+
+    /// One argument register.
+    pub fn argument(&self, index: usize) -> Option<u64> {
+        self.arguments().nth(index)
+    }
+
+    /// What belongs to the call, in the order of recording: inputs first.
+    pub fn items(&self) -> Items<'log> {
+        Items::new(&self.event.body()[self.argument_count * 8..])
+    }
+
+    /// The items of one argument in one direction.
+    pub fn items_of(
+        &self,
+        argument: usize,
+        direction: Direction,
+    ) -> impl Iterator<Item = ItemRef<'log>> + use<'log> {
+        self.items()
+            .filter(move |item| item.argument() == argument && item.direction() == direction)
+    }
+
+    /// The stream of the thread that the call made.
+    pub fn child(&self) -> Option<StreamId> {
+        let item = self
+            .items()
+            .find(|item| item.direction() == Direction::Child)?;
+        item.inline_bytes()
+            .first_chunk()
+            .map(|bytes| StreamId(u32::from_le_bytes(*bytes)))
+    }
+
+    /// Which console the call wrote to, and its place in the global order of output.
+    pub fn console(&self) -> Option<(Console, u64)> {
+        let which = match self.event.flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR) {
+            0 => return None,
+            flags if flags & CALL_CONSOLE_OUT != 0 => Console::Out,
+            _ => Console::Err,
+        };
+        let item = self
+            .items()
+            .find(|item| item.direction() == Direction::Console)?;
+        let sequence = item.inline_bytes().first_chunk()?;
+        Some((which, u64::from_le_bytes(*sequence)))
+    }
+}
+
+/// A signal that was delivered or was fatal.
+#[derive(Debug, Clone, Copy)]
+pub struct SignalRef<'log> {
+    number: u16,
+    flags: u8,
+    body: &'log [u8],
+}
+
+/// What the machine said about a fault, for the signal frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fault {
+    pub error_code: u64,
+    pub trap_number: u64,
+    pub address: u64,
+}
+
+impl<'log> SignalRef<'log> {
+    pub fn number(&self) -> u16 {
+        self.number
+    }
+
+    /// Whether it came in place of the call that the thread was about to make.
+    pub fn before_call(&self) -> bool {
+        self.flags & SIGNAL_BEFORE_CALL != 0
+    }
+
+    /// The siginfo that the handler saw.
+    pub fn siginfo(&self) -> SiginfoRef<'log> {
+        // parse_event has checked the length.
+        SiginfoRef::new(self.body).expect("the body of a signal event holds a siginfo")
+    }
+
+    /// What follows the siginfo, if it was recorded.
+    pub fn fault(&self) -> Option<Fault> {
+        let fault = self.body.get(SIGINFO_BYTES..SIGINFO_BYTES + 24)?;
+        Some(Fault {
+            error_code: read_u64(fault, 0),
+            trap_number: read_u64(fault, 8),
+            address: read_u64(fault, 16),
+        })
+    }
+}
+
+/// `bytes` holds 4 bytes at `offset`: the caller has checked.
+pub(crate) fn read_u32(bytes: &[u8], offset: usize) -> u32 {
+    let mut value = [0; 4];
+    value.copy_from_slice(&bytes[offset..offset + 4]);
+    u32::from_le_bytes(value)
+}
+
+/// `bytes` holds 8 bytes at `offset`: the caller has checked.
+pub(crate) fn read_u64(bytes: &[u8], offset: usize) -> u64 {
+    let mut value = [0; 8];
+    value.copy_from_slice(&bytes[offset..offset + 8]);
+    u64::from_le_bytes(value)
+}
+
+fn read_i64(bytes: &[u8], offset: usize) -> i64 {
+    read_u64(bytes, offset) as i64
+}

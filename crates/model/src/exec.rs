@@ -1,0 +1,210 @@
+//! The body of an EXEC event: the address space that a new program begins with, as the supervisor saw it.
+
+use crate::event::{read_u32, read_u64};
+use crate::ids::ContentId;
+use crate::item::read_content;
+
+const HEAD_BYTES: usize = 56;
+const MAPPING_BYTES: usize = 64;
+const AREA_HEAD_BYTES: usize = 16;
+
+/// Flag of a mapping: it shows stored content.
+pub const MAPPING_CONTENT: u32 = 1;
+/// Flag of a mapping: the stack.
+pub const MAPPING_GROWS_DOWN: u32 = 2;
+
+/// The body, checked by `parse_event`.
+#[derive(Debug, Clone, Copy)]
+pub struct ExecRef<'log> {
+    body: &'log [u8],
+}
+
+/// One mapping of the new address space; addresses in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExecMapping {
+    pub start: u64,
+    pub end: u64,
+    /// `PROT_*`.
+    pub protection: u32,
+    pub flags: u32,
+    /// Where in the content it begins.
+    pub offset: u64,
+    pub content: ContentId,
+}
+
+/// Memory that comes with the event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryArea<'log> {
+    pub address: u64,
+    pub bytes: &'log [u8],
+}
+
+impl<'log> ExecRef<'log> {
+    pub(crate) fn new(body: &'log [u8]) -> Self {
+        Self { body }
+    }
+
+    /// What is wrong with `body`, if anything.
+    pub(crate) fn check(body: &[u8]) -> Result<(), &'static str> {
+        if body.len() < HEAD_BYTES {
+            return Err("the head is cut off");
+        }
+        let mappings = usize::try_from(read_u64(body, 40))
+            .ok()
+            .and_then(|count| count.checked_mul(MAPPING_BYTES));
+        let areas_start = mappings
+            .and_then(|bytes| bytes.checked_add(HEAD_BYTES))
+            .filter(|end| *end <= body.len());
+        let mut rest = &body[areas_start.ok_or("there are fewer mappings than it says")?..];
+        for _ in 0..read_u64(body, 48) {
+            let (_, behind) = next_area(rest).ok_or("a memory area is cut off")?;
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    pub fn program_counter(&self) -> u64 {
+        read_u64(self.body, 0)
+    }
+
+    pub fn stack_pointer(&self) -> u64 {
+        read_u64(self.body, 8)
+    }
+
+    /// Where the program break begins.
+    pub fn break_start(&self) -> u64 {
+        read_u64(self.body, 16)
+    }
+
+    /// Signals that are ignored; bit 0 is signal 1.
+    pub fn ignored_signals(&self) -> u64 {
+        read_u64(self.body, 24)
+    }
+
+    /// Signals that are blocked; bit 0 is signal 1.
+    pub fn blocked_signals(&self) -> u64 {
+        read_u64(self.body, 32)
+    }
+
+    pub fn mappings(&self) -> impl ExactSizeIterator<Item = ExecMapping> + use<'log> {
+        let end = HEAD_BYTES + self.mapping_count() * MAPPING_BYTES;
+        self.body[HEAD_BYTES..end]
+            .chunks_exact(MAPPING_BYTES)
+            .map(|bytes| ExecMapping {
+                start: read_u64(bytes, 0),
+                end: read_u64(bytes, 8),
+                protection: read_u32(bytes, 16),
+                flags: read_u32(bytes, 20),
+                offset: read_u64(bytes, 24),
+                content: read_content(&bytes[32..]),
+            })
+    }
+
+    pub fn areas(&self) -> impl Iterator<Item = MemoryArea<'log>> + use<'log> {
+        let count = read_u64(self.body, 48);
+        let mut rest = &self.body[HEAD_BYTES + self.mapping_count() * MAPPING_BYTES..];
+        (0..count).map_while(move |_| {
+            let (area, behind) = next_area(rest)?;
+            rest = behind;
+            Some(area)
+        })
+    }
+
+    /// `check` has seen that so many are there.
+    fn mapping_count(&self) -> usize {
+        read_u64(self.body, 40) as usize
+    }
+}
+
+/// The area at the beginning of `bytes`, and what comes behind it.
+fn next_area(bytes: &[u8]) -> Option<(MemoryArea<'_>, &[u8])> {
+    let (head, behind) = bytes.split_at_checked(AREA_HEAD_BYTES)?;
+    let count = usize::try_from(read_u64(head, 8)).ok()?;
+    let data = behind.get(..count)?;
+    let rest = behind.get(count.checked_next_multiple_of(8)?..)?;
+    Some((
+        MemoryArea {
+            address: read_u64(head, 0),
+            bytes: data,
+        },
+        rest,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body(mapping_count: u64, area_count: u64) -> Vec<u8> {
+        let words = [
+            0x401000,
+            0x7fff_0000,
+            0x600000,
+            4,
+            8,
+            mapping_count,
+            area_count,
+        ];
+        words
+            .iter()
+            .flat_map(|word: &u64| word.to_le_bytes())
+            .collect()
+    }
+
+    #[test]
+    fn a_whole_body_is_read() {
+        let mut bytes = body(1, 2);
+        for word in [0x400000_u64, 0x401000, 5 | 1 << 32, 0x2000] {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes.extend([7; 32]);
+        for (address, data) in [(0x1000_u64, &b"abc"[..]), (0x2000, &b"12345678"[..])] {
+            bytes.extend(address.to_le_bytes());
+            bytes.extend((data.len() as u64).to_le_bytes());
+            bytes.extend(data);
+            bytes.resize(bytes.len().next_multiple_of(8), 0);
+        }
+        ExecRef::check(&bytes).unwrap();
+        let exec = ExecRef::new(&bytes);
+        assert_eq!(
+            (exec.program_counter(), exec.stack_pointer()),
+            (0x401000, 0x7fff_0000)
+        );
+        assert_eq!(
+            (
+                exec.break_start(),
+                exec.ignored_signals(),
+                exec.blocked_signals()
+            ),
+            (0x600000, 4, 8)
+        );
+        let mapping = exec.mappings().next().unwrap();
+        assert_eq!(
+            (mapping.protection, mapping.flags, mapping.offset),
+            (5, MAPPING_CONTENT, 0x2000)
+        );
+        assert_eq!(mapping.content, ContentId([7; 32]));
+        let areas: Vec<_> = exec
+            .areas()
+            .map(|area| (area.address, area.bytes))
+            .collect();
+        assert_eq!(areas, [(0x1000, &b"abc"[..]), (0x2000, &b"12345678"[..])]);
+        for end in 0..bytes.len() {
+            assert!(ExecRef::check(&bytes[..end]).is_err(), "cut at {end}");
+        }
+    }
+
+    #[test]
+    fn counts_that_lie_are_refused() {
+        for (mappings, areas) in [(u64::MAX, 0), (1 << 58, 0), (1, 0), (0, u64::MAX), (0, 1)] {
+            assert!(
+                ExecRef::check(&body(mappings, areas)).is_err(),
+                "{mappings} {areas}"
+            );
+        }
+        let mut bytes = body(0, 1);
+        bytes.extend(0x1000_u64.to_le_bytes());
+        bytes.extend(u64::MAX.to_le_bytes());
+        assert!(ExecRef::check(&bytes).is_err());
+    }
+}

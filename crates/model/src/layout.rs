@@ -1,0 +1,518 @@
+//! Kernel structures as text: which fields are worth reading, and where they are.
+//!
+//! Only what helps a reader is listed; a structure without fields here is shown as bytes.
+
+use std::fmt::Write;
+
+use crate::event::{read_u32, read_u64};
+use crate::flags::{self, FlagSet};
+use crate::print::{TextOptions, quote};
+use crate::signal::{self, SiginfoRef};
+
+/// How to read a field.
+#[derive(Debug, Clone, Copy)]
+enum Type {
+    U8,
+    U16,
+    I16,
+    I32,
+    U32,
+    I64,
+    U64,
+    Hex32,
+    Hex64,
+    Octal32,
+    Octal16,
+    Signal,
+    Set,
+    Text(usize),
+    Flags16(&'static FlagSet),
+    Flags32(&'static FlagSet),
+    Layout(&'static str),
+}
+
+type Field = (&'static str, usize, Type);
+
+/// Structure, its size in bytes, its fields.
+type Fields = (&'static str, usize, &'static [Field]);
+
+const TIME: Type = Type::Layout("timespec");
+const MICRO_TIME: Type = Type::Layout("timeval");
+
+const LAYOUTS: &[Fields] = &[
+    (
+        "timespec",
+        16,
+        &[("tv_sec", 0, Type::I64), ("tv_nsec", 8, Type::I64)],
+    ),
+    (
+        "timeval",
+        16,
+        &[("tv_sec", 0, Type::I64), ("tv_usec", 8, Type::I64)],
+    ),
+    (
+        "timezone",
+        8,
+        &[
+            ("tz_minuteswest", 0, Type::I32),
+            ("tz_dsttime", 4, Type::I32),
+        ],
+    ),
+    (
+        "itimerspec",
+        32,
+        &[("it_interval", 0, TIME), ("it_value", 16, TIME)],
+    ),
+    (
+        "itimerval",
+        32,
+        &[("it_interval", 0, MICRO_TIME), ("it_value", 16, MICRO_TIME)],
+    ),
+    (
+        "utimbuf",
+        16,
+        &[("actime", 0, Type::I64), ("modtime", 8, Type::I64)],
+    ),
+    (
+        "tms",
+        32,
+        &[
+            ("tms_utime", 0, Type::I64),
+            ("tms_stime", 8, Type::I64),
+            ("tms_cutime", 16, Type::I64),
+            ("tms_cstime", 24, Type::I64),
+        ],
+    ),
+    (
+        "rlimit",
+        16,
+        &[("rlim_cur", 0, Type::U64), ("rlim_max", 8, Type::U64)],
+    ),
+    (
+        "rusage",
+        144,
+        &[
+            ("ru_utime", 0, MICRO_TIME),
+            ("ru_stime", 16, MICRO_TIME),
+            ("ru_maxrss", 32, Type::I64),
+        ],
+    ),
+    (
+        "pollfd",
+        8,
+        &[
+            ("fd", 0, Type::I32),
+            ("events", 4, Type::Flags16(&flags::POLL_EVENTS)),
+            ("revents", 6, Type::Flags16(&flags::POLL_EVENTS)),
+        ],
+    ),
+    (
+        "epoll_event",
+        12,
+        &[
+            ("events", 0, Type::Flags32(&flags::EPOLL_EVENTS)),
+            ("data", 4, Type::Hex64),
+        ],
+    ),
+    (
+        "stat",
+        144,
+        &[
+            ("st_dev", 0, Type::Hex64),
+            ("st_ino", 8, Type::U64),
+            ("st_mode", 24, Type::Octal32),
+            ("st_nlink", 16, Type::U64),
+            ("st_uid", 28, Type::U32),
+            ("st_gid", 32, Type::U32),
+            ("st_size", 48, Type::I64),
+            ("st_mtime", 88, Type::I64),
+        ],
+    ),
+    (
+        "statx",
+        256,
+        &[
+            ("stx_mask", 0, Type::Flags32(&flags::STATX)),
+            ("stx_mode", 28, Type::Octal16),
+            ("stx_uid", 20, Type::U32),
+            ("stx_gid", 24, Type::U32),
+            ("stx_ino", 32, Type::U64),
+            ("stx_size", 40, Type::U64),
+        ],
+    ),
+    (
+        "statfs",
+        120,
+        &[
+            ("f_type", 0, Type::Hex64),
+            ("f_bsize", 8, Type::I64),
+            ("f_blocks", 16, Type::U64),
+            ("f_bfree", 24, Type::U64),
+            ("f_bavail", 32, Type::U64),
+        ],
+    ),
+    (
+        "utsname",
+        390,
+        &[
+            ("sysname", 0, Type::Text(65)),
+            ("nodename", 65, Type::Text(65)),
+            ("release", 130, Type::Text(65)),
+            ("version", 195, Type::Text(65)),
+            ("machine", 260, Type::Text(65)),
+        ],
+    ),
+    (
+        "sysinfo",
+        112,
+        &[
+            ("uptime", 0, Type::I64),
+            ("totalram", 32, Type::U64),
+            ("freeram", 40, Type::U64),
+            ("procs", 80, Type::U16),
+        ],
+    ),
+    (
+        "flock",
+        32,
+        &[
+            ("l_type", 0, Type::I16),
+            ("l_whence", 2, Type::Flags16(&flags::WHENCE)),
+            ("l_start", 8, Type::I64),
+            ("l_len", 16, Type::I64),
+            ("l_pid", 24, Type::I32),
+        ],
+    ),
+    (
+        "f_owner_ex",
+        8,
+        &[("type", 0, Type::I32), ("pid", 4, Type::I32)],
+    ),
+    (
+        "sigaction",
+        32,
+        &[
+            ("sa_handler", 0, Type::Hex64),
+            ("sa_mask", 24, Type::Set),
+            ("sa_flags", 8, Type::Flags32(&flags::SIGACTION)),
+            ("sa_restorer", 16, Type::Hex64),
+        ],
+    ),
+    (
+        "stack",
+        24,
+        &[
+            ("ss_sp", 0, Type::Hex64),
+            ("ss_flags", 8, Type::Hex32),
+            ("ss_size", 16, Type::U64),
+        ],
+    ),
+    (
+        "sigevent",
+        64,
+        &[
+            ("sigev_value", 0, Type::Hex64),
+            ("sigev_signo", 8, Type::Signal),
+            ("sigev_notify", 12, Type::I32),
+        ],
+    ),
+    (
+        "siginfo_child",
+        28,
+        &[
+            ("si_signo", 0, Type::Signal),
+            ("si_code", 8, Type::I32),
+            ("si_pid", 16, Type::I32),
+            ("si_uid", 20, Type::U32),
+            ("si_status", 24, Type::I32),
+        ],
+    ),
+    (
+        "winsize",
+        8,
+        &[
+            ("ws_row", 0, Type::U16),
+            ("ws_col", 2, Type::U16),
+            ("ws_xpixel", 4, Type::U16),
+            ("ws_ypixel", 6, Type::U16),
+        ],
+    ),
+    (
+        "termios",
+        36,
+        &[
+            ("c_iflag", 0, Type::Hex32),
+            ("c_oflag", 4, Type::Hex32),
+            ("c_cflag", 8, Type::Hex32),
+            ("c_lflag", 12, Type::Hex32),
+            ("c_line", 16, Type::U8),
+        ],
+    ),
+    (
+        "ifreq",
+        40,
+        &[
+            ("ifr_name", 0, Type::Text(16)),
+            ("ifr_value", 16, Type::Hex64),
+        ],
+    ),
+    (
+        "sembuf",
+        6,
+        &[
+            ("sem_num", 0, Type::U16),
+            ("sem_op", 2, Type::I16),
+            ("sem_flg", 4, Type::I16),
+        ],
+    ),
+    (
+        "mq_attr",
+        64,
+        &[
+            ("mq_flags", 0, Type::Hex64),
+            ("mq_maxmsg", 8, Type::I64),
+            ("mq_msgsize", 16, Type::I64),
+            ("mq_curmsgs", 24, Type::I64),
+        ],
+    ),
+    (
+        "cap_header",
+        8,
+        &[("version", 0, Type::Hex32), ("pid", 4, Type::I32)],
+    ),
+    (
+        "cap_data",
+        12,
+        &[
+            ("effective", 0, Type::Hex32),
+            ("permitted", 4, Type::Hex32),
+            ("inheritable", 8, Type::Hex32),
+        ],
+    ),
+    (
+        "sock_fprog",
+        16,
+        &[("len", 0, Type::U16), ("filter", 8, Type::Hex64)],
+    ),
+    (
+        "futex_waitv",
+        24,
+        &[
+            ("val", 0, Type::U64),
+            ("uaddr", 8, Type::Hex64),
+            ("flags", 16, Type::Hex32),
+        ],
+    ),
+];
+
+/// One element as text; `None` when the element has no text of its own or `bytes` is too short for it.
+pub fn element_text(element: &str, bytes: &[u8], options: &TextOptions) -> Option<String> {
+    let number = |count: usize| {
+        bytes
+            .first_chunk::<8>()
+            .filter(|_| count == 8)
+            .map(|_| read_u64(bytes, 0))
+    };
+    match element {
+        "u16" => bytes
+            .first_chunk()
+            .map(|bytes| u16::from_le_bytes(*bytes).to_string()),
+        "i16" => bytes
+            .first_chunk()
+            .map(|bytes| i16::from_le_bytes(*bytes).to_string()),
+        "u32" => bytes
+            .first_chunk()
+            .map(|bytes| u32::from_le_bytes(*bytes).to_string()),
+        "i32" => bytes
+            .first_chunk()
+            .map(|bytes| i32::from_le_bytes(*bytes).to_string()),
+        "u64" => number(8).map(|value| value.to_string()),
+        "i64" => number(8).map(|value| (value as i64).to_string()),
+        "sigset" | "sigmask" => number(8).map(signal_set),
+        "siginfo" => SiginfoRef::new(bytes).map(|siginfo| siginfo.describe()),
+        name => {
+            let (_, size, fields) = LAYOUTS.iter().find(|(other, _, _)| *other == name)?;
+            let bytes = bytes.get(..*size)?;
+            Some(fields_text(fields, bytes, options))
+        }
+    }
+}
+
+/// `[SIGINT SIGTERM]`, or `~[SIGKILL]` where most are set; bit 0 is signal 1.
+pub fn signal_set(set: u64) -> String {
+    let inverted = set.count_ones() > 32;
+    let shown = if inverted { !set } else { set };
+    let names = (0..64)
+        .filter(|bit| shown >> bit & 1 == 1)
+        .map(|bit| signal::name(bit + 1));
+    let names: Vec<_> = names
+        .map(|name| name.trim_start_matches("SIG").to_string())
+        .collect();
+    format!("{}[{}]", if inverted { "~" } else { "" }, names.join(" "))
+}
+
+/// `bytes` is as long as the structure.
+fn fields_text(fields: &[Field], bytes: &[u8], options: &TextOptions) -> String {
+    let mut text = String::from("{");
+    for (index, (name, offset, field_type)) in fields.iter().enumerate() {
+        let separator = if index == 0 { "" } else { ", " };
+        let value = field_text(*field_type, &bytes[*offset..], options);
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{separator}{name}={value}");
+    }
+    text.push('}');
+    text
+}
+
+/// `bytes` begins with the field; the tests know that every field lies in its structure.
+fn field_text(field_type: Type, bytes: &[u8], options: &TextOptions) -> String {
+    let short = || u16::from_le_bytes([bytes[0], bytes[1]]);
+    match field_type {
+        Type::U8 => bytes[0].to_string(),
+        Type::U16 => short().to_string(),
+        Type::I16 => (short() as i16).to_string(),
+        Type::I32 => (read_u32(bytes, 0) as i32).to_string(),
+        Type::U32 => read_u32(bytes, 0).to_string(),
+        Type::I64 => (read_u64(bytes, 0) as i64).to_string(),
+        Type::U64 => read_u64(bytes, 0).to_string(),
+        Type::Hex32 => format!("{:#x}", read_u32(bytes, 0)),
+        Type::Hex64 => format!("{:#x}", read_u64(bytes, 0)),
+        Type::Octal32 => format!("{:#o}", read_u32(bytes, 0)).replacen("0o", "0", 1),
+        Type::Octal16 => format!("{:#o}", short()).replacen("0o", "0", 1),
+        Type::Signal => signal::name(u16::try_from(read_u32(bytes, 0)).unwrap_or(0)).into_owned(),
+        Type::Set => signal_set(read_u64(bytes, 0)),
+        Type::Text(size) => {
+            let text = bytes[..size].split(|byte| *byte == 0).next().unwrap_or(&[]);
+            quote(text, text.len(), options)
+        }
+        Type::Flags16(set) => set.format(u32::from(short())),
+        Type::Flags32(set) => set.format(read_u32(bytes, 0)),
+        Type::Layout(name) => element_text(name, bytes, options).unwrap_or_default(),
+    }
+}
+
+/// A socket address by family; `None` for families shown as bytes and for addresses that are cut off.
+pub fn socket_address(bytes: &[u8], options: &TextOptions) -> Option<String> {
+    let family = u16::from_le_bytes(*bytes.first_chunk()?);
+    let name = flags::SOCKET_FAMILY.format(u32::from(family));
+    let port = || {
+        bytes
+            .get(2..4)
+            .map(|port| u16::from_be_bytes([port[0], port[1]]))
+    };
+    let text = match family {
+        1 => {
+            let path = &bytes[2..];
+            match path.first() {
+                None => String::from("sun_path=\"\""),
+                Some(0) => format!("sun_path=@{}", quote(&path[1..], path.len() - 1, options)),
+                Some(_) => {
+                    let path = path.split(|byte| *byte == 0).next().unwrap_or(path);
+                    format!("sun_path={}", quote(path, path.len(), options))
+                }
+            }
+        }
+        2 => {
+            let address: [u8; 4] = *bytes.get(4..)?.first_chunk()?;
+            let address = std::net::Ipv4Addr::from(address);
+            format!(
+                "sin_port=htons({}), sin_addr=inet_addr(\"{address}\")",
+                port()?
+            )
+        }
+        10 => {
+            let address: [u8; 16] = *bytes.get(8..)?.first_chunk()?;
+            let address = std::net::Ipv6Addr::from(address);
+            format!("sin6_port=htons({}), sin6_addr=\"{address}\"", port()?)
+        }
+        16 => {
+            let numbers = bytes.get(4..12)?;
+            format!(
+                "nl_pid={}, nl_groups={:#x}",
+                read_u32(numbers, 0),
+                read_u32(numbers, 4)
+            )
+        }
+        _ => return None,
+    };
+    Some(format!("{{sa_family={name}, {text}}}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_field_lies_in_its_structure() {
+        for (name, size, fields) in LAYOUTS {
+            let bytes = vec![0xff; *size];
+            let text = element_text(name, &bytes, &TextOptions::default()).unwrap();
+            assert!(text.contains(fields[0].0), "{text}");
+            assert_eq!(
+                element_text(name, &bytes[1..], &TextOptions::default()),
+                None,
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn structures_as_text() {
+        let options = TextOptions::default();
+        let words = |words: &[u64]| {
+            words
+                .iter()
+                .flat_map(|word| word.to_le_bytes())
+                .collect::<Vec<u8>>()
+        };
+        let cases = [
+            ("timespec", words(&[3, 5]), "{tv_sec=3, tv_nsec=5}"),
+            ("u32", vec![1, 0, 0, 0], "1"),
+            ("i32", vec![255; 4], "-1"),
+            ("sigset", words(&[0x4002]), "[INT TERM]"),
+            ("sigset", words(&[!0x100]), "~[KILL]"),
+            (
+                "itimerval",
+                words(&[0, 0, 1, 500]),
+                "{it_interval={tv_sec=0, tv_usec=0}, it_value={tv_sec=1, tv_usec=500}}",
+            ),
+            (
+                "pollfd",
+                vec![3, 0, 0, 0, 1, 0, 5, 0],
+                "{fd=3, events=POLLIN, revents=POLLIN|POLLOUT}",
+            ),
+        ];
+        for (element, bytes, text) in cases {
+            assert_eq!(
+                element_text(element, &bytes, &options).as_deref(),
+                Some(text)
+            );
+        }
+        assert_eq!(element_text("nothing", &[0; 64], &options), None);
+        assert_eq!(element_text("u64", &[0; 7], &options), None);
+    }
+
+    #[test]
+    fn socket_addresses_as_text() {
+        let options = TextOptions::default();
+        let text = |bytes: &[u8]| socket_address(bytes, &options);
+        let inet = [2, 0, 0, 80, 127, 0, 0, 1];
+        let expected = "{sa_family=AF_INET, sin_port=htons(80), sin_addr=inet_addr(\"127.0.0.1\")}";
+        assert_eq!(text(&inet).as_deref(), Some(expected));
+        assert_eq!(text(&inet[..7]), None);
+        assert_eq!(
+            text(b"\x01\0/run/x\0rest").as_deref(),
+            Some("{sa_family=AF_UNIX, sun_path=\"/run/x\"}")
+        );
+        assert_eq!(
+            text(b"\x01\0\0abc").as_deref(),
+            Some("{sa_family=AF_UNIX, sun_path=@\"abc\"}")
+        );
+        assert_eq!(
+            text(b"\x01\0").as_deref(),
+            Some("{sa_family=AF_UNIX, sun_path=\"\"}")
+        );
+        assert_eq!(text(&[]), None);
+        assert_eq!(text(&[77, 0, 1, 2]), None);
+    }
+}

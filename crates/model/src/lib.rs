@@ -1,0 +1,29 @@
+//! What a recording is made of, as pure data: the system-call table, ids, events, divergences, and their text.
+//!
+//! Nothing here does I/O or reads a clock. Every byte that comes from a recording is hostile: [`event::parse_event`] checks
+//! all lengths once, so that the accessors behind it cannot fail.
+
+#![forbid(unsafe_code)]
+
+pub mod describe;
+pub mod divergence;
+pub mod errno;
+pub mod event;
+pub mod exec;
+mod flag_sets;
+pub mod flags;
+// `gen` is a keyword of edition 2024. The generator decides how the file looks.
+#[rustfmt::skip]
+mod r#gen;
+pub mod ids;
+pub mod item;
+pub mod layout;
+pub mod print;
+pub mod signal;
+pub mod table;
+
+pub use divergence::{Divergence, Mismatch};
+pub use event::{CallRef, Event, EventError, EventKind, EventRef, parse_event};
+pub use ids::{ContentId, EventIndex, Pid, StreamId};
+pub use item::{Direction as ItemDirection, ItemRef};
+pub use table::TABLE_HASH;

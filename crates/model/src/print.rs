@@ -1,0 +1,153 @@
+//! Events as text, a line each, in the manner of strace.
+
+use crate::describe::describe_call;
+use crate::event::{CallRef, Event, EventRef};
+use crate::signal;
+
+/// How much to show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextOptions {
+    /// Bytes of a string or buffer; the rest becomes `...`.
+    pub string_bytes: usize,
+    /// Elements of an array; the rest becomes `...`.
+    pub element_count: usize,
+}
+
+impl Default for TextOptions {
+    fn default() -> Self {
+        Self {
+            string_bytes: 32,
+            element_count: 16,
+        }
+    }
+}
+
+/// `read(3, "\177ELF"..., 832) = 832`.
+pub fn call_line(call: &CallRef<'_>, options: &TextOptions) -> String {
+    let description = describe_call(call, options);
+    let arguments: Vec<&str> = description
+        .arguments
+        .iter()
+        .map(|argument| argument.text.as_str())
+        .collect();
+    format!(
+        "{}({}) = {}",
+        description.name,
+        arguments.join(", "),
+        description.result_text
+    )
+}
+
+/// Any event.
+pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
+    match event.decode() {
+        Event::Call(call) => call_line(&call, options),
+        Event::Signal(signal) => {
+            let place = if signal.before_call() {
+                " (before the call)"
+            } else {
+                ""
+            };
+            format!(
+                "--- {} {}{place} ---",
+                signal::name(signal.number()),
+                signal.siginfo().describe()
+            )
+        }
+        Event::Fatal { signal, hash } => {
+            format!(
+                "+++ killed by {} +++ memory {hash:016x}",
+                signal::name(signal.number())
+            )
+        }
+        Event::Exit {
+            status,
+            hash,
+            pages,
+            ..
+        } => {
+            format!("+++ exited with {status} +++ memory {hash:016x}, {pages} pages")
+        }
+        Event::Tsc { counter, aux: None } => format!("rdtsc = {counter}"),
+        Event::Tsc {
+            counter,
+            aux: Some(aux),
+        } => format!("rdtscp = {counter}, {aux:#x}"),
+        Event::Exec(exec) => {
+            let mappings = exec.mappings().len();
+            format!(
+                "exec: begins at {:#x} with {mappings} mappings",
+                exec.program_counter()
+            )
+        }
+        Event::Start {
+            parent, pid, tid, ..
+        } => format!("start: process {pid}, thread {tid}, made by stream {parent}"),
+        Event::Turn { turn } => format!("turn {turn}"),
+        Event::Forced {
+            signal: 0, hash, ..
+        } => format!("stopped between events, memory {hash:016x}"),
+        Event::Forced { signal, hash, .. } => {
+            format!(
+                "stopped between events by {}, memory {hash:016x}",
+                signal::name(signal)
+            )
+        }
+        Event::Hash { hash, pages } => format!("memory {hash:016x}, {pages} pages"),
+        Event::End { status } => format!("+++ died +++ wait status {status:#x}"),
+    }
+}
+
+/// Bytes between quotes with the escapes of C. `total` is how many there are in the program; where more than are shown,
+/// `...` follows the closing quote.
+pub fn quote(bytes: &[u8], total: usize, options: &TextOptions) -> String {
+    let shown = &bytes[..bytes.len().min(options.string_bytes)];
+    let mut text = String::with_capacity(shown.len() + 2);
+    text.push('"');
+    for (index, byte) in shown.iter().enumerate() {
+        match byte {
+            b'"' => text.push_str("\\\""),
+            b'\\' => text.push_str("\\\\"),
+            b'\n' => text.push_str("\\n"),
+            b'\r' => text.push_str("\\r"),
+            b'\t' => text.push_str("\\t"),
+            0x0b => text.push_str("\\v"),
+            0x0c => text.push_str("\\f"),
+            b' '..=b'~' => text.push(char::from(*byte)),
+            // Octal digits that follow would be read as part of a short escape.
+            _ if shown.get(index + 1).is_some_and(u8::is_ascii_digit) => {
+                text.push_str(&format!("\\{byte:03o}"))
+            }
+            _ => text.push_str(&format!("\\{byte:o}")),
+        }
+    }
+    text.push('"');
+    if total > shown.len() {
+        text.push_str("...");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoting() {
+        let options = TextOptions {
+            string_bytes: 8,
+            element_count: 4,
+        };
+        let cases: [(&[u8], usize, &str); 6] = [
+            (b"", 0, "\"\""),
+            (b"abc", 3, "\"abc\""),
+            (b"a\"\\\n\t\0", 6, "\"a\\\"\\\\\\n\\t\\0\""),
+            (b"\x7fELF\x021", 6, "\"\\177ELF\\0021\""),
+            (b"123456789", 9, "\"12345678\"..."),
+            (b"abc", 100, "\"abc\"..."),
+        ];
+        for (bytes, total, text) in cases {
+            assert_eq!(quote(bytes, total, &options), text);
+        }
+    }
+}

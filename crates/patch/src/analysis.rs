@@ -1,0 +1,191 @@
+//! From a file's bytes to a verdict: the whole of the patcher, in order.
+
+use crate::bytes::{page_ceiling, page_floor};
+use crate::candidates::find_candidates;
+use crate::choice::{Context, Pads, Plan};
+use crate::elf::{ElfView, LoadSegment};
+use crate::emit::{Emitted, OutOfReach, emit, jumps};
+use crate::error::PatchError;
+use crate::functions::find_functions;
+use crate::gather::{Gathered, gather, recognise};
+use crate::image::{
+    Image, ImageSegment, Placement, Refusal, RefusedSite, SiteKind, Unpatched, UnpatchedReason, Verdict,
+};
+use crate::survey::Role;
+
+/// More patterns than any real text has (200 MB of random bytes have a tenth of it); bounds what a hostile file can make us use.
+const CANDIDATE_LIMIT: usize = 1 << 17;
+
+/// What to patch. The default is everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Options {
+    /// Patch `syscall`.
+    pub system_calls: bool,
+    /// Patch `rdtsc` and `rdtscp`.
+    pub time_stamp_counter: bool,
+    /// Patch `cpuid`.
+    pub cpuid: bool,
+    /// A file with more bytes of text than this gets no image for the sake of `cpuid` alone: it is executed a few times at start,
+    /// and the image of a compiler takes 100 MB.
+    pub cpuid_text_limit: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            system_calls: true,
+            time_stamp_counter: true,
+            cpuid: true,
+            cpuid_text_limit: 4 << 20,
+        }
+    }
+}
+
+impl Options {
+    fn wants(&self, kind: SiteKind) -> bool {
+        match kind {
+            SiteKind::SystemCall => self.system_calls,
+            SiteKind::Rdtsc | SiteKind::Rdtscp => self.time_stamp_counter,
+            SiteKind::Cpuid => self.cpuid,
+        }
+    }
+}
+
+/// The patched image of a file, or `None` where its own text is to be used; [`examine`] also tells why.
+///
+/// # Errors
+/// The file is not a well-formed x86-64 program or library.
+pub fn build_image(elf: &[u8], placement: Placement, options: &Options) -> Result<Option<Image>, PatchError> {
+    Ok(examine(elf, placement, options)?.into_image())
+}
+
+/// Decides what to do with a file, given as all of its bytes.
+///
+/// # Errors
+/// The file is not a well-formed x86-64 program or library.
+pub fn examine(elf: &[u8], placement: Placement, options: &Options) -> Result<Verdict, PatchError> {
+    let elf = ElfView::parse(elf)?;
+    let candidates = find_candidates(&elf);
+    if candidates.is_empty() {
+        return Ok(unpatched(UnpatchedReason::NoSites, Vec::new(), false));
+    }
+    if candidates.len() > CANDIDATE_LIMIT {
+        return Ok(unpatched(UnpatchedReason::TooManyPatterns, Vec::new(), true));
+    }
+    let functions = find_functions(&elf, &candidates);
+    let recognised = recognise(&elf, &functions, &candidates);
+    if recognised.sites.is_empty() {
+        return Ok(unpatched(UnpatchedReason::NoSites, Vec::new(), recognised.loose_counter_reads));
+    }
+    let Gathered { survey, targets, targets_complete } = gather(&elf, &functions, &recognised.sites);
+    let context = Context {
+        elf: &elf,
+        listing: &survey.listing,
+        targets: &targets,
+        targets_complete,
+        suspect: &survey.suspect,
+        functions_known: functions.known,
+    };
+    let (plans, refused) = choose_all(&context, options, Pads::new(survey.pads.clone(), &targets));
+    Ok(conclude(&elf, placement, options, &plans, refused, recognised.loose_counter_reads))
+}
+
+fn unpatched(reason: UnpatchedReason, refused: Vec<RefusedSite>, unknown_tsc: bool) -> Verdict {
+    Verdict::Unpatched(Unpatched { reason, refused, unknown_tsc })
+}
+
+/// Makes the image, if there is anything to patch, it is worth an image, and it is in reach.
+fn conclude(
+    elf: &ElfView,
+    placement: Placement,
+    options: &Options,
+    plans: &[Plan],
+    refused: Vec<RefusedSite>,
+    loose_counter_reads: bool,
+) -> Verdict {
+    let unknown_tsc = loose_counter_reads || refused.iter().any(|site| site.kind.reads_counter());
+    if plans.is_empty() {
+        return unpatched(UnpatchedReason::AllRefused, refused, unknown_tsc);
+    }
+    let text_bytes: u64 = elf.text_segments().map(|segment| segment.file_bytes).sum();
+    if text_bytes > options.cpuid_text_limit && plans.iter().all(|plan| plan.kind == SiteKind::Cpuid) {
+        return unpatched(UnpatchedReason::NotWorthwhile, refused, unknown_tsc);
+    }
+    match assemble(elf, placement, plans) {
+        Ok((segments, emitted)) => Verdict::Patched(Image {
+            segments,
+            stub_address: emitted.stub_address,
+            stubs: emitted.stubs,
+            low: elf.low,
+            high: elf.high,
+            sites: emitted.sites,
+            refused,
+            unknown_tsc,
+        }),
+        Err(OutOfReach) => {
+            let unknown_tsc = unknown_tsc || plans.iter().any(|plan| plan.kind.reads_counter());
+            unpatched(UnpatchedReason::OutOfReach, refused, unknown_tsc)
+        }
+    }
+}
+
+/// Goes through the sites in order of address.
+fn choose_all(context: &Context, options: &Options, mut pads: Pads) -> (Vec<Plan>, Vec<RefusedSite>) {
+    let mut plans = Vec::new();
+    let mut refused = Vec::new();
+    let mut floor = 0;
+    for (index, listed) in context.listing.iter().enumerate() {
+        let Role::Site(kind) = listed.role else { continue };
+        let choice =
+            if options.wants(kind) { context.choose(index, kind, floor, &mut pads) } else { Err(Refusal::NotWanted) };
+        match choice {
+            Ok(plan) => {
+                assert!(plan.patch_start() >= floor && plan.patch_end <= plan.end());
+                floor = plan.end();
+                plans.push(plan);
+            }
+            Err(reason) => refused.push(RefusedSite { kind, address: listed.address, reason }),
+        }
+    }
+    (plans, refused)
+}
+
+/// Writes the stubs and the patched copies of all segments that have patches.
+fn assemble(
+    elf: &ElfView,
+    placement: Placement,
+    plans: &[Plan],
+) -> Result<(Vec<ImageSegment>, Emitted), OutOfReach> {
+    let emitted = emit(elf, placement, plans)?;
+    let mut patches = Vec::new();
+    for site in &emitted.sites {
+        patches.extend(jumps(site, emitted.stub_address)?);
+    }
+    let mut segments = Vec::new();
+    for segment in elf.text_segments() {
+        let mut image: Option<ImageSegment> = None;
+        for (address, bytes) in patches
+            .iter()
+            .filter(|(address, _)| segment.holds(*address))
+        {
+            let image = image.get_or_insert_with(|| mapped_pages(elf, segment));
+            let at = (address - image.address) as usize;
+            image.bytes[at..at + bytes.len()].copy_from_slice(bytes);
+        }
+        segments.extend(image);
+    }
+    Ok((segments, emitted))
+}
+
+/// The whole pages that the kernel shows for a part of a file: what precedes and follows the part in its pages comes from the file too.
+fn mapped_pages(elf: &ElfView, segment: &LoadSegment) -> ImageSegment {
+    let start = page_floor(segment.file_offset);
+    let end = page_ceiling(segment.file_offset + segment.file_bytes).expect("inside the file");
+    let mut bytes = elf.data[start as usize..elf.data.len().min(end as usize)].to_vec();
+    bytes.resize((end - start) as usize, 0);
+    ImageSegment {
+        file_offset: start,
+        address: page_floor(segment.address),
+        bytes,
+    }
+}

@@ -1,0 +1,241 @@
+//! Laying out the stub area and writing stubs and jumps.
+//!
+//! A stub is: the instructions displaced before the site, adjusted; the call of the runtime; and, where instructions after the site were displaced,
+//! those and a jump back. All references are relative, so an image holds at any load address.
+
+use crate::bytes::page_ceiling;
+use crate::choice::{JUMP_BYTES, Jump, Plan, SHORT_JUMP_BYTES};
+use crate::elf::ElfView;
+use crate::image::{Placement, Site, SiteKind, StubInfo, StubPoint};
+use crate::survey::{Listed, Role};
+
+/// `mov %rcx,%gs:0x10`: where the runtime finds the program's `%rcx`.
+const SAVE_RCX: [u8; 9] = [0x65, 0x48, 0x89, 0x0c, 0x25, 0x10, 0, 0, 0];
+/// `lea disp32(%rip),%rcx`
+const LEA_RCX: [u8; 3] = [0x48, 0x8d, 0x0d];
+/// `jmp *disp32(%rip)`
+const JUMP_INDIRECT: [u8; 2] = [0xff, 0x25];
+/// `jmp rel32`
+const JUMP: u8 = 0xe9;
+/// `jmp rel8`
+const JUMP_SHORT: u8 = 0xeb;
+/// `0f 80+condition rel32`
+const CONDITIONAL_BYTES: usize = 6;
+/// `int3`: whoever comes here did what was proven impossible, and should not go on.
+const TRAP: u8 = 0xcc;
+/// Stubs start at multiples of this, so that few span more cache lines than they must.
+const STUB_ALIGNMENT: usize = 8;
+/// The literals at the start of the stub area, one for each kind.
+const LITERAL_BYTES: usize = 8 * SiteKind::ALL.len();
+
+/// A distance does not fit in 32 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OutOfReach;
+
+/// The stub area and what it serves.
+pub(crate) struct Emitted {
+    pub stub_address: u64,
+    pub stubs: Vec<u8>,
+    pub sites: Vec<Site>,
+}
+
+/// Lays out and writes the stubs of all plans.
+pub(crate) fn emit(
+    elf: &ElfView,
+    placement: Placement,
+    plans: &[Plan],
+) -> Result<Emitted, OutOfReach> {
+    let (offsets, total_bytes) = lay_out(plans);
+    u32::try_from(total_bytes).map_err(|_| OutOfReach)?;
+    let area_bytes = page_ceiling(total_bytes as u64).ok_or(OutOfReach)?;
+    let stub_address = match placement {
+        Placement::After => elf.high,
+        Placement::Before => elf.low.wrapping_sub(area_bytes),
+    };
+    let mut stubs = Vec::with_capacity(area_bytes as usize);
+    for kind in SiteKind::ALL {
+        stubs.extend(kind.entry_address().to_le_bytes());
+    }
+    let mut sites = Vec::with_capacity(plans.len());
+    for (plan, offset) in plans.iter().zip(offsets) {
+        stubs.resize(offset, TRAP);
+        let mut writer = Writer {
+            area: stub_address,
+            out: &mut stubs,
+            start: offset,
+            points: Vec::new(),
+        };
+        sites.push(writer.stub(elf, plan)?);
+    }
+    assert_eq!(stubs.len(), total_bytes, "layout and emission agree");
+    stubs.resize(area_bytes as usize, TRAP);
+    Ok(Emitted {
+        stub_address,
+        stubs,
+        sites,
+    })
+}
+
+/// The offset of each stub, and the end of the last.
+fn lay_out(plans: &[Plan]) -> (Vec<usize>, usize) {
+    let mut end = LITERAL_BYTES;
+    let offsets = plans.iter().map(|plan| {
+        let offset = end.next_multiple_of(STUB_ALIGNMENT);
+        end = offset + stub_bytes(plan);
+        offset
+    });
+    (offsets.collect(), end)
+}
+
+fn stub_bytes(plan: &Plan) -> usize {
+    let displaced: usize = plan.before.iter().chain(&plan.after).map(moved_bytes).sum();
+    let save = if plan.kind == SiteKind::SystemCall {
+        0
+    } else {
+        SAVE_RCX.len()
+    };
+    let back = if plan.after.is_empty() {
+        0
+    } else {
+        JUMP_BYTES as usize
+    };
+    displaced + save + LEA_RCX.len() + 4 + JUMP_INDIRECT.len() + 4 + back
+}
+
+/// Bytes of an instruction once it is in the stub.
+fn moved_bytes(instruction: &Listed) -> usize {
+    match instruction.role {
+        Role::Conditional { .. } => CONDITIONAL_BYTES,
+        _ => usize::from(instruction.length),
+    }
+}
+
+/// Bytes to write, and the address to write them to.
+pub(crate) type Patch = (u64, Vec<u8>);
+
+/// The jumps of a site: at its start, and in padding where it goes by way of it.
+pub(crate) fn jumps(site: &Site, stub_area: u64) -> Result<Vec<Patch>, OutOfReach> {
+    let stub = stub_area.wrapping_add(u64::from(site.stub.offset));
+    let near = |from: u64| -> Result<Vec<u8>, OutOfReach> {
+        let mut bytes = vec![JUMP];
+        bytes.extend(displacement(from.wrapping_add(JUMP_BYTES), stub)?.to_le_bytes());
+        Ok(bytes)
+    };
+    let mut patches = Vec::new();
+    let mut first = match site.pad_address {
+        None => near(site.patch_address)?,
+        Some(pad) => {
+            patches.push((pad, near(pad)?));
+            let short = displacement(site.patch_address.wrapping_add(SHORT_JUMP_BYTES), pad)?;
+            vec![
+                JUMP_SHORT,
+                i8::try_from(short).map_err(|_| OutOfReach)? as u8,
+            ]
+        }
+    };
+    first.resize(usize::from(site.patch_length), TRAP);
+    patches.push((site.patch_address, first));
+    Ok(patches)
+}
+
+/// `to` as seen from `from`.
+fn displacement(from: u64, to: u64) -> Result<i32, OutOfReach> {
+    i32::try_from(to.wrapping_sub(from) as i64).map_err(|_| OutOfReach)
+}
+
+struct Writer<'a> {
+    area: u64,
+    out: &'a mut Vec<u8>,
+    start: usize,
+    points: Vec<StubPoint>,
+}
+
+impl Writer<'_> {
+    /// Writes one stub.
+    fn stub(&mut self, elf: &ElfView, plan: &Plan) -> Result<Site, OutOfReach> {
+        for instruction in &plan.before {
+            self.displaced(elf, instruction)?;
+        }
+        self.point(plan.site.address);
+        if plan.kind != SiteKind::SystemCall {
+            self.out.extend(SAVE_RCX);
+        }
+        let call_end = self.address() + (LEA_RCX.len() + 4 + JUMP_INDIRECT.len() + 4) as u64;
+        let continue_at = if plan.after.is_empty() {
+            plan.site.end()
+        } else {
+            call_end
+        };
+        self.out.extend(LEA_RCX);
+        self.relative(continue_at)?;
+        self.out.extend(JUMP_INDIRECT);
+        self.relative(self.area.wrapping_add(8 * plan.kind.index() as u64))?;
+        for instruction in &plan.after {
+            self.displaced(elf, instruction)?;
+        }
+        if !plan.after.is_empty() {
+            self.point(plan.end());
+            self.out.push(JUMP);
+            self.relative(plan.end())?;
+        }
+        Ok(Site {
+            kind: plan.kind,
+            address: plan.site.address,
+            length: plan.site.length,
+            patch_address: plan.patch_start(),
+            patch_length: u8::try_from(plan.patch_end - plan.patch_start())
+                .expect("a jump and at most one more instruction"),
+            pad_address: match plan.jump {
+                Jump::Near => None,
+                Jump::ByWayOf { pad } => Some(pad),
+            },
+            stub: StubInfo {
+                offset: self.start as u32,
+                length: (self.out.len() - self.start) as u32,
+                continue_at,
+                points: std::mem::take(&mut self.points),
+            },
+        })
+    }
+
+    /// Link-time address of the next byte.
+    fn address(&self) -> u64 {
+        self.area.wrapping_add(self.out.len() as u64)
+    }
+
+    /// From here on the stub stands for `text_address`.
+    fn point(&mut self, text_address: u64) {
+        self.points.push(StubPoint {
+            offset: (self.out.len() - self.start) as u32,
+            text_address,
+        });
+    }
+
+    /// Writes a displacement to `target`, relative to its own end.
+    fn relative(&mut self, target: u64) -> Result<(), OutOfReach> {
+        let value = displacement(self.address().wrapping_add(4), target)?;
+        self.out.extend(value.to_le_bytes());
+        Ok(())
+    }
+
+    /// Copies an instruction; a displacement relative to its own address grows by as much as the instruction moves back.
+    fn displaced(&mut self, elf: &ElfView, instruction: &Listed) -> Result<(), OutOfReach> {
+        self.point(instruction.address);
+        if let Role::Conditional { condition, target } = instruction.role {
+            self.out.extend([0x0f, 0x80 | condition]);
+            return self.relative(target);
+        }
+        let moved_back = instruction.address.wrapping_sub(self.address()) as i64;
+        let at = self.out.len();
+        self.out
+            .extend(&elf.bytes_from(instruction.address)[..usize::from(instruction.length)]);
+        if let Some(offset) = instruction.displacement_at {
+            let field = at + usize::from(offset);
+            let old =
+                i32::from_le_bytes(self.out[field..field + 4].try_into().expect("four bytes"));
+            let new = i32::try_from(i64::from(old) + moved_back).map_err(|_| OutOfReach)?;
+            self.out[field..field + 4].copy_from_slice(&new.to_le_bytes());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,285 @@
+//! The result of patching: images, sites, and the verdict on a file.
+//!
+//! All addresses are *link-time* addresses, as the file's program headers give them. Where the file is loaded at another place, add the load
+//! bias with wrapping arithmetic to each of them.
+
+use crate::RUNTIME_TEXT;
+use std::fmt;
+
+/// Where the stub area lies relative to the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Placement {
+    /// From the first page after the file's last segment: libraries and the dynamic linker.
+    After,
+    /// Ending at the page of the file's first segment: main programs, whose heap follows them.
+    Before,
+}
+
+/// What an instruction asks for, and so which entry of the runtime its stub jumps to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SiteKind {
+    /// `syscall`
+    SystemCall,
+    /// `rdtsc`
+    Rdtsc,
+    /// `rdtscp`
+    Rdtscp,
+    /// `cpuid`
+    Cpuid,
+}
+
+impl SiteKind {
+    /// Every kind, in the order of the runtime's entry table.
+    pub const ALL: [SiteKind; 4] = [
+        SiteKind::SystemCall,
+        SiteKind::Rdtsc,
+        SiteKind::Rdtscp,
+        SiteKind::Cpuid,
+    ];
+
+    /// Position in the runtime's entry table, and of its literal in the stub area.
+    pub fn index(self) -> usize {
+        match self {
+            SiteKind::SystemCall => 0,
+            SiteKind::Rdtsc => 1,
+            SiteKind::Rdtscp => 2,
+            SiteKind::Cpuid => 3,
+        }
+    }
+
+    /// Absolute address of the runtime's entry for this kind.
+    pub fn entry_address(self) -> u64 {
+        RUNTIME_TEXT + 0x10 * self.index() as u64
+    }
+
+    /// The instruction without prefixes.
+    pub fn opcode(self) -> &'static [u8] {
+        match self {
+            SiteKind::SystemCall => &[0x0f, 0x05],
+            SiteKind::Rdtsc => &[0x0f, 0x31],
+            SiteKind::Rdtscp => &[0x0f, 0x01, 0xf9],
+            SiteKind::Cpuid => &[0x0f, 0xa2],
+        }
+    }
+
+    /// Whether the instruction reads the time-stamp counter.
+    pub fn reads_counter(self) -> bool {
+        matches!(self, SiteKind::Rdtsc | SiteKind::Rdtscp)
+    }
+}
+
+/// What became of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// At least one site was patched.
+    Patched(Image),
+    /// The file's own text is to be used.
+    Unpatched(Unpatched),
+}
+
+impl Verdict {
+    /// The image, if there is one.
+    pub fn into_image(self) -> Option<Image> {
+        match self {
+            Verdict::Patched(image) => Some(image),
+            Verdict::Unpatched(_) => None,
+        }
+    }
+
+    /// The sites that were recognised and left alone.
+    pub fn refused(&self) -> &[RefusedSite] {
+        match self {
+            Verdict::Patched(image) => &image.refused,
+            Verdict::Unpatched(unpatched) => &unpatched.refused,
+        }
+    }
+
+    /// Whether the text may read the time-stamp counter at a place that is not patched: see [`Image::unknown_tsc`].
+    pub fn unknown_tsc(&self) -> bool {
+        match self {
+            Verdict::Patched(image) => image.unknown_tsc,
+            Verdict::Unpatched(unpatched) => unpatched.unknown_tsc,
+        }
+    }
+}
+
+/// What is known of a file that got no image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unpatched {
+    /// Why there is none.
+    pub reason: UnpatchedReason,
+    /// Sites that were recognised; empty where the text has none.
+    pub refused: Vec<RefusedSite>,
+    /// As [`Image::unknown_tsc`].
+    pub unknown_tsc: bool,
+}
+
+/// Why a file got no image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnpatchedReason {
+    /// No executable segment contains a pattern of interest.
+    NoSites,
+    /// There are patterns, but none could be accepted.
+    AllRefused,
+    /// The file is so large that a stub and its site, or what a displaced instruction refers to, are more than 2 GiB apart.
+    OutOfReach,
+    /// The text is large and executes only `cpuid`: see [`crate::Options::cpuid_text_limit`].
+    NotWorthwhile,
+    /// The text is full of patterns, as no program's is: it was not examined.
+    TooManyPatterns,
+}
+
+/// A patched copy of the executable segments of a file, and the stubs its jumps lead to.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Image {
+    /// One for each executable segment that has patched sites, by address.
+    pub segments: Vec<ImageSegment>,
+    /// Where the stubs go: a link-time, page-aligned address. With [`Placement::Before`] and a file linked at 0 it lies below zero and has wrapped
+    /// around; the sum with the load bias is right all the same.
+    pub stub_address: u64,
+    /// The stub area: whole pages, beginning with four 8-byte literals, the addresses of the runtime's entries.
+    pub stubs: Vec<u8>,
+    /// Page-aligned start of the first loadable segment.
+    pub low: u64,
+    /// Page-aligned end of the last loadable segment in memory.
+    pub high: u64,
+    /// What was patched, by address.
+    pub sites: Vec<Site>,
+    /// What was recognised and left alone, by address.
+    pub refused: Vec<RefusedSite>,
+    /// Whether the bytes of RDTSC or RDTSCP occur, at any offset in executable bytes, where they were neither patched nor proven to be inside
+    /// another instruction. Where this is false for all text of a process, the counter needs no trap.
+    pub unknown_tsc: bool,
+}
+
+/// Without the bytes, which nobody wants to see.
+impl fmt::Debug for Image {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Image")
+            .field("segments", &self.segments)
+            .field("stub_address", &format_args!("{:#x}", self.stub_address))
+            .field("stub_bytes", &self.stubs.len())
+            .field("low", &format_args!("{:#x}", self.low))
+            .field("high", &format_args!("{:#x}", self.high))
+            .field("sites", &self.sites)
+            .field("refused", &self.refused)
+            .field("unknown_tsc", &self.unknown_tsc)
+            .finish()
+    }
+}
+
+impl fmt::Debug for ImageSegment {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ImageSegment")
+            .field("file_offset", &format_args!("{:#x}", self.file_offset))
+            .field("address", &format_args!("{:#x}", self.address))
+            .field("byte_count", &self.bytes.len())
+            .finish()
+    }
+}
+
+impl Image {
+    /// The address in the file's text that an address in the stub area stands for: where a debugger should say the program is.
+    /// `None` for an address outside the stubs.
+    pub fn text_address(&self, stub_address: u64) -> Option<u64> {
+        let offset = stub_address.wrapping_sub(self.stub_address);
+        if offset >= self.stubs.len() as u64 {
+            return None;
+        }
+        let index = self
+            .sites
+            .partition_point(|site| u64::from(site.stub.offset) <= offset);
+        let stub = &self.sites.get(index.checked_sub(1)?)?.stub;
+        let within = u32::try_from(offset).ok()?.checked_sub(stub.offset)?;
+        if within >= stub.length {
+            return None;
+        }
+        let index = stub.points.partition_point(|point| point.offset <= within);
+        stub.points
+            .get(index.checked_sub(1)?)
+            .map(|point| point.text_address)
+    }
+}
+
+/// One patched segment: what the kernel would show when it maps this part of the file, with the patches in it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ImageSegment {
+    /// Page-aligned offset in the file.
+    pub file_offset: u64,
+    /// Page-aligned link-time address.
+    pub address: u64,
+    /// Whole pages; zero after the end of the file.
+    pub bytes: Vec<u8>,
+}
+
+/// One patched instruction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Site {
+    /// What it asks for.
+    pub kind: SiteKind,
+    /// Address of the instruction.
+    pub address: u64,
+    /// Its bytes, prefixes included.
+    pub length: u8,
+    /// Where the jump is: 5 bytes, or 2 where it goes by way of padding.
+    pub patch_address: u64,
+    /// Bytes overwritten: the jump, then `int3` up to the next instruction that was kept.
+    pub patch_length: u8,
+    /// Where in padding the 5-byte jump is to which the 2-byte jump leads.
+    pub pad_address: Option<u64>,
+    /// Where the jump leads.
+    pub stub: StubInfo,
+}
+
+/// One stub.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StubInfo {
+    /// Offset in the stub area.
+    pub offset: u32,
+    /// Bytes of code.
+    pub length: u32,
+    /// The link-time address that the stub leaves in `%rcx`: where the runtime returns to. In the text, or in the stub where
+    /// instructions after the site were displaced.
+    pub continue_at: u64,
+    /// Which instruction of the text each part of the stub stands for, by offset; the first is at offset 0.
+    pub points: Vec<StubPoint>,
+}
+
+/// From `offset` on (to the next point), the stub stands for the instruction at `text_address`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StubPoint {
+    /// Bytes from the start of the stub.
+    pub offset: u32,
+    /// Link-time address in the file's text.
+    pub text_address: u64,
+}
+
+/// An instruction that was recognised and left alone: it works all the same, by a trap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RefusedSite {
+    /// What it asks for.
+    pub kind: SiteKind,
+    /// Address of the instruction.
+    pub address: u64,
+    /// Why.
+    pub reason: Refusal,
+}
+
+/// Why a site is left alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The bytes by which unwinders and debuggers recognise a signal frame.
+    SignalReturn,
+    /// No five bytes of instructions that can run elsewhere adjoin it.
+    NoRoom,
+    /// Five bytes do, but something may jump into them.
+    JumpTarget,
+    /// The function it is in does not decode cleanly.
+    SuspectFunction,
+    /// The file says nothing about its functions, and the site has not the one form that is safe regardless.
+    NoFunctionTable,
+    /// The options exclude its kind.
+    NotWanted,
+}

@@ -1,0 +1,117 @@
+//! Jump targets of exceptions: where the unwinder continues a function, from its language-specific table.
+
+use crate::bytes::array_at;
+use crate::elf::ElfView;
+use crate::functions::ExceptionTable;
+use crate::windows::Windows;
+
+const OMITTED: u8 = 0xff;
+const FORM_MASK: u8 = 0x0f;
+
+/// Entries read in all; functions may share a table, so this bounds what a small hostile file costs.
+const TOTAL_ENTRIES: usize = 1 << 24;
+
+/// Adds the landing pads near candidates. Returns the functions whose table could not be read: anything in them may be a target.
+pub(crate) fn landing_pad_targets(
+    elf: &ElfView,
+    windows: &Windows,
+    tables: &[ExceptionTable],
+    targets: &mut Vec<u64>,
+) -> Vec<u64> {
+    let mut left = TOTAL_ENTRIES;
+    let mut unreadable = Vec::new();
+    for table in tables {
+        let mut cursor = Cursor {
+            bytes: elf.bytes_from(table.address),
+            position: 0,
+        };
+        let found = |address| targets.extend(windows.contains(address).then_some(address));
+        if cursor
+            .landing_pads(table.function, &mut left, found)
+            .is_none()
+        {
+            unreadable.push(table.function);
+        }
+    }
+    unreadable
+}
+
+struct Cursor<'data> {
+    bytes: &'data [u8],
+    position: usize,
+}
+
+impl Cursor<'_> {
+    /// Calls `found` for each landing pad; `None` where the table ends early or has an encoding that compilers do not use here.
+    fn landing_pads(
+        &mut self,
+        function: u64,
+        left: &mut usize,
+        mut found: impl FnMut(u64),
+    ) -> Option<()> {
+        if self.byte()? != OMITTED {
+            return None;
+        }
+        if self.byte()? != OMITTED {
+            self.uleb()?;
+        }
+        let encoding = self.byte()?;
+        let length = usize::try_from(self.uleb()?).ok()?;
+        let end = self.position.checked_add(length)?;
+        while self.position < end {
+            *left = left.checked_sub(1)?;
+            let _start = self.number(encoding)?;
+            let _length = self.number(encoding)?;
+            let pad = self.number(encoding)?;
+            let _action = self.uleb()?;
+            if pad != 0 {
+                found(function.wrapping_add(pad));
+            }
+        }
+        Some(())
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        let byte = *self.bytes.get(self.position)?;
+        self.position += 1;
+        Some(byte)
+    }
+
+    fn fixed<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let array = array_at(self.bytes, self.position)?;
+        self.position += N;
+        Some(array)
+    }
+
+    fn uleb(&mut self) -> Option<u64> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    fn number(&mut self, encoding: u8) -> Option<u64> {
+        if encoding & !FORM_MASK != 0 {
+            return None;
+        }
+        match encoding {
+            0x00 | 0x04 | 0x0c => self.fixed().map(u64::from_le_bytes),
+            0x01 => self.uleb(),
+            0x02 => self
+                .fixed()
+                .map(|bytes| u64::from(u16::from_le_bytes(bytes))),
+            0x03 => self
+                .fixed()
+                .map(|bytes| u64::from(u32::from_le_bytes(bytes))),
+            0x0b => self
+                .fixed()
+                .map(|bytes| i64::from(i32::from_le_bytes(bytes)) as u64),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Computes patched images of x86-64 files: the same text with jumps to stubs in place of the instructions before system calls, and in place
+//! of RDTSC, RDTSCP and CPUID.
+//!
+//! This crate only turns bytes into bytes. It opens no file, maps no memory and runs nothing. Its input is whatever a recorded program maps, so it
+//! is treated as hostile: a malformed file gives an error or fewer sites, never a panic.
+//!
+//! What is rewritten is a pure function of the file's bytes, of [`Placement`], of [`Options`] and of [`PATCHER_VERSION`]: replay relies on it.
+//! `docs/PATCHING.md` explains the rules by which a site is accepted or refused.
+
+#![forbid(unsafe_code)]
+
+mod analysis;
+mod bytes;
+mod candidates;
+mod choice;
+mod codec;
+mod elf;
+mod emit;
+mod error;
+mod flow;
+mod functions;
+mod gather;
+mod image;
+mod landing_pads;
+mod pclntab;
+mod pointers;
+mod scan;
+mod survey;
+mod vdso;
+mod windows;
+
+pub use analysis::{Options, build_image, examine};
+pub use error::{CacheError, PatchError};
+pub use image::{
+    Image, ImageSegment, Placement, Refusal, RefusedSite, Site, SiteKind, StubInfo, StubPoint,
+    Unpatched, UnpatchedReason, Verdict,
+};
+pub use vdso::{BOOTSTRAP_BYTES, VdsoEdit, VdsoFunction, VdsoMethod, VdsoPatch, build_vdso_patch};
+
+/// Changes whenever the same input could give a different image. Stored in every cached image and checked when it is read back.
+pub const PATCHER_VERSION: u32 = 1;
+
+/// Bytes of a page, the unit in which the kernel maps files.
+pub const PAGE_BYTES: u64 = 4096;
+
+/// Where the runtime's text is in every recorded process. Its first bytes are the table of entry points that stubs jump to.
+pub const RUNTIME_TEXT: u64 = 0x6900_0000_0000;

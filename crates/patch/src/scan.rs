@@ -1,0 +1,90 @@
+//! A look at every byte of the text, without decoding it: which functions may refer to the neighbourhood of a site, and where jump tables may be.
+//!
+//! Decoding a large program takes seconds, looking at it a fraction. Whatever refers to a site from afar has a 32-bit displacement (or, in programs at a fixed
+//! address, the address itself) among its bytes, so only functions with such bytes need to be decoded; the short jumps come from near by.
+
+use crate::bytes::u32_at;
+use crate::elf::{ElfView, LoadSegment};
+use crate::windows::Windows;
+
+/// What the scan found.
+#[derive(Debug, Default)]
+pub(crate) struct Scan {
+    /// Addresses of 4-byte words that lead near a site if they are displacements or addresses; ascending.
+    pub hits: Vec<Hit>,
+    /// Where jump tables may start.
+    pub table_bases: Vec<TableBase>,
+}
+
+/// A word that may lead near a site.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Hit {
+    pub address: u64,
+    /// Where it leads, taken as a displacement.
+    pub target: u64,
+}
+
+/// An address that code loads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TableBase {
+    pub base: u64,
+    /// The text address that loads it.
+    pub user: u64,
+}
+
+/// Scans all text for references to `windows`.
+pub(crate) fn scan_text(elf: &ElfView, windows: &Windows) -> Scan {
+    let mut scan = Scan::default();
+    for segment in elf.text_segments() {
+        scan.segment(elf, windows, segment);
+    }
+    scan
+}
+
+impl Scan {
+    fn segment(&mut self, elf: &ElfView, windows: &Windows, segment: &LoadSegment) {
+        let bytes = elf.segment_bytes(segment);
+        let mut address = segment.address;
+        for (offset, word) in bytes.windows(4).enumerate() {
+            let word = u32::from_le_bytes(word.try_into().expect("windows of 4 bytes"));
+            let target = (address + 4).wrapping_add_signed(i64::from(word as i32));
+            if windows.contains(target) || elf.fixed_address && windows.contains(u64::from(word)) {
+                self.hits.push(Hit { address, target });
+            }
+            let before = &bytes[..offset];
+            if loads_address(before) && may_be_table(elf, windows, target) {
+                self.table_bases.push(TableBase { base: target, user: address });
+            } else if elf.fixed_address && loads_constant(before) && may_be_table(elf, windows, u64::from(word)) {
+                self.table_bases.push(TableBase { base: u64::from(word), user: address });
+            }
+            address += 1;
+        }
+    }
+}
+
+/// Whether `before` ends like `lea disp32(%rip),%register` up to the displacement.
+fn loads_address(before: &[u8]) -> bool {
+    matches!(before, [.., 0x8d, mode] if mode & 0xc7 == 0x05)
+}
+
+/// Whether `before` ends like `mov $imm32,%register` up to the constant, in either form.
+fn loads_constant(before: &[u8]) -> bool {
+    matches!(before, [.., 0xb8..=0xbf] | [.., 0xc7, 0xc0..=0xc7])
+}
+
+/// Whether the first entry of a table at `base` leads into text.
+fn may_be_table(elf: &ElfView, windows: &Windows, base: u64) -> bool {
+    let entry = u32_at(elf.bytes_from(base), 0);
+    entry.is_some_and(|entry| windows.is_text(base.wrapping_add_signed(i64::from(entry as i32))))
+}
+
+/// The target of a displacement at `address` that code outside all known functions jumps by; `None` where it is not preceded by the opcode of a jump or
+/// call.
+pub(crate) fn is_unknown_jump(elf: &ElfView, hit: &Hit) -> bool {
+    let Some(start) = hit.address.checked_sub(2) else { return false };
+    match elf.bytes_from(start) {
+        [_, 0xe8 | 0xe9, ..] => true,
+        [0x0f, 0x80..=0x8f, ..] => true,
+        _ => false,
+    }
+}

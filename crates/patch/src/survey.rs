@@ -1,0 +1,319 @@
+//! Decoding functions: the instructions near sites, and every address near them that something may jump to.
+
+use crate::elf::ElfView;
+use crate::functions::{Chunk, Functions};
+use crate::image::SiteKind;
+use crate::windows::Windows;
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+
+/// Longest gap between functions that may be padding.
+const GAP_BYTES: usize = 256;
+
+/// What may be done with an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// To be patched.
+    Site(SiteKind),
+    /// Does the same at another address, once its displacement (if it has one) is adjusted.
+    Movable,
+    /// A conditional jump: does the same at another address in its long form.
+    Conditional {
+        /// The condition, as in the low four bits of the opcode.
+        condition: u8,
+        /// Where it leads.
+        target: u64,
+    },
+    /// Must stay where it is.
+    Fixed,
+}
+
+/// An instruction near a site.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Listed {
+    pub address: u64,
+    pub length: u8,
+    pub role: Role,
+    /// Whether it touches memory, and so may fault.
+    pub memory: bool,
+    /// Offset of a displacement relative to the instruction pointer.
+    pub displacement_at: Option<u8>,
+    /// Index of the chunk it was decoded in.
+    pub chunk: u32,
+}
+
+impl Listed {
+    /// Address after the instruction.
+    pub fn end(&self) -> u64 {
+        self.address + u64::from(self.length)
+    }
+}
+
+/// Bytes of padding that nothing executes: they follow an instruction that never falls through, and do nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pad {
+    pub start: u64,
+    pub end: u64,
+}
+
+/// What one pass over the functions found.
+pub(crate) struct Survey {
+    /// Near candidates, by address.
+    pub listing: Vec<Listed>,
+    /// Addresses near sites that branches lead to.
+    pub branches: Vec<u64>,
+    /// Addresses near sites that code refers to in other ways.
+    pub references: Vec<u64>,
+    /// Padding near sites, by address.
+    pub pads: Vec<Pad>,
+    /// For each chunk, whether it did not decode cleanly.
+    pub suspect: Vec<bool>,
+}
+
+/// Decodes the functions that `wanted` says, by their index.
+pub(crate) fn survey(elf: &ElfView, functions: &Functions, windows: &Windows, wanted: impl Fn(usize) -> bool) -> Survey {
+    let chunks = &functions.chunks;
+    let mut result = Survey {
+        listing: Vec::new(),
+        branches: Vec::new(),
+        references: Vec::new(),
+        pads: Vec::new(),
+        suspect: vec![false; chunks.len()],
+    };
+    for (index, chunk) in chunks.iter().enumerate().filter(|(index, _)| wanted(*index)) {
+        if windows.contains(chunk.start) {
+            result.references.push(chunk.start);
+        }
+        let next = chunks.get(index + 1).map_or(chunk.end, |next| next.start);
+        result.suspect[index] = result.decode(elf, windows, chunk, index as u32, next);
+    }
+    result
+}
+
+impl Survey {
+    /// Decodes one chunk, and the gap to the next one at `next`; true where the chunk is not clean.
+    fn decode(
+        &mut self,
+        elf: &ElfView,
+        windows: &Windows,
+        chunk: &Chunk,
+        index: u32,
+        next: u64,
+    ) -> bool {
+        let bytes = elf.bytes_from(chunk.start);
+        let bytes = &bytes[..bytes.len().min((chunk.end - chunk.start) as usize)];
+        let mut decoder = Decoder::with_ip(64, bytes, chunk.start, DecoderOptions::NONE);
+        let mut instruction = Instruction::default();
+        let mut suspect = false;
+        let mut padding = Padding::default();
+        let known_pads = self.pads.len();
+        while decoder.can_decode() {
+            decoder.decode_out(&mut instruction);
+            if instruction.is_invalid() {
+                suspect = true;
+                padding = Padding::default();
+                continue;
+            }
+            self.pads.extend(
+                padding
+                    .next(&instruction)
+                    .filter(|pad| windows.contains(pad.start)),
+            );
+            self.note_references(elf, windows, &instruction);
+            if windows.contains(instruction.ip()) {
+                let offset = (instruction.ip() - chunk.start) as usize;
+                let own = &bytes[offset..offset + instruction.len()];
+                let mut listed = listed(&instruction, own, &decoder, index);
+                if padding.is_in(&instruction) {
+                    // Nothing executes it, so it does not lead to the site.
+                    listed.role = Role::Fixed;
+                }
+                self.listing.push(listed);
+            }
+        }
+        if windows.contains(chunk.end - 1) || windows.contains(chunk.end) {
+            self.pads.extend(padding.through_gap(elf, chunk.end, next));
+        }
+        if suspect {
+            self.pads.truncate(known_pads);
+        }
+        suspect
+    }
+
+    /// The instruction of a cleanly decoded function, near a site, that the byte at `address` belongs to.
+    pub fn covering(&self, address: u64) -> Option<&Listed> {
+        let index = self.listing.partition_point(|listed| listed.address <= address);
+        let listed = self.listing[..index].last()?;
+        (address < listed.end() && !self.suspect[listed.chunk as usize]).then_some(listed)
+    }
+
+    /// Whether `address` is inside an instruction near a site, not at its start.
+    pub fn is_inside_instruction(&self, address: u64) -> bool {
+        self.covering(address).is_some_and(|listed| listed.address != address)
+    }
+
+    /// Remembers where an instruction may lead, now or later.
+    fn note_references(&mut self, elf: &ElfView, windows: &Windows, instruction: &Instruction) {
+        let branch = instruction.near_branch_target();
+        if branch != 0 && windows.contains(branch) {
+            self.branches.push(branch);
+        }
+        if instruction.is_ip_rel_memory_operand() {
+            let address = instruction.ip_rel_memory_address();
+            if windows.contains(address) {
+                self.references.push(address);
+            }
+        }
+        if elf.fixed_address {
+            self.note_constants(windows, instruction);
+        }
+    }
+
+    /// Where addresses are final, any constant may be one.
+    fn note_constants(&mut self, windows: &Windows, instruction: &Instruction) {
+        for operand in 0..instruction.op_count() {
+            let kind = instruction.op_kind(operand);
+            if matches!(
+                kind,
+                OpKind::Immediate32 | OpKind::Immediate64 | OpKind::Immediate32to64
+            ) {
+                let address = instruction.immediate(operand);
+                if windows.contains(address) {
+                    self.references.push(address);
+                }
+            }
+        }
+    }
+}
+
+fn touches_memory(instruction: &Instruction) -> bool {
+    let explicit =
+        (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
+    (explicit && !matches!(instruction.mnemonic(), Mnemonic::Lea | Mnemonic::Nop))
+        || instruction.is_stack_instruction()
+        || instruction.is_string_instruction()
+}
+
+fn listed(instruction: &Instruction, bytes: &[u8], decoder: &Decoder, chunk: u32) -> Listed {
+    let mut role = role_of(instruction, bytes);
+    let mut displacement_at = None;
+    if instruction.is_ip_rel_memory_operand() {
+        let offsets = decoder.get_constant_offsets(instruction);
+        displacement_at = Some(offsets.displacement_offset() as u8);
+        if offsets.displacement_size() != 4 {
+            role = Role::Fixed;
+        }
+    }
+    Listed {
+        address: instruction.ip(),
+        length: instruction.len() as u8,
+        role,
+        memory: touches_memory(instruction),
+        displacement_at,
+        chunk,
+    }
+}
+
+fn role_of(instruction: &Instruction, bytes: &[u8]) -> Role {
+    match instruction.mnemonic() {
+        Mnemonic::Syscall => return Role::Site(SiteKind::SystemCall),
+        Mnemonic::Rdtsc => return Role::Site(SiteKind::Rdtsc),
+        Mnemonic::Rdtscp => return Role::Site(SiteKind::Rdtscp),
+        Mnemonic::Cpuid => return Role::Site(SiteKind::Cpuid),
+        // An entry mark says that something jumps here; the others belong to a mechanism that looks at addresses.
+        Mnemonic::Endbr64 | Mnemonic::Endbr32 | Mnemonic::Xend | Mnemonic::Xabort => {
+            return Role::Fixed;
+        }
+        _ => {}
+    }
+    if instruction.flow_control() == FlowControl::ConditionalBranch {
+        return conditional(instruction, bytes).unwrap_or(Role::Fixed);
+    }
+    let relative_to_short_pointer = instruction.memory_base() == Register::EIP;
+    let repeated = instruction.has_rep_prefix() || instruction.has_repne_prefix();
+    if instruction.flow_control() != FlowControl::Next
+        || relative_to_short_pointer
+        || repeated && instruction.is_string_instruction()
+        || instruction.segment_prefix() == Register::GS
+    {
+        return Role::Fixed;
+    }
+    Role::Movable
+}
+
+/// The plain forms of a conditional jump, short and long; those with prefixes, and `loop` and `jrcxz`, stay where they are.
+fn conditional(instruction: &Instruction, bytes: &[u8]) -> Option<Role> {
+    let opcode = match bytes {
+        [opcode @ 0x70..=0x7f, _] => opcode,
+        [0x0f, opcode @ 0x80..=0x8f, _, _, _, _] => opcode,
+        _ => return None,
+    };
+    Some(Role::Conditional {
+        condition: opcode & 0x0f,
+        target: instruction.near_branch_target(),
+    })
+}
+
+/// Follows the stream of instructions to find padding.
+#[derive(Debug, Default)]
+struct Padding {
+    /// Whether whatever comes next is not reached from what came before.
+    unreached: bool,
+    start: u64,
+    end: u64,
+}
+
+impl Padding {
+    /// Takes the next instruction; gives the padding that it ends.
+    fn next(&mut self, instruction: &Instruction) -> Option<Pad> {
+        let ends_flow = matches!(
+            instruction.flow_control(),
+            FlowControl::Return | FlowControl::UnconditionalBranch | FlowControl::IndirectBranch
+        );
+        if self.unreached && does_nothing(instruction) {
+            self.end = instruction.next_ip();
+            return None;
+        }
+        let pad = self.finish();
+        *self = Self {
+            unreached: ends_flow,
+            start: instruction.next_ip(),
+            end: instruction.next_ip(),
+        };
+        pad
+    }
+
+    /// Whether the instruction last taken is padding.
+    fn is_in(&self, instruction: &Instruction) -> bool {
+        self.unreached && instruction.ip() >= self.start && instruction.next_ip() == self.end
+    }
+
+    fn finish(&self) -> Option<Pad> {
+        (self.unreached && self.end > self.start).then_some(Pad {
+            start: self.start,
+            end: self.end,
+        })
+    }
+
+    /// The padding that goes on between the end of one function and the start of the next, if that is all there is between them.
+    fn through_gap(mut self, elf: &ElfView, from: u64, to: u64) -> Option<Pad> {
+        let gap = usize::try_from(to.checked_sub(from)?)
+            .ok()
+            .filter(|bytes| *bytes <= GAP_BYTES);
+        let bytes = gap
+            .and_then(|gap| elf.bytes_from(from).get(..gap))
+            .unwrap_or_default();
+        let mut decoder = Decoder::with_ip(64, bytes, from, DecoderOptions::NONE);
+        while decoder.can_decode() {
+            let instruction = decoder.decode();
+            if instruction.is_invalid() || !does_nothing(&instruction) {
+                break;
+            }
+            self.end = instruction.next_ip();
+        }
+        self.finish()
+    }
+}
+
+fn does_nothing(instruction: &Instruction) -> bool {
+    matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3)
+}

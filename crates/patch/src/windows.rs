@@ -1,0 +1,60 @@
+//! A set of text addresses close to something of interest, for a quick test per byte or instruction.
+
+use crate::elf::ElfView;
+
+struct Segment {
+    start: u64,
+    end: u64,
+    /// One bit a byte of text.
+    bits: Vec<u64>,
+}
+
+/// A set of addresses in text segments.
+pub(crate) struct Windows {
+    segments: Vec<Segment>,
+}
+
+impl Windows {
+    /// All text within `reach` bytes of one of `addresses`.
+    pub fn around(elf: &ElfView, addresses: impl Iterator<Item = u64>, reach: u64) -> Self {
+        let segments = elf.text_segments().map(|segment| Segment {
+            start: segment.address,
+            end: segment.file_end(),
+            bits: vec![0; (segment.file_bytes / 64 + 1) as usize],
+        });
+        let mut windows = Self { segments: segments.collect() };
+        for address in addresses {
+            windows.mark(address, reach);
+        }
+        windows
+    }
+
+    fn mark(&mut self, address: u64, reach: u64) {
+        let holds = |segment: &&mut Segment| (segment.start..segment.end).contains(&address);
+        let Some(segment) = self.segments.iter_mut().find(holds) else {
+            return;
+        };
+        let first = address.saturating_sub(reach).max(segment.start);
+        let last = (address + reach).min(segment.end - 1);
+        for marked in first..=last {
+            let offset = (marked - segment.start) as usize;
+            segment.bits[offset / 64] |= 1 << (offset % 64);
+        }
+    }
+
+    /// Whether `address` is in the set.
+    #[inline]
+    pub fn contains(&self, address: u64) -> bool {
+        self.segments.iter().any(|segment| {
+            // Below the start the difference wraps around to something far larger than any segment.
+            let offset = address.wrapping_sub(segment.start);
+            offset < segment.end - segment.start && segment.bits[(offset / 64) as usize] >> (offset % 64) & 1 == 1
+        })
+    }
+
+    /// Whether `address` is in any text segment.
+    #[inline]
+    pub fn is_text(&self, address: u64) -> bool {
+        self.segments.iter().any(|segment| address.wrapping_sub(segment.start) < segment.end - segment.start)
+    }
+}

@@ -1,0 +1,265 @@
+//! Checks that hold for every image, whatever it was made from.
+
+#![allow(dead_code, reason = "each test program uses its part")]
+
+pub mod assembler;
+
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use retake_patch::{Image, ImageSegment, PAGE_BYTES, Placement, Site, SiteKind, Verdict};
+
+/// A count of one kind of site: patched, refused.
+pub fn counts(verdict: &Verdict, kind: SiteKind) -> (usize, usize) {
+    let patched = match verdict {
+        Verdict::Patched(image) => image.sites.iter().filter(|site| site.kind == kind).count(),
+        Verdict::Unpatched(_) => 0,
+    };
+    (
+        patched,
+        verdict
+            .refused()
+            .iter()
+            .filter(|site| site.kind == kind)
+            .count(),
+    )
+}
+
+/// Prints what became of a file.
+pub fn print_counts(name: &str, verdict: &Verdict) {
+    for kind in SiteKind::ALL {
+        let (patched, refused) = counts(verdict, kind);
+        println!("{name}: {kind:?}: {patched} patched, {refused} refused");
+    }
+    for site in verdict.refused() {
+        println!(
+            "{name}:   {:?} at {:#x}: {:?}",
+            site.kind, site.address, site.reason
+        );
+    }
+    println!("{name}: unknown_tsc {}", verdict.unknown_tsc());
+}
+
+/// Bytes of the image at a text address.
+fn text(segments: &[ImageSegment], address: u64, bytes: usize) -> &[u8] {
+    let segment = segments
+        .iter()
+        .find(|segment| {
+            (segment.address..segment.address + segment.bytes.len() as u64).contains(&address)
+        })
+        .expect("a patched address is in a segment");
+    let at = (address - segment.address) as usize;
+    &segment.bytes[at..at + bytes]
+}
+
+fn decode(bytes: &[u8], address: u64) -> Instruction {
+    let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
+    let instruction = decoder.decode();
+    assert!(
+        !instruction.is_invalid(),
+        "invalid instruction at {address:#x}"
+    );
+    instruction
+}
+
+/// Checks everything about an image that does not need to run it.
+pub fn check_image(elf: &[u8], image: &Image, placement: Placement) {
+    assert_eq!(image.stubs.len() as u64 % PAGE_BYTES, 0);
+    match placement {
+        Placement::After => assert_eq!(image.stub_address, image.high),
+        Placement::Before => assert_eq!(
+            image.stub_address.wrapping_add(image.stubs.len() as u64),
+            image.low
+        ),
+    }
+    for (kind, literal) in SiteKind::ALL.iter().zip(image.stubs.chunks_exact(8)) {
+        assert_eq!(literal, kind.entry_address().to_le_bytes());
+    }
+    for site in &image.sites {
+        check_site(elf, image, site);
+    }
+    check_only_patches_differ(elf, image);
+}
+
+/// Outside the patched bytes the image is the file.
+fn check_only_patches_differ(elf: &[u8], image: &Image) {
+    for segment in &image.segments {
+        let start = segment.file_offset as usize;
+        let mut expected = elf[start..elf.len().min(start + segment.bytes.len())].to_vec();
+        expected.resize(segment.bytes.len(), 0);
+        for (start, length) in image.sites.iter().flat_map(patched_ranges) {
+            let at = start.wrapping_sub(segment.address) as usize;
+            if at < expected.len() {
+                let end = at + length;
+                expected[at..end].copy_from_slice(&segment.bytes[at..end]);
+            }
+        }
+        assert!(expected == segment.bytes, "bytes outside patches changed");
+    }
+}
+
+fn patched_ranges(site: &Site) -> Vec<(u64, usize)> {
+    let first = (site.patch_address, usize::from(site.patch_length));
+    [Some(first), site.pad_address.map(|pad| (pad, 5))]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// The original text from an address on.
+fn original<'elf>(elf: &'elf [u8], image: &Image, address: u64) -> &'elf [u8] {
+    let segments = &image.segments;
+    let holds = |segment: &&ImageSegment| {
+        (segment.address..segment.address + segment.bytes.len() as u64).contains(&address)
+    };
+    let segment = segments
+        .iter()
+        .find(holds)
+        .expect("a patched address is in a segment");
+    &elf[(segment.file_offset + (address - segment.address)) as usize..]
+}
+
+/// Follows the jump through the stub: the displaced instructions in order, the call of the runtime, the way back.
+fn check_site(elf: &[u8], image: &Image, site: &Site) {
+    let mut jump = decode(
+        text(&image.segments, site.patch_address, 5),
+        site.patch_address,
+    );
+    if let Some(pad) = site.pad_address {
+        assert_eq!((jump.len(), jump.near_branch_target()), (2, pad));
+        jump = decode(text(&image.segments, pad, 5), pad);
+    }
+    assert_eq!(jump.flow_control(), FlowControl::UnconditionalBranch);
+    assert_eq!(jump.len(), 5);
+    let stub = image.stub_address.wrapping_add(u64::from(site.stub.offset));
+    assert_eq!(jump.near_branch_target(), stub);
+    if site.kind == SiteKind::SystemCall {
+        let kept = text(&image.segments, site.address, usize::from(site.length));
+        assert!(
+            kept.ends_with(site.kind.opcode()),
+            "the system call stays in place"
+        );
+        assert_eq!(site.stub.continue_at, site.address + u64::from(site.length));
+        assert!(site.patch_address + u64::from(site.patch_length) <= site.address);
+    }
+    let start = site.stub.offset as usize;
+    let code = &image.stubs[start..start + site.stub.length as usize];
+    let mut decoder = Decoder::with_ip(64, code, stub, DecoderOptions::NONE);
+    let mut position = check_displaced(
+        elf,
+        image,
+        &mut decoder,
+        site.patch_address,
+        stub.wrapping_add(call_offset(site)),
+    );
+    assert_eq!(position, site.address);
+    assert_eq!(image.text_address(decoder.ip()), Some(site.address));
+    check_call(image, site, &mut decoder);
+    position += u64::from(site.length);
+    if site.stub.continue_at != position {
+        assert_eq!(site.stub.continue_at, decoder.ip());
+        position = check_displaced(
+            elf,
+            image,
+            &mut decoder,
+            position,
+            stub.wrapping_add(code.len() as u64 - 5),
+        );
+        assert_eq!(image.text_address(decoder.ip()), Some(position));
+        let back = decoder.decode();
+        assert_eq!(back.near_branch_target(), position);
+    }
+    assert!(!decoder.can_decode(), "nothing follows in the stub");
+    assert!(site.patch_address + u64::from(site.patch_length) <= position);
+}
+
+/// `mov %rcx,%gs:0x10` for all but system calls, then the call of the runtime.
+fn check_call(image: &Image, site: &Site, decoder: &mut Decoder) {
+    if site.kind != SiteKind::SystemCall {
+        let save = decoder.decode();
+        assert_eq!(save.mnemonic(), Mnemonic::Mov);
+        assert_eq!(
+            (save.memory_segment(), save.memory_displacement64()),
+            (Register::GS, 0x10)
+        );
+        assert_eq!(
+            (save.memory_base(), save.op1_register()),
+            (Register::None, Register::RCX)
+        );
+    }
+    let lea = decoder.decode();
+    assert_eq!(
+        (lea.mnemonic(), lea.op0_register()),
+        (Mnemonic::Lea, Register::RCX)
+    );
+    assert_eq!(lea.ip_rel_memory_address(), site.stub.continue_at);
+    let leave = decoder.decode();
+    assert_eq!(leave.flow_control(), FlowControl::IndirectBranch);
+    assert_eq!(
+        leave.ip_rel_memory_address(),
+        image
+            .stub_address
+            .wrapping_add(8 * site.kind.index() as u64)
+    );
+}
+
+/// Compares instructions of the original text with what the stub executes, up to `stub_end`; returns the text address after them.
+fn check_displaced(
+    elf: &[u8],
+    image: &Image,
+    decoder: &mut Decoder,
+    from: u64,
+    stub_end: u64,
+) -> u64 {
+    let mut position = from;
+    while decoder.ip() < stub_end {
+        let old = decode(original(elf, image, position), position);
+        assert_eq!(image.text_address(decoder.ip()), Some(position));
+        let new = decoder.decode();
+        if old.flow_control() == FlowControl::ConditionalBranch {
+            assert_eq!(old.condition_code(), new.condition_code());
+            assert_eq!(old.near_branch_target(), new.near_branch_target());
+        } else {
+            check_same(&old, &new);
+        }
+        position += old.len() as u64;
+    }
+    assert_eq!(decoder.ip(), stub_end);
+    position
+}
+
+fn check_same(old: &Instruction, new: &Instruction) {
+    assert_eq!(old.code(), new.code());
+    assert_eq!(old.len(), new.len());
+    assert_eq!(old.flow_control(), FlowControl::Next);
+    for operand in 0..old.op_count() {
+        assert_eq!(old.op_kind(operand), new.op_kind(operand));
+        match old.op_kind(operand) {
+            OpKind::Register => assert_eq!(old.op_register(operand), new.op_register(operand)),
+            OpKind::Memory => check_memory(old, new),
+            kind if is_string_operand(kind) => {}
+            _ => assert_eq!(old.immediate(operand), new.immediate(operand)),
+        }
+    }
+}
+
+fn is_string_operand(kind: OpKind) -> bool {
+    let name = format!("{kind:?}");
+    name.starts_with("Memory")
+}
+
+/// Offset in the stub of the site's own part.
+fn call_offset(site: &Site) -> u64 {
+    let point = site
+        .stub
+        .points
+        .iter()
+        .find(|point| point.text_address == site.address);
+    u64::from(point.expect("every stub has its site").offset)
+}
+
+fn check_memory(old: &Instruction, new: &Instruction) {
+    assert_eq!(old.memory_base(), new.memory_base());
+    assert_eq!(old.memory_index(), new.memory_index());
+    assert_eq!(old.memory_index_scale(), new.memory_index_scale());
+    assert_eq!(old.memory_segment(), new.memory_segment());
+    assert_eq!(old.memory_displacement64(), new.memory_displacement64());
+}

@@ -1,0 +1,330 @@
+//! The rules by which sites are accepted and refused, each on a few bytes of code.
+
+mod common;
+
+use common::assembler::{CODE_ADDRESS, Symbol, small_file};
+use common::check_image;
+use retake_patch::{
+    Image, Options, Placement, Refusal, SiteKind, UnpatchedReason, Verdict, examine,
+};
+
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+const RDTSC: [u8; 2] = [0x0f, 0x31];
+const MOV_EAX: [u8; 5] = [0xb8, 39, 0, 0, 0];
+const XOR_EAX: [u8; 2] = [0x31, 0xc0];
+const RET: [u8; 1] = [0xc3];
+const NOPL_8: [u8; 8] = [0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0];
+
+fn whole(code: &[u8]) -> Vec<Symbol> {
+    vec![Symbol {
+        start: 0,
+        bytes: code.len() as u64,
+    }]
+}
+
+fn verdict(code: &[u8]) -> Verdict {
+    let file = small_file(code, &whole(code));
+    let verdict = examine(&file, Placement::After, &Options::default()).expect("well formed");
+    if let Verdict::Patched(image) = &verdict {
+        check_image(&file, image, Placement::After);
+    }
+    verdict
+}
+
+fn image(code: &[u8]) -> Image {
+    verdict(code).into_image().expect("patched")
+}
+
+fn refusal(code: &[u8]) -> Refusal {
+    let verdict = verdict(code);
+    assert_eq!(verdict.refused().len(), 1, "{verdict:?}");
+    verdict.refused()[0].reason
+}
+
+#[test]
+fn displaces_the_number() {
+    let image = image(&[&MOV_EAX[..], &SYSCALL, &RET].concat());
+    assert_eq!(image.sites.len(), 1);
+    let site = &image.sites[0];
+    assert_eq!((site.patch_address, site.patch_length), (CODE_ADDRESS, 5));
+    assert_eq!(
+        (site.address, site.stub.continue_at),
+        (CODE_ADDRESS + 5, CODE_ADDRESS + 7)
+    );
+}
+
+#[test]
+fn a_jump_to_the_call_itself_is_fine() {
+    // jmp to the syscall, then the usual pair.
+    let code = [&[0xeb, 5][..], &MOV_EAX, &SYSCALL, &RET].concat();
+    assert_eq!(image(&code).sites.len(), 1);
+}
+
+#[test]
+fn a_jump_between_displaced_instructions_is_not() {
+    // mov %edi,%edi; L: mov %rsi,%rdi; syscall; jmp L
+    let code = [&[0x89, 0xff, 0x48, 0x89, 0xf7][..], &SYSCALL, &[0xeb, 0xf9]].concat();
+    assert_eq!(refusal(&code), Refusal::JumpTarget);
+}
+
+#[test]
+fn instructions_behind_the_jump_stay_whole() {
+    // lea 1(%rdi),%rdi (4); mov %esi,%edi (2); L: mov %rsi,%rdi (3); syscall; jmp L
+    let code = [
+        &[0x48, 0x8d, 0x7f, 1, 0x89, 0xf7, 0x48, 0x89, 0xf7][..],
+        &SYSCALL,
+        &[0xeb, 0xf9],
+    ]
+    .concat();
+    let image = image(&code);
+    assert_eq!(image.sites[0].patch_length, 6);
+    let kept = (CODE_ADDRESS + 6) as usize;
+    assert_eq!(
+        image.segments[0].bytes[kept..kept + 5],
+        [0x48, 0x89, 0xf7, 0x0f, 0x05]
+    );
+}
+
+#[test]
+fn the_signal_restorer_is_left_alone() {
+    let code = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
+    assert_eq!(refusal(&code), Refusal::SignalReturn);
+}
+
+#[test]
+fn calls_are_never_displaced() {
+    let code = [&[0xe8, 0, 0, 0, 0][..], &SYSCALL, &RET].concat();
+    assert_eq!(refusal(&code), Refusal::NoRoom);
+}
+
+#[test]
+fn conditional_jumps_are_displaced_in_long_form() {
+    // cmpb $0,0x10(%rip); je +3; xor %eax,%eax; syscall; ret; ret
+    let code = [
+        &[0x80, 0x3d, 0x10, 0, 0, 0, 0, 0x74, 5][..],
+        &XOR_EAX,
+        &SYSCALL,
+        &RET,
+        &RET,
+    ]
+    .concat();
+    let image = image(&code);
+    assert_eq!(image.sites[0].patch_address, CODE_ADDRESS);
+    assert_eq!(image.sites[0].pad_address, None);
+}
+
+#[test]
+fn goes_by_way_of_padding() {
+    let code = [&RET[..], &NOPL_8, &XOR_EAX, &SYSCALL, &RET].concat();
+    let image = image(&code);
+    let site = &image.sites[0];
+    assert_eq!(
+        (site.patch_address, site.patch_length),
+        (CODE_ADDRESS + 9, 2)
+    );
+    assert_eq!(site.pad_address, Some(CODE_ADDRESS + 1));
+}
+
+#[test]
+fn padding_between_functions_is_used() {
+    let code = [&RET[..], &NOPL_8, &XOR_EAX, &SYSCALL, &RET].concat();
+    let functions = [Symbol { start: 0, bytes: 1 }, Symbol { start: 9, bytes: 5 }];
+    let file = small_file(&code, &functions);
+    let image = examine(&file, Placement::After, &Options::default())
+        .expect("well formed")
+        .into_image()
+        .expect("patched");
+    check_image(&file, &image, Placement::After);
+    assert_eq!(image.sites[0].pad_address, Some(CODE_ADDRESS + 1));
+}
+
+#[test]
+fn padding_that_is_executed_is_not_used() {
+    // The nop is reached from what precedes, so it is not padding: it is displaced itself.
+    let code = [&XOR_EAX[..], &NOPL_8, &XOR_EAX, &SYSCALL, &RET].concat();
+    let site = &image(&code).sites[0];
+    assert_eq!(
+        (site.patch_address, site.pad_address),
+        (CODE_ADDRESS + 2, None)
+    );
+    // A jump to the nop makes it code, too: jmp L; ret; L: nop; xor; syscall
+    let code = [&[0xeb, 1][..], &RET, &NOPL_8, &XOR_EAX, &SYSCALL].concat();
+    assert_eq!(refusal(&code), Refusal::NoRoom);
+}
+
+#[test]
+fn counter_reads_take_what_follows() {
+    // L: rdtsc; shl $32,%rdx; or %rdx,%rax; jmp L
+    let code = [
+        &RDTSC[..],
+        &[0x48, 0xc1, 0xe2, 0x20],
+        &[0x48, 0x09, 0xd0],
+        &[0xeb, 0xf5],
+    ]
+    .concat();
+    let image = image(&code);
+    let site = &image.sites[0];
+    assert_eq!(
+        (site.kind, site.patch_address, site.patch_length),
+        (SiteKind::Rdtsc, CODE_ADDRESS, 6)
+    );
+    assert!(
+        site.stub.continue_at > image.high,
+        "it continues in the stub"
+    );
+    assert!(!image.unknown_tsc);
+}
+
+#[test]
+fn counter_reads_prefer_what_precedes() {
+    // mov $39,%eax; rdtsc; shl $32,%rdx; ret
+    let code = [&MOV_EAX[..], &RDTSC, &[0x48, 0xc1, 0xe2, 0x20], &RET].concat();
+    let site = &image(&code).sites[0];
+    assert_eq!(
+        (site.patch_address, site.stub.continue_at),
+        (CODE_ADDRESS, CODE_ADDRESS + 7)
+    );
+}
+
+#[test]
+fn neighbouring_sites_do_not_share_instructions() {
+    // cpuid; mov %rsi,%rdi; rdtsc; mov %rdi,%rsi; mov %rdi,%rsi; ret
+    let moves = [0x48, 0x89, 0xf7];
+    let code = [&[0x0f, 0xa2][..], &moves, &RDTSC, &moves, &moves, &RET].concat();
+    let image = image(&code);
+    assert_eq!(image.sites.len(), 2);
+    assert_eq!(image.sites[0].patch_length, 5);
+    assert_eq!(image.sites[1].patch_address, CODE_ADDRESS + 5);
+}
+
+#[test]
+fn patterns_inside_instructions_are_not_sites() {
+    // mov $0x0f310f05,%eax; ret
+    let verdict = verdict(&[0xb8, 0x05, 0x0f, 0x31, 0x0f, 0xc3]);
+    assert_eq!(verdict.refused(), []);
+    assert!(!verdict.unknown_tsc());
+}
+
+#[test]
+fn patterns_outside_functions_are_not_patched() {
+    let code = [&RET[..], &MOV_EAX, &SYSCALL, &RDTSC, &RET].concat();
+    let file = small_file(&code, &[Symbol { start: 0, bytes: 1 }]);
+    let Verdict::Unpatched(unpatched) =
+        examine(&file, Placement::After, &Options::default()).expect("well formed")
+    else {
+        panic!("patched data");
+    };
+    assert_eq!(unpatched.reason, UnpatchedReason::NoSites);
+    assert!(unpatched.unknown_tsc, "data may be code after all");
+}
+
+#[test]
+fn functions_without_size_are_followed_to_their_end() {
+    let code = [&MOV_EAX[..], &SYSCALL, &RET, &[0x0f, 0x31, 0x06]].concat();
+    let file = small_file(&code, &[Symbol { start: 0, bytes: 0 }]);
+    let image = examine(&file, Placement::After, &Options::default())
+        .expect("well formed")
+        .into_image()
+        .expect("patched");
+    assert_eq!(image.sites.len(), 1);
+    assert!(image.unknown_tsc, "what follows the end is not decoded");
+}
+
+#[test]
+fn functions_with_invalid_instructions_are_suspect() {
+    let code = [&[0x06][..], &MOV_EAX, &SYSCALL, &RET].concat();
+    assert_eq!(refusal(&code), Refusal::SuspectFunction);
+}
+
+#[test]
+fn without_functions_only_plain_calls_are_patched() {
+    let code = [
+        &MOV_EAX[..],
+        &SYSCALL,
+        &[0x48, 0x89, 0xf7, 0x89, 0xc0],
+        &SYSCALL,
+        &MOV_EAX,
+        &RDTSC,
+        &RET,
+    ]
+    .concat();
+    let file = small_file(&code, &[]);
+    let image = examine(&file, Placement::After, &Options::default())
+        .expect("well formed")
+        .into_image()
+        .expect("patched");
+    assert_eq!(image.sites.len(), 1);
+    assert!(
+        image
+            .refused
+            .iter()
+            .all(|site| site.reason == Refusal::NoFunctionTable)
+    );
+    assert_eq!(image.refused.len(), 2);
+    assert!(image.unknown_tsc);
+}
+
+#[test]
+fn pointers_in_data_are_targets() {
+    // Two 3-byte instructions before the call, and a pointer to the second.
+    let mut code = [&[0x48, 0x89, 0xf7, 0x48, 0x89, 0xd6][..], &SYSCALL, &RET].concat();
+    let function = code.len() as u64;
+    code.resize(16, 0);
+    code.extend((CODE_ADDRESS + 3).to_le_bytes());
+    let file = small_file(
+        &code,
+        &[Symbol {
+            start: 0,
+            bytes: function,
+        }],
+    );
+    let verdict = examine(&file, Placement::After, &Options::default()).expect("well formed");
+    assert_eq!(verdict.refused()[0].reason, Refusal::JumpTarget);
+}
+
+#[test]
+fn jump_tables_are_targets() {
+    // lea table(%rip),%rax; mov %rsi,%rdi; L: mov %rdx,%rsi; syscall; ret; table: .long L - table
+    let mut code = [
+        &[0x48, 0x8d, 0x05, 9, 0, 0, 0][..],
+        &[0x48, 0x89, 0xf7, 0x48, 0x89, 0xd6],
+        &SYSCALL,
+        &RET,
+    ]
+    .concat();
+    assert_eq!(code.len(), 16);
+    let function = code.len() as u64;
+    code.extend((10_i32 - 16).to_le_bytes());
+    let file = small_file(
+        &code,
+        &[Symbol {
+            start: 0,
+            bytes: function,
+        }],
+    );
+    let verdict = examine(&file, Placement::After, &Options::default()).expect("well formed");
+    // The lea is part of the run, so the jump moves there and the target behind it stays whole.
+    let image = verdict.into_image().expect("patched");
+    assert_eq!(
+        (image.sites[0].patch_address, image.sites[0].patch_length),
+        (CODE_ADDRESS, 7)
+    );
+}
+
+#[test]
+fn options_exclude_kinds() {
+    let code = [&MOV_EAX[..], &SYSCALL, &MOV_EAX, &RDTSC, &RET].concat();
+    let file = small_file(&code, &whole(&code));
+    let options = Options {
+        time_stamp_counter: false,
+        ..Options::default()
+    };
+    let image = examine(&file, Placement::Before, &options)
+        .expect("well formed")
+        .into_image()
+        .expect("patched");
+    check_image(&file, &image, Placement::Before);
+    assert_eq!(image.sites.len(), 1);
+    assert_eq!(image.refused[0].reason, Refusal::NotWanted);
+    assert!(image.unknown_tsc);
+}

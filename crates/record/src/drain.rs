@@ -1,0 +1,111 @@
+//! The drain: one thread that moves rings to disk, lazily and in large pieces, and keeps slots ready.
+
+use crate::shared_state::Recorder;
+use retake_kernel::{futex, process, shared};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Without being called, the drain looks this often.
+const PERIOD: Duration = Duration::from_millis(25);
+/// How often it looks whether threads are still there.
+const LIVENESS_PERIOD: Duration = Duration::from_millis(300);
+/// It keeps at least this many slots ready.
+const READY_SLOTS: usize = 8;
+
+pub(crate) struct Drain {
+    recorder: Arc<Recorder>,
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<retake_recording::Result<()>>,
+}
+
+impl Drain {
+    pub fn start(recorder: &Arc<Recorder>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (for_thread, stop_for_thread) = (Arc::clone(recorder), Arc::clone(&stop));
+        let thread = std::thread::spawn(move || run(&for_thread, &stop_for_thread));
+        Self { recorder: Arc::clone(recorder), stop, thread }
+    }
+
+    /// Drains what is left and ends the thread.
+    pub fn stop(self) -> retake_recording::Result<()> {
+        self.stop.store(true, Release);
+        self.recorder.ring_drain_bell();
+        self.thread.join().expect("the drain does not panic")
+    }
+}
+
+fn run(recorder: &Recorder, stop: &AtomicBool) -> retake_recording::Result<()> {
+    let header = recorder.header();
+    let mut checked = Instant::now();
+    loop {
+        let seen = header.drain_doorbell.load(Acquire);
+        let last = stop.load(Acquire);
+        if header.ready_low.load(Acquire) != 0 || ready_slots(recorder) < READY_SLOTS {
+            let count = recorder.slot_count().clamp(READY_SLOTS, 64);
+            if let Err(error) = recorder.add_slots(count) {
+                eprintln!("retake: cannot make room for more threads: {error}");
+            }
+        }
+        drain_all(recorder)?;
+        if last {
+            return Ok(());
+        }
+        if checked.elapsed() > LIVENESS_PERIOD {
+            find_dead(recorder);
+            checked = Instant::now();
+        }
+        futex::wait(&header.drain_doorbell, seen, Some(PERIOD));
+    }
+}
+
+fn ready_slots(recorder: &Recorder) -> usize {
+    let header = recorder.header();
+    header.slots[..recorder.slot_count()].iter().filter(|slot| slot.state.load(Relaxed) == shared::SLOT_READY).count()
+}
+
+/// A full disk stops the program, not the recording: its threads wait for their rings until there is room again.
+fn drain_all(recorder: &Recorder) -> retake_recording::Result<()> {
+    let header = recorder.header();
+    let mut told = false;
+    for index in 0..recorder.slot_count() {
+        let state = header.slots[index].state.load(Acquire);
+        if !matches!(state, shared::SLOT_CLAIMED | shared::SLOT_LIVE | shared::SLOT_EXITED) {
+            continue;
+        }
+        loop {
+            match recorder.drain_slot(index) {
+                Ok(_) => break,
+                Err(error) if error.is_no_space() => {
+                    if !told {
+                        eprintln!("retake: {error}: the program is stopped until there is space");
+                        told = true;
+                    }
+                    std::thread::sleep(Duration::from_millis(500));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if state == shared::SLOT_EXITED {
+            recorder.recycle(index);
+        }
+    }
+    Ok(())
+}
+
+/// Threads that were killed have not said so.
+fn find_dead(recorder: &Recorder) {
+    let header = recorder.header();
+    for index in 0..recorder.slot_count() {
+        let slot = &header.slots[index];
+        if slot.state.load(Acquire) != shared::SLOT_LIVE || slot.parent_stream.load(Relaxed) == u32::MAX {
+            continue; // the first process is waited for
+        }
+        let tid = slot.tid.load(Relaxed) as i32;
+        if matches!(process::state(tid), None | Some('Z' | 'X')) && slot.state.load(Acquire) == shared::SLOT_LIVE && slot.tid.load(Relaxed) as i32 == tid {
+            recorder.note_death(index, libc::SIGKILL);
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The exec stop: the one moment in which a recorded process stands still for the supervisor. Its address space is described in its stream,
+//! nine bytes of bootstrap are written into the padding of its vDSO, and it is let go for good.
+
+use crate::exec_event::{ExecEvent, start_event};
+use crate::shared_state::Recorder;
+use retake_kernel::maps::{self, Mapping};
+use retake_kernel::shared;
+use retake_kernel::tracee::{Attached, Event, Stopped};
+use retake_kernel::{memory, process};
+use retake_patch::Placement;
+use retake_supervisor::runtime_image;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+
+/// mov $30 (shmat), %eax; syscall; jmp *%rbx
+const BOOTSTRAP: [u8; 9] = [0xb8, 0x1e, 0, 0, 0, 0x0f, 0x05, 0xff, 0xe3];
+const SHM_RDONLY_EXEC: u64 = 0o110_000;
+const EXEC_FAILED: u32 = 2;
+
+/// Follows a thread from the attach to the other side of its exec. True if the exec happened.
+pub(crate) fn attend(recorder: &Recorder, slot: usize, attached: Attached) -> bool {
+    let shared_slot = &recorder.header().slots[slot];
+    let mut attached = attached;
+    loop {
+        let next = match attached.wait() {
+            Event::Gone => return false,
+            Event::Exec(stopped) => {
+                recorder.counters.stops.fetch_add(1, Relaxed);
+                recorder.counters.execs.fetch_add(1, Relaxed);
+                let tid = stopped.tid();
+                if let Err(error) = inject(recorder, slot, stopped) {
+                    eprintln!("retake: cannot record the program that process {tid} executed: {error}");
+                    process::kill(tid, libc::SIGKILL);
+                }
+                return true;
+            }
+            Event::GroupStop(stopped) => stopped.listen(),
+            Event::Signal(stopped, number) => {
+                recorder.counters.stops.fetch_add(1, Relaxed);
+                if number == libc::SIGSYS && shared_slot.exec_pending.load(Acquire) == EXEC_FAILED {
+                    let _ = stopped.detach();
+                    return false;
+                }
+                stopped.resume(number)
+            }
+        };
+        match next {
+            Ok(again) => attached = again,
+            Err(_) => return false, // killed meanwhile
+        }
+    }
+}
+
+fn inject(recorder: &Recorder, slot: usize, stopped: Stopped) -> io::Result<()> {
+    let pid = stopped.tid();
+    let mut registers = stopped.registers()?;
+    let mappings = maps::of_process(pid)?;
+    let shared_slot = &recorder.header().slots[slot];
+    shared_slot.pid.store(pid as u32, Relaxed);
+    shared_slot.tid.store(pid as u32, Relaxed);
+    let user = std::fs::metadata(format!("/proc/{pid}"))?.uid();
+    recorder.session.give_to(user);
+    recorder.files.give_to(user);
+    recorder.give_rings_to(user);
+    let mut event = ExecEvent::new(&registers, break_start(pid).unwrap_or(0), shared_slot);
+    let first = add_mappings(recorder, pid, &mappings, &registers, &mut event)?;
+    let mut bytes = Vec::new();
+    if shared_slot.parent_stream.load(Relaxed) == u32::MAX && recorder.first_exec() {
+        bytes.extend(start_event(pid));
+    }
+    bytes.extend(event.encode());
+    recorder.append_own(slot, &bytes)?;
+    for (argument, value) in shared_slot.lines.request_arguments.iter().zip([first.program.0, first.program.1, first.interpreter.0, first.interpreter.1, first.vdso]) {
+        argument.store(value, Relaxed);
+    }
+    let at = first.vdso + recorder.session.bootstrap_offset().filter(|_| first.vdso != 0).ok_or_else(|| io::Error::other("this kernel gives programs no vDSO"))?;
+    memory::write_forced(pid, at, &BOOTSTRAP)?;
+    registers.r12 = recorder.session.header_id() as u64;
+    registers.r13 = slot as u64;
+    registers.r14 = registers.rip;
+    registers.rbx = runtime_image::START_RECORD;
+    registers.rdi = recorder.session.text_id() as u64;
+    registers.rsi = shared::RUNTIME_TEXT;
+    registers.rdx = SHM_RDONLY_EXEC;
+    registers.rip = at;
+    stopped.set_registers(&registers)?;
+    stopped.detach()
+}
+
+/// What the runtime must know of the first mappings: header index plus one and load bias of program and interpreter, and the vDSO.
+#[derive(Default)]
+struct First {
+    program: (u64, u64),
+    interpreter: (u64, u64),
+    vdso: u64,
+}
+
+fn add_mappings(recorder: &Recorder, pid: i32, mappings: &[Mapping], registers: &libc::user_regs_struct, event: &mut ExecEvent) -> io::Result<First> {
+    let mut first = First::default();
+    let program = File::open(format!("/proc/{pid}/exe"))?;
+    check_class(&program)?;
+    let program_identity = (program.metadata()?.dev(), program.metadata()?.ino());
+    let mut indices: Vec<((u64, u64), usize)> = Vec::new();
+    for mapping in mappings {
+        match mapping.name.as_str() {
+            "[vvar]" | "[vvar_vclock]" | "[vsyscall]" => continue,
+            "[vdso]" => {
+                first.vdso = mapping.start;
+                event.add_anonymous(mapping, false);
+                event.add_area(mapping.start, &recorder.session.patched_vdso());
+                continue;
+            }
+            "[stack]" => {
+                event.add_anonymous(mapping, true);
+                event.add_area(registers.rsp, &memory::read_vec(pid, registers.rsp, (mapping.end - registers.rsp) as usize)?);
+                continue;
+            }
+            _ if mapping.inode == 0 => {
+                event.add_anonymous(mapping, false);
+                continue;
+            }
+            _ => {}
+        }
+        let identity = (mapping.device, mapping.inode);
+        let index = match indices.iter().find(|(known, _)| *known == identity) {
+            Some((_, index)) => *index,
+            None => {
+                let is_program = identity == program_identity || mapping.start <= registers.rip && mapping.name.is_empty();
+                let index = if is_program {
+                    recorder.files.index_of(&recorder.session, &program, Placement::Before)?
+                } else {
+                    recorder.files.index_of(&recorder.session, &interpreter(pid, mapping)?, Placement::After)?
+                };
+                let low = recorder.header().files[index].low.load(Relaxed);
+                let place = (index as u64 + 1, mapping.start.wrapping_sub(low));
+                if is_program {
+                    first.program = place;
+                } else {
+                    first.interpreter = place;
+                }
+                indices.push((identity, index));
+                index
+            }
+        };
+        event.add_file(recorder.header(), mapping, index);
+        if mapping.writable {
+            // The kernel zeroed what lies behind the file's bytes on the last page.
+            let page = mapping.end - 4096;
+            event.add_area(page, &memory::read_vec(pid, page, 4096)?);
+        }
+    }
+    for (index, bias) in [first.program, first.interpreter] {
+        if index != 0 {
+            event.add_overlays(recorder.header(), index as usize - 1, bias);
+        }
+    }
+    Ok(first)
+}
+
+/// The interpreter as the process sees it, whatever its root directory is.
+fn interpreter(pid: i32, mapping: &Mapping) -> io::Result<File> {
+    let file = File::open(format!("/proc/{pid}/root{}", mapping.name))?;
+    let metadata = file.metadata()?;
+    if metadata.ino() != mapping.inode {
+        return Err(io::Error::other(format!("{} was replaced at this moment", mapping.name)));
+    }
+    Ok(file)
+}
+
+fn check_class(program: &File) -> io::Result<()> {
+    use std::os::unix::fs::FileExt;
+    let mut start = [0; 20];
+    program.read_exact_at(&mut start, 0)?;
+    if start[4] != 2 || u16::from_le_bytes([start[18], start[19]]) != 62 {
+        return Err(io::Error::other("only 64-bit x86 programs can be recorded"));
+    }
+    Ok(())
+}
+
+/// Where the kernel placed the program break: field 47 of /proc/PID/stat.
+fn break_start(pid: i32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    text.rsplit_once(") ")?.1.split_ascii_whitespace().nth(44)?.parse().ok()
+}

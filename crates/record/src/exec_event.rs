@@ -1,0 +1,109 @@
+//! The bodies of the events that the supervisor writes itself, as `runtime/include/events.h` lays them out.
+
+use retake_kernel::maps::Mapping;
+use retake_kernel::shared::{Header, ImagePart, Slot};
+use std::sync::atomic::AtomicU8;
+use std::sync::atomic::Ordering::Relaxed;
+
+const KIND_EXEC: u8 = 6;
+const KIND_START: u8 = 7;
+const KIND_END: u8 = 11;
+const HAS_CONTENT: u32 = 1;
+const GROWS_DOWN: u32 = 2;
+const READ_EXECUTE: u32 = 5;
+
+fn event(kind: u8, value: u64, body: &[u8]) -> Vec<u8> {
+    let size = 16 + body.len().next_multiple_of(8);
+    let mut bytes = Vec::with_capacity(size);
+    bytes.extend((size as u32).to_le_bytes());
+    bytes.extend([kind, 0, 0, 0]);
+    bytes.extend(value.to_le_bytes());
+    bytes.extend(body);
+    bytes.resize(size, 0);
+    bytes
+}
+
+/// The first event of the first process.
+pub(crate) fn start_event(pid: i32) -> Vec<u8> {
+    let mut body = [pid.to_le_bytes(), pid.to_le_bytes()].concat();
+    body.extend(0u64.to_le_bytes());
+    event(KIND_START, u64::MAX, &body)
+}
+
+/// A thread ended without saying so.
+pub(crate) fn end_event(status: i32) -> Vec<u8> {
+    event(KIND_END, status as u64, &[])
+}
+
+/// An address space right after exec.
+pub(crate) struct ExecEvent {
+    head: [u64; 5],
+    mappings: Vec<u8>,
+    mapping_count: u64,
+    areas: Vec<u8>,
+    area_count: u64,
+}
+
+impl ExecEvent {
+    pub fn new(registers: &libc::user_regs_struct, break_start: u64, slot: &Slot) -> Self {
+        let head = [registers.rip, registers.rsp, break_start, slot.lines.ignored_signals.load(Relaxed), slot.lines.altered_mask.load(Relaxed)];
+        Self { head, mappings: Vec::new(), mapping_count: 0, areas: Vec::new(), area_count: 0 }
+    }
+
+    fn add(&mut self, start: u64, end: u64, protection: u32, flags: u32, offset: u64, content: &[u8; 32]) {
+        for value in [start, end] {
+            self.mappings.extend(value.to_le_bytes());
+        }
+        for value in [protection, flags] {
+            self.mappings.extend(value.to_le_bytes());
+        }
+        self.mappings.extend(offset.to_le_bytes());
+        self.mappings.extend(content);
+        self.mapping_count += 1;
+    }
+
+    pub fn add_anonymous(&mut self, mapping: &Mapping, grows_down: bool) {
+        self.add(mapping.start, mapping.end, mapping.protection(), if grows_down { GROWS_DOWN } else { 0 }, 0, &[0; 32]);
+    }
+
+    pub fn add_file(&mut self, header: &Header, mapping: &Mapping, index: usize) {
+        let content = bytes_of(&header.files[index].content);
+        self.add(mapping.start, mapping.end, mapping.protection(), HAS_CONTENT, mapping.offset, &content);
+    }
+
+    /// The patched text over a file's own, and its stubs.
+    pub fn add_overlays(&mut self, header: &Header, index: usize, bias: u64) {
+        let file = &header.files[index];
+        let parts = file.part_count.load(Relaxed) as usize;
+        if parts == 0 || header.options.load(Relaxed) & retake_kernel::shared::OPTION_NO_FAST_PATH != 0 {
+            return;
+        }
+        for part in file.parts[..parts].iter().chain([&file.stubs]) {
+            self.add_part(part, bias);
+        }
+    }
+
+    fn add_part(&mut self, part: &ImagePart, bias: u64) {
+        let start = bias.wrapping_add(part.address.load(Relaxed));
+        self.add(start, start + part.bytes.load(Relaxed), READ_EXECUTE, HAS_CONTENT, 0, &bytes_of(&part.content));
+    }
+
+    pub fn add_area(&mut self, address: u64, bytes: &[u8]) {
+        self.areas.extend(address.to_le_bytes());
+        self.areas.extend((bytes.len() as u64).to_le_bytes());
+        self.areas.extend(bytes);
+        self.areas.resize(self.areas.len().next_multiple_of(8), 0);
+        self.area_count += 1;
+    }
+
+    pub fn encode(self) -> Vec<u8> {
+        let mut body: Vec<u8> = self.head.iter().chain([&self.mapping_count, &self.area_count]).flat_map(|value| value.to_le_bytes()).collect();
+        body.extend(self.mappings);
+        body.extend(self.areas);
+        event(KIND_EXEC, self.head[0], &body)
+    }
+}
+
+fn bytes_of(content: &[AtomicU8; 32]) -> [u8; 32] {
+    std::array::from_fn(|i| content[i].load(Relaxed))
+}

@@ -1,0 +1,223 @@
+//! Recording a program tree: start it, inject the runtime at every exec, drain the rings to disk, wait for the last process.
+//!
+//! Threads: the caller's waits for the program; one drains; a few serve requests of the runtime (an exec to attend, a file to store). No
+//! thread is on the path of an ordinary system call.
+
+#![forbid(unsafe_code)]
+
+mod drain;
+mod exec;
+mod exec_event;
+mod service;
+mod shared_state;
+
+pub use shared_state::Counters;
+
+use drain::Drain;
+use retake_kernel::process::{self, Guardian, Prepared, Program};
+use retake_kernel::shared::{self, Header};
+use retake_kernel::signals;
+use retake_kernel::tracee::Attached;
+use retake_recording::{Exit, Outcome, RecordingWriter, Store};
+use retake_supervisor::{FileTable, Options, Session, SessionError};
+use shared_state::Recorder;
+use std::collections::BTreeMap;
+use std::ffi::{CString, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::{Duration, Instant};
+
+/// What to record.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The program, already found in PATH.
+    pub program: PathBuf,
+    /// All arguments, the name it is called by first.
+    pub arguments: Vec<OsString>,
+    /// Whole environment.
+    pub environment: Vec<(OsString, OsString)>,
+    /// For the runtime.
+    pub options: Options,
+}
+
+/// Why recording failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The session could not be set up.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The program could not be executed.
+    #[error("cannot run {program}: {source}")]
+    Exec {
+        /// What was to be run.
+        program: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Attaching to our own child failed.
+    #[error("cannot attach to the program: {0}\n  likely    this machine forbids tracing (seccomp profile, kernel.yama.ptrace_scope = 3)\n  try       retake doctor")]
+    Attach(#[source] io::Error),
+    /// The recording could not be written.
+    #[error("cannot write the recording: {0}")]
+    Recording(#[from] retake_recording::Error),
+    /// Something the machine refused.
+    #[error("{0}")]
+    System(#[from] io::Error),
+}
+
+/// Slots that are ready before the program starts.
+const FIRST_SLOTS: usize = 16;
+
+/// Records until the last process of the tree has ended. Returns the wait status of the first one.
+///
+/// # Errors
+/// See [`RecordError`]. What was recorded until then stays readable.
+pub fn record(request: &Request, writer: RecordingWriter, store: Store) -> Result<i32, RecordError> {
+    let started = Instant::now();
+    let (ignored, blocked) = signals::inherited();
+    let session = Session::create(shared::MODE_RECORD, request.options)?;
+    let guardian = Guardian::start(|| end_everything(session.header()))?;
+    session.header().guardian_pid.store(guardian.pid(), Relaxed);
+    process::adopt_orphans();
+    let mut child = prepare(request)?;
+    let writer = Arc::new(writer);
+    let linked = Arc::clone(&writer);
+    let files = FileTable::new(store, move |store, content| Ok(linked.link_content(store, content)?));
+    let recorder = Arc::new(Recorder::new(session, files, writer));
+    recorder.add_slots(FIRST_SLOTS)?;
+    let slot = recorder.claim_root(child.pid);
+    let header = recorder.session.header();
+    header.slots[slot].lines.ignored_signals.store(ignored, Relaxed);
+    header.slots[slot].lines.altered_mask.store(blocked, Relaxed);
+    mark_console(&header.slots[slot]);
+    signals::pass_to(child.pid);
+    let drain = Drain::start(&recorder);
+    let service = service::Service::start(&recorder);
+    let attached = Attached::seize(child.pid).map_err(RecordError::Attach)?;
+    child.start()?;
+    let watch = process::watch(child.pid)?;
+    if !exec::attend(&recorder, slot, attached)
+        && let Some(source) = child.failure()
+    {
+        process::reap(child.pid);
+        guardian.dismiss();
+        return Err(RecordError::Exec { program: request.program.clone(), source });
+    }
+    let status = wait_for_first(child.pid, &watch);
+    recorder.note_root_ended(status);
+    wait_for_rest(&recorder, child.pid);
+    service.stop();
+    drain.stop()?;
+    let outcome = Outcome {
+        exit: if libc::WIFSIGNALED(status) { Exit::Killed(libc::WTERMSIG(status)) } else { Exit::Exited(libc::WEXITSTATUS(status)) },
+        duration_ms: started.elapsed().as_millis() as u64,
+        counters: counters(&recorder),
+    };
+    recorder.writer.finish(&outcome)?;
+    guardian.dismiss();
+    Ok(status)
+}
+
+fn counters(recorder: &Recorder) -> BTreeMap<String, u64> {
+    let counters = &recorder.counters;
+    [
+        ("ptrace_stops", counters.stops.load(Relaxed)),
+        ("dispatched_calls", counters.slow_calls.load(Relaxed)),
+        ("execs", counters.execs.load(Relaxed)),
+        ("files", u64::from(recorder.session.header().file_count.load(Relaxed))),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name.to_owned(), value))
+    .collect()
+}
+
+fn c_string(bytes: &[u8]) -> io::Result<CString> {
+    CString::new(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "an argument contains a NUL byte"))
+}
+
+fn prepare(request: &Request) -> Result<Prepared, RecordError> {
+    let path = c_string(request.program.as_os_str().as_bytes())?;
+    let arguments = request.arguments.iter().map(|a| c_string(a.as_bytes())).collect::<io::Result<Vec<_>>>()?;
+    let environment = request
+        .environment
+        .iter()
+        .map(|(name, value)| c_string(&[name.as_bytes(), b"=", value.as_bytes()].concat()))
+        .collect::<io::Result<Vec<_>>>()?;
+    let program = Program { path: &path, by_descriptor: None, arguments: &arguments, environment: &environment };
+    Ok(process::prepare(&program)?)
+}
+
+/// Which of the first three descriptors are our standard output (1) or error (2), by identity: on a terminal all three are.
+fn mark_console(slot: &shared::Slot) {
+    let identity = |descriptor: i32| {
+        use std::os::unix::fs::MetadataExt;
+        let metadata = std::fs::metadata(Path::new("/proc/self/fd").join(descriptor.to_string())).ok()?;
+        Some((metadata.dev(), metadata.ino()))
+    };
+    let (output, error) = (identity(1), identity(2));
+    for descriptor in 0..3 {
+        let this = identity(descriptor);
+        let which = match descriptor {
+            1 => 1,
+            2 => 2,
+            _ if this.is_some() && this == output => 1,
+            _ if this.is_some() && this == error => 2,
+            _ => 0,
+        };
+        slot.lines.console[descriptor as usize].store(if this.is_some() { which } else { 0 }, Relaxed);
+    }
+}
+
+/// Waits for the first process; follows it into and out of job-control stops.
+fn wait_for_first(pid: i32, watch: &std::os::fd::OwnedFd) -> i32 {
+    let mut stopped = false;
+    loop {
+        if process::ended(watch, 100) {
+            break;
+        }
+        let now = matches!(process::state(pid), Some('T' | 't'));
+        if now && stopped {
+            process::stop_self();
+        }
+        stopped = now && !stopped;
+    }
+    loop {
+        if let Some(status) = process::reap(pid) {
+            return status;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Waits for processes that outlive the first one, and takes in those that became our children.
+fn wait_for_rest(recorder: &Recorder, first: i32) {
+    loop {
+        process::reap_adopted(first);
+        if recorder.live_slots() == 0 {
+            return;
+        }
+        recorder.wait_for_progress(Duration::from_millis(20));
+    }
+}
+
+/// Kills what is still alive: the guardian does it when the supervisor was killed.
+fn end_everything(header: &Header) {
+    for _ in 0..500 {
+        let mut alive = false;
+        let used = header.slots_used.load(Acquire) as usize;
+        for slot in &header.slots[..used.min(shared::MAX_SLOTS)] {
+            let pid = slot.pid.load(Relaxed) as i32;
+            if matches!(slot.state.load(Acquire), shared::SLOT_CLAIMED | shared::SLOT_LIVE) && pid > 0 {
+                alive |= process::kill(pid, libc::SIGKILL) && process::state(pid).is_some_and(|state| state != 'Z');
+            }
+        }
+        if !alive {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    header.stopping.store(1, Release);
+}

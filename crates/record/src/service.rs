@@ -1,0 +1,96 @@
+//! Threads that answer the runtime's requests: an exec to attend, a file to store.
+
+use crate::exec;
+use crate::shared_state::Recorder;
+use retake_kernel::{futex, memory, shared};
+use retake_kernel::tracee::Attached;
+use retake_patch::Placement;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// An exec holds its thread until the new program runs, so there are a few.
+const THREADS: usize = 4;
+
+pub(crate) struct Service {
+    recorder: Arc<Recorder>,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Service {
+    pub fn start(recorder: &Arc<Recorder>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let threads = (0..THREADS)
+            .map(|_| {
+                let (recorder, stop) = (Arc::clone(recorder), Arc::clone(&stop));
+                std::thread::spawn(move || run(&recorder, &stop))
+            })
+            .collect();
+        Self { recorder: Arc::clone(recorder), stop, threads }
+    }
+
+    pub fn stop(self) {
+        self.stop.store(true, Release);
+        // The doorbell also counts the queue's entries, so waking must not change it: the threads look at `stop` once their wait ends.
+        for thread in self.threads {
+            futex::wake(&self.recorder.header().request_doorbell, i32::MAX);
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(recorder: &Recorder, stop: &AtomicBool) {
+    let header = recorder.header();
+    while !stop.load(Acquire) {
+        let seen = header.request_doorbell.load(Acquire);
+        match shared::take_request(header) {
+            Some(index) => answer(recorder, index),
+            None => futex::wait(&header.request_doorbell, seen, Some(Duration::from_millis(50))),
+        }
+    }
+}
+
+fn answer(recorder: &Recorder, index: usize) {
+    let slot = &recorder.header().slots[index];
+    match slot.lines.request.load(Acquire) {
+        shared::REQUEST_EXEC => match Attached::seize(slot.tid.load(Relaxed) as i32) {
+            Ok(attached) => {
+                reply(slot, 0);
+                exec::attend(recorder, index, attached);
+            }
+            Err(error) => {
+                eprintln!("retake: cannot attach to process {} at its exec: {error}; it runs unrecorded from here", slot.tid.load(Relaxed));
+                reply(slot, -1);
+            }
+        },
+        shared::REQUEST_FILE => {
+            let descriptor = slot.lines.request_arguments[0].load(Relaxed) as i32;
+            let found = store_file(recorder, slot.pid.load(Relaxed) as i32, descriptor);
+            if let Err(error) = &found {
+                eprintln!("retake: a file mapped by process {} cannot be stored: {error}", slot.pid.load(Relaxed));
+            }
+            reply(slot, found.map_or(-1, |found| found as i64));
+        }
+        other => {
+            eprintln!("retake: unknown request {other} of the runtime");
+            reply(slot, -1);
+        }
+    }
+}
+
+fn store_file(recorder: &Recorder, pid: i32, descriptor: i32) -> io::Result<usize> {
+    let file = memory::descriptor_of(pid, descriptor)?;
+    recorder.files.index_of(&recorder.session, &file, Placement::After)
+}
+
+pub(crate) fn reply(slot: &shared::Slot, value: i64) {
+    slot.lines.reply_values[0].store(value, Relaxed);
+    slot.lines.request.store(0, Relaxed);
+    slot.lines.reply.store(1, Release);
+    let _ = slot.lines.reply.compare_exchange(1, 1, AcqRel, Acquire);
+    futex::wake(&slot.lines.reply, 1);
+}

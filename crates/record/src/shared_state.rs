@@ -1,0 +1,264 @@
+//! What the threads of the recorder share.
+
+use retake_kernel::futex;
+use retake_kernel::segment::Segment;
+use retake_kernel::shared::{self, Header, RING_BYTES};
+use retake_recording::{ChunkEvents, Codec, RecordingWriter, StreamId, StreamInfo, StreamKind};
+use retake_supervisor::{FileTable, Session};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Counts for `retake info`.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Times a tracee stood still for us.
+    pub stops: AtomicU64,
+    /// Successful execs.
+    pub execs: AtomicU64,
+    /// System calls that came through dispatch.
+    pub slow_calls: AtomicU64,
+}
+
+/// The consumer's side of one slot. Whoever drains it holds the lock.
+#[derive(Debug)]
+pub(crate) struct RingState {
+    ring: Segment,
+    /// The stream written now, once it is declared.
+    declared: Option<u32>,
+    /// Bytes of the last event that are still to come.
+    remaining: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    pub session: Session,
+    pub files: FileTable,
+    pub writer: Arc<RecordingWriter>,
+    pub counters: Counters,
+    rings: Mutex<Vec<Arc<Mutex<RingState>>>>,
+    progress: (Mutex<u64>, Condvar),
+    started: AtomicBool,
+    /// Owner of the rings.
+    user: AtomicU64,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Recorder {
+    pub fn new(session: Session, files: FileTable, writer: Arc<RecordingWriter>) -> Self {
+        Self { session, files, writer, counters: Counters::default(), rings: Mutex::default(), progress: Default::default(), started: AtomicBool::new(false), user: AtomicU64::new(u64::MAX) }
+    }
+
+    pub fn header(&self) -> &Header {
+        self.session.header()
+    }
+
+    /// Whether this is the first exec of all; true once.
+    pub fn first_exec(&self) -> bool {
+        !self.started.swap(true, AcqRel)
+    }
+
+    /// Lets a process of another user attach rings.
+    pub fn give_rings_to(&self, user: u32) {
+        if self.user.swap(u64::from(user), AcqRel) == u64::from(user) {
+            return;
+        }
+        for ring in lock(&self.rings).iter() {
+            lock(ring).ring.give_to(user);
+        }
+    }
+
+    /// Makes `count` more slots ready, each with a ring.
+    pub fn add_slots(&self, count: usize) -> io::Result<()> {
+        let header = self.header();
+        let mut rings = lock(&self.rings);
+        for _ in 0..count {
+            let index = rings.len();
+            if index == shared::MAX_SLOTS {
+                return Err(io::Error::other("more threads at once than a recording can hold"));
+            }
+            let ring = Segment::create(RING_BYTES)?;
+            header.slots[index].ring_id.store(ring.id(), Relaxed);
+            rings.push(Arc::new(Mutex::new(RingState { ring, declared: None, remaining: 0 })));
+            header.slots_used.store(rings.len() as u32, Release);
+            shared::push_ready(header, index);
+        }
+        drop(rings);
+        header.ready_low.store(0, Release);
+        header.ready_futex.fetch_add(1, AcqRel);
+        futex::wake(&header.ready_futex, i32::MAX);
+        Ok(())
+    }
+
+    /// Takes a ready slot for the first process.
+    pub fn claim_root(&self, pid: i32) -> usize {
+        let header = self.header();
+        let top = header.ready_top.load(Acquire);
+        let index = top as u32 as usize - 1;
+        let slot = &header.slots[index];
+        header.ready_top.store(((top >> 32) + 1) << 32 | u64::from(slot.next_ready.load(Relaxed)), Release);
+        slot.stream.store(0, Relaxed);
+        slot.parent_stream.store(u32::MAX, Relaxed);
+        slot.pid.store(pid as u32, Relaxed);
+        slot.tid.store(pid as u32, Relaxed);
+        header.next_stream.store(1, Relaxed);
+        slot.state.store(shared::SLOT_LIVE, Release);
+        index
+    }
+
+    pub fn ring(&self, index: usize) -> Arc<Mutex<RingState>> {
+        Arc::clone(&lock(&self.rings)[index])
+    }
+
+    pub fn slot_count(&self) -> usize {
+        lock(&self.rings).len()
+    }
+
+    /// Moves what is in the ring of a slot to the recording. Returns how many bytes.
+    pub fn drain_slot(&self, index: usize) -> retake_recording::Result<u64> {
+        let ring = self.ring(index);
+        let mut state = lock(&ring);
+        self.drain_locked(index, &mut state)
+    }
+
+    fn drain_locked(&self, index: usize, state: &mut RingState) -> retake_recording::Result<u64> {
+        let slot = &self.header().slots[index];
+        let tail = slot.consumer.tail.load(Relaxed);
+        let head = slot.producer.head.load(Acquire);
+        if head == tail {
+            return Ok(0);
+        }
+        self.declare(index, state)?;
+        let stream = StreamId(slot.stream.load(Relaxed));
+        let (start, count) = (tail as usize % RING_BYTES, (head - tail).min(RING_BYTES as u64) as usize);
+        let first = count.min(RING_BYTES - start);
+        for (at, bytes) in [(start, first), (0, count - first)] {
+            if bytes > 0 {
+                let piece = state.ring.slice(at, bytes);
+                let events = find_events(piece, &mut state.remaining);
+                self.writer.append(stream, piece, events, Codec::Fast)?;
+            }
+        }
+        slot.consumer.tail.store(tail + count as u64, SeqCst);
+        slot.producer.kicked.store(0, Release);
+        if slot.consumer.tail_waiting.load(SeqCst) != 0 {
+            slot.consumer.tail_futex.fetch_add(1, AcqRel);
+            futex::wake(&slot.consumer.tail_futex, 1);
+        }
+        Ok(count as u64)
+    }
+
+    /// Appends events of the supervisor's own to a slot's stream, after everything its thread has written. The thread must stand still or be gone.
+    pub fn append_own(&self, index: usize, bytes: &[u8]) -> retake_recording::Result<()> {
+        let ring = self.ring(index);
+        let mut state = lock(&ring);
+        self.drain_locked(index, &mut state)?;
+        if state.remaining != 0 {
+            return Ok(()); // it died in the middle of an event: the reader stops before that
+        }
+        self.declare(index, &mut state)?;
+        let events = find_events(bytes, &mut state.remaining);
+        self.writer.append(StreamId(self.header().slots[index].stream.load(Relaxed)), bytes, events, Codec::Fast)
+    }
+
+    fn declare(&self, index: usize, state: &mut RingState) -> retake_recording::Result<()> {
+        let slot = &self.header().slots[index];
+        let stream = slot.stream.load(Relaxed);
+        if state.declared == Some(stream) {
+            return Ok(());
+        }
+        let parent = slot.parent_stream.load(Relaxed);
+        let (pid, tid) = (slot.pid.load(Relaxed) as i32, slot.tid.load(Relaxed) as i32);
+        self.writer.declare_stream(&StreamInfo {
+            id: StreamId(stream),
+            parent: (parent != u32::MAX).then_some(StreamId(parent)),
+            pid,
+            tid,
+            kind: if parent == u32::MAX {
+                StreamKind::Initial
+            } else if pid == tid {
+                StreamKind::Process
+            } else {
+                StreamKind::Thread
+            },
+            label: String::new(),
+        })?;
+        state.declared = Some(stream);
+        state.remaining = 0;
+        Ok(())
+    }
+
+    /// Makes a slot whose thread has ended and whose ring is empty ready for another.
+    pub fn recycle(&self, index: usize) {
+        let header = self.header();
+        let slot = &header.slots[index];
+        self.counters.slow_calls.fetch_add(slot.lines.slow_calls.swap(0, Relaxed), Relaxed);
+        lock(&self.ring(index)).declared = None;
+        slot.pid.store(0, Relaxed);
+        slot.exec_pending.store(0, Relaxed);
+        slot.producer.kicked.store(0, Relaxed);
+        shared::push_ready(header, index);
+        header.ready_futex.fetch_add(1, AcqRel);
+        futex::wake(&header.ready_futex, i32::MAX);
+        *lock(&self.progress.0) += 1;
+        self.progress.1.notify_all();
+    }
+
+    /// Slots whose thread has not ended, or whose ring is not drained yet.
+    pub fn live_slots(&self) -> usize {
+        let header = self.header();
+        (0..self.slot_count()).filter(|&i| matches!(header.slots[i].state.load(Acquire), shared::SLOT_CLAIMED | shared::SLOT_LIVE | shared::SLOT_EXITED)).count()
+    }
+
+    pub fn wait_for_progress(&self, limit: Duration) {
+        self.ring_drain_bell();
+        let guard = lock(&self.progress.0);
+        let _ = self.progress.1.wait_timeout(guard, limit);
+    }
+
+    /// The first process has ended: if it did not say so in its stream, the supervisor does.
+    pub fn note_root_ended(&self, status: i32) {
+        let header = self.header();
+        for (index, slot) in header.slots[..self.slot_count()].iter().enumerate() {
+            if slot.stream.load(Relaxed) == 0 && slot.state.load(Acquire) == shared::SLOT_LIVE && slot.parent_stream.load(Relaxed) == u32::MAX {
+                self.note_death(index, status);
+            }
+        }
+    }
+
+    /// Ends a slot whose thread is gone without an exit of its own.
+    pub fn note_death(&self, index: usize, status: i32) {
+        let slot = &self.header().slots[index];
+        let event = crate::exec_event::end_event(status);
+        let _ = self.append_own(index, &event); // a full disk is reported where the drain meets it
+        let _ = slot.state.compare_exchange(shared::SLOT_LIVE, shared::SLOT_EXITED, AcqRel, Acquire);
+        let _ = slot.state.compare_exchange(shared::SLOT_CLAIMED, shared::SLOT_EXITED, AcqRel, Acquire);
+    }
+
+    pub fn ring_drain_bell(&self) {
+        let header = self.header();
+        header.drain_doorbell.fetch_add(1, AcqRel);
+        futex::wake(&header.drain_doorbell, 1);
+    }
+}
+
+/// Where events start in a piece of a stream; `remaining` carries over what the last one lacks.
+fn find_events(piece: &[u8], remaining: &mut u64) -> ChunkEvents {
+    let mut at = *remaining;
+    let length = piece.len() as u64;
+    let mut events = ChunkEvents::default();
+    while at < length {
+        let start = at as usize;
+        let size = u64::from(u32::from_le_bytes(piece[start..start + 4].try_into().expect("events are multiples of eight bytes")));
+        events.first.get_or_insert(start as u32);
+        events.count += 1;
+        at += size.max(16);
+    }
+    *remaining = at - length;
+    events
+}

@@ -1,0 +1,191 @@
+//! Compressing chunks, with buffers that are used again, and decompressing them into a buffer of known size.
+
+use std::fmt;
+
+use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
+
+use crate::frame::StoredAs;
+
+/// How hard to compress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Codec {
+    /// Not at all.
+    Raw,
+    /// LZ4 where it gains at least a tenth, found out on a sample first: for the recording while it is made.
+    Fast,
+    /// Zstandard: for what is kept or sent.
+    Dense,
+}
+
+/// Above this size a sample is tried before the whole.
+const SAMPLE_BYTES: usize = 16 << 10;
+const SAMPLE_THRESHOLD_BYTES: usize = 64 << 10;
+const ZSTD_LEVEL: i32 = 6;
+
+/// Compresses chunks one after the other. Its buffers grow to the largest chunk seen.
+pub(crate) struct Encoder {
+    output: Vec<u8>,
+    table: CompressTable,
+    zstd: Option<zstd::bulk::Compressor<'static>>,
+}
+
+impl fmt::Debug for Encoder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Encoder")
+            .field("output_bytes", &self.output.len())
+            .finish()
+    }
+}
+
+impl Encoder {
+    pub(crate) fn new() -> Self {
+        Self {
+            output: Vec::new(),
+            table: CompressTable::large(),
+            zstd: None,
+        }
+    }
+
+    /// The bytes to store, and how they are stored. Whatever gains too little comes back as it is.
+    pub(crate) fn encode<'a>(&'a mut self, bytes: &'a [u8], codec: Codec) -> (StoredAs, &'a [u8]) {
+        let compressed_bytes = match codec {
+            Codec::Raw => None,
+            Codec::Fast => self.try_lz4(bytes),
+            Codec::Dense => self.try_zstd(bytes),
+        };
+        match (compressed_bytes, codec) {
+            (Some(count), Codec::Fast) => (StoredAs::Lz4, &self.output[..count]),
+            (Some(count), _) => (StoredAs::Zstd, &self.output[..count]),
+            (None, _) => (StoredAs::Raw, bytes),
+        }
+    }
+
+    fn try_lz4(&mut self, bytes: &[u8]) -> Option<usize> {
+        if bytes.len() > SAMPLE_THRESHOLD_BYTES {
+            // The middle: beginnings are often unlike the rest.
+            let start = (bytes.len() - SAMPLE_BYTES) / 2;
+            let sample = &bytes[start..start + SAMPLE_BYTES];
+            self.lz4(sample)
+                .filter(|&count| gains_a_tenth(count, sample.len()))?;
+        }
+        self.lz4(bytes)
+            .filter(|&count| gains_a_tenth(count, bytes.len()))
+    }
+
+    fn lz4(&mut self, bytes: &[u8]) -> Option<usize> {
+        self.make_room(get_maximum_output_size(bytes.len()));
+        compress_into_with_table(bytes, &mut self.output, &mut self.table).ok()
+    }
+
+    fn try_zstd(&mut self, bytes: &[u8]) -> Option<usize> {
+        self.make_room(bytes.len());
+        if self.zstd.is_none() {
+            self.zstd = zstd::bulk::Compressor::new(ZSTD_LEVEL).ok();
+        }
+        // No room for the result means that it gains nothing; either way the bytes are stored as they are.
+        let count = self
+            .zstd
+            .as_mut()?
+            .compress_to_buffer(bytes, &mut self.output[..])
+            .ok()?;
+        (count < bytes.len()).then_some(count)
+    }
+
+    fn make_room(&mut self, bytes: usize) {
+        if self.output.len() < bytes {
+            self.output.resize(bytes, 0);
+        }
+    }
+}
+
+fn gains_a_tenth(compressed_bytes: usize, bytes: usize) -> bool {
+    compressed_bytes <= bytes - bytes.div_ceil(10)
+}
+
+/// Decompresses `stored` into exactly `output`; the error says what is wrong with it.
+pub(crate) fn decode_into(
+    stored_as: StoredAs,
+    stored: &[u8],
+    output: &mut [u8],
+) -> Result<(), &'static str> {
+    let count = match stored_as {
+        StoredAs::Raw => {
+            if stored.len() != output.len() {
+                return Err("its stored and uncompressed sizes contradict each other");
+            }
+            output.copy_from_slice(stored);
+            stored.len()
+        }
+        StoredAs::Lz4 => lz4_flex::block::decompress_into(stored, output)
+            .map_err(|_| "its LZ4 data are malformed")?,
+        StoredAs::Zstd => zstd::bulk::Decompressor::new()
+            .and_then(|mut decompressor| decompressor.decompress_to_buffer(stored, output))
+            .map_err(|_| "its Zstandard data are malformed")?,
+    };
+    if count == output.len() {
+        Ok(())
+    } else {
+        Err("it holds fewer bytes than it claims")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(count: usize) -> Vec<u8> {
+        let mut state = 1u64;
+        let step = |_| {
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            (state >> 56) as u8
+        };
+        (0..count).map(step).collect()
+    }
+
+    #[test]
+    fn everything_reads_back() {
+        let mut encoder = Encoder::new();
+        let text: Vec<u8> = (0..200_000u32).map(|n| (n / 100) as u8).collect();
+        for bytes in [Vec::new(), vec![5], noise(100), noise(200_000), text] {
+            for codec in [Codec::Raw, Codec::Fast, Codec::Dense] {
+                let (stored_as, stored) = encoder.encode(&bytes, codec);
+                assert!(stored.len() <= bytes.len());
+                let mut output = vec![0; bytes.len()];
+                decode_into(stored_as, stored, &mut output).unwrap();
+                assert_eq!(output, bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn noise_is_stored_as_it_is() {
+        let bytes = noise(100_000);
+        let mut encoder = Encoder::new();
+        for codec in [Codec::Fast, Codec::Dense] {
+            assert_eq!(encoder.encode(&bytes, codec).0, StoredAs::Raw);
+        }
+    }
+
+    #[test]
+    fn malformed_data_are_an_error() {
+        let mut output = [0; 1000];
+        for stored_as in [StoredAs::Raw, StoredAs::Lz4, StoredAs::Zstd] {
+            assert!(decode_into(stored_as, &noise(500), &mut output).is_err());
+            assert!(decode_into(stored_as, &[], &mut output).is_err());
+        }
+    }
+
+    #[test]
+    fn wrong_sizes_are_an_error() {
+        let bytes = vec![9; 5000];
+        let mut encoder = Encoder::new();
+        for codec in [Codec::Fast, Codec::Dense] {
+            let (stored_as, stored) = encoder.encode(&bytes, codec);
+            assert!(decode_into(stored_as, stored, &mut [0; 5001]).is_err());
+            assert!(decode_into(stored_as, stored, &mut [0; 4999]).is_err());
+        }
+    }
+}

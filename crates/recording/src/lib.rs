@@ -1,0 +1,53 @@
+//! The recording on disk, and the store of files that recordings share.
+//!
+//! A recording is a directory (`recording.json`, `events`, `files/`) or one packed file. The format is specified in
+//! `docs/FORMAT.md` and known to this crate alone.
+//!
+//! Invariants: what a writer appended before a crash, a kill or a full disk stays readable; a reader delivers exactly what
+//! was appended, from the beginning of each stream to its end or to a reported gap; no recording, however damaged or
+//! hostile, makes a reader panic, allocate by an unchecked length, or touch a file outside its place.
+//!
+//! What events mean is not this crate's business: a stream is bytes here.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod catalogue;
+mod codec;
+mod content;
+mod contents;
+mod error;
+mod frame;
+mod frame_writer;
+#[doc(hidden)]
+pub mod fuzzing;
+mod library;
+mod location;
+mod metadata;
+mod pack;
+mod recording;
+mod removal;
+mod scan;
+mod source;
+mod storage;
+mod store;
+mod stream_info;
+mod stream_reader;
+mod warning;
+mod writer;
+
+pub use codec::Codec;
+pub use content::ContentId;
+pub use error::{Error, FramePlace, Result};
+pub use frame::{FORMAT_VERSION, MAX_CHUNK_BYTES};
+pub use library::{Listing, create_numbered, latest, list, resolve, set_latest};
+pub use location::Location;
+pub use metadata::{ByteText, CheckLevel, Exit, Machine, Metadata, Outcome};
+pub use pack::{Progress, pack, unpack};
+pub use recording::{Recording, StreamSummary};
+pub use removal::remove;
+pub use store::{CollectionReport, FileIdentity, Store};
+pub use stream_info::{StreamId, StreamInfo, StreamKind};
+pub use stream_reader::{ChunkInfo, StreamReader};
+pub use warning::Warning;
+pub use writer::{ChunkEvents, RecordingWriter};

@@ -1,0 +1,322 @@
+//! Opening a recording, a directory or a packed file, and finding out what it holds.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::catalogue::{Catalogue, CataloguedStream, PlacedFrame};
+use crate::content::ContentId;
+use crate::error::{Error, Result};
+use crate::frame::{FORMAT_VERSION, HEADER_BYTES, MAGIC, stated_version};
+use crate::metadata::{MAX_METADATA_BYTES, Metadata};
+use crate::source::{Source, open_regular};
+use crate::stream_info::{StreamId, StreamInfo};
+use crate::stream_reader::StreamReader;
+use crate::warning::{Warning, Warnings};
+use crate::writer::{EVENTS_NAME, METADATA_NAME};
+
+/// An open recording. Nothing in it is trusted.
+#[derive(Debug, Clone)]
+pub struct Recording {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// What the recording and its readers have in common.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub source: Source,
+    pub catalogue: Catalogue,
+    /// The recording's directory; `None` for a packed one.
+    pub directory: Option<PathBuf>,
+    metadata: Metadata,
+    warnings: Vec<Warning>,
+}
+
+/// A stream and how much there is of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamSummary {
+    /// Its declaration.
+    pub info: StreamInfo,
+    /// Readable bytes.
+    pub bytes: u64,
+    /// Events that start in them; if the stream is cut, the last may be incomplete.
+    pub event_count: u64,
+    /// Readable chunks.
+    pub chunk_count: usize,
+}
+
+impl Recording {
+    /// Opens the recording at `path`: a directory, or a packed file. Takes time by the size of the index, except where
+    /// that is missing or damaged: then the file is searched, and [`Recording::warnings`] says what was lost.
+    ///
+    /// # Errors
+    /// `NotARecording`, `UnsupportedVersion`, `BadMetadata` if no copy of the metadata is left, `Io`.
+    pub fn open(path: &Path) -> Result<Self> {
+        let path = &fs::canonicalize(path).map_err(|error| Error::io("open", path, error))?;
+        let is_directory = path.is_dir();
+        let events = if is_directory {
+            path.join(EVENTS_NAME)
+        } else {
+            path.clone()
+        };
+        let source = Source::open(&events).map_err(|error| match error {
+            Error::Io { source, .. }
+                if is_directory && source.kind() == std::io::ErrorKind::NotFound =>
+            {
+                let reason = "it is a directory without an events file".to_owned();
+                Error::NotARecording {
+                    path: path.clone(),
+                    reason,
+                }
+            }
+            error => error,
+        })?;
+        Self::from_source(source, is_directory.then(|| path.clone()))
+    }
+
+    /// Opens a packed recording, or an events file, held in memory.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
+        Self::from_source(Source::from_bytes(bytes, Path::new("(memory)")), None)
+    }
+
+    fn from_source(source: Source, directory: Option<PathBuf>) -> Result<Self> {
+        check_beginning(&source)?;
+        let mut catalogue = Catalogue::build(&source)?;
+        let mut warnings = std::mem::take(&mut catalogue.warnings);
+        let metadata = find_metadata(
+            &source,
+            &catalogue.metadata,
+            directory.as_deref(),
+            &mut warnings,
+        )?;
+        let warnings = warnings.into_list();
+        Ok(Self {
+            shared: Arc::new(Shared {
+                source,
+                catalogue,
+                directory,
+                metadata,
+                warnings,
+            }),
+        })
+    }
+
+    /// What the recording says about itself as a whole.
+    pub fn metadata(&self) -> &Metadata {
+        &self.shared.metadata
+    }
+
+    /// What was found to be lost or damaged on opening. Damage to the data of single chunks shows when they are read, or
+    /// with [`Recording::check`].
+    pub fn warnings(&self) -> &[Warning] {
+        &self.shared.warnings
+    }
+
+    /// Where the recording is: its directory, or the packed file.
+    pub fn path(&self) -> &Path {
+        self.shared
+            .directory
+            .as_deref()
+            .unwrap_or_else(|| self.shared.source.path())
+    }
+
+    /// True if it is one self-contained file.
+    pub fn is_packed(&self) -> bool {
+        self.shared.directory.is_none()
+    }
+
+    /// Bytes of the events file, or of the packed file.
+    pub fn file_bytes(&self) -> u64 {
+        self.shared.source.length()
+    }
+
+    /// All streams, by number.
+    pub fn streams(&self) -> impl Iterator<Item = StreamSummary> + '_ {
+        self.shared.catalogue.streams.values().map(summarise)
+    }
+
+    /// A reader at the beginning of a stream. It keeps what it needs of the recording open.
+    ///
+    /// # Errors
+    /// `UnknownStream`.
+    pub fn stream(&self, stream: StreamId) -> Result<StreamReader> {
+        StreamReader::new(Arc::clone(&self.shared), stream)
+    }
+
+    /// Reads everything and returns all that is damaged, beginning with what opening found.
+    ///
+    /// # Errors
+    /// Only what the system says: damage is in the list.
+    pub fn check(&self) -> Result<Vec<Warning>> {
+        let mut warnings = Warnings::default();
+        self.shared
+            .warnings
+            .iter()
+            .cloned()
+            .for_each(|warning| warnings.push(warning));
+        let mut bytes = Vec::new();
+        for summary in self.streams() {
+            let mut reader = self.stream(summary.info.id)?;
+            for index in 0..summary.chunk_count {
+                note_damage(
+                    reader.read_chunk(index, &mut bytes).map(drop),
+                    &mut warnings,
+                )?;
+            }
+        }
+        for (id, _) in self.contents()? {
+            note_damage(
+                self.copy_content(id, &mut std::io::sink()).map(drop),
+                &mut warnings,
+            )?;
+        }
+        Ok(warnings.into_list())
+    }
+
+    /// The files the recording holds, with their sizes in bytes.
+    pub fn contents(&self) -> Result<Vec<(ContentId, u64)>> {
+        crate::contents::list(&self.shared)
+    }
+
+    /// True if the recording holds a file with this content.
+    pub fn has_content(&self, id: ContentId) -> bool {
+        crate::contents::has(&self.shared, id)
+    }
+
+    /// The path of a file with this content: the recording's own, or for a packed recording one in `cache_directory`,
+    /// extracted and checked now unless it is there already. The directory is made if needed.
+    ///
+    /// # Errors
+    /// `NoContent`, `BadContent`, `Damaged`, `NoSpace`.
+    pub fn content_path(&self, id: ContentId, cache_directory: &Path) -> Result<PathBuf> {
+        crate::contents::path(&self.shared, id, cache_directory)
+    }
+
+    /// Copies a file of the recording to `output`, checking that it is what its name says; returns its size.
+    ///
+    /// # Errors
+    /// As [`Recording::content_path`]; `output` may have got part of the bytes.
+    pub fn copy_content(&self, id: ContentId, output: &mut dyn Write) -> Result<u64> {
+        let write = |error| Error::io("copy a file from", self.path(), error);
+        crate::contents::for_each_block(&self.shared, id, &mut |block| {
+            output.write_all(block).map_err(write)
+        })
+    }
+}
+
+impl Shared {
+    /// The catalogue's entry of a stream.
+    pub(crate) fn catalogued(&self, stream: StreamId) -> Option<&CataloguedStream> {
+        self.catalogue.streams.get(&stream)
+    }
+}
+
+pub(crate) fn summarise(stream: &CataloguedStream) -> StreamSummary {
+    StreamSummary {
+        info: stream.info.clone(),
+        bytes: stream.pieces.bytes,
+        event_count: stream.event_count,
+        chunk_count: stream.pieces.frames.len(),
+    }
+}
+
+fn note_damage(result: Result<()>, warnings: &mut Warnings) -> Result<()> {
+    match result {
+        Err(Error::Damaged { place, reason, .. }) => {
+            warnings.push(Warning::Damaged { place, reason })
+        }
+        Err(error @ (Error::BadContent { .. } | Error::NoContent { .. })) => {
+            warnings.push(Warning::BadContent {
+                reason: error.to_string(),
+            });
+        }
+        result => return result,
+    }
+    Ok(())
+}
+
+/// Refuses what does not begin like a recording, or like one of another version.
+fn check_beginning(source: &Source) -> Result<()> {
+    let not_a_recording = |reason: &str| Error::NotARecording {
+        path: source.path().to_path_buf(),
+        reason: reason.to_owned(),
+    };
+    let mut bytes = [0; HEADER_BYTES];
+    if source.read_at(0, &mut bytes)? < HEADER_BYTES {
+        return Err(not_a_recording("the file is too short"));
+    }
+    if bytes[..4] != MAGIC {
+        return Err(not_a_recording("the file does not begin like one"));
+    }
+    let found = stated_version(&bytes);
+    if found != FORMAT_VERSION {
+        let path = source.path().to_path_buf();
+        return Err(Error::UnsupportedVersion {
+            path,
+            found,
+            supported: FORMAT_VERSION,
+        });
+    }
+    Ok(())
+}
+
+/// The newest metadata that can be read: from the last frame of them, an earlier one, or `recording.json`.
+fn find_metadata(
+    source: &Source,
+    frames: &[PlacedFrame],
+    directory: Option<&Path>,
+    warnings: &mut Warnings,
+) -> Result<Metadata> {
+    let mut first_reason = None;
+    for frame in frames.iter().rev() {
+        match read_metadata_frame(source, frame) {
+            Ok(metadata) => {
+                first_reason
+                    .into_iter()
+                    .for_each(|reason| warnings.push(Warning::OldMetadata { reason }));
+                return Ok(metadata);
+            }
+            Err(Error::Damaged { reason, .. } | Error::BadMetadata { reason, .. }) => {
+                first_reason.get_or_insert(reason);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let reason = first_reason.unwrap_or_else(|| "there is no frame with them".to_owned());
+    match directory.map(read_metadata_file) {
+        Some(Ok(metadata)) => {
+            warnings.push(Warning::OldMetadata { reason });
+            Ok(metadata)
+        }
+        _ => Err(Error::BadMetadata {
+            path: source.path().to_path_buf(),
+            reason,
+        }),
+    }
+}
+
+fn read_metadata_frame(source: &Source, (offset, header): &PlacedFrame) -> Result<Metadata> {
+    let bad = |reason| Error::BadMetadata {
+        path: source.path().to_path_buf(),
+        reason,
+    };
+    if header.uncompressed_bytes as usize > MAX_METADATA_BYTES {
+        return Err(bad("they are too large".to_owned()));
+    }
+    let mut text = Vec::new();
+    source.read_frame(*offset, header, &mut Vec::new(), &mut text)?;
+    Metadata::from_json(&text).map_err(bad)
+}
+
+/// Reads the `recording.json` of a recording's directory.
+pub(crate) fn read_metadata_file(directory: &Path) -> Result<Metadata> {
+    let path = directory.join(METADATA_NAME);
+    let file = open_regular(&path)?;
+    let mut text = Vec::new();
+    let limit = MAX_METADATA_BYTES as u64;
+    file.take(limit)
+        .read_to_end(&mut text)
+        .map_err(|error| Error::io("read", &path, error))?;
+    Metadata::from_json(&text).map_err(|reason| Error::BadMetadata { path, reason })
+}

@@ -1,0 +1,89 @@
+//! Finding the frames of a file without its index.
+//!
+//! Every frame's data are checked too: after a crash a header may be on the disk without them. Where no frame stands, the
+//! next one is searched for; a header's checksum covers its place, so nothing inside a chunk's data passes for a frame.
+
+use crate::catalogue::Catalogue;
+use crate::error::{Error, Result};
+use crate::frame::{ALIGNMENT, FrameHeader, HEADER_BYTES, MAGIC};
+use crate::source::Source;
+use crate::warning::Warning;
+
+const SEARCH_BYTES: usize = 256 << 10;
+
+/// Adds every readable frame of `source` to `catalogue`, and warns about the rest.
+pub(crate) fn scan(source: &Source, catalogue: &mut Catalogue) -> Result<()> {
+    let mut recording = None;
+    let mut stored = Vec::new();
+    let mut offset = 0;
+    while offset < source.length() {
+        let reason = match source.read_header(offset)? {
+            Ok(header) if recording.is_none_or(|number| number == header.recording) => {
+                recording = Some(header.recording);
+                add_checked(source, catalogue, offset, header, &mut stored)?;
+                offset += header.frame_bytes();
+                continue;
+            }
+            Ok(_) => "it is a frame of another recording".to_owned(),
+            Err(fault) => fault.describe(),
+        };
+        let next = find_frame(source, offset + ALIGNMENT, recording)?.unwrap_or(source.length());
+        let lost = Warning::LostBytes {
+            file_offset: offset,
+            bytes: next - offset,
+            reason,
+        };
+        catalogue.warnings.push(lost);
+        offset = next;
+    }
+    Ok(())
+}
+
+fn add_checked(
+    source: &Source,
+    catalogue: &mut Catalogue,
+    offset: u64,
+    header: FrameHeader,
+    stored: &mut Vec<u8>,
+) -> Result<()> {
+    match source.read_stored(offset, &header, stored) {
+        Ok(()) => catalogue.add(source, offset, header),
+        Err(Error::Damaged { place, reason, .. }) => {
+            catalogue.warnings.push(Warning::Damaged { place, reason });
+            Ok(())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The place of the first frame at or after `offset`.
+fn find_frame(source: &Source, offset: u64, recording: Option<u64>) -> Result<Option<u64>> {
+    let mut window = vec![0; SEARCH_BYTES];
+    let mut start = offset;
+    while start < source.length() {
+        let count = source.read_at(start, &mut window)?;
+        for at in (0..count.saturating_sub(HEADER_BYTES - 1)).step_by(ALIGNMENT as usize) {
+            let place = start + at as u64;
+            if is_frame(&window[at..], place, recording) && source.read_header(place)?.is_ok() {
+                return Ok(Some(place));
+            }
+        }
+        if count < window.len() {
+            break;
+        }
+        // The windows overlap, so that a header across their border is found.
+        start += (SEARCH_BYTES - HEADER_BYTES) as u64;
+    }
+    Ok(None)
+}
+
+fn is_frame(bytes: &[u8], offset: u64, recording: Option<u64>) -> bool {
+    let Some(bytes) = bytes
+        .first_chunk::<HEADER_BYTES>()
+        .filter(|bytes| bytes[..4] == MAGIC)
+    else {
+        return false;
+    };
+    let header = FrameHeader::decode(bytes, offset);
+    header.is_ok_and(|header| recording.is_none_or(|number| number == header.recording))
+}

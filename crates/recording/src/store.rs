@@ -1,0 +1,271 @@
+//! The store: files by content, shared by all recordings.
+//!
+//! Layout: `<first two digits>/<hash>` the files; `cache/<kind>/<hash of the key>` derived files; `identities` which file of
+//! the system had which content; `temporary/`; `lock`.
+//!
+//! Invariants: a file under its hash has exactly the bytes of the hash (it was hashed while these very bytes were written)
+//! and is never changed; names appear only with whole files behind them. Any number of processes may use a store at once; a
+//! collection has it to itself.
+
+mod collect;
+mod copy;
+mod identity;
+mod named;
+pub(crate) mod temporary;
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use crate::content::ContentId;
+use crate::error::{Error, Result};
+use crate::source::open_regular;
+pub use collect::CollectionReport;
+use copy::{clone_file, copy_file, hash_file};
+pub use identity::FileIdentity;
+use identity::IdentityCache;
+use temporary::{TemporaryFile, make_private_directories};
+
+pub(crate) const TEMPORARY_NAME: &str = "temporary";
+pub(crate) const CACHE_NAME: &str = "cache";
+pub(crate) const IDENTITIES_NAME: &str = "identities";
+pub(crate) const LOCK_NAME: &str = "lock";
+
+/// How often a file that changes while it is copied is tried again.
+const COPY_ATTEMPTS: u32 = 5;
+
+/// An open store. Dropping it allows collections again.
+#[derive(Debug)]
+pub struct Store {
+    root: PathBuf,
+    identities: Mutex<IdentityCache>,
+    /// Held shared while the store is open: content just added, which no recording links to yet, is not collected.
+    _lock: File,
+}
+
+impl Store {
+    /// Opens the store in directory `root`, which is made if needed. Waits for a collection under way.
+    pub fn open(root: &Path) -> Result<Self> {
+        make_private_directories(&root.join(TEMPORARY_NAME))?;
+        make_private_directories(&root.join(CACHE_NAME))?;
+        let lock = open_lock(root)?;
+        while let Err(error) = lock.lock_shared() {
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(Error::io("lock", root, error));
+            }
+        }
+        let identities = Mutex::new(IdentityCache::open(&root.join(IDENTITIES_NAME))?);
+        Ok(Self {
+            root: root.to_path_buf(),
+            identities,
+            _lock: lock,
+        })
+    }
+
+    /// The store's directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where the file with this content is, or would be.
+    pub fn path(&self, id: ContentId) -> PathBuf {
+        content_path(&self.root, id)
+    }
+
+    /// True if the store has this content.
+    pub fn contains(&self, id: ContentId) -> bool {
+        fs::symlink_metadata(self.path(id)).is_ok_and(|metadata| metadata.is_file())
+    }
+
+    /// Opens the file with this content for reading.
+    ///
+    /// # Errors
+    /// `NoContent`, `Io`.
+    pub fn open_content(&self, id: ContentId) -> Result<File> {
+        if self.contains(id) {
+            open_regular(&self.path(id))
+        } else {
+            Err(self.no_content(id))
+        }
+    }
+
+    /// The content of a file known by its identity, if the store has it: no byte of the file needs to be read then.
+    pub fn lookup(&self, identity: &FileIdentity) -> Option<ContentId> {
+        let id = self
+            .identities
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(identity)?;
+        self.has_sized(id, identity.bytes).then_some(id)
+    }
+
+    /// Adds the bytes of a regular file, whatever its position. They are read once if the store has them already, or the
+    /// file system can share them between files; otherwise twice. A file known by its identity is not read at all.
+    ///
+    /// # Errors
+    /// `FileChanging` if somebody keeps writing to it; `NoSpace`; `Io`.
+    pub fn add_file(&self, file: &File) -> Result<ContentId> {
+        for _ in 0..COPY_ATTEMPTS {
+            let identity = FileIdentity::of(file)?;
+            if let Some(id) = self.lookup(&identity) {
+                return Ok(id);
+            }
+            let id = self.add_unknown(file, identity.bytes)?;
+            // Bytes written while we read may be in the copy or not, or half of them.
+            if let Some(id) = id.filter(|_| FileIdentity::of(file).is_ok_and(|now| now == identity))
+            {
+                self.remember(&identity, id);
+                return Ok(id);
+            }
+        }
+        let identity = FileIdentity::of(file)?;
+        Err(Error::FileChanging {
+            device: identity.device,
+            inode: identity.inode,
+        })
+    }
+
+    /// Adds a file of `bytes` bytes; `None` if it turned out to change.
+    fn add_unknown(&self, file: &File, bytes: u64) -> Result<Option<ContentId>> {
+        let mut temporary = TemporaryFile::create_in(&self.root.join(TEMPORARY_NAME))?;
+        if clone_file(file, temporary.file()) {
+            // From here on nobody else can change the bytes.
+            let path = temporary.path().to_path_buf();
+            let (id, copied_bytes) = hash_file(temporary.file(), &path)?;
+            self.publish(temporary, id, copied_bytes)?;
+            return Ok(Some(id));
+        }
+        let (expected, hashed_bytes) = hash_file(file, &self.root)?;
+        if self.has_sized(expected, hashed_bytes) {
+            return Ok(Some(expected));
+        }
+        if hashed_bytes != bytes {
+            return Ok(None);
+        }
+        let path = temporary.path().to_path_buf();
+        let (id, copied_bytes) = copy_file(file, temporary.file(), &path)?;
+        if id != expected {
+            return Ok(None);
+        }
+        self.publish(temporary, id, copied_bytes)?;
+        Ok(Some(id))
+    }
+
+    /// Adds bytes from memory.
+    pub fn add_bytes(&self, bytes: &[u8]) -> Result<ContentId> {
+        use std::io::Write;
+        let id = ContentId::of(bytes);
+        if !self.has_sized(id, bytes.len() as u64) {
+            let mut temporary = TemporaryFile::create_in(&self.root.join(TEMPORARY_NAME))?;
+            let written = temporary.file().write_all(bytes);
+            written.map_err(|error| Error::io("write to", temporary.path(), error))?;
+            self.publish(temporary, id, bytes.len() as u64)?;
+        }
+        Ok(id)
+    }
+
+    /// Gives `directory` a file named by this content: a hard link, or where that is impossible a copy.
+    pub(crate) fn link_into(&self, id: ContentId, directory: &Path) -> Result<()> {
+        if !self.contains(id) {
+            return Err(self.no_content(id));
+        }
+        let target = directory.join(id.to_string());
+        match fs::hard_link(self.path(id), &target) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            // Another file system, or more links than it allows.
+            Err(_) => self.copy_into(id, directory, &target),
+        }
+    }
+
+    /// Shares a file whose bytes have been checked to be this content, if the store does not have it and hard links between
+    /// the two places are possible. Nothing is lost if not.
+    pub(crate) fn adopt(&self, id: ContentId, path: &Path) {
+        let target = self.path(id);
+        if target
+            .parent()
+            .is_some_and(|folder| make_private_directories(folder).is_ok())
+        {
+            let _ = fs::hard_link(path, target);
+        }
+    }
+
+    fn copy_into(&self, id: ContentId, directory: &Path, target: &Path) -> Result<()> {
+        let file = self.open_content(id)?;
+        let mut temporary = TemporaryFile::create_in(directory)?;
+        if !clone_file(&file, temporary.file()) {
+            let path = temporary.path().to_path_buf();
+            let (found, _) = copy_file(&file, temporary.file(), &path)?;
+            if found != id {
+                let reason = format!("its content is {found}");
+                return Err(Error::BadContent {
+                    path: self.path(id),
+                    id,
+                    reason,
+                });
+            }
+        }
+        temporary.publish_if_absent(target).map(drop)
+    }
+
+    /// True if the store has this content and its file has this size. After a loss of power a file may be there with its
+    /// bytes missing; taking it for absent replaces it, which spares every addition a wait for the disk.
+    fn has_sized(&self, id: ContentId, bytes: u64) -> bool {
+        let metadata = fs::symlink_metadata(self.path(id));
+        metadata.is_ok_and(|metadata| metadata.is_file() && metadata.len() == bytes)
+    }
+
+    /// Gives a complete file its place.
+    fn publish(&self, temporary: TemporaryFile, id: ContentId, bytes: u64) -> Result<()> {
+        let target = self.path(id);
+        if let Some(folder) = target.parent() {
+            make_private_directories(folder)?;
+        }
+        if self.has_sized(id, bytes) {
+            return Ok(());
+        }
+        if self.contains(id) {
+            temporary.replace(&target)
+        } else {
+            temporary.publish_if_absent(&target).map(drop)
+        }
+    }
+
+    /// Remembers what a file contains. Failing to costs no more than hashing it again.
+    fn remember(&self, identity: &FileIdentity, id: ContentId) {
+        if identity.is_settled() {
+            let _ = self
+                .identities
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(identity, id);
+        }
+    }
+
+    fn no_content(&self, id: ContentId) -> Error {
+        Error::NoContent {
+            path: self.root.clone(),
+            id,
+        }
+    }
+}
+
+/// Where the store at `root` keeps a content.
+pub(crate) fn content_path(root: &Path, id: ContentId) -> PathBuf {
+    let name = id.to_string();
+    root.join(&name[..2]).join(name)
+}
+
+fn open_lock(root: &Path) -> Result<File> {
+    let path = root.join(LOCK_NAME);
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path);
+    file.map_err(|error| Error::io("open", &path, error))
+}

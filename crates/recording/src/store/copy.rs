@@ -1,0 +1,50 @@
+//! Copying and hashing whole files, from any descriptor and without moving its position.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::content::ContentId;
+use crate::error::{Error, Result};
+
+const BLOCK_BYTES: usize = 1 << 20;
+
+/// Makes the empty file `target` share the bytes of `file`, if the file system can; they are then a copy that later writes
+/// to `file` do not reach. Nothing happens otherwise.
+pub(crate) fn clone_file(file: &File, target: &File) -> bool {
+    rustix::fs::ioctl_ficlone(target, file).is_ok()
+}
+
+/// The content and size of a file, read to its end.
+pub(crate) fn hash_file(file: &File, path: &Path) -> Result<(ContentId, u64)> {
+    for_each_block(file, path, |_| Ok(()))
+}
+
+/// Copies a file to `target`, an empty file called `path`. The content returned is that of the bytes written, even if the
+/// file changed meanwhile.
+pub(crate) fn copy_file(file: &File, target: &mut File, path: &Path) -> Result<(ContentId, u64)> {
+    for_each_block(file, path, |block| target.write_all(block))
+}
+
+fn for_each_block(
+    file: &File,
+    path: &Path,
+    mut action: impl FnMut(&[u8]) -> std::io::Result<()>,
+) -> Result<(ContentId, u64)> {
+    let mut hasher = blake3::Hasher::new();
+    let mut block = vec![0; BLOCK_BYTES];
+    let mut offset = 0;
+    loop {
+        let count = match file.read_at(&mut block, offset) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Error::io("read a file to be stored in", path, error)),
+        };
+        hasher.update(&block[..count]);
+        action(&block[..count]).map_err(|error| Error::io("write to", path, error))?;
+        offset += count as u64;
+    }
+    Ok((ContentId(*hasher.finalize().as_bytes()), offset))
+}

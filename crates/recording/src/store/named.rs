@@ -1,0 +1,76 @@
+//! Derived files, such as patched images, by the kind and key of what they were derived from.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use super::temporary::{TemporaryFile, make_private_directories};
+use super::{CACHE_NAME, Store, TEMPORARY_NAME};
+use crate::content::ContentId;
+use crate::error::{Error, Result};
+use crate::source::open_regular;
+
+const MAX_KIND_BYTES: usize = 32;
+
+impl Store {
+    /// The derived file of this kind and key, if it is there. Asking for it keeps it from being collected.
+    ///
+    /// # Errors
+    /// `BadName` unless `kind` is 1 to 32 lower-case letters, digits and hyphens; the key may be anything.
+    pub fn named_cache(&self, kind: &str, key: &str) -> Result<Option<File>> {
+        let path = self.named_path(kind, key)?;
+        let file = match open_regular(&path) {
+            Ok(file) => file,
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        // Only tells the collection that it is in use; a file system that refuses it loses nothing else.
+        let _ = file.set_modified(SystemTime::now());
+        Ok(Some(file))
+    }
+
+    /// Keeps `bytes` as the derived file of this kind and key, in place of any there was, and returns it open for reading.
+    pub fn put_named_cache(&self, kind: &str, key: &str, bytes: &[u8]) -> Result<File> {
+        let path = self.named_path(kind, key)?;
+        if let Some(folder) = path.parent() {
+            make_private_directories(folder)?;
+        }
+        let mut temporary = TemporaryFile::create_in(&self.root().join(TEMPORARY_NAME))?;
+        let written = temporary.file().write_all(bytes);
+        written.map_err(|error| Error::io("write to", temporary.path(), error))?;
+        // Nothing would tell that its bytes were lost with the power, and somebody will execute them.
+        temporary.sync()?;
+        let file = open_regular(temporary.path())?;
+        temporary.replace(&path)?;
+        Ok(file)
+    }
+
+    /// Forgets a derived file; there being none is no error.
+    pub fn remove_named_cache(&self, kind: &str, key: &str) -> Result<()> {
+        let path = self.named_path(kind, key)?;
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::io("remove", &path, error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn named_path(&self, kind: &str, key: &str) -> Result<PathBuf> {
+        let is_allowed =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        if kind.is_empty() || kind.len() > MAX_KIND_BYTES || !kind.bytes().all(is_allowed) {
+            let reason =
+                "a kind of derived file has 1 to 32 lower-case letters, digits and hyphens";
+            return Err(Error::BadName {
+                name: kind.chars().take(80).collect(),
+                reason,
+            });
+        }
+        let name = ContentId::of(key.as_bytes()).to_string();
+        Ok(self.root().join(CACHE_NAME).join(kind).join(name))
+    }
+}

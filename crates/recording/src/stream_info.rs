@@ -1,0 +1,179 @@
+//! What a recording says about each of its streams, and how that is laid out in a declaration frame.
+
+use std::fmt;
+
+/// The number of a stream, unique within a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StreamId(pub u32);
+
+impl fmt::Display for StreamId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+/// What a stream is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum StreamKind {
+    /// The declaration was lost to damage.
+    Unknown,
+    /// The first thread of the first process.
+    Initial,
+    /// The first thread of a process made by fork, vfork or clone.
+    Process,
+    /// A further thread of a process.
+    Thread,
+    /// Written by the supervisor, about the session as a whole.
+    Supervisor,
+}
+
+/// The declaration of a stream. Must precede its first chunk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamInfo {
+    /// Its number.
+    pub id: StreamId,
+    /// The stream of the thread that made this one.
+    pub parent: Option<StreamId>,
+    /// Process id, as the recorded program saw it.
+    pub pid: i32,
+    /// Thread id, as the recorded program saw it.
+    pub tid: i32,
+    /// What it is.
+    pub kind: StreamKind,
+    /// A name for people; at most [`StreamInfo::MAX_LABEL_BYTES`] are kept.
+    pub label: String,
+}
+
+const FIXED_BYTES: usize = 20;
+const HAS_PARENT: u32 = 1;
+
+impl StreamInfo {
+    /// The longest label that is stored; longer ones are cut.
+    pub const MAX_LABEL_BYTES: usize = 256;
+
+    /// A stand-in for a declaration that was lost.
+    pub(crate) fn lost(id: StreamId) -> Self {
+        Self {
+            id,
+            parent: None,
+            pid: 0,
+            tid: 0,
+            kind: StreamKind::Unknown,
+            label: String::new(),
+        }
+    }
+
+    /// The payload of the declaration frame: kind, flags, parent, pid, tid (4 bytes each), label.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut label_bytes = self.label.len().min(Self::MAX_LABEL_BYTES);
+        while !self.label.is_char_boundary(label_bytes) {
+            label_bytes -= 1;
+        }
+        let mut bytes = Vec::with_capacity(FIXED_BYTES + label_bytes);
+        bytes.extend_from_slice(&kind_number(self.kind).to_le_bytes());
+        let flags = if self.parent.is_some() { HAS_PARENT } else { 0 };
+        bytes.extend_from_slice(&flags.to_le_bytes());
+        bytes.extend_from_slice(&self.parent.map_or(0, |parent| parent.0).to_le_bytes());
+        bytes.extend_from_slice(&self.pid.to_le_bytes());
+        bytes.extend_from_slice(&self.tid.to_le_bytes());
+        bytes.extend_from_slice(&self.label.as_bytes()[..label_bytes]);
+        bytes
+    }
+
+    /// Reads the payload of a declaration frame of stream `id`; the error says what is wrong with it.
+    pub(crate) fn decode(id: StreamId, bytes: &[u8]) -> Result<Self, &'static str> {
+        let (fixed, label) = bytes
+            .split_at_checked(FIXED_BYTES)
+            .ok_or("the stream declaration is too short")?;
+        if label.len() > Self::MAX_LABEL_BYTES {
+            return Err("the label of the stream is too long");
+        }
+        let word = |index: usize| {
+            let mut word = [0; 4];
+            word.copy_from_slice(&fixed[index * 4..index * 4 + 4]);
+            u32::from_le_bytes(word)
+        };
+        let kind = kind_of_number(word(0)).ok_or("the kind of the stream is unknown")?;
+        if word(1) & !HAS_PARENT != 0 {
+            return Err("the stream declaration has unknown flags");
+        }
+        let label =
+            std::str::from_utf8(label).map_err(|_| "the label of the stream is not UTF-8")?;
+        Ok(Self {
+            id,
+            parent: (word(1) & HAS_PARENT != 0).then(|| StreamId(word(2))),
+            pid: word(3).cast_signed(),
+            tid: word(4).cast_signed(),
+            kind,
+            label: label.to_owned(),
+        })
+    }
+}
+
+fn kind_number(kind: StreamKind) -> u32 {
+    match kind {
+        StreamKind::Unknown => 0,
+        StreamKind::Initial => 1,
+        StreamKind::Process => 2,
+        StreamKind::Thread => 3,
+        StreamKind::Supervisor => 4,
+    }
+}
+
+fn kind_of_number(number: u32) -> Option<StreamKind> {
+    Some(match number {
+        0 => StreamKind::Unknown,
+        1 => StreamKind::Initial,
+        2 => StreamKind::Process,
+        3 => StreamKind::Thread,
+        4 => StreamKind::Supervisor,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example(label: &str) -> StreamInfo {
+        StreamInfo {
+            id: StreamId(7),
+            parent: Some(StreamId(3)),
+            pid: 100,
+            tid: -1,
+            kind: StreamKind::Thread,
+            label: label.to_owned(),
+        }
+    }
+
+    #[test]
+    fn declarations_read_back() {
+        for info in [
+            example("worker"),
+            StreamInfo {
+                parent: None,
+                ..example("")
+            },
+        ] {
+            assert_eq!(StreamInfo::decode(info.id, &info.encode()).unwrap(), info);
+        }
+    }
+
+    #[test]
+    fn long_labels_are_cut_between_characters() {
+        let info = example(&"é".repeat(200));
+        let back = StreamInfo::decode(info.id, &info.encode()).unwrap();
+        assert_eq!(back.label, "é".repeat(128));
+    }
+
+    #[test]
+    fn bad_declarations_are_refused() {
+        let good = example("x").encode();
+        assert!(StreamInfo::decode(StreamId(1), &good[..19]).is_err());
+        for (at, value) in [(0, 9), (4, 2), (20, 0xff)] {
+            let mut bad = good.clone();
+            bad[at] = value;
+            assert!(StreamInfo::decode(StreamId(1), &bad).is_err(), "byte {at}");
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Reading one stream: in sequence as `Read`, or by chunk. At most one chunk is in memory.
+
+use std::io::{self, BufRead, Read};
+use std::sync::Arc;
+
+use crate::catalogue::PlacedFrame;
+use crate::error::{Error, Result};
+use crate::recording::{Shared, StreamSummary, summarise};
+use crate::stream_info::StreamId;
+
+/// What is known of a chunk without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChunkInfo {
+    /// Its number within the stream.
+    pub index: usize,
+    /// Where it is in the file.
+    pub file_offset: u64,
+    /// Offset of its first byte in the stream.
+    pub stream_offset: u64,
+    /// Its bytes, uncompressed.
+    pub bytes: u32,
+    /// Where in it the first event starts; `None` if none starts in it.
+    pub first_event: Option<u32>,
+    /// How many events start in it.
+    pub event_count: u32,
+}
+
+/// A position in a stream of a recording. Streams end where their data end, or before the first missing chunk; reading a
+/// damaged chunk is an error that names it, with everything before it read already.
+#[derive(Debug)]
+pub struct StreamReader {
+    shared: Arc<Shared>,
+    stream: StreamId,
+    /// The chunk in `bytes`, if `bytes` is not empty; the chunk to be read next is the one after it, or `next`.
+    bytes: Vec<u8>,
+    consumed: usize,
+    next: usize,
+    stored: Vec<u8>,
+}
+
+impl StreamReader {
+    pub(crate) fn new(shared: Arc<Shared>, stream: StreamId) -> Result<Self> {
+        let reader = Self {
+            shared,
+            stream,
+            bytes: Vec::new(),
+            consumed: 0,
+            next: 0,
+            stored: Vec::new(),
+        };
+        match reader.shared.catalogued(stream) {
+            Some(_) => Ok(reader),
+            None => Err(Error::UnknownStream {
+                path: reader.shared.source.path().to_path_buf(),
+                stream,
+            }),
+        }
+    }
+
+    fn frames(&self) -> &[PlacedFrame] {
+        self.shared
+            .catalogued(self.stream)
+            .map_or(&[], |stream| &stream.pieces.frames)
+    }
+
+    /// The stream's declaration and size.
+    pub fn summary(&self) -> StreamSummary {
+        let stream = self.shared.catalogued(self.stream);
+        summarise(stream.expect("the stream was found when the reader was made"))
+    }
+
+    /// How many chunks the stream has.
+    pub fn chunk_count(&self) -> usize {
+        self.frames().len()
+    }
+
+    /// What is known of chunk `index`.
+    ///
+    /// # Errors
+    /// `NoSuchChunk`.
+    pub fn chunk(&self, index: usize) -> Result<ChunkInfo> {
+        let (file_offset, header) = self.frame(index)?;
+        Ok(ChunkInfo {
+            index,
+            file_offset,
+            stream_offset: header.offset,
+            bytes: header.uncompressed_bytes,
+            first_event: header.first_event,
+            event_count: header.event_count,
+        })
+    }
+
+    fn frame(&self, index: usize) -> Result<PlacedFrame> {
+        let count = self.chunk_count();
+        let none = Error::NoSuchChunk {
+            stream: self.stream,
+            index,
+            count,
+        };
+        self.frames().get(index).copied().ok_or(none)
+    }
+
+    /// Replaces `output` by the bytes of chunk `index`. Does not move the reader.
+    ///
+    /// # Errors
+    /// `NoSuchChunk`, `Damaged`, `Io`; `output` then has no meaning.
+    pub fn read_chunk(&mut self, index: usize, output: &mut Vec<u8>) -> Result<ChunkInfo> {
+        let (offset, header) = self.frame(index)?;
+        self.shared
+            .source
+            .read_frame(offset, &header, &mut self.stored, output)?;
+        self.chunk(index)
+    }
+
+    /// Goes on at the beginning of chunk `index`; one past the last is the end of the stream.
+    ///
+    /// # Errors
+    /// `NoSuchChunk`.
+    pub fn seek_to_chunk(&mut self, index: usize) -> Result<()> {
+        if index > self.chunk_count() {
+            return Err(Error::NoSuchChunk {
+                stream: self.stream,
+                index,
+                count: self.chunk_count(),
+            });
+        }
+        self.bytes.clear();
+        self.consumed = 0;
+        self.next = index;
+        Ok(())
+    }
+
+    /// Goes on at a byte of the stream, or at its end if it has no such byte.
+    ///
+    /// # Errors
+    /// As reading the chunk with that byte.
+    pub fn seek_to_offset(&mut self, offset: u64) -> Result<()> {
+        let index = self.chunk_containing(offset);
+        self.seek_to_chunk(index)?;
+        if index < self.chunk_count() {
+            let within = offset - self.chunk(index)?.stream_offset;
+            self.load_next()?;
+            self.consumed = within as usize;
+        }
+        Ok(())
+    }
+
+    /// The number of the chunk that has the byte at `offset`; one past the last if none does.
+    pub fn chunk_containing(&self, offset: u64) -> usize {
+        let ends_before = |(_, header): &PlacedFrame| {
+            header.offset + u64::from(header.uncompressed_bytes) <= offset
+        };
+        self.frames().partition_point(ends_before)
+    }
+
+    /// Offset in the stream of the byte that is read next.
+    pub fn position(&self) -> u64 {
+        match self.frames().get(self.next) {
+            _ if self.consumed < self.bytes.len() => {
+                self.frames()[self.next - 1].1.offset + self.consumed as u64
+            }
+            Some((_, header)) => header.offset,
+            None => self
+                .shared
+                .catalogued(self.stream)
+                .map_or(0, |stream| stream.pieces.bytes),
+        }
+    }
+
+    /// Puts the next chunk into `bytes`. Must not be called at the end of the stream. After an error the same chunk is next.
+    fn load_next(&mut self) -> Result<()> {
+        let (offset, header) = self.frame(self.next)?;
+        self.consumed = 0;
+        let result =
+            self.shared
+                .source
+                .read_frame(offset, &header, &mut self.stored, &mut self.bytes);
+        if result.is_err() {
+            self.bytes.clear();
+        } else {
+            self.next += 1;
+        }
+        result
+    }
+}
+
+impl Read for StreamReader {
+    fn read(&mut self, output: &mut [u8]) -> io::Result<usize> {
+        let available = self.fill_buf()?;
+        let count = available.len().min(output.len());
+        output[..count].copy_from_slice(&available[..count]);
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+impl BufRead for StreamReader {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        // A loop, because a hostile file may have empty chunks.
+        while self.consumed == self.bytes.len() && self.next < self.chunk_count() {
+            self.load_next()?;
+        }
+        Ok(&self.bytes[self.consumed..])
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.consumed = (self.consumed + count).min(self.bytes.len());
+    }
+}

@@ -1,0 +1,374 @@
+//! Making a recording.
+//!
+//! Several threads may append at once; one stream belongs to one thread at a time. Compression happens outside the lock.
+
+use std::collections::HashMap;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::codec::{Codec, Encoder};
+use crate::content::ContentId;
+use crate::error::{Error, Result};
+use crate::frame::{FORMAT_VERSION, FrameHeader, FrameKind, MAX_CHUNK_BYTES, events_fit};
+use crate::frame_writer::FrameWriter;
+use crate::metadata::{Metadata, Outcome};
+use crate::storage::Storage;
+use crate::store::Store;
+use crate::stream_info::{StreamId, StreamInfo};
+
+/// The events file of a recording's directory.
+pub(crate) const EVENTS_NAME: &str = "events";
+/// The metadata of a recording's directory, for people and for listing.
+pub(crate) const METADATA_NAME: &str = "recording.json";
+/// Where new metadata are written before they replace the old.
+pub(crate) const NEW_METADATA_NAME: &str = "recording.json.new";
+/// The files a recording needs, by content.
+pub(crate) const FILES_NAME: &str = "files";
+
+/// Where the events of a chunk start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ChunkEvents {
+    /// Offset in the chunk of the first event that starts in it; `None` if none does.
+    pub first: Option<u32>,
+    /// How many events start in it.
+    pub count: u32,
+}
+
+/// A recording while it is made. `finish` completes it; if it is dropped before, it can be read nevertheless.
+#[derive(Debug)]
+pub struct RecordingWriter {
+    directory: PathBuf,
+    state: Mutex<State>,
+    /// Compression buffers not in use at the moment.
+    encoders: Mutex<Vec<Encoder>>,
+}
+
+#[derive(Debug)]
+struct State {
+    frames: FrameWriter,
+    streams: HashMap<StreamId, StreamEnd>,
+    metadata: Metadata,
+    chunk_count: u64,
+    event_count: u64,
+    events_finished: bool,
+    /// Held while recording, so that nobody removes the recording meanwhile.
+    _lock: Option<File>,
+}
+
+/// Where a stream goes on.
+#[derive(Debug, Clone, Copy, Default)]
+struct StreamEnd {
+    chunks: u32,
+    bytes: u64,
+}
+
+impl RecordingWriter {
+    /// Makes `directory`, which must not exist, readable by its owner only, and starts a recording in it. The writer fills
+    /// in the format version and the recording's id.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if there is such a directory, else what the system says.
+    pub fn create(directory: &Path, metadata: &Metadata) -> Result<Self> {
+        make_directory(directory)?;
+        let result = Self::create_in(directory, metadata);
+        if result.is_err() {
+            // All in it was made here.
+            let _ = fs::remove_dir_all(directory);
+        }
+        result
+    }
+
+    fn create_in(directory: &Path, metadata: &Metadata) -> Result<Self> {
+        make_directory(&directory.join(FILES_NAME))?;
+        let path = directory.join(EVENTS_NAME);
+        let file = create_private(&path)?;
+        // Nobody else has it: this fails only on a file system without locks, which protects the recording less.
+        let _ = file.try_lock();
+        let lock = file
+            .try_clone()
+            .map_err(|error| Error::io("open", &path, error))?;
+        Self::start(directory, Box::new(file), metadata, Some(lock))
+    }
+
+    /// A recording whose events go to `storage`; the directory exists.
+    pub(crate) fn start(
+        directory: &Path,
+        storage: Box<dyn Storage>,
+        metadata: &Metadata,
+        lock: Option<File>,
+    ) -> Result<Self> {
+        let recording = new_recording_number();
+        let mut metadata = metadata.clone();
+        metadata.format_version = FORMAT_VERSION;
+        metadata.recording_id = format!("{recording:016x}");
+        let mut frames = FrameWriter::new(storage, &directory.join(EVENTS_NAME), recording);
+        let text = metadata_text(&metadata, directory)?;
+        write_metadata(directory, &text)?;
+        frames.put_raw(FrameHeader::new(FrameKind::Metadata), &text)?;
+        let state = State {
+            frames,
+            streams: HashMap::new(),
+            metadata,
+            chunk_count: 0,
+            event_count: 0,
+            events_finished: false,
+            _lock: lock,
+        };
+        Ok(Self {
+            directory: directory.to_path_buf(),
+            state: Mutex::new(state),
+            encoders: Mutex::default(),
+        })
+    }
+
+    /// Where the recording is.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Adds a stream. Must come before its first chunk.
+    ///
+    /// # Errors
+    /// `DuplicateStream`; `NoSpace`, after which the same call can be made again.
+    pub fn declare_stream(&self, info: &StreamInfo) -> Result<()> {
+        let mut state = self.unfinished_state()?;
+        if state.streams.contains_key(&info.id) {
+            return Err(Error::DuplicateStream {
+                path: self.directory.clone(),
+                stream: info.id,
+            });
+        }
+        let header = FrameHeader {
+            stream: info.id.0,
+            ..FrameHeader::new(FrameKind::Stream)
+        };
+        state.frames.put_raw(header, &info.encode())?;
+        state.streams.insert(info.id, StreamEnd::default());
+        Ok(())
+    }
+
+    /// Adds `bytes`, at most [`MAX_CHUNK_BYTES`], to the end of a stream. Events may lie across chunks; `events` says where
+    /// in `bytes` the first one starts. Appending nothing does nothing.
+    ///
+    /// # Errors
+    /// `NoSpace`, after which the same call can be made again: nothing of it was kept. `UnknownStream`, `ChunkTooLarge` and
+    /// `BadChunkEvents` if the caller is wrong.
+    pub fn append(
+        &self,
+        stream: StreamId,
+        bytes: &[u8],
+        events: ChunkEvents,
+        codec: Codec,
+    ) -> Result<()> {
+        if bytes.len() > MAX_CHUNK_BYTES {
+            return Err(Error::ChunkTooLarge {
+                bytes: bytes.len(),
+                limit: MAX_CHUNK_BYTES,
+            });
+        }
+        if !events_fit(bytes.len(), events.first, events.count) {
+            let ChunkEvents { first, count } = events;
+            return Err(Error::BadChunkEvents {
+                bytes: bytes.len(),
+                first,
+                count,
+            });
+        }
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let mut encoder = lock(&self.encoders).pop().unwrap_or_else(Encoder::new);
+        let (stored_as, stored) = encoder.encode(bytes, codec);
+        let mut header = FrameHeader {
+            stream: stream.0,
+            first_event: events.first,
+            event_count: events.count,
+            ..FrameHeader::new(FrameKind::Chunk)
+        };
+        header.describe_payload(stored_as, bytes.len(), stored);
+        let result = self.put_chunk(stream, header, stored);
+        lock(&self.encoders).push(encoder);
+        result
+    }
+
+    fn put_chunk(&self, stream: StreamId, mut header: FrameHeader, stored: &[u8]) -> Result<()> {
+        let mut state = self.unfinished_state()?;
+        let unknown = || Error::UnknownStream {
+            path: self.directory.clone(),
+            stream,
+        };
+        let end = *state.streams.get(&stream).ok_or_else(unknown)?;
+        header.sequence = end.chunks;
+        header.offset = end.bytes;
+        state.frames.put(header, stored)?;
+        let chunks = end
+            .chunks
+            .checked_add(1)
+            .expect("four thousand million chunks of one stream fit no disk");
+        let end = StreamEnd {
+            chunks,
+            bytes: end.bytes + u64::from(header.uncompressed_bytes),
+        };
+        state.streams.insert(stream, end);
+        state.chunk_count += 1;
+        state.event_count += u64::from(header.event_count);
+        Ok(())
+    }
+
+    /// Gives the recording a file from the store: as a hard link where possible, else as a copy of its own, so that removing
+    /// either leaves the other whole. Doing it twice is harmless.
+    pub fn link_content(&self, store: &Store, id: ContentId) -> Result<()> {
+        store.link_into(id, &self.directory.join(FILES_NAME))
+    }
+
+    /// Bytes of the events file so far.
+    pub fn file_bytes(&self) -> u64 {
+        lock(&self.state).frames.end()
+    }
+
+    /// Changes the metadata while recording; `format_version`, `recording_id` and `outcome` are the writer's and stay.
+    pub fn update_metadata(&self, change: impl FnOnce(&mut Metadata)) -> Result<()> {
+        let mut state = self.unfinished_state()?;
+        let mut changed = state.metadata.clone();
+        change(&mut changed);
+        changed.format_version = state.metadata.format_version;
+        changed
+            .recording_id
+            .clone_from(&state.metadata.recording_id);
+        changed.outcome = None;
+        let text = metadata_text(&changed, &self.directory)?;
+        state
+            .frames
+            .put_raw(FrameHeader::new(FrameKind::Metadata), &text)?;
+        state.metadata = changed;
+        write_metadata(&self.directory, &text)
+    }
+
+    /// Waits until everything appended would survive a loss of power.
+    pub fn sync(&self) -> Result<()> {
+        lock(&self.state).frames.sync()
+    }
+
+    /// Completes the recording: outcome, index, `recording.json`.
+    ///
+    /// # Errors
+    /// `NoSpace`, after which it can be called again; the recording is readable in any case.
+    pub fn finish(&self, outcome: &Outcome) -> Result<()> {
+        let mut state = lock(&self.state);
+        if !state.events_finished {
+            let mut metadata = state.metadata.clone();
+            metadata.outcome = Some(state.complete_outcome(outcome));
+            state
+                .frames
+                .put_ending(&metadata_text(&metadata, &self.directory)?)?;
+            state.metadata = metadata;
+            state.events_finished = true;
+        }
+        write_metadata(
+            &self.directory,
+            &metadata_text(&state.metadata, &self.directory)?,
+        )
+    }
+
+    fn unfinished_state(&self) -> Result<MutexGuard<'_, State>> {
+        let state = lock(&self.state);
+        if state.events_finished {
+            Err(Error::Finished {
+                path: self.directory.clone(),
+            })
+        } else {
+            Ok(state)
+        }
+    }
+}
+
+impl State {
+    fn complete_outcome(&self, outcome: &Outcome) -> Outcome {
+        let mut outcome = outcome.clone();
+        let stream_bytes = self.streams.values().map(|end| end.bytes).sum();
+        let own = [
+            ("streams", self.streams.len() as u64),
+            ("chunks", self.chunk_count),
+            ("events", self.event_count),
+            ("stream_bytes", stream_bytes),
+            ("file_bytes", self.frames.end()),
+        ];
+        outcome
+            .counters
+            .extend(own.map(|(name, value)| (name.to_owned(), value)));
+        outcome
+    }
+}
+
+/// Locks even if a thread panicked meanwhile: what the mutexes guard changes only by whole steps.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A number no other recording is likely to have.
+pub(crate) fn new_recording_number() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    // The standard library seeds this from the system's randomness; twice, because one thread's seeds are related.
+    let time = std::time::SystemTime::now();
+    RandomState::new().hash_one((std::process::id(), time))
+}
+
+/// Makes a directory that only its owner may enter.
+pub(crate) fn make_directory(path: &Path) -> Result<()> {
+    DirBuilder::new()
+        .mode(0o700)
+        .create(path)
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => Error::AlreadyExists {
+                path: path.to_path_buf(),
+            },
+            _ => Error::io("create directory", path, error),
+        })
+}
+
+/// Makes a new file that only its owner may read and write.
+pub(crate) fn create_private(path: &Path) -> Result<File> {
+    let options = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path);
+    options.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => Error::AlreadyExists {
+            path: path.to_path_buf(),
+        },
+        _ => Error::io("create", path, error),
+    })
+}
+
+/// The text of the metadata; `path` is what an error calls the recording.
+pub(crate) fn metadata_text(metadata: &Metadata, path: &Path) -> Result<Vec<u8>> {
+    metadata.to_json().map_err(|reason| Error::BadMetadata {
+        path: path.to_path_buf(),
+        reason,
+    })
+}
+
+/// Replaces `recording.json` at once or not at all.
+pub(crate) fn write_metadata(directory: &Path, text: &[u8]) -> Result<()> {
+    let new = directory.join(NEW_METADATA_NAME);
+    let fail = |error| Error::io("write", &new, error);
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&new)
+        .map_err(fail)?;
+    file.write_all(text).map_err(fail)?;
+    let target = directory.join(METADATA_NAME);
+    fs::rename(&new, &target).map_err(|error| Error::io("replace", &target, error))
+}
+
+#[cfg(test)]
+#[path = "writer_tests.rs"]
+mod tests;

@@ -1,0 +1,55 @@
+//! Compiles the runtime: freestanding C and assembly into one static executable at a fixed address.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+const FLAGS: &[&str] = &[
+    "-std=gnu11",
+    "-O2",
+    "-g",
+    "-ffreestanding",
+    "-fno-builtin",
+    "-nostdlib",
+    "-static",
+    "-fno-pie",
+    "-no-pie",
+    "-mcmodel=large", // the fixed address is far above 2 GB
+    "-mgeneral-regs-only",
+    "-mno-red-zone",
+    "-fno-stack-protector",
+    "-fcf-protection=none",
+    "-fno-asynchronous-unwind-tables",
+    "-fno-jump-tables",
+    "-fvisibility=hidden",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-Wl,--build-id=none",
+    "-Wl,-z,noexecstack",
+    "-Wl,-z,max-page-size=4096",
+];
+
+fn main() {
+    let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").expect("set by cargo")).join("../../runtime");
+    let output = PathBuf::from(std::env::var("OUT_DIR").expect("set by cargo")).join("runtime.elf");
+    let mut sources = vec![root.join("gen/table.c")];
+    for entry in std::fs::read_dir(root.join("source")).expect("runtime/source exists") {
+        let path = entry.expect("readable").path();
+        if path.extension().is_some_and(|extension| extension == "c" || extension == "S") {
+            sources.push(path);
+        }
+    }
+    sources.sort();
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "gcc".to_owned());
+    let status = Command::new(&compiler)
+        .args(FLAGS)
+        .arg(format!("-Wl,-T,{}", root.join("link.ld").display()))
+        .arg("-o")
+        .arg(&output)
+        .args(&sources)
+        .status()
+        .unwrap_or_else(|error| panic!("the runtime needs a C compiler: cannot run {compiler}: {error}"));
+    assert!(status.success(), "the runtime does not compile");
+    println!("cargo:rerun-if-changed={}", root.display());
+    println!("cargo:rerun-if-env-changed=CC");
+}

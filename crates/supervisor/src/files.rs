@@ -1,0 +1,155 @@
+//! The files the tree maps: each stored once, its patched image made once, and both listed in the header for the runtime to find.
+
+use crate::session::Session;
+use retake_kernel::segment::Segment;
+use retake_kernel::shared::{self, ImagePart, store_bytes};
+use retake_patch::{Image, Options, PATCHER_VERSION, Placement, build_image};
+use retake_recording::{ContentId, Store};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::{Mutex, PoisonError};
+
+/// Files above this size are not searched for system calls: no program text is that large, and it would have to be in memory.
+const LARGEST_PATCHED_BYTES: u64 = 1 << 30;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Identity {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified_ns: u64,
+    changed_ns: u64,
+    before: bool,
+}
+
+/// The table. Content that enters it is handed to `on_content` once, to be linked into the recording.
+pub struct FileTable {
+    store: Store,
+    known: Mutex<HashMap<Identity, usize>>,
+    segments: Mutex<Vec<Segment>>,
+    on_content: Box<dyn Fn(&Store, ContentId) -> io::Result<()> + Send + Sync>,
+}
+
+impl std::fmt::Debug for FileTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FileTable").field("store", &self.store).finish_non_exhaustive()
+    }
+}
+
+impl FileTable {
+    /// An empty table over a store.
+    pub fn new(store: Store, on_content: impl Fn(&Store, ContentId) -> io::Result<()> + Send + Sync + 'static) -> Self {
+        Self { store, known: Mutex::default(), segments: Mutex::default(), on_content: Box::new(on_content) }
+    }
+
+    /// The index in the header of this file, stored and patched if it is new. `placement` is where stubs would go.
+    ///
+    /// # Errors
+    /// The file cannot be read or stored, or the table is full.
+    pub fn index_of(&self, session: &Session, file: &File, placement: Placement) -> io::Result<usize> {
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(io::Error::other("not a regular file"));
+        }
+        let identity = Identity {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            modified_ns: (metadata.mtime() as u64).wrapping_mul(1_000_000_000).wrapping_add(metadata.mtime_nsec() as u64),
+            changed_ns: (metadata.ctime() as u64).wrapping_mul(1_000_000_000).wrapping_add(metadata.ctime_nsec() as u64),
+            before: placement == Placement::Before,
+        };
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(&index) = known.get(&identity) {
+            return Ok(index);
+        }
+        let index = self.add(session, file, &identity, placement)?;
+        known.insert(identity, index);
+        Ok(index)
+    }
+
+    fn add(&self, session: &Session, file: &File, identity: &Identity, placement: Placement) -> io::Result<usize> {
+        let header = session.header();
+        let index = header.file_count.load(Relaxed) as usize;
+        let entry = header.files.get(index).ok_or_else(|| io::Error::other("more files are mapped than a recording can list"))?;
+        let content = self.store.add_file(file)?;
+        (self.on_content)(&self.store, content)?;
+        entry.device.store(identity.device, Relaxed);
+        entry.inode.store(identity.inode, Relaxed);
+        entry.size.store(identity.size, Relaxed);
+        entry.modified_ns.store(identity.modified_ns, Relaxed);
+        entry.changed_ns.store(identity.changed_ns, Relaxed);
+        store_bytes(&entry.content, &content.0);
+        if let Some(image) = self.image(file, identity.size, content, placement)? {
+            self.publish_image(entry, &image)?;
+        }
+        entry.ready.store(1, Release);
+        header.file_count.store(index as u32 + 1, Release);
+        Ok(index)
+    }
+
+    /// The image of a file: from the store's cache, or computed and cached. Most files have none.
+    fn image(&self, file: &File, size: u64, content: ContentId, placement: Placement) -> io::Result<Option<Image>> {
+        let mut magic = [0; 4];
+        if size < 64 || size > LARGEST_PATCHED_BYTES || file.read_at(&mut magic, 0)? < 4 || magic != *b"\x7fELF" {
+            return Ok(None);
+        }
+        let key = format!("{content}-{}-{PATCHER_VERSION}", if placement == Placement::Before { "before" } else { "after" });
+        if let Some(cached) = self.store.named_cache("images", &key)? {
+            let bytes = read_all(&cached)?;
+            if bytes.is_empty() {
+                return Ok(None);
+            }
+            if let Ok(image) = Image::from_bytes(&bytes) {
+                return Ok(Some(image));
+            }
+        }
+        let bytes = read_all(&self.store.open_content(content)?)?;
+        let image = build_image(&bytes, placement, &Options::default()).unwrap_or(None);
+        self.store.put_named_cache("images", &key, &image.as_ref().map(Image::to_bytes).unwrap_or_default())?;
+        Ok(image)
+    }
+
+    fn publish_image(&self, entry: &shared::FileEntry, image: &Image) -> io::Result<()> {
+        if image.segments.len() > shared::MAX_PARTS {
+            return Ok(());
+        }
+        entry.low.store(image.low, Relaxed);
+        entry.high.store(image.high, Relaxed);
+        self.publish_part(&entry.stubs, 0, image.stub_address, &image.stubs)?;
+        for (part, segment) in entry.parts.iter().zip(&image.segments) {
+            self.publish_part(part, segment.file_offset, segment.address, &segment.bytes)?;
+        }
+        entry.part_count.store(image.segments.len() as u32, Release);
+        Ok(())
+    }
+
+    fn publish_part(&self, part: &ImagePart, file_offset: u64, address: u64, bytes: &[u8]) -> io::Result<()> {
+        let content = self.store.add_bytes(bytes)?;
+        (self.on_content)(&self.store, content)?;
+        let segment = Segment::with_bytes(bytes, bytes.len())?;
+        part.file_offset.store(file_offset, Relaxed);
+        part.address.store(address, Relaxed);
+        part.bytes.store(bytes.len() as u64, Relaxed);
+        part.segment_id.store(segment.id(), Relaxed);
+        store_bytes(&part.content, &content.0);
+        self.segments.lock().unwrap_or_else(PoisonError::into_inner).push(segment);
+        Ok(())
+    }
+
+    /// Lets a process of another user attach the images.
+    pub fn give_to(&self, user: u32) {
+        for segment in self.segments.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            segment.give_to(user);
+        }
+    }
+}
+
+fn read_all(file: &File) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; file.metadata()?.len() as usize];
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(bytes)
+}

@@ -1,0 +1,10 @@
+//! What record and replay have in common: the session's shared memory, the runtime's image, the patched images of files.
+
+#![forbid(unsafe_code)]
+
+pub mod files;
+pub mod runtime_image;
+pub mod session;
+
+pub use files::FileTable;
+pub use session::{Options, Session, SessionError};

@@ -1,0 +1,157 @@
+//! The shared memory of one recording or replay, and what the runtime must know before it runs.
+
+use crate::runtime_image;
+use retake_kernel::cpuid;
+use retake_kernel::maps;
+use retake_kernel::memory;
+use retake_kernel::segment::Segment;
+use retake_kernel::shared::{self, Header, HeaderSegment};
+use retake_patch::{VdsoPatch, build_vdso_patch};
+use std::io;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What the user chose, as far as the runtime must know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Options {
+    /// Do not patch: every call goes through dispatch.
+    pub no_fast_path: bool,
+    /// Replay prints nothing of the program's output.
+    pub quiet: bool,
+    /// Hash all memory.
+    pub check_full: bool,
+    /// Hash none.
+    pub check_off: bool,
+}
+
+/// Why a session cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// No System V shared memory.
+    #[error("cannot make shared memory for the session: {0}\n  try       retake doctor")]
+    SharedMemory(#[source] io::Error),
+    /// The vDSO of this kernel cannot be handled.
+    #[error("cannot take over this kernel's vDSO: {0}\n  try       booting with vdso=1, or report the kernel version")]
+    Vdso(String),
+}
+
+/// The session's segments. Dropping it detaches them; they vanish with the last process that uses them.
+#[derive(Debug)]
+pub struct Session {
+    header: HeaderSegment,
+    text: Segment,
+    /// The vDSO of this boot, as every process has it.
+    vdso: Vec<u8>,
+    vdso_patch: VdsoPatch,
+}
+
+impl Session {
+    /// Sets up shared memory for `mode` (`shared::MODE_*`).
+    ///
+    /// # Errors
+    /// See [`SessionError`].
+    pub fn create(mode: u32, options: Options) -> Result<Self, SessionError> {
+        let mut bits = 0;
+        for (chosen, bit) in [
+            (options.no_fast_path, shared::OPTION_NO_FAST_PATH),
+            (options.quiet, shared::OPTION_QUIET),
+            (options.check_full, shared::OPTION_CHECK_FULL),
+            (options.check_off, shared::OPTION_CHECK_OFF),
+            (!cpuid::can_fault(), shared::OPTION_NO_CPUID_FAULT),
+        ] {
+            bits |= if chosen { bit } else { 0 };
+        }
+        let header = HeaderSegment::create(mode, bits).map_err(SessionError::SharedMemory)?;
+        let text = runtime_image::text();
+        let text = Segment::with_bytes(text, text.len().next_multiple_of(4096)).map_err(SessionError::SharedMemory)?;
+        let vdso = own_vdso().map_err(|error| SessionError::Vdso(error.to_string()))?;
+        let vdso_patch = build_vdso_patch(&vdso).map_err(|error| SessionError::Vdso(error.to_string()))?;
+        let session = Self { header, text, vdso, vdso_patch };
+        session.describe_processor();
+        session.describe_vdso();
+        Ok(session)
+    }
+
+    /// The shared structure.
+    pub fn header(&self) -> &Header {
+        self.header.get()
+    }
+
+    /// Number of the header segment.
+    pub fn header_id(&self) -> i32 {
+        self.header.segment().id()
+    }
+
+    /// Number of the segment with the runtime's text.
+    pub fn text_id(&self) -> i32 {
+        self.text.id()
+    }
+
+    /// Lets a process of another user attach the session's fixed segments.
+    pub fn give_to(&self, user: u32) {
+        self.header.segment().give_to(user);
+        self.text.give_to(user);
+    }
+
+    /// The vDSO as a recorded program sees it: with our jumps.
+    pub fn patched_vdso(&self) -> Vec<u8> {
+        let mut bytes = self.vdso.clone();
+        for edit in &self.vdso_patch.edits {
+            let at = edit.offset as usize;
+            bytes[at..at + edit.bytes.len()].copy_from_slice(&edit.bytes);
+        }
+        bytes
+    }
+
+    /// Size of the vDSO in memory.
+    pub fn vdso_bytes(&self) -> usize {
+        self.vdso.len()
+    }
+
+    /// Where in the vDSO the bootstrap goes.
+    pub fn bootstrap_offset(&self) -> Option<u64> {
+        self.vdso_patch.bootstrap_offset
+    }
+
+    fn describe_processor(&self) {
+        let header = self.header();
+        let answers = cpuid::table();
+        for (entry, answer) in header.cpuid.iter().zip(&answers) {
+            entry.leaf.store(answer.leaf, Relaxed);
+            entry.subleaf.store(answer.subleaf, Relaxed);
+            entry.eax.store(answer.eax, Relaxed);
+            entry.ebx.store(answer.ebx, Relaxed);
+            entry.ecx.store(answer.ecx, Relaxed);
+            entry.edx.store(answer.edx, Relaxed);
+        }
+        header.cpuid_count.store(answers.len().min(shared::MAX_CPUID) as u32, Relaxed);
+        let (features, bytes) = cpuid::extended_state();
+        header.extended_features.store(features, Relaxed);
+        header.extended_bytes.store(bytes, Relaxed);
+        header.ticks_per_second.store(cpuid::ticks_per_second(), Relaxed);
+    }
+
+    fn describe_vdso(&self) {
+        let header = self.header();
+        header.vdso_bytes.store(self.vdso.len() as u32, Relaxed);
+        let mut count = 0;
+        for edit in &self.vdso_patch.edits {
+            for (piece, code) in edit.bytes.chunks(shared::VDSO_CODE_BYTES).enumerate() {
+                let Some(slot) = header.vdso_patches.get(count) else { return };
+                slot.offset.store(edit.offset as u32 + (piece * shared::VDSO_CODE_BYTES) as u32, Relaxed);
+                slot.bytes.store(code.len() as u32, Relaxed);
+                shared::store_bytes(&slot.code, code);
+                count += 1;
+            }
+        }
+        header.vdso_patch_count.store(count as u32, Relaxed);
+    }
+}
+
+fn own_vdso() -> io::Result<Vec<u8>> {
+    let pid = std::process::id() as i32;
+    let mapping = maps::of_process(pid)?
+        .into_iter()
+        .find(|mapping| mapping.name == "[vdso]")
+        .ok_or_else(|| io::Error::other("this process has none"))?;
+    memory::read_vec(pid, mapping.start, (mapping.end - mapping.start) as usize)
+}

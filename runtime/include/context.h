@@ -1,0 +1,236 @@
+/* Per-thread and per-process state of the runtime, and what its files offer each other. */
+#ifndef RETAKE_CONTEXT_H
+#define RETAKE_CONTEXT_H
+#include "events.h"
+#include "shared.h"
+#include "../gen/numbers.h"
+#include "../gen/table.h"
+
+struct registers { /* the order of the kernel's sigcontext */
+	u64 r8, r9, r10, r11, r12, r13, r14, r15;
+	u64 rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags;
+};
+
+struct siginfo {
+	i32 number, error, code, padding;
+	u64 fields[14];
+};
+
+struct signal_action { /* the kernel's layout for rt_sigaction */
+	u64 handler, flags, restorer, mask;
+};
+
+struct fault { /* what the frame of a synchronous fault shows besides siginfo */
+	u64 error_code, trap_number, address;
+};
+
+struct deferred_signal {
+	struct siginfo info;
+	struct fault fault;
+};
+
+#define MAX_RESERVATIONS 512
+struct reservation { /* a library whose stubs have their place */
+	u64 base;
+	u32 file;
+	u32 stubs_attached;
+};
+
+struct process {
+	struct signal_action actions[65];
+	u64 break_start, break_end; /* replay: the emulated program break */
+	u32 region_count;           /* regions ever handed out */
+	u32 regions_free_count;
+	u16 regions_free[512];
+	u8 console[CONSOLE_DESCRIPTORS];
+	u32 reservation_count;
+	struct reservation reservations[MAX_RESERVATIONS];
+	u64 vdso_start, vdso_end;
+};
+
+#define MAX_DEFERRED 72
+
+struct context {
+	struct context *self;  /* 0x00 */
+	u64 stack_top;         /* 0x08 */
+	u64 scratch;           /* 0x10: stubs keep rcx here */
+	u32 deferred_count;    /* 0x18: signals taken but not delivered; checked before every call */
+	u32 mask_held;         /* the kernel's mask blocks everything until delivery */
+	struct registers regs; /* 0x20: the program's registers while it is in the runtime */
+	struct process *process;
+	struct slot *slot;
+	u32 region;
+	u32 in_handler;
+	u64 number; /* of the call being made */
+	u64 sigmask; /* the program's */
+	u64 temporary_mask;
+	u32 temporary_active;
+	u32 clear_tid_present;
+	u64 clear_tid;
+	u64 altstack_pointer, altstack_bytes;
+	u32 altstack_flags;
+	u32 exiting;
+	u32 pid, tid; /* as the program knows them */
+	/* record */
+	u8 *ring;
+	u64 head, tail_seen;
+	u64 event_count, next_hash_event;
+	/* replay */
+	const u8 *log, *log_end;
+	u64 log_offset; /* stream offset of the window's start */
+	struct deferred_signal deferred[MAX_DEFERRED];
+};
+
+_Static_assert(__builtin_offsetof(struct context, regs) == 0x20, "entry.S depends on it");
+
+#define PROCESS_INITIAL ((struct process *)RUNTIME_DATA)
+
+static inline struct context *context_self(void)
+{
+	struct context *context;
+	__asm__("mov %%gs:0, %0" : "=r"(context));
+	return context;
+}
+
+/* ---- entry.S ---- */
+enum { LEAVE_FAST = 0, LEAVE_FULL = 1 };
+#define CALL_ABORTED (-512L) /* a deferred signal came first: nothing was executed */
+i64 call_kernel_window(u64 number, const u64 *arguments);
+u64 copy_user(void *destination, const void *source, u64 bytes); /* bytes not copied */
+i64 string_length_user(const char *text, u64 limit);             /* -1: fault */
+void restore_full(struct context *context) NORETURN;
+void extended_save(void *area, u64 features);
+u64 extended_restore(const void *area, u64 features); /* nonzero: the area is invalid */
+i64 clone_on_stack(u64 flags, u64 stack, u64 parent_tid, u64 child_tid, u64 tls, struct context *child);
+void signal_restorer(void);
+void signal_entry(void);
+void fault_entry(void);
+extern const char runtime_text_end[], window_start[], window_call[], window_abort[];
+extern const char copy_user_start[], copy_user_end[], copy_user_fixup[];
+extern const char string_user_start[], string_user_end[], string_user_fixup[];
+u32 hash_user_blocks(const void *bytes, u64 block_count, u64 lanes[4]);
+extern const char hash_user_start[], hash_user_end[], hash_user_fixup[];
+extern const char extended_restore_at[], extended_restore_fixup[];
+void entry_syscall(void);
+
+/* ---- kernel calls of our own ---- */
+static inline i64 sys6(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
+{
+	i64 result;
+	register u64 r10 __asm__("r10") = d;
+	register u64 r8 __asm__("r8") = e;
+	register u64 r9 __asm__("r9") = f;
+	__asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+	return result;
+}
+#define sys0(n) sys6(n, 0, 0, 0, 0, 0, 0)
+#define sys1(n, a) sys6(n, (u64)(a), 0, 0, 0, 0, 0)
+#define sys2(n, a, b) sys6(n, (u64)(a), (u64)(b), 0, 0, 0, 0)
+#define sys3(n, a, b, c) sys6(n, (u64)(a), (u64)(b), (u64)(c), 0, 0, 0)
+#define sys4(n, a, b, c, d) sys6(n, (u64)(a), (u64)(b), (u64)(c), (u64)(d), 0, 0)
+
+static inline u32 recording(void) { return HEADER->mode == MODE_RECORD; }
+
+/* ---- futex.c: waiting for the supervisor ---- */
+void futex_wait(u32 *word, u32 value, u64 timeout_ms);
+void futex_wake(u32 *word, i32 count);
+void fail(const char *message) NORETURN; /* a bug, or the machine cannot go on: say so and end the process */
+
+/* ---- ring.c: the stream being recorded ---- */
+u8 *ring_reserve(struct context *context, u64 bytes);
+void ring_publish(struct context *context, u64 bytes);
+void ring_write(struct context *context, const void *bytes, u64 count); /* any size; user memory allowed */
+void ring_event(struct context *context, u8 kind, u8 flags, u16 number, i64 value, const void *body, u64 body_bytes);
+void count_event(struct context *context);
+
+/* ---- log.c: the stream being replayed ---- */
+const struct event *log_peek(struct context *context); /* NULL: the stream ends here */
+const struct event *log_take(struct context *context, u8 kind, u16 number);
+enum { WHY_KIND = 1, WHY_NUMBER, WHY_ARGUMENT, WHY_INPUT, WHY_RESULT, WHY_HASH, WHY_SIGNAL, WHY_END, WHY_MAPPING, WHY_MEMORY, WHY_FAULT, WHY_CORRUPT };
+void diverge(struct context *context, u64 why, u64 expected, u64 actual) NORETURN;
+void end_of_stream(struct context *context) NORETURN;
+
+/* ---- items.c: what a call reads and writes ---- */
+struct sink {
+	enum { SINK_INPUT, SINK_MEASURE, SINK_EMIT, SINK_VERIFY } mode;
+	struct context *context;
+	u8 *position, *limit;      /* SINK_INPUT: where items go */
+	u64 bytes;                 /* SINK_MEASURE: sum */
+	u64 pointee_before;        /* what a value-result length was before the call */
+	const u8 *item, *item_end; /* SINK_VERIFY */
+};
+const struct call_row *find_row(u64 number, const u64 *arguments);
+void visit_inputs(struct sink *sink, const struct call_row *row, const u64 *arguments);
+void visit_outputs(struct sink *sink, const struct call_row *row, const u64 *arguments, i64 result);
+u64 hash_user(const void *bytes, u64 count, u32 *faulted); /* any memory; 0 and *faulted = 1 when it cannot be read */
+
+/* ---- call.c ---- */
+struct extra_item { /* an item that a custom call adds to its event */
+	u8 argument, direction;
+	u64 address;
+	const void *bytes;
+	u32 count;
+};
+struct call {
+	struct context *context;
+	const struct call_row *row;
+	u64 number;
+	u64 arguments[6]; /* the program's */
+	u64 actual[6];    /* what is handed to the kernel */
+	i64 result;
+	const struct event *event; /* replay: the event that answers it */
+	u8 *start, *position; /* record: the event under construction. replay: position = its first item after the inputs */
+	u64 pointee_before;
+	u8 flags;
+};
+void call_prepare(struct call *call);          /* record: stage inputs. replay: take the event, verify it */
+i64 call_execute(struct call *call);           /* record: execute `actual`, result kept. replay: result from the log */
+void call_finish(struct call *call, const struct extra_item *extra, u32 extra_count); /* record: log. replay: write outputs */
+const struct item *call_find_item(struct call *call, u8 direction, u8 argument);
+typedef u32 custom_handler(struct call *call); /* returns LEAVE_* ; the result is in call->result */
+#define DECLARE_HANDLER(name) u32 handle_##name(struct call *call);
+CUSTOM_HANDLERS(DECLARE_HANDLER)
+u32 runtime_syscall(struct context *context);
+void runtime_tsc(struct context *context, u64 which);
+void runtime_cpuid(struct context *context);
+void emulate_cpuid(struct registers *regs);
+void emulate_tsc(struct context *context, struct registers *regs, u32 with_aux);
+
+/* ---- signal.c, frame.c ---- */
+void signals_install(struct context *context);
+void set_kernel_mask(struct context *context, u64 mask);
+u32 deliver_deferred(struct context *context, u32 before_call); /* LEAVE_* */
+u32 replay_signals(struct context *context, u32 before_call);
+u32 leave(struct context *context);
+void runtime_fault(struct context *context);
+u32 push_frame(struct context *context, u32 number, const struct siginfo *info, const struct fault *fault, u64 saved_mask);
+void die_by_signal(struct context *context, u32 number) NORETURN;
+#define SIGNAL_BIT(n) (1UL << ((n)-1))
+enum { SIGILL = 4, SIGTRAP = 5, SIGABRT = 6, SIGBUS = 7, SIGFPE = 8, SIGKILL = 9, SIGSEGV = 11, SIGCHLD = 17, SIGCONT = 18, SIGSTOP = 19, SIGTSTP = 20, SIGTTIN = 21, SIGTTOU = 22, SIGURG = 23, SIGWINCH = 28, SIGSYS = 31 };
+#define SYNCHRONOUS (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS) | SIGNAL_BIT(SIGILL) | SIGNAL_BIT(SIGFPE) | SIGNAL_BIT(SIGTRAP) | SIGNAL_BIT(SIGSYS))
+
+/* ---- process.c ---- */
+struct context *region_create(struct process *process, u32 *region);
+void region_attach_ring(struct context *context);
+struct slot *slot_claim(void);
+void arm_interception(struct context *context);
+void log_exit(struct context *context, u16 number, i64 status);
+i64 request(struct context *context, u32 kind, u64 a, u64 b, u64 c);
+
+/* ---- hash.c ---- */
+void memory_hash(struct context *context, u64 *hash, u64 *pages);
+
+/* ---- console.c, descriptors.c ---- */
+u32 console_record(struct call *call, struct extra_item *extra, u64 *sequence);
+u32 console_hides_data(struct call *call);
+void console_replay(struct call *call);
+void descriptors_after(struct call *call);
+
+/* ---- maps.c ---- */
+void filter_open(struct call *call);
+
+/* ---- start.c ---- */
+void replay_exec(struct context *context, const struct event *event) NORETURN;
+void note_ignored(struct context *context); /* what exec keeps of the dispositions goes into the slot */
+
+#endif

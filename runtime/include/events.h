@@ -1,0 +1,71 @@
+/* The layout of events, as docs/DESIGN.md defines it and crates/model/src/event.rs parses it. */
+#ifndef RETAKE_EVENTS_H
+#define RETAKE_EVENTS_H
+#include "types.h"
+
+enum event_kind {
+	EVENT_CALL = 1,
+	EVENT_SIGNAL = 2,
+	EVENT_FATAL = 3,
+	EVENT_EXIT = 4,
+	EVENT_TSC = 5,
+	EVENT_EXEC = 6,
+	EVENT_START = 7,
+	EVENT_TURN = 8,
+	EVENT_FORCED = 9,
+	EVENT_HASH = 10,
+	EVENT_END = 11,
+};
+
+enum { CALL_CONSOLE_OUT = 1, CALL_CONSOLE_ERR = 2 };
+enum { SIGNAL_BEFORE_CALL = 1 };
+enum { ITEM_INPUT = 0, ITEM_OUTPUT = 1, ITEM_CHILD = 2, ITEM_MAPPING = 3, ITEM_CONSOLE = 4 };
+
+struct event {
+	u32 size;
+	u8 kind;
+	u8 flags;
+	u16 number;
+	i64 value;
+};
+
+struct item {
+	u8 argument;
+	u8 direction;
+	u16 flags;
+	u32 inline_bytes;
+	u32 total_bytes;
+	u32 hash;
+	u64 address;
+};
+
+/* Body of ITEM_MAPPING: which stored file the mapping shows, and what lies over it. */
+struct mapping_overlay {
+	u64 address;
+	u64 bytes;
+	u8 content[32];
+};
+struct mapping_body {
+	u8 content[32];
+	u64 device, inode;
+	u64 overlay_count;
+	struct mapping_overlay overlays[2];
+};
+
+/* Body of EVENT_EXEC, written by the supervisor. */
+struct exec_mapping {
+	u64 start, end;
+	u32 protection; /* PROT_* */
+	u32 flags;      /* 1: has content; 2: grows down; 4: content is inline bytes of the memory area below */
+	u64 offset;     /* in the content */
+	u8 content[32];
+};
+struct exec_body {
+	u64 program_counter, stack_pointer, break_start;
+	u64 ignored, mask; /* signals */
+	u64 mapping_count; /* exec_mapping records follow, then memory areas: {address, bytes, data padded to 8} */
+	u64 area_count;
+};
+enum { EXEC_MAPPING_CONTENT = 1, EXEC_MAPPING_GROWS_DOWN = 2 };
+
+#endif

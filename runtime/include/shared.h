@@ -1,0 +1,150 @@
+/* What the runtime and the supervisor share: addresses, the header segment, slots, requests.
+ * crates/kernel/src/shared.rs mirrors this file; a test compiles both and compares every offset. */
+#ifndef RETAKE_SHARED_H
+#define RETAKE_SHARED_H
+#include "types.h"
+
+#define RUNTIME_TEXT 0x690000000000UL    /* code and constants, shared, read-only */
+#define RUNTIME_DATA 0x690010000000UL    /* struct process, private */
+#define HEADER_ADDRESS 0x690020000000UL  /* struct shared_header */
+#define REGIONS 0x690040000000UL         /* one region per thread of the process */
+#define REGION_STRIDE 0x800000UL
+#define REGION_CONTEXT 0x10000UL         /* offsets within a region */
+#define REGION_STACK_LOW 0x20000UL
+#define REGION_STACK_TOP 0x40000UL
+#define REGION_ALTERNATE 0x50000UL       /* the kernel's signal stack for the master handler */
+#define REGION_ALTERNATE_TOP 0x60000UL
+#define REGION_RING 0x100000UL           /* the ring, twice in a row; at replay the log window */
+#define RUNTIME_END 0x6a0000000000UL
+
+#define RING_BYTES 0x100000UL
+#define MAX_SLOTS 4096
+#define MAX_FILES 2048
+#define MAX_CPUID 256
+#define CONSOLE_DESCRIPTORS 256
+
+enum { MODE_RECORD = 1, MODE_REPLAY = 2 };
+enum { OPTION_NO_FAST_PATH = 1, OPTION_QUIET = 2, OPTION_CHECK_FULL = 4, OPTION_CHECK_OFF = 8, OPTION_NO_TSC_TRAP = 16, OPTION_NO_CPUID_FAULT = 32 };
+
+enum slot_state { SLOT_UNUSED, SLOT_READY, SLOT_CLAIMED, SLOT_LIVE, SLOT_EXITED };
+
+enum request_kind {
+	REQUEST_NONE,
+	REQUEST_EXEC,        /* attach to me: I am about to exec. record only */
+	REQUEST_EXEC_FAILED, /* never queued: the exec agent sees it in the slot */
+	REQUEST_FILE,        /* arguments: descriptor; reply: index in files, or -1 */
+	REQUEST_WINDOW,      /* replay: give me the next part of my stream; reply: segment id */
+	REQUEST_DIVERGED,    /* replay: stop everything and report */
+	REQUEST_SHARED_FILE, /* replay: prepare the scratch copy of a shared file. reply: 0 */
+};
+
+struct image_part { /* one patched segment, or the stubs of a file */
+	u64 file_offset;
+	u64 address; /* link-time, page aligned */
+	u64 bytes;
+	i32 segment_id;
+	u32 reserved;
+	u8 content[32];
+};
+
+struct file_entry { /* one file the tree mapped, by identity */
+	u32 ready; /* written last */
+	u32 part_count;
+	u64 device, inode, size, modified_ns, changed_ns;
+	u8 content[32];
+	u64 low, high; /* span of its segments, link-time */
+	struct image_part parts[4];
+	struct image_part stubs;
+};
+
+struct slot {
+	u32 state;
+	u32 next_ready;
+	i32 ring_id;
+	u32 stream;
+	u32 parent_stream;
+	u32 pid;
+	u32 tid;
+	u32 exec_pending; /* set while the thread waits for an attach or stands before its exec */
+	u64 head __attribute__((aligned(64))); /* bytes produced, by the runtime */
+	u32 kicked;                            /* the drain was already told that this ring fills */
+	u64 tail __attribute__((aligned(64))); /* bytes consumed, by the supervisor */
+	u32 tail_futex;                        /* changes when tail moved while somebody waited */
+	u32 tail_waiting;
+	u32 request __attribute__((aligned(64)));
+	u32 reply;                             /* futex: 0 pending, 1 answered */
+	u64 request_arguments[6];
+	i64 reply_values[2];
+	u8 console[CONSOLE_DESCRIPTORS];       /* carried over exec: which descriptors are the original output (1) or error (2) */
+	u64 altered_mask;                      /* carried over exec: the program's signal mask */
+	u64 ignored_signals;                   /* carried over exec: what the program ignores */
+	u32 recorded_pid, recorded_tid;        /* replay: as the program knows them */
+	u64 event_count;
+	u64 slow_calls;                        /* calls that came through dispatch */
+	u64 next_window_offset;                /* replay: where in the stream the next window starts */
+	u32 console_waiting;                   /* replay: waits for its turn to print */
+	u32 reserved1;
+	u64 console_ticket;
+	/* divergence report */
+	u64 diverged_event;
+	u64 diverged_offset;
+	u64 diverged_why;
+	u64 diverged_number;
+	u64 diverged_arguments[6];
+	u64 diverged_registers[18];
+	u64 diverged_expected;
+	u64 diverged_actual;
+};
+
+struct cpuid_entry {
+	u32 leaf, subleaf, eax, ebx, ecx, edx;
+};
+
+struct vdso_patch {
+	u32 offset;
+	u32 bytes;
+	u8 code[48];
+};
+
+struct shared_header {
+	u64 magic;
+	u32 mode;
+	u32 options;
+	i32 supervisor_pid;
+	i32 guardian_pid;
+	u32 drain_doorbell;   /* futex */
+	u32 drain_sleeping;
+	u32 request_doorbell; /* futex; also the producer position of request_queue */
+	u32 request_taken;
+	u64 ready_top;        /* slot index + 1 in the low half, change counter in the high half */
+	u32 ready_futex;
+	u32 ready_low;        /* somebody wants slots */
+	u32 next_stream;
+	u32 slots_used;       /* slots [0, slots_used) have ever been ready */
+	u64 console_sequence; /* record: next number to give */
+	u64 console_printed;  /* replay: next number to print */
+	u32 console_futex;
+	u32 file_count;
+	u32 cpuid_count;
+	u32 vdso_patch_count;
+	u32 vdso_bytes;
+	u32 reserved0;
+	u64 extended_features; /* XCR0: what signal frames save */
+	u32 extended_bytes;
+	u32 stopping;         /* replay: everything shall end */
+	u64 ticks_per_second; /* of the time-stamp counter */
+	i32 header_id;        /* of this segment */
+	i32 host_descriptor;  /* replay: the executable that replayed processes exec */
+	struct cpuid_entry cpuid[MAX_CPUID];
+	struct vdso_patch vdso_patches[12];
+	u32 request_queue[MAX_SLOTS];
+	char store[1024];     /* replay: folder of the recording's files, ends with '/' */
+	char scratch[1024];   /* replay: folder for copies of shared files, ends with '/' */
+	struct file_entry files[MAX_FILES];
+	struct slot slots[MAX_SLOTS];
+};
+
+#define HEADER ((struct shared_header *)HEADER_ADDRESS)
+#define HEADER_MAGIC 0x31656b6174657221UL
+
+#endif

@@ -1,0 +1,207 @@
+/* One system call from entry to leave, in record and in replay. Private stack. */
+#include "../include/context.h"
+
+#define INPUT_SPACE 0x10000UL /* staged inputs of one call, ring space kept free for them */
+#define ENOSYS 38
+#define EINVAL 22
+
+static void take_arguments(struct call *call)
+{
+	const struct registers *regs = &call->context->regs;
+	u64 arguments[6] = { regs->rdi, regs->rsi, regs->rdx, regs->r10, regs->r8, regs->r9 };
+	memcpy(call->arguments, arguments, sizeof arguments);
+	memcpy(call->actual, arguments, sizeof arguments);
+}
+
+static void prepare_record(struct call *call)
+{
+	u32 count = call->row->argument_count;
+	call->start = ring_reserve(call->context, INPUT_SPACE);
+	u64 *body = (u64 *)(call->start + sizeof(struct event));
+	for (u32 i = 0; i < count; i++)
+		body[i] = call->arguments[i];
+	struct sink sink = { .mode = SINK_INPUT, .context = call->context, .position = (u8 *)(body + count), .limit = call->start + INPUT_SPACE };
+	visit_inputs(&sink, call->row, call->arguments);
+	call->position = sink.position;
+	call->pointee_before = sink.pointee_before;
+}
+
+static void prepare_replay(struct call *call)
+{
+	struct context *context = call->context;
+	u32 count = call->row->argument_count;
+	call->event = log_take(context, EVENT_CALL, (u16)call->number);
+	const u64 *body = (const u64 *)(call->event + 1);
+	if (UNLIKELY(call->event->size < sizeof(struct event) + count * 8))
+		diverge(context, WHY_CORRUPT, call->event->size, count);
+	for (u32 i = 0; i < count; i++)
+		if (UNLIKELY(body[i] != call->arguments[i]))
+			diverge(context, WHY_ARGUMENT, body[i], call->arguments[i]);
+	struct sink sink = { .mode = SINK_VERIFY, .context = context, .item = (const u8 *)(body + count), .item_end = (const u8 *)call->event + call->event->size };
+	visit_inputs(&sink, call->row, call->arguments);
+	call->result = call->event->value;
+	call->flags = call->event->flags;
+	call->position = (u8 *)sink.item;
+}
+
+void call_prepare(struct call *call)
+{
+	if (recording())
+		prepare_record(call);
+	else
+		prepare_replay(call);
+}
+
+i64 call_execute(struct call *call)
+{
+	if (recording())
+		call->result = call_kernel_window(call->number, call->actual);
+	return call->result;
+}
+
+static void emit_extra(struct context *context, const struct extra_item *extra)
+{
+	static const u64 zero = 0;
+	struct item item = { extra->argument, extra->direction, 0, extra->count, extra->count, 0, extra->address };
+	ring_write(context, &item, sizeof item);
+	ring_write(context, extra->bytes, extra->count);
+	if (extra->count % 8)
+		ring_write(context, &zero, 8 - extra->count % 8);
+}
+
+static void finish_record(struct call *call, const struct extra_item *extra, u32 extra_count)
+{
+	struct context *context = call->context;
+	u64 staged = (u64)(call->position - call->start);
+	struct sink sink = { .mode = SINK_MEASURE, .context = context, .pointee_before = call->pointee_before };
+	visit_outputs(&sink, call->row, call->arguments, call->result);
+	for (u32 i = 0; i < extra_count; i++)
+		sink.bytes += sizeof(struct item) + ALIGN8(extra[i].count);
+	u64 size = staged + sink.bytes;
+	if (size > 0xfffffff0UL)
+		fail("one call returned more than 4 GB");
+	*(struct event *)call->start = (struct event){ (u32)size, EVENT_CALL, call->flags, (u16)call->number, call->result };
+	ring_publish(context, staged);
+	if (sink.bytes) {
+		sink.mode = SINK_EMIT;
+		visit_outputs(&sink, call->row, call->arguments, call->result);
+		for (u32 i = 0; i < extra_count; i++)
+			emit_extra(context, &extra[i]);
+	}
+	count_event(context);
+}
+
+/* Copies the recorded outputs where the kernel had put them. The addresses were verified with the inputs. */
+static void finish_replay(struct call *call)
+{
+	const u8 *at = call->position, *end = (const u8 *)call->event + call->event->size;
+	while (at < end) {
+		const struct item *item = (const struct item *)at;
+		const u8 *data = at + sizeof *item;
+		if (UNLIKELY(data > end || data + ALIGN8(item->inline_bytes) > end))
+			diverge(call->context, WHY_CORRUPT, item->inline_bytes, (u64)(end - at));
+		if (item->direction == ITEM_OUTPUT) {
+			if (UNLIKELY(item->address < RUNTIME_END && item->address + item->inline_bytes > RUNTIME_TEXT))
+				diverge(call->context, WHY_CORRUPT, item->address, 0);
+			if (UNLIKELY(copy_user((void *)item->address, data, item->inline_bytes)))
+				diverge(call->context, WHY_MEMORY, item->address, item->inline_bytes);
+		}
+		at = data + ALIGN8(item->inline_bytes);
+	}
+}
+
+void call_finish(struct call *call, const struct extra_item *extra, u32 extra_count)
+{
+	if (recording())
+		finish_record(call, extra, extra_count);
+	else
+		finish_replay(call);
+}
+
+const struct item *call_find_item(struct call *call, u8 direction, u8 argument)
+{
+	const u8 *at = call->position, *end = (const u8 *)call->event + call->event->size;
+	while (at + sizeof(struct item) <= end) {
+		const struct item *item = (const struct item *)at;
+		if (item->direction == direction && item->argument == argument)
+			return item;
+		at += sizeof *item + ALIGN8(item->inline_bytes);
+	}
+	return NULL;
+}
+
+/* An ordinary call: the kernel answers while recording, the log at replay. */
+static u32 emulate(struct call *call)
+{
+	call_prepare(call);
+	if (recording()) {
+		if (UNLIKELY(console_hides_data(call)))
+			call->result = -EINVAL;
+		else if (UNLIKELY(call_execute(call) == CALL_ABORTED))
+			return deliver_deferred(call->context, 1);
+		descriptors_after(call);
+		if (UNLIKELY(call->number == NR_openat || call->number == NR_open))
+			filter_open(call);
+		struct extra_item console;
+		u64 sequence;
+		u32 extra = console_record(call, &console, &sequence);
+		finish_record(call, &console, extra);
+	} else {
+		if (UNLIKELY(call->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR)))
+			console_replay(call);
+		finish_replay(call);
+	}
+	call->context->regs.rax = (u64)call->result;
+	return leave(call->context);
+}
+
+static u32 refuse(struct call *call, i64 result)
+{
+	call_prepare(call);
+	call->result = recording() ? result : call->result;
+	call_finish(call, NULL, 0);
+	call->context->regs.rax = (u64)call->result;
+	return leave(call->context);
+}
+
+#define HANDLER_CASE(name) \
+	case HANDLER_##name: \
+		return handle_##name(call);
+
+static u32 custom(struct call *call)
+{
+	switch (call->row->handler) {
+		CUSTOM_HANDLERS(HANDLER_CASE)
+	}
+	fail("the table names a handler that is not there");
+}
+
+/* Comes from entry.S with the program's registers in the context. LEAVE_FAST: only rax changed. */
+u32 runtime_syscall(struct context *context)
+{
+	struct call call = { .context = context, .number = context->regs.rax };
+	context->number = call.number;
+	if (UNLIKELY(context->deferred_count))
+		return deliver_deferred(context, 1);
+	if (!recording()) {
+		const struct event *next = log_peek(context);
+		if (UNLIKELY(next && next->kind == EVENT_SIGNAL && next->flags & SIGNAL_BEFORE_CALL))
+			return replay_signals(context, 1);
+	}
+	take_arguments(&call);
+	call.row = find_row(call.number, call.arguments);
+	if (UNLIKELY(!call.row)) {
+		static const struct call_row unknown = { .policy = POLICY_REFUSE, .selector_argument = NO_SELECTOR, .refuse_errno = ENOSYS };
+		call.row = &unknown;
+	}
+	switch (call.row->policy) {
+	case POLICY_EMULATE: return emulate(&call);
+	case POLICY_CUSTOM: return custom(&call);
+	default: return refuse(&call, -(i64)(call.row->refuse_errno < 0 ? -call.row->refuse_errno : call.row->refuse_errno));
+	}
+}
+
+void count_event(struct context *context)
+{
+	context->event_count++;
+}

@@ -1,0 +1,120 @@
+/* Output of the program to the original standard output and error: numbered while recording, printed in that order at replay.
+ * Which descriptors lead there is tracked in struct process (record only; the events say it at replay). Private stack. */
+#include "../include/context.h"
+
+static u32 console_of(struct process *process, u64 descriptor)
+{
+	return descriptor < CONSOLE_DESCRIPTORS ? process->console[descriptor] : 0;
+}
+
+/* After a call that may have written to the console: gives it a number. Returns how many extra items the event gets. */
+u32 console_record(struct call *call, struct extra_item *extra, u64 *sequence)
+{
+	switch (call->number) {
+	case NR_write: case NR_writev: case NR_pwrite64: case NR_pwritev: case NR_pwritev2: case NR_sendto: break;
+	default: return 0;
+	}
+	u32 which = console_of(call->context->process, call->arguments[0]);
+	if (LIKELY(!which) || call->result <= 0)
+		return 0;
+	call->flags |= which == 1 ? CALL_CONSOLE_OUT : CALL_CONSOLE_ERR;
+	*sequence = __atomic_fetch_add(&HEADER->console_sequence, 1, __ATOMIC_ACQ_REL);
+	*extra = (struct extra_item){ 0, ITEM_CONSOLE, 0, sequence, 8 };
+	return 1;
+}
+
+/* Calls whose data never pass through the program's memory cannot be printed at replay: they get EINVAL,
+ * which makes copying programs fall back to read and write. */
+u32 console_hides_data(struct call *call)
+{
+	switch (call->number) {
+	case NR_sendfile: return console_of(call->context->process, call->arguments[0]);
+	case NR_splice: case NR_copy_file_range: return console_of(call->context->process, call->arguments[2]);
+	case NR_tee: return console_of(call->context->process, call->arguments[1]);
+	}
+	return 0;
+}
+
+static void print_bytes(u64 descriptor, u64 address, u64 bytes)
+{
+	while (bytes) {
+		i64 written = sys3(NR_write, descriptor, address, bytes);
+		if (written == -4 || written == -11) /* EINTR, EAGAIN */
+			continue;
+		if (written <= 0)
+			return; /* nobody listens any more: as with any program whose reader left */
+		address += (u64)written;
+		bytes -= (u64)written;
+	}
+}
+
+static void print_vectors(u64 descriptor, u64 array, u64 count, u64 bytes)
+{
+	for (u64 i = 0; i < count && bytes; i++) {
+		u64 vector[2];
+		if (copy_user(vector, (const void *)(array + i * 16), 16))
+			return;
+		print_bytes(descriptor, vector[0], minimum(vector[1], bytes));
+		bytes -= minimum(vector[1], bytes);
+	}
+}
+
+static void wait_for_turn(struct context *context, u64 ticket)
+{
+	struct slot *slot = context->slot;
+	slot->console_ticket = ticket;
+	for (;;) {
+		u32 seen = __atomic_load_n(&HEADER->console_futex, __ATOMIC_ACQUIRE);
+		if (__atomic_load_n(&HEADER->console_printed, __ATOMIC_ACQUIRE) >= ticket)
+			break;
+		__atomic_store_n(&slot->console_waiting, 1, __ATOMIC_RELEASE);
+		futex_wait(&HEADER->console_futex, seen, 1000);
+	}
+	__atomic_store_n(&slot->console_waiting, 0, __ATOMIC_RELEASE);
+}
+
+void console_replay(struct call *call)
+{
+	const struct item *item = call_find_item(call, ITEM_CONSOLE, 0);
+	if (!item || item->inline_bytes != 8)
+		diverge(call->context, WHY_CORRUPT, 0, 0);
+	if (HEADER->options & OPTION_QUIET)
+		return;
+	wait_for_turn(call->context, *(const u64 *)(item + 1));
+	u64 descriptor = call->flags & CALL_CONSOLE_OUT ? 1 : 2;
+	if (call->number == NR_write || call->number == NR_pwrite64 || call->number == NR_sendto)
+		print_bytes(descriptor, call->arguments[1], (u64)call->result);
+	else
+		print_vectors(descriptor, call->arguments[1], call->arguments[2], (u64)call->result);
+	__atomic_store_n(&HEADER->console_printed, *(const u64 *)(item + 1) + 1, __ATOMIC_RELEASE);
+	__atomic_add_fetch(&HEADER->console_futex, 1, __ATOMIC_ACQ_REL);
+	futex_wake(&HEADER->console_futex, 0x7fffffff);
+}
+
+/* Keeps struct process.console true. Record only. */
+void descriptors_after(struct call *call)
+{
+	u8 *console = call->context->process->console;
+	u64 from = call->arguments[0], to = (u64)call->result;
+	if (call->result < 0)
+		return;
+	switch (call->number) {
+	case NR_close:
+		if (from < CONSOLE_DESCRIPTORS)
+			console[from] = 0;
+		break;
+	case NR_fcntl:
+		if (call->arguments[1] != 0 && call->arguments[1] != 1030) /* F_DUPFD, F_DUPFD_CLOEXEC */
+			break;
+		/* fall through */
+	case NR_dup: case NR_dup2: case NR_dup3:
+		if (to < CONSOLE_DESCRIPTORS)
+			console[to] = (u8)console_of(call->context->process, from);
+		break;
+	case NR_close_range:
+		if (!(call->arguments[2] & 4)) /* CLOSE_RANGE_CLOEXEC */
+			for (u64 i = from; i <= call->arguments[1] && i < CONSOLE_DESCRIPTORS; i++)
+				console[i] = 0;
+		break;
+	}
+}

@@ -1,0 +1,375 @@
+/* Where the program comes in and goes out.
+ *
+ * Context: runs on the program's stack pointer until the switch, which happens before the first write to memory; the red zone is never
+ * touched. %gs holds the thread's struct context. Only general registers are used, except where extended state is saved on purpose.
+ *
+ * Offsets into struct context (context.h asserts the first):
+ */
+#define CONTEXT_STACK 0x08
+#define CONTEXT_SCRATCH 0x10
+#define CONTEXT_DEFERRED 0x18
+#define R8 0x20
+#define R9 0x28
+#define R10 0x30
+#define R11 0x38
+#define R12 0x40
+#define R13 0x48
+#define R14 0x50
+#define R15 0x58
+#define RDI 0x60
+#define RSI 0x68
+#define RBP 0x70
+#define RBX 0x78
+#define RDX 0x80
+#define RAX 0x88
+#define RCX 0x90
+#define RSP 0x98
+#define RIP 0xa0
+#define EFLAGS 0xa8
+
+	.section .text.entry, "ax"
+	.globl runtime_text_start
+runtime_text_start:
+/* The entry table: 16 bytes an entry, known to the stubs of every image. */
+	.balign 16
+	jmp entry_syscall
+	.balign 16
+	jmp entry_tsc
+	.balign 16
+	jmp entry_tscp
+	.balign 16
+	jmp entry_cpuid
+	.balign 16
+	jmp start_record
+	.balign 16
+	.globl start_replay
+start_replay:
+	mov %rsp, %rdi
+	and $-16, %rsp
+	call replay_start
+	ud2
+
+	.text
+/* A system call. rax = number, rcx = address after the program's `syscall`. */
+	.globl entry_syscall
+entry_syscall:
+	mov %rsp, %gs:RSP
+	mov %gs:CONTEXT_STACK, %rsp
+	mov %rax, %gs:RAX
+	mov %rcx, %gs:RIP
+	mov %rcx, %gs:RCX
+	pushfq
+	popq %gs:EFLAGS
+	cld
+	mov %r8, %gs:R8
+	mov %r9, %gs:R9
+	mov %r10, %gs:R10
+	mov %r12, %gs:R12
+	mov %r13, %gs:R13
+	mov %r14, %gs:R14
+	mov %r15, %gs:R15
+	mov %rdi, %gs:RDI
+	mov %rsi, %gs:RSI
+	mov %rbp, %gs:RBP
+	mov %rbx, %gs:RBX
+	mov %rdx, %gs:RDX
+	mov %gs:EFLAGS, %rax
+	mov %rax, %gs:R11
+	mov %gs:0, %rdi
+	call runtime_syscall
+	test %eax, %eax
+	jnz leave_full
+	/* Fast: the compiled code kept the callee-saved registers. */
+	mov %gs:EFLAGS, %r11
+	bt $10, %r11d
+	jc leave_full /* direction flag set: only popf restores it */
+	mov %r11d, %eax
+	shr $11, %eax
+	and $1, %eax
+	add $0x7f, %al /* overflow flag */
+	mov %r11d, %eax
+	mov %al, %ah
+	sahf
+	mov %gs:R8, %r8
+	mov %gs:R9, %r9
+	mov %gs:R10, %r10
+	mov %gs:RDI, %rdi
+	mov %gs:RSI, %rsi
+	mov %gs:RDX, %rdx
+	mov %gs:RAX, %rax
+	mov %gs:RIP, %rcx
+	mov %gs:RSP, %rsp
+	jmp *%rcx
+
+/* RDTSC and friends. %gs:CONTEXT_SCRATCH = the program's rcx, rcx = where to go on. */
+	.macro INSTRUCTION_ENTRY name, which
+\name:
+	mov %rsp, %gs:RSP
+	mov %gs:CONTEXT_STACK, %rsp
+	mov %rcx, %gs:RIP
+	pushfq
+	popq %gs:EFLAGS
+	cld
+	mov %gs:CONTEXT_SCRATCH, %rcx
+	mov %rcx, %gs:RCX
+	mov %rax, %gs:RAX
+	mov %r8, %gs:R8
+	mov %r9, %gs:R9
+	mov %r10, %gs:R10
+	mov %r11, %gs:R11
+	mov %r12, %gs:R12
+	mov %r13, %gs:R13
+	mov %r14, %gs:R14
+	mov %r15, %gs:R15
+	mov %rdi, %gs:RDI
+	mov %rsi, %gs:RSI
+	mov %rbp, %gs:RBP
+	mov %rbx, %gs:RBX
+	mov %rdx, %gs:RDX
+	mov %gs:0, %rdi
+	mov $\which, %esi
+	call runtime_instruction
+	jmp leave_full
+	.endm
+	INSTRUCTION_ENTRY entry_tsc, 0
+	INSTRUCTION_ENTRY entry_tscp, 1
+	INSTRUCTION_ENTRY entry_cpuid, 2
+
+/* After a synchronous fault in the program: the master handler saved the registers and sent us here. */
+	.globl fault_entry
+fault_entry:
+	mov %gs:0, %rdi
+	call runtime_fault
+	jmp leave_full
+
+/* Every register exactly as struct context says. */
+	.globl restore_full
+restore_full:
+leave_full:
+	mov %gs:CONTEXT_STACK, %rsp
+	pushq %gs:EFLAGS
+	popfq
+	mov %gs:R8, %r8
+	mov %gs:R9, %r9
+	mov %gs:R10, %r10
+	mov %gs:R11, %r11
+	mov %gs:R12, %r12
+	mov %gs:R13, %r13
+	mov %gs:R14, %r14
+	mov %gs:R15, %r15
+	mov %gs:RDI, %rdi
+	mov %gs:RSI, %rsi
+	mov %gs:RBP, %rbp
+	mov %gs:RBX, %rbx
+	mov %gs:RDX, %rdx
+	mov %gs:RAX, %rax
+	mov %gs:RCX, %rcx
+	mov %gs:RSP, %rsp
+	jmp *%gs:RIP
+
+/* call_kernel_window(number, arguments): the only place where a call that may wait is made. A signal that arrives before the
+ * instruction moves us to window_abort; one that makes the kernel restart the call finds rip at window_call: the same. */
+	.globl call_kernel_window, window_start, window_call, window_abort
+call_kernel_window:
+	mov %rdi, %rax
+	mov 40(%rsi), %r9
+	mov 32(%rsi), %r8
+	mov 24(%rsi), %r10
+	mov 16(%rsi), %rdx
+	mov 0(%rsi), %rdi
+	mov 8(%rsi), %rsi
+window_start:
+	cmpl $0, %gs:CONTEXT_DEFERRED
+	jne window_abort
+window_call:
+	syscall
+	ret
+window_abort:
+	mov $-512, %rax
+	ret
+
+/* copy_user(destination, source, bytes): bytes not copied. Either side may be the program's memory and fault. */
+	.globl copy_user, copy_user_start, copy_user_end, copy_user_fixup
+copy_user:
+	mov %rdx, %rcx
+copy_user_start:
+	cmp $256, %rcx
+	ja 3f
+	sub $8, %rcx
+	jb 2f
+1:	mov (%rsi), %rax
+	mov %rax, (%rdi)
+	add $8, %rsi
+	add $8, %rdi
+	sub $8, %rcx
+	jae 1b
+2:	add $8, %rcx
+	jz copy_user_end
+3:	rep movsb
+copy_user_end:
+	mov %rcx, %rax
+	ret
+copy_user_fixup:
+	mov %rdx, %rax /* how much was copied does not matter to any caller */
+	ret
+
+/* string_length_user(text, limit): bytes before the NUL, limit if there is none, -1 on a fault. */
+	.globl string_length_user, string_user_start, string_user_end, string_user_fixup
+string_length_user:
+	xor %eax, %eax
+string_user_start:
+1:	cmp %rsi, %rax
+	jae string_user_end
+	cmpb $0, (%rdi,%rax)
+	je string_user_end
+	inc %rax
+	jmp 1b
+string_user_end:
+	ret
+string_user_fixup:
+	mov $-1, %rax
+	ret
+
+	.globl extended_save, extended_restore, extended_restore_at, extended_restore_fixup
+extended_save:
+	mov %esi, %eax
+	mov %rsi, %rdx
+	shr $32, %rdx
+	xsave64 (%rdi)
+	ret
+extended_restore:
+	mov %esi, %eax
+	mov %rsi, %rdx
+	shr $32, %rdx
+extended_restore_at:
+	xrstor64 (%rdi)
+	xor %eax, %eax
+	ret
+extended_restore_fixup:
+	mov $1, %eax
+	ret
+
+/* clone_on_stack(flags, stack, parent_tid, child_tid, tls, child): the child goes to child_start(child) on its own stack. */
+	.globl clone_on_stack
+clone_on_stack:
+	mov %rcx, %r10
+	mov $56, %eax
+	syscall
+	test %rax, %rax
+	jz 1f
+	ret
+1:	mov $158, %eax /* arch_prctl(ARCH_SET_GS): before the first use of %gs */
+	mov $0x1001, %edi
+	mov %r9, %rsi
+	syscall
+	mov %r9, %rdi
+	xor %ebp, %ebp
+	call child_start
+	ud2
+
+/* call_on_stack(stack, function, a, b, c) */
+	.globl call_on_stack
+call_on_stack:
+	mov %rdi, %rsp
+	mov %rsi, %rax
+	mov %rdx, %rdi
+	mov %rcx, %rsi
+	mov %r8, %rdx
+	xor %ebp, %ebp
+	call *%rax
+	ud2
+
+	.globl signal_restorer
+	.balign 16
+	nop
+signal_restorer:
+	mov $15, %rax
+	syscall
+
+	.globl signal_entry
+signal_entry:
+	jmp master_handler
+
+/* From the bootstrap in the vDSO's padding, right after exec: r12 = header segment, r13 = slot, r14 = the program's first
+ * instruction. The program's stack is not ours to use: map our own first. */
+start_record:
+	mov $9, %eax /* mmap(RUNTIME_DATA, 64 KB, read write, private anonymous fixed) */
+	mov $0x690010000000, %rdi
+	mov $0x10000, %esi
+	mov $3, %edx
+	mov $0x32, %r10d
+	mov $-1, %r8
+	xor %r9d, %r9d
+	syscall
+	mov $9, %eax /* mmap(region 0) */
+	mov $0x690040010000, %rdi
+	mov $0x50000, %esi
+	mov $3, %edx
+	mov $0x32, %r10d
+	mov $-1, %r8
+	xor %r9d, %r9d
+	syscall
+	mov $30, %eax /* shmat(header) */
+	mov %r12, %rdi
+	mov $0x690020000000, %rsi
+	xor %edx, %edx
+	syscall
+	mov $0x690020000000, %rsi
+	cmp %rax, %rsi
+	jne 1f
+	mov %r13, %rdi
+	mov %r14, %rsi
+	mov %rsp, %rdx
+	mov $0x690040040000, %rsp
+	xor %ebp, %ebp
+	call record_start
+1:	mov $231, %eax
+	mov $125, %edi
+	syscall
+	ud2
+
+	.section .note.GNU-stack, "", @progbits
+	.text
+/* hash_user_blocks(bytes, block_count, lanes[4]): mixes 32-byte blocks into four lanes; 0, or 1 after a fault. */
+	.globl hash_user_blocks, hash_user_start, hash_user_end, hash_user_fixup
+hash_user_blocks:
+	push %rbx
+	push %r12
+	mov %rdx, %r12
+	mov 0(%rdx), %r8
+	mov 8(%rdx), %r9
+	mov 16(%rdx), %r10
+	mov 24(%rdx), %r11
+	mov $0x9e3779b97f4a7c15, %rbx
+	test %rsi, %rsi
+	jz hash_user_end
+hash_user_start:
+1:	xor 0(%rdi), %r8
+	xor 8(%rdi), %r9
+	xor 16(%rdi), %r10
+	xor 24(%rdi), %r11
+	imul %rbx, %r8
+	imul %rbx, %r9
+	imul %rbx, %r10
+	imul %rbx, %r11
+	rol $29, %r8
+	rol $29, %r9
+	rol $29, %r10
+	rol $29, %r11
+	add $32, %rdi
+	dec %rsi
+	jnz 1b
+hash_user_end:
+	mov %r8, 0(%r12)
+	mov %r9, 8(%r12)
+	mov %r10, 16(%r12)
+	mov %r11, 24(%r12)
+	xor %eax, %eax
+	pop %r12
+	pop %rbx
+	ret
+hash_user_fixup:
+	mov $1, %eax
+	pop %r12
+	pop %rbx
+	ret

@@ -1,0 +1,29 @@
+/* Waiting for the supervisor and waking it; and the end of the road. Any stack; makes system calls. */
+#include "../include/context.h"
+
+enum { FUTEX_WAIT = 0, FUTEX_WAKE = 1 };
+
+/* Shared futexes: the words live in segments that other processes map too. Returns after a wake, a signal, a timeout, or at once. */
+void futex_wait(u32 *word, u32 value, u64 timeout_ms)
+{
+	struct { i64 seconds, nanoseconds; } timeout = { (i64)(timeout_ms / 1000), (i64)(timeout_ms % 1000) * 1000000 };
+	sys4(NR_futex, word, FUTEX_WAIT, value, timeout_ms ? &timeout : NULL);
+}
+
+void futex_wake(u32 *word, i32 count)
+{
+	sys3(NR_futex, word, FUTEX_WAKE, count);
+}
+
+void fail(const char *message)
+{
+	u64 length = 0;
+	while (message[length])
+		length++;
+	static const char prefix[] = "retake: runtime: ";
+	sys3(NR_write, 2, prefix, sizeof prefix - 1);
+	sys3(NR_write, 2, message, length);
+	sys3(NR_write, 2, "\n", 1);
+	for (;;)
+		sys1(NR_exit_group, 125);
+}

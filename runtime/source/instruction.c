@@ -1,0 +1,61 @@
+/* RDTSC, RDTSCP and CPUID, from patched sites and from traps. RDTSC is recorded; CPUID is answered from the recording machine's
+ * table, the same in both modes, so it needs no event. Any stack. */
+#include "../include/context.h"
+
+static u64 read_counter(u32 *aux)
+{
+	/* RDTSC itself would trap: this process asked for that. The monotonic clock of the kernel stands in for it, at 2.5 ticks per
+	 * nanosecond or whatever the machine has; programs only measure differences with it. */
+	struct { i64 seconds, nanoseconds; } now;
+	sys2(NR_clock_gettime, 4 /* CLOCK_MONOTONIC_RAW */, &now);
+	*aux = 0;
+	sys3(NR_getcpu, aux, NULL, NULL);
+	u64 per_second = HEADER->ticks_per_second;
+	return (u64)now.seconds * per_second + (u64)now.nanoseconds * (per_second / 1000) / 1000000;
+}
+
+void emulate_tsc(struct context *context, struct registers *regs, u32 with_aux)
+{
+	u64 value;
+	u64 aux = 0;
+	if (recording()) {
+		u32 processor;
+		value = read_counter(&processor);
+		aux = processor;
+		ring_event(context, EVENT_TSC, 0, (u16)with_aux, (i64)value, &aux, with_aux ? 8 : 0);
+	} else {
+		const struct event *event = log_take(context, EVENT_TSC, (u16)with_aux);
+		value = (u64)event->value;
+		if (with_aux && event->size >= sizeof *event + 8)
+			aux = *(const u64 *)(event + 1);
+	}
+	regs->rax = (u32)value;
+	regs->rdx = value >> 32;
+	if (with_aux)
+		regs->rcx = aux;
+}
+
+void emulate_cpuid(struct registers *regs)
+{
+	const struct shared_header *header = HEADER;
+	const struct cpuid_entry *found = NULL;
+	u32 leaf = (u32)regs->rax, subleaf = (u32)regs->rcx;
+	for (u32 i = 0; i < header->cpuid_count && i < MAX_CPUID; i++) {
+		const struct cpuid_entry *entry = &header->cpuid[i];
+		if (entry->leaf == leaf && (entry->subleaf == subleaf || (entry->subleaf == ~0u && !found)))
+			found = entry;
+	}
+	regs->rax = found ? found->eax : 0;
+	regs->rbx = found ? found->ebx : 0;
+	regs->rcx = found ? found->ecx : 0;
+	regs->rdx = found ? found->edx : 0;
+}
+
+void runtime_instruction(struct context *context, u64 which);
+void runtime_instruction(struct context *context, u64 which)
+{
+	if (which == 2)
+		emulate_cpuid(&context->regs);
+	else
+		emulate_tsc(context, &context->regs, (u32)which);
+}

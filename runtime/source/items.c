@@ -1,0 +1,353 @@
+/* What a call reads and writes, walked from its table row. One walk serves four purposes (struct sink): stage inputs and verify
+ * inputs before the call, measure outputs and emit outputs after it. Private stack; touches the program's memory only by copy_user. */
+#include "../include/context.h"
+
+#define INLINE_WHOLE 128u  /* inputs up to this many bytes are kept whole for people to read */
+#define INLINE_PART 32u
+#define INLINE_STRING 4096u
+#define MAX_VECTORS 1024u
+#define RULE_IOCTL_SIZE 0x80 /* our own: the byte count is in the command */
+
+static u64 mix(u64 value)
+{
+	value ^= value >> 32;
+	value *= 0x9e3779b97f4a7c15UL;
+	return value ^ value >> 29;
+}
+
+u64 hash_user(const void *bytes, u64 count, u32 *faulted)
+{
+	u64 lanes[4] = { count, 1, 2, 3 };
+	u64 tail[4] = { 0 };
+	u64 blocks = count / 32;
+	if (hash_user_blocks(bytes, blocks, lanes) || copy_user(tail, (const u8 *)bytes + blocks * 32, count % 32)) {
+		*faulted = 1;
+		return 0;
+	}
+	if (count % 32)
+		hash_user_blocks(tail, 1, lanes);
+	return mix(lanes[0]) ^ mix(lanes[1] + 1) ^ mix(lanes[2] + 2) ^ mix(lanes[3] + 3);
+}
+
+static u64 compare_command(u64 command, const struct sub_row *rows, u32 count)
+{
+	u32 low = 0, high = count;
+	while (low < high) {
+		u32 middle = (low + high) / 2;
+		if (rows[middle].command < command)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+#define UNDESCRIBED(way) { .policy = POLICY_EMULATE, .argument_count = 3, .may_wait = 1, .selector_argument = NO_SELECTOR, \
+	.arguments = { [2] = { .direction = way, .shape = SHAPE_PLAIN, .length_rule = LENGTH_CONSTANT, .element_bytes = 1, .flags = way ? RULE_IOCTL_SIZE : 0 } } }
+static const struct call_row undescribed_ioctls[4] = { UNDESCRIBED(DIRECTION_VALUE), UNDESCRIBED(DIRECTION_IN), UNDESCRIBED(DIRECTION_OUT), UNDESCRIBED(DIRECTION_INOUT) };
+
+/* An ioctl without a row says in its number how many bytes go which way; drivers that ignore the convention are rare. */
+static const struct call_row *decode_ioctl(const u64 *arguments)
+{
+	static const struct call_row refused = { .policy = POLICY_REFUSE, .argument_count = 3, .selector_argument = NO_SELECTOR, .refuse_errno = 25 /* ENOTTY */ };
+	u32 low = (u32)arguments[1] & 0xffff;
+	for (u32 i = 0; i < REFUSED_RANGE_COUNT; i++)
+		if (low >= refused_ranges[i].first && low <= refused_ranges[i].last)
+			return &refused;
+	u32 direction = (u32)arguments[1] >> 30, bytes = (u32)arguments[1] >> 16 & 0x3fff;
+	return &undescribed_ioctls[bytes ? direction : 0];
+}
+
+const struct call_row *find_row(u64 number, const u64 *arguments)
+{
+	if (UNLIKELY(number >= CALL_ROW_COUNT))
+		return NULL;
+	const struct call_row *row = &call_rows[number];
+	if (LIKELY(row->selector_argument == 0xff))
+		return row;
+	const struct sub_row *rows = &sub_rows[row->first_sub_row];
+	u64 command = number == NR_ioctl ? (u32)arguments[1] : (u32)arguments[row->selector_argument];
+	u64 at = compare_command(command, rows, row->sub_row_count);
+	if (at < row->sub_row_count && rows[at].command == command)
+		return &rows[at].row;
+	return number == NR_ioctl ? decode_ioctl(arguments) : row;
+}
+
+/* ---- the four sinks ---- */
+
+static void stage_input(struct sink *sink, u32 argument, u64 address, u64 total, u64 inline_limit)
+{
+	u64 inline_bytes = total <= inline_limit ? total : INLINE_PART;
+	if (sink->position + sizeof(struct item) + ALIGN8(inline_bytes) > sink->limit)
+		inline_bytes = 0;
+	if (sink->position + sizeof(struct item) > sink->limit)
+		fail("the inputs of one call do not fit");
+	u32 faulted = 0;
+	u32 hash = (u32)hash_user((const void *)address, total, &faulted);
+	struct item *item = (struct item *)sink->position;
+	u8 *data = (u8 *)(item + 1);
+	if (inline_bytes && !faulted) {
+		*(u64 *)(data + ALIGN8(inline_bytes) - 8) = 0;
+		faulted = copy_user(data, (const void *)address, inline_bytes) != 0;
+	}
+	if (faulted)
+		inline_bytes = 0;
+	*item = (struct item){ (u8)argument, ITEM_INPUT, (u16)faulted, (u32)inline_bytes, (u32)total, faulted ? 0 : hash, address };
+	sink->position = data + ALIGN8(inline_bytes);
+}
+
+static void verify_input(struct sink *sink, u32 argument, u64 address, u64 total)
+{
+	const struct item *item = (const struct item *)sink->item;
+	if (sink->item + sizeof *item > sink->item_end || item->direction != ITEM_INPUT)
+		diverge(sink->context, WHY_INPUT, 0, argument);
+	u32 faulted = 0;
+	u32 hash = (u32)hash_user((const void *)address, total, &faulted);
+	if (UNLIKELY(item->argument != argument || item->address != address || item->total_bytes != (u32)total || item->flags != faulted || item->hash != hash))
+		diverge(sink->context, WHY_INPUT, item->hash, hash);
+	sink->item += sizeof *item + ALIGN8(item->inline_bytes);
+}
+
+static void emit_output(struct sink *sink, u32 argument, u64 address, u64 bytes)
+{
+	struct item item = { (u8)argument, ITEM_OUTPUT, 0, (u32)bytes, (u32)bytes, 0, address };
+	static const u64 zero = 0;
+	ring_write(sink->context, &item, sizeof item);
+	ring_write(sink->context, (const void *)address, bytes);
+	if (bytes % 8)
+		ring_write(sink->context, &zero, 8 - bytes % 8);
+}
+
+static void one_item(struct sink *sink, u32 argument, u64 address, u64 bytes, u64 inline_limit)
+{
+	if (address == 0 || bytes == 0)
+		return;
+	if (bytes > 0x7ffff000)
+		bytes = 0x7ffff000;
+	switch (sink->mode) {
+	case SINK_INPUT: stage_input(sink, argument, address, bytes, inline_limit); break;
+	case SINK_VERIFY: verify_input(sink, argument, address, bytes); break;
+	case SINK_MEASURE: sink->bytes += sizeof(struct item) + ALIGN8(bytes); break;
+	case SINK_EMIT: emit_output(sink, argument, address, bytes); break;
+	}
+}
+
+/* ---- shapes ---- */
+
+struct vector { u64 base, bytes; };
+
+static void visit_vectors(struct sink *sink, u32 argument, u64 array, u64 count, u64 limit)
+{
+	for (u64 i = 0; i < count && i < MAX_VECTORS && limit; i++) {
+		struct vector vector;
+		if (copy_user(&vector, (const void *)(array + i * sizeof vector), sizeof vector))
+			return;
+		u64 bytes = minimum(vector.bytes, limit);
+		one_item(sink, argument, vector.base, bytes, INLINE_WHOLE);
+		limit -= bytes;
+	}
+}
+
+struct message { u64 name; u32 name_bytes, padding; u64 vectors, vector_count, control, control_bytes; u32 flags, padding2; };
+_Static_assert(sizeof(struct message) == 56, "struct user_msghdr");
+
+static void message_inputs(struct sink *sink, u32 argument, u64 address, u32 sends)
+{
+	struct message message;
+	one_item(sink, argument, address, sizeof message, INLINE_WHOLE);
+	if (!address || copy_user(&message, (const void *)address, sizeof message))
+		return;
+	one_item(sink, argument, message.vectors, minimum(message.vector_count, MAX_VECTORS) * 16, INLINE_WHOLE);
+	if (!sends)
+		return;
+	one_item(sink, argument, message.name, minimum(message.name_bytes, 128), INLINE_WHOLE);
+	visit_vectors(sink, argument, message.vectors, message.vector_count, ~0UL);
+	one_item(sink, argument, message.control, minimum(message.control_bytes, 0x10000), INLINE_WHOLE);
+}
+
+/* After a receive: the structure says how long name and control became. The name may be reported longer than its buffer. */
+static void message_outputs(struct sink *sink, u32 argument, u64 address, u64 received)
+{
+	struct message message;
+	if (!address || copy_user(&message, (const void *)address, sizeof message))
+		return;
+	one_item(sink, argument, address, sizeof message, 0);
+	one_item(sink, argument, message.name, minimum(message.name_bytes, 128), 0);
+	visit_vectors(sink, argument, message.vectors, message.vector_count, received);
+	one_item(sink, argument, message.control, minimum(message.control_bytes, 0x10000), 0);
+}
+
+static void visit_strings(struct sink *sink, u32 argument, u64 array)
+{
+	if (!array)
+		return;
+	u64 count = 0, text = 0;
+	while (count < 0x10000 && !copy_user(&text, (const void *)(array + count * 8), 8) && text)
+		count++;
+	one_item(sink, argument, array, count * 8, 0);
+	for (u64 i = 0; i < count; i++) {
+		if (copy_user(&text, (const void *)(array + i * 8), 8))
+			return;
+		i64 length = string_length_user((const char *)text, 0x20000);
+		/* Long lists (an environment) must not push the rest out of the space for inputs. */
+		one_item(sink, argument, text, length < 0 ? 1 : (u64)length + 1, i < 64 ? 256 : 0);
+		if (sink->mode == SINK_INPUT && (u64)(sink->limit - sink->position) < 0x1000)
+			return;
+		if (sink->mode == SINK_VERIFY && sink->item == sink->item_end)
+			return;
+	}
+}
+
+static u64 pointee(u64 address, u64 bytes)
+{
+	u64 value = 0;
+	if (address)
+		copy_user(&value, (const void *)address, bytes);
+	return value;
+}
+
+static u64 not_negative(u64 value) { return (i64)value < 0 ? 0 : value; }
+
+static u64 count_elements(struct sink *sink, const struct argument_rule *rule, u64 address, const u64 *arguments, i64 result)
+{
+	u64 argument = not_negative(arguments[rule->length_argument]), answer = result > 0 ? (u64)result : 0;
+	switch (rule->length_rule) {
+	case LENGTH_CONSTANT: return 0;
+	case LENGTH_ARGUMENT: return argument;
+	case LENGTH_RESULT: return answer;
+	case LENGTH_RESULT_MAX_ARGUMENT: return minimum(answer, argument);
+	case LENGTH_POINTEE32: return minimum(pointee(arguments[rule->length_argument], 4), sink->pointee_before);
+	case LENGTH_POINTEE64: return minimum(pointee(arguments[rule->length_argument], 8), sink->pointee_before);
+	case LENGTH_BITS: return (argument + 63) / 64 * 8;
+	case LENGTH_PAGES: return (argument + 4095) / 4096;
+	case LENGTH_PRODUCT: return minimum(argument, 0x7ffff000) * minimum(not_negative(arguments[rule->length_argument2]), 0x7ffff000);
+	case LENGTH_COUNTED: return minimum(pointee(address + rule->length_argument, rule->length_argument2), sink->pointee_before);
+	}
+	return 0;
+}
+
+static u64 plain_bytes(struct sink *sink, u32 i, const struct argument_rule *rule, const u64 *arguments, i64 result)
+{
+	if (rule->flags & RULE_IOCTL_SIZE)
+		return (u32)arguments[1] >> 16 & 0x3fff;
+	u64 count = count_elements(sink, rule, arguments[i], arguments, result) + rule->count;
+	if (rule->length_rule == LENGTH_RESULT && result <= 0)
+		count = result < 0 ? 0 : rule->count;
+	return count > 0x7ffff000 / (rule->element_bytes ? rule->element_bytes : 1) ? 0x7ffff000 : count * rule->element_bytes;
+}
+
+/* What the length will be compared with after the call. */
+static void note_pointee(struct sink *sink, u32 i, const struct argument_rule *rule, const u64 *arguments)
+{
+	switch (rule->length_rule) {
+	case LENGTH_POINTEE32: sink->pointee_before = pointee(arguments[rule->length_argument], 4); break;
+	case LENGTH_POINTEE64: sink->pointee_before = pointee(arguments[rule->length_argument], 8); break;
+	case LENGTH_COUNTED: sink->pointee_before = arguments[i] ? pointee(arguments[i] + rule->length_argument, rule->length_argument2) : 0; break;
+	}
+}
+
+struct interfaces { u32 bytes, padding; u64 buffer; };
+
+static void interface_outputs(struct sink *sink, u32 i, u64 address)
+{
+	struct interfaces list;
+	if (copy_user(&list, (const void *)address, sizeof list))
+		return;
+	one_item(sink, i, address, sizeof list, 0);
+	one_item(sink, i, list.buffer, minimum(list.bytes, 0x100000), 0);
+}
+
+/* How many semaphores the set in argument 0 has, as semctl(IPC_STAT) says. Both modes need it: replay gets it from the items. */
+static u64 semaphore_bytes(const u64 *arguments)
+{
+	u64 status[13] = { 0 };
+	if (sys4(NR_semctl, arguments[0], 0, 2 /* IPC_STAT */, status) < 0)
+		return 0;
+	return minimum(status[10], 32000) * 2;
+}
+
+void visit_inputs(struct sink *sink, const struct call_row *row, const u64 *arguments)
+{
+	for (u32 i = 0; i < row->argument_count; i++) {
+		const struct argument_rule *rule = &row->arguments[i];
+		if (rule->direction == DIRECTION_VALUE)
+			continue;
+		note_pointee(sink, i, rule, arguments);
+		u32 reads = rule->direction != DIRECTION_OUT;
+		u64 address = arguments[i];
+		i64 length;
+		switch (rule->shape) {
+		case SHAPE_STRING:
+			if (!address)
+				break;
+			length = string_length_user((const char *)address, INLINE_STRING);
+			one_item(sink, i, address, length < 0 ? 1 : (u64)length, INLINE_STRING);
+			break;
+		case SHAPE_STRINGS: visit_strings(sink, i, address); break;
+		case SHAPE_IOVEC:
+			one_item(sink, i, address, minimum(arguments[rule->length_argument], MAX_VECTORS) * 16, INLINE_WHOLE);
+			if (reads)
+				visit_vectors(sink, i, address, arguments[rule->length_argument], ~0UL);
+			break;
+		case SHAPE_IFCONF: one_item(sink, i, address, sizeof(struct interfaces), INLINE_WHOLE); break;
+		case SHAPE_SEMARRAY:
+			if (reads && recording())
+				one_item(sink, i, address, semaphore_bytes(arguments), INLINE_WHOLE);
+			else if (reads && sink->item < sink->item_end)
+				one_item(sink, i, address, ((const struct item *)sink->item)->total_bytes, INLINE_WHOLE);
+			break;
+		case SHAPE_SIGMASK_PAIR:
+			one_item(sink, i, address, 16, INLINE_WHOLE);
+			if (address)
+				one_item(sink, i, pointee(address, 8), 8, INLINE_WHOLE);
+			break;
+		case SHAPE_MSGHDR: message_inputs(sink, i, address, reads && rule->direction == DIRECTION_IN); break;
+		case SHAPE_MMSGHDR:
+			for (u64 k = 0; k < minimum(arguments[rule->length_argument], MAX_VECTORS); k++)
+				message_inputs(sink, i, address + k * 64, rule->direction == DIRECTION_IN);
+			break;
+		default:
+			if (reads)
+				one_item(sink, i, address, plain_bytes(sink, i, rule, arguments, 0), INLINE_WHOLE);
+		}
+	}
+}
+
+void visit_outputs(struct sink *sink, const struct call_row *row, const u64 *arguments, i64 result)
+{
+	u32 failed = result < 0 && result >= -4095;
+	for (u32 i = 0; i < row->argument_count; i++) {
+		const struct argument_rule *rule = &row->arguments[i];
+		u64 address = arguments[i];
+		if (rule->direction == DIRECTION_VALUE || address == 0 || (failed && !(rule->flags & ARGUMENT_ALWAYS)))
+			continue;
+		switch (rule->shape) {
+		case SHAPE_STRING: case SHAPE_STRINGS: case SHAPE_SIGMASK: case SHAPE_SIGMASK_PAIR: break;
+		case SHAPE_IFCONF: interface_outputs(sink, i, address); break;
+		case SHAPE_SEMARRAY:
+			if (rule->direction != DIRECTION_IN)
+				one_item(sink, i, address, semaphore_bytes(arguments), 0);
+			break;
+		case SHAPE_IOVEC:
+			if (rule->direction == DIRECTION_OUT)
+				visit_vectors(sink, i, address, arguments[rule->length_argument], result > 0 ? (u64)result : 0);
+			break;
+		case SHAPE_MSGHDR:
+			if (rule->direction != DIRECTION_IN)
+				message_outputs(sink, i, address, (u64)result);
+			break;
+		case SHAPE_MMSGHDR:
+			for (i64 k = 0; k < result; k++) {
+				u32 received = 0;
+				copy_user(&received, (const void *)(address + (u64)k * 64 + 56), 4);
+				if (rule->direction != DIRECTION_IN)
+					message_outputs(sink, i, address + (u64)k * 64, received);
+				one_item(sink, i, address + (u64)k * 64 + 56, 4, 0);
+			}
+			break;
+		default:
+			if (rule->direction != DIRECTION_IN)
+				one_item(sink, i, address, plain_bytes(sink, i, rule, arguments, result), 0);
+		}
+	}
+}

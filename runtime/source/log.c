@@ -1,0 +1,81 @@
+/* The consumer's side of a recorded stream: replay only. Private stack. Cursors are private memory, so a fork is a checkpoint. */
+#include "../include/context.h"
+
+static u64 event_index(struct context *context) { return context->event_count; }
+
+static i64 attach_window(struct context *context)
+{
+	i64 segment = request(context, REQUEST_WINDOW, context->log_offset, 0, 0);
+	u64 bytes = (u64)context->slot->reply_values[1];
+	if (segment < 0 || bytes == 0)
+		return 0;
+	u64 address = REGIONS + context->region * REGION_STRIDE + REGION_RING;
+	sys1(NR_shmdt, address);
+	i64 at = sys3(NR_shmat, segment, address, 010000 /* SHM_RDONLY */ | 040000 /* SHM_REMAP */);
+	if (at != (i64)address)
+		fail("cannot attach a part of the recording");
+	context->log = (const u8 *)address;
+	context->log_end = context->log + bytes;
+	return 1;
+}
+
+/* The next event, not consumed. The supervisor gives windows that end where an event ends, and checked their sizes. */
+const struct event *log_peek(struct context *context)
+{
+	if (UNLIKELY(context->log == context->log_end) && !attach_window(context))
+		return NULL;
+	return (const struct event *)context->log;
+}
+
+void log_advance(struct context *context, const struct event *event);
+void log_advance(struct context *context, const struct event *event)
+{
+	context->log += event->size;
+	context->log_offset += event->size;
+	count_event(context);
+}
+
+const struct event *log_take(struct context *context, u8 kind, u16 number)
+{
+	const struct event *event = log_peek(context);
+	if (UNLIKELY(!event))
+		end_of_stream(context);
+	if (UNLIKELY(event->kind == EVENT_END))
+		end_of_stream(context);
+	if (UNLIKELY(event->kind != kind))
+		diverge(context, WHY_KIND, event->kind, kind);
+	if (UNLIKELY(event->number != number))
+		diverge(context, WHY_NUMBER, event->number, number);
+	log_advance(context, event);
+	return event;
+}
+
+/* Tells the supervisor what was expected and what happened; it stops everything. */
+void diverge(struct context *context, u64 why, u64 expected, u64 actual)
+{
+	struct slot *slot = context->slot;
+	slot->diverged_event = event_index(context);
+	slot->diverged_offset = context->log_offset;
+	slot->diverged_why = why;
+	slot->diverged_number = context->number;
+	slot->diverged_expected = expected;
+	slot->diverged_actual = actual;
+	memcpy(slot->diverged_registers, &context->regs, sizeof context->regs);
+	u64 arguments[6] = { context->regs.rdi, context->regs.rsi, context->regs.rdx, context->regs.r10, context->regs.r8, context->regs.r9 };
+	memcpy(slot->diverged_arguments, arguments, sizeof arguments);
+	request(context, REQUEST_DIVERGED, 0, 0, 0);
+	for (;;)
+		sys1(NR_exit_group, 125);
+}
+
+/* The recorded thread died here without saying so: killed, or the recording was cut. */
+void end_of_stream(struct context *context)
+{
+	const struct event *event = log_peek(context);
+	u32 status = event && event->kind == EVENT_END ? (u32)event->value : SIGKILL;
+	__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
+	if (status & 0x7f)
+		die_by_signal(context, status & 0x7f);
+	for (;;)
+		sys1(NR_exit_group, (status >> 8) & 0xff);
+}

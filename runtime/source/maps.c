@@ -1,0 +1,151 @@
+/* /proc/PID/maps without us: the program gets a memfd with the filtered text in place of the file it opened. Record only; the program's
+ * reads of it are recorded like any others. Private stack. */
+#include "../include/context.h"
+
+#define CAPACITY 0x400000UL
+
+struct line { u64 start, end, offset; const char *permissions, *rest; };
+
+static u64 hexadecimal(const char **text)
+{
+	u64 value = 0;
+	for (;; (*text)++) {
+		char c = **text;
+		if (c >= '0' && c <= '9')
+			value = value << 4 | (u64)(c - '0');
+		else if (c >= 'a' && c <= 'f')
+			value = value << 4 | (u64)(c - 'a' + 10);
+		else
+			return value;
+	}
+}
+
+static u32 contains(const char *text, const char *end, const char *part)
+{
+	for (; text < end; text++) {
+		u64 i = 0;
+		while (part[i] && text + i < end && text[i] == part[i])
+			i++;
+		if (!part[i])
+			return 1;
+	}
+	return 0;
+}
+
+static char *put_hex(char *to, u64 value, u32 least)
+{
+	char digits[16];
+	u32 count = 0;
+	do
+		digits[count++] = "0123456789abcdef"[value & 15];
+	while (value >>= 4);
+	while (count < least)
+		digits[count++] = '0';
+	while (count)
+		*to++ = digits[--count];
+	return to;
+}
+
+/* A patched text lies between other mappings of its file: it takes their name, and an offset that continues theirs. */
+static char *put_overlay(char *to, const struct line *line, const struct line *previous, const char *end_of_previous)
+{
+	to = put_hex(to, line->start, 8);
+	*to++ = '-';
+	to = put_hex(to, line->end, 8);
+	memcpy(to, " r-xp ", 6);
+	to = put_hex(to + 6, previous->offset + previous->end - previous->start, 8);
+	memcpy(to, previous->rest, (u64)(end_of_previous - previous->rest));
+	return to + (end_of_previous - previous->rest);
+}
+
+static u64 filter(const char *from, u64 bytes, char *to)
+{
+	char *at = to;
+	struct line previous = { 0 };
+	const char *previous_end = NULL, *limit = from + bytes;
+	while (from < limit) {
+		const char *end = from;
+		while (end < limit && *end != '\n')
+			end++;
+		end++;
+		struct line line = { 0 };
+		const char *text = from;
+		line.start = hexadecimal(&text);
+		text++;
+		line.end = hexadecimal(&text);
+		line.permissions = ++text;
+		text += 5;
+		line.offset = hexadecimal(&text);
+		line.rest = text;
+		u32 ours = contains(text, end, "/SYSV00000000") && line.permissions[2] == 'x';
+		if (line.start >= RUNTIME_TEXT && line.start < RUNTIME_END) {
+			/* dropped */
+		} else if (!ours) {
+			memcpy(at, from, (u64)(end - from));
+			at += end - from;
+			previous = line;
+			previous_end = end;
+		} else if (previous.end == line.start && previous_end && !contains(previous.rest, previous_end, "[")) {
+			at = put_overlay(at, &line, &previous, previous_end);
+			previous.offset += previous.end - previous.start;
+			previous.start = line.start;
+			previous.end = line.end;
+		}
+		from = end;
+	}
+	return (u64)(at - to);
+}
+
+static u32 ends_with(const char *text, u64 length, const char *end)
+{
+	u64 count = 0;
+	while (end[count])
+		count++;
+	return length >= count && memcmp(text + length - count, end, count) == 0;
+}
+
+static void replace_descriptor(i64 descriptor, const char *text, u64 bytes)
+{
+	i64 file = sys2(NR_memfd_create, "maps", 1);
+	if (file < 0)
+		return;
+	u64 done = 0;
+	while (done < bytes) {
+		i64 written = sys3(NR_write, file, text + done, bytes - done);
+		if (written <= 0)
+			break;
+		done += (u64)written;
+	}
+	sys3(NR_lseek, file, 0, 0);
+	i64 close_on_exec = sys3(NR_fcntl, descriptor, 1 /* F_GETFD */, 0);
+	sys3(NR_dup3, file, descriptor, close_on_exec > 0 ? 02000000 : 0);
+	sys1(NR_close, file);
+}
+
+/* After an open: replaces the descriptor if the path is a map of memory. */
+void filter_open(struct call *call)
+{
+	char path[64];
+	u64 address = call->arguments[call->number == NR_open ? 0 : 1];
+	if (call->result < 0 || copy_user(path, (const void *)address, 6) || memcmp(path, "/proc/", 6))
+		return;
+	i64 length = string_length_user((const char *)address, sizeof path);
+	if (length < 0 || length >= (i64)sizeof path || copy_user(path, (const void *)address, (u64)length))
+		return;
+	if (!ends_with(path, (u64)length, "/maps"))
+		return;
+	i64 memory = sys6(NR_mmap, 0x690030000000UL, 2 * CAPACITY, 3, 0x4022, ~0UL, 0);
+	if (memory < 0)
+		return;
+	char *text = (char *)memory, *filtered = text + CAPACITY;
+	u64 bytes = 0;
+	for (;;) {
+		i64 got = sys3(NR_read, call->result, text + bytes, CAPACITY - bytes - 1);
+		if (got <= 0)
+			break;
+		bytes += (u64)got;
+	}
+	if (bytes)
+		replace_descriptor(call->result, filtered, filter(text, bytes, filtered));
+	sys2(NR_munmap, memory, 2 * CAPACITY);
+}

@@ -1,0 +1,446 @@
+/* Calls that change the address space. They are executed in both modes; replay puts everything where the log says it was. Private stack. */
+#include "../include/context.h"
+
+#define PROT_WRITE 2u
+#define PROT_EXEC 4u
+#define MAP_SHARED 1u
+#define MAP_TYPE 15u
+#define MAP_PRIVATE 2u
+#define MAP_FIXED 0x10u
+#define MAP_ANONYMOUS 0x20u
+#define MAP_GROWSDOWN 0x100u
+#define MAP_NORESERVE 0x4000u
+#define MAP_FIXED_NOREPLACE 0x100000u
+#define SHM_RDONLY 010000
+#define SHM_REMAP 040000
+#define SHM_EXEC 0100000
+#define EINVAL 22
+#define ENOMEM 12
+#define NO_FILE (~0u)
+
+static u32 touches_runtime(u64 start, u64 bytes)
+{
+	return start < RUNTIME_END && start + bytes > RUNTIME_TEXT && bytes;
+}
+
+/* ---- files and their images: record ---- */
+
+struct identity { u64 device, inode, size, modified_ns, changed_ns; u32 regular; };
+
+static u32 identify(u64 descriptor, struct identity *identity)
+{
+	u64 stat[18];
+	if (sys2(NR_fstat, descriptor, stat))
+		return 0;
+	*identity = (struct identity){ stat[0], stat[1], stat[6], stat[11] * 1000000000UL + stat[12], stat[13] * 1000000000UL + stat[14],
+		((u32)stat[3] & 0170000) == 0100000 };
+	return 1;
+}
+
+static u32 find_file(const struct identity *identity)
+{
+	const struct shared_header *header = HEADER;
+	u32 count = minimum(__atomic_load_n(&header->file_count, __ATOMIC_ACQUIRE), MAX_FILES);
+	for (u32 i = 0; i < count; i++) {
+		const struct file_entry *entry = &header->files[i];
+		if (entry->inode == identity->inode && entry->device == identity->device && entry->size == identity->size &&
+		    entry->modified_ns == identity->modified_ns && entry->changed_ns == identity->changed_ns && entry->ready)
+			return i;
+	}
+	return NO_FILE;
+}
+
+/* The stored copy of what a descriptor shows; the supervisor makes it the first time. */
+static u32 file_of(struct context *context, u64 descriptor, struct identity *identity)
+{
+	if (!identify(descriptor, identity) || !identity->regular)
+		return NO_FILE;
+	u32 index = find_file(identity);
+	if (index == NO_FILE) {
+		i64 answer = request(context, REQUEST_FILE, descriptor, 0, 0);
+		index = answer < 0 || answer >= MAX_FILES ? NO_FILE : (u32)answer;
+	}
+	return index;
+}
+
+static i64 attach(const struct image_part *part, u64 address, u32 replace)
+{
+	return sys3(NR_shmat, part->segment_id, address, SHM_RDONLY | SHM_EXEC | (replace ? SHM_REMAP : 0));
+}
+
+/* The first mapping of a library: asks for room behind it, where its stubs go. */
+static i64 map_with_room(struct process *process, u32 index, const u64 *a)
+{
+	const struct file_entry *file = &HEADER->files[index];
+	u64 room = file->stubs.address + file->stubs.bytes - file->low;
+	if (process->reservation_count >= MAX_RESERVATIONS || a[1] > file->high - file->low)
+		return sys6(NR_mmap, a[0], a[1], a[2], a[3], a[4], a[5]);
+	i64 base = sys6(NR_mmap, a[0], room, 0, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, ~0UL, 0);
+	if (base < 0 && base > -4096)
+		return sys6(NR_mmap, a[0], a[1], a[2], a[3], a[4], a[5]);
+	i64 result = sys6(NR_mmap, (u64)base, a[1], a[2], a[3] | MAP_FIXED, a[4], a[5]);
+	if (result != base) {
+		sys2(NR_munmap, base, room);
+		return result;
+	}
+	u64 used = PAGE_CEIL(a[1]);
+	sys2(NR_munmap, (u64)base + used, (u64)base + file->stubs.address - file->low - ((u64)base + used));
+	sys2(NR_munmap, (u64)base + file->stubs.address - file->low, file->stubs.bytes);
+	if (attach(&file->stubs, (u64)base + file->stubs.address - file->low, 0) > 0)
+		process->reservations[process->reservation_count++] = (struct reservation){ (u64)base - file->low, index, 1 };
+	return result;
+}
+
+static u32 has_place_for_stubs(const struct process *process, u64 base, u32 index)
+{
+	for (u32 i = 0; i < process->reservation_count; i++)
+		if (process->reservations[i].base == base && process->reservations[i].file == index)
+			return 1;
+	return 0;
+}
+
+/* The patched text goes over a mapping that shows exactly that part of the file. Fills the overlay for the log. */
+static u32 overlay_text(struct process *process, u32 index, u64 address, const u64 *a, struct mapping_overlay *overlays)
+{
+	const struct file_entry *file = &HEADER->files[index];
+	for (u32 i = 0; i < file->part_count; i++) {
+		const struct image_part *part = &file->parts[i];
+		if (part->file_offset != a[5] || PAGE_CEIL(a[1]) != part->bytes || !has_place_for_stubs(process, address - part->address, index))
+			continue;
+		if (attach(part, address, 1) != (i64)address)
+			return 0;
+		if ((a[2] & 7) != 5)
+			sys3(NR_mprotect, address, part->bytes, a[2]);
+		overlays[0] = (struct mapping_overlay){ address, part->bytes, { 0 } };
+		memcpy(overlays[0].content, part->content, 32);
+		overlays[1] = (struct mapping_overlay){ address - part->address + file->stubs.address, file->stubs.bytes, { 0 } };
+		memcpy(overlays[1].content, file->stubs.content, 32);
+		return 2;
+	}
+	return 0;
+}
+
+static u32 wants_room(u32 index, const u64 *a)
+{
+	if (index == NO_FILE || HEADER->options & OPTION_NO_FAST_PATH)
+		return 0;
+	const struct file_entry *file = &HEADER->files[index];
+	return file->part_count && file->stubs.segment_id >= 0 && file->stubs.address >= file->high && a[5] == 0 && a[0] == 0 && !(a[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE)) && (a[3] & MAP_TYPE) == MAP_PRIVATE;
+}
+
+static u32 mmap_record(struct call *call)
+{
+	struct context *context = call->context;
+	const u64 *a = call->arguments;
+	struct identity identity = { 0 };
+	struct mapping_body body = { { 0 }, 0, 0, 0, { { 0 } } };
+	u32 index = NO_FILE;
+	call_prepare(call);
+	if (!(a[3] & MAP_ANONYMOUS))
+		index = file_of(context, (u32)a[4], &identity);
+	if ((a[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE)) && touches_runtime(a[0], a[1]))
+		call->result = -ENOMEM;
+	else if (wants_room(index, a))
+		call->result = map_with_room(context->process, index, a);
+	else
+		call->result = sys6(NR_mmap, a[0], a[1], a[2], a[3], a[4], a[5]);
+	u32 extra = 0;
+	struct extra_item item;
+	if (call->result > 0 || call->result < -4095) {
+		if (index != NO_FILE) {
+			memcpy(body.content, HEADER->files[index].content, 32);
+			body.device = identity.device;
+			body.inode = identity.inode;
+			if (a[2] & PROT_EXEC && (a[3] & MAP_TYPE) == MAP_PRIVATE && !(a[2] & PROT_WRITE))
+				body.overlay_count = overlay_text(context->process, index, (u64)call->result, a, body.overlays);
+			item = (struct extra_item){ 4, ITEM_MAPPING, 0, &body, sizeof body };
+			extra = 1;
+		}
+	}
+	call_finish(call, &item, extra);
+	context->regs.rax = (u64)call->result;
+	return leave(context);
+}
+
+/* ---- replay ---- */
+
+static char *put_hex(char *to, const u8 *bytes, u32 count)
+{
+	static const char digits[] = "0123456789abcdef";
+	for (u32 i = 0; i < count; i++) {
+		*to++ = digits[bytes[i] >> 4];
+		*to++ = digits[bytes[i] & 15];
+	}
+	return to;
+}
+
+static char *put_text(char *to, const char *text)
+{
+	while (*text)
+		*to++ = *text++;
+	return to;
+}
+
+static i64 open_content(const u8 *content)
+{
+	char path[1200];
+	*put_hex(put_text(path, HEADER->store), content, 32) = 0;
+	return sys4(NR_openat, -100L, path, 02000000 /* O_CLOEXEC */, 0);
+}
+
+static i64 open_scratch(struct context *context, const struct mapping_body *body)
+{
+	char path[1200];
+	u64 name[2] = { body->device, body->inode };
+	u64 content[4];
+	memcpy(content, body->content, 32);
+	context->slot->request_arguments[3] = content[1];
+	context->slot->request_arguments[4] = content[2];
+	context->slot->request_arguments[5] = content[3];
+	if (request(context, REQUEST_SHARED_FILE, body->device, body->inode, content[0]) != 0)
+		return -1;
+	*put_hex(put_text(path, HEADER->scratch), (const u8 *)name, 16) = 0;
+	return sys4(NR_openat, -100L, path, 02000002 /* O_RDWR | O_CLOEXEC */, 0);
+}
+
+/* Maps stored content at an exact place. */
+void map_content(struct context *context, u64 address, u64 bytes, u64 protection, u64 flags, const u8 *content, u64 offset);
+void map_content(struct context *context, u64 address, u64 bytes, u64 protection, u64 flags, const u8 *content, u64 offset)
+{
+	i64 descriptor = open_content(content);
+	if (descriptor < 0)
+		diverge(context, WHY_MAPPING, address, (u64)descriptor);
+	i64 at = sys6(NR_mmap, address, bytes, protection, flags | MAP_FIXED, (u64)descriptor, offset);
+	sys1(NR_close, descriptor);
+	if (at != (i64)address)
+		diverge(context, WHY_MAPPING, address, (u64)at);
+}
+
+static void map_file(struct call *call, const struct mapping_body *body, u64 flags)
+{
+	const u64 *a = call->arguments;
+	u64 address = (u64)call->result;
+	if ((a[3] & MAP_TYPE) != MAP_PRIVATE) {
+		i64 descriptor = open_scratch(call->context, body);
+		i64 at = sys6(NR_mmap, address, a[1], a[2], MAP_SHARED | MAP_FIXED, (u64)descriptor, a[5]);
+		sys1(NR_close, descriptor);
+		if (descriptor < 0 || at != (i64)address)
+			diverge(call->context, WHY_MAPPING, address, (u64)at);
+		return;
+	}
+	map_content(call->context, address, a[1], a[2], flags, body->content, a[5]);
+	for (u64 i = 0; i < body->overlay_count && i < 2; i++)
+		if (!touches_runtime(body->overlays[i].address, body->overlays[i].bytes))
+			map_content(call->context, body->overlays[i].address, body->overlays[i].bytes, i ? 5 : a[2], MAP_PRIVATE, body->overlays[i].content, 0);
+}
+
+static u32 mmap_replay(struct call *call)
+{
+	struct context *context = call->context;
+	const u64 *a = call->arguments;
+	call_prepare(call);
+	if (call->result > 0) {
+		u64 address = (u64)call->result;
+		u64 flags = (a[3] & (MAP_TYPE | MAP_ANONYMOUS | MAP_GROWSDOWN)) | MAP_FIXED | MAP_NORESERVE;
+		if ((a[3] & MAP_TYPE) == 3) /* MAP_SHARED_VALIDATE */
+			flags = (flags & ~MAP_TYPE) | MAP_SHARED;
+		if (address & (PAGE_BYTES - 1) || touches_runtime(address, a[1]))
+			diverge(context, WHY_CORRUPT, address, a[1]);
+		const struct item *item = call_find_item(call, ITEM_MAPPING, 4);
+		if (item && item->inline_bytes >= sizeof(struct mapping_body))
+			map_file(call, (const struct mapping_body *)(item + 1), flags & ~MAP_ANONYMOUS);
+		else if (sys6(NR_mmap, address, a[1], a[2], flags | MAP_ANONYMOUS, ~0UL, 0) != call->result)
+			diverge(context, WHY_MAPPING, address, a[1]);
+	}
+	call_finish(call, NULL, 0);
+	context->regs.rax = (u64)call->result;
+	return leave(context);
+}
+
+u32 handle_mmap(struct call *call) { return recording() ? mmap_record(call) : mmap_replay(call); }
+
+/* ---- calls that are simply made again ---- */
+
+/* `again` says whether replay makes the call too; its result must then be the recorded one. */
+static u32 repeat(struct call *call, u32 again)
+{
+	struct context *context = call->context;
+	call_prepare(call);
+	if (recording()) {
+		call->result = sys6(call->number, call->actual[0], call->actual[1], call->actual[2], call->actual[3], call->actual[4], call->actual[5]);
+	} else if (again && (call->result >= 0 || call->result < -4095)) {
+		i64 result = sys6(call->number, call->actual[0], call->actual[1], call->actual[2], call->actual[3], call->actual[4], call->actual[5]);
+		if (result != call->result)
+			diverge(context, WHY_RESULT, (u64)call->result, (u64)result);
+	}
+	call_finish(call, NULL, 0);
+	context->regs.rax = (u64)call->result;
+	return leave(context);
+}
+
+static u32 refuse_range(struct call *call, i64 result)
+{
+	call_prepare(call);
+	if (recording())
+		call->result = result;
+	call_finish(call, NULL, 0);
+	call->context->regs.rax = (u64)call->result;
+	return leave(call->context);
+}
+
+static void forget_reservations(struct process *process, u64 start, u64 bytes)
+{
+	for (u32 i = 0; i < process->reservation_count; i++) {
+		const struct file_entry *file = &HEADER->files[process->reservations[i].file];
+		u64 base = process->reservations[i].base;
+		if (start > base + file->low || start + bytes <= base + file->low)
+			continue;
+		sys1(NR_shmdt, base + file->stubs.address);
+		process->reservations[i--] = process->reservations[--process->reservation_count];
+	}
+}
+
+u32 handle_munmap(struct call *call)
+{
+	if (touches_runtime(call->arguments[0], call->arguments[1]))
+		return refuse_range(call, -EINVAL);
+	if (recording())
+		forget_reservations(call->context->process, call->arguments[0], call->arguments[1]);
+	return repeat(call, 1);
+}
+
+/* Patched text is a shared read-only attachment; a program that wants to write to its text gets a private copy of it first. */
+static void make_private(struct context *context, u64 start, u64 bytes)
+{
+	(void)context;
+	u64 end = PAGE_CEIL(start + bytes);
+	for (u64 page = PAGE_FLOOR(start); page < end; page += PAGE_BYTES) {
+		u8 copy[PAGE_BYTES];
+		if (copy_user(copy, (const void *)page, PAGE_BYTES))
+			continue;
+		sys6(NR_mmap, page, PAGE_BYTES, 7, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, ~0UL, 0);
+		copy_user((void *)page, copy, PAGE_BYTES);
+	}
+}
+
+u32 handle_mprotect(struct call *call)
+{
+	if (touches_runtime(call->arguments[0], call->arguments[1]))
+		return refuse_range(call, -EINVAL);
+	struct context *context = call->context;
+	call_prepare(call);
+	if (recording()) {
+		call->result = sys6(call->number, call->actual[0], call->actual[1], call->actual[2], call->actual[3], 0, 0);
+		if (call->result == -13 && call->arguments[2] & PROT_WRITE) { /* EACCES: an image lies there */
+			make_private(context, call->arguments[0], call->arguments[1]);
+			call->result = sys6(call->number, call->actual[0], call->actual[1], call->actual[2], call->actual[3], 0, 0);
+		}
+	} else if (call->result == 0 && sys6(call->number, call->actual[0], call->actual[1], call->actual[2], call->actual[3], 0, 0))
+		diverge(context, WHY_MAPPING, call->arguments[0], call->arguments[1]);
+	call_finish(call, NULL, 0);
+	context->regs.rax = (u64)call->result;
+	return leave(context);
+}
+
+u32 handle_pkey_mprotect(struct call *call) { return handle_mprotect(call); }
+u32 handle_remap_file_pages(struct call *call) { return refuse_range(call, -EINVAL); }
+
+u32 handle_mseal(struct call *call) { return repeat(call, 1); }
+
+u32 handle_mremap(struct call *call)
+{
+	const u64 *a = call->arguments;
+	if (touches_runtime(a[0], a[1]) || ((a[3] & 2) && touches_runtime(a[4], a[2])))
+		return refuse_range(call, -EINVAL);
+	if (!recording()) {
+		const struct event *next = log_peek(call->context);
+		if (next && next->value > 0) {
+			call->actual[3] = next->value == (i64)a[0] ? (a[3] & ~3UL) : (a[3] | 3);
+			call->actual[4] = (u64)next->value;
+		}
+	}
+	return repeat(call, 1);
+}
+
+enum { MADV_DONTNEED = 4, MADV_FREE = 8, MADV_REMOVE = 9, MADV_DONTFORK = 10, MADV_DOFORK = 11, MADV_WIPEONFORK = 18, MADV_KEEPONFORK = 19, MADV_DONTNEED_LOCKED = 24, MADV_GUARD_INSTALL = 102, MADV_GUARD_REMOVE = 103 };
+
+u32 handle_madvise(struct call *call)
+{
+	if (touches_runtime(call->arguments[0], call->arguments[1]))
+		return refuse_range(call, -EINVAL);
+	if (call->arguments[2] == MADV_FREE)
+		call->actual[2] = MADV_DONTNEED; /* the kernel frees at will, which nothing could repeat */
+	switch (call->arguments[2]) {
+	case MADV_DONTNEED: case MADV_FREE: case MADV_REMOVE: case MADV_DONTFORK: case MADV_DOFORK: case MADV_WIPEONFORK:
+	case MADV_KEEPONFORK: case MADV_DONTNEED_LOCKED: case MADV_GUARD_INSTALL: case MADV_GUARD_REMOVE:
+		return repeat(call, 1);
+	}
+	return repeat(call, 0);
+}
+
+/* The program break: the kernel's while recording, emulated at replay, where the kernel's own lies elsewhere. */
+u32 handle_brk(struct call *call)
+{
+	struct process *process = call->context->process;
+	if (recording())
+		return repeat(call, 0);
+	call_prepare(call);
+	u64 end = (u64)call->result, old = PAGE_CEIL(process->break_end), fresh = PAGE_CEIL(end);
+	if (touches_runtime(old, fresh > old ? fresh - old : 0))
+		diverge(call->context, WHY_CORRUPT, end, old);
+	if (process->break_end && fresh > old && sys6(NR_mmap, old, fresh - old, 3, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL, 0) != (i64)old)
+		diverge(call->context, WHY_MAPPING, old, fresh);
+	if (fresh < old)
+		sys2(NR_munmap, fresh, old - fresh);
+	process->break_end = end;
+	call_finish(call, NULL, 0);
+	call->context->regs.rax = end;
+	return leave(call->context);
+}
+
+/* System V segments of the program. At replay a segment is a shared scratch file named by its id. */
+u32 handle_shmat(struct call *call)
+{
+	struct context *context = call->context;
+	u64 info[14] = { 0 };
+	call_prepare(call);
+	if (recording()) {
+		call->result = sys3(NR_shmat, call->arguments[0], call->arguments[1], call->arguments[2]);
+		if (call->result > 0)
+			sys3(NR_shmctl, call->arguments[0], 2 /* IPC_STAT */, info);
+		struct mapping_body body = { { 0 }, 0x53595356, (u32)call->arguments[0], 0, { { 0 } } };
+		body.overlays[0].bytes = info[6]; /* shm_segsz follows the 48 bytes of ipc64_perm */
+		struct extra_item item = { 0, ITEM_MAPPING, 0, &body, sizeof body };
+		call_finish(call, &item, call->result > 0);
+	} else {
+		const struct item *item = call_find_item(call, ITEM_MAPPING, 0);
+		if (call->result > 0 && item && item->inline_bytes >= sizeof(struct mapping_body)) {
+			const struct mapping_body *body = (const struct mapping_body *)(item + 1);
+			u64 bytes = PAGE_CEIL(body->overlays[0].bytes);
+			if (touches_runtime((u64)call->result, bytes))
+				diverge(context, WHY_CORRUPT, (u64)call->result, bytes);
+			context->slot->reply_values[1] = (i64)bytes;
+			i64 descriptor = open_scratch(context, body);
+			sys2(NR_ftruncate, descriptor, bytes);
+			i64 at = sys6(NR_mmap, (u64)call->result, bytes, call->arguments[2] & 010000 ? 1 : 3, MAP_SHARED | MAP_FIXED, (u64)descriptor, 0);
+			sys1(NR_close, descriptor);
+			if (at != call->result)
+				diverge(context, WHY_MAPPING, (u64)call->result, (u64)at);
+		}
+		call_finish(call, NULL, 0);
+	}
+	context->regs.rax = (u64)call->result;
+	return leave(context);
+}
+
+u32 handle_shmdt(struct call *call)
+{
+	if (call->arguments[0] >= RUNTIME_TEXT && call->arguments[0] < RUNTIME_END)
+		return refuse_range(call, -EINVAL);
+	call_prepare(call);
+	if (recording())
+		call->result = sys1(NR_shmdt, call->arguments[0]);
+	call_finish(call, NULL, 0);
+	call->context->regs.rax = (u64)call->result;
+	return leave(call->context);
+}

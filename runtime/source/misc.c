@@ -1,0 +1,114 @@
+/* Calls that need a second look because they would reach the supervisor or take interception away. Private stack. */
+#include "../include/context.h"
+
+#define EINVAL 22
+#define ENOSYS 38
+#define EPERM 1
+#define ENODEV 19
+#define ESRCH 3
+
+static u32 plain(struct call *call)
+{
+	call_prepare(call);
+	if (call_execute(call) == CALL_ABORTED)
+		return deliver_deferred(call->context, 1);
+	call_finish(call, NULL, 0);
+	call->context->regs.rax = (u64)call->result;
+	return leave(call->context);
+}
+
+static u32 answer(struct call *call, i64 result)
+{
+	call_prepare(call);
+	if (recording())
+		call->result = result;
+	call_finish(call, NULL, 0);
+	call->context->regs.rax = (u64)call->result;
+	return leave(call->context);
+}
+
+/* ---- signals to many: the supervisor and its guardian share the group but are not part of the program ---- */
+
+static i64 kill_group(struct context *context, i64 group, u64 number)
+{
+	i64 result = -ESRCH;
+	u32 count = HEADER->slots_used, self = 0;
+	i64 wanted = group == 0 ? sys1(NR_getpgid, 0) : -group;
+	for (u32 i = 0; i < count && i < MAX_SLOTS; i++) {
+		struct slot *slot = &HEADER->slots[i];
+		if (slot->state != SLOT_LIVE || slot->pid != slot->tid)
+			continue;
+		if (group != -1 && sys1(NR_getpgid, slot->pid) != wanted)
+			continue;
+		if (slot->pid == context->pid) {
+			self = group != -1;
+			result = 0;
+			continue;
+		}
+		if (sys2(NR_kill, slot->pid, number) == 0)
+			result = 0;
+	}
+	return self ? sys2(NR_kill, context->pid, number) : result;
+}
+
+/* SIGKILL and SIGSTOP to a group, and anything to everybody, go to the recorded processes one by one. */
+u32 handle_kill(struct call *call)
+{
+	i64 target = (i32)call->arguments[0];
+	u64 number = call->arguments[1];
+	if (!recording() || (target != -1 && !(target <= 0 && (number == SIGKILL || number == SIGSTOP))))
+		return plain(call);
+	call_prepare(call);
+	call->result = kill_group(call->context, target, number);
+	call_finish(call, NULL, 0);
+	call->context->regs.rax = (u64)call->result;
+	return leave(call->context);
+}
+
+
+
+/* ---- prctl and arch_prctl ---- */
+
+enum { PR_SET_SECCOMP = 22, PR_GET_TSC = 25, PR_SET_TSC = 26, PR_SET_SYSCALL_USER_DISPATCH = 59 };
+
+u32 handle_prctl(struct call *call)
+{
+	switch ((u32)call->arguments[0]) {
+	case PR_SET_SECCOMP: case PR_SET_SYSCALL_USER_DISPATCH: return answer(call, -EINVAL);
+	case PR_SET_TSC: return answer(call, 0);
+	}
+	return plain(call);
+}
+
+enum { ARCH_SET_GS = 0x1001, ARCH_SET_FS = 0x1002, ARCH_GET_GS = 0x1004, ARCH_GET_CPUID = 0x1011, ARCH_SET_CPUID = 0x1012 };
+
+u32 handle_arch_prctl(struct call *call)
+{
+	switch ((u32)call->arguments[0]) {
+	case ARCH_SET_FS:
+		call_prepare(call);
+		if (recording())
+			call->result = sys2(NR_arch_prctl, call->arguments[0], call->arguments[1]);
+		else if (call->result == 0)
+			sys2(NR_arch_prctl, call->arguments[0], call->arguments[1]);
+		call_finish(call, NULL, 0);
+		call->context->regs.rax = (u64)call->result;
+		return leave(call->context);
+	case ARCH_SET_GS: case ARCH_GET_GS: return answer(call, -EPERM); /* %gs is the runtime's */
+	case ARCH_GET_CPUID: return answer(call, 1);
+	case ARCH_SET_CPUID: return answer(call, -ENODEV);
+	}
+	if ((u32)call->arguments[0] >= 0x5001 && (u32)call->arguments[0] <= 0x5005)
+		return answer(call, -EINVAL); /* shadow stacks */
+	return plain(call);
+}
+
+u32 handle_seccomp(struct call *call) { return answer(call, -ENOSYS); }
+
+#define CLONE_NEWIPC 0x08000000UL
+
+/* Another IPC namespace would hide the supervisor's segments from the next exec. */
+u32 handle_unshare(struct call *call)
+{
+	return call->arguments[0] & CLONE_NEWIPC ? answer(call, -EPERM) : plain(call);
+}

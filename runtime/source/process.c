@@ -1,0 +1,394 @@
+/* How processes begin and end: regions, fork, vfork, exec, exit. Private stack. */
+#include "../include/context.h"
+
+#define CLONE_VM 0x100UL
+#define CLONE_PIDFD 0x1000UL
+#define CLONE_VFORK 0x4000UL
+#define CLONE_THREAD 0x10000UL
+#define CLONE_SETTLS 0x80000UL
+#define CLONE_PARENT_SETTID 0x100000UL
+#define CLONE_CHILD_CLEARTID 0x200000UL
+#define CLONE_CHILD_SETTID 0x1000000UL
+#define CLONE_PTRACE 0x2000UL
+#define CLONE_PARENT 0x8000UL
+#define CLONE_NAMESPACES 0x7e020080UL
+#define EAGAIN 11
+#define EFAULT 14
+#define EINVAL 22
+#define EPERM 1
+#define EXEC_COMMITTED (-516L) /* value of an execve event written before the exec itself: what happened comes next in the stream */
+#define REGION_PROCESS 0x70000UL
+#define REGION_MAPPED_END 0x80000UL
+
+enum start_how { START_ROOT, START_FORK, START_VFORK, START_THREAD };
+
+u64 region_address(u32 region) { return REGIONS + region * REGION_STRIDE; }
+
+/* Memory for one more thread of this process (or for a vfork child that lives in it). */
+struct context *region_create(struct process *process, u32 *region)
+{
+	*region = process->regions_free_count ? process->regions_free[--process->regions_free_count] : process->region_count++;
+	u64 base = region_address(*region);
+	i64 at = sys6(NR_mmap, base + REGION_CONTEXT, REGION_MAPPED_END - REGION_CONTEXT, 3, 0x32 /* private, anonymous, fixed */, ~0UL, 0);
+	if (at < 0)
+		return NULL;
+	struct context *context = (struct context *)(base + REGION_CONTEXT);
+	context->self = context;
+	context->stack_top = base + REGION_STACK_TOP;
+	context->region = *region;
+	return context;
+}
+
+static void region_release(struct process *process, u32 region)
+{
+	sys2(NR_munmap, region_address(region), REGION_STRIDE);
+	if (process->regions_free_count < 512)
+		process->regions_free[process->regions_free_count++] = (u16)region;
+}
+
+/* The slot's ring, twice in a row, and kept out of children: each maps its own. */
+void region_attach_ring(struct context *context)
+{
+	u64 address = region_address(context->region) + REGION_RING;
+	for (u32 half = 0; half < 2; half++)
+		if (sys3(NR_shmat, context->slot->ring_id, address + half * RING_BYTES, 040000) != (i64)(address + half * RING_BYTES))
+			fail("cannot attach the ring: is System V shared memory limited here?");
+	sys3(NR_madvise, address, 2 * RING_BYTES, 10 /* MADV_DONTFORK */);
+	context->ring = (u8 *)address;
+	context->head = context->tail_seen = context->slot->head;
+}
+
+void arm_interception(struct context *context)
+{
+	(void)context;
+	extern const char runtime_text_start[];
+	sys6(NR_prctl, 59 /* PR_SET_SYSCALL_USER_DISPATCH */, 1, (u64)runtime_text_start, (u64)(runtime_text_end - runtime_text_start), 0, 0);
+}
+
+/* ---- children ---- */
+
+struct clone_request { u64 flags, parent_tid, child_tid, pidfd, exit_signal, stack, tls; };
+
+struct start_body { u32 pid, tid; u64 how; };
+
+/* The first thing a new thread does, in either mode: from here on it has a stream of its own. */
+static void begin_stream(struct context *context, u64 how)
+{
+	struct slot *slot = context->slot;
+	context->deferred_count = 0;
+	context->temporary_active = 0;
+	context->event_count = 0;
+	context->log = context->log_end = NULL;
+	context->log_offset = 0;
+	if (recording()) {
+		context->pid = (u32)sys0(NR_getpid);
+		context->tid = (u32)sys0(NR_gettid);
+		slot->pid = context->pid;
+		slot->tid = context->tid;
+		region_attach_ring(context);
+		struct start_body body = { context->pid, context->tid, how };
+		__atomic_store_n(&slot->state, SLOT_LIVE, __ATOMIC_RELEASE);
+		ring_event(context, EVENT_START, 0, 0, slot->parent_stream, &body, sizeof body);
+		return;
+	}
+	slot->pid = (u32)sys0(NR_getpid);
+	slot->tid = (u32)sys0(NR_gettid);
+	__atomic_store_n(&slot->state, SLOT_LIVE, __ATOMIC_RELEASE);
+	const struct event *event = log_take(context, EVENT_START, 0);
+	const struct start_body *body = (const struct start_body *)(event + 1);
+	if (event->size < sizeof *event + sizeof *body)
+		diverge(context, WHY_CORRUPT, event->size, 0);
+	context->pid = slot->recorded_pid = body->pid;
+	context->tid = slot->recorded_tid = body->tid;
+}
+
+void begin_root(struct context *context);
+void begin_root(struct context *context) { begin_stream(context, START_ROOT); }
+
+static void child_registers(struct context *context, const struct clone_request *request)
+{
+	context->regs.rax = 0;
+	if (request->stack)
+		context->regs.rsp = request->stack;
+	if (request->flags & CLONE_CHILD_SETTID && !recording())
+		copy_user((void *)request->child_tid, &context->tid, 4);
+}
+
+/* A child that lives in its parent's memory until it execs or exits. Arrives from clone_on_stack on its own region. */
+void child_start(struct context *context);
+void child_start(struct context *context)
+{
+	u64 stack[3] = { region_address(context->region) + REGION_ALTERNATE, 0, REGION_ALTERNATE_TOP - REGION_ALTERNATE };
+	sys2(NR_sigaltstack, stack, NULL);
+	arm_interception(context);
+	begin_stream(context, START_VFORK);
+	set_kernel_mask(context, context->sigmask);
+	leave(context);
+	restore_full(context);
+}
+
+static struct slot *new_child(struct call *call)
+{
+	struct slot *slot = slot_claim();
+	slot->parent_stream = call->context->slot->stream;
+	slot->event_count = slot->slow_calls = 0;
+	if (recording())
+		slot->stream = __atomic_fetch_add(&HEADER->next_stream, 1, __ATOMIC_ACQ_REL);
+	else {
+		const struct item *item = call_find_item(call, ITEM_CHILD, 0);
+		if (!item || item->inline_bytes != 4)
+			diverge(call->context, WHY_CORRUPT, 0, 0);
+		slot->stream = *(const u32 *)(item + 1);
+	}
+	return slot;
+}
+
+static void give_back(struct slot *slot)
+{
+	__atomic_store_n(&slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
+}
+
+static i64 clone_copying(struct context *context, struct slot *slot, const struct clone_request *request)
+{
+	u64 flags = recording() ? (request->flags & ~CLONE_PTRACE) | request->exit_signal : (request->flags & CLONE_SETTLS) | SIGCHLD;
+	u64 parent_tid = recording() ? (request->flags & CLONE_PIDFD ? request->pidfd : request->parent_tid) : 0;
+	i64 pid = sys6(NR_clone, flags, 0, parent_tid, request->child_tid, request->tls, 0);
+	if (pid != 0)
+		return pid;
+	context->slot = slot;
+	arm_interception(context);
+	begin_stream(context, START_FORK);
+	set_kernel_mask(context, context->sigmask);
+	child_registers(context, request);
+	leave(context);
+	restore_full(context);
+}
+
+static i64 clone_sharing(struct context *context, struct slot *slot, const struct clone_request *request)
+{
+	u32 region;
+	struct context *child = region_create(context->process, &region);
+	if (!child)
+		return -EAGAIN;
+	struct process *process = (struct process *)(region_address(region) + REGION_PROCESS);
+	memcpy(process, context->process, sizeof *process);
+	child->process = process;
+	child->slot = slot;
+	child->regs = context->regs;
+	child->sigmask = context->sigmask;
+	child->altstack_pointer = child->altstack_bytes = 0;
+	child->altstack_flags = 2;
+	if (!request->stack) { /* vfork: the same stack, and the same alternate one */
+		child->altstack_pointer = context->altstack_pointer;
+		child->altstack_bytes = context->altstack_bytes;
+		child->altstack_flags = context->altstack_flags;
+	}
+	child_registers(child, request);
+	u64 flags = recording() ? (request->flags & ~CLONE_PTRACE) | request->exit_signal : (request->flags & (CLONE_SETTLS | CLONE_VM | CLONE_VFORK)) | SIGCHLD;
+	u64 parent_tid = recording() ? (request->flags & CLONE_PIDFD ? request->pidfd : request->parent_tid) : 0;
+	i64 pid = clone_on_stack(flags, child->stack_top, parent_tid, request->child_tid, request->tls, child);
+	region_release(context->process, region);
+	return pid;
+}
+
+static u32 spawn(struct call *call, const struct clone_request *request)
+{
+	struct context *context = call->context;
+	call_prepare(call);
+	if (!recording() && call->result < 0) {
+		call_finish(call, NULL, 0);
+		context->regs.rax = (u64)call->result;
+		return leave(context);
+	}
+	struct slot *slot = new_child(call);
+	i64 pid = request->flags & CLONE_VM ? clone_sharing(context, slot, request) : clone_copying(context, slot, request);
+	if (pid < 0) {
+		give_back(slot);
+		if (!recording())
+			fail("cannot create the process that the recording has here");
+	}
+	u32 extra_count = 0;
+	struct extra_item extra[3];
+	if (recording()) {
+		call->result = pid;
+		if (pid > 0)
+			extra[extra_count++] = (struct extra_item){ 0, ITEM_CHILD, 0, &slot->stream, 4 };
+		if (pid > 0 && request->flags & CLONE_PARENT_SETTID)
+			extra[extra_count++] = (struct extra_item){ 2, ITEM_OUTPUT, request->parent_tid, (void *)request->parent_tid, 4 };
+		if (pid > 0 && request->flags & CLONE_PIDFD)
+			extra[extra_count++] = (struct extra_item){ 2, ITEM_OUTPUT, request->pidfd, (void *)request->pidfd, 4 };
+	}
+	call_finish(call, extra, extra_count);
+	context->regs.rax = (u64)call->result;
+	return leave(context);
+}
+
+static u32 refuse_clone(struct call *call, i64 result)
+{
+	call_prepare(call);
+	if (recording())
+		call->result = result;
+	call_finish(call, NULL, 0);
+	call->context->regs.rax = (u64)call->result;
+	return leave(call->context);
+}
+
+u32 handle_fork(struct call *call)
+{
+	struct clone_request request = { .exit_signal = SIGCHLD };
+	return spawn(call, &request);
+}
+
+u32 handle_vfork(struct call *call)
+{
+	struct clone_request request = { .flags = CLONE_VM | CLONE_VFORK, .exit_signal = SIGCHLD };
+	return spawn(call, &request);
+}
+
+static u32 clone_checked(struct call *call, const struct clone_request *request)
+{
+	if ((request->flags & CLONE_VM) && !(request->flags & CLONE_VFORK))
+		return refuse_clone(call, -EAGAIN);
+	return spawn(call, request);
+}
+
+u32 handle_clone(struct call *call)
+{
+	const u64 *a = call->arguments;
+	struct clone_request request = { a[0] & ~0xffUL, a[2], a[3], a[2], a[0] & 0xff, a[1], a[4] };
+	return clone_checked(call, &request);
+}
+
+u32 handle_clone3(struct call *call)
+{
+	u64 fields[11] = { 0 }; /* flags pidfd child_tid parent_tid exit_signal stack stack_size tls set_tid set_tid_size cgroup */
+	if (call->arguments[1] < 64)
+		return refuse_clone(call, -EINVAL);
+	if (copy_user(fields, (const void *)call->arguments[0], minimum(call->arguments[1], sizeof fields)))
+		return refuse_clone(call, -EFAULT);
+	if (fields[9] || fields[0] >> 32)
+		return refuse_clone(call, -EPERM); /* chosen ids and cgroups are not carried over */
+	struct clone_request request = { fields[0], fields[3], fields[2], fields[1], fields[4], fields[5] ? fields[5] + fields[6] : 0, fields[7] };
+	if ((request.flags & (CLONE_PIDFD | CLONE_PARENT_SETTID)) == (CLONE_PIDFD | CLONE_PARENT_SETTID))
+		return refuse_clone(call, -EINVAL); /* clone() has one place for both */
+	return clone_checked(call, &request);
+}
+
+/* ---- exec ---- */
+
+/* Finds out whether the kernel would refuse the file, without asking for a tracer. */
+static i64 exec_refused(const struct call *call, u64 directory, u64 path, u64 flags)
+{
+	(void)call;
+	i64 result = sys4(NR_faccessat2, directory, path, 1 /* X_OK */, 0x200 /* AT_EACCESS */ | (flags & 0x1100));
+	return result == -38 ? 0 : result;
+}
+
+static void exec_undo(struct context *context)
+{
+	__atomic_store_n(&context->slot->exec_pending, 2, __ATOMIC_RELEASE);
+	sys3(NR_tgkill, context->pid, context->tid, SIGSYS); /* the agent sees this stop and lets go of us */
+	__atomic_store_n(&context->slot->exec_pending, 0, __ATOMIC_RELEASE);
+}
+
+static u32 exec_record(struct call *call)
+{
+	struct context *context = call->context;
+	struct slot *slot = context->slot;
+	u32 at = call->number == NR_execveat;
+	call_prepare(call);
+	i64 refused = exec_refused(call, at ? call->arguments[0] : (u64)-100L, call->arguments[at], at ? call->arguments[4] : 0);
+	if (refused) {
+		call->result = refused;
+		call_finish(call, NULL, 0);
+		context->regs.rax = (u64)refused;
+		return leave(context);
+	}
+	call->result = EXEC_COMMITTED;
+	call_finish(call, NULL, 0);
+	memcpy(slot->console, context->process->console, sizeof slot->console);
+	slot->altered_mask = context->sigmask;
+	note_ignored(context);
+	slot->event_count = context->event_count;
+	__atomic_store_n(&slot->exec_pending, 1, __ATOMIC_RELEASE);
+	request(context, REQUEST_EXEC, 0, 0, 0);
+	call_prepare(call);
+	call_execute(call);
+	exec_undo(context);
+	call_finish(call, NULL, 0);
+	if (call->result == CALL_ABORTED)
+		return deliver_deferred(context, 1);
+	context->regs.rax = (u64)call->result;
+	return leave(context);
+}
+
+void host_exec(struct context *context) NORETURN;
+
+static u32 exec_replay(struct call *call)
+{
+	struct context *context = call->context;
+	call_prepare(call);
+	if (call->result == EXEC_COMMITTED) {
+		const struct event *next = log_peek(context);
+		if (next && next->kind == EVENT_EXEC)
+			host_exec(context);
+		call_prepare(call);
+		if (call->result == CALL_ABORTED)
+			return replay_signals(context, 1);
+	}
+	call_finish(call, NULL, 0);
+	context->regs.rax = (u64)call->result;
+	return leave(context);
+}
+
+u32 handle_execve(struct call *call) { return recording() ? exec_record(call) : exec_replay(call); }
+u32 handle_execveat(struct call *call) { return recording() ? exec_record(call) : exec_replay(call); }
+
+/* ---- exit ---- */
+
+struct exit_body { u64 hash, pages; };
+
+void log_exit(struct context *context, u16 number, i64 status)
+{
+	struct exit_body body = { 0, 0 };
+	memory_hash(context, &body.hash, &body.pages);
+	if (recording()) {
+		ring_event(context, EVENT_EXIT, 0, number, status, &body, sizeof body);
+	} else {
+		const struct event *event = log_take(context, EVENT_EXIT, number);
+		const struct exit_body *recorded = (const struct exit_body *)(event + 1);
+		if (event->size < sizeof *event + sizeof body)
+			diverge(context, WHY_CORRUPT, event->size, 0);
+		if (event->value != status)
+			diverge(context, WHY_RESULT, (u64)event->value, (u64)status);
+		if (recorded->hash && body.hash && recorded->hash != body.hash)
+			diverge(context, WHY_HASH, recorded->hash, body.hash);
+	}
+	context->slot->event_count = context->event_count;
+	__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
+}
+
+u32 handle_exit_group(struct call *call)
+{
+	log_exit(call->context, (u16)call->number, (i32)call->arguments[0]);
+	for (;;)
+		sys1(NR_exit_group, call->arguments[0]);
+}
+
+u32 handle_exit(struct call *call)
+{
+	log_exit(call->context, (u16)call->number, (i32)call->arguments[0]);
+	for (;;)
+		sys1(NR_exit, call->arguments[0]);
+}
+
+u32 handle_set_tid_address(struct call *call)
+{
+	call->context->clear_tid = call->arguments[0];
+	call_prepare(call);
+	if (call_execute(call) == CALL_ABORTED)
+		return deliver_deferred(call->context, 1);
+	call_finish(call, NULL, 0);
+	call->context->regs.rax = (u64)call->result;
+	return leave(call->context);
+}

@@ -1,0 +1,47 @@
+/* Asking the supervisor for what is rare. Private stack. A request waits for its answer; the supervisor's guardian ends us if it dies. */
+#include "../include/context.h"
+
+i64 request(struct context *context, u32 kind, u64 a, u64 b, u64 c)
+{
+	struct slot *slot = context->slot;
+	struct shared_header *header = HEADER;
+	u32 index = (u32)(slot - header->slots);
+	slot->request_arguments[0] = a;
+	slot->request_arguments[1] = b;
+	slot->request_arguments[2] = c;
+	__atomic_store_n(&slot->reply, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->request, kind, __ATOMIC_RELEASE);
+	u32 position = __atomic_fetch_add(&header->request_doorbell, 1, __ATOMIC_ACQ_REL);
+	__atomic_store_n(&header->request_queue[position % MAX_SLOTS], index + 1, __ATOMIC_RELEASE);
+	futex_wake(&header->request_doorbell, 1);
+	while (!__atomic_load_n(&slot->reply, __ATOMIC_ACQUIRE))
+		futex_wait(&slot->reply, 0, 0);
+	return slot->reply_values[0];
+}
+
+/* Takes a slot that the supervisor made ready (with a ring, while recording). Waits when there is none. */
+struct slot *slot_claim(void)
+{
+	struct shared_header *header = HEADER;
+	u64 top = __atomic_load_n(&header->ready_top, __ATOMIC_ACQUIRE);
+	for (;;) {
+		u32 index = (u32)top;
+		if (!index) {
+			u32 seen = __atomic_load_n(&header->ready_futex, __ATOMIC_ACQUIRE);
+			__atomic_store_n(&header->ready_low, 1, __ATOMIC_RELEASE);
+			__atomic_add_fetch(&header->drain_doorbell, 1, __ATOMIC_ACQ_REL);
+			futex_wake(&header->drain_doorbell, 1);
+			top = __atomic_load_n(&header->ready_top, __ATOMIC_ACQUIRE);
+			if (!(u32)top)
+				futex_wait(&header->ready_futex, seen, 100);
+			top = __atomic_load_n(&header->ready_top, __ATOMIC_ACQUIRE);
+			continue;
+		}
+		struct slot *slot = &header->slots[index - 1];
+		u64 next = ((top >> 32) + 1) << 32 | __atomic_load_n(&slot->next_ready, __ATOMIC_RELAXED);
+		if (__atomic_compare_exchange_n(&header->ready_top, &top, next, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+			__atomic_store_n(&slot->state, SLOT_CLAIMED, __ATOMIC_RELEASE);
+			return slot;
+		}
+	}
+}

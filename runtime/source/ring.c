@@ -1,0 +1,71 @@
+/* The producer's side of a thread's ring: record only. Private stack. A full ring waits for the supervisor; nothing is ever dropped. */
+#include "../include/context.h"
+
+static void tell_drain(struct context *context)
+{
+	if (__atomic_exchange_n(&context->slot->kicked, 1, __ATOMIC_ACQ_REL))
+		return;
+	__atomic_add_fetch(&HEADER->drain_doorbell, 1, __ATOMIC_ACQ_REL);
+	futex_wake(&HEADER->drain_doorbell, 1);
+}
+
+static void wait_for_space(struct context *context, u64 bytes)
+{
+	struct slot *slot = context->slot;
+	for (;;) {
+		u32 seen = __atomic_load_n(&slot->tail_futex, __ATOMIC_ACQUIRE);
+		__atomic_store_n(&slot->tail_waiting, 1, __ATOMIC_SEQ_CST);
+		context->tail_seen = __atomic_load_n(&slot->tail, __ATOMIC_SEQ_CST);
+		if (context->head + bytes - context->tail_seen <= RING_BYTES)
+			break;
+		tell_drain(context);
+		futex_wait(&slot->tail_futex, seen, 1000);
+	}
+	__atomic_store_n(&slot->tail_waiting, 0, __ATOMIC_RELEASE);
+}
+
+/* Room for `bytes` (at most RING_BYTES) in one piece; the ring is mapped twice, so no piece wraps. */
+u8 *ring_reserve(struct context *context, u64 bytes)
+{
+	if (UNLIKELY(context->head + bytes - context->tail_seen > RING_BYTES))
+		wait_for_space(context, bytes);
+	return context->ring + (context->head & (RING_BYTES - 1));
+}
+
+void ring_publish(struct context *context, u64 bytes)
+{
+	context->head += bytes;
+	__atomic_store_n(&context->slot->head, context->head, __ATOMIC_RELEASE);
+	if (UNLIKELY(context->head - context->tail_seen > RING_BYTES / 2)) {
+		context->tail_seen = __atomic_load_n(&context->slot->tail, __ATOMIC_ACQUIRE);
+		if (context->head - context->tail_seen > RING_BYTES / 2)
+			tell_drain(context);
+	}
+}
+
+/* Bytes of any number, published piece by piece. A part of user memory that cannot be read becomes zeros: the kernel wrote it a
+ * moment ago, so only a racing munmap can take it away, and then no one can ever look at it. */
+void ring_write(struct context *context, const void *bytes, u64 count)
+{
+	const u8 *from = bytes;
+	while (count) {
+		u64 piece = minimum(count, RING_BYTES / 4);
+		u8 *to = ring_reserve(context, piece);
+		if (copy_user(to, from, piece))
+			memset(to, 0, piece);
+		ring_publish(context, piece);
+		from += piece;
+		count -= piece;
+	}
+}
+
+void ring_event(struct context *context, u8 kind, u8 flags, u16 number, i64 value, const void *body, u64 body_bytes)
+{
+	u64 size = sizeof(struct event) + ALIGN8(body_bytes);
+	u8 *at = ring_reserve(context, size);
+	*(struct event *)at = (struct event){ (u32)size, kind, flags, number, value };
+	memcpy(at + sizeof(struct event), body, body_bytes);
+	memset(at + sizeof(struct event) + body_bytes, 0, ALIGN8(body_bytes) - body_bytes);
+	ring_publish(context, size);
+	count_event(context);
+}

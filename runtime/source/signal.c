@@ -1,0 +1,504 @@
+/* Signals: one master handler takes them all; they are delivered to the program at sync points only, by frames of our own making, so
+ * that record and replay build the same frame at the same program state.
+ *
+ * Context: master_handler runs on the region's alternate stack with every signal but the synchronous ones blocked. It never touches
+ * the program's memory, except the instruction bytes at a fault. Everything else runs on the private stack. */
+#include "../include/context.h"
+
+enum { SIG_DFL = 0, SIG_IGN = 1 };
+#define SA_NOCLDSTOP 1UL
+#define SA_NOCLDWAIT 2UL
+#define SA_SIGINFO 4UL
+#define SA_ONSTACK 0x08000000UL
+#define SA_RESTORER 0x04000000UL
+#define SA_RESTART 0x10000000UL
+#define SA_NODEFER 0x40000000UL
+#define SA_RESETHAND 0x80000000UL
+#define EINTR 4
+#define EFAULT 14
+#define EINVAL 22
+
+struct machine_context { struct registers regs; u16 cs, gs, fs, ss; u64 error_code, trap_number, old_mask, fault_address, extended, reserved[8]; };
+struct user_context { u64 flags, link, stack_pointer; u32 stack_flags, padding; u64 stack_bytes; struct machine_context machine; u64 mask; };
+
+/* What the kernel does by itself with a signal that has no handler. */
+static u32 ignored_by_default(u32 number) { return number == SIGCHLD || number == SIGCONT || number == SIGURG || number == SIGWINCH; }
+static u32 stops_by_default(u32 number) { return number == SIGSTOP || number == SIGTSTP || number == SIGTTIN || number == SIGTTOU; }
+
+static i64 kernel_action(u32 number, u64 handler, u64 flags)
+{
+	struct signal_action action = { handler, flags | SA_RESTORER, (u64)signal_restorer, ~SYNCHRONOUS };
+	return sys4(NR_rt_sigaction, number, &action, NULL, 8);
+}
+
+/* Makes the kernel's disposition follow the program's. Signals that would kill are caught too, so that the log says where it died. */
+static void apply_action(u32 number, const struct signal_action *action)
+{
+	const u64 ours = SA_SIGINFO | SA_ONSTACK;
+	if (SIGNAL_BIT(number) & SYNCHRONOUS)
+		kernel_action(number, (u64)signal_entry, ours | SA_NODEFER | (action->flags & SA_RESTART));
+	else if (!recording())
+		return;
+	else if (action->handler == SIG_IGN)
+		kernel_action(number, SIG_IGN, 0);
+	else if (action->handler == SIG_DFL && (ignored_by_default(number) || stops_by_default(number)))
+		kernel_action(number, SIG_DFL, action->flags & (SA_NOCLDSTOP | SA_NOCLDWAIT));
+	else
+		kernel_action(number, (u64)signal_entry, ours | (action->flags & (SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT)));
+}
+
+/* After exec: which signals the program inherited as ignored only the kernel knows; the log carries it to replay. */
+void signals_install(struct context *context)
+{
+	u64 stack[3] = { REGIONS + context->region * REGION_STRIDE + REGION_ALTERNATE, 0, REGION_ALTERNATE_TOP - REGION_ALTERNATE };
+	sys2(NR_sigaltstack, stack, NULL);
+	for (u32 number = 1; number <= 64; number++) {
+		struct signal_action *action = &context->process->actions[number];
+		if (number == SIGKILL || number == SIGSTOP)
+			continue;
+		if (recording() && number != SIGSYS) {
+			sys4(NR_rt_sigaction, number, NULL, action, 8);
+			*action = (struct signal_action){ action->handler == SIG_IGN ? SIG_IGN : SIG_DFL, 0, 0, 0 };
+		}
+		apply_action(number, action);
+	}
+}
+
+void set_kernel_mask(struct context *context, u64 mask)
+{
+	context->mask_held = 0;
+	if (!recording())
+		return;
+	mask &= ~SYNCHRONOUS;
+	sys4(NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, NULL, 8);
+}
+
+/* ---- the master handler ---- */
+
+static u32 in_text(u64 address) { return address >= RUNTIME_TEXT && address < (u64)runtime_text_end; }
+
+static const char *fixup_of(u64 rip)
+{
+	if (rip >= (u64)copy_user_start && rip < (u64)copy_user_end)
+		return copy_user_fixup;
+	if (rip >= (u64)string_user_start && rip < (u64)string_user_end)
+		return string_user_fixup;
+	if (rip >= (u64)hash_user_start && rip < (u64)hash_user_end)
+		return hash_user_fixup;
+	if (rip == (u64)extended_restore_at)
+		return extended_restore_fixup;
+	return NULL;
+}
+
+static u32 emulate_instruction(struct context *context, struct registers *regs)
+{
+	u8 code[3] = { 0 };
+	memcpy(code, (const void *)regs->rip, 2); /* it was just executed: it can be read */
+	if (code[0] == 0x0f && code[1] == 0x31) {
+		emulate_tsc(context, regs, 0);
+		regs->rip += 2;
+		return 1;
+	}
+	if (code[0] == 0x0f && code[1] == 0xa2) {
+		emulate_cpuid(regs);
+		regs->rip += 2;
+		return 1;
+	}
+	if (code[0] == 0x0f && code[1] == 0x01 && *(const u8 *)(regs->rip + 2) == 0xf9) {
+		emulate_tsc(context, regs, 1);
+		regs->rip += 3;
+		return 1;
+	}
+	return 0;
+}
+
+static void defer(struct context *context, const struct siginfo *info, const struct machine_context *machine)
+{
+	if (context->deferred_count >= MAX_DEFERRED)
+		fail("too many signals at once");
+	struct deferred_signal *slot = &context->deferred[context->deferred_count];
+	slot->info = *info;
+	slot->fault = (struct fault){ 0, 0, 0 };
+	if (machine)
+		slot->fault = (struct fault){ machine->error_code, machine->trap_number, machine->fault_address };
+	context->deferred_count++;
+}
+
+static void synchronous_fault(struct context *context, const struct siginfo *info, struct user_context *user)
+{
+	struct machine_context *machine = &user->machine;
+	if (in_text(machine->regs.rip)) {
+		const char *fixup = fixup_of(machine->regs.rip);
+		if (!fixup)
+			fail("a fault in the runtime itself");
+		machine->regs.rip = (u64)fixup;
+		return;
+	}
+	if (info->number == SIGSEGV && info->code == 0x80 && emulate_instruction(context, &machine->regs))
+		return;
+	context->regs = machine->regs;
+	context->deferred[MAX_DEFERRED - 1].info = *info;
+	context->deferred[MAX_DEFERRED - 1].fault = (struct fault){ machine->error_code, machine->trap_number, machine->fault_address };
+	machine->regs.rip = (u64)fault_entry;
+	machine->regs.rsp = context->stack_top;
+	machine->regs.eflags &= ~0x500UL; /* direction and trap flag */
+}
+
+static u32 is_synchronous(const struct siginfo *info)
+{
+	return (SIGNAL_BIT(info->number) & SYNCHRONOUS) && info->code > 0 && info->number != SIGSYS;
+}
+
+void master_handler(i32 number, const struct siginfo *info, struct user_context *user);
+void master_handler(i32 number, const struct siginfo *info, struct user_context *user)
+{
+	struct context *context = context_self();
+	struct registers *regs = &user->machine.regs;
+	if (number == SIGSYS && info->code == 2 /* SYS_USER_DISPATCH */) {
+		context->slot->slow_calls++;
+		regs->rcx = regs->rip;
+		regs->rip = (u64)entry_syscall;
+		return;
+	}
+	if (is_synchronous(info)) {
+		synchronous_fault(context, info, user);
+		return;
+	}
+	defer(context, info, NULL);
+	user->mask = ~SYNCHRONOUS;
+	context->mask_held = 1;
+	if (regs->rip >= (u64)window_start && regs->rip <= (u64)window_call)
+		regs->rip = (u64)window_abort;
+}
+
+/* ---- delivery ---- */
+
+static u64 handler_mask(const struct signal_action *action, u32 number, u64 base)
+{
+	return base | action->mask | (action->flags & SA_NODEFER ? 0 : SIGNAL_BIT(number));
+}
+
+/* Enters the program's handler: the frame goes on its stack, the registers to the handler's first instruction. */
+static void enter_handler(struct context *context, u32 number, const struct siginfo *info, const struct fault *fault)
+{
+	struct signal_action *action = &context->process->actions[number];
+	u64 saved = context->sigmask;
+	u64 base = context->temporary_active ? context->temporary_mask : context->sigmask;
+	context->temporary_active = 0;
+	if (!push_frame(context, number, info, fault, saved))
+		die_by_signal(context, SIGSEGV);
+	context->sigmask = handler_mask(action, number, base) & ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
+	if (action->flags & SA_RESETHAND) {
+		action->handler = SIG_DFL;
+		apply_action(number, action);
+	}
+}
+
+struct signal_body { struct siginfo info; struct fault fault; };
+
+static void log_signal(struct context *context, const struct deferred_signal *signal, u32 before_call)
+{
+	struct signal_body body = { signal->info, signal->fault };
+	ring_event(context, EVENT_SIGNAL, before_call ? SIGNAL_BEFORE_CALL : 0, (u16)signal->info.number, 0, &body, sizeof body);
+}
+
+static void log_fatal(struct context *context, const struct deferred_signal *signal)
+{
+	u64 hash, pages;
+	memory_hash(context, &hash, &pages);
+	struct signal_body body = { signal->info, signal->fault };
+	if (recording())
+		ring_event(context, EVENT_FATAL, 0, (u16)signal->info.number, (i64)hash, &body, sizeof body);
+}
+
+/* A call undone by a signal before it: the program stands at its `syscall` instruction again. */
+static void back_to_call(struct context *context)
+{
+	context->regs.rax = context->number;
+	context->regs.rip -= 2;
+}
+
+static u32 blocked_now(struct context *context, u32 number)
+{
+	u64 mask = context->temporary_active ? context->temporary_mask : context->sigmask;
+	return (mask & SIGNAL_BIT(number)) != 0;
+}
+
+/* Delivers what the master handler took. Record only. */
+u32 deliver_deferred(struct context *context, u32 before_call)
+{
+	u32 moved = 0;
+	while (context->deferred_count) {
+		struct deferred_signal signal = context->deferred[0];
+		context->deferred_count--;
+		memmove(&context->deferred[0], &context->deferred[1], context->deferred_count * sizeof signal);
+		u32 number = (u32)signal.info.number;
+		struct signal_action *action = &context->process->actions[number];
+		if (blocked_now(context, number))
+			sys4(NR_rt_tgsigqueueinfo, context->pid, context->tid, number, &signal.info);
+		else if (action->handler == SIG_DFL && !ignored_by_default(number)) {
+			log_fatal(context, &signal);
+			die_by_signal(context, number);
+		} else if (action->handler > SIG_IGN) {
+			if (before_call && !moved)
+				back_to_call(context);
+			log_signal(context, &signal, before_call && !moved);
+			moved = 1;
+			enter_handler(context, number, &signal.info, &signal.fault);
+		}
+		if (!context->deferred_count)
+			set_kernel_mask(context, context->sigmask);
+	}
+	context->temporary_active = 0;
+	if (context->mask_held)
+		set_kernel_mask(context, context->sigmask);
+	if (before_call && !moved)
+		back_to_call(context);
+	return LEAVE_FULL;
+}
+
+/* Delivers the signals that the log has here. Replay only. */
+u32 replay_signals(struct context *context, u32 before_call)
+{
+	u32 moved = 0;
+	for (;;) {
+		const struct event *event = log_peek(context);
+		if (!event || event->kind != EVENT_SIGNAL || ((event->flags & SIGNAL_BEFORE_CALL) && !(before_call && !moved)))
+			break;
+		log_take(context, EVENT_SIGNAL, event->number);
+		if (event->size < sizeof *event + sizeof(struct signal_body) || event->number < 1 || event->number > 64)
+			diverge(context, WHY_CORRUPT, event->size, 0);
+		const struct signal_body *body = (const struct signal_body *)(event + 1);
+		if (before_call && !moved)
+			back_to_call(context);
+		moved = 1;
+		if (context->process->actions[event->number].handler <= SIG_IGN)
+			diverge(context, WHY_SIGNAL, event->number, 0);
+		struct deferred_signal signal = { body->info, body->fault };
+		enter_handler(context, event->number, &signal.info, &signal.fault);
+	}
+	context->temporary_active = 0;
+	return moved ? LEAVE_FULL : LEAVE_FAST;
+}
+
+/* A process that a signal killed between two calls: its log has a FATAL event next. */
+static void replay_fatal(struct context *context)
+{
+	const struct event *event = log_peek(context);
+	if (LIKELY(!event || event->kind != EVENT_FATAL))
+		return;
+	const struct signal_body *body = (const struct signal_body *)(event + 1);
+	if (event->size >= sizeof *event + sizeof *body && (SIGNAL_BIT(event->number) & SYNCHRONOUS) && body->info.code > 0)
+		return; /* the program will run into it by itself */
+	u64 hash, pages;
+	memory_hash(context, &hash, &pages);
+	if (event->value && hash && (u64)event->value != hash)
+		diverge(context, WHY_HASH, (u64)event->value, hash);
+	die_by_signal(context, event->number);
+}
+
+/* Every way out of a call passes here. */
+u32 leave(struct context *context)
+{
+	if (recording()) {
+		if (LIKELY(!context->deferred_count)) {
+			context->temporary_active = 0;
+			return LEAVE_FAST;
+		}
+		return deliver_deferred(context, 0);
+	}
+	const struct event *event = log_peek(context);
+	if (LIKELY(event && event->kind != EVENT_SIGNAL && event->kind != EVENT_FATAL)) {
+		context->temporary_active = 0;
+		return LEAVE_FAST;
+	}
+	replay_fatal(context);
+	return replay_signals(context, 0);
+}
+
+/* Dies as the program would have, without a handler and at once; the parent sees the right status. */
+void die_by_signal(struct context *context, u32 number)
+{
+	u64 mask = ~SIGNAL_BIT(number);
+	context->exiting = 1;
+	__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
+	kernel_action(number, SIG_DFL, 0);
+	sys4(NR_rt_sigprocmask, 2, &mask, NULL, 8);
+	sys3(NR_tgkill, sys0(NR_getpid), sys0(NR_gettid), number);
+	for (;;)
+		sys1(NR_exit_group, 128 + number);
+}
+
+/* The program faulted: its handler runs now, or it dies at the faulting instruction. */
+void runtime_fault(struct context *context)
+{
+	struct deferred_signal signal = context->deferred[MAX_DEFERRED - 1];
+	u32 number = (u32)signal.info.number;
+	u64 handler = context->process->actions[number].handler;
+	u32 fatal = handler <= SIG_IGN || (context->sigmask & SIGNAL_BIT(number));
+	if (recording()) {
+		if (!fatal)
+			log_signal(context, &signal, 0);
+	} else {
+		const struct event *event = log_peek(context);
+		u8 kind = fatal ? EVENT_FATAL : EVENT_SIGNAL;
+		if (!event || event->kind != kind || event->number != number || event->size < sizeof *event + sizeof(struct signal_body))
+			diverge(context, WHY_FAULT, event ? event->kind : 0, number);
+		const struct signal_body *body = (const struct signal_body *)(event + 1);
+		if (body->info.fields[0] != signal.info.fields[0] || body->info.code != signal.info.code)
+			diverge(context, WHY_FAULT, body->info.fields[0], signal.info.fields[0]);
+		signal = (struct deferred_signal){ body->info, body->fault };
+		if (!fatal)
+			log_take(context, kind, (u16)number);
+	}
+	if (fatal) {
+		if (recording())
+			log_fatal(context, &signal);
+		__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
+		kernel_action(number, SIG_DFL, 0);
+		return; /* the instruction faults again, natively: right status, right core */
+	}
+	enter_handler(context, number, &signal.info, &signal.fault);
+	set_kernel_mask(context, context->sigmask);
+}
+
+/* ---- the calls ---- */
+
+/* Runs `change` only once the arguments are in: both modes do the same to our own state. */
+u32 handle_rt_sigaction(struct call *call)
+{
+	struct context *context = call->context;
+	u64 number = call->arguments[0];
+	struct signal_action fresh, *slot = &context->process->actions[number <= 64 ? number : 0], old;
+	call_prepare(call);
+	if (recording()) {
+		call->result = 0;
+		if (number < 1 || number > 64 || call->arguments[3] != 8 || (call->arguments[1] && (number == SIGKILL || number == SIGSTOP)))
+			call->result = -EINVAL;
+		else if (call->arguments[1] && copy_user(&fresh, (void *)call->arguments[1], sizeof fresh))
+			call->result = -EFAULT;
+	} else if (call->arguments[1] && call->result == 0)
+		copy_user(&fresh, (void *)call->arguments[1], sizeof fresh);
+	if (call->result == 0) {
+		old = *slot;
+		if (call->arguments[2] && copy_user((void *)call->arguments[2], &old, sizeof old))
+			call->result = -EFAULT;
+	}
+	if (call->result == 0 && call->arguments[1]) {
+		fresh.mask &= ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
+		*slot = fresh;
+		apply_action((u32)number, slot);
+	}
+	call_finish(call, NULL, 0);
+	context->regs.rax = (u64)call->result;
+	return leave(context);
+}
+
+static u64 changed_mask(u64 how, u64 old, u64 set, i64 *error)
+{
+	set &= ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
+	switch (how) {
+	case 0: return old | set;
+	case 1: return old & ~set;
+	case 2: return set;
+	}
+	*error = -EINVAL;
+	return old;
+}
+
+u32 handle_rt_sigprocmask(struct call *call)
+{
+	struct context *context = call->context;
+	u64 old = context->sigmask, fresh = old, set = 0;
+	call_prepare(call);
+	i64 result = call->arguments[3] != 8 ? -EINVAL : 0;
+	if (!result && call->arguments[1]) {
+		if (copy_user(&set, (void *)call->arguments[1], 8))
+			result = -EFAULT;
+		else
+			fresh = changed_mask((u32)call->arguments[0], old, set, &result);
+	}
+	if (!result && call->arguments[2] && copy_user((void *)call->arguments[2], &old, 8))
+		result = -EFAULT;
+	if (result == 0 || result == -EFAULT)
+		context->sigmask = fresh;
+	if (recording())
+		call->result = result;
+	else if (result != call->result)
+		diverge(context, WHY_RESULT, (u64)call->result, (u64)result);
+	call_finish(call, NULL, 0);
+	context->regs.rax = (u64)result;
+	if (fresh != old && !context->deferred_count)
+		set_kernel_mask(context, fresh);
+	return leave(context);
+}
+
+u32 handle_rt_sigpending(struct call *call)
+{
+	call_prepare(call);
+	if (call_execute(call) == CALL_ABORTED)
+		return deliver_deferred(call->context, 1);
+	call_finish(call, NULL, 0);
+	call->context->regs.rax = (u64)call->result;
+	return leave(call->context);
+}
+
+/* Calls that wait under another mask. The kernel gets a copy of it without the signals that are ours. */
+static u32 wait_with_mask(struct call *call, u64 mask_address, u32 argument, u32 pair)
+{
+	struct context *context = call->context;
+	struct { u64 address, bytes; } substitute;
+	u64 mask = 0;
+	call_prepare(call);
+	if (recording()) {
+		if (mask_address && !copy_user(&mask, (void *)mask_address, 8)) {
+			context->temporary_mask = mask & ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
+			mask &= ~SYNCHRONOUS;
+			substitute.address = (u64)&mask;
+			substitute.bytes = 8;
+			call->actual[argument] = pair ? (u64)&substitute : (u64)&mask;
+		}
+		if (call_execute(call) == CALL_ABORTED)
+			return deliver_deferred(context, 1);
+	} else if (mask_address && !copy_user(&mask, (void *)mask_address, 8))
+		context->temporary_mask = mask & ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
+	context->temporary_active = mask_address && call->result == -EINTR;
+	call_finish(call, NULL, 0);
+	context->regs.rax = (u64)call->result;
+	return leave(context);
+}
+
+u32 handle_rt_sigsuspend(struct call *call) { return wait_with_mask(call, call->arguments[0], 0, 0); }
+u32 handle_ppoll(struct call *call) { return wait_with_mask(call, call->arguments[3], 3, 0); }
+u32 handle_epoll_pwait(struct call *call) { return wait_with_mask(call, call->arguments[4], 4, 0); }
+u32 handle_epoll_pwait2(struct call *call) { return wait_with_mask(call, call->arguments[4], 4, 0); }
+
+u32 handle_pselect6(struct call *call)
+{
+	u64 pair[2] = { 0, 0 };
+	if (call->arguments[5])
+		copy_user(pair, (void *)call->arguments[5], 16);
+	return wait_with_mask(call, pair[1] == 8 ? pair[0] : 0, 5, 1);
+}
+
+/* A set of signals to take synchronously: SIGSYS stays ours. */
+static u32 with_set(struct call *call, u32 argument)
+{
+	u64 set = 0;
+	call_prepare(call);
+	if (recording()) {
+		if (call->arguments[argument] && !copy_user(&set, (void *)call->arguments[argument], 8)) {
+			set &= ~SIGNAL_BIT(SIGSYS);
+			call->actual[argument] = (u64)&set;
+		}
+		if (call_execute(call) == CALL_ABORTED)
+			return deliver_deferred(call->context, 1);
+	}
+	call_finish(call, NULL, 0);
+	call->context->regs.rax = (u64)call->result;
+	return leave(call->context);
+}
+
+u32 handle_rt_sigtimedwait(struct call *call) { return with_set(call, 0); }
+u32 handle_signalfd(struct call *call) { return with_set(call, 1); }
+u32 handle_signalfd4(struct call *call) { return with_set(call, 1); }

@@ -1,0 +1,243 @@
+/* The first moments of a program: after an exec while recording, and as a replayed process, which is this runtime run as a static executable.
+ * Starts on the region's private stack (record) or on the kernel's (replay). */
+#include "../include/context.h"
+
+#define DATA_BYTES 0x10000UL
+#define REGION_BYTES 0x70000UL
+#define ARCH_SET_GS 0x1001
+#define ARCH_SET_CPUID 0x1012
+#define PR_SET_TSC 26
+#define ADDRESS_END 0x7ffffffff000UL
+
+_Static_assert(sizeof(struct process) <= DATA_BYTES, "fits in what entry.S maps");
+_Static_assert(sizeof(struct process) <= 0x10000, "fits in a region");
+_Static_assert(sizeof(struct context) <= REGION_STACK_LOW - REGION_CONTEXT, "fits in its place");
+
+void begin_root(struct context *context);
+void map_content(struct context *context, u64 address, u64 bytes, u64 protection, u64 flags, const u8 *content, u64 offset);
+void call_on_stack(u64 stack, void (*function)(u64, u64, u64), u64 a, u64 b, u64 c) NORETURN;
+
+static struct context *first_context(struct slot *slot)
+{
+	struct context *context = (struct context *)(REGIONS + REGION_CONTEXT);
+	context->self = context;
+	context->stack_top = REGIONS + REGION_STACK_TOP;
+	context->region = 0;
+	context->slot = slot;
+	context->process = PROCESS_INITIAL;
+	context->process->region_count = 1;
+	context->altstack_flags = 2; /* SS_DISABLE */
+	sys2(NR_arch_prctl, ARCH_SET_GS, context);
+	return context;
+}
+
+static void trap_instructions(void)
+{
+	if (!(HEADER->options & OPTION_NO_TSC_TRAP))
+		sys2(NR_prctl, PR_SET_TSC, 2 /* PR_TSC_SIGSEGV */);
+	if (!(HEADER->options & OPTION_NO_CPUID_FAULT))
+		sys2(NR_arch_prctl, ARCH_SET_CPUID, 0);
+}
+
+/* ---- record ---- */
+
+/* The patched text of the program and of its interpreter, which the kernel mapped before we came. */
+static void overlay_first(u64 file_and_one, u64 bias)
+{
+	if (!file_and_one || HEADER->options & OPTION_NO_FAST_PATH)
+		return;
+	const struct file_entry *file = &HEADER->files[file_and_one - 1];
+	if (!file->part_count)
+		return;
+	if (sys3(NR_shmat, file->stubs.segment_id, bias + file->stubs.address, 0110000 /* SHM_RDONLY | SHM_EXEC */) < 0)
+		return;
+	for (u32 i = 0; i < file->part_count; i++)
+		sys3(NR_shmat, file->parts[i].segment_id, bias + file->parts[i].address, 0150000);
+}
+
+static void patch_vdso(u64 base)
+{
+	const struct shared_header *header = HEADER;
+	if (!base || !header->vdso_patch_count)
+		return;
+	u64 bytes = header->vdso_bytes;
+	sys3(NR_mprotect, base, bytes, 7);
+	for (u32 i = 0; i < header->vdso_patch_count; i++)
+		memcpy((void *)(base + header->vdso_patches[i].offset), header->vdso_patches[i].code, header->vdso_patches[i].bytes);
+	sys3(NR_mprotect, base, bytes, 5);
+}
+
+static void inherit_console(struct context *context)
+{
+	for (u32 i = 0; i < CONSOLE_DESCRIPTORS; i++) {
+		u8 which = context->slot->console[i];
+		context->process->console[i] = which && sys3(NR_fcntl, i, 1 /* F_GETFD */, 0) >= 0 ? which : 0;
+	}
+}
+
+void record_start(u64 slot_index, u64 program_counter, u64 stack_pointer);
+void record_start(u64 slot_index, u64 program_counter, u64 stack_pointer)
+{
+	struct slot *slot = &HEADER->slots[slot_index];
+	struct context *context = first_context(slot);
+	u64 mask = 0;
+	sys4(NR_rt_sigprocmask, 0, NULL, &mask, 8);
+	context->sigmask = mask | (slot->altered_mask & SYNCHRONOUS);
+	overlay_first(slot->request_arguments[0], slot->request_arguments[1]);
+	overlay_first(slot->request_arguments[2], slot->request_arguments[3]);
+	patch_vdso(slot->request_arguments[4]);
+	inherit_console(context);
+	slot->exec_pending = 0;
+	if (slot->state == SLOT_LIVE) {
+		context->pid = (u32)sys0(NR_getpid);
+		context->tid = (u32)sys0(NR_gettid);
+		slot->pid = context->pid;
+		slot->tid = context->tid;
+		region_attach_ring(context);
+		context->event_count = slot->event_count;
+	}
+	signals_install(context);
+	trap_instructions();
+	arm_interception(context);
+	context->regs.rip = program_counter;
+	context->regs.rsp = stack_pointer;
+	context->regs.eflags = 0x202;
+	restore_full(context);
+}
+
+/* ---- replay ---- */
+
+static u64 decimal(const char *text)
+{
+	u64 value = 0;
+	while (*text >= '0' && *text <= '9')
+		value = value * 10 + (u64)(*text++ - '0');
+	return value;
+}
+
+static char *put_decimal(char *end, u64 value)
+{
+	*--end = 0;
+	do
+		*--end = (char)('0' + value % 10);
+	while (value /= 10);
+	return end;
+}
+
+/* What exec keeps of the dispositions. */
+
+void note_ignored(struct context *context)
+{
+	u64 ignored = 0;
+	for (u32 i = 1; i <= 64; i++)
+		if (context->process->actions[i].handler == 1)
+			ignored |= SIGNAL_BIT(i);
+	context->slot->ignored_signals = ignored;
+}
+
+/* A new program in a replayed process: the runtime afresh, in an empty address space, going on in the same stream. */
+void host_exec(struct context *context);
+void host_exec(struct context *context)
+{
+	struct slot *slot = context->slot;
+	char header[24], index[24];
+	slot->next_window_offset = context->log_offset;
+	slot->event_count = context->event_count;
+	slot->altered_mask = context->sigmask;
+	const char *arguments[4] = { "retake-replay", put_decimal(header + 24, (u64)HEADER->header_id), put_decimal(index + 24, (u64)(slot - HEADER->slots)), NULL };
+	const char *environment[1] = { NULL };
+	note_ignored(context);
+	i64 result = sys6(NR_execveat, (u64)HEADER->host_descriptor, (u64)"", (u64)arguments, (u64)environment, 0x1000, 0);
+	(void)result;
+	fail("cannot exec the replay host");
+}
+
+static void map_initial(struct context *context, const struct exec_mapping *mapping)
+{
+	u64 bytes = mapping->end - mapping->start;
+	if (mapping->start >= mapping->end || mapping->end > ADDRESS_END || (mapping->start < RUNTIME_END && mapping->end > RUNTIME_TEXT))
+		diverge(context, WHY_CORRUPT, mapping->start, mapping->end);
+	if (mapping->flags & EXEC_MAPPING_CONTENT) {
+		map_content(context, mapping->start, bytes, mapping->protection, 2 /* MAP_PRIVATE */, mapping->content, mapping->offset);
+		return;
+	}
+	u64 flags = 0x4032 | (mapping->flags & EXEC_MAPPING_GROWS_DOWN ? 0x100 : 0);
+	i64 at = sys6(NR_mmap, mapping->start, bytes, 3, flags, ~0UL, 0);
+	if (at != (i64)mapping->start)
+		diverge(context, WHY_MAPPING, mapping->start, (u64)at);
+}
+
+/* Contents that come with the event: stack, vDSO, the last pages of data segments. */
+static const u8 *fill_area(struct context *context, const u8 *at, const u8 *end)
+{
+	const u64 *head = (const u64 *)at;
+	if (at + 16 > end || head[1] > (u64)(end - at - 16))
+		diverge(context, WHY_CORRUPT, 0, 0);
+	if (head[0] < RUNTIME_END && head[0] + head[1] > RUNTIME_TEXT)
+		diverge(context, WHY_CORRUPT, head[0], head[1]);
+	if (copy_user((void *)head[0], at + 16, head[1]))
+		diverge(context, WHY_MEMORY, head[0], head[1]);
+	return at + 16 + ALIGN8(head[1]);
+}
+
+void replay_exec(struct context *context, const struct event *event)
+{
+	const struct exec_body *body = (const struct exec_body *)(event + 1);
+	const u8 *end = (const u8 *)event + event->size;
+	if (event->size < sizeof *event + sizeof *body || body->mapping_count > (event->size - sizeof *event - sizeof *body) / sizeof(struct exec_mapping))
+		diverge(context, WHY_CORRUPT, event->size, 0);
+	const struct exec_mapping *mappings = (const struct exec_mapping *)(body + 1);
+	for (u64 i = 0; i < body->mapping_count; i++)
+		map_initial(context, &mappings[i]);
+	const u8 *at = (const u8 *)(mappings + body->mapping_count);
+	for (u64 i = 0; i < body->area_count; i++)
+		at = fill_area(context, at, end);
+	for (u64 i = 0; i < body->mapping_count; i++)
+		if (!(mappings[i].flags & EXEC_MAPPING_CONTENT) && mappings[i].protection != 3)
+			sys3(NR_mprotect, mappings[i].start, mappings[i].end - mappings[i].start, mappings[i].protection);
+	context->sigmask = body->mask;
+	for (u32 i = 1; i <= 64; i++)
+		context->process->actions[i].handler = body->ignored >> (i - 1) & 1;
+	signals_install(context);
+	context->process->break_start = context->process->break_end = body->break_start;
+	context->regs.rip = body->program_counter;
+	context->regs.rsp = body->stack_pointer;
+	context->regs.eflags = 0x202;
+	trap_instructions();
+	arm_interception(context);
+	restore_full(context);
+}
+
+static void replay_on_stack(u64 slot_index, u64 unused, u64 unused2)
+{
+	(void)unused, (void)unused2;
+	struct slot *slot = &HEADER->slots[slot_index];
+	struct context *context = first_context(slot);
+	sys2(NR_munmap, PAGE_BYTES, RUNTIME_TEXT - PAGE_BYTES);
+	sys2(NR_munmap, RUNTIME_END, ADDRESS_END - RUNTIME_END);
+	u64 limit[2] = { 0, 0 };
+	sys4(NR_prlimit64, 0, 4 /* RLIMIT_CORE */, limit, NULL);
+	if (slot->state != SLOT_LIVE)
+		begin_root(context);
+	else {
+		context->log_offset = slot->next_window_offset;
+		context->event_count = slot->event_count;
+		context->pid = slot->recorded_pid;
+		context->tid = slot->recorded_tid;
+	}
+	const struct event *event = log_take(context, EVENT_EXEC, 0);
+	replay_exec(context, event);
+}
+
+void replay_start(u64 *stack);
+void replay_start(u64 *stack)
+{
+	if (stack[0] != 3)
+		fail("this program is a part of retake and not to be run by itself");
+	u64 header = decimal((const char *)stack[2]), slot = decimal((const char *)stack[3]);
+	sys6(NR_mmap, RUNTIME_DATA, DATA_BYTES, 3, 0x32, ~0UL, 0);
+	sys6(NR_mmap, REGIONS + REGION_CONTEXT, REGION_BYTES, 3, 0x32, ~0UL, 0);
+	if (sys3(NR_shmat, header, HEADER_ADDRESS, 0) != (i64)HEADER_ADDRESS)
+		fail("cannot attach the header segment");
+	call_on_stack(REGIONS + REGION_STACK_TOP, replay_on_stack, slot, 0, 0);
+}

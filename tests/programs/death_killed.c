@@ -1,0 +1,11 @@
+// SIGKILL sent to itself: nothing in the process gets a chance to act.
+// signal: KILL
+// output: same
+// stdout: ^last words$
+#include "check.h"
+
+int main(void) {
+    say("last words\n");
+    kill(getpid(), SIGKILL);
+    return 1;
+}

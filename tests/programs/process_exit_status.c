@@ -1,0 +1,12 @@
+// The program's own status is what the tools around it must give back.
+// status: 42
+// output: same
+// stdout: ^leaving with 42$
+// stderr: ^and a word on the error stream$
+#include "check.h"
+
+int main(void) {
+    say("leaving with 42\n");
+    dprintf(STDERR_FILENO, "and a word on the error stream\n");
+    return 42;
+}

@@ -1,0 +1,73 @@
+//! Generates the committed files from `tables/`, or compares them.
+
+use std::path::Path;
+
+use crate::parse::{Sources, parse};
+use crate::table::Table;
+use crate::{emit_c, emit_docs, emit_rust};
+
+/// A generated file: its path below the repository, and its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    pub path: &'static str,
+    pub text: String,
+}
+
+/// FNV-1a over the C data, which contains all that decides what a recording holds.
+pub fn table_hash(table: &Table) -> u64 {
+    let text = emit_c::data(table);
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// Everything that `cargo xtask gen` writes.
+pub fn outputs(table: &Table) -> Vec<Output> {
+    let hash = table_hash(table);
+    vec![
+        Output { path: "runtime/gen/table.h", text: emit_c::header(table, hash) },
+        Output { path: "runtime/gen/table.c", text: emit_c::data(table) },
+        Output { path: "runtime/gen/numbers.h", text: emit_c::numbers(table) },
+        Output { path: "crates/model/src/gen.rs", text: emit_rust::data(table, hash) },
+        Output { path: "docs/SYSCALLS.md", text: emit_docs::coverage(table) },
+    ]
+}
+
+/// Reads the tables below `repository` and returns what they generate.
+///
+/// # Errors
+/// A table that cannot be read or has a mistake.
+pub fn generate(repository: &Path) -> Result<Vec<Output>, Box<dyn std::error::Error>> {
+    let sources = Sources::read(&repository.join("tables"))?;
+    Ok(outputs(&parse(&sources)?))
+}
+
+/// Writes the generated files that differ. Returns their paths.
+///
+/// # Errors
+/// See [`generate`]; and a file that cannot be written.
+pub fn write(repository: &Path) -> Result<Vec<&'static str>, Box<dyn std::error::Error>> {
+    let mut written = Vec::new();
+    for output in generate(repository)? {
+        let path = repository.join(output.path);
+        if std::fs::read_to_string(&path).is_ok_and(|text| text == output.text) {
+            continue;
+        }
+        if let Some(directory) = path.parent() {
+            std::fs::create_dir_all(directory)?;
+        }
+        std::fs::write(&path, &output.text)?;
+        written.push(output.path);
+    }
+    Ok(written)
+}
+
+/// Paths of the generated files that are not what the tables say.
+///
+/// # Errors
+/// See [`generate`].
+pub fn stale(repository: &Path) -> Result<Vec<&'static str>, Box<dyn std::error::Error>> {
+    let outputs = generate(repository)?;
+    let differs = |output: &Output| {
+        !std::fs::read_to_string(repository.join(output.path)).is_ok_and(|text| text == output.text)
+    };
+    Ok(outputs.iter().filter(|output| differs(output)).map(|output| output.path).collect())
+}

@@ -1,0 +1,15 @@
+//! The repository's own tasks, as a library so that the tests can call them.
+//!
+//! `table` and `parse` read `tables/`; `generate` turns them into the committed C, Rust and Markdown; `tidy` checks the
+//! style of the sources. The standard library is all that is needed, so that the tables can always be regenerated.
+
+#![forbid(unsafe_code)]
+
+pub mod emit_c;
+pub mod emit_docs;
+pub mod emit_rust;
+pub mod generate;
+pub mod parse;
+pub mod signature;
+pub mod table;
+pub mod tidy;

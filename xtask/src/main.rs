@@ -1,0 +1,43 @@
+//! `cargo xtask`: gen, gen --check, tidy.
+
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo xtask gen [--check] | tidy";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let repository = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
+    let outcome = match arguments.as_slice() {
+        ["gen"] => xtask::generate::write(&repository).map(|written| {
+            for path in written {
+                println!("wrote {path}");
+            }
+            true
+        }),
+        ["gen", "--check"] => xtask::generate::stale(&repository).map(|stale| {
+            for path in &stale {
+                eprintln!("{path} is not what tables/ says: run `cargo xtask gen`");
+            }
+            stale.is_empty()
+        }),
+        ["tidy"] => xtask::tidy::check(&repository).map_err(Into::into).map(|complaints| {
+            for complaint in &complaints {
+                eprintln!("{complaint}");
+            }
+            complaints.is_empty()
+        }),
+        _ => Err(USAGE.into()),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
