@@ -82,8 +82,8 @@ struct refused_range {
     short refuse_errno;
 };
 
-enum { CALL_ROW_COUNT = 470, SUB_ROW_COUNT = 802 };
-enum { REFUSED_RANGE_COUNT = 16 };
+enum { CALL_ROW_COUNT = 470, SUB_ROW_COUNT = 804 };
+enum { REFUSED_RANGE_COUNT = 23 };
 
 /* Indexed by call number. */
 extern const struct call_row call_rows[CALL_ROW_COUNT];
@@ -116,6 +116,7 @@ extern const struct refused_range refused_ranges[REFUSED_RANGE_COUNT];
     X(sigaltstack) \
     X(prctl) \
     X(arch_prctl) \
+    X(setrlimit) \
     X(remap_file_pages) \
     X(set_tid_address) \
     X(exit_group) \
@@ -125,6 +126,8 @@ extern const struct refused_range refused_ranges[REFUSED_RANGE_COUNT];
     X(epoll_pwait) \
     X(signalfd) \
     X(signalfd4) \
+    X(prlimit64) \
+    X(process_vm_writev) \
     X(seccomp) \
     X(execveat) \
     X(pkey_mprotect) \
@@ -157,6 +160,7 @@ enum {
     HANDLER_sigaltstack,
     HANDLER_prctl,
     HANDLER_arch_prctl,
+    HANDLER_setrlimit,
     HANDLER_remap_file_pages,
     HANDLER_set_tid_address,
     HANDLER_exit_group,
@@ -166,6 +170,8 @@ enum {
     HANDLER_epoll_pwait,
     HANDLER_signalfd,
     HANDLER_signalfd4,
+    HANDLER_prlimit64,
+    HANDLER_process_vm_writev,
     HANDLER_seccomp,
     HANDLER_execveat,
     HANDLER_pkey_mprotect,
@@ -174,6 +180,6 @@ enum {
     HANDLER_mseal
 };
 
-#define TABLE_HASH 0x4d3214532ac45155ULL
+#define TABLE_HASH 0x04c44902cb7994daULL
 
 #endif

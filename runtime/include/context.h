@@ -156,6 +156,7 @@ struct sink {
 	struct context *context;
 	u8 *position, *limit;      /* SINK_INPUT: where items go */
 	u64 bytes;                 /* SINK_MEASURE: sum */
+	u64 largest;               /* no item has more bytes */
 	u64 pointee_before;        /* what a value-result length was before the call */
 	const u8 *item, *item_end; /* SINK_VERIFY */
 };
@@ -182,6 +183,7 @@ struct call {
 	u8 *start, *position; /* record: the event under construction. replay: position = its first item after the inputs */
 	u64 pointee_before;
 	u8 flags;
+	u8 outputs_by_hand; /* the handler knows them better than the table's row */
 };
 void call_prepare(struct call *call);          /* record: stage inputs. replay: take the event, verify it */
 i64 call_execute(struct call *call);           /* record: execute `actual`, result kept. replay: result from the log */

@@ -18,7 +18,7 @@ enum event_kind {
 };
 
 enum { CALL_CONSOLE_OUT = 1, CALL_CONSOLE_ERR = 2 };
-enum { SIGNAL_BEFORE_CALL = 1 };
+enum { SIGNAL_BEFORE_CALL = 1, SIGNAL_FAULT = 2 /* raised by the program's own instruction: it comes by itself */ };
 enum { ITEM_INPUT = 0, ITEM_OUTPUT = 1, ITEM_CHILD = 2, ITEM_MAPPING = 3, ITEM_CONSOLE = 4 };
 
 struct event {
@@ -63,6 +63,7 @@ struct exec_mapping {
 struct exec_body {
 	u64 program_counter, stack_pointer, break_start;
 	u64 ignored, mask; /* signals */
+	u64 stack_limit;   /* RLIMIT_STACK: where growth ends in a fault */
 	u64 mapping_count; /* exec_mapping records follow, then memory areas: {address, bytes, data padded to 8} */
 	u64 area_count;
 };

@@ -35,6 +35,7 @@ enum request_kind {
 	REQUEST_FILE,        /* arguments: descriptor; reply: index in files, or -1 */
 	REQUEST_WINDOW,      /* replay: give me the next part of my stream; reply: segment id */
 	REQUEST_DIVERGED,    /* replay: stop everything and report */
+	REQUEST_OWN_RING,    /* argument: user; the ring becomes that user's. record only */
 	REQUEST_SHARED_FILE, /* replay: prepare the scratch copy of a shared file. reply: 0 */
 };
 

@@ -74,7 +74,8 @@ static void finish_record(struct call *call, const struct extra_item *extra, u32
 	struct context *context = call->context;
 	u64 staged = (u64)(call->position - call->start);
 	struct sink sink = { .mode = SINK_MEASURE, .context = context, .pointee_before = call->pointee_before };
-	visit_outputs(&sink, call->row, call->arguments, call->result);
+	if (!call->outputs_by_hand)
+		visit_outputs(&sink, call->row, call->arguments, call->result);
 	for (u32 i = 0; i < extra_count; i++)
 		sink.bytes += sizeof(struct item) + ALIGN8(extra[i].count);
 	u64 size = staged + sink.bytes;
@@ -84,11 +85,24 @@ static void finish_record(struct call *call, const struct extra_item *extra, u32
 	ring_publish(context, staged);
 	if (sink.bytes) {
 		sink.mode = SINK_EMIT;
-		visit_outputs(&sink, call->row, call->arguments, call->result);
+		if (!call->outputs_by_hand)
+			visit_outputs(&sink, call->row, call->arguments, call->result);
 		for (u32 i = 0; i < extra_count; i++)
 			emit_extra(context, &extra[i]);
 	}
 	count_event(context);
+}
+
+/* Some calls (vmsplice) may write or only read, and say so nowhere: then the recorded bytes are there already. */
+static u32 same_bytes(u64 address, const u8 *data, u64 count)
+{
+	u8 copy[256];
+	for (u64 done = 0; done < count; done += sizeof copy) {
+		u64 piece = minimum(sizeof copy, count - done);
+		if (copy_user(copy, (const void *)(address + done), piece) || memcmp(copy, data + done, piece))
+			return 0;
+	}
+	return 1;
 }
 
 /* Copies the recorded outputs where the kernel had put them. The addresses were verified with the inputs. */
@@ -103,7 +117,7 @@ static void finish_replay(struct call *call)
 		if (item->direction == ITEM_OUTPUT) {
 			if (UNLIKELY(item->address < RUNTIME_END && item->address + item->inline_bytes > RUNTIME_TEXT))
 				diverge(call->context, WHY_CORRUPT, item->address, 0);
-			if (UNLIKELY(copy_user((void *)item->address, data, item->inline_bytes)))
+			if (UNLIKELY(copy_user((void *)item->address, data, item->inline_bytes)) && !same_bytes(item->address, data, item->inline_bytes))
 				diverge(call->context, WHY_MEMORY, item->address, item->inline_bytes);
 		}
 		at = data + ALIGN8(item->inline_bytes);
@@ -179,8 +193,8 @@ static u32 custom(struct call *call)
 /* Comes from entry.S with the program's registers in the context. LEAVE_FAST: only rax changed. */
 u32 runtime_syscall(struct context *context)
 {
-	struct call call = { .context = context, .number = context->regs.rax };
-	context->number = call.number;
+	struct call call = { .context = context, .number = (u32)context->regs.rax }; /* the kernel looks at the low half only */
+	context->number = context->regs.rax;
 	if (UNLIKELY(context->deferred_count))
 		return deliver_deferred(context, 1);
 	if (!recording()) {

@@ -121,11 +121,13 @@ static u32 restore_extended(u64 address)
 
 static u32 stack_valid(u64 bytes) { return bytes >= 2048; }
 
-/* The program returns from a handler. Not logged: it depends on nothing but the program's memory. */
+/* The program returns from a handler. The event holds nothing, but signals before and after it must be told apart. */
 u32 handle_rt_sigreturn(struct call *call)
 {
 	struct context *context = call->context;
 	struct user_context user;
+	call_prepare(call);
+	call_finish(call, NULL, 0);
 	if (copy_user(&user, (const void *)context->regs.rsp, sizeof user) || !restore_extended(user.machine.extended))
 		die_by_signal(context, SIGSEGV);
 	u64 flags = (user.machine.regs.eflags & 0x40dd5UL) | 0x202;

@@ -122,8 +122,8 @@ static void one_item(struct sink *sink, u32 argument, u64 address, u64 bytes, u6
 {
 	if (address == 0 || bytes == 0)
 		return;
-	if (bytes > 0x7ffff000)
-		bytes = 0x7ffff000;
+	if (bytes > sink->largest)
+		bytes = sink->largest;
 	switch (sink->mode) {
 	case SINK_INPUT: stage_input(sink, argument, address, bytes, inline_limit); break;
 	case SINK_VERIFY: verify_input(sink, argument, address, bytes); break;
@@ -230,10 +230,10 @@ static u64 plain_bytes(struct sink *sink, u32 i, const struct argument_rule *rul
 {
 	if (rule->flags & RULE_IOCTL_SIZE)
 		return (u32)arguments[1] >> 16 & 0x3fff;
-	u64 count = count_elements(sink, rule, arguments[i], arguments, result) + rule->count;
-	if (rule->length_rule == LENGTH_RESULT && result <= 0)
-		count = result < 0 ? 0 : rule->count;
-	return count > 0x7ffff000 / (rule->element_bytes ? rule->element_bytes : 1) ? 0x7ffff000 : count * rule->element_bytes;
+	if (rule->length_rule == LENGTH_CONSTANT)
+		return (u64)rule->count * rule->element_bytes;
+	u64 count = minimum(count_elements(sink, rule, arguments[i], arguments, result), 0x7ffff000);
+	return minimum(count * rule->element_bytes + rule->count, 0x7ffff000);
 }
 
 /* What the length will be compared with after the call. */
@@ -268,6 +268,7 @@ static u64 semaphore_bytes(const u64 *arguments)
 
 void visit_inputs(struct sink *sink, const struct call_row *row, const u64 *arguments)
 {
+	sink->largest = 0x7ffff000;
 	for (u32 i = 0; i < row->argument_count; i++) {
 		const struct argument_rule *rule = &row->arguments[i];
 		if (rule->direction == DIRECTION_VALUE)
@@ -316,6 +317,8 @@ void visit_inputs(struct sink *sink, const struct call_row *row, const u64 *argu
 void visit_outputs(struct sink *sink, const struct call_row *row, const u64 *arguments, i64 result)
 {
 	u32 failed = result < 0 && result >= -4095;
+	/* A failed call that names an impossible size wrote no more than a little. */
+	sink->largest = failed ? 0x10000 : 0x7ffff000;
 	for (u32 i = 0; i < row->argument_count; i++) {
 		const struct argument_rule *rule = &row->arguments[i];
 		u64 address = arguments[i];

@@ -106,9 +106,58 @@ u32 handle_arch_prctl(struct call *call)
 u32 handle_seccomp(struct call *call) { return answer(call, -ENOSYS); }
 
 #define CLONE_NEWIPC 0x08000000UL
+#define CLONE_NEWPID 0x20000000UL
 
-/* Another IPC namespace would hide the supervisor's segments from the next exec. */
+/* Another IPC namespace would hide the supervisor's segments from the next exec, another PID namespace the process from the supervisor. */
 u32 handle_unshare(struct call *call)
 {
-	return call->arguments[0] & CLONE_NEWIPC ? answer(call, -EPERM) : plain(call);
+	return call->arguments[0] & (CLONE_NEWIPC | CLONE_NEWPID) ? answer(call, -EPERM) : plain(call);
+}
+
+/* Copying within one's own memory happens again at replay; other processes' memory is not ours to change behind their back. */
+static u32 own_memory(struct call *call)
+{
+	struct context *context = call->context;
+	call_prepare(call);
+	if (recording()) {
+		if ((u32)call->arguments[0] != context->pid)
+			call->result = -EPERM;
+		else
+			call->result = sys6(call->number, call->arguments[0], call->arguments[1], call->arguments[2], call->arguments[3], call->arguments[4], call->arguments[5]);
+	} else if (call->result > 0)
+		sys6(call->number, sys0(NR_getpid), call->arguments[1], call->arguments[2], call->arguments[3], call->arguments[4], call->arguments[5]);
+	call_finish(call, NULL, 0);
+	context->regs.rax = (u64)call->result;
+	return leave(context);
+}
+
+u32 handle_process_vm_writev(struct call *call) { return own_memory(call); }
+
+enum { RLIMIT_STACK = 3 };
+
+/* How far the stack may grow is part of what the program can see: its faults. */
+static u32 limit(struct call *call, u64 resource, u64 fresh, u32 own)
+{
+	u64 values[2];
+	u32 growth = own && resource == RLIMIT_STACK && fresh && !copy_user(values, (void *)fresh, sizeof values);
+	call_prepare(call);
+	if (call_execute(call) == CALL_ABORTED)
+		return deliver_deferred(call->context, 1);
+	if (!recording() && growth && call->result == 0) {
+		u64 now[2];
+		sys4(NR_prlimit64, 0, RLIMIT_STACK, NULL, now);
+		values[1] = now[1];
+		sys4(NR_prlimit64, 0, RLIMIT_STACK, values, NULL);
+	}
+	call_finish(call, NULL, 0);
+	call->context->regs.rax = (u64)call->result;
+	return leave(call->context);
+}
+
+u32 handle_setrlimit(struct call *call) { return limit(call, call->arguments[0], call->arguments[1], 1); }
+
+u32 handle_prlimit64(struct call *call)
+{
+	u32 own = call->arguments[0] == 0 || (u32)call->arguments[0] == call->context->pid;
+	return limit(call, call->arguments[1], call->arguments[2], own);
 }

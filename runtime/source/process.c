@@ -11,7 +11,8 @@
 #define CLONE_CHILD_SETTID 0x1000000UL
 #define CLONE_PTRACE 0x2000UL
 #define CLONE_PARENT 0x8000UL
-#define CLONE_NAMESPACES 0x7e020080UL
+#define CLONE_NEWIPC 0x08000000UL
+#define CLONE_NEWPID 0x20000000UL
 #define EAGAIN 11
 #define EFAULT 14
 #define EINVAL 22
@@ -50,6 +51,8 @@ static void region_release(struct process *process, u32 region)
 void region_attach_ring(struct context *context)
 {
 	u64 address = region_address(context->region) + REGION_RING;
+	if (sys3(NR_shmat, context->slot->ring_id, address, 040000) == -13) /* EACCES: the program has changed its user */
+		request(context, REQUEST_OWN_RING, (u64)sys0(NR_geteuid), 0, 0);
 	for (u32 half = 0; half < 2; half++)
 		if (sys3(NR_shmat, context->slot->ring_id, address + half * RING_BYTES, 040000) != (i64)(address + half * RING_BYTES))
 			fail("cannot attach the ring: is System V shared memory limited here?");
@@ -67,7 +70,11 @@ void arm_interception(struct context *context)
 
 /* ---- children ---- */
 
-struct clone_request { u64 flags, parent_tid, child_tid, pidfd, exit_signal, stack, tls; };
+struct clone_request {
+	u64 flags, parent_tid, child_tid, pidfd, exit_signal, stack, tls;
+	u64 set_tid, set_tid_count, cgroup;
+	u32 extended; /* only clone3 can say it */
+};
 
 struct start_body { u32 pid, tid; u64 how; };
 
@@ -148,11 +155,38 @@ static void give_back(struct slot *slot)
 	__atomic_store_n(&slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
 }
 
+/* What the kernel is asked for: everything while recording, only what shapes memory at replay. */
+static void kernel_request(const struct clone_request *request, struct clone_request *real)
+{
+	*real = *request;
+	if (recording()) {
+		real->flags &= ~CLONE_PTRACE;
+		return;
+	}
+	real->flags &= CLONE_SETTLS | CLONE_VM | CLONE_VFORK;
+	real->exit_signal = SIGCHLD;
+	real->parent_tid = real->pidfd = 0;
+	real->set_tid_count = 0;
+}
+
+static void clone3_fields(const struct clone_request *request, u64 fields[11])
+{
+	u64 values[11] = { request->flags, request->pidfd, request->child_tid, request->parent_tid, request->exit_signal, 0, 0, request->tls,
+		request->set_tid, request->set_tid_count, request->cgroup };
+	memcpy(fields, values, sizeof values);
+}
+
 static i64 clone_copying(struct context *context, struct slot *slot, const struct clone_request *request)
 {
-	u64 flags = recording() ? (request->flags & ~CLONE_PTRACE) | request->exit_signal : (request->flags & CLONE_SETTLS) | SIGCHLD;
-	u64 parent_tid = recording() ? (request->flags & CLONE_PIDFD ? request->pidfd : request->parent_tid) : 0;
-	i64 pid = sys6(NR_clone, flags, 0, parent_tid, request->child_tid, request->tls, 0);
+	struct clone_request real;
+	u64 fields[11];
+	i64 pid;
+	kernel_request(request, &real);
+	clone3_fields(&real, fields);
+	if (request->extended && recording())
+		pid = sys2(NR_clone3, fields, sizeof fields);
+	else
+		pid = sys6(NR_clone, real.flags | real.exit_signal, 0, real.flags & CLONE_PIDFD ? real.pidfd : real.parent_tid, real.child_tid, real.tls, 0);
 	if (pid != 0)
 		return pid;
 	context->slot = slot;
@@ -168,6 +202,7 @@ static i64 clone_sharing(struct context *context, struct slot *slot, const struc
 {
 	u32 region;
 	struct context *child = region_create(context->process, &region);
+	struct clone_request real;
 	if (!child)
 		return -EAGAIN;
 	struct process *process = (struct process *)(region_address(region) + REGION_PROCESS);
@@ -176,7 +211,6 @@ static i64 clone_sharing(struct context *context, struct slot *slot, const struc
 	child->slot = slot;
 	child->regs = context->regs;
 	child->sigmask = context->sigmask;
-	child->altstack_pointer = child->altstack_bytes = 0;
 	child->altstack_flags = 2;
 	if (!request->stack) { /* vfork: the same stack, and the same alternate one */
 		child->altstack_pointer = context->altstack_pointer;
@@ -184,9 +218,8 @@ static i64 clone_sharing(struct context *context, struct slot *slot, const struc
 		child->altstack_flags = context->altstack_flags;
 	}
 	child_registers(child, request);
-	u64 flags = recording() ? (request->flags & ~CLONE_PTRACE) | request->exit_signal : (request->flags & (CLONE_SETTLS | CLONE_VM | CLONE_VFORK)) | SIGCHLD;
-	u64 parent_tid = recording() ? (request->flags & CLONE_PIDFD ? request->pidfd : request->parent_tid) : 0;
-	i64 pid = clone_on_stack(flags, child->stack_top, parent_tid, request->child_tid, request->tls, child);
+	kernel_request(request, &real);
+	i64 pid = clone_on_stack(real.flags | real.exit_signal, child->stack_top, real.flags & CLONE_PIDFD ? real.pidfd : real.parent_tid, real.child_tid, real.tls, child);
 	region_release(context->process, region);
 	return pid;
 }
@@ -194,6 +227,7 @@ static i64 clone_sharing(struct context *context, struct slot *slot, const struc
 static u32 spawn(struct call *call, const struct clone_request *request)
 {
 	struct context *context = call->context;
+	call->outputs_by_hand = 1;
 	call_prepare(call);
 	if (!recording() && call->result < 0) {
 		call_finish(call, NULL, 0);
@@ -225,6 +259,7 @@ static u32 spawn(struct call *call, const struct clone_request *request)
 
 static u32 refuse_clone(struct call *call, i64 result)
 {
+	call->outputs_by_hand = 1;
 	call_prepare(call);
 	if (recording())
 		call->result = result;
@@ -249,13 +284,15 @@ static u32 clone_checked(struct call *call, const struct clone_request *request)
 {
 	if ((request->flags & CLONE_VM) && !(request->flags & CLONE_VFORK))
 		return refuse_clone(call, -EAGAIN);
+	if (request->flags & (CLONE_NEWPID | CLONE_NEWIPC))
+		return refuse_clone(call, -EPERM); /* the supervisor could not find the child, or the child its segments */
 	return spawn(call, request);
 }
 
 u32 handle_clone(struct call *call)
 {
 	const u64 *a = call->arguments;
-	struct clone_request request = { a[0] & ~0xffUL, a[2], a[3], a[2], a[0] & 0xff, a[1], a[4] };
+	struct clone_request request = { a[0] & ~0xffUL, a[2], a[3], a[2], a[0] & 0xff, a[1], a[4], 0, 0, 0, 0 };
 	return clone_checked(call, &request);
 }
 
@@ -266,11 +303,7 @@ u32 handle_clone3(struct call *call)
 		return refuse_clone(call, -EINVAL);
 	if (copy_user(fields, (const void *)call->arguments[0], minimum(call->arguments[1], sizeof fields)))
 		return refuse_clone(call, -EFAULT);
-	if (fields[9] || fields[0] >> 32)
-		return refuse_clone(call, -EPERM); /* chosen ids and cgroups are not carried over */
-	struct clone_request request = { fields[0], fields[3], fields[2], fields[1], fields[4], fields[5] ? fields[5] + fields[6] : 0, fields[7] };
-	if ((request.flags & (CLONE_PIDFD | CLONE_PARENT_SETTID)) == (CLONE_PIDFD | CLONE_PARENT_SETTID))
-		return refuse_clone(call, -EINVAL); /* clone() has one place for both */
+	struct clone_request request = { fields[0], fields[3], fields[2], fields[1], fields[4], fields[5] ? fields[5] + fields[6] : 0, fields[7], fields[8], fields[9], fields[10], 1 };
 	return clone_checked(call, &request);
 }
 

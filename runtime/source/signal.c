@@ -196,10 +196,10 @@ static void enter_handler(struct context *context, u32 number, const struct sigi
 
 struct signal_body { struct siginfo info; struct fault fault; };
 
-static void log_signal(struct context *context, const struct deferred_signal *signal, u32 before_call)
+static void log_signal(struct context *context, const struct deferred_signal *signal, u8 flags)
 {
 	struct signal_body body = { signal->info, signal->fault };
-	ring_event(context, EVENT_SIGNAL, before_call ? SIGNAL_BEFORE_CALL : 0, (u16)signal->info.number, 0, &body, sizeof body);
+	ring_event(context, EVENT_SIGNAL, flags, (u16)signal->info.number, 0, &body, sizeof body);
 }
 
 static void log_fatal(struct context *context, const struct deferred_signal *signal)
@@ -242,7 +242,7 @@ u32 deliver_deferred(struct context *context, u32 before_call)
 		} else if (action->handler > SIG_IGN) {
 			if (before_call && !moved)
 				back_to_call(context);
-			log_signal(context, &signal, before_call && !moved);
+			log_signal(context, &signal, before_call && !moved ? SIGNAL_BEFORE_CALL : 0);
 			moved = 1;
 			enter_handler(context, number, &signal.info, &signal.fault);
 		}
@@ -263,7 +263,7 @@ u32 replay_signals(struct context *context, u32 before_call)
 	u32 moved = 0;
 	for (;;) {
 		const struct event *event = log_peek(context);
-		if (!event || event->kind != EVENT_SIGNAL || ((event->flags & SIGNAL_BEFORE_CALL) && !(before_call && !moved)))
+		if (!event || event->kind != EVENT_SIGNAL || (event->flags & SIGNAL_FAULT) || ((event->flags & SIGNAL_BEFORE_CALL) && !(before_call && !moved)))
 			break;
 		log_take(context, EVENT_SIGNAL, event->number);
 		if (event->size < sizeof *event + sizeof(struct signal_body) || event->number < 1 || event->number > 64)
@@ -338,7 +338,7 @@ void runtime_fault(struct context *context)
 	u32 fatal = handler <= SIG_IGN || (context->sigmask & SIGNAL_BIT(number));
 	if (recording()) {
 		if (!fatal)
-			log_signal(context, &signal, 0);
+			log_signal(context, &signal, SIGNAL_FAULT);
 	} else {
 		const struct event *event = log_peek(context);
 		u8 kind = fatal ? EVENT_FATAL : EVENT_SIGNAL;
@@ -355,6 +355,8 @@ void runtime_fault(struct context *context)
 		if (recording())
 			log_fatal(context, &signal);
 		__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
+		if (number == SIGTRAP)
+			die_by_signal(context, number); /* the instruction is behind us */
 		kernel_action(number, SIG_DFL, 0);
 		return; /* the instruction faults again, natively: right status, right core */
 	}

@@ -199,6 +199,10 @@ void replay_exec(struct context *context, const struct event *event)
 	for (u32 i = 1; i <= 64; i++)
 		context->process->actions[i].handler = body->ignored >> (i - 1) & 1;
 	signals_install(context);
+	u64 limits[2];
+	sys4(NR_prlimit64, 0, 3 /* RLIMIT_STACK */, NULL, limits);
+	limits[0] = minimum(body->stack_limit, limits[1]);
+	sys4(NR_prlimit64, 0, 3, limits, NULL);
 	context->process->break_start = context->process->break_end = body->break_start;
 	context->regs.rip = body->program_counter;
 	context->regs.rsp = body->stack_pointer;

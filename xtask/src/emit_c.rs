@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use crate::table::{
-    Argument, Call, DescriptorEffect, Direction, Kind, LengthRule, Pointer, Policy, RefusedRange, Row, Shape, SubRow,
-    Table,
+    Argument, Call, DescriptorEffect, Direction, Kind, LengthRule, Pointer, Policy, RefusedRange,
+    Row, Shape, SubRow, Table,
 };
 
 /// First line of every generated file.
@@ -99,12 +99,24 @@ pub fn header(table: &Table, hash: u64) -> String {
     let mut out = format!("/* {NOTICE} */\n{HEADER_BODY}\n");
     let sub_rows: usize = table.calls.iter().map(|call| call.sub_rows.len()).sum();
     // Writing to a String cannot fail.
-    let _ = writeln!(out, "enum {{ CALL_ROW_COUNT = {}, SUB_ROW_COUNT = {sub_rows} }};", table.calls.len());
-    let _ = writeln!(out, "enum {{ REFUSED_RANGE_COUNT = {} }};\n", table.ranges.len());
-    out.push_str("/* Indexed by call number. */\nextern const struct call_row call_rows[CALL_ROW_COUNT];\n");
+    let _ = writeln!(
+        out,
+        "enum {{ CALL_ROW_COUNT = {}, SUB_ROW_COUNT = {sub_rows} }};",
+        table.calls.len()
+    );
+    let _ = writeln!(
+        out,
+        "enum {{ REFUSED_RANGE_COUNT = {} }};\n",
+        table.ranges.len()
+    );
+    out.push_str(
+        "/* Indexed by call number. */\nextern const struct call_row call_rows[CALL_ROW_COUNT];\n",
+    );
     out.push_str("/* The sub-rows of one call are sorted by command. */\n");
     out.push_str("extern const struct sub_row sub_rows[SUB_ROW_COUNT];\n");
-    out.push_str("/* Sorted. */\nextern const struct refused_range refused_ranges[REFUSED_RANGE_COUNT];\n\n");
+    out.push_str(
+        "/* Sorted. */\nextern const struct refused_range refused_ranges[REFUSED_RANGE_COUNT];\n\n",
+    );
     let handlers = handlers(table);
     out.push_str("#define CUSTOM_HANDLERS(X)");
     for name in &handlers {
@@ -120,7 +132,9 @@ pub fn header(table: &Table, hash: u64) -> String {
 
 /// `runtime/gen/numbers.h`.
 pub fn numbers(table: &Table) -> String {
-    let mut out = format!("/* {NOTICE} */\n\n#ifndef RETAKE_NUMBERS_H\n#define RETAKE_NUMBERS_H\n\nenum {{\n");
+    let mut out = format!(
+        "/* {NOTICE} */\n\n#ifndef RETAKE_NUMBERS_H\n#define RETAKE_NUMBERS_H\n\nenum {{\n"
+    );
     for call in table.calls.iter().filter(|call| call.named) {
         let _ = writeln!(out, "    NR_{} = {},", call.name, call.number);
     }
@@ -136,8 +150,17 @@ pub fn data(table: &Table) -> String {
     let mut first_sub_row = 0;
     for call in &table.calls {
         let _ = writeln!(out, "    /* {} */", call.name);
-        let place = Place { call, first_sub_row, sub_row_count: call.sub_rows.len() };
-        let _ = writeln!(out, "    [{}] = {},", call.number, row(&call.row, &place, &handlers));
+        let place = Place {
+            call,
+            first_sub_row,
+            sub_row_count: call.sub_rows.len(),
+        };
+        let _ = writeln!(
+            out,
+            "    [{}] = {},",
+            call.number,
+            row(&call.row, &place, &handlers)
+        );
         first_sub_row += call.sub_rows.len();
     }
     out.push_str("};\n\nconst struct sub_row sub_rows[SUB_ROW_COUNT] = {\n");
@@ -149,8 +172,17 @@ pub fn data(table: &Table) -> String {
     }
     out.push_str("};\n\nconst struct refused_range refused_ranges[REFUSED_RANGE_COUNT] = {\n");
     for range in &table.ranges {
-        let RefusedRange { first, last, name, errno } = range;
-        let _ = writeln!(out, "    {{ {first:#x}, {last:#x}, {} }}, /* {name}: {} */", errno.number, errno.name);
+        let RefusedRange {
+            first,
+            last,
+            name,
+            errno,
+        } = range;
+        let _ = writeln!(
+            out,
+            "    {{ {first:#x}, {last:#x}, {} }}, /* {name}: {} */",
+            errno.number, errno.name
+        );
     }
     out.push_str("};\n");
     out
@@ -158,7 +190,10 @@ pub fn data(table: &Table) -> String {
 
 /// Names of the calls with a function of their own, in order of number.
 pub fn handlers(table: &Table) -> Vec<&str> {
-    let custom = table.calls.iter().filter(|call| call.row.policy == Policy::Custom);
+    let custom = table
+        .calls
+        .iter()
+        .filter(|call| call.row.policy == Policy::Custom);
     custom.map(|call| call.name.as_str()).collect()
 }
 
@@ -170,8 +205,16 @@ struct Place<'table> {
 }
 
 fn sub_row(sub: &SubRow, call: &Call, handlers: &[&str]) -> String {
-    let place = Place { call, first_sub_row: 0, sub_row_count: 0 };
-    format!("{{ {:#x}, {} }}", sub.command, row(&sub.row, &place, handlers))
+    let place = Place {
+        call,
+        first_sub_row: 0,
+        sub_row_count: 0,
+    };
+    format!(
+        "{{ {:#x}, {} }}",
+        sub.command,
+        row(&sub.row, &place, handlers)
+    )
 }
 
 fn row(row: &Row, place: &Place<'_>, handlers: &[&str]) -> String {
@@ -181,7 +224,9 @@ fn row(row: &Row, place: &Place<'_>, handlers: &[&str]) -> String {
         Policy::Refuse(errno) => ("POLICY_REFUSE", errno.number),
     };
     let custom = row.policy == Policy::Custom;
-    let handler = handlers.iter().find(|name| custom && **name == place.call.name);
+    let handler = handlers
+        .iter()
+        .find(|name| custom && **name == place.call.name);
     let handler = handler.map_or("HANDLER_NONE".to_string(), |name| format!("HANDLER_{name}"));
     let selector = match place.call.selector {
         Some(index) if place.sub_row_count > 0 => index.to_string(),
@@ -195,7 +240,11 @@ fn row(row: &Row, place: &Place<'_>, handlers: &[&str]) -> String {
         descriptor_effect(row.descriptors),
         place.first_sub_row,
         place.sub_row_count,
-        if arguments.is_empty() { "{ 0 }".to_string() } else { arguments.join(", ") },
+        if arguments.is_empty() {
+            "{ 0 }".to_string()
+        } else {
+            arguments.join(", ")
+        },
     )
 }
 
@@ -225,9 +274,15 @@ fn pointer(pointer: &Pointer) -> String {
         LengthRule::Bits(index) => ("LENGTH_BITS", index, 0),
         LengthRule::Pages(index) => ("LENGTH_PAGES", index, 0),
         LengthRule::Product(first, second) => ("LENGTH_PRODUCT", first, second),
-        LengthRule::Counted { offset, width } => ("LENGTH_COUNTED", usize::from(offset), usize::from(width)),
+        LengthRule::Counted { offset, width } => {
+            ("LENGTH_COUNTED", usize::from(offset), usize::from(width))
+        }
     };
-    let flags = if pointer.always { "ARGUMENT_ALWAYS" } else { "0" };
+    let flags = if pointer.always {
+        "ARGUMENT_ALWAYS"
+    } else {
+        "0"
+    };
     let (bytes, count) = (pointer.element_bytes, pointer.length.count);
     let shape = shape(pointer.shape);
     format!("{{ {direction}, {shape}, {rule}, {first}, {second}, {flags}, {bytes}, {count} }}")

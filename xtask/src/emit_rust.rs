@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use crate::emit_c::NOTICE;
 use crate::table::{
-    Argument, Call, DescriptorEffect, Direction, Kind, LengthRule, Pointer, Policy, Row, Shape, SubRow, Table,
-    ValueType,
+    Argument, Call, DescriptorEffect, Direction, Kind, LengthRule, Pointer, Policy, Row, Shape,
+    SubRow, Table, ValueType,
 };
 
 /// `crates/model/src/gen.rs`.
@@ -35,15 +35,22 @@ pub fn data(table: &Table, hash: u64) -> String {
 /// `0x0123_4567_89ab_cdef`.
 fn grouped(hash: u64) -> String {
     let digits = format!("{hash:016x}");
-    let groups: Vec<&str> = (0..4).map(|group| &digits[group * 4..group * 4 + 4]).collect();
+    let groups: Vec<&str> = (0..4)
+        .map(|group| &digits[group * 4..group * 4 + 4])
+        .collect();
     format!("0x{}", groups.join("_"))
 }
 
 fn call_row(out: &mut String, call: &Call) {
-    let selector = call.selector.map_or("None".to_string(), |index| format!("Some({index})"));
+    let selector = call
+        .selector
+        .map_or("None".to_string(), |index| format!("Some({index})"));
     let (number, name, named) = (call.number, &call.name, call.named);
     let _ = writeln!(out, "    CallRow {{");
-    let _ = writeln!(out, "        number: {number}, name: {name:?}, named: {named}, selector: {selector},");
+    let _ = writeln!(
+        out,
+        "        number: {number}, name: {name:?}, named: {named}, selector: {selector},"
+    );
     let _ = writeln!(out, "        row: {},", row(&call.row));
     if call.sub_rows.is_empty() {
         out.push_str("        sub_rows: &[],\n    },\n");
@@ -58,7 +65,11 @@ fn call_row(out: &mut String, call: &Call) {
 
 fn sub_row(out: &mut String, sub: &SubRow) {
     let (command, name) = (sub.command, &sub.name);
-    let _ = writeln!(out, "            SubRow {{ command: {command:#x}, name: {name:?}, row: {} }},", row(&sub.row));
+    let _ = writeln!(
+        out,
+        "            SubRow {{ command: {command:#x}, name: {name:?}, row: {} }},",
+        row(&sub.row)
+    );
 }
 
 fn row(row: &Row) -> String {
@@ -85,7 +96,10 @@ fn bits(of: &str, names: &[String]) -> String {
     if names.is_empty() {
         return "0".to_string();
     }
-    let parts: Vec<String> = names.iter().map(|name| format!("{of}::{}.0", name.to_uppercase())).collect();
+    let parts: Vec<String> = names
+        .iter()
+        .map(|name| format!("{of}::{}.0", name.to_uppercase()))
+        .collect();
     parts.join(" | ")
 }
 
@@ -142,7 +156,9 @@ fn pointer(pointer: &Pointer) -> String {
         LengthRule::Bits(index) => format!("Bits({index})"),
         LengthRule::Pages(index) => format!("Pages({index})"),
         LengthRule::Product(first, second) => format!("Product({first}, {second})"),
-        LengthRule::Counted { offset, width } => format!("Counted {{ offset: {offset}, width: {width} }}"),
+        LengthRule::Counted { offset, width } => {
+            format!("Counted {{ offset: {offset}, width: {width} }}")
+        }
     };
     format!(
         "Pointer {{ direction: Direction::{direction}, shape: Shape::{}, element: {:?}, element_bytes: {}, \

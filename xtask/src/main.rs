@@ -24,12 +24,14 @@ fn main() -> ExitCode {
             }
             stale.is_empty()
         }),
-        ["tidy"] => xtask::tidy::check(&repository).map_err(Into::into).map(|complaints| {
-            for complaint in &complaints {
-                eprintln!("{complaint}");
-            }
-            complaints.is_empty()
-        }),
+        ["tidy"] => xtask::tidy::check(&repository)
+            .map_err(Into::into)
+            .map(|complaints| {
+                for complaint in &complaints {
+                    eprintln!("{complaint}");
+                }
+                complaints.is_empty()
+            }),
         _ => Err(USAGE.into()),
     };
     match outcome {

@@ -23,8 +23,21 @@ const ERRNOS: [(&str, i16); 10] = [
     ("EOPNOTSUPP", 95),
 ];
 
-const CLASSES: [&str; 9] = ["clock", "creds", "desc", "file", "ipc", "memory", "network", "process", "signal"];
-const RESOURCES: [&str; 7] = ["descriptors", "global", "inode", "ipc", "memory", "mount", "process"];
+const CLASSES: [&str; 9] = [
+    "clock", "creds", "desc", "file", "ipc", "memory", "network", "process", "signal",
+];
+const RESOURCES: [&str; 7] = [
+    "descriptors",
+    "global",
+    "inode",
+    "ipc",
+    "memory",
+    "mount",
+    "process",
+];
+
+/// Far above the newest call; keeps a slip of the pen in a range from filling memory.
+const MAXIMUM_NUMBER: u32 = 1023;
 
 /// The call whose sub-rows may be ranges.
 const IOCTL: u32 = 16;
@@ -40,7 +53,13 @@ pub struct TableError {
 
 impl fmt::Display for TableError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}:{}: {}", self.file.display(), self.line, self.message)
+        write!(
+            formatter,
+            "{}:{}: {}",
+            self.file.display(),
+            self.line,
+            self.message
+        )
     }
 }
 
@@ -80,7 +99,10 @@ pub fn parse(sources: &Sources) -> Result<Table, TableError> {
     let mut calls = BTreeMap::new();
     for_each_line("syscalls.tbl", &sources.calls, |line| {
         for call in parse_call(line, &layouts)? {
-            if calls.values().any(|other: &Call| other.named && call.named && other.name == call.name) {
+            if calls
+                .values()
+                .any(|other: &Call| other.named && call.named && other.name == call.name)
+            {
                 return Err(format!("`{}` is in the table twice", call.name));
             }
             if calls.insert(call.number, call.clone()).is_some() {
@@ -90,15 +112,28 @@ pub fn parse(sources: &Sources) -> Result<Table, TableError> {
         Ok(())
     })?;
     let mut ranges = Vec::new();
-    for (file, text) in [("ioctls.tbl", &sources.ioctls), ("commands.tbl", &sources.commands)] {
-        for_each_line(file, text, |line| add_sub_row(line, &layouts, &mut calls, &mut ranges))?;
+    for (file, text) in [
+        ("ioctls.tbl", &sources.ioctls),
+        ("commands.tbl", &sources.commands),
+    ] {
+        for_each_line(file, text, |line| {
+            add_sub_row(line, &layouts, &mut calls, &mut ranges)
+        })?;
     }
     let calls: Vec<Call> = calls.into_values().collect();
     finish(calls, ranges, layouts)
 }
 
-fn finish(mut calls: Vec<Call>, mut ranges: Vec<RefusedRange>, layouts: Vec<Layout>) -> Result<Table, TableError> {
-    let whole = |message: String| TableError { file: "syscalls.tbl".into(), line: 0, message };
+fn finish(
+    mut calls: Vec<Call>,
+    mut ranges: Vec<RefusedRange>,
+    layouts: Vec<Layout>,
+) -> Result<Table, TableError> {
+    let whole = |message: String| TableError {
+        file: "syscalls.tbl".into(),
+        line: 0,
+        message,
+    };
     for (index, call) in calls.iter().enumerate() {
         if call.number as usize != index {
             return Err(whole(format!("number {index} has no row")));
@@ -106,16 +141,30 @@ fn finish(mut calls: Vec<Call>, mut ranges: Vec<RefusedRange>, layouts: Vec<Layo
     }
     for call in &mut calls {
         call.sub_rows.sort_by_key(|sub| sub.command);
-        if let Some(pair) = call.sub_rows.windows(2).find(|pair| pair[0].command == pair[1].command) {
+        if let Some(pair) = call
+            .sub_rows
+            .windows(2)
+            .find(|pair| pair[0].command == pair[1].command)
+        {
             let (first, second) = (&pair[0].name, &pair[1].name);
-            return Err(whole(format!("{}: {first} and {second} are the same command", call.name)));
+            return Err(whole(format!(
+                "{}: {first} and {second} are the same command",
+                call.name
+            )));
         }
     }
     ranges.sort_by_key(|range| range.first);
     if let Some(pair) = ranges.windows(2).find(|pair| pair[0].last >= pair[1].first) {
-        return Err(whole(format!("the ranges {} and {} overlap", pair[0].name, pair[1].name)));
+        return Err(whole(format!(
+            "the ranges {} and {} overlap",
+            pair[0].name, pair[1].name
+        )));
     }
-    Ok(Table { calls, ranges, layouts })
+    Ok(Table {
+        calls,
+        ranges,
+        layouts,
+    })
 }
 
 /// Calls `parse` with every line that is neither empty nor a comment.
@@ -129,7 +178,11 @@ fn for_each_line<T>(
         if line.trim().is_empty() || line.starts_with('#') {
             continue;
         }
-        let place = |message| TableError { file: file.into(), line: index + 1, message };
+        let place = |message| TableError {
+            file: file.into(),
+            line: index + 1,
+            message,
+        };
         rows.push(parse(line).map_err(place)?);
     }
     Ok(rows)
@@ -140,9 +193,17 @@ fn parse_layout(line: &str) -> Result<Layout, String> {
     let [name, bytes, header, c_type @ ..] = fields.as_slice() else {
         return Err("a layout is: name, bytes, header, C type".to_string());
     };
-    let bytes = bytes.parse().ok().filter(|bytes| *bytes > 0).ok_or_else(|| format!("`{bytes}` is not a size"))?;
+    let bytes = bytes
+        .parse()
+        .ok()
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| format!("`{bytes}` is not a size"))?;
     let source = (*header != "-").then(|| ((*header).to_string(), c_type.join(" ")));
-    Ok(Layout { name: (*name).to_string(), bytes, source })
+    Ok(Layout {
+        name: (*name).to_string(),
+        bytes,
+        source,
+    })
 }
 
 /// The columns that calls and sub-rows have in common, and the attributes only calls have.
@@ -157,9 +218,18 @@ struct Columns<'line> {
 /// One line of `syscalls.tbl`: one call, or the refused numbers of a range.
 fn parse_call(line: &str, layouts: &[Layout]) -> Result<Vec<Call>, String> {
     let columns = parse_columns(line, layouts)?;
-    let position = |name: &str| columns.row.arguments.iter().position(|argument| argument.name == name);
+    let position = |name: &str| {
+        columns
+            .row
+            .arguments
+            .iter()
+            .position(|argument| argument.name == name)
+    };
     let selector = match columns.select {
-        Some(name) => Some(position(name).ok_or_else(|| format!("select names `{name}`, there is no such argument"))?),
+        Some(name) => Some(
+            position(name)
+                .ok_or_else(|| format!("select names `{name}`, there is no such argument"))?,
+        ),
         None => None,
     };
     let call = |number: u32, name: String, named: bool| Call {
@@ -179,7 +249,14 @@ fn parse_call(line: &str, layouts: &[Layout]) -> Result<Vec<Call>, String> {
         return Err("only refused numbers come in ranges".to_string());
     }
     let numbers = number(first)?..=number(last)?;
-    Ok(numbers.map(|number| call(number, format!("{name}_{number}"), false)).collect())
+    if *numbers.end() > MAXIMUM_NUMBER {
+        return Err(format!(
+            "numbers above {MAXIMUM_NUMBER} are not those of calls"
+        ));
+    }
+    Ok(numbers
+        .map(|number| call(number, format!("{name}_{number}"), false))
+        .collect())
 }
 
 fn add_sub_row(
@@ -189,14 +266,22 @@ fn add_sub_row(
     ranges: &mut Vec<RefusedRange>,
 ) -> Result<(), String> {
     let columns = parse_columns(line, layouts)?;
-    let (call, name) = columns.first.split_once('/').ok_or("a sub-row begins with CALL/NAME")?;
+    let (call, name) = columns
+        .first
+        .split_once('/')
+        .ok_or("a sub-row begins with CALL/NAME")?;
     let call_number = number(call)?;
-    let call = calls.get_mut(&call_number).ok_or_else(|| format!("there is no call {call}"))?;
+    let call = calls
+        .get_mut(&call_number)
+        .ok_or_else(|| format!("there is no call {call}"))?;
     if call.selector.is_none() {
         return Err(format!("{} has no select= attribute", call.name));
     }
     if columns.row.policy == Policy::Custom && call.row.policy != Policy::Custom {
-        return Err(format!("{} is not custom, so its commands cannot be", call.name));
+        return Err(format!(
+            "{} is not custom, so its commands cannot be",
+            call.name
+        ));
     }
     if let Some((first, last)) = columns.second.split_once("..") {
         let Policy::Refuse(errno) = columns.row.policy else {
@@ -205,22 +290,54 @@ fn add_sub_row(
         if call_number != IOCTL {
             return Err("only ioctl has ranges".to_string());
         }
-        let bits = |text| number(text).and_then(|n| u16::try_from(n).map_err(|_| "a range is of 16 bits".to_string()));
-        ranges.push(RefusedRange { first: bits(first)?, last: bits(last)?, name: name.to_string(), errno });
+        let bits = |text| {
+            number(text)
+                .and_then(|n| u16::try_from(n).map_err(|_| "a range is of 16 bits".to_string()))
+        };
+        ranges.push(RefusedRange {
+            first: bits(first)?,
+            last: bits(last)?,
+            name: name.to_string(),
+            errno,
+        });
         return Ok(());
     }
+    check_sub_row(call, &columns.row)?;
     let command = number(columns.second)?;
     let modifiers = call.modifiers.clone();
     for combination in 0..1_u32 << modifiers.len() {
-        let chosen = modifiers.iter().enumerate().filter(|(bit, _)| combination >> bit & 1 == 1);
+        let chosen = modifiers
+            .iter()
+            .enumerate()
+            .filter(|(bit, _)| combination >> bit & 1 == 1);
         let (mut value, mut full_name) = (command, name.to_string());
         for (_, (bit, suffix)) in chosen {
             value |= bit;
             full_name.push_str(suffix);
         }
-        call.sub_rows.push(SubRow { command: value, name: full_name, row: columns.row.clone() });
+        call.sub_rows.push(SubRow {
+            command: value,
+            name: full_name,
+            row: columns.row.clone(),
+        });
     }
     Ok(())
+}
+
+/// The runtime and the reader of a recording find the sub-row by the selector, then its arguments by the sub-row.
+fn check_sub_row(call: &Call, row: &Row) -> Result<(), String> {
+    let count = call.row.arguments.len();
+    if row.arguments.len() > count {
+        return Err(format!(
+            "{} arguments, the call has {count}",
+            row.arguments.len()
+        ));
+    }
+    let selector = call.selector.and_then(|index| row.arguments.get(index));
+    match selector.map(|argument| &argument.kind) {
+        Some(Kind::Value(value)) if value.name == "command" => Ok(()),
+        _ => Err("the argument that picks the command must be where the call has it".to_string()),
+    }
 }
 
 fn parse_columns<'line>(line: &'line str, layouts: &[Layout]) -> Result<Columns<'line>, String> {
@@ -230,8 +347,14 @@ fn parse_columns<'line>(line: &'line str, layouts: &[Layout]) -> Result<Columns<
     let [first, second, policy, waits] = fields.as_slice() else {
         return Err("there are four columns before the signature".to_string());
     };
-    let arrow = line[open..].find(") -> ").ok_or("a signature ends in `) -> TYPE`")? + open + 5;
-    let end = line[arrow..].find(char::is_whitespace).map_or(line.len(), |offset| arrow + offset);
+    let arrow = line[open..]
+        .find(") -> ")
+        .ok_or("a signature ends in `) -> TYPE`")?
+        + open
+        + 5;
+    let end = line[arrow..]
+        .find(char::is_whitespace)
+        .map_or(line.len(), |offset| arrow + offset);
     let (arguments, result) = signature::parse(&line[open..end], layouts)?;
     let row = Row {
         policy: parse_policy(policy)?,
@@ -246,7 +369,13 @@ fn parse_columns<'line>(line: &'line str, layouts: &[Layout]) -> Result<Columns<
         classes: Vec::new(),
         resources: Vec::new(),
     };
-    let mut columns = Columns { first, second, row, select: None, modifiers: Vec::new() };
+    let mut columns = Columns {
+        first,
+        second,
+        row,
+        select: None,
+        modifiers: Vec::new(),
+    };
     for attribute in line[end..].split_whitespace() {
         apply_attribute(&mut columns, attribute)?;
     }
@@ -260,15 +389,26 @@ fn parse_policy(text: &str) -> Result<Policy, String> {
         "custom" => return Ok(Policy::Custom),
         _ => {}
     }
-    let name = text.strip_prefix("refuse(").and_then(|rest| rest.strip_suffix(')'));
+    let name = text
+        .strip_prefix("refuse(")
+        .and_then(|rest| rest.strip_suffix(')'));
     let name = name.ok_or_else(|| format!("`{text}` is not emulate, custom or refuse(ERROR)"))?;
     let known = ERRNOS.iter().find(|(errno, _)| *errno == name);
-    let (_, number) = known.ok_or_else(|| format!("`{name}` is not an error that calls are refused with"))?;
-    Ok(Policy::Refuse(Errno { name: name.to_string(), number: *number }))
+    let (_, number) =
+        known.ok_or_else(|| format!("`{name}` is not an error that calls are refused with"))?;
+    Ok(Policy::Refuse(Errno {
+        name: name.to_string(),
+        number: *number,
+    }))
 }
 
-fn apply_attribute<'line>(columns: &mut Columns<'line>, attribute: &'line str) -> Result<(), String> {
-    let (key, value) = attribute.split_once('=').ok_or_else(|| format!("`{attribute}` is not key=value"))?;
+fn apply_attribute<'line>(
+    columns: &mut Columns<'line>,
+    attribute: &'line str,
+) -> Result<(), String> {
+    let (key, value) = attribute
+        .split_once('=')
+        .ok_or_else(|| format!("`{attribute}` is not key=value"))?;
     match key {
         "select" => columns.select = Some(value),
         "class" => columns.row.classes = parse_list(value, &CLASSES)?,
@@ -288,7 +428,8 @@ fn apply_attribute<'line>(columns: &mut Columns<'line>, attribute: &'line str) -
         "modifiers" => {
             for modifier in value.split(',') {
                 let parts = modifier.split_once(':');
-                let (bit, suffix) = parts.ok_or_else(|| format!("`{modifier}` is not BIT:SUFFIX"))?;
+                let (bit, suffix) =
+                    parts.ok_or_else(|| format!("`{modifier}` is not BIT:SUFFIX"))?;
                 columns.modifiers.push((number(bit)?, suffix.to_string()));
             }
             if columns.modifiers.len() > 5 {
@@ -313,7 +454,8 @@ fn parse_list(value: &str, known: &[&str]) -> Result<Vec<String>, String> {
 
 /// Adds the classes and resources that the arguments imply.
 fn derive_from_arguments(row: &mut Row) {
-    let is_descriptor = |argument: &Argument| matches!(&argument.kind, Kind::Value(value) if value.name == "fd");
+    let is_descriptor =
+        |argument: &Argument| matches!(&argument.kind, Kind::Value(value) if value.name == "fd");
     let is_path = |argument: &Argument| matches!(&argument.kind, Kind::Pointer(pointer) if pointer.element == "path");
     let add = |list: &mut Vec<String>, item: &str| {
         if !list.iter().any(|other| other == item) {

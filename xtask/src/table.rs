@@ -125,7 +125,10 @@ pub enum LengthRule {
     Pages(usize),
     Product(usize, usize),
     /// A little-endian integer of `width` bytes at `offset` in the buffer itself.
-    Counted { offset: u8, width: u8 },
+    Counted {
+        offset: u8,
+        width: u8,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

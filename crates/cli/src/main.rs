@@ -1,33 +1,75 @@
-//! Temporary driver, replaced by the real command.
-use retake_recording::*;
-use std::path::PathBuf;
-fn main() -> anyhow::Result<()> {
-    let a: Vec<String> = std::env::args().collect();
-    let loc = Location::from_environment()?;
-    loc.prepare()?;
-    if a[1] == "record" {
-        let full = a[2] == "--check=full";
-        let slow = a.iter().any(|x| x == "--no-fast-path");
-        let at = a.iter().position(|x| x == "--").unwrap() + 1;
-        let dir = PathBuf::from(std::env::var("OUT").unwrap_or("/tmp/exp/rec".into()));
-        let _ = std::fs::remove_dir_all(&dir);
-        let store = Store::open(&loc.store)?;
-        let m = Metadata { check_level: if full { CheckLevel::Full } else { CheckLevel::Sampled }, ..Default::default() };
-        let w = RecordingWriter::create(&dir, &m)?;
-        let prog = if a[at].contains('/') { PathBuf::from(&a[at]) } else { std::env::split_paths(&std::env::var_os("PATH").unwrap()).map(|p| p.join(&a[at])).find(|p| p.exists()).unwrap() };
-        let r = retake_record::Request { program: prog, arguments: a[at..].iter().map(Into::into).collect(), environment: std::env::vars_os().collect(),
-            options: retake_supervisor::Options { check_full: full, no_fast_path: slow, ..Default::default() } };
-        let st = retake_record::record(&r, w, store)?;
-        retake_kernel::signals::end_as(st);
-    } else {
-        let rec = Recording::open(&PathBuf::from(std::env::var("OUT").unwrap_or("/tmp/exp/rec".into())))?;
-        let dir = std::env::temp_dir().join(format!("replay-{}", std::process::id()));
-        std::fs::create_dir_all(&dir)?;
-        let o = retake_replay::replay(rec, retake_replay::Request::default(), &dir);
-        let _ = std::fs::remove_dir_all(&dir);
-        match o? {
-            retake_replay::Outcome::Finished(s) => retake_kernel::signals::end_as(s),
-            retake_replay::Outcome::Diverged(r) => { eprintln!("{r}"); std::process::exit(120) }
+//! The `retake` command: parses, calls, prints. What it does is in the crates it calls.
+
+#![forbid(unsafe_code)]
+
+mod check;
+mod commands;
+mod failure;
+mod find_program;
+mod machine;
+mod recordings;
+mod scratch;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use failure::{Result, STATUS_FAILED};
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "retake",
+    version,
+    about = "Record a program once; replay it bit for bit as often as you like."
+)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a program and record it, with all the processes it starts
+    Record(commands::record::Options),
+    /// Run a recorded execution again
+    Replay(commands::replay::Options),
+}
+
+impl Command {
+    fn run(&self) -> Result<()> {
+        match self {
+            Self::Record(options) => commands::record::run(options),
+            Self::Replay(options) => commands::replay::run(options),
         }
+    }
+}
+
+fn main() -> ExitCode {
+    let command_line = match CommandLine::try_parse() {
+        Ok(command_line) => command_line,
+        Err(error) => return usage(&error),
+    };
+    match command_line.command.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        // As every other program ends whose reader is gone.
+        Err(failure) if failure.is_broken_pipe() => retake_kernel::signals::end_as(SIGPIPE),
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::from(failure.status)
+        }
+    }
+}
+
+/// The wait status of a process that a closed pipe killed.
+const SIGPIPE: i32 = 13;
+
+/// Prints help, or what is wrong with the command line.
+fn usage(error: &clap::Error) -> ExitCode {
+    // Nobody is left to be told if this fails.
+    let _ = error.print();
+    if error.use_stderr() {
+        ExitCode::from(STATUS_FAILED)
+    } else {
+        ExitCode::SUCCESS
     }
 }

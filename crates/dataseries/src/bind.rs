@@ -21,7 +21,12 @@ pub trait FieldKind: private::Sealed {
     fn accepts(field_type: FieldType) -> bool;
     /// The value in a record. `pool` gives variable values.
     #[doc(hidden)]
-    fn load<'row>(record: &'row [u8], place: &Place, pool: &'row [u8], order: ByteOrder) -> Self::Value<'row>;
+    fn load<'row>(
+        record: &'row [u8],
+        place: &Place,
+        pool: &'row [u8],
+        order: ByteOrder,
+    ) -> Self::Value<'row>;
     /// Puts a value in a record; variable values are handled before.
     #[doc(hidden)]
     fn store(record: &mut [u8], place: &Place, order: ByteOrder, value: Self::Input<'_>);
@@ -80,7 +85,11 @@ pub struct FieldHandle<K: FieldKind + ?Sized> {
 
 impl<K: FieldKind + ?Sized> Clone for FieldHandle<K> {
     fn clone(&self) -> Self {
-        Self { extent_type: Arc::clone(&self.extent_type), place: self.place, kind: PhantomData }
+        Self {
+            extent_type: Arc::clone(&self.extent_type),
+            place: self.place,
+            kind: PhantomData,
+        }
     }
 }
 
@@ -93,7 +102,10 @@ impl<K: FieldKind + ?Sized> FieldHandle<K> {
     /// Asserts that the handle is for rows of this type.
     #[inline]
     pub(crate) fn check(&self, extent_type: &Arc<ExtentType>) {
-        assert!(Arc::ptr_eq(&self.extent_type, extent_type), "a field handle was used with rows of another type");
+        assert!(
+            Arc::ptr_eq(&self.extent_type, extent_type),
+            "a field handle was used with rows of another type"
+        );
     }
 }
 
@@ -106,9 +118,17 @@ impl ExtentType {
         let number = self.require_field(name)?;
         let field_type = self.fields()[number].field_type;
         if !K::accepts(field_type) {
-            return Err(Error::FieldType { field: name.to_owned(), wanted: K::NAME, actual: field_type.name() });
+            return Err(Error::FieldType {
+                field: name.to_owned(),
+                wanted: K::NAME,
+                actual: field_type.name(),
+            });
         }
-        Ok(FieldHandle { extent_type: Arc::clone(self), place: Place::of(self, number), kind: PhantomData })
+        Ok(FieldHandle {
+            extent_type: Arc::clone(self),
+            place: Place::of(self, number),
+            kind: PhantomData,
+        })
     }
 }
 
@@ -125,7 +145,12 @@ macro_rules! plain_kind {
             }
 
             #[inline]
-            fn load<'row>($record: &'row [u8], place: &Place, _pool: &'row [u8], $order: ByteOrder) -> $kind {
+            fn load<'row>(
+                $record: &'row [u8],
+                place: &Place,
+                _pool: &'row [u8],
+                $order: ByteOrder,
+            ) -> $kind {
                 let $slot = place.slot;
                 let _ = $order;
                 $load
@@ -141,13 +166,37 @@ macro_rules! plain_kind {
     };
 }
 
-plain_kind!(bool, FieldType::Bool, "bool", record, slot, order, value, slot.bit(record), {
-    let byte = &mut record[slot.offset];
-    *byte = if value { *byte | slot.mask } else { *byte & !slot.mask };
-});
-plain_kind!(u8, FieldType::Byte, "byte", record, slot, order, value, record[slot.offset], {
-    record[slot.offset] = value;
-});
+plain_kind!(
+    bool,
+    FieldType::Bool,
+    "bool",
+    record,
+    slot,
+    order,
+    value,
+    slot.bit(record),
+    {
+        let byte = &mut record[slot.offset];
+        *byte = if value {
+            *byte | slot.mask
+        } else {
+            *byte & !slot.mask
+        };
+    }
+);
+plain_kind!(
+    u8,
+    FieldType::Byte,
+    "byte",
+    record,
+    slot,
+    order,
+    value,
+    record[slot.offset],
+    {
+        record[slot.offset] = value;
+    }
+);
 plain_kind!(
     i32,
     FieldType::Int32,
@@ -192,11 +241,17 @@ impl FieldKind for [u8] {
     }
 
     #[inline]
-    fn load<'row>(record: &'row [u8], place: &Place, pool: &'row [u8], order: ByteOrder) -> &'row [u8] {
+    fn load<'row>(
+        record: &'row [u8],
+        place: &Place,
+        pool: &'row [u8],
+        order: ByteOrder,
+    ) -> &'row [u8] {
         match place.field_type {
             FieldType::FixedWidth(size) => &record[place.slot.offset..][..size as usize],
             // Offsets were checked when the extent was unpacked.
-            _ => crate::pool::value(pool, order, order.u32(record, place.slot.offset) as usize).unwrap_or_default(),
+            _ => crate::pool::value(pool, order, order.u32(record, place.slot.offset) as usize)
+                .unwrap_or_default(),
         }
     }
 

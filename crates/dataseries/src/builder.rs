@@ -67,12 +67,20 @@ impl ExtentBuilder {
     pub fn row(&mut self) -> Result<RowBuilder<'_>> {
         let start = self.fixed.len();
         if self.empty_record.is_empty() {
-            return Err(Error::schema(self.extent_type.name(), "has no fields, so it can have no records"));
+            return Err(Error::schema(
+                self.extent_type.name(),
+                "has no fields, so it can have no records",
+            ));
         }
         self.check_part(start as u64 + self.empty_record.len() as u64)?;
         self.fixed.extend_from_slice(&self.empty_record);
         let pool_start = self.pool.len();
-        Ok(RowBuilder { builder: self, start, pool_start, finished: false })
+        Ok(RowBuilder {
+            builder: self,
+            start,
+            pool_start,
+            finished: false,
+        })
     }
 
     /// Refuses a part that would grow beyond what readers accept.
@@ -80,7 +88,11 @@ impl ExtentBuilder {
         let limit = u64::from(PART_BYTES_MAX - 1);
         match bytes <= limit {
             true => Ok(()),
-            false => Err(Error::RecordTooLarge { type_name: self.extent_type.name().to_owned(), bytes, limit }),
+            false => Err(Error::RecordTooLarge {
+                type_name: self.extent_type.name().to_owned(),
+                bytes,
+                limit,
+            }),
         }
     }
 
@@ -104,6 +116,17 @@ impl ExtentBuilder {
         let offset = pool::push(&mut self.pool, self.order, value);
         self.unique.insert(hash, offset);
         Ok(offset)
+    }
+
+    /// Gives back the memory of an empty builder.
+    pub(crate) fn release(&mut self) {
+        assert_eq!(
+            self.record_count, 0,
+            "only an empty builder can be released"
+        );
+        self.fixed = Vec::new();
+        self.pool.shrink_to(POOL_START);
+        self.unique = HashMap::new();
     }
 
     /// Forgets all rows. Keeps memory for as many again, but not what one huge record left behind.
@@ -143,7 +166,11 @@ impl RowBuilder<'_> {
     /// # Panics
     /// If the handle was made from another type.
     #[inline]
-    pub fn set<K: FieldKind + ?Sized>(&mut self, field: &FieldHandle<K>, value: K::Input<'_>) -> Result<()> {
+    pub fn set<K: FieldKind + ?Sized>(
+        &mut self,
+        field: &FieldHandle<K>,
+        value: K::Input<'_>,
+    ) -> Result<()> {
         field.check(&self.builder.extent_type);
         self.store::<K>(&field.place, value)
     }
@@ -154,7 +181,10 @@ impl RowBuilder<'_> {
             (FieldType::Variable32, Some(bytes)) => Some(self.builder.intern(bytes, place.unique)?),
             (FieldType::FixedWidth(size), Some(bytes)) if bytes.len() != size as usize => {
                 let name = &self.builder.extent_type.fields()[place.number].name;
-                return Err(Error::Request(format!("field {name:?} takes {size} bytes, not {}", bytes.len())));
+                return Err(Error::Request(format!(
+                    "field {name:?} takes {size} bytes, not {}",
+                    bytes.len()
+                )));
             }
             _ => None,
         };
@@ -222,7 +252,11 @@ impl RowBuilder<'_> {
             Value::Double(_) => "double",
             Value::Bytes(_) => "variable32",
         };
-        Error::FieldType { field: field.name.clone(), wanted, actual: field.field_type.name() }
+        Error::FieldType {
+            field: field.name.clone(),
+            wanted,
+            actual: field.field_type.name(),
+        }
     }
 
     /// Adds the row to the extent.
@@ -239,7 +273,9 @@ impl Drop for RowBuilder<'_> {
             let pool_start = self.pool_start;
             self.builder.fixed.truncate(self.start);
             self.builder.pool.truncate(pool_start);
-            self.builder.unique.retain(|_, offset| (*offset as usize) < pool_start);
+            self.builder
+                .unique
+                .retain(|_, offset| (*offset as usize) < pool_start);
         }
     }
 }

@@ -8,8 +8,8 @@
 //! Invariants:
 //! * Every byte of a file is hostile until checked: sizes are compared with [`ReadOptions::extent_bytes_limit`] and
 //!   with what the compression mode can produce before anything is allocated; no input makes the crate panic.
-//! * Memory is bounded by one extent when reading, by [`WriterOptions::memory_bytes`] when writing, besides 12 bytes
-//!   of index for each extent.
+//! * Memory is bounded by one extent when reading, by [`WriterOptions::memory_bytes`] and one extent when writing,
+//!   besides 16 bytes of index for each extent.
 //! * Both byte orders are read and written; values never depend on the order of the machine.
 //!
 //! It deliberately does not map files into memory, start threads, or know what the records mean.
@@ -60,6 +60,7 @@ mod reader;
 mod recover;
 mod schema;
 mod sink;
+mod source;
 mod stream;
 pub mod tools;
 mod transform;
@@ -75,6 +76,9 @@ pub use header::{ExtentHeader, PackedExtent};
 pub use order::ByteOrder;
 pub use reader::{IndexEntry, Reader};
 pub use recover::{LostRange, RecoverOptions, RecoverReport, recover};
-pub use schema::{ExtentType, ExtentTypeBuilder, Field, FieldOrdering, FieldType, PadRecord, TypeLibrary};
-pub use stream::{ReadOptions, StreamReader, Warning};
+pub use schema::{
+    ExtentType, ExtentTypeBuilder, Field, FieldOrdering, FieldType, PadRecord, TypeLibrary,
+};
+pub use source::ReadOptions;
+pub use stream::{StreamReader, Warning};
 pub use writer::{Writer, WriterOptions};

@@ -12,7 +12,7 @@ use crate::header::{ExtentHeader, HEADER_BYTES, PackedExtent};
 use crate::order::ByteOrder;
 use crate::schema::{INDEX_TYPE, TypeLibrary};
 use crate::sink::FileSink;
-use crate::stream::{
+use crate::source::{
     Next, read_file_header, read_next, read_parts, read_type_extent, read_up_to, unpack_types,
 };
 use crate::unpack::unpack;
@@ -74,7 +74,11 @@ impl RecoverReport {
         self.lost_bytes += bytes;
         self.lost_ranges += 1;
         if self.lost.len() < LOST_RANGES_MAX {
-            self.lost.push(LostRange { offset, bytes, reason });
+            self.lost.push(LostRange {
+                offset,
+                bytes,
+                reason,
+            });
         }
     }
 }
@@ -96,7 +100,11 @@ pub fn recover<R: Read + Seek, W: Write>(
     };
     let mut report = RecoverReport::default();
     if salvage.type_extent.is_none() {
-        report.lose(0, salvage.offset, "the descriptions of types are damaged".to_owned());
+        report.lose(
+            0,
+            salvage.offset,
+            "the descriptions of types are damaged".to_owned(),
+        );
     }
     let mut searched = salvage.type_extent.is_none();
     loop {
@@ -141,7 +149,10 @@ enum Found {
     Tail,
     End,
     /// None of these. `end` is where the header, if there is one, says the next extent begins.
-    Bad { reason: String, end: Option<u64> },
+    Bad {
+        reason: String,
+        end: Option<u64>,
+    },
 }
 
 /// A damaged file being read.
@@ -162,7 +173,10 @@ struct Salvage<R> {
 impl<R: Read + Seek> Salvage<R> {
     fn open(mut source: R, options: &RecoverOptions) -> Result<Self> {
         let length = source.seek(SeekFrom::End(0))?;
-        let read = ReadOptions { verify_digests: true, ..options.read.clone() };
+        let read = ReadOptions {
+            verify_digests: true,
+            ..options.read.clone()
+        };
         source.seek(SeekFrom::Start(0))?;
         let declared = read_file_header(&mut source);
         let mut failure = None;
@@ -175,7 +189,9 @@ impl<R: Read + Seek> Salvage<R> {
         for &order in &orders {
             source.seek(SeekFrom::Start(FILE_HEADER_BYTES as u64))?;
             let packed = read_type_extent(&mut source, order);
-            match packed.and_then(|packed| unpack_types(&packed, &read).map(|library| (packed, library))) {
+            match packed
+                .and_then(|packed| unpack_types(&packed, &read).map(|library| (packed, library)))
+            {
                 Ok((packed, library)) => {
                     types = Some((order, Some(packed), library));
                     break;
@@ -188,7 +204,9 @@ impl<R: Read + Seek> Salvage<R> {
             Some(known) => known,
             None => return Err(declared.err().or(failure).expect("one of the two failed")),
         };
-        let start = type_extent.as_ref().map_or(0, |packed| packed.bytes().len() as u64);
+        let start = type_extent
+            .as_ref()
+            .map_or(0, |packed| packed.bytes().len() as u64);
         Ok(Self {
             source,
             order,
@@ -206,7 +224,10 @@ impl<R: Read + Seek> Salvage<R> {
         self.source.seek(SeekFrom::Start(offset))?;
         let bad = |error: Error, end| match error {
             Error::Io(error) => Err(Error::Io(error)),
-            error => Ok(Found::Bad { reason: error.to_string(), end }),
+            error => Ok(Found::Bad {
+                reason: error.to_string(),
+                end,
+            }),
         };
         let header = match read_next(&mut self.source, self.order, offset) {
             Ok(Next::Extent(header)) => header,
@@ -224,7 +245,14 @@ impl<R: Read + Seek> Salvage<R> {
         let extent_type = match number {
             Some(number) => &self.library.types()[number],
             None if is_index => &INDEX_TYPE,
-            None => return bad(Error::UnknownType { name: header.type_name }, None),
+            None => {
+                return bad(
+                    Error::UnknownType {
+                        name: header.type_name,
+                    },
+                    None,
+                );
+            }
         };
         let end = Some(offset + header.packed_bytes()).filter(|&end| end <= self.length);
         let limit = self.options.extent_bytes_limit;
@@ -253,8 +281,12 @@ impl<R: Read + Seek> Salvage<R> {
 
     /// Looks for the next sound extent from `from` on, and goes there or to the tail.
     fn search(&mut self, from: u64) -> Result<()> {
-        let mut names: HashSet<Vec<u8>> =
-            self.library.types().iter().map(|extent_type| extent_type.name().as_bytes().to_vec()).collect();
+        let mut names: HashSet<Vec<u8>> = self
+            .library
+            .types()
+            .iter()
+            .map(|extent_type| extent_type.name().as_bytes().to_vec())
+            .collect();
         names.insert(INDEX_TYPE.name().as_bytes().to_vec());
         let mut window = vec![0; WINDOW_BYTES + HEADER_BYTES_MAX];
         let mut start = from;
@@ -262,13 +294,16 @@ impl<R: Read + Seek> Salvage<R> {
             self.source.seek(SeekFrom::Start(start))?;
             let filled = read_up_to(&mut self.source, &mut window)?;
             for at in 0..filled.min(WINDOW_BYTES) {
-                let Some(end) = self.candidate(&window[at..filled], start + at as u64, &names) else { continue };
-                self.budget_bytes = self.budget_bytes.saturating_sub(end - (start + at as u64));
+                let place = start + at as u64;
+                let Some(cost) = self.candidate(&window[at..filled], place, &names) else {
+                    continue;
+                };
+                self.budget_bytes = self.budget_bytes.saturating_sub(cost);
                 if self.budget_bytes == 0 {
                     return self.give_up(from);
                 }
-                if !matches!(self.examine(start + at as u64)?, Found::Bad { .. }) {
-                    self.offset = start + at as u64;
+                if !matches!(self.examine(place)?, Found::Bad { .. }) {
+                    self.offset = place;
                     return Ok(());
                 }
             }
@@ -285,14 +320,26 @@ impl<R: Read + Seek> Salvage<R> {
         Ok(())
     }
 
-    /// Where an extent that begins with `bytes` at `offset` would end, if it can be one.
+    /// Whether an extent can begin with `bytes` at `offset`: how many bytes it would take to find out, packed and
+    /// unpacked.
     fn candidate(&self, bytes: &[u8], offset: u64, names: &HashSet<Vec<u8>>) -> Option<u64> {
         let (start, rest) = bytes.split_first_chunk::<HEADER_BYTES>()?;
-        if start[27] != 0 || start[26] == 0 || !names.contains(rest.get(..usize::from(start[26]))?) {
+        if start[27] != 0 || start[26] == 0 || !names.contains(rest.get(..usize::from(start[26]))?)
+        {
             return None;
         }
         let name_part = rest.get(..ExtentHeader::name_part_bytes(start))?;
         let header = ExtentHeader::parse(start, name_part, self.order, offset).ok()?;
-        Some(offset + header.packed_bytes()).filter(|&end| end <= self.length)
+        let packed_bytes = header.packed_bytes();
+        if offset + packed_bytes > self.length {
+            return None;
+        }
+        let record_bytes = self
+            .library
+            .get(&header.type_name)
+            .map_or(16, |own| own.record_bytes());
+        let fixed_bytes = u64::from(header.record_count) * record_bytes as u64;
+        let unpacked_bytes = fixed_bytes + u64::from(header.pool_bytes);
+        Some(packed_bytes + unpacked_bytes.min(self.options.extent_bytes_limit))
     }
 }

@@ -4,31 +4,16 @@ use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use crate::file::{FILE_HEADER_BYTES, TAIL_BYTES, Tail, parse_file_header};
-use crate::header::{ExtentHeader, HEADER_BYTES, PackedExtent, TAIL_MARK};
+use crate::file::{FILE_HEADER_BYTES, TAIL_BYTES, Tail};
+use crate::header::{ExtentHeader, PackedExtent};
 use crate::order::ByteOrder;
-use crate::schema::{ExtentType, INDEX_TYPE, TypeLibrary, XML_TYPE};
+use crate::schema::{ExtentType, INDEX_TYPE, TypeLibrary};
+use crate::source::{
+    Next, ReadOptions, read_file_header, read_next, read_parts, read_type_extent, read_up_to,
+    unpack_types,
+};
 use crate::unpack::unpack;
 use crate::{Error, Extent, Result, digest};
-
-/// The most types of one file, and the most bytes of their descriptions.
-const TYPES_MAX: u32 = 1 << 16;
-const TYPE_EXTENT_BYTES_MAX: u64 = 32 << 20;
-
-/// How files are read.
-#[derive(Debug, Clone)]
-pub struct ReadOptions {
-    /// Check both digests of every extent. Sizes and string offsets are checked always.
-    pub verify_digests: bool,
-    /// Refuse extents that need more memory than this, in bytes.
-    pub extent_bytes_limit: u64,
-}
-
-impl Default for ReadOptions {
-    fn default() -> Self {
-        Self { verify_digests: true, extent_bytes_limit: 256 << 20 }
-    }
-}
 
 /// Something wrong with a file that all its records survived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,119 +31,13 @@ impl Warning {
     /// A sentence for people.
     pub fn text(self) -> &'static str {
         match self {
-            Self::Chain => "the checksum chained over all extents differs, as in files of old writers",
+            Self::Chain => {
+                "the checksum chained over all extents differs, as in files of old writers"
+            }
             Self::Index => "the index does not list exactly the extents of the file",
             Self::TrailingBytes => "there are bytes after the tail",
         }
     }
-}
-
-/// What comes next in a file.
-pub(crate) enum Next {
-    Extent(ExtentHeader),
-    Tail([u8; TAIL_BYTES]),
-    End,
-}
-
-/// Reads the start of whatever lies at `offset`; for an extent, until the end of its name.
-pub(crate) fn read_next(source: &mut impl Read, order: ByteOrder, offset: u64) -> Result<Next> {
-    let mut start = [0; HEADER_BYTES];
-    match read_up_to(source, &mut start)? {
-        0 => return Ok(Next::End),
-        HEADER_BYTES => {}
-        read => return Err(Error::Truncated { offset: offset + read as u64, what: "an extent header or the tail" }),
-    }
-    if order.u32(&start, 0) == TAIL_MARK {
-        return Ok(Next::Tail(start));
-    }
-    let mut name = [0; 260];
-    let name = &mut name[..ExtentHeader::name_part_bytes(&start)];
-    let read = read_up_to(source, name)?;
-    if read < name.len() {
-        return Err(Error::Truncated { offset: offset + (HEADER_BYTES + read) as u64, what: "an extent header" });
-    }
-    Ok(Next::Extent(ExtentHeader::parse(&start, name, order, offset)?))
-}
-
-/// Reads the two parts that follow a header.
-pub(crate) fn read_parts(
-    source: &mut impl Read,
-    header: ExtentHeader,
-    order: ByteOrder,
-    offset: u64,
-    limit: u64,
-) -> Result<PackedExtent> {
-    let total = header.packed_bytes();
-    if total > limit.saturating_add(4096) {
-        return Err(Error::Limit { offset, what: "an extent", bytes: total, limit });
-    }
-    let mut bytes = header.encode(order);
-    let rest = total - bytes.len() as u64;
-    // A file may promise much and end: large buffers grow with what is really there.
-    bytes.reserve_exact(rest.min(1 << 20) as usize);
-    source.by_ref().take(rest).read_to_end(&mut bytes)?;
-    if (bytes.len() as u64) < total {
-        return Err(Error::Truncated { offset: offset + bytes.len() as u64, what: "an extent" });
-    }
-    Ok(PackedExtent::new(header, order, bytes))
-}
-
-/// Fills `buffer` as far as the source goes.
-pub(crate) fn read_up_to(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match source.read(&mut buffer[filled..]) {
-            Ok(0) => break,
-            Ok(count) => filled += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
-}
-
-/// Reads the file header; returns the byte order.
-pub(crate) fn read_file_header(source: &mut impl Read) -> Result<ByteOrder> {
-    let mut bytes = [0; FILE_HEADER_BYTES];
-    if read_up_to(source, &mut bytes)? < FILE_HEADER_BYTES {
-        return Err(Error::NotDataSeries { what: "it is shorter than the header" });
-    }
-    parse_file_header(&bytes)
-}
-
-/// Reads the type extent, which lies right after the file header.
-pub(crate) fn read_type_extent(source: &mut impl Read, order: ByteOrder) -> Result<PackedExtent> {
-    let offset = FILE_HEADER_BYTES as u64;
-    match read_next(source, order, offset)? {
-        Next::Extent(header) if header.type_name == XML_TYPE.name() => {
-            read_parts(source, header, order, offset, TYPE_EXTENT_BYTES_MAX)
-        }
-        Next::End => Err(Error::Truncated { offset, what: "the type extent" }),
-        _ => Err(Error::corrupt(offset, "the first extent does not describe types")),
-    }
-}
-
-/// The types that a type extent describes.
-pub(crate) fn unpack_types(packed: &PackedExtent, options: &ReadOptions) -> Result<TypeLibrary> {
-    let offset = FILE_HEADER_BYTES as u64;
-    if packed.header().record_count > TYPES_MAX {
-        return Err(Error::corrupt(offset, format!("more than {TYPES_MAX} types")));
-    }
-    let options = ReadOptions { extent_bytes_limit: TYPE_EXTENT_BYTES_MAX, ..options.clone() };
-    let extent = unpack(packed, &XML_TYPE, &options, offset)?;
-    // A value can be pointed to more than once, so the descriptions together can be longer than the extent.
-    let mut total_bytes = 0;
-    let mut types = Vec::with_capacity(extent.record_count());
-    for row in extent.rows() {
-        let text = row.value(0).as_bytes().unwrap_or_default();
-        total_bytes += text.len() as u64;
-        if total_bytes > TYPE_EXTENT_BYTES_MAX {
-            return Err(Error::corrupt(offset, "descriptions of types are too long"));
-        }
-        let text = std::str::from_utf8(text).map_err(|_| Error::schema("", "the description is not UTF-8"))?;
-        types.push(ExtentType::parse(text)?);
-    }
-    TypeLibrary::new(types)
 }
 
 /// Reads extents in file order.
@@ -244,7 +123,10 @@ impl<R: Read> StreamReader<R> {
     ///
     /// # Errors
     /// As [`StreamReader::next_extent`].
-    pub fn next_extent_where(&mut self, wanted: impl FnMut(&ExtentHeader) -> bool) -> Result<Option<Extent>> {
+    pub fn next_extent_where(
+        &mut self,
+        wanted: impl FnMut(&ExtentHeader) -> bool,
+    ) -> Result<Option<Extent>> {
         match self.next_packed_where(wanted)? {
             Some((offset, packed)) => self.unpack(&packed, offset).map(Some),
             None => Ok(None),
@@ -267,7 +149,12 @@ impl<R: Read> StreamReader<R> {
                     self.finish(&tail)?;
                     break;
                 }
-                Next::End => return Err(Error::Truncated { offset, what: "the extents: the tail is missing" }),
+                Next::End => {
+                    return Err(Error::Truncated {
+                        offset,
+                        what: "the extents: the tail is missing",
+                    });
+                }
             };
             if header.type_name == INDEX_TYPE.name() {
                 self.read_index(header)?;
@@ -277,14 +164,19 @@ impl<R: Read> StreamReader<R> {
                 return Err(Error::corrupt(offset, "an extent after the index"));
             }
             if self.library.get(&header.type_name).is_none() {
-                return Err(Error::UnknownType { name: header.type_name });
+                return Err(Error::UnknownType {
+                    name: header.type_name,
+                });
             }
             if !wanted(&header) {
                 let rest = header.packed_bytes() - header.header_bytes() as u64;
                 let skipped = io::copy(&mut self.source.by_ref().take(rest), &mut io::sink())?;
                 if skipped < rest {
                     let end = offset + header.header_bytes() as u64 + skipped;
-                    return Err(Error::Truncated { offset: end, what: "an extent" });
+                    return Err(Error::Truncated {
+                        offset: end,
+                        what: "an extent",
+                    });
                 }
                 self.advance(&header);
                 continue;
@@ -312,13 +204,23 @@ impl<R: Read> StreamReader<R> {
         if self.index_seen.is_some() {
             return Err(Error::corrupt(offset, "a second index"));
         }
-        let packed = read_parts(&mut self.source, header, self.order, offset, self.options.extent_bytes_limit)?;
+        let packed = read_parts(
+            &mut self.source,
+            header,
+            self.order,
+            offset,
+            self.options.extent_bytes_limit,
+        )?;
         self.advance(packed.header());
         let index = unpack(&packed, &INDEX_TYPE, &self.options, offset)?;
         let mut listed = DefaultHasher::new();
         for row in index.rows() {
             let entry_offset = row.value(0).as_i64().unwrap_or_default() as u64;
-            hash_entry(&mut listed, entry_offset, row.value(1).as_bytes().unwrap_or_default());
+            hash_entry(
+                &mut listed,
+                entry_offset,
+                row.value(1).as_bytes().unwrap_or_default(),
+            );
         }
         if listed.finish() != self.seen.finish() {
             self.warnings.push(Warning::Index);

@@ -52,6 +52,8 @@ pub struct Writer<W: Write> {
     library: TypeLibrary,
     builders: Vec<ExtentBuilder>,
     options: WriterOptions,
+    /// Whether builders must not keep their memory: all of them full would be more than allowed.
+    releases: bool,
     /// Bytes waiting in all builders but the one that handed out the last row.
     pending_bytes: usize,
     /// The builder that handed out the last row, and its bytes then.
@@ -67,10 +69,22 @@ impl<W: Write> Writer<W> {
         let library = TypeLibrary::new(types)?;
         options.extent_bytes = options.extent_bytes.min(EXTENT_BYTES_MAX);
         let sink = FileSink::create(out, options.order, &library, options.compression)?;
-        let builders =
-            library.types().iter().map(|extent_type| ExtentBuilder::new(Arc::clone(extent_type), options.order));
+        let builders = library
+            .types()
+            .iter()
+            .map(|extent_type| ExtentBuilder::new(Arc::clone(extent_type), options.order));
         let builders = builders.collect();
-        Ok(Self { sink, library, builders, options, pending_bytes: 0, last: None })
+        let releases =
+            options.extent_bytes.saturating_mul(library.types().len()) > options.memory_bytes;
+        Ok(Self {
+            sink,
+            library,
+            builders,
+            releases,
+            options,
+            pending_bytes: 0,
+            last: None,
+        })
     }
 
     /// The types of the file. Their positions are what [`Writer::row`] takes.
@@ -100,14 +114,17 @@ impl<W: Write> Writer<W> {
     /// Accounts for the last row and writes what is full.
     #[inline]
     fn settle(&mut self) -> Result<()> {
-        let Some((number, bytes_before)) = self.last.take() else { return Ok(()) };
+        let Some((number, bytes_before)) = self.last.take() else {
+            return Ok(());
+        };
         let bytes = self.builders[number].bytes();
         self.pending_bytes += bytes - bytes_before;
         if bytes >= self.options.extent_bytes {
             self.write_builder(number)?;
         }
         while self.pending_bytes > self.options.memory_bytes {
-            let largest = (0..self.builders.len()).max_by_key(|&number| self.builders[number].bytes());
+            let largest =
+                (0..self.builders.len()).max_by_key(|&number| self.builders[number].bytes());
             self.write_builder(largest.expect("bytes are pending, so there is a builder"))?;
         }
         Ok(())
@@ -121,6 +138,9 @@ impl<W: Write> Writer<W> {
             return Ok(());
         }
         let packed = builder.pack(self.options.compression, self.options.level)?;
+        if self.releases {
+            builder.release();
+        }
         self.sink.append(&packed, number)
     }
 
@@ -131,9 +151,14 @@ impl<W: Write> Writer<W> {
     /// [`Error::Io`] from the stream.
     pub fn append(&mut self, packed: &PackedExtent) -> Result<()> {
         let name = &packed.header().type_name;
-        let number = self.library.number(name).ok_or_else(|| Error::UnknownType { name: name.clone() })?;
+        let number = self
+            .library
+            .number(name)
+            .ok_or_else(|| Error::UnknownType { name: name.clone() })?;
         if packed.order() != self.options.order {
-            return Err(Error::Request("an extent of the other byte order cannot be appended".to_owned()));
+            return Err(Error::Request(
+                "an extent of the other byte order cannot be appended".to_owned(),
+            ));
         }
         self.sink.append(packed, number)
     }

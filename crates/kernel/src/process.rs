@@ -216,3 +216,11 @@ impl Guardian {
         unsafe { libc::waitpid(self.pid, &mut status, 0) };
     }
 }
+
+/// How far the stack of a process may grow, in bytes (its soft RLIMIT_STACK).
+pub fn stack_limit(pid: i32) -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: the kernel writes one structure of that type; on failure it stays unlimited.
+    unsafe { libc::prlimit(pid, libc::RLIMIT_STACK, std::ptr::null(), &mut limit) };
+    limit.rlim_cur
+}

@@ -39,7 +39,8 @@ pub const REQUEST_EXEC: u32 = 1;
 pub const REQUEST_FILE: u32 = 3;
 pub const REQUEST_WINDOW: u32 = 4;
 pub const REQUEST_DIVERGED: u32 = 5;
-pub const REQUEST_SHARED_FILE: u32 = 6;
+pub const REQUEST_OWN_RING: u32 = 6;
+pub const REQUEST_SHARED_FILE: u32 = 7;
 
 #[repr(C)]
 pub struct ImagePart {

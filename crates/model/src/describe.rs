@@ -102,7 +102,7 @@ static UNKNOWN: Pointer = Pointer {
     element: "u8",
     element_bytes: 1,
     length: LengthRule::Constant,
-    count: 1,
+    count: 0,
     always: false,
 };
 

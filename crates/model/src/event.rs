@@ -181,12 +181,8 @@ pub fn parse_event(bytes: &[u8]) -> Result<(EventRef<'_>, usize), EventError> {
             available,
         });
     };
-    let size = read_u32(header, 0);
-    if size % 8 != 0 || (size as usize) < HEADER_BYTES {
-        return Err(EventError::Size { size });
-    }
+    let needed = event_size(header)?;
     let kind = EventKind::from_number(header[4]).ok_or(EventError::Kind { kind: header[4] })?;
-    let needed = size as usize;
     let bytes = bytes
         .get(..needed)
         .ok_or(EventError::Truncated { needed, available })?;
@@ -218,7 +214,7 @@ pub fn event_size(bytes: &[u8]) -> Result<usize, EventError> {
         });
     };
     let size = u32::from_le_bytes(*size);
-    if size % 8 != 0 || (size as usize) < HEADER_BYTES {
+    if !size.is_multiple_of(8) || (size as usize) < HEADER_BYTES {
         return Err(EventError::Size { size });
     }
     Ok(size as usize)

@@ -9,7 +9,8 @@ use crate::error::PatchError;
 use crate::functions::find_functions;
 use crate::gather::{Gathered, gather, recognise};
 use crate::image::{
-    Image, ImageSegment, Placement, Refusal, RefusedSite, SiteKind, Unpatched, UnpatchedReason, Verdict,
+    Image, ImageSegment, Placement, Refusal, RefusedSite, SiteKind, Unpatched, UnpatchedReason,
+    Verdict,
 };
 use crate::survey::Role;
 
@@ -55,7 +56,11 @@ impl Options {
 ///
 /// # Errors
 /// The file is not a well-formed x86-64 program or library.
-pub fn build_image(elf: &[u8], placement: Placement, options: &Options) -> Result<Option<Image>, PatchError> {
+pub fn build_image(
+    elf: &[u8],
+    placement: Placement,
+    options: &Options,
+) -> Result<Option<Image>, PatchError> {
     Ok(examine(elf, placement, options)?.into_image())
 }
 
@@ -70,14 +75,26 @@ pub fn examine(elf: &[u8], placement: Placement, options: &Options) -> Result<Ve
         return Ok(unpatched(UnpatchedReason::NoSites, Vec::new(), false));
     }
     if candidates.len() > CANDIDATE_LIMIT {
-        return Ok(unpatched(UnpatchedReason::TooManyPatterns, Vec::new(), true));
+        return Ok(unpatched(
+            UnpatchedReason::TooManyPatterns,
+            Vec::new(),
+            true,
+        ));
     }
     let functions = find_functions(&elf, &candidates);
     let recognised = recognise(&elf, &functions, &candidates);
     if recognised.sites.is_empty() {
-        return Ok(unpatched(UnpatchedReason::NoSites, Vec::new(), recognised.loose_counter_reads));
+        return Ok(unpatched(
+            UnpatchedReason::NoSites,
+            Vec::new(),
+            recognised.loose_counter_reads,
+        ));
     }
-    let Gathered { survey, targets, targets_complete } = gather(&elf, &functions, &recognised.sites);
+    let Gathered {
+        survey,
+        targets,
+        targets_complete,
+    } = gather(&elf, &functions, &recognised.sites);
     let context = Context {
         elf: &elf,
         listing: &survey.listing,
@@ -87,11 +104,22 @@ pub fn examine(elf: &[u8], placement: Placement, options: &Options) -> Result<Ve
         functions_known: functions.known,
     };
     let (plans, refused) = choose_all(&context, options, Pads::new(survey.pads.clone(), &targets));
-    Ok(conclude(&elf, placement, options, &plans, refused, recognised.loose_counter_reads))
+    Ok(conclude(
+        &elf,
+        placement,
+        options,
+        &plans,
+        refused,
+        recognised.loose_counter_reads,
+    ))
 }
 
 fn unpatched(reason: UnpatchedReason, refused: Vec<RefusedSite>, unknown_tsc: bool) -> Verdict {
-    Verdict::Unpatched(Unpatched { reason, refused, unknown_tsc })
+    Verdict::Unpatched(Unpatched {
+        reason,
+        refused,
+        unknown_tsc,
+    })
 }
 
 /// Makes the image, if there is anything to patch, it is worth an image, and it is in reach.
@@ -108,7 +136,9 @@ fn conclude(
         return unpatched(UnpatchedReason::AllRefused, refused, unknown_tsc);
     }
     let text_bytes: u64 = elf.text_segments().map(|segment| segment.file_bytes).sum();
-    if text_bytes > options.cpuid_text_limit && plans.iter().all(|plan| plan.kind == SiteKind::Cpuid) {
+    if text_bytes > options.cpuid_text_limit
+        && plans.iter().all(|plan| plan.kind == SiteKind::Cpuid)
+    {
         return unpatched(UnpatchedReason::NotWorthwhile, refused, unknown_tsc);
     }
     match assemble(elf, placement, plans) {
@@ -130,21 +160,34 @@ fn conclude(
 }
 
 /// Goes through the sites in order of address.
-fn choose_all(context: &Context, options: &Options, mut pads: Pads) -> (Vec<Plan>, Vec<RefusedSite>) {
+fn choose_all(
+    context: &Context,
+    options: &Options,
+    mut pads: Pads,
+) -> (Vec<Plan>, Vec<RefusedSite>) {
     let mut plans = Vec::new();
     let mut refused = Vec::new();
     let mut floor = 0;
     for (index, listed) in context.listing.iter().enumerate() {
-        let Role::Site(kind) = listed.role else { continue };
-        let choice =
-            if options.wants(kind) { context.choose(index, kind, floor, &mut pads) } else { Err(Refusal::NotWanted) };
+        let Role::Site(kind) = listed.role else {
+            continue;
+        };
+        let choice = if options.wants(kind) {
+            context.choose(index, kind, floor, &mut pads)
+        } else {
+            Err(Refusal::NotWanted)
+        };
         match choice {
             Ok(plan) => {
                 assert!(plan.patch_start() >= floor && plan.patch_end <= plan.end());
                 floor = plan.end();
                 plans.push(plan);
             }
-            Err(reason) => refused.push(RefusedSite { kind, address: listed.address, reason }),
+            Err(reason) => refused.push(RefusedSite {
+                kind,
+                address: listed.address,
+                reason,
+            }),
         }
     }
     (plans, refused)

@@ -21,7 +21,9 @@ const REASONS: [UnpatchedReason; 5] = [
     UnpatchedReason::NoSites,
     UnpatchedReason::AllRefused,
     UnpatchedReason::OutOfReach,
-    UnpatchedReason::TooManyPatterns, UnpatchedReason::NotWorthwhile];
+    UnpatchedReason::TooManyPatterns,
+    UnpatchedReason::NotWorthwhile,
+];
 const REFUSALS: [Refusal; 6] = [
     Refusal::SignalReturn,
     Refusal::NoRoom,

@@ -6,7 +6,7 @@ use crate::functions::{Chunk, Functions};
 use crate::landing_pads::landing_pad_targets;
 use crate::pointers::{pointer_targets, table_targets};
 use crate::scan::{Hit, is_unknown_jump, scan_text};
-use crate::survey::{Role, Survey, survey};
+use crate::survey::{Listed, Role, Survey, survey};
 use crate::windows::Windows;
 
 /// Bytes around a candidate in which the instruction that holds it must start and end.
@@ -24,21 +24,32 @@ pub(crate) struct Recognised {
 }
 
 /// Decodes the functions with candidates, to see which are instructions.
-pub(crate) fn recognise(elf: &ElfView, functions: &Functions, candidates: &[Candidate]) -> Recognised {
+pub(crate) fn recognise(
+    elf: &ElfView,
+    functions: &Functions,
+    candidates: &[Candidate],
+) -> Recognised {
     let addresses = || candidates.iter().map(|candidate| candidate.address);
     let windows = Windows::around(elf, addresses(), INSTRUCTION_BYTES);
     let wanted = chunks_near(&functions.chunks, addresses(), 0);
     let survey = survey(elf, functions, &windows, |index| wanted[index]);
-    let is_site = |role: &Role| matches!(role, Role::Site(_));
-    let sites = survey.listing.iter().filter(|listed| is_site(&listed.role)).map(|listed| listed.address);
-    // A site in a suspect function is refused, and counts as a refused site; a look-alike in one proves nothing.
-    let sites: Vec<u64> = sites.collect();
+    let is_site = |listed: &&Listed| matches!(listed.role, Role::Site(_));
+    let sites: Vec<Listed> = survey.listing.iter().filter(is_site).copied().collect();
     let is_known = |candidate: &Candidate| {
-        let at_site = sites.iter().take(0).count() > 0;
+        // A site in a suspect function will be refused, and is counted then; a look-alike in one proves nothing.
+        let index = sites.partition_point(|site| site.address <= candidate.address);
+        let at_site = sites[..index]
+            .last()
+            .is_some_and(|site| candidate.address < site.end());
         at_site || functions.known && survey.covering(candidate.address).is_some()
     };
-    let loose_counter_reads = candidates.iter().any(|candidate| candidate.kind.reads_counter() && !is_known(candidate));
-    Recognised { sites, loose_counter_reads }
+    let loose_counter_reads = candidates
+        .iter()
+        .any(|candidate| candidate.kind.reads_counter() && !is_known(candidate));
+    Recognised {
+        sites: sites.iter().map(|site| site.address).collect(),
+        loose_counter_reads,
+    }
 }
 
 /// What [`gather`] finds.
@@ -54,7 +65,11 @@ pub(crate) struct Gathered {
 pub(crate) fn gather(elf: &ElfView, functions: &Functions, sites: &[u64]) -> Gathered {
     let windows = Windows::around(elf, sites.iter().copied(), SITE_REACH_BYTES);
     let scan = scan_text(elf, &windows);
-    let known: &[Chunk] = if functions.known { &functions.chunks } else { &[] };
+    let known: &[Chunk] = if functions.known {
+        &functions.chunks
+    } else {
+        &[]
+    };
     let mut wanted = chunks_near(&functions.chunks, sites.iter().copied(), SITE_REACH_BYTES);
     let mut targets = Vec::new();
     for hit in &scan.hits {
@@ -67,7 +82,8 @@ pub(crate) fn gather(elf: &ElfView, functions: &Functions, sites: &[u64]) -> Gat
     let mut references = std::mem::take(&mut survey.references);
     pointer_targets(elf, &windows, &mut references);
     let targets_complete = table_targets(elf, &windows, known, scan.table_bases, &mut references);
-    for function in landing_pad_targets(elf, &windows, &functions.exception_tables, &mut references) {
+    for function in landing_pad_targets(elf, &windows, &functions.exception_tables, &mut references)
+    {
         if let Ok(index) = known.binary_search_by_key(&function, |chunk| chunk.start) {
             survey.suspect[index] = true;
         }
@@ -78,7 +94,11 @@ pub(crate) fn gather(elf: &ElfView, functions: &Functions, sites: &[u64]) -> Gat
     targets.append(&mut references);
     targets.sort_unstable();
     targets.dedup();
-    Gathered { survey, targets, targets_complete }
+    Gathered {
+        survey,
+        targets,
+        targets_complete,
+    }
 }
 
 /// Where code outside all known functions jumps.
@@ -87,7 +107,9 @@ fn unknown_target(elf: &ElfView, hit: &Hit) -> Option<u64> {
 }
 
 fn chunk_index(chunks: &[Chunk], address: u64) -> Option<usize> {
-    let index = chunks.partition_point(|chunk| chunk.start <= address).checked_sub(1)?;
+    let index = chunks
+        .partition_point(|chunk| chunk.start <= address)
+        .checked_sub(1)?;
     (address < chunks[index].end).then_some(index)
 }
 
@@ -97,7 +119,10 @@ fn chunks_near(chunks: &[Chunk], addresses: impl Iterator<Item = u64>, reach: u6
     for address in addresses {
         let (low, high) = (address.saturating_sub(reach), address + reach);
         let first = chunks.partition_point(|chunk| chunk.end <= low);
-        let touched = chunks[first..].iter().take_while(|chunk| chunk.start <= high).count();
+        let touched = chunks[first..]
+            .iter()
+            .take_while(|chunk| chunk.start <= high)
+            .count();
         near[first..first + touched].fill(true);
     }
     near

@@ -115,3 +115,45 @@ impl Cursor<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pads(bytes: &[u8]) -> Option<Vec<u64>> {
+        let mut found = Vec::new();
+        let mut left = 100;
+        let mut cursor = Cursor { bytes, position: 0 };
+        cursor.landing_pads(0x1000, &mut left, |address| found.push(address))?;
+        Some(found)
+    }
+
+    #[test]
+    fn variable_length_entries() {
+        // No base, no types; two entries, one of them without a pad.
+        assert_eq!(
+            pads(&[0xff, 0xff, 0x01, 9, 0, 4, 0x90, 0x02, 1, 4, 4, 0, 0]),
+            Some(vec![0x1110])
+        );
+    }
+
+    #[test]
+    fn fixed_length_entries_and_types() {
+        let table = [
+            0xff, 0x9b, 0x10, 0x03, 13, 0, 0, 0, 0, 4, 0, 0, 0, 0x20, 0, 0, 0, 0,
+        ];
+        assert_eq!(pads(&table), Some(vec![0x1020]));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_said() {
+        assert_eq!(pads(&[]), None);
+        assert_eq!(pads(&[0x00]), None, "a base of its own");
+        assert_eq!(
+            pads(&[0xff, 0xff, 0x1b, 4, 0, 0, 0, 0]),
+            None,
+            "relative entries"
+        );
+        assert_eq!(pads(&[0xff, 0xff, 0x01, 9, 0]), None, "cut off");
+    }
+}

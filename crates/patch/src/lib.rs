@@ -38,7 +38,7 @@ pub use image::{
 pub use vdso::{BOOTSTRAP_BYTES, VdsoEdit, VdsoFunction, VdsoMethod, VdsoPatch, build_vdso_patch};
 
 /// Changes whenever the same input could give a different image. Stored in every cached image and checked when it is read back.
-pub const PATCHER_VERSION: u32 = 1;
+pub const PATCHER_VERSION: u32 = 2;
 
 /// Bytes of a page, the unit in which the kernel maps files.
 pub const PAGE_BYTES: u64 = 4096;

@@ -19,7 +19,8 @@ pub(crate) fn pointer_targets(elf: &ElfView, windows: &Windows, targets: &mut Ve
         let bytes = elf.segment_bytes(segment);
         let skip = (segment.address.wrapping_neg() % 8) as usize;
         let words = bytes.get(skip..).unwrap_or_default().chunks_exact(8);
-        let values = words.map(|word| u64::from_le_bytes(word.try_into().expect("chunks of 8 bytes")));
+        let values =
+            words.map(|word| u64::from_le_bytes(word.try_into().expect("chunks of 8 bytes")));
         targets.extend(values.filter(|value| windows.contains(*value)));
     }
 }
@@ -47,10 +48,15 @@ pub(crate) fn table_targets(
             continue;
         }
         let user = chunk_at(chunks, table.user);
-        let next = bases[position..].iter().map(|other| other.base).find(|base| *base > table.base);
+        let next = bases[position..]
+            .iter()
+            .map(|other| other.base)
+            .find(|base| *base > table.base);
         let bytes = elf.bytes_from(table.base);
         for index in 0..TABLE_ENTRIES {
-            let Some(offset) = u32_at(bytes, index as usize * 4) else { break };
+            let Some(offset) = u32_at(bytes, index as usize * 4) else {
+                break;
+            };
             let target = table.base.wrapping_add_signed(i64::from(offset as i32));
             let own = user.is_none_or(|user| (user.start..user.end).contains(&target));
             let past_next = next.is_some_and(|next| table.base + index * 4 >= next);

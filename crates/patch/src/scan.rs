@@ -44,8 +44,8 @@ pub(crate) fn scan_text(elf: &ElfView, windows: &Windows) -> Scan {
 impl Scan {
     fn segment(&mut self, elf: &ElfView, windows: &Windows, segment: &LoadSegment) {
         let bytes = elf.segment_bytes(segment);
-        let mut address = segment.address;
         for (offset, word) in bytes.windows(4).enumerate() {
+            let address = segment.address + offset as u64;
             let word = u32::from_le_bytes(word.try_into().expect("windows of 4 bytes"));
             let target = (address + 4).wrapping_add_signed(i64::from(word as i32));
             if windows.contains(target) || elf.fixed_address && windows.contains(u64::from(word)) {
@@ -53,11 +53,19 @@ impl Scan {
             }
             let before = &bytes[..offset];
             if loads_address(before) && may_be_table(elf, windows, target) {
-                self.table_bases.push(TableBase { base: target, user: address });
-            } else if elf.fixed_address && loads_constant(before) && may_be_table(elf, windows, u64::from(word)) {
-                self.table_bases.push(TableBase { base: u64::from(word), user: address });
+                self.table_bases.push(TableBase {
+                    base: target,
+                    user: address,
+                });
+            } else if elf.fixed_address
+                && loads_constant(before)
+                && may_be_table(elf, windows, u64::from(word))
+            {
+                self.table_bases.push(TableBase {
+                    base: u64::from(word),
+                    user: address,
+                });
             }
-            address += 1;
         }
     }
 }
@@ -78,13 +86,13 @@ fn may_be_table(elf: &ElfView, windows: &Windows, base: u64) -> bool {
     entry.is_some_and(|entry| windows.is_text(base.wrapping_add_signed(i64::from(entry as i32))))
 }
 
-/// The target of a displacement at `address` that code outside all known functions jumps by; `None` where it is not preceded by the opcode of a jump or
-/// call.
+/// Whether the displacement, in code outside all known functions, is preceded by the opcode of a jump or call.
 pub(crate) fn is_unknown_jump(elf: &ElfView, hit: &Hit) -> bool {
-    let Some(start) = hit.address.checked_sub(2) else { return false };
-    match elf.bytes_from(start) {
-        [_, 0xe8 | 0xe9, ..] => true,
-        [0x0f, 0x80..=0x8f, ..] => true,
-        _ => false,
-    }
+    let before = |bytes: u64| {
+        hit.address
+            .checked_sub(bytes)
+            .map(|start| elf.bytes_from(start))
+            .unwrap_or_default()
+    };
+    matches!(before(1), [0xe8 | 0xe9, ..]) || matches!(before(2), [0x0f, 0x80..=0x8f, ..])
 }

@@ -70,7 +70,12 @@ pub(crate) struct Survey {
 }
 
 /// Decodes the functions that `wanted` says, by their index.
-pub(crate) fn survey(elf: &ElfView, functions: &Functions, windows: &Windows, wanted: impl Fn(usize) -> bool) -> Survey {
+pub(crate) fn survey(
+    elf: &ElfView,
+    functions: &Functions,
+    windows: &Windows,
+    wanted: impl Fn(usize) -> bool,
+) -> Survey {
     let chunks = &functions.chunks;
     let mut result = Survey {
         listing: Vec::new(),
@@ -79,7 +84,11 @@ pub(crate) fn survey(elf: &ElfView, functions: &Functions, windows: &Windows, wa
         pads: Vec::new(),
         suspect: vec![false; chunks.len()],
     };
-    for (index, chunk) in chunks.iter().enumerate().filter(|(index, _)| wanted(*index)) {
+    for (index, chunk) in chunks
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| wanted(*index))
+    {
         if windows.contains(chunk.start) {
             result.references.push(chunk.start);
         }
@@ -141,14 +150,17 @@ impl Survey {
 
     /// The instruction of a cleanly decoded function, near a site, that the byte at `address` belongs to.
     pub fn covering(&self, address: u64) -> Option<&Listed> {
-        let index = self.listing.partition_point(|listed| listed.address <= address);
+        let index = self
+            .listing
+            .partition_point(|listed| listed.address <= address);
         let listed = self.listing[..index].last()?;
         (address < listed.end() && !self.suspect[listed.chunk as usize]).then_some(listed)
     }
 
     /// Whether `address` is inside an instruction near a site, not at its start.
     pub fn is_inside_instruction(&self, address: u64) -> bool {
-        self.covering(address).is_some_and(|listed| listed.address != address)
+        self.covering(address)
+            .is_some_and(|listed| listed.address != address)
     }
 
     /// Remembers where an instruction may lead, now or later.

@@ -7,6 +7,20 @@ struct Segment {
     end: u64,
     /// One bit a byte of text.
     bits: Vec<u64>,
+    /// One bit a block of text: whether any byte of it is in the set. Small enough to stay in the cache where `bits` is not.
+    blocks: Vec<u64>,
+}
+
+/// Bytes of text in a block.
+const BLOCK_BYTES: u64 = 256;
+
+fn set(bits: &mut [u64], index: u64) {
+    bits[(index / 64) as usize] |= 1 << (index % 64);
+}
+
+#[inline]
+fn is_set(bits: &[u64], index: u64) -> bool {
+    bits[(index / 64) as usize] >> (index % 64) & 1 == 1
 }
 
 /// A set of addresses in text segments.
@@ -21,8 +35,11 @@ impl Windows {
             start: segment.address,
             end: segment.file_end(),
             bits: vec![0; (segment.file_bytes / 64 + 1) as usize],
+            blocks: vec![0; (segment.file_bytes / BLOCK_BYTES / 64 + 1) as usize],
         });
-        let mut windows = Self { segments: segments.collect() };
+        let mut windows = Self {
+            segments: segments.collect(),
+        };
         for address in addresses {
             windows.mark(address, reach);
         }
@@ -37,8 +54,9 @@ impl Windows {
         let first = address.saturating_sub(reach).max(segment.start);
         let last = (address + reach).min(segment.end - 1);
         for marked in first..=last {
-            let offset = (marked - segment.start) as usize;
-            segment.bits[offset / 64] |= 1 << (offset % 64);
+            let offset = marked - segment.start;
+            set(&mut segment.bits, offset);
+            set(&mut segment.blocks, offset / BLOCK_BYTES);
         }
     }
 
@@ -48,13 +66,17 @@ impl Windows {
         self.segments.iter().any(|segment| {
             // Below the start the difference wraps around to something far larger than any segment.
             let offset = address.wrapping_sub(segment.start);
-            offset < segment.end - segment.start && segment.bits[(offset / 64) as usize] >> (offset % 64) & 1 == 1
+            offset < segment.end - segment.start
+                && is_set(&segment.blocks, offset / BLOCK_BYTES)
+                && is_set(&segment.bits, offset)
         })
     }
 
     /// Whether `address` is in any text segment.
     #[inline]
     pub fn is_text(&self, address: u64) -> bool {
-        self.segments.iter().any(|segment| address.wrapping_sub(segment.start) < segment.end - segment.start)
+        self.segments
+            .iter()
+            .any(|segment| address.wrapping_sub(segment.start) < segment.end - segment.start)
     }
 }

@@ -47,7 +47,7 @@ fn assert_not_entered(file: &[u8], image: &Image) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn generated_code(code in code(), symbols in symbols(), after in any::<bool>()) {

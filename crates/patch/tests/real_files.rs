@@ -97,6 +97,27 @@ fn dynamic_linker() {
 }
 
 #[test]
+fn functions_are_found_without_sections() {
+    let Some(path) = find_library("ld-linux-x86-64.so.2") else {
+        println!("skipped: no dynamic linker on this machine");
+        return;
+    };
+    let mut bytes = std::fs::read(path).expect("readable");
+    // The offset and count of section headers, and which of them holds names.
+    bytes[40..48].fill(0);
+    bytes[60..64].fill(0);
+    let verdict = examine(&bytes, Placement::After, &Options::default()).expect("well formed");
+    print_counts("ld.so without sections", &verdict);
+    assert!(counts(&verdict, SiteKind::SystemCall).0 > 20);
+    assert!(refused_for_other_reasons(&verdict, SiteKind::SystemCall) <= 1);
+    check_image(
+        &bytes,
+        &verdict.into_image().expect("patched"),
+        Placement::After,
+    );
+}
+
+#[test]
 fn data_in_text_is_left_alone() {
     let Some(verdict) = examine_library("libcrypto.so.3") else {
         return;

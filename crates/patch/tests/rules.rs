@@ -328,3 +328,97 @@ fn options_exclude_kinds() {
     assert_eq!(image.refused[0].reason, Refusal::NotWanted);
     assert!(image.unknown_tsc);
 }
+
+/// Adds a second segment without bytes in the file, so many bytes long in memory.
+fn add_memory(file: &mut [u8], address: u64, bytes: u64) {
+    file[56] = 2;
+    file[120..128].copy_from_slice(&[1, 0, 0, 0, 6, 0, 0, 0]);
+    for (index, number) in [0, address, address, 0, bytes, 0x1000]
+        .into_iter()
+        .enumerate()
+    {
+        file[128 + 8 * index..136 + 8 * index].copy_from_slice(&number.to_le_bytes());
+    }
+}
+
+#[test]
+fn stubs_out_of_reach_mean_no_image() {
+    let code = [&MOV_EAX[..], &SYSCALL, &MOV_EAX, &RDTSC, &RET].concat();
+    let mut file = small_file(&code, &whole(&code));
+    add_memory(&mut file, 0x10_0000, 3 << 30);
+    let after = examine(&file, Placement::After, &Options::default()).expect("well formed");
+    let Verdict::Unpatched(unpatched) = after else {
+        panic!("a jump of 3 GiB")
+    };
+    assert_eq!(unpatched.reason, UnpatchedReason::OutOfReach);
+    assert!(unpatched.unknown_tsc, "now nothing is patched");
+    let before = examine(&file, Placement::Before, &Options::default()).expect("well formed");
+    assert!(!before.unknown_tsc());
+    check_image(
+        &file,
+        &before.into_image().expect("near enough"),
+        Placement::Before,
+    );
+}
+
+#[test]
+fn cpuid_alone_is_not_worth_a_large_image() {
+    let code = [&MOV_EAX[..], &[0x0f, 0xa2], &RET].concat();
+    let file = small_file(&code, &whole(&code));
+    let patched = examine(&file, Placement::After, &Options::default()).expect("well formed");
+    assert!(patched.into_image().is_some());
+    let options = Options {
+        cpuid_text_limit: 0,
+        ..Options::default()
+    };
+    let Verdict::Unpatched(unpatched) =
+        examine(&file, Placement::After, &options).expect("well formed")
+    else {
+        panic!("patched");
+    };
+    assert_eq!(unpatched.reason, UnpatchedReason::NotWorthwhile);
+}
+
+#[test]
+fn code_outside_functions_may_jump_in() {
+    // Two 3-byte instructions before the call; then, outside the function, a jump to the second.
+    let mut code = [&[0x48, 0x89, 0xf7, 0x48, 0x89, 0xd6][..], &SYSCALL, &RET].concat();
+    let function = code.len() as u64;
+    code.extend([0xe9]);
+    code.extend((3_i32 - (function as i32 + 5)).to_le_bytes());
+    let file = small_file(
+        &code,
+        &[Symbol {
+            start: 0,
+            bytes: function,
+        }],
+    );
+    let verdict = examine(&file, Placement::After, &Options::default()).expect("well formed");
+    assert_eq!(verdict.refused()[0].reason, Refusal::JumpTarget);
+}
+
+#[test]
+fn far_functions_may_jump_in() {
+    let mut code = [&[0x48, 0x89, 0xf7, 0x48, 0x89, 0xd6][..], &SYSCALL, &RET].concat();
+    let function = code.len() as u64;
+    code.resize(0x4000, 0x90);
+    code.extend([0x0f, 0x84]);
+    code.extend((3_i32 - 0x4006).to_le_bytes());
+    code.extend(RET);
+    let far = Symbol {
+        start: 0x4000,
+        bytes: 7,
+    };
+    let file = small_file(
+        &code,
+        &[
+            Symbol {
+                start: 0,
+                bytes: function,
+            },
+            far,
+        ],
+    );
+    let verdict = examine(&file, Placement::After, &Options::default()).expect("well formed");
+    assert_eq!(verdict.refused()[0].reason, Refusal::JumpTarget);
+}

@@ -64,7 +64,7 @@ fn inject(recorder: &Recorder, slot: usize, stopped: Stopped) -> io::Result<()> 
     recorder.session.give_to(user);
     recorder.files.give_to(user);
     recorder.give_rings_to(user);
-    let mut event = ExecEvent::new(&registers, break_start(pid).unwrap_or(0), shared_slot);
+    let mut event = ExecEvent::new(&registers, break_start(pid).unwrap_or(0), process::stack_limit(pid), shared_slot);
     let first = add_mappings(recorder, pid, &mappings, &registers, &mut event)?;
     let mut bytes = Vec::new();
     if shared_slot.parent_stream.load(Relaxed) == u32::MAX && recorder.first_exec() {

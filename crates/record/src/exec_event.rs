@@ -37,7 +37,7 @@ pub(crate) fn end_event(status: i32) -> Vec<u8> {
 
 /// An address space right after exec.
 pub(crate) struct ExecEvent {
-    head: [u64; 5],
+    head: [u64; 6],
     mappings: Vec<u8>,
     mapping_count: u64,
     areas: Vec<u8>,
@@ -45,8 +45,9 @@ pub(crate) struct ExecEvent {
 }
 
 impl ExecEvent {
-    pub fn new(registers: &libc::user_regs_struct, break_start: u64, slot: &Slot) -> Self {
-        let head = [registers.rip, registers.rsp, break_start, slot.lines.ignored_signals.load(Relaxed), slot.lines.altered_mask.load(Relaxed)];
+    pub fn new(registers: &libc::user_regs_struct, break_start: u64, stack_limit: u64, slot: &Slot) -> Self {
+        let (ignored, mask) = (slot.lines.ignored_signals.load(Relaxed), slot.lines.altered_mask.load(Relaxed));
+        let head = [registers.rip, registers.rsp, break_start, ignored, mask, stack_limit];
         Self { head, mappings: Vec::new(), mapping_count: 0, areas: Vec::new(), area_count: 0 }
     }
 

@@ -75,6 +75,10 @@ fn answer(recorder: &Recorder, index: usize) {
             }
             reply(slot, found.map_or(-1, |found| found as i64));
         }
+        shared::REQUEST_OWN_RING => {
+            recorder.give_ring_to(index, slot.lines.request_arguments[0].load(Relaxed) as u32);
+            reply(slot, 0);
+        }
         other => {
             eprintln!("retake: unknown request {other} of the runtime");
             reply(slot, -1);

@@ -63,6 +63,12 @@ impl Recorder {
         !self.started.swap(true, AcqRel)
     }
 
+    /// Lets a process that changed its user attach its ring.
+    pub fn give_ring_to(&self, index: usize, user: u32) {
+        lock(&self.ring(index)).ring.give_to(user);
+        self.user.store(u64::MAX, Release); // the next exec gives all of them to its own user again
+    }
+
     /// Lets a process of another user attach rings.
     pub fn give_rings_to(&self, user: u32) {
         if self.user.swap(u64::from(user), AcqRel) == u64::from(user) {

@@ -17,6 +17,19 @@ impl ContentId {
     }
 }
 
+// Events carry the same hash as `retake_model::ContentId`, which can neither compute it nor name a file.
+impl From<retake_model::ContentId> for ContentId {
+    fn from(id: retake_model::ContentId) -> Self {
+        Self(id.0)
+    }
+}
+
+impl From<ContentId> for retake_model::ContentId {
+    fn from(id: ContentId) -> Self {
+        Self(id.0)
+    }
+}
+
 impl fmt::Display for ContentId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0

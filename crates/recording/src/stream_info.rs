@@ -1,16 +1,6 @@
 //! What a recording says about each of its streams, and how that is laid out in a declaration frame.
 
-use std::fmt;
-
-/// The number of a stream, unique within a recording.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StreamId(pub u32);
-
-impl fmt::Display for StreamId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(formatter)
-    }
-}
+pub use retake_model::StreamId;
 
 /// What a stream is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

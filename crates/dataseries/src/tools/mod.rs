@@ -36,7 +36,9 @@ pub fn glob(pattern: &[u8], text: &[u8]) -> bool {
                 t += 1;
             }
             _ => {
-                let Some((after_star, from)) = retry else { return false };
+                let Some((after_star, from)) = retry else {
+                    return false;
+                };
                 retry = Some((after_star, from + 1));
                 (p, t) = (after_star, from + 1);
             }
@@ -54,9 +56,14 @@ pub(crate) fn select_types(library: &TypeLibrary, patterns: &[String]) -> Result
     for pattern in patterns {
         let found = library.matching(pattern);
         if found.is_empty() {
-            return Err(Error::UnknownType { name: pattern.clone() });
+            return Err(Error::UnknownType {
+                name: pattern.clone(),
+            });
         }
-        for number in found.iter().filter_map(|extent_type| library.number(extent_type.name())) {
+        for number in found
+            .iter()
+            .filter_map(|extent_type| library.number(extent_type.name()))
+        {
             selected[number] = true;
         }
     }
@@ -78,7 +85,11 @@ mod tests {
             ("?", "", false),
             ("a**b", "ab", true),
         ] {
-            assert_eq!(glob(pattern.as_bytes(), text.as_bytes()), wanted, "{pattern} {text}");
+            assert_eq!(
+                glob(pattern.as_bytes(), text.as_bytes()),
+                wanted,
+                "{pattern} {text}"
+            );
         }
     }
 }

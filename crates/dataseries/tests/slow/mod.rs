@@ -63,16 +63,25 @@ struct Layout {
 
 /// The value of an attribute in the text of one element.
 fn attribute(element: &str, key: &str) -> String {
-    let Some(start) = element.find(&format!(" {key}=\"")).or_else(|| element.find(&format!("\n{key}=\""))) else {
+    let Some(start) = element
+        .find(&format!(" {key}=\""))
+        .or_else(|| element.find(&format!("\n{key}=\"")))
+    else {
         return String::new();
     };
     let value = &element[start + key.len() + 3..];
     let raw = &value[..value.find('"').expect("attribute ends")];
-    raw.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&#10;", "\n").replace("&amp;", "&")
+    raw.replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&quot;", "\"")
+        .replace("&#10;", "\n")
+        .replace("&amp;", "&")
 }
 
 fn parse_type(xml: &str) -> (String, Layout) {
-    let mut elements = xml.split('<').filter(|part| part.starts_with("ExtentType") || part.starts_with("field"));
+    let mut elements = xml
+        .split('<')
+        .filter(|part| part.starts_with("ExtentType") || part.starts_with("field"));
     let root = elements.next().expect("a root");
     let mut columns: Vec<Column> = elements
         .map(|element| Column {
@@ -89,20 +98,51 @@ fn parse_type(xml: &str) -> (String, Layout) {
         .collect();
     let original = attribute(root, "pack_pad_record") != "max_column_size";
     let big_first = attribute(root, "pack_field_ordering") == "big_to_small_sep_var32";
-    let has = |columns: &[Column], kinds: &[&str]| columns.iter().any(|c| kinds.contains(&c.kind.as_str()));
+    let has = |columns: &[Column], kinds: &[&str]| {
+        columns.iter().any(|c| kinds.contains(&c.kind.as_str()))
+    };
     let four = has(&columns, &["int32", "variable32"]);
     let eight = has(&columns, &["int64", "double"]);
+    let (record, bool_end) = place(&mut columns, big_first, original, four, eight);
+    let compact = attribute(root, "pack_null_compact") == "non_bool";
+    (
+        attribute(root, "name"),
+        Layout {
+            columns,
+            record,
+            compact,
+            bool_end,
+        },
+    )
+}
+
+/// Gives each column its place; returns the size of a record and where its bits end.
+fn place(
+    columns: &mut [Column],
+    big_first: bool,
+    original: bool,
+    four: bool,
+    eight: bool,
+) -> (usize, usize) {
     let mut at = 0;
     let mut bool_end = 0;
     let steps: &[&str] = match big_first {
-        false => &["bits", "bytes", "pad4", "int32", "variable32", "pad8", "eight"],
+        false => &[
+            "bits",
+            "bytes",
+            "pad4",
+            "int32",
+            "variable32",
+            "pad8",
+            "eight",
+        ],
         true => &["eight", "int32", "variable32", "bytes", "bits", "padend"],
     };
     for step in steps {
         match *step {
             "bits" => {
                 let mut bit = 0;
-                for column in &mut columns {
+                for column in columns.iter_mut() {
                     if column.kind == "bool" {
                         (column.offset, column.bit) = (at + bit / 8, bit % 8);
                         bit += 1;
@@ -122,7 +162,7 @@ fn parse_type(xml: &str) -> (String, Layout) {
             "padend" if original || eight => at = at.div_ceil(8) * 8,
             "padend" if four => at = at.div_ceil(4) * 4,
             group => {
-                for column in &mut columns {
+                for column in columns.iter_mut() {
                     let size = match (group, column.kind.as_str()) {
                         ("bytes", "byte") => 1,
                         ("bytes", "fixedwidth") => column.size,
@@ -136,8 +176,7 @@ fn parse_type(xml: &str) -> (String, Layout) {
             }
         }
     }
-    let compact = attribute(root, "pack_null_compact") == "non_bool";
-    (attribute(root, "name"), Layout { columns, record: at, compact, bool_end })
+    (at, bool_end)
 }
 
 /// Integers of the file's order.
@@ -147,7 +186,11 @@ struct Order(bool);
 impl Order {
     fn number(self, bytes: &[u8]) -> u64 {
         let fold = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
-        if self.0 { bytes.iter().fold(0, fold) } else { bytes.iter().rev().fold(0, fold) }
+        if self.0 {
+            bytes.iter().fold(0, fold)
+        } else {
+            bytes.iter().rev().fold(0, fold)
+        }
     }
 
     fn word(self, bytes: &[u8], at: usize) -> usize {
@@ -174,7 +217,10 @@ fn lookup2(init: u32, bytes: &[u8]) -> u32 {
                 true => state[second] >> -shift,
                 false => state[second] << shift,
             };
-            state[target] = state[target].wrapping_sub(state[first]).wrapping_sub(state[second]) ^ moved;
+            state[target] = state[target]
+                .wrapping_sub(state[first])
+                .wrapping_sub(state[second])
+                ^ moved;
         }
     };
     let whole = bytes.len() / 12 * 12;
@@ -217,60 +263,72 @@ fn unlzf(input: &[u8]) -> Vec<u8> {
     out
 }
 
-fn unlzo(input: &[u8]) -> Vec<u8> {
-    let (mut out, mut at, mut state) = (Vec::new(), 0, 0);
-    let next = |at: &mut usize| {
-        *at += 1;
-        input[*at - 1] as usize
-    };
-    let long = |at: &mut usize, field: usize, max: usize| {
+/// A position in lzo data.
+struct Lzo<'a>(&'a [u8], usize);
+
+impl Lzo<'_> {
+    fn next(&mut self) -> usize {
+        self.1 += 1;
+        self.0[self.1 - 1] as usize
+    }
+
+    fn long(&mut self, field: usize, max: usize) -> usize {
         if field > 0 {
             return field;
         }
         let mut extra = max;
-        while input[*at] == 0 {
+        while self.0[self.1] == 0 {
             extra += 255;
-            *at += 1;
+            self.1 += 1;
         }
-        extra + next(at)
-    };
-    if input[0] > 17 {
-        let count = next(&mut at) - 17;
-        out.extend(&input[at..at + count]);
-        at += count;
+        extra + self.next()
+    }
+
+    fn literals(&mut self, count: usize) -> &[u8] {
+        self.1 += count;
+        &self.0[self.1 - count..self.1]
+    }
+}
+
+fn unlzo(input: &[u8]) -> Vec<u8> {
+    let (mut input, mut out, mut state) = (Lzo(input, 0), Vec::new(), 0);
+    if input.0[0] > 17 {
+        let count = input.next() - 17;
+        out.extend(input.literals(count));
         state = count.min(4);
     }
     loop {
-        let op = next(&mut at);
+        let op = input.next();
         let (length, distance, after);
         if op >= 64 {
-            length = if op >= 128 { 5 + op / 32 % 4 } else { 3 + op / 32 % 2 };
-            distance = next(&mut at) * 8 + op / 4 % 8 + 1;
+            length = [3 + op / 32 % 2, 5 + op / 32 % 4][usize::from(op >= 128)];
+            distance = input.next() * 8 + op / 4 % 8 + 1;
             after = op % 4;
+        } else if op >= 32 {
+            length = 2 + input.long(op % 32, 31);
+            let pair = input.next() + 256 * input.next();
+            (distance, after) = (pair / 4 + 1, pair % 4);
         } else if op >= 16 {
-            length = 2 + if op >= 32 { long(&mut at, op % 32, 31) } else { long(&mut at, op % 8, 7) };
-            let pair = next(&mut at) + 256 * next(&mut at);
-            distance = pair / 4 + if op >= 32 { 1 } else { 16384 + op / 8 % 2 * 16384 };
-            after = pair % 4;
-            if op < 32 && distance == 16384 {
+            length = 2 + input.long(op % 8, 7);
+            let pair = input.next() + 256 * input.next();
+            (distance, after) = (pair / 4 + 16384 + op / 8 % 2 * 16384, pair % 4);
+            if distance == 16384 {
                 return out;
             }
         } else if state == 0 {
-            let count = long(&mut at, op, 15) + 3;
-            out.extend(&input[at..at + count]);
-            at += count;
+            let count = input.long(op, 15) + 3;
+            out.extend(input.literals(count));
             state = 4;
             continue;
         } else {
-            let near = next(&mut at) * 4 + op / 4;
-            (length, distance) = if state == 4 { (3, near + 2049) } else { (2, near + 1) };
+            let near = input.next() * 4 + op / 4;
+            (length, distance) = [(2, near + 1), (3, near + 2049)][usize::from(state == 4)];
             after = op % 4;
         }
         for _ in 0..length {
             out.push(out[out.len() - distance]);
         }
-        out.extend(&input[at..at + after]);
-        at += after;
+        out.extend(input.literals(after));
         state = after;
     }
 }
@@ -286,11 +344,15 @@ fn expand(mode: u8, input: &[u8], most: usize) -> Vec<u8> {
         2 => miniz_oxide::inflate::decompress_to_vec_zlib(input).expect("zlib"),
         3 => {
             let mut out = Vec::new();
-            bzip2::read::BzDecoder::new(input).read_to_end(&mut out).expect("bzip2");
+            bzip2::read::BzDecoder::new(input)
+                .read_to_end(&mut out)
+                .expect("bzip2");
             out
         }
         4 => unlzf(input),
-        5 => snap::raw::Decoder::new().decompress_vec(input).expect("snappy"),
+        5 => snap::raw::Decoder::new()
+            .decompress_vec(input)
+            .expect("snappy"),
         6 | 7 => lz4_flex::block::decompress(input, most).expect("lz4"),
         other => panic!("mode {other}"),
     }
@@ -320,7 +382,11 @@ fn uncompact(layout: &Layout, data: &[u8], count: usize) -> Vec<u8> {
                     continue;
                 }
                 at = at.div_ceil(align) * align;
-                let size = if column.kind == "fixedwidth" { column.size } else { align };
+                let size = if column.kind == "fixedwidth" {
+                    column.size
+                } else {
+                    align
+                };
                 record[column.offset..column.offset + size].copy_from_slice(&data[at..at + size]);
                 at += size;
             }
@@ -356,59 +422,86 @@ fn raw(column: &Column, record: &[u8], order: Order) -> u64 {
     order.number(&record[column.offset..column.offset + size])
 }
 
+/// Whether the column is null in a record.
+fn null_bit(column: &Column, record: &[u8]) -> bool {
+    column.nullable && record[column.null_at.0] >> column.null_at.1 & 1 == 1
+}
+
+/// The numbers of a record; `previous` has those of the record before.
+fn numbers(
+    layout: &Layout,
+    record: &[u8],
+    order: Order,
+    bases: &[Option<usize>],
+    previous: &mut [(i64, f64)],
+) -> Vec<(i64, f64)> {
+    // Numbers by column, transformed back in the order of the description: scale, self, other.
+    let mut numbers = vec![(0_i64, 0.0_f64); layout.columns.len()];
+    let is_null = |column: &Column| null_bit(column, record);
+    for (index, column) in layout.columns.iter().enumerate() {
+        let (mut whole, mut double) = (0, 0.0);
+        match column.kind.as_str() {
+            "int32" => whole = i64::from(raw(column, record, order) as u32 as i32),
+            "int64" => whole = raw(column, record, order) as i64,
+            "double" => double = f64::from_bits(raw(column, record, order)),
+            _ => continue,
+        }
+        if column.scale != 0.0 {
+            double *= column.scale;
+        }
+        let takes_part = !(layout.compact && is_null(column));
+        if bases[index] == Some(index) && takes_part {
+            let last = &mut previous[index];
+            whole = whole.wrapping_add(last.0);
+            if column.kind == "int32" {
+                whole = i64::from(whole as i32);
+            }
+            if column.kind == "double" {
+                double = ((double + last.1) * (1.0 / column.scale)).round() * column.scale;
+            }
+            *last = (whole, double);
+        } else if let Some(base) = bases[index].filter(|_| takes_part) {
+            let base = numbers[base];
+            whole = whole.wrapping_add(base.0);
+            if column.kind == "int32" {
+                whole = i64::from(whole as i32);
+            }
+            if column.kind == "double" {
+                double += base.1;
+            }
+        }
+        numbers[index] = (whole, double);
+    }
+    numbers
+}
+
 fn rows(layout: &Layout, fixed: &[u8], pool: &[u8], order: Order, count: usize) -> Vec<Vec<Slow>> {
-    let mut previous: HashMap<String, (i64, f64)> = HashMap::new();
+    let mut previous = vec![(0_i64, 0.0_f64); layout.columns.len()];
+    let base_of = |column: &Column| {
+        layout
+            .columns
+            .iter()
+            .position(|other| other.name == column.relative)
+    };
+    let bases: Vec<Option<usize>> = layout.columns.iter().map(base_of).collect();
     let mut out = Vec::new();
     for record in fixed.chunks(layout.record.max(1)).take(count) {
-        // Numbers by name, transformed back in the order of the description: scale, self, other.
-        let mut numbers: HashMap<&str, (i64, f64)> = HashMap::new();
-        let is_null = |column: &Column| column.nullable && record[column.null_at.0] >> column.null_at.1 & 1 == 1;
-        for column in &layout.columns {
-            let (mut whole, mut double) = (0, 0.0);
-            match column.kind.as_str() {
-                "int32" => whole = i64::from(raw(column, record, order) as u32 as i32),
-                "int64" => whole = raw(column, record, order) as i64,
-                "double" => double = f64::from_bits(raw(column, record, order)),
-                _ => continue,
-            }
-            if column.scale != 0.0 {
-                double *= column.scale;
-            }
-            let takes_part = !(layout.compact && is_null(column));
-            if column.relative == column.name && takes_part {
-                let last = previous.entry(column.name.clone()).or_insert((0, 0.0));
-                whole = whole.wrapping_add(last.0);
-                if column.kind == "int32" {
-                    whole = i64::from(whole as i32);
-                }
-                if column.kind == "double" {
-                    double = ((double + last.1) * (1.0 / column.scale)).round() * column.scale;
-                }
-                *last = (whole, double);
-            } else if !column.relative.is_empty() && takes_part {
-                let base = numbers[column.relative.as_str()];
-                whole = whole.wrapping_add(base.0);
-                if column.kind == "int32" {
-                    whole = i64::from(whole as i32);
-                }
-                if column.kind == "double" {
-                    double += base.1;
-                }
-            }
-            numbers.insert(&column.name, (whole, double));
-        }
-        let value = |column: &Column| {
+        let numbers = numbers(layout, record, order, &bases, &mut previous);
+        let is_null = |column: &Column| null_bit(column, record);
+        let value = |(index, column): (usize, &Column)| {
             if is_null(column) {
                 return Slow::Null;
             }
-            let number = numbers.get(column.name.as_str()).copied().unwrap_or_default();
+            let number = numbers[index];
             match column.kind.as_str() {
                 "bool" => Slow::Bool(record[column.offset] >> column.bit & 1 == 1),
                 "byte" => Slow::Byte(record[column.offset]),
                 "int32" => Slow::Int32(number.0 as i32),
                 "int64" => Slow::Int64(number.0),
                 "double" => Slow::Double(number.1.to_bits()),
-                "fixedwidth" => Slow::Bytes(record[column.offset..column.offset + column.size].to_vec()),
+                "fixedwidth" => {
+                    Slow::Bytes(record[column.offset..column.offset + column.size].to_vec())
+                }
                 "variable32" => {
                     let at = order.word(record, column.offset);
                     Slow::Bytes(pool[at + 4..at + 4 + order.word(pool, at)].to_vec())
@@ -416,9 +509,51 @@ fn rows(layout: &Layout, fixed: &[u8], pool: &[u8], order: Order, count: usize) 
                 other => panic!("type {other}"),
             }
         };
-        out.push(layout.columns.iter().map(value).collect());
+        out.push(layout.columns.iter().enumerate().map(value).collect());
     }
     out
+}
+
+/// The rows of the extent at the start of `head`, and its size.
+fn unpack(
+    head: &[u8],
+    name: &str,
+    words: &[usize],
+    layout: &Layout,
+    order: Order,
+) -> (Vec<Vec<Slow>>, usize) {
+    let fixed_at = (28 + name.len()).div_ceil(4) * 4;
+    let variable_at = fixed_at + words[0].div_ceil(4) * 4;
+    let total = variable_at + words[1].div_ceil(4) * 4;
+    let packed = adler(head[..16].iter().chain(&head[20..total]).copied());
+    assert_eq!(packed as usize, words[4], "adler of {name}");
+    let most = words[2] * layout.record;
+    let mut fixed = expand(head[24], &head[fixed_at..fixed_at + words[0]], most);
+    if layout.compact {
+        fixed = uncompact(layout, &fixed, words[2]);
+    }
+    let mut pool = vec![0; 4];
+    pool.extend(expand(
+        head[25],
+        &head[variable_at..variable_at + words[1]],
+        words[3] - 4,
+    ));
+    assert_eq!(
+        (fixed.len(), pool.len()),
+        (most, words[3]),
+        "sizes of {name}"
+    );
+    check_digest(&fixed, &pool, order, words[5] as u32);
+    (rows(layout, &fixed, &pool, order, words[2]), total)
+}
+
+/// Checks that the index lists what was seen.
+fn check_index(rows: &[Vec<Slow>], seen: &[(i64, String)]) {
+    let listed: Vec<Vec<Slow>> = seen
+        .iter()
+        .map(|(offset, name)| vec![Slow::Int64(*offset), Slow::Bytes(name.clone().into_bytes())])
+        .collect();
+    assert_eq!(rows, listed, "index");
 }
 
 /// All extents of a file, those of the format left out.
@@ -435,45 +570,39 @@ pub fn read(file: &[u8]) -> Vec<SlowExtent> {
     while file[at..at + 4] != [0xff; 4] {
         let head = &file[at..];
         let words: Vec<usize> = (0..6).map(|index| order.word(head, index * 4)).collect();
-        let name = std::str::from_utf8(&head[28..28 + head[26] as usize]).expect("name").to_owned();
-        let fixed_at = (28 + name.len()).div_ceil(4) * 4;
-        let variable_at = fixed_at + words[0].div_ceil(4) * 4;
-        let total = variable_at + words[1].div_ceil(4) * 4;
-        let packed = adler(head[..16].iter().chain(&head[20..total]).copied());
-        assert_eq!(packed as usize, words[4], "adler of {name} at {at}");
-        let layout = &types[&name];
-        let mut fixed = expand(head[24], &head[fixed_at..fixed_at + words[0]], words[2] * layout.record);
-        if layout.compact {
-            fixed = uncompact(layout, &fixed, words[2]);
-        }
-        let mut pool = vec![0; 4];
-        pool.extend(expand(head[25], &head[variable_at..variable_at + words[1]], words[3] - 4));
-        assert_eq!((fixed.len(), pool.len()), (words[2] * layout.record, words[3]), "sizes of {name} at {at}");
-        check_digest(&fixed, &pool, order, words[5] as u32);
-        let rows = rows(layout, &fixed, &pool, order, words[2]);
+        let name = std::str::from_utf8(&head[28..28 + head[26] as usize])
+            .expect("name")
+            .to_owned();
+        let (rows, total) = unpack(head, &name, &words, &types[&name], order);
         seen.push((at as i64, name.clone()));
         let mixed = (words[5] ^ words[4]) as u32;
         chain = mix3(mixed, chain);
         if name == "DataSeries: XmlType" {
             for row in &rows {
-                let Slow::Bytes(xml) = &row[0] else { panic!("xml") };
+                let Slow::Bytes(xml) = &row[0] else {
+                    panic!("xml")
+                };
                 let (name, layout) = parse_type(std::str::from_utf8(xml).expect("text"));
                 types.insert(name, layout);
             }
         } else if name == "DataSeries: ExtentIndex" {
-            let listed: Vec<_> = seen
-                .iter()
-                .map(|(offset, name)| vec![Slow::Int64(*offset), Slow::Bytes(name.clone().into_bytes())])
-                .collect();
-            assert_eq!(rows, listed, "index");
-            assert_eq!(at, order.number(&file[file.len() - 12..file.len() - 4]) as usize, "place of the index");
+            check_index(&rows, &seen);
+            let place = order.number(&file[file.len() - 12..file.len() - 4]) as usize;
+            assert_eq!(at, place, "place of the index");
         } else {
-            extents.push(SlowExtent { type_name: name, rows });
+            extents.push(SlowExtent {
+                type_name: name,
+                rows,
+            });
         }
         at += total;
     }
     assert_eq!(at + 28, file.len(), "tail at the end");
-    assert_eq!(lookup2(1776, &file[at..at + 24]) as usize, order.word(file, at + 24), "tail");
+    assert_eq!(
+        lookup2(1776, &file[at..at + 24]) as usize,
+        order.word(file, at + 24),
+        "tail"
+    );
     SLOW_CHAIN.with(|last| last.set(chain as usize == order.word(file, at + 12)));
     extents
 }

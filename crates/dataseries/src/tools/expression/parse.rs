@@ -22,8 +22,10 @@ enum Token {
 }
 
 /// All symbols, longer ones before their beginnings.
-const SYMBOLS: [&str; 19] =
-    ["||", "&&", "==", "!=", "<=", ">=", "=", "<", ">", "!", "+", "-", "*", "/", "%", "&", "(", ")", "~"];
+const SYMBOLS: [&str; 19] = [
+    "||", "&&", "==", "!=", "<=", ">=", "=", "<", ">", "!", "+", "-", "*", "/", "%", "&", "(", ")",
+    "~",
+];
 
 /// Operators by how tightly they bind, loosest first.
 const LEVELS: [&[(&str, Binary)]; 5] = [
@@ -42,12 +44,24 @@ const LEVELS: [&[(&str, Binary)]; 5] = [
         ("contains", Binary::Contains),
     ],
     &[("+", Binary::Add), ("-", Binary::Subtract)],
-    &[("*", Binary::Multiply), ("/", Binary::Divide), ("%", Binary::Remainder), ("&", Binary::BitAnd)],
+    &[
+        ("*", Binary::Multiply),
+        ("/", Binary::Divide),
+        ("%", Binary::Remainder),
+        ("&", Binary::BitAnd),
+    ],
 ];
 
 /// Parses a whole text.
 pub(super) fn parse(text: &str) -> Result<Node<String>> {
-    let mut parser = Parser { text, at: 0, token: Token::End, token_at: 0, nodes: 0, depth: 0 };
+    let mut parser = Parser {
+        text,
+        at: 0,
+        token: Token::End,
+        token_at: 0,
+        nodes: 0,
+        depth: 0,
+    };
     parser.advance()?;
     let root = parser.level(0)?;
     match parser.token {
@@ -69,7 +83,11 @@ struct Parser<'a> {
 
 impl Parser<'_> {
     fn error(&self, what: impl Into<String>) -> Error {
-        Error::Expression { text: self.text.to_owned(), column: self.token_at + 1, what: what.into() }
+        Error::Expression {
+            text: self.text.to_owned(),
+            column: self.token_at + 1,
+            what: what.into(),
+        }
     }
 
     /// Counts a node.
@@ -92,14 +110,18 @@ impl Parser<'_> {
 
     /// An expression of operators that bind at least as tightly as `level`.
     fn level(&mut self, level: usize) -> Result<Node<String>> {
-        let Some(operators) = LEVELS.get(level) else { return self.prefix() };
+        let Some(operators) = LEVELS.get(level) else {
+            return self.prefix();
+        };
         let mut left = self.level(level + 1)?;
         loop {
             if level == 2 && self.is("is") {
                 left = self.is_null(left)?;
                 continue;
             }
-            let Some(&(_, operator)) = operators.iter().find(|(name, _)| self.is(name)) else { return Ok(left) };
+            let Some(&(_, operator)) = operators.iter().find(|(name, _)| self.is(name)) else {
+                return Ok(left);
+            };
             self.advance()?;
             let right = self.level(level + 1)?;
             left = self.node(Node::Binary(operator, Box::new(left), Box::new(right)))?;
@@ -118,7 +140,11 @@ impl Parser<'_> {
         }
         self.advance()?;
         let node = self.node(Node::IsNull(Box::new(operand)))?;
-        if negated { self.node(Node::Not(Box::new(node))) } else { Ok(node) }
+        if negated {
+            self.node(Node::Not(Box::new(node)))
+        } else {
+            Ok(node)
+        }
     }
 
     /// Prefix operators, then an operand.
@@ -155,7 +181,9 @@ impl Parser<'_> {
                 "true" => Node::Bool(true),
                 "false" => Node::Bool(false),
                 "@type" => Node::TypeName,
-                "is" | "and" | "or" | "like" | "contains" => return Err(self.error("expected a value here")),
+                "is" | "and" | "or" | "like" | "contains" => {
+                    return Err(self.error("expected a value here"));
+                }
                 _ if word.starts_with('@') => return Err(self.error("only @type is known")),
                 _ => Node::Field(word),
             },
@@ -198,11 +226,15 @@ impl Parser<'_> {
             Token::Quoted(name.to_owned())
         } else if first.is_alphabetic() || first == '_' || first == '@' {
             let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | ':');
-            let end = trimmed[first.len_utf8()..].find(|c| !is_part(c)).map_or(trimmed.len(), |end| end + first.len_utf8());
+            let end = trimmed[first.len_utf8()..]
+                .find(|c| !is_part(c))
+                .map_or(trimmed.len(), |end| end + first.len_utf8());
             self.at += end;
             Token::Word(trimmed[..end].to_owned())
         } else {
-            let symbol = SYMBOLS.into_iter().find(|symbol| trimmed.starts_with(symbol));
+            let symbol = SYMBOLS
+                .into_iter()
+                .find(|symbol| trimmed.starts_with(symbol));
             let symbol = symbol.ok_or_else(|| self.error(format!("unexpected {first:?}")))?;
             self.at += symbol.len();
             Token::Symbol(symbol)
@@ -214,10 +246,13 @@ impl Parser<'_> {
         let mut end = 0;
         let bytes = text.as_bytes();
         while end < bytes.len() {
-            let after_exponent = end > 0 && matches!(bytes[end - 1], b'e' | b'E') && !text.starts_with("0x");
-            let is_part = bytes[end].is_ascii_alphanumeric() || matches!(bytes[end], b'.' | b'_');
-            if !is_part && !(after_exponent && matches!(bytes[end], b'+' | b'-')) {
-                break;
+            let after_exponent =
+                end > 0 && matches!(bytes[end - 1], b'e' | b'E') && !text.starts_with("0x");
+            match bytes[end] {
+                b'.' | b'_' => {}
+                b'+' | b'-' if after_exponent => {}
+                other if other.is_ascii_alphanumeric() => {}
+                _ => break,
             }
             end += 1;
         }
@@ -225,7 +260,9 @@ impl Parser<'_> {
         let digits = text[..end].replace('_', "");
         let parsed = match digits.strip_prefix("0x") {
             // The bits of a 64-bit value, so that addresses above half of the range can be written.
-            Some(hex) => u64::from_str_radix(hex, 16).ok().map(|value| Token::Int(value as i64)),
+            Some(hex) => u64::from_str_radix(hex, 16)
+                .ok()
+                .map(|value| Token::Int(value as i64)),
             None => {
                 let whole = digits.parse().ok().map(Token::Int);
                 whole.or_else(|| digits.parse().ok().map(Token::Double))
@@ -254,7 +291,11 @@ impl Parser<'_> {
                 Some(b'r') => b'\r',
                 Some(b'0') => 0,
                 Some(b'x') => {
-                    let mut digit = || bytes.next().and_then(|(_, byte)| char::from(byte).to_digit(16));
+                    let mut digit = || {
+                        bytes
+                            .next()
+                            .and_then(|(_, byte)| char::from(byte).to_digit(16))
+                    };
                     match (digit(), digit()) {
                         (Some(high), Some(low)) => (high * 16 + low) as u8,
                         _ => return Err(self.error("\\x needs two hexadecimal digits")),

@@ -1,0 +1,135 @@
+//! `retake record`: runs a program and writes down all that is needed to run it again.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use retake_record::RecordError;
+use retake_recording::{
+    ByteText, Location, Metadata, Recording, RecordingWriter, Store, create_numbered, set_latest,
+};
+use retake_supervisor::runtime_image;
+
+use crate::check::Check;
+use crate::failure::{Failure, Result};
+use crate::find_program::{self, Found};
+use crate::machine;
+
+/// Options of `retake record`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The program runs in this terminal, with this input, output, environment and folder, as if nothing were there: retake prints \
+nothing of its own and ends as the program ends. A recording holds everything the program read, secrets included; only its \
+owner may read it.
+
+Examples:
+  retake record make -j2             record a build, all its processes included
+  retake record -- ./server --port 0 options of the program need no care: retake's end at its name
+  retake record -o crash ./a.out     keep the recording in the folder `crash`
+  RETAKE_DIR=/big retake record CMD  keep this and everything recorded in /big
+")]
+pub struct Options {
+    /// Make the recording here: a new or empty folder. Without it, recordings are named and kept by retake (see `retake ls`)
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+
+    /// How often the state of memory is noted, so that replay can compare: at `full`, at every point where that is possible,
+    /// which is slow; `sampled` at few enough to cost nothing noticeable; `off`, never
+    #[arg(long, value_enum, value_name = "LEVEL", default_value_t = Check::Sampled)]
+    check: Check,
+
+    /// Rewrite no machine code: every system call takes the slow path. Helps to tell whose fault a misbehaviour is
+    #[arg(long)]
+    no_fast_path: bool,
+
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// Records, and ends this process as the program ended. Returns only if that fails.
+pub fn run(options: &Options) -> Result<()> {
+    let found = find_program::find(&options.command, std::env::var_os("PATH").as_deref())?;
+    let location = Location::from_environment()?;
+    location.prepare()?;
+    let store = Store::open(&location.store)?;
+    let environment: Vec<_> = std::env::vars_os().collect();
+    let metadata = describe(options, &found, environment.len());
+    let writer = start(options, &location, &metadata)?;
+    let directory = writer.directory().to_path_buf();
+    let request = retake_record::Request {
+        program: found.program,
+        arguments: found.arguments,
+        environment,
+        options: retake_supervisor::Options {
+            no_fast_path: options.no_fast_path,
+            ..options.check.session_options()
+        },
+    };
+    match retake_record::record(&request, writer, store) {
+        Ok(status) => retake_kernel::signals::end_as(status),
+        Err(error) => Err(failed(&error, &directory)),
+    }
+}
+
+/// Makes the recording: where the user wants it, or the next one in the folder of recordings.
+fn start(options: &Options, location: &Location, metadata: &Metadata) -> Result<RecordingWriter> {
+    let Some(output) = &options.output else {
+        let name: &OsStr = &options.command[0];
+        let writer = create_numbered(&location.recordings, name, metadata)?;
+        set_latest(&location.recordings, writer.directory())?;
+        return Ok(writer);
+    };
+    // The program may change its folder; the recording stays where the user meant it.
+    let output = std::path::absolute(output)
+        .map_err(|error| Failure::system("find", output.display(), &error))?;
+    // Succeeds only for an empty folder, which is as good as none.
+    let _ = fs::remove_dir(&output);
+    match RecordingWriter::create(&output, metadata) {
+        Err(error @ retake_recording::Error::AlreadyExists { .. }) => Err(Failure::from(error)
+            .attempt("another folder for -o, or retake rm if it is a recording you no longer need")),
+        result => Ok(result?),
+    }
+}
+
+fn describe(options: &Options, found: &Found, environment_count: usize) -> Metadata {
+    let working_directory = std::env::current_dir().unwrap_or_default();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let fast_path = if options.no_fast_path { "off" } else { "on" };
+    Metadata {
+        retake_version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: ByteText::from(found.program.clone().into_os_string()),
+        arguments: found.arguments.iter().cloned().map(ByteText::from).collect(),
+        working_directory: ByteText::from(working_directory.into_os_string()),
+        environment_count: u32::try_from(environment_count).unwrap_or(u32::MAX),
+        started_unix_ms: now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX)),
+        machine: machine::this_machine(),
+        table_hash: retake_model::TABLE_HASH.to_string(),
+        runtime_hash: runtime_image::hash(),
+        check_level: options.check.into(),
+        settings: [("fast_path".to_owned(), fast_path.to_owned())].into(),
+        ..Metadata::default()
+    }
+}
+
+/// What to tell of a recording that failed. If the program never ran, the recording is removed: there is nothing in it.
+fn failed(error: &RecordError, directory: &Path) -> Failure {
+    let is_empty = Recording::open(directory)
+        .is_ok_and(|recording| recording.streams().all(|stream| stream.bytes == 0));
+    let failure = Failure::new(error.to_string());
+    let failure = match error {
+        RecordError::Exec { source, .. } => failure.with_status(find_program::status_of(source)),
+        _ => failure,
+    };
+    if is_empty || matches!(error, RecordError::Exec { .. }) {
+        // Made by this process, in a folder that was not there before.
+        let _ = fs::remove_dir_all(directory);
+        return failure;
+    }
+    failure.attempt(format!(
+        "retake replay {}, which has what was recorded until then",
+        directory.display()
+    ))
+}

@@ -1,0 +1,107 @@
+//! Why a command failed, as it is told to the user: what happened, what is likely behind it, what to try; and with which
+//! status the command then ends.
+
+use std::fmt;
+use std::io;
+
+/// Exit status: replay did something else than the recording says.
+pub const STATUS_DIVERGED: u8 = 120;
+/// Exit status: retake itself failed.
+pub const STATUS_FAILED: u8 = 125;
+/// Exit status: the program was found but cannot be executed.
+pub const STATUS_NOT_EXECUTABLE: u8 = 126;
+/// Exit status: there is no such program.
+pub const STATUS_NOT_FOUND: u8 = 127;
+
+/// The result of every command.
+pub type Result<T> = std::result::Result<T, Failure>;
+
+/// A failure, ready to be printed.
+#[derive(Debug)]
+pub struct Failure {
+    /// The status to end with.
+    pub status: u8,
+    message: String,
+    /// Lines below the message, each a label and its text.
+    notes: Vec<(&'static str, String)>,
+    /// Standard output is a pipe that nobody reads any more.
+    broken_pipe: bool,
+}
+
+impl Failure {
+    /// A failure of retake itself. The message begins in lower case and may have indented further lines of its own.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self {
+            status: STATUS_FAILED,
+            message: message.into(),
+            notes: Vec::new(),
+            broken_pipe: false,
+        }
+    }
+
+    /// The same, ending with another status.
+    pub fn with_status(self, status: u8) -> Self {
+        Self { status, ..self }
+    }
+
+    /// Adds what is likely behind it.
+    pub fn likely(self, text: impl Into<String>) -> Self {
+        self.note("likely", text)
+    }
+
+    /// Adds what to do next.
+    pub fn attempt(self, text: impl Into<String>) -> Self {
+        self.note("try", text)
+    }
+
+    fn note(mut self, label: &'static str, text: impl Into<String>) -> Self {
+        self.notes.push((label, text.into()));
+        self
+    }
+
+    /// What the system said about something that was done to `what`.
+    pub fn system(action: &str, what: impl fmt::Display, error: &io::Error) -> Self {
+        Self::new(format!("cannot {action} {what}: {error}"))
+    }
+
+    /// An error of writing to standard output.
+    pub fn output(error: &io::Error) -> Self {
+        Self {
+            broken_pipe: error.kind() == io::ErrorKind::BrokenPipe,
+            ..Self::new(format!("cannot write the output: {error}"))
+        }
+    }
+
+    /// Whether this is only the reader of our output having gone, which is not worth a word.
+    pub fn is_broken_pipe(&self) -> bool {
+        self.broken_pipe
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)?;
+        self.notes
+            .iter()
+            .try_for_each(|(label, text)| write!(formatter, "\n  {label:<9} {text}"))
+    }
+}
+
+impl From<retake_recording::Error> for Failure {
+    fn from(error: retake_recording::Error) -> Self {
+        use retake_recording::Error;
+        let failure = Self::new(error.to_string());
+        match &error {
+            Error::NotARecording { .. } => {
+                failure.attempt("retake ls, which lists the recordings there are")
+            }
+            Error::Damaged { .. } | Error::BadMetadata { .. } | Error::BadContent { .. } => failure
+                .likely("the file was changed or cut after it was recorded, or the disk is failing")
+                .attempt("retake info RECORDING, which says what can still be read"),
+            Error::NoSpace { .. } => {
+                failure.attempt("retake rm RECORDING, to make room; or RETAKE_DIR on another disk")
+            }
+            _ => failure,
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Finding and opening the recordings that the user names.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+use retake_recording::{Location, Recording, resolve};
+
+use crate::failure::Result;
+
+/// How many warnings about one recording are printed.
+const SHOWN_WARNINGS: usize = 5;
+
+/// The path of the recording that `name` means: a name in the folder of recordings, `latest`, or a path.
+///
+/// # Errors
+/// If there is none.
+pub fn find(name: &OsStr) -> Result<PathBuf> {
+    match Location::from_environment() {
+        Ok(location) => Ok(resolve(&location.recordings, name)?),
+        // A path needs no folder of recordings.
+        Err(_) if PathBuf::from(name).exists() => Ok(PathBuf::from(name)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Opens the recording that `name` means.
+///
+/// # Errors
+/// If there is none, or it cannot be read.
+pub fn open(name: &OsStr) -> Result<Recording> {
+    Ok(Recording::open(&find(name)?)?)
+}
+
+/// Says on standard error what is damaged or missing.
+pub fn warn(recording: &Recording) {
+    let warnings = recording.warnings();
+    for warning in warnings.iter().take(SHOWN_WARNINGS) {
+        eprintln!("warning: {warning}");
+    }
+    if let Some(more) = warnings.len().checked_sub(SHOWN_WARNINGS + 1) {
+        eprintln!("warning: and {} more: see retake info", more + 1);
+    }
+}
