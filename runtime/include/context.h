@@ -36,12 +36,19 @@ struct reservation { /* a library whose stubs have their place */
 	u32 stubs_attached;
 };
 
+#define MAX_REGIONS 4096
+
 struct process {
+	struct domain *domain;      /* NULL: one thread, no memory shared with others */
+	struct domain private_domain;
+	u32 thread_count;
+	u32 shares;                 /* writable memory is shared with other processes: children are in the domain too */
 	struct signal_action actions[65];
 	u64 break_start, break_end; /* replay: the emulated program break */
 	u32 region_count;           /* regions ever handed out */
 	u32 regions_free_count;
-	u16 regions_free[512];
+	u16 regions_free[MAX_REGIONS];
+	u8 regions_unmapped[MAX_REGIONS / 8];
 	u8 console[CONSOLE_DESCRIPTORS];
 	u32 reservation_count;
 	struct reservation reservations[MAX_RESERVATIONS];
@@ -67,9 +74,13 @@ struct context {
 	u32 temporary_active;
 	u32 clear_tid_present;
 	u64 clear_tid;
+	u64 child_tid_address;
+	u32 is_thread, padding;
 	u64 altstack_pointer, altstack_bytes;
 	u32 altstack_flags;
 	u32 exiting;
+	u32 seen_tick; /* of the header's yield_tick */
+	u32 thread_alive; /* cleared by the kernel when the thread is gone: its region may be used again */
 	u32 pid, tid; /* as the program knows them */
 	/* record */
 	u8 *ring;
@@ -77,7 +88,8 @@ struct context {
 	u64 event_count, next_hash_event;
 	/* replay */
 	const u8 *log, *log_end;
-	u64 log_offset; /* stream offset of the window's start */
+	u64 log_offset; /* stream offset of the next event */
+	u64 turn;       /* the turn this thread holds or held last */
 	struct deferred_signal deferred[MAX_DEFERRED];
 };
 
@@ -183,9 +195,11 @@ struct call {
 	u8 *start, *position; /* record: the event under construction. replay: position = its first item after the inputs */
 	u64 pointee_before;
 	u8 flags;
+	u64 console_sequence;
 	u8 outputs_by_hand; /* the handler knows them better than the table's row */
 };
 void call_prepare(struct call *call);          /* record: stage inputs. replay: take the event, verify it */
+void turn_before_staged(struct call *call, u64 turn); /* record: a TURN event, before the staged one */
 i64 call_execute(struct call *call);           /* record: execute `actual`, result kept. replay: result from the log */
 void call_finish(struct call *call, const struct extra_item *extra, u32 extra_count); /* record: log. replay: write outputs */
 const struct item *call_find_item(struct call *call, u8 direction, u8 argument);
@@ -211,7 +225,19 @@ void die_by_signal(struct context *context, u32 number) NORETURN;
 enum { SIGILL = 4, SIGTRAP = 5, SIGABRT = 6, SIGBUS = 7, SIGFPE = 8, SIGKILL = 9, SIGSEGV = 11, SIGCHLD = 17, SIGCONT = 18, SIGSTOP = 19, SIGTSTP = 20, SIGTTIN = 21, SIGTTOU = 22, SIGURG = 23, SIGWINCH = 28, SIGSYS = 31 };
 #define SYNCHRONOUS (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS) | SIGNAL_BIT(SIGILL) | SIGNAL_BIT(SIGFPE) | SIGNAL_BIT(SIGTRAP) | SIGNAL_BIT(SIGSYS))
 
+/* ---- baton.c ---- */
+enum turn_kind { TURN_AGAIN, TURN_FIRST_THREAD, TURN_SHARED };
+void baton_begin(struct context *context);    /* the first thing in a new stream that has a domain */
+void baton_create(struct context *context, u32 kind); /* record: from here on the process has a domain */
+void baton_release(struct context *context);  /* record */
+u32 baton_acquire(struct context *context, u64 *turn); /* record: 1 when the holder changed: the caller logs the turn */
+void baton_yield(struct context *context);    /* record: lets those who waited long go first */
+void baton_replay(struct context *context);   /* replay: obeys TURN events that come next */
+void baton_end(struct context *context);      /* the thread will run no more user code */
+void log_turn(struct context *context, u16 kind, u64 turn);
+
 /* ---- process.c ---- */
+void mark_siblings_dying(struct context *context);
 struct context *region_create(struct process *process, u32 *region);
 void region_attach_ring(struct context *context);
 struct slot *slot_claim(void);
@@ -223,10 +249,17 @@ i64 request(struct context *context, u32 kind, u64 a, u64 b, u64 c);
 void memory_hash(struct context *context, u64 *hash, u64 *pages);
 
 /* ---- console.c, descriptors.c ---- */
-u32 console_record(struct call *call, struct extra_item *extra, u64 *sequence);
+u32 console_lock(struct call *call); /* which console it writes to: 0 none */
+void console_unlock(struct call *call, u32 which);
 u32 console_hides_data(struct call *call);
 void console_replay(struct call *call);
 void descriptors_after(struct call *call);
+
+/* ---- shared_file.c ---- */
+void shared_file_note(u64 device, u64 inode);
+u32 shared_file_write(struct call *call, struct file_write *write, struct extra_item *extra); /* record: items added */
+void shared_file_rewrite(struct call *call, const struct item *item);                      /* replay */
+i64 scratch_open(u64 device, u64 inode);
 
 /* ---- maps.c ---- */
 void filter_open(struct call *call);

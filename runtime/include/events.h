@@ -19,7 +19,7 @@ enum event_kind {
 
 enum { CALL_CONSOLE_OUT = 1, CALL_CONSOLE_ERR = 2 };
 enum { SIGNAL_BEFORE_CALL = 1, SIGNAL_FAULT = 2 /* raised by the program's own instruction: it comes by itself */ };
-enum { ITEM_INPUT = 0, ITEM_OUTPUT = 1, ITEM_CHILD = 2, ITEM_MAPPING = 3, ITEM_CONSOLE = 4 };
+enum { ITEM_INPUT = 0, ITEM_OUTPUT = 1, ITEM_CHILD = 2, ITEM_MAPPING = 3, ITEM_CONSOLE = 4, ITEM_FILE_WRITE = 5 };
 
 struct event {
 	u32 size;
@@ -50,6 +50,13 @@ struct mapping_body {
 	u64 device, inode;
 	u64 overlay_count;
 	struct mapping_overlay overlays[2];
+};
+
+/* Body of ITEM_FILE_WRITE: a call changed a file that somebody maps shared. */
+struct file_write {
+	u64 device, inode;
+	u64 offset;   /* where the call's data went */
+	u64 new_size; /* ~0: unchanged by other means than the data */
 };
 
 /* Body of EVENT_EXEC, written by the supervisor. */

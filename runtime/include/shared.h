@@ -26,7 +26,20 @@
 enum { MODE_RECORD = 1, MODE_REPLAY = 2 };
 enum { OPTION_NO_FAST_PATH = 1, OPTION_QUIET = 2, OPTION_CHECK_FULL = 4, OPTION_CHECK_OFF = 8, OPTION_NO_TSC_TRAP = 16, OPTION_NO_CPUID_FAULT = 32 };
 
-enum slot_state { SLOT_UNUSED, SLOT_READY, SLOT_CLAIMED, SLOT_LIVE, SLOT_EXITED };
+enum slot_state { SLOT_UNUSED, SLOT_READY, SLOT_CLAIMED, SLOT_LIVE, SLOT_EXITED, SLOT_DYING /* its process ended; wait until the thread is gone */ };
+enum baton_state { BATON_NONE, BATON_WAITING, BATON_HOLDING };
+
+/* The right to run user code among threads that share writable memory. */
+struct domain {
+	u32 lock;         /* record: stream + 1 of the holder, 0 when free; futex */
+	u32 waiters;
+	u32 wake_pending; /* a waiter was woken and has not looked yet */
+	u32 last;         /* stream + 1 of the last holder */
+	u64 turn;         /* record: changes of holder so far */
+	u64 completed;    /* replay: turns that are over */
+	u32 futex;        /* replay: changes with completed */
+	u32 reserved;
+} __attribute__((aligned(64)));
 
 enum request_kind {
 	REQUEST_NONE,
@@ -84,7 +97,7 @@ struct slot {
 	u64 slow_calls;                        /* calls that came through dispatch */
 	u64 next_window_offset;                /* replay: where in the stream the next window starts */
 	u32 console_waiting;                   /* replay: waits for its turn to print */
-	u32 reserved1;
+	u32 baton_state;                       /* enum baton_state, for the supervisor's clock */
 	u64 console_ticket;
 	/* divergence report */
 	u64 diverged_event;
@@ -136,6 +149,12 @@ struct shared_header {
 	u64 ticks_per_second; /* of the time-stamp counter */
 	i32 header_id;        /* of this segment */
 	i32 host_descriptor;  /* replay: the executable that replayed processes exec */
+	u32 yield_tick;       /* record: the supervisor's clock: changes when somebody has waited long for a baton */
+	u32 dying;            /* record: slots are in SLOT_DYING */
+	u32 console_lock;     /* record: stream + 1 of the thread that writes to the console */
+	u32 shared_file_count;
+	struct { u64 device, inode; } shared_files[64]; /* files with shared writable mappings; the last place stands for all others */
+	struct domain shared_domain; /* of all processes that share writable memory with others */
 	struct cpuid_entry cpuid[MAX_CPUID];
 	struct vdso_patch vdso_patches[12];
 	u32 request_queue[MAX_SLOTS];

@@ -1,6 +1,7 @@
 /* One system call from entry to leave, in record and in replay. Private stack. */
 #include "../include/context.h"
 
+#define TURN_BYTES sizeof(struct event)
 #define INPUT_SPACE 0x10000UL /* staged inputs of one call, ring space kept free for them */
 #define ENOSYS 38
 #define EINVAL 22
@@ -16,7 +17,7 @@ static void take_arguments(struct call *call)
 static void prepare_record(struct call *call)
 {
 	u32 count = call->row->argument_count;
-	call->start = ring_reserve(call->context, INPUT_SPACE);
+	call->start = ring_reserve(call->context, INPUT_SPACE + TURN_BYTES);
 	u64 *body = (u64 *)(call->start + sizeof(struct event));
 	for (u32 i = 0; i < count; i++)
 		body[i] = call->arguments[i];
@@ -52,10 +53,34 @@ void call_prepare(struct call *call)
 		prepare_replay(call);
 }
 
+/* The baton changed hands during the call: the TURN event goes before the call's own, whose inputs are staged already. */
+void turn_before_staged(struct call *call, u64 turn)
+{
+	memmove(call->start + TURN_BYTES, call->start, (u64)(call->position - call->start));
+	*(struct event *)call->start = (struct event){ TURN_BYTES, EVENT_TURN, 0, TURN_AGAIN, (i64)turn };
+	call->context->turn = turn;
+	call->start += TURN_BYTES;
+	call->position += TURN_BYTES;
+	ring_publish(call->context, TURN_BYTES);
+	count_event(call->context);
+}
+
 i64 call_execute(struct call *call)
 {
-	if (recording())
+	if (!recording())
+		return call->result;
+	u32 console = console_lock(call);
+	if (LIKELY(!call->context->process->domain || !call->row->may_wait)) {
 		call->result = call_kernel_window(call->number, call->actual);
+		console_unlock(call, console);
+		return call->result;
+	}
+	u64 turn;
+	baton_release(call->context);
+	call->result = call_kernel_window(call->number, call->actual);
+	console_unlock(call, console);
+	if (baton_acquire(call->context, &turn))
+		turn_before_staged(call, turn);
 	return call->result;
 }
 
@@ -156,14 +181,21 @@ static u32 emulate(struct call *call)
 		descriptors_after(call);
 		if (UNLIKELY(call->number == NR_openat || call->number == NR_open))
 			filter_open(call);
-		struct extra_item console;
-		u64 sequence;
-		u32 extra = console_record(call, &console, &sequence);
-		finish_record(call, &console, extra);
+		struct extra_item extra[2];
+		u32 count = 0;
+		struct file_write write;
+		if (call->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR))
+			extra[count++] = (struct extra_item){ 0, ITEM_CONSOLE, 0, &call->console_sequence, 8 };
+		if (UNLIKELY(HEADER->shared_file_count))
+			count += shared_file_write(call, &write, &extra[count]);
+		finish_record(call, extra, count);
 	} else {
 		if (UNLIKELY(call->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR)))
 			console_replay(call);
 		finish_replay(call);
+		const struct item *write = HEADER->shared_file_count ? call_find_item(call, ITEM_FILE_WRITE, 0) : NULL;
+		if (UNLIKELY(write))
+			shared_file_rewrite(call, write);
 	}
 	call->context->regs.rax = (u64)call->result;
 	return leave(call->context);
@@ -197,8 +229,14 @@ u32 runtime_syscall(struct context *context)
 	context->number = context->regs.rax;
 	if (UNLIKELY(context->deferred_count))
 		return deliver_deferred(context, 1);
-	if (!recording()) {
+	if (recording()) {
+		if (UNLIKELY(context->seen_tick != HEADER->yield_tick) && context->process->domain)
+			baton_yield(context);
+	} else {
 		const struct event *next = log_peek(context);
+		if (UNLIKELY(next && next->kind == EVENT_TURN))
+			baton_replay(context);
+		next = log_peek(context);
 		if (UNLIKELY(next && next->kind == EVENT_SIGNAL && next->flags & SIGNAL_BEFORE_CALL))
 			return replay_signals(context, 1);
 	}

@@ -7,20 +7,39 @@ static u32 console_of(struct process *process, u64 descriptor)
 	return descriptor < CONSOLE_DESCRIPTORS ? process->console[descriptor] : 0;
 }
 
-/* After a call that may have written to the console: gives it a number. Returns how many extra items the event gets. */
-u32 console_record(struct call *call, struct extra_item *extra, u64 *sequence)
+static u32 writes_console(struct call *call)
 {
 	switch (call->number) {
-	case NR_write: case NR_writev: case NR_pwrite64: case NR_pwritev: case NR_pwritev2: case NR_sendto: break;
-	default: return 0;
+	case NR_write: case NR_writev: case NR_pwrite64: case NR_pwritev: case NR_pwritev2: case NR_sendto:
+		return console_of(call->context->process, call->arguments[0]);
 	}
-	u32 which = console_of(call->context->process, call->arguments[0]);
-	if (LIKELY(!which) || call->result <= 0)
+	return 0;
+}
+
+/* Writers go one after the other, so that the numbers are the true order. The lock is held over the write alone, never while waiting for the baton. */
+u32 console_lock(struct call *call)
+{
+	u32 which = writes_console(call), *lock = &HEADER->console_lock, mine = call->context->slot->stream + 1;
+	if (LIKELY(!which))
 		return 0;
-	call->flags |= which == 1 ? CALL_CONSOLE_OUT : CALL_CONSOLE_ERR;
-	*sequence = __atomic_fetch_add(&HEADER->console_sequence, 1, __ATOMIC_ACQ_REL);
-	*extra = (struct extra_item){ 0, ITEM_CONSOLE, 0, sequence, 8 };
-	return 1;
+	for (;;) {
+		u32 holder = 0;
+		if (__atomic_compare_exchange_n(lock, &holder, mine, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return which;
+		futex_wait(lock, holder, 20);
+	}
+}
+
+void console_unlock(struct call *call, u32 which)
+{
+	if (LIKELY(!which))
+		return;
+	if (call->result > 0) {
+		call->flags |= which == 1 ? CALL_CONSOLE_OUT : CALL_CONSOLE_ERR;
+		call->console_sequence = HEADER->console_sequence++;
+	}
+	__atomic_store_n(&HEADER->console_lock, 0, __ATOMIC_RELEASE);
+	futex_wake(&HEADER->console_lock, 1);
 }
 
 /* Calls whose data never pass through the program's memory cannot be printed at replay: they get EINVAL,

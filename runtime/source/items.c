@@ -6,6 +6,7 @@
 #define INLINE_PART 32u
 #define INLINE_STRING 4096u
 #define MAX_VECTORS 1024u
+#define MAX_STRINGS 150u /* of one list: two must fit the space for inputs */
 #define RULE_IOCTL_SIZE 0x80 /* our own: the byte count is in the command */
 
 static u64 mix(u64 value)
@@ -185,16 +186,11 @@ static void visit_strings(struct sink *sink, u32 argument, u64 array)
 	while (count < 0x10000 && !copy_user(&text, (const void *)(array + count * 8), 8) && text)
 		count++;
 	one_item(sink, argument, array, count * 8, 0);
-	for (u64 i = 0; i < count; i++) {
+	for (u64 i = 0; i < count && i < MAX_STRINGS; i++) {
 		if (copy_user(&text, (const void *)(array + i * 8), 8))
 			return;
 		i64 length = string_length_user((const char *)text, 0x20000);
-		/* Long lists (an environment) must not push the rest out of the space for inputs. */
-		one_item(sink, argument, text, length < 0 ? 1 : (u64)length + 1, i < 64 ? 256 : 0);
-		if (sink->mode == SINK_INPUT && (u64)(sink->limit - sink->position) < 0x1000)
-			return;
-		if (sink->mode == SINK_VERIFY && sink->item == sink->item_end)
-			return;
+		one_item(sink, argument, text, length < 0 ? 1 : (u64)length + 1, INLINE_WHOLE);
 	}
 }
 
@@ -317,11 +313,10 @@ void visit_inputs(struct sink *sink, const struct call_row *row, const u64 *argu
 void visit_outputs(struct sink *sink, const struct call_row *row, const u64 *arguments, i64 result)
 {
 	u32 failed = result < 0 && result >= -4095;
-	/* A failed call that names an impossible size wrote no more than a little. */
-	sink->largest = failed ? 0x10000 : 0x7ffff000;
+	sink->largest = 0x7ffff000;
 	for (u32 i = 0; i < row->argument_count; i++) {
 		const struct argument_rule *rule = &row->arguments[i];
-		u64 address = arguments[i];
+		u64 address = arguments[i], bytes;
 		if (rule->direction == DIRECTION_VALUE || address == 0 || (failed && !(rule->flags & ARGUMENT_ALWAYS)))
 			continue;
 		switch (rule->shape) {
@@ -349,8 +344,11 @@ void visit_outputs(struct sink *sink, const struct call_row *row, const u64 *arg
 			}
 			break;
 		default:
-			if (rule->direction != DIRECTION_IN)
-				one_item(sink, i, address, plain_bytes(sink, i, rule, arguments, result), 0);
+			if (rule->direction == DIRECTION_IN)
+				break;
+			bytes = plain_bytes(sink, i, rule, arguments, result);
+			if (!failed || bytes <= 0x10000) /* a failed call with an impossible size wrote nothing */
+				one_item(sink, i, address, bytes, 0);
 		}
 	}
 }

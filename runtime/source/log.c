@@ -73,7 +73,13 @@ void end_of_stream(struct context *context)
 {
 	const struct event *event = log_peek(context);
 	u32 status = event && event->kind == EVENT_END ? (u32)event->value : SIGKILL;
+	baton_end(context);
 	__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
+	if (__atomic_sub_fetch(&context->process->thread_count, 1, __ATOMIC_ACQ_REL)) {
+		static u32 const never = 0;
+		for (;;) /* another thread's end is the process's */
+			futex_wait((u32 *)&never, 0, 0);
+	}
 	if (status & 0x7f)
 		die_by_signal(context, status & 0x7f);
 	for (;;)

@@ -23,6 +23,16 @@ static u32 touches_runtime(u64 start, u64 bytes)
 	return start < RUNTIME_END && start + bytes > RUNTIME_TEXT && bytes;
 }
 
+/* From here on this process runs in turn with all others that share memory. Before the call is staged; replay finds the TURN event. */
+static void share_memory(struct context *context)
+{
+	if (!recording() || context->process->shares)
+		return;
+	context->process->shares = 1;
+	if (context->process->thread_count == 1)
+		baton_create(context, TURN_SHARED);
+}
+
 /* ---- files and their images: record ---- */
 
 struct identity { u64 device, inode, size, modified_ns, changed_ns; u32 regular; };
@@ -135,6 +145,8 @@ static u32 mmap_record(struct call *call)
 	struct identity identity = { 0 };
 	struct mapping_body body = { { 0 }, 0, 0, 0, { { 0 } } };
 	u32 index = NO_FILE;
+	if ((a[3] & MAP_TYPE) != MAP_PRIVATE && (a[2] & PROT_WRITE || a[3] & MAP_ANONYMOUS))
+		share_memory(context);
 	call_prepare(call);
 	if (!(a[3] & MAP_ANONYMOUS))
 		index = file_of(context, (u32)a[4], &identity);
@@ -151,6 +163,8 @@ static u32 mmap_record(struct call *call)
 			memcpy(body.content, HEADER->files[index].content, 32);
 			body.device = identity.device;
 			body.inode = identity.inode;
+			if ((a[3] & MAP_TYPE) != MAP_PRIVATE)
+				shared_file_note(identity.device, identity.inode);
 			if (a[2] & PROT_EXEC && (a[3] & MAP_TYPE) == MAP_PRIVATE && !(a[2] & PROT_WRITE))
 				body.overlay_count = overlay_text(context->process, index, (u64)call->result, a, body.overlays);
 			item = (struct extra_item){ 4, ITEM_MAPPING, 0, &body, sizeof body };
@@ -190,8 +204,6 @@ static i64 open_content(const u8 *content)
 
 static i64 open_scratch(struct context *context, const struct mapping_body *body)
 {
-	char path[1200];
-	u64 name[2] = { body->device, body->inode };
 	u64 content[4];
 	memcpy(content, body->content, 32);
 	context->slot->request_arguments[3] = content[1];
@@ -199,8 +211,8 @@ static i64 open_scratch(struct context *context, const struct mapping_body *body
 	context->slot->request_arguments[5] = content[3];
 	if (request(context, REQUEST_SHARED_FILE, body->device, body->inode, content[0]) != 0)
 		return -1;
-	*put_hex(put_text(path, HEADER->scratch), (const u8 *)name, 16) = 0;
-	return sys4(NR_openat, -100L, path, 02000002 /* O_RDWR | O_CLOEXEC */, 0);
+	shared_file_note(body->device, body->inode);
+	return scratch_open(body->device, body->inode);
 }
 
 /* Maps stored content at an exact place. */
@@ -403,6 +415,7 @@ u32 handle_shmat(struct call *call)
 {
 	struct context *context = call->context;
 	u64 info[14] = { 0 };
+	share_memory(context);
 	call_prepare(call);
 	if (recording()) {
 		call->result = sys3(NR_shmat, call->arguments[0], call->arguments[1], call->arguments[2]);

@@ -5,6 +5,10 @@
 #define CLONE_PIDFD 0x1000UL
 #define CLONE_VFORK 0x4000UL
 #define CLONE_THREAD 0x10000UL
+#define CLONE_SIGHAND 0x800UL
+#define CLONE_FS 0x200UL
+#define CLONE_FILES 0x400UL
+#define CLONE_SYSVSEM 0x40000UL
 #define CLONE_SETTLS 0x80000UL
 #define CLONE_PARENT_SETTID 0x100000UL
 #define CLONE_CHILD_CLEARTID 0x200000UL
@@ -25,11 +29,27 @@ enum start_how { START_ROOT, START_FORK, START_VFORK, START_THREAD };
 
 u64 region_address(u32 region) { return REGIONS + region * REGION_STRIDE; }
 
+/* A region whose thread is gone, or a new one. A thread that ended may still stand on its stack for a moment. */
+static u32 free_region(struct process *process)
+{
+	for (u32 i = 0; i < process->regions_free_count; i++) {
+		u32 region = process->regions_free[i];
+		const struct context *context = (const struct context *)(region_address(region) + REGION_CONTEXT);
+		if (process->regions_unmapped[region / 8] >> region % 8 & 1 || !__atomic_load_n(&context->thread_alive, __ATOMIC_ACQUIRE)) {
+			process->regions_free[i] = process->regions_free[--process->regions_free_count];
+			return region;
+		}
+	}
+	return process->region_count++;
+}
+
 /* Memory for one more thread of this process (or for a vfork child that lives in it). */
 struct context *region_create(struct process *process, u32 *region)
 {
-	*region = process->regions_free_count ? process->regions_free[--process->regions_free_count] : process->region_count++;
+	*region = free_region(process);
 	u64 base = region_address(*region);
+	if (*region < MAX_REGIONS)
+		process->regions_unmapped[*region / 8] &= (u8)~(1u << *region % 8);
 	i64 at = sys6(NR_mmap, base + REGION_CONTEXT, REGION_MAPPED_END - REGION_CONTEXT, 3, 0x32 /* private, anonymous, fixed */, ~0UL, 0);
 	if (at < 0)
 		return NULL;
@@ -40,11 +60,18 @@ struct context *region_create(struct process *process, u32 *region)
 	return context;
 }
 
+static void region_return(struct process *process, u32 region)
+{
+	if (process->regions_free_count < MAX_REGIONS && region < MAX_REGIONS)
+		process->regions_free[process->regions_free_count++] = (u16)region;
+}
+
 static void region_release(struct process *process, u32 region)
 {
 	sys2(NR_munmap, region_address(region), REGION_STRIDE);
-	if (process->regions_free_count < 512)
-		process->regions_free[process->regions_free_count++] = (u16)region;
+	if (region < MAX_REGIONS)
+		process->regions_unmapped[region / 8] |= (u8)(1u << region % 8);
+	region_return(process, region);
 }
 
 /* The slot's ring, twice in a row, and kept out of children: each maps its own. */
@@ -96,6 +123,7 @@ static void begin_stream(struct context *context, u64 how)
 		struct start_body body = { context->pid, context->tid, how };
 		__atomic_store_n(&slot->state, SLOT_LIVE, __ATOMIC_RELEASE);
 		ring_event(context, EVENT_START, 0, 0, slot->parent_stream, &body, sizeof body);
+		baton_begin(context);
 		return;
 	}
 	slot->pid = (u32)sys0(NR_getpid);
@@ -107,6 +135,7 @@ static void begin_stream(struct context *context, u64 how)
 		diverge(context, WHY_CORRUPT, event->size, 0);
 	context->pid = slot->recorded_pid = body->pid;
 	context->tid = slot->recorded_tid = body->tid;
+	baton_begin(context);
 }
 
 void begin_root(struct context *context);
@@ -121,14 +150,16 @@ static void child_registers(struct context *context, const struct clone_request 
 		copy_user((void *)request->child_tid, &context->tid, 4);
 }
 
-/* A child that lives in its parent's memory until it execs or exits. Arrives from clone_on_stack on its own region. */
+/* A thread, or a vfork child that lives in its parent's memory until it execs or exits. Arrives from clone_on_stack on its own region. */
 void child_start(struct context *context);
 void child_start(struct context *context)
 {
 	u64 stack[3] = { region_address(context->region) + REGION_ALTERNATE, 0, REGION_ALTERNATE_TOP - REGION_ALTERNATE };
 	sys2(NR_sigaltstack, stack, NULL);
 	arm_interception(context);
-	begin_stream(context, START_VFORK);
+	begin_stream(context, context->is_thread ? START_THREAD : START_VFORK);
+	if (context->is_thread && context->child_tid_address) /* CLONE_CHILD_SETTID, done by us at an ordered point */
+		copy_user((void *)context->child_tid_address, &context->tid, 4);
 	set_kernel_mask(context, context->sigmask);
 	leave(context);
 	restore_full(context);
@@ -160,11 +191,11 @@ static void kernel_request(const struct clone_request *request, struct clone_req
 {
 	*real = *request;
 	if (recording()) {
-		real->flags &= ~CLONE_PTRACE;
+		real->flags &= ~(CLONE_PTRACE | CLONE_CHILD_CLEARTID);
 		return;
 	}
-	real->flags &= CLONE_SETTLS | CLONE_VM | CLONE_VFORK;
-	real->exit_signal = SIGCHLD;
+	real->flags &= CLONE_SETTLS | CLONE_VM | CLONE_VFORK | CLONE_THREAD | CLONE_SIGHAND | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM;
+	real->exit_signal = request->flags & CLONE_THREAD ? 0 : SIGCHLD;
 	real->parent_tid = real->pidfd = 0;
 	real->set_tid_count = 0;
 }
@@ -190,6 +221,9 @@ static i64 clone_copying(struct context *context, struct slot *slot, const struc
 	if (pid != 0)
 		return pid;
 	context->slot = slot;
+	context->process->thread_count = 1;
+	context->process->domain = context->process->shares ? &HEADER->shared_domain : NULL;
+	context->clear_tid = request->flags & CLONE_CHILD_CLEARTID ? request->child_tid : 0;
 	arm_interception(context);
 	begin_stream(context, START_FORK);
 	set_kernel_mask(context, context->sigmask);
@@ -205,9 +239,14 @@ static i64 clone_sharing(struct context *context, struct slot *slot, const struc
 	struct clone_request real;
 	if (!child)
 		return -EAGAIN;
-	struct process *process = (struct process *)(region_address(region) + REGION_PROCESS);
-	memcpy(process, context->process, sizeof *process);
-	child->process = process;
+	u32 thread = (request->flags & CLONE_THREAD) != 0;
+	child->process = context->process;
+	if (!thread) {
+		child->process = (struct process *)(region_address(region) + REGION_PROCESS);
+		memcpy(child->process, context->process, sizeof *child->process);
+		child->process->domain = NULL; /* its parent stands still and holds the baton for it */
+	}
+	child->is_thread = thread;
 	child->slot = slot;
 	child->regs = context->regs;
 	child->sigmask = context->sigmask;
@@ -217,10 +256,25 @@ static i64 clone_sharing(struct context *context, struct slot *slot, const struc
 		child->altstack_bytes = context->altstack_bytes;
 		child->altstack_flags = context->altstack_flags;
 	}
-	child_registers(child, request);
 	kernel_request(request, &real);
+	child->regs.rax = 0;
+	if (request->stack)
+		child->regs.rsp = request->stack;
+	child->clear_tid = request->flags & CLONE_CHILD_CLEARTID ? request->child_tid : 0;
+	child->child_tid_address = request->flags & CLONE_CHILD_SETTID ? request->child_tid : 0;
+	if (thread) {
+		child->thread_alive = 1;
+		context->process->thread_count++;
+		real.flags = (real.flags & ~CLONE_CHILD_SETTID) | CLONE_CHILD_CLEARTID;
+		real.child_tid = (u64)&child->thread_alive;
+	}
 	i64 pid = clone_on_stack(real.flags | real.exit_signal, child->stack_top, real.flags & CLONE_PIDFD ? real.pidfd : real.parent_tid, real.child_tid, real.tls, child);
-	region_release(context->process, region);
+	if (thread && pid < 0) {
+		child->thread_alive = 0;
+		context->process->thread_count--;
+	}
+	if (!thread || pid < 0)
+		region_release(context->process, region);
 	return pid;
 }
 
@@ -228,6 +282,8 @@ static u32 spawn(struct call *call, const struct clone_request *request)
 {
 	struct context *context = call->context;
 	call->outputs_by_hand = 1;
+	if (recording() && request->flags & CLONE_VM && !context->process->domain && !(request->flags & CLONE_VFORK))
+		baton_create(context, TURN_FIRST_THREAD);
 	call_prepare(call);
 	if (!recording() && call->result < 0) {
 		call_finish(call, NULL, 0);
@@ -282,8 +338,9 @@ u32 handle_vfork(struct call *call)
 
 static u32 clone_checked(struct call *call, const struct clone_request *request)
 {
-	if ((request->flags & CLONE_VM) && !(request->flags & CLONE_VFORK))
-		return refuse_clone(call, -EAGAIN);
+	u64 thread = CLONE_VM | CLONE_SIGHAND | CLONE_THREAD;
+	if ((request->flags & CLONE_VM) && !(request->flags & CLONE_VFORK) && (request->flags & thread) != thread)
+		return refuse_clone(call, -EAGAIN); /* a process that runs in its parent's memory beside it */
 	if (request->flags & (CLONE_NEWPID | CLONE_NEWIPC))
 		return refuse_clone(call, -EPERM); /* the supervisor could not find the child, or the child its segments */
 	return spawn(call, request);
@@ -381,10 +438,28 @@ u32 handle_execveat(struct call *call) { return recording() ? exec_record(call) 
 
 struct exit_body { u64 hash, pages; };
 
+/* The process ends: threads of it that are still somewhere will die without a word. */
+void mark_siblings_dying(struct context *context)
+{
+	u32 used = (u32)minimum(HEADER->slots_used, MAX_SLOTS);
+	if (!recording() || context->process->thread_count <= 1)
+		return;
+	for (u32 i = 0; i < used; i++) {
+		struct slot *slot = &HEADER->slots[i];
+		u32 live = SLOT_LIVE;
+		if (slot != context->slot && slot->pid == context->pid)
+			__atomic_compare_exchange_n(&slot->state, &live, SLOT_DYING, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	}
+	__atomic_store_n(&HEADER->dying, 1, __ATOMIC_RELEASE);
+	__atomic_add_fetch(&HEADER->drain_doorbell, 1, __ATOMIC_ACQ_REL);
+	futex_wake(&HEADER->drain_doorbell, 1);
+}
+
 void log_exit(struct context *context, u16 number, i64 status)
 {
 	struct exit_body body = { 0, 0 };
-	memory_hash(context, &body.hash, &body.pages);
+	if (number == NR_exit_group || context->process->thread_count <= 1)
+		memory_hash(context, &body.hash, &body.pages);
 	if (recording()) {
 		ring_event(context, EVENT_EXIT, 0, number, status, &body, sizeof body);
 	} else {
@@ -398,26 +473,56 @@ void log_exit(struct context *context, u16 number, i64 status)
 			diverge(context, WHY_HASH, recorded->hash, body.hash);
 	}
 	context->slot->event_count = context->event_count;
+}
+
+static void slot_exited(struct context *context)
+{
 	__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
 }
 
 u32 handle_exit_group(struct call *call)
 {
 	log_exit(call->context, (u16)call->number, (i32)call->arguments[0]);
+	mark_siblings_dying(call->context);
+	baton_end(call->context);
+	slot_exited(call->context);
 	for (;;)
 		sys1(NR_exit_group, call->arguments[0]);
 }
 
+/* What the kernel does for an ending thread, at a point in the order that replay can repeat. */
+static void clear_thread_id(struct context *context)
+{
+	static const u32 zero = 0;
+	if (!context->clear_tid)
+		return;
+	copy_user((void *)context->clear_tid, &zero, 4);
+	if (recording())
+		futex_wake((u32 *)context->clear_tid, 1);
+}
+
 u32 handle_exit(struct call *call)
 {
-	log_exit(call->context, (u16)call->number, (i32)call->arguments[0]);
+	struct context *context = call->context;
+	struct process *process = context->process;
+	log_exit(context, (u16)call->number, (i32)call->arguments[0]);
+	if (process->thread_count > 1) {
+		clear_thread_id(context);
+		process->thread_count--;
+		if (context->is_thread)
+			region_return(process, context->region);
+	}
+	baton_end(context);
+	slot_exited(context);
 	for (;;)
 		sys1(NR_exit, call->arguments[0]);
 }
 
+/* The kernel is told of a word of ours; the program's word is cleared by clear_thread_id. */
 u32 handle_set_tid_address(struct call *call)
 {
 	call->context->clear_tid = call->arguments[0];
+	call->actual[0] = (u64)&call->context->thread_alive;
 	call_prepare(call);
 	if (call_execute(call) == CALL_ABORTED)
 		return deliver_deferred(call->context, 1);

@@ -321,6 +321,8 @@ void die_by_signal(struct context *context, u32 number)
 {
 	u64 mask = ~SIGNAL_BIT(number);
 	context->exiting = 1;
+	mark_siblings_dying(context);
+	baton_end(context);
 	__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
 	kernel_action(number, SIG_DFL, 0);
 	sys4(NR_rt_sigprocmask, 2, &mask, NULL, 8);
@@ -354,6 +356,8 @@ void runtime_fault(struct context *context)
 	if (fatal) {
 		if (recording())
 			log_fatal(context, &signal);
+		mark_siblings_dying(context);
+		baton_end(context);
 		__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
 		if (number == SIGTRAP)
 			die_by_signal(context, number); /* the instruction is behind us */

@@ -3,6 +3,7 @@
 #include "../include/context.h"
 
 #define DATA_BYTES 0x10000UL
+
 #define REGION_BYTES 0x70000UL
 #define ARCH_SET_GS 0x1001
 #define ARCH_SET_CPUID 0x1012
@@ -26,6 +27,7 @@ static struct context *first_context(struct slot *slot)
 	context->slot = slot;
 	context->process = PROCESS_INITIAL;
 	context->process->region_count = 1;
+	context->process->thread_count = 1;
 	context->altstack_flags = 2; /* SS_DISABLE */
 	sys2(NR_arch_prctl, ARCH_SET_GS, context);
 	return context;
@@ -141,6 +143,7 @@ void host_exec(struct context *context)
 {
 	struct slot *slot = context->slot;
 	char header[24], index[24];
+	baton_end(context);
 	slot->next_window_offset = context->log_offset;
 	slot->event_count = context->event_count;
 	slot->altered_mask = context->sigmask;

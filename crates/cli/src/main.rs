@@ -3,16 +3,23 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod checks;
 mod commands;
+mod events;
 mod failure;
 mod find_program;
+mod json_event;
 mod machine;
+mod output;
+mod processes;
+mod progress;
 mod recordings;
 mod scratch;
+mod text;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use failure::{Result, STATUS_FAILED};
 
 /// The whole command line.
@@ -20,7 +27,26 @@ use failure::{Result, STATUS_FAILED};
 #[command(
     name = "retake",
     version,
-    about = "Record a program once; replay it bit for bit as often as you like."
+    about = "Record a program once; replay it bit for bit as often as you like.",
+    after_help = "\
+Examples:
+  retake record make -j2      run a build as always, and record it
+  retake replay               see it run again, exactly
+  retake ps; retake dump      what ran, and every system call it made
+  retake doctor               whether this machine can record, and what to do if not
+
+Exit status:
+  record and replay end as the program ended: with its status, or by its signal.
+  120  replay did something else than the recording says
+  125  retake itself failed, or cannot do what was asked
+  126  the program was found but cannot be executed
+  127  the program was not found
+
+Environment:
+  RETAKE_DIR  where recordings are kept; without it $XDG_DATA_HOME/retake, or ~/.local/share/retake
+  TMPDIR      where replay keeps its scratch files
+  NO_COLOR    if set, no colour
+"
 )]
 struct CommandLine {
     #[command(subcommand)]
@@ -33,6 +59,27 @@ enum Command {
     Record(commands::record::Options),
     /// Run a recorded execution again
     Replay(commands::replay::Options),
+    /// List the recordings
+    Ls(commands::ls::Options),
+    /// Show what a recording says about itself
+    Info(commands::info::Options),
+    /// Show the processes of a recording as a tree
+    Ps(commands::ps::Options),
+    /// Show what happened, event by event
+    Dump(commands::dump::Options),
+    /// Make one file of a recording, to keep or to move
+    Pack(commands::pack::Options),
+    /// Make a folder of a packed recording again
+    Unpack(commands::unpack::Options),
+    /// Remove recordings
+    Rm(commands::rm::Options),
+    /// Check whether this machine can record, and say what to do if not
+    Doctor(commands::doctor::Options),
+    /// Print what a shell needs to complete commands
+    Completions(commands::completions::Options),
+    /// Write the manual pages
+    #[command(hide = true)]
+    Man(commands::man::Options),
 }
 
 impl Command {
@@ -40,6 +87,18 @@ impl Command {
         match self {
             Self::Record(options) => commands::record::run(options),
             Self::Replay(options) => commands::replay::run(options),
+            Self::Ls(options) => commands::ls::run(options),
+            Self::Info(options) => commands::info::run(options),
+            Self::Ps(options) => commands::ps::run(options),
+            Self::Dump(options) => commands::dump::run(options),
+            Self::Pack(options) => commands::pack::run(options),
+            Self::Unpack(options) => commands::unpack::run(options),
+            Self::Rm(options) => commands::rm::run(options),
+            Self::Doctor(options) => commands::doctor::run(options),
+            Self::Completions(options) => {
+                commands::completions::run(options, CommandLine::command())
+            }
+            Self::Man(options) => commands::man::run(options, CommandLine::command()),
         }
     }
 }
@@ -71,5 +130,47 @@ fn usage(error: &clap::Error) -> ExitCode {
         ExitCode::from(STATUS_FAILED)
     } else {
         ExitCode::SUCCESS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn options_of_record_end_at_the_program() {
+        for arguments in [
+            &[
+                "retake",
+                "record",
+                "--check=full",
+                "ls",
+                "-o",
+                "x",
+                "--",
+                "-y",
+            ][..],
+            &["retake", "record", "--", "ls", "--check=nothing"],
+        ] {
+            assert!(
+                CommandLine::try_parse_from(arguments).is_ok(),
+                "{arguments:?}"
+            );
+        }
+        for arguments in [
+            &["retake", "record"][..],
+            &["retake", "record", "--nonsense", "ls"],
+            &["retake", "record", "--check=nothing", "ls"],
+        ] {
+            assert!(
+                CommandLine::try_parse_from(arguments).is_err(),
+                "{arguments:?}"
+            );
+        }
     }
 }

@@ -4,6 +4,7 @@ pub mod cpuid;
 pub mod futex;
 pub mod maps;
 pub mod memory;
+pub mod probe;
 pub mod process;
 pub mod segment;
 pub mod shared;

@@ -34,6 +34,10 @@ pub const SLOT_READY: u32 = 1;
 pub const SLOT_CLAIMED: u32 = 2;
 pub const SLOT_LIVE: u32 = 3;
 pub const SLOT_EXITED: u32 = 4;
+pub const SLOT_DYING: u32 = 5;
+
+pub const BATON_WAITING: u32 = 1;
+pub const BATON_HOLDING: u32 = 2;
 
 pub const REQUEST_EXEC: u32 = 1;
 pub const REQUEST_FILE: u32 = 3;
@@ -96,7 +100,7 @@ pub struct RequestLines {
     pub slow_calls: AtomicU64,
     pub next_window_offset: AtomicU64,
     pub console_waiting: AtomicU32,
-    pub reserved1: AtomicU32,
+    pub baton_state: AtomicU32,
     pub console_ticket: AtomicU64,
     pub diverged_event: AtomicU64,
     pub diverged_offset: AtomicU64,
@@ -121,6 +125,18 @@ pub struct Slot {
     pub producer: ProducerLine,
     pub consumer: ConsumerLine,
     pub lines: RequestLines,
+}
+
+#[repr(C, align(64))]
+pub struct Domain {
+    pub lock: AtomicU32,
+    pub waiters: AtomicU32,
+    pub wake_pending: AtomicU32,
+    pub last: AtomicU32,
+    pub turn: AtomicU64,
+    pub completed: AtomicU64,
+    pub futex: AtomicU32,
+    pub reserved: AtomicU32,
 }
 
 #[repr(C)]
@@ -170,6 +186,12 @@ pub struct Header {
     pub ticks_per_second: AtomicU64,
     pub header_id: AtomicI32,
     pub host_descriptor: AtomicI32,
+    pub yield_tick: AtomicU32,
+    pub dying: AtomicU32,
+    pub console_lock: AtomicU32,
+    pub shared_file_count: AtomicU32,
+    pub shared_files: [[AtomicU64; 2]; 64],
+    pub shared_domain: Domain,
     pub cpuid: [CpuidEntry; MAX_CPUID],
     pub vdso_patches: [VdsoEdit; MAX_VDSO_PATCHES],
     pub request_queue: [AtomicU32; MAX_SLOTS],

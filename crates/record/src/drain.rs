@@ -4,12 +4,14 @@ use crate::shared_state::Recorder;
 use retake_kernel::{futex, process, shared};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Without being called, the drain looks this often.
 const PERIOD: Duration = Duration::from_millis(25);
+/// While threads wait for a baton, or for the end of their process, this often.
+const BUSY_PERIOD: Duration = Duration::from_millis(3);
 /// How often it looks whether threads are still there.
 const LIVENESS_PERIOD: Duration = Duration::from_millis(300);
 /// It keeps at least this many slots ready.
@@ -40,6 +42,7 @@ impl Drain {
 fn run(recorder: &Recorder, stop: &AtomicBool) -> retake_recording::Result<()> {
     let header = recorder.header();
     let mut checked = Instant::now();
+    let mut contended = false;
     loop {
         let seen = header.drain_doorbell.load(Acquire);
         let last = stop.load(Acquire);
@@ -50,6 +53,14 @@ fn run(recorder: &Recorder, stop: &AtomicBool) -> retake_recording::Result<()> {
             }
         }
         drain_all(recorder)?;
+        let waiting = somebody_waits(recorder);
+        if waiting && contended {
+            header.yield_tick.fetch_add(1, AcqRel);
+        }
+        contended = waiting;
+        if header.dying.load(Acquire) != 0 {
+            end_dying(recorder);
+        }
         if last {
             return Ok(());
         }
@@ -57,7 +68,8 @@ fn run(recorder: &Recorder, stop: &AtomicBool) -> retake_recording::Result<()> {
             find_dead(recorder);
             checked = Instant::now();
         }
-        futex::wait(&header.drain_doorbell, seen, Some(PERIOD));
+        let busy = contended || header.dying.load(Acquire) != 0;
+        futex::wait(&header.drain_doorbell, seen, Some(if busy { BUSY_PERIOD } else { PERIOD }));
     }
 }
 
@@ -72,7 +84,7 @@ fn drain_all(recorder: &Recorder) -> retake_recording::Result<()> {
     let mut told = false;
     for index in 0..recorder.slot_count() {
         let state = header.slots[index].state.load(Acquire);
-        if !matches!(state, shared::SLOT_CLAIMED | shared::SLOT_LIVE | shared::SLOT_EXITED) {
+        if !matches!(state, shared::SLOT_CLAIMED | shared::SLOT_LIVE | shared::SLOT_EXITED | shared::SLOT_DYING) {
             continue;
         }
         loop {
@@ -93,6 +105,30 @@ fn drain_all(recorder: &Recorder) -> retake_recording::Result<()> {
         }
     }
     Ok(())
+}
+
+fn somebody_waits(recorder: &Recorder) -> bool {
+    let header = recorder.header();
+    header.slots[..recorder.slot_count()]
+        .iter()
+        .any(|slot| slot.state.load(Relaxed) == shared::SLOT_LIVE && slot.lines.baton_state.load(Relaxed) == shared::BATON_WAITING)
+}
+
+/// Threads whose process ended: each stream gets its end once the thread is gone.
+fn end_dying(recorder: &Recorder) {
+    let header = recorder.header();
+    header.dying.store(0, Release);
+    for index in 0..recorder.slot_count() {
+        let slot = &header.slots[index];
+        if slot.state.load(Acquire) != shared::SLOT_DYING {
+            continue;
+        }
+        if matches!(process::state(slot.tid.load(Relaxed) as i32), None | Some('Z' | 'X')) {
+            recorder.note_death(index, 0);
+        } else {
+            header.dying.store(1, Release);
+        }
+    }
 }
 
 /// Threads that were killed have not said so.

@@ -58,6 +58,8 @@ fn inject(recorder: &Recorder, slot: usize, stopped: Stopped) -> io::Result<()> 
     let mut registers = stopped.registers()?;
     let mappings = maps::of_process(pid)?;
     let shared_slot = &recorder.header().slots[slot];
+    recorder.siblings_died(slot, pid);
+    recorder.release_baton(slot);
     shared_slot.pid.store(pid as u32, Relaxed);
     shared_slot.tid.store(pid as u32, Relaxed);
     let user = std::fs::metadata(format!("/proc/{pid}"))?.uid();

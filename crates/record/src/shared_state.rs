@@ -207,6 +207,7 @@ impl Recorder {
         lock(&self.ring(index)).declared = None;
         slot.pid.store(0, Relaxed);
         slot.exec_pending.store(0, Relaxed);
+        slot.lines.baton_state.store(0, Relaxed);
         slot.producer.kicked.store(0, Relaxed);
         shared::push_ready(header, index);
         header.ready_futex.fetch_add(1, AcqRel);
@@ -218,7 +219,7 @@ impl Recorder {
     /// Slots whose thread has not ended, or whose ring is not drained yet.
     pub fn live_slots(&self) -> usize {
         let header = self.header();
-        (0..self.slot_count()).filter(|&i| matches!(header.slots[i].state.load(Acquire), shared::SLOT_CLAIMED | shared::SLOT_LIVE | shared::SLOT_EXITED)).count()
+        (0..self.slot_count()).filter(|&i| matches!(header.slots[i].state.load(Acquire), shared::SLOT_CLAIMED | shared::SLOT_LIVE | shared::SLOT_EXITED | shared::SLOT_DYING)).count()
     }
 
     pub fn wait_for_progress(&self, limit: Duration) {
@@ -240,10 +241,35 @@ impl Recorder {
     /// Ends a slot whose thread is gone without an exit of its own.
     pub fn note_death(&self, index: usize, status: i32) {
         let slot = &self.header().slots[index];
+        self.release_baton(index);
         let event = crate::exec_event::end_event(status);
         let _ = self.append_own(index, &event); // a full disk is reported where the drain meets it
         let _ = slot.state.compare_exchange(shared::SLOT_LIVE, shared::SLOT_EXITED, AcqRel, Acquire);
         let _ = slot.state.compare_exchange(shared::SLOT_CLAIMED, shared::SLOT_EXITED, AcqRel, Acquire);
+        let _ = slot.state.compare_exchange(shared::SLOT_DYING, shared::SLOT_EXITED, AcqRel, Acquire);
+    }
+
+    /// A thread that is gone, or has a new program, no longer holds the baton of those that share memory.
+    pub fn release_baton(&self, index: usize) {
+        let header = self.header();
+        let stream = header.slots[index].stream.load(Relaxed);
+        if header.console_lock.compare_exchange(stream + 1, 0, AcqRel, Acquire).is_ok() {
+            futex::wake(&header.console_lock, 1);
+        }
+        let domain = &header.shared_domain;
+        if domain.lock.compare_exchange(stream + 1, 0, AcqRel, Acquire).is_ok() {
+            futex::wake(&domain.lock, 1);
+        }
+    }
+
+    /// An exec ended all other threads of the process.
+    pub fn siblings_died(&self, survivor: usize, pid: i32) {
+        let header = self.header();
+        for (index, slot) in header.slots[..self.slot_count()].iter().enumerate() {
+            if index != survivor && slot.pid.load(Relaxed) as i32 == pid && slot.state.load(Acquire) == shared::SLOT_LIVE {
+                self.note_death(index, 0);
+            }
+        }
     }
 
     pub fn ring_drain_bell(&self) {

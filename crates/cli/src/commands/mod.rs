@@ -1,4 +1,14 @@
 //! One file for each command: its options, its help, what it does.
 
+pub mod completions;
+pub mod doctor;
+pub mod dump;
+pub mod info;
+pub mod ls;
+pub mod man;
+pub mod pack;
+pub mod ps;
 pub mod record;
 pub mod replay;
+pub mod rm;
+pub mod unpack;

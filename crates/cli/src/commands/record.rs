@@ -89,7 +89,9 @@ fn start(options: &Options, location: &Location, metadata: &Metadata) -> Result<
     let _ = fs::remove_dir(&output);
     match RecordingWriter::create(&output, metadata) {
         Err(error @ retake_recording::Error::AlreadyExists { .. }) => Err(Failure::from(error)
-            .attempt("another folder for -o, or retake rm if it is a recording you no longer need")),
+            .attempt(
+                "another folder for -o, or retake rm if it is a recording you no longer need",
+            )),
         result => Ok(result?),
     }
 }
@@ -101,7 +103,12 @@ fn describe(options: &Options, found: &Found, environment_count: usize) -> Metad
     Metadata {
         retake_version: env!("CARGO_PKG_VERSION").to_owned(),
         command: ByteText::from(found.program.clone().into_os_string()),
-        arguments: found.arguments.iter().cloned().map(ByteText::from).collect(),
+        arguments: found
+            .arguments
+            .iter()
+            .cloned()
+            .map(ByteText::from)
+            .collect(),
         working_directory: ByteText::from(working_directory.into_os_string()),
         environment_count: u32::try_from(environment_count).unwrap_or(u32::MAX),
         started_unix_ms: now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX)),

@@ -31,7 +31,11 @@ Examples:
 ")]
 pub struct Options {
     /// A name, a path, or `latest`
-    #[arg(value_name = "RECORDING", default_value = "latest", hide_default_value = true)]
+    #[arg(
+        value_name = "RECORDING",
+        default_value = "latest",
+        hide_default_value = true
+    )]
     recording: OsString,
 
     /// Do not print what the program printed
@@ -54,7 +58,9 @@ pub fn run(options: &Options) -> Result<()> {
         && metadata.check_level != CheckLevel::Full
         && std::io::stderr().is_terminal()
     {
-        eprintln!("note: only what was noted while recording can be compared; see retake record --check=full");
+        eprintln!(
+            "note: only what was noted while recording can be compared; see retake record --check=full"
+        );
     }
     let request = retake_replay::Request {
         quiet: options.quiet,
@@ -120,6 +126,8 @@ fn check_machine(metadata: &Metadata) -> Result<()> {
     Err(Failure::new(format!(
         "this machine's processor lacks what the recorded program could use: {missing}"
     ))
-    .likely(format!("it was recorded on another kind of processor: {model}"))
+    .likely(format!(
+        "it was recorded on another kind of processor: {model}"
+    ))
     .attempt("replaying on a machine that has it"))
 }

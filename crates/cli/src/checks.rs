@@ -1,0 +1,336 @@
+//! What recording needs of a machine, each tried out or looked up.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use retake_kernel::{cpuid, maps, probe, shared};
+use retake_recording::Location;
+use retake_supervisor::{Options, Session, SessionError};
+use rustix::fs::{Access, access, statvfs};
+use serde::Serialize;
+
+use crate::machine;
+use crate::text;
+
+/// The oldest kernel with all that is used.
+const GOOD_KERNEL: (u32, u32) = (6, 7);
+/// The oldest kernel on which a program can dispatch its system calls to itself.
+const OLDEST_KERNEL: (u32, u32) = (5, 11);
+/// Less free space than this is worth a word.
+const LITTLE_SPACE_BYTES: u64 = 1 << 30;
+/// Less than this is not enough for anything.
+const NO_SPACE_BYTES: u64 = 1 << 24;
+/// Segments that a few hundred threads need.
+const ENOUGH_SEGMENTS: u64 = 1024;
+/// A session's fixed segments and a few rings, in bytes.
+const ENOUGH_SEGMENT_BYTES: u64 = 64 << 20;
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+pub struct Check {
+    /// What.
+    pub name: &'static str,
+    /// How it is.
+    pub state: State,
+    /// What was found.
+    pub detail: String,
+    /// The command that mends it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mend: Option<String>,
+}
+
+/// Whether recording can work with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// As it should be.
+    Ok,
+    /// Recording works, something is slower or cannot be done.
+    Limited,
+    /// Recording cannot work.
+    Missing,
+}
+
+impl Check {
+    fn new(name: &'static str, state: State, detail: impl Into<String>) -> Self {
+        Self {
+            name,
+            state,
+            detail: detail.into(),
+            mend: None,
+        }
+    }
+
+    fn mend(self, command: impl Into<String>) -> Self {
+        Self {
+            mend: Some(command.into()),
+            ..self
+        }
+    }
+}
+
+/// Everything. Call it before any thread is started: one check forks.
+pub fn all() -> Vec<Check> {
+    vec![
+        kernel(),
+        dispatch(),
+        tracing(),
+        shared_memory(),
+        shared_memory_limits(),
+        session(),
+        vdso(),
+        cpuid_faulting(),
+        seccomp(),
+        disk(),
+        debugger(),
+    ]
+}
+
+fn kernel() -> Check {
+    let release = machine::kernel_release();
+    let detail = format!("Linux {release}");
+    let check = |state, detail| Check::new("kernel", state, detail);
+    match version_of(&release) {
+        Some(version) if version >= GOOD_KERNEL => check(State::Ok, detail),
+        Some(version) if version >= OLDEST_KERNEL => check(
+            State::Limited,
+            format!("{detail}, older than 6.7: comparing memory is slow"),
+        ),
+        Some(_) => check(
+            State::Missing,
+            format!("{detail}, older than 5.11: a newer kernel is needed"),
+        ),
+        None => check(State::Limited, format!("unknown version {release:?}")),
+    }
+}
+
+/// `6.18.5-arch1` is (6, 18).
+fn version_of(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|character: char| !character.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+fn dispatch() -> Check {
+    match probe::syscall_user_dispatch() {
+        Ok(()) => Check::new("system-call dispatch", State::Ok, "available"),
+        Err(error) => Check::new(
+            "system-call dispatch",
+            State::Missing,
+            format!("the kernel or a filter refuses it: {error}"),
+        )
+        .mend(
+            "a kernel with CONFIG_GENERIC_ENTRY; in a container --security-opt seccomp=unconfined",
+        ),
+    }
+}
+
+fn tracing() -> Check {
+    let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
+    let scope = scope.map_or("no yama".to_owned(), |text| {
+        format!("ptrace_scope {}", text.trim())
+    });
+    match probe::tracing() {
+        Ok(()) => Check::new(
+            "tracing of children",
+            State::Ok,
+            format!("allowed ({scope})"),
+        ),
+        Err(error) => Check::new(
+            "tracing of children",
+            State::Missing,
+            format!("forbidden ({scope}): {error}"),
+        )
+        .mend("sudo sysctl -w kernel.yama.ptrace_scope=1; in a container --cap-add SYS_PTRACE"),
+    }
+}
+
+fn shared_memory() -> Check {
+    match probe::executable_shared_memory() {
+        Ok(()) => Check::new("shared memory", State::Ok, "System V, executable"),
+        Err(error) => Check::new(
+            "shared memory",
+            State::Missing,
+            format!("System V shared memory cannot be attached executable: {error}"),
+        )
+        .mend("a kernel with CONFIG_SYSVIPC; in a container --ipc=private --security-opt seccomp=unconfined"),
+    }
+}
+
+fn shared_memory_limits() -> Check {
+    let limit = |name: &str| {
+        let text = fs::read_to_string(Path::new("/proc/sys/kernel").join(name)).ok()?;
+        text.trim().parse::<u64>().ok()
+    };
+    let check = |state, detail| Check::new("shared memory limits", state, detail);
+    let (Some(bytes), Some(pages), Some(segments)) =
+        (limit("shmmax"), limit("shmall"), limit("shmmni"))
+    else {
+        return check(
+            State::Limited,
+            "/proc/sys/kernel does not tell them".to_owned(),
+        );
+    };
+    let all_bytes = pages.saturating_mul(4096);
+    let rings = all_bytes / shared::RING_BYTES as u64;
+    let threads = segments
+        .min(rings)
+        .min(shared::MAX_SLOTS as u64)
+        .saturating_sub(8);
+    let detail = format!("room for {threads} threads at a time");
+    if bytes.min(all_bytes) < ENOUGH_SEGMENT_BYTES {
+        return check(State::Missing, "segments are too small".to_owned()).mend(
+            "sudo sysctl -w kernel.shmmax=18446744073692774399 kernel.shmall=18446744073692774399",
+        );
+    }
+    if threads < ENOUGH_SEGMENTS {
+        return check(State::Limited, detail)
+            .mend("sudo sysctl -w kernel.shmmni=4096 kernel.shmall=18446744073692774399");
+    }
+    check(State::Ok, detail)
+}
+
+/// Sets up all that a recording needs before its program runs.
+fn session() -> Check {
+    let check = |state, detail| Check::new("session", state, detail);
+    match Session::create(shared::MODE_RECORD, Options::default()) {
+        Ok(_) => check(State::Ok, "can be set up".to_owned()),
+        Err(SessionError::SharedMemory(error)) => {
+            check(State::Missing, format!("no shared memory: {error}"))
+        }
+        Err(error @ SessionError::Vdso(_)) => {
+            let error = error.to_string();
+            let first_line = error.lines().next().unwrap_or_default();
+            check(State::Missing, first_line.to_owned())
+                .mend("booting with vdso=1, or reporting the kernel version")
+        }
+    }
+}
+
+fn vdso() -> Check {
+    let own = i32::try_from(std::process::id()).unwrap_or(0);
+    let mappings = maps::of_process(own).unwrap_or_default();
+    let found = mappings.iter().find(|mapping| mapping.name == "[vdso]");
+    match found {
+        Some(mapping) => Check::new(
+            "vDSO",
+            State::Ok,
+            format!("{} bytes", mapping.end.saturating_sub(mapping.start)),
+        ),
+        None => {
+            Check::new("vDSO", State::Missing, "processes have none").mend("booting with vdso=1")
+        }
+    }
+}
+
+fn cpuid_faulting() -> Check {
+    if cpuid::can_fault() {
+        Check::new("CPUID faulting", State::Ok, "available")
+    } else {
+        Check::new(
+            "CPUID faulting",
+            State::Limited,
+            "not on this processor: CPUID in code made at run time is not recorded",
+        )
+    }
+}
+
+fn seccomp() -> Check {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mode = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Seccomp:"))
+        .map_or("", str::trim);
+    let check = |state, detail| Check::new("seccomp", state, detail);
+    match mode {
+        "0" => check(State::Ok, "no filter".to_owned()),
+        "" => check(State::Limited, "unknown".to_owned()),
+        mode => check(
+            State::Limited,
+            format!("a filter is active (mode {mode}); calls it forbids fail in recordings too"),
+        )
+        .mend("in a container --security-opt seccomp=unconfined, if recording fails"),
+    }
+}
+
+fn disk() -> Check {
+    let check = |state, detail| Check::new("disk", state, detail);
+    let location = match Location::from_environment() {
+        Ok(location) => location,
+        Err(error) => {
+            return check(State::Missing, error.to_string())
+                .mend("export RETAKE_DIR=\"$HOME/recordings\"");
+        }
+    };
+    let folder = existing_ancestor(&location.recordings);
+    let shown = location.recordings.display();
+    if let Err(error) = access(&folder, Access::WRITE_OK | Access::EXEC_OK) {
+        return check(
+            State::Missing,
+            format!("{shown} cannot be written: {error}"),
+        )
+        .mend("export RETAKE_DIR=\"$HOME/recordings\"");
+    }
+    let free = match statvfs(&folder) {
+        Ok(system) => system.f_bavail.saturating_mul(system.f_frsize),
+        Err(error) => {
+            return check(
+                State::Limited,
+                format!("{shown}: free space unknown: {error}"),
+            );
+        }
+    };
+    let detail = format!("{} free for {shown}", text::bytes(free));
+    match free {
+        0..NO_SPACE_BYTES => {
+            check(State::Missing, detail).mend("retake rm RECORDING, or RETAKE_DIR on another disk")
+        }
+        NO_SPACE_BYTES..LITTLE_SPACE_BYTES => check(State::Limited, detail),
+        _ => check(State::Ok, detail),
+    }
+}
+
+/// The folder itself, or the nearest one above it that is there.
+fn existing_ancestor(folder: &Path) -> PathBuf {
+    let there = folder.ancestors().find(|ancestor| ancestor.is_dir());
+    there.unwrap_or(Path::new("/")).to_path_buf()
+}
+
+fn debugger() -> Check {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path)
+        .map(|folder| folder.join("gdb"))
+        .find(|candidate| candidate.is_file());
+    match found {
+        Some(path) => Check::new("gdb", State::Ok, path.display().to_string()),
+        None => Check::new("gdb", State::Limited, "not found; only debugging needs it")
+            .mend("sudo apt-get install gdb, or your system's way to install it"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_kernels() {
+        let cases = [
+            ("6.18.5-arch1", Some((6, 18))),
+            ("5.4.0", Some((5, 4))),
+            ("6.7", Some((6, 7))),
+            ("6", None),
+            ("", None),
+        ];
+        for (release, version) in cases {
+            assert_eq!(version_of(release), version, "{release}");
+        }
+        assert!((10, 0) >= GOOD_KERNEL && (6, 6) < GOOD_KERNEL);
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_has_one_above_it() {
+        assert_eq!(
+            existing_ancestor(Path::new("/no/such/folder")),
+            Path::new("/")
+        );
+    }
+}

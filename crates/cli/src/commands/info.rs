@@ -1,0 +1,309 @@
+//! `retake info`: all that a recording says about itself.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use clap::Args;
+use retake_model::{EventKind, errno, table};
+use retake_recording::{Metadata, Recording, Warning};
+use retake_supervisor::runtime_image;
+use serde::Serialize;
+
+use crate::events::{EventReader, Numbered, is_begun_exec};
+use crate::failure::{Failure, Result};
+use crate::machine;
+use crate::output::{Output, Style, Table};
+use crate::recordings;
+use crate::text;
+
+/// Options of `retake info`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  retake info                     the latest recording
+  retake info make-1 --calls      with a count of every system call
+  retake info old.retake --verify read everything and say what is damaged; status 125 if anything is
+")]
+pub struct Options {
+    /// A name, a path, or `latest`
+    #[arg(
+        value_name = "RECORDING",
+        default_value = "latest",
+        hide_default_value = true
+    )]
+    recording: OsString,
+
+    /// Count the system calls, by reading all events
+    #[arg(long)]
+    calls: bool,
+
+    /// Read everything, to find all damage
+    #[arg(long)]
+    verify: bool,
+
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// All that is shown.
+#[derive(Debug, Serialize)]
+struct Info<'recording> {
+    path: String,
+    is_packed: bool,
+    file_bytes: u64,
+    stream_count: usize,
+    event_count: u64,
+    content_count: usize,
+    content_bytes: u64,
+    /// Of 100 calls, how many were handled without stopping the thread; absent if nothing was counted.
+    without_stop_percent: Option<f64>,
+    /// Why it cannot be replayed here.
+    obstacles: Vec<String>,
+    warnings: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calls: Option<BTreeMap<String, CallCount>>,
+    metadata: &'recording Metadata,
+}
+
+/// How often a system call was made.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+struct CallCount {
+    count: u64,
+    errors: u64,
+}
+
+/// Prints what there is to know.
+pub fn run(options: &Options) -> Result<()> {
+    let recording = recordings::open(&options.recording)?;
+    let info = collect(&recording, options)?;
+    let mut output = Output::new();
+    if options.json {
+        output.json(&info)?;
+    } else {
+        print(&info, &mut output)?;
+    }
+    let damage_count = info.warnings.len();
+    output.finish()?;
+    if options.verify && damage_count > 0 {
+        return Err(Failure::new(format!(
+            "the recording is not whole: {damage_count} warnings"
+        )));
+    }
+    Ok(())
+}
+
+fn collect<'recording>(
+    recording: &'recording Recording,
+    options: &Options,
+) -> Result<Info<'recording>> {
+    let metadata = recording.metadata();
+    let contents = recording.contents()?;
+    let calls = options.calls.then(|| count_calls(recording)).transpose()?;
+    let warnings: Vec<Warning> = if options.verify {
+        recording.check()?
+    } else {
+        recording.warnings().to_vec()
+    };
+    let event_count = recording
+        .streams()
+        .map(|stream| stream.event_count)
+        .fold(0, u64::saturating_add);
+    let call_count = calls
+        .as_ref()
+        .map(|calls| calls.values().map(|call| call.count).sum())
+        .or_else(|| counter(metadata, "calls"));
+    Ok(Info {
+        path: recording.path().to_string_lossy().into_owned(),
+        is_packed: recording.is_packed(),
+        file_bytes: recording.file_bytes(),
+        stream_count: recording.streams().count(),
+        event_count,
+        content_count: contents.len(),
+        content_bytes: contents
+            .iter()
+            .fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes)),
+        // Nearly all events are calls.
+        without_stop_percent: without_stop(metadata, call_count.unwrap_or(event_count)),
+        obstacles: obstacles(metadata),
+        warnings: warnings.iter().map(ToString::to_string).collect(),
+        calls,
+        metadata,
+    })
+}
+
+fn counter(metadata: &Metadata, name: &str) -> Option<u64> {
+    metadata.outcome.as_ref()?.counters.get(name).copied()
+}
+
+fn without_stop(metadata: &Metadata, calls: u64) -> Option<f64> {
+    let stops = counter(metadata, "ptrace_stops")?;
+    (calls > 0).then(|| 100.0 * (1.0 - stops.min(calls) as f64 / calls as f64))
+}
+
+fn obstacles(metadata: &Metadata) -> Vec<String> {
+    let mut obstacles = Vec::new();
+    if metadata.table_hash != retake_model::TABLE_HASH.to_string() {
+        obstacles.push("this retake has another system-call table".to_owned());
+    }
+    if metadata.runtime_hash != runtime_image::hash() {
+        obstacles.push("this retake has another runtime".to_owned());
+    }
+    let missing = machine::missing_features(&metadata.machine.features_needed);
+    if !missing.is_empty() {
+        obstacles.push(format!("this processor lacks {}", missing.join(" ")));
+    }
+    obstacles
+}
+
+fn count_calls(recording: &Recording) -> Result<BTreeMap<String, CallCount>> {
+    let mut by_number: BTreeMap<u16, CallCount> = BTreeMap::new();
+    for stream in recording.streams() {
+        let mut reader = EventReader::new(recording, stream.info.id)?;
+        let mut begun_exec = None;
+        while let Some(Numbered { kind, event, .. }) = reader.next()? {
+            // A begun exec that fails comes as a call once more.
+            if let (Some(number), Some(EventKind::Exec)) = (begun_exec.take(), kind) {
+                by_number.entry(number).or_default().count += 1;
+            }
+            match event {
+                Ok(event) if is_begun_exec(&event) => begun_exec = Some(event.number()),
+                Ok(event) if event.kind() == EventKind::Call => {
+                    let call = by_number.entry(event.number()).or_default();
+                    call.count += 1;
+                    call.errors += u64::from(errno::of_result(event.value()).is_some());
+                }
+                _ => {}
+            }
+        }
+    }
+    let name = |number| {
+        table::call(number).map_or_else(|| format!("syscall_{number}"), |row| row.name.to_owned())
+    };
+    Ok(by_number
+        .into_iter()
+        .map(|(number, count)| (name(number), count))
+        .collect())
+}
+
+fn print(info: &Info<'_>, output: &mut Output) -> Result<()> {
+    for (label, value) in lines(info) {
+        let label = output.styled(Style::Bold, format!("{label:<12}"));
+        output.line(format!("{label}{}", text::harmless(&value)))?;
+    }
+    for (label, texts, style) in [
+        ("not here", &info.obstacles, Style::Red),
+        ("warning", &info.warnings, Style::Yellow),
+    ] {
+        for text in texts {
+            let label = output.styled(style, format!("{label:<12}"));
+            output.line(format!("{label}{}", text::harmless(text)))?;
+        }
+    }
+    if let Some(calls) = &info.calls {
+        output.line("")?;
+        print_calls(calls, output)?;
+    }
+    Ok(())
+}
+
+fn lines(info: &Info<'_>) -> Vec<(&'static str, String)> {
+    let metadata = info.metadata;
+    let outcome = metadata.outcome.as_ref();
+    let stops = counter(metadata, "ptrace_stops").unwrap_or(0);
+    let percent = info.without_stop_percent;
+    let mut lines = vec![
+        ("recording", info.path.clone()),
+        ("command", text::command(&metadata.arguments)),
+        ("program", metadata.command.to_string_lossy()),
+        ("folder", metadata.working_directory.to_string_lossy()),
+        (
+            "environment",
+            format!("{} variables", metadata.environment_count),
+        ),
+        ("started", text::local_time(metadata.started_unix_ms)),
+        (
+            "duration",
+            outcome.map_or("unknown".to_owned(), |outcome| {
+                text::duration(outcome.duration_ms)
+            }),
+        ),
+        (
+            "exit",
+            outcome.map_or("unknown: the recording has no end".to_owned(), |outcome| {
+                text::exit(outcome.exit)
+            }),
+        ),
+        (
+            "events",
+            format!(
+                "{} in {} streams, {}",
+                text::count(info.event_count),
+                text::count(info.stream_count as u64),
+                text::bytes(info.file_bytes)
+            ),
+        ),
+        (
+            "files",
+            format!(
+                "{} with {}",
+                text::count(info.content_count as u64),
+                text::bytes(info.content_bytes)
+            ),
+        ),
+    ];
+    if let Some(percent) = percent {
+        let text = format!(
+            "{} ptrace stops; {percent:.3} % of the calls needed none",
+            text::count(stops)
+        );
+        lines.push(("stops", text));
+    }
+    let others = outcome.map(|outcome| outcome.counters.iter()).into_iter();
+    lines.extend(others.flatten().filter_map(|(name, value)| {
+        let label = match name.as_str() {
+            "dispatched_calls" => "dispatched",
+            "execs" => "execs",
+            _ => return None,
+        };
+        Some((label, text::count(*value)))
+    }));
+    let check = format!("{:?}", metadata.check_level).to_lowercase();
+    let machine = &metadata.machine;
+    let settings: Vec<String> = metadata
+        .settings
+        .iter()
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    lines.extend([
+        ("check", check),
+        ("settings", settings.join(", ")),
+        (
+            "machine",
+            format!("Linux {}, {}", machine.kernel, machine.cpu_model),
+        ),
+        ("features", machine.features_needed.join(" ")),
+        (
+            "retake",
+            format!(
+                "{}, table {:.12}, runtime {:.12}",
+                metadata.retake_version, metadata.table_hash, metadata.runtime_hash
+            ),
+        ),
+    ]);
+    lines
+}
+
+fn print_calls(calls: &BTreeMap<String, CallCount>, output: &mut Output) -> Result<()> {
+    let mut table = Table::new(&["CALLS", "ERRORS", "NAME"], &[0, 1]);
+    let mut sorted: Vec<_> = calls.iter().collect();
+    sorted.sort_by_key(|(_, call)| std::cmp::Reverse(call.count));
+    for (name, call) in sorted {
+        table.row([
+            text::count(call.count),
+            text::count(call.errors),
+            name.clone(),
+        ]);
+    }
+    table.print(output)
+}

@@ -1,0 +1,123 @@
+//! `retake ls`: the recordings there are.
+
+use clap::Args;
+use retake_recording::{Listing, Location, Metadata, Recording, Warning, latest, list};
+use serde::Serialize;
+
+use crate::failure::Result;
+use crate::output::{Output, Style, Table};
+use crate::text;
+
+/// Options of `retake ls`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Recordings are kept in $RETAKE_DIR, else in $XDG_DATA_HOME/retake, else in ~/.local/share/retake. The size is that of the \
+events; files the program read are shared by all recordings (see `retake info`). EXIT is the program's status or the signal \
+that killed it, `running` while it is being recorded, `cut off` if the recorder was killed: what it had written by then can be \
+replayed.
+")]
+pub struct Options {
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Row<'list> {
+    name: &'list str,
+    path: String,
+    is_packed: bool,
+    is_latest: bool,
+    file_bytes: u64,
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<&'list Metadata>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// Prints the list.
+pub fn run(options: &Options) -> Result<()> {
+    let location = Location::from_environment()?;
+    let listings = list(&location.recordings)?;
+    let latest = latest(&location.recordings)?;
+    let mut output = Output::new();
+    if options.json {
+        let rows: Vec<Row<'_>> = listings
+            .iter()
+            .map(|listing| json_row(listing, latest.as_deref() == Some(&*listing.path)))
+            .collect();
+        output.json(&rows)?;
+        return output.finish();
+    }
+    if listings.is_empty() {
+        let folder = location.recordings.display();
+        eprintln!("nothing is recorded in {folder} yet: try retake record ls");
+        return output.finish();
+    }
+    let mut table = Table::new(
+        &["NAME", "WHEN", "SIZE", "TIME", "EXIT", "COMMAND"],
+        &[2, 3],
+    );
+    for listing in &listings {
+        table.row(cells(listing));
+    }
+    table.print(&mut output)?;
+    if let Some(name) = latest.as_deref().and_then(|path| path.file_name()) {
+        let name = text::harmless(&name.to_string_lossy());
+        output.line(output.styled(Style::Faint, format!("latest: {name}")))?;
+    }
+    output.finish()
+}
+
+fn cells(listing: &Listing) -> [String; 6] {
+    let name = text::harmless(&listing.name);
+    let size = text::bytes(listing.file_bytes);
+    let none = || "-".to_owned();
+    let metadata = match &listing.metadata {
+        Ok(metadata) => metadata,
+        Err(error) => {
+            let error = text::harmless(&error.to_string());
+            return [name, none(), size, none(), "damaged".to_owned(), error];
+        }
+    };
+    let outcome = metadata.outcome.as_ref();
+    [
+        name,
+        text::local_time(metadata.started_unix_ms),
+        size,
+        outcome.map_or_else(none, |outcome| text::duration(outcome.duration_ms)),
+        outcome.map_or_else(
+            || unfinished(listing).to_owned(),
+            |outcome| text::exit(outcome.exit),
+        ),
+        text::command(&metadata.arguments),
+    ]
+}
+
+/// Why a recording has no outcome.
+fn unfinished(listing: &Listing) -> &'static str {
+    let recording = Recording::open(&listing.path);
+    match recording {
+        Ok(recording) if recording.warnings().contains(&Warning::BeingRecorded) => "running",
+        _ => "cut off",
+    }
+}
+
+fn json_row(listing: &Listing, is_latest: bool) -> Row<'_> {
+    let metadata = listing.metadata.as_ref();
+    Row {
+        name: &listing.name,
+        path: listing.path.to_string_lossy().into_owned(),
+        is_packed: listing.is_packed,
+        is_latest,
+        file_bytes: listing.file_bytes,
+        state: match metadata {
+            Err(_) => "damaged",
+            Ok(metadata) if metadata.outcome.is_some() => "finished",
+            Ok(_) => unfinished(listing),
+        },
+        metadata: metadata.ok(),
+        error: metadata.err().map(ToString::to_string),
+    }
+}

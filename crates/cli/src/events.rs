@@ -1,0 +1,146 @@
+//! Reading the events of a stream one after another.
+
+use std::io::Read;
+
+use retake_model::event::{EventError, HEADER_BYTES, event_size};
+use retake_model::{EventKind, EventRef, parse_event};
+use retake_recording::{Recording, StreamId, StreamReader};
+
+use crate::failure::{Failure, Result};
+
+/// Where an event's header has its kind.
+const KIND_OFFSET: usize = 4;
+/// Numbers of the calls that execute a program.
+pub const EXECVE: u16 = 59;
+/// As [`EXECVE`].
+pub const EXECVEAT: u16 = 322;
+/// The result of a call that is about to execute a program: what became of it is the next event.
+const EXEC_COMMITTED: i64 = -516;
+
+/// Whether this is a call that executes a program and has not failed yet. An exec event follows, or the call once more.
+pub fn is_begun_exec(event: &EventRef<'_>) -> bool {
+    event.kind() == EventKind::Call
+        && matches!(event.number(), EXECVE | EXECVEAT)
+        && event.value() == EXEC_COMMITTED
+}
+
+/// An event, and its number in the stream.
+#[derive(Debug)]
+pub struct Numbered<'reader> {
+    /// The first is 0.
+    pub index: u64,
+    /// Its kind, which a malformed event may have too.
+    pub kind: Option<EventKind>,
+    /// The event, or what is wrong with it.
+    pub event: std::result::Result<EventRef<'reader>, EventError>,
+}
+
+/// A position in a stream, between two events.
+#[derive(Debug)]
+pub struct EventReader {
+    stream: StreamId,
+    reader: StreamReader,
+    /// The bytes of the event read last. Grows by what is there, never by what an event claims.
+    bytes: Vec<u8>,
+    /// Number of the event that is read next.
+    next_index: u64,
+    is_cut: bool,
+}
+
+impl EventReader {
+    /// At the beginning of a stream.
+    ///
+    /// # Errors
+    /// If there is no such stream.
+    pub fn new(recording: &Recording, stream: StreamId) -> Result<Self> {
+        Ok(Self {
+            stream,
+            reader: recording.stream(stream)?,
+            bytes: Vec::new(),
+            next_index: 0,
+            is_cut: false,
+        })
+    }
+
+    /// Goes on at event `index`, or somewhere before it: what lies in chunks before that event's is not read.
+    ///
+    /// # Errors
+    /// If the chunk cannot be read.
+    pub fn seek_before(&mut self, index: u64) -> Result<()> {
+        let mut first_index = 0_u64;
+        for number in 0..self.reader.chunk_count() {
+            let chunk = self.reader.chunk(number)?;
+            let behind = first_index.saturating_add(u64::from(chunk.event_count));
+            if let (true, Some(first)) = (behind > index, chunk.first_event) {
+                let offset = chunk.stream_offset.saturating_add(u64::from(first));
+                self.reader.seek_to_offset(offset)?;
+                self.next_index = first_index;
+                return Ok(());
+            }
+            first_index = behind;
+        }
+        let end = self.reader.chunk_count();
+        self.reader.seek_to_chunk(end)?;
+        self.next_index = first_index;
+        Ok(())
+    }
+
+    /// Whether the stream ended in the middle of an event: its writer was stopped there, or the rest is lost.
+    pub fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    /// Number of the event that is read next.
+    pub fn next_index(&self) -> u64 {
+        self.next_index
+    }
+
+    /// The next event; `None` at the end of the stream.
+    ///
+    /// # Errors
+    /// If the chunk is damaged, or the event's size cannot be: nothing behind it can be found then.
+    pub fn next(&mut self) -> Result<Option<Numbered<'_>>> {
+        let index = self.next_index;
+        self.bytes.clear();
+        self.read_up_to(HEADER_BYTES)?;
+        if self.bytes.len() < HEADER_BYTES {
+            self.is_cut = !self.bytes.is_empty();
+            return Ok(None);
+        }
+        let size =
+            event_size(&self.bytes).map_err(|error| malformed(self.stream, index, &error))?;
+        self.read_up_to(size - HEADER_BYTES)?;
+        if self.bytes.len() < size {
+            self.is_cut = true;
+            return Ok(None);
+        }
+        self.next_index += 1;
+        let event = parse_event(&self.bytes).map(|(event, _)| event);
+        let kind = EventKind::from_number(self.bytes[KIND_OFFSET]);
+        Ok(Some(Numbered { index, kind, event }))
+    }
+
+    fn read_up_to(&mut self, count: usize) -> Result<()> {
+        let limit = count as u64;
+        match self
+            .reader
+            .by_ref()
+            .take(limit)
+            .read_to_end(&mut self.bytes)
+        {
+            Ok(_) => Ok(()),
+            Err(error) => match error.downcast::<retake_recording::Error>() {
+                Ok(error) => Err(error.into()),
+                Err(error) => Err(Failure::system("read", "the recording", &error)),
+            },
+        }
+    }
+}
+
+/// Says which event is malformed and how.
+pub fn malformed(stream: StreamId, index: u64, error: &EventError) -> Failure {
+    Failure::new(format!(
+        "event {index} of stream {stream} is malformed: {error}"
+    ))
+    .likely("the recording is damaged, or another version of retake made it")
+}

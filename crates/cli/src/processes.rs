@@ -1,0 +1,285 @@
+//! The processes of a recording, put together from its streams.
+
+use std::collections::HashMap;
+
+use retake_model::{CallRef, Event, EventKind, EventRef};
+use retake_recording::{Recording, StreamId, StreamKind, StreamSummary};
+use serde::Serialize;
+
+use crate::events::{EXECVE, EXECVEAT, EventReader};
+use crate::failure::{Failure, Result};
+
+/// A process: the stream of its first thread, and what its further threads add.
+#[derive(Debug, Clone, Serialize)]
+pub struct Process {
+    /// Number of the first thread's stream.
+    pub stream: u32,
+    /// Stream of the thread that started it.
+    pub parent_stream: Option<u32>,
+    /// Number of the process that started it.
+    pub parent_pid: Option<i32>,
+    /// Its number while recording.
+    pub pid: i32,
+    /// The program it ran last: what was passed to exec, or its parent's if it executed none.
+    pub program: Option<String>,
+    /// What it was called with, as far as that was recorded.
+    pub arguments: Vec<String>,
+    /// How many times it executed a program.
+    pub exec_count: u64,
+    /// How many threads it had, the first included.
+    pub thread_count: u64,
+    /// Events of all its threads.
+    pub event_count: u64,
+    /// How it ended.
+    pub end: End,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum End {
+    /// With this status.
+    Exited(i32),
+    /// By this signal.
+    Killed(i32),
+    /// Not while it was recorded.
+    Unknown,
+}
+
+/// A program and its arguments.
+#[derive(Debug, Clone, Default)]
+struct Image {
+    program: Option<String>,
+    arguments: Vec<String>,
+}
+
+/// What is found in one stream.
+#[derive(Debug)]
+struct Scan {
+    image: Image,
+    exec_count: u64,
+    end: End,
+}
+
+/// All processes, by stream, and the first damage that was met: a stream is used up to its first damaged chunk. Malformed
+/// events are passed over. Reads the whole recording.
+pub fn of_recording(recording: &Recording) -> (Vec<Process>, Option<Failure>) {
+    let metadata = recording.metadata();
+    let first = Image {
+        program: Some(metadata.command.to_string_lossy()),
+        arguments: metadata
+            .arguments
+            .iter()
+            .map(|argument| argument.to_string_lossy())
+            .collect(),
+    };
+    // What a new process runs is what its parent ran then.
+    let mut inherited = HashMap::from([(0, first)]);
+    let mut failure = None;
+    let mut processes: Vec<Process> = Vec::new();
+    let mut process_of_stream: HashMap<u32, usize> = HashMap::new();
+    for stream in recording.streams() {
+        let StreamSummary { info, .. } = &stream;
+        if info.kind == StreamKind::Supervisor {
+            continue;
+        }
+        let image = inherited.remove(&info.id.0).unwrap_or_default();
+        let mut scan = Scan::new(image);
+        if let Err(error) = scan.read(recording, info.id, &mut inherited) {
+            failure.get_or_insert(error);
+        }
+        let parent = info
+            .parent
+            .and_then(|parent| process_of_stream.get(&parent.0))
+            .copied();
+        if let (StreamKind::Thread, Some(index)) = (info.kind, parent) {
+            processes[index].thread_count += 1;
+            processes[index].event_count += stream.event_count;
+            process_of_stream.insert(info.id.0, index);
+            continue;
+        }
+        process_of_stream.insert(info.id.0, processes.len());
+        processes.push(Process {
+            stream: info.id.0,
+            parent_stream: parent.map(|index| processes[index].stream),
+            parent_pid: parent.map(|index| processes[index].pid),
+            pid: info.pid,
+            program: scan.image.program,
+            arguments: scan.image.arguments,
+            exec_count: scan.exec_count,
+            thread_count: 1,
+            event_count: stream.event_count,
+            end: scan.end,
+        });
+    }
+    (processes, failure)
+}
+
+impl Scan {
+    fn new(image: Image) -> Self {
+        Self {
+            image,
+            exec_count: 0,
+            end: End::Unknown,
+        }
+    }
+
+    /// Reads a stream. What each child begins with goes to `inherited`.
+    fn read(
+        &mut self,
+        recording: &Recording,
+        stream: StreamId,
+        inherited: &mut HashMap<u32, Image>,
+    ) -> Result<()> {
+        let mut reader = EventReader::new(recording, stream)?;
+        let mut asked_for = Image::default();
+        while let Some(numbered) = reader.next()? {
+            if numbered.kind == Some(EventKind::Exec) {
+                self.exec_count += 1;
+                // The first program of all is started without a call.
+                if asked_for.program.is_some() {
+                    self.image = std::mem::take(&mut asked_for);
+                }
+            }
+            let Ok(event) = numbered.event else { continue };
+            match event.decode() {
+                Event::Call(call) if matches!(call.number(), EXECVE | EXECVEAT) => {
+                    asked_for = image_of_exec(&call);
+                }
+                Event::Call(call) => {
+                    if let Some(child) = call.child() {
+                        inherited.insert(child.0, self.image.clone());
+                    }
+                }
+                _ => self.end = end_of(&event).unwrap_or(self.end),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn end_of(event: &EventRef<'_>) -> Option<End> {
+    Some(match event.decode() {
+        // The kernel keeps eight bits.
+        Event::Exit { status, .. } => End::Exited((status & 0xff) as i32),
+        Event::Fatal { signal, .. } => End::Killed(i32::from(signal.number())),
+        Event::End { status } => match (status & 0x7f, status >> 8 & 0xff) {
+            (0, status) => End::Exited(status as i32),
+            (signal, _) => End::Killed(signal as i32),
+        },
+        _ => return None,
+    })
+}
+
+fn image_of_exec(call: &CallRef<'_>) -> Image {
+    let first = if call.number() == EXECVEAT { 1 } else { 0 };
+    let text = |bytes: &[u8]| {
+        let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+        String::from_utf8_lossy(text).into_owned()
+    };
+    let strings_of = |argument: usize| {
+        let address = call.argument(argument);
+        // The array of pointers comes with the strings.
+        call.items_of(argument, retake_model::ItemDirection::Input)
+            .filter(move |item| Some(item.address()) != address || argument == first)
+            .map(|item| text(item.inline_bytes()))
+    };
+    Image {
+        program: strings_of(first).next(),
+        arguments: strings_of(first + 1).collect(),
+    }
+}
+
+/// A process and where it is in the tree.
+#[derive(Debug)]
+pub struct Placed<'list> {
+    /// The process.
+    pub process: &'list Process,
+    /// What stands before its name: the lines of the tree.
+    pub prefix: String,
+}
+
+/// Deeper than this, the tree is not drawn any wider.
+const MAX_DEPTH: usize = 30;
+
+/// The processes in the order of their tree, parents before children.
+pub fn tree(processes: &[Process]) -> Vec<Placed<'_>> {
+    let mut children: HashMap<Option<u32>, Vec<&Process>> = HashMap::new();
+    for process in processes {
+        // A parent's stream was there before; a damaged recording may say otherwise, and must not send us round in circles.
+        let parent = process
+            .parent_stream
+            .filter(|parent| *parent < process.stream);
+        children.entry(parent).or_default().push(process);
+    }
+    let mut placed = Vec::with_capacity(processes.len());
+    // Each entry: a process, the prefix of its children's line, whether it is its parent's last, its depth.
+    let mut pending: Vec<(&Process, String, bool, usize)> = Vec::new();
+    let mut next = (None, String::new(), 0);
+    loop {
+        let (parent, outer, depth) = next;
+        let of_parent = children.remove(&parent).unwrap_or_default();
+        let last = of_parent.len().saturating_sub(1);
+        for (index, process) in of_parent.into_iter().enumerate().rev() {
+            pending.push((process, outer.clone(), index == last, depth));
+        }
+        let Some((process, outer, is_last, depth)) = pending.pop() else {
+            return placed;
+        };
+        let (branch, below) = match (depth, is_last) {
+            (0, _) | (MAX_DEPTH.., _) => ("", ""),
+            (_, true) => ("└─ ", "   "),
+            (_, false) => ("├─ ", "│  "),
+        };
+        placed.push(Placed {
+            process,
+            prefix: format!("{outer}{branch}"),
+        });
+        next = (Some(process.stream), outer + below, depth + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(stream: u32, parent_stream: Option<u32>) -> Process {
+        Process {
+            stream,
+            parent_stream,
+            parent_pid: None,
+            pid: 100,
+            program: None,
+            arguments: Vec::new(),
+            exec_count: 0,
+            thread_count: 1,
+            event_count: 0,
+            end: End::Unknown,
+        }
+    }
+
+    fn drawn(processes: &[Process]) -> Vec<String> {
+        let tree = tree(processes);
+        tree.iter()
+            .map(|placed| format!("{}{}", placed.prefix, placed.process.stream))
+            .collect()
+    }
+
+    #[test]
+    fn trees_are_drawn() {
+        let parents = [None, Some(0), Some(1), Some(0), Some(3), None];
+        let processes: Vec<Process> = (0..).zip(parents).map(|(s, p)| process(s, p)).collect();
+        assert_eq!(
+            drawn(&processes),
+            ["0", "├─ 1", "│  └─ 2", "└─ 3", "   └─ 4", "5"]
+        );
+    }
+
+    #[test]
+    fn circles_and_depths_end() {
+        let circle = [process(0, Some(1)), process(1, Some(0))];
+        assert_eq!(drawn(&circle), ["0", "└─ 1"]);
+        let chain: Vec<Process> = (0..5000).map(|n| process(n, n.checked_sub(1))).collect();
+        assert_eq!(drawn(&chain).len(), 5000);
+    }
+}

@@ -1,0 +1,159 @@
+//! Numbers, times and names as text for people. What comes from a recording is made harmless for a terminal.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use retake_recording::{ByteText, Exit};
+
+/// `999 B`, `1.2 kB`, `34.5 MB`.
+pub fn bytes(count: u64) -> String {
+    const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
+    if count < 1000 {
+        return format!("{count} B");
+    }
+    let mut value = count as f64 / 1000.0;
+    let mut unit = 0;
+    // 999.95 would be printed as 1000.0.
+    while value >= 999.95 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+/// `12 ms`, `3.4 s`, `5 min 6 s`, `7 h 8 min`.
+pub fn duration(milliseconds: u64) -> String {
+    let seconds = milliseconds / 1000;
+    match seconds {
+        0 => format!("{milliseconds} ms"),
+        1..60 => format!("{seconds}.{} s", milliseconds % 1000 / 100),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+/// `2026-11-21 05:27:13`, in local time; `-` for a time that no calendar has.
+pub fn local_time(unix_milliseconds: u64) -> String {
+    let timestamp = i64::try_from(unix_milliseconds)
+        .ok()
+        .and_then(|milliseconds| Timestamp::from_millisecond(milliseconds).ok());
+    timestamp.map_or("-".to_owned(), |timestamp| {
+        let local = timestamp.to_zoned(TimeZone::system());
+        local.strftime("%Y-%m-%d %H:%M:%S").to_string()
+    })
+}
+
+/// `1 234 567`, so that large counts can be read.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `3`, or `SIGSEGV`, or `stopped`.
+pub fn exit(exit: Exit) -> String {
+    match exit {
+        Exit::Exited(status) => status.to_string(),
+        Exit::Killed(signal) => signal_name(signal),
+        Exit::Stopped => "stopped".to_owned(),
+    }
+}
+
+/// `SIGSEGV`.
+pub fn signal_name(signal: i32) -> String {
+    match u16::try_from(signal) {
+        Ok(number) => retake_model::signal::name(number).into_owned(),
+        Err(_) => signal.to_string(),
+    }
+}
+
+/// The text without what could move a terminal's cursor or worse.
+pub fn harmless(text: &str) -> String {
+    let is_harmful = |character: char| character.is_control() && character != '\t';
+    if !text.contains(is_harmful) {
+        return text.to_owned();
+    }
+    let escape = |character: char| {
+        if is_harmful(character) {
+            character.escape_default().to_string()
+        } else {
+            character.to_string()
+        }
+    };
+    text.chars().map(escape).collect()
+}
+
+/// A command as one would type it.
+pub fn command(arguments: &[ByteText]) -> String {
+    let quoted: Vec<String> = arguments
+        .iter()
+        .map(|argument| quoted(&argument.to_string_lossy()))
+        .collect();
+    quoted.join(" ")
+}
+
+/// An argument, in quotes if a shell would need them.
+pub fn quoted(argument: &str) -> String {
+    let is_plain = |character: char| {
+        character.is_alphanumeric() || "-_./=:,+@%^".contains(character) || !character.is_ascii()
+    };
+    let argument = harmless(argument);
+    if !argument.is_empty() && argument.chars().all(is_plain) {
+        return argument;
+    }
+    format!("'{}'", argument.replace('\'', "'\\''"))
+}
+
+/// The text cut to `width` characters, the last then being `…`.
+pub fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
+    kept + "…"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_durations() {
+        let sizes = [0, 999, 1000, 1_234_567, 999_960_000, u64::MAX].map(bytes);
+        assert_eq!(
+            sizes,
+            ["0 B", "999 B", "1.0 kB", "1.2 MB", "1.0 GB", "18.4 EB"]
+        );
+        let durations = [0, 999, 1000, 59_999, 60_000, 3_600_000, u64::MAX / 4000].map(duration);
+        assert_eq!(
+            durations[..6],
+            [
+                "0 ms",
+                "999 ms",
+                "1.0 s",
+                "59.9 s",
+                "1 min 0 s",
+                "1 h 0 min"
+            ]
+        );
+        let counts = [0, 999, 1000, 1_234_567].map(count);
+        assert_eq!(counts, ["0", "999", "1 000", "1 234 567"]);
+        assert_eq!(local_time(u64::MAX), "-");
+    }
+
+    #[test]
+    fn commands_are_quoted_and_harmless() {
+        let arguments = ["a", "b c", "", "it's", "\x1b[2J", "--x=1"].map(ByteText::from);
+        assert_eq!(
+            command(&arguments),
+            "a 'b c' '' 'it'\\''s' '\\u{1b}[2J' --x=1"
+        );
+        assert_eq!(cut("abcdef", 4), "abc…");
+        assert_eq!(cut("abcd", 4), "abcd");
+    }
+}

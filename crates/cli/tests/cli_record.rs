@@ -1,0 +1,208 @@
+//! `retake record` and `retake replay` as a user meets them: statuses, output, names, refusals.
+
+mod cli_support;
+
+use std::fs::{self, Permissions};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+use cli_support::{Place, Ran};
+use retake_recording::{Metadata, RecordingWriter};
+
+#[test]
+fn both_end_as_the_program_ends() {
+    let place = Place::new("statuses");
+    let cases: [(&[&str], Option<i32>, Option<i32>); 5] = [
+        (&["true"], Some(0), None),
+        (&["false"], Some(1), None),
+        (&["sh", "-c", "exit 42"], Some(42), None),
+        (&["sh", "-c", "kill -SEGV $$"], None, Some(11)),
+        (&["sh", "-c", "kill -KILL $$"], None, Some(9)),
+    ];
+    for (program, status, signal) in cases {
+        let record: Vec<&str> = ["record"].iter().chain(program).copied().collect();
+        for arguments in [&record[..], &["replay"]] {
+            let ran = place.run(arguments);
+            assert_eq!((ran.status, ran.signal), (status, signal), "{ran:?}");
+            assert_eq!(
+                (ran.stdout.as_str(), ran.stderr.as_str()),
+                ("", ""),
+                "{ran:?}"
+            );
+        }
+    }
+    assert_eq!(place.scratch(), [""; 0]);
+}
+
+#[test]
+fn what_cannot_run_ends_as_in_a_shell_and_leaves_nothing() {
+    let place = Place::new("not-found");
+    fs::write(place.work("data"), "\0\0\0").unwrap();
+    fs::write(place.work("bad"), "\0\0\0").unwrap();
+    fs::set_permissions(place.work("bad"), Permissions::from_mode(0o755)).unwrap();
+    place.run_badly(&["record", "no-such-program"], 127, &["no-such-program"]);
+    place.run_badly(
+        &["record", "./no-such-program"],
+        127,
+        &["./no-such-program"],
+    );
+    place.run_badly(&["record", "./data"], 126, &["./data", "Permission denied"]);
+    place.run_badly(&["record", "."], 126, &[]);
+    // The kernel refuses this one, when all is prepared.
+    place.run_badly(&["record", "./bad"], 126, &["./bad"]);
+    let left: Vec<String> = place.recordings();
+    assert!(left.iter().all(|name| name == "latest"), "{left:?}");
+}
+
+#[test]
+fn recording_is_transparent() {
+    let place = Place::new("transparent");
+    let script = "cat; echo out; echo err >&2; echo \"$HOME $0\"; pwd";
+    let mut command = place.command(&["record", "sh", "-c", script]);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"in\n").unwrap();
+    let recorded = Ran::of(child.wait_with_output().unwrap(), &[]);
+    let home = place.work("..").canonicalize().unwrap();
+    let work = place.work("").canonicalize().unwrap();
+    let expected = format!("in\nout\n{} sh\n{}\n", home.display(), work.display());
+    assert_eq!(recorded.stdout, expected, "{recorded:?}");
+    assert_eq!(recorded.stderr, "err\n");
+    let replayed = place.run(&["replay"]);
+    assert_eq!(
+        (replayed.stdout, replayed.stderr),
+        (recorded.stdout, recorded.stderr)
+    );
+    let quiet = place.run(&["replay", "--quiet"]);
+    assert_eq!(
+        (quiet.status, quiet.stdout, quiet.stderr),
+        (Some(0), String::new(), String::new())
+    );
+}
+
+#[test]
+fn recordings_are_named_and_kept_where_they_should_be() {
+    let place = Place::new("names");
+    place.run_well(&["record", "echo", "one"]);
+    place.run_well(&["record", "/bin/echo", "two"]);
+    assert_eq!(place.recordings(), ["echo-1", "echo-2", "latest"]);
+    let mode = fs::metadata(place.recording("echo-1"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o700);
+    assert_eq!(place.run_well(&["replay"]), "two\n");
+    assert_eq!(place.run_well(&["replay", "latest"]), "two\n");
+    assert_eq!(place.run_well(&["replay", "echo-1"]), "one\n");
+    let path = place.recording("echo-1");
+    assert_eq!(place.run_well(&["replay", path.to_str().unwrap()]), "one\n");
+}
+
+#[test]
+fn the_place_can_be_chosen() {
+    let place = Place::new("chosen");
+    fs::create_dir(place.work("empty")).unwrap();
+    place.run_well(&["record", "-o", "new", "echo", "a"]);
+    place.run_well(&["record", "--output=empty", "echo", "b"]);
+    assert_eq!(place.run_well(&["replay", "./new"]), "a\n");
+    assert_eq!(place.run_well(&["replay", "empty"]), "b\n");
+    fs::create_dir(place.work("full")).unwrap();
+    fs::write(place.work("full/file"), "kept").unwrap();
+    for folder in ["full", "new"] {
+        place.run_badly(
+            &["record", "-o", folder, "echo"],
+            125,
+            &["exists already", "try"],
+        );
+    }
+    assert_eq!(fs::read(place.work("full/file")).unwrap(), b"kept");
+}
+
+#[test]
+fn options_end_at_the_program() {
+    let place = Place::new("options");
+    assert_eq!(
+        place.run_well(&["record", "echo", "-o", "--", "--check=x"]),
+        "-o -- --check=x\n"
+    );
+    assert_eq!(
+        place.run_well(&["record", "--check=full", "--", "echo", "--"]),
+        "--\n"
+    );
+    assert_eq!(place.run_well(&["replay", "--check=full"]), "--\n");
+    assert_eq!(
+        place.run_well(&["record", "--no-fast-path", "--check=off", "echo", "slow"]),
+        "slow\n"
+    );
+    assert_eq!(place.run_well(&["replay", "--check=off"]), "slow\n");
+    place.run_badly(&["record", "--nonsense", "echo"], 125, &["--nonsense"]);
+    place.run_badly(&["record"], 125, &["COMMAND"]);
+    place.run_badly(&["replay", "--check=never"], 125, &["full, sampled, off"]);
+}
+
+#[test]
+fn a_script_without_an_interpreter_runs_as_in_a_shell() {
+    let place = Place::new("bare-script");
+    fs::write(place.work("script"), "echo \"$0 $1\"\n").unwrap();
+    fs::set_permissions(place.work("script"), Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(place.run_well(&["record", "./script", "x"]), "./script x\n");
+    assert_eq!(place.recordings(), ["latest", "script-1"]);
+}
+
+#[test]
+fn nothing_to_replay_is_said_clearly() {
+    let place = Place::new("nothing");
+    place.run_badly(&["replay"], 125, &["nothing has been recorded yet"]);
+    place.run_badly(&["replay", "nosuch"], 125, &["nosuch", "retake ls"]);
+    fs::write(
+        place.work("junk"),
+        "this is no recording at all, whatever it may be",
+    )
+    .unwrap();
+    place.run_badly(&["replay", "junk"], 125, &["junk", "is not a recording"]);
+}
+
+#[test]
+fn recordings_of_other_builds_and_machines_are_refused() {
+    let place = Place::new("foreign");
+    place.run_well(&["record", "-o", "good", "true"]);
+    let good = retake_recording::Recording::open(&place.work("good")).unwrap();
+    let make = |name: &str, change: fn(&mut Metadata)| {
+        let mut metadata = good.metadata().clone();
+        change(&mut metadata);
+        RecordingWriter::create(&place.work(name), &metadata).unwrap();
+    };
+    make("runtime", |metadata| {
+        metadata.runtime_hash = "0123456789abcdef".to_owned()
+    });
+    make("table", |metadata| metadata.table_hash.clear());
+    make("machine", |metadata| {
+        metadata
+            .machine
+            .features_needed
+            .push("no_such_unit".to_owned())
+    });
+    make("empty", |_| {});
+    place.run_badly(
+        &["replay", "runtime"],
+        125,
+        &["runtime differs", "recorded 0123456789ab,"],
+    );
+    place.run_badly(
+        &["replay", "table"],
+        125,
+        &["table differs", "recorded none"],
+    );
+    place.run_badly(&["replay", "machine"], 125, &["no_such_unit", "try"]);
+    place.run_badly(&["replay", "empty"], 125, &["empty"]);
+    let info = place.run(&["info", "machine"]);
+    assert!(
+        info.stdout.contains("this processor lacks no_such_unit"),
+        "{info:?}"
+    );
+}

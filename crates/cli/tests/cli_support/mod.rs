@@ -1,0 +1,134 @@
+//! Running the built `retake` with folders of its own.
+
+// Each test file uses some of it.
+#![allow(dead_code)]
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// The folders of one test, removed when it has succeeded.
+pub struct Place {
+    root: PathBuf,
+}
+
+impl Place {
+    /// Makes them anew.
+    pub fn new(test: &str) -> Self {
+        let root = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("cli-{test}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&root);
+        for folder in ["work", "scratch"] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        Self { root }
+    }
+
+    /// A path in the folder that commands run in.
+    pub fn work(&self, name: &str) -> PathBuf {
+        self.root.join("work").join(name)
+    }
+
+    /// The entries of the folder of recordings.
+    pub fn recordings(&self) -> Vec<String> {
+        names(&self.root.join("retake/recordings"))
+    }
+
+    /// A recording, by name.
+    pub fn recording(&self, name: &str) -> PathBuf {
+        self.root.join("retake/recordings").join(name)
+    }
+
+    /// What replays have left in their folder for scratch files.
+    pub fn scratch(&self) -> Vec<String> {
+        names(&self.root.join("scratch"))
+    }
+
+    /// The command with some arguments, not yet started.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_retake"));
+        command
+            .args(arguments)
+            .current_dir(self.root.join("work"))
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("HOME", &self.root)
+            .env("LC_ALL", "C")
+            .env("RETAKE_DIR", self.root.join("retake"))
+            .env("TMPDIR", self.root.join("scratch"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs the command.
+    pub fn run(&self, arguments: &[&str]) -> Ran {
+        Ran::of(self.command(arguments).output().unwrap(), arguments)
+    }
+
+    /// Runs the command, which must succeed and say nothing on standard error.
+    pub fn run_well(&self, arguments: &[&str]) -> String {
+        let ran = self.run(arguments);
+        assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
+        ran.stdout
+    }
+
+    /// Runs the command, which must succeed, and reads the JSON it prints.
+    pub fn run_json(&self, arguments: &[&str]) -> serde_json::Value {
+        serde_json::from_str(&self.run_well(arguments)).expect("JSON")
+    }
+
+    /// Runs the command, which must fail with this status and an error that has all of `parts`.
+    pub fn run_badly(&self, arguments: &[&str], status: i32, parts: &[&str]) {
+        let ran = self.run(arguments);
+        assert_eq!(ran.status, Some(status), "{ran:?}");
+        assert!(ran.stderr.contains("error: "), "{ran:?}");
+        for part in parts {
+            assert!(ran.stderr.contains(part), "{part:?} is not in {ran:?}");
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let _ = fs::remove_dir_all(&self.root);
+        }
+    }
+}
+
+/// How a command went.
+#[derive(Debug)]
+pub struct Ran {
+    pub arguments: Vec<String>,
+    pub status: Option<i32>,
+    pub signal: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ran {
+    pub fn of(output: Output, arguments: &[&str]) -> Self {
+        Self {
+            arguments: arguments
+                .iter()
+                .map(|&argument| argument.to_owned())
+                .collect(),
+            status: output.status.code(),
+            signal: output.status.signal(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,159 @@
+/* The baton: of all threads that share writable memory, one runs user code at a time. Private stack.
+ *
+ * Record: it is a lock. A thread gives it up around calls that may wait, and takes it back; only when the holder changed in between is a TURN
+ * event logged, with a number that counts the changes. Replay: the numbers are obeyed. A thread that meets a TURN event in its stream lost the
+ * baton there: its turn is over, and it waits until all turns before the one in the event are.
+ * Handing over costs a system call only when somebody waits. */
+#include "../include/context.h"
+
+static u32 me(struct context *context) { return context->slot->stream + 1; }
+
+void log_turn(struct context *context, u16 kind, u64 turn)
+{
+	context->turn = turn;
+	ring_event(context, EVENT_TURN, 0, kind, (i64)turn, NULL, 0);
+}
+
+/* ---- record ---- */
+
+static u32 take(struct context *context, struct domain *domain, u64 *turn)
+{
+	domain->wake_pending = 0;
+	context->slot->baton_state = BATON_HOLDING;
+	context->seen_tick = HEADER->yield_tick;
+	if (domain->last == me(context))
+		return 0;
+	domain->last = me(context);
+	*turn = ++domain->turn;
+	return 1;
+}
+
+u32 baton_acquire(struct context *context, u64 *turn)
+{
+	struct domain *domain = context->process->domain;
+	u32 expected = 0;
+	if (LIKELY(__atomic_compare_exchange_n(&domain->lock, &expected, me(context), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
+		return take(context, domain, turn);
+	context->slot->baton_state = BATON_WAITING;
+	__atomic_add_fetch(&domain->waiters, 1, __ATOMIC_SEQ_CST);
+	for (;;) {
+		expected = 0;
+		if (__atomic_compare_exchange_n(&domain->lock, &expected, me(context), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			break;
+		__atomic_store_n(&domain->wake_pending, 0, __ATOMIC_SEQ_CST);
+		futex_wait(&domain->lock, expected, 100);
+	}
+	__atomic_sub_fetch(&domain->waiters, 1, __ATOMIC_SEQ_CST);
+	return take(context, domain, turn);
+}
+
+void baton_release(struct context *context)
+{
+	struct domain *domain = context->process->domain;
+	context->slot->baton_state = BATON_NONE;
+	__atomic_store_n(&domain->lock, 0, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST) && !__atomic_exchange_n(&domain->wake_pending, 1, __ATOMIC_SEQ_CST))
+		futex_wake(&domain->lock, 1);
+}
+
+/* Called with the baton at a sync point, when the supervisor's clock says that somebody has waited long. */
+void baton_yield(struct context *context)
+{
+	struct domain *domain = context->process->domain;
+	u64 turn = domain->turn;
+	context->seen_tick = HEADER->yield_tick;
+	if (!__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST))
+		return;
+	baton_release(context);
+	for (u32 i = 0; i < 50 && __atomic_load_n(&domain->turn, __ATOMIC_ACQUIRE) == turn; i++)
+		sys0(NR_sched_yield);
+	if (baton_acquire(context, &turn))
+		log_turn(context, TURN_AGAIN, turn);
+}
+
+void baton_create(struct context *context, u32 kind)
+{
+	struct process *process = context->process;
+	u64 turn = 0;
+	process->domain = kind == TURN_SHARED ? &HEADER->shared_domain : &process->private_domain;
+	if (kind == TURN_FIRST_THREAD)
+		process->private_domain = (struct domain){ 0 };
+	baton_acquire(context, &turn);
+	log_turn(context, (u16)kind, turn ? turn : process->domain->turn);
+}
+
+/* ---- replay ---- */
+
+static void complete(struct context *context)
+{
+	struct domain *domain = context->process->domain;
+	if (!domain || !context->turn)
+		return;
+	__atomic_store_n(&domain->completed, context->turn, __ATOMIC_RELEASE);
+	context->turn = 0;
+	__atomic_add_fetch(&domain->futex, 1, __ATOMIC_SEQ_CST);
+	futex_wake(&domain->futex, 0x7fffffff);
+}
+
+static void wait_for_turn(struct context *context, u64 turn)
+{
+	struct domain *domain = context->process->domain;
+	for (;;) {
+		u32 seen = __atomic_load_n(&domain->futex, __ATOMIC_SEQ_CST);
+		if (__atomic_load_n(&domain->completed, __ATOMIC_ACQUIRE) + 1 >= turn)
+			break;
+		context->slot->baton_state = BATON_WAITING;
+		futex_wait(&domain->futex, seen, 1000);
+	}
+	context->slot->baton_state = BATON_HOLDING;
+	context->turn = turn;
+}
+
+void baton_replay(struct context *context)
+{
+	struct process *process = context->process;
+	for (;;) {
+		const struct event *event = log_peek(context);
+		if (LIKELY(!event || event->kind != EVENT_TURN))
+			return;
+		u64 turn = (u64)event->value;
+		u16 kind = event->number;
+		log_take(context, EVENT_TURN, kind);
+		complete(context);
+		if (kind == TURN_SHARED) {
+			process->domain = &HEADER->shared_domain;
+			process->shares = 1;
+		}
+		if (kind == TURN_FIRST_THREAD) {
+			process->private_domain = (struct domain){ 0 };
+			process->domain = &process->private_domain;
+		}
+		if (!process->domain)
+			diverge(context, WHY_CORRUPT, turn, 0);
+		wait_for_turn(context, turn);
+	}
+}
+
+/* ---- both ---- */
+
+void baton_begin(struct context *context)
+{
+	u64 turn;
+	context->turn = 0;
+	if (!context->process->domain)
+		return;
+	if (!recording())
+		baton_replay(context);
+	else if (baton_acquire(context, &turn))
+		log_turn(context, TURN_AGAIN, turn);
+}
+
+void baton_end(struct context *context)
+{
+	if (!context->process->domain)
+		return;
+	if (!recording())
+		complete(context);
+	else if (context->process->domain->lock == me(context))
+		baton_release(context);
+}

@@ -1,0 +1,109 @@
+/* Files that are mapped shared and written by calls as well: replay maps a scratch copy, and the writes are repeated on it. Private stack. */
+#include "../include/context.h"
+
+#define PLACES 64u
+
+/* Both modes: from here on writes to this file matter. */
+void shared_file_note(u64 device, u64 inode)
+{
+	struct shared_header *header = HEADER;
+	u32 count = (u32)minimum(__atomic_load_n(&header->shared_file_count, __ATOMIC_ACQUIRE), PLACES);
+	for (u32 i = 0; i < count; i++)
+		if (header->shared_files[i].device == device && header->shared_files[i].inode == inode)
+			return;
+	u32 place = __atomic_fetch_add(&header->shared_file_count, 1, __ATOMIC_ACQ_REL);
+	if (place < PLACES) {
+		header->shared_files[place].device = device;
+		header->shared_files[place].inode = inode;
+	}
+}
+
+static u32 is_shared(u64 device, u64 inode)
+{
+	struct shared_header *header = HEADER;
+	if (header->shared_file_count > PLACES)
+		return 1;
+	for (u32 i = 0; i < header->shared_file_count; i++)
+		if (header->shared_files[i].device == device && header->shared_files[i].inode == inode)
+			return 1;
+	return 0;
+}
+
+u32 shared_file_write(struct call *call, struct file_write *write, struct extra_item *extra)
+{
+	u64 stat[18];
+	i64 offset = 0;
+	if (call->result < 0)
+		return 0;
+	switch (call->number) {
+	case NR_write: case NR_writev: offset = -1; break;
+	case NR_pwrite64: case NR_pwritev: case NR_pwritev2: offset = (i64)call->arguments[3]; break;
+	case NR_ftruncate: case NR_fallocate: break;
+	default: return 0;
+	}
+	if (sys2(NR_fstat, call->arguments[0], stat) || ((u32)stat[3] & 0170000) != 0100000 || !is_shared(stat[0], stat[1]))
+		return 0;
+	if (offset < 0)
+		offset = sys3(NR_lseek, call->arguments[0], 0, 1 /* SEEK_CUR */) - call->result;
+	*write = (struct file_write){ stat[0], stat[1], (u64)offset, stat[6] };
+	*extra = (struct extra_item){ 0, ITEM_FILE_WRITE, 0, write, sizeof *write };
+	return 1;
+}
+
+static char *put_hex(char *to, const u8 *bytes, u32 count)
+{
+	for (u32 i = 0; i < count; i++) {
+		*to++ = "0123456789abcdef"[bytes[i] >> 4];
+		*to++ = "0123456789abcdef"[bytes[i] & 15];
+	}
+	return to;
+}
+
+/* Replay: the scratch copy, if somebody has mapped it. */
+i64 scratch_open(u64 device, u64 inode)
+{
+	char path[1200], *to = path;
+	u64 name[2] = { device, inode };
+	for (const char *from = HEADER->scratch; *from; from++)
+		*to++ = *from;
+	*put_hex(to, (const u8 *)name, 16) = 0;
+	return sys4(NR_openat, -100L, path, 02000002 /* O_RDWR | O_CLOEXEC */, 0);
+}
+
+static void write_all(i64 descriptor, u64 address, u64 bytes, u64 offset)
+{
+	while (bytes) {
+		i64 written = sys4(NR_pwrite64, descriptor, address, bytes, offset);
+		if (written <= 0)
+			return;
+		address += (u64)written;
+		offset += (u64)written;
+		bytes -= (u64)written;
+	}
+}
+
+void shared_file_rewrite(struct call *call, const struct item *item)
+{
+	const struct file_write *write = (const struct file_write *)(item + 1);
+	if (item->inline_bytes < sizeof *write)
+		diverge(call->context, WHY_CORRUPT, item->inline_bytes, 0);
+	i64 descriptor = scratch_open(write->device, write->inode);
+	if (descriptor < 0)
+		return;
+	sys2(NR_ftruncate, descriptor, write->new_size);
+	u64 left = (u64)call->result, offset = write->offset;
+	if (call->number == NR_write || call->number == NR_pwrite64)
+		write_all(descriptor, call->arguments[1], left, offset);
+	else if (call->number != NR_ftruncate && call->number != NR_fallocate) {
+		for (u64 i = 0; i < call->arguments[2] && left; i++) {
+			u64 vector[2];
+			if (copy_user(vector, (const void *)(call->arguments[1] + i * 16), 16))
+				break;
+			u64 piece = minimum(vector[1], left);
+			write_all(descriptor, vector[0], piece, offset);
+			offset += piece;
+			left -= piece;
+		}
+	}
+	sys1(NR_close, descriptor);
+}
