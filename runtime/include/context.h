@@ -2,14 +2,10 @@
 #ifndef RETAKE_CONTEXT_H
 #define RETAKE_CONTEXT_H
 #include "events.h"
+#include "forced.h"
 #include "shared.h"
 #include "../gen/numbers.h"
 #include "../gen/table.h"
-
-struct registers { /* the order of the kernel's sigcontext */
-	u64 r8, r9, r10, r11, r12, r13, r14, r15;
-	u64 rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags;
-};
 
 struct siginfo {
 	i32 number, error, code, padding;
@@ -37,6 +33,7 @@ struct reservation { /* a library whose stubs have their place */
 };
 
 #define MAX_REGIONS 4096
+struct address_range { u64 start, end; };
 
 struct process {
 	struct domain *domain;      /* NULL: one thread, no memory shared with others */
@@ -53,9 +50,12 @@ struct process {
 	u32 reservation_count;
 	struct reservation reservations[MAX_RESERVATIONS];
 	u64 vdso_start, vdso_end;
+	u32 first_stub_count; /* of the program and of its interpreter */
+	struct address_range first_stubs[2];
 };
 
 #define MAX_DEFERRED 72
+#define MAX_HELD 8
 
 struct context {
 	struct context *self;  /* 0x00 */
@@ -89,8 +89,13 @@ struct context {
 	/* replay */
 	const u8 *log, *log_end;
 	u64 log_offset; /* stream offset of the next event */
+	u32 printed, padding3; /* the next call's output is printed already */
 	u64 turn;       /* the turn this thread holds or held last */
+	u32 held_count, padding4;
+	struct deferred_signal held[MAX_HELD]; /* blocked by the program, but not blockable in the kernel */
 	struct deferred_signal deferred[MAX_DEFERRED];
+	struct force force; /* record */
+	struct watch watch; /* replay */
 };
 
 _Static_assert(__builtin_offsetof(struct context, regs) == 0x20, "entry.S depends on it");
@@ -217,6 +222,7 @@ void signals_install(struct context *context);
 void set_kernel_mask(struct context *context, u64 mask);
 u32 deliver_deferred(struct context *context, u32 before_call); /* LEAVE_* */
 u32 replay_signals(struct context *context, u32 before_call);
+void replay_fatal(struct context *context, u32 before_call);
 u32 leave(struct context *context);
 void runtime_fault(struct context *context);
 u32 push_frame(struct context *context, u32 number, const struct siginfo *info, const struct fault *fault, u64 saved_mask);
@@ -232,6 +238,7 @@ void baton_create(struct context *context, u32 kind); /* record: from here on th
 void baton_release(struct context *context);  /* record */
 u32 baton_acquire(struct context *context, u64 *turn); /* record: 1 when the holder changed: the caller logs the turn */
 void baton_yield(struct context *context);    /* record: lets those who waited long go first */
+void baton_offer(struct context *context);    /* at a forced point whose event has FORCED_TURN */
 void baton_replay(struct context *context);   /* replay: obeys TURN events that come next */
 void baton_end(struct context *context);      /* the thread will run no more user code */
 void log_turn(struct context *context, u16 kind, u64 turn);
@@ -247,12 +254,14 @@ i64 request(struct context *context, u32 kind, u64 a, u64 b, u64 c);
 
 /* ---- hash.c ---- */
 void memory_hash(struct context *context, u64 *hash, u64 *pages);
+void memory_scan(struct context *context, u64 *hash, u64 *pages); /* of all memory, whatever the options say */
 
 /* ---- console.c, descriptors.c ---- */
+enum { DESCRIPTOR_CONSOLE_OUT = 1, DESCRIPTOR_CONSOLE_ERR = 2, DESCRIPTOR_MEMORY = 3 /* /proc/self/mem */ };
 u32 console_lock(struct call *call); /* which console it writes to: 0 none */
 void console_unlock(struct call *call, u32 which);
 u32 console_hides_data(struct call *call);
-void console_replay(struct call *call);
+void console_replay(struct context *context, const struct event *event);
 void descriptors_after(struct call *call);
 
 /* ---- shared_file.c ---- */

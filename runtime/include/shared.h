@@ -27,6 +27,8 @@ enum { MODE_RECORD = 1, MODE_REPLAY = 2 };
 enum { OPTION_NO_FAST_PATH = 1, OPTION_QUIET = 2, OPTION_CHECK_FULL = 4, OPTION_CHECK_OFF = 8, OPTION_NO_TSC_TRAP = 16, OPTION_NO_CPUID_FAULT = 32 };
 
 enum slot_state { SLOT_UNUSED, SLOT_READY, SLOT_CLAIMED, SLOT_LIVE, SLOT_EXITED, SLOT_DYING /* its process ended; wait until the thread is gone */ };
+/* Who may do what about stopping a thread between sync points; see docs/FORCED.md. */
+enum force_state { FORCE_IDLE, FORCE_WANTED, FORCE_SENDING, FORCE_SENT, FORCE_ACTIVE, FORCE_CLOSED };
 enum baton_state { BATON_NONE, BATON_WAITING, BATON_HOLDING };
 
 /* The right to run user code among threads that share writable memory. */
@@ -50,6 +52,8 @@ enum request_kind {
 	REQUEST_DIVERGED,    /* replay: stop everything and report */
 	REQUEST_OWN_RING,    /* argument: user; the ring becomes that user's. record only */
 	REQUEST_SHARED_FILE, /* replay: prepare the scratch copy of a shared file. reply: 0 */
+	REQUEST_FORCE,       /* record: what a traced piece of code writes. arguments: trace, steps, force_answer, thread base. reply: 0 */
+	REQUEST_WATCH,       /* replay: how to stop at an address. arguments: address, watch_answer. reply: 0 */
 };
 
 struct image_part { /* one patched segment, or the stubs of a file */
@@ -80,6 +84,8 @@ struct slot {
 	u32 pid;
 	u32 tid;
 	u32 exec_pending; /* set while the thread waits for an attach or stands before its exec */
+	u32 force_state;    /* record: enum force_state */
+	u32 force_sequence; /* record: signals put off so far */
 	u64 head __attribute__((aligned(64))); /* bytes produced, by the runtime */
 	u32 kicked;                            /* the drain was already told that this ring fills */
 	u64 tail __attribute__((aligned(64))); /* bytes consumed, by the supervisor */
@@ -142,7 +148,7 @@ struct shared_header {
 	u32 cpuid_count;
 	u32 vdso_patch_count;
 	u32 vdso_bytes;
-	u32 reserved0;
+	u32 force_doorbell;   /* record: futex: a thread shall be stopped soon */
 	u64 extended_features; /* XCR0: what signal frames save */
 	u32 extended_bytes;
 	u32 stopping;         /* replay: everything shall end */

@@ -71,6 +71,19 @@ void baton_yield(struct context *context)
 		log_turn(context, TURN_AGAIN, turn);
 }
 
+/* At a forced point, which says that a TURN event follows: there is one even if nobody took the baton. */
+static void offer(struct context *context)
+{
+	struct domain *domain = context->process->domain;
+	u64 turn = domain->turn;
+	baton_release(context);
+	for (u32 i = 0; i < 50 && __atomic_load_n(&domain->turn, __ATOMIC_ACQUIRE) == turn; i++)
+		sys0(NR_sched_yield);
+	if (!baton_acquire(context, &turn))
+		turn = ++domain->turn;
+	log_turn(context, TURN_AGAIN, turn);
+}
+
 void baton_create(struct context *context, u32 kind)
 {
 	struct process *process = context->process;
@@ -109,28 +122,38 @@ static void wait_for_turn(struct context *context, u64 turn)
 	context->turn = turn;
 }
 
-void baton_replay(struct context *context)
+static void replay_turn(struct context *context, const struct event *event)
 {
 	struct process *process = context->process;
+	u64 turn = (u64)event->value;
+	u16 kind = event->number;
+	log_take(context, EVENT_TURN, kind);
+	complete(context);
+	if (kind == TURN_SHARED) {
+		process->domain = &HEADER->shared_domain;
+		process->shares = 1;
+	}
+	if (kind == TURN_FIRST_THREAD) {
+		process->private_domain = (struct domain){ 0 };
+		process->domain = &process->private_domain;
+	}
+	if (!process->domain)
+		diverge(context, WHY_CORRUPT, turn, 0);
+	event = log_peek(context);
+	if (event && event->kind == EVENT_CALL && event->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR)) {
+		console_replay(context, event);
+		context->printed = 1;
+	}
+	wait_for_turn(context, turn);
+}
+
+void baton_replay(struct context *context)
+{
 	for (;;) {
 		const struct event *event = log_peek(context);
 		if (LIKELY(!event || event->kind != EVENT_TURN))
 			return;
-		u64 turn = (u64)event->value;
-		u16 kind = event->number;
-		log_take(context, EVENT_TURN, kind);
-		complete(context);
-		if (kind == TURN_SHARED) {
-			process->domain = &HEADER->shared_domain;
-			process->shares = 1;
-		}
-		if (kind == TURN_FIRST_THREAD) {
-			process->private_domain = (struct domain){ 0 };
-			process->domain = &process->private_domain;
-		}
-		if (!process->domain)
-			diverge(context, WHY_CORRUPT, turn, 0);
-		wait_for_turn(context, turn);
+		replay_turn(context, event);
 	}
 }
 
@@ -146,6 +169,18 @@ void baton_begin(struct context *context)
 		baton_replay(context);
 	else if (baton_acquire(context, &turn))
 		log_turn(context, TURN_AGAIN, turn);
+}
+
+void baton_offer(struct context *context)
+{
+	if (recording()) {
+		offer(context);
+		return;
+	}
+	const struct event *event = log_peek(context);
+	if (!event || event->kind != EVENT_TURN)
+		diverge(context, WHY_KIND, event ? event->kind : 0, EVENT_TURN);
+	replay_turn(context, event); /* this one only: the next may be of the system call that comes */
 }
 
 void baton_end(struct context *context)

@@ -181,17 +181,20 @@ static u32 emulate(struct call *call)
 		descriptors_after(call);
 		if (UNLIKELY(call->number == NR_openat || call->number == NR_open))
 			filter_open(call);
-		struct extra_item extra[2];
+		struct extra_item extra[3];
 		u32 count = 0;
 		struct file_write write;
 		if (call->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR))
 			extra[count++] = (struct extra_item){ 0, ITEM_CONSOLE, 0, &call->console_sequence, 8 };
+		if (UNLIKELY(call->number == NR_pwrite64 && call->result > 0 && call->arguments[0] < CONSOLE_DESCRIPTORS && call->context->process->console[call->arguments[0]] == DESCRIPTOR_MEMORY))
+			extra[count++] = (struct extra_item){ 1, ITEM_OUTPUT, call->arguments[3], (void *)call->arguments[1], (u32)call->result };
 		if (UNLIKELY(HEADER->shared_file_count))
 			count += shared_file_write(call, &write, &extra[count]);
 		finish_record(call, extra, count);
 	} else {
-		if (UNLIKELY(call->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR)))
-			console_replay(call);
+		if (UNLIKELY(call->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR)) && !call->context->printed)
+			console_replay(call->context, call->event);
+		call->context->printed = 0;
 		finish_replay(call);
 		const struct item *write = HEADER->shared_file_count ? call_find_item(call, ITEM_FILE_WRITE, 0) : NULL;
 		if (UNLIKELY(write))
@@ -239,6 +242,8 @@ u32 runtime_syscall(struct context *context)
 		next = log_peek(context);
 		if (UNLIKELY(next && next->kind == EVENT_SIGNAL && next->flags & SIGNAL_BEFORE_CALL))
 			return replay_signals(context, 1);
+		if (UNLIKELY(next && next->kind == EVENT_FATAL))
+			replay_fatal(context, 1);
 	}
 	take_arguments(&call);
 	call.row = find_row(call.number, call.arguments);

@@ -19,7 +19,7 @@ static u32 writes_console(struct call *call)
 /* Writers go one after the other, so that the numbers are the true order. The lock is held over the write alone, never while waiting for the baton. */
 u32 console_lock(struct call *call)
 {
-	u32 which = writes_console(call), *lock = &HEADER->console_lock, mine = call->context->slot->stream + 1;
+	u32 which = writes_console(call) == DESCRIPTOR_MEMORY ? 0 : writes_console(call), *lock = &HEADER->console_lock, mine = call->context->slot->stream + 1;
 	if (LIKELY(!which))
 		return 0;
 	for (;;) {
@@ -92,20 +92,40 @@ static void wait_for_turn(struct context *context, u64 ticket)
 	__atomic_store_n(&slot->console_waiting, 0, __ATOMIC_RELEASE);
 }
 
-void console_replay(struct call *call)
+static const struct item *console_item(const struct event *event)
 {
-	const struct item *item = call_find_item(call, ITEM_CONSOLE, 0);
-	if (!item || item->inline_bytes != 8)
-		diverge(call->context, WHY_CORRUPT, 0, 0);
+	const struct call_row *row = &call_rows[event->number];
+	const u8 *at = (const u8 *)(event + 1) + row->argument_count * 8, *end = (const u8 *)event + event->size;
+	while (at + sizeof(struct item) <= end) {
+		const struct item *item = (const struct item *)at;
+		if (item->direction == ITEM_CONSOLE && item->inline_bytes == 8)
+			return item;
+		at += sizeof *item + ALIGN8(item->inline_bytes);
+	}
+	return NULL;
+}
+
+/* Prints what the recorded call printed, once it is its turn on the console. Holding the baton here could wait for a thread that needs it: a
+ * thread that lost the baton during the call prints before it waits to get it back. */
+void console_replay(struct context *context, const struct event *event)
+{
+	u64 number = event->number;
+	const u64 *arguments = (const u64 *)(event + 1);
+	if (number != NR_write && number != NR_pwrite64 && number != NR_sendto && number != NR_writev && number != NR_pwritev && number != NR_pwritev2)
+		diverge(context, WHY_CORRUPT, number, 0);
+	const struct item *item = console_item(event);
+	if (!item)
+		diverge(context, WHY_CORRUPT, 0, 0);
 	if (HEADER->options & OPTION_QUIET)
 		return;
-	wait_for_turn(call->context, *(const u64 *)(item + 1));
-	u64 descriptor = call->flags & CALL_CONSOLE_OUT ? 1 : 2;
-	if (call->number == NR_write || call->number == NR_pwrite64 || call->number == NR_sendto)
-		print_bytes(descriptor, call->arguments[1], (u64)call->result);
+	u64 ticket = *(const u64 *)(item + 1);
+	wait_for_turn(context, ticket);
+	u64 descriptor = event->flags & CALL_CONSOLE_OUT ? 1 : 2;
+	if (number == NR_write || number == NR_pwrite64 || number == NR_sendto)
+		print_bytes(descriptor, arguments[1], (u64)event->value);
 	else
-		print_vectors(descriptor, call->arguments[1], call->arguments[2], (u64)call->result);
-	__atomic_store_n(&HEADER->console_printed, *(const u64 *)(item + 1) + 1, __ATOMIC_RELEASE);
+		print_vectors(descriptor, arguments[1], arguments[2], (u64)event->value);
+	__atomic_store_n(&HEADER->console_printed, ticket + 1, __ATOMIC_RELEASE);
 	__atomic_add_fetch(&HEADER->console_futex, 1, __ATOMIC_ACQ_REL);
 	futex_wake(&HEADER->console_futex, 0x7fffffff);
 }

@@ -111,23 +111,28 @@ static void scan_maps(struct scan *scan, i64 maps)
 	}
 }
 
+void memory_scan(struct context *context, u64 *hash, u64 *pages)
+{
+	struct scan scan = { 0, 0, context->regs.rsp, -1 };
+	i64 maps = sys4(NR_openat, -100L, "/proc/self/maps", 02000000, 0);
+	scan.pagemap = sys4(NR_openat, -100L, "/proc/self/pagemap", 02000000, 0);
+	if (maps >= 0 && scan.pagemap >= 0)
+		scan_maps(&scan, maps);
+	if (maps >= 0)
+		sys1(NR_close, maps);
+	if (scan.pagemap >= 0)
+		sys1(NR_close, scan.pagemap);
+	*hash = scan.hash;
+	*pages = scan.pages;
+}
+
 void memory_hash(struct context *context, u64 *hash, u64 *pages)
 {
 	*hash = *pages = 0;
 	if (HEADER->options & OPTION_CHECK_OFF)
 		return;
-	struct scan scan = { 0, 0, context->regs.rsp, -1 };
 	if (HEADER->options & OPTION_CHECK_FULL) {
-		i64 maps = sys4(NR_openat, -100L, "/proc/self/maps", 02000000, 0);
-		scan.pagemap = sys4(NR_openat, -100L, "/proc/self/pagemap", 02000000, 0);
-		if (maps >= 0 && scan.pagemap >= 0)
-			scan_maps(&scan, maps);
-		if (maps >= 0)
-			sys1(NR_close, maps);
-		if (scan.pagemap >= 0)
-			sys1(NR_close, scan.pagemap);
-		*hash = scan.hash;
-		*pages = scan.pages;
+		memory_scan(context, hash, pages);
 		return;
 	}
 	u32 faulted = 0;

@@ -28,6 +28,7 @@ void emulate_tsc(struct context *context, struct registers *regs, u32 with_aux)
 		value = (u64)event->value;
 		if (with_aux && event->size >= sizeof *event + 8)
 			aux = *(const u64 *)(event + 1);
+		watch_next(context);
 	}
 	regs->rax = (u32)value;
 	regs->rdx = value >> 32;
@@ -54,8 +55,10 @@ void emulate_cpuid(struct registers *regs)
 void runtime_instruction(struct context *context, u64 which);
 void runtime_instruction(struct context *context, u64 which)
 {
-	if (which == 2)
-		emulate_cpuid(&context->regs);
-	else
-		emulate_tsc(context, &context->regs, (u32)which);
+	if (which == 2) {
+		emulate_cpuid(&context->regs); /* without an event, so no sync point */
+		return;
+	}
+	emulate_tsc(context, &context->regs, (u32)which);
+	leave(context); /* a loop may have no other sync point than these */
 }

@@ -400,11 +400,13 @@ static u32 exec_record(struct call *call)
 	slot->altered_mask = context->sigmask;
 	note_ignored(context);
 	slot->event_count = context->event_count;
+	force_close(context);
 	__atomic_store_n(&slot->exec_pending, 1, __ATOMIC_RELEASE);
 	request(context, REQUEST_EXEC, 0, 0, 0);
 	call_prepare(call);
 	call_execute(call);
 	exec_undo(context);
+	force_open(context);
 	call_finish(call, NULL, 0);
 	if (call->result == CALL_ABORTED)
 		return deliver_deferred(context, 1);

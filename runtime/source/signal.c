@@ -64,8 +64,21 @@ void signals_install(struct context *context)
 	}
 }
 
+/* Signals that the kernel cannot hold for the program come back once it unblocks them. */
+static void release_held(struct context *context, u64 mask)
+{
+	for (u32 i = 0; i < context->held_count; i++) {
+		if (mask & SIGNAL_BIT(context->held[i].info.number))
+			continue;
+		context->deferred[context->deferred_count++] = context->held[i];
+		context->held[i--] = context->held[--context->held_count];
+	}
+}
+
 void set_kernel_mask(struct context *context, u64 mask)
 {
+	if (UNLIKELY(context->held_count))
+		release_held(context, mask);
 	context->mask_held = 0;
 	if (!recording())
 		return;
@@ -154,6 +167,8 @@ void master_handler(i32 number, const struct siginfo *info, struct user_context 
 {
 	struct context *context = context_self();
 	struct registers *regs = &user->machine.regs;
+	if (forced_handler(context, info, regs, user->machine.extended))
+		return;
 	if (number == SIGSYS && info->code == 2 /* SYS_USER_DISPATCH */) {
 		context->slot->slow_calls++;
 		regs->rcx = regs->rip;
@@ -165,6 +180,7 @@ void master_handler(i32 number, const struct siginfo *info, struct user_context 
 		return;
 	}
 	defer(context, info, NULL);
+	force_want(context, in_text(regs->rip));
 	user->mask = ~SYNCHRONOUS;
 	context->mask_held = 1;
 	if (regs->rip >= (u64)window_start && regs->rip <= (u64)window_call)
@@ -202,13 +218,13 @@ static void log_signal(struct context *context, const struct deferred_signal *si
 	ring_event(context, EVENT_SIGNAL, flags, (u16)signal->info.number, 0, &body, sizeof body);
 }
 
-static void log_fatal(struct context *context, const struct deferred_signal *signal)
+static void log_fatal(struct context *context, const struct deferred_signal *signal, u8 flags)
 {
 	u64 hash, pages;
 	memory_hash(context, &hash, &pages);
 	struct signal_body body = { signal->info, signal->fault };
 	if (recording())
-		ring_event(context, EVENT_FATAL, 0, (u16)signal->info.number, (i64)hash, &body, sizeof body);
+		ring_event(context, EVENT_FATAL, flags, (u16)signal->info.number, (i64)hash, &body, sizeof body);
 }
 
 /* A call undone by a signal before it: the program stands at its `syscall` instruction again. */
@@ -234,10 +250,12 @@ u32 deliver_deferred(struct context *context, u32 before_call)
 		memmove(&context->deferred[0], &context->deferred[1], context->deferred_count * sizeof signal);
 		u32 number = (u32)signal.info.number;
 		struct signal_action *action = &context->process->actions[number];
-		if (blocked_now(context, number))
+		if (blocked_now(context, number) && SIGNAL_BIT(number) & SYNCHRONOUS && context->held_count < MAX_HELD)
+			context->held[context->held_count++] = signal; /* the kernel never blocks these for us */
+		else if (blocked_now(context, number))
 			sys4(NR_rt_tgsigqueueinfo, context->pid, context->tid, number, &signal.info);
 		else if (action->handler == SIG_DFL && !ignored_by_default(number)) {
-			log_fatal(context, &signal);
+			log_fatal(context, &signal, before_call && !moved ? SIGNAL_BEFORE_CALL : 0);
 			die_by_signal(context, number);
 		} else if (action->handler > SIG_IGN) {
 			if (before_call && !moved)
@@ -246,8 +264,10 @@ u32 deliver_deferred(struct context *context, u32 before_call)
 			moved = 1;
 			enter_handler(context, number, &signal.info, &signal.fault);
 		}
-		if (!context->deferred_count)
+		if (!context->deferred_count) {
+			force_settle(context);
 			set_kernel_mask(context, context->sigmask);
+		}
 	}
 	context->temporary_active = 0;
 	if (context->mask_held)
@@ -278,18 +298,18 @@ u32 replay_signals(struct context *context, u32 before_call)
 		enter_handler(context, event->number, &signal.info, &signal.fault);
 	}
 	context->temporary_active = 0;
+	watch_next(context);
 	return moved ? LEAVE_FULL : LEAVE_FAST;
 }
 
 /* A process that a signal killed between two calls: its log has a FATAL event next. */
-static void replay_fatal(struct context *context)
+void replay_fatal(struct context *context, u32 before_call)
 {
 	const struct event *event = log_peek(context);
 	if (LIKELY(!event || event->kind != EVENT_FATAL))
 		return;
-	const struct signal_body *body = (const struct signal_body *)(event + 1);
-	if (event->size >= sizeof *event + sizeof *body && (SIGNAL_BIT(event->number) & SYNCHRONOUS) && body->info.code > 0)
-		return; /* the program will run into it by itself */
+	if (event->flags & SIGNAL_FAULT || (event->flags & SIGNAL_BEFORE_CALL && !before_call))
+		return; /* the program will run into it by itself, or only at its next call */
 	u64 hash, pages;
 	memory_hash(context, &hash, &pages);
 	if (event->value && hash && (u64)event->value != hash)
@@ -310,9 +330,11 @@ u32 leave(struct context *context)
 	const struct event *event = log_peek(context);
 	if (LIKELY(event && event->kind != EVENT_SIGNAL && event->kind != EVENT_FATAL)) {
 		context->temporary_active = 0;
+		if (UNLIKELY(event->kind == EVENT_FORCED || event->kind == EVENT_END))
+			watch_next(context);
 		return LEAVE_FAST;
 	}
-	replay_fatal(context);
+	replay_fatal(context, 0);
 	return replay_signals(context, 0);
 }
 
@@ -355,7 +377,7 @@ void runtime_fault(struct context *context)
 	}
 	if (fatal) {
 		if (recording())
-			log_fatal(context, &signal);
+			log_fatal(context, &signal, SIGNAL_FAULT);
 		mark_siblings_dying(context);
 		baton_end(context);
 		__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
@@ -366,6 +388,8 @@ void runtime_fault(struct context *context)
 	}
 	enter_handler(context, number, &signal.info, &signal.fault);
 	set_kernel_mask(context, context->sigmask);
+	if (!recording())
+		watch_next(context);
 }
 
 /* ---- the calls ---- */

@@ -53,6 +53,7 @@ static void overlay_first(u64 file_and_one, u64 bias)
 		return;
 	if (sys3(NR_shmat, file->stubs.segment_id, bias + file->stubs.address, 0110000 /* SHM_RDONLY | SHM_EXEC */) < 0)
 		return;
+	note_stubs(bias + file->stubs.address, file->stubs.bytes);
 	for (u32 i = 0; i < file->part_count; i++)
 		sys3(NR_shmat, file->parts[i].segment_id, bias + file->parts[i].address, 0150000);
 }
@@ -90,6 +91,7 @@ void record_start(u64 slot_index, u64 program_counter, u64 stack_pointer)
 	patch_vdso(slot->request_arguments[4]);
 	inherit_console(context);
 	slot->exec_pending = 0;
+	slot->force_state = FORCE_IDLE;
 	if (slot->state == SLOT_LIVE) {
 		context->pid = (u32)sys0(NR_getpid);
 		context->tid = (u32)sys0(NR_gettid);
@@ -212,6 +214,7 @@ void replay_exec(struct context *context, const struct event *event)
 	context->regs.eflags = 0x202;
 	trap_instructions();
 	arm_interception(context);
+	watch_next(context);
 	restore_full(context);
 }
 

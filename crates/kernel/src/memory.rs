@@ -32,6 +32,22 @@ pub fn read_vec(pid: i32, address: u64, count: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Writes into memory of a process that is writable for the process itself.
+///
+/// # Errors
+/// Not all of it is there, or the process may not be looked at.
+pub fn write(pid: i32, address: u64, bytes: &[u8]) -> io::Result<()> {
+    let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
+    // SAFETY: `local` describes `bytes`, which the kernel only reads; it checks the remote side.
+    let done = check(unsafe { libc::process_vm_writev(pid, &local, 1, &remote, 1, 0) } as i64)?;
+    if done as usize == bytes.len() {
+        Ok(())
+    } else {
+        Err(io::Error::new(io::ErrorKind::UnexpectedEof, format!("only {done} of {} bytes at {address:#x} of process {pid}", bytes.len())))
+    }
+}
+
 /// Writes into a stopped tracee, read-only pages included (they are copied first).
 ///
 /// # Errors

@@ -139,6 +139,29 @@ pub fn kill(pid: i32, signal: i32) -> bool {
     pid > 0 && unsafe { libc::kill(pid, signal) } == 0
 }
 
+/// What tells the runtime that a SIGSYS comes from us; `FORCE_VALUE` in the runtime.
+const FORCE_VALUE: usize = 0x65_6372_6f66;
+
+/// Sends a thread the signal that stops it between sync points; whether it was there.
+pub fn force(pid: i32, tid: i32) -> bool {
+    #[repr(C)]
+    struct Queued {
+        number: i32,
+        error: i32,
+        code: i32,
+        padding: i32,
+        pid: i32,
+        user: u32,
+        value: usize,
+        rest: [u64; 12],
+    }
+    // SAFETY: a plain system call; it always succeeds.
+    let (own, user) = unsafe { (libc::getpid(), libc::getuid()) };
+    let info = Queued { number: libc::SIGSYS, error: 0, code: libc::SI_QUEUE, padding: 0, pid: own, user, value: FORCE_VALUE, rest: [0; 12] };
+    // SAFETY: `info` has the size and layout of the kernel's siginfo, which is only read.
+    unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, pid, tid, libc::SIGSYS, &raw const info) == 0 }
+}
+
 /// The state letter of a process or thread in `/proc` (`R`, `S`, `T`, `Z`…); `None` if it is gone.
 pub fn state(pid: i32) -> Option<char> {
     let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
@@ -223,4 +246,15 @@ pub fn stack_limit(pid: i32) -> u64 {
     // SAFETY: the kernel writes one structure of that type; on failure it stays unlimited.
     unsafe { libc::prlimit(pid, libc::RLIMIT_STACK, std::ptr::null(), &mut limit) };
     limit.rlim_cur
+}
+
+/// The effective user of a process. Not the owner of its folder in `/proc`, which is root for processes that may not be dumped.
+///
+/// # Errors
+/// The process is gone.
+pub fn effective_user(pid: i32) -> io::Result<u32> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    text.lines()
+        .find_map(|line| line.strip_prefix("Uid:")?.split_ascii_whitespace().nth(1)?.parse().ok())
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no Uid line in status"))
 }

@@ -36,6 +36,11 @@ pub const SLOT_LIVE: u32 = 3;
 pub const SLOT_EXITED: u32 = 4;
 pub const SLOT_DYING: u32 = 5;
 
+pub const FORCE_IDLE: u32 = 0;
+pub const FORCE_WANTED: u32 = 1;
+pub const FORCE_SENDING: u32 = 2;
+pub const FORCE_SENT: u32 = 3;
+
 pub const BATON_WAITING: u32 = 1;
 pub const BATON_HOLDING: u32 = 2;
 
@@ -45,6 +50,8 @@ pub const REQUEST_WINDOW: u32 = 4;
 pub const REQUEST_DIVERGED: u32 = 5;
 pub const REQUEST_OWN_RING: u32 = 6;
 pub const REQUEST_SHARED_FILE: u32 = 7;
+pub const REQUEST_FORCE: u32 = 8;
+pub const REQUEST_WATCH: u32 = 9;
 
 #[repr(C)]
 pub struct ImagePart {
@@ -122,6 +129,8 @@ pub struct Slot {
     pub pid: AtomicU32,
     pub tid: AtomicU32,
     pub exec_pending: AtomicU32,
+    pub force_state: AtomicU32,
+    pub force_sequence: AtomicU32,
     pub producer: ProducerLine,
     pub consumer: ConsumerLine,
     pub lines: RequestLines,
@@ -179,7 +188,7 @@ pub struct Header {
     pub cpuid_count: AtomicU32,
     pub vdso_patch_count: AtomicU32,
     pub vdso_bytes: AtomicU32,
-    pub reserved0: AtomicU32,
+    pub force_doorbell: AtomicU32,
     pub extended_features: AtomicU64,
     pub extended_bytes: AtomicU32,
     pub stopping: AtomicU32,

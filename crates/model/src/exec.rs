@@ -4,7 +4,7 @@ use crate::event::{read_u32, read_u64};
 use crate::ids::ContentId;
 use crate::item::read_content;
 
-const HEAD_BYTES: usize = 56;
+const HEAD_BYTES: usize = 64;
 const MAPPING_BYTES: usize = 64;
 const AREA_HEAD_BYTES: usize = 16;
 
@@ -49,14 +49,14 @@ impl<'log> ExecRef<'log> {
         if body.len() < HEAD_BYTES {
             return Err("the head is cut off");
         }
-        let mappings = usize::try_from(read_u64(body, 40))
+        let mappings = usize::try_from(read_u64(body, 48))
             .ok()
             .and_then(|count| count.checked_mul(MAPPING_BYTES));
         let areas_start = mappings
             .and_then(|bytes| bytes.checked_add(HEAD_BYTES))
             .filter(|end| *end <= body.len());
         let mut rest = &body[areas_start.ok_or("there are fewer mappings than it says")?..];
-        for _ in 0..read_u64(body, 48) {
+        for _ in 0..read_u64(body, 56) {
             let (_, behind) = next_area(rest).ok_or("a memory area is cut off")?;
             rest = behind;
         }
@@ -86,6 +86,11 @@ impl<'log> ExecRef<'log> {
         read_u64(self.body, 32)
     }
 
+    /// Soft limit of the stack's growth, in bytes.
+    pub fn stack_limit(&self) -> u64 {
+        read_u64(self.body, 40)
+    }
+
     pub fn mappings(&self) -> impl ExactSizeIterator<Item = ExecMapping> + use<'log> {
         let end = HEAD_BYTES + self.mapping_count() * MAPPING_BYTES;
         self.body[HEAD_BYTES..end]
@@ -101,7 +106,7 @@ impl<'log> ExecRef<'log> {
     }
 
     pub fn areas(&self) -> impl Iterator<Item = MemoryArea<'log>> + use<'log> {
-        let count = read_u64(self.body, 48);
+        let count = read_u64(self.body, 56);
         let mut rest = &self.body[HEAD_BYTES + self.mapping_count() * MAPPING_BYTES..];
         (0..count).map_while(move |_| {
             let (area, behind) = next_area(rest)?;
@@ -112,7 +117,7 @@ impl<'log> ExecRef<'log> {
 
     /// `check` has seen that so many are there.
     fn mapping_count(&self) -> usize {
-        read_u64(self.body, 40) as usize
+        read_u64(self.body, 48) as usize
     }
 }
 
@@ -142,6 +147,7 @@ mod tests {
             0x600000,
             4,
             8,
+            0x80_0000,
             mapping_count,
             area_count,
         ];

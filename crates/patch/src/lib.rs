@@ -27,6 +27,7 @@ mod pointers;
 mod scan;
 mod survey;
 mod vdso;
+pub mod watch;
 mod windows;
 
 pub use analysis::{Options, build_image, examine};

@@ -62,7 +62,7 @@ fn inject(recorder: &Recorder, slot: usize, stopped: Stopped) -> io::Result<()> 
     recorder.release_baton(slot);
     shared_slot.pid.store(pid as u32, Relaxed);
     shared_slot.tid.store(pid as u32, Relaxed);
-    let user = std::fs::metadata(format!("/proc/{pid}"))?.uid();
+    let user = process::effective_user(pid)?;
     recorder.session.give_to(user);
     recorder.files.give_to(user);
     recorder.give_rings_to(user);
@@ -153,12 +153,25 @@ fn add_mappings(recorder: &Recorder, pid: i32, mappings: &[Mapping], registers: 
             event.add_area(page, &memory::read_vec(pid, page, 4096)?);
         }
     }
-    for (index, bias) in [first.program, first.interpreter] {
-        if index != 0 {
-            event.add_overlays(recorder.header(), index as usize - 1, bias);
+    for place in [&mut first.program, &mut first.interpreter] {
+        if place.0 == 0 {
+            continue;
+        }
+        if stubs_fit(recorder.header(), *place, mappings) {
+            event.add_overlays(recorder.header(), place.0 as usize - 1, place.1);
+        } else {
+            place.0 = 0; // its own text stays; dispatch catches its calls
         }
     }
     Ok(first)
+}
+
+/// Whether the place of a file's stubs is free.
+fn stubs_fit(header: &shared::Header, (index, bias): (u64, u64), mappings: &[Mapping]) -> bool {
+    let stubs = &header.files[index as usize - 1].stubs;
+    let start = bias.wrapping_add(stubs.address.load(Relaxed));
+    let end = start.wrapping_add(stubs.bytes.load(Relaxed));
+    mappings.iter().all(|mapping| mapping.end <= start || mapping.start >= end)
 }
 
 /// The interpreter as the process sees it, whatever its root directory is.

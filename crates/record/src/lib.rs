@@ -8,6 +8,7 @@
 mod drain;
 mod exec;
 mod exec_event;
+mod forced;
 mod service;
 mod shared_state;
 
@@ -96,6 +97,7 @@ pub fn record(request: &Request, writer: RecordingWriter, store: Store) -> Resul
     signals::pass_to(child.pid);
     let drain = Drain::start(&recorder);
     let service = service::Service::start(&recorder);
+    let forcer = forced::Forcer::start(&recorder);
     let attached = Attached::seize(child.pid).map_err(RecordError::Attach)?;
     child.start()?;
     let watch = process::watch(child.pid)?;
@@ -109,6 +111,7 @@ pub fn record(request: &Request, writer: RecordingWriter, store: Store) -> Resul
     let status = wait_for_first(child.pid, &watch);
     recorder.note_root_ended(status);
     wait_for_rest(&recorder, child.pid);
+    forcer.stop();
     service.stop();
     drain.stop()?;
     let outcome = Outcome {

@@ -1,6 +1,6 @@
 //! Threads that answer the runtime's requests: an exec to attend, a file to store.
 
-use crate::exec;
+use crate::{exec, forced};
 use crate::shared_state::Recorder;
 use retake_kernel::{futex, memory, shared};
 use retake_kernel::tracee::Attached;
@@ -79,6 +79,7 @@ fn answer(recorder: &Recorder, index: usize) {
             recorder.give_ring_to(index, slot.lines.request_arguments[0].load(Relaxed) as u32);
             reply(slot, 0);
         }
+        shared::REQUEST_FORCE => reply(slot, forced::answer(slot)),
         other => {
             eprintln!("retake: unknown request {other} of the runtime");
             reply(slot, -1);

@@ -207,6 +207,7 @@ impl Recorder {
         lock(&self.ring(index)).declared = None;
         slot.pid.store(0, Relaxed);
         slot.exec_pending.store(0, Relaxed);
+        slot.force_state.store(shared::FORCE_IDLE, Relaxed);
         slot.lines.baton_state.store(0, Relaxed);
         slot.producer.kicked.store(0, Relaxed);
         shared::push_ready(header, index);

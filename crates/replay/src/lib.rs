@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod forced;
 mod report;
 mod service;
 mod windows;

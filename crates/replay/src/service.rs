@@ -1,5 +1,6 @@
 //! Answers the requests of replayed processes.
 
+use crate::forced;
 use crate::report::Report;
 use crate::windows::Windows;
 use retake_kernel::{futex, shared};
@@ -81,6 +82,7 @@ fn answer(windows: &Windows, index: usize, report: &Mutex<Option<Report>>) {
         }
         // Not answered: the process stays where it is until everything is ended.
         shared::REQUEST_DIVERGED => keep_first(report, Report::new(windows, slot)),
+        shared::REQUEST_WATCH => windows.answer(slot, (forced::answer(slot), 0)),
         other => {
             eprintln!("retake: unknown request {other} of the runtime");
             windows.answer(slot, (-1, 0));

@@ -56,8 +56,11 @@ struct Info<'recording> {
     event_count: u64,
     content_count: usize,
     content_bytes: u64,
-    /// Of 100 calls, how many were handled without stopping the thread; absent if nothing was counted.
+    /// Of 100 calls, how many were handled without stopping the thread; absent if nothing was counted. Where the calls were
+    /// not counted, all events stand for them: nearly all are calls.
     without_stop_percent: Option<f64>,
+    #[serde(skip)]
+    is_of_calls: bool,
     /// Why it cannot be replayed here.
     obstacles: Vec<String>,
     warnings: Vec<String>,
@@ -123,7 +126,7 @@ fn collect<'recording>(
         content_bytes: contents
             .iter()
             .fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes)),
-        // Nearly all events are calls.
+        is_of_calls: call_count.is_some(),
         without_stop_percent: without_stop(metadata, call_count.unwrap_or(event_count)),
         obstacles: obstacles(metadata),
         warnings: warnings.iter().map(ToString::to_string).collect(),
@@ -207,91 +210,94 @@ fn print(info: &Info<'_>, output: &mut Output) -> Result<()> {
     Ok(())
 }
 
-fn lines(info: &Info<'_>) -> Vec<(&'static str, String)> {
+type Line = (&'static str, String);
+
+fn lines(info: &Info<'_>) -> Vec<Line> {
+    let mut lines = lines_of_run(info);
+    lines.extend(lines_of_counts(info));
+    lines.extend(lines_of_making(info.metadata));
+    lines
+}
+
+/// What was run, and how that ended.
+fn lines_of_run(info: &Info<'_>) -> Vec<Line> {
     let metadata = info.metadata;
-    let outcome = metadata.outcome.as_ref();
-    let stops = counter(metadata, "ptrace_stops").unwrap_or(0);
-    let percent = info.without_stop_percent;
-    let mut lines = vec![
+    let (duration, exit) = match &metadata.outcome {
+        Some(outcome) => (
+            text::duration(outcome.duration_ms),
+            text::exit(outcome.exit),
+        ),
+        None => (
+            "unknown".to_owned(),
+            "unknown: the recording has no end".to_owned(),
+        ),
+    };
+    let environment = format!("{} variables", metadata.environment_count);
+    vec![
         ("recording", info.path.clone()),
         ("command", text::command(&metadata.arguments)),
         ("program", metadata.command.to_string_lossy()),
         ("folder", metadata.working_directory.to_string_lossy()),
-        (
-            "environment",
-            format!("{} variables", metadata.environment_count),
-        ),
+        ("environment", environment),
         ("started", text::local_time(metadata.started_unix_ms)),
-        (
-            "duration",
-            outcome.map_or("unknown".to_owned(), |outcome| {
-                text::duration(outcome.duration_ms)
-            }),
-        ),
-        (
-            "exit",
-            outcome.map_or("unknown: the recording has no end".to_owned(), |outcome| {
-                text::exit(outcome.exit)
-            }),
-        ),
+        ("duration", duration),
+        ("exit", exit),
+    ]
+}
+
+/// How much there is.
+fn lines_of_counts(info: &Info<'_>) -> Vec<Line> {
+    let events = text::count(info.event_count);
+    let streams = text::count(info.stream_count as u64);
+    let files = text::count(info.content_count as u64);
+    let (file_bytes, content_bytes) = (
+        text::bytes(info.file_bytes),
+        text::bytes(info.content_bytes),
+    );
+    let mut lines = vec![
         (
             "events",
-            format!(
-                "{} in {} streams, {}",
-                text::count(info.event_count),
-                text::count(info.stream_count as u64),
-                text::bytes(info.file_bytes)
-            ),
+            format!("{events} in {streams} streams, {file_bytes}"),
         ),
-        (
-            "files",
-            format!(
-                "{} with {}",
-                text::count(info.content_count as u64),
-                text::bytes(info.content_bytes)
-            ),
-        ),
+        ("files", format!("{files} with {content_bytes}")),
     ];
-    if let Some(percent) = percent {
-        let text = format!(
-            "{} ptrace stops; {percent:.3} % of the calls needed none",
-            text::count(stops)
-        );
+    if let Some(percent) = info.without_stop_percent {
+        let stops = text::count(counter(info.metadata, "ptrace_stops").unwrap_or(0));
+        let what = if info.is_of_calls { "calls" } else { "events" };
+        let text = format!("{stops} ptrace stops; {percent:.3} % of the {what} needed none");
         lines.push(("stops", text));
     }
-    let others = outcome.map(|outcome| outcome.counters.iter()).into_iter();
-    lines.extend(others.flatten().filter_map(|(name, value)| {
-        let label = match name.as_str() {
-            "dispatched_calls" => "dispatched",
-            "execs" => "execs",
-            _ => return None,
-        };
-        Some((label, text::count(*value)))
-    }));
-    let check = format!("{:?}", metadata.check_level).to_lowercase();
+    for (label, name) in [("dispatched", "dispatched_calls"), ("execs", "execs")] {
+        lines.extend(counter(info.metadata, name).map(|value| (label, text::count(value))));
+    }
+    lines
+}
+
+/// How and where the recording was made.
+fn lines_of_making(metadata: &Metadata) -> Vec<Line> {
     let machine = &metadata.machine;
     let settings: Vec<String> = metadata
         .settings
         .iter()
         .map(|(name, value)| format!("{name} {value}"))
         .collect();
-    lines.extend([
-        ("check", check),
+    let retake = format!(
+        "{}, table {:.12}, runtime {:.12}",
+        metadata.retake_version, metadata.table_hash, metadata.runtime_hash
+    );
+    vec![
+        (
+            "check",
+            format!("{:?}", metadata.check_level).to_lowercase(),
+        ),
         ("settings", settings.join(", ")),
         (
             "machine",
             format!("Linux {}, {}", machine.kernel, machine.cpu_model),
         ),
         ("features", machine.features_needed.join(" ")),
-        (
-            "retake",
-            format!(
-                "{}, table {:.12}, runtime {:.12}",
-                metadata.retake_version, metadata.table_hash, metadata.runtime_hash
-            ),
-        ),
-    ]);
-    lines
+        ("retake", retake),
+    ]
 }
 
 fn print_calls(calls: &BTreeMap<String, CallCount>, output: &mut Output) -> Result<()> {

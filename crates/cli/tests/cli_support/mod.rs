@@ -4,9 +4,16 @@
 #![allow(dead_code)]
 
 use std::fs;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// How long one command may take.
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// The folders of one test, removed when it has succeeded.
 pub struct Place {
@@ -63,7 +70,27 @@ impl Place {
 
     /// Runs the command.
     pub fn run(&self, arguments: &[&str]) -> Ran {
-        Ran::of(self.command(arguments).output().unwrap(), arguments)
+        let mut command = self.command(arguments);
+        let child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let (ended, has_ended) = mpsc::channel::<()>();
+        let watch = std::thread::spawn(move || {
+            let is_late = has_ended.recv_timeout(TIME_LIMIT) == Err(RecvTimeoutError::Timeout);
+            if let (true, Some(group)) = (is_late, group) {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            is_late
+        });
+        let output = child.wait_with_output().unwrap();
+        drop(ended);
+        let ran = Ran::of(output, arguments);
+        assert!(!watch.join().unwrap(), "took too long: {ran:?}");
+        ran
     }
 
     /// Runs the command, which must succeed and say nothing on standard error.

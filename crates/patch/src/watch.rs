@@ -1,0 +1,299 @@
+//! Stopping a running program at one address: which instructions a jump planted there displaces, and what they look like in a stub.
+//!
+//! Unlike an image this is about memory of a live process, whatever put the code there: no file, no symbols. The rule is the same: a jump is
+//! planted only where nothing known jumps to a byte inside it. Where in doubt, the answer is a plan of one byte, a trap.
+//!
+//! Also decides, from instructions that were traced while recording, where such a jump fits and which memory they wrote.
+
+use iced_x86::{
+    Code, Decoder, DecoderOptions, Encoder, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
+};
+use std::collections::{HashMap, HashSet};
+
+/// Bytes of a near jump.
+const JUMP_BYTES: usize = 5;
+/// Longest instruction.
+const LONGEST: usize = 15;
+/// Code this far on both sides is searched for jumps into the displaced instructions.
+const REACH: u64 = 0x2000;
+const PAGE_BYTES: u64 = 4096;
+
+/// Memory that may be read: fills the page at a page-aligned address, or says that it is not there.
+pub trait Pages {
+    /// Whether the page could be read.
+    fn read_page(&mut self, address: u64, page: &mut [u8; PAGE_BYTES as usize]) -> bool;
+}
+
+impl<F: FnMut(u64, &mut [u8; PAGE_BYTES as usize]) -> bool> Pages for F {
+    fn read_page(&mut self, address: u64, page: &mut [u8; PAGE_BYTES as usize]) -> bool {
+        self(address, page)
+    }
+}
+
+/// The code of a process, read page by page and kept.
+pub struct Text<P> {
+    source: P,
+    pages: HashMap<u64, Option<Box<[u8; PAGE_BYTES as usize]>>>,
+}
+
+impl<P: Pages> Text<P> {
+    /// Nothing read yet.
+    pub fn new(source: P) -> Self {
+        Self { source, pages: HashMap::new() }
+    }
+
+    fn page(&mut self, address: u64) -> Option<&[u8; PAGE_BYTES as usize]> {
+        let source = &mut self.source;
+        self.pages
+            .entry(address)
+            .or_insert_with(|| {
+                let mut page = Box::new([0; PAGE_BYTES as usize]);
+                source.read_page(address, &mut page).then_some(page)
+            })
+            .as_deref()
+    }
+
+    /// What is readable of `[start, end)` in one piece that begins at `start`.
+    fn bytes(&mut self, start: u64, end: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut at = start;
+        while at < end {
+            let base = at & !(PAGE_BYTES - 1);
+            let Some(page) = self.page(base) else { break };
+            let from = (at - base) as usize;
+            let to = (end - base).min(PAGE_BYTES) as usize;
+            bytes.extend_from_slice(&page[from..to]);
+            let Some(next) = base.checked_add(PAGE_BYTES) else { break };
+            at = next;
+        }
+        bytes
+    }
+
+    /// The instruction at `address`; `None` if there is none.
+    fn instruction(&mut self, address: u64) -> Option<Instruction> {
+        let bytes = self.bytes(address, address.checked_add(LONGEST as u64)?);
+        let instruction = Decoder::with_ip(64, &bytes, address, DecoderOptions::NONE).decode();
+        (!instruction.is_invalid()).then_some(instruction)
+    }
+
+    /// The readable code around `address`: where it starts, and the bytes.
+    fn around(&mut self, address: u64) -> (u64, Vec<u8>) {
+        let mut start = address & !(PAGE_BYTES - 1);
+        let lowest = address.saturating_sub(REACH);
+        while start > lowest && start >= PAGE_BYTES && self.page(start - PAGE_BYTES).is_some() {
+            start -= PAGE_BYTES;
+        }
+        let start = start.max(lowest);
+        (start, self.bytes(start, address.saturating_add(REACH)))
+    }
+}
+
+/// How to stop at an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// Bytes to overwrite: 1 with a trap, or at least 5 with a jump.
+    pub patch_bytes: usize,
+    /// The displaced instructions as they must be at the stub's address, leading back behind themselves. Empty: the instruction cannot be
+    /// displaced.
+    pub code: Vec<u8>,
+}
+
+/// Plans a stop at `address` with the displaced instructions at `code_address`.
+pub fn plan<P: Pages>(text: &mut Text<P>, address: u64, code_address: u64) -> Plan {
+    let trap_only = |code| Plan { patch_bytes: 1, code };
+    let Some(first) = text.instruction(address).filter(is_movable) else {
+        return trap_only(Vec::new());
+    };
+    if let Some(run) = run_for_jump(text, &first)
+        && let Some(code) = relocate(&run, code_address)
+    {
+        return Plan { patch_bytes: run.iter().map(Instruction::len).sum(), code };
+    }
+    trap_only(relocate(&[first], code_address).unwrap_or_default())
+}
+
+/// Whether an instruction does the same elsewhere. Calls push where they are; system calls and traps report it.
+fn is_movable(instruction: &Instruction) -> bool {
+    let flow = match instruction.flow_control() {
+        FlowControl::Next | FlowControl::UnconditionalBranch | FlowControl::IndirectBranch | FlowControl::Return => true,
+        FlowControl::ConditionalBranch => instruction.is_jcc_short_or_near(),
+        _ => false,
+    };
+    flow && !matches!(
+        instruction.mnemonic(),
+        Mnemonic::Syscall | Mnemonic::Sysenter | Mnemonic::Int | Mnemonic::Int1 | Mnemonic::Int3 | Mnemonic::Xbegin | Mnemonic::Rdtsc | Mnemonic::Rdtscp
+    )
+}
+
+/// The instructions from `first` on that a jump overwrites, if nothing jumps between them.
+fn run_for_jump<P: Pages>(text: &mut Text<P>, first: &Instruction) -> Option<Vec<Instruction>> {
+    let mut run = vec![*first];
+    let mut bytes = first.len();
+    while bytes < JUMP_BYTES {
+        let last = run.last().expect("never empty");
+        if !matches!(last.flow_control(), FlowControl::Next | FlowControl::ConditionalBranch) {
+            return None;
+        }
+        let next = text.instruction(last.next_ip()).filter(is_movable)?;
+        if matches!(next.mnemonic(), Mnemonic::Endbr64 | Mnemonic::Endbr32) || is_repeated_string(&next) {
+            return None;
+        }
+        bytes += next.len();
+        run.push(next);
+    }
+    if run.len() > 1 {
+        let starts: Vec<u64> = run[1..].iter().map(Instruction::ip).collect();
+        let (window, code) = text.around(first.ip());
+        if leads_to_any(window, &code, &starts) {
+            return None;
+        }
+    }
+    Some(run)
+}
+
+/// Whether anything in the code refers to one of the addresses. Decoding starts at several places, because nothing says where instructions
+/// begin; it soon falls into step.
+fn leads_to_any(start: u64, code: &[u8], addresses: &[u64]) -> bool {
+    let mut seen = vec![false; code.len()];
+    let mut instruction = Instruction::default();
+    for first in 0..LONGEST.min(code.len()) {
+        let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
+        if decoder.set_position(first).is_err() {
+            break;
+        }
+        decoder.set_ip(start + first as u64);
+        while decoder.can_decode() && !seen[decoder.position()] {
+            seen[decoder.position()] = true;
+            let at = decoder.position();
+            decoder.decode_out(&mut instruction);
+            if instruction.is_invalid() {
+                let _ = decoder.set_position(at + 1);
+                decoder.set_ip(start + at as u64 + 1);
+                continue;
+            }
+            if refers_to(&instruction, addresses) {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+fn refers_to(instruction: &Instruction, addresses: &[u64]) -> bool {
+    let branch = matches!(instruction.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64)
+        && addresses.contains(&instruction.near_branch_target());
+    branch || (instruction.is_ip_rel_memory_operand() && addresses.contains(&instruction.ip_rel_memory_address()))
+}
+
+fn is_repeated_string(instruction: &Instruction) -> bool {
+    instruction.is_string_instruction() && (instruction.has_rep_prefix() || instruction.has_repne_prefix())
+}
+
+/// The same instructions at another address, followed by a jump to behind the last one. `None` when something is out of reach.
+fn relocate(run: &[Instruction], code_address: u64) -> Option<Vec<u8>> {
+    let mut encoder = Encoder::new(64);
+    let mut at = code_address;
+    let mut put = |mut instruction: Instruction| {
+        if matches!(instruction.flow_control(), FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch) {
+            instruction.as_near_branch();
+        }
+        at += encoder.encode(&instruction, at).ok()? as u64;
+        Some(())
+    };
+    for instruction in run {
+        put(*instruction)?;
+    }
+    let last = run.last()?;
+    if matches!(last.flow_control(), FlowControl::Next | FlowControl::ConditionalBranch) {
+        put(Instruction::with_branch(Code::Jmp_rel32_64, last.next_ip()).ok()?)?;
+    }
+    Some(encoder.take_buffer())
+}
+
+// ---- traces ----
+
+/// General registers, program counter and flags before a traced instruction, in the kernel's order (`struct registers` of the runtime).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Step(pub [u64; 18]);
+
+impl Step {
+    /// Bytes of one step in the runtime's trace.
+    pub const BYTES: usize = 18 * 8;
+
+    /// Reads one from the runtime's memory.
+    pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Self {
+        let mut values = [0; 18];
+        for (value, piece) in values.iter_mut().zip(bytes.as_chunks().0) {
+            *value = u64::from_le_bytes(*piece);
+        }
+        Self(values)
+    }
+
+    /// Program counter.
+    pub fn address(&self) -> u64 {
+        self.0[16]
+    }
+
+    fn register(&self, register: Register) -> Option<u64> {
+        const ORDER: [Register; 16] = [
+            Register::R8, Register::R9, Register::R10, Register::R11, Register::R12, Register::R13, Register::R14, Register::R15,
+            Register::RDI, Register::RSI, Register::RBP, Register::RBX, Register::RDX, Register::RAX, Register::RCX, Register::RSP,
+        ];
+        let full = register.full_register();
+        let value = ORDER.iter().position(|candidate| *candidate == full).map(|index| self.0[index])?;
+        if register.is_gpr64() {
+            Some(value)
+        } else {
+            register.is_gpr32().then_some(value & 0xffff_ffff)
+        }
+    }
+}
+
+/// Addresses among the traced ones where a jump can be planted, at most `limit`; those first where a single instruction makes room.
+pub fn good_places<P: Pages>(text: &mut Text<P>, trace: &[Step], limit: usize) -> Vec<u64> {
+    let mut seen = HashSet::new();
+    let (mut sure, mut others) = (Vec::new(), Vec::new());
+    for address in trace.iter().rev().map(Step::address) {
+        if sure.len() >= limit || seen.len() >= 4 * limit {
+            break;
+        }
+        if !seen.insert(address) {
+            continue;
+        }
+        let Some(first) = text.instruction(address).filter(|first| is_movable(first) && !is_repeated_string(first)) else { continue };
+        match run_for_jump(text, &first) {
+            Some(run) if run.len() == 1 => sure.push(address),
+            Some(_) => others.push(address),
+            None => {}
+        }
+    }
+    sure.append(&mut others);
+    sure.truncate(limit);
+    sure
+}
+
+/// The 8-byte words that the traced instructions wrote, the latest first, at most `limit`. `thread_base` is where `%fs` points.
+pub fn written_words<P: Pages>(text: &mut Text<P>, trace: &[Step], thread_base: u64, limit: usize) -> Vec<u64> {
+    let mut factory = InstructionInfoFactory::new();
+    let mut words = Vec::new();
+    for step in trace.iter().rev() {
+        let Some(instruction) = text.instruction(step.address()) else { continue };
+        for memory in factory.info(&instruction).used_memory() {
+            let writes = matches!(memory.access(), OpAccess::Write | OpAccess::ReadWrite | OpAccess::CondWrite | OpAccess::ReadCondWrite);
+            let address = memory.virtual_address(0, |register, _, _| match register {
+                Register::FS => Some(thread_base),
+                Register::GS => None,
+                Register::CS | Register::DS | Register::ES | Register::SS => Some(0),
+                _ => step.register(register),
+            });
+            let Some(address) = address.filter(|_| writes) else { continue };
+            let last = address.wrapping_add(memory.memory_size().size().clamp(1, 16) as u64 - 1) & !7;
+            for word in [address & !7, last] {
+                if words.len() < limit && !words.contains(&word) {
+                    words.push(word);
+                }
+            }
+        }
+    }
+    words
+}

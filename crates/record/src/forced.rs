@@ -1,0 +1,123 @@
+//! Stopping threads that run on in user code while signals wait for them, or others for the baton. `docs/FORCED.md` tells the whole story.
+//!
+//! One thread watches the slots that asked for it. It sends SIGSYS, which the runtime keeps unblocked; the runtime traces a few instructions and
+//! asks what they were (`answer`), then stops the thread where replay can find it again.
+
+use crate::shared_state::Recorder;
+use retake_kernel::{futex, memory, process, shared};
+use retake_patch::watch::{self, Step, Text};
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// A signal waits this long for the thread to come to a sync point by itself.
+const PATIENCE: Duration = Duration::from_millis(2);
+/// Between two looks while somebody waits, and between two attempts.
+const PERIOD: Duration = Duration::from_millis(1);
+/// Between two looks without being called: for signals that were put off inside the runtime, just before it was left.
+const IDLE_PERIOD: Duration = Duration::from_millis(25);
+
+/// Limits and layout of `struct force_answer`.
+const MOST_STEPS: u64 = 4096;
+const GOOD_PLACES: usize = 8;
+const WRITTEN_WORDS: usize = 64;
+
+pub(crate) struct Forcer {
+    recorder: Arc<Recorder>,
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl Forcer {
+    pub fn start(recorder: &Arc<Recorder>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (for_thread, stop_for_thread) = (Arc::clone(recorder), Arc::clone(&stop));
+        let thread = std::thread::spawn(move || run(&for_thread, &stop_for_thread));
+        Self { recorder: Arc::clone(recorder), stop, thread }
+    }
+
+    pub fn stop(self) {
+        self.stop.store(true, Release);
+        let header = self.recorder.header();
+        header.force_doorbell.fetch_add(1, AcqRel);
+        futex::wake(&header.force_doorbell, 1);
+        let _ = self.thread.join();
+    }
+}
+
+/// Slots seen waiting: which of their requests, and since when.
+type Waiting = HashMap<usize, (u32, Instant)>;
+
+fn run(recorder: &Recorder, stop: &AtomicBool) {
+    let header = recorder.header();
+    let mut waiting = Waiting::new();
+    while !stop.load(Acquire) {
+        let seen = header.force_doorbell.load(Acquire);
+        look(recorder, &mut waiting);
+        if waiting.is_empty() {
+            futex::wait(&header.force_doorbell, seen, Some(IDLE_PERIOD));
+        } else {
+            std::thread::sleep(PERIOD);
+        }
+    }
+}
+
+fn look(recorder: &Recorder, waiting: &mut Waiting) {
+    let header = recorder.header();
+    let used = (header.slots_used.load(Acquire) as usize).min(shared::MAX_SLOTS);
+    for (index, slot) in header.slots[..used].iter().enumerate() {
+        let wanted = slot.state.load(Acquire) == shared::SLOT_LIVE && slot.force_state.load(Acquire) == shared::FORCE_WANTED;
+        if !wanted {
+            waiting.remove(&index);
+            continue;
+        }
+        let sequence = slot.force_sequence.load(Relaxed);
+        let (known, since) = *waiting.entry(index).or_insert((sequence, Instant::now()));
+        if known != sequence {
+            waiting.insert(index, (sequence, Instant::now()));
+        } else if since.elapsed() >= PATIENCE {
+            send(slot);
+        }
+    }
+}
+
+/// Stops the thread of a slot that wants it. The state keeps the thread from leaving user code behind the signal's back.
+pub(crate) fn send(slot: &shared::Slot) {
+    if slot.force_state.compare_exchange(shared::FORCE_WANTED, shared::FORCE_SENDING, AcqRel, Acquire).is_err() {
+        return;
+    }
+    let sent = process::force(slot.pid.load(Relaxed) as i32, slot.tid.load(Relaxed) as i32);
+    let next = if sent { shared::FORCE_SENT } else { shared::FORCE_WANTED };
+    // It may have arrived already, and then the runtime has moved on.
+    let _ = slot.force_state.compare_exchange(shared::FORCE_SENDING, next, AcqRel, Acquire);
+}
+
+/// Answers REQUEST_FORCE: 0, or -1 when the process cannot be looked at.
+pub(crate) fn answer(slot: &shared::Slot) -> i64 {
+    let argument = |at: usize| slot.lines.request_arguments[at].load(Relaxed);
+    let pid = slot.pid.load(Relaxed) as i32;
+    match examine(pid, argument(0), argument(1), argument(3)).and_then(|bytes| memory::write(pid, argument(2), &bytes)) {
+        Ok(()) => 0,
+        Err(_) => -1, // the runtime stops where it is: slower to find again, no less right
+    }
+}
+
+/// The bytes of a `struct force_answer`.
+fn examine(pid: i32, trace: u64, steps: u64, thread_base: u64) -> io::Result<Vec<u8>> {
+    let count = steps.min(MOST_STEPS) as usize;
+    let bytes = memory::read_vec(pid, trace, count * Step::BYTES)?;
+    let steps: Vec<Step> = bytes.as_chunks().0.iter().map(Step::from_bytes).collect();
+    let mut text = Text::new(|address: u64, page: &mut [u8; 4096]| memory::read(pid, address, page).is_ok());
+    let good = watch::good_places(&mut text, &steps, GOOD_PLACES);
+    let written = watch::written_words(&mut text, &steps, thread_base, WRITTEN_WORDS);
+    let mut words = vec![good.len() as u64, written.len() as u64];
+    words.extend(&good);
+    words.resize(2 + GOOD_PLACES, 0);
+    words.extend(&written);
+    words.resize(2 + GOOD_PLACES + WRITTEN_WORDS, 0);
+    Ok(words.iter().flat_map(|word| word.to_le_bytes()).collect())
+}

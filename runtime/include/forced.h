@@ -1,0 +1,107 @@
+/* Stopping a thread between sync points, and finding the same place again. docs/FORCED.md explains it.
+ * crates/patch/src/watch.rs mirrors force_answer, watch_answer and the trace. */
+#ifndef RETAKE_FORCED_H
+#define RETAKE_FORCED_H
+#include "types.h"
+
+struct registers { /* the order of the kernel's sigcontext */
+	u64 r8, r9, r10, r11, r12, r13, r14, r15;
+	u64 rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags;
+};
+
+#define FORCE_TRACE_STEPS 192 /* instructions watched to learn what the program's loop writes */
+#define FORCE_SEEK_STEPS 64   /* further ones, until a place comes where replay can plant a jump */
+#define FORCE_GOOD 8
+#define FORCE_WRITTEN 64
+#define FORCE_CELLS 160
+#define FORCE_VECTORS 16
+
+/* Body of EVENT_FORCED; cell_count cells follow. */
+struct forced_cell { u64 address, value; };
+struct forced_body {
+	struct registers regs;
+	u64 stack_hash;   /* of [rsp - 128, rsp + 512), or up to the end of rsp's page; 0: unreadable */
+	u64 vector_hash;  /* of the x87, SSE and AVX registers */
+	u64 memory_pages; /* counted in the event's memory hash; 0 with hash 0: not taken */
+	u64 cell_count;
+	u64 vectors[FORCE_VECTORS]; /* low halves of xmm0 to xmm15 */
+};
+enum { FORCED_TURN = 1 /* event flag: the baton was offered here; one TURN event follows */ };
+
+/* ---- record ---- */
+
+/* Written by the supervisor into our memory. */
+struct force_answer {
+	u64 good_count, written_count;
+	u64 good[FORCE_GOOD];       /* places of the trace where a jump can be planted */
+	u64 written[FORCE_WRITTEN]; /* 8-byte words that the traced instructions wrote, the latest first */
+};
+
+enum force_stage { FORCE_NONE, FORCE_TRACE, FORCE_SEEK };
+struct force {
+	u32 stage, steps;
+	u32 cancelled;     /* attempts since it was stopped last */
+	u32 finishing;     /* a repeated string instruction runs to its end in the scratch page */
+	u32 after_pushf, unused; /* bytes of flags that the stepped instruction pushes */
+	u64 finish_at, finish_next, finish_trap;
+	u64 hash_allowed_ns, vector_hash;
+	u64 vectors[FORCE_VECTORS];
+	struct force_answer answer;
+};
+
+/* ---- replay ---- */
+
+#define WATCH_TESTS 8
+#define WATCH_CODE_OFFSET 0x600UL /* in the stub page: the displaced instructions; the tests come before */
+#define WATCH_CODE_BYTES 96
+
+/* Written by the supervisor into our memory. */
+struct watch_answer {
+	u64 stub;         /* free address for the stub page; 0: none near enough */
+	u64 protection;   /* PROT_* of the code */
+	u64 patch_bytes;  /* 1: only a trap fits; 5 or more: a jump, and the rest of the last instruction */
+	u64 code_bytes;   /* 0: the instruction cannot be displaced */
+	u8 code[WATCH_CODE_BYTES];
+};
+
+struct watch_test { u32 kind, index; u64 address, value; };
+struct watch {
+	u32 armed, stepping;
+	u32 after_pushf, test_count;
+	u64 address;           /* where the program is to be stopped */
+	u64 trap;              /* the trap at the end of all tests */
+	u64 scratch;           /* the stub keeps rax here */
+	u64 misses, hash_misses;
+	const struct forced_body *body;
+	u64 memory_hash;
+	u8 original[16];
+	struct watch_test tests[WATCH_TESTS];
+	struct watch_answer answer;
+};
+
+struct context;
+struct siginfo;
+/* At the top of the master handler: 1 when the signal was for us. `extended`: the frame's XSAVE area. */
+u32 forced_handler(struct context *context, const struct siginfo *info, struct registers *regs, u64 extended);
+void force_want(struct context *context, u32 in_runtime); /* record, in the handler: a signal was put off */
+void force_settle(struct context *context);               /* record: no forcing signal is on its way any more */
+void force_close(struct context *context);                /* record: and none will come until force_open */
+void force_open(struct context *context);
+void note_stubs(u64 start, u64 bytes);                    /* of the files that were mapped before us */
+void watch_next(struct context *context);                 /* replay: control is about to go back to the program */
+u32 watch_handler(struct context *context, const struct siginfo *info, struct registers *regs, u64 extended);
+void watch_disarm(struct context *context);
+void force_to_entry(struct context *context, struct registers *regs);
+
+/* What both modes compute. */
+u64 forced_stack_hash(u64 rsp);
+u64 forced_vector_hash(u64 extended);
+u64 forced_vector(u64 extended, u32 index);
+u32 pushes_flags(u64 rip);               /* bytes, or 0 */
+void clear_pushed_trap_flag(u64 rsp, u32 bytes);
+#define TRAP_FLAG 0x100UL
+#define RESUME_FLAG 0x10000UL
+#define TRAP_TRACE 2
+#define STATUS_FLAGS 0xcd5UL /* carry, parity, adjust, zero, sign, direction, overflow */
+
+#endif

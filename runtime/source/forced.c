@@ -1,0 +1,404 @@
+/* Stopping a thread wherever it is in the program's code, while recording. docs/FORCED.md explains the protocol.
+ *
+ * Context: everything named *_handler and what it calls runs in the master handler, on the alternate stack, with the thread standing in user
+ * code; runtime_forced and force_* run on the private stack. */
+#include "../include/context.h"
+
+#define FORCE_VALUE 0x6563726f66UL /* of the supervisor's SIGSYS */
+#define SCRATCH_OFFSET 0x80000UL   /* in the region: a page for string instructions, then the trace */
+#define TRACE_OFFSET 0x81000UL
+#define STACK_WORDS_BELOW 8
+#define STACK_WORDS 40
+#define FRAME_WORDS_BELOW 16
+#define FRAME_WORDS 20
+#define MOST_CANCELLED 3 /* then a thread is stopped without a trace: its loop enters the runtime too often, or faults */
+#define ARCH_GET_FS 0x1003
+
+/* Where the thread goes from the handler: the private stack, with the program's registers in the context. */
+__asm__(".text\n.globl force_entry\nforce_entry:\n\tmov %gs:0, %rdi\n\tcall runtime_forced\n\tjmp restore_full\n");
+void force_entry(void);
+
+static u64 scratch_page(struct context *context) { return REGIONS + context->region * REGION_STRIDE + SCRATCH_OFFSET; }
+static struct registers *trace_of(struct context *context) { return (struct registers *)(REGIONS + context->region * REGION_STRIDE + TRACE_OFFSET); }
+#define TRACE_BYTES PAGE_CEIL(FORCE_TRACE_STEPS * sizeof(struct registers))
+
+static u64 now_ns(void)
+{
+	struct { u64 seconds, nanoseconds; } now;
+	sys2(NR_clock_gettime, 1 /* CLOCK_MONOTONIC */, &now);
+	return now.seconds * 1000000000UL + now.nanoseconds;
+}
+
+/* ---- agreeing with the supervisor on when it may send ---- */
+
+static u32 state_change(struct context *context, u32 from, u32 to)
+{
+	return __atomic_compare_exchange_n(&context->slot->force_state, &from, to, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+/* `in_runtime`: it will most likely be delivered in a moment, so nobody is woken; the supervisor looks now and then anyway. */
+void force_want(struct context *context, u32 in_runtime)
+{
+	__atomic_add_fetch(&context->slot->force_sequence, 1, __ATOMIC_RELAXED);
+	if (!state_change(context, FORCE_IDLE, FORCE_WANTED) || in_runtime)
+		return;
+	__atomic_add_fetch(&HEADER->force_doorbell, 1, __ATOMIC_ACQ_REL);
+	futex_wake(&HEADER->force_doorbell, 1);
+}
+
+static void leave_state(struct context *context, u32 to)
+{
+	for (;;) {
+		u32 state = __atomic_load_n(&context->slot->force_state, __ATOMIC_ACQUIRE);
+		if (state == to || state == FORCE_CLOSED)
+			return;
+		if ((state == FORCE_IDLE || state == FORCE_WANTED || state == FORCE_ACTIVE) && state_change(context, state, to))
+			return;
+		sys0(NR_sched_yield); /* it is being sent, or was: it comes with the end of this call at the latest */
+	}
+}
+
+void force_settle(struct context *context) { leave_state(context, FORCE_IDLE); }
+void force_close(struct context *context) { leave_state(context, FORCE_CLOSED); }
+void force_open(struct context *context) { state_change(context, FORCE_CLOSED, FORCE_IDLE); }
+
+/* ---- where a thread may be stopped ---- */
+
+void note_stubs(u64 start, u64 bytes)
+{
+	struct process *process = PROCESS_INITIAL;
+	if (process->first_stub_count < 2)
+		process->first_stubs[process->first_stub_count++] = (struct address_range){ start, start + bytes };
+}
+
+static u32 in_stubs(const struct process *process, u64 rip)
+{
+	for (u32 i = 0; i < process->first_stub_count; i++)
+		if (rip >= process->first_stubs[i].start && rip < process->first_stubs[i].end)
+			return 1;
+	for (u32 i = 0; i < process->reservation_count; i++) {
+		const struct image_part *stubs = &HEADER->files[process->reservations[i].file].stubs;
+		u64 start = process->reservations[i].base + stubs->address;
+		if (rip >= start && rip < start + stubs->bytes)
+			return 1;
+	}
+	return 0;
+}
+
+/* In the runtime and on the way to it a sync point is near. */
+static u32 may_stop_at(struct context *context, u64 rip)
+{
+	return (rip < RUNTIME_TEXT || rip >= RUNTIME_END) && !in_stubs(context->process, rip);
+}
+
+/* Whether stopping it would do anything: the baton is wanted, or signals wait. */
+static u32 offers_baton(const struct context *context)
+{
+	const struct domain *domain = context->process->domain;
+	return domain && __atomic_load_n(&domain->waiters, __ATOMIC_RELAXED);
+}
+
+/* ---- stepping ---- */
+
+/* f2 or f3 with movs, cmps, stos, lods, scas: bytes of the instruction; 0 for everything else. */
+static u32 repeated_string(u64 rip)
+{
+	u8 code[8];
+	u32 length = 0, repeated = 0;
+	if (copy_user(code, (const void *)rip, sizeof code))
+		return 0;
+	while (length < 6) {
+		u8 byte = code[length++];
+		if (byte == 0xf2 || byte == 0xf3)
+			repeated = 1;
+		else if ((byte >= 0xa4 && byte <= 0xa7) || (byte >= 0xaa && byte <= 0xaf))
+			return repeated ? length : 0;
+		else if (byte != 0x66 && (byte & 0xf0) != 0x40)
+			return 0;
+	}
+	return 0;
+}
+
+u32 pushes_flags(u64 rip)
+{
+	u8 code[2];
+	if (copy_user(code, (const void *)rip, 2))
+		return 0;
+	if (code[0] == 0x9c)
+		return 8;
+	return code[1] != 0x9c ? 0 : code[0] == 0x66 ? 2 : (code[0] & 0xf0) == 0x40 ? 8 : 0;
+}
+
+void clear_pushed_trap_flag(u64 rsp, u32 bytes)
+{
+	u64 flags = 0;
+	if (!bytes || copy_user(&flags, (const void *)rsp, bytes))
+		return;
+	flags &= ~TRAP_FLAG;
+	copy_user((void *)rsp, &flags, bytes);
+}
+
+/* Steps would stop after each repetition. The rest of the instruction runs in one go in a page of ours, with a trap behind it. */
+static void finish_string(struct context *context, struct registers *regs, u32 length)
+{
+	struct force *force = &context->force;
+	u64 page = scratch_page(context);
+	sys3(NR_mprotect, page, PAGE_BYTES, 3);
+	copy_user((void *)page, (const void *)regs->rip, length);
+	*(u8 *)(page + length) = 0xcc;
+	sys3(NR_mprotect, page, PAGE_BYTES, 5);
+	force->finishing = 1;
+	force->finish_at = regs->rip;
+	force->finish_next = regs->rip + length;
+	force->finish_trap = page + length + 1;
+	regs->rip = page;
+	regs->eflags &= ~TRAP_FLAG;
+}
+
+static void run_one(struct context *context, struct registers *regs)
+{
+	u32 length = repeated_string(regs->rip);
+	regs->eflags &= ~RESUME_FLAG;
+	if (length) {
+		finish_string(context, regs, length);
+		return;
+	}
+	context->force.after_pushf = pushes_flags(regs->rip);
+	regs->eflags |= TRAP_FLAG;
+}
+
+static void stop_stepping(struct context *context, struct registers *regs)
+{
+	struct force *force = &context->force;
+	regs->eflags &= ~TRAP_FLAG;
+	if (force->finishing && regs->rip >= scratch_page(context) && regs->rip < scratch_page(context) + PAGE_BYTES)
+		regs->rip = regs->rip >= force->finish_trap - 1 ? force->finish_next : force->finish_at;
+	force->stage = FORCE_NONE;
+	force->finishing = 0;
+	sys2(NR_munmap, scratch_page(context), PAGE_BYTES + TRACE_BYTES);
+}
+
+/* Something came in between: later perhaps. */
+static void cancel(struct context *context, struct registers *regs)
+{
+	stop_stepping(context, regs);
+	context->force.cancelled++;
+	state_change(context, FORCE_ACTIVE, context->deferred_count ? FORCE_WANTED : FORCE_IDLE);
+}
+
+static void stop_here(struct context *context, struct registers *regs, u64 extended)
+{
+	struct force *force = &context->force;
+	stop_stepping(context, regs);
+	force->cancelled = 0;
+	state_change(context, FORCE_ACTIVE, FORCE_IDLE);
+	force->vector_hash = forced_vector_hash(extended);
+	for (u32 i = 0; i < FORCE_VECTORS; i++)
+		force->vectors[i] = forced_vector(extended, i);
+	force_to_entry(context, regs);
+}
+
+void force_to_entry(struct context *context, struct registers *regs)
+{
+	regs->eflags &= ~(TRAP_FLAG | RESUME_FLAG);
+	context->regs = *regs;
+	regs->rip = (u64)force_entry;
+	regs->rsp = context->stack_top;
+	regs->eflags &= ~0x400UL; /* direction */
+}
+
+/* The supervisor decodes what was traced. Without an answer any place will do. */
+static void ask_supervisor(struct context *context)
+{
+	struct force_answer *answer = &context->force.answer;
+	u64 thread_base = 0;
+	sys2(NR_arch_prctl, ARCH_GET_FS, &thread_base);
+	context->slot->request_arguments[3] = thread_base;
+	if (request(context, REQUEST_FORCE, (u64)trace_of(context), context->force.steps, (u64)answer) != 0)
+		answer->good_count = answer->written_count = 0;
+	answer->good_count = minimum(answer->good_count, FORCE_GOOD);
+	answer->written_count = minimum(answer->written_count, FORCE_WRITTEN);
+}
+
+static u32 good_place(const struct force_answer *answer, u64 rip)
+{
+	for (u64 i = 0; i < answer->good_count; i++)
+		if (answer->good[i] == rip)
+			return 1;
+	return !answer->good_count;
+}
+
+static void stepped(struct context *context, struct registers *regs, u64 extended)
+{
+	struct force *force = &context->force;
+	if (!may_stop_at(context, regs->rip)) {
+		cancel(context, regs);
+		return;
+	}
+	if (force->stage == FORCE_TRACE) {
+		trace_of(context)[force->steps++] = *regs;
+		if (force->steps == FORCE_TRACE_STEPS) {
+			ask_supervisor(context);
+			force->stage = FORCE_SEEK;
+			force->steps = 0;
+		}
+	}
+	if (force->stage == FORCE_SEEK && !repeated_string(regs->rip) && (good_place(&force->answer, regs->rip) || force->steps++ >= FORCE_SEEK_STEPS))
+		stop_here(context, regs, extended);
+	else
+		run_one(context, regs);
+}
+
+static void begin(struct context *context, struct registers *regs, u64 extended)
+{
+	struct force *force = &context->force;
+	u64 at = scratch_page(context);
+	if (sys6(NR_mmap, at, PAGE_BYTES + TRACE_BYTES, 3, 0x32 /* private, anonymous, fixed */, ~0UL, 0) != (i64)at) {
+		state_change(context, FORCE_ACTIVE, FORCE_WANTED);
+		return;
+	}
+	force->stage = force->cancelled < MOST_CANCELLED ? FORCE_TRACE : FORCE_SEEK;
+	force->steps = force->finishing = force->after_pushf = 0;
+	force->answer.good_count = force->answer.written_count = 0;
+	stepped(context, regs, extended);
+}
+
+/* The supervisor's, by its value; without it when the kernel had no memory to keep it. */
+static u32 is_force(struct context *context, const struct siginfo *info)
+{
+	u32 state = __atomic_load_n(&context->slot->force_state, __ATOMIC_ACQUIRE);
+	if (info->number != SIGSYS || (state != FORCE_SENDING && state != FORCE_SENT))
+		return 0;
+	return (info->code == -1 /* SI_QUEUE */ && info->fields[1] == FORCE_VALUE) || (info->code == 0 && info->fields[0] == 0);
+}
+
+u32 forced_handler(struct context *context, const struct siginfo *info, struct registers *regs, u64 extended)
+{
+	struct force *force = &context->force;
+	if (!recording())
+		return context->watch.armed && watch_handler(context, info, regs, extended);
+	if (force->stage) {
+		u32 trace = info->number == SIGTRAP && info->code == TRAP_TRACE;
+		u32 finished = info->number == SIGTRAP && force->finishing && regs->rip == force->finish_trap;
+		if (finished) {
+			regs->rip = force->finish_next;
+			force->finishing = 0;
+		} else if (trace) {
+			clear_pushed_trap_flag(regs->rsp, force->after_pushf);
+			regs->eflags &= ~TRAP_FLAG;
+		}
+		if (trace || finished) {
+			stepped(context, regs, extended);
+			return 1;
+		}
+		cancel(context, regs);
+	}
+	if (!is_force(context, info))
+		return 0;
+	u32 wanted = context->deferred_count || offers_baton(context);
+	u32 active = wanted && may_stop_at(context, regs->rip);
+	u32 next = active ? FORCE_ACTIVE : context->deferred_count ? FORCE_WANTED : FORCE_IDLE;
+	__atomic_store_n(&context->slot->force_state, next, __ATOMIC_RELEASE);
+	if (active)
+		begin(context, regs, extended);
+	return 1;
+}
+
+/* ---- the signature ---- */
+
+u64 forced_stack_hash(u64 rsp)
+{
+	u32 faulted = 0;
+	u64 hash = hash_user((const void *)(rsp - 128), 640, &faulted);
+	if (!faulted)
+		return hash;
+	faulted = 0;
+	hash = hash_user((const void *)(rsp - 128), PAGE_CEIL(rsp + 1) - (rsp - 128), &faulted);
+	return faulted ? 0 : hash;
+}
+
+/* Without what the processor may or may not keep: the last x87 instruction's addresses, the header, and components beyond AVX. */
+u64 forced_vector_hash(u64 extended)
+{
+	u64 area[832 / 8];
+	u32 faulted = 0;
+	u64 bytes = minimum(HEADER->extended_bytes, sizeof area);
+	if (!extended || copy_user(area, (const void *)extended, bytes))
+		return 0;
+	memset((u8 *)area + 6, 0, 18);
+	memset((u8 *)area + 28, 0, 4);
+	memset((u8 *)area + 416, 0, 160);
+	return hash_user(area, bytes, &faulted);
+}
+
+u64 forced_vector(u64 extended, u32 index)
+{
+	u64 value = 0;
+	if (extended)
+		copy_user(&value, (const void *)(extended + 160 + 16 * index), 8);
+	return value;
+}
+
+static u64 add_cells(struct forced_cell *cells, u64 count, u64 from, u64 words)
+{
+	for (u64 i = 0; i < words && count < FORCE_CELLS; i++) {
+		struct forced_cell cell = { from + 8 * i, 0 };
+		if (cell.address >= RUNTIME_TEXT - 8 && cell.address < RUNTIME_END)
+			continue;
+		if (!copy_user(&cell.value, (const void *)cell.address, 8))
+			cells[count++] = cell;
+	}
+	return count;
+}
+
+/* The memory hash tells visits apart that nothing else does. It is dear in large processes: at most a ninth of the time goes into it.
+ * Where other threads are, the kernel may be writing for them at this moment. */
+static void hash_memory(struct context *context, u64 *hash, u64 *pages)
+{
+	struct force *force = &context->force;
+	u64 start = now_ns();
+	*hash = *pages = 0;
+	if (context->process->domain || context->process->thread_count > 1 || start < force->hash_allowed_ns)
+		return;
+	memory_scan(context, hash, pages);
+	u64 end = now_ns();
+	force->hash_allowed_ns = end + 8 * (end - start);
+}
+
+static void log_forced(struct context *context, u16 number, u8 flags)
+{
+	struct { struct forced_body body; struct forced_cell cells[FORCE_CELLS]; } event;
+	struct forced_body *body = &event.body;
+	const struct force *force = &context->force;
+	const struct registers *regs = &context->regs;
+	u64 hash, count = 0;
+	body->regs = *regs;
+	body->stack_hash = forced_stack_hash(regs->rsp);
+	body->vector_hash = force->vector_hash;
+	memcpy(body->vectors, force->vectors, sizeof body->vectors);
+	hash_memory(context, &hash, &body->memory_pages);
+	for (u64 i = 0; i < force->answer.written_count; i++)
+		count = add_cells(event.cells, count, force->answer.written[i], 1);
+	count = add_cells(event.cells, count, (regs->rsp & ~7UL) - 8 * STACK_WORDS_BELOW, STACK_WORDS);
+	count = add_cells(event.cells, count, (regs->rbp & ~7UL) - 8 * FRAME_WORDS_BELOW, FRAME_WORDS);
+	body->cell_count = count;
+	ring_event(context, EVENT_FORCED, flags, number, (i64)hash, &event, sizeof *body + count * sizeof event.cells[0]);
+}
+
+/* At the place itself, in both modes. */
+void runtime_forced(struct context *context);
+void runtime_forced(struct context *context)
+{
+	u8 flags = 0;
+	if (recording()) {
+		flags = offers_baton(context) ? FORCED_TURN : 0;
+		log_forced(context, context->deferred_count ? (u16)context->deferred[0].info.number : 0, flags);
+	} else {
+		const struct event *event = log_peek(context);
+		flags = event->flags;
+		log_take(context, EVENT_FORCED, event->number);
+	}
+	if (flags & FORCED_TURN)
+		baton_offer(context);
+	leave(context);
+}
