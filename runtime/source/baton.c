@@ -178,8 +178,10 @@ void baton_offer(struct context *context)
 		return;
 	}
 	const struct event *event = log_peek(context);
-	if (!event || event->kind != EVENT_TURN)
-		diverge(context, WHY_KIND, event ? event->kind : 0, EVENT_TURN);
+	if (!event || event->kind == EVENT_END)
+		end_of_stream(context); /* it never got the baton back */
+	if (event->kind != EVENT_TURN)
+		diverge(context, WHY_KIND, event->kind, EVENT_TURN);
 	replay_turn(context, event); /* this one only: the next may be of the system call that comes */
 }
 

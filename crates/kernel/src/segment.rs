@@ -25,7 +25,7 @@ impl Segment {
     /// What shmget, shmat or shmctl say: no memory, the limits of `/proc/sys/kernel/shm*`, or no System V memory at all.
     pub fn create(bytes: usize) -> io::Result<Self> {
         // SAFETY: plain system call, no memory of ours involved.
-        let id = check(i64::from(unsafe { libc::shmget(libc::IPC_PRIVATE, bytes, 0o600) }))? as i32;
+        let id = check(i64::from(unsafe { libc::shmget(libc::IPC_PRIVATE, bytes, 0o700) }))? as i32;
         // SAFETY: the kernel chooses the address, so nothing of ours is replaced.
         let address = unsafe { libc::shmat(id, std::ptr::null(), 0) };
         let failed = address as isize == -1;

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 const PERIOD: Duration = Duration::from_millis(25);
 /// While threads wait for a baton, or for the end of their process, this often.
 const BUSY_PERIOD: Duration = Duration::from_millis(3);
+/// Whoever keeps the baton for so many of those without coming to a sync point is stopped where it is.
+const PATIENT_TICKS: u32 = 3;
 /// How often it looks whether threads are still there.
 const LIVENESS_PERIOD: Duration = Duration::from_millis(300);
 /// It keeps at least this many slots ready.
@@ -43,6 +45,7 @@ fn run(recorder: &Recorder, stop: &AtomicBool) -> retake_recording::Result<()> {
     let header = recorder.header();
     let mut checked = Instant::now();
     let mut contended = false;
+    let mut stalled = 0;
     loop {
         let seen = header.drain_doorbell.load(Acquire);
         let last = stop.load(Acquire);
@@ -56,6 +59,12 @@ fn run(recorder: &Recorder, stop: &AtomicBool) -> retake_recording::Result<()> {
         let waiting = somebody_waits(recorder);
         if waiting && contended {
             header.yield_tick.fetch_add(1, AcqRel);
+            stalled += 1;
+            if stalled > PATIENT_TICKS {
+                force_holders(recorder);
+            }
+        } else {
+            stalled = 0;
         }
         contended = waiting;
         if header.dying.load(Acquire) != 0 {
@@ -112,6 +121,26 @@ fn somebody_waits(recorder: &Recorder) -> bool {
     header.slots[..recorder.slot_count()]
         .iter()
         .any(|slot| slot.state.load(Relaxed) == shared::SLOT_LIVE && slot.lines.baton_state.load(Relaxed) == shared::BATON_WAITING)
+}
+
+/// Stops threads that run on in user code while others of their process wait. Those that do come to sync points notice the clock there.
+fn force_holders(recorder: &Recorder) {
+    let header = recorder.header();
+    let slots = &header.slots[..recorder.slot_count()];
+    let shared_holder = header.shared_domain.lock.load(Acquire);
+    for slot in slots {
+        if slot.state.load(Relaxed) != shared::SLOT_LIVE || slot.lines.baton_state.load(Relaxed) != shared::BATON_HOLDING {
+            continue;
+        }
+        let pid = slot.pid.load(Relaxed);
+        let wanted = slot.stream.load(Relaxed) + 1 == shared_holder
+            || slots.iter().any(|other| other.pid.load(Relaxed) == pid && other.lines.baton_state.load(Relaxed) == shared::BATON_WAITING);
+        if wanted && slot.force_state.compare_exchange(shared::FORCE_IDLE, shared::FORCE_WANTED, AcqRel, Acquire).is_ok() {
+            slot.force_sequence.fetch_add(1, Relaxed);
+            header.force_doorbell.fetch_add(1, AcqRel);
+            futex::wake(&header.force_doorbell, 1);
+        }
+    }
 }
 
 /// Threads whose process ended: each stream gets its end once the thread is gone.

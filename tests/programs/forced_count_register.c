@@ -1,0 +1,26 @@
+// As forced_count_local, optimised: the count is in a register only.
+// group: forced
+// flags: -O2
+#include "check.h"
+#include <sys/time.h>
+
+static volatile sig_atomic_t rung;
+
+static void on_alarm(int number UNUSED, siginfo_t *info UNUSED, void *context UNUSED) {
+    rung++;
+}
+
+int main(void) {
+    handle(SIGALRM, on_alarm, 0);
+    struct itimerval timer = {.it_interval = {0, 2000}, .it_value = {0, 2000}};
+    CHECK(setitimer(ITIMER_REAL, &timer, NULL) == 0);
+    for (int round = 1; round <= 5; round++) {
+        unsigned long count = 0;
+        while (rung < round) {
+            count++;
+            __asm__ volatile("" : "+r"(count));
+        }
+        say("count %lu\n", count);
+    }
+    return 0;
+}

@@ -1,0 +1,34 @@
+// A handler that itself computes for long is interrupted by another signal.
+// group: forced
+// flags: -O1
+#include "check.h"
+#include <sys/time.h>
+
+static volatile sig_atomic_t outer, inner;
+static volatile unsigned long before_inner, before_outer;
+
+static void on_inner(int number UNUSED, siginfo_t *info UNUSED, void *context UNUSED) {
+    inner++;
+}
+
+static void on_outer(int number UNUSED, siginfo_t *info UNUSED, void *context UNUSED) {
+    sig_atomic_t seen = inner;
+    outer++;
+    while (inner == seen) {
+        before_inner++;
+    }
+}
+
+int main(void) {
+    handle(SIGALRM, on_outer, 0);
+    handle(SIGVTALRM, on_inner, 0);
+    struct itimerval slow = {.it_interval = {0, 20000}, .it_value = {0, 5000}}, fast = {.it_interval = {0, 4000}, .it_value = {0, 4000}};
+    CHECK(setitimer(ITIMER_VIRTUAL, &fast, NULL) == 0);
+    CHECK(setitimer(ITIMER_REAL, &slow, NULL) == 0);
+    while (outer < 3) {
+        before_outer++;
+    }
+    CHECK(setitimer(ITIMER_VIRTUAL, &(struct itimerval){0}, NULL) == 0);
+    say("outer %d inner %d: %lu %lu\n", outer, inner, before_outer, before_inner);
+    return 0;
+}

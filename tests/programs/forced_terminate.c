@@ -1,0 +1,28 @@
+// A child that computes for ever is ended by signals whose default is to kill.
+// group: forced
+// output: same
+#include "check.h"
+
+static void spin(void) {
+    volatile unsigned long spins = 0;
+    for (;;) {
+        spins++;
+    }
+}
+
+int main(void) {
+    static const int numbers[] = {SIGTERM, SIGUSR1, SIGINT, SIGKILL};
+    guard();
+    for (unsigned index = 0; index < sizeof numbers / sizeof *numbers; index++) {
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            spin();
+        }
+        usleep(5000);
+        CHECK(kill(child, numbers[index]) == 0);
+        expect_killed(child, numbers[index]);
+        say("killed by %d\n", numbers[index]);
+    }
+    return 0;
+}
