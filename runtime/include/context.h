@@ -75,7 +75,8 @@ struct context {
 	u32 clear_tid_present;
 	u64 clear_tid;
 	u64 child_tid_address;
-	u32 is_thread, padding;
+	u32 is_thread;
+	u32 is_guest; /* another process in its parent's memory */
 	u64 altstack_pointer, altstack_bytes;
 	u32 altstack_flags;
 	u32 exiting;
@@ -220,6 +221,7 @@ void emulate_tsc(struct context *context, struct registers *regs, u32 with_aux);
 /* ---- signal.c, frame.c ---- */
 void signals_install(struct context *context);
 void set_kernel_mask(struct context *context, u64 mask);
+void hold_signals(struct context *context); /* record: none comes until set_kernel_mask */
 u32 deliver_deferred(struct context *context, u32 before_call); /* LEAVE_* */
 u32 replay_signals(struct context *context, u32 before_call);
 void replay_fatal(struct context *context, u32 before_call);
@@ -240,6 +242,7 @@ u32 baton_acquire(struct context *context, u64 *turn); /* record: 1 when the hol
 void baton_yield(struct context *context);    /* record: lets those who waited long go first */
 void baton_offer(struct context *context);    /* at a forced point whose event has FORCED_TURN */
 void baton_replay(struct context *context);   /* replay: obeys TURN events that come next */
+void baton_end_process(struct context *context);
 void baton_end(struct context *context);      /* the thread will run no more user code */
 void log_turn(struct context *context, u16 kind, u64 turn);
 

@@ -52,6 +52,7 @@ struct force {
 /* ---- replay ---- */
 
 #define WATCH_TESTS 8
+#define WATCH_PAST 16
 #define WATCH_CODE_OFFSET 0x600UL /* in the stub page: the displaced instructions; the tests come before */
 #define WATCH_CODE_BYTES 96
 
@@ -75,6 +76,8 @@ struct watch {
 	const struct forced_body *body;
 	u64 memory_hash;
 	u8 original[16];
+	u64 past[WATCH_PAST];  /* where it was stopped lately */
+	u32 past_count, unused;
 	struct watch_test tests[WATCH_TESTS];
 	struct watch_answer answer;
 };
@@ -88,7 +91,7 @@ void force_settle(struct context *context);               /* record: no forcing 
 void force_close(struct context *context);                /* record: and none will come until force_open */
 void force_open(struct context *context);
 void note_stubs(u64 start, u64 bytes);                    /* of the files that were mapped before us */
-void watch_next(struct context *context);                 /* replay: control is about to go back to the program */
+void watch_next(struct context *context, u64 resume);     /* replay: control is about to go back to the program, there */
 u32 watch_handler(struct context *context, const struct siginfo *info, struct registers *regs, u64 extended);
 void watch_disarm(struct context *context);
 void force_to_entry(struct context *context, struct registers *regs);

@@ -185,6 +185,13 @@ void baton_offer(struct context *context)
 	replay_turn(context, event); /* this one only: the next may be of the system call that comes */
 }
 
+/* The whole process ends. Its own threads get no turn any more; those of others in the domain do. */
+void baton_end_process(struct context *context)
+{
+	if (context->process->domain != &context->process->private_domain)
+		baton_end(context);
+}
+
 void baton_end(struct context *context)
 {
 	if (!context->process->domain)

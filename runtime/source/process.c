@@ -244,7 +244,10 @@ static i64 clone_sharing(struct context *context, struct slot *slot, const struc
 	if (!thread) {
 		child->process = (struct process *)(region_address(region) + REGION_PROCESS);
 		memcpy(child->process, context->process, sizeof *child->process);
-		child->process->domain = NULL; /* its parent stands still and holds the baton for it */
+		child->is_guest = 1;
+		child->process->thread_count = 1;
+		if (request->flags & CLONE_VFORK)
+			child->process->domain = NULL; /* its parent stands still and holds the baton for it */
 	}
 	child->is_thread = thread;
 	child->slot = slot;
@@ -273,7 +276,7 @@ static i64 clone_sharing(struct context *context, struct slot *slot, const struc
 		child->thread_alive = 0;
 		context->process->thread_count--;
 	}
-	if (!thread || pid < 0)
+	if ((!thread && request->flags & CLONE_VFORK) || pid < 0)
 		region_release(context->process, region);
 	return pid;
 }
@@ -291,7 +294,10 @@ static u32 spawn(struct call *call, const struct clone_request *request)
 		return leave(context);
 	}
 	struct slot *slot = new_child(call);
+	hold_signals(context); /* one that came to the child before it has a stream of its own would be lost */
 	i64 pid = request->flags & CLONE_VM ? clone_sharing(context, slot, request) : clone_copying(context, slot, request);
+	if (!context->deferred_count)
+		set_kernel_mask(context, context->sigmask);
 	if (pid < 0) {
 		give_back(slot);
 		if (!recording())
@@ -338,9 +344,6 @@ u32 handle_vfork(struct call *call)
 
 static u32 clone_checked(struct call *call, const struct clone_request *request)
 {
-	u64 thread = CLONE_VM | CLONE_SIGHAND | CLONE_THREAD;
-	if ((request->flags & CLONE_VM) && !(request->flags & CLONE_VFORK) && (request->flags & thread) != thread)
-		return refuse_clone(call, -EAGAIN); /* a process that runs in its parent's memory beside it */
 	if (request->flags & (CLONE_NEWPID | CLONE_NEWIPC))
 		return refuse_clone(call, -EPERM); /* the supervisor could not find the child, or the child its segments */
 	return spawn(call, request);
@@ -460,7 +463,8 @@ void mark_siblings_dying(struct context *context)
 void log_exit(struct context *context, u16 number, i64 status)
 {
 	struct exit_body body = { 0, 0 };
-	if (number == NR_exit_group || context->process->thread_count <= 1)
+	/* A guest's memory is its parent's, whose stack holds what nobody will read again. */
+	if (!context->is_guest && (number == NR_exit_group || context->process->thread_count <= 1))
 		memory_hash(context, &body.hash, &body.pages);
 	if (recording()) {
 		ring_event(context, EVENT_EXIT, 0, number, status, &body, sizeof body);
@@ -486,7 +490,7 @@ u32 handle_exit_group(struct call *call)
 {
 	log_exit(call->context, (u16)call->number, (i32)call->arguments[0]);
 	mark_siblings_dying(call->context);
-	baton_end(call->context);
+	baton_end_process(call->context);
 	slot_exited(call->context);
 	for (;;)
 		sys1(NR_exit_group, call->arguments[0]);

@@ -86,6 +86,15 @@ void set_kernel_mask(struct context *context, u64 mask)
 	sys4(NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, NULL, 8);
 }
 
+void hold_signals(struct context *context)
+{
+	u64 mask = ~SYNCHRONOUS;
+	if (!recording())
+		return;
+	context->mask_held = 1;
+	sys4(NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, NULL, 8);
+}
+
 /* ---- the master handler ---- */
 
 static u32 in_text(u64 address) { return address >= RUNTIME_TEXT && address < (u64)runtime_text_end; }
@@ -298,7 +307,7 @@ u32 replay_signals(struct context *context, u32 before_call)
 		enter_handler(context, event->number, &signal.info, &signal.fault);
 	}
 	context->temporary_active = 0;
-	watch_next(context);
+	watch_next(context, context->regs.rip);
 	return moved ? LEAVE_FULL : LEAVE_FAST;
 }
 
@@ -331,7 +340,7 @@ u32 leave(struct context *context)
 	if (LIKELY(event && event->kind != EVENT_SIGNAL && event->kind != EVENT_FATAL)) {
 		context->temporary_active = 0;
 		if (UNLIKELY(event->kind == EVENT_FORCED || event->kind == EVENT_END))
-			watch_next(context);
+			watch_next(context, context->regs.rip);
 		return LEAVE_FAST;
 	}
 	replay_fatal(context, 0);
@@ -344,7 +353,7 @@ void die_by_signal(struct context *context, u32 number)
 	u64 mask = ~SIGNAL_BIT(number);
 	context->exiting = 1;
 	mark_siblings_dying(context);
-	baton_end(context);
+	baton_end_process(context);
 	__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
 	kernel_action(number, SIG_DFL, 0);
 	sys4(NR_rt_sigprocmask, 2, &mask, NULL, 8);
@@ -379,7 +388,7 @@ void runtime_fault(struct context *context)
 		if (recording())
 			log_fatal(context, &signal, SIGNAL_FAULT);
 		mark_siblings_dying(context);
-		baton_end(context);
+		baton_end_process(context);
 		__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
 		if (number == SIGTRAP)
 			die_by_signal(context, number); /* the instruction is behind us */
@@ -389,7 +398,7 @@ void runtime_fault(struct context *context)
 	enter_handler(context, number, &signal.info, &signal.fault);
 	set_kernel_mask(context, context->sigmask);
 	if (!recording())
-		watch_next(context);
+		watch_next(context, context->regs.rip);
 }
 
 /* ---- the calls ---- */
@@ -468,6 +477,12 @@ u32 handle_rt_sigpending(struct call *call)
 	call_prepare(call);
 	if (call_execute(call) == CALL_ABORTED)
 		return deliver_deferred(call->context, 1);
+	u64 pending = 0, at = call->arguments[0];
+	if (recording() && call->result == 0 && call->context->held_count && !copy_user(&pending, (void *)at, 8)) {
+		for (u32 i = 0; i < call->context->held_count; i++)
+			pending |= SIGNAL_BIT(call->context->held[i].info.number);
+		copy_user((void *)at, &pending, 8);
+	}
 	call_finish(call, NULL, 0);
 	call->context->regs.rax = (u64)call->result;
 	return leave(call->context);
@@ -529,6 +544,29 @@ static u32 with_set(struct call *call, u32 argument)
 	return leave(call->context);
 }
 
-u32 handle_rt_sigtimedwait(struct call *call) { return with_set(call, 0); }
+/* Takes one of the signals that only we can hold, if the program waits for it. */
+static u32 take_held(struct call *call)
+{
+	struct context *context = call->context;
+	u64 set = 0;
+	if (!recording() || !context->held_count || copy_user(&set, (void *)call->arguments[0], 8))
+		return 0;
+	for (u32 i = 0; i < context->held_count; i++) {
+		struct siginfo info = context->held[i].info;
+		if (!(set & SIGNAL_BIT(info.number)))
+			continue;
+		call_prepare(call);
+		context->held[i] = context->held[--context->held_count];
+		if (call->arguments[1])
+			copy_user((void *)call->arguments[1], &info, sizeof info);
+		call->result = info.number;
+		call_finish(call, NULL, 0);
+		context->regs.rax = (u64)call->result;
+		return 1;
+	}
+	return 0;
+}
+
+u32 handle_rt_sigtimedwait(struct call *call) { return take_held(call) ? leave(call->context) : with_set(call, 0); }
 u32 handle_signalfd(struct call *call) { return with_set(call, 1); }
 u32 handle_signalfd4(struct call *call) { return with_set(call, 1); }

@@ -214,7 +214,7 @@ void replay_exec(struct context *context, const struct event *event)
 	context->regs.eflags = 0x202;
 	trap_instructions();
 	arm_interception(context);
-	watch_next(context);
+	watch_next(context, context->regs.rip);
 	restore_full(context);
 }
 

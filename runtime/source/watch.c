@@ -124,8 +124,21 @@ void watch_disarm(struct context *context)
 	watch->armed = 0;
 }
 
+/* A jump must not lie over a place where the program goes on although no branch leads there: where it was interrupted before. */
+static u32 hides(const struct watch *watch, u64 address) { return address > watch->address && address < watch->address + watch->answer.patch_bytes; }
+
+static u32 hides_any(const struct watch *watch, u64 resume)
+{
+	if (hides(watch, resume))
+		return 1;
+	for (u32 i = 0; i < WATCH_PAST; i++)
+		if (hides(watch, watch->past[i]))
+			return 1;
+	return 0;
+}
+
 /* What the supervisor proposes, made usable: without a stub only a trap, and single steps over the instruction. */
-static void take_answer(struct context *context)
+static void take_answer(struct context *context, u64 resume)
 {
 	struct watch *watch = &context->watch;
 	struct watch_answer *answer = &watch->answer;
@@ -136,11 +149,11 @@ static void take_answer(struct context *context)
 		usable = sys6(NR_mmap, answer->stub, PAGE_BYTES, 3, 0x100022 /* private, anonymous, fixed and free */, ~0UL, 0) == (i64)answer->stub;
 	if (!usable)
 		answer->stub = answer->code_bytes = 0;
-	if (!usable || answer->patch_bytes < JUMP_BYTES)
+	if (!usable || answer->patch_bytes < JUMP_BYTES || hides_any(watch, resume))
 		answer->patch_bytes = 1;
 }
 
-static void arm(struct context *context, const struct event *event)
+static void arm(struct context *context, const struct event *event, u64 resume)
 {
 	struct watch *watch = &context->watch;
 	const struct forced_body *body = (const struct forced_body *)(event + 1);
@@ -155,7 +168,7 @@ static void arm(struct context *context, const struct event *event)
 	watch->memory_hash = (u64)event->value;
 	watch->stepping = watch->test_count = 0;
 	watch->misses = watch->hash_misses = 0;
-	take_answer(context);
+	take_answer(context, resume);
 	if (copy_user(watch->original, (const void *)at, watch->answer.patch_bytes))
 		diverge(context, WHY_MEMORY, at, 0);
 	if (watch->answer.stub)
@@ -173,7 +186,7 @@ static u32 was_killed_here(struct context *context, const struct event *event)
 	return !event || (event->kind == EVENT_END && (event->value & 0x7f));
 }
 
-void watch_next(struct context *context)
+void watch_next(struct context *context, u64 resume)
 {
 	const struct event *event = log_peek(context);
 	if (LIKELY(event && event->kind != EVENT_FORCED && event->kind != EVENT_END))
@@ -181,7 +194,7 @@ void watch_next(struct context *context)
 	if (was_killed_here(context, event))
 		end_of_stream(context);
 	if (event && event->kind == EVENT_FORCED && !context->watch.armed)
-		arm(context, event);
+		arm(context, event, resume);
 }
 
 /* ---- comparing ---- */
@@ -250,6 +263,7 @@ static void visit(struct context *context, struct registers *regs, u64 extended)
 	struct watch_test test = difference(context, regs, extended);
 	if (test.kind == TEST_NONE) {
 		watch_disarm(context);
+		watch->past[watch->past_count++ % WATCH_PAST] = watch->address;
 		force_to_entry(context, regs);
 		return;
 	}

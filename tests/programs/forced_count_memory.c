@@ -17,7 +17,7 @@ int main(void) {
     far += 5000;
     *far = 0;
     handle(SIGALRM, on_alarm, 0);
-    struct itimerval timer = {.it_interval = {0, 2000}, .it_value = {0, 2000}};
+    struct itimerval timer = {.it_interval = {0, 6000}, .it_value = {0, 6000}};
     CHECK(setitimer(ITIMER_REAL, &timer, NULL) == 0);
     while (rung < 3) {
         __asm__ volatile("addq $1, %0" : "+m"(direct));

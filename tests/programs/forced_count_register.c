@@ -12,7 +12,7 @@ static void on_alarm(int number UNUSED, siginfo_t *info UNUSED, void *context UN
 
 int main(void) {
     handle(SIGALRM, on_alarm, 0);
-    struct itimerval timer = {.it_interval = {0, 2000}, .it_value = {0, 2000}};
+    struct itimerval timer = {.it_interval = {0, 6000}, .it_value = {0, 6000}};
     CHECK(setitimer(ITIMER_REAL, &timer, NULL) == 0);
     for (int round = 1; round <= 5; round++) {
         unsigned long count = 0;

@@ -26,7 +26,7 @@ static size_t find(const void *memory, size_t bytes, char byte) {
 int main(void) {
     memset(from, 'x', sizeof from);
     handle(SIGALRM, on_alarm, 0);
-    struct itimerval timer = {.it_interval = {0, 2000}, .it_value = {0, 2000}};
+    struct itimerval timer = {.it_interval = {0, 6000}, .it_value = {0, 6000}};
     CHECK(setitimer(ITIMER_REAL, &timer, NULL) == 0);
     unsigned long copies = 0, searches = 0, found = 0;
     while (rung < 4) {

@@ -1,4 +1,5 @@
-// A process that is number one in a namespace of its own, with a child of its own, and dies with it.
+// A process that is number one in a namespace of its own, with a child of its own, and dies with it. Recorded, it gets EPERM (docs/LIMITS.md).
+// modes: native
 // needs: userns
 #include "check.h"
 #include <sched.h>

@@ -204,6 +204,7 @@ impl Recorder {
         let header = self.header();
         let slot = &header.slots[index];
         self.counters.slow_calls.fetch_add(slot.lines.slow_calls.swap(0, Relaxed), Relaxed);
+        self.release_baton(index);
         lock(&self.ring(index)).declared = None;
         slot.pid.store(0, Relaxed);
         slot.exec_pending.store(0, Relaxed);

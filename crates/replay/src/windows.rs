@@ -9,6 +9,10 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long nobody may move before a number on the console is taken to be lost.
+const PATIENCE: Duration = Duration::from_millis(300);
 
 /// A window has about this many bytes; more only for an event that is larger.
 const WINDOW_BYTES: usize = 4 << 20;
@@ -30,11 +34,13 @@ pub(crate) struct Windows {
     files: PathBuf,
     scratch: PathBuf,
     open: Mutex<HashMap<u32, Open>>,
+    /// Since when everybody waits for this number on the console.
+    stuck_since: Mutex<Option<(u64, Instant)>>,
 }
 
 impl Windows {
     pub fn new(recording: Recording, session: Session, files: PathBuf, scratch: PathBuf) -> Self {
-        Self { recording, session, files, scratch, open: Mutex::default() }
+        Self { recording, session, files, scratch, open: Mutex::default(), stuck_since: Mutex::default() }
     }
 
     pub fn recording(&self) -> &Recording {
@@ -102,16 +108,21 @@ impl Windows {
         let printed = header.console_printed.load(Acquire);
         let (mut waiting, mut running, mut lowest) = (0, 0, u64::MAX);
         for slot in &header.slots {
-            if slot.state.load(Acquire) == shared::SLOT_LIVE {
-                if slot.lines.console_waiting.load(Acquire) != 0 {
-                    waiting += 1;
-                    lowest = lowest.min(slot.lines.console_ticket.load(Acquire));
-                } else {
-                    running += 1;
-                }
+            let state = slot.state.load(Acquire);
+            if state == shared::SLOT_LIVE && slot.lines.console_waiting.load(Acquire) != 0 {
+                waiting += 1;
+                lowest = lowest.min(slot.lines.console_ticket.load(Acquire));
+            } else if state == shared::SLOT_CLAIMED || state == shared::SLOT_LIVE && slot.lines.baton_state.load(Acquire) != shared::BATON_WAITING {
+                running += 1;
             }
         }
-        if waiting > 0 && running == 0 && lowest > printed && header.console_printed.load(Acquire) == printed {
+        let stuck = waiting > 0 && running == 0 && lowest > printed;
+        let mut since = self.stuck_since.lock().unwrap_or_else(PoisonError::into_inner);
+        if !stuck || since.is_none_or(|(known, _)| known != printed) {
+            *since = stuck.then(|| (printed, Instant::now()));
+            return;
+        }
+        if since.is_some_and(|(_, when)| when.elapsed() > PATIENCE) && header.console_printed.load(Acquire) == printed {
             let _ = header.console_printed.compare_exchange(printed, lowest, AcqRel, Acquire);
             header.console_futex.fetch_add(1, AcqRel);
             futex::wake(&header.console_futex, i32::MAX);
