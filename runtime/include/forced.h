@@ -76,8 +76,10 @@ struct watch {
 	const struct forced_body *body;
 	u64 memory_hash;
 	u8 original[16];
-	u64 past[WATCH_PAST];  /* where it was stopped lately */
-	u32 past_count, unused;
+	u64 jump_bytes;              /* the jump that will do once the thread has left the bytes it would lie over */
+	u64 interrupted[WATCH_PAST]; /* where signals came lately */
+	u32 interrupted_count;
+	u32 rewritten;               /* the program changes where it goes on after a signal: it may go on at any of those places, by itself */
 	struct watch_test tests[WATCH_TESTS];
 	struct watch_answer answer;
 };
@@ -94,6 +96,8 @@ void note_stubs(u64 start, u64 bytes);                    /* of the files that w
 void watch_next(struct context *context, u64 resume);     /* replay: control is about to go back to the program, there */
 u32 watch_handler(struct context *context, const struct siginfo *info, struct registers *regs, u64 extended);
 void watch_disarm(struct context *context);
+void watch_interrupted(struct context *context);          /* a signal frame was made for the registers as they are */
+void watch_returned(struct context *context);             /* and taken down again */
 void force_to_entry(struct context *context, struct registers *regs);
 
 /* What both modes compute. */

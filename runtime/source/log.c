@@ -3,17 +3,46 @@
 
 static u64 event_index(struct context *context) { return context->event_count; }
 
+#define WINDOW(context) (REGIONS + (context)->region * REGION_STRIDE + REGION_RING)
+#define WINDOW_ROOM (REGION_STRIDE - REGION_RING)
+#define POPULATE_FROM 0x10000UL /* fewer bytes are cheaper to fault in */
+/* A window with one event that no region has room for is attached beyond all regions, in the first of these places that is free. */
+#define LARGE_WINDOWS 0x691000000000UL
+#define LARGE_WINDOW_STRIDE 0x100000000UL /* an event's size has 32 bits */
+
+static i64 attach_large(i64 segment)
+{
+	for (u64 address = LARGE_WINDOWS; address < RUNTIME_END; address += LARGE_WINDOW_STRIDE)
+		if (sys3(NR_shmat, segment, address, 010000 /* SHM_RDONLY */) == (i64)address)
+			return (i64)address;
+	return -1;
+}
+
+static void detach_window(struct context *context)
+{
+	u64 end = (u64)context->log_end;
+	if (end > LARGE_WINDOWS)
+		sys1(NR_shmdt, (end - 1) & ~(LARGE_WINDOW_STRIDE - 1));
+	else
+		sys1(NR_shmdt, WINDOW(context));
+}
+
 static i64 attach_window(struct context *context)
 {
 	i64 segment = request(context, REQUEST_WINDOW, context->log_offset, 0, 0);
 	u64 bytes = (u64)context->slot->reply_values[1];
 	if (segment < 0 || bytes == 0)
 		return 0;
-	u64 address = REGIONS + context->region * REGION_STRIDE + REGION_RING;
-	sys1(NR_shmdt, address);
-	i64 at = sys3(NR_shmat, segment, address, 010000 /* SHM_RDONLY */ | 040000 /* SHM_REMAP */);
-	if (at != (i64)address)
+	i64 address = (i64)WINDOW(context);
+	detach_window(context);
+	if (bytes > WINDOW_ROOM)
+		address = attach_large(segment);
+	else if (sys3(NR_shmat, segment, address, 010000 /* SHM_RDONLY */ | 040000 /* SHM_REMAP */) != address)
+		address = -1;
+	if (address < 0)
 		fail("cannot attach a part of the recording");
+	if (bytes >= POPULATE_FROM)
+		sys3(NR_madvise, address, bytes, 22 /* MADV_POPULATE_READ */); /* a thousand faults less; older kernels refuse, and fault */
 	context->log = (const u8 *)address;
 	context->log_end = context->log + bytes;
 	return 1;

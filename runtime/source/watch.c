@@ -127,14 +127,27 @@ void watch_disarm(struct context *context)
 /* A jump must not lie over a place where the program goes on although no branch leads there: where it was interrupted before. */
 static u32 hides(const struct watch *watch, u64 address) { return address > watch->address && address < watch->address + watch->answer.patch_bytes; }
 
-static u32 hides_any(const struct watch *watch, u64 resume)
+static u32 hides_interrupted(const struct watch *watch)
 {
-	if (hides(watch, resume))
-		return 1;
 	for (u32 i = 0; i < WATCH_PAST; i++)
-		if (hides(watch, watch->past[i]))
+		if (hides(watch, watch->interrupted[i]))
 			return 1;
 	return 0;
+}
+
+void watch_interrupted(struct context *context)
+{
+	struct watch *watch = &context->watch;
+	watch->interrupted[watch->interrupted_count++ % WATCH_PAST] = context->regs.rip;
+}
+
+void watch_returned(struct context *context)
+{
+	struct watch *watch = &context->watch;
+	for (u32 i = 0; i < WATCH_PAST; i++)
+		if (watch->interrupted[i] == context->regs.rip)
+			return;
+	watch->rewritten = 1;
 }
 
 /* What the supervisor proposes, made usable: without a stub only a trap, and single steps over the instruction. */
@@ -149,7 +162,10 @@ static void take_answer(struct context *context, u64 resume)
 		usable = sys6(NR_mmap, answer->stub, PAGE_BYTES, 3, 0x100022 /* private, anonymous, fixed and free */, ~0UL, 0) == (i64)answer->stub;
 	if (!usable)
 		answer->stub = answer->code_bytes = 0;
-	if (!usable || answer->patch_bytes < JUMP_BYTES || hides_any(watch, resume))
+	if (!usable || answer->patch_bytes < JUMP_BYTES || (watch->rewritten && hides_interrupted(watch)))
+		answer->patch_bytes = 1;
+	watch->jump_bytes = answer->patch_bytes;
+	if (hides(watch, resume))
 		answer->patch_bytes = 1;
 }
 
@@ -254,6 +270,17 @@ static void learn(struct watch *watch, const struct watch_test *test)
 	build_stub(watch);
 }
 
+/* The thread has come to the watched place, so it stands no longer where it went on at first. */
+static void plant_jump(struct context *context)
+{
+	struct watch *watch = &context->watch;
+	unplant(watch);
+	watch->answer.patch_bytes = watch->jump_bytes;
+	if (copy_user(watch->original, (const void *)watch->address, watch->jump_bytes))
+		diverge(context, WHY_MEMORY, watch->address, 0);
+	plant(watch);
+}
+
 /* The program stands at the watched place. */
 static void visit(struct context *context, struct registers *regs, u64 extended)
 {
@@ -263,11 +290,12 @@ static void visit(struct context *context, struct registers *regs, u64 extended)
 	struct watch_test test = difference(context, regs, extended);
 	if (test.kind == TEST_NONE) {
 		watch_disarm(context);
-		watch->past[watch->past_count++ % WATCH_PAST] = watch->address;
 		force_to_entry(context, regs);
 		return;
 	}
 	watch->misses++;
+	if (watch->jump_bytes != watch->answer.patch_bytes)
+		plant_jump(context);
 	learn(watch, &test);
 	if (watch->answer.stub) {
 		regs->rip = watch->answer.stub + WATCH_CODE_OFFSET;

@@ -1,11 +1,13 @@
-//! `cargo xtask`: gen, gen --check, tidy.
+//! `cargo xtask`: gen, gen --check, tidy, bench.
 
 #![forbid(unsafe_code)]
+
+mod bench;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask gen [--check] | tidy";
+const USAGE: &str = "usage: cargo xtask gen [--check] | tidy | bench [--quick] [OPTIONS]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -32,6 +34,11 @@ fn main() -> ExitCode {
                 }
                 complaints.is_empty()
             }),
+        ["bench", "--help" | "-h"] => {
+            println!("usage: {}", bench::USAGE);
+            Ok(true)
+        }
+        ["bench", options @ ..] => bench::run(&repository, options),
         _ => Err(USAGE.into()),
     };
     match outcome {

@@ -127,7 +127,9 @@ pub fn reap_adopted(keep: i32) {
         let got = unsafe { libc::waitid(libc::P_ALL, 0, &mut info, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) };
         // SAFETY: waitid filled the child fields, or left them zero.
         let pid = unsafe { info.si_pid() };
-        if got != 0 || pid == 0 || pid == keep || reap(pid).is_none() {
+        // The kernel also tells of stops of threads that another thread of ours traces. Those are that thread's to take.
+        let has_ended = matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED);
+        if got != 0 || pid == 0 || pid == keep || !has_ended || reap(pid).is_none() {
             return;
         }
     }
@@ -164,9 +166,25 @@ pub fn force(pid: i32, tid: i32) -> bool {
 
 /// The state letter of a process or thread in `/proc` (`R`, `S`, `T`, `Z`…); `None` if it is gone.
 pub fn state(pid: i32) -> Option<char> {
+    stat_field(pid, 0)?.chars().next()
+}
+
+/// The parent of a process; `None` if it is gone.
+pub fn parent(pid: i32) -> Option<i32> {
+    stat_field(pid, 1)?.parse().ok()
+}
+
+/// A field of `/proc/PID/stat`, counted from the state, which is 0: the name before it may hold anything.
+fn stat_field(pid: i32, index: usize) -> Option<String> {
     let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     let close = text.iter().rposition(|&b| b == b')')?;
-    text.get(close + 2).map(|&b| b as char)
+    let fields = std::str::from_utf8(text.get(close + 1..)?).ok()?;
+    fields.split_ascii_whitespace().nth(index).map(str::to_owned)
+}
+
+/// Whether a process or thread has ended, be it that nobody has taken its status yet.
+pub fn is_gone(pid: i32) -> bool {
+    matches!(state(pid), None | Some('Z' | 'X'))
 }
 
 /// Makes orphans of the tree become our children instead of init's.

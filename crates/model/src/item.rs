@@ -20,6 +20,8 @@ pub enum Direction {
     Mapping = 3,
     /// The place of console output in the global order.
     Console = 4,
+    /// A change to a file that somebody maps shared: replay repeats it on its copy.
+    FileWrite = 5,
 }
 
 impl Direction {
@@ -31,6 +33,7 @@ impl Direction {
             2 => Some(Self::Child),
             3 => Some(Self::Mapping),
             4 => Some(Self::Console),
+            5 => Some(Self::FileWrite),
             _ => None,
         }
     }

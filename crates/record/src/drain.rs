@@ -1,6 +1,7 @@
 //! The drain: one thread that moves rings to disk, lazily and in large pieces, and keeps slots ready.
 
 use crate::shared_state::Recorder;
+use crate::unborn::Unborn;
 use retake_kernel::{futex, process, shared};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -44,6 +45,7 @@ impl Drain {
 fn run(recorder: &Recorder, stop: &AtomicBool) -> retake_recording::Result<()> {
     let header = recorder.header();
     let mut checked = Instant::now();
+    let mut unborn = Unborn::default();
     let mut contended = false;
     let mut stalled = 0;
     loop {
@@ -75,6 +77,7 @@ fn run(recorder: &Recorder, stop: &AtomicBool) -> retake_recording::Result<()> {
         }
         if checked.elapsed() > LIVENESS_PERIOD {
             find_dead(recorder);
+            unborn.find(recorder);
             checked = Instant::now();
         }
         let busy = contended || header.dying.load(Acquire) != 0;
@@ -87,28 +90,14 @@ fn ready_slots(recorder: &Recorder) -> usize {
     header.slots[..recorder.slot_count()].iter().filter(|slot| slot.state.load(Relaxed) == shared::SLOT_READY).count()
 }
 
-/// A full disk stops the program, not the recording: its threads wait for their rings until there is room again.
 fn drain_all(recorder: &Recorder) -> retake_recording::Result<()> {
     let header = recorder.header();
-    let mut told = false;
     for index in 0..recorder.slot_count() {
         let state = header.slots[index].state.load(Acquire);
         if !matches!(state, shared::SLOT_CLAIMED | shared::SLOT_LIVE | shared::SLOT_EXITED | shared::SLOT_DYING) {
             continue;
         }
-        loop {
-            match recorder.drain_slot(index) {
-                Ok(_) => break,
-                Err(error) if error.is_no_space() => {
-                    if !told {
-                        eprintln!("retake: {error}: the program is stopped until there is space");
-                        told = true;
-                    }
-                    std::thread::sleep(Duration::from_millis(500));
-                }
-                Err(error) => return Err(error),
-            }
-        }
+        recorder.drain_slot(index)?;
         if state == shared::SLOT_EXITED {
             recorder.recycle(index);
         }

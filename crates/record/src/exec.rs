@@ -3,6 +3,7 @@
 
 use crate::exec_event::{ExecEvent, start_event};
 use crate::shared_state::Recorder;
+use crate::space::wait_for_space;
 use retake_kernel::maps::{self, Mapping};
 use retake_kernel::shared;
 use retake_kernel::tracee::{Attached, Event, Stopped};
@@ -31,7 +32,10 @@ pub(crate) fn attend(recorder: &Recorder, slot: usize, attached: Attached) -> bo
                 recorder.counters.execs.fetch_add(1, Relaxed);
                 let tid = stopped.tid();
                 if let Err(error) = inject(recorder, slot, stopped) {
-                    eprintln!("retake: cannot record the program that process {tid} executed: {error}");
+                    // One that was killed meanwhile needs no word.
+                    if error.raw_os_error() != Some(libc::ESRCH) && !process::is_gone(tid) {
+                        eprintln!("retake: cannot record the program that process {tid} executed: {error}");
+                    }
                     process::kill(tid, libc::SIGKILL);
                 }
                 return true;
@@ -131,9 +135,10 @@ fn add_mappings(recorder: &Recorder, pid: i32, mappings: &[Mapping], registers: 
             None => {
                 let is_program = identity == program_identity || mapping.start <= registers.rip && mapping.name.is_empty();
                 let index = if is_program {
-                    recorder.files.index_of(&recorder.session, &program, Placement::Before)?
+                    wait_for_space(|| recorder.files.index_of(&recorder.session, &program, Placement::Before))?
                 } else {
-                    recorder.files.index_of(&recorder.session, &interpreter(pid, mapping)?, Placement::After)?
+                    let file = interpreter(pid, mapping)?;
+                    wait_for_space(|| recorder.files.index_of(&recorder.session, &file, Placement::After))?
                 };
                 let low = recorder.header().files[index].low.load(Relaxed);
                 let place = (index as u64 + 1, mapping.start.wrapping_sub(low));

@@ -11,6 +11,8 @@ mod exec_event;
 mod forced;
 mod service;
 mod shared_state;
+mod space;
+mod unborn;
 
 pub use shared_state::Counters;
 
@@ -119,7 +121,7 @@ pub fn record(request: &Request, writer: RecordingWriter, store: Store) -> Resul
         duration_ms: started.elapsed().as_millis() as u64,
         counters: counters(&recorder),
     };
-    recorder.writer.finish(&outcome)?;
+    space::wait_for_space(|| recorder.writer.finish(&outcome))?;
     guardian.dismiss();
     Ok(status)
 }
@@ -206,19 +208,26 @@ fn wait_for_rest(recorder: &Recorder, first: i32) {
     }
 }
 
+/// How often the guardian looks whether somebody lives, at most.
+const GUARDIAN_LOOKS: u32 = 500;
+/// For so many of those it waits for children that have not named themselves yet: some were killed before.
+const UNBORN_LOOKS: u32 = 50;
+
 /// Kills what is still alive: the guardian does it when the supervisor was killed.
 fn end_everything(header: &Header) {
-    for _ in 0..500 {
-        let mut alive = false;
+    for look in 0..GUARDIAN_LOOKS {
+        let (mut alive, mut unborn) = (false, false);
         let used = header.slots_used.load(Acquire) as usize;
         for slot in &header.slots[..used.min(shared::MAX_SLOTS)] {
             let pid = slot.pid.load(Relaxed) as i32;
-            if matches!(slot.state.load(Acquire), shared::SLOT_CLAIMED | shared::SLOT_LIVE) && pid > 0 {
-                alive |= process::kill(pid, libc::SIGKILL) && process::state(pid).is_some_and(|state| state != 'Z');
+            match slot.state.load(Acquire) {
+                shared::SLOT_CLAIMED if pid == 0 => unborn = true,
+                shared::SLOT_CLAIMED | shared::SLOT_LIVE | shared::SLOT_DYING if pid > 0 => alive |= process::kill(pid, libc::SIGKILL) && !process::is_gone(pid),
+                _ => {}
             }
         }
-        if !alive {
-            return;
+        if !alive && (!unborn || look >= UNBORN_LOOKS) {
+            break;
         }
         std::thread::sleep(Duration::from_millis(10));
     }

@@ -2,7 +2,8 @@
 
 use crate::{exec, forced};
 use crate::shared_state::Recorder;
-use retake_kernel::{futex, memory, shared};
+use crate::space::wait_for_space;
+use retake_kernel::{futex, memory, process, shared};
 use retake_kernel::tracee::Attached;
 use retake_patch::Placement;
 use std::io;
@@ -63,7 +64,11 @@ fn answer(recorder: &Recorder, index: usize) {
                 exec::attend(recorder, index, attached);
             }
             Err(error) => {
-                eprintln!("retake: cannot attach to process {} at its exec: {error}; it runs unrecorded from here", slot.tid.load(Relaxed));
+                let tid = slot.tid.load(Relaxed) as i32;
+                // One that was killed meanwhile cannot be attached to, and need not be.
+                if !process::is_gone(tid) {
+                    eprintln!("retake: cannot attach to process {tid} at its exec: {error}; it runs unrecorded from here");
+                }
                 reply(slot, -1);
             }
         },
@@ -89,7 +94,7 @@ fn answer(recorder: &Recorder, index: usize) {
 
 fn store_file(recorder: &Recorder, pid: i32, descriptor: i32) -> io::Result<usize> {
     let file = memory::descriptor_of(pid, descriptor)?;
-    recorder.files.index_of(&recorder.session, &file, Placement::After)
+    wait_for_space(|| recorder.files.index_of(&recorder.session, &file, Placement::After))
 }
 
 pub(crate) fn reply(slot: &shared::Slot, value: i64) {

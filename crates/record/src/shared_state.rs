@@ -1,5 +1,6 @@
 //! What the threads of the recorder share.
 
+use crate::space::wait_for_space;
 use retake_kernel::futex;
 use retake_kernel::segment::Segment;
 use retake_kernel::shared::{self, Header, RING_BYTES};
@@ -147,7 +148,7 @@ impl Recorder {
             if bytes > 0 {
                 let piece = state.ring.slice(at, bytes);
                 let events = find_events(piece, &mut state.remaining);
-                self.writer.append(stream, piece, events, Codec::Fast)?;
+                wait_for_space(|| self.writer.append(stream, piece, events, Codec::Fast))?;
             }
         }
         slot.consumer.tail.store(tail + count as u64, SeqCst);
@@ -169,7 +170,8 @@ impl Recorder {
         }
         self.declare(index, &mut state)?;
         let events = find_events(bytes, &mut state.remaining);
-        self.writer.append(StreamId(self.header().slots[index].stream.load(Relaxed)), bytes, events, Codec::Fast)
+        let stream = StreamId(self.header().slots[index].stream.load(Relaxed));
+        wait_for_space(|| self.writer.append(stream, bytes, events, Codec::Fast))
     }
 
     fn declare(&self, index: usize, state: &mut RingState) -> retake_recording::Result<()> {
@@ -180,7 +182,7 @@ impl Recorder {
         }
         let parent = slot.parent_stream.load(Relaxed);
         let (pid, tid) = (slot.pid.load(Relaxed) as i32, slot.tid.load(Relaxed) as i32);
-        self.writer.declare_stream(&StreamInfo {
+        let info = StreamInfo {
             id: StreamId(stream),
             parent: (parent != u32::MAX).then_some(StreamId(parent)),
             pid,
@@ -193,7 +195,8 @@ impl Recorder {
                 StreamKind::Thread
             },
             label: String::new(),
-        })?;
+        };
+        wait_for_space(|| self.writer.declare_stream(&info))?;
         state.declared = Some(stream);
         state.remaining = 0;
         Ok(())
@@ -245,7 +248,7 @@ impl Recorder {
         let slot = &self.header().slots[index];
         self.release_baton(index);
         let event = crate::exec_event::end_event(status);
-        let _ = self.append_own(index, &event); // a full disk is reported where the drain meets it
+        let _ = self.append_own(index, &event); // what fails here fails where the drain meets it
         let _ = slot.state.compare_exchange(shared::SLOT_LIVE, shared::SLOT_EXITED, AcqRel, Acquire);
         let _ = slot.state.compare_exchange(shared::SLOT_CLAIMED, shared::SLOT_EXITED, AcqRel, Acquire);
         let _ = slot.state.compare_exchange(shared::SLOT_DYING, shared::SLOT_EXITED, AcqRel, Acquire);
@@ -288,11 +291,12 @@ fn find_events(piece: &[u8], remaining: &mut u64) -> ChunkEvents {
     let mut events = ChunkEvents::default();
     while at < length {
         let start = at as usize;
-        let size = u64::from(u32::from_le_bytes(piece[start..start + 4].try_into().expect("events are multiples of eight bytes")));
+        // Events are multiples of eight bytes; what is no event was not written by the runtime, and the reader stops there.
+        let Some(size) = piece.get(start..start + 4).and_then(|size| size.try_into().ok()).map(u32::from_le_bytes) else { break };
         events.first.get_or_insert(start as u32);
         events.count += 1;
-        at += size.max(16);
+        at += u64::from(size).max(16);
     }
-    *remaining = at - length;
+    *remaining = at.saturating_sub(length);
     events
 }

@@ -1,30 +1,30 @@
 //! Streams, handed to the runtime one window at a time: each a read-only segment that begins and ends where events do.
 
-use retake_kernel::segment::Segment;
+mod feed;
+
+use feed::{Feed, Stock};
 use retake_kernel::{futex, shared};
-use retake_recording::{ContentId, Recording, StreamId, StreamReader};
+use retake_recording::{ContentId, Recording, StreamId};
 use retake_supervisor::Session;
-use std::collections::HashMap;
-use std::io::{self, Read};
+use std::collections::{HashMap, HashSet};
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long nobody may move before a number on the console is taken to be lost.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// A window has about this many bytes; more only for an event that is larger.
-const WINDOW_BYTES: usize = 4 << 20;
-const SMALLEST_EVENT: usize = 16;
+/// With this many streams open, those that ended are looked for and closed; then again at twice as many as are left.
+const FEEDS_BEFORE_SWEEP: usize = 64;
+/// What a thread's room to read in may keep when it is not in use.
+const STAGING_BYTES: usize = 4 << 20;
 
-struct Open {
-    reader: StreamReader,
-    /// Bytes already read that did not fit the last window.
-    held: Vec<u8>,
-    /// Stream offset of the first of them.
-    offset: u64,
-    current: Option<Segment>,
+/// The streams that are being read.
+struct Feeds {
+    by_stream: HashMap<u32, Arc<Mutex<Feed>>>,
+    sweep_at: usize,
 }
 
 pub(crate) struct Windows {
@@ -33,14 +33,20 @@ pub(crate) struct Windows {
     #[allow(dead_code, reason = "keeps the folder's name for messages")]
     files: PathBuf,
     scratch: PathBuf,
-    open: Mutex<HashMap<u32, Open>>,
+    feeds: Mutex<Feeds>,
+    stock: Stock,
+    /// Rooms to read in that no thread uses now.
+    staging: Mutex<Vec<Vec<u8>>>,
+    /// Held while a shared file is made.
+    shared_files: Mutex<()>,
     /// Since when everybody waits for this number on the console.
     stuck_since: Mutex<Option<(u64, Instant)>>,
 }
 
 impl Windows {
     pub fn new(recording: Recording, session: Session, files: PathBuf, scratch: PathBuf) -> Self {
-        Self { recording, session, files, scratch, open: Mutex::default(), stuck_since: Mutex::default() }
+        let feeds = Mutex::new(Feeds { by_stream: HashMap::new(), sweep_at: FEEDS_BEFORE_SWEEP });
+        Self { recording, session, files, scratch, feeds, stock: Stock::default(), staging: Mutex::default(), shared_files: Mutex::default(), stuck_since: Mutex::default() }
     }
 
     pub fn recording(&self) -> &Recording {
@@ -52,29 +58,41 @@ impl Windows {
     /// # Errors
     /// The recording cannot be read, or an event in it is malformed.
     pub fn next(&self, stream: u32, offset: u64) -> io::Result<Option<(i32, u64)>> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = match open.entry(stream) {
-            std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::hash_map::Entry::Vacant(entry) => {
-                let reader = self.recording.stream(StreamId(stream)).map_err(io::Error::from)?;
-                entry.insert(Open { reader, held: Vec::new(), offset: 0, current: None })
-            }
-        };
-        if offset != entry.offset {
-            entry.reader.seek_to_offset(offset).map_err(io::Error::from)?;
-            entry.held.clear();
-            entry.offset = offset;
+        let feed = self.feed(stream)?;
+        self.with_staging(|staging| lock(&feed).window(offset, staging))
+    }
+
+    /// The stream's feed, made on its first request.
+    fn feed(&self, stream: u32) -> io::Result<Arc<Mutex<Feed>>> {
+        let mut feeds = lock(&self.feeds);
+        if let Some(feed) = feeds.by_stream.get(&stream) {
+            return Ok(Arc::clone(feed));
         }
-        let whole = entry.fill()?;
-        if whole == 0 {
-            return Ok(None);
+        if feeds.by_stream.len() >= feeds.sweep_at {
+            let live = self.live_streams();
+            feeds.by_stream.retain(|stream, _| live.contains(stream));
+            feeds.sweep_at = FEEDS_BEFORE_SWEEP.max(2 * feeds.by_stream.len());
         }
-        let segment = Segment::with_bytes(&entry.held[..whole], whole.next_multiple_of(4096))?;
-        entry.held.drain(..whole);
-        entry.offset += whole as u64;
-        let id = segment.id();
-        entry.current = Some(segment);
-        Ok(Some((id, whole as u64)))
+        let reader = self.recording.stream(StreamId(stream)).map_err(io::Error::from)?;
+        let feed = Arc::new(Mutex::new(Feed::new(reader, self.stock.clone())));
+        feeds.by_stream.insert(stream, Arc::clone(&feed));
+        Ok(feed)
+    }
+
+    /// Streams of threads that may still read.
+    fn live_streams(&self) -> HashSet<u32> {
+        let ended = [shared::SLOT_UNUSED, shared::SLOT_READY, shared::SLOT_EXITED];
+        let slots = self.session.header().slots.iter();
+        slots.filter(|slot| !ended.contains(&slot.state.load(Acquire))).map(|slot| slot.stream.load(Relaxed)).collect()
+    }
+
+    fn with_staging<T>(&self, read: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+        let mut staging = lock(&self.staging).pop().unwrap_or_default();
+        let result = read(&mut staging);
+        if staging.capacity() <= STAGING_BYTES {
+            lock(&self.staging).push(staging);
+        }
+        result
     }
 
     /// Copies a shared file's first content to where replayed processes share it.
@@ -82,7 +100,7 @@ impl Windows {
         use std::os::unix::fs::OpenOptionsExt;
         let name: String = [device, inode].iter().flat_map(|value| value.to_le_bytes()).map(|byte| format!("{byte:02x}")).collect();
         let path = self.scratch.join(name);
-        let _guard = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = lock(&self.shared_files);
         let known = content.0 != [0; 32];
         if path.exists() {
             let mut bytes = Vec::new();
@@ -129,37 +147,20 @@ impl Windows {
         }
     }
 
+    /// Answers a request. The thread that gave a window reads the next one of that stream before it does anything else.
     pub fn answer(&self, slot: &shared::Slot, values: (i64, i64)) {
+        let gave_window = slot.lines.request.load(Acquire) == shared::REQUEST_WINDOW && values.0 >= 0;
+        let stream = slot.stream.load(Relaxed);
         slot.lines.reply_values[0].store(values.0, Relaxed);
         slot.lines.reply_values[1].store(values.1, Relaxed);
         slot.lines.reply.store(1, Release);
         futex::wake(&slot.lines.reply, 1);
+        if gave_window && let Ok(feed) = self.feed(stream) {
+            self.with_staging(|staging| lock(&feed).read_ahead(staging));
+        }
     }
 }
 
-impl Open {
-    /// Reads until about a window of whole events is held; returns how many bytes they are.
-    fn fill(&mut self) -> io::Result<usize> {
-        let mut whole = 0;
-        loop {
-            while self.held.len() >= whole + SMALLEST_EVENT {
-                let size = u32::from_le_bytes(self.held[whole..whole + 4].try_into().expect("four bytes")) as usize;
-                if size < SMALLEST_EVENT || !size.is_multiple_of(8) {
-                    return Err(io::Error::new(io::ErrorKind::InvalidData, format!("an event at stream offset {} says it has {size} bytes", self.offset + whole as u64)));
-                }
-                if whole + size > self.held.len() {
-                    break;
-                }
-                whole += size;
-                if whole >= WINDOW_BYTES {
-                    return Ok(whole);
-                }
-            }
-            let before = self.held.len();
-            let read = (&mut self.reader).take(1 << 20).read_to_end(&mut self.held)?;
-            if read == 0 || self.held.len() == before {
-                return Ok(whole); // an event cut off at the end was never completed
-            }
-        }
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -14,6 +14,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Files above this size are not searched for system calls: no program text is that large, and it would have to be in memory.
 const LARGEST_PATCHED_BYTES: u64 = 1 << 30;
+const SMALLEST_ELF_BYTES: u64 = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Identity {
@@ -25,12 +26,15 @@ struct Identity {
     before: bool,
 }
 
+/// Called with content that is new to the table.
+type OnContent = dyn Fn(&Store, ContentId) -> io::Result<()> + Send + Sync;
+
 /// The table. Content that enters it is handed to `on_content` once, to be linked into the recording.
 pub struct FileTable {
     store: Store,
     known: Mutex<HashMap<Identity, usize>>,
     segments: Mutex<Vec<Segment>>,
-    on_content: Box<dyn Fn(&Store, ContentId) -> io::Result<()> + Send + Sync>,
+    on_content: Box<OnContent>,
 }
 
 impl std::fmt::Debug for FileTable {
@@ -94,7 +98,7 @@ impl FileTable {
     /// The image of a file: from the store's cache, or computed and cached. Most files have none.
     fn image(&self, file: &File, size: u64, content: ContentId, placement: Placement) -> io::Result<Option<Image>> {
         let mut magic = [0; 4];
-        if size < 64 || size > LARGEST_PATCHED_BYTES || file.read_at(&mut magic, 0)? < 4 || magic != *b"\x7fELF" {
+        if !(SMALLEST_ELF_BYTES..=LARGEST_PATCHED_BYTES).contains(&size) || file.read_at(&mut magic, 0)? < 4 || magic != *b"\x7fELF" {
             return Ok(None);
         }
         let key = format!("{content}-{}-{PATCHER_VERSION}", if placement == Placement::Before { "before" } else { "after" });

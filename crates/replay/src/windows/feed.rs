@@ -16,9 +16,9 @@ const SMALL_WINDOW_BYTES: usize = 128 << 10;
 const LARGE_WINDOW_BYTES: usize = 1 << 20;
 /// With this much in windows there are no large ones, and nothing is read ahead.
 const PLENTY_BYTES: usize = 24 << 20;
-/// From the how-manieth window in a row on a stream is read ahead.
+/// A stream that asked for this many windows, each from where the last ended, is read ahead.
 const WINDOWS_IN_A_ROW: u32 = 2;
-/// Rooms for an event's beginning: size, kind, number and value.
+/// An event's beginning: size, kind, number and value.
 const SMALLEST_EVENT: usize = 16;
 
 /// Bytes that all windows have together. The supervisor's memory is bounded by looking at it.
@@ -103,26 +103,26 @@ impl Feed {
 }
 
 /// Replaces `staging` by whole events of at least `wanted` bytes, or what is left; returns how many bytes they are. Reads nothing beyond
-/// them, unless the stream ends or cannot be read within an event.
+/// them, unless the stream ends, or cannot be read, within an event.
+///
+/// # Errors
+/// Not even the first event can be read, or it is malformed. Later faults end the window before them.
 fn read_events(reader: &mut impl BufRead, wanted: usize, offset: u64, staging: &mut Vec<u8>) -> io::Result<usize> {
     staging.clear();
-    let mut whole = 0;
-    let mut end = wanted;
+    let (mut whole, mut end) = (0, wanted);
     loop {
-        let result = read_until(reader, end, staging).and_then(|()| {
-            whole = find_last_event(staging, whole, offset)?;
-            Ok(())
-        });
-        match result {
+        let read = read_until(reader, end, staging);
+        let fault = skip_events(staging, &mut whole, offset).and(read);
+        match fault {
             Err(error) if whole == 0 => return Err(error),
-            Err(_) => return Ok(whole),
-            Ok(()) if staging.len() < end || whole >= wanted => return Ok(whole),
-            Ok(()) => end = end_of_cut_event(&staging[whole..]).map_or(whole + SMALLEST_EVENT, |bytes| whole + bytes),
+            Ok(()) if whole < wanted && staging.len() >= end => {}
+            _ => return Ok(whole),
         }
+        end = whole + claimed_bytes(&staging[whole..]).unwrap_or(SMALLEST_EVENT);
     }
 }
 
-/// Appends to `staging` until it has `end` bytes or the stream is over. Grows with what was read, not with what an event claims.
+/// Appends to `staging` until it has `end` bytes or the stream is over. It grows with what is read, not with what an event claims.
 fn read_until(reader: &mut impl BufRead, end: usize, staging: &mut Vec<u8>) -> io::Result<()> {
     while staging.len() < end {
         let available = reader.fill_buf()?;
@@ -136,24 +136,101 @@ fn read_until(reader: &mut impl BufRead, end: usize, staging: &mut Vec<u8>) -> i
     Ok(())
 }
 
-/// Where the last whole event ends, beginning at `whole`, where one starts. A malformed event is an error only if it is the first.
-fn find_last_event(bytes: &[u8], mut whole: usize, offset: u64) -> io::Result<usize> {
-    let first = whole;
-    while let Some(size) = end_of_cut_event(&bytes[whole..]) {
+/// Moves `whole` over every event that is in `bytes` as a whole. `offset` is where `bytes` start in the stream.
+fn skip_events(bytes: &[u8], whole: &mut usize, offset: u64) -> io::Result<()> {
+    while let Some(size) = claimed_bytes(&bytes[*whole..]) {
         if size < SMALLEST_EVENT || !size.is_multiple_of(8) {
-            let message = format!("an event at stream offset {} says it has {size} bytes", offset + whole as u64);
-            return if whole == first { Err(io::Error::new(io::ErrorKind::InvalidData, message)) } else { Ok(whole) };
+            let message = format!("an event at stream offset {} says it has {size} bytes", offset + *whole as u64);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
-        if size > bytes.len() - whole {
+        if size > bytes.len() - *whole {
             break;
         }
-        whole += size;
+        *whole += size;
     }
-    Ok(whole)
+    Ok(())
 }
 
 /// The size an event claims; `None` if not enough of it is there to tell.
-fn end_of_cut_event(bytes: &[u8]) -> Option<usize> {
-    let size = bytes.get(..SMALLEST_EVENT)?.first_chunk::<4>()?;
+fn claimed_bytes(event: &[u8]) -> Option<usize> {
+    let size = event.get(..SMALLEST_EVENT)?.first_chunk::<4>()?;
     Some(u32::from_le_bytes(*size) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::BufReader;
+
+    fn event(bytes: usize) -> Vec<u8> {
+        let mut event = vec![7; bytes];
+        event[..4].copy_from_slice(&(bytes as u32).to_le_bytes());
+        event
+    }
+
+    /// Sizes of the windows a stream is cut into, and what ends it; bytes arrive in pieces of `piece`.
+    fn cut(stream: &[u8], wanted: usize, piece: usize) -> (Vec<usize>, Option<String>) {
+        let mut reader = BufReader::with_capacity(piece, stream);
+        let (mut windows, mut staging, mut offset) = (Vec::new(), Vec::new(), 0);
+        loop {
+            match read_events(&mut reader, wanted, offset as u64, &mut staging) {
+                Ok(0) => return (windows, None),
+                Ok(bytes) => {
+                    assert_eq!(staging[..bytes], stream[offset..offset + bytes]);
+                    windows.push(bytes);
+                    offset += bytes;
+                    reader = BufReader::with_capacity(piece, &stream[offset..]);
+                }
+                Err(error) => return (windows, Some(error.to_string())),
+            }
+        }
+    }
+
+    #[test]
+    fn windows_end_where_events_end() {
+        let stream: Vec<u8> = [16, 40, 24, 4096, 16, 1000].into_iter().flat_map(event).collect();
+        for piece in [1, 3, 16, 17, 5000] {
+            assert_eq!(cut(&stream, 16, piece).0, [16, 40, 24, 4096, 16, 1000], "pieces of {piece}");
+            assert_eq!(cut(&stream, 50, piece).0, [56, 4120, 1016], "pieces of {piece}");
+            assert_eq!(cut(&stream, 1 << 20, piece).0, [5192], "pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_read_beyond_a_window() {
+        let stream: Vec<u8> = [16, 40, 24].into_iter().flat_map(event).collect();
+        let mut reader = &stream[..];
+        assert_eq!(read_events(&mut reader, 20, 0, &mut Vec::new()).unwrap(), 56);
+        assert_eq!(reader.len(), 24);
+    }
+
+    #[test]
+    fn an_event_that_was_cut_off_is_left_out() {
+        let stream: Vec<u8> = [16, 40, 24].into_iter().flat_map(event).collect();
+        for missing in 1..24 {
+            assert_eq!(cut(&stream[..80 - missing], 1 << 20, 7), (vec![56], None), "{missing} bytes missing");
+        }
+        assert_eq!(cut(&[], 100, 7), (vec![], None));
+    }
+
+    #[test]
+    fn a_malformed_event_is_an_error_after_those_before_it() {
+        for claimed in [0, 8, 15, 20, u32::MAX] {
+            let mut stream = event(48);
+            stream.extend(claimed.to_le_bytes());
+            stream.extend([0; 60]);
+            let (windows, error) = cut(&stream, 1 << 20, 9);
+            assert_eq!(windows, [48]);
+            assert_eq!(error, Some(format!("an event at stream offset 48 says it has {claimed} bytes")));
+        }
+    }
+
+    #[test]
+    fn a_claim_allocates_nothing() {
+        let mut stream = event(16);
+        stream[..4].copy_from_slice(&0xffff_fff8_u32.to_le_bytes());
+        let mut staging = Vec::new();
+        assert_eq!(read_events(&mut &stream[..], 16, 0, &mut staging).unwrap(), 0);
+        assert!(staging.capacity() < 1000);
+    }
 }

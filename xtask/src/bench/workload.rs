@@ -1,0 +1,240 @@
+//! Workload files: lines of `key = value`, `#` for comments. docs/BENCHMARKS.md lists the keys.
+
+use std::path::Path;
+
+use super::Result;
+
+/// The most that the supervisor may need while it records, in MB.
+const MEMORY_LIMIT_MB: u64 = 64;
+
+/// What replay and record are compared with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Baseline {
+    #[default]
+    Native,
+    /// The program natively on one core: for threads, which take turns while they are recorded.
+    OneCore,
+}
+
+/// One workload file.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Workload {
+    /// The file's name without its number.
+    pub name: String,
+    /// For people.
+    pub title: String,
+    /// Commands, or absolute paths of programs, without which it is skipped.
+    pub requires: Vec<String>,
+    /// The Debian packages that have them.
+    pub packages: String,
+    /// Programs of `benches/programs` to compile into the work folder, without their `.c`.
+    pub compile: Vec<String>,
+    /// A bash script that prepares the work folder.
+    pub prepare: String,
+    /// A bash script for before each run, or empty.
+    pub reset: String,
+    /// Where the command runs; empty for the work folder.
+    pub folder: String,
+    /// What is measured: program and arguments.
+    pub command: Vec<String>,
+    pub baseline: Baseline,
+    /// The highest good ratio of recording to the baseline.
+    pub record_limit: Option<f64>,
+    /// The highest good ratio of replay to the baseline. Replay must not be slower than the recording in any case.
+    pub replay_limit: Option<f64>,
+    pub memory_limit_mb: u64,
+    /// Free disk space that it needs, in MB.
+    pub disk_mb: u64,
+}
+
+/// Reads all workload files of `folder`, in the order of their names.
+///
+/// # Errors
+/// A file that cannot be read or has a mistake, with its line.
+pub fn read_all(folder: &Path) -> Result<Vec<Workload>> {
+    let mut paths = Vec::new();
+    for entry in
+        std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?
+    {
+        let path = entry?.path();
+        if path.extension().is_some_and(|ending| ending == "workload") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    let mut workloads = Vec::new();
+    for path in paths {
+        let text = std::fs::read_to_string(&path)?;
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let name = stem.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '-');
+        let workload = parse(name, &text);
+        workloads.push(workload.map_err(|error| format!("{}:{error}", path.display()))?);
+    }
+    Ok(workloads)
+}
+
+/// Parses one file. An error starts with the number of its line.
+pub fn parse(name: &str, text: &str) -> std::result::Result<Workload, String> {
+    let mut workload = Workload {
+        name: name.to_owned(),
+        memory_limit_mb: MEMORY_LIMIT_MB,
+        ..Workload::default()
+    };
+    for (index, line) in text.lines().enumerate() {
+        if line.trim().is_empty() || line.starts_with('#') {
+            continue;
+        }
+        set(&mut workload, line).map_err(|error| format!("{}: {error}", index + 1))?;
+    }
+    let last = text.lines().count();
+    for (key, is_missing) in [
+        ("title", workload.title.is_empty()),
+        ("command", workload.command.is_empty()),
+        ("a name", workload.name.is_empty()),
+    ] {
+        if is_missing {
+            return Err(format!("{last}: {key} is missing"));
+        }
+    }
+    Ok(workload)
+}
+
+fn set(workload: &mut Workload, line: &str) -> std::result::Result<(), String> {
+    let (key, value) = line.split_once('=').ok_or("not `key = value`")?;
+    let value = value.trim_end();
+    let trimmed = value.trim();
+    match key.trim() {
+        "title" => workload.title = trimmed.to_owned(),
+        "requires" => workload.requires = words(trimmed),
+        "packages" => workload.packages = trimmed.to_owned(),
+        "compile" => workload.compile = words(trimmed),
+        "prepare" => append_line(&mut workload.prepare, value),
+        "reset" => append_line(&mut workload.reset, value),
+        "folder" => workload.folder = trimmed.to_owned(),
+        "command" => workload.command = split_command(trimmed)?,
+        "baseline" => workload.baseline = parse_baseline(trimmed)?,
+        "record_limit" => workload.record_limit = Some(parse_ratio(trimmed)?),
+        "replay_limit" => workload.replay_limit = Some(parse_ratio(trimmed)?),
+        "memory_limit_mb" => workload.memory_limit_mb = parse_number(trimmed)?,
+        "disk_mb" => workload.disk_mb = parse_number(trimmed)?,
+        other => return Err(format!("no such key: {other}")),
+    }
+    Ok(())
+}
+
+fn words(value: &str) -> Vec<String> {
+    value.split_whitespace().map(str::to_owned).collect()
+}
+
+fn append_line(script: &mut String, line: &str) {
+    script.push_str(line.strip_prefix(' ').unwrap_or(line));
+    script.push('\n');
+}
+
+fn parse_baseline(value: &str) -> std::result::Result<Baseline, String> {
+    match value {
+        "native" => Ok(Baseline::Native),
+        "one-core" => Ok(Baseline::OneCore),
+        _ => Err(format!("baseline is native or one-core, not {value}")),
+    }
+}
+
+fn parse_ratio(value: &str) -> std::result::Result<f64, String> {
+    match value.parse::<f64>() {
+        Ok(ratio) if ratio.is_finite() && ratio > 0.0 => Ok(ratio),
+        _ => Err(format!("not a ratio: {value}")),
+    }
+}
+
+fn parse_number(value: &str) -> std::result::Result<u64, String> {
+    value.parse().map_err(|_| format!("not a number: {value}"))
+}
+
+/// Splits at blanks that are not between single or double quotes. There is no escape character.
+fn split_command(text: &str) -> std::result::Result<Vec<String>, String> {
+    let mut arguments = Vec::new();
+    let mut current: Option<String> = None;
+    let mut quote = None;
+    for letter in text.chars() {
+        if quote == Some(letter) {
+            quote = None;
+        } else if quote.is_none() && matches!(letter, '\'' | '"') {
+            quote = Some(letter);
+            current.get_or_insert_default();
+        } else if quote.is_none() && letter.is_whitespace() {
+            arguments.extend(current.take());
+        } else {
+            current.get_or_insert_default().push(letter);
+        }
+    }
+    if let Some(quote) = quote {
+        return Err(format!("a {quote} is not closed"));
+    }
+    arguments.extend(current);
+    Ok(arguments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read() {
+        let text = "# why\ntitle = A b\nrequires = gcc  xz\nprepare = for x in 1; do\nprepare =     echo = $x\nprepare = done\n\
+                    command = sh -c 'a  b'\nbaseline = one-core\nrecord_limit = 1.4\ndisk_mb = 5\n";
+        let workload = parse("it", text).unwrap();
+        assert_eq!(workload.title, "A b");
+        assert_eq!(workload.requires, ["gcc", "xz"]);
+        assert_eq!(workload.prepare, "for x in 1; do\n    echo = $x\ndone\n");
+        assert_eq!(workload.command, ["sh", "-c", "a  b"]);
+        assert_eq!(workload.baseline, Baseline::OneCore);
+        assert_eq!(
+            (workload.record_limit, workload.replay_limit),
+            (Some(1.4), None)
+        );
+        assert_eq!(
+            (workload.disk_mb, workload.memory_limit_mb),
+            (5, MEMORY_LIMIT_MB)
+        );
+    }
+
+    #[test]
+    fn mistakes_are_told_with_their_line() {
+        for (text, expected) in [
+            ("title = a\nnonsense\n", "2: not `key = value`"),
+            ("titel = a\n", "1: no such key: titel"),
+            ("title = a\n", "1: command is missing"),
+            ("command = a\n", "1: title is missing"),
+            ("command = 'a\n", "1: a ' is not closed"),
+            ("record_limit = -1\n", "1: not a ratio: -1"),
+            ("record_limit = inf\n", "1: not a ratio: inf"),
+            (
+                "baseline = two\n",
+                "1: baseline is native or one-core, not two",
+            ),
+            ("disk_mb = 1e3\n", "1: not a number: 1e3"),
+        ] {
+            assert_eq!(parse("it", text), Err(expected.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn commands_are_split() {
+        let split = |text| split_command(text).unwrap();
+        assert_eq!(split("a 'b c'd  \"e'f\" ''"), ["a", "b cd", "e'f", ""]);
+        assert!(split("  ").is_empty());
+    }
+
+    #[test]
+    fn the_workloads_of_this_repository_are_right() {
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let workloads = read_all(&repository.join("benches/workloads")).unwrap();
+        assert!(workloads.len() >= 12);
+        for workload in workloads {
+            for program in &workload.compile {
+                let source = repository.join(format!("benches/programs/{program}.c"));
+                assert!(source.is_file(), "{}", source.display());
+            }
+        }
+    }
+}
