@@ -220,6 +220,7 @@ void emulate_tsc(struct context *context, struct registers *regs, u32 with_aux);
 
 /* ---- signal.c, frame.c ---- */
 void signals_install(struct context *context);
+void signals_clear(struct context *context); /* handlers become the default, as CLONE_CLEAR_SIGHAND wants */
 void set_kernel_mask(struct context *context, u64 mask);
 void hold_signals(struct context *context); /* record: none comes until set_kernel_mask */
 u32 deliver_deferred(struct context *context, u32 before_call); /* LEAVE_* */

@@ -15,6 +15,7 @@
 #define CLONE_CHILD_SETTID 0x1000000UL
 #define CLONE_PTRACE 0x2000UL
 #define CLONE_PARENT 0x8000UL
+#define CLONE_CLEAR_SIGHAND 0x100000000UL
 #define CLONE_NEWIPC 0x08000000UL
 #define CLONE_NEWPID 0x20000000UL
 #define EAGAIN 11
@@ -191,7 +192,7 @@ static void kernel_request(const struct clone_request *request, struct clone_req
 {
 	*real = *request;
 	if (recording()) {
-		real->flags &= ~(CLONE_PTRACE | CLONE_CHILD_CLEARTID);
+		real->flags &= ~(CLONE_PTRACE | CLONE_CHILD_CLEARTID | CLONE_CLEAR_SIGHAND); /* the runtime's handlers stay */
 		return;
 	}
 	real->flags &= CLONE_SETTLS | CLONE_VM | CLONE_VFORK | CLONE_THREAD | CLONE_SIGHAND | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM;
@@ -221,6 +222,8 @@ static i64 clone_copying(struct context *context, struct slot *slot, const struc
 	if (pid != 0)
 		return pid;
 	context->slot = slot;
+	if (request->flags & CLONE_CLEAR_SIGHAND)
+		signals_clear(context);
 	context->process->thread_count = 1;
 	context->process->domain = context->process->shares ? &HEADER->shared_domain : NULL;
 	context->clear_tid = request->flags & CLONE_CHILD_CLEARTID ? request->child_tid : 0;
@@ -304,15 +307,16 @@ static u32 spawn(struct call *call, const struct clone_request *request)
 			fail("cannot create the process that the recording has here");
 	}
 	u32 extra_count = 0;
+	u8 place = request->extended ? 0 : 2; /* which argument names the outputs */
 	struct extra_item extra[3];
 	if (recording()) {
 		call->result = pid;
 		if (pid > 0)
 			extra[extra_count++] = (struct extra_item){ 0, ITEM_CHILD, 0, &slot->stream, 4 };
 		if (pid > 0 && request->flags & CLONE_PARENT_SETTID)
-			extra[extra_count++] = (struct extra_item){ 2, ITEM_OUTPUT, request->parent_tid, (void *)request->parent_tid, 4 };
+			extra[extra_count++] = (struct extra_item){ place, ITEM_OUTPUT, request->parent_tid, (void *)request->parent_tid, 4 };
 		if (pid > 0 && request->flags & CLONE_PIDFD)
-			extra[extra_count++] = (struct extra_item){ 2, ITEM_OUTPUT, request->pidfd, (void *)request->pidfd, 4 };
+			extra[extra_count++] = (struct extra_item){ place, ITEM_OUTPUT, request->pidfd, (void *)request->pidfd, 4 };
 	}
 	call_finish(call, extra, extra_count);
 	context->regs.rax = (u64)call->result;

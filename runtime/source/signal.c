@@ -75,6 +75,17 @@ static void release_held(struct context *context, u64 mask)
 	}
 }
 
+void signals_clear(struct context *context)
+{
+	for (u32 number = 1; number <= 64; number++) {
+		struct signal_action *action = &context->process->actions[number];
+		if (action->handler <= SIG_IGN)
+			continue;
+		*action = (struct signal_action){ SIG_DFL, 0, 0, 0 };
+		apply_action(number, action);
+	}
+}
+
 void set_kernel_mask(struct context *context, u64 mask)
 {
 	if (UNLIKELY(context->held_count))

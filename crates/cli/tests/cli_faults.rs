@@ -1,0 +1,528 @@
+//! What goes wrong around a recording: killed supervisors and programs, full disks, closed pipes, cut files, users without privileges.
+
+mod cli_support;
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use cli_support::{Place, Ran};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+/// How long anything that is waited for may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Longest that what a killed supervisor leaves behind may live.
+const CLEAN_UP: Duration = Duration::from_secs(5);
+
+/// A started command in a process group of its own, killed when this is dropped.
+struct Started(Child);
+
+impl Started {
+    fn new(command: &mut Command) -> Self {
+        Self(command.process_group(0).spawn().unwrap())
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.0)
+    }
+
+    fn wait(&mut self, limit: Duration) -> ExitStatus {
+        let mut status = None;
+        wait_until("the command to end", limit, || {
+            status = self.0.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if matches!(self.0.try_wait(), Ok(None)) {
+            let _ = kill_process_group(self.pid(), Signal::KILL);
+            let _ = self.0.wait();
+        }
+    }
+}
+
+fn wait_until(what: &str, limit: Duration, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < limit, "waited in vain for {what}");
+        sleep(Duration::from_millis(10));
+    }
+}
+
+/// Numbers of all processes.
+fn processes() -> impl Iterator<Item = i32> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// State letter and parent of a process.
+fn state_of(pid: i32) -> Option<(char, i32)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = text.rsplit_once(") ")?.1.split(' ');
+    Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
+}
+
+/// Waits until a child of `parent` executes a program of that name.
+fn child_called(parent: Pid, name: &str) -> Pid {
+    let mut found = None;
+    let parent = parent.as_raw_nonzero().get();
+    wait_until(name, PATIENCE, || {
+        found = processes().find(|&pid| {
+            state_of(pid).is_some_and(|(_, its_parent)| its_parent == parent)
+                && fs::read_to_string(format!("/proc/{pid}/comm"))
+                    .is_ok_and(|found| found.trim_end() == name)
+        });
+        found.is_some()
+    });
+    // Its exec has happened; give its runtime time to begin.
+    sleep(Duration::from_millis(200));
+    Pid::from_raw(found.unwrap()).unwrap()
+}
+
+/// Living processes with this variable in their environment.
+fn marked(variable: &str) -> Vec<i32> {
+    let is_marked = |pid: &i32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment
+            .split(|&byte| byte == 0)
+            .any(|entry| entry == variable.as_bytes())
+    };
+    processes().filter(is_marked).collect()
+}
+
+/// Shared-memory segments made by a process.
+fn segments_of(pid: Pid) -> usize {
+    let wanted = pid.as_raw_nonzero().to_string();
+    let text = fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
+    text.lines()
+        .filter(|line| line.split_ascii_whitespace().nth(4) == Some(&wanted))
+        .count()
+}
+
+fn has_tool(name: &str) -> bool {
+    let found = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"]
+        .iter()
+        .any(|folder| Path::new(folder).join(name).exists());
+    if !found {
+        println!("skipped: there is no {name}");
+    }
+    found
+}
+
+fn is_root() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        println!("skipped: only root can try this");
+    }
+    root
+}
+
+/// Replays the latest recording, which must end as given and print `stdout`, without a complaint.
+fn replays(place: &Place, status: Option<i32>, signal: Option<i32>, stdout: &str) {
+    let ran = place.run(&["replay"]);
+    assert_eq!((ran.status, ran.signal), (status, signal), "{ran:?}");
+    assert_eq!(ran.stdout, stdout, "{ran:?}");
+    assert!(!ran.stderr.contains("error"), "{ran:?}");
+}
+
+#[test]
+fn a_killed_supervisor_leaves_nothing_but_a_recording_that_replays() {
+    let place = Place::new("killed-supervisor");
+    let mark = format!("RETAKE_TEST_MARK={}-supervisor", std::process::id());
+    let (name, value) = mark.split_once('=').unwrap();
+    let script = "i=0; while :; do i=$((i+1)); echo line $i; /bin/true; (echo sub $i); done";
+    let printed = place.work("printed");
+    let mut supervisor = Started::new(
+        place
+            .command(&["record", "--", "sh", "-c", script])
+            .env(name, value)
+            .stdout(File::create(&printed).unwrap()),
+    );
+    wait_until("output", PATIENCE, || {
+        fs::metadata(&printed).unwrap().len() > 400
+    });
+    kill_process(supervisor.pid(), Signal::KILL).unwrap();
+    supervisor.wait(PATIENCE);
+    wait_until("the recorded processes to end", CLEAN_UP, || {
+        marked(&mark).is_empty()
+    });
+    wait_until("shared memory to vanish", CLEAN_UP, || {
+        segments_of(supervisor.pid()) == 0
+    });
+    assert_eq!(place.recordings(), ["latest", "sh-1"]);
+    let mut left: Vec<_> = fs::read_dir(place.recording("sh-1"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["events", "files", "recording.json"]);
+    assert_eq!(place.scratch(), [""; 0]);
+    let ran = place.run(&["replay"]);
+    let printed = fs::read_to_string(&printed).unwrap();
+    assert!(ran.stderr.contains("warning: "), "{ran:?}");
+    assert!(!ran.stderr.contains("error: "), "{ran:?}");
+    assert!(!ran.stdout.is_empty(), "{ran:?}");
+    assert!(
+        printed.starts_with(&ran.stdout),
+        "{printed:?} does not begin with {ran:?}"
+    );
+    assert_eq!(place.scratch(), [""; 0]);
+}
+
+#[test]
+fn programs_killed_from_outside_end_the_same_way_at_replay() {
+    for (signal, status) in [
+        (Signal::KILL, 137),
+        (Signal::TERM, 143),
+        (Signal::SEGV, 139),
+    ] {
+        let place = Place::new(&format!("killed-{status}"));
+        let mut supervisor = Started::new(&mut place.command(&["record", "sleep", "100"]));
+        let program = child_called(supervisor.pid(), "sleep");
+        kill_process(program, signal).unwrap();
+        let ended = supervisor.wait(PATIENCE);
+        assert_eq!(ended.signal().map(|number| 128 + number), Some(status));
+        replays(&place, None, Some(status - 128), "");
+    }
+}
+
+#[test]
+fn a_signal_to_the_supervisor_alone_reaches_the_program() {
+    let place = Place::new("passed-on");
+    let mut supervisor = Started::new(&mut place.command(&["record", "sleep", "100"]));
+    child_called(supervisor.pid(), "sleep");
+    kill_process(supervisor.pid(), Signal::TERM).unwrap();
+    assert_eq!(supervisor.wait(PATIENCE).signal(), Some(15));
+    replays(&place, None, Some(15), "");
+}
+
+#[test]
+fn a_parent_goes_on_when_its_child_is_killed() {
+    let place = Place::new("killed-child");
+    let script = "end() { sleep 0.2; kill -9 $1; wait $1; echo ended $?; } 2> /dev/null
+        sleep 100 & end $!
+        (while :; do :; done) & end $!
+        (trap '' TERM; while :; do echo x; done) > /dev/null & end $!
+        (sleep 100) & kill -9 $!; wait $! 2> /dev/null; echo ended $?
+        echo done";
+    let expected = "ended 137\nended 137\nended 137\nended 137\ndone\n";
+    let ran = place.run(&["record", "sh", "-c", script]);
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (Some(0), expected),
+        "{ran:?}"
+    );
+    replays(&place, Some(0), None, expected);
+}
+
+#[test]
+fn a_killed_process_group_leaves_a_recording() {
+    let place = Place::new("killed-group");
+    let script = "sleep 100 & (sleep 100 &) ; echo before; sleep 0.3; kill -9 0; echo after";
+    let ran = place.run(&["record", "--", "sh", "-c", script]);
+    assert_eq!(
+        (ran.signal, ran.stdout.as_str()),
+        (Some(9), "before\n"),
+        "{ran:?}"
+    );
+    replays(&place, None, Some(9), "before\n");
+}
+
+#[test]
+fn children_killed_before_they_begin_hold_nobody_up() {
+    let place = Place::new("unborn");
+    let script = "i=0; while [ $i -lt 60 ]; do i=$((i+1)); (:) & kill -9 $!; done; wait; echo end";
+    let ran = place.run(&["record", "sh", "-c", script]);
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (Some(0), "end\n"),
+        "{ran:?}"
+    );
+    assert_eq!(ran.stderr.matches("retake: ").count(), 0, "{ran:?}");
+    replays(&place, Some(0), None, "end\n");
+}
+
+#[test]
+fn a_full_disk_stops_the_program_until_there_is_space() {
+    if !is_root() || !has_tool("unshare") || !has_tool("mount") {
+        return;
+    }
+    let place = Place::new("full-disk");
+    fs::create_dir(place.work("disk")).unwrap();
+    // What it prints is what the assertions below look for.
+    let script = r#"
+        mount -t tmpfs -o size=64m none disk || { echo cannot mount; exit; }
+        RETAKE_DIR=$PWD/disk/retake; export RETAKE_DIR
+        program='head -c 8000000 /dev/urandom | cksum'
+        "$0" record sh -c 'head -c 1 /dev/zero | cksum > /dev/null' || exit
+        cat /dev/zero > disk/filler 2> /dev/null
+        truncate -s -2M disk/filler
+        "$0" record sh -c "$program" > out 2> errors &
+        i=0
+        while ! grep -q 'stopped until there is space' errors; do
+            i=$((i+1)); [ $i -lt 100 ] || { echo no message; kill $!; exit; }
+            sleep 0.1
+        done
+        "$0" replay > so-far 2> so-far-errors; echo "so far: $?"
+        cat so-far-errors
+        sleep 0.5
+        [ -s out ] && echo was not stopped
+        rm disk/filler
+        wait $!; echo "recorded: $?"
+        "$0" replay > again; echo "replayed: $?"
+        cmp out again && [ -s out ] && echo same
+        cat errors"#;
+    let retake = place.command(&[]).get_program().to_owned();
+    let mut shell = in_place(&place, "unshare", &["-m", "sh", "-c", script]);
+    let output = shell.arg(retake).output();
+    let ran = Ran::of(output.unwrap(), &["full-disk"]);
+    if ran.stdout.contains("cannot mount") || ran.stderr.contains("unshare") {
+        println!("skipped: file systems cannot be mounted here");
+        return;
+    }
+    for part in [
+        "stopped until there is space",
+        "there is space again",
+        "recorded: 0",
+        "replayed: 0",
+        "same",
+    ] {
+        assert!(ran.stdout.contains(part), "{part:?} is not in {ran:?}");
+    }
+    for part in ["was not stopped", "error: ", "so far: 120", "so far: 125"] {
+        assert!(!ran.stdout.contains(part), "{part:?} is in {ran:?}");
+    }
+}
+
+#[test]
+fn a_user_without_privileges_can_record_and_replay() {
+    const NOBODY: u32 = 65534;
+    if !is_root() || !has_tool("setpriv") {
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("retake-nobody-{}", std::process::id()));
+    fs::create_dir(&folder).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+    let binary = folder.join("retake");
+    fs::copy(env!("CARGO_BIN_EXE_retake"), &binary).unwrap();
+    fs::set_permissions(&binary, fs::Permissions::from_mode(0o755)).unwrap();
+    let home = folder.join("home");
+    fs::create_dir(&home).unwrap();
+    std::os::unix::fs::chown(&home, Some(NOBODY), Some(NOBODY)).unwrap();
+    let run = |arguments: &[&str]| {
+        let user = NOBODY.to_string();
+        let output = Command::new("setpriv")
+            .args(["--reuid", &user, "--regid", &user, "--clear-groups"])
+            .arg(&binary)
+            .args(arguments)
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("LC_ALL", "C")
+            .env("RETAKE_DIR", home.join("retake"))
+            .env("TMPDIR", &home)
+            .current_dir(&home)
+            .stdin(Stdio::null())
+            .output();
+        Ran::of(output.unwrap(), arguments)
+    };
+    let programs: [&[&str]; 4] = [
+        &["true"],
+        &["id", "-u"],
+        &["sh", "-c", "for i in 1 2 3; do echo $i | cat; done; exit 3"],
+        &["ls", "-l", "/"],
+    ];
+    for program in programs {
+        let recorded = run(&[&["record", "--"], program].concat());
+        let replayed = run(&["replay"]);
+        assert_eq!(recorded.stderr, "", "{recorded:?}");
+        assert_eq!(
+            (recorded.status, &recorded.stdout),
+            (replayed.status, &replayed.stdout),
+            "{replayed:?}"
+        );
+    }
+    let listed = run(&["ls"]);
+    for name in ["true-1", "id-1", "sh-1", "ls-1"] {
+        assert!(listed.stdout.contains(name), "{listed:?}");
+    }
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn replay_ends_when_nobody_reads_its_output() {
+    let place = Place::new("broken-pipe");
+    let script = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo some line number $i; done";
+    place.run_well(&["record", "sh", "-c", script]);
+    let mut reader_left = place.command(&["replay"]);
+    let mut child = reader_left
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let ran = Ran::of(child.wait_with_output().unwrap(), &["reader left"]);
+    assert!(ran.status == Some(0) || ran.signal == Some(13), "{ran:?}");
+    assert_eq!(ran.stderr, "", "{ran:?}");
+    for redirection in [">&-", ">&- 2>&-", "< /dev/null >&- 2>&- <&-"] {
+        let retake = place.command(&[]).get_program().to_owned();
+        let line = format!("\"$0\" replay {redirection}");
+        let mut shell = in_place(&place, "sh", &["-c", &line]);
+        shell.arg(retake);
+        let ended = Started::new(&mut shell).wait(PATIENCE);
+        assert_eq!(ended.code(), Some(0), "{redirection}: {ended}");
+    }
+    assert_eq!(place.scratch(), [""; 0]);
+}
+
+/// Runs a command on a terminal of its own and types Ctrl-C when `name` runs. Returns how it ended, as a shell says it.
+fn interrupted_on_a_terminal(place: &Place, name: &str, program: &str) -> Option<i32> {
+    let retake = place.command(&[]).get_program().to_owned();
+    let line = format!("exec {} record {program}", retake.to_str().unwrap());
+    let mut terminal = in_place(
+        place,
+        "script",
+        &["--quiet", "--return", "--command", &line, "typescript"],
+    );
+    let mut terminal = Started::new(terminal.stdin(Stdio::piped()).stdout(Stdio::null()));
+    let mut supervisor = None;
+    wait_until("the supervisor", PATIENCE, || {
+        let script = terminal.pid().as_raw_nonzero().get();
+        supervisor = processes().find(|&pid| {
+            state_of(pid).is_some_and(|(_, parent)| parent == script)
+                && fs::read_to_string(format!("/proc/{pid}/comm"))
+                    .is_ok_and(|found| found.trim_end() == "retake")
+        });
+        supervisor.is_some()
+    });
+    child_called(Pid::from_raw(supervisor.unwrap()).unwrap(), name);
+    let mut keyboard = terminal.0.stdin.take().unwrap();
+    keyboard.write_all(b"\x03").unwrap();
+    let status = terminal.wait(PATIENCE).code();
+    drop(keyboard);
+    status
+}
+
+/// A command that runs where those of `place` run.
+fn in_place(place: &Place, program: &str, arguments: &[&str]) -> Command {
+    let like = place.command(&[]);
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null());
+    for (name, value) in like.get_envs() {
+        if let Some(value) = value {
+            command.env(name, value);
+        }
+    }
+    command.current_dir(like.get_current_dir().unwrap());
+    command
+}
+
+#[test]
+fn an_interrupt_from_the_terminal_ends_the_program() {
+    if !has_tool("script") {
+        return;
+    }
+    let place = Place::new("interrupt");
+    let status = interrupted_on_a_terminal(&place, "sleep", "sleep 100");
+    assert_eq!(status, Some(130));
+    replays(&place, None, Some(2), "");
+    let status = interrupted_on_a_terminal(&place, "sh", "sh -c 'while :; do :; done'");
+    assert_eq!(status, Some(130));
+    replays(&place, None, Some(2), "");
+    // A program that handles it goes on, in both cases once.
+    let handles = r#"sh -c 'trap "echo caught; exit 5" INT; while :; do sleep 0.05; done'"#;
+    assert_eq!(interrupted_on_a_terminal(&place, "sh", handles), Some(5));
+    replays(&place, Some(5), None, "caught\n");
+}
+
+#[test]
+fn a_stopped_program_stops_the_supervisor_and_both_go_on() {
+    let place = Place::new("stopped");
+    let mut supervisor = Started::new(
+        place
+            .command(&["record", "sleep", "1"])
+            .stdout(Stdio::null()),
+    );
+    let program = child_called(supervisor.pid(), "sleep");
+    let is_stopped = |pid: Pid| {
+        state_of(pid.as_raw_nonzero().get()).is_some_and(|(state, _)| matches!(state, 'T' | 't'))
+    };
+    kill_process_group(supervisor.pid(), Signal::TSTP).unwrap();
+    wait_until("both to stop", PATIENCE, || {
+        is_stopped(program) && is_stopped(supervisor.pid())
+    });
+    sleep(Duration::from_millis(300));
+    assert!(is_stopped(program) && is_stopped(supervisor.pid()));
+    kill_process_group(supervisor.pid(), Signal::CONT).unwrap();
+    wait_until("both to go on", PATIENCE, || {
+        !is_stopped(program) && !is_stopped(supervisor.pid())
+    });
+    assert_eq!(supervisor.wait(PATIENCE).code(), Some(0));
+    replays(&place, Some(0), None, "");
+}
+
+/// Where the frames of an events file begin, and where the last one ends.
+fn frame_boundaries(bytes: &[u8]) -> Vec<usize> {
+    const HEADER_BYTES: usize = 64;
+    const STORED_BYTES_AT: usize = 36;
+    let mut boundaries = vec![0];
+    let mut at = 0;
+    while let Some(header) = bytes.get(at..at + HEADER_BYTES) {
+        let stored = header[STORED_BYTES_AT..STORED_BYTES_AT + 4]
+            .try_into()
+            .unwrap();
+        at += HEADER_BYTES + (u32::from_le_bytes(stored) as usize).next_multiple_of(8);
+        boundaries.push(at);
+    }
+    assert_eq!(at, bytes.len(), "frames fill the file");
+    boundaries
+}
+
+#[test]
+fn cut_recordings_replay_a_prefix_or_say_why_not() {
+    const MOST_CUTS: usize = 30;
+    const LIMIT: Duration = Duration::from_secs(10);
+    let place = Place::new("cut");
+    let script = "for i in 1 2 3; do echo line $i; sleep 0.05; (echo sub $i); /bin/echo other $i; done; echo end | cat";
+    let whole = place.run_well(&["record", "-o", "whole", "sh", "-c", script]);
+    let events = place.work("whole/events");
+    let bytes = fs::read(&events).unwrap();
+    let boundaries = frame_boundaries(&bytes);
+    let step = boundaries.len().div_ceil(MOST_CUTS - 2);
+    let mut cuts: Vec<usize> = boundaries.iter().copied().step_by(step).collect();
+    // In the middle of a header, and of what follows one.
+    cuts.extend([boundaries[boundaries.len() / 2] + 8, bytes.len() / 2]);
+    for cut in cuts {
+        fs::write(&events, &bytes[..cut]).unwrap();
+        let start = Instant::now();
+        let ran = place.run(&["replay", "./whole"]);
+        assert!(start.elapsed() < LIMIT, "cut at {cut}: {ran:?}");
+        assert!(whole.starts_with(&ran.stdout), "cut at {cut}: {ran:?}");
+        assert!(!ran.stderr.contains("panicked"), "cut at {cut}: {ran:?}");
+        let is_said = ran.stderr.contains("warning: ") || ran.stderr.contains("error: ");
+        assert!(
+            is_said || cut == bytes.len(),
+            "nothing said of the cut at {cut}: {ran:?}"
+        );
+        assert!(
+            ran.status != Some(120),
+            "a cut at {cut} is no divergence: {ran:?}"
+        );
+        println!(
+            "cut at {cut} of {}: status {:?}, signal {:?}, {} bytes printed",
+            bytes.len(),
+            ran.status,
+            ran.signal,
+            ran.stdout.len()
+        );
+    }
+    assert_eq!(place.scratch(), [""; 0]);
+}
