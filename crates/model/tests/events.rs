@@ -178,7 +178,7 @@ fn every_kind_is_decoded_and_has_a_line() {
             0,
             0,
             0,
-            words(&[0x401000, 0, 0, 0, 0, 0, 0]),
+            words(&[0x401000, 0, 0, 0, 0, 0, 0, 0]),
             "exec: begins at 0x401000 with 0 mappings",
         ),
         (
@@ -295,10 +295,10 @@ fn malformed_events_name_what_is_wrong() {
         }
     );
     assert_eq!(
-        with(41, &[5]),
+        with(41, &[9]),
         EventError::ItemDirection {
             offset: 40,
-            direction: 5
+            direction: 9
         }
     );
     assert_eq!(

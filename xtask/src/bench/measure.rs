@@ -11,7 +11,7 @@ use super::Result;
 use super::process::{Ran, Run, describe};
 use super::scratch::{Scratch, folder_bytes};
 use super::statistics::Series;
-use super::workload::{Baseline, Workload};
+use super::workload::{Baseline, Place, Workload};
 
 /// How long the first native run may take.
 const FIRST_TIME_LIMIT: Duration = Duration::from_secs(120);
@@ -130,7 +130,7 @@ pub struct Bench {
 }
 
 /// Where one workload lives, and how long it may take.
-struct Place<'a> {
+struct Stage<'a> {
     bench: &'a Bench,
     workload: &'a Workload,
     work: PathBuf,
@@ -167,11 +167,16 @@ impl Bench {
         strace_rounds: usize,
     ) -> Result<Measured> {
         let mut measured = Measured::new(workload);
-        if let Some(reason) = self.reason_to_skip(workload) {
+        let in_memory = match workload.place {
+            Place::Memory => self.memory_scratch(workload.disk_mb),
+            Place::Disk => None,
+        };
+        let scratch = in_memory.as_ref().unwrap_or(&self.scratch);
+        if let Some(reason) = reason_to_skip(workload, scratch) {
             measured.outcome = Outcome::Skipped(reason);
             return Ok(measured);
         }
-        let work = self.scratch.path().join(&workload.name);
+        let work = scratch.path().join(&workload.name);
         fs::create_dir(&work)?;
         if let Err(error) = self.rounds(&mut measured, &work, rounds, strace_rounds) {
             measured.outcome = Outcome::Failed(error.to_string());
@@ -182,20 +187,12 @@ impl Bench {
         Ok(measured)
     }
 
-    fn reason_to_skip(&self, workload: &Workload) -> Option<String> {
-        for program in &workload.requires {
-            if !is_present(program) {
-                let packages = &workload.packages;
-                return Some(format!("needs {program} (Debian: {packages})"));
-            }
-        }
-        match self.scratch.free_mb() {
-            Some(free) if free < workload.disk_mb => Some(format!(
-                "needs {} MB of disk, {free} are free",
-                workload.disk_mb
-            )),
-            _ => None,
-        }
+    /// A scratch folder in memory, if there is room for `needed_mb`.
+    fn memory_scratch(&self, needed_mb: u64) -> Option<Scratch> {
+        let path = format!("/dev/shm/retake-bench-{}", std::process::id());
+        let scratch = Scratch::create(Path::new(&path), self.scratch.keeps()).ok()?;
+        let has_room = scratch.free_mb().is_some_and(|free| free >= needed_mb);
+        has_room.then_some(scratch)
     }
 
     /// The warm-up and the rounds. An error is a failure of the workload.
@@ -207,21 +204,21 @@ impl Bench {
         strace_rounds: usize,
     ) -> Result<()> {
         let workload = measured.workload.clone();
-        let mut place = self.place(&workload, work)?;
-        place.time_limit = FIRST_TIME_LIMIT;
-        let first = place.run_once(Mode::Native)?;
-        place.time_limit = TIME_LIMIT + Duration::from_secs_f64(first.seconds * TIME_LIMIT_RATIO);
+        let mut stage = self.stage(&workload, work)?;
+        stage.time_limit = FIRST_TIME_LIMIT;
+        let first = stage.run_once(Mode::Native)?;
+        stage.time_limit = TIME_LIMIT + Duration::from_secs_f64(first.seconds * TIME_LIMIT_RATIO);
         // Fills the page cache and the store, and finds out early what does not work. Not counted.
-        place.round(&mut Measured::new(&workload), false)?;
+        stage.round(&mut Measured::new(&workload), false)?;
         for round in 0..rounds {
-            place.round(measured, self.has_strace && round < strace_rounds)?;
+            stage.round(measured, self.has_strace && round < strace_rounds)?;
         }
         Ok(())
     }
 
     /// Compiles and prepares what the workload needs.
-    fn place<'a>(&'a self, workload: &'a Workload, work: &Path) -> Result<Place<'a>> {
-        let mut place = Place {
+    fn stage<'a>(&'a self, workload: &'a Workload, work: &Path) -> Result<Stage<'a>> {
+        let mut stage = Stage {
             bench: self,
             workload,
             work: work.to_path_buf(),
@@ -232,23 +229,23 @@ impl Bench {
         for program in &workload.compile {
             let source = format!("{{programs}}/{program}.c");
             let output = format!("{{work}}/{program}");
-            place.script(&format!(
+            stage.script(&format!(
                 "${{CC:-gcc}} -O2 -pthread -o '{output}' '{source}'"
             ))?;
         }
-        place.script(&workload.prepare)?;
+        stage.script(&workload.prepare)?;
         if !workload.folder.is_empty() {
-            place.folder = PathBuf::from(place.fill(&workload.folder)?);
+            stage.folder = PathBuf::from(stage.fill(&workload.folder)?);
         }
         for argument in &workload.command {
-            let argument = place.fill(argument)?;
-            place.command.push(argument);
+            let argument = stage.fill(argument)?;
+            stage.command.push(argument);
         }
-        Ok(place)
+        Ok(stage)
     }
 }
 
-impl Place<'_> {
+impl Stage<'_> {
     /// Replaces the names of folders in text of a workload file.
     fn fill(&self, text: &str) -> Result<String> {
         let programs = self.bench.repository.join("benches/programs");
@@ -282,7 +279,7 @@ impl Place<'_> {
     }
 
     fn recording(&self) -> PathBuf {
-        self.work.join("recording")
+        self.bench.scratch.path().join("recording")
     }
 
     fn output_of(&self, mode: Mode) -> PathBuf {
@@ -327,6 +324,10 @@ impl Place<'_> {
     /// One timed run, from a clean state.
     fn run_once(&self, mode: Mode) -> Result<Ran> {
         self.script(&self.workload.reset)?;
+        if mode == Mode::Record && self.recording().exists() {
+            // What a failed workload left.
+            fs::remove_dir_all(self.recording())?;
+        }
         self.bench.scratch.settle();
         let errors = self.work.join("errors");
         let command = self.command_for(mode)?;
@@ -375,6 +376,23 @@ impl Place<'_> {
         };
         command.extend_from_slice(&self.command);
         Ok(command)
+    }
+}
+
+/// What is missing for a workload, if anything is.
+fn reason_to_skip(workload: &Workload, scratch: &Scratch) -> Option<String> {
+    for program in &workload.requires {
+        if !is_present(program) {
+            let packages = &workload.packages;
+            return Some(format!("needs {program} (Debian: {packages})"));
+        }
+    }
+    match scratch.free_mb() {
+        Some(free) if free < workload.disk_mb => Some(format!(
+            "needs {} MB of disk, {free} are free",
+            workload.disk_mb
+        )),
+        _ => None,
     }
 }
 

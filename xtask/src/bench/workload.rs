@@ -16,6 +16,15 @@ pub enum Baseline {
     OneCore,
 }
 
+/// Where a workload's files are while it runs. Recordings are always on disk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Place {
+    #[default]
+    Disk,
+    /// In /dev/shm if there is room: for workloads that make and remove so many files that the disk would be measured.
+    Memory,
+}
+
 /// One workload file.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Workload {
@@ -43,7 +52,8 @@ pub struct Workload {
     /// The highest good ratio of replay to the baseline. Replay must not be slower than the recording in any case.
     pub replay_limit: Option<f64>,
     pub memory_limit_mb: u64,
-    /// Free disk space that it needs, in MB.
+    pub place: Place,
+    /// Free space that it needs there, in MB.
     pub disk_mb: u64,
 }
 
@@ -113,6 +123,7 @@ fn set(workload: &mut Workload, line: &str) -> std::result::Result<(), String> {
         "folder" => workload.folder = trimmed.to_owned(),
         "command" => workload.command = split_command(trimmed)?,
         "baseline" => workload.baseline = parse_baseline(trimmed)?,
+        "place" => workload.place = parse_place(trimmed)?,
         "record_limit" => workload.record_limit = Some(parse_ratio(trimmed)?),
         "replay_limit" => workload.replay_limit = Some(parse_ratio(trimmed)?),
         "memory_limit_mb" => workload.memory_limit_mb = parse_number(trimmed)?,
@@ -136,6 +147,14 @@ fn parse_baseline(value: &str) -> std::result::Result<Baseline, String> {
         "native" => Ok(Baseline::Native),
         "one-core" => Ok(Baseline::OneCore),
         _ => Err(format!("baseline is native or one-core, not {value}")),
+    }
+}
+
+fn parse_place(value: &str) -> std::result::Result<Place, String> {
+    match value {
+        "disk" => Ok(Place::Disk),
+        "memory" => Ok(Place::Memory),
+        _ => Err(format!("place is disk or memory, not {value}")),
     }
 }
 
@@ -212,6 +231,7 @@ mod tests {
                 "baseline = two\n",
                 "1: baseline is native or one-core, not two",
             ),
+            ("place = here\n", "1: place is disk or memory, not here"),
             ("disk_mb = 1e3\n", "1: not a number: 1e3"),
         ] {
             assert_eq!(parse("it", text), Err(expected.to_owned()), "{text}");
