@@ -467,8 +467,8 @@ void mark_siblings_dying(struct context *context)
 void log_exit(struct context *context, u16 number, i64 status)
 {
 	struct exit_body body = { 0, 0 };
-	/* A guest's memory is its parent's, whose stack holds what nobody will read again. */
-	if (!context->is_guest && (number == NR_exit_group || context->process->thread_count <= 1))
+	/* Not where other stacks are: below their stack pointers lies what nobody will read again, and it may differ. */
+	if (!context->is_guest && context->process->thread_count <= 1)
 		memory_hash(context, &body.hash, &body.pages);
 	if (recording()) {
 		ring_event(context, EVENT_EXIT, 0, number, status, &body, sizeof body);
