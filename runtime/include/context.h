@@ -258,6 +258,15 @@ i64 request(struct context *context, u32 kind, u64 a, u64 b, u64 c);
 
 /* ---- hash.c ---- */
 void memory_hash(struct context *context, u64 *hash, u64 *pages);
+struct page_hash { u64 address, hash; };
+#define PAGE_LIST_CAPACITY 20000 /* 80 MB: in larger processes nobody looks for changed pages */
+#define PAGE_LIST_CHANGED 16
+struct page_list {
+	u64 complete, count, position, changed_count;
+	u64 changed[PAGE_LIST_CHANGED];
+	struct page_hash pages[PAGE_LIST_CAPACITY];
+};
+void memory_list(struct context *context, struct page_list *list); /* first: lists all pages. again: those that changed since */
 void memory_scan(struct context *context, u64 *hash, u64 *pages); /* of all memory, whatever the options say */
 
 /* ---- console.c, descriptors.c ---- */

@@ -11,9 +11,9 @@ struct registers { /* the order of the kernel's sigcontext */
 
 #define FORCE_TRACE_STEPS 192 /* instructions watched to learn what the program's loop writes */
 #define FORCE_SEEK_STEPS 64   /* further ones, until a place comes where replay can plant a jump */
-#define FORCE_GOOD 8
+#define FORCE_GOOD 32
 #define FORCE_WRITTEN 64
-#define FORCE_CELLS 160
+#define FORCE_CELLS 256
 #define FORCE_VECTORS 16
 
 /* Body of EVENT_FORCED; cell_count cells follow. */
@@ -33,18 +33,23 @@ enum { FORCED_TURN = 1 /* event flag: the baton was offered here; one TURN event
 /* Written by the supervisor into our memory. */
 struct force_answer {
 	u64 good_count, written_count;
-	u64 good[FORCE_GOOD];       /* places of the trace where a jump can be planted */
+	u64 good[FORCE_GOOD];       /* places near where a jump can be planted */
 	u64 written[FORCE_WRITTEN]; /* 8-byte words that the traced instructions wrote, the latest first */
 };
 
+/* Before the thread is stopped for good it is stopped twice in passing, to see which memory its loop changes. */
+enum force_phase { PHASE_FIRST, PHASE_LISTED, PHASE_COPIED };
 enum force_stage { FORCE_NONE, FORCE_TRACE, FORCE_SEEK };
 struct force {
 	u32 stage, steps;
+	u32 asked;         /* the supervisor, at this stop */
+	u32 phase;         /* enum force_phase */
 	u32 cancelled;     /* attempts since it was stopped last */
 	u32 finishing;     /* a repeated string instruction runs to its end in the scratch page */
-	u32 after_pushf, unused; /* bytes of flags that the stepped instruction pushes */
+	u32 after_pushf;   /* bytes of flags that the stepped instruction pushes */
 	u64 finish_at, finish_next, finish_trap;
-	u64 hash_allowed_ns, vector_hash;
+	u64 scan_ns, scan_allowed_ns; /* how long the last scan of memory took, and when one is due again */
+	u64 vector_hash;
 	u64 vectors[FORCE_VECTORS];
 	struct force_answer answer;
 };

@@ -21,6 +21,7 @@ static u32 take(struct context *context, struct domain *domain, u64 *turn)
 	domain->wake_pending = 0;
 	context->slot->baton_state = BATON_HOLDING;
 	context->seen_tick = HEADER->yield_tick;
+	force_open(context);
 	if (domain->last == me(context))
 		return 0;
 	domain->last = me(context);
@@ -50,6 +51,7 @@ u32 baton_acquire(struct context *context, u64 *turn)
 void baton_release(struct context *context)
 {
 	struct domain *domain = context->process->domain;
+	force_close(context); /* a forcing signal would end the call that comes with EINTR */
 	context->slot->baton_state = BATON_NONE;
 	__atomic_store_n(&domain->lock, 0, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST) && !__atomic_exchange_n(&domain->wake_pending, 1, __ATOMIC_SEQ_CST))

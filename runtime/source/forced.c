@@ -7,11 +7,17 @@
 #define FORCE_VALUE 0x6563726f66UL /* of the supervisor's SIGSYS */
 #define SCRATCH_OFFSET 0x80000UL   /* in the region: a page for string instructions, then the trace */
 #define TRACE_OFFSET 0x81000UL
-#define STACK_WORDS_BELOW 8
-#define STACK_WORDS 40
+#define LIST_OFFSET 0x90000UL      /* page hashes, then copies of pages that change */
+#define COPIES_OFFSET 0xe0000UL
+#define LIST_END (COPIES_OFFSET + PAGE_LIST_CHANGED * PAGE_BYTES)
+#define STACK_WORDS_BELOW 16
+#define STACK_WORDS 80
+#define CHANGED_WORDS 92
+#define CHEAP_SCAN_NS 4000000UL
 #define FRAME_WORDS_BELOW 16
 #define FRAME_WORDS 20
 #define MOST_CANCELLED 3 /* then a thread is stopped without a trace: its loop enters the runtime too often, or faults */
+#define MOST_ASKED 8 /* a return says nothing about what comes next: a step later the supervisor may know good places */
 #define ARCH_GET_FS 0x1003
 
 /* Where the thread goes from the handler: the private stack, with the program's registers in the context. */
@@ -21,12 +27,81 @@ void force_entry(void);
 static u64 scratch_page(struct context *context) { return REGIONS + context->region * REGION_STRIDE + SCRATCH_OFFSET; }
 static struct registers *trace_of(struct context *context) { return (struct registers *)(REGIONS + context->region * REGION_STRIDE + TRACE_OFFSET); }
 #define TRACE_BYTES PAGE_CEIL(FORCE_TRACE_STEPS * sizeof(struct registers))
+_Static_assert(TRACE_OFFSET + TRACE_BYTES <= LIST_OFFSET, "the trace has room");
 
 static u64 now_ns(void)
 {
 	struct { u64 seconds, nanoseconds; } now;
 	sys2(NR_clock_gettime, 1 /* CLOCK_MONOTONIC */, &now);
 	return now.seconds * 1000000000UL + now.nanoseconds;
+}
+
+/* ---- which memory changes ----
+ *
+ * The memory hash tells visits of a place apart that nothing else does, but at replay it is far too slow to be compared at each of them.
+ * So the words are found that change from round to round, whatever the loop is: page hashes at one moment, copies of the pages that have
+ * changed at a second, and at the third, the stop itself, the words that differ from the copies. */
+
+_Static_assert(LIST_OFFSET + sizeof(struct page_list) <= COPIES_OFFSET && LIST_END <= REGION_RING, "the lists have room");
+
+static struct page_list *list_of(struct context *context) { return (struct page_list *)(REGIONS + context->region * REGION_STRIDE + LIST_OFFSET); }
+static u8 *copies_of(struct context *context) { return (u8 *)(REGIONS + context->region * REGION_STRIDE + COPIES_OFFSET); }
+
+static void forget_changes(struct context *context)
+{
+	if (context->force.phase != PHASE_FIRST)
+		sys2(NR_munmap, list_of(context), LIST_END - LIST_OFFSET);
+	context->force.phase = PHASE_FIRST;
+}
+
+/* Where other threads are, the kernel may be writing for them at this moment. In large processes at most a ninth of the time goes into it. */
+static u32 may_scan(struct context *context)
+{
+	const struct force *force = &context->force;
+	if (context->process->domain || context->process->thread_count > 1)
+		return 0;
+	return force->scan_ns < CHEAP_SCAN_NS || now_ns() >= force->scan_allowed_ns;
+}
+
+static void scanned(struct context *context, u64 start)
+{
+	u64 end = now_ns();
+	context->force.scan_ns = end - start;
+	context->force.scan_allowed_ns = end + 8 * (end - start);
+}
+
+/* Whether the copies are of all that changes: then no trace is needed to find it. */
+static u32 has_copies(struct context *context)
+{
+	const struct page_list *list = list_of(context);
+	return context->force.phase == PHASE_COPIED && list->changed_count && list->changed_count < PAGE_LIST_CHANGED;
+}
+
+/* Stops in passing; 0: there is nothing more to learn. */
+static u32 observe(struct context *context, const struct registers *regs)
+{
+	struct force *force = &context->force;
+	struct page_list *list = list_of(context);
+	u64 start = now_ns();
+	context->regs = *regs;
+	if (force->phase == PHASE_FIRST && may_scan(context) && force->scan_ns < CHEAP_SCAN_NS) {
+		if (sys6(NR_mmap, (u64)list, LIST_END - LIST_OFFSET, 3, 0x32, ~0UL, 0) != (i64)list)
+			return 0;
+		force->phase = PHASE_LISTED;
+		memory_list(context, list);
+		scanned(context, start);
+		return list->count <= PAGE_LIST_CAPACITY;
+	}
+	if (force->phase != PHASE_LISTED)
+		return 0;
+	force->phase = PHASE_COPIED;
+	if (list->count > PAGE_LIST_CAPACITY)
+		return 0;
+	memory_list(context, list);
+	scanned(context, start);
+	for (u64 i = 0; i < list->changed_count; i++)
+		copy_user(copies_of(context) + i * PAGE_BYTES, (const void *)list->changed[i], PAGE_BYTES);
+	return 1;
 }
 
 /* ---- agreeing with the supervisor on when it may send ---- */
@@ -58,9 +133,14 @@ static void leave_state(struct context *context, u32 to)
 	}
 }
 
-void force_settle(struct context *context) { leave_state(context, FORCE_IDLE); }
+void force_settle(struct context *context)
+{
+	leave_state(context, FORCE_IDLE);
+	forget_changes(context);
+}
+
 void force_close(struct context *context) { leave_state(context, FORCE_CLOSED); }
-void force_open(struct context *context) { state_change(context, FORCE_CLOSED, FORCE_IDLE); }
+void force_open(struct context *context) { state_change(context, FORCE_CLOSED, context->deferred_count ? FORCE_WANTED : FORCE_IDLE); }
 
 /* ---- where a thread may be stopped ---- */
 
@@ -237,10 +317,12 @@ static void stepped(struct context *context, struct registers *regs, u64 extende
 	}
 	if (force->stage == FORCE_TRACE) {
 		trace_of(context)[force->steps++] = *regs;
-		if (force->steps == FORCE_TRACE_STEPS) {
+		if (force->steps >= (has_copies(context) ? 1 : FORCE_TRACE_STEPS)) {
 			ask_supervisor(context);
-			force->stage = FORCE_SEEK;
-			force->steps = 0;
+			if (force->answer.good_count || force->steps >= FORCE_TRACE_STEPS || ++force->asked >= MOST_ASKED) {
+				force->stage = FORCE_SEEK;
+				force->steps = 0;
+			}
 		}
 	}
 	if (force->stage == FORCE_SEEK && !repeated_string(regs->rip) && (good_place(&force->answer, regs->rip) || force->steps++ >= FORCE_SEEK_STEPS))
@@ -258,7 +340,7 @@ static void begin(struct context *context, struct registers *regs, u64 extended)
 		return;
 	}
 	force->stage = force->cancelled < MOST_CANCELLED ? FORCE_TRACE : FORCE_SEEK;
-	force->steps = force->finishing = force->after_pushf = 0;
+	force->steps = force->asked = force->finishing = force->after_pushf = 0;
 	force->answer.good_count = force->answer.written_count = 0;
 	stepped(context, regs, extended);
 }
@@ -296,7 +378,7 @@ u32 forced_handler(struct context *context, const struct siginfo *info, struct r
 	if (!is_force(context, info))
 		return 0;
 	u32 wanted = context->deferred_count || offers_baton(context);
-	u32 active = wanted && may_stop_at(context, regs->rip);
+	u32 active = wanted && may_stop_at(context, regs->rip) && !observe(context, regs);
 	u32 next = active ? FORCE_ACTIVE : context->deferred_count ? FORCE_WANTED : FORCE_IDLE;
 	__atomic_store_n(&context->slot->force_state, next, __ATOMIC_RELEASE);
 	if (active)
@@ -351,18 +433,29 @@ static u64 add_cells(struct forced_cell *cells, u64 count, u64 from, u64 words)
 	return count;
 }
 
-/* The memory hash tells visits apart that nothing else does. It is dear in large processes: at most a ninth of the time goes into it.
- * Where other threads are, the kernel may be writing for them at this moment. */
 static void hash_memory(struct context *context, u64 *hash, u64 *pages)
 {
-	struct force *force = &context->force;
-	u64 start = now_ns();
 	*hash = *pages = 0;
-	if (context->process->domain || context->process->thread_count > 1 || start < force->hash_allowed_ns)
+	if (!may_scan(context))
 		return;
+	u64 start = now_ns();
 	memory_scan(context, hash, pages);
-	u64 end = now_ns();
-	force->hash_allowed_ns = end + 8 * (end - start);
+	scanned(context, start);
+}
+
+static u64 add_changed(struct context *context, struct forced_cell *cells, u64 count)
+{
+	const struct page_list *list = list_of(context);
+	u64 page[PAGE_BYTES / 8], limit = minimum(FORCE_CELLS, count + CHANGED_WORDS);
+	for (u64 i = 0; i < list->changed_count; i++) {
+		const u64 *before = (const u64 *)(copies_of(context) + i * PAGE_BYTES);
+		if (copy_user(page, (const void *)list->changed[i], PAGE_BYTES))
+			continue;
+		for (u64 word = 0; word < PAGE_BYTES / 8 && count < limit; word++)
+			if (page[word] != before[word])
+				cells[count++] = (struct forced_cell){ list->changed[i] + 8 * word, page[word] };
+	}
+	return count;
 }
 
 static void log_forced(struct context *context, u16 number, u8 flags)
@@ -381,6 +474,8 @@ static void log_forced(struct context *context, u16 number, u8 flags)
 		count = add_cells(event.cells, count, force->answer.written[i], 1);
 	count = add_cells(event.cells, count, (regs->rsp & ~7UL) - 8 * STACK_WORDS_BELOW, STACK_WORDS);
 	count = add_cells(event.cells, count, (regs->rbp & ~7UL) - 8 * FRAME_WORDS_BELOW, FRAME_WORDS);
+	if (force->phase == PHASE_COPIED && list_of(context)->count <= PAGE_LIST_CAPACITY)
+		count = add_changed(context, event.cells, count);
 	body->cell_count = count;
 	ring_event(context, EVENT_FORCED, flags, number, (i64)hash, &event, sizeof *body + count * sizeof event.cells[0]);
 }
@@ -400,5 +495,7 @@ void runtime_forced(struct context *context)
 	}
 	if (flags & FORCED_TURN)
 		baton_offer(context);
+	if (recording())
+		forget_changes(context);
 	leave(context);
 }

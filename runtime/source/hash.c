@@ -10,7 +10,9 @@
 struct scan {
 	u64 hash, pages;
 	u64 stack_pointer;
+	u64 zero_hash;
 	i64 pagemap;
+	struct page_list *list; /* NULL, or where page hashes go or are looked up */
 };
 
 static u64 mix(u64 value)
@@ -20,25 +22,49 @@ static u64 mix(u64 value)
 	return value ^ value >> 33;
 }
 
-static u32 is_zero(const u64 *words, u64 count)
+/* A second scan tells which pages changed since the first; both go through the pages in the same order. */
+static void list_page(struct page_list *list, u64 address, u64 hash)
 {
-	for (u64 i = 0; i < count; i++)
-		if (words[i])
-			return 0;
-	return 1;
+	if (!list->complete) {
+		if (list->count < PAGE_LIST_CAPACITY)
+			list->pages[list->count] = (struct page_hash){ address, hash };
+		list->count++;
+		return;
+	}
+	while (list->position < list->count && list->pages[list->position].address < address)
+		list->position++;
+	const struct page_hash *before = &list->pages[list->position];
+	u32 same = list->position < list->count && before->address == address && before->hash == hash;
+	if (!same && list->changed_count < PAGE_LIST_CHANGED)
+		list->changed[list->changed_count++] = address;
 }
 
 static void add_page(struct scan *scan, u64 address, u64 skip)
 {
-	u64 copy[PAGE_BYTES / 8];
-	if (copy_user(copy, (const void *)address, PAGE_BYTES))
-		return;
-	memset(copy, 0, skip);
-	if (is_zero(copy, PAGE_BYTES / 8))
-		return;
+	u64 hash;
 	u32 faulted = 0;
-	scan->hash += mix(hash_user(copy, PAGE_BYTES, &faulted) ^ mix(address));
+	if (skip) {
+		u64 copy[PAGE_BYTES / 8];
+		if (copy_user(copy, (const void *)address, PAGE_BYTES))
+			return;
+		memset(copy, 0, skip);
+		hash = hash_user(copy, PAGE_BYTES, &faulted);
+	} else
+		hash = hash_user((const void *)address, PAGE_BYTES, &faulted);
+	if (faulted || hash == scan->zero_hash)
+		return;
+	scan->hash += mix(hash ^ mix(address));
 	scan->pages++;
+	if (UNLIKELY(scan->list != NULL))
+		list_page(scan->list, address, hash);
+}
+
+static u64 hash_of_zeros(void)
+{
+	u64 zeros[PAGE_BYTES / 8];
+	u32 faulted = 0;
+	memset(zeros, 0, sizeof zeros);
+	return hash_user(zeros, sizeof zeros, &faulted);
 }
 
 static void add_range(struct scan *scan, u64 start, u64 end)
@@ -111,9 +137,9 @@ static void scan_maps(struct scan *scan, i64 maps)
 	}
 }
 
-void memory_scan(struct context *context, u64 *hash, u64 *pages)
+static void scan_all(struct context *context, struct page_list *list, u64 *hash, u64 *pages)
 {
-	struct scan scan = { 0, 0, context->regs.rsp, -1 };
+	struct scan scan = { .stack_pointer = context->regs.rsp, .zero_hash = hash_of_zeros(), .list = list };
 	i64 maps = sys4(NR_openat, -100L, "/proc/self/maps", 02000000, 0);
 	scan.pagemap = sys4(NR_openat, -100L, "/proc/self/pagemap", 02000000, 0);
 	if (maps >= 0 && scan.pagemap >= 0)
@@ -124,6 +150,16 @@ void memory_scan(struct context *context, u64 *hash, u64 *pages)
 		sys1(NR_close, scan.pagemap);
 	*hash = scan.hash;
 	*pages = scan.pages;
+}
+
+void memory_scan(struct context *context, u64 *hash, u64 *pages) { scan_all(context, NULL, hash, pages); }
+
+void memory_list(struct context *context, struct page_list *list)
+{
+	u64 hash, pages;
+	list->position = list->changed_count = 0;
+	scan_all(context, list, &hash, &pages);
+	list->complete = 1;
 }
 
 void memory_hash(struct context *context, u64 *hash, u64 *pages)

@@ -132,7 +132,7 @@ static u32 overlay_text(struct process *process, u32 index, u64 address, const u
 
 static u32 wants_room(u32 index, const u64 *a)
 {
-	if (index == NO_FILE || HEADER->options & OPTION_NO_FAST_PATH)
+	if (index == NO_FILE)
 		return 0;
 	const struct file_entry *file = &HEADER->files[index];
 	return file->part_count && file->stubs.segment_id >= 0 && file->stubs.address >= file->high && a[5] == 0 && a[0] == 0 && !(a[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE)) && (a[3] & MAP_TYPE) == MAP_PRIVATE;

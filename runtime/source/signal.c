@@ -132,7 +132,7 @@ static u32 emulate_instruction(struct context *context, struct registers *regs)
 		regs->rip += 2;
 		return 1;
 	}
-	if (code[0] == 0x0f && code[1] == 0xa2) {
+	if ((code[0] == 0x0f || code[0] == 0xcd) && code[1] == 0xa2) { /* CPUID, or what the patcher puts there where CPUID does not trap */
 		emulate_cpuid(regs);
 		regs->rip += 2;
 		return 1;

@@ -46,7 +46,7 @@ static void trap_instructions(void)
 /* The patched text of the program and of its interpreter, which the kernel mapped before we came. */
 static void overlay_first(u64 file_and_one, u64 bias)
 {
-	if (!file_and_one || HEADER->options & OPTION_NO_FAST_PATH)
+	if (!file_and_one)
 		return;
 	const struct file_entry *file = &HEADER->files[file_and_one - 1];
 	if (!file->part_count)

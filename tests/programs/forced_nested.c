@@ -1,5 +1,4 @@
-// A handler that itself computes for long is interrupted by another signal. Recording it hung once under load: not understood yet.
-// modes: native
+// A handler that itself computes for long is interrupted by another signal.
 // group: forced
 // flags: -O1
 #include "check.h"

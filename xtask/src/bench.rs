@@ -56,12 +56,7 @@ impl Options {
         let mut options = Self::default();
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
-            let mut value = || {
-                arguments
-                    .next()
-                    .copied()
-                    .ok_or(format!("{argument} needs a value\nusage: {USAGE}"))
-            };
+            let mut value = || arguments.next().copied().ok_or(format!("{argument} needs a value\nusage: {USAGE}"));
             match *argument {
                 "--quick" => options.quick = true,
                 "--list" => options.list = true,
@@ -79,20 +74,12 @@ impl Options {
     }
 
     fn rounds(&self) -> usize {
-        let usual = if self.quick {
-            QUICK_ROUNDS
-        } else {
-            FULL_ROUNDS
-        };
+        let usual = if self.quick { QUICK_ROUNDS } else { FULL_ROUNDS };
         self.rounds.unwrap_or(usual)
     }
 
     fn strace_rounds(&self) -> usize {
-        let usual = if self.quick {
-            QUICK_STRACE_ROUNDS
-        } else {
-            FULL_STRACE_ROUNDS
-        };
+        let usual = if self.quick { QUICK_STRACE_ROUNDS } else { FULL_STRACE_ROUNDS };
         usual.min(self.rounds())
     }
 }
@@ -111,10 +98,7 @@ fn parse_rounds(text: &str) -> Result<usize> {
 pub fn run(repository: &Path, arguments: &[&str]) -> Result<bool> {
     let options = Options::parse(arguments)?;
     let repository = repository.canonicalize()?;
-    let workloads = select(
-        workload::read_all(&repository.join("benches/workloads"))?,
-        &options,
-    )?;
+    let workloads = select(workload::read_all(&repository.join("benches/workloads"))?, &options)?;
     if options.list {
         for workload in &workloads {
             println!("{:<20} {}", workload.name, workload.title);
@@ -124,20 +108,12 @@ pub fn run(repository: &Path, arguments: &[&str]) -> Result<bool> {
     let retake = retake(&repository, &options)?;
     let machine = Machine::look();
     machine.warn();
-    let scratch = options
-        .scratch
-        .clone()
-        .unwrap_or_else(|| repository.join("target/bench-scratch"));
+    let scratch = options.scratch.clone().unwrap_or_else(|| repository.join("target/bench-scratch"));
     let bench = Bench::prepare(&repository, &scratch, &retake, options.keep)?;
     let measured = measure_all(&bench, &workloads, &options)?;
     drop(bench);
 
-    let report = report::Report {
-        machine,
-        rounds: options.rounds(),
-        strace_rounds: options.strace_rounds(),
-        measured,
-    };
+    let report = report::Report { machine, rounds: options.rounds(), strace_rounds: options.strace_rounds(), measured };
     println!("\n{}", report.terminal());
     let json = repository.join("target/bench.json");
     std::fs::write(&json, report.json())?;
@@ -155,8 +131,7 @@ fn select(workloads: Vec<Workload>, options: &Options) -> Result<Vec<Workload>> 
             return Err(format!("no workload {name}; --list names them").into());
         }
     }
-    let wanted =
-        |workload: &Workload| options.only.is_empty() || options.only.contains(&workload.name);
+    let wanted = |workload: &Workload| options.only.is_empty() || options.only.contains(&workload.name);
     Ok(workloads.into_iter().filter(wanted).collect())
 }
 
@@ -167,10 +142,7 @@ fn retake(repository: &Path, options: &Options) -> Result<PathBuf> {
         return found.map_err(|error| format!("{}: {error}", path.display()).into());
     }
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
-        .args(["build", "--release", "--quiet", "--package", "retake"])
-        .current_dir(repository)
-        .status()?;
+    let status = Command::new(cargo).args(["build", "--release", "--quiet", "--package", "retake"]).current_dir(repository).status()?;
     if !status.success() {
         return Err("retake does not build".into());
     }
@@ -204,12 +176,7 @@ mod tests {
 
     #[test]
     fn wrong_options_are_refused() {
-        for arguments in [
-            &["--fast"][..],
-            &["--rounds"],
-            &["--rounds", "0"],
-            &["--rounds", "many"],
-        ] {
+        for arguments in [&["--fast"][..], &["--rounds"], &["--rounds", "0"], &["--rounds", "many"]] {
             assert!(Options::parse(arguments).is_err(), "{arguments:?}");
         }
     }

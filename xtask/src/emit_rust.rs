@@ -3,10 +3,7 @@
 use std::fmt::Write;
 
 use crate::emit_c::NOTICE;
-use crate::table::{
-    Argument, Call, DescriptorEffect, Direction, Kind, LengthRule, Pointer, Policy, Row, Shape,
-    SubRow, Table, ValueType,
-};
+use crate::table::{Argument, Call, DescriptorEffect, Direction, Kind, LengthRule, Pointer, Policy, Row, Shape, SubRow, Table, ValueType};
 
 /// `crates/model/src/gen.rs`.
 pub fn data(table: &Table, hash: u64) -> String {
@@ -35,22 +32,15 @@ pub fn data(table: &Table, hash: u64) -> String {
 /// `0x0123_4567_89ab_cdef`.
 fn grouped(hash: u64) -> String {
     let digits = format!("{hash:016x}");
-    let groups: Vec<&str> = (0..4)
-        .map(|group| &digits[group * 4..group * 4 + 4])
-        .collect();
+    let groups: Vec<&str> = (0..4).map(|group| &digits[group * 4..group * 4 + 4]).collect();
     format!("0x{}", groups.join("_"))
 }
 
 fn call_row(out: &mut String, call: &Call) {
-    let selector = call
-        .selector
-        .map_or("None".to_string(), |index| format!("Some({index})"));
+    let selector = call.selector.map_or("None".to_string(), |index| format!("Some({index})"));
     let (number, name, named) = (call.number, &call.name, call.named);
     let _ = writeln!(out, "    CallRow {{");
-    let _ = writeln!(
-        out,
-        "        number: {number}, name: {name:?}, named: {named}, selector: {selector},"
-    );
+    let _ = writeln!(out, "        number: {number}, name: {name:?}, named: {named}, selector: {selector},");
     let _ = writeln!(out, "        row: {},", row(&call.row));
     if call.sub_rows.is_empty() {
         out.push_str("        sub_rows: &[],\n    },\n");
@@ -65,11 +55,7 @@ fn call_row(out: &mut String, call: &Call) {
 
 fn sub_row(out: &mut String, sub: &SubRow) {
     let (command, name) = (sub.command, &sub.name);
-    let _ = writeln!(
-        out,
-        "            SubRow {{ command: {command:#x}, name: {name:?}, row: {} }},",
-        row(&sub.row)
-    );
+    let _ = writeln!(out, "            SubRow {{ command: {command:#x}, name: {name:?}, row: {} }},", row(&sub.row));
 }
 
 fn row(row: &Row) -> String {
@@ -96,10 +82,7 @@ fn bits(of: &str, names: &[String]) -> String {
     if names.is_empty() {
         return "0".to_string();
     }
-    let parts: Vec<String> = names
-        .iter()
-        .map(|name| format!("{of}::{}.0", name.to_uppercase()))
-        .collect();
+    let parts: Vec<String> = names.iter().map(|name| format!("{of}::{}.0", name.to_uppercase())).collect();
     parts.join(" | ")
 }
 

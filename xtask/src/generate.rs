@@ -16,35 +16,18 @@ pub struct Output {
 /// FNV-1a over the C data, which contains all that decides what a recording holds.
 pub fn table_hash(table: &Table) -> u64 {
     let text = emit_c::data(table);
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// Everything that `cargo xtask gen` writes.
 pub fn outputs(table: &Table) -> Vec<Output> {
     let hash = table_hash(table);
     vec![
-        Output {
-            path: "runtime/gen/table.h",
-            text: emit_c::header(table, hash),
-        },
-        Output {
-            path: "runtime/gen/table.c",
-            text: emit_c::data(table),
-        },
-        Output {
-            path: "runtime/gen/numbers.h",
-            text: emit_c::numbers(table),
-        },
-        Output {
-            path: "crates/model/src/gen.rs",
-            text: emit_rust::data(table, hash),
-        },
-        Output {
-            path: "docs/SYSCALLS.md",
-            text: emit_docs::coverage(table),
-        },
+        Output { path: "runtime/gen/table.h", text: emit_c::header(table, hash) },
+        Output { path: "runtime/gen/table.c", text: emit_c::data(table) },
+        Output { path: "runtime/gen/numbers.h", text: emit_c::numbers(table) },
+        Output { path: "crates/model/src/gen.rs", text: emit_rust::data(table, hash) },
+        Output { path: "docs/SYSCALLS.md", text: emit_docs::coverage(table) },
     ]
 }
 
@@ -83,12 +66,6 @@ pub fn write(repository: &Path) -> Result<Vec<&'static str>, Box<dyn std::error:
 /// See [`generate`].
 pub fn stale(repository: &Path) -> Result<Vec<&'static str>, Box<dyn std::error::Error>> {
     let outputs = generate(repository)?;
-    let differs = |output: &Output| {
-        !std::fs::read_to_string(repository.join(output.path)).is_ok_and(|text| text == output.text)
-    };
-    Ok(outputs
-        .iter()
-        .filter(|output| differs(output))
-        .map(|output| output.path)
-        .collect())
+    let differs = |output: &Output| !std::fs::read_to_string(repository.join(output.path)).is_ok_and(|text| text == output.text);
+    Ok(outputs.iter().filter(|output| differs(output)).map(|output| output.path).collect())
 }

@@ -26,14 +26,12 @@ fn main() -> ExitCode {
             }
             stale.is_empty()
         }),
-        ["tidy"] => xtask::tidy::check(&repository)
-            .map_err(Into::into)
-            .map(|complaints| {
-                for complaint in &complaints {
-                    eprintln!("{complaint}");
-                }
-                complaints.is_empty()
-            }),
+        ["tidy"] => xtask::tidy::check(&repository).map_err(Into::into).map(|complaints| {
+            for complaint in &complaints {
+                eprintln!("{complaint}");
+            }
+            complaints.is_empty()
+        }),
         ["bench", "--help" | "-h"] => {
             println!("usage: {}", bench::USAGE);
             Ok(true)

@@ -5,9 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::signature;
-use crate::table::{
-    Argument, Call, DescriptorEffect, Errno, Kind, Layout, Policy, RefusedRange, Row, SubRow, Table,
-};
+use crate::table::{Argument, Call, DescriptorEffect, Errno, Kind, Layout, Policy, RefusedRange, Row, SubRow, Table};
 
 /// Error numbers that a row may refuse with.
 const ERRNOS: [(&str, i16); 10] = [
@@ -23,18 +21,8 @@ const ERRNOS: [(&str, i16); 10] = [
     ("EOPNOTSUPP", 95),
 ];
 
-const CLASSES: [&str; 9] = [
-    "clock", "creds", "desc", "file", "ipc", "memory", "network", "process", "signal",
-];
-const RESOURCES: [&str; 7] = [
-    "descriptors",
-    "global",
-    "inode",
-    "ipc",
-    "memory",
-    "mount",
-    "process",
-];
+const CLASSES: [&str; 9] = ["clock", "creds", "desc", "file", "ipc", "memory", "network", "process", "signal"];
+const RESOURCES: [&str; 7] = ["descriptors", "global", "inode", "ipc", "memory", "mount", "process"];
 
 /// Far above the newest call; keeps a slip of the pen in a range from filling memory.
 const MAXIMUM_NUMBER: u32 = 1023;
@@ -53,13 +41,7 @@ pub struct TableError {
 
 impl fmt::Display for TableError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "{}:{}: {}",
-            self.file.display(),
-            self.line,
-            self.message
-        )
+        write!(formatter, "{}:{}: {}", self.file.display(), self.line, self.message)
     }
 }
 
@@ -81,12 +63,7 @@ impl Sources {
     /// A file that cannot be read.
     pub fn read(directory: &Path) -> std::io::Result<Self> {
         let read = |name: &str| std::fs::read_to_string(directory.join(name));
-        Ok(Self {
-            calls: read("syscalls.tbl")?,
-            ioctls: read("ioctls.tbl")?,
-            commands: read("commands.tbl")?,
-            layouts: read("layouts.tbl")?,
-        })
+        Ok(Self { calls: read("syscalls.tbl")?, ioctls: read("ioctls.tbl")?, commands: read("commands.tbl")?, layouts: read("layouts.tbl")? })
     }
 }
 
@@ -99,10 +76,7 @@ pub fn parse(sources: &Sources) -> Result<Table, TableError> {
     let mut calls = BTreeMap::new();
     for_each_line("syscalls.tbl", &sources.calls, |line| {
         for call in parse_call(line, &layouts)? {
-            if calls
-                .values()
-                .any(|other: &Call| other.named && call.named && other.name == call.name)
-            {
+            if calls.values().any(|other: &Call| other.named && call.named && other.name == call.name) {
                 return Err(format!("`{}` is in the table twice", call.name));
             }
             if calls.insert(call.number, call.clone()).is_some() {
@@ -112,28 +86,15 @@ pub fn parse(sources: &Sources) -> Result<Table, TableError> {
         Ok(())
     })?;
     let mut ranges = Vec::new();
-    for (file, text) in [
-        ("ioctls.tbl", &sources.ioctls),
-        ("commands.tbl", &sources.commands),
-    ] {
-        for_each_line(file, text, |line| {
-            add_sub_row(line, &layouts, &mut calls, &mut ranges)
-        })?;
+    for (file, text) in [("ioctls.tbl", &sources.ioctls), ("commands.tbl", &sources.commands)] {
+        for_each_line(file, text, |line| add_sub_row(line, &layouts, &mut calls, &mut ranges))?;
     }
     let calls: Vec<Call> = calls.into_values().collect();
     finish(calls, ranges, layouts)
 }
 
-fn finish(
-    mut calls: Vec<Call>,
-    mut ranges: Vec<RefusedRange>,
-    layouts: Vec<Layout>,
-) -> Result<Table, TableError> {
-    let whole = |message: String| TableError {
-        file: "syscalls.tbl".into(),
-        line: 0,
-        message,
-    };
+fn finish(mut calls: Vec<Call>, mut ranges: Vec<RefusedRange>, layouts: Vec<Layout>) -> Result<Table, TableError> {
+    let whole = |message: String| TableError { file: "syscalls.tbl".into(), line: 0, message };
     for (index, call) in calls.iter().enumerate() {
         if call.number as usize != index {
             return Err(whole(format!("number {index} has no row")));
@@ -141,48 +102,26 @@ fn finish(
     }
     for call in &mut calls {
         call.sub_rows.sort_by_key(|sub| sub.command);
-        if let Some(pair) = call
-            .sub_rows
-            .windows(2)
-            .find(|pair| pair[0].command == pair[1].command)
-        {
+        if let Some(pair) = call.sub_rows.windows(2).find(|pair| pair[0].command == pair[1].command) {
             let (first, second) = (&pair[0].name, &pair[1].name);
-            return Err(whole(format!(
-                "{}: {first} and {second} are the same command",
-                call.name
-            )));
+            return Err(whole(format!("{}: {first} and {second} are the same command", call.name)));
         }
     }
     ranges.sort_by_key(|range| range.first);
     if let Some(pair) = ranges.windows(2).find(|pair| pair[0].last >= pair[1].first) {
-        return Err(whole(format!(
-            "the ranges {} and {} overlap",
-            pair[0].name, pair[1].name
-        )));
+        return Err(whole(format!("the ranges {} and {} overlap", pair[0].name, pair[1].name)));
     }
-    Ok(Table {
-        calls,
-        ranges,
-        layouts,
-    })
+    Ok(Table { calls, ranges, layouts })
 }
 
 /// Calls `parse` with every line that is neither empty nor a comment.
-fn for_each_line<T>(
-    file: &str,
-    text: &str,
-    mut parse: impl FnMut(&str) -> Result<T, String>,
-) -> Result<Vec<T>, TableError> {
+fn for_each_line<T>(file: &str, text: &str, mut parse: impl FnMut(&str) -> Result<T, String>) -> Result<Vec<T>, TableError> {
     let mut rows = Vec::new();
     for (index, line) in text.lines().enumerate() {
         if line.trim().is_empty() || line.starts_with('#') {
             continue;
         }
-        let place = |message| TableError {
-            file: file.into(),
-            line: index + 1,
-            message,
-        };
+        let place = |message| TableError { file: file.into(), line: index + 1, message };
         rows.push(parse(line).map_err(place)?);
     }
     Ok(rows)
@@ -193,17 +132,9 @@ fn parse_layout(line: &str) -> Result<Layout, String> {
     let [name, bytes, header, c_type @ ..] = fields.as_slice() else {
         return Err("a layout is: name, bytes, header, C type".to_string());
     };
-    let bytes = bytes
-        .parse()
-        .ok()
-        .filter(|bytes| *bytes > 0)
-        .ok_or_else(|| format!("`{bytes}` is not a size"))?;
+    let bytes = bytes.parse().ok().filter(|bytes| *bytes > 0).ok_or_else(|| format!("`{bytes}` is not a size"))?;
     let source = (*header != "-").then(|| ((*header).to_string(), c_type.join(" ")));
-    Ok(Layout {
-        name: (*name).to_string(),
-        bytes,
-        source,
-    })
+    Ok(Layout { name: (*name).to_string(), bytes, source })
 }
 
 /// The columns that calls and sub-rows have in common, and the attributes only calls have.
@@ -218,18 +149,9 @@ struct Columns<'line> {
 /// One line of `syscalls.tbl`: one call, or the refused numbers of a range.
 fn parse_call(line: &str, layouts: &[Layout]) -> Result<Vec<Call>, String> {
     let columns = parse_columns(line, layouts)?;
-    let position = |name: &str| {
-        columns
-            .row
-            .arguments
-            .iter()
-            .position(|argument| argument.name == name)
-    };
+    let position = |name: &str| columns.row.arguments.iter().position(|argument| argument.name == name);
     let selector = match columns.select {
-        Some(name) => Some(
-            position(name)
-                .ok_or_else(|| format!("select names `{name}`, there is no such argument"))?,
-        ),
+        Some(name) => Some(position(name).ok_or_else(|| format!("select names `{name}`, there is no such argument"))?),
         None => None,
     };
     let call = |number: u32, name: String, named: bool| Call {
@@ -250,38 +172,21 @@ fn parse_call(line: &str, layouts: &[Layout]) -> Result<Vec<Call>, String> {
     }
     let numbers = number(first)?..=number(last)?;
     if *numbers.end() > MAXIMUM_NUMBER {
-        return Err(format!(
-            "numbers above {MAXIMUM_NUMBER} are not those of calls"
-        ));
+        return Err(format!("numbers above {MAXIMUM_NUMBER} are not those of calls"));
     }
-    Ok(numbers
-        .map(|number| call(number, format!("{name}_{number}"), false))
-        .collect())
+    Ok(numbers.map(|number| call(number, format!("{name}_{number}"), false)).collect())
 }
 
-fn add_sub_row(
-    line: &str,
-    layouts: &[Layout],
-    calls: &mut BTreeMap<u32, Call>,
-    ranges: &mut Vec<RefusedRange>,
-) -> Result<(), String> {
+fn add_sub_row(line: &str, layouts: &[Layout], calls: &mut BTreeMap<u32, Call>, ranges: &mut Vec<RefusedRange>) -> Result<(), String> {
     let columns = parse_columns(line, layouts)?;
-    let (call, name) = columns
-        .first
-        .split_once('/')
-        .ok_or("a sub-row begins with CALL/NAME")?;
+    let (call, name) = columns.first.split_once('/').ok_or("a sub-row begins with CALL/NAME")?;
     let call_number = number(call)?;
-    let call = calls
-        .get_mut(&call_number)
-        .ok_or_else(|| format!("there is no call {call}"))?;
+    let call = calls.get_mut(&call_number).ok_or_else(|| format!("there is no call {call}"))?;
     if call.selector.is_none() {
         return Err(format!("{} has no select= attribute", call.name));
     }
     if columns.row.policy == Policy::Custom && call.row.policy != Policy::Custom {
-        return Err(format!(
-            "{} is not custom, so its commands cannot be",
-            call.name
-        ));
+        return Err(format!("{} is not custom, so its commands cannot be", call.name));
     }
     if let Some((first, last)) = columns.second.split_once("..") {
         let Policy::Refuse(errno) = columns.row.policy else {
@@ -290,36 +195,21 @@ fn add_sub_row(
         if call_number != IOCTL {
             return Err("only ioctl has ranges".to_string());
         }
-        let bits = |text| {
-            number(text)
-                .and_then(|n| u16::try_from(n).map_err(|_| "a range is of 16 bits".to_string()))
-        };
-        ranges.push(RefusedRange {
-            first: bits(first)?,
-            last: bits(last)?,
-            name: name.to_string(),
-            errno,
-        });
+        let bits = |text| number(text).and_then(|n| u16::try_from(n).map_err(|_| "a range is of 16 bits".to_string()));
+        ranges.push(RefusedRange { first: bits(first)?, last: bits(last)?, name: name.to_string(), errno });
         return Ok(());
     }
     check_sub_row(call, &columns.row)?;
     let command = number(columns.second)?;
     let modifiers = call.modifiers.clone();
     for combination in 0..1_u32 << modifiers.len() {
-        let chosen = modifiers
-            .iter()
-            .enumerate()
-            .filter(|(bit, _)| combination >> bit & 1 == 1);
+        let chosen = modifiers.iter().enumerate().filter(|(bit, _)| combination >> bit & 1 == 1);
         let (mut value, mut full_name) = (command, name.to_string());
         for (_, (bit, suffix)) in chosen {
             value |= bit;
             full_name.push_str(suffix);
         }
-        call.sub_rows.push(SubRow {
-            command: value,
-            name: full_name,
-            row: columns.row.clone(),
-        });
+        call.sub_rows.push(SubRow { command: value, name: full_name, row: columns.row.clone() });
     }
     Ok(())
 }
@@ -328,10 +218,7 @@ fn add_sub_row(
 fn check_sub_row(call: &Call, row: &Row) -> Result<(), String> {
     let count = call.row.arguments.len();
     if row.arguments.len() > count {
-        return Err(format!(
-            "{} arguments, the call has {count}",
-            row.arguments.len()
-        ));
+        return Err(format!("{} arguments, the call has {count}", row.arguments.len()));
     }
     let selector = call.selector.and_then(|index| row.arguments.get(index));
     match selector.map(|argument| &argument.kind) {
@@ -347,14 +234,8 @@ fn parse_columns<'line>(line: &'line str, layouts: &[Layout]) -> Result<Columns<
     let [first, second, policy, waits] = fields.as_slice() else {
         return Err("there are four columns before the signature".to_string());
     };
-    let arrow = line[open..]
-        .find(") -> ")
-        .ok_or("a signature ends in `) -> TYPE`")?
-        + open
-        + 5;
-    let end = line[arrow..]
-        .find(char::is_whitespace)
-        .map_or(line.len(), |offset| arrow + offset);
+    let arrow = line[open..].find(") -> ").ok_or("a signature ends in `) -> TYPE`")? + open + 5;
+    let end = line[arrow..].find(char::is_whitespace).map_or(line.len(), |offset| arrow + offset);
     let (arguments, result) = signature::parse(&line[open..end], layouts)?;
     let row = Row {
         policy: parse_policy(policy)?,
@@ -369,13 +250,7 @@ fn parse_columns<'line>(line: &'line str, layouts: &[Layout]) -> Result<Columns<
         classes: Vec::new(),
         resources: Vec::new(),
     };
-    let mut columns = Columns {
-        first,
-        second,
-        row,
-        select: None,
-        modifiers: Vec::new(),
-    };
+    let mut columns = Columns { first, second, row, select: None, modifiers: Vec::new() };
     for attribute in line[end..].split_whitespace() {
         apply_attribute(&mut columns, attribute)?;
     }
@@ -389,26 +264,15 @@ fn parse_policy(text: &str) -> Result<Policy, String> {
         "custom" => return Ok(Policy::Custom),
         _ => {}
     }
-    let name = text
-        .strip_prefix("refuse(")
-        .and_then(|rest| rest.strip_suffix(')'));
+    let name = text.strip_prefix("refuse(").and_then(|rest| rest.strip_suffix(')'));
     let name = name.ok_or_else(|| format!("`{text}` is not emulate, custom or refuse(ERROR)"))?;
     let known = ERRNOS.iter().find(|(errno, _)| *errno == name);
-    let (_, number) =
-        known.ok_or_else(|| format!("`{name}` is not an error that calls are refused with"))?;
-    Ok(Policy::Refuse(Errno {
-        name: name.to_string(),
-        number: *number,
-    }))
+    let (_, number) = known.ok_or_else(|| format!("`{name}` is not an error that calls are refused with"))?;
+    Ok(Policy::Refuse(Errno { name: name.to_string(), number: *number }))
 }
 
-fn apply_attribute<'line>(
-    columns: &mut Columns<'line>,
-    attribute: &'line str,
-) -> Result<(), String> {
-    let (key, value) = attribute
-        .split_once('=')
-        .ok_or_else(|| format!("`{attribute}` is not key=value"))?;
+fn apply_attribute<'line>(columns: &mut Columns<'line>, attribute: &'line str) -> Result<(), String> {
+    let (key, value) = attribute.split_once('=').ok_or_else(|| format!("`{attribute}` is not key=value"))?;
     match key {
         "select" => columns.select = Some(value),
         "class" => columns.row.classes = parse_list(value, &CLASSES)?,
@@ -428,8 +292,7 @@ fn apply_attribute<'line>(
         "modifiers" => {
             for modifier in value.split(',') {
                 let parts = modifier.split_once(':');
-                let (bit, suffix) =
-                    parts.ok_or_else(|| format!("`{modifier}` is not BIT:SUFFIX"))?;
+                let (bit, suffix) = parts.ok_or_else(|| format!("`{modifier}` is not BIT:SUFFIX"))?;
                 columns.modifiers.push((number(bit)?, suffix.to_string()));
             }
             if columns.modifiers.len() > 5 {
@@ -454,8 +317,7 @@ fn parse_list(value: &str, known: &[&str]) -> Result<Vec<String>, String> {
 
 /// Adds the classes and resources that the arguments imply.
 fn derive_from_arguments(row: &mut Row) {
-    let is_descriptor =
-        |argument: &Argument| matches!(&argument.kind, Kind::Value(value) if value.name == "fd");
+    let is_descriptor = |argument: &Argument| matches!(&argument.kind, Kind::Value(value) if value.name == "fd");
     let is_path = |argument: &Argument| matches!(&argument.kind, Kind::Pointer(pointer) if pointer.element == "path");
     let add = |list: &mut Vec<String>, item: &str| {
         if !list.iter().any(|other| other == item) {

@@ -2,14 +2,12 @@
 //!
 //! Lengths may name an argument that comes later, so names are resolved once the whole list has been read.
 
-use crate::table::{
-    Argument, Direction, Kind, Layout, Length, LengthRule, Pointer, Shape, ValueType,
-};
+use crate::table::{Argument, Direction, Kind, Layout, Length, LengthRule, Pointer, Shape, ValueType};
 
 /// Types of value arguments; `flags:` and `enum:` name a set in `crates/model/src/flags.rs`.
 const VALUE_TYPES: [&str; 20] = [
-    "fd", "dirfd", "int", "uint", "long", "ulong", "size", "off", "mode", "dev", "pid", "uid",
-    "gid", "sig", "addr", "clock", "command", "time", "flags", "enum",
+    "fd", "dirfd", "int", "uint", "long", "ulong", "size", "off", "mode", "dev", "pid", "uid", "gid", "sig", "addr", "clock", "command", "time",
+    "flags", "enum",
 ];
 
 /// Reads `(arguments) -> result`.
@@ -17,21 +15,15 @@ const VALUE_TYPES: [&str; 20] = [
 /// # Errors
 /// A message without position; the caller knows the line.
 pub fn parse(text: &str, layouts: &[Layout]) -> Result<(Vec<Argument>, ValueType), String> {
-    let (list, result) = text
-        .split_once(") -> ")
-        .ok_or("a signature ends in `) -> TYPE`")?;
-    let list = list
-        .strip_prefix('(')
-        .ok_or("a signature begins with `(`")?;
+    let (list, result) = text.split_once(") -> ").ok_or("a signature ends in `) -> TYPE`")?;
+    let list = list.strip_prefix('(').ok_or("a signature begins with `(`")?;
     let parts = split_arguments(list);
     if parts.len() > 6 {
         return Err(format!("{} arguments, a call has at most 6", parts.len()));
     }
     let mut named = Vec::new();
     for part in &parts {
-        let (name, kind) = part
-            .split_once(": ")
-            .ok_or_else(|| format!("`{part}` is not `name: type`"))?;
+        let (name, kind) = part.split_once(": ").ok_or_else(|| format!("`{part}` is not `name: type`"))?;
         if named.iter().any(|(other, _)| *other == name) {
             return Err(format!("two arguments are called `{name}`"));
         }
@@ -40,21 +32,10 @@ pub fn parse(text: &str, layouts: &[Layout]) -> Result<(Vec<Argument>, ValueType
     let names: Vec<&str> = named.iter().map(|(name, _)| *name).collect();
     let mut arguments = Vec::new();
     for (name, kind) in &named {
-        let kind = parse_kind(kind, &names, layouts)
-            .map_err(|error| format!("argument `{name}`: {error}"))?;
-        arguments.push(Argument {
-            name: (*name).to_string(),
-            kind,
-        });
+        let kind = parse_kind(kind, &names, layouts).map_err(|error| format!("argument `{name}`: {error}"))?;
+        arguments.push(Argument { name: (*name).to_string(), kind });
     }
-    let result = if result == "none" {
-        ValueType {
-            name: "none".to_string(),
-            set: None,
-        }
-    } else {
-        parse_value(result)?
-    };
+    let result = if result == "none" { ValueType { name: "none".to_string(), set: None } } else { parse_value(result)? };
     Ok((arguments, result))
 }
 
@@ -118,20 +99,12 @@ fn parse_value(text: &str) -> Result<ValueType, String> {
         None => (text, None),
     };
     if !VALUE_TYPES.contains(&name) {
-        return Err(format!(
-            "`{name}` is not a type (known: {})",
-            VALUE_TYPES.join(", ")
-        ));
+        return Err(format!("`{name}` is not a type (known: {})", VALUE_TYPES.join(", ")));
     }
     if matches!(name, "flags" | "enum") != set.is_some() {
-        return Err(format!(
-            "`{text}`: flags and enum name a set, other types do not"
-        ));
+        return Err(format!("`{text}`: flags and enum name a set, other types do not"));
     }
-    Ok(ValueType {
-        name: name.to_string(),
-        set,
-    })
+    Ok(ValueType { name: name.to_string(), set })
 }
 
 /// Shape and element size, with a direction and a length to be filled in.
@@ -154,9 +127,7 @@ fn parse_element(element: &str, layouts: &[Layout]) -> Result<Pointer, String> {
         name => match layouts.iter().find(|layout| layout.name == name) {
             Some(layout) => (Shape::Plain, layout.bytes),
             None => {
-                return Err(format!(
-                    "`{name}` is no type, no shape and not in layouts.tbl"
-                ));
+                return Err(format!("`{name}` is no type, no shape and not in layouts.tbl"));
             }
         },
     };
@@ -165,19 +136,13 @@ fn parse_element(element: &str, layouts: &[Layout]) -> Result<Pointer, String> {
         shape,
         element: element.to_string(),
         element_bytes,
-        length: Length {
-            rule: LengthRule::Constant,
-            count: 1,
-        },
+        length: Length { rule: LengthRule::Constant, count: 1 },
         always: false,
     })
 }
 
 fn apply_length(pointer: &mut Pointer, text: Option<&str>, names: &[&str]) -> Result<(), String> {
-    let needs_length = matches!(
-        pointer.shape,
-        Shape::Iovec | Shape::Mmsghdr | Shape::Fdset | Shape::Sigmask
-    );
+    let needs_length = matches!(pointer.shape, Shape::Iovec | Shape::Mmsghdr | Shape::Fdset | Shape::Sigmask);
     let Some(text) = text else {
         if needs_length {
             return Err(format!("`{}` needs a length", pointer.element));
@@ -193,25 +158,15 @@ fn apply_length(pointer: &mut Pointer, text: Option<&str>, names: &[&str]) -> Re
     };
     let (rule, multiplier) = parse_rule(rest, names)?;
     pointer.length = match rule {
-        Ok(rule) => Length {
-            rule,
-            count: addend,
-        },
-        Err(count) if addend == 0 => Length {
-            rule: LengthRule::Constant,
-            count,
-        },
+        Ok(rule) => Length { rule, count: addend },
+        Err(count) if addend == 0 => Length { rule: LengthRule::Constant, count },
         Err(_) => return Err(format!("`{text}`: add the numbers up")),
     };
     let bytes = u64::from(pointer.element_bytes) * u64::from(multiplier);
-    pointer.element_bytes =
-        u16::try_from(bytes).map_err(|_| format!("elements of {bytes} bytes are too large"))?;
+    pointer.element_bytes = u16::try_from(bytes).map_err(|_| format!("elements of {bytes} bytes are too large"))?;
     if pointer.shape == Shape::Fdset {
         pointer.length = match pointer.length.rule {
-            LengthRule::Argument(index) => Length {
-                rule: LengthRule::Bits(index),
-                count: 0,
-            },
+            LengthRule::Argument(index) => Length { rule: LengthRule::Bits(index), count: 0 },
             _ => {
                 return Err("the length of an fdset is an argument: the number of bits".to_string());
             }
@@ -228,10 +183,7 @@ fn parse_rule(text: &str, names: &[&str]) -> Result<Rule, String> {
         let position = names.iter().position(|other| *other == name);
         position.ok_or_else(|| format!("length names the argument `{name}`, there is none"))
     };
-    let call = |function: &str| {
-        text.strip_prefix(function)
-            .and_then(|rest| rest.strip_suffix(')'))
-    };
+    let call = |function: &str| text.strip_prefix(function).and_then(|rest| rest.strip_suffix(')'));
     if text.starts_with(|character: char| character.is_ascii_digit()) {
         return match text.split_once('*') {
             Some((multiplier, counted)) => Ok((Ok(parse_counted(counted)?), number(multiplier)?)),
@@ -263,21 +215,17 @@ fn parse_rule(text: &str, names: &[&str]) -> Result<Rule, String> {
 
 /// `u16@24`: an integer in the buffer itself.
 fn parse_counted(text: &str) -> Result<LengthRule, String> {
-    let (width, offset) = text
-        .split_once('@')
-        .ok_or_else(|| format!("`{text}` is not uN@OFFSET"))?;
+    let (width, offset) = text.split_once('@').ok_or_else(|| format!("`{text}` is not uN@OFFSET"))?;
     let width = match width {
         "u16" => 2,
         "u32" => 4,
         "u64" => 8,
         other => return Err(format!("`{other}` is not u16, u32 or u64")),
     };
-    let offset =
-        u8::try_from(number(offset)?).map_err(|_| format!("offset {offset} is above 255"))?;
+    let offset = u8::try_from(number(offset)?).map_err(|_| format!("offset {offset} is above 255"))?;
     Ok(LengthRule::Counted { offset, width })
 }
 
 fn number(text: &str) -> Result<u32, String> {
-    text.parse()
-        .map_err(|_| format!("`{text}` is not a number"))
+    text.parse().map_err(|_| format!("`{text}` is not a number"))
 }

@@ -10,37 +10,18 @@ use crate::emit_c::NOTICE;
 const MAXIMUM_LINES: usize = 800;
 
 /// Folders with nothing of ours, or with data.
-const SKIPPED_FOLDERS: [&str; 7] = [
-    "target",
-    ".git",
-    "node_modules",
-    "fixtures",
-    "corpus",
-    "artifacts",
-    "coverage",
-];
+const SKIPPED_FOLDERS: [&str; 7] = ["target", ".git", "node_modules", "fixtures", "corpus", "artifacts", "coverage"];
 
 /// What is read at all.
-const TEXT_ENDINGS: [&str; 12] = [
-    "rs", "c", "h", "S", "s", "md", "toml", "tbl", "sh", "py", "yml", "ld",
-];
+const TEXT_ENDINGS: [&str; 12] = ["rs", "c", "h", "S", "s", "md", "toml", "tbl", "sh", "py", "yml", "ld"];
 
 const SOURCE_ENDINGS: [&str; 5] = ["rs", "c", "h", "S", "s"];
 
 /// Parts of paths of a development machine. Written so that this file does not complain about itself.
-const MACHINE_PATHS: [&str; 4] = [
-    concat!("/wo", "rk/main"),
-    concat!("/wo", "rk/shared"),
-    concat!("/ro", "ot/"),
-    concat!("/wo", "rk/."),
-];
+const MACHINE_PATHS: [&str; 4] = [concat!("/wo", "rk/main"), concat!("/wo", "rk/shared"), concat!("/ro", "ot/"), concat!("/wo", "rk/.")];
 
 /// Words for what somebody means to do later.
-const OPEN_ENDS: [&str; 3] = [
-    concat!("TO", "DO"),
-    concat!("FIX", "ME"),
-    concat!("XX", "X:"),
-];
+const OPEN_ENDS: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X:")];
 
 /// Complaints about the files below `repository`, each with file and line.
 ///
@@ -79,39 +60,26 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
 }
 
 fn has_ending(path: &Path, endings: &[&str]) -> bool {
-    path.extension()
-        .is_some_and(|ending| endings.iter().any(|known| ending == *known))
+    path.extension().is_some_and(|ending| endings.iter().any(|known| ending == *known))
 }
 
 /// Complaints about one file. `path` is relative to the repository.
 pub fn check_file(path: &Path, text: &str, complaints: &mut Vec<String>) {
-    if text
-        .lines()
-        .next()
-        .is_some_and(|line| line.contains(NOTICE))
-    {
+    if text.lines().next().is_some_and(|line| line.contains(NOTICE)) {
         return;
     }
-    let mut complain = |line: usize, message: &str| {
-        complaints.push(format!("{}:{line}: {message}", path.display()))
-    };
+    let mut complain = |line: usize, message: &str| complaints.push(format!("{}:{line}: {message}", path.display()));
     if has_ending(path, &SOURCE_ENDINGS) {
         let lines = text.lines().count();
         if lines > MAXIMUM_LINES {
-            complain(
-                lines,
-                &format!("{lines} lines; {MAXIMUM_LINES} are the most"),
-            );
+            complain(lines, &format!("{lines} lines; {MAXIMUM_LINES} are the most"));
         }
         if !has_header_comment(path, text) {
             complain(1, "no comment at the top that says what the file is for");
         }
     }
     for (index, line) in text.lines().enumerate() {
-        if MACHINE_PATHS
-            .iter()
-            .any(|machine_path| line.contains(machine_path))
-        {
+        if MACHINE_PATHS.iter().any(|machine_path| line.contains(machine_path)) {
             complain(index + 1, "a path of one machine");
         }
         if OPEN_ENDS.iter().any(|word| line.contains(word)) {
@@ -127,9 +95,5 @@ fn has_header_comment(path: &Path, text: &str) -> bool {
         let first = lines.find(|line| !line.starts_with("#!["));
         return first.is_some_and(|line| line.starts_with("//!"));
     }
-    lines.next().is_some_and(|line| {
-        line.starts_with("/*")
-            || line.starts_with("//")
-            || line.starts_with('#') && has_ending(path, &["S", "s"])
-    })
+    lines.next().is_some_and(|line| line.starts_with("/*") || line.starts_with("//") || line.starts_with('#') && has_ending(path, &["S", "s"]))
 }

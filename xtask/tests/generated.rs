@@ -31,32 +31,16 @@ fn generated_c_is_freestanding_and_needs_no_relocation() {
     std::fs::create_dir_all(&folder).unwrap();
     let object = folder.join("table.o");
     let compiled = Command::new("gcc")
-        .args([
-            "-std=gnu11",
-            "-ffreestanding",
-            "-nostdlib",
-            "-fPIC",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-c",
-            "-o",
-        ])
+        .args(["-std=gnu11", "-ffreestanding", "-nostdlib", "-fPIC", "-Wall", "-Wextra", "-Werror", "-c", "-o"])
         .arg(&object)
         .arg(repository().join("runtime/gen/table.c"))
         .output()
         .unwrap();
-    assert!(
-        compiled.status.success(),
-        "{}",
-        String::from_utf8_lossy(&compiled.stderr)
-    );
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
     if let Ok(listed) = Command::new("readelf").arg("-rSW").arg(&object).output() {
         let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
         assert!(listed.contains("There are no relocations"), "{listed}");
-        let writable = listed
-            .lines()
-            .filter(|line| line.contains(" WA ") && !line.contains(" 000000 00 "));
+        let writable = listed.lines().filter(|line| line.contains(" WA ") && !line.contains(" 000000 00 "));
         assert_eq!(writable.count(), 0, "{listed}");
     }
     std::fs::remove_dir_all(&folder).unwrap();

@@ -26,25 +26,16 @@ fn complaints(source: &str) -> Option<String> {
         .stderr(Stdio::piped())
         .spawn()
         .ok()?;
-    gcc.stdin
-        .take()
-        .unwrap()
-        .write_all(source.as_bytes())
-        .unwrap();
+    gcc.stdin.take().unwrap().write_all(source.as_bytes()).unwrap();
     let output = gcc.wait_with_output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    Some(if output.status.success() {
-        String::new()
-    } else {
-        text
-    })
+    Some(if output.status.success() { String::new() } else { text })
 }
 
 /// The headers that gcc finds, of those given.
 fn present<'name>(headers: &[&'name str]) -> Option<Vec<&'name str>> {
     complaints("")?;
-    let found =
-        |header: &&&str| complaints(&format!("#include <{header}>\n")) == Some(String::new());
+    let found = |header: &&&str| complaints(&format!("#include <{header}>\n")) == Some(String::new());
     Some(headers.iter().filter(found).copied().collect())
 }
 
@@ -54,10 +45,7 @@ fn layouts_have_the_sizes_of_the_headers() {
     let mut by_header: BTreeMap<&str, Vec<(&str, &str, u16)>> = BTreeMap::new();
     for layout in &table.layouts {
         if let Some((header, c_type)) = &layout.source {
-            by_header
-                .entry(header)
-                .or_default()
-                .push((&layout.name, c_type, layout.bytes));
+            by_header.entry(header).or_default().push((&layout.name, c_type, layout.bytes));
         }
     }
     let headers: Vec<&str> = by_header.keys().copied().collect();
@@ -69,11 +57,7 @@ fn layouts_have_the_sizes_of_the_headers() {
     for header in headers {
         let mut source = format!("#include <{header}>\n");
         for (name, c_type, bytes) in &by_header[header] {
-            writeln!(
-                source,
-                "_Static_assert(sizeof({c_type}) == {bytes}, \"layout {name}\");"
-            )
-            .unwrap();
+            writeln!(source, "_Static_assert(sizeof({c_type}) == {bytes}, \"layout {name}\");").unwrap();
             checked += 1;
         }
         assert_eq!(complaints(&source).unwrap(), "", "{header}");
@@ -148,19 +132,10 @@ fn commands_have_the_numbers_of_the_headers() {
     let mut checked = 0;
     for call in &table().calls {
         let modifiers = call.modifiers.iter().fold(0, |all, (bit, _)| all | bit);
-        for sub in call
-            .sub_rows
-            .iter()
-            .filter(|sub| sub.command & modifiers == 0)
-        {
+        for sub in call.sub_rows.iter().filter(|sub| sub.command & modifiers == 0) {
             let (name, number) = (&sub.name, sub.command);
             writeln!(source, "#ifdef {name}").unwrap();
-            writeln!(
-                source,
-                "_Static_assert((unsigned int)({name}) == {number:#x}u, \"{}\");",
-                call.name
-            )
-            .unwrap();
+            writeln!(source, "_Static_assert((unsigned int)({name}) == {number:#x}u, \"{}\");", call.name).unwrap();
             writeln!(source, "#endif").unwrap();
             checked += 1;
         }
@@ -179,38 +154,18 @@ fn calls_have_the_numbers_of_the_headers() {
     let mut source = String::from("#include <asm/unistd_64.h>\n");
     for call in table.calls.iter().filter(|call| call.named) {
         let (name, number) = (&call.name, call.number);
-        writeln!(
-            source,
-            "#ifdef __NR_{name}\n_Static_assert(__NR_{name} == {number}, \"{name}\");\n#endif"
-        )
-        .unwrap();
+        writeln!(source, "#ifdef __NR_{name}\n_Static_assert(__NR_{name} == {number}, \"{name}\");\n#endif").unwrap();
     }
     assert_eq!(complaints(&source).unwrap(), "");
 
     // The other direction: every call that the headers have is in the table under its name.
-    let output = Command::new("gcc")
-        .args([
-            "-dM",
-            "-E",
-            "-include",
-            "asm/unistd_64.h",
-            "-x",
-            "c",
-            "/dev/null",
-        ])
-        .output();
+    let output = Command::new("gcc").args(["-dM", "-E", "-include", "asm/unistd_64.h", "-x", "c", "/dev/null"]).output();
     for line in String::from_utf8_lossy(&output.unwrap().stdout).lines() {
-        let Some((name, number)) = line
-            .strip_prefix("#define __NR_")
-            .and_then(|rest| rest.split_once(' '))
-        else {
+        let Some((name, number)) = line.strip_prefix("#define __NR_").and_then(|rest| rest.split_once(' ')) else {
             continue;
         };
         let number: usize = number.parse().unwrap();
-        let call = &table
-            .calls
-            .get(number)
-            .unwrap_or_else(|| panic!("{name} ({number}) has no row"));
+        let call = &table.calls.get(number).unwrap_or_else(|| panic!("{name} ({number}) has no row"));
         assert_eq!(call.name, name);
     }
 }

@@ -19,9 +19,7 @@ const EXEC_COMMITTED: i64 = -516;
 
 /// Whether this is a call that executes a program and has not failed yet. An exec event follows, or the call once more.
 pub fn is_begun_exec(event: &EventRef<'_>) -> bool {
-    event.kind() == EventKind::Call
-        && matches!(event.number(), EXECVE | EXECVEAT)
-        && event.value() == EXEC_COMMITTED
+    event.kind() == EventKind::Call && matches!(event.number(), EXECVE | EXECVEAT) && event.value() == EXEC_COMMITTED
 }
 
 /// An event, and its number in the stream.
@@ -53,13 +51,7 @@ impl EventReader {
     /// # Errors
     /// If there is no such stream.
     pub fn new(recording: &Recording, stream: StreamId) -> Result<Self> {
-        Ok(Self {
-            stream,
-            reader: recording.stream(stream)?,
-            bytes: Vec::new(),
-            next_index: 0,
-            is_cut: false,
-        })
+        Ok(Self { stream, reader: recording.stream(stream)?, bytes: Vec::new(), next_index: 0, is_cut: false })
     }
 
     /// Goes on at event `index`, or somewhere before it: what lies in chunks before that event's is not read.
@@ -107,8 +99,7 @@ impl EventReader {
             self.is_cut = !self.bytes.is_empty();
             return Ok(None);
         }
-        let size =
-            event_size(&self.bytes).map_err(|error| malformed(self.stream, index, &error))?;
+        let size = event_size(&self.bytes).map_err(|error| malformed(self.stream, index, &error))?;
         self.read_up_to(size - HEADER_BYTES)?;
         if self.bytes.len() < size {
             self.is_cut = true;
@@ -122,12 +113,7 @@ impl EventReader {
 
     fn read_up_to(&mut self, count: usize) -> Result<()> {
         let limit = count as u64;
-        match self
-            .reader
-            .by_ref()
-            .take(limit)
-            .read_to_end(&mut self.bytes)
-        {
+        match self.reader.by_ref().take(limit).read_to_end(&mut self.bytes) {
             Ok(_) => Ok(()),
             Err(error) => match error.downcast::<retake_recording::Error>() {
                 Ok(error) => Err(error.into()),
@@ -139,8 +125,6 @@ impl EventReader {
 
 /// Says which event is malformed and how.
 pub fn malformed(stream: StreamId, index: u64, error: &EventError) -> Failure {
-    Failure::new(format!(
-        "event {index} of stream {stream} is malformed: {error}"
-    ))
-    .likely("the recording is damaged, or another version of retake made it")
+    Failure::new(format!("event {index} of stream {stream} is malformed: {error}"))
+        .likely("the recording is damaged, or another version of retake made it")
 }

@@ -31,12 +31,7 @@ pub struct Failure {
 impl Failure {
     /// A failure of retake itself. The message begins in lower case and may have indented further lines of its own.
     pub fn new(message: impl Into<String>) -> Self {
-        Self {
-            status: STATUS_FAILED,
-            message: message.into(),
-            notes: Vec::new(),
-            broken_pipe: false,
-        }
+        Self { status: STATUS_FAILED, message: message.into(), notes: Vec::new(), broken_pipe: false }
     }
 
     /// The same, ending with another status.
@@ -66,10 +61,7 @@ impl Failure {
 
     /// An error of writing to standard output.
     pub fn output(error: &io::Error) -> Self {
-        Self {
-            broken_pipe: error.kind() == io::ErrorKind::BrokenPipe,
-            ..Self::new(format!("cannot write the output: {error}"))
-        }
+        Self { broken_pipe: error.kind() == io::ErrorKind::BrokenPipe, ..Self::new(format!("cannot write the output: {error}")) }
     }
 
     /// Whether this is only the reader of our output having gone, which is not worth a word.
@@ -81,9 +73,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.message)?;
-        self.notes
-            .iter()
-            .try_for_each(|(label, text)| write!(formatter, "\n  {label:<9} {text}"))
+        self.notes.iter().try_for_each(|(label, text)| write!(formatter, "\n  {label:<9} {text}"))
     }
 }
 
@@ -92,15 +82,11 @@ impl From<retake_recording::Error> for Failure {
         use retake_recording::Error;
         let failure = Self::new(error.to_string());
         match &error {
-            Error::NotARecording { .. } => {
-                failure.attempt("retake ls, which lists the recordings there are")
-            }
+            Error::NotARecording { .. } => failure.attempt("retake ls, which lists the recordings there are"),
             Error::Damaged { .. } | Error::BadMetadata { .. } | Error::BadContent { .. } => failure
                 .likely("the file was changed or cut after it was recorded, or the disk is failing")
                 .attempt("retake info RECORDING, which says what can still be read"),
-            Error::NoSpace { .. } => {
-                failure.attempt("retake rm RECORDING, to make room; or RETAKE_DIR on another disk")
-            }
+            Error::NoSpace { .. } => failure.attempt("retake rm RECORDING, to make room; or RETAKE_DIR on another disk"),
             _ => failure,
         }
     }

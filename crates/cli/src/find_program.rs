@@ -30,9 +30,7 @@ pub struct Found {
 /// # Errors
 /// With the statuses of a shell: 127 if there is no such program, 126 if it may not be executed.
 pub fn find(command: &[OsString], search_path: Option<&OsStr>) -> Result<Found> {
-    let name = command
-        .first()
-        .ok_or_else(|| Failure::new("no program to run is given"))?;
+    let name = command.first().ok_or_else(|| Failure::new("no program to run is given"))?;
     let program = if name.as_encoded_bytes().contains(&b'/') {
         let path = PathBuf::from(name);
         usable(&path).map_err(|error| cannot_run(name, &error))?;
@@ -44,20 +42,14 @@ pub fn find(command: &[OsString], search_path: Option<&OsStr>) -> Result<Found> 
     if is_bare_script(&program) {
         // As execvp does: the shell gets the path where its own name would not help it.
         arguments.splice(..1, [OsString::from(SHELL), program.into_os_string()]);
-        return Ok(Found {
-            program: SHELL.into(),
-            arguments,
-        });
+        return Ok(Found { program: SHELL.into(), arguments });
     }
     Ok(Found { program, arguments })
 }
 
 fn search(name: &OsStr, search_path: &OsStr) -> Result<PathBuf> {
-    let not_found = || {
-        Failure::new(format!("cannot find the program {}", name.display()))
-            .with_status(STATUS_NOT_FOUND)
-            .attempt("its path, or another PATH")
-    };
+    let not_found =
+        || Failure::new(format!("cannot find the program {}", name.display())).with_status(STATUS_NOT_FOUND).attempt("its path, or another PATH");
     if name.is_empty() {
         return Err(not_found());
     }
@@ -99,8 +91,7 @@ pub fn status_of(error: &io::Error) -> u8 {
 /// Whether the file is text without an interpreter's name: no kernel executes it, a shell reads it.
 fn is_bare_script(path: &Path) -> bool {
     let mut beginning = Vec::new();
-    let read =
-        File::open(path).and_then(|file| file.take(LOOKED_AT_BYTES).read_to_end(&mut beginning));
+    let read = File::open(path).and_then(|file| file.take(LOOKED_AT_BYTES).read_to_end(&mut beginning));
     let first_line = beginning.split(|byte| *byte == b'\n').next();
     let is_text = first_line.is_some_and(|line| !line.contains(&0));
     read.is_ok() && is_text && !beginning.starts_with(b"#!") && !beginning.starts_with(b"\x7fELF")
@@ -117,33 +108,16 @@ mod tests {
 
     #[test]
     fn programs_are_found_as_a_shell_finds_them() {
-        let shell = |name: &str| {
-            Ok(Found {
-                program: "/bin/sh".into(),
-                arguments: vec![name.into(), "-c".into()],
-            })
-        };
-        assert_eq!(
-            found(&["sh", "-c"], Some("/nowhere:/bin:/usr/bin")),
-            shell("sh")
-        );
+        let shell = |name: &str| Ok(Found { program: "/bin/sh".into(), arguments: vec![name.into(), "-c".into()] });
+        assert_eq!(found(&["sh", "-c"], Some("/nowhere:/bin:/usr/bin")), shell("sh"));
         assert_eq!(found(&["sh", "-c"], None), shell("sh"));
-        assert_eq!(
-            found(&["/bin/sh", "-c"], Some("/nowhere")),
-            shell("/bin/sh")
-        );
+        assert_eq!(found(&["/bin/sh", "-c"], Some("/nowhere")), shell("/bin/sh"));
     }
 
     #[test]
     fn what_cannot_run_has_the_status_of_a_shell() {
-        let cases = [
-            (["no-such-program"], 127),
-            ([""], 127),
-            (["/no/such/program"], 127),
-            (["/etc/passwd/x"], 127),
-            (["/etc"], 126),
-            (["/etc/passwd"], 126),
-        ];
+        let cases =
+            [(["no-such-program"], 127), ([""], 127), (["/no/such/program"], 127), (["/etc/passwd/x"], 127), (["/etc"], 126), (["/etc/passwd"], 126)];
         for (command, status) in cases {
             assert_eq!(found(&command, Some("/bin")), Err(status), "{command:?}");
         }

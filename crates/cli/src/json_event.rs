@@ -142,11 +142,7 @@ pub fn event_text(event: &EventRef<'_>, options: &TextOptions) -> String {
     match event.as_call() {
         Some(call) if is_begun_exec(event) => {
             let description = describe_call(&call, options);
-            let arguments: Vec<_> = description
-                .arguments
-                .into_iter()
-                .map(|it| it.text)
-                .collect();
+            let arguments: Vec<_> = description.arguments.into_iter().map(|it| it.text).collect();
             format!("{}({}) = ?", description.name, arguments.join(", "))
         }
         _ => event_line(event, options),
@@ -161,23 +157,8 @@ fn details(event: &EventRef<'_>, text: &TextOptions) -> Details {
             before_call: delivered.before_call(),
             code: delivered.siginfo().code(),
         },
-        Event::Fatal {
-            signal: fatal,
-            hash,
-        } => Details::Fatal {
-            signal: signal::name(fatal.number()).into_owned(),
-            memory_hash: hash_text(hash),
-        },
-        Event::Exit {
-            status,
-            hash,
-            pages,
-            ..
-        } => Details::Exit {
-            status,
-            memory_hash: hash_text(hash),
-            pages,
-        },
+        Event::Fatal { signal: fatal, hash } => Details::Fatal { signal: signal::name(fatal.number()).into_owned(), memory_hash: hash_text(hash) },
+        Event::Exit { status, hash, pages, .. } => Details::Exit { status, memory_hash: hash_text(hash), pages },
         Event::Tsc { counter, aux } => Details::Tsc { counter, aux },
         Event::Exec(exec) => Details::Exec {
             program_counter: address_text(exec.program_counter()),
@@ -193,22 +174,11 @@ fn details(event: &EventRef<'_>, text: &TextOptions) -> Details {
                 })
                 .collect(),
         },
-        Event::Start { parent, how, .. } => Details::Start {
-            parent: (parent.0 != u32::MAX).then_some(parent.0),
-            how: address_text(how),
-        },
+        Event::Start { parent, how, .. } => Details::Start { parent: (parent.0 != u32::MAX).then_some(parent.0), how: address_text(how) },
         Event::Turn { turn } => Details::Turn { turn },
-        Event::Forced { hash, .. } => Details::Memory {
-            memory_hash: hash_text(hash),
-            pages: None,
-        },
-        Event::Hash { hash, pages } => Details::Memory {
-            memory_hash: hash_text(hash),
-            pages: Some(pages),
-        },
-        Event::End { status } => Details::End {
-            wait_status: status,
-        },
+        Event::Forced { hash, .. } => Details::Memory { memory_hash: hash_text(hash), pages: None },
+        Event::Hash { hash, pages } => Details::Memory { memory_hash: hash_text(hash), pages: Some(pages) },
+        Event::End { status } => Details::End { wait_status: status },
     }
 }
 

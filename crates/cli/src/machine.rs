@@ -61,9 +61,7 @@ pub fn this_machine() -> Machine {
     let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     Machine {
         kernel: kernel_release(),
-        cpu_model: field(&processor, "model name")
-            .unwrap_or_default()
-            .to_owned(),
+        cpu_model: field(&processor, "model name").unwrap_or_default().to_owned(),
         features_needed: usable_features(&processor),
     }
 }
@@ -83,19 +81,12 @@ pub fn missing_features(needed: &[String]) -> Vec<String> {
 }
 
 fn usable_features(processor: &str) -> Vec<String> {
-    let usable = |name: &&str| {
-        FEATURES.contains(name)
-            || FEATURE_FAMILIES
-                .iter()
-                .any(|family| name.starts_with(family))
-    };
+    let usable = |name: &&str| FEATURES.contains(name) || FEATURE_FAMILIES.iter().any(|family| name.starts_with(family));
     flags(processor).filter(usable).map(str::to_owned).collect()
 }
 
 fn flags(processor: &str) -> impl Iterator<Item = &str> {
-    field(processor, "flags")
-        .unwrap_or_default()
-        .split_ascii_whitespace()
+    field(processor, "flags").unwrap_or_default().split_ascii_whitespace()
 }
 
 /// The first field of that name.

@@ -95,9 +95,7 @@ impl Command {
             Self::Unpack(options) => commands::unpack::run(options),
             Self::Rm(options) => commands::rm::run(options),
             Self::Doctor(options) => commands::doctor::run(options),
-            Self::Completions(options) => {
-                commands::completions::run(options, CommandLine::command())
-            }
+            Self::Completions(options) => commands::completions::run(options, CommandLine::command()),
             Self::Man(options) => commands::man::run(options, CommandLine::command()),
         }
     }
@@ -126,11 +124,7 @@ const SIGPIPE: i32 = 13;
 fn usage(error: &clap::Error) -> ExitCode {
     // Nobody is left to be told if this fails.
     let _ = error.print();
-    if error.use_stderr() {
-        ExitCode::from(STATUS_FAILED)
-    } else {
-        ExitCode::SUCCESS
-    }
+    if error.use_stderr() { ExitCode::from(STATUS_FAILED) } else { ExitCode::SUCCESS }
 }
 
 #[cfg(test)]
@@ -144,33 +138,13 @@ mod tests {
 
     #[test]
     fn options_of_record_end_at_the_program() {
-        for arguments in [
-            &[
-                "retake",
-                "record",
-                "--check=full",
-                "ls",
-                "-o",
-                "x",
-                "--",
-                "-y",
-            ][..],
-            &["retake", "record", "--", "ls", "--check=nothing"],
-        ] {
-            assert!(
-                CommandLine::try_parse_from(arguments).is_ok(),
-                "{arguments:?}"
-            );
+        for arguments in
+            [&["retake", "record", "--check=full", "ls", "-o", "x", "--", "-y"][..], &["retake", "record", "--", "ls", "--check=nothing"]]
+        {
+            assert!(CommandLine::try_parse_from(arguments).is_ok(), "{arguments:?}");
         }
-        for arguments in [
-            &["retake", "record"][..],
-            &["retake", "record", "--nonsense", "ls"],
-            &["retake", "record", "--check=nothing", "ls"],
-        ] {
-            assert!(
-                CommandLine::try_parse_from(arguments).is_err(),
-                "{arguments:?}"
-            );
+        for arguments in [&["retake", "record"][..], &["retake", "record", "--nonsense", "ls"], &["retake", "record", "--check=nothing", "ls"]] {
+            assert!(CommandLine::try_parse_from(arguments).is_err(), "{arguments:?}");
         }
     }
 }

@@ -37,11 +37,7 @@ impl Output {
         let is_terminal = stdout.is_terminal();
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-        Self {
-            writer: BufWriter::new(stdout.lock()),
-            is_terminal,
-            has_colour: is_terminal && !refused && !is_dumb,
-        }
+        Self { writer: BufWriter::new(stdout.lock()), is_terminal, has_colour: is_terminal && !refused && !is_dumb }
     }
 
     /// How many characters a line has room for; `None` where that does not matter.
@@ -62,11 +58,7 @@ impl Output {
             Style::Yellow => "33",
             Style::Red => "31",
         };
-        if self.has_colour {
-            format!("\x1b[{code}m{text}\x1b[0m")
-        } else {
-            text.to_string()
-        }
+        if self.has_colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
     }
 
     /// Writes a line.
@@ -123,10 +115,7 @@ impl Table {
     /// A table with these headings, some columns aligned to the right.
     pub fn new(headings: &[&str], right: &[usize]) -> Self {
         let headings = headings.iter().map(|heading| (*heading).to_owned());
-        Self {
-            rows: vec![headings.collect()],
-            right: right.to_vec(),
-        }
+        Self { rows: vec![headings.collect()], right: right.to_vec() }
     }
 
     /// Adds a row.
@@ -141,10 +130,7 @@ impl Table {
     pub fn print(&self, output: &mut Output) -> Result<()> {
         let columns = self.rows[0].len();
         let width_of = |column: usize| {
-            let widths = self
-                .rows
-                .iter()
-                .filter_map(|row| Some(row.get(column)?.chars().count()));
+            let widths = self.rows.iter().filter_map(|row| Some(row.get(column)?.chars().count()));
             widths.max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..columns).map(width_of).collect();
@@ -163,11 +149,7 @@ impl Table {
                 }
             }
             let line = line.trim_end();
-            let line = if index == 0 {
-                output.styled(Style::Bold, line)
-            } else {
-                line.to_owned()
-            };
+            let line = if index == 0 { output.styled(Style::Bold, line) } else { line.to_owned() };
             output.line(line)?;
         }
         Ok(())

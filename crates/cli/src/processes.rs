@@ -67,11 +67,7 @@ pub fn of_recording(recording: &Recording) -> (Vec<Process>, Option<Failure>) {
     let metadata = recording.metadata();
     let first = Image {
         program: Some(metadata.command.to_string_lossy()),
-        arguments: metadata
-            .arguments
-            .iter()
-            .map(|argument| argument.to_string_lossy())
-            .collect(),
+        arguments: metadata.arguments.iter().map(|argument| argument.to_string_lossy()).collect(),
     };
     // What a new process runs is what its parent ran then.
     let mut inherited = HashMap::from([(0, first)]);
@@ -88,10 +84,7 @@ pub fn of_recording(recording: &Recording) -> (Vec<Process>, Option<Failure>) {
         if let Err(error) = scan.read(recording, info.id, &mut inherited) {
             failure.get_or_insert(error);
         }
-        let parent = info
-            .parent
-            .and_then(|parent| process_of_stream.get(&parent.0))
-            .copied();
+        let parent = info.parent.and_then(|parent| process_of_stream.get(&parent.0)).copied();
         if let (StreamKind::Thread, Some(index)) = (info.kind, parent) {
             processes[index].thread_count += 1;
             processes[index].event_count += stream.event_count;
@@ -117,20 +110,11 @@ pub fn of_recording(recording: &Recording) -> (Vec<Process>, Option<Failure>) {
 
 impl Scan {
     fn new(image: Image) -> Self {
-        Self {
-            image,
-            exec_count: 0,
-            end: End::Unknown,
-        }
+        Self { image, exec_count: 0, end: End::Unknown }
     }
 
     /// Reads a stream. What each child begins with goes to `inherited`.
-    fn read(
-        &mut self,
-        recording: &Recording,
-        stream: StreamId,
-        inherited: &mut HashMap<u32, Image>,
-    ) -> Result<()> {
+    fn read(&mut self, recording: &Recording, stream: StreamId, inherited: &mut HashMap<u32, Image>) -> Result<()> {
         let mut reader = EventReader::new(recording, stream)?;
         let mut asked_for = Image::default();
         while let Some(numbered) = reader.next()? {
@@ -184,10 +168,7 @@ fn image_of_exec(call: &CallRef<'_>) -> Image {
             .filter(move |item| Some(item.address()) != address || argument == first)
             .map(|item| text(item.inline_bytes()))
     };
-    Image {
-        program: strings_of(first).next(),
-        arguments: strings_of(first + 1).collect(),
-    }
+    Image { program: strings_of(first).next(), arguments: strings_of(first + 1).collect() }
 }
 
 /// A process and where it is in the tree.
@@ -207,9 +188,7 @@ pub fn tree(processes: &[Process]) -> Vec<Placed<'_>> {
     let mut children: HashMap<Option<u32>, Vec<&Process>> = HashMap::new();
     for process in processes {
         // A parent's stream was there before; a damaged recording may say otherwise, and must not send us round in circles.
-        let parent = process
-            .parent_stream
-            .filter(|parent| *parent < process.stream);
+        let parent = process.parent_stream.filter(|parent| *parent < process.stream);
         children.entry(parent).or_default().push(process);
     }
     let mut placed = Vec::with_capacity(processes.len());
@@ -231,10 +210,7 @@ pub fn tree(processes: &[Process]) -> Vec<Placed<'_>> {
             (_, true) => ("└─ ", "   "),
             (_, false) => ("├─ ", "│  "),
         };
-        placed.push(Placed {
-            process,
-            prefix: format!("{outer}{branch}"),
-        });
+        placed.push(Placed { process, prefix: format!("{outer}{branch}") });
         next = (Some(process.stream), outer + below, depth + 1);
     }
 }
@@ -260,19 +236,14 @@ mod tests {
 
     fn drawn(processes: &[Process]) -> Vec<String> {
         let tree = tree(processes);
-        tree.iter()
-            .map(|placed| format!("{}{}", placed.prefix, placed.process.stream))
-            .collect()
+        tree.iter().map(|placed| format!("{}{}", placed.prefix, placed.process.stream)).collect()
     }
 
     #[test]
     fn trees_are_drawn() {
         let parents = [None, Some(0), Some(1), Some(0), Some(3), None];
         let processes: Vec<Process> = (0..).zip(parents).map(|(s, p)| process(s, p)).collect();
-        assert_eq!(
-            drawn(&processes),
-            ["0", "├─ 1", "│  └─ 2", "└─ 3", "   └─ 4", "5"]
-        );
+        assert_eq!(drawn(&processes), ["0", "├─ 1", "│  └─ 2", "└─ 3", "   └─ 4", "5"]);
     }
 
     #[test]

@@ -33,9 +33,7 @@ pub fn duration(milliseconds: u64) -> String {
 
 /// `2026-11-21 05:27:13`, in local time; `-` for a time that no calendar has.
 pub fn local_time(unix_milliseconds: u64) -> String {
-    let timestamp = i64::try_from(unix_milliseconds)
-        .ok()
-        .and_then(|milliseconds| Timestamp::from_millisecond(milliseconds).ok());
+    let timestamp = i64::try_from(unix_milliseconds).ok().and_then(|milliseconds| Timestamp::from_millisecond(milliseconds).ok());
     timestamp.map_or("-".to_owned(), |timestamp| {
         let local = timestamp.to_zoned(TimeZone::system());
         local.strftime("%Y-%m-%d %H:%M:%S").to_string()
@@ -79,29 +77,20 @@ pub fn harmless(text: &str) -> String {
         return text.to_owned();
     }
     let escape = |character: char| {
-        if is_harmful(character) {
-            character.escape_default().to_string()
-        } else {
-            character.to_string()
-        }
+        if is_harmful(character) { character.escape_default().to_string() } else { character.to_string() }
     };
     text.chars().map(escape).collect()
 }
 
 /// A command as one would type it.
 pub fn command(arguments: &[ByteText]) -> String {
-    let quoted: Vec<String> = arguments
-        .iter()
-        .map(|argument| quoted(&argument.to_string_lossy()))
-        .collect();
+    let quoted: Vec<String> = arguments.iter().map(|argument| quoted(&argument.to_string_lossy())).collect();
     quoted.join(" ")
 }
 
 /// An argument, in quotes if a shell would need them.
 pub fn quoted(argument: &str) -> String {
-    let is_plain = |character: char| {
-        character.is_alphanumeric() || "-_./=:,+@%^".contains(character) || !character.is_ascii()
-    };
+    let is_plain = |character: char| character.is_alphanumeric() || "-_./=:,+@%^".contains(character) || !character.is_ascii();
     let argument = harmless(argument);
     if !argument.is_empty() && argument.chars().all(is_plain) {
         return argument;
@@ -125,22 +114,9 @@ mod tests {
     #[test]
     fn sizes_and_durations() {
         let sizes = [0, 999, 1000, 1_234_567, 999_960_000, u64::MAX].map(bytes);
-        assert_eq!(
-            sizes,
-            ["0 B", "999 B", "1.0 kB", "1.2 MB", "1.0 GB", "18.4 EB"]
-        );
+        assert_eq!(sizes, ["0 B", "999 B", "1.0 kB", "1.2 MB", "1.0 GB", "18.4 EB"]);
         let durations = [0, 999, 1000, 59_999, 60_000, 3_600_000, u64::MAX / 4000].map(duration);
-        assert_eq!(
-            durations[..6],
-            [
-                "0 ms",
-                "999 ms",
-                "1.0 s",
-                "59.9 s",
-                "1 min 0 s",
-                "1 h 0 min"
-            ]
-        );
+        assert_eq!(durations[..6], ["0 ms", "999 ms", "1.0 s", "59.9 s", "1 min 0 s", "1 h 0 min"]);
         let counts = [0, 999, 1000, 1_234_567].map(count);
         assert_eq!(counts, ["0", "999", "1 000", "1 234 567"]);
         assert_eq!(local_time(u64::MAX), "-");
@@ -149,10 +125,7 @@ mod tests {
     #[test]
     fn commands_are_quoted_and_harmless() {
         let arguments = ["a", "b c", "", "it's", "\x1b[2J", "--x=1"].map(ByteText::from);
-        assert_eq!(
-            command(&arguments),
-            "a 'b c' '' 'it'\\''s' '\\u{1b}[2J' --x=1"
-        );
+        assert_eq!(command(&arguments), "a 'b c' '' 'it'\\''s' '\\u{1b}[2J' --x=1");
         assert_eq!(cut("abcdef", 4), "abc…");
         assert_eq!(cut("abcd", 4), "abcd");
     }

@@ -78,8 +78,7 @@ fn child_called(parent: Pid, name: &str) -> Pid {
     wait_until(name, PATIENCE, || {
         found = processes().find(|&pid| {
             state_of(pid).is_some_and(|(_, its_parent)| its_parent == parent)
-                && fs::read_to_string(format!("/proc/{pid}/comm"))
-                    .is_ok_and(|found| found.trim_end() == name)
+                && fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|found| found.trim_end() == name)
         });
         found.is_some()
     });
@@ -92,9 +91,7 @@ fn child_called(parent: Pid, name: &str) -> Pid {
 fn marked(variable: &str) -> Vec<i32> {
     let is_marked = |pid: &i32| {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment
-            .split(|&byte| byte == 0)
-            .any(|entry| entry == variable.as_bytes())
+        environment.split(|&byte| byte == 0).any(|entry| entry == variable.as_bytes())
     };
     processes().filter(is_marked).collect()
 }
@@ -103,15 +100,11 @@ fn marked(variable: &str) -> Vec<i32> {
 fn segments_of(pid: Pid) -> usize {
     let wanted = pid.as_raw_nonzero().to_string();
     let text = fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
-    text.lines()
-        .filter(|line| line.split_ascii_whitespace().nth(4) == Some(&wanted))
-        .count()
+    text.lines().filter(|line| line.split_ascii_whitespace().nth(4) == Some(&wanted)).count()
 }
 
 fn has_tool(name: &str) -> bool {
-    let found = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"]
-        .iter()
-        .any(|folder| Path::new(folder).join(name).exists());
+    let found = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"].iter().any(|folder| Path::new(folder).join(name).exists());
     if !found {
         println!("skipped: there is no {name}");
     }
@@ -141,28 +134,14 @@ fn a_killed_supervisor_leaves_nothing_but_a_recording_that_replays() {
     let (name, value) = mark.split_once('=').unwrap();
     let script = "i=0; while :; do i=$((i+1)); echo line $i; /bin/true; (echo sub $i); done";
     let printed = place.work("printed");
-    let mut supervisor = Started::new(
-        place
-            .command(&["record", "--", "sh", "-c", script])
-            .env(name, value)
-            .stdout(File::create(&printed).unwrap()),
-    );
-    wait_until("output", PATIENCE, || {
-        fs::metadata(&printed).unwrap().len() > 400
-    });
+    let mut supervisor = Started::new(place.command(&["record", "--", "sh", "-c", script]).env(name, value).stdout(File::create(&printed).unwrap()));
+    wait_until("output", PATIENCE, || fs::metadata(&printed).unwrap().len() > 400);
     kill_process(supervisor.pid(), Signal::KILL).unwrap();
     supervisor.wait(PATIENCE);
-    wait_until("the recorded processes to end", CLEAN_UP, || {
-        marked(&mark).is_empty()
-    });
-    wait_until("shared memory to vanish", CLEAN_UP, || {
-        segments_of(supervisor.pid()) == 0
-    });
+    wait_until("the recorded processes to end", CLEAN_UP, || marked(&mark).is_empty());
+    wait_until("shared memory to vanish", CLEAN_UP, || segments_of(supervisor.pid()) == 0);
     assert_eq!(place.recordings(), ["latest", "sh-1"]);
-    let mut left: Vec<_> = fs::read_dir(place.recording("sh-1"))
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name())
-        .collect();
+    let mut left: Vec<_> = fs::read_dir(place.recording("sh-1")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, ["events", "files", "recording.json"]);
     assert_eq!(place.scratch(), [""; 0]);
@@ -171,20 +150,13 @@ fn a_killed_supervisor_leaves_nothing_but_a_recording_that_replays() {
     assert!(ran.stderr.contains("warning: "), "{ran:?}");
     assert!(!ran.stderr.contains("error: "), "{ran:?}");
     assert!(!ran.stdout.is_empty(), "{ran:?}");
-    assert!(
-        printed.starts_with(&ran.stdout),
-        "{printed:?} does not begin with {ran:?}"
-    );
+    assert!(printed.starts_with(&ran.stdout), "{printed:?} does not begin with {ran:?}");
     assert_eq!(place.scratch(), [""; 0]);
 }
 
 #[test]
 fn programs_killed_from_outside_end_the_same_way_at_replay() {
-    for (signal, status) in [
-        (Signal::KILL, 137),
-        (Signal::TERM, 143),
-        (Signal::SEGV, 139),
-    ] {
+    for (signal, status) in [(Signal::KILL, 137), (Signal::TERM, 143), (Signal::SEGV, 139)] {
         let place = Place::new(&format!("killed-{status}"));
         let mut supervisor = Started::new(&mut place.command(&["record", "sleep", "100"]));
         let program = child_called(supervisor.pid(), "sleep");
@@ -216,11 +188,7 @@ fn a_parent_goes_on_when_its_child_is_killed() {
         echo done";
     let expected = "ended 137\nended 137\nended 137\nended 137\ndone\n";
     let ran = place.run(&["record", "sh", "-c", script]);
-    assert_eq!(
-        (ran.status, ran.stdout.as_str()),
-        (Some(0), expected),
-        "{ran:?}"
-    );
+    assert_eq!((ran.status, ran.stdout.as_str()), (Some(0), expected), "{ran:?}");
     replays(&place, Some(0), None, expected);
 }
 
@@ -229,11 +197,7 @@ fn a_killed_process_group_leaves_a_recording() {
     let place = Place::new("killed-group");
     let script = "sleep 100 & (sleep 100 &) ; echo before; sleep 0.3; kill -9 0; echo after";
     let ran = place.run(&["record", "--", "sh", "-c", script]);
-    assert_eq!(
-        (ran.signal, ran.stdout.as_str()),
-        (Some(9), "before\n"),
-        "{ran:?}"
-    );
+    assert_eq!((ran.signal, ran.stdout.as_str()), (Some(9), "before\n"), "{ran:?}");
     replays(&place, None, Some(9), "before\n");
 }
 
@@ -242,11 +206,7 @@ fn children_killed_before_they_begin_hold_nobody_up() {
     let place = Place::new("unborn");
     let script = "i=0; while [ $i -lt 60 ]; do i=$((i+1)); (:) & kill -9 $!; done; wait; echo end";
     let ran = place.run(&["record", "sh", "-c", script]);
-    assert_eq!(
-        (ran.status, ran.stdout.as_str()),
-        (Some(0), "end\n"),
-        "{ran:?}"
-    );
+    assert_eq!((ran.status, ran.stdout.as_str()), (Some(0), "end\n"), "{ran:?}");
     assert_eq!(ran.stderr.matches("retake: ").count(), 0, "{ran:?}");
     replays(&place, Some(0), None, "end\n");
 }
@@ -289,13 +249,7 @@ fn a_full_disk_stops_the_program_until_there_is_space() {
         println!("skipped: file systems cannot be mounted here");
         return;
     }
-    for part in [
-        "stopped until there is space",
-        "there is space again",
-        "recorded: 0",
-        "replayed: 0",
-        "same",
-    ] {
+    for part in ["stopped until there is space", "there is space again", "recorded: 0", "replayed: 0", "same"] {
         assert!(ran.stdout.contains(part), "{part:?} is not in {ran:?}");
     }
     for part in ["was not stopped", "error: ", "so far: 120", "so far: 125"] {
@@ -334,21 +288,12 @@ fn a_user_without_privileges_can_record_and_replay() {
             .output();
         Ran::of(output.unwrap(), arguments)
     };
-    let programs: [&[&str]; 4] = [
-        &["true"],
-        &["id", "-u"],
-        &["sh", "-c", "for i in 1 2 3; do echo $i | cat; done; exit 3"],
-        &["ls", "-l", "/"],
-    ];
+    let programs: [&[&str]; 4] = [&["true"], &["id", "-u"], &["sh", "-c", "for i in 1 2 3; do echo $i | cat; done; exit 3"], &["ls", "-l", "/"]];
     for program in programs {
         let recorded = run(&[&["record", "--"], program].concat());
         let replayed = run(&["replay"]);
         assert_eq!(recorded.stderr, "", "{recorded:?}");
-        assert_eq!(
-            (recorded.status, &recorded.stdout),
-            (replayed.status, &replayed.stdout),
-            "{replayed:?}"
-        );
+        assert_eq!((recorded.status, &recorded.stdout), (replayed.status, &replayed.stdout), "{replayed:?}");
     }
     let listed = run(&["ls"]);
     for name in ["true-1", "id-1", "sh-1", "ls-1"] {
@@ -363,11 +308,7 @@ fn replay_ends_when_nobody_reads_its_output() {
     let script = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo some line number $i; done";
     place.run_well(&["record", "sh", "-c", script]);
     let mut reader_left = place.command(&["replay"]);
-    let mut child = reader_left
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = reader_left.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     let ran = Ran::of(child.wait_with_output().unwrap(), &["reader left"]);
     assert!(ran.status == Some(0) || ran.signal == Some(13), "{ran:?}");
@@ -387,19 +328,14 @@ fn replay_ends_when_nobody_reads_its_output() {
 fn interrupted_on_a_terminal(place: &Place, name: &str, program: &str) -> Option<i32> {
     let retake = place.command(&[]).get_program().to_owned();
     let line = format!("exec {} record {program}", retake.to_str().unwrap());
-    let mut terminal = in_place(
-        place,
-        "script",
-        &["--quiet", "--return", "--command", &line, "typescript"],
-    );
+    let mut terminal = in_place(place, "script", &["--quiet", "--return", "--command", &line, "typescript"]);
     let mut terminal = Started::new(terminal.stdin(Stdio::piped()).stdout(Stdio::null()));
     let mut supervisor = None;
     wait_until("the supervisor", PATIENCE, || {
         let script = terminal.pid().as_raw_nonzero().get();
         supervisor = processes().find(|&pid| {
             state_of(pid).is_some_and(|(_, parent)| parent == script)
-                && fs::read_to_string(format!("/proc/{pid}/comm"))
-                    .is_ok_and(|found| found.trim_end() == "retake")
+                && fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|found| found.trim_end() == "retake")
         });
         supervisor.is_some()
     });
@@ -446,25 +382,15 @@ fn an_interrupt_from_the_terminal_ends_the_program() {
 #[test]
 fn a_stopped_program_stops_the_supervisor_and_both_go_on() {
     let place = Place::new("stopped");
-    let mut supervisor = Started::new(
-        place
-            .command(&["record", "sleep", "1"])
-            .stdout(Stdio::null()),
-    );
+    let mut supervisor = Started::new(place.command(&["record", "sleep", "1"]).stdout(Stdio::null()));
     let program = child_called(supervisor.pid(), "sleep");
-    let is_stopped = |pid: Pid| {
-        state_of(pid.as_raw_nonzero().get()).is_some_and(|(state, _)| matches!(state, 'T' | 't'))
-    };
+    let is_stopped = |pid: Pid| state_of(pid.as_raw_nonzero().get()).is_some_and(|(state, _)| matches!(state, 'T' | 't'));
     kill_process_group(supervisor.pid(), Signal::TSTP).unwrap();
-    wait_until("both to stop", PATIENCE, || {
-        is_stopped(program) && is_stopped(supervisor.pid())
-    });
+    wait_until("both to stop", PATIENCE, || is_stopped(program) && is_stopped(supervisor.pid()));
     sleep(Duration::from_millis(300));
     assert!(is_stopped(program) && is_stopped(supervisor.pid()));
     kill_process_group(supervisor.pid(), Signal::CONT).unwrap();
-    wait_until("both to go on", PATIENCE, || {
-        !is_stopped(program) && !is_stopped(supervisor.pid())
-    });
+    wait_until("both to go on", PATIENCE, || !is_stopped(program) && !is_stopped(supervisor.pid()));
     assert_eq!(supervisor.wait(PATIENCE).code(), Some(0));
     replays(&place, Some(0), None, "");
 }
@@ -476,9 +402,7 @@ fn frame_boundaries(bytes: &[u8]) -> Vec<usize> {
     let mut boundaries = vec![0];
     let mut at = 0;
     while let Some(header) = bytes.get(at..at + HEADER_BYTES) {
-        let stored = header[STORED_BYTES_AT..STORED_BYTES_AT + 4]
-            .try_into()
-            .unwrap();
+        let stored = header[STORED_BYTES_AT..STORED_BYTES_AT + 4].try_into().unwrap();
         at += HEADER_BYTES + (u32::from_le_bytes(stored) as usize).next_multiple_of(8);
         boundaries.push(at);
     }
@@ -508,21 +432,9 @@ fn cut_recordings_replay_a_prefix_or_say_why_not() {
         assert!(whole.starts_with(&ran.stdout), "cut at {cut}: {ran:?}");
         assert!(!ran.stderr.contains("panicked"), "cut at {cut}: {ran:?}");
         let is_said = ran.stderr.contains("warning: ") || ran.stderr.contains("error: ");
-        assert!(
-            is_said || cut == bytes.len(),
-            "nothing said of the cut at {cut}: {ran:?}"
-        );
-        assert!(
-            ran.status != Some(120),
-            "a cut at {cut} is no divergence: {ran:?}"
-        );
-        println!(
-            "cut at {cut} of {}: status {:?}, signal {:?}, {} bytes printed",
-            bytes.len(),
-            ran.status,
-            ran.signal,
-            ran.stdout.len()
-        );
+        assert!(is_said || cut == bytes.len(), "nothing said of the cut at {cut}: {ran:?}");
+        assert!(ran.status != Some(120), "a cut at {cut} is no divergence: {ran:?}");
+        println!("cut at {cut} of {}: status {:?}, signal {:?}, {} bytes printed", bytes.len(), ran.status, ran.signal, ran.stdout.len());
     }
     assert_eq!(place.scratch(), [""; 0]);
 }

@@ -25,11 +25,7 @@ fn both_end_as_the_program_ends() {
         for arguments in [&record[..], &["replay"]] {
             let ran = place.run(arguments);
             assert_eq!((ran.status, ran.signal), (status, signal), "{ran:?}");
-            assert_eq!(
-                (ran.stdout.as_str(), ran.stderr.as_str()),
-                ("", ""),
-                "{ran:?}"
-            );
+            assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""), "{ran:?}");
         }
     }
     assert_eq!(place.scratch(), [""; 0]);
@@ -42,11 +38,7 @@ fn what_cannot_run_ends_as_in_a_shell_and_leaves_nothing() {
     fs::write(place.work("bad"), "\0\0\0").unwrap();
     fs::set_permissions(place.work("bad"), Permissions::from_mode(0o755)).unwrap();
     place.run_badly(&["record", "no-such-program"], 127, &["no-such-program"]);
-    place.run_badly(
-        &["record", "./no-such-program"],
-        127,
-        &["./no-such-program"],
-    );
+    place.run_badly(&["record", "./no-such-program"], 127, &["./no-such-program"]);
     place.run_badly(&["record", "./data"], 126, &["./data", "Permission denied"]);
     place.run_badly(&["record", "."], 126, &[]);
     // The kernel refuses this one, when all is prepared.
@@ -60,12 +52,7 @@ fn recording_is_transparent() {
     let place = Place::new("transparent");
     let script = "cat; echo out; echo err >&2; echo \"$HOME $0\"; pwd";
     let mut command = place.command(&["record", "sh", "-c", script]);
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"in\n").unwrap();
     let recorded = Ran::of(child.wait_with_output().unwrap(), &[]);
     let home = place.work("..").canonicalize().unwrap();
@@ -74,15 +61,9 @@ fn recording_is_transparent() {
     assert_eq!(recorded.stdout, expected, "{recorded:?}");
     assert_eq!(recorded.stderr, "err\n");
     let replayed = place.run(&["replay"]);
-    assert_eq!(
-        (replayed.stdout, replayed.stderr),
-        (recorded.stdout, recorded.stderr)
-    );
+    assert_eq!((replayed.stdout, replayed.stderr), (recorded.stdout, recorded.stderr));
     let quiet = place.run(&["replay", "--quiet"]);
-    assert_eq!(
-        (quiet.status, quiet.stdout, quiet.stderr),
-        (Some(0), String::new(), String::new())
-    );
+    assert_eq!((quiet.status, quiet.stdout, quiet.stderr), (Some(0), String::new(), String::new()));
 }
 
 #[test]
@@ -91,10 +72,7 @@ fn recordings_are_named_and_kept_where_they_should_be() {
     place.run_well(&["record", "echo", "one"]);
     place.run_well(&["record", "/bin/echo", "two"]);
     assert_eq!(place.recordings(), ["echo-1", "echo-2", "latest"]);
-    let mode = fs::metadata(place.recording("echo-1"))
-        .unwrap()
-        .permissions()
-        .mode();
+    let mode = fs::metadata(place.recording("echo-1")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
     assert_eq!(place.run_well(&["replay"]), "two\n");
     assert_eq!(place.run_well(&["replay", "latest"]), "two\n");
@@ -114,11 +92,7 @@ fn the_place_can_be_chosen() {
     fs::create_dir(place.work("full")).unwrap();
     fs::write(place.work("full/file"), "kept").unwrap();
     for folder in ["full", "new"] {
-        place.run_badly(
-            &["record", "-o", folder, "echo"],
-            125,
-            &["exists already", "try"],
-        );
+        place.run_badly(&["record", "-o", folder, "echo"], 125, &["exists already", "try"]);
     }
     assert_eq!(fs::read(place.work("full/file")).unwrap(), b"kept");
 }
@@ -126,19 +100,10 @@ fn the_place_can_be_chosen() {
 #[test]
 fn options_end_at_the_program() {
     let place = Place::new("options");
-    assert_eq!(
-        place.run_well(&["record", "echo", "-o", "--", "--check=x"]),
-        "-o -- --check=x\n"
-    );
-    assert_eq!(
-        place.run_well(&["record", "--check=full", "--", "echo", "--"]),
-        "--\n"
-    );
+    assert_eq!(place.run_well(&["record", "echo", "-o", "--", "--check=x"]), "-o -- --check=x\n");
+    assert_eq!(place.run_well(&["record", "--check=full", "--", "echo", "--"]), "--\n");
     assert_eq!(place.run_well(&["replay", "--check=full"]), "--\n");
-    assert_eq!(
-        place.run_well(&["record", "--no-fast-path", "--check=off", "echo", "slow"]),
-        "slow\n"
-    );
+    assert_eq!(place.run_well(&["record", "--no-fast-path", "--check=off", "echo", "slow"]), "slow\n");
     assert_eq!(place.run_well(&["replay", "--check=off"]), "slow\n");
     place.run_badly(&["record", "--nonsense", "echo"], 125, &["--nonsense"]);
     place.run_badly(&["record"], 125, &["COMMAND"]);
@@ -159,11 +124,7 @@ fn nothing_to_replay_is_said_clearly() {
     let place = Place::new("nothing");
     place.run_badly(&["replay"], 125, &["nothing has been recorded yet"]);
     place.run_badly(&["replay", "nosuch"], 125, &["nosuch", "retake ls"]);
-    fs::write(
-        place.work("junk"),
-        "this is no recording at all, whatever it may be",
-    )
-    .unwrap();
+    fs::write(place.work("junk"), "this is no recording at all, whatever it may be").unwrap();
     place.run_badly(&["replay", "junk"], 125, &["junk", "is not a recording"]);
 }
 
@@ -177,32 +138,14 @@ fn recordings_of_other_builds_and_machines_are_refused() {
         change(&mut metadata);
         RecordingWriter::create(&place.work(name), &metadata).unwrap();
     };
-    make("runtime", |metadata| {
-        metadata.runtime_hash = "0123456789abcdef".to_owned()
-    });
+    make("runtime", |metadata| metadata.runtime_hash = "0123456789abcdef".to_owned());
     make("table", |metadata| metadata.table_hash.clear());
-    make("machine", |metadata| {
-        metadata
-            .machine
-            .features_needed
-            .push("no_such_unit".to_owned())
-    });
+    make("machine", |metadata| metadata.machine.features_needed.push("no_such_unit".to_owned()));
     make("empty", |_| {});
-    place.run_badly(
-        &["replay", "runtime"],
-        125,
-        &["runtime differs", "recorded 0123456789ab,"],
-    );
-    place.run_badly(
-        &["replay", "table"],
-        125,
-        &["table differs", "recorded none"],
-    );
+    place.run_badly(&["replay", "runtime"], 125, &["runtime differs", "recorded 0123456789ab,"]);
+    place.run_badly(&["replay", "table"], 125, &["table differs", "recorded none"]);
     place.run_badly(&["replay", "machine"], 125, &["no_such_unit", "try"]);
     place.run_badly(&["replay", "empty"], 125, &["empty"]);
     let info = place.run(&["info", "machine"]);
-    assert!(
-        info.stdout.contains("this processor lacks no_such_unit"),
-        "{info:?}"
-    );
+    assert!(info.stdout.contains("this processor lacks no_such_unit"), "{info:?}");
 }

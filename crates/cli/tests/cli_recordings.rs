@@ -11,17 +11,8 @@ use serde_json::Value;
 
 fn place_with_tree(test: &str) -> Place {
     let place = Place::new(test);
-    let ran = place.run(&[
-        "record",
-        "sh",
-        "-c",
-        "ls /nosuch; (exit 3); /bin/echo end | cat",
-    ]);
-    assert_eq!(
-        (ran.status, ran.stdout.as_str()),
-        (Some(0), "end\n"),
-        "{ran:?}"
-    );
+    let ran = place.run(&["record", "sh", "-c", "ls /nosuch; (exit 3); /bin/echo end | cat"]);
+    assert_eq!((ran.status, ran.stdout.as_str()), (Some(0), "end\n"), "{ran:?}");
     place
 }
 
@@ -37,22 +28,13 @@ fn ls_lists() {
     place.run_well(&["record", "true"]);
     place.run(&["record", "sh", "-c", "kill -TERM $$"]);
     let rows = place.run_json(&["ls", "--json"]);
-    let names: Vec<_> = array(&rows)
-        .iter()
-        .map(|row| row["name"].as_str().unwrap())
-        .collect();
+    let names: Vec<_> = array(&rows).iter().map(|row| row["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["sh-1", "true-1"]);
     assert_eq!(rows[0]["metadata"]["outcome"]["exit"]["killed"], 15);
-    assert_eq!(
-        (&rows[0]["is_latest"], &rows[1]["is_latest"]),
-        (&true.into(), &false.into())
-    );
+    assert_eq!((&rows[0]["is_latest"], &rows[1]["is_latest"]), (&true.into(), &false.into()));
     let text = place.run_well(&["ls"]);
     let sh = text.lines().find(|line| line.starts_with("sh-1")).unwrap();
-    assert!(
-        sh.contains("SIGTERM") && sh.ends_with("sh -c 'kill -TERM $$'"),
-        "{text}"
-    );
+    assert!(sh.contains("SIGTERM") && sh.ends_with("sh -c 'kill -TERM $$'"), "{text}");
     assert!(!text.contains('\x1b'), "no colour where nobody looks");
 }
 
@@ -65,18 +47,11 @@ fn info_tells_everything() {
     assert_eq!(info["warnings"], Value::Array(vec![]));
     assert_eq!(info["obstacles"], Value::Array(vec![]));
     assert!(info["content_count"].as_u64().unwrap() >= 3, "{info}");
-    assert!(
-        info["without_stop_percent"].as_f64().unwrap() > 90.0,
-        "{info}"
-    );
+    assert!(info["without_stop_percent"].as_f64().unwrap() > 90.0, "{info}");
     assert_eq!(info["calls"]["execve"]["count"], 3, "{}", info["calls"]);
     assert_eq!(info["calls"]["execve"]["errors"], 0);
     let text = place.run_well(&["info", "--calls"]);
-    for part in [
-        "command     sh -c 'ls /nosuch;",
-        "ptrace stops",
-        "CALLS  ERRORS  NAME",
-    ] {
+    for part in ["command     sh -c 'ls /nosuch;", "ptrace stops", "CALLS  ERRORS  NAME"] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
 }
@@ -86,22 +61,10 @@ fn ps_shows_the_tree() {
     let place = place_with_tree("ps");
     let processes = place.run_json(&["ps", "--json"]);
     let ended_with = |program: &str, status: i64| {
-        array(&processes).iter().any(|process| {
-            process["program"].as_str().unwrap().ends_with(program)
-                && process["end"]["exited"] == status
-        })
+        array(&processes).iter().any(|process| process["program"].as_str().unwrap().ends_with(program) && process["end"]["exited"] == status)
     };
-    for (program, status) in [
-        ("/ls", 2),
-        ("/sh", 3),
-        ("/echo", 0),
-        ("/cat", 0),
-        ("/sh", 0),
-    ] {
-        assert!(
-            ended_with(program, status),
-            "{program} {status}: {processes}"
-        );
+    for (program, status) in [("/ls", 2), ("/sh", 3), ("/echo", 0), ("/cat", 0), ("/sh", 0)] {
+        assert!(ended_with(program, status), "{program} {status}: {processes}");
     }
     let root = &processes[0];
     assert_eq!(root["parent_pid"], Value::Null);
@@ -109,14 +72,7 @@ fn ps_shows_the_tree() {
         assert_eq!(child["parent_pid"], root["pid"], "{processes}");
     }
     let text = place.run_well(&["ps"]);
-    assert!(
-        text.lines()
-            .nth(2)
-            .unwrap()
-            .ends_with("├─ /usr/bin/ls /nosuch")
-            || text.contains("├─ /bin/ls /nosuch"),
-        "{text}"
-    );
+    assert!(text.lines().nth(2).unwrap().ends_with("├─ /usr/bin/ls /nosuch") || text.contains("├─ /bin/ls /nosuch"), "{text}");
     assert!(text.lines().last().unwrap().contains("└─ "), "{text}");
 }
 
@@ -127,15 +83,9 @@ fn dump_shows_events_and_filters_them() {
     assert!(text.starts_with("# stream 0: process "), "{text}");
     assert!(text.contains("[\"ls\", \"/nosuch\"], ["), "{text}");
     let lines = place.run_well(&["dump", "--json", "--call", "write"]);
-    let events: Vec<Value> = lines
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let events: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(events.iter().all(|event| event["call"] == "write"));
-    let written = events
-        .iter()
-        .find(|event| event["console"]["to"] == "stdout")
-        .unwrap();
+    let written = events.iter().find(|event| event["console"]["to"] == "stdout").unwrap();
     assert_eq!(written["result"], 4);
     let text = written["text"].as_str().unwrap();
     assert_eq!(text, "write(1, \"end\\n\", 4) = 4");
@@ -147,12 +97,7 @@ fn dump_shows_events_and_filters_them() {
     let exits = place.run_well(&["dump", "--kind", "exit", "--stream", "0"]);
     assert_eq!(exits.lines().count(), 2, "{exits}");
     assert!(exits.contains("exited with 0"), "{exits}");
-    for bad in [
-        &["--call", "reed"][..],
-        &["--range", "5"],
-        &["--pid", "1"],
-        &["--kind", "x"],
-    ] {
+    for bad in [&["--call", "reed"][..], &["--range", "5"], &["--pid", "1"], &["--kind", "x"]] {
         let arguments: Vec<&str> = ["dump"].iter().chain(bad).copied().collect();
         place.run_badly(&arguments, 125, &[]);
     }
@@ -168,11 +113,7 @@ fn a_packed_recording_replays_alone_and_unpacks() {
     assert_eq!(place.recordings(), [""; 0]);
     for _ in 0..2 {
         let replayed = place.run(&["replay", "./sh-1.retake"]);
-        assert_eq!(
-            (replayed.status, replayed.stdout.as_str()),
-            (Some(0), "end\n"),
-            "{replayed:?}"
-        );
+        assert_eq!((replayed.status, replayed.stdout.as_str()), (Some(0), "end\n"), "{replayed:?}");
     }
     assert_eq!(place.scratch(), [""; 0]);
     place.run_well(&["unpack", "sh-1.retake"]);
@@ -180,11 +121,7 @@ fn a_packed_recording_replays_alone_and_unpacks() {
     place.run_badly(&["unpack", "sh-1.retake"], 125, &["exists already", "-o"]);
     for recording in ["sh-1", "./here"] {
         let replayed = place.run(&["replay", recording]);
-        assert_eq!(
-            (replayed.status, replayed.stdout.as_str()),
-            (Some(0), "end\n"),
-            "{replayed:?}"
-        );
+        assert_eq!((replayed.status, replayed.stdout.as_str()), (Some(0), "end\n"), "{replayed:?}");
     }
     place.run_well(&["rm", "here", "latest", "./sh-1.retake"]);
     assert!(!place.work("here").exists() && !place.work("sh-1.retake").exists());
@@ -197,11 +134,7 @@ fn only_recordings_are_removed() {
     place.run_well(&["record", "true"]);
     fs::write(place.work("file"), "kept").unwrap();
     fs::write(place.recording("true-1").join("notes"), "kept").unwrap();
-    place.run_badly(
-        &["rm", "file", "true-1", "nosuch", "true-2"],
-        125,
-        &["file", "notes", "nosuch"],
-    );
+    place.run_badly(&["rm", "file", "true-1", "nosuch", "true-2"], 125, &["file", "notes", "nosuch"]);
     assert!(place.work("file").exists());
     assert_eq!(place.recordings(), ["latest", "true-1"]);
 }
@@ -226,10 +159,8 @@ fn damage_is_told_and_the_rest_is_shown() {
             let ran = place.run(&[command, "latest"]);
             // A replay may come to its end before it meets the damage, or be killed where the recording ends.
             let is_expected = matches!(ran.status, Some(0 | 120 | 125)) || ran.signal == Some(9);
-            let is_told = ran.stderr.contains("error: ")
-                || ran.stderr.contains("warning: ")
-                || ran.stdout.contains("warning ")
-                || ran.status == Some(0);
+            let is_told =
+                ran.stderr.contains("error: ") || ran.stderr.contains("warning: ") || ran.stdout.contains("warning ") || ran.status == Some(0);
             assert!(is_expected && is_told, "{ran:?}");
         }
     }
@@ -243,11 +174,7 @@ fn damage_is_told_and_the_rest_is_shown() {
 fn a_closed_pipe_is_nothing_to_talk_about() {
     let place = place_with_tree("pipe");
     let mut command = place.command(&["dump", "--json"]);
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.signal(), Some(13), "{output:?}");
@@ -262,11 +189,7 @@ fn the_doctor_looks_and_says() {
     let is_missing = |check: &Value| check["state"] == "missing";
     let can_record = !array(&report["checks"]).iter().any(is_missing);
     assert_eq!(report["can_record"], can_record);
-    assert_eq!(
-        ran.status,
-        Some(if can_record { 0 } else { 125 }),
-        "{ran:?}"
-    );
+    assert_eq!(ran.status, Some(if can_record { 0 } else { 125 }), "{ran:?}");
     assert!(can_record, "the other tests of this file need it: {report}");
     assert!(place.run(&["doctor"]).stdout.contains("kernel"));
     assert_eq!(place.recordings(), [""; 0]);
@@ -282,8 +205,5 @@ fn shells_and_manuals_are_served() {
     let page = fs::read_to_string(place.work("pages/retake-record.1")).unwrap();
     assert!(page.contains(".TH"), "{page}");
     let help = place.run_well(&["--help"]);
-    assert!(
-        help.contains("Exit status:") && help.contains("120"),
-        "{help}"
-    );
+    assert!(help.contains("Exit status:") && help.contains("120"), "{help}");
 }

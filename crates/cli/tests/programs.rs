@@ -24,10 +24,7 @@ use support::needs;
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     // The programs that die of a signal would leave a core file each.
-    let no_core = Rlimit {
-        current: Some(0),
-        maximum: Some(0),
-    };
+    let no_core = Rlimit { current: Some(0), maximum: Some(0) };
     setrlimit(Resource::Core, no_core).expect("lowering the core limit is always allowed");
 
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs");
@@ -45,10 +42,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let trials = programs
-        .into_iter()
-        .flat_map(|program| trials_of(&Arc::new(program), &folders))
-        .collect();
+    let trials = programs.into_iter().flat_map(|program| trials_of(&Arc::new(program), &folders)).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     folders.remove();
     conclusion.exit_code()
@@ -56,20 +50,11 @@ fn main() -> ExitCode {
 
 /// One trial for each mode the program asks for; ignored ones, with a printed reason, where the machine lacks something.
 fn trials_of(program: &Arc<Program>, folders: &Arc<Folders>) -> Vec<Trial> {
-    let lacking = program
-        .directives
-        .needs
-        .iter()
-        .find_map(|need| needs::lacking(need));
+    let lacking = program.directives.needs.iter().find_map(|need| needs::lacking(need));
     if let Some(reason) = &lacking {
         eprintln!("skipped: {}: {reason}", program.name);
     }
-    program
-        .directives
-        .modes
-        .iter()
-        .map(|&mode| trial(program, mode, folders, lacking.is_some()))
-        .collect()
+    program.directives.modes.iter().map(|&mode| trial(program, mode, folders, lacking.is_some())).collect()
 }
 
 fn trial(program: &Arc<Program>, mode: Mode, folders: &Arc<Folders>, ignored: bool) -> Trial {
@@ -77,9 +62,5 @@ fn trial(program: &Arc<Program>, mode: Mode, folders: &Arc<Folders>, ignored: bo
     let kind = program.directives.group.clone();
     let program = Arc::clone(program);
     let folders = Arc::clone(folders);
-    Trial::test(name, move || {
-        modes::check(&program, mode, &folders).map_err(Into::into)
-    })
-    .with_kind(kind)
-    .with_ignored_flag(ignored)
+    Trial::test(name, move || modes::check(&program, mode, &folders).map_err(Into::into)).with_kind(kind).with_ignored_flag(ignored)
 }

@@ -7,31 +7,18 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use retake_dataseries::{
-    CompressionSet, Error, ExtentType, Field, ReadOptions, StreamReader, Writer, WriterOptions,
-};
+use retake_dataseries::{CompressionSet, Error, ExtentType, Field, ReadOptions, StreamReader, Writer, WriterOptions};
 
 fn main() -> Result<(), Error> {
-    let megabytes: usize = std::env::args()
-        .nth(1)
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(512);
+    let megabytes: usize = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(512);
     let only = std::env::args().nth(2);
     let source = sample_bytes();
-    for (name, compression) in [
-        ("none", CompressionSet::NONE),
-        ("lz4", CompressionSet::LZ4),
-        ("zlib", CompressionSet::ZLIB),
-    ] {
+    for (name, compression) in [("none", CompressionSet::NONE), ("lz4", CompressionSet::LZ4), ("zlib", CompressionSet::ZLIB)] {
         if only.as_ref().is_some_and(|only| only != name) {
             continue;
         }
         for value_bytes in [64, 4096, 65536] {
-            let total = if name == "zlib" {
-                megabytes / 8
-            } else {
-                megabytes
-            } << 20;
+            let total = if name == "zlib" { megabytes / 8 } else { megabytes } << 20;
             measure(name, compression, &source, value_bytes, total)?;
         }
     }
@@ -43,29 +30,14 @@ fn sample_bytes() -> Vec<u8> {
     let mut state = 1_u64;
     let mut bytes = Vec::new();
     while bytes.len() < 16 << 20 {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let number = state >> 33;
-        bytes.extend_from_slice(
-            format!(
-                "line {number:x}: value {} of {}\n",
-                number % 97,
-                number % 13
-            )
-            .as_bytes(),
-        );
+        bytes.extend_from_slice(format!("line {number:x}: value {} of {}\n", number % 97, number % 13).as_bytes());
     }
     bytes
 }
 
-fn measure(
-    name: &str,
-    compression: CompressionSet,
-    source: &[u8],
-    value_bytes: usize,
-    total: usize,
-) -> Result<(), Error> {
+fn measure(name: &str, compression: CompressionSet, source: &[u8], value_bytes: usize, total: usize) -> Result<(), Error> {
     let extent_type = ExtentType::builder("Write")
         .field(Field::int64("id").relative_to("id"))
         .field(Field::int64("time_called").relative_to("time_called"))
@@ -73,22 +45,13 @@ fn measure(
         .field(Field::int32("descriptor"))
         .field(Field::variable32("data").nullable())
         .build()?;
-    let [id, called, returned] =
-        ["id", "time_called", "time_returned"].map(|field| extent_type.bind::<i64>(field));
+    let [id, called, returned] = ["id", "time_called", "time_returned"].map(|field| extent_type.bind::<i64>(field));
     let (id, called, returned) = (id?, called?, returned?);
     let descriptor = extent_type.bind::<i32>("descriptor")?;
     let data = extent_type.bind::<[u8]>("data")?;
-    let options = WriterOptions {
-        compression,
-        extent_bytes: 1 << 20,
-        ..WriterOptions::default()
-    };
+    let options = WriterOptions { compression, extent_bytes: 1 << 20, ..WriterOptions::default() };
     let rows = total / value_bytes;
-    let mut writer = Writer::new(
-        Vec::with_capacity(total * 5 / 4),
-        vec![Arc::clone(&extent_type)],
-        options,
-    )?;
+    let mut writer = Writer::new(Vec::with_capacity(total * 5 / 4), vec![Arc::clone(&extent_type)], options)?;
     let start = Stopwatch::start();
     for index in 0..rows {
         let number = index as i64;
@@ -99,10 +62,7 @@ fn measure(
         row.set(&descriptor, 3)?;
         // From all over the place, so that values near each other are not the same.
         let place = index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
-        row.set(
-            &data,
-            &source[place % (source.len() - value_bytes)..][..value_bytes],
-        )?;
+        row.set(&data, &source[place % (source.len() - value_bytes)..][..value_bytes])?;
         row.finish();
     }
     let file = writer.finish()?;
@@ -129,10 +89,7 @@ fn measure_reading(file: &[u8], value_bytes: usize) -> Result<f64, Error> {
     let mut sum = 0;
     while let Some(extent) = reader.next_extent()? {
         let data = extent.extent_type().bind::<[u8]>("data")?;
-        sum += extent
-            .rows()
-            .map(|row| row.get(&data).map_or(0, <[u8]>::len))
-            .sum::<usize>();
+        sum += extent.rows().map(|row| row.get(&data).map_or(0, <[u8]>::len)).sum::<usize>();
     }
     assert_eq!(sum, value_bytes, "all was read back");
     Ok(start.seconds())
@@ -146,10 +103,7 @@ struct Stopwatch {
 
 impl Stopwatch {
     fn start() -> Self {
-        Self {
-            wall: Instant::now(),
-            on_processor_ns: on_processor_ns(),
-        }
+        Self { wall: Instant::now(), on_processor_ns: on_processor_ns() }
     }
 
     fn seconds(&self) -> f64 {

@@ -21,12 +21,7 @@ pub trait FieldKind: private::Sealed {
     fn accepts(field_type: FieldType) -> bool;
     /// The value in a record. `pool` gives variable values.
     #[doc(hidden)]
-    fn load<'row>(
-        record: &'row [u8],
-        place: &Place,
-        pool: &'row [u8],
-        order: ByteOrder,
-    ) -> Self::Value<'row>;
+    fn load<'row>(record: &'row [u8], place: &Place, pool: &'row [u8], order: ByteOrder) -> Self::Value<'row>;
     /// Puts a value in a record; variable values are handled before.
     #[doc(hidden)]
     fn store(record: &mut [u8], place: &Place, order: ByteOrder, value: Self::Input<'_>);
@@ -63,13 +58,7 @@ impl Place {
     #[inline]
     pub(crate) fn of(extent_type: &ExtentType, number: usize) -> Self {
         let (layout, field) = (extent_type.layout(), &extent_type.fields()[number]);
-        Self {
-            number,
-            slot: layout.slots[number],
-            null: layout.nulls[number],
-            field_type: field.field_type,
-            unique: field.unique,
-        }
+        Self { number, slot: layout.slots[number], null: layout.nulls[number], field_type: field.field_type, unique: field.unique }
     }
 }
 
@@ -85,11 +74,7 @@ pub struct FieldHandle<K: FieldKind + ?Sized> {
 
 impl<K: FieldKind + ?Sized> Clone for FieldHandle<K> {
     fn clone(&self) -> Self {
-        Self {
-            extent_type: Arc::clone(&self.extent_type),
-            place: self.place,
-            kind: PhantomData,
-        }
+        Self { extent_type: Arc::clone(&self.extent_type), place: self.place, kind: PhantomData }
     }
 }
 
@@ -102,10 +87,7 @@ impl<K: FieldKind + ?Sized> FieldHandle<K> {
     /// Asserts that the handle is for rows of this type.
     #[inline]
     pub(crate) fn check(&self, extent_type: &Arc<ExtentType>) {
-        assert!(
-            Arc::ptr_eq(&self.extent_type, extent_type),
-            "a field handle was used with rows of another type"
-        );
+        assert!(Arc::ptr_eq(&self.extent_type, extent_type), "a field handle was used with rows of another type");
     }
 }
 
@@ -118,17 +100,9 @@ impl ExtentType {
         let number = self.require_field(name)?;
         let field_type = self.fields()[number].field_type;
         if !K::accepts(field_type) {
-            return Err(Error::FieldType {
-                field: name.to_owned(),
-                wanted: K::NAME,
-                actual: field_type.name(),
-            });
+            return Err(Error::FieldType { field: name.to_owned(), wanted: K::NAME, actual: field_type.name() });
         }
-        Ok(FieldHandle {
-            extent_type: Arc::clone(self),
-            place: Place::of(self, number),
-            kind: PhantomData,
-        })
+        Ok(FieldHandle { extent_type: Arc::clone(self), place: Place::of(self, number), kind: PhantomData })
     }
 }
 
@@ -145,12 +119,7 @@ macro_rules! plain_kind {
             }
 
             #[inline]
-            fn load<'row>(
-                $record: &'row [u8],
-                place: &Place,
-                _pool: &'row [u8],
-                $order: ByteOrder,
-            ) -> $kind {
+            fn load<'row>($record: &'row [u8], place: &Place, _pool: &'row [u8], $order: ByteOrder) -> $kind {
                 let $slot = place.slot;
                 let _ = $order;
                 $load
@@ -166,70 +135,16 @@ macro_rules! plain_kind {
     };
 }
 
-plain_kind!(
-    bool,
-    FieldType::Bool,
-    "bool",
-    record,
-    slot,
-    order,
-    value,
-    slot.bit(record),
-    {
-        let byte = &mut record[slot.offset];
-        *byte = if value {
-            *byte | slot.mask
-        } else {
-            *byte & !slot.mask
-        };
-    }
-);
-plain_kind!(
-    u8,
-    FieldType::Byte,
-    "byte",
-    record,
-    slot,
-    order,
-    value,
-    record[slot.offset],
-    {
-        record[slot.offset] = value;
-    }
-);
-plain_kind!(
-    i32,
-    FieldType::Int32,
-    "int32",
-    record,
-    slot,
-    order,
-    value,
-    order.i32(record, slot.offset),
-    order.put_i32(record, slot.offset, value)
-);
-plain_kind!(
-    i64,
-    FieldType::Int64,
-    "int64",
-    record,
-    slot,
-    order,
-    value,
-    order.i64(record, slot.offset),
-    order.put_i64(record, slot.offset, value)
-);
-plain_kind!(
-    f64,
-    FieldType::Double,
-    "double",
-    record,
-    slot,
-    order,
-    value,
-    order.f64(record, slot.offset),
-    order.put_f64(record, slot.offset, value)
-);
+plain_kind!(bool, FieldType::Bool, "bool", record, slot, order, value, slot.bit(record), {
+    let byte = &mut record[slot.offset];
+    *byte = if value { *byte | slot.mask } else { *byte & !slot.mask };
+});
+plain_kind!(u8, FieldType::Byte, "byte", record, slot, order, value, record[slot.offset], {
+    record[slot.offset] = value;
+});
+plain_kind!(i32, FieldType::Int32, "int32", record, slot, order, value, order.i32(record, slot.offset), order.put_i32(record, slot.offset, value));
+plain_kind!(i64, FieldType::Int64, "int64", record, slot, order, value, order.i64(record, slot.offset), order.put_i64(record, slot.offset, value));
+plain_kind!(f64, FieldType::Double, "double", record, slot, order, value, order.f64(record, slot.offset), order.put_f64(record, slot.offset, value));
 
 impl FieldKind for [u8] {
     const NAME: &'static str = "variable32 or fixedwidth";
@@ -241,17 +156,11 @@ impl FieldKind for [u8] {
     }
 
     #[inline]
-    fn load<'row>(
-        record: &'row [u8],
-        place: &Place,
-        pool: &'row [u8],
-        order: ByteOrder,
-    ) -> &'row [u8] {
+    fn load<'row>(record: &'row [u8], place: &Place, pool: &'row [u8], order: ByteOrder) -> &'row [u8] {
         match place.field_type {
             FieldType::FixedWidth(size) => &record[place.slot.offset..][..size as usize],
             // Offsets were checked when the extent was unpacked.
-            _ => crate::pool::value(pool, order, order.u32(record, place.slot.offset) as usize)
-                .unwrap_or_default(),
+            _ => crate::pool::value(pool, order, order.u32(record, place.slot.offset) as usize).unwrap_or_default(),
         }
     }
 

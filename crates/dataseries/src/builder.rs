@@ -67,20 +67,12 @@ impl ExtentBuilder {
     pub fn row(&mut self) -> Result<RowBuilder<'_>> {
         let start = self.fixed.len();
         if self.empty_record.is_empty() {
-            return Err(Error::schema(
-                self.extent_type.name(),
-                "has no fields, so it can have no records",
-            ));
+            return Err(Error::schema(self.extent_type.name(), "has no fields, so it can have no records"));
         }
         self.check_part(start as u64 + self.empty_record.len() as u64)?;
         self.fixed.extend_from_slice(&self.empty_record);
         let pool_start = self.pool.len();
-        Ok(RowBuilder {
-            builder: self,
-            start,
-            pool_start,
-            finished: false,
-        })
+        Ok(RowBuilder { builder: self, start, pool_start, finished: false })
     }
 
     /// Refuses a part that would grow beyond what readers accept.
@@ -88,11 +80,7 @@ impl ExtentBuilder {
         let limit = u64::from(PART_BYTES_MAX - 1);
         match bytes <= limit {
             true => Ok(()),
-            false => Err(Error::RecordTooLarge {
-                type_name: self.extent_type.name().to_owned(),
-                bytes,
-                limit,
-            }),
+            false => Err(Error::RecordTooLarge { type_name: self.extent_type.name().to_owned(), bytes, limit }),
         }
     }
 
@@ -120,10 +108,7 @@ impl ExtentBuilder {
 
     /// Gives back the memory of an empty builder.
     pub(crate) fn release(&mut self) {
-        assert_eq!(
-            self.record_count, 0,
-            "only an empty builder can be released"
-        );
+        assert_eq!(self.record_count, 0, "only an empty builder can be released");
         self.fixed = Vec::new();
         self.pool.shrink_to(POOL_START);
         self.unique = HashMap::new();
@@ -166,11 +151,7 @@ impl RowBuilder<'_> {
     /// # Panics
     /// If the handle was made from another type.
     #[inline]
-    pub fn set<K: FieldKind + ?Sized>(
-        &mut self,
-        field: &FieldHandle<K>,
-        value: K::Input<'_>,
-    ) -> Result<()> {
+    pub fn set<K: FieldKind + ?Sized>(&mut self, field: &FieldHandle<K>, value: K::Input<'_>) -> Result<()> {
         field.check(&self.builder.extent_type);
         self.store::<K>(&field.place, value)
     }
@@ -181,10 +162,7 @@ impl RowBuilder<'_> {
             (FieldType::Variable32, Some(bytes)) => Some(self.builder.intern(bytes, place.unique)?),
             (FieldType::FixedWidth(size), Some(bytes)) if bytes.len() != size as usize => {
                 let name = &self.builder.extent_type.fields()[place.number].name;
-                return Err(Error::Request(format!(
-                    "field {name:?} takes {size} bytes, not {}",
-                    bytes.len()
-                )));
+                return Err(Error::Request(format!("field {name:?} takes {size} bytes, not {}", bytes.len())));
             }
             _ => None,
         };
@@ -219,9 +197,7 @@ impl RowBuilder<'_> {
             (Value::Int32(value), FieldType::Int32) => self.store::<i32>(&place, value),
             (Value::Int64(value), FieldType::Int64) => self.store::<i64>(&place, value),
             (Value::Double(value), FieldType::Double) => self.store::<f64>(&place, value),
-            (Value::Bytes(value), FieldType::Variable32 | FieldType::FixedWidth(_)) => {
-                self.store::<[u8]>(&place, value)
-            }
+            (Value::Bytes(value), FieldType::Variable32 | FieldType::FixedWidth(_)) => self.store::<[u8]>(&place, value),
             (value, _) => Err(self.mismatch(number, value)),
         }
     }
@@ -252,11 +228,7 @@ impl RowBuilder<'_> {
             Value::Double(_) => "double",
             Value::Bytes(_) => "variable32",
         };
-        Error::FieldType {
-            field: field.name.clone(),
-            wanted,
-            actual: field.field_type.name(),
-        }
+        Error::FieldType { field: field.name.clone(), wanted, actual: field.field_type.name() }
     }
 
     /// Adds the row to the extent.
@@ -273,9 +245,7 @@ impl Drop for RowBuilder<'_> {
             let pool_start = self.pool_start;
             self.builder.fixed.truncate(self.start);
             self.builder.pool.truncate(pool_start);
-            self.builder
-                .unique
-                .retain(|_, offset| (*offset as usize) < pool_start);
+            self.builder.unique.retain(|_, offset| (*offset as usize) < pool_start);
         }
     }
 }

@@ -38,9 +38,7 @@ pub(crate) fn jenkins(seed: u32, data: &[u8]) -> u32 {
     last[9..9 + tail.len()].copy_from_slice(tail);
     a = a.wrapping_add(ByteOrder::Little.u32(&last, 0));
     b = b.wrapping_add(ByteOrder::Little.u32(&last, 4));
-    c = c
-        .wrapping_add(data.len() as u32)
-        .wrapping_add(ByteOrder::Little.u32(&last, 8));
+    c = c.wrapping_add(data.len() as u32).wrapping_add(ByteOrder::Little.u32(&last, 8));
     mix(a, b, c).2
 }
 
@@ -69,10 +67,7 @@ pub(crate) struct DataDigest {
 impl DataDigest {
     /// Begins with the fixed records, nulls expanded.
     pub(crate) fn new(fixed: &[u8]) -> Self {
-        Self {
-            hash: jenkins(EXTENT_SEED, fixed),
-            batch: Vec::with_capacity(LENGTH_BATCH * 4),
-        }
+        Self { hash: jenkins(EXTENT_SEED, fixed), batch: Vec::with_capacity(LENGTH_BATCH * 4) }
     }
 
     /// Adds the whole pool, the four leading zero bytes included.

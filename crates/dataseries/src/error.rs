@@ -38,9 +38,7 @@ pub enum Error {
         what: String,
     },
     /// A stored digest differs from that of the data.
-    #[error(
-        "{digest} mismatch in the extent at offset {offset}: stored {stored:#010x}, computed {computed:#010x}"
-    )]
+    #[error("{digest} mismatch in the extent at offset {offset}: stored {stored:#010x}, computed {computed:#010x}")]
     Digest {
         /// Offset of the extent.
         offset: u64,
@@ -96,9 +94,7 @@ pub enum Error {
         actual: &'static str,
     },
     /// One record does not fit in the largest extent that readers accept.
-    #[error(
-        "a record of type {type_name:?} needs {bytes} bytes, more than an extent can hold ({limit})"
-    )]
+    #[error("a record of type {type_name:?} needs {bytes} bytes, more than an extent can hold ({limit})")]
     RecordTooLarge {
         /// The type.
         type_name: String,
@@ -128,17 +124,11 @@ pub enum Error {
 impl Error {
     /// An extent or tail that no writer produces.
     pub(crate) fn corrupt(offset: u64, what: impl Into<String>) -> Self {
-        Self::Corrupt {
-            offset,
-            what: what.into(),
-        }
+        Self::Corrupt { offset, what: what.into() }
     }
 
     /// A type that cannot be used.
     pub(crate) fn schema(type_name: &str, what: impl Into<String>) -> Self {
-        Self::Schema {
-            type_name: type_name.to_owned(),
-            what: what.into(),
-        }
+        Self::Schema { type_name: type_name.to_owned(), what: what.into() }
     }
 }

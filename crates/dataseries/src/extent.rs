@@ -44,25 +44,15 @@ impl Extent {
     /// Record number `index`, from 0.
     pub fn row(&self, index: usize) -> Option<Row<'_>> {
         let bytes = self.extent_type.record_bytes();
-        let start = index
-            .checked_mul(bytes)
-            .filter(|_| index < self.record_count)?;
-        Some(Row {
-            extent: self,
-            record: self.fixed.get(start..start + bytes)?,
-        })
+        let start = index.checked_mul(bytes).filter(|_| index < self.record_count)?;
+        Some(Row { extent: self, record: self.fixed.get(start..start + bytes)? })
     }
 
     /// All records, in order.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = Row<'_>> + '_ {
         // A type without fields has no records: unpacking refuses them.
-        let records = self
-            .fixed
-            .chunks_exact(self.extent_type.record_bytes().max(1));
-        records.map(move |record| Row {
-            extent: self,
-            record,
-        })
+        let records = self.fixed.chunks_exact(self.extent_type.record_bytes().max(1));
+        records.map(move |record| Row { extent: self, record })
     }
 }
 
@@ -129,12 +119,7 @@ impl<'a> Row<'a> {
         if field.place.null.is_some_and(|null| null.bit(self.record)) {
             return None;
         }
-        Some(K::load(
-            self.record,
-            &field.place,
-            &self.extent.pool,
-            self.extent.order,
-        ))
+        Some(K::load(self.record, &field.place, &self.extent.pool, self.extent.order))
     }
 
     /// The value of field `number`.
@@ -153,9 +138,7 @@ impl<'a> Row<'a> {
             FieldType::Int32 => Value::Int32(i32::load(record, &place, pool, order)),
             FieldType::Int64 => Value::Int64(i64::load(record, &place, pool, order)),
             FieldType::Double => Value::Double(f64::load(record, &place, pool, order)),
-            FieldType::Variable32 | FieldType::FixedWidth(_) => {
-                Value::Bytes(<[u8]>::load(record, &place, pool, order))
-            }
+            FieldType::Variable32 | FieldType::FixedWidth(_) => Value::Bytes(<[u8]>::load(record, &place, pool, order)),
         }
     }
 

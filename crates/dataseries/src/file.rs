@@ -81,10 +81,6 @@ impl Tail {
         if index_offset.checked_add(u64::from(index_bytes)) != Some(offset) {
             return corrupt("the tail does not follow the index extent it names");
         }
-        Ok(Self {
-            index_bytes,
-            chain: order.u32(bytes, 12),
-            index_offset,
-        })
+        Ok(Self { index_bytes, chain: order.u32(bytes, 12), index_offset })
     }
 }

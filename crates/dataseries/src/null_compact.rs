@@ -25,11 +25,7 @@ pub(crate) fn compact(layout: &Layout, fixed: &[u8]) -> Vec<u8> {
 ///
 /// # Errors
 /// What is wrong, if the data are too short or too long for so many records.
-pub(crate) fn expand(
-    layout: &Layout,
-    compacted: &[u8],
-    fixed: &mut [u8],
-) -> Result<(), &'static str> {
+pub(crate) fn expand(layout: &Layout, compacted: &[u8], fixed: &mut [u8]) -> Result<(), &'static str> {
     const SHORT: &str = "compacted records end early";
     let mut at = 0_usize;
     let mut take = |bytes: usize, align: usize| {

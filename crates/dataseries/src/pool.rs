@@ -48,16 +48,11 @@ impl EntryStarts {
         if offset == 0 {
             return true;
         }
-        let Some(index) = offset
-            .checked_sub(POOL_START as u32)
-            .filter(|distance| distance % 8 == 0)
-        else {
+        let Some(index) = offset.checked_sub(POOL_START as u32).filter(|distance| distance % 8 == 0) else {
             return false;
         };
         let index = (index / 8) as usize;
-        self.bits
-            .get(index / 64)
-            .is_some_and(|word| word >> (index % 64) & 1 == 1)
+        self.bits.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1)
     }
 }
 
@@ -65,14 +60,8 @@ impl EntryStarts {
 ///
 /// # Errors
 /// What is wrong, if the entries do not fill the pool exactly or are not padded with zeros.
-pub(crate) fn check(
-    pool: &[u8],
-    order: ByteOrder,
-    mut digest: Option<&mut DataDigest>,
-) -> Result<EntryStarts, String> {
-    let mut starts = EntryStarts {
-        bits: vec![0; pool.len() / 512 + 1],
-    };
+pub(crate) fn check(pool: &[u8], order: ByteOrder, mut digest: Option<&mut DataDigest>) -> Result<EntryStarts, String> {
+    let mut starts = EntryStarts { bits: vec![0; pool.len() / 512 + 1] };
     let mut at = POOL_START;
     while at < pool.len() {
         let bad = |what: &str| format!("{what} in the string pool at {at}");
@@ -83,10 +72,7 @@ pub(crate) fn check(
             return Err(bad("a value that reaches beyond the end"));
         }
         let end = end as usize;
-        if pool[at + 4 + length as usize..end]
-            .iter()
-            .any(|&byte| byte != 0)
-        {
+        if pool[at + 4 + length as usize..end].iter().any(|&byte| byte != 0) {
             return Err(bad("padding that is not zero"));
         }
         if let Some(digest) = digest.as_deref_mut() {
@@ -117,10 +103,7 @@ mod tests {
         let mut pool = vec![0; POOL_START];
         let first = push(&mut pool, ByteOrder::Big, b"one");
         let second = push(&mut pool, ByteOrder::Big, b"a longer one");
-        assert_eq!(
-            value(&pool, ByteOrder::Big, second as usize),
-            Some(&b"a longer one"[..])
-        );
+        assert_eq!(value(&pool, ByteOrder::Big, second as usize), Some(&b"a longer one"[..]));
         let starts = check(&pool, ByteOrder::Big, None).expect("a good pool");
         assert!(starts.allows(0) && starts.allows(first) && starts.allows(second));
         assert!(!starts.allows(1) && !starts.allows(second + 8) && !starts.allows(u32::MAX));

@@ -7,9 +7,7 @@ use crate::file::{FILE_HEADER_BYTES, TAIL_BYTES, Tail};
 use crate::header::PackedExtent;
 use crate::order::ByteOrder;
 use crate::schema::{ExtentType, INDEX_TYPE, TypeLibrary, XML_TYPE};
-use crate::source::{
-    Next, read_file_header, read_next, read_parts, read_type_extent, read_up_to, unpack_types,
-};
+use crate::source::{Next, read_file_header, read_next, read_parts, read_type_extent, read_up_to, unpack_types};
 use crate::unpack::unpack;
 use crate::{Error, Extent, ReadOptions, Result};
 
@@ -43,30 +41,16 @@ impl<R: Read + Seek> Reader<R> {
         let types = read_type_extent(&mut source, order)?;
         let library = unpack_types(&types, &options)?;
         let end = source.seek(SeekFrom::End(0))?;
-        let tail_offset = end
-            .checked_sub(TAIL_BYTES as u64)
-            .filter(|&offset| offset > FILE_HEADER_BYTES as u64);
-        let tail_offset = tail_offset.ok_or(Error::Truncated {
-            offset: end,
-            what: "the tail",
-        })?;
+        let tail_offset = end.checked_sub(TAIL_BYTES as u64).filter(|&offset| offset > FILE_HEADER_BYTES as u64);
+        let tail_offset = tail_offset.ok_or(Error::Truncated { offset: end, what: "the tail" })?;
         source.seek(SeekFrom::Start(tail_offset))?;
         let mut bytes = [0; TAIL_BYTES];
         read_up_to(&mut source, &mut bytes)?;
         let tail = Tail::parse(&bytes, order, tail_offset)?;
-        let mut reader = Self {
-            source,
-            options,
-            order,
-            library,
-            entries: Vec::new(),
-        };
+        let mut reader = Self { source, options, order, library, entries: Vec::new() };
         let packed = reader.packed_at(tail.index_offset)?;
         if packed.header().type_name != INDEX_TYPE.name() {
-            return Err(Error::corrupt(
-                tail.index_offset,
-                "the tail does not point to an index",
-            ));
+            return Err(Error::corrupt(tail.index_offset, "the tail does not point to an index"));
         }
         let index = unpack(&packed, &INDEX_TYPE, &reader.options, tail.index_offset)?;
         reader.entries = reader.parse_index(&index)?;
@@ -81,20 +65,14 @@ impl<R: Read + Seek> Reader<R> {
             let offset = row.value(0).as_i64().unwrap_or_default() as u64;
             let name = row.value(1).as_bytes().unwrap_or_default();
             if offset < FILE_HEADER_BYTES as u64 || offset <= previous || offset > index.offset() {
-                return Err(Error::corrupt(
-                    index.offset(),
-                    "the offsets in the index do not rise",
-                ));
+                return Err(Error::corrupt(index.offset(), "the offsets in the index do not rise"));
             }
             previous = offset;
             if name == XML_TYPE.name().as_bytes() || name == INDEX_TYPE.name().as_bytes() {
                 continue;
             }
             let name = String::from_utf8_lossy(name);
-            entries.push(IndexEntry {
-                offset,
-                extent_type: Arc::clone(self.library.require(&name)?),
-            });
+            entries.push(IndexEntry { offset, extent_type: Arc::clone(self.library.require(&name)?) });
         }
         Ok(entries)
     }
@@ -126,10 +104,7 @@ impl<R: Read + Seek> Reader<R> {
     pub fn read(&mut self, entry: &IndexEntry) -> Result<Extent> {
         let packed = self.packed_at(entry.offset)?;
         if packed.header().type_name != entry.extent_type.name() {
-            return Err(Error::corrupt(
-                entry.offset,
-                "another type than the index says",
-            ));
+            return Err(Error::corrupt(entry.offset, "another type than the index says"));
         }
         unpack(&packed, &entry.extent_type, &self.options, entry.offset)
     }
@@ -138,18 +113,9 @@ impl<R: Read + Seek> Reader<R> {
     fn packed_at(&mut self, offset: u64) -> Result<PackedExtent> {
         self.source.seek(SeekFrom::Start(offset))?;
         match read_next(&mut self.source, self.order, offset)? {
-            Next::Extent(header) => read_parts(
-                &mut self.source,
-                header,
-                self.order,
-                offset,
-                self.options.extent_bytes_limit,
-            ),
+            Next::Extent(header) => read_parts(&mut self.source, header, self.order, offset, self.options.extent_bytes_limit),
             Next::Tail(_) => Err(Error::corrupt(offset, "the index points to a tail")),
-            Next::End => Err(Error::Truncated {
-                offset,
-                what: "an extent that the index lists",
-            }),
+            Next::End => Err(Error::Truncated { offset, what: "an extent that the index lists" }),
         }
     }
 }

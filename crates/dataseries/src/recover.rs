@@ -12,9 +12,7 @@ use crate::header::{ExtentHeader, HEADER_BYTES, PackedExtent};
 use crate::order::ByteOrder;
 use crate::schema::{INDEX_TYPE, TypeLibrary};
 use crate::sink::FileSink;
-use crate::source::{
-    Next, read_file_header, read_next, read_parts, read_type_extent, read_up_to, unpack_types,
-};
+use crate::source::{Next, read_file_header, read_next, read_parts, read_type_extent, read_up_to, unpack_types};
 use crate::unpack::unpack;
 use crate::{CompressionSet, Error, ReadOptions, Result};
 
@@ -74,11 +72,7 @@ impl RecoverReport {
         self.lost_bytes += bytes;
         self.lost_ranges += 1;
         if self.lost.len() < LOST_RANGES_MAX {
-            self.lost.push(LostRange {
-                offset,
-                bytes,
-                reason,
-            });
+            self.lost.push(LostRange { offset, bytes, reason });
         }
     }
 }
@@ -88,11 +82,7 @@ impl RecoverReport {
 /// # Errors
 /// [`Error::Io`]; any reading error if the header or the descriptions of types are damaged too and `options` has no
 /// types to use instead.
-pub fn recover<R: Read + Seek, W: Write>(
-    source: R,
-    out: W,
-    options: &RecoverOptions,
-) -> Result<(W, RecoverReport)> {
+pub fn recover<R: Read + Seek, W: Write>(source: R, out: W, options: &RecoverOptions) -> Result<(W, RecoverReport)> {
     let mut salvage = Salvage::open(source, options)?;
     let mut sink = match &salvage.type_extent {
         Some(packed) => FileSink::create_with(out, salvage.order, &salvage.library, packed)?,
@@ -100,11 +90,7 @@ pub fn recover<R: Read + Seek, W: Write>(
     };
     let mut report = RecoverReport::default();
     if salvage.type_extent.is_none() {
-        report.lose(
-            0,
-            salvage.offset,
-            "the descriptions of types are damaged".to_owned(),
-        );
+        report.lose(0, salvage.offset, "the descriptions of types are damaged".to_owned());
     }
     let mut searched = salvage.type_extent.is_none();
     loop {
@@ -173,10 +159,7 @@ struct Salvage<R> {
 impl<R: Read + Seek> Salvage<R> {
     fn open(mut source: R, options: &RecoverOptions) -> Result<Self> {
         let length = source.seek(SeekFrom::End(0))?;
-        let read = ReadOptions {
-            verify_digests: true,
-            ..options.read.clone()
-        };
+        let read = ReadOptions { verify_digests: true, ..options.read.clone() };
         source.seek(SeekFrom::Start(0))?;
         let declared = read_file_header(&mut source);
         let mut failure = None;
@@ -189,9 +172,7 @@ impl<R: Read + Seek> Salvage<R> {
         for &order in &orders {
             source.seek(SeekFrom::Start(FILE_HEADER_BYTES as u64))?;
             let packed = read_type_extent(&mut source, order);
-            match packed
-                .and_then(|packed| unpack_types(&packed, &read).map(|library| (packed, library)))
-            {
+            match packed.and_then(|packed| unpack_types(&packed, &read).map(|library| (packed, library))) {
                 Ok((packed, library)) => {
                     types = Some((order, Some(packed), library));
                     break;
@@ -204,9 +185,7 @@ impl<R: Read + Seek> Salvage<R> {
             Some(known) => known,
             None => return Err(declared.err().or(failure).expect("one of the two failed")),
         };
-        let start = type_extent
-            .as_ref()
-            .map_or(0, |packed| packed.bytes().len() as u64);
+        let start = type_extent.as_ref().map_or(0, |packed| packed.bytes().len() as u64);
         Ok(Self {
             source,
             order,
@@ -224,10 +203,7 @@ impl<R: Read + Seek> Salvage<R> {
         self.source.seek(SeekFrom::Start(offset))?;
         let bad = |error: Error, end| match error {
             Error::Io(error) => Err(Error::Io(error)),
-            error => Ok(Found::Bad {
-                reason: error.to_string(),
-                end,
-            }),
+            error => Ok(Found::Bad { reason: error.to_string(), end }),
         };
         let header = match read_next(&mut self.source, self.order, offset) {
             Ok(Next::Extent(header)) => header,
@@ -246,12 +222,7 @@ impl<R: Read + Seek> Salvage<R> {
             Some(number) => &self.library.types()[number],
             None if is_index => &INDEX_TYPE,
             None => {
-                return bad(
-                    Error::UnknownType {
-                        name: header.type_name,
-                    },
-                    None,
-                );
+                return bad(Error::UnknownType { name: header.type_name }, None);
             }
         };
         let end = Some(offset + header.packed_bytes()).filter(|&end| end <= self.length);
@@ -281,12 +252,7 @@ impl<R: Read + Seek> Salvage<R> {
 
     /// Looks for the next sound extent from `from` on, and goes there or to the tail.
     fn search(&mut self, from: u64) -> Result<()> {
-        let mut names: HashSet<Vec<u8>> = self
-            .library
-            .types()
-            .iter()
-            .map(|extent_type| extent_type.name().as_bytes().to_vec())
-            .collect();
+        let mut names: HashSet<Vec<u8>> = self.library.types().iter().map(|extent_type| extent_type.name().as_bytes().to_vec()).collect();
         names.insert(INDEX_TYPE.name().as_bytes().to_vec());
         let mut window = vec![0; WINDOW_BYTES + HEADER_BYTES_MAX];
         let mut start = from;
@@ -324,8 +290,7 @@ impl<R: Read + Seek> Salvage<R> {
     /// unpacked.
     fn candidate(&self, bytes: &[u8], offset: u64, names: &HashSet<Vec<u8>>) -> Option<u64> {
         let (start, rest) = bytes.split_first_chunk::<HEADER_BYTES>()?;
-        if start[27] != 0 || start[26] == 0 || !names.contains(rest.get(..usize::from(start[26]))?)
-        {
+        if start[27] != 0 || start[26] == 0 || !names.contains(rest.get(..usize::from(start[26]))?) {
             return None;
         }
         let name_part = rest.get(..ExtentHeader::name_part_bytes(start))?;
@@ -334,10 +299,7 @@ impl<R: Read + Seek> Salvage<R> {
         if offset + packed_bytes > self.length {
             return None;
         }
-        let record_bytes = self
-            .library
-            .get(&header.type_name)
-            .map_or(16, |own| own.record_bytes());
+        let record_bytes = self.library.get(&header.type_name).map_or(16, |own| own.record_bytes());
         let fixed_bytes = u64::from(header.record_count) * record_bytes as u64;
         let unpacked_bytes = fixed_bytes + u64::from(header.pool_bytes);
         Some(packed_bytes + unpacked_bytes.min(self.options.extent_bytes_limit))

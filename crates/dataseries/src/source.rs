@@ -24,10 +24,7 @@ pub struct ReadOptions {
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self {
-            verify_digests: true,
-            extent_bytes_limit: 256 << 20,
-        }
+        Self { verify_digests: true, extent_bytes_limit: 256 << 20 }
     }
 }
 
@@ -45,10 +42,7 @@ pub(crate) fn read_next(source: &mut impl Read, order: ByteOrder, offset: u64) -
         0 => return Ok(Next::End),
         HEADER_BYTES => {}
         read => {
-            return Err(Error::Truncated {
-                offset: offset + read as u64,
-                what: "an extent header or the tail",
-            });
+            return Err(Error::Truncated { offset: offset + read as u64, what: "an extent header or the tail" });
         }
     }
     if order.u32(&start, 0) == TAIL_MARK {
@@ -58,32 +52,16 @@ pub(crate) fn read_next(source: &mut impl Read, order: ByteOrder, offset: u64) -
     let name = &mut name[..ExtentHeader::name_part_bytes(&start)];
     let read = read_up_to(source, name)?;
     if read < name.len() {
-        return Err(Error::Truncated {
-            offset: offset + (HEADER_BYTES + read) as u64,
-            what: "an extent header",
-        });
+        return Err(Error::Truncated { offset: offset + (HEADER_BYTES + read) as u64, what: "an extent header" });
     }
-    Ok(Next::Extent(ExtentHeader::parse(
-        &start, name, order, offset,
-    )?))
+    Ok(Next::Extent(ExtentHeader::parse(&start, name, order, offset)?))
 }
 
 /// Reads the two parts that follow a header.
-pub(crate) fn read_parts(
-    source: &mut impl Read,
-    header: ExtentHeader,
-    order: ByteOrder,
-    offset: u64,
-    limit: u64,
-) -> Result<PackedExtent> {
+pub(crate) fn read_parts(source: &mut impl Read, header: ExtentHeader, order: ByteOrder, offset: u64, limit: u64) -> Result<PackedExtent> {
     let total = header.packed_bytes();
     if total > limit.saturating_add(4096) {
-        return Err(Error::Limit {
-            offset,
-            what: "an extent",
-            bytes: total,
-            limit,
-        });
+        return Err(Error::Limit { offset, what: "an extent", bytes: total, limit });
     }
     let mut bytes = header.encode(order);
     let rest = total - bytes.len() as u64;
@@ -91,10 +69,7 @@ pub(crate) fn read_parts(
     bytes.reserve_exact(rest.min(1 << 20) as usize);
     source.by_ref().take(rest).read_to_end(&mut bytes)?;
     if (bytes.len() as u64) < total {
-        return Err(Error::Truncated {
-            offset: offset + bytes.len() as u64,
-            what: "an extent",
-        });
+        return Err(Error::Truncated { offset: offset + bytes.len() as u64, what: "an extent" });
     }
     Ok(PackedExtent::new(header, order, bytes))
 }
@@ -117,9 +92,7 @@ pub(crate) fn read_up_to(source: &mut impl Read, buffer: &mut [u8]) -> io::Resul
 pub(crate) fn read_file_header(source: &mut impl Read) -> Result<ByteOrder> {
     let mut bytes = [0; FILE_HEADER_BYTES];
     if read_up_to(source, &mut bytes)? < FILE_HEADER_BYTES {
-        return Err(Error::NotDataSeries {
-            what: "it is shorter than the header",
-        });
+        return Err(Error::NotDataSeries { what: "it is shorter than the header" });
     }
     parse_file_header(&bytes)
 }
@@ -128,17 +101,9 @@ pub(crate) fn read_file_header(source: &mut impl Read) -> Result<ByteOrder> {
 pub(crate) fn read_type_extent(source: &mut impl Read, order: ByteOrder) -> Result<PackedExtent> {
     let offset = FILE_HEADER_BYTES as u64;
     match read_next(source, order, offset)? {
-        Next::Extent(header) if header.type_name == XML_TYPE.name() => {
-            read_parts(source, header, order, offset, TYPE_EXTENT_BYTES_MAX)
-        }
-        Next::End => Err(Error::Truncated {
-            offset,
-            what: "the type extent",
-        }),
-        _ => Err(Error::corrupt(
-            offset,
-            "the first extent does not describe types",
-        )),
+        Next::Extent(header) if header.type_name == XML_TYPE.name() => read_parts(source, header, order, offset, TYPE_EXTENT_BYTES_MAX),
+        Next::End => Err(Error::Truncated { offset, what: "the type extent" }),
+        _ => Err(Error::corrupt(offset, "the first extent does not describe types")),
     }
 }
 
@@ -146,15 +111,9 @@ pub(crate) fn read_type_extent(source: &mut impl Read, order: ByteOrder) -> Resu
 pub(crate) fn unpack_types(packed: &PackedExtent, options: &ReadOptions) -> Result<TypeLibrary> {
     let offset = FILE_HEADER_BYTES as u64;
     if packed.header().record_count > TYPES_MAX {
-        return Err(Error::corrupt(
-            offset,
-            format!("more than {TYPES_MAX} types"),
-        ));
+        return Err(Error::corrupt(offset, format!("more than {TYPES_MAX} types")));
     }
-    let options = ReadOptions {
-        extent_bytes_limit: TYPE_EXTENT_BYTES_MAX,
-        ..options.clone()
-    };
+    let options = ReadOptions { extent_bytes_limit: TYPE_EXTENT_BYTES_MAX, ..options.clone() };
     let extent = unpack(packed, &XML_TYPE, &options, offset)?;
     // A value can be pointed to more than once, so the descriptions together can be longer than the extent.
     let mut total_bytes = 0;
@@ -165,8 +124,7 @@ pub(crate) fn unpack_types(packed: &PackedExtent, options: &ReadOptions) -> Resu
         if total_bytes > TYPE_EXTENT_BYTES_MAX {
             return Err(Error::corrupt(offset, "descriptions of types are too long"));
         }
-        let text = std::str::from_utf8(text)
-            .map_err(|_| Error::schema("", "the description is not UTF-8"))?;
+        let text = std::str::from_utf8(text).map_err(|_| Error::schema("", "the description is not UTF-8"))?;
         types.push(ExtentType::parse(text)?);
     }
     TypeLibrary::new(types)

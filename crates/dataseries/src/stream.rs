@@ -8,10 +8,7 @@ use crate::file::{FILE_HEADER_BYTES, TAIL_BYTES, Tail};
 use crate::header::{ExtentHeader, PackedExtent};
 use crate::order::ByteOrder;
 use crate::schema::{ExtentType, INDEX_TYPE, TypeLibrary};
-use crate::source::{
-    Next, ReadOptions, read_file_header, read_next, read_parts, read_type_extent, read_up_to,
-    unpack_types,
-};
+use crate::source::{Next, ReadOptions, read_file_header, read_next, read_parts, read_type_extent, read_up_to, unpack_types};
 use crate::unpack::unpack;
 use crate::{Error, Extent, Result, digest};
 
@@ -31,9 +28,7 @@ impl Warning {
     /// A sentence for people.
     pub fn text(self) -> &'static str {
         match self {
-            Self::Chain => {
-                "the checksum chained over all extents differs, as in files of old writers"
-            }
+            Self::Chain => "the checksum chained over all extents differs, as in files of old writers",
             Self::Index => "the index does not list exactly the extents of the file",
             Self::TrailingBytes => "there are bytes after the tail",
         }
@@ -123,10 +118,7 @@ impl<R: Read> StreamReader<R> {
     ///
     /// # Errors
     /// As [`StreamReader::next_extent`].
-    pub fn next_extent_where(
-        &mut self,
-        wanted: impl FnMut(&ExtentHeader) -> bool,
-    ) -> Result<Option<Extent>> {
+    pub fn next_extent_where(&mut self, wanted: impl FnMut(&ExtentHeader) -> bool) -> Result<Option<Extent>> {
         match self.next_packed_where(wanted)? {
             Some((offset, packed)) => self.unpack(&packed, offset).map(Some),
             None => Ok(None),
@@ -137,10 +129,7 @@ impl<R: Read> StreamReader<R> {
     ///
     /// # Errors
     /// As [`StreamReader::next_extent`].
-    pub fn next_packed_where(
-        &mut self,
-        mut wanted: impl FnMut(&ExtentHeader) -> bool,
-    ) -> Result<Option<(u64, PackedExtent)>> {
+    pub fn next_packed_where(&mut self, mut wanted: impl FnMut(&ExtentHeader) -> bool) -> Result<Option<(u64, PackedExtent)>> {
         while !self.finished {
             let offset = self.offset;
             let header = match read_next(&mut self.source, self.order, offset)? {
@@ -150,10 +139,7 @@ impl<R: Read> StreamReader<R> {
                     break;
                 }
                 Next::End => {
-                    return Err(Error::Truncated {
-                        offset,
-                        what: "the extents: the tail is missing",
-                    });
+                    return Err(Error::Truncated { offset, what: "the extents: the tail is missing" });
                 }
             };
             if header.type_name == INDEX_TYPE.name() {
@@ -164,19 +150,14 @@ impl<R: Read> StreamReader<R> {
                 return Err(Error::corrupt(offset, "an extent after the index"));
             }
             if self.library.get(&header.type_name).is_none() {
-                return Err(Error::UnknownType {
-                    name: header.type_name,
-                });
+                return Err(Error::UnknownType { name: header.type_name });
             }
             if !wanted(&header) {
                 let rest = header.packed_bytes() - header.header_bytes() as u64;
                 let skipped = io::copy(&mut self.source.by_ref().take(rest), &mut io::sink())?;
                 if skipped < rest {
                     let end = offset + header.header_bytes() as u64 + skipped;
-                    return Err(Error::Truncated {
-                        offset: end,
-                        what: "an extent",
-                    });
+                    return Err(Error::Truncated { offset: end, what: "an extent" });
                 }
                 self.advance(&header);
                 continue;
@@ -204,23 +185,13 @@ impl<R: Read> StreamReader<R> {
         if self.index_seen.is_some() {
             return Err(Error::corrupt(offset, "a second index"));
         }
-        let packed = read_parts(
-            &mut self.source,
-            header,
-            self.order,
-            offset,
-            self.options.extent_bytes_limit,
-        )?;
+        let packed = read_parts(&mut self.source, header, self.order, offset, self.options.extent_bytes_limit)?;
         self.advance(packed.header());
         let index = unpack(&packed, &INDEX_TYPE, &self.options, offset)?;
         let mut listed = DefaultHasher::new();
         for row in index.rows() {
             let entry_offset = row.value(0).as_i64().unwrap_or_default() as u64;
-            hash_entry(
-                &mut listed,
-                entry_offset,
-                row.value(1).as_bytes().unwrap_or_default(),
-            );
+            hash_entry(&mut listed, entry_offset, row.value(1).as_bytes().unwrap_or_default());
         }
         if listed.finish() != self.seen.finish() {
             self.warnings.push(Warning::Index);

@@ -48,25 +48,11 @@ impl Transform {
             scale: extent_type.fields()[field].scale.unwrap_or(1.0),
         };
         let relative = |to_self: bool| {
-            let wanted = layout
-                .relative
-                .iter()
-                .filter(move |relative| (relative.field == relative.base) == to_self);
-            wanted
-                .map(|relative| step(relative.field, relative.base))
-                .collect()
+            let wanted = layout.relative.iter().filter(move |relative| (relative.field == relative.base) == to_self);
+            wanted.map(|relative| step(relative.field, relative.base)).collect()
         };
-        let scaled = layout
-            .scaled
-            .iter()
-            .map(|&field| step(field, field))
-            .collect();
-        Some(Self {
-            order,
-            others: relative(false),
-            selves: relative(true),
-            scaled,
-        })
+        let scaled = layout.scaled.iter().map(|&field| step(field, field)).collect();
+        Some(Self { order, others: relative(false), selves: relative(true), scaled })
     }
 
     /// Turns values into what is stored, in place.
@@ -83,10 +69,7 @@ impl Transform {
                     let last = *previous;
                     *previous = step.load(record, order);
                     let value = *previous;
-                    let difference = Previous {
-                        whole: value.whole.wrapping_sub(last.whole),
-                        double: value.double - last.double,
-                    };
+                    let difference = Previous { whole: value.whole.wrapping_sub(last.whole), double: value.double - last.double };
                     step.store(record, order, difference);
                 }
             }
@@ -134,18 +117,9 @@ impl Step {
     fn load_at(&self, record: &[u8], order: ByteOrder, slot: Slot) -> Previous {
         let at = slot.offset;
         match self.kind {
-            FieldType::Int32 => Previous {
-                whole: i64::from(order.i32(record, at)),
-                double: 0.0,
-            },
-            FieldType::Int64 => Previous {
-                whole: order.i64(record, at),
-                double: 0.0,
-            },
-            _ => Previous {
-                whole: 0,
-                double: order.f64(record, at),
-            },
+            FieldType::Int32 => Previous { whole: i64::from(order.i32(record, at)), double: 0.0 },
+            FieldType::Int64 => Previous { whole: order.i64(record, at), double: 0.0 },
+            _ => Previous { whole: 0, double: order.f64(record, at) },
         }
     }
 
@@ -164,22 +138,13 @@ impl Step {
     }
 
     /// Replaces the value by what comes out of it and its base; a null stays as it is.
-    fn combine(
-        &self,
-        record: &mut [u8],
-        order: ByteOrder,
-        whole: fn(i64, i64) -> i64,
-        double: fn(f64, f64) -> f64,
-    ) {
+    fn combine(&self, record: &mut [u8], order: ByteOrder, whole: fn(i64, i64) -> i64, double: fn(f64, f64) -> f64) {
         if self.is_null(record) {
             return;
         }
         let value = self.load(record, order);
         let base = self.load_at(record, order, self.base);
-        let combined = Previous {
-            whole: whole(value.whole, base.whole),
-            double: double(value.double, base.double),
-        };
+        let combined = Previous { whole: whole(value.whole, base.whole), double: double(value.double, base.double) };
         self.store(record, order, combined);
     }
 }

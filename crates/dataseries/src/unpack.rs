@@ -14,18 +14,9 @@ use crate::{Compression, Error, Extent, Result, null_compact};
 /// Unpacks an extent of the given type that lies at `offset`.
 ///
 /// Sizes and string offsets are always checked; digests if `options` want it.
-pub(crate) fn unpack(
-    packed: &PackedExtent,
-    extent_type: &Arc<ExtentType>,
-    options: &ReadOptions,
-    offset: u64,
-) -> Result<Extent> {
+pub(crate) fn unpack(packed: &PackedExtent, extent_type: &Arc<ExtentType>, options: &ReadOptions, offset: u64) -> Result<Extent> {
     let (header, order) = (packed.header(), packed.order());
-    assert_eq!(
-        header.type_name,
-        extent_type.name(),
-        "an extent is unpacked with its own type"
-    );
+    assert_eq!(header.type_name, extent_type.name(), "an extent is unpacked with its own type");
     if options.verify_digests {
         packed.verify(offset)?;
     }
@@ -34,17 +25,11 @@ pub(crate) fn unpack(
     if record_bytes == 0 && header.record_count > 0 {
         return Err(Error::corrupt(offset, "records of a type without fields"));
     }
-    check_limit(
-        offset,
-        "an extent",
-        fixed_bytes + u64::from(header.pool_bytes),
-        options.extent_bytes_limit,
-    )?;
+    check_limit(offset, "an extent", fixed_bytes + u64::from(header.pool_bytes), options.extent_bytes_limit)?;
     let corrupt = |what: String| Error::corrupt(offset, what);
     let (fixed_stored, variable_stored) = packed.parts();
     let (fixed_bytes, pool_bytes) = (fixed_bytes as usize, header.pool_bytes as usize);
-    let mut fixed =
-        unpack_fixed(fixed_stored, header.fixed_mode, fixed_bytes, extent_type).map_err(corrupt)?;
+    let mut fixed = unpack_fixed(fixed_stored, header.fixed_mode, fixed_bytes, extent_type).map_err(corrupt)?;
     let pool = unpack_pool(variable_stored, header.variable_mode, pool_bytes).map_err(corrupt)?;
     let starts = check_data(&fixed, &pool, packed, options, offset)?;
     check_offsets(&fixed, extent_type, order, &starts).map_err(corrupt)?;
@@ -52,38 +37,19 @@ pub(crate) fn unpack(
         transform.undo(&mut fixed, record_bytes);
     }
     let record_count = header.record_count as usize;
-    Ok(Extent {
-        extent_type: Arc::clone(extent_type),
-        order,
-        offset,
-        record_count,
-        fixed,
-        pool,
-    })
+    Ok(Extent { extent_type: Arc::clone(extent_type), order, offset, record_count, fixed, pool })
 }
 
 /// Checks the pool, and the digest over both parts if `options` want it; returns where strings begin.
-fn check_data(
-    fixed: &[u8],
-    pool: &[u8],
-    packed: &PackedExtent,
-    options: &ReadOptions,
-    offset: u64,
-) -> Result<pool::EntryStarts> {
+fn check_data(fixed: &[u8], pool: &[u8], packed: &PackedExtent, options: &ReadOptions, offset: u64) -> Result<pool::EntryStarts> {
     let mut digest = options.verify_digests.then(|| DataDigest::new(fixed));
     if let Some(digest) = &mut digest {
         digest.pool(pool);
     }
-    let starts = pool::check(pool, packed.order(), digest.as_mut())
-        .map_err(|what| Error::corrupt(offset, what))?;
+    let starts = pool::check(pool, packed.order(), digest.as_mut()).map_err(|what| Error::corrupt(offset, what))?;
     let stored = packed.header().data_digest;
     match digest.map(DataDigest::finish) {
-        Some(computed) if computed != stored => Err(Error::Digest {
-            offset,
-            digest: "hash of the unpacked data",
-            stored,
-            computed,
-        }),
+        Some(computed) if computed != stored => Err(Error::Digest { offset, digest: "hash of the unpacked data", stored, computed }),
         _ => Ok(starts),
     }
 }
@@ -92,22 +58,12 @@ fn check_data(
 fn check_limit(offset: u64, what: &'static str, bytes: u64, limit: u64) -> Result<()> {
     match bytes <= limit {
         true => Ok(()),
-        false => Err(Error::Limit {
-            offset,
-            what,
-            bytes,
-            limit,
-        }),
+        false => Err(Error::Limit { offset, what, bytes, limit }),
     }
 }
 
 /// Expands a stored part to at most `bytes`, after `prefix` zero bytes; returns the buffer and the bytes used.
-fn expand(
-    stored: &[u8],
-    mode: u8,
-    prefix: usize,
-    bytes: usize,
-) -> std::result::Result<(Vec<u8>, usize), String> {
+fn expand(stored: &[u8], mode: u8, prefix: usize, bytes: usize) -> std::result::Result<(Vec<u8>, usize), String> {
     if bytes == 0 {
         // Some writers leave the mode of an empty part undefined.
         return match stored.is_empty() {
@@ -115,23 +71,15 @@ fn expand(
             false => Err("stored bytes for an empty part".to_owned()),
         };
     }
-    let mode =
-        Compression::from_number(mode).ok_or_else(|| format!("unknown compression mode {mode}"))?;
+    let mode = Compression::from_number(mode).ok_or_else(|| format!("unknown compression mode {mode}"))?;
     let possible = mode.expansion_limit(stored.len() as u64);
     let mut output = vec![0; prefix + bytes.min(usize::try_from(possible).unwrap_or(usize::MAX))];
-    let used = mode
-        .decompress(stored, &mut output[prefix..])
-        .map_err(|error| error.0.to_owned())?;
+    let used = mode.decompress(stored, &mut output[prefix..]).map_err(|error| error.0.to_owned())?;
     Ok((output, used))
 }
 
 /// The fixed records, nulls expanded.
-fn unpack_fixed(
-    stored: &[u8],
-    mode: u8,
-    bytes: usize,
-    extent_type: &ExtentType,
-) -> std::result::Result<Vec<u8>, String> {
+fn unpack_fixed(stored: &[u8], mode: u8, bytes: usize, extent_type: &ExtentType) -> std::result::Result<Vec<u8>, String> {
     let (mut data, used) = expand(stored, mode, 0, bytes)?;
     if extent_type.is_null_compact() && bytes > 0 {
         let layout = extent_type.layout();
@@ -146,9 +94,7 @@ fn unpack_fixed(
     data.truncate(used);
     match used == bytes {
         true => Ok(data),
-        false => Err(format!(
-            "{used} bytes of records where {bytes} were announced"
-        )),
+        false => Err(format!("{used} bytes of records where {bytes} were announced")),
     }
 }
 
@@ -157,20 +103,12 @@ fn unpack_pool(stored: &[u8], mode: u8, bytes: usize) -> std::result::Result<Vec
     let (pool, used) = expand(stored, mode, POOL_START, bytes - POOL_START)?;
     match used == bytes - POOL_START {
         true => Ok(pool),
-        false => Err(format!(
-            "{used} bytes of strings where {} were announced",
-            bytes - POOL_START
-        )),
+        false => Err(format!("{used} bytes of strings where {} were announced", bytes - POOL_START)),
     }
 }
 
 /// Checks that every variable32 field points to a value.
-fn check_offsets(
-    fixed: &[u8],
-    extent_type: &ExtentType,
-    order: ByteOrder,
-    starts: &pool::EntryStarts,
-) -> std::result::Result<(), String> {
+fn check_offsets(fixed: &[u8], extent_type: &ExtentType, order: ByteOrder, starts: &pool::EntryStarts) -> std::result::Result<(), String> {
     let layout = extent_type.layout();
     if layout.variable.is_empty() {
         return Ok(());
@@ -180,9 +118,7 @@ fn check_offsets(
             let value_offset = order.u32(record, layout.slots[number].offset);
             if !starts.allows(value_offset) {
                 let name = &extent_type.fields()[number].name;
-                return Err(format!(
-                    "record {index}: field {name:?} points to {value_offset}, where no value begins"
-                ));
+                return Err(format!("record {index}: field {name:?} points to {value_offset}, where no value begins"));
             }
         }
     }

@@ -31,13 +31,7 @@ pub struct WriterOptions {
 
 impl Default for WriterOptions {
     fn default() -> Self {
-        Self {
-            order: ByteOrder::Little,
-            compression: CompressionSet::LZ4,
-            level: 6,
-            extent_bytes: 256 << 10,
-            memory_bytes: 64 << 20,
-        }
+        Self { order: ByteOrder::Little, compression: CompressionSet::LZ4, level: 6, extent_bytes: 256 << 10, memory_bytes: 64 << 20 }
     }
 }
 
@@ -69,22 +63,10 @@ impl<W: Write> Writer<W> {
         let library = TypeLibrary::new(types)?;
         options.extent_bytes = options.extent_bytes.min(EXTENT_BYTES_MAX);
         let sink = FileSink::create(out, options.order, &library, options.compression)?;
-        let builders = library
-            .types()
-            .iter()
-            .map(|extent_type| ExtentBuilder::new(Arc::clone(extent_type), options.order));
+        let builders = library.types().iter().map(|extent_type| ExtentBuilder::new(Arc::clone(extent_type), options.order));
         let builders = builders.collect();
-        let releases =
-            options.extent_bytes.saturating_mul(library.types().len()) > options.memory_bytes;
-        Ok(Self {
-            sink,
-            library,
-            builders,
-            releases,
-            options,
-            pending_bytes: 0,
-            last: None,
-        })
+        let releases = options.extent_bytes.saturating_mul(library.types().len()) > options.memory_bytes;
+        Ok(Self { sink, library, builders, releases, options, pending_bytes: 0, last: None })
     }
 
     /// The types of the file. Their positions are what [`Writer::row`] takes.
@@ -123,8 +105,7 @@ impl<W: Write> Writer<W> {
             self.write_builder(number)?;
         }
         while self.pending_bytes > self.options.memory_bytes {
-            let largest =
-                (0..self.builders.len()).max_by_key(|&number| self.builders[number].bytes());
+            let largest = (0..self.builders.len()).max_by_key(|&number| self.builders[number].bytes());
             self.write_builder(largest.expect("bytes are pending, so there is a builder"))?;
         }
         Ok(())
@@ -151,14 +132,9 @@ impl<W: Write> Writer<W> {
     /// [`Error::Io`] from the stream.
     pub fn append(&mut self, packed: &PackedExtent) -> Result<()> {
         let name = &packed.header().type_name;
-        let number = self
-            .library
-            .number(name)
-            .ok_or_else(|| Error::UnknownType { name: name.clone() })?;
+        let number = self.library.number(name).ok_or_else(|| Error::UnknownType { name: name.clone() })?;
         if packed.order() != self.options.order {
-            return Err(Error::Request(
-                "an extent of the other byte order cannot be appended".to_owned(),
-            ));
+            return Err(Error::Request("an extent of the other byte order cannot be appended".to_owned()));
         }
         self.sink.append(packed, number)
     }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use retake_dataseries::{
-    ByteOrder, Compression, CompressionSet, ExtentBuilder, ExtentType, Field, FieldOrdering,
-    FieldType, PadRecord, ReadOptions, Reader, StreamReader, Value, Writer, WriterOptions,
+    ByteOrder, Compression, CompressionSet, ExtentBuilder, ExtentType, Field, FieldOrdering, FieldType, PadRecord, ReadOptions, Reader, StreamReader,
+    Value, Writer, WriterOptions,
 };
 use slow::Slow;
 
@@ -22,24 +22,11 @@ struct FieldPlan {
 }
 
 fn field_plan() -> impl Strategy<Value = FieldPlan> {
-    (0..8_u8, any::<bool>(), any::<bool>(), 0..20_usize).prop_map(
-        |(kind, nullable, option, base)| FieldPlan {
-            kind,
-            nullable,
-            option,
-            base,
-        },
-    )
+    (0..8_u8, any::<bool>(), any::<bool>(), 0..20_usize).prop_map(|(kind, nullable, option, base)| FieldPlan { kind, nullable, option, base })
 }
 
 /// A legal type from whatever plan.
-fn make_type(
-    name: &str,
-    plans: &[FieldPlan],
-    compact: bool,
-    big_first: bool,
-    max_pad: bool,
-) -> Arc<ExtentType> {
+fn make_type(name: &str, plans: &[FieldPlan], compact: bool, big_first: bool, max_pad: bool) -> Arc<ExtentType> {
     let mut fields: Vec<Field> = Vec::new();
     for (index, plan) in plans.iter().enumerate() {
         let name = format!("f{index}{}", ["", "-x", "&\"<é>"][index % 3]);
@@ -60,13 +47,8 @@ fn make_type(
         }
         fields.push(field);
     }
-    let any_bit = fields
-        .iter()
-        .any(|field| field.nullable || field.field_type == FieldType::Bool);
-    let mut builder = ExtentType::builder(name)
-        .namespace("example.org")
-        .version(1, 2)
-        .fields(fields);
+    let any_bit = fields.iter().any(|field| field.nullable || field.field_type == FieldType::Bool);
+    let mut builder = ExtentType::builder(name).namespace("example.org").version(1, 2).fields(fields);
     if big_first {
         builder = builder.ordering(FieldOrdering::BigToSmall);
     } else if compact && any_bit {
@@ -80,18 +62,11 @@ fn make_type(
 
 /// Adds the option of the field's type. Doubles only refer to others: their own differences round.
 fn with_option(field: Field, base: usize, earlier: &[Field]) -> Field {
-    let same: Vec<&Field> = earlier
-        .iter()
-        .filter(|other| other.field_type == field.field_type)
-        .collect();
+    let same: Vec<&Field> = earlier.iter().filter(|other| other.field_type == field.field_type).collect();
     let name = field.name.clone();
     match field.field_type {
-        FieldType::Int32 | FieldType::Int64 if base & 1 == 0 || same.is_empty() => {
-            field.relative_to(&name)
-        }
-        FieldType::Int32 | FieldType::Int64 => {
-            field.relative_to(&same[base % same.len()].name.clone())
-        }
+        FieldType::Int32 | FieldType::Int64 if base & 1 == 0 || same.is_empty() => field.relative_to(&name),
+        FieldType::Int32 | FieldType::Int64 => field.relative_to(&same[base % same.len()].name.clone()),
         FieldType::Variable32 => field.unique(),
         _ => field,
     }
@@ -109,15 +84,7 @@ fn make_value(field: &Field, number: i64, bytes: &[u8]) -> Slow {
         FieldType::Int64 => Slow::Int64(number),
         FieldType::Double => Slow::Double((number as f64 / 7.0).to_bits()),
         FieldType::Variable32 => Slow::Bytes(bytes.to_vec()),
-        FieldType::FixedWidth(size) => Slow::Bytes(
-            bytes
-                .iter()
-                .copied()
-                .cycle()
-                .chain([0; 64])
-                .take(size as usize)
-                .collect(),
-        ),
+        FieldType::FixedWidth(size) => Slow::Bytes(bytes.iter().copied().cycle().chain([0; 64]).take(size as usize).collect()),
     }
 }
 
@@ -137,8 +104,7 @@ fn as_value(value: &Slow) -> Value<'_> {
 fn put(writer: &mut Writer<Vec<u8>>, number: usize, values: &[Slow]) {
     let mut row = writer.row(number).expect("a row");
     for (field, value) in values.iter().enumerate() {
-        row.set_value(field, as_value(value))
-            .expect("a value of its type");
+        row.set_value(field, as_value(value)).expect("a value of its type");
     }
     row.finish();
 }
@@ -149,10 +115,7 @@ fn compression(choice: u8) -> CompressionSet {
         0 => CompressionSet::NONE,
         1 => CompressionSet::LZ4,
         2 => CompressionSet::ZLIB,
-        3 => add(
-            add(CompressionSet::ZLIB, Compression::Snappy),
-            Compression::Lz4,
-        ),
+        3 => add(add(CompressionSet::ZLIB, Compression::Snappy), Compression::Lz4),
         _ => add(CompressionSet::NONE, Compression::Bzip2),
     }
 }
@@ -161,41 +124,23 @@ fn compression(choice: u8) -> CompressionSet {
 fn read_all(file: &[u8], types: &[Arc<ExtentType>]) -> Vec<Vec<Vec<Slow>>> {
     let mut rows = vec![Vec::new(); types.len()];
     for extent in slow::read(file) {
-        let number = types
-            .iter()
-            .position(|own| own.name() == extent.type_name)
-            .expect("a known type");
+        let number = types.iter().position(|own| own.name() == extent.type_name).expect("a known type");
         rows[number].extend(extent.rows);
     }
     let mut streamed = vec![Vec::new(); types.len()];
     let mut reader = StreamReader::open(file, ReadOptions::default()).expect("a sound file");
     while let Some(extent) = reader.next_extent().expect("a sound extent") {
-        let number = reader
-            .library()
-            .number(extent.extent_type().name())
-            .expect("a known type");
-        streamed[number].extend(
-            extent
-                .rows()
-                .map(|row| row.values().map(Slow::from).collect::<Vec<_>>()),
-        );
+        let number = reader.library().number(extent.extent_type().name()).expect("a known type");
+        streamed[number].extend(extent.rows().map(|row| row.values().map(Slow::from).collect::<Vec<_>>()));
     }
     assert!(reader.warnings().is_empty(), "{:?}", reader.warnings());
     assert_eq!(streamed, rows, "stream and slow reader");
-    let mut reader =
-        Reader::open(Cursor::new(file), ReadOptions::default()).expect("an indexed file");
+    let mut reader = Reader::open(Cursor::new(file), ReadOptions::default()).expect("an indexed file");
     let mut indexed = vec![Vec::new(); types.len()];
     for entry in reader.entries().to_vec() {
         let extent = reader.read(&entry).expect("a sound extent");
-        let number = reader
-            .library()
-            .number(entry.extent_type.name())
-            .expect("a known type");
-        indexed[number].extend(
-            extent
-                .rows()
-                .map(|row| row.values().map(Slow::from).collect::<Vec<_>>()),
-        );
+        let number = reader.library().number(entry.extent_type.name()).expect("a known type");
+        indexed[number].extend(extent.rows().map(|row| row.values().map(Slow::from).collect::<Vec<_>>()));
     }
     assert_eq!(indexed, rows, "index and slow reader");
     rows
@@ -255,30 +200,17 @@ fn scaled_and_relative_doubles_come_back_rounded() {
         .build()
         .expect("a legal type");
     for order in [ByteOrder::Little, ByteOrder::Big] {
-        let options = WriterOptions {
-            order,
-            ..WriterOptions::default()
-        };
-        let mut writer =
-            Writer::new(Vec::new(), vec![Arc::clone(&extent_type)], options).expect("a writer");
-        let given: Vec<f64> = (0..1000)
-            .map(|index| 1e6 + f64::from(index * index) * 0.0123)
-            .collect();
+        let options = WriterOptions { order, ..WriterOptions::default() };
+        let mut writer = Writer::new(Vec::new(), vec![Arc::clone(&extent_type)], options).expect("a writer");
+        let given: Vec<f64> = (0..1000).map(|index| 1e6 + f64::from(index * index) * 0.0123).collect();
         for &time in &given {
             let bits = |value: f64| Slow::Double(value.to_bits());
             put(&mut writer, 0, &[bits(time), bits(time + 0.25), bits(time)]);
         }
         let file = writer.finish().expect("a finished file");
-        for (row, time) in read_all(&file, std::slice::from_ref(&extent_type))[0]
-            .iter()
-            .zip(given)
-        {
+        for (row, time) in read_all(&file, std::slice::from_ref(&extent_type))[0].iter().zip(given) {
             let double = |value: &Slow| {
-                if let Slow::Double(bits) = value {
-                    f64::from_bits(*bits)
-                } else {
-                    f64::NAN
-                }
+                if let Slow::Double(bits) = value { f64::from_bits(*bits) } else { f64::NAN }
             };
             assert!((double(&row[0]) - time).abs() < 2e-6);
             assert!((double(&row[1]) - time - 0.25).abs() < 2e-6);
@@ -289,41 +221,21 @@ fn scaled_and_relative_doubles_come_back_rounded() {
 
 #[test]
 fn many_strings_cross_the_batches_of_the_digest() {
-    let extent_type = ExtentType::builder("Strings")
-        .field(Field::variable32("s"))
-        .build()
-        .expect("a legal type");
+    let extent_type = ExtentType::builder("Strings").field(Field::variable32("s")).build().expect("a legal type");
     for count in [1023_usize, 1024, 1025, 2048, 5000] {
-        let options = WriterOptions {
-            extent_bytes: 64 << 20,
-            ..WriterOptions::default()
-        };
-        let mut writer =
-            Writer::new(Vec::new(), vec![Arc::clone(&extent_type)], options).expect("a writer");
-        let rows: Vec<Vec<Slow>> = (0..count)
-            .map(|index| vec![Slow::Bytes(vec![b'x'; 1 + index % 50])])
-            .collect();
+        let options = WriterOptions { extent_bytes: 64 << 20, ..WriterOptions::default() };
+        let mut writer = Writer::new(Vec::new(), vec![Arc::clone(&extent_type)], options).expect("a writer");
+        let rows: Vec<Vec<Slow>> = (0..count).map(|index| vec![Slow::Bytes(vec![b'x'; 1 + index % 50])]).collect();
         rows.iter().for_each(|row| put(&mut writer, 0, row));
         let file = writer.finish().expect("a finished file");
-        assert!(
-            read_all(&file, std::slice::from_ref(&extent_type))[0] == rows,
-            "{count}"
-        );
+        assert!(read_all(&file, std::slice::from_ref(&extent_type))[0] == rows, "{count}");
     }
 }
 
 #[test]
 fn extents_packed_elsewhere_are_appended() {
-    let extent_type = ExtentType::builder("Numbers")
-        .field(Field::int64("n"))
-        .build()
-        .expect("a legal type");
-    let mut writer = Writer::new(
-        Vec::new(),
-        vec![Arc::clone(&extent_type)],
-        WriterOptions::default(),
-    )
-    .expect("a writer");
+    let extent_type = ExtentType::builder("Numbers").field(Field::int64("n")).build().expect("a legal type");
+    let mut writer = Writer::new(Vec::new(), vec![Arc::clone(&extent_type)], WriterOptions::default()).expect("a writer");
     let packed: Vec<_> = (0..4_i64)
         .map(|thread| {
             let extent_type = Arc::clone(&extent_type);
@@ -340,9 +252,7 @@ fn extents_packed_elsewhere_are_appended() {
         })
         .map(|thread| thread.join().expect("no panic"))
         .collect();
-    packed
-        .iter()
-        .for_each(|packed| writer.append(packed).expect("appended"));
+    packed.iter().for_each(|packed| writer.append(packed).expect("appended"));
     let file = writer.finish().expect("a finished file");
     let expected: Vec<Vec<Slow>> = (0..4000).map(|number| vec![Slow::Int64(number)]).collect();
     assert!(read_all(&file, &[extent_type])[0] == expected);

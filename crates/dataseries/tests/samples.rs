@@ -6,10 +6,7 @@ use std::io::Cursor;
 use std::path::PathBuf;
 
 use retake_dataseries::tools::{RepackOptions, repack};
-use retake_dataseries::{
-    ByteOrder, Compression, CompressionSet, ReadOptions, Reader, StreamReader, Warning,
-    WriterOptions,
-};
+use retake_dataseries::{ByteOrder, Compression, CompressionSet, ReadOptions, Reader, StreamReader, Warning, WriterOptions};
 use slow::{Slow, SlowExtent};
 
 /// The sample files at hand: the small ones kept with this test, and those in `DATASERIES_SAMPLES`.
@@ -21,9 +18,7 @@ fn samples() -> Vec<PathBuf> {
             eprintln!("skipped: large samples, since DATASERIES_SAMPLES does not name their folder")
         }
     }
-    let files = folders
-        .iter()
-        .flat_map(|folder| std::fs::read_dir(folder).expect("the folder of samples"));
+    let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).expect("the folder of samples"));
     let mut files: Vec<PathBuf> = files.map(|entry| entry.expect("an entry").path()).collect();
     files.sort();
     files
@@ -34,13 +29,8 @@ fn stream(bytes: &[u8]) -> (Vec<SlowExtent>, Vec<Warning>) {
     let mut reader = StreamReader::open(bytes, ReadOptions::default()).expect("a sound file");
     let mut extents = Vec::new();
     while let Some(extent) = reader.next_extent().expect("a sound extent") {
-        let rows = extent
-            .rows()
-            .map(|row| row.values().map(Slow::from).collect());
-        extents.push(SlowExtent {
-            type_name: extent.extent_type().name().to_owned(),
-            rows: rows.collect(),
-        });
+        let rows = extent.rows().map(|row| row.values().map(Slow::from).collect());
+        extents.push(SlowExtent { type_name: extent.extent_type().name().to_owned(), rows: rows.collect() });
     }
     (extents, reader.warnings().to_vec())
 }
@@ -53,11 +43,7 @@ fn samples_are_read_record_for_record() {
         let (extents, warnings) = stream(&bytes);
         assert!(extents == expected, "{}: rows differ", path.display());
         let chain_is_right = slow::SLOW_CHAIN.with(std::cell::Cell::get);
-        let expected_warnings = if chain_is_right {
-            vec![]
-        } else {
-            vec![Warning::Chain]
-        };
+        let expected_warnings = if chain_is_right { vec![] } else { vec![Warning::Chain] };
         assert_eq!(warnings, expected_warnings, "{}", path.display());
         let rows: usize = extents.iter().map(|extent| extent.rows.len()).sum();
         println!("{}: {} extents, {rows} rows", path.display(), extents.len());
@@ -69,23 +55,14 @@ fn the_index_leads_to_the_same_rows() {
     for path in samples() {
         let bytes = std::fs::read(&path).expect("a readable sample");
         let (extents, _) = stream(&bytes);
-        let mut reader =
-            Reader::open(Cursor::new(&bytes), ReadOptions::default()).expect("a sound file");
+        let mut reader = Reader::open(Cursor::new(&bytes), ReadOptions::default()).expect("a sound file");
         let entries = reader.entries().to_vec();
         assert_eq!(entries.len(), extents.len());
         // Backwards, since any order must do.
         for (entry, expected) in entries.iter().zip(&extents).rev() {
             let extent = reader.read(entry).expect("a sound extent");
-            let rows: Vec<Vec<Slow>> = extent
-                .rows()
-                .map(|row| row.values().map(Slow::from).collect())
-                .collect();
-            assert!(
-                rows == expected.rows,
-                "{}: extent at {}",
-                path.display(),
-                entry.offset
-            );
+            let rows: Vec<Vec<Slow>> = extent.rows().map(|row| row.values().map(Slow::from).collect()).collect();
+            assert!(rows == expected.rows, "{}: extent at {}", path.display(), entry.offset);
         }
     }
 }
@@ -97,15 +74,9 @@ fn both_byte_orders_of_a_sample_hold_the_same() {
             continue;
         };
         let big = rows_by_type(&std::fs::read(&path).expect("a readable sample"));
-        let little =
-            rows_by_type(&std::fs::read(format!("{little}littleend")).expect("the other order"));
+        let little = rows_by_type(&std::fs::read(format!("{little}littleend")).expect("the other order"));
         assert!(big.keys().eq(little.keys()), "{}: types", path.display());
-        for (big, little) in big
-            .values()
-            .flatten()
-            .flatten()
-            .zip(little.values().flatten().flatten())
-        {
+        for (big, little) in big.values().flatten().flatten().zip(little.values().flatten().flatten()) {
             // The two were written on different machines, whose arithmetic differs in the last bits.
             let same = match (big, little) {
                 (Slow::Double(big), Slow::Double(little)) => {
@@ -123,65 +94,33 @@ fn both_byte_orders_of_a_sample_hold_the_same() {
 fn rows_by_type(bytes: &[u8]) -> std::collections::BTreeMap<String, Vec<Vec<Slow>>> {
     let mut types = std::collections::BTreeMap::<_, Vec<_>>::new();
     for extent in stream(bytes).0 {
-        types
-            .entry(extent.type_name)
-            .or_default()
-            .extend(extent.rows);
+        types.entry(extent.type_name).or_default().extend(extent.rows);
     }
     types
 }
 
 #[test]
 fn repacked_samples_hold_the_same() {
-    let zlib_and_others = CompressionSet::ZLIB
-        .with(Compression::Snappy)
-        .expect("writable");
+    let zlib_and_others = CompressionSet::ZLIB.with(Compression::Snappy).expect("writable");
     for path in samples() {
         let bytes = std::fs::read(&path).expect("a readable sample");
         if bytes.len() > 300_000 {
-            eprintln!(
-                "skipped: {}: repacking it takes long without optimisation",
-                path.display()
-            );
+            eprintln!("skipped: {}: repacking it takes long without optimisation", path.display());
             continue;
         }
         let expected = rows_by_type(&bytes);
-        let ways = [
-            (ByteOrder::Little, CompressionSet::LZ4),
-            (ByteOrder::Big, zlib_and_others),
-            (ByteOrder::Big, CompressionSet::NONE),
-        ];
+        let ways = [(ByteOrder::Little, CompressionSet::LZ4), (ByteOrder::Big, zlib_and_others), (ByteOrder::Big, CompressionSet::NONE)];
         // Samples of many rows go one way each, or this takes minutes without optimisation.
         let count = expected.values().map(Vec::len).sum::<usize>();
-        let few = if count > 50_000 {
-            &ways[bytes.len() % 3..][..1]
-        } else {
-            &ways[..]
-        };
+        let few = if count > 50_000 { &ways[bytes.len() % 3..][..1] } else { &ways[..] };
         for &(order, compression) in few {
-            let writer = WriterOptions {
-                order,
-                compression,
-                extent_bytes: 20_000,
-                ..WriterOptions::default()
-            };
-            let options = RepackOptions {
-                writer,
-                ..RepackOptions::default()
-            };
-            let (repacked, report) =
-                repack(vec![bytes.as_slice()], Vec::new(), &options).expect("repacked");
+            let writer = WriterOptions { order, compression, extent_bytes: 20_000, ..WriterOptions::default() };
+            let options = RepackOptions { writer, ..RepackOptions::default() };
+            let (repacked, report) = repack(vec![bytes.as_slice()], Vec::new(), &options).expect("repacked");
             assert_eq!(report.records_read, report.records_written);
             slow::read(&repacked);
-            assert!(
-                slow::SLOW_CHAIN.with(std::cell::Cell::get),
-                "the chain of a new file is right"
-            );
-            assert!(
-                rows_by_type(&repacked) == expected,
-                "{} {order:?} {compression:?}",
-                path.display()
-            );
+            assert!(slow::SLOW_CHAIN.with(std::cell::Cell::get), "the chain of a new file is right");
+            assert!(rows_by_type(&repacked) == expected, "{} {order:?} {compression:?}", path.display());
         }
     }
 }

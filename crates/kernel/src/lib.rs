@@ -15,9 +15,5 @@ use std::io;
 
 /// Turns the −1 of a C library call into the error it stands for.
 pub(crate) fn check(result: i64) -> io::Result<i64> {
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(result)
-    }
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }

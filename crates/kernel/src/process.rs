@@ -59,14 +59,9 @@ pub fn prepare(program: &Program<'_>) -> io::Result<Prepared> {
             }
             libc::signal(libc::SIGPIPE, libc::SIG_DFL);
             match program.by_descriptor {
-                Some(descriptor) => libc::syscall(
-                    libc::SYS_execveat,
-                    descriptor,
-                    c"".as_ptr(),
-                    arguments.as_ptr(),
-                    environment.as_ptr(),
-                    libc::AT_EMPTY_PATH,
-                ),
+                Some(descriptor) => {
+                    libc::syscall(libc::SYS_execveat, descriptor, c"".as_ptr(), arguments.as_ptr(), environment.as_ptr(), libc::AT_EMPTY_PATH)
+                }
                 None => i64::from(libc::execve(program.path.as_ptr(), arguments.as_ptr(), environment.as_ptr())),
             };
             let code = *libc::__errno_location();

@@ -35,7 +35,9 @@ fn c_and_rust_agree_on_every_offset() {
     for (kind, field, offset) in wanted {
         source += &format!("_Static_assert(__builtin_offsetof({kind}, {field}) == {offset}, \"{kind}.{field}\");\n");
     }
-    for (kind, size) in [("struct slot", size_of::<Slot>()), ("struct file_entry", size_of::<FileEntry>()), ("struct shared_header", size_of::<Header>())] {
+    for (kind, size) in
+        [("struct slot", size_of::<Slot>()), ("struct file_entry", size_of::<FileEntry>()), ("struct shared_header", size_of::<Header>())]
+    {
         source += &format!("_Static_assert(sizeof({kind}) == {size}, \"{kind}\");\n");
     }
     let mut child = Command::new("gcc")

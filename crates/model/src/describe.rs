@@ -8,9 +8,7 @@ use crate::item::{Direction as ItemDirection, ItemRef};
 use crate::layout::{element_text, socket_address};
 use crate::print::{TextOptions, quote};
 use crate::signal;
-use crate::table::{
-    Argument, ArgumentKind, CallRow, Direction, LengthRule, Pointer, Row, Shape, SubRow, ValueType,
-};
+use crate::table::{Argument, ArgumentKind, CallRow, Direction, LengthRule, Pointer, Row, Shape, SubRow, ValueType};
 
 /// A call and all that was recorded of it.
 #[derive(Debug, Clone)]
@@ -48,14 +46,7 @@ pub fn describe_call<'log>(call: &CallRef<'log>, options: &TextOptions) -> CallD
     let Some((row, sub_row)) = call.row() else {
         let name = format!("syscall_{}", call.number());
         let result_text = result_text(ValueType::Long, result);
-        return CallDescription {
-            name,
-            command: None,
-            arguments: Vec::new(),
-            result,
-            error,
-            result_text,
-        };
+        return CallDescription { name, command: None, arguments: Vec::new(), result, error, result_text };
     };
     let call_row = call.call_row().expect("a call with a row has a call row");
     let describe = |(index, (value, argument))| {
@@ -64,31 +55,18 @@ pub fn describe_call<'log>(call: &CallRef<'log>, options: &TextOptions) -> CallD
         let outputs: Vec<_> = call.items_of(index, ItemDirection::Output).collect();
         let text = match &argument.kind {
             ArgumentKind::Value(ValueType::Command) => command_text(call_row, sub_row, value),
-            ArgumentKind::Value(value_type) if inputs.is_empty() && outputs.is_empty() => {
-                value_text(*value_type, value)
-            }
+            ArgumentKind::Value(value_type) if inputs.is_empty() && outputs.is_empty() => value_text(*value_type, value),
             // A command without a row: what was recorded follows from the bits of its number.
             ArgumentKind::Value(_) => both(&UNKNOWN, value, &inputs, &outputs, options),
             ArgumentKind::Pointer(pointer) => both(pointer, value, &inputs, &outputs, options),
         };
-        ArgumentDescription {
-            name: argument.name,
-            value,
-            text,
-            inputs,
-            outputs,
-        }
+        ArgumentDescription { name: argument.name, value, text, inputs, outputs }
     };
     let row: &'static Row = row;
     CallDescription {
         name: call_row.name.to_string(),
         command: sub_row.map(|sub| sub.name),
-        arguments: call
-            .arguments()
-            .zip(row.arguments)
-            .enumerate()
-            .map(describe)
-            .collect(),
+        arguments: call.arguments().zip(row.arguments).enumerate().map(describe).collect(),
         result,
         error,
         result_text: result_text(row.result, result),
@@ -118,12 +96,7 @@ fn command_text(call: &CallRow, sub_row: Option<&SubRow>, value: u64) -> String 
 
 /// `_IOC(_IOC_READ, 0x54, 0x30, 0x4)`: direction, type, number, size.
 fn ioctl_text(command: u32) -> String {
-    let direction = [
-        "_IOC_NONE",
-        "_IOC_WRITE",
-        "_IOC_READ",
-        "_IOC_READ|_IOC_WRITE",
-    ][(command >> 30) as usize];
+    let direction = ["_IOC_NONE", "_IOC_WRITE", "_IOC_READ", "_IOC_READ|_IOC_WRITE"][(command >> 30) as usize];
     let (kind, number, size) = (command >> 8 & 0xff, command & 0xff, command >> 16 & 0x3fff);
     format!("_IOC({direction}, {kind:#x}, {number:#x}, {size:#x})")
 }
@@ -132,23 +105,16 @@ fn ioctl_text(command: u32) -> String {
 pub fn value_text(value_type: ValueType, value: u64) -> String {
     match value_type {
         ValueType::DirectoryDescriptor if value as i32 == -100 => "AT_FDCWD".to_string(),
-        ValueType::Descriptor
-        | ValueType::DirectoryDescriptor
-        | ValueType::Int
-        | ValueType::Pid
-        | ValueType::Uid
-        | ValueType::Gid => (value as i32).to_string(),
+        ValueType::Descriptor | ValueType::DirectoryDescriptor | ValueType::Int | ValueType::Pid | ValueType::Uid | ValueType::Gid => {
+            (value as i32).to_string()
+        }
         ValueType::Uint => (value as u32).to_string(),
         ValueType::Long | ValueType::Offset | ValueType::Time => (value as i64).to_string(),
         // Sizes are small, addresses and bit sets are not.
         ValueType::Ulong if value > 0xffff_ffff => format!("{value:#x}"),
         ValueType::Ulong | ValueType::Size => value.to_string(),
         ValueType::Mode => format!("0{:o}", value as u32),
-        ValueType::Device => format!(
-            "makedev({:#x}, {:#x})",
-            value >> 8 & 0xfff,
-            value & 0xff | value >> 12 & 0xfff00
-        ),
+        ValueType::Device => format!("makedev({:#x}, {:#x})", value >> 8 & 0xfff, value & 0xff | value >> 12 & 0xfff00),
         ValueType::Signal => signal::name(u16::try_from(value).unwrap_or(0)).into_owned(),
         ValueType::Address | ValueType::None if value == 0 => "NULL".to_string(),
         ValueType::Address | ValueType::None => format!("{value:#x}"),
@@ -172,20 +138,10 @@ fn result_text(value_type: ValueType, result: i64) -> String {
 }
 
 /// What was read, what was written, or both with `=>` between them.
-fn both(
-    pointer: &Pointer,
-    address: u64,
-    inputs: &[ItemRef<'_>],
-    outputs: &[ItemRef<'_>],
-    options: &TextOptions,
-) -> String {
+fn both(pointer: &Pointer, address: u64, inputs: &[ItemRef<'_>], outputs: &[ItemRef<'_>], options: &TextOptions) -> String {
     let plain_address = || value_text(ValueType::Address, address);
     // Before a receive only the structure that says where to put the data has been read.
-    let inputs = if pointer.direction == Direction::Out {
-        &[]
-    } else {
-        inputs
-    };
+    let inputs = if pointer.direction == Direction::Out { &[] } else { inputs };
     let text = |items: &[ItemRef<'_>]| items_text(pointer, address, items, options);
     match (text(inputs), text(outputs)) {
         (None, None) => plain_address(),
@@ -196,12 +152,7 @@ fn both(
 }
 
 /// `None` where nothing readable was recorded.
-fn items_text(
-    pointer: &Pointer,
-    address: u64,
-    items: &[ItemRef<'_>],
-    options: &TextOptions,
-) -> Option<String> {
+fn items_text(pointer: &Pointer, address: u64, items: &[ItemRef<'_>], options: &TextOptions) -> Option<String> {
     let first = items.first()?;
     if first.faulted() {
         return None;
@@ -210,15 +161,13 @@ fn items_text(
         Shape::String => {
             let bytes = first.inline_bytes();
             let text = bytes.strip_suffix(&[0]).unwrap_or(bytes);
-            let total = first.total_bytes() as usize
-                - (bytes.len() - text.len()).min(first.total_bytes() as usize);
+            let total = first.total_bytes() as usize - (bytes.len() - text.len()).min(first.total_bytes() as usize);
             Some(quote(text, total, options))
         }
         Shape::Strings | Shape::Iovec => Some(pieces_text(address, items, options)),
         Shape::Msghdr => message_text(address, items, options),
         Shape::Mmsghdr => {
-            let messages = (0..)
-                .map_while(|index| message_text(address.checked_add(index * 64)?, items, options));
+            let messages = (0..).map_while(|index| message_text(address.checked_add(index * 64)?, items, options));
             Some(list(messages, options))
         }
         _ => plain_text(pointer, first, options),
@@ -237,23 +186,15 @@ fn piece_text(item: &ItemRef<'_>, options: &TextOptions) -> String {
         return format!("{:#x}", item.address());
     }
     let text = bytes.strip_suffix(&[0]).unwrap_or(bytes);
-    quote(
-        text,
-        item.total_bytes() as usize - (bytes.len() - text.len()).min(item.total_bytes() as usize),
-        options,
-    )
+    quote(text, item.total_bytes() as usize - (bytes.len() - text.len()).min(item.total_bytes() as usize), options)
 }
 
 /// `struct msghdr`: where its name, vector and control data are, and how long.
 fn message_text(address: u64, items: &[ItemRef<'_>], options: &TextOptions) -> Option<String> {
-    let header = items
-        .iter()
-        .position(|item| item.address() == address && item.total_bytes() >= 56)?;
+    let header = items.iter().position(|item| item.address() == address && item.total_bytes() >= 56)?;
     let bytes = items[header].inline_bytes().get(..56)?;
     let (name, vector, control) = (read_u64(bytes, 0), read_u64(bytes, 16), read_u64(bytes, 32));
-    let of_message = items[header + 1..]
-        .iter()
-        .take_while(|item| item.total_bytes() != 56 || item.address() < address);
+    let of_message = items[header + 1..].iter().take_while(|item| item.total_bytes() != 56 || item.address() < address);
     let mut data = Vec::new();
     let (mut name_text, mut control_text) = (value_text(ValueType::Address, name), None);
     for item in of_message {
@@ -267,9 +208,7 @@ fn message_text(address: u64, items: &[ItemRef<'_>], options: &TextOptions) -> O
     let control_text = control_text.unwrap_or_else(|| value_text(ValueType::Address, control));
     let data = list(data.into_iter(), options);
     let flags = flags::MESSAGE.format(read_u32(bytes, 48));
-    Some(format!(
-        "{{msg_name={name_text}, msg_iov={data}, msg_control={control_text}, msg_flags={flags}}}"
-    ))
+    Some(format!("{{msg_name={name_text}, msg_iov={data}, msg_control={control_text}, msg_flags={flags}}}"))
 }
 
 fn address_text(item: &ItemRef<'_>, options: &TextOptions) -> String {
@@ -294,17 +233,12 @@ fn plain_text(pointer: &Pointer, item: &ItemRef<'_>, options: &TextOptions) -> O
     let elements: Vec<_> = match pointer.element {
         "u8" => bytes.iter().map(|byte| Some(byte.to_string())).collect(),
         "sigmask" => vec![element_text("sigmask", bytes, options)],
-        element => bytes
-            .chunks_exact(size)
-            .map(|bytes| element_text(element, bytes, options))
-            .collect(),
+        element => bytes.chunks_exact(size).map(|bytes| element_text(element, bytes, options)).collect(),
     };
     // All elements have the same type: either each has a text or none has.
     let elements: Option<Vec<String>> = elements.into_iter().collect();
     match elements {
-        Some(elements) if !elements.is_empty() && (single || pointer.shape == Shape::Sigmask) => {
-            elements.into_iter().next()
-        }
+        Some(elements) if !elements.is_empty() && (single || pointer.shape == Shape::Sigmask) => elements.into_iter().next(),
         Some(elements) if elements.len() * size == total || !elements.is_empty() => {
             let missing = elements.len() * size < total;
             let more = missing.then(|| "...".to_string());
@@ -316,9 +250,7 @@ fn plain_text(pointer: &Pointer, item: &ItemRef<'_>, options: &TextOptions) -> O
 
 /// `[a, b, ...]`.
 fn list(parts: impl Iterator<Item = String>, options: &TextOptions) -> String {
-    let mut shown: Vec<String> = parts
-        .take(options.element_count.saturating_add(1))
-        .collect();
+    let mut shown: Vec<String> = parts.take(options.element_count.saturating_add(1)).collect();
     if shown.len() > options.element_count {
         shown.truncate(options.element_count);
         shown.push("...".to_string());

@@ -54,27 +54,17 @@ impl Mismatch {
 
     /// From the runtime's number.
     pub fn from_number(number: u32) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|mismatch| *mismatch as u32 == number)
+        Self::ALL.into_iter().find(|mismatch| *mismatch as u32 == number)
     }
 
     /// What it most often means.
     fn likely(self) -> &'static str {
         match self {
-            Self::Kind | Self::Number => {
-                "the program took another path: memory differed before this event"
-            }
-            Self::Argument | Self::Input => {
-                "the program computed something else: memory differed before this event"
-            }
+            Self::Kind | Self::Number => "the program took another path: memory differed before this event",
+            Self::Argument | Self::Input => "the program computed something else: memory differed before this event",
             Self::Result => "this machine answered a call that is executed again differently",
-            Self::Hash => {
-                "a call wrote memory that the table does not say, or threads raced between recorded events"
-            }
-            Self::Signal | Self::Fault => {
-                "memory that was mapped or readable while recording is not so now"
-            }
+            Self::Hash => "a call wrote memory that the table does not say, or threads raced between recorded events",
+            Self::Signal | Self::Fault => "memory that was mapped or readable while recording is not so now",
             Self::End => "the recording was cut short, or the program went on where it had ended",
             Self::Mapping => "the address is taken at replay, or a stored file is missing",
             Self::Memory => "the program's memory layout differs from the recorded one",
@@ -100,17 +90,11 @@ pub struct Divergence {
 impl fmt::Display for Divergence {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (event, tid, stream) = (self.event, self.tid, self.stream);
-        writeln!(
-            formatter,
-            "replay diverged at event {event} (tid {tid}, stream {stream})"
-        )?;
+        writeln!(formatter, "replay diverged at event {event} (tid {tid}, stream {stream})")?;
         let (expected, actual) = self.sides();
         writeln!(formatter, "  expected  {expected:<30}  actual  {actual}")?;
         writeln!(formatter, "  likely    {}", self.mismatch.likely())?;
-        write!(
-            formatter,
-            "  try       retake dump REC --stream {stream} --around {event}"
-        )
+        write!(formatter, "  try       retake dump REC --stream {stream} --around {event}")
     }
 }
 
@@ -121,10 +105,7 @@ impl Divergence {
     pub fn sides(&self) -> (String, String) {
         match self.mismatch {
             Mismatch::End => ("the end of the log".to_string(), self.place()),
-            Mismatch::Corrupt => (
-                "a whole event".to_string(),
-                format!("{} and {:#x}", self.expected, self.actual),
-            ),
+            Mismatch::Corrupt => ("a whole event".to_string(), format!("{} and {:#x}", self.expected, self.actual)),
             Mismatch::Memory => {
                 let expected = format!("{} bytes at {:#x}", self.actual, self.expected);
                 (expected, "no such memory".to_string())
@@ -137,9 +118,7 @@ impl Divergence {
         match self.mismatch {
             Mismatch::Kind => kind_text(value),
             Mismatch::Number => call_text(value),
-            Mismatch::Signal => {
-                u16::try_from(value).map_or(format!("{value:#x}"), |n| signal::name(n).into_owned())
-            }
+            Mismatch::Signal => u16::try_from(value).map_or(format!("{value:#x}"), |n| signal::name(n).into_owned()),
             Mismatch::Result => format!("{} -> {}", self.place(), result_text(value as i64)),
             Mismatch::Hash => format!("memory {value:016x}"),
             Mismatch::Input => format!("{} reading {value:08x}", self.place()),
@@ -151,17 +130,13 @@ impl Divergence {
 
     /// The call, or that there is none.
     fn place(&self) -> String {
-        self.call.map_or("the program".to_string(), |number| {
-            call_text(u64::from(number))
-        })
+        self.call.map_or("the program".to_string(), |number| call_text(u64::from(number)))
     }
 }
 
 fn kind_text(value: u64) -> String {
     let kind = u8::try_from(value).ok().and_then(EventKind::from_number);
-    kind.map_or(format!("event kind {value}"), |kind| {
-        kind.name().to_string()
-    })
+    kind.map_or(format!("event kind {value}"), |kind| kind.name().to_string())
 }
 
 fn call_text(value: u64) -> String {
@@ -181,15 +156,7 @@ mod tests {
     use super::*;
 
     fn divergence(mismatch: Mismatch, expected: u64, actual: u64) -> Divergence {
-        Divergence {
-            mismatch,
-            stream: StreamId(3),
-            tid: Pid(7),
-            event: EventIndex(48213),
-            call: Some(0),
-            expected,
-            actual,
-        }
+        Divergence { mismatch, stream: StreamId(3), tid: Pid(7), event: EventIndex(48213), call: Some(0), expected, actual }
     }
 
     #[test]
@@ -197,15 +164,9 @@ mod tests {
         let text = divergence(Mismatch::Result, 4096, -11_i64 as u64).to_string();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "replay diverged at event 48213 (tid 7, stream 3)");
-        assert_eq!(
-            lines[1],
-            "  expected  read -> 4096                    actual  read -> EAGAIN"
-        );
+        assert_eq!(lines[1], "  expected  read -> 4096                    actual  read -> EAGAIN");
         assert!(lines[2].starts_with("  likely    "));
-        assert_eq!(
-            lines[3],
-            "  try       retake dump REC --stream 3 --around 48213"
-        );
+        assert_eq!(lines[3], "  try       retake dump REC --stream 3 --around 48213");
     }
 
     #[test]
@@ -214,20 +175,10 @@ mod tests {
             (Mismatch::Kind, 1, 2, ("CALL", "SIGNAL")),
             (Mismatch::Kind, 1, 999, ("CALL", "event kind 999")),
             (Mismatch::Number, 0, 1, ("read", "write")),
-            (
-                Mismatch::Number,
-                0,
-                u64::MAX,
-                ("read", "call 18446744073709551615"),
-            ),
+            (Mismatch::Number, 0, u64::MAX, ("read", "call 18446744073709551615")),
             (Mismatch::Signal, 11, 15, ("SIGSEGV", "SIGTERM")),
             (Mismatch::Fault, 0, 16, ("no fault", "a fault at 0x10")),
-            (
-                Mismatch::Memory,
-                0x1000,
-                8,
-                ("8 bytes at 0x1000", "no such memory"),
-            ),
+            (Mismatch::Memory, 0x1000, 8, ("8 bytes at 0x1000", "no such memory")),
             (Mismatch::End, 0, 0, ("the end of the log", "read")),
         ];
         for (mismatch, expected, actual, (left, right)) in cases {

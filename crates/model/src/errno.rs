@@ -81,22 +81,10 @@ const ERRORS: &[(u16, &str, &str)] = &[
     (79, "ELIBACC", "Can not access a needed shared library"),
     (80, "ELIBBAD", "Accessing a corrupted shared library"),
     (81, "ELIBSCN", ".lib section in a.out corrupted"),
-    (
-        82,
-        "ELIBMAX",
-        "Attempting to link in too many shared libraries",
-    ),
+    (82, "ELIBMAX", "Attempting to link in too many shared libraries"),
     (83, "ELIBEXEC", "Cannot exec a shared library directly"),
-    (
-        84,
-        "EILSEQ",
-        "Invalid or incomplete multibyte or wide character",
-    ),
-    (
-        85,
-        "ERESTART",
-        "Interrupted system call should be restarted",
-    ),
+    (84, "EILSEQ", "Invalid or incomplete multibyte or wide character"),
+    (85, "ERESTART", "Interrupted system call should be restarted"),
     (86, "ESTRPIPE", "Streams pipe error"),
     (87, "EUSERS", "Too many users"),
     (88, "ENOTSOCK", "Socket operation on non-socket"),
@@ -108,11 +96,7 @@ const ERRORS: &[(u16, &str, &str)] = &[
     (94, "ESOCKTNOSUPPORT", "Socket type not supported"),
     (95, "EOPNOTSUPP", "Operation not supported"),
     (96, "EPFNOSUPPORT", "Protocol family not supported"),
-    (
-        97,
-        "EAFNOSUPPORT",
-        "Address family not supported by protocol",
-    ),
+    (97, "EAFNOSUPPORT", "Address family not supported by protocol"),
     (98, "EADDRINUSE", "Address already in use"),
     (99, "EADDRNOTAVAIL", "Cannot assign requested address"),
     (100, "ENETDOWN", "Network is down"),
@@ -123,11 +107,7 @@ const ERRORS: &[(u16, &str, &str)] = &[
     (105, "ENOBUFS", "No buffer space available"),
     (106, "EISCONN", "Transport endpoint is already connected"),
     (107, "ENOTCONN", "Transport endpoint is not connected"),
-    (
-        108,
-        "ESHUTDOWN",
-        "Cannot send after transport endpoint shutdown",
-    ),
+    (108, "ESHUTDOWN", "Cannot send after transport endpoint shutdown"),
     (109, "ETOOMANYREFS", "Too many references: cannot splice"),
     (110, "ETIMEDOUT", "Connection timed out"),
     (111, "ECONNREFUSED", "Connection refused"),
@@ -172,17 +152,12 @@ pub fn description(number: u16) -> Option<&'static str> {
 
 /// 2 for `ENOENT`.
 pub fn by_name(name: &str) -> Option<u16> {
-    ERRORS
-        .iter()
-        .find(|error| error.1 == name)
-        .map(|error| error.0)
+    ERRORS.iter().find(|error| error.1 == name).map(|error| error.0)
 }
 
 /// The error number in the result of a system call, if it is one.
 pub fn of_result(result: i64) -> Option<u16> {
-    (-4095..0)
-        .contains(&result)
-        .then(|| result.unsigned_abs() as u16)
+    (-4095..0).contains(&result).then(|| result.unsigned_abs() as u16)
 }
 
 fn find(number: u16) -> Option<&'static (u16, &'static str, &'static str)> {

@@ -37,19 +37,8 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    pub const ALL: [Self; 11] = [
-        Self::Call,
-        Self::Signal,
-        Self::Fatal,
-        Self::Exit,
-        Self::Tsc,
-        Self::Exec,
-        Self::Start,
-        Self::Turn,
-        Self::Forced,
-        Self::Hash,
-        Self::End,
-    ];
+    pub const ALL: [Self; 11] =
+        [Self::Call, Self::Signal, Self::Fatal, Self::Exit, Self::Tsc, Self::Exec, Self::Start, Self::Turn, Self::Forced, Self::Hash, Self::End];
 
     /// The kind with that number.
     pub fn from_number(number: u8) -> Option<Self> {
@@ -85,25 +74,13 @@ pub enum EventError {
     #[error("event kind {kind} is unknown")]
     Kind { kind: u8 },
     #[error("a {} event has a body of {needed} bytes or more, here are {available}", kind.name())]
-    Body {
-        kind: EventKind,
-        needed: usize,
-        available: usize,
-    },
+    Body { kind: EventKind, needed: usize, available: usize },
     #[error("the item at offset {offset} needs {needed} bytes, {available} are left")]
-    Item {
-        offset: usize,
-        needed: u64,
-        available: usize,
-    },
+    Item { offset: usize, needed: u64, available: usize },
     #[error("the item at offset {offset} has the unknown direction {direction}")]
     ItemDirection { offset: usize, direction: u8 },
     #[error("the item at offset {offset} belongs to argument {argument}, the call has {count}")]
-    ItemArgument {
-        offset: usize,
-        argument: u8,
-        count: usize,
-    },
+    ItemArgument { offset: usize, argument: u8, count: usize },
     #[error("the exec event is malformed: {what}")]
     Exec { what: &'static str },
 }
@@ -176,28 +153,13 @@ pub enum Event<'log> {
 pub fn parse_event(bytes: &[u8]) -> Result<(EventRef<'_>, usize), EventError> {
     let available = bytes.len();
     let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else {
-        return Err(EventError::Truncated {
-            needed: HEADER_BYTES,
-            available,
-        });
+        return Err(EventError::Truncated { needed: HEADER_BYTES, available });
     };
     let needed = event_size(header)?;
     let kind = EventKind::from_number(header[4]).ok_or(EventError::Kind { kind: header[4] })?;
-    let bytes = bytes
-        .get(..needed)
-        .ok_or(EventError::Truncated { needed, available })?;
-    let (flags, number, value) = (
-        header[5],
-        u16::from_le_bytes([header[6], header[7]]),
-        read_i64(header, 8),
-    );
-    let event = EventRef {
-        kind,
-        flags,
-        number,
-        value,
-        bytes,
-    };
+    let bytes = bytes.get(..needed).ok_or(EventError::Truncated { needed, available })?;
+    let (flags, number, value) = (header[5], u16::from_le_bytes([header[6], header[7]]), read_i64(header, 8));
+    let event = EventRef { kind, flags, number, value, bytes };
     event.check_body()?;
     Ok((event, needed))
 }
@@ -208,10 +170,7 @@ pub fn parse_event(bytes: &[u8]) -> Result<(EventRef<'_>, usize), EventError> {
 /// [`EventError::Truncated`] or [`EventError::Size`].
 pub fn event_size(bytes: &[u8]) -> Result<usize, EventError> {
     let Some(size) = bytes.first_chunk::<4>() else {
-        return Err(EventError::Truncated {
-            needed: 4,
-            available: bytes.len(),
-        });
+        return Err(EventError::Truncated { needed: 4, available: bytes.len() });
     };
     let size = u32::from_le_bytes(*size);
     if !size.is_multiple_of(8) || (size as usize) < HEADER_BYTES {
@@ -254,25 +213,11 @@ impl<'log> EventRef<'log> {
         let body = self.body();
         let value = self.value as u64;
         match self.kind {
-            EventKind::Call => Event::Call(CallRef {
-                event: *self,
-                argument_count: argument_count(self.number, body),
-            }),
+            EventKind::Call => Event::Call(CallRef { event: *self, argument_count: argument_count(self.number, body) }),
             EventKind::Signal => Event::Signal(self.signal()),
-            EventKind::Fatal => Event::Fatal {
-                signal: self.signal(),
-                hash: value,
-            },
-            EventKind::Exit => Event::Exit {
-                call: self.number,
-                status: self.value,
-                hash: read_u64(body, 0),
-                pages: read_u64(body, 8),
-            },
-            EventKind::Tsc => Event::Tsc {
-                counter: value,
-                aux: (self.number == 1).then(|| read_u64(body, 0)),
-            },
+            EventKind::Fatal => Event::Fatal { signal: self.signal(), hash: value },
+            EventKind::Exit => Event::Exit { call: self.number, status: self.value, hash: read_u64(body, 0), pages: read_u64(body, 8) },
+            EventKind::Tsc => Event::Tsc { counter: value, aux: (self.number == 1).then(|| read_u64(body, 0)) },
             EventKind::Exec => Event::Exec(ExecRef::new(body)),
             EventKind::Start => Event::Start {
                 parent: StreamId(value as u32),
@@ -281,15 +226,8 @@ impl<'log> EventRef<'log> {
                 how: read_u64(body, 8),
             },
             EventKind::Turn => Event::Turn { turn: value },
-            EventKind::Forced => Event::Forced {
-                signal: self.number,
-                hash: value,
-                state: body,
-            },
-            EventKind::Hash => Event::Hash {
-                hash: value,
-                pages: read_u64(body, 0),
-            },
+            EventKind::Forced => Event::Forced { signal: self.number, hash: value, state: body },
+            EventKind::Hash => Event::Hash { hash: value, pages: read_u64(body, 0) },
             EventKind::End => Event::End { status: value },
         }
     }
@@ -303,11 +241,7 @@ impl<'log> EventRef<'log> {
     }
 
     fn signal(&self) -> SignalRef<'log> {
-        SignalRef {
-            number: self.number,
-            flags: self.flags,
-            body: self.body(),
-        }
+        SignalRef { number: self.number, flags: self.flags, body: self.body() }
     }
 
     fn check_body(&self) -> Result<(), EventError> {
@@ -324,11 +258,7 @@ impl<'log> EventRef<'log> {
             EventKind::Tsc | EventKind::Turn | EventKind::Forced | EventKind::End => 0,
         };
         if body.len() < needed {
-            return Err(EventError::Body {
-                kind: self.kind,
-                needed,
-                available: body.len(),
-            });
+            return Err(EventError::Body { kind: self.kind, needed, available: body.len() });
         }
         Ok(())
     }
@@ -337,11 +267,7 @@ impl<'log> EventRef<'log> {
         let body = self.body();
         let count = argument_count(self.number, body);
         if body.len() < count * 8 {
-            return Err(EventError::Body {
-                kind: self.kind,
-                needed: count * 8,
-                available: body.len(),
-            });
+            return Err(EventError::Body { kind: self.kind, needed: count * 8, available: body.len() });
         }
         item::check(&body[count * 8..], HEADER_BYTES + count * 8, count)
     }
@@ -405,9 +331,7 @@ impl<'log> CallRef<'log> {
     /// The argument registers.
     pub fn arguments(&self) -> impl ExactSizeIterator<Item = u64> + use<'log> {
         let body = self.event.body();
-        body[..self.argument_count * 8]
-            .chunks_exact(8)
-            .map(|bytes| read_u64(bytes, 0))
+        body[..self.argument_count * 8].chunks_exact(8).map(|bytes| read_u64(bytes, 0))
     }
 
     /// One argument register.
@@ -421,23 +345,14 @@ impl<'log> CallRef<'log> {
     }
 
     /// The items of one argument in one direction.
-    pub fn items_of(
-        &self,
-        argument: usize,
-        direction: Direction,
-    ) -> impl Iterator<Item = ItemRef<'log>> + use<'log> {
-        self.items()
-            .filter(move |item| item.argument() == argument && item.direction() == direction)
+    pub fn items_of(&self, argument: usize, direction: Direction) -> impl Iterator<Item = ItemRef<'log>> + use<'log> {
+        self.items().filter(move |item| item.argument() == argument && item.direction() == direction)
     }
 
     /// The stream of the thread that the call made.
     pub fn child(&self) -> Option<StreamId> {
-        let item = self
-            .items()
-            .find(|item| item.direction() == Direction::Child)?;
-        item.inline_bytes()
-            .first_chunk()
-            .map(|bytes| StreamId(u32::from_le_bytes(*bytes)))
+        let item = self.items().find(|item| item.direction() == Direction::Child)?;
+        item.inline_bytes().first_chunk().map(|bytes| StreamId(u32::from_le_bytes(*bytes)))
     }
 
     /// Which console the call wrote to, and its place in the global order of output.
@@ -447,9 +362,7 @@ impl<'log> CallRef<'log> {
             flags if flags & CALL_CONSOLE_OUT != 0 => Console::Out,
             _ => Console::Err,
         };
-        let item = self
-            .items()
-            .find(|item| item.direction() == Direction::Console)?;
+        let item = self.items().find(|item| item.direction() == Direction::Console)?;
         let sequence = item.inline_bytes().first_chunk()?;
         Some((which, u64::from_le_bytes(*sequence)))
     }
@@ -490,11 +403,7 @@ impl<'log> SignalRef<'log> {
     /// What follows the siginfo, if it was recorded.
     pub fn fault(&self) -> Option<Fault> {
         let fault = self.body.get(SIGINFO_BYTES..SIGINFO_BYTES + 24)?;
-        Some(Fault {
-            error_code: read_u64(fault, 0),
-            trap_number: read_u64(fault, 8),
-            address: read_u64(fault, 16),
-        })
+        Some(Fault { error_code: read_u64(fault, 0), trap_number: read_u64(fault, 8), address: read_u64(fault, 16) })
     }
 }
 

@@ -49,12 +49,8 @@ impl<'log> ExecRef<'log> {
         if body.len() < HEAD_BYTES {
             return Err("the head is cut off");
         }
-        let mappings = usize::try_from(read_u64(body, 48))
-            .ok()
-            .and_then(|count| count.checked_mul(MAPPING_BYTES));
-        let areas_start = mappings
-            .and_then(|bytes| bytes.checked_add(HEAD_BYTES))
-            .filter(|end| *end <= body.len());
+        let mappings = usize::try_from(read_u64(body, 48)).ok().and_then(|count| count.checked_mul(MAPPING_BYTES));
+        let areas_start = mappings.and_then(|bytes| bytes.checked_add(HEAD_BYTES)).filter(|end| *end <= body.len());
         let mut rest = &body[areas_start.ok_or("there are fewer mappings than it says")?..];
         for _ in 0..read_u64(body, 56) {
             let (_, behind) = next_area(rest).ok_or("a memory area is cut off")?;
@@ -93,16 +89,14 @@ impl<'log> ExecRef<'log> {
 
     pub fn mappings(&self) -> impl ExactSizeIterator<Item = ExecMapping> + use<'log> {
         let end = HEAD_BYTES + self.mapping_count() * MAPPING_BYTES;
-        self.body[HEAD_BYTES..end]
-            .chunks_exact(MAPPING_BYTES)
-            .map(|bytes| ExecMapping {
-                start: read_u64(bytes, 0),
-                end: read_u64(bytes, 8),
-                protection: read_u32(bytes, 16),
-                flags: read_u32(bytes, 20),
-                offset: read_u64(bytes, 24),
-                content: read_content(&bytes[32..]),
-            })
+        self.body[HEAD_BYTES..end].chunks_exact(MAPPING_BYTES).map(|bytes| ExecMapping {
+            start: read_u64(bytes, 0),
+            end: read_u64(bytes, 8),
+            protection: read_u32(bytes, 16),
+            flags: read_u32(bytes, 20),
+            offset: read_u64(bytes, 24),
+            content: read_content(&bytes[32..]),
+        })
     }
 
     pub fn areas(&self) -> impl Iterator<Item = MemoryArea<'log>> + use<'log> {
@@ -127,13 +121,7 @@ fn next_area(bytes: &[u8]) -> Option<(MemoryArea<'_>, &[u8])> {
     let count = usize::try_from(read_u64(head, 8)).ok()?;
     let data = behind.get(..count)?;
     let rest = behind.get(count.checked_next_multiple_of(8)?..)?;
-    Some((
-        MemoryArea {
-            address: read_u64(head, 0),
-            bytes: data,
-        },
-        rest,
-    ))
+    Some((MemoryArea { address: read_u64(head, 0), bytes: data }, rest))
 }
 
 #[cfg(test)]
@@ -141,20 +129,8 @@ mod tests {
     use super::*;
 
     fn body(mapping_count: u64, area_count: u64) -> Vec<u8> {
-        let words = [
-            0x401000,
-            0x7fff_0000,
-            0x600000,
-            4,
-            8,
-            0x80_0000,
-            mapping_count,
-            area_count,
-        ];
-        words
-            .iter()
-            .flat_map(|word: &u64| word.to_le_bytes())
-            .collect()
+        let words = [0x401000, 0x7fff_0000, 0x600000, 4, 8, 0x80_0000, mapping_count, area_count];
+        words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect()
     }
 
     #[test]
@@ -172,28 +148,12 @@ mod tests {
         }
         ExecRef::check(&bytes).unwrap();
         let exec = ExecRef::new(&bytes);
-        assert_eq!(
-            (exec.program_counter(), exec.stack_pointer()),
-            (0x401000, 0x7fff_0000)
-        );
-        assert_eq!(
-            (
-                exec.break_start(),
-                exec.ignored_signals(),
-                exec.blocked_signals()
-            ),
-            (0x600000, 4, 8)
-        );
+        assert_eq!((exec.program_counter(), exec.stack_pointer()), (0x401000, 0x7fff_0000));
+        assert_eq!((exec.break_start(), exec.ignored_signals(), exec.blocked_signals()), (0x600000, 4, 8));
         let mapping = exec.mappings().next().unwrap();
-        assert_eq!(
-            (mapping.protection, mapping.flags, mapping.offset),
-            (5, MAPPING_CONTENT, 0x2000)
-        );
+        assert_eq!((mapping.protection, mapping.flags, mapping.offset), (5, MAPPING_CONTENT, 0x2000));
         assert_eq!(mapping.content, ContentId([7; 32]));
-        let areas: Vec<_> = exec
-            .areas()
-            .map(|area| (area.address, area.bytes))
-            .collect();
+        let areas: Vec<_> = exec.areas().map(|area| (area.address, area.bytes)).collect();
         assert_eq!(areas, [(0x1000, &b"abc"[..]), (0x2000, &b"12345678"[..])]);
         for end in 0..bytes.len() {
             assert!(ExecRef::check(&bytes[..end]).is_err(), "cut at {end}");
@@ -203,10 +163,7 @@ mod tests {
     #[test]
     fn counts_that_lie_are_refused() {
         for (mappings, areas) in [(u64::MAX, 0), (1 << 58, 0), (1, 0), (0, u64::MAX), (0, 1)] {
-            assert!(
-                ExecRef::check(&body(mappings, areas)).is_err(),
-                "{mappings} {areas}"
-            );
+            assert!(ExecRef::check(&body(mappings, areas)).is_err(), "{mappings} {areas}");
         }
         let mut bytes = body(0, 1);
         bytes.extend(0x1000_u64.to_le_bytes());

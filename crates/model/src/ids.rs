@@ -49,9 +49,7 @@ impl ContentId {
 /// 64 lower-case hexadecimal digits.
 impl fmt::Display for ContentId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0
-            .iter()
-            .try_for_each(|byte| write!(formatter, "{byte:02x}"))
+        self.0.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
     }
 }
 
@@ -109,13 +107,7 @@ mod tests {
     #[test]
     fn bad_content_ids_are_refused() {
         let good = ContentId([0xab; 32]).to_string();
-        for bad in [
-            "",
-            "ab",
-            &good.to_uppercase(),
-            &good[1..],
-            &format!("{good}0"),
-        ] {
+        for bad in ["", "ab", &good.to_uppercase(), &good[1..], &format!("{good}0")] {
             assert_eq!(bad.parse::<ContentId>(), Err(ContentIdError), "{bad}");
         }
         assert!("é".repeat(32).parse::<ContentId>().is_err());

@@ -98,9 +98,7 @@ impl<'log> ItemRef<'log> {
             bytes: read_u64(self.data, 64 + index * OVERLAY_BYTES),
             content: read_content(&self.data[72 + index * OVERLAY_BYTES..]),
         };
-        let count = usize::try_from(count)
-            .ok()
-            .filter(|count| *count <= MAXIMUM_OVERLAYS)?;
+        let count = usize::try_from(count).ok().filter(|count| *count <= MAXIMUM_OVERLAYS)?;
         Some(Mapping {
             content: read_content(self.data),
             device: read_u64(self.data, 32),
@@ -159,11 +157,7 @@ impl<'log> Iterator for Items<'log> {
         let inline = read_u32(header, 4) as usize;
         let data = behind.get(..inline)?;
         self.rest = behind.get(inline.next_multiple_of(8)..)?;
-        Some(ItemRef {
-            direction,
-            header,
-            data,
-        })
+        Some(ItemRef { direction, header, data })
     }
 }
 
@@ -175,38 +169,21 @@ pub(crate) fn check(bytes: &[u8], offset: usize, arguments: usize) -> Result<(),
         let offset = offset + (bytes.len() - rest.len());
         let available = rest.len();
         let Some((header, behind)) = rest.split_at_checked(HEADER_BYTES) else {
-            return Err(EventError::Item {
-                offset,
-                needed: HEADER_BYTES as u64,
-                available,
-            });
+            return Err(EventError::Item { offset, needed: HEADER_BYTES as u64, available });
         };
         let Some(direction) = Direction::from_number(header[1]) else {
-            return Err(EventError::ItemDirection {
-                offset,
-                direction: header[1],
-            });
+            return Err(EventError::ItemDirection { offset, direction: header[1] });
         };
         let argument = header[0];
         let of_argument = matches!(direction, Direction::Input | Direction::Output);
         if of_argument && usize::from(argument) >= arguments {
-            return Err(EventError::ItemArgument {
-                offset,
-                argument,
-                count: arguments,
-            });
+            return Err(EventError::ItemArgument { offset, argument, count: arguments });
         }
         // In 64 bits, so that the padding of 4 GB cannot overflow.
         let padded = u64::from(read_u32(header, 4)).next_multiple_of(8);
-        let next = usize::try_from(padded)
-            .ok()
-            .and_then(|padded| behind.get(padded..));
+        let next = usize::try_from(padded).ok().and_then(|padded| behind.get(padded..));
         let needed = HEADER_BYTES as u64 + padded;
-        rest = next.ok_or(EventError::Item {
-            offset,
-            needed,
-            available,
-        })?;
+        rest = next.ok_or(EventError::Item { offset, needed, available })?;
     }
     Ok(())
 }

@@ -40,80 +40,17 @@ const TIME: Type = Type::Layout("timespec");
 const MICRO_TIME: Type = Type::Layout("timeval");
 
 const LAYOUTS: &[Fields] = &[
-    (
-        "timespec",
-        16,
-        &[("tv_sec", 0, Type::I64), ("tv_nsec", 8, Type::I64)],
-    ),
-    (
-        "timeval",
-        16,
-        &[("tv_sec", 0, Type::I64), ("tv_usec", 8, Type::I64)],
-    ),
-    (
-        "timezone",
-        8,
-        &[
-            ("tz_minuteswest", 0, Type::I32),
-            ("tz_dsttime", 4, Type::I32),
-        ],
-    ),
-    (
-        "itimerspec",
-        32,
-        &[("it_interval", 0, TIME), ("it_value", 16, TIME)],
-    ),
-    (
-        "itimerval",
-        32,
-        &[("it_interval", 0, MICRO_TIME), ("it_value", 16, MICRO_TIME)],
-    ),
-    (
-        "utimbuf",
-        16,
-        &[("actime", 0, Type::I64), ("modtime", 8, Type::I64)],
-    ),
-    (
-        "tms",
-        32,
-        &[
-            ("tms_utime", 0, Type::I64),
-            ("tms_stime", 8, Type::I64),
-            ("tms_cutime", 16, Type::I64),
-            ("tms_cstime", 24, Type::I64),
-        ],
-    ),
-    (
-        "rlimit",
-        16,
-        &[("rlim_cur", 0, Type::U64), ("rlim_max", 8, Type::U64)],
-    ),
-    (
-        "rusage",
-        144,
-        &[
-            ("ru_utime", 0, MICRO_TIME),
-            ("ru_stime", 16, MICRO_TIME),
-            ("ru_maxrss", 32, Type::I64),
-        ],
-    ),
-    (
-        "pollfd",
-        8,
-        &[
-            ("fd", 0, Type::I32),
-            ("events", 4, Type::Flags16(&flags::POLL_EVENTS)),
-            ("revents", 6, Type::Flags16(&flags::POLL_EVENTS)),
-        ],
-    ),
-    (
-        "epoll_event",
-        12,
-        &[
-            ("events", 0, Type::Flags32(&flags::EPOLL_EVENTS)),
-            ("data", 4, Type::Hex64),
-        ],
-    ),
+    ("timespec", 16, &[("tv_sec", 0, Type::I64), ("tv_nsec", 8, Type::I64)]),
+    ("timeval", 16, &[("tv_sec", 0, Type::I64), ("tv_usec", 8, Type::I64)]),
+    ("timezone", 8, &[("tz_minuteswest", 0, Type::I32), ("tz_dsttime", 4, Type::I32)]),
+    ("itimerspec", 32, &[("it_interval", 0, TIME), ("it_value", 16, TIME)]),
+    ("itimerval", 32, &[("it_interval", 0, MICRO_TIME), ("it_value", 16, MICRO_TIME)]),
+    ("utimbuf", 16, &[("actime", 0, Type::I64), ("modtime", 8, Type::I64)]),
+    ("tms", 32, &[("tms_utime", 0, Type::I64), ("tms_stime", 8, Type::I64), ("tms_cutime", 16, Type::I64), ("tms_cstime", 24, Type::I64)]),
+    ("rlimit", 16, &[("rlim_cur", 0, Type::U64), ("rlim_max", 8, Type::U64)]),
+    ("rusage", 144, &[("ru_utime", 0, MICRO_TIME), ("ru_stime", 16, MICRO_TIME), ("ru_maxrss", 32, Type::I64)]),
+    ("pollfd", 8, &[("fd", 0, Type::I32), ("events", 4, Type::Flags16(&flags::POLL_EVENTS)), ("revents", 6, Type::Flags16(&flags::POLL_EVENTS))]),
+    ("epoll_event", 12, &[("events", 0, Type::Flags32(&flags::EPOLL_EVENTS)), ("data", 4, Type::Hex64)]),
     (
         "stat",
         144,
@@ -162,16 +99,7 @@ const LAYOUTS: &[Fields] = &[
             ("machine", 260, Type::Text(65)),
         ],
     ),
-    (
-        "sysinfo",
-        112,
-        &[
-            ("uptime", 0, Type::I64),
-            ("totalram", 32, Type::U64),
-            ("freeram", 40, Type::U64),
-            ("procs", 80, Type::U16),
-        ],
-    ),
+    ("sysinfo", 112, &[("uptime", 0, Type::I64), ("totalram", 32, Type::U64), ("freeram", 40, Type::U64), ("procs", 80, Type::U16)]),
     (
         "flock",
         32,
@@ -183,11 +111,7 @@ const LAYOUTS: &[Fields] = &[
             ("l_pid", 24, Type::I32),
         ],
     ),
-    (
-        "f_owner_ex",
-        8,
-        &[("type", 0, Type::I32), ("pid", 4, Type::I32)],
-    ),
+    ("f_owner_ex", 8, &[("type", 0, Type::I32), ("pid", 4, Type::I32)]),
     (
         "sigaction",
         32,
@@ -198,24 +122,8 @@ const LAYOUTS: &[Fields] = &[
             ("sa_restorer", 16, Type::Hex64),
         ],
     ),
-    (
-        "stack",
-        24,
-        &[
-            ("ss_sp", 0, Type::Hex64),
-            ("ss_flags", 8, Type::Hex32),
-            ("ss_size", 16, Type::U64),
-        ],
-    ),
-    (
-        "sigevent",
-        64,
-        &[
-            ("sigev_value", 0, Type::Hex64),
-            ("sigev_signo", 8, Type::Signal),
-            ("sigev_notify", 12, Type::I32),
-        ],
-    ),
+    ("stack", 24, &[("ss_sp", 0, Type::Hex64), ("ss_flags", 8, Type::Hex32), ("ss_size", 16, Type::U64)]),
+    ("sigevent", 64, &[("sigev_value", 0, Type::Hex64), ("sigev_signo", 8, Type::Signal), ("sigev_notify", 12, Type::I32)]),
     (
         "siginfo_child",
         28,
@@ -227,16 +135,7 @@ const LAYOUTS: &[Fields] = &[
             ("si_status", 24, Type::I32),
         ],
     ),
-    (
-        "winsize",
-        8,
-        &[
-            ("ws_row", 0, Type::U16),
-            ("ws_col", 2, Type::U16),
-            ("ws_xpixel", 4, Type::U16),
-            ("ws_ypixel", 6, Type::U16),
-        ],
-    ),
+    ("winsize", 8, &[("ws_row", 0, Type::U16), ("ws_col", 2, Type::U16), ("ws_xpixel", 4, Type::U16), ("ws_ypixel", 6, Type::U16)]),
     (
         "termios",
         36,
@@ -248,84 +147,23 @@ const LAYOUTS: &[Fields] = &[
             ("c_line", 16, Type::U8),
         ],
     ),
-    (
-        "ifreq",
-        40,
-        &[
-            ("ifr_name", 0, Type::Text(16)),
-            ("ifr_value", 16, Type::Hex64),
-        ],
-    ),
-    (
-        "sembuf",
-        6,
-        &[
-            ("sem_num", 0, Type::U16),
-            ("sem_op", 2, Type::I16),
-            ("sem_flg", 4, Type::I16),
-        ],
-    ),
-    (
-        "mq_attr",
-        64,
-        &[
-            ("mq_flags", 0, Type::Hex64),
-            ("mq_maxmsg", 8, Type::I64),
-            ("mq_msgsize", 16, Type::I64),
-            ("mq_curmsgs", 24, Type::I64),
-        ],
-    ),
-    (
-        "cap_header",
-        8,
-        &[("version", 0, Type::Hex32), ("pid", 4, Type::I32)],
-    ),
-    (
-        "cap_data",
-        12,
-        &[
-            ("effective", 0, Type::Hex32),
-            ("permitted", 4, Type::Hex32),
-            ("inheritable", 8, Type::Hex32),
-        ],
-    ),
-    (
-        "sock_fprog",
-        16,
-        &[("len", 0, Type::U16), ("filter", 8, Type::Hex64)],
-    ),
-    (
-        "futex_waitv",
-        24,
-        &[
-            ("val", 0, Type::U64),
-            ("uaddr", 8, Type::Hex64),
-            ("flags", 16, Type::Hex32),
-        ],
-    ),
+    ("ifreq", 40, &[("ifr_name", 0, Type::Text(16)), ("ifr_value", 16, Type::Hex64)]),
+    ("sembuf", 6, &[("sem_num", 0, Type::U16), ("sem_op", 2, Type::I16), ("sem_flg", 4, Type::I16)]),
+    ("mq_attr", 64, &[("mq_flags", 0, Type::Hex64), ("mq_maxmsg", 8, Type::I64), ("mq_msgsize", 16, Type::I64), ("mq_curmsgs", 24, Type::I64)]),
+    ("cap_header", 8, &[("version", 0, Type::Hex32), ("pid", 4, Type::I32)]),
+    ("cap_data", 12, &[("effective", 0, Type::Hex32), ("permitted", 4, Type::Hex32), ("inheritable", 8, Type::Hex32)]),
+    ("sock_fprog", 16, &[("len", 0, Type::U16), ("filter", 8, Type::Hex64)]),
+    ("futex_waitv", 24, &[("val", 0, Type::U64), ("uaddr", 8, Type::Hex64), ("flags", 16, Type::Hex32)]),
 ];
 
 /// One element as text; `None` when the element has no text of its own or `bytes` is too short for it.
 pub fn element_text(element: &str, bytes: &[u8], options: &TextOptions) -> Option<String> {
-    let number = |count: usize| {
-        bytes
-            .first_chunk::<8>()
-            .filter(|_| count == 8)
-            .map(|_| read_u64(bytes, 0))
-    };
+    let number = |count: usize| bytes.first_chunk::<8>().filter(|_| count == 8).map(|_| read_u64(bytes, 0));
     match element {
-        "u16" => bytes
-            .first_chunk()
-            .map(|bytes| u16::from_le_bytes(*bytes).to_string()),
-        "i16" => bytes
-            .first_chunk()
-            .map(|bytes| i16::from_le_bytes(*bytes).to_string()),
-        "u32" => bytes
-            .first_chunk()
-            .map(|bytes| u32::from_le_bytes(*bytes).to_string()),
-        "i32" => bytes
-            .first_chunk()
-            .map(|bytes| i32::from_le_bytes(*bytes).to_string()),
+        "u16" => bytes.first_chunk().map(|bytes| u16::from_le_bytes(*bytes).to_string()),
+        "i16" => bytes.first_chunk().map(|bytes| i16::from_le_bytes(*bytes).to_string()),
+        "u32" => bytes.first_chunk().map(|bytes| u32::from_le_bytes(*bytes).to_string()),
+        "i32" => bytes.first_chunk().map(|bytes| i32::from_le_bytes(*bytes).to_string()),
         "u64" => number(8).map(|value| value.to_string()),
         "i64" => number(8).map(|value| (value as i64).to_string()),
         "sigset" | "sigmask" => number(8).map(signal_set),
@@ -342,12 +180,8 @@ pub fn element_text(element: &str, bytes: &[u8], options: &TextOptions) -> Optio
 pub fn signal_set(set: u64) -> String {
     let inverted = set.count_ones() > 32;
     let shown = if inverted { !set } else { set };
-    let names = (0..64)
-        .filter(|bit| shown >> bit & 1 == 1)
-        .map(|bit| signal::name(bit + 1));
-    let names: Vec<_> = names
-        .map(|name| name.trim_start_matches("SIG").to_string())
-        .collect();
+    let names = (0..64).filter(|bit| shown >> bit & 1 == 1).map(|bit| signal::name(bit + 1));
+    let names: Vec<_> = names.map(|name| name.trim_start_matches("SIG").to_string()).collect();
     format!("{}[{}]", if inverted { "~" } else { "" }, names.join(" "))
 }
 
@@ -395,11 +229,7 @@ fn field_text(field_type: Type, bytes: &[u8], options: &TextOptions) -> String {
 pub fn socket_address(bytes: &[u8], options: &TextOptions) -> Option<String> {
     let family = u16::from_le_bytes(*bytes.first_chunk()?);
     let name = flags::SOCKET_FAMILY.format(u32::from(family));
-    let port = || {
-        bytes
-            .get(2..4)
-            .map(|port| u16::from_be_bytes([port[0], port[1]]))
-    };
+    let port = || bytes.get(2..4).map(|port| u16::from_be_bytes([port[0], port[1]]));
     let text = match family {
         1 => {
             let path = &bytes[2..];
@@ -415,10 +245,7 @@ pub fn socket_address(bytes: &[u8], options: &TextOptions) -> Option<String> {
         2 => {
             let address: [u8; 4] = *bytes.get(4..)?.first_chunk()?;
             let address = std::net::Ipv4Addr::from(address);
-            format!(
-                "sin_port=htons({}), sin_addr=inet_addr(\"{address}\")",
-                port()?
-            )
+            format!("sin_port=htons({}), sin_addr=inet_addr(\"{address}\")", port()?)
         }
         10 => {
             let address: [u8; 16] = *bytes.get(8..)?.first_chunk()?;
@@ -427,11 +254,7 @@ pub fn socket_address(bytes: &[u8], options: &TextOptions) -> Option<String> {
         }
         16 => {
             let numbers = bytes.get(4..12)?;
-            format!(
-                "nl_pid={}, nl_groups={:#x}",
-                read_u32(numbers, 0),
-                read_u32(numbers, 4)
-            )
+            format!("nl_pid={}, nl_groups={:#x}", read_u32(numbers, 0), read_u32(numbers, 4))
         }
         _ => return None,
     };
@@ -448,45 +271,25 @@ mod tests {
             let bytes = vec![0xff; *size];
             let text = element_text(name, &bytes, &TextOptions::default()).unwrap();
             assert!(text.contains(fields[0].0), "{text}");
-            assert_eq!(
-                element_text(name, &bytes[1..], &TextOptions::default()),
-                None,
-                "{name}"
-            );
+            assert_eq!(element_text(name, &bytes[1..], &TextOptions::default()), None, "{name}");
         }
     }
 
     #[test]
     fn structures_as_text() {
         let options = TextOptions::default();
-        let words = |words: &[u64]| {
-            words
-                .iter()
-                .flat_map(|word| word.to_le_bytes())
-                .collect::<Vec<u8>>()
-        };
+        let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
         let cases = [
             ("timespec", words(&[3, 5]), "{tv_sec=3, tv_nsec=5}"),
             ("u32", vec![1, 0, 0, 0], "1"),
             ("i32", vec![255; 4], "-1"),
             ("sigset", words(&[0x4002]), "[INT TERM]"),
             ("sigset", words(&[!0x100]), "~[KILL]"),
-            (
-                "itimerval",
-                words(&[0, 0, 1, 500]),
-                "{it_interval={tv_sec=0, tv_usec=0}, it_value={tv_sec=1, tv_usec=500}}",
-            ),
-            (
-                "pollfd",
-                vec![3, 0, 0, 0, 1, 0, 5, 0],
-                "{fd=3, events=POLLIN, revents=POLLIN|POLLOUT}",
-            ),
+            ("itimerval", words(&[0, 0, 1, 500]), "{it_interval={tv_sec=0, tv_usec=0}, it_value={tv_sec=1, tv_usec=500}}"),
+            ("pollfd", vec![3, 0, 0, 0, 1, 0, 5, 0], "{fd=3, events=POLLIN, revents=POLLIN|POLLOUT}"),
         ];
         for (element, bytes, text) in cases {
-            assert_eq!(
-                element_text(element, &bytes, &options).as_deref(),
-                Some(text)
-            );
+            assert_eq!(element_text(element, &bytes, &options).as_deref(), Some(text));
         }
         assert_eq!(element_text("nothing", &[0; 64], &options), None);
         assert_eq!(element_text("u64", &[0; 7], &options), None);
@@ -500,18 +303,9 @@ mod tests {
         let expected = "{sa_family=AF_INET, sin_port=htons(80), sin_addr=inet_addr(\"127.0.0.1\")}";
         assert_eq!(text(&inet).as_deref(), Some(expected));
         assert_eq!(text(&inet[..7]), None);
-        assert_eq!(
-            text(b"\x01\0/run/x\0rest").as_deref(),
-            Some("{sa_family=AF_UNIX, sun_path=\"/run/x\"}")
-        );
-        assert_eq!(
-            text(b"\x01\0\0abc").as_deref(),
-            Some("{sa_family=AF_UNIX, sun_path=@\"abc\"}")
-        );
-        assert_eq!(
-            text(b"\x01\0").as_deref(),
-            Some("{sa_family=AF_UNIX, sun_path=\"\"}")
-        );
+        assert_eq!(text(b"\x01\0/run/x\0rest").as_deref(), Some("{sa_family=AF_UNIX, sun_path=\"/run/x\"}"));
+        assert_eq!(text(b"\x01\0\0abc").as_deref(), Some("{sa_family=AF_UNIX, sun_path=@\"abc\"}"));
+        assert_eq!(text(b"\x01\0").as_deref(), Some("{sa_family=AF_UNIX, sun_path=\"\"}"));
         assert_eq!(text(&[]), None);
         assert_eq!(text(&[77, 0, 1, 2]), None);
     }

@@ -15,27 +15,15 @@ pub struct TextOptions {
 
 impl Default for TextOptions {
     fn default() -> Self {
-        Self {
-            string_bytes: 32,
-            element_count: 16,
-        }
+        Self { string_bytes: 32, element_count: 16 }
     }
 }
 
 /// `read(3, "\177ELF"..., 832) = 832`.
 pub fn call_line(call: &CallRef<'_>, options: &TextOptions) -> String {
     let description = describe_call(call, options);
-    let arguments: Vec<&str> = description
-        .arguments
-        .iter()
-        .map(|argument| argument.text.as_str())
-        .collect();
-    format!(
-        "{}({}) = {}",
-        description.name,
-        arguments.join(", "),
-        description.result_text
-    )
+    let arguments: Vec<&str> = description.arguments.iter().map(|argument| argument.text.as_str()).collect();
+    format!("{}({}) = {}", description.name, arguments.join(", "), description.result_text)
 }
 
 /// Any event.
@@ -43,55 +31,26 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
     match event.decode() {
         Event::Call(call) => call_line(&call, options),
         Event::Signal(signal) => {
-            let place = if signal.before_call() {
-                " (before the call)"
-            } else {
-                ""
-            };
-            format!(
-                "--- {} {}{place} ---",
-                signal::name(signal.number()),
-                signal.siginfo().describe()
-            )
+            let place = if signal.before_call() { " (before the call)" } else { "" };
+            format!("--- {} {}{place} ---", signal::name(signal.number()), signal.siginfo().describe())
         }
         Event::Fatal { signal, hash } => {
-            format!(
-                "+++ killed by {} +++ memory {hash:016x}",
-                signal::name(signal.number())
-            )
+            format!("+++ killed by {} +++ memory {hash:016x}", signal::name(signal.number()))
         }
-        Event::Exit {
-            status,
-            hash,
-            pages,
-            ..
-        } => {
+        Event::Exit { status, hash, pages, .. } => {
             format!("+++ exited with {status} +++ memory {hash:016x}, {pages} pages")
         }
         Event::Tsc { counter, aux: None } => format!("rdtsc = {counter}"),
-        Event::Tsc {
-            counter,
-            aux: Some(aux),
-        } => format!("rdtscp = {counter}, {aux:#x}"),
+        Event::Tsc { counter, aux: Some(aux) } => format!("rdtscp = {counter}, {aux:#x}"),
         Event::Exec(exec) => {
             let mappings = exec.mappings().len();
-            format!(
-                "exec: begins at {:#x} with {mappings} mappings",
-                exec.program_counter()
-            )
+            format!("exec: begins at {:#x} with {mappings} mappings", exec.program_counter())
         }
-        Event::Start {
-            parent, pid, tid, ..
-        } => format!("start: process {pid}, thread {tid}, made by stream {parent}"),
+        Event::Start { parent, pid, tid, .. } => format!("start: process {pid}, thread {tid}, made by stream {parent}"),
         Event::Turn { turn } => format!("turn {turn}"),
-        Event::Forced {
-            signal: 0, hash, ..
-        } => format!("stopped between events, memory {hash:016x}"),
+        Event::Forced { signal: 0, hash, .. } => format!("stopped between events, memory {hash:016x}"),
         Event::Forced { signal, hash, .. } => {
-            format!(
-                "stopped between events by {}, memory {hash:016x}",
-                signal::name(signal)
-            )
+            format!("stopped between events by {}, memory {hash:016x}", signal::name(signal))
         }
         Event::Hash { hash, pages } => format!("memory {hash:016x}, {pages} pages"),
         Event::End { status } => format!("+++ died +++ wait status {status:#x}"),
@@ -115,9 +74,7 @@ pub fn quote(bytes: &[u8], total: usize, options: &TextOptions) -> String {
             0x0c => text.push_str("\\f"),
             b' '..=b'~' => text.push(char::from(*byte)),
             // Octal digits that follow would be read as part of a short escape.
-            _ if shown.get(index + 1).is_some_and(u8::is_ascii_digit) => {
-                text.push_str(&format!("\\{byte:03o}"))
-            }
+            _ if shown.get(index + 1).is_some_and(u8::is_ascii_digit) => text.push_str(&format!("\\{byte:03o}")),
             _ => text.push_str(&format!("\\{byte:o}")),
         }
     }
@@ -134,10 +91,7 @@ mod tests {
 
     #[test]
     fn quoting() {
-        let options = TextOptions {
-            string_bytes: 8,
-            element_count: 4,
-        };
+        let options = TextOptions { string_bytes: 8, element_count: 4 };
         let cases: [(&[u8], usize, &str); 6] = [
             (b"", 0, "\"\""),
             (b"abc", 3, "\"abc\""),

@@ -62,10 +62,7 @@ pub fn by_name(text: &str) -> Option<u16> {
     let upper = text.to_ascii_uppercase();
     let short = upper.strip_prefix("SIG").unwrap_or(&upper);
     if let Some(real_time) = short.strip_prefix("RT_") {
-        let number = real_time
-            .parse::<u16>()
-            .ok()?
-            .checked_add(FIRST_REAL_TIME)?;
+        let number = real_time.parse::<u16>().ok()?.checked_add(FIRST_REAL_TIME)?;
         return (number <= MAXIMUM).then_some(number);
     }
     (1..=MAXIMUM).find(|number| name(*number)[3..] == *short)
@@ -142,19 +139,9 @@ impl<'log> SiginfoRef<'log> {
         let tail = if self.is_fault() {
             format!("si_addr={:#x}", self.address())
         } else if self.signal() == 17 && self.code() > 0 {
-            format!(
-                "si_pid={}, si_uid={}, si_status={}",
-                self.pid(),
-                self.uid(),
-                self.status()
-            )
+            format!("si_pid={}, si_uid={}, si_status={}", self.pid(), self.uid(), self.status())
         } else if self.code() == -2 {
-            format!(
-                "si_timerid={}, si_overrun={}, si_value={:#x}",
-                self.word(16),
-                self.word(20),
-                self.value()
-            )
+            format!("si_timerid={}, si_overrun={}, si_value={:#x}", self.word(16), self.word(20), self.value())
         } else {
             format!("si_pid={}, si_uid={}", self.pid(), self.uid())
         };
@@ -175,55 +162,18 @@ impl<'log> SiginfoRef<'log> {
             code if code > 0 => self.positive_code(code),
             _ => "",
         };
-        if general.is_empty() {
-            Cow::Owned(self.code().to_string())
-        } else {
-            Cow::Borrowed(general)
-        }
+        if general.is_empty() { Cow::Owned(self.code().to_string()) } else { Cow::Borrowed(general) }
     }
 
     fn positive_code(&self, code: i32) -> &'static str {
         let names: &[&'static str] = match self.signal() {
-            4 => &[
-                "ILL_ILLOPC",
-                "ILL_ILLOPN",
-                "ILL_ILLADR",
-                "ILL_ILLTRP",
-                "ILL_PRVOPC",
-                "ILL_PRVREG",
-                "ILL_COPROC",
-                "ILL_BADSTK",
-            ],
+            4 => &["ILL_ILLOPC", "ILL_ILLOPN", "ILL_ILLADR", "ILL_ILLTRP", "ILL_PRVOPC", "ILL_PRVREG", "ILL_COPROC", "ILL_BADSTK"],
             5 => &["TRAP_BRKPT", "TRAP_TRACE", "TRAP_BRANCH", "TRAP_HWBKPT"],
-            7 => &[
-                "BUS_ADRALN",
-                "BUS_ADRERR",
-                "BUS_OBJERR",
-                "BUS_MCEERR_AR",
-                "BUS_MCEERR_AO",
-            ],
-            8 => &[
-                "FPE_INTDIV",
-                "FPE_INTOVF",
-                "FPE_FLTDIV",
-                "FPE_FLTOVF",
-                "FPE_FLTUND",
-                "FPE_FLTRES",
-                "FPE_FLTINV",
-                "FPE_FLTSUB",
-            ],
+            7 => &["BUS_ADRALN", "BUS_ADRERR", "BUS_OBJERR", "BUS_MCEERR_AR", "BUS_MCEERR_AO"],
+            8 => &["FPE_INTDIV", "FPE_INTOVF", "FPE_FLTDIV", "FPE_FLTOVF", "FPE_FLTUND", "FPE_FLTRES", "FPE_FLTINV", "FPE_FLTSUB"],
             11 => &["SEGV_MAPERR", "SEGV_ACCERR", "SEGV_BNDERR", "SEGV_PKUERR"],
-            17 => &[
-                "CLD_EXITED",
-                "CLD_KILLED",
-                "CLD_DUMPED",
-                "CLD_TRAPPED",
-                "CLD_STOPPED",
-                "CLD_CONTINUED",
-            ],
-            29 => &[
-                "POLL_IN", "POLL_OUT", "POLL_MSG", "POLL_ERR", "POLL_PRI", "POLL_HUP",
-            ],
+            17 => &["CLD_EXITED", "CLD_KILLED", "CLD_DUMPED", "CLD_TRAPPED", "CLD_STOPPED", "CLD_CONTINUED"],
+            29 => &["POLL_IN", "POLL_OUT", "POLL_MSG", "POLL_ERR", "POLL_PRI", "POLL_HUP"],
             31 => &["SYS_SECCOMP", "SYS_USER_DISPATCH"],
             _ => &[],
         };
@@ -269,22 +219,10 @@ mod tests {
     #[test]
     fn siginfo_is_described_by_its_kind() {
         let cases = [
-            (
-                vec![15, 0, 0, 0, 77, 1000],
-                "{si_signo=SIGTERM, si_code=SI_USER, si_pid=77, si_uid=1000}",
-            ),
-            (
-                vec![11, 0, 1, 0, 0x10, 0],
-                "{si_signo=SIGSEGV, si_code=SEGV_MAPERR, si_addr=0x10}",
-            ),
-            (
-                vec![17, 0, 1, 0, 9, 0, 3],
-                "{si_signo=SIGCHLD, si_code=CLD_EXITED, si_pid=9, si_uid=0, si_status=3}",
-            ),
-            (
-                vec![-1, 0, i32::MIN],
-                "{si_signo=0, si_code=-2147483648, si_pid=0, si_uid=0}",
-            ),
+            (vec![15, 0, 0, 0, 77, 1000], "{si_signo=SIGTERM, si_code=SI_USER, si_pid=77, si_uid=1000}"),
+            (vec![11, 0, 1, 0, 0x10, 0], "{si_signo=SIGSEGV, si_code=SEGV_MAPERR, si_addr=0x10}"),
+            (vec![17, 0, 1, 0, 9, 0, 3], "{si_signo=SIGCHLD, si_code=CLD_EXITED, si_pid=9, si_uid=0, si_status=3}"),
+            (vec![-1, 0, i32::MIN], "{si_signo=0, si_code=-2147483648, si_pid=0, si_uid=0}"),
         ];
         for (words, text) in cases {
             assert_eq!(SiginfoRef::new(&siginfo(&words)).unwrap().describe(), text);

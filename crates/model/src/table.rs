@@ -255,9 +255,7 @@ pub fn call_by_name(name: &str) -> Option<&'static CallRow> {
 impl CallRow {
     /// The sub-row for a command.
     pub fn sub_row(&self, command: u32) -> Option<&'static SubRow> {
-        let index = self
-            .sub_rows
-            .binary_search_by_key(&command, |sub| sub.command);
+        let index = self.sub_rows.binary_search_by_key(&command, |sub| sub.command);
         index.ok().map(|index| &self.sub_rows[index])
     }
 
@@ -281,9 +279,7 @@ impl CallRow {
             return None;
         }
         let low = command as u16;
-        REFUSED_RANGES
-            .iter()
-            .find(|range| (range.first..=range.last).contains(&low))
+        REFUSED_RANGES.iter().find(|range| (range.first..=range.last).contains(&low))
     }
 }
 
@@ -303,28 +299,18 @@ mod tests {
     #[test]
     fn sub_rows_are_sorted_and_hold_their_selector() {
         for call in CALLS {
-            assert!(
-                call.sub_rows.is_sorted_by(|a, b| a.command < b.command),
-                "{}",
-                call.name
-            );
+            assert!(call.sub_rows.is_sorted_by(|a, b| a.command < b.command), "{}", call.name);
             for sub in call.sub_rows {
                 let selector = usize::from(call.selector.expect("sub-rows need a selector"));
                 assert!(selector < sub.row.arguments.len(), "{}", sub.name);
-                assert!(
-                    sub.row.arguments.len() <= call.row.arguments.len(),
-                    "{}",
-                    sub.name
-                );
+                assert!(sub.row.arguments.len() <= call.row.arguments.len(), "{}", sub.name);
             }
         }
     }
 
     #[test]
     fn lengths_name_value_or_pointer_arguments_that_exist() {
-        let rows = CALLS.iter().flat_map(|call| {
-            std::iter::once(&call.row).chain(call.sub_rows.iter().map(|sub| &sub.row))
-        });
+        let rows = CALLS.iter().flat_map(|call| std::iter::once(&call.row).chain(call.sub_rows.iter().map(|sub| &sub.row)));
         for row in rows {
             for argument in row.arguments {
                 let ArgumentKind::Pointer(pointer) = &argument.kind else {
@@ -340,16 +326,8 @@ mod tests {
                     _ => continue,
                 };
                 let named = &row.arguments[usize::from(index)];
-                let points = matches!(
-                    pointer.length,
-                    LengthRule::Pointee32(_) | LengthRule::Pointee64(_)
-                );
-                assert_eq!(
-                    matches!(named.kind, ArgumentKind::Pointer(_)),
-                    points,
-                    "{}",
-                    argument.name
-                );
+                let points = matches!(pointer.length, LengthRule::Pointee32(_) | LengthRule::Pointee64(_));
+                assert_eq!(matches!(named.kind, ArgumentKind::Pointer(_)), points, "{}", argument.name);
             }
         }
     }
@@ -363,22 +341,12 @@ mod tests {
         let ioctl = call_by_name("ioctl").unwrap();
         assert_eq!(ioctl.resolve(&[0, 0x5401, 0]).1.unwrap().name, "TCGETS");
         // Commands are 32 bits wide, whatever is in the register above them.
-        assert_eq!(
-            ioctl
-                .resolve(&[0, 0xffff_ffff_0000_5401, 0])
-                .1
-                .unwrap()
-                .name,
-            "TCGETS"
-        );
+        assert_eq!(ioctl.resolve(&[0, 0xffff_ffff_0000_5401, 0]).1.unwrap().name, "TCGETS");
         assert!(ioctl.resolve(&[0, 0x1234_5678, 0]).1.is_none());
         assert!(ioctl.resolve(&[]).1.is_none());
         assert_eq!(ioctl.refused_range(0xae01).unwrap().name, "KVM_*");
         let futex = call_by_name("futex").unwrap();
-        assert_eq!(
-            futex.sub_row(0x189).unwrap().name,
-            "FUTEX_WAIT_BITSET_PRIVATE|FUTEX_CLOCK_REALTIME"
-        );
+        assert_eq!(futex.sub_row(0x189).unwrap().name, "FUTEX_WAIT_BITSET_PRIVATE|FUTEX_CLOCK_REALTIME");
     }
 
     #[test]

@@ -10,12 +10,7 @@ use retake_model::{Event, EventError, EventKind, ItemDirection, Pid, StreamId, p
 
 #[test]
 fn a_call_is_read_back() {
-    let bytes = call(
-        "read",
-        &[3, 0x1000, 832],
-        4,
-        &[output(1, 0x1000, b"\x7fELF")],
-    );
+    let bytes = call("read", &[3, 0x1000, 832], 4, &[output(1, 0x1000, b"\x7fELF")]);
     let (event, size) = parse_event(&bytes).unwrap();
     assert_eq!(size, bytes.len());
     assert_eq!(event_size(&bytes), Ok(size));
@@ -26,10 +21,7 @@ fn a_call_is_read_back() {
     assert_eq!(call.argument(3), None);
     let item = call.items_of(1, ItemDirection::Output).next().unwrap();
     assert_eq!(item.inline_bytes(), b"\x7fELF");
-    assert_eq!(
-        (item.total_bytes(), item.hash(), item.address()),
-        (4, 0x1234_5678, 0x1000)
-    );
+    assert_eq!((item.total_bytes(), item.hash(), item.address()), (4, 0x1234_5678, 0x1000));
     assert_eq!((call.child(), call.console()), (None, None));
 }
 
@@ -50,53 +42,27 @@ fn a_number_beyond_the_table_has_no_arguments() {
     let (event, _) = parse_event(&bytes).unwrap();
     assert_eq!(event.as_call().unwrap().arguments().len(), 0);
     let line = event_line(&event, &TextOptions::default());
-    assert_eq!(
-        line,
-        "syscall_9999() = -1 ENOSYS (Function not implemented)"
-    );
+    assert_eq!(line, "syscall_9999() = -1 ENOSYS (Function not implemented)");
 }
 
 #[test]
 fn children_and_console_output_are_found() {
-    let child = TestItem {
-        direction: 2,
-        ..input(0, 0, &7_u32.to_le_bytes())
-    };
+    let child = TestItem { direction: 2, ..input(0, 0, &7_u32.to_le_bytes()) };
     let bytes = call("fork", &[], 1234, &[child]);
-    assert_eq!(
-        parse_event(&bytes).unwrap().0.as_call().unwrap().child(),
-        Some(StreamId(7))
-    );
+    assert_eq!(parse_event(&bytes).unwrap().0.as_call().unwrap().child(), Some(StreamId(7)));
 
-    let sequence = TestItem {
-        direction: 4,
-        ..input(0, 0, &99_u64.to_le_bytes())
-    };
-    let mut bytes = call(
-        "write",
-        &[1, 0x1000, 2],
-        2,
-        &[input(1, 0x1000, b"hi"), sequence.clone()],
-    );
-    assert_eq!(
-        parse_event(&bytes).unwrap().0.as_call().unwrap().console(),
-        None
-    );
+    let sequence = TestItem { direction: 4, ..input(0, 0, &99_u64.to_le_bytes()) };
+    let mut bytes = call("write", &[1, 0x1000, 2], 2, &[input(1, 0x1000, b"hi"), sequence.clone()]);
+    assert_eq!(parse_event(&bytes).unwrap().0.as_call().unwrap().console(), None);
     bytes[5] = 2;
     let console = parse_event(&bytes).unwrap().0.as_call().unwrap().console();
     assert_eq!(console, Some((Console::Err, 99)));
 
     // Too short to say anything: not a child, not console output.
-    let short = [TestItem {
-        data: vec![1],
-        ..sequence
-    }];
+    let short = [TestItem { data: vec![1], ..sequence }];
     let mut bytes = call("write", &[1, 0x1000, 2], 2, &short);
     bytes[5] = 1;
-    assert_eq!(
-        parse_event(&bytes).unwrap().0.as_call().unwrap().console(),
-        None
-    );
+    assert_eq!(parse_event(&bytes).unwrap().0.as_call().unwrap().console(), None);
 }
 
 #[test]
@@ -107,10 +73,7 @@ fn mappings_are_read() {
     }
     data.extend([0xbb; 32]);
     data.extend([0; 48]);
-    let mapping = |data: &[u8]| TestItem {
-        direction: 3,
-        ..input(4, 0x7000, data)
-    };
+    let mapping = |data: &[u8]| TestItem { direction: 3, ..input(4, 0x7000, data) };
     let bytes = call("mmap", &[0, 0x2000, 5, 2, 3, 0], 0x7000, &[mapping(&data)]);
     let (event, _) = parse_event(&bytes).unwrap();
     let item = event.as_call().unwrap().items().next().unwrap();
@@ -123,10 +86,7 @@ fn mappings_are_read() {
     data[48] = 3;
     let bytes = call("mmap", &[0, 0x2000, 5, 2, 3, 0], 0x7000, &[mapping(&data)]);
     let (event, _) = parse_event(&bytes).unwrap();
-    assert_eq!(
-        event.as_call().unwrap().items().next().unwrap().mapping(),
-        None
-    );
+    assert_eq!(event.as_call().unwrap().items().next().unwrap().mapping(), None);
 }
 
 #[test]
@@ -135,85 +95,20 @@ fn every_kind_is_decoded_and_has_a_line() {
     signal_body[..4].copy_from_slice(&11_u32.to_le_bytes());
     signal_body[8] = 1;
     let mut with_fault = signal_body.clone();
-    with_fault.extend(
-        [6, 14, 0x10]
-            .iter()
-            .flat_map(|word: &u64| word.to_le_bytes()),
-    );
-    let words = |words: &[u64]| {
-        words
-            .iter()
-            .flat_map(|word| word.to_le_bytes())
-            .collect::<Vec<u8>>()
-    };
+    with_fault.extend([6, 14, 0x10].iter().flat_map(|word: &u64| word.to_le_bytes()));
+    let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
     let cases = [
-        (
-            EventKind::Signal,
-            1,
-            11,
-            0,
-            with_fault,
-            "--- SIGSEGV {si_signo=SIGSEGV, si_code=SEGV_MAPERR, si_addr=0x0} (before the call) ---",
-        ),
-        (
-            EventKind::Fatal,
-            0,
-            11,
-            5,
-            signal_body,
-            "+++ killed by SIGSEGV +++ memory 0000000000000005",
-        ),
-        (
-            EventKind::Exit,
-            0,
-            231,
-            3,
-            words(&[7, 8]),
-            "+++ exited with 3 +++ memory 0000000000000007, 8 pages",
-        ),
+        (EventKind::Signal, 1, 11, 0, with_fault, "--- SIGSEGV {si_signo=SIGSEGV, si_code=SEGV_MAPERR, si_addr=0x0} (before the call) ---"),
+        (EventKind::Fatal, 0, 11, 5, signal_body, "+++ killed by SIGSEGV +++ memory 0000000000000005"),
+        (EventKind::Exit, 0, 231, 3, words(&[7, 8]), "+++ exited with 3 +++ memory 0000000000000007, 8 pages"),
         (EventKind::Tsc, 0, 0, 100, vec![], "rdtsc = 100"),
         (EventKind::Tsc, 0, 1, 100, words(&[2]), "rdtscp = 100, 0x2"),
-        (
-            EventKind::Exec,
-            0,
-            0,
-            0,
-            words(&[0x401000, 0, 0, 0, 0, 0, 0, 0]),
-            "exec: begins at 0x401000 with 0 mappings",
-        ),
-        (
-            EventKind::Start,
-            0,
-            0,
-            2,
-            words(&[5 | 6 << 32, 1]),
-            "start: process 5, thread 6, made by stream 2",
-        ),
+        (EventKind::Exec, 0, 0, 0, words(&[0x401000, 0, 0, 0, 0, 0, 0, 0]), "exec: begins at 0x401000 with 0 mappings"),
+        (EventKind::Start, 0, 0, 2, words(&[5 | 6 << 32, 1]), "start: process 5, thread 6, made by stream 2"),
         (EventKind::Turn, 0, 0, 12, vec![], "turn 12"),
-        (
-            EventKind::Forced,
-            0,
-            15,
-            1,
-            vec![],
-            "stopped between events by SIGTERM, memory 0000000000000001",
-        ),
-        (
-            EventKind::Hash,
-            0,
-            0,
-            -1,
-            words(&[3]),
-            "memory ffffffffffffffff, 3 pages",
-        ),
-        (
-            EventKind::End,
-            0,
-            0,
-            9,
-            vec![],
-            "+++ died +++ wait status 0x9",
-        ),
+        (EventKind::Forced, 0, 15, 1, vec![], "stopped between events by SIGTERM, memory 0000000000000001"),
+        (EventKind::Hash, 0, 0, -1, words(&[3]), "memory ffffffffffffffff, 3 pages"),
+        (EventKind::End, 0, 0, 9, vec![], "+++ died +++ wait status 0x9"),
     ];
     for (kind, flags, number, value, body, line) in cases {
         let bytes = event(kind, flags, number, value, &body);
@@ -221,29 +116,12 @@ fn every_kind_is_decoded_and_has_a_line() {
         assert_eq!((size, parsed.kind()), (bytes.len(), kind));
         assert_eq!(event_line(&parsed, &TextOptions::default()), line);
         if kind == EventKind::Signal {
-            let Event::Signal(signal) = parsed.decode() else {
-                panic!("not a signal")
-            };
-            assert_eq!(
-                signal.fault(),
-                Some(Fault {
-                    error_code: 6,
-                    trap_number: 14,
-                    address: 0x10
-                })
-            );
+            let Event::Signal(signal) = parsed.decode() else { panic!("not a signal") };
+            assert_eq!(signal.fault(), Some(Fault { error_code: 6, trap_number: 14, address: 0x10 }));
             assert!(signal.before_call());
         }
         if kind == EventKind::Start {
-            let Event::Start {
-                parent,
-                pid,
-                tid,
-                how,
-            } = parsed.decode()
-            else {
-                panic!("not a start")
-            };
+            let Event::Start { parent, pid, tid, how } = parsed.decode() else { panic!("not a start") };
             assert_eq!((parent, pid, tid, how), (StreamId(2), Pid(5), Pid(6), 1));
         }
         // A body that is one word short is noticed.
@@ -256,22 +134,11 @@ fn every_kind_is_decoded_and_has_a_line() {
 
 #[test]
 fn malformed_events_name_what_is_wrong() {
-    let good = call(
-        "read",
-        &[3, 0x1000, 832],
-        4,
-        &[output(1, 0x1000, b"\x7fELF")],
-    );
+    let good = call("read", &[3, 0x1000, 832], 4, &[output(1, 0x1000, b"\x7fELF")]);
     for end in 0..good.len() {
         let needed = if end < 16 { 16 } else { good.len() };
         let error = parse_event(&good[..end]).unwrap_err();
-        assert_eq!(
-            error,
-            EventError::Truncated {
-                needed,
-                available: end
-            }
-        );
+        assert_eq!(error, EventError::Truncated { needed, available: end });
     }
     let with = |offset: usize, bytes: &[u8]| {
         let mut event = good.clone();
@@ -280,51 +147,14 @@ fn malformed_events_name_what_is_wrong() {
     };
     assert_eq!(with(0, &[0; 4]), EventError::Size { size: 0 });
     assert_eq!(with(0, &[17, 0, 0, 0]), EventError::Size { size: 17 });
-    assert!(matches!(
-        with(0, &[0xf8, 0xff, 0xff, 0xff]),
-        EventError::Truncated { .. }
-    ));
+    assert!(matches!(with(0, &[0xf8, 0xff, 0xff, 0xff]), EventError::Truncated { .. }));
     assert_eq!(with(4, &[0]), EventError::Kind { kind: 0 });
     assert_eq!(with(4, &[12]), EventError::Kind { kind: 12 });
-    assert_eq!(
-        with(40, &[3]),
-        EventError::ItemArgument {
-            offset: 40,
-            argument: 3,
-            count: 3
-        }
-    );
-    assert_eq!(
-        with(41, &[9]),
-        EventError::ItemDirection {
-            offset: 40,
-            direction: 9
-        }
-    );
-    assert_eq!(
-        with(44, &[0xff; 4]),
-        EventError::Item {
-            offset: 40,
-            needed: 24 + (1 << 32),
-            available: 32
-        }
-    );
-    assert_eq!(
-        with(44, &[9, 0, 0, 0]),
-        EventError::Item {
-            offset: 40,
-            needed: 40,
-            available: 32
-        }
-    );
-    assert_eq!(
-        with(0, &[24, 0, 0, 0]),
-        EventError::Body {
-            kind: EventKind::Call,
-            needed: 24,
-            available: 8
-        }
-    );
+    assert_eq!(with(40, &[3]), EventError::ItemArgument { offset: 40, argument: 3, count: 3 });
+    assert_eq!(with(41, &[9]), EventError::ItemDirection { offset: 40, direction: 9 });
+    assert_eq!(with(44, &[0xff; 4]), EventError::Item { offset: 40, needed: 24 + (1 << 32), available: 32 });
+    assert_eq!(with(44, &[9, 0, 0, 0]), EventError::Item { offset: 40, needed: 40, available: 32 });
+    assert_eq!(with(0, &[24, 0, 0, 0]), EventError::Body { kind: EventKind::Call, needed: 24, available: 8 });
 }
 
 /// Walks everything there is to walk.
@@ -333,25 +163,12 @@ fn exercise(bytes: &[u8]) {
         return;
     };
     assert!(size >= 16 && size <= bytes.len() && size % 8 == 0);
-    let line = event_line(
-        &event,
-        &TextOptions {
-            string_bytes: 16,
-            element_count: 4,
-        },
-    );
+    let line = event_line(&event, &TextOptions { string_bytes: 16, element_count: 4 });
     assert!(!line.is_empty());
     match event.decode() {
         Event::Call(call) => {
-            let counted: usize = call
-                .items()
-                .map(|item| 24 + item.inline_bytes().len().next_multiple_of(8))
-                .sum();
-            assert_eq!(
-                counted + call.arguments().len() * 8 + 16,
-                size,
-                "every byte belongs to something"
-            );
+            let counted: usize = call.items().map(|item| 24 + item.inline_bytes().len().next_multiple_of(8)).sum();
+            assert_eq!(counted + call.arguments().len() * 8 + 16, size, "every byte belongs to something");
             call.items().for_each(|item| drop(item.mapping()));
             let _ = (call.child(), call.console());
         }
@@ -364,24 +181,8 @@ fn exercise(bytes: &[u8]) {
 
 fn any_item() -> impl Strategy<Value = TestItem> {
     let data = prop::collection::vec(any::<u8>(), 0..80);
-    (
-        0..7_u8,
-        0..6_u8,
-        0..3_u16,
-        any::<u32>(),
-        prop_oneof![0..4096_u64, any::<u64>()],
-        data,
-    )
-        .prop_map(
-            |(argument, direction, flags, total, address, data)| TestItem {
-                argument,
-                direction,
-                flags,
-                total,
-                address,
-                data,
-            },
-        )
+    (0..7_u8, 0..6_u8, 0..3_u16, any::<u32>(), prop_oneof![0..4096_u64, any::<u64>()], data)
+        .prop_map(|(argument, direction, flags, total, address, data)| TestItem { argument, direction, flags, total, address, data })
 }
 
 proptest! {

@@ -32,12 +32,7 @@ fn files() {
     );
     let path = input(1, 0x2000, b"/etc/passwd");
     assert_eq!(
-        line(
-            "openat",
-            &[-100_i32 as u32 as u64, 0x2000, 0o2000000, 0],
-            3,
-            std::slice::from_ref(&path)
-        ),
+        line("openat", &[-100_i32 as u32 as u64, 0x2000, 0o2000000, 0], 3, std::slice::from_ref(&path)),
         r#"openat(AT_FDCWD, "/etc/passwd", O_RDONLY|O_CLOEXEC, 00) = 3"#
     );
     assert_eq!(
@@ -45,55 +40,25 @@ fn files() {
         r#"openat(5, "/etc/passwd", O_WRONLY|O_CREAT, 0644) = -1 ENOENT (No such file or directory)"#
     );
     assert_eq!(line("close", &[3], 0, &[]), "close(3) = 0");
-    assert_eq!(
-        line("lseek", &[3, -5_i64 as u64, 2], 95, &[]),
-        "lseek(3, -5, SEEK_END) = 95"
-    );
-    assert_eq!(
-        line(
-            "pipe2",
-            &[0x1000, 0o2000000],
-            0,
-            &[output(0, 0x1000, &words32(&[3, 4]))]
-        ),
-        "pipe2([3, 4], O_CLOEXEC) = 0"
-    );
-    assert_eq!(
-        line("fcntl", &[3, 2, 1], 0, &[]),
-        "fcntl(3, F_SETFD, FD_CLOEXEC) = 0"
-    );
+    assert_eq!(line("lseek", &[3, -5_i64 as u64, 2], 95, &[]), "lseek(3, -5, SEEK_END) = 95");
+    assert_eq!(line("pipe2", &[0x1000, 0o2000000], 0, &[output(0, 0x1000, &words32(&[3, 4]))]), "pipe2([3, 4], O_CLOEXEC) = 0");
+    assert_eq!(line("fcntl", &[3, 2, 1], 0, &[]), "fcntl(3, F_SETFD, FD_CLOEXEC) = 0");
 }
 
 #[test]
 fn memory_and_processes() {
     assert_eq!(
-        line(
-            "mmap",
-            &[0, 8192, 3, 0x22, -1_i32 as u32 as u64, 0],
-            0x7f00_0000_0000,
-            &[]
-        ),
+        line("mmap", &[0, 8192, 3, 0x22, -1_i32 as u32 as u64, 0], 0x7f00_0000_0000, &[]),
         "mmap(NULL, 8192, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x7f0000000000"
     );
-    assert_eq!(
-        line("mprotect", &[0x1000, 4096, 0], 0, &[]),
-        "mprotect(0x1000, 4096, PROT_NONE) = 0"
-    );
-    assert_eq!(
-        line("brk", &[0], 0x5555_0000, &[]),
-        "brk(NULL) = 0x55550000"
-    );
+    assert_eq!(line("mprotect", &[0x1000, 4096, 0], 0, &[]), "mprotect(0x1000, 4096, PROT_NONE) = 0");
+    assert_eq!(line("brk", &[0], 0x5555_0000, &[]), "brk(NULL) = 0x55550000");
     assert_eq!(
         line("clone", &[0x1200011, 0, 0, 0x7000, 0], 4321, &[]),
         "clone(SIGCHLD|CLONE_CHILD_CLEARTID|CLONE_CHILD_SETTID, NULL, NULL, 0x7000, NULL) = 4321"
     );
     assert_eq!(
-        line(
-            "wait4",
-            &[-1_i32 as u32 as u64, 0x1000, 1, 0],
-            4321,
-            &[output(1, 0x1000, &words32(&[256]))]
-        ),
+        line("wait4", &[-1_i32 as u32 as u64, 0x1000, 1, 0], 4321, &[output(1, 0x1000, &words32(&[256]))]),
         "wait4(-1, 256, WNOHANG, NULL) = 4321"
     );
     assert_eq!(line("kill", &[77, 15], 0, &[]), "kill(77, SIGTERM) = 0");
@@ -102,50 +67,25 @@ fn memory_and_processes() {
         input(1, 0x100, &words64(&[0x200, 0x300])),
         input(1, 0x200, b"ls\0"),
         input(1, 0x300, b"-l\0"),
-        TestItem {
-            data: vec![],
-            ..input(2, 0x400, &words64(&[1]))
-        },
+        TestItem { data: vec![], ..input(2, 0x400, &words64(&[1])) },
     ];
-    assert_eq!(
-        line("execve", &[0x10, 0x100, 0x400], 0, &strings),
-        r#"execve("/bin/ls", ["ls", "-l"], []) = 0"#
-    );
+    assert_eq!(line("execve", &[0x10, 0x100, 0x400], 0, &strings), r#"execve("/bin/ls", ["ls", "-l"], []) = 0"#);
 }
 
 #[test]
 fn time_signals_and_waiting() {
     let time = output(1, 0x1000, &words64(&[5, 7]));
-    assert_eq!(
-        line("clock_gettime", &[1, 0x1000], 0, &[time]),
-        "clock_gettime(CLOCK_MONOTONIC, {tv_sec=5, tv_nsec=7}) = 0"
-    );
+    assert_eq!(line("clock_gettime", &[1, 0x1000], 0, &[time]), "clock_gettime(CLOCK_MONOTONIC, {tv_sec=5, tv_nsec=7}) = 0");
     let set = input(1, 0x1000, &words64(&[2]));
-    assert_eq!(
-        line("rt_sigprocmask", &[2, 0x1000, 0, 8], 0, &[set]),
-        "rt_sigprocmask(SIG_SETMASK, [INT], NULL, 8) = 0"
-    );
+    assert_eq!(line("rt_sigprocmask", &[2, 0x1000, 0, 8], 0, &[set]), "rt_sigprocmask(SIG_SETMASK, [INT], NULL, 8) = 0");
     let before = [3, 0, 0, 0, 1, 0, 0, 0];
     let after = [3, 0, 0, 0, 1, 0, 1, 0];
     assert_eq!(
-        line(
-            "poll",
-            &[0x1000, 1, 500],
-            1,
-            &[input(0, 0x1000, &before), output(0, 0x1000, &after)]
-        ),
+        line("poll", &[0x1000, 1, 500], 1, &[input(0, 0x1000, &before), output(0, 0x1000, &after)]),
         "poll([{fd=3, events=POLLIN, revents=0}] => [{fd=3, events=POLLIN, revents=POLLIN}], 1, 500) = 1"
     );
     let events = output(1, 0x1000, &[1, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0]);
-    assert_eq!(
-        line(
-            "epoll_wait",
-            &[4, 0x1000, 8, -1_i32 as u32 as u64],
-            1,
-            &[events]
-        ),
-        "epoll_wait(4, [{events=EPOLLIN, data=0x9}], 8, -1) = 1"
-    );
+    assert_eq!(line("epoll_wait", &[4, 0x1000, 8, -1_i32 as u32 as u64], 1, &[events]), "epoll_wait(4, [{events=EPOLLIN, data=0x9}], 8, -1) = 1");
     assert_eq!(
         line("futex", &[0x1000, 0x80, 2, 0, 0, 0], -11, &[]),
         "futex(0x1000, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0) = -1 EAGAIN (Resource temporarily unavailable)"
@@ -156,66 +96,32 @@ fn time_signals_and_waiting() {
 fn sockets() {
     let address = [2, 0, 0, 80, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
     assert_eq!(
-        line(
-            "connect",
-            &[3, 0x1000, 16],
-            -115,
-            &[input(1, 0x1000, &address)]
-        ),
+        line("connect", &[3, 0x1000, 16], -115, &[input(1, 0x1000, &address)]),
         "connect(3, {sa_family=AF_INET, sin_port=htons(80), sin_addr=inet_addr(\"127.0.0.1\")}, 16) = \
          -1 EINPROGRESS (Operation now in progress)"
     );
-    assert_eq!(
-        line("socket", &[1, 0x80801, 0], 3, &[]),
-        "socket(AF_UNIX, SOCK_STREAM|SOCK_NONBLOCK|SOCK_CLOEXEC, 0) = 3"
-    );
+    assert_eq!(line("socket", &[1, 0x80801, 0], 3, &[]), "socket(AF_UNIX, SOCK_STREAM|SOCK_NONBLOCK|SOCK_CLOEXEC, 0) = 3");
     let header = words64(&[0x2000, 16, 0x3000, 1, 0, 0, 0]);
-    let sent = [
-        input(1, 0x1000, &header),
-        input(1, 0x3000, &words64(&[0x4000, 5])),
-        input(1, 0x2000, &address),
-        input(1, 0x4000, b"hello"),
-    ];
+    let sent = [input(1, 0x1000, &header), input(1, 0x3000, &words64(&[0x4000, 5])), input(1, 0x2000, &address), input(1, 0x4000, b"hello")];
     assert_eq!(
         line("sendmsg", &[3, 0x1000, 0x4000], 5, &sent),
         "sendmsg(3, {msg_name={sa_family=AF_INET, sin_port=htons(80), sin_addr=inet_addr(\"127.0.0.1\")}, \
          msg_iov=[\"hello\"], msg_control=NULL, msg_flags=0}, MSG_NOSIGNAL) = 5"
     );
-    let vectors = [
-        input(1, 0x1000, &words64(&[0x2000, 3, 0x3000, 2])),
-        input(1, 0x2000, b"abc"),
-        input(1, 0x3000, b"de"),
-    ];
-    assert_eq!(
-        line("writev", &[1, 0x1000, 2], 5, &vectors),
-        r#"writev(1, ["abc", "de"], 2) = 5"#
-    );
+    let vectors = [input(1, 0x1000, &words64(&[0x2000, 3, 0x3000, 2])), input(1, 0x2000, b"abc"), input(1, 0x3000, b"de")];
+    assert_eq!(line("writev", &[1, 0x1000, 2], 5, &vectors), r#"writev(1, ["abc", "de"], 2) = 5"#);
 }
 
 #[test]
 fn commands() {
     let size = output(2, 0x1000, &[24, 0, 80, 0, 0, 0, 0, 0]);
+    assert_eq!(line("ioctl", &[1, 0x5413, 0x1000], 0, &[size]), "ioctl(1, TIOCGWINSZ, {ws_row=24, ws_col=80, ws_xpixel=0, ws_ypixel=0}) = 0");
     assert_eq!(
-        line("ioctl", &[1, 0x5413, 0x1000], 0, &[size]),
-        "ioctl(1, TIOCGWINSZ, {ws_row=24, ws_col=80, ws_xpixel=0, ws_ypixel=0}) = 0"
-    );
-    assert_eq!(
-        line(
-            "ioctl",
-            &[1, 0x8004_7a01, 0x1000],
-            0,
-            &[output(2, 0x1000, &[1, 2, 3, 4])]
-        ),
+        line("ioctl", &[1, 0x8004_7a01, 0x1000], 0, &[output(2, 0x1000, &[1, 2, 3, 4])]),
         r#"ioctl(1, _IOC(_IOC_READ, 0x7a, 0x1, 0x4), "\1\2\3\4") = 0"#
     );
-    assert_eq!(
-        line("ioctl", &[1, 0xae00, 0], -25, &[]),
-        "ioctl(1, 0xae00 /* KVM_* */, NULL) = -1 ENOTTY (Inappropriate ioctl for device)"
-    );
-    assert_eq!(
-        line("prctl", &[15, 0x1000], 0, &[input(1, 0x1000, b"worker")]),
-        r#"prctl(PR_SET_NAME, "worker") = 0"#
-    );
+    assert_eq!(line("ioctl", &[1, 0xae00, 0], -25, &[]), "ioctl(1, 0xae00 /* KVM_* */, NULL) = -1 ENOTTY (Inappropriate ioctl for device)");
+    assert_eq!(line("prctl", &[15, 0x1000], 0, &[input(1, 0x1000, b"worker")]), r#"prctl(PR_SET_NAME, "worker") = 0"#);
 }
 
 #[test]
@@ -223,18 +129,8 @@ fn descriptions_keep_the_data() {
     let bytes = call("read", &[3, 0x1000, 8], 2, &[output(1, 0x1000, b"hi")]);
     let (event, _) = parse_event(&bytes).unwrap();
     let description = describe_call(&event.as_call().unwrap(), &TextOptions::default());
-    assert_eq!(
-        (
-            description.name.as_str(),
-            description.result,
-            description.error
-        ),
-        ("read", 2, None)
-    );
+    assert_eq!((description.name.as_str(), description.result, description.error), ("read", 2, None));
     let buffer = &description.arguments[1];
-    assert_eq!(
-        (buffer.name, buffer.value, buffer.outputs.len()),
-        ("buffer", 0x1000, 1)
-    );
+    assert_eq!((buffer.name, buffer.value, buffer.outputs.len()), ("buffer", 0x1000, 1));
     assert_eq!(buffer.outputs[0].inline_bytes(), b"hi");
 }

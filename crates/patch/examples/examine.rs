@@ -26,10 +26,7 @@ fn report(path: &str, bytes: &[u8]) {
     match result.expect("at least one run") {
         Err(error) => println!("{path}: {error}"),
         Ok(verdict) => {
-            println!(
-                "{path}: {shortest:.1} ms, {} bytes cached",
-                verdict.to_bytes().len()
-            );
+            println!("{path}: {shortest:.1} ms, {} bytes cached", verdict.to_bytes().len());
             show(&verdict);
         }
     }
@@ -41,26 +38,15 @@ fn show(verdict: &Verdict) {
             Verdict::Patched(image) => image.sites.iter().filter(|site| site.kind == kind).count(),
             Verdict::Unpatched(_) => 0,
         };
-        let refused = verdict
-            .refused()
-            .iter()
-            .filter(|site| site.kind == kind)
-            .count();
+        let refused = verdict.refused().iter().filter(|site| site.kind == kind).count();
         println!("  {kind:?}: {patched} patched, {refused} refused");
     }
     match verdict {
-        Verdict::Patched(image) => println!(
-            "  stubs {} bytes at {:#x}",
-            image.stubs.len(),
-            image.stub_address
-        ),
+        Verdict::Patched(image) => println!("  stubs {} bytes at {:#x}", image.stubs.len(), image.stub_address),
         Verdict::Unpatched(unpatched) => println!("  unpatched: {:?}", unpatched.reason),
     }
     println!("  unknown_tsc {}", verdict.unknown_tsc());
     for site in verdict.refused().iter().take(20) {
-        println!(
-            "    {:?} at {:#x}: {:?}",
-            site.kind, site.address, site.reason
-        );
+        println!("    {:?} at {:#x}: {:?}", site.kind, site.address, site.reason);
     }
 }

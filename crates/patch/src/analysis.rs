@@ -4,14 +4,11 @@ use crate::bytes::{page_ceiling, page_floor};
 use crate::candidates::find_candidates;
 use crate::choice::{Context, Pads, Plan};
 use crate::elf::{ElfView, LoadSegment};
-use crate::emit::{Emitted, OutOfReach, emit, jumps};
+use crate::emit::{Emitted, OutOfReach, Patch, emit, jumps};
 use crate::error::PatchError;
 use crate::functions::find_functions;
 use crate::gather::{Gathered, gather, recognise};
-use crate::image::{
-    Image, ImageSegment, Placement, Refusal, RefusedSite, SiteKind, Unpatched, UnpatchedReason,
-    Verdict,
-};
+use crate::image::{Image, ImageSegment, Placement, Refusal, RefusedSite, SiteKind, Unpatched, UnpatchedReason, Verdict};
 use crate::survey::Role;
 
 /// More patterns than any real text has (200 MB of random bytes have a tenth of it); bounds what a hostile file can make us use.
@@ -29,20 +26,25 @@ pub struct Options {
     /// A file with more bytes of text than this gets no image for the sake of `cpuid` alone: it is executed a few times at start,
     /// and the image of a compiler takes 100 MB.
     pub cpuid_text_limit: u64,
+    /// Turn a `cpuid` that cannot be patched into [`CPUID_TRAP`], for processors on which `cpuid` itself does not trap.
+    pub trap_cpuid: bool,
 }
+
+/// Takes the place of a `cpuid`: `int $0xa2`, which faults with a general protection error. One byte differs.
+pub const CPUID_TRAP: [u8; 2] = [0xcd, 0xa2];
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            system_calls: true,
-            time_stamp_counter: true,
-            cpuid: true,
-            cpuid_text_limit: 4 << 20,
-        }
+        Self { system_calls: true, time_stamp_counter: true, cpuid: true, cpuid_text_limit: 4 << 20, trap_cpuid: false }
     }
 }
 
 impl Options {
+    /// Only what would give another answer on every processor core if it were executed: nothing of it traps by itself here.
+    pub fn untrappable() -> Self {
+        Self { system_calls: false, time_stamp_counter: false, trap_cpuid: true, ..Self::default() }
+    }
+
     fn wants(&self, kind: SiteKind) -> bool {
         match kind {
             SiteKind::SystemCall => self.system_calls,
@@ -56,11 +58,7 @@ impl Options {
 ///
 /// # Errors
 /// The file is not a well-formed x86-64 program or library.
-pub fn build_image(
-    elf: &[u8],
-    placement: Placement,
-    options: &Options,
-) -> Result<Option<Image>, PatchError> {
+pub fn build_image(elf: &[u8], placement: Placement, options: &Options) -> Result<Option<Image>, PatchError> {
     Ok(examine(elf, placement, options)?.into_image())
 }
 
@@ -75,26 +73,14 @@ pub fn examine(elf: &[u8], placement: Placement, options: &Options) -> Result<Ve
         return Ok(unpatched(UnpatchedReason::NoSites, Vec::new(), false));
     }
     if candidates.len() > CANDIDATE_LIMIT {
-        return Ok(unpatched(
-            UnpatchedReason::TooManyPatterns,
-            Vec::new(),
-            true,
-        ));
+        return Ok(unpatched(UnpatchedReason::TooManyPatterns, Vec::new(), true));
     }
     let functions = find_functions(&elf, &candidates);
     let recognised = recognise(&elf, &functions, &candidates);
     if recognised.sites.is_empty() {
-        return Ok(unpatched(
-            UnpatchedReason::NoSites,
-            Vec::new(),
-            recognised.loose_counter_reads,
-        ));
+        return Ok(unpatched(UnpatchedReason::NoSites, Vec::new(), recognised.loose_counter_reads));
     }
-    let Gathered {
-        survey,
-        targets,
-        targets_complete,
-    } = gather(&elf, &functions, &recognised.sites);
+    let Gathered { survey, targets, targets_complete } = gather(&elf, &functions, &recognised.sites);
     let context = Context {
         elf: &elf,
         listing: &survey.listing,
@@ -104,44 +90,25 @@ pub fn examine(elf: &[u8], placement: Placement, options: &Options) -> Result<Ve
         functions_known: functions.known,
     };
     let (plans, refused) = choose_all(&context, options, Pads::new(survey.pads.clone(), &targets));
-    Ok(conclude(
-        &elf,
-        placement,
-        options,
-        &plans,
-        refused,
-        recognised.loose_counter_reads,
-    ))
+    Ok(conclude(&elf, placement, options, &plans, refused, recognised.loose_counter_reads))
 }
 
 fn unpatched(reason: UnpatchedReason, refused: Vec<RefusedSite>, unknown_tsc: bool) -> Verdict {
-    Verdict::Unpatched(Unpatched {
-        reason,
-        refused,
-        unknown_tsc,
-    })
+    Verdict::Unpatched(Unpatched { reason, refused, unknown_tsc })
 }
 
 /// Makes the image, if there is anything to patch, it is worth an image, and it is in reach.
-fn conclude(
-    elf: &ElfView,
-    placement: Placement,
-    options: &Options,
-    plans: &[Plan],
-    refused: Vec<RefusedSite>,
-    loose_counter_reads: bool,
-) -> Verdict {
+fn conclude(elf: &ElfView, placement: Placement, options: &Options, plans: &[Plan], refused: Vec<RefusedSite>, loose_counter_reads: bool) -> Verdict {
     let unknown_tsc = loose_counter_reads || refused.iter().any(|site| site.kind.reads_counter());
-    if plans.is_empty() {
+    let traps = if options.trap_cpuid { trapped(elf, &refused) } else { Vec::new() };
+    if plans.is_empty() && traps.is_empty() {
         return unpatched(UnpatchedReason::AllRefused, refused, unknown_tsc);
     }
     let text_bytes: u64 = elf.text_segments().map(|segment| segment.file_bytes).sum();
-    if text_bytes > options.cpuid_text_limit
-        && plans.iter().all(|plan| plan.kind == SiteKind::Cpuid)
-    {
+    if text_bytes > options.cpuid_text_limit && plans.iter().all(|plan| plan.kind == SiteKind::Cpuid) {
         return unpatched(UnpatchedReason::NotWorthwhile, refused, unknown_tsc);
     }
-    match assemble(elf, placement, plans) {
+    match assemble(elf, placement, plans, traps) {
         Ok((segments, emitted)) => Verdict::Patched(Image {
             segments,
             stub_address: emitted.stub_address,
@@ -160,11 +127,7 @@ fn conclude(
 }
 
 /// Goes through the sites in order of address.
-fn choose_all(
-    context: &Context,
-    options: &Options,
-    mut pads: Pads,
-) -> (Vec<Plan>, Vec<RefusedSite>) {
+fn choose_all(context: &Context, options: &Options, mut pads: Pads) -> (Vec<Plan>, Vec<RefusedSite>) {
     let mut plans = Vec::new();
     let mut refused = Vec::new();
     let mut floor = 0;
@@ -172,45 +135,40 @@ fn choose_all(
         let Role::Site(kind) = listed.role else {
             continue;
         };
-        let choice = if options.wants(kind) {
-            context.choose(index, kind, floor, &mut pads)
-        } else {
-            Err(Refusal::NotWanted)
-        };
+        let choice = if options.wants(kind) { context.choose(index, kind, floor, &mut pads) } else { Err(Refusal::NotWanted) };
         match choice {
             Ok(plan) => {
                 assert!(plan.patch_start() >= floor && plan.patch_end <= plan.end());
                 floor = plan.end();
                 plans.push(plan);
             }
-            Err(reason) => refused.push(RefusedSite {
-                kind,
-                address: listed.address,
-                reason,
-            }),
+            Err(reason) => refused.push(RefusedSite { kind, address: listed.address, reason }),
         }
     }
     (plans, refused)
 }
 
+/// The edits for those refused `cpuid` that are surely instructions.
+fn trapped(elf: &ElfView, refused: &[RefusedSite]) -> Vec<Patch> {
+    let sure = |site: &&RefusedSite| {
+        site.kind == SiteKind::Cpuid
+            && matches!(site.reason, Refusal::NoRoom | Refusal::JumpTarget)
+            && elf.bytes_from(site.address).starts_with(SiteKind::Cpuid.opcode())
+    };
+    let edit = |site: &RefusedSite| (site.address, CPUID_TRAP.to_vec());
+    refused.iter().filter(sure).map(edit).collect()
+}
+
 /// Writes the stubs and the patched copies of all segments that have patches.
-fn assemble(
-    elf: &ElfView,
-    placement: Placement,
-    plans: &[Plan],
-) -> Result<(Vec<ImageSegment>, Emitted), OutOfReach> {
+fn assemble(elf: &ElfView, placement: Placement, plans: &[Plan], mut patches: Vec<Patch>) -> Result<(Vec<ImageSegment>, Emitted), OutOfReach> {
     let emitted = emit(elf, placement, plans)?;
-    let mut patches = Vec::new();
     for site in &emitted.sites {
         patches.extend(jumps(site, emitted.stub_address)?);
     }
     let mut segments = Vec::new();
     for segment in elf.text_segments() {
         let mut image: Option<ImageSegment> = None;
-        for (address, bytes) in patches
-            .iter()
-            .filter(|(address, _)| segment.holds(*address))
-        {
+        for (address, bytes) in patches.iter().filter(|(address, _)| segment.holds(*address)) {
             let image = image.get_or_insert_with(|| mapped_pages(elf, segment));
             let at = (address - image.address) as usize;
             image.bytes[at..at + bytes.len()].copy_from_slice(bytes);
@@ -226,9 +184,5 @@ fn mapped_pages(elf: &ElfView, segment: &LoadSegment) -> ImageSegment {
     let end = page_ceiling(segment.file_offset + segment.file_bytes).expect("inside the file");
     let mut bytes = elf.data[start as usize..elf.data.len().min(end as usize)].to_vec();
     bytes.resize((end - start) as usize, 0);
-    ImageSegment {
-        file_offset: start,
-        address: page_floor(segment.address),
-        bytes,
-    }
+    ImageSegment { file_offset: start, address: page_floor(segment.address), bytes }
 }

@@ -15,16 +15,10 @@ pub(crate) fn find_candidates(elf: &ElfView) -> Vec<Candidate> {
     let mut found = Vec::new();
     for segment in elf.text_segments() {
         let bytes = elf.segment_bytes(segment);
-        let kinds = bytes
-            .windows(2)
-            .enumerate()
-            .filter(|(_, pair)| pair[0] == 0x0f);
+        let kinds = bytes.windows(2).enumerate().filter(|(_, pair)| pair[0] == 0x0f);
         found.extend(kinds.filter_map(|(offset, _)| {
             let kind = kind_at(&bytes[offset..])?;
-            Some(Candidate {
-                kind,
-                address: segment.address + offset as u64,
-            })
+            Some(Candidate { kind, address: segment.address + offset as u64 })
         }));
     }
     found
@@ -32,7 +26,5 @@ pub(crate) fn find_candidates(elf: &ElfView) -> Vec<Candidate> {
 
 /// The kind of instruction whose opcode `bytes` begin with.
 pub(crate) fn kind_at(bytes: &[u8]) -> Option<SiteKind> {
-    SiteKind::ALL
-        .into_iter()
-        .find(|kind| bytes.starts_with(kind.opcode()))
+    SiteKind::ALL.into_iter().find(|kind| bytes.starts_with(kind.opcode()))
 }

@@ -76,9 +76,7 @@ impl Pads {
     pub fn new(mut pads: Vec<Pad>, targets: &[u64]) -> Self {
         pads.retain(|pad| {
             let next = targets.partition_point(|target| *target < pad.start);
-            let entered = targets
-                .get(next)
-                .is_some_and(|target| *target < pad.start + JUMP_BYTES);
+            let entered = targets.get(next).is_some_and(|target| *target < pad.start + JUMP_BYTES);
             pad.start + JUMP_BYTES <= pad.end && !entered
         });
         Self(pads)
@@ -86,12 +84,8 @@ impl Pads {
 
     /// Takes the place nearest to `from` that a short jump ending there reaches.
     fn take(&mut self, from: u64) -> Option<u64> {
-        let first = self
-            .0
-            .partition_point(|pad| pad.start < from.saturating_sub(128));
-        let reachable = self.0[first..]
-            .iter_mut()
-            .take_while(|pad| pad.start <= from + 127);
+        let first = self.0.partition_point(|pad| pad.start < from.saturating_sub(128));
+        let reachable = self.0[first..].iter_mut().take_while(|pad| pad.start <= from + 127);
         let free = reachable.filter(|pad| pad.end > pad.start);
         let pad = free.min_by_key(|pad| pad.start.abs_diff(from))?;
         pad.end = pad.start;
@@ -116,19 +110,9 @@ pub(crate) struct Context<'a, 'data> {
 
 impl Context<'_, '_> {
     /// The best plan for the site at `index` of the listing. Nothing before `floor` may be displaced: it belongs to an earlier plan.
-    pub fn choose(
-        &self,
-        index: usize,
-        kind: SiteKind,
-        floor: u64,
-        pads: &mut Pads,
-    ) -> Result<Plan, Refusal> {
+    pub fn choose(&self, index: usize, kind: SiteKind, floor: u64, pads: &mut Pads) -> Result<Plan, Refusal> {
         let site = self.listing[index];
-        let Some(segment) = self
-            .elf
-            .text_segments()
-            .find(|segment| segment.holds(site.address))
-        else {
+        let Some(segment) = self.elf.text_segments().find(|segment| segment.holds(site.address)) else {
             return Err(Refusal::NoRoom);
         };
         let bounds = floor.max(segment.address)..segment.file_end();
@@ -141,20 +125,13 @@ impl Context<'_, '_> {
         if kind == SiteKind::SystemCall && self.is_restorer(&site) {
             return Err(Refusal::SignalReturn);
         }
-        let plan = self
-            .best(index, kind, &bounds, JUMP_BYTES)
-            .or_else(|refusal| {
-                let mut plan = self
-                    .best(index, kind, &bounds, SHORT_JUMP_BYTES)
-                    .map_err(|_| refusal)?;
-                let pad = pads
-                    .take(plan.patch_start() + SHORT_JUMP_BYTES)
-                    .ok_or(refusal)?;
-                plan.jump = Jump::ByWayOf { pad };
-                Ok(plan)
-            })?;
-        let plain =
-            plan.before.len() == 1 && is_plain_call(self.elf.bytes_from(plan.patch_start()));
+        let plan = self.best(index, kind, &bounds, JUMP_BYTES).or_else(|refusal| {
+            let mut plan = self.best(index, kind, &bounds, SHORT_JUMP_BYTES).map_err(|_| refusal)?;
+            let pad = pads.take(plan.patch_start() + SHORT_JUMP_BYTES).ok_or(refusal)?;
+            plan.jump = Jump::ByWayOf { pad };
+            Ok(plan)
+        })?;
+        let plain = plan.before.len() == 1 && is_plain_call(self.elf.bytes_from(plan.patch_start()));
         if !self.functions_known && !plain {
             return Err(Refusal::NoFunctionTable);
         }
@@ -162,24 +139,12 @@ impl Context<'_, '_> {
     }
 
     /// The cheapest plan that makes room for a jump of so many bytes.
-    fn best(
-        &self,
-        index: usize,
-        kind: SiteKind,
-        bounds: &std::ops::Range<u64>,
-        jump_bytes: u64,
-    ) -> Result<Plan, Refusal> {
+    fn best(&self, index: usize, kind: SiteKind, bounds: &std::ops::Range<u64>, jump_bytes: u64) -> Result<Plan, Refusal> {
         let most_before = self.movable_before(index, bounds.start);
-        let most_after = if kind == SiteKind::SystemCall {
-            0
-        } else {
-            self.movable_after(index, bounds.end)
-        };
+        let most_after = if kind == SiteKind::SystemCall { 0 } else { self.movable_after(index, bounds.end) };
         let mut refusal = Refusal::NoRoom;
         let mut best: Option<Plan> = None;
-        for (before, after) in
-            (0..=most_before).flat_map(|before| (0..=most_after).map(move |after| (before, after)))
-        {
+        for (before, after) in (0..=most_before).flat_map(|before| (0..=most_after).map(move |after| (before, after))) {
             let Some(plan) = self.plan(index, kind, (before, after), jump_bytes) else {
                 continue;
             };
@@ -193,13 +158,7 @@ impl Context<'_, '_> {
     }
 
     /// The plan with so many instructions displaced before and after the site, if they make room for the jump.
-    fn plan(
-        &self,
-        index: usize,
-        kind: SiteKind,
-        (before, after): (usize, usize),
-        jump_bytes: u64,
-    ) -> Option<Plan> {
+    fn plan(&self, index: usize, kind: SiteKind, (before, after): (usize, usize), jump_bytes: u64) -> Option<Plan> {
         let run = &self.listing[index - before..=index + after];
         let jump_end = run[0].address + jump_bytes;
         let site = self.listing[index];
@@ -208,14 +167,7 @@ impl Context<'_, '_> {
         }
         let patch_end = run.iter().map(Listed::end).find(|end| *end >= jump_end)?;
         let (before, after) = (run[..before].to_vec(), run[before + 1..].to_vec());
-        Some(Plan {
-            kind,
-            site,
-            before,
-            after,
-            patch_end,
-            jump: Jump::Near,
-        })
+        Some(Plan { kind, site, before, after, patch_end, jump: Jump::Near })
     }
 
     /// Whether something may jump into the bytes that the jump replaces, other than to their start.
@@ -224,53 +176,35 @@ impl Context<'_, '_> {
         if !self.targets_complete && first.end() < plan.patch_end {
             return true;
         }
-        let next = self
-            .targets
-            .partition_point(|target| *target <= plan.patch_start());
-        self.targets
-            .get(next)
-            .is_some_and(|target| *target < plan.patch_end)
+        let next = self.targets.partition_point(|target| *target <= plan.patch_start());
+        self.targets.get(next).is_some_and(|target| *target < plan.patch_end)
     }
 
     fn movable_before(&self, index: usize, floor: u64) -> usize {
         let mut next = self.listing[index].address;
-        let run = self.listing[..index]
-            .iter()
-            .rev()
-            .take(RUN_INSTRUCTIONS)
-            .take_while(|instruction| {
-                let joins = instruction.end() == next
-                    && instruction.address >= floor
-                    && self.may_move(instruction);
-                next = instruction.address;
-                joins
-            });
+        let run = self.listing[..index].iter().rev().take(RUN_INSTRUCTIONS).take_while(|instruction| {
+            let joins = instruction.end() == next && instruction.address >= floor && self.may_move(instruction);
+            next = instruction.address;
+            joins
+        });
         run.count()
     }
 
     fn movable_after(&self, index: usize, ceiling: u64) -> usize {
         let mut next = self.listing[index].end();
-        let run = self.listing[index + 1..]
-            .iter()
-            .take(RUN_INSTRUCTIONS)
-            .take_while(|instruction| {
-                let joins = instruction.address == next
-                    && instruction.end() <= ceiling
-                    && self.may_move(instruction);
-                next = instruction.end();
-                joins
-            });
+        let run = self.listing[index + 1..].iter().take(RUN_INSTRUCTIONS).take_while(|instruction| {
+            let joins = instruction.address == next && instruction.end() <= ceiling && self.may_move(instruction);
+            next = instruction.end();
+            joins
+        });
         run.count()
     }
 
     fn may_move(&self, instruction: &Listed) -> bool {
-        matches!(instruction.role, Role::Movable | Role::Conditional { .. })
-            && (!self.functions_known || !self.suspect[instruction.chunk as usize])
+        matches!(instruction.role, Role::Movable | Role::Conditional { .. }) && (!self.functions_known || !self.suspect[instruction.chunk as usize])
     }
 
     fn is_restorer(&self, site: &Listed) -> bool {
-        site.address
-            .checked_sub(7)
-            .is_some_and(|start| self.elf.bytes_from(start).starts_with(&RESTORER))
+        site.address.checked_sub(7).is_some_and(|start| self.elf.bytes_from(start).starts_with(&RESTORER))
     }
 }

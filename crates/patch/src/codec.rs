@@ -6,10 +6,7 @@
 
 use crate::bytes::{array_at, u32_at, u64_at};
 use crate::error::CacheError;
-use crate::image::{
-    Image, ImageSegment, Refusal, RefusedSite, Site, SiteKind, StubInfo, StubPoint, Unpatched,
-    UnpatchedReason, Verdict,
-};
+use crate::image::{Image, ImageSegment, Refusal, RefusedSite, Site, SiteKind, StubInfo, StubPoint, Unpatched, UnpatchedReason, Verdict};
 use crate::{PAGE_BYTES, PATCHER_VERSION};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -24,14 +21,8 @@ const REASONS: [UnpatchedReason; 5] = [
     UnpatchedReason::TooManyPatterns,
     UnpatchedReason::NotWorthwhile,
 ];
-const REFUSALS: [Refusal; 6] = [
-    Refusal::SignalReturn,
-    Refusal::NoRoom,
-    Refusal::JumpTarget,
-    Refusal::SuspectFunction,
-    Refusal::NoFunctionTable,
-    Refusal::NotWanted,
-];
+const REFUSALS: [Refusal; 6] =
+    [Refusal::SignalReturn, Refusal::NoRoom, Refusal::JumpTarget, Refusal::SuspectFunction, Refusal::NoFunctionTable, Refusal::NotWanted];
 
 impl Verdict {
     /// The verdict as bytes.
@@ -39,10 +30,7 @@ impl Verdict {
         let mut payload = Vec::new();
         match self {
             Verdict::Unpatched(unpatched) => {
-                let reason = REASONS
-                    .iter()
-                    .position(|reason| *reason == unpatched.reason)
-                    .expect("every reason is listed");
+                let reason = REASONS.iter().position(|reason| *reason == unpatched.reason).expect("every reason is listed");
                 payload.extend([0, reason as u8, u8::from(unpatched.unknown_tsc)]);
                 put_refused(&mut payload, &unpatched.refused);
             }
@@ -69,9 +57,7 @@ impl Verdict {
         if array_at(bytes, 0) != Some(MAGIC) {
             return Err(CacheError::NotAnImage);
         }
-        let (Some(format), Some(patcher), Some(hash)) =
-            (u32_at(bytes, 8), u32_at(bytes, 12), u64_at(bytes, 16))
-        else {
+        let (Some(format), Some(patcher), Some(hash)) = (u32_at(bytes, 8), u32_at(bytes, 12), u64_at(bytes, 16)) else {
             return Err(CacheError::NotAnImage);
         };
         if format != FORMAT_VERSION || patcher != PATCHER_VERSION {
@@ -81,11 +67,7 @@ impl Verdict {
         if xxh3_64(payload) != hash {
             return Err(CacheError::Damaged);
         }
-        Reader {
-            payload,
-            position: 0,
-        }
-        .verdict()
+        Reader { payload, position: 0 }.verdict()
     }
 }
 
@@ -102,10 +84,7 @@ impl Image {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, CacheError> {
         match Verdict::from_bytes(bytes)? {
             Verdict::Patched(image) => Ok(image),
-            Verdict::Unpatched(_) => Err(CacheError::Malformed {
-                what: "a verdict without an image",
-                position: 0,
-            }),
+            Verdict::Unpatched(_) => Err(CacheError::Malformed { what: "a verdict without an image", position: 0 }),
         }
     }
 }
@@ -117,10 +96,7 @@ fn put_count(payload: &mut Vec<u8>, count: usize) {
 fn put_refused(payload: &mut Vec<u8>, refused: &[RefusedSite]) {
     put_count(payload, refused.len());
     for site in refused {
-        let reason = REFUSALS
-            .iter()
-            .position(|reason| *reason == site.reason)
-            .expect("every refusal is listed");
+        let reason = REFUSALS.iter().position(|reason| *reason == site.reason).expect("every refusal is listed");
         payload.extend([site.kind.index() as u8, reason as u8]);
         payload.extend(site.address.to_le_bytes());
     }
@@ -173,14 +149,8 @@ impl<'data> Reader<'data> {
         let verdict = if patched {
             Verdict::Patched(self.image(refused, unknown_tsc)?)
         } else {
-            let reason = *REASONS
-                .get(reason)
-                .ok_or_else(|| self.malformed("unknown reason"))?;
-            Verdict::Unpatched(Unpatched {
-                reason,
-                refused,
-                unknown_tsc,
-            })
+            let reason = *REASONS.get(reason).ok_or_else(|| self.malformed("unknown reason"))?;
+            Verdict::Unpatched(Unpatched { reason, refused, unknown_tsc })
         };
         if self.position != self.payload.len() {
             return Err(self.malformed("bytes after the end"));
@@ -191,24 +161,9 @@ impl<'data> Reader<'data> {
     fn image(&mut self, refused: Vec<RefusedSite>, unknown_tsc: bool) -> Read<Image> {
         let (stub_address, low, high) = (self.page()?, self.page()?, self.page()?);
         let stubs = self.pages()?;
-        let segments = self.list(24, |reader| {
-            Ok(ImageSegment {
-                file_offset: reader.page()?,
-                address: reader.page()?,
-                bytes: reader.pages()?,
-            })
-        })?;
+        let segments = self.list(24, |reader| Ok(ImageSegment { file_offset: reader.page()?, address: reader.page()?, bytes: reader.pages()? }))?;
         let sites = self.list(51, Self::site)?;
-        let image = Image {
-            segments,
-            stub_address,
-            stubs,
-            low,
-            high,
-            sites,
-            refused,
-            unknown_tsc,
-        };
+        let image = Image { segments, stub_address, stubs, low, high, sites, refused, unknown_tsc };
         self.check(&image)?;
         Ok(image)
     }
@@ -219,10 +174,7 @@ impl<'data> Reader<'data> {
             let end = segment.address.checked_add(segment.bytes.len() as u64);
             segment.address >= image.low && end.is_some_and(|end| end <= image.high)
         });
-        let apart = image
-            .segments
-            .windows(2)
-            .all(|pair| pair[0].address + pair[0].bytes.len() as u64 <= pair[1].address);
+        let apart = image.segments.windows(2).all(|pair| pair[0].address + pair[0].bytes.len() as u64 <= pair[1].address);
         if !inside || !apart || image.low >= image.high {
             return Err(self.malformed("segments out of place"));
         }
@@ -245,14 +197,8 @@ impl<'data> Reader<'data> {
     fn refused(&mut self) -> Read<RefusedSite> {
         let kind = self.kind()?;
         let reason = usize::from(self.byte()?);
-        let reason = *REFUSALS
-            .get(reason)
-            .ok_or_else(|| self.malformed("unknown refusal"))?;
-        Ok(RefusedSite {
-            kind,
-            reason,
-            address: self.number()?,
-        })
+        let reason = *REFUSALS.get(reason).ok_or_else(|| self.malformed("unknown refusal"))?;
+        Ok(RefusedSite { kind, reason, address: self.number()? })
     }
 
     fn site(&mut self) -> Read<Site> {
@@ -260,46 +206,19 @@ impl<'data> Reader<'data> {
         let (address, patch_address, pad) = (self.number()?, self.number()?, self.number()?);
         let (offset, stub_length) = (self.short()?, self.short()?);
         let continue_at = self.number()?;
-        let points = self.list(12, |reader| {
-            Ok(StubPoint {
-                offset: reader.short()?,
-                text_address: reader.number()?,
-            })
-        })?;
-        let stub = StubInfo {
-            offset,
-            length: stub_length,
-            continue_at,
-            points,
-        };
+        let points = self.list(12, |reader| Ok(StubPoint { offset: reader.short()?, text_address: reader.number()? }))?;
+        let stub = StubInfo { offset, length: stub_length, continue_at, points };
         let pad_address = (pad != 0).then_some(pad);
-        Ok(Site {
-            kind,
-            address,
-            length,
-            patch_address,
-            patch_length,
-            pad_address,
-            stub,
-        })
+        Ok(Site { kind, address, length, patch_address, patch_length, pad_address, stub })
     }
 
     fn malformed(&self, what: &'static str) -> CacheError {
-        CacheError::Malformed {
-            what,
-            position: self.position,
-        }
+        CacheError::Malformed { what, position: self.position }
     }
 
     fn take(&mut self, bytes: usize) -> Read<&'data [u8]> {
-        let end = self
-            .position
-            .checked_add(bytes)
-            .ok_or_else(|| self.malformed("impossible length"))?;
-        let taken = self
-            .payload
-            .get(self.position..end)
-            .ok_or_else(|| self.malformed("too short"))?;
+        let end = self.position.checked_add(bytes).ok_or_else(|| self.malformed("impossible length"))?;
+        let taken = self.payload.get(self.position..end).ok_or_else(|| self.malformed("too short"))?;
         self.position = end;
         Ok(taken)
     }
@@ -317,15 +236,11 @@ impl<'data> Reader<'data> {
     }
 
     fn short(&mut self) -> Read<u32> {
-        Ok(u32::from_le_bytes(
-            self.take(4)?.try_into().expect("four bytes"),
-        ))
+        Ok(u32::from_le_bytes(self.take(4)?.try_into().expect("four bytes")))
     }
 
     fn number(&mut self) -> Read<u64> {
-        Ok(u64::from_le_bytes(
-            self.take(8)?.try_into().expect("eight bytes"),
-        ))
+        Ok(u64::from_le_bytes(self.take(8)?.try_into().expect("eight bytes")))
     }
 
     fn page(&mut self) -> Read<u64> {
@@ -338,10 +253,7 @@ impl<'data> Reader<'data> {
 
     fn kind(&mut self) -> Read<SiteKind> {
         let index = usize::from(self.byte()?);
-        SiteKind::ALL
-            .get(index)
-            .copied()
-            .ok_or_else(|| self.malformed("unknown kind of site"))
+        SiteKind::ALL.get(index).copied().ok_or_else(|| self.malformed("unknown kind of site"))
     }
 
     fn pages(&mut self) -> Read<Vec<u8>> {
@@ -351,11 +263,7 @@ impl<'data> Reader<'data> {
     }
 
     /// A count, and so many elements of at least `least_bytes` each.
-    fn list<T>(
-        &mut self,
-        least_bytes: usize,
-        mut read: impl FnMut(&mut Self) -> Read<T>,
-    ) -> Read<Vec<T>> {
+    fn list<T>(&mut self, least_bytes: usize, mut read: impl FnMut(&mut Self) -> Read<T>) -> Read<Vec<T>> {
         let count = self.number()?;
         let left = (self.payload.len() - self.position) / least_bytes;
         if count > left as u64 {

@@ -6,8 +6,8 @@ use crate::bytes::{page_ceiling, page_floor};
 use crate::{PAGE_BYTES, PatchError};
 use object::LittleEndian;
 use object::elf::{
-    EM_X86_64, ET_DYN, ET_EXEC, FileHeader64, PF_W, PF_X, PT_GNU_EH_FRAME, PT_LOAD, SHN_UNDEF,
-    SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, STT_FUNC, STT_GNU_IFUNC,
+    EM_X86_64, ET_DYN, ET_EXEC, FileHeader64, PF_W, PF_X, PT_GNU_EH_FRAME, PT_LOAD, SHN_UNDEF, SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, STT_FUNC,
+    STT_GNU_IFUNC,
 };
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym};
 
@@ -98,14 +98,10 @@ impl<'data> ElfView<'data> {
         }
         let segments = load_segments(header, data)?;
         let (Some(first), Some(last)) = (segments.first(), segments.last()) else {
-            return Err(PatchError::Malformed {
-                what: "no loadable segment",
-                position: 0,
-            });
+            return Err(PatchError::Malformed { what: "no loadable segment", position: 0 });
         };
         let low = page_floor(first.address);
-        let high =
-            page_ceiling(last.address + last.memory_bytes).expect("addresses are below the limit");
+        let high = page_ceiling(last.address + last.memory_bytes).expect("addresses are below the limit");
         Ok(Self {
             data,
             fixed_address: file_type == ET_EXEC,
@@ -148,48 +144,30 @@ impl<'data> ElfView<'data> {
         if section.sh_type(ENDIAN) == SHT_NOBITS {
             return None;
         }
-        Some(Section {
-            address: section.sh_addr(ENDIAN),
-            bytes: section.data(ENDIAN, self.data).ok()?,
-        })
+        Some(Section { address: section.sh_addr(ENDIAN), bytes: section.data(ENDIAN, self.data).ok()? })
     }
 
     /// The segment that points to unwinding tables, for files without sections.
     pub fn unwind_header(&self) -> Option<Section<'data>> {
         let headers = self.header.program_headers(ENDIAN, self.data).ok()?;
-        let header = headers
-            .iter()
-            .find(|header| header.p_type(ENDIAN) == PT_GNU_EH_FRAME)?;
-        Some(Section {
-            address: header.p_vaddr(ENDIAN),
-            bytes: header.data(ENDIAN, self.data).ok()?,
-        })
+        let header = headers.iter().find(|header| header.p_type(ENDIAN) == PT_GNU_EH_FRAME)?;
+        Some(Section { address: header.p_vaddr(ENDIAN), bytes: header.data(ENDIAN, self.data).ok()? })
     }
 
     /// All defined function symbols of both symbol tables.
     pub fn function_symbols(&self) -> Vec<FunctionSymbol<'data>> {
         let mut found = Vec::new();
         for kind in [SHT_SYMTAB, SHT_DYNSYM] {
-            let Some(Ok(table)) = self
-                .sections
-                .as_ref()
-                .map(|sections| sections.symbols(ENDIAN, self.data, kind))
-            else {
+            let Some(Ok(table)) = self.sections.as_ref().map(|sections| sections.symbols(ENDIAN, self.data, kind)) else {
                 continue;
             };
             for symbol in table.iter() {
                 let kind = symbol.st_type();
-                if !(kind == STT_FUNC || kind == STT_GNU_IFUNC)
-                    || symbol.st_shndx(ENDIAN) == SHN_UNDEF
-                {
+                if !(kind == STT_FUNC || kind == STT_GNU_IFUNC) || symbol.st_shndx(ENDIAN) == SHN_UNDEF {
                     continue;
                 }
                 let name = symbol.name(ENDIAN, table.strings()).unwrap_or_default();
-                found.push(FunctionSymbol {
-                    name,
-                    address: symbol.st_value(ENDIAN),
-                    bytes: symbol.st_size(ENDIAN),
-                });
+                found.push(FunctionSymbol { name, address: symbol.st_value(ENDIAN), bytes: symbol.st_size(ENDIAN) });
             }
         }
         found
@@ -198,14 +176,9 @@ impl<'data> ElfView<'data> {
 
 fn load_segments(header: &Header, data: &[u8]) -> Result<Vec<LoadSegment>, PatchError> {
     let malformed = |what, position| PatchError::Malformed { what, position };
-    let headers = header
-        .program_headers(ENDIAN, data)
-        .map_err(|_| malformed("program headers outside the file", 0))?;
+    let headers = header.program_headers(ENDIAN, data).map_err(|_| malformed("program headers outside the file", 0))?;
     let mut segments = Vec::new();
-    for program_header in headers
-        .iter()
-        .filter(|program_header| program_header.p_type(ENDIAN) == PT_LOAD)
-    {
+    for program_header in headers.iter().filter(|program_header| program_header.p_type(ENDIAN) == PT_LOAD) {
         let segment = LoadSegment {
             address: program_header.p_vaddr(ENDIAN),
             file_offset: program_header.p_offset(ENDIAN),
@@ -216,10 +189,7 @@ fn load_segments(header: &Header, data: &[u8]) -> Result<Vec<LoadSegment>, Patch
         };
         let end = segment.address.checked_add(segment.memory_bytes);
         if end.is_none_or(|end| end > ADDRESS_LIMIT) || segment.memory_bytes < segment.file_bytes {
-            return Err(malformed(
-                "segment with impossible addresses",
-                segment.address,
-            ));
+            return Err(malformed("segment with impossible addresses", segment.address));
         }
         let file_end = segment.file_offset.checked_add(segment.file_bytes);
         if file_end.is_none_or(|end| end > data.len() as u64) {
@@ -228,15 +198,9 @@ fn load_segments(header: &Header, data: &[u8]) -> Result<Vec<LoadSegment>, Patch
         segments.push(segment);
     }
     // Many segments showing the same bytes would make a small file cost a lot of memory.
-    let total = segments
-        .iter()
-        .map(|segment| segment.file_bytes)
-        .fold(0, u64::saturating_add);
+    let total = segments.iter().map(|segment| segment.file_bytes).fold(0, u64::saturating_add);
     if segments.len() > SEGMENT_LIMIT || total > 2 * data.len() as u64 {
-        return Err(malformed(
-            "too many segments, or segments sharing the file's bytes",
-            total,
-        ));
+        return Err(malformed("too many segments, or segments sharing the file's bytes", total));
     }
     segments.sort_by_key(|segment| segment.address);
     for pair in segments.windows(2) {

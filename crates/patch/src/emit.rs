@@ -40,11 +40,7 @@ pub(crate) struct Emitted {
 }
 
 /// Lays out and writes the stubs of all plans.
-pub(crate) fn emit(
-    elf: &ElfView,
-    placement: Placement,
-    plans: &[Plan],
-) -> Result<Emitted, OutOfReach> {
+pub(crate) fn emit(elf: &ElfView, placement: Placement, plans: &[Plan]) -> Result<Emitted, OutOfReach> {
     let (offsets, total_bytes) = lay_out(plans);
     u32::try_from(total_bytes).map_err(|_| OutOfReach)?;
     let area_bytes = page_ceiling(total_bytes as u64).ok_or(OutOfReach)?;
@@ -59,21 +55,12 @@ pub(crate) fn emit(
     let mut sites = Vec::with_capacity(plans.len());
     for (plan, offset) in plans.iter().zip(offsets) {
         stubs.resize(offset, TRAP);
-        let mut writer = Writer {
-            area: stub_address,
-            out: &mut stubs,
-            start: offset,
-            points: Vec::new(),
-        };
+        let mut writer = Writer { area: stub_address, out: &mut stubs, start: offset, points: Vec::new() };
         sites.push(writer.stub(elf, plan)?);
     }
     assert_eq!(stubs.len(), total_bytes, "layout and emission agree");
     stubs.resize(area_bytes as usize, TRAP);
-    Ok(Emitted {
-        stub_address,
-        stubs,
-        sites,
-    })
+    Ok(Emitted { stub_address, stubs, sites })
 }
 
 /// The offset of each stub, and the end of the last.
@@ -89,16 +76,8 @@ fn lay_out(plans: &[Plan]) -> (Vec<usize>, usize) {
 
 fn stub_bytes(plan: &Plan) -> usize {
     let displaced: usize = plan.before.iter().chain(&plan.after).map(moved_bytes).sum();
-    let save = if plan.kind == SiteKind::SystemCall {
-        0
-    } else {
-        SAVE_RCX.len()
-    };
-    let back = if plan.after.is_empty() {
-        0
-    } else {
-        JUMP_BYTES as usize
-    };
+    let save = if plan.kind == SiteKind::SystemCall { 0 } else { SAVE_RCX.len() };
+    let back = if plan.after.is_empty() { 0 } else { JUMP_BYTES as usize };
     displaced + save + LEA_RCX.len() + 4 + JUMP_INDIRECT.len() + 4 + back
 }
 
@@ -127,10 +106,7 @@ pub(crate) fn jumps(site: &Site, stub_area: u64) -> Result<Vec<Patch>, OutOfReac
         Some(pad) => {
             patches.push((pad, near(pad)?));
             let short = displacement(site.patch_address.wrapping_add(SHORT_JUMP_BYTES), pad)?;
-            vec![
-                JUMP_SHORT,
-                i8::try_from(short).map_err(|_| OutOfReach)? as u8,
-            ]
+            vec![JUMP_SHORT, i8::try_from(short).map_err(|_| OutOfReach)? as u8]
         }
     };
     first.resize(usize::from(site.patch_length), TRAP);
@@ -161,11 +137,7 @@ impl Writer<'_> {
             self.out.extend(SAVE_RCX);
         }
         let call_end = self.address() + (LEA_RCX.len() + 4 + JUMP_INDIRECT.len() + 4) as u64;
-        let continue_at = if plan.after.is_empty() {
-            plan.site.end()
-        } else {
-            call_end
-        };
+        let continue_at = if plan.after.is_empty() { plan.site.end() } else { call_end };
         self.out.extend(LEA_RCX);
         self.relative(continue_at)?;
         self.out.extend(JUMP_INDIRECT);
@@ -183,8 +155,7 @@ impl Writer<'_> {
             address: plan.site.address,
             length: plan.site.length,
             patch_address: plan.patch_start(),
-            patch_length: u8::try_from(plan.patch_end - plan.patch_start())
-                .expect("a jump and at most one more instruction"),
+            patch_length: u8::try_from(plan.patch_end - plan.patch_start()).expect("a jump and at most one more instruction"),
             pad_address: match plan.jump {
                 Jump::Near => None,
                 Jump::ByWayOf { pad } => Some(pad),
@@ -205,10 +176,7 @@ impl Writer<'_> {
 
     /// From here on the stub stands for `text_address`.
     fn point(&mut self, text_address: u64) {
-        self.points.push(StubPoint {
-            offset: (self.out.len() - self.start) as u32,
-            text_address,
-        });
+        self.points.push(StubPoint { offset: (self.out.len() - self.start) as u32, text_address });
     }
 
     /// Writes a displacement to `target`, relative to its own end.
@@ -227,12 +195,10 @@ impl Writer<'_> {
         }
         let moved_back = instruction.address.wrapping_sub(self.address()) as i64;
         let at = self.out.len();
-        self.out
-            .extend(&elf.bytes_from(instruction.address)[..usize::from(instruction.length)]);
+        self.out.extend(&elf.bytes_from(instruction.address)[..usize::from(instruction.length)]);
         if let Some(offset) = instruction.displacement_at {
             let field = at + usize::from(offset);
-            let old =
-                i32::from_le_bytes(self.out[field..field + 4].try_into().expect("four bytes"));
+            let old = i32::from_le_bytes(self.out[field..field + 4].try_into().expect("four bytes"));
             let new = i32::try_from(i64::from(old) + moved_back).map_err(|_| OutOfReach)?;
             self.out[field..field + 4].copy_from_slice(&new.to_le_bytes());
         }

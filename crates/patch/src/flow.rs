@@ -24,20 +24,11 @@ pub(crate) fn inferred_end(elf: &ElfView, start: u64, left_bytes: &mut usize) ->
         *left_bytes = left_bytes.checked_sub(instruction.len())?;
         let target = instruction.near_branch_target();
         let flow = instruction.flow_control();
-        let stays = matches!(
-            flow,
-            FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch
-        );
+        let stays = matches!(flow, FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch);
         if stays && target > start && target < limit {
             furthest = furthest.max(target);
         }
-        let ends = matches!(
-            flow,
-            FlowControl::UnconditionalBranch
-                | FlowControl::IndirectBranch
-                | FlowControl::Return
-                | FlowControl::Exception
-        );
+        let ends = matches!(flow, FlowControl::UnconditionalBranch | FlowControl::IndirectBranch | FlowControl::Return | FlowControl::Exception);
         if ends && instruction.next_ip() > furthest {
             return Some(instruction.next_ip());
         }

@@ -10,10 +10,7 @@ use crate::elf::{ElfView, Section};
 use crate::flow::inferred_end;
 use crate::image::SiteKind;
 use crate::pclntab::go_functions;
-use gimli::{
-    BaseAddresses, CieOrFde, CommonInformationEntry, EhFrame, EhFrameHdr, EndianSlice,
-    LittleEndian, UnwindSection,
-};
+use gimli::{BaseAddresses, CieOrFde, CommonInformationEntry, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, UnwindSection};
 use std::collections::HashMap;
 
 type Header<'data> = CommonInformationEntry<EndianSlice<'data, LittleEndian>>;
@@ -54,10 +51,7 @@ pub(crate) fn find_functions(elf: &ElfView, candidates: &[Candidate]) -> Functio
     for symbol in elf.function_symbols() {
         match symbol.bytes {
             0 => starts.push(symbol.address),
-            bytes => ranges.push(Chunk {
-                start: symbol.address,
-                end: symbol.address.saturating_add(bytes),
-            }),
+            bytes => ranges.push(Chunk { start: symbol.address, end: symbol.address.saturating_add(bytes) }),
         }
     }
     let mut exception_tables = Vec::new();
@@ -78,26 +72,15 @@ pub(crate) fn find_functions(elf: &ElfView, candidates: &[Candidate]) -> Functio
     }
     let chunks = cut(elf, ranges);
     if chunks.is_empty() {
-        return Functions {
-            chunks: all_text(elf, candidates),
-            exception_tables: Vec::new(),
-            known: false,
-        };
+        return Functions { chunks: all_text(elf, candidates), exception_tables: Vec::new(), known: false };
     }
-    Functions {
-        chunks,
-        exception_tables,
-        known: true,
-    }
+    Functions { chunks, exception_tables, known: true }
 }
 
 /// Clips ranges to the text and cuts them at every start, so that they do not overlap and each function is decoded from where it begins.
 fn cut(elf: &ElfView, mut ranges: Vec<Chunk>) -> Vec<Chunk> {
     ranges.retain_mut(|range| {
-        let Some(segment) = elf
-            .text_segments()
-            .find(|segment| segment.holds(range.start))
-        else {
+        let Some(segment) = elf.text_segments().find(|segment| segment.holds(range.start)) else {
             return false;
         };
         range.end = range.end.min(segment.file_end());
@@ -110,10 +93,7 @@ fn cut(elf: &ElfView, mut ranges: Vec<Chunk>) -> Vec<Chunk> {
         covered = covered.max(range.end);
         let next = ranges.get(index + 1).map_or(u64::MAX, |next| next.start);
         if next > range.start {
-            chunks.push(Chunk {
-                start: range.start,
-                end: covered.min(next),
-            });
+            chunks.push(Chunk { start: range.start, end: covered.min(next) });
         }
     }
     chunks
@@ -122,26 +102,15 @@ fn cut(elf: &ElfView, mut ranges: Vec<Chunk>) -> Vec<Chunk> {
 /// The text as a linear sweep sees it: the `.text` section where there is one, else whole segments. The sweep starts anew at whatever looks like a
 /// plain system call, lest data before it hide it.
 fn all_text(elf: &ElfView, candidates: &[Candidate]) -> Vec<Chunk> {
-    let section = elf.section(b".text").map(|text| Chunk {
-        start: text.address,
-        end: text.address.saturating_add(text.bytes.len() as u64),
-    });
+    let section = elf.section(b".text").map(|text| Chunk { start: text.address, end: text.address.saturating_add(text.bytes.len() as u64) });
     let mut ranges = cut(elf, section.into_iter().collect());
     if ranges.is_empty() {
-        ranges.extend(elf.text_segments().map(|segment| Chunk {
-            start: segment.address,
-            end: segment.file_end(),
-        }));
+        ranges.extend(elf.text_segments().map(|segment| Chunk { start: segment.address, end: segment.file_end() }));
     }
-    let calls = candidates
-        .iter()
-        .filter(|candidate| candidate.kind == SiteKind::SystemCall);
+    let calls = candidates.iter().filter(|candidate| candidate.kind == SiteKind::SystemCall);
     ranges.extend(calls.filter_map(|candidate| {
         let start = candidate.address.checked_sub(JUMP_BYTES)?;
-        is_plain_call(elf.bytes_from(start)).then_some(Chunk {
-            start,
-            end: candidate.address + 2,
-        })
+        is_plain_call(elf.bytes_from(start)).then_some(Chunk { start, end: candidate.address + 2 })
     }));
     cut(elf, ranges)
 }
@@ -171,9 +140,7 @@ fn unwind_ranges(elf: &ElfView, ranges: &mut Vec<Chunk>, tables: &mut Vec<Except
             continue;
         };
         let frame = partial.parse(|section, bases, offset| {
-            let header = headers
-                .entry(offset.0)
-                .or_insert_with(|| section.cie_from_offset(bases, offset));
+            let header = headers.entry(offset.0).or_insert_with(|| section.cie_from_offset(bases, offset));
             header.clone()
         });
         let Ok(frame) = frame else { continue };
@@ -181,10 +148,7 @@ fn unwind_ranges(elf: &ElfView, ranges: &mut Vec<Chunk>, tables: &mut Vec<Except
         let end = start.saturating_add(frame.len());
         ranges.push(Chunk { start, end });
         if let Some(gimli::Pointer::Direct(address)) = frame.lsda() {
-            tables.push(ExceptionTable {
-                function: start,
-                address,
-            });
+            tables.push(ExceptionTable { function: start, address });
         }
     }
 }
@@ -192,9 +156,7 @@ fn unwind_ranges(elf: &ElfView, ranges: &mut Vec<Chunk>, tables: &mut Vec<Except
 fn frames_by_header<'data>(elf: &ElfView<'data>) -> Option<Section<'data>> {
     let header = elf.unwind_header()?;
     let bases = BaseAddresses::default().set_eh_frame_hdr(header.address);
-    let parsed = EhFrameHdr::new(header.bytes, LittleEndian)
-        .parse(&bases, 8)
-        .ok()?;
+    let parsed = EhFrameHdr::new(header.bytes, LittleEndian).parse(&bases, 8).ok()?;
     let gimli::Pointer::Direct(address) = parsed.eh_frame_ptr() else {
         return None;
     };

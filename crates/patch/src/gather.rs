@@ -24,11 +24,7 @@ pub(crate) struct Recognised {
 }
 
 /// Decodes the functions with candidates, to see which are instructions.
-pub(crate) fn recognise(
-    elf: &ElfView,
-    functions: &Functions,
-    candidates: &[Candidate],
-) -> Recognised {
+pub(crate) fn recognise(elf: &ElfView, functions: &Functions, candidates: &[Candidate]) -> Recognised {
     let addresses = || candidates.iter().map(|candidate| candidate.address);
     let windows = Windows::around(elf, addresses(), INSTRUCTION_BYTES);
     let wanted = chunks_near(&functions.chunks, addresses(), 0);
@@ -38,18 +34,11 @@ pub(crate) fn recognise(
     let is_known = |candidate: &Candidate| {
         // A site in a suspect function will be refused, and is counted then; a look-alike in one proves nothing.
         let index = sites.partition_point(|site| site.address <= candidate.address);
-        let at_site = sites[..index]
-            .last()
-            .is_some_and(|site| candidate.address < site.end());
+        let at_site = sites[..index].last().is_some_and(|site| candidate.address < site.end());
         at_site || functions.known && survey.covering(candidate.address).is_some()
     };
-    let loose_counter_reads = candidates
-        .iter()
-        .any(|candidate| candidate.kind.reads_counter() && !is_known(candidate));
-    Recognised {
-        sites: sites.iter().map(|site| site.address).collect(),
-        loose_counter_reads,
-    }
+    let loose_counter_reads = candidates.iter().any(|candidate| candidate.kind.reads_counter() && !is_known(candidate));
+    Recognised { sites: sites.iter().map(|site| site.address).collect(), loose_counter_reads }
 }
 
 /// What [`gather`] finds.
@@ -65,11 +54,7 @@ pub(crate) struct Gathered {
 pub(crate) fn gather(elf: &ElfView, functions: &Functions, sites: &[u64]) -> Gathered {
     let windows = Windows::around(elf, sites.iter().copied(), SITE_REACH_BYTES);
     let scan = scan_text(elf, &windows);
-    let known: &[Chunk] = if functions.known {
-        &functions.chunks
-    } else {
-        &[]
-    };
+    let known: &[Chunk] = if functions.known { &functions.chunks } else { &[] };
     let mut wanted = chunks_near(&functions.chunks, sites.iter().copied(), SITE_REACH_BYTES);
     let mut targets = Vec::new();
     for hit in &scan.hits {
@@ -82,8 +67,7 @@ pub(crate) fn gather(elf: &ElfView, functions: &Functions, sites: &[u64]) -> Gat
     let mut references = std::mem::take(&mut survey.references);
     pointer_targets(elf, &windows, &mut references);
     let targets_complete = table_targets(elf, &windows, known, scan.table_bases, &mut references);
-    for function in landing_pad_targets(elf, &windows, &functions.exception_tables, &mut references)
-    {
+    for function in landing_pad_targets(elf, &windows, &functions.exception_tables, &mut references) {
         if let Ok(index) = known.binary_search_by_key(&function, |chunk| chunk.start) {
             survey.suspect[index] = true;
         }
@@ -94,11 +78,7 @@ pub(crate) fn gather(elf: &ElfView, functions: &Functions, sites: &[u64]) -> Gat
     targets.append(&mut references);
     targets.sort_unstable();
     targets.dedup();
-    Gathered {
-        survey,
-        targets,
-        targets_complete,
-    }
+    Gathered { survey, targets, targets_complete }
 }
 
 /// Where code outside all known functions jumps.
@@ -107,9 +87,7 @@ fn unknown_target(elf: &ElfView, hit: &Hit) -> Option<u64> {
 }
 
 fn chunk_index(chunks: &[Chunk], address: u64) -> Option<usize> {
-    let index = chunks
-        .partition_point(|chunk| chunk.start <= address)
-        .checked_sub(1)?;
+    let index = chunks.partition_point(|chunk| chunk.start <= address).checked_sub(1)?;
     (address < chunks[index].end).then_some(index)
 }
 
@@ -119,10 +97,7 @@ fn chunks_near(chunks: &[Chunk], addresses: impl Iterator<Item = u64>, reach: u6
     for address in addresses {
         let (low, high) = (address.saturating_sub(reach), address + reach);
         let first = chunks.partition_point(|chunk| chunk.end <= low);
-        let touched = chunks[first..]
-            .iter()
-            .take_while(|chunk| chunk.start <= high)
-            .count();
+        let touched = chunks[first..].iter().take_while(|chunk| chunk.start <= high).count();
         near[first..first + touched].fill(true);
     }
     near

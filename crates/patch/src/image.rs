@@ -30,12 +30,7 @@ pub enum SiteKind {
 
 impl SiteKind {
     /// Every kind, in the order of the runtime's entry table.
-    pub const ALL: [SiteKind; 4] = [
-        SiteKind::SystemCall,
-        SiteKind::Rdtsc,
-        SiteKind::Rdtscp,
-        SiteKind::Cpuid,
-    ];
+    pub const ALL: [SiteKind; 4] = [SiteKind::SystemCall, SiteKind::Rdtsc, SiteKind::Rdtscp, SiteKind::Cpuid];
 
     /// Position in the runtime's entry table, and of its literal in the stub area.
     pub fn index(self) -> usize {
@@ -188,18 +183,14 @@ impl Image {
         if offset >= self.stubs.len() as u64 {
             return None;
         }
-        let index = self
-            .sites
-            .partition_point(|site| u64::from(site.stub.offset) <= offset);
+        let index = self.sites.partition_point(|site| u64::from(site.stub.offset) <= offset);
         let stub = &self.sites.get(index.checked_sub(1)?)?.stub;
         let within = u32::try_from(offset).ok()?.checked_sub(stub.offset)?;
         if within >= stub.length {
             return None;
         }
         let index = stub.points.partition_point(|point| point.offset <= within);
-        stub.points
-            .get(index.checked_sub(1)?)
-            .map(|point| point.text_address)
+        stub.points.get(index.checked_sub(1)?).map(|point| point.text_address)
     }
 }
 

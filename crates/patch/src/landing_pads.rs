@@ -12,24 +12,13 @@ const FORM_MASK: u8 = 0x0f;
 const TOTAL_ENTRIES: usize = 1 << 24;
 
 /// Adds the landing pads near candidates. Returns the functions whose table could not be read: anything in them may be a target.
-pub(crate) fn landing_pad_targets(
-    elf: &ElfView,
-    windows: &Windows,
-    tables: &[ExceptionTable],
-    targets: &mut Vec<u64>,
-) -> Vec<u64> {
+pub(crate) fn landing_pad_targets(elf: &ElfView, windows: &Windows, tables: &[ExceptionTable], targets: &mut Vec<u64>) -> Vec<u64> {
     let mut left = TOTAL_ENTRIES;
     let mut unreadable = Vec::new();
     for table in tables {
-        let mut cursor = Cursor {
-            bytes: elf.bytes_from(table.address),
-            position: 0,
-        };
+        let mut cursor = Cursor { bytes: elf.bytes_from(table.address), position: 0 };
         let found = |address| targets.extend(windows.contains(address).then_some(address));
-        if cursor
-            .landing_pads(table.function, &mut left, found)
-            .is_none()
-        {
+        if cursor.landing_pads(table.function, &mut left, found).is_none() {
             unreadable.push(table.function);
         }
     }
@@ -43,12 +32,7 @@ struct Cursor<'data> {
 
 impl Cursor<'_> {
     /// Calls `found` for each landing pad; `None` where the table ends early or has an encoding that compilers do not use here.
-    fn landing_pads(
-        &mut self,
-        function: u64,
-        left: &mut usize,
-        mut found: impl FnMut(u64),
-    ) -> Option<()> {
+    fn landing_pads(&mut self, function: u64, left: &mut usize, mut found: impl FnMut(u64)) -> Option<()> {
         if self.byte()? != OMITTED {
             return None;
         }
@@ -102,15 +86,9 @@ impl Cursor<'_> {
         match encoding {
             0x00 | 0x04 | 0x0c => self.fixed().map(u64::from_le_bytes),
             0x01 => self.uleb(),
-            0x02 => self
-                .fixed()
-                .map(|bytes| u64::from(u16::from_le_bytes(bytes))),
-            0x03 => self
-                .fixed()
-                .map(|bytes| u64::from(u32::from_le_bytes(bytes))),
-            0x0b => self
-                .fixed()
-                .map(|bytes| i64::from(i32::from_le_bytes(bytes)) as u64),
+            0x02 => self.fixed().map(|bytes| u64::from(u16::from_le_bytes(bytes))),
+            0x03 => self.fixed().map(|bytes| u64::from(u32::from_le_bytes(bytes))),
+            0x0b => self.fixed().map(|bytes| i64::from(i32::from_le_bytes(bytes)) as u64),
             _ => None,
         }
     }
@@ -131,17 +109,12 @@ mod tests {
     #[test]
     fn variable_length_entries() {
         // No base, no types; two entries, one of them without a pad.
-        assert_eq!(
-            pads(&[0xff, 0xff, 0x01, 9, 0, 4, 0x90, 0x02, 1, 4, 4, 0, 0]),
-            Some(vec![0x1110])
-        );
+        assert_eq!(pads(&[0xff, 0xff, 0x01, 9, 0, 4, 0x90, 0x02, 1, 4, 4, 0, 0]), Some(vec![0x1110]));
     }
 
     #[test]
     fn fixed_length_entries_and_types() {
-        let table = [
-            0xff, 0x9b, 0x10, 0x03, 13, 0, 0, 0, 0, 4, 0, 0, 0, 0x20, 0, 0, 0, 0,
-        ];
+        let table = [0xff, 0x9b, 0x10, 0x03, 13, 0, 0, 0, 0, 4, 0, 0, 0, 0x20, 0, 0, 0, 0];
         assert_eq!(pads(&table), Some(vec![0x1020]));
     }
 
@@ -149,11 +122,7 @@ mod tests {
     fn what_cannot_be_read_is_said() {
         assert_eq!(pads(&[]), None);
         assert_eq!(pads(&[0x00]), None, "a base of its own");
-        assert_eq!(
-            pads(&[0xff, 0xff, 0x1b, 4, 0, 0, 0, 0]),
-            None,
-            "relative entries"
-        );
+        assert_eq!(pads(&[0xff, 0xff, 0x1b, 4, 0, 0, 0, 0]), None, "relative entries");
         assert_eq!(pads(&[0xff, 0xff, 0x01, 9, 0]), None, "cut off");
     }
 }

@@ -19,8 +19,7 @@ pub(crate) fn pointer_targets(elf: &ElfView, windows: &Windows, targets: &mut Ve
         let bytes = elf.segment_bytes(segment);
         let skip = (segment.address.wrapping_neg() % 8) as usize;
         let words = bytes.get(skip..).unwrap_or_default().chunks_exact(8);
-        let values =
-            words.map(|word| u64::from_le_bytes(word.try_into().expect("chunks of 8 bytes")));
+        let values = words.map(|word| u64::from_le_bytes(word.try_into().expect("chunks of 8 bytes")));
         targets.extend(values.filter(|value| windows.contains(*value)));
     }
 }
@@ -33,13 +32,7 @@ pub(crate) fn pointer_targets(elf: &ElfView, windows: &Windows, targets: &mut Ve
 ///
 /// Returns false where there are more entries than will be looked at: then targets may be missing.
 #[must_use]
-pub(crate) fn table_targets(
-    elf: &ElfView,
-    windows: &Windows,
-    chunks: &[Chunk],
-    mut bases: Vec<TableBase>,
-    targets: &mut Vec<u64>,
-) -> bool {
+pub(crate) fn table_targets(elf: &ElfView, windows: &Windows, chunks: &[Chunk], mut bases: Vec<TableBase>, targets: &mut Vec<u64>) -> bool {
     bases.sort_unstable();
     bases.dedup();
     let mut left = TOTAL_ENTRIES;
@@ -48,10 +41,7 @@ pub(crate) fn table_targets(
             continue;
         }
         let user = chunk_at(chunks, table.user);
-        let next = bases[position..]
-            .iter()
-            .map(|other| other.base)
-            .find(|base| *base > table.base);
+        let next = bases[position..].iter().map(|other| other.base).find(|base| *base > table.base);
         let bytes = elf.bytes_from(table.base);
         for index in 0..TABLE_ENTRIES {
             let Some(offset) = u32_at(bytes, index as usize * 4) else {

@@ -53,18 +53,9 @@ impl Scan {
             }
             let before = &bytes[..offset];
             if loads_address(before) && may_be_table(elf, windows, target) {
-                self.table_bases.push(TableBase {
-                    base: target,
-                    user: address,
-                });
-            } else if elf.fixed_address
-                && loads_constant(before)
-                && may_be_table(elf, windows, u64::from(word))
-            {
-                self.table_bases.push(TableBase {
-                    base: u64::from(word),
-                    user: address,
-                });
+                self.table_bases.push(TableBase { base: target, user: address });
+            } else if elf.fixed_address && loads_constant(before) && may_be_table(elf, windows, u64::from(word)) {
+                self.table_bases.push(TableBase { base: u64::from(word), user: address });
             }
         }
     }
@@ -88,11 +79,6 @@ fn may_be_table(elf: &ElfView, windows: &Windows, base: u64) -> bool {
 
 /// Whether the displacement, in code outside all known functions, is preceded by the opcode of a jump or call.
 pub(crate) fn is_unknown_jump(elf: &ElfView, hit: &Hit) -> bool {
-    let before = |bytes: u64| {
-        hit.address
-            .checked_sub(bytes)
-            .map(|start| elf.bytes_from(start))
-            .unwrap_or_default()
-    };
+    let before = |bytes: u64| hit.address.checked_sub(bytes).map(|start| elf.bytes_from(start)).unwrap_or_default();
     matches!(before(1), [0xe8 | 0xe9, ..]) || matches!(before(2), [0x0f, 0x80..=0x8f, ..])
 }

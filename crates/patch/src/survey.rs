@@ -70,25 +70,11 @@ pub(crate) struct Survey {
 }
 
 /// Decodes the functions that `wanted` says, by their index.
-pub(crate) fn survey(
-    elf: &ElfView,
-    functions: &Functions,
-    windows: &Windows,
-    wanted: impl Fn(usize) -> bool,
-) -> Survey {
+pub(crate) fn survey(elf: &ElfView, functions: &Functions, windows: &Windows, wanted: impl Fn(usize) -> bool) -> Survey {
     let chunks = &functions.chunks;
-    let mut result = Survey {
-        listing: Vec::new(),
-        branches: Vec::new(),
-        references: Vec::new(),
-        pads: Vec::new(),
-        suspect: vec![false; chunks.len()],
-    };
-    for (index, chunk) in chunks
-        .iter()
-        .enumerate()
-        .filter(|(index, _)| wanted(*index))
-    {
+    let mut result =
+        Survey { listing: Vec::new(), branches: Vec::new(), references: Vec::new(), pads: Vec::new(), suspect: vec![false; chunks.len()] };
+    for (index, chunk) in chunks.iter().enumerate().filter(|(index, _)| wanted(*index)) {
         if windows.contains(chunk.start) {
             result.references.push(chunk.start);
         }
@@ -100,14 +86,7 @@ pub(crate) fn survey(
 
 impl Survey {
     /// Decodes one chunk, and the gap to the next one at `next`; true where the chunk is not clean.
-    fn decode(
-        &mut self,
-        elf: &ElfView,
-        windows: &Windows,
-        chunk: &Chunk,
-        index: u32,
-        next: u64,
-    ) -> bool {
+    fn decode(&mut self, elf: &ElfView, windows: &Windows, chunk: &Chunk, index: u32, next: u64) -> bool {
         let bytes = elf.bytes_from(chunk.start);
         let bytes = &bytes[..bytes.len().min((chunk.end - chunk.start) as usize)];
         let mut decoder = Decoder::with_ip(64, bytes, chunk.start, DecoderOptions::NONE);
@@ -122,11 +101,7 @@ impl Survey {
                 padding = Padding::default();
                 continue;
             }
-            self.pads.extend(
-                padding
-                    .next(&instruction)
-                    .filter(|pad| windows.contains(pad.start)),
-            );
+            self.pads.extend(padding.next(&instruction).filter(|pad| windows.contains(pad.start)));
             self.note_references(elf, windows, &instruction);
             if windows.contains(instruction.ip()) {
                 let offset = (instruction.ip() - chunk.start) as usize;
@@ -150,17 +125,14 @@ impl Survey {
 
     /// The instruction of a cleanly decoded function, near a site, that the byte at `address` belongs to.
     pub fn covering(&self, address: u64) -> Option<&Listed> {
-        let index = self
-            .listing
-            .partition_point(|listed| listed.address <= address);
+        let index = self.listing.partition_point(|listed| listed.address <= address);
         let listed = self.listing[..index].last()?;
         (address < listed.end() && !self.suspect[listed.chunk as usize]).then_some(listed)
     }
 
     /// Whether `address` is inside an instruction near a site, not at its start.
     pub fn is_inside_instruction(&self, address: u64) -> bool {
-        self.covering(address)
-            .is_some_and(|listed| listed.address != address)
+        self.covering(address).is_some_and(|listed| listed.address != address)
     }
 
     /// Remembers where an instruction may lead, now or later.
@@ -184,10 +156,7 @@ impl Survey {
     fn note_constants(&mut self, windows: &Windows, instruction: &Instruction) {
         for operand in 0..instruction.op_count() {
             let kind = instruction.op_kind(operand);
-            if matches!(
-                kind,
-                OpKind::Immediate32 | OpKind::Immediate64 | OpKind::Immediate32to64
-            ) {
+            if matches!(kind, OpKind::Immediate32 | OpKind::Immediate64 | OpKind::Immediate32to64) {
                 let address = instruction.immediate(operand);
                 if windows.contains(address) {
                     self.references.push(address);
@@ -198,8 +167,7 @@ impl Survey {
 }
 
 fn touches_memory(instruction: &Instruction) -> bool {
-    let explicit =
-        (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
+    let explicit = (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
     (explicit && !matches!(instruction.mnemonic(), Mnemonic::Lea | Mnemonic::Nop))
         || instruction.is_stack_instruction()
         || instruction.is_string_instruction()
@@ -215,14 +183,7 @@ fn listed(instruction: &Instruction, bytes: &[u8], decoder: &Decoder, chunk: u32
             role = Role::Fixed;
         }
     }
-    Listed {
-        address: instruction.ip(),
-        length: instruction.len() as u8,
-        role,
-        memory: touches_memory(instruction),
-        displacement_at,
-        chunk,
-    }
+    Listed { address: instruction.ip(), length: instruction.len() as u8, role, memory: touches_memory(instruction), displacement_at, chunk }
 }
 
 fn role_of(instruction: &Instruction, bytes: &[u8]) -> Role {
@@ -259,10 +220,7 @@ fn conditional(instruction: &Instruction, bytes: &[u8]) -> Option<Role> {
         [0x0f, opcode @ 0x80..=0x8f, _, _, _, _] => opcode,
         _ => return None,
     };
-    Some(Role::Conditional {
-        condition: opcode & 0x0f,
-        target: instruction.near_branch_target(),
-    })
+    Some(Role::Conditional { condition: opcode & 0x0f, target: instruction.near_branch_target() })
 }
 
 /// Follows the stream of instructions to find padding.
@@ -277,20 +235,13 @@ struct Padding {
 impl Padding {
     /// Takes the next instruction; gives the padding that it ends.
     fn next(&mut self, instruction: &Instruction) -> Option<Pad> {
-        let ends_flow = matches!(
-            instruction.flow_control(),
-            FlowControl::Return | FlowControl::UnconditionalBranch | FlowControl::IndirectBranch
-        );
+        let ends_flow = matches!(instruction.flow_control(), FlowControl::Return | FlowControl::UnconditionalBranch | FlowControl::IndirectBranch);
         if self.unreached && does_nothing(instruction) {
             self.end = instruction.next_ip();
             return None;
         }
         let pad = self.finish();
-        *self = Self {
-            unreached: ends_flow,
-            start: instruction.next_ip(),
-            end: instruction.next_ip(),
-        };
+        *self = Self { unreached: ends_flow, start: instruction.next_ip(), end: instruction.next_ip() };
         pad
     }
 
@@ -300,20 +251,13 @@ impl Padding {
     }
 
     fn finish(&self) -> Option<Pad> {
-        (self.unreached && self.end > self.start).then_some(Pad {
-            start: self.start,
-            end: self.end,
-        })
+        (self.unreached && self.end > self.start).then_some(Pad { start: self.start, end: self.end })
     }
 
     /// The padding that goes on between the end of one function and the start of the next, if that is all there is between them.
     fn through_gap(mut self, elf: &ElfView, from: u64, to: u64) -> Option<Pad> {
-        let gap = usize::try_from(to.checked_sub(from)?)
-            .ok()
-            .filter(|bytes| *bytes <= GAP_BYTES);
-        let bytes = gap
-            .and_then(|gap| elf.bytes_from(from).get(..gap))
-            .unwrap_or_default();
+        let gap = usize::try_from(to.checked_sub(from)?).ok().filter(|bytes| *bytes <= GAP_BYTES);
+        let bytes = gap.and_then(|gap| elf.bytes_from(from).get(..gap)).unwrap_or_default();
         let mut decoder = Decoder::with_ip(64, bytes, from, DecoderOptions::NONE);
         while decoder.can_decode() {
             let instruction = decoder.decode();

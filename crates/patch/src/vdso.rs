@@ -84,17 +84,9 @@ pub fn build_vdso_patch(vdso: &[u8]) -> Result<VdsoPatch, PatchError> {
     let mut symbols = elf.function_symbols();
     symbols.retain(|symbol| elf.is_text(symbol.address));
     symbols.sort_by_key(|symbol| symbol.address);
-    let mut patch = VdsoPatch {
-        functions: Vec::new(),
-        edits: Vec::new(),
-        bootstrap_offset: padding(vdso),
-        left_alone: Vec::new(),
-    };
+    let mut patch = VdsoPatch { functions: Vec::new(), edits: Vec::new(), bootstrap_offset: padding(vdso), left_alone: Vec::new() };
     for (name, number) in FUNCTIONS {
-        let Some(symbol) = symbols
-            .iter()
-            .find(|symbol| plain_name(symbol.name) == name.as_bytes())
-        else {
+        let Some(symbol) = symbols.iter().find(|symbol| plain_name(symbol.name) == name.as_bytes()) else {
             continue;
         };
         let room = room(&elf, &symbols, symbol);
@@ -102,27 +94,14 @@ pub fn build_vdso_patch(vdso: &[u8]) -> Result<VdsoPatch, PatchError> {
             continue;
         };
         let offset = symbol.address - elf.low;
-        patch.functions.push(VdsoFunction {
-            name,
-            offset,
-            method,
-        });
+        patch.functions.push(VdsoFunction { name, offset, method });
         patch.edits.push(VdsoEdit { offset, bytes });
     }
     if patch.functions.is_empty() {
         return Err(PatchError::EmptyVdso);
     }
-    let changed = |symbol: &&FunctionSymbol| {
-        patch
-            .functions
-            .iter()
-            .any(|function| function.offset == symbol.address - elf.low)
-    };
-    let left: Vec<_> = symbols
-        .iter()
-        .filter(|symbol| !changed(symbol))
-        .map(|symbol| String::from_utf8_lossy(symbol.name).into_owned())
-        .collect();
+    let changed = |symbol: &&FunctionSymbol| patch.functions.iter().any(|function| function.offset == symbol.address - elf.low);
+    let left: Vec<_> = symbols.iter().filter(|symbol| !changed(symbol)).map(|symbol| String::from_utf8_lossy(symbol.name).into_owned()).collect();
     patch.left_alone = left;
     Ok(patch)
 }
@@ -134,33 +113,20 @@ fn plain_name(name: &[u8]) -> &[u8] {
 /// How many bytes at a function's start may be overwritten: its own, and the padding up to the next function.
 fn room(elf: &ElfView, symbols: &[FunctionSymbol], symbol: &FunctionSymbol) -> usize {
     let bytes = elf.bytes_from(symbol.address);
-    let own = usize::try_from(symbol.bytes)
-        .unwrap_or(usize::MAX)
-        .min(bytes.len());
-    let next = symbols
-        .iter()
-        .map(|other| other.address)
-        .find(|address| *address > symbol.address);
-    let limit = next
-        .map_or(own, |next| {
-            usize::try_from(next - symbol.address).unwrap_or(usize::MAX)
-        })
-        .min(bytes.len());
+    let own = usize::try_from(symbol.bytes).unwrap_or(usize::MAX).min(bytes.len());
+    let next = symbols.iter().map(|other| other.address).find(|address| *address > symbol.address);
+    let limit = next.map_or(own, |next| usize::try_from(next - symbol.address).unwrap_or(usize::MAX)).min(bytes.len());
     if own > limit {
         return limit;
     }
     // Only single-byte padding is recognised: after a function's end anything else might be the start of code without a symbol.
-    own + bytes[own..limit]
-        .iter()
-        .take_while(|byte| matches!(byte, 0x90 | 0xcc))
-        .count()
+    own + bytes[own..limit].iter().take_while(|byte| matches!(byte, 0x90 | 0xcc)).count()
 }
 
 /// The best replacement that fits.
 fn replacement(number: Option<u32>, room: usize) -> Option<(VdsoMethod, Vec<u8>)> {
     let Some(number) = number else {
-        return (room >= NOT_IMPLEMENTED.len())
-            .then(|| (VdsoMethod::NotImplemented, NOT_IMPLEMENTED.to_vec()));
+        return (room >= NOT_IMPLEMENTED.len()).then(|| (VdsoMethod::NotImplemented, NOT_IMPLEMENTED.to_vec()));
     };
     let mut code = vec![0xb8];
     code.extend(number.to_le_bytes());

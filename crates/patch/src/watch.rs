@@ -6,9 +6,9 @@
 //! Also decides, from instructions that were traced while recording, where such a jump fits and which memory they wrote.
 
 use iced_x86::{
-    Code, Decoder, DecoderOptions, Encoder, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
+    Code, Decoder, DecoderOptions, Encoder, FlowControl, Instruction, InstructionInfoFactory, MemoryOperand, Mnemonic, OpAccess, OpKind, Register,
 };
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 /// Bytes of a near jump.
 const JUMP_BYTES: usize = 5;
@@ -112,16 +112,25 @@ pub fn plan<P: Pages>(text: &mut Text<P>, address: u64, code_address: u64) -> Pl
     trap_only(relocate(&[first], code_address).unwrap_or_default())
 }
 
-/// Whether an instruction does the same elsewhere. Calls push where they are; system calls and traps report it.
+/// Whether an instruction can be made to do the same elsewhere. System calls and traps tell where they are.
 fn is_movable(instruction: &Instruction) -> bool {
     let flow = match instruction.flow_control() {
         FlowControl::Next | FlowControl::UnconditionalBranch | FlowControl::IndirectBranch | FlowControl::Return => true,
         FlowControl::ConditionalBranch => instruction.is_jcc_short_or_near(),
+        FlowControl::Call => instruction.is_call_near(),
+        FlowControl::IndirectCall => instruction.code() == Code::Call_rm64 && !uses_stack_pointer(instruction),
         _ => false,
     };
     flow && !matches!(
         instruction.mnemonic(),
-        Mnemonic::Syscall | Mnemonic::Sysenter | Mnemonic::Int | Mnemonic::Int1 | Mnemonic::Int3 | Mnemonic::Xbegin | Mnemonic::Rdtsc | Mnemonic::Rdtscp
+        Mnemonic::Syscall
+            | Mnemonic::Sysenter
+            | Mnemonic::Int
+            | Mnemonic::Int1
+            | Mnemonic::Int3
+            | Mnemonic::Xbegin
+            | Mnemonic::Rdtsc
+            | Mnemonic::Rdtscp
     )
 }
 
@@ -189,6 +198,31 @@ fn is_repeated_string(instruction: &Instruction) -> bool {
     instruction.is_string_instruction() && (instruction.has_rep_prefix() || instruction.has_repne_prefix())
 }
 
+/// Whether the operand's place or value depends on the stack pointer, which a moved call changes before it looks.
+fn uses_stack_pointer(instruction: &Instruction) -> bool {
+    let operand_is_memory = instruction.op0_kind() == OpKind::Memory;
+    (operand_is_memory && instruction.memory_base() == Register::RSP) || (!operand_is_memory && instruction.op0_register() == Register::RSP)
+}
+
+/// A call elsewhere: pushes the address that the original would, without changing flags, and jumps.
+fn moved_call(call: &Instruction) -> Option<[Instruction; 4]> {
+    let below = |displacement| MemoryOperand::with_base_displ(Register::RSP, displacement);
+    let halves = [call.next_ip() as i32, (call.next_ip() >> 32) as i32];
+    let jump = if call.is_call_near() {
+        Instruction::with_branch(Code::Jmp_rel32_64, call.near_branch_target()).ok()?
+    } else {
+        let mut jump = *call;
+        jump.set_code(Code::Jmp_rm64);
+        jump
+    };
+    Some([
+        Instruction::with2(Code::Lea_r64_m, Register::RSP, below(-8)).ok()?,
+        Instruction::with2(Code::Mov_rm32_imm32, below(0), halves[0]).ok()?,
+        Instruction::with2(Code::Mov_rm32_imm32, below(4), halves[1]).ok()?,
+        jump,
+    ])
+}
+
 /// The same instructions at another address, followed by a jump to behind the last one. `None` when something is out of reach.
 fn relocate(run: &[Instruction], code_address: u64) -> Option<Vec<u8>> {
     let mut encoder = Encoder::new(64);
@@ -201,7 +235,11 @@ fn relocate(run: &[Instruction], code_address: u64) -> Option<Vec<u8>> {
         Some(())
     };
     for instruction in run {
-        put(*instruction)?;
+        if matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall) {
+            moved_call(instruction)?.into_iter().try_for_each(&mut put)?;
+        } else {
+            put(*instruction)?;
+        }
     }
     let last = run.last()?;
     if matches!(last.flow_control(), FlowControl::Next | FlowControl::ConditionalBranch) {
@@ -236,40 +274,67 @@ impl Step {
 
     fn register(&self, register: Register) -> Option<u64> {
         const ORDER: [Register; 16] = [
-            Register::R8, Register::R9, Register::R10, Register::R11, Register::R12, Register::R13, Register::R14, Register::R15,
-            Register::RDI, Register::RSI, Register::RBP, Register::RBX, Register::RDX, Register::RAX, Register::RCX, Register::RSP,
+            Register::R8,
+            Register::R9,
+            Register::R10,
+            Register::R11,
+            Register::R12,
+            Register::R13,
+            Register::R14,
+            Register::R15,
+            Register::RDI,
+            Register::RSI,
+            Register::RBP,
+            Register::RBX,
+            Register::RDX,
+            Register::RAX,
+            Register::RCX,
+            Register::RSP,
         ];
         let full = register.full_register();
         let value = ORDER.iter().position(|candidate| *candidate == full).map(|index| self.0[index])?;
-        if register.is_gpr64() {
-            Some(value)
-        } else {
-            register.is_gpr32().then_some(value & 0xffff_ffff)
-        }
+        if register.is_gpr64() { Some(value) } else { register.is_gpr32().then_some(value & 0xffff_ffff) }
     }
 }
 
-/// Addresses among the traced ones where a jump can be planted, at most `limit`; those first where a single instruction makes room.
+/// Addresses near where a jump can be planted, at most `limit`: those that are reached next from the end of the trace, then those of the trace.
 pub fn good_places<P: Pages>(text: &mut Text<P>, trace: &[Step], limit: usize) -> Vec<u64> {
+    let mut queue: VecDeque<u64> = trace.iter().rev().take(1).map(Step::address).collect();
     let mut seen = HashSet::new();
-    let (mut sure, mut others) = (Vec::new(), Vec::new());
-    for address in trace.iter().rev().map(Step::address) {
-        if sure.len() >= limit || seen.len() >= 4 * limit {
-            break;
+    let mut good = Vec::new();
+    while let Some(address) = queue.pop_front() {
+        if good.len() >= limit || seen.len() >= 4 * limit {
+            return good;
         }
         if !seen.insert(address) {
             continue;
         }
-        let Some(first) = text.instruction(address).filter(|first| is_movable(first) && !is_repeated_string(first)) else { continue };
-        match run_for_jump(text, &first) {
-            Some(run) if run.len() == 1 => sure.push(address),
-            Some(_) => others.push(address),
-            None => {}
+        let Some(instruction) = text.instruction(address) else { continue };
+        if is_good(text, &instruction) {
+            good.push(address);
+        }
+        queue.extend(successors(&instruction));
+        if queue.is_empty() {
+            queue.extend(trace.iter().rev().map(Step::address).filter(|address| !seen.contains(address)).take(1));
         }
     }
-    sure.append(&mut others);
-    sure.truncate(limit);
-    sure
+    good
+}
+
+fn is_good<P: Pages>(text: &mut Text<P>, first: &Instruction) -> bool {
+    is_movable(first) && !is_repeated_string(first) && run_for_jump(text, first).is_some()
+}
+
+/// Where control may go from an instruction, as far as the instruction tells.
+fn successors(instruction: &Instruction) -> impl Iterator<Item = u64> + use<> {
+    let (next, target) = (instruction.next_ip(), instruction.near_branch_target());
+    let both = match instruction.flow_control() {
+        FlowControl::Next => [Some(next), None],
+        FlowControl::UnconditionalBranch | FlowControl::Call => [Some(target), None],
+        FlowControl::ConditionalBranch => [Some(next), Some(target)],
+        _ => [None, None],
+    };
+    both.into_iter().flatten()
 }
 
 /// The 8-byte words that the traced instructions wrote, the latest first, at most `limit`. `thread_base` is where `%fs` points.

@@ -37,9 +37,7 @@ impl Windows {
             bits: vec![0; (segment.file_bytes / 64 + 1) as usize],
             blocks: vec![0; (segment.file_bytes / BLOCK_BYTES / 64 + 1) as usize],
         });
-        let mut windows = Self {
-            segments: segments.collect(),
-        };
+        let mut windows = Self { segments: segments.collect() };
         for address in addresses {
             windows.mark(address, reach);
         }
@@ -66,17 +64,13 @@ impl Windows {
         self.segments.iter().any(|segment| {
             // Below the start the difference wraps around to something far larger than any segment.
             let offset = address.wrapping_sub(segment.start);
-            offset < segment.end - segment.start
-                && is_set(&segment.blocks, offset / BLOCK_BYTES)
-                && is_set(&segment.bits, offset)
+            offset < segment.end - segment.start && is_set(&segment.blocks, offset / BLOCK_BYTES) && is_set(&segment.bits, offset)
         })
     }
 
     /// Whether `address` is in any text segment.
     #[inline]
     pub fn is_text(&self, address: u64) -> bool {
-        self.segments
-            .iter()
-            .any(|segment| address.wrapping_sub(segment.start) < segment.end - segment.start)
+        self.segments.iter().any(|segment| address.wrapping_sub(segment.start) < segment.end - segment.start)
     }
 }

@@ -128,16 +128,11 @@ stand_in_end:
 const ARCH_SET_GS: libc::c_long = 0x1001;
 
 fn compile() -> Option<Vec<u8>> {
-    let folder =
-        std::env::temp_dir().join(format!("retake-patch-execution-{}", std::process::id()));
+    let folder = std::env::temp_dir().join(format!("retake-patch-execution-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a temporary folder");
     let (source, library) = (folder.join("code.s"), folder.join("code.so"));
     std::fs::write(&source, SOURCE).expect("written");
-    let status = Command::new("gcc")
-        .args(["-shared", "-nostdlib", "-Wl,-Bsymbolic", "-o"])
-        .arg(&library)
-        .arg(&source)
-        .status();
+    let status = Command::new("gcc").args(["-shared", "-nostdlib", "-Wl,-Bsymbolic", "-o"]).arg(&library).arg(&source).status();
     let compiled = status.is_ok_and(|status| status.success());
     let bytes = compiled.then(|| std::fs::read(&library).expect("just compiled"));
     std::fs::remove_dir_all(Path::new(&folder)).expect("removed");
@@ -146,23 +141,10 @@ fn compile() -> Option<Vec<u8>> {
 
 /// Maps fresh memory for code; at a fixed address unless that is zero.
 fn map(address: u64, bytes: usize) -> *mut u8 {
-    let fixed = if address == 0 {
-        0
-    } else {
-        libc::MAP_FIXED_NOREPLACE
-    };
+    let fixed = if address == 0 { 0 } else { libc::MAP_FIXED_NOREPLACE };
     let protection = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
     // SAFETY: a new anonymous mapping, which replaces nothing (MAP_FIXED_NOREPLACE).
-    let mapped = unsafe {
-        libc::mmap(
-            address as *mut c_void,
-            bytes,
-            protection,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | fixed,
-            -1,
-            0,
-        )
-    };
+    let mapped = unsafe { libc::mmap(address as *mut c_void, bytes, protection, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | fixed, -1, 0) };
     assert_ne!(mapped, libc::MAP_FAILED);
     mapped.cast()
 }
@@ -171,11 +153,7 @@ fn map(address: u64, bytes: usize) -> *mut u8 {
 fn load(library: &object::File, image: &Image, placement: Placement) -> u64 {
     let span = (image.high - image.low) as usize;
     let base = map(0, span + 2 * image.stubs.len());
-    let gap = if placement == Placement::Before {
-        image.stubs.len() as u64
-    } else {
-        0
-    };
+    let gap = if placement == Placement::Before { image.stubs.len() as u64 } else { 0 };
     let bias = (base as u64 + gap).wrapping_sub(image.low);
     let write = |address: u64, bytes: &[u8]| {
         let to = bias.wrapping_add(address) as *mut u8;
@@ -202,8 +180,7 @@ impl Loaded {
     fn call(&self, name: &str, arguments: [u64; 3]) -> u64 {
         let address = self.bias.wrapping_add(self.symbols[name]);
         // SAFETY: the symbol is a function written above, following the C calling convention.
-        let function: extern "C" fn(u64, u64, u64) -> u64 =
-            unsafe { std::mem::transmute(address as *const ()) };
+        let function: extern "C" fn(u64, u64, u64) -> u64 = unsafe { std::mem::transmute(address as *const ()) };
         function(arguments[0], arguments[1], arguments[2])
     }
 }
@@ -211,9 +188,7 @@ impl Loaded {
 /// Puts the stand-in where stubs expect the runtime.
 fn install_stand_in(library: &object::File, symbols: &HashMap<String, u64>) {
     let (start, end) = (symbols["stand_in"], symbols["stand_in_end"]);
-    let segment = library
-        .segments()
-        .find(|segment| (segment.address()..segment.address() + segment.size()).contains(&start));
+    let segment = library.segments().find(|segment| (segment.address()..segment.address() + segment.size()).contains(&start));
     let segment = segment.expect("the stand-in is in a segment");
     let at = (start - segment.address()) as usize;
     let code = &segment.data().expect("segment data")[at..at + (end - start) as usize];
@@ -244,10 +219,7 @@ fn check(loaded: &Loaded) {
     }
     let no_descriptor = u64::MAX;
     let bad_descriptor = -i64::from(libc::EBADF) as u64;
-    assert_eq!(
-        loaded.call("conditional", [no_descriptor, 0, 0]),
-        bad_descriptor
-    );
+    assert_eq!(loaded.call("conditional", [no_descriptor, 0, 0]), bad_descriptor);
     assert_eq!(loaded.call("padded", [no_descriptor, 0, 0]), bad_descriptor);
     assert_eq!(entries() - before, 5, "every call came through its stub");
     assert_eq!(loaded.call("counter_after", [0; 3]), 0x2_0000_1000 + 99);
@@ -263,24 +235,16 @@ fn patched_code_runs() {
         return;
     };
     let library = object::File::parse(&*bytes).expect("a library");
-    let symbols: HashMap<_, _> = library
-        .dynamic_symbols()
-        .filter_map(|symbol| Some((symbol.name().ok()?.to_owned(), symbol.address())))
-        .collect();
+    let symbols: HashMap<_, _> = library.dynamic_symbols().filter_map(|symbol| Some((symbol.name().ok()?.to_owned(), symbol.address()))).collect();
     install_stand_in(&library, &symbols);
     give_scratch();
     for placement in [Placement::After, Placement::Before] {
-        let image = build_image(&bytes, placement, &Options::default())
-            .expect("well formed")
-            .expect("patched");
+        let image = build_image(&bytes, placement, &Options::default()).expect("well formed").expect("patched");
         assert!(image.refused.is_empty(), "{:?}", image.refused);
         let count = |kind| image.sites.iter().filter(|site| site.kind == kind).count();
         assert_eq!(SiteKind::ALL.map(count), [5, 2, 1, 1]);
         assert!(image.sites.iter().any(|site| site.pad_address.is_some()));
         let bias = load(&library, &image, placement);
-        check(&Loaded {
-            bias,
-            symbols: symbols.clone(),
-        });
+        check(&Loaded { bias, symbols: symbols.clone() });
     }
 }

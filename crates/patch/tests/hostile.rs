@@ -29,8 +29,7 @@ fn code() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn symbols() -> impl Strategy<Value = Vec<Symbol>> {
-    let symbol = (0..300_u64, prop_oneof![Just(0), 1..300_u64])
-        .prop_map(|(start, bytes)| Symbol { start, bytes });
+    let symbol = (0..300_u64, prop_oneof![Just(0), 1..300_u64]).prop_map(|(start, bytes)| Symbol { start, bytes });
     prop::collection::vec(symbol, 0..6)
 }
 
@@ -38,10 +37,7 @@ fn symbols() -> impl Strategy<Value = Vec<Symbol>> {
 fn assert_not_entered(file: &[u8], image: &Image) {
     for site in &image.sites {
         let inside = site.patch_address + 1..site.patch_address + u64::from(site.patch_length);
-        let entered = image
-            .sites
-            .iter()
-            .any(|other| inside.contains(&other.patch_address));
+        let entered = image.sites.iter().any(|other| inside.contains(&other.patch_address));
         assert!(!entered, "patches overlap in {} bytes", file.len());
     }
 }
@@ -111,11 +107,7 @@ proptest! {
 /// A real file with unwinding tables, damaged at random places.
 #[test]
 fn damaged_linker() {
-    let Some(path) = ["/lib64/ld-linux-x86-64.so.2"]
-        .map(Path::new)
-        .into_iter()
-        .find(|path| path.exists())
-    else {
+    let Some(path) = ["/lib64/ld-linux-x86-64.so.2"].map(Path::new).into_iter().find(|path| path.exists()) else {
         println!("skipped: no dynamic linker on this machine");
         return;
     };
@@ -123,9 +115,7 @@ fn damaged_linker() {
     // A fixed sequence: what fails once fails again.
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {
-        state = state
-            .wrapping_mul(0x5851_f42d_4c95_7f2d)
-            .wrapping_add(0x1405_7b7e_f767_814f);
+        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
         (state >> 33) as usize
     };
     for round in 0..60 {
@@ -134,14 +124,7 @@ fn damaged_linker() {
             let at = next() % file.len();
             file[at] = next() as u8;
         }
-        file.truncate(
-            file.len()
-                - if round % 3 == 0 {
-                    next() % file.len()
-                } else {
-                    0
-                },
-        );
+        file.truncate(file.len() - if round % 3 == 0 { next() % file.len() } else { 0 });
         if let Ok(Verdict::Patched(image)) = examine(&file, Placement::After, &Options::default()) {
             check_image(&file, &image, Placement::After);
         }

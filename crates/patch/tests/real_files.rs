@@ -8,48 +8,26 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-const LIBRARY_FOLDERS: [&str; 4] = [
-    "/lib/x86_64-linux-gnu",
-    "/usr/lib/x86_64-linux-gnu",
-    "/lib64",
-    "/usr/lib64",
-];
+const LIBRARY_FOLDERS: [&str; 4] = ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64"];
 
 fn find_library(name: &str) -> Option<PathBuf> {
-    LIBRARY_FOLDERS
-        .iter()
-        .map(|folder| Path::new(folder).join(name))
-        .find(|path| path.exists())
+    LIBRARY_FOLDERS.iter().map(|folder| Path::new(folder).join(name)).find(|path| path.exists())
 }
 
 /// Examines a file in both placements and checks the images.
 fn examine_file(path: &Path) -> Verdict {
     let bytes = std::fs::read(path).expect("readable");
-    let name = path
-        .file_name()
-        .expect("a file")
-        .to_string_lossy()
-        .into_owned();
+    let name = path.file_name().expect("a file").to_string_lossy().into_owned();
     let started = Instant::now();
     let verdict = examine(&bytes, Placement::After, &Options::default()).expect("well formed");
-    println!(
-        "{name}: {:.1} ms for {} bytes",
-        started.elapsed().as_secs_f64() * 1e3,
-        bytes.len()
-    );
+    println!("{name}: {:.1} ms for {} bytes", started.elapsed().as_secs_f64() * 1e3, bytes.len());
     print_counts(&name, &verdict);
     let before = examine(&bytes, Placement::Before, &Options::default()).expect("well formed");
     for (verdict, placement) in [(&verdict, Placement::After), (&before, Placement::Before)] {
-        assert_eq!(
-            &Verdict::from_bytes(&verdict.to_bytes()).expect("just written"),
-            verdict
-        );
+        assert_eq!(&Verdict::from_bytes(&verdict.to_bytes()).expect("just written"), verdict);
         if let Verdict::Patched(image) = verdict {
             check_image(&bytes, image, placement);
-            assert_eq!(
-                &Image::from_bytes(&image.to_bytes()).expect("just written"),
-                image
-            );
+            assert_eq!(&Image::from_bytes(&image.to_bytes()).expect("just written"), image);
         }
     }
     verdict
@@ -64,11 +42,7 @@ fn examine_library(name: &str) -> Option<Verdict> {
 }
 
 fn refused_for_other_reasons(verdict: &Verdict, kind: SiteKind) -> usize {
-    verdict
-        .refused()
-        .iter()
-        .filter(|site| site.kind == kind && site.reason != Refusal::SignalReturn)
-        .count()
+    verdict.refused().iter().filter(|site| site.kind == kind && site.reason != Refusal::SignalReturn).count()
 }
 
 #[test]
@@ -78,11 +52,7 @@ fn c_library() {
     };
     assert!(counts(&verdict, SiteKind::SystemCall).0 > 300);
     assert!(refused_for_other_reasons(&verdict, SiteKind::SystemCall) <= 2);
-    let restorers = verdict
-        .refused()
-        .iter()
-        .filter(|site| site.reason == Refusal::SignalReturn)
-        .count();
+    let restorers = verdict.refused().iter().filter(|site| site.reason == Refusal::SignalReturn).count();
     assert_eq!(restorers, 1);
 }
 
@@ -110,11 +80,7 @@ fn functions_are_found_without_sections() {
     print_counts("ld.so without sections", &verdict);
     assert!(counts(&verdict, SiteKind::SystemCall).0 > 20);
     assert!(refused_for_other_reasons(&verdict, SiteKind::SystemCall) <= 1);
-    check_image(
-        &bytes,
-        &verdict.into_image().expect("patched"),
-        Placement::After,
-    );
+    check_image(&bytes, &verdict.into_image().expect("patched"), Placement::After);
 }
 
 #[test]
@@ -122,10 +88,7 @@ fn data_in_text_is_left_alone() {
     let Some(verdict) = examine_library("libcrypto.so.3") else {
         return;
     };
-    assert!(
-        counts(&verdict, SiteKind::SystemCall).0 <= 4,
-        "libcrypto hardly makes system calls itself"
-    );
+    assert!(counts(&verdict, SiteKind::SystemCall).0 <= 4, "libcrypto hardly makes system calls itself");
     assert!(refused_for_other_reasons(&verdict, SiteKind::SystemCall) <= 4);
 }
 
@@ -168,22 +131,10 @@ fn run(command: &mut Command) -> bool {
 fn static_program() {
     let folder = Folder::new("static");
     let source = folder.0.join("main.c");
-    std::fs::write(
-        &source,
-        "#include <stdio.h>\nint main(void) { puts(\"hello\"); return 0; }\n",
-    )
-    .expect("written");
-    for (name, flags) in [
-        ("fixed", ["-static", "-no-pie"]),
-        ("movable", ["-static-pie", "-fpie"]),
-    ] {
+    std::fs::write(&source, "#include <stdio.h>\nint main(void) { puts(\"hello\"); return 0; }\n").expect("written");
+    for (name, flags) in [("fixed", ["-static", "-no-pie"]), ("movable", ["-static-pie", "-fpie"])] {
         let program = folder.0.join(name);
-        if !run(Command::new("gcc")
-            .args(["-O2", "-o"])
-            .arg(&program)
-            .arg(&source)
-            .args(flags))
-        {
+        if !run(Command::new("gcc").args(["-O2", "-o"]).arg(&program).arg(&source).args(flags)) {
             println!("skipped: no static {name} program could be compiled");
             continue;
         }
@@ -196,16 +147,8 @@ fn static_program() {
             assert!(counts(&verdict, SiteKind::SystemCall).0 > 50);
         }
         let bare = folder.0.join(format!("{name}-bare"));
-        let remove = [
-            "--strip-all",
-            "--remove-section=.eh_frame",
-            "--remove-section=.eh_frame_hdr",
-        ];
-        if run(Command::new("objcopy")
-            .args(remove)
-            .arg(&program)
-            .arg(&bare))
-        {
+        let remove = ["--strip-all", "--remove-section=.eh_frame", "--remove-section=.eh_frame_hdr"];
+        if run(Command::new("objcopy").args(remove).arg(&program).arg(&bare)) {
             let verdict = examine_file(&bare);
             assert!(counts(&verdict, SiteKind::SystemCall).0 > 30);
         }
@@ -215,32 +158,16 @@ fn static_program() {
 #[test]
 fn go_program() {
     let folder = Folder::new("go");
-    std::fs::write(
-        folder.0.join("main.go"),
-        "package main\n\nfunc main() { println(\"hello\") }\n",
-    )
-    .expect("written");
+    std::fs::write(folder.0.join("main.go"), "package main\n\nfunc main() { println(\"hello\") }\n").expect("written");
     std::fs::write(folder.0.join("go.mod"), "module hello\n\ngo 1.20\n").expect("written");
-    for (name, flags) in [
-        ("whole", "-ldflags="),
-        ("stripped", "-ldflags=-s -w"),
-        ("pie", "-buildmode=pie"),
-    ] {
-        let build = |command: &mut Command| {
-            run(command
-                .current_dir(&folder.0)
-                .env("GOFLAGS", "-mod=mod")
-                .env("CGO_ENABLED", "0"))
-        };
+    for (name, flags) in [("whole", "-ldflags="), ("stripped", "-ldflags=-s -w"), ("pie", "-buildmode=pie")] {
+        let build = |command: &mut Command| run(command.current_dir(&folder.0).env("GOFLAGS", "-mod=mod").env("CGO_ENABLED", "0"));
         if !build(Command::new("go").args(["build", flags, "-o", name, "."])) {
             println!("skipped: no Go program could be built ({name})");
             continue;
         }
         let verdict = examine_file(&folder.0.join(name));
         assert!(counts(&verdict, SiteKind::SystemCall).0 > 20, "{name}");
-        assert!(
-            refused_for_other_reasons(&verdict, SiteKind::SystemCall) <= 2,
-            "{name}"
-        );
+        assert!(refused_for_other_reasons(&verdict, SiteKind::SystemCall) <= 2, "{name}");
     }
 }

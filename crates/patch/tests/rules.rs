@@ -4,9 +4,7 @@ mod common;
 
 use common::assembler::{CODE_ADDRESS, Symbol, small_file};
 use common::check_image;
-use retake_patch::{
-    Image, Options, Placement, Refusal, SiteKind, UnpatchedReason, Verdict, examine,
-};
+use retake_patch::{Image, Options, Placement, Refusal, SiteKind, UnpatchedReason, Verdict, examine};
 
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
 const RDTSC: [u8; 2] = [0x0f, 0x31];
@@ -16,10 +14,7 @@ const RET: [u8; 1] = [0xc3];
 const NOPL_8: [u8; 8] = [0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0];
 
 fn whole(code: &[u8]) -> Vec<Symbol> {
-    vec![Symbol {
-        start: 0,
-        bytes: code.len() as u64,
-    }]
+    vec![Symbol { start: 0, bytes: code.len() as u64 }]
 }
 
 fn verdict(code: &[u8]) -> Verdict {
@@ -47,10 +42,7 @@ fn displaces_the_number() {
     assert_eq!(image.sites.len(), 1);
     let site = &image.sites[0];
     assert_eq!((site.patch_address, site.patch_length), (CODE_ADDRESS, 5));
-    assert_eq!(
-        (site.address, site.stub.continue_at),
-        (CODE_ADDRESS + 5, CODE_ADDRESS + 7)
-    );
+    assert_eq!((site.address, site.stub.continue_at), (CODE_ADDRESS + 5, CODE_ADDRESS + 7));
 }
 
 #[test]
@@ -70,19 +62,11 @@ fn a_jump_between_displaced_instructions_is_not() {
 #[test]
 fn instructions_behind_the_jump_stay_whole() {
     // lea 1(%rdi),%rdi (4); mov %esi,%edi (2); L: mov %rsi,%rdi (3); syscall; jmp L
-    let code = [
-        &[0x48, 0x8d, 0x7f, 1, 0x89, 0xf7, 0x48, 0x89, 0xf7][..],
-        &SYSCALL,
-        &[0xeb, 0xf9],
-    ]
-    .concat();
+    let code = [&[0x48, 0x8d, 0x7f, 1, 0x89, 0xf7, 0x48, 0x89, 0xf7][..], &SYSCALL, &[0xeb, 0xf9]].concat();
     let image = image(&code);
     assert_eq!(image.sites[0].patch_length, 6);
     let kept = (CODE_ADDRESS + 6) as usize;
-    assert_eq!(
-        image.segments[0].bytes[kept..kept + 5],
-        [0x48, 0x89, 0xf7, 0x0f, 0x05]
-    );
+    assert_eq!(image.segments[0].bytes[kept..kept + 5], [0x48, 0x89, 0xf7, 0x0f, 0x05]);
 }
 
 #[test]
@@ -100,14 +84,7 @@ fn calls_are_never_displaced() {
 #[test]
 fn conditional_jumps_are_displaced_in_long_form() {
     // cmpb $0,0x10(%rip); je +3; xor %eax,%eax; syscall; ret; ret
-    let code = [
-        &[0x80, 0x3d, 0x10, 0, 0, 0, 0, 0x74, 5][..],
-        &XOR_EAX,
-        &SYSCALL,
-        &RET,
-        &RET,
-    ]
-    .concat();
+    let code = [&[0x80, 0x3d, 0x10, 0, 0, 0, 0, 0x74, 5][..], &XOR_EAX, &SYSCALL, &RET, &RET].concat();
     let image = image(&code);
     assert_eq!(image.sites[0].patch_address, CODE_ADDRESS);
     assert_eq!(image.sites[0].pad_address, None);
@@ -118,10 +95,7 @@ fn goes_by_way_of_padding() {
     let code = [&RET[..], &NOPL_8, &XOR_EAX, &SYSCALL, &RET].concat();
     let image = image(&code);
     let site = &image.sites[0];
-    assert_eq!(
-        (site.patch_address, site.patch_length),
-        (CODE_ADDRESS + 9, 2)
-    );
+    assert_eq!((site.patch_address, site.patch_length), (CODE_ADDRESS + 9, 2));
     assert_eq!(site.pad_address, Some(CODE_ADDRESS + 1));
 }
 
@@ -130,10 +104,7 @@ fn padding_between_functions_is_used() {
     let code = [&RET[..], &NOPL_8, &XOR_EAX, &SYSCALL, &RET].concat();
     let functions = [Symbol { start: 0, bytes: 1 }, Symbol { start: 9, bytes: 5 }];
     let file = small_file(&code, &functions);
-    let image = examine(&file, Placement::After, &Options::default())
-        .expect("well formed")
-        .into_image()
-        .expect("patched");
+    let image = examine(&file, Placement::After, &Options::default()).expect("well formed").into_image().expect("patched");
     check_image(&file, &image, Placement::After);
     assert_eq!(image.sites[0].pad_address, Some(CODE_ADDRESS + 1));
 }
@@ -143,10 +114,7 @@ fn padding_that_is_executed_is_not_used() {
     // The nop is reached from what precedes, so it is not padding: it is displaced itself.
     let code = [&XOR_EAX[..], &NOPL_8, &XOR_EAX, &SYSCALL, &RET].concat();
     let site = &image(&code).sites[0];
-    assert_eq!(
-        (site.patch_address, site.pad_address),
-        (CODE_ADDRESS + 2, None)
-    );
+    assert_eq!((site.patch_address, site.pad_address), (CODE_ADDRESS + 2, None));
     // A jump to the nop makes it code, too: jmp L; ret; L: nop; xor; syscall
     let code = [&[0xeb, 1][..], &RET, &NOPL_8, &XOR_EAX, &SYSCALL].concat();
     assert_eq!(refusal(&code), Refusal::NoRoom);
@@ -155,23 +123,11 @@ fn padding_that_is_executed_is_not_used() {
 #[test]
 fn counter_reads_take_what_follows() {
     // L: rdtsc; shl $32,%rdx; or %rdx,%rax; jmp L
-    let code = [
-        &RDTSC[..],
-        &[0x48, 0xc1, 0xe2, 0x20],
-        &[0x48, 0x09, 0xd0],
-        &[0xeb, 0xf5],
-    ]
-    .concat();
+    let code = [&RDTSC[..], &[0x48, 0xc1, 0xe2, 0x20], &[0x48, 0x09, 0xd0], &[0xeb, 0xf5]].concat();
     let image = image(&code);
     let site = &image.sites[0];
-    assert_eq!(
-        (site.kind, site.patch_address, site.patch_length),
-        (SiteKind::Rdtsc, CODE_ADDRESS, 6)
-    );
-    assert!(
-        site.stub.continue_at > image.high,
-        "it continues in the stub"
-    );
+    assert_eq!((site.kind, site.patch_address, site.patch_length), (SiteKind::Rdtsc, CODE_ADDRESS, 6));
+    assert!(site.stub.continue_at > image.high, "it continues in the stub");
     assert!(!image.unknown_tsc);
 }
 
@@ -180,10 +136,7 @@ fn counter_reads_prefer_what_precedes() {
     // mov $39,%eax; rdtsc; shl $32,%rdx; ret
     let code = [&MOV_EAX[..], &RDTSC, &[0x48, 0xc1, 0xe2, 0x20], &RET].concat();
     let site = &image(&code).sites[0];
-    assert_eq!(
-        (site.patch_address, site.stub.continue_at),
-        (CODE_ADDRESS, CODE_ADDRESS + 7)
-    );
+    assert_eq!((site.patch_address, site.stub.continue_at), (CODE_ADDRESS, CODE_ADDRESS + 7));
 }
 
 #[test]
@@ -209,9 +162,7 @@ fn patterns_inside_instructions_are_not_sites() {
 fn patterns_outside_functions_are_not_patched() {
     let code = [&RET[..], &MOV_EAX, &SYSCALL, &RDTSC, &RET].concat();
     let file = small_file(&code, &[Symbol { start: 0, bytes: 1 }]);
-    let Verdict::Unpatched(unpatched) =
-        examine(&file, Placement::After, &Options::default()).expect("well formed")
-    else {
+    let Verdict::Unpatched(unpatched) = examine(&file, Placement::After, &Options::default()).expect("well formed") else {
         panic!("patched data");
     };
     assert_eq!(unpatched.reason, UnpatchedReason::NoSites);
@@ -222,10 +173,7 @@ fn patterns_outside_functions_are_not_patched() {
 fn functions_without_size_are_followed_to_their_end() {
     let code = [&MOV_EAX[..], &SYSCALL, &RET, &[0x0f, 0x31, 0x06]].concat();
     let file = small_file(&code, &[Symbol { start: 0, bytes: 0 }]);
-    let image = examine(&file, Placement::After, &Options::default())
-        .expect("well formed")
-        .into_image()
-        .expect("patched");
+    let image = examine(&file, Placement::After, &Options::default()).expect("well formed").into_image().expect("patched");
     assert_eq!(image.sites.len(), 1);
     assert!(image.unknown_tsc, "what follows the end is not decoded");
 }
@@ -238,28 +186,11 @@ fn functions_with_invalid_instructions_are_suspect() {
 
 #[test]
 fn without_functions_only_plain_calls_are_patched() {
-    let code = [
-        &MOV_EAX[..],
-        &SYSCALL,
-        &[0x48, 0x89, 0xf7, 0x89, 0xc0],
-        &SYSCALL,
-        &MOV_EAX,
-        &RDTSC,
-        &RET,
-    ]
-    .concat();
+    let code = [&MOV_EAX[..], &SYSCALL, &[0x48, 0x89, 0xf7, 0x89, 0xc0], &SYSCALL, &MOV_EAX, &RDTSC, &RET].concat();
     let file = small_file(&code, &[]);
-    let image = examine(&file, Placement::After, &Options::default())
-        .expect("well formed")
-        .into_image()
-        .expect("patched");
+    let image = examine(&file, Placement::After, &Options::default()).expect("well formed").into_image().expect("patched");
     assert_eq!(image.sites.len(), 1);
-    assert!(
-        image
-            .refused
-            .iter()
-            .all(|site| site.reason == Refusal::NoFunctionTable)
-    );
+    assert!(image.refused.iter().all(|site| site.reason == Refusal::NoFunctionTable));
     assert_eq!(image.refused.len(), 2);
     assert!(image.unknown_tsc);
 }
@@ -271,13 +202,7 @@ fn pointers_in_data_are_targets() {
     let function = code.len() as u64;
     code.resize(16, 0);
     code.extend((CODE_ADDRESS + 3).to_le_bytes());
-    let file = small_file(
-        &code,
-        &[Symbol {
-            start: 0,
-            bytes: function,
-        }],
-    );
+    let file = small_file(&code, &[Symbol { start: 0, bytes: function }]);
     let verdict = examine(&file, Placement::After, &Options::default()).expect("well formed");
     assert_eq!(verdict.refused()[0].reason, Refusal::JumpTarget);
 }
@@ -285,44 +210,23 @@ fn pointers_in_data_are_targets() {
 #[test]
 fn jump_tables_are_targets() {
     // lea table(%rip),%rax; mov %rsi,%rdi; L: mov %rdx,%rsi; syscall; ret; table: .long L - table
-    let mut code = [
-        &[0x48, 0x8d, 0x05, 9, 0, 0, 0][..],
-        &[0x48, 0x89, 0xf7, 0x48, 0x89, 0xd6],
-        &SYSCALL,
-        &RET,
-    ]
-    .concat();
+    let mut code = [&[0x48, 0x8d, 0x05, 9, 0, 0, 0][..], &[0x48, 0x89, 0xf7, 0x48, 0x89, 0xd6], &SYSCALL, &RET].concat();
     assert_eq!(code.len(), 16);
     let function = code.len() as u64;
     code.extend((10_i32 - 16).to_le_bytes());
-    let file = small_file(
-        &code,
-        &[Symbol {
-            start: 0,
-            bytes: function,
-        }],
-    );
+    let file = small_file(&code, &[Symbol { start: 0, bytes: function }]);
     let verdict = examine(&file, Placement::After, &Options::default()).expect("well formed");
     // The lea is part of the run, so the jump moves there and the target behind it stays whole.
     let image = verdict.into_image().expect("patched");
-    assert_eq!(
-        (image.sites[0].patch_address, image.sites[0].patch_length),
-        (CODE_ADDRESS, 7)
-    );
+    assert_eq!((image.sites[0].patch_address, image.sites[0].patch_length), (CODE_ADDRESS, 7));
 }
 
 #[test]
 fn options_exclude_kinds() {
     let code = [&MOV_EAX[..], &SYSCALL, &MOV_EAX, &RDTSC, &RET].concat();
     let file = small_file(&code, &whole(&code));
-    let options = Options {
-        time_stamp_counter: false,
-        ..Options::default()
-    };
-    let image = examine(&file, Placement::Before, &options)
-        .expect("well formed")
-        .into_image()
-        .expect("patched");
+    let options = Options { time_stamp_counter: false, ..Options::default() };
+    let image = examine(&file, Placement::Before, &options).expect("well formed").into_image().expect("patched");
     check_image(&file, &image, Placement::Before);
     assert_eq!(image.sites.len(), 1);
     assert_eq!(image.refused[0].reason, Refusal::NotWanted);
@@ -333,10 +237,7 @@ fn options_exclude_kinds() {
 fn add_memory(file: &mut [u8], address: u64, bytes: u64) {
     file[56] = 2;
     file[120..128].copy_from_slice(&[1, 0, 0, 0, 6, 0, 0, 0]);
-    for (index, number) in [0, address, address, 0, bytes, 0x1000]
-        .into_iter()
-        .enumerate()
-    {
+    for (index, number) in [0, address, address, 0, bytes, 0x1000].into_iter().enumerate() {
         file[128 + 8 * index..136 + 8 * index].copy_from_slice(&number.to_le_bytes());
     }
 }
@@ -347,18 +248,12 @@ fn stubs_out_of_reach_mean_no_image() {
     let mut file = small_file(&code, &whole(&code));
     add_memory(&mut file, 0x10_0000, 3 << 30);
     let after = examine(&file, Placement::After, &Options::default()).expect("well formed");
-    let Verdict::Unpatched(unpatched) = after else {
-        panic!("a jump of 3 GiB")
-    };
+    let Verdict::Unpatched(unpatched) = after else { panic!("a jump of 3 GiB") };
     assert_eq!(unpatched.reason, UnpatchedReason::OutOfReach);
     assert!(unpatched.unknown_tsc, "now nothing is patched");
     let before = examine(&file, Placement::Before, &Options::default()).expect("well formed");
     assert!(!before.unknown_tsc());
-    check_image(
-        &file,
-        &before.into_image().expect("near enough"),
-        Placement::Before,
-    );
+    check_image(&file, &before.into_image().expect("near enough"), Placement::Before);
 }
 
 #[test]
@@ -367,13 +262,8 @@ fn cpuid_alone_is_not_worth_a_large_image() {
     let file = small_file(&code, &whole(&code));
     let patched = examine(&file, Placement::After, &Options::default()).expect("well formed");
     assert!(patched.into_image().is_some());
-    let options = Options {
-        cpuid_text_limit: 0,
-        ..Options::default()
-    };
-    let Verdict::Unpatched(unpatched) =
-        examine(&file, Placement::After, &options).expect("well formed")
-    else {
+    let options = Options { cpuid_text_limit: 0, ..Options::default() };
+    let Verdict::Unpatched(unpatched) = examine(&file, Placement::After, &options).expect("well formed") else {
         panic!("patched");
     };
     assert_eq!(unpatched.reason, UnpatchedReason::NotWorthwhile);
@@ -386,13 +276,7 @@ fn code_outside_functions_may_jump_in() {
     let function = code.len() as u64;
     code.extend([0xe9]);
     code.extend((3_i32 - (function as i32 + 5)).to_le_bytes());
-    let file = small_file(
-        &code,
-        &[Symbol {
-            start: 0,
-            bytes: function,
-        }],
-    );
+    let file = small_file(&code, &[Symbol { start: 0, bytes: function }]);
     let verdict = examine(&file, Placement::After, &Options::default()).expect("well formed");
     assert_eq!(verdict.refused()[0].reason, Refusal::JumpTarget);
 }
@@ -405,20 +289,22 @@ fn far_functions_may_jump_in() {
     code.extend([0x0f, 0x84]);
     code.extend((3_i32 - 0x4006).to_le_bytes());
     code.extend(RET);
-    let far = Symbol {
-        start: 0x4000,
-        bytes: 7,
-    };
-    let file = small_file(
-        &code,
-        &[
-            Symbol {
-                start: 0,
-                bytes: function,
-            },
-            far,
-        ],
-    );
+    let far = Symbol { start: 0x4000, bytes: 7 };
+    let file = small_file(&code, &[Symbol { start: 0, bytes: function }, far]);
     let verdict = examine(&file, Placement::After, &Options::default()).expect("well formed");
     assert_eq!(verdict.refused()[0].reason, Refusal::JumpTarget);
+}
+
+#[test]
+fn a_cpuid_without_room_traps_where_the_processor_does_not() {
+    // call +0; cpuid; call +0; ret: nothing on either side can move.
+    let call = [0xe8, 0, 0, 0, 0];
+    let code = [&call[..], &[0x0f, 0xa2], &call, &RET].concat();
+    let file = small_file(&code, &whole(&code));
+    let plain = examine(&file, Placement::After, &Options::default()).expect("well formed");
+    assert!(plain.into_image().is_none());
+    let image = examine(&file, Placement::After, &Options::untrappable()).expect("well formed").into_image().expect("a trap is planted");
+    let segment = &image.segments[0];
+    let at = (CODE_ADDRESS + 5 - segment.address) as usize;
+    assert_eq!(segment.bytes[at..at + 2], retake_patch::CPUID_TRAP);
 }

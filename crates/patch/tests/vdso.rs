@@ -4,9 +4,7 @@ mod common;
 
 use common::assembler::small_file;
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
-use retake_patch::{
-    BOOTSTRAP_BYTES, PAGE_BYTES, PatchError, SiteKind, VdsoMethod, VdsoPatch, build_vdso_patch,
-};
+use retake_patch::{BOOTSTRAP_BYTES, PAGE_BYTES, PatchError, SiteKind, VdsoMethod, VdsoPatch, build_vdso_patch};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -15,15 +13,9 @@ fn own_vdso() -> Option<Vec<u8>> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
     let (start, end) = line.split_whitespace().next()?.split_once('-')?;
-    let (start, end) = (
-        u64::from_str_radix(start, 16).ok()?,
-        u64::from_str_radix(end, 16).ok()?,
-    );
+    let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
     let mut bytes = vec![0; (end - start) as usize];
-    File::open("/proc/self/mem")
-        .ok()?
-        .read_exact_at(&mut bytes, start)
-        .ok()?;
+    File::open("/proc/self/mem").ok()?.read_exact_at(&mut bytes, start).ok()?;
     Some(bytes)
 }
 
@@ -62,21 +54,11 @@ fn running_kernel() {
         }
     }
     for name in ["clock_gettime", "gettimeofday", "time", "getcpu"] {
-        assert!(
-            patch.functions.iter().any(|function| function.name == name),
-            "{name}"
-        );
+        assert!(patch.functions.iter().any(|function| function.name == name), "{name}");
     }
-    let mut edits: Vec<_> = patch
-        .edits
-        .iter()
-        .map(|edit| edit.offset..edit.offset + edit.bytes.len() as u64)
-        .collect();
+    let mut edits: Vec<_> = patch.edits.iter().map(|edit| edit.offset..edit.offset + edit.bytes.len() as u64).collect();
     edits.sort_by_key(|range| range.start);
-    assert!(
-        edits.windows(2).all(|pair| pair[0].end <= pair[1].start),
-        "edits overlap"
-    );
+    assert!(edits.windows(2).all(|pair| pair[0].end <= pair[1].start), "edits overlap");
     if let Some(place) = patch.bootstrap_offset {
         let place = place as usize;
         assert!(place >= vdso.len() - PAGE_BYTES as usize);

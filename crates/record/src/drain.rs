@@ -158,7 +158,10 @@ fn find_dead(recorder: &Recorder) {
             continue; // the first process is waited for
         }
         let tid = slot.tid.load(Relaxed) as i32;
-        if matches!(process::state(tid), None | Some('Z' | 'X')) && slot.state.load(Acquire) == shared::SLOT_LIVE && slot.tid.load(Relaxed) as i32 == tid {
+        if matches!(process::state(tid), None | Some('Z' | 'X'))
+            && slot.state.load(Acquire) == shared::SLOT_LIVE
+            && slot.tid.load(Relaxed) as i32 == tid
+        {
             recorder.note_death(index, libc::SIGKILL);
         }
     }

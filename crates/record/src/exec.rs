@@ -78,10 +78,13 @@ fn inject(recorder: &Recorder, slot: usize, stopped: Stopped) -> io::Result<()> 
     }
     bytes.extend(event.encode());
     recorder.append_own(slot, &bytes)?;
-    for (argument, value) in shared_slot.lines.request_arguments.iter().zip([first.program.0, first.program.1, first.interpreter.0, first.interpreter.1, first.vdso]) {
+    for (argument, value) in
+        shared_slot.lines.request_arguments.iter().zip([first.program.0, first.program.1, first.interpreter.0, first.interpreter.1, first.vdso])
+    {
         argument.store(value, Relaxed);
     }
-    let at = first.vdso + recorder.session.bootstrap_offset().filter(|_| first.vdso != 0).ok_or_else(|| io::Error::other("this kernel gives programs no vDSO"))?;
+    let at = first.vdso
+        + recorder.session.bootstrap_offset().filter(|_| first.vdso != 0).ok_or_else(|| io::Error::other("this kernel gives programs no vDSO"))?;
     memory::write_forced(pid, at, &BOOTSTRAP)?;
     registers.r12 = recorder.session.header_id() as u64;
     registers.r13 = slot as u64;
@@ -135,7 +138,8 @@ fn add_mappings(recorder: &Recorder, pid: i32, mappings: &[Mapping], registers: 
             None => {
                 let is_program = identity == program_identity || mapping.start <= registers.rip && mapping.name.is_empty();
                 let index = if is_program {
-                    wait_for_space(|| recorder.files.index_of(&recorder.session, &program, Placement::Before))?
+                    let placement = program_placement(mapping, mappings);
+                    wait_for_space(|| recorder.files.index_of(&recorder.session, &program, placement))?
                 } else {
                     let file = interpreter(pid, mapping)?;
                     wait_for_space(|| recorder.files.index_of(&recorder.session, &file, Placement::After))?
@@ -169,6 +173,11 @@ fn add_mappings(recorder: &Recorder, pid: i32, mappings: &[Mapping], registers: 
         }
     }
     Ok(first)
+}
+
+/// Heaps follow programs, so stubs go before them; except where programs lie among the libraries, right behind the vDSO (static position-independent ones).
+fn program_placement(first: &Mapping, mappings: &[Mapping]) -> Placement {
+    if mappings.iter().any(|mapping| mapping.end == first.start) { Placement::After } else { Placement::Before }
 }
 
 /// Whether the place of a file's stubs is free.

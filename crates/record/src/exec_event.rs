@@ -76,7 +76,7 @@ impl ExecEvent {
     pub fn add_overlays(&mut self, header: &Header, index: usize, bias: u64) {
         let file = &header.files[index];
         let parts = file.part_count.load(Relaxed) as usize;
-        if parts == 0 || header.options.load(Relaxed) & retake_kernel::shared::OPTION_NO_FAST_PATH != 0 {
+        if parts == 0 {
             return;
         }
         for part in file.parts[..parts].iter().chain([&file.stubs]) {

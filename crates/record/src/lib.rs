@@ -61,7 +61,9 @@ pub enum RecordError {
         source: io::Error,
     },
     /// Attaching to our own child failed.
-    #[error("cannot attach to the program: {0}\n  likely    this machine forbids tracing (seccomp profile, kernel.yama.ptrace_scope = 3)\n  try       retake doctor")]
+    #[error(
+        "cannot attach to the program: {0}\n  likely    this machine forbids tracing (seccomp profile, kernel.yama.ptrace_scope = 3)\n  try       retake doctor"
+    )]
     Attach(#[source] io::Error),
     /// The recording could not be written.
     #[error("cannot write the recording: {0}")]
@@ -222,7 +224,9 @@ fn end_everything(header: &Header) {
             let pid = slot.pid.load(Relaxed) as i32;
             match slot.state.load(Acquire) {
                 shared::SLOT_CLAIMED if pid == 0 => unborn = true,
-                shared::SLOT_CLAIMED | shared::SLOT_LIVE | shared::SLOT_DYING if pid > 0 => alive |= process::kill(pid, libc::SIGKILL) && !process::is_gone(pid),
+                shared::SLOT_CLAIMED | shared::SLOT_LIVE | shared::SLOT_DYING if pid > 0 => {
+                    alive |= process::kill(pid, libc::SIGKILL) && !process::is_gone(pid)
+                }
                 _ => {}
             }
         }

@@ -1,10 +1,10 @@
 //! Threads that answer the runtime's requests: an exec to attend, a file to store.
 
-use crate::{exec, forced};
 use crate::shared_state::Recorder;
 use crate::space::wait_for_space;
-use retake_kernel::{futex, memory, process, shared};
+use crate::{exec, forced};
 use retake_kernel::tracee::Attached;
+use retake_kernel::{futex, memory, process, shared};
 use retake_patch::Placement;
 use std::io;
 use std::sync::Arc;

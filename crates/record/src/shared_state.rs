@@ -7,8 +7,8 @@ use retake_kernel::shared::{self, Header, RING_BYTES};
 use retake_recording::{ChunkEvents, Codec, RecordingWriter, StreamId, StreamInfo, StreamKind};
 use retake_supervisor::{FileTable, Session};
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -52,7 +52,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Recorder {
     pub fn new(session: Session, files: FileTable, writer: Arc<RecordingWriter>) -> Self {
-        Self { session, files, writer, counters: Counters::default(), rings: Mutex::default(), progress: Default::default(), started: AtomicBool::new(false), user: AtomicU64::new(u64::MAX) }
+        Self {
+            session,
+            files,
+            writer,
+            counters: Counters::default(),
+            rings: Mutex::default(),
+            progress: Default::default(),
+            started: AtomicBool::new(false),
+            user: AtomicU64::new(u64::MAX),
+        }
     }
 
     pub fn header(&self) -> &Header {
@@ -224,7 +233,11 @@ impl Recorder {
     /// Slots whose thread has not ended, or whose ring is not drained yet.
     pub fn live_slots(&self) -> usize {
         let header = self.header();
-        (0..self.slot_count()).filter(|&i| matches!(header.slots[i].state.load(Acquire), shared::SLOT_CLAIMED | shared::SLOT_LIVE | shared::SLOT_EXITED | shared::SLOT_DYING)).count()
+        (0..self.slot_count())
+            .filter(|&i| {
+                matches!(header.slots[i].state.load(Acquire), shared::SLOT_CLAIMED | shared::SLOT_LIVE | shared::SLOT_EXITED | shared::SLOT_DYING)
+            })
+            .count()
     }
 
     pub fn wait_for_progress(&self, limit: Duration) {

@@ -31,20 +31,13 @@ pub(crate) struct Encoder {
 
 impl fmt::Debug for Encoder {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Encoder")
-            .field("output_bytes", &self.output.len())
-            .finish()
+        formatter.debug_struct("Encoder").field("output_bytes", &self.output.len()).finish()
     }
 }
 
 impl Encoder {
     pub(crate) fn new() -> Self {
-        Self {
-            output: Vec::new(),
-            table: CompressTable::large(),
-            zstd: None,
-        }
+        Self { output: Vec::new(), table: CompressTable::large(), zstd: None }
     }
 
     /// The bytes to store, and how they are stored. Whatever gains too little comes back as it is.
@@ -66,11 +59,9 @@ impl Encoder {
             // The middle: beginnings are often unlike the rest.
             let start = (bytes.len() - SAMPLE_BYTES) / 2;
             let sample = &bytes[start..start + SAMPLE_BYTES];
-            self.lz4(sample)
-                .filter(|&count| gains_a_tenth(count, sample.len()))?;
+            self.lz4(sample).filter(|&count| gains_a_tenth(count, sample.len()))?;
         }
-        self.lz4(bytes)
-            .filter(|&count| gains_a_tenth(count, bytes.len()))
+        self.lz4(bytes).filter(|&count| gains_a_tenth(count, bytes.len()))
     }
 
     fn lz4(&mut self, bytes: &[u8]) -> Option<usize> {
@@ -84,11 +75,7 @@ impl Encoder {
             self.zstd = zstd::bulk::Compressor::new(ZSTD_LEVEL).ok();
         }
         // No room for the result means that it gains nothing; either way the bytes are stored as they are.
-        let count = self
-            .zstd
-            .as_mut()?
-            .compress_to_buffer(bytes, &mut self.output[..])
-            .ok()?;
+        let count = self.zstd.as_mut()?.compress_to_buffer(bytes, &mut self.output[..]).ok()?;
         (count < bytes.len()).then_some(count)
     }
 
@@ -104,11 +91,7 @@ fn gains_a_tenth(compressed_bytes: usize, bytes: usize) -> bool {
 }
 
 /// Decompresses `stored` into exactly `output`; the error says what is wrong with it.
-pub(crate) fn decode_into(
-    stored_as: StoredAs,
-    stored: &[u8],
-    output: &mut [u8],
-) -> Result<(), &'static str> {
+pub(crate) fn decode_into(stored_as: StoredAs, stored: &[u8], output: &mut [u8]) -> Result<(), &'static str> {
     let count = match stored_as {
         StoredAs::Raw => {
             if stored.len() != output.len() {
@@ -117,17 +100,12 @@ pub(crate) fn decode_into(
             output.copy_from_slice(stored);
             stored.len()
         }
-        StoredAs::Lz4 => lz4_flex::block::decompress_into(stored, output)
-            .map_err(|_| "its LZ4 data are malformed")?,
+        StoredAs::Lz4 => lz4_flex::block::decompress_into(stored, output).map_err(|_| "its LZ4 data are malformed")?,
         StoredAs::Zstd => zstd::bulk::Decompressor::new()
             .and_then(|mut decompressor| decompressor.decompress_to_buffer(stored, output))
             .map_err(|_| "its Zstandard data are malformed")?,
     };
-    if count == output.len() {
-        Ok(())
-    } else {
-        Err("it holds fewer bytes than it claims")
-    }
+    if count == output.len() { Ok(()) } else { Err("it holds fewer bytes than it claims") }
 }
 
 #[cfg(test)]
@@ -137,9 +115,7 @@ mod tests {
     fn noise(count: usize) -> Vec<u8> {
         let mut state = 1u64;
         let step = |_| {
-            state = state
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             (state >> 56) as u8
         };
         (0..count).map(step).collect()

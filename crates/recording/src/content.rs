@@ -32,9 +32,7 @@ impl From<ContentId> for retake_model::ContentId {
 
 impl fmt::Display for ContentId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0
-            .iter()
-            .try_for_each(|byte| write!(formatter, "{byte:02x}"))
+        self.0.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
     }
 }
 
@@ -49,10 +47,7 @@ impl FromStr for ContentId {
 
     /// Reads the 64 digits back; upper case is refused, so that every content has one name only.
     fn from_str(text: &str) -> Result<Self, Error> {
-        let bad = |reason| Error::BadName {
-            name: text.chars().take(80).collect(),
-            reason,
-        };
+        let bad = |reason| Error::BadName { name: text.chars().take(80).collect(), reason };
         let digits = text.as_bytes();
         if digits.len() != 64 {
             return Err(bad("a content name has 64 hexadecimal digits"));
@@ -89,13 +84,7 @@ mod tests {
     #[test]
     fn other_names_are_refused() {
         let upper = ContentId::of(b"abc").to_string().to_uppercase();
-        for name in [
-            "",
-            "../../etc/passwd",
-            &upper,
-            &"g".repeat(64),
-            &"é".repeat(32),
-        ] {
+        for name in ["", "../../etc/passwd", &upper, &"g".repeat(64), &"é".repeat(32)] {
             assert!(name.parse::<ContentId>().is_err(), "{name}");
         }
     }

@@ -24,28 +24,16 @@ pub struct FramePlace {
 impl FramePlace {
     /// A place of which nothing but the offset is known.
     pub(crate) fn at(file_offset: u64) -> Self {
-        Self {
-            file_offset,
-            stream: None,
-            sequence: None,
-        }
+        Self { file_offset, stream: None, sequence: None }
     }
 }
 
 impl fmt::Display for FramePlace {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.stream, self.sequence) {
-            (Some(stream), Some(sequence)) => write!(
-                formatter,
-                "chunk {sequence} of stream {stream} (file offset {:#x})",
-                self.file_offset
-            ),
+            (Some(stream), Some(sequence)) => write!(formatter, "chunk {sequence} of stream {stream} (file offset {:#x})", self.file_offset),
             (Some(stream), None) => {
-                write!(
-                    formatter,
-                    "stream {stream} (file offset {:#x})",
-                    self.file_offset
-                )
+                write!(formatter, "stream {stream} (file offset {:#x})", self.file_offset)
             }
             _ => write!(formatter, "frame at file offset {:#x}", self.file_offset),
         }
@@ -129,9 +117,7 @@ pub enum Error {
     },
 
     /// The event counts given with a chunk contradict its size.
-    #[error(
-        "a chunk of {bytes} bytes cannot have {count} events of which the first is at {first:?}"
-    )]
+    #[error("a chunk of {bytes} bytes cannot have {count} events of which the first is at {first:?}")]
     BadChunkEvents {
         /// Size of the chunk.
         bytes: usize,
@@ -246,9 +232,7 @@ pub enum Error {
     },
 
     /// Neither RETAKE_DIR, XDG_DATA_HOME nor HOME says where recordings are kept.
-    #[error(
-        "nothing says where recordings are kept: set RETAKE_DIR, XDG_DATA_HOME or HOME to an absolute path"
-    )]
+    #[error("nothing says where recordings are kept: set RETAKE_DIR, XDG_DATA_HOME or HOME to an absolute path")]
     NoLocation,
 }
 
@@ -257,14 +241,8 @@ impl Error {
     pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();
         match source.kind() {
-            io::ErrorKind::StorageFull
-            | io::ErrorKind::QuotaExceeded
-            | io::ErrorKind::FileTooLarge => Self::NoSpace { path, source },
-            _ => Self::Io {
-                action,
-                path,
-                source,
-            },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => Self::NoSpace { path, source },
+            _ => Self::Io { action, path, source },
         }
     }
 
@@ -278,9 +256,7 @@ impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let kind = match &error {
             Error::Io { source, .. } | Error::NoSpace { source, .. } => source.kind(),
-            Error::Damaged { .. } | Error::BadContent { .. } | Error::BadMetadata { .. } => {
-                io::ErrorKind::InvalidData
-            }
+            Error::Damaged { .. } | Error::BadContent { .. } | Error::BadMetadata { .. } => io::ErrorKind::InvalidData,
             _ => io::ErrorKind::Other,
         };
         Self::new(kind, error)

@@ -110,12 +110,7 @@ impl FrameHeader {
     }
 
     /// Completes the header with size and hash of what is stored.
-    pub(crate) fn describe_payload(
-        &mut self,
-        stored_as: StoredAs,
-        uncompressed_bytes: usize,
-        stored: &[u8],
-    ) {
+    pub(crate) fn describe_payload(&mut self, stored_as: StoredAs, uncompressed_bytes: usize, stored: &[u8]) {
         assert!(uncompressed_bytes <= MAX_CHUNK_BYTES && stored.len() <= uncompressed_bytes);
         self.stored_as = stored_as;
         self.uncompressed_bytes = uncompressed_bytes as u32;
@@ -131,16 +126,8 @@ impl FrameHeader {
     /// Where this frame is, for messages.
     pub(crate) fn place(&self, file_offset: u64) -> FramePlace {
         match self.kind {
-            FrameKind::Chunk => FramePlace {
-                file_offset,
-                stream: Some(StreamId(self.stream)),
-                sequence: Some(self.sequence),
-            },
-            FrameKind::Stream => FramePlace {
-                file_offset,
-                stream: Some(StreamId(self.stream)),
-                sequence: None,
-            },
+            FrameKind::Chunk => FramePlace { file_offset, stream: Some(StreamId(self.stream)), sequence: Some(self.sequence) },
+            FrameKind::Stream => FramePlace { file_offset, stream: Some(StreamId(self.stream)), sequence: None },
             _ => FramePlace::at(file_offset),
         }
     }
@@ -166,10 +153,7 @@ impl FrameHeader {
     }
 
     /// Reads a header that stands at `file_offset`, and checks all that can be checked without the rest of the file.
-    pub(crate) fn decode(
-        bytes: &[u8; HEADER_BYTES],
-        file_offset: u64,
-    ) -> Result<Self, HeaderFault> {
+    pub(crate) fn decode(bytes: &[u8; HEADER_BYTES], file_offset: u64) -> Result<Self, HeaderFault> {
         if bytes[0..4] != MAGIC {
             return Err(HeaderFault::NoMagic);
         }
@@ -182,10 +166,8 @@ impl FrameHeader {
         }
         let first_event = read_u32(bytes, 24);
         let header = Self {
-            kind: kind_of_number(bytes[6])
-                .ok_or(HeaderFault::Inconsistent("its kind is unknown"))?,
-            stored_as: stored_as_of_number(bytes[7])
-                .ok_or(HeaderFault::Inconsistent("its compression is unknown"))?,
+            kind: kind_of_number(bytes[6]).ok_or(HeaderFault::Inconsistent("its kind is unknown"))?,
+            stored_as: stored_as_of_number(bytes[7]).ok_or(HeaderFault::Inconsistent("its compression is unknown"))?,
             stream: read_u32(bytes, 8),
             sequence: read_u32(bytes, 12),
             offset: read_u64(bytes, 16),
@@ -212,11 +194,7 @@ impl FrameHeader {
         if !sizes_agree {
             return Err("its stored and uncompressed sizes contradict each other");
         }
-        if !events_fit(
-            self.uncompressed_bytes as usize,
-            self.first_event,
-            self.event_count,
-        ) {
+        if !events_fit(self.uncompressed_bytes as usize, self.first_event, self.event_count) {
             return Err("its event count contradicts its size");
         }
         let may_be_compressed = matches!(self.kind, FrameKind::Chunk | FrameKind::ContentChunk);

@@ -27,24 +27,14 @@ pub(crate) struct FrameWriter {
 
 impl fmt::Debug for FrameWriter {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("FrameWriter")
-            .field("path", &self.path)
-            .field("end", &self.end)
-            .finish()
+        formatter.debug_struct("FrameWriter").field("path", &self.path).field("end", &self.end).finish()
     }
 }
 
 impl FrameWriter {
     /// Writes to `storage`, which is empty; `path` is what errors call it.
     pub(crate) fn new(storage: Box<dyn Storage>, path: &Path, recording: u64) -> Self {
-        Self {
-            storage,
-            path: path.to_path_buf(),
-            recording,
-            end: 0,
-            entries: Vec::new(),
-        }
+        Self { storage, path: path.to_path_buf(), recording, end: 0, entries: Vec::new() }
     }
 
     /// Bytes written so far.
@@ -55,18 +45,11 @@ impl FrameWriter {
     /// Appends one frame whose `header` already describes `stored`.
     pub(crate) fn put(&mut self, header: FrameHeader, stored: &[u8]) -> Result<()> {
         assert_eq!(header.stored_bytes as usize, stored.len());
-        let header = FrameHeader {
-            recording: self.recording,
-            ..header
-        };
+        let header = FrameHeader { recording: self.recording, ..header };
         let header_bytes = header.encode(self.end);
         let padding_bytes = (header.frame_bytes() as usize) - HEADER_BYTES - stored.len();
         let padding = &[0; ALIGNMENT as usize][..padding_bytes];
-        let mut slices = [
-            IoSlice::new(&header_bytes),
-            IoSlice::new(stored),
-            IoSlice::new(padding),
-        ];
+        let mut slices = [IoSlice::new(&header_bytes), IoSlice::new(stored), IoSlice::new(padding)];
         if let Err(error) = write_all_at(&mut *self.storage, self.end, &mut slices) {
             // What was written of the frame has no meaning and the next attempt overwrites it; cutting it off only spares
             // a reader the warning, so it may fail.
@@ -106,23 +89,15 @@ impl FrameWriter {
                 bytes.extend_from_slice(&offset.to_le_bytes());
                 bytes.extend_from_slice(&header.encode(*offset));
             }
-            let header = FrameHeader {
-                sequence: sequence as u32,
-                ..FrameHeader::new(FrameKind::Index)
-            };
+            let header = FrameHeader { sequence: sequence as u32, ..FrameHeader::new(FrameKind::Index) };
             self.put_raw(header, &bytes)?;
         }
-        let trailer = FrameHeader {
-            offset: index_offset,
-            ..FrameHeader::new(FrameKind::Trailer)
-        };
+        let trailer = FrameHeader { offset: index_offset, ..FrameHeader::new(FrameKind::Trailer) };
         self.put_raw(trailer, &[])
     }
 
     /// Waits until everything written would survive a loss of power.
     pub(crate) fn sync(&mut self) -> Result<()> {
-        self.storage
-            .sync()
-            .map_err(|error| Error::io("sync", &self.path, error))
+        self.storage.sync().map_err(|error| Error::io("sync", &self.path, error))
     }
 }

@@ -2,9 +2,7 @@
 
 use std::io::Read;
 
-use crate::frame::{
-    ALIGNMENT, FORMAT_VERSION, HEADER_BYTES, MAGIC, payload_hash, read_u32, restamp,
-};
+use crate::frame::{ALIGNMENT, FORMAT_VERSION, HEADER_BYTES, MAGIC, payload_hash, read_u32, restamp};
 use crate::frame_writer::INDEX_ENTRY_BYTES;
 use crate::recording::Recording;
 
@@ -16,34 +14,18 @@ pub fn exercise(bytes: Vec<u8>) {
     let Ok(recording) = Recording::from_bytes(bytes) else {
         return;
     };
-    recording
-        .warnings()
-        .iter()
-        .for_each(|warning| drop(warning.to_string()));
+    recording.warnings().iter().for_each(|warning| drop(warning.to_string()));
     let mut budget = READ_LIMIT_BYTES;
     for summary in recording.streams() {
-        assert_eq!(
-            recording
-                .stream(summary.info.id)
-                .map(|reader| reader.summary())
-                .ok(),
-            Some(summary.clone())
-        );
+        assert_eq!(recording.stream(summary.info.id).map(|reader| reader.summary()).ok(), Some(summary.clone()));
         if summary.bytes > budget {
             continue;
         }
         budget -= summary.bytes;
-        let mut reader = recording
-            .stream(summary.info.id)
-            .expect("the stream was listed");
+        let mut reader = recording.stream(summary.info.id).expect("the stream was listed");
         let mut bytes = Vec::new();
         if reader.read_to_end(&mut bytes).is_ok() {
-            assert_eq!(
-                bytes.len() as u64,
-                summary.bytes,
-                "stream {}",
-                summary.info.id
-            );
+            assert_eq!(bytes.len() as u64, summary.bytes, "stream {}", summary.info.id);
         }
         let _ = reader.seek_to_offset(summary.bytes / 2);
         assert!(reader.position() <= summary.bytes);

@@ -36,11 +36,7 @@ pub struct Listing {
 ///
 /// # Errors
 /// As [`RecordingWriter::create`].
-pub fn create_numbered(
-    recordings: &Path,
-    program: &OsStr,
-    metadata: &Metadata,
-) -> Result<RecordingWriter> {
+pub fn create_numbered(recordings: &Path, program: &OsStr, metadata: &Metadata) -> Result<RecordingWriter> {
     let prefix = name_of_program(program);
     let mut number = highest_number(recordings, &prefix)? + 1;
     loop {
@@ -56,41 +52,20 @@ pub fn create_numbered(
 fn name_of_program(program: &OsStr) -> String {
     let base = Path::new(program).file_name().unwrap_or_default();
     let replace = |byte: &u8| {
-        if byte.is_ascii_alphanumeric() || b"._+".contains(byte) {
-            *byte as char
-        } else {
-            '_'
-        }
+        if byte.is_ascii_alphanumeric() || b"._+".contains(byte) { *byte as char } else { '_' }
     };
-    let name: String = base
-        .as_bytes()
-        .iter()
-        .take(MAX_PROGRAM_BYTES)
-        .map(replace)
-        .collect();
+    let name: String = base.as_bytes().iter().take(MAX_PROGRAM_BYTES).map(replace).collect();
     let name = name.trim_start_matches('.');
-    if name.is_empty() {
-        "program".to_owned()
-    } else {
-        name.to_owned()
-    }
+    if name.is_empty() { "program".to_owned() } else { name.to_owned() }
 }
 
 fn highest_number(recordings: &Path, prefix: &str) -> Result<u64> {
     let number_of = |name: &str| {
         let rest = name.strip_prefix(prefix)?.strip_prefix('-')?;
-        rest.strip_suffix(".retake")
-            .unwrap_or(rest)
-            .parse::<u64>()
-            .ok()
+        rest.strip_suffix(".retake").unwrap_or(rest).parse::<u64>().ok()
     };
-    let numbers = names_in(recordings)?
-        .into_iter()
-        .filter_map(|name| number_of(name.to_str()?));
-    Ok(numbers
-        .filter(|&number| number < u64::MAX / 2)
-        .max()
-        .unwrap_or(0))
+    let numbers = names_in(recordings)?.into_iter().filter_map(|name| number_of(name.to_str()?));
+    Ok(numbers.filter(|&number| number < u64::MAX / 2).max().unwrap_or(0))
 }
 
 fn names_in(folder: &Path) -> Result<Vec<std::ffi::OsString>> {
@@ -99,24 +74,15 @@ fn names_in(folder: &Path) -> Result<Vec<std::ffi::OsString>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(fail)?,
     };
-    entries
-        .map(|entry| entry.map(|entry| entry.file_name()).map_err(fail))
-        .collect()
+    entries.map(|entry| entry.map(|entry| entry.file_name()).map_err(fail)).collect()
 }
 
 /// Makes `latest` point to `recording`, an entry of the folder, at once.
 pub fn set_latest(recordings: &Path, recording: &Path) -> Result<()> {
-    let name = recording
-        .file_name()
-        .filter(|name| recordings.join(name).exists());
-    let name = name.ok_or_else(|| Error::BadName {
-        name: recording.to_string_lossy().into_owned(),
-        reason: "it is not in the folder of recordings",
-    })?;
-    let (new, link) = (
-        recordings.join(NEW_LATEST_NAME),
-        recordings.join(LATEST_NAME),
-    );
+    let name = recording.file_name().filter(|name| recordings.join(name).exists());
+    let name =
+        name.ok_or_else(|| Error::BadName { name: recording.to_string_lossy().into_owned(), reason: "it is not in the folder of recordings" })?;
+    let (new, link) = (recordings.join(NEW_LATEST_NAME), recordings.join(LATEST_NAME));
     // Two recorders may do this at once: the link of either will do.
     let _ = fs::remove_file(&new);
     match symlink(name, &new) {
@@ -126,9 +92,7 @@ pub fn set_latest(recordings: &Path, recording: &Path) -> Result<()> {
         _ => {}
     }
     match fs::rename(&new, &link) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(Error::io("replace", &link, error))
-        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("replace", &link, error)),
         _ => Ok(()),
     }
 }
@@ -141,16 +105,8 @@ pub fn latest(recordings: &Path) -> Result<Option<PathBuf>> {
     if let Some(path) = linked.filter(|path| path.exists()) {
         return Ok(Some(path));
     }
-    let started = |entry: &Listing| {
-        entry
-            .metadata
-            .as_ref()
-            .map_or(0, |metadata| metadata.started_unix_ms)
-    };
-    Ok(list(recordings)?
-        .into_iter()
-        .max_by_key(started)
-        .map(|entry| entry.path))
+    let started = |entry: &Listing| entry.metadata.as_ref().map_or(0, |metadata| metadata.started_unix_ms);
+    Ok(list(recordings)?.into_iter().max_by_key(started).map(|entry| entry.path))
 }
 
 /// The recording a user means by `name`: `latest`, an entry of the folder (a packed one with or without `.retake`), or a
@@ -159,15 +115,11 @@ pub fn latest(recordings: &Path) -> Result<Option<PathBuf>> {
 /// # Errors
 /// `NotARecording` if there is none.
 pub fn resolve(recordings: &Path, name: &OsStr) -> Result<PathBuf> {
-    let none = |reason: &str| Error::NotARecording {
-        path: PathBuf::from(name),
-        reason: reason.to_owned(),
-    };
+    let none = |reason: &str| Error::NotARecording { path: PathBuf::from(name), reason: reason.to_owned() };
     if name == LATEST_NAME {
         return latest(recordings)?.ok_or_else(|| none("nothing has been recorded yet"));
     }
-    let is_plain =
-        Path::new(name).components().count() == 1 && Path::new(name).file_name() == Some(name);
+    let is_plain = Path::new(name).components().count() == 1 && Path::new(name).file_name() == Some(name);
     if is_plain {
         let mut packed_name = name.to_owned();
         packed_name.push(".retake");
@@ -177,11 +129,7 @@ pub fn resolve(recordings: &Path, name: &OsStr) -> Result<PathBuf> {
         }
     }
     let path = PathBuf::from(name);
-    if path.exists() {
-        Ok(path)
-    } else {
-        Err(none("there is no such file, nor a recording of that name"))
-    }
+    if path.exists() { Ok(path) } else { Err(none("there is no such file, nor a recording of that name")) }
 }
 
 /// All recordings of a folder, by name; numbers within names count as such. What is not a recording is left out.
@@ -189,21 +137,14 @@ pub fn resolve(recordings: &Path, name: &OsStr) -> Result<PathBuf> {
 /// # Errors
 /// Only if the folder cannot be read; an unreadable recording is listed with its error.
 pub fn list(recordings: &Path) -> Result<Vec<Listing>> {
-    let mut listings: Vec<Listing> = names_in(recordings)?
-        .iter()
-        .filter_map(|name| listing_of(recordings, name))
-        .collect();
+    let mut listings: Vec<Listing> = names_in(recordings)?.iter().filter_map(|name| listing_of(recordings, name)).collect();
     listings.sort_by_cached_key(|listing| sort_key(&listing.name));
     Ok(listings)
 }
 
 fn sort_key(name: &str) -> (String, u64) {
-    let split = name
-        .rsplit_once('-')
-        .and_then(|(prefix, number)| Some((prefix, number.parse().ok()?)));
-    split.map_or((name.to_owned(), 0), |(prefix, number)| {
-        (prefix.to_owned(), number)
-    })
+    let split = name.rsplit_once('-').and_then(|(prefix, number)| Some((prefix, number.parse().ok()?)));
+    split.map_or((name.to_owned(), 0), |(prefix, number)| (prefix.to_owned(), number))
 }
 
 fn listing_of(recordings: &Path, name: &OsStr) -> Option<Listing> {
@@ -211,18 +152,10 @@ fn listing_of(recordings: &Path, name: &OsStr) -> Option<Listing> {
     let kind = fs::symlink_metadata(&path).ok()?;
     let name = name.to_string_lossy().into_owned();
     if kind.is_dir() {
-        let events = fs::symlink_metadata(path.join(EVENTS_NAME))
-            .ok()
-            .filter(fs::Metadata::is_file)?;
+        let events = fs::symlink_metadata(path.join(EVENTS_NAME)).ok().filter(fs::Metadata::is_file)?;
         // Much the cheapest; where it is damaged, the events file has another copy.
         let metadata = read_metadata_file(&path).or_else(|_| metadata_of(&path));
-        return Some(Listing {
-            name,
-            path,
-            is_packed: false,
-            metadata,
-            file_bytes: events.len(),
-        });
+        return Some(Listing { name, path, is_packed: false, metadata, file_bytes: events.len() });
     }
     if !kind.is_file() {
         return None;
@@ -231,13 +164,7 @@ fn listing_of(recordings: &Path, name: &OsStr) -> Option<Listing> {
         Err(Error::NotARecording { .. }) => return None,
         metadata => metadata,
     };
-    Some(Listing {
-        name,
-        path,
-        is_packed: true,
-        metadata,
-        file_bytes: kind.len(),
-    })
+    Some(Listing { name, path, is_packed: true, metadata, file_bytes: kind.len() })
 }
 
 fn metadata_of(path: &Path) -> Result<Metadata> {

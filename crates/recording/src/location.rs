@@ -26,10 +26,7 @@ impl Location {
 
     /// The folders within `root`.
     pub fn within(root: &Path) -> Self {
-        Self {
-            recordings: root.join("recordings"),
-            store: root.join("store"),
-        }
+        Self { recordings: root.join("recordings"), store: root.join("store") }
     }
 
     /// Makes the folder of recordings, for the owner only. The store makes its own.
@@ -38,25 +35,15 @@ impl Location {
     }
 
     fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self> {
-        let path = |name: &str| {
-            variable(name)
-                .filter(|value| !value.is_empty())
-                .map(PathBuf::from)
-        };
+        let path = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         if let Some(root) = path("RETAKE_DIR") {
             // A recorder may change its directory; the place must not change with it.
             let absolute = std::path::absolute(&root);
-            return absolute
-                .map(|root| Self::within(&root))
-                .map_err(|error| Error::io("find", &root, error));
+            return absolute.map(|root| Self::within(&root)).map_err(|error| Error::io("find", &root, error));
         }
         // The XDG rules say to ignore a relative path.
         let data = path("XDG_DATA_HOME").filter(|data| data.is_absolute());
-        let home = || {
-            path("HOME")
-                .filter(|home| home.is_absolute())
-                .map(|home| home.join(".local/share"))
-        };
+        let home = || path("HOME").filter(|home| home.is_absolute()).map(|home| home.join(".local/share"));
         let data = data.or_else(home).ok_or(Error::NoLocation)?;
         Ok(Self::within(&data.join("retake")))
     }
@@ -67,46 +54,23 @@ mod tests {
     use super::*;
 
     fn recordings_with(variables: &[(&str, &str)]) -> Option<String> {
-        let find = |name: &str| {
-            variables
-                .iter()
-                .find(|(known, _)| *known == name)
-                .map(|(_, value)| value.into())
-        };
-        Location::from_variables(find)
-            .ok()
-            .map(|location| location.recordings.to_str().unwrap().to_owned())
+        let find = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into());
+        Location::from_variables(find).ok().map(|location| location.recordings.to_str().unwrap().to_owned())
     }
 
     #[test]
     fn the_first_usable_variable_counts() {
         let home = ("HOME", "/home/u");
         let cases = [
-            (
-                vec![("RETAKE_DIR", "/r"), ("XDG_DATA_HOME", "/x"), home],
-                Some("/r/recordings"),
-            ),
-            (
-                vec![("XDG_DATA_HOME", "/x"), home],
-                Some("/x/retake/recordings"),
-            ),
-            (
-                vec![("XDG_DATA_HOME", "x"), home],
-                Some("/home/u/.local/share/retake/recordings"),
-            ),
-            (
-                vec![("RETAKE_DIR", ""), home],
-                Some("/home/u/.local/share/retake/recordings"),
-            ),
+            (vec![("RETAKE_DIR", "/r"), ("XDG_DATA_HOME", "/x"), home], Some("/r/recordings")),
+            (vec![("XDG_DATA_HOME", "/x"), home], Some("/x/retake/recordings")),
+            (vec![("XDG_DATA_HOME", "x"), home], Some("/home/u/.local/share/retake/recordings")),
+            (vec![("RETAKE_DIR", ""), home], Some("/home/u/.local/share/retake/recordings")),
             (vec![("HOME", "u")], None),
             (vec![], None),
         ];
         for (variables, expected) in cases {
-            assert_eq!(
-                recordings_with(&variables).as_deref(),
-                expected,
-                "{variables:?}"
-            );
+            assert_eq!(recordings_with(&variables).as_deref(), expected, "{variables:?}");
         }
     }
 }

@@ -55,9 +55,7 @@ impl Serialize for ByteText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let form = match std::str::from_utf8(&self.0) {
             Ok(text) => ByteTextForm::Text(text.to_owned()),
-            Err(_) => ByteTextForm::Hex {
-                hex: self.0.iter().map(|byte| format!("{byte:02x}")).collect(),
-            },
+            Err(_) => ByteTextForm::Hex { hex: self.0.iter().map(|byte| format!("{byte:02x}")).collect() },
         };
         form.serialize(serializer)
     }
@@ -67,9 +65,7 @@ impl<'de> Deserialize<'de> for ByteText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match ByteTextForm::deserialize(deserializer)? {
             ByteTextForm::Text(text) => Ok(Self(text.into_bytes())),
-            ByteTextForm::Hex { hex } => bytes_of_hex(&hex)
-                .map(Self)
-                .ok_or_else(|| serde::de::Error::custom("expected pairs of hexadecimal digits")),
+            ByteTextForm::Hex { hex } => bytes_of_hex(&hex).map(Self).ok_or_else(|| serde::de::Error::custom("expected pairs of hexadecimal digits")),
         }
     }
 }
@@ -181,21 +177,13 @@ impl Metadata {
     /// The text of `recording.json`; the error says that it is too long.
     pub(crate) fn to_json(&self) -> Result<Vec<u8>, String> {
         let zeros = "0".repeat(CHECKSUM_DIGITS);
-        let form = WithChecksum {
-            checksum: &zeros,
-            metadata: self,
-        };
-        let mut text = serde_json::to_string_pretty(&form)
-            .expect("metadata has string keys only")
-            .into_bytes();
+        let form = WithChecksum { checksum: &zeros, metadata: self };
+        let mut text = serde_json::to_string_pretty(&form).expect("metadata has string keys only").into_bytes();
         text.push(b'\n');
         let checksum = format!("{:016x}", xxh3_64(&text));
         text[PREFIX.len()..PREFIX.len() + CHECKSUM_DIGITS].copy_from_slice(checksum.as_bytes());
         if text.len() > MAX_METADATA_BYTES {
-            return Err(format!(
-                "they have {} bytes, more than the {MAX_METADATA_BYTES} possible",
-                text.len()
-            ));
+            return Err(format!("they have {} bytes, more than the {MAX_METADATA_BYTES} possible", text.len()));
         }
         Ok(text)
     }
@@ -224,11 +212,7 @@ mod tests {
         Metadata {
             command: "/bin/cat".into(),
             arguments: vec!["cat".into(), ByteText(vec![0xff, 0x00, 0x61])],
-            outcome: Some(Outcome {
-                exit: Exit::Killed(11),
-                duration_ms: 12,
-                counters: [("calls".to_owned(), 3)].into(),
-            }),
+            outcome: Some(Outcome { exit: Exit::Killed(11), duration_ms: 12, counters: [("calls".to_owned(), 3)].into() }),
             ..Metadata::default()
         }
     }
@@ -236,10 +220,7 @@ mod tests {
     #[test]
     fn metadata_reads_back() {
         for metadata in [example(), Metadata::default()] {
-            assert_eq!(
-                Metadata::from_json(&metadata.to_json().unwrap()).unwrap(),
-                metadata
-            );
+            assert_eq!(Metadata::from_json(&metadata.to_json().unwrap()).unwrap(), metadata);
         }
     }
 

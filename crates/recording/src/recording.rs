@@ -55,20 +55,11 @@ impl Recording {
     pub fn open(path: &Path) -> Result<Self> {
         let path = &fs::canonicalize(path).map_err(|error| Error::io("open", path, error))?;
         let is_directory = path.is_dir();
-        let events = if is_directory {
-            path.join(EVENTS_NAME)
-        } else {
-            path.clone()
-        };
+        let events = if is_directory { path.join(EVENTS_NAME) } else { path.clone() };
         let source = Source::open(&events).map_err(|error| match error {
-            Error::Io { source, .. }
-                if is_directory && source.kind() == std::io::ErrorKind::NotFound =>
-            {
+            Error::Io { source, .. } if is_directory && source.kind() == std::io::ErrorKind::NotFound => {
                 let reason = "it is a directory without an events file".to_owned();
-                Error::NotARecording {
-                    path: path.clone(),
-                    reason,
-                }
+                Error::NotARecording { path: path.clone(), reason }
             }
             error => error,
         })?;
@@ -84,22 +75,9 @@ impl Recording {
         check_beginning(&source)?;
         let mut catalogue = Catalogue::build(&source)?;
         let mut warnings = std::mem::take(&mut catalogue.warnings);
-        let metadata = find_metadata(
-            &source,
-            &catalogue.metadata,
-            directory.as_deref(),
-            &mut warnings,
-        )?;
+        let metadata = find_metadata(&source, &catalogue.metadata, directory.as_deref(), &mut warnings)?;
         let warnings = warnings.into_list();
-        Ok(Self {
-            shared: Arc::new(Shared {
-                source,
-                catalogue,
-                directory,
-                metadata,
-                warnings,
-            }),
-        })
+        Ok(Self { shared: Arc::new(Shared { source, catalogue, directory, metadata, warnings }) })
     }
 
     /// What the recording says about itself as a whole.
@@ -115,10 +93,7 @@ impl Recording {
 
     /// Where the recording is: its directory, or the packed file.
     pub fn path(&self) -> &Path {
-        self.shared
-            .directory
-            .as_deref()
-            .unwrap_or_else(|| self.shared.source.path())
+        self.shared.directory.as_deref().unwrap_or_else(|| self.shared.source.path())
     }
 
     /// True if it is one self-contained file.
@@ -150,26 +125,16 @@ impl Recording {
     /// Only what the system says: damage is in the list.
     pub fn check(&self) -> Result<Vec<Warning>> {
         let mut warnings = Warnings::default();
-        self.shared
-            .warnings
-            .iter()
-            .cloned()
-            .for_each(|warning| warnings.push(warning));
+        self.shared.warnings.iter().cloned().for_each(|warning| warnings.push(warning));
         let mut bytes = Vec::new();
         for summary in self.streams() {
             let mut reader = self.stream(summary.info.id)?;
             for index in 0..summary.chunk_count {
-                note_damage(
-                    reader.read_chunk(index, &mut bytes).map(drop),
-                    &mut warnings,
-                )?;
+                note_damage(reader.read_chunk(index, &mut bytes).map(drop), &mut warnings)?;
             }
         }
         for (id, _) in self.contents()? {
-            note_damage(
-                self.copy_content(id, &mut std::io::sink()).map(drop),
-                &mut warnings,
-            )?;
+            note_damage(self.copy_content(id, &mut std::io::sink()).map(drop), &mut warnings)?;
         }
         Ok(warnings.into_list())
     }
@@ -199,9 +164,7 @@ impl Recording {
     /// As [`Recording::content_path`]; `output` may have got part of the bytes.
     pub fn copy_content(&self, id: ContentId, output: &mut dyn Write) -> Result<u64> {
         let write = |error| Error::io("copy a file from", self.path(), error);
-        crate::contents::for_each_block(&self.shared, id, &mut |block| {
-            output.write_all(block).map_err(write)
-        })
+        crate::contents::for_each_block(&self.shared, id, &mut |block| output.write_all(block).map_err(write))
     }
 }
 
@@ -213,23 +176,14 @@ impl Shared {
 }
 
 pub(crate) fn summarise(stream: &CataloguedStream) -> StreamSummary {
-    StreamSummary {
-        info: stream.info.clone(),
-        bytes: stream.pieces.bytes,
-        event_count: stream.event_count,
-        chunk_count: stream.pieces.frames.len(),
-    }
+    StreamSummary { info: stream.info.clone(), bytes: stream.pieces.bytes, event_count: stream.event_count, chunk_count: stream.pieces.frames.len() }
 }
 
 fn note_damage(result: Result<()>, warnings: &mut Warnings) -> Result<()> {
     match result {
-        Err(Error::Damaged { place, reason, .. }) => {
-            warnings.push(Warning::Damaged { place, reason })
-        }
+        Err(Error::Damaged { place, reason, .. }) => warnings.push(Warning::Damaged { place, reason }),
         Err(error @ (Error::BadContent { .. } | Error::NoContent { .. })) => {
-            warnings.push(Warning::BadContent {
-                reason: error.to_string(),
-            });
+            warnings.push(Warning::BadContent { reason: error.to_string() });
         }
         result => return result,
     }
@@ -238,10 +192,7 @@ fn note_damage(result: Result<()>, warnings: &mut Warnings) -> Result<()> {
 
 /// Refuses what does not begin like a recording, or like one of another version.
 fn check_beginning(source: &Source) -> Result<()> {
-    let not_a_recording = |reason: &str| Error::NotARecording {
-        path: source.path().to_path_buf(),
-        reason: reason.to_owned(),
-    };
+    let not_a_recording = |reason: &str| Error::NotARecording { path: source.path().to_path_buf(), reason: reason.to_owned() };
     let mut bytes = [0; HEADER_BYTES];
     if source.read_at(0, &mut bytes)? < HEADER_BYTES {
         return Err(not_a_recording("the file is too short"));
@@ -252,29 +203,18 @@ fn check_beginning(source: &Source) -> Result<()> {
     let found = stated_version(&bytes);
     if found != FORMAT_VERSION {
         let path = source.path().to_path_buf();
-        return Err(Error::UnsupportedVersion {
-            path,
-            found,
-            supported: FORMAT_VERSION,
-        });
+        return Err(Error::UnsupportedVersion { path, found, supported: FORMAT_VERSION });
     }
     Ok(())
 }
 
 /// The newest metadata that can be read: from the last frame of them, an earlier one, or `recording.json`.
-fn find_metadata(
-    source: &Source,
-    frames: &[PlacedFrame],
-    directory: Option<&Path>,
-    warnings: &mut Warnings,
-) -> Result<Metadata> {
+fn find_metadata(source: &Source, frames: &[PlacedFrame], directory: Option<&Path>, warnings: &mut Warnings) -> Result<Metadata> {
     let mut first_reason = None;
     for frame in frames.iter().rev() {
         match read_metadata_frame(source, frame) {
             Ok(metadata) => {
-                first_reason
-                    .into_iter()
-                    .for_each(|reason| warnings.push(Warning::OldMetadata { reason }));
+                first_reason.into_iter().for_each(|reason| warnings.push(Warning::OldMetadata { reason }));
                 return Ok(metadata);
             }
             Err(Error::Damaged { reason, .. } | Error::BadMetadata { reason, .. }) => {
@@ -289,18 +229,12 @@ fn find_metadata(
             warnings.push(Warning::OldMetadata { reason });
             Ok(metadata)
         }
-        _ => Err(Error::BadMetadata {
-            path: source.path().to_path_buf(),
-            reason,
-        }),
+        _ => Err(Error::BadMetadata { path: source.path().to_path_buf(), reason }),
     }
 }
 
 fn read_metadata_frame(source: &Source, (offset, header): &PlacedFrame) -> Result<Metadata> {
-    let bad = |reason| Error::BadMetadata {
-        path: source.path().to_path_buf(),
-        reason,
-    };
+    let bad = |reason| Error::BadMetadata { path: source.path().to_path_buf(), reason };
     if header.uncompressed_bytes as usize > MAX_METADATA_BYTES {
         return Err(bad("they are too large".to_owned()));
     }
@@ -315,8 +249,6 @@ pub(crate) fn read_metadata_file(directory: &Path) -> Result<Metadata> {
     let file = open_regular(&path)?;
     let mut text = Vec::new();
     let limit = MAX_METADATA_BYTES as u64;
-    file.take(limit)
-        .read_to_end(&mut text)
-        .map_err(|error| Error::io("read", &path, error))?;
+    file.take(limit).read_to_end(&mut text).map_err(|error| Error::io("read", &path, error))?;
     Metadata::from_json(&text).map_err(|reason| Error::BadMetadata { path, reason })
 }

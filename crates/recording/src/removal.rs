@@ -35,11 +35,7 @@ fn remove_directory(path: &Path) -> Result<()> {
     let entries = own_entries(path)?;
     let files = files_folder(path);
     let contents = files.as_deref().map_or(Ok(Vec::new()), content_entries)?;
-    for file in contents.iter().chain(
-        entries
-            .iter()
-            .filter(|entry| Some(*entry) != files.as_ref()),
-    ) {
+    for file in contents.iter().chain(entries.iter().filter(|entry| Some(*entry) != files.as_ref())) {
         fs::remove_file(file).map_err(|error| Error::io("remove", file, error))?;
     }
     for folder in files.as_deref().into_iter().chain([path]) {
@@ -50,10 +46,7 @@ fn remove_directory(path: &Path) -> Result<()> {
 
 /// Makes sure that `events` is the events file of a recording that nobody writes.
 fn check_events(events: &Path, recording: &Path) -> Result<()> {
-    let not_one = |reason: &str| Error::NotARecording {
-        path: recording.to_path_buf(),
-        reason: reason.to_owned(),
-    };
+    let not_one = |reason: &str| Error::NotARecording { path: recording.to_path_buf(), reason: reason.to_owned() };
     let mut file = match open_regular(events) {
         Ok(file) => file,
         Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
@@ -62,10 +55,7 @@ fn check_events(events: &Path, recording: &Path) -> Result<()> {
         Err(error) => return Err(error),
     };
     let mut beginning = Vec::new();
-    let read = io::Read::read_to_end(
-        &mut io::Read::take(&mut file, MAGIC.len() as u64),
-        &mut beginning,
-    );
+    let read = io::Read::read_to_end(&mut io::Read::take(&mut file, MAGIC.len() as u64), &mut beginning);
     read.map_err(|error| Error::io("read", events, error))?;
     // An events file may be empty: the recorder found a full disk.
     let is_empty_events = beginning.is_empty() && events != recording;
@@ -73,24 +63,18 @@ fn check_events(events: &Path, recording: &Path) -> Result<()> {
         return Err(not_one("it does not begin like one"));
     }
     match file.try_lock() {
-        Err(TryLockError::WouldBlock) => Err(Error::BeingRecorded {
-            path: recording.to_path_buf(),
-        }),
+        Err(TryLockError::WouldBlock) => Err(Error::BeingRecorded { path: recording.to_path_buf() }),
         _ => Ok(()),
     }
 }
 
 /// What is in a recording's directory, if all of it belongs there.
 fn own_entries(path: &Path) -> Result<Vec<PathBuf>> {
-    entries_if(path, |name| {
-        [EVENTS_NAME, METADATA_NAME, NEW_METADATA_NAME, FILES_NAME].contains(&name)
-    })
+    entries_if(path, |name| [EVENTS_NAME, METADATA_NAME, NEW_METADATA_NAME, FILES_NAME].contains(&name))
 }
 
 fn content_entries(files: &Path) -> Result<Vec<PathBuf>> {
-    entries_if(files, |name| {
-        name.parse::<ContentId>().is_ok() || name.starts_with(TEMPORARY_PREFIX)
-    })
+    entries_if(files, |name| name.parse::<ContentId>().is_ok() || name.starts_with(TEMPORARY_PREFIX))
 }
 
 fn entries_if(folder: &Path, belongs: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
@@ -100,10 +84,7 @@ fn entries_if(folder: &Path, belongs: impl Fn(&str) -> bool) -> Result<Vec<PathB
         let entry = entry.map_err(fail)?;
         if !entry.file_name().to_str().is_some_and(&belongs) {
             let entry = entry.file_name().to_string_lossy().into_owned();
-            return Err(Error::ForeignEntry {
-                path: folder.to_path_buf(),
-                entry,
-            });
+            return Err(Error::ForeignEntry { path: folder.to_path_buf(), entry });
         }
         paths.push(entry.path());
     }

@@ -28,24 +28,14 @@ pub(crate) fn scan(source: &Source, catalogue: &mut Catalogue) -> Result<()> {
             Err(fault) => fault.describe(),
         };
         let next = find_frame(source, offset + ALIGNMENT, recording)?.unwrap_or(source.length());
-        let lost = Warning::LostBytes {
-            file_offset: offset,
-            bytes: next - offset,
-            reason,
-        };
+        let lost = Warning::LostBytes { file_offset: offset, bytes: next - offset, reason };
         catalogue.warnings.push(lost);
         offset = next;
     }
     Ok(())
 }
 
-fn add_checked(
-    source: &Source,
-    catalogue: &mut Catalogue,
-    offset: u64,
-    header: FrameHeader,
-    stored: &mut Vec<u8>,
-) -> Result<()> {
+fn add_checked(source: &Source, catalogue: &mut Catalogue, offset: u64, header: FrameHeader, stored: &mut Vec<u8>) -> Result<()> {
     match source.read_stored(offset, &header, stored) {
         Ok(()) => catalogue.add(source, offset, header),
         Err(Error::Damaged { place, reason, .. }) => {
@@ -78,10 +68,7 @@ fn find_frame(source: &Source, offset: u64, recording: Option<u64>) -> Result<Op
 }
 
 fn is_frame(bytes: &[u8], offset: u64, recording: Option<u64>) -> bool {
-    let Some(bytes) = bytes
-        .first_chunk::<HEADER_BYTES>()
-        .filter(|bytes| bytes[..4] == MAGIC)
-    else {
+    let Some(bytes) = bytes.first_chunk::<HEADER_BYTES>().filter(|bytes| bytes[..4] == MAGIC) else {
         return false;
     };
     let header = FrameHeader::decode(bytes, offset);

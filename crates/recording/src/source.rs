@@ -29,24 +29,13 @@ impl Source {
     /// Opens a regular file. Anything else is refused without waiting on it: a pipe would block, a device might answer.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let file = open_regular(path)?;
-        let length = file
-            .metadata()
-            .map_err(|error| Error::io("inspect", path, error))?
-            .len();
-        Ok(Self {
-            bytes: Bytes::File(file),
-            length,
-            path: path.to_path_buf(),
-        })
+        let length = file.metadata().map_err(|error| Error::io("inspect", path, error))?.len();
+        Ok(Self { bytes: Bytes::File(file), length, path: path.to_path_buf() })
     }
 
     /// Bytes in memory; `path` is what errors call them.
     pub(crate) fn from_bytes(bytes: Vec<u8>, path: &Path) -> Self {
-        Self {
-            length: bytes.len() as u64,
-            bytes: Bytes::Memory(bytes),
-            path: path.to_path_buf(),
-        }
+        Self { length: bytes.len() as u64, bytes: Bytes::Memory(bytes), path: path.to_path_buf() }
     }
 
     pub(crate) fn length(&self) -> u64 {
@@ -60,10 +49,7 @@ impl Source {
     /// True if a recorder holds the file at the moment.
     pub(crate) fn is_being_recorded(&self) -> bool {
         match &self.bytes {
-            Bytes::File(file) => matches!(
-                file.try_lock_shared(),
-                Err(std::fs::TryLockError::WouldBlock)
-            ),
+            Bytes::File(file) => matches!(file.try_lock_shared(), Err(std::fs::TryLockError::WouldBlock)),
             Bytes::Memory(_) => false,
         }
     }
@@ -73,18 +59,12 @@ impl Source {
         let result = match &self.bytes {
             Bytes::File(file) => file.read_exact_at(output, offset),
             Bytes::Memory(bytes) => {
-                let range = usize::try_from(offset)
-                    .ok()
-                    .and_then(|start| bytes.get(start..)?.get(..output.len()));
-                range
-                    .map(|range| output.copy_from_slice(range))
-                    .ok_or(io::ErrorKind::UnexpectedEof.into())
+                let range = usize::try_from(offset).ok().and_then(|start| bytes.get(start..)?.get(..output.len()));
+                range.map(|range| output.copy_from_slice(range)).ok_or(io::ErrorKind::UnexpectedEof.into())
             }
         };
         result.map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => {
-                self.damaged(FramePlace::at(offset), "the file ends within it")
-            }
+            io::ErrorKind::UnexpectedEof => self.damaged(FramePlace::at(offset), "the file ends within it"),
             _ => Error::io("read", &self.path, error),
         })
     }
@@ -98,50 +78,28 @@ impl Source {
     }
 
     /// Reads and checks the header at `offset`. The whole frame lies in the file when this succeeds.
-    pub(crate) fn read_header(
-        &self,
-        offset: u64,
-    ) -> Result<std::result::Result<FrameHeader, HeaderFault>> {
+    pub(crate) fn read_header(&self, offset: u64) -> Result<std::result::Result<FrameHeader, HeaderFault>> {
         let mut bytes = [0; HEADER_BYTES];
         if self.length.saturating_sub(offset) < HEADER_BYTES as u64 {
-            return Ok(Err(HeaderFault::Inconsistent(
-                "the file ends within its header",
-            )));
+            return Ok(Err(HeaderFault::Inconsistent("the file ends within its header")));
         }
         self.read_exact_at(offset, &mut bytes)?;
-        Ok(FrameHeader::decode(&bytes, offset).and_then(|header| {
-            match offset.checked_add(header.frame_bytes()) {
-                Some(end) if end <= self.length => Ok(header),
-                _ => Err(HeaderFault::Inconsistent("the file ends within it")),
-            }
+        Ok(FrameHeader::decode(&bytes, offset).and_then(|header| match offset.checked_add(header.frame_bytes()) {
+            Some(end) if end <= self.length => Ok(header),
+            _ => Err(HeaderFault::Inconsistent("the file ends within it")),
         }))
     }
 
     /// Reads what the frame at `offset` stores into `stored`, and checks it.
-    pub(crate) fn read_stored(
-        &self,
-        offset: u64,
-        header: &FrameHeader,
-        stored: &mut Vec<u8>,
-    ) -> Result<()> {
+    pub(crate) fn read_stored(&self, offset: u64, header: &FrameHeader, stored: &mut Vec<u8>) -> Result<()> {
         resize_within(stored, header.stored_bytes as usize);
         self.read_exact_at(offset.saturating_add(HEADER_BYTES as u64), stored)?;
-        if payload_hash(stored) == header.stored_hash {
-            Ok(())
-        } else {
-            Err(self.damaged(header.place(offset), "the checksum of its data is wrong"))
-        }
+        if payload_hash(stored) == header.stored_hash { Ok(()) } else { Err(self.damaged(header.place(offset), "the checksum of its data is wrong")) }
     }
 
     /// Reads, checks and decompresses the frame at `offset`, which must have exactly this `header`, into `output`; `stored`
     /// is room to work in.
-    pub(crate) fn read_frame(
-        &self,
-        offset: u64,
-        header: &FrameHeader,
-        stored: &mut Vec<u8>,
-        output: &mut Vec<u8>,
-    ) -> Result<()> {
+    pub(crate) fn read_frame(&self, offset: u64, header: &FrameHeader, stored: &mut Vec<u8>, output: &mut Vec<u8>) -> Result<()> {
         let place = header.place(offset);
         match self.read_header(offset)? {
             Ok(found) if found == *header => {}
@@ -157,11 +115,7 @@ impl Source {
     }
 
     pub(crate) fn damaged(&self, place: FramePlace, reason: &str) -> Error {
-        Error::Damaged {
-            path: self.path.clone(),
-            place,
-            reason: reason.to_owned(),
-        }
+        Error::Damaged { path: self.path.clone(), place, reason: reason.to_owned() }
     }
 }
 
@@ -173,20 +127,8 @@ fn resize_within(buffer: &mut Vec<u8>, bytes: usize) {
 
 /// Opens a regular file for reading; a symbolic link at the end of the path, a pipe or a device is refused.
 pub(crate) fn open_regular(path: &Path) -> Result<File> {
-    let flags =
-        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-    let file: File = rustix::fs::open(path, flags, Mode::empty())
-        .map_err(|error| Error::io("open", path, error.into()))?
-        .into();
-    let kind = file
-        .metadata()
-        .map_err(|error| Error::io("inspect", path, error))?;
-    if kind.is_file() {
-        Ok(file)
-    } else {
-        Err(Error::NotARecording {
-            path: path.to_path_buf(),
-            reason: "it is not a regular file".to_owned(),
-        })
-    }
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file: File = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| Error::io("open", path, error.into()))?.into();
+    let kind = file.metadata().map_err(|error| Error::io("inspect", path, error))?;
+    if kind.is_file() { Ok(file) } else { Err(Error::NotARecording { path: path.to_path_buf(), reason: "it is not a regular file".to_owned() }) }
 }

@@ -30,11 +30,7 @@ impl Storage for File {
 }
 
 /// Writes all of `slices` at `offset`, whatever pieces the storage takes them in.
-pub(crate) fn write_all_at(
-    storage: &mut dyn Storage,
-    mut offset: u64,
-    slices: &mut [IoSlice<'_>],
-) -> io::Result<()> {
+pub(crate) fn write_all_at(storage: &mut dyn Storage, mut offset: u64, slices: &mut [IoSlice<'_>]) -> io::Result<()> {
     let mut rest = slices;
     IoSlice::advance_slices(&mut rest, 0);
     while !rest.is_empty() {

@@ -57,11 +57,7 @@ impl Store {
             }
         }
         let identities = Mutex::new(IdentityCache::open(&root.join(IDENTITIES_NAME))?);
-        Ok(Self {
-            root: root.to_path_buf(),
-            identities,
-            _lock: lock,
-        })
+        Ok(Self { root: root.to_path_buf(), identities, _lock: lock })
     }
 
     /// The store's directory.
@@ -84,20 +80,12 @@ impl Store {
     /// # Errors
     /// `NoContent`, `Io`.
     pub fn open_content(&self, id: ContentId) -> Result<File> {
-        if self.contains(id) {
-            open_regular(&self.path(id))
-        } else {
-            Err(self.no_content(id))
-        }
+        if self.contains(id) { open_regular(&self.path(id)) } else { Err(self.no_content(id)) }
     }
 
     /// The content of a file known by its identity, if the store has it: no byte of the file needs to be read then.
     pub fn lookup(&self, identity: &FileIdentity) -> Option<ContentId> {
-        let id = self
-            .identities
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(identity)?;
+        let id = self.identities.lock().unwrap_or_else(PoisonError::into_inner).get(identity)?;
         self.has_sized(id, identity.bytes).then_some(id)
     }
 
@@ -114,17 +102,13 @@ impl Store {
             }
             let id = self.add_unknown(file, identity.bytes)?;
             // Bytes written while we read may be in the copy or not, or half of them.
-            if let Some(id) = id.filter(|_| FileIdentity::of(file).is_ok_and(|now| now == identity))
-            {
+            if let Some(id) = id.filter(|_| FileIdentity::of(file).is_ok_and(|now| now == identity)) {
                 self.remember(&identity, id);
                 return Ok(id);
             }
         }
         let identity = FileIdentity::of(file)?;
-        Err(Error::FileChanging {
-            device: identity.device,
-            inode: identity.inode,
-        })
+        Err(Error::FileChanging { device: identity.device, inode: identity.inode })
     }
 
     /// Adds a file of `bytes` bytes; `None` if it turned out to change.
@@ -184,10 +168,7 @@ impl Store {
     /// the two places are possible. Nothing is lost if not.
     pub(crate) fn adopt(&self, id: ContentId, path: &Path) {
         let target = self.path(id);
-        if target
-            .parent()
-            .is_some_and(|folder| make_private_directories(folder).is_ok())
-        {
+        if target.parent().is_some_and(|folder| make_private_directories(folder).is_ok()) {
             let _ = fs::hard_link(path, target);
         }
     }
@@ -200,11 +181,7 @@ impl Store {
             let (found, _) = copy_file(&file, temporary.file(), &path)?;
             if found != id {
                 let reason = format!("its content is {found}");
-                return Err(Error::BadContent {
-                    path: self.path(id),
-                    id,
-                    reason,
-                });
+                return Err(Error::BadContent { path: self.path(id), id, reason });
             }
         }
         temporary.publish_if_absent(target).map(drop)
@@ -226,29 +203,18 @@ impl Store {
         if self.has_sized(id, bytes) {
             return Ok(());
         }
-        if self.contains(id) {
-            temporary.replace(&target)
-        } else {
-            temporary.publish_if_absent(&target).map(drop)
-        }
+        if self.contains(id) { temporary.replace(&target) } else { temporary.publish_if_absent(&target).map(drop) }
     }
 
     /// Remembers what a file contains. Failing to costs no more than hashing it again.
     fn remember(&self, identity: &FileIdentity, id: ContentId) {
         if identity.is_settled() {
-            let _ = self
-                .identities
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert(identity, id);
+            let _ = self.identities.lock().unwrap_or_else(PoisonError::into_inner).insert(identity, id);
         }
     }
 
     fn no_content(&self, id: ContentId) -> Error {
-        Error::NoContent {
-            path: self.root.clone(),
-            id,
-        }
+        Error::NoContent { path: self.root.clone(), id }
     }
 }
 
@@ -260,12 +226,6 @@ pub(crate) fn content_path(root: &Path, id: ContentId) -> PathBuf {
 
 fn open_lock(root: &Path) -> Result<File> {
     let path = root.join(LOCK_NAME);
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(&path);
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
     file.map_err(|error| Error::io("open", &path, error))
 }

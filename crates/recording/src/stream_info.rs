@@ -43,14 +43,7 @@ impl StreamInfo {
 
     /// A stand-in for a declaration that was lost.
     pub(crate) fn lost(id: StreamId) -> Self {
-        Self {
-            id,
-            parent: None,
-            pid: 0,
-            tid: 0,
-            kind: StreamKind::Unknown,
-            label: String::new(),
-        }
+        Self { id, parent: None, pid: 0, tid: 0, kind: StreamKind::Unknown, label: String::new() }
     }
 
     /// The payload of the declaration frame: kind, flags, parent, pid, tid (4 bytes each), label.
@@ -72,9 +65,7 @@ impl StreamInfo {
 
     /// Reads the payload of a declaration frame of stream `id`; the error says what is wrong with it.
     pub(crate) fn decode(id: StreamId, bytes: &[u8]) -> Result<Self, &'static str> {
-        let (fixed, label) = bytes
-            .split_at_checked(FIXED_BYTES)
-            .ok_or("the stream declaration is too short")?;
+        let (fixed, label) = bytes.split_at_checked(FIXED_BYTES).ok_or("the stream declaration is too short")?;
         if label.len() > Self::MAX_LABEL_BYTES {
             return Err("the label of the stream is too long");
         }
@@ -87,8 +78,7 @@ impl StreamInfo {
         if word(1) & !HAS_PARENT != 0 {
             return Err("the stream declaration has unknown flags");
         }
-        let label =
-            std::str::from_utf8(label).map_err(|_| "the label of the stream is not UTF-8")?;
+        let label = std::str::from_utf8(label).map_err(|_| "the label of the stream is not UTF-8")?;
         Ok(Self {
             id,
             parent: (word(1) & HAS_PARENT != 0).then(|| StreamId(word(2))),
@@ -126,25 +116,12 @@ mod tests {
     use super::*;
 
     fn example(label: &str) -> StreamInfo {
-        StreamInfo {
-            id: StreamId(7),
-            parent: Some(StreamId(3)),
-            pid: 100,
-            tid: -1,
-            kind: StreamKind::Thread,
-            label: label.to_owned(),
-        }
+        StreamInfo { id: StreamId(7), parent: Some(StreamId(3)), pid: 100, tid: -1, kind: StreamKind::Thread, label: label.to_owned() }
     }
 
     #[test]
     fn declarations_read_back() {
-        for info in [
-            example("worker"),
-            StreamInfo {
-                parent: None,
-                ..example("")
-            },
-        ] {
+        for info in [example("worker"), StreamInfo { parent: None, ..example("") }] {
             assert_eq!(StreamInfo::decode(info.id, &info.encode()).unwrap(), info);
         }
     }

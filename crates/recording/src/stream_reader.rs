@@ -40,27 +40,15 @@ pub struct StreamReader {
 
 impl StreamReader {
     pub(crate) fn new(shared: Arc<Shared>, stream: StreamId) -> Result<Self> {
-        let reader = Self {
-            shared,
-            stream,
-            bytes: Vec::new(),
-            consumed: 0,
-            next: 0,
-            stored: Vec::new(),
-        };
+        let reader = Self { shared, stream, bytes: Vec::new(), consumed: 0, next: 0, stored: Vec::new() };
         match reader.shared.catalogued(stream) {
             Some(_) => Ok(reader),
-            None => Err(Error::UnknownStream {
-                path: reader.shared.source.path().to_path_buf(),
-                stream,
-            }),
+            None => Err(Error::UnknownStream { path: reader.shared.source.path().to_path_buf(), stream }),
         }
     }
 
     fn frames(&self) -> &[PlacedFrame] {
-        self.shared
-            .catalogued(self.stream)
-            .map_or(&[], |stream| &stream.pieces.frames)
+        self.shared.catalogued(self.stream).map_or(&[], |stream| &stream.pieces.frames)
     }
 
     /// The stream's declaration and size.
@@ -92,11 +80,7 @@ impl StreamReader {
 
     fn frame(&self, index: usize) -> Result<PlacedFrame> {
         let count = self.chunk_count();
-        let none = Error::NoSuchChunk {
-            stream: self.stream,
-            index,
-            count,
-        };
+        let none = Error::NoSuchChunk { stream: self.stream, index, count };
         self.frames().get(index).copied().ok_or(none)
     }
 
@@ -106,9 +90,7 @@ impl StreamReader {
     /// `NoSuchChunk`, `Damaged`, `Io`; `output` then has no meaning.
     pub fn read_chunk(&mut self, index: usize, output: &mut Vec<u8>) -> Result<ChunkInfo> {
         let (offset, header) = self.frame(index)?;
-        self.shared
-            .source
-            .read_frame(offset, &header, &mut self.stored, output)?;
+        self.shared.source.read_frame(offset, &header, &mut self.stored, output)?;
         self.chunk(index)
     }
 
@@ -118,11 +100,7 @@ impl StreamReader {
     /// `NoSuchChunk`.
     pub fn seek_to_chunk(&mut self, index: usize) -> Result<()> {
         if index > self.chunk_count() {
-            return Err(Error::NoSuchChunk {
-                stream: self.stream,
-                index,
-                count: self.chunk_count(),
-            });
+            return Err(Error::NoSuchChunk { stream: self.stream, index, count: self.chunk_count() });
         }
         self.bytes.clear();
         self.consumed = 0;
@@ -147,23 +125,16 @@ impl StreamReader {
 
     /// The number of the chunk that has the byte at `offset`; one past the last if none does.
     pub fn chunk_containing(&self, offset: u64) -> usize {
-        let ends_before = |(_, header): &PlacedFrame| {
-            header.offset + u64::from(header.uncompressed_bytes) <= offset
-        };
+        let ends_before = |(_, header): &PlacedFrame| header.offset + u64::from(header.uncompressed_bytes) <= offset;
         self.frames().partition_point(ends_before)
     }
 
     /// Offset in the stream of the byte that is read next.
     pub fn position(&self) -> u64 {
         match self.frames().get(self.next) {
-            _ if self.consumed < self.bytes.len() => {
-                self.frames()[self.next - 1].1.offset + self.consumed as u64
-            }
+            _ if self.consumed < self.bytes.len() => self.frames()[self.next - 1].1.offset + self.consumed as u64,
             Some((_, header)) => header.offset,
-            None => self
-                .shared
-                .catalogued(self.stream)
-                .map_or(0, |stream| stream.pieces.bytes),
+            None => self.shared.catalogued(self.stream).map_or(0, |stream| stream.pieces.bytes),
         }
     }
 
@@ -171,10 +142,7 @@ impl StreamReader {
     fn load_next(&mut self) -> Result<()> {
         let (offset, header) = self.frame(self.next)?;
         self.consumed = 0;
-        let result =
-            self.shared
-                .source
-                .read_frame(offset, &header, &mut self.stored, &mut self.bytes);
+        let result = self.shared.source.read_frame(offset, &header, &mut self.stored, &mut self.bytes);
         if result.is_err() {
             self.bytes.clear();
         } else {

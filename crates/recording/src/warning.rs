@@ -65,29 +65,13 @@ pub enum Warning {
 impl fmt::Display for Warning {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::BeingRecorded => {
-                formatter.write_str("it is still being recorded; only what is there so far is used")
-            }
-            Self::NoIndex { reason } => write!(
-                formatter,
-                "the index cannot be used ({reason}); it was rebuilt"
-            ),
-            Self::LostBytes {
-                file_offset,
-                bytes,
-                reason,
-            } => {
-                write!(
-                    formatter,
-                    "{bytes} bytes at file offset {file_offset:#x} are lost: {reason}"
-                )
+            Self::BeingRecorded => formatter.write_str("it is still being recorded; only what is there so far is used"),
+            Self::NoIndex { reason } => write!(formatter, "the index cannot be used ({reason}); it was rebuilt"),
+            Self::LostBytes { file_offset, bytes, reason } => {
+                write!(formatter, "{bytes} bytes at file offset {file_offset:#x} are lost: {reason}")
             }
             Self::Damaged { place, reason } => write!(formatter, "{place} is damaged: {reason}"),
-            Self::StreamCut {
-                place,
-                kept_chunks,
-                kept_bytes,
-            } => write!(
+            Self::StreamCut { place, kept_chunks, kept_bytes } => write!(
                 formatter,
                 "{place} cannot be used because the chunk before it is lost; {kept_chunks} chunks ({kept_bytes} bytes) of the stream are left"
             ),
@@ -95,10 +79,7 @@ impl fmt::Display for Warning {
                 write!(formatter, "the declaration of stream {stream} is lost")
             }
             Self::OldMetadata { reason } => {
-                write!(
-                    formatter,
-                    "the metadata are damaged ({reason}); an older or secondary copy is used"
-                )
+                write!(formatter, "the metadata are damaged ({reason}); an older or secondary copy is used")
             }
             Self::More { count } => write!(formatter, "and {count} more"),
             Self::BadContent { reason } => {
@@ -130,9 +111,7 @@ impl Warnings {
     /// The list, ending with the number of those not in it.
     pub(crate) fn into_list(mut self) -> Vec<Warning> {
         if self.dropped_count > 0 {
-            self.list.push(Warning::More {
-                count: self.dropped_count,
-            });
+            self.list.push(Warning::More { count: self.dropped_count });
         }
         self.list
     }

@@ -87,19 +87,12 @@ impl RecordingWriter {
         let file = create_private(&path)?;
         // Nobody else has it: this fails only on a file system without locks, which protects the recording less.
         let _ = file.try_lock();
-        let lock = file
-            .try_clone()
-            .map_err(|error| Error::io("open", &path, error))?;
+        let lock = file.try_clone().map_err(|error| Error::io("open", &path, error))?;
         Self::start(directory, Box::new(file), metadata, Some(lock))
     }
 
     /// A recording whose events go to `storage`; the directory exists.
-    pub(crate) fn start(
-        directory: &Path,
-        storage: Box<dyn Storage>,
-        metadata: &Metadata,
-        lock: Option<File>,
-    ) -> Result<Self> {
+    pub(crate) fn start(directory: &Path, storage: Box<dyn Storage>, metadata: &Metadata, lock: Option<File>) -> Result<Self> {
         let recording = new_recording_number();
         let mut metadata = metadata.clone();
         metadata.format_version = FORMAT_VERSION;
@@ -108,20 +101,8 @@ impl RecordingWriter {
         let text = metadata_text(&metadata, directory)?;
         write_metadata(directory, &text)?;
         frames.put_raw(FrameHeader::new(FrameKind::Metadata), &text)?;
-        let state = State {
-            frames,
-            streams: HashMap::new(),
-            metadata,
-            chunk_count: 0,
-            event_count: 0,
-            events_finished: false,
-            _lock: lock,
-        };
-        Ok(Self {
-            directory: directory.to_path_buf(),
-            state: Mutex::new(state),
-            encoders: Mutex::default(),
-        })
+        let state = State { frames, streams: HashMap::new(), metadata, chunk_count: 0, event_count: 0, events_finished: false, _lock: lock };
+        Ok(Self { directory: directory.to_path_buf(), state: Mutex::new(state), encoders: Mutex::default() })
     }
 
     /// Where the recording is.
@@ -136,15 +117,9 @@ impl RecordingWriter {
     pub fn declare_stream(&self, info: &StreamInfo) -> Result<()> {
         let mut state = self.unfinished_state()?;
         if state.streams.contains_key(&info.id) {
-            return Err(Error::DuplicateStream {
-                path: self.directory.clone(),
-                stream: info.id,
-            });
+            return Err(Error::DuplicateStream { path: self.directory.clone(), stream: info.id });
         }
-        let header = FrameHeader {
-            stream: info.id.0,
-            ..FrameHeader::new(FrameKind::Stream)
-        };
+        let header = FrameHeader { stream: info.id.0, ..FrameHeader::new(FrameKind::Stream) };
         state.frames.put_raw(header, &info.encode())?;
         state.streams.insert(info.id, StreamEnd::default());
         Ok(())
@@ -156,38 +131,20 @@ impl RecordingWriter {
     /// # Errors
     /// `NoSpace`, after which the same call can be made again: nothing of it was kept. `UnknownStream`, `ChunkTooLarge` and
     /// `BadChunkEvents` if the caller is wrong.
-    pub fn append(
-        &self,
-        stream: StreamId,
-        bytes: &[u8],
-        events: ChunkEvents,
-        codec: Codec,
-    ) -> Result<()> {
+    pub fn append(&self, stream: StreamId, bytes: &[u8], events: ChunkEvents, codec: Codec) -> Result<()> {
         if bytes.len() > MAX_CHUNK_BYTES {
-            return Err(Error::ChunkTooLarge {
-                bytes: bytes.len(),
-                limit: MAX_CHUNK_BYTES,
-            });
+            return Err(Error::ChunkTooLarge { bytes: bytes.len(), limit: MAX_CHUNK_BYTES });
         }
         if !events_fit(bytes.len(), events.first, events.count) {
             let ChunkEvents { first, count } = events;
-            return Err(Error::BadChunkEvents {
-                bytes: bytes.len(),
-                first,
-                count,
-            });
+            return Err(Error::BadChunkEvents { bytes: bytes.len(), first, count });
         }
         if bytes.is_empty() {
             return Ok(());
         }
         let mut encoder = lock(&self.encoders).pop().unwrap_or_else(Encoder::new);
         let (stored_as, stored) = encoder.encode(bytes, codec);
-        let mut header = FrameHeader {
-            stream: stream.0,
-            first_event: events.first,
-            event_count: events.count,
-            ..FrameHeader::new(FrameKind::Chunk)
-        };
+        let mut header = FrameHeader { stream: stream.0, first_event: events.first, event_count: events.count, ..FrameHeader::new(FrameKind::Chunk) };
         header.describe_payload(stored_as, bytes.len(), stored);
         let result = self.put_chunk(stream, header, stored);
         lock(&self.encoders).push(encoder);
@@ -196,22 +153,13 @@ impl RecordingWriter {
 
     fn put_chunk(&self, stream: StreamId, mut header: FrameHeader, stored: &[u8]) -> Result<()> {
         let mut state = self.unfinished_state()?;
-        let unknown = || Error::UnknownStream {
-            path: self.directory.clone(),
-            stream,
-        };
+        let unknown = || Error::UnknownStream { path: self.directory.clone(), stream };
         let end = *state.streams.get(&stream).ok_or_else(unknown)?;
         header.sequence = end.chunks;
         header.offset = end.bytes;
         state.frames.put(header, stored)?;
-        let chunks = end
-            .chunks
-            .checked_add(1)
-            .expect("four thousand million chunks of one stream fit no disk");
-        let end = StreamEnd {
-            chunks,
-            bytes: end.bytes + u64::from(header.uncompressed_bytes),
-        };
+        let chunks = end.chunks.checked_add(1).expect("four thousand million chunks of one stream fit no disk");
+        let end = StreamEnd { chunks, bytes: end.bytes + u64::from(header.uncompressed_bytes) };
         state.streams.insert(stream, end);
         state.chunk_count += 1;
         state.event_count += u64::from(header.event_count);
@@ -235,14 +183,10 @@ impl RecordingWriter {
         let mut changed = state.metadata.clone();
         change(&mut changed);
         changed.format_version = state.metadata.format_version;
-        changed
-            .recording_id
-            .clone_from(&state.metadata.recording_id);
+        changed.recording_id.clone_from(&state.metadata.recording_id);
         changed.outcome = None;
         let text = metadata_text(&changed, &self.directory)?;
-        state
-            .frames
-            .put_raw(FrameHeader::new(FrameKind::Metadata), &text)?;
+        state.frames.put_raw(FrameHeader::new(FrameKind::Metadata), &text)?;
         state.metadata = changed;
         write_metadata(&self.directory, &text)
     }
@@ -261,27 +205,16 @@ impl RecordingWriter {
         if !state.events_finished {
             let mut metadata = state.metadata.clone();
             metadata.outcome = Some(state.complete_outcome(outcome));
-            state
-                .frames
-                .put_ending(&metadata_text(&metadata, &self.directory)?)?;
+            state.frames.put_ending(&metadata_text(&metadata, &self.directory)?)?;
             state.metadata = metadata;
             state.events_finished = true;
         }
-        write_metadata(
-            &self.directory,
-            &metadata_text(&state.metadata, &self.directory)?,
-        )
+        write_metadata(&self.directory, &metadata_text(&state.metadata, &self.directory)?)
     }
 
     fn unfinished_state(&self) -> Result<MutexGuard<'_, State>> {
         let state = lock(&self.state);
-        if state.events_finished {
-            Err(Error::Finished {
-                path: self.directory.clone(),
-            })
-        } else {
-            Ok(state)
-        }
+        if state.events_finished { Err(Error::Finished { path: self.directory.clone() }) } else { Ok(state) }
     }
 }
 
@@ -296,9 +229,7 @@ impl State {
             ("stream_bytes", stream_bytes),
             ("file_bytes", self.frames.end()),
         ];
-        outcome
-            .counters
-            .extend(own.map(|(name, value)| (name.to_owned(), value)));
+        outcome.counters.extend(own.map(|(name, value)| (name.to_owned(), value)));
         outcome
     }
 }
@@ -318,52 +249,31 @@ pub(crate) fn new_recording_number() -> u64 {
 
 /// Makes a directory that only its owner may enter.
 pub(crate) fn make_directory(path: &Path) -> Result<()> {
-    DirBuilder::new()
-        .mode(0o700)
-        .create(path)
-        .map_err(|error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => Error::AlreadyExists {
-                path: path.to_path_buf(),
-            },
-            _ => Error::io("create directory", path, error),
-        })
+    DirBuilder::new().mode(0o700).create(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => Error::AlreadyExists { path: path.to_path_buf() },
+        _ => Error::io("create directory", path, error),
+    })
 }
 
 /// Makes a new file that only its owner may read and write.
 pub(crate) fn create_private(path: &Path) -> Result<File> {
-    let options = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path);
+    let options = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path);
     options.map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => Error::AlreadyExists {
-            path: path.to_path_buf(),
-        },
+        std::io::ErrorKind::AlreadyExists => Error::AlreadyExists { path: path.to_path_buf() },
         _ => Error::io("create", path, error),
     })
 }
 
 /// The text of the metadata; `path` is what an error calls the recording.
 pub(crate) fn metadata_text(metadata: &Metadata, path: &Path) -> Result<Vec<u8>> {
-    metadata.to_json().map_err(|reason| Error::BadMetadata {
-        path: path.to_path_buf(),
-        reason,
-    })
+    metadata.to_json().map_err(|reason| Error::BadMetadata { path: path.to_path_buf(), reason })
 }
 
 /// Replaces `recording.json` at once or not at all.
 pub(crate) fn write_metadata(directory: &Path, text: &[u8]) -> Result<()> {
     let new = directory.join(NEW_METADATA_NAME);
     let fail = |error| Error::io("write", &new, error);
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&new)
-        .map_err(fail)?;
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new).map_err(fail)?;
     file.write_all(text).map_err(fail)?;
     let target = directory.join(METADATA_NAME);
     fs::rename(&new, &target).map_err(|error| Error::io("replace", &target, error))

@@ -27,12 +27,7 @@ struct FakeStorage(Arc<Mutex<Disk>>);
 
 impl FakeStorage {
     fn new(capacity: usize, piece_bytes: usize, cannot_truncate: bool) -> Self {
-        Self(Arc::new(Mutex::new(Disk {
-            bytes: Vec::new(),
-            capacity,
-            piece_bytes,
-            cannot_truncate,
-        })))
+        Self(Arc::new(Mutex::new(Disk { bytes: Vec::new(), capacity, piece_bytes, cannot_truncate })))
     }
 
     fn recording(&self) -> Recording {
@@ -48,11 +43,7 @@ impl Storage for FakeStorage {
         if room == 0 {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        let all: Vec<u8> = slices
-            .iter()
-            .flat_map(|slice| slice.iter().copied())
-            .take(room)
-            .collect();
+        let all: Vec<u8> = slices.iter().flat_map(|slice| slice.iter().copied()).take(room).collect();
         if disk.bytes.len() < offset + all.len() {
             disk.bytes.resize(offset + all.len(), 0);
         }
@@ -77,32 +68,15 @@ impl Storage for FakeStorage {
 const STREAM: StreamId = StreamId(1);
 
 fn start(directory: &Path, storage: &FakeStorage) -> RecordingWriter {
-    let writer = RecordingWriter::start(
-        directory,
-        Box::new(storage.clone()),
-        &Metadata::default(),
-        None,
-    )
-    .unwrap();
+    let writer = RecordingWriter::start(directory, Box::new(storage.clone()), &Metadata::default(), None).unwrap();
     let kind = StreamKind::Initial;
-    let info = StreamInfo {
-        id: STREAM,
-        parent: None,
-        pid: 1,
-        tid: 1,
-        kind,
-        label: String::new(),
-    };
+    let info = StreamInfo { id: STREAM, parent: None, pid: 1, tid: 1, kind, label: String::new() };
     writer.declare_stream(&info).unwrap();
     writer
 }
 
 fn outcome() -> Outcome {
-    Outcome {
-        exit: Exit::Exited(0),
-        duration_ms: 0,
-        counters: Default::default(),
-    }
+    Outcome { exit: Exit::Exited(0), duration_ms: 0, counters: Default::default() }
 }
 
 fn read_all(recording: &Recording) -> Vec<u8> {
@@ -112,20 +86,11 @@ fn read_all(recording: &Recording) -> Vec<u8> {
 }
 
 /// Gives the disk `more` bytes of room whenever `action` finds it full; everything before must be readable then.
-fn retry(
-    storage: &FakeStorage,
-    more: usize,
-    written: &[u8],
-    mut action: impl FnMut() -> Result<()>,
-) -> usize {
+fn retry(storage: &FakeStorage, more: usize, written: &[u8], mut action: impl FnMut() -> Result<()>) -> usize {
     let mut failure_count = 0;
     while let Err(error) = action() {
         assert!(error.is_no_space(), "{error}");
-        assert_eq!(
-            read_all(&storage.recording()),
-            written,
-            "what was written before is readable"
-        );
+        assert_eq!(read_all(&storage.recording()), written, "what was written before is readable");
         storage.0.lock().unwrap().capacity += more;
         failure_count += 1;
     }
@@ -172,16 +137,10 @@ fn recording_goes_on_after_a_failed_ending() {
     storage.0.lock().unwrap().capacity = writer.file_bytes() as usize + 700;
     assert!(writer.finish(&outcome()).unwrap_err().is_no_space());
     storage.0.lock().unwrap().capacity = usize::MAX;
-    writer
-        .append(STREAM, &[3; 2000], ChunkEvents::default(), Codec::Raw)
-        .unwrap();
+    writer.append(STREAM, &[3; 2000], ChunkEvents::default(), Codec::Raw).unwrap();
     writer.finish(&outcome()).unwrap();
     let recording = storage.recording();
-    assert!(
-        recording.warnings().is_empty(),
-        "{:?}",
-        recording.warnings()
-    );
+    assert!(recording.warnings().is_empty(), "{:?}", recording.warnings());
     assert_eq!(read_all(&recording), [3; 2000]);
 }
 
@@ -200,11 +159,7 @@ fn other_errors_name_the_file() {
         }
     }
     let folder = tempfile::tempdir().unwrap();
-    let result =
-        RecordingWriter::start(folder.path(), Box::new(Broken), &Metadata::default(), None);
+    let result = RecordingWriter::start(folder.path(), Box::new(Broken), &Metadata::default(), None);
     let error = result.unwrap_err();
-    assert!(
-        !error.is_no_space() && error.to_string().contains("events"),
-        "{error}"
-    );
+    assert!(!error.is_no_space() && error.to_string().contains("events"), "{error}");
 }

@@ -12,10 +12,7 @@ use retake_recording::*;
 #[test]
 fn the_corpus_is_harmless() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/recording");
-    let inputs: Vec<_> = fs::read_dir(corpus)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
+    let inputs: Vec<_> = fs::read_dir(corpus).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(!inputs.is_empty());
     for path in inputs {
         let mut bytes = fs::read(path).unwrap();

@@ -21,21 +21,12 @@ fn example(folder: &Path) -> (std::path::PathBuf, Vec<u8>, BTreeMap<u32, Vec<u8>
 fn check_prefixes(recording: &Recording, streams: &BTreeMap<u32, Vec<u8>>, what: &str) -> bool {
     let (read, failed) = read_streams(recording);
     for (id, bytes) in &read {
-        assert!(
-            streams[id].starts_with(bytes),
-            "{what}: stream {id} is wrong"
-        );
+        assert!(streams[id].starts_with(bytes), "{what}: stream {id} is wrong");
     }
     let complete = read == *streams;
-    assert!(
-        !(failed && complete),
-        "{what}: an error though all is there"
-    );
+    assert!(!(failed && complete), "{what}: an error though all is there");
     let told = failed || !recording.warnings().is_empty();
-    assert!(
-        complete || told,
-        "{what}: something is missing without a word"
-    );
+    assert!(complete || told, "{what}: something is missing without a word");
     complete
 }
 
@@ -52,22 +43,13 @@ fn every_truncation_leaves_a_prefix() {
                 assert!(!recording.warnings().is_empty(), "{what}");
                 check_prefixes(&recording, &streams, &what);
                 let bytes: u64 = recording.streams().map(|stream| stream.bytes).sum();
-                assert!(
-                    bytes >= readable_bytes,
-                    "{what}: less than of a shorter file"
-                );
+                assert!(bytes >= readable_bytes, "{what}: less than of a shorter file");
                 readable_bytes = bytes;
             }
             Err(error) => assert!(length < 64, "{what}: {error}"),
         }
     }
-    assert_eq!(
-        readable_bytes,
-        streams
-            .values()
-            .map(|bytes| bytes.len() as u64)
-            .sum::<u64>()
-    );
+    assert_eq!(readable_bytes, streams.values().map(|bytes| bytes.len() as u64).sum::<u64>());
 }
 
 #[test]
@@ -88,10 +70,7 @@ fn every_flipped_byte_is_harmless_or_told() {
                     assert_eq!(metadata.command, original.command, "{what}");
                     assert_eq!(metadata.recording_id, original.recording_id, "{what}");
                 }
-                Err(_) => assert!(
-                    at < 64,
-                    "{what}: only the beginning decides whether it is a recording"
-                ),
+                Err(_) => assert!(at < 64, "{what}: only the beginning decides whether it is a recording"),
             }
         }
     }
@@ -119,26 +98,15 @@ fn a_hole_ends_one_stream_and_leaves_the_others() {
     let (directory, events, streams) = example(folder.path());
     // The first chunk of stream 0 is stored as it is.
     let needle = &streams[&0][..37];
-    let at = events
-        .windows(37)
-        .position(|window| window == needle)
-        .unwrap();
+    let at = events.windows(37).position(|window| window == needle).unwrap();
     let mut bad = events[..events.len() - 64].to_vec();
     bad[at + 5] ^= 1;
     fs::write(directory.join("events"), &bad).unwrap();
     let recording = Recording::open(&directory).unwrap();
     let (read, failed) = read_streams(&recording);
     assert!(!failed && read[&0].is_empty() && read[&1] == streams[&1]);
-    let told = recording
-        .warnings()
-        .iter()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join("\n");
-    assert!(
-        told.contains("chunk 0 of stream 0") && told.contains("chunk 1 of stream 0"),
-        "{told}"
-    );
+    let told = recording.warnings().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    assert!(told.contains("chunk 0 of stream 0") && told.contains("chunk 1 of stream 0"), "{told}");
 
     // With the index, damage shows when the chunk is read, and by a check.
     let mut bad = events.clone();
@@ -146,11 +114,7 @@ fn a_hole_ends_one_stream_and_leaves_the_others() {
     fs::write(directory.join("events"), &bad).unwrap();
     let recording = Recording::open(&directory).unwrap();
     assert!(recording.warnings().is_empty());
-    let error = recording
-        .stream(StreamId(0))
-        .unwrap()
-        .read_chunk(0, &mut Vec::new())
-        .unwrap_err();
+    let error = recording.stream(StreamId(0)).unwrap().read_chunk(0, &mut Vec::new()).unwrap_err();
     assert!(error.to_string().contains("chunk 0 of stream 0"), "{error}");
     assert_eq!(recording.check().unwrap().len(), 1);
 }
@@ -161,14 +125,10 @@ fn a_frame_inside_a_chunk_is_not_taken_for_one() {
     let directory = folder.path().join("r");
     let writer = RecordingWriter::create(&directory, &metadata()).unwrap();
     writer.declare_stream(&stream_info(0)).unwrap();
-    writer
-        .append(StreamId(0), b"secret", ChunkEvents::default(), Codec::Raw)
-        .unwrap();
+    writer.append(StreamId(0), b"secret", ChunkEvents::default(), Codec::Raw).unwrap();
     // The program reads its own recording, which is thereby recorded.
     let own = fs::read(directory.join("events")).unwrap();
-    writer
-        .append(StreamId(0), &own, ChunkEvents::default(), Codec::Raw)
-        .unwrap();
+    writer.append(StreamId(0), &own, ChunkEvents::default(), Codec::Raw).unwrap();
     drop(writer);
     let mut events = fs::read(directory.join("events")).unwrap();
     let second = own.len();
@@ -177,9 +137,10 @@ fn a_frame_inside_a_chunk_is_not_taken_for_one() {
     let recording = Recording::open(&directory).unwrap();
     assert_eq!(read_streams(&recording).0[&0], b"secret");
     let expected = (second as u64, (events.len() - second) as u64);
-    let lost = recording.warnings().iter().any(|warning| {
-        matches!(warning, Warning::LostBytes { file_offset, bytes, .. } if (*file_offset, *bytes) == expected)
-    });
+    let lost = recording
+        .warnings()
+        .iter()
+        .any(|warning| matches!(warning, Warning::LostBytes { file_offset, bytes, .. } if (*file_offset, *bytes) == expected));
     assert!(lost, "{:?}", recording.warnings());
 }
 
@@ -188,35 +149,20 @@ fn damaged_metadata_are_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let (directory, events, _) = example(folder.path());
     let json = fs::read(directory.join("recording.json")).unwrap();
-    let copies: Vec<usize> = (0..events.len() - 20)
-        .filter(|&at| events[at..].starts_with(b"\"/bin/example\""))
-        .collect();
+    let copies: Vec<usize> = (0..events.len() - 20).filter(|&at| events[at..].starts_with(b"\"/bin/example\"")).collect();
     assert_eq!(copies.len(), 2);
     let mut bad = events.clone();
     bad[copies[1] + 3] ^= 1;
     fs::write(directory.join("events"), &bad).unwrap();
     let recording = Recording::open(&directory).unwrap();
-    assert!(matches!(
-        recording.warnings(),
-        [Warning::OldMetadata { .. }]
-    ));
-    assert_eq!(
-        recording.metadata().outcome,
-        None,
-        "the first copy is from the beginning of the recording"
-    );
+    assert!(matches!(recording.warnings(), [Warning::OldMetadata { .. }]));
+    assert_eq!(recording.metadata().outcome, None, "the first copy is from the beginning of the recording");
     bad[copies[0] + 3] ^= 1;
     fs::write(directory.join("events"), &bad).unwrap();
     let recording = Recording::open(&directory).unwrap();
-    assert!(
-        recording.metadata().outcome.is_some(),
-        "recording.json is complete"
-    );
+    assert!(recording.metadata().outcome.is_some(), "recording.json is complete");
     fs::write(directory.join("recording.json"), &json[..json.len() - 1]).unwrap();
-    assert!(matches!(
-        Recording::open(&directory),
-        Err(Error::BadMetadata { .. })
-    ));
+    assert!(matches!(Recording::open(&directory), Err(Error::BadMetadata { .. })));
 }
 
 #[test]
@@ -226,14 +172,7 @@ fn another_version_is_refused() {
     events[4] = 99;
     fs::write(directory.join("events"), &events).unwrap();
     let error = Recording::open(&directory).unwrap_err();
-    assert!(matches!(
-        error,
-        Error::UnsupportedVersion {
-            found: 99,
-            supported: FORMAT_VERSION,
-            ..
-        }
-    ));
+    assert!(matches!(error, Error::UnsupportedVersion { found: 99, supported: FORMAT_VERSION, .. }));
     assert!(error.to_string().contains("format 99"), "{error}");
 }
 
@@ -242,33 +181,15 @@ fn what_is_no_recording_is_refused_without_waiting() {
     let folder = tempfile::tempdir().unwrap();
     let text = folder.path().join("text");
     fs::write(&text, "x".repeat(1000)).unwrap();
-    assert!(matches!(
-        Recording::open(&text),
-        Err(Error::NotARecording { .. })
-    ));
-    assert!(matches!(
-        Recording::open(folder.path()),
-        Err(Error::NotARecording { .. })
-    ));
-    assert!(matches!(
-        Recording::open(&folder.path().join("none")),
-        Err(Error::Io { .. })
-    ));
-    assert!(matches!(
-        Recording::open(Path::new("/dev/zero")),
-        Err(Error::NotARecording { .. })
-    ));
+    assert!(matches!(Recording::open(&text), Err(Error::NotARecording { .. })));
+    assert!(matches!(Recording::open(folder.path()), Err(Error::NotARecording { .. })));
+    assert!(matches!(Recording::open(&folder.path().join("none")), Err(Error::Io { .. })));
+    assert!(matches!(Recording::open(Path::new("/dev/zero")), Err(Error::NotARecording { .. })));
     let directory = folder.path().join("d");
     fs::create_dir(&directory).unwrap();
-    let made = std::process::Command::new("mkfifo")
-        .arg(directory.join("events"))
-        .status()
-        .unwrap();
+    let made = std::process::Command::new("mkfifo").arg(directory.join("events")).status().unwrap();
     assert!(made.success());
-    assert!(matches!(
-        Recording::open(&directory),
-        Err(Error::NotARecording { .. })
-    ));
+    assert!(matches!(Recording::open(&directory), Err(Error::NotARecording { .. })));
     fs::remove_file(directory.join("events")).unwrap();
     std::os::unix::fs::symlink(&text, directory.join("events")).unwrap();
     assert!(Recording::open(&directory).is_err());

@@ -11,21 +11,14 @@ use common::*;
 use retake_recording::*;
 
 fn record(recordings: &Path, program: &str, started_unix_ms: u64) -> std::path::PathBuf {
-    let metadata = Metadata {
-        started_unix_ms,
-        ..metadata()
-    };
+    let metadata = Metadata { started_unix_ms, ..metadata() };
     let writer = create_numbered(recordings, OsStr::new(program), &metadata).unwrap();
     writer.finish(&outcome()).unwrap();
     writer.directory().to_path_buf()
 }
 
 fn names(recordings: &Path) -> Vec<String> {
-    list(recordings)
-        .unwrap()
-        .into_iter()
-        .map(|listing| listing.name)
-        .collect()
+    list(recordings).unwrap().into_iter().map(|listing| listing.name).collect()
 }
 
 #[test]
@@ -41,34 +34,13 @@ fn recordings_are_named_and_listed() {
     record(recordings, "...", 0);
     fs::create_dir(recordings.join("other")).unwrap();
     fs::write(recordings.join("notes"), "x".repeat(100)).unwrap();
-    let expected = [
-        "a_b_-1",
-        "cat-1",
-        "cat-2",
-        "cat-3",
-        "cat-4",
-        "cat-5",
-        "cat-6",
-        "cat-7",
-        "cat-8",
-        "cat-9",
-        "cat-10",
-        "cat-11",
-        "program-1",
-        "program-2",
-    ];
+    let expected =
+        ["a_b_-1", "cat-1", "cat-2", "cat-3", "cat-4", "cat-5", "cat-6", "cat-7", "cat-8", "cat-9", "cat-10", "cat-11", "program-1", "program-2"];
     assert_eq!(names(recordings), expected);
     remove(&recordings.join("cat-3")).unwrap();
-    assert!(
-        record(recordings, "cat", 0).ends_with("cat-12"),
-        "a number is not used twice"
-    );
+    assert!(record(recordings, "cat", 0).ends_with("cat-12"), "a number is not used twice");
     let listing = list(recordings).unwrap();
-    assert!(
-        listing
-            .iter()
-            .all(|entry| !entry.is_packed && entry.metadata.as_ref().unwrap().outcome.is_some())
-    );
+    assert!(listing.iter().all(|entry| !entry.is_packed && entry.metadata.as_ref().unwrap().outcome.is_some()));
 }
 
 #[test]
@@ -76,14 +48,7 @@ fn a_damaged_recording_is_listed() {
     let folder = tempfile::tempdir().unwrap();
     let path = record(folder.path(), "cat", 5);
     fs::write(path.join("recording.json"), b"{").unwrap();
-    assert_eq!(
-        list(folder.path()).unwrap()[0]
-            .metadata
-            .as_ref()
-            .unwrap()
-            .started_unix_ms,
-        5
-    );
+    assert_eq!(list(folder.path()).unwrap()[0].metadata.as_ref().unwrap().started_unix_ms, 5);
     fs::write(path.join("events"), b"").unwrap();
     assert!(list(folder.path()).unwrap()[0].metadata.is_err());
     remove(&path).unwrap();
@@ -98,11 +63,7 @@ fn the_latest_is_known() {
     let first = record(recordings, "a", 1);
     let second = record(recordings, "a", 3);
     let third = record(recordings, "a", 2);
-    assert_eq!(
-        latest(recordings).unwrap().as_ref(),
-        Some(&second),
-        "without a link, by time"
-    );
+    assert_eq!(latest(recordings).unwrap().as_ref(), Some(&second), "without a link, by time");
     set_latest(recordings, &first).unwrap();
     set_latest(recordings, &third).unwrap();
     assert_eq!(latest(recordings).unwrap().as_ref(), Some(&third));
@@ -130,12 +91,7 @@ fn names_are_resolved() {
     assert_eq!(find(path.to_str().unwrap()), Some(path));
     assert_eq!(find("none"), None);
     assert_eq!(find(""), None);
-    assert!(
-        list(recordings)
-            .unwrap()
-            .iter()
-            .any(|entry| entry.is_packed && entry.metadata.is_ok())
-    );
+    assert!(list(recordings).unwrap().iter().any(|entry| entry.is_packed && entry.metadata.is_ok()));
     remove(&packed).unwrap();
     assert_eq!(find("b"), None);
 }
@@ -156,15 +112,9 @@ fn only_recordings_are_removed() {
     assert!(matches!(remove(&other), Err(Error::NotARecording { .. })));
     fs::write(other.join("events"), b"my diary").unwrap();
     assert!(matches!(remove(&other), Err(Error::NotARecording { .. })));
-    assert!(matches!(
-        remove(&other.join("events")),
-        Err(Error::NotARecording { .. })
-    ));
+    assert!(matches!(remove(&other.join("events")), Err(Error::NotARecording { .. })));
     fs::write(other.join("empty"), b"").unwrap();
-    assert!(matches!(
-        remove(&other.join("empty")),
-        Err(Error::NotARecording { .. })
-    ));
+    assert!(matches!(remove(&other.join("empty")), Err(Error::NotARecording { .. })));
 }
 
 #[test]
@@ -179,11 +129,7 @@ fn links_are_not_followed_out_of_a_recording() {
     symlink(&outside, path.join("files")).unwrap();
     let recording = Recording::open(&path).unwrap();
     assert!(recording.contents().unwrap().is_empty());
-    assert!(
-        recording
-            .content_path(ContentId::of(b"x"), &outside)
-            .is_err()
-    );
+    assert!(recording.content_path(ContentId::of(b"x"), &outside).is_err());
     remove(&path).unwrap();
     assert!(outside.join(&name).exists() && !path.exists());
 }
@@ -192,10 +138,7 @@ fn links_are_not_followed_out_of_a_recording() {
 fn a_recording_being_made_is_not_removed() {
     let folder = tempfile::tempdir().unwrap();
     let writer = create_numbered(folder.path(), OsStr::new("a"), &metadata()).unwrap();
-    assert!(matches!(
-        remove(writer.directory()),
-        Err(Error::BeingRecorded { .. })
-    ));
+    assert!(matches!(remove(writer.directory()), Err(Error::BeingRecorded { .. })));
     let path = writer.directory().to_path_buf();
     drop(writer);
     remove(&path).unwrap();

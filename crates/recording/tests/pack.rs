@@ -24,33 +24,19 @@ fn example() -> Example {
     writer.declare_stream(&stream_info(0)).unwrap();
     writer.declare_stream(&stream_info(1)).unwrap();
     for part in long_stream().chunks(100_000) {
-        let events = ChunkEvents {
-            first: Some(8),
-            count: 3,
-        };
-        writer
-            .append(StreamId(0), part, events, Codec::Fast)
-            .unwrap();
+        let events = ChunkEvents { first: Some(8), count: 3 };
+        writer.append(StreamId(0), part, events, Codec::Fast).unwrap();
     }
     let contents = vec![Vec::new(), noise(2_500_000, 7), b"text ".repeat(1000)];
     for content in &contents {
-        writer
-            .link_content(&store, store.add_bytes(content).unwrap())
-            .unwrap();
+        writer.link_content(&store, store.add_bytes(content).unwrap()).unwrap();
     }
     writer.finish(&outcome()).unwrap();
-    Example {
-        folder,
-        directory,
-        store,
-        contents,
-    }
+    Example { folder, directory, store, contents }
 }
 
 fn long_stream() -> Vec<u8> {
-    (0..3_000_000u32)
-        .map(|n| (n / 1000 * (n % 7)) as u8)
-        .collect()
+    (0..3_000_000u32).map(|n| (n / 1000 * (n % 7)) as u8).collect()
 }
 
 fn packed(example: &Example) -> PathBuf {
@@ -76,10 +62,7 @@ fn check(recording: &Recording, example: &Example, cache: &Path) {
         assert!(fs::read(recording.content_path(id, cache).unwrap()).unwrap() == *content);
     }
     assert!(!recording.has_content(ContentId::of(b"none")));
-    assert!(matches!(
-        recording.content_path(ContentId::of(b"none"), cache),
-        Err(Error::NoContent { .. })
-    ));
+    assert!(matches!(recording.content_path(ContentId::of(b"none"), cache), Err(Error::NoContent { .. })));
 }
 
 #[test]
@@ -99,10 +82,7 @@ fn a_packed_recording_is_self_contained() {
 #[test]
 fn unpacking_gives_the_recording_back() {
     let example = example();
-    let original = Recording::open(&example.directory)
-        .unwrap()
-        .metadata()
-        .clone();
+    let original = Recording::open(&example.directory).unwrap().metadata().clone();
     let path = packed(&example);
     for (name, store) in [("plain", None), ("shared", Some(&example.store))] {
         let target = example.folder.path().join(name);
@@ -113,10 +93,7 @@ fn unpacking_gives_the_recording_back() {
         check(&recording, &example, example.folder.path());
     }
     let shared = example.store.path(ContentId::of(&example.contents[1]));
-    assert_eq!(
-        std::os::unix::fs::MetadataExt::nlink(&shared.metadata().unwrap()),
-        3
-    );
+    assert_eq!(std::os::unix::fs::MetadataExt::nlink(&shared.metadata().unwrap()), 3);
 }
 
 #[test]
@@ -124,10 +101,7 @@ fn nothing_existing_is_replaced() {
     let example = example();
     let path = packed(&example);
     let recording = Recording::open(&path).unwrap();
-    assert!(matches!(
-        pack(&recording, &path, &mut |_| ()),
-        Err(Error::AlreadyExists { .. })
-    ));
+    assert!(matches!(pack(&recording, &path, &mut |_| ()), Err(Error::AlreadyExists { .. })));
     let result = unpack(&recording, &example.directory, None, &mut |_| ());
     assert!(matches!(result, Err(Error::AlreadyExists { .. })));
     assert!(Recording::open(&example.directory).is_ok());
@@ -138,25 +112,16 @@ fn a_wrong_file_is_not_packed_and_not_unpacked() {
     let example = example();
     let path = packed(&example);
     let id = ContentId::of(&example.contents[2]);
-    fs::write(
-        example.directory.join("files").join(id.to_string()),
-        b"changed",
-    )
-    .unwrap();
+    fs::write(example.directory.join("files").join(id.to_string()), b"changed").unwrap();
     let recording = Recording::open(&example.directory).unwrap();
     let other = example.folder.path().join("other.retake");
-    assert!(matches!(
-        pack(&recording, &other, &mut |_| ()),
-        Err(Error::BadContent { .. })
-    ));
+    assert!(matches!(pack(&recording, &other, &mut |_| ()), Err(Error::BadContent { .. })));
     assert!(!other.exists());
     assert_eq!(recording.check().unwrap().len(), 1);
 
     // A packed file whose pieces are intact, but not what the declaration says.
     let mut bytes = fs::read(&path).unwrap();
-    let declared = (0..bytes.len())
-        .find(|&at| bytes[at..].starts_with(&id.0))
-        .unwrap();
+    let declared = (0..bytes.len()).find(|&at| bytes[at..].starts_with(&id.0)).unwrap();
     bytes[declared] ^= 1;
     retake_recording::fuzzing::repair(&mut bytes);
     fs::write(&other, &bytes).unwrap();
@@ -165,18 +130,9 @@ fn a_wrong_file_is_not_packed_and_not_unpacked() {
     let mut wrong = id;
     wrong.0[0] ^= 1;
     let cache = example.folder.path().join("cache");
-    assert!(matches!(
-        recording.content_path(wrong, &cache),
-        Err(Error::BadContent { .. } | Error::NoContent { .. })
-    ));
+    assert!(matches!(recording.content_path(wrong, &cache), Err(Error::BadContent { .. } | Error::NoContent { .. })));
     assert!(!cache.join(wrong.to_string()).exists());
-    assert!(
-        recording
-            .contents()
-            .unwrap()
-            .iter()
-            .all(|(found, _)| *found != id)
-    );
+    assert!(recording.contents().unwrap().iter().all(|(found, _)| *found != id));
     if recording.has_content(wrong) {
         assert!(unpack(&recording, &target, None, &mut |_| ()).is_err());
         assert!(!target.exists());
@@ -205,10 +161,7 @@ fn every_truncation_of_a_packed_recording_is_told() {
         for (id, _) in recording.contents().unwrap() {
             let mut copy = Vec::new();
             let result = recording.copy_content(id, &mut copy);
-            assert!(
-                result.is_err() || ContentId::of(&copy) == id,
-                "cut at {length}"
-            );
+            assert!(result.is_err() || ContentId::of(&copy) == id, "cut at {length}");
         }
     }
 }

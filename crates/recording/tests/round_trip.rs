@@ -16,38 +16,24 @@ fn codec() -> impl Strategy<Value = Codec> {
 
 /// A chunk: its stream, its bytes (of one value, or noise), its compression, its events.
 fn chunk() -> impl Strategy<Value = (u32, Vec<u8>, Codec, ChunkEvents)> {
-    (
-        0u32..4,
-        0usize..40_000,
-        any::<u8>(),
-        any::<bool>(),
-        codec(),
-        any::<(u32, u32)>(),
-    )
-        .prop_map(|(stream, count, value, is_noise, codec, (first, events))| {
-            let bytes = if is_noise {
-                noise(count, value.into())
-            } else {
-                vec![value; count]
-            };
+    (0u32..4, 0usize..40_000, any::<u8>(), any::<bool>(), codec(), any::<(u32, u32)>()).prop_map(
+        |(stream, count, value, is_noise, codec, (first, events))| {
+            let bytes = if is_noise { noise(count, value.into()) } else { vec![value; count] };
             let events = match bytes.len() as u32 {
                 0 => ChunkEvents::default(),
                 len if first % 3 == 0 => {
                     let first = first % len;
-                    ChunkEvents {
-                        first: Some(first),
-                        count: 1 + events % (len - first),
-                    }
+                    ChunkEvents { first: Some(first), count: 1 + events % (len - first) }
                 }
                 _ => ChunkEvents::default(),
             };
             (stream, bytes, codec, events)
-        })
+        },
+    )
 }
 
 fn expected(chunks: &[(u32, Vec<u8>, Codec, ChunkEvents)]) -> BTreeMap<u32, (Vec<u8>, u64)> {
-    let mut streams: BTreeMap<u32, (Vec<u8>, u64)> =
-        (0..4).map(|id| (id, Default::default())).collect();
+    let mut streams: BTreeMap<u32, (Vec<u8>, u64)> = (0..4).map(|id| (id, Default::default())).collect();
     for (stream, bytes, _, events) in chunks {
         let entry = streams.get_mut(stream).unwrap();
         entry.0.extend_from_slice(bytes);
@@ -64,11 +50,7 @@ fn check(recording: &Recording, streams: &BTreeMap<u32, (Vec<u8>, u64)>) {
         assert_eq!(summary.event_count, *event_count);
         assert_eq!(summary.info, stream_info(summary.info.id.0));
         let mut read = Vec::new();
-        recording
-            .stream(summary.info.id)
-            .unwrap()
-            .read_to_end(&mut read)
-            .unwrap();
+        recording.stream(summary.info.id).unwrap().read_to_end(&mut read).unwrap();
         assert!(read == *bytes);
     }
 }
@@ -114,43 +96,19 @@ fn metadata_are_completed() {
     let directory = folder.path().join("r");
     let writer = RecordingWriter::create(&directory, &metadata()).unwrap();
     writer.declare_stream(&stream_info(0)).unwrap();
-    writer
-        .append(
-            StreamId(0),
-            b"12345678",
-            ChunkEvents {
-                first: Some(0),
-                count: 1,
-            },
-            Codec::Raw,
-        )
-        .unwrap();
-    writer
-        .update_metadata(|metadata| metadata.machine.kernel = "6.7".to_owned())
-        .unwrap();
+    writer.append(StreamId(0), b"12345678", ChunkEvents { first: Some(0), count: 1 }, Codec::Raw).unwrap();
+    writer.update_metadata(|metadata| metadata.machine.kernel = "6.7".to_owned()).unwrap();
     let counters = [("calls".to_owned(), 5)].into();
-    writer
-        .finish(&Outcome {
-            exit: Exit::Killed(9),
-            duration_ms: 3,
-            counters,
-        })
-        .unwrap();
+    writer.finish(&Outcome { exit: Exit::Killed(9), duration_ms: 3, counters }).unwrap();
     let recording = Recording::open(&directory).unwrap();
     let read = recording.metadata();
     assert_eq!(read.machine.kernel, "6.7");
     assert_eq!(read.recording_id.len(), 16);
     let outcome = read.outcome.as_ref().unwrap();
     assert_eq!(outcome.exit, Exit::Killed(9));
-    let counters: Vec<_> = ["calls", "streams", "chunks", "events", "stream_bytes"]
-        .map(|name| outcome.counters[name])
-        .into();
+    let counters: Vec<_> = ["calls", "streams", "chunks", "events", "stream_bytes"].map(|name| outcome.counters[name]).into();
     assert_eq!(counters, [5, 1, 1, 1, 8]);
-    assert!(
-        writer
-            .append(StreamId(0), b"x", ChunkEvents::default(), Codec::Raw)
-            .is_err()
-    );
+    assert!(writer.append(StreamId(0), b"x", ChunkEvents::default(), Codec::Raw).is_err());
 }
 
 #[test]
@@ -168,10 +126,7 @@ fn only_the_owner_may_look() {
 #[test]
 fn an_existing_directory_is_not_touched() {
     let folder = tempfile::tempdir().unwrap();
-    assert!(matches!(
-        RecordingWriter::create(folder.path(), &metadata()),
-        Err(Error::AlreadyExists { .. })
-    ));
+    assert!(matches!(RecordingWriter::create(folder.path(), &metadata()), Err(Error::AlreadyExists { .. })));
     assert_eq!(folder.path().read_dir().unwrap().count(), 0);
 }
 
@@ -179,34 +134,13 @@ fn an_existing_directory_is_not_touched() {
 fn wrong_callers_are_told() {
     let folder = tempfile::tempdir().unwrap();
     let writer = RecordingWriter::create(&folder.path().join("r"), &metadata()).unwrap();
-    let append = |bytes: &[u8], first, count| {
-        writer
-            .append(
-                StreamId(0),
-                bytes,
-                ChunkEvents { first, count },
-                Codec::Fast,
-            )
-            .unwrap_err()
-    };
+    let append = |bytes: &[u8], first, count| writer.append(StreamId(0), bytes, ChunkEvents { first, count }, Codec::Fast).unwrap_err();
     assert!(matches!(append(b"x", None, 0), Error::UnknownStream { .. }));
-    assert!(matches!(
-        append(b"x", Some(0), 2),
-        Error::BadChunkEvents { .. }
-    ));
-    assert!(matches!(
-        append(b"x", None, 1),
-        Error::BadChunkEvents { .. }
-    ));
-    assert!(matches!(
-        append(&vec![0; MAX_CHUNK_BYTES + 1], None, 0),
-        Error::ChunkTooLarge { .. }
-    ));
+    assert!(matches!(append(b"x", Some(0), 2), Error::BadChunkEvents { .. }));
+    assert!(matches!(append(b"x", None, 1), Error::BadChunkEvents { .. }));
+    assert!(matches!(append(&vec![0; MAX_CHUNK_BYTES + 1], None, 0), Error::ChunkTooLarge { .. }));
     writer.declare_stream(&stream_info(0)).unwrap();
-    assert!(matches!(
-        writer.declare_stream(&stream_info(0)),
-        Err(Error::DuplicateStream { .. })
-    ));
+    assert!(matches!(writer.declare_stream(&stream_info(0)), Err(Error::DuplicateStream { .. })));
 }
 
 #[test]
@@ -217,9 +151,7 @@ fn readers_seek() {
     writer.declare_stream(&stream_info(0)).unwrap();
     let all = noise(1000, 3);
     for part in all.chunks(300) {
-        writer
-            .append(StreamId(0), part, one_event(part), Codec::Fast)
-            .unwrap();
+        writer.append(StreamId(0), part, one_event(part), Codec::Fast).unwrap();
     }
     writer.finish(&outcome()).unwrap();
     let recording = Recording::open(&directory).unwrap();
@@ -239,15 +171,8 @@ fn readers_seek() {
     let mut chunk = Vec::new();
     assert_eq!(reader.read_chunk(3, &mut chunk).unwrap().stream_offset, 900);
     assert_eq!(chunk, all[900..]);
-    assert_eq!(
-        reader.fill_buf().unwrap(),
-        &all[600..900],
-        "reading a chunk moves nothing"
-    );
-    assert!(matches!(
-        reader.read_chunk(4, &mut chunk),
-        Err(Error::NoSuchChunk { .. })
-    ));
+    assert_eq!(reader.fill_buf().unwrap(), &all[600..900], "reading a chunk moves nothing");
+    assert!(matches!(reader.read_chunk(4, &mut chunk), Err(Error::NoSuchChunk { .. })));
     assert!(reader.seek_to_chunk(4).is_ok() && reader.seek_to_chunk(5).is_err());
     assert!(recording.stream(StreamId(1)).is_err());
 }
@@ -263,9 +188,7 @@ fn threads_append_at_once() {
             scope.spawn(move || {
                 writer.declare_stream(&stream_info(id)).unwrap();
                 for part in noise(20_000, id.into()).chunks(333) {
-                    writer
-                        .append(StreamId(id), part, one_event(part), Codec::Fast)
-                        .unwrap();
+                    writer.append(StreamId(id), part, one_event(part), Codec::Fast).unwrap();
                 }
             });
         }
@@ -282,18 +205,11 @@ fn a_recording_can_be_read_while_it_is_made() {
     let directory = folder.path().join("r");
     let writer = RecordingWriter::create(&directory, &metadata()).unwrap();
     writer.declare_stream(&stream_info(0)).unwrap();
-    writer
-        .append(StreamId(0), b"so far", ChunkEvents::default(), Codec::Fast)
-        .unwrap();
+    writer.append(StreamId(0), b"so far", ChunkEvents::default(), Codec::Fast).unwrap();
     let recording = Recording::open(&directory).unwrap();
     assert_eq!(recording.warnings(), [Warning::BeingRecorded]);
     assert_eq!(read_streams(&recording).0[&0], b"so far");
-    writer
-        .append(StreamId(0), b" and on", ChunkEvents::default(), Codec::Fast)
-        .unwrap();
+    writer.append(StreamId(0), b" and on", ChunkEvents::default(), Codec::Fast).unwrap();
     writer.finish(&outcome()).unwrap();
-    assert_eq!(
-        read_streams(&Recording::open(&directory).unwrap()).0[&0],
-        b"so far and on"
-    );
+    assert_eq!(read_streams(&Recording::open(&directory).unwrap()).0[&0], b"so far and on");
 }

@@ -16,27 +16,15 @@ const NEVER: Duration = Duration::from_secs(1 << 40);
 
 fn content_of(store: &Store, id: ContentId) -> Vec<u8> {
     let mut bytes = Vec::new();
-    store
-        .open_content(id)
-        .unwrap()
-        .read_to_end(&mut bytes)
-        .unwrap();
+    store.open_content(id).unwrap().read_to_end(&mut bytes).unwrap();
     bytes
 }
 
 /// All files under the store's two-digit folders.
 fn stored_files(root: &Path) -> Vec<PathBuf> {
-    let folders = fs::read_dir(root)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
+    let folders = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path());
     let folders = folders.filter(|path| path.is_dir() && path.file_name().unwrap().len() == 2);
-    folders
-        .flat_map(|folder| {
-            fs::read_dir(folder)
-                .unwrap()
-                .map(|entry| entry.unwrap().path())
-        })
-        .collect()
+    folders.flat_map(|folder| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path())).collect()
 }
 
 #[test]
@@ -51,22 +39,11 @@ fn files_and_bytes_are_stored_once() {
         assert_eq!(store.add_bytes(&bytes).unwrap(), id);
         assert!(content_of(&store, id) == bytes);
         let metadata = store.path(id).metadata().unwrap();
-        assert_eq!(
-            (metadata.permissions().mode() & 0o7777, metadata.nlink()),
-            (0o600, 1)
-        );
+        assert_eq!((metadata.permissions().mode() & 0o7777, metadata.nlink()), (0o600, 1));
     }
     assert_eq!(stored_files(store.root()).len(), 3);
-    assert_eq!(
-        fs::read_dir(store.root().join("temporary"))
-            .unwrap()
-            .count(),
-        0
-    );
-    assert!(matches!(
-        store.open_content(ContentId::of(b"none")),
-        Err(Error::NoContent { .. })
-    ));
+    assert_eq!(fs::read_dir(store.root().join("temporary")).unwrap().count(), 0);
+    assert!(matches!(store.open_content(ContentId::of(b"none")), Err(Error::NoContent { .. })));
 }
 
 #[test]
@@ -91,11 +68,7 @@ fn a_known_file_is_not_read_again() {
     let path = std::env::current_exe().unwrap();
     let file = File::open(&path).unwrap();
     let identity = FileIdentity::of(&file).unwrap();
-    let settled = SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap()
-        .as_nanos() as i64
-        - 3_000_000_000;
+    let settled = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos() as i64 - 3_000_000_000;
     if identity.changed_ns > settled {
         std::thread::sleep(Duration::from_secs(3));
     }
@@ -105,24 +78,10 @@ fn a_known_file_is_not_read_again() {
     assert_eq!(store.lookup(&identity), Some(id));
     drop(store);
     let store = Store::open(&root).unwrap();
-    assert_eq!(
-        store.lookup(&identity),
-        Some(id),
-        "remembered across processes"
-    );
-    assert_eq!(
-        store.lookup(&FileIdentity {
-            modified_ns: identity.modified_ns + 1,
-            ..identity
-        }),
-        None
-    );
+    assert_eq!(store.lookup(&identity), Some(id), "remembered across processes");
+    assert_eq!(store.lookup(&FileIdentity { modified_ns: identity.modified_ns + 1, ..identity }), None);
     fs::remove_file(store.path(id)).unwrap();
-    assert_eq!(
-        store.lookup(&identity),
-        None,
-        "a memory without the content is of no use"
-    );
+    assert_eq!(store.lookup(&identity), None, "a memory without the content is of no use");
     assert_eq!(store.add_file(&file).unwrap(), id);
 }
 
@@ -196,13 +155,8 @@ fn child_adds_files() {
         let store = Store::open(&folder.join("store")).unwrap();
         for seed in 0..8 {
             let path = folder.join(format!("file{seed}"));
-            assert_eq!(
-                store.add_file(&File::open(path).unwrap()).unwrap(),
-                ContentId::of(&noise(500_000, seed))
-            );
-            store
-                .put_named_cache("image", &seed.to_string(), &noise(1000, seed))
-                .unwrap();
+            assert_eq!(store.add_file(&File::open(path).unwrap()).unwrap(), ContentId::of(&noise(500_000, seed)));
+            store.put_named_cache("image", &seed.to_string(), &noise(1000, seed)).unwrap();
         }
     }
 }
@@ -210,18 +164,10 @@ fn child_adds_files() {
 #[test]
 fn processes_add_the_same_files_at_once() {
     let folder = tempfile::tempdir().unwrap();
-    (0..8).for_each(|seed| {
-        fs::write(
-            folder.path().join(format!("file{seed}")),
-            noise(500_000, seed),
-        )
-        .unwrap()
-    });
+    (0..8).for_each(|seed| fs::write(folder.path().join(format!("file{seed}")), noise(500_000, seed)).unwrap());
     let start = || {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command
-            .args(["--exact", "child_adds_files"])
-            .env(CHILD_FOLDER, folder.path());
+        command.args(["--exact", "child_adds_files"]).env(CHILD_FOLDER, folder.path());
         command.stdout(std::process::Stdio::null()).spawn().unwrap()
     };
     let children: Vec<_> = (0..3).map(|_| start()).collect();
@@ -232,9 +178,7 @@ fn processes_add_the_same_files_at_once() {
     assert_eq!(stored_files(&root).len(), 8);
     assert_eq!(fs::read_dir(root.join("temporary")).unwrap().count(), 0);
     let store = Store::open(&root).unwrap();
-    (0..8).for_each(|seed| {
-        assert!(content_of(&store, ContentId::of(&noise(500_000, seed))) == noise(500_000, seed))
-    });
+    (0..8).for_each(|seed| assert!(content_of(&store, ContentId::of(&noise(500_000, seed))) == noise(500_000, seed)));
 }
 
 #[test]
@@ -248,26 +192,13 @@ fn recordings_and_the_store_outlive_each_other() {
     let writer = RecordingWriter::create(&directory, &metadata()).unwrap();
     writer.link_content(&store, used).unwrap();
     writer.link_content(&store, used).unwrap();
-    assert!(matches!(
-        writer.link_content(&store, ContentId::of(b"none")),
-        Err(Error::NoContent { .. })
-    ));
+    assert!(matches!(writer.link_content(&store, ContentId::of(b"none")), Err(Error::NoContent { .. })));
     assert_eq!(store.path(used).metadata().unwrap().nlink(), 2);
 
-    assert!(
-        matches!(Store::collect(&root, NEVER), Err(Error::StoreBusy { .. })),
-        "the store is open"
-    );
+    assert!(matches!(Store::collect(&root, NEVER), Err(Error::StoreBusy { .. })), "the store is open");
     drop(store);
     let report = Store::collect(&root, NEVER).unwrap();
-    assert_eq!(
-        (
-            report.removed_count,
-            report.removed_bytes,
-            report.kept_count
-        ),
-        (1, 6, 1)
-    );
+    assert_eq!((report.removed_count, report.removed_bytes, report.kept_count), (1, 6, 1));
     let store = Store::open(&root).unwrap();
     assert!(store.contains(used) && !store.contains(unused));
 
@@ -278,10 +209,7 @@ fn recordings_and_the_store_outlive_each_other() {
     assert_eq!(recording.contents().unwrap(), [(used, 4)]);
     let path = recording.content_path(used, folder.path()).unwrap();
     assert_eq!(fs::read(path).unwrap(), b"used");
-    assert!(matches!(
-        recording.content_path(unused, folder.path()),
-        Err(Error::NoContent { .. })
-    ));
+    assert!(matches!(recording.content_path(unused, folder.path()), Err(Error::NoContent { .. })));
 }
 
 #[test]
@@ -291,11 +219,7 @@ fn derived_files_are_kept_while_they_are_asked_for() {
     let store = Store::open(&root).unwrap();
     let read = |key: &str| {
         let mut bytes = Vec::new();
-        store
-            .named_cache("image", key)
-            .unwrap()?
-            .read_to_end(&mut bytes)
-            .unwrap();
+        store.named_cache("image", key).unwrap()?.read_to_end(&mut bytes).unwrap();
         Some(bytes)
     };
     assert_eq!(read("../../key"), None);
@@ -311,14 +235,10 @@ fn derived_files_are_kept_while_they_are_asked_for() {
     store.remove_named_cache("image", "gone").unwrap();
     assert_eq!(read("gone"), None);
     for kind in ["", "..", "a/b", "A", &"a".repeat(33)] {
-        assert!(
-            matches!(store.named_cache(kind, "key"), Err(Error::BadName { .. })),
-            "{kind}"
-        );
+        assert!(matches!(store.named_cache(kind, "key"), Err(Error::BadName { .. })), "{kind}");
     }
     let old = store.named_cache("image", "old").unwrap().unwrap();
-    old.set_modified(SystemTime::now() - Duration::from_secs(100))
-        .unwrap();
+    old.set_modified(SystemTime::now() - Duration::from_secs(100)).unwrap();
     drop(store);
     let report = Store::collect(&root, Duration::from_secs(50)).unwrap();
     assert_eq!((report.removed_count, report.kept_count), (1, 1));
@@ -341,13 +261,6 @@ fn a_collection_leaves_what_is_not_ours() {
     Store::collect(&root, NEVER).unwrap();
     assert!(root.join("my/notes").exists() && root.join("ab/notes").exists());
     assert!(!root.join("temporary/.new-1-1").exists());
-    assert!(
-        stored_files(&root)
-            .iter()
-            .all(|path| path.ends_with("notes"))
-    );
-    assert_eq!(
-        Store::collect(&folder.path().join("none"), NEVER).unwrap(),
-        CollectionReport::default()
-    );
+    assert!(stored_files(&root).iter().all(|path| path.ends_with("notes")));
+    assert_eq!(Store::collect(&folder.path().join("none"), NEVER).unwrap(), CollectionReport::default());
 }

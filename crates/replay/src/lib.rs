@@ -56,7 +56,9 @@ pub enum ReplayError {
     #[error("cannot read the recording: {0}")]
     Recording(#[from] retake_recording::Error),
     /// It was made by another build, whose runtime or table differs.
-    #[error("this recording needs the retake that made it ({what} differs: recorded {recorded}, here {here})\n  try       the version named by `retake info`")]
+    #[error(
+        "this recording needs the retake that made it ({what} differs: recorded {recorded}, here {here})\n  try       the version named by `retake info`"
+    )]
     OtherBuild {
         /// What differs.
         what: &'static str,

@@ -56,10 +56,23 @@ fn place(pid: i32, program_counter: u64) -> String {
 }
 
 fn kind_name(kind: u64) -> &'static str {
-    ["nothing: the end of its stream", "a system call", "a signal", "a fatal signal", "its exit", "a time-stamp counter reading", "an exec", "its start", "a turn", "a forced preemption", "a memory hash", "its end"]
-        .get(kind as usize)
-        .copied()
-        .unwrap_or("something unknown")
+    [
+        "nothing: the end of its stream",
+        "a system call",
+        "a signal",
+        "a fatal signal",
+        "its exit",
+        "a time-stamp counter reading",
+        "an exec",
+        "its start",
+        "a turn",
+        "a forced preemption",
+        "a memory hash",
+        "its end",
+    ]
+    .get(kind as usize)
+    .copied()
+    .unwrap_or("something unknown")
 }
 
 impl fmt::Display for Report {
@@ -75,7 +88,21 @@ impl fmt::Display for Report {
             6 => (format!("memory hash {:016x}", self.expected), format!("{:016x}", self.actual)),
             _ => (format!("{:#x}", self.expected), format!("{:#x}", self.actual)),
         };
-        let what = ["?", "kind of event", "system call", "argument", "input data", "result", "memory", "signal", "end", "mapping", "program memory", "fault", "format"];
+        let what = [
+            "?",
+            "kind of event",
+            "system call",
+            "argument",
+            "input data",
+            "result",
+            "memory",
+            "signal",
+            "end",
+            "mapping",
+            "program memory",
+            "fault",
+            "format",
+        ];
         writeln!(f, "  differs   {}", what.get(self.why as usize).unwrap_or(&"?"))?;
         writeln!(f, "  expected  {expected}\n  actual    {actual}")?;
         write!(f, "  at        call {}(", self.number)?;

@@ -46,7 +46,17 @@ pub(crate) struct Windows {
 impl Windows {
     pub fn new(recording: Recording, session: Session, files: PathBuf, scratch: PathBuf) -> Self {
         let feeds = Mutex::new(Feeds { by_stream: HashMap::new(), sweep_at: FEEDS_BEFORE_SWEEP });
-        Self { recording, session, files, scratch, feeds, stock: Stock::default(), staging: Mutex::default(), shared_files: Mutex::default(), stuck_since: Mutex::default() }
+        Self {
+            recording,
+            session,
+            files,
+            scratch,
+            feeds,
+            stock: Stock::default(),
+            staging: Mutex::default(),
+            shared_files: Mutex::default(),
+            stuck_since: Mutex::default(),
+        }
     }
 
     pub fn recording(&self) -> &Recording {

@@ -87,7 +87,7 @@ impl FileTable {
         entry.modified_ns.store(identity.modified_ns, Relaxed);
         entry.changed_ns.store(identity.changed_ns, Relaxed);
         store_bytes(&entry.content, &content.0);
-        if let Some(image) = self.image(file, identity.size, content, placement)? {
+        if let Some(image) = self.image(session, file, identity.size, content, placement)? {
             self.publish_image(entry, &image)?;
         }
         entry.ready.store(1, Release);
@@ -96,12 +96,13 @@ impl FileTable {
     }
 
     /// The image of a file: from the store's cache, or computed and cached. Most files have none.
-    fn image(&self, file: &File, size: u64, content: ContentId, placement: Placement) -> io::Result<Option<Image>> {
+    fn image(&self, session: &Session, file: &File, size: u64, content: ContentId, placement: Placement) -> io::Result<Option<Image>> {
         let mut magic = [0; 4];
         if !(SMALLEST_ELF_BYTES..=LARGEST_PATCHED_BYTES).contains(&size) || file.read_at(&mut magic, 0)? < 4 || magic != *b"\x7fELF" {
             return Ok(None);
         }
-        let key = format!("{content}-{}-{PATCHER_VERSION}", if placement == Placement::Before { "before" } else { "after" });
+        let Some((options, variant)) = patching(session.header().options.load(Relaxed)) else { return Ok(None) };
+        let key = format!("{content}-{}{variant}-{PATCHER_VERSION}", if placement == Placement::Before { "before" } else { "after" });
         if let Some(cached) = self.store.named_cache("images", &key)? {
             let bytes = read_all(&cached)?;
             if bytes.is_empty() {
@@ -112,7 +113,7 @@ impl FileTable {
             }
         }
         let bytes = read_all(&self.store.open_content(content)?)?;
-        let image = build_image(&bytes, placement, &Options::default()).unwrap_or(None);
+        let image = build_image(&bytes, placement, &options).unwrap_or(None);
         self.store.put_named_cache("images", &key, &image.as_ref().map(Image::to_bytes).unwrap_or_default())?;
         Ok(image)
     }
@@ -149,6 +150,18 @@ impl FileTable {
         for segment in self.segments.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             segment.give_to(user);
         }
+    }
+}
+
+/// What is patched in this session, and the name of that choice in the cache. Without the fast path that is only what nothing else catches.
+fn patching(session_options: u32) -> Option<(Options, &'static str)> {
+    let fast = session_options & shared::OPTION_NO_FAST_PATH == 0;
+    let cpuid_faults = session_options & shared::OPTION_NO_CPUID_FAULT == 0;
+    match (fast, cpuid_faults) {
+        (true, true) => Some((Options::default(), "")),
+        (true, false) => Some((Options { trap_cpuid: true, ..Options::default() }, "-cpuid")),
+        (false, true) => None,
+        (false, false) => Some((Options::untrappable(), "-only-cpuid")),
     }
 }
 

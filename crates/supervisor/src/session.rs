@@ -149,9 +149,7 @@ impl Session {
 
 fn own_vdso() -> io::Result<Vec<u8>> {
     let pid = std::process::id() as i32;
-    let mapping = maps::of_process(pid)?
-        .into_iter()
-        .find(|mapping| mapping.name == "[vdso]")
-        .ok_or_else(|| io::Error::other("this process has none"))?;
+    let mapping =
+        maps::of_process(pid)?.into_iter().find(|mapping| mapping.name == "[vdso]").ok_or_else(|| io::Error::other("this process has none"))?;
     memory::read_vec(pid, mapping.start, (mapping.end - mapping.start) as usize)
 }

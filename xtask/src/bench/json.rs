@@ -96,16 +96,10 @@ mod tests {
     #[test]
     fn values_are_printed() {
         let value = Json::Object(vec![
-            (
-                "a",
-                Json::List(vec![Json::Number(0.5), Json::Null, Json::Integer(7)]),
-            ),
+            ("a", Json::List(vec![Json::Number(0.5), Json::Null, Json::Integer(7)])),
             ("b", Json::text("x\"\\\n")),
             ("c", Json::Bool(true)),
         ]);
-        assert_eq!(
-            value.print(),
-            "{\n  \"a\": [0.5, null, 7],\n  \"b\": \"x\\\"\\\\\\u000a\",\n  \"c\": true\n}\n"
-        );
+        assert_eq!(value.print(), "{\n  \"a\": [0.5, null, 7],\n  \"b\": \"x\\\"\\\\\\u000a\",\n  \"c\": true\n}\n");
     }
 }

@@ -37,10 +37,7 @@ impl Machine {
     /// Tells on standard error if the figures will not be worth much.
     pub fn warn(&self) {
         if self.is_busy() {
-            eprintln!(
-                "warning: others are using this machine (load average {:.2}): figures will be noisy",
-                self.load
-            );
+            eprintln!("warning: others are using this machine (load average {:.2}): figures will be noisy", self.load);
         }
     }
 
@@ -66,9 +63,7 @@ impl Machine {
 fn value_of(text: &str, key: &str) -> String {
     let line = text.lines().find(|line| line.starts_with(key));
     let value = line.and_then(|line| line.split_once(':'));
-    value
-        .map_or("unknown", |(_, value)| value.trim())
-        .to_owned()
+    value.map_or("unknown", |(_, value)| value.trim()).to_owned()
 }
 
 fn memory_mb(meminfo: &str) -> u64 {

@@ -35,13 +35,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    pub const ALL: [Self; 5] = [
-        Self::Native,
-        Self::OneCore,
-        Self::Strace,
-        Self::Record,
-        Self::Replay,
-    ];
+    pub const ALL: [Self; 5] = [Self::Native, Self::OneCore, Self::Strace, Self::Record, Self::Replay];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -148,24 +142,14 @@ impl Bench {
         let scratch = Scratch::create(scratch, keep)?;
         let copy = scratch.path().join("retake");
         fs::copy(retake, &copy).map_err(|error| format!("{}: {error}", retake.display()))?;
-        Ok(Self {
-            repository: repository.to_path_buf(),
-            scratch,
-            retake: copy,
-            has_strace: is_present("strace"),
-        })
+        Ok(Self { repository: repository.to_path_buf(), scratch, retake: copy, has_strace: is_present("strace") })
     }
 
     /// Measures one workload.
     ///
     /// # Errors
     /// Only what stops the whole benchmark; what is wrong with the workload is in its outcome.
-    pub fn measure(
-        &self,
-        workload: &Workload,
-        rounds: usize,
-        strace_rounds: usize,
-    ) -> Result<Measured> {
+    pub fn measure(&self, workload: &Workload, rounds: usize, strace_rounds: usize) -> Result<Measured> {
         let mut measured = Measured::new(workload);
         let in_memory = match workload.place {
             Place::Memory => self.memory_scratch(workload.disk_mb),
@@ -196,13 +180,7 @@ impl Bench {
     }
 
     /// The warm-up and the rounds. An error is a failure of the workload.
-    fn rounds(
-        &self,
-        measured: &mut Measured,
-        work: &Path,
-        rounds: usize,
-        strace_rounds: usize,
-    ) -> Result<()> {
+    fn rounds(&self, measured: &mut Measured, work: &Path, rounds: usize, strace_rounds: usize) -> Result<()> {
         let workload = measured.workload.clone();
         let mut stage = self.stage(&workload, work)?;
         stage.time_limit = FIRST_TIME_LIMIT;
@@ -218,20 +196,12 @@ impl Bench {
 
     /// Compiles and prepares what the workload needs.
     fn stage<'a>(&'a self, workload: &'a Workload, work: &Path) -> Result<Stage<'a>> {
-        let mut stage = Stage {
-            bench: self,
-            workload,
-            work: work.to_path_buf(),
-            folder: work.to_path_buf(),
-            command: Vec::new(),
-            time_limit: FIRST_TIME_LIMIT,
-        };
+        let mut stage =
+            Stage { bench: self, workload, work: work.to_path_buf(), folder: work.to_path_buf(), command: Vec::new(), time_limit: FIRST_TIME_LIMIT };
         for program in &workload.compile {
             let source = format!("{{programs}}/{program}.c");
             let output = format!("{{work}}/{program}");
-            stage.script(&format!(
-                "${{CC:-gcc}} -O2 -pthread -o '{output}' '{source}'"
-            ))?;
+            stage.script(&format!("${{CC:-gcc}} -O2 -pthread -o '{output}' '{source}'"))?;
         }
         stage.script(&workload.prepare)?;
         if !workload.folder.is_empty() {
@@ -250,11 +220,7 @@ impl Stage<'_> {
     fn fill(&self, text: &str) -> Result<String> {
         let programs = self.bench.repository.join("benches/programs");
         let mut filled = text.to_owned();
-        for (name, path) in [
-            ("{work}", &self.work),
-            ("{repository}", &self.bench.repository),
-            ("{programs}", &programs),
-        ] {
+        for (name, path) in [("{work}", &self.work), ("{repository}", &self.bench.repository), ("{programs}", &programs)] {
             let path = path.to_str().ok_or("the path of a folder is not UTF-8")?;
             filled = filled.replace(name, path);
         }
@@ -266,10 +232,7 @@ impl Stage<'_> {
         if script.is_empty() {
             return Ok(());
         }
-        let output = Command::new("bash")
-            .args(["-euc", &self.fill(script)?])
-            .current_dir(&self.work)
-            .output()?;
+        let output = Command::new("bash").args(["-euc", &self.fill(script)?]).current_dir(&self.work).output()?;
         if output.status.success() {
             return Ok(());
         }
@@ -334,13 +297,7 @@ impl Stage<'_> {
         let run = Run {
             command: &command,
             folder: &self.folder,
-            environment: &[
-                (
-                    "RETAKE_DIR".to_owned(),
-                    self.bench.scratch.path().join("recordings"),
-                ),
-                ("LC_ALL".to_owned(), PathBuf::from("C")),
-            ],
+            environment: &[("RETAKE_DIR".to_owned(), self.bench.scratch.path().join("recordings")), ("LC_ALL".to_owned(), PathBuf::from("C"))],
             output: &self.output_of(mode),
             errors: &errors,
             time_limit: self.time_limit,
@@ -388,10 +345,7 @@ fn reason_to_skip(workload: &Workload, scratch: &Scratch) -> Option<String> {
         }
     }
     match scratch.free_mb() {
-        Some(free) if free < workload.disk_mb => Some(format!(
-            "needs {} MB of disk, {free} are free",
-            workload.disk_mb
-        )),
+        Some(free) if free < workload.disk_mb => Some(format!("needs {} MB of disk, {free} are free", workload.disk_mb)),
         _ => None,
     }
 }
@@ -420,9 +374,7 @@ fn same_bytes(first: &Path, second: &Path) -> Result<bool> {
     loop {
         let mut pieces = [Vec::new(), Vec::new()];
         (&mut first).take(PIECE_BYTES).read_to_end(&mut pieces[0])?;
-        (&mut second)
-            .take(PIECE_BYTES)
-            .read_to_end(&mut pieces[1])?;
+        (&mut second).take(PIECE_BYTES).read_to_end(&mut pieces[1])?;
         if pieces[0] != pieces[1] {
             return Ok(false);
         }

@@ -66,12 +66,7 @@ impl Run<'_> {
             drop(ended);
             let (peak_kb, was_stopped) = watcher.join().unwrap_or((0, false));
             let status = status?;
-            Ok(Ran {
-                seconds,
-                status,
-                was_stopped,
-                peak_kb,
-            })
+            Ok(Ran { seconds, status, was_stopped, peak_kb })
         })
     }
 
@@ -85,11 +80,7 @@ impl Run<'_> {
             if let Some(name) = self.watched_name {
                 peak_kb = peak_kb.max(peak_memory_kb(process, name));
                 sample += 1;
-                let usual = if sample < FIRST_SAMPLES {
-                    FIRST_INTERVAL
-                } else {
-                    LATER_INTERVAL
-                };
+                let usual = if sample < FIRST_SAMPLES { FIRST_INTERVAL } else { LATER_INTERVAL };
                 interval = interval.min(usual);
             }
             match wait_for_end.recv_timeout(interval) {
@@ -120,10 +111,7 @@ fn peak_memory_kb(process: u32, name: &str) -> u64 {
 /// `std` can only kill the process itself, not what it has started.
 fn kill_group(process: u32) {
     // If there is no kill command, waiting goes on until somebody interrupts it.
-    let _ = Command::new("kill")
-        .args(["-KILL", "--", &format!("-{process}")])
-        .stderr(Stdio::null())
-        .status();
+    let _ = Command::new("kill").args(["-KILL", "--", &format!("-{process}")]).stderr(Stdio::null()).status();
 }
 
 /// The status in words, as a shell user would put it.

@@ -17,18 +17,7 @@ const END: &str = "<!-- bench: end -->";
 /// which of two equal medians is higher is chance.
 const SAME_RATIO: f64 = 1.02;
 
-const HEADINGS: [&str; 10] = [
-    "workload",
-    "native s",
-    "spread",
-    "strace ×",
-    "record ×",
-    "replay ×",
-    "record MB",
-    "replay MB",
-    "log MB",
-    "verdict",
-];
+const HEADINGS: [&str; 10] = ["workload", "native s", "spread", "strace ×", "record ×", "replay ×", "record MB", "replay MB", "log MB", "verdict"];
 
 /// All results.
 #[derive(Debug)]
@@ -83,11 +72,7 @@ impl Report {
             1 => "1 round".to_owned(),
             count => format!("{count} rounds"),
         };
-        format!(
-            "Medians of {}; strace {}.",
-            rounds(self.rounds),
-            rounds(self.strace_rounds)
-        )
+        format!("Medians of {}; strace {}.", rounds(self.rounds), rounds(self.strace_rounds))
     }
 
     /// All figures, for programs.
@@ -105,10 +90,7 @@ impl Report {
             ("rounds", Json::Integer(self.rounds as u64)),
             ("strace_rounds", Json::Integer(self.strace_rounds as u64)),
             ("noisy_spread", Json::Number(NOISY_SPREAD)),
-            (
-                "workloads",
-                Json::List(self.measured.iter().map(workload_json).collect()),
-            ),
+            ("workloads", Json::List(self.measured.iter().map(workload_json).collect())),
         ]);
         report.print()
     }
@@ -126,9 +108,7 @@ impl Report {
 /// One workload in a line, while others are still running.
 pub fn line(measured: &Measured) -> String {
     let [_, native, spread, strace, record, replay, .., verdict] = cells(measured);
-    format!(
-        "native {native} s (spread {spread}), strace {strace}, record {record}, replay {replay}: {verdict}"
-    )
+    format!("native {native} s (spread {spread}), strace {strace}, record {record}, replay {replay}: {verdict}")
 }
 
 /// The row of a workload, in the order of `HEADINGS`.
@@ -205,17 +185,12 @@ fn exceeded(measured: &Measured) -> Vec<&'static str> {
     let workload = &measured.workload;
     let record = measured.ratio(Mode::Record);
     let replay = measured.ratio(Mode::Replay);
-    let is_over = |ratio: Option<f64>, limit: Option<f64>| {
-        ratio.zip(limit).is_some_and(|(ratio, limit)| ratio > limit)
-    };
+    let is_over = |ratio: Option<f64>, limit: Option<f64>| ratio.zip(limit).is_some_and(|(ratio, limit)| ratio > limit);
     let memory_limit_kb = workload.memory_limit_mb * 1000 * 1000 / 1024;
     [
         ("record", is_over(record, workload.record_limit)),
         ("replay", is_over(replay, workload.replay_limit)),
-        (
-            "replay slower than record",
-            is_over(replay, record.map(|record| record * SAME_RATIO)),
-        ),
+        ("replay slower than record", is_over(replay, record.map(|record| record * SAME_RATIO))),
         ("memory", measured.record_peak_kb > memory_limit_kb),
     ]
     .into_iter()
@@ -281,10 +256,8 @@ fn markdown_row(cells: &[String]) -> String {
 /// # Errors
 /// If the file cannot be read or written, or has no markers.
 pub fn update(path: &Path, table: &str) -> Result<()> {
-    let text =
-        std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let updated = replace_block(&text, table)
-        .ok_or_else(|| format!("{} has no lines {BEGIN} and {END}", path.display()))?;
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let updated = replace_block(&text, table).ok_or_else(|| format!("{} has no lines {BEGIN} and {END}", path.display()))?;
     std::fs::write(path, updated)?;
     Ok(())
 }
@@ -301,12 +274,7 @@ mod tests {
     use crate::bench::workload::Workload;
 
     fn measured(native: &[f64], record: f64, replay: f64) -> Measured {
-        let workload = Workload {
-            title: "a | b".to_owned(),
-            record_limit: Some(1.4),
-            memory_limit_mb: 64,
-            ..Workload::default()
-        };
+        let workload = Workload { title: "a | b".to_owned(), record_limit: Some(1.4), memory_limit_mb: 64, ..Workload::default() };
         let mut measured = Measured::new(&workload);
         for &figure in native {
             measured.seconds_mut(Mode::Native).push(figure);
@@ -335,18 +303,9 @@ mod tests {
 
     #[test]
     fn tables_have_all_columns() {
-        let report = Report {
-            machine: Machine::look(),
-            rounds: 5,
-            strace_rounds: 1,
-            measured: vec![measured(&[1.0], 1.3, 0.25)],
-        };
+        let report = Report { machine: Machine::look(), rounds: 5, strace_rounds: 1, measured: vec![measured(&[1.0], 1.3, 0.25)] };
         let markdown = report.markdown();
-        assert!(
-            markdown.contains(
-                "| a \\| b | 1.000 | 0 % | – | 1.30 (≤ 1.4) | 0.25 | – | – | – | good |\n"
-            )
-        );
+        assert!(markdown.contains("| a \\| b | 1.000 | 0 % | – | 1.30 (≤ 1.4) | 0.25 | – | – | – | good |\n"));
         assert!(report.terminal().contains("1.30 (≤ 1.4)"));
         assert!(report.json().contains("\"record_ratio\": 1.3,"));
         assert!(report.succeeded(true));
@@ -354,12 +313,7 @@ mod tests {
 
     #[test]
     fn limits_count_only_if_asked_for() {
-        let mut report = Report {
-            machine: Machine::look(),
-            rounds: 1,
-            strace_rounds: 1,
-            measured: vec![measured(&[1.0], 9.0, 1.0)],
-        };
+        let mut report = Report { machine: Machine::look(), rounds: 1, strace_rounds: 1, measured: vec![measured(&[1.0], 9.0, 1.0)] };
         assert!(report.succeeded(false) && !report.succeeded(true));
         report.measured[0].outcome = Outcome::Failed("x".to_owned());
         assert!(!report.succeeded(false));

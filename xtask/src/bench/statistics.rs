@@ -55,9 +55,7 @@ mod tests {
     use super::*;
 
     fn series(figures: &[f64]) -> Series {
-        Series {
-            figures: figures.to_vec(),
-        }
+        Series { figures: figures.to_vec() }
     }
 
     #[test]

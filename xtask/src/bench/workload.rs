@@ -63,9 +63,7 @@ pub struct Workload {
 /// A file that cannot be read or has a mistake, with its line.
 pub fn read_all(folder: &Path) -> Result<Vec<Workload>> {
     let mut paths = Vec::new();
-    for entry in
-        std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?
-    {
+    for entry in std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))? {
         let path = entry?.path();
         if path.extension().is_some_and(|ending| ending == "workload") {
             paths.push(path);
@@ -85,11 +83,7 @@ pub fn read_all(folder: &Path) -> Result<Vec<Workload>> {
 
 /// Parses one file. An error starts with the number of its line.
 pub fn parse(name: &str, text: &str) -> std::result::Result<Workload, String> {
-    let mut workload = Workload {
-        name: name.to_owned(),
-        memory_limit_mb: MEMORY_LIMIT_MB,
-        ..Workload::default()
-    };
+    let mut workload = Workload { name: name.to_owned(), memory_limit_mb: MEMORY_LIMIT_MB, ..Workload::default() };
     for (index, line) in text.lines().enumerate() {
         if line.trim().is_empty() || line.starts_with('#') {
             continue;
@@ -97,11 +91,7 @@ pub fn parse(name: &str, text: &str) -> std::result::Result<Workload, String> {
         set(&mut workload, line).map_err(|error| format!("{}: {error}", index + 1))?;
     }
     let last = text.lines().count();
-    for (key, is_missing) in [
-        ("title", workload.title.is_empty()),
-        ("command", workload.command.is_empty()),
-        ("a name", workload.name.is_empty()),
-    ] {
+    for (key, is_missing) in [("title", workload.title.is_empty()), ("command", workload.command.is_empty()), ("a name", workload.name.is_empty())] {
         if is_missing {
             return Err(format!("{last}: {key} is missing"));
         }
@@ -207,14 +197,8 @@ mod tests {
         assert_eq!(workload.prepare, "for x in 1; do\n    echo = $x\ndone\n");
         assert_eq!(workload.command, ["sh", "-c", "a  b"]);
         assert_eq!(workload.baseline, Baseline::OneCore);
-        assert_eq!(
-            (workload.record_limit, workload.replay_limit),
-            (Some(1.4), None)
-        );
-        assert_eq!(
-            (workload.disk_mb, workload.memory_limit_mb),
-            (5, MEMORY_LIMIT_MB)
-        );
+        assert_eq!((workload.record_limit, workload.replay_limit), (Some(1.4), None));
+        assert_eq!((workload.disk_mb, workload.memory_limit_mb), (5, MEMORY_LIMIT_MB));
     }
 
     #[test]
@@ -227,10 +211,7 @@ mod tests {
             ("command = 'a\n", "1: a ' is not closed"),
             ("record_limit = -1\n", "1: not a ratio: -1"),
             ("record_limit = inf\n", "1: not a ratio: inf"),
-            (
-                "baseline = two\n",
-                "1: baseline is native or one-core, not two",
-            ),
+            ("baseline = two\n", "1: baseline is native or one-core, not two"),
             ("place = here\n", "1: place is disk or memory, not here"),
             ("disk_mb = 1e3\n", "1: not a number: 1e3"),
         ] {

@@ -38,11 +38,7 @@ pub fn run(options: &Options) -> Result<()> {
         }
     }
     output.finish()?;
-    if can_record {
-        Ok(())
-    } else {
-        Err(Failure::new("this machine cannot record yet"))
-    }
+    if can_record { Ok(()) } else { Err(Failure::new("this machine cannot record yet")) }
 }
 
 fn print(check: &Check, output: &mut Output) -> Result<()> {

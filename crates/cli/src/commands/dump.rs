@@ -33,11 +33,7 @@ Examples:
 ")]
 pub struct Options {
     /// A name, a path, or `latest`
-    #[arg(
-        value_name = "RECORDING",
-        default_value = "latest",
-        hide_default_value = true
-    )]
+    #[arg(value_name = "RECORDING", default_value = "latest", hide_default_value = true)]
     recording: OsString,
 
     /// Only these processes, by the numbers they had while recording
@@ -85,54 +81,34 @@ struct EventRange {
 }
 
 impl EventRange {
-    const ALL: Self = Self {
-        first: 0,
-        end: u64::MAX,
-    };
+    const ALL: Self = Self { first: 0, end: u64::MAX };
 }
 
 fn call_number(name: &str) -> std::result::Result<u16, String> {
     let row = table::call_by_name(name);
-    row.map(|row| row.number)
-        .ok_or_else(|| "there is no such system call".to_owned())
+    row.map(|row| row.number).ok_or_else(|| "there is no such system call".to_owned())
 }
 
 fn kind(name: &str) -> std::result::Result<EventKind, String> {
-    EventKind::ALL
-        .into_iter()
-        .find(|kind| kind.name().eq_ignore_ascii_case(name))
-        .ok_or_else(|| "there is no such kind of event".to_owned())
+    EventKind::ALL.into_iter().find(|kind| kind.name().eq_ignore_ascii_case(name)).ok_or_else(|| "there is no such kind of event".to_owned())
 }
 
 fn range(text: &str) -> std::result::Result<EventRange, String> {
-    let (first, end) = text
-        .split_once("..")
-        .ok_or("expected two numbers with .. between them")?;
+    let (first, end) = text.split_once("..").ok_or("expected two numbers with .. between them")?;
     let number = |text: &str, absent| match text {
         "" => Ok(absent),
-        text => text
-            .parse::<u64>()
-            .map_err(|_| format!("{text:?} is not the number of an event")),
+        text => text.parse::<u64>().map_err(|_| format!("{text:?} is not the number of an event")),
     };
-    Ok(EventRange {
-        first: number(first, 0)?,
-        end: number(end, u64::MAX)?,
-    })
+    Ok(EventRange { first: number(first, 0)?, end: number(end, u64::MAX)? })
 }
 
 /// Prints the events.
 pub fn run(options: &Options) -> Result<()> {
     let recording = recordings::open(&options.recording)?;
     recordings::warn(&recording);
-    let chosen: Vec<StreamSummary> = recording
-        .streams()
-        .filter(|stream| options.wants_stream(stream))
-        .collect();
+    let chosen: Vec<StreamSummary> = recording.streams().filter(|stream| options.wants_stream(stream)).collect();
     if chosen.is_empty() && options.chooses_streams() {
-        return Err(
-            Failure::new("no thread of the recording is one of those chosen")
-                .attempt("retake ps, which lists the processes"),
-        );
+        return Err(Failure::new("no thread of the recording is one of those chosen").attempt("retake ps, which lists the processes"));
     }
     let mut output = Output::new();
     let mut failure = None;
@@ -148,23 +124,12 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 /// Prints one stream as far as it can be read. Returns the first thing that is wrong with it.
-fn dump_stream(
-    options: &Options,
-    recording: &Recording,
-    stream: &StreamSummary,
-    output: &mut Output,
-) -> Result<Option<Failure>> {
+fn dump_stream(options: &Options, recording: &Recording, stream: &StreamSummary, output: &mut Output) -> Result<Option<Failure>> {
     let range = options.event_range();
-    let text = TextOptions {
-        string_bytes: options.strings,
-        ..TextOptions::default()
-    };
+    let text = TextOptions { string_bytes: options.strings, ..TextOptions::default() };
     let info = &stream.info;
     if !options.json {
-        let heading = format!(
-            "# stream {}: process {}, thread {}, {} events",
-            info.id, info.pid, info.tid, stream.event_count
-        );
+        let heading = format!("# stream {}: process {}, thread {}, {} events", info.id, info.pid, info.tid, stream.event_count);
         output.line(output.styled(Style::Bold, heading))?;
     }
     let mut reader = EventReader::new(recording, info.id)?;
@@ -213,9 +178,7 @@ impl Options {
 
     fn wants_stream(&self, stream: &StreamSummary) -> bool {
         let info = &stream.info;
-        is_wanted(&self.pid, &info.pid)
-            && is_wanted(&self.tid, &info.tid)
-            && is_wanted(&self.stream, &info.id.0)
+        is_wanted(&self.pid, &info.pid) && is_wanted(&self.tid, &info.tid) && is_wanted(&self.stream, &info.id.0)
     }
 
     fn wants_event(&self, event: &EventRef<'_>) -> bool {
@@ -226,10 +189,7 @@ impl Options {
     fn event_range(&self) -> EventRange {
         match (self.range, self.around) {
             (Some(range), _) => range,
-            (None, Some(event)) => EventRange {
-                first: event.saturating_sub(AROUND),
-                end: event.saturating_add(AROUND + 1),
-            },
+            (None, Some(event)) => EventRange { first: event.saturating_sub(AROUND), end: event.saturating_add(AROUND + 1) },
             (None, None) => EventRange::ALL,
         }
     }

@@ -26,11 +26,7 @@ Examples:
 ")]
 pub struct Options {
     /// A name, a path, or `latest`
-    #[arg(
-        value_name = "RECORDING",
-        default_value = "latest",
-        hide_default_value = true
-    )]
+    #[arg(value_name = "RECORDING", default_value = "latest", hide_default_value = true)]
     recording: OsString,
 
     /// Count the system calls, by reading all events
@@ -89,33 +85,18 @@ pub fn run(options: &Options) -> Result<()> {
     let damage_count = info.warnings.len();
     output.finish()?;
     if options.verify && damage_count > 0 {
-        return Err(Failure::new(format!(
-            "the recording is not whole: {damage_count} warnings"
-        )));
+        return Err(Failure::new(format!("the recording is not whole: {damage_count} warnings")));
     }
     Ok(())
 }
 
-fn collect<'recording>(
-    recording: &'recording Recording,
-    options: &Options,
-) -> Result<Info<'recording>> {
+fn collect<'recording>(recording: &'recording Recording, options: &Options) -> Result<Info<'recording>> {
     let metadata = recording.metadata();
     let contents = recording.contents()?;
     let calls = options.calls.then(|| count_calls(recording)).transpose()?;
-    let warnings: Vec<Warning> = if options.verify {
-        recording.check()?
-    } else {
-        recording.warnings().to_vec()
-    };
-    let event_count = recording
-        .streams()
-        .map(|stream| stream.event_count)
-        .fold(0, u64::saturating_add);
-    let call_count = calls
-        .as_ref()
-        .map(|calls| calls.values().map(|call| call.count).sum())
-        .or_else(|| counter(metadata, "calls"));
+    let warnings: Vec<Warning> = if options.verify { recording.check()? } else { recording.warnings().to_vec() };
+    let event_count = recording.streams().map(|stream| stream.event_count).fold(0, u64::saturating_add);
+    let call_count = calls.as_ref().map(|calls| calls.values().map(|call| call.count).sum()).or_else(|| counter(metadata, "calls"));
     Ok(Info {
         path: recording.path().to_string_lossy().into_owned(),
         is_packed: recording.is_packed(),
@@ -123,9 +104,7 @@ fn collect<'recording>(
         stream_count: recording.streams().count(),
         event_count,
         content_count: contents.len(),
-        content_bytes: contents
-            .iter()
-            .fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes)),
+        content_bytes: contents.iter().fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes)),
         is_of_calls: call_count.is_some(),
         without_stop_percent: without_stop(metadata, call_count.unwrap_or(event_count)),
         obstacles: obstacles(metadata),
@@ -180,13 +159,8 @@ fn count_calls(recording: &Recording) -> Result<BTreeMap<String, CallCount>> {
             }
         }
     }
-    let name = |number| {
-        table::call(number).map_or_else(|| format!("syscall_{number}"), |row| row.name.to_owned())
-    };
-    Ok(by_number
-        .into_iter()
-        .map(|(number, count)| (name(number), count))
-        .collect())
+    let name = |number| table::call(number).map_or_else(|| format!("syscall_{number}"), |row| row.name.to_owned());
+    Ok(by_number.into_iter().map(|(number, count)| (name(number), count)).collect())
 }
 
 fn print(info: &Info<'_>, output: &mut Output) -> Result<()> {
@@ -194,10 +168,7 @@ fn print(info: &Info<'_>, output: &mut Output) -> Result<()> {
         let label = output.styled(Style::Bold, format!("{label:<12}"));
         output.line(format!("{label}{}", text::harmless(&value)))?;
     }
-    for (label, texts, style) in [
-        ("not here", &info.obstacles, Style::Red),
-        ("warning", &info.warnings, Style::Yellow),
-    ] {
+    for (label, texts, style) in [("not here", &info.obstacles, Style::Red), ("warning", &info.warnings, Style::Yellow)] {
         for text in texts {
             let label = output.styled(style, format!("{label:<12}"));
             output.line(format!("{label}{}", text::harmless(text)))?;
@@ -223,14 +194,8 @@ fn lines(info: &Info<'_>) -> Vec<Line> {
 fn lines_of_run(info: &Info<'_>) -> Vec<Line> {
     let metadata = info.metadata;
     let (duration, exit) = match &metadata.outcome {
-        Some(outcome) => (
-            text::duration(outcome.duration_ms),
-            text::exit(outcome.exit),
-        ),
-        None => (
-            "unknown".to_owned(),
-            "unknown: the recording has no end".to_owned(),
-        ),
+        Some(outcome) => (text::duration(outcome.duration_ms), text::exit(outcome.exit)),
+        None => ("unknown".to_owned(), "unknown: the recording has no end".to_owned()),
     };
     let environment = format!("{} variables", metadata.environment_count);
     vec![
@@ -250,17 +215,8 @@ fn lines_of_counts(info: &Info<'_>) -> Vec<Line> {
     let events = text::count(info.event_count);
     let streams = text::count(info.stream_count as u64);
     let files = text::count(info.content_count as u64);
-    let (file_bytes, content_bytes) = (
-        text::bytes(info.file_bytes),
-        text::bytes(info.content_bytes),
-    );
-    let mut lines = vec![
-        (
-            "events",
-            format!("{events} in {streams} streams, {file_bytes}"),
-        ),
-        ("files", format!("{files} with {content_bytes}")),
-    ];
+    let (file_bytes, content_bytes) = (text::bytes(info.file_bytes), text::bytes(info.content_bytes));
+    let mut lines = vec![("events", format!("{events} in {streams} streams, {file_bytes}")), ("files", format!("{files} with {content_bytes}"))];
     if let Some(percent) = info.without_stop_percent {
         let stops = text::count(counter(info.metadata, "ptrace_stops").unwrap_or(0));
         let what = if info.is_of_calls { "calls" } else { "events" };
@@ -276,25 +232,12 @@ fn lines_of_counts(info: &Info<'_>) -> Vec<Line> {
 /// How and where the recording was made.
 fn lines_of_making(metadata: &Metadata) -> Vec<Line> {
     let machine = &metadata.machine;
-    let settings: Vec<String> = metadata
-        .settings
-        .iter()
-        .map(|(name, value)| format!("{name} {value}"))
-        .collect();
-    let retake = format!(
-        "{}, table {:.12}, runtime {:.12}",
-        metadata.retake_version, metadata.table_hash, metadata.runtime_hash
-    );
+    let settings: Vec<String> = metadata.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
+    let retake = format!("{}, table {:.12}, runtime {:.12}", metadata.retake_version, metadata.table_hash, metadata.runtime_hash);
     vec![
-        (
-            "check",
-            format!("{:?}", metadata.check_level).to_lowercase(),
-        ),
+        ("check", format!("{:?}", metadata.check_level).to_lowercase()),
         ("settings", settings.join(", ")),
-        (
-            "machine",
-            format!("Linux {}, {}", machine.kernel, machine.cpu_model),
-        ),
+        ("machine", format!("Linux {}, {}", machine.kernel, machine.cpu_model)),
         ("features", machine.features_needed.join(" ")),
         ("retake", retake),
     ]
@@ -305,11 +248,7 @@ fn print_calls(calls: &BTreeMap<String, CallCount>, output: &mut Output) -> Resu
     let mut sorted: Vec<_> = calls.iter().collect();
     sorted.sort_by_key(|(_, call)| std::cmp::Reverse(call.count));
     for (name, call) in sorted {
-        table.row([
-            text::count(call.count),
-            text::count(call.errors),
-            name.clone(),
-        ]);
+        table.row([text::count(call.count), text::count(call.errors), name.clone()]);
     }
     table.print(output)
 }

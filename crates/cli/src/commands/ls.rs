@@ -43,10 +43,7 @@ pub fn run(options: &Options) -> Result<()> {
     let latest = latest(&location.recordings)?;
     let mut output = Output::new();
     if options.json {
-        let rows: Vec<Row<'_>> = listings
-            .iter()
-            .map(|listing| json_row(listing, latest.as_deref() == Some(&*listing.path)))
-            .collect();
+        let rows: Vec<Row<'_>> = listings.iter().map(|listing| json_row(listing, latest.as_deref() == Some(&*listing.path))).collect();
         output.json(&rows)?;
         return output.finish();
     }
@@ -55,10 +52,7 @@ pub fn run(options: &Options) -> Result<()> {
         eprintln!("nothing is recorded in {folder} yet: try retake record ls");
         return output.finish();
     }
-    let mut table = Table::new(
-        &["NAME", "WHEN", "SIZE", "TIME", "EXIT", "COMMAND"],
-        &[2, 3],
-    );
+    let mut table = Table::new(&["NAME", "WHEN", "SIZE", "TIME", "EXIT", "COMMAND"], &[2, 3]);
     for listing in &listings {
         table.row(cells(listing));
     }
@@ -87,10 +81,7 @@ fn cells(listing: &Listing) -> [String; 6] {
         text::local_time(metadata.started_unix_ms),
         size,
         outcome.map_or_else(none, |outcome| text::duration(outcome.duration_ms)),
-        outcome.map_or_else(
-            || unfinished(listing).to_owned(),
-            |outcome| text::exit(outcome.exit),
-        ),
+        outcome.map_or_else(|| unfinished(listing).to_owned(), |outcome| text::exit(outcome.exit)),
         text::command(&metadata.arguments),
     ]
 }

@@ -23,11 +23,7 @@ Examples:
 ")]
 pub struct Options {
     /// A name, a path, or `latest`
-    #[arg(
-        value_name = "RECORDING",
-        default_value = "latest",
-        hide_default_value = true
-    )]
+    #[arg(value_name = "RECORDING", default_value = "latest", hide_default_value = true)]
     recording: OsString,
 
     /// The file to make; it must not exist

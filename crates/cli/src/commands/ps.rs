@@ -23,11 +23,7 @@ Examples:
 ")]
 pub struct Options {
     /// A name, a path, or `latest`
-    #[arg(
-        value_name = "RECORDING",
-        default_value = "latest",
-        hide_default_value = true
-    )]
+    #[arg(value_name = "RECORDING", default_value = "latest", hide_default_value = true)]
     recording: OsString,
 
     /// As JSON
@@ -46,10 +42,7 @@ pub fn run(options: &Options) -> Result<()> {
         output.finish()?;
         return failure.map_or(Ok(()), Err);
     }
-    let mut table = Table::new(
-        &["PID", "PARENT", "THREADS", "EVENTS", "EXIT", "PROGRAM"],
-        &[0, 1, 2, 3],
-    );
+    let mut table = Table::new(&["PID", "PARENT", "THREADS", "EVENTS", "EXIT", "PROGRAM"], &[0, 1, 2, 3]);
     for Placed { process, prefix } in processes::tree(&processes) {
         let parent = process.parent_pid;
         table.row([
@@ -78,9 +71,6 @@ fn end_text(end: End) -> String {
 fn command_text(process: &Process) -> String {
     let program = process.program.as_deref().unwrap_or("?");
     let arguments = process.arguments.iter().skip(1).map(String::as_str);
-    let words: Vec<ByteText> = std::iter::once(program)
-        .chain(arguments)
-        .map(ByteText::from)
-        .collect();
+    let words: Vec<ByteText> = std::iter::once(program).chain(arguments).map(ByteText::from).collect();
     text::command(&words)
 }

@@ -7,9 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use retake_record::RecordError;
-use retake_recording::{
-    ByteText, Location, Metadata, Recording, RecordingWriter, Store, create_numbered, set_latest,
-};
+use retake_recording::{ByteText, Location, Metadata, Recording, RecordingWriter, Store, create_numbered, set_latest};
 use retake_supervisor::runtime_image;
 
 use crate::check::Check;
@@ -63,10 +61,7 @@ pub fn run(options: &Options) -> Result<()> {
         program: found.program,
         arguments: found.arguments,
         environment,
-        options: retake_supervisor::Options {
-            no_fast_path: options.no_fast_path,
-            ..options.check.session_options()
-        },
+        options: retake_supervisor::Options { no_fast_path: options.no_fast_path, ..options.check.session_options() },
     };
     match retake_record::record(&request, writer, store) {
         Ok(status) => retake_kernel::signals::end_as(status),
@@ -83,15 +78,13 @@ fn start(options: &Options, location: &Location, metadata: &Metadata) -> Result<
         return Ok(writer);
     };
     // The program may change its folder; the recording stays where the user meant it.
-    let output = std::path::absolute(output)
-        .map_err(|error| Failure::system("find", output.display(), &error))?;
+    let output = std::path::absolute(output).map_err(|error| Failure::system("find", output.display(), &error))?;
     // Succeeds only for an empty folder, which is as good as none.
     let _ = fs::remove_dir(&output);
     match RecordingWriter::create(&output, metadata) {
-        Err(error @ retake_recording::Error::AlreadyExists { .. }) => Err(Failure::from(error)
-            .attempt(
-                "another folder for -o, or retake rm if it is a recording you no longer need",
-            )),
+        Err(error @ retake_recording::Error::AlreadyExists { .. }) => {
+            Err(Failure::from(error).attempt("another folder for -o, or retake rm if it is a recording you no longer need"))
+        }
         result => Ok(result?),
     }
 }
@@ -103,12 +96,7 @@ fn describe(options: &Options, found: &Found, environment_count: usize) -> Metad
     Metadata {
         retake_version: env!("CARGO_PKG_VERSION").to_owned(),
         command: ByteText::from(found.program.clone().into_os_string()),
-        arguments: found
-            .arguments
-            .iter()
-            .cloned()
-            .map(ByteText::from)
-            .collect(),
+        arguments: found.arguments.iter().cloned().map(ByteText::from).collect(),
         working_directory: ByteText::from(working_directory.into_os_string()),
         environment_count: u32::try_from(environment_count).unwrap_or(u32::MAX),
         started_unix_ms: now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX)),
@@ -123,8 +111,7 @@ fn describe(options: &Options, found: &Found, environment_count: usize) -> Metad
 
 /// What to tell of a recording that failed. If the program never ran, the recording is removed: there is nothing in it.
 fn failed(error: &RecordError, directory: &Path) -> Failure {
-    let is_empty = Recording::open(directory)
-        .is_ok_and(|recording| recording.streams().all(|stream| stream.bytes == 0));
+    let is_empty = Recording::open(directory).is_ok_and(|recording| recording.streams().all(|stream| stream.bytes == 0));
     let failure = Failure::new(error.to_string());
     let failure = match error {
         RecordError::Exec { source, .. } => failure.with_status(find_program::status_of(source)),
@@ -135,8 +122,5 @@ fn failed(error: &RecordError, directory: &Path) -> Failure {
         let _ = fs::remove_dir_all(directory);
         return failure;
     }
-    failure.attempt(format!(
-        "retake replay {}, which has what was recorded until then",
-        directory.display()
-    ))
+    failure.attempt(format!("retake replay {}, which has what was recorded until then", directory.display()))
 }

@@ -31,11 +31,7 @@ Examples:
 ")]
 pub struct Options {
     /// A name, a path, or `latest`
-    #[arg(
-        value_name = "RECORDING",
-        default_value = "latest",
-        hide_default_value = true
-    )]
+    #[arg(value_name = "RECORDING", default_value = "latest", hide_default_value = true)]
     recording: OsString,
 
     /// Do not print what the program printed
@@ -54,26 +50,16 @@ pub fn run(options: &Options) -> Result<()> {
     let metadata = recording.metadata();
     check_build(metadata)?;
     check_machine(metadata)?;
-    if options.check == Some(Check::Full)
-        && metadata.check_level != CheckLevel::Full
-        && std::io::stderr().is_terminal()
-    {
-        eprintln!(
-            "note: only what was noted while recording can be compared; see retake record --check=full"
-        );
+    if options.check == Some(Check::Full) && metadata.check_level != CheckLevel::Full && std::io::stderr().is_terminal() {
+        eprintln!("note: only what was noted while recording can be compared; see retake record --check=full");
     }
-    let request = retake_replay::Request {
-        quiet: options.quiet,
-        check_off: options.check == Some(Check::Off),
-    };
+    let request = retake_replay::Request { quiet: options.quiet, check_off: options.check == Some(Check::Off) };
     let scratch = Scratch::create()?;
     let outcome = retake_replay::replay(recording, request, scratch.path());
     drop(scratch);
     match outcome.map_err(failure_of)? {
         Outcome::Finished(status) => retake_kernel::signals::end_as(status),
-        Outcome::Diverged(report) => {
-            Err(Failure::new(report.to_string()).with_status(STATUS_DIVERGED))
-        }
+        Outcome::Diverged(report) => Err(Failure::new(report.to_string()).with_status(STATUS_DIVERGED)),
     }
 }
 
@@ -87,20 +73,12 @@ fn failure_of(error: ReplayError) -> Failure {
 /// Refuses a recording whose events another runtime wrote, or that another table describes.
 fn check_build(metadata: &Metadata) -> Result<()> {
     let hashes = [
-        (
-            "system-call table",
-            &metadata.table_hash,
-            retake_model::TABLE_HASH.to_string(),
-        ),
+        ("system-call table", &metadata.table_hash, retake_model::TABLE_HASH.to_string()),
         ("runtime", &metadata.runtime_hash, runtime_image::hash()),
     ];
     for (what, recorded, here) in hashes {
         if *recorded != here {
-            let error = ReplayError::OtherBuild {
-                what,
-                recorded: shown_hash(recorded),
-                here: shown_hash(&here),
-            };
+            let error = ReplayError::OtherBuild { what, recorded: shown_hash(recorded), here: shown_hash(&here) };
             return Err(Failure::new(error.to_string()));
         }
     }
@@ -123,11 +101,7 @@ fn check_machine(metadata: &Metadata) -> Result<()> {
     }
     let missing = missing.join(" ").escape_default().to_string();
     let model = metadata.machine.cpu_model.escape_default();
-    Err(Failure::new(format!(
-        "this machine's processor lacks what the recorded program could use: {missing}"
-    ))
-    .likely(format!(
-        "it was recorded on another kind of processor: {model}"
-    ))
-    .attempt("replaying on a machine that has it"))
+    Err(Failure::new(format!("this machine's processor lacks what the recorded program could use: {missing}"))
+        .likely(format!("it was recorded on another kind of processor: {model}"))
+        .attempt("replaying on a machine that has it"))
 }

@@ -61,10 +61,6 @@ pub fn run(options: &Options) -> Result<()> {
 fn default_name(recording: &retake_recording::Recording) -> OsString {
     let path = recording.path();
     let has_suffix = path.extension() == Some(OsStr::new("retake"));
-    let name = if has_suffix {
-        path.file_stem()
-    } else {
-        path.file_name()
-    };
+    let name = if has_suffix { path.file_stem() } else { path.file_name() };
     name.unwrap_or(OsStr::new("unpacked")).to_owned()
 }

@@ -23,8 +23,7 @@ pub struct Place {
 impl Place {
     /// Makes them anew.
     pub fn new(test: &str) -> Self {
-        let root = Path::new(env!("CARGO_TARGET_TMPDIR"))
-            .join(format!("cli-{test}-{}", std::process::id()));
+        let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cli-{test}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&root);
         for folder in ["work", "scratch"] {
             fs::create_dir_all(root.join(folder)).unwrap();
@@ -71,12 +70,7 @@ impl Place {
     /// Runs the command.
     pub fn run(&self, arguments: &[&str]) -> Ran {
         let mut command = self.command(arguments);
-        let child = command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .unwrap();
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn().unwrap();
         let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let (ended, has_ended) = mpsc::channel::<()>();
         let watch = std::thread::spawn(move || {
@@ -137,10 +131,7 @@ pub struct Ran {
 impl Ran {
     pub fn of(output: Output, arguments: &[&str]) -> Self {
         Self {
-            arguments: arguments
-                .iter()
-                .map(|&argument| argument.to_owned())
-                .collect(),
+            arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
             status: output.status.code(),
             signal: output.status.signal(),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -153,9 +144,7 @@ fn names(folder: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
     };
-    let mut names: Vec<String> = entries
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }

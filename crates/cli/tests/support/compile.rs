@@ -42,9 +42,7 @@ pub fn find_programs(folder: &Path) -> Result<Vec<Program>, String> {
     let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut programs = Vec::new();
     for entry in entries {
-        let source = entry
-            .map_err(|error| format!("{}: {error}", folder.display()))?
-            .path();
+        let source = entry.map_err(|error| format!("{}: {error}", folder.display()))?.path();
         if source.extension().is_some_and(|extension| extension == "c") {
             programs.push(read_program(source)?);
         }
@@ -57,21 +55,10 @@ pub fn find_programs(folder: &Path) -> Result<Vec<Program>, String> {
 }
 
 fn read_program(source: PathBuf) -> Result<Program, String> {
-    let text =
-        fs::read_to_string(&source).map_err(|error| format!("{}: {error}", source.display()))?;
-    let directives =
-        directives::parse(&text).map_err(|error| format!("{}: {error}", source.display()))?;
-    let name = source
-        .file_stem()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
-    Ok(Program {
-        name,
-        directives,
-        source,
-        compiled: OnceLock::new(),
-    })
+    let text = fs::read_to_string(&source).map_err(|error| format!("{}: {error}", source.display()))?;
+    let directives = directives::parse(&text).map_err(|error| format!("{}: {error}", source.display()))?;
+    let name = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(Program { name, directives, source, compiled: OnceLock::new() })
 }
 
 impl Program {
@@ -84,9 +71,7 @@ impl Program {
     }
 
     fn compile(&self) -> Result<PathBuf, String> {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
-            .join("programs")
-            .join(format!("{:016x}", self.content_hash()?));
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs").join(format!("{:016x}", self.content_hash()?));
         let executable = folder.join(&self.name);
         if executable.exists() {
             return Ok(executable);
@@ -103,20 +88,15 @@ impl Program {
             .output()
             .map_err(|error| format!("cannot run {COMPILER}: {error}"))?;
         if !output.status.success() {
-            return Err(format!(
-                "{COMPILER} fails:\n{}",
-                String::from_utf8_lossy(&output.stderr)
-            ));
+            return Err(format!("{COMPILER} fails:\n{}", String::from_utf8_lossy(&output.stderr)));
         }
-        fs::rename(&unfinished, &executable)
-            .map_err(|error| format!("{}: {error}", executable.display()))?;
+        fs::rename(&unfinished, &executable).map_err(|error| format!("{}: {error}", executable.display()))?;
         Ok(executable)
     }
 
     /// A hash of the source, the shared header, the flags and the compiler's version.
     fn content_hash(&self) -> Result<u64, String> {
-        let read =
-            |path: &Path| fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
+        let read = |path: &Path| fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
         let mut hasher = DefaultHasher::new();
         read(&self.source)?.hash(&mut hasher);
         read(&self.source.with_file_name("check.h"))?.hash(&mut hasher);
@@ -130,9 +110,7 @@ fn compiler_version() -> Result<Vec<u8>, String> {
     static VERSION: OnceLock<Result<Vec<u8>, String>> = OnceLock::new();
     let ask = || {
         let output = Command::new(COMPILER).arg("--version").output();
-        output
-            .map(|output| output.stdout)
-            .map_err(|error| format!("cannot run {COMPILER}: {error}"))
+        output.map(|output| output.stdout).map_err(|error| format!("cannot run {COMPILER}: {error}"))
     };
     VERSION.get_or_init(ask).clone()
 }

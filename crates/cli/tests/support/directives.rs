@@ -67,8 +67,7 @@ pub fn parse(source: &str) -> Result<Directives, String> {
             break;
         };
         if let Some((key, value)) = split(comment.trim()) {
-            apply(&mut directives, key, value)
-                .map_err(|error| format!("line {}: {error}", index + 1))?;
+            apply(&mut directives, key, value).map_err(|error| format!("line {}: {error}", index + 1))?;
         }
     }
     Ok(directives)
@@ -83,16 +82,9 @@ fn split(comment: &str) -> Option<(&str, &str)> {
 
 fn apply(directives: &mut Directives, key: &str, value: &str) -> Result<(), String> {
     match key {
-        "modes" => {
-            directives.modes = value
-                .split_whitespace()
-                .map(mode)
-                .collect::<Result<_, _>>()?
-        }
+        "modes" => directives.modes = value.split_whitespace().map(mode).collect::<Result<_, _>>()?,
         "status" => {
-            let status = value
-                .parse()
-                .map_err(|_| format!("{value} is no exit status"))?;
+            let status = value.parse().map_err(|_| format!("{value} is no exit status"))?;
             directives.ending = Ending::Exited(status);
         }
         "signal" => directives.ending = Ending::Killed(signal_number(value)?),
@@ -123,17 +115,11 @@ fn words(value: &str) -> Vec<String> {
 }
 
 fn mode(name: &str) -> Result<Mode, String> {
-    Mode::ALL
-        .into_iter()
-        .find(|mode| mode.name() == name)
-        .ok_or_else(|| format!("there is no mode {name}"))
+    Mode::ALL.into_iter().find(|mode| mode.name() == name).ok_or_else(|| format!("there is no mode {name}"))
 }
 
 fn expression(value: &str) -> Result<Regex, String> {
-    RegexBuilder::new(value)
-        .multi_line(true)
-        .build()
-        .map_err(|error| format!("{value}: {error}"))
+    RegexBuilder::new(value).multi_line(true).build().map_err(|error| format!("{value}: {error}"))
 }
 
 /// The number of a signal on x86-64; `RTMIN` is the first one the C library leaves to programs.
@@ -154,9 +140,5 @@ fn signal_number(name: &str) -> Result<i32, String> {
         ("TERM", 15),
         ("RTMIN", 34),
     ];
-    NAMES
-        .iter()
-        .find(|(known, _)| *known == name)
-        .map(|(_, number)| *number)
-        .ok_or_else(|| format!("signal {name} is not in the driver's list"))
+    NAMES.iter().find(|(known, _)| *known == name).map(|(_, number)| *number).ok_or_else(|| format!("signal {name} is not in the driver's list"))
 }

@@ -36,10 +36,7 @@ impl Folders {
     pub fn for_test(&self, name: &str) -> io::Result<TestFolder> {
         let path = self.root.join(name.replace('/', "-"));
         fs::create_dir_all(&path)?;
-        Ok(TestFolder {
-            path,
-            keep: self.keep,
-        })
+        Ok(TestFolder { path, keep: self.keep })
     }
 
     /// Removes everything the run has made, or says where it is.

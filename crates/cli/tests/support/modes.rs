@@ -48,15 +48,8 @@ struct Test<'run> {
 /// # Errors
 /// A message that says what differs from what the program's directives demand.
 pub fn check(program: &Program, mode: Mode, folders: &Folders) -> Result<(), String> {
-    let folder = folders
-        .for_test(&format!("{}/{}", mode.name(), program.name))
-        .map_err(|error| format!("cannot make a folder: {error}"))?;
-    let test = Test {
-        program,
-        executable: program.executable()?,
-        folder,
-        home: folders.home(),
-    };
+    let folder = folders.for_test(&format!("{}/{}", mode.name(), program.name)).map_err(|error| format!("cannot make a folder: {error}"))?;
+    let test = Test { program, executable: program.executable()?, folder, home: folders.home() };
     match mode {
         Mode::Native => test.native().map(drop),
         Mode::Record => test.record_only(),
@@ -86,16 +79,10 @@ impl Test<'_> {
         let recorded = self.record(options)?;
         for name in ["replay-1", "replay-2"] {
             let mut command = Command::new(env!("CARGO_BIN_EXE_retake"));
-            command
-                .args(["replay", "--check=full"])
-                .arg(self.recording());
+            command.args(["replay", "--check=full"]).arg(self.recording());
             let replayed = self.run(name, command)?;
             if replayed.ending != recorded.ending {
-                return Err(format!(
-                    "recording ended with {}, but\n{}",
-                    recorded.ending,
-                    replayed.describe()
-                ));
+                return Err(format!("recording ended with {}, but\n{}", recorded.ending, replayed.describe()));
             }
             demand_same_output(&recorded, &replayed, "the recording")?;
         }
@@ -105,16 +92,8 @@ impl Test<'_> {
     /// Records the program and checks it as a native run would be.
     fn record(&self, options: &[&str]) -> Result<Outcome, String> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_retake"));
-        command
-            .arg("record")
-            .arg("-o")
-            .arg(self.recording())
-            .arg("--check=full")
-            .args(options);
-        command
-            .arg("--")
-            .arg(&self.executable)
-            .args(&self.program.directives.arguments);
+        command.arg("record").arg("-o").arg(self.recording()).arg("--check=full").args(options);
+        command.arg("--").arg(&self.executable).args(&self.program.directives.arguments);
         let outcome = self.run("record", command)?;
         self.demand_directives(&outcome)?;
         Ok(outcome)
@@ -129,17 +108,10 @@ impl Test<'_> {
     fn run(&self, name: &str, command: Command) -> Result<Outcome, String> {
         let is_replay = name.starts_with("replay");
         let surroundings = Surroundings {
-            folder: self
-                .folder
-                .inner(name)
-                .map_err(|error| format!("cannot make a folder: {error}"))?,
+            folder: self.folder.inner(name).map_err(|error| format!("cannot make a folder: {error}"))?,
             streams: self.folder.path_of(name),
             home: self.home.clone(),
-            stdin: if is_replay {
-                ""
-            } else {
-                &self.program.directives.stdin
-            },
+            stdin: if is_replay { "" } else { &self.program.directives.stdin },
         };
         run::run(command, &surroundings)
     }
@@ -147,24 +119,14 @@ impl Test<'_> {
     fn demand_directives(&self, outcome: &Outcome) -> Result<(), String> {
         let directives = &self.program.directives;
         if !outcome.ending.passes_on(directives.ending) {
-            return Err(format!(
-                "expected {}, but\n{}",
-                directives.ending,
-                outcome.describe()
-            ));
+            return Err(format!("expected {}, but\n{}", directives.ending, outcome.describe()));
         }
-        let streams = [
-            (&directives.stdout, &outcome.stdout),
-            (&directives.stderr, &outcome.stderr),
-        ];
+        let streams = [(&directives.stdout, &outcome.stdout), (&directives.stderr, &outcome.stderr)];
         for (expressions, bytes) in streams {
             let text = String::from_utf8_lossy(bytes);
             for expression in expressions.iter() {
                 if !expression.is_match(&text) {
-                    return Err(format!(
-                        "nothing printed matches {expression}\n{}",
-                        outcome.describe()
-                    ));
+                    return Err(format!("nothing printed matches {expression}\n{}", outcome.describe()));
                 }
             }
         }
@@ -173,17 +135,11 @@ impl Test<'_> {
 }
 
 fn demand_same_output(expected: &Outcome, actual: &Outcome, what: &str) -> Result<(), String> {
-    let streams = [
-        ("stdout", &expected.stdout, &actual.stdout),
-        ("stderr", &expected.stderr, &actual.stderr),
-    ];
+    let streams = [("stdout", &expected.stdout, &actual.stdout), ("stderr", &expected.stderr, &actual.stderr)];
     for (name, expected_bytes, actual_bytes) in streams {
         if let Some(at) = first_difference(expected_bytes, actual_bytes) {
             let shown = excerpt(&format!("{name} of {what}"), expected_bytes);
-            return Err(format!(
-                "{name} differs from {what}'s at byte {at}\n{shown}{}",
-                actual.describe()
-            ));
+            return Err(format!("{name} differs from {what}'s at byte {at}\n{shown}{}", actual.describe()));
         }
     }
     Ok(())
@@ -194,10 +150,6 @@ fn first_difference(left: &[u8], right: &[u8]) -> Option<usize> {
     if left == right {
         return None;
     }
-    let common = left
-        .iter()
-        .zip(right)
-        .take_while(|(one, other)| one == other)
-        .count();
+    let common = left.iter().zip(right).take_while(|(one, other)| one == other).count();
     Some(common)
 }

@@ -22,23 +22,19 @@ pub fn lacking(need: &str) -> Option<String> {
 }
 
 fn has_ipv6_loopback() -> bool {
-    fs::read_to_string("/proc/net/if_inet6")
-        .is_ok_and(|text| text.contains("00000000000000000000000000000001 "))
+    fs::read_to_string("/proc/net/if_inet6").is_ok_and(|text| text.contains("00000000000000000000000000000001 "))
 }
 
 fn may_unshare_user() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
-    *ANSWER.get_or_init(|| {
-        succeeds(Command::new("unshare").args(["--user", "--pid", "--fork", "true"]))
-    })
+    *ANSWER.get_or_init(|| succeeds(Command::new("unshare").args(["--user", "--pid", "--fork", "true"])))
 }
 
 /// Tries it out: whether a file system keeps `user.` attributes cannot be read anywhere.
 fn has_user_attributes() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR"))
-            .join(format!("attribute-{}", std::process::id()));
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("attribute-{}", std::process::id()));
         let set = || {
             fs::write(&path, "x").ok()?;
             rustix::fs::setxattr(&path, "user.retake", b"1", rustix::fs::XattrFlags::empty()).ok()
@@ -50,9 +46,6 @@ fn has_user_attributes() -> bool {
 }
 
 fn succeeds(command: &mut Command) -> bool {
-    let quiet = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
+    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     quiet.status().is_ok_and(|status| status.success())
 }

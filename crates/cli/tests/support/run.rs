@@ -57,13 +57,7 @@ pub struct Outcome {
 impl Outcome {
     /// The command, its ending and the beginning of what it printed.
     pub fn describe(&self) -> String {
-        format!(
-            "{}\nended with {}\n{}{}",
-            self.command,
-            self.ending,
-            excerpt("stdout", &self.stdout),
-            excerpt("stderr", &self.stderr)
-        )
+        format!("{}\nended with {}\n{}{}", self.command, self.ending, excerpt("stdout", &self.stdout), excerpt("stderr", &self.stderr))
     }
 }
 
@@ -107,17 +101,9 @@ pub fn run(mut command: Command, surroundings: &Surroundings<'_>) -> Result<Outc
     let stderr = fs::read(&stderr).map_err(failed)?;
     let Some(status) = status else {
         let printed = excerpt("stdout", &stdout) + &excerpt("stderr", &stderr);
-        return Err(format!(
-            "{shown}\nwas killed after {} s\n{printed}",
-            TIME_LIMIT.as_secs()
-        ));
+        return Err(format!("{shown}\nwas killed after {} s\n{printed}", TIME_LIMIT.as_secs()));
     };
-    Ok(Outcome {
-        ending: ending_of(status),
-        stdout,
-        stderr,
-        command: shown,
-    })
+    Ok(Outcome { ending: ending_of(status), stdout, stderr, command: shown })
 }
 
 fn stream_path(streams: &Path, name: &str) -> PathBuf {
@@ -168,10 +154,6 @@ pub fn excerpt(name: &str, bytes: &[u8]) -> String {
     let shown = &bytes[..bytes.len().min(SHOWN_BYTES)];
     let text = String::from_utf8_lossy(shown);
     let lines: String = text.lines().map(|line| format!("  {line}\n")).collect();
-    let rest = if shown.len() < bytes.len() {
-        format!("  ({} bytes in all)\n", bytes.len())
-    } else {
-        String::new()
-    };
+    let rest = if shown.len() < bytes.len() { format!("  ({} bytes in all)\n", bytes.len()) } else { String::new() };
     format!("{name}:\n{lines}{rest}")
 }

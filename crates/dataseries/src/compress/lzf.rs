@@ -10,9 +10,7 @@ pub(super) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Malfo
     while let Some((&control, after)) = rest.split_first() {
         rest = after;
         if control < 32 {
-            let (literals, after) = rest
-                .split_at_checked(usize::from(control) + 1)
-                .ok_or(EARLY)?;
+            let (literals, after) = rest.split_at_checked(usize::from(control) + 1).ok_or(EARLY)?;
             out.literals(literals)?;
             rest = after;
             continue;
@@ -25,10 +23,7 @@ pub(super) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Malfo
         }
         let (&low, after) = rest.split_first().ok_or(EARLY)?;
         rest = after;
-        out.copy(
-            (usize::from(control & 31) << 8 | usize::from(low)) + 1,
-            length + 2,
-        )?;
+        out.copy((usize::from(control & 31) << 8 | usize::from(low)) + 1, length + 2)?;
     }
     Ok(out.len())
 }
@@ -44,9 +39,6 @@ mod tests {
         assert_eq!(decompress(&block, &mut output), Ok(12));
         assert_eq!(&output, b"abababababab");
         assert!(decompress(&block, &mut [0; 11]).is_err());
-        assert!(
-            decompress(&[32, 0], &mut output).is_err(),
-            "distance before the start"
-        );
+        assert!(decompress(&[32, 0], &mut output).is_err(), "distance before the start");
     }
 }

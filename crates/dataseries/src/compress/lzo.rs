@@ -18,10 +18,7 @@ struct Input<'a> {
 
 impl<'a> Input<'a> {
     fn byte(&mut self) -> Result<usize, Malformed> {
-        let byte = *self
-            .bytes
-            .get(self.at)
-            .ok_or(Malformed("lzo block ends early"))?;
+        let byte = *self.bytes.get(self.at).ok_or(Malformed("lzo block ends early"))?;
         self.at += 1;
         Ok(usize::from(byte))
     }
@@ -32,9 +29,7 @@ impl<'a> Input<'a> {
 
     fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
-        let taken = rest
-            .get(..count)
-            .ok_or(Malformed("lzo literals end early"))?;
+        let taken = rest.get(..count).ok_or(Malformed("lzo literals end early"))?;
         self.at += count;
         Ok(taken)
     }
@@ -58,10 +53,7 @@ impl<'a> Input<'a> {
 
 /// Decodes `input` into `output`; returns the bytes written.
 pub(super) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Malformed> {
-    let mut input = Input {
-        bytes: input,
-        at: 0,
-    };
+    let mut input = Input { bytes: input, at: 0 };
     let mut out = super::Output::new(output);
     let mut literals = 0;
     if input.bytes.first().is_some_and(|&first| first > 17) {
@@ -77,8 +69,7 @@ pub(super) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Malfo
             literals = AFTER_LITERAL_RUN;
             continue;
         }
-        let Some((length, distance, trailing)) = parse_match(&mut input, instruction, literals)?
-        else {
+        let Some((length, distance, trailing)) = parse_match(&mut input, instruction, literals)? else {
             return match input.at == input.bytes.len() {
                 true => Ok(out.len()),
                 false => Err(Malformed("bytes after the end of the lzo block")),
@@ -91,11 +82,7 @@ pub(super) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Malfo
 }
 
 /// Length, distance and trailing literals of a match; `None` for the end of the block.
-fn parse_match(
-    input: &mut Input<'_>,
-    instruction: usize,
-    literals: usize,
-) -> Result<Option<(usize, usize, usize)>, Malformed> {
+fn parse_match(input: &mut Input<'_>, instruction: usize, literals: usize) -> Result<Option<(usize, usize, usize)>, Malformed> {
     let trailing = instruction & 3;
     Ok(Some(match instruction {
         0..16 => {
@@ -119,16 +106,8 @@ fn parse_match(
             let word = input.little_word()?;
             (length, (word >> 2) + 1, word & 3)
         }
-        64..128 => (
-            3 + (instruction >> 5 & 1),
-            (input.byte()? << 3) + (instruction >> 2 & 7) + 1,
-            trailing,
-        ),
-        _ => (
-            5 + (instruction >> 5 & 3),
-            (input.byte()? << 3) + (instruction >> 2 & 7) + 1,
-            trailing,
-        ),
+        64..128 => (3 + (instruction >> 5 & 1), (input.byte()? << 3) + (instruction >> 2 & 7) + 1, trailing),
+        _ => (5 + (instruction >> 5 & 3), (input.byte()? << 3) + (instruction >> 2 & 7) + 1, trailing),
     }))
 }
 

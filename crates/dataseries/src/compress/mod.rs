@@ -34,16 +34,7 @@ pub enum Compression {
 
 impl Compression {
     /// Every mode, by number.
-    pub const ALL: [Self; 8] = [
-        Self::None,
-        Self::Lzo,
-        Self::Zlib,
-        Self::Bzip2,
-        Self::Lzf,
-        Self::Snappy,
-        Self::Lz4,
-        Self::Lz4Hc,
-    ];
+    pub const ALL: [Self; 8] = [Self::None, Self::Lzo, Self::Zlib, Self::Bzip2, Self::Lzf, Self::Snappy, Self::Lz4, Self::Lz4Hc];
 
     /// The mode with this number in an extent header.
     pub fn from_number(number: u8) -> Option<Self> {
@@ -57,17 +48,12 @@ impl Compression {
 
     /// The name that tools use for it.
     pub fn name(self) -> &'static str {
-        [
-            "none", "lzo", "zlib", "bz2", "lzf", "snappy", "lz4", "lz4hc",
-        ][self as usize]
+        ["none", "lzo", "zlib", "bz2", "lzf", "snappy", "lz4", "lz4hc"][self as usize]
     }
 
     /// Whether this crate can write it.
     pub fn is_writable(self) -> bool {
-        matches!(
-            self,
-            Self::None | Self::Zlib | Self::Bzip2 | Self::Snappy | Self::Lz4
-        )
+        matches!(self, Self::None | Self::Zlib | Self::Bzip2 | Self::Snappy | Self::Lz4)
     }
 
     /// The most bytes that `packed_bytes` of this mode can expand to, or a number above it.
@@ -90,21 +76,15 @@ impl Compression {
     pub(crate) fn decompress(self, input: &[u8], output: &mut [u8]) -> Result<usize, Malformed> {
         match self {
             Self::None => {
-                output
-                    .get_mut(..input.len())
-                    .ok_or(Malformed("too much data"))?
-                    .copy_from_slice(input);
+                output.get_mut(..input.len()).ok_or(Malformed("too much data"))?.copy_from_slice(input);
                 Ok(input.len())
             }
             Self::Lzo => lzo::decompress(input, output),
             Self::Zlib => zlib_decompress(input, output),
             Self::Bzip2 => bzip2_decompress(input, output),
             Self::Lzf => lzf::decompress(input, output),
-            Self::Snappy => snap::raw::Decoder::new()
-                .decompress(input, output)
-                .map_err(|_| Malformed("bad snappy block")),
-            Self::Lz4 | Self::Lz4Hc => lz4_flex::block::decompress_into(input, output)
-                .map_err(|_| Malformed("bad lz4 block")),
+            Self::Snappy => snap::raw::Decoder::new().decompress(input, output).map_err(|_| Malformed("bad snappy block")),
+            Self::Lz4 | Self::Lz4Hc => lz4_flex::block::decompress_into(input, output).map_err(|_| Malformed("bad lz4 block")),
         }
     }
 }
@@ -120,13 +100,9 @@ impl CompressionSet {
     /// Store everything as it is.
     pub const NONE: Self = Self { bits: 0 };
     /// LZ4 only: the fastest.
-    pub const LZ4: Self = Self {
-        bits: 1 << Compression::Lz4 as u8,
-    };
+    pub const LZ4: Self = Self { bits: 1 << Compression::Lz4 as u8 };
     /// Zlib only.
-    pub const ZLIB: Self = Self {
-        bits: 1 << Compression::Zlib as u8,
-    };
+    pub const ZLIB: Self = Self { bits: 1 << Compression::Zlib as u8 };
 
     /// This set and one mode more.
     ///
@@ -134,22 +110,14 @@ impl CompressionSet {
     /// [`crate::Error::Request`] if the mode can only be read.
     pub fn with(self, mode: Compression) -> crate::Result<Self> {
         if !mode.is_writable() {
-            return Err(crate::Error::Request(format!(
-                "compression {} can be read but not written",
-                mode.name()
-            )));
+            return Err(crate::Error::Request(format!("compression {} can be read but not written", mode.name())));
         }
-        Ok(Self {
-            bits: self.bits | 1 << mode as u8,
-        })
+        Ok(Self { bits: self.bits | 1 << mode as u8 })
     }
 
     /// The modes of the set, besides none.
     fn modes(self) -> impl Iterator<Item = Compression> {
-        Compression::ALL
-            .into_iter()
-            .skip(1)
-            .filter(move |&mode| self.bits & 1 << mode as u8 != 0)
+        Compression::ALL.into_iter().skip(1).filter(move |&mode| self.bits & 1 << mode as u8 != 0)
     }
 
     /// Appends the smallest form of `input` to `output`; returns its mode.
@@ -158,11 +126,7 @@ impl CompressionSet {
         let mut best = Compression::None;
         if !input.is_empty() {
             for mode in self.modes() {
-                let limit = if best == Compression::None {
-                    input.len()
-                } else {
-                    output.len() - start
-                };
+                let limit = if best == Compression::None { input.len() } else { output.len() - start };
                 let begin = output.len();
                 if compress_one(mode, input, level, output) && output.len() - begin < limit {
                     output.drain(start..begin);
@@ -184,16 +148,12 @@ fn compress_one(mode: Compression, input: &[u8], level: u8, output: &mut Vec<u8>
     let begin = output.len();
     match mode {
         Compression::Zlib => {
-            output.extend_from_slice(&miniz_oxide::deflate::compress_to_vec_zlib(
-                input,
-                level.clamp(1, 9),
-            ));
+            output.extend_from_slice(&miniz_oxide::deflate::compress_to_vec_zlib(input, level.clamp(1, 9)));
             true
         }
         Compression::Bzip2 => {
             output.reserve(input.len() + input.len() / 100 + 700);
-            let mut state =
-                bzip2::Compress::new(bzip2::Compression::new(u32::from(level.clamp(1, 9))), 0);
+            let mut state = bzip2::Compress::new(bzip2::Compression::new(u32::from(level.clamp(1, 9))), 0);
             let status = state.compress_vec(input, output, bzip2::Action::Finish);
             matches!(status, Ok(bzip2::Status::StreamEnd))
         }
@@ -204,10 +164,7 @@ fn compress_one(mode: Compression, input: &[u8], level: u8, output: &mut Vec<u8>
             packed.is_ok()
         }
         Compression::Lz4 => {
-            output.resize(
-                begin + lz4_flex::block::get_maximum_output_size(input.len()),
-                0,
-            );
+            output.resize(begin + lz4_flex::block::get_maximum_output_size(input.len()), 0);
             let packed = lz4_flex::block::compress_into(input, &mut output[begin..]);
             output.truncate(begin + packed.as_ref().copied().unwrap_or(0));
             packed.is_ok()
@@ -219,9 +176,7 @@ fn compress_one(mode: Compression, input: &[u8], level: u8, output: &mut Vec<u8>
 fn zlib_decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Malformed> {
     use miniz_oxide::inflate::TINFLStatus;
     use miniz_oxide::inflate::core::{DecompressorOxide, decompress, inflate_flags as flags};
-    let wanted = flags::TINFL_FLAG_PARSE_ZLIB_HEADER
-        | flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF
-        | flags::TINFL_FLAG_COMPUTE_ADLER32;
+    let wanted = flags::TINFL_FLAG_PARSE_ZLIB_HEADER | flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF | flags::TINFL_FLAG_COMPUTE_ADLER32;
     match decompress(&mut DecompressorOxide::new(), input, output, 0, wanted) {
         (TINFLStatus::Done, _, written) => Ok(written),
         (TINFLStatus::HasMoreOutput, ..) => Err(Malformed("zlib data expand beyond their size")),
@@ -261,24 +216,15 @@ impl<'a> Output<'a> {
     /// Appends bytes from the input.
     fn literals(&mut self, literals: &[u8]) -> Result<(), Malformed> {
         let end = self.at + literals.len();
-        self.bytes
-            .get_mut(self.at..end)
-            .ok_or(Malformed("data expand beyond their size"))?
-            .copy_from_slice(literals);
+        self.bytes.get_mut(self.at..end).ok_or(Malformed("data expand beyond their size"))?.copy_from_slice(literals);
         self.at = end;
         Ok(())
     }
 
     /// Appends `length` bytes from `distance` back; the two may overlap, which repeats the bytes between.
     fn copy(&mut self, distance: usize, length: usize) -> Result<(), Malformed> {
-        let from = self
-            .at
-            .checked_sub(distance)
-            .ok_or(Malformed("match before the start of the data"))?;
-        let end = self
-            .at
-            .checked_add(length)
-            .filter(|&end| end <= self.bytes.len());
+        let from = self.at.checked_sub(distance).ok_or(Malformed("match before the start of the data"))?;
+        let end = self.at.checked_add(length).filter(|&end| end <= self.bytes.len());
         let end = end.ok_or(Malformed("data expand beyond their size"))?;
         while self.at < end {
             let count = (self.at - from).min(end - self.at);

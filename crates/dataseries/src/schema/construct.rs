@@ -118,10 +118,7 @@ fn push_field(xml: &mut String, field: &Field) {
     if let FieldType::FixedWidth(size) = field.field_type {
         attribute(xml, "size", &size.to_string());
     }
-    for (key, wanted) in [
-        ("opt_nullable", field.nullable),
-        ("pack_unique", field.unique),
-    ] {
+    for (key, wanted) in [("opt_nullable", field.nullable), ("pack_unique", field.unique)] {
         if wanted {
             attribute(xml, key, "yes");
         }
@@ -153,8 +150,7 @@ fn escape(value: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\t' | '\n' | '\r' => {
-                write!(escaped, "&#{};", u32::from(character))
-                    .expect("writing to a string cannot fail");
+                write!(escaped, "&#{};", u32::from(character)).expect("writing to a string cannot fail");
             }
             other => escaped.push(other),
         }

@@ -76,19 +76,11 @@ struct Cursor<'a> {
 impl Layout {
     /// Lays out `fields`, whose total size the caller has bounded.
     pub(crate) fn new(fields: &[Field], ordering: FieldOrdering, pad: PadRecord) -> Self {
-        let mut cursor = Cursor {
-            fields,
-            layout: Self::default(),
-            at: 0,
-        };
+        let mut cursor = Cursor { fields, layout: Self::default(), at: 0 };
         cursor.layout.slots = vec![Slot::default(); fields.len()];
         cursor.layout.nulls = vec![None; fields.len()];
-        let four = fields
-            .iter()
-            .any(|field| matches!(field.field_type, FieldType::Int32 | FieldType::Variable32));
-        let eight = fields
-            .iter()
-            .any(|field| matches!(field.field_type, FieldType::Int64 | FieldType::Double));
+        let four = fields.iter().any(|field| matches!(field.field_type, FieldType::Int32 | FieldType::Variable32));
+        let eight = fields.iter().any(|field| matches!(field.field_type, FieldType::Int64 | FieldType::Double));
         let original = pad == PadRecord::Original;
         match ordering {
             FieldOrdering::SmallToBig => {
@@ -98,14 +90,10 @@ impl Layout {
                 cursor.group(4, |kind| kind == FieldType::Int32);
                 cursor.group(4, |kind| kind == FieldType::Variable32);
                 cursor.align(if original || eight { 8 } else { 1 });
-                cursor.group(8, |kind| {
-                    matches!(kind, FieldType::Int64 | FieldType::Double)
-                });
+                cursor.group(8, |kind| matches!(kind, FieldType::Int64 | FieldType::Double));
             }
             FieldOrdering::BigToSmall => {
-                cursor.group(8, |kind| {
-                    matches!(kind, FieldType::Int64 | FieldType::Double)
-                });
+                cursor.group(8, |kind| matches!(kind, FieldType::Int64 | FieldType::Double));
                 cursor.group(4, |kind| kind == FieldType::Int32);
                 cursor.group(4, |kind| kind == FieldType::Variable32);
                 cursor.bytes();
@@ -133,11 +121,7 @@ impl Layout {
 
     /// Fills in what follows from the slots.
     fn finish(&mut self, fields: &[Field]) {
-        self.numbers = fields
-            .iter()
-            .enumerate()
-            .map(|(number, field)| (field.name.clone(), number))
-            .collect();
+        self.numbers = fields.iter().enumerate().map(|(number, field)| (field.name.clone(), number)).collect();
         for (number, field) in fields.iter().enumerate() {
             if field.field_type == FieldType::Variable32 {
                 self.variable.push(number);
@@ -145,15 +129,8 @@ impl Layout {
             if field.scale.is_some() {
                 self.scaled.push(number);
             }
-            if let Some(base) = field
-                .relative
-                .as_ref()
-                .and_then(|base| self.numbers.get(base))
-            {
-                self.relative.push(Relative {
-                    field: number,
-                    base: *base,
-                });
+            if let Some(base) = field.relative.as_ref().and_then(|base| self.numbers.get(base)) {
+                self.relative.push(Relative { field: number, base: *base });
             }
             let (bytes, align) = match field.field_type {
                 FieldType::Bool => continue,
@@ -163,15 +140,9 @@ impl Layout {
                 FieldType::Int64 | FieldType::Double => (8, 8),
             };
             let (offset, null) = (self.slots[number].offset, self.nulls[number]);
-            self.compact.push(CompactColumn {
-                offset,
-                bytes,
-                align,
-                null,
-            });
+            self.compact.push(CompactColumn { offset, bytes, align, null });
         }
-        self.compact
-            .sort_by_key(|column| (column.align, column.offset));
+        self.compact.sort_by_key(|column| (column.align, column.offset));
     }
 }
 
@@ -208,10 +179,7 @@ impl Cursor<'_> {
         let start = self.at;
         let mut count = 0;
         let mut next = || {
-            let slot = Slot {
-                offset: start + count / 8,
-                mask: 1 << (count % 8),
-            };
+            let slot = Slot { offset: start + count / 8, mask: 1 << (count % 8) };
             count += 1;
             slot
         };

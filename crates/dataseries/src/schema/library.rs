@@ -23,16 +23,9 @@ impl TypeLibrary {
         for extent_type in types {
             let number = library.types.len();
             if extent_type.is_built_in() {
-                return Err(Error::schema(
-                    extent_type.name(),
-                    "this name belongs to the format",
-                ));
+                return Err(Error::schema(extent_type.name(), "this name belongs to the format"));
             }
-            if library
-                .numbers
-                .insert(extent_type.name().to_owned(), number)
-                .is_some()
-            {
+            if library.numbers.insert(extent_type.name().to_owned(), number).is_some() {
                 return Err(Error::schema(extent_type.name(), "described twice"));
             }
             library.types.push(extent_type);
@@ -60,9 +53,7 @@ impl TypeLibrary {
     /// # Errors
     /// [`Error::UnknownType`].
     pub fn require(&self, name: &str) -> Result<&Arc<ExtentType>> {
-        self.get(name).ok_or_else(|| Error::UnknownType {
-            name: name.to_owned(),
-        })
+        self.get(name).ok_or_else(|| Error::UnknownType { name: name.to_owned() })
     }
 
     /// The types a pattern selects: the one with that name; else those that match it as a glob with `*` and `?`;
@@ -71,17 +62,10 @@ impl TypeLibrary {
         if let Some(exact) = self.get(pattern) {
             return vec![exact];
         }
-        let rules: [&dyn Fn(&str) -> bool; 3] = [
-            &|name| crate::tools::glob(pattern.as_bytes(), name.as_bytes()),
-            &|name| name.starts_with(pattern),
-            &|name| name.contains(pattern),
-        ];
+        let rules: [&dyn Fn(&str) -> bool; 3] =
+            [&|name| crate::tools::glob(pattern.as_bytes(), name.as_bytes()), &|name| name.starts_with(pattern), &|name| name.contains(pattern)];
         for rule in rules {
-            let found: Vec<_> = self
-                .types
-                .iter()
-                .filter(|extent_type| rule(extent_type.name()))
-                .collect();
+            let found: Vec<_> = self.types.iter().filter(|extent_type| rule(extent_type.name())).collect();
             if !found.is_empty() {
                 return found;
             }
@@ -92,9 +76,7 @@ impl TypeLibrary {
 
 /// The type of the extent that describes all others.
 pub(crate) static XML_TYPE: LazyLock<Arc<ExtentType>> = LazyLock::new(|| {
-    let xml = format!(
-        "<ExtentType name=\"{XML_TYPE_NAME}\">\n  <field type=\"variable32\" name=\"xmltype\" />\n</ExtentType>\n"
-    );
+    let xml = format!("<ExtentType name=\"{XML_TYPE_NAME}\">\n  <field type=\"variable32\" name=\"xmltype\" />\n</ExtentType>\n");
     ExtentType::parse(&xml).expect("the built-in description is right")
 });
 

@@ -76,15 +76,7 @@ pub struct Field {
 /// Constructors for each type, and the options; see the fields for their meaning.
 impl Field {
     fn of(name: &str, field_type: FieldType) -> Self {
-        Self {
-            name: name.to_owned(),
-            field_type,
-            nullable: false,
-            unique: false,
-            relative: None,
-            scale: None,
-            double_base: None,
-        }
+        Self { name: name.to_owned(), field_type, nullable: false, unique: false, relative: None, scale: None, double_base: None }
     }
 
     /// A field of one bit.
@@ -204,8 +196,7 @@ impl ExtentType {
 
     /// Whether a reader made for version `major.minor` of this type understands it.
     pub fn is_compatible(&self, major: u32, minor: u32) -> bool {
-        self.version
-            .is_some_and(|(own_major, own_minor)| own_major == major && own_minor >= minor)
+        self.version.is_some_and(|(own_major, own_minor)| own_major == major && own_minor >= minor)
     }
 
     /// The declared fields, in order. Positions in this list are the field numbers used elsewhere.
@@ -257,9 +248,6 @@ impl ExtentType {
     /// # Errors
     /// [`Error::UnknownField`].
     pub fn require_field(&self, name: &str) -> Result<usize> {
-        self.field_number(name).ok_or_else(|| Error::UnknownField {
-            type_name: self.name.clone(),
-            field: name.to_owned(),
-        })
+        self.field_number(name).ok_or_else(|| Error::UnknownField { type_name: self.name.clone(), field: name.to_owned() })
     }
 }

@@ -22,16 +22,9 @@ impl ExtentType {
     pub fn parse(xml: &str) -> Result<Arc<Self>> {
         let fail = |name: &str, what: String| Err(Error::schema(name, what));
         if xml.len() > XML_BYTES_MAX {
-            return fail(
-                "",
-                format!("the description is longer than {XML_BYTES_MAX} bytes"),
-            );
+            return fail("", format!("the description is longer than {XML_BYTES_MAX} bytes"));
         }
-        let options = ParsingOptions {
-            allow_dtd: false,
-            nodes_limit: 4 * FIELDS_MAX as u32,
-            ..Default::default()
-        };
+        let options = ParsingOptions { allow_dtd: false, nodes_limit: 4 * FIELDS_MAX as u32, ..Default::default() };
         let document = match Document::parse_with_options(xml, options) {
             Ok(document) => document,
             Err(error) => return fail("", format!("bad XML: {error}")),
@@ -39,10 +32,7 @@ impl ExtentType {
         let root = document.root_element();
         let name = root.attribute("name").unwrap_or_default();
         if !root.has_tag_name("ExtentType") {
-            return fail(
-                name,
-                format!("the element is {}, not ExtentType", root.tag_name().name()),
-            );
+            return fail(name, format!("the element is {}, not ExtentType", root.tag_name().name()));
         }
         Self::from_element(root, xml).or_else(|what| fail(name, what))
     }
@@ -50,34 +40,13 @@ impl ExtentType {
     /// The type that `root` describes; `xml` is its text.
     fn from_element(root: Node<'_, '_>, xml: &str) -> std::result::Result<Arc<Self>, String> {
         let name = checked_name(root)?;
-        check_attributes(
-            root,
-            &[
-                "pack_null_compact",
-                "pack_pad_record",
-                "pack_field_ordering",
-            ],
-        )?;
-        let null_compact = choice(
-            root,
-            "pack_null_compact",
-            &[("no", false), ("non_bool", true)],
-        )?;
-        let pads = [
-            ("original", PadRecord::Original),
-            ("max_column_size", PadRecord::MaxColumnSize),
-        ];
+        check_attributes(root, &["pack_null_compact", "pack_pad_record", "pack_field_ordering"])?;
+        let null_compact = choice(root, "pack_null_compact", &[("no", false), ("non_bool", true)])?;
+        let pads = [("original", PadRecord::Original), ("max_column_size", PadRecord::MaxColumnSize)];
         let pad = choice(root, "pack_pad_record", &pads)?;
-        let orderings = [
-            ("small_to_big_sep_var32", FieldOrdering::SmallToBig),
-            ("big_to_small_sep_var32", FieldOrdering::BigToSmall),
-        ];
+        let orderings = [("small_to_big_sep_var32", FieldOrdering::SmallToBig), ("big_to_small_sep_var32", FieldOrdering::BigToSmall)];
         let ordering = choice(root, "pack_field_ordering", &orderings)?;
-        let version = root
-            .attribute("version")
-            .filter(|text| !text.is_empty())
-            .map(parse_version)
-            .transpose()?;
+        let version = root.attribute("version").filter(|text| !text.is_empty()).map(parse_version).transpose()?;
         let fields = parse_fields(root)?;
         let layout = Layout::new(&fields, ordering, pad);
         if null_compact && layout.bool_bytes == 0 {
@@ -107,19 +76,13 @@ fn parse_fields(root: Node<'_, '_>) -> std::result::Result<Vec<Field>, String> {
             continue;
         }
         if !node.has_tag_name("field") {
-            return Err(
-                "an element that is not a field; nothing else is allowed, comments neither"
-                    .to_owned(),
-            );
+            return Err("an element that is not a field; nothing else is allowed, comments neither".to_owned());
         }
         let field = parse_field(node)?;
         if let Some(base) = field.relative.as_ref().filter(|&base| *base != field.name) {
             let of_same_type = kinds.get(base) == Some(&field.field_type);
             if !of_same_type {
-                return Err(format!(
-                    "field {:?} is relative to {base:?}, not an earlier field of its type",
-                    field.name
-                ));
+                return Err(format!("field {:?} is relative to {base:?}, not an earlier field of its type", field.name));
             }
         }
         record_bytes += match field.field_type {
@@ -127,9 +90,7 @@ fn parse_fields(root: Node<'_, '_>) -> std::result::Result<Vec<Field>, String> {
             _ => 9,
         };
         if fields.len() == FIELDS_MAX || record_bytes > RECORD_BYTES_MAX {
-            return Err(format!(
-                "more than {FIELDS_MAX} fields or {RECORD_BYTES_MAX} bytes in a record"
-            ));
+            return Err(format!("more than {FIELDS_MAX} fields or {RECORD_BYTES_MAX} bytes in a record"));
         }
         if kinds.insert(field.name.clone(), field.field_type).is_some() {
             return Err(format!("two fields named {:?}", field.name));
@@ -145,17 +106,7 @@ fn parse_field(node: Node<'_, '_>) -> std::result::Result<Field, String> {
     if name.starts_with(' ') {
         return Err(format!("field name {name:?} starts with a space"));
     }
-    check_attributes(
-        node,
-        &[
-            "pack_scale",
-            "pack_scale_warn",
-            "pack_relative",
-            "pack_unique",
-            "opt_doublebase",
-            "opt_nullable",
-        ],
-    )?;
+    check_attributes(node, &["pack_scale", "pack_scale_warn", "pack_relative", "pack_unique", "opt_doublebase", "opt_nullable"])?;
     let field_type = parse_field_type(node)?;
     let bad = |what: &str| Err(format!("field {name:?}: {what}"));
     let attribute = |key: &str| node.attribute(key).filter(|text| !text.is_empty());
@@ -174,10 +125,7 @@ fn parse_field(node: Node<'_, '_>) -> std::result::Result<Field, String> {
         name: name.clone(),
     };
     let is_double = field_type == FieldType::Double;
-    let numeric = matches!(
-        field_type,
-        FieldType::Int32 | FieldType::Int64 | FieldType::Double
-    );
+    let numeric = matches!(field_type, FieldType::Int32 | FieldType::Int64 | FieldType::Double);
     if attribute("pack_unique").is_some() && field_type != FieldType::Variable32 {
         return bad("pack_unique is for variable32");
     }
@@ -205,9 +153,7 @@ fn parse_field_type(node: Node<'_, '_>) -> std::result::Result<FieldType, String
         "double" => FieldType::Double,
         "variable32" => FieldType::Variable32,
         "fixedwidth" => {
-            let size = node
-                .attribute("size")
-                .and_then(|text| text.parse::<u32>().ok());
+            let size = node.attribute("size").and_then(|text| text.parse::<u32>().ok());
             let size = size.filter(|&size| size > 0 && u64::from(size) < RECORD_BYTES_MAX);
             FieldType::FixedWidth(size.ok_or("a fixedwidth field needs a size of 1 or more bytes")?)
         }
@@ -219,10 +165,7 @@ fn parse_field_type(node: Node<'_, '_>) -> std::result::Result<FieldType, String
 fn checked_name(node: Node<'_, '_>) -> std::result::Result<String, String> {
     match node.attribute("name") {
         Some(name) if (1..=NAME_BYTES_MAX).contains(&name.len()) => Ok(name.to_owned()),
-        _ => Err(format!(
-            "{} needs a name of 1 to {NAME_BYTES_MAX} bytes",
-            node.tag_name().name()
-        )),
+        _ => Err(format!("{} needs a name of 1 to {NAME_BYTES_MAX} bytes", node.tag_name().name())),
     }
 }
 
@@ -238,11 +181,7 @@ fn check_attributes(node: Node<'_, '_>, known: &[&str]) -> std::result::Result<(
 }
 
 /// The value of an option with a fixed set of words; the first is the default.
-fn choice<T: Copy>(
-    node: Node<'_, '_>,
-    key: &str,
-    words: &[(&str, T)],
-) -> std::result::Result<T, String> {
+fn choice<T: Copy>(node: Node<'_, '_>, key: &str, words: &[(&str, T)]) -> std::result::Result<T, String> {
     let Some(text) = node.attribute(key).filter(|text| !text.is_empty()) else {
         return Ok(words[0].1);
     };
@@ -253,9 +192,7 @@ fn choice<T: Copy>(
 }
 
 fn parse_version(text: &str) -> std::result::Result<(u32, u32), String> {
-    let parts = text
-        .split_once('.')
-        .map(|(major, minor)| (major.parse(), minor.parse()));
+    let parts = text.split_once('.').map(|(major, minor)| (major.parse(), minor.parse()));
     match parts {
         Some((Ok(major), Ok(minor))) => Ok((major, minor)),
         _ => Err(format!("version {text:?} is not MAJOR.MINOR")),

@@ -42,10 +42,7 @@ impl TypeSums {
         self.packed_bytes += header.packed_bytes();
         self.unpacked_bytes += unpacked_bytes;
         self.largest_bytes = self.largest_bytes.max(unpacked_bytes);
-        for (mode, bytes) in [
-            (header.fixed_mode, fixed_bytes),
-            (header.variable_mode, u64::from(header.pool_bytes) - 4),
-        ] {
+        for (mode, bytes) in [(header.fixed_mode, fixed_bytes), (header.variable_mode, u64::from(header.pool_bytes) - 4)] {
             // The mode of an empty part means nothing.
             if bytes > 0 {
                 self.modes[usize::from(mode).min(8)] += 1;
@@ -54,19 +51,9 @@ impl TypeSums {
     }
 
     fn modes_text(&self) -> String {
-        let name = |number: usize| {
-            Compression::ALL
-                .get(number)
-                .map_or("unknown", |mode| mode.name())
-        };
-        let used = self
-            .modes
-            .iter()
-            .enumerate()
-            .filter(|(_, count)| **count > 0);
-        used.map(|(number, count)| format!("{}:{count}", name(number)))
-            .collect::<Vec<_>>()
-            .join(" ")
+        let name = |number: usize| Compression::ALL.get(number).map_or("unknown", |mode| mode.name());
+        let used = self.modes.iter().enumerate().filter(|(_, count)| **count > 0);
+        used.map(|(number, count)| format!("{}:{count}", name(number))).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -96,21 +83,8 @@ pub fn info(source: impl Read, out: &mut impl Write, options: &InfoOptions) -> R
         assert!(passed.is_none(), "no extent was wanted");
     }
     if options.format == Format::Text {
-        writeln!(
-            out,
-            "# {:?}-endian, {} bytes",
-            reader.order(),
-            reader.offset()
-        )?;
-        writeln!(
-            out,
-            "# {}",
-            if options.verify {
-                "all digests are right"
-            } else {
-                "digests were not checked"
-            }
-        )?;
+        writeln!(out, "# {:?}-endian, {} bytes", reader.order(), reader.offset())?;
+        writeln!(out, "# {}", if options.verify { "all digests are right" } else { "digests were not checked" })?;
         for warning in reader.warnings() {
             writeln!(out, "# warning: {}", warning.text())?;
         }
@@ -118,25 +92,10 @@ pub fn info(source: impl Read, out: &mut impl Write, options: &InfoOptions) -> R
     write_types(out, &reader, &sums, options)
 }
 
-const NAMES: [&str; 9] = [
-    "type",
-    "version",
-    "fields",
-    "extents",
-    "records",
-    "packed_bytes",
-    "unpacked_bytes",
-    "largest_extent_bytes",
-    "compression",
-];
+const NAMES: [&str; 9] = ["type", "version", "fields", "extents", "records", "packed_bytes", "unpacked_bytes", "largest_extent_bytes", "compression"];
 
 /// The table of types, with their XML if wanted.
-fn write_types<R: Read>(
-    out: &mut impl Write,
-    reader: &StreamReader<R>,
-    sums: &[TypeSums],
-    options: &InfoOptions,
-) -> Result<()> {
+fn write_types<R: Read>(out: &mut impl Write, reader: &StreamReader<R>, sums: &[TypeSums], options: &InfoOptions) -> Result<()> {
     if options.format != Format::Json {
         write_names(out, options.format, &NAMES)?;
     }
@@ -144,9 +103,7 @@ fn write_types<R: Read>(
         if sums.extents == 0 && !options.unused {
             continue;
         }
-        let version = extent_type
-            .version()
-            .map_or(String::new(), |(major, minor)| format!("{major}.{minor}"));
+        let version = extent_type.version().map_or(String::new(), |(major, minor)| format!("{major}.{minor}"));
         let modes = sums.modes_text();
         let number = |value: u64| Scalar::Int(value as i64);
         let values = [
@@ -160,12 +117,7 @@ fn write_types<R: Read>(
             number(sums.largest_bytes),
             Scalar::Bytes(modes.as_bytes()),
         ];
-        write_line(
-            out,
-            options.format,
-            BytesStyle::Escaped,
-            NAMES.into_iter().zip(values),
-        )?;
+        write_line(out, options.format, BytesStyle::Escaped, NAMES.into_iter().zip(values))?;
         if options.xml && options.format == Format::Text {
             out.write_all(extent_type.xml().as_bytes())?;
         }

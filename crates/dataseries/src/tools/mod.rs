@@ -56,14 +56,9 @@ pub(crate) fn select_types(library: &TypeLibrary, patterns: &[String]) -> Result
     for pattern in patterns {
         let found = library.matching(pattern);
         if found.is_empty() {
-            return Err(Error::UnknownType {
-                name: pattern.clone(),
-            });
+            return Err(Error::UnknownType { name: pattern.clone() });
         }
-        for number in found
-            .iter()
-            .filter_map(|extent_type| library.number(extent_type.name()))
-        {
+        for number in found.iter().filter_map(|extent_type| library.number(extent_type.name())) {
             selected[number] = true;
         }
     }
@@ -85,11 +80,7 @@ mod tests {
             ("?", "", false),
             ("a**b", "ab", true),
         ] {
-            assert_eq!(
-                glob(pattern.as_bytes(), text.as_bytes()),
-                wanted,
-                "{pattern} {text}"
-            );
+            assert_eq!(glob(pattern.as_bytes(), text.as_bytes()), wanted, "{pattern} {text}");
         }
     }
 }

@@ -27,10 +27,7 @@ impl Quantiles {
         // Larger doubles get larger numbers: negative ones are inverted.
         let ordered = if bits & SIGN != 0 { !bits } else { bits | SIGN };
         self.count += 1;
-        let counter = self
-            .buckets
-            .entry((ordered >> DROPPED_BITS) as u32)
-            .or_insert(0);
+        let counter = self.buckets.entry((ordered >> DROPPED_BITS) as u32).or_insert(0);
         *counter += 1;
         *counter == 1
     }
@@ -43,11 +40,7 @@ impl Quantiles {
             below += count;
             if below >= rank {
                 let ordered = u64::from(bucket) << DROPPED_BITS;
-                let bits = if ordered & SIGN != 0 {
-                    ordered & !SIGN
-                } else {
-                    !ordered
-                };
+                let bits = if ordered & SIGN != 0 { ordered & !SIGN } else { !ordered };
                 return Some(f64::from_bits(bits >> DROPPED_BITS << DROPPED_BITS));
             }
         }
@@ -81,10 +74,7 @@ mod tests {
         for q in [0.01, 0.5, 0.9, 0.99] {
             let exact = values[(q * values.len() as f64).ceil() as usize - 1];
             let found = quantiles.quantile(q).expect("there are values");
-            assert!(
-                found <= exact && found > exact * 0.996,
-                "{q}: {found} {exact}"
-            );
+            assert!(found <= exact && found > exact * 0.996, "{q}: {found} {exact}");
         }
     }
 }

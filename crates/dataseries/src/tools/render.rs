@@ -29,13 +29,7 @@ pub enum BytesStyle {
 }
 
 /// Writes one value of a line; `index` is its column, from 0.
-pub(crate) fn write_value(
-    out: &mut impl Write,
-    format: Format,
-    style: BytesStyle,
-    index: usize,
-    value: Scalar<'_>,
-) -> io::Result<()> {
+pub(crate) fn write_value(out: &mut impl Write, format: Format, style: BytesStyle, index: usize, value: Scalar<'_>) -> io::Result<()> {
     match format {
         Format::Text => {
             if index > 0 {
@@ -72,11 +66,7 @@ fn write_number(out: &mut impl Write, value: Scalar<'_>) -> io::Result<()> {
         Scalar::Int(value) => write!(out, "{value}"),
         Scalar::Double(value) if value.is_finite() => write!(out, "{value:?}"),
         Scalar::Double(value) if value.is_nan() => out.write_all(b"NaN"),
-        Scalar::Double(value) => out.write_all(if value > 0.0 {
-            b"Infinity"
-        } else {
-            b"-Infinity"
-        }),
+        Scalar::Double(value) => out.write_all(if value > 0.0 { b"Infinity" } else { b"-Infinity" }),
         Scalar::Null | Scalar::Bytes(_) => unreachable!("callers deal with these themselves"),
     }
 }
@@ -90,10 +80,7 @@ fn write_csv(out: &mut impl Write, style: BytesStyle, value: Scalar<'_>) -> io::
     };
     let mut text = Vec::new();
     write_text(&mut text, style, value)?;
-    let plain = !text.is_empty()
-        && !text
-            .iter()
-            .any(|byte| matches!(byte, b'"' | b',' | b'\n' | b'\r'));
+    let plain = !text.is_empty() && !text.iter().any(|byte| matches!(byte, b'"' | b',' | b'\n' | b'\r'));
     if plain {
         return out.write_all(&text);
     }
@@ -192,13 +179,7 @@ pub(crate) fn write_names(out: &mut impl Write, format: Format, names: &[&str]) 
     for (index, name) in names.iter().enumerate() {
         match format {
             Format::Text if index == 0 => write!(out, "# {name}")?,
-            _ => write_value(
-                out,
-                format,
-                BytesStyle::Escaped,
-                index,
-                Scalar::Bytes(name.as_bytes()),
-            )?,
+            _ => write_value(out, format, BytesStyle::Escaped, index, Scalar::Bytes(name.as_bytes()))?,
         }
     }
     out.write_all(b"\n")
@@ -219,9 +200,5 @@ pub(crate) fn write_line<'a>(
         }
         write_value(out, format, style, index, value)?;
     }
-    out.write_all(if format == Format::Json {
-        b"}\n"
-    } else {
-        b"\n"
-    })
+    out.write_all(if format == Format::Json { b"}\n" } else { b"\n" })
 }

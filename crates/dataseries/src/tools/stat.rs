@@ -81,12 +81,7 @@ impl Key {
     }
 
     fn bytes(&self) -> usize {
-        size_of::<Self>()
-            + if let Self::Bytes(bytes) = self {
-                bytes.len()
-            } else {
-                0
-            }
+        size_of::<Self>() + if let Self::Bytes(bytes) = self { bytes.len() } else { 0 }
     }
 }
 
@@ -111,11 +106,7 @@ impl Summary {
     /// Adds a value; returns whether it took memory.
     fn add(&mut self, value: Scalar<'_>) -> bool {
         // Of bytes, the length is what can be summarised.
-        let value = if let Scalar::Bytes(bytes) = value {
-            Scalar::Int(bytes.len() as i64)
-        } else {
-            value
-        };
+        let value = if let Scalar::Bytes(bytes) = value { Scalar::Int(bytes.len() as i64) } else { value };
         let Some(number) = value.as_f64() else {
             self.nulls += 1;
             return false;
@@ -173,55 +164,32 @@ struct Plan {
 /// [`Error::Io`] from `out`.
 pub fn stat(source: impl Read, out: &mut impl Write, options: &StatOptions) -> Result<()> {
     if let Some(q) = options.quantiles.iter().find(|q| !(0.0..=1.0).contains(*q)) {
-        return Err(Error::Request(format!(
-            "quantile {q} is not between 0 and 1"
-        )));
+        return Err(Error::Request(format!("quantile {q} is not between 0 and 1")));
     }
     let mut reader = StreamReader::open(source, options.read.clone())?;
     let plan = Plan::new(&reader, options)?;
     let mut groups: HashMap<Vec<Key>, Group> = HashMap::new();
     let mut used_bytes = 0;
-    let number_of = |name: &str| {
-        plan.types
-            .iter()
-            .position(|extent_type| extent_type.name() == name)
-    };
-    while let Some(extent) =
-        reader.next_extent_where(|header| number_of(&header.type_name).is_some())?
-    {
+    let number_of = |name: &str| plan.types.iter().position(|extent_type| extent_type.name() == name);
+    while let Some(extent) = reader.next_extent_where(|header| number_of(&header.type_name).is_some())? {
         let number = number_of(extent.extent_type().name()).expect("only wanted types are read");
         let bound = &plan.bound[number];
         for row in extent.rows() {
-            if bound
-                .filter
-                .as_ref()
-                .is_some_and(|filter| !filter.accepts(&row))
-            {
+            if bound.filter.as_ref().is_some_and(|filter| !filter.accepts(&row)) {
                 continue;
             }
-            let key: Vec<Key> = bound
-                .keys
-                .iter()
-                .map(|key| Key::of(key.evaluate(&row)))
-                .collect();
+            let key: Vec<Key> = bound.keys.iter().map(|key| Key::of(key.evaluate(&row))).collect();
             let key_bytes: usize = key.iter().map(Key::bytes).sum();
             let group = groups.entry(key).or_insert_with(|| {
                 used_bytes += key_bytes + 64 + bound.values.len() * size_of::<Summary>();
-                Group {
-                    records: 0,
-                    values: vec![Summary::default(); bound.values.len()],
-                }
+                Group { records: 0, values: vec![Summary::default(); bound.values.len()] }
             });
             group.records += 1;
             for (summary, value) in group.values.iter_mut().zip(&bound.values) {
                 used_bytes += 24 * usize::from(summary.add(value.evaluate(&row)));
             }
             if used_bytes > options.memory_bytes {
-                let what = format!(
-                    "{} groups need more than {} bytes",
-                    groups.len(),
-                    options.memory_bytes
-                );
+                let what = format!("{} groups need more than {} bytes", groups.len(), options.memory_bytes);
                 return Err(Error::Request(what));
             }
         }
@@ -232,39 +200,22 @@ pub fn stat(source: impl Read, out: &mut impl Write, options: &StatOptions) -> R
 impl Plan {
     fn new<R: Read>(reader: &StreamReader<R>, options: &StatOptions) -> Result<Self> {
         let selected = select_types(reader.library(), &options.types)?;
-        let types = reader
-            .library()
-            .types()
-            .iter()
-            .zip(selected)
-            .filter(|(_, selected)| *selected);
-        let types: Vec<Arc<ExtentType>> = types
-            .map(|(extent_type, _)| Arc::clone(extent_type))
-            .collect();
+        let types = reader.library().types().iter().zip(selected).filter(|(_, selected)| *selected);
+        let types: Vec<Arc<ExtentType>> = types.map(|(extent_type, _)| Arc::clone(extent_type)).collect();
         let borrowed: Vec<&Arc<ExtentType>> = types.iter().collect();
         let parse = |texts: &[String]| -> Result<Vec<Expression>> {
             let parsed = texts.iter().map(|text| Expression::column(text, &borrowed));
             let parsed: Vec<Expression> = parsed.collect::<Result<_>>()?;
-            parsed
-                .iter()
-                .try_for_each(|expression| expression.check_fields(&borrowed))?;
+            parsed.iter().try_for_each(|expression| expression.check_fields(&borrowed))?;
             Ok(parsed)
         };
         let (keys, values) = (parse(&options.group_by)?, parse(&options.values)?);
-        let filter = options
-            .filter
-            .as_deref()
-            .map(Expression::parse)
-            .transpose()?;
+        let filter = options.filter.as_deref().map(Expression::parse).transpose()?;
         if let Some(filter) = &filter {
             filter.check_fields(&borrowed)?;
         }
-        let bind_all = |expressions: &[Expression], extent_type: &ExtentType| {
-            expressions
-                .iter()
-                .map(|expression| expression.bind(extent_type))
-                .collect()
-        };
+        let bind_all =
+            |expressions: &[Expression], extent_type: &ExtentType| expressions.iter().map(|expression| expression.bind(extent_type)).collect();
         let bound = types.iter().map(|extent_type| Bound {
             filter: filter.as_ref().map(|filter| filter.bind(extent_type)),
             keys: bind_all(&keys, extent_type),
@@ -275,23 +226,10 @@ impl Plan {
     }
 }
 
-fn write_groups(
-    out: &mut impl Write,
-    groups: HashMap<Vec<Key>, Group>,
-    options: &StatOptions,
-) -> Result<()> {
+fn write_groups(out: &mut impl Write, groups: HashMap<Vec<Key>, Group>, options: &StatOptions) -> Result<()> {
     let mut groups: Vec<(Vec<Key>, Group)> = groups.into_iter().collect();
-    groups.sort_by(|(left_key, left), (right_key, right)| {
-        right
-            .records
-            .cmp(&left.records)
-            .then_with(|| left_key.cmp(right_key))
-    });
-    let quantile_names: Vec<String> = options
-        .quantiles
-        .iter()
-        .map(|q| format!("p{}", q * 100.0))
-        .collect();
+    groups.sort_by(|(left_key, left), (right_key, right)| right.records.cmp(&left.records).then_with(|| left_key.cmp(right_key)));
+    let quantile_names: Vec<String> = options.quantiles.iter().map(|q| format!("p{}", q * 100.0)).collect();
     let mut names: Vec<&str> = options.group_by.iter().map(String::as_str).collect();
     match options.values.is_empty() {
         true => names.push("records"),
@@ -307,28 +245,12 @@ fn write_groups(
     for (key, group) in &groups {
         let keys: Vec<Scalar<'_>> = key.iter().map(Key::scalar).collect();
         if options.values.is_empty() {
-            let values = keys
-                .iter()
-                .copied()
-                .chain([Scalar::Int(group.records as i64)]);
-            write_line(
-                out,
-                options.format,
-                options.bytes,
-                names.iter().copied().zip(values),
-            )?;
+            let values = keys.iter().copied().chain([Scalar::Int(group.records as i64)]);
+            write_line(out, options.format, options.bytes, names.iter().copied().zip(values))?;
         }
         for (text, summary) in options.values.iter().zip(&group.values) {
-            let values = keys
-                .iter()
-                .copied()
-                .chain(summary_columns(text, summary, options));
-            write_line(
-                out,
-                options.format,
-                options.bytes,
-                names.iter().copied().zip(values),
-            )?;
+            let values = keys.iter().copied().chain(summary_columns(text, summary, options));
+            write_line(out, options.format, options.bytes, names.iter().copied().zip(values))?;
         }
     }
     Ok(())
@@ -337,15 +259,9 @@ fn write_groups(
 /// The columns of one value after those of the key.
 fn summary_columns<'a>(text: &'a str, summary: &Summary, options: &StatOptions) -> Vec<Scalar<'a>> {
     let known = |value: f64| {
-        if summary.count > 0 {
-            Scalar::Double(value)
-        } else {
-            Scalar::Null
-        }
+        if summary.count > 0 { Scalar::Double(value) } else { Scalar::Null }
     };
-    let deviation = (summary.squares / summary.count.max(1) as f64)
-        .max(0.0)
-        .sqrt();
+    let deviation = (summary.squares / summary.count.max(1) as f64).max(0.0).sqrt();
     let mut columns = vec![
         Scalar::Bytes(text.as_bytes()),
         Scalar::Int(summary.count as i64),
@@ -357,13 +273,8 @@ fn summary_columns<'a>(text: &'a str, summary: &Summary, options: &StatOptions) 
     ];
     for &q in &options.quantiles {
         // A bucket's value can lie outside of what was seen.
-        let value = summary
-            .quantiles
-            .quantile(q)
-            .zip(summary.min.zip(summary.max));
-        columns.push(value.map_or(Scalar::Null, |(value, (min, max))| {
-            Scalar::Double(value.max(min).min(max))
-        }));
+        let value = summary.quantiles.quantile(q).zip(summary.min.zip(summary.max));
+        columns.push(value.map_or(Scalar::Null, |(value, (min, max))| Scalar::Double(value.max(min).min(max))));
     }
     columns.push(summary.max.map_or(Scalar::Null, Scalar::Double));
     columns

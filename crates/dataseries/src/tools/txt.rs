@@ -53,15 +53,8 @@ struct Columns {
 pub fn txt(source: impl Read, out: &mut impl Write, options: &TxtOptions) -> Result<TxtReport> {
     let mut reader = StreamReader::open(source, options.read.clone())?;
     let selected = select_types(reader.library(), &options.types)?;
-    let types = reader
-        .library()
-        .types()
-        .iter()
-        .zip(&selected)
-        .filter(|(_, selected)| **selected);
-    let types: Vec<Arc<ExtentType>> = types
-        .map(|(extent_type, _)| Arc::clone(extent_type))
-        .collect();
+    let types = reader.library().types().iter().zip(&selected).filter(|(_, selected)| **selected);
+    let types: Vec<Arc<ExtentType>> = types.map(|(extent_type, _)| Arc::clone(extent_type)).collect();
     if options.format == Format::Csv && options.columns.is_empty() && types.len() > 1 {
         let what = "CSV has one set of columns: choose one type, or name the columns";
         return Err(Error::Request(what.to_owned()));
@@ -71,30 +64,19 @@ pub fn txt(source: impl Read, out: &mut impl Write, options: &TxtOptions) -> Res
     let mut header_of = None;
     let mut left = options.limit.unwrap_or(u64::MAX);
     while left > 0 {
-        let wanted = |name: &str| {
-            all_columns
-                .iter()
-                .any(|columns| columns.extent_type.name() == name)
-        };
+        let wanted = |name: &str| all_columns.iter().any(|columns| columns.extent_type.name() == name);
         let Some(extent) = reader.next_extent_where(|header| wanted(&header.type_name))? else {
             break;
         };
         let name = extent.extent_type().name();
-        let Some(columns) = all_columns
-            .iter()
-            .find(|columns| columns.extent_type.name() == name)
-        else {
+        let Some(columns) = all_columns.iter().find(|columns| columns.extent_type.name() == name) else {
             continue;
         };
         for row in extent.rows() {
             if left == 0 {
                 break;
             }
-            if columns
-                .filter
-                .as_ref()
-                .is_some_and(|filter| !filter.accepts(&row))
-            {
+            if columns.filter.as_ref().is_some_and(|filter| !filter.accepts(&row)) {
                 continue;
             }
             if !options.no_header {
@@ -117,27 +99,15 @@ pub fn txt(source: impl Read, out: &mut impl Write, options: &TxtOptions) -> Res
 /// The columns and the filter for each type.
 fn bind_columns(types: &[Arc<ExtentType>], options: &TxtOptions) -> Result<Vec<Columns>> {
     let borrowed: Vec<&Arc<ExtentType>> = types.iter().collect();
-    let filter = options
-        .filter
-        .as_deref()
-        .map(Expression::parse)
-        .transpose()?;
-    let named: Result<Vec<Expression>> = options
-        .columns
-        .iter()
-        .map(|text| Expression::column(text, &borrowed))
-        .collect();
+    let filter = options.filter.as_deref().map(Expression::parse).transpose()?;
+    let named: Result<Vec<Expression>> = options.columns.iter().map(|text| Expression::column(text, &borrowed)).collect();
     let named = named?;
     for expression in filter.iter().chain(&named) {
         expression.check_fields(&borrowed)?;
     }
     let bind = |extent_type: &Arc<ExtentType>| {
         let own: Vec<Expression> = match named.is_empty() {
-            true => extent_type
-                .fields()
-                .iter()
-                .map(|field| Expression::field(&field.name))
-                .collect(),
+            true => extent_type.fields().iter().map(|field| Expression::field(&field.name)).collect(),
             false => named.clone(),
         };
         Columns {
@@ -152,16 +122,9 @@ fn bind_columns(types: &[Arc<ExtentType>], options: &TxtOptions) -> Result<Vec<C
 
 impl Columns {
     /// Writes the names of the columns, unless the last header was the same.
-    fn write_header(
-        &self,
-        out: &mut impl Write,
-        options: &TxtOptions,
-        header_of: &mut Option<Arc<ExtentType>>,
-    ) -> Result<()> {
+    fn write_header(&self, out: &mut impl Write, options: &TxtOptions, header_of: &mut Option<Arc<ExtentType>>) -> Result<()> {
         let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
-        let same_type = header_of
-            .as_ref()
-            .is_some_and(|last| Arc::ptr_eq(last, &self.extent_type));
+        let same_type = header_of.as_ref().is_some_and(|last| Arc::ptr_eq(last, &self.extent_type));
         let same = same_type || header_of.is_some() && !options.columns.is_empty();
         if same || options.format == Format::Json {
             return Ok(());

@@ -63,25 +63,16 @@ struct Layout {
 
 /// The value of an attribute in the text of one element.
 fn attribute(element: &str, key: &str) -> String {
-    let Some(start) = element
-        .find(&format!(" {key}=\""))
-        .or_else(|| element.find(&format!("\n{key}=\"")))
-    else {
+    let Some(start) = element.find(&format!(" {key}=\"")).or_else(|| element.find(&format!("\n{key}=\""))) else {
         return String::new();
     };
     let value = &element[start + key.len() + 3..];
     let raw = &value[..value.find('"').expect("attribute ends")];
-    raw.replace("&lt;", "<")
-        .replace("&gt;", ">")
-        .replace("&quot;", "\"")
-        .replace("&#10;", "\n")
-        .replace("&amp;", "&")
+    raw.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&#10;", "\n").replace("&amp;", "&")
 }
 
 fn parse_type(xml: &str) -> (String, Layout) {
-    let mut elements = xml
-        .split('<')
-        .filter(|part| part.starts_with("ExtentType") || part.starts_with("field"));
+    let mut elements = xml.split('<').filter(|part| part.starts_with("ExtentType") || part.starts_with("field"));
     let root = elements.next().expect("a root");
     let mut columns: Vec<Column> = elements
         .map(|element| Column {
@@ -98,44 +89,20 @@ fn parse_type(xml: &str) -> (String, Layout) {
         .collect();
     let original = attribute(root, "pack_pad_record") != "max_column_size";
     let big_first = attribute(root, "pack_field_ordering") == "big_to_small_sep_var32";
-    let has = |columns: &[Column], kinds: &[&str]| {
-        columns.iter().any(|c| kinds.contains(&c.kind.as_str()))
-    };
+    let has = |columns: &[Column], kinds: &[&str]| columns.iter().any(|c| kinds.contains(&c.kind.as_str()));
     let four = has(&columns, &["int32", "variable32"]);
     let eight = has(&columns, &["int64", "double"]);
     let (record, bool_end) = place(&mut columns, big_first, original, four, eight);
     let compact = attribute(root, "pack_null_compact") == "non_bool";
-    (
-        attribute(root, "name"),
-        Layout {
-            columns,
-            record,
-            compact,
-            bool_end,
-        },
-    )
+    (attribute(root, "name"), Layout { columns, record, compact, bool_end })
 }
 
 /// Gives each column its place; returns the size of a record and where its bits end.
-fn place(
-    columns: &mut [Column],
-    big_first: bool,
-    original: bool,
-    four: bool,
-    eight: bool,
-) -> (usize, usize) {
+fn place(columns: &mut [Column], big_first: bool, original: bool, four: bool, eight: bool) -> (usize, usize) {
     let mut at = 0;
     let mut bool_end = 0;
     let steps: &[&str] = match big_first {
-        false => &[
-            "bits",
-            "bytes",
-            "pad4",
-            "int32",
-            "variable32",
-            "pad8",
-            "eight",
-        ],
+        false => &["bits", "bytes", "pad4", "int32", "variable32", "pad8", "eight"],
         true => &["eight", "int32", "variable32", "bytes", "bits", "padend"],
     };
     for step in steps {
@@ -186,11 +153,7 @@ struct Order(bool);
 impl Order {
     fn number(self, bytes: &[u8]) -> u64 {
         let fold = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
-        if self.0 {
-            bytes.iter().fold(0, fold)
-        } else {
-            bytes.iter().rev().fold(0, fold)
-        }
+        if self.0 { bytes.iter().fold(0, fold) } else { bytes.iter().rev().fold(0, fold) }
     }
 
     fn word(self, bytes: &[u8], at: usize) -> usize {
@@ -217,10 +180,7 @@ fn lookup2(init: u32, bytes: &[u8]) -> u32 {
                 true => state[second] >> -shift,
                 false => state[second] << shift,
             };
-            state[target] = state[target]
-                .wrapping_sub(state[first])
-                .wrapping_sub(state[second])
-                ^ moved;
+            state[target] = state[target].wrapping_sub(state[first]).wrapping_sub(state[second]) ^ moved;
         }
     };
     let whole = bytes.len() / 12 * 12;
@@ -344,15 +304,11 @@ fn expand(mode: u8, input: &[u8], most: usize) -> Vec<u8> {
         2 => miniz_oxide::inflate::decompress_to_vec_zlib(input).expect("zlib"),
         3 => {
             let mut out = Vec::new();
-            bzip2::read::BzDecoder::new(input)
-                .read_to_end(&mut out)
-                .expect("bzip2");
+            bzip2::read::BzDecoder::new(input).read_to_end(&mut out).expect("bzip2");
             out
         }
         4 => unlzf(input),
-        5 => snap::raw::Decoder::new()
-            .decompress_vec(input)
-            .expect("snappy"),
+        5 => snap::raw::Decoder::new().decompress_vec(input).expect("snappy"),
         6 | 7 => lz4_flex::block::decompress(input, most).expect("lz4"),
         other => panic!("mode {other}"),
     }
@@ -382,11 +338,7 @@ fn uncompact(layout: &Layout, data: &[u8], count: usize) -> Vec<u8> {
                     continue;
                 }
                 at = at.div_ceil(align) * align;
-                let size = if column.kind == "fixedwidth" {
-                    column.size
-                } else {
-                    align
-                };
+                let size = if column.kind == "fixedwidth" { column.size } else { align };
                 record[column.offset..column.offset + size].copy_from_slice(&data[at..at + size]);
                 at += size;
             }
@@ -428,13 +380,7 @@ fn null_bit(column: &Column, record: &[u8]) -> bool {
 }
 
 /// The numbers of a record; `previous` has those of the record before.
-fn numbers(
-    layout: &Layout,
-    record: &[u8],
-    order: Order,
-    bases: &[Option<usize>],
-    previous: &mut [(i64, f64)],
-) -> Vec<(i64, f64)> {
+fn numbers(layout: &Layout, record: &[u8], order: Order, bases: &[Option<usize>], previous: &mut [(i64, f64)]) -> Vec<(i64, f64)> {
     // Numbers by column, transformed back in the order of the description: scale, self, other.
     let mut numbers = vec![(0_i64, 0.0_f64); layout.columns.len()];
     let is_null = |column: &Column| null_bit(column, record);
@@ -477,12 +423,7 @@ fn numbers(
 
 fn rows(layout: &Layout, fixed: &[u8], pool: &[u8], order: Order, count: usize) -> Vec<Vec<Slow>> {
     let mut previous = vec![(0_i64, 0.0_f64); layout.columns.len()];
-    let base_of = |column: &Column| {
-        layout
-            .columns
-            .iter()
-            .position(|other| other.name == column.relative)
-    };
+    let base_of = |column: &Column| layout.columns.iter().position(|other| other.name == column.relative);
     let bases: Vec<Option<usize>> = layout.columns.iter().map(base_of).collect();
     let mut out = Vec::new();
     for record in fixed.chunks(layout.record.max(1)).take(count) {
@@ -499,9 +440,7 @@ fn rows(layout: &Layout, fixed: &[u8], pool: &[u8], order: Order, count: usize) 
                 "int32" => Slow::Int32(number.0 as i32),
                 "int64" => Slow::Int64(number.0),
                 "double" => Slow::Double(number.1.to_bits()),
-                "fixedwidth" => {
-                    Slow::Bytes(record[column.offset..column.offset + column.size].to_vec())
-                }
+                "fixedwidth" => Slow::Bytes(record[column.offset..column.offset + column.size].to_vec()),
                 "variable32" => {
                     let at = order.word(record, column.offset);
                     Slow::Bytes(pool[at + 4..at + 4 + order.word(pool, at)].to_vec())
@@ -515,13 +454,7 @@ fn rows(layout: &Layout, fixed: &[u8], pool: &[u8], order: Order, count: usize) 
 }
 
 /// The rows of the extent at the start of `head`, and its size.
-fn unpack(
-    head: &[u8],
-    name: &str,
-    words: &[usize],
-    layout: &Layout,
-    order: Order,
-) -> (Vec<Vec<Slow>>, usize) {
+fn unpack(head: &[u8], name: &str, words: &[usize], layout: &Layout, order: Order) -> (Vec<Vec<Slow>>, usize) {
     let fixed_at = (28 + name.len()).div_ceil(4) * 4;
     let variable_at = fixed_at + words[0].div_ceil(4) * 4;
     let total = variable_at + words[1].div_ceil(4) * 4;
@@ -533,26 +466,15 @@ fn unpack(
         fixed = uncompact(layout, &fixed, words[2]);
     }
     let mut pool = vec![0; 4];
-    pool.extend(expand(
-        head[25],
-        &head[variable_at..variable_at + words[1]],
-        words[3] - 4,
-    ));
-    assert_eq!(
-        (fixed.len(), pool.len()),
-        (most, words[3]),
-        "sizes of {name}"
-    );
+    pool.extend(expand(head[25], &head[variable_at..variable_at + words[1]], words[3] - 4));
+    assert_eq!((fixed.len(), pool.len()), (most, words[3]), "sizes of {name}");
     check_digest(&fixed, &pool, order, words[5] as u32);
     (rows(layout, &fixed, &pool, order, words[2]), total)
 }
 
 /// Checks that the index lists what was seen.
 fn check_index(rows: &[Vec<Slow>], seen: &[(i64, String)]) {
-    let listed: Vec<Vec<Slow>> = seen
-        .iter()
-        .map(|(offset, name)| vec![Slow::Int64(*offset), Slow::Bytes(name.clone().into_bytes())])
-        .collect();
+    let listed: Vec<Vec<Slow>> = seen.iter().map(|(offset, name)| vec![Slow::Int64(*offset), Slow::Bytes(name.clone().into_bytes())]).collect();
     assert_eq!(rows, listed, "index");
 }
 
@@ -570,18 +492,14 @@ pub fn read(file: &[u8]) -> Vec<SlowExtent> {
     while file[at..at + 4] != [0xff; 4] {
         let head = &file[at..];
         let words: Vec<usize> = (0..6).map(|index| order.word(head, index * 4)).collect();
-        let name = std::str::from_utf8(&head[28..28 + head[26] as usize])
-            .expect("name")
-            .to_owned();
+        let name = std::str::from_utf8(&head[28..28 + head[26] as usize]).expect("name").to_owned();
         let (rows, total) = unpack(head, &name, &words, &types[&name], order);
         seen.push((at as i64, name.clone()));
         let mixed = (words[5] ^ words[4]) as u32;
         chain = mix3(mixed, chain);
         if name == "DataSeries: XmlType" {
             for row in &rows {
-                let Slow::Bytes(xml) = &row[0] else {
-                    panic!("xml")
-                };
+                let Slow::Bytes(xml) = &row[0] else { panic!("xml") };
                 let (name, layout) = parse_type(std::str::from_utf8(xml).expect("text"));
                 types.insert(name, layout);
             }
@@ -590,19 +508,12 @@ pub fn read(file: &[u8]) -> Vec<SlowExtent> {
             let place = order.number(&file[file.len() - 12..file.len() - 4]) as usize;
             assert_eq!(at, place, "place of the index");
         } else {
-            extents.push(SlowExtent {
-                type_name: name,
-                rows,
-            });
+            extents.push(SlowExtent { type_name: name, rows });
         }
         at += total;
     }
     assert_eq!(at + 28, file.len(), "tail at the end");
-    assert_eq!(
-        lookup2(1776, &file[at..at + 24]) as usize,
-        order.word(file, at + 24),
-        "tail"
-    );
+    assert_eq!(lookup2(1776, &file[at..at + 24]) as usize, order.word(file, at + 24), "tail");
     SLOW_CHAIN.with(|last| last.set(chain as usize == order.word(file, at + 12)));
     extents
 }

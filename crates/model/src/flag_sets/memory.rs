@@ -20,11 +20,7 @@ pub static PROTECTION: FlagSet = FlagSet {
 /// For mmap.
 pub static MAP: FlagSet = FlagSet {
     field_mask: 0xf,
-    fields: &[
-        (1, "MAP_SHARED"),
-        (2, "MAP_PRIVATE"),
-        (3, "MAP_SHARED_VALIDATE"),
-    ],
+    fields: &[(1, "MAP_SHARED"), (2, "MAP_PRIVATE"), (3, "MAP_SHARED_VALIDATE")],
     bits: &[
         (0x10, "MAP_FIXED"),
         (0x20, "MAP_ANONYMOUS"),
@@ -44,29 +40,13 @@ pub static MAP: FlagSet = FlagSet {
 };
 
 /// For mremap.
-pub static MREMAP: FlagSet = FlagSet {
-    field_mask: 0,
-    fields: &[],
-    bits: &[
-        (1, "MREMAP_MAYMOVE"),
-        (2, "MREMAP_FIXED"),
-        (4, "MREMAP_DONTUNMAP"),
-    ],
-};
+pub static MREMAP: FlagSet = FlagSet { field_mask: 0, fields: &[], bits: &[(1, "MREMAP_MAYMOVE"), (2, "MREMAP_FIXED"), (4, "MREMAP_DONTUNMAP")] };
 
 /// For msync.
-pub static MSYNC: FlagSet = FlagSet {
-    field_mask: 0,
-    fields: &[],
-    bits: &[(1, "MS_ASYNC"), (2, "MS_INVALIDATE"), (4, "MS_SYNC")],
-};
+pub static MSYNC: FlagSet = FlagSet { field_mask: 0, fields: &[], bits: &[(1, "MS_ASYNC"), (2, "MS_INVALIDATE"), (4, "MS_SYNC")] };
 
 /// For mlockall.
-pub static MLOCKALL: FlagSet = FlagSet {
-    field_mask: 0,
-    fields: &[],
-    bits: &[(1, "MCL_CURRENT"), (2, "MCL_FUTURE"), (4, "MCL_ONFAULT")],
-};
+pub static MLOCKALL: FlagSet = FlagSet { field_mask: 0, fields: &[], bits: &[(1, "MCL_CURRENT"), (2, "MCL_FUTURE"), (4, "MCL_ONFAULT")] };
 
 /// For madvise.
 pub static MADVISE: FlagSet = FlagSet {
@@ -104,13 +84,5 @@ pub static MADVISE: FlagSet = FlagSet {
 };
 
 /// For shmat.
-pub static SHMAT: FlagSet = FlagSet {
-    field_mask: 0,
-    fields: &[],
-    bits: &[
-        (0x1000, "SHM_RDONLY"),
-        (0x2000, "SHM_RND"),
-        (0x4000, "SHM_REMAP"),
-        (0x8000, "SHM_EXEC"),
-    ],
-};
+pub static SHMAT: FlagSet =
+    FlagSet { field_mask: 0, fields: &[], bits: &[(0x1000, "SHM_RDONLY"), (0x2000, "SHM_RND"), (0x4000, "SHM_REMAP"), (0x8000, "SHM_EXEC")] };

@@ -36,15 +36,7 @@ pub static SOCKET_FAMILY: FlagSet = FlagSet {
 /// For socket, accept4.
 pub static SOCKET_TYPE: FlagSet = FlagSet {
     field_mask: 0xf,
-    fields: &[
-        (1, "SOCK_STREAM"),
-        (2, "SOCK_DGRAM"),
-        (3, "SOCK_RAW"),
-        (4, "SOCK_RDM"),
-        (5, "SOCK_SEQPACKET"),
-        (6, "SOCK_DCCP"),
-        (0xa, "SOCK_PACKET"),
-    ],
+    fields: &[(1, "SOCK_STREAM"), (2, "SOCK_DGRAM"), (3, "SOCK_RAW"), (4, "SOCK_RDM"), (5, "SOCK_SEQPACKET"), (6, "SOCK_DCCP"), (0xa, "SOCK_PACKET")],
     bits: &[(0x800, "SOCK_NONBLOCK"), (0x80000, "SOCK_CLOEXEC")],
 };
 
@@ -70,11 +62,7 @@ pub static SOCKET_LEVEL: FlagSet = FlagSet {
 };
 
 /// For shutdown.
-pub static SHUTDOWN: FlagSet = FlagSet {
-    field_mask: u32::MAX,
-    fields: &[(0, "SHUT_RD"), (1, "SHUT_WR"), (2, "SHUT_RDWR")],
-    bits: &[],
-};
+pub static SHUTDOWN: FlagSet = FlagSet { field_mask: u32::MAX, fields: &[(0, "SHUT_RD"), (1, "SHUT_WR"), (2, "SHUT_RDWR")], bits: &[] };
 
 /// For send, recv.
 pub static MESSAGE: FlagSet = FlagSet {

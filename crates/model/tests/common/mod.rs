@@ -30,21 +30,11 @@ pub struct TestItem {
 
 pub fn input(argument: u8, address: u64, data: &[u8]) -> TestItem {
     let total = data.len() as u32;
-    TestItem {
-        argument,
-        direction: 0,
-        flags: 0,
-        total,
-        address,
-        data: data.to_vec(),
-    }
+    TestItem { argument, direction: 0, flags: 0, total, address, data: data.to_vec() }
 }
 
 pub fn output(argument: u8, address: u64, data: &[u8]) -> TestItem {
-    TestItem {
-        direction: 1,
-        ..input(argument, address, data)
-    }
+    TestItem { direction: 1, ..input(argument, address, data) }
 }
 
 /// Lays items out.
@@ -67,10 +57,7 @@ pub fn items(items: &[TestItem]) -> Vec<u8> {
 /// A CALL event.
 pub fn call(name: &str, arguments: &[u64], result: i64, of_call: &[TestItem]) -> Vec<u8> {
     let number = retake_model::table::call_by_name(name).unwrap().number;
-    let mut body: Vec<u8> = arguments
-        .iter()
-        .flat_map(|argument| argument.to_le_bytes())
-        .collect();
+    let mut body: Vec<u8> = arguments.iter().flat_map(|argument| argument.to_le_bytes()).collect();
     body.extend(items(of_call));
     event(EventKind::Call, 0, number, result, &body)
 }

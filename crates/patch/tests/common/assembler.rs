@@ -64,10 +64,7 @@ fn header(file: &mut [u8], text_end: u64, sections: u64) {
     put(52, &[64, 0, 56, 0, 1, 0, 64, 0, 3, 0, 2, 0]);
     // Loadable, readable and executable.
     put(64, &[1, 0, 0, 0, 5, 0, 0, 0]);
-    for (index, number) in [0, 0, 0, text_end, text_end, 0x1000]
-        .into_iter()
-        .enumerate()
-    {
+    for (index, number) in [0, 0, 0, text_end, text_end, 0x1000].into_iter().enumerate() {
         put(72 + 8 * index, &number.to_le_bytes());
     }
 }

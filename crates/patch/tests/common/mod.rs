@@ -13,14 +13,7 @@ pub fn counts(verdict: &Verdict, kind: SiteKind) -> (usize, usize) {
         Verdict::Patched(image) => image.sites.iter().filter(|site| site.kind == kind).count(),
         Verdict::Unpatched(_) => 0,
     };
-    (
-        patched,
-        verdict
-            .refused()
-            .iter()
-            .filter(|site| site.kind == kind)
-            .count(),
-    )
+    (patched, verdict.refused().iter().filter(|site| site.kind == kind).count())
 }
 
 /// Prints what became of a file.
@@ -30,10 +23,7 @@ pub fn print_counts(name: &str, verdict: &Verdict) {
         println!("{name}: {kind:?}: {patched} patched, {refused} refused");
     }
     for site in verdict.refused() {
-        println!(
-            "{name}:   {:?} at {:#x}: {:?}",
-            site.kind, site.address, site.reason
-        );
+        println!("{name}:   {:?} at {:#x}: {:?}", site.kind, site.address, site.reason);
     }
     println!("{name}: unknown_tsc {}", verdict.unknown_tsc());
 }
@@ -42,9 +32,7 @@ pub fn print_counts(name: &str, verdict: &Verdict) {
 fn text(segments: &[ImageSegment], address: u64, bytes: usize) -> &[u8] {
     let segment = segments
         .iter()
-        .find(|segment| {
-            (segment.address..segment.address + segment.bytes.len() as u64).contains(&address)
-        })
+        .find(|segment| (segment.address..segment.address + segment.bytes.len() as u64).contains(&address))
         .expect("a patched address is in a segment");
     let at = (address - segment.address) as usize;
     &segment.bytes[at..at + bytes]
@@ -53,10 +41,7 @@ fn text(segments: &[ImageSegment], address: u64, bytes: usize) -> &[u8] {
 fn decode(bytes: &[u8], address: u64) -> Instruction {
     let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
     let instruction = decoder.decode();
-    assert!(
-        !instruction.is_invalid(),
-        "invalid instruction at {address:#x}"
-    );
+    assert!(!instruction.is_invalid(), "invalid instruction at {address:#x}");
     instruction
 }
 
@@ -65,10 +50,7 @@ pub fn check_image(elf: &[u8], image: &Image, placement: Placement) {
     assert_eq!(image.stubs.len() as u64 % PAGE_BYTES, 0);
     match placement {
         Placement::After => assert_eq!(image.stub_address, image.high),
-        Placement::Before => assert_eq!(
-            image.stub_address.wrapping_add(image.stubs.len() as u64),
-            image.low
-        ),
+        Placement::Before => assert_eq!(image.stub_address.wrapping_add(image.stubs.len() as u64), image.low),
     }
     for (kind, literal) in SiteKind::ALL.iter().zip(image.stubs.chunks_exact(8)) {
         assert_eq!(literal, kind.entry_address().to_le_bytes());
@@ -98,31 +80,20 @@ fn check_only_patches_differ(elf: &[u8], image: &Image) {
 
 fn patched_ranges(site: &Site) -> Vec<(u64, usize)> {
     let first = (site.patch_address, usize::from(site.patch_length));
-    [Some(first), site.pad_address.map(|pad| (pad, 5))]
-        .into_iter()
-        .flatten()
-        .collect()
+    [Some(first), site.pad_address.map(|pad| (pad, 5))].into_iter().flatten().collect()
 }
 
 /// The original text from an address on.
 fn original<'elf>(elf: &'elf [u8], image: &Image, address: u64) -> &'elf [u8] {
     let segments = &image.segments;
-    let holds = |segment: &&ImageSegment| {
-        (segment.address..segment.address + segment.bytes.len() as u64).contains(&address)
-    };
-    let segment = segments
-        .iter()
-        .find(holds)
-        .expect("a patched address is in a segment");
+    let holds = |segment: &&ImageSegment| (segment.address..segment.address + segment.bytes.len() as u64).contains(&address);
+    let segment = segments.iter().find(holds).expect("a patched address is in a segment");
     &elf[(segment.file_offset + (address - segment.address)) as usize..]
 }
 
 /// Follows the jump through the stub: the displaced instructions in order, the call of the runtime, the way back.
 fn check_site(elf: &[u8], image: &Image, site: &Site) {
-    let mut jump = decode(
-        text(&image.segments, site.patch_address, 5),
-        site.patch_address,
-    );
+    let mut jump = decode(text(&image.segments, site.patch_address, 5), site.patch_address);
     if let Some(pad) = site.pad_address {
         assert_eq!((jump.len(), jump.near_branch_target()), (2, pad));
         jump = decode(text(&image.segments, pad, 5), pad);
@@ -133,36 +104,21 @@ fn check_site(elf: &[u8], image: &Image, site: &Site) {
     assert_eq!(jump.near_branch_target(), stub);
     if site.kind == SiteKind::SystemCall {
         let kept = text(&image.segments, site.address, usize::from(site.length));
-        assert!(
-            kept.ends_with(site.kind.opcode()),
-            "the system call stays in place"
-        );
+        assert!(kept.ends_with(site.kind.opcode()), "the system call stays in place");
         assert_eq!(site.stub.continue_at, site.address + u64::from(site.length));
         assert!(site.patch_address + u64::from(site.patch_length) <= site.address);
     }
     let start = site.stub.offset as usize;
     let code = &image.stubs[start..start + site.stub.length as usize];
     let mut decoder = Decoder::with_ip(64, code, stub, DecoderOptions::NONE);
-    let mut position = check_displaced(
-        elf,
-        image,
-        &mut decoder,
-        site.patch_address,
-        stub.wrapping_add(call_offset(site)),
-    );
+    let mut position = check_displaced(elf, image, &mut decoder, site.patch_address, stub.wrapping_add(call_offset(site)));
     assert_eq!(position, site.address);
     assert_eq!(image.text_address(decoder.ip()), Some(site.address));
     check_call(image, site, &mut decoder);
     position += u64::from(site.length);
     if site.stub.continue_at != position {
         assert_eq!(site.stub.continue_at, decoder.ip());
-        position = check_displaced(
-            elf,
-            image,
-            &mut decoder,
-            position,
-            stub.wrapping_add(code.len() as u64 - 5),
-        );
+        position = check_displaced(elf, image, &mut decoder, position, stub.wrapping_add(code.len() as u64 - 5));
         assert_eq!(image.text_address(decoder.ip()), Some(position));
         let back = decoder.decode();
         assert_eq!(back.near_branch_target(), position);
@@ -176,39 +132,19 @@ fn check_call(image: &Image, site: &Site, decoder: &mut Decoder) {
     if site.kind != SiteKind::SystemCall {
         let save = decoder.decode();
         assert_eq!(save.mnemonic(), Mnemonic::Mov);
-        assert_eq!(
-            (save.memory_segment(), save.memory_displacement64()),
-            (Register::GS, 0x10)
-        );
-        assert_eq!(
-            (save.memory_base(), save.op1_register()),
-            (Register::None, Register::RCX)
-        );
+        assert_eq!((save.memory_segment(), save.memory_displacement64()), (Register::GS, 0x10));
+        assert_eq!((save.memory_base(), save.op1_register()), (Register::None, Register::RCX));
     }
     let lea = decoder.decode();
-    assert_eq!(
-        (lea.mnemonic(), lea.op0_register()),
-        (Mnemonic::Lea, Register::RCX)
-    );
+    assert_eq!((lea.mnemonic(), lea.op0_register()), (Mnemonic::Lea, Register::RCX));
     assert_eq!(lea.ip_rel_memory_address(), site.stub.continue_at);
     let leave = decoder.decode();
     assert_eq!(leave.flow_control(), FlowControl::IndirectBranch);
-    assert_eq!(
-        leave.ip_rel_memory_address(),
-        image
-            .stub_address
-            .wrapping_add(8 * site.kind.index() as u64)
-    );
+    assert_eq!(leave.ip_rel_memory_address(), image.stub_address.wrapping_add(8 * site.kind.index() as u64));
 }
 
 /// Compares instructions of the original text with what the stub executes, up to `stub_end`; returns the text address after them.
-fn check_displaced(
-    elf: &[u8],
-    image: &Image,
-    decoder: &mut Decoder,
-    from: u64,
-    stub_end: u64,
-) -> u64 {
+fn check_displaced(elf: &[u8], image: &Image, decoder: &mut Decoder, from: u64, stub_end: u64) -> u64 {
     let mut position = from;
     while decoder.ip() < stub_end {
         let old = decode(original(elf, image, position), position);
@@ -248,11 +184,7 @@ fn is_string_operand(kind: OpKind) -> bool {
 
 /// Offset in the stub of the site's own part.
 fn call_offset(site: &Site) -> u64 {
-    let point = site
-        .stub
-        .points
-        .iter()
-        .find(|point| point.text_address == site.address);
+    let point = site.stub.points.iter().find(|point| point.text_address == site.address);
     u64::from(point.expect("every stub has its site").offset)
 }
 

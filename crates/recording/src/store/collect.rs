@@ -36,13 +36,8 @@ impl Store {
         for folder in entries_of(root)? {
             if is_content_folder(&folder) {
                 for entry in entries_of(&folder.path())? {
-                    let is_content = entry
-                        .file_name()
-                        .to_str()
-                        .is_some_and(|name| name.parse::<ContentId>().is_ok());
-                    remove_if(&entry, &mut report, |metadata| {
-                        is_content && metadata.nlink() == 1
-                    })?;
+                    let is_content = entry.file_name().to_str().is_some_and(|name| name.parse::<ContentId>().is_ok());
+                    remove_if(&entry, &mut report, |metadata| is_content && metadata.nlink() == 1)?;
                 }
             }
         }
@@ -58,9 +53,7 @@ fn lock_alone(root: &Path) -> Result<File> {
     let lock = open_lock(root)?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
-        Err(fs::TryLockError::WouldBlock) => Err(Error::StoreBusy {
-            path: root.to_path_buf(),
-        }),
+        Err(fs::TryLockError::WouldBlock) => Err(Error::StoreBusy { path: root.to_path_buf() }),
         Err(fs::TryLockError::Error(error)) => Err(Error::io("lock", root, error)),
     }
 }
@@ -68,10 +61,7 @@ fn lock_alone(root: &Path) -> Result<File> {
 fn collect_derived(root: &Path, unused_for: Duration, report: &mut CollectionReport) -> Result<()> {
     let now = SystemTime::now();
     let is_unused = |metadata: &Metadata| {
-        let age = metadata
-            .modified()
-            .ok()
-            .and_then(|time| now.duration_since(time).ok());
+        let age = metadata.modified().ok().and_then(|time| now.duration_since(time).ok());
         age.is_some_and(|age| age >= unused_for)
     };
     let cache = root.join(CACHE_NAME);
@@ -99,15 +89,9 @@ fn remove_left_overs(folder: &Path) -> Result<()> {
 }
 
 /// Removes a regular file if its metadata say so, and counts it. Anything else in the store is not ours and stays.
-fn remove_if(
-    entry: &DirEntry,
-    report: &mut CollectionReport,
-    condition: impl Fn(&Metadata) -> bool,
-) -> Result<()> {
+fn remove_if(entry: &DirEntry, report: &mut CollectionReport, condition: impl Fn(&Metadata) -> bool) -> Result<()> {
     let path = entry.path();
-    let metadata = entry
-        .metadata()
-        .map_err(|error| Error::io("inspect", &path, error))?;
+    let metadata = entry.metadata().map_err(|error| Error::io("inspect", &path, error))?;
     if !metadata.is_file() {
         return Ok(());
     }
@@ -130,8 +114,5 @@ fn is_content_folder(entry: &DirEntry) -> bool {
 
 fn entries_of(folder: &Path) -> Result<Vec<DirEntry>> {
     let fail = |error| Error::io("list", folder, error);
-    fs::read_dir(folder)
-        .map_err(fail)?
-        .collect::<std::io::Result<_>>()
-        .map_err(fail)
+    fs::read_dir(folder).map_err(fail)?.collect::<std::io::Result<_>>().map_err(fail)
 }

@@ -27,11 +27,7 @@ pub(crate) fn copy_file(file: &File, target: &mut File, path: &Path) -> Result<(
     for_each_block(file, path, |block| target.write_all(block))
 }
 
-fn for_each_block(
-    file: &File,
-    path: &Path,
-    mut action: impl FnMut(&[u8]) -> std::io::Result<()>,
-) -> Result<(ContentId, u64)> {
+fn for_each_block(file: &File, path: &Path, mut action: impl FnMut(&[u8]) -> std::io::Result<()>) -> Result<(ContentId, u64)> {
     let mut hasher = blake3::Hasher::new();
     let mut block = vec![0; BLOCK_BYTES];
     let mut offset = 0;

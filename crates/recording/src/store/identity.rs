@@ -39,16 +39,13 @@ const SETTLING: Duration = Duration::from_secs(2);
 impl FileIdentity {
     /// The identity of an open file.
     pub fn of(file: &File) -> Result<Self> {
-        let metadata = file
-            .metadata()
-            .map_err(|error| Error::io("inspect", Path::new("a file to be stored"), error))?;
+        let metadata = file.metadata().map_err(|error| Error::io("inspect", Path::new("a file to be stored"), error))?;
         Ok(Self::of_metadata(&metadata))
     }
 
     /// The identity of a file by its metadata.
     pub fn of_metadata(metadata: &std::fs::Metadata) -> Self {
-        let nanoseconds =
-            |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
+        let nanoseconds = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
         Self {
             device: metadata.dev(),
             inode: metadata.ino(),
@@ -60,13 +57,10 @@ impl FileIdentity {
 
     /// True if the last change is so long ago that the next one will show in the time stamps.
     pub(crate) fn is_settled(&self) -> bool {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let settled_before = now.saturating_sub(SETTLING).as_nanos();
         // A clock that is behind the stamps says nothing: not settled.
-        i128::from(self.changed_ns.max(self.modified_ns))
-            < i128::try_from(settled_before).unwrap_or(0)
+        i128::from(self.changed_ns.max(self.modified_ns)) < i128::try_from(settled_before).unwrap_or(0)
     }
 }
 
@@ -85,10 +79,7 @@ pub(crate) struct IdentityCache {
 impl IdentityCache {
     /// Reads the file, if there is one.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let mut cache = Self {
-            path: path.to_path_buf(),
-            known: HashMap::new(),
-        };
+        let mut cache = Self { path: path.to_path_buf(), known: HashMap::new() };
         let file = match File::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(cache),
@@ -96,9 +87,7 @@ impl IdentityCache {
         };
         let mut bytes = Vec::new();
         let limit = MAX_RECORDS * RECORD_BYTES as u64;
-        file.take(limit)
-            .read_to_end(&mut bytes)
-            .map_err(|error| Error::io("read", path, error))?;
+        file.take(limit).read_to_end(&mut bytes).map_err(|error| Error::io("read", path, error))?;
         let (records, _torn) = bytes.as_chunks::<RECORD_BYTES>();
         cache.known.extend(records.iter().filter_map(decode_record));
         Ok(cache)
@@ -114,11 +103,7 @@ impl IdentityCache {
             return Ok(());
         }
         let fail = |error| Error::io("append to", &self.path, error);
-        let options = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(&self.path);
+        let options = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path);
         let mut file = options.map_err(fail)?;
         file.lock().map_err(fail)?;
         // A record torn by a crash must not shift those after it.
@@ -135,11 +120,7 @@ impl IdentityCache {
         self.known.retain(|identity, id| keep(identity, *id));
         let folder = self.path.parent().unwrap_or(Path::new("."));
         let mut temporary = super::temporary::TemporaryFile::create_in(folder)?;
-        let bytes: Vec<u8> = self
-            .known
-            .iter()
-            .flat_map(|(identity, id)| encode_record(identity, *id))
-            .collect();
+        let bytes: Vec<u8> = self.known.iter().flat_map(|(identity, id)| encode_record(identity, *id)).collect();
         let written = temporary.file().write_all(&bytes);
         written.map_err(|error| Error::io("write to", temporary.path(), error))?;
         temporary.replace(&self.path)
@@ -148,13 +129,7 @@ impl IdentityCache {
 
 fn encode_record(identity: &FileIdentity, id: ContentId) -> [u8; RECORD_BYTES] {
     let mut record = [0; RECORD_BYTES];
-    let fields = [
-        identity.device,
-        identity.inode,
-        identity.bytes,
-        identity.modified_ns.cast_unsigned(),
-        identity.changed_ns.cast_unsigned(),
-    ];
+    let fields = [identity.device, identity.inode, identity.bytes, identity.modified_ns.cast_unsigned(), identity.changed_ns.cast_unsigned()];
     for (place, field) in record.chunks_exact_mut(8).zip(fields) {
         place.copy_from_slice(&field.to_le_bytes());
     }
@@ -185,13 +160,7 @@ mod tests {
     use super::*;
 
     fn identity(inode: u64) -> FileIdentity {
-        FileIdentity {
-            device: 1,
-            inode,
-            bytes: 5,
-            modified_ns: -3,
-            changed_ns: 4,
-        }
+        FileIdentity { device: 1, inode, bytes: 5, modified_ns: -3, changed_ns: 4 }
     }
 
     #[test]
@@ -208,37 +177,16 @@ mod tests {
         let mut cache = IdentityCache::open(&path).unwrap();
         cache.insert(&identity(9), id).unwrap();
         let cache = IdentityCache::open(&path).unwrap();
-        let known: Vec<_> = (0..10)
-            .filter(|&inode| cache.get(&identity(inode)) == Some(id))
-            .collect();
+        let known: Vec<_> = (0..10).filter(|&inode| cache.get(&identity(inode)) == Some(id)).collect();
         assert_eq!(known, [0, 2, 9]);
     }
 
     #[test]
     fn recent_changes_are_not_settled() {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap()
-            .as_nanos() as i64;
-        let old = FileIdentity {
-            modified_ns: 0,
-            changed_ns: now - 10_000_000_000,
-            ..identity(1)
-        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as i64;
+        let old = FileIdentity { modified_ns: 0, changed_ns: now - 10_000_000_000, ..identity(1) };
         assert!(old.is_settled());
-        assert!(
-            !FileIdentity {
-                changed_ns: now,
-                ..old
-            }
-            .is_settled()
-        );
-        assert!(
-            !FileIdentity {
-                modified_ns: now + 1_000_000_000_000,
-                ..old
-            }
-            .is_settled()
-        );
+        assert!(!FileIdentity { changed_ns: now, ..old }.is_settled());
+        assert!(!FileIdentity { modified_ns: now + 1_000_000_000_000, ..old }.is_settled());
     }
 }

@@ -52,23 +52,16 @@ impl Store {
     pub fn remove_named_cache(&self, kind: &str, key: &str) -> Result<()> {
         let path = self.named_path(kind, key)?;
         match fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(Error::io("remove", &path, error))
-            }
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", &path, error)),
             _ => Ok(()),
         }
     }
 
     fn named_path(&self, kind: &str, key: &str) -> Result<PathBuf> {
-        let is_allowed =
-            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         if kind.is_empty() || kind.len() > MAX_KIND_BYTES || !kind.bytes().all(is_allowed) {
-            let reason =
-                "a kind of derived file has 1 to 32 lower-case letters, digits and hyphens";
-            return Err(Error::BadName {
-                name: kind.chars().take(80).collect(),
-                reason,
-            });
+            let reason = "a kind of derived file has 1 to 32 lower-case letters, digits and hyphens";
+            return Err(Error::BadName { name: kind.chars().take(80).collect(), reason });
         }
         let name = ContentId::of(key.as_bytes()).to_string();
         Ok(self.root().join(CACHE_NAME).join(kind).join(name))

@@ -26,13 +26,7 @@ impl TemporaryFile {
             let number = COUNTER.fetch_add(1, Ordering::Relaxed);
             let name = format!("{TEMPORARY_PREFIX}{}-{number}", std::process::id());
             let path = directory.join(name);
-            match OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(&path)
-            {
+            match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {
                 Ok(file) => return Ok(Self { file, path }),
                 // A left-over of a process that had our id.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -51,9 +45,7 @@ impl TemporaryFile {
 
     /// Waits until its bytes would survive a loss of power.
     pub(crate) fn sync(&self) -> Result<()> {
-        self.file
-            .sync_data()
-            .map_err(|error| Error::io("sync", &self.path, error))
+        self.file.sync_data().map_err(|error| Error::io("sync", &self.path, error))
     }
 
     /// Gives it its final name unless there is such a file, which then stays. Returns whether it is the new one.

@@ -8,19 +8,11 @@ use std::path::Path;
 use retake_recording::*;
 
 pub fn metadata() -> Metadata {
-    Metadata {
-        command: "/bin/example".into(),
-        arguments: vec!["example".into()],
-        ..Metadata::default()
-    }
+    Metadata { command: "/bin/example".into(), arguments: vec!["example".into()], ..Metadata::default() }
 }
 
 pub fn outcome() -> Outcome {
-    Outcome {
-        exit: Exit::Exited(0),
-        duration_ms: 1,
-        counters: BTreeMap::new(),
-    }
+    Outcome { exit: Exit::Exited(0), duration_ms: 1, counters: BTreeMap::new() }
 }
 
 pub fn stream_info(id: u32) -> StreamInfo {
@@ -36,23 +28,14 @@ pub fn stream_info(id: u32) -> StreamInfo {
 
 /// Events for a chunk of which nothing is known but that an event starts at its beginning.
 pub fn one_event(bytes: &[u8]) -> ChunkEvents {
-    if bytes.is_empty() {
-        ChunkEvents::default()
-    } else {
-        ChunkEvents {
-            first: Some(0),
-            count: 1,
-        }
-    }
+    if bytes.is_empty() { ChunkEvents::default() } else { ChunkEvents { first: Some(0), count: 1 } }
 }
 
 /// Bytes that do not compress.
 pub fn noise(count: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(2) + 1;
     let step = |_| {
-        state = state
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (state >> 56) as u8
     };
     (0..count).map(step).collect()
@@ -86,9 +69,7 @@ pub fn small_recording(directory: &Path) -> BTreeMap<u32, Vec<u8>> {
         (0, b"the end".to_vec(), Codec::Fast),
     ];
     for (id, bytes, codec) in chunks {
-        writer
-            .append(StreamId(id), &bytes, one_event(&bytes), codec)
-            .unwrap();
+        writer.append(StreamId(id), &bytes, one_event(&bytes), codec).unwrap();
         streams.entry(id).or_default().extend_from_slice(&bytes);
     }
     writer.finish(&outcome()).unwrap();

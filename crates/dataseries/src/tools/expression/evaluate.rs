@@ -101,12 +101,8 @@ fn evaluate<'a>(node: &'a Node<Option<usize>>, row: &Row<'a>) -> Scalar<'a> {
         Node::TypeName => Scalar::Bytes(row.extent_type().name().as_bytes()),
         Node::Not(inner) => from_bool(evaluate(inner, row).as_bool().map(|value| !value)),
         Node::Negate(inner) => match evaluate(inner, row) {
-            Scalar::Int(value) => value
-                .checked_neg()
-                .map_or(Scalar::Double(-(value as f64)), Scalar::Int),
-            other => other
-                .as_f64()
-                .map_or(Scalar::Null, |value| Scalar::Double(-value)),
+            Scalar::Int(value) => value.checked_neg().map_or(Scalar::Double(-(value as f64)), Scalar::Int),
+            other => other.as_f64().map_or(Scalar::Null, |value| Scalar::Double(-value)),
         },
         Node::IsNull(inner) => Scalar::Bool(evaluate(inner, row) == Scalar::Null),
         Node::Binary(operator @ (Binary::And | Binary::Or), left, right) => {
@@ -120,9 +116,7 @@ fn evaluate<'a>(node: &'a Node<Option<usize>>, row: &Row<'a>) -> Scalar<'a> {
                 right => from_bool(left.and(right)),
             }
         }
-        Node::Binary(operator, left, right) => {
-            binary(*operator, evaluate(left, row), evaluate(right, row))
-        }
+        Node::Binary(operator, left, right) => binary(*operator, evaluate(left, row), evaluate(right, row)),
     }
 }
 
@@ -187,7 +181,5 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
         return true;
     };
     let starts = text.iter().enumerate().filter(|&(_, &byte)| byte == first);
-    starts
-        .map(|(at, _)| &text[at..])
-        .any(|rest| rest.starts_with(part))
+    starts.map(|(at, _)| &text[at..]).any(|rest| rest.starts_with(part))
 }

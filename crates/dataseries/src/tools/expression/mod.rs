@@ -67,11 +67,7 @@ impl<F> Node<F> {
             Self::Not(inner) => Node::Not(Box::new(inner.map(rename))),
             Self::Negate(inner) => Node::Negate(Box::new(inner.map(rename))),
             Self::IsNull(inner) => Node::IsNull(Box::new(inner.map(rename))),
-            Self::Binary(operator, left, right) => Node::Binary(
-                *operator,
-                Box::new(left.map(rename)),
-                Box::new(right.map(rename)),
-            ),
+            Self::Binary(operator, left, right) => Node::Binary(*operator, Box::new(left.map(rename)), Box::new(right.map(rename))),
         }
     }
 }
@@ -89,18 +85,12 @@ impl Expression {
     /// # Errors
     /// [`Error::Expression`] with the place of the first mistake.
     pub fn parse(text: &str) -> Result<Self> {
-        Ok(Self {
-            text: text.to_owned(),
-            root: parse::parse(text)?,
-        })
+        Ok(Self { text: text.to_owned(), root: parse::parse(text)? })
     }
 
     /// A field by its name, whatever characters that has.
     pub fn field(name: &str) -> Self {
-        Self {
-            text: name.to_owned(),
-            root: Node::Field(name.to_owned()),
-        }
+        Self { text: name.to_owned(), root: Node::Field(name.to_owned()) }
     }
 
     /// A column as a user names it: a field of one of `types`, or else an expression.
@@ -108,10 +98,7 @@ impl Expression {
     /// # Errors
     /// As [`Expression::parse`].
     pub fn column(text: &str, types: &[&Arc<ExtentType>]) -> Result<Self> {
-        match types
-            .iter()
-            .any(|extent_type| extent_type.field_number(text).is_some())
-        {
+        match types.iter().any(|extent_type| extent_type.field_number(text).is_some()) {
             true => Ok(Self::field(text)),
             false => Self::parse(text),
         }
@@ -134,10 +121,7 @@ impl Expression {
     pub(crate) fn check_fields(&self, types: &[&Arc<ExtentType>]) -> Result<()> {
         let mut unknown = None;
         let _: Node<()> = self.root.map(&mut |name: &String| {
-            if !types
-                .iter()
-                .any(|extent_type| extent_type.field_number(name).is_some())
-            {
+            if !types.iter().any(|extent_type| extent_type.field_number(name).is_some()) {
                 unknown = Some(name.clone());
             }
         });

@@ -22,10 +22,7 @@ enum Token {
 }
 
 /// All symbols, longer ones before their beginnings.
-const SYMBOLS: [&str; 19] = [
-    "||", "&&", "==", "!=", "<=", ">=", "=", "<", ">", "!", "+", "-", "*", "/", "%", "&", "(", ")",
-    "~",
-];
+const SYMBOLS: [&str; 19] = ["||", "&&", "==", "!=", "<=", ">=", "=", "<", ">", "!", "+", "-", "*", "/", "%", "&", "(", ")", "~"];
 
 /// Operators by how tightly they bind, loosest first.
 const LEVELS: [&[(&str, Binary)]; 5] = [
@@ -44,24 +41,12 @@ const LEVELS: [&[(&str, Binary)]; 5] = [
         ("contains", Binary::Contains),
     ],
     &[("+", Binary::Add), ("-", Binary::Subtract)],
-    &[
-        ("*", Binary::Multiply),
-        ("/", Binary::Divide),
-        ("%", Binary::Remainder),
-        ("&", Binary::BitAnd),
-    ],
+    &[("*", Binary::Multiply), ("/", Binary::Divide), ("%", Binary::Remainder), ("&", Binary::BitAnd)],
 ];
 
 /// Parses a whole text.
 pub(super) fn parse(text: &str) -> Result<Node<String>> {
-    let mut parser = Parser {
-        text,
-        at: 0,
-        token: Token::End,
-        token_at: 0,
-        nodes: 0,
-        depth: 0,
-    };
+    let mut parser = Parser { text, at: 0, token: Token::End, token_at: 0, nodes: 0, depth: 0 };
     parser.advance()?;
     let root = parser.level(0)?;
     match parser.token {
@@ -83,11 +68,7 @@ struct Parser<'a> {
 
 impl Parser<'_> {
     fn error(&self, what: impl Into<String>) -> Error {
-        Error::Expression {
-            text: self.text.to_owned(),
-            column: self.token_at + 1,
-            what: what.into(),
-        }
+        Error::Expression { text: self.text.to_owned(), column: self.token_at + 1, what: what.into() }
     }
 
     /// Counts a node.
@@ -140,11 +121,7 @@ impl Parser<'_> {
         }
         self.advance()?;
         let node = self.node(Node::IsNull(Box::new(operand)))?;
-        if negated {
-            self.node(Node::Not(Box::new(node)))
-        } else {
-            Ok(node)
-        }
+        if negated { self.node(Node::Not(Box::new(node))) } else { Ok(node) }
     }
 
     /// Prefix operators, then an operand.
@@ -211,8 +188,7 @@ impl Parser<'_> {
             self.token = Token::End;
             return Ok(());
         };
-        let starts_number = first.is_ascii_digit()
-            || first == '.' && trimmed[1..].starts_with(|next: char| next.is_ascii_digit());
+        let starts_number = first.is_ascii_digit() || first == '.' && trimmed[1..].starts_with(|next: char| next.is_ascii_digit());
         self.token = if starts_number {
             self.scan_number(trimmed)?
         } else if first == '"' || first == '\'' {
@@ -226,15 +202,11 @@ impl Parser<'_> {
             Token::Quoted(name.to_owned())
         } else if first.is_alphabetic() || first == '_' || first == '@' {
             let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | ':');
-            let end = trimmed[first.len_utf8()..]
-                .find(|c| !is_part(c))
-                .map_or(trimmed.len(), |end| end + first.len_utf8());
+            let end = trimmed[first.len_utf8()..].find(|c| !is_part(c)).map_or(trimmed.len(), |end| end + first.len_utf8());
             self.at += end;
             Token::Word(trimmed[..end].to_owned())
         } else {
-            let symbol = SYMBOLS
-                .into_iter()
-                .find(|symbol| trimmed.starts_with(symbol));
+            let symbol = SYMBOLS.into_iter().find(|symbol| trimmed.starts_with(symbol));
             let symbol = symbol.ok_or_else(|| self.error(format!("unexpected {first:?}")))?;
             self.at += symbol.len();
             Token::Symbol(symbol)
@@ -246,8 +218,7 @@ impl Parser<'_> {
         let mut end = 0;
         let bytes = text.as_bytes();
         while end < bytes.len() {
-            let after_exponent =
-                end > 0 && matches!(bytes[end - 1], b'e' | b'E') && !text.starts_with("0x");
+            let after_exponent = end > 0 && matches!(bytes[end - 1], b'e' | b'E') && !text.starts_with("0x");
             match bytes[end] {
                 b'.' | b'_' => {}
                 b'+' | b'-' if after_exponent => {}
@@ -260,9 +231,7 @@ impl Parser<'_> {
         let digits = text[..end].replace('_', "");
         let parsed = match digits.strip_prefix("0x") {
             // The bits of a 64-bit value, so that addresses above half of the range can be written.
-            Some(hex) => u64::from_str_radix(hex, 16)
-                .ok()
-                .map(|value| Token::Int(value as i64)),
+            Some(hex) => u64::from_str_radix(hex, 16).ok().map(|value| Token::Int(value as i64)),
             None => {
                 let whole = digits.parse().ok().map(Token::Int);
                 whole.or_else(|| digits.parse().ok().map(Token::Double))
@@ -291,11 +260,7 @@ impl Parser<'_> {
                 Some(b'r') => b'\r',
                 Some(b'0') => 0,
                 Some(b'x') => {
-                    let mut digit = || {
-                        bytes
-                            .next()
-                            .and_then(|(_, byte)| char::from(byte).to_digit(16))
-                    };
+                    let mut digit = || bytes.next().and_then(|(_, byte)| char::from(byte).to_digit(16));
                     match (digit(), digit()) {
                         (Some(high), Some(low)) => (high * 16 + low) as u8,
                         _ => return Err(self.error("\\x needs two hexadecimal digits")),
