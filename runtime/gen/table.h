@@ -180,6 +180,6 @@ enum {
     HANDLER_mseal
 };
 
-#define TABLE_HASH 0x04c44902cb7994daULL
+#define TABLE_HASH 0x5388291e5ef97e62ULL
 
 #endif

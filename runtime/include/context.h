@@ -228,6 +228,7 @@ u32 replay_signals(struct context *context, u32 before_call);
 void replay_fatal(struct context *context, u32 before_call);
 u32 leave(struct context *context);
 void runtime_fault(struct context *context);
+void raise_fault(struct context *context, const struct deferred_signal *raised, u32 certain);
 u32 push_frame(struct context *context, u32 number, const struct siginfo *info, const struct fault *fault, u64 saved_mask);
 void die_by_signal(struct context *context, u32 number) NORETURN;
 #define SIGNAL_BIT(n) (1UL << ((n)-1))
@@ -246,6 +247,11 @@ void baton_replay(struct context *context);   /* replay: obeys TURN events that 
 void baton_end_process(struct context *context);
 void baton_end(struct context *context);      /* the thread will run no more user code */
 void log_turn(struct context *context, u16 kind, u64 turn);
+
+/* ---- seccomp.c ---- */
+u32 filter_call(struct call *call, u32 *how); /* 1: the program's filter has decided; *how is LEAVE_* */
+u32 filter_set(struct call *call);            /* prctl(PR_SET_SECCOMP) */
+u32 filter_mode(struct call *call);           /* prctl(PR_GET_SECCOMP) */
 
 /* ---- process.c ---- */
 void mark_siblings_dying(struct context *context);

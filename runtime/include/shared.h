@@ -23,6 +23,10 @@
 #define MAX_CPUID 256
 #define CONSOLE_DESCRIPTORS 256
 
+#define MAX_FILTERS 4096
+#define MAX_FILTER_STEPS 0x20000u
+#define FILTER_STRICT (~0u)
+
 enum { MODE_RECORD = 1, MODE_REPLAY = 2 };
 enum { OPTION_NO_FAST_PATH = 1, OPTION_QUIET = 2, OPTION_CHECK_FULL = 4, OPTION_CHECK_OFF = 8, OPTION_NO_TSC_TRAP = 16, OPTION_NO_CPUID_FAULT = 32 };
 
@@ -75,6 +79,13 @@ struct file_entry { /* one file the tree mapped, by identity */
 	struct image_part stubs;
 };
 
+struct filter { /* a seccomp filter of the program's */
+	u32 ready;      /* written last */
+	u32 before;     /* place of the one installed before it, plus 1 */
+	u32 first_step; /* in filter_steps */
+	u32 step_count;
+};
+
 struct slot {
 	u32 state;
 	u32 next_ready;
@@ -88,6 +99,7 @@ struct slot {
 	u32 force_sequence; /* record: signals put off so far */
 	u64 head __attribute__((aligned(64))); /* bytes produced, by the runtime */
 	u32 kicked;                            /* the drain was already told that this ring fills */
+	u32 filter;                            /* the thread's latest seccomp filter, plus 1; 0: none; or FILTER_STRICT */
 	u64 tail __attribute__((aligned(64))); /* bytes consumed, by the supervisor */
 	u32 tail_futex;                        /* changes when tail moved while somebody waited */
 	u32 tail_waiting;
@@ -168,6 +180,9 @@ struct shared_header {
 	char scratch[1024];   /* replay: folder for copies of shared files, ends with '/' */
 	struct file_entry files[MAX_FILES];
 	struct slot slots[MAX_SLOTS];
+	u32 filter_count, filter_step_count; /* places given away; may exceed what there is */
+	struct filter filters[MAX_FILTERS];
+	u64 filter_steps[MAX_FILTER_STEPS];
 };
 
 #define HEADER ((struct shared_header *)HEADER_ADDRESS)

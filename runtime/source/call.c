@@ -261,6 +261,9 @@ u32 runtime_syscall(struct context *context)
 		static const struct call_row unknown = { .policy = POLICY_REFUSE, .selector_argument = NO_SELECTOR, .refuse_errno = ENOSYS };
 		call.row = &unknown;
 	}
+	u32 how;
+	if (UNLIKELY(context->slot->filter) && filter_call(&call, &how))
+		return how;
 	switch (call.row->policy) {
 	case POLICY_EMULATE: return emulate(&call);
 	case POLICY_CUSTOM: return custom(&call);

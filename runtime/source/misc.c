@@ -2,7 +2,6 @@
 #include "../include/context.h"
 
 #define EINVAL 22
-#define ENOSYS 38
 #define EPERM 1
 #define ENODEV 19
 #define ESRCH 3
@@ -69,12 +68,14 @@ u32 handle_kill(struct call *call)
 
 /* ---- prctl and arch_prctl ---- */
 
-enum { PR_SET_SECCOMP = 22, PR_GET_TSC = 25, PR_SET_TSC = 26, PR_SET_SYSCALL_USER_DISPATCH = 59 };
+enum { PR_GET_SECCOMP = 21, PR_SET_SECCOMP = 22, PR_GET_TSC = 25, PR_SET_TSC = 26, PR_SET_SYSCALL_USER_DISPATCH = 59 };
 
 u32 handle_prctl(struct call *call)
 {
 	switch ((u32)call->arguments[0]) {
-	case PR_SET_SECCOMP: case PR_SET_SYSCALL_USER_DISPATCH: return answer(call, -EINVAL);
+	case PR_GET_SECCOMP: return filter_mode(call);
+	case PR_SET_SECCOMP: return filter_set(call);
+	case PR_SET_SYSCALL_USER_DISPATCH: return answer(call, -EINVAL);
 	case PR_SET_TSC: return answer(call, 0);
 	}
 	return plain(call);
@@ -102,8 +103,6 @@ u32 handle_arch_prctl(struct call *call)
 		return answer(call, -EINVAL); /* shadow stacks */
 	return plain(call);
 }
-
-u32 handle_seccomp(struct call *call) { return answer(call, -ENOSYS); }
 
 #define CLONE_NEWIPC 0x08000000UL
 #define CLONE_NEWPID 0x20000000UL

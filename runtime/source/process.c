@@ -171,6 +171,7 @@ static struct slot *new_child(struct call *call)
 	struct slot *slot = slot_claim();
 	slot->parent_stream = call->context->slot->stream;
 	slot->event_count = slot->slow_calls = 0;
+	slot->filter = call->context->slot->filter;
 	if (recording())
 		slot->stream = __atomic_fetch_add(&HEADER->next_stream, 1, __ATOMIC_ACQ_REL);
 	else {

@@ -377,9 +377,16 @@ void die_by_signal(struct context *context, u32 number)
 void runtime_fault(struct context *context)
 {
 	struct deferred_signal signal = context->deferred[MAX_DEFERRED - 1];
+	raise_fault(context, &signal, 0);
+}
+
+/* A signal that the program brought upon itself: it comes at this place by itself, in record and in replay. `certain`: no handler helps. */
+void raise_fault(struct context *context, const struct deferred_signal *raised, u32 certain)
+{
+	struct deferred_signal signal = *raised;
 	u32 number = (u32)signal.info.number;
 	u64 handler = context->process->actions[number].handler;
-	u32 fatal = handler <= SIG_IGN || (context->sigmask & SIGNAL_BIT(number));
+	u32 fatal = certain || handler <= SIG_IGN || (context->sigmask & SIGNAL_BIT(number));
 	if (recording()) {
 		if (!fatal)
 			log_signal(context, &signal, SIGNAL_FAULT);
@@ -401,8 +408,8 @@ void runtime_fault(struct context *context)
 		mark_siblings_dying(context);
 		baton_end_process(context);
 		__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
-		if (number == SIGTRAP)
-			die_by_signal(context, number); /* the instruction is behind us */
+		if (number == SIGTRAP || number == SIGSYS || number == SIGKILL)
+			die_by_signal(context, number); /* no instruction of the program's would raise it again */
 		kernel_action(number, SIG_DFL, 0);
 		return; /* the instruction faults again, natively: right status, right core */
 	}

@@ -8,6 +8,7 @@
 #define ARCH_SET_GS 0x1001
 #define ARCH_SET_CPUID 0x1012
 #define PR_SET_TSC 26
+#define AT_SYSINFO_EHDR 33
 #define ADDRESS_END 0x7ffffffff000UL
 
 _Static_assert(sizeof(struct process) <= DATA_BYTES, "fits in what entry.S maps");
@@ -39,6 +40,27 @@ static void trap_instructions(void)
 		sys2(NR_prctl, PR_SET_TSC, 2 /* PR_TSC_SIGSEGV */);
 	if (!(HEADER->options & OPTION_NO_CPUID_FAULT))
 		sys2(NR_arch_prctl, ARCH_SET_CPUID, 0);
+}
+
+/* Where the vDSO is: its functions are no system calls for the program's filters. `bytes`: 0 when the event's mappings tell. */
+static void note_vdso(struct process *process, u64 stack_pointer, u64 bytes, const struct exec_mapping *mappings, u64 mapping_count)
+{
+	u64 at = stack_pointer, pair[2]; /* the kernel's start-up block: arguments, environment, auxiliary vector */
+	for (u32 zeros = 0; zeros < 2; at += 8) {
+		if (copy_user(pair, (const void *)at, 8))
+			return;
+		zeros += at > stack_pointer && pair[0] == 0;
+	}
+	do {
+		if (copy_user(pair, (const void *)at, sizeof pair) || !pair[0])
+			return;
+		at += sizeof pair;
+	} while (pair[0] != AT_SYSINFO_EHDR);
+	process->vdso_start = pair[1];
+	process->vdso_end = pair[1] + bytes;
+	for (u64 i = 0; i < mapping_count; i++)
+		if (mappings[i].start == pair[1])
+			process->vdso_end = mappings[i].end;
 }
 
 /* ---- record ---- */
@@ -89,6 +111,7 @@ void record_start(u64 slot_index, u64 program_counter, u64 stack_pointer)
 	overlay_first(slot->request_arguments[0], slot->request_arguments[1]);
 	overlay_first(slot->request_arguments[2], slot->request_arguments[3]);
 	patch_vdso(slot->request_arguments[4]);
+	note_vdso(context->process, stack_pointer, HEADER->vdso_bytes, NULL, 0);
 	inherit_console(context);
 	slot->exec_pending = 0;
 	slot->force_state = FORCE_IDLE;
@@ -209,6 +232,7 @@ void replay_exec(struct context *context, const struct event *event)
 	limits[0] = minimum(body->stack_limit, limits[1]);
 	sys4(NR_prlimit64, 0, 3, limits, NULL);
 	context->process->break_start = context->process->break_end = body->break_start;
+	note_vdso(context->process, body->stack_pointer, 0, mappings, body->mapping_count);
 	context->regs.rip = body->program_counter;
 	context->regs.rsp = body->stack_pointer;
 	context->regs.eflags = 0x202;

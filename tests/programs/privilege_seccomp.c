@@ -1,5 +1,4 @@
 // A filter of the program's own: one call is refused with an error of its choice, all others go on.
-// modes: native
 #include "check.h"
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -15,6 +15,8 @@ pub const MAX_CPUID: usize = 256;
 pub const MAX_VDSO_PATCHES: usize = 12;
 pub const VDSO_CODE_BYTES: usize = 48;
 pub const MAX_PARTS: usize = 4;
+pub const MAX_FILTERS: usize = 4096;
+pub const MAX_FILTER_STEPS: usize = 0x2_0000;
 pub const CONSOLE_DESCRIPTORS: usize = 256;
 pub const PATH_BYTES: usize = 1024;
 pub const HEADER_MAGIC: u64 = 0x3165_6b61_7465_7221;
@@ -79,10 +81,19 @@ pub struct FileEntry {
     pub stubs: ImagePart,
 }
 
+#[repr(C)]
+pub struct Filter {
+    pub ready: AtomicU32,
+    pub before: AtomicU32,
+    pub first_step: AtomicU32,
+    pub step_count: AtomicU32,
+}
+
 #[repr(C, align(64))]
 pub struct ProducerLine {
     pub head: AtomicU64,
     pub kicked: AtomicU32,
+    pub filter: AtomicU32,
 }
 
 #[repr(C, align(64))]
@@ -208,6 +219,10 @@ pub struct Header {
     pub scratch: [AtomicU8; PATH_BYTES],
     pub files: [FileEntry; MAX_FILES],
     pub slots: [Slot; MAX_SLOTS],
+    pub filter_count: AtomicU32,
+    pub filter_step_count: AtomicU32,
+    pub filters: [Filter; MAX_FILTERS],
+    pub filter_steps: [AtomicU64; MAX_FILTER_STEPS],
 }
 
 /// A header segment of this supervisor.

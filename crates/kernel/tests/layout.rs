@@ -10,6 +10,7 @@ fn c_and_rust_agree_on_every_offset() {
     let wanted = [
         ("struct slot", "head", offset_of!(Slot, producer)),
         ("struct slot", "kicked", offset_of!(Slot, producer) + 8),
+        ("struct slot", "filter", offset_of!(Slot, producer) + 12),
         ("struct slot", "tail", offset_of!(Slot, consumer)),
         ("struct slot", "tail_waiting", offset_of!(Slot, consumer) + 12),
         ("struct slot", "exec_pending", offset_of!(Slot, exec_pending)),
@@ -30,6 +31,7 @@ fn c_and_rust_agree_on_every_offset() {
         ("struct shared_header", "store", offset_of!(Header, store)),
         ("struct shared_header", "files", offset_of!(Header, files)),
         ("struct shared_header", "slots", offset_of!(Header, slots)),
+        ("struct shared_header", "filter_steps", offset_of!(Header, filter_steps)),
     ];
     let mut source = format!("#include \"{}/shared.h\"\n", root.display());
     for (kind, field, offset) in wanted {
