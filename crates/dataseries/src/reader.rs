@@ -57,6 +57,49 @@ impl<R: Read + Seek> Reader<R> {
         Ok(reader)
     }
 
+    /// Like [`Reader::open`], but without the index: goes from extent to extent as far as their headers lead. The
+    /// error says why that ended before the tail.
+    ///
+    /// # Errors
+    /// Any reading error about the file header and the types.
+    pub fn scan(mut source: R, options: ReadOptions) -> Result<(Self, Option<Error>)> {
+        source.seek(SeekFrom::Start(0))?;
+        let order = read_file_header(&mut source)?;
+        let types = read_type_extent(&mut source, order)?;
+        let library = unpack_types(&types, &options)?;
+        let end = source.seek(SeekFrom::End(0))?;
+        let mut reader = Self { source, options, order, library, entries: Vec::new() };
+        let mut offset = FILE_HEADER_BYTES as u64 + types.header().packed_bytes();
+        let stopped = loop {
+            match reader.step(offset, end) {
+                Ok(Some(next)) => offset = next,
+                Ok(None) => break None,
+                Err(Error::Io(error)) => return Err(Error::Io(error)),
+                Err(error) => break Some(error),
+            }
+        };
+        Ok((reader, stopped))
+    }
+
+    /// Takes note of the extent at `offset`; returns where the next one is, if there is one.
+    fn step(&mut self, offset: u64, end: u64) -> Result<Option<u64>> {
+        self.source.seek(SeekFrom::Start(offset))?;
+        let header = match read_next(&mut self.source, self.order, offset)? {
+            Next::Extent(header) => header,
+            Next::Tail(_) => return Ok(None),
+            Next::End => return Err(Error::Truncated { offset, what: "the extents: the tail is missing" }),
+        };
+        let next = offset + header.packed_bytes();
+        if next > end {
+            return Err(Error::Truncated { offset: end, what: "an extent" });
+        }
+        if header.type_name != INDEX_TYPE.name() {
+            let extent_type = Arc::clone(self.library.require(&header.type_name)?);
+            self.entries.push(IndexEntry { offset, extent_type });
+        }
+        Ok(Some(next))
+    }
+
     /// The extents that the index lists, without those of the format itself.
     fn parse_index(&self, index: &Extent) -> Result<Vec<IndexEntry>> {
         let mut entries = Vec::new();

@@ -46,7 +46,7 @@ pub struct TracedCall {
     pub result: i64,
     /// The argument registers. Those beyond the arguments of the call are 0.
     pub arguments: [u64; 6],
-    /// The memory behind pointers, in the order of arguments, inputs before outputs. See [`TracedBuffer`].
+    /// The memory behind pointers: inputs in the order of arguments, then outputs. See [`TracedBuffer`].
     pub buffers: Vec<TracedBuffer>,
 }
 

@@ -1,0 +1,102 @@
+//! Walks the rows of one type, extent after extent.
+
+use std::collections::VecDeque;
+use std::io::{Read, Seek};
+
+use retake_dataseries::{Error, Extent, ExtentType, IndexEntry, Reader, Row};
+
+use crate::error::{Result, TraceError};
+
+/// The file, and what was found wrong with its extents.
+#[derive(Debug)]
+pub(crate) struct Extents<R: Read + Seek> {
+    pub reader: Reader<R>,
+    /// Bytes of all extents in memory, and the most that is allowed.
+    pub loaded_bytes: u64,
+    pub limit_bytes: u64,
+    /// Why extents could not be read.
+    pub problems: VecDeque<String>,
+}
+
+impl<R: Read + Seek> Extents<R> {
+    /// Reads an extent in place of one of `freed_bytes`. One that is damaged is left out, and noted.
+    fn load(&mut self, entry: &IndexEntry, freed_bytes: u64) -> Result<Option<Extent>> {
+        self.loaded_bytes -= freed_bytes;
+        let extent = match self.reader.read(entry) {
+            Ok(extent) => extent,
+            Err(Error::Io(error)) => return Err(error.into()),
+            Err(error) => {
+                self.problems.push_back(format!("an extent of {:?} is lost: {error}", entry.extent_type.name()));
+                return Ok(None);
+            }
+        };
+        self.loaded_bytes += extent.unpacked_bytes() as u64;
+        if self.loaded_bytes > self.limit_bytes {
+            return Err(TraceError::Memory { limit: self.limit_bytes });
+        }
+        Ok(Some(extent))
+    }
+}
+
+/// A place among the rows of one type.
+#[derive(Debug)]
+pub(crate) struct Cursor {
+    /// Extents to come.
+    entries: VecDeque<IndexEntry>,
+    extent: Option<Extent>,
+    /// Rows of the extent by id, where the file has them in another order; empty if it has not.
+    order: Vec<u32>,
+    position: usize,
+    /// The field to sort rows by; `None` to take them as they come.
+    sort_field: Option<usize>,
+}
+
+impl Cursor {
+    pub fn new(entries: VecDeque<IndexEntry>, sort_field: Option<usize>) -> Self {
+        Self { entries, extent: None, order: Vec::new(), position: 0, sort_field }
+    }
+
+    /// Makes sure that there is a row to look at, if there are any left.
+    pub fn fill<R: Read + Seek>(&mut self, extents: &mut Extents<R>) -> Result<()> {
+        while self.extent.as_ref().is_none_or(|extent| self.position >= extent.record_count()) {
+            let freed = self.extent.take().map_or(0, |extent| extent.unpacked_bytes() as u64);
+            let Some(entry) = self.entries.pop_front() else {
+                extents.loaded_bytes -= freed;
+                return Ok(());
+            };
+            self.position = 0;
+            self.extent = extents.load(&entry, freed)?;
+            self.sort();
+        }
+        Ok(())
+    }
+
+    fn sort(&mut self) {
+        self.order.clear();
+        let (Some(extent), Some(field)) = (&self.extent, self.sort_field) else { return };
+        let id = |row: Row<'_>| row.value(field).as_i64().unwrap_or(0) as u64;
+        if extent.rows().map(id).is_sorted() {
+            return;
+        }
+        let ids: Vec<u64> = extent.rows().map(id).collect();
+        self.order.extend(0..ids.len() as u32);
+        self.order.sort_by_key(|row| ids[*row as usize]);
+    }
+
+    /// The row here; none after the last, or before [`Cursor::fill`].
+    pub fn row(&self) -> Option<Row<'_>> {
+        let extent = self.extent.as_ref()?;
+        let index = self.order.get(self.position).map_or(self.position, |row| *row as usize);
+        extent.row(index)
+    }
+
+    /// Goes to the next row.
+    pub fn advance(&mut self) {
+        self.position += 1;
+    }
+}
+
+/// The type of the first entry.
+pub(crate) fn type_of(entries: &VecDeque<IndexEntry>) -> Option<&ExtentType> {
+    entries.front().map(|entry| entry.extent_type.as_ref())
+}

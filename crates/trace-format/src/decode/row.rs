@@ -1,0 +1,276 @@
+//! Rows of calls.
+
+use retake_dataseries::{ExtentType, Row};
+use retake_model::table::{self, ArgumentKind, LengthRule};
+
+use super::field_number;
+use crate::encode::holder;
+use crate::schema::rule::{Kind, Part, Side, Source};
+use crate::schema::{CallSchema, Rows, other};
+use crate::{BufferDirection, TracedBuffer, TracedCall};
+
+/// Where a file of a type has what a call is made of. Files of other programs lack some of it.
+#[derive(Debug)]
+pub(crate) struct CallFields {
+    pub schema: &'static CallSchema,
+    /// Whether rows hold whole calls, as this crate writes them.
+    pub is_own: bool,
+    common: Vec<Option<usize>>,
+    rules: Vec<Option<usize>>,
+    arguments: Vec<Option<usize>>,
+    number: Option<usize>,
+    processor: Option<usize>,
+    address: Option<usize>,
+}
+
+/// A call in the making.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PartCall {
+    pub call: TracedCall,
+    /// Buffers that fields stand for, unless records of their own say otherwise.
+    pub held: Vec<TracedBuffer>,
+    /// Buffers that have rows of their own.
+    pub pieces: Vec<TracedBuffer>,
+    /// Lengths of the elements of a vector, in files of others.
+    pub lengths: Vec<u64>,
+    /// Bytes of all data.
+    pub bytes: u64,
+    pub is_own: bool,
+}
+
+impl CallFields {
+    pub fn new(schema: &'static CallSchema, file: &ExtentType) -> Self {
+        let of = |name: &str, kind| field_number(file, name, kind);
+        let number = of(other::NUMBER.name, Kind::Int32);
+        Self {
+            schema,
+            is_own: number.is_some(),
+            common: other::COMMON.iter().map(|field| of(field.name, field.kind)).collect(),
+            rules: schema.call.fields.iter().map(|rule| of(rule.name, rule.kind)).collect(),
+            arguments: other::ARGUMENTS.iter().map(|name| of(name, Kind::Int64)).collect(),
+            number,
+            processor: of(other::PROCESSOR.name, Kind::Int32),
+            address: of(other::ADDRESS.name, Kind::Int64),
+        }
+    }
+
+    /// Number of the field with the id.
+    pub fn id_field(&self) -> Option<usize> {
+        self.common[13]
+    }
+
+    fn number(&self, row: &Row<'_>, field: Option<usize>) -> Option<i64> {
+        row.value(field?).as_i64()
+    }
+
+    fn common(&self, row: &Row<'_>, index: usize) -> Option<i64> {
+        self.number(row, self.common[index])
+    }
+
+    /// The id of a row.
+    pub fn id(&self, row: &Row<'_>) -> u64 {
+        self.common(row, 13).unwrap_or(0) as u64
+    }
+
+    /// The process of a row.
+    pub fn process(&self, row: &Row<'_>) -> u32 {
+        self.common(row, 4).unwrap_or(0) as u32
+    }
+
+    /// Whether the row was made for other programs, and stands for no call.
+    pub fn stands_for_nothing(&self, row: &Row<'_>) -> bool {
+        self.is_own && self.number(row, self.number).is_none()
+    }
+
+    /// The value of the field of the rule with this source, if it is a number.
+    pub fn rule_number(&self, row: &Row<'_>, source: Source) -> Option<i64> {
+        let rule = self.schema.call.fields.iter().position(|rule| rule.source == source)?;
+        self.number(row, self.rules[rule])
+    }
+
+    /// Begins a call with its first row.
+    pub fn begin(&self, row: &Row<'_>) -> PartCall {
+        let mut part = PartCall { is_own: self.is_own, ..PartCall::default() };
+        part.call.id = self.id(row);
+        part.call.process = self.process(row);
+        part.call.thread = self.common(row, 7).unwrap_or(0) as u32;
+        part.call.number = match self.number(row, self.number) {
+            Some(number) => number as u32,
+            None => foreign_number(self.schema),
+        };
+        part.call.processor = self.number(row, self.processor).unwrap_or(0) as u32;
+        match self.is_own {
+            true => {
+                for (argument, field) in part.call.arguments.iter_mut().zip(&self.arguments) {
+                    *argument = self.number(row, *field).unwrap_or(0) as u64;
+                }
+            }
+            false => self.foreign_arguments(row, &mut part.call),
+        }
+        part
+    }
+
+    /// Adds what a row says: times, result, data.
+    pub fn add(&self, part: &mut PartCall, row: &Row<'_>) {
+        let time = |index: usize| self.common(row, index).map(|time| if self.is_own { time as u64 } else { foreign_time(time) });
+        if let Some(called) = time(10) {
+            part.call.entered_ns = called;
+        }
+        if let Some(returned) = time(12) {
+            part.call.returned_ns = returned;
+        }
+        if let Some(value) = self.common(row, 9) {
+            let errno = self.common(row, 1).unwrap_or(0);
+            let failed = value == -1 && (1..4096).contains(&errno);
+            part.call.result = if failed { -errno } else { value };
+        }
+        for &rule in &self.schema.holders {
+            self.add_held(part, row, rule);
+        }
+        if self.schema.call.rows != Rows::One {
+            self.add_piece(part, row);
+        }
+        if !self.is_own {
+            self.add_members(part, row);
+        }
+    }
+
+    fn bytes<'row>(&self, row: &Row<'row>, rule: usize) -> Option<&'row [u8]> {
+        row.value(self.rules[rule]?).as_bytes()
+    }
+
+    fn add_held(&self, part: &mut PartCall, row: &Row<'_>, rule: usize) {
+        let source = self.schema.call.fields[rule].source;
+        let (Some((direction, argument)), Some(bytes)) = (holder(&source), self.bytes(row, rule)) else { return };
+        let data = match source {
+            // A field that cannot be null has nothing in it, not even a NUL, if there was no string.
+            Source::Text(_) if bytes.is_empty() => return,
+            Source::Text(_) => bytes.strip_suffix(&[0]).unwrap_or(bytes),
+            _ if bytes.is_empty() => return,
+            _ => bytes,
+        };
+        let address = part.call.arguments[usize::from(argument)];
+        part.bytes += data.len() as u64;
+        part.held.push(TracedBuffer { argument, direction, address, total_bytes: data.len() as u64, data: data.to_vec() });
+    }
+
+    fn add_piece(&self, part: &mut PartCall, row: &Row<'_>) {
+        let address = self.number(row, self.address);
+        if self.is_own && address.is_none() {
+            return;
+        }
+        let (path, vector) = match self.schema.call.rows {
+            Rows::One => return,
+            Rows::Vector { argument, direction, .. } => (0, Some((argument, direction))),
+            Rows::Exec { path } => (path, None),
+        };
+        if vector.is_some() && !self.is_own && self.rule_number(row, Source::VectorIndex).is_some_and(|index| index >= 0) {
+            let length = self.rule_number(row, Source::VectorBytes).unwrap_or(0);
+            part.lengths.push(length.max(0) as u64);
+        }
+        for (rule, field) in self.schema.call.fields.iter().enumerate() {
+            let (argument, direction) = match (field.source, vector) {
+                (Source::VectorData, Some(place)) => place,
+                (Source::ExecArgument, None) => (path + 1, BufferDirection::Input),
+                (Source::ExecEnvironment, None) => (path + 2, BufferDirection::Input),
+                _ => continue,
+            };
+            let Some(bytes) = self.bytes(row, rule) else { continue };
+            let is_text = vector.is_none();
+            if bytes.is_empty() {
+                continue;
+            }
+            let data = if is_text { bytes.strip_suffix(&[0]).unwrap_or(bytes) } else { bytes };
+            part.bytes += data.len() as u64;
+            let address = address.unwrap_or(0) as u64;
+            part.pieces.push(TracedBuffer { argument, direction, address, total_bytes: data.len() as u64, data: data.to_vec() });
+        }
+    }
+
+    /// Registers as far as fields tell; of several for one register the widest.
+    fn foreign_arguments(&self, row: &Row<'_>, call: &mut TracedCall) {
+        for wanted in [Kind::Byte, Kind::Int32, Kind::Int64] {
+            for (rule, field) in self.schema.call.fields.iter().zip(&self.rules) {
+                if let (Source::Argument(argument), true) = (rule.source, rule.kind == wanted)
+                    && let Some(value) = self.number(row, *field)
+                {
+                    call.arguments[usize::from(argument)] = value as u64;
+                }
+            }
+        }
+    }
+
+    /// Structures put together from their members, in files that do not have them whole.
+    fn add_members(&self, part: &mut PartCall, row: &Row<'_>) {
+        for (rule, field) in self.schema.call.fields.iter().zip(&self.rules) {
+            let Source::Member(member) = rule.source else { continue };
+            let Some(value) = self.number(row, *field) else { continue };
+            let direction = if member.side == Side::Output { BufferDirection::Output } else { BufferDirection::Input };
+            if direction == BufferDirection::Output && part.call.failed() {
+                continue;
+            }
+            let end = usize::from(member.offset) + member.part.bytes();
+            let argument = member.argument;
+            let is_it = |buffer: &TracedBuffer| buffer.argument == argument && buffer.direction == direction;
+            let index = part.held.iter().position(is_it).unwrap_or_else(|| {
+                let bytes = structure_bytes(&part.call, argument).max(end);
+                let address = part.call.arguments[usize::from(argument)];
+                part.held.push(TracedBuffer { argument, direction, address, total_bytes: bytes as u64, data: vec![0; bytes] });
+                part.held.len() - 1
+            });
+            let place = part.held[index].data.get_mut(usize::from(member.offset)..end);
+            if let Some(place) = place {
+                put(place, member.part, value);
+            }
+        }
+    }
+}
+
+/// Writes a number to its place in a structure.
+fn put(place: &mut [u8], part: Part, value: i64) {
+    let seconds = (value >> 32).to_le_bytes();
+    let fraction = (value & 0xffff_ffff) as u64;
+    match part {
+        Part::I16 | Part::U16 | Part::I32 | Part::U32 | Part::I64 => place.copy_from_slice(&value.to_le_bytes()[..part.bytes()]),
+        Part::Seconds => place.copy_from_slice(&seconds),
+        Part::Timespec | Part::Timeval => {
+            let per_second = if part == Part::Timespec { 1_000_000_000 } else { 1_000_000 };
+            place[..8].copy_from_slice(&seconds);
+            place[8..].copy_from_slice(&((fraction * per_second) >> 32).to_le_bytes());
+        }
+    }
+}
+
+/// How long the structure behind an argument is, as the system-call table says.
+fn structure_bytes(call: &TracedCall, argument: u8) -> usize {
+    let row = u16::try_from(call.number).ok().and_then(table::call);
+    let argument = row.and_then(|row| row.resolve(&call.arguments).0.arguments.get(usize::from(argument)));
+    match argument.map(|argument| &argument.kind) {
+        Some(ArgumentKind::Pointer(pointer)) if pointer.length == LengthRule::Constant => usize::from(pointer.element_bytes) * pointer.count as usize,
+        _ => 0,
+    }
+}
+
+/// The system call that a type of another program's file is for.
+fn foreign_number(schema: &CallSchema) -> u32 {
+    let name = match schema.call.name {
+        "recv" => "recvfrom",
+        "send" => "sendto",
+        // Programs end with this one; its record is shared with that for the end of a thread.
+        "exit" => "exit_group",
+        _ => schema.call.calls.first().copied().unwrap_or_default(),
+    };
+    table::call_by_name(name).map_or(u32::MAX, |row| u32::from(row.number))
+}
+
+/// A time in nanoseconds since 1970. Files have it in seconds, in nanoseconds, or in units of 2⁻³² seconds: since 2005
+/// these are so far apart that the number tells.
+fn foreign_time(time: i64) -> u64 {
+    const SECONDS_MAX: u64 = 100_000_000_000;
+    const NANOSECONDS_MAX: u64 = 3_000_000_000_000_000_000;
+    match time as u64 {
+        seconds @ ..SECONDS_MAX => seconds * 1_000_000_000,
+        nanoseconds @ ..NANOSECONDS_MAX => nanoseconds,
+        fixed => ((u128::from(fixed) * 1_000_000_000) >> 32) as u64,
+    }
+}

@@ -1,0 +1,160 @@
+//! Which of a call's buffers its own row holds, so that they need no record of their own.
+//!
+//! A field holds a buffer if a reader can tell everything about it from the row: it begins at the argument's address,
+//! nothing of it is missing, it is the only one of its argument and direction, and it comes in the order of the fields.
+
+use super::values::{counted_bytes, holds};
+use crate::schema::rule::Source;
+use crate::schema::{CallSchema, Rows};
+use crate::{BufferDirection, TracedBuffer, TracedCall};
+
+/// A buffer that has a row of its own, as an element of a vector or as a string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// Which buffer of the call.
+    pub buffer: usize,
+    /// The argument it belongs to.
+    pub argument: u8,
+}
+
+/// What became of a call's buffers.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    /// For each rule of the type the buffer that its field holds.
+    pub by_rule: Vec<Option<usize>>,
+    /// For each buffer whether a row holds it.
+    pub buffers: Vec<bool>,
+    /// Elements of the vector: address, length, and the buffer that its row holds.
+    pub elements: Vec<(u64, u64, Option<usize>)>,
+    /// Strings of a new program, in order.
+    pub strings: Vec<Piece>,
+}
+
+impl Held {
+    /// Decides for one call.
+    pub fn plan(&mut self, schema: &CallSchema, call: &TracedCall) {
+        self.by_rule.clear();
+        self.by_rule.resize(schema.call.fields.len(), None);
+        self.buffers.clear();
+        self.buffers.resize(call.buffers.len(), false);
+        self.elements.clear();
+        self.strings.clear();
+        let mut next = 0;
+        for &rule in &schema.holders {
+            let source = schema.call.fields[rule].source;
+            if !holds(schema.call.fields[rule].when, call, true) {
+                continue;
+            }
+            let Some(found) = only_buffer(call, &source).filter(|&found| found >= next && is_held(call, &source, found)) else {
+                continue;
+            };
+            self.by_rule[rule] = Some(found);
+            self.buffers[found] = true;
+            next = found + 1;
+        }
+        match schema.call.rows {
+            Rows::One => {}
+            Rows::Vector { argument, message, direction } => self.plan_vector(call, argument, message, direction),
+            Rows::Exec { path } => self.plan_strings(call, path, next),
+        }
+    }
+
+    fn plan_vector(&mut self, call: &TracedCall, argument: u8, message: bool, direction: BufferDirection) {
+        let Some((array, mut next)) = vector_array(call, argument, message) else { return };
+        for element in array.chunks_exact(16) {
+            let (address, bytes) = (read_u64(element, 0), read_u64(element, 8));
+            let is_piece =
+                |buffer: &TracedBuffer| buffer.argument == argument && buffer.direction == direction && buffer.address == address && is_whole(buffer);
+            // Empty elements have no buffer; those that nothing was read to have none either.
+            let found = match bytes {
+                0 => None,
+                _ => call.buffers[next..].iter().position(is_piece).map(|found| next + found),
+            };
+            if let Some(found) = found {
+                self.buffers[found] = true;
+                next = found + 1;
+            }
+            self.elements.push((address, bytes, found));
+        }
+    }
+
+    fn plan_strings(&mut self, call: &TracedCall, path: u8, from: usize) {
+        let mut last = path + 1;
+        for (index, buffer) in call.buffers.iter().enumerate().skip(from) {
+            let is_string = (last..=path + 2).contains(&buffer.argument)
+                && buffer.direction == BufferDirection::Input
+                && buffer.address != call.arguments[usize::from(buffer.argument)]
+                && is_complete(buffer);
+            if is_string {
+                last = buffer.argument;
+                self.buffers[index] = true;
+                self.strings.push(Piece { buffer: index, argument: buffer.argument });
+            }
+        }
+    }
+}
+
+/// Nothing of it is missing, it is not empty, and a row can hold it.
+fn is_whole(buffer: &TracedBuffer) -> bool {
+    !buffer.data.is_empty() && is_complete(buffer)
+}
+
+/// Nothing of it is missing, and a row can hold it.
+fn is_complete(buffer: &TracedBuffer) -> bool {
+    buffer.data.len() as u64 == buffer.total_bytes && buffer.data.len() <= super::DATA_BYTES_MAX
+}
+
+/// The array of a vector, and the number of the buffer behind it.
+fn vector_array(call: &TracedCall, argument: u8, message: bool) -> Option<(&[u8], usize)> {
+    let input_at = |address: u64, from: usize| {
+        let is_it = |buffer: &TracedBuffer| buffer.argument == argument && buffer.direction == BufferDirection::Input && buffer.address == address;
+        call.buffers.get(from..)?.iter().position(is_it).map(|found| from + found)
+    };
+    let address = call.arguments[usize::from(argument)];
+    let mut found = input_at(address, 0)?;
+    if message {
+        let array = call.buffers[found].data.get(16..24)?;
+        found = input_at(read_u64(array, 0), found + 1)?;
+    }
+    Some((&call.buffers[found].data, found + 1))
+}
+
+fn read_u64(bytes: &[u8], offset: usize) -> u64 {
+    bytes.get(offset..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+/// The argument and direction of the buffers that a field can hold.
+pub(crate) fn holder(source: &Source) -> Option<(BufferDirection, u8)> {
+    match *source {
+        Source::Text(argument) => Some((BufferDirection::Input, argument)),
+        Source::Data { argument, direction, .. } => Some((direction, argument)),
+        _ => None,
+    }
+}
+
+/// The buffer of a source, if there is exactly one.
+fn only_buffer(call: &TracedCall, source: &Source) -> Option<usize> {
+    let (direction, argument) = holder(source)?;
+    let mut found = None;
+    for (index, buffer) in call.buffers.iter().enumerate() {
+        if buffer.argument == argument && buffer.direction == direction {
+            if found.is_some() {
+                return None;
+            }
+            found = Some(index);
+        }
+    }
+    found
+}
+
+/// Whether the field of this source would say everything about a buffer.
+fn is_held(call: &TracedCall, source: &Source, index: usize) -> bool {
+    let buffer = &call.buffers[index];
+    let is_all = buffer.address == call.arguments[usize::from(buffer.argument)] && is_complete(buffer);
+    let fits = match *source {
+        Source::Data { counted: Some(size), .. } => is_whole(buffer) && counted_bytes(call, size) == Some(buffer.data.len()),
+        Source::Data { .. } => is_whole(buffer),
+        _ => true,
+    };
+    is_all && fits
+}
