@@ -11,9 +11,8 @@ const FLAGS: &[&str] = &[
     "-fno-builtin",
     "-nostdlib",
     "-static",
-    "-fno-pie",
+    "-fpie", // the fixed address is far above 2 GB: everything relative to the program counter
     "-no-pie",
-    "-mcmodel=large", // the fixed address is far above 2 GB
     "-mgeneral-regs-only",
     "-mno-red-zone",
     "-fno-stack-protector",

@@ -88,6 +88,9 @@ struct context {
 	u64 head, tail_seen;
 	u64 event_count, next_hash_event;
 	/* replay */
+#define WINDOW_PLACES 2
+	i64 window_segments[WINDOW_PLACES]; /* replay: which segment is attached in which place, plus 1 */
+	u32 window_place;                   /* the one that is read */
 	const u8 *log, *log_end;
 	u64 log_offset; /* stream offset of the next event */
 	u32 printed, padding3; /* the next call's output is printed already */
@@ -158,6 +161,7 @@ void fail(const char *message) NORETURN; /* a bug, or the machine cannot go on: 
 u8 *ring_reserve(struct context *context, u64 bytes);
 void ring_publish(struct context *context, u64 bytes);
 void ring_write(struct context *context, const void *bytes, u64 count); /* any size; user memory allowed */
+void ring_item(struct context *context, const struct item *item, const void *bytes); /* and its inline bytes, padded */
 void ring_event(struct context *context, u8 kind, u8 flags, u16 number, i64 value, const void *body, u64 body_bytes);
 void count_event(struct context *context);
 
@@ -178,6 +182,7 @@ struct sink {
 	u64 pointee_before;        /* what a value-result length was before the call */
 	const u8 *item, *item_end; /* SINK_VERIFY */
 };
+/* On the path of every call only the fields that count are set: clearing all of them costs as much as the rest. */
 const struct call_row *find_row(u64 number, const u64 *arguments);
 void visit_inputs(struct sink *sink, const struct call_row *row, const u64 *arguments);
 void visit_outputs(struct sink *sink, const struct call_row *row, const u64 *arguments, i64 result);

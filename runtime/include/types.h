@@ -2,6 +2,8 @@
 #ifndef RETAKE_TYPES_H
 #define RETAKE_TYPES_H
 
+#pragma GCC visibility push(hidden) /* for what is declared, too: no address goes through a table */
+
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;

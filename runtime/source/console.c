@@ -9,6 +9,8 @@ static u32 console_of(struct process *process, u64 descriptor)
 
 static u32 writes_console(struct call *call)
 {
+	if (LIKELY(!console_of(call->context->process, call->arguments[0])))
+		return 0;
 	switch (call->number) {
 	case NR_write: case NR_writev: case NR_pwrite64: case NR_pwritev: case NR_pwritev2: case NR_sendto:
 		return console_of(call->context->process, call->arguments[0]);
@@ -19,8 +21,8 @@ static u32 writes_console(struct call *call)
 /* Writers go one after the other, so that the numbers are the true order. The lock is held over the write alone, never while waiting for the baton. */
 u32 console_lock(struct call *call)
 {
-	u32 which = writes_console(call) == DESCRIPTOR_MEMORY ? 0 : writes_console(call), *lock = &HEADER->console_lock, mine = call->context->slot->stream + 1;
-	if (LIKELY(!which))
+	u32 which = writes_console(call), *lock = &HEADER->console_lock, mine = call->context->slot->stream + 1;
+	if (LIKELY(!which) || which == DESCRIPTOR_MEMORY)
 		return 0;
 	for (;;) {
 		u32 holder = 0;
@@ -138,6 +140,9 @@ void descriptors_after(struct call *call)
 	if (call->result < 0)
 		return;
 	switch (call->number) {
+	case NR_open: case NR_openat:
+		filter_open(call);
+		break;
 	case NR_close:
 		if (from < CONSOLE_DESCRIPTORS)
 			console[from] = 0;

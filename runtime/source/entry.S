@@ -193,8 +193,8 @@ window_abort:
 copy_user:
 	mov %rdx, %rcx
 copy_user_start:
-	cmp $256, %rcx
-	ja 3f
+	cmp $512, %rcx /* below, starting a string instruction costs more than it saves */
+	ja 4f
 	sub $8, %rcx
 	jb 2f
 1:	mov (%rsi), %rax
@@ -205,7 +205,14 @@ copy_user_start:
 	jae 1b
 2:	add $8, %rcx
 	jz copy_user_end
-3:	rep movsb
+3:	movzbl (%rsi), %eax
+	mov %al, (%rdi)
+	inc %rsi
+	inc %rdi
+	dec %rcx
+	jnz 3b
+	jmp copy_user_end
+4:	rep movsb
 copy_user_end:
 	mov %rcx, %rax
 	ret

@@ -112,11 +112,7 @@ static void verify_input(struct sink *sink, u32 argument, u64 address, u64 total
 static void emit_output(struct sink *sink, u32 argument, u64 address, u64 bytes)
 {
 	struct item item = { (u8)argument, ITEM_OUTPUT, 0, (u32)bytes, (u32)bytes, 0, address };
-	static const u64 zero = 0;
-	ring_write(sink->context, &item, sizeof item);
-	ring_write(sink->context, (const void *)address, bytes);
-	if (bytes % 8)
-		ring_write(sink->context, &zero, 8 - bytes % 8);
+	ring_item(sink->context, &item, (const void *)address);
 }
 
 static void one_item(struct sink *sink, u32 argument, u64 address, u64 bytes, u64 inline_limit)

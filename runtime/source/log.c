@@ -3,8 +3,11 @@
 
 static u64 event_index(struct context *context) { return context->event_count; }
 
-#define WINDOW(context) (REGIONS + (context)->region * REGION_STRIDE + REGION_RING)
-#define WINDOW_ROOM (REGION_STRIDE - REGION_RING)
+/* Two places, so that one window can be filled while the other is read. The supervisor uses the segments of a long stream again and again: they
+ * stay attached. */
+#define WINDOW_STRIDE 0x300000UL
+#define WINDOW(context, place) (REGIONS + (context)->region * REGION_STRIDE + REGION_RING + (place) * WINDOW_STRIDE)
+_Static_assert(REGION_RING + WINDOW_PLACES * WINDOW_STRIDE <= REGION_STRIDE, "the windows have room");
 #define POPULATE_FROM 0x10000UL /* fewer bytes are cheaper to fault in */
 /* A window with one event that no region has room for is attached beyond all regions, in the first of these places that is free. */
 #define LARGE_WINDOWS 0x691000000000UL
@@ -18,13 +21,37 @@ static i64 attach_large(i64 segment)
 	return -1;
 }
 
-static void detach_window(struct context *context)
+static void detach_large(struct context *context)
 {
 	u64 end = (u64)context->log_end;
 	if (end > LARGE_WINDOWS)
 		sys1(NR_shmdt, (end - 1) & ~(LARGE_WINDOW_STRIDE - 1));
-	else
-		sys1(NR_shmdt, WINDOW(context));
+}
+
+/* Over the window that was read before the last one. */
+static i64 attach_small(struct context *context, i64 segment, u64 bytes)
+{
+	u32 place = context->window_place ^= 1;
+	u64 address = WINDOW(context, place);
+	sys1(NR_shmdt, address);
+	if (sys3(NR_shmat, segment, address, 010000 /* SHM_RDONLY */ | 040000 /* SHM_REMAP */) != (i64)address)
+		return -1;
+	context->window_segments[place] = segment + 1;
+	if (bytes >= POPULATE_FROM)
+		sys3(NR_madvise, address, PAGE_CEIL(bytes), 22 /* MADV_POPULATE_READ */); /* a thousand faults less; older kernels refuse, and fault */
+	return (i64)address;
+}
+
+static i64 window_address(struct context *context, i64 segment, u64 bytes)
+{
+	if (bytes > WINDOW_STRIDE)
+		return attach_large(segment);
+	for (u32 place = 0; place < WINDOW_PLACES; place++)
+		if (context->window_segments[place] == segment + 1) {
+			context->window_place = place;
+			return (i64)WINDOW(context, place);
+		}
+	return attach_small(context, segment, bytes);
 }
 
 static i64 attach_window(struct context *context)
@@ -33,16 +60,10 @@ static i64 attach_window(struct context *context)
 	u64 bytes = (u64)context->slot->reply_values[1];
 	if (segment < 0 || bytes == 0)
 		return 0;
-	i64 address = (i64)WINDOW(context);
-	detach_window(context);
-	if (bytes > WINDOW_ROOM)
-		address = attach_large(segment);
-	else if (sys3(NR_shmat, segment, address, 010000 /* SHM_RDONLY */ | 040000 /* SHM_REMAP */) != address)
-		address = -1;
+	detach_large(context);
+	i64 address = window_address(context, segment, bytes);
 	if (address < 0)
 		fail("cannot attach a part of the recording");
-	if (bytes >= POPULATE_FROM)
-		sys3(NR_madvise, address, bytes, 22 /* MADV_POPULATE_READ */); /* a thousand faults less; older kernels refuse, and fault */
 	context->log = (const u8 *)address;
 	context->log_end = context->log + bytes;
 	return 1;

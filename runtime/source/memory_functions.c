@@ -1,9 +1,24 @@
 /* The four functions the compiler may call by itself. General registers only; any stack; async-signal-safe. */
 #include "../include/types.h"
 
+#define STRING_INSTRUCTION_BYTES 512 /* below, starting a string instruction costs more than it saves */
+
+typedef u64 __attribute__((may_alias, aligned(1))) unaligned;
+
 void *memcpy(void *destination, const void *source, u64 bytes)
 {
 	void *result = destination;
+	if (bytes < STRING_INSTRUCTION_BYTES) {
+		u8 *to = destination;
+		const u8 *from = source;
+		for (; bytes >= 8; bytes -= 8, to += 8, from += 8)
+			*(unaligned *)to = *(const unaligned *)from;
+		while (bytes--) {
+			*to++ = *from++;
+			__asm__ volatile("" : : : "memory"); /* or this becomes a call of itself */
+		}
+		return result;
+	}
 	__asm__ volatile("rep movsb" : "+D"(destination), "+S"(source), "+c"(bytes) : : "memory");
 	return result;
 }
@@ -11,6 +26,17 @@ void *memcpy(void *destination, const void *source, u64 bytes)
 void *memset(void *destination, int value, u64 bytes)
 {
 	void *result = destination;
+	if (bytes < STRING_INSTRUCTION_BYTES) {
+		u8 *to = destination;
+		u64 pattern = (u8)value * 0x0101010101010101UL;
+		for (; bytes >= 8; bytes -= 8, to += 8)
+			*(unaligned *)to = pattern;
+		while (bytes--) {
+			*to++ = (u8)value;
+			__asm__ volatile("" : : : "memory");
+		}
+		return result;
+	}
 	__asm__ volatile("rep stosb" : "+D"(destination), "+c"(bytes) : "a"(value) : "memory");
 	return result;
 }

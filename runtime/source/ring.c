@@ -59,6 +59,26 @@ void ring_write(struct context *context, const void *bytes, u64 count)
 	}
 }
 
+#define ONE_PIECE_BYTES 0x10000UL
+
+void ring_item(struct context *context, const struct item *item, const void *bytes)
+{
+	static const u64 zero = 0;
+	u64 count = item->inline_bytes, size = sizeof *item + ALIGN8(count);
+	if (LIKELY(size <= ONE_PIECE_BYTES)) {
+		u8 *at = ring_reserve(context, size);
+		*(struct item *)at = *item;
+		*(u64 *)(at + size - 8) = 0;
+		if (UNLIKELY(copy_user(at + sizeof *item, bytes, count)))
+			memset(at + sizeof *item, 0, count);
+		ring_publish(context, size);
+		return;
+	}
+	ring_write(context, item, sizeof *item);
+	ring_write(context, bytes, count);
+	ring_write(context, &zero, ALIGN8(count) - count);
+}
+
 void ring_event(struct context *context, u8 kind, u8 flags, u16 number, i64 value, const void *body, u64 body_bytes)
 {
 	u64 size = sizeof(struct event) + ALIGN8(body_bytes);

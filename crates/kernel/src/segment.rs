@@ -76,6 +76,12 @@ impl Segment {
         unsafe { std::slice::from_raw_parts(self.address.as_ptr().add(start), count) }
     }
 
+    /// All bytes for writing. Others must not look at them meanwhile, as the exchange of windows makes sure.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: the segment is as long as that, and `self` is borrowed alone; processes that have it attached wait to be told.
+        unsafe { std::slice::from_raw_parts_mut(self.address.as_ptr(), self.bytes) }
+    }
+
     /// Gives the segment to a user, so that a process that changed its user can attach it.
     pub fn give_to(&self, user: u32) {
         // SAFETY: `status` is a plain structure that IPC_STAT fills before IPC_SET reads it.

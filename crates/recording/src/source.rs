@@ -93,6 +93,10 @@ impl Source {
     /// Reads what the frame at `offset` stores into `stored`, and checks it.
     pub(crate) fn read_stored(&self, offset: u64, header: &FrameHeader, stored: &mut Vec<u8>) -> Result<()> {
         resize_within(stored, header.stored_bytes as usize);
+        self.read_stored_into(offset, header, stored)
+    }
+
+    fn read_stored_into(&self, offset: u64, header: &FrameHeader, stored: &mut [u8]) -> Result<()> {
         self.read_exact_at(offset.saturating_add(HEADER_BYTES as u64), stored)?;
         if payload_hash(stored) == header.stored_hash { Ok(()) } else { Err(self.damaged(header.place(offset), "the checksum of its data is wrong")) }
     }
@@ -100,17 +104,22 @@ impl Source {
     /// Reads, checks and decompresses the frame at `offset`, which must have exactly this `header`, into `output`; `stored`
     /// is room to work in.
     pub(crate) fn read_frame(&self, offset: u64, header: &FrameHeader, stored: &mut Vec<u8>, output: &mut Vec<u8>) -> Result<()> {
+        resize_within(output, header.uncompressed_bytes as usize);
+        self.read_frame_into(offset, header, stored, output)
+    }
+
+    /// As [`Source::read_frame`], into exactly as many bytes as the frame has uncompressed.
+    pub(crate) fn read_frame_into(&self, offset: u64, header: &FrameHeader, stored: &mut Vec<u8>, output: &mut [u8]) -> Result<()> {
         let place = header.place(offset);
         match self.read_header(offset)? {
             Ok(found) if found == *header => {}
             Ok(_) => return Err(self.damaged(place, "the index says something else about it")),
             Err(fault) => return Err(self.damaged(place, &fault.describe())),
         }
-        if header.stored_as == StoredAs::Raw {
-            return self.read_stored(offset, header, output);
+        if header.stored_as == StoredAs::Raw && header.stored_bytes as usize == output.len() {
+            return self.read_stored_into(offset, header, output);
         }
         self.read_stored(offset, header, stored)?;
-        resize_within(output, header.uncompressed_bytes as usize);
         decode_into(header.stored_as, stored, output).map_err(|reason| self.damaged(place, reason))
     }
 

@@ -152,8 +152,36 @@ impl StreamReader {
     }
 }
 
+impl StreamReader {
+    /// Bytes that [`Read::read`] gives without going through a buffer of its own, if there is room for all of them: what is left of the
+    /// chunk at this position. 0 at the end of the stream.
+    pub fn next_piece_bytes(&self) -> usize {
+        match self.bytes.len() - self.consumed {
+            0 => self.frames().get(self.next).map_or(0, |(_, header)| header.uncompressed_bytes as usize),
+            left => left,
+        }
+    }
+
+    /// Reads the next chunk straight into the beginning of `output`; `None` where a buffer is needed.
+    fn read_direct(&mut self, output: &mut [u8]) -> Result<Option<usize>> {
+        let Some(&(offset, header)) = self.frames().get(self.next).filter(|_| self.consumed == self.bytes.len()) else { return Ok(None) };
+        let bytes = header.uncompressed_bytes as usize;
+        if bytes == 0 || bytes > output.len() {
+            return Ok(None);
+        }
+        self.bytes.clear();
+        self.consumed = 0;
+        self.shared.source.read_frame_into(offset, &header, &mut self.stored, &mut output[..bytes])?;
+        self.next += 1;
+        Ok(Some(bytes))
+    }
+}
+
 impl Read for StreamReader {
     fn read(&mut self, output: &mut [u8]) -> io::Result<usize> {
+        if let Some(count) = self.read_direct(output)? {
+            return Ok(count);
+        }
         let available = self.fill_buf()?;
         let count = available.len().min(output.len());
         output[..count].copy_from_slice(&available[..count]);

@@ -1,19 +1,19 @@
 //! One stream, cut into windows: segments that begin and end where events do.
 //!
-//! A stream that asked for several windows in a row is read ahead, so that the next one is there when it is asked for. A stream of a few events
-//! costs one small segment and nothing else.
+//! A stream that asked for several windows in a row is read ahead, so that the next one is there when it is asked for, and its windows use the same
+//! segments again and again: faulting in new memory takes longer than reading. A stream of a few events costs one small segment and nothing else.
 
 use retake_kernel::segment::Segment;
 use retake_recording::StreamReader;
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The first windows of a stream have about this many bytes: most streams are shorter.
 const SMALL_WINDOW_BYTES: usize = 128 << 10;
-/// Those of a stream that keeps asking. Three of them fit the caches of most machines.
-const LARGE_WINDOW_BYTES: usize = 1 << 20;
+/// Those of a stream that keeps asking: room for the largest chunk and an event that began before it. Two of them fit the caches of most machines.
+const LARGE_WINDOW_BYTES: usize = (1 << 20) + (128 << 10);
 /// With this much in windows there are no large ones, and nothing is read ahead.
 const PLENTY_BYTES: usize = 24 << 20;
 /// A stream that asked for this many windows, each from where the last ended, is read ahead.
@@ -31,18 +31,30 @@ impl Stock {
     }
 }
 
-struct Window {
+/// A segment that is counted in the stock as long as it is here.
+struct Stocked {
     segment: Segment,
-    /// Stream offset of its first byte.
-    start: u64,
-    bytes: usize,
     stock: Stock,
 }
 
-impl Drop for Window {
+impl Stocked {
+    fn new(segment: Segment, stock: &Stock) -> Self {
+        stock.0.fetch_add(segment.bytes(), Relaxed);
+        Self { segment, stock: stock.clone() }
+    }
+}
+
+impl Drop for Stocked {
     fn drop(&mut self) {
         self.stock.0.fetch_sub(self.segment.bytes(), Relaxed);
     }
+}
+
+struct Window {
+    memory: Stocked,
+    /// Stream offset of its first byte.
+    start: u64,
+    bytes: usize,
 }
 
 /// What one stream's reader is given.
@@ -52,13 +64,17 @@ pub(super) struct Feed {
     current: Option<Window>,
     /// Read ahead.
     ready: Option<Window>,
+    /// A large one that its reader has left.
+    spare: Option<Stocked>,
+    /// What was read beyond the last whole event.
+    carry: Vec<u8>,
     windows_in_a_row: u32,
     stock: Stock,
 }
 
 impl Feed {
     pub(super) fn new(reader: StreamReader, stock: Stock) -> Self {
-        Self { reader, current: None, ready: None, windows_in_a_row: 0, stock }
+        Self { reader, current: None, ready: None, spare: None, carry: Vec::new(), windows_in_a_row: 0, stock }
     }
 
     /// The window from `offset`, where an event begins: segment number and bytes; `None` at the end of the stream, or before an event that was never
@@ -73,8 +89,11 @@ impl Feed {
             Some(window) if window.start == offset => Some(window),
             _ => self.read_window(offset, staging)?,
         };
-        let answer = window.as_ref().map(|window| (window.segment.id(), window.bytes as u64));
-        self.current = window;
+        let answer = window.as_ref().map(|window| (window.memory.segment.id(), window.bytes as u64));
+        let left = std::mem::replace(&mut self.current, window);
+        if follows && let Some(left) = left {
+            self.spare = Some(left.memory).filter(|memory| memory.segment.bytes() == LARGE_WINDOW_BYTES);
+        }
         Ok(answer)
     }
 
@@ -88,17 +107,66 @@ impl Feed {
     }
 
     fn read_window(&mut self, offset: u64, staging: &mut Vec<u8>) -> io::Result<Option<Window>> {
-        if self.reader.position() != offset {
+        if self.reader.position() != offset + self.carry.len() as u64 {
+            self.carry.clear();
             self.reader.seek_to_offset(offset).map_err(io::Error::from)?;
         }
-        let large = self.windows_in_a_row > 0 && !self.stock.is_plentiful();
-        let bytes = read_events(&mut self.reader, if large { LARGE_WINDOW_BYTES } else { SMALL_WINDOW_BYTES }, offset, staging)?;
+        let (memory, bytes) = if self.windows_in_a_row > 0 && !self.stock.is_plentiful() {
+            self.read_large(offset, staging)?
+        } else {
+            self.read_exact(SMALL_WINDOW_BYTES, offset, staging)?
+        };
         if bytes == 0 {
             return Ok(None);
         }
-        let segment = Segment::with_bytes(&staging[..bytes], bytes.next_multiple_of(4096))?;
-        self.stock.0.fetch_add(segment.bytes(), Relaxed);
-        Ok(Some(Window { segment, start: offset, bytes, stock: self.stock.clone() }))
+        Ok(Some(Window { memory, start: offset, bytes }))
+    }
+
+    /// A segment with whole events of at least `wanted` bytes, and no larger than that.
+    fn read_exact(&mut self, wanted: usize, offset: u64, staging: &mut Vec<u8>) -> io::Result<(Stocked, usize)> {
+        let carry = std::mem::take(&mut self.carry);
+        let bytes = read_events(&mut carry.as_slice().chain(&mut self.reader), wanted, offset, staging)?;
+        self.carry.extend_from_slice(carry.get(staging.len()..).unwrap_or_default());
+        let segment = Segment::with_bytes(&staging[..bytes], bytes.next_multiple_of(4096).max(4096))?;
+        Ok((Stocked::new(segment, &self.stock), bytes))
+    }
+
+    /// Reads chunks straight into a segment that was used before. A segment of its own for an event that none has room for.
+    fn read_large(&mut self, offset: u64, staging: &mut Vec<u8>) -> io::Result<(Stocked, usize)> {
+        let mut memory = match self.spare.take() {
+            Some(memory) => memory,
+            None => Stocked::new(Segment::create(LARGE_WINDOW_BYTES)?, &self.stock),
+        };
+        match fill(&mut self.reader, &mut self.carry, offset, memory.segment.bytes_mut())? {
+            Some(bytes) => Ok((memory, bytes)),
+            None => self.read_exact(1, offset, staging),
+        }
+    }
+}
+
+/// Fills `room` from `carry` and then from the reader, chunk by chunk; returns how many bytes are whole events, and leaves the rest in `carry`.
+/// `None` where not even one event is whole and the next piece does not fit: `carry` has it all then.
+fn fill(reader: &mut StreamReader, carry: &mut Vec<u8>, offset: u64, room: &mut [u8]) -> io::Result<Option<usize>> {
+    let Some(start) = room.get_mut(..carry.len()) else { return Ok(None) };
+    start.copy_from_slice(carry);
+    let (mut filled, mut whole) = (carry.len(), 0);
+    carry.clear();
+    let mut result = skip_events(&room[..filled], &mut whole, offset);
+    while result.is_ok() {
+        let piece = reader.next_piece_bytes();
+        if piece == 0 || piece > room.len() - filled {
+            break;
+        }
+        result = reader.read(&mut room[filled..]).and_then(|count| {
+            filled += count;
+            skip_events(&room[..filled], &mut whole, offset)
+        });
+    }
+    carry.extend_from_slice(&room[whole..filled]);
+    match result {
+        Err(error) if whole == 0 => Err(error),
+        _ if whole == 0 && reader.next_piece_bytes() > 0 => Ok(None),
+        _ => Ok(Some(whole)),
     }
 }
 
