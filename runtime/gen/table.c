@@ -58,7 +58,7 @@ const struct call_row call_rows[CALL_ROW_COUNT] = {
     /* msync */
     [26] = { POLICY_EMULATE, 3, 1, NO_SELECTOR, 0, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 495, 0, { { 0 }, { 0 }, { 0 } } },
     /* mincore */
-    [27] = { POLICY_EMULATE, 3, 0, NO_SELECTOR, 0, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 495, 0, { { 0 }, { 0 }, { DIRECTION_OUT, SHAPE_PLAIN, LENGTH_PAGES, 1, 0, 0, 1, 0 } } },
+    [27] = { POLICY_EMULATE, 3, 0, NO_SELECTOR, 0, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 495, 0, { { 0 }, { 0 }, { DIRECTION_OUT, SHAPE_PLAIN, LENGTH_PAGES, 1, 0, ARGUMENT_ALWAYS, 1, 0 } } },
     /* madvise */
     [28] = { POLICY_CUSTOM, 3, 0, NO_SELECTOR, 0, HANDLER_madvise, DESCRIPTORS_UNCHANGED, 495, 0, { { 0 }, { 0 }, { 0 } } },
     /* shmget */
@@ -550,7 +550,7 @@ const struct call_row call_rows[CALL_ROW_COUNT] = {
     /* unshare */
     [272] = { POLICY_CUSTOM, 1, 0, NO_SELECTOR, 0, HANDLER_unshare, DESCRIPTORS_UNCHANGED, 755, 0, { { 0 } } },
     /* set_robust_list */
-    [273] = { POLICY_EMULATE, 2, 0, NO_SELECTOR, 0, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 755, 0, { { 0 }, { 0 } } },
+    [273] = { POLICY_CUSTOM, 2, 0, NO_SELECTOR, 0, HANDLER_set_robust_list, DESCRIPTORS_UNCHANGED, 755, 0, { { 0 }, { 0 } } },
     /* get_robust_list */
     [274] = { POLICY_EMULATE, 3, 0, NO_SELECTOR, 0, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 755, 0, { { 0 }, { DIRECTION_OUT, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 8, 1 }, { DIRECTION_OUT, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 8, 1 } } },
     /* splice */

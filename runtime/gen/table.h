@@ -123,6 +123,7 @@ extern const struct refused_range refused_ranges[REFUSED_RANGE_COUNT];
     X(pselect6) \
     X(ppoll) \
     X(unshare) \
+    X(set_robust_list) \
     X(epoll_pwait) \
     X(signalfd) \
     X(signalfd4) \
@@ -167,6 +168,7 @@ enum {
     HANDLER_pselect6,
     HANDLER_ppoll,
     HANDLER_unshare,
+    HANDLER_set_robust_list,
     HANDLER_epoll_pwait,
     HANDLER_signalfd,
     HANDLER_signalfd4,
@@ -180,6 +182,6 @@ enum {
     HANDLER_mseal
 };
 
-#define TABLE_HASH 0x5388291e5ef97e62ULL
+#define TABLE_HASH 0xd9b63d00e9b37092ULL
 
 #endif

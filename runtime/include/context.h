@@ -39,6 +39,8 @@ struct process {
 	struct domain *domain;      /* NULL: one thread, no memory shared with others */
 	struct domain private_domain;
 	u32 thread_count;
+	u32 ending;                 /* replay: a thread has ended the process; the last of the others does it. with ending_status */
+	u32 ending_status;          /* wait status */
 	u32 shares;                 /* writable memory is shared with other processes: children are in the domain too */
 	struct signal_action actions[65];
 	u64 break_start, break_end; /* replay: the emulated program break */
@@ -75,6 +77,7 @@ struct context {
 	u32 clear_tid_present;
 	u64 clear_tid;
 	u64 child_tid_address;
+	u64 robust_list; /* the program's list of locks to be given up when the thread dies */
 	u32 is_thread;
 	u32 is_guest; /* another process in its parent's memory */
 	u64 altstack_pointer, altstack_bytes;
@@ -93,7 +96,8 @@ struct context {
 	u32 window_place;                   /* the one that is read */
 	const u8 *log, *log_end;
 	u64 log_offset; /* stream offset of the next event */
-	u32 printed, padding3; /* the next call's output is printed already */
+	u32 printed;         /* the next call's output is printed already */
+	u32 inputs_verified; /* the next call's inputs are compared already */
 	u64 turn;       /* the turn this thread holds or held last */
 	u32 held_count, padding4;
 	struct deferred_signal held[MAX_HELD]; /* blocked by the program, but not blockable in the kernel */
@@ -171,6 +175,7 @@ const struct event *log_take(struct context *context, u8 kind, u16 number);
 enum { WHY_KIND = 1, WHY_NUMBER, WHY_ARGUMENT, WHY_INPUT, WHY_RESULT, WHY_HASH, WHY_SIGNAL, WHY_END, WHY_MAPPING, WHY_MEMORY, WHY_FAULT, WHY_CORRUPT };
 void diverge(struct context *context, u64 why, u64 expected, u64 actual) NORETURN;
 void end_of_stream(struct context *context) NORETURN;
+void end_process(struct context *context, u32 status) NORETURN;
 
 /* ---- items.c: what a call reads and writes ---- */
 struct sink {
@@ -210,6 +215,7 @@ struct call {
 	u8 outputs_by_hand; /* the handler knows them better than the table's row */
 };
 void call_prepare(struct call *call);          /* record: stage inputs. replay: take the event, verify it */
+void call_verify_early(struct context *context); /* replay */
 void turn_before_staged(struct call *call, u64 turn); /* record: a TURN event, before the staged one */
 i64 call_execute(struct call *call);           /* record: execute `actual`, result kept. replay: result from the log */
 void call_finish(struct call *call, const struct extra_item *extra, u32 extra_count); /* record: log. replay: write outputs */
@@ -258,6 +264,9 @@ u32 filter_call(struct call *call, u32 *how); /* 1: the program's filter has dec
 u32 filter_set(struct call *call);            /* prctl(PR_SET_SECCOMP) */
 u32 filter_mode(struct call *call);           /* prctl(PR_GET_SECCOMP) */
 
+/* ---- robust.c ---- */
+void robust_release(struct context *context); /* the thread dies */
+
 /* ---- process.c ---- */
 void mark_siblings_dying(struct context *context);
 struct context *region_create(struct process *process, u32 *region);
@@ -277,6 +286,8 @@ struct page_list {
 	u64 changed[PAGE_LIST_CHANGED];
 	struct page_hash pages[PAGE_LIST_CAPACITY];
 };
+void hash_at_interval(struct context *context); /* record: a HASH event, if it is time for one */
+void hash_replay(struct context *context);      /* replay: the next event is a HASH event */
 void memory_list(struct context *context, struct page_list *list); /* first: lists all pages. again: those that changed since */
 void memory_scan(struct context *context, u64 *hash, u64 *pages); /* of all memory, whatever the options say */
 
@@ -293,6 +304,16 @@ void shared_file_note(u64 device, u64 inode);
 u32 shared_file_write(struct call *call, struct file_write *write, struct extra_item *extra); /* record: items added */
 void shared_file_rewrite(struct call *call, const struct item *item);                      /* replay */
 i64 scratch_open(u64 device, u64 inode);
+
+/* ---- map_lines.c ---- */
+struct map_line { /* of /proc/PID/maps */
+	u64 start, end, offset, device, inode;
+	const char *permissions; /* four letters */
+	const char *rest;        /* from the space before the device to the end of the line */
+};
+u64 hexadecimal(const char **text);
+struct map_line read_map_line(const char *text);
+void walk_maps(void (*visit)(void *closure, const struct map_line *line), void *closure);
 
 /* ---- maps.c ---- */
 void filter_open(struct call *call);

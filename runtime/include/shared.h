@@ -117,6 +117,7 @@ struct slot {
 	u32 console_waiting;                   /* replay: waits for its turn to print */
 	u32 baton_state;                       /* enum baton_state, for the supervisor's clock */
 	u64 console_ticket;
+	u64 turn, turn_logged;                 /* record: the last turn taken, and the last one whose event is in the stream */
 	/* divergence report */
 	u64 diverged_event;
 	u64 diverged_offset;

@@ -12,6 +12,7 @@ void log_turn(struct context *context, u16 kind, u64 turn)
 {
 	context->turn = turn;
 	ring_event(context, EVENT_TURN, 0, kind, (i64)turn, NULL, 0);
+	context->slot->turn_logged = turn;
 }
 
 /* ---- record ---- */
@@ -24,8 +25,10 @@ static u32 take(struct context *context, struct domain *domain, u64 *turn)
 	force_open(context);
 	if (domain->last == me(context))
 		return 0;
+	context->slot->turn = domain->turn + 1; /* first: should we be killed here, the supervisor logs the turn that is taken */
+	domain->turn = context->slot->turn;
 	domain->last = me(context);
-	*turn = ++domain->turn;
+	*turn = domain->turn;
 	return 1;
 }
 
@@ -82,7 +85,7 @@ static void offer(struct context *context)
 	for (u32 i = 0; i < 50 && __atomic_load_n(&domain->turn, __ATOMIC_ACQUIRE) == turn; i++)
 		sys0(NR_sched_yield);
 	if (!baton_acquire(context, &turn))
-		turn = ++domain->turn;
+		turn = domain->turn = context->slot->turn = domain->turn + 1;
 	log_turn(context, TURN_AGAIN, turn);
 }
 
@@ -129,7 +132,10 @@ static void replay_turn(struct context *context, const struct event *event)
 	struct process *process = context->process;
 	u64 turn = (u64)event->value;
 	u16 kind = event->number;
+	u8 in_call = event->flags & TURN_IN_CALL;
 	log_take(context, EVENT_TURN, kind);
+	if (in_call)
+		call_verify_early(context);
 	complete(context);
 	if (kind == TURN_SHARED) {
 		process->domain = &HEADER->shared_domain;
@@ -164,7 +170,6 @@ void baton_replay(struct context *context)
 void baton_begin(struct context *context)
 {
 	u64 turn;
-	context->turn = 0;
 	if (!context->process->domain)
 		return;
 	if (!recording())

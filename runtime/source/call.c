@@ -44,11 +44,11 @@ static void prepare_record(struct call *call)
 	call->pointee_before = sink.pointee_before;
 }
 
-static void prepare_replay(struct call *call)
+/* Compares what the call reads with its event. The position after the inputs. */
+static const u8 *verify_inputs(struct call *call)
 {
 	struct context *context = call->context;
 	u32 count = call->row->argument_count;
-	call->event = log_take(context, EVENT_CALL, (u16)call->number);
 	const u64 *body = (const u64 *)(call->event + 1);
 	if (UNLIKELY(call->event->size < sizeof(struct event) + count * 8))
 		diverge(context, WHY_CORRUPT, call->event->size, count);
@@ -62,9 +62,38 @@ static void prepare_replay(struct call *call)
 	sink.item_end = (const u8 *)call->event + call->event->size;
 	sink.pointee_before = 0;
 	visit_inputs(&sink, call->row, call->arguments);
+	return sink.item;
+}
+
+/* The inputs that were compared already: another thread may have changed them since. */
+static const u8 *skip_inputs(const struct call *call)
+{
+	const u8 *at = (const u8 *)(call->event + 1) + call->row->argument_count * 8, *end = (const u8 *)call->event + call->event->size;
+	while (at + sizeof(struct item) <= end && ((const struct item *)at)->direction == ITEM_INPUT)
+		at += sizeof(struct item) + ALIGN8(((const struct item *)at)->inline_bytes);
+	return at;
+}
+
+static void prepare_replay(struct call *call)
+{
+	call->event = log_take(call->context, EVENT_CALL, (u16)call->number);
+	call->position = (u8 *)(call->context->inputs_verified ? skip_inputs(call) : verify_inputs(call));
+	call->context->inputs_verified = 0;
 	call->result = call->event->value;
 	call->flags = call->event->flags;
-	call->position = (u8 *)sink.item;
+}
+
+/* The thread is about to wait for a turn that it lost inside the call whose event comes next. */
+void call_verify_early(struct context *context)
+{
+	const struct event *event = log_peek(context);
+	struct call call;
+	begin_call(&call, context);
+	call.event = event;
+	if (!event || event->kind != EVENT_CALL || event->number != call.number || !call.row)
+		return;
+	verify_inputs(&call);
+	context->inputs_verified = 1;
 }
 
 void call_prepare(struct call *call)
@@ -79,12 +108,13 @@ void call_prepare(struct call *call)
 void turn_before_staged(struct call *call, u64 turn)
 {
 	memmove(call->start + TURN_BYTES, call->start, (u64)(call->position - call->start));
-	*(struct event *)call->start = (struct event){ TURN_BYTES, EVENT_TURN, 0, TURN_AGAIN, (i64)turn };
+	*(struct event *)call->start = (struct event){ TURN_BYTES, EVENT_TURN, TURN_IN_CALL, TURN_AGAIN, (i64)turn };
 	call->context->turn = turn;
 	call->start += TURN_BYTES;
 	call->position += TURN_BYTES;
 	ring_publish(call->context, TURN_BYTES);
 	count_event(call->context);
+	call->context->slot->turn_logged = turn;
 }
 
 /* Calls that may reach the console, or change which descriptors do. The others skip a dozen comparisons. */
@@ -278,11 +308,17 @@ u32 runtime_syscall(struct context *context)
 	if (recording()) {
 		if (UNLIKELY(context->seen_tick != HEADER->yield_tick) && context->process->domain)
 			baton_yield(context);
+		if (UNLIKELY(context->event_count >= context->next_hash_event))
+			hash_at_interval(context);
 	} else {
 		const struct event *next = log_peek(context);
-		if (UNLIKELY(next && next->kind == EVENT_TURN))
-			baton_replay(context);
-		next = log_peek(context);
+		while (UNLIKELY(next && (next->kind == EVENT_TURN || next->kind == EVENT_HASH))) {
+			if (next->kind == EVENT_TURN)
+				baton_replay(context);
+			else
+				hash_replay(context);
+			next = log_peek(context);
+		}
 		if (UNLIKELY(next && next->kind == EVENT_SIGNAL && next->flags & SIGNAL_BEFORE_CALL))
 			return replay_signals(context, 1);
 		if (UNLIKELY(next && next->kind == EVENT_FATAL))

@@ -1,11 +1,13 @@
 /* The hash of a process's writable private memory, the same in record and in replay whenever the memory is.
  *
- * A sum over pages of a hash of (address, content); zero pages add nothing, so it does not matter which of them are present. Left out: the
- * runtime's own memory, pages still shared with a file, and the dead part of the current stack below the red zone. Private stack. */
+ * A sum over pages of a hash of (address, content); zero pages add nothing, so it does not matter which of them are present. Nor does it matter
+ * which pages of a file's private mapping are copies already (mlock and others copy pages without changing them): all of them count, except in
+ * mappings so large that reading them would take long. Left out: the runtime's own memory, and the dead part of the current stack below the red
+ * zone. Private stack. */
 #include "../include/context.h"
 
 #define RED_ZONE 128
-#define BUFFER_BYTES 0x4000
+#define WHOLE_FILE_BYTES 0x4000000UL /* in larger private mappings of files only changed pages count */
 
 struct scan {
 	u64 hash, pages;
@@ -67,6 +69,13 @@ static u64 hash_of_zeros(void)
 	return hash_user(zeros, sizeof zeros, &faulted);
 }
 
+/* A private mapping of a file. Pages beyond the file's end cannot be read and add nothing. */
+static void add_file_range(struct scan *scan, u64 start, u64 end)
+{
+	for (u64 page = start; page < end; page += PAGE_BYTES)
+		add_page(scan, page, 0);
+}
+
 static void add_range(struct scan *scan, u64 start, u64 end)
 {
 	u64 floor = start, skip = 0;
@@ -88,66 +97,28 @@ static void add_range(struct scan *scan, u64 start, u64 end)
 	}
 }
 
-static u64 hexadecimal(const char **text)
+static void add_line(void *closure, const struct map_line *line)
 {
-	u64 value = 0;
-	for (;; (*text)++) {
-		char c = **text;
-		if (c >= '0' && c <= '9')
-			value = value << 4 | (u64)(c - '0');
-		else if (c >= 'a' && c <= 'f')
-			value = value << 4 | (u64)(c - 'a' + 10);
-		else
-			return value;
-	}
-}
-
-static void add_line(struct scan *scan, const char *line)
-{
-	u64 start = hexadecimal(&line);
-	line++;
-	u64 end = hexadecimal(&line);
-	line++;
-	if (start >= RUNTIME_TEXT && start < RUNTIME_END)
+	struct scan *scan = closure;
+	if (line->start >= RUNTIME_TEXT && line->start < RUNTIME_END)
 		return;
-	if (line[1] == 'w' && line[3] == 'p')
-		add_range(scan, start, end);
-}
-
-static void scan_maps(struct scan *scan, i64 maps)
-{
-	char buffer[BUFFER_BYTES + 1];
-	u64 held = 0;
-	for (;;) {
-		i64 got = sys3(NR_read, maps, buffer + held, BUFFER_BYTES - held);
-		if (got <= 0)
-			return;
-		u64 end = held + (u64)got, line = 0;
-		for (u64 i = held; i < end; i++) {
-			if (buffer[i] != '\n')
-				continue;
-			buffer[i] = 0;
-			add_line(scan, buffer + line);
-			line = i + 1;
-		}
-		held = end - line;
-		memmove(buffer, buffer + line, held);
-		if (held == BUFFER_BYTES)
-			return;
-	}
+	if (line->permissions[0] != 'r' || line->permissions[1] != 'w' || line->permissions[3] != 'p')
+		return;
+	u32 has_stack = scan->stack_pointer >= line->start && scan->stack_pointer < line->end;
+	if (line->inode && line->end - line->start <= WHOLE_FILE_BYTES && !has_stack)
+		add_file_range(scan, line->start, line->end);
+	else
+		add_range(scan, line->start, line->end);
 }
 
 static void scan_all(struct context *context, struct page_list *list, u64 *hash, u64 *pages)
 {
 	struct scan scan = { .stack_pointer = context->regs.rsp, .zero_hash = hash_of_zeros(), .list = list };
-	i64 maps = sys4(NR_openat, -100L, "/proc/self/maps", 02000000, 0);
 	scan.pagemap = sys4(NR_openat, -100L, "/proc/self/pagemap", 02000000, 0);
-	if (maps >= 0 && scan.pagemap >= 0)
-		scan_maps(&scan, maps);
-	if (maps >= 0)
-		sys1(NR_close, maps);
-	if (scan.pagemap >= 0)
+	if (scan.pagemap >= 0) {
+		walk_maps(add_line, &scan);
 		sys1(NR_close, scan.pagemap);
+	}
 	*hash = scan.hash;
 	*pages = scan.pages;
 }
@@ -175,4 +146,42 @@ void memory_hash(struct context *context, u64 *hash, u64 *pages)
 	*hash = hash_user(&context->regs, sizeof context->regs, &faulted) ^ mix(hash_user((const void *)context->regs.rsp, 512, &faulted));
 	if (faulted)
 		*hash = 0;
+}
+
+/* ---- hashes at intervals ---- */
+
+#define INTERVAL_EVENTS 256 /* at least so many events from one to the next, */
+#define INTERVAL_EVENTS_A_PAGE 2 /* and so many for each page in the last one: looking at a page takes as long as a short call */
+
+struct hash_body { u64 pages; };
+
+/* Other stacks hold what nobody will read again, and guests change memory behind our back. */
+static u32 alone(const struct context *context)
+{
+	return !context->is_guest && context->process->thread_count <= 1 && (!context->process->domain || context->process->shares);
+}
+
+void hash_at_interval(struct context *context)
+{
+	struct hash_body body;
+	u64 hash;
+	u32 first = context->next_hash_event == 0;
+	context->next_hash_event = context->event_count + INTERVAL_EVENTS;
+	if (first || !(HEADER->options & OPTION_CHECK_FULL) || !alone(context))
+		return;
+	memory_hash(context, &hash, &body.pages);
+	ring_event(context, EVENT_HASH, 0, 0, (i64)hash, &body, sizeof body);
+	context->next_hash_event += body.pages * INTERVAL_EVENTS_A_PAGE;
+}
+
+void hash_replay(struct context *context)
+{
+	u64 hash, pages;
+	const struct event *event = log_take(context, EVENT_HASH, 0);
+	u64 recorded = (u64)event->value;
+	if (event->size < sizeof *event + sizeof(struct hash_body))
+		diverge(context, WHY_CORRUPT, event->size, 0);
+	memory_hash(context, &hash, &pages);
+	if (hash && hash != recorded)
+		diverge(context, WHY_HASH, recorded, hash);
 }

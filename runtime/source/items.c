@@ -6,6 +6,8 @@
 #define INLINE_PART 32u
 #define INLINE_STRING 4096u
 #define MAX_VECTORS 1024u
+#define EFAULT 14
+#define FAULTED_BYTES 0x10000UL /* of one output or vector array, after a call that failed half way */
 #define MAX_STRINGS 150u /* of one list: two must fit the space for inputs */
 #define RULE_IOCTL_SIZE 0x80 /* our own: the byte count is in the command */
 
@@ -306,8 +308,71 @@ void visit_inputs(struct sink *sink, const struct call_row *row, const u64 *argu
 	}
 }
 
+/* ---- outputs of a call that failed with EFAULT: the kernel writes from the beginning and stops where it cannot go on ---- */
+
+static u32 readable(u64 address)
+{
+	u8 byte;
+	return copy_user(&byte, (const void *)address, 1) == 0;
+}
+
+/* 1: all of it could be read. */
+static u32 readable_part(struct sink *sink, u32 argument, u64 address, u64 bytes)
+{
+	u64 end = address;
+	if (!address || address + bytes < address)
+		return !bytes;
+	while (end < address + bytes && readable(end))
+		end = PAGE_FLOOR(end) + PAGE_BYTES;
+	if (end > address + bytes)
+		end = address + bytes;
+	one_item(sink, argument, address, end - address, 0);
+	return end == address + bytes;
+}
+
+static void readable_vectors(struct sink *sink, u32 argument, u64 array, u64 count)
+{
+	struct vector vector;
+	u64 limit = FAULTED_BYTES;
+	for (u64 i = 0; i < count && i < MAX_VECTORS && limit; i++) {
+		if (copy_user(&vector, (const void *)(array + i * sizeof vector), sizeof vector))
+			return;
+		u64 bytes = minimum(vector.bytes, limit);
+		if (!readable_part(sink, argument, vector.base, bytes))
+			return;
+		limit -= bytes;
+	}
+}
+
+static void visit_faulted(struct sink *sink, const struct call_row *row, const u64 *arguments)
+{
+	struct message message;
+	for (u32 i = 0; i < row->argument_count; i++) {
+		const struct argument_rule *rule = &row->arguments[i];
+		if (arguments[i] == 0 || (rule->direction != DIRECTION_OUT && rule->direction != DIRECTION_INOUT))
+			continue;
+		switch (rule->shape) {
+		case SHAPE_PLAIN: readable_part(sink, i, arguments[i], minimum(plain_bytes(sink, i, rule, arguments, FAULTED_BYTES), FAULTED_BYTES)); break;
+		case SHAPE_IOVEC: readable_vectors(sink, i, arguments[i], arguments[rule->length_argument]); break;
+		case SHAPE_MSGHDR:
+			if (copy_user(&message, (const void *)arguments[i], sizeof message))
+				break;
+			readable_part(sink, i, arguments[i], sizeof message);
+			readable_vectors(sink, i, message.vectors, message.vector_count);
+			readable_part(sink, i, message.name, minimum(message.name_bytes, 128));
+			readable_part(sink, i, message.control, minimum(message.control_bytes, FAULTED_BYTES));
+			break;
+		}
+	}
+}
+
 void visit_outputs(struct sink *sink, const struct call_row *row, const u64 *arguments, i64 result)
 {
+	if (UNLIKELY(result == -EFAULT)) {
+		sink->largest = 0x7ffff000;
+		visit_faulted(sink, row, arguments);
+		return;
+	}
 	u32 failed = result < 0 && result >= -4095;
 	sink->largest = 0x7ffff000;
 	for (u32 i = 0; i < row->argument_count; i++) {

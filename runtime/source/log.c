@@ -118,18 +118,32 @@ void diverge(struct context *context, u64 why, u64 expected, u64 actual)
 		sys1(NR_exit_group, 125);
 }
 
+/* Replay: this thread runs no further. The process ends with its last thread: until they died, the others may have had turns that processes
+ * sharing its memory wait for. Who first ended it decides how. */
+void end_process(struct context *context, u32 status)
+{
+	struct process *process = context->process;
+	u32 first = 0;
+	if (__atomic_compare_exchange_n(&process->ending, &first, 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		process->ending_status = status;
+	end_of_stream(context);
+}
+
 /* The recorded thread died here without saying so: killed, or the recording was cut. */
 void end_of_stream(struct context *context)
 {
 	const struct event *event = log_peek(context);
+	struct process *process = context->process;
 	u32 status = event && event->kind == EVENT_END ? (u32)event->value : SIGKILL;
 	baton_end(context);
 	__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
-	if (__atomic_sub_fetch(&context->process->thread_count, 1, __ATOMIC_ACQ_REL)) {
+	if (__atomic_sub_fetch(&process->thread_count, 1, __ATOMIC_ACQ_REL)) {
 		static u32 const never = 0;
 		for (;;) /* another thread's end is the process's */
 			futex_wait((u32 *)&never, 0, 0);
 	}
+	if (process->ending)
+		status = process->ending_status;
 	if (status & 0x7f)
 		die_by_signal(context, status & 0x7f);
 	for (;;)

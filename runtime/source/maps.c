@@ -4,22 +4,6 @@
 
 #define CAPACITY 0x400000UL
 
-struct line { u64 start, end, offset; const char *permissions, *rest; };
-
-static u64 hexadecimal(const char **text)
-{
-	u64 value = 0;
-	for (;; (*text)++) {
-		char c = **text;
-		if (c >= '0' && c <= '9')
-			value = value << 4 | (u64)(c - '0');
-		else if (c >= 'a' && c <= 'f')
-			value = value << 4 | (u64)(c - 'a' + 10);
-		else
-			return value;
-	}
-}
-
 static u32 contains(const char *text, const char *end, const char *part)
 {
 	for (; text < end; text++) {
@@ -47,7 +31,7 @@ static char *put_hex(char *to, u64 value, u32 least)
 }
 
 /* A patched text lies between other mappings of its file: it takes their name, and an offset that continues theirs. */
-static char *put_overlay(char *to, const struct line *line, const struct line *previous, const char *end_of_previous)
+static char *put_overlay(char *to, const struct map_line *line, const struct map_line *previous, const char *end_of_previous)
 {
 	to = put_hex(to, line->start, 8);
 	*to++ = '-';
@@ -61,23 +45,15 @@ static char *put_overlay(char *to, const struct line *line, const struct line *p
 static u64 filter(const char *from, u64 bytes, char *to)
 {
 	char *at = to;
-	struct line previous = { 0 };
+	struct map_line previous = { 0 };
 	const char *previous_end = NULL, *limit = from + bytes;
 	while (from < limit) {
 		const char *end = from;
 		while (end < limit && *end != '\n')
 			end++;
 		end++;
-		struct line line = { 0 };
-		const char *text = from;
-		line.start = hexadecimal(&text);
-		text++;
-		line.end = hexadecimal(&text);
-		line.permissions = ++text;
-		text += 5;
-		line.offset = hexadecimal(&text);
-		line.rest = text;
-		u32 ours = contains(text, end, "/SYSV00000000") && line.permissions[2] == 'x';
+		struct map_line line = read_map_line(from);
+		u32 ours = contains(line.rest, end, "/SYSV00000000") && line.permissions[2] == 'x';
 		if (line.start >= RUNTIME_TEXT && line.start < RUNTIME_END) {
 			/* dropped */
 		} else if (!ours) {

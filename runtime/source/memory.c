@@ -17,6 +17,7 @@
 #define EINVAL 22
 #define ENOMEM 12
 #define NO_FILE (~0u)
+#define MAX_ATTACHMENT_PARTS 32
 
 static u32 touches_runtime(u64 start, u64 bytes)
 {
@@ -446,6 +447,31 @@ u32 handle_shmat(struct call *call)
 	return leave(context);
 }
 
+struct attachment { u64 address, inode, device; u32 count; struct address_range parts[MAX_ATTACHMENT_PARTS]; };
+
+/* Parts of the segment that still lie where it was attached. */
+static void find_attached(void *closure, const struct map_line *line)
+{
+	struct attachment *attachment = closure;
+	if (line->permissions[3] != 's' || line->start < attachment->address || line->start - attachment->address != line->offset)
+		return;
+	if (attachment->count == 0) {
+		attachment->inode = line->inode;
+		attachment->device = line->device;
+	}
+	if (line->inode == attachment->inode && line->device == attachment->device && attachment->count < MAX_ATTACHMENT_PARTS)
+		attachment->parts[attachment->count++] = (struct address_range){ line->start, line->end };
+}
+
+/* Replay: a segment is a mapping of a scratch file there. */
+static void detach_again(u64 address)
+{
+	struct attachment attachment = { .address = address };
+	walk_maps(find_attached, &attachment);
+	for (u32 i = 0; i < attachment.count; i++)
+		sys2(NR_munmap, attachment.parts[i].start, attachment.parts[i].end - attachment.parts[i].start);
+}
+
 u32 handle_shmdt(struct call *call)
 {
 	if (call->arguments[0] >= RUNTIME_TEXT && call->arguments[0] < RUNTIME_END)
@@ -453,6 +479,8 @@ u32 handle_shmdt(struct call *call)
 	call_prepare(call);
 	if (recording())
 		call->result = sys1(NR_shmdt, call->arguments[0]);
+	else if (call->result == 0)
+		detach_again(call->arguments[0]);
 	call_finish(call, NULL, 0);
 	call->context->regs.rax = (u64)call->result;
 	return leave(call->context);

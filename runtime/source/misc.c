@@ -68,7 +68,20 @@ u32 handle_kill(struct call *call)
 
 /* ---- prctl and arch_prctl ---- */
 
-enum { PR_GET_SECCOMP = 21, PR_SET_SECCOMP = 22, PR_GET_TSC = 25, PR_SET_TSC = 26, PR_SET_SYSCALL_USER_DISPATCH = 59 };
+enum { PR_GET_SECCOMP = 21, PR_SET_SECCOMP = 22, PR_GET_TSC = 25, PR_SET_TSC = 26, PR_GET_TID_ADDRESS = 40, PR_SET_SYSCALL_USER_DISPATCH = 59 };
+
+/* The kernel knows a word of ours. */
+static u32 thread_id_address(struct call *call)
+{
+	call_prepare(call);
+	if (call_execute(call) == CALL_ABORTED)
+		return deliver_deferred(call->context, 1);
+	if (recording() && call->result == 0)
+		copy_user((void *)call->arguments[1], &call->context->clear_tid, 8);
+	call_finish(call, NULL, 0);
+	call->context->regs.rax = (u64)call->result;
+	return leave(call->context);
+}
 
 u32 handle_prctl(struct call *call)
 {
@@ -77,6 +90,7 @@ u32 handle_prctl(struct call *call)
 	case PR_SET_SECCOMP: return filter_set(call);
 	case PR_SET_SYSCALL_USER_DISPATCH: return answer(call, -EINVAL);
 	case PR_SET_TSC: return answer(call, 0);
+	case PR_GET_TID_ADDRESS: return thread_id_address(call);
 	}
 	return plain(call);
 }

@@ -112,7 +112,9 @@ static void begin_stream(struct context *context, u64 how)
 	struct slot *slot = context->slot;
 	context->deferred_count = 0;
 	context->temporary_active = 0;
-	context->event_count = 0;
+	context->turn = 0; /* a child's copy of its parent's; it has none, even if it ends before its first event */
+	context->event_count = context->next_hash_event = 0;
+	context->robust_list = 0;
 	context->log = context->log_end = NULL;
 	context->log_offset = 0;
 	if (recording()) {
@@ -271,14 +273,14 @@ static i64 clone_sharing(struct context *context, struct slot *slot, const struc
 	child->child_tid_address = request->flags & CLONE_CHILD_SETTID ? request->child_tid : 0;
 	if (thread) {
 		child->thread_alive = 1;
-		context->process->thread_count++;
+		__atomic_add_fetch(&context->process->thread_count, 1, __ATOMIC_ACQ_REL);
 		real.flags = (real.flags & ~CLONE_CHILD_SETTID) | CLONE_CHILD_CLEARTID;
 		real.child_tid = (u64)&child->thread_alive;
 	}
 	i64 pid = clone_on_stack(real.flags | real.exit_signal, child->stack_top, real.flags & CLONE_PIDFD ? real.pidfd : real.parent_tid, real.child_tid, real.tls, child);
 	if (thread && pid < 0) {
 		child->thread_alive = 0;
-		context->process->thread_count--;
+		__atomic_sub_fetch(&context->process->thread_count, 1, __ATOMIC_ACQ_REL);
 	}
 	if ((!thread && request->flags & CLONE_VFORK) || pid < 0)
 		region_release(context->process, region);
@@ -298,6 +300,7 @@ static u32 spawn(struct call *call, const struct clone_request *request)
 		return leave(context);
 	}
 	struct slot *slot = new_child(call);
+	u32 stream = slot->stream; /* when the clone returns the child may have ended and its slot be another's */
 	hold_signals(context); /* one that came to the child before it has a stream of its own would be lost */
 	i64 pid = request->flags & CLONE_VM ? clone_sharing(context, slot, request) : clone_copying(context, slot, request);
 	if (!context->deferred_count)
@@ -313,7 +316,7 @@ static u32 spawn(struct call *call, const struct clone_request *request)
 	if (recording()) {
 		call->result = pid;
 		if (pid > 0)
-			extra[extra_count++] = (struct extra_item){ 0, ITEM_CHILD, 0, &slot->stream, 4 };
+			extra[extra_count++] = (struct extra_item){ 0, ITEM_CHILD, 0, &stream, 4 };
 		if (pid > 0 && request->flags & CLONE_PARENT_SETTID)
 			extra[extra_count++] = (struct extra_item){ place, ITEM_OUTPUT, request->parent_tid, (void *)request->parent_tid, 4 };
 		if (pid > 0 && request->flags & CLONE_PIDFD)
@@ -494,6 +497,9 @@ static void slot_exited(struct context *context)
 u32 handle_exit_group(struct call *call)
 {
 	log_exit(call->context, (u16)call->number, (i32)call->arguments[0]);
+	robust_release(call->context);
+	if (!recording() && call->context->process->thread_count > 1)
+		end_process(call->context, ((u32)call->arguments[0] & 0xff) << 8);
 	mark_siblings_dying(call->context);
 	baton_end_process(call->context);
 	slot_exited(call->context);
@@ -517,9 +523,10 @@ u32 handle_exit(struct call *call)
 	struct context *context = call->context;
 	struct process *process = context->process;
 	log_exit(context, (u16)call->number, (i32)call->arguments[0]);
+	robust_release(context);
 	if (process->thread_count > 1) {
 		clear_thread_id(context);
-		process->thread_count--;
+		__atomic_sub_fetch(&process->thread_count, 1, __ATOMIC_ACQ_REL);
 		if (context->is_thread)
 			region_return(process, context->region);
 	}

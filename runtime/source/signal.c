@@ -276,6 +276,7 @@ u32 deliver_deferred(struct context *context, u32 before_call)
 			sys4(NR_rt_tgsigqueueinfo, context->pid, context->tid, number, &signal.info);
 		else if (action->handler == SIG_DFL && !ignored_by_default(number)) {
 			log_fatal(context, &signal, before_call && !moved ? SIGNAL_BEFORE_CALL : 0);
+			robust_release(context);
 			die_by_signal(context, number);
 		} else if (action->handler > SIG_IGN) {
 			if (before_call && !moved)
@@ -334,6 +335,9 @@ void replay_fatal(struct context *context, u32 before_call)
 	memory_hash(context, &hash, &pages);
 	if (event->value && hash && (u64)event->value != hash)
 		diverge(context, WHY_HASH, (u64)event->value, hash);
+	robust_release(context);
+	if (context->process->thread_count > 1)
+		end_process(context, event->number);
 	die_by_signal(context, event->number);
 }
 
@@ -405,6 +409,9 @@ void raise_fault(struct context *context, const struct deferred_signal *raised, 
 	if (fatal) {
 		if (recording())
 			log_fatal(context, &signal, SIGNAL_FAULT);
+		robust_release(context);
+		if (!recording() && context->process->thread_count > 1)
+			end_process(context, number);
 		mark_siblings_dying(context);
 		baton_end_process(context);
 		__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);

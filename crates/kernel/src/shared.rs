@@ -120,6 +120,8 @@ pub struct RequestLines {
     pub console_waiting: AtomicU32,
     pub baton_state: AtomicU32,
     pub console_ticket: AtomicU64,
+    pub turn: AtomicU64,
+    pub turn_logged: AtomicU64,
     pub diverged_event: AtomicU64,
     pub diverged_offset: AtomicU64,
     pub diverged_why: AtomicU64,

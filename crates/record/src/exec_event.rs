@@ -7,7 +7,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 const KIND_EXEC: u8 = 6;
 const KIND_START: u8 = 7;
+const KIND_TURN: u8 = 8;
 const KIND_END: u8 = 11;
+const TURN_SHARED: u8 = 2;
 const HAS_CONTENT: u32 = 1;
 const GROWS_DOWN: u32 = 2;
 const READ_EXECUTE: u32 = 5;
@@ -33,6 +35,13 @@ pub(crate) fn start_event(pid: i32) -> Vec<u8> {
 /// A thread ended without saying so.
 pub(crate) fn end_event(status: i32) -> Vec<u8> {
     event(KIND_END, status as u64, &[])
+}
+
+/// A turn among processes that share memory, taken by a thread that was killed before it could say so.
+pub(crate) fn turn_event(turn: u64) -> Vec<u8> {
+    let mut bytes = event(KIND_TURN, turn, &[]);
+    bytes[6] = TURN_SHARED;
+    bytes
 }
 
 /// An address space right after exec.

@@ -259,12 +259,21 @@ impl Recorder {
     /// Ends a slot whose thread is gone without an exit of its own.
     pub fn note_death(&self, index: usize, status: i32) {
         let slot = &self.header().slots[index];
+        let mut events = self.unlogged_turn(index).map(crate::exec_event::turn_event).unwrap_or_default();
         self.release_baton(index);
-        let event = crate::exec_event::end_event(status);
-        let _ = self.append_own(index, &event); // what fails here fails where the drain meets it
+        events.extend(crate::exec_event::end_event(status));
+        let _ = self.append_own(index, &events); // what fails here fails where the drain meets it
         let _ = slot.state.compare_exchange(shared::SLOT_LIVE, shared::SLOT_EXITED, AcqRel, Acquire);
         let _ = slot.state.compare_exchange(shared::SLOT_CLAIMED, shared::SLOT_EXITED, AcqRel, Acquire);
         let _ = slot.state.compare_exchange(shared::SLOT_DYING, shared::SLOT_EXITED, AcqRel, Acquire);
+    }
+
+    /// The turn that a thread took and was killed before it logged it. Replay would wait for it for ever.
+    fn unlogged_turn(&self, index: usize) -> Option<u64> {
+        let (slot, domain) = (&self.header().slots[index], &self.header().shared_domain);
+        let turn = slot.lines.turn.load(Relaxed);
+        let holds = domain.lock.load(Acquire) == slot.stream.load(Relaxed) + 1;
+        (holds && domain.turn.load(Relaxed) == turn && slot.lines.turn_logged.load(Relaxed) != turn).then_some(turn)
     }
 
     /// A thread that is gone, or has a new program, no longer holds the baton of those that share memory.

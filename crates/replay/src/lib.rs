@@ -122,6 +122,7 @@ pub fn replay(recording: Recording, request: Request, folder: &Path) -> Result<O
     if matches!(outcome, Outcome::Diverged(_)) {
         end_everything(windows.session.header());
         process::reap(child.pid);
+        process::reap_adopted(-1);
     }
     service.stop();
     guardian.dismiss();

@@ -1,0 +1,66 @@
+/* Walks /proc/self/maps. Private stack; the walk needs 16 KB of it. */
+#include "../include/context.h"
+
+#define BUFFER_BYTES 0x4000
+
+u64 hexadecimal(const char **text)
+{
+	u64 value = 0;
+	for (;; (*text)++) {
+		char c = **text;
+		if (c >= '0' && c <= '9')
+			value = value << 4 | (u64)(c - '0');
+		else if (c >= 'a' && c <= 'f')
+			value = value << 4 | (u64)(c - 'a' + 10);
+		else
+			return value;
+	}
+}
+
+struct map_line read_map_line(const char *text)
+{
+	struct map_line line;
+	line.start = hexadecimal(&text);
+	text++;
+	line.end = hexadecimal(&text);
+	line.permissions = ++text;
+	text += 5;
+	line.offset = hexadecimal(&text);
+	line.rest = text;
+	text++;
+	u64 major = hexadecimal(&text);
+	text++;
+	line.device = major << 32 | hexadecimal(&text);
+	line.inode = 0;
+	for (text++; *text >= '0' && *text <= '9'; text++)
+		line.inode = line.inode * 10 + (u64)(*text - '0');
+	return line;
+}
+
+void walk_maps(void (*visit)(void *closure, const struct map_line *line), void *closure)
+{
+	char buffer[BUFFER_BYTES + 1];
+	u64 held = 0;
+	i64 maps = sys4(NR_openat, -100L, "/proc/self/maps", 02000000 /* O_CLOEXEC */, 0);
+	if (maps < 0)
+		return;
+	for (;;) {
+		i64 got = sys3(NR_read, maps, buffer + held, BUFFER_BYTES - held);
+		if (got <= 0)
+			break;
+		u64 end = held + (u64)got, at = 0;
+		for (u64 i = held; i < end; i++) {
+			if (buffer[i] != '\n')
+				continue;
+			buffer[i] = 0;
+			struct map_line line = read_map_line(buffer + at);
+			visit(closure, &line);
+			at = i + 1;
+		}
+		held = end - at;
+		memmove(buffer, buffer + at, held);
+		if (held == BUFFER_BYTES)
+			break;
+	}
+	sys1(NR_close, maps);
+}
