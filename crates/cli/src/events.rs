@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+pub use retake_model::event::{EXECVE, EXECVEAT};
 use retake_model::event::{EventError, HEADER_BYTES, event_size};
 use retake_model::{EventKind, EventRef, parse_event};
 use retake_recording::{Recording, StreamId, StreamReader};
@@ -10,18 +11,6 @@ use crate::failure::{Failure, Result};
 
 /// Where an event's header has its kind.
 const KIND_OFFSET: usize = 4;
-/// Numbers of the calls that execute a program.
-pub const EXECVE: u16 = 59;
-/// As [`EXECVE`].
-pub const EXECVEAT: u16 = 322;
-/// The result of a call that is about to execute a program: what became of it is the next event.
-const EXEC_COMMITTED: i64 = -516;
-
-/// Whether this is a call that executes a program and has not failed yet. An exec event follows, or the call once more.
-pub fn is_begun_exec(event: &EventRef<'_>) -> bool {
-    event.kind() == EventKind::Call && matches!(event.number(), EXECVE | EXECVEAT) && event.value() == EXEC_COMMITTED
-}
-
 /// An event, and its number in the stream.
 #[derive(Debug)]
 pub struct Numbered<'reader> {

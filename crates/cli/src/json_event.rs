@@ -6,8 +6,6 @@ use retake_model::{CallRef, Event, EventRef, ItemRef, signal};
 use retake_recording::{ByteText, StreamInfo};
 use serde::Serialize;
 
-use crate::events::is_begun_exec;
-
 /// What every event has, and what its kind adds. Hashes and addresses are hexadecimal text: not every reader of JSON keeps
 /// 64 bits of a number.
 #[derive(Debug, Serialize)]
@@ -132,26 +130,14 @@ impl JsonEvent {
             event: index,
             kind: event.kind().name().to_ascii_lowercase(),
             details: details(event, text),
-            text: event_text(event, text),
+            text: event_line(event, text),
         }
-    }
-}
-
-/// An event as a line of text. A call that executes a program has no result of its own: `?`.
-pub fn event_text(event: &EventRef<'_>, options: &TextOptions) -> String {
-    match event.as_call() {
-        Some(call) if is_begun_exec(event) => {
-            let description = describe_call(&call, options);
-            let arguments: Vec<_> = description.arguments.into_iter().map(|it| it.text).collect();
-            format!("{}({}) = ?", description.name, arguments.join(", "))
-        }
-        _ => event_line(event, options),
     }
 }
 
 fn details(event: &EventRef<'_>, text: &TextOptions) -> Details {
     match event.decode() {
-        Event::Call(call) => Details::Call(json_call(&call, is_begun_exec(event), text)),
+        Event::Call(call) => Details::Call(json_call(&call, event.is_begun_exec(), text)),
         Event::Signal(delivered) => Details::Signal {
             signal: signal::name(delivered.number()).into_owned(),
             before_call: delivered.before_call(),
@@ -174,7 +160,7 @@ fn details(event: &EventRef<'_>, text: &TextOptions) -> Details {
                 })
                 .collect(),
         },
-        Event::Start { parent, how, .. } => Details::Start { parent: (parent.0 != u32::MAX).then_some(parent.0), how: address_text(how) },
+        Event::Start { parent, how, .. } => Details::Start { parent: parent.map(|parent| parent.0), how: address_text(how) },
         Event::Turn { turn } => Details::Turn { turn },
         Event::Forced { hash, .. } => Details::Memory { memory_hash: hash_text(hash), pages: None },
         Event::Hash { hash, pages } => Details::Memory { memory_hash: hash_text(hash), pages: Some(pages) },

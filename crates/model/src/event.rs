@@ -121,7 +121,8 @@ pub enum Event<'log> {
     Exec(ExecRef<'log>),
     /// The first event of a stream.
     Start {
-        parent: StreamId,
+        /// `None` for the first process.
+        parent: Option<StreamId>,
         pid: Pid,
         tid: Pid,
         how: u64,
@@ -179,7 +180,20 @@ pub fn event_size(bytes: &[u8]) -> Result<usize, EventError> {
     Ok(size as usize)
 }
 
+/// Number of the call that executes a program.
+pub const EXECVE: u16 = 59;
+/// As [`EXECVE`].
+pub const EXECVEAT: u16 = 322;
+/// The value of a call that is about to execute a program.
+const EXEC_COMMITTED: i64 = -516;
+
 impl<'log> EventRef<'log> {
+    /// Whether this is a call that executes a program and has not failed yet. What became of it is the next event: an exec, or the call
+    /// once more with its result.
+    pub fn is_begun_exec(&self) -> bool {
+        self.kind == EventKind::Call && matches!(self.number, EXECVE | EXECVEAT) && self.value == EXEC_COMMITTED
+    }
+
     pub fn kind(&self) -> EventKind {
         self.kind
     }
@@ -220,7 +234,7 @@ impl<'log> EventRef<'log> {
             EventKind::Tsc => Event::Tsc { counter: value, aux: (self.number == 1).then(|| read_u64(body, 0)) },
             EventKind::Exec => Event::Exec(ExecRef::new(body)),
             EventKind::Start => Event::Start {
-                parent: StreamId(value as u32),
+                parent: (value as u32 != u32::MAX).then_some(StreamId(value as u32)),
                 pid: Pid(read_u32(body, 0) as i32),
                 tid: Pid(read_u32(body, 4) as i32),
                 how: read_u64(body, 8),

@@ -15,7 +15,8 @@ pub struct EventIndex(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pid(pub i32);
 
-/// BLAKE3 of the bytes of a file.
+/// BLAKE3 of the bytes of a file. Its text is also the only file name ever derived from one: whatever a recording says, it cannot name a
+/// file outside its folder.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContentId(pub [u8; 32]);
 
@@ -38,6 +39,11 @@ impl fmt::Display for Pid {
 }
 
 impl ContentId {
+    /// The content of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(*blake3::hash(bytes).as_bytes())
+    }
+
     /// All zero: no content. BLAKE3 gives this to no input anybody can find.
     pub const NONE: Self = Self([0; 32]);
 

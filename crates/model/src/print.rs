@@ -29,6 +29,11 @@ pub fn call_line(call: &CallRef<'_>, options: &TextOptions) -> String {
 /// Any event.
 pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
     match event.decode() {
+        Event::Call(call) if event.is_begun_exec() => {
+            let description = describe_call(&call, options);
+            let arguments: Vec<&str> = description.arguments.iter().map(|argument| argument.text.as_str()).collect();
+            format!("{}({}) = ?", description.name, arguments.join(", "))
+        }
         Event::Call(call) => call_line(&call, options),
         Event::Signal(signal) => {
             let place = if signal.before_call() { " (before the call)" } else { "" };
@@ -46,7 +51,8 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
             let mappings = exec.mappings().len();
             format!("exec: begins at {:#x} with {mappings} mappings", exec.program_counter())
         }
-        Event::Start { parent, pid, tid, .. } => format!("start: process {pid}, thread {tid}, made by stream {parent}"),
+        Event::Start { parent: None, pid, tid, .. } => format!("start: process {pid}, thread {tid}, the first"),
+        Event::Start { parent: Some(parent), pid, tid, .. } => format!("start: process {pid}, thread {tid}, made by stream {parent}"),
         Event::Turn { turn } => format!("turn {turn}"),
         Event::Forced { signal: 0, hash, .. } => format!("stopped between events, memory {hash:016x}"),
         Event::Forced { signal, hash, .. } => {

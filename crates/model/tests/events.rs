@@ -105,6 +105,7 @@ fn every_kind_is_decoded_and_has_a_line() {
         (EventKind::Tsc, 0, 1, 100, words(&[2]), "rdtscp = 100, 0x2"),
         (EventKind::Exec, 0, 0, 0, words(&[0x401000, 0, 0, 0, 0, 0, 0, 0]), "exec: begins at 0x401000 with 0 mappings"),
         (EventKind::Start, 0, 0, 2, words(&[5 | 6 << 32, 1]), "start: process 5, thread 6, made by stream 2"),
+        (EventKind::Start, 0, 0, -1, words(&[5 | 5 << 32, 0]), "start: process 5, thread 5, the first"),
         (EventKind::Turn, 0, 0, 12, vec![], "turn 12"),
         (EventKind::Forced, 0, 15, 1, vec![], "stopped between events by SIGTERM, memory 0000000000000001"),
         (EventKind::Hash, 0, 0, -1, words(&[3]), "memory ffffffffffffffff, 3 pages"),
@@ -122,7 +123,8 @@ fn every_kind_is_decoded_and_has_a_line() {
         }
         if kind == EventKind::Start {
             let Event::Start { parent, pid, tid, how } = parsed.decode() else { panic!("not a start") };
-            assert_eq!((parent, pid, tid, how), (StreamId(2), Pid(5), Pid(6), 1));
+            let expected = if value < 0 { (None, Pid(5), Pid(5), 0) } else { (Some(StreamId(2)), Pid(5), Pid(6), 1) };
+            assert_eq!((parent, pid, tid, how), expected);
         }
         // A body that is one word short is noticed.
         if !body.is_empty() && kind != EventKind::Signal {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::content::ContentId;
+use crate::ContentId;
 use crate::error::{FramePlace, Result};
 use crate::frame::{FrameHeader, FrameKind, HEADER_BYTES, read_u64};
 use crate::frame_writer::INDEX_ENTRY_BYTES;

@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
+use crate::ContentId;
 use crate::catalogue::CataloguedContent;
-use crate::content::ContentId;
 use crate::error::{Error, Result};
 use crate::recording::Shared;
 use crate::source::open_regular;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::content::ContentId;
+use crate::ContentId;
 use crate::stream_info::StreamId;
 
 /// The result of every fallible function of this crate.

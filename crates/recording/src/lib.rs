@@ -14,7 +14,6 @@
 
 mod catalogue;
 mod codec;
-mod content;
 mod contents;
 mod error;
 mod frame;
@@ -37,7 +36,6 @@ mod warning;
 mod writer;
 
 pub use codec::Codec;
-pub use content::ContentId;
 pub use error::{Error, FramePlace, Result};
 pub use frame::{FORMAT_VERSION, MAX_CHUNK_BYTES};
 pub use library::{Listing, create_numbered, latest, list, resolve, set_latest};
@@ -46,6 +44,7 @@ pub use metadata::{ByteText, CheckLevel, Exit, Machine, Metadata, Outcome};
 pub use pack::{Progress, pack, unpack};
 pub use recording::{Recording, StreamSummary};
 pub use removal::remove;
+pub use retake_model::ContentId;
 pub use store::{CollectionReport, FileIdentity, Store};
 pub use stream_info::{StreamId, StreamInfo, StreamKind};
 pub use stream_reader::{ChunkInfo, StreamReader};

@@ -5,9 +5,9 @@
 use std::fs;
 use std::path::Path;
 
+use crate::ContentId;
 use crate::catalogue::CONTENT_DECLARATION_BYTES;
 use crate::codec::{Codec, Encoder};
-use crate::content::ContentId;
 use crate::contents;
 use crate::error::{Error, Result};
 use crate::frame::{FrameHeader, FrameKind};

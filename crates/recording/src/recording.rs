@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::ContentId;
 use crate::catalogue::{Catalogue, CataloguedStream, PlacedFrame};
-use crate::content::ContentId;
 use crate::error::{Error, Result};
 use crate::frame::{FORMAT_VERSION, HEADER_BYTES, MAGIC, stated_version};
 use crate::metadata::{MAX_METADATA_BYTES, Metadata};

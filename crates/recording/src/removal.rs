@@ -4,7 +4,7 @@ use std::fs::{self, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::content::ContentId;
+use crate::ContentId;
 use crate::contents::files_folder;
 use crate::error::{Error, Result};
 use crate::frame::MAGIC;

@@ -19,7 +19,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use crate::content::ContentId;
+use crate::ContentId;
 use crate::error::{Error, Result};
 use crate::source::open_regular;
 pub use collect::CollectionReport;

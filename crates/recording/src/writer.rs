@@ -9,8 +9,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::ContentId;
 use crate::codec::{Codec, Encoder};
-use crate::content::ContentId;
 use crate::error::{Error, Result};
 use crate::frame::{FORMAT_VERSION, FrameHeader, FrameKind, MAX_CHUNK_BYTES, events_fit};
 use crate::frame_writer::FrameWriter;

@@ -3,13 +3,13 @@
 use std::ffi::OsString;
 
 use clap::{ArgGroup, Args};
-use retake_model::print::TextOptions;
+use retake_model::print::{TextOptions, event_line};
 use retake_model::{EventKind, EventRef, table};
 use retake_recording::{Recording, StreamSummary};
 
 use crate::events::{EventReader, Numbered, malformed};
 use crate::failure::{Failure, Result};
-use crate::json_event::{JsonEvent, event_text};
+use crate::json_event::JsonEvent;
 use crate::output::{Output, Style};
 use crate::recordings;
 
@@ -161,7 +161,7 @@ fn dump_stream(options: &Options, recording: &Recording, stream: &StreamSummary,
             output.json_line(&JsonEvent::new(info, index, &event, &text))?;
         } else {
             let number = output.styled(Style::Faint, format!("{index:>7}"));
-            output.line(format!("{number}  {}", event_text(&event, &text)))?;
+            output.line(format!("{number}  {}", event_line(&event, &text)))?;
         }
     }
     if reader.is_cut() && !options.json {

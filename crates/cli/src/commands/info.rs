@@ -9,7 +9,7 @@ use retake_recording::{Metadata, Recording, Warning};
 use retake_supervisor::runtime_image;
 use serde::Serialize;
 
-use crate::events::{EventReader, Numbered, is_begun_exec};
+use crate::events::{EventReader, Numbered};
 use crate::failure::{Failure, Result};
 use crate::machine;
 use crate::output::{Output, Style, Table};
@@ -149,7 +149,7 @@ fn count_calls(recording: &Recording) -> Result<BTreeMap<String, CallCount>> {
                 by_number.entry(number).or_default().count += 1;
             }
             match event {
-                Ok(event) if is_begun_exec(&event) => begun_exec = Some(event.number()),
+                Ok(event) if event.is_begun_exec() => begun_exec = Some(event.number()),
                 Ok(event) if event.kind() == EventKind::Call => {
                     let call = by_number.entry(event.number()).or_default();
                     call.count += 1;

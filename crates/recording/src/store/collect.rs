@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use super::identity::IdentityCache;
 use super::{CACHE_NAME, IDENTITIES_NAME, Store, TEMPORARY_NAME, content_path, open_lock};
-use crate::content::ContentId;
+use crate::ContentId;
 use crate::error::{Error, Result};
 
 /// What a collection did.

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::content::ContentId;
+use crate::ContentId;
 use crate::error::{Error, Result};
 
 const BLOCK_BYTES: usize = 1 << 20;

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::content::ContentId;
+use crate::ContentId;
 use crate::error::{Error, Result};
 use crate::frame::read_u64;
 

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use super::temporary::{TemporaryFile, make_private_directories};
 use super::{CACHE_NAME, Store, TEMPORARY_NAME};
-use crate::content::ContentId;
+use crate::ContentId;
 use crate::error::{Error, Result};
 use crate::source::open_regular;
 
