@@ -4,9 +4,9 @@
 mod json;
 mod machine;
 mod measure;
-mod process;
+pub mod process;
 mod report;
-mod scratch;
+pub mod scratch;
 mod statistics;
 mod workload;
 

@@ -1,13 +1,14 @@
-//! `cargo xtask`: gen, gen --check, tidy, bench.
+//! `cargo xtask`: gen, gen --check, tidy, bench, real.
 
 #![forbid(unsafe_code)]
 
 mod bench;
+mod real;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask gen [--check] | tidy | bench [--quick] [OPTIONS]";
+const USAGE: &str = "usage: cargo xtask gen [--check] | tidy | bench [--quick] [OPTIONS] | real [NAME...] [OPTIONS]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -37,6 +38,11 @@ fn main() -> ExitCode {
             Ok(true)
         }
         ["bench", options @ ..] => bench::run(&repository, options),
+        ["real", "--help" | "-h"] => {
+            println!("usage: {}", real::USAGE);
+            Ok(true)
+        }
+        ["real", options @ ..] => real::run(&repository, options),
         _ => Err(USAGE.into()),
     };
     match outcome {

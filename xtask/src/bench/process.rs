@@ -108,8 +108,8 @@ fn peak_memory_kb(process: u32, name: &str) -> u64 {
     field("VmHWM:").and_then(|kb| kb.parse().ok()).unwrap_or(0)
 }
 
-/// `std` can only kill the process itself, not what it has started.
-fn kill_group(process: u32) {
+/// Kills all of a process group. `std` can only kill a process itself, not what it has started.
+pub fn kill_group(process: u32) {
     // If there is no kill command, waiting goes on until somebody interrupts it.
     let _ = Command::new("kill").args(["-KILL", "--", &format!("-{process}")]).stderr(Stdio::null()).status();
 }
