@@ -78,6 +78,7 @@ struct context {
 	u64 clear_tid;
 	u64 child_tid_address;
 	u64 robust_list; /* the program's list of locks to be given up when the thread dies */
+	u64 chaos_state; /* record: of the thread's random numbers; 0: not yet seeded */
 	u32 is_thread;
 	u32 is_guest; /* another process in its parent's memory */
 	u64 altstack_pointer, altstack_bytes;
@@ -159,6 +160,7 @@ static inline u32 recording(void) { return HEADER->mode == MODE_RECORD; }
 /* ---- futex.c: waiting for the supervisor ---- */
 void futex_wait(u32 *word, u32 value, u64 timeout_ms);
 void futex_wake(u32 *word, i32 count);
+u64 now_ns(void); /* on the monotonic clock */
 void fail(const char *message) NORETURN; /* a bug, or the machine cannot go on: say so and end the process */
 
 /* ---- ring.c: the stream being recorded ---- */
@@ -247,14 +249,16 @@ enum { SIGILL = 4, SIGTRAP = 5, SIGABRT = 6, SIGBUS = 7, SIGFPE = 8, SIGKILL = 9
 #define SYNCHRONOUS (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS) | SIGNAL_BIT(SIGILL) | SIGNAL_BIT(SIGFPE) | SIGNAL_BIT(SIGTRAP) | SIGNAL_BIT(SIGSYS))
 
 /* ---- baton.c ---- */
-enum turn_kind { TURN_AGAIN, TURN_FIRST_THREAD, TURN_SHARED };
+enum turn_kind { TURN_AGAIN, TURN_FIRST_THREAD, TURN_SHARED, TURN_AFTER_CALL /* the baton was lost before the thread went back to its code */ };
 void baton_begin(struct context *context);    /* the first thing in a new stream that has a domain */
 void baton_create(struct context *context, u32 kind); /* record: from here on the process has a domain */
 void baton_release(struct context *context);  /* record */
 u32 baton_acquire(struct context *context, u64 *turn); /* record: 1 when the holder changed: the caller logs the turn */
 void baton_yield(struct context *context);    /* record: lets those who waited long go first */
+void baton_leave(struct context *context);    /* record, chaos: on the way back to the program's code */
+void baton_replay_leave(struct context *context); /* replay: obeys what baton_leave logged */
 void baton_offer(struct context *context);    /* at a forced point whose event has FORCED_TURN */
-void baton_replay(struct context *context);   /* replay: obeys TURN events that come next */
+void baton_replay(struct context *context, u32 at_call); /* replay: obeys TURN events that come next */
 void baton_end_process(struct context *context);
 void baton_end(struct context *context);      /* the thread will run no more user code */
 void log_turn(struct context *context, u16 kind, u64 turn);
@@ -267,6 +271,14 @@ u32 filter_mode(struct call *call);           /* prctl(PR_GET_SECCOMP) */
 /* ---- robust.c ---- */
 void robust_release(struct context *context); /* the thread dies */
 
+/* ---- chaos.c: record, if the user wants to see rare interleavings ---- */
+static inline u32 chaos(void) { return HEADER->chaos.seed != 0; }
+u64 chaos_below(struct context *context, u64 limit); /* a random number */
+u32 chaos_one_in(struct context *context, u32 count);
+void chaos_new_priority(struct context *context);
+void chaos_delay(struct context *context);
+u32 chaos_goes_first(struct context *context); /* of all that wait for the same baton */
+
 /* ---- process.c ---- */
 void mark_siblings_dying(struct context *context);
 struct context *region_create(struct process *process, u32 *region);
@@ -274,6 +286,7 @@ void region_attach_ring(struct context *context);
 struct slot *slot_claim(void);
 void arm_interception(struct context *context);
 void log_exit(struct context *context, u16 number, i64 status);
+void slot_exited(struct context *context); /* the last word of a stream: from here on the slot may be another thread's */
 i64 request(struct context *context, u32 kind, u64 a, u64 b, u64 c);
 
 /* ---- hash.c ---- */

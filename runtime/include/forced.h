@@ -47,6 +47,8 @@ struct force {
 	u32 cancelled;     /* attempts since it was stopped last */
 	u32 finishing;     /* a repeated string instruction runs to its end in the scratch page */
 	u32 after_pushf;   /* bytes of flags that the stepped instruction pushes */
+	u32 leaving;       /* stepping began in the runtime, which is not left yet */
+	u32 stop_after;    /* so many steps; 0: by the trace */
 	u64 finish_at, finish_next, finish_trap;
 	u64 scan_ns, scan_allowed_ns; /* how long the last scan of memory took, and when one is due again */
 	u64 vector_hash;
@@ -78,6 +80,7 @@ struct watch {
 	u64 trap;              /* the trap at the end of all tests */
 	u64 scratch;           /* the stub keeps rax here */
 	u64 misses, hash_misses;
+	u64 armed_ns;          /* when the search began */
 	const struct forced_body *body;
 	u64 memory_hash;
 	u8 original[16];
@@ -97,6 +100,7 @@ void force_want(struct context *context, u32 in_runtime); /* record, in the hand
 void force_settle(struct context *context);               /* record: no forcing signal is on its way any more */
 void force_close(struct context *context);                /* record: and none will come until force_open */
 void force_open(struct context *context);
+u32 force_after(struct context *context);                 /* record, chaos: maybe a few instructions from here; LEAVE_* */
 void note_stubs(u64 start, u64 bytes);                    /* of the files that were mapped before us */
 void watch_next(struct context *context, u64 resume);     /* replay: control is about to go back to the program, there */
 u32 watch_handler(struct context *context, const struct siginfo *info, struct registers *regs, u64 extended);

@@ -44,8 +44,17 @@ struct domain {
 	u64 turn;         /* record: changes of holder so far */
 	u64 completed;    /* replay: turns that are over */
 	u32 futex;        /* replay: changes with completed */
-	u32 reserved;
+	u32 identity;     /* tells domains apart: the process that made it, ~0 the one of processes that share memory */
 } __attribute__((aligned(64)));
+
+/* How a recording is disturbed, so that rare interleavings show up. Seed 0: not at all. "One in 0" means never. */
+struct chaos {
+	u64 seed;
+	u32 yield_one_in; /* of the system calls, before and after each */
+	u32 step_one_in;  /* of the system calls: the thread is stopped a few instructions later */
+	u32 delay_one_in; /* of the times that a thread wants the baton */
+	u32 delay_most_us;
+};
 
 enum request_kind {
 	REQUEST_NONE,
@@ -97,6 +106,8 @@ struct slot {
 	u32 exec_pending; /* set while the thread waits for an attach or stands before its exec */
 	u32 force_state;    /* record: enum force_state */
 	u32 force_sequence; /* record: signals put off so far */
+	u32 priority;       /* record: under chaos, of those that wait for a baton the highest goes first */
+	u32 baton_domain;   /* record: identity of the domain whose baton it waits for, under chaos */
 	u64 head __attribute__((aligned(64))); /* bytes produced, by the runtime */
 	u32 kicked;                            /* the drain was already told that this ring fills */
 	u32 filter;                            /* the thread's latest seccomp filter, plus 1; 0: none; or FILTER_STRICT */
@@ -118,6 +129,10 @@ struct slot {
 	u32 baton_state;                       /* enum baton_state, for the supervisor's clock */
 	u64 console_ticket;
 	u64 turn, turn_logged;                 /* record: the last turn taken, and the last one whose event is in the stream */
+	u64 started_ns, ended_ns;              /* record: when the thread's stream began and ended, on the monotonic clock */
+	u64 baton_waits, baton_wait_ns;        /* record: how often and how long it waited for the baton */
+	u64 forced_found, forced_misses;       /* replay: places found again, and visits that were not yet it */
+	u64 forced_search_ns;                  /* replay: time until they were found */
 	/* divergence report */
 	u64 diverged_event;
 	u64 diverged_offset;
@@ -166,6 +181,7 @@ struct shared_header {
 	u32 extended_bytes;
 	u32 stopping;         /* replay: everything shall end */
 	u64 ticks_per_second; /* of the time-stamp counter */
+	struct chaos chaos;   /* record */
 	i32 header_id;        /* of this segment */
 	i32 host_descriptor;  /* replay: the executable that replayed processes exec */
 	u32 yield_tick;       /* record: the supervisor's clock: changes when somebody has waited long for a baton */

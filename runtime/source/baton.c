@@ -6,6 +6,8 @@
  * Handing over costs a system call only when somebody waits. */
 #include "../include/context.h"
 
+#define CHAOS_LOOKS 20 /* of a millisecond each, at most */
+
 static u32 me(struct context *context) { return context->slot->stream + 1; }
 
 void log_turn(struct context *context, u16 kind, u64 turn)
@@ -21,7 +23,7 @@ static u32 take(struct context *context, struct domain *domain, u64 *turn)
 {
 	domain->wake_pending = 0;
 	context->slot->baton_state = BATON_HOLDING;
-	context->seen_tick = HEADER->yield_tick;
+	context->seen_tick = HEADER->yield_tick - chaos(); /* chaos is asked at every sync point */
 	force_open(context);
 	if (domain->last == me(context))
 		return 0;
@@ -32,22 +34,52 @@ static u32 take(struct context *context, struct domain *domain, u64 *turn)
 	return 1;
 }
 
+static u32 lock(struct context *context, struct domain *domain, u32 *holder)
+{
+	*holder = 0;
+	return __atomic_compare_exchange_n(&domain->lock, holder, me(context), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+static void wait_for_lock(struct context *context, struct domain *domain)
+{
+	u32 holder;
+	while (!lock(context, domain, &holder)) {
+		__atomic_store_n(&domain->wake_pending, 0, __ATOMIC_SEQ_CST);
+		futex_wait(&domain->lock, holder, 100);
+	}
+}
+
+/* Whoever has the highest priority goes first; if it does not come (it may have been killed), anybody. */
+static void wait_in_chaos(struct context *context, struct domain *domain)
+{
+	for (u32 look = 0;; look++) {
+		u32 holder = __atomic_load_n(&domain->lock, __ATOMIC_SEQ_CST);
+		if ((look >= CHAOS_LOOKS || chaos_goes_first(context)) && lock(context, domain, &holder))
+			return;
+		futex_wait(&domain->lock, holder, 1);
+	}
+}
+
 u32 baton_acquire(struct context *context, u64 *turn)
 {
 	struct domain *domain = context->process->domain;
-	u32 expected = 0;
-	if (LIKELY(__atomic_compare_exchange_n(&domain->lock, &expected, me(context), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
+	struct slot *slot = context->slot;
+	u32 holder;
+	if (UNLIKELY(chaos())) {
+		slot->baton_domain = domain->identity;
+		chaos_delay(context);
+	} else if (LIKELY(lock(context, domain, &holder)))
 		return take(context, domain, turn);
-	context->slot->baton_state = BATON_WAITING;
+	u64 start = now_ns();
+	__atomic_store_n(&slot->baton_state, BATON_WAITING, __ATOMIC_RELEASE);
 	__atomic_add_fetch(&domain->waiters, 1, __ATOMIC_SEQ_CST);
-	for (;;) {
-		expected = 0;
-		if (__atomic_compare_exchange_n(&domain->lock, &expected, me(context), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-			break;
-		__atomic_store_n(&domain->wake_pending, 0, __ATOMIC_SEQ_CST);
-		futex_wait(&domain->lock, expected, 100);
-	}
+	if (chaos())
+		wait_in_chaos(context, domain);
+	else
+		wait_for_lock(context, domain);
 	__atomic_sub_fetch(&domain->waiters, 1, __ATOMIC_SEQ_CST);
+	slot->baton_waits++;
+	slot->baton_wait_ns += now_ns() - start;
 	return take(context, domain, turn);
 }
 
@@ -57,14 +89,44 @@ void baton_release(struct context *context)
 	force_close(context); /* a forcing signal would end the call that comes with EINTR */
 	context->slot->baton_state = BATON_NONE;
 	__atomic_store_n(&domain->lock, 0, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST) && !__atomic_exchange_n(&domain->wake_pending, 1, __ATOMIC_SEQ_CST))
+	if (!__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST))
+		return;
+	if (chaos())
+		futex_wake(&domain->lock, 0x7fffffff); /* they find out among themselves who goes first */
+	else if (!__atomic_exchange_n(&domain->wake_pending, 1, __ATOMIC_SEQ_CST))
 		futex_wake(&domain->lock, 1);
 }
 
-/* Called with the baton at a sync point, when the supervisor's clock says that somebody has waited long. */
+/* Chaos: whoever waits goes first, or whoever comes during the delay; or nobody. 1: somebody did. */
+static u32 give_away(struct context *context, u64 *turn)
+{
+	chaos_new_priority(context);
+	baton_release(context);
+	return baton_acquire(context, turn);
+}
+
+/* Chaos, at a sync point. Where no baton is, other processes run anyway. */
+static void yield_in_chaos(struct context *context)
+{
+	u64 turn;
+	if (!chaos_one_in(context, HEADER->chaos.yield_one_in))
+		return;
+	if (!context->process->domain)
+		chaos_delay(context);
+	else if (give_away(context, &turn))
+		log_turn(context, TURN_AGAIN, turn);
+}
+
+/* Called at a sync point, when the supervisor's clock says that somebody has waited long. */
 void baton_yield(struct context *context)
 {
 	struct domain *domain = context->process->domain;
+	if (chaos()) {
+		yield_in_chaos(context);
+		return;
+	}
+	if (!domain)
+		return;
 	u64 turn = domain->turn;
 	context->seen_tick = HEADER->yield_tick;
 	if (!__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST))
@@ -81,12 +143,25 @@ static void offer(struct context *context)
 {
 	struct domain *domain = context->process->domain;
 	u64 turn = domain->turn;
+	if (chaos()) {
+		if (!give_away(context, &turn))
+			turn = ++domain->turn;
+		log_turn(context, TURN_AGAIN, turn);
+		return;
+	}
 	baton_release(context);
 	for (u32 i = 0; i < 50 && __atomic_load_n(&domain->turn, __ATOMIC_ACQUIRE) == turn; i++)
 		sys0(NR_sched_yield);
 	if (!baton_acquire(context, &turn))
 		turn = domain->turn = context->slot->turn = domain->turn + 1;
 	log_turn(context, TURN_AGAIN, turn);
+}
+
+void baton_leave(struct context *context)
+{
+	u64 turn;
+	if (context->process->domain && chaos_one_in(context, HEADER->chaos.yield_one_in) && give_away(context, &turn))
+		log_turn(context, TURN_AFTER_CALL, turn);
 }
 
 void baton_create(struct context *context, u32 kind)
@@ -96,6 +171,7 @@ void baton_create(struct context *context, u32 kind)
 	process->domain = kind == TURN_SHARED ? &HEADER->shared_domain : &process->private_domain;
 	if (kind == TURN_FIRST_THREAD)
 		process->private_domain = (struct domain){ 0 };
+	process->domain->identity = kind == TURN_SHARED ? ~0U : context->pid;
 	baton_acquire(context, &turn);
 	log_turn(context, (u16)kind, turn ? turn : process->domain->turn);
 }
@@ -127,7 +203,8 @@ static void wait_for_turn(struct context *context, u64 turn)
 	context->turn = turn;
 }
 
-static void replay_turn(struct context *context, const struct event *event)
+/* `at_call`: the thread has come to the call that follows in its stream, so what that one prints is in memory. */
+static void replay_turn(struct context *context, const struct event *event, u32 at_call)
 {
 	struct process *process = context->process;
 	u64 turn = (u64)event->value;
@@ -148,21 +225,28 @@ static void replay_turn(struct context *context, const struct event *event)
 	if (!process->domain)
 		diverge(context, WHY_CORRUPT, turn, 0);
 	event = log_peek(context);
-	if (event && event->kind == EVENT_CALL && event->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR)) {
+	if (at_call && event && event->kind == EVENT_CALL && event->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR)) {
 		console_replay(context, event);
 		context->printed = 1;
 	}
 	wait_for_turn(context, turn);
 }
 
-void baton_replay(struct context *context)
+void baton_replay(struct context *context, u32 at_call)
 {
 	for (;;) {
 		const struct event *event = log_peek(context);
 		if (LIKELY(!event || event->kind != EVENT_TURN))
 			return;
-		replay_turn(context, event);
+		replay_turn(context, event, at_call);
 	}
+}
+
+void baton_replay_leave(struct context *context)
+{
+	const struct event *event = log_peek(context);
+	if (event && event->kind == EVENT_TURN && event->number == TURN_AFTER_CALL)
+		replay_turn(context, event, 0);
 }
 
 /* ---- both ---- */
@@ -173,7 +257,7 @@ void baton_begin(struct context *context)
 	if (!context->process->domain)
 		return;
 	if (!recording())
-		baton_replay(context);
+		baton_replay(context, 0);
 	else if (baton_acquire(context, &turn))
 		log_turn(context, TURN_AGAIN, turn);
 }
@@ -189,7 +273,7 @@ void baton_offer(struct context *context)
 		end_of_stream(context); /* it never got the baton back */
 	if (event->kind != EVENT_TURN)
 		diverge(context, WHY_KIND, event->kind, EVENT_TURN);
-	replay_turn(context, event); /* this one only: the next may be of the system call that comes */
+	replay_turn(context, event, 0); /* this one only: the next may be of the system call that comes */
 }
 
 /* The whole process ends. Its own threads get no turn any more; those of others in the domain do. */

@@ -306,7 +306,7 @@ u32 runtime_syscall(struct context *context)
 	if (UNLIKELY(context->deferred_count))
 		return deliver_deferred(context, 1);
 	if (recording()) {
-		if (UNLIKELY(context->seen_tick != HEADER->yield_tick) && context->process->domain)
+		if (UNLIKELY(context->seen_tick != HEADER->yield_tick) && (context->process->domain || chaos()))
 			baton_yield(context);
 		if (UNLIKELY(context->event_count >= context->next_hash_event))
 			hash_at_interval(context);
@@ -314,7 +314,7 @@ u32 runtime_syscall(struct context *context)
 		const struct event *next = log_peek(context);
 		while (UNLIKELY(next && (next->kind == EVENT_TURN || next->kind == EVENT_HASH))) {
 			if (next->kind == EVENT_TURN)
-				baton_replay(context);
+				baton_replay(context, 1);
 			else
 				hash_replay(context);
 			next = log_peek(context);

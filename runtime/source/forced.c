@@ -29,13 +29,6 @@ static struct registers *trace_of(struct context *context) { return (struct regi
 #define TRACE_BYTES PAGE_CEIL(FORCE_TRACE_STEPS * sizeof(struct registers))
 _Static_assert(TRACE_OFFSET + TRACE_BYTES <= LIST_OFFSET, "the trace has room");
 
-static u64 now_ns(void)
-{
-	struct { u64 seconds, nanoseconds; } now;
-	sys2(NR_clock_gettime, 1 /* CLOCK_MONOTONIC */, &now);
-	return now.seconds * 1000000000UL + now.nanoseconds;
-}
-
 /* ---- which memory changes ----
  *
  * The memory hash tells visits of a place apart that nothing else does, but at replay it is far too slow to be compared at each of them.
@@ -253,6 +246,7 @@ static void stop_stepping(struct context *context, struct registers *regs)
 	regs->eflags &= ~TRAP_FLAG;
 	if (force->finishing && regs->rip >= scratch_page(context) && regs->rip < scratch_page(context) + PAGE_BYTES)
 		regs->rip = regs->rip >= force->finish_trap - 1 ? force->finish_next : force->finish_at;
+	context->regs.eflags &= ~TRAP_FLAG;
 	force->stage = FORCE_NONE;
 	force->finishing = 0;
 	sys2(NR_munmap, scratch_page(context), PAGE_BYTES + TRACE_BYTES);
@@ -308,11 +302,43 @@ static u32 good_place(const struct force_answer *answer, u64 rip)
 	return !answer->good_count;
 }
 
+/* Chaos: everything since the last event is traced, so the words that were written tell all visits of the place since then apart. */
+static void stepped_after(struct context *context, struct registers *regs, u64 extended)
+{
+	struct force *force = &context->force;
+	u32 last = force->steps + 1 >= minimum(force->stop_after + FORCE_SEEK_STEPS, FORCE_TRACE_STEPS);
+	trace_of(context)[force->steps++] = *regs;
+	if (force->steps == force->stop_after)
+		ask_supervisor(context);
+	if (force->steps >= force->stop_after && (last || (good_place(&force->answer, regs->rip) && !repeated_string(regs->rip)))) {
+		if (force->steps > force->stop_after)
+			ask_supervisor(context);
+		stop_here(context, regs, extended);
+	} else
+		run_one(context, regs);
+}
+
+/* On the way from the runtime to the program. 1: still there. */
+static u32 still_leaving(struct context *context, struct registers *regs)
+{
+	context->regs.eflags &= ~TRAP_FLAG;
+	context->force.leaving = regs->rip >= RUNTIME_TEXT && regs->rip < RUNTIME_END;
+	if (context->force.leaving)
+		regs->eflags |= TRAP_FLAG;
+	return context->force.leaving;
+}
+
 static void stepped(struct context *context, struct registers *regs, u64 extended)
 {
 	struct force *force = &context->force;
+	if (force->leaving && still_leaving(context, regs))
+		return;
 	if (!may_stop_at(context, regs->rip)) {
 		cancel(context, regs);
+		return;
+	}
+	if (force->stop_after) {
+		stepped_after(context, regs, extended);
 		return;
 	}
 	if (force->stage == FORCE_TRACE) {
@@ -331,18 +357,39 @@ static void stepped(struct context *context, struct registers *regs, u64 extende
 		run_one(context, regs);
 }
 
-static void begin(struct context *context, struct registers *regs, u64 extended)
+static u32 prepare(struct context *context)
 {
 	struct force *force = &context->force;
 	u64 at = scratch_page(context);
 	if (sys6(NR_mmap, at, PAGE_BYTES + TRACE_BYTES, 3, 0x32 /* private, anonymous, fixed */, ~0UL, 0) != (i64)at) {
 		state_change(context, FORCE_ACTIVE, FORCE_WANTED);
-		return;
+		return 0;
 	}
 	force->stage = force->cancelled < MOST_CANCELLED ? FORCE_TRACE : FORCE_SEEK;
-	force->steps = force->asked = force->finishing = force->after_pushf = 0;
+	force->steps = force->asked = force->finishing = force->after_pushf = force->leaving = force->stop_after = 0;
 	force->answer.good_count = force->answer.written_count = 0;
-	stepped(context, regs, extended);
+	return 1;
+}
+
+static void begin(struct context *context, struct registers *regs, u64 extended)
+{
+	if (prepare(context))
+		stepped(context, regs, extended);
+}
+
+/* Critical sections are short, and most are near a system call: the supervisor's signals would seldom meet them. So the thread is stopped so
+ * many instructions after it is back in its code. */
+u32 force_after(struct context *context)
+{
+	struct force *force = &context->force;
+	if (!context->process->domain || !chaos_one_in(context, HEADER->chaos.step_one_in) || !state_change(context, FORCE_IDLE, FORCE_ACTIVE))
+		return LEAVE_FAST;
+	if (!prepare(context))
+		return LEAVE_FAST;
+	force->leaving = 1;
+	force->stop_after = 1 + (u32)chaos_below(context, 4UL << chaos_below(context, 6));
+	context->regs.eflags |= TRAP_FLAG;
+	return LEAVE_FULL;
 }
 
 /* The supervisor's, by its value; without it when the kernel had no memory to keep it. */
@@ -374,6 +421,10 @@ u32 forced_handler(struct context *context, const struct siginfo *info, struct r
 			return 1;
 		}
 		cancel(context, regs);
+	}
+	if (info->number == SIGTRAP && info->code == TRAP_TRACE && regs->rip >= RUNTIME_TEXT && regs->rip < RUNTIME_END) {
+		regs->eflags &= ~TRAP_FLAG; /* it was cancelled on the way out */
+		return 1;
 	}
 	if (!is_force(context, info))
 		return 0;
@@ -486,7 +537,7 @@ void runtime_forced(struct context *context)
 {
 	u8 flags = 0;
 	if (recording()) {
-		flags = offers_baton(context) ? FORCED_TURN : 0;
+		flags = offers_baton(context) || (chaos() && context->process->domain) ? FORCED_TURN : 0;
 		log_forced(context, context->deferred_count ? (u16)context->deferred[0].info.number : 0, flags);
 	} else {
 		const struct event *event = log_peek(context);

@@ -15,6 +15,13 @@ void futex_wake(u32 *word, i32 count)
 	sys3(NR_futex, word, FUTEX_WAKE, count);
 }
 
+u64 now_ns(void)
+{
+	struct { u64 seconds, nanoseconds; } now;
+	sys2(NR_clock_gettime, 1 /* CLOCK_MONOTONIC */, &now);
+	return now.seconds * 1000000000UL + now.nanoseconds;
+}
+
 void fail(const char *message)
 {
 	u64 length = 0;

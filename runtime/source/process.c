@@ -115,6 +115,7 @@ static void begin_stream(struct context *context, u64 how)
 	context->turn = 0; /* a child's copy of its parent's; it has none, even if it ends before its first event */
 	context->event_count = context->next_hash_event = 0;
 	context->robust_list = 0;
+	context->chaos_state = 0;
 	context->log = context->log_end = NULL;
 	context->log_offset = 0;
 	if (recording()) {
@@ -122,6 +123,7 @@ static void begin_stream(struct context *context, u64 how)
 		context->tid = (u32)sys0(NR_gettid);
 		slot->pid = context->pid;
 		slot->tid = context->tid;
+		slot->started_ns = now_ns();
 		region_attach_ring(context);
 		struct start_body body = { context->pid, context->tid, how };
 		__atomic_store_n(&slot->state, SLOT_LIVE, __ATOMIC_RELEASE);
@@ -174,6 +176,7 @@ static struct slot *new_child(struct call *call)
 	slot->parent_stream = call->context->slot->stream;
 	slot->event_count = slot->slow_calls = 0;
 	slot->filter = call->context->slot->filter;
+	slot->started_ns = slot->ended_ns = slot->baton_waits = slot->baton_wait_ns = 0;
 	if (recording())
 		slot->stream = __atomic_fetch_add(&HEADER->next_stream, 1, __ATOMIC_ACQ_REL);
 	else {
@@ -489,8 +492,9 @@ void log_exit(struct context *context, u16 number, i64 status)
 	context->slot->event_count = context->event_count;
 }
 
-static void slot_exited(struct context *context)
+void slot_exited(struct context *context)
 {
+	context->slot->ended_ns = now_ns();
 	__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
 }
 

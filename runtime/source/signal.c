@@ -345,13 +345,19 @@ void replay_fatal(struct context *context, u32 before_call)
 u32 leave(struct context *context)
 {
 	if (recording()) {
+		if (UNLIKELY(chaos()))
+			baton_leave(context);
 		if (LIKELY(!context->deferred_count)) {
 			context->temporary_active = 0;
-			return LEAVE_FAST;
+			return UNLIKELY(chaos()) ? force_after(context) : LEAVE_FAST;
 		}
 		return deliver_deferred(context, 0);
 	}
 	const struct event *event = log_peek(context);
+	if (UNLIKELY(event && event->kind == EVENT_TURN)) {
+		baton_replay_leave(context);
+		event = log_peek(context);
+	}
 	if (LIKELY(event && event->kind != EVENT_SIGNAL && event->kind != EVENT_FATAL)) {
 		context->temporary_active = 0;
 		if (UNLIKELY(event->kind == EVENT_FORCED || event->kind == EVENT_END))
@@ -369,7 +375,7 @@ void die_by_signal(struct context *context, u32 number)
 	context->exiting = 1;
 	mark_siblings_dying(context);
 	baton_end_process(context);
-	__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
+	slot_exited(context);
 	kernel_action(number, SIG_DFL, 0);
 	sys4(NR_rt_sigprocmask, 2, &mask, NULL, 8);
 	sys3(NR_tgkill, sys0(NR_getpid), sys0(NR_gettid), number);
@@ -414,7 +420,7 @@ void raise_fault(struct context *context, const struct deferred_signal *raised, 
 			end_process(context, number);
 		mark_siblings_dying(context);
 		baton_end_process(context);
-		__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
+		slot_exited(context);
 		if (number == SIGTRAP || number == SIGSYS || number == SIGKILL)
 			die_by_signal(context, number); /* no instruction of the program's would raise it again */
 		kernel_action(number, SIG_DFL, 0);

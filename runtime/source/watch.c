@@ -184,6 +184,7 @@ static void arm(struct context *context, const struct event *event, u64 resume)
 	watch->memory_hash = (u64)event->value;
 	watch->stepping = watch->test_count = 0;
 	watch->misses = watch->hash_misses = 0;
+	watch->armed_ns = now_ns();
 	take_answer(context, resume);
 	if (copy_user(watch->original, (const void *)at, watch->answer.patch_bytes))
 		diverge(context, WHY_MEMORY, at, 0);
@@ -281,6 +282,15 @@ static void plant_jump(struct context *context)
 	plant(watch);
 }
 
+/* For whoever asks what the search cost. */
+static void count_found(struct context *context)
+{
+	struct slot *slot = context->slot;
+	slot->forced_found++;
+	slot->forced_misses += context->watch.misses;
+	slot->forced_search_ns += now_ns() - context->watch.armed_ns;
+}
+
 /* The program stands at the watched place. */
 static void visit(struct context *context, struct registers *regs, u64 extended)
 {
@@ -289,6 +299,7 @@ static void visit(struct context *context, struct registers *regs, u64 extended)
 	regs->eflags &= ~(TRAP_FLAG | RESUME_FLAG);
 	struct watch_test test = difference(context, regs, extended);
 	if (test.kind == TEST_NONE) {
+		count_found(context);
 		watch_disarm(context);
 		force_to_entry(context, regs);
 		return;

@@ -64,6 +64,9 @@ enum Details {
     End {
         wait_status: u64,
     },
+    Thread {
+        of_stream: u32,
+    },
 }
 
 #[derive(Debug, Serialize)]
@@ -161,10 +164,11 @@ fn details(event: &EventRef<'_>, text: &TextOptions) -> Details {
                 .collect(),
         },
         Event::Start { parent, how, .. } => Details::Start { parent: parent.map(|parent| parent.0), how: address_text(how) },
-        Event::Turn { turn } => Details::Turn { turn },
+        Event::Turn { turn, .. } => Details::Turn { turn },
         Event::Forced { hash, .. } => Details::Memory { memory_hash: hash_text(hash), pages: None },
         Event::Hash { hash, pages } => Details::Memory { memory_hash: hash_text(hash), pages: Some(pages) },
         Event::End { status } => Details::End { wait_status: status },
+        Event::Thread { stream, .. } => Details::Thread { of_stream: stream.0 },
     }
 }
 

@@ -122,6 +122,13 @@ pub struct RequestLines {
     pub console_ticket: AtomicU64,
     pub turn: AtomicU64,
     pub turn_logged: AtomicU64,
+    pub started_ns: AtomicU64,
+    pub ended_ns: AtomicU64,
+    pub baton_waits: AtomicU64,
+    pub baton_wait_ns: AtomicU64,
+    pub forced_found: AtomicU64,
+    pub forced_misses: AtomicU64,
+    pub forced_search_ns: AtomicU64,
     pub diverged_event: AtomicU64,
     pub diverged_offset: AtomicU64,
     pub diverged_why: AtomicU64,
@@ -144,6 +151,8 @@ pub struct Slot {
     pub exec_pending: AtomicU32,
     pub force_state: AtomicU32,
     pub force_sequence: AtomicU32,
+    pub priority: AtomicU32,
+    pub baton_domain: AtomicU32,
     pub producer: ProducerLine,
     pub consumer: ConsumerLine,
     pub lines: RequestLines,
@@ -158,7 +167,16 @@ pub struct Domain {
     pub turn: AtomicU64,
     pub completed: AtomicU64,
     pub futex: AtomicU32,
-    pub reserved: AtomicU32,
+    pub identity: AtomicU32,
+}
+
+#[repr(C)]
+pub struct Chaos {
+    pub seed: AtomicU64,
+    pub yield_one_in: AtomicU32,
+    pub step_one_in: AtomicU32,
+    pub delay_one_in: AtomicU32,
+    pub delay_most_us: AtomicU32,
 }
 
 #[repr(C)]
@@ -206,6 +224,7 @@ pub struct Header {
     pub extended_bytes: AtomicU32,
     pub stopping: AtomicU32,
     pub ticks_per_second: AtomicU64,
+    pub chaos: Chaos,
     pub header_id: AtomicI32,
     pub host_descriptor: AtomicI32,
     pub yield_tick: AtomicU32,

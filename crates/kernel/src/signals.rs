@@ -3,10 +3,15 @@
 use std::sync::atomic::{AtomicI32, Ordering};
 
 static PASS_TO: AtomicI32 = AtomicI32::new(0);
+/// The last signal that came and asks to end; 0: none.
+static ASKED_TO_END: AtomicI32 = AtomicI32::new(0);
 
 extern "C" fn pass_on(number: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     // SAFETY: the kernel gives a valid siginfo to an SA_SIGINFO handler.
     let code = unsafe { (*info).si_code };
+    if !matches!(number, libc::SIGUSR1 | libc::SIGUSR2) {
+        ASKED_TO_END.store(number, Ordering::Relaxed);
+    }
     let target = PASS_TO.load(Ordering::Relaxed);
     const FROM_KERNEL: i32 = 0x80; // the terminal sends to the whole group
     if target > 0 && code != FROM_KERNEL {
@@ -31,6 +36,16 @@ pub fn pass_to(pid: i32) {
         // SAFETY: ignoring a signal involves no memory.
         unsafe { libc::signal(number, libc::SIG_IGN) };
     }
+}
+
+/// From now on there is nobody to pass signals to: its number may soon be another process's.
+pub fn pass_to_nobody() {
+    PASS_TO.store(0, Ordering::Relaxed);
+}
+
+/// The signal that asked this process to end (SIGINT, SIGTERM, SIGHUP or SIGQUIT), since [`pass_to`] was called first.
+pub fn asked_to_end() -> Option<i32> {
+    Some(ASKED_TO_END.load(Ordering::Relaxed)).filter(|&number| number != 0)
 }
 
 /// Which signals this process ignores, and which it blocks, as bit sets (bit n − 1 for signal n): what a program started from here inherits.

@@ -34,11 +34,24 @@ pub enum EventKind {
     Forced = 9,
     Hash = 10,
     End = 11,
+    Thread = 12,
 }
 
 impl EventKind {
-    pub const ALL: [Self; 11] =
-        [Self::Call, Self::Signal, Self::Fatal, Self::Exit, Self::Tsc, Self::Exec, Self::Start, Self::Turn, Self::Forced, Self::Hash, Self::End];
+    pub const ALL: [Self; 12] = [
+        Self::Call,
+        Self::Signal,
+        Self::Fatal,
+        Self::Exit,
+        Self::Tsc,
+        Self::Exec,
+        Self::Start,
+        Self::Turn,
+        Self::Forced,
+        Self::Hash,
+        Self::End,
+        Self::Thread,
+    ];
 
     /// The kind with that number.
     pub fn from_number(number: u8) -> Option<Self> {
@@ -59,6 +72,7 @@ impl EventKind {
             Self::Forced => "FORCED",
             Self::Hash => "HASH",
             Self::End => "END",
+            Self::Thread => "THREAD",
         }
     }
 }
@@ -127,10 +141,13 @@ pub enum Event<'log> {
         tid: Pid,
         how: u64,
     },
+    /// The thread has the baton from here on.
     Turn {
         turn: u64,
+        how: TurnKind,
     },
     /// The thread was stopped between events; `state` is its registers and the hash of its stack window.
+    /// Stopped between events, to deliver a signal or to give up the baton.
     Forced {
         signal: u16,
         hash: u64,
@@ -145,6 +162,96 @@ pub enum Event<'log> {
     End {
         status: u64,
     },
+    /// In the supervisor's stream: what is known of a thread that has ended.
+    Thread {
+        stream: StreamId,
+        account: ThreadAccount,
+    },
+}
+
+/// Why a thread waits for its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TurnKind {
+    /// Before the event that follows.
+    Again,
+    /// The process makes its first thread.
+    FirstThread,
+    /// The process joins those that share memory.
+    Shared,
+    /// Before the thread goes back to its code from the call that comes before.
+    AfterCall,
+    /// No runtime writes such a one.
+    Unknown(u16),
+}
+
+impl TurnKind {
+    fn from_number(number: u16) -> Self {
+        match number {
+            0 => Self::Again,
+            1 => Self::FirstThread,
+            2 => Self::Shared,
+            3 => Self::AfterCall,
+            other => Self::Unknown(other),
+        }
+    }
+}
+
+/// When a thread ran, what it did, how long it waited. Times are since recording began.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadAccount {
+    pub started_ns: u64,
+    pub ended_ns: u64,
+    /// System calls.
+    pub calls: u64,
+    /// Of them, those that were caught by dispatch instead of a patched site.
+    pub dispatched: u64,
+    pub signals: u64,
+    /// How often it got the baton from another thread.
+    pub turns: u64,
+    /// How often it was stopped between events.
+    pub forced: u64,
+    /// How often, and how long in all, it waited for the baton.
+    pub waits: u64,
+    pub wait_ns: u64,
+}
+
+impl ThreadAccount {
+    /// Bytes of the body.
+    pub const BYTES: usize = 9 * 8;
+
+    /// The event.
+    pub fn event(&self, stream: StreamId) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(HEADER_BYTES + Self::BYTES);
+        bytes.extend(((HEADER_BYTES + Self::BYTES) as u32).to_le_bytes());
+        bytes.extend([EventKind::Thread as u8, 0, 0, 0]);
+        bytes.extend(u64::from(stream.0).to_le_bytes());
+        bytes.extend(self.fields().iter().flat_map(|field| field.to_le_bytes()));
+        bytes
+    }
+
+    /// Adds what another thread did; the times become those from the first start to the last end.
+    pub fn add(&mut self, other: &Self) {
+        self.started_ns = self.started_ns.min(other.started_ns);
+        self.ended_ns = self.ended_ns.max(other.ended_ns);
+        self.calls = self.calls.saturating_add(other.calls);
+        self.dispatched = self.dispatched.saturating_add(other.dispatched);
+        self.signals = self.signals.saturating_add(other.signals);
+        self.turns = self.turns.saturating_add(other.turns);
+        self.forced = self.forced.saturating_add(other.forced);
+        self.waits = self.waits.saturating_add(other.waits);
+        self.wait_ns = self.wait_ns.saturating_add(other.wait_ns);
+    }
+
+    fn fields(&self) -> [u64; 9] {
+        let Self { started_ns, ended_ns, calls, dispatched, signals, turns, forced, waits, wait_ns } = *self;
+        [started_ns, ended_ns, calls, dispatched, signals, turns, forced, waits, wait_ns]
+    }
+
+    /// `body` holds [`Self::BYTES`]: the caller has checked.
+    fn read(body: &[u8]) -> Self {
+        let [started_ns, ended_ns, calls, dispatched, signals, turns, forced, waits, wait_ns] = std::array::from_fn(|at| read_u64(body, at * 8));
+        Self { started_ns, ended_ns, calls, dispatched, signals, turns, forced, waits, wait_ns }
+    }
 }
 
 /// Checks the event at the beginning of `bytes`. Returns it and its size; the next event begins there.
@@ -239,11 +346,19 @@ impl<'log> EventRef<'log> {
                 tid: Pid(read_u32(body, 4) as i32),
                 how: read_u64(body, 8),
             },
-            EventKind::Turn => Event::Turn { turn: value },
+            EventKind::Turn => Event::Turn { turn: value, how: TurnKind::from_number(self.number) },
             EventKind::Forced => Event::Forced { signal: self.number, hash: value, state: body },
             EventKind::Hash => Event::Hash { hash: value, pages: read_u64(body, 0) },
             EventKind::End => Event::End { status: value },
+            EventKind::Thread => Event::Thread { stream: StreamId(value as u32), account: ThreadAccount::read(body) },
         }
+    }
+
+    /// Where a FORCED event found the thread; `None` for other events.
+    pub fn forced_at(&self) -> Option<u64> {
+        const PROGRAM_COUNTER: usize = 16 * 8;
+        let bytes = self.body().get(PROGRAM_COUNTER..PROGRAM_COUNTER + 8)?;
+        (self.kind == EventKind::Forced).then(|| read_u64(bytes, 0))
     }
 
     /// The call, if it is one.
@@ -269,6 +384,7 @@ impl<'log> EventRef<'log> {
             EventKind::Exit | EventKind::Start => 16,
             EventKind::Tsc if self.number == 1 => 8,
             EventKind::Hash => 8,
+            EventKind::Thread => ThreadAccount::BYTES,
             EventKind::Tsc | EventKind::Turn | EventKind::Forced | EventKind::End => 0,
         };
         if body.len() < needed {

@@ -1,7 +1,7 @@
 //! Events as text, a line each, in the manner of strace.
 
 use crate::describe::describe_call;
-use crate::event::{CallRef, Event, EventRef};
+use crate::event::{CallRef, Event, EventRef, ThreadAccount, TurnKind};
 use crate::signal;
 
 /// How much to show.
@@ -53,13 +53,31 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
         }
         Event::Start { parent: None, pid, tid, .. } => format!("start: process {pid}, thread {tid}, the first"),
         Event::Start { parent: Some(parent), pid, tid, .. } => format!("start: process {pid}, thread {tid}, made by stream {parent}"),
-        Event::Turn { turn } => format!("turn {turn}"),
-        Event::Forced { signal: 0, hash, .. } => format!("stopped between events, memory {hash:016x}"),
+        Event::Turn { turn, how } => match how {
+            TurnKind::Again => format!("turn {turn}"),
+            TurnKind::FirstThread => format!("turn {turn}, of a process that makes its first thread"),
+            TurnKind::Shared => format!("turn {turn}, of a process that shares memory from here on"),
+            TurnKind::AfterCall => format!("turn {turn}, after the call"),
+            TurnKind::Unknown(kind) => format!("turn {turn} of the unknown kind {kind}"),
+        },
         Event::Forced { signal, hash, .. } => {
-            format!("stopped between events by {}, memory {hash:016x}", signal::name(signal))
+            let at = event.forced_at().map_or(String::new(), |at| format!(" at {at:#x}"));
+            let by = if signal == 0 { String::new() } else { format!(" by {}", signal::name(signal)) };
+            format!("stopped between events{by}{at}, memory {hash:016x}")
         }
         Event::Hash { hash, pages } => format!("memory {hash:016x}, {pages} pages"),
         Event::End { status } => format!("+++ died +++ wait status {status:#x}"),
+        Event::Thread { stream, account } => {
+            let ms = |ns: u64| ns as f64 / 1e6;
+            let ThreadAccount { started_ns, ended_ns, calls, dispatched, signals, turns, forced, waits, wait_ns } = account;
+            format!(
+                "thread of stream {stream}: from {:.3} to {:.3} ms, {calls} calls ({dispatched} dispatched), {signals} signals, {turns} turns, \
+                 {forced} forced, waited {waits} times for {:.3} ms",
+                ms(started_ns),
+                ms(ended_ns),
+                ms(wait_ns)
+            )
+        }
     }
 }
 

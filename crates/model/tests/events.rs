@@ -110,6 +110,15 @@ fn every_kind_is_decoded_and_has_a_line() {
         (EventKind::Forced, 0, 15, 1, vec![], "stopped between events by SIGTERM, memory 0000000000000001"),
         (EventKind::Hash, 0, 0, -1, words(&[3]), "memory ffffffffffffffff, 3 pages"),
         (EventKind::End, 0, 0, 9, vec![], "+++ died +++ wait status 0x9"),
+        (EventKind::Turn, 0, 3, 12, vec![], "turn 12, after the call"),
+        (
+            EventKind::Thread,
+            0,
+            0,
+            4,
+            words(&[1_000_000, 2_500_000, 30, 2, 1, 7, 3, 5, 1_250_000]),
+            "thread of stream 4: from 1.000 to 2.500 ms, 30 calls (2 dispatched), 1 signals, 7 turns, 3 forced, waited 5 times for 1.250 ms",
+        ),
     ];
     for (kind, flags, number, value, body, line) in cases {
         let bytes = event(kind, flags, number, value, &body);

@@ -115,21 +115,28 @@ fn somebody_waits(recorder: &Recorder) -> bool {
 /// Stops threads that run on in user code while others of their process wait. Those that do come to sync points notice the clock there.
 fn force_holders(recorder: &Recorder) {
     let header = recorder.header();
-    let slots = &header.slots[..recorder.slot_count()];
-    let shared_holder = header.shared_domain.lock.load(Acquire);
-    for slot in slots {
-        if slot.state.load(Relaxed) != shared::SLOT_LIVE || slot.lines.baton_state.load(Relaxed) != shared::BATON_HOLDING {
-            continue;
-        }
-        let pid = slot.pid.load(Relaxed);
-        let wanted = slot.stream.load(Relaxed) + 1 == shared_holder
-            || slots.iter().any(|other| other.pid.load(Relaxed) == pid && other.lines.baton_state.load(Relaxed) == shared::BATON_WAITING);
-        if wanted && slot.force_state.compare_exchange(shared::FORCE_IDLE, shared::FORCE_WANTED, AcqRel, Acquire).is_ok() {
+    for slot in holders_others_wait_for(recorder) {
+        if slot.force_state.compare_exchange(shared::FORCE_IDLE, shared::FORCE_WANTED, AcqRel, Acquire).is_ok() {
             slot.force_sequence.fetch_add(1, Relaxed);
             header.force_doorbell.fetch_add(1, AcqRel);
             futex::wake(&header.force_doorbell, 1);
         }
     }
+}
+
+/// Threads that hold a baton while others wait for it.
+pub(crate) fn holders_others_wait_for(recorder: &Recorder) -> impl Iterator<Item = &shared::Slot> {
+    let header = recorder.header();
+    let used = (header.slots_used.load(Acquire) as usize).min(shared::MAX_SLOTS);
+    let slots = &header.slots[..used];
+    let shared_holder = header.shared_domain.lock.load(Acquire);
+    let is_in = |slot: &shared::Slot, state| slot.state.load(Relaxed) == shared::SLOT_LIVE && slot.lines.baton_state.load(Relaxed) == state;
+    slots.iter().filter(move |slot| {
+        let pid = slot.pid.load(Relaxed);
+        let is_shared_holder = slot.stream.load(Relaxed) + 1 == shared_holder && header.shared_domain.waiters.load(Relaxed) > 0;
+        is_in(slot, shared::BATON_HOLDING)
+            && (is_shared_holder || slots.iter().any(|other| other.pid.load(Relaxed) == pid && is_in(other, shared::BATON_WAITING)))
+    })
 }
 
 /// Threads whose process ended: each stream gets its end once the thread is gone.

@@ -3,6 +3,7 @@
 //! One thread watches the slots that asked for it. It sends SIGSYS, which the runtime keeps unblocked; the runtime traces a few instructions and
 //! asks what they were (`answer`), then stops the thread where replay can find it again.
 
+use crate::chaos::Random;
 use crate::shared_state::Recorder;
 use retake_kernel::{futex, memory, process, shared};
 use retake_patch::watch::{self, Step, Text};
@@ -55,9 +56,14 @@ type Waiting = HashMap<usize, (u32, Instant)>;
 fn run(recorder: &Recorder, stop: &AtomicBool) {
     let header = recorder.header();
     let mut waiting = Waiting::new();
+    let mut chaos = match header.chaos.seed.load(Relaxed) {
+        0 => None,
+        seed => Some(Random::new(seed)),
+    };
     while !stop.load(Acquire) {
         let seen = header.force_doorbell.load(Acquire);
-        look(recorder, &mut waiting);
+        let patience = chaos.as_mut().map_or(PATIENCE, |random| PATIENCE * random.below(4) as u32 / 2);
+        look(recorder, &mut waiting, patience);
         if waiting.is_empty() {
             futex::wait(&header.force_doorbell, seen, Some(IDLE_PERIOD));
         } else {
@@ -66,7 +72,7 @@ fn run(recorder: &Recorder, stop: &AtomicBool) {
     }
 }
 
-fn look(recorder: &Recorder, waiting: &mut Waiting) {
+fn look(recorder: &Recorder, waiting: &mut Waiting, patience: Duration) {
     let header = recorder.header();
     let used = (header.slots_used.load(Acquire) as usize).min(shared::MAX_SLOTS);
     for (index, slot) in header.slots[..used].iter().enumerate() {
@@ -79,7 +85,7 @@ fn look(recorder: &Recorder, waiting: &mut Waiting) {
         let (known, since) = *waiting.entry(index).or_insert((sequence, Instant::now()));
         if known != sequence {
             waiting.insert(index, (sequence, Instant::now()));
-        } else if since.elapsed() >= PATIENCE {
+        } else if since.elapsed() >= patience {
             send(slot);
         }
     }

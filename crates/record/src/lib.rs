@@ -5,6 +5,8 @@
 
 #![forbid(unsafe_code)]
 
+mod chaos;
+mod deadline;
 mod drain;
 mod exec;
 mod exec_event;
@@ -12,15 +14,18 @@ mod forced;
 mod service;
 mod shared_state;
 mod space;
+mod thread_account;
 mod unborn;
 
 pub use shared_state::Counters;
 
+use deadline::Deadline;
 use drain::Drain;
 use retake_kernel::process::{self, Guardian, Prepared, Program};
 use retake_kernel::shared::{self, Header};
 use retake_kernel::signals;
 use retake_kernel::tracee::Attached;
+use retake_model::event::ThreadAccount;
 use retake_recording::{Exit, Outcome, RecordingWriter, Store};
 use retake_supervisor::{FileTable, Options, Session, SessionError};
 use shared_state::Recorder;
@@ -44,6 +49,19 @@ pub struct Request {
     pub environment: Vec<(OsString, OsString)>,
     /// For the runtime.
     pub options: Options,
+    /// Disturb the program, with this seed.
+    pub chaos: Option<u64>,
+    /// End the program, and all that it started, when it has run so long.
+    pub timeout: Option<Duration>,
+}
+
+/// How a recorded program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// The wait status of the first process.
+    pub status: i32,
+    /// Its time was up, and it was ended.
+    pub timed_out: bool,
 }
 
 /// Why recording failed.
@@ -76,16 +94,19 @@ pub enum RecordError {
 /// Slots that are ready before the program starts.
 const FIRST_SLOTS: usize = 16;
 
-/// Records until the last process of the tree has ended. Returns the wait status of the first one.
+/// Records until the last process of the tree has ended.
 ///
 /// # Errors
 /// See [`RecordError`]. What was recorded until then stays readable.
-pub fn record(request: &Request, writer: RecordingWriter, store: Store) -> Result<i32, RecordError> {
+pub fn record(request: &Request, writer: RecordingWriter, store: Store) -> Result<Ended, RecordError> {
     let started = Instant::now();
     let (ignored, blocked) = signals::inherited();
     let session = Session::create(shared::MODE_RECORD, request.options)?;
     let guardian = Guardian::start(|| end_everything(session.header()))?;
     session.header().guardian_pid.store(guardian.pid(), Relaxed);
+    if let Some(seed) = request.chaos {
+        chaos::announce(session.header(), seed);
+    }
     process::adopt_orphans();
     let mut child = prepare(request)?;
     let writer = Arc::new(writer);
@@ -102,6 +123,7 @@ pub fn record(request: &Request, writer: RecordingWriter, store: Store) -> Resul
     let drain = Drain::start(&recorder);
     let service = service::Service::start(&recorder);
     let forcer = forced::Forcer::start(&recorder);
+    let slicer = request.chaos.map(|seed| chaos::Slicer::start(&recorder, seed));
     let attached = Attached::seize(child.pid).map_err(RecordError::Attach)?;
     child.start()?;
     let watch = process::watch(child.pid)?;
@@ -112,27 +134,40 @@ pub fn record(request: &Request, writer: RecordingWriter, store: Store) -> Resul
         guardian.dismiss();
         return Err(RecordError::Exec { program: request.program.clone(), source });
     }
-    let status = wait_for_first(child.pid, &watch);
+    let deadline = Deadline::new(request.timeout);
+    let status = wait_for_first(&recorder, child.pid, &watch, &deadline);
     recorder.note_root_ended(status);
-    wait_for_rest(&recorder, child.pid);
+    wait_for_rest(&recorder, child.pid, &deadline);
+    signals::pass_to_nobody();
+    if let Some(slicer) = slicer {
+        slicer.stop();
+    }
     forcer.stop();
     service.stop();
     drain.stop()?;
+    let (threads, account) = recorder.accounts.finish(&recorder)?;
     let outcome = Outcome {
         exit: if libc::WIFSIGNALED(status) { Exit::Killed(libc::WTERMSIG(status)) } else { Exit::Exited(libc::WEXITSTATUS(status)) },
         duration_ms: started.elapsed().as_millis() as u64,
-        counters: counters(&recorder),
+        counters: counters(&recorder, threads, &account),
     };
     space::wait_for_space(|| recorder.writer.finish(&outcome))?;
     guardian.dismiss();
-    Ok(status)
+    Ok(Ended { status, timed_out: deadline.has_passed() })
 }
 
-fn counters(recorder: &Recorder) -> BTreeMap<String, u64> {
+fn counters(recorder: &Recorder, threads: u64, account: &ThreadAccount) -> BTreeMap<String, u64> {
     let counters = &recorder.counters;
     [
         ("ptrace_stops", counters.stops.load(Relaxed)),
-        ("dispatched_calls", counters.slow_calls.load(Relaxed)),
+        ("calls", account.calls),
+        ("dispatched_calls", account.dispatched),
+        ("signals", account.signals),
+        ("threads", threads),
+        ("turns", account.turns),
+        ("forced_points", account.forced),
+        ("baton_waits", account.waits),
+        ("baton_wait_us", account.wait_ns / 1000),
         ("execs", counters.execs.load(Relaxed)),
         ("files", u64::from(recorder.session.header().file_count.load(Relaxed))),
     ]
@@ -179,12 +214,13 @@ fn mark_console(slot: &shared::Slot) {
 }
 
 /// Waits for the first process; follows it into and out of job-control stops.
-fn wait_for_first(pid: i32, watch: &std::os::fd::OwnedFd) -> i32 {
+fn wait_for_first(recorder: &Recorder, pid: i32, watch: &std::os::fd::OwnedFd, deadline: &Deadline) -> i32 {
     let mut stopped = false;
     loop {
-        if process::ended(watch, 100) {
+        if process::ended(watch, deadline.wait_ms(100)) {
             break;
         }
+        deadline.enforce(recorder.header());
         let now = matches!(process::state(pid), Some('T' | 't'));
         if now && stopped {
             process::stop_self();
@@ -200,8 +236,9 @@ fn wait_for_first(pid: i32, watch: &std::os::fd::OwnedFd) -> i32 {
 }
 
 /// Waits for processes that outlive the first one, and takes in those that became our children.
-fn wait_for_rest(recorder: &Recorder, first: i32) {
+fn wait_for_rest(recorder: &Recorder, first: i32, deadline: &Deadline) {
     loop {
+        deadline.enforce(recorder.header());
         process::reap_adopted(first);
         if recorder.live_slots() == 0 {
             return;

@@ -1,6 +1,8 @@
 //! What the threads of the recorder share.
 
 use crate::space::wait_for_space;
+use crate::thread_account::{Accounts, EventCounts};
+use retake_kernel::clock;
 use retake_kernel::futex;
 use retake_kernel::segment::Segment;
 use retake_kernel::shared::{self, Header, RING_BYTES};
@@ -19,8 +21,6 @@ pub struct Counters {
     pub stops: AtomicU64,
     /// Successful execs.
     pub execs: AtomicU64,
-    /// System calls that came through dispatch.
-    pub slow_calls: AtomicU64,
 }
 
 /// The consumer's side of one slot. Whoever drains it holds the lock.
@@ -31,6 +31,7 @@ pub(crate) struct RingState {
     declared: Option<u32>,
     /// Bytes of the last event that are still to come.
     remaining: u64,
+    counts: EventCounts,
 }
 
 #[derive(Debug)]
@@ -39,6 +40,7 @@ pub(crate) struct Recorder {
     pub files: FileTable,
     pub writer: Arc<RecordingWriter>,
     pub counters: Counters,
+    pub accounts: Accounts,
     rings: Mutex<Vec<Arc<Mutex<RingState>>>>,
     progress: (Mutex<u64>, Condvar),
     started: AtomicBool,
@@ -57,6 +59,7 @@ impl Recorder {
             files,
             writer,
             counters: Counters::default(),
+            accounts: Accounts::new(),
             rings: Mutex::default(),
             progress: Default::default(),
             started: AtomicBool::new(false),
@@ -100,7 +103,7 @@ impl Recorder {
             }
             let ring = Segment::create(RING_BYTES)?;
             header.slots[index].ring_id.store(ring.id(), Relaxed);
-            rings.push(Arc::new(Mutex::new(RingState { ring, declared: None, remaining: 0 })));
+            rings.push(Arc::new(Mutex::new(RingState { ring, declared: None, remaining: 0, counts: EventCounts::default() })));
             header.slots_used.store(rings.len() as u32, Release);
             shared::push_ready(header, index);
         }
@@ -122,6 +125,7 @@ impl Recorder {
         slot.parent_stream.store(u32::MAX, Relaxed);
         slot.pid.store(pid as u32, Relaxed);
         slot.tid.store(pid as u32, Relaxed);
+        slot.lines.started_ns.store(clock::monotonic_ns(), Relaxed);
         header.next_stream.store(1, Relaxed);
         slot.state.store(shared::SLOT_LIVE, Release);
         index
@@ -156,7 +160,7 @@ impl Recorder {
         for (at, bytes) in [(start, first), (0, count - first)] {
             if bytes > 0 {
                 let piece = state.ring.slice(at, bytes);
-                let events = find_events(piece, &mut state.remaining);
+                let events = find_events(piece, &mut state.remaining, &mut state.counts);
                 wait_for_space(|| self.writer.append(stream, piece, events, Codec::Fast))?;
             }
         }
@@ -178,7 +182,8 @@ impl Recorder {
             return Ok(()); // it died in the middle of an event: the reader stops before that
         }
         self.declare(index, &mut state)?;
-        let events = find_events(bytes, &mut state.remaining);
+        let RingState { remaining, counts, .. } = &mut *state;
+        let events = find_events(bytes, remaining, counts);
         let stream = StreamId(self.header().slots[index].stream.load(Relaxed));
         wait_for_space(|| self.writer.append(stream, bytes, events, Codec::Fast))
     }
@@ -208,6 +213,7 @@ impl Recorder {
         wait_for_space(|| self.writer.declare_stream(&info))?;
         state.declared = Some(stream);
         state.remaining = 0;
+        state.counts = EventCounts::default();
         Ok(())
     }
 
@@ -215,9 +221,15 @@ impl Recorder {
     pub fn recycle(&self, index: usize) {
         let header = self.header();
         let slot = &header.slots[index];
-        self.counters.slow_calls.fetch_add(slot.lines.slow_calls.swap(0, Relaxed), Relaxed);
         self.release_baton(index);
-        lock(&self.ring(index)).declared = None;
+        let (was_declared, counts) = {
+            let ring = self.ring(index);
+            let mut state = lock(&ring);
+            (state.declared.take().is_some(), state.counts)
+        };
+        if was_declared {
+            let _ = self.accounts.close(self, slot, counts); // what fails here fails where the drain meets it
+        }
         slot.pid.store(0, Relaxed);
         slot.exec_pending.store(0, Relaxed);
         slot.force_state.store(shared::FORCE_IDLE, Relaxed);
@@ -307,14 +319,16 @@ impl Recorder {
 }
 
 /// Where events start in a piece of a stream; `remaining` carries over what the last one lacks.
-fn find_events(piece: &[u8], remaining: &mut u64) -> ChunkEvents {
+fn find_events(piece: &[u8], remaining: &mut u64, counts: &mut EventCounts) -> ChunkEvents {
     let mut at = *remaining;
     let length = piece.len() as u64;
     let mut events = ChunkEvents::default();
     while at < length {
         let start = at as usize;
         // Events are multiples of eight bytes; what is no event was not written by the runtime, and the reader stops there.
-        let Some(size) = piece.get(start..start + 4).and_then(|size| size.try_into().ok()).map(u32::from_le_bytes) else { break };
+        let Some(&[a, b, c, d, kind]) = piece.get(start..start + 5) else { break };
+        let size = u32::from_le_bytes([a, b, c, d]);
+        counts.count(kind);
         events.first.get_or_insert(start as u32);
         events.count += 1;
         at += u64::from(size).max(16);

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::{ArgGroup, Args};
 use retake_model::print::{TextOptions, event_line};
 use retake_model::{EventKind, EventRef, table};
-use retake_recording::{Recording, StreamSummary};
+use retake_recording::{Recording, StreamKind, StreamSummary};
 
 use crate::events::{EventReader, Numbered, malformed};
 use crate::failure::{Failure, Result};
@@ -178,6 +178,10 @@ impl Options {
 
     fn wants_stream(&self, stream: &StreamSummary) -> bool {
         let info = &stream.info;
+        // What the supervisor notes is no event of the program.
+        if info.kind == StreamKind::Supervisor && self.stream.is_empty() && !self.kind.contains(&EventKind::Thread) {
+            return false;
+        }
         is_wanted(&self.pid, &info.pid) && is_wanted(&self.tid, &info.tid) && is_wanted(&self.stream, &info.id.0)
     }
 

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 use retake_model::{EventKind, errno, table};
-use retake_recording::{Metadata, Recording, Warning};
+use retake_recording::{Metadata, Recording, StreamKind, Warning};
 use retake_supervisor::runtime_image;
 use serde::Serialize;
 
@@ -95,13 +95,14 @@ fn collect<'recording>(recording: &'recording Recording, options: &Options) -> R
     let contents = recording.contents()?;
     let calls = options.calls.then(|| count_calls(recording)).transpose()?;
     let warnings: Vec<Warning> = if options.verify { recording.check()? } else { recording.warnings().to_vec() };
-    let event_count = recording.streams().map(|stream| stream.event_count).fold(0, u64::saturating_add);
+    let streams: Vec<_> = recording.streams().filter(|stream| stream.info.kind != StreamKind::Supervisor).collect();
+    let event_count = streams.iter().map(|stream| stream.event_count).fold(0, u64::saturating_add);
     let call_count = calls.as_ref().map(|calls| calls.values().map(|call| call.count).sum()).or_else(|| counter(metadata, "calls"));
     Ok(Info {
         path: recording.path().to_string_lossy().into_owned(),
         is_packed: recording.is_packed(),
         file_bytes: recording.file_bytes(),
-        stream_count: recording.streams().count(),
+        stream_count: streams.len(),
         event_count,
         content_count: contents.len(),
         content_bytes: contents.iter().fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes)),

@@ -2,13 +2,16 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use retake_record::RecordError;
+use retake_record::{Ended, RecordError, Request};
 use retake_recording::{ByteText, Location, Metadata, Recording, RecordingWriter, Store, create_numbered, set_latest};
 use retake_supervisor::runtime_image;
+
+mod until_failure;
 
 use crate::check::Check;
 use crate::failure::{Failure, Result};
@@ -27,6 +30,8 @@ Examples:
   retake record -- ./server --port 0 options of the program need no care: retake's end at its name
   retake record -o crash ./a.out     keep the recording in the folder `crash`
   RETAKE_DIR=/big retake record CMD  keep this and everything recorded in /big
+  retake record --chaos --until-failure ./test
+                                     hunt a race: run the test in random interleavings until it fails, keep that run
 ")]
 pub struct Options {
     /// Make the recording here: a new or empty folder. Without it, recordings are named and kept by retake (see `retake ls`)
@@ -42,30 +47,104 @@ pub struct Options {
     #[arg(long)]
     no_fast_path: bool,
 
+    /// Disturb the program: run its threads in random order, interrupt them at random places and let them wake up late, so that
+    /// rare interleavings show up
+    #[arg(long)]
+    chaos: bool,
+
+    /// Make the random choices of --chaos that this number stands for; `retake info` shows the one a recording was made with
+    #[arg(long, value_name = "N", requires = "chaos")]
+    seed: Option<u64>,
+
+    /// Run the program again and again, until it fails: ends with a status other than 0, by a signal, or not in time (--timeout).
+    /// Only the recording of the run that failed is kept. Standard input is read by the first run. Ends as that run ended, with
+    /// 124 if it was not in time, with 0 if none failed
+    #[arg(long)]
+    until_failure: bool,
+
+    /// With --until-failure, how many times at most
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1000, requires = "until_failure", value_parser = clap::value_parser!(u64).range(1..))]
+    runs: u64,
+
+    /// End the program, and all it started, after so many seconds: with SIGTERM, two seconds later with SIGKILL
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    timeout: Option<Duration>,
+
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
-/// Records, and ends this process as the program ended. Returns only if that fails.
+/// Exit status: the program was ended because its time was up, as of `timeout(1)`.
+const STATUS_TIMED_OUT: i32 = 124;
+
+/// Records, and ends this process as the program ended. Returns only if that fails, or if no run fails.
 pub fn run(options: &Options) -> Result<()> {
     let found = find_program::find(&options.command, std::env::var_os("PATH").as_deref())?;
     let location = Location::from_environment()?;
     location.prepare()?;
-    let store = Store::open(&location.store)?;
-    let environment: Vec<_> = std::env::vars_os().collect();
-    let metadata = describe(options, &found, environment.len());
-    let writer = start(options, &location, &metadata)?;
-    let directory = writer.directory().to_path_buf();
-    let request = retake_record::Request {
-        program: found.program,
-        arguments: found.arguments,
-        environment,
-        options: retake_supervisor::Options { no_fast_path: options.no_fast_path, ..options.check.session_options() },
-    };
-    match retake_record::record(&request, writer, store) {
-        Ok(status) => retake_kernel::signals::end_as(status),
-        Err(error) => Err(failed(&error, &directory)),
+    let recorder = Recorder { options, found, location, environment: std::env::vars_os().collect() };
+    let seed = options.chaos.then(|| options.seed.unwrap_or_else(random_seed));
+    if options.until_failure {
+        return until_failure::run(&recorder, seed);
+    }
+    let run = recorder.run(seed)?;
+    end_as(run.ended)
+}
+
+/// Ends this process as the program ended.
+fn end_as(ended: Ended) -> ! {
+    if ended.timed_out {
+        std::process::exit(STATUS_TIMED_OUT);
+    }
+    retake_kernel::signals::end_as(ended.status)
+}
+
+fn seconds(text: &str) -> std::result::Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    let duration = Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())?;
+    if duration.is_zero() { Err("the program needs some time".to_owned()) } else { Ok(duration) }
+}
+
+/// Short enough to be typed again.
+fn random_seed() -> u64 {
+    const SEEDS: u64 = 1_000_000_000;
+    RandomState::new().hash_one(std::process::id()) % SEEDS
+}
+
+/// One recording of one run.
+struct Run {
+    directory: PathBuf,
+    ended: Ended,
+}
+
+/// Makes recordings of the same program.
+struct Recorder<'options> {
+    options: &'options Options,
+    found: Found,
+    location: Location,
+    environment: Vec<(OsString, OsString)>,
+}
+
+impl Recorder<'_> {
+    fn run(&self, seed: Option<u64>) -> Result<Run> {
+        let options = self.options;
+        let store = Store::open(&self.location.store)?;
+        let metadata = describe(options, &self.found, self.environment.len(), seed);
+        let writer = start(options, &self.location, &metadata)?;
+        let directory = writer.directory().to_path_buf();
+        let request = Request {
+            program: self.found.program.clone(),
+            arguments: self.found.arguments.clone(),
+            environment: self.environment.clone(),
+            chaos: seed,
+            timeout: options.timeout,
+            options: retake_supervisor::Options { no_fast_path: options.no_fast_path, ..options.check.session_options() },
+        };
+        match retake_record::record(&request, writer, store) {
+            Ok(ended) => Ok(Run { directory, ended }),
+            Err(error) => Err(failed(&error, &directory)),
+        }
     }
 }
 
@@ -74,7 +153,9 @@ fn start(options: &Options, location: &Location, metadata: &Metadata) -> Result<
     let Some(output) = &options.output else {
         let name: &OsStr = &options.command[0];
         let writer = create_numbered(&location.recordings, name, metadata)?;
-        set_latest(&location.recordings, writer.directory())?;
+        if !options.until_failure {
+            set_latest(&location.recordings, writer.directory())?;
+        }
         return Ok(writer);
     };
     // The program may change its folder; the recording stays where the user meant it.
@@ -89,7 +170,7 @@ fn start(options: &Options, location: &Location, metadata: &Metadata) -> Result<
     }
 }
 
-fn describe(options: &Options, found: &Found, environment_count: usize) -> Metadata {
+fn describe(options: &Options, found: &Found, environment_count: usize, seed: Option<u64>) -> Metadata {
     let working_directory = std::env::current_dir().unwrap_or_default();
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let fast_path = if options.no_fast_path { "off" } else { "on" };
@@ -104,7 +185,10 @@ fn describe(options: &Options, found: &Found, environment_count: usize) -> Metad
         table_hash: retake_model::TABLE_HASH.to_string(),
         runtime_hash: runtime_image::hash(),
         check_level: options.check.into(),
-        settings: [("fast_path".to_owned(), fast_path.to_owned())].into(),
+        settings: [("fast_path", Some(fast_path.to_owned())), ("chaos seed", seed.map(|seed| seed.to_string()))]
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+            .collect(),
         ..Metadata::default()
     }
 }

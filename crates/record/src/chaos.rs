@@ -1,0 +1,147 @@
+//! Chaos: disturbing what is recorded, so that rare interleavings show up.
+//!
+//! Everything that is random comes from one seed. The runtime does what depends on nothing but the seed and the thread: who has the baton next,
+//! where a thread gives it up, how long it sleeps before it wants it again (`runtime/source/chaos.c`). This side decides how often, and stops
+//! threads that compute at random moments: slices of random length.
+//!
+//! No mixture finds every bug: a rare preemption shows what frequent ones hide. So each seed has a mixture of its own.
+
+use crate::drain::holders_others_wait_for;
+use crate::forced;
+use crate::shared_state::Recorder;
+use retake_kernel::shared::{self, Header};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Slices of threads that compute.
+const SHORTEST_SLICE: Duration = Duration::from_micros(40);
+/// A slice is the shortest one times a power of two up to this, times a random number from one to two.
+const SLICE_SCALES: u64 = 9;
+
+/// Random numbers that a seed alone decides (SplitMix64, as in the runtime).
+#[derive(Debug, Clone)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let value = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        value ^ (value >> 31)
+    }
+
+    /// Below `limit`, which is not 0.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+
+    fn choice<T: Copy, const COUNT: usize>(&mut self, choices: [T; COUNT]) -> T {
+        choices[self.below(COUNT as u64) as usize]
+    }
+}
+
+/// How often what happens; 0 is never.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Mixture {
+    yield_one_in: u32,
+    step_one_in: u32,
+    delay_one_in: u32,
+    delay_most_us: u32,
+}
+
+impl Mixture {
+    fn of_seed(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        Self {
+            yield_one_in: random.choice([2, 4, 8, 32]),
+            step_one_in: random.choice([1, 2, 6, 0]),
+            delay_one_in: random.choice([2, 4, 16, 0]),
+            delay_most_us: random.choice([100, 1_000, 5_000, 40_000]),
+        }
+    }
+}
+
+/// Tells the runtime. A seed of 0 stands for another one: there it means no chaos.
+pub(crate) fn announce(header: &Header, seed: u64) {
+    let seed = if seed == 0 { u64::MAX } else { seed };
+    let mixture = Mixture::of_seed(seed);
+    header.chaos.yield_one_in.store(mixture.yield_one_in, Relaxed);
+    header.chaos.step_one_in.store(mixture.step_one_in, Relaxed);
+    header.chaos.delay_one_in.store(mixture.delay_one_in, Relaxed);
+    header.chaos.delay_most_us.store(mixture.delay_most_us, Relaxed);
+    header.chaos.seed.store(seed, Relaxed);
+    header.yield_tick.store(1, Relaxed); // processes without a baton, too, ask at each call what they shall do
+}
+
+/// The thread that ends slices.
+pub(crate) struct Slicer {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl Slicer {
+    pub fn start(recorder: &Arc<Recorder>, seed: u64) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (recorder, stop_it) = (Arc::clone(recorder), Arc::clone(&stop));
+        let thread = std::thread::spawn(move || run(&recorder, &stop_it, Random::new(!seed)));
+        Self { stop, thread }
+    }
+
+    pub fn stop(self) {
+        self.stop.store(true, Release);
+        let _ = self.thread.join();
+    }
+}
+
+fn run(recorder: &Recorder, stop: &AtomicBool, mut random: Random) {
+    while !stop.load(Acquire) {
+        std::thread::sleep(slice(&mut random));
+        for slot in holders_others_wait_for(recorder) {
+            let from_idle = slot.force_state.compare_exchange(shared::FORCE_IDLE, shared::FORCE_WANTED, AcqRel, Acquire);
+            if from_idle.is_ok() {
+                slot.force_sequence.fetch_add(1, Relaxed);
+                forced::send(slot);
+            }
+        }
+    }
+}
+
+fn slice(random: &mut Random) -> Duration {
+    let scaled = SHORTEST_SLICE * (1 << random.below(SLICE_SCALES));
+    scaled + scaled * (random.below(100) as u32) / 100
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_decides_everything() {
+        assert_eq!(Mixture::of_seed(7), Mixture::of_seed(7));
+        let (mut one, mut same) = (Random::new(9), Random::new(9));
+        assert!((0..100).all(|_| one.next() == same.next()));
+    }
+
+    #[test]
+    fn seeds_differ_in_their_mixtures() {
+        let mixtures: Vec<Mixture> = (1..=64).map(Mixture::of_seed).collect();
+        assert!(mixtures.iter().any(|mixture| mixture.step_one_in == 0));
+        assert!(mixtures.iter().any(|mixture| mixture.step_one_in > 0 && mixture.delay_one_in > 0));
+        assert!(mixtures.iter().all(|mixture| mixture.delay_most_us < 1_000_000), "nanoseconds of a delay are below a second");
+    }
+
+    #[test]
+    fn slices_are_of_many_lengths() {
+        let mut random = Random::new(3);
+        let slices: Vec<Duration> = (0..1000).map(|_| slice(&mut random)).collect();
+        assert!(slices.iter().all(|slice| (SHORTEST_SLICE..Duration::from_millis(25)).contains(slice)));
+        assert!(slices.iter().any(|slice| *slice < Duration::from_micros(100)) && slices.iter().any(|slice| *slice > Duration::from_millis(5)));
+    }
+}
