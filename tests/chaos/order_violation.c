@@ -2,10 +2,9 @@
 // fails: signal 11
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-struct connection { int *buffer; };
-static struct connection connection;
+static int storage[16];
+static struct { int *volatile buffer; } connection;
 
 static void *reader(void *unused)
 {
@@ -18,7 +17,7 @@ int main(void)
 {
 	pthread_t thread;
 	pthread_create(&thread, NULL, reader, NULL);
-	connection.buffer = calloc(16, sizeof *connection.buffer);
+	connection.buffer = storage;
 	pthread_join(thread, NULL);
 	printf("read %d\n", connection.buffer[0]);
 	return 0;
