@@ -18,6 +18,7 @@
 #define FRAME_WORDS 20
 #define MOST_CANCELLED 3 /* then a thread is stopped without a trace: its loop enters the runtime too often, or faults */
 #define MOST_ASKED 8 /* a return says nothing about what comes next: a step later the supervisor may know good places */
+#define ONE_IN_AGAIN 4 /* chaos: a thread that was just stopped is seldom stopped again, or it would not get anywhere */
 #define ARCH_GET_FS 0x1003
 
 /* Where the thread goes from the handler: the private stack, with the program's registers in the context. */
@@ -382,7 +383,9 @@ static void begin(struct context *context, struct registers *regs, u64 extended)
 u32 force_after(struct context *context)
 {
 	struct force *force = &context->force;
-	if (!context->process->domain || !chaos_one_in(context, HEADER->chaos.step_one_in) || !state_change(context, FORCE_IDLE, FORCE_ACTIVE))
+	u32 again = force->was_stopped && !chaos_one_in(context, ONE_IN_AGAIN);
+	force->was_stopped = 0;
+	if (again || !context->process->domain || !chaos_one_in(context, HEADER->chaos.step_one_in) || !state_change(context, FORCE_IDLE, FORCE_ACTIVE))
 		return LEAVE_FAST;
 	if (!prepare(context))
 		return LEAVE_FAST;
@@ -546,7 +549,9 @@ void runtime_forced(struct context *context)
 	}
 	if (flags & FORCED_TURN)
 		baton_offer(context);
-	if (recording())
+	if (recording()) {
 		forget_changes(context);
+		context->force.was_stopped = 1;
+	}
 	leave(context);
 }

@@ -2,6 +2,7 @@
 // fails: signal 11
 #include <pthread.h>
 #include <stdio.h>
+#include <unistd.h>
 
 static int storage[16];
 static struct { int *volatile buffer; } connection;
@@ -9,6 +10,7 @@ static struct { int *volatile buffer; } connection;
 static void *reader(void *unused)
 {
 	(void)unused;
+	usleep(1000); /* as a rule it has other things to do first */
 	connection.buffer[0] = 42;
 	return NULL;
 }

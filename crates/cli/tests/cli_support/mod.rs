@@ -69,12 +69,17 @@ impl Place {
 
     /// Runs the command.
     pub fn run(&self, arguments: &[&str]) -> Ran {
+        self.run_within(arguments, TIME_LIMIT)
+    }
+
+    /// Runs the command, which may take so long.
+    pub fn run_within(&self, arguments: &[&str], limit: Duration) -> Ran {
         let mut command = self.command(arguments);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn().unwrap();
         let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let (ended, has_ended) = mpsc::channel::<()>();
         let watch = std::thread::spawn(move || {
-            let is_late = has_ended.recv_timeout(TIME_LIMIT) == Err(RecvTimeoutError::Timeout);
+            let is_late = has_ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
             if let (true, Some(group)) = (is_late, group) {
                 let _ = kill_process_group(group, Signal::KILL);
             }

@@ -1,0 +1,120 @@
+//! `retake record --chaos` and `--until-failure`: programs of `tests/chaos/` with the classic bugs of concurrency.
+//!
+//! Each bug shows up within 1,000 chaos runs; `cargo test --release -p retake --test chaos -- --ignored` shows how many it takes. The ordinary
+//! tests are satisfied with the bugs that show up soon.
+
+mod cli_support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use cli_support::{Place, Ran};
+
+/// How a program fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Failure {
+    Status(i32),
+    Signal(i32),
+    NeverEnds,
+}
+
+const PROGRAMS: [(&str, Failure); 10] = [
+    ("aba", Failure::Status(1)),
+    ("atomicity_violation", Failure::Status(1)),
+    ("deadlock", Failure::NeverEnds),
+    ("double_checked", Failure::Status(1)),
+    ("if_instead_of_while", Failure::Status(1)),
+    ("lost_wakeup", Failure::NeverEnds),
+    ("order_violation", Failure::Signal(11)),
+    ("semaphore_misuse", Failure::Status(1)),
+    ("signal_handler_race", Failure::Status(1)),
+    ("use_after_free", Failure::Status(1)),
+];
+
+/// Ends the runs that never end.
+const TIMEOUT: &str = "5";
+const STATUS_TIMED_OUT: i32 = 124;
+const SIGTERM: i32 = 15;
+
+/// The executable of a program, compiled once.
+fn executable(name: &str) -> PathBuf {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("chaos-programs-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    });
+    let executable = folder.join(name);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/chaos").join(format!("{name}.c"));
+    let output = Command::new("gcc").args(["-std=gnu11", "-O1", "-g", "-pthread", "-o"]).arg(&executable).arg(source).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    executable
+}
+
+/// Records under chaos until a run fails, and makes sure that the recording fails in the same way whenever it is replayed. The number of the
+/// run that failed; `None` if none did.
+fn hunt(place: &Place, name: &str, failure: Failure, first_seed: u64, runs: u64) -> Option<u64> {
+    let executable = executable(name);
+    let (seed, runs) = (first_seed.to_string(), runs.to_string());
+    let arguments =
+        ["record", "--chaos", "--seed", &seed, "--until-failure", "-n", &runs, "--timeout", TIMEOUT, "--", executable.to_str().unwrap()];
+    let found = place.run_within(&arguments, std::time::Duration::from_secs(900));
+    if found.status == Some(0) {
+        assert_eq!(place.recordings(), [""; 0], "{found:?}");
+        return None;
+    }
+    let (status, signal) = match failure {
+        Failure::Status(status) => (Some(status), None),
+        Failure::Signal(signal) => (None, Some(signal)),
+        Failure::NeverEnds => (Some(STATUS_TIMED_OUT), None),
+    };
+    assert_eq!((found.status, found.signal), (status, signal), "{found:?}");
+    let recording = format!("{name}-1");
+    assert_eq!(place.recordings(), [recording.as_str(), "latest"], "{found:?}");
+    assert!(found.stderr.contains(&format!("retake replay {recording}")), "{found:?}");
+    for _ in 0..3 {
+        let replayed = place.run(&["replay", "--check=full"]);
+        let expected = if failure == Failure::NeverEnds { (None, Some(SIGTERM)) } else { (status, signal) };
+        assert_eq!((replayed.status, replayed.signal), expected, "{replayed:?}");
+        assert_eq!(replayed.stdout, last_output(&found), "{name}");
+    }
+    Some(run_number(&found))
+}
+
+/// What the last of many runs printed.
+fn last_output(found: &Ran) -> String {
+    found.stdout.lines().last().filter(|_| is_of_failure(found)).map_or(String::new(), |line| format!("{line}\n"))
+}
+
+/// Some programs say nothing on standard output when they fail; then the last line is of the run before.
+fn is_of_failure(found: &Ran) -> bool {
+    let lines = found.stdout.lines().count() as u64;
+    lines == run_number(found)
+}
+
+fn run_number(found: &Ran) -> u64 {
+    let number = found.stderr.split(" in run ").nth(1).and_then(|rest| rest.split(' ').next());
+    number.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("no run is named in {found:?}"))
+}
+
+#[test]
+fn bugs_show_up_and_replay() {
+    let place = Place::new("chaos");
+    let name = "if_instead_of_while";
+    let (_, failure) = PROGRAMS.into_iter().find(|(known, _)| *known == name).unwrap();
+    assert!(hunt(&place, name, failure, 1, 150).is_some(), "{name} has not failed");
+}
+
+/// Takes minutes: the whole table.
+#[test]
+#[ignore = "takes minutes"]
+fn every_bug_shows_up_within_a_thousand_runs() {
+    for (name, failure) in PROGRAMS {
+        let place = Place::new(&format!("chaos-{name}"));
+        let run = hunt(&place, name, failure, 1, 1000);
+        println!("{name:<22} {}", run.map_or("not found".to_owned(), |run| format!("run {run}")));
+        assert!(run.is_some(), "{name} has not failed in 1,000 runs");
+    }
+}
