@@ -18,7 +18,7 @@
 #define FRAME_WORDS 20
 #define MOST_CANCELLED 3 /* then a thread is stopped without a trace: its loop enters the runtime too often, or faults */
 #define MOST_ASKED 8 /* a return says nothing about what comes next: a step later the supervisor may know good places */
-#define ONE_IN_AGAIN 4 /* chaos: a thread that was just stopped is seldom stopped again, or it would not get anywhere */
+#define STOPS_UNTIL_RARER 64 /* chaos: so that a thread that runs long gets on, it is stopped ever more seldom */
 #define ARCH_GET_FS 0x1003
 
 /* Where the thread goes from the handler: the private stack, with the program's registers in the context. */
@@ -314,6 +314,7 @@ static void stepped_after(struct context *context, struct registers *regs, u64 e
 	if (force->steps >= force->stop_after && (last || (good_place(&force->answer, regs->rip) && !repeated_string(regs->rip)))) {
 		if (force->steps > force->stop_after)
 			ask_supervisor(context);
+		force->stops++;
 		stop_here(context, regs, extended);
 	} else
 		run_one(context, regs);
@@ -383,9 +384,8 @@ static void begin(struct context *context, struct registers *regs, u64 extended)
 u32 force_after(struct context *context)
 {
 	struct force *force = &context->force;
-	u32 again = force->was_stopped && !chaos_one_in(context, ONE_IN_AGAIN);
-	force->was_stopped = 0;
-	if (again || !context->process->domain || !chaos_one_in(context, HEADER->chaos.step_one_in) || !state_change(context, FORCE_IDLE, FORCE_ACTIVE))
+	u32 one_in = HEADER->chaos.step_one_in * (1 + force->stops / STOPS_UNTIL_RARER);
+	if (!context->process->domain || !chaos_one_in(context, one_in) || !state_change(context, FORCE_IDLE, FORCE_ACTIVE))
 		return LEAVE_FAST;
 	if (!prepare(context))
 		return LEAVE_FAST;
@@ -549,9 +549,7 @@ void runtime_forced(struct context *context)
 	}
 	if (flags & FORCED_TURN)
 		baton_offer(context);
-	if (recording()) {
+	if (recording())
 		forget_changes(context);
-		context->force.was_stopped = 1;
-	}
 	leave(context);
 }

@@ -58,8 +58,7 @@ fn executable(name: &str) -> PathBuf {
 fn hunt(place: &Place, name: &str, failure: Failure, first_seed: u64, runs: u64) -> Option<u64> {
     let executable = executable(name);
     let (seed, runs) = (first_seed.to_string(), runs.to_string());
-    let arguments =
-        ["record", "--chaos", "--seed", &seed, "--until-failure", "-n", &runs, "--timeout", TIMEOUT, "--", executable.to_str().unwrap()];
+    let arguments = ["record", "--chaos", "--seed", &seed, "--until-failure", "-n", &runs, "--timeout", TIMEOUT, "--", executable.to_str().unwrap()];
     let found = place.run_within(&arguments, std::time::Duration::from_secs(900));
     if found.status == Some(0) {
         assert_eq!(place.recordings(), [""; 0], "{found:?}");
