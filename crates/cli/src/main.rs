@@ -73,6 +73,8 @@ enum Command {
     Unpack(commands::unpack::Options),
     /// Remove recordings
     Rm(commands::rm::Options),
+    /// Print, summarise, rewrite, convert and recover DataSeries files, which traces are
+    Ds(commands::ds::Options),
     /// Check whether this machine can record, and say what to do if not
     Doctor(commands::doctor::Options),
     /// Print what a shell needs to complete commands
@@ -94,6 +96,7 @@ impl Command {
             Self::Pack(options) => commands::pack::run(options),
             Self::Unpack(options) => commands::unpack::run(options),
             Self::Rm(options) => commands::rm::run(options),
+            Self::Ds(options) => commands::ds::run(options),
             Self::Doctor(options) => commands::doctor::run(options),
             Self::Completions(options) => commands::completions::run(options, CommandLine::command()),
             Self::Man(options) => commands::man::run(options, CommandLine::command()),

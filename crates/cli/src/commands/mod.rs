@@ -2,6 +2,7 @@
 
 pub mod completions;
 pub mod doctor;
+pub mod ds;
 pub mod dump;
 pub mod info;
 pub mod ls;

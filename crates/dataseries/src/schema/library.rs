@@ -56,14 +56,18 @@ impl TypeLibrary {
         self.get(name).ok_or_else(|| Error::UnknownType { name: name.to_owned() })
     }
 
-    /// The types a pattern selects: the one with that name; else those that match it as a glob with `*` and `?`;
-    /// else those that start with it; else those that contain it.
+    /// The types a pattern selects: the one with that name; else those that match it as a glob with `*` and `?`; else
+    /// those whose last part, after `::`, it is; else those that start with it; else those that contain it.
     pub fn matching(&self, pattern: &str) -> Vec<&Arc<ExtentType>> {
         if let Some(exact) = self.get(pattern) {
             return vec![exact];
         }
-        let rules: [&dyn Fn(&str) -> bool; 3] =
-            [&|name| crate::tools::glob(pattern.as_bytes(), name.as_bytes()), &|name| name.starts_with(pattern), &|name| name.contains(pattern)];
+        let rules: [&dyn Fn(&str) -> bool; 4] = [
+            &|name| crate::tools::glob(pattern.as_bytes(), name.as_bytes()),
+            &|name| name.rsplit_once("::").is_some_and(|(_, last)| last == pattern),
+            &|name| name.starts_with(pattern),
+            &|name| name.contains(pattern),
+        ];
         for rule in rules {
             let found: Vec<_> = self.types.iter().filter(|extent_type| rule(extent_type.name())).collect();
             if !found.is_empty() {

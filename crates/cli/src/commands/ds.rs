@@ -1,0 +1,168 @@
+//! `retake ds`: what people do with DataSeries files.
+
+mod export;
+mod files;
+mod import;
+mod info;
+mod recover;
+mod repack;
+mod stat;
+mod txt;
+
+use clap::{Args, Subcommand, ValueEnum};
+use retake_dataseries::ReadOptions;
+use retake_dataseries::tools::{BytesStyle, Format};
+
+use crate::failure::Result;
+
+/// Options of `retake ds`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+DataSeries files hold typed records in compressed, checksummed extents; traces of system calls are such files. These commands \
+work on any of them, whoever wrote it.
+
+Examples:
+  retake ds info trace.ds                       types, records, sizes, compression
+  retake ds txt trace.ds --type openat -n 20    the first twenty files opened
+  retake ds stat trace.ds --by @type            how often each call was made
+  retake ds recover broken.ds -o whole.ds       what is left of a damaged file
+  retake ds export trace.ds --parquet tables    for pandas, DuckDB, Spark
+
+Expressions, for filters and columns, are made of field names, numbers, \"strings\", + - * / % &, = != < <= > >=, like (a glob), \
+contains, is null, is not null, and, or, not, parentheses; @type is the type of the record.
+")]
+pub struct Options {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Print records, as text, CSV or JSON
+    Txt(txt::Options),
+    /// Describe a file: its types, records, sizes, compression
+    Info(info::Options),
+    /// Rewrite files: other compression, extent size or byte order; only some records; several into one
+    Repack(repack::Options),
+    /// Count and summarise records, by groups
+    Stat(stat::Options),
+    /// Save what is whole in a damaged file
+    Recover(recover::Options),
+    /// Make Parquet files of a DataSeries file
+    Export(export::Options),
+    /// Make a DataSeries file of Parquet files
+    Import(import::Options),
+}
+
+/// Runs the command.
+pub fn run(options: &Options) -> Result<()> {
+    match &options.command {
+        Command::Txt(options) => txt::run(options),
+        Command::Info(options) => info::run(options),
+        Command::Repack(options) => repack::run(options),
+        Command::Stat(options) => stat::run(options),
+        Command::Recover(options) => recover::run(options),
+        Command::Export(options) => export::run(options),
+        Command::Import(options) => import::run(options),
+    }
+}
+
+/// How tables are printed.
+#[derive(Debug, Clone, Args)]
+struct OutputOptions {
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t = FormatName::Text, value_name = "FORM")]
+    format: FormatName,
+
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+
+    /// The same as --format csv
+    #[arg(long, conflicts_with_all = ["format", "json"])]
+    csv: bool,
+}
+
+impl OutputOptions {
+    fn format(&self) -> Format {
+        match (self.json, self.csv, self.format) {
+            (true, ..) | (_, _, FormatName::Json) => Format::Json,
+            (_, true, _) | (_, _, FormatName::Csv) => Format::Csv,
+            _ => Format::Text,
+        }
+    }
+}
+
+/// Names of [`Format`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FormatName {
+    /// Columns with tabs between them
+    Text,
+    /// Comma-separated values with a line of names
+    Csv,
+    /// One object a line
+    Json,
+}
+
+/// Names of [`BytesStyle`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum BytesName {
+    /// Text, with escapes for what is none
+    Escaped,
+    /// Hexadecimal digits
+    Hex,
+    /// As they are
+    Raw,
+}
+
+impl BytesName {
+    fn style(self) -> BytesStyle {
+        match self {
+            Self::Escaped => BytesStyle::Escaped,
+            Self::Hex => BytesStyle::Hex,
+            Self::Raw => BytesStyle::Raw,
+        }
+    }
+}
+
+/// How files are read.
+#[derive(Debug, Clone, Args)]
+struct ReadArguments {
+    /// Do not compare data with their digests: faster, but damage may go unseen
+    #[arg(long)]
+    no_verify: bool,
+}
+
+impl ReadArguments {
+    fn options(&self) -> ReadOptions {
+        ReadOptions { verify_digests: !self.no_verify, ..ReadOptions::default() }
+    }
+}
+
+/// A number of bytes: `4096`, `64k`, `1M`.
+fn size(text: &str) -> std::result::Result<usize, String> {
+    let digits = text.trim_end_matches(|character: char| !character.is_ascii_digit());
+    let shift = match &text[digits.len()..] {
+        "" | "B" => 0,
+        "k" | "K" | "KiB" => 10,
+        "M" | "MiB" => 20,
+        "G" | "GiB" => 30,
+        _ => return Err("expected a number of bytes, with k, M or G behind it for KiB, MiB, GiB".to_owned()),
+    };
+    let number = digits.parse::<usize>().ok().filter(|number| *number > 0);
+    let bytes = number.and_then(|number| number.checked_mul(1 << shift));
+    bytes.ok_or_else(|| "expected a number of bytes above 0".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        assert_eq!([size("1"), size("64k"), size("2MiB"), size("1G")], [Ok(1), Ok(65536), Ok(2 << 20), Ok(1 << 30)]);
+        for bad in ["", "k", "0", "1T", "-1", "99999999999999999999", "99999999999G"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+}

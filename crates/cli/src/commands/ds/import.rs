@@ -1,0 +1,75 @@
+//! `retake ds import`: a DataSeries file of Parquet files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use retake_dataseries::{Compression, WriterOptions};
+use retake_dataseries_parquet::{ImportOptions, import};
+
+use super::{files, repack, size};
+use crate::failure::{Failure, Result};
+use crate::output::Output;
+use crate::text;
+
+/// Options of `retake ds import`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Files that `retake ds export` made become what they were. Of other Parquet files each becomes one type, called like the file; their \
+columns must be numbers, bits or bytes, not lists or structures.
+
+Examples:
+  retake ds import tables -o trace.ds
+  retake ds import trace.parquet -o trace.ds --compress zlib
+")]
+pub struct Options {
+    /// Parquet files, or folders of them
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+
+    /// The file to make; it must not exist
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Compression to try: none, lz4, snappy, zlib, bz2
+    #[arg(short, long, value_name = "KIND", value_delimiter = ',', default_value = "lz4", value_parser = repack::compression)]
+    compress: Vec<Compression>,
+
+    /// Bytes of records in an extent, at most 64M
+    #[arg(short, long, value_name = "SIZE", value_parser = size, default_value = "256k")]
+    extent_size: usize,
+}
+
+/// The Parquet files of a folder, by name; a file is itself.
+fn parquet_files(path: &Path) -> Result<Vec<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let entries = fs::read_dir(path).and_then(|entries| entries.collect::<std::io::Result<Vec<_>>>());
+    let entries = entries.map_err(|error| Failure::system("read", path.display(), &error))?;
+    let mut paths: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "parquet"));
+    paths.sort();
+    if paths.is_empty() {
+        return Err(Failure::new(format!("no file in {} is called *.parquet", path.display())));
+    }
+    Ok(paths)
+}
+
+/// Converts, and prints what was made.
+pub fn run(options: &Options) -> Result<()> {
+    let paths: Vec<PathBuf> = options.files.iter().map(|path| parquet_files(path)).collect::<Result<Vec<_>>>()?.concat();
+    let what = ImportOptions {
+        writer: WriterOptions {
+            compression: repack::compression_set(&options.compress)?,
+            extent_bytes: options.extent_size,
+            ..WriterOptions::default()
+        },
+    };
+    let (file, writer) = files::NewFile::create(&options.output)?;
+    let (writer, records) = import(&paths, writer, &what).map_err(|(path, error)| super::export::failure(&path, error))?;
+    let bytes = file.keep(writer)?;
+    let mut output = Output::new();
+    output.line(format!("{}: {} records, {}", options.output.display(), text::count(records), text::bytes(bytes)))?;
+    output.finish()
+}

@@ -1,0 +1,90 @@
+//! `retake ds` on a DataSeries file that another program wrote.
+
+mod cli_support;
+
+use std::path::Path;
+
+use cli_support::Place;
+
+/// The type of nearly all records of the sample.
+const PACKETS: &str = "Network trace: IP packets";
+
+/// Its records.
+fn packets(place: &Place, file: &str) -> String {
+    place.run_well(&["ds", "txt", "-t", PACKETS, file])
+}
+
+/// A file of the tests of the library below.
+fn sample(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dataseries/tests/fixtures").join(name);
+    path.to_str().expect("a path in UTF-8").to_owned()
+}
+
+#[test]
+fn files_are_described_and_printed() {
+    let place = Place::new("ds-print");
+    let file = sample("nfs-1.set-0.ip.ds");
+    let info = place.run_well(&["ds", "info", "--verify", "--json", &file]);
+    assert_eq!(info.lines().count(), 2, "{info}");
+    let info: serde_json::Value = serde_json::from_str(info.lines().last().expect("a line")).expect("JSON");
+    assert_eq!((info["type"].as_str(), info["records"].as_u64()), (Some(PACKETS), Some(55127)));
+    let counted = place.run_json(&["ds", "stat", "--json", "-t", PACKETS, &file]);
+    assert_eq!(counted["records"].as_u64(), Some(55127));
+    let lines = place.run_well(&["ds", "txt", "-n", "5", "--no-header", &file]);
+    assert_eq!(lines.lines().count(), 5);
+    let csv = place.run_well(&["ds", "txt", "--csv", "-n", "2", "-t", PACKETS, &file]);
+    assert_eq!(csv.lines().count(), 3, "a line of names comes first");
+}
+
+#[test]
+fn files_are_filtered_repacked_and_summarised() {
+    let place = Place::new("ds-repack");
+    let file = sample("nfs-1.set-0.ip.ds");
+    let all = packets(&place, &file);
+    for arguments in [&["-c", "zlib", "-e", "4k"][..], &["-c", "none", "--order", "big"], &["-c", "snappy,lz4,bz2"]] {
+        let out = place.work("new.ds");
+        let out = out.to_str().expect("a path in UTF-8");
+        place.run_well(&[&["ds", "repack", &file, "-o", out], arguments].concat());
+        assert_eq!(packets(&place, out), all, "{arguments:?}");
+        place.run_badly(&["ds", "repack", &file, "-o", out], 125, &["exists already"]);
+        std::fs::remove_file(out).expect("the new file");
+    }
+    place.run_badly(&["ds", "txt", "-w", "no_such = 1", &file], 125, &["no_such", "retake ds info"]);
+    place.run_badly(&["ds", "txt", "-t", "no-such", &file], 125, &["no-such"]);
+    place.run_badly(&["ds", "stat", "-q", "1.5", &file], 125, &["0 to 1"]);
+    place.run_badly(&["ds", "repack", &file, "-o", "x", "-c", "lzo"], 125, &["lz4, snappy"]);
+    assert!(!place.work("x").exists());
+}
+
+#[test]
+fn damaged_files_are_recovered() {
+    let place = Place::new("ds-recover");
+    let file = sample("nfs-1.set-0.ip.ds");
+    let whole = std::fs::read(&file).expect("the sample");
+    std::fs::write(place.work("cut.ds"), &whole[..whole.len() - 100]).expect("a file");
+    place.run_badly(&["ds", "txt", "cut.ds"], 125, &["cut.ds", "retake ds recover"]);
+    let said = place.run_well(&["ds", "recover", "cut.ds", "-o", "saved.ds"]);
+    assert!(said.contains("the end of the file is missing"), "{said}");
+    place.run_well(&["ds", "info", "--verify", "saved.ds"]);
+    assert_eq!(packets(&place, "saved.ds"), packets(&place, &file), "only the index was lost");
+    std::fs::write(place.work("text"), "no DataSeries").expect("a file");
+    place.run_badly(&["ds", "info", "text"], 125, &["not a DataSeries file"]);
+    place.run_badly(&["ds", "recover", "text", "-o", "nothing.ds"], 125, &["nothing can be saved", "--types-from"]);
+    assert!(!place.work("nothing.ds").exists());
+    place.run_badly(&["ds", "info", "no-such-file"], 125, &["no-such-file"]);
+}
+
+#[test]
+fn parquet_files_go_both_ways() {
+    let place = Place::new("ds-parquet");
+    let file = sample("nfs-1.set-0.ip.ds");
+    let all = packets(&place, &file);
+    place.run_well(&["ds", "export", &file, "--parquet", "tables"]);
+    place.run_well(&["ds", "import", "tables", "-o", "tables.ds"]);
+    assert_eq!(packets(&place, "tables.ds"), all);
+    place.run_well(&["ds", "export", &file, "--wide", "wide.parquet", "--group-size", "64k"]);
+    place.run_well(&["ds", "import", "wide.parquet", "-o", "wide.ds"]);
+    assert_eq!(packets(&place, "wide.ds"), all);
+    place.run_badly(&["ds", "export", &file], 125, &["--parquet"]);
+    place.run_badly(&["ds", "import", "wide.ds", "-o", "x.ds"], 125, &["wide.ds"]);
+}
