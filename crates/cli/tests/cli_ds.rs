@@ -5,6 +5,7 @@ mod cli_support;
 use std::path::Path;
 
 use cli_support::Place;
+use retake_trace_format::{BufferDirection, TraceRecord, TraceWriter, TraceWriterOptions, TracedBuffer, TracedCall};
 
 /// The type of nearly all records of the sample.
 const PACKETS: &str = "Network trace: IP packets";
@@ -87,4 +88,49 @@ fn parquet_files_go_both_ways() {
     assert_eq!(packets(&place, "wide.ds"), all);
     place.run_badly(&["ds", "export", &file], 125, &["--parquet"]);
     place.run_badly(&["ds", "import", "wide.ds", "-o", "x.ds"], 125, &["wide.ds"]);
+}
+
+/// A small trace: some files opened, one that is not there.
+fn write_trace(path: &Path) {
+    let file = std::fs::File::create(path).expect("a file");
+    let mut writer = TraceWriter::new(file, TraceWriterOptions::default()).expect("a trace");
+    for id in 0..20 {
+        let name = format!("/file/{id}").into_bytes();
+        let text = TracedBuffer { argument: 1, direction: BufferDirection::Input, address: 4096, total_bytes: name.len() as u64, data: name };
+        let call = TracedCall {
+            id,
+            process: 7,
+            thread: 7,
+            entered_ns: 1_700_000_000_000_000_000 + id * 1000,
+            returned_ns: 1_700_000_000_000_000_300 + id * 1000,
+            number: 257,
+            result: if id == 3 { -2 } else { 5 },
+            arguments: [-100_i64 as u64, 4096, 0, 0, 0, 0],
+            buffers: vec![text],
+            ..TracedCall::default()
+        };
+        writer.write(&TraceRecord::Call(call)).expect("a record");
+    }
+    writer.finish().expect("a whole trace");
+}
+
+#[test]
+fn traces_are_printed_and_asked_questions() {
+    let place = Place::new("ds-trace");
+    write_trace(&place.work("trace.ds"));
+    let failed =
+        place.run_well(&["ds", "txt", "trace.ds", "-t", "openat", "-w", "errno_number > 0", "-c", "given_pathname,errno_string", "--no-header"]);
+    assert_eq!(failed, "/file/3\\0\tENOENT\n");
+    let counts = place.run_json(&["ds", "stat", "trace.ds", "-t", "openat", "-v", "time_returned - time_called", "-q", "0.5", "--json"]);
+    assert_eq!((counts["count"].as_u64(), counts["max"].as_f64()), (Some(20), Some(300.0)));
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/trace_parquet.py");
+    let ran = std::process::Command::new("python3").arg(script).arg(place.work("trace.ds")).arg(env!("CARGO_BIN_EXE_retake")).output();
+    match ran {
+        Err(error) => println!("skipped: python3: {error}"),
+        Ok(ran) if ran.status.code() == Some(77) => println!("{}", String::from_utf8_lossy(&ran.stdout)),
+        Ok(ran) => {
+            let text = String::from_utf8_lossy(&ran.stdout);
+            assert!(ran.status.success() && text.contains("openat") && text.contains("what failed"), "{ran:?}");
+        }
+    }
 }

@@ -144,6 +144,6 @@ fn damaged_files_are_refused() {
     let sound = std::fs::read(&path).expect("the file");
     for bytes in [&sound[..sound.len() / 2], &sound[..10], b"", b"PAR1 nothing PAR1"] {
         std::fs::write(&path, bytes).expect("a file");
-        assert!(import(&[path.clone()], Vec::new(), &ImportOptions::default()).is_err());
+        assert!(import(std::slice::from_ref(&path), Vec::new(), &ImportOptions::default()).is_err());
     }
 }
