@@ -41,6 +41,7 @@ struct process {
 	u32 thread_count;
 	u32 ending;                 /* replay: a thread has ended the process; the last of the others does it. with ending_status */
 	u32 ending_status;          /* wait status */
+	u32 lock;                   /* trace: see process_lock */
 	u32 shares;                 /* writable memory is shared with other processes: children are in the domain too */
 	struct signal_action actions[65];
 	u64 break_start, break_end; /* replay: the emulated program break */
@@ -155,7 +156,8 @@ static inline i64 sys6(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
 #define sys3(n, a, b, c) sys6(n, (u64)(a), (u64)(b), (u64)(c), 0, 0, 0)
 #define sys4(n, a, b, c, d) sys6(n, (u64)(a), (u64)(b), (u64)(c), (u64)(d), 0, 0)
 
-static inline u32 recording(void) { return HEADER->mode == MODE_RECORD; }
+static inline u32 recording(void) { return HEADER->mode != MODE_REPLAY; } /* or tracing: calls are executed */
+static inline u32 tracing(void) { return HEADER->mode == MODE_TRACE; }
 
 /* ---- futex.c: waiting for the supervisor ---- */
 void futex_wait(u32 *word, u32 value, u64 timeout_ms);
@@ -188,7 +190,14 @@ struct sink {
 	u64 largest;               /* no item has more bytes */
 	u64 pointee_before;        /* what a value-result length was before the call */
 	const u8 *item, *item_end; /* SINK_VERIFY */
+	/* trace */
+	u8 direction;              /* SINK_EMIT: of the items */
+	u8 is_data;                /* bytes that mean nothing to the kernel: the data limit holds for them */
+	u8 is_late;                /* SINK_INPUT: from here on they did not fit */
+	u32 staged;                /* SINK_INPUT: items that did. SINK_MEASURE, SINK_EMIT: to be passed over */
+	u64 room;                  /* SINK_EMIT: what was measured, and is left of it */
 };
+void sink_item(struct sink *sink, u32 argument, u64 address, u64 bytes); /* trace.c */
 /* On the path of every call only the fields that count are set: clearing all of them costs as much as the rest. */
 const struct call_row *find_row(u64 number, const u64 *arguments);
 void visit_inputs(struct sink *sink, const struct call_row *row, const u64 *arguments);
@@ -215,6 +224,9 @@ struct call {
 	u8 flags;
 	u64 console_sequence;
 	u8 outputs_by_hand; /* the handler knows them better than the table's row */
+	u8 inputs_late;     /* trace: not all inputs fit in what was staged */
+	u32 inputs_staged;
+	struct call_times *times;
 };
 void call_prepare(struct call *call);          /* record: stage inputs. replay: take the event, verify it */
 void call_verify_early(struct context *context); /* replay */
@@ -222,6 +234,10 @@ void turn_before_staged(struct call *call, u64 turn); /* record: a TURN event, b
 i64 call_execute(struct call *call);           /* record: execute `actual`, result kept. replay: result from the log */
 void call_finish(struct call *call, const struct extra_item *extra, u32 extra_count); /* record: log. replay: write outputs */
 const struct item *call_find_item(struct call *call, u8 direction, u8 argument);
+/* trace.c */
+void trace_prepare(struct call *call);
+void trace_finish(struct call *call, const struct extra_item *extra, u32 extra_count);
+u64 trace_clock(u32 *processor); /* nanoseconds since 1970 */
 typedef u32 custom_handler(struct call *call); /* returns LEAVE_* ; the result is in call->result */
 #define DECLARE_HANDLER(name) u32 handle_##name(struct call *call);
 CUSTOM_HANDLERS(DECLARE_HANDLER)
@@ -281,7 +297,9 @@ u32 chaos_goes_first(struct context *context); /* of all that wait for the same 
 
 /* ---- process.c ---- */
 void mark_siblings_dying(struct context *context);
-struct context *region_create(struct process *process, u32 *region);
+void process_lock(void); /* trace: for what the threads of an address space share and change; nothing in other modes, where the baton does it */
+void process_unlock(void);
+struct context *region_create(u32 *region);
 void region_attach_ring(struct context *context);
 struct slot *slot_claim(void);
 void arm_interception(struct context *context);

@@ -15,12 +15,13 @@ enum event_kind {
 	EVENT_FORCED = 9,
 	EVENT_HASH = 10,
 	EVENT_END = 11,
+	EVENT_STATE = 13, /* traces only, written by the supervisor: what a process starts with */
 };
 
 enum { TURN_IN_CALL = 1 /* the call that follows lost the baton: its inputs are from before this turn */ };
 enum { CALL_CONSOLE_OUT = 1, CALL_CONSOLE_ERR = 2 };
 enum { SIGNAL_BEFORE_CALL = 1, SIGNAL_FAULT = 2 /* raised by the program's own instruction: it comes by itself */ };
-enum { ITEM_INPUT = 0, ITEM_OUTPUT = 1, ITEM_CHILD = 2, ITEM_MAPPING = 3, ITEM_CONSOLE = 4, ITEM_FILE_WRITE = 5 };
+enum { ITEM_INPUT = 0, ITEM_OUTPUT = 1, ITEM_CHILD = 2, ITEM_MAPPING = 3, ITEM_CONSOLE = 4, ITEM_FILE_WRITE = 5, ITEM_TIMES = 6, ITEM_FILL = 7 };
 
 struct event {
 	u32 size;
@@ -58,6 +59,13 @@ struct file_write {
 	u64 device, inode;
 	u64 offset;   /* where the call's data went */
 	u64 new_size; /* ~0: unchanged by other means than the data */
+};
+
+/* Body of ITEM_TIMES: in traces only, and the first item of every call there. ITEM_FILL holds nothing: it takes the room that data were to have
+ * which another thread made shorter meanwhile. */
+struct call_times {
+	u64 entered_ns, returned_ns; /* since 1970 */
+	u64 processor;
 };
 
 /* Body of EVENT_EXEC, written by the supervisor. */

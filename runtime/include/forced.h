@@ -109,6 +109,7 @@ void watch_disarm(struct context *context);
 void watch_interrupted(struct context *context);          /* a signal frame was made for the registers as they are */
 void watch_returned(struct context *context);             /* and taken down again */
 void force_to_entry(struct context *context, struct registers *regs);
+u32 forced_deliver(struct context *context, struct registers *regs); /* trace, in the handler: what was put off is delivered right here, if it can be */
 
 /* What both modes compute. */
 u64 forced_stack_hash(u64 rsp);

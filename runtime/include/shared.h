@@ -27,8 +27,8 @@
 #define MAX_FILTER_STEPS 0x20000u
 #define FILTER_STRICT (~0u)
 
-enum { MODE_RECORD = 1, MODE_REPLAY = 2 };
-enum { OPTION_NO_FAST_PATH = 1, OPTION_QUIET = 2, OPTION_CHECK_FULL = 4, OPTION_CHECK_OFF = 8, OPTION_NO_TSC_TRAP = 16, OPTION_NO_CPUID_FAULT = 32 };
+enum { MODE_RECORD = 1, MODE_REPLAY = 2, MODE_TRACE = 3 /* as record, but nothing is ordered or repeated: calls are logged whole, with times */ };
+enum { OPTION_NO_FAST_PATH = 1, OPTION_QUIET = 2, OPTION_CHECK_FULL = 4, OPTION_CHECK_OFF = 8, OPTION_NO_TSC_TRAP = 16, OPTION_NO_CPUID_FAULT = 32, OPTION_WHOLE_INPUTS = 64 /* replay: hand over the inputs that the recording has only in part */ };
 
 enum slot_state { SLOT_UNUSED, SLOT_READY, SLOT_CLAIMED, SLOT_LIVE, SLOT_EXITED, SLOT_DYING /* its process ended; wait until the thread is gone */ };
 /* Who may do what about stopping a thread between sync points; see docs/FORCED.md. */
@@ -67,6 +67,7 @@ enum request_kind {
 	REQUEST_SHARED_FILE, /* replay: prepare the scratch copy of a shared file. reply: 0 */
 	REQUEST_FORCE,       /* record: what a traced piece of code writes. arguments: trace, steps, force_answer, thread base. reply: 0 */
 	REQUEST_WATCH,       /* replay: how to stop at an address. arguments: address, watch_answer. reply: 0 */
+	REQUEST_INPUT,       /* replay: an input of the call to come. arguments: address, bytes. reply: 0 */
 };
 
 struct image_part { /* one patched segment, or the stubs of a file */
@@ -133,6 +134,9 @@ struct slot {
 	u64 baton_waits, baton_wait_ns;        /* record: how often and how long it waited for the baton */
 	u64 forced_found, forced_misses;       /* replay: places found again, and visits that were not yet it */
 	u64 forced_search_ns;                  /* replay: time until they were found */
+	u64 call_entered_ns;                   /* trace: when the call was entered in which the thread is; 0: in none */
+	u64 call_number;
+	u64 call_arguments[6];
 	/* divergence report */
 	u64 diverged_event;
 	u64 diverged_offset;
@@ -188,6 +192,10 @@ struct shared_header {
 	u32 dying;            /* record: slots are in SLOT_DYING */
 	u32 console_lock;     /* record: stream + 1 of the thread that writes to the console */
 	u32 shared_file_count;
+	u64 clock_counter;    /* trace: time-stamp counter at clock_ns; 0: the kernel's clock serves */
+	u64 clock_ns;         /* trace: nanoseconds since 1970 */
+	u64 clock_scale;      /* trace: nanoseconds of a tick, with 32 bits behind the point */
+	u64 data_limit;       /* trace: bytes kept of each buffer */
 	struct { u64 device, inode; } shared_files[64]; /* files with shared writable mappings; the last place stands for all others */
 	struct domain shared_domain; /* of all processes that share writable memory with others */
 	struct cpuid_entry cpuid[MAX_CPUID];

@@ -168,6 +168,8 @@ void baton_create(struct context *context, u32 kind)
 {
 	struct process *process = context->process;
 	u64 turn = 0;
+	if (tracing())
+		return;
 	process->domain = kind == TURN_SHARED ? &HEADER->shared_domain : &process->private_domain;
 	if (kind == TURN_FIRST_THREAD)
 		process->private_domain = (struct domain){ 0 };

@@ -28,6 +28,10 @@ static void begin_call(struct call *call, struct context *context)
 
 static void prepare_record(struct call *call)
 {
+	if (tracing()) {
+		trace_prepare(call);
+		return;
+	}
 	u32 count = call->row->argument_count;
 	call->start = ring_reserve(call->context, INPUT_SPACE + TURN_BYTES);
 	u64 *body = (u64 *)(call->start + sizeof(struct event));
@@ -155,6 +159,10 @@ static void emit_extra(struct context *context, const struct extra_item *extra)
 
 static void finish_record(struct call *call, const struct extra_item *extra, u32 extra_count)
 {
+	if (tracing()) {
+		trace_finish(call, extra, extra_count);
+		return;
+	}
 	struct context *context = call->context;
 	u64 staged = (u64)(call->position - call->start);
 	struct sink sink;

@@ -273,6 +273,14 @@ static void stop_here(struct context *context, struct registers *regs, u64 exten
 	force_to_entry(context, regs);
 }
 
+u32 forced_deliver(struct context *context, struct registers *regs)
+{
+	if (!may_stop_at(context, regs->rip))
+		return 0;
+	force_to_entry(context, regs);
+	return 1;
+}
+
 void force_to_entry(struct context *context, struct registers *regs)
 {
 	regs->eflags &= ~(TRAP_FLAG | RESUME_FLAG);
@@ -431,6 +439,12 @@ u32 forced_handler(struct context *context, const struct siginfo *info, struct r
 	}
 	if (!is_force(context, info))
 		return 0;
+	if (tracing()) {
+		__atomic_store_n(&context->slot->force_state, FORCE_WANTED, __ATOMIC_RELEASE);
+		if (context->deferred_count == 0 || forced_deliver(context, regs))
+			__atomic_store_n(&context->slot->force_state, FORCE_IDLE, __ATOMIC_RELEASE);
+		return 1;
+	}
 	u32 wanted = context->deferred_count || offers_baton(context);
 	u32 active = wanted && may_stop_at(context, regs->rip) && !observe(context, regs);
 	u32 next = active ? FORCE_ACTIVE : context->deferred_count ? FORCE_WANTED : FORCE_IDLE;
@@ -539,6 +553,10 @@ void runtime_forced(struct context *context);
 void runtime_forced(struct context *context)
 {
 	u8 flags = 0;
+	if (tracing()) {
+		leave(context);
+		return;
+	}
 	if (recording()) {
 		flags = offers_baton(context) || (chaos() && context->process->domain) ? FORCED_TURN : 0;
 		log_forced(context, context->deferred_count ? (u16)context->deferred[0].info.number : 0, flags);

@@ -108,6 +108,8 @@ static void verify_input(struct sink *sink, u32 argument, u64 address, u64 total
 	u32 hash = (u32)hash_user((const void *)address, total, &faulted);
 	if (UNLIKELY(item->argument != argument || item->address != address || item->total_bytes != (u32)total || item->flags != faulted || item->hash != hash))
 		diverge(sink->context, WHY_INPUT, item->hash, hash);
+	if (UNLIKELY(HEADER->options & OPTION_WHOLE_INPUTS) && !faulted && item->inline_bytes < item->total_bytes)
+		request(sink->context, REQUEST_INPUT, address, total, 0);
 	sink->item += sizeof *item + ALIGN8(item->inline_bytes);
 }
 
@@ -123,6 +125,10 @@ static void one_item(struct sink *sink, u32 argument, u64 address, u64 bytes, u6
 		return;
 	if (bytes > sink->largest)
 		bytes = sink->largest;
+	if (tracing()) {
+		sink_item(sink, argument, address, bytes);
+		return;
+	}
 	switch (sink->mode) {
 	case SINK_INPUT: stage_input(sink, argument, address, bytes, inline_limit); break;
 	case SINK_VERIFY: verify_input(sink, argument, address, bytes); break;
@@ -142,7 +148,9 @@ static void visit_vectors(struct sink *sink, u32 argument, u64 array, u64 count,
 		if (copy_user(&vector, (const void *)(array + i * sizeof vector), sizeof vector))
 			return;
 		u64 bytes = minimum(vector.bytes, limit);
+		sink->is_data = 1;
 		one_item(sink, argument, vector.base, bytes, INLINE_WHOLE);
+		sink->is_data = 0;
 		limit -= bytes;
 	}
 }
@@ -184,7 +192,7 @@ static void visit_strings(struct sink *sink, u32 argument, u64 array)
 	while (count < 0x10000 && !copy_user(&text, (const void *)(array + count * 8), 8) && text)
 		count++;
 	one_item(sink, argument, array, count * 8, 0);
-	for (u64 i = 0; i < count && i < MAX_STRINGS; i++) {
+	for (u64 i = 0; i < count && (i < MAX_STRINGS || tracing()); i++) {
 		if (copy_user(&text, (const void *)(array + i * 8), 8))
 			return;
 		i64 length = string_length_user((const char *)text, 0x20000);
@@ -239,6 +247,8 @@ static void note_pointee(struct sink *sink, u32 i, const struct argument_rule *r
 	case LENGTH_COUNTED: sink->pointee_before = arguments[i] ? pointee(arguments[i] + rule->length_argument, rule->length_argument2) : 0; break;
 	}
 }
+
+static u8 is_data(const struct argument_rule *rule) { return rule->element_bytes == 1 && rule->length_rule != LENGTH_CONSTANT; }
 
 struct interfaces { u32 bytes, padding; u64 buffer; };
 
@@ -302,8 +312,10 @@ void visit_inputs(struct sink *sink, const struct call_row *row, const u64 *argu
 				message_inputs(sink, i, address + k * 64, rule->direction == DIRECTION_IN);
 			break;
 		default:
+			sink->is_data = is_data(rule);
 			if (reads)
 				one_item(sink, i, address, plain_bytes(sink, i, rule, arguments, 0), INLINE_WHOLE);
+			sink->is_data = 0;
 		}
 	}
 }
@@ -368,7 +380,7 @@ static void visit_faulted(struct sink *sink, const struct call_row *row, const u
 
 void visit_outputs(struct sink *sink, const struct call_row *row, const u64 *arguments, i64 result)
 {
-	if (UNLIKELY(result == -EFAULT)) {
+	if (UNLIKELY(result == -EFAULT) && !tracing()) {
 		sink->largest = 0x7ffff000;
 		visit_faulted(sink, row, arguments);
 		return;
@@ -408,8 +420,10 @@ void visit_outputs(struct sink *sink, const struct call_row *row, const u64 *arg
 			if (rule->direction == DIRECTION_IN)
 				break;
 			bytes = plain_bytes(sink, i, rule, arguments, result);
+			sink->is_data = is_data(rule);
 			if (!failed || bytes <= 0x10000) /* a failed call with an impossible size wrote nothing */
 				one_item(sink, i, address, bytes, 0);
+			sink->is_data = 0;
 		}
 	}
 }

@@ -27,7 +27,7 @@ static u32 touches_runtime(u64 start, u64 bytes)
 /* From here on this process runs in turn with all others that share memory. Before the call is staged; replay finds the TURN event. */
 static void share_memory(struct context *context)
 {
-	if (!recording() || context->process->shares)
+	if (!recording() || tracing() || context->process->shares)
 		return;
 	context->process->shares = 1;
 	if (context->process->thread_count == 1)
@@ -61,10 +61,16 @@ static u32 find_file(const struct identity *identity)
 	return NO_FILE;
 }
 
-/* The stored copy of what a descriptor shows; the supervisor makes it the first time. */
+static u32 is_elf(u64 descriptor)
+{
+	u32 magic = 0;
+	return sys4(NR_pread64, descriptor, &magic, sizeof magic, 0) == sizeof magic && magic == 0x464c457f;
+}
+
+/* The stored copy of what a descriptor shows; a trace needs none but those with an image. The supervisor makes it the first time. */
 static u32 file_of(struct context *context, u64 descriptor, struct identity *identity)
 {
-	if (!identify(descriptor, identity) || !identity->regular)
+	if (!identify(descriptor, identity) || !identity->regular || (tracing() && !is_elf(descriptor)))
 		return NO_FILE;
 	u32 index = find_file(identity);
 	if (index == NO_FILE) {
@@ -149,8 +155,9 @@ static u32 mmap_record(struct call *call)
 	if ((a[3] & MAP_TYPE) != MAP_PRIVATE && (a[2] & PROT_WRITE || a[3] & MAP_ANONYMOUS))
 		share_memory(context);
 	call_prepare(call);
-	if (!(a[3] & MAP_ANONYMOUS))
+	if (!(a[3] & MAP_ANONYMOUS) && (!tracing() || (a[3] & MAP_TYPE) == MAP_PRIVATE))
 		index = file_of(context, (u32)a[4], &identity);
+	process_lock();
 	if ((a[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE)) && touches_runtime(a[0], a[1]))
 		call->result = -ENOMEM;
 	else if (wants_room(index, a))
@@ -169,9 +176,10 @@ static u32 mmap_record(struct call *call)
 			if (a[2] & PROT_EXEC && (a[3] & MAP_TYPE) == MAP_PRIVATE && !(a[2] & PROT_WRITE))
 				body.overlay_count = overlay_text(context->process, index, (u64)call->result, a, body.overlays);
 			item = (struct extra_item){ 4, ITEM_MAPPING, 0, &body, sizeof body };
-			extra = 1;
+			extra = !tracing();
 		}
 	}
+	process_unlock();
 	call_finish(call, &item, extra);
 	context->regs.rax = (u64)call->result;
 	return leave(context);
@@ -317,8 +325,11 @@ u32 handle_munmap(struct call *call)
 {
 	if (touches_runtime(call->arguments[0], call->arguments[1]))
 		return refuse_range(call, -EINVAL);
-	if (recording())
+	if (recording()) {
+		process_lock();
 		forget_reservations(call->context->process, call->arguments[0], call->arguments[1]);
+		process_unlock();
+	}
 	return repeat(call, 1);
 }
 
@@ -381,7 +392,7 @@ u32 handle_madvise(struct call *call)
 {
 	if (touches_runtime(call->arguments[0], call->arguments[1]))
 		return refuse_range(call, -EINVAL);
-	if (call->arguments[2] == MADV_FREE)
+	if (call->arguments[2] == MADV_FREE && !tracing())
 		call->actual[2] = MADV_DONTNEED; /* the kernel frees at will, which nothing could repeat */
 	switch (call->arguments[2]) {
 	case MADV_DONTNEED: case MADV_FREE: case MADV_REMOVE: case MADV_DONTFORK: case MADV_DOFORK: case MADV_WIPEONFORK:

@@ -30,9 +30,29 @@ enum start_how { START_ROOT, START_FORK, START_VFORK, START_THREAD };
 
 u64 region_address(u32 region) { return REGIONS + region * REGION_STRIDE; }
 
-/* A region whose thread is gone, or a new one. A thread that ended may still stand on its stack for a moment. */
-static u32 free_region(struct process *process)
+/* ---- what the threads of an address space share ---- */
+
+void process_lock(void)
 {
+	u32 *lock = &PROCESS_INITIAL->lock, free = 0;
+	if (!tracing() || __atomic_compare_exchange_n(lock, &free, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return;
+	while (__atomic_exchange_n(lock, 2, __ATOMIC_ACQUIRE)) /* 2: somebody waits */
+		futex_wait(lock, 2, 100);
+}
+
+void process_unlock(void)
+{
+	u32 *lock = &PROCESS_INITIAL->lock;
+	if (tracing() && __atomic_exchange_n(lock, 0, __ATOMIC_RELEASE) == 2)
+		futex_wake(lock, 1);
+}
+
+/* A region whose thread is gone, or a new one. A thread that ended may still stand on its stack for a moment. Regions are of the address space,
+ * so children that live in their parent's memory take them from the same place. */
+static u32 free_region(void)
+{
+	struct process *process = PROCESS_INITIAL;
 	for (u32 i = 0; i < process->regions_free_count; i++) {
 		u32 region = process->regions_free[i];
 		const struct context *context = (const struct context *)(region_address(region) + REGION_CONTEXT);
@@ -45,12 +65,15 @@ static u32 free_region(struct process *process)
 }
 
 /* Memory for one more thread of this process (or for a vfork child that lives in it). */
-struct context *region_create(struct process *process, u32 *region)
+struct context *region_create(u32 *region)
 {
-	*region = free_region(process);
-	u64 base = region_address(*region);
+	struct process *process = PROCESS_INITIAL;
+	process_lock();
+	*region = free_region();
 	if (*region < MAX_REGIONS)
 		process->regions_unmapped[*region / 8] &= (u8)~(1u << *region % 8);
+	process_unlock();
+	u64 base = region_address(*region);
 	i64 at = sys6(NR_mmap, base + REGION_CONTEXT, REGION_MAPPED_END - REGION_CONTEXT, 3, 0x32 /* private, anonymous, fixed */, ~0UL, 0);
 	if (at < 0)
 		return NULL;
@@ -61,18 +84,24 @@ struct context *region_create(struct process *process, u32 *region)
 	return context;
 }
 
-static void region_return(struct process *process, u32 region)
+static void region_return(u32 region)
 {
+	struct process *process = PROCESS_INITIAL;
+	process_lock();
 	if (process->regions_free_count < MAX_REGIONS && region < MAX_REGIONS)
 		process->regions_free[process->regions_free_count++] = (u16)region;
+	process_unlock();
 }
 
-static void region_release(struct process *process, u32 region)
+static void region_release(u32 region)
 {
 	sys2(NR_munmap, region_address(region), REGION_STRIDE);
-	if (region < MAX_REGIONS)
-		process->regions_unmapped[region / 8] |= (u8)(1u << region % 8);
-	region_return(process, region);
+	if (region < MAX_REGIONS) {
+		process_lock();
+		PROCESS_INITIAL->regions_unmapped[region / 8] |= (u8)(1u << region % 8);
+		process_unlock();
+	}
+	region_return(region);
 }
 
 /* The slot's ring, twice in a row, and kept out of children: each maps its own. */
@@ -104,7 +133,7 @@ struct clone_request {
 	u32 extended; /* only clone3 can say it */
 };
 
-struct start_body { u32 pid, tid; u64 how; };
+struct start_body { u32 pid, tid; u64 how, time_ns /* in a trace */; };
 
 /* The first thing a new thread does, in either mode: from here on it has a stream of its own. */
 static void begin_stream(struct context *context, u64 how)
@@ -125,7 +154,8 @@ static void begin_stream(struct context *context, u64 how)
 		slot->tid = context->tid;
 		slot->started_ns = now_ns();
 		region_attach_ring(context);
-		struct start_body body = { context->pid, context->tid, how };
+		u32 processor;
+		struct start_body body = { context->pid, context->tid, how, tracing() ? trace_clock(&processor) : 0 };
 		__atomic_store_n(&slot->state, SLOT_LIVE, __ATOMIC_RELEASE);
 		ring_event(context, EVENT_START, 0, 0, slot->parent_stream, &body, sizeof body);
 		baton_begin(context);
@@ -221,10 +251,12 @@ static i64 clone_copying(struct context *context, struct slot *slot, const struc
 	i64 pid;
 	kernel_request(request, &real);
 	clone3_fields(&real, fields);
+	process_lock(); /* what the child gets shall be whole */
 	if (request->extended && recording())
 		pid = sys2(NR_clone3, fields, sizeof fields);
 	else
 		pid = sys6(NR_clone, real.flags | real.exit_signal, 0, real.flags & CLONE_PIDFD ? real.pidfd : real.parent_tid, real.child_tid, real.tls, 0);
+	process_unlock();
 	if (pid != 0)
 		return pid;
 	context->slot = slot;
@@ -244,7 +276,7 @@ static i64 clone_copying(struct context *context, struct slot *slot, const struc
 static i64 clone_sharing(struct context *context, struct slot *slot, const struct clone_request *request)
 {
 	u32 region;
-	struct context *child = region_create(context->process, &region);
+	struct context *child = region_create(&region);
 	struct clone_request real;
 	if (!child)
 		return -EAGAIN;
@@ -286,7 +318,7 @@ static i64 clone_sharing(struct context *context, struct slot *slot, const struc
 		__atomic_sub_fetch(&context->process->thread_count, 1, __ATOMIC_ACQ_REL);
 	}
 	if ((!thread && request->flags & CLONE_VFORK) || pid < 0)
-		region_release(context->process, region);
+		region_release(region);
 	return pid;
 }
 
@@ -474,8 +506,11 @@ void mark_siblings_dying(struct context *context)
 void log_exit(struct context *context, u16 number, i64 status)
 {
 	struct exit_body body = { 0, 0 };
+	u32 processor;
+	if (tracing())
+		body = (struct exit_body){ trace_clock(&processor), processor }; /* a trace has no use for hashes, but for times */
 	/* Not where other stacks are: below their stack pointers lies what nobody will read again, and it may differ. */
-	if (!context->is_guest && context->process->thread_count <= 1)
+	else if (!context->is_guest && context->process->thread_count <= 1)
 		memory_hash(context, &body.hash, &body.pages);
 	if (recording()) {
 		ring_event(context, EVENT_EXIT, 0, number, status, &body, sizeof body);
@@ -532,7 +567,7 @@ u32 handle_exit(struct call *call)
 		clear_thread_id(context);
 		__atomic_sub_fetch(&process->thread_count, 1, __ATOMIC_ACQ_REL);
 		if (context->is_thread)
-			region_return(process, context->region);
+			region_return(context->region);
 	}
 	baton_end(context);
 	slot_exited(context);

@@ -205,6 +205,8 @@ void master_handler(i32 number, const struct siginfo *info, struct user_context 
 	context->mask_held = 1;
 	if (regs->rip >= (u64)window_start && regs->rip <= (u64)window_call)
 		regs->rip = (u64)window_abort;
+	else if (tracing())
+		forced_deliver(context, regs);
 }
 
 /* ---- delivery ---- */
@@ -264,6 +266,8 @@ static u32 blocked_now(struct context *context, u32 number)
 u32 deliver_deferred(struct context *context, u32 before_call)
 {
 	u32 moved = 0;
+	if (before_call)
+		context->slot->call_entered_ns = 0; /* it was not made */
 	while (context->deferred_count) {
 		struct deferred_signal signal = context->deferred[0];
 		context->deferred_count--;
@@ -454,11 +458,13 @@ u32 handle_rt_sigaction(struct call *call)
 		if (call->arguments[2] && copy_user((void *)call->arguments[2], &old, sizeof old))
 			call->result = -EFAULT;
 	}
+	process_lock();
 	if (call->result == 0 && call->arguments[1]) {
 		fresh.mask &= ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
 		*slot = fresh;
 		apply_action((u32)number, slot);
 	}
+	process_unlock();
 	call_finish(call, NULL, 0);
 	context->regs.rax = (u64)call->result;
 	return leave(context);

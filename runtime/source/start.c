@@ -36,6 +36,8 @@ static struct context *first_context(struct slot *slot)
 
 static void trap_instructions(void)
 {
+	if (tracing())
+		return;
 	if (!(HEADER->options & OPTION_NO_TSC_TRAP))
 		sys2(NR_prctl, PR_SET_TSC, 2 /* PR_TSC_SIGSEGV */);
 	if (!(HEADER->options & OPTION_NO_CPUID_FAULT))
@@ -83,7 +85,7 @@ static void overlay_first(u64 file_and_one, u64 bias)
 static void patch_vdso(u64 base)
 {
 	const struct shared_header *header = HEADER;
-	if (!base || !header->vdso_patch_count)
+	if (!base || !header->vdso_patch_count || tracing())
 		return;
 	u64 bytes = header->vdso_bytes;
 	sys3(NR_mprotect, base, bytes, 7);
@@ -114,6 +116,7 @@ void record_start(u64 slot_index, u64 program_counter, u64 stack_pointer)
 	note_vdso(context->process, stack_pointer, HEADER->vdso_bytes, NULL, 0);
 	inherit_console(context);
 	slot->exec_pending = 0;
+	slot->call_entered_ns = 0;
 	slot->force_state = FORCE_IDLE;
 	if (slot->state == SLOT_LIVE) {
 		context->pid = (u32)sys0(NR_getpid);

@@ -67,6 +67,9 @@ enum Details {
     Thread {
         of_stream: u32,
     },
+    State {
+        state: String,
+    },
 }
 
 #[derive(Debug, Serialize)]
@@ -169,6 +172,7 @@ fn details(event: &EventRef<'_>, text: &TextOptions) -> Details {
         Event::Hash { hash, pages } => Details::Memory { memory_hash: hash_text(hash), pages: Some(pages) },
         Event::End { status } => Details::End { wait_status: status },
         Event::Thread { stream, .. } => Details::Thread { of_stream: stream.0 },
+        Event::State { text } => Details::State { state: String::from_utf8_lossy(text).trim_end_matches('\0').to_owned() },
     }
 }
 

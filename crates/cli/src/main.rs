@@ -16,6 +16,7 @@ mod progress;
 mod recordings;
 mod scratch;
 mod text;
+mod trace_output;
 
 use std::process::ExitCode;
 
@@ -75,6 +76,8 @@ enum Command {
     Rm(commands::rm::Options),
     /// Print, summarise, rewrite, convert and recover DataSeries files, which traces are
     Ds(commands::ds::Options),
+    /// Show or keep the system calls of a program, or of a recording, with all their data
+    Trace(commands::trace::Options),
     /// Check whether this machine can record, and say what to do if not
     Doctor(commands::doctor::Options),
     /// Print what a shell needs to complete commands
@@ -97,6 +100,7 @@ impl Command {
             Self::Unpack(options) => commands::unpack::run(options),
             Self::Rm(options) => commands::rm::run(options),
             Self::Ds(options) => commands::ds::run(options),
+            Self::Trace(options) => commands::trace::run(options),
             Self::Doctor(options) => commands::doctor::run(options),
             Self::Completions(options) => commands::completions::run(options, CommandLine::command()),
             Self::Man(options) => commands::man::run(options, CommandLine::command()),

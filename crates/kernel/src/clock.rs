@@ -1,4 +1,35 @@
-//! The clock that the runtime uses too.
+//! Clocks: the system's, which the runtime uses too, and the time-stamp counter as one.
+
+use crate::check;
+use std::arch::x86_64::{__cpuid, _rdtsc};
+use std::io;
+use std::time::Duration;
+
+/// How to make times of counters: `ns + (counter_now - counter) * scale / 2^32`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CounterClock {
+    /// The counter at `ns`.
+    pub counter: u64,
+    /// Nanoseconds since 1970.
+    pub ns: u64,
+    /// Nanoseconds of a tick, with 32 bits behind the point.
+    pub scale: u64,
+}
+
+/// Long enough to know the rate to a few millionths.
+const MEASURED: Duration = Duration::from_millis(10);
+const ATTEMPTS: usize = 5;
+
+/// Nanoseconds since 1970.
+///
+/// # Errors
+/// None that Linux gives.
+pub fn real_time_ns() -> io::Result<u64> {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one structure of that type.
+    check(i64::from(unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &mut now) }))?;
+    Ok(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
+}
 
 /// Nanoseconds on the monotonic clock.
 pub fn monotonic_ns() -> u64 {
@@ -6,4 +37,55 @@ pub fn monotonic_ns() -> u64 {
     // SAFETY: `now` is valid for the call, which cannot fail for this clock.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Measures the counter; takes 10 milliseconds. `None` where it does not run at one rate on all processors, or has no RDTSCP.
+pub fn measure() -> Option<CounterClock> {
+    let highest = __cpuid(0x8000_0000).eax;
+    let invariant = highest >= 0x8000_0007 && __cpuid(0x8000_0007).edx & 1 << 8 != 0;
+    let rdtscp = highest >= 0x8000_0001 && __cpuid(0x8000_0001).edx & 1 << 27 != 0;
+    if !invariant || !rdtscp {
+        return None;
+    }
+    let (first_counter, first_ns) = pair().ok()?;
+    std::thread::sleep(MEASURED);
+    let (counter, ns) = pair().ok()?;
+    let (ticks, elapsed) = (counter.checked_sub(first_counter)?, ns.checked_sub(first_ns)?);
+    let scale = (u128::from(elapsed) << 32).checked_div(u128::from(ticks))?;
+    // Slower than 100 MHz or faster than 100 GHz is no counter of this kind.
+    (scale > 1 << 25 && scale < 10 << 32).then_some(CounterClock { counter, ns, scale: scale as u64 })
+}
+
+/// Counter and time of the same moment, as near as it gets.
+fn pair() -> io::Result<(u64, u64)> {
+    let mut best = (u64::MAX, 0, 0);
+    for _ in 0..ATTEMPTS {
+        // SAFETY: reads a register; this process has not asked for it to fault.
+        let before = unsafe { _rdtsc() };
+        let ns = real_time_ns()?;
+        // SAFETY: as above.
+        let after = unsafe { _rdtsc() };
+        let width = after.wrapping_sub(before);
+        if width < best.0 {
+            best = (width, before.wrapping_add(width / 2), ns);
+        }
+    }
+    Ok((best.1, best.2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counter_tells_the_time() {
+        let Some(clock) = measure() else {
+            eprintln!("skipped: this processor's counter is no clock");
+            return;
+        };
+        std::thread::sleep(Duration::from_millis(20));
+        let (counter, ns) = pair().unwrap();
+        let told = clock.ns + ((u128::from(counter - clock.counter) * u128::from(clock.scale)) >> 32) as u64;
+        assert!(told.abs_diff(ns) < 1_000_000, "{told} instead of {ns}");
+    }
 }

@@ -1,5 +1,6 @@
 //! What the supervisor needs of Linux, each as a small safe function or type. All `unsafe` of the supervisor is in this crate.
 
+pub mod call_tracer;
 pub mod clock;
 pub mod cpuid;
 pub mod futex;

@@ -169,12 +169,23 @@ pub fn parent(pid: i32) -> Option<i32> {
     stat_field(pid, 1)?.parse().ok()
 }
 
+/// The process that a thread belongs to; `None` if it is gone.
+pub fn group_leader(tid: i32) -> Option<i32> {
+    let text = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok())
+}
+
 /// A field of `/proc/PID/stat`, counted from the state, which is 0: the name before it may hold anything.
 fn stat_field(pid: i32, index: usize) -> Option<String> {
-    let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let close = text.iter().rposition(|&b| b == b')')?;
-    let fields = std::str::from_utf8(text.get(close + 1..)?).ok()?;
-    fields.split_ascii_whitespace().nth(index).map(str::to_owned)
+    stat_fields(pid).into_iter().nth(index)
+}
+
+/// The fields of `/proc/PID/stat` from the state on; none if the process is gone.
+pub fn stat_fields(pid: i32) -> Vec<String> {
+    let text = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let close = text.iter().rposition(|&b| b == b')').unwrap_or(text.len());
+    let fields = text.get(close + 1..).and_then(|fields| std::str::from_utf8(fields).ok()).unwrap_or_default();
+    fields.split_ascii_whitespace().map(str::to_owned).collect()
 }
 
 /// Whether a process or thread has ended, be it that nobody has taken its status yet.
@@ -251,6 +262,14 @@ impl Guardian {
         // SAFETY: our own child.
         unsafe { libc::waitpid(self.pid, &mut status, 0) };
     }
+}
+
+/// Soft and hard limit of a process on a resource (`RLIMIT_*`); `None` if there is no such resource, or the process is not ours.
+pub fn limit(pid: i32, resource: u32) -> Option<(u64, u64)> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel writes one structure of that type.
+    let result = unsafe { libc::prlimit(pid, resource, std::ptr::null(), &mut limit) };
+    (result == 0).then_some((limit.rlim_cur, limit.rlim_max))
 }
 
 /// How far the stack of a process may grow, in bytes (its soft RLIMIT_STACK).

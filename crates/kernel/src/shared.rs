@@ -23,6 +23,7 @@ pub const HEADER_MAGIC: u64 = 0x3165_6b61_7465_7221;
 
 pub const MODE_RECORD: u32 = 1;
 pub const MODE_REPLAY: u32 = 2;
+pub const MODE_TRACE: u32 = 3;
 
 pub const OPTION_NO_FAST_PATH: u32 = 1;
 pub const OPTION_QUIET: u32 = 2;
@@ -30,6 +31,7 @@ pub const OPTION_CHECK_FULL: u32 = 4;
 pub const OPTION_CHECK_OFF: u32 = 8;
 pub const OPTION_NO_TSC_TRAP: u32 = 16;
 pub const OPTION_NO_CPUID_FAULT: u32 = 32;
+pub const OPTION_WHOLE_INPUTS: u32 = 64;
 
 pub const SLOT_UNUSED: u32 = 0;
 pub const SLOT_READY: u32 = 1;
@@ -54,6 +56,7 @@ pub const REQUEST_OWN_RING: u32 = 6;
 pub const REQUEST_SHARED_FILE: u32 = 7;
 pub const REQUEST_FORCE: u32 = 8;
 pub const REQUEST_WATCH: u32 = 9;
+pub const REQUEST_INPUT: u32 = 10;
 
 #[repr(C)]
 pub struct ImagePart {
@@ -129,6 +132,9 @@ pub struct RequestLines {
     pub forced_found: AtomicU64,
     pub forced_misses: AtomicU64,
     pub forced_search_ns: AtomicU64,
+    pub call_entered_ns: AtomicU64,
+    pub call_number: AtomicU64,
+    pub call_arguments: [AtomicU64; 6],
     pub diverged_event: AtomicU64,
     pub diverged_offset: AtomicU64,
     pub diverged_why: AtomicU64,
@@ -231,6 +237,10 @@ pub struct Header {
     pub dying: AtomicU32,
     pub console_lock: AtomicU32,
     pub shared_file_count: AtomicU32,
+    pub clock_counter: AtomicU64,
+    pub clock_ns: AtomicU64,
+    pub clock_scale: AtomicU64,
+    pub data_limit: AtomicU64,
     pub shared_files: [[AtomicU64; 2]; 64],
     pub shared_domain: Domain,
     pub cpuid: [CpuidEntry; MAX_CPUID],

@@ -35,10 +35,11 @@ pub enum EventKind {
     Hash = 10,
     End = 11,
     Thread = 12,
+    State = 13,
 }
 
 impl EventKind {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Call,
         Self::Signal,
         Self::Fatal,
@@ -51,6 +52,7 @@ impl EventKind {
         Self::Hash,
         Self::End,
         Self::Thread,
+        Self::State,
     ];
 
     /// The kind with that number.
@@ -73,6 +75,7 @@ impl EventKind {
             Self::Hash => "HASH",
             Self::End => "END",
             Self::Thread => "THREAD",
+            Self::State => "STATE",
         }
     }
 }
@@ -166,6 +169,10 @@ pub enum Event<'log> {
     Thread {
         stream: StreamId,
         account: ThreadAccount,
+    },
+    /// In traces: what a process starts with, as whoever traces writes it.
+    State {
+        text: &'log [u8],
     },
 }
 
@@ -292,7 +299,7 @@ pub const EXECVE: u16 = 59;
 /// As [`EXECVE`].
 pub const EXECVEAT: u16 = 322;
 /// The value of a call that is about to execute a program.
-const EXEC_COMMITTED: i64 = -516;
+pub const EXEC_COMMITTED: i64 = -516;
 
 impl<'log> EventRef<'log> {
     /// Whether this is a call that executes a program and has not failed yet. What became of it is the next event: an exec, or the call
@@ -351,6 +358,7 @@ impl<'log> EventRef<'log> {
             EventKind::Hash => Event::Hash { hash: value, pages: read_u64(body, 0) },
             EventKind::End => Event::End { status: value },
             EventKind::Thread => Event::Thread { stream: StreamId(value as u32), account: ThreadAccount::read(body) },
+            EventKind::State => Event::State { text: body },
         }
     }
 
@@ -385,7 +393,7 @@ impl<'log> EventRef<'log> {
             EventKind::Tsc if self.number == 1 => 8,
             EventKind::Hash => 8,
             EventKind::Thread => ThreadAccount::BYTES,
-            EventKind::Tsc | EventKind::Turn | EventKind::Forced | EventKind::End => 0,
+            EventKind::Tsc | EventKind::Turn | EventKind::Forced | EventKind::End | EventKind::State => 0,
         };
         if body.len() < needed {
             return Err(EventError::Body { kind: self.kind, needed, available: body.len() });

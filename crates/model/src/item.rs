@@ -22,6 +22,10 @@ pub enum Direction {
     Console = 4,
     /// A change to a file that somebody maps shared: replay repeats it on its copy.
     FileWrite = 5,
+    /// In traces: when the call was entered and left, and on which processor.
+    Times = 6,
+    /// In traces: nothing, in place of data that were gone when they were to be copied.
+    Fill = 7,
 }
 
 impl Direction {
@@ -34,6 +38,8 @@ impl Direction {
             3 => Some(Self::Mapping),
             4 => Some(Self::Console),
             5 => Some(Self::FileWrite),
+            6 => Some(Self::Times),
+            7 => Some(Self::Fill),
             _ => None,
         }
     }
@@ -85,6 +91,12 @@ impl<'log> ItemRef<'log> {
     /// Where the data are in the program's memory.
     pub fn address(&self) -> u64 {
         read_u64(self.header, 16)
+    }
+
+    /// Entered, returned, processor; if it is the item that says so.
+    pub fn times(&self) -> Option<(u64, u64, u64)> {
+        let is_times = self.direction == Direction::Times && self.data.len() >= 24;
+        is_times.then(|| (read_u64(self.data, 0), read_u64(self.data, 8), read_u64(self.data, 16)))
     }
 
     /// The mapping, if it is one that is whole.

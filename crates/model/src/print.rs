@@ -66,6 +66,7 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
             format!("stopped between events{by}{at}, memory {hash:016x}")
         }
         Event::Hash { hash, pages } => format!("memory {hash:016x}, {pages} pages"),
+        Event::State { text } => format!("state: {}", String::from_utf8_lossy(text).trim_end_matches('\0').escape_default()),
         Event::End { status } => format!("+++ died +++ wait status {status:#x}"),
         Event::Thread { stream, account } => {
             let ms = |ns: u64| ns as f64 / 1e6;

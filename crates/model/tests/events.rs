@@ -119,6 +119,7 @@ fn every_kind_is_decoded_and_has_a_line() {
             words(&[1_000_000, 2_500_000, 30, 2, 1, 7, 3, 5, 1_250_000]),
             "thread of stream 4: from 1.000 to 2.500 ms, 30 calls (2 dispatched), 1 signals, 7 turns, 3 forced, waited 5 times for 1.250 ms",
         ),
+        (EventKind::State, 0, 0, 2, words(&[0x7d7b]), "state: {}"),
     ];
     for (kind, flags, number, value, body, line) in cases {
         let bytes = event(kind, flags, number, value, &body);
@@ -160,7 +161,7 @@ fn malformed_events_name_what_is_wrong() {
     assert_eq!(with(0, &[17, 0, 0, 0]), EventError::Size { size: 17 });
     assert!(matches!(with(0, &[0xf8, 0xff, 0xff, 0xff]), EventError::Truncated { .. }));
     assert_eq!(with(4, &[0]), EventError::Kind { kind: 0 });
-    assert_eq!(with(4, &[12]), EventError::Kind { kind: 12 });
+    assert_eq!(with(4, &[14]), EventError::Kind { kind: 14 });
     assert_eq!(with(40, &[3]), EventError::ItemArgument { offset: 40, argument: 3, count: 3 });
     assert_eq!(with(41, &[9]), EventError::ItemDirection { offset: 40, direction: 9 });
     assert_eq!(with(44, &[0xff; 4]), EventError::Item { offset: 40, needed: 24 + (1 << 32), available: 32 });

@@ -102,6 +102,7 @@ fn drain_all(recorder: &Recorder) -> retake_recording::Result<()> {
             recorder.recycle(index);
         }
     }
+    recorder.log.drained();
     Ok(())
 }
 

@@ -77,6 +77,7 @@ fn inject(recorder: &Recorder, slot: usize, stopped: Stopped) -> io::Result<()> 
         bytes.extend(start_event(pid));
     }
     bytes.extend(event.encode());
+    bytes.extend(recorder.log.at_exec(pid));
     recorder.append_own(slot, &bytes)?;
     for (argument, value) in
         shared_slot.lines.request_arguments.iter().zip([first.program.0, first.program.1, first.interpreter.0, first.interpreter.1, first.vdso])

@@ -5,11 +5,13 @@ use retake_kernel::shared::{Header, ImagePart, Slot};
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering::Relaxed;
 
+const KIND_CALL: u8 = 1;
 const KIND_EXEC: u8 = 6;
 const KIND_START: u8 = 7;
 const KIND_TURN: u8 = 8;
 const KIND_END: u8 = 11;
 const TURN_SHARED: u8 = 2;
+const TIMES: u8 = 6;
 const HAS_CONTENT: u32 = 1;
 const GROWS_DOWN: u32 = 2;
 const READ_EXECUTE: u32 = 5;
@@ -28,7 +30,7 @@ fn event(kind: u8, value: u64, body: &[u8]) -> Vec<u8> {
 /// The first event of the first process.
 pub(crate) fn start_event(pid: i32) -> Vec<u8> {
     let mut body = [pid.to_le_bytes(), pid.to_le_bytes()].concat();
-    body.extend(0u64.to_le_bytes());
+    body.extend([0; 16]); // how, and the time, which an exec event says
     event(KIND_START, u64::MAX, &body)
 }
 
@@ -41,6 +43,23 @@ pub(crate) fn end_event(status: i32) -> Vec<u8> {
 pub(crate) fn turn_event(turn: u64) -> Vec<u8> {
     let mut bytes = event(KIND_TURN, turn, &[]);
     bytes[6] = TURN_SHARED;
+    bytes
+}
+
+/// While tracing: the call in which a thread was when it died, without a time at which it returned.
+pub(crate) fn unfinished_call(slot: &Slot) -> Vec<u8> {
+    let entered = slot.lines.call_entered_ns.swap(0, Relaxed);
+    let number = slot.lines.call_number.load(Relaxed) as u16;
+    let arguments = slot.lines.call_arguments.each_ref().map(|argument| argument.load(Relaxed));
+    let Some(row) = retake_model::table::call(number).filter(|_| entered != 0) else { return Vec::new() };
+    let count = row.resolve(&arguments).0.arguments.len();
+    let mut body: Vec<u8> = arguments[..count].iter().flat_map(|argument| argument.to_le_bytes()).collect();
+    body.extend([0, TIMES, 0, 0, 24, 0, 0, 0, 24, 0, 0, 0, 0, 0, 0, 0]);
+    for word in [0, entered, 0, 0] {
+        body.extend(word.to_le_bytes());
+    }
+    let mut bytes = event(KIND_CALL, 0, &body);
+    bytes[6..8].copy_from_slice(&number.to_le_bytes());
     bytes
 }
 

@@ -8,6 +8,7 @@
 mod chaos;
 mod deadline;
 mod drain;
+mod event_log;
 mod exec;
 mod exec_event;
 mod forced;
@@ -17,6 +18,7 @@ mod space;
 mod thread_account;
 mod unborn;
 
+pub use event_log::EventLog;
 pub use shared_state::Counters;
 
 use deadline::Deadline;
@@ -99,9 +101,21 @@ const FIRST_SLOTS: usize = 16;
 /// # Errors
 /// See [`RecordError`]. What was recorded until then stays readable.
 pub fn record(request: &Request, writer: RecordingWriter, store: Store) -> Result<Ended, RecordError> {
+    run(request, shared::MODE_RECORD, Arc::new(writer), store)
+}
+
+/// As [`record`], but threads run in parallel and calls are logged whole, with times: nothing that could be replayed.
+///
+/// # Errors
+/// As [`record`].
+pub fn trace(request: &Request, log: Arc<dyn EventLog>, store: Store) -> Result<Ended, RecordError> {
+    run(request, shared::MODE_TRACE, log, store)
+}
+
+fn run(request: &Request, mode: u32, log: Arc<dyn EventLog>, store: Store) -> Result<Ended, RecordError> {
     let started = Instant::now();
     let (ignored, blocked) = signals::inherited();
-    let session = Session::create(shared::MODE_RECORD, request.options)?;
+    let session = Session::create(mode, request.options)?;
     let guardian = Guardian::start(|| end_everything(session.header()))?;
     session.header().guardian_pid.store(guardian.pid(), Relaxed);
     if let Some(seed) = request.chaos {
@@ -109,16 +123,17 @@ pub fn record(request: &Request, writer: RecordingWriter, store: Store) -> Resul
     }
     process::adopt_orphans();
     let mut child = prepare(request)?;
-    let writer = Arc::new(writer);
-    let linked = Arc::clone(&writer);
-    let files = FileTable::new(store, move |store, content| Ok(linked.link_content(store, content)?));
-    let recorder = Arc::new(Recorder::new(session, files, writer));
+    let keeper = Arc::clone(&log);
+    let files = FileTable::new(store, move |store, content| Ok(keeper.keep_file(store, content)?));
+    let recorder = Arc::new(Recorder::new(session, files, log));
     recorder.add_slots(FIRST_SLOTS)?;
     let slot = recorder.claim_root(child.pid);
     let header = recorder.session.header();
     header.slots[slot].lines.ignored_signals.store(ignored, Relaxed);
     header.slots[slot].lines.altered_mask.store(blocked, Relaxed);
-    mark_console(&header.slots[slot]);
+    if mode == shared::MODE_RECORD {
+        mark_console(&header.slots[slot]);
+    }
     signals::pass_to(child.pid);
     let drain = Drain::start(&recorder);
     let service = service::Service::start(&recorder);
@@ -151,7 +166,7 @@ pub fn record(request: &Request, writer: RecordingWriter, store: Store) -> Resul
         duration_ms: started.elapsed().as_millis() as u64,
         counters: counters(&recorder, threads, &account),
     };
-    space::wait_for_space(|| recorder.writer.finish(&outcome))?;
+    space::wait_for_space(|| recorder.log.finish(&outcome))?;
     guardian.dismiss();
     Ok(Ended { status, timed_out: deadline.has_passed() })
 }

@@ -67,7 +67,9 @@ fn answer(recorder: &Recorder, index: usize) {
                 let tid = slot.tid.load(Relaxed) as i32;
                 // One that was killed meanwhile cannot be attached to, and need not be.
                 if !process::is_gone(tid) {
-                    eprintln!("retake: cannot attach to process {tid} at its exec: {error}; it runs unrecorded from here");
+                    let reason = format!("cannot attach to process {tid} at its exec: {error}; it runs unrecorded from here");
+                    eprintln!("retake: {reason}");
+                    recorder.log.incomplete(&reason);
                 }
                 reply(slot, -1);
             }

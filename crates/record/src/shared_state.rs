@@ -1,12 +1,13 @@
 //! What the threads of the recorder share.
 
+use crate::event_log::EventLog;
 use crate::space::wait_for_space;
 use crate::thread_account::{Accounts, EventCounts};
 use retake_kernel::clock;
 use retake_kernel::futex;
 use retake_kernel::segment::Segment;
 use retake_kernel::shared::{self, Header, RING_BYTES};
-use retake_recording::{ChunkEvents, Codec, RecordingWriter, StreamId, StreamInfo, StreamKind};
+use retake_recording::{ChunkEvents, StreamId, StreamInfo, StreamKind};
 use retake_supervisor::{FileTable, Session};
 use std::io;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
@@ -38,7 +39,7 @@ pub(crate) struct RingState {
 pub(crate) struct Recorder {
     pub session: Session,
     pub files: FileTable,
-    pub writer: Arc<RecordingWriter>,
+    pub log: Arc<dyn EventLog>,
     pub counters: Counters,
     pub accounts: Accounts,
     rings: Mutex<Vec<Arc<Mutex<RingState>>>>,
@@ -53,11 +54,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Recorder {
-    pub fn new(session: Session, files: FileTable, writer: Arc<RecordingWriter>) -> Self {
+    pub fn new(session: Session, files: FileTable, log: Arc<dyn EventLog>) -> Self {
         Self {
             session,
             files,
-            writer,
+            log,
             counters: Counters::default(),
             accounts: Accounts::new(),
             rings: Mutex::default(),
@@ -161,7 +162,7 @@ impl Recorder {
             if bytes > 0 {
                 let piece = state.ring.slice(at, bytes);
                 let events = find_events(piece, &mut state.remaining, &mut state.counts);
-                wait_for_space(|| self.writer.append(stream, piece, events, Codec::Fast))?;
+                wait_for_space(|| self.log.append(stream, piece, events))?;
             }
         }
         slot.consumer.tail.store(tail + count as u64, SeqCst);
@@ -185,7 +186,7 @@ impl Recorder {
         let RingState { remaining, counts, .. } = &mut *state;
         let events = find_events(bytes, remaining, counts);
         let stream = StreamId(self.header().slots[index].stream.load(Relaxed));
-        wait_for_space(|| self.writer.append(stream, bytes, events, Codec::Fast))
+        wait_for_space(|| self.log.append(stream, bytes, events))
     }
 
     fn declare(&self, index: usize, state: &mut RingState) -> retake_recording::Result<()> {
@@ -210,7 +211,7 @@ impl Recorder {
             },
             label: String::new(),
         };
-        wait_for_space(|| self.writer.declare_stream(&info))?;
+        wait_for_space(|| self.log.declare_stream(&info))?;
         state.declared = Some(stream);
         state.remaining = 0;
         state.counts = EventCounts::default();
@@ -273,6 +274,7 @@ impl Recorder {
         let slot = &self.header().slots[index];
         let mut events = self.unlogged_turn(index).map(crate::exec_event::turn_event).unwrap_or_default();
         self.release_baton(index);
+        events.extend(crate::exec_event::unfinished_call(slot));
         events.extend(crate::exec_event::end_event(status));
         let _ = self.append_own(index, &events); // what fails here fails where the drain meets it
         let _ = slot.state.compare_exchange(shared::SLOT_LIVE, shared::SLOT_EXITED, AcqRel, Acquire);

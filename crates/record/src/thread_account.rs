@@ -5,7 +5,7 @@ use crate::space::wait_for_space;
 use retake_kernel::{clock, shared};
 use retake_model::event::{HEADER_BYTES, ThreadAccount};
 use retake_model::{EventKind, StreamId};
-use retake_recording::{ChunkEvents, Codec, StreamInfo, StreamKind};
+use retake_recording::{ChunkEvents, StreamInfo, StreamKind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 
@@ -100,12 +100,12 @@ impl State {
         if !self.is_declared {
             let pid = std::process::id() as i32;
             let info = StreamInfo { id: SUPERVISOR_STREAM, parent: None, pid, tid: pid, kind: StreamKind::Supervisor, label: String::new() };
-            wait_for_space(|| recorder.writer.declare_stream(&info))?;
+            wait_for_space(|| recorder.log.declare_stream(&info))?;
             self.is_declared = true;
         }
         let event_bytes = HEADER_BYTES + ThreadAccount::BYTES;
         let events = ChunkEvents { first: Some(0), count: (self.batch.len() / event_bytes) as u32 };
-        wait_for_space(|| recorder.writer.append(SUPERVISOR_STREAM, &self.batch, events, Codec::Fast))?;
+        wait_for_space(|| recorder.log.append(SUPERVISOR_STREAM, &self.batch, events))?;
         self.batch.clear();
         Ok(())
     }

@@ -15,7 +15,7 @@ pub use report::Report;
 use retake_kernel::process::{self, Guardian, Program};
 use retake_kernel::shared::{self, Header, store_bytes};
 use retake_kernel::{memory, signals};
-use retake_recording::{CheckLevel, Recording};
+use retake_recording::{CheckLevel, Recording, StreamId};
 use retake_supervisor::{Options, Session, SessionError, runtime_image};
 use service::Service;
 use std::ffi::CString;
@@ -80,6 +80,23 @@ pub enum ReplayError {
 /// # Errors
 /// See [`ReplayError`].
 pub fn replay(recording: Recording, request: Request, folder: &Path) -> Result<Outcome, ReplayError> {
+    replay_for(recording, request, folder, None)
+}
+
+/// Takes the inputs of system calls that a recording has only in part.
+pub trait WholeInputs: Send + Sync {
+    /// The next such input of a stream, in the order in which its items stand there.
+    ///
+    /// # Errors
+    /// It cannot be kept.
+    fn take(&self, stream: StreamId, bytes: &[u8]) -> io::Result<()>;
+}
+
+/// As [`replay`], and hands over all inputs that the recording has only in part.
+///
+/// # Errors
+/// See [`ReplayError`].
+pub fn replay_for(recording: Recording, request: Request, folder: &Path, inputs: Option<Arc<dyn WholeInputs>>) -> Result<Outcome, ReplayError> {
     if recording.streams().next().is_none() {
         return Err(ReplayError::Empty);
     }
@@ -90,6 +107,8 @@ pub fn replay(recording: Recording, request: Request, folder: &Path) -> Result<O
         quiet: request.quiet,
         check_full: level == CheckLevel::Full,
         check_off: level == CheckLevel::Off || request.check_off,
+        whole_inputs: inputs.is_some(),
+        ..Options::default()
     };
     let session = Session::create(shared::MODE_REPLAY, options)?;
     let guardian = Guardian::start(|| end_everything(session.header()))?;
@@ -114,7 +133,7 @@ pub fn replay(recording: Recording, request: Request, folder: &Path) -> Result<O
     slot.tid.store(child.pid as u32, Relaxed);
     slot.state.store(shared::SLOT_CLAIMED, Release);
     signals::pass_to(child.pid);
-    let windows = Arc::new(Windows::new(recording, session, files, scratch));
+    let windows = Arc::new(Windows::new(recording, session, files, scratch, inputs));
     let service = Service::start(&windows);
     child.start()?;
     let watch = process::watch(child.pid)?;

@@ -82,6 +82,13 @@ fn answer(windows: &Windows, index: usize, report: &Mutex<Option<Report>>) {
         }
         // Not answered: the process stays where it is until everything is ended.
         shared::REQUEST_DIVERGED => keep_first(report, Report::new(windows, slot)),
+        shared::REQUEST_INPUT => {
+            let result = windows.hand_over_input(slot, argument(0), argument(1));
+            if let Err(error) = &result {
+                eprintln!("retake: cannot read what a call was given: {error}");
+            }
+            windows.answer(slot, (if result.is_ok() { 0 } else { -1 }, 0));
+        }
         shared::REQUEST_WATCH => windows.answer(slot, (forced::answer(slot), 0)),
         other => {
             eprintln!("retake: unknown request {other} of the runtime");

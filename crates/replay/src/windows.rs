@@ -2,6 +2,7 @@
 
 mod feed;
 
+use crate::WholeInputs;
 use feed::{Feed, Stock};
 use retake_kernel::{futex, shared};
 use retake_recording::{ContentId, Recording, StreamId};
@@ -39,12 +40,14 @@ pub(crate) struct Windows {
     staging: Mutex<Vec<Vec<u8>>>,
     /// Held while a shared file is made.
     shared_files: Mutex<()>,
+    /// Who wants the inputs of calls, if somebody does.
+    inputs: Option<Arc<dyn WholeInputs>>,
     /// Since when everybody waits for this number on the console.
     stuck_since: Mutex<Option<(u64, Instant)>>,
 }
 
 impl Windows {
-    pub fn new(recording: Recording, session: Session, files: PathBuf, scratch: PathBuf) -> Self {
+    pub fn new(recording: Recording, session: Session, files: PathBuf, scratch: PathBuf, inputs: Option<Arc<dyn WholeInputs>>) -> Self {
         let feeds = Mutex::new(Feeds { by_stream: HashMap::new(), sweep_at: FEEDS_BEFORE_SWEEP });
         Self {
             recording,
@@ -55,6 +58,7 @@ impl Windows {
             stock: Stock::default(),
             staging: Mutex::default(),
             shared_files: Mutex::default(),
+            inputs,
             stuck_since: Mutex::default(),
         }
     }
@@ -128,6 +132,13 @@ impl Windows {
             self.recording.copy_content(content, &mut file).map_err(io::Error::from)?;
         }
         Ok(())
+    }
+
+    /// Copies an input of the call that a replayed thread is about to make out of its memory.
+    pub fn hand_over_input(&self, slot: &shared::Slot, address: u64, bytes: u64) -> io::Result<()> {
+        let Some(inputs) = &self.inputs else { return Ok(()) };
+        let data = retake_kernel::memory::read_vec(slot.pid.load(Relaxed) as i32, address, bytes as usize)?;
+        inputs.take(StreamId(slot.stream.load(Relaxed)), &data)
     }
 
     /// When everybody who could print waits for a number that never comes (its process was killed before it printed), goes on with the next one.

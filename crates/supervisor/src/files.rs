@@ -101,7 +101,7 @@ impl FileTable {
         if !(SMALLEST_ELF_BYTES..=LARGEST_PATCHED_BYTES).contains(&size) || file.read_at(&mut magic, 0)? < 4 || magic != *b"\x7fELF" {
             return Ok(None);
         }
-        let Some((options, variant)) = patching(session.header().options.load(Relaxed)) else { return Ok(None) };
+        let Some((options, variant)) = patching(session.header().mode.load(Relaxed), session.header().options.load(Relaxed)) else { return Ok(None) };
         let key = format!("{content}-{}{variant}-{PATCHER_VERSION}", if placement == Placement::Before { "before" } else { "after" });
         if let Some(cached) = self.store.named_cache("images", &key)? {
             let bytes = read_all(&cached)?;
@@ -154,8 +154,11 @@ impl FileTable {
 }
 
 /// What is patched in this session, and the name of that choice in the cache. Without the fast path that is only what nothing else catches.
-fn patching(session_options: u32) -> Option<(Options, &'static str)> {
+fn patching(mode: u32, session_options: u32) -> Option<(Options, &'static str)> {
     let fast = session_options & shared::OPTION_NO_FAST_PATH == 0;
+    if mode == shared::MODE_TRACE {
+        return fast.then(|| (Options { time_stamp_counter: false, cpuid: false, ..Options::default() }, "-calls"));
+    }
     let cpuid_faults = session_options & shared::OPTION_NO_CPUID_FAULT == 0;
     match (fast, cpuid_faults) {
         (true, true) => Some((Options::default(), "")),

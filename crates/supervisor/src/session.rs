@@ -21,6 +21,10 @@ pub struct Options {
     pub check_full: bool,
     /// Hash none.
     pub check_off: bool,
+    /// Replay: hand over the inputs of calls that the recording has only in part.
+    pub whole_inputs: bool,
+    /// Trace: how many bytes of each buffer are kept; `None` is all.
+    pub data_limit: Option<u64>,
 }
 
 /// Why a session cannot be set up.
@@ -56,6 +60,7 @@ impl Session {
             (options.quiet, shared::OPTION_QUIET),
             (options.check_full, shared::OPTION_CHECK_FULL),
             (options.check_off, shared::OPTION_CHECK_OFF),
+            (options.whole_inputs, shared::OPTION_WHOLE_INPUTS),
             (!cpuid::can_fault(), shared::OPTION_NO_CPUID_FAULT),
         ] {
             bits |= if chosen { bit } else { 0 };
@@ -68,6 +73,10 @@ impl Session {
         let session = Self { header, text, vdso, vdso_patch };
         session.describe_processor();
         session.describe_vdso();
+        if mode == shared::MODE_TRACE {
+            session.describe_clock();
+            session.header().data_limit.store(options.data_limit.unwrap_or(u64::MAX), Relaxed);
+        }
         Ok(session)
     }
 
@@ -128,6 +137,14 @@ impl Session {
         header.extended_features.store(features, Relaxed);
         header.extended_bytes.store(bytes, Relaxed);
         header.ticks_per_second.store(cpuid::ticks_per_second(), Relaxed);
+    }
+
+    fn describe_clock(&self) {
+        let Some(clock) = retake_kernel::clock::measure() else { return };
+        let header = self.header();
+        header.clock_ns.store(clock.ns, Relaxed);
+        header.clock_scale.store(clock.scale, Relaxed);
+        header.clock_counter.store(clock.counter, Relaxed);
     }
 
     fn describe_vdso(&self) {

@@ -12,4 +12,5 @@ pub mod ps;
 pub mod record;
 pub mod replay;
 pub mod rm;
+pub mod trace;
 pub mod unpack;

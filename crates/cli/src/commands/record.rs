@@ -171,9 +171,21 @@ fn start(options: &Options, location: &Location, metadata: &Metadata) -> Result<
 }
 
 fn describe(options: &Options, found: &Found, environment_count: usize, seed: Option<u64>) -> Metadata {
+    let fast_path = if options.no_fast_path { "off" } else { "on" };
+    Metadata {
+        check_level: options.check.into(),
+        settings: [("fast_path", Some(fast_path.to_owned())), ("chaos seed", seed.map(|seed| seed.to_string()))]
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+            .collect(),
+        ..describe_program(found, environment_count)
+    }
+}
+
+/// What is known of a program and its surroundings before it runs.
+pub fn describe_program(found: &Found, environment_count: usize) -> Metadata {
     let working_directory = std::env::current_dir().unwrap_or_default();
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let fast_path = if options.no_fast_path { "off" } else { "on" };
     Metadata {
         retake_version: env!("CARGO_PKG_VERSION").to_owned(),
         command: ByteText::from(found.program.clone().into_os_string()),
@@ -184,11 +196,6 @@ fn describe(options: &Options, found: &Found, environment_count: usize, seed: Op
         machine: machine::this_machine(),
         table_hash: retake_model::TABLE_HASH.to_string(),
         runtime_hash: runtime_image::hash(),
-        check_level: options.check.into(),
-        settings: [("fast_path", Some(fast_path.to_owned())), ("chaos seed", seed.map(|seed| seed.to_string()))]
-            .into_iter()
-            .filter_map(|(name, value)| Some((name.to_owned(), value?)))
-            .collect(),
         ..Metadata::default()
     }
 }

@@ -71,7 +71,7 @@ fn failure_of(error: ReplayError) -> Failure {
 }
 
 /// Refuses a recording whose events another runtime wrote, or that another table describes.
-fn check_build(metadata: &Metadata) -> Result<()> {
+pub fn check_build(metadata: &Metadata) -> Result<()> {
     let hashes = [
         ("system-call table", &metadata.table_hash, retake_model::TABLE_HASH.to_string()),
         ("runtime", &metadata.runtime_hash, runtime_image::hash()),

@@ -5,7 +5,7 @@
 //!
 //! | key | value | when absent |
 //! |---|---|---|
-//! | `modes` | some of `native record replay slow` | all |
+//! | `modes` | some of `native record replay slow trace` | all |
 //! | `status` | the exit status it must end with | 0 |
 //! | `signal` | the signal it must die of, without `SIG` | none |
 //! | `args` | arguments, separated by spaces | none |

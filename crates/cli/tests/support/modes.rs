@@ -18,11 +18,13 @@ pub enum Mode {
     Replay,
     /// As `Replay`, with every system call taking the slow path.
     Slow,
+    /// Traced: as natively, and every call is in the trace.
+    Trace,
 }
 
 impl Mode {
     /// Every mode, in the order of the tests.
-    pub const ALL: [Self; 4] = [Self::Native, Self::Record, Self::Replay, Self::Slow];
+    pub const ALL: [Self; 5] = [Self::Native, Self::Record, Self::Replay, Self::Slow, Self::Trace];
 
     /// The name in directives and in the names of tests.
     pub fn name(self) -> &'static str {
@@ -31,6 +33,7 @@ impl Mode {
             Self::Record => "record",
             Self::Replay => "replay",
             Self::Slow => "slow",
+            Self::Trace => "trace",
         }
     }
 }
@@ -55,6 +58,7 @@ pub fn check(program: &Program, mode: Mode, folders: &Folders) -> Result<(), Str
         Mode::Record => test.record_only(),
         Mode::Replay => test.record_and_replay(&[]),
         Mode::Slow => test.record_and_replay(&["--no-fast-path"]),
+        Mode::Trace => test.trace(),
     }
 }
 
@@ -73,6 +77,22 @@ impl Test<'_> {
             demand_same_output(&self.native()?, &recorded, "the native run")?;
         }
         Ok(())
+    }
+
+    /// Its own end is in the trace too: nothing was lost on the way.
+    fn trace(&self) -> Result<(), String> {
+        let trace = self.folder.path_of("trace.txt");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_retake"));
+        command.arg("trace").arg("-o").arg(&trace).arg("--").arg(&self.executable).args(&self.program.directives.arguments);
+        let traced = self.run("trace", command)?;
+        self.demand_directives(&traced)?;
+        if self.program.directives.same_output {
+            demand_same_output(&self.native()?, &traced, "the native run")?;
+        }
+        let text = std::fs::read_to_string(&trace).map_err(|error| format!("cannot read the trace: {error}"))?;
+        let ends = text.lines().any(|line| line.contains("+++ exited with ") || line.contains("+++ killed by "));
+        let begins = text.lines().next().is_some_and(|line| line.contains("execve("));
+        if begins && ends { Ok(()) } else { Err(format!("the trace lacks its beginning or end:\n{}", excerpt("trace", text.as_bytes()))) }
     }
 
     fn record_and_replay(&self, options: &[&str]) -> Result<(), String> {

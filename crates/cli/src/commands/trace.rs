@@ -1,0 +1,340 @@
+//! `retake trace`: the system calls of a program with all their data, as text or as a trace file.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use clap::{ArgAction, Args, ValueEnum};
+use retake_model::print::TextOptions;
+use retake_recording::{Location, Recording, Store};
+use retake_trace::summary::Order;
+use retake_trace::text::{Clock, Style};
+use retake_trace::{Error, Filter, inside, ptrace};
+
+use crate::commands::record;
+use crate::commands::replay;
+use crate::failure::{Failure, Result};
+use crate::find_program::{self, Found};
+use crate::recordings;
+use crate::scratch::Scratch;
+use crate::trace_output::{Shown, TraceOutput, text_destination};
+
+/// How calls are seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Method {
+    /// By code of retake's own in each process: the fastest, nothing needs to stop
+    InProcess,
+    /// From outside, each thread stopping before and after each call: slow, and works where nothing else does
+    Ptrace,
+    /// In the kernel; needs privilege
+    Ebpf,
+}
+
+/// Options of `retake trace`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Text goes to standard error, like that of strace, or with -o to a file. With -o and a name that ends in .ds, a trace file in DataSeries format \
+is made instead: all calls with all data, which other tools read and `retake reanimate` runs again. All threads and all processes that the \
+program starts are followed, always.
+
+A recording holds no times. Traced with --from, its calls are in an order in which they can have happened, and times count them.
+
+Examples:
+  retake trace ls                              every call that ls makes
+  retake trace -e trace=%file -y make          what make does with files, descriptors with their paths
+  retake trace -c tar cf /tmp/x.tar .          how often, how long, quantiles
+  retake trace -o run.ds -- ./server --port 0  everything, to a file
+  retake trace --from make-1 -o make.ds        the same of a recording made before
+  retake trace -P /etc/passwd -- id            only what touches that file
+")]
+pub struct Options {
+    /// Write to this file: DataSeries if its name ends in .ds, else text
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// How to see the calls; without it, in-process
+    #[arg(long, value_enum, value_name = "METHOD")]
+    method: Option<Method>,
+
+    /// Trace a recording, by name or path, or what is left of a trace that was cut off
+    #[arg(long, value_name = "RECORDING", conflicts_with_all = ["method", "command"])]
+    from: Option<OsString>,
+
+    /// Which calls: names, or classes such as %file, %network, %process, %memory, %signal, %desc, %ipc, %creds, %clock; `!` in front turns it
+    /// round. Also signal=SET, status=successful|failed|unfinished, error=NAMES
+    #[arg(short = 'e', long = "expression", value_name = "EXPRESSION", allow_hyphen_values = true)]
+    expressions: Vec<String>,
+
+    /// Only calls on this path or a descriptor of it
+    #[arg(short = 'P', long = "trace-path", value_name = "PATH")]
+    paths: Vec<PathBuf>,
+
+    /// Only these processes
+    #[arg(long = "process", value_delimiter = ',', value_name = "PID")]
+    processes: Vec<u32>,
+
+    /// Keep the data of no buffer: paths and structures only
+    #[arg(long, conflicts_with = "data_limit")]
+    no_data: bool,
+
+    /// Keep at most this many bytes of each buffer
+    #[arg(long, value_name = "BYTES")]
+    data_limit: Option<u64>,
+
+    /// Counts, times and quantiles by call instead of the calls
+    #[arg(short = 'c', long)]
+    summary_only: bool,
+
+    /// The calls, then what -c prints
+    #[arg(short = 'C', long, conflicts_with = "summary_only")]
+    summary: bool,
+
+    /// Order of the summary
+    #[arg(short = 'S', long, value_enum, value_name = "ORDER", default_value = "time")]
+    summary_sort_by: SummaryOrder,
+
+    /// Time spent in each call
+    #[arg(short = 'T', long)]
+    syscall_times: bool,
+
+    /// Time of day before each line; -tt with microseconds, -ttt in seconds since 1970
+    #[arg(short = 't', action = ArgAction::Count)]
+    time: u8,
+
+    /// Time since the line before
+    #[arg(short = 'r', long, conflicts_with = "time")]
+    relative_timestamps: bool,
+
+    /// Paths of descriptors
+    #[arg(short = 'y', long, action = ArgAction::Count)]
+    decode_fds: u8,
+
+    /// Show up to this many bytes of each string and buffer
+    #[arg(short = 's', long, value_name = "BYTES", default_value_t = 32)]
+    string_limit: usize,
+
+    /// No signals and no ends of processes
+    #[arg(short, long, action = ArgAction::Count)]
+    quiet: u8,
+
+    /// Follow threads and child processes: always done, accepted for those who are used to it
+    #[arg(short = 'f', long, action = ArgAction::Count)]
+    follow_forks: u8,
+
+    /// Rewrite no machine code: every system call takes the slow path
+    #[arg(long)]
+    no_fast_path: bool,
+
+    /// The program and its arguments
+    #[arg(required_unless_present = "from", trailing_var_arg = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SummaryOrder {
+    Time,
+    Calls,
+    Errors,
+    Name,
+}
+
+impl From<SummaryOrder> for Order {
+    fn from(order: SummaryOrder) -> Self {
+        match order {
+            SummaryOrder::Time => Self::Time,
+            SummaryOrder::Calls => Self::Calls,
+            SummaryOrder::Errors => Self::Errors,
+            SummaryOrder::Name => Self::Name,
+        }
+    }
+}
+
+/// Traces, and ends this process as the program ended. Returns if that fails, or after tracing a recording.
+pub fn run(options: &Options) -> Result<()> {
+    if options.method == Some(Method::Ebpf) {
+        return Err(Failure::new("this build cannot trace in the kernel: it has no eBPF programs")
+            .attempt("--method in-process, which costs less for programs that retake starts, or --method ptrace"));
+    }
+    let filter = options.filter()?;
+    match &options.from {
+        Some(name) => trace_recording(options, name, filter),
+        None => trace_program(options, filter),
+    }
+}
+
+fn trace_recording(options: &Options, name: &OsString, filter: Filter) -> Result<()> {
+    let recording = recordings::open(name)?;
+    recordings::warn(&recording);
+    let mut output = options.make_output(filter, true)?;
+    let observe = |observation| output.observe(observation);
+    if inside::is_spool(&recording) {
+        inside::read_spool(&recording, observe)?;
+    } else {
+        replay::check_build(recording.metadata())?;
+        let scratch = Scratch::create()?;
+        retake_trace::recording::read(&recording, scratch.path(), observe)?;
+    }
+    output.finish()
+}
+
+fn trace_program(options: &Options, filter: Filter) -> Result<()> {
+    let request = options.request()?;
+    let status = match options.trace_file() {
+        Some(path) => trace_to_file(options, filter, &request, path)?,
+        None => trace_to_text(options, filter, &request)?,
+    };
+    retake_kernel::signals::end_as(status)
+}
+
+/// Kept as it comes while the program runs, put in order afterwards: so the program waits for nothing but the disk.
+fn trace_to_file(options: &Options, filter: Filter, request: &retake_record::Request, path: &Path) -> Result<i32> {
+    let mut folder = path.as_os_str().to_owned();
+    folder.push(".spool");
+    let folder = std::path::absolute(&folder).map_err(|error| Failure::system("find", folder.display(), &error))?;
+    // Succeeds only for an empty folder, which is as good as none.
+    let _ = fs::remove_dir(&folder);
+    // Before the program runs: what cannot be written must not be found out at its end.
+    let mut output = options.make_output(filter, false)?;
+    let metadata =
+        record::describe_program(&Found { program: request.program.clone(), arguments: request.arguments.clone() }, request.environment.len());
+    let traced = match options.method {
+        Some(Method::Ptrace) => ptrace::into_spool(&options.ptrace_request(request), &folder, &metadata),
+        _ => inside::into_spool(request, open_store()?, &folder, &metadata),
+    };
+    let status = match traced {
+        Ok(status) => status,
+        Err(error) => {
+            let failure = failed(error);
+            let is_empty = Recording::open(&folder).is_ok_and(|spool| spool.streams().all(|stream| stream.bytes == 0));
+            if is_empty {
+                let _ = fs::remove_dir_all(&folder);
+                let _ = fs::remove_file(path);
+                return Err(failure);
+            }
+            return Err(failure.attempt(format!("retake trace --from {} -o FILE.ds, which has what was traced until then", folder.display())));
+        }
+    };
+    let spool = Recording::open(&folder)?;
+    inside::read_spool(&spool, |observation| output.observe(observation))?;
+    output.finish()?;
+    drop(spool);
+    fs::remove_dir_all(&folder).map_err(|error| Failure::system("remove", folder.display(), &error))?;
+    Ok(status)
+}
+
+fn trace_to_text(options: &Options, filter: Filter, request: &retake_record::Request) -> Result<i32> {
+    let output = options.make_output(filter, false)?;
+    let shown = Shown::new(output);
+    let observer = shown.observer();
+    let status = match options.method {
+        Some(Method::Ptrace) => ptrace::live(&options.ptrace_request(request), observer),
+        _ => inside::live(request, open_store()?, observer),
+    };
+    let status = status.map_err(failed)?;
+    shown.finish()?;
+    Ok(status)
+}
+
+fn open_store() -> Result<Store> {
+    let location = Location::from_environment()?;
+    location.prepare()?;
+    Ok(Store::open(&location.store)?)
+}
+
+fn failed(error: Error) -> Failure {
+    let failure = Failure::new(error.to_string());
+    match &error {
+        Error::Exec { source, .. } | Error::Record(retake_record::RecordError::Exec { source, .. }) => {
+            failure.with_status(find_program::status_of(source))
+        }
+        _ => failure,
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        failed(error)
+    }
+}
+
+impl Options {
+    fn filter(&self) -> Result<Filter> {
+        let mut filter = Filter::default();
+        for expression in &self.expressions {
+            let hint = "retake trace --help, which lists what -e understands";
+            filter.expression(expression).map_err(|reason| Failure::new(format!("-e {expression}: {reason}")).attempt(hint))?;
+        }
+        for path in &self.paths {
+            let whole = std::path::absolute(path).map_err(|error| Failure::system("find", path.display(), &error))?;
+            filter.path(whole.as_os_str().as_bytes());
+            if let Ok(real) = fs::canonicalize(path) {
+                filter.path(real.as_os_str().as_bytes());
+            }
+        }
+        self.processes.iter().for_each(|process| filter.process(*process));
+        Ok(filter)
+    }
+
+    fn request(&self) -> Result<retake_record::Request> {
+        let found = find_program::find(&self.command, std::env::var_os("PATH").as_deref())?;
+        let options = retake_supervisor::Options {
+            no_fast_path: self.no_fast_path,
+            check_off: true,
+            data_limit: self.kept_bytes(),
+            ..retake_supervisor::Options::default()
+        };
+        Ok(retake_record::Request {
+            program: found.program,
+            arguments: found.arguments,
+            environment: std::env::vars_os().collect(),
+            options,
+            chaos: None,
+            timeout: None,
+        })
+    }
+
+    fn ptrace_request(&self, request: &retake_record::Request) -> ptrace::Request {
+        ptrace::Request { program: request.clone(), data_limit: self.kept_bytes().unwrap_or(u64::MAX) }
+    }
+
+    /// How much of each buffer is kept; `None` is all. Text shows no more than it is told to.
+    fn kept_bytes(&self) -> Option<u64> {
+        match (self.no_data, self.data_limit, self.trace_file()) {
+            (true, _, _) => Some(0),
+            (_, Some(limit), _) => Some(limit),
+            (_, None, Some(_)) => None,
+            (_, None, None) => Some(self.string_limit as u64),
+        }
+    }
+
+    fn trace_file(&self) -> Option<&Path> {
+        self.output.as_deref().filter(|path| path.extension().is_some_and(|extension| extension == "ds"))
+    }
+
+    fn style(&self) -> Style {
+        let clock = match (self.relative_timestamps, self.time) {
+            (true, _) => Clock::Relative,
+            (_, 0) => Clock::None,
+            (_, 1) => Clock::Seconds,
+            (_, 2) => Clock::Microseconds,
+            (_, _) => Clock::Unix,
+        };
+        let text = TextOptions { string_bytes: self.string_limit, ..TextOptions::default() };
+        Style { clock, durations: self.syscall_times, paths: self.decode_fds > 0, quiet: self.quiet > 0, text }
+    }
+
+    fn make_output(&self, filter: Filter, to_stdout: bool) -> Result<TraceOutput> {
+        let output = TraceOutput::new(filter, self.data_limit.or(self.no_data.then_some(0)));
+        if let Some(path) = self.trace_file() {
+            return output.with_trace(path);
+        }
+        let file = match &self.output {
+            Some(path) => Some(File::create(path).map_err(|error| Failure::system("create", path.display(), &error))?),
+            None => None,
+        };
+        let output = if self.summary || self.summary_only { output.with_summary(self.summary_sort_by.into()) } else { output };
+        let style = (!self.summary_only).then(|| self.style());
+        Ok(output.with_text(text_destination(file, to_stdout), style))
+    }
+}

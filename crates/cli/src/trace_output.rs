@@ -1,0 +1,155 @@
+//! Where a trace goes: lines, a summary, a file.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use retake_trace::summary::{Order, Summary};
+use retake_trace::text::{Printer, Style};
+use retake_trace::{Filter, Observation, Tracker, numbered};
+use retake_trace_format::{TraceRecord, TraceWriter, TraceWriterOptions};
+
+use crate::failure::{Failure, Result};
+
+/// Where lines go.
+pub type Destination = Box<dyn Write + Send>;
+
+/// The file that the user named, else a standard stream.
+pub fn text_destination(file: Option<File>, to_stdout: bool) -> Destination {
+    match file {
+        Some(file) => Box::new(BufWriter::new(file)),
+        None if to_stdout => Box::new(BufWriter::new(io::stdout())),
+        // One write a line: the program may write there too.
+        None => Box::new(io::LineWriter::new(io::stderr())),
+    }
+}
+
+/// Picks what is wanted of what a program does, and shows or keeps it.
+pub struct TraceOutput {
+    filter: Filter,
+    data_limit: Option<u64>,
+    tracker: Tracker,
+    next_id: u64,
+    summary: Option<(Summary, Order)>,
+    text: Option<Destination>,
+    printer: Option<Printer>,
+    trace: Option<TraceWriter<File>>,
+}
+
+impl TraceOutput {
+    /// One that goes nowhere yet.
+    pub fn new(filter: Filter, data_limit: Option<u64>) -> Self {
+        Self { filter, data_limit, tracker: Tracker::default(), next_id: 1, summary: None, text: None, printer: None, trace: None }
+    }
+
+    /// Adds lines in a style, or without a style only what comes at the end.
+    pub fn with_text(self, text: Destination, style: Option<Style>) -> Self {
+        let offset = TimeZone::system().to_offset(Timestamp::now()).seconds();
+        Self { text: Some(text), printer: style.map(|style| Printer::new(style, i64::from(offset))), ..self }
+    }
+
+    /// Adds a table at the end.
+    pub fn with_summary(self, order: Order) -> Self {
+        Self { summary: Some((Summary::default(), order)), ..self }
+    }
+
+    /// Adds a trace file.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn with_trace(self, path: &Path) -> Result<Self> {
+        let file = File::create(path).map_err(|error| Failure::system("create", path.display(), &error))?;
+        let trace = TraceWriter::new(file, TraceWriterOptions::default())
+            .map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))?;
+        Ok(Self { trace: Some(trace), ..self })
+    }
+
+    /// Takes in what happened.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn observe(&mut self, mut observation: Observation) -> Result<()> {
+        let wanted = self.filter.wants(&observation, &self.tracker);
+        if wanted {
+            self.show(&observation)?;
+        }
+        self.tracker.follow(&mut observation);
+        match observation {
+            Observation::Record(record) if wanted => self.keep(record),
+            _ => Ok(()),
+        }
+    }
+
+    fn show(&mut self, observation: &Observation) -> Result<()> {
+        if let (Some((summary, _)), Observation::Record(TraceRecord::Call(call))) = (&mut self.summary, observation) {
+            summary.add(call);
+        }
+        let line = self.printer.as_mut().and_then(|printer| printer.line(observation, &self.tracker));
+        match (&mut self.text, line) {
+            (Some(text), Some(line)) => writeln!(text, "{line}").map_err(|error| Failure::output(&error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn keep(&mut self, mut record: TraceRecord) -> Result<()> {
+        let Some(trace) = &mut self.trace else { return Ok(()) };
+        numbered(&mut record, &mut self.next_id);
+        if let (TraceRecord::Call(call), Some(limit)) = (&mut record, self.data_limit) {
+            retake_trace::limit_data(call, limit);
+        }
+        trace.write(&record).map_err(|error| Failure::new(format!("cannot write the trace: {error}")))
+    }
+
+    /// Writes what comes at the end.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn finish(mut self) -> Result<()> {
+        if let Some(trace) = self.trace.take() {
+            trace.finish().map_err(|error| Failure::new(format!("cannot complete the trace: {error}")))?;
+        }
+        let Some(mut text) = self.text.take() else { return Ok(()) };
+        if let Some((summary, order)) = &self.summary {
+            text.write_all(summary.table(*order).as_bytes()).map_err(|error| Failure::output(&error))?;
+        }
+        text.flush().map_err(|error| Failure::output(&error))
+    }
+}
+
+/// An output that another thread feeds while the program runs. When it cannot write any more, the program goes on untraced.
+pub struct Shown(Arc<Mutex<(TraceOutput, Option<Failure>)>>);
+
+impl Shown {
+    /// Shares an output.
+    pub fn new(output: TraceOutput) -> Self {
+        Self(Arc::new(Mutex::new((output, None))))
+    }
+
+    /// What feeds it.
+    pub fn observer(&self) -> Box<dyn FnMut(Observation) + Send> {
+        let shared = Arc::clone(&self.0);
+        Box::new(move |observation| {
+            let mut guard = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            let (output, failure) = &mut *guard;
+            if failure.is_none() {
+                *failure = output.observe(observation).err();
+            }
+        })
+    }
+
+    /// Writes what comes at the end.
+    ///
+    /// # Errors
+    /// What went wrong first.
+    pub fn finish(self) -> Result<()> {
+        let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(failure) = guard.1.take() {
+            return Err(failure);
+        }
+        let output = std::mem::replace(&mut guard.0, TraceOutput::new(Filter::default(), None));
+        output.finish()
+    }
+}

@@ -1,0 +1,276 @@
+//! `retake trace` as a user meets it: three ways to see the same calls, whole data, text, filters, and what is left after a crash.
+
+mod cli_support;
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use cli_support::Place;
+use retake_model::table;
+use retake_trace_format::{BufferDirection, StartKind, TraceReader, TraceReaderOptions, TraceRecord, TracedCall};
+
+/// The ways to trace a program, as options.
+const METHODS: [&str; 2] = ["in-process", "ptrace"];
+
+fn records(place: &Place, name: &str) -> Vec<TraceRecord> {
+    let mut reader = TraceReader::open(&place.work(name), &TraceReaderOptions::default()).unwrap();
+    let records: Vec<TraceRecord> = std::iter::from_fn(|| reader.next_record().unwrap()).collect();
+    let ids: Vec<u64> = records.iter().filter_map(TraceRecord::id).collect();
+    assert_eq!(ids, (1..=ids.len() as u64).collect::<Vec<_>>(), "ids increase without gaps");
+    records
+}
+
+/// As [`records`], of a trace in which nothing is missing.
+fn whole(place: &Place, name: &str) -> Vec<TraceRecord> {
+    let records = records(place, name);
+    assert!(!records.iter().any(|record| matches!(record, TraceRecord::Incomplete(_))), "{name}");
+    records
+}
+
+fn calls(records: &[TraceRecord]) -> Vec<&TracedCall> {
+    let call = |record| if let &TraceRecord::Call(ref call) = record { Some(call) } else { None };
+    records.iter().filter_map(call).collect()
+}
+
+fn name(call: &TracedCall) -> &'static str {
+    table::call(call.number as u16).unwrap().name
+}
+
+/// All that one kind of call moved on one descriptor.
+fn moved(calls: &[&TracedCall], wanted: &str, descriptor: u64) -> Vec<u8> {
+    let direction = if wanted == "write" { BufferDirection::Input } else { BufferDirection::Output };
+    let mut bytes = Vec::new();
+    for call in calls.iter().filter(|call| name(call) == wanted && call.arguments[0] == descriptor && call.result > 0) {
+        let data: Vec<u8> = call.buffers_of(1, direction).flat_map(|buffer| buffer.data.iter().copied()).collect();
+        bytes.extend(&data[..call.result as usize]);
+    }
+    bytes
+}
+
+/// Bytes that no two places of a file have in common.
+fn noise(count: usize) -> Vec<u8> {
+    let mut state = 12345_u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+/// Compiles a C program; false, with a word, where there is no compiler.
+fn compile(place: &Place, source: &str) -> bool {
+    fs::write(place.work("program.c"), source).unwrap();
+    let arguments = ["-O1", "-pthread", "-o", "program", "program.c"];
+    match Command::new("cc").args(arguments).current_dir(place.work("")).status() {
+        Ok(status) => {
+            assert!(status.success());
+            true
+        }
+        Err(error) => {
+            eprintln!("skipped: no C compiler: {error}");
+            false
+        }
+    }
+}
+
+/// Traces a command by every method and, after recording it, from the recording.
+fn in_every_way(place: &Place, options: &[&str], output: &str, command: &[&str]) -> Vec<String> {
+    let mut files = Vec::new();
+    for method in METHODS {
+        let file = format!("{method}-{output}");
+        let arguments = [&["trace", "--method", method, "-o", &file], options, &["--"], command].concat();
+        assert_eq!(place.run(&arguments).status, Some(0), "{method}");
+        files.push(file);
+    }
+    assert_eq!(place.run(&[&["record", "-o", "recording", "--"], command].concat()).status, Some(0));
+    let file = format!("from-{output}");
+    place.run_well(&[&["trace", "--from", "./recording", "-o", &file], options].concat());
+    files.push(file);
+    files
+}
+
+#[test]
+fn every_way_sees_the_same_calls() {
+    let place = Place::new("trace-same");
+    fs::write(place.work("data"), "some text\n").unwrap();
+    let files =
+        in_every_way(&place, &["-e", "openat,write,close,exit_group", "-q"], "out.txt", &["sh", "-c", "cat data none; exec tr a-z A-Z < data"]);
+    let lines = |file: &String| {
+        let text = fs::read_to_string(place.work(file)).unwrap();
+        // Which process is which differs from run to run.
+        let without_process = |line: &str| line.split_once("] ").map_or(line, |(_, line)| line).to_owned();
+        text.lines().map(without_process).filter(|line| !line.starts_with("execve(")).collect::<Vec<_>>()
+    };
+    let first = lines(&files[0]);
+    assert!(
+        first.iter().any(|line| line.starts_with("openat(AT_FDCWD, \"none\", O_RDONLY") && line.ends_with("-1 ENOENT (No such file or directory)"))
+    );
+    assert!(first.iter().any(|line| line.starts_with("write(1, \"SOME TEXT\\n\", 10)")), "{first:?}");
+    for file in &files[1..] {
+        let (mut expected, mut other) = (first.clone(), lines(file));
+        // Two processes at once: in each order is the same.
+        expected.sort();
+        other.sort();
+        assert_eq!(other, expected, "{file}");
+    }
+}
+
+#[test]
+fn data_are_whole_however_they_are_traced() {
+    let place = Place::new("trace-whole");
+    let data = noise(700_001);
+    fs::write(place.work("data"), &data).unwrap();
+    let files = in_every_way(&place, &[], "out.ds", &["dd", "if=data", "of=copy", "bs=100000"]);
+    for file in &files {
+        assert_eq!(fs::read(place.work("copy")).unwrap(), data);
+        let records = whole(&place, file);
+        let calls = calls(&records);
+        // dd reads from 0 and writes to 1.
+        assert!(moved(&calls, "read", 0) == data, "{file}: what was read");
+        assert!(moved(&calls, "write", 1) == data, "{file}: what was written");
+        let TraceRecord::ProcessStart(start) = &records[0] else { panic!("{file}: the state comes first") };
+        assert!(start.how == StartKind::Exec && start.working_directory.ends_with(b"/work") && start.arguments.len() == 4, "{file}: {start:?}");
+    }
+}
+
+#[test]
+fn processes_and_pipes_between_them_are_followed() {
+    let place = Place::new("trace-pipes");
+    fs::create_dir(place.work("tree")).unwrap();
+    for number in 0..20 {
+        fs::write(place.work(&format!("tree/{number}")), noise(number * 1000)).unwrap();
+    }
+    let script = "tar cf - tree | cat > archive";
+    for file in in_every_way(&place, &[], "out.ds", &["sh", "-c", script]) {
+        let records = whole(&place, &file);
+        let calls = calls(&records);
+        let processes: HashSet<u32> = calls.iter().map(|call| call.process).collect();
+        assert_eq!(processes.len(), 3, "{file}");
+        let of = |process: u32| calls.iter().copied().filter(move |call| call.process == process).collect::<Vec<_>>();
+        let archive = fs::read(place.work("archive")).unwrap();
+        let written = processes.iter().filter(|process| moved(&of(**process), "write", 1) == archive).count();
+        assert_eq!(written, 2, "{file}: tar and cat both write the archive");
+        let starts = records.iter().filter(|record| matches!(record, TraceRecord::ProcessStart(_))).count();
+        assert_eq!(starts, 5, "{file}: three programs and two forks");
+        for call in calls {
+            assert!(call.returned_ns == 0 || call.returned_ns >= call.entered_ns, "{file}: {call:?}");
+        }
+    }
+}
+
+#[test]
+fn many_threads_run_in_parallel_and_lose_nothing() {
+    let place = Place::new("trace-threads");
+    let source = r#"
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void *work(void *number) {
+    char name[32];
+    snprintf(name, sizeof name, "file-%ld", (long)number);
+    int fd = open(name, O_CREAT | O_RDWR, 0600);
+    for (long i = 0; i < 200; i++) {
+        long words[2] = { (long)number, i };
+        if (pwrite(fd, words, sizeof words, i * 16) != 16) exit(1);
+    }
+    return NULL;
+}
+int main(void) {
+    pthread_t threads[64];
+    for (long i = 0; i < 64; i++) pthread_create(&threads[i], NULL, work, (void *)i);
+    for (int i = 0; i < 64; i++) pthread_join(threads[i], NULL);
+    return 0;
+}
+"#;
+    if !compile(&place, source) {
+        return;
+    }
+    for file in in_every_way(&place, &["-e", "pwrite64"], "out.ds", &["./program"]) {
+        let records = whole(&place, &file);
+        let mut next: HashMap<u32, u64> = HashMap::new();
+        for call in calls(&records) {
+            let words: Vec<u64> = call.buffers[0].data.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
+            let expected = next.entry(call.thread).or_default();
+            assert_eq!(words[1], *expected, "{file}: thread {} in its order", words[0]);
+            *expected += 1;
+        }
+        assert!(next.len() == 64 && next.values().all(|count| *count == 200), "{file}: {next:?}");
+    }
+}
+
+#[test]
+fn text_is_like_that_of_strace() {
+    let place = Place::new("trace-text");
+    fs::write(place.work("data"), "some text\n").unwrap();
+    for method in METHODS {
+        let ran = place.run(&["trace", "--method", method, "-y", "-T", "-e", "trace=openat,read", "-P", "data", "cat", "data"]);
+        assert_eq!((ran.status, ran.stdout.as_str()), (Some(0), "some text\n"), "{ran:?}");
+        let lines: Vec<&str> = ran.stderr.lines().collect();
+        let path = place.work("data").canonicalize().unwrap();
+        let at = lines.iter().position(|line| line.contains("\"data\", O_RDONLY")).expect("the file is opened");
+        assert!(lines[at].contains(&format!(" = 3<{}> <0.", path.display())), "{ran:?}");
+        assert!(lines[at + 1].starts_with(&format!("read(3<{}>, \"some text\\n\", 131072)", path.display())), "{ran:?}");
+        assert!(lines.last().unwrap().contains("+++ exited with 0 +++"), "{ran:?}");
+    }
+    let ran = place.run(&["trace", "-c", "-S", "calls", "cat", "data"]);
+    assert!(ran.stderr.starts_with("% time") && ran.stderr.contains(" p99 ") && ran.stderr.ends_with(" total\n"), "{ran:?}");
+    place.run_badly(&["trace", "-e", "reed", "true"], 125, &["reed", "retake trace --help"]);
+    place.run_badly(&["trace", "--method", "ebpf", "true"], 125, &["--method in-process"]);
+    for method in METHODS {
+        place.run_badly(&["trace", "--method", method, "./no-such-program"], 127, &["no-such-program"]);
+    }
+}
+
+#[test]
+fn calls_that_never_return_and_deaths_are_told() {
+    let place = Place::new("trace-deaths");
+    for method in METHODS {
+        let ran = place.run(&["trace", "--method", method, "sh", "-c", "sleep 100 & sleep 0.3; kill -9 $!; wait; exit 3"]);
+        assert_eq!(ran.status, Some(3), "{method}: {}", ran.stderr);
+        let has = |text: &str| ran.stderr.lines().any(|line| line.contains(text));
+        assert!(has("nanosleep(") && has(" <unfinished ...>"), "{method}: {}", ran.stderr);
+        assert!(has("+++ killed by SIGKILL +++") && has("+++ exited with 3 +++"), "{method}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn limits_keep_what_matters() {
+    let place = Place::new("trace-limits");
+    fs::write(place.work("data"), noise(5000)).unwrap();
+    for method in METHODS {
+        for (option, kept) in [("--no-data", 0), ("--data-limit=7", 7)] {
+            place.run_well(&["trace", "--method", method, option, "-o", "out.ds", "dd", "if=data", "of=copy", "bs=5000", "status=none"]);
+            let records = whole(&place, "out.ds");
+            let calls = calls(&records);
+            let read = calls.iter().find(|call| name(call) == "read" && call.result == 5000).expect("it was read");
+            assert!(read.buffers.iter().all(|buffer| buffer.total_bytes == 5000 && buffer.data.len() == kept), "{method} {option}");
+            let open = calls.iter().find(|call| name(call) == "openat" && call.buffers[0].data == b"copy");
+            assert!(open.is_some(), "{method} {option}: paths are whole");
+        }
+    }
+}
+
+#[test]
+fn what_a_killed_tracer_left_is_read() {
+    let place = Place::new("trace-killed");
+    let mut command = place.command(&["trace", "-o", "out.ds", "sh", "-c", "echo before > file; sleep 100"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !place.work("file").exists() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(300)); // the spool lags behind by a moment
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let ran = place.run(&["trace", "--from", "./out.ds.spool", "-o", "rest.ds"]);
+    assert_eq!(ran.status, Some(0), "{ran:?}");
+    let records = records(&place, "rest.ds");
+    let wrote = calls(&records).iter().any(|call| name(call) == "write" && call.buffers[0].data == b"before\n");
+    assert!(wrote, "what happened before is there");
+    let told = |record: &TraceRecord| matches!(record, TraceRecord::Incomplete(reason) if reason.contains("stopped before the program had ended"));
+    assert!(records.iter().any(told), "what is lost is said");
+}

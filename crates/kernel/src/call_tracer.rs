@@ -1,0 +1,190 @@
+//! ptrace for following system calls: every thread stops where it enters a call and where it leaves it.
+//!
+//! All of it belongs to the operating-system thread that attached. Calls on a thread that was killed meanwhile fail, and its end is reported next.
+
+use crate::check;
+use std::io;
+
+/// Why a thread stands still, or that it is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// On the way into a call or out of it.
+    Call,
+    /// It has executed a program; its former thread number.
+    Exec(i32),
+    /// It has made a thread or a process.
+    Child(i32),
+    /// A signal is about to be delivered.
+    Signal(i32),
+    /// It begins, or job control holds it.
+    Group(i32),
+    /// It ended with this status.
+    Exited(i32),
+    /// This signal killed it.
+    Killed(i32),
+}
+
+/// What a thread is doing at [`Stop::Call`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallStop {
+    /// Number and argument registers.
+    Entry(u64, [u64; 6]),
+    /// Result.
+    Exit(i64),
+    /// Neither.
+    Other,
+}
+
+const OPTIONS: i32 = libc::PTRACE_O_TRACESYSGOOD
+    | libc::PTRACE_O_TRACEEXEC
+    | libc::PTRACE_O_TRACEFORK
+    | libc::PTRACE_O_TRACEVFORK
+    | libc::PTRACE_O_TRACECLONE
+    | libc::PTRACE_O_EXITKILL;
+
+/// Attaches to a thread; all that it makes from here on is attached too. If this process dies they are killed.
+///
+/// # Errors
+/// EPERM: it is traced already, or the machine forbids it. ESRCH: it is gone.
+pub fn seize(tid: i32) -> io::Result<()> {
+    // SAFETY: PTRACE_SEIZE takes no memory of ours.
+    check(unsafe { libc::ptrace(libc::PTRACE_SEIZE, tid, 0, OPTIONS as usize) })?;
+    Ok(())
+}
+
+/// Waits for the next stop of any thread; `None` when none is left.
+pub fn wait() -> Option<(i32, Stop)> {
+    loop {
+        let mut status = 0;
+        // SAFETY: `status` is valid for the call.
+        let tid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL) };
+        if tid < 0 {
+            if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted {
+                continue;
+            }
+            return None;
+        }
+        if libc::WIFEXITED(status) {
+            return Some((tid, Stop::Exited(libc::WEXITSTATUS(status))));
+        }
+        if libc::WIFSIGNALED(status) {
+            return Some((tid, Stop::Killed(libc::WTERMSIG(status))));
+        }
+        let signal = libc::WSTOPSIG(status);
+        let stop = match status >> 16 {
+            0 if signal == libc::SIGTRAP | 0x80 => Stop::Call,
+            0 => Stop::Signal(signal),
+            libc::PTRACE_EVENT_EXEC => Stop::Exec(message(tid)),
+            libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => Stop::Child(message(tid)),
+            _ => Stop::Group(signal),
+        };
+        return Some((tid, stop));
+    }
+}
+
+fn message(tid: i32) -> i32 {
+    let mut value: libc::c_ulong = 0;
+    // SAFETY: the kernel writes one word.
+    unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, tid, 0, &mut value) };
+    value as i32
+}
+
+/// Lets a thread go on to its next stop, with a signal if `signal` is not 0.
+///
+/// # Errors
+/// It is gone.
+pub fn go_on(tid: i32, signal: i32) -> io::Result<()> {
+    // SAFETY: no memory of ours.
+    check(unsafe { libc::ptrace(libc::PTRACE_SYSCALL, tid, 0, signal as usize) })?;
+    Ok(())
+}
+
+/// Leaves a thread stopped by job control, but waits for what comes next.
+///
+/// # Errors
+/// It is gone.
+pub fn listen(tid: i32) -> io::Result<()> {
+    // SAFETY: no memory of ours.
+    check(unsafe { libc::ptrace(libc::PTRACE_LISTEN, tid, 0, 0) })?;
+    Ok(())
+}
+
+/// What the kernel says of a thread at a stop.
+///
+/// # Errors
+/// It is gone.
+pub fn call_stop(tid: i32) -> io::Result<CallStop> {
+    // SAFETY: an all-zero structure of integers is valid.
+    let mut info: libc::ptrace_syscall_info = unsafe { std::mem::zeroed() };
+    let size = std::mem::size_of_val(&info);
+    // SAFETY: the kernel writes at most `size` bytes of exactly this structure.
+    check(unsafe { libc::ptrace(libc::PTRACE_GET_SYSCALL_INFO, tid, size, &mut info) })?;
+    // SAFETY: `op` says which member of the union the kernel has written; all are integers.
+    unsafe {
+        Ok(match info.op {
+            libc::PTRACE_SYSCALL_INFO_ENTRY => CallStop::Entry(info.u.entry.nr, info.u.entry.args),
+            libc::PTRACE_SYSCALL_INFO_EXIT => CallStop::Exit(info.u.exit.sval),
+            _ => CallStop::Other,
+        })
+    }
+}
+
+/// The siginfo of the signal that a thread is about to get.
+///
+/// # Errors
+/// It is gone.
+pub fn signal_info(tid: i32) -> io::Result<[u8; 128]> {
+    let mut info = [0u64; 16];
+    // SAFETY: a siginfo has 128 bytes.
+    check(unsafe { libc::ptrace(libc::PTRACE_GETSIGINFO, tid, 0, &mut info) })?;
+    let mut bytes = [0; 128];
+    for (to, from) in bytes.chunks_exact_mut(8).zip(info) {
+        to.copy_from_slice(&from.to_ne_bytes());
+    }
+    Ok(bytes)
+}
+
+/// The processors that a thread may run on.
+#[derive(Clone, Copy)]
+pub struct Processors(libc::cpu_set_t);
+
+impl Processors {
+    /// Of a thread; 0 is the caller.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn of(tid: i32) -> io::Result<Self> {
+        // SAFETY: an all-zero set is valid.
+        let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+        // SAFETY: the kernel writes at most the size that is given.
+        check(i64::from(unsafe { libc::sched_getaffinity(tid, std::mem::size_of_val(&set), &mut set) }))?;
+        Ok(Self(set))
+    }
+
+    /// The first of them alone.
+    pub fn first(&self) -> Option<Self> {
+        // SAFETY: an all-zero set is valid.
+        let mut one: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+        // SAFETY: the macros index a set of exactly that many bits.
+        let found = (0..libc::CPU_SETSIZE as usize).find(|&number| unsafe { libc::CPU_ISSET(number, &self.0) })?;
+        // SAFETY: as above.
+        unsafe { libc::CPU_SET(found, &mut one) };
+        Some(Self(one))
+    }
+
+    /// Makes them those of a thread; 0 is the caller.
+    ///
+    /// # Errors
+    /// It is gone, or none of them is left on this machine.
+    pub fn give(&self, tid: i32) -> io::Result<()> {
+        // SAFETY: the kernel reads one set.
+        check(i64::from(unsafe { libc::sched_setaffinity(tid, std::mem::size_of_val(&self.0), &self.0) }))?;
+        Ok(())
+    }
+}
+
+/// The processor that this runs on.
+pub fn current_processor() -> u32 {
+    // SAFETY: no arguments.
+    unsafe { libc::sched_getcpu() as u32 }
+}

@@ -1,0 +1,60 @@
+//! Where events go: into a recording, or wherever a tracer wants them.
+
+use retake_recording::{ChunkEvents, Codec, ContentId, Outcome, RecordingWriter, Result, Store, StreamId, StreamInfo};
+
+/// Takes what the recorded or traced threads log. Its methods are called from several threads, but never for one stream from two at once.
+/// One that fails for want of space is called again with the same arguments until it succeeds; the program waits meanwhile.
+pub trait EventLog: std::fmt::Debug + Send + Sync {
+    /// A thread begins. Comes before its first events.
+    ///
+    /// # Errors
+    /// It cannot be noted.
+    fn declare_stream(&self, info: &StreamInfo) -> Result<()>;
+
+    /// The next bytes of a stream; `events` says where in them events begin.
+    ///
+    /// # Errors
+    /// They cannot be kept.
+    fn append(&self, stream: StreamId, bytes: &[u8], events: ChunkEvents) -> Result<()>;
+
+    /// A file that the program mapped; its content is in the store.
+    ///
+    /// # Errors
+    /// It cannot be kept.
+    fn keep_file(&self, store: &Store, content: ContentId) -> Result<()>;
+
+    /// What to add to the stream of a process that has executed a program and stands before its first instruction: whole events.
+    fn at_exec(&self, _pid: i32) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// Something is missing from here on: says what and why.
+    fn incomplete(&self, _reason: &str) {}
+
+    /// All rings have been looked at once since the last time.
+    fn drained(&self) {}
+
+    /// The last process has ended.
+    ///
+    /// # Errors
+    /// What is kept cannot be completed.
+    fn finish(&self, outcome: &Outcome) -> Result<()>;
+}
+
+impl EventLog for RecordingWriter {
+    fn declare_stream(&self, info: &StreamInfo) -> Result<()> {
+        Self::declare_stream(self, info)
+    }
+
+    fn append(&self, stream: StreamId, bytes: &[u8], events: ChunkEvents) -> Result<()> {
+        Self::append(self, stream, bytes, events, Codec::Fast)
+    }
+
+    fn keep_file(&self, store: &Store, content: ContentId) -> Result<()> {
+        self.link_content(store, content)
+    }
+
+    fn finish(&self, outcome: &Outcome) -> Result<()> {
+        Self::finish(self, outcome)
+    }
+}

@@ -1,0 +1,52 @@
+//! The events of a stream, one after another, from pieces of any size.
+
+use crate::{Error, Result};
+use retake_model::event::event_size;
+use retake_model::{EventRef, parse_event};
+
+/// Puts events together from the bytes of one stream.
+#[derive(Debug, Default)]
+pub(crate) struct EventBuffer {
+    bytes: Vec<u8>,
+    consumed: usize,
+    next_index: u64,
+}
+
+/// Consumed bytes are kept up to this many, so that they are not moved for every event.
+const KEPT_BYTES: usize = 1 << 20;
+
+impl EventBuffer {
+    /// Adds the bytes that come next.
+    pub fn extend(&mut self, bytes: &[u8]) {
+        if self.consumed == self.bytes.len() {
+            self.bytes.clear();
+            self.consumed = 0;
+        } else if self.consumed > KEPT_BYTES {
+            self.bytes.drain(..self.consumed);
+            self.consumed = 0;
+        }
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next event if all of it is there.
+    ///
+    /// # Errors
+    /// It is malformed.
+    pub fn next(&mut self, stream: u32) -> Result<Option<EventRef<'_>>> {
+        let start = self.consumed;
+        let available = self.bytes.len() - start;
+        if available < 4 {
+            return Ok(None);
+        }
+        let index = self.next_index;
+        let malformed = |error| Error::Malformed { stream, index, error };
+        let size = event_size(&self.bytes[start..]).map_err(malformed)?;
+        if size > available {
+            return Ok(None);
+        }
+        self.consumed += size;
+        self.next_index += 1;
+        let (event, _) = parse_event(&self.bytes[start..start + size]).map_err(malformed)?;
+        Ok(Some(event))
+    }
+}

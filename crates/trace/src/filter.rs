@@ -1,0 +1,240 @@
+//! Which observations are wanted, in the words of strace.
+
+use crate::observation::Observation;
+use crate::tracker::Tracker;
+use retake_model::table::{self, CALLS, CallRow, Classes};
+use retake_model::{errno, signal};
+use retake_trace_format::{TraceRecord, TracedCall};
+use std::collections::HashSet;
+
+/// Classes of strace that are lists of names rather than kinds of arguments.
+const NAMED_SETS: &[(&str, &[&str])] = &[
+    ("stat", &["stat"]),
+    ("lstat", &["lstat"]),
+    ("fstat", &["fstat", "newfstatat"]),
+    ("%stat", &["stat", "lstat", "fstat", "newfstatat", "statx"]),
+    ("statfs", &["statfs"]),
+    ("fstatfs", &["fstatfs"]),
+    ("%statfs", &["statfs", "fstatfs", "ustat"]),
+    ("pure", &["getpid", "getppid", "gettid", "getuid", "geteuid", "getgid", "getegid", "getpgrp", "umask"]),
+];
+
+/// A choice of system calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct CallSet(HashSet<u16>);
+
+impl CallSet {
+    fn all() -> Self {
+        Self(CALLS.iter().map(|call| call.number).collect())
+    }
+
+    /// `openat,%network`, `!futex`, `all`, `none`. A `?` before a name allows it to be unknown.
+    fn parse(text: &str) -> Result<Self, String> {
+        let (inverted, list) = text.strip_prefix('!').map_or((false, text), |list| (true, list));
+        let mut chosen = HashSet::new();
+        for name in list.split(',').filter(|name| !name.is_empty()) {
+            match name {
+                "all" => chosen.extend(Self::all().0),
+                "none" => {}
+                name => chosen.extend(calls_named(name)?),
+            }
+        }
+        if inverted {
+            return Ok(Self(Self::all().0.difference(&chosen).copied().collect()));
+        }
+        Ok(Self(chosen))
+    }
+}
+
+fn calls_named(name: &str) -> Result<Vec<u16>, String> {
+    if let Some(class) = name.strip_prefix('%') {
+        return class_members(class).ok_or_else(|| format!("there is no class %{class}: try one of {}", class_names()));
+    }
+    let (optional, name) = name.strip_prefix('?').map_or((false, name), |name| (true, name));
+    match table::call_by_name(name) {
+        Some(row) => Ok(vec![row.number]),
+        None if optional => Ok(Vec::new()),
+        None => class_members(name).ok_or_else(|| format!("there is no system call {name}")),
+    }
+}
+
+fn class_members(class: &str) -> Option<Vec<u16>> {
+    let with_sign = format!("%{class}");
+    let set = NAMED_SETS.iter().find(|(name, _)| *name == with_sign).or_else(|| NAMED_SETS.iter().find(|(name, _)| *name == class));
+    if let Some((_, names)) = set {
+        return Some(names.iter().filter_map(|name| table::call_by_name(name)).map(|row| row.number).collect());
+    }
+    let class = match class {
+        "net" => "network",
+        "descriptor" => "desc",
+        other => other,
+    };
+    let class = Classes::by_name(class)?;
+    let is_member = |call: &&CallRow| call.row.classes.intersects(class) || call.sub_rows.iter().any(|sub| sub.row.classes.intersects(class));
+    Some(CALLS.iter().filter(is_member).map(|call| call.number).collect())
+}
+
+fn class_names() -> String {
+    let names: Vec<String> = Classes::ALL.iter().map(|(_, name)| format!("%{name}")).collect();
+    names.join(", ")
+}
+
+/// Which results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Status {
+    #[default]
+    Any,
+    Successful,
+    Failed,
+    Unfinished,
+}
+
+/// What is wanted of all that happens.
+#[derive(Debug, Clone)]
+pub struct Filter {
+    calls: CallSet,
+    signals: HashSet<u16>,
+    status: Status,
+    errors: Option<HashSet<u16>>,
+    paths: Vec<Vec<u8>>,
+    processes: HashSet<u32>,
+}
+
+impl Default for Filter {
+    fn default() -> Self {
+        let signals = (1..=64).collect();
+        Self { calls: CallSet::all(), signals, status: Status::Any, errors: None, paths: Vec::new(), processes: HashSet::new() }
+    }
+}
+
+impl Filter {
+    /// Adds an expression as after strace's `-e`: `trace=SET`, `signal=SET`, `status=KIND`, or a SET of calls alone.
+    ///
+    /// # Errors
+    /// What is not understood.
+    pub fn expression(&mut self, text: &str) -> Result<(), String> {
+        let (qualifier, value) = text.split_once('=').unwrap_or(("trace", text));
+        match qualifier {
+            "trace" | "t" => self.calls = CallSet::parse(value)?,
+            "signal" | "signals" | "s" => self.signals = signals(value)?,
+            "status" => {
+                self.status = match value {
+                    "all" => Status::Any,
+                    "successful" => Status::Successful,
+                    "failed" => Status::Failed,
+                    "unfinished" => Status::Unfinished,
+                    other => return Err(format!("there is no status {other}: all, successful, failed, unfinished")),
+                };
+            }
+            "error" => {
+                let number = |name: &str| errno::by_name(name).ok_or_else(|| format!("there is no error {name}"));
+                self.errors = Some(value.split(',').map(number).collect::<Result<_, _>>()?);
+            }
+            other => return Err(format!("there is no expression {other}=: trace, signal, status, error")),
+        }
+        Ok(())
+    }
+
+    /// Only calls that name this path, or are given a descriptor of it.
+    pub fn path(&mut self, path: &[u8]) {
+        self.paths.push(path.to_vec());
+    }
+
+    /// Only these processes.
+    pub fn process(&mut self, process: u32) {
+        self.processes.insert(process);
+    }
+
+    /// Whether all is wanted.
+    pub fn is_open(&self) -> bool {
+        self.calls == CallSet::all() && self.status == Status::Any && self.errors.is_none() && self.paths.is_empty() && self.processes.is_empty()
+    }
+
+    /// Whether this is wanted. The tracker must not have followed it yet: a descriptor that it closes is still open then.
+    pub fn wants(&self, observation: &Observation, tracker: &Tracker) -> bool {
+        if !self.processes.is_empty() && !self.processes.contains(&observation.process()) {
+            return false;
+        }
+        match observation {
+            Observation::Record(TraceRecord::Call(call)) => self.wants_call(call, tracker),
+            Observation::Signal { number, .. } => self.signals.contains(number),
+            _ => true,
+        }
+    }
+
+    fn wants_call(&self, call: &TracedCall, tracker: &Tracker) -> bool {
+        if !u16::try_from(call.number).is_ok_and(|number| self.calls.0.contains(&number) || usize::from(number) >= CALLS.len()) {
+            return false;
+        }
+        let unfinished = call.returned_ns == 0;
+        let status = match self.status {
+            Status::Any => true,
+            Status::Successful => !unfinished && !call.failed(),
+            Status::Failed => call.failed(),
+            Status::Unfinished => unfinished,
+        };
+        let error = self.errors.as_ref().is_none_or(|errors| call.errno().is_some_and(|errno| errors.contains(&(errno as u16))));
+        status && error && (self.paths.is_empty() || tracker.paths_of(call).iter().any(|path| self.paths.contains(path)))
+    }
+}
+
+fn signals(text: &str) -> Result<HashSet<u16>, String> {
+    let (inverted, list) = text.strip_prefix('!').map_or((false, text), |list| (true, list));
+    let mut chosen: HashSet<u16> = HashSet::new();
+    for name in list.split(',') {
+        match name {
+            "all" => chosen.extend(1..=64),
+            "none" => {}
+            name => {
+                let full = if name.starts_with("SIG") { name.to_owned() } else { format!("SIG{}", name.to_ascii_uppercase()) };
+                chosen.insert(signal::by_name(&full).ok_or_else(|| format!("there is no signal {name}"))?);
+            }
+        }
+    }
+    Ok(if inverted { (1..=64).filter(|number| !chosen.contains(number)).collect() } else { chosen })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(name: &str, result: i64) -> Observation {
+        let number = u32::from(table::call_by_name(name).unwrap().number);
+        Observation::Record(TraceRecord::Call(TracedCall { number, result, returned_ns: 1, ..TracedCall::default() }))
+    }
+
+    fn wanted(expressions: &[&str], name: &str, result: i64) -> bool {
+        let mut filter = Filter::default();
+        expressions.iter().for_each(|expression| filter.expression(expression).unwrap());
+        filter.wants(&call(name, result), &Tracker::default())
+    }
+
+    #[test]
+    fn expressions_choose_calls() {
+        let cases: [(&[&str], &str, i64, bool); 12] = [
+            (&[], "read", 0, true),
+            (&["trace=read,write"], "read", 0, true),
+            (&["read,write"], "openat", 0, false),
+            (&["trace=!read"], "read", 0, false),
+            (&["trace=!read"], "write", 0, true),
+            (&["%file"], "openat", 3, true),
+            (&["%file"], "read", 0, false),
+            (&["trace=%net"], "connect", 0, true),
+            (&["trace=process"], "execve", 0, true),
+            (&["status=failed"], "openat", 3, false),
+            (&["status=failed", "error=ENOENT"], "openat", -2, true),
+            (&["?no_such_call,close"], "close", 0, true),
+        ];
+        for (expressions, name, result, expected) in cases {
+            assert_eq!(wanted(expressions, name, result), expected, "{expressions:?} {name} {result}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_said() {
+        let mut filter = Filter::default();
+        for bad in ["trace=reed", "%nothing", "status=odd", "colour=red", "signal=SIGNOTHING", "error=ENOTHING"] {
+            assert!(filter.expression(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Tracing from within: the runtime in each traced process logs its calls.
+
+use crate::live::{Live, Observer};
+use crate::merge::Merge;
+use crate::observation::Observation;
+use crate::spool::{self, Spool};
+use crate::{Error, Result};
+use retake_record::Request;
+use retake_recording::{Metadata, Recording, RecordingWriter, Store};
+use retake_trace_format::TraceRecord;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Runs a program and hands on what it does, calls in the order in which they return, a moment after they did. Returns its wait status.
+///
+/// # Errors
+/// The program cannot be run, or what its threads log is malformed.
+pub fn live(request: &Request, store: Store, observer: Observer) -> Result<i32> {
+    let live = Live::new(observer);
+    let status = retake_record::trace(request, Arc::clone(&live) as Arc<_>, store)?.status;
+    live.take_error().map_or(Ok(status), Err)
+}
+
+/// Runs a program and keeps all that it does in a new folder, to be read with [`read_spool`]. Returns its wait status.
+///
+/// # Errors
+/// The program cannot be run, or the folder cannot be made.
+pub fn into_spool(request: &Request, store: Store, folder: &Path, metadata: &Metadata) -> Result<i32> {
+    let mut metadata = metadata.clone();
+    spool::mark(&mut metadata);
+    let writer = RecordingWriter::create(folder, &metadata)?;
+    Ok(retake_record::trace(request, Arc::new(Spool(writer)), store)?.status)
+}
+
+/// Whether this is what [`into_spool`] makes, and not a recording that can be replayed.
+pub fn is_spool(recording: &Recording) -> bool {
+    spool::is_spool(recording.metadata())
+}
+
+/// Hands on all that a spool holds, calls in the order in which they were entered.
+///
+/// # Errors
+/// It is damaged, which the observations before it do not suffer from; or what `observe` says.
+pub fn read_spool<E: From<Error>>(spool: &Recording, mut observe: impl FnMut(Observation) -> Result<(), E>) -> Result<(), E> {
+    let mut merge = Merge::new(spool)?;
+    let result = loop {
+        match merge.next() {
+            Ok(Some(observation)) => observe(observation)?,
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
+        }
+    };
+    // What is damaged ends what can be read, and is told as such where the records are.
+    let reason = result.as_ref().err().map(ToString::to_string).or_else(|| spool::missing(spool));
+    if let Some(reason) = reason {
+        observe(Observation::Record(TraceRecord::Incomplete(reason)))?;
+    }
+    Ok(result?)
+}

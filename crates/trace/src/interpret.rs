@@ -1,0 +1,165 @@
+//! What the events of one stream say happened.
+
+use crate::call::{self, Supply};
+use crate::observation::{Ending, Observation};
+use crate::state;
+use retake_model::{CallRef, Event, EventRef, StreamId};
+use retake_recording::StreamInfo;
+use retake_trace_format::{Credentials, ProcessStart, StartKind, TraceRecord, TracedCall};
+
+const RT_SIGRETURN: u16 = 15;
+
+/// How a thread came to be, in a START event.
+const BY_FORK: u64 = 1;
+const BY_VFORK: u64 = 2;
+
+/// Reads one thread's stream.
+#[derive(Debug)]
+pub(crate) struct Interpreter {
+    process: u32,
+    thread: u32,
+    parent: u32,
+    /// Of the last event that has one.
+    last_ns: u64,
+    /// An exec that may succeed.
+    exec: Option<TracedCall>,
+}
+
+/// What an event adds.
+#[derive(Debug, Default)]
+pub(crate) struct Meaning {
+    pub observations: Vec<Observation>,
+    /// The stream of the thread that the call has made.
+    pub child: Option<StreamId>,
+}
+
+impl Interpreter {
+    /// For a stream; `parent` is the process that made it.
+    pub fn new(info: &StreamInfo, parent: u32) -> Self {
+        Self { process: info.pid as u32, thread: info.tid as u32, parent, last_ns: 0, exec: None }
+    }
+
+    /// The process it belongs to now.
+    pub fn process(&self) -> u32 {
+        self.process
+    }
+
+    /// The next event of the stream.
+    pub fn event(&mut self, event: &EventRef<'_>, supply: Supply<'_>) -> Meaning {
+        let (process, thread) = (self.process, self.thread);
+        let mut meaning = Meaning::default();
+        match event.decode() {
+            Event::Call(call) => {
+                meaning.child = call.child();
+                meaning.observations.extend(self.call(&call, event.is_begun_exec(), supply));
+            }
+            Event::Start { pid, tid, how, .. } => {
+                (self.process, self.thread) = (pid.0 as u32, tid.0 as u32);
+                self.last_ns = word(event.body(), 2).unwrap_or(0).max(self.last_ns);
+                if matches!(how, BY_FORK | BY_VFORK) {
+                    meaning.observations.push(self.forked());
+                }
+            }
+            Event::Exec(_) => self.thread = self.process,
+            Event::State { text } => meaning.observations.extend(self.executed(text)),
+            Event::Signal(signal) => {
+                let (number, siginfo) = (signal.number(), signal.siginfo().bytes().to_vec());
+                meaning.observations.push(Observation::Signal { process, thread, time_ns: self.last_ns, number, siginfo });
+            }
+            Event::Fatal { signal, .. } => {
+                let (number, time_ns) = (signal.number(), self.last_ns);
+                let siginfo = signal.siginfo().bytes().to_vec();
+                meaning.observations.push(Observation::Signal { process, thread, time_ns, number, siginfo });
+                meaning.observations.push(Observation::Ended { process, thread, time_ns, how: Ending::Killed(i32::from(number)) });
+            }
+            Event::Exit { call, status, .. } => meaning.observations.extend(self.exited(event, call, status)),
+            Event::End { status } => {
+                let how = match (status & 0x7f, status >> 8 & 0xff) {
+                    (0, 0) => Ending::WithProcess,
+                    (0, status) => Ending::Exited(status as i32),
+                    (signal, _) => Ending::Killed(signal as i32),
+                };
+                meaning.observations.push(Observation::Ended { process, thread, time_ns: self.last_ns, how });
+            }
+            Event::Tsc { .. } | Event::Turn { .. } | Event::Forced { .. } | Event::Hash { .. } | Event::Thread { .. } => {}
+        }
+        meaning
+    }
+
+    fn call(&mut self, call: &CallRef<'_>, begins_exec: bool, supply: Supply<'_>) -> Option<Observation> {
+        let mut traced = call::from_event(call, self.process, self.thread, supply);
+        self.last_ns = self.last_ns.max(traced.entered_ns).max(traced.returned_ns);
+        if call.number() == RT_SIGRETURN {
+            traced.result = 0; // what it returns is what the interrupted code had in the register
+        }
+        if begins_exec {
+            self.exec = Some(traced);
+            return None;
+        }
+        self.exec = None; // it failed after all, which this call says
+        Some(Observation::Record(TraceRecord::Call(traced)))
+    }
+
+    /// A program begins. The call that asked for it has returned only now, in a way.
+    fn executed(&mut self, text: &[u8]) -> Vec<Observation> {
+        let Some(mut start) = state::from_event(text) else { return Vec::new() };
+        (self.process, self.thread) = (start.process, start.process);
+        self.last_ns = self.last_ns.max(start.time_ns);
+        start.time_ns = self.last_ns;
+        let mut observations = Vec::new();
+        if let Some(mut call) = self.exec.take() {
+            call.result = 0;
+            call.returned_ns = self.last_ns;
+            observations.push(Observation::Record(TraceRecord::Call(call)));
+        }
+        observations.push(Observation::Record(TraceRecord::ProcessStart(start)));
+        observations
+    }
+
+    /// In a recording nobody noted what a program starts with; that it does ends the call.
+    pub fn executed_silently(&mut self) -> Option<Observation> {
+        let mut call = self.exec.take()?;
+        call.result = 0;
+        Some(Observation::Record(TraceRecord::Call(call)))
+    }
+
+    /// A copy of its parent: what that had is filled in by whoever followed it.
+    fn forked(&self) -> Observation {
+        Observation::Record(TraceRecord::ProcessStart(ProcessStart {
+            id: 0,
+            time_ns: self.last_ns,
+            process: self.process,
+            thread: self.thread,
+            parent: self.parent,
+            session: 0,
+            process_group: 0,
+            how: StartKind::Fork,
+            working_directory: Vec::new(),
+            root: Vec::new(),
+            umask: 0,
+            descriptors: Vec::new(),
+            limits: Vec::new(),
+            credentials: Credentials::default(),
+            executable: Vec::new(),
+            arguments: Vec::new(),
+        }))
+    }
+
+    /// `exit` and `exit_group` do not return.
+    fn exited(&mut self, event: &EventRef<'_>, number: u16, status: i64) -> Vec<Observation> {
+        let (process, thread) = (self.process, self.thread);
+        // Only a trace has a time there; a recording has a hash, which the caller replaces.
+        let entered_ns = word(event.body(), 0).unwrap_or(0);
+        let processor = word(event.body(), 1).unwrap_or(0) as u32;
+        self.last_ns = self.last_ns.max(entered_ns);
+        let arguments = [status as u32 as u64, 0, 0, 0, 0, 0];
+        let call = TracedCall { process, thread, entered_ns, processor, number: u32::from(number), arguments, ..TracedCall::default() };
+        // The kernel keeps eight bits.
+        let how = Ending::Exited((status & 0xff) as i32);
+        vec![Observation::Record(TraceRecord::Call(call)), Observation::Ended { process, thread, time_ns: entered_ns, how }]
+    }
+}
+
+fn word(body: &[u8], index: usize) -> Option<u64> {
+    body.get(index * 8..index * 8 + 8)?.try_into().ok().map(u64::from_le_bytes)
+}

@@ -1,0 +1,115 @@
+//! The streams of a spool as one sequence, in the order in which calls were entered.
+
+use crate::Result;
+use crate::events::EventBuffer;
+use crate::interpret::Interpreter;
+use crate::observation::Observation;
+use retake_model::StreamId;
+use retake_recording::{Recording, StreamInfo, StreamReader};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+
+struct Cursor {
+    reader: StreamReader,
+    next_chunk: usize,
+    chunk: Vec<u8>,
+    events: EventBuffer,
+    interpreter: Interpreter,
+    ready: VecDeque<(Observation, Option<StreamId>)>,
+}
+
+impl Cursor {
+    /// Reads on until there is an observation; false at the end of the stream.
+    fn fill(&mut self, stream: u32) -> Result<bool> {
+        while self.ready.is_empty() {
+            if let Some(event) = self.events.next(stream)? {
+                let meaning = self.interpreter.event(&event, &mut |_| None);
+                let mut child = meaning.child;
+                self.ready.extend(meaning.observations.into_iter().map(|observation| (observation, child.take())));
+                continue;
+            }
+            if self.next_chunk >= self.reader.chunk_count() {
+                return Ok(false);
+            }
+            self.reader.read_chunk(self.next_chunk, &mut self.chunk)?;
+            self.next_chunk += 1;
+            self.events.extend(&self.chunk);
+        }
+        Ok(true)
+    }
+}
+
+/// Streams are opened when the thread that makes them does so, and closed at their end: memory is bounded by the threads that live at once.
+pub(crate) struct Merge<'spool> {
+    spool: &'spool Recording,
+    cursors: HashMap<u32, Cursor>,
+    /// Time of the next observation and the stream that has it.
+    order: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Streams that have not begun.
+    unborn: HashMap<u32, StreamInfo>,
+    processes: HashMap<u32, u32>,
+}
+
+impl<'spool> Merge<'spool> {
+    /// At the beginning of a spool.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn new(spool: &'spool Recording) -> Result<Self> {
+        let unborn: HashMap<_, _> = spool.streams().map(|summary| (summary.info.id.0, summary.info)).collect();
+        let mut merge = Self { spool, cursors: HashMap::new(), order: BinaryHeap::new(), unborn, processes: HashMap::new() };
+        let mut roots: Vec<u32> = merge.unborn.values().filter(|info| info.parent.is_none()).map(|info| info.id.0).collect();
+        roots.sort_unstable();
+        for root in roots {
+            merge.begin(root)?;
+        }
+        Ok(merge)
+    }
+
+    fn begin(&mut self, stream: u32) -> Result<()> {
+        let Some(info) = self.unborn.remove(&stream) else { return Ok(()) };
+        let parent = info.parent.and_then(|parent| self.processes.get(&parent.0)).copied().unwrap_or(0);
+        let reader = self.spool.stream(info.id)?;
+        let (events, ready) = (EventBuffer::default(), VecDeque::new());
+        let interpreter = Interpreter::new(&info, parent);
+        self.processes.insert(stream, interpreter.process());
+        self.cursors.insert(stream, Cursor { reader, next_chunk: 0, chunk: Vec::new(), events, interpreter, ready });
+        self.queue(stream)
+    }
+
+    /// Puts a stream where its next observation belongs, or away.
+    fn queue(&mut self, stream: u32) -> Result<()> {
+        let Some(cursor) = self.cursors.get_mut(&stream) else { return Ok(()) };
+        if !cursor.fill(stream)? {
+            self.cursors.remove(&stream);
+            return Ok(());
+        }
+        self.processes.insert(stream, cursor.interpreter.process());
+        let time = cursor.ready.front().map_or(0, |(observation, _)| observation.time_ns());
+        self.order.push(Reverse((time, stream)));
+        Ok(())
+    }
+
+    /// The next observation; `None` after the last.
+    ///
+    /// # Errors
+    /// The spool is damaged from here on.
+    pub fn next(&mut self) -> Result<Option<Observation>> {
+        loop {
+            let Some(Reverse((_, stream))) = self.order.pop() else {
+                // Threads whose parent did not live to say that it had made them.
+                let Some(stream) = self.unborn.keys().min().copied() else { return Ok(None) };
+                self.begin(stream)?;
+                continue;
+            };
+            let next = self.cursors.get_mut(&stream).and_then(|cursor| cursor.ready.pop_front());
+            self.queue(stream)?;
+            if let Some((observation, child)) = next {
+                if let Some(child) = child {
+                    self.begin(child.0)?;
+                }
+                return Ok(Some(observation));
+            }
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! A recording as a trace, after the fact: its calls with all that they were given, which a replay brings to light.
+//!
+//! A recording has no times, and no order between threads but what it needs for itself. Calls are put in an order in which they can have happened:
+//! that in which the threads' events came to the disk, corrected where it contradicts turns of the baton, the making of threads, or waiting for
+//! the end of processes. Times are that order, a microsecond a call, from when recording began.
+
+use crate::events::EventBuffer;
+use crate::interpret::Interpreter;
+use crate::observation::Observation;
+use crate::spool;
+use crate::{Error, Result};
+use retake_model::event::TurnKind;
+use retake_model::{CallRef, Event, EventKind, ItemRef, StreamId};
+use retake_recording::{Metadata, Recording, StreamInfo, StreamReader};
+use retake_replay::{Outcome, WholeInputs};
+use retake_trace_format::{BufferDirection, Credentials, ProcessStart, StartKind, TraceRecord, TracedCall};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+const EXIT: u32 = 60;
+const EXIT_GROUP: u32 = 231;
+const EXECVE: u32 = 59;
+const WAIT4: u16 = 61;
+const TICK_NS: u64 = 1000;
+
+/// Hands on all that a recording holds. It is replayed first, in `scratch`, a folder that may be written to.
+///
+/// # Errors
+/// It cannot be replayed or read; or what `observe` says.
+pub fn read<E: From<Error>>(recording: &Recording, scratch: &Path, mut observe: impl FnMut(Observation) -> Result<(), E>) -> Result<(), E> {
+    let inputs = Arc::new(Inputs { folder: scratch.join("inputs"), files: Mutex::default() });
+    std::fs::create_dir_all(&inputs.folder).map_err(Error::from)?;
+    let request = retake_replay::Request { quiet: true, check_off: false };
+    let outcome = retake_replay::replay_for(recording.clone(), request, scratch, Some(Arc::clone(&inputs) as Arc<_>)).map_err(Error::from)?;
+    if let Outcome::Diverged(report) = outcome {
+        return Err(Error::Diverged(report).into());
+    }
+    inputs.flush().map_err(Error::from)?;
+    let mut order = Order::new(recording, &inputs.folder)?;
+    while let Some(observation) = order.next()? {
+        observe(observation)?;
+    }
+    if let Some(reason) = spool::missing(recording) {
+        observe(Observation::Record(TraceRecord::Incomplete(reason)))?;
+    }
+    Ok(())
+}
+
+/// Inputs that the recording has only in part, one file a stream.
+struct Inputs {
+    folder: PathBuf,
+    files: Mutex<HashMap<u32, BufWriter<File>>>,
+}
+
+fn input_path(folder: &Path, stream: u32) -> PathBuf {
+    folder.join(stream.to_string())
+}
+
+impl Inputs {
+    fn flush(&self) -> io::Result<()> {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        files.values_mut().try_for_each(Write::flush)?;
+        files.clear();
+        Ok(())
+    }
+}
+
+impl WholeInputs for Inputs {
+    fn take(&self, stream: StreamId, bytes: &[u8]) -> io::Result<()> {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if files.len() > MOST_FILES && !files.contains_key(&stream.0) {
+            files.values_mut().try_for_each(Write::flush)?;
+            files.clear();
+        }
+        let file = match files.entry(stream.0) {
+            std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::hash_map::Entry::Vacant(entry) => {
+                let file = File::options().create(true).append(true).open(input_path(&self.folder, stream.0))?;
+                entry.insert(BufWriter::new(file))
+            }
+        };
+        file.write_all(bytes)
+    }
+}
+
+/// Files open at once.
+const MOST_FILES: usize = 200;
+
+/// What must have happened before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Gate {
+    Open,
+    /// All turns of a domain before this one.
+    Turn {
+        domain: u32,
+        turn: u64,
+    },
+    /// The end of a process.
+    End(u32),
+}
+
+struct Step {
+    observation: Option<Observation>,
+    child: Option<StreamId>,
+    gate: Gate,
+}
+
+struct Cursor {
+    reader: StreamReader,
+    next_chunk: usize,
+    chunk: Vec<u8>,
+    /// Where in the file the chunk is that was read last.
+    place: u64,
+    events: EventBuffer,
+    interpreter: Interpreter,
+    inputs: Option<BufReader<File>>,
+    ready: VecDeque<Step>,
+}
+
+/// Domain of all processes that share memory.
+const SHARED: u32 = 0;
+
+struct Order<'recording> {
+    recording: &'recording Recording,
+    inputs: PathBuf,
+    cursors: HashMap<u32, Cursor>,
+    order: BinaryHeap<Reverse<(u64, u32)>>,
+    blocked: Vec<(u64, u32)>,
+    unborn: HashMap<u32, StreamInfo>,
+    processes: HashMap<u32, u32>,
+    /// Streams of each process that have not ended.
+    living: HashMap<u32, u32>,
+    domains: HashMap<u32, u32>,
+    turns: HashMap<u32, u64>,
+    time_ns: u64,
+}
+
+impl<'recording> Order<'recording> {
+    fn new(recording: &'recording Recording, inputs: &Path) -> Result<Self> {
+        let unborn: HashMap<_, _> = recording.streams().map(|summary| (summary.info.id.0, summary.info)).collect();
+        let mut living = HashMap::new();
+        unborn.values().for_each(|info| *living.entry(info.pid as u32).or_insert(0) += 1);
+        let roots: Vec<u32> = unborn.values().filter(|info| info.parent.is_none()).map(|info| info.id.0).collect();
+        let mut order = Self {
+            recording,
+            inputs: inputs.to_path_buf(),
+            cursors: HashMap::new(),
+            order: BinaryHeap::new(),
+            blocked: Vec::new(),
+            unborn,
+            processes: HashMap::new(),
+            living,
+            domains: HashMap::new(),
+            turns: HashMap::new(),
+            time_ns: recording.metadata().started_unix_ms.saturating_mul(1_000_000),
+        };
+        roots.into_iter().try_for_each(|root| order.begin(root))?;
+        Ok(order)
+    }
+
+    fn begin(&mut self, stream: u32) -> Result<()> {
+        let Some(info) = self.unborn.remove(&stream) else { return Ok(()) };
+        let parent = info.parent.and_then(|parent| self.processes.get(&parent.0)).copied().unwrap_or(0);
+        let reader = self.recording.stream(info.id)?;
+        let inputs = File::open(input_path(&self.inputs, stream)).ok().map(BufReader::new);
+        let interpreter = Interpreter::new(&info, parent);
+        let process = interpreter.process();
+        if self.domains.get(&parent) == Some(&SHARED) {
+            self.domains.insert(process, SHARED);
+        }
+        self.processes.insert(stream, process);
+        let (events, ready) = (EventBuffer::default(), VecDeque::new());
+        self.cursors.insert(stream, Cursor { reader, next_chunk: 0, chunk: Vec::new(), place: 0, events, interpreter, inputs, ready });
+        self.queue(stream)
+    }
+
+    fn queue(&mut self, stream: u32) -> Result<()> {
+        let Some(cursor) = self.cursors.get_mut(&stream) else { return Ok(()) };
+        let metadata = self.recording.metadata();
+        if cursor.fill(stream, metadata, &mut self.domains)? {
+            self.order.push(Reverse((cursor.place, stream)));
+            return Ok(());
+        }
+        let process = self.processes.get(&stream).copied().unwrap_or(0);
+        self.cursors.remove(&stream);
+        if let Some(count) = self.living.get_mut(&process) {
+            *count -= 1;
+            self.unblock();
+        }
+        Ok(())
+    }
+
+    fn is_open(&self, gate: Gate) -> bool {
+        match gate {
+            Gate::Open => true,
+            Gate::Turn { domain, turn } => self.turns.get(&domain).is_none_or(|last| turn <= last + 1),
+            Gate::End(process) => self.living.get(&process).is_none_or(|count| *count == 0),
+        }
+    }
+
+    fn unblock(&mut self) {
+        self.order.extend(self.blocked.drain(..).map(Reverse));
+    }
+
+    /// The stream that goes on next. Where all wait for each other, the order on disk is all there is.
+    fn choose(&mut self) -> Option<u32> {
+        while let Some(Reverse((place, stream))) = self.order.pop() {
+            let gate = self.cursors.get(&stream).and_then(|cursor| cursor.ready.front()).map_or(Gate::Open, |step| step.gate);
+            if self.is_open(gate) {
+                return Some(stream);
+            }
+            self.blocked.push((place, stream));
+        }
+        let first = self.blocked.iter().enumerate().min_by_key(|(_, entry)| **entry)?.0;
+        Some(self.blocked.swap_remove(first).1)
+    }
+
+    fn next(&mut self) -> Result<Option<Observation>> {
+        loop {
+            let Some(stream) = self.choose() else {
+                let Some(stream) = self.unborn.keys().min().copied() else { return Ok(None) };
+                self.begin(stream)?;
+                continue;
+            };
+            let step = self.cursors.get_mut(&stream).and_then(|cursor| cursor.ready.pop_front());
+            if let Some(Step { gate: Gate::Turn { domain, turn }, .. }) = step {
+                let last = self.turns.entry(domain).or_insert(turn);
+                *last = turn.max(*last);
+                self.unblock();
+            }
+            self.queue(stream)?;
+            let Some(Step { observation, child, .. }) = step else { continue };
+            if let Some(child) = child {
+                self.begin(child.0)?;
+            }
+            if let Some(mut observation) = observation {
+                self.time_ns += TICK_NS;
+                stamp(&mut observation, self.time_ns);
+                return Ok(Some(observation));
+            }
+        }
+    }
+}
+
+impl Cursor {
+    fn fill(&mut self, stream: u32, metadata: &Metadata, domains: &mut HashMap<u32, u32>) -> Result<bool> {
+        while self.ready.is_empty() {
+            if self.interpret(stream, metadata, domains)? {
+                continue;
+            }
+            if self.next_chunk >= self.reader.chunk_count() {
+                return Ok(false);
+            }
+            self.place = self.reader.read_chunk(self.next_chunk, &mut self.chunk)?.file_offset;
+            self.next_chunk += 1;
+            self.events.extend(&self.chunk);
+        }
+        Ok(true)
+    }
+
+    /// The next event; false if it is not there yet.
+    fn interpret(&mut self, stream: u32, metadata: &Metadata, domains: &mut HashMap<u32, u32>) -> Result<bool> {
+        let Some(event) = self.events.next(stream)? else { return Ok(false) };
+        let inputs = &mut self.inputs;
+        let mut supply = |item: &ItemRef<'_>| {
+            let mut bytes = vec![0; item.total_bytes() as usize];
+            inputs.as_mut()?.read_exact(&mut bytes).ok().map(|()| bytes)
+        };
+        let process = self.interpreter.process();
+        let gate = match event.decode() {
+            Event::Turn { turn, how } => {
+                let domain = match how {
+                    TurnKind::FirstThread => process,
+                    TurnKind::Shared => SHARED,
+                    _ => domains.get(&process).copied().unwrap_or(process),
+                };
+                domains.insert(process, domain);
+                Gate::Turn { domain, turn }
+            }
+            Event::Call(call) => gate_of(&call),
+            _ => Gate::Open,
+        };
+        let meaning = self.interpreter.event(&event, &mut supply);
+        let mut steps: Vec<Observation> = meaning.observations;
+        if event.kind() == EventKind::Exec {
+            let call = self.interpreter.executed_silently();
+            let start = start_of(call.as_ref(), metadata, self.interpreter.process());
+            steps.extend(call);
+            steps.push(start);
+        }
+        let mut child = meaning.child;
+        if steps.is_empty() {
+            self.ready.push_back(Step { observation: None, child, gate });
+        }
+        for observation in steps {
+            self.ready.push_back(Step { observation: Some(observation), child: child.take(), gate });
+        }
+        Ok(true)
+    }
+}
+
+fn gate_of(call: &CallRef<'_>) -> Gate {
+    if call.number() == WAIT4 && call.result() > 0 { Gate::End(call.result() as u32) } else { Gate::Open }
+}
+
+/// What is known of a program that begins: of the first from the recording's metadata, of others from the call.
+fn start_of(call: Option<&Observation>, metadata: &Metadata, process: u32) -> Observation {
+    let (executable, arguments) = match call {
+        Some(Observation::Record(TraceRecord::Call(call))) => executed(call),
+        _ => (metadata.command.0.clone(), metadata.arguments.iter().map(|argument| argument.0.clone()).collect()),
+    };
+    let working_directory = if call.is_none() { metadata.working_directory.0.clone() } else { Vec::new() };
+    let root = if call.is_none() { b"/".to_vec() } else { Vec::new() };
+    Observation::Record(TraceRecord::ProcessStart(ProcessStart {
+        id: 0,
+        time_ns: 0,
+        process,
+        thread: process,
+        parent: 0,
+        session: 0,
+        process_group: 0,
+        how: StartKind::Exec,
+        working_directory,
+        root,
+        umask: 0o22,
+        descriptors: Vec::new(),
+        limits: Vec::new(),
+        credentials: Credentials::default(),
+        executable,
+        arguments,
+    }))
+}
+
+fn executed(call: &TracedCall) -> (Vec<u8>, Vec<Vec<u8>>) {
+    let path = if call.number == EXECVE { 0 } else { 1 };
+    let inputs = |argument: u8| call.buffers_of(argument, BufferDirection::Input);
+    let executable = inputs(path).next().map(|buffer| buffer.data.clone()).unwrap_or_default();
+    let array = call.arguments[usize::from(path) + 1];
+    let arguments = inputs(path + 1).filter(|buffer| buffer.address != array).map(|buffer| buffer.data.clone()).collect();
+    (executable, arguments)
+}
+
+fn stamp(observation: &mut Observation, at_ns: u64) {
+    match observation {
+        Observation::Record(TraceRecord::Call(call)) => {
+            call.entered_ns = at_ns;
+            call.processor = 0;
+            call.returned_ns = if matches!(call.number, EXIT | EXIT_GROUP) { 0 } else { at_ns + TICK_NS / 2 };
+        }
+        Observation::Record(TraceRecord::ProcessStart(start)) => start.time_ns = at_ns,
+        Observation::Record(_) => {}
+        Observation::Signal { time_ns, .. } | Observation::Ended { time_ns, .. } => *time_ns = at_ns,
+    }
+}

@@ -1,0 +1,270 @@
+//! What each process has at every moment: descriptors and what they are, working directory, umask. Known from the state it started with and
+//! from its calls since.
+
+use crate::observation::Observation;
+use retake_model::table::{self, ArgumentKind, DescriptorEffect, Row, Shape, ValueType};
+use retake_trace_format::{BufferDirection, DescriptorKind, ProcessStart, StartDescriptor, StartKind, TraceRecord, TracedCall};
+use std::collections::{BTreeMap, HashMap};
+
+const O_CLOEXEC: u32 = 0o2_000_000;
+const AT_FDCWD: i32 = -100;
+const F_SETFD: u32 = 2;
+const CLOSE_RANGE_CLOEXEC: u64 = 4;
+
+const FCNTL: u32 = 72;
+const CHDIR: u32 = 80;
+const FCHDIR: u32 = 81;
+const UMASK: u32 = 95;
+const CHROOT: u32 = 161;
+
+/// One process.
+#[derive(Debug, Clone)]
+struct Process {
+    /// As it started; what changes since is kept up to date.
+    start: ProcessStart,
+    descriptors: BTreeMap<u32, StartDescriptor>,
+}
+
+/// Follows all processes of a trace.
+#[derive(Debug, Default)]
+pub struct Tracker {
+    processes: HashMap<u32, Process>,
+}
+
+impl Tracker {
+    /// Takes in what happened. What a process got from its parent is filled in.
+    pub fn follow(&mut self, observation: &mut Observation) {
+        match observation {
+            Observation::Record(TraceRecord::ProcessStart(start)) => self.begin(start),
+            Observation::Record(TraceRecord::Call(call)) if !call.failed() && call.returned_ns != 0 => self.call(call),
+            _ => {}
+        }
+    }
+
+    /// One that knows only one process, for looking ahead.
+    pub(crate) fn of_process(&self, process: u32) -> Self {
+        let known = self.processes.get(&process).map(|known| (process, known.clone()));
+        Self { processes: known.into_iter().collect() }
+    }
+
+    /// What a descriptor of a process is called.
+    pub fn descriptor_path(&self, process: u32, descriptor: i32) -> Option<&[u8]> {
+        let process = self.processes.get(&process)?;
+        if descriptor == AT_FDCWD {
+            return Some(&process.start.working_directory);
+        }
+        let number = u32::try_from(descriptor).ok()?;
+        process.descriptors.get(&number).map(|descriptor| descriptor.path.as_slice())
+    }
+
+    /// The paths that a call names, made absolute, and those of the descriptors it is given.
+    pub fn paths_of(&self, call: &TracedCall) -> Vec<Vec<u8>> {
+        let Some(row) = row_of(call) else { return Vec::new() };
+        let mut paths = Vec::new();
+        for (index, argument) in row.arguments.iter().enumerate() {
+            match &argument.kind {
+                ArgumentKind::Value(ValueType::Descriptor | ValueType::DirectoryDescriptor) => {
+                    paths.extend(self.descriptor_path(call.process, call.arguments[index] as i32).map(<[u8]>::to_vec));
+                }
+                ArgumentKind::Pointer(pointer) if pointer.shape == Shape::String => paths.extend(self.path(call, row, index)),
+                _ => {}
+            }
+        }
+        paths
+    }
+
+    fn begin(&mut self, start: &mut ProcessStart) {
+        if start.how == StartKind::Fork
+            && start.working_directory.is_empty()
+            && let Some(parent) = self.processes.get(&start.parent)
+        {
+            let parent_start = parent.start.clone();
+            let descriptors = parent.descriptors.values().cloned().collect();
+            let ProcessStart { id, time_ns, process, thread, parent, how, .. } = *start;
+            *start = ProcessStart { id, time_ns, process, thread, parent, how, descriptors, ..parent_start };
+        }
+        if start.how == StartKind::Exec
+            && start.working_directory.is_empty()
+            && let Some(before) = self.processes.get(&start.process)
+        {
+            let stays = |descriptor: &&StartDescriptor| descriptor.flags & O_CLOEXEC == 0;
+            let descriptors = before.descriptors.values().filter(stays).cloned().collect();
+            let ProcessStart { id, time_ns, process, thread, how, .. } = *start;
+            let (executable, arguments) = (std::mem::take(&mut start.executable), std::mem::take(&mut start.arguments));
+            *start = ProcessStart { id, time_ns, process, thread, how, descriptors, executable, arguments, ..before.start.clone() };
+        }
+        let descriptors = start.descriptors.iter().map(|descriptor| (descriptor.number, descriptor.clone())).collect();
+        self.processes.insert(start.process, Process { start: start.clone(), descriptors });
+    }
+
+    fn call(&mut self, call: &TracedCall) {
+        let Some(row) = row_of(call) else { return };
+        let first_path = row.arguments.iter().position(is_path);
+        let path = first_path.and_then(|index| self.path(call, row, index));
+        let to_descriptor = || self.descriptor_path(call.process, call.arguments[0] as i32).map(<[u8]>::to_vec);
+        let directory = if call.number == FCHDIR { to_descriptor() } else { path.clone() };
+        let Some(process) = self.processes.get_mut(&call.process) else { return };
+        match call.number {
+            CHDIR | FCHDIR => process.start.working_directory = directory.unwrap_or_default(),
+            CHROOT => process.start.root = directory.unwrap_or_default(),
+            UMASK => process.start.umask = call.arguments[0] as u32 & 0o777,
+            FCNTL if call.arguments[1] as u32 == F_SETFD => {
+                if let Some(descriptor) = process.descriptors.get_mut(&(call.arguments[0] as u32)) {
+                    descriptor.flags = descriptor.flags & !O_CLOEXEC | if call.arguments[2] & 1 != 0 { O_CLOEXEC } else { 0 };
+                }
+            }
+            _ => {}
+        }
+        process.change_descriptors(call, row, path);
+    }
+
+    /// The absolute form of a path argument: the descriptor before it, or the working directory, is where it begins.
+    fn path(&self, call: &TracedCall, row: &Row, index: usize) -> Option<Vec<u8>> {
+        if !is_path(row.arguments.get(index)?) {
+            return None;
+        }
+        let buffer = call.buffers_of(index as u8, BufferDirection::Input).next()?;
+        let path = buffer.data.strip_suffix(&[0]).unwrap_or(&buffer.data);
+        let before = index.checked_sub(1).map(|before| &row.arguments[before].kind);
+        let directory = match before {
+            Some(ArgumentKind::Value(ValueType::DirectoryDescriptor)) => call.arguments[index - 1] as i32,
+            _ => AT_FDCWD,
+        };
+        Some(absolute(self.descriptor_path(call.process, directory).unwrap_or_default(), path))
+    }
+}
+
+impl Process {
+    fn change_descriptors(&mut self, call: &TracedCall, row: &Row, path: Option<Vec<u8>>) {
+        let (first, second, result) = (call.arguments[0] as u32, call.arguments[1] as u32, call.result as u32);
+        match row.descriptors {
+            DescriptorEffect::Unchanged | DescriptorEffect::Receives => {}
+            DescriptorEffect::Makes => self.make(result, call, row, path),
+            DescriptorEffect::MakesPair => {
+                let pair = call.buffers.iter().find(|buffer| buffer.direction == BufferDirection::Output && buffer.data.len() >= 8);
+                let Some(pair) = pair else { return };
+                for number in pair.data[..8].chunks_exact(4).map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])) {
+                    self.make(number, call, row, None);
+                }
+            }
+            DescriptorEffect::Closes => {
+                self.descriptors.remove(&first);
+            }
+            DescriptorEffect::ClosesRange if call.arguments[2] & CLOSE_RANGE_CLOEXEC != 0 => {
+                self.descriptors.range_mut(first..=second.max(first)).for_each(|(_, descriptor)| descriptor.flags |= O_CLOEXEC);
+            }
+            DescriptorEffect::ClosesRange => self.descriptors.retain(|number, _| !(first..=second).contains(number)),
+            DescriptorEffect::Dups => self.duplicate(first, result, close_flag(call, row)),
+            DescriptorEffect::DupsOnto if first != second => self.duplicate(first, second, close_flag(call, row)),
+            DescriptorEffect::DupsOnto => {}
+        }
+    }
+
+    fn make(&mut self, number: u32, call: &TracedCall, row: &Row, path: Option<Vec<u8>>) {
+        let name = u16::try_from(call.number).ok().and_then(table::call).map_or("", |row| row.name);
+        let (path, kind) = match (path, name) {
+            (Some(path), _) if name.starts_with("open") || name == "creat" => (path, DescriptorKind::Unknown),
+            (_, "pipe" | "pipe2") => (b"pipe".to_vec(), DescriptorKind::Pipe),
+            (_, "socket" | "socketpair" | "accept" | "accept4") => (b"socket".to_vec(), DescriptorKind::Socket),
+            (_, name) => {
+                let what = name.trim_end_matches(|last: char| last.is_ascii_digit()).trim_end_matches("_create").trim_end_matches("_init");
+                (format!("anon_inode:[{what}]").into_bytes(), DescriptorKind::Anonymous)
+            }
+        };
+        let flags = open_flags(call, row);
+        self.descriptors.insert(number, StartDescriptor { number, path, kind, offset: 0, flags });
+    }
+
+    fn duplicate(&mut self, from: u32, to: u32, close_on_exec: u32) {
+        match self.descriptors.get(&from).cloned() {
+            Some(found) => self.descriptors.insert(to, StartDescriptor { number: to, flags: found.flags & !O_CLOEXEC | close_on_exec, ..found }),
+            None => self.descriptors.remove(&to),
+        };
+    }
+}
+
+fn is_path(argument: &table::Argument) -> bool {
+    matches!(&argument.kind, ArgumentKind::Pointer(pointer) if pointer.shape == Shape::String && pointer.element == "path")
+}
+
+fn row_of(call: &TracedCall) -> Option<&'static Row> {
+    let row = table::call(u16::try_from(call.number).ok()?)?;
+    Some(row.resolve(&call.arguments).0)
+}
+
+/// The flags a new descriptor was asked to have. Those of `accept4`, `pipe2` and others share the values of `open`.
+fn open_flags(call: &TracedCall, row: &Row) -> u32 {
+    let flags = row.arguments.iter().position(|argument| argument.name == "flags");
+    let kind = row.arguments.iter().position(|argument| argument.name == "type").filter(|_| call.number != FCNTL);
+    flags.or(kind).map_or(0, |index| call.arguments[index] as u32)
+}
+
+fn close_flag(call: &TracedCall, row: &Row) -> u32 {
+    const F_DUPFD_CLOEXEC: u64 = 1030;
+    let asked = if call.number == FCNTL { call.arguments[1] == F_DUPFD_CLOEXEC } else { open_flags(call, row) & O_CLOEXEC != 0 };
+    if asked { O_CLOEXEC } else { 0 }
+}
+
+/// `path` below `directory` if it does not begin with a slash, without `.`, `..` and empty parts.
+pub(crate) fn absolute(directory: &[u8], path: &[u8]) -> Vec<u8> {
+    let from = if path.first() == Some(&b'/') { &[][..] } else { directory };
+    let mut parts: Vec<&[u8]> = Vec::new();
+    for part in from.split(|byte| *byte == b'/').chain(path.split(|byte| *byte == b'/')) {
+        match part {
+            b"" | b"." => {}
+            b".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    let mut whole = Vec::new();
+    for part in parts {
+        whole.push(b'/');
+        whole.extend_from_slice(part);
+    }
+    if whole.is_empty() { b"/".to_vec() } else { whole }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use retake_trace_format::TracedBuffer;
+
+    fn follow(tracker: &mut Tracker, name: &str, arguments: &[u64], result: i64, buffers: Vec<TracedBuffer>) {
+        let number = u32::from(table::call_by_name(name).unwrap().number);
+        let mut call = TracedCall { process: 1, number, result, returned_ns: 1, buffers, ..TracedCall::default() };
+        call.arguments[..arguments.len()].copy_from_slice(arguments);
+        tracker.follow(&mut Observation::Record(TraceRecord::Call(call)));
+    }
+
+    fn text(argument: u8, text: &[u8]) -> Vec<TracedBuffer> {
+        vec![TracedBuffer { argument, direction: BufferDirection::Input, address: 9, total_bytes: text.len() as u64, data: text.to_vec() }]
+    }
+
+    #[test]
+    fn descriptors_are_followed() {
+        let mut tracker = Tracker::default();
+        let mut start = crate::state::of_process(std::process::id() as i32, StartKind::Exec).unwrap();
+        (start.process, start.working_directory) = (1, b"/home".to_vec());
+        tracker.follow(&mut Observation::Record(TraceRecord::ProcessStart(start)));
+        let at = AT_FDCWD as u32 as u64;
+        follow(&mut tracker, "openat", &[at, 9, 0, 0], 50, text(1, b"x/../data"));
+        assert_eq!(tracker.descriptor_path(1, 50), Some(&b"/home/data"[..]));
+        follow(&mut tracker, "dup2", &[50, 51], 51, Vec::new());
+        follow(&mut tracker, "close", &[50], 0, Vec::new());
+        assert_eq!((tracker.descriptor_path(1, 50), tracker.descriptor_path(1, 51)), (None, Some(&b"/home/data"[..])));
+        follow(&mut tracker, "chdir", &[9], 0, text(0, b"/tmp/"));
+        assert_eq!(tracker.descriptor_path(1, AT_FDCWD), Some(&b"/tmp"[..]));
+        follow(&mut tracker, "openat", &[at, 9, 0, 0], -2, text(1, b"none"));
+        assert_eq!(tracker.descriptor_path(1, -2), None);
+    }
+
+    #[test]
+    fn paths_are_made_absolute() {
+        let cases = [("/a", "b", "/a/b"), ("/a", "/c/./d//e", "/c/d/e"), ("/a/b", "../../..", "/"), ("", "x", "/x")];
+        for (directory, path, whole) in cases {
+            assert_eq!(absolute(directory.as_bytes(), path.as_bytes()), whole.as_bytes());
+        }
+    }
+}
