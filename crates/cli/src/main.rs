@@ -60,6 +60,8 @@ enum Command {
     Record(commands::record::Options),
     /// Run a recorded execution again
     Replay(commands::replay::Options),
+    /// Run the system calls of a trace again on a file system, and verify them
+    Reanimate(commands::reanimate::Options),
     /// List the recordings
     Ls(commands::ls::Options),
     /// Show what a recording says about itself
@@ -92,6 +94,7 @@ impl Command {
         match self {
             Self::Record(options) => commands::record::run(options),
             Self::Replay(options) => commands::replay::run(options),
+            Self::Reanimate(options) => commands::reanimate::run(options),
             Self::Ls(options) => commands::ls::run(options),
             Self::Info(options) => commands::info::run(options),
             Self::Ps(options) => commands::ps::run(options),

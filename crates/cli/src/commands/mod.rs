@@ -9,6 +9,7 @@ pub mod ls;
 pub mod man;
 pub mod pack;
 pub mod ps;
+pub mod reanimate;
 pub mod record;
 pub mod replay;
 pub mod rm;

@@ -1,0 +1,82 @@
+//! `retake reanimate`: traces of real programs run again, and the same files come out.
+
+mod cli_support;
+
+use std::fs;
+use std::path::PathBuf;
+
+use cli_support::Place;
+use serde_json::Value;
+
+/// Traces a shell script in `work/made`.
+fn traced(place: &Place, script: &str) -> PathBuf {
+    fs::create_dir(place.work("made")).unwrap();
+    let script = format!("cd made\n{script}");
+    place.run_well(&["trace", "-o", "x.ds", "--", "/bin/sh", "-e", "-c", &script]);
+    place.work("x.ds")
+}
+
+/// Replays the trace in a fresh folder and compares what came out. Everything has to be the same.
+fn reanimated(place: &Place, more: &[&str]) -> Value {
+    let made = place.work("made");
+    let root = place.work("fresh");
+    let _ = fs::remove_dir_all(&root);
+    let arguments = ["reanimate", "x.ds", "--root", "fresh", "--json", "--compare", made.to_str().unwrap()];
+    let report = place.run_json(&[&arguments[..], more].concat());
+    assert_eq!((&report["mismatched"], &report["stopped"]), (&0.into(), &false.into()), "{report:#}");
+    let compared = &report["compared"][0];
+    assert_eq!(compared["difference_count"], 0, "{compared:#}");
+    assert!(compared["files"].as_u64().unwrap() > 0);
+    report
+}
+
+#[test]
+fn the_same_files_come_out_whatever_the_way() {
+    let place = Place::new("reanimate-files");
+    let script = "
+        mkdir -p a/b; umask 077; echo one > a/file; echo two >> a/file; chmod 4751 a/file
+        ln a/file a/b/again; ln -s ../file a/b/link; mv a/b/again a/b/moved; mkfifo fifo
+        seq 1 20000 | sort -r | gzip -c > numbers.gz; gzip -dc numbers.gz | tail -3 > last
+        touch -d 2001-02-03 dated; rm a/b/link; cat < a/file > copy; ls -l > listing";
+    traced(&place, script);
+    for more in [&[][..], &["--threads=1"], &["--order=overlap"], &["--order=strict"], &["--verify=none"]] {
+        let report = reanimated(&place, more);
+        let count = |name: &str| report[name].as_u64().unwrap();
+        let reasons = |name: &str| report[name].as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum::<u64>();
+        assert_eq!(count("calls"), count("verified") + reasons("simulated") + reasons("skipped"), "{report:#}");
+        assert_eq!(reasons("skipped"), 0, "{report:#}");
+    }
+    let dated = |path: PathBuf| fs::metadata(path).unwrap().modified().unwrap();
+    let below: PathBuf = place.work("made").components().skip(1).collect();
+    assert_eq!(dated(place.work("made/dated")), dated(place.work("fresh").join(below).join("dated")));
+}
+
+#[test]
+fn archives_are_unpacked_again() {
+    let place = Place::new("reanimate-tar");
+    fs::create_dir_all(place.work("source/deep/er")).unwrap();
+    for index in 0..100 {
+        fs::write(place.work(&format!("source/deep/file{index}")), vec![index; 1000 * usize::from(index)]).unwrap();
+    }
+    std::os::unix::fs::symlink("deep/file7", place.work("source/link")).unwrap();
+    traced(&place, "tar cf ../x.tar -C .. source; tar xf ../x.tar");
+    let report = reanimated(&place, &[]);
+    assert!(report["by_call"]["openat"]["verified"].as_u64().unwrap() > 200, "{report:#}");
+}
+
+#[test]
+fn differences_are_told() {
+    let place = Place::new("reanimate-different");
+    let trace = traced(&place, "echo some > file; cat file > copy");
+    assert!(trace.exists());
+    // What is there already makes the exclusive opening and the sizes differ.
+    let below: PathBuf = place.work("made").components().skip(1).collect();
+    let there = place.work("fresh").join(below);
+    fs::create_dir_all(there.join("file")).unwrap();
+    let ran = place.run(&["reanimate", "x.ds", "--root", "fresh", "--keep-going", "--prepare"]);
+    assert_eq!(ran.status, Some(120), "{ran:?}");
+    assert!(ran.stdout.contains("EISDIR"), "{ran:?}");
+    let missing = place.run(&["reanimate", "nothing.ds", "--root", "fresh"]);
+    assert_eq!(missing.status, Some(125), "{missing:?}");
+    assert!(missing.stderr.contains("cannot read the trace"), "{missing:?}");
+}

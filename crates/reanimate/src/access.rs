@@ -1,0 +1,130 @@
+//! Who used what, so that calls that depend on each other keep their order and all others need not wait.
+//!
+//! Everything that calls can conflict on (a name in a directory, the content of a file, the position of an open file) has an
+//! [`AccessLog`]. A call that joins it learns which earlier calls it has to wait for.
+
+use smallvec::SmallVec;
+
+/// The place of a call: which worker executes it, and as its how-manieth, from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ticket {
+    /// Index of the worker.
+    pub worker: u32,
+    /// Number of the call among the worker's.
+    pub sequence: u64,
+}
+
+impl Ticket {
+    /// Of whoever only looks at what is planned: it is not noted anywhere, and nobody waits for it.
+    pub const NOBODY: Self = Self { worker: 0, sequence: 0 };
+}
+
+/// Calls to wait for: the last one of each worker.
+pub type Tickets = SmallVec<[Ticket; 2]>;
+
+/// Adds a ticket, keeping only the last of each worker.
+pub fn add(tickets: &mut Tickets, ticket: Ticket) {
+    match tickets.iter_mut().find(|other| other.worker == ticket.worker) {
+        Some(other) => other.sequence = other.sequence.max(ticket.sequence),
+        None => tickets.push(ticket),
+    }
+}
+
+/// How a call uses something. Uses of one kind other than [`Access::Exclusive`] may happen in any order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// It looks.
+    Share,
+    /// It changes a part that has an order of its own, as an entry of a directory has.
+    Change,
+    /// It changes the whole.
+    Exclusive,
+}
+
+/// The last uses of one thing: a group of uses that may overlap, and the group before, which they all wait for.
+#[derive(Debug, Default)]
+pub struct AccessLog {
+    access: Option<Access>,
+    current: Tickets,
+    previous: Tickets,
+}
+
+impl AccessLog {
+    /// Notes a use, and adds those it has to wait for to `dependencies`.
+    pub fn join(&mut self, access: Access, ticket: Ticket, dependencies: &mut Tickets) {
+        if ticket == Ticket::NOBODY {
+            return;
+        }
+        if access == Access::Exclusive || self.access != Some(access) {
+            self.previous = std::mem::take(&mut self.current);
+            self.access = Some(access);
+        }
+        add(&mut self.current, ticket);
+        self.previous.iter().for_each(|earlier| add(dependencies, *earlier));
+    }
+
+    /// Every call in it, for a log that has to remember on behalf of others.
+    pub fn drain_into(self, tickets: &mut Tickets) {
+        self.current.into_iter().chain(self.previous).for_each(|ticket| add(tickets, ticket));
+    }
+
+    /// A log whose next uses wait for these calls.
+    pub fn after(tickets: &Tickets) -> Self {
+        Self { access: None, current: tickets.clone(), previous: Tickets::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ticket(worker: u32, sequence: u64) -> Ticket {
+        Ticket { worker, sequence }
+    }
+
+    fn joined(log: &mut AccessLog, access: Access, ticket: Ticket) -> Vec<Ticket> {
+        let mut dependencies = Tickets::new();
+        log.join(access, ticket, &mut dependencies);
+        dependencies.to_vec()
+    }
+
+    #[test]
+    fn readers_wait_for_the_writer_and_the_writer_for_all_readers() {
+        let mut log = AccessLog::default();
+        assert!(joined(&mut log, Access::Exclusive, ticket(0, 1)).is_empty());
+        assert_eq!(joined(&mut log, Access::Share, ticket(1, 1)), [ticket(0, 1)]);
+        assert_eq!(joined(&mut log, Access::Share, ticket(2, 1)), [ticket(0, 1)]);
+        assert_eq!(joined(&mut log, Access::Exclusive, ticket(0, 2)), [ticket(1, 1), ticket(2, 1)]);
+        assert_eq!(joined(&mut log, Access::Exclusive, ticket(1, 2)), [ticket(0, 2)]);
+    }
+
+    #[test]
+    fn changes_do_not_wait_for_changes_but_looks_do() {
+        let mut log = AccessLog::default();
+        assert!(joined(&mut log, Access::Change, ticket(0, 1)).is_empty());
+        assert!(joined(&mut log, Access::Change, ticket(1, 1)).is_empty());
+        assert_eq!(joined(&mut log, Access::Share, ticket(2, 1)), [ticket(0, 1), ticket(1, 1)]);
+        assert_eq!(joined(&mut log, Access::Change, ticket(0, 2)), [ticket(2, 1)]);
+    }
+
+    #[test]
+    fn a_worker_is_waited_for_once() {
+        let mut log = AccessLog::default();
+        for sequence in 1..100 {
+            joined(&mut log, Access::Share, ticket(0, sequence));
+        }
+        assert_eq!(joined(&mut log, Access::Exclusive, ticket(1, 1)), [ticket(0, 99)]);
+    }
+
+    #[test]
+    fn a_forgotten_log_is_remembered_by_its_heir() {
+        let mut log = AccessLog::default();
+        joined(&mut log, Access::Exclusive, ticket(0, 7));
+        joined(&mut log, Access::Share, ticket(1, 3));
+        let mut tickets = Tickets::new();
+        log.drain_into(&mut tickets);
+        let mut heir = AccessLog::after(&tickets);
+        let dependencies = joined(&mut heir, Access::Share, ticket(2, 1));
+        assert_eq!(dependencies, [ticket(1, 3), ticket(0, 7)]);
+    }
+}

@@ -1,0 +1,197 @@
+//! What a worker has to do for one call: planned, free of anything the planner owns.
+
+use std::sync::Arc;
+
+use retake_trace_format::TracedCall;
+
+use crate::access::Tickets;
+use crate::handle::Handle;
+
+/// A call on its way to a worker.
+#[derive(Debug)]
+pub struct Task {
+    /// As it was traced, with its data.
+    pub call: TracedCall,
+    /// What to do.
+    pub action: Action,
+    /// What to wait for.
+    pub dependencies: Tickets,
+    /// The users to be while doing it.
+    pub identity: Option<Arc<Identity>>,
+}
+
+/// The users and groups with which files are accessed and made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// User.
+    pub user: u32,
+    /// Group.
+    pub group: u32,
+    /// Supplementary groups.
+    pub groups: Vec<u32>,
+}
+
+/// A place below the root: a directory and a name in it. No links lead to the directory if the trace is right; if it is
+/// wrong, opening it still cannot lead out.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// Path of the directory.
+    pub directory: Vec<u8>,
+    /// The name; empty for the directory itself.
+    pub name: Vec<u8>,
+    /// A link of that name is followed.
+    pub follows: bool,
+}
+
+impl Place {
+    /// Both parts together.
+    pub fn path(&self) -> Vec<u8> {
+        match (self.directory.as_slice(), self.name.as_slice()) {
+            (b"", b"") => b".".to_vec(),
+            (b"", name) => name.to_vec(),
+            (directory, b"") => directory.to_vec(),
+            (directory, name) => [directory, b"/", name].concat(),
+        }
+    }
+}
+
+/// What a call is about.
+#[derive(Debug, Clone)]
+pub enum Target {
+    /// An open file.
+    Handle(Arc<Handle>),
+    /// A path.
+    Place(Place),
+}
+
+/// Which structure a status is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatusLayout {
+    /// `struct stat`.
+    Stat,
+    /// `struct statx`.
+    Statx,
+}
+
+/// What to set a time to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Time {
+    /// Seconds since 1970.
+    pub seconds: i64,
+    /// Nanoseconds, or `UTIME_NOW`, or `UTIME_OMIT`.
+    pub nanoseconds: i64,
+}
+
+/// One thing to do. Numbers are as the traced program gave them.
+#[derive(Debug)]
+pub enum Action {
+    /// Nothing but to keep the order.
+    Order,
+    /// Open a file.
+    Open { place: Place, flags: u32, mode: u32, handle: Arc<Handle> },
+    /// Open a file that was open when the trace began, at that offset.
+    OpenAtStart { place: Place, flags: u32, offset: u64, handle: Arc<Handle> },
+    /// Drop open files: the last to drop one closes it.
+    Close(#[expect(dead_code, reason = "held, not read")] Vec<Arc<Handle>>),
+    /// Make a pipe.
+    Pipe { reader: Arc<Handle>, writer: Arc<Handle>, flags: u32 },
+    /// Read, at an offset or at the position of the file.
+    Read { handle: Arc<Handle>, offset: Option<u64>, requested: u64, buffers: u8 },
+    /// Write, likewise.
+    Write { handle: Arc<Handle>, offset: Option<u64>, requested: u64, buffers: u8, flags: u32 },
+    /// Read from a pipe what the trace says came out of it.
+    ReadPipe { handle: Arc<Handle>, requested: u64, buffers: u8 },
+    /// Write to a pipe what the trace says went in.
+    WritePipe { handle: Arc<Handle>, buffers: u8 },
+    /// Move data between two open files.
+    Transfer { how: Transfer, from: Arc<Handle>, to: Arc<Handle>, from_offset: Option<u64>, to_offset: Option<u64>, requested: u64 },
+    /// Make one file share the blocks of another, or copy them.
+    Clone { from: Arc<Handle>, to: Arc<Handle>, range: Option<CloneRange> },
+    /// `lseek`.
+    Seek { handle: Arc<Handle>, offset: i64, whence: u32 },
+    /// Set the size of an open file.
+    Resize { handle: Arc<Handle>, size: u64 },
+    /// Set the size of a file.
+    Truncate { place: Place, size: u64 },
+    /// `fallocate`.
+    Allocate { handle: Arc<Handle>, mode: u32, offset: u64, bytes: u64 },
+    /// `fsync` and its like.
+    Sync { handle: Arc<Handle>, how: Sync },
+    /// `fadvise64` and `readahead`.
+    Advise { handle: Arc<Handle>, offset: u64, bytes: u64, advice: u32 },
+    /// Status flags of an open file.
+    GetFlags { handle: Arc<Handle> },
+    /// Set them.
+    SetFlags { handle: Arc<Handle>, flags: u32 },
+    /// List a directory.
+    List { handle: Arc<Handle>, has_type: bool },
+    /// `stat` and its like.
+    Status { target: Target, layout: StatusLayout, buffer: u8, counts_links: bool },
+    /// `access`.
+    Access { target: Target, mode: u32 },
+    /// `readlink`.
+    ReadLink { target: Target, buffer: u8 },
+    /// Whether a directory can be made the current one.
+    Enter { target: Target },
+    /// Make a directory.
+    MakeDirectory { place: Place, mode: u32 },
+    /// Make a file, a FIFO or a socket.
+    MakeNode { place: Place, mode: u32 },
+    /// Make a symbolic link.
+    MakeSymlink { place: Place, target: Vec<u8> },
+    /// Another name for a file.
+    Link { from: Target, to: Place },
+    /// Remove a name.
+    Remove { place: Place, is_directory: bool },
+    /// Move a name.
+    Rename { from: Place, to: Place, flags: u32 },
+    /// Set the mode.
+    SetMode { target: Target, mode: u32 },
+    /// Set the owners; all ones leave one as it is.
+    SetOwner { target: Target, user: u32, group: u32 },
+    /// Set access and modification time; without, both to now.
+    SetTimes { target: Target, times: Option<[Time; 2]> },
+    /// Read an extended attribute.
+    GetAttribute { target: Target, name: Vec<u8>, capacity: u64 },
+    /// List them.
+    ListAttributes { target: Target, capacity: u64 },
+    /// Set one.
+    SetAttribute { target: Target, name: Vec<u8>, flags: u32 },
+    /// Remove one.
+    RemoveAttribute { target: Target, name: Vec<u8> },
+    /// Repeat what was written through a mapping.
+    WriteMapped { place: Place, offset: u64 },
+}
+
+/// How data move between open files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transfer {
+    /// `copy_file_range`.
+    CopyFileRange,
+    /// `sendfile`.
+    SendFile,
+    /// `splice`.
+    Splice,
+}
+
+/// Part of a file to be cloned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CloneRange {
+    /// First byte in the source.
+    pub from_offset: u64,
+    /// Bytes; 0 for all.
+    pub bytes: u64,
+    /// First byte in the destination.
+    pub to_offset: u64,
+}
+
+/// What reaches the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sync {
+    /// `fsync`.
+    All,
+    /// `fdatasync` and `sync_file_range`.
+    Data,
+    /// `syncfs`.
+    FileSystem,
+}

@@ -1,0 +1,81 @@
+//! Reading the arguments of a traced call.
+
+use retake_trace_format::{BufferDirection, TracedBuffer, TracedCall};
+
+/// The arguments of a call, by index.
+#[derive(Debug, Clone, Copy)]
+pub struct Arguments<'a>(pub &'a TracedCall);
+
+impl<'a> Arguments<'a> {
+    /// The whole register.
+    pub fn word(self, index: usize) -> u64 {
+        self.0.arguments[index]
+    }
+
+    /// The low half.
+    pub fn uint(self, index: usize) -> u32 {
+        self.0.arguments[index] as u32
+    }
+
+    /// A descriptor, or `AT_FDCWD`.
+    pub fn descriptor(self, index: usize) -> i32 {
+        self.uint(index) as i32
+    }
+
+    /// The first buffer that the call read there.
+    pub fn input(self, index: u8) -> Option<&'a TracedBuffer> {
+        self.0.buffers_of(index, BufferDirection::Input).next()
+    }
+
+    /// The first buffer that the kernel wrote there.
+    pub fn output(self, index: u8) -> Option<&'a [u8]> {
+        self.0.buffers_of(index, BufferDirection::Output).next().map(|buffer| buffer.data.as_slice())
+    }
+
+    /// A path or a name.
+    pub fn text(self, index: u8) -> Option<&'a [u8]> {
+        let data = self.input(index)?.data.as_slice();
+        Some(data.split(|byte| *byte == 0).next().unwrap_or(data))
+    }
+
+    /// A descriptor that the kernel wrote into an array.
+    pub fn written_descriptor(self, index: u8, element: usize) -> Option<i32> {
+        self.output(index).and_then(|bytes| i32_at(bytes, 4 * element))
+    }
+}
+
+/// A little-endian number in a buffer.
+pub fn i32_at(bytes: &[u8], offset: usize) -> Option<i32> {
+    u32_at(bytes, offset).map(|value| value as i32)
+}
+
+/// A little-endian number in a buffer.
+pub fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(offset..)?.first_chunk()?))
+}
+
+/// A little-endian number in a buffer.
+pub fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(*bytes.get(offset..)?.first_chunk()?))
+}
+
+/// A little-endian number in a buffer.
+pub fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*bytes.get(offset..)?.first_chunk()?))
+}
+
+/// The buffers of a call that moves data: what the program gave or got, without the array that says where the pieces are.
+pub fn pieces(call: &TracedCall, argument: u8, direction: BufferDirection) -> impl Iterator<Item = &TracedBuffer> {
+    let array_address = call.arguments[usize::from(argument)];
+    let is_vector = matches!(
+        i64::from(call.number),
+        libc::SYS_readv | libc::SYS_writev | libc::SYS_preadv | libc::SYS_pwritev | libc::SYS_preadv2 | libc::SYS_pwritev2 | libc::SYS_vmsplice
+    );
+    // Traces from elsewhere do not know addresses, and have no such array.
+    let mut is_array = is_vector && array_address != 0;
+    call.buffers_of(argument, direction).filter(move |buffer| {
+        let skipped = is_array && direction == BufferDirection::Input && buffer.address == array_address;
+        is_array &= !skipped;
+        !skipped
+    })
+}

@@ -1,0 +1,203 @@
+//! Executing planned calls, and saying whether they did what the trace says.
+
+mod copy;
+mod data;
+mod names;
+mod objects;
+mod open;
+mod pipe;
+mod scratch;
+
+use std::sync::Arc;
+
+use retake_trace_format::TracedCall;
+use rustix::io::Errno;
+
+use crate::action::{Action, Identity, Task};
+use crate::handle::Handle;
+use crate::options::Verify;
+use crate::pace::Pulse;
+use crate::root::Root;
+use scratch::Scratch;
+
+/// What a call did that was executed.
+#[derive(Debug, Default)]
+pub struct Effect {
+    /// What it returned; nothing if any success is as good.
+    result: Option<i64>,
+    /// What it returned in memory and should not have: expected and actual.
+    differences: Vec<(String, String)>,
+}
+
+/// What a call did that was not executed after all.
+#[derive(Debug)]
+pub enum Failure {
+    /// The kernel refused it.
+    Refused(Errno),
+    /// It was left out, for this reason.
+    Skipped(&'static str),
+    /// It waited for data that do not come.
+    Stalled,
+}
+
+impl From<Errno> for Failure {
+    fn from(error: Errno) -> Self {
+        Self::Refused(error)
+    }
+}
+
+/// How executing one call ends.
+type Done = Result<Effect, Failure>;
+
+/// What is to be said of a call.
+#[derive(Debug)]
+pub enum Verdict {
+    /// It did what the trace says.
+    Same,
+    /// It did not: expected and actual.
+    Different(Vec<(String, String)>),
+    /// It was left out, for this reason.
+    Skipped(&'static str),
+}
+
+/// Executes the calls of one worker.
+#[derive(Debug)]
+pub struct Executor<'run> {
+    root: &'run Root,
+    verify: Verify,
+    /// Bytes that may be reserved by one call.
+    allocation_limit: u64,
+    /// Owners can be set, and users be taken on.
+    is_root: bool,
+    /// Tells whether anything else still happens.
+    pulse: &'run Pulse,
+    identity: Option<Arc<Identity>>,
+    scratch: Scratch,
+}
+
+impl Effect {
+    /// A success that returned this.
+    fn returned(result: i64) -> Self {
+        Self { result: Some(result), differences: Vec::new() }
+    }
+
+    /// Any success.
+    fn success() -> Self {
+        Self::default()
+    }
+}
+
+impl<'run> Executor<'run> {
+    /// For calls below that root.
+    pub fn new(root: &'run Root, verify: Verify, allocation_limit: u64, pulse: &'run Pulse) -> Self {
+        let is_root = rustix::process::geteuid().is_root();
+        Self { root, verify, allocation_limit, is_root, pulse, identity: None, scratch: Scratch::default() }
+    }
+
+    /// Executes a call and judges it.
+    pub fn run(&mut self, task: &Task) -> Verdict {
+        if matches!(task.action, Action::Order) {
+            return Verdict::Same;
+        }
+        if let Some(identity) = task.identity.as_ref().filter(|_| self.is_root)
+            && let Err(error) = self.become_user(identity)
+        {
+            return Verdict::Different(vec![(String::from("the user's rights"), format!("cannot take them on: {error}"))]);
+        }
+        let done = self.perform(&task.call, &task.action);
+        self.judge(&task.call, done)
+    }
+
+    /// Takes on users and groups, if they are others than those of the call before.
+    fn become_user(&mut self, identity: &Arc<Identity>) -> Result<(), Errno> {
+        if self.identity.as_ref().is_some_and(|current| Arc::ptr_eq(current, identity) || current == identity) {
+            return Ok(());
+        }
+        let (root, user) = (rustix::fs::Uid::ROOT, rustix::fs::Uid::from_raw(identity.user));
+        let group = rustix::fs::Gid::from_raw(identity.group);
+        let groups: Vec<_> = identity.groups.iter().map(|group| rustix::fs::Gid::from_raw(*group)).collect();
+        rustix::thread::set_thread_res_uid(None, root, None)?;
+        rustix::thread::set_thread_groups(&groups)?;
+        rustix::thread::set_thread_res_gid(None, group, None)?;
+        rustix::thread::set_thread_res_uid(None, user, None)?;
+        self.identity = Some(identity.clone());
+        Ok(())
+    }
+
+    fn judge(&self, call: &TracedCall, done: Done) -> Verdict {
+        let expected = if call.failed() { Err(call.result.unsigned_abs() as i32) } else { Ok(call.result) };
+        let effect = match done {
+            Err(Failure::Skipped(reason)) => return Verdict::Skipped(reason),
+            Err(Failure::Stalled) => Err(String::from("waited for data that do not come")),
+            Err(Failure::Refused(error)) if expected == Err(error.raw_os_error()) => return Verdict::Same,
+            Err(Failure::Refused(error)) => Err(describe_errno(error.raw_os_error())),
+            Ok(effect) => Ok(effect),
+        };
+        if self.verify == Verify::None {
+            return Verdict::Same;
+        }
+        let expected_text = || expected.map_or_else(describe_errno, |result| result.to_string());
+        match effect {
+            Err(actual) => Verdict::Different(vec![(expected_text(), actual)]),
+            Ok(effect) => {
+                let differs = expected.map_or(true, |expected| effect.result.is_some_and(|actual| actual != expected));
+                let mut differences = effect.differences;
+                if differs {
+                    let actual = effect.result.map_or_else(|| String::from("success"), |actual| actual.to_string());
+                    differences.insert(0, (expected_text(), actual));
+                }
+                if differences.is_empty() { Verdict::Same } else { Verdict::Different(differences) }
+            }
+        }
+    }
+
+    fn perform(&mut self, call: &TracedCall, action: &Action) -> Done {
+        match action {
+            Action::Order => Ok(Effect::success()),
+            Action::Open { place, flags, mode, handle } => self.open(call, place, *flags, *mode, handle),
+            Action::OpenAtStart { place, flags, offset, handle } => self.open_at_start(place, *flags, *offset, handle),
+            // The last user of an open file closes it.
+            Action::Close(_) => Ok(Effect::success()),
+            Action::Pipe { reader, writer, flags } => self.pipe(reader, writer, *flags),
+            Action::Read { handle, offset, requested, buffers } => self.read(call, handle, *offset, *requested, *buffers),
+            Action::Write { handle, offset, requested, buffers, flags } => self.write(call, handle, *offset, *requested, *buffers, *flags),
+            Action::ReadPipe { handle, requested, buffers } => self.read_pipe(call, handle, *requested, *buffers),
+            Action::WritePipe { handle, buffers } => self.write_pipe(call, handle, *buffers),
+            Action::Transfer { how, from, to, from_offset, to_offset, requested } => {
+                let requested = if call.failed() { *requested } else { call.result.unsigned_abs() };
+                self.transfer(call, *how, (from, *from_offset), (to, *to_offset), requested)
+            }
+            Action::Clone { from, to, range } => self.clone_blocks(from, to, *range),
+            Action::Seek { .. }
+            | Action::Resize { .. }
+            | Action::Truncate { .. }
+            | Action::Allocate { .. }
+            | Action::Sync { .. }
+            | Action::Advise { .. }
+            | Action::GetFlags { .. }
+            | Action::SetFlags { .. } => self.adjust(call, action),
+            Action::MakeDirectory { .. }
+            | Action::MakeNode { .. }
+            | Action::MakeSymlink { .. }
+            | Action::Link { .. }
+            | Action::Remove { .. }
+            | Action::Rename { .. } => self.name(action),
+            _ => self.object(call, action),
+        }
+    }
+
+    /// Whether what calls return in memory is looked at.
+    fn compares_buffers(&self) -> bool {
+        self.verify == Verify::Full
+    }
+}
+
+/// The file of a handle, unless the call that should have opened it failed here.
+fn file_of(handle: &Handle) -> Result<std::os::fd::BorrowedFd<'_>, Failure> {
+    handle.file().ok_or(Failure::Skipped("calls on files that could not be opened here"))
+}
+
+/// `ENOENT`, or the number if it has no name.
+fn describe_errno(errno: i32) -> String {
+    u16::try_from(errno).ok().and_then(retake_model::errno::name).map_or_else(|| format!("error {errno}"), str::to_owned)
+}

@@ -1,0 +1,213 @@
+//! Calls that move data in and out of files, and those about size and position.
+
+use std::rc::Rc;
+
+use libc as sys;
+use retake_trace_format::BufferDirection;
+
+use super::{Context, Plan, Planned, Planner};
+use crate::access::Access;
+use crate::action::{Action, Sync};
+use crate::calls::pieces;
+use crate::prepare::Evidence;
+use crate::tasks::{Description, Opened};
+use crate::world::NodeRef;
+
+/// Argument that holds the data of every call that reads or writes.
+const DATA: u8 = 1;
+
+/// Whether they fail again would depend on who comes first.
+const FAILED_ON_PIPES: &str = "reads and writes of pipes that failed";
+
+impl Planner {
+    pub(super) fn data(&mut self, context: &mut Context) -> Planned<Plan> {
+        match i64::from(context.call.number) {
+            sys::SYS_read | sys::SYS_readv => self.read(context, None),
+            sys::SYS_pread64 | sys::SYS_preadv | sys::SYS_preadv2 => self.read(context, explicit_offset(context)),
+            sys::SYS_write | sys::SYS_writev => self.write(context, None),
+            sys::SYS_pwrite64 | sys::SYS_pwritev | sys::SYS_pwritev2 => self.write(context, explicit_offset(context)),
+            sys::SYS_lseek => self.seek(context),
+            sys::SYS_ftruncate => self.resize(context),
+            sys::SYS_fallocate => self.allocate(context),
+            _ => self.flush(context),
+        }
+    }
+
+    fn read(&mut self, context: &mut Context, offset: Option<u64>) -> Planned<Plan> {
+        let description = self.description(context, context.arguments.descriptor(0))?;
+        let handle = description.handle.clone();
+        let node = match &description.opened {
+            Opened::Virtual(reason) => return Err(Plan::Simulated(reason)),
+            Opened::Pipe if !context.succeeded() => return Err(Plan::Simulated(FAILED_ON_PIPES)),
+            Opened::Pipe => {
+                use_position(&description, Access::Exclusive, context);
+                return Ok(Plan::Execute(Action::ReadPipe { handle, requested: requested(context), buffers: DATA }));
+            }
+            Opened::Node(node) => node.clone(),
+        };
+        let start = self.start_of(context, &description, offset);
+        let bytes = u64::try_from(context.call.result).unwrap_or(0);
+        match start {
+            Some(start) => {
+                let end = start.saturating_add(bytes);
+                node.borrow_mut().content.read(start..end, context.turn.ticket, &mut context.turn.dependencies);
+                self.prove_read(context, &node, start);
+                if offset.is_none() && context.succeeded() {
+                    description.position.set(Some(end));
+                }
+            }
+            None => node.borrow_mut().content.whole(context.turn.ticket, &mut context.turn.dependencies),
+        }
+        Ok(Plan::Execute(Action::Read { handle, offset, requested: requested(context), buffers: DATA }))
+    }
+
+    fn write(&mut self, context: &mut Context, offset: Option<u64>) -> Planned<Plan> {
+        let description = self.description(context, context.arguments.descriptor(0))?;
+        let handle = description.handle.clone();
+        let node = match &description.opened {
+            Opened::Virtual(reason) => return Err(Plan::Simulated(reason)),
+            Opened::Pipe if !context.succeeded() => return Err(Plan::Simulated(FAILED_ON_PIPES)),
+            Opened::Pipe => {
+                use_position(&description, Access::Exclusive, context);
+                return Ok(Plan::Execute(Action::WritePipe { handle, buffers: DATA }));
+            }
+            Opened::Node(node) => node.clone(),
+        };
+        let flags = if i64::from(context.call.number) == sys::SYS_pwritev2 { context.arguments.uint(5) } else { 0 };
+        let appends = description.flags.get() & sys::O_APPEND as u32 != 0 || flags & sys::RWF_APPEND as u32 != 0;
+        let start = self.start_of(context, &description, offset);
+        let start = if appends { node.borrow().content.size } else { start };
+        let bytes = u64::try_from(context.call.result).unwrap_or(0);
+        self.written(context, &node, start, bytes);
+        if offset.is_none() && context.succeeded() {
+            description.position.set(start.map(|start| start.saturating_add(bytes)));
+        }
+        Ok(Plan::Execute(Action::Write { handle, offset, requested: requested(context), buffers: DATA, flags }))
+    }
+
+    /// Notes that a call writes so many bytes there, or nobody knows where.
+    pub(super) fn written(&mut self, context: &mut Context, node: &NodeRef, start: Option<u64>, bytes: u64) {
+        self.prove(node, Evidence::File);
+        let node = &mut *node.borrow_mut();
+        let overwritten = start.map_or(0..u64::MAX, |start| start..start.saturating_add(bytes));
+        node.copies.retain(|copied| copied.range.end <= overwritten.start || overwritten.end <= copied.range.start);
+        match start {
+            Some(start) => {
+                let range = start..start.saturating_add(bytes);
+                node.content.write(range.clone(), context.turn.ticket, &mut context.turn.dependencies);
+                if let Some(origin) = &mut node.origin {
+                    origin.note_written(range);
+                }
+            }
+            None => {
+                node.content.whole(context.turn.ticket, &mut context.turn.dependencies);
+                node.content.size = None;
+                if let Some(origin) = &mut node.origin {
+                    origin.note_changed_somewhere();
+                }
+            }
+        }
+    }
+
+    /// Where a call begins; one without an offset of its own uses the position of the open file, and keeps others from it.
+    fn start_of(&mut self, context: &mut Context, description: &Rc<Description>, offset: Option<u64>) -> Option<u64> {
+        if offset.is_none() {
+            use_position(description, Access::Exclusive, context);
+        }
+        offset.or(description.position.get())
+    }
+
+    fn seek(&mut self, context: &mut Context) -> Planned<Plan> {
+        let (description, node) = self.file(context, context.arguments.descriptor(0))?;
+        use_position(&description, Access::Exclusive, context);
+        let (offset, whence) = (context.arguments.word(1) as i64, context.arguments.uint(2));
+        if whence != sys::SEEK_SET as u32 && whence != sys::SEEK_CUR as u32 {
+            node.borrow_mut().content.look(context.turn.ticket, &mut context.turn.dependencies);
+        }
+        if let Ok(position) = u64::try_from(context.call.result) {
+            description.position.set(Some(position));
+            let is_end = whence == sys::SEEK_END as u32;
+            if let Some(size) = position.checked_add_signed(offset.wrapping_neg()).filter(|_| is_end) {
+                self.prove_size(&node, size);
+            }
+        }
+        Ok(Plan::Execute(Action::Seek { handle: description.handle.clone(), offset, whence }))
+    }
+
+    fn resize(&mut self, context: &mut Context) -> Planned<Plan> {
+        let (description, node) = self.file(context, context.arguments.descriptor(0))?;
+        let size = context.arguments.word(1);
+        self.resized(context, &node, size);
+        Ok(Plan::Execute(Action::Resize { handle: description.handle.clone(), size }))
+    }
+
+    /// Notes that a call sets the size of a file.
+    pub(super) fn resized(&mut self, context: &mut Context, node: &NodeRef, size: u64) {
+        self.prove(node, Evidence::File);
+        let succeeded = context.succeeded();
+        let node = &mut *node.borrow_mut();
+        node.content.whole(context.turn.ticket, &mut context.turn.dependencies);
+        if succeeded {
+            node.content.size = Some(size);
+            if let Some(origin) = &mut node.origin {
+                origin.note_resized(size);
+            }
+        }
+    }
+
+    fn allocate(&mut self, context: &mut Context) -> Planned<Plan> {
+        let (description, node) = self.file(context, context.arguments.descriptor(0))?;
+        let (mode, offset, bytes) = (context.arguments.uint(1), context.arguments.word(2), context.arguments.word(3));
+        self.written(context, &node, None, 0);
+        let keeps_size = mode & sys::FALLOC_FL_KEEP_SIZE as u32 != 0;
+        if let Some(origin) = node.borrow_mut().origin.as_mut().filter(|_| !keeps_size) {
+            origin.note_resized(offset.saturating_add(bytes));
+        }
+        Ok(Plan::Execute(Action::Allocate { handle: description.handle.clone(), mode, offset, bytes }))
+    }
+
+    fn flush(&mut self, context: &mut Context) -> Planned<Plan> {
+        let (description, node) = self.file(context, context.arguments.descriptor(0))?;
+        let handle = description.handle.clone();
+        node.borrow_mut().content.look(context.turn.ticket, &mut context.turn.dependencies);
+        let arguments = context.arguments;
+        Ok(Plan::Execute(match i64::from(context.call.number) {
+            sys::SYS_fsync => Action::Sync { handle, how: Sync::All },
+            sys::SYS_syncfs => Action::Sync { handle, how: Sync::FileSystem },
+            sys::SYS_fdatasync | sys::SYS_sync_file_range => Action::Sync { handle, how: Sync::Data },
+            sys::SYS_fadvise64 => Action::Advise { handle, offset: arguments.word(1), bytes: arguments.word(2), advice: arguments.uint(3) },
+            _ => Action::Advise { handle, offset: arguments.word(1), bytes: arguments.word(2), advice: sys::POSIX_FADV_WILLNEED as u32 },
+        }))
+    }
+}
+
+/// Notes the use of an open file's position.
+pub(super) fn use_position(description: &Description, access: Access, context: &mut Context) {
+    description.position_log.borrow_mut().join(access, context.turn.ticket, &mut context.turn.dependencies);
+}
+
+/// The offset a call is given; -1 means the position for the newest of them.
+fn explicit_offset(context: &Context) -> Option<u64> {
+    let offset = context.arguments.word(3);
+    let may_be_none = matches!(i64::from(context.call.number), sys::SYS_preadv2 | sys::SYS_pwritev2);
+    (!may_be_none || offset != u64::MAX).then_some(offset)
+}
+
+/// How many bytes the program asked to move.
+pub(crate) fn requested(context: &Context) -> u64 {
+    match i64::from(context.call.number) {
+        sys::SYS_read | sys::SYS_pread64 | sys::SYS_write | sys::SYS_pwrite64 => context.arguments.word(2),
+        sys::SYS_readv | sys::SYS_preadv | sys::SYS_preadv2 => vector_bytes(context),
+        _ => pieces(context.call, DATA, BufferDirection::Input).map(|piece| piece.total_bytes).fold(0, u64::saturating_add),
+    }
+}
+
+/// The lengths in an array of pieces; what was read if the array is not in the trace.
+fn vector_bytes(context: &Context) -> u64 {
+    let got = u64::try_from(context.call.result).unwrap_or(0);
+    let Some(array) = context.arguments.input(DATA) else {
+        return got;
+    };
+    let lengths = array.data.chunks_exact(16).filter_map(|piece| crate::calls::u64_at(piece, 8));
+    lengths.fold(0, u64::saturating_add).max(got)
+}

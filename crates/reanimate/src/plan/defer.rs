@@ -1,0 +1,139 @@
+//! Calls that overlapped, and conflict: which was first, their results tell.
+//!
+//! Two threads make the same directory at the same time; one succeeds, the other is told that it exists. By their times
+//! either may have been first. A call whose result contradicts what is known of its path is held back until a call that it
+//! overlapped explains it, or until there is none left.
+
+use libc as sys;
+use retake_trace_format::{TraceRecord, TracedCall};
+
+use super::Planner;
+use crate::access::Ticket;
+use crate::action::Task;
+use crate::calls::Arguments;
+use crate::world::{Found, Resolution, Turn};
+
+/// Calls held back; each thread has at most one in flight, so that more come only from impossible times.
+const MAXIMUM_HELD: usize = 256;
+
+/// What a result says about a name before the call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Says {
+    Present,
+    Absent,
+}
+
+impl Planner {
+    /// Plans a record in its order, or later if other calls have to explain it first.
+    pub fn plan(&mut self, record: TraceRecord, out: &mut Vec<(u32, Task)>) {
+        let entered_ns = match &record {
+            TraceRecord::Call(call) => call.entered_ns,
+            TraceRecord::ProcessStart(start) => start.time_ns,
+            TraceRecord::MappedPages(pages) => pages.time_ns,
+            TraceRecord::Incomplete(_) => 0,
+        };
+        while let Some(index) = self.held.iter().position(|held| held.returned_ns <= entered_ns) {
+            self.plan_held(index, out);
+        }
+        match record {
+            TraceRecord::Call(call) if self.threads.are_several() && self.held.len() < MAXIMUM_HELD && self.contradicts(&call) => {
+                self.held.push(call);
+                return;
+            }
+            record => self.plan_now(record, out),
+        }
+        while let Some(index) = self.held.iter().position(|held| !self.contradicts(held)) {
+            self.plan_held(index, out);
+        }
+    }
+
+    /// Plans what is still held back: the trace is over.
+    pub fn finish(&mut self, out: &mut Vec<(u32, Task)>) {
+        while !self.held.is_empty() {
+            self.plan_held(0, out);
+        }
+    }
+
+    fn plan_held(&mut self, index: usize, out: &mut Vec<(u32, Task)>) {
+        let call = self.held.remove(index);
+        self.plan_now(TraceRecord::Call(call), out);
+    }
+
+    /// Whether what is known of a call's path cannot be if its result is right.
+    fn contradicts(&self, call: &TracedCall) -> bool {
+        let Some((directory, path, says)) = claim(call) else {
+            return false;
+        };
+        let Some(thread) = self.threads.get(call.thread).or_else(|| self.threads.of_process(call.process)) else {
+            return false;
+        };
+        let arguments = Arguments(call);
+        let Some(path) = arguments.text(path) else {
+            return false;
+        };
+        let mut base = thread.surroundings.borrow().base.clone();
+        let number = directory.map_or(sys::AT_FDCWD, |index| arguments.descriptor(index));
+        if number != sys::AT_FDCWD && path.first() != Some(&b'/') {
+            let descriptors = thread.descriptors.borrow();
+            match descriptors.get(number).map(|slot| &slot.description.opened) {
+                Some(crate::tasks::Opened::Node(node)) => base.current = node.clone(),
+                _ => return false,
+            }
+        }
+        let mut turn = Turn::new(Ticket::NOBODY);
+        match self.world.resolve(&base, path, follows(call), &mut turn) {
+            Resolution::Spot(spot) => match spot.found {
+                Found::Node(_) => says == Says::Absent && spot.is_plain(),
+                Found::Absent => says == Says::Present,
+                // Unless an overlapping call makes it, it was there before the trace.
+                Found::Unknown => call.failed() && says == Says::Present,
+            },
+            Resolution::Broken => !call.failed(),
+            Resolution::Simulated(_) => false,
+        }
+    }
+}
+
+/// What a call says about a name: argument of the directory, argument of the path, whether there was something.
+fn claim(call: &TracedCall) -> Option<(Option<usize>, u8, Says)> {
+    let number = i64::from(call.number);
+    let (directory, path, makes) = match number {
+        sys::SYS_mkdir | sys::SYS_mknod => (None, 0, true),
+        sys::SYS_mkdirat | sys::SYS_mknodat => (Some(0), 1, true),
+        sys::SYS_symlink | sys::SYS_link => (None, 1, true),
+        sys::SYS_symlinkat => (Some(1), 2, true),
+        sys::SYS_linkat => (Some(2), 3, true),
+        sys::SYS_unlink | sys::SYS_rmdir | sys::SYS_rename | sys::SYS_stat | sys::SYS_lstat | sys::SYS_access | sys::SYS_chdir => (None, 0, false),
+        sys::SYS_unlinkat
+        | sys::SYS_renameat
+        | sys::SYS_renameat2
+        | sys::SYS_newfstatat
+        | sys::SYS_statx
+        | sys::SYS_faccessat
+        | sys::SYS_faccessat2 => (Some(0), 1, false),
+        sys::SYS_open => (None, 0, open_makes(call.arguments[1])?),
+        sys::SYS_openat => (Some(0), 1, open_makes(call.arguments[2])?),
+        _ => return None,
+    };
+    let says = match (call.errno().map(|errno| errno as i32), makes) {
+        (None, true) => Says::Absent,
+        (None, false) | (Some(sys::EEXIST), true) => Says::Present,
+        (Some(sys::ENOENT), false) => Says::Absent,
+        _ => return None,
+    };
+    Some((directory, path, says))
+}
+
+/// Whether opening makes the file; `None` if it takes either.
+fn open_makes(flags: u64) -> Option<bool> {
+    let creates = flags & sys::O_CREAT as u64 != 0;
+    let is_exclusive = flags & sys::O_EXCL as u64 != 0;
+    (creates == is_exclusive).then_some(creates)
+}
+
+fn follows(call: &TracedCall) -> bool {
+    matches!(
+        i64::from(call.number),
+        sys::SYS_stat | sys::SYS_access | sys::SYS_chdir | sys::SYS_faccessat | sys::SYS_faccessat2 | sys::SYS_open | sys::SYS_openat
+    )
+}

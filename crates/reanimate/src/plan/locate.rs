@@ -1,0 +1,108 @@
+//! What descriptors and paths of a call mean.
+
+use std::rc::Rc;
+
+use libc as sys;
+
+use super::{Context, Plan, Planned, Planner};
+use crate::access::{Access, add};
+use crate::action::Place;
+use crate::tasks::{Description, Opened};
+use crate::world::{NodeRef, Resolution, Spot};
+
+pub(super) const UNKNOWN_DESCRIPTOR: &str = "descriptors whose opening is not in the trace";
+pub(super) const SHARED_PIPES: &str = "pipes between threads that run one at a time";
+pub(super) const NO_PATH: &str = "calls whose path is not in the trace";
+pub(super) const REMOVED_DIRECTORY: &str = "paths in a directory that was removed";
+
+/// A path of a call.
+pub(super) struct Located {
+    pub(super) place: Place,
+    /// What the trace knows of it; nothing if something on the way is missing.
+    pub(super) spot: Option<Spot>,
+}
+
+impl Planner {
+    /// The open file behind a descriptor, which the call waits for.
+    pub(super) fn description(&mut self, context: &mut Context, number: i32) -> Planned<Rc<Description>> {
+        let slot = context.thread.descriptors.borrow().get(number).cloned();
+        match slot {
+            Some(slot) => {
+                match slot.description.opened {
+                    Opened::Virtual(_) => return Ok(slot.description),
+                    // Made before threads began to share workers.
+                    Opened::Pipe if self.simulates_pipes => return Err(Plan::Simulated(SHARED_PIPES)),
+                    _ => {}
+                }
+                add(&mut context.turn.dependencies, slot.description.opened_by);
+                Ok(slot.description)
+            }
+            None if context.failed_with(sys::EBADF) => Err(Plan::Simulated("calls with a bad descriptor")),
+            None => Err(Plan::Simulated(UNKNOWN_DESCRIPTOR)),
+        }
+    }
+
+    /// The file or directory behind a descriptor.
+    pub(super) fn file(&mut self, context: &mut Context, number: i32) -> Planned<(Rc<Description>, NodeRef)> {
+        let description = self.description(context, number)?;
+        match &description.opened {
+            Opened::Node(node) => {
+                let node = node.clone();
+                Ok((description, node))
+            }
+            Opened::Pipe => Err(Plan::Simulated("calls about pipes that move no data")),
+            Opened::Virtual(reason) => Err(Plan::Simulated(reason)),
+        }
+    }
+
+    /// What a path argument means. `directory` is the index of the argument that relative paths begin at.
+    pub(super) fn locate(&mut self, context: &mut Context, directory: Option<usize>, path: u8, follows: bool) -> Planned<Located> {
+        let path = context.arguments.text(path).ok_or(Plan::Simulated(NO_PATH))?;
+        self.locate_path(context, directory, path, follows)
+    }
+
+    pub(super) fn locate_path(&mut self, context: &mut Context, directory: Option<usize>, path: &[u8], follows: bool) -> Planned<Located> {
+        let mut base = context.thread.surroundings.borrow().base.clone();
+        let number = directory.map_or(sys::AT_FDCWD, |index| context.arguments.descriptor(index));
+        if number != sys::AT_FDCWD && path.first() != Some(&b'/') {
+            base.current = self.file(context, number)?.1;
+        }
+        context.turn.is_used = true;
+        match self.world.resolve(&base, path, follows, &mut context.turn) {
+            Resolution::Simulated(reason) => Err(Plan::Simulated(reason)),
+            Resolution::Spot(spot) => {
+                let directory = self.world.path_of(&spot.directory).ok_or(Plan::Simulated(REMOVED_DIRECTORY))?;
+                let mut name = if spot.is_plain() { spot.name.clone() } else { Vec::new() };
+                if spot.wants_directory && spot.is_plain() {
+                    name.push(b'/');
+                }
+                Ok(Located { place: Place { directory, name, follows }, spot: Some(spot) })
+            }
+            Resolution::Broken => {
+                let start = if path.first() == Some(&b'/') { &base.root } else { &base.current };
+                let start = self.world.path_of(start).ok_or(Plan::Simulated(REMOVED_DIRECTORY))?;
+                Ok(Located { place: unresolved(&start, path, follows), spot: None })
+            }
+        }
+    }
+
+    /// Notes how the call uses a name, and what the trace proves of it.
+    pub(super) fn use_spot(&mut self, context: &mut Context, spot: &Spot, access: Access) {
+        spot.use_name(access, &mut context.turn);
+        if context.failed_with(sys::ENOENT)
+            && self.preparation.is_some()
+            && spot.is_plain()
+            && let Some(directory) = spot.directory.borrow_mut().as_directory()
+        {
+            directory.note_absent(&spot.name);
+        }
+    }
+}
+
+/// A place for a path that leads nowhere: executed as it is, it fails as it did, below the root.
+fn unresolved(start: &[u8], path: &[u8], follows: bool) -> Place {
+    let whole = [start, b"/", path].concat();
+    let end = whole.iter().rposition(|byte| *byte != b'/').map_or(0, |index| index + 1);
+    let split = whole[..end].iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+    Place { directory: whole[..split].to_vec(), name: whole[split + 1..].to_vec(), follows }
+}

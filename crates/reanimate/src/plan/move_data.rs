@@ -1,0 +1,156 @@
+//! Calls that move data between descriptors inside the kernel.
+
+use std::rc::Rc;
+
+use libc as sys;
+use retake_trace_format::BufferDirection;
+
+use super::data::use_position;
+use super::{Context, Plan, Planned, Planner};
+use crate::access::Access;
+use crate::action::{Action, CloneRange, Transfer};
+use crate::calls::{i32_at, pieces, u64_at};
+use crate::tasks::{Description, Opened};
+
+/// `FICLONE` and `FICLONERANGE` of `linux/fs.h`.
+const CLONE: u32 = 0x4004_9409;
+const CLONE_PART: u32 = 0x4020_940d;
+
+impl Planner {
+    pub(super) fn move_data(&mut self, context: &mut Context) -> Planned<Plan> {
+        let arguments = context.arguments;
+        let offset = |index: u8| arguments.input(index).and_then(|buffer| u64_at(&buffer.data, 0));
+        let descriptor = |index| arguments.descriptor(index);
+        match i64::from(context.call.number) {
+            sys::SYS_sendfile => self.transfer(context, Transfer::SendFile, (descriptor(1), offset(2)), (descriptor(0), None)),
+            sys::SYS_copy_file_range => self.transfer(context, Transfer::CopyFileRange, (descriptor(0), offset(1)), (descriptor(2), offset(3))),
+            sys::SYS_splice => self.transfer(context, Transfer::Splice, (descriptor(0), offset(1)), (descriptor(2), offset(3))),
+            sys::SYS_vmsplice => self.vmsplice(context),
+            sys::SYS_ioctl => self.ioctl(context),
+            _ => Ok(Plan::Skipped("tee between pipes")),
+        }
+    }
+
+    fn transfer(&mut self, context: &mut Context, how: Transfer, from: (i32, Option<u64>), to: (i32, Option<u64>)) -> Planned<Plan> {
+        let source = self.description(context, from.0)?;
+        let destination = self.description(context, to.0)?;
+        let bytes = u64::try_from(context.call.result).unwrap_or(0);
+        for description in [&source, &destination] {
+            if let Opened::Virtual(reason) = description.opened {
+                return self.half_transfer(context, (&source, from.1), (&destination, to.1), bytes, reason);
+            }
+        }
+        let starts = (from.1.or(source.position.get()), to.1.or(destination.position.get()));
+        self.use_source(context, &source, from.1, bytes);
+        self.use_destination(context, &destination, to.1, bytes);
+        if let (Opened::Node(from), Opened::Node(to), (Some(from_start), Some(to_start))) = (&source.opened, &destination.opened, starts) {
+            self.note_copied(from, from_start, to, to_start..to_start.saturating_add(bytes));
+        }
+        Ok(Plan::Execute(Action::Transfer {
+            how,
+            from: source.handle.clone(),
+            to: destination.handle.clone(),
+            from_offset: from.1,
+            to_offset: to.1,
+            requested: context.arguments.word(if how == Transfer::SendFile { 3 } else { 4 }),
+        }))
+    }
+
+    /// One side is only simulated. The position of the other one moves all the same; what was written to it is not in the
+    /// trace.
+    fn half_transfer(
+        &mut self,
+        context: &mut Context,
+        from: (&Rc<Description>, Option<u64>),
+        to: (&Rc<Description>, Option<u64>),
+        bytes: u64,
+        reason: &'static str,
+    ) -> Planned<Plan> {
+        if matches!(to.0.opened, Opened::Node(_) | Opened::Pipe) {
+            return Ok(Plan::Skipped("data that came from a simulated descriptor inside the kernel"));
+        }
+        match &from.0.opened {
+            Opened::Node(_) if from.1.is_none() && context.succeeded() => {
+                self.use_source(context, from.0, None, bytes);
+                let handle = from.0.handle.clone();
+                Ok(Plan::Execute(Action::Seek { handle, offset: bytes as i64, whence: sys::SEEK_CUR as u32 }))
+            }
+            Opened::Pipe => Ok(Plan::Skipped("data that went from a pipe to a simulated descriptor inside the kernel")),
+            _ => Ok(Plan::Simulated(reason)),
+        }
+    }
+
+    fn use_source(&mut self, context: &mut Context, source: &Rc<Description>, offset: Option<u64>, bytes: u64) {
+        if offset.is_none() {
+            use_position(source, Access::Exclusive, context);
+        }
+        let Opened::Node(node) = &source.opened else {
+            return;
+        };
+        match offset.or(source.position.get()) {
+            Some(start) => {
+                let end = start.saturating_add(bytes);
+                node.borrow_mut().content.read(start..end, context.turn.ticket, &mut context.turn.dependencies);
+                self.prove_least_size(node, end);
+                if offset.is_none() {
+                    source.position.set(Some(end));
+                }
+            }
+            None => node.borrow_mut().content.whole(context.turn.ticket, &mut context.turn.dependencies),
+        }
+    }
+
+    fn use_destination(&mut self, context: &mut Context, destination: &Rc<Description>, offset: Option<u64>, bytes: u64) {
+        if offset.is_none() {
+            use_position(destination, Access::Exclusive, context);
+        }
+        let Opened::Node(node) = &destination.opened else {
+            return;
+        };
+        let start = offset.or(destination.position.get());
+        self.written(context, node, start, bytes);
+        if offset.is_none() {
+            destination.position.set(start.map(|start| start.saturating_add(bytes)));
+        }
+    }
+
+    /// The pages given away are in the trace like those of a write.
+    fn vmsplice(&mut self, context: &mut Context) -> Planned<Plan> {
+        let description = self.description(context, context.arguments.descriptor(0))?;
+        match description.opened {
+            Opened::Pipe if pieces(context.call, 1, BufferDirection::Input).next().is_some() => {
+                use_position(&description, Access::Exclusive, context);
+                Ok(Plan::Execute(Action::WritePipe { handle: description.handle.clone(), buffers: 1 }))
+            }
+            Opened::Pipe => Ok(Plan::Skipped("data that went from a pipe into memory inside the kernel")),
+            Opened::Virtual(reason) => Err(Plan::Simulated(reason)),
+            Opened::Node(_) => Err(Plan::Simulated("other uses of vmsplice")),
+        }
+    }
+
+    fn ioctl(&mut self, context: &mut Context) -> Planned<Plan> {
+        let (destination, source, range) = match context.arguments.uint(1) {
+            CLONE => (context.arguments.descriptor(0), context.arguments.descriptor(2), None),
+            CLONE_PART => {
+                let data = &context.arguments.input(2).ok_or(Plan::Skipped("file clones whose range is not in the trace"))?.data;
+                let field = |offset| u64_at(data, offset).ok_or(Plan::Skipped("file clones whose range is not in the trace"));
+                let source = i32_at(data, 0).unwrap_or(-1);
+                let range = CloneRange { from_offset: field(8)?, bytes: field(16)?, to_offset: field(24)? };
+                (context.arguments.descriptor(0), source, Some(range))
+            }
+            _ => return Ok(Plan::Simulated("ioctl: commands to devices and file systems")),
+        };
+        if !context.succeeded() {
+            return Ok(Plan::Simulated("ioctl: commands to devices and file systems"));
+        }
+        let (source, from) = self.file(context, source)?;
+        let (destination, to) = self.file(context, destination)?;
+        from.borrow_mut().content.look(context.turn.ticket, &mut context.turn.dependencies);
+        self.written(context, &to, None, 0);
+        to.borrow_mut().content.size = from.borrow().content.size.filter(|_| range.is_none());
+        let copied = range.unwrap_or(CloneRange { from_offset: 0, bytes: 0, to_offset: 0 });
+        let bytes = if copied.bytes == 0 { u64::MAX } else { copied.bytes };
+        self.note_copied(&from, copied.from_offset, &to, copied.to_offset..copied.to_offset.saturating_add(bytes));
+        Ok(Plan::Execute(Action::Clone { from: source.handle.clone(), to: destination.handle.clone(), range }))
+    }
+}

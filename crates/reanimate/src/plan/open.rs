@@ -1,0 +1,180 @@
+//! Opening files.
+
+use std::rc::Rc;
+
+use libc as sys;
+
+use super::{Context, Located, Plan, Planned, Planner};
+use crate::access::Access;
+use crate::action::{Action, Place};
+use crate::calls::u64_at;
+use crate::prepare::Evidence;
+use crate::tasks::{Description, Opened, Slot};
+use crate::world::{Directory, Found, Kind, Node, NodeRef, Spot, World, child_origin};
+
+/// Why a device is not opened.
+const DEVICES: &str = "devices";
+
+impl Planner {
+    pub(super) fn open(&mut self, context: &mut Context) -> Planned<Plan> {
+        let (directory, path, flags, mode) = opening(context).ok_or(Plan::Simulated("calls whose arguments are not in the trace"))?;
+        let follows = flags & sys::O_NOFOLLOW as u32 == 0 && !is_exclusive(flags);
+        let located = match self.locate(context, directory, path, follows) {
+            Ok(located) => located,
+            Err(plan) => {
+                if let Plan::Simulated(reason) | Plan::Skipped(reason) = plan {
+                    self.open_virtual(context, reason, flags);
+                }
+                return Err(plan);
+            }
+        };
+        let Located { place, spot } = located;
+        let Some(mut spot) = spot else {
+            return self.open_nowhere(context, place, flags, mode);
+        };
+        if !context.succeeded() {
+            return self.open_failed(context, place, &spot, flags, mode);
+        }
+        let node = match self.opened_node(context, &mut spot, flags) {
+            Ok(node) => node,
+            Err(plan) => {
+                if let Plan::Simulated(reason) | Plan::Skipped(reason) = plan {
+                    self.open_virtual(context, reason, flags);
+                }
+                return Err(plan);
+            }
+        };
+        let ticket = context.turn.ticket;
+        let is_pipe = matches!(node.borrow().kind, Kind::Fifo) && flags & sys::O_PATH as u32 == 0;
+        let opened = if is_pipe { Opened::Pipe } else { Opened::Node(node) };
+        let description = Description::new(opened, ticket, flags);
+        let handle = description.handle.clone();
+        install(context, description, flags);
+        let mode = mode & 0o7777 & !context.thread.surroundings.borrow().umask;
+        Ok(Plan::Execute(Action::Open { place, flags, mode, handle }))
+    }
+
+    /// What a successful opening found or made.
+    fn opened_node(&mut self, context: &mut Context, spot: &mut Spot, flags: u32) -> Planned<NodeRef> {
+        if flags & sys::O_TMPFILE as u32 == sys::O_TMPFILE as u32 {
+            let directory = spot.suppose(|| Kind::Directory(Directory::default()));
+            self.prove(&directory, Evidence::Directory);
+            return Ok(new_file());
+        }
+        let is_made = flags & sys::O_CREAT as u32 != 0 && !matches!(spot.found, Found::Node(_));
+        if is_made {
+            spot.change_name(&mut context.turn);
+            return Ok(self.made_file(context, spot, flags));
+        }
+        let wants_directory = flags & sys::O_DIRECTORY as u32 != 0 || spot.wants_directory;
+        let node = spot.suppose(|| if wants_directory { Kind::Directory(Directory::default()) } else { Kind::Unknown });
+        self.use_spot(context, spot, Access::Share);
+        let evidence = match flags & sys::O_ACCMODE as u32 {
+            _ if wants_directory => Evidence::Directory,
+            0 => Evidence::Exists,
+            _ => Evidence::File,
+        };
+        self.prove(&node, evidence);
+        if let Kind::Other = node.borrow().kind {
+            return Err(Plan::Skipped(DEVICES));
+        }
+        if flags & sys::O_TRUNC as u32 != 0 && flags & sys::O_ACCMODE as u32 != 0 {
+            let content = &mut *node.borrow_mut();
+            content.content.whole(context.turn.ticket, &mut context.turn.dependencies);
+            content.content.size = Some(0);
+            if let Some(origin) = &mut content.origin {
+                origin.note_truncated();
+            }
+        }
+        Ok(node)
+    }
+
+    /// A file that the call made, unless it was there before: only what is read from it later can tell.
+    fn made_file(&mut self, context: &Context, spot: &Spot, flags: u32) -> NodeRef {
+        let node = new_file();
+        if matches!(spot.found, Found::Unknown) && !is_exclusive(flags) {
+            let mut origin = child_origin(&spot.directory, &spot.name);
+            if let Some(origin) = origin.as_mut().filter(|_| flags & sys::O_TRUNC as u32 != 0) {
+                origin.note_truncated();
+            }
+            if let Some(origin) = &mut origin {
+                origin.may_be_new = true;
+            }
+            node.borrow_mut().origin = origin;
+            node.borrow_mut().content.size = None;
+        }
+        self.prove_parent(context, &spot.directory);
+        World::link(&spot.directory, &spot.name, &node);
+        node
+    }
+
+    /// A path on which something is missing. Whoever succeeded all the same is not explained by the trace.
+    fn open_nowhere(&mut self, context: &mut Context, place: Place, flags: u32, mode: u32) -> Planned<Plan> {
+        if context.succeeded() {
+            const REASON: &str = "paths through directories that the trace does not explain";
+            self.open_virtual(context, REASON, flags);
+            return Err(Plan::Skipped(REASON));
+        }
+        Ok(Plan::Execute(Action::Open { place, flags, mode, handle: Default::default() }))
+    }
+
+    fn open_failed(&mut self, context: &mut Context, place: Place, spot: &Spot, flags: u32, mode: u32) -> Planned<Plan> {
+        self.use_spot(context, spot, Access::Share);
+        if let Some(node) = spot.node() {
+            if let Kind::Other = node.borrow().kind {
+                return Err(Plan::Skipped(DEVICES));
+            }
+            crate::world::use_attributes(node, Access::Share, &mut context.turn);
+        }
+        if context.failed_with(sys::EEXIST) || context.failed_with(sys::EISDIR) {
+            let is_directory = context.failed_with(sys::EISDIR);
+            self.prove_spot(spot, if is_directory { Evidence::Directory } else { Evidence::Exists });
+        }
+        // Should it succeed this time, then at least without harm to what is there.
+        let flags = flags & !(sys::O_TRUNC as u32);
+        Ok(Plan::Execute(Action::Open { place, flags, mode: mode & 0o7777, handle: Default::default() }))
+    }
+
+    /// A descriptor that is only simulated.
+    pub(super) fn open_virtual(&mut self, context: &mut Context, reason: &'static str, flags: u32) {
+        if context.succeeded() && context.call.result <= i64::from(i32::MAX) {
+            let description = Description::new(Opened::Virtual(reason), context.turn.ticket, flags);
+            install(context, description, flags);
+        }
+    }
+}
+
+/// Gives the result of a call to a new open file.
+pub(super) fn install(context: &mut Context, description: Rc<Description>, flags: u32) {
+    let Ok(number) = i32::try_from(context.call.result) else {
+        return;
+    };
+    let slot = Slot { description, closes_on_exec: flags & sys::O_CLOEXEC as u32 != 0 };
+    context.thread.descriptors.borrow_mut().install(number, slot, context.call.returned_ns);
+}
+
+/// An empty file.
+pub(super) fn new_file() -> NodeRef {
+    let node = Node::new(Kind::File);
+    node.borrow_mut().content.size = Some(0);
+    node
+}
+
+fn is_exclusive(flags: u32) -> bool {
+    let exclusive = (sys::O_CREAT | sys::O_EXCL) as u32;
+    flags & exclusive == exclusive
+}
+
+/// Argument of the directory, argument of the path, flags and mode.
+fn opening(context: &Context) -> Option<(Option<usize>, u8, u32, u32)> {
+    let arguments = context.arguments;
+    Some(match i64::from(context.call.number) {
+        sys::SYS_open => (None, 0, arguments.uint(1), arguments.uint(2)),
+        sys::SYS_creat => (None, 0, (sys::O_CREAT | sys::O_WRONLY | sys::O_TRUNC) as u32, arguments.uint(1)),
+        sys::SYS_openat2 => {
+            let how = &arguments.input(2)?.data;
+            (Some(0), 1, u64_at(how, 0)? as u32, u64_at(how, 8)? as u32)
+        }
+        _ => (Some(0), 1, arguments.uint(2), arguments.uint(3)),
+    })
+}

@@ -1,0 +1,322 @@
+//! Processes and threads: never made, only followed. Working directories, masks and users with them.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use libc as sys;
+use retake_model::table::{self, ArgumentKind, Classes, DescriptorEffect, Direction};
+
+use super::{Context, Plan, Planned, Planner, returned};
+use crate::action::{Action, Identity, Task};
+use crate::calls::u64_at;
+use crate::prepare::Evidence;
+use crate::tasks::{Descriptors, Surroundings, Thread};
+use crate::world::Base;
+
+const PROCESSES: &str = "processes, threads and signals";
+const USERS: &str = "changes of users and groups, which the replay takes on";
+const REFUSED: &str = "mounts and other changes to the machine";
+
+impl Planner {
+    pub(super) fn processes(&mut self, context: &mut Context) -> Planned<Plan> {
+        let number = i64::from(context.call.number);
+        let succeeded = context.succeeded();
+        match number {
+            sys::SYS_exit | sys::SYS_exit_group => return Ok(self.exit(context)),
+            sys::SYS_chdir | sys::SYS_fchdir | sys::SYS_chroot => return self.enter(context),
+            sys::SYS_execve | sys::SYS_execveat => return Ok(self.exec(context)),
+            _ if !succeeded || !returned(context.call) => {}
+            sys::SYS_clone | sys::SYS_clone3 | sys::SYS_fork | sys::SYS_vfork => self.clone(context),
+            sys::SYS_wait4 | sys::SYS_waitid => return Ok(self.wait(context)),
+            sys::SYS_umask => {
+                context.thread.surroundings.borrow_mut().umask = context.arguments.uint(0) & 0o777;
+                return Ok(Plan::Simulated("masks, working directories and limits"));
+            }
+            sys::SYS_unshare => self.unshare(context),
+            sys::SYS_setuid
+            | sys::SYS_setreuid
+            | sys::SYS_setresuid
+            | sys::SYS_setfsuid
+            | sys::SYS_setgid
+            | sys::SYS_setregid
+            | sys::SYS_setresgid
+            | sys::SYS_setfsgid
+            | sys::SYS_setgroups => {
+                self.change_identity(context);
+                return Ok(Plan::Simulated(USERS));
+            }
+            sys::SYS_mount | sys::SYS_umount2 | sys::SYS_pivot_root | sys::SYS_move_mount => return Ok(self.mount(context)),
+            _ => {}
+        }
+        Ok(self.by_table(context))
+    }
+
+    /// Calls that no function is for: the table says whether they make descriptors, and what they are about.
+    fn by_table(&mut self, context: &mut Context) -> Plan {
+        let call = u16::try_from(context.call.number).ok().and_then(table::call);
+        let Some(call) = call else {
+            return Plan::Skipped("calls that are not in the table");
+        };
+        let (row, _) = call.resolve(&context.call.arguments);
+        let reason = reason_of(row.classes);
+        match row.descriptors {
+            DescriptorEffect::Makes => self.open_virtual(context, reason, sys::O_CLOEXEC as u32),
+            DescriptorEffect::Unchanged => {}
+            _ => return Plan::Skipped("descriptors that the replay cannot follow"),
+        }
+        let changes_files = row.arguments.iter().any(|argument| match &argument.kind {
+            ArgumentKind::Pointer(pointer) => pointer.element == "path" && pointer.direction == Direction::In,
+            ArgumentKind::Value(_) => false,
+        });
+        let looks = matches!(i64::from(context.call.number), sys::SYS_statfs | sys::SYS_name_to_handle_at | sys::SYS_inotify_add_watch);
+        if changes_files && !looks && context.succeeded() { Plan::Skipped(REFUSED) } else { Plan::Simulated(reason) }
+    }
+
+    /// The thread of a call, made up if nothing said where it came from.
+    pub(super) fn thread_of(&mut self, process: u32, id: u32) -> Thread {
+        if let Some(thread) = self.threads.get_mut(id) {
+            return thread.clone();
+        }
+        let relative = self.threads.of_process(process).cloned();
+        let relative = relative.unwrap_or_else(|| {
+            let base = Base { root: self.world.root.clone(), current: self.world.root.clone() };
+            let surroundings = Rc::new(RefCell::new(Surroundings { base, umask: 0o022 }));
+            Thread { process, descriptors: Rc::default(), surroundings, identity: None, worker: 0, made_by: None }
+        });
+        self.add_thread(id, Thread { process, made_by: None, ..relative })
+    }
+
+    /// Adds a thread, with a worker of its own if possible.
+    pub(super) fn add_thread(&mut self, id: u32, mut thread: Thread) -> Thread {
+        let (worker, is_shared) = self.pool.take();
+        thread.worker = worker;
+        self.simulates_pipes |= is_shared;
+        if let Some(earlier) = self.threads.insert(id, thread.clone()) {
+            self.pool.give_back(earlier.worker);
+        }
+        thread
+    }
+
+    fn clone(&mut self, context: &mut Context) {
+        let Some(child) = u32::try_from(context.call.result).ok().filter(|child| *child != 0) else {
+            return;
+        };
+        let flags = match i64::from(context.call.number) {
+            sys::SYS_clone => context.arguments.word(0),
+            sys::SYS_clone3 => context.arguments.input(0).and_then(|buffer| u64_at(&buffer.data, 0)).unwrap_or(0),
+            _ => 0,
+        };
+        let has = |flag: i32| flags & flag as u64 != 0;
+        let mut thread = context.thread.clone();
+        if !has(sys::CLONE_FILES) {
+            let own = thread.descriptors.borrow().clone();
+            thread.descriptors = Rc::new(RefCell::new(own));
+        }
+        if !has(sys::CLONE_FS) {
+            let own = thread.surroundings.borrow().clone();
+            thread.surroundings = Rc::new(RefCell::new(own));
+        }
+        if !has(sys::CLONE_THREAD) {
+            thread.process = child;
+            self.ended.remove(&child);
+        }
+        thread.made_by = Some(context.turn.ticket);
+        context.turn.is_used = true;
+        self.add_thread(child, thread);
+    }
+
+    pub(super) fn unshare_descriptors(&mut self, context: &mut Context) {
+        let own = Rc::new(RefCell::new(context.thread.descriptors.borrow().clone()));
+        context.thread.descriptors = own.clone();
+        if let Some(thread) = self.threads.get_mut(context.call.thread) {
+            thread.descriptors = own;
+        }
+    }
+
+    fn unshare(&mut self, context: &mut Context) {
+        let flags = context.arguments.uint(0) as i32;
+        if flags & sys::CLONE_FILES != 0 {
+            self.unshare_descriptors(context);
+        }
+        if flags & (sys::CLONE_FS | sys::CLONE_NEWNS | sys::CLONE_NEWUSER) != 0 {
+            let own = Rc::new(RefCell::new(context.thread.surroundings.borrow().clone()));
+            if let Some(thread) = self.threads.get_mut(context.call.thread) {
+                thread.surroundings = own;
+            }
+        }
+    }
+
+    fn exec(&mut self, context: &mut Context) -> Plan {
+        const REASON: &str = "programs, which are not run";
+        if !context.succeeded() || !returned(context.call) {
+            return Plan::Simulated(REASON);
+        }
+        if i64::from(context.call.number) == sys::SYS_execve && self.preparation.is_some() {
+            // Only for what it proves: the program was there.
+            let _ = self.target(context, (None, Some(0)), 0, Evidence::Executable);
+        }
+        let process = context.thread.process;
+        for id in self.threads.ids_of(process) {
+            if id != context.call.thread
+                && let Some(thread) = self.threads.remove(id)
+            {
+                self.pool.give_back(thread.worker);
+            }
+        }
+        if Rc::strong_count(&context.thread.descriptors) > 2 {
+            self.unshare_descriptors(context);
+        }
+        let closed = context.thread.descriptors.borrow_mut().close_on_exec();
+        match super::descriptors::closing(&closed) {
+            Plan::Execute(action) => Plan::Execute(action),
+            _ => Plan::Simulated(REASON),
+        }
+    }
+
+    fn exit(&mut self, context: &mut Context) -> Plan {
+        let process = context.thread.process;
+        let ends_all = i64::from(context.call.number) == sys::SYS_exit_group;
+        let ids = if ends_all { self.threads.ids_of(process) } else { vec![context.call.thread] };
+        let released = self.end_threads(&ids);
+        if self.threads.of_process(process).is_none() {
+            context.turn.is_used = true;
+            self.ended.insert(process, context.turn.ticket);
+        }
+        match released {
+            Some(action) => Plan::Execute(action),
+            None => Plan::Simulated(PROCESSES),
+        }
+    }
+
+    /// Forgets threads. Tables of descriptors that nobody has any more are closed.
+    fn end_threads(&mut self, ids: &[u32]) -> Option<Action> {
+        let mut slots = Vec::new();
+        for id in ids {
+            let Some(thread) = self.threads.remove(*id) else {
+                continue;
+            };
+            self.pool.give_back(thread.worker);
+            // The context of the call that ends them may hold one more.
+            let others = self.threads.of_process(thread.process).is_some_and(|other| Rc::ptr_eq(&other.descriptors, &thread.descriptors));
+            if !others && Rc::strong_count(&thread.descriptors) <= 2 {
+                slots.extend(std::mem::take(&mut *thread.descriptors.borrow_mut()).all().cloned());
+            }
+        }
+        match super::descriptors::closing(&slots) {
+            Plan::Execute(action) => Some(action),
+            _ => None,
+        }
+    }
+
+    /// A process that was waited for is over, also if a signal ended it.
+    fn wait(&mut self, context: &mut Context) -> Plan {
+        let is_waitid = i64::from(context.call.number) == sys::SYS_waitid;
+        const CHILD_OFFSET: usize = 16;
+        let child = match is_waitid {
+            true => context.arguments.output(2).and_then(|info| crate::calls::u32_at(info, CHILD_OFFSET)),
+            false => u32::try_from(context.call.result).ok(),
+        };
+        let Some(child) = child.filter(|child| *child != 0) else {
+            return Plan::Simulated(PROCESSES);
+        };
+        if let Some(last) = self.ended.remove(&child) {
+            crate::access::add(&mut context.turn.dependencies, last);
+            return Plan::Simulated(PROCESSES);
+        }
+        let status = context.arguments.written_descriptor(1, 0).unwrap_or(0);
+        let is_over = !is_waitid && (sys::WIFEXITED(status) || sys::WIFSIGNALED(status));
+        if !is_over {
+            return Plan::Simulated(PROCESSES);
+        }
+        for id in self.threads.ids_of(child) {
+            // Its files close only when its last call is done.
+            if let Some(thread) = self.threads.get_mut(id) {
+                let last = self.pool.last_ticket(thread.worker);
+                crate::access::add(&mut context.turn.dependencies, last);
+            }
+        }
+        match self.end_threads(&self.threads.ids_of(child)) {
+            Some(action) => Plan::Execute(action),
+            None => Plan::Simulated(PROCESSES),
+        }
+    }
+
+    fn enter(&mut self, context: &mut Context) -> Planned<Plan> {
+        let what = if i64::from(context.call.number) == sys::SYS_fchdir { (Some(0), None) } else { (None, Some(0)) };
+        let (target, node) = self.target(context, what, sys::AT_EMPTY_PATH, Evidence::Directory)?;
+        if let Some(node) = node.filter(|_| context.succeeded()) {
+            let mut surroundings = context.thread.surroundings.borrow_mut();
+            if i64::from(context.call.number) == sys::SYS_chroot {
+                surroundings.base.root = node;
+            } else {
+                surroundings.base.current = node;
+            }
+        }
+        Ok(Plan::Execute(Action::Enter { target }))
+    }
+
+    /// What is below a new mount is not what the replay has there.
+    fn mount(&mut self, context: &mut Context) -> Plan {
+        if i64::from(context.call.number) == sys::SYS_mount {
+            let located = self.locate(context, None, 1, true);
+            if let Ok(super::Located { spot: Some(spot), .. }) = located
+                && let Some(node) = spot.node()
+                && node.borrow().parent.upgrade().is_some()
+                && let crate::world::Kind::Directory(directory) = &mut node.borrow_mut().kind
+            {
+                directory.simulated = Some("files below a mount that the trace made");
+            }
+        }
+        Plan::Skipped(REFUSED)
+    }
+
+    fn change_identity(&mut self, context: &mut Context) {
+        let Some(identity) = &context.thread.identity else {
+            return;
+        };
+        let mut identity = Identity::clone(identity);
+        let arguments = context.arguments;
+        let given = |index: usize| Some(arguments.uint(index)).filter(|id| *id != u32::MAX);
+        match i64::from(context.call.number) {
+            sys::SYS_setuid | sys::SYS_setfsuid => identity.user = given(0).unwrap_or(identity.user),
+            sys::SYS_setreuid | sys::SYS_setresuid => identity.user = given(1).unwrap_or(identity.user),
+            sys::SYS_setgid | sys::SYS_setfsgid => identity.group = given(0).unwrap_or(identity.group),
+            sys::SYS_setregid | sys::SYS_setresgid => identity.group = given(1).unwrap_or(identity.group),
+            _ => {
+                let groups = arguments.input(1).map(|buffer| buffer.data.as_slice()).unwrap_or_default();
+                identity.groups = groups.chunks_exact(4).filter_map(|bytes| crate::calls::u32_at(bytes, 0)).collect();
+            }
+        }
+        if let Some(thread) = self.threads.get_mut(context.call.thread) {
+            thread.identity = Some(Arc::new(identity));
+        }
+    }
+
+    /// A process whose beginning the trace shows.
+    pub(super) fn new_process(&mut self, process: u32, id: u32, surroundings: Surroundings, identity: Option<Arc<Identity>>) -> Thread {
+        let descriptors = Rc::new(RefCell::new(Descriptors::default()));
+        let surroundings = Rc::new(RefCell::new(surroundings));
+        self.add_thread(id, Thread { process, descriptors, surroundings, identity, worker: 0, made_by: None })
+    }
+
+    /// A task that belongs to no call of the trace.
+    pub(super) fn emit_for(&mut self, thread: &Thread, task: Task, out: &mut Vec<(u32, Task)>) {
+        self.emit(thread.worker, task, out);
+    }
+}
+
+/// Why calls of a class are only simulated.
+fn reason_of(classes: Classes) -> &'static str {
+    let reasons = [
+        (Classes::NETWORK, super::sockets::SOCKETS),
+        (Classes::MEMORY, "memory"),
+        (Classes::PROCESS, PROCESSES),
+        (Classes::SIGNAL, PROCESSES),
+        (Classes::CLOCK, "clocks and timers"),
+        (Classes::IPC, "communication between processes"),
+        (Classes::CREDS, "questions about users and processes"),
+    ];
+    let found = reasons.iter().find(|(class, _)| classes.intersects(*class));
+    found.map_or("other calls without an effect on files", |(_, reason)| reason)
+}

@@ -1,0 +1,164 @@
+//! Sockets are only simulated, but for what they leave behind: descriptors that came through them, and the file of a bound
+//! one.
+
+use std::rc::Rc;
+
+use libc as sys;
+use retake_trace_format::BufferDirection;
+
+use super::{Context, Plan, Planned, Planner};
+use crate::calls::{i32_at, u16_at, u64_at};
+use crate::tasks::{Description, Opened, Slot};
+
+/// Why calls on sockets are not repeated.
+pub(super) const SOCKETS: &str = "sockets";
+
+/// Messages sent to an unknown receiver that are remembered.
+const MAXIMUM_STRAYS: usize = 1024;
+
+impl Planner {
+    pub(super) fn sockets(&mut self, context: &mut Context) -> Planned<Plan> {
+        match i64::from(context.call.number) {
+            sys::SYS_socketpair => self.make_pair(context),
+            sys::SYS_bind => return self.bind(context),
+            _ if !context.succeeded() => {}
+            sys::SYS_sendmsg => self.send(context),
+            _ => self.receive(context),
+        }
+        Ok(Plan::Simulated(SOCKETS))
+    }
+
+    fn make_pair(&mut self, context: &mut Context) {
+        let numbers = (context.arguments.written_descriptor(3, 0), context.arguments.written_descriptor(3, 1));
+        let (Some(first), Some(second)) = numbers else {
+            return;
+        };
+        if !context.succeeded() {
+            return;
+        }
+        let ends = [first, second].map(|number| {
+            let description = Description::new(Opened::Virtual(SOCKETS), context.turn.ticket, 0);
+            let closes_on_exec = context.arguments.uint(1) & sys::SOCK_CLOEXEC as u32 != 0;
+            let slot = Slot { description: description.clone(), closes_on_exec };
+            context.thread.descriptors.borrow_mut().install(number, slot, context.call.returned_ns);
+            description
+        });
+        *ends[0].peer.borrow_mut() = Rc::downgrade(&ends[1]);
+        *ends[1].peer.borrow_mut() = Rc::downgrade(&ends[0]);
+    }
+
+    /// A socket with a path leaves a file there.
+    fn bind(&mut self, context: &mut Context) -> Planned<Plan> {
+        const PATH_OFFSET: usize = 2;
+        let Some(address) = context.arguments.input(1).filter(|_| context.succeeded()) else {
+            return Ok(Plan::Simulated(SOCKETS));
+        };
+        let is_local = u16_at(&address.data, 0) == Some(sys::AF_UNIX as u16);
+        let path = address.data.get(PATH_OFFSET..).unwrap_or_default();
+        if !is_local || path.first().is_none_or(|first| *first == 0) {
+            return Ok(Plan::Simulated(SOCKETS));
+        }
+        // The call as it could have been made by hand; `mknod` reads its path as text, which ends at a NUL.
+        let mut call = context.call.clone();
+        call.buffers.retain(|buffer| buffer.argument == 1 && buffer.direction == BufferDirection::Input);
+        call.buffers.iter_mut().for_each(|buffer| drop(buffer.data.drain(..PATH_OFFSET.min(buffer.data.len()))));
+        let mut inner = Context {
+            call: &call,
+            arguments: crate::calls::Arguments(&call),
+            thread: context.thread.clone(),
+            turn: crate::world::Turn::new(context.turn.ticket),
+        };
+        let plan = self.make_node(&mut inner, (None, 1), sys::S_IFSOCK | 0o777);
+        inner.turn.dependencies.iter().for_each(|ticket| crate::access::add(&mut context.turn.dependencies, *ticket));
+        context.turn.is_used = true;
+        plan
+    }
+
+    fn send(&mut self, context: &mut Context) {
+        let control = control_data(context, BufferDirection::Input);
+        let numbers = control.map(passed_descriptors).unwrap_or_default();
+        if numbers.is_empty() {
+            return;
+        }
+        let descriptors = context.thread.descriptors.borrow();
+        let found = numbers.iter().filter_map(|number| descriptors.get(*number)).map(|slot| slot.description.clone());
+        let passed: Vec<_> = found.collect();
+        let socket = descriptors.get(context.arguments.descriptor(0));
+        let peer = socket.and_then(|socket| socket.description.peer.borrow().upgrade());
+        match peer {
+            Some(peer) if peer.passed.borrow().len() < MAXIMUM_STRAYS => peer.passed.borrow_mut().push_back(passed),
+            Some(_) => {}
+            None if self.strays.len() < MAXIMUM_STRAYS => self.strays.push_back(passed),
+            None => {}
+        }
+    }
+
+    fn receive(&mut self, context: &mut Context) {
+        let control = control_data(context, BufferDirection::Output);
+        let numbers = control.map(passed_descriptors).unwrap_or_default();
+        if numbers.is_empty() {
+            return;
+        }
+        let mut descriptors = context.thread.descriptors.borrow_mut();
+        let socket = descriptors.get(context.arguments.descriptor(0)).map(|slot| slot.description.clone());
+        let own = socket.and_then(|socket| socket.passed.borrow_mut().pop_front());
+        let stray = self.strays.iter().position(|passed| passed.len() == numbers.len());
+        let mut passed = own.or_else(|| self.strays.remove(stray?)).unwrap_or_default().into_iter();
+        let closes_on_exec = context.arguments.uint(2) & sys::MSG_CMSG_CLOEXEC as u32 != 0;
+        for number in numbers {
+            let description =
+                passed.next().unwrap_or_else(|| Description::new(Opened::Virtual("descriptors that came through a socket"), context.turn.ticket, 0));
+            descriptors.install(number, Slot { description, closes_on_exec }, context.call.returned_ns);
+        }
+    }
+}
+
+/// The control data of a message: the buffer that `msg_control` points to.
+fn control_data<'a>(context: &Context<'a>, direction: BufferDirection) -> Option<&'a [u8]> {
+    const CONTROL_OFFSET: usize = 32;
+    let call = context.call;
+    let header = call.buffers.iter().find(|buffer| buffer.argument == 1 && buffer.address == call.arguments[1])?;
+    let address = u64_at(&header.data, CONTROL_OFFSET)?;
+    let mut found = call.buffers_of(1, direction).filter(|buffer| buffer.address == address && address != 0);
+    found.next().map(|buffer| buffer.data.as_slice())
+}
+
+/// The descriptors in `SCM_RIGHTS` messages.
+fn passed_descriptors(control: &[u8]) -> Vec<i32> {
+    const HEADER_BYTES: usize = 16;
+    let mut numbers = Vec::new();
+    let mut rest = control;
+    while let Some(length) = u64_at(rest, 0).and_then(|length| usize::try_from(length).ok()) {
+        if length < HEADER_BYTES || length > rest.len() {
+            break;
+        }
+        if i32_at(rest, 8) == Some(sys::SOL_SOCKET) && i32_at(rest, 12) == Some(sys::SCM_RIGHTS) {
+            numbers.extend(rest[HEADER_BYTES..length].chunks_exact(4).filter_map(|bytes| i32_at(bytes, 0)));
+        }
+        rest = rest.get(length.next_multiple_of(8)..).unwrap_or_default();
+    }
+    numbers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_messages_are_read_with_care() {
+        let message = |length: u64, level: i32, kind: i32, data: &[i32]| {
+            let mut bytes = length.to_le_bytes().to_vec();
+            [level, kind].iter().chain(data).for_each(|word| bytes.extend(word.to_le_bytes()));
+            bytes.resize(bytes.len().next_multiple_of(8), 0);
+            bytes
+        };
+        let rights = message(20, sys::SOL_SOCKET, sys::SCM_RIGHTS, &[7]);
+        let other = message(20, sys::SOL_SOCKET, 2, &[9]);
+        assert_eq!(passed_descriptors(&[other.clone(), rights.clone(), rights].concat()), [7, 7]);
+        assert_eq!(passed_descriptors(&other), []);
+        for length in [0, 15, 25, u64::MAX] {
+            assert_eq!(passed_descriptors(&message(length, sys::SOL_SOCKET, sys::SCM_RIGHTS, &[7])), []);
+        }
+        assert_eq!(passed_descriptors(&[1, 2, 3]), []);
+    }
+}

@@ -1,0 +1,185 @@
+//! The state that a process starts with, and files written through memory.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use libc as sys;
+use retake_trace_format::{BufferDirection, DescriptorKind, MappedPages, ProcessStart, StartDescriptor, TracedBuffer, TracedCall};
+
+use super::{Context, Planner};
+use crate::access::{Access, Ticket};
+use crate::action::{Action, Identity, Place, Task};
+use crate::calls::Arguments;
+use crate::prepare::Evidence;
+use crate::tasks::{Description, Opened, Slot, Surroundings, Thread};
+use crate::world::{Base, Directory, Kind, NodeRef, Resolution, Turn};
+
+const INHERITED: &str = "descriptors that are no files: terminals, pipes and sockets from outside the trace";
+
+impl Planner {
+    /// Takes in what a process starts with. What is known of it already stays.
+    pub(super) fn plan_start(&mut self, start: ProcessStart, out: &mut Vec<(u32, Task)>) {
+        let call = TracedCall {
+            id: start.id,
+            process: start.process,
+            thread: start.thread,
+            entered_ns: start.time_ns,
+            returned_ns: start.time_ns,
+            number: sys::SYS_openat as u32,
+            ..TracedCall::default()
+        };
+        let thread = match self.threads.get_mut(start.thread) {
+            Some(thread) => thread.clone(),
+            None => {
+                let surroundings = self.surroundings_of(&start);
+                let identity = Some(Arc::new(identity_of(&start)));
+                match self.threads.of_process(start.parent).cloned() {
+                    Some(parent) if start.how == retake_trace_format::StartKind::Fork => {
+                        let thread = self.new_process(start.process, start.thread, surroundings, identity);
+                        *thread.descriptors.borrow_mut() = parent.descriptors.borrow().clone();
+                        thread
+                    }
+                    _ => self.new_process(start.process, start.thread, surroundings, identity),
+                }
+            }
+        };
+        if let Some(known) = self.threads.get_mut(start.thread).filter(|thread| thread.identity.is_none()) {
+            known.identity = Some(Arc::new(identity_of(&start)));
+        }
+        let mut opened: Vec<(&StartDescriptor, Rc<Description>)> = Vec::new();
+        for descriptor in &start.descriptors {
+            let Ok(number) = i32::try_from(descriptor.number) else {
+                continue;
+            };
+            if thread.descriptors.borrow().get(number).is_some() {
+                continue;
+            }
+            let same = opened.iter().find(|(other, _)| is_same(other, descriptor)).map(|(_, description)| description.clone());
+            let description = same.unwrap_or_else(|| self.start_descriptor(&call, &thread, descriptor, out));
+            opened.push((descriptor, description.clone()));
+            let closes_on_exec = descriptor.flags & sys::O_CLOEXEC as u32 != 0;
+            thread.descriptors.borrow_mut().install(number, Slot { description, closes_on_exec }, start.time_ns);
+        }
+    }
+
+    fn surroundings_of(&mut self, start: &ProcessStart) -> Surroundings {
+        let whole = Base { root: self.world.root.clone(), current: self.world.root.clone() };
+        let root = self.start_directory(&whole, &start.root);
+        let current = self.start_directory(&whole, &start.working_directory);
+        Surroundings { base: Base { root, current }, umask: start.umask & 0o777 }
+    }
+
+    /// A directory that a process was in when it started: it was there.
+    fn start_directory(&mut self, base: &Base, path: &[u8]) -> NodeRef {
+        let mut turn = Turn::new(Ticket::NOBODY);
+        match self.world.resolve(base, path, true, &mut turn) {
+            Resolution::Spot(mut spot) => {
+                let node = spot.suppose(|| Kind::Directory(Directory::default()));
+                self.prove(&node, Evidence::Directory);
+                node
+            }
+            _ => self.world.root.clone(),
+        }
+    }
+
+    /// An open file that a process started with.
+    fn start_descriptor(&mut self, call: &TracedCall, thread: &Thread, descriptor: &StartDescriptor, out: &mut Vec<(u32, Task)>) -> Rc<Description> {
+        let ticket = self.pool.next_ticket(thread.worker);
+        let is_file = matches!(descriptor.kind, DescriptorKind::File | DescriptorKind::Directory);
+        let is_named = descriptor.path.starts_with(b"/") && !descriptor.path.ends_with(b" (deleted)");
+        let base = Base { root: self.world.root.clone(), current: self.world.root.clone() };
+        let mut turn = Turn::new(ticket);
+        let resolution = if is_file && is_named { self.world.resolve(&base, &descriptor.path, true, &mut turn) } else { Resolution::Broken };
+        let Resolution::Spot(mut spot) = resolution else {
+            return Description::new(Opened::Virtual(INHERITED), ticket, descriptor.flags);
+        };
+        let is_directory = descriptor.kind == DescriptorKind::Directory;
+        let node = spot.suppose(|| if is_directory { Kind::Directory(Directory::default()) } else { Kind::Unknown });
+        self.prove(&node, if is_directory { Evidence::Directory } else { Evidence::File });
+        spot.use_name(Access::Share, &mut turn);
+        let Some(directory) = self.world.path_of(&spot.directory) else {
+            return Description::new(Opened::Virtual(INHERITED), ticket, descriptor.flags);
+        };
+        let name = if spot.is_plain() { spot.name.clone() } else { Vec::new() };
+        let place = Place { directory, name, follows: true };
+        let description = Description::new(Opened::Node(node), ticket, descriptor.flags);
+        description.position.set(Some(descriptor.offset));
+        let handle = description.handle.clone();
+        let action = Action::OpenAtStart { place, flags: descriptor.flags, offset: descriptor.offset, handle };
+        let task = Task { call: call.clone(), action, dependencies: turn.dependencies, identity: thread.identity.clone() };
+        self.emit_for(thread, task, out);
+        description
+    }
+
+    /// Repeats what a mapping wrote to its file; what it read proves what was there.
+    pub(super) fn plan_pages(&mut self, pages: MappedPages, out: &mut Vec<(u32, Task)>) {
+        self.call_count += 1;
+        let call = TracedCall {
+            id: pages.id,
+            process: pages.process,
+            thread: pages.thread,
+            entered_ns: pages.time_ns,
+            returned_ns: pages.time_ns,
+            number: sys::SYS_mmap as u32,
+            result: i64::try_from(pages.data.len()).unwrap_or(i64::MAX),
+            buffers: vec![TracedBuffer {
+                argument: 0,
+                direction: if pages.write { BufferDirection::Input } else { BufferDirection::Output },
+                address: pages.address,
+                total_bytes: pages.data.len() as u64,
+                data: pages.data,
+            }],
+            ..TracedCall::default()
+        };
+        let thread = self.thread_of(call.process, call.thread);
+        // What is only read has no place among the tasks, so that nobody may wait for it.
+        let ticket = if pages.write { self.pool.next_ticket(thread.worker) } else { Ticket::NOBODY };
+        let turn = Turn::new(ticket);
+        let mut context = Context { call: &call, arguments: Arguments(&call), thread, turn };
+        let located = self.locate_path(&mut context, None, &pages.path, true);
+        let Ok(super::Located { place, spot: Some(mut spot) }) = located else {
+            *self.skipped.entry("mapped files that the trace does not explain").or_default() += 1;
+            let Context { thread, turn, .. } = context;
+            let task = Task { call, action: Action::Order, dependencies: turn.dependencies, identity: thread.identity.clone() };
+            if pages.write {
+                self.emit_for(&thread, task, out);
+            }
+            return;
+        };
+        self.use_spot(&mut context, &spot, Access::Share);
+        let node = spot.suppose(|| Kind::File);
+        let (start, bytes) = (pages.file_offset, call.result.unsigned_abs());
+        if !pages.write {
+            self.prove_pages(&node, start, &call.buffers[0].data);
+            *self.simulated.entry("reads through mappings").or_default() += 1;
+            return;
+        }
+        self.written_through_mapping(&mut context, &node, start, bytes);
+        let Context { thread, turn, .. } = context;
+        let action = Action::WriteMapped { place, offset: start };
+        let task = Task { call, action, dependencies: turn.dependencies, identity: thread.identity.clone() };
+        self.emit_for(&thread, task, out);
+    }
+
+    /// A mapping changes bytes but never the size.
+    fn written_through_mapping(&mut self, context: &mut Context, node: &NodeRef, start: u64, bytes: u64) {
+        self.prove(node, Evidence::File);
+        let node = &mut *node.borrow_mut();
+        node.content.whole(context.turn.ticket, &mut context.turn.dependencies);
+        if let Some(origin) = &mut node.origin {
+            origin.note_overwritten(start..start.saturating_add(bytes));
+        }
+    }
+}
+
+/// Whether two descriptors are one open file. Only what was written through both shows the difference.
+fn is_same(left: &StartDescriptor, right: &StartDescriptor) -> bool {
+    let flags = |descriptor: &StartDescriptor| descriptor.flags & !(sys::O_CLOEXEC as u32);
+    let file = |descriptor: &StartDescriptor| (descriptor.kind, descriptor.offset, flags(descriptor));
+    left.path == right.path && file(left) == file(right)
+}
+
+fn identity_of(start: &ProcessStart) -> Identity {
+    let credentials = &start.credentials;
+    Identity { user: credentials.filesystem_uid, group: credentials.filesystem_gid, groups: credentials.groups.clone() }
+}

@@ -1,0 +1,68 @@
+//! How far each worker is, for those who wait for one of its calls. Who waits sleeps; nobody spins.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// Looks before a waiter goes to sleep: handing over takes less time than falling asleep.
+const LOOKS: u32 = 30;
+
+/// The number of calls a worker has done.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct Progress {
+    done: AtomicU64,
+    waiters: AtomicU32,
+    lock: Mutex<()>,
+    changed: Condvar,
+}
+
+impl Progress {
+    /// The worker is done with its call of that number.
+    pub fn advance(&self, sequence: u64) {
+        // Both sides order their store before their load, so that one of them sees the other.
+        self.done.store(sequence, Ordering::SeqCst);
+        if self.waiters.load(Ordering::SeqCst) > 0 {
+            drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits until the worker is done with its call of that number.
+    pub fn wait(&self, sequence: u64) {
+        for _ in 0..LOOKS {
+            if self.done.load(Ordering::Acquire) >= sequence {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+        let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.waiters.fetch_add(1, Ordering::SeqCst);
+        while self.done.load(Ordering::SeqCst) < sequence {
+            guard = self.changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
+        }
+        self.waiters.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_sleeps_through_a_hand_over() {
+        const CALLS: u64 = 20_000;
+        let (left, right) = (Progress::default(), Progress::default());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                (1..=CALLS).for_each(|sequence| {
+                    left.advance(sequence);
+                    right.wait(sequence);
+                });
+            });
+            (1..=CALLS).for_each(|sequence| {
+                left.wait(sequence);
+                right.advance(sequence);
+            });
+        });
+    }
+}

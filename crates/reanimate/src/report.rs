@@ -1,0 +1,176 @@
+//! What came of a replay.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use retake_model::table::{self, ArgumentKind, ValueType};
+use retake_trace_format::TracedCall;
+use serde::Serialize;
+
+use crate::calls::Arguments;
+use crate::plan::name_of;
+use crate::prepare::Prepared;
+
+/// Longest path in a report.
+const MAXIMUM_TEXT: usize = 200;
+
+/// A call that did not do what the trace says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Mismatch {
+    /// The call's id in the trace.
+    pub id: u64,
+    /// The traced process.
+    pub process: u32,
+    /// The traced thread.
+    pub thread: u32,
+    /// The call, with its descriptors and paths.
+    pub call: String,
+    /// What the trace says.
+    pub expected: String,
+    /// What happened.
+    pub actual: String,
+}
+
+/// Calls of one kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct CallCounts {
+    /// Executed, and as traced.
+    pub verified: u64,
+    /// Executed, and different.
+    pub mismatched: u64,
+}
+
+/// What came of a replay.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Report {
+    /// Calls in the trace, as far as it was read.
+    pub calls: u64,
+    /// Calls that were executed, and did what the trace says.
+    pub verified: u64,
+    /// Calls that were executed, and did not.
+    pub mismatched: u64,
+    /// Calls that were not executed because they have no effect on files, or none that can be repeated, by reason.
+    pub simulated: BTreeMap<&'static str, u64>,
+    /// Calls that were left out though they may have had an effect on files, by reason.
+    pub skipped: BTreeMap<&'static str, u64>,
+    /// Calls that were executed, by name.
+    pub by_call: BTreeMap<&'static str, CallCounts>,
+    /// The first differences, in the order of the trace.
+    pub mismatches: Vec<Mismatch>,
+    /// What was made before, if anything.
+    pub prepared: Option<Prepared>,
+    /// Why the trace is not complete, if it says so itself.
+    pub incomplete: Vec<String>,
+    /// The replay ended at a difference; the rest of the trace was not executed.
+    pub stopped: bool,
+    /// Threads that executed calls.
+    pub threads: u32,
+    /// How long making the beginning took.
+    pub preparation_seconds: f64,
+    /// How long the calls took.
+    pub replay_seconds: f64,
+}
+
+impl Report {
+    /// Whether everything that was executed did what the trace says.
+    pub fn is_faithful(&self) -> bool {
+        self.mismatched == 0
+    }
+
+    pub(crate) fn took(duration: Duration) -> f64 {
+        duration.as_secs_f64()
+    }
+}
+
+/// What one worker has to report.
+#[derive(Debug, Default)]
+pub struct Tally {
+    by_number: BTreeMap<u32, CallCounts>,
+    skipped: BTreeMap<&'static str, u64>,
+    mismatches: Vec<Mismatch>,
+}
+
+impl Tally {
+    /// A call did what it should.
+    pub fn verified(&mut self, call: &TracedCall) {
+        self.by_number.entry(call.number).or_default().verified += 1;
+    }
+
+    /// A call was left out.
+    pub fn skipped(&mut self, reason: &'static str) {
+        *self.skipped.entry(reason).or_default() += 1;
+    }
+
+    /// A call did something else.
+    pub fn mismatched(&mut self, call: &TracedCall, differences: &[(String, String)], maximum: usize) {
+        self.by_number.entry(call.number).or_default().mismatched += 1;
+        if self.mismatches.len() >= maximum {
+            return;
+        }
+        let join = |text: fn(&(String, String)) -> &str| differences.iter().map(text).collect::<Vec<_>>().join(", ");
+        self.mismatches.push(Mismatch {
+            id: call.id,
+            process: call.process,
+            thread: call.thread,
+            call: describe(call),
+            expected: join(|difference| &difference.0),
+            actual: join(|difference| &difference.1),
+        });
+    }
+
+    /// Adds this to the whole.
+    pub fn add_to(self, report: &mut Report) {
+        for (number, counts) in self.by_number {
+            let whole = report.by_call.entry(name_of(number)).or_default();
+            whole.verified += counts.verified;
+            whole.mismatched += counts.mismatched;
+            report.verified += counts.verified;
+            report.mismatched += counts.mismatched;
+        }
+        for (reason, count) in self.skipped {
+            *report.skipped.entry(reason).or_default() += count;
+        }
+        report.mismatches.extend(self.mismatches);
+    }
+}
+
+/// The call with what it is about: its descriptors and paths.
+fn describe(call: &TracedCall) -> String {
+    let row = u16::try_from(call.number).ok().and_then(table::call).map(|row| row.resolve(&call.arguments).0);
+    let arguments = row.map(|row| row.arguments).unwrap_or_default();
+    let described = arguments.iter().take(call.arguments.len()).enumerate().filter_map(|(index, argument)| match &argument.kind {
+        ArgumentKind::Value(ValueType::Descriptor | ValueType::DirectoryDescriptor) => {
+            let number = call.arguments[index] as i32;
+            Some(if number == libc::AT_FDCWD { String::from("AT_FDCWD") } else { number.to_string() })
+        }
+        ArgumentKind::Pointer(pointer) if matches!(pointer.element, "path" | "string") => {
+            let text = Arguments(call).text(index as u8)?;
+            let shown = String::from_utf8_lossy(&text[..text.len().min(MAXIMUM_TEXT)]).into_owned();
+            Some(format!("{shown:?}"))
+        }
+        ArgumentKind::Value(ValueType::Size | ValueType::Offset) => Some(call.arguments[index].to_string()),
+        _ => None,
+    });
+    format!("{}({})", name_of(call.number), described.collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use retake_trace_format::{BufferDirection, TracedBuffer};
+
+    #[test]
+    fn calls_are_described_by_what_they_are_about() {
+        let path = TracedBuffer { argument: 1, direction: BufferDirection::Input, address: 1, total_bytes: 5, data: b"a/b\"c".to_vec() };
+        let call = TracedCall {
+            number: libc::SYS_unlinkat as u32,
+            arguments: [u64::from(libc::AT_FDCWD as u32), 1, 0, 0, 0, 0],
+            buffers: vec![path],
+            ..TracedCall::default()
+        };
+        assert_eq!(describe(&call), r#"unlinkat(AT_FDCWD, "a/b\"c")"#);
+        let read = TracedCall { number: libc::SYS_read as u32, arguments: [3, 7, 100, 0, 0, 0], ..TracedCall::default() };
+        assert_eq!(describe(&read), "read(3, 100)");
+        assert_eq!(describe(&TracedCall { number: u32::MAX, ..TracedCall::default() }), "unknown()");
+    }
+}

@@ -1,0 +1,149 @@
+//! The directory that everything happens in.
+//!
+//! Every path is opened with `openat2` and `RESOLVE_IN_ROOT`, so that neither `..` nor an absolute path nor a symbolic link
+//! leads out, whatever the trace says and whatever was made below the root before. What is then done is done to the object
+//! that was opened, or to a single name in a directory that was opened, in ways that follow no link.
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use crate::action::Place;
+
+/// Tries while somebody renames directories at the same time.
+const MAXIMUM_TRIES: u32 = 1000;
+
+/// A directory that nothing leads out of.
+#[derive(Debug, Clone)]
+pub struct Root {
+    directory: Arc<OwnedFd>,
+    /// Devices were seen below it: whatever is opened is looked at first.
+    has_devices: bool,
+}
+
+impl Root {
+    /// Opens a directory as root.
+    ///
+    /// # Errors
+    /// If it cannot be opened, or is no directory.
+    pub fn new(path: &Path) -> Result<Self, Errno> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(path, flags, Mode::empty())?;
+        Ok(Self { directory: Arc::new(directory), has_devices: false })
+    }
+
+    /// The same, but nothing opened through it may be a device.
+    pub fn without_devices(self) -> Self {
+        Self { has_devices: true, ..self }
+    }
+
+    /// Opens a path, relative or absolute, below the root.
+    ///
+    /// # Errors
+    /// What the kernel says; `ENXIO` for a device.
+    pub fn open(&self, path: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+        if self.has_devices && !flags.contains(OFlags::PATH) {
+            self.refuse_device(path, flags)?;
+        }
+        self.open_any(path, flags, mode)
+    }
+
+    fn refuse_device(&self, path: &[u8], flags: OFlags) -> Result<(), Errno> {
+        let Ok(object) = self.open_any(path, OFlags::PATH | flags & OFlags::NOFOLLOW, Mode::empty()) else {
+            return Ok(());
+        };
+        match FileType::from_raw_mode(rustix::fs::fstat(&object)?.st_mode) {
+            FileType::CharacterDevice | FileType::BlockDevice => Err(Errno::NXIO),
+            _ => Ok(()),
+        }
+    }
+
+    fn open_any(&self, path: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+        let path = if path.is_empty() { b"." } else { path };
+        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        // The kernel refuses modes where it would ignore them.
+        let makes = flags.contains(OFlags::CREATE) || flags.contains(OFlags::TMPFILE);
+        let mode = if makes { mode } else { Mode::empty() };
+        let is_path = flags.contains(OFlags::PATH);
+        let flags = if is_path { flags & (OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW) } else { flags | OFlags::NOCTTY };
+        for _ in 0..MAXIMUM_TRIES {
+            match rustix::fs::openat2(&*self.directory, path, flags | OFlags::CLOEXEC, mode, resolve) {
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                result => return result,
+            }
+        }
+        Err(Errno::AGAIN)
+    }
+
+    /// Opens a path without any access to what it names.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn inspect(&self, path: &[u8], follows: bool) -> Result<OwnedFd, Errno> {
+        let follow = if follows { OFlags::empty() } else { OFlags::NOFOLLOW };
+        self.open(path, OFlags::PATH | follow, Mode::empty())
+    }
+
+    /// Opens the directory of a place, and gives the name in it.
+    ///
+    /// # Errors
+    /// What the kernel says. A name with a slash in it is invalid.
+    pub fn parent(&self, place: &Place) -> Result<(OwnedFd, Vec<u8>), Errno> {
+        let end = place.name.iter().rposition(|byte| *byte != b'/').map_or(0, |index| index + 1);
+        if place.name[..end].contains(&b'/') {
+            return Err(Errno::INVAL);
+        }
+        let directory = self.open(&place.directory, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
+        let name = if end == 0 { b".".to_vec() } else { place.name.clone() };
+        Ok((directory, name))
+    }
+}
+
+/// A path that leads to exactly the object of a descriptor: for calls that take no descriptors opened without access.
+pub fn object_path(object: impl AsFd) -> String {
+    format!("/proc/self/fd/{}", object.as_fd().as_raw_fd())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outside_and_root() -> (tempfile::TempDir, Root) {
+        let outside = tempfile::tempdir().unwrap();
+        std::fs::write(outside.path().join("secret"), "secret").unwrap();
+        let inside = outside.path().join("root");
+        std::fs::create_dir(&inside).unwrap();
+        for (target, name) in [("/", "absolute"), ("..", "up"), ("../secret", "file"), ("/proc/self/root", "magic")] {
+            std::os::unix::fs::symlink(target, inside.join(name)).unwrap();
+        }
+        let root = Root::new(&inside).unwrap();
+        (outside, root)
+    }
+
+    #[test]
+    fn no_path_leads_out() {
+        let (outside, root) = outside_and_root();
+        let absolute = outside.path().join("secret");
+        let paths = ["../secret", "/../secret", "up/secret", "absolute/../../secret", "file", "up/../secret", "magic/etc/passwd"];
+        for path in paths.iter().copied().chain(absolute.to_str()) {
+            let found = root.open(path.as_bytes(), OFlags::RDONLY, Mode::empty());
+            assert!(found.is_err(), "{path}");
+        }
+        let itself = root.open(b"..", OFlags::PATH, Mode::empty()).unwrap();
+        let here = root.open(b"", OFlags::PATH, Mode::empty()).unwrap();
+        let inode = |file: &OwnedFd| rustix::fs::fstat(file).unwrap().st_ino;
+        assert_eq!(inode(&itself), inode(&here));
+    }
+
+    #[test]
+    fn names_with_slashes_are_refused() {
+        let (_outside, root) = outside_and_root();
+        let place = |name: &[u8]| Place { directory: Vec::new(), name: name.to_vec(), follows: false };
+        assert_eq!(root.parent(&place(b"../secret")).unwrap_err(), Errno::INVAL);
+        assert_eq!(root.parent(&place(b"name/")).unwrap().1, b"name/");
+        assert_eq!(root.parent(&place(b"")).unwrap().1, b".");
+    }
+}

@@ -1,0 +1,221 @@
+//! The order in which calls took effect, as far as their times tell.
+//!
+//! A call has its effect somewhere between its entry and its return. What supplies others (a write into a pipe, the making
+//! of a process) counts from its entry, all else from its return, so that no call comes before one whose result it used.
+//! Within a thread this is the thread's own order, whatever the clock did.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use retake_trace_format::{TraceRecord, TracedCall};
+
+use crate::overlap::must_precede;
+
+/// Records that may wait for one that took effect earlier. Each traced thread has at most one in flight, so that only a trace
+/// with impossible times gets here.
+const MAXIMUM_WAITING: usize = 1 << 16;
+
+/// Sorts records by the time of their effect, holding back no more than overlap.
+#[derive(Debug)]
+pub struct Sequencer<Records> {
+    records: Records,
+    waiting: BinaryHeap<Reverse<Waiting>>,
+    /// The latest entry seen: whatever is read from now on was entered later, or returned later.
+    latest_entry_ns: u64,
+    arrival: u64,
+    /// The latest effect in each thread that has not exited.
+    threads: HashMap<u32, u64>,
+    is_at_end: bool,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    effect_ns: u64,
+    arrival: u64,
+    record: TraceRecord,
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Waiting {}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Waiting {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.effect_ns, self.arrival).cmp(&(other.effect_ns, other.arrival))
+    }
+}
+
+impl<Records, E> Sequencer<Records>
+where
+    Records: Iterator<Item = Result<TraceRecord, E>>,
+{
+    /// Over the records of a trace in order of their ids.
+    pub fn new(records: Records) -> Self {
+        Self { records, waiting: BinaryHeap::new(), latest_entry_ns: 0, arrival: 0, threads: HashMap::new(), is_at_end: false }
+    }
+
+    fn take_in(&mut self, record: TraceRecord) {
+        let (entered_ns, mut effect_ns) = times(&record).unwrap_or((self.latest_entry_ns, self.latest_entry_ns));
+        if let TraceRecord::Call(call) = &record {
+            let latest = self.threads.entry(call.thread).or_default();
+            effect_ns = effect_ns.max(*latest);
+            *latest = effect_ns;
+            if i64::from(call.number) == libc::SYS_exit {
+                self.threads.remove(&call.thread);
+            }
+        }
+        self.latest_entry_ns = self.latest_entry_ns.max(entered_ns);
+        self.arrival += 1;
+        self.waiting.push(Reverse(Waiting { effect_ns, arrival: self.arrival, record }));
+    }
+
+    /// The record whose turn it is, or one that overlapped it and, by what was read, was before.
+    fn first_of(&mut self, next: Waiting) -> TraceRecord {
+        let found = self.waiting.iter().find(|Reverse(other)| must_precede(&next.record, &other.record)).map(|Reverse(other)| other.arrival);
+        let Some(arrival) = found else {
+            return next.record;
+        };
+        let waiting = std::mem::take(&mut self.waiting).into_vec();
+        let (mut earlier, later): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|Reverse(other)| other.arrival == arrival);
+        self.waiting = later.into();
+        match earlier.pop() {
+            Some(Reverse(earlier)) => {
+                self.waiting.push(Reverse(next));
+                earlier.record
+            }
+            None => next.record,
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        let earliest = self.waiting.peek();
+        earliest.is_some_and(|Reverse(waiting)| self.is_at_end || waiting.effect_ns <= self.latest_entry_ns || self.waiting.len() > MAXIMUM_WAITING)
+    }
+}
+
+impl<Records, E> Iterator for Sequencer<Records>
+where
+    Records: Iterator<Item = Result<TraceRecord, E>>,
+{
+    type Item = Result<TraceRecord, E>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.is_due() {
+            match self.records.next() {
+                Some(Ok(record)) => self.take_in(record),
+                Some(Err(error)) => return Some(Err(error)),
+                None if self.is_at_end => return None,
+                None => self.is_at_end = true,
+            }
+        }
+        self.waiting.pop().map(|Reverse(waiting)| Ok(self.first_of(waiting)))
+    }
+}
+
+/// When a record was entered and when it took effect; what has no time comes at once.
+fn times(record: &TraceRecord) -> Option<(u64, u64)> {
+    match record {
+        TraceRecord::Call(call) => {
+            let counts_from_entry = call.returned_ns < call.entered_ns || supplies(call);
+            Some((call.entered_ns, if counts_from_entry { call.entered_ns } else { call.returned_ns }))
+        }
+        TraceRecord::ProcessStart(start) => Some((start.time_ns, start.time_ns)),
+        TraceRecord::MappedPages(pages) => Some((pages.time_ns, pages.time_ns)),
+        TraceRecord::Incomplete(_) => None,
+    }
+}
+
+/// Whether others can use its effect before it returns.
+fn supplies(call: &TracedCall) -> bool {
+    matches!(
+        i64::from(call.number),
+        libc::SYS_write
+            | libc::SYS_writev
+            | libc::SYS_pwritev2
+            | libc::SYS_sendmsg
+            | libc::SYS_sendto
+            | libc::SYS_vmsplice
+            | libc::SYS_clone
+            | libc::SYS_clone3
+            | libc::SYS_fork
+            | libc::SYS_vfork
+            | libc::SYS_exit
+            | libc::SYS_exit_group
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(id: u64, thread: u32, number: i64, entered_ns: u64, returned_ns: u64) -> TraceRecord {
+        TraceRecord::Call(TracedCall { id, thread, number: number as u32, entered_ns, returned_ns, ..Default::default() })
+    }
+
+    fn order(records: Vec<TraceRecord>) -> Vec<u64> {
+        let records = records.into_iter().map(Ok::<_, ()>);
+        Sequencer::new(records).map(|record| record.unwrap().id().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_blocked_read_comes_after_the_write_that_fed_it() {
+        let by_entry = vec![call(1, 1, libc::SYS_read, 10, 50), call(2, 2, libc::SYS_write, 20, 60), call(3, 2, libc::SYS_read, 70, 80)];
+        assert_eq!(order(by_entry), [2, 1, 3]);
+        let by_return = vec![call(1, 2, libc::SYS_write, 20, 40), call(2, 1, libc::SYS_read, 10, 50), call(3, 2, libc::SYS_read, 70, 80)];
+        assert_eq!(order(by_return), [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_process_is_made_before_its_first_call() {
+        let records = vec![call(1, 1, libc::SYS_vfork, 10, 90), call(2, 2, libc::SYS_close, 20, 30), call(3, 2, libc::SYS_execve, 40, 50)];
+        assert_eq!(order(records), [1, 2, 3]);
+    }
+
+    #[test]
+    fn little_is_held_back() {
+        let mut taken = 0;
+        let records = (0..1000_u64).map(|id| {
+            taken += 1;
+            Ok::<_, ()>(call(id, 1, libc::SYS_read, id * 10, id * 10 + 5))
+        });
+        let mut sequencer = Sequencer::new(records);
+        sequencer.next();
+        drop(sequencer);
+        assert!(taken <= 2, "{taken}");
+    }
+
+    #[test]
+    fn calls_that_never_returned_have_their_place() {
+        let records = vec![call(1, 1, libc::SYS_read, 10, 20), call(2, 1, libc::SYS_exit_group, 30, 0), call(3, 2, libc::SYS_read, 40, 45)];
+        assert_eq!(order(records), [1, 2, 3]);
+    }
+
+    #[test]
+    fn what_was_read_tells_who_was_first() {
+        use retake_trace_format::{BufferDirection, TracedBuffer};
+        let moved = |id, number: i64, data: &[u8], times: (u64, u64)| {
+            let TraceRecord::Call(call) = call(id, id as u32, number, times.0, times.1) else { unreachable!("it is a call") };
+            let direction = if number == libc::SYS_pread64 { BufferDirection::Output } else { BufferDirection::Input };
+            let buffer = TracedBuffer { argument: 1, direction, address: 1, total_bytes: 4, data: data.to_vec() };
+            TraceRecord::Call(TracedCall { arguments: [3, 1, 4, 0, 0, 0], result: 4, buffers: vec![buffer], ..call })
+        };
+        let read = |id, data: &[u8], times| moved(id, libc::SYS_pread64, data, times);
+        let write = |id, data: &[u8], times| moved(id, libc::SYS_pwrite64, data, times);
+        // The read saw what a write wrote that returned later.
+        assert_eq!(order(vec![read(1, b"new!", (10, 20)), write(2, b"new!", (12, 30)), write(3, b"then", (40, 50))]), [2, 1, 3]);
+        // The read saw what was there before a write that returned earlier.
+        assert_eq!(order(vec![read(1, b"old!", (10, 30)), write(2, b"new!", (12, 20)), write(3, b"then", (40, 50))]), [1, 2, 3]);
+        // Those that did not overlap keep their order.
+        assert_eq!(order(vec![write(1, b"new!", (10, 20)), read(2, b"else", (21, 30)), write(3, b"then", (40, 50))]), [1, 2, 3]);
+    }
+}

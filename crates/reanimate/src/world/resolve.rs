@@ -1,0 +1,241 @@
+//! What a path means, by what the trace has shown so far.
+
+use std::rc::Rc;
+
+use super::{Directory, Kind, NodeRef, Turn, World};
+use crate::access::Access;
+use crate::prepare::Origin;
+
+/// As many links as the kernel follows.
+const MAXIMUM_LINKS: u32 = 40;
+
+/// Paths are at most this long for the kernel, links included.
+const MAXIMUM_COMPONENTS: usize = 1 << 16;
+
+/// Where paths of a process begin.
+#[derive(Debug, Clone)]
+pub struct Base {
+    /// For paths with a leading slash; `..` leads no higher.
+    pub root: NodeRef,
+    /// For all others.
+    pub current: NodeRef,
+}
+
+/// A name in a directory, and what is known about it.
+#[derive(Debug)]
+pub struct Spot {
+    /// The directory.
+    pub directory: NodeRef,
+    /// The name; `.` or `..` if the path ended so, then `found` is the directory meant; empty for the root directory.
+    pub name: Vec<u8>,
+    /// What it names.
+    pub found: Found,
+    /// The path ended in a slash.
+    pub wants_directory: bool,
+}
+
+/// What is known about a name.
+#[derive(Debug, Clone)]
+pub enum Found {
+    /// It names this.
+    Node(NodeRef),
+    /// Nothing has it.
+    Absent,
+    /// Nothing was seen of it so far.
+    Unknown,
+}
+
+/// What a path means.
+#[derive(Debug)]
+pub enum Resolution {
+    /// A name in a directory.
+    Spot(Spot),
+    /// A place where calls are not repeated, and why.
+    Simulated(&'static str),
+    /// Something on the way is missing, or no directory.
+    Broken,
+}
+
+impl Spot {
+    /// Whether the name is one that can be made and removed.
+    pub fn is_plain(&self) -> bool {
+        !matches!(self.name.as_slice(), b"" | b"." | b"..")
+    }
+
+    /// The node, if there is one.
+    pub fn node(&self) -> Option<&NodeRef> {
+        match &self.found {
+            Found::Node(node) => Some(node),
+            _ => None,
+        }
+    }
+
+    /// The node, supposing that there is one: the trace shows that the call found it.
+    pub fn suppose(&mut self, kind: impl FnOnce() -> Kind) -> NodeRef {
+        if let Found::Node(node) = &self.found {
+            return node.clone();
+        }
+        let node = super::Node::new(kind());
+        node.borrow_mut().origin = child_origin(&self.directory, &self.name);
+        World::link(&self.directory, &self.name, &node);
+        self.found = Found::Node(node.clone());
+        node
+    }
+}
+
+/// Where a name in that directory was before the trace, if the directory itself was there.
+pub fn child_origin(directory: &NodeRef, name: &[u8]) -> Option<Box<Origin>> {
+    let directory = directory.borrow();
+    directory.origin.as_ref().map(|origin| Box::new(origin.child(name)))
+}
+
+/// A path on its way.
+struct Walk<'a> {
+    base: &'a Base,
+    current: NodeRef,
+    /// Components still to go, the next one last.
+    rest: Vec<Vec<u8>>,
+    wants_directory: bool,
+    follows: bool,
+    links: u32,
+}
+
+enum Step {
+    On,
+    Done(Resolution),
+}
+
+impl World {
+    /// Finds what a path names. Every name on the way is used by the call.
+    pub fn resolve(&self, base: &Base, path: &[u8], follows: bool, turn: &mut Turn) -> Resolution {
+        let is_absolute = path.first() == Some(&b'/');
+        let current = if is_absolute { base.root.clone() } else { base.current.clone() };
+        if path.is_empty() {
+            return Resolution::Broken;
+        }
+        let mut walk = Walk { base, current, rest: Vec::new(), wants_directory: path.ends_with(b"/"), follows, links: 0 };
+        walk.push(path);
+        loop {
+            match walk.step(turn) {
+                Step::On => {}
+                Step::Done(resolution) => return resolution,
+            }
+        }
+    }
+}
+
+impl Walk<'_> {
+    fn push(&mut self, path: &[u8]) {
+        let components = path.split(|byte| *byte == b'/').filter(|component| !component.is_empty());
+        self.rest.extend(components.rev().map(<[u8]>::to_vec));
+    }
+
+    fn step(&mut self, turn: &mut Turn) -> Step {
+        if self.rest.len() > MAXIMUM_COMPONENTS {
+            return Step::Done(Resolution::Broken);
+        }
+        let Some(name) = self.rest.pop() else {
+            return Step::Done(self.directory_itself(Vec::new()));
+        };
+        let is_last = self.rest.is_empty();
+        match name.as_slice() {
+            b"." if is_last => Step::Done(self.directory_itself(name)),
+            b"." => Step::On,
+            b".." => {
+                self.up();
+                if is_last { Step::Done(self.directory_itself(name)) } else { Step::On }
+            }
+            _ => self.enter(name, is_last, turn),
+        }
+    }
+
+    /// The path ended at a directory without naming it in its parent.
+    fn directory_itself(&self, name: Vec<u8>) -> Resolution {
+        let found = Found::Node(self.current.clone());
+        Resolution::Spot(Spot { directory: self.current.clone(), name, found, wants_directory: true })
+    }
+
+    fn up(&mut self) {
+        if Rc::ptr_eq(&self.current, &self.base.root) {
+            return;
+        }
+        let parent = self.current.borrow().parent.upgrade();
+        if let Some(parent) = parent {
+            self.current = parent;
+        }
+    }
+
+    fn enter(&mut self, name: Vec<u8>, is_last: bool, turn: &mut Turn) -> Step {
+        let found = match lookup(&self.current, &name) {
+            Lookup::Found(found) => found,
+            Lookup::Simulated(reason) => return Step::Done(Resolution::Simulated(reason)),
+            Lookup::NotADirectory => return Step::Done(Resolution::Broken),
+        };
+        let follows = !is_last || self.follows || self.wants_directory;
+        if let Found::Node(node) = &found {
+            let node = node.borrow();
+            match &node.kind {
+                Kind::Symlink(target) if follows => return self.follow(&name, target, turn),
+                Kind::Simulated(reason) => return Step::Done(Resolution::Simulated(reason)),
+                Kind::Directory(Directory { simulated: Some(reason), .. }) if is_last => return Step::Done(Resolution::Simulated(reason)),
+                _ => {}
+            }
+        }
+        if is_last {
+            let directory = self.current.clone();
+            return Step::Done(Resolution::Spot(Spot { directory, name, found, wants_directory: self.wants_directory }));
+        }
+        self.use_name(&name, turn);
+        match found {
+            Found::Node(node) => self.current = node,
+            Found::Absent => return Step::Done(Resolution::Broken),
+            Found::Unknown => {
+                let mut spot = Spot { directory: self.current.clone(), name, found, wants_directory: true };
+                self.current = spot.suppose(|| Kind::Directory(Directory::default()));
+            }
+        }
+        Step::On
+    }
+
+    fn follow(&mut self, name: &[u8], target: &[u8], turn: &mut Turn) -> Step {
+        self.use_name(name, turn);
+        self.links += 1;
+        if self.links > MAXIMUM_LINKS || target.is_empty() {
+            return Step::Done(Resolution::Broken);
+        }
+        if target.first() == Some(&b'/') {
+            self.current = self.base.root.clone();
+        }
+        self.wants_directory |= self.rest.is_empty() && target.ends_with(b"/");
+        self.push(target);
+        Step::On
+    }
+
+    fn use_name(&self, name: &[u8], turn: &mut Turn) {
+        if let Some(directory) = self.current.borrow_mut().as_directory() {
+            directory.use_name(name, Access::Share, turn.ticket, &mut turn.dependencies);
+        }
+    }
+}
+
+enum Lookup {
+    Found(Found),
+    Simulated(&'static str),
+    NotADirectory,
+}
+
+fn lookup(directory: &NodeRef, name: &[u8]) -> Lookup {
+    let mut directory = directory.borrow_mut();
+    let was_there = directory.origin.is_some();
+    let Some(own) = directory.as_directory() else {
+        return Lookup::NotADirectory;
+    };
+    let entry = own.entry(name);
+    let node = entry.and_then(|entry| entry.node.clone());
+    Lookup::Found(match (node, own.simulated) {
+        (Some(node), _) => Found::Node(node),
+        (None, Some(reason)) => return Lookup::Simulated(reason),
+        (None, None) if was_there && entry.is_none_or(|entry| !entry.is_known) => Found::Unknown,
+        (None, None) => Found::Absent,
+    })
+}
