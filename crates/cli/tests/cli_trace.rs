@@ -30,8 +30,13 @@ fn whole(place: &Place, name: &str) -> Vec<TraceRecord> {
 }
 
 fn calls(records: &[TraceRecord]) -> Vec<&TracedCall> {
-    let call = |record| if let &TraceRecord::Call(ref call) = record { Some(call) } else { None };
-    records.iter().filter_map(call).collect()
+    let mut calls = Vec::new();
+    for record in records {
+        if let TraceRecord::Call(call) = record {
+            calls.push(call);
+        }
+    }
+    calls
 }
 
 fn name(call: &TracedCall) -> &'static str {
