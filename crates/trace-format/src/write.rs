@@ -136,7 +136,8 @@ impl<W: Write + Send + 'static> TraceWriter<W> {
 
     /// Adds a record.
     ///
-    /// More than 64 MiB of one buffer are not kept; the record then says so as it does for all data that are missing.
+    /// More than 64 MiB of one buffer, or 128 MiB of one call, are not kept; the record then says so as it does for all data
+    /// that are missing.
     ///
     /// # Errors
     /// [`TraceError::Order`] if its id is not larger than those before; errors of the stream, after which nothing can be added.

@@ -69,3 +69,18 @@ fn what_is_missing_is_said() {
     assert_eq!(missing, [&said("the records with ids 3 to 4 are missing"), &said("the records with ids 6 to 8 are missing")]);
     assert_eq!(back[2], said("the records with ids 3 to 4 are missing"));
 }
+
+#[test]
+fn huge_calls_are_cut_to_what_readers_accept() {
+    const PIECE: u64 = 50 << 20;
+    let array: Vec<u8> = (0..3).flat_map(|index| [0x10_0000_0000 * (index + 1), PIECE]).flat_map(u64::to_le_bytes).collect();
+    let mut call = call(0, "writev", &[1, 0x1000, 3], 3 * PIECE as i64).input(1, &array);
+    for index in 0..3 {
+        call.buffers.push(buffer(1, BufferDirection::Input, 0x10_0000_0000 * (index + 1), &vec![index as u8; PIECE as usize]));
+    }
+    let back = read(&write(&[TraceRecord::Call(call.clone())], TraceWriterOptions::default()));
+    let [TraceRecord::Call(back)] = back.as_slice() else { panic!("one call") };
+    assert_eq!((&back.buffers[..3], back.buffers.len()), (&call.buffers[..3], 4));
+    assert_eq!(back.buffers[3].total_bytes, PIECE);
+    assert_eq!(back.buffers[3].data.len(), (28 << 20) - array.len());
+}

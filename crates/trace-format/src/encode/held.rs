@@ -24,6 +24,10 @@ pub(crate) struct Held {
     pub by_rule: Vec<Option<usize>>,
     /// For each buffer whether a row holds it.
     pub buffers: Vec<bool>,
+    /// For each buffer how many of its bytes are kept.
+    pub kept_bytes: Vec<usize>,
+    /// How many more bytes of this call can be kept.
+    room_bytes: usize,
     /// Elements of the vector: address, length, and the buffer that its row holds.
     pub elements: Vec<(u64, u64, Option<usize>)>,
     /// Strings of a new program, in order.
@@ -39,23 +43,44 @@ impl Held {
         self.buffers.resize(call.buffers.len(), false);
         self.elements.clear();
         self.strings.clear();
+        self.room_bytes = super::CALL_BYTES_MAX;
         let mut next = 0;
         for &rule in &schema.holders {
             let source = schema.call.fields[rule].source;
             if !holds(schema.call.fields[rule].when, call, true) {
                 continue;
             }
-            let Some(found) = only_buffer(call, &source).filter(|&found| found >= next && is_held(call, &source, found)) else {
-                continue;
-            };
+            let found = only_buffer(call, &source).filter(|&found| found >= next && is_held(call, &source, found));
+            let Some(found) = found.filter(|&found| self.hold(call, found)) else { continue };
             self.by_rule[rule] = Some(found);
-            self.buffers[found] = true;
             next = found + 1;
         }
         match schema.call.rows {
             Rows::One => {}
             Rows::Vector { argument, message, direction } => self.plan_vector(call, argument, message, direction),
             Rows::Exec { path } => self.plan_strings(call, path, next),
+        }
+        self.keep(call);
+    }
+
+    /// Takes note that a row holds a buffer, if there is room for it.
+    fn hold(&mut self, call: &TracedCall, index: usize) -> bool {
+        let Some(room) = self.room_bytes.checked_sub(call.buffers[index].data.len()) else { return false };
+        self.room_bytes = room;
+        self.buffers[index] = true;
+        true
+    }
+
+    /// Decides how much is kept of each buffer.
+    fn keep(&mut self, call: &TracedCall) {
+        self.kept_bytes.clear();
+        for (buffer, is_held) in call.buffers.iter().zip(&self.buffers) {
+            let kept = match is_held {
+                true => buffer.data.len(),
+                false => super::cut(&buffer.data).len().min(self.room_bytes),
+            };
+            self.room_bytes -= if *is_held { 0 } else { kept };
+            self.kept_bytes.push(kept);
         }
     }
 
@@ -70,10 +95,8 @@ impl Held {
                 0 => None,
                 _ => call.buffers[next..].iter().position(is_piece).map(|found| next + found),
             };
-            if let Some(found) = found {
-                self.buffers[found] = true;
-                next = found + 1;
-            }
+            let found = found.filter(|&found| self.hold(call, found));
+            next = found.map_or(next, |found| found + 1);
             self.elements.push((address, bytes, found));
         }
     }
@@ -85,9 +108,8 @@ impl Held {
                 && buffer.direction == BufferDirection::Input
                 && buffer.address != call.arguments[usize::from(buffer.argument)]
                 && is_complete(buffer);
-            if is_string {
+            if is_string && self.hold(call, index) {
                 last = buffer.argument;
-                self.buffers[index] = true;
                 self.strings.push(Piece { buffer: index, argument: buffer.argument });
             }
         }

@@ -15,6 +15,8 @@ use crate::error::Result;
 
 /// The most bytes of one buffer that a trace keeps: extents with more are too large for readers.
 pub(crate) const DATA_BYTES_MAX: usize = 64 << 20;
+/// The most bytes of all buffers of a call together, for the same reason.
+pub(crate) const CALL_BYTES_MAX: usize = 128 << 20;
 
 /// Where rows go: one builder for each type, in the order of [`crate::schema::Schema::types`].
 pub(crate) trait Rows {

@@ -173,7 +173,8 @@ impl RowWriter<'_> {
     /// Whether data of the call are missing: cut short, or not there though a field wants them.
     fn lacks_data(&self) -> bool {
         let call = self.call;
-        let is_cut = call.buffers.iter().any(|buffer| (cut(&buffer.data).len() as u64) < buffer.total_bytes);
+        let kept = call.buffers.iter().zip(&self.held.kept_bytes);
+        let is_cut = kept.into_iter().any(|(buffer, kept)| (*kept as u64) < buffer.total_bytes);
         let lacks = |&rule: &usize| {
             let rule = &self.schema.call.fields[rule];
             let (argument, side, wanted) = match rule.source {
@@ -304,7 +305,7 @@ fn write_buffers(rows: &mut impl Rows, call: &TracedCall, held: &Held) -> Result
             Value::Bool(buffer.direction == BufferDirection::Output),
             Value::Int64(buffer.address as i64),
             Value::Int64(buffer.total_bytes as i64),
-            Value::Bytes(cut(&buffer.data)),
+            Value::Bytes(&buffer.data[..held.kept_bytes[position]]),
         ];
         for (field, value) in values.into_iter().enumerate() {
             row.set_value(field, value)?;

@@ -1,0 +1,16 @@
+//! Any bytes as a trace: reading ends, with records or an error.
+#![no_main]
+
+use std::io::Cursor;
+
+use libfuzzer_sys::fuzz_target;
+use retake_trace_format::{TraceReader, TraceReaderOptions};
+
+fuzz_target!(|bytes: &[u8]| {
+    // Without digests, or next to nothing would come through.
+    let options = TraceReaderOptions { verify_digests: false, memory_bytes: 64 << 20 };
+    if let Ok(reader) = TraceReader::new(Cursor::new(bytes), &options) {
+        let records = reader.take_while(Result::is_ok);
+        std::hint::black_box(records.count());
+    }
+});
