@@ -242,7 +242,9 @@ fn files_without_a_name_are_given_one() {
     trace.start("/", vec![]);
     trace.open("/", O_RDWR | O_TMPFILE, 0o644, 3).write(3, b"data");
     trace.call(SYS_linkat, &[HERE, 1, HERE, 3, AT_SYMLINK_FOLLOW as u64], 0).input(1, "/proc/self/fd/3").input(3, "named");
+    trace.open("named", O_PATH | O_NOFOLLOW, 0, 4).path(SYS_chmod, "/proc/self/fd/4", &[0o751], 0);
     trace.replay_faithfully(root.path());
+    assert_eq!(root.path().join("named").metadata().unwrap().permissions().mode() & 0o7777, 0o751);
     assert_eq!(std::fs::read(root.path().join("named")).unwrap(), b"data");
 }
 

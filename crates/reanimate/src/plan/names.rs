@@ -216,9 +216,11 @@ impl Planner {
         Ok(Plan::Execute(Action::Link { from: source, to: place }))
     }
 
-    /// The open file that a path such as `/proc/self/fd/5` means: how files without a name are given one.
-    fn named_by_descriptor(&mut self, context: &mut Context, path: u8) -> Option<(Target, NodeRef)> {
-        let text = std::str::from_utf8(context.arguments.text(path)?).ok()?;
+    /// The open file that a path such as `/proc/self/fd/5` means: how files without a name are given one, and how the C
+    /// library changes modes without following links.
+    pub(super) fn named_by_descriptor(&mut self, context: &mut Context, path: u8) -> Option<(Target, NodeRef)> {
+        let text = context.arguments.text(path).filter(|text| text.starts_with(b"/proc/") || text.starts_with(b"/dev/fd/"))?;
+        let text = std::str::from_utf8(text).ok()?;
         let number = text.strip_prefix("/proc/").and_then(|rest| rest.split_once("/fd/")).map(|(_, number)| number);
         let number = number.or_else(|| text.strip_prefix("/dev/fd/"))?.parse().ok()?;
         let description = self.description(context, number).ok()?;

@@ -101,6 +101,12 @@ impl Planner {
         }
         let path = path.ok_or(Plan::Simulated(super::NO_PATH))?;
         let follows = flags & sys::AT_SYMLINK_NOFOLLOW == 0;
+        if let Some((target, node)) = self.named_by_descriptor(context, path).filter(|_| follows) {
+            if context.succeeded() {
+                self.prove(&node, evidence);
+            }
+            return Ok((target, Some(node)));
+        }
         let located = self.locate(context, directory, path, follows)?;
         let Some(mut spot) = located.spot else {
             return Ok((Target::Place(located.place), None));
