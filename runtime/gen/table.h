@@ -182,6 +182,6 @@ enum {
     HANDLER_mseal
 };
 
-#define TABLE_HASH 0xd9b63d00e9b37092ULL
+#define TABLE_HASH 0xbe3b38611b4f77d7ULL
 
 #endif

@@ -50,7 +50,8 @@ struct mapping_overlay {
 struct mapping_body {
 	u8 content[32];
 	u64 device, inode;
-	u64 overlay_count;
+	u32 overlay_count;
+	u32 may_change; /* a private mapping of a file that the program can write to: replay maps its copy of the file */
 	struct mapping_overlay overlays[2];
 };
 

@@ -170,6 +170,8 @@ void hash_at_interval(struct context *context)
 	if (first || !(HEADER->options & OPTION_CHECK_FULL) || !alone(context))
 		return;
 	memory_hash(context, &hash, &body.pages);
+	if (!hash)
+		return; /* no descriptor is free to look at the memory with */
 	ring_event(context, EVENT_HASH, 0, 0, (i64)hash, &body, sizeof body);
 	context->next_hash_event += body.pages * INTERVAL_EVENTS_A_PAGE;
 }
@@ -182,6 +184,6 @@ void hash_replay(struct context *context)
 	if (event->size < sizeof *event + sizeof(struct hash_body))
 		diverge(context, WHY_CORRUPT, event->size, 0);
 	memory_hash(context, &hash, &pages);
-	if (hash && hash != recorded)
+	if (recorded && hash && hash != recorded)
 		diverge(context, WHY_HASH, recorded, hash);
 }

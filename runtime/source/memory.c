@@ -16,6 +16,7 @@
 #define SHM_EXEC 0100000
 #define EINVAL 22
 #define ENOMEM 12
+#define ADDRESS_END 0x7ffffffff000UL
 #define NO_FILE (~0u)
 #define MAX_ATTACHMENT_PARTS 32
 
@@ -145,12 +146,18 @@ static u32 wants_room(u32 index, const u64 *a)
 	return file->part_count && file->stubs.segment_id >= 0 && file->stubs.address >= file->high && a[5] == 0 && a[0] == 0 && !(a[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE)) && (a[3] & MAP_TYPE) == MAP_PRIVATE;
 }
 
+/* Whoever maps a file privately that it can also write to may see the writes. */
+static u32 may_change(const u64 *a)
+{
+	return (a[3] & MAP_TYPE) == MAP_PRIVATE && sys3(NR_fcntl, (u32)a[4], 3 /* F_GETFL */, 0) & 3;
+}
+
 static u32 mmap_record(struct call *call)
 {
 	struct context *context = call->context;
 	const u64 *a = call->arguments;
 	struct identity identity = { 0 };
-	struct mapping_body body = { { 0 }, 0, 0, 0, { { 0 } } };
+	struct mapping_body body = { { 0 }, 0, 0, 0, 0, { { 0 } } };
 	u32 index = NO_FILE;
 	if ((a[3] & MAP_TYPE) != MAP_PRIVATE && (a[2] & PROT_WRITE || a[3] & MAP_ANONYMOUS))
 		share_memory(context);
@@ -175,6 +182,9 @@ static u32 mmap_record(struct call *call)
 				shared_file_note(identity.device, identity.inode);
 			if (a[2] & PROT_EXEC && (a[3] & MAP_TYPE) == MAP_PRIVATE && !(a[2] & PROT_WRITE))
 				body.overlay_count = overlay_text(context->process, index, (u64)call->result, a, body.overlays);
+			body.may_change = !body.overlay_count && may_change(a);
+			if (body.may_change)
+				shared_file_note(identity.device, identity.inode);
 			item = (struct extra_item){ 4, ITEM_MAPPING, 0, &body, sizeof body };
 			extra = !tracing();
 		}
@@ -241,9 +251,10 @@ static void map_file(struct call *call, const struct mapping_body *body, u64 fla
 {
 	const u64 *a = call->arguments;
 	u64 address = (u64)call->result;
-	if ((a[3] & MAP_TYPE) != MAP_PRIVATE) {
+	u32 is_private = (a[3] & MAP_TYPE) == MAP_PRIVATE;
+	if (!is_private || body->may_change) {
 		i64 descriptor = open_scratch(call->context, body);
-		i64 at = sys6(NR_mmap, address, a[1], a[2], MAP_SHARED | MAP_FIXED, (u64)descriptor, a[5]);
+		i64 at = sys6(NR_mmap, address, a[1], a[2], (is_private ? MAP_PRIVATE : MAP_SHARED) | MAP_FIXED, (u64)descriptor, a[5]);
 		sys1(NR_close, descriptor);
 		if (descriptor < 0 || at != (i64)address)
 			diverge(call->context, WHY_MAPPING, address, (u64)at);
@@ -321,8 +332,31 @@ static void forget_reservations(struct process *process, u64 start, u64 bytes)
 	}
 }
 
+/* Everything goes, as the program wishes, except what it does not know of. */
+static i64 unmap_around(u64 start, u64 bytes)
+{
+	u64 end = start + bytes;
+	i64 result = start < RUNTIME_TEXT ? sys2(NR_munmap, start, RUNTIME_TEXT - start) : 0;
+	return result == 0 && end > RUNTIME_END ? sys2(NR_munmap, RUNTIME_END, end - RUNTIME_END) : result;
+}
+
+static u32 munmap_around(struct call *call)
+{
+	call_prepare(call);
+	if (recording())
+		call->result = unmap_around(call->arguments[0], call->arguments[1]);
+	else if (call->result == 0)
+		unmap_around(call->arguments[0], call->arguments[1]);
+	call_finish(call, NULL, 0);
+	call->context->regs.rax = (u64)call->result;
+	return leave(call->context);
+}
+
 u32 handle_munmap(struct call *call)
 {
+	u64 end = call->arguments[0] + call->arguments[1];
+	if (call->arguments[0] <= RUNTIME_TEXT && end >= RUNTIME_END && end <= ADDRESS_END)
+		return munmap_around(call);
 	if (touches_runtime(call->arguments[0], call->arguments[1]))
 		return refuse_range(call, -EINVAL);
 	if (recording()) {
@@ -433,7 +467,7 @@ u32 handle_shmat(struct call *call)
 		call->result = sys3(NR_shmat, call->arguments[0], call->arguments[1], call->arguments[2]);
 		if (call->result > 0)
 			sys3(NR_shmctl, call->arguments[0], 2 /* IPC_STAT */, info);
-		struct mapping_body body = { { 0 }, 0x53595356, (u32)call->arguments[0], 0, { { 0 } } };
+		struct mapping_body body = { { 0 }, 0x53595356, (u32)call->arguments[0], 0, 0, { { 0 } } };
 		body.overlays[0].bytes = info[6]; /* shm_segsz follows the 48 bytes of ipc64_perm */
 		struct extra_item item = { 0, ITEM_MAPPING, 0, &body, sizeof body };
 		call_finish(call, &item, call->result > 0);

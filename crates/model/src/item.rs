@@ -104,7 +104,7 @@ impl<'log> ItemRef<'log> {
         if self.direction != Direction::Mapping || self.data.len() < MAPPING_BYTES {
             return None;
         }
-        let count = read_u64(self.data, 48);
+        let count = read_u32(self.data, 48);
         let overlay = |index: usize| Overlay {
             address: read_u64(self.data, 56 + index * OVERLAY_BYTES),
             bytes: read_u64(self.data, 64 + index * OVERLAY_BYTES),
@@ -115,6 +115,7 @@ impl<'log> ItemRef<'log> {
             content: read_content(self.data),
             device: read_u64(self.data, 32),
             inode: read_u64(self.data, 40),
+            may_change: read_u32(self.data, 52) != 0,
             overlays: (0..count).map(overlay).collect(),
         })
     }
@@ -130,6 +131,8 @@ pub struct Mapping {
     pub content: ContentId,
     pub device: u64,
     pub inode: u64,
+    /// A private mapping of a file that the program could write to: it may see what is written.
+    pub may_change: bool,
     pub overlays: Vec<Overlay>,
 }
 
