@@ -265,14 +265,14 @@ enum { SIGILL = 4, SIGTRAP = 5, SIGABRT = 6, SIGBUS = 7, SIGFPE = 8, SIGKILL = 9
 #define SYNCHRONOUS (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS) | SIGNAL_BIT(SIGILL) | SIGNAL_BIT(SIGFPE) | SIGNAL_BIT(SIGTRAP) | SIGNAL_BIT(SIGSYS))
 
 /* ---- baton.c ---- */
-enum turn_kind { TURN_AGAIN, TURN_FIRST_THREAD, TURN_SHARED, TURN_AFTER_CALL /* the baton was lost before the thread went back to its code */ };
+enum turn_kind { TURN_AGAIN, TURN_FIRST_THREAD, TURN_SHARED, TURN_GIVEN /* the baton is given away before the thread goes back to its code; one TURN event follows */ };
 void baton_begin(struct context *context);    /* the first thing in a new stream that has a domain */
 void baton_create(struct context *context, u32 kind); /* record: from here on the process has a domain */
 void baton_release(struct context *context);  /* record */
 u32 baton_acquire(struct context *context, u64 *turn); /* record: 1 when the holder changed: the caller logs the turn */
 void baton_yield(struct context *context);    /* record: lets those who waited long go first */
 void baton_leave(struct context *context);    /* record, chaos: on the way back to the program's code */
-void baton_replay_leave(struct context *context); /* replay: obeys what baton_leave logged */
+void baton_replay_leave(struct context *context); /* replay: obeys what baton_leave logged; a TURN event comes next */
 void baton_offer(struct context *context);    /* at a forced point whose event has FORCED_TURN */
 void baton_replay(struct context *context, u32 at_call); /* replay: obeys TURN events that come next */
 void baton_end_process(struct context *context);

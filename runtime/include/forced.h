@@ -49,6 +49,8 @@ struct force {
 	u32 after_pushf;   /* bytes of flags that the stepped instruction pushes */
 	u32 leaving;       /* stepping began in the runtime, which is not left yet */
 	u32 stop_after;    /* so many steps; 0: by the trace */
+	u32 anywhere;      /* chaos: steps in libraries count too */
+	u32 total, counted; /* chaos: steps */
 	u32 stops;         /* chaos: after so many steps, so far */
 	u64 finish_at, finish_next, finish_trap;
 	u64 scan_ns, scan_allowed_ns; /* how long the last scan of memory took, and when one is due again */

@@ -145,7 +145,7 @@ static void offer(struct context *context)
 	u64 turn = domain->turn;
 	if (chaos()) {
 		if (!give_away(context, &turn))
-			turn = ++domain->turn;
+			turn = domain->turn = context->slot->turn = domain->turn + 1;
 		log_turn(context, TURN_AGAIN, turn);
 		return;
 	}
@@ -157,11 +157,13 @@ static void offer(struct context *context)
 	log_turn(context, TURN_AGAIN, turn);
 }
 
+/* What comes after the call may be for others to see, so the log says that the baton was given away even if it never comes back. */
 void baton_leave(struct context *context)
 {
-	u64 turn;
-	if (context->process->domain && chaos_one_in(context, HEADER->chaos.yield_one_in) && give_away(context, &turn))
-		log_turn(context, TURN_AFTER_CALL, turn);
+	if (!context->process->domain || !chaos_one_in(context, HEADER->chaos.yield_one_in))
+		return;
+	ring_event(context, EVENT_TURN, 0, TURN_GIVEN, 0, NULL, 0);
+	offer(context);
 }
 
 void baton_create(struct context *context, u32 kind)
@@ -247,8 +249,10 @@ void baton_replay(struct context *context, u32 at_call)
 void baton_replay_leave(struct context *context)
 {
 	const struct event *event = log_peek(context);
-	if (event && event->kind == EVENT_TURN && event->number == TURN_AFTER_CALL)
-		replay_turn(context, event, 0);
+	if (event->number != TURN_GIVEN)
+		return;
+	log_take(context, EVENT_TURN, TURN_GIVEN);
+	baton_offer(context);
 }
 
 /* ---- both ---- */
@@ -259,7 +263,7 @@ void baton_begin(struct context *context)
 	if (!context->process->domain)
 		return;
 	if (!recording())
-		baton_replay(context, 0);
+		baton_offer(context); /* a new thread always waits for its turn; it may have died before */
 	else if (baton_acquire(context, &turn))
 		log_turn(context, TURN_AGAIN, turn);
 }

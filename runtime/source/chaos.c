@@ -25,11 +25,11 @@ u64 chaos_below(struct context *context, u64 limit) { return limit ? next(contex
 
 u32 chaos_one_in(struct context *context, u32 count) { return count && next(context) % count == 0; }
 
-/* Half of them so low that the thread stands still until all others wait: what takes long elsewhere then happens in between. */
+/* Most are so low that the thread stands still until all others wait: what takes long elsewhere then happens in between. */
 void chaos_new_priority(struct context *context)
 {
 	u64 value = next(context);
-	__atomic_store_n(&context->slot->priority, value & 1 ? (u32)(value >> 32) : (u32)(value >> 56), __ATOMIC_RELAXED);
+	__atomic_store_n(&context->slot->priority, value & 3 ? (u32)(value >> 56) : (u32)(value >> 32), __ATOMIC_RELAXED);
 }
 
 /* The thread sleeps without the baton, as if the scheduler had forgotten it. */

@@ -18,6 +18,8 @@
 #define FRAME_WORDS 20
 #define MOST_CANCELLED 3 /* then a thread is stopped without a trace: its loop enters the runtime too often, or faults */
 #define MOST_ASKED 8 /* a return says nothing about what comes next: a step later the supervisor may know good places */
+#define LIBRARIES 0x7f0000000000UL
+#define MOST_STEPS 4096 /* then a thread has left its own code for long */
 #define STOPS_UNTIL_RARER 64 /* chaos: so that a thread that runs long gets on, it is stopped ever more seldom */
 #define ARCH_GET_FS 0x1003
 
@@ -311,21 +313,45 @@ static u32 good_place(const struct force_answer *answer, u64 rip)
 	return !answer->good_count;
 }
 
-/* Chaos: everything since the last event is traced, so the words that were written tell all visits of the place since then apart. */
+/* Chaos: what the thread did last is traced; words that a longer loop writes are the supervisor's to find at other stops. */
+static void trace_latest(struct context *context, const struct registers *regs)
+{
+	struct force *force = &context->force;
+	struct registers *trace = trace_of(context);
+	if (force->steps == FORCE_TRACE_STEPS) {
+		force->steps = FORCE_TRACE_STEPS / 2;
+		memmove(trace, trace + FORCE_TRACE_STEPS - force->steps, force->steps * sizeof *trace);
+	}
+	trace[force->steps++] = *regs;
+}
+
+/* Chaos: so many instructions of the program's own code, which lies below the libraries, are executed before the thread is stopped. */
 static void stepped_after(struct context *context, struct registers *regs, u64 extended)
 {
 	struct force *force = &context->force;
-	u32 last = force->steps + 1 >= minimum(force->stop_after + FORCE_SEEK_STEPS, FORCE_TRACE_STEPS);
-	trace_of(context)[force->steps++] = *regs;
-	if (force->steps == force->stop_after)
+	trace_latest(context, regs);
+	force->total++;
+	force->counted += force->anywhere || regs->rip < LIBRARIES;
+	if (force->counted < force->stop_after) {
+		if (force->total < MOST_STEPS)
+			run_one(context, regs);
+		else
+			cancel(context, regs);
+		return;
+	}
+	if (!force->asked) {
 		ask_supervisor(context);
-	if (force->steps >= force->stop_after && (last || (good_place(&force->answer, regs->rip) && !repeated_string(regs->rip)))) {
-		if (force->steps > force->stop_after)
-			ask_supervisor(context);
-		force->stops++;
-		stop_here(context, regs, extended);
-	} else
+		force->asked = force->total;
+	}
+	u32 last = force->total >= force->asked + FORCE_SEEK_STEPS;
+	if (!last && (!good_place(&force->answer, regs->rip) || repeated_string(regs->rip))) {
 		run_one(context, regs);
+		return;
+	}
+	if (force->total > force->asked)
+		ask_supervisor(context);
+	force->stops++;
+	stop_here(context, regs, extended);
 }
 
 /* On the way from the runtime to the program. 1: still there. */
@@ -376,7 +402,7 @@ static u32 prepare(struct context *context)
 		return 0;
 	}
 	force->stage = force->cancelled < MOST_CANCELLED ? FORCE_TRACE : FORCE_SEEK;
-	force->steps = force->asked = force->finishing = force->after_pushf = force->leaving = force->stop_after = 0;
+	force->steps = force->asked = force->finishing = force->after_pushf = force->leaving = force->stop_after = force->total = force->counted = 0;
 	force->answer.good_count = force->answer.written_count = 0;
 	return 1;
 }
@@ -398,6 +424,7 @@ u32 force_after(struct context *context)
 	if (!prepare(context))
 		return LEAVE_FAST;
 	force->leaving = 1;
+	force->anywhere = chaos_one_in(context, 4);
 	force->stop_after = 1 + (u32)chaos_below(context, 4UL << chaos_below(context, 6));
 	context->regs.eflags |= TRAP_FLAG;
 	return LEAVE_FULL;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use retake_model::event::ThreadAccount;
 use retake_model::{CallRef, Event, EventKind, EventRef};
 use retake_recording::{Recording, StreamId, StreamKind, StreamSummary};
 use serde::Serialize;
@@ -32,6 +33,68 @@ pub struct Process {
     pub event_count: u64,
     /// How it ended.
     pub end: End,
+    /// When it began, in milliseconds since recording began; absent if the recording was cut.
+    pub started_ms: Option<f64>,
+    /// When its last thread ended.
+    pub ended_ms: Option<f64>,
+    /// Its threads, the first one first.
+    pub threads: Vec<Thread>,
+}
+
+/// A thread of a process.
+#[derive(Debug, Clone, Serialize)]
+pub struct Thread {
+    /// Its stream.
+    pub stream: u32,
+    /// Its number while recording.
+    pub tid: i32,
+    /// Its events.
+    pub event_count: u64,
+    /// How often it got the baton from another thread.
+    pub turns: u64,
+    /// How often it was stopped between events.
+    pub forced: u64,
+    /// How often it waited for the baton; absent if the recording was cut.
+    pub waits: Option<u64>,
+    /// How long it waited in all.
+    pub waited_ms: Option<f64>,
+    /// When it began, in milliseconds since recording began.
+    pub started_ms: Option<f64>,
+    /// When it ended.
+    pub ended_ms: Option<f64>,
+}
+
+impl Thread {
+    fn new(stream: &StreamSummary, scan: &Scan, account: Option<&ThreadAccount>) -> Self {
+        let ms = |ns: u64| ns as f64 / 1e6;
+        Self {
+            stream: stream.info.id.0,
+            tid: stream.info.tid,
+            event_count: stream.event_count,
+            turns: scan.turns,
+            forced: scan.forced,
+            waits: account.map(|account| account.waits),
+            waited_ms: account.map(|account| ms(account.wait_ns)),
+            started_ms: account.map(|account| ms(account.started_ns)),
+            ended_ms: account.map(|account| ms(account.ended_ns)),
+        }
+    }
+}
+
+/// What the supervisor noted of each thread that ended, by stream. What cannot be read is not known.
+fn accounts(recording: &Recording) -> HashMap<u32, ThreadAccount> {
+    let mut accounts = HashMap::new();
+    for stream in recording.streams().filter(|stream| stream.info.kind == StreamKind::Supervisor) {
+        let Ok(mut reader) = EventReader::new(recording, stream.info.id) else { continue };
+        while let Ok(Some(numbered)) = reader.next() {
+            if let Ok(event) = numbered.event
+                && let Event::Thread { stream, account } = event.decode()
+            {
+                accounts.insert(stream.0, account);
+            }
+        }
+    }
+    accounts
 }
 
 /// How a process ended.
@@ -58,6 +121,8 @@ struct Image {
 struct Scan {
     image: Image,
     exec_count: u64,
+    turns: u64,
+    forced: u64,
     end: End,
 }
 
@@ -71,6 +136,7 @@ pub fn of_recording(recording: &Recording) -> (Vec<Process>, Option<Failure>) {
     };
     // What a new process runs is what its parent ran then.
     let mut inherited = HashMap::from([(0, first)]);
+    let accounts = accounts(recording);
     let mut failure = None;
     let mut processes: Vec<Process> = Vec::new();
     let mut process_of_stream: HashMap<u32, usize> = HashMap::new();
@@ -86,13 +152,21 @@ pub fn of_recording(recording: &Recording) -> (Vec<Process>, Option<Failure>) {
         }
         let parent = info.parent.and_then(|parent| process_of_stream.get(&parent.0)).copied();
         if let (StreamKind::Thread, Some(index)) = (info.kind, parent) {
-            processes[index].thread_count += 1;
-            processes[index].event_count += stream.event_count;
+            let process = &mut processes[index];
+            process.thread_count += 1;
+            process.event_count += stream.event_count;
+            let thread = Thread::new(&stream, &scan, accounts.get(&info.id.0));
+            process.ended_ms = process.ended_ms.zip(thread.ended_ms).map(|(one, other)| one.max(other));
+            process.threads.push(thread);
             process_of_stream.insert(info.id.0, index);
             continue;
         }
         process_of_stream.insert(info.id.0, processes.len());
+        let thread = Thread::new(&stream, &scan, accounts.get(&info.id.0));
         processes.push(Process {
+            started_ms: thread.started_ms,
+            ended_ms: thread.ended_ms,
+            threads: vec![thread],
             stream: info.id.0,
             parent_stream: parent.map(|index| processes[index].stream),
             parent_pid: parent.map(|index| processes[index].pid),
@@ -110,7 +184,7 @@ pub fn of_recording(recording: &Recording) -> (Vec<Process>, Option<Failure>) {
 
 impl Scan {
     fn new(image: Image) -> Self {
-        Self { image, exec_count: 0, end: End::Unknown }
+        Self { image, exec_count: 0, turns: 0, forced: 0, end: End::Unknown }
     }
 
     /// Reads a stream. What each child begins with goes to `inherited`.
@@ -125,6 +199,8 @@ impl Scan {
                     self.image = std::mem::take(&mut asked_for);
                 }
             }
+            self.turns += u64::from(numbered.kind == Some(EventKind::Turn));
+            self.forced += u64::from(numbered.kind == Some(EventKind::Forced));
             let Ok(event) = numbered.event else { continue };
             match event.decode() {
                 Event::Call(call) if matches!(call.number(), EXECVE | EXECVEAT) => {
@@ -231,6 +307,9 @@ mod tests {
             thread_count: 1,
             event_count: 0,
             end: End::Unknown,
+            started_ms: None,
+            ended_ms: None,
+            threads: Vec::new(),
         }
     }
 

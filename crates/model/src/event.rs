@@ -185,8 +185,8 @@ pub enum TurnKind {
     FirstThread,
     /// The process joins those that share memory.
     Shared,
-    /// Before the thread goes back to its code from the call that comes before.
-    AfterCall,
+    /// None yet: the thread gives the baton away before it goes back to its code. Its turn follows.
+    Given,
     /// No runtime writes such a one.
     Unknown(u16),
 }
@@ -197,7 +197,7 @@ impl TurnKind {
             0 => Self::Again,
             1 => Self::FirstThread,
             2 => Self::Shared,
-            3 => Self::AfterCall,
+            3 => Self::Given,
             other => Self::Unknown(other),
         }
     }

@@ -57,7 +57,7 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
             TurnKind::Again => format!("turn {turn}"),
             TurnKind::FirstThread => format!("turn {turn}, of a process that makes its first thread"),
             TurnKind::Shared => format!("turn {turn}, of a process that shares memory from here on"),
-            TurnKind::AfterCall => format!("turn {turn}, after the call"),
+            TurnKind::Given => "turn given away".to_owned(),
             TurnKind::Unknown(kind) => format!("turn {turn} of the unknown kind {kind}"),
         },
         Event::Forced { signal, hash, .. } => {

@@ -110,7 +110,7 @@ fn every_kind_is_decoded_and_has_a_line() {
         (EventKind::Forced, 0, 15, 1, vec![], "stopped between events by SIGTERM, memory 0000000000000001"),
         (EventKind::Hash, 0, 0, -1, words(&[3]), "memory ffffffffffffffff, 3 pages"),
         (EventKind::End, 0, 0, 9, vec![], "+++ died +++ wait status 0x9"),
-        (EventKind::Turn, 0, 3, 12, vec![], "turn 12, after the call"),
+        (EventKind::Turn, 0, 3, 0, vec![], "turn given away"),
         (
             EventKind::Thread,
             0,

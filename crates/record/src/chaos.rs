@@ -61,7 +61,7 @@ impl Mixture {
         let mut random = Random::new(seed);
         // Long delays are rare ones.
         let (delay_one_in, delay_most_us) = random.choice([(0, 0), (2, 100), (4, 1_000), (8, 5_000), (32, 40_000)]);
-        Self { yield_one_in: random.choice([2, 4, 8, 32]), step_one_in: random.choice([1, 2, 6, 0]), delay_one_in, delay_most_us }
+        Self { yield_one_in: random.choice([2, 4, 8, 32]), step_one_in: random.choice([1, 1, 3, 0]), delay_one_in, delay_most_us }
     }
 }
 

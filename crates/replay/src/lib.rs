@@ -8,9 +8,11 @@
 mod forced;
 mod report;
 mod service;
+mod status;
 mod windows;
 
 pub use report::Report;
+pub use status::Status;
 
 use retake_kernel::process::{self, Guardian, Program};
 use retake_kernel::shared::{self, Header, store_bytes};
@@ -25,7 +27,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use windows::Windows;
 
 /// How to replay.
@@ -75,12 +77,12 @@ pub enum ReplayError {
     System(#[from] io::Error),
 }
 
-/// Replays the whole recording.
+/// Replays the whole recording. `observe` is called now and then, and once at the end.
 ///
 /// # Errors
 /// See [`ReplayError`].
-pub fn replay(recording: Recording, request: Request, folder: &Path) -> Result<Outcome, ReplayError> {
-    replay_for(recording, request, folder, None)
+pub fn replay(recording: Recording, request: Request, folder: &Path, observe: &mut dyn FnMut(&Status)) -> Result<Outcome, ReplayError> {
+    replay_for(recording, request, folder, None, observe)
 }
 
 /// Takes the inputs of system calls that a recording has only in part.
@@ -96,7 +98,13 @@ pub trait WholeInputs: Send + Sync {
 ///
 /// # Errors
 /// See [`ReplayError`].
-pub fn replay_for(recording: Recording, request: Request, folder: &Path, inputs: Option<Arc<dyn WholeInputs>>) -> Result<Outcome, ReplayError> {
+pub fn replay_for(
+    recording: Recording,
+    request: Request,
+    folder: &Path,
+    inputs: Option<Arc<dyn WholeInputs>>,
+    observe: &mut dyn FnMut(&Status),
+) -> Result<Outcome, ReplayError> {
     if recording.streams().next().is_none() {
         return Err(ReplayError::Empty);
     }
@@ -137,7 +145,8 @@ pub fn replay_for(recording: Recording, request: Request, folder: &Path, inputs:
     let service = Service::start(&windows);
     child.start()?;
     let watch = process::watch(child.pid)?;
-    let outcome = wait(&windows, &service, child.pid, &watch);
+    let outcome = wait(&windows, &service, child.pid, &watch, observe);
+    observe(&Status::of(&windows));
     if matches!(outcome, Outcome::Diverged(_)) {
         end_everything(windows.session.header());
         process::reap(child.pid);
@@ -183,9 +192,17 @@ fn lay_out_files(recording: &Recording, folder: &Path) -> Result<PathBuf, Replay
     Ok(std::fs::canonicalize(&found).unwrap_or(found))
 }
 
-fn wait(windows: &Windows, service: &Service, pid: i32, watch: &std::os::fd::OwnedFd) -> Outcome {
+/// How often the observer is asked.
+const OBSERVED: Duration = Duration::from_millis(100);
+
+fn wait(windows: &Windows, service: &Service, pid: i32, watch: &std::os::fd::OwnedFd, observe: &mut dyn FnMut(&Status)) -> Outcome {
     let mut status = None;
+    let mut observed = Instant::now();
     loop {
+        if observed.elapsed() > OBSERVED {
+            observe(&Status::of(windows));
+            observed = Instant::now();
+        }
         if let Some(report) = service.diverged() {
             return Outcome::Diverged(Box::new(report));
         }

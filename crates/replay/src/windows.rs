@@ -10,6 +10,7 @@ use retake_supervisor::Session;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -44,10 +45,13 @@ pub(crate) struct Windows {
     inputs: Option<Arc<dyn WholeInputs>>,
     /// Since when everybody waits for this number on the console.
     stuck_since: Mutex<Option<(u64, Instant)>>,
+    total_bytes: u64,
+    done_bytes: AtomicU64,
 }
 
 impl Windows {
     pub fn new(recording: Recording, session: Session, files: PathBuf, scratch: PathBuf, inputs: Option<Arc<dyn WholeInputs>>) -> Self {
+        let total_bytes = recording.streams().map(|stream| stream.bytes).fold(0, u64::saturating_add);
         let feeds = Mutex::new(Feeds { by_stream: HashMap::new(), sweep_at: FEEDS_BEFORE_SWEEP });
         Self {
             recording,
@@ -60,6 +64,8 @@ impl Windows {
             shared_files: Mutex::default(),
             inputs,
             stuck_since: Mutex::default(),
+            total_bytes,
+            done_bytes: AtomicU64::new(0),
         }
     }
 
@@ -73,7 +79,21 @@ impl Windows {
     /// The recording cannot be read, or an event in it is malformed.
     pub fn next(&self, stream: u32, offset: u64) -> io::Result<Option<(i32, u64)>> {
         let feed = self.feed(stream)?;
-        self.with_staging(|staging| lock(&feed).window(offset, staging))
+        let window = self.with_staging(|staging| lock(&feed).window(offset, staging));
+        if let Ok(Some((_, bytes))) = window {
+            self.done_bytes.fetch_add(bytes, Relaxed);
+        }
+        window
+    }
+
+    /// Bytes of all streams.
+    pub fn total_bytes(&self) -> u64 {
+        self.total_bytes
+    }
+
+    /// Bytes of the windows given so far.
+    pub fn done_bytes(&self) -> u64 {
+        self.done_bytes.load(Relaxed).min(self.total_bytes)
     }
 
     /// The stream's feed, made on its first request.

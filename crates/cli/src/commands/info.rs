@@ -224,10 +224,36 @@ fn lines_of_counts(info: &Info<'_>) -> Vec<Line> {
         let text = format!("{stops} ptrace stops; {percent:.3} % of the {what} needed none");
         lines.push(("stops", text));
     }
-    for (label, name) in [("dispatched", "dispatched_calls"), ("execs", "execs")] {
-        lines.extend(counter(info.metadata, name).map(|value| (label, text::count(value))));
-    }
+    lines.extend(line_of_calls(info.metadata));
+    lines.extend(line_of_threads(info.metadata));
+    lines.extend(line_of_forced(info.metadata));
+    lines.extend(counter(info.metadata, "execs").map(|value| ("execs", text::count(value))));
     lines
+}
+
+/// Which way the calls came to the runtime.
+fn line_of_calls(metadata: &Metadata) -> Option<Line> {
+    let calls = counter(metadata, "calls")?;
+    let dispatched = counter(metadata, "dispatched_calls")?.min(calls);
+    let fast = calls - dispatched;
+    let percent = if calls == 0 { 100.0 } else { 100.0 * fast as f64 / calls as f64 };
+    let (calls, fast, dispatched) = (text::count(calls), text::count(fast), text::count(dispatched));
+    Some(("calls", format!("{calls}: {fast} ({percent:.3} %) from patched code, {dispatched} by dispatch")))
+}
+
+/// How much the threads had to do with each other.
+fn line_of_threads(metadata: &Metadata) -> Option<Line> {
+    let [threads, turns, waits, wait_us] = ["threads", "turns", "baton_waits", "baton_wait_us"].map(|name| counter(metadata, name));
+    let (threads, turns, waits) = (text::count(threads?), text::count(turns?), text::count(waits?));
+    let waited = text::duration(wait_us? / 1000);
+    Some(("threads", format!("{threads}, {turns} turns, waited {waits} times for a turn, {waited} in all")))
+}
+
+/// Where threads were stopped between events. What finding the places again costs is known only once it was done.
+fn line_of_forced(metadata: &Metadata) -> Option<Line> {
+    let forced = counter(metadata, "forced_points")?;
+    let hint = if forced == 0 { "" } else { "; what it costs to find them again: retake replay --statistics" };
+    Some(("forced", format!("{} places between events{hint}", text::count(forced))))
 }
 
 /// How and where the recording was made.

@@ -15,7 +15,11 @@ use crate::text;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A process is shown with the number it had while recording, how many events its threads have, how it ended (a status, or the \
-signal that killed it; `-` if it had not ended when the recording did), and the program it ran last.
+signal that killed it; `-` if it had not ended when the recording did), when it began, counted from the beginning of the \
+recording, how long it ran, and the program it ran last.
+
+Of threads, --threads shows how often each got its turn from another thread of the process, how often it was stopped between \
+events, and how often and how long it waited for its turn.
 
 Examples:
   retake ps
@@ -25,6 +29,10 @@ pub struct Options {
     /// A name, a path, or `latest`
     #[arg(value_name = "RECORDING", default_value = "latest", hide_default_value = true)]
     recording: OsString,
+
+    /// Show the threads of each process
+    #[arg(short, long)]
+    threads: bool,
 
     /// As JSON
     #[arg(long)]
@@ -42,7 +50,12 @@ pub fn run(options: &Options) -> Result<()> {
         output.finish()?;
         return failure.map_or(Ok(()), Err);
     }
-    let mut table = Table::new(&["PID", "PARENT", "THREADS", "EVENTS", "EXIT", "PROGRAM"], &[0, 1, 2, 3]);
+    if options.threads {
+        table_of_threads(&processes).print(&mut output)?;
+        output.finish()?;
+        return failure.map_or(Ok(()), Err);
+    }
+    let mut table = Table::new(&["PID", "PARENT", "THREADS", "EVENTS", "START", "TIME", "EXIT", "PROGRAM"], &[0, 1, 2, 3, 4, 5]);
     for Placed { process, prefix } in processes::tree(&processes) {
         let parent = process.parent_pid;
         table.row([
@@ -50,6 +63,8 @@ pub fn run(options: &Options) -> Result<()> {
             parent.map_or("-".to_owned(), |parent| parent.to_string()),
             process.thread_count.to_string(),
             process.event_count.to_string(),
+            process.started_ms.map_or("-".to_owned(), start_text),
+            process.started_ms.zip(process.ended_ms).map_or("-".to_owned(), |(start, end)| duration_text(end - start)),
             end_text(process.end),
             prefix + &command_text(process),
         ]);
@@ -57,6 +72,37 @@ pub fn run(options: &Options) -> Result<()> {
     table.print(&mut output)?;
     output.finish()?;
     failure.map_or(Ok(()), Err)
+}
+
+fn table_of_threads(processes: &[Process]) -> Table {
+    let headings = ["PID", "TID", "EVENTS", "TURNS", "FORCED", "WAITS", "WAITED", "START", "TIME", "PROGRAM"];
+    let mut table = Table::new(&headings, &[0, 1, 2, 3, 4, 5, 6, 7, 8]);
+    for Placed { process, prefix } in processes::tree(processes) {
+        for (index, thread) in process.threads.iter().enumerate() {
+            table.row([
+                process.pid.to_string(),
+                thread.tid.to_string(),
+                thread.event_count.to_string(),
+                thread.turns.to_string(),
+                thread.forced.to_string(),
+                thread.waits.map_or("-".to_owned(), |waits| waits.to_string()),
+                thread.waited_ms.map_or("-".to_owned(), duration_text),
+                thread.started_ms.map_or("-".to_owned(), start_text),
+                thread.started_ms.zip(thread.ended_ms).map_or("-".to_owned(), |(start, end)| duration_text(end - start)),
+                if index == 0 { prefix.clone() + &command_text(process) } else { String::new() },
+            ]);
+        }
+    }
+    table
+}
+
+/// `+1.204`: seconds since recording began.
+fn start_text(milliseconds: f64) -> String {
+    format!("+{:.3}", milliseconds / 1000.0)
+}
+
+fn duration_text(milliseconds: f64) -> String {
+    if milliseconds < 10.0 { format!("{:.1} ms", milliseconds.max(0.0)) } else { text::duration(milliseconds as u64) }
 }
 
 fn end_text(end: End) -> String {

@@ -2,17 +2,20 @@
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
+use std::time::{Duration, Instant};
 
 use clap::Args;
-use retake_recording::{CheckLevel, Metadata};
-use retake_replay::{Outcome, ReplayError};
+use retake_recording::{CheckLevel, Metadata, Progress};
+use retake_replay::{Outcome, ReplayError, Status};
 use retake_supervisor::runtime_image;
 
 use crate::check::Check;
 use crate::failure::{Failure, Result, STATUS_DIVERGED};
 use crate::machine;
+use crate::progress::Bar;
 use crate::recordings;
 use crate::scratch::Scratch;
+use crate::text;
 
 /// Options of `retake replay`.
 #[derive(Debug, Args)]
@@ -38,6 +41,10 @@ pub struct Options {
     #[arg(short, long)]
     quiet: bool,
 
+    /// Say at the end what the replay cost: time, rate, and the search for places between events where threads were stopped
+    #[arg(long)]
+    statistics: bool,
+
     /// Whether to compare the state of memory where the recording notes it; `full` and `sampled` compare all that is noted
     #[arg(long, value_enum, value_name = "LEVEL")]
     check: Option<Check>,
@@ -55,11 +62,41 @@ pub fn run(options: &Options) -> Result<()> {
     }
     let request = retake_replay::Request { quiet: options.quiet, check_off: options.check == Some(Check::Off) };
     let scratch = Scratch::create()?;
-    let outcome = retake_replay::replay(recording, request, scratch.path());
+    let started = Instant::now();
+    let mut status = Status::default();
+    let outcome = {
+        // What the program prints and a bar do not go together on one terminal.
+        let bar = (options.quiet || !std::io::stdout().is_terminal()).then(|| Bar::new("replaying"));
+        retake_replay::replay(recording, request, scratch.path(), &mut |now| {
+            status = *now;
+            if let Some(bar) = &bar {
+                bar.show(Progress { done_bytes: now.done_bytes, total_bytes: now.total_bytes });
+            }
+        })
+    };
     drop(scratch);
+    if options.statistics && outcome.is_ok() {
+        tell(&status, started.elapsed());
+    }
     match outcome.map_err(failure_of)? {
         Outcome::Finished(status) => retake_kernel::signals::end_as(status),
         Outcome::Diverged(report) => Err(Failure::new(report.to_string()).with_status(STATUS_DIVERGED)),
+    }
+}
+
+/// What the replay cost.
+fn tell(status: &Status, duration: Duration) {
+    let rate = status.done_bytes as f64 / duration.as_secs_f64().max(0.001);
+    let duration = text::duration(duration.as_millis() as u64);
+    eprintln!(
+        "retake: replayed {} of events in {duration}, {} a second, without a ptrace stop",
+        text::bytes(status.done_bytes),
+        text::bytes(rate as u64)
+    );
+    if status.forced_found > 0 {
+        let search = text::duration(status.forced_search.as_millis() as u64);
+        let (found, misses) = (text::count(status.forced_found), text::count(status.forced_misses));
+        eprintln!("retake: {found} places between events found again, after {misses} other visits and {search} of search");
     }
 }
 
