@@ -1,0 +1,59 @@
+//! What `info`, `ps`, `dump` and `replay --statistics` say about calls, threads and processes.
+
+mod cli_support;
+
+use std::process::Command;
+
+use cli_support::Place;
+
+#[test]
+fn nearly_no_call_of_git_log_needs_a_stop() {
+    if !Command::new("git").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: there is no git");
+        return;
+    }
+    let place = Place::new("accounts-git");
+    let make = "git init -q . && for i in $(seq 1 60); do seq $i $((i + 300)) > a; git add a; \
+                git -c user.name=n -c user.email=e@x commit -q -m $i || exit 1; done";
+    assert!(Command::new("sh").args(["-c", make]).current_dir(place.work("")).env("HOME", place.work("")).status().unwrap().success());
+    let recorded = place.run(&["record", "git", "log", "-p"]);
+    assert_eq!(recorded.status, Some(0), "{recorded:?}");
+    let info = place.run_json(&["info", "--json"]);
+    let counter = |name: &str| info["metadata"]["outcome"]["counters"][name].as_u64().unwrap_or_else(|| panic!("no counter {name}"));
+    let (calls, stops, dispatched) = (counter("calls"), counter("ptrace_stops"), counter("dispatched_calls"));
+    assert!(calls > 1000 * stops, "{stops} stops for {calls} calls");
+    assert!(calls > 20 * dispatched, "{dispatched} of {calls} calls were caught by dispatch");
+    let counted: u64 =
+        place.run_json(&["info", "--json", "--calls"])["calls"].as_object().unwrap().values().map(|call| call["count"].as_u64().unwrap()).sum();
+    // An exit is a call, and an event of its own kind.
+    assert!(counted <= calls && calls <= counted + counter("threads"), "{counted} calls in the streams, {calls} were counted while recording");
+    let replayed = place.run(&["replay", "--quiet", "--statistics"]);
+    assert_eq!(replayed.status, Some(0), "{replayed:?}");
+    assert!(replayed.stderr.contains("without a ptrace stop"), "{replayed:?}");
+}
+
+#[test]
+fn processes_and_threads_have_times_and_turns() {
+    let place = Place::new("accounts-ps");
+    place.run_well(&["record", "sh", "-c", "sleep 0.1; true & wait"]);
+    let processes = place.run_json(&["ps", "--json"]);
+    let processes = processes.as_array().unwrap();
+    assert!(processes.len() >= 2, "{processes:?}");
+    let time = |process: &serde_json::Value, name: &str| process[name].as_f64().unwrap_or_else(|| panic!("no {name} in {process}"));
+    for process in processes {
+        assert!(time(process, "started_ms") <= time(process, "ended_ms"), "{process}");
+        let threads = process["threads"].as_array().unwrap();
+        assert_eq!(threads.len() as u64, process["thread_count"].as_u64().unwrap());
+        assert!(threads.iter().all(|thread| thread["waits"].is_u64()), "{process}");
+    }
+    assert!(time(&processes[0], "ended_ms") >= time(&processes[1], "started_ms") + 50.0 || processes[1]["program"] != "sleep");
+    let text = place.run_well(&["ps", "--threads"]);
+    assert!(text.lines().next().unwrap().contains("TURNS"), "{text}");
+    let info = place.run_well(&["info"]);
+    for part in ["from patched code", "turns, waited", "places between events"] {
+        assert!(info.contains(part), "{part:?} is not in {info}");
+    }
+    let dump = place.run_well(&["dump", "--kind", "thread"]);
+    assert!(dump.contains("thread of stream 0: from "), "{dump}");
+    assert!(!place.run_well(&["dump"]).contains("thread of stream"), "what the supervisor notes is no event of the program");
+}
