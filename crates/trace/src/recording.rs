@@ -35,7 +35,8 @@ pub fn read<E: From<Error>>(recording: &Recording, scratch: &Path, mut observe: 
     let inputs = Arc::new(Inputs { folder: scratch.join("inputs"), files: Mutex::default() });
     std::fs::create_dir_all(&inputs.folder).map_err(Error::from)?;
     let request = retake_replay::Request { quiet: true, check_off: false };
-    let outcome = retake_replay::replay_for(recording.clone(), request, scratch, Some(Arc::clone(&inputs) as Arc<_>)).map_err(Error::from)?;
+    let outcome =
+        retake_replay::replay_for(recording.clone(), request, scratch, Some(Arc::clone(&inputs) as Arc<_>), &mut |_| {}).map_err(Error::from)?;
     if let Outcome::Diverged(report) = outcome {
         return Err(Error::Diverged(report).into());
     }
