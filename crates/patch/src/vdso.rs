@@ -14,8 +14,9 @@ use crate::{PAGE_BYTES, bytes};
 /// Bytes reserved for the supervisor's bootstrap code.
 pub const BOOTSTRAP_BYTES: usize = 16;
 
-/// `mov $number,%eax`, `lea AFTER(%rip),%rcx`, `jmp *LITERAL(%rip)`, AFTER: `ret`, the literal.
-const JUMP_BYTES: usize = 5 + 7 + 6 + 1 + 8;
+/// `mov $number,%eax`, `lea AFTER(%rip),%rcx`, `jmp *LITERAL(%rip)`, `syscall`, AFTER: `ret`, the literal. Where a signal comes before the call
+/// the program goes back to the `syscall`, as it would to one of its own.
+const JUMP_BYTES: usize = 5 + 7 + 6 + 2 + 1 + 8;
 /// `mov $number,%eax`, `syscall`, `ret`
 const PLAIN_BYTES: usize = 5 + 2 + 1;
 /// `mov $-38,%rax`, `ret`: as the kernel says that a call is not implemented.
@@ -131,10 +132,10 @@ fn replacement(number: Option<u32>, room: usize) -> Option<(VdsoMethod, Vec<u8>)
     let mut code = vec![0xb8];
     code.extend(number.to_le_bytes());
     if room >= JUMP_BYTES {
-        // AFTER is behind the 6-byte jump; the literal one byte further.
-        code.extend([0x48, 0x8d, 0x0d, 6, 0, 0, 0]);
-        code.extend([0xff, 0x25, 1, 0, 0, 0]);
-        code.push(0xc3);
+        // AFTER is behind the 6-byte jump and the `syscall`; the literal one byte further.
+        code.extend([0x48, 0x8d, 0x0d, 8, 0, 0, 0]);
+        code.extend([0xff, 0x25, 3, 0, 0, 0]);
+        code.extend([0x0f, 0x05, 0xc3]);
         code.extend(SiteKind::SystemCall.entry_address().to_le_bytes());
         assert_eq!(code.len(), JUMP_BYTES);
         return Some((VdsoMethod::Jump, code));

@@ -228,7 +228,8 @@ fn mark_console(slot: &shared::Slot) {
     }
 }
 
-/// Waits for the first process; follows it into and out of job-control stops.
+/// Waits for the first process; follows it into and out of job-control stops. A traced stop is none: it is ours, at an exec, and takes as long as
+/// the patcher takes.
 fn wait_for_first(recorder: &Recorder, pid: i32, watch: &std::os::fd::OwnedFd, deadline: &Deadline) -> i32 {
     let mut stopped = false;
     loop {
@@ -236,7 +237,7 @@ fn wait_for_first(recorder: &Recorder, pid: i32, watch: &std::os::fd::OwnedFd, d
             break;
         }
         deadline.enforce(recorder.header());
-        let now = matches!(process::state(pid), Some('T' | 't'));
+        let now = process::state(pid) == Some('T');
         if now && stopped {
             process::stop_self();
         }
