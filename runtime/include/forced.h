@@ -13,14 +13,15 @@ struct registers { /* the order of the kernel's sigcontext */
 #define FORCE_SEEK_STEPS 64   /* further ones, until a place comes where replay can plant a jump */
 #define FORCE_GOOD 32
 #define FORCE_WRITTEN 64
-#define FORCE_CELLS 256
+#define FORCE_CELLS 640
 #define FORCE_VECTORS 16
 
 /* Body of EVENT_FORCED; cell_count cells follow. */
 struct forced_cell { u64 address, value; };
 struct forced_body {
 	struct registers regs;
-	u64 stack_hash;   /* of [rsp - 128, rsp + 512), or up to the end of rsp's page; 0: unreadable */
+	u64 stack_hash;   /* of `stack_bytes` from rsp - 128 on; 0: unreadable */
+	u64 stack_bytes;
 	u64 vector_hash;  /* of the x87, SSE and AVX registers */
 	u64 memory_pages; /* counted in the event's memory hash; 0 with hash 0: not taken */
 	u64 cell_count;
@@ -62,16 +63,19 @@ struct force {
 /* ---- replay ---- */
 
 #define WATCH_TESTS 8
-#define WATCH_PAST 16
-#define WATCH_CODE_OFFSET 0x600UL /* in the stub page: the displaced instructions; the tests come before */
+#define WATCH_CODE_OFFSET 0x600UL /* in the stub page: the displaced instructions; the tests come before, the jump's target after */
 #define WATCH_CODE_BYTES 96
+#define WATCH_PATCH_BYTES 24
+#define WATCH_NO_START 0xff
 
 /* Written by the supervisor into our memory. */
 struct watch_answer {
 	u64 stub;         /* free address for the stub page; 0: none near enough */
+	u64 entry;        /* where in it the planted jump leads: chosen so that the jump's own bytes trap where instructions were */
 	u64 protection;   /* PROT_* of the code */
 	u64 patch_bytes;  /* 1: only a trap fits; 5 or more: a jump, and the rest of the last instruction */
 	u64 code_bytes;   /* 0: the instruction cannot be displaced */
+	u8 starts[WATCH_PATCH_BYTES]; /* of the displaced instruction that began at this byte, its place in `code`; or WATCH_NO_START */
 	u8 code[WATCH_CODE_BYTES];
 };
 
@@ -86,11 +90,7 @@ struct watch {
 	u64 armed_ns;          /* when the search began */
 	const struct forced_body *body;
 	u64 memory_hash;
-	u8 original[16];
-	u64 jump_bytes;              /* the jump that will do once the thread has left the bytes it would lie over */
-	u64 interrupted[WATCH_PAST]; /* where signals came lately */
-	u32 interrupted_count;
-	u32 rewritten;               /* the program changes where it goes on after a signal: it may go on at any of those places, by itself */
+	u8 original[WATCH_PATCH_BYTES];
 	struct watch_test tests[WATCH_TESTS];
 	struct watch_answer answer;
 };
@@ -105,16 +105,14 @@ void force_close(struct context *context);                /* record: and none wi
 void force_open(struct context *context);
 u32 force_after(struct context *context);                 /* record, chaos: maybe a few instructions from here; LEAVE_* */
 void note_stubs(u64 start, u64 bytes);                    /* of the files that were mapped before us */
-void watch_next(struct context *context, u64 resume);     /* replay: control is about to go back to the program, there */
+void watch_next(struct context *context);                 /* replay: control is about to go back to the program */
 u32 watch_handler(struct context *context, const struct siginfo *info, struct registers *regs, u64 extended);
 void watch_disarm(struct context *context);
-void watch_interrupted(struct context *context);          /* a signal frame was made for the registers as they are */
-void watch_returned(struct context *context);             /* and taken down again */
 void force_to_entry(struct context *context, struct registers *regs);
 u32 forced_deliver(struct context *context, struct registers *regs); /* trace, in the handler: what was put off is delivered right here, if it can be */
 
 /* What both modes compute. */
-u64 forced_stack_hash(u64 rsp);
+u64 forced_stack_hash(u64 rsp, u64 bytes);
 u64 forced_vector_hash(u64 extended);
 u64 forced_vector(u64 extended, u32 index);
 u32 pushes_flags(u64 rip);               /* bytes, or 0 */

@@ -70,7 +70,6 @@ u32 push_frame(struct context *context, u32 number, const struct siginfo *info, 
 	u64 frame_at = ((extended - sizeof(struct signal_frame) + 8) & ~15UL) - 8;
 	struct signal_frame frame;
 	memset(&frame, 0, sizeof frame);
-	watch_interrupted(context);
 	frame.return_address = action->restorer;
 	frame.user.flags = 7; /* UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS */
 	frame.user.stack = (struct user_stack){ context->altstack_pointer, context->altstack_flags, 0, context->altstack_bytes };
@@ -134,7 +133,6 @@ u32 handle_rt_sigreturn(struct call *call)
 	u64 flags = (user.machine.regs.eflags & 0x40dd5UL) | 0x202;
 	context->regs = user.machine.regs;
 	context->regs.eflags = flags;
-	watch_returned(context);
 	context->sigmask = user.mask & ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
 	if (user.stack.flags & SS_DISABLE)
 		context->altstack_pointer = 0, context->altstack_bytes = 0, context->altstack_flags = SS_DISABLE;

@@ -28,7 +28,7 @@ void emulate_tsc(struct context *context, struct registers *regs, u32 with_aux)
 		value = (u64)event->value;
 		if (with_aux && event->size >= sizeof *event + 8)
 			aux = *(const u64 *)(event + 1);
-		watch_next(context, regs->rip + (with_aux ? 3 : 2)); /* after a patched site rip is ours or in a stub: no matter */
+		watch_next(context);
 	}
 	regs->rax = (u32)value;
 	regs->rdx = value >> 32;

@@ -323,7 +323,7 @@ u32 replay_signals(struct context *context, u32 before_call)
 		enter_handler(context, event->number, &signal.info, &signal.fault);
 	}
 	context->temporary_active = 0;
-	watch_next(context, context->regs.rip);
+	watch_next(context);
 	return moved ? LEAVE_FULL : LEAVE_FAST;
 }
 
@@ -365,7 +365,7 @@ u32 leave(struct context *context)
 	if (LIKELY(event && event->kind != EVENT_SIGNAL && event->kind != EVENT_FATAL)) {
 		context->temporary_active = 0;
 		if (UNLIKELY(event->kind == EVENT_FORCED || event->kind == EVENT_END))
-			watch_next(context, context->regs.rip);
+			watch_next(context);
 		return LEAVE_FAST;
 	}
 	replay_fatal(context, 0);
@@ -433,7 +433,7 @@ void raise_fault(struct context *context, const struct deferred_signal *raised, 
 	enter_handler(context, number, &signal.info, &signal.fault);
 	set_kernel_mask(context, context->sigmask);
 	if (!recording())
-		watch_next(context, context->regs.rip);
+		watch_next(context);
 }
 
 /* ---- the calls ---- */

@@ -241,7 +241,7 @@ void replay_exec(struct context *context, const struct event *event)
 	context->regs.eflags = 0x202;
 	trap_instructions();
 	arm_interception(context);
-	watch_next(context, context->regs.rip);
+	watch_next(context);
 	restore_full(context);
 }
 

@@ -38,6 +38,12 @@ static u8 *put64(u8 *at, u64 value)
 #define SLOT_RAX __builtin_offsetof(struct context, watch.scratch)
 #define RESTORE_BYTES 18
 
+static void put_jump(u8 *at, u64 target)
+{
+	*at = JUMP;
+	put32(at + 1, target - ((u64)at + JUMP_BYTES));
+}
+
 static u8 *put_save(u8 *at)
 {
 	at = put32(PUT(at, "\x65\x48\x89\x0c\x25"), SLOT_RCX); /* mov %rcx, %gs:... */
@@ -88,6 +94,7 @@ static void build_stub(struct watch *watch)
 	watch->trap = (u64)at;
 	put_restore(miss);
 	memcpy(code, watch->answer.code, watch->answer.code_bytes);
+	put_jump((u8 *)watch->answer.entry, (u64)start);
 	sys3(NR_mprotect, start, PAGE_BYTES, 5);
 }
 
@@ -108,7 +115,7 @@ static void plant(struct watch *watch)
 	memset(code, TRAP, sizeof code);
 	if (watch->answer.patch_bytes >= JUMP_BYTES) {
 		code[0] = JUMP;
-		put32(code + 1, watch->answer.stub - (watch->address + JUMP_BYTES));
+		put32(code + 1, watch->answer.entry - (watch->address + JUMP_BYTES));
 	}
 	write_code(watch, code, watch->answer.patch_bytes);
 }
@@ -124,52 +131,24 @@ void watch_disarm(struct context *context)
 	watch->armed = 0;
 }
 
-/* A jump must not lie over a place where the program goes on although no branch leads there: where it was interrupted before. */
-static u32 hides(const struct watch *watch, u64 address) { return address > watch->address && address < watch->address + watch->answer.patch_bytes; }
-
-static u32 hides_interrupted(const struct watch *watch)
-{
-	for (u32 i = 0; i < WATCH_PAST; i++)
-		if (hides(watch, watch->interrupted[i]))
-			return 1;
-	return 0;
-}
-
-void watch_interrupted(struct context *context)
-{
-	struct watch *watch = &context->watch;
-	watch->interrupted[watch->interrupted_count++ % WATCH_PAST] = context->regs.rip;
-}
-
-void watch_returned(struct context *context)
-{
-	struct watch *watch = &context->watch;
-	for (u32 i = 0; i < WATCH_PAST; i++)
-		if (watch->interrupted[i] == context->regs.rip)
-			return;
-	watch->rewritten = 1;
-}
-
 /* What the supervisor proposes, made usable: without a stub only a trap, and single steps over the instruction. */
-static void take_answer(struct context *context, u64 resume)
+static void take_answer(struct context *context)
 {
 	struct watch *watch = &context->watch;
 	struct watch_answer *answer = &watch->answer;
 	if (request(context, REQUEST_WATCH, watch->address, (u64)answer, 0) != 0)
 		memset(answer, 0, sizeof *answer), answer->protection = FALLBACK_PROTECTION;
 	u32 usable = answer->stub && answer->code_bytes && answer->code_bytes <= sizeof answer->code && answer->patch_bytes <= sizeof watch->original;
+	usable = usable && answer->entry >= answer->stub + WATCH_CODE_OFFSET + WATCH_CODE_BYTES && answer->entry + JUMP_BYTES <= answer->stub + PAGE_BYTES;
 	if (usable)
 		usable = sys6(NR_mmap, answer->stub, PAGE_BYTES, 3, 0x100022 /* private, anonymous, fixed and free */, ~0UL, 0) == (i64)answer->stub;
 	if (!usable)
 		answer->stub = answer->code_bytes = 0;
-	if (!usable || answer->patch_bytes < JUMP_BYTES || (watch->rewritten && hides_interrupted(watch)))
-		answer->patch_bytes = 1;
-	watch->jump_bytes = answer->patch_bytes;
-	if (hides(watch, resume))
+	if (!usable || answer->patch_bytes < JUMP_BYTES)
 		answer->patch_bytes = 1;
 }
 
-static void arm(struct context *context, const struct event *event, u64 resume)
+static void arm(struct context *context, const struct event *event)
 {
 	struct watch *watch = &context->watch;
 	const struct forced_body *body = (const struct forced_body *)(event + 1);
@@ -185,7 +164,7 @@ static void arm(struct context *context, const struct event *event, u64 resume)
 	watch->stepping = watch->test_count = 0;
 	watch->misses = watch->hash_misses = 0;
 	watch->armed_ns = now_ns();
-	take_answer(context, resume);
+	take_answer(context);
 	if (copy_user(watch->original, (const void *)at, watch->answer.patch_bytes))
 		diverge(context, WHY_MEMORY, at, 0);
 	if (watch->answer.stub)
@@ -203,7 +182,7 @@ static u32 was_killed_here(struct context *context, const struct event *event)
 	return !event || (event->kind == EVENT_END && (event->value & 0x7f));
 }
 
-void watch_next(struct context *context, u64 resume)
+void watch_next(struct context *context)
 {
 	const struct event *event = log_peek(context);
 	if (LIKELY(event && event->kind != EVENT_FORCED && event->kind != EVENT_END))
@@ -211,7 +190,7 @@ void watch_next(struct context *context, u64 resume)
 	if (was_killed_here(context, event))
 		end_of_stream(context);
 	if (event && event->kind == EVENT_FORCED && !context->watch.armed)
-		arm(context, event, resume);
+		arm(context, event);
 }
 
 /* ---- comparing ---- */
@@ -252,7 +231,7 @@ static struct watch_test difference(struct context *context, const struct regist
 	for (u32 i = 0; i < FORCE_VECTORS; i++)
 		if (forced_vector(extended, i) != body->vectors[i])
 			return (struct watch_test){ TEST_VECTOR, i, 0, body->vectors[i] };
-	if ((body->regs.eflags ^ regs->eflags) & STATUS_FLAGS || forced_stack_hash(regs->rsp) != body->stack_hash || forced_vector_hash(extended) != body->vector_hash)
+	if ((body->regs.eflags ^ regs->eflags) & STATUS_FLAGS || forced_stack_hash(regs->rsp, body->stack_bytes) != body->stack_hash || forced_vector_hash(extended) != body->vector_hash)
 		return (struct watch_test){ TEST_OTHER, 0, 0, 0 };
 	if (!same_memory(context, regs))
 		return (struct watch_test){ TEST_MEMORY, 0, 0, 0 };
@@ -269,17 +248,6 @@ static void learn(struct watch *watch, const struct watch_test *test)
 	watch->tests[0] = *test;
 	watch->test_count = count + 1;
 	build_stub(watch);
-}
-
-/* The thread has come to the watched place, so it stands no longer where it went on at first. */
-static void plant_jump(struct context *context)
-{
-	struct watch *watch = &context->watch;
-	unplant(watch);
-	watch->answer.patch_bytes = watch->jump_bytes;
-	if (copy_user(watch->original, (const void *)watch->address, watch->jump_bytes))
-		diverge(context, WHY_MEMORY, watch->address, 0);
-	plant(watch);
 }
 
 /* For whoever asks what the search cost. */
@@ -305,8 +273,6 @@ static void visit(struct context *context, struct registers *regs, u64 extended)
 		return;
 	}
 	watch->misses++;
-	if (watch->jump_bytes != watch->answer.patch_bytes)
-		plant_jump(context);
 	learn(watch, &test);
 	if (watch->answer.stub) {
 		regs->rip = watch->answer.stub + WATCH_CODE_OFFSET;
@@ -331,6 +297,16 @@ static u32 stub_fault(struct context *context, struct registers *regs)
 	return 1;
 }
 
+/* Something leads to an instruction that the planted jump covers: it is in the stub. */
+static u32 inside_jump(const struct watch *watch, const struct siginfo *info, struct registers *regs)
+{
+	u64 offset = regs->rip - (info->number == SIGTRAP) - watch->address;
+	if ((info->number != SIGTRAP && info->number != SIGILL) || !offset || offset >= watch->answer.patch_bytes || watch->answer.starts[offset] == WATCH_NO_START)
+		return 0;
+	regs->rip = watch->answer.stub + WATCH_CODE_OFFSET + watch->answer.starts[offset];
+	return 1;
+}
+
 u32 watch_handler(struct context *context, const struct siginfo *info, struct registers *regs, u64 extended)
 {
 	struct watch *watch = &context->watch;
@@ -347,6 +323,8 @@ u32 watch_handler(struct context *context, const struct siginfo *info, struct re
 	}
 	if (info->number == SIGSEGV || info->number == SIGBUS)
 		return stub_fault(context, regs);
+	if (inside_jump(watch, info, regs))
+		return 1;
 	u64 expected = watch->answer.patch_bytes >= JUMP_BYTES ? watch->trap : watch->address + 1;
 	if (info->number != SIGTRAP || regs->rip != expected)
 		return 0;

@@ -1,7 +1,8 @@
 //! Stopping a running program at one address: which instructions a jump planted there displaces, and what they look like in a stub.
 //!
 //! Unlike an image this is about memory of a live process, whatever put the code there: no file, no symbols. The rule is the same: a jump is
-//! planted only where nothing known jumps to a byte inside it. Where in doubt, the answer is a plan of one byte, a trap.
+//! planted only where nothing known jumps to a byte inside it, and so that whoever does come to an instruction inside it ends in a trap. Where that
+//! cannot be, a byte is planted, a trap.
 //!
 //! Also decides, from instructions that were traced while recording, where such a jump fits and which memory they wrote.
 
@@ -88,28 +89,77 @@ impl<P: Pages> Text<P> {
     }
 }
 
-/// How to stop at an address.
+/// Bytes that end in a trap wherever they are executed as the first of an instruction: the breakpoint, and what is none in 64-bit mode.
+const TRAPPING: [u8; 15] = [0xcc, 0x06, 0x07, 0x0e, 0x16, 0x17, 0x1e, 0x1f, 0x27, 0x2f, 0x37, 0x3f, 0x60, 0x61, 0xce];
+/// A jump's target in the stub page: behind the displaced instructions, with room for a jump to the page's first byte.
+const ENTRY_OFFSETS: std::ops::RangeInclusive<u64> = 0x700..=PAGE_BYTES - JUMP_BYTES as u64;
+
+/// The instructions that a stop at an address displaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
-    /// Bytes to overwrite: 1 with a trap, or at least 5 with a jump.
-    pub patch_bytes: usize,
-    /// The displaced instructions as they must be at the stub's address, leading back behind themselves. Empty: the instruction cannot be
-    /// displaced.
-    pub code: Vec<u8>,
+pub struct Place {
+    run: Vec<Instruction>,
+    /// A jump fits over them; else a trap.
+    jump: bool,
 }
 
-/// Plans a stop at `address` with the displaced instructions at `code_address`.
-pub fn plan<P: Pages>(text: &mut Text<P>, address: u64, code_address: u64) -> Plan {
-    let trap_only = |code| Plan { patch_bytes: 1, code };
-    let Some(first) = text.instruction(address).filter(is_movable) else {
-        return trap_only(Vec::new());
-    };
-    if let Some(run) = run_for_jump(text, &first)
-        && let Some(code) = relocate(&run, code_address)
-    {
-        return Plan { patch_bytes: run.iter().map(Instruction::len).sum(), code };
+/// Displaced instructions as they must be at the stub's address, leading back behind themselves.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Moved {
+    /// The machine code.
+    pub code: Vec<u8>,
+    /// Where each instruction was, counted from the watched address, and where it is in `code`.
+    pub starts: Vec<(u8, u8)>,
+}
+
+impl Place {
+    /// What is displaced at `address`; `None` if there is no instruction that can be.
+    pub fn at<P: Pages>(text: &mut Text<P>, address: u64) -> Option<Self> {
+        let first = text.instruction(address).filter(is_movable)?;
+        Some(match run_for_jump(text, &first) {
+            Some(run) => Self { run, jump: true },
+            None => Self { run: vec![first], jump: false },
+        })
     }
-    trap_only(relocate(&[first], code_address).unwrap_or_default())
+
+    /// The same with a trap.
+    #[must_use]
+    pub fn with_trap(&self) -> Self {
+        Self { run: vec![self.run[0]], jump: false }
+    }
+
+    /// Bytes to overwrite: 1 with a trap, or at least 5 with a jump.
+    pub fn patch_bytes(&self) -> usize {
+        if self.jump { self.run.iter().map(Instruction::len).sum() } else { 1 }
+    }
+
+    /// Where in a stub page the jump may lead. Code that nobody knows of, a switch or an interpreter for example, may jump to any of the displaced
+    /// instructions: the bytes of the planted jump must trap there.
+    pub fn entry_in(&self, page: u64) -> Option<u64> {
+        let after = self.run[0].ip() + JUMP_BYTES as u64;
+        let traps = |entry: u64| {
+            let distance = (entry.wrapping_sub(after) as u32).to_le_bytes();
+            self.interior().all(|offset| TRAPPING.contains(&distance[offset - 1]))
+        };
+        let upper = |entry: u64| {
+            let distance = (entry.wrapping_sub(after) as u32).to_le_bytes();
+            self.interior().filter(|offset| *offset > 2).all(|offset| TRAPPING.contains(&distance[offset - 1]))
+        };
+        if !upper(page + ENTRY_OFFSETS.start()) && !upper(page + ENTRY_OFFSETS.end()) {
+            return None;
+        }
+        ENTRY_OFFSETS.map(|offset| page + offset).find(|entry| traps(*entry))
+    }
+
+    /// Offsets of instructions, other than the first, that begin in the bytes of the jump.
+    fn interior(&self) -> impl Iterator<Item = usize> {
+        let first = self.run[0].ip();
+        self.run[1..].iter().map(move |instruction| (instruction.ip() - first) as usize).filter(|offset| *offset < JUMP_BYTES)
+    }
+
+    /// The instructions at another address; `None` when something is out of reach.
+    pub fn moved(&self, code_address: u64) -> Option<Moved> {
+        relocate(&self.run, code_address)
+    }
 }
 
 /// Whether an instruction can be made to do the same elsewhere. System calls and traps tell where they are.
@@ -224,28 +274,33 @@ fn moved_call(call: &Instruction) -> Option<[Instruction; 4]> {
 }
 
 /// The same instructions at another address, followed by a jump to behind the last one. `None` when something is out of reach.
-fn relocate(run: &[Instruction], code_address: u64) -> Option<Vec<u8>> {
+fn relocate(run: &[Instruction], code_address: u64) -> Option<Moved> {
     let mut encoder = Encoder::new(64);
     let mut at = code_address;
-    let mut put = |mut instruction: Instruction| {
-        if matches!(instruction.flow_control(), FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch) {
-            instruction.as_near_branch();
-        }
-        at += encoder.encode(&instruction, at).ok()? as u64;
-        Some(())
-    };
+    let mut starts = Vec::new();
     for instruction in run {
+        starts.push((u8::try_from(instruction.ip() - run[0].ip()).ok()?, u8::try_from(at - code_address).ok()?));
         if matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall) {
-            moved_call(instruction)?.into_iter().try_for_each(&mut put)?;
+            for piece in moved_call(instruction)? {
+                at += put(&mut encoder, piece, at)?;
+            }
         } else {
-            put(*instruction)?;
+            at += put(&mut encoder, *instruction, at)?;
         }
     }
     let last = run.last()?;
     if matches!(last.flow_control(), FlowControl::Next | FlowControl::ConditionalBranch) {
-        put(Instruction::with_branch(Code::Jmp_rel32_64, last.next_ip()).ok()?)?;
+        put(&mut encoder, Instruction::with_branch(Code::Jmp_rel32_64, last.next_ip()).ok()?, at)?;
     }
-    Some(encoder.take_buffer())
+    Some(Moved { code: encoder.take_buffer(), starts })
+}
+
+/// Encodes one instruction; its bytes.
+fn put(encoder: &mut Encoder, mut instruction: Instruction, at: u64) -> Option<u64> {
+    if matches!(instruction.flow_control(), FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch) {
+        instruction.as_near_branch();
+    }
+    encoder.encode(&instruction, at).ok().map(|bytes| bytes as u64)
 }
 
 // ---- traces ----
@@ -322,7 +377,12 @@ pub fn good_places<P: Pages>(text: &mut Text<P>, trace: &[Step], limit: usize) -
 }
 
 fn is_good<P: Pages>(text: &mut Text<P>, first: &Instruction) -> bool {
-    is_movable(first) && !is_repeated_string(first) && run_for_jump(text, first).is_some()
+    is_movable(first) && !is_repeated_string(first) && run_for_jump(text, first).is_some_and(|run| !run.iter().any(may_be_rewritten))
+}
+
+/// What just-in-time compilers read and change in their own code: the targets of calls and jumps, and constants of 8 bytes.
+fn may_be_rewritten(instruction: &Instruction) -> bool {
+    matches!(instruction.flow_control(), FlowControl::Call | FlowControl::UnconditionalBranch) || instruction.code() == Code::Mov_r64_imm64
 }
 
 /// Where control may go from an instruction, as far as the instruction tells.

@@ -4,7 +4,7 @@
 use retake_kernel::maps::{self, Mapping};
 use retake_kernel::shared::{RUNTIME_END, RUNTIME_TEXT};
 use retake_kernel::{memory, shared};
-use retake_patch::watch::{self, Text};
+use retake_patch::watch::{Moved, Place, Text};
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -19,6 +19,10 @@ const ROOM_BELOW: u64 = 0x20_0000;
 /// Layout of `struct watch_answer`.
 const CODE_OFFSET: u64 = 0x600;
 const CODE_BYTES: usize = 96;
+const MOST_PATCH_BYTES: usize = 24;
+const NO_START: u8 = 0xff;
+/// So many pages of each gap are looked at: every value of the upper bytes of a distance comes up among them.
+const MOST_PAGES: usize = (2 * REACH / PAGE_BYTES) as usize;
 
 /// Answers REQUEST_WATCH: 0, or -1 when the process cannot be looked at.
 pub(crate) fn answer(slot: &shared::Slot) -> i64 {
@@ -34,30 +38,57 @@ pub(crate) fn answer(slot: &shared::Slot) -> i64 {
 fn examine(pid: i32, address: u64) -> io::Result<Vec<u8>> {
     let all = maps::of_process(pid)?;
     let code = all.iter().find(|mapping| (mapping.start..mapping.end).contains(&address)).ok_or_else(|| io::Error::other("no code there"))?;
-    let stub = free_page(&all, address).unwrap_or(0);
     let mut text = Text::new(|at: u64, page: &mut [u8; PAGE_BYTES as usize]| memory::read(pid, at, page).is_ok());
-    let mut plan = watch::plan(&mut text, address, stub + CODE_OFFSET);
-    if plan.code.len() > CODE_BYTES || stub == 0 {
-        plan = watch::Plan { patch_bytes: 1, code: Vec::new() };
+    let stub = Place::at(&mut text, address).and_then(|place| stub_for(&place, &all, code, address)).unwrap_or_default();
+    let words = [stub.page, stub.entry, u64::from(code.protection()), stub.patch_bytes.max(1), stub.moved.code.len() as u64];
+    let mut starts = [NO_START; MOST_PATCH_BYTES];
+    for (offset, place) in &stub.moved.starts {
+        starts[usize::from(*offset)] = *place;
     }
-    if address + plan.patch_bytes as u64 > code.end {
-        plan.patch_bytes = 1; // goes on in another mapping: then what was displaced leads on too far, but nothing of it is overwritten
-    }
-    let words = [stub, u64::from(code.protection()), plan.patch_bytes as u64, plan.code.len() as u64];
     let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    bytes.extend(&plan.code);
-    bytes.resize(words.len() * 8 + CODE_BYTES, 0);
+    bytes.extend(starts);
+    bytes.extend(&stub.moved.code);
+    bytes.resize(words.len() * 8 + MOST_PATCH_BYTES + CODE_BYTES, 0);
     Ok(bytes)
 }
 
-/// The free page nearest to `address`, if one is near enough.
-fn free_page(mappings: &[Mapping], address: u64) -> Option<u64> {
+/// Where the stub is, and what is displaced into it. All zero: nothing can be.
+#[derive(Default)]
+struct Stub {
+    page: u64,
+    entry: u64,
+    patch_bytes: u64,
+    moved: Moved,
+}
+
+/// A jump if its bytes can be such that they trap where they must; else a trap, which leads to the stub too.
+fn stub_for(place: &Place, all: &[Mapping], code: &Mapping, address: u64) -> Option<Stub> {
+    [place.clone(), place.with_trap()].iter().find_map(|place| {
+        let patch_bytes = place.patch_bytes();
+        if patch_bytes > MOST_PATCH_BYTES || address + patch_bytes as u64 > code.end {
+            return None; // it goes on in another mapping
+        }
+        let (page, entry) = free_page(all, address, |page| place.entry_in(page))?;
+        let moved = place.moved(page + CODE_OFFSET).filter(|moved| moved.code.len() <= CODE_BYTES)?;
+        Some(Stub { page, entry, patch_bytes: patch_bytes as u64, moved })
+    })
+}
+
+/// The nearest free page, if one is near enough, in which there is an `entry`.
+fn free_page(mappings: &[Mapping], address: u64, entry: impl Fn(u64) -> Option<u64>) -> Option<(u64, u64)> {
     let ends = mappings.iter().map(|mapping| mapping.end);
     let starts = mappings.iter().map(|mapping| mapping.start);
+    let lowest = (address.saturating_sub(REACH) & !(PAGE_BYTES - 1)).max(LOWEST);
+    let highest = (address + REACH).min(HIGHEST);
     let gaps = std::iter::once(LOWEST).chain(ends).zip(starts.chain(std::iter::once(HIGHEST)));
-    gaps.flat_map(|(low, high)| [low, high.saturating_sub(ROOM_BELOW)].map(|page| (low, page & !(PAGE_BYTES - 1), high)))
-        .filter(|&(low, page, high)| page >= low.max(LOWEST) && page + PAGE_BYTES + ROOM_BELOW <= high)
-        .map(|(_, page, _)| page)
-        .filter(|page| !(RUNTIME_TEXT..RUNTIME_END).contains(page) && page.abs_diff(address) < REACH)
-        .min_by_key(|page| page.abs_diff(address))
+    let usable = |page: &u64| !(RUNTIME_TEXT..RUNTIME_END).contains(page);
+    gaps.map(|(low, high)| (low.max(lowest), high.saturating_sub(ROOM_BELOW + PAGE_BYTES).min(highest) & !(PAGE_BYTES - 1)))
+        .filter(|(low, last)| low <= last)
+        .filter_map(|(low, last)| {
+            let up = (low..=last).step_by(PAGE_BYTES as usize).take(MOST_PAGES);
+            let down = (0..=(last - low) / PAGE_BYTES).map(|pages| last - pages * PAGE_BYTES).take(MOST_PAGES);
+            let found = |page: u64| entry(page).map(|entry| (page, entry));
+            if low >= address { up.filter(usable).find_map(found) } else { down.filter(usable).find_map(found) }
+        })
+        .min_by_key(|(page, _)| page.abs_diff(address))
 }
