@@ -13,15 +13,20 @@ struct registers { /* the order of the kernel's sigcontext */
 #define FORCE_SEEK_STEPS 64   /* further ones, until a place comes where replay can plant a jump */
 #define FORCE_GOOD 32
 #define FORCE_WRITTEN 64
-#define FORCE_CELLS 640
+#define FORCE_CELLS 1000
 #define FORCE_VECTORS 16
+#define FORCE_AREAS 400
+#define STACK_WINDOW 0x8000UL /* what tells rounds of an outer loop apart lies in the frames of callers */
+#define BUSY_MOST 1024
 
-/* Body of EVENT_FORCED; cell_count cells follow. */
+/* Body of EVENT_FORCED; area_count areas follow (8 bytes each: see neighbourhood.c), then cell_count cells. */
 struct forced_cell { u64 address, value; };
 struct forced_body {
 	struct registers regs;
 	u64 stack_hash;   /* of `stack_bytes` from rsp - 128 on; 0: unreadable */
 	u64 stack_bytes;
+	u64 area_hash;    /* of `area_count` areas */
+	u64 area_count;
 	u64 vector_hash;  /* of the x87, SSE and AVX registers */
 	u64 memory_pages; /* counted in the event's memory hash; 0 with hash 0: not taken */
 	u64 cell_count;
@@ -111,8 +116,16 @@ void watch_disarm(struct context *context);
 void force_to_entry(struct context *context, struct registers *regs);
 u32 forced_deliver(struct context *context, struct registers *regs); /* trace, in the handler: what was put off is delivered right here, if it can be */
 
+/* ---- neighbourhood.c ---- */
+struct busy { u64 count; u64 starts[BUSY_MOST]; }; /* where the kernel may be writing; a higher count: more than could be listed */
+void find_busy(struct context *context, struct busy *busy);
+u64 stack_window(struct context *context, const struct busy *busy); /* bytes that are compared, from the red zone's end on */
+u64 stack_hash(u64 rsp, u64 bytes);
+u64 find_areas(struct context *context, const struct busy *busy, u64 stack_bytes, u64 *areas);
+static inline u64 area_start(u64 area) { return area & ~63UL; }
+u64 areas_hash(const u64 *areas, u64 count); /* 0: something cannot be read */
+
 /* What both modes compute. */
-u64 forced_stack_hash(u64 rsp, u64 bytes);
 u64 forced_vector_hash(u64 extended);
 u64 forced_vector(u64 extended, u32 index);
 u32 pushes_flags(u64 rip);               /* bytes, or 0 */

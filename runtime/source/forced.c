@@ -12,8 +12,8 @@
 #define LIST_END (COPIES_OFFSET + PAGE_LIST_CHANGED * PAGE_BYTES)
 #define STACK_WORDS_BELOW 16
 #define STACK_WORDS 400
-#define STACK_BELOW 128            /* the red zone */
-#define STACK_WINDOW 0x8000UL      /* what tells rounds of an outer loop apart lies in the frames of callers */
+#define AREAS_IN_WORDS 48 /* of the areas the rest is compared by hash, which no stub can */
+#define AREA_WORDS 8
 #define CHANGED_WORDS 92
 #define CHEAP_SCAN_NS 4000000UL
 #define FRAME_WORDS_BELOW 16
@@ -485,66 +485,6 @@ u32 forced_handler(struct context *context, const struct siginfo *info, struct r
 
 /* ---- the signature ---- */
 
-u64 forced_stack_hash(u64 rsp, u64 bytes)
-{
-	u32 faulted = 0;
-	u64 hash = bytes <= STACK_WINDOW ? hash_user((const void *)(rsp - STACK_BELOW), bytes, &faulted) : 0;
-	return faulted ? 0 : hash;
-}
-
-/* What a call that is not over yet names is the kernel's to write to: the window ends below. */
-static u64 below(u64 start, u64 end, u64 address) { return address >= start && address < end ? address : end; }
-
-static u64 below_buffers(u64 start, u64 end, u64 number, const u64 *arguments)
-{
-	struct { u64 address, bytes; } buffers[16];
-	u64 header[7], list = arguments[1], count = arguments[2];
-	if (number == NR_recvmsg) {
-		if (copy_user(header, (const void *)arguments[1], sizeof header))
-			return end;
-		end = below(start, below(start, end, header[0]), header[4]);
-		list = header[2];
-		count = header[3];
-	} else if (number != NR_readv && number != NR_preadv && number != NR_preadv2)
-		return end;
-	count = minimum(count, 16);
-	if (copy_user(buffers, (const void *)list, count * sizeof buffers[0]))
-		return end;
-	for (u64 i = 0; i < count; i++)
-		end = below(start, end, buffers[i].address);
-	return end;
-}
-
-static u64 below_calls(struct context *context, u64 start, u64 end)
-{
-	const struct process *process = context->process;
-	for (u32 region = 0; region < process->region_count && region < MAX_REGIONS; region++) {
-		struct { u64 number; struct registers regs; } other;
-		const struct context *from = (const struct context *)(REGIONS + region * REGION_STRIDE + REGION_CONTEXT);
-		if (from == context || process->regions_unmapped[region / 8] >> region % 8 & 1)
-			continue;
-		if (copy_user(&other.regs, &from->regs, sizeof other.regs) || copy_user(&other.number, &from->number, 8))
-			continue;
-		const struct registers *regs = &other.regs;
-		u64 arguments[6] = { regs->rdi, regs->rsi, regs->rdx, regs->r10, regs->r8, regs->r9 };
-		for (u32 i = 0; i < 6; i++)
-			end = below(start, end, arguments[i]);
-		end = below_buffers(start, end, other.number, arguments);
-	}
-	return end;
-}
-
-/* How much of the stack is compared: up to the end of its mapping. */
-static u64 stack_window(struct context *context)
-{
-	u64 start = context->regs.rsp - STACK_BELOW, end = PAGE_FLOOR(start) + PAGE_BYTES;
-	u8 byte;
-	while (end < start + STACK_WINDOW && !copy_user(&byte, (const void *)end, 1))
-		end += PAGE_BYTES;
-	end = minimum(end, start + STACK_WINDOW);
-	return (context->process->domain ? below_calls(context, start, end) : end) - start;
-}
-
 /* Without what the processor may or may not keep: the last x87 instruction's addresses, the header, and components beyond AVX. */
 u64 forced_vector_hash(u64 extended)
 {
@@ -606,25 +546,33 @@ static u64 add_changed(struct context *context, struct forced_cell *cells, u64 c
 
 static void log_forced(struct context *context, u16 number, u8 flags)
 {
-	struct { struct forced_body body; struct forced_cell cells[FORCE_CELLS]; } event;
+	struct { struct forced_body body; u64 places[FORCE_AREAS + 2 * FORCE_CELLS]; } event;
 	struct forced_body *body = &event.body;
+	struct forced_cell cells[FORCE_CELLS];
+	struct busy busy;
 	const struct force *force = &context->force;
 	const struct registers *regs = &context->regs;
 	u64 hash, count = 0;
 	body->regs = *regs;
-	body->stack_bytes = stack_window(context);
-	body->stack_hash = forced_stack_hash(regs->rsp, body->stack_bytes);
+	find_busy(context, &busy);
+	body->stack_bytes = stack_window(context, &busy);
+	body->stack_hash = stack_hash(regs->rsp, body->stack_bytes);
+	body->area_count = find_areas(context, &busy, body->stack_bytes, event.places);
+	body->area_hash = areas_hash(event.places, body->area_count);
 	body->vector_hash = force->vector_hash;
 	memcpy(body->vectors, force->vectors, sizeof body->vectors);
 	hash_memory(context, &hash, &body->memory_pages);
 	for (u64 i = 0; i < force->answer.written_count; i++)
-		count = add_cells(event.cells, count, force->answer.written[i], 1);
-	count = add_cells(event.cells, count, (regs->rsp & ~7UL) - 8 * STACK_WORDS_BELOW, minimum(STACK_WORDS, body->stack_bytes / 8));
-	count = add_cells(event.cells, count, (regs->rbp & ~7UL) - 8 * FRAME_WORDS_BELOW, FRAME_WORDS);
+		count = add_cells(cells, count, force->answer.written[i], 1);
+	count = add_cells(cells, count, (regs->rsp & ~7UL) - 8 * STACK_WORDS_BELOW, minimum(STACK_WORDS, body->stack_bytes / 8));
+	count = add_cells(cells, count, (regs->rbp & ~7UL) - 8 * FRAME_WORDS_BELOW, FRAME_WORDS);
+	for (u64 i = 0; i < minimum(body->area_count, AREAS_IN_WORDS); i++)
+		count = add_cells(cells, count, area_start(event.places[i]), AREA_WORDS);
 	if (force->phase == PHASE_COPIED && list_of(context)->count <= PAGE_LIST_CAPACITY)
-		count = add_changed(context, event.cells, count);
+		count = add_changed(context, cells, count);
 	body->cell_count = count;
-	ring_event(context, EVENT_FORCED, flags, number, (i64)hash, &event, sizeof *body + count * sizeof event.cells[0]);
+	memcpy(event.places + body->area_count, cells, count * sizeof cells[0]);
+	ring_event(context, EVENT_FORCED, flags, number, (i64)hash, &event, sizeof *body + body->area_count * 8 + count * sizeof cells[0]);
 }
 
 /* At the place itself, in both modes. */

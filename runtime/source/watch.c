@@ -153,7 +153,8 @@ static void arm(struct context *context, const struct event *event)
 	struct watch *watch = &context->watch;
 	const struct forced_body *body = (const struct forced_body *)(event + 1);
 	u64 room = event->size - sizeof *event;
-	if (room < sizeof *body || body->cell_count > (room - sizeof *body) / sizeof(struct forced_cell))
+	if (room < sizeof *body || body->area_count > FORCE_AREAS || body->cell_count > FORCE_CELLS ||
+	    room - sizeof *body < body->area_count * 8 + body->cell_count * sizeof(struct forced_cell))
 		diverge(context, WHY_CORRUPT, event->size, 0);
 	u64 at = body->regs.rip;
 	if (at + 16 > RUNTIME_TEXT && at < RUNTIME_END)
@@ -212,11 +213,16 @@ static u32 same_memory(struct context *context, const struct registers *regs)
 	return 0;
 }
 
+static u32 same_areas(const struct forced_body *body)
+{
+	return areas_hash((const u64 *)(body + 1), body->area_count) == body->area_hash;
+}
+
 /* The first difference between here and the recorded place, as a test that a stub could make; TEST_NONE: this is it. */
 static struct watch_test difference(struct context *context, const struct registers *regs, u64 extended)
 {
 	const struct forced_body *body = context->watch.body;
-	const struct forced_cell *cells = (const struct forced_cell *)(body + 1);
+	const struct forced_cell *cells = (const struct forced_cell *)((const u64 *)(body + 1) + body->area_count);
 	const u64 *recorded = (const u64 *)&body->regs, *actual = (const u64 *)regs;
 	for (u32 i = 0; i < COMPARED_REGISTERS; i++)
 		if (recorded[i] != actual[i])
@@ -231,7 +237,7 @@ static struct watch_test difference(struct context *context, const struct regist
 	for (u32 i = 0; i < FORCE_VECTORS; i++)
 		if (forced_vector(extended, i) != body->vectors[i])
 			return (struct watch_test){ TEST_VECTOR, i, 0, body->vectors[i] };
-	if ((body->regs.eflags ^ regs->eflags) & STATUS_FLAGS || forced_stack_hash(regs->rsp, body->stack_bytes) != body->stack_hash || forced_vector_hash(extended) != body->vector_hash)
+	if ((body->regs.eflags ^ regs->eflags) & STATUS_FLAGS || stack_hash(regs->rsp, body->stack_bytes) != body->stack_hash || forced_vector_hash(extended) != body->vector_hash || !same_areas(body))
 		return (struct watch_test){ TEST_OTHER, 0, 0, 0 };
 	if (!same_memory(context, regs))
 		return (struct watch_test){ TEST_MEMORY, 0, 0, 0 };

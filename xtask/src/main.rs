@@ -1,14 +1,16 @@
-//! `cargo xtask`: gen, gen --check, tidy, bench, real.
+//! `cargo xtask`: gen, gen --check, tidy, bench, real, corpus.
 
 #![forbid(unsafe_code)]
 
 mod bench;
+mod corpus;
 mod real;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask gen [--check] | tidy | bench [--quick] [OPTIONS] | real [NAME...] [OPTIONS]";
+const USAGE: &str = "usage: cargo xtask gen [--check] | tidy | bench [--quick] [OPTIONS] | real [NAME...] [OPTIONS] | \
+                     corpus [NAME...] [OPTIONS]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -43,6 +45,11 @@ fn main() -> ExitCode {
             Ok(true)
         }
         ["real", options @ ..] => real::run(&repository, options),
+        ["corpus", "--help" | "-h"] => {
+            println!("usage: {}", corpus::USAGE);
+            Ok(true)
+        }
+        ["corpus", options @ ..] => corpus::run(&repository, options),
         _ => Err(USAGE.into()),
     };
     match outcome {

@@ -1,0 +1,154 @@
+/* The memory around a thread that is stopped between events: its stack, and what its registers and its stack point to. It tells apart visits of a
+ * place whose registers are the same, because a loop keeps its state in memory. Record: chosen. Replay: compared.
+ *
+ * Context: the private stack, or the master handler with the thread in user code. What the kernel may be writing at this moment, for calls of
+ * other threads that are not over, is left out: replay writes it when those calls end. */
+#include "../include/context.h"
+
+#define RED_ZONE 128
+#define LARGEST_BUFFER 0x10000UL /* of a call that is not over, from where its arguments point */
+#define LIST_BUFFERS 16
+#define AREA_UNIT 64UL           /* an area is its address, a multiple of this, plus how many of these it has */
+#define POINTER_UNITS 2
+#define REGISTER_UNITS 16
+#define LOWEST_POINTER 0x10000UL
+#define HIGHEST_POINTER 0x7ffffffff000UL
+#define SEEN_BITS 4096
+_Static_assert(AREA_UNIT == 64, "area_start() knows it");
+
+/* ---- calls that are not over ---- */
+
+static void add_busy(struct busy *busy, u64 address)
+{
+	if (address < LOWEST_POINTER || address >= HIGHEST_POINTER)
+		return;
+	if (busy->count < BUSY_MOST)
+		busy->starts[busy->count] = address;
+	busy->count++;
+}
+
+static void add_buffers(struct busy *busy, u64 number, const u64 *arguments)
+{
+	struct { u64 address, bytes; } buffers[LIST_BUFFERS];
+	u64 header[7], list = arguments[1], count = arguments[2];
+	if (number == NR_recvmsg) {
+		if (copy_user(header, (const void *)arguments[1], sizeof header))
+			return;
+		add_busy(busy, header[0]);
+		add_busy(busy, header[4]);
+		list = header[2];
+		count = header[3];
+	} else if (number != NR_readv && number != NR_preadv && number != NR_preadv2)
+		return;
+	count = minimum(count, LIST_BUFFERS);
+	if (copy_user(buffers, (const void *)list, count * sizeof buffers[0]))
+		return;
+	for (u64 i = 0; i < count; i++)
+		add_busy(busy, buffers[i].address);
+}
+
+/* A thread that runs no call has something else in these registers: then less than possible is compared. */
+void find_busy(struct context *context, struct busy *busy)
+{
+	const struct process *process = context->process;
+	busy->count = 0;
+	for (u32 region = 0; process->domain && region < process->region_count && region < MAX_REGIONS; region++) {
+		struct registers regs;
+		u64 number;
+		const struct context *from = (const struct context *)(REGIONS + region * REGION_STRIDE + REGION_CONTEXT);
+		if (from == context || process->regions_unmapped[region / 8] >> region % 8 & 1)
+			continue;
+		if (copy_user(&regs, &from->regs, sizeof regs) || copy_user(&number, &from->number, 8))
+			continue;
+		u64 arguments[6] = { regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9 };
+		for (u32 i = 0; i < 6; i++)
+			add_busy(busy, arguments[i]);
+		add_buffers(busy, number, arguments);
+	}
+}
+
+static u32 is_busy(const struct busy *busy, u64 start, u64 end)
+{
+	for (u64 i = 0; i < busy->count; i++)
+		if (start < busy->starts[i] + LARGEST_BUFFER && end > busy->starts[i])
+			return 1;
+	return 0;
+}
+
+/* ---- the stack ---- */
+
+u64 stack_window(struct context *context, const struct busy *busy)
+{
+	u64 start = context->regs.rsp - RED_ZONE, end = PAGE_FLOOR(start) + PAGE_BYTES;
+	u8 byte;
+	while (end < start + STACK_WINDOW && !copy_user(&byte, (const void *)end, 1))
+		end += PAGE_BYTES;
+	end = minimum(end, start + STACK_WINDOW);
+	for (u64 i = 0; i < minimum(busy->count, BUSY_MOST); i++)
+		if (busy->starts[i] >= start && busy->starts[i] < end)
+			end = busy->starts[i];
+	return end - start;
+}
+
+u64 stack_hash(u64 rsp, u64 bytes)
+{
+	u32 faulted = 0;
+	u64 hash = bytes <= STACK_WINDOW ? hash_user((const void *)(rsp - RED_ZONE), bytes, &faulted) : 0;
+	return faulted ? 0 : hash;
+}
+
+/* ---- what is pointed to ---- */
+
+struct choice {
+	const struct busy *busy;
+	u64 *areas;
+	u64 count;
+	u64 stack_start, stack_end;
+	u64 place; /* replay plants a jump there */
+	u64 seen[SEEN_BITS / 64];
+};
+
+static void add_area(struct choice *choice, u64 pointer, u64 units)
+{
+	u64 start = (pointer - AREA_UNIT / 4) & ~(AREA_UNIT - 1), end = start + units * AREA_UNIT;
+	u64 mark = (start / AREA_UNIT * 0x9e3779b97f4a7c15UL >> 32) % SEEN_BITS;
+	u32 faulted = 0;
+	if (pointer < LOWEST_POINTER || pointer >= HIGHEST_POINTER || choice->count >= FORCE_AREAS || choice->seen[mark / 64] >> mark % 64 & 1)
+		return;
+	if ((end > RUNTIME_TEXT && start < RUNTIME_END) || (end > choice->stack_start && start < choice->stack_end))
+		return;
+	if ((end > choice->place && start < choice->place + WATCH_PATCH_BYTES) || is_busy(choice->busy, start, end))
+		return;
+	hash_user((const void *)start, end - start, &faulted);
+	if (faulted)
+		return;
+	choice->seen[mark / 64] |= 1UL << mark % 64;
+	choice->areas[choice->count++] = start + units;
+}
+
+u64 find_areas(struct context *context, const struct busy *busy, u64 stack_bytes, u64 *areas)
+{
+	struct choice choice = { .busy = busy, .areas = areas, .stack_start = context->regs.rsp - RED_ZONE, .place = context->regs.rip };
+	const u64 *registers = (const u64 *)&context->regs;
+	u64 word;
+	choice.stack_end = choice.stack_start + stack_bytes;
+	if (busy->count > BUSY_MOST || context->process->domain == &HEADER->shared_domain) /* calls of other processes are not known here */
+		return 0;
+	for (u32 i = 0; i < 16; i++)
+		add_area(&choice, registers[i], REGISTER_UNITS);
+	for (u64 at = (choice.stack_start + 7) & ~7UL; at + 8 <= choice.stack_end && choice.count < FORCE_AREAS; at += 8)
+		if (!copy_user(&word, (const void *)at, 8))
+			add_area(&choice, word, POINTER_UNITS);
+	return choice.count;
+}
+
+u64 areas_hash(const u64 *areas, u64 count)
+{
+	u64 hash = 0;
+	u32 faulted = 0;
+	for (u64 i = 0; i < count; i++) {
+		u64 start = area_start(areas[i]), bytes = (areas[i] & (AREA_UNIT - 1)) * AREA_UNIT;
+		hash = (hash ^ hash_user((const void *)start, bytes, &faulted)) * 0x9e3779b97f4a7c15UL;
+	}
+	return faulted ? 0 : hash;
+}
