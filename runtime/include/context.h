@@ -33,7 +33,6 @@ struct reservation { /* a library whose stubs have their place */
 };
 
 #define MAX_REGIONS 4096
-struct address_range { u64 start, end; };
 
 struct process {
 	struct domain *domain;      /* NULL: one thread, no memory shared with others */

@@ -17,7 +17,7 @@ struct registers { /* the order of the kernel's sigcontext */
 #define FORCE_VECTORS 16
 #define FORCE_AREAS 400
 #define STACK_WINDOW 0x8000UL /* what tells rounds of an outer loop apart lies in the frames of callers */
-#define BUSY_MOST 1024
+#define BUSY_MOST 512
 
 /* Body of EVENT_FORCED; area_count areas follow (8 bytes each: see neighbourhood.c), then cell_count cells. */
 struct forced_cell { u64 address, value; };
@@ -117,7 +117,8 @@ void force_to_entry(struct context *context, struct registers *regs);
 u32 forced_deliver(struct context *context, struct registers *regs); /* trace, in the handler: what was put off is delivered right here, if it can be */
 
 /* ---- neighbourhood.c ---- */
-struct busy { u64 count; u64 starts[BUSY_MOST]; }; /* where the kernel may be writing; a higher count: more than could be listed */
+struct address_range { u64 start, end; };
+struct busy { u64 count; struct address_range ranges[BUSY_MOST]; }; /* where the kernel may be writing; a higher count: more than could be listed */
 void find_busy(struct context *context, struct busy *busy);
 u64 stack_window(struct context *context, const struct busy *busy); /* bytes that are compared, from the red zone's end on */
 u64 stack_hash(u64 rsp, u64 bytes);

@@ -6,7 +6,7 @@
 #include "../include/context.h"
 
 #define RED_ZONE 128
-#define LARGEST_BUFFER 0x10000UL /* of a call that is not over, from where its arguments point */
+#define LARGEST_BUFFER 0x1000000UL /* no more of one is left out, nor of an output whose size only the result tells */
 #define LIST_BUFFERS 16
 #define AREA_UNIT 64UL           /* an area is its address, a multiple of this, plus how many of these it has */
 #define POINTER_UNITS 2
@@ -18,36 +18,65 @@ _Static_assert(AREA_UNIT == 64, "area_start() knows it");
 
 /* ---- calls that are not over ---- */
 
-static void add_busy(struct busy *busy, u64 address)
+static void add_busy(struct busy *busy, u64 address, u64 bytes)
 {
-	if (address < LOWEST_POINTER || address >= HIGHEST_POINTER)
+	if (address < LOWEST_POINTER || address >= HIGHEST_POINTER || !bytes)
 		return;
 	if (busy->count < BUSY_MOST)
-		busy->starts[busy->count] = address;
+		busy->ranges[busy->count] = (struct address_range){ address, address + minimum(bytes, LARGEST_BUFFER) };
 	busy->count++;
 }
 
-static void add_buffers(struct busy *busy, u64 number, const u64 *arguments)
+static void add_vectors(struct busy *busy, u64 list, u64 count)
 {
 	struct { u64 address, bytes; } buffers[LIST_BUFFERS];
-	u64 header[7], list = arguments[1], count = arguments[2];
-	if (number == NR_recvmsg) {
-		if (copy_user(header, (const void *)arguments[1], sizeof header))
-			return;
-		add_busy(busy, header[0]);
-		add_busy(busy, header[4]);
-		list = header[2];
-		count = header[3];
-	} else if (number != NR_readv && number != NR_preadv && number != NR_preadv2)
-		return;
 	count = minimum(count, LIST_BUFFERS);
 	if (copy_user(buffers, (const void *)list, count * sizeof buffers[0]))
 		return;
 	for (u64 i = 0; i < count; i++)
-		add_busy(busy, buffers[i].address);
+		add_busy(busy, buffers[i].address, buffers[i].bytes);
 }
 
-/* A thread that runs no call has something else in these registers: then less than possible is compared. */
+static void add_message(struct busy *busy, u64 address)
+{
+	u64 header[7]; /* name, its length, vectors, their number, control messages, their length, flags */
+	if (copy_user(header, (const void *)address, sizeof header))
+		return;
+	add_busy(busy, address, sizeof header);
+	add_busy(busy, header[0], (u32)header[1]);
+	add_busy(busy, header[4], header[5]);
+	add_vectors(busy, header[2], header[3]);
+}
+
+static u64 largest_bytes(const struct argument_rule *rule, const u64 *arguments)
+{
+	switch (rule->length_rule) {
+	case LENGTH_CONSTANT: return (u64)rule->element_bytes * rule->count;
+	case LENGTH_ARGUMENT: case LENGTH_RESULT_MAX_ARGUMENT:
+		return rule->element_bytes * (minimum(arguments[rule->length_argument], LARGEST_BUFFER) + rule->count);
+	default: return LARGEST_BUFFER;
+	}
+}
+
+static void add_call(struct busy *busy, u64 number, const u64 *arguments)
+{
+	const struct call_row *row = find_row((u32)number, arguments);
+	for (u32 i = 0; row && i < row->argument_count; i++) {
+		const struct argument_rule *rule = &row->arguments[i];
+		if (rule->direction != DIRECTION_OUT && rule->direction != DIRECTION_INOUT)
+			continue;
+		if (rule->shape == SHAPE_IOVEC)
+			add_vectors(busy, arguments[i], arguments[rule->length_argument]);
+		else if (rule->shape == SHAPE_MSGHDR)
+			add_message(busy, arguments[i]);
+		else if (rule->shape == SHAPE_MMSGHDR)
+			busy->count = BUSY_MOST + 1; /* too seldom to be worth it: nothing is compared */
+		else
+			add_busy(busy, arguments[i], largest_bytes(rule, arguments));
+	}
+}
+
+/* Who is in no call has had something else come to its registers since. */
 void find_busy(struct context *context, struct busy *busy)
 {
 	const struct process *process = context->process;
@@ -58,19 +87,17 @@ void find_busy(struct context *context, struct busy *busy)
 		const struct context *from = (const struct context *)(REGIONS + region * REGION_STRIDE + REGION_CONTEXT);
 		if (from == context || process->regions_unmapped[region / 8] >> region % 8 & 1)
 			continue;
-		if (copy_user(&regs, &from->regs, sizeof regs) || copy_user(&number, &from->number, 8))
+		if (copy_user(&regs, &from->regs, sizeof regs) || copy_user(&number, &from->number, 8) || regs.rax != number)
 			continue;
 		u64 arguments[6] = { regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9 };
-		for (u32 i = 0; i < 6; i++)
-			add_busy(busy, arguments[i]);
-		add_buffers(busy, number, arguments);
+		add_call(busy, number, arguments);
 	}
 }
 
 static u32 is_busy(const struct busy *busy, u64 start, u64 end)
 {
-	for (u64 i = 0; i < busy->count; i++)
-		if (start < busy->starts[i] + LARGEST_BUFFER && end > busy->starts[i])
+	for (u64 i = 0; i < minimum(busy->count, BUSY_MOST); i++)
+		if (start < busy->ranges[i].end && end > busy->ranges[i].start)
 			return 1;
 	return 0;
 }
@@ -85,8 +112,8 @@ u64 stack_window(struct context *context, const struct busy *busy)
 		end += PAGE_BYTES;
 	end = minimum(end, start + STACK_WINDOW);
 	for (u64 i = 0; i < minimum(busy->count, BUSY_MOST); i++)
-		if (busy->starts[i] >= start && busy->starts[i] < end)
-			end = busy->starts[i];
+		if (busy->ranges[i].start >= start && busy->ranges[i].start < end)
+			end = busy->ranges[i].start;
 	return end - start;
 }
 

@@ -57,18 +57,23 @@ pub fn write_forced(pid: i32, address: u64, bytes: &[u8]) -> io::Result<()> {
     file.write_all_at(bytes, address)
 }
 
-/// The file behind a descriptor of another process, with its own position shared.
+/// The file behind a descriptor of another process, with its own position shared; opened again where it could only be read in whole blocks
+/// (`O_DIRECT`).
 ///
 /// # Errors
 /// The process or descriptor is gone, or the process is not ours.
 pub fn descriptor_of(pid: i32, descriptor: i32) -> io::Result<File> {
     // SAFETY: plain system calls; the descriptors they return are new and ours.
-    unsafe {
+    let (found, flags) = unsafe {
         let process = check(libc::syscall(libc::SYS_pidfd_open, pid, 0))?;
         let process = File::from_raw_fd(process as i32);
         let found = check(libc::syscall(libc::SYS_pidfd_getfd, std::os::fd::AsRawFd::as_raw_fd(&process), descriptor, 0))?;
-        Ok(File::from_raw_fd(found as i32))
+        (File::from_raw_fd(found as i32), libc::fcntl(found as i32, libc::F_GETFL))
+    };
+    if flags >= 0 && flags & libc::O_DIRECT != 0 {
+        return File::open(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&found)));
     }
+    Ok(found)
 }
 
 /// An anonymous file with these bytes, kept open in children at the descriptor it gets.

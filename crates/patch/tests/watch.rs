@@ -1,0 +1,47 @@
+//! Planting a jump in code of a live process.
+
+use retake_patch::watch::{Place, Text};
+
+const CODE: u64 = 0x5555_0000_1000;
+
+/// Code at [`CODE`], nothing elsewhere.
+fn text(code: &'static [u8]) -> Text<impl FnMut(u64, &mut [u8; 4096]) -> bool> {
+    Text::new(move |address: u64, page: &mut [u8; 4096]| {
+        page.fill(0x90);
+        page[..code.len()].copy_from_slice(code);
+        address == CODE
+    })
+}
+
+/// `inc %rbx`, `inc %rdx`, `inc %rcx`, `ret`
+const SHORT: &[u8] = b"\x48\xff\xc3\x48\xff\xc2\x48\xff\xc1\xc3";
+
+#[test]
+fn the_bytes_of_a_jump_trap_where_instructions_were() {
+    let place = Place::at(&mut text(SHORT), CODE).expect("it can be moved");
+    assert_eq!(place.patch_bytes(), 6);
+    let (page, entry) = (CODE - 0x2000_0000..CODE)
+        .step_by(4096)
+        .find_map(|page| place.entry_in(page).map(|entry| (page, entry)))
+        .expect("one of so many pages will do");
+    assert!(entry >= page + 0x700 && entry + 5 <= page + 4096);
+    let distance = (entry.wrapping_sub(CODE + 5) as u32).to_le_bytes();
+    assert!([0xcc, 0x06, 0x07, 0x0e, 0x16, 0x17, 0x1e, 0x1f, 0x27, 0x2f, 0x37, 0x3f, 0x60, 0x61, 0xce].contains(&distance[2]), "{distance:x?}");
+}
+
+#[test]
+fn what_was_moved_is_known_by_where_it_was() {
+    let place = Place::at(&mut text(SHORT), CODE).expect("it can be moved");
+    let moved = place.moved(CODE + 0x10000).expect("it is in reach");
+    assert_eq!(moved.starts, [(0, 0), (3, 3)]);
+    assert_eq!(moved.code[..7], *b"\x48\xff\xc3\x48\xff\xc2\xe9");
+}
+
+#[test]
+fn one_long_instruction_lets_the_jump_lead_anywhere() {
+    // `lea 0x12345678(%rbx),%rax`
+    let place = Place::at(&mut text(b"\x48\x8d\x83\x78\x56\x34\x12\xc3"), CODE).expect("it can be moved");
+    assert_eq!(place.patch_bytes(), 7);
+    assert_eq!(place.entry_in(CODE + 0x10_0000), Some(CODE + 0x10_0700));
+    assert_eq!(place.with_trap().patch_bytes(), 1);
+}
