@@ -66,12 +66,17 @@ struct context {
 	u32 deferred_count;    /* 0x18: signals taken but not delivered; checked before every call */
 	u32 mask_held;         /* the kernel's mask blocks everything until delivery */
 	struct registers regs; /* 0x20: the program's registers while it is in the runtime */
+	/* A debugger reads and writes what follows; crates/kernel/src/context.rs mirrors it. */
+	u64 event_count; /* 0xb0 */
+	u64 pause_at;    /* 0xb8: replay: one more than the events after which to stop on the way back to the program; 0: never */
+	struct slot *slot; /* 0xc0 */
+	u64 turn;        /* 0xc8: replay: the turn this thread holds; 0: none */
+	u64 sigmask;     /* 0xd0: the program's */
+	u32 pid, tid;    /* 0xd8: as the program knows them */
 	struct process *process;
-	struct slot *slot;
 	u32 region;
 	u32 in_handler;
 	u64 number; /* of the call being made */
-	u64 sigmask; /* the program's */
 	u64 temporary_mask;
 	u32 temporary_active;
 	u32 clear_tid_present;
@@ -86,11 +91,10 @@ struct context {
 	u32 exiting;
 	u32 seen_tick; /* of the header's yield_tick */
 	u32 thread_alive; /* cleared by the kernel when the thread is gone: its region may be used again */
-	u32 pid, tid; /* as the program knows them */
 	/* record */
 	u8 *ring;
 	u64 head, tail_seen;
-	u64 event_count, next_hash_event;
+	u64 next_hash_event;
 	/* replay */
 #define WINDOW_PLACES 2
 	i64 window_segments[WINDOW_PLACES]; /* replay: which segment is attached in which place, plus 1 */
@@ -99,7 +103,6 @@ struct context {
 	u64 log_offset; /* stream offset of the next event */
 	u32 printed;         /* the next call's output is printed already */
 	u32 inputs_verified; /* the next call's inputs are compared already */
-	u64 turn;       /* the turn this thread holds or held last */
 	u32 held_count, padding4;
 	struct deferred_signal held[MAX_HELD]; /* blocked by the program, but not blockable in the kernel */
 	struct deferred_signal deferred[MAX_DEFERRED];
@@ -108,6 +111,7 @@ struct context {
 };
 
 _Static_assert(__builtin_offsetof(struct context, regs) == 0x20, "entry.S depends on it");
+_Static_assert(__builtin_offsetof(struct context, event_count) == 0xb0 && __builtin_offsetof(struct context, pause_at) == 0xb8, "entry.S depends on it");
 
 #define PROCESS_INITIAL ((struct process *)RUNTIME_DATA)
 
@@ -347,6 +351,13 @@ void walk_maps(void (*visit)(void *closure, const struct map_line *line), void *
 
 /* ---- maps.c ---- */
 void filter_open(struct call *call);
+
+/* ---- debug.c: replay under a debugger ---- */
+enum debug_event { DEBUG_SIGNAL = 1, DEBUG_DEATH, DEBUG_EXIT, DEBUG_THREAD_EXIT, DEBUG_THREAD_START };
+void debug_begin(struct context *context);              /* the process begins, or its new program does */
+u32 debug_skips_child(struct call *call, u64 flags);    /* nobody needs that process */
+void debug_event(u64 kind, u64 value);                  /* entry.S: a place for a breakpoint */
+static inline u32 debug_pauses(const struct context *context) { return context->event_count >= context->pause_at - 1; }
 
 /* ---- start.c ---- */
 void replay_exec(struct context *context, const struct event *event) NORETURN;

@@ -28,7 +28,8 @@
 #define FILTER_STRICT (~0u)
 
 enum { MODE_RECORD = 1, MODE_REPLAY = 2, MODE_TRACE = 3 /* as record, but nothing is ordered or repeated: calls are logged whole, with times */ };
-enum { OPTION_NO_FAST_PATH = 1, OPTION_QUIET = 2, OPTION_CHECK_FULL = 4, OPTION_CHECK_OFF = 8, OPTION_NO_TSC_TRAP = 16, OPTION_NO_CPUID_FAULT = 32, OPTION_WHOLE_INPUTS = 64 /* replay: hand over the inputs that the recording has only in part */ };
+enum { OPTION_NO_FAST_PATH = 1, OPTION_QUIET = 2, OPTION_CHECK_FULL = 4, OPTION_CHECK_OFF = 8, OPTION_NO_TSC_TRAP = 16, OPTION_NO_CPUID_FAULT = 32, OPTION_WHOLE_INPUTS = 64 /* replay: hand over the inputs that the recording has only in part */,
+	OPTION_DEBUG = 128 /* replay: a debugger wants one process of the tree */ };
 
 enum slot_state { SLOT_UNUSED, SLOT_READY, SLOT_CLAIMED, SLOT_LIVE, SLOT_EXITED, SLOT_DYING /* its process ended; wait until the thread is gone */ };
 /* Who may do what about stopping a thread between sync points; see docs/FORCED.md. */
@@ -68,6 +69,8 @@ enum request_kind {
 	REQUEST_FORCE,       /* record: what a traced piece of code writes. arguments: trace, steps, force_answer, thread base. reply: 0 */
 	REQUEST_WATCH,       /* replay: how to stop at an address. arguments: address, watch_answer. reply: 0 */
 	REQUEST_INPUT,       /* replay: an input of the call to come. arguments: address, bytes. reply: 0 */
+	REQUEST_DEBUG,       /* replay: I am about to begin or to go on with a new program. argument: events so far. Answered once a debugger has me, if it wants me */
+	REQUEST_CHILD,       /* replay: argument: a stream. reply: whether its process shall be made at all */
 };
 
 struct image_part { /* one patched segment, or the stubs of a file */

@@ -26,6 +26,8 @@
 #define RSP 0x98
 #define RIP 0xa0
 #define EFLAGS 0xa8
+#define EVENT_COUNT 0xb0
+#define PAUSE_AT 0xb8
 
 	.section .text.entry, "ax"
 	.globl runtime_text_start
@@ -48,6 +50,21 @@ start_replay:
 	and $-16, %rsp
 	call replay_start
 	ud2
+/* Places for a debugger of a replay, at known addresses: where a thread stops on its way back to the program, */
+	.balign 16
+runtime_pause:
+	nop
+	jmp restore_registers
+/* a system call to be made for it, */
+	.balign 16
+	syscall
+	int3
+/* and debug_event(kind, value), which the runtime calls when something is about to happen that users want to see. */
+	.balign 16
+	.globl debug_event
+debug_event:
+	nop
+	ret
 
 	.text
 /* A system call. rax = number, rcx = address after the program's `syscall`. */
@@ -147,6 +164,11 @@ fault_entry:
 restore_full:
 leave_full:
 	mov %gs:CONTEXT_STACK, %rsp
+	mov %gs:PAUSE_AT, %rax
+	dec %rax
+	cmp %rax, %gs:EVENT_COUNT
+	jae runtime_pause
+restore_registers:
 	pushq %gs:EFLAGS
 	popfq
 	mov %gs:R8, %r8

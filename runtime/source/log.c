@@ -146,6 +146,7 @@ void end_of_stream(struct context *context)
 		status = process->ending_status;
 	if (status & 0x7f)
 		die_by_signal(context, status & 0x7f);
+	debug_event(DEBUG_EXIT, (status >> 8) & 0xff);
 	for (;;)
 		sys1(NR_exit_group, (status >> 8) & 0xff);
 }

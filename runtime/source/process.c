@@ -142,7 +142,7 @@ static void begin_stream(struct context *context, u64 how)
 	context->deferred_count = 0;
 	context->temporary_active = 0;
 	context->turn = 0; /* a child's copy of its parent's; it has none, even if it ends before its first event */
-	context->event_count = context->next_hash_event = 0;
+	context->event_count = context->pause_at = context->next_hash_event = 0;
 	context->robust_list = 0;
 	context->chaos_state = 0;
 	context->log = context->log_end = NULL;
@@ -170,6 +170,10 @@ static void begin_stream(struct context *context, u64 how)
 		diverge(context, WHY_CORRUPT, event->size, 0);
 	context->pid = slot->recorded_pid = body->pid;
 	context->tid = slot->recorded_tid = body->tid;
+	if (how == START_THREAD)
+		debug_event(DEBUG_THREAD_START, slot->stream);
+	else
+		debug_begin(context);
 	baton_begin(context);
 }
 
@@ -329,7 +333,7 @@ static u32 spawn(struct call *call, const struct clone_request *request)
 	if (recording() && request->flags & CLONE_VM && !context->process->domain && !(request->flags & CLONE_VFORK))
 		baton_create(context, TURN_FIRST_THREAD);
 	call_prepare(call);
-	if (!recording() && call->result < 0) {
+	if (!recording() && (call->result < 0 || debug_skips_child(call, request->flags))) {
 		call_finish(call, NULL, 0);
 		context->regs.rax = (u64)call->result;
 		return leave(context);
@@ -535,6 +539,8 @@ void slot_exited(struct context *context)
 
 u32 handle_exit_group(struct call *call)
 {
+	if (!recording())
+		debug_event(DEBUG_EXIT, (u32)call->arguments[0] & 0xff);
 	log_exit(call->context, (u16)call->number, (i32)call->arguments[0]);
 	robust_release(call->context);
 	if (!recording() && call->context->process->thread_count > 1)
@@ -561,6 +567,8 @@ u32 handle_exit(struct call *call)
 {
 	struct context *context = call->context;
 	struct process *process = context->process;
+	if (!recording())
+		debug_event(process->thread_count > 1 ? DEBUG_THREAD_EXIT : DEBUG_EXIT, (u32)call->arguments[0] & 0xff);
 	log_exit(context, (u16)call->number, (i32)call->arguments[0]);
 	robust_release(context);
 	if (process->thread_count > 1) {

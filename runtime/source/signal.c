@@ -220,6 +220,8 @@ static u64 handler_mask(const struct signal_action *action, u32 number, u64 base
 static void enter_handler(struct context *context, u32 number, const struct siginfo *info, const struct fault *fault)
 {
 	struct signal_action *action = &context->process->actions[number];
+	if (!recording())
+		debug_event(DEBUG_SIGNAL, number);
 	u64 saved = context->sigmask;
 	u64 base = context->temporary_active ? context->temporary_mask : context->sigmask;
 	context->temporary_active = 0;
@@ -339,6 +341,7 @@ void replay_fatal(struct context *context, u32 before_call)
 	memory_hash(context, &hash, &pages);
 	if (event->value && hash && (u64)event->value != hash)
 		diverge(context, WHY_HASH, (u64)event->value, hash);
+	debug_event(DEBUG_DEATH, event->number);
 	robust_release(context);
 	if (context->process->thread_count > 1)
 		end_process(context, event->number);
@@ -366,16 +369,19 @@ u32 leave(struct context *context)
 		context->temporary_active = 0;
 		if (UNLIKELY(event->kind == EVENT_FORCED || event->kind == EVENT_END))
 			watch_next(context);
-		return LEAVE_FAST;
+		return UNLIKELY(debug_pauses(context)) ? LEAVE_FULL : LEAVE_FAST;
 	}
 	replay_fatal(context, 0);
-	return replay_signals(context, 0);
+	u32 how = replay_signals(context, 0);
+	return debug_pauses(context) ? LEAVE_FULL : how;
 }
 
 /* Dies as the program would have, without a handler and at once; the parent sees the right status. */
 void die_by_signal(struct context *context, u32 number)
 {
 	u64 mask = ~SIGNAL_BIT(number);
+	if (!recording())
+		debug_event(DEBUG_DEATH, number);
 	context->exiting = 1;
 	mark_siblings_dying(context);
 	baton_end_process(context);
@@ -419,6 +425,8 @@ void raise_fault(struct context *context, const struct deferred_signal *raised, 
 	if (fatal) {
 		if (recording())
 			log_fatal(context, &signal, SIGNAL_FAULT);
+		else
+			debug_event(DEBUG_DEATH, number);
 		robust_release(context);
 		if (!recording() && context->process->thread_count > 1)
 			end_process(context, number);

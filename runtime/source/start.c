@@ -242,6 +242,7 @@ void replay_exec(struct context *context, const struct event *event)
 	trap_instructions();
 	arm_interception(context);
 	watch_next(context);
+	debug_begin(context);
 	restore_full(context);
 }
 

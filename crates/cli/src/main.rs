@@ -62,6 +62,8 @@ enum Command {
     Replay(commands::replay::Options),
     /// Run the system calls of a trace again on a file system, and verify them
     Reanimate(commands::reanimate::Options),
+    /// Debug a recorded execution with gdb
+    Debug(commands::debug::Options),
     /// List the recordings
     Ls(commands::ls::Options),
     /// Show what a recording says about itself
@@ -95,6 +97,7 @@ impl Command {
             Self::Record(options) => commands::record::run(options),
             Self::Replay(options) => commands::replay::run(options),
             Self::Reanimate(options) => commands::reanimate::run(options),
+            Self::Debug(options) => commands::debug::run(options),
             Self::Ls(options) => commands::ls::run(options),
             Self::Info(options) => commands::info::run(options),
             Self::Ps(options) => commands::ps::run(options),

@@ -2,12 +2,14 @@
 
 pub mod call_tracer;
 pub mod clock;
+pub mod context;
 pub mod cpuid;
 pub mod futex;
 pub mod maps;
 pub mod memory;
 pub mod probe;
 pub mod process;
+pub mod ptrace;
 pub mod segment;
 pub mod shared;
 pub mod signals;

@@ -89,6 +89,12 @@ impl Prepared {
     }
 }
 
+/// Puts a new child into a process group of its own, out of reach of what the terminal sends.
+pub fn own_group(pid: i32) {
+    // SAFETY: plain system call; if the child is gone there is nothing to protect.
+    unsafe { libc::setpgid(pid, pid) };
+}
+
 /// A descriptor that becomes readable when the process ends.
 ///
 /// # Errors
@@ -278,6 +284,13 @@ pub fn stack_limit(pid: i32) -> u64 {
     // SAFETY: the kernel writes one structure of that type; on failure it stays unlimited.
     unsafe { libc::prlimit(pid, libc::RLIMIT_STACK, std::ptr::null(), &mut limit) };
     limit.rlim_cur
+}
+
+/// The signals that wait to be delivered to this very thread; bit 0 is signal 1. None if it is gone.
+pub fn pending_signals(tid: i32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+    let pending = text.lines().find_map(|line| line.strip_prefix("SigPnd:"));
+    pending.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok()).unwrap_or(0)
 }
 
 /// The effective user of a process. Not the owner of its folder in `/proc`, which is root for processes that may not be dumped.

@@ -7,6 +7,7 @@ use std::io;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 pub const RUNTIME_TEXT: u64 = 0x6900_0000_0000;
+pub const HEADER_ADDRESS: u64 = 0x6900_2000_0000;
 pub const RUNTIME_END: u64 = 0x6a00_0000_0000;
 pub const RING_BYTES: usize = 0x10_0000;
 pub const MAX_SLOTS: usize = 4096;
@@ -32,6 +33,7 @@ pub const OPTION_CHECK_OFF: u32 = 8;
 pub const OPTION_NO_TSC_TRAP: u32 = 16;
 pub const OPTION_NO_CPUID_FAULT: u32 = 32;
 pub const OPTION_WHOLE_INPUTS: u32 = 64;
+pub const OPTION_DEBUG: u32 = 128;
 
 pub const SLOT_UNUSED: u32 = 0;
 pub const SLOT_READY: u32 = 1;
@@ -57,6 +59,8 @@ pub const REQUEST_SHARED_FILE: u32 = 7;
 pub const REQUEST_FORCE: u32 = 8;
 pub const REQUEST_WATCH: u32 = 9;
 pub const REQUEST_INPUT: u32 = 10;
+pub const REQUEST_DEBUG: u32 = 11;
+pub const REQUEST_CHILD: u32 = 12;
 
 #[repr(C)]
 pub struct ImagePart {

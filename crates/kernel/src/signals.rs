@@ -48,6 +48,20 @@ pub fn asked_to_end() -> Option<i32> {
     Some(ASKED_TO_END.load(Ordering::Relaxed)).filter(|&number| number != 0)
 }
 
+/// From now on what the terminal sends with Ctrl-C and Ctrl-\ is not for this process, but for the one it runs in the foreground.
+pub fn leave_to_children() {
+    extern "C" fn nothing(_number: libc::c_int) {}
+    for number in [libc::SIGINT, libc::SIGQUIT] {
+        // SAFETY: the action is fully initialised, and its handler does nothing. A handler, because ignoring would be inherited.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = nothing as *const () as usize;
+            action.sa_flags = libc::SA_RESTART;
+            libc::sigaction(number, &action, std::ptr::null_mut());
+        }
+    }
+}
+
 /// Which signals this process ignores, and which it blocks, as bit sets (bit n − 1 for signal n): what a program started from here inherits.
 /// SIGPIPE does not count as ignored: the language's start-up code did that.
 pub fn inherited() -> (u64, u64) {

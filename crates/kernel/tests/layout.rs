@@ -1,5 +1,6 @@
 //! The C and the Rust view of the header segment must be the same.
 
+use retake_kernel::context;
 use retake_kernel::shared::*;
 use std::mem::{offset_of, size_of};
 use std::process::Command;
@@ -36,7 +37,21 @@ fn c_and_rust_agree_on_every_offset() {
         ("struct shared_header", "slots", offset_of!(Header, slots)),
         ("struct shared_header", "filter_steps", offset_of!(Header, filter_steps)),
     ];
-    let mut source = format!("#include \"{}/shared.h\"\n", root.display());
+    let of_context = [
+        ("scratch", context::SCRATCH),
+        ("regs", context::REGISTERS),
+        ("event_count", context::EVENT_COUNT),
+        ("pause_at", context::PAUSE_AT),
+        ("slot", context::SLOT),
+        ("turn", context::TURN),
+        ("sigmask", context::SIGNAL_MASK),
+        ("pid", context::NUMBERS),
+        ("tid", context::NUMBERS + 4),
+    ];
+    let mut source = format!("#include \"{0}/context.h\"\n#include \"{0}/shared.h\"\n", root.display());
+    for (field, offset) in of_context {
+        source += &format!("_Static_assert(__builtin_offsetof(struct context, {field}) == {offset}, \"context.{field}\");\n");
+    }
     for (kind, field, offset) in wanted {
         source += &format!("_Static_assert(__builtin_offsetof({kind}, {field}) == {offset}, \"{kind}.{field}\");\n");
     }

@@ -7,28 +7,26 @@
 
 mod forced;
 mod report;
+mod running;
 mod service;
 mod status;
 mod windows;
 
 pub use report::Report;
+pub use running::{Held, Purpose, Running, Wanted};
 pub use status::Status;
 
-use retake_kernel::process::{self, Guardian, Program};
+use retake_kernel::memory;
+use retake_kernel::process;
 use retake_kernel::shared::{self, Header, store_bytes};
-use retake_kernel::{memory, signals};
-use retake_recording::{CheckLevel, Recording, StreamId};
-use retake_supervisor::{Options, Session, SessionError, runtime_image};
-use service::Service;
-use std::ffi::CString;
+use retake_recording::{Recording, StreamId};
+use retake_supervisor::SessionError;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::time::{Duration, Instant};
-use windows::Windows;
+use std::time::Duration;
 
 /// How to replay.
 #[derive(Debug, Clone, Copy, Default)]
@@ -105,55 +103,13 @@ pub fn replay_for(
     inputs: Option<Arc<dyn WholeInputs>>,
     observe: &mut dyn FnMut(&Status),
 ) -> Result<Outcome, ReplayError> {
-    if recording.streams().next().is_none() {
-        return Err(ReplayError::Empty);
-    }
-    let metadata = recording.metadata();
-    let level = metadata.check_level;
-    let options = Options {
-        no_fast_path: false,
-        quiet: request.quiet,
-        check_full: level == CheckLevel::Full,
-        check_off: level == CheckLevel::Off || request.check_off,
-        whole_inputs: inputs.is_some(),
-        ..Options::default()
-    };
-    let session = Session::create(shared::MODE_REPLAY, options)?;
-    let guardian = Guardian::start(|| end_everything(session.header()))?;
-    process::adopt_orphans();
-    let files = lay_out_files(&recording, folder)?;
-    let scratch = folder.join("scratch");
-    std::fs::create_dir_all(&scratch)?;
-    let header = session.header();
-    store_path(&header.store, &files);
-    store_path(&header.scratch, &scratch);
-    let slots = make_slots(header);
-    let host = memory::executable_file(c"retake-replay", runtime_image::EXECUTABLE)?;
-    let host = host_descriptor(&host)?;
-    header.host_descriptor.store(host.as_raw_fd(), Relaxed);
-    let slot = &header.slots[slots.root];
-    slot.stream.store(0, Relaxed);
-    let arguments = ["retake-replay".to_owned(), session.header_id().to_string(), slots.root.to_string()];
-    let arguments: Vec<CString> = arguments.into_iter().map(|a| CString::new(a).expect("no NUL")).collect();
-    let program = Program { path: c"", by_descriptor: Some(host.as_raw_fd()), arguments: &arguments, environment: &[] };
-    let mut child = process::prepare(&program)?;
-    slot.pid.store(child.pid as u32, Relaxed);
-    slot.tid.store(child.pid as u32, Relaxed);
-    slot.state.store(shared::SLOT_CLAIMED, Release);
-    signals::pass_to(child.pid);
-    let windows = Arc::new(Windows::new(recording, session, files, scratch, inputs));
-    let service = Service::start(&windows);
-    child.start()?;
-    let watch = process::watch(child.pid)?;
-    let outcome = wait(&windows, &service, child.pid, &watch, observe);
-    observe(&Status::of(&windows));
+    let running = Running::start(recording, request, Purpose { inputs, wanted: None }, folder)?;
+    let outcome = running.wait(observe);
     if matches!(outcome, Outcome::Diverged(_)) {
-        end_everything(windows.session.header());
-        process::reap(child.pid);
-        process::reap_adopted(-1);
+        running.end();
+    } else {
+        running.finish();
     }
-    service.stop();
-    guardian.dismiss();
     Ok(outcome)
 }
 
@@ -162,16 +118,14 @@ fn host_descriptor(file: &std::fs::File) -> io::Result<std::fs::File> {
     file.try_clone().and_then(|copy| memory::keep_across_exec(&copy).map(|()| copy))
 }
 
-struct Slots {
-    root: usize,
-}
+/// The slot of the first process.
+const ROOT_SLOT: usize = 0;
 
-fn make_slots(header: &Header) -> Slots {
-    for index in (1..shared::MAX_SLOTS).rev() {
+fn make_slots(header: &Header) {
+    for index in (ROOT_SLOT + 1..shared::MAX_SLOTS).rev() {
         shared::push_ready(header, index);
     }
     header.slots_used.store(shared::MAX_SLOTS as u32, Release);
-    Slots { root: 0 }
 }
 
 fn store_path(target: &[std::sync::atomic::AtomicU8], path: &Path) {
@@ -190,35 +144,6 @@ fn lay_out_files(recording: &Recording, folder: &Path) -> Result<PathBuf, Replay
     }
     let found = at.unwrap_or(cache);
     Ok(std::fs::canonicalize(&found).unwrap_or(found))
-}
-
-/// How often the observer is asked.
-const OBSERVED: Duration = Duration::from_millis(100);
-
-fn wait(windows: &Windows, service: &Service, pid: i32, watch: &std::os::fd::OwnedFd, observe: &mut dyn FnMut(&Status)) -> Outcome {
-    let mut status = None;
-    let mut observed = Instant::now();
-    loop {
-        if observed.elapsed() > OBSERVED {
-            observe(&Status::of(windows));
-            observed = Instant::now();
-        }
-        if let Some(report) = service.diverged() {
-            return Outcome::Diverged(Box::new(report));
-        }
-        if status.is_none() && process::ended(watch, 5) {
-            status = process::reap(pid);
-        }
-        process::reap_adopted(pid);
-        windows.unblock_console();
-        if let Some(status) = status {
-            if live_slots(windows.session.header()) == 0 {
-                // A report may have come with the end of the process it is about.
-                return service.diverged().map_or(Outcome::Finished(status), |report| Outcome::Diverged(Box::new(report)));
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
 }
 
 fn live_slots(header: &Header) -> usize {

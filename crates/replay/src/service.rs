@@ -2,6 +2,7 @@
 
 use crate::forced;
 use crate::report::Report;
+use crate::running::{Held, Wanted};
 use crate::windows::Windows;
 use retake_kernel::{futex, shared};
 use retake_recording::ContentId;
@@ -16,25 +17,39 @@ const THREADS: usize = 2;
 pub(crate) struct Service {
     windows: Arc<Windows>,
     stop: Arc<AtomicBool>,
-    report: Arc<Mutex<Option<Report>>>,
+    findings: Arc<Findings>,
     threads: Vec<JoinHandle<()>>,
 }
 
+/// What the threads look for, and what they have found.
+#[derive(Default)]
+struct Findings {
+    wanted: Option<Wanted>,
+    report: Mutex<Option<Report>>,
+    held: Mutex<Option<Held>>,
+}
+
 impl Service {
-    pub fn start(windows: &Arc<Windows>) -> Self {
-        let (stop, report) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(None)));
+    pub fn start(windows: &Arc<Windows>, wanted: Option<Wanted>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let findings = Arc::new(Findings { wanted, ..Findings::default() });
         let threads = (0..THREADS)
             .map(|_| {
-                let (windows, stop, report) = (Arc::clone(windows), Arc::clone(&stop), Arc::clone(&report));
-                std::thread::spawn(move || run(&windows, &stop, &report))
+                let (windows, stop, findings) = (Arc::clone(windows), Arc::clone(&stop), Arc::clone(&findings));
+                std::thread::spawn(move || run(&windows, &stop, &findings))
             })
             .collect();
-        Self { windows: Arc::clone(windows), stop, report, threads }
+        Self { windows: Arc::clone(windows), stop, findings, threads }
     }
 
     /// The first divergence, if there was one.
     pub fn diverged(&self) -> Option<Report> {
-        self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.findings.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The wanted process, while it waits.
+    pub fn held(&self) -> Option<Held> {
+        self.findings.held.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     pub fn stop(self) {
@@ -46,18 +61,24 @@ impl Service {
     }
 }
 
-fn run(windows: &Windows, stop: &AtomicBool, report: &Mutex<Option<Report>>) {
+impl Findings {
+    fn wants(&self, stream: u32, events: u64) -> bool {
+        self.wanted.as_ref().is_some_and(|wanted| wanted.stream == stream && wanted.events == events)
+    }
+}
+
+fn run(windows: &Windows, stop: &AtomicBool, findings: &Findings) {
     let header = windows.session.header();
     while !stop.load(Acquire) {
         let seen = header.request_doorbell.load(Acquire);
         match shared::take_request(header) {
-            Some(index) => answer(windows, index, report),
+            Some(index) => answer(windows, index, findings),
             None => futex::wait(&header.request_doorbell, seen, Some(Duration::from_millis(20))),
         }
     }
 }
 
-fn answer(windows: &Windows, index: usize, report: &Mutex<Option<Report>>) {
+fn answer(windows: &Windows, index: usize, findings: &Findings) {
     let slot = &windows.session.header().slots[index];
     let argument = |at: usize| slot.lines.request_arguments[at].load(Relaxed);
     match slot.lines.request.load(Acquire) {
@@ -65,7 +86,7 @@ fn answer(windows: &Windows, index: usize, report: &Mutex<Option<Report>>) {
             Ok(Some((id, bytes))) => windows.answer(slot, (i64::from(id), bytes as i64)),
             Ok(None) => windows.answer(slot, (-1, 0)),
             Err(error) => {
-                keep_first(report, Report::unreadable(windows, slot, &error));
+                keep_first(findings, Report::unreadable(windows, slot, &error));
                 windows.answer(slot, (-1, 0));
             }
         },
@@ -81,7 +102,7 @@ fn answer(windows: &Windows, index: usize, report: &Mutex<Option<Report>>) {
             windows.answer(slot, (if result.is_ok() { 0 } else { -1 }, 0));
         }
         // Not answered: the process stays where it is until everything is ended.
-        shared::REQUEST_DIVERGED => keep_first(report, Report::new(windows, slot)),
+        shared::REQUEST_DIVERGED => keep_first(findings, Report::new(windows, slot)),
         shared::REQUEST_INPUT => {
             let result = windows.hand_over_input(slot, argument(0), argument(1));
             if let Err(error) = &result {
@@ -89,6 +110,16 @@ fn answer(windows: &Windows, index: usize, report: &Mutex<Option<Report>>) {
             }
             windows.answer(slot, (if result.is_ok() { 0 } else { -1 }, 0));
         }
+        shared::REQUEST_CHILD => {
+            let is_on_path = findings.wanted.as_ref().is_none_or(|wanted| wanted.path.iter().any(|stream| u64::from(*stream) == argument(0)));
+            windows.answer(slot, (i64::from(is_on_path), 0));
+        }
+        shared::REQUEST_DEBUG if findings.wants(slot.stream.load(Relaxed), argument(0)) => {
+            // Answered by Running::release.
+            let held = Held { pid: slot.pid.load(Relaxed) as i32, slot: index };
+            *findings.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
+        }
+        shared::REQUEST_DEBUG => windows.answer(slot, (0, 0)),
         shared::REQUEST_WATCH => windows.answer(slot, (forced::answer(slot), 0)),
         other => {
             eprintln!("retake: unknown request {other} of the runtime");
@@ -97,6 +128,6 @@ fn answer(windows: &Windows, index: usize, report: &Mutex<Option<Report>>) {
     }
 }
 
-fn keep_first(report: &Mutex<Option<Report>>, fresh: Report) {
-    report.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fresh);
+fn keep_first(findings: &Findings, fresh: Report) {
+    findings.report.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fresh);
 }

@@ -108,7 +108,8 @@ impl Windows {
             feeds.sweep_at = FEEDS_BEFORE_SWEEP.max(2 * feeds.by_stream.len());
         }
         let reader = self.recording.stream(StreamId(stream)).map_err(io::Error::from)?;
-        let feed = Arc::new(Mutex::new(Feed::new(reader, self.stock.clone())));
+        let has_copies = self.session.header().options.load(Relaxed) & shared::OPTION_DEBUG != 0;
+        let feed = Arc::new(Mutex::new(Feed::new(reader, self.stock.clone(), has_copies)));
         feeds.by_stream.insert(stream, Arc::clone(&feed));
         Ok(feed)
     }

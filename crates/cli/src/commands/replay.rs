@@ -55,8 +55,7 @@ pub fn run(options: &Options) -> Result<()> {
     let recording = recordings::open(&options.recording)?;
     recordings::warn(&recording);
     let metadata = recording.metadata();
-    check_build(metadata)?;
-    check_machine(metadata)?;
+    check_replayable(metadata)?;
     if options.check == Some(Check::Full) && metadata.check_level != CheckLevel::Full && std::io::stderr().is_terminal() {
         eprintln!("note: only what was noted while recording can be compared; see retake record --check=full");
     }
@@ -105,6 +104,12 @@ fn failure_of(error: ReplayError) -> Failure {
         ReplayError::Recording(error) => error.into(),
         error => Failure::new(error.to_string()),
     }
+}
+
+/// Refuses a recording that cannot be replayed here.
+pub(super) fn check_replayable(metadata: &Metadata) -> Result<()> {
+    check_build(metadata)?;
+    check_machine(metadata)
 }
 
 /// Refuses a recording whose events another runtime wrote, or that another table describes.

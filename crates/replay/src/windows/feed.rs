@@ -70,11 +70,13 @@ pub(super) struct Feed {
     carry: Vec<u8>,
     windows_in_a_row: u32,
     stock: Stock,
+    /// Windows are never written again: under a debugger there are copies of the reader, which go on reading from them.
+    has_copies: bool,
 }
 
 impl Feed {
-    pub(super) fn new(reader: StreamReader, stock: Stock) -> Self {
-        Self { reader, current: None, ready: None, spare: None, carry: Vec::new(), windows_in_a_row: 0, stock }
+    pub(super) fn new(reader: StreamReader, stock: Stock, has_copies: bool) -> Self {
+        Self { reader, current: None, ready: None, spare: None, carry: Vec::new(), windows_in_a_row: 0, stock, has_copies }
     }
 
     /// The window from `offset`, where an event begins: segment number and bytes; `None` at the end of the stream, or before an event that was never
@@ -91,7 +93,10 @@ impl Feed {
         };
         let answer = window.as_ref().map(|window| (window.memory.segment.id(), window.bytes as u64));
         let left = std::mem::replace(&mut self.current, window);
-        if follows && let Some(left) = left {
+        if follows
+            && !self.has_copies
+            && let Some(left) = left
+        {
             self.spare = Some(left.memory).filter(|memory| memory.segment.bytes() == LARGE_WINDOW_BYTES);
         }
         Ok(answer)

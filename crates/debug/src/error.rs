@@ -1,0 +1,37 @@
+//! What can go wrong while debugging.
+
+use std::io;
+
+/// Why a debugging session could not be set up or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum DebugError {
+    /// The replay could not be started.
+    #[error(transparent)]
+    Replay(#[from] retake_replay::ReplayError),
+    /// The recording could not be read.
+    #[error("cannot read the recording: {0}")]
+    Recording(#[from] retake_recording::Error),
+    /// The replay did something else than the recording says.
+    #[error("{0}")]
+    Diverged(Box<retake_replay::Report>),
+    /// The recording has no such process.
+    #[error("no process of the recording is {0}\n  try       retake ps, which lists them")]
+    NoSuchProcess(String),
+    /// The replay ended before the process to be debugged began.
+    #[error("the replay ended before process {0} began\n  likely    the recording was cut, or is damaged: see retake info")]
+    NeverBegan(i32),
+    /// The machine does not let us trace.
+    #[error(
+        "cannot trace the replayed process: {0}\n  likely    ptrace is forbidden here: see /proc/sys/kernel/yama/ptrace_scope, or the container's seccomp profile"
+    )]
+    Trace(#[source] io::Error),
+    /// Something the machine refused.
+    #[error("{0}")]
+    System(#[from] io::Error),
+    /// The debugger said something that cannot be understood.
+    #[error("the connection to the debugger failed: {0}")]
+    Protocol(String),
+}
+
+/// The result of everything here.
+pub type Result<T> = std::result::Result<T, DebugError>;

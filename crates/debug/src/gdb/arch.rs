@@ -1,0 +1,163 @@
+//! The registers of an x86-64 thread, as the target description names them.
+
+use gdbstub::arch;
+use retake_kernel::ptrace;
+
+const GENERAL: usize = 16;
+const SEGMENTS: usize = 6;
+const FLOATING: usize = 8;
+const FLOATING_BYTES: usize = 10;
+const VECTORS: usize = 16;
+const VECTOR_BYTES: usize = 16;
+
+/// Offsets in an XSAVE area without compaction.
+const STACK_OFFSET: usize = 32;
+const VECTOR_OFFSET: usize = 160;
+const MXCSR_OFFSET: usize = 24;
+const UPPER_OFFSET: usize = 576;
+
+/// x86-64, with the registers of [`DESCRIPTION`].
+pub(crate) enum X86_64 {}
+
+impl arch::Arch for X86_64 {
+    type Usize = u64;
+    type Registers = Registers;
+    type BreakpointKind = usize;
+    type RegId = ();
+
+    fn target_description_xml() -> Option<&'static str> {
+        Some(DESCRIPTION)
+    }
+}
+
+/// All registers of a thread.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Registers {
+    /// rax rbx rcx rdx rsi rdi rbp rsp r8 to r15
+    pub general: [u64; GENERAL],
+    pub program_counter: u64,
+    pub flags: u32,
+    /// cs ss ds es fs gs
+    pub segments: [u32; SEGMENTS],
+    pub original_call: u64,
+    /// fs gs
+    pub bases: [u64; 2],
+    /// As XSAVE lays it out.
+    pub extended: Vec<u8>,
+}
+
+impl Default for Registers {
+    fn default() -> Self {
+        Self {
+            general: [0; GENERAL],
+            program_counter: 0,
+            flags: 0,
+            segments: [0; SEGMENTS],
+            original_call: u64::MAX,
+            bases: [0; 2],
+            extended: Vec::new(),
+        }
+    }
+}
+
+impl Registers {
+    /// From what ptrace says.
+    pub fn new(r: &ptrace::Registers, extended: Vec<u8>) -> Self {
+        Self {
+            general: [r.rax, r.rbx, r.rcx, r.rdx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15],
+            program_counter: r.rip,
+            flags: r.eflags as u32,
+            segments: [r.cs, r.ss, r.ds, r.es, r.fs, r.gs].map(|selector| selector as u32),
+            original_call: r.orig_rax,
+            bases: [r.fs_base, 0], // the program's own base of gs is 0: the other is the runtime's
+            extended,
+        }
+    }
+
+    fn extended_bytes(&self, offset: usize, count: usize) -> Vec<u8> {
+        let mut bytes = self.extended.get(offset..offset + count).map(<[u8]>::to_vec).unwrap_or_default();
+        bytes.resize(count, 0);
+        bytes
+    }
+
+    fn extended_word(&self, offset: usize) -> u16 {
+        let bytes = self.extended_bytes(offset, 2);
+        u16::from_le_bytes([bytes[0], bytes[1]])
+    }
+
+    /// The x87 registers that the debugger knows by name: control, status, tags, and where the last instruction was.
+    fn floating_words(&self) -> [u32; 8] {
+        let pointer = |offset| u32::from(self.extended_word(offset)) | u32::from(self.extended_word(offset + 2)) << 16;
+        let (control, status, opcode) = (self.extended_word(0), self.extended_word(2), self.extended_word(6));
+        [u32::from(control), u32::from(status), self.tags(), pointer(12) & 0xffff, pointer(8), pointer(20) & 0xffff, pointer(16), u32::from(opcode)]
+    }
+
+    /// The tag word: two bits for each physical register, of which XSAVE keeps whether it is empty.
+    fn tags(&self) -> u32 {
+        const EMPTY: u32 = 3;
+        const SPECIAL: u32 = 2;
+        const ZERO: u32 = 1;
+        let used = self.extended_bytes(4, 1)[0];
+        let top = usize::from(self.extended_word(2) >> 11 & 7);
+        let tag = |physical: usize| {
+            if used >> physical & 1 == 0 {
+                return EMPTY;
+            }
+            let value = self.extended_bytes(STACK_OFFSET + 16 * ((physical + FLOATING - top) % FLOATING), FLOATING_BYTES);
+            let exponent = u16::from_le_bytes([value[8], value[9]]) & 0x7fff;
+            match (exponent, value[7] & 0x80, value[..8].iter().all(|byte| *byte == 0)) {
+                (0, _, true) => ZERO,
+                (0 | 0x7fff, ..) | (_, 0, _) => SPECIAL,
+                _ => 0,
+            }
+        };
+        (0..FLOATING).map(|physical| tag(physical) << (2 * physical)).sum()
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.extend(self.general.iter().chain([&self.program_counter]).flat_map(|value| value.to_le_bytes()));
+        bytes.extend([self.flags].iter().chain(&self.segments).flat_map(|value| value.to_le_bytes()));
+        for index in 0..FLOATING {
+            bytes.extend(self.extended_bytes(STACK_OFFSET + 16 * index, FLOATING_BYTES));
+        }
+        bytes.extend(self.floating_words().iter().flat_map(|value| value.to_le_bytes()));
+        for index in 0..VECTORS {
+            bytes.extend(self.extended_bytes(VECTOR_OFFSET + VECTOR_BYTES * index, VECTOR_BYTES));
+        }
+        bytes.extend(self.extended_bytes(MXCSR_OFFSET, 4));
+        bytes.extend(self.original_call.to_le_bytes());
+        bytes.extend(self.bases.iter().flat_map(|value| value.to_le_bytes()));
+        for index in 0..VECTORS {
+            bytes.extend(self.extended_bytes(UPPER_OFFSET + VECTOR_BYTES * index, VECTOR_BYTES));
+        }
+        bytes
+    }
+}
+
+impl arch::Registers for Registers {
+    type ProgramCounter = u64;
+
+    fn pc(&self) -> u64 {
+        self.program_counter
+    }
+
+    fn gdb_serialize(&self, mut write_byte: impl FnMut(Option<u8>)) {
+        self.bytes().into_iter().for_each(|byte| write_byte(Some(byte)));
+    }
+
+    /// The general registers; what a debugger writes are these.
+    fn gdb_deserialize(&mut self, bytes: &[u8]) -> Result<(), ()> {
+        let word = |index: usize| bytes.get(8 * index..8 * index + 8)?.try_into().ok().map(u64::from_le_bytes);
+        for index in 0..GENERAL {
+            self.general[index] = word(index).ok_or(())?;
+        }
+        self.program_counter = word(GENERAL).ok_or(())?;
+        let flags = bytes.get(8 * (GENERAL + 1)..8 * (GENERAL + 1) + 4).and_then(|bytes| bytes.try_into().ok()).ok_or(())?;
+        self.flags = u32::from_le_bytes(flags);
+        Ok(())
+    }
+}
+
+/// The registers in the order of [`Registers::gdb_serialize`].
+pub(crate) const DESCRIPTION: &str = include_str!("x86_64.xml");

@@ -1,0 +1,84 @@
+//! Serving a debugger over the gdb remote protocol.
+
+mod arch;
+mod commands;
+mod files;
+mod inspect;
+mod target;
+mod wire;
+
+use crate::error::{DebugError, Result};
+use crate::session::Session;
+use gdbstub::stub::GdbStub;
+use gdbstub::stub::state_machine::GdbStubStateMachine as Machine;
+use std::time::{Duration, Instant};
+use target::Remote;
+pub use wire::Stream;
+use wire::Wire;
+
+/// Large enough for a library to come in few packets.
+const PACKET_BYTES: usize = 128 << 10;
+
+/// Serves one debugger until it goes.
+///
+/// # Errors
+/// The replay diverged, or the process cannot be controlled any more. That the debugger goes, in whatever way, is no error.
+pub fn serve(session: Session, stream: impl Stream + 'static) -> Result<()> {
+    let mut remote = Remote::new(session);
+    let stub = GdbStub::builder(Wire::new(Box::new(stream))).packet_buffer_size(PACKET_BYTES).build();
+    let stub = stub.map_err(|error| DebugError::Protocol(error.to_string()))?;
+    let mut machine = stub.run_state_machine(&mut remote).map_err(failure)?;
+    loop {
+        machine = match machine {
+            Machine::Idle(mut idle) => {
+                let Ok(packet) = idle.borrow_conn().next() else { return Ok(()) };
+                match feed(idle.into(), &mut remote, &packet) {
+                    Ok(machine) => machine,
+                    Err(error) => return Err(failure(error)),
+                }
+            }
+            Machine::Running(mut running) => {
+                let reason = {
+                    let wire = running.borrow_conn();
+                    let mut looked = Instant::now();
+                    remote.act(&mut || {
+                        let is_due = looked.elapsed() > LOOK;
+                        if is_due {
+                            looked = Instant::now();
+                        }
+                        is_due && wire.is_interrupted()
+                    })?
+                };
+                running.report_stop(&mut remote, reason).map_err(failure)?
+            }
+            Machine::CtrlCInterrupt(interrupted) => interrupted.interrupt_handled(&mut remote, None::<target::Reason>).map_err(failure)?,
+            Machine::Disconnected(_) => return Ok(()),
+        }
+    }
+}
+
+/// A script for gdb, with commands for time travel.
+pub const SCRIPT: &str = include_str!("retake.py");
+
+/// How often we look whether the debugger wants the program to stop.
+const LOOK: Duration = Duration::from_millis(5);
+
+type Served<'a> = Machine<'a, Remote, Wire>;
+type Error = gdbstub::stub::GdbStubError<DebugError, std::io::Error>;
+
+fn feed<'a>(mut machine: Served<'a>, remote: &mut Remote, packet: &[u8]) -> std::result::Result<Served<'a>, Error> {
+    for &byte in packet {
+        machine = match machine {
+            Machine::Idle(idle) => idle.incoming_data(remote, byte)?,
+            other => return Ok(other),
+        };
+    }
+    Ok(machine)
+}
+
+fn failure(error: Error) -> DebugError {
+    if error.is_target_error() {
+        return error.into_target_error().unwrap_or_else(|| DebugError::Protocol("unknown".to_owned()));
+    }
+    DebugError::Protocol(error.to_string())
+}

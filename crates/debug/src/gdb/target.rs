@@ -1,0 +1,364 @@
+//! What the protocol library asks of a target: registers, memory, breakpoints, running.
+
+use super::arch::{self, X86_64};
+use super::commands::Destination;
+use super::files::Files;
+use crate::debuggee::Stop;
+use crate::error::{DebugError, Result};
+use crate::session::Session;
+use crate::watchpoints::{Access, Watchpoint};
+use gdbstub::common::{Signal, Tid};
+use gdbstub::stub::MultiThreadStopReason;
+use gdbstub::target::ext::base::BaseOps;
+use gdbstub::target::ext::base::multithread::{
+    MultiThreadBase, MultiThreadResume, MultiThreadResumeOps, MultiThreadSchedulerLocking, MultiThreadSchedulerLockingOps, MultiThreadSingleStep,
+    MultiThreadSingleStepOps,
+};
+use gdbstub::target::ext::base::reverse_exec::{ReplayLogPosition, ReverseCont, ReverseContOps, ReverseStep, ReverseStepOps};
+use gdbstub::target::ext::breakpoints::{
+    Breakpoints, BreakpointsOps, HwBreakpoint, HwBreakpointOps, HwWatchpoint, HwWatchpointOps, SwBreakpoint, SwBreakpointOps, WatchKind,
+};
+use gdbstub::target::{Target, TargetError, TargetResult, ext};
+use retake_kernel::ptrace;
+
+/// Why the program stopped, as the library wants it.
+pub(crate) type Reason = MultiThreadStopReason<u64>;
+
+/// What the debugger wants next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wish {
+    Continue,
+    Step(Option<Tid>),
+    ReverseContinue,
+    ReverseStep,
+}
+
+/// The debugged process, behind the protocol.
+pub(crate) struct Remote {
+    pub session: Session,
+    pub files: Files,
+    /// Where to go the next time the program is to run, instead of running.
+    pub destination: Option<Destination>,
+    wish: Wish,
+}
+
+impl Remote {
+    pub fn new(session: Session) -> Self {
+        Self { session, files: Files::default(), destination: None, wish: Wish::Continue }
+    }
+
+    /// Does what the debugger wished for, until the program stops.
+    pub fn act(&mut self, give_up: &mut dyn FnMut() -> bool) -> Result<Reason> {
+        if let Some(destination) = self.destination.take() {
+            self.go_to(destination, give_up)?;
+            // The one stop reason that a debugger takes as it is, whatever it was about to do.
+            return Ok(self.reason(Stop::End));
+        }
+        let stop = match self.wish {
+            Wish::Continue => self.session.forward(give_up)?,
+            Wish::Step(thread) => {
+                let tid = thread.and_then(|thread| self.kernel_tid(thread));
+                self.session.forward_step(tid, give_up)?
+            }
+            Wish::ReverseContinue => self.session.backward(give_up)?,
+            Wish::ReverseStep => self.session.backward_step(give_up)?,
+        };
+        Ok(self.reason(stop))
+    }
+
+    fn go_to(&mut self, destination: Destination, give_up: &mut dyn FnMut() -> bool) -> Result<Stop> {
+        match destination {
+            Destination::Event(thread, events) => {
+                let thread = thread.unwrap_or_else(|| self.session.debuggee.context().tid);
+                self.session.seek(thread, events, give_up)
+            }
+            Destination::Begin => self.session.go_to_begin(),
+            Destination::End => self.session.go_to_end(give_up),
+            Destination::Checkpoint(number) => self.session.restart(number),
+        }
+    }
+
+    fn reason(&self, stop: Stop) -> Reason {
+        let tid = self.current();
+        let log = |pos| Reason::ReplayLog { tid: Some(tid), pos };
+        match stop {
+            Stop::Breakpoint => Reason::SwBreak(tid),
+            Stop::Watch(watchpoint) => Reason::Watch { tid, kind: kind(watchpoint.access), addr: watchpoint.address },
+            Stop::Step => Reason::SignalWithThread { tid, signal: Signal::SIGTRAP },
+            Stop::Signal(number) => Reason::SignalWithThread { tid, signal: signal(number) },
+            Stop::Interrupted => Reason::SignalWithThread { tid, signal: Signal::SIGINT },
+            Stop::Begin => log(ReplayLogPosition::Begin),
+            Stop::End => log(ReplayLogPosition::End),
+            Stop::Exited(status) => Reason::Exited(status as u8),
+            Stop::Killed(number) => Reason::Terminated(signal(number)),
+        }
+    }
+
+    /// The current thread, by the program's number.
+    fn current(&self) -> Tid {
+        Tid::new(self.session.debuggee.context().tid as usize).unwrap_or(Tid::MIN)
+    }
+
+    fn kernel_tid(&self, thread: Tid) -> Option<i32> {
+        if thread == self.current() {
+            return Some(self.session.debuggee.current);
+        }
+        self.session.debuggee.thread(u32::try_from(thread.get()).ok()?)
+    }
+}
+
+fn kind(access: Access) -> WatchKind {
+    match access {
+        Access::Write => WatchKind::Write,
+        Access::Read => WatchKind::Read,
+        Access::Both => WatchKind::ReadWrite,
+    }
+}
+
+/// The protocol has numbers of its own.
+fn signal(number: i32) -> Signal {
+    const NAMED: [(i32, Signal); 30] = [
+        (libc::SIGHUP, Signal::SIGHUP),
+        (libc::SIGINT, Signal::SIGINT),
+        (libc::SIGQUIT, Signal::SIGQUIT),
+        (libc::SIGILL, Signal::SIGILL),
+        (libc::SIGTRAP, Signal::SIGTRAP),
+        (libc::SIGABRT, Signal::SIGABRT),
+        (libc::SIGBUS, Signal::SIGBUS),
+        (libc::SIGFPE, Signal::SIGFPE),
+        (libc::SIGKILL, Signal::SIGKILL),
+        (libc::SIGUSR1, Signal::SIGUSR1),
+        (libc::SIGSEGV, Signal::SIGSEGV),
+        (libc::SIGUSR2, Signal::SIGUSR2),
+        (libc::SIGPIPE, Signal::SIGPIPE),
+        (libc::SIGALRM, Signal::SIGALRM),
+        (libc::SIGTERM, Signal::SIGTERM),
+        (libc::SIGCHLD, Signal::SIGCHLD),
+        (libc::SIGCONT, Signal::SIGCONT),
+        (libc::SIGSTOP, Signal::SIGSTOP),
+        (libc::SIGTSTP, Signal::SIGTSTP),
+        (libc::SIGTTIN, Signal::SIGTTIN),
+        (libc::SIGTTOU, Signal::SIGTTOU),
+        (libc::SIGURG, Signal::SIGURG),
+        (libc::SIGXCPU, Signal::SIGXCPU),
+        (libc::SIGXFSZ, Signal::SIGXFSZ),
+        (libc::SIGVTALRM, Signal::SIGVTALRM),
+        (libc::SIGPROF, Signal::SIGPROF),
+        (libc::SIGWINCH, Signal::SIGWINCH),
+        (libc::SIGIO, Signal::SIGIO),
+        (libc::SIGPWR, Signal::SIGPWR),
+        (libc::SIGSYS, Signal::SIGSYS),
+    ];
+    /// Real-time signals: 33 to 63 follow each other, 32 and 64 came later.
+    const REAL_TIME_33: u8 = 45;
+    const REAL_TIME_32: u8 = 77;
+    const REAL_TIME_64: u8 = 78;
+    match number {
+        32 => Signal(REAL_TIME_32),
+        33..=63 => Signal(REAL_TIME_33 + (number - 33) as u8),
+        64 => Signal(REAL_TIME_64),
+        _ => NAMED.iter().find(|(known, _)| *known == number).map_or(Signal::UNKNOWN, |(_, signal)| *signal),
+    }
+}
+
+fn refused<T>() -> TargetResult<T, Remote> {
+    Err(TargetError::NonFatal)
+}
+
+impl Target for Remote {
+    type Arch = X86_64;
+    type Error = DebugError;
+
+    fn base_ops(&mut self) -> BaseOps<'_, X86_64, DebugError> {
+        BaseOps::MultiThread(self)
+    }
+
+    fn support_breakpoints(&mut self) -> Option<BreakpointsOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_auxv(&mut self) -> Option<ext::auxv::AuxvOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_exec_file(&mut self) -> Option<ext::exec_file::ExecFileOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_host_io(&mut self) -> Option<ext::host_io::HostIoOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_monitor_cmd(&mut self) -> Option<ext::monitor_cmd::MonitorCmdOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn use_fork_stop_reason(&self) -> bool {
+        false
+    }
+
+    fn use_vfork_stop_reason(&self) -> bool {
+        false
+    }
+
+    fn use_vforkdone_stop_reason(&self) -> bool {
+        false
+    }
+}
+
+impl MultiThreadBase for Remote {
+    fn read_registers(&mut self, registers: &mut arch::Registers, tid: Tid) -> TargetResult<(), Self> {
+        let Some(thread) = self.kernel_tid(tid) else { return refused() };
+        let general = self.session.debuggee.registers(thread).map_err(TargetError::Fatal)?;
+        *registers = arch::Registers::new(&general, ptrace::extended_state(thread).unwrap_or_default());
+        Ok(())
+    }
+
+    fn write_registers(&mut self, _registers: &arch::Registers, _tid: Tid) -> TargetResult<(), Self> {
+        refused()
+    }
+
+    fn read_addrs(&mut self, start: u64, data: &mut [u8], _tid: Tid) -> TargetResult<usize, Self> {
+        match self.session.debuggee.read(start, data) {
+            0 => Err(TargetError::Errno(libc::EFAULT as u8)),
+            count => Ok(count),
+        }
+    }
+
+    fn write_addrs(&mut self, _start: u64, _data: &[u8], _tid: Tid) -> TargetResult<(), Self> {
+        refused()
+    }
+
+    /// The current one first: that is where a debugger begins.
+    fn list_active_threads(&mut self, register: &mut dyn FnMut(Tid)) -> Result<()> {
+        let current = self.current();
+        register(current);
+        let others = self.session.debuggee.threads().into_iter().filter_map(|(_, tid)| Tid::new(tid as usize));
+        others.filter(|tid| *tid != current).for_each(register);
+        Ok(())
+    }
+
+    fn support_resume(&mut self) -> Option<MultiThreadResumeOps<'_, Self>> {
+        Some(self)
+    }
+}
+
+impl MultiThreadResume for Remote {
+    fn resume(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn clear_resume_actions(&mut self) -> Result<()> {
+        self.wish = Wish::Continue;
+        Ok(())
+    }
+
+    /// Which signals a program gets, the recording says.
+    fn set_resume_action_continue(&mut self, _tid: Tid, _signal: Option<Signal>) -> Result<()> {
+        Ok(())
+    }
+
+    fn support_single_step(&mut self) -> Option<MultiThreadSingleStepOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_scheduler_locking(&mut self) -> Option<MultiThreadSchedulerLockingOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_reverse_step(&mut self) -> Option<ReverseStepOps<'_, Tid, Self>> {
+        Some(self)
+    }
+
+    fn support_reverse_cont(&mut self) -> Option<ReverseContOps<'_, Tid, Self>> {
+        Some(self)
+    }
+}
+
+impl MultiThreadSingleStep for Remote {
+    fn set_resume_action_step(&mut self, tid: Tid, _signal: Option<Signal>) -> Result<()> {
+        self.wish = Wish::Step(Some(tid));
+        Ok(())
+    }
+}
+
+/// Which thread runs when is in the recording; a debugger that wants only one to run gets what happened.
+impl MultiThreadSchedulerLocking for Remote {
+    fn set_resume_action_scheduler_lock(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl ReverseCont<Tid> for Remote {
+    fn reverse_cont(&mut self) -> Result<()> {
+        self.wish = Wish::ReverseContinue;
+        Ok(())
+    }
+}
+
+impl ReverseStep<Tid> for Remote {
+    fn reverse_step(&mut self, _tid: Tid) -> Result<()> {
+        self.wish = Wish::ReverseStep;
+        Ok(())
+    }
+}
+
+impl Breakpoints for Remote {
+    fn support_sw_breakpoint(&mut self) -> Option<SwBreakpointOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_hw_breakpoint(&mut self) -> Option<HwBreakpointOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_hw_watchpoint(&mut self) -> Option<HwWatchpointOps<'_, Self>> {
+        Some(self)
+    }
+}
+
+impl SwBreakpoint for Remote {
+    fn add_sw_breakpoint(&mut self, address: u64, _kind: usize) -> TargetResult<bool, Self> {
+        let debuggee = &mut self.session.debuggee;
+        let is_there = debuggee.read(address, &mut [0]) == 1;
+        if is_there {
+            debuggee.breakpoints.insert(address);
+        }
+        Ok(is_there)
+    }
+
+    fn remove_sw_breakpoint(&mut self, address: u64, _kind: usize) -> TargetResult<bool, Self> {
+        self.session.debuggee.breakpoints.remove(&address);
+        Ok(true)
+    }
+}
+
+/// Ours are invisible and as many as one likes.
+impl HwBreakpoint for Remote {
+    fn add_hw_breakpoint(&mut self, address: u64, kind: usize) -> TargetResult<bool, Self> {
+        self.add_sw_breakpoint(address, kind)
+    }
+
+    fn remove_hw_breakpoint(&mut self, address: u64, kind: usize) -> TargetResult<bool, Self> {
+        self.remove_sw_breakpoint(address, kind)
+    }
+}
+
+fn watchpoint(address: u64, bytes: u64, kind: WatchKind) -> Watchpoint {
+    let access = match kind {
+        WatchKind::Write => Access::Write,
+        WatchKind::Read => Access::Read,
+        WatchKind::ReadWrite => Access::Both,
+    };
+    Watchpoint { address, bytes, access }
+}
+
+impl HwWatchpoint for Remote {
+    fn add_hw_watchpoint(&mut self, address: u64, bytes: u64, kind: WatchKind) -> TargetResult<bool, Self> {
+        Ok(self.session.debuggee.watchpoints.add(watchpoint(address, bytes, kind)))
+    }
+
+    fn remove_hw_watchpoint(&mut self, address: u64, bytes: u64, kind: WatchKind) -> TargetResult<bool, Self> {
+        Ok(self.session.debuggee.watchpoints.remove(watchpoint(address, bytes, kind)))
+    }
+}

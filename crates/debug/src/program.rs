@@ -1,0 +1,166 @@
+//! What a debugger asks about the program: its file, its libraries by name, its auxiliary vector.
+
+use crate::debuggee::Debuggee;
+use crate::target::Target;
+use object::LittleEndian;
+use object::elf::{DT_DEBUG, FileHeader64, PT_DYNAMIC, PT_INTERP, PT_LOAD};
+use object::read::elf::{FileHeader, ProgramHeader};
+use retake_model::{Event, EventRef, ItemDirection, parse_event};
+use retake_recording::Recording;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+const AT_NULL: u64 = 0;
+const AT_PHDR: u64 = 3;
+const AT_BASE: u64 = 7;
+const AT_ENTRY: u64 = 9;
+/// More than any program has of arguments, variables or libraries.
+const LIMIT: usize = 1 << 20;
+const LONGEST_NAME: usize = 4096;
+const MOST_LIBRARIES: usize = 4096;
+
+/// The program, as it was executed.
+#[derive(Debug, Default)]
+pub(crate) struct Program {
+    /// Its absolute path while recording, as far as that is known.
+    pub path: String,
+    /// The auxiliary vector, as bytes.
+    pub auxv: Vec<u8>,
+    entries: HashMap<u64, u64>,
+}
+
+impl Program {
+    /// Of a process that has executed nothing of it yet.
+    pub fn of_new(debuggee: &Debuggee, recording: &Recording, target: &Target) -> Self {
+        let stack = debuggee.registers(debuggee.current).map_or(0, |registers| registers.rsp);
+        let mut this = Self { path: path_of(recording, target), ..Self::default() };
+        let Some(mut at) = behind_null(debuggee, stack + 8).and_then(|environment| behind_null(debuggee, environment)) else { return this };
+        while let (Some(key), Some(value)) = (debuggee.process.word(at), debuggee.process.word(at + 8)) {
+            this.auxv.extend(key.to_le_bytes().into_iter().chain(value.to_le_bytes()));
+            this.entries.insert(key, value);
+            at += 16;
+            if key == AT_NULL || this.auxv.len() > LIMIT {
+                break;
+            }
+        }
+        this
+    }
+
+    /// The stored file that the program knew by this name.
+    pub fn stored(&self, debuggee: &Debuggee, name: &str) -> Option<PathBuf> {
+        let main = debuggee.text.original_at(self.entry(AT_ENTRY)?);
+        if name == self.path {
+            return main;
+        }
+        let main_bytes = main.and_then(|path| std::fs::read(path).ok());
+        if main_bytes.as_deref().and_then(interpreter).is_some_and(|interpreter| interpreter == name) {
+            return debuggee.text.original_at(self.entry(AT_BASE)?);
+        }
+        let libraries = self.libraries(debuggee, main_bytes.as_deref()?);
+        let library = libraries.iter().find(|library| library.name == name).or_else(|| same_file_name(&libraries, name))?;
+        debuggee.text.original_at(library.dynamic)
+    }
+
+    fn entry(&self, key: u64) -> Option<u64> {
+        self.entries.get(&key).copied().filter(|value| *value != 0)
+    }
+
+    /// What the dynamic linker has loaded, from its own list.
+    fn libraries(&self, debuggee: &Debuggee, main: &[u8]) -> Vec<Library> {
+        let process = &debuggee.process;
+        let mut libraries = Vec::new();
+        let Some(mut dynamic) = self.entry(AT_PHDR).and_then(|headers| dynamic_section(main, headers)) else { return libraries };
+        let mut next = None;
+        for _ in 0..LIMIT {
+            match process.word(dynamic) {
+                None | Some(0) => break,
+                Some(tag) if tag == DT_DEBUG as u64 => {
+                    next = process.word(dynamic + 8).filter(|list| *list != 0).and_then(|list| process.word(list + 8));
+                    break;
+                }
+                _ => dynamic += 16,
+            }
+        }
+        while let Some(at) = next.filter(|at| *at != 0) {
+            let (Some(name), Some(dynamic)) = (process.word(at + 8), process.word(at + 16)) else { break };
+            libraries.push(Library { name: text(debuggee, name), dynamic });
+            next = process.word(at + 24);
+            if libraries.len() >= MOST_LIBRARIES {
+                break;
+            }
+        }
+        libraries
+    }
+}
+
+#[derive(Debug)]
+struct Library {
+    name: String,
+    /// Where its dynamic section is: in memory that shows the file.
+    dynamic: u64,
+}
+
+/// Debuggers look for libraries by several paths; the last part is the same.
+fn same_file_name<'a>(libraries: &'a [Library], name: &str) -> Option<&'a Library> {
+    let wanted = Path::new(name).file_name()?;
+    libraries.iter().find(|library| Path::new(&library.name).file_name() == Some(wanted))
+}
+
+/// The address behind the zero word that ends the words at `at`.
+fn behind_null(debuggee: &Debuggee, mut at: u64) -> Option<u64> {
+    for _ in 0..LIMIT {
+        let word = debuggee.process.word(at)?;
+        at += 8;
+        if word == 0 {
+            return Some(at);
+        }
+    }
+    None
+}
+
+fn text(debuggee: &Debuggee, address: u64) -> String {
+    let mut bytes = vec![0; LONGEST_NAME];
+    let count = debuggee.process.read(address, &mut bytes);
+    let end = bytes[..count].iter().position(|byte| *byte == 0).unwrap_or(count);
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+fn interpreter(elf: &[u8]) -> Option<String> {
+    let header = FileHeader64::<LittleEndian>::parse(elf).ok()?;
+    let segments = header.program_headers(LittleEndian, elf).ok()?;
+    let segment = segments.iter().find(|segment| segment.p_type(LittleEndian) == PT_INTERP)?;
+    let name = segment.data(LittleEndian, elf).ok()?;
+    Some(String::from_utf8_lossy(name.strip_suffix(&[0]).unwrap_or(name)).into_owned())
+}
+
+/// Where the dynamic section of the program is, whose headers are at `headers`.
+fn dynamic_section(elf: &[u8], headers: u64) -> Option<u64> {
+    let header = FileHeader64::<LittleEndian>::parse(elf).ok()?;
+    let segments = header.program_headers(LittleEndian, elf).ok()?;
+    let first = segments.iter().find(|segment| segment.p_type(LittleEndian) == PT_LOAD && segment.p_offset(LittleEndian) == 0)?;
+    let bias = headers.wrapping_sub(header.e_phoff.get(LittleEndian)).wrapping_sub(first.p_vaddr(LittleEndian));
+    let dynamic = segments.iter().find(|segment| segment.p_type(LittleEndian) == PT_DYNAMIC)?;
+    Some(dynamic.p_vaddr(LittleEndian).wrapping_add(bias))
+}
+
+/// What was executed: the argument of the call before the EXEC event, or the recorded command.
+fn path_of(recording: &Recording, target: &Target) -> String {
+    let metadata = recording.metadata();
+    let first = metadata.command.to_string_lossy();
+    let executed = target.exec_call.and_then(|offset| executed_path(recording, target, offset));
+    let path = executed.unwrap_or(first);
+    let folder = PathBuf::from(metadata.working_directory.to_string_lossy());
+    folder.join(path).components().collect::<PathBuf>().to_string_lossy().into_owned()
+}
+
+fn executed_path(recording: &Recording, target: &Target, (offset, size): (u64, usize)) -> Option<String> {
+    let mut reader = recording.stream(target.stream).ok()?;
+    reader.seek_to_offset(offset).ok()?;
+    let mut bytes = vec![0; size.min(LIMIT)];
+    std::io::Read::read_exact(&mut reader, &mut bytes).ok()?;
+    let (event, _): (EventRef<'_>, _) = parse_event(&bytes).ok()?;
+    let Event::Call(call) = event.decode() else { return None };
+    let name = call.items().find(|item| item.direction() == ItemDirection::Input && call.argument(item.argument()) == Some(item.address()))?;
+    let bytes = name.inline_bytes().split(|byte| *byte == 0).next()?;
+    Some(String::from_utf8_lossy(bytes).into_owned())
+}

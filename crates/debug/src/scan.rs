@@ -1,0 +1,93 @@
+//! Walking over the headers of a stream's events, without looking into them.
+
+use retake_model::EventKind;
+use retake_recording::{Recording, Result, StreamId, StreamReader};
+use std::io::BufRead;
+
+const HEADER_BYTES: usize = 16;
+
+/// The beginning of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// Its number in the stream.
+    pub index: u64,
+    pub kind: Option<EventKind>,
+    pub flags: u8,
+    /// Of the call or signal.
+    pub number: u16,
+    pub value: i64,
+    /// Bytes of the event.
+    pub size: usize,
+    /// Where in the stream it begins.
+    pub offset: u64,
+}
+
+/// Walks from some event on.
+pub(crate) struct Scan {
+    reader: StreamReader,
+    next_index: u64,
+    offset: u64,
+}
+
+impl Scan {
+    /// From the beginning of a stream.
+    pub fn new(recording: &Recording, stream: StreamId) -> Result<Self> {
+        Ok(Self { reader: recording.stream(stream)?, next_index: 0, offset: 0 })
+    }
+
+    /// From the first event of the stream's last chunk in which one begins.
+    pub fn of_end(recording: &Recording, stream: StreamId) -> Result<Self> {
+        let mut reader = recording.stream(stream)?;
+        let (mut next_index, mut offset, mut events) = (0, 0, 0);
+        for index in 0..reader.chunk_count() {
+            let chunk = reader.chunk(index)?;
+            if let Some(first) = chunk.first_event {
+                (next_index, offset) = (events, chunk.stream_offset + u64::from(first));
+            }
+            events += u64::from(chunk.event_count);
+        }
+        reader.seek_to_offset(offset)?;
+        Ok(Self { reader, next_index, offset })
+    }
+
+    /// The next event's header; `None` at the end, be it in the middle of an event.
+    pub fn next(&mut self) -> Option<Header> {
+        let bytes = self.take()?;
+        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let size = word(0) as usize;
+        if size < HEADER_BYTES || !self.skip(size - HEADER_BYTES) {
+            return None;
+        }
+        let header = Header {
+            index: self.next_index,
+            kind: EventKind::from_number(bytes[4]),
+            flags: bytes[5],
+            number: u16::from_le_bytes([bytes[6], bytes[7]]),
+            value: (u64::from(word(8)) | u64::from(word(12)) << 32) as i64,
+            size,
+            offset: self.offset,
+        };
+        self.next_index += 1;
+        self.offset += size as u64;
+        Some(header)
+    }
+
+    fn take(&mut self) -> Option<[u8; HEADER_BYTES]> {
+        let mut bytes = [0; HEADER_BYTES];
+        std::io::Read::read_exact(&mut self.reader, &mut bytes).ok()?;
+        Some(bytes)
+    }
+
+    fn skip(&mut self, mut count: usize) -> bool {
+        while count > 0 {
+            let Ok(available) = self.reader.fill_buf().map(<[u8]>::len) else { return false };
+            if available == 0 {
+                return false;
+            }
+            let step = available.min(count);
+            self.reader.consume(step);
+            count -= step;
+        }
+        true
+    }
+}

@@ -1,0 +1,86 @@
+//! Going to places that the user names.
+
+use crate::debuggee::{Fate, GiveUp, Stop};
+use crate::error::Result;
+use crate::place::Mark;
+use crate::session::Session;
+use crate::timeline::Checkpoint;
+
+impl Session {
+    /// Goes to where a thread has consumed so many events, and is on its way on.
+    pub(crate) fn seek(&mut self, thread: u32, events: u64, give_up: GiveUp) -> Result<Stop> {
+        let Some(start) = self.checkpoint()? else { return Ok(Stop::Interrupted) };
+        let checkpoints = &self.timeline.checkpoints;
+        let before = checkpoints.iter().rposition(|one| one.place.thread == thread && one.place.mark.events < events);
+        self.revive_number(before.unwrap_or(0))?;
+        let stop = self.quietly(|session| {
+            session.debuggee.pause = Some((thread, events));
+            let stop = session.resume_to_pause(give_up);
+            session.debuggee.pause = None;
+            stop
+        })?;
+        if stop == Stop::Interrupted {
+            self.revive(&start)?;
+        }
+        self.find_base(self.mark());
+        Ok(stop)
+    }
+
+    /// Goes to where the process is about to exit or to die.
+    pub(crate) fn go_to_end(&mut self, give_up: GiveUp) -> Result<Stop> {
+        self.quietly(|session| {
+            loop {
+                let stop = session.forward(give_up)?;
+                if session.debuggee.fate != Fate::Open || !matches!(stop, Stop::Signal(_)) {
+                    return Ok(stop);
+                }
+            }
+        })
+    }
+
+    // ---- the user's checkpoints ----
+
+    /// Remembers here; the number by which it is known. None: no copy can be made.
+    pub(crate) fn keep_checkpoint(&mut self) -> Result<Option<u64>> {
+        let Some(checkpoint) = self.checkpoint()? else { return Ok(None) };
+        let number = self.timeline.kept.last().map_or(1, |(number, _)| number + 1);
+        self.timeline.kept.push((number, checkpoint));
+        Ok(Some(number))
+    }
+
+    /// A line for each.
+    pub(crate) fn kept_checkpoints(&self) -> Vec<String> {
+        let line = |(number, one): &(u64, Checkpoint)| {
+            let (events, thread) = (one.place.mark.events, one.place.thread);
+            format!("{number}  event {events} of thread {thread}, {:#x}", self.debuggee.text.shown(one.place.address()))
+        };
+        self.timeline.kept.iter().map(line).collect()
+    }
+
+    pub(crate) fn has_checkpoint(&self, number: u64) -> bool {
+        self.timeline.kept.iter().any(|(known, _)| *known == number)
+    }
+
+    /// Goes back to one.
+    pub(crate) fn restart(&mut self, number: u64) -> Result<Stop> {
+        let found = self.timeline.kept.iter().find(|(known, _)| *known == number).map(|(_, checkpoint)| checkpoint.clone());
+        let Some(checkpoint) = found else { return Ok(Stop::Interrupted) };
+        self.revive(&checkpoint)?;
+        self.find_base(checkpoint.place.mark);
+        Ok(Stop::Step)
+    }
+
+    /// The last checkpoint that is certainly before a mark.
+    fn find_base(&mut self, mark: Mark) {
+        let before = self.timeline.checkpoints.iter().rposition(|one| one.place.mark < mark);
+        self.timeline.base = before.unwrap_or(0);
+    }
+
+    /// Goes to where the debugged program begins.
+    pub(crate) fn go_to_begin(&mut self) -> Result<Stop> {
+        if !self.timeline.checkpoints.is_empty() {
+            self.revive_number(0)?;
+        }
+        Ok(Stop::Begin)
+    }
+}

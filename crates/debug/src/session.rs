@@ -1,0 +1,108 @@
+//! A debugging session: a replay of one recording, stopped somewhere.
+
+use crate::debuggee::{Debuggee, GiveUp, Stop};
+use crate::error::{DebugError, Result};
+use crate::process::Process;
+use crate::program::Program;
+use crate::target::Target;
+use crate::timeline::Timeline;
+use retake_recording::Recording;
+use retake_replay::{Purpose, Request, Running};
+use std::path::Path;
+
+/// A process of a recording, under our control.
+pub struct Session {
+    pub(crate) debuggee: Debuggee,
+    pub(crate) program: Program,
+    pub(crate) timeline: Timeline,
+    /// Which recording this is, for people.
+    pub(crate) about: String,
+    pub(crate) running: Option<Running>,
+}
+
+impl Session {
+    /// Replays the recording up to where the program of `target` has executed nothing yet. `folder` is for files of this session. There must be
+    /// no other thread in this process.
+    ///
+    /// # Errors
+    /// See [`DebugError`].
+    pub fn start(recording: &Recording, target: Target, folder: &Path) -> Result<Self> {
+        let request = Request { quiet: true, check_off: true };
+        let purpose = Purpose { wanted: Some(target.wanted()), ..Purpose::default() };
+        let running = Running::start(recording.clone(), request, purpose, folder)?;
+        match Self::begin(&running, &target) {
+            Ok(debuggee) => {
+                let program = Program::of_new(&debuggee, recording, &target);
+                let about = about(recording, &target, &program);
+                Ok(Self { debuggee, program, timeline: Timeline::default(), about, running: Some(running) })
+            }
+            Err(error) => {
+                running.end();
+                Err(error)
+            }
+        }
+    }
+
+    fn begin(running: &Running, target: &Target) -> Result<Debuggee> {
+        let Some(held) = running.wait_for_wanted() else {
+            let report = running.divergence().map(|report| DebugError::Diverged(Box::new(report)));
+            return Err(report.unwrap_or(DebugError::NeverBegan(target.pid)));
+        };
+        let process = Process::attach(held.pid).map_err(DebugError::Trace)?;
+        process.pause_after(held.pid, Some(0))?;
+        running.release(held);
+        let mut debuggee = Debuggee::new(process);
+        match debuggee.run(&mut || running.divergence().is_some())? {
+            Stop::Step => Ok(debuggee),
+            _ => Err(running.divergence().map_or(DebugError::NeverBegan(target.pid), |report| DebugError::Diverged(Box::new(report)))),
+        }
+    }
+
+    /// Goes on until something happens.
+    ///
+    /// # Errors
+    /// The replay diverged, or the process cannot be controlled.
+    pub(crate) fn resume(&mut self, give_up: GiveUp) -> Result<Stop> {
+        let stop = self.with_divergence(give_up, Debuggee::resume)?;
+        self.checked(stop)
+    }
+
+    /// Executes one instruction of a thread.
+    ///
+    /// # Errors
+    /// As [`Session::resume`].
+    pub(crate) fn step(&mut self, tid: Option<i32>, give_up: GiveUp) -> Result<Stop> {
+        self.debuggee.current = tid.unwrap_or(self.debuggee.current);
+        let stop = self.with_divergence(give_up, Debuggee::step)?;
+        self.checked(stop)
+    }
+
+    fn with_divergence(&mut self, give_up: GiveUp, act: impl FnOnce(&mut Debuggee, GiveUp) -> Result<Stop>) -> Result<Stop> {
+        let running = self.running.as_ref();
+        act(&mut self.debuggee, &mut || running.is_some_and(|running| running.divergence().is_some()) || give_up())
+    }
+
+    fn checked(&self, stop: Stop) -> Result<Stop> {
+        match self.running.as_ref().and_then(Running::divergence) {
+            Some(report) => Err(DebugError::Diverged(Box::new(report))),
+            None => Ok(stop),
+        }
+    }
+}
+
+fn about(recording: &Recording, target: &Target, program: &Program) -> String {
+    let metadata = recording.metadata();
+    let words: Vec<String> = metadata.arguments.iter().map(|argument| argument.to_string_lossy()).collect();
+    let events: u64 = recording.streams().filter(|stream| stream.info.pid == target.pid).map(|stream| stream.event_count).sum();
+    let path = recording.path().display();
+    format!("recording {path}\ncommand   {}\nprocess   {} ({events} events), {}", words.join(" "), target.pid, program.path)
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.debuggee.process.end();
+        if let Some(running) = self.running.take() {
+            running.end();
+        }
+    }
+}

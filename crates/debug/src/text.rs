@@ -1,0 +1,222 @@
+//! What a process's text looks like to its user: the files as they were, without our patches and stubs.
+
+use object::LittleEndian;
+use object::elf::{FileHeader64, PT_LOAD};
+use object::read::elf::{FileHeader, ProgramHeader};
+use retake_kernel::maps::{self, Mapping};
+use retake_patch::{Image, Options, Placement, build_image};
+use retake_recording::ContentId;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// A file's data may have lost its name to anonymous memory; mappings of the file that have it are not far.
+const NEAR_MAPPINGS: usize = 3;
+/// Within a page.
+const PAGE: u64 = 0xfff;
+
+/// A file, and the patched image that the recording has of it.
+#[derive(Debug)]
+struct PatchedFile {
+    bytes: Vec<u8>,
+    image: Image,
+}
+
+/// One patched file as it is mapped.
+#[derive(Debug, Clone)]
+struct Patched {
+    file: Rc<PatchedFile>,
+    bias: u64,
+}
+
+impl Patched {
+    fn image(&self) -> &Image {
+        &self.file.image
+    }
+}
+
+/// The text of a process. To be refreshed when mappings may have changed.
+#[derive(Debug, Default)]
+pub(crate) struct Text {
+    /// By stored file; `None` where its own text is used.
+    known: HashMap<PathBuf, Option<Rc<PatchedFile>>>,
+    mappings: Vec<Mapping>,
+    patched: Vec<Patched>,
+    /// Where in padding a jump is, and the patched place that leads there.
+    pads: HashMap<u64, u64>,
+}
+
+impl Text {
+    /// Looks at the mappings again.
+    pub fn refresh(&mut self, pid: i32) {
+        let Ok(mappings) = maps::of_process(pid) else { return };
+        if mappings == self.mappings {
+            return;
+        }
+        self.patched.clear();
+        self.pads.clear();
+        for first in first_of_each_file(&mappings) {
+            let path = Path::new(&first.name);
+            let file = match self.known.get(path) {
+                Some(known) => known.clone(),
+                None => find_image(path, first, &mappings).map(Rc::new),
+            };
+            self.known.insert(path.to_owned(), file.clone());
+            if let Some(file) = file
+                && let Some(bias) = bias_of(&file.bytes, first)
+            {
+                let pads = file.image.sites.iter().filter_map(|site| Some((site.pad_address?, site.patch_address)));
+                self.pads.extend(pads.map(|(pad, site)| (pad.wrapping_add(bias), site.wrapping_add(bias))));
+                self.patched.push(Patched { file, bias });
+            }
+        }
+        self.mappings = mappings;
+    }
+
+    /// The stored file that shows at an address, or near it the one that was patched for what shows there.
+    pub fn original_at(&self, address: u64) -> Option<PathBuf> {
+        let is_in = |patched: &&Patched| {
+            let (low, high) = (patched.image().low.wrapping_add(patched.bias), patched.image().high.wrapping_add(patched.bias));
+            (low..high).contains(&address)
+        };
+        if let Some(patched) = self.patched.iter().find(is_in) {
+            let known = self.known.iter().find(|(_, file)| file.as_ref().is_some_and(|file| Rc::ptr_eq(file, &patched.file)));
+            return known.map(|(path, _)| path.clone());
+        }
+        let at = self.mappings.partition_point(|mapping| mapping.start <= address);
+        let below = self.mappings[..at].iter().rev();
+        below.take(NEAR_MAPPINGS).find(|mapping| content_of(&mapping.name).is_some()).map(|mapping| PathBuf::from(&mapping.name))
+    }
+
+    /// All mappings.
+    pub fn mappings(&self) -> &[Mapping] {
+        &self.mappings
+    }
+
+    /// The mapping that has an address.
+    pub fn mapping(&self, address: u64) -> Option<&Mapping> {
+        self.mappings.iter().find(|mapping| (mapping.start..mapping.end).contains(&address))
+    }
+
+    /// Whether a thread there is in one of our stubs.
+    pub fn is_stub(&self, address: u64) -> bool {
+        self.pads.contains_key(&address)
+            || self.patched.iter().any(|patched| {
+                let start = patched.image().stub_address.wrapping_add(patched.bias);
+                (start..start + patched.image().stubs.len() as u64).contains(&address)
+            })
+    }
+
+    /// Where the user sees a thread whose program counter is `address`.
+    pub fn shown(&self, address: u64) -> u64 {
+        let found = self.patched.iter().find_map(|patched| {
+            let text = patched.image().text_address(address.wrapping_sub(patched.bias))?;
+            Some(text.wrapping_add(patched.bias))
+        });
+        found.or_else(|| self.pads.get(&address).copied()).unwrap_or(address)
+    }
+
+    /// Where a thread must be stopped so that the user sees it at `address`.
+    pub fn places(&self, address: u64) -> Vec<u64> {
+        let mut places = Vec::new();
+        let mut is_covered = false;
+        for patched in &self.patched {
+            let (image, wanted) = (patched.image(), address.wrapping_sub(patched.bias));
+            let near = image.sites.partition_point(|site| site.patch_address + 64 < wanted);
+            for site in image.sites[near..].iter().take_while(|site| site.patch_address <= wanted) {
+                is_covered |= wanted > site.patch_address && wanted < site.patch_address + u64::from(site.patch_length);
+                let points = site.stub.points.iter().filter(|point| point.text_address == wanted && wanted != site.patch_address);
+                let stub = patched.bias.wrapping_add(image.stub_address).wrapping_add(u64::from(site.stub.offset));
+                places.extend(points.map(|point| stub.wrapping_add(u64::from(point.offset))));
+            }
+        }
+        if !is_covered {
+            places.push(address);
+        }
+        places
+    }
+
+    /// Replaces what was read at `address` by what the user is to see of it.
+    pub fn unpatch(&self, address: u64, bytes: &mut [u8]) {
+        for patched in &self.patched {
+            for segment in &patched.image().segments {
+                let start = segment.address.wrapping_add(patched.bias);
+                let end = start + segment.bytes.len() as u64;
+                let (from, to) = (address.max(start), (address + bytes.len() as u64).min(end));
+                if from >= to || self.mapping(start).is_none_or(|m| m.writable) {
+                    continue;
+                }
+                for site in patched.image().sites.iter() {
+                    let places = [
+                        (site.patch_address, u64::from(site.patch_length)),
+                        (site.pad_address.unwrap_or(0), 5 * u64::from(site.pad_address.is_some())),
+                    ];
+                    for (place, count) in places {
+                        self.restore(patched, segment.address, segment.file_offset, place, count, address, bytes);
+                    }
+                }
+            }
+        }
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "all of them are places in three address spaces")]
+    fn restore(&self, patched: &Patched, segment: u64, file_offset: u64, place: u64, count: u64, address: u64, bytes: &mut [u8]) {
+        for at in place..place + count {
+            let target = at.wrapping_add(patched.bias).wrapping_sub(address);
+            let source = at.wrapping_sub(segment).wrapping_add(file_offset);
+            let original = usize::try_from(source).ok().and_then(|source| patched.file.bytes.get(source));
+            if let (Some(byte), Some(original)) = (usize::try_from(target).ok().and_then(|target| bytes.get_mut(target)), original) {
+                *byte = *original;
+            }
+        }
+    }
+}
+
+/// For each stored file that is mapped, one of its mappings.
+fn first_of_each_file(mappings: &[Mapping]) -> Vec<&Mapping> {
+    let mut seen = HashSet::new();
+    mappings.iter().filter(|mapping| content_of(&mapping.name).is_some() && seen.insert(&mapping.name)).collect()
+}
+
+/// Where an ELF file is loaded, seen from one of its mappings; `None` for other files.
+fn bias_of(bytes: &[u8], mapping: &Mapping) -> Option<u64> {
+    let header = FileHeader64::<LittleEndian>::parse(bytes).ok()?;
+    let segments = header.program_headers(LittleEndian, bytes).ok()?;
+    let loaded = segments.iter().filter(|segment| segment.p_type(LittleEndian) == PT_LOAD);
+    let mut starts = loaded.map(|segment| (segment.p_offset(LittleEndian) & !PAGE, segment.p_vaddr(LittleEndian) & !PAGE));
+    starts.find(|(offset, _)| *offset == mapping.offset).map(|(_, address)| mapping.start.wrapping_sub(address))
+}
+
+/// The image of a file that the process has mapped, if it has one. Which one it is, only the contents say.
+fn find_image(path: &Path, first: &Mapping, mappings: &[Mapping]) -> Option<PatchedFile> {
+    let bytes = std::fs::read(path).ok()?;
+    let bias = bias_of(&bytes, first)?;
+    let has_own_text = mappings.iter().any(|mapping| mapping.executable && mapping.name == first.name);
+    if has_own_text {
+        return None;
+    }
+    for placement in [Placement::After, Placement::Before] {
+        for options in [Options::default(), Options { trap_cpuid: true, ..Options::default() }, Options::untrappable()] {
+            let image = build_image(&bytes, placement, &options).ok().flatten();
+            if let Some(image) = image.filter(|image| is_mapped(image, bias, mappings)) {
+                return Some(PatchedFile { bytes, image });
+            }
+        }
+    }
+    None
+}
+
+/// Whether a process has this very image mapped: its stubs and one of its segments, by content.
+fn is_mapped(image: &Image, bias: u64, mappings: &[Mapping]) -> bool {
+    let has = |address: u64, bytes: &[u8]| {
+        let start = address.wrapping_add(bias);
+        let found = mappings.iter().find(|mapping| mapping.start == start);
+        found.and_then(|mapping| content_of(&mapping.name)).is_some_and(|content| content == ContentId::of(bytes))
+    };
+    has(image.stub_address, &image.stubs) && image.segments.iter().any(|segment| has(segment.address, &segment.bytes))
+}
+
+/// The content that a stored file's name stands for.
+fn content_of(name: &str) -> Option<ContentId> {
+    name.rsplit('/').next()?.parse().ok()
+}

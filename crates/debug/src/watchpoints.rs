@@ -1,0 +1,115 @@
+//! Watchpoints, in the processor's four debug registers. Longer ones take several.
+
+use retake_kernel::ptrace;
+use std::io;
+
+const COUNT: usize = 4;
+const CONTROL: usize = 7;
+
+/// What sets a watchpoint off. The processor cannot watch reading alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Access {
+    Write,
+    Read,
+    Both,
+}
+
+/// One watchpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Watchpoint {
+    pub address: u64,
+    pub bytes: u64,
+    pub access: Access,
+}
+
+/// All of them, and how they are spread over the registers.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Watchpoints {
+    all: Vec<Watchpoint>,
+}
+
+/// An aligned piece of a watchpoint.
+struct Piece {
+    address: u64,
+    bytes: u64,
+    watchpoint: usize,
+}
+
+impl Watchpoints {
+    /// Adds one; false if the processor has no room for it.
+    pub fn add(&mut self, watchpoint: Watchpoint) -> bool {
+        self.all.push(watchpoint);
+        let fits = self.pieces().len() <= COUNT && watchpoint.bytes > 0;
+        if !fits {
+            self.all.pop();
+        }
+        fits
+    }
+
+    /// Removes one; whether it was there.
+    pub fn remove(&mut self, watchpoint: Watchpoint) -> bool {
+        let found = self.all.iter().position(|one| *one == watchpoint);
+        found.map(|index| self.all.remove(index)).is_some()
+    }
+
+    fn pieces(&self) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        for (watchpoint, one) in self.all.iter().enumerate() {
+            let (mut address, end) = (one.address, one.address.saturating_add(one.bytes));
+            while address < end && pieces.len() <= COUNT {
+                let fitting = [8, 4, 2, 1].into_iter().find(|bytes| address.is_multiple_of(*bytes) && address + bytes <= end);
+                let bytes = fitting.unwrap_or(1);
+                pieces.push(Piece { address, bytes, watchpoint });
+                address += bytes;
+            }
+        }
+        pieces
+    }
+
+    /// Sets the debug registers of a stopped thread.
+    ///
+    /// # Errors
+    /// It is gone, or an address is the kernel's.
+    pub fn arm(&self, tid: i32) -> io::Result<()> {
+        ptrace::set_debug_register(tid, CONTROL, 0)?;
+        let mut control = 0;
+        for (index, piece) in self.pieces().iter().enumerate().take(COUNT) {
+            ptrace::set_debug_register(tid, index, piece.address)?;
+            let access = if self.all[piece.watchpoint].access == Access::Write { 1 } else { 3 };
+            let length = match piece.bytes {
+                8 => 2,
+                bytes => bytes - 1,
+            };
+            control |= 1 << (2 * index) | (access | length << 2) << (16 + 4 * index);
+        }
+        ptrace::set_debug_register(tid, CONTROL, control)
+    }
+
+    /// The watchpoint that one of these bits of the status register stands for.
+    pub fn hit(&self, status: u64) -> Option<Watchpoint> {
+        let pieces = self.pieces();
+        let hit = pieces.iter().enumerate().find(|(index, _)| status >> index & 1 != 0);
+        hit.map(|(_, piece)| self.all[piece.watchpoint])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watchpoint(address: u64, bytes: u64) -> Watchpoint {
+        Watchpoint { address, bytes, access: Access::Write }
+    }
+
+    #[test]
+    fn watchpoints_are_cut_where_the_processor_needs_it() {
+        let mut watchpoints = Watchpoints::default();
+        assert!(watchpoints.add(watchpoint(0x1001, 7)));
+        let pieces: Vec<_> = watchpoints.pieces().iter().map(|piece| (piece.address, piece.bytes)).collect();
+        assert_eq!(pieces, [(0x1001, 1), (0x1002, 2), (0x1004, 4)]);
+        assert!(!watchpoints.add(watchpoint(0x2000, 16)));
+        assert!(watchpoints.add(watchpoint(0x2000, 8)));
+        assert_eq!(watchpoints.hit(8), Some(watchpoint(0x2000, 8)));
+        assert!(watchpoints.remove(watchpoint(0x1001, 7)) && !watchpoints.remove(watchpoint(0x1001, 7)));
+    }
+}

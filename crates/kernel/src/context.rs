@@ -1,0 +1,95 @@
+//! The part of the runtime's `struct context` that a debugger looks at, as `runtime/include/context.h` lays it out, and the places in the
+//! runtime's text that are there for it. A test compares the offsets with the C side.
+
+use crate::shared::RUNTIME_TEXT;
+use crate::{memory, ptrace};
+use std::io;
+
+/// Offset of the program's registers while it is in the runtime: 18 words, in the order of the kernel's `sigcontext`.
+pub const REGISTERS: u64 = 0x20;
+/// Offset of the number of events that the thread has consumed.
+pub const EVENT_COUNT: u64 = 0xb0;
+/// Offset of what makes it stop at [`PAUSE`]: one more than a number of events; 0 for never.
+pub const PAUSE_AT: u64 = 0xb8;
+/// Offset of the address of the thread's slot.
+pub const SLOT: u64 = 0xc0;
+/// Offset of the turn that the thread holds; 0: none.
+pub const TURN: u64 = 0xc8;
+/// Offset of the program's signal mask.
+pub const SIGNAL_MASK: u64 = 0xd0;
+/// Offset of the process and thread numbers that the program knows.
+pub const NUMBERS: u64 = 0xd8;
+/// Where a stub keeps the program's `%rcx`.
+pub const SCRATCH: u64 = 0x10;
+/// Where the program's system calls come in.
+pub const ENTRY_CALL: u64 = RUNTIME_TEXT;
+/// Where a thread on its way back to the program passes when [`PAUSE_AT`] says so.
+pub const PAUSE: u64 = RUNTIME_TEXT + 0x60;
+/// A `syscall` instruction, and a trap behind it.
+pub const REMOTE_CALL: u64 = RUNTIME_TEXT + 0x70;
+/// `debug_event(kind, value)`: two instructions, the second of which returns.
+pub const DEBUG_EVENT: u64 = RUNTIME_TEXT + 0x80;
+/// What [`DEBUG_EVENT`] is called for: a signal is about to be delivered.
+pub const EVENT_SIGNAL: u64 = 1;
+/// The process is about to die by a signal.
+pub const EVENT_DEATH: u64 = 2;
+/// The process is about to exit.
+pub const EVENT_EXIT: u64 = 3;
+/// The thread is about to exit.
+pub const EVENT_THREAD_EXIT: u64 = 4;
+/// The thread has just begun.
+pub const EVENT_THREAD_START: u64 = 5;
+
+const HEAD_BYTES: usize = 0xe0;
+
+/// A copy of the beginning of a `struct context`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Context {
+    /// r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, flags.
+    pub registers: [u64; 18],
+    pub scratch: u64,
+    pub event_count: u64,
+    pub pause_at: u64,
+    pub slot: u64,
+    pub turn: u64,
+    pub signal_mask: u64,
+    pub pid: u32,
+    pub tid: u32,
+}
+
+impl Context {
+    /// Reads the context at `address` of a process.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub fn read(pid: i32, address: u64) -> io::Result<Self> {
+        let mut bytes = [0; HEAD_BYTES];
+        memory::read(pid, address, &mut bytes)?;
+        let word = |offset: u64| u64::from_le_bytes(std::array::from_fn(|i| bytes[offset as usize + i]));
+        let numbers = word(NUMBERS);
+        Ok(Self {
+            registers: std::array::from_fn(|i| word(REGISTERS + 8 * i as u64)),
+            scratch: word(SCRATCH),
+            event_count: word(EVENT_COUNT),
+            pause_at: word(PAUSE_AT),
+            slot: word(SLOT),
+            turn: word(TURN),
+            signal_mask: word(SIGNAL_MASK),
+            pid: numbers as u32,
+            tid: (numbers >> 32) as u32,
+        })
+    }
+
+    /// The program's registers, with the segment registers and bases of `others`.
+    pub fn program_registers(&self, others: &ptrace::Registers) -> ptrace::Registers {
+        let [r8, r9, r10, r11, r12, r13, r14, r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags] = self.registers;
+        let none = u64::MAX; // in no system call, so that the kernel restarts none
+        ptrace::Registers { r8, r9, r10, r11, r12, r13, r14, r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags, orig_rax: none, ..*others }
+    }
+}
+
+/// The words of `registers` in the order of a context.
+pub fn words_of(registers: &ptrace::Registers) -> [u64; 18] {
+    let r = registers;
+    [r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rdi, r.rsi, r.rbp, r.rbx, r.rdx, r.rax, r.rcx, r.rsp, r.rip, r.eflags]
+}

@@ -1,0 +1,220 @@
+//! Ptrace for a debugger, which holds many threads for a long time: each request as a small safe function on a thread number.
+//!
+//! All of them must be called from the operating-system thread that seized the tracee. [`crate::tracee`] is for the recorder, which holds one
+//! thread for a moment.
+
+use crate::check;
+use std::io;
+
+/// Registers as the kernel keeps them.
+pub type Registers = libc::user_regs_struct;
+
+/// Bytes of a siginfo.
+pub const SIGINFO_BYTES: usize = 128;
+const LARGEST_EXTENDED_BYTES: usize = 16 << 10;
+const NT_X86_XSTATE: usize = 0x202;
+const PTRACE_GETSIGMASK: libc::c_uint = 0x420a;
+const PTRACE_SETSIGMASK: libc::c_uint = 0x420b;
+
+/// What a thread did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// It is about to get a signal.
+    Signal(i32),
+    /// One of the `PTRACE_EVENT_*`.
+    Event(i32),
+    /// It ended with this status.
+    Exited(i32),
+    /// This signal killed it.
+    Killed(i32),
+}
+
+fn request(kind: libc::c_uint, tid: i32, address: usize, data: usize) -> io::Result<()> {
+    // SAFETY: the callers below pass integers only, or pointers to memory of the size that the request wants.
+    check(unsafe { libc::ptrace(kind, tid, address, data) }).map(drop)
+}
+
+/// Begins to trace a thread without stopping it. What it makes is traced too; if we die, all of it is killed.
+///
+/// # Errors
+/// EPERM: it is traced already, or the machine forbids it. ESRCH: it is gone.
+pub fn seize(tid: i32) -> io::Result<()> {
+    let children = libc::PTRACE_O_TRACECLONE | libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK;
+    let options = children | libc::PTRACE_O_TRACEEXEC | libc::PTRACE_O_EXITKILL;
+    request(libc::PTRACE_SEIZE, tid, 0, options as usize)
+}
+
+/// Asks a running thread to stop; it does with `PTRACE_EVENT_STOP`.
+///
+/// # Errors
+/// It is gone.
+pub fn interrupt(tid: i32) -> io::Result<()> {
+    request(libc::PTRACE_INTERRUPT, tid, 0, 0)
+}
+
+/// Lets a stopped thread run, with a signal if `signal` is not 0.
+///
+/// # Errors
+/// It is gone.
+pub fn resume(tid: i32, signal: i32) -> io::Result<()> {
+    request(libc::PTRACE_CONT, tid, 0, signal as usize)
+}
+
+/// Lets a stopped thread execute one instruction.
+///
+/// # Errors
+/// It is gone.
+pub fn step(tid: i32, signal: i32) -> io::Result<()> {
+    request(libc::PTRACE_SINGLESTEP, tid, 0, signal as usize)
+}
+
+/// Ends the tracing of a stopped thread.
+///
+/// # Errors
+/// It is gone.
+pub fn detach(tid: i32) -> io::Result<()> {
+    request(libc::PTRACE_DETACH, tid, 0, 0)
+}
+
+/// The number that comes with an event: of a new thread or process.
+///
+/// # Errors
+/// It is gone.
+pub fn event_message(tid: i32) -> io::Result<i32> {
+    let mut message = 0usize;
+    request(libc::PTRACE_GETEVENTMSG, tid, 0, (&raw mut message) as usize)?;
+    Ok(message as i32)
+}
+
+/// What the next child or tracee did; `None` if nothing has happened, or nobody is left.
+pub fn poll(tid: i32) -> Option<(i32, Status)> {
+    let mut status = 0;
+    // SAFETY: `status` is valid for the call.
+    let got = unsafe { libc::waitpid(tid, &mut status, libc::__WALL | libc::WNOHANG) };
+    (got > 0).then(|| (got, decode(status)))
+}
+
+/// What this thread does next, waiting for it.
+///
+/// # Errors
+/// It is not ours.
+pub fn wait(tid: i32) -> io::Result<Status> {
+    loop {
+        let mut status = 0;
+        // SAFETY: as above.
+        let got = unsafe { libc::waitpid(tid, &mut status, libc::__WALL) };
+        match check(i64::from(got)) {
+            Ok(_) => return Ok(decode(status)),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn decode(status: i32) -> Status {
+    if libc::WIFEXITED(status) {
+        Status::Exited(libc::WEXITSTATUS(status))
+    } else if libc::WIFSIGNALED(status) {
+        Status::Killed(libc::WTERMSIG(status))
+    } else if status >> 16 != 0 {
+        Status::Event(status >> 16)
+    } else {
+        Status::Signal(libc::WSTOPSIG(status))
+    }
+}
+
+/// The registers of a stopped thread.
+///
+/// # Errors
+/// It is gone.
+pub fn registers(tid: i32) -> io::Result<Registers> {
+    // SAFETY: an all-zero structure of integers is valid.
+    let mut registers: Registers = unsafe { std::mem::zeroed() };
+    request(libc::PTRACE_GETREGS, tid, 0, (&raw mut registers) as usize)?;
+    Ok(registers)
+}
+
+/// Changes the registers of a stopped thread.
+///
+/// # Errors
+/// It is gone, or a segment base is not a user address.
+pub fn set_registers(tid: i32, registers: &Registers) -> io::Result<()> {
+    request(libc::PTRACE_SETREGS, tid, 0, (registers as *const Registers) as usize)
+}
+
+/// The x87 and vector registers of a stopped thread, as XSAVE lays them out without compaction.
+///
+/// # Errors
+/// It is gone.
+pub fn extended_state(tid: i32) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; LARGEST_EXTENDED_BYTES];
+    let mut vector = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    request(libc::PTRACE_GETREGSET, tid, NT_X86_XSTATE, (&raw mut vector) as usize)?;
+    bytes.truncate(vector.iov_len);
+    Ok(bytes)
+}
+
+/// Changes them.
+///
+/// # Errors
+/// It is gone, or the bytes are not such a state.
+pub fn set_extended_state(tid: i32, bytes: &[u8]) -> io::Result<()> {
+    let mut vector = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    request(libc::PTRACE_SETREGSET, tid, NT_X86_XSTATE, (&raw mut vector) as usize)
+}
+
+/// The signal that a thread is stopped for, as the kernel's bytes.
+///
+/// # Errors
+/// It is gone, or not stopped for a signal.
+pub fn siginfo(tid: i32) -> io::Result<[u8; SIGINFO_BYTES]> {
+    let mut bytes = [0; SIGINFO_BYTES];
+    request(libc::PTRACE_GETSIGINFO, tid, 0, bytes.as_mut_ptr() as usize)?;
+    Ok(bytes)
+}
+
+/// The signals that a stopped thread blocks; bit 0 is signal 1.
+///
+/// # Errors
+/// It is gone.
+pub fn signal_mask(tid: i32) -> io::Result<u64> {
+    let mut mask = 0u64;
+    request(PTRACE_GETSIGMASK, tid, 8, (&raw mut mask) as usize)?;
+    Ok(mask)
+}
+
+/// Changes them.
+///
+/// # Errors
+/// It is gone.
+pub fn set_signal_mask(tid: i32, mask: u64) -> io::Result<()> {
+    request(PTRACE_SETSIGMASK, tid, 8, (&raw const mask) as usize)
+}
+
+/// One of the eight debug registers of a stopped thread.
+///
+/// # Errors
+/// It is gone.
+pub fn debug_register(tid: i32, index: usize) -> io::Result<u64> {
+    // The C library returns the value itself, so that -1 is told from an error by errno only.
+    // SAFETY: errno is this thread's own.
+    unsafe { *libc::__errno_location() = 0 };
+    // SAFETY: no memory of ours.
+    let value = unsafe { libc::ptrace(libc::PTRACE_PEEKUSER, tid, debug_offset(index), 0) };
+    match io::Error::last_os_error() {
+        error if value == -1 && error.raw_os_error() != Some(0) => Err(error),
+        _ => Ok(value as u64),
+    }
+}
+
+/// Changes it.
+///
+/// # Errors
+/// It is gone, or the processor has no such breakpoint.
+pub fn set_debug_register(tid: i32, index: usize, value: u64) -> io::Result<()> {
+    request(libc::PTRACE_POKEUSER, tid, debug_offset(index), value as usize)
+}
+
+fn debug_offset(index: usize) -> usize {
+    std::mem::offset_of!(libc::user, u_debugreg) + 8 * index
+}

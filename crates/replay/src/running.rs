@@ -1,0 +1,204 @@
+//! A replay that has been started: the tree of processes, and the threads here that answer them.
+
+use crate::report::Report;
+use crate::service::Service;
+use crate::status::Status;
+use crate::windows::Windows;
+use crate::{
+    Outcome, ROOT_SLOT, ReplayError, Request, WholeInputs, end_everything, host_descriptor, lay_out_files, live_slots, make_slots, store_path,
+};
+use retake_kernel::process::{self, Guardian, Prepared, Program};
+use retake_kernel::shared::{self, Header};
+use retake_kernel::{memory, signals};
+use retake_recording::{CheckLevel, Recording};
+use retake_supervisor::{Options, Session, runtime_image};
+use std::ffi::CString;
+use std::fs::File;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::time::{Duration, Instant};
+
+/// How often the observer is asked.
+const OBSERVED: Duration = Duration::from_millis(100);
+
+/// The one process of the tree that a debugger wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// The stream of its first thread.
+    pub stream: u32,
+    /// It is held once that thread has consumed this many events: the start of the process, or of a program it executes.
+    pub events: u64,
+    /// The streams from the first process to it. The processes of others are made only if they share memory.
+    pub path: Vec<u32>,
+}
+
+/// What a replay is for, besides being looked at.
+#[derive(Default)]
+pub struct Purpose {
+    /// A process to be debugged.
+    pub wanted: Option<Wanted>,
+    /// Takes the inputs of calls that the recording has only in part.
+    pub inputs: Option<Arc<dyn WholeInputs>>,
+}
+
+/// The wanted process, waiting for [`Running::release`] before anything of the program has run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Held {
+    /// Its process number.
+    pub pid: i32,
+    /// Its first thread's slot in the header.
+    pub slot: usize,
+}
+
+/// A replay under way. To be ended with [`Running::finish`] or [`Running::end`].
+pub struct Running {
+    windows: Arc<Windows>,
+    service: Service,
+    guardian: Guardian,
+    root: i32,
+    watch: OwnedFd,
+    /// Executed by every process of the tree.
+    _host: File,
+}
+
+impl Running {
+    /// Starts a replay. There must be no other thread in this process.
+    ///
+    /// # Errors
+    /// See [`ReplayError`].
+    pub fn start(recording: Recording, request: Request, purpose: Purpose, folder: &Path) -> Result<Self, ReplayError> {
+        if recording.streams().next().is_none() {
+            return Err(ReplayError::Empty);
+        }
+        let Purpose { wanted, inputs } = purpose;
+        let level = recording.metadata().check_level;
+        let options = Options {
+            no_fast_path: false,
+            quiet: request.quiet,
+            check_full: level == CheckLevel::Full,
+            check_off: level == CheckLevel::Off || request.check_off,
+            whole_inputs: inputs.is_some(),
+            ..Options::default()
+        };
+        let session = Session::create(shared::MODE_REPLAY, options)?;
+        let header = session.header();
+        if wanted.is_some() {
+            header.options.fetch_or(shared::OPTION_DEBUG, Relaxed);
+        }
+        let guardian = Guardian::start(|| end_everything(header))?;
+        process::adopt_orphans();
+        let files = lay_out_files(&recording, folder)?;
+        let scratch = folder.join("scratch");
+        std::fs::create_dir_all(&scratch)?;
+        store_path(&header.store, &files);
+        store_path(&header.scratch, &scratch);
+        make_slots(header);
+        let host = host_descriptor(&memory::executable_file(c"retake-replay", runtime_image::EXECUTABLE)?)?;
+        header.host_descriptor.store(host.as_raw_fd(), Relaxed);
+        let mut child = prepare_root(&session, &host)?;
+        match wanted {
+            None => signals::pass_to(child.pid),
+            Some(_) => process::own_group(child.pid),
+        }
+        let windows = Arc::new(Windows::new(recording, session, files, scratch, inputs));
+        let service = Service::start(&windows, wanted);
+        child.start()?;
+        let watch = process::watch(child.pid)?;
+        Ok(Self { windows, service, guardian, root: child.pid, watch, _host: host })
+    }
+
+    /// The shared memory of the tree.
+    pub fn header(&self) -> &Header {
+        self.windows.session.header()
+    }
+
+    /// The first divergence, if there was one.
+    pub fn divergence(&self) -> Option<Report> {
+        self.service.diverged()
+    }
+
+    /// Waits until everything has ended as the recording says, or has diverged. `observe` is called now and then, and once at the end.
+    pub fn wait(&self, observe: &mut dyn FnMut(&Status)) -> Outcome {
+        let outcome = self.wait_observed(observe);
+        observe(&Status::of(&self.windows));
+        outcome
+    }
+
+    fn wait_observed(&self, observe: &mut dyn FnMut(&Status)) -> Outcome {
+        let mut status = None;
+        let mut observed = Instant::now();
+        loop {
+            if observed.elapsed() > OBSERVED {
+                observe(&Status::of(&self.windows));
+                observed = Instant::now();
+            }
+            if let Some(report) = self.divergence() {
+                return Outcome::Diverged(Box::new(report));
+            }
+            if status.is_none() && process::ended(&self.watch, 5) {
+                status = process::reap(self.root);
+            }
+            process::reap_adopted(self.root);
+            self.windows.unblock_console();
+            if let Some(status) = status
+                && live_slots(self.header()) == 0
+            {
+                // A report may have come with the end of the process it is about.
+                return self.divergence().map_or(Outcome::Finished(status), |report| Outcome::Diverged(Box::new(report)));
+            }
+            if status.is_some() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+
+    /// Waits for the wanted process; `None` if the replay ended, or diverged, without it.
+    pub fn wait_for_wanted(&self) -> Option<Held> {
+        let mut ended = false;
+        loop {
+            if let Some(held) = self.service.held() {
+                return Some(held);
+            }
+            if ended || self.divergence().is_some() {
+                return None;
+            }
+            process::reap_adopted(self.root);
+            // It may have been held just before: so look once more.
+            ended = process::ended(&self.watch, 1) && live_slots(self.header()) == 0;
+        }
+    }
+
+    /// Lets the wanted process go on.
+    pub fn release(&self, held: Held) {
+        self.windows.answer(&self.header().slots[held.slot], (0, 0));
+    }
+
+    /// Ends what is known to have ended by itself.
+    pub fn finish(self) {
+        self.service.stop();
+        self.guardian.dismiss();
+    }
+
+    /// Ends everything, wherever it is.
+    pub fn end(self) {
+        end_everything(self.header());
+        process::reap(self.root);
+        process::reap_adopted(-1);
+        self.finish();
+    }
+}
+
+fn prepare_root(session: &Session, host: &File) -> Result<Prepared, ReplayError> {
+    let arguments = ["retake-replay".to_owned(), session.header_id().to_string(), ROOT_SLOT.to_string()];
+    let arguments: Vec<CString> = arguments.into_iter().map(|a| CString::new(a).expect("no NUL")).collect();
+    let program = Program { path: c"", by_descriptor: Some(host.as_raw_fd()), arguments: &arguments, environment: &[] };
+    let child = process::prepare(&program)?;
+    let slot = &session.header().slots[ROOT_SLOT];
+    slot.stream.store(0, Relaxed);
+    slot.pid.store(child.pid as u32, Relaxed);
+    slot.tid.store(child.pid as u32, Relaxed);
+    slot.state.store(shared::SLOT_CLAIMED, Release);
+    Ok(child)
+}

@@ -1,0 +1,21 @@
+/* Replay under a debugger: it takes hold of one process of the tree, at a moment when nothing of the program has run. Private stack. */
+#include "../include/context.h"
+
+static u32 debugged(void) { return HEADER->options & OPTION_DEBUG && !recording(); }
+
+void debug_begin(struct context *context)
+{
+	if (UNLIKELY(debugged()))
+		request(context, REQUEST_DEBUG, context->event_count, 0, 0);
+}
+
+/* What a process does is in its own stream: without shared memory its parent does not notice that it is not there. */
+u32 debug_skips_child(struct call *call, u64 flags)
+{
+	if (LIKELY(!debugged()) || flags & 0x100 /* CLONE_VM */ || call->context->process->shares)
+		return 0;
+	const struct item *item = call_find_item(call, ITEM_CHILD, 0);
+	if (!item || item->inline_bytes != 4)
+		return 0;
+	return !request(call->context, REQUEST_CHILD, *(const u32 *)(item + 1), 0, 0);
+}
