@@ -310,6 +310,9 @@ void log_exit(struct context *context, u16 number, i64 status);
 void slot_exited(struct context *context); /* the last word of a stream: from here on the slot may be another thread's */
 i64 request(struct context *context, u32 kind, u64 a, u64 b, u64 c);
 
+/* ---- start.c ---- */
+void populate_text(void); /* record: after the text appeared in this process */
+
 /* ---- hash.c ---- */
 void memory_hash(struct context *context, u64 *hash, u64 *pages);
 struct page_hash { u64 address, hash; };

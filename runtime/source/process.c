@@ -264,6 +264,8 @@ static i64 clone_copying(struct context *context, struct slot *slot, const struc
 	if (pid != 0)
 		return pid;
 	context->slot = slot;
+	if (recording())
+		populate_text();
 	if (request->flags & CLONE_CLEAR_SIGHAND)
 		signals_clear(context);
 	context->process->thread_count = 1;

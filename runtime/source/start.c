@@ -67,6 +67,13 @@ static void note_vdso(struct process *process, u64 stack_pointer, u64 bytes, con
 
 /* ---- record ---- */
 
+/* System V memory is faulted in page by page, and nothing of it is inherited by a fork: one call saves twenty faults. */
+static void populate(u64 address, u64 bytes) { sys3(NR_madvise, address, bytes, 22 /* MADV_POPULATE_READ */); }
+
+void populate_text(void) { populate(RUNTIME_TEXT, (u64)runtime_text_end - RUNTIME_TEXT); }
+
+#define USED_WHOLE_BYTES 0x40000UL /* most pages of a text this small are used: the dynamic linker's */
+
 /* The patched text of the program and of its interpreter, which the kernel mapped before we came. */
 static void overlay_first(u64 file_and_one, u64 bias)
 {
@@ -78,8 +85,11 @@ static void overlay_first(u64 file_and_one, u64 bias)
 	if (sys3(NR_shmat, file->stubs.segment_id, bias + file->stubs.address, 0110000 /* SHM_RDONLY | SHM_EXEC */) < 0)
 		return;
 	note_stubs(bias + file->stubs.address, file->stubs.bytes);
-	for (u32 i = 0; i < file->part_count; i++)
-		sys3(NR_shmat, file->parts[i].segment_id, bias + file->parts[i].address, 0150000);
+	for (u32 i = 0; i < file->part_count; i++) {
+		const struct image_part *part = &file->parts[i];
+		if (sys3(NR_shmat, part->segment_id, bias + part->address, 0150000) >= 0 && part->bytes <= USED_WHOLE_BYTES)
+			populate(bias + part->address, part->bytes);
+	}
 }
 
 static void patch_vdso(u64 base)
@@ -106,6 +116,7 @@ void record_start(u64 slot_index, u64 program_counter, u64 stack_pointer);
 void record_start(u64 slot_index, u64 program_counter, u64 stack_pointer)
 {
 	struct slot *slot = &HEADER->slots[slot_index];
+	populate_text();
 	struct context *context = first_context(slot);
 	u64 mask = 0;
 	sys4(NR_rt_sigprocmask, 0, NULL, &mask, 8);

@@ -135,7 +135,7 @@ fn a_killed_supervisor_leaves_nothing_but_a_recording_that_replays() {
     let script = "i=0; while :; do i=$((i+1)); echo line $i; /bin/true; (echo sub $i); done";
     let printed = place.work("printed");
     let mut supervisor = Started::new(place.command(&["record", "--", "sh", "-c", script]).env(name, value).stdout(File::create(&printed).unwrap()));
-    wait_until("output", PATIENCE, || fs::metadata(&printed).unwrap().len() > 400);
+    wait_until("output", PATIENCE, || fs::metadata(&printed).unwrap().len() > 2000);
     kill_process(supervisor.pid(), Signal::KILL).unwrap();
     supervisor.wait(PATIENCE);
     wait_until("the recorded processes to end", CLEAN_UP, || marked(&mark).is_empty());

@@ -69,6 +69,6 @@ pub fn parse(text: &str) -> io::Result<Vec<Mapping>> {
 /// # Errors
 /// The process is gone, or may not be looked at.
 pub fn of_process(pid: i32) -> io::Result<Vec<Mapping>> {
-    let bytes = std::fs::read(format!("/proc/{pid}/maps"))?;
+    let bytes = crate::process::read_proc(pid, "maps")?;
     parse(&String::from_utf8_lossy(&bytes))
 }

@@ -48,15 +48,6 @@ pub fn write(pid: i32, address: u64, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Writes into a stopped tracee, read-only pages included (they are copied first).
-///
-/// # Errors
-/// The process is gone or is not ours to write to.
-pub fn write_forced(pid: i32, address: u64, bytes: &[u8]) -> io::Result<()> {
-    let file = std::fs::OpenOptions::new().write(true).open(format!("/proc/{pid}/mem"))?;
-    file.write_all_at(bytes, address)
-}
-
 /// The file behind a descriptor of another process, with its own position shared; opened again where it could only be read in whole blocks
 /// (`O_DIRECT`).
 ///

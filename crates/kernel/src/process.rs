@@ -188,7 +188,7 @@ fn stat_field(pid: i32, index: usize) -> Option<String> {
 
 /// The fields of `/proc/PID/stat` from the state on; none if the process is gone.
 pub fn stat_fields(pid: i32) -> Vec<String> {
-    let text = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let text = read_proc(pid, "stat").unwrap_or_default();
     let close = text.iter().rposition(|&b| b == b')').unwrap_or(text.len());
     let fields = text.get(close + 1..).and_then(|fields| std::str::from_utf8(fields).ok()).unwrap_or_default();
     fields.split_ascii_whitespace().map(str::to_owned).collect()
@@ -298,8 +298,31 @@ pub fn pending_signals(tid: i32) -> u64 {
 /// # Errors
 /// The process is gone.
 pub fn effective_user(pid: i32) -> io::Result<u32> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    text.lines()
+    let text = read_proc(pid, "status")?;
+    String::from_utf8_lossy(&text)
+        .lines()
         .find_map(|line| line.strip_prefix("Uid:")?.split_ascii_whitespace().nth(1)?.parse().ok())
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no Uid line in status"))
+}
+
+/// A file of `/proc/PID`. With a buffer that holds most of them at once: the kernel makes the text anew for every read, and an exec waits for it.
+///
+/// # Errors
+/// The process is gone, or may not be looked at.
+pub fn read_proc(pid: i32, name: &str) -> io::Result<Vec<u8>> {
+    use std::io::Read;
+    let mut file = std::fs::File::open(format!("/proc/{pid}/{name}"))?;
+    let mut bytes = vec![0; 16 << 10];
+    let mut filled = 0;
+    loop {
+        let count = file.read(&mut bytes[filled..])?;
+        filled += count;
+        if count == 0 && filled < bytes.len() {
+            bytes.truncate(filled);
+            return Ok(bytes);
+        }
+        if filled == bytes.len() {
+            bytes.resize(2 * filled, 0);
+        }
+    }
 }

@@ -101,6 +101,27 @@ impl Stopped {
         Ok(())
     }
 
+    /// Writes into its memory, read-only pages included (they are copied first). What lies behind the last byte of the last 8-byte word stays.
+    ///
+    /// # Errors
+    /// It was killed meanwhile, or there is no memory.
+    pub fn write(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
+        for (at, part) in (address..).step_by(8).zip(bytes.chunks(8)) {
+            let mut word = if part.len() == 8 { [0; 8] } else { self.word(at)?.to_ne_bytes() };
+            word[..part.len()].copy_from_slice(part);
+            // SAFETY: the word is passed by value.
+            check(unsafe { libc::ptrace(libc::PTRACE_POKEDATA, self.tid, at, u64::from_ne_bytes(word)) })?;
+        }
+        Ok(())
+    }
+
+    fn word(&self, address: u64) -> io::Result<u64> {
+        let mut word = 0u64;
+        // SAFETY: the kernel's own interface, unlike the C library's, stores the word where the last argument says.
+        check(unsafe { libc::syscall(libc::SYS_ptrace, libc::PTRACE_PEEKDATA, self.tid, address, &mut word) })?;
+        Ok(word)
+    }
+
     /// Lets it go on, with a signal if `signal` is not 0.
     ///
     /// # Errors

@@ -78,7 +78,7 @@ fn inject(recorder: &Recorder, slot: usize, stopped: Stopped) -> io::Result<()> 
     }
     bytes.extend(event.encode());
     bytes.extend(recorder.log.at_exec(pid));
-    recorder.append_own(slot, &bytes)?;
+    recorder.append_in_ring(slot, &bytes)?;
     for (argument, value) in
         shared_slot.lines.request_arguments.iter().zip([first.program.0, first.program.1, first.interpreter.0, first.interpreter.1, first.vdso])
     {
@@ -86,7 +86,7 @@ fn inject(recorder: &Recorder, slot: usize, stopped: Stopped) -> io::Result<()> 
     }
     let at = first.vdso
         + recorder.session.bootstrap_offset().filter(|_| first.vdso != 0).ok_or_else(|| io::Error::other("this kernel gives programs no vDSO"))?;
-    memory::write_forced(pid, at, &BOOTSTRAP)?;
+    stopped.write(at, &BOOTSTRAP)?;
     registers.r12 = recorder.session.header_id() as u64;
     registers.r13 = slot as u64;
     registers.r14 = registers.rip;
@@ -109,9 +109,9 @@ struct First {
 
 fn add_mappings(recorder: &Recorder, pid: i32, mappings: &[Mapping], registers: &libc::user_regs_struct, event: &mut ExecEvent) -> io::Result<First> {
     let mut first = First::default();
-    let program = File::open(format!("/proc/{pid}/exe"))?;
-    check_class(&program)?;
-    let program_identity = (program.metadata()?.dev(), program.metadata()?.ino());
+    let program = format!("/proc/{pid}/exe");
+    let program_metadata = std::fs::metadata(&program)?;
+    let program_identity = (program_metadata.dev(), program_metadata.ino());
     let mut indices: Vec<((u64, u64), usize)> = Vec::new();
     for mapping in mappings {
         match mapping.name.as_str() {
@@ -140,10 +140,24 @@ fn add_mappings(recorder: &Recorder, pid: i32, mappings: &[Mapping], registers: 
                 let is_program = identity == program_identity || mapping.start <= registers.rip && mapping.name.is_empty();
                 let index = if is_program {
                     let placement = program_placement(mapping, mappings);
-                    wait_for_space(|| recorder.files.index_of(&recorder.session, &program, placement))?
+                    match recorder.files.known(&program_metadata, placement) {
+                        Some(index) => index,
+                        None => {
+                            let file = File::open(&program)?;
+                            check_class(&file)?;
+                            wait_for_space(|| recorder.files.index_of(&recorder.session, &file, placement))?
+                        }
+                    }
                 } else {
-                    let file = interpreter(pid, mapping)?;
-                    wait_for_space(|| recorder.files.index_of(&recorder.session, &file, Placement::After))?
+                    let path = format!("/proc/{pid}/root{}", mapping.name); // as the process sees it, whatever its root directory is
+                    let metadata = std::fs::metadata(&path)?;
+                    if metadata.ino() != mapping.inode {
+                        return Err(io::Error::other(format!("{} was replaced at this moment", mapping.name)));
+                    }
+                    match recorder.files.known(&metadata, Placement::After) {
+                        Some(index) => index,
+                        None => wait_for_space(|| recorder.files.index_of(&recorder.session, &File::open(&path)?, Placement::After))?,
+                    }
                 };
                 let low = recorder.header().files[index].low.load(Relaxed);
                 let place = (index as u64 + 1, mapping.start.wrapping_sub(low));
@@ -189,16 +203,6 @@ fn stubs_fit(header: &shared::Header, (index, bias): (u64, u64), mappings: &[Map
     mappings.iter().all(|mapping| mapping.end <= start || mapping.start >= end)
 }
 
-/// The interpreter as the process sees it, whatever its root directory is.
-fn interpreter(pid: i32, mapping: &Mapping) -> io::Result<File> {
-    let file = File::open(format!("/proc/{pid}/root{}", mapping.name))?;
-    let metadata = file.metadata()?;
-    if metadata.ino() != mapping.inode {
-        return Err(io::Error::other(format!("{} was replaced at this moment", mapping.name)));
-    }
-    Ok(file)
-}
-
 fn check_class(program: &File) -> io::Result<()> {
     use std::os::unix::fs::FileExt;
     let mut start = [0; 20];
@@ -211,6 +215,6 @@ fn check_class(program: &File) -> io::Result<()> {
 
 /// Where the kernel placed the program break: field 47 of /proc/PID/stat.
 fn break_start(pid: i32) -> Option<u64> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let text = String::from_utf8(process::read_proc(pid, "stat").ok()?).ok()?;
     text.rsplit_once(") ")?.1.split_ascii_whitespace().nth(44)?.parse().ok()
 }

@@ -6,7 +6,7 @@ use retake_kernel::shared::{self, ImagePart, store_bytes};
 use retake_patch::{Image, Options, PATCHER_VERSION, Placement, build_image};
 use retake_recording::{ContentId, Store};
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::atomic::Ordering::{Relaxed, Release};
@@ -16,6 +16,7 @@ use std::sync::{Mutex, PoisonError};
 const LARGEST_PATCHED_BYTES: u64 = 1 << 30;
 const SMALLEST_ELF_BYTES: u64 = 64;
 
+/// As files are told apart while a session lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Identity {
     device: u64,
@@ -24,6 +25,19 @@ struct Identity {
     modified_ns: u64,
     changed_ns: u64,
     before: bool,
+}
+
+impl Identity {
+    fn new(metadata: &Metadata, placement: Placement) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            modified_ns: (metadata.mtime() as u64).wrapping_mul(1_000_000_000).wrapping_add(metadata.mtime_nsec() as u64),
+            changed_ns: (metadata.ctime() as u64).wrapping_mul(1_000_000_000).wrapping_add(metadata.ctime_nsec() as u64),
+            before: placement == Placement::Before,
+        }
+    }
 }
 
 /// Called with content that is new to the table.
@@ -49,6 +63,12 @@ impl FileTable {
         Self { store, known: Mutex::default(), segments: Mutex::default(), on_content: Box::new(on_content) }
     }
 
+    /// The index in the header of a file that is stored already.
+    pub fn known(&self, metadata: &Metadata, placement: Placement) -> Option<usize> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(&Identity::new(metadata, placement)).copied()
+    }
+
     /// The index in the header of this file, stored and patched if it is new. `placement` is where stubs would go.
     ///
     /// # Errors
@@ -58,14 +78,7 @@ impl FileTable {
         if !metadata.is_file() {
             return Err(io::Error::other("not a regular file"));
         }
-        let identity = Identity {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            size: metadata.size(),
-            modified_ns: (metadata.mtime() as u64).wrapping_mul(1_000_000_000).wrapping_add(metadata.mtime_nsec() as u64),
-            changed_ns: (metadata.ctime() as u64).wrapping_mul(1_000_000_000).wrapping_add(metadata.ctime_nsec() as u64),
-            before: placement == Placement::Before,
-        };
+        let identity = Identity::new(&metadata, placement);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(&index) = known.get(&identity) {
             return Ok(index);
