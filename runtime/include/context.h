@@ -135,7 +135,7 @@ i64 clone_on_stack(u64 flags, u64 stack, u64 parent_tid, u64 child_tid, u64 tls,
 void signal_restorer(void);
 void signal_entry(void);
 void fault_entry(void);
-extern const char runtime_text_end[], window_start[], window_call[], window_abort[];
+extern const char runtime_text_end[], window_start[], window_call[], window_abort[], plain_window_start[], plain_window_call[], plain_window_abort[];
 extern const char copy_user_start[], copy_user_end[], copy_user_fixup[];
 extern const char string_user_start[], string_user_end[], string_user_fixup[];
 u32 hash_user_blocks(const void *bytes, u64 block_count, u64 lanes[4]);
@@ -174,7 +174,7 @@ void ring_publish(struct context *context, u64 bytes);
 void ring_write(struct context *context, const void *bytes, u64 count); /* any size; user memory allowed */
 void ring_item(struct context *context, const struct item *item, const void *bytes); /* and its inline bytes, padded */
 void ring_event(struct context *context, u8 kind, u8 flags, u16 number, i64 value, const void *body, u64 body_bytes);
-void count_event(struct context *context);
+static inline void count_event(struct context *context) { context->event_count++; }
 
 /* ---- log.c: the stream being replayed ---- */
 const struct event *log_peek(struct context *context); /* NULL: the stream ends here */

@@ -26,7 +26,7 @@ static void begin_call(struct call *call, struct context *context)
 	call->row = find_row(call->number, call->arguments);
 }
 
-static void prepare_record(struct call *call)
+static inline __attribute__((always_inline)) void prepare_record(struct call *call)
 {
 	if (tracing()) {
 		trace_prepare(call);
@@ -134,8 +134,6 @@ i64 call_execute(struct call *call)
 {
 	if (!recording())
 		return call->result;
-	if (LIKELY(!call->context->process->domain && is_plain(call)))
-		return call->result = call_kernel_window(call->number, call->actual);
 	u32 console = console_lock(call);
 	if (LIKELY(!call->context->process->domain || !call->row->may_wait)) {
 		call->result = call_kernel_window(call->number, call->actual);
@@ -157,7 +155,7 @@ static void emit_extra(struct context *context, const struct extra_item *extra)
 	ring_item(context, &item, extra->bytes);
 }
 
-static void finish_record(struct call *call, const struct extra_item *extra, u32 extra_count)
+static inline __attribute__((always_inline)) void finish_record(struct call *call, const struct extra_item *extra, u32 extra_count)
 {
 	if (tracing()) {
 		trace_finish(call, extra, extra_count);
@@ -250,9 +248,56 @@ const struct item *call_find_item(struct call *call, u8 direction, u8 argument)
 	return NULL;
 }
 
+/* What a recorded call adds to its event, and the way out. */
+static inline u32 finish_emulated(struct call *call)
+{
+	struct extra_item extra[3];
+	u32 count = 0;
+	struct file_write write;
+	if (UNLIKELY(call->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR)))
+		extra[count++] = (struct extra_item){ 0, ITEM_CONSOLE, 0, &call->console_sequence, 8 };
+	if (UNLIKELY(call->number == NR_pwrite64 && call->result > 0 && call->arguments[0] < CONSOLE_DESCRIPTORS && call->context->process->console[call->arguments[0]] == DESCRIPTOR_MEMORY))
+		extra[count++] = (struct extra_item){ 1, ITEM_OUTPUT, call->arguments[3], (void *)call->arguments[1], (u32)call->result };
+	if (UNLIKELY(HEADER->shared_file_count))
+		count += shared_file_write(call, &write, &extra[count]);
+	finish_record(call, extra, count);
+	call->context->regs.rax = (u64)call->result;
+	return leave(call->context);
+}
+
+/* As call_kernel_window, but in place: when the kernel comes back, processors that protect its return predictions mispredict every return to a
+ * caller from before, and there is one less. Must stay in one place: the labels are its own. */
+static inline __attribute__((always_inline)) i64 kernel_window_here(u64 number, const u64 *a)
+{
+	i64 result;
+	register u64 r10 __asm__("r10") = a[3];
+	register u64 r8 __asm__("r8") = a[4];
+	register u64 r9 __asm__("r9") = a[5];
+	__asm__ volatile(".globl plain_window_start, plain_window_call, plain_window_abort\n"
+			 "plain_window_start:\n\tcmpl $0, %%gs:%c[deferred]\n\tjne plain_window_abort\n"
+			 "plain_window_call:\n\tsyscall\n1:\n"
+			 ".pushsection .text.cold, \"ax\"\nplain_window_abort:\n\tmov %[aborted], %%rax\n\tjmp 1b\n.popsection"
+			 : "=a"(result)
+			 : "a"(number), "D"(a[0]), "S"(a[1]), "d"(a[2]), "r"(r10), "r"(r8), "r"(r9), [deferred] "i"(__builtin_offsetof(struct context, deferred_count)), [aborted] "i"(CALL_ABORTED)
+			 : "rcx", "r11", "memory", "cc");
+	return result;
+}
+
+/* The way that nearly all recorded calls go. */
+static u32 record_plain(struct call *call)
+{
+	prepare_record(call);
+	call->result = kernel_window_here(call->number, call->actual);
+	if (UNLIKELY(call->result == CALL_ABORTED))
+		return deliver_deferred(call->context, 1);
+	return finish_emulated(call);
+}
+
 /* An ordinary call: the kernel answers while recording, the log at replay. */
 static u32 emulate(struct call *call)
 {
+	if (recording() && LIKELY(is_plain(call) && !call->context->process->domain))
+		return record_plain(call);
 	call_prepare(call);
 	if (recording()) {
 		u32 plain = is_plain(call);
@@ -262,25 +307,15 @@ static u32 emulate(struct call *call)
 			return deliver_deferred(call->context, 1);
 		if (!plain)
 			descriptors_after(call);
-		struct extra_item extra[3];
-		u32 count = 0;
-		struct file_write write;
-		if (call->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR))
-			extra[count++] = (struct extra_item){ 0, ITEM_CONSOLE, 0, &call->console_sequence, 8 };
-		if (UNLIKELY(call->number == NR_pwrite64 && call->result > 0 && call->arguments[0] < CONSOLE_DESCRIPTORS && call->context->process->console[call->arguments[0]] == DESCRIPTOR_MEMORY))
-			extra[count++] = (struct extra_item){ 1, ITEM_OUTPUT, call->arguments[3], (void *)call->arguments[1], (u32)call->result };
-		if (UNLIKELY(HEADER->shared_file_count))
-			count += shared_file_write(call, &write, &extra[count]);
-		finish_record(call, extra, count);
-	} else {
-		if (UNLIKELY(call->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR)) && !call->context->printed)
-			console_replay(call->context, call->event);
-		call->context->printed = 0;
-		finish_replay(call);
-		const struct item *write = HEADER->shared_file_count ? call_find_item(call, ITEM_FILE_WRITE, 0) : NULL;
-		if (UNLIKELY(write))
-			shared_file_rewrite(call, write);
+		return finish_emulated(call);
 	}
+	if (UNLIKELY(call->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR)) && !call->context->printed)
+		console_replay(call->context, call->event);
+	call->context->printed = 0;
+	finish_replay(call);
+	const struct item *write = HEADER->shared_file_count ? call_find_item(call, ITEM_FILE_WRITE, 0) : NULL;
+	if (UNLIKELY(write))
+		shared_file_rewrite(call, write);
 	call->context->regs.rax = (u64)call->result;
 	return leave(call->context);
 }
@@ -345,9 +380,4 @@ u32 runtime_syscall(struct context *context)
 	case POLICY_CUSTOM: return custom(&call);
 	default: return refuse(&call, -(i64)(call.row->refuse_errno < 0 ? -call.row->refuse_errno : call.row->refuse_errno));
 	}
-}
-
-void count_event(struct context *context)
-{
-	context->event_count++;
 }

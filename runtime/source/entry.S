@@ -189,7 +189,7 @@ restore_registers:
 	mov %gs:RSP, %rsp
 	jmp *%gs:RIP
 
-/* call_kernel_window(number, arguments): the only place where a call that may wait is made. A signal that arrives before the
+/* call_kernel_window(number, arguments): where calls that may wait are made, with kernel_window_here in call.c. A signal that arrives before the
  * instruction moves us to window_abort; one that makes the kernel restart the call finds rip at window_call: the same. */
 	.globl call_kernel_window, window_start, window_call, window_abort
 call_kernel_window:

@@ -205,6 +205,8 @@ void master_handler(i32 number, const struct siginfo *info, struct user_context 
 	context->mask_held = 1;
 	if (regs->rip >= (u64)window_start && regs->rip <= (u64)window_call)
 		regs->rip = (u64)window_abort;
+	else if (regs->rip >= (u64)plain_window_start && regs->rip <= (u64)plain_window_call)
+		regs->rip = (u64)plain_window_abort;
 	else if (tracing())
 		forced_deliver(context, regs);
 }
