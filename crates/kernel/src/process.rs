@@ -194,6 +194,12 @@ pub fn stat_fields(pid: i32) -> Vec<String> {
     fields.split_ascii_whitespace().map(str::to_owned).collect()
 }
 
+/// The numbers of all processes there are.
+pub fn all() -> Vec<i32> {
+    let folders = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    folders.filter_map(|folder| folder.file_name().to_str()?.parse().ok()).collect()
+}
+
 /// Whether a process or thread has ended, be it that nobody has taken its status yet.
 pub fn is_gone(pid: i32) -> bool {
     matches!(state(pid), None | Some('Z' | 'X'))

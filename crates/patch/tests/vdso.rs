@@ -26,6 +26,8 @@ fn check_jump(vdso: &[u8], patch: &VdsoPatch, index: usize) {
     assert_eq!(number.mnemonic(), Mnemonic::Mov);
     let lea = decoder.decode();
     let jump = decoder.decode();
+    // For those whom a signal sends back to the instruction before the return address.
+    assert_eq!(decoder.decode().mnemonic(), Mnemonic::Syscall);
     assert_eq!(decoder.ip(), lea.ip_rel_memory_address());
     assert_eq!(decoder.decode().mnemonic(), Mnemonic::Ret);
     assert_eq!(decoder.ip(), jump.ip_rel_memory_address());

@@ -106,7 +106,7 @@ pub fn replay_for(
     let running = Running::start(recording, request, Purpose { inputs, wanted: None }, folder)?;
     let outcome = running.wait(observe);
     if matches!(outcome, Outcome::Diverged(_)) {
-        running.end();
+        running.end_with_children();
     } else {
         running.finish();
     }
@@ -173,6 +173,22 @@ fn end_everything(header: &Header) {
         }
         if !alive {
             return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Kills what has become our child by losing its parent: also those that had no slot of their own yet.
+fn end_children(keep: i32) {
+    let own = std::process::id() as i32;
+    for _ in 0..200 {
+        let alive: Vec<i32> =
+            process::all().into_iter().filter(|&pid| pid != keep && process::parent(pid) == Some(own) && !process::is_gone(pid)).collect();
+        if alive.is_empty() {
+            return;
+        }
+        for pid in alive {
+            process::kill(pid, libc::SIGKILL);
         }
         std::thread::sleep(Duration::from_millis(5));
     }

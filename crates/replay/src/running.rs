@@ -5,7 +5,7 @@ use crate::service::Service;
 use crate::status::Status;
 use crate::windows::Windows;
 use crate::{
-    Outcome, ROOT_SLOT, ReplayError, Request, WholeInputs, end_everything, host_descriptor, lay_out_files, live_slots, make_slots, store_path,
+    Outcome, ROOT_SLOT, ReplayError, Request, WholeInputs, end_children, end_everything, host_descriptor, lay_out_files, live_slots, make_slots, store_path,
 };
 use retake_kernel::process::{self, Guardian, Prepared, Program};
 use retake_kernel::shared::{self, Header};
@@ -179,6 +179,13 @@ impl Running {
     pub fn finish(self) {
         self.service.stop();
         self.guardian.dismiss();
+    }
+
+    /// As [`Running::end`], and whatever else is a child of this process by now: a replayed one may be so young that nothing names it.
+    pub(crate) fn end_with_children(self) {
+        end_everything(self.header());
+        end_children(self.guardian.pid());
+        self.end();
     }
 
     /// Ends everything, wherever it is.

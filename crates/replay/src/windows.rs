@@ -78,6 +78,9 @@ impl Windows {
     /// # Errors
     /// The recording cannot be read, or an event in it is malformed.
     pub fn next(&self, stream: u32, offset: u64) -> io::Result<Option<(i32, u64)>> {
+        if self.was_cut_off(stream) {
+            return Ok(None);
+        }
         let feed = self.feed(stream)?;
         let window = self.with_staging(|staging| lock(&feed).window(offset, staging));
         if let Ok(Some((_, bytes))) = window {
@@ -94,6 +97,11 @@ impl Windows {
     /// Bytes of the windows given so far.
     pub fn done_bytes(&self) -> u64 {
         self.done_bytes.load(Relaxed).min(self.total_bytes)
+    }
+
+    /// A recording that was not finished may lack a whole stream whose beginning another one tells of: nothing of it had been written yet.
+    fn was_cut_off(&self, stream: u32) -> bool {
+        !self.recording.warnings().is_empty() && self.recording.streams().all(|known| known.info.id != StreamId(stream))
     }
 
     /// The stream's feed, made on its first request.
