@@ -5,7 +5,8 @@ use crate::service::Service;
 use crate::status::Status;
 use crate::windows::Windows;
 use crate::{
-    Outcome, ROOT_SLOT, ReplayError, Request, WholeInputs, end_children, end_everything, host_descriptor, lay_out_files, live_slots, make_slots, store_path,
+    Outcome, ROOT_SLOT, ReplayError, Request, WholeInputs, end_children, end_everything, host_descriptor, lay_out_files, live_slots, make_slots,
+    store_path,
 };
 use retake_kernel::process::{self, Guardian, Prepared, Program};
 use retake_kernel::shared::{self, Header};
