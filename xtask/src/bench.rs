@@ -105,7 +105,7 @@ pub fn run(repository: &Path, arguments: &[&str]) -> Result<bool> {
         }
         return Ok(true);
     }
-    let retake = retake(&repository, &options)?;
+    let retake = retake(&repository, options.retake.as_deref())?;
     let machine = Machine::look();
     machine.warn();
     let scratch = options.scratch.clone().unwrap_or_else(|| repository.join("target/bench-scratch"));
@@ -136,8 +136,11 @@ fn select(workloads: Vec<Workload>, options: &Options) -> Result<Vec<Workload>> 
 }
 
 /// The program to measure: the one that was asked for, else a release build of this repository.
-fn retake(repository: &Path, options: &Options) -> Result<PathBuf> {
-    if let Some(path) = &options.retake {
+///
+/// # Errors
+/// If there is none, or it does not build.
+pub fn retake(repository: &Path, wanted: Option<&Path>) -> Result<PathBuf> {
+    if let Some(path) = wanted {
         let found = path.canonicalize();
         return found.map_err(|error| format!("{}: {error}", path.display()).into());
     }

@@ -3,8 +3,8 @@
 #![forbid(unsafe_code)]
 
 mod bench;
-mod corpus;
-mod real;
+mod programs;
+mod watched;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -40,16 +40,15 @@ fn main() -> ExitCode {
             Ok(true)
         }
         ["bench", options @ ..] => bench::run(&repository, options),
-        ["real", "--help" | "-h"] => {
-            println!("usage: {}", real::USAGE);
-            Ok(true)
+        [name @ ("real" | "corpus"), options @ ..] => {
+            let list = if *name == "real" { programs::REAL } else { programs::CORPUS };
+            if let ["--help" | "-h"] = options {
+                println!("usage: cargo xtask {name} {}", programs::OPTIONS);
+                Ok(true)
+            } else {
+                programs::run(&list, &repository, options)
+            }
         }
-        ["real", options @ ..] => real::run(&repository, options),
-        ["corpus", "--help" | "-h"] => {
-            println!("usage: {}", corpus::USAGE);
-            Ok(true)
-        }
-        ["corpus", options @ ..] => corpus::run(&repository, options),
         _ => Err(USAGE.into()),
     };
     match outcome {

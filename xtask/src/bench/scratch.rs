@@ -39,6 +39,11 @@ impl Scratch {
         &self.path
     }
 
+    /// Lets what is in it stay.
+    pub fn keep(&mut self) {
+        self.keep = true;
+    }
+
     /// Whether what is in it shall stay.
     pub fn keeps(&self) -> bool {
         self.keep

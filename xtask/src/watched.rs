@@ -1,0 +1,75 @@
+//! Children that are not left behind: servers and what drives them.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// How often a child is looked at.
+pub const POLL: Duration = Duration::from_millis(5);
+
+/// Where commands are looked for. Servers are often where an ordinary user's path does not lead.
+pub fn search_path() -> OsString {
+    let mut path = std::env::var_os("PATH").unwrap_or_default();
+    path.push(":/usr/local/sbin:/usr/sbin:/sbin");
+    path
+}
+
+/// A port on the loopback interface that nobody uses now.
+///
+/// # Errors
+/// If there is none.
+pub fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+/// A child in a process group of its own, which is killed if it is still there at the end.
+#[derive(Debug)]
+pub struct Watched {
+    child: Child,
+    ended: Option<ExitStatus>,
+}
+
+impl Watched {
+    /// Starts it with no input.
+    ///
+    /// # Errors
+    /// If it or the files for its output cannot be had.
+    pub fn start(mut command: Command, output: &Path, errors: &Path) -> io::Result<Self> {
+        command.stdin(Stdio::null()).stdout(File::create(output)?).stderr(File::create(errors)?).process_group(0);
+        Ok(Self { child: command.spawn()?, ended: None })
+    }
+
+    /// Waits until it has ended, but not longer than `limit`.
+    pub fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
+        let start = Instant::now();
+        loop {
+            if self.ended.is_none() {
+                self.ended = self.child.try_wait().ok().flatten();
+            }
+            if self.ended.is_some() || start.elapsed() >= limit {
+                return self.ended;
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    /// Sends a signal, by its name, to the process alone.
+    pub fn signal(&self, name: &str) {
+        // If it is gone already, waiting for it says so.
+        let _ = Command::new("kill").args([&format!("-{name}"), "--", &self.child.id().to_string()]).stderr(Stdio::null()).status();
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if self.ended.is_none() {
+            crate::bench::process::kill_group(self.child.id());
+            let _ = self.child.wait();
+        }
+    }
+}
