@@ -1,9 +1,11 @@
 //! Serving a debugger over the gdb remote protocol.
 
 mod arch;
+mod breakpoints;
 mod commands;
 mod files;
 mod inspect;
+mod signals;
 mod target;
 mod wire;
 

@@ -3,10 +3,11 @@
 use super::arch::{self, X86_64};
 use super::commands::Destination;
 use super::files::Files;
+use super::signals::signal;
 use crate::debuggee::Stop;
 use crate::error::{DebugError, Result};
 use crate::session::Session;
-use crate::watchpoints::{Access, Watchpoint};
+use crate::watchpoints::Access;
 use gdbstub::common::{Signal, Tid};
 use gdbstub::stub::MultiThreadStopReason;
 use gdbstub::target::ext::base::BaseOps;
@@ -15,9 +16,7 @@ use gdbstub::target::ext::base::multithread::{
     MultiThreadSingleStepOps,
 };
 use gdbstub::target::ext::base::reverse_exec::{ReplayLogPosition, ReverseCont, ReverseContOps, ReverseStep, ReverseStepOps};
-use gdbstub::target::ext::breakpoints::{
-    Breakpoints, BreakpointsOps, HwBreakpoint, HwBreakpointOps, HwWatchpoint, HwWatchpointOps, SwBreakpoint, SwBreakpointOps, WatchKind,
-};
+use gdbstub::target::ext::breakpoints::{BreakpointsOps, WatchKind};
 use gdbstub::target::{Target, TargetError, TargetResult, ext};
 use retake_kernel::ptrace;
 
@@ -112,52 +111,6 @@ fn kind(access: Access) -> WatchKind {
         Access::Write => WatchKind::Write,
         Access::Read => WatchKind::Read,
         Access::Both => WatchKind::ReadWrite,
-    }
-}
-
-/// The protocol has numbers of its own.
-fn signal(number: i32) -> Signal {
-    const NAMED: [(i32, Signal); 30] = [
-        (libc::SIGHUP, Signal::SIGHUP),
-        (libc::SIGINT, Signal::SIGINT),
-        (libc::SIGQUIT, Signal::SIGQUIT),
-        (libc::SIGILL, Signal::SIGILL),
-        (libc::SIGTRAP, Signal::SIGTRAP),
-        (libc::SIGABRT, Signal::SIGABRT),
-        (libc::SIGBUS, Signal::SIGBUS),
-        (libc::SIGFPE, Signal::SIGFPE),
-        (libc::SIGKILL, Signal::SIGKILL),
-        (libc::SIGUSR1, Signal::SIGUSR1),
-        (libc::SIGSEGV, Signal::SIGSEGV),
-        (libc::SIGUSR2, Signal::SIGUSR2),
-        (libc::SIGPIPE, Signal::SIGPIPE),
-        (libc::SIGALRM, Signal::SIGALRM),
-        (libc::SIGTERM, Signal::SIGTERM),
-        (libc::SIGCHLD, Signal::SIGCHLD),
-        (libc::SIGCONT, Signal::SIGCONT),
-        (libc::SIGSTOP, Signal::SIGSTOP),
-        (libc::SIGTSTP, Signal::SIGTSTP),
-        (libc::SIGTTIN, Signal::SIGTTIN),
-        (libc::SIGTTOU, Signal::SIGTTOU),
-        (libc::SIGURG, Signal::SIGURG),
-        (libc::SIGXCPU, Signal::SIGXCPU),
-        (libc::SIGXFSZ, Signal::SIGXFSZ),
-        (libc::SIGVTALRM, Signal::SIGVTALRM),
-        (libc::SIGPROF, Signal::SIGPROF),
-        (libc::SIGWINCH, Signal::SIGWINCH),
-        (libc::SIGIO, Signal::SIGIO),
-        (libc::SIGPWR, Signal::SIGPWR),
-        (libc::SIGSYS, Signal::SIGSYS),
-    ];
-    /// Real-time signals: 33 to 63 follow each other, 32 and 64 came later.
-    const REAL_TIME_33: u8 = 45;
-    const REAL_TIME_32: u8 = 77;
-    const REAL_TIME_64: u8 = 78;
-    match number {
-        32 => Signal(REAL_TIME_32),
-        33..=63 => Signal(REAL_TIME_33 + (number - 33) as u8),
-        64 => Signal(REAL_TIME_64),
-        _ => NAMED.iter().find(|(known, _)| *known == number).map_or(Signal::UNKNOWN, |(_, signal)| *signal),
     }
 }
 
@@ -300,65 +253,5 @@ impl ReverseStep<Tid> for Remote {
     fn reverse_step(&mut self, _tid: Tid) -> Result<()> {
         self.wish = Wish::ReverseStep;
         Ok(())
-    }
-}
-
-impl Breakpoints for Remote {
-    fn support_sw_breakpoint(&mut self) -> Option<SwBreakpointOps<'_, Self>> {
-        Some(self)
-    }
-
-    fn support_hw_breakpoint(&mut self) -> Option<HwBreakpointOps<'_, Self>> {
-        Some(self)
-    }
-
-    fn support_hw_watchpoint(&mut self) -> Option<HwWatchpointOps<'_, Self>> {
-        Some(self)
-    }
-}
-
-impl SwBreakpoint for Remote {
-    fn add_sw_breakpoint(&mut self, address: u64, _kind: usize) -> TargetResult<bool, Self> {
-        let debuggee = &mut self.session.debuggee;
-        let is_there = debuggee.read(address, &mut [0]) == 1;
-        if is_there {
-            debuggee.breakpoints.insert(address);
-        }
-        Ok(is_there)
-    }
-
-    fn remove_sw_breakpoint(&mut self, address: u64, _kind: usize) -> TargetResult<bool, Self> {
-        self.session.debuggee.breakpoints.remove(&address);
-        Ok(true)
-    }
-}
-
-/// Ours are invisible and as many as one likes.
-impl HwBreakpoint for Remote {
-    fn add_hw_breakpoint(&mut self, address: u64, kind: usize) -> TargetResult<bool, Self> {
-        self.add_sw_breakpoint(address, kind)
-    }
-
-    fn remove_hw_breakpoint(&mut self, address: u64, kind: usize) -> TargetResult<bool, Self> {
-        self.remove_sw_breakpoint(address, kind)
-    }
-}
-
-fn watchpoint(address: u64, bytes: u64, kind: WatchKind) -> Watchpoint {
-    let access = match kind {
-        WatchKind::Write => Access::Write,
-        WatchKind::Read => Access::Read,
-        WatchKind::ReadWrite => Access::Both,
-    };
-    Watchpoint { address, bytes, access }
-}
-
-impl HwWatchpoint for Remote {
-    fn add_hw_watchpoint(&mut self, address: u64, bytes: u64, kind: WatchKind) -> TargetResult<bool, Self> {
-        Ok(self.session.debuggee.watchpoints.add(watchpoint(address, bytes, kind)))
-    }
-
-    fn remove_hw_watchpoint(&mut self, address: u64, bytes: u64, kind: WatchKind) -> TargetResult<bool, Self> {
-        Ok(self.session.debuggee.watchpoints.remove(watchpoint(address, bytes, kind)))
     }
 }

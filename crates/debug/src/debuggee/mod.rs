@@ -1,0 +1,147 @@
+//! Running a replayed process forwards: what stops it, and what its user sees of it then.
+//!
+//! Of its threads only the one whose turn it is runs the program's code; the others wait in the runtime. A stop is always about that thread.
+
+mod running;
+mod stepping;
+
+use crate::error::Result;
+use crate::process::{Process, in_runtime};
+use crate::text::Text;
+use crate::watchpoints::{Watchpoint, Watchpoints};
+use retake_kernel::context::{self, Context};
+use retake_kernel::ptrace::Registers;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How long a process in the middle of a call may take to come back to the program, when it is to be stopped.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// A thread that has just begun, or is about to wait, has few things to tell before it waits.
+const MOST_NEWS: usize = 1000;
+
+/// Why the process stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Before the instruction at a breakpoint.
+    Breakpoint,
+    /// After an access to watched memory.
+    Watch(Watchpoint),
+    /// After one instruction, or where it was to pause.
+    Step,
+    /// Before a signal is delivered.
+    Signal(i32),
+    /// Somebody asked for it.
+    Interrupted,
+    /// Where the recording of this process begins.
+    Begin,
+    /// Where it ends: the process is about to exit or to die.
+    End,
+    /// It exited with this status.
+    Exited(i32),
+    /// This signal killed it.
+    Killed(i32),
+}
+
+/// How the process ends, once that is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Open,
+    Exiting(i32),
+    Dying(i32),
+}
+
+/// What long operations ask now and then: whether to give up.
+pub(crate) type GiveUp<'a> = &'a mut dyn FnMut() -> bool;
+
+/// The process, as its user sees it.
+#[derive(Debug)]
+pub(crate) struct Debuggee {
+    pub process: Process,
+    pub text: Text,
+    pub breakpoints: BTreeSet<u64>,
+    pub watchpoints: Watchpoints,
+    /// The thread that the last stop was about; the kernel's number.
+    pub current: i32,
+    pub fate: Fate,
+    /// The end was told once.
+    pub end_told: bool,
+    /// Places that stop the process for us, not for the user.
+    pub private_places: BTreeSet<u64>,
+    /// A thread that begins asks whether it shall pause: the program's number of the one that shall, and after how many events.
+    pub pause: Option<(u32, u64)>,
+    /// The thread that is in a call and pauses when it comes out of it.
+    stepped: Option<i32>,
+    watch_in_call: Option<Watchpoint>,
+}
+
+impl Debuggee {
+    pub fn new(process: Process) -> Self {
+        let current = process.pid;
+        let mut this = Self {
+            process,
+            text: Text::default(),
+            breakpoints: BTreeSet::new(),
+            watchpoints: Watchpoints::default(),
+            current,
+            fate: Fate::Open,
+            end_told: false,
+            private_places: BTreeSet::new(),
+            pause: None,
+            stepped: None,
+            watch_in_call: None,
+        };
+        this.text.refresh(this.process.pid);
+        this
+    }
+
+    // ---- looking ----
+
+    /// The registers of a thread as the program has them.
+    pub fn registers(&self, tid: i32) -> Result<Registers> {
+        let real = self.process.registers(tid)?;
+        if !in_runtime(real.rip) {
+            return Ok(Registers { rip: self.text.shown(real.rip), ..real });
+        }
+        if real.rip == context::ENTRY_CALL {
+            return Ok(Registers { rip: real.rcx.wrapping_sub(2), ..real });
+        }
+        let context = self.process.context(tid);
+        Ok(context.map_or(real, |context| context.program_registers(&real)))
+    }
+
+    /// The program counter of the current thread, as the user sees it.
+    pub fn program_counter(&self) -> Result<u64> {
+        Ok(self.registers(self.current)?.rip)
+    }
+
+    /// The current thread's context.
+    pub fn context(&self) -> Context {
+        self.process.context(self.current).unwrap_or_default()
+    }
+
+    /// The threads that the program knows: the kernel's number, and the program's.
+    pub fn threads(&self) -> Vec<(i32, u32)> {
+        let known = self.process.threads().filter_map(|tid| Some((tid, self.process.context(tid)?)));
+        let mut threads: Vec<(i32, u32)> = known.map(|(tid, context)| (tid, context.tid)).filter(|(_, tid)| *tid != 0).collect();
+        // One that is only just beginning still shows its maker's number.
+        threads.sort_by_key(|(tid, known)| (*known, *tid != self.current, *tid));
+        threads.dedup_by_key(|(_, known)| *known);
+        threads
+    }
+
+    /// The kernel's number of a thread of the program.
+    pub fn thread(&self, known: u32) -> Option<i32> {
+        self.threads().into_iter().find(|(_, tid)| *tid == known).map(|(tid, _)| tid)
+    }
+
+    /// Reads memory as the program would see it without us; returns how many bytes are there.
+    pub fn read(&self, address: u64, bytes: &mut [u8]) -> usize {
+        if in_runtime(address) || self.text.is_stub(address) {
+            return 0;
+        }
+        let count = self.process.read(address, bytes);
+        self.text.unpatch(address, &mut bytes[..count]);
+        count
+    }
+}

@@ -1,0 +1,222 @@
+//! Going on until something stops the process.
+
+use super::{Debuggee, Fate, GiveUp, MOST_NEWS, PATIENCE, Stop};
+use crate::error::Result;
+use crate::process::{Happened, in_runtime};
+use retake_kernel::context;
+use retake_kernel::ptrace::Status;
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+impl Debuggee {
+    /// Goes on until something stops the process.
+    pub fn resume(&mut self, give_up: GiveUp) -> Result<Stop> {
+        if let Some(stop) = self.at_end() {
+            return Ok(stop);
+        }
+        if self.must_step_off()? {
+            match self.step(give_up)? {
+                Stop::Step if self.has_reached_pause() => return Ok(Stop::Step),
+                Stop::Step if self.breakpoints.contains(&self.program_counter()?) => return Ok(Stop::Breakpoint),
+                Stop::Step => {}
+                stop => return Ok(stop),
+            }
+        }
+        self.run(give_up)
+    }
+
+    /// What there is to say instead of going on, at the end: first that it is the end, then how the process ended.
+    pub fn at_end(&mut self) -> Option<Stop> {
+        if self.fate == Fate::Open {
+            return None;
+        }
+        if !self.end_told {
+            self.end_told = true;
+            return Some(Stop::End);
+        }
+        Some(match self.fate {
+            Fate::Dying(signal) => Stop::Killed(signal),
+            Fate::Exiting(status) => Stop::Exited(status),
+            Fate::Open => return None,
+        })
+    }
+
+    fn must_step_off(&self) -> Result<bool> {
+        let address = self.process.registers(self.current)?.rip;
+        Ok(!in_runtime(address) && self.traps().contains(&address))
+    }
+
+    /// Whether the current thread is where it was to pause.
+    fn has_reached_pause(&self) -> bool {
+        let context = self.context();
+        self.pause.is_some_and(|(known, events)| known == context.tid && context.event_count >= events)
+    }
+
+    /// Tells the threads that are there already which of them shall pause. One that is stepped pauses anyway.
+    fn pass_pause_on(&self) -> Result<()> {
+        let Some((known, events)) = self.pause else { return Ok(()) };
+        match self.thread(known).filter(|tid| self.stepped != Some(*tid)) {
+            Some(tid) => Ok(self.process.pause_after(tid, Some(events))?),
+            None => Ok(()),
+        }
+    }
+
+    fn traps(&self) -> BTreeSet<u64> {
+        let user = self.breakpoints.iter().flat_map(|&address| self.text.places(address));
+        user.chain(self.private_places.iter().copied()).collect()
+    }
+
+    /// Lets all threads run until one of them stops the process.
+    pub fn run(&mut self, give_up: GiveUp) -> Result<Stop> {
+        self.process.plant(&self.traps());
+        for tid in self.process.threads().collect::<Vec<_>>() {
+            self.watchpoints.arm(tid)?;
+        }
+        self.pass_pause_on()?;
+        self.process.resume_all()?;
+        loop {
+            let Some(happened) = self.process.next(give_up)? else {
+                self.settle()?;
+                return Ok(Stop::Interrupted);
+            };
+            if let Some(stop) = self.interpret(happened)? {
+                self.stopped()?;
+                return Ok(stop);
+            }
+        }
+    }
+
+    pub(super) fn stopped(&mut self) -> Result<()> {
+        self.process.stop_all()?;
+        for _ in 0..MOST_NEWS {
+            if !self.process.has_news() {
+                break;
+            }
+            // Of other threads, on their way to where they wait: nothing that users are told.
+            let current = self.current;
+            if let Some(happened) = self.process.next(&mut || true)? {
+                self.interpret(happened)?;
+            }
+            self.current = current;
+            self.process.stop_all()?;
+        }
+        for tid in self.process.threads().collect::<Vec<_>>() {
+            self.process.pause_after(tid, None)?;
+        }
+        self.text.refresh(self.process.pid);
+        Ok(())
+    }
+
+    pub(super) fn interpret(&mut self, happened: Happened) -> Result<Option<Stop>> {
+        match happened {
+            Happened::Planted { tid, .. } => {
+                self.current = tid;
+                Ok(Some(Stop::Breakpoint))
+            }
+            Happened::Paused { tid } => {
+                self.current = tid;
+                self.process.leave_runtime(tid)?;
+                Ok(Some(self.watch_in_call.take().map_or(Stop::Step, Stop::Watch)))
+            }
+            Happened::Announced { tid, kind, value } => self.announced(tid, kind, value),
+            Happened::Stepped { tid, watch } | Happened::Watched { tid, watch } => self.watched(tid, watch),
+            Happened::Emulates { tid, .. } => {
+                self.process.resume(tid)?;
+                Ok(None)
+            }
+            Happened::Ended => Ok(None),
+            Happened::Gone(status) => Ok(Some(match status {
+                Status::Killed(signal) => Stop::Killed(signal),
+                Status::Exited(status) => Stop::Exited(status),
+                _ => Stop::End,
+            })),
+        }
+    }
+
+    fn announced(&mut self, tid: i32, kind: u64, value: u64) -> Result<Option<Stop>> {
+        match kind {
+            context::EVENT_SIGNAL => {
+                self.current = tid;
+                return Ok(Some(Stop::Signal(value as i32)));
+            }
+            context::EVENT_DEATH => {
+                self.current = tid;
+                self.fate = Fate::Dying(value as i32);
+                self.end_told = false;
+                return Ok(Some(Stop::Signal(value as i32)));
+            }
+            context::EVENT_EXIT => {
+                self.current = tid;
+                self.fate = Fate::Exiting(value as i32);
+                self.end_told = true;
+                return Ok(Some(Stop::End));
+            }
+            context::EVENT_THREAD_START => {
+                let context = self.process.context(tid).unwrap_or_default();
+                if let Some((_, events)) = self.pause.filter(|(known, _)| *known == context.tid) {
+                    self.process.pause_after(tid, Some(events))?;
+                }
+                self.watchpoints.arm(tid)?;
+            }
+            context::EVENT_THREAD_EXIT => {
+                self.process.let_exit(tid)?;
+                return Ok(None);
+            }
+            _ => {}
+        }
+        self.process.resume(tid)?;
+        Ok(None)
+    }
+
+    fn watched(&mut self, tid: i32, watch: u64) -> Result<Option<Stop>> {
+        let Some(watchpoint) = self.watchpoints.hit(watch) else {
+            self.process.resume(tid)?;
+            return Ok(None);
+        };
+        if in_runtime(self.process.registers(tid)?.rip) {
+            // The recorded kernel wrote it, so to say: the program sees it when the call returns.
+            self.watch_in_call = Some(watchpoint);
+            self.process.pause_after(tid, Some(0))?;
+            self.process.resume(tid)?;
+            return Ok(None);
+        }
+        self.current = tid;
+        Ok(Some(Stop::Watch(watchpoint)))
+    }
+
+    /// Brings the process to a place that its user can be shown, after it was stopped anywhere.
+    fn settle(&mut self) -> Result<()> {
+        self.stopped()?;
+        let all: Vec<i32> = self.process.threads().collect();
+        let mut in_program = None;
+        for &tid in &all {
+            if !in_runtime(self.process.registers(tid)?.rip) {
+                in_program = Some(tid);
+            }
+        }
+        if let Some(tid) = in_program {
+            self.current = tid;
+            return self.leave_stub();
+        }
+        for tid in all {
+            self.process.pause_after(tid, Some(0))?;
+        }
+        self.process.resume_all()?;
+        let since = Instant::now();
+        while let Some(happened) = self.process.next(&mut || since.elapsed() > PATIENCE)? {
+            if self.interpret(happened)?.is_some() {
+                break;
+            }
+        }
+        self.stopped()
+    }
+
+    fn leave_stub(&mut self) -> Result<()> {
+        while self.text.is_stub(self.process.registers(self.current)?.rip) {
+            if self.step(&mut || false)? != Stop::Step {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

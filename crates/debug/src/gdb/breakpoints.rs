@@ -1,0 +1,68 @@
+//! Breakpoints and watchpoints.
+
+use super::target::Remote;
+use crate::watchpoints::{Access, Watchpoint};
+use gdbstub::target::TargetResult;
+use gdbstub::target::ext::breakpoints::{
+    Breakpoints, HwBreakpoint, HwBreakpointOps, HwWatchpoint, HwWatchpointOps, SwBreakpoint, SwBreakpointOps, WatchKind,
+};
+
+impl Breakpoints for Remote {
+    fn support_sw_breakpoint(&mut self) -> Option<SwBreakpointOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_hw_breakpoint(&mut self) -> Option<HwBreakpointOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_hw_watchpoint(&mut self) -> Option<HwWatchpointOps<'_, Self>> {
+        Some(self)
+    }
+}
+
+impl SwBreakpoint for Remote {
+    fn add_sw_breakpoint(&mut self, address: u64, _kind: usize) -> TargetResult<bool, Self> {
+        let debuggee = &mut self.session.debuggee;
+        let is_there = debuggee.read(address, &mut [0]) == 1;
+        if is_there {
+            debuggee.breakpoints.insert(address);
+        }
+        Ok(is_there)
+    }
+
+    fn remove_sw_breakpoint(&mut self, address: u64, _kind: usize) -> TargetResult<bool, Self> {
+        self.session.debuggee.breakpoints.remove(&address);
+        Ok(true)
+    }
+}
+
+/// Ours are invisible and as many as one likes.
+impl HwBreakpoint for Remote {
+    fn add_hw_breakpoint(&mut self, address: u64, kind: usize) -> TargetResult<bool, Self> {
+        self.add_sw_breakpoint(address, kind)
+    }
+
+    fn remove_hw_breakpoint(&mut self, address: u64, kind: usize) -> TargetResult<bool, Self> {
+        self.remove_sw_breakpoint(address, kind)
+    }
+}
+
+fn watchpoint(address: u64, bytes: u64, kind: WatchKind) -> Watchpoint {
+    let access = match kind {
+        WatchKind::Write => Access::Write,
+        WatchKind::Read => Access::Read,
+        WatchKind::ReadWrite => Access::Both,
+    };
+    Watchpoint { address, bytes, access }
+}
+
+impl HwWatchpoint for Remote {
+    fn add_hw_watchpoint(&mut self, address: u64, bytes: u64, kind: WatchKind) -> TargetResult<bool, Self> {
+        Ok(self.session.debuggee.watchpoints.add(watchpoint(address, bytes, kind)))
+    }
+
+    fn remove_hw_watchpoint(&mut self, address: u64, bytes: u64, kind: WatchKind) -> TargetResult<bool, Self> {
+        Ok(self.session.debuggee.watchpoints.remove(watchpoint(address, bytes, kind)))
+    }
+}

@@ -1,0 +1,248 @@
+//! The replayed process under ptrace: its threads, its memory, its traps; nothing yet of what they mean.
+//!
+//! Two traps are always in the runtime's text: where a thread passes on its way back to the program when it was asked to pause, and where the
+//! runtime announces what is about to happen. Processes that live in this one's memory until they execute a program (children of vfork) are
+//! traced too, because they run into the same traps; nobody is told about them.
+
+mod happened;
+mod running;
+
+use retake_kernel::context::{self, Context};
+use retake_kernel::ptrace::{self, Registers, Status};
+use retake_kernel::shared::{RUNTIME_END, RUNTIME_TEXT};
+use std::collections::{BTreeMap, HashSet};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+const TRAP: u8 = 0xcc;
+const SIGNALS_OF_INSTRUCTIONS: [i32; 6] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
+/// As long we look all the time for what happens next: most things happen at once.
+const EAGER: Duration = Duration::from_micros(200);
+/// A killed process does not take longer to be gone, unless the machine is in trouble.
+const LONGEST_END: Duration = Duration::from_secs(5);
+const LONGEST_NAP: Duration = Duration::from_millis(1);
+
+/// What a thread did that the layer above must know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Happened {
+    /// It stands at a planted trap.
+    Planted { tid: i32, address: u64 },
+    /// It was asked to pause on its way back to the program.
+    Paused { tid: i32 },
+    /// The runtime says what comes: `context::EVENT_*` and its value.
+    Announced { tid: i32, kind: u64, value: u64 },
+    /// It executed one instruction. `watch`: bits of the watchpoints that this set off.
+    Stepped { tid: i32, watch: u64 },
+    /// Watchpoints were set off.
+    Watched { tid: i32, watch: u64 },
+    /// It stepped into something that the runtime handles with this signal.
+    Emulates { tid: i32, signal: i32 },
+    /// The thread has ended.
+    Ended,
+    /// The whole process has.
+    Gone(Status),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Running,
+    /// With what stopped it, if nobody has looked at that yet.
+    Stopped(Option<Status>),
+}
+
+#[derive(Debug)]
+struct Thread {
+    tid: i32,
+    state: State,
+    /// It was resumed for one instruction.
+    stepping: bool,
+    /// A signal that it gets when it is resumed.
+    signal: i32,
+}
+
+/// The process and all its threads.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub pid: i32,
+    memory: File,
+    threads: Vec<Thread>,
+    guests: HashSet<i32>,
+    /// Children that have their own memory, to be let go as soon as they stop.
+    strangers: HashSet<i32>,
+    /// Address and original byte of the traps that are in memory now.
+    planted: BTreeMap<u64, u8>,
+    /// The process is dying: signals are its own.
+    pub dying: bool,
+}
+
+impl Process {
+    /// Takes hold of a process with one thread, which waits in the runtime.
+    ///
+    /// # Errors
+    /// The machine forbids it.
+    pub fn attach(pid: i32) -> io::Result<Self> {
+        ptrace::seize(pid)?;
+        ptrace::interrupt(pid)?;
+        while ptrace::wait(pid)? != Status::Event(libc::PTRACE_EVENT_STOP) {
+            ptrace::resume(pid, 0)?;
+        }
+        let process = Self::of_stopped(pid)?;
+        process.write(context::PAUSE, &[TRAP])?;
+        process.write(context::DEBUG_EVENT, &[TRAP])?;
+        Ok(process)
+    }
+
+    /// A traced process whose only thread is stopped.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn of_stopped(pid: i32) -> io::Result<Self> {
+        let memory = OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"))?;
+        let first = Thread { tid: pid, state: State::Stopped(None), stepping: false, signal: 0 };
+        let (guests, strangers) = (HashSet::new(), HashSet::new());
+        Ok(Self { pid, memory, threads: vec![first], guests, strangers, planted: BTreeMap::new(), dying: false })
+    }
+
+    /// The numbers of its threads, the kernel's.
+    pub fn threads(&self) -> impl Iterator<Item = i32> + '_ {
+        self.threads.iter().map(|thread| thread.tid)
+    }
+
+    /// Adds a thread that is traced and stopped.
+    pub fn adopt(&mut self, tid: i32) {
+        self.threads.push(Thread { tid, state: State::Stopped(None), stepping: false, signal: 0 });
+    }
+
+    /// Whether a stopped thread has something to tell.
+    pub fn has_news(&self) -> bool {
+        self.threads.iter().any(|thread| matches!(thread.state, State::Stopped(Some(_))))
+    }
+
+    fn thread(&mut self, tid: i32) -> io::Result<&mut Thread> {
+        self.threads.iter_mut().find(|thread| thread.tid == tid).ok_or_else(|| io::Error::other(format!("there is no thread {tid}")))
+    }
+
+    /// Ends it, wherever it is.
+    pub fn end(&mut self) {
+        for &pid in self.guests.iter().chain([&self.pid]) {
+            retake_kernel::process::kill(pid, libc::SIGKILL);
+        }
+        // The first thread's end is told once all others' have been heard.
+        let since = Instant::now();
+        while since.elapsed() < LONGEST_END {
+            match ptrace::poll(-1) {
+                Some((tid, Status::Exited(_) | Status::Killed(_))) if tid == self.pid => break,
+                Some(_) => {}
+                None => std::thread::sleep(Duration::from_micros(50)),
+            }
+        }
+        self.threads.clear();
+    }
+
+    // ---- memory ----
+
+    /// Reads memory as it is; returns how many bytes are there.
+    pub fn read(&self, address: u64, bytes: &mut [u8]) -> usize {
+        let mut done = 0;
+        while done < bytes.len() {
+            match self.memory.read_at(&mut bytes[done..], address.wrapping_add(done as u64)) {
+                Ok(count) if count > 0 => done += count,
+                _ => break,
+            }
+        }
+        for (&at, &original) in self.planted.range(address..address.saturating_add(done as u64)) {
+            bytes[(at - address) as usize] = original;
+        }
+        done
+    }
+
+    /// One word; `None` if it is not there.
+    pub fn word(&self, address: u64) -> Option<u64> {
+        let mut bytes = [0; 8];
+        (self.read(address, &mut bytes) == bytes.len()).then(|| u64::from_le_bytes(bytes))
+    }
+
+    /// Writes memory, read-only pages included. What is under a trap stays under it.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub fn write(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
+        self.memory.write_all_at(bytes, address)
+    }
+
+    // ---- traps ----
+
+    /// Makes these the planted traps.
+    pub fn plant(&mut self, wanted: &std::collections::BTreeSet<u64>) {
+        let stale: Vec<u64> = self.planted.keys().copied().filter(|address| !wanted.contains(address)).collect();
+        for address in stale {
+            self.unplant(address);
+        }
+        for &address in wanted {
+            self.plant_one(address);
+        }
+    }
+
+    fn plant_one(&mut self, address: u64) {
+        let mut original = [0];
+        if self.planted.contains_key(&address) || self.read(address, &mut original) != 1 {
+            return;
+        }
+        if self.write(address, &[TRAP]).is_ok() {
+            self.planted.insert(address, original[0]);
+        }
+    }
+
+    fn unplant(&mut self, address: u64) {
+        if let Some(original) = self.planted.remove(&address) {
+            // Memory that was unmapped has no trap either.
+            let _ = self.write(address, &[original]);
+        }
+    }
+
+    // ---- registers ----
+
+    /// The registers of a stopped thread, wherever it is.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn registers(&self, tid: i32) -> io::Result<Registers> {
+        ptrace::registers(tid)
+    }
+
+    /// The runtime's context of a thread; `None` before it has one.
+    pub fn context(&self, tid: i32) -> Option<Context> {
+        let registers = ptrace::registers(tid).ok()?;
+        in_runtime(registers.gs_base).then(|| Context::read(self.pid, registers.gs_base).ok()).flatten()
+    }
+
+    /// Asks a thread to pause on its way back to the program once it has consumed `events`; `None`: not at all.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn pause_after(&self, tid: i32, events: Option<u64>) -> io::Result<()> {
+        let registers = ptrace::registers(tid)?;
+        if !in_runtime(registers.gs_base) {
+            return Ok(());
+        }
+        let value = events.map_or(0, |events| events.saturating_add(1));
+        self.write(registers.gs_base + context::PAUSE_AT, &value.to_le_bytes())
+    }
+
+    /// Takes a thread that paused out of the runtime: to where it was going.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn leave_runtime(&self, tid: i32) -> io::Result<()> {
+        let registers = ptrace::registers(tid)?;
+        let context = Context::read(self.pid, registers.gs_base)?;
+        ptrace::set_registers(tid, &context.program_registers(&registers))
+    }
+}
+
+/// Whether an address is the runtime's.
+pub(crate) fn in_runtime(address: u64) -> bool {
+    (RUNTIME_TEXT..RUNTIME_END).contains(&address)
+}
