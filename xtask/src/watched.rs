@@ -44,6 +44,11 @@ impl Watched {
         Ok(Self { child: command.spawn()?, ended: None })
     }
 
+    /// Its process id, which is that of its group.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits until it has ended, but not longer than `limit`.
     pub fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
         let start = Instant::now();
@@ -60,9 +65,27 @@ impl Watched {
 
     /// Sends a signal, by its name, to the process alone.
     pub fn signal(&self, name: &str) {
-        // If it is gone already, waiting for it says so.
-        let _ = Command::new("kill").args([&format!("-{name}"), "--", &self.child.id().to_string()]).stderr(Stdio::null()).status();
+        send(name, self.child.id());
     }
+
+    /// Sends a signal, by its name, to its first child, if it has any: to what a tracer has started.
+    pub fn signal_child(&self, name: &str) {
+        let id = self.child.id();
+        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+        if let Some(Ok(child)) = children.split_whitespace().next().map(str::parse) {
+            send(name, child);
+        }
+    }
+
+    /// Ends whatever is left of its group.
+    pub fn clear(&self) {
+        crate::bench::process::kill_group(self.child.id());
+    }
+}
+
+fn send(name: &str, process: u32) {
+    // If it is gone already, waiting for it says so.
+    let _ = Command::new("kill").args([&format!("-{name}"), "--", &process.to_string()]).stderr(Stdio::null()).status();
 }
 
 impl Drop for Watched {

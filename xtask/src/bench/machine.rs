@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use super::json::Json;
+
 /// More load than this for each core, before anything was measured, is somebody else's work.
 const QUIET_LOAD: f64 = 0.25;
 
@@ -51,6 +53,18 @@ impl Machine {
             self.kernel,
             self.load
         )
+    }
+
+    /// For programs.
+    pub fn json(&self) -> Json {
+        Json::Object(vec![
+            ("processor", Json::text(&self.processor)),
+            ("core_count", Json::Integer(self.core_count as u64)),
+            ("memory_mb", Json::Integer(self.memory_mb)),
+            ("kernel", Json::text(&self.kernel)),
+            ("load_before", Json::Number(self.load)),
+            ("busy", Json::Bool(self.is_busy())),
+        ])
     }
 
     fn memory_gb(&self) -> f64 {

@@ -1,52 +1,23 @@
-//! Prepares a workload and runs it in rounds: each round is native, strace, record, replay, one after the other, so that what
-//! drifts on the machine drifts for all of them.
+//! Measures a workload in rounds: each round is native, strace, record, replay, one after the other, so that what drifts on the
+//! machine drifts for all of them.
 
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Result;
-use super::process::{Ran, Run, describe};
+use super::mode::Mode;
+use super::pace::Pace;
 use super::scratch::{Scratch, folder_bytes};
+use super::stage::{FIRST_TIME_LIMIT, Stage};
 use super::statistics::Series;
 use super::workload::{Baseline, Place, Workload};
+use crate::watched::search_path;
 
-/// How long the first native run may take.
-const FIRST_TIME_LIMIT: Duration = Duration::from_secs(120);
-
-/// How long others may take: this, and some times what the first took.
+/// How long runs but the first may take: this, and some times what the first took.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 const TIME_LIMIT_RATIO: f64 = 30.0;
-
-/// How much of a program's complaint is repeated.
-const SHOWN_ERROR_BYTES: usize = 300;
-
-/// A way to run a workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    Native,
-    /// On one core.
-    OneCore,
-    Strace,
-    Record,
-    Replay,
-}
-
-impl Mode {
-    pub const ALL: [Self; 5] = [Self::Native, Self::OneCore, Self::Strace, Self::Record, Self::Replay];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Native => "native",
-            Self::OneCore => "one_core",
-            Self::Strace => "strace",
-            Self::Record => "record",
-            Self::Replay => "replay",
-        }
-    }
-}
 
 /// Whether there are figures.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,8 +34,12 @@ pub enum Outcome {
 pub struct Measured {
     pub workload: Workload,
     pub outcome: Outcome,
-    /// Seconds, by mode, in the order of `Mode::ALL`.
+    /// Seconds, by mode, in the order of `Mode::ALL`: of a whole run, or of one request to a server.
     seconds: [Series; Mode::ALL.len()],
+    /// Of a server at half load: microseconds that 99.9 % of the answers kept, by mode.
+    latency_us: [Series; Mode::ALL.len()],
+    /// strace was stopped: it takes longer than its figures say.
+    pub strace_was_stopped: bool,
     /// The highest resident memory of the `retake` process seen in any round, in KB.
     pub record_peak_kb: u64,
     pub replay_peak_kb: u64,
@@ -81,6 +56,8 @@ impl Measured {
             workload: workload.clone(),
             outcome: Outcome::Done,
             seconds: std::array::from_fn(|_| Series::default()),
+            latency_us: std::array::from_fn(|_| Series::default()),
+            strace_was_stopped: false,
             record_peak_kb: 0,
             replay_peak_kb: 0,
             log_bytes: 0,
@@ -96,11 +73,23 @@ impl Measured {
         &mut self.seconds[mode as usize]
     }
 
+    pub fn latency_us(&self, mode: Mode) -> &Series {
+        &self.latency_us[mode as usize]
+    }
+
+    pub fn latency_us_mut(&mut self, mode: Mode) -> &mut Series {
+        &mut self.latency_us[mode as usize]
+    }
+
     /// What ratios are to.
     pub fn baseline(&self) -> &Series {
+        self.seconds(self.baseline_mode())
+    }
+
+    pub fn baseline_mode(&self) -> Mode {
         match self.workload.baseline {
-            Baseline::Native => self.seconds(Mode::Native),
-            Baseline::OneCore => self.seconds(Mode::OneCore),
+            Baseline::Native => Mode::Native,
+            Baseline::OneCore => Mode::OneCore,
         }
     }
 
@@ -110,6 +99,17 @@ impl Measured {
             return None;
         }
         Some(self.seconds(mode).median()? / self.baseline().median()?)
+    }
+
+    /// The latency of the recorded server as a multiple of the native one's.
+    pub fn latency_ratio(&self) -> Option<f64> {
+        Some(self.latency_us(Mode::Record).median()? / self.latency_us(Mode::Native).median()?)
+    }
+
+    /// Notes what the recording takes on disk.
+    pub fn note_sizes(&mut self, recording: &Path) {
+        self.file_bytes = folder_bytes(&recording.join("files"));
+        self.log_bytes = folder_bytes(recording) - self.file_bytes;
     }
 }
 
@@ -121,16 +121,6 @@ pub struct Bench {
     /// A copy: a build during the measurements must not change what is measured, nor make recordings of another build.
     retake: PathBuf,
     has_strace: bool,
-}
-
-/// Where one workload lives, and how long it may take.
-struct Stage<'a> {
-    bench: &'a Bench,
-    workload: &'a Workload,
-    work: PathBuf,
-    folder: PathBuf,
-    command: Vec<String>,
-    time_limit: Duration,
 }
 
 impl Bench {
@@ -145,11 +135,24 @@ impl Bench {
         Ok(Self { repository: repository.to_path_buf(), scratch, retake: copy, has_strace: is_present("strace") })
     }
 
+    pub fn repository(&self) -> &Path {
+        &self.repository
+    }
+
+    pub fn scratch(&self) -> &Scratch {
+        &self.scratch
+    }
+
+    /// The program that is measured.
+    pub fn retake(&self) -> &Path {
+        &self.retake
+    }
+
     /// Measures one workload.
     ///
     /// # Errors
     /// Only what stops the whole benchmark; what is wrong with the workload is in its outcome.
-    pub fn measure(&self, workload: &Workload, rounds: usize, strace_rounds: usize) -> Result<Measured> {
+    pub fn measure(&self, workload: &Workload, pace: Pace) -> Result<Measured> {
         let mut measured = Measured::new(workload);
         let in_memory = match workload.place {
             Place::Memory => self.memory_scratch(workload.disk_mb),
@@ -162,7 +165,7 @@ impl Bench {
         }
         let work = scratch.path().join(&workload.name);
         fs::create_dir(&work)?;
-        if let Err(error) = self.rounds(&mut measured, &work, rounds, strace_rounds) {
+        if let Err(error) = self.rounds(&mut measured, &work, pace) {
             measured.outcome = Outcome::Failed(error.to_string());
         }
         if !self.scratch.keeps() {
@@ -180,77 +183,38 @@ impl Bench {
     }
 
     /// The warm-up and the rounds. An error is a failure of the workload.
-    fn rounds(&self, measured: &mut Measured, work: &Path, rounds: usize, strace_rounds: usize) -> Result<()> {
+    fn rounds(&self, measured: &mut Measured, work: &Path, pace: Pace) -> Result<()> {
         let workload = measured.workload.clone();
-        let mut stage = self.stage(&workload, work)?;
-        stage.time_limit = FIRST_TIME_LIMIT;
-        let first = stage.run_once(Mode::Native)?;
-        stage.time_limit = TIME_LIMIT + Duration::from_secs_f64(first.seconds * TIME_LIMIT_RATIO);
+        let start = Instant::now();
+        let mut stage = Stage::prepare(self, &workload, work)?;
+        stage.strace_limit = pace.strace_limit;
+        if !workload.is_server() {
+            stage.time_limit = FIRST_TIME_LIMIT;
+            let first = stage.run_once(Mode::Native)?;
+            stage.time_limit = TIME_LIMIT + Duration::from_secs_f64(first.seconds * TIME_LIMIT_RATIO);
+        }
         // Fills the page cache and the store, and finds out early what does not work. Not counted.
-        stage.round(&mut Measured::new(&workload), false)?;
-        for round in 0..rounds {
-            stage.round(measured, self.has_strace && round < strace_rounds)?;
+        stage.warm_up()?;
+        let mut done = 0;
+        while pace.goes_on(done, start.elapsed()) {
+            stage.round(measured, self.has_strace && done < pace.strace_rounds, pace.load_seconds)?;
+            done += 1;
         }
         Ok(())
-    }
-
-    /// Compiles and prepares what the workload needs.
-    fn stage<'a>(&'a self, workload: &'a Workload, work: &Path) -> Result<Stage<'a>> {
-        let mut stage =
-            Stage { bench: self, workload, work: work.to_path_buf(), folder: work.to_path_buf(), command: Vec::new(), time_limit: FIRST_TIME_LIMIT };
-        for program in &workload.compile {
-            let source = format!("{{programs}}/{program}.c");
-            let output = format!("{{work}}/{program}");
-            stage.script(&format!("${{CC:-gcc}} -O2 -pthread -o '{output}' '{source}'"))?;
-        }
-        stage.script(&workload.prepare)?;
-        if !workload.folder.is_empty() {
-            stage.folder = PathBuf::from(stage.fill(&workload.folder)?);
-        }
-        for argument in &workload.command {
-            let argument = stage.fill(argument)?;
-            stage.command.push(argument);
-        }
-        Ok(stage)
     }
 }
 
 impl Stage<'_> {
-    /// Replaces the names of folders in text of a workload file.
-    fn fill(&self, text: &str) -> Result<String> {
-        let programs = self.bench.repository.join("benches/programs");
-        let mut filled = text.to_owned();
-        for (name, path) in [("{work}", &self.work), ("{repository}", &self.bench.repository), ("{programs}", &programs)] {
-            let path = path.to_str().ok_or("the path of a folder is not UTF-8")?;
-            filled = filled.replace(name, path);
-        }
-        Ok(filled)
+    fn warm_up(&self) -> Result<()> {
+        if self.workload.is_server() { self.server_warm_up() } else { self.program_round(&mut Measured::new(self.workload), false) }
     }
 
-    /// Runs a bash script that is not measured.
-    fn script(&self, script: &str) -> Result<()> {
-        if script.is_empty() {
-            return Ok(());
-        }
-        let output = Command::new("bash").args(["-euc", &self.fill(script)?]).current_dir(&self.work).output()?;
-        if output.status.success() {
-            return Ok(());
-        }
-        let complaint = tail(&output.stderr);
-        let status = describe(output.status);
-        Err(format!("its preparation ended with {status}: {complaint}").into())
-    }
-
-    fn recording(&self) -> PathBuf {
-        self.bench.scratch.path().join("recording")
-    }
-
-    fn output_of(&self, mode: Mode) -> PathBuf {
-        self.work.join(format!("{}.output", mode.name()))
+    fn round(&self, measured: &mut Measured, with_strace: bool, load_seconds: u64) -> Result<()> {
+        if self.workload.is_server() { self.server_round(measured, with_strace, load_seconds) } else { self.program_round(measured, with_strace) }
     }
 
     /// All modes once, and the recording's figures.
-    fn round(&self, measured: &mut Measured, with_strace: bool) -> Result<()> {
+    fn program_round(&self, measured: &mut Measured, with_strace: bool) -> Result<()> {
         for mode in Mode::ALL {
             let is_wanted = match mode {
                 Mode::Strace => with_strace,
@@ -270,11 +234,11 @@ impl Stage<'_> {
             match mode {
                 Mode::Record => {
                     measured.record_peak_kb = measured.record_peak_kb.max(ran.peak_kb);
-                    measured.file_bytes = folder_bytes(&self.recording().join("files"));
-                    measured.log_bytes = folder_bytes(&self.recording()) - measured.file_bytes;
+                    measured.note_sizes(&self.recording());
                 }
                 Mode::Replay => measured.replay_peak_kb = measured.replay_peak_kb.max(ran.peak_kb),
-                Mode::Native | Mode::OneCore | Mode::Strace => {}
+                Mode::Strace => measured.strace_was_stopped |= ran.was_stopped,
+                Mode::Native | Mode::OneCore => {}
             }
         }
         if !same_bytes(&self.output_of(Mode::Record), &self.output_of(Mode::Replay))? {
@@ -283,65 +247,13 @@ impl Stage<'_> {
         fs::remove_dir_all(self.recording())?;
         Ok(())
     }
-
-    /// One timed run, from a clean state.
-    fn run_once(&self, mode: Mode) -> Result<Ran> {
-        self.script(&self.workload.reset)?;
-        if mode == Mode::Record && self.recording().exists() {
-            // What a failed workload left.
-            fs::remove_dir_all(self.recording())?;
-        }
-        self.bench.scratch.settle();
-        let errors = self.work.join("errors");
-        let command = self.command_for(mode)?;
-        let run = Run {
-            command: &command,
-            folder: &self.folder,
-            environment: &[("RETAKE_DIR".to_owned(), self.bench.scratch.path().join("recordings")), ("LC_ALL".to_owned(), PathBuf::from("C"))],
-            output: &self.output_of(mode),
-            errors: &errors,
-            time_limit: self.time_limit,
-            watched_name: matches!(mode, Mode::Record | Mode::Replay).then_some("retake"),
-        };
-        let name = mode.name();
-        let ran = run.run().map_err(|error| format!("{name}: {error}"))?;
-        if ran.was_stopped {
-            let limit = self.time_limit.as_secs();
-            return Err(format!("{name} did not end within {limit} s").into());
-        }
-        if !ran.status.success() {
-            let complaint = tail(&fs::read(&errors)?);
-            return Err(format!("{name} ended with {}: {complaint}", describe(ran.status)).into());
-        }
-        Ok(ran)
-    }
-
-    fn command_for(&self, mode: Mode) -> Result<Vec<String>> {
-        let text = |path: &Path| -> Result<String> {
-            let text = path.to_str().ok_or("the path of a folder is not UTF-8")?;
-            Ok(text.to_owned())
-        };
-        let retake = text(&self.bench.retake)?;
-        let recording = text(&self.recording())?;
-        let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
-        let mut command: Vec<String> = match mode {
-            Mode::Native => Vec::new(),
-            Mode::OneCore => words(&["taskset", "-c", "0"]),
-            Mode::Strace => words(&["strace", "-f", "-o", &text(&self.work.join("strace"))?]),
-            Mode::Record => words(&[&retake, "record", "-o", &recording, "--"]),
-            Mode::Replay => return Ok(words(&[&retake, "replay", &recording])),
-        };
-        command.extend_from_slice(&self.command);
-        Ok(command)
-    }
 }
 
 /// What is missing for a workload, if anything is.
 fn reason_to_skip(workload: &Workload, scratch: &Scratch) -> Option<String> {
     for program in &workload.requires {
         if !is_present(program) {
-            let packages = &workload.packages;
-            return Some(format!("needs {program} (Debian: {packages})"));
+            return Some(format!("needs {program}; try: apt-get install {}", workload.packages));
         }
     }
     match scratch.free_mb() {
@@ -350,20 +262,12 @@ fn reason_to_skip(workload: &Workload, scratch: &Scratch) -> Option<String> {
     }
 }
 
-/// Whether a command is in `PATH`, or a path is there.
-fn is_present(program: &str) -> bool {
+/// Whether a command is where commands are looked for, or a path is there.
+pub fn is_present(program: &str) -> bool {
     if program.contains('/') {
         return Path::new(program).exists();
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
-}
-
-/// The end of what a program wrote, in one line.
-fn tail(bytes: &[u8]) -> String {
-    let start = bytes.len().saturating_sub(SHOWN_ERROR_BYTES);
-    let text = String::from_utf8_lossy(&bytes[start..]);
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    std::env::split_paths(&search_path()).any(|folder| folder.join(program).is_file())
 }
 
 /// Compares two files piece by piece: the harness stays small beside what it measures.
@@ -402,19 +306,6 @@ mod tests {
         measured.seconds_mut(Mode::OneCore).push(9.0);
         measured.seconds_mut(Mode::OneCore).push(6.0);
         assert_eq!(measured.ratio(Mode::Record), None, "noisy");
-    }
-
-    #[test]
-    fn modes_index_their_series() {
-        for (index, mode) in Mode::ALL.into_iter().enumerate() {
-            assert_eq!(mode as usize, index);
-        }
-    }
-
-    #[test]
-    fn complaints_are_short() {
-        assert_eq!(tail(b"one\n two\n"), "one two");
-        assert_eq!(tail(&[b'a'; 1000]).len(), SHOWN_ERROR_BYTES);
     }
 
     #[test]

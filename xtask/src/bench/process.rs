@@ -1,9 +1,10 @@
 //! One timed run of a program, watched from another thread: its memory, and that it ends.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -19,7 +20,7 @@ pub struct Run<'a> {
     /// Program and arguments.
     pub command: &'a [String],
     pub folder: &'a Path,
-    pub environment: &'a [(String, PathBuf)],
+    pub environment: &'a [(String, OsString)],
     /// Where standard output and standard error go.
     pub output: &'a Path,
     pub errors: &'a Path,
@@ -96,7 +97,7 @@ impl Run<'_> {
 }
 
 /// The kernel's high-water mark of the process, if it is (already) the program `name`; else 0.
-fn peak_memory_kb(process: u32, name: &str) -> u64 {
+pub fn peak_memory_kb(process: u32, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let field = |key: &str| {
         let line = status.lines().find(|line| line.starts_with(key))?;

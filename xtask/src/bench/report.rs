@@ -1,98 +1,85 @@
-//! What the figures say: a table for the terminal and for docs/BENCHMARKS.md, and all figures as JSON.
+//! What the figures say: tables for the terminal and for docs/BENCHMARKS.md, and all figures as JSON.
 
-use std::path::Path;
-
-use super::Result;
 use super::json::Json;
 use super::machine::Machine;
-use super::measure::{Measured, Mode, Outcome};
+use super::measure::{Measured, Outcome};
+use super::mode::Mode;
 use super::statistics::{NOISY_SPREAD, Series};
+use super::table::{NOTHING, Table, megabytes, number};
+use super::verdict::{exceeded, verdict};
 use super::workload::Baseline;
 
-/// The table in docs/BENCHMARKS.md is between these lines.
-const BEGIN: &str = "<!-- bench: begin -->";
-const END: &str = "<!-- bench: end -->";
+const PROGRAM_HEADINGS: [&str; 10] = ["workload", "native s", "spread", "strace ×", "record ×", "replay ×", "record MB", "replay MB", "log MB", "verdict"];
 
-/// Replay counts as slower than its recording only beyond this: a program that only computes takes the same time in both, and
-/// which of two equal medians is higher is chance.
-const SAME_RATIO: f64 = 1.02;
+const SERVER_HEADINGS: [&str; 10] = [
+    "server",
+    "native requests/s",
+    "spread",
+    "strace ×",
+    "recorded: of the throughput",
+    "replay ×",
+    "99.9 % native ms",
+    "99.9 % recorded ×",
+    "log MB",
+    "verdict",
+];
 
-const HEADINGS: [&str; 10] = ["workload", "native s", "spread", "strace ×", "record ×", "replay ×", "record MB", "replay MB", "log MB", "verdict"];
+const OTHERS_HEADINGS: [&str; 5] = ["workload", "record / replay ×", "floor", "another recorder, such a machine", "published, measured elsewhere"];
 
 /// All results.
 #[derive(Debug)]
 pub struct Report {
     pub machine: Machine,
+    /// The most rounds of a workload.
     pub rounds: usize,
     pub strace_rounds: usize,
     pub measured: Vec<Measured>,
 }
 
 impl Report {
+    /// All tables: programs, servers, and how others did.
+    pub fn tables(&self) -> Vec<Table> {
+        let mut programs = Table::new("Programs", &PROGRAM_HEADINGS);
+        let mut servers = Table::new("Servers", &SERVER_HEADINGS);
+        let mut others = Table::new("Beside others", &OTHERS_HEADINGS);
+        for measured in &self.measured {
+            if measured.workload.is_server() {
+                servers.push(server_cells(measured));
+            } else {
+                programs.push(program_cells(measured));
+            }
+            others.rows.extend(others_cells(measured));
+        }
+        [programs, servers, others].into_iter().filter(|table| !table.rows.is_empty()).collect()
+    }
+
     /// For people at a terminal.
     pub fn terminal(&self) -> String {
-        let mut rows = vec![HEADINGS.map(str::to_owned)];
-        rows.extend(self.measured.iter().map(cells));
-        let widths: [usize; HEADINGS.len()] = std::array::from_fn(|column| {
-            let width = rows.iter().map(|row| row[column].chars().count()).max();
-            width.unwrap_or(0)
-        });
-        let mut text = format!("{}\n{}\n\n", self.machine.describe(), self.method());
-        for row in &rows {
-            let mut line = String::new();
-            for (column, cell) in row.iter().enumerate() {
-                let padding = " ".repeat(widths[column] - cell.chars().count());
-                // Numbers to the right; the first and the last column are words.
-                if column == 0 || column == HEADINGS.len() - 1 {
-                    line.push_str(&format!("{cell}{padding}  "));
-                } else {
-                    line.push_str(&format!("{padding}{cell}  "));
-                }
-            }
-            text.push_str(line.trim_end());
-            text.push('\n');
-        }
-        text
+        let tables: Vec<String> = self.tables().iter().map(Table::terminal).collect();
+        format!("{}\n{}\n\n{}", self.machine.describe(), self.method(), tables.join("\n"))
     }
 
     /// For docs/BENCHMARKS.md.
     pub fn markdown(&self) -> String {
-        let mut text = format!("{}.\n{}\n\n", self.machine.describe(), self.method());
-        text.push_str(&markdown_row(&HEADINGS.map(str::to_owned)));
-        text.push_str(&"|---".repeat(HEADINGS.len()));
-        text.push_str("|\n");
-        for measured in &self.measured {
-            text.push_str(&markdown_row(&cells(measured)));
-        }
-        text
+        let tables: Vec<String> = self.tables().iter().map(Table::markdown).collect();
+        format!("{}.\n{}\n\n{}", self.machine.describe(), self.method(), tables.join("\n"))
     }
 
     fn method(&self) -> String {
-        let rounds = |count: usize| match count {
-            1 => "1 round".to_owned(),
-            count => format!("{count} rounds"),
-        };
-        format!("Medians of {}; strace {}.", rounds(self.rounds), rounds(self.strace_rounds))
+        let rounds = |count: usize| if count == 1 { "1 round".to_owned() } else { format!("{count} rounds") };
+        let fewest = self.measured.iter().map(|measured| measured.baseline().figures.len()).filter(|&count| count > 0).min();
+        format!("Medians of {} to {}; strace {}.", fewest.unwrap_or(0), rounds(self.rounds), rounds(self.strace_rounds))
     }
 
     /// All figures, for programs.
-    pub fn json(&self) -> String {
-        let machine = Json::Object(vec![
-            ("processor", Json::text(&self.machine.processor)),
-            ("core_count", Json::Integer(self.machine.core_count as u64)),
-            ("memory_mb", Json::Integer(self.machine.memory_mb)),
-            ("kernel", Json::text(&self.machine.kernel)),
-            ("load_before", Json::Number(self.machine.load)),
-            ("busy", Json::Bool(self.machine.is_busy())),
-        ]);
-        let report = Json::Object(vec![
-            ("machine", machine),
+    pub fn json(&self) -> Json {
+        Json::Object(vec![
+            ("machine", self.machine.json()),
             ("rounds", Json::Integer(self.rounds as u64)),
             ("strace_rounds", Json::Integer(self.strace_rounds as u64)),
             ("noisy_spread", Json::Number(NOISY_SPREAD)),
             ("workloads", Json::List(self.measured.iter().map(workload_json).collect())),
-        ]);
-        report.print()
+        ])
     }
 
     /// Whether no workload failed, and, if limits count, none exceeded one.
@@ -107,25 +94,29 @@ impl Report {
 
 /// One workload in a line, while others are still running.
 pub fn line(measured: &Measured) -> String {
-    let [_, native, spread, strace, record, replay, .., verdict] = cells(measured);
-    format!("native {native} s (spread {spread}), strace {strace}, record {record}, replay {replay}: {verdict}")
+    let (headings, cells) =
+        if measured.workload.is_server() { (SERVER_HEADINGS, server_cells(measured)) } else { (PROGRAM_HEADINGS, program_cells(measured)) };
+    let last = headings.len() - 1;
+    let figures: Vec<String> = (1..last).map(|column| format!("{} {}", headings[column], cells[column])).collect();
+    format!("{}: {}", figures.join(", "), cells[last])
 }
 
-/// The row of a workload, in the order of `HEADINGS`.
-fn cells(measured: &Measured) -> [String; HEADINGS.len()] {
+fn title(measured: &Measured) -> String {
+    match measured.workload.baseline {
+        Baseline::Native => measured.workload.title.clone(),
+        Baseline::OneCore => format!("{} (to one core)", measured.workload.title),
+    }
+}
+
+fn program_cells(measured: &Measured) -> Vec<String> {
     let workload = &measured.workload;
-    let title = match workload.baseline {
-        Baseline::Native => workload.title.clone(),
-        Baseline::OneCore => format!("{} (to one core)", workload.title),
-    };
-    let ratio = |mode, limit| ratio_cell(measured, mode, limit);
-    [
-        title,
+    vec![
+        title(measured),
         number(measured.baseline().median(), 3),
         spread_cell(measured.baseline()),
-        ratio(Mode::Strace, None),
-        ratio(Mode::Record, workload.record_limit),
-        ratio(Mode::Replay, workload.replay_limit),
+        strace_cell(measured),
+        ratio_cell(measured, Mode::Record, workload.record_limit),
+        ratio_cell(measured, Mode::Replay, workload.replay_limit),
         megabytes(measured.record_peak_kb * 1024),
         megabytes(measured.replay_peak_kb * 1024),
         megabytes(measured.log_bytes),
@@ -133,69 +124,61 @@ fn cells(measured: &Measured) -> [String; HEADINGS.len()] {
     ]
 }
 
-fn number(number: Option<f64>, digits: usize) -> String {
-    number.map_or("–".to_owned(), |number| format!("{number:.digits$}"))
+fn server_cells(measured: &Measured) -> Vec<String> {
+    let workload = &measured.workload;
+    let throughput = measured.ratio(Mode::Record).map(f64::recip);
+    let native_ms = measured.latency_us(Mode::Native).median().map(|latency| latency / 1000.0);
+    vec![
+        title(measured),
+        number(measured.baseline().median().map(f64::recip), 0),
+        spread_cell(measured.baseline()),
+        strace_cell(measured),
+        if is_hidden(measured, Mode::Record) { "noisy".to_owned() } else { with_limit(throughput, "≥", workload.throughput_limit) },
+        ratio_cell(measured, Mode::Replay, workload.replay_limit),
+        number(native_ms, 2),
+        with_limit(measured.latency_ratio(), "≤", workload.latency_limit),
+        megabytes(measured.log_bytes),
+        verdict(measured),
+    ]
+}
+
+/// A row if others have figures for such a workload.
+fn others_cells(measured: &Measured) -> Option<Vec<String>> {
+    let workload = &measured.workload;
+    let others = [&workload.floor, &workload.same_machine, &workload.published];
+    if others.iter().all(|text| text.is_empty()) {
+        return None;
+    }
+    let own = format!("{} / {}", number(measured.ratio(Mode::Record), 2), number(measured.ratio(Mode::Replay), 2));
+    let mut cells = vec![title(measured), own];
+    cells.extend(others.map(|text| if text.is_empty() { NOTHING.to_owned() } else { text.clone() }));
+    Some(cells)
 }
 
 fn spread_cell(series: &Series) -> String {
-    let percent = series.spread().map(|spread| spread * 100.0);
-    match number(percent, 0).as_str() {
-        "–" => "–".to_owned(),
-        percent => format!("{percent} %"),
-    }
+    series.spread().map_or(NOTHING.to_owned(), |spread| format!("{:.0} %", spread * 100.0))
+}
+
+/// Whether there are figures, but their ratio would say nothing.
+fn is_hidden(measured: &Measured, mode: Mode) -> bool {
+    measured.ratio(mode).is_none() && measured.seconds(mode).median().is_some()
 }
 
 /// The ratio and its limit: `1.18 (≤ 1.4)`.
 fn ratio_cell(measured: &Measured, mode: Mode, limit: Option<f64>) -> String {
-    let ratio = measured.ratio(mode);
-    if ratio.is_none() && measured.seconds(mode).median().is_some() {
-        return "noisy".to_owned();
-    }
-    match (number(ratio, 2), limit) {
-        (shown, Some(limit)) if ratio.is_some() => format!("{shown} (≤ {limit})"),
-        (shown, _) => shown,
-    }
+    if is_hidden(measured, mode) { "noisy".to_owned() } else { with_limit(measured.ratio(mode), "≤", limit) }
 }
 
-fn megabytes(bytes: u64) -> String {
-    if bytes == 0 {
-        return "–".to_owned();
-    }
-    format!("{:.1}", bytes as f64 / 1e6)
+fn strace_cell(measured: &Measured) -> String {
+    let cell = ratio_cell(measured, Mode::Strace, None);
+    if measured.strace_was_stopped { format!("> {cell}") } else { cell }
 }
 
-fn verdict(measured: &Measured) -> String {
-    match &measured.outcome {
-        Outcome::Skipped(reason) => return format!("skipped: {reason}"),
-        Outcome::Failed(reason) => return format!("FAILED: {reason}"),
-        Outcome::Done => {}
+fn with_limit(figure: Option<f64>, sign: &str, limit: Option<f64>) -> String {
+    match (figure, limit) {
+        (Some(figure), Some(limit)) => format!("{figure:.2} ({sign} {limit})"),
+        (figure, _) => number(figure, 2),
     }
-    if measured.baseline().is_noisy() {
-        return "noisy: no verdict".to_owned();
-    }
-    let exceeded = exceeded(measured);
-    if exceeded.is_empty() {
-        return "good".to_owned();
-    }
-    format!("over: {}", exceeded.join(", "))
-}
-
-/// The limits that were not kept. None if the figures are too noisy to say.
-fn exceeded(measured: &Measured) -> Vec<&'static str> {
-    let workload = &measured.workload;
-    let record = measured.ratio(Mode::Record);
-    let replay = measured.ratio(Mode::Replay);
-    let is_over = |ratio: Option<f64>, limit: Option<f64>| ratio.zip(limit).is_some_and(|(ratio, limit)| ratio > limit);
-    let memory_limit_kb = workload.memory_limit_mb * 1000 * 1000 / 1024;
-    [
-        ("record", is_over(record, workload.record_limit)),
-        ("replay", is_over(replay, workload.replay_limit)),
-        ("replay slower than record", is_over(replay, record.map(|record| record * SAME_RATIO))),
-        ("memory", measured.record_peak_kb > memory_limit_kb),
-    ]
-    .into_iter()
-    .filter_map(|(what, is_over)| is_over.then_some(what))
-    .collect()
 }
 
 fn workload_json(measured: &Measured) -> Json {
@@ -205,34 +188,36 @@ fn workload_json(measured: &Measured) -> Json {
         Outcome::Skipped(reason) => ("skipped", Json::text(reason)),
         Outcome::Failed(reason) => ("failed", Json::text(reason)),
     };
-    let seconds = Mode::ALL.map(|mode| (mode.name(), series_json(measured.seconds(mode))));
-    let baseline = match workload.baseline {
-        Baseline::Native => Mode::Native,
-        Baseline::OneCore => Mode::OneCore,
-    };
+    let all = |series: fn(&Measured, Mode) -> &Series| Json::Object(Mode::ALL.map(|mode| (mode.name(), series_json(series(measured, mode)))).into());
     let exceeded = exceeded(measured).into_iter().map(Json::text).collect();
     Json::Object(vec![
         ("name", Json::text(&workload.name)),
         ("title", Json::text(&workload.title)),
+        ("server", Json::Bool(workload.is_server())),
         ("outcome", Json::text(outcome)),
         ("reason", reason),
-        ("baseline", Json::text(baseline.name())),
+        ("baseline", Json::text(measured.baseline_mode().name())),
         ("noisy", Json::Bool(measured.baseline().is_noisy())),
         ("strace_ratio", Json::number(measured.ratio(Mode::Strace))),
+        ("strace_was_stopped", Json::Bool(measured.strace_was_stopped)),
         ("record_ratio", Json::number(measured.ratio(Mode::Record))),
-        ("record_limit", Json::number(workload.record_limit)),
+        ("record_limit", Json::number(workload.record_ratio_limit())),
         ("replay_ratio", Json::number(measured.ratio(Mode::Replay))),
         ("replay_limit", Json::number(workload.replay_limit)),
+        ("latency_ratio", Json::number(measured.latency_ratio())),
+        ("latency_limit", Json::number(workload.latency_limit)),
         ("exceeded", Json::List(exceeded)),
         ("record_peak_kb", Json::Integer(measured.record_peak_kb)),
         ("replay_peak_kb", Json::Integer(measured.replay_peak_kb)),
         ("log_bytes", Json::Integer(measured.log_bytes)),
         ("file_bytes", Json::Integer(measured.file_bytes)),
-        ("seconds", Json::Object(seconds.into())),
+        ("seconds", all(Measured::seconds)),
+        ("latency_us", all(Measured::latency_us)),
     ])
 }
 
-fn series_json(series: &Series) -> Json {
+/// All figures of a series.
+pub fn series_json(series: &Series) -> Json {
     let figures = series.figures.iter().copied().map(Json::Number).collect();
     Json::Object(vec![
         ("median", Json::number(series.median())),
@@ -242,89 +227,59 @@ fn series_json(series: &Series) -> Json {
     ])
 }
 
-fn markdown_row(cells: &[String]) -> String {
-    let mut row = String::from("|");
-    for cell in cells {
-        row.push_str(&format!(" {} |", cell.replace('|', "\\|")));
-    }
-    row.push('\n');
-    row
-}
-
-/// Puts `table` between the markers of the file.
-///
-/// # Errors
-/// If the file cannot be read or written, or has no markers.
-pub fn update(path: &Path, table: &str) -> Result<()> {
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let updated = replace_block(&text, table).ok_or_else(|| format!("{} has no lines {BEGIN} and {END}", path.display()))?;
-    std::fs::write(path, updated)?;
-    Ok(())
-}
-
-fn replace_block(text: &str, block: &str) -> Option<String> {
-    let (before, rest) = text.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{BEGIN}\n{block}{END}{after}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::bench::workload::Workload;
 
-    fn measured(native: &[f64], record: f64, replay: f64) -> Measured {
-        let workload = Workload { title: "a | b".to_owned(), record_limit: Some(1.4), memory_limit_mb: 64, ..Workload::default() };
-        let mut measured = Measured::new(&workload);
-        for &figure in native {
-            measured.seconds_mut(Mode::Native).push(figure);
-        }
+    fn measured(workload: &Workload, native: f64, record: f64, replay: f64) -> Measured {
+        let mut measured = Measured::new(workload);
+        measured.seconds_mut(Mode::Native).push(native);
         measured.seconds_mut(Mode::Record).push(record);
         measured.seconds_mut(Mode::Replay).push(replay);
         measured
     }
 
-    #[test]
-    fn verdicts() {
-        let verdict_of = |record, replay| verdict(&measured(&[1.0, 1.1, 0.9], record, replay));
-        assert_eq!(verdict_of(1.3, 1.2), "good");
-        assert_eq!(verdict_of(1.3, 1.31), "good", "the same, within chance");
-        assert_eq!(verdict_of(1.5, 1.2), "over: record");
-        assert_eq!(verdict_of(1.3, 1.5), "over: replay slower than record");
-
-        let noisy = measured(&[1.0, 1.1, 1.6], 9.0, 9.0);
-        assert_eq!(verdict(&noisy), "noisy: no verdict");
-        assert_eq!(cells(&noisy)[4], "noisy");
-
-        let mut large = measured(&[1.0], 1.0, 1.0);
-        large.record_peak_kb = 65 * 1024;
-        assert_eq!(verdict(&large), "over: memory");
+    fn report(measured: Vec<Measured>) -> Report {
+        Report { machine: Machine::look(), rounds: 5, strace_rounds: 1, measured }
     }
 
     #[test]
-    fn tables_have_all_columns() {
-        let report = Report { machine: Machine::look(), rounds: 5, strace_rounds: 1, measured: vec![measured(&[1.0], 1.3, 0.25)] };
-        let markdown = report.markdown();
-        assert!(markdown.contains("| a \\| b | 1.000 | 0 % | – | 1.30 (≤ 1.4) | 0.25 | – | – | – | good |\n"));
+    fn programs_have_a_row() {
+        let workload = Workload { title: "a".to_owned(), record_limit: Some(1.4), memory_limit_mb: 64, ..Workload::default() };
+        let mut program = measured(&workload, 1.0, 1.3, 0.25);
+        program.seconds_mut(Mode::Strace).push(9.0);
+        program.strace_was_stopped = true;
+        let report = report(vec![program]);
+        assert!(report.markdown().contains("| a | 1.000 | 0 % | > 9.00 | 1.30 (≤ 1.4) | 0.25 | – | – | – | good |\n"));
         assert!(report.terminal().contains("1.30 (≤ 1.4)"));
-        assert!(report.json().contains("\"record_ratio\": 1.3,"));
-        assert!(report.succeeded(true));
+        assert!(report.json().print().contains("\"record_ratio\": 1.3,"));
+        assert!(report.succeeded(true) && report.tables().len() == 1);
     }
 
     #[test]
-    fn limits_count_only_if_asked_for() {
-        let mut report = Report { machine: Machine::look(), rounds: 1, strace_rounds: 1, measured: vec![measured(&[1.0], 9.0, 1.0)] };
+    fn servers_have_throughput_and_latency() {
+        let workload = Workload { title: "s".to_owned(), load: "x".to_owned(), throughput_limit: Some(0.85), memory_limit_mb: 64, ..Workload::default() };
+        let mut server = measured(&Workload { published: "RR 2".to_owned(), ..workload }, 0.001, 0.002, 0.0005);
+        server.latency_us_mut(Mode::Native).push(500.0);
+        server.latency_us_mut(Mode::Record).push(750.0);
+        let report = report(vec![server]);
+        assert!(report.markdown().contains("| s | 1000 | 0 % | – | 0.50 (≥ 0.85) | 0.50 | 0.50 | 1.50 | – | over: record |\n"));
+        assert!(report.markdown().contains("| s | 2.00 / 0.50 | – | – | RR 2 |\n"));
         assert!(report.succeeded(false) && !report.succeeded(true));
+    }
+
+    #[test]
+    fn failures_count_always() {
+        let mut report = report(vec![measured(&Workload::default(), 1.0, 1.0, 1.0)]);
         report.measured[0].outcome = Outcome::Failed("x".to_owned());
         assert!(!report.succeeded(false));
     }
 
     #[test]
-    fn the_block_is_replaced_and_nothing_else() {
-        let text = format!("a\n{BEGIN}\nold\n{END}\nb\n");
-        let once = replace_block(&text, "new\n").unwrap();
-        assert_eq!(once, format!("a\n{BEGIN}\nnew\n{END}\nb\n"));
-        assert_eq!(replace_block(&once, "new\n").unwrap(), once);
-        assert_eq!(replace_block("a", "new"), None);
+    fn noise_hides_ratios() {
+        let mut noisy = measured(&Workload::default(), 1.0, 9.0, 9.0);
+        noisy.seconds_mut(Mode::Native).push(2.0);
+        assert_eq!(program_cells(&noisy)[4], "noisy");
     }
 }

@@ -55,6 +55,32 @@ pub struct Workload {
     pub place: Place,
     /// Free space that it needs there, in MB.
     pub disk_mb: u64,
+    /// Of a server: a bash script that succeeds once it answers. Empty for a program that ends by itself.
+    pub ready: String,
+    /// Of a server: a bash script that drives it and prints what came of that. Not recorded.
+    pub load: String,
+    /// The signal that ends a server.
+    pub stop: String,
+    /// The lowest good ratio of a recorded server's throughput to the native one's.
+    pub throughput_limit: Option<f64>,
+    /// The highest good ratio of the latency that 99.9 % of all answers keep.
+    pub latency_limit: Option<f64>,
+    /// What nobody can undercut, and what others measured: `record / replay`, for people.
+    pub floor: String,
+    pub published: String,
+    pub same_machine: String,
+}
+
+impl Workload {
+    /// Whether it has to be driven and stopped.
+    pub fn is_server(&self) -> bool {
+        !self.load.is_empty()
+    }
+
+    /// The highest good ratio of time per piece of work, recorded to the baseline.
+    pub fn record_ratio_limit(&self) -> Option<f64> {
+        self.record_limit.or(self.throughput_limit.map(f64::recip))
+    }
 }
 
 /// Reads all workload files of `folder`, in the order of their names.
@@ -83,7 +109,7 @@ pub fn read_all(folder: &Path) -> Result<Vec<Workload>> {
 
 /// Parses one file. An error starts with the number of its line.
 pub fn parse(name: &str, text: &str) -> std::result::Result<Workload, String> {
-    let mut workload = Workload { name: name.to_owned(), memory_limit_mb: MEMORY_LIMIT_MB, ..Workload::default() };
+    let mut workload = Workload { name: name.to_owned(), memory_limit_mb: MEMORY_LIMIT_MB, stop: "TERM".to_owned(), ..Workload::default() };
     for (index, line) in text.lines().enumerate() {
         if line.trim().is_empty() || line.starts_with('#') {
             continue;
@@ -91,7 +117,14 @@ pub fn parse(name: &str, text: &str) -> std::result::Result<Workload, String> {
         set(&mut workload, line).map_err(|error| format!("{}: {error}", index + 1))?;
     }
     let last = text.lines().count();
-    for (key, is_missing) in [("title", workload.title.is_empty()), ("command", workload.command.is_empty()), ("a name", workload.name.is_empty())] {
+    let missing = [
+        ("title", workload.title.is_empty()),
+        ("command", workload.command.is_empty()),
+        ("a name", workload.name.is_empty()),
+        ("load", workload.load.is_empty() && !workload.ready.is_empty()),
+        ("ready", workload.ready.is_empty() && workload.is_server()),
+    ];
+    for (key, is_missing) in missing {
         if is_missing {
             return Err(format!("{last}: {key} is missing"));
         }
@@ -118,6 +151,14 @@ fn set(workload: &mut Workload, line: &str) -> std::result::Result<(), String> {
         "replay_limit" => workload.replay_limit = Some(parse_ratio(trimmed)?),
         "memory_limit_mb" => workload.memory_limit_mb = parse_number(trimmed)?,
         "disk_mb" => workload.disk_mb = parse_number(trimmed)?,
+        "ready" => append_line(&mut workload.ready, value),
+        "load" => append_line(&mut workload.load, value),
+        "stop" => workload.stop = trimmed.to_owned(),
+        "throughput_limit" => workload.throughput_limit = Some(parse_ratio(trimmed)?),
+        "latency_limit" => workload.latency_limit = Some(parse_ratio(trimmed)?),
+        "floor" => workload.floor = trimmed.to_owned(),
+        "published" => workload.published = trimmed.to_owned(),
+        "same_machine" => workload.same_machine = trimmed.to_owned(),
         other => return Err(format!("no such key: {other}")),
     }
     Ok(())
@@ -209,6 +250,8 @@ mod tests {
             ("title = a\n", "1: command is missing"),
             ("command = a\n", "1: title is missing"),
             ("command = 'a\n", "1: a ' is not closed"),
+            ("title = a\ncommand = a\nload = b\n", "3: ready is missing"),
+            ("throughput_limit = 0\n", "1: not a ratio: 0"),
             ("record_limit = -1\n", "1: not a ratio: -1"),
             ("record_limit = inf\n", "1: not a ratio: inf"),
             ("baseline = two\n", "1: baseline is native or one-core, not two"),
@@ -217,6 +260,15 @@ mod tests {
         ] {
             assert_eq!(parse("it", text), Err(expected.to_owned()), "{text}");
         }
+    }
+
+    #[test]
+    fn servers_have_limits_of_their_own() {
+        let text = "title = a\ncommand = a\nready = b\nload = c\nload = d\nthroughput_limit = 0.8\nstop = INT\n";
+        let server = parse("it", text).unwrap();
+        assert!(server.is_server());
+        assert_eq!((server.load.as_str(), server.stop.as_str(), server.record_ratio_limit()), ("c\nd\n", "INT", Some(1.25)));
+        assert_eq!(parse("it", "title = a\ncommand = a\n").unwrap().stop, "TERM");
     }
 
     #[test]
@@ -230,7 +282,7 @@ mod tests {
     fn the_workloads_of_this_repository_are_right() {
         let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let workloads = read_all(&repository.join("benches/workloads")).unwrap();
-        assert!(workloads.len() >= 12);
+        assert!(workloads.len() >= 40);
         for workload in workloads {
             for program in &workload.compile {
                 let source = repository.join(format!("benches/programs/{program}.c"));

@@ -1,0 +1,20 @@
+#!/bin/bash
+# pgbench for `cargo xtask bench`: pgbench.sh PORT SECONDS RATE. Four clients; RATE 0 is as fast as they can. The times are those of every
+# single transaction, from when it should have begun.
+set -eu
+port=$1 seconds=$2 rate=$3
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+limit=()
+if [ "$rate" != 0 ]; then
+    limit=(-R "$rate")
+fi
+pgbench -n -h 127.0.0.1 -p "$port" -U postgres -c 4 -j 2 -T "$seconds" "${limit[@]}" -l --log-prefix="$folder/log" postgres > "$folder/said"
+cat "$folder"/log* | awk '{print $3}' | sort -n > "$folder/times"
+awk -v seconds="$seconds" '{ time[NR] = $1 } END {
+    if (NR == 0) exit 1
+    place = int(NR * 0.999) + 1
+    print "requests", NR
+    print "seconds", seconds
+    print "latency_us", time[place > NR ? NR : place]
+}' "$folder/times"

@@ -1,0 +1,166 @@
+//! Servers: driven as hard as they can natively and recorded, then at half of that, for the time that 99.9 % of the answers
+//! take. What they print is little; how they end, and that a replay ends so too, is compared.
+
+use std::fs;
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use super::Result;
+use super::measure::{Measured, is_present};
+use super::mode::Mode;
+use super::process::{describe, peak_memory_kb};
+use super::stage::{Stage, tail};
+use crate::watched::{POLL, Watched};
+
+/// A server has this long until it answers, and as long to end.
+const READY_LIMIT: Duration = Duration::from_secs(40);
+/// How long one question whether it is ready may take.
+const QUESTION_LIMIT: Duration = Duration::from_secs(3);
+/// What a load may take beyond its time.
+const LOAD_SLACK: Duration = Duration::from_secs(30);
+
+/// The half of the native throughput: nobody runs a server at its limit.
+const LATENCY_LOAD: f64 = 0.5;
+
+/// What a load script said.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Load {
+    pub requests: f64,
+    pub seconds: f64,
+    /// That 99.9 % of the answers kept, in microseconds.
+    pub latency_us: f64,
+}
+
+impl Load {
+    /// Reads lines of a name and a number.
+    fn parse(text: &str) -> Result<Self> {
+        let value = |key: &str| -> Result<f64> {
+            let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '));
+            let number = line.and_then(|number| number.trim().parse::<f64>().ok()).filter(|number| number.is_finite() && *number >= 0.0);
+            number.ok_or_else(|| format!("its load did not say {key}: {}", tail(text.as_bytes())).into())
+        };
+        let load = Self { requests: value("requests")?, seconds: value("seconds")?, latency_us: value("latency_us")? };
+        if load.requests < 1.0 || load.seconds <= 0.0 {
+            return Err("its load did nothing".into());
+        }
+        Ok(load)
+    }
+
+    fn microseconds_each(&self) -> f64 {
+        self.seconds * 1e6 / self.requests
+    }
+}
+
+/// One life of a server.
+struct Session {
+    load: Load,
+    status: ExitStatus,
+    peak_kb: u64,
+}
+
+impl Stage<'_> {
+    /// A recording that does not count.
+    ///
+    /// # Errors
+    /// A failure of the workload.
+    pub fn server_warm_up(&self) -> Result<()> {
+        self.session(Mode::Record, 0.0, 1)?;
+        Ok(())
+    }
+
+    /// One round of a server: all modes, the recording's figures, and the latencies at half load.
+    ///
+    /// # Errors
+    /// A failure of the workload.
+    pub fn server_round(&self, measured: &mut Measured, with_strace: bool, load_seconds: u64) -> Result<()> {
+        let native = self.session(Mode::Native, 0.0, load_seconds)?;
+        measured.seconds_mut(Mode::Native).push(native.load.microseconds_each() / 1e6);
+        // Only a comparison: what strace cannot do is not our failure.
+        if let (true, Ok(traced)) = (with_strace, self.session(Mode::Strace, 0.0, load_seconds)) {
+            measured.seconds_mut(Mode::Strace).push(traced.load.microseconds_each() / 1e6);
+        }
+        let recorded = self.session(Mode::Record, 0.0, load_seconds)?;
+        measured.seconds_mut(Mode::Record).push(recorded.load.microseconds_each() / 1e6);
+        measured.record_peak_kb = measured.record_peak_kb.max(recorded.peak_kb);
+        measured.note_sizes(&self.recording());
+        self.server_replay(measured, &recorded)?;
+        for mode in [Mode::Native, Mode::Record] {
+            let rate = LATENCY_LOAD / measured.seconds(Mode::Native).median().unwrap_or(1.0);
+            let session = self.session(mode, rate, load_seconds)?;
+            measured.latency_us_mut(mode).push(session.load.latency_us);
+        }
+        fs::remove_dir_all(self.recording())?;
+        Ok(())
+    }
+
+    fn server_replay(&self, measured: &mut Measured, recorded: &Session) -> Result<()> {
+        let replayed = self.run(Mode::Replay)?;
+        if replayed.was_stopped {
+            return Err(format!("replay did not end within {} s", self.time_limit.as_secs()).into());
+        }
+        if replayed.status != recorded.status {
+            let complaint = tail(&fs::read(self.errors_of(Mode::Replay))?);
+            return Err(format!("replay ended with {}, recorded was {}: {complaint}", describe(replayed.status), describe(recorded.status)).into());
+        }
+        measured.seconds_mut(Mode::Replay).push(replayed.seconds / recorded.load.requests);
+        measured.replay_peak_kb = measured.replay_peak_kb.max(replayed.peak_kb);
+        Ok(())
+    }
+
+    /// Starts the server, drives it at `rate` requests a second (0: as many as it can answer), and stops it.
+    fn session(&self, mode: Mode, rate: f64, load_seconds: u64) -> Result<Session> {
+        let name = mode.name();
+        self.reset(mode)?;
+        let mut words = self.command_for(mode)?;
+        if is_present("setpriv") {
+            // Servers end by themselves neither when they should nor when somebody interrupts us.
+            words.splice(0..0, ["setpriv", "--pdeathsig", "KILL", "--"].map(str::to_owned));
+        }
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).current_dir(&self.folder).envs(self.environment());
+        let mut server = Watched::start(command, &self.output_of(mode), &self.errors_of(mode))?;
+        self.wait_until_ready(mode, &mut server)?;
+        let more = [("rate", format!("{rate:.0}")), ("seconds", load_seconds.to_string())];
+        let limit = Duration::from_secs(load_seconds) + LOAD_SLACK;
+        let said = self.script_within("load", &self.workload.load, &more, limit).map_err(|error| format!("{name}: {error}"))?;
+        let peak_kb = peak_memory_kb(server.id(), "retake");
+        match mode {
+            Mode::Strace => server.signal_child(&self.workload.stop),
+            _ => server.signal(&self.workload.stop),
+        }
+        let status = server.wait(READY_LIMIT).ok_or_else(|| format!("{name} did not end {} s after it was stopped", READY_LIMIT.as_secs()))?;
+        server.clear();
+        Ok(Session { load: Load::parse(&said)?, status, peak_kb })
+    }
+
+    fn wait_until_ready(&self, mode: Mode, server: &mut Watched) -> Result<()> {
+        let start = Instant::now();
+        let name = mode.name();
+        while start.elapsed() < READY_LIMIT {
+            if self.script_within("question", &self.workload.ready, &[], QUESTION_LIMIT).is_ok() {
+                return Ok(());
+            }
+            if let Some(status) = server.wait(POLL) {
+                let complaint = tail(&fs::read(self.errors_of(mode))?);
+                return Err(format!("{name} ended with {} before it was ready: {complaint}", describe(status)).into());
+            }
+            std::thread::sleep(POLL);
+        }
+        Err(format!("{name} was not ready after {} s", READY_LIMIT.as_secs()).into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_are_understood() {
+        let load = Load::parse("other 1\nrequests 2000\nseconds 0.5\nlatency_us 120.5\n").unwrap();
+        assert_eq!(load, Load { requests: 2000.0, seconds: 0.5, latency_us: 120.5 });
+        assert!((load.microseconds_each() - 250.0).abs() < 1e-9);
+        for wrong in ["", "requests 0\nseconds 1\nlatency_us 1\n", "requests 5\nseconds NaN\nlatency_us 1\n", "requestsx 5\nseconds 1\nlatency_us 1"] {
+            assert!(Load::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

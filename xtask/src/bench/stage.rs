@@ -1,0 +1,224 @@
+//! One workload where it lives: its files, its scripts, and one run of it in one of the modes.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use super::Result;
+use super::measure::Bench;
+use super::mode::Mode;
+use super::process::{Ran, Run, describe};
+use super::workload::Workload;
+use crate::watched::{Watched, free_port, search_path};
+
+/// How long preparations may take, and the first native run.
+pub const FIRST_TIME_LIMIT: Duration = Duration::from_secs(120);
+
+/// How much of a program's complaint is repeated.
+const SHOWN_ERROR_BYTES: usize = 300;
+
+/// Where one workload lives, and how long it may take.
+#[derive(Debug)]
+pub struct Stage<'a> {
+    pub bench: &'a Bench,
+    pub workload: &'a Workload,
+    pub work: PathBuf,
+    pub folder: PathBuf,
+    /// What is measured, with its placeholders filled.
+    command: Vec<String>,
+    /// For a server.
+    port: u16,
+    pub time_limit: Duration,
+    /// For strace, if it is less.
+    pub strace_limit: Duration,
+}
+
+impl<'a> Stage<'a> {
+    /// Compiles and prepares what the workload needs in `work`.
+    ///
+    /// # Errors
+    /// What fails, or takes too long.
+    pub fn prepare(bench: &'a Bench, workload: &'a Workload, work: &Path) -> Result<Self> {
+        let port = if workload.is_server() { free_port()? } else { 0 };
+        let mut stage = Stage {
+            bench,
+            workload,
+            work: work.to_path_buf(),
+            folder: work.to_path_buf(),
+            command: Vec::new(),
+            port,
+            time_limit: FIRST_TIME_LIMIT,
+            strace_limit: FIRST_TIME_LIMIT,
+        };
+        for program in &workload.compile {
+            stage.script("compilation", &format!("${{CC:-gcc}} -O2 -pthread -o '{{work}}/{program}' '{{programs}}/{program}.c' -lm"), &[])?;
+        }
+        stage.script("preparation", &workload.prepare, &[])?;
+        if !workload.folder.is_empty() {
+            stage.folder = PathBuf::from(stage.fill(&workload.folder, &[])?);
+        }
+        for argument in &workload.command {
+            let argument = stage.fill(argument, &[])?;
+            stage.command.push(argument);
+        }
+        Ok(stage)
+    }
+
+    /// Replaces names in braces in text of a workload file: of folders, of the port, and `more`.
+    fn fill(&self, text: &str, more: &[(&str, String)]) -> Result<String> {
+        let programs = self.bench.repository().join("benches/programs");
+        let mut filled = text.to_owned();
+        for (name, path) in [("{work}", self.work.as_path()), ("{repository}", self.bench.repository()), ("{programs}", &programs)] {
+            filled = filled.replace(name, text_of(path)?);
+        }
+        filled = filled.replace("{port}", &self.port.to_string());
+        for (name, value) in more {
+            filled = filled.replace(&format!("{{{name}}}"), value);
+        }
+        Ok(filled)
+    }
+
+    /// Runs a bash script that is not measured, and returns what it printed.
+    ///
+    /// # Errors
+    /// It fails, or takes too long.
+    pub fn script(&self, what: &str, script: &str, more: &[(&str, String)]) -> Result<String> {
+        self.script_within(what, script, more, FIRST_TIME_LIMIT)
+    }
+
+    /// The same within a limit of its own.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn script_within(&self, what: &str, script: &str, more: &[(&str, String)], limit: Duration) -> Result<String> {
+        if script.is_empty() {
+            return Ok(String::new());
+        }
+        let mut command = Command::new("bash");
+        command.args(["-euc", &self.fill(script, more)?]).current_dir(&self.work).envs(self.environment());
+        let (output, errors) = (self.work.join("script.out"), self.work.join("script.err"));
+        let mut child = Watched::start(command, &output, &errors)?;
+        match child.wait(limit) {
+            Some(status) if status.success() => Ok(fs::read_to_string(output)?),
+            Some(status) => Err(format!("its {what} ended with {}: {}", describe(status), tail(&fs::read(errors)?)).into()),
+            None => Err(format!("its {what} did not end within {} s", limit.as_secs()).into()),
+        }
+    }
+
+    /// What all processes of a workload find in their environment.
+    pub fn environment(&self) -> [(String, OsString); 3] {
+        let store = self.bench.scratch().path().join("recordings").into_os_string();
+        [("RETAKE_DIR".to_owned(), store), ("LC_ALL".to_owned(), "C".into()), ("PATH".to_owned(), search_path())]
+    }
+
+    pub fn recording(&self) -> PathBuf {
+        self.bench.scratch().path().join("recording")
+    }
+
+    pub fn output_of(&self, mode: Mode) -> PathBuf {
+        self.work.join(format!("{}.output", mode.name()))
+    }
+
+    pub fn errors_of(&self, mode: Mode) -> PathBuf {
+        self.work.join(format!("{}.errors", mode.name()))
+    }
+
+    /// The state from which every run starts.
+    ///
+    /// # Errors
+    /// If it cannot be had.
+    pub fn reset(&self, mode: Mode) -> Result<()> {
+        // A recording from the run before; a replay needs nothing, and what it does not touch need not be made anew.
+        if mode != Mode::Replay {
+            self.script("reset", &self.workload.reset, &[])?;
+        }
+        if mode == Mode::Record && self.recording().exists() {
+            fs::remove_dir_all(self.recording())?;
+        }
+        self.bench.scratch().settle();
+        Ok(())
+    }
+
+    /// One timed run, from a clean state, that must succeed.
+    ///
+    /// # Errors
+    /// It does not, or takes too long.
+    pub fn run_once(&self, mode: Mode) -> Result<Ran> {
+        let ran = self.run(mode)?;
+        let name = mode.name();
+        if ran.was_stopped && mode != Mode::Strace {
+            let limit = self.time_limit.as_secs();
+            return Err(format!("{name} did not end within {limit} s").into());
+        }
+        if !ran.was_stopped && !ran.status.success() {
+            let complaint = tail(&fs::read(self.errors_of(mode))?);
+            return Err(format!("{name} ended with {}: {complaint}", describe(ran.status)).into());
+        }
+        Ok(ran)
+    }
+
+    /// One timed run, from a clean state, however it ends.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn run(&self, mode: Mode) -> Result<Ran> {
+        self.reset(mode)?;
+        let run = Run {
+            command: &self.command_for(mode)?,
+            folder: &self.folder,
+            environment: &self.environment(),
+            output: &self.output_of(mode),
+            errors: &self.errors_of(mode),
+            time_limit: if mode == Mode::Strace { self.time_limit.min(self.strace_limit) } else { self.time_limit },
+            watched_name: matches!(mode, Mode::Record | Mode::Replay).then_some("retake"),
+        };
+        run.run().map_err(|error| format!("{}: {error}", mode.name()).into())
+    }
+
+    /// Program and arguments of a mode.
+    ///
+    /// # Errors
+    /// A path that is not UTF-8.
+    pub fn command_for(&self, mode: Mode) -> Result<Vec<String>> {
+        let retake = text_of(self.bench.retake())?;
+        let recording = self.recording();
+        let recording = text_of(&recording)?;
+        let strace = self.work.join("strace");
+        let prefix: &[&str] = match mode {
+            Mode::Native => &[],
+            Mode::OneCore => &["taskset", "-c", "0"],
+            Mode::Strace => &["strace", "-f", "-o", text_of(&strace)?],
+            Mode::Record => &[retake, "record", "-o", recording, "--"],
+            Mode::Replay => &[retake, "replay", recording],
+        };
+        let mut command: Vec<String> = prefix.iter().map(|&word| word.to_owned()).collect();
+        if mode != Mode::Replay {
+            command.extend_from_slice(&self.command);
+        }
+        Ok(command)
+    }
+}
+
+fn text_of(path: &Path) -> Result<&str> {
+    path.to_str().ok_or_else(|| format!("{} is not UTF-8", path.display()).into())
+}
+
+/// The end of what a program wrote, in one line.
+pub fn tail(bytes: &[u8]) -> String {
+    let start = bytes.len().saturating_sub(SHOWN_ERROR_BYTES);
+    let text = String::from_utf8_lossy(&bytes[start..]);
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn complaints_are_short() {
+        assert_eq!(tail(b"one\n two\n"), "one two");
+        assert_eq!(tail(&[b'a'; 1000]).len(), SHOWN_ERROR_BYTES);
+    }
+}
