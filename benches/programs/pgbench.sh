@@ -14,7 +14,8 @@ cat "$folder"/log* | awk '{print $3}' | sort -n > "$folder/times"
 awk -v seconds="$seconds" '{ time[NR] = $1 } END {
     if (NR == 0) exit 1
     place = int(NR * 0.999) + 1
+    if (place > NR) place = NR
     print "requests", NR
     print "seconds", seconds
-    print "latency_us", time[place > NR ? NR : place]
+    print "latency_us", time[place]
 }' "$folder/times"

@@ -5,15 +5,19 @@ mod charts;
 mod json;
 mod machine;
 mod measure;
+mod micro;
+mod micro_extras;
 mod mode;
 mod options;
 mod pace;
 pub mod process;
 mod report;
+mod scaling;
 pub mod scratch;
 mod server;
 mod stage;
 mod statistics;
+mod stopwatch;
 mod svg;
 mod table;
 mod verdict;
@@ -24,8 +28,8 @@ use std::process::Command;
 
 use machine::Machine;
 use measure::{Bench, Measured};
-use options::{Options, Subject};
 pub use options::USAGE;
+use options::{Options, Subject};
 use pace::Clock;
 use svg::Chart;
 use workload::Workload;
@@ -45,7 +49,8 @@ pub fn run(repository: &Path, arguments: &[&str]) -> Result<bool> {
     let repository = repository.canonicalize()?;
     match options.subject {
         Subject::Workloads => run_workloads(&repository, &options),
-        Subject::Micro | Subject::Scaling => Err("not there".into()),
+        Subject::Micro => run_micro(&repository, &options),
+        Subject::Scaling => run_scaling(&repository, &options),
     }
 }
 
@@ -71,6 +76,30 @@ fn run_workloads(repository: &Path, options: &Options) -> Result<bool> {
         write_document(repository, "bench", &report.markdown(), &charts::charts(&report.measured))?;
     }
     Ok(report.succeeded(options.gate))
+}
+
+fn run_micro(repository: &Path, options: &Options) -> Result<bool> {
+    let bench = prepare(repository, options)?;
+    let micro = micro::run(&bench, options.quick, |name| options.wants(name))?;
+    drop(bench);
+    println!("\n{}", micro.terminal());
+    write_json(repository, "bench-micro.json", &micro.json())?;
+    if options.update {
+        write_document(repository, "micro", &micro.markdown(), &[("bench-micro.svg", micro.chart())])?;
+    }
+    Ok(true)
+}
+
+fn run_scaling(repository: &Path, options: &Options) -> Result<bool> {
+    let bench = prepare(repository, options)?;
+    let scaling = scaling::run(&bench, options.quick, |name| options.wants(name))?;
+    drop(bench);
+    println!("\n{}", scaling.terminal());
+    write_json(repository, "bench-scaling.json", &scaling.json())?;
+    if options.update {
+        write_document(repository, "scaling", &scaling.markdown(), &[("bench-scaling.svg", scaling.chart())])?;
+    }
+    Ok(scaling.is_good() || !options.gate)
 }
 
 /// Builds what is measured and makes the scratch folder.

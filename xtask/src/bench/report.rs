@@ -9,7 +9,8 @@ use super::table::{NOTHING, Table, megabytes, number};
 use super::verdict::{exceeded, verdict};
 use super::workload::Baseline;
 
-const PROGRAM_HEADINGS: [&str; 10] = ["workload", "native s", "spread", "strace ×", "record ×", "replay ×", "record MB", "replay MB", "log MB", "verdict"];
+const PROGRAM_HEADINGS: [&str; 10] =
+    ["workload", "native s", "spread", "strace ×", "record ×", "replay ×", "record MB", "replay MB", "log MB", "verdict"];
 
 const SERVER_HEADINGS: [&str; 10] = [
     "server",
@@ -259,7 +260,8 @@ mod tests {
 
     #[test]
     fn servers_have_throughput_and_latency() {
-        let workload = Workload { title: "s".to_owned(), load: "x".to_owned(), throughput_limit: Some(0.85), memory_limit_mb: 64, ..Workload::default() };
+        let workload =
+            Workload { title: "s".to_owned(), load: "x".to_owned(), throughput_limit: Some(0.85), memory_limit_mb: 64, ..Workload::default() };
         let mut server = measured(&Workload { published: "RR 2".to_owned(), ..workload }, 0.001, 0.002, 0.0005);
         server.latency_us_mut(Mode::Native).push(500.0);
         server.latency_us_mut(Mode::Record).push(750.0);

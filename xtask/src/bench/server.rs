@@ -9,7 +9,7 @@ use super::Result;
 use super::measure::{Measured, is_present};
 use super::mode::Mode;
 use super::process::{describe, peak_memory_kb};
-use super::stage::{Stage, tail};
+use super::stage::{Stage, environment, tail};
 use crate::watched::{POLL, Watched};
 
 /// A server has this long until it answers, and as long to end.
@@ -117,7 +117,7 @@ impl Stage<'_> {
             words.splice(0..0, ["setpriv", "--pdeathsig", "KILL", "--"].map(str::to_owned));
         }
         let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).current_dir(&self.folder).envs(self.environment());
+        command.args(&words[1..]).current_dir(&self.folder).envs(environment(self.bench));
         let mut server = Watched::start(command, &self.output_of(mode), &self.errors_of(mode))?;
         self.wait_until_ready(mode, &mut server)?;
         let more = [("rate", format!("{rate:.0}")), ("seconds", load_seconds.to_string())];
@@ -159,7 +159,8 @@ mod tests {
         let load = Load::parse("other 1\nrequests 2000\nseconds 0.5\nlatency_us 120.5\n").unwrap();
         assert_eq!(load, Load { requests: 2000.0, seconds: 0.5, latency_us: 120.5 });
         assert!((load.microseconds_each() - 250.0).abs() < 1e-9);
-        for wrong in ["", "requests 0\nseconds 1\nlatency_us 1\n", "requests 5\nseconds NaN\nlatency_us 1\n", "requestsx 5\nseconds 1\nlatency_us 1"] {
+        for wrong in ["", "requests 0\nseconds 1\nlatency_us 1\n", "requests 5\nseconds NaN\nlatency_us 1\n", "requestsx 5\nseconds 1\nlatency_us 1"]
+        {
             assert!(Load::parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -97,7 +97,7 @@ impl<'a> Stage<'a> {
             return Ok(String::new());
         }
         let mut command = Command::new("bash");
-        command.args(["-euc", &self.fill(script, more)?]).current_dir(&self.work).envs(self.environment());
+        command.args(["-euc", &self.fill(script, more)?]).current_dir(&self.work).envs(environment(self.bench));
         let (output, errors) = (self.work.join("script.out"), self.work.join("script.err"));
         let mut child = Watched::start(command, &output, &errors)?;
         match child.wait(limit) {
@@ -105,12 +105,6 @@ impl<'a> Stage<'a> {
             Some(status) => Err(format!("its {what} ended with {}: {}", describe(status), tail(&fs::read(errors)?)).into()),
             None => Err(format!("its {what} did not end within {} s", limit.as_secs()).into()),
         }
-    }
-
-    /// What all processes of a workload find in their environment.
-    pub fn environment(&self) -> [(String, OsString); 3] {
-        let store = self.bench.scratch().path().join("recordings").into_os_string();
-        [("RETAKE_DIR".to_owned(), store), ("LC_ALL".to_owned(), "C".into()), ("PATH".to_owned(), search_path())]
     }
 
     pub fn recording(&self) -> PathBuf {
@@ -168,7 +162,7 @@ impl<'a> Stage<'a> {
         let run = Run {
             command: &self.command_for(mode)?,
             folder: &self.folder,
-            environment: &self.environment(),
+            environment: &environment(self.bench),
             output: &self.output_of(mode),
             errors: &self.errors_of(mode),
             time_limit: if mode == Mode::Strace { self.time_limit.min(self.strace_limit) } else { self.time_limit },
@@ -199,6 +193,12 @@ impl<'a> Stage<'a> {
         }
         Ok(command)
     }
+}
+
+/// What all processes that are measured find in their environment.
+pub fn environment(bench: &Bench) -> [(String, OsString); 3] {
+    let store = bench.scratch().path().join("recordings").into_os_string();
+    [("RETAKE_DIR".to_owned(), store), ("LC_ALL".to_owned(), "C".into()), ("PATH".to_owned(), search_path())]
 }
 
 fn text_of(path: &Path) -> Result<&str> {

@@ -1,0 +1,363 @@
+//! `cargo xtask bench --scaling`: how cost grows with threads, processes, event rate, mappings, and the length of a recording. What must
+//! not grow with the length is compared between the shortest and the longest: replay's start, `info`, a range of `dump`, and memory.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use super::Result;
+use super::json::Json;
+use super::machine::Machine;
+use super::measure::Bench;
+use super::process::kill_group;
+use super::stage::environment;
+use super::statistics::Series;
+use super::stopwatch::Stopwatch;
+use super::svg::{Bar, Chart};
+use super::table::{NOTHING, Table, number};
+use std::os::unix::process::CommandExt;
+
+/// How often what happens in milliseconds is timed.
+const REPETITIONS: usize = 5;
+
+/// Longer recordings may take so much longer to open, and so many seconds: more than chance, less than anybody would notice.
+const GROWTH_RATIO: f64 = 1.5;
+const GROWTH_SECONDS: f64 = 0.01;
+/// The same for memory.
+const GROWTH_MEMORY_KB: u64 = 10_000;
+
+/// Free space kept beside the largest recording.
+const SPARE_DISK_MB: u64 = 4000;
+
+/// What grows, and how far.
+#[derive(Debug)]
+struct Axis {
+    /// What the program `growth` calls it.
+    name: &'static str,
+    title: &'static str,
+    sizes: &'static [u64],
+    quick_sizes: &'static [u64],
+    /// Whether it is the length of the recording.
+    is_length: bool,
+}
+
+const AXES: [Axis; 6] = [
+    Axis { name: "threads", title: "threads that share 400,000 calls", sizes: &[1, 2, 4, 8, 16, 32, 64], quick_sizes: &[1, 8, 64], is_length: false },
+    Axis {
+        name: "processes",
+        title: "processes that share 400,000 calls",
+        sizes: &[1, 10, 100, 300, 1000],
+        quick_sizes: &[1, 100],
+        is_length: false,
+    },
+    Axis {
+        name: "rate",
+        title: "additions between two of 100,000 calls",
+        sizes: &[0, 30, 300, 3000, 30_000],
+        quick_sizes: &[0, 300, 3000],
+        is_length: false,
+    },
+    Axis {
+        name: "mappings",
+        title: "mappings, 100,000 calls",
+        sizes: &[0, 100, 1000, 10_000, 30_000],
+        quick_sizes: &[0, 1000, 10_000],
+        is_length: false,
+    },
+    Axis { name: "calls", title: "calls", sizes: &[10_000, 100_000, 1_000_000, 10_000_000], quick_sizes: &[10_000, 1_000_000], is_length: true },
+    Axis { name: "payload", title: "MB of payload", sizes: &[1, 100, 1000, 10_000], quick_sizes: &[1, 1000], is_length: true },
+];
+
+/// One size on one axis.
+#[derive(Debug)]
+struct Point {
+    size: u64,
+    native: f64,
+    record: f64,
+    replay: f64,
+    record_peak_kb: u64,
+    replay_peak_kb: u64,
+    log_bytes: u64,
+    opening: Option<Opening>,
+}
+
+/// What must not depend on the length of a recording.
+#[derive(Debug)]
+struct Opening {
+    /// Seconds until replay has printed something.
+    first_output: Series,
+    info: Series,
+    info_peak_kb: u64,
+    /// Ten events from the middle.
+    dump: Series,
+    dump_peak_kb: u64,
+}
+
+/// All results.
+#[derive(Debug)]
+pub struct Scaling {
+    machine: Machine,
+    axes: Vec<(&'static Axis, Vec<Point>, Option<String>)>,
+}
+
+/// Measures.
+///
+/// # Errors
+/// If the program does not build. A size that fails ends its axis, and is told.
+pub fn run(bench: &Bench, is_quick: bool, wants: impl Fn(&str) -> bool) -> Result<Scaling> {
+    let machine = Machine::look();
+    machine.warn();
+    let folder = bench.scratch().path().join("scaling");
+    fs::create_dir_all(&folder)?;
+    let stopwatch = Stopwatch::new(bench, &folder);
+    stopwatch.compile("growth")?;
+    let mut axes = Vec::new();
+    for axis in AXES.iter().filter(|axis| wants(axis.name)) {
+        let mut points = Vec::new();
+        let mut trouble = None;
+        for &size in if is_quick { axis.quick_sizes } else { axis.sizes } {
+            println!("{} {} ...", size, axis.title);
+            match measure(&stopwatch, axis, size) {
+                Ok(point) => points.push(point),
+                Err(error) => {
+                    trouble = Some(format!("{size}: {error}"));
+                    break;
+                }
+            }
+        }
+        axes.push((axis, points, trouble));
+    }
+    Ok(Scaling { machine, axes })
+}
+
+fn measure(stopwatch: &Stopwatch<'_>, axis: &Axis, size: u64) -> Result<Point> {
+    if axis.name == "payload" {
+        let free = stopwatch.bench().scratch().free_mb().unwrap_or(0);
+        if free < size + SPARE_DISK_MB {
+            return Err(format!("needs {} MB of disk, {free} are free", size + SPARE_DISK_MB).into());
+        }
+    }
+    let program = stopwatch.folder().join("growth").display().to_string();
+    let command = [program, axis.name.to_owned(), size.to_string()];
+    let recording = stopwatch.folder().join("recording");
+    let native = stopwatch.native(&command)?;
+    let recorded = stopwatch.record_watched(&command, &recording)?;
+    let replayed = stopwatch.run(&stopwatch.retake(&["replay"], &recording))?;
+    let opening = if axis.is_length { Some(Opening::measure(stopwatch, &recording, axis, size)?) } else { None };
+    let log_bytes = stopwatch.log_bytes(&recording);
+    fs::remove_dir_all(&recording)?;
+    Ok(Point {
+        size,
+        native,
+        record: recorded.seconds,
+        replay: replayed.seconds,
+        record_peak_kb: recorded.peak_kb,
+        replay_peak_kb: replayed.peak_kb,
+        log_bytes,
+        opening,
+    })
+}
+
+impl Opening {
+    fn measure(stopwatch: &Stopwatch<'_>, recording: &Path, axis: &Axis, size: u64) -> Result<Self> {
+        let middle = if axis.name == "payload" { size * 8 } else { size / 2 };
+        let range = format!("{middle}..{}", middle + 10);
+        let mut opening =
+            Self { first_output: Series::default(), info: Series::default(), info_peak_kb: 0, dump: Series::default(), dump_peak_kb: 0 };
+        for _ in 0..REPETITIONS {
+            opening.first_output.push(first_output(stopwatch, recording)?);
+            let info = stopwatch.run(&stopwatch.retake(&["info"], recording))?;
+            opening.info.push(info.seconds);
+            opening.info_peak_kb = opening.info_peak_kb.max(info.peak_kb);
+            let dump = stopwatch.run(&stopwatch.retake(&["dump", "--stream", "0", "--range", &range], recording))?;
+            opening.dump.push(dump.seconds);
+            opening.dump_peak_kb = opening.dump_peak_kb.max(dump.peak_kb);
+        }
+        Ok(opening)
+    }
+}
+
+/// Seconds until a replay has printed something; it is stopped then.
+fn first_output(stopwatch: &Stopwatch<'_>, recording: &Path) -> Result<f64> {
+    let words = stopwatch.retake(&["replay"], recording);
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).envs(environment(stopwatch.bench())).current_dir(stopwatch.folder()).process_group(0);
+    let start = Instant::now();
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+    let mut first = [0];
+    let read = child.stdout.as_mut().map(|output| output.read(&mut first));
+    let seconds = start.elapsed().as_secs_f64();
+    kill_group(child.id());
+    child.wait()?;
+    match read {
+        Some(Ok(1)) => Ok(seconds),
+        _ => Err("replay printed nothing".into()),
+    }
+}
+
+impl Scaling {
+    /// Whether nothing grows that must not, and no size failed.
+    pub fn is_good(&self) -> bool {
+        self.axes.iter().all(|(_, points, trouble)| trouble.is_none() && grown(points).is_empty())
+    }
+
+    /// All tables, with what grows.
+    fn texts(&self, print: fn(&Table) -> String) -> String {
+        let mut text = String::new();
+        for (axis, points, trouble) in &self.axes {
+            text.push_str(&print(&table(axis, points)));
+            if let Some(trouble) = trouble {
+                text.push_str(&format!("\nFAILED at {trouble}\n"));
+            }
+            if axis.is_length && points.len() > 1 {
+                let grown = grown(points);
+                let said = if grown.is_empty() {
+                    "Nothing that must not grow does.".to_owned()
+                } else {
+                    format!("Grows with the length: {}.", grown.join(", "))
+                };
+                text.push_str(&format!("\n{said}\n"));
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    pub fn terminal(&self) -> String {
+        format!("{}\n\n{}", self.machine.describe(), self.texts(Table::terminal))
+    }
+
+    pub fn markdown(&self) -> String {
+        format!("{}.\n\n{}", self.machine.describe(), self.texts(Table::markdown))
+    }
+
+    /// Record and replay at each size.
+    pub fn chart(&self) -> Chart {
+        let bar = |seconds: f64, native: f64| Some(Bar { value: seconds / native, low: seconds / native, high: seconds / native });
+        let group = |axis: &Axis, point: &Point| {
+            let bars = vec![bar(point.record, point.native), bar(point.replay, point.native)];
+            (format!("{} {}", point.size, axis.title), bars)
+        };
+        Chart {
+            title: "How cost grows".to_owned(),
+            subtitle: "time as a multiple of the program's own; one run each".to_owned(),
+            series: ["record", "replay"].map(str::to_owned).to_vec(),
+            groups: self.axes.iter().flat_map(|(axis, points, _)| points.iter().map(move |point| group(axis, point))).collect(),
+            reference: Some(1.0),
+            longest: 6.0,
+        }
+    }
+
+    /// All figures, for programs.
+    pub fn json(&self) -> Json {
+        let axis = |(axis, points, trouble): &(&Axis, Vec<Point>, Option<String>)| {
+            Json::Object(vec![
+                ("name", Json::text(axis.name)),
+                ("points", Json::List(points.iter().map(point_json).collect())),
+                ("trouble", trouble.as_deref().map_or(Json::Null, Json::text)),
+                ("grows", Json::List(grown(points).into_iter().map(Json::text).collect())),
+            ])
+        };
+        Json::Object(vec![("machine", self.machine.json()), ("axes", Json::List(self.axes.iter().map(axis).collect()))])
+    }
+}
+
+/// What grows with the length and must not: from the first point to the last.
+fn grown(points: &[Point]) -> Vec<&'static str> {
+    let [first, .., last] = points else { return Vec::new() };
+    let (Some(before), Some(after)) = (&first.opening, &last.opening) else { return Vec::new() };
+    let slower = |before: &Series, after: &Series| {
+        let (before, after) = (before.median().unwrap_or(0.0), after.median().unwrap_or(0.0));
+        after > before * GROWTH_RATIO + GROWTH_SECONDS
+    };
+    let larger = |before: u64, after: u64| after > before + GROWTH_MEMORY_KB;
+    [
+        ("replay's start", slower(&before.first_output, &after.first_output)),
+        ("info", slower(&before.info, &after.info)),
+        ("dump of a range", slower(&before.dump, &after.dump)),
+        ("memory of record", larger(first.record_peak_kb, last.record_peak_kb)),
+        ("memory of replay", larger(first.replay_peak_kb, last.replay_peak_kb)),
+        ("memory of info", larger(before.info_peak_kb, after.info_peak_kb)),
+        ("memory of dump", larger(before.dump_peak_kb, after.dump_peak_kb)),
+    ]
+    .into_iter()
+    .filter_map(|(what, is_grown)| is_grown.then_some(what))
+    .collect()
+}
+
+fn table(axis: &Axis, points: &[Point]) -> Table {
+    let mut headings = vec![axis.title, "native s", "record ×", "replay ×", "record MB", "replay MB", "log MB"];
+    if axis.is_length {
+        headings.extend(["replay's first output ms", "info ms", "info MB", "dump of 10 events ms", "dump MB"]);
+    }
+    let mut table = Table::new("", &headings);
+    let mb = |kb: u64| number((kb > 0).then_some(kb as f64 * 1.024 / 1e3), 1);
+    let ms = |series: &Series| series.median().map_or(NOTHING.to_owned(), |seconds| format!("{:.1}", seconds * 1e3));
+    for point in points {
+        let mut cells = vec![
+            point.size.to_string(),
+            number(Some(point.native), 3),
+            number(Some(point.record / point.native), 2),
+            number(Some(point.replay / point.native), 2),
+            mb(point.record_peak_kb),
+            mb(point.replay_peak_kb),
+            number(Some(point.log_bytes as f64 / 1e6), 2),
+        ];
+        if let Some(opening) = &point.opening {
+            cells.extend([ms(&opening.first_output), ms(&opening.info), mb(opening.info_peak_kb), ms(&opening.dump), mb(opening.dump_peak_kb)]);
+        }
+        table.push(cells);
+    }
+    table
+}
+
+fn point_json(point: &Point) -> Json {
+    let mut fields = vec![
+        ("size", Json::Integer(point.size)),
+        ("native", Json::Number(point.native)),
+        ("record", Json::Number(point.record)),
+        ("replay", Json::Number(point.replay)),
+        ("record_peak_kb", Json::Integer(point.record_peak_kb)),
+        ("replay_peak_kb", Json::Integer(point.replay_peak_kb)),
+        ("log_bytes", Json::Integer(point.log_bytes)),
+    ];
+    if let Some(opening) = &point.opening {
+        fields.extend([
+            ("first_output", Json::number(opening.first_output.median())),
+            ("info", Json::number(opening.info.median())),
+            ("info_peak_kb", Json::Integer(opening.info_peak_kb)),
+            ("dump", Json::number(opening.dump.median())),
+            ("dump_peak_kb", Json::Integer(opening.dump_peak_kb)),
+        ]);
+    }
+    Json::Object(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(first_output: f64, peak_kb: u64) -> Point {
+        let series = |figure: f64| Series { figures: vec![figure] };
+        let opening =
+            Opening { first_output: series(first_output), info: series(0.003), info_peak_kb: 4000, dump: series(0.004), dump_peak_kb: 5000 };
+        Point { size: 1, native: 1.0, record: 1.5, replay: 0.5, record_peak_kb: peak_kb, replay_peak_kb: 0, log_bytes: 0, opening: Some(opening) }
+    }
+
+    #[test]
+    fn growth_is_noticed() {
+        assert!(grown(&[point(0.01, 10_000)]).is_empty(), "one is no growth");
+        assert!(grown(&[point(0.01, 10_000), point(0.02, 12_000)]).is_empty(), "chance");
+        assert_eq!(grown(&[point(0.01, 10_000), point(0.01, 10_000), point(0.5, 90_000)]), ["replay's start", "memory of record"]);
+    }
+
+    #[test]
+    fn lengths_have_more_columns() {
+        let table = table(&AXES[4], &[point(0.01, 10_000)]);
+        assert_eq!(table.headings.len(), 12);
+        assert_eq!(table.rows[0][2..5], ["1.50", "0.50", "10.2"]);
+        assert_eq!(table.rows[0][7], "10.0");
+    }
+}
