@@ -4,7 +4,7 @@
 
 #include "parallel.h"
 
-enum { BODIES = 4000, STEPS = 4, MOST_CELLS = 200000, CHILDREN = 8, LOCKS = 256, DEEPEST = 40 };
+enum { BODIES = 4000, STEPS = 16, MOST_CELLS = 200000, CHILDREN = 8, LOCKS = 256, DEEPEST = 40 };
 
 struct body {
     double place[3], speed[3], pull[3], mass;

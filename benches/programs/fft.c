@@ -4,7 +4,7 @@
 
 #include "parallel.h"
 
-enum { SIDE_BITS = 10, SIDE = 1 << SIDE_BITS };
+enum { SIDE_BITS = 10, SIDE = 1 << SIDE_BITS, ROUNDS = 4 };
 
 typedef double complex point;
 
@@ -42,9 +42,8 @@ static void turn(point (*to)[SIDE], point (*from)[SIDE], long first, long end)
             to[row][column] = from[column][row];
 }
 
-static void *transform(void *number)
+static void transform_part(long first, long end)
 {
-    long first = part_start(SIDE, (long)number), end = part_start(SIDE, (long)number + 1);
     turn(turned, points, first, end);
     meet();
     for (long row = first; row < end; row++) {
@@ -57,6 +56,13 @@ static void *transform(void *number)
     meet();
     for (long row = first; row < end; row++)
         transform_row(points[row]);
+    meet();
+}
+
+static void *transform(void *number)
+{
+    for (int round = 0; round < ROUNDS; round++)
+        transform_part(part_start(SIDE, (long)number), part_start(SIDE, (long)number + 1));
     return NULL;
 }
 

@@ -1,7 +1,7 @@
 /* LU decomposition of a matrix in blocks, without pivots: the diagonal block, its row and column, the rest; a barrier after each. */
 #include "parallel.h"
 
-enum { SIZE = 768, BLOCK = 32, BLOCKS = SIZE / BLOCK };
+enum { SIZE = 1152, BLOCK = 32, BLOCKS = SIZE / BLOCK };
 
 static double (*matrix)[SIZE];
 

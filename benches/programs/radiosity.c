@@ -6,7 +6,7 @@
 
 #include "parallel.h"
 
-enum { PATCHES = 64, DEPTH = 11, QUEUE = 65536, PATCH_LOCKS = 16 };
+enum { PATCHES = 64, DEPTH = 12, QUEUE = 65536, PATCH_LOCKS = 16 };
 
 struct task {
     int patch, depth;

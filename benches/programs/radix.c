@@ -1,7 +1,7 @@
 /* Radix sort in parallel: each thread counts its part, all agree on places, each moves its part; a barrier after each step. */
 #include "parallel.h"
 
-enum { DIGIT_BITS = 11, BUCKETS = 1 << DIGIT_BITS, PASSES = 3, KEYS = 2000000, ROUNDS = 3 };
+enum { DIGIT_BITS = 11, BUCKETS = 1 << DIGIT_BITS, PASSES = 3, KEYS = 2000000, ROUNDS = 8 };
 
 static uint32_t *keys, *moved;
 static uint32_t counts[MOST_THREADS][BUCKETS];

@@ -1,9 +1,10 @@
-/* Four ways for threads to log in order, side by side, each with one thread that drains: how many events pass in a second.
+/* Ways for threads to log, in order and not, side by side, each with one thread that drains: how many events pass in a second.
  *
  *     lock      one queue for all, under a lock
  *     counter   a ring for each thread, ordered by one counter that all increment
  *     stamp     a ring for each thread, ordered by the time-stamp counter
  *     object    a ring for each thread, ordered by a counter in the object that the operation is about
+ *     alone     a ring for each thread, not ordered: as where threads take turns, and the turns are logged
  *
  * ring_designs PRODUCERS SECONDS prints a line for each: its name, million events a second of all producers, and the share of
  * attempts that found their ring full. Events are 64 bytes. */
@@ -35,9 +36,9 @@ struct object {
     _Alignas(64) _Atomic uint64_t order;
 };
 
-enum design { LOCK, COUNTER, STAMP, OBJECT, DESIGNS };
+enum design { LOCK, COUNTER, STAMP, OBJECT, ALONE, DESIGNS };
 
-static const char *const names[DESIGNS] = {"lock", "counter", "stamp", "object"};
+static const char *const names[DESIGNS] = {"lock", "counter", "stamp", "object", "alone"};
 static enum design design;
 static int producer_count;
 static struct ring rings[MOST_PRODUCERS];

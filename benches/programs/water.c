@@ -4,7 +4,7 @@
 
 #include "parallel.h"
 
-enum { MOLECULES = 1000, STEPS = 6, GATHERED = 8 };
+enum { MOLECULES = 1000, STEPS = 40, GATHERED = 8 };
 
 struct molecule {
     double place[3], speed[3], force[3];

@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::Result;
@@ -121,6 +122,7 @@ pub struct Bench {
     /// A copy: a build during the measurements must not change what is measured, nor make recordings of another build.
     retake: PathBuf,
     has_strace: bool,
+    has_rr: bool,
 }
 
 impl Bench {
@@ -132,7 +134,13 @@ impl Bench {
         let scratch = Scratch::create(scratch, keep)?;
         let copy = scratch.path().join("retake");
         fs::copy(retake, &copy).map_err(|error| format!("{}: {error}", retake.display()))?;
-        Ok(Self { repository: repository.to_path_buf(), scratch, retake: copy, has_strace: is_present("strace") })
+        let has_rr = rr_works(&scratch);
+        Ok(Self { repository: repository.to_path_buf(), scratch, retake: copy, has_strace: is_present("strace"), has_rr })
+    }
+
+    /// Whether strace can be measured.
+    pub fn has_strace(&self) -> bool {
+        self.has_strace
     }
 
     pub fn repository(&self) -> &Path {
@@ -197,7 +205,7 @@ impl Bench {
         stage.warm_up()?;
         let mut done = 0;
         while pace.goes_on(done, start.elapsed()) {
-            stage.round(measured, self.has_strace && done < pace.strace_rounds, pace.load_seconds)?;
+            stage.round(measured, done < pace.strace_rounds, pace.load_seconds)?;
             done += 1;
         }
         Ok(())
@@ -209,15 +217,16 @@ impl Stage<'_> {
         if self.workload.is_server() { self.server_warm_up() } else { self.program_round(&mut Measured::new(self.workload), false) }
     }
 
-    fn round(&self, measured: &mut Measured, with_strace: bool, load_seconds: u64) -> Result<()> {
-        if self.workload.is_server() { self.server_round(measured, with_strace, load_seconds) } else { self.program_round(measured, with_strace) }
+    fn round(&self, measured: &mut Measured, with_others: bool, load_seconds: u64) -> Result<()> {
+        if self.workload.is_server() { self.server_round(measured, with_others, load_seconds) } else { self.program_round(measured, with_others) }
     }
 
     /// All modes once, and the recording's figures.
-    fn program_round(&self, measured: &mut Measured, with_strace: bool) -> Result<()> {
+    fn program_round(&self, measured: &mut Measured, with_others: bool) -> Result<()> {
         for mode in Mode::ALL {
             let is_wanted = match mode {
-                Mode::Strace => with_strace,
+                Mode::Strace => with_others && self.bench.has_strace,
+                Mode::RrRecord | Mode::RrReplay => with_others && self.bench.has_rr,
                 Mode::OneCore => self.workload.baseline == Baseline::OneCore,
                 Mode::Native | Mode::Record | Mode::Replay => true,
             };
@@ -226,8 +235,7 @@ impl Stage<'_> {
             }
             let ran = match self.run_once(mode) {
                 Ok(ran) => ran,
-                // Only a comparison: what strace cannot do is not our failure.
-                Err(_) if mode == Mode::Strace => continue,
+                Err(_) if mode.is_other() => continue,
                 Err(error) => return Err(error),
             };
             measured.seconds_mut(mode).push(ran.seconds);
@@ -238,7 +246,7 @@ impl Stage<'_> {
                 }
                 Mode::Replay => measured.replay_peak_kb = measured.replay_peak_kb.max(ran.peak_kb),
                 Mode::Strace => measured.strace_was_stopped |= ran.was_stopped,
-                Mode::Native | Mode::OneCore => {}
+                Mode::Native | Mode::OneCore | Mode::RrRecord | Mode::RrReplay => {}
             }
         }
         if !same_bytes(&self.output_of(Mode::Record), &self.output_of(Mode::Replay))? {
@@ -247,6 +255,14 @@ impl Stage<'_> {
         fs::remove_dir_all(self.recording())?;
         Ok(())
     }
+}
+
+/// Whether rr is there and can record: it needs a processor that counts branches.
+fn rr_works(scratch: &Scratch) -> bool {
+    let recording = scratch.path().join("rr_trial");
+    let mut command = Command::new("rr");
+    command.args(["record", "-o"]).arg(recording).arg("true").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    is_present("rr") && command.status().is_ok_and(|status| status.success())
 }
 
 /// What is missing for a workload, if anything is.

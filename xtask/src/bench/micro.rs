@@ -205,7 +205,8 @@ fn measure(stopwatch: &Stopwatch<'_>, rounds: usize, count: u64, units: u64, com
 impl Micro {
     /// All tables.
     pub fn tables(&self) -> Vec<Table> {
-        let mut calls = Table::new("Calls and instructions, ns each", &["call", "native", "armed", "recorded", "added", "replayed", "log bytes"]);
+        let mut calls =
+            Table::new("Calls and instructions, ns each", &["call", "native", "armed", "recorded", "added", "replayed", "log bytes", "log MB/s"]);
         let mut events = Table::new("Rarer events, µs each", &["event", "native", "recorded", "added", "replayed", "log bytes"]);
         let mut payloads =
             Table::new("Payload by 64 KB, GB/s", &["payload", "native", "recorded", "into the recording", "replayed", "log bytes per byte"]);
@@ -286,6 +287,7 @@ fn call_cells(name: &str, cost: &Cost) -> Vec<String> {
         number(difference(cost), 0),
         shown(Way::Replay),
         number(Some(cost.log_bytes), 1),
+        number(cost.of(Way::Record).filter(|&nanoseconds| nanoseconds > 0.0).map(|nanoseconds| cost.log_bytes * 1e3 / nanoseconds), 1),
     ]
 }
 
@@ -324,7 +326,7 @@ mod tests {
         for (way, nanoseconds) in Way::ALL.into_iter().zip([100.0, 110.0, 150.0, 20.0]) {
             cost.nanoseconds[way as usize].push(nanoseconds);
         }
-        assert_eq!(call_cells("a", &cost), ["a", "100", "110", "150", "50", "20", "3.2"]);
+        assert_eq!(call_cells("a", &cost), ["a", "100", "110", "150", "50", "20", "3.2", "21.7"]);
         assert_eq!(event_cells("a", &cost), ["a", "0.1", "0.1", "0.1", "0.0", "3"]);
         assert_eq!(payload_cells("a", &cost), ["a", "0.0", "0.0", "0.0", "0.1", "3.25"]);
     }

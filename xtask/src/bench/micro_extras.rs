@@ -104,7 +104,8 @@ impl Designs {
                 "lock" => ("one queue under a lock (*Lock*)", "the slowest by far"),
                 "counter" => ("ring for each, one counter (*Atomic*)", "3 times *Lock*"),
                 "stamp" => ("ring for each, time stamps (*TSC*)", "nearly 2 times *Atomic*"),
-                _ => ("ring for each, a number in each object", NOTHING),
+                "object" => ("ring for each, a number in each object", NOTHING),
+                _ => ("ring for each, no order: threads that take turns, as in Retake", NOTHING),
             };
             table.push(vec![title.to_owned(), number(Some(*rate), 1), format!("{:.2} %", full * 100.0), elsewhere.to_owned()]);
         }

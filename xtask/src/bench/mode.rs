@@ -9,11 +9,24 @@ pub enum Mode {
     Strace,
     Record,
     Replay,
+    /// By rr, where it is installed and works.
+    RrRecord,
+    RrReplay,
 }
 
 impl Mode {
     /// All of them; each indexes its own figures.
-    pub const ALL: [Self; 5] = [Self::Native, Self::OneCore, Self::Strace, Self::Record, Self::Replay];
+    pub const ALL: [Self; 7] = [Self::Native, Self::OneCore, Self::Strace, Self::Record, Self::Replay, Self::RrRecord, Self::RrReplay];
+
+    /// Only a comparison: what it cannot do is not our failure.
+    pub fn is_other(self) -> bool {
+        matches!(self, Self::Strace | Self::RrRecord | Self::RrReplay)
+    }
+
+    /// Whether it runs a recording, not the program.
+    pub fn is_replay(self) -> bool {
+        matches!(self, Self::Replay | Self::RrReplay)
+    }
 
     /// What it is called in files and messages.
     pub fn name(self) -> &'static str {
@@ -23,6 +36,8 @@ impl Mode {
             Self::Strace => "strace",
             Self::Record => "record",
             Self::Replay => "replay",
+            Self::RrRecord => "rr_record",
+            Self::RrReplay => "rr_replay",
         }
     }
 }

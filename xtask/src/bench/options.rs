@@ -23,7 +23,7 @@ const QUICK_LOAD_SECONDS: u64 = 1;
 const FULL_LOAD_SECONDS: u64 = 5;
 
 /// What a quick run may take, less what preparations take beyond their share.
-const QUICK_TIME: Duration = Duration::from_secs(530);
+const QUICK_TIME: Duration = Duration::from_secs(500);
 
 /// Nobody waits for more, and every round's figures are kept.
 const MAXIMUM_ROUNDS: usize = 1000;

@@ -147,12 +147,15 @@ fn server_cells(measured: &Measured) -> Vec<String> {
 fn others_cells(measured: &Measured) -> Option<Vec<String>> {
     let workload = &measured.workload;
     let others = [&workload.floor, &workload.same_machine, &workload.published];
-    if others.iter().all(|text| text.is_empty()) {
+    if others.iter().all(|text| text.is_empty()) && measured.ratio(Mode::RrRecord).is_none() {
         return None;
     }
     let own = format!("{} / {}", number(measured.ratio(Mode::Record), 2), number(measured.ratio(Mode::Replay), 2));
     let mut cells = vec![title(measured), own];
     cells.extend(others.map(|text| if text.is_empty() { NOTHING.to_owned() } else { text.clone() }));
+    if let (Some(record), Some(replay)) = (measured.ratio(Mode::RrRecord), measured.ratio(Mode::RrReplay)) {
+        cells[3] = format!("rr, here: {record:.2} / {replay:.2}");
+    }
     Some(cells)
 }
 
@@ -269,6 +272,15 @@ mod tests {
         assert!(report.markdown().contains("| s | 1000 | 0 % | – | 0.50 (≥ 0.85) | 0.50 | 0.50 | 1.50 | – | over: record |\n"));
         assert!(report.markdown().contains("| s | 2.00 / 0.50 | – | – | RR 2 |\n"));
         assert!(report.succeeded(false) && !report.succeeded(true));
+    }
+
+    #[test]
+    fn another_recorder_stands_beside() {
+        let mut program = measured(&Workload { title: "p".to_owned(), ..Workload::default() }, 1.0, 1.25, 0.5);
+        assert_eq!(others_cells(&program), None);
+        program.seconds_mut(Mode::RrRecord).push(8.0);
+        program.seconds_mut(Mode::RrReplay).push(4.0);
+        assert_eq!(others_cells(&program).unwrap(), ["p", "1.25 / 0.50", "–", "rr, here: 8.00 / 4.00", "–"]);
     }
 
     #[test]

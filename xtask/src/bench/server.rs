@@ -72,11 +72,14 @@ impl Stage<'_> {
     ///
     /// # Errors
     /// A failure of the workload.
-    pub fn server_round(&self, measured: &mut Measured, with_strace: bool, load_seconds: u64) -> Result<()> {
+    pub fn server_round(&self, measured: &mut Measured, with_others: bool, load_seconds: u64) -> Result<()> {
         let native = self.session(Mode::Native, 0.0, load_seconds)?;
         measured.seconds_mut(Mode::Native).push(native.load.microseconds_each() / 1e6);
         // Only a comparison: what strace cannot do is not our failure.
-        if let (true, Ok(traced)) = (with_strace, self.session(Mode::Strace, 0.0, load_seconds)) {
+        if with_others
+            && self.bench.has_strace()
+            && let Ok(traced) = self.session(Mode::Strace, 0.0, load_seconds)
+        {
             measured.seconds_mut(Mode::Strace).push(traced.load.microseconds_each() / 1e6);
         }
         let recorded = self.session(Mode::Record, 0.0, load_seconds)?;

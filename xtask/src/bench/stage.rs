@@ -111,6 +111,10 @@ impl<'a> Stage<'a> {
         self.bench.scratch().path().join("recording")
     }
 
+    fn other_recording(&self) -> PathBuf {
+        self.bench.scratch().path().join("rr_recording")
+    }
+
     pub fn output_of(&self, mode: Mode) -> PathBuf {
         self.work.join(format!("{}.output", mode.name()))
     }
@@ -124,12 +128,15 @@ impl<'a> Stage<'a> {
     /// # Errors
     /// If it cannot be had.
     pub fn reset(&self, mode: Mode) -> Result<()> {
-        // A recording from the run before; a replay needs nothing, and what it does not touch need not be made anew.
-        if mode != Mode::Replay {
+        // A replay needs nothing, and what it does not touch need not be made anew.
+        if !mode.is_replay() {
             self.script("reset", &self.workload.reset, &[])?;
         }
-        if mode == Mode::Record && self.recording().exists() {
-            fs::remove_dir_all(self.recording())?;
+        // What a failed workload left.
+        for (recorder, left) in [(Mode::Record, self.recording()), (Mode::RrRecord, self.other_recording())] {
+            if mode == recorder && left.exists() {
+                fs::remove_dir_all(left)?;
+            }
         }
         self.bench.scratch().settle();
         Ok(())
@@ -142,7 +149,7 @@ impl<'a> Stage<'a> {
     pub fn run_once(&self, mode: Mode) -> Result<Ran> {
         let ran = self.run(mode)?;
         let name = mode.name();
-        if ran.was_stopped && mode != Mode::Strace {
+        if ran.was_stopped && !mode.is_other() {
             let limit = self.time_limit.as_secs();
             return Err(format!("{name} did not end within {limit} s").into());
         }
@@ -165,7 +172,7 @@ impl<'a> Stage<'a> {
             environment: &environment(self.bench),
             output: &self.output_of(mode),
             errors: &self.errors_of(mode),
-            time_limit: if mode == Mode::Strace { self.time_limit.min(self.strace_limit) } else { self.time_limit },
+            time_limit: if mode.is_other() { self.time_limit.min(self.strace_limit) } else { self.time_limit },
             watched_name: matches!(mode, Mode::Record | Mode::Replay).then_some("retake"),
         };
         run.run().map_err(|error| format!("{}: {error}", mode.name()).into())
@@ -180,15 +187,18 @@ impl<'a> Stage<'a> {
         let recording = self.recording();
         let recording = text_of(&recording)?;
         let strace = self.work.join("strace");
+        let other = self.other_recording();
         let prefix: &[&str] = match mode {
             Mode::Native => &[],
             Mode::OneCore => &["taskset", "-c", "0"],
             Mode::Strace => &["strace", "-f", "-o", text_of(&strace)?],
             Mode::Record => &[retake, "record", "-o", recording, "--"],
             Mode::Replay => &[retake, "replay", recording],
+            Mode::RrRecord => &["rr", "record", "-o", text_of(&other)?, "--"],
+            Mode::RrReplay => &["rr", "replay", "-a", text_of(&other)?],
         };
         let mut command: Vec<String> = prefix.iter().map(|&word| word.to_owned()).collect();
-        if mode != Mode::Replay {
+        if !mode.is_replay() {
             command.extend_from_slice(&self.command);
         }
         Ok(command)
