@@ -33,15 +33,18 @@ struct reservation { /* a library whose stubs have their place */
 };
 
 #define MAX_REGIONS 4096
+#define MAX_SHARED_RANGES 64
 
 struct process {
-	struct domain *domain;      /* NULL: one thread, no memory shared with others */
+	struct domain *domain;      /* NULL: one thread, no memory shared with others. At replay each thread's context says where it is */
 	struct domain private_domain;
 	u32 thread_count;
+	u32 had_threads;            /* this process, or one that it is a copy of */
 	u32 ending;                 /* replay: a thread has ended the process; the last of the others does it. with ending_status */
 	u32 ending_status;          /* wait status */
 	u32 lock;                   /* trace: see process_lock */
-	u32 shares;                 /* writable memory is shared with other processes: children are in the domain too */
+	u32 shared_range_count;     /* record: more than there is room for: not all are known. Of the first process in this memory */
+	struct address_range shared_ranges[MAX_SHARED_RANGES]; /* record: where memory is, or was, that other processes may have too */
 	struct signal_action actions[65];
 	u64 break_start, break_end; /* replay: the emulated program break */
 	u32 region_count;           /* regions ever handed out */
@@ -79,7 +82,7 @@ struct context {
 	u64 number; /* of the call being made */
 	u64 temporary_mask;
 	u32 temporary_active;
-	u32 clear_tid_present;
+	struct domain *domain; /* of the turn that it took last */
 	u64 clear_tid;
 	u64 child_tid_address;
 	u64 robust_list; /* the program's list of locks to be given up when the thread dies */
@@ -270,7 +273,12 @@ enum { SIGILL = 4, SIGTRAP = 5, SIGABRT = 6, SIGBUS = 7, SIGFPE = 8, SIGKILL = 9
 /* ---- baton.c ---- */
 enum turn_kind { TURN_AGAIN, TURN_FIRST_THREAD, TURN_SHARED, TURN_GIVEN /* the baton is given away before the thread goes back to its code; one TURN event follows */ };
 void baton_begin(struct context *context);    /* the first thing in a new stream that has a domain */
-void baton_create(struct context *context, u32 kind); /* record: from here on the process has a domain */
+void baton_inherit(struct context *child);    /* a process that was forked off */
+void baton_create(struct context *context);   /* record: from here on the process has a domain */
+void baton_join(struct context *context);     /* record: from here on it is that of all processes that share memory */
+static inline u32 shares_memory(const struct domain *domain) { return domain == &HEADER->shared_domain; }
+/* Of a turn taken now. Each one says whose it is: another thread may have made the process join others. */
+static inline u16 turn_kind(const struct context *context) { return shares_memory(context->domain) ? TURN_SHARED : TURN_AGAIN; }
 void baton_release(struct context *context);  /* record */
 u32 baton_acquire(struct context *context, u64 *turn); /* record: 1 when the holder changed: the caller logs the turn */
 void baton_yield(struct context *context);    /* record: lets those who waited long go first */
@@ -280,7 +288,6 @@ void baton_offer(struct context *context);    /* at a forced point whose event h
 void baton_replay(struct context *context, u32 at_call); /* replay: obeys TURN events that come next */
 void baton_end_process(struct context *context);
 void baton_end(struct context *context);      /* the thread will run no more user code */
-void log_turn(struct context *context, u16 kind, u64 turn);
 
 /* ---- seccomp.c ---- */
 u32 filter_call(struct call *call, u32 *how); /* 1: the program's filter has decided; *how is LEAVE_* */
@@ -315,6 +322,7 @@ void populate_text(void); /* record: after the text appeared in this process */
 
 /* ---- hash.c ---- */
 void memory_hash(struct context *context, u64 *hash, u64 *pages);
+void final_hash(struct context *context, u64 *hash, u64 *pages); /* 0: nothing can be said */
 struct page_hash { u64 address, hash; };
 #define PAGE_LIST_CAPACITY 20000 /* 80 MB: in larger processes nobody looks for changed pages */
 #define PAGE_LIST_CHANGED 16
@@ -335,6 +343,13 @@ void console_unlock(struct call *call, u32 which);
 u32 console_hides_data(struct call *call);
 void console_replay(struct context *context, const struct event *event);
 void descriptors_after(struct call *call);
+
+/* ---- sharing.c: record ---- */
+u32 shared_by(u64 protection, u64 flags, u64 descriptor); /* the arguments of an mmap: others may write what it shows */
+void shared_join(struct context *context);
+void shared_note(u64 start, u64 bytes);
+void shared_moved(u64 from, u64 bytes, u64 to, u64 new_bytes);
+u32 shared_overlaps(u64 start, u64 end);
 
 /* ---- shared_file.c ---- */
 void shared_file_note(u64 device, u64 inode);

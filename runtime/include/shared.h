@@ -46,6 +46,7 @@ struct domain {
 	u64 completed;    /* replay: turns that are over */
 	u32 futex;        /* replay: changes with completed */
 	u32 identity;     /* tells domains apart: the process that made it, ~0 the one of processes that share memory */
+	u32 merged;       /* record: it is over, its threads belong to the domain of processes that share memory */
 } __attribute__((aligned(64)));
 
 /* How a recording is disturbed, so that rare interleavings show up. Seed 0: not at all. "One in 0" means never. */

@@ -10,12 +10,14 @@
 
 static u32 me(struct context *context) { return context->slot->stream + 1; }
 
-void log_turn(struct context *context, u16 kind, u64 turn)
+static void log_turn_of(struct context *context, u16 kind, u64 turn)
 {
 	context->turn = turn;
 	ring_event(context, EVENT_TURN, 0, kind, (i64)turn, NULL, 0);
 	context->slot->turn_logged = turn;
 }
+
+static void log_turn(struct context *context, u64 turn) { log_turn_of(context, turn_kind(context), turn); }
 
 /* ---- record ---- */
 
@@ -25,8 +27,9 @@ static u32 take(struct context *context, struct domain *domain, u64 *turn)
 	context->slot->baton_state = BATON_HOLDING;
 	context->seen_tick = HEADER->yield_tick - chaos(); /* chaos is asked at every sync point */
 	force_open(context);
-	if (domain->last == me(context))
+	if (domain->last == me(context) && context->domain == domain)
 		return 0;
+	context->domain = domain;
 	context->slot->turn = domain->turn + 1; /* first: should we be killed here, the supervisor logs the turn that is taken */
 	domain->turn = context->slot->turn;
 	domain->last = me(context);
@@ -60,16 +63,26 @@ static void wait_in_chaos(struct context *context, struct domain *domain)
 	}
 }
 
-u32 baton_acquire(struct context *context, u64 *turn)
+static void unlock(struct domain *domain)
 {
-	struct domain *domain = context->process->domain;
+	__atomic_store_n(&domain->lock, 0, __ATOMIC_SEQ_CST);
+	if (!__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST))
+		return;
+	if (chaos() || domain->merged)
+		futex_wake(&domain->lock, 0x7fffffff); /* they find out among themselves who goes first, or that they are to go elsewhere */
+	else if (!__atomic_exchange_n(&domain->wake_pending, 1, __ATOMIC_SEQ_CST))
+		futex_wake(&domain->lock, 1);
+}
+
+static void obtain(struct context *context, struct domain *domain)
+{
 	struct slot *slot = context->slot;
 	u32 holder;
 	if (UNLIKELY(chaos())) {
 		slot->baton_domain = domain->identity;
 		chaos_delay(context);
 	} else if (LIKELY(lock(context, domain, &holder)))
-		return take(context, domain, turn);
+		return;
 	u64 start = now_ns();
 	__atomic_store_n(&slot->baton_state, BATON_WAITING, __ATOMIC_RELEASE);
 	__atomic_add_fetch(&domain->waiters, 1, __ATOMIC_SEQ_CST);
@@ -80,21 +93,27 @@ u32 baton_acquire(struct context *context, u64 *turn)
 	__atomic_sub_fetch(&domain->waiters, 1, __ATOMIC_SEQ_CST);
 	slot->baton_waits++;
 	slot->baton_wait_ns += now_ns() - start;
-	return take(context, domain, turn);
+}
+
+/* Another thread of the process may have made it join others while this one was in a call, or waited: then what it got is of no use. */
+u32 baton_acquire(struct context *context, u64 *turn)
+{
+	struct process *process = context->process;
+	for (;;) {
+		struct domain *domain = __atomic_load_n(&process->domain, __ATOMIC_ACQUIRE);
+		obtain(context, domain);
+		if (LIKELY(!domain->merged))
+			return take(context, domain, turn);
+		__atomic_store_n(&process->domain, &HEADER->shared_domain, __ATOMIC_RELEASE);
+		unlock(domain);
+	}
 }
 
 void baton_release(struct context *context)
 {
-	struct domain *domain = context->process->domain;
 	force_close(context); /* a forcing signal would end the call that comes with EINTR */
 	context->slot->baton_state = BATON_NONE;
-	__atomic_store_n(&domain->lock, 0, __ATOMIC_SEQ_CST);
-	if (!__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST))
-		return;
-	if (chaos())
-		futex_wake(&domain->lock, 0x7fffffff); /* they find out among themselves who goes first */
-	else if (!__atomic_exchange_n(&domain->wake_pending, 1, __ATOMIC_SEQ_CST))
-		futex_wake(&domain->lock, 1);
+	unlock(context->process->domain);
 }
 
 /* Chaos: whoever waits goes first, or whoever comes during the delay; or nobody. 1: somebody did. */
@@ -114,7 +133,18 @@ static void yield_in_chaos(struct context *context)
 	if (!context->process->domain)
 		chaos_delay(context);
 	else if (give_away(context, &turn))
-		log_turn(context, TURN_AGAIN, turn);
+		log_turn(context, turn);
+}
+
+/* Whoever waits has some time to come. 1: somebody did. */
+static u32 let_others(struct context *context, u64 *turn)
+{
+	struct domain *domain = context->process->domain;
+	u64 before = domain->turn;
+	baton_release(context);
+	for (u32 i = 0; i < 50 && __atomic_load_n(&domain->turn, __ATOMIC_ACQUIRE) == before; i++)
+		sys0(NR_sched_yield);
+	return baton_acquire(context, turn);
 }
 
 /* Called at a sync point, when the supervisor's clock says that somebody has waited long. */
@@ -127,34 +157,19 @@ void baton_yield(struct context *context)
 	}
 	if (!domain)
 		return;
-	u64 turn = domain->turn;
+	u64 turn;
 	context->seen_tick = HEADER->yield_tick;
-	if (!__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST))
-		return;
-	baton_release(context);
-	for (u32 i = 0; i < 50 && __atomic_load_n(&domain->turn, __ATOMIC_ACQUIRE) == turn; i++)
-		sys0(NR_sched_yield);
-	if (baton_acquire(context, &turn))
-		log_turn(context, TURN_AGAIN, turn);
+	if (__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST) && let_others(context, &turn))
+		log_turn(context, turn);
 }
 
 /* At a forced point, which says that a TURN event follows: there is one even if nobody took the baton. */
 static void offer(struct context *context)
 {
-	struct domain *domain = context->process->domain;
-	u64 turn = domain->turn;
-	if (chaos()) {
-		if (!give_away(context, &turn))
-			turn = domain->turn = context->slot->turn = domain->turn + 1;
-		log_turn(context, TURN_AGAIN, turn);
-		return;
-	}
-	baton_release(context);
-	for (u32 i = 0; i < 50 && __atomic_load_n(&domain->turn, __ATOMIC_ACQUIRE) == turn; i++)
-		sys0(NR_sched_yield);
-	if (!baton_acquire(context, &turn))
-		turn = domain->turn = context->slot->turn = domain->turn + 1;
-	log_turn(context, TURN_AGAIN, turn);
+	u64 turn;
+	if (!(chaos() ? give_away(context, &turn) : let_others(context, &turn)))
+		turn = context->domain->turn = context->slot->turn = context->domain->turn + 1;
+	log_turn(context, turn);
 }
 
 /* What comes after the call may be for others to see, so the log says that the baton was given away even if it never comes back. */
@@ -166,25 +181,42 @@ void baton_leave(struct context *context)
 	offer(context);
 }
 
-void baton_create(struct context *context, u32 kind)
+static void begin_domain(struct context *context, struct domain *domain, u16 kind)
+{
+	u64 turn;
+	take(context, domain, &turn);
+	__atomic_store_n(&context->process->domain, domain, __ATOMIC_RELEASE);
+	log_turn_of(context, kind, turn);
+}
+
+void baton_create(struct context *context)
 {
 	struct process *process = context->process;
-	u64 turn = 0;
 	if (tracing())
 		return;
-	process->domain = kind == TURN_SHARED ? &HEADER->shared_domain : &process->private_domain;
-	if (kind == TURN_FIRST_THREAD)
-		process->private_domain = (struct domain){ 0 };
-	process->domain->identity = kind == TURN_SHARED ? ~0U : context->pid;
-	baton_acquire(context, &turn);
-	log_turn(context, (u16)kind, turn ? turn : process->domain->turn);
+	process->private_domain = (struct domain){ .lock = me(context), .identity = context->pid };
+	begin_domain(context, &process->private_domain, TURN_FIRST_THREAD);
+}
+
+/* Turns of the process so far are over before the first one among the others begins: its own baton is kept until then. Then whoever waits for
+ * that one, or will, finds it merged. */
+void baton_join(struct context *context)
+{
+	struct domain *own = context->process->domain;
+	HEADER->shared_domain.identity = ~0U;
+	obtain(context, &HEADER->shared_domain);
+	begin_domain(context, &HEADER->shared_domain, TURN_SHARED);
+	if (!own)
+		return;
+	own->merged = 1;
+	unlock(own);
 }
 
 /* ---- replay ---- */
 
 static void complete(struct context *context)
 {
-	struct domain *domain = context->process->domain;
+	struct domain *domain = context->domain;
 	if (!domain || !context->turn)
 		return;
 	__atomic_store_n(&domain->completed, context->turn, __ATOMIC_RELEASE);
@@ -195,7 +227,7 @@ static void complete(struct context *context)
 
 static void wait_for_turn(struct context *context, u64 turn)
 {
-	struct domain *domain = context->process->domain;
+	struct domain *domain = context->domain;
 	for (;;) {
 		u32 seen = __atomic_load_n(&domain->futex, __ATOMIC_SEQ_CST);
 		if (__atomic_load_n(&domain->completed, __ATOMIC_ACQUIRE) + 1 >= turn)
@@ -218,15 +250,13 @@ static void replay_turn(struct context *context, const struct event *event, u32 
 	if (in_call)
 		call_verify_early(context);
 	complete(context);
-	if (kind == TURN_SHARED) {
-		process->domain = &HEADER->shared_domain;
-		process->shares = 1;
-	}
+	if (kind == TURN_SHARED)
+		context->domain = process->domain = &HEADER->shared_domain;
 	if (kind == TURN_FIRST_THREAD) {
 		process->private_domain = (struct domain){ 0 };
-		process->domain = &process->private_domain;
+		context->domain = process->domain = &process->private_domain;
 	}
-	if (!process->domain)
+	if (!context->domain)
 		diverge(context, WHY_CORRUPT, turn, 0);
 	event = log_peek(context);
 	if (at_call && event && event->kind == EVENT_CALL && event->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR)) {
@@ -257,15 +287,24 @@ void baton_replay_leave(struct context *context)
 
 /* ---- both ---- */
 
+static struct domain *domain_of(const struct context *context) { return recording() ? context->process->domain : context->domain; }
+
+/* `child`: in a process of its own, which has what memory its parent shares with others, but no other thread. */
+void baton_inherit(struct context *child)
+{
+	struct domain *domain = domain_of(child);
+	child->domain = child->process->domain = shares_memory(domain) ? domain : NULL;
+}
+
 void baton_begin(struct context *context)
 {
 	u64 turn;
-	if (!context->process->domain)
+	if (!domain_of(context))
 		return;
 	if (!recording())
 		baton_offer(context); /* a new thread always waits for its turn; it may have died before */
 	else if (baton_acquire(context, &turn))
-		log_turn(context, TURN_AGAIN, turn);
+		log_turn(context, turn);
 }
 
 void baton_offer(struct context *context)
@@ -285,13 +324,13 @@ void baton_offer(struct context *context)
 /* The whole process ends. Its own threads get no turn any more; those of others in the domain do. */
 void baton_end_process(struct context *context)
 {
-	if (context->process->domain != &context->process->private_domain)
+	if (domain_of(context) != &context->process->private_domain)
 		baton_end(context);
 }
 
 void baton_end(struct context *context)
 {
-	if (!context->process->domain)
+	if (!domain_of(context))
 		return;
 	if (!recording())
 		complete(context);

@@ -112,7 +112,7 @@ void call_prepare(struct call *call)
 void turn_before_staged(struct call *call, u64 turn)
 {
 	memmove(call->start + TURN_BYTES, call->start, (u64)(call->position - call->start));
-	*(struct event *)call->start = (struct event){ TURN_BYTES, EVENT_TURN, TURN_IN_CALL, TURN_AGAIN, (i64)turn };
+	*(struct event *)call->start = (struct event){ TURN_BYTES, EVENT_TURN, TURN_IN_CALL, turn_kind(call->context), (i64)turn };
 	call->context->turn = turn;
 	call->start += TURN_BYTES;
 	call->position += TURN_BYTES;

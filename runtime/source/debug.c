@@ -12,7 +12,7 @@ void debug_begin(struct context *context)
 /* What a process does is in its own stream: without shared memory its parent does not notice that it is not there. */
 u32 debug_skips_child(struct call *call, u64 flags)
 {
-	if (LIKELY(!debugged()) || flags & 0x100 /* CLONE_VM */ || call->context->process->shares)
+	if (LIKELY(!debugged()) || flags & 0x100 /* CLONE_VM */ || shares_memory(call->context->domain))
 		return 0;
 	const struct item *item = call_find_item(call, ITEM_CHILD, 0);
 	if (!item || item->inline_bytes != 4)

@@ -148,6 +148,17 @@ void memory_hash(struct context *context, u64 *hash, u64 *pages)
 		*hash = 0;
 }
 
+/* Not where other threads are: the kernel writes for them meanwhile, and below their stack pointers lies what nobody will read again. Guests
+ * change memory behind our back. */
+static u32 runs_alone(const struct context *context) { return !context->is_guest && context->process->thread_count <= 1; }
+
+void final_hash(struct context *context, u64 *hash, u64 *pages)
+{
+	*hash = *pages = 0;
+	if (runs_alone(context))
+		memory_hash(context, hash, pages);
+}
+
 /* ---- hashes at intervals ---- */
 
 #define INTERVAL_EVENTS 256 /* at least so many events from one to the next, */
@@ -155,11 +166,8 @@ void memory_hash(struct context *context, u64 *hash, u64 *pages)
 
 struct hash_body { u64 pages; };
 
-/* Other stacks hold what nobody will read again, and guests change memory behind our back. */
-static u32 alone(const struct context *context)
-{
-	return !context->is_guest && context->process->thread_count <= 1 && (!context->process->domain || context->process->shares);
-}
+/* Where other threads have been their stacks are left. */
+static u32 always_ran_alone(const struct context *context) { return runs_alone(context) && !context->process->had_threads; }
 
 void hash_at_interval(struct context *context)
 {
@@ -167,7 +175,7 @@ void hash_at_interval(struct context *context)
 	u64 hash;
 	u32 first = context->next_hash_event == 0;
 	context->next_hash_event = context->event_count + INTERVAL_EVENTS;
-	if (first || !(HEADER->options & OPTION_CHECK_FULL) || !alone(context))
+	if (first || !(HEADER->options & OPTION_CHECK_FULL) || !always_ran_alone(context))
 		return;
 	memory_hash(context, &hash, &body.pages);
 	if (!hash)

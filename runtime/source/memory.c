@@ -25,16 +25,6 @@ static u32 touches_runtime(u64 start, u64 bytes)
 	return start < RUNTIME_END && start + bytes > RUNTIME_TEXT && bytes;
 }
 
-/* From here on this process runs in turn with all others that share memory. Before the call is staged; replay finds the TURN event. */
-static void share_memory(struct context *context)
-{
-	if (!recording() || tracing() || context->process->shares)
-		return;
-	context->process->shares = 1;
-	if (context->process->thread_count == 1)
-		baton_create(context, TURN_SHARED);
-}
-
 /* ---- files and their images: record ---- */
 
 struct identity { u64 device, inode, size, modified_ns, changed_ns; u32 regular; };
@@ -159,8 +149,9 @@ static u32 mmap_record(struct call *call)
 	struct identity identity = { 0 };
 	struct mapping_body body = { { 0 }, 0, 0, 0, 0, { { 0 } } };
 	u32 index = NO_FILE;
-	if ((a[3] & MAP_TYPE) != MAP_PRIVATE && (a[2] & PROT_WRITE || a[3] & MAP_ANONYMOUS))
-		share_memory(context);
+	u32 shared = shared_by(a[2], a[3], a[4]);
+	if (shared)
+		shared_join(context);
 	call_prepare(call);
 	if (!(a[3] & MAP_ANONYMOUS) && (!tracing() || (a[3] & MAP_TYPE) == MAP_PRIVATE))
 		index = file_of(context, (u32)a[4], &identity);
@@ -174,6 +165,8 @@ static u32 mmap_record(struct call *call)
 	u32 extra = 0;
 	struct extra_item item;
 	if (call->result > 0 || call->result < -4095) {
+		if (shared)
+			shared_note((u64)call->result, a[1]);
 		if (index != NO_FILE) {
 			memcpy(body.content, HEADER->files[index].content, 32);
 			body.device = identity.device;
@@ -417,7 +410,10 @@ u32 handle_mremap(struct call *call)
 			call->actual[4] = (u64)next->value;
 		}
 	}
-	return repeat(call, 1);
+	u32 how = repeat(call, 1);
+	if (recording() && call->result > 0)
+		shared_moved(a[0], a[1], (u64)call->result, a[2]);
+	return how;
 }
 
 enum { MADV_DONTNEED = 4, MADV_FREE = 8, MADV_REMOVE = 9, MADV_DONTFORK = 10, MADV_DOFORK = 11, MADV_WIPEONFORK = 18, MADV_KEEPONFORK = 19, MADV_DONTNEED_LOCKED = 24, MADV_GUARD_INSTALL = 102, MADV_GUARD_REMOVE = 103 };
@@ -461,12 +457,14 @@ u32 handle_shmat(struct call *call)
 {
 	struct context *context = call->context;
 	u64 info[14] = { 0 };
-	share_memory(context);
+	shared_join(context);
 	call_prepare(call);
 	if (recording()) {
 		call->result = sys3(NR_shmat, call->arguments[0], call->arguments[1], call->arguments[2]);
-		if (call->result > 0)
+		if (call->result > 0) {
 			sys3(NR_shmctl, call->arguments[0], 2 /* IPC_STAT */, info);
+			shared_note((u64)call->result, info[6]);
+		}
 		struct mapping_body body = { { 0 }, 0x53595356, (u32)call->arguments[0], 0, 0, { { 0 } } };
 		body.overlays[0].bytes = info[6]; /* shm_segsz follows the 48 bytes of ipc64_perm */
 		struct extra_item item = { 0, ITEM_MAPPING, 0, &body, sizeof body };

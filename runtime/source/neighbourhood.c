@@ -2,7 +2,7 @@
  * place whose registers are the same, because a loop keeps its state in memory. Record: chosen. Replay: compared.
  *
  * Context: the private stack, or the master handler with the thread in user code. What the kernel may be writing at this moment, for calls of
- * other threads that are not over, is left out: replay writes it when those calls end. */
+ * other threads that are not over, is left out: replay writes it when those calls end. So is all memory of other processes. */
 #include "../include/context.h"
 
 #define RED_ZONE 128
@@ -147,7 +147,7 @@ static void add_area(struct choice *choice, u64 pointer, u64 units)
 	if ((end > choice->place && start < choice->place + WATCH_PATCH_BYTES) || is_busy(choice->busy, start, end))
 		return;
 	hash_user((const void *)start, end - start, &faulted);
-	if (faulted)
+	if (faulted || shared_overlaps(start, end))
 		return;
 	choice->seen[mark / 64] |= 1UL << mark % 64;
 	choice->areas[choice->count++] = start + units;
@@ -159,7 +159,7 @@ u64 find_areas(struct context *context, const struct busy *busy, u64 stack_bytes
 	const u64 *registers = (const u64 *)&context->regs;
 	u64 word;
 	choice.stack_end = choice.stack_start + stack_bytes;
-	if (busy->count > BUSY_MOST || context->process->domain == &HEADER->shared_domain) /* calls of other processes are not known here */
+	if (busy->count > BUSY_MOST)
 		return 0;
 	for (u32 i = 0; i < 16; i++)
 		add_area(&choice, registers[i], REGISTER_UNITS);

@@ -269,7 +269,7 @@ static i64 clone_copying(struct context *context, struct slot *slot, const struc
 	if (request->flags & CLONE_CLEAR_SIGHAND)
 		signals_clear(context);
 	context->process->thread_count = 1;
-	context->process->domain = context->process->shares ? &HEADER->shared_domain : NULL;
+	baton_inherit(context);
 	context->clear_tid = request->flags & CLONE_CHILD_CLEARTID ? request->child_tid : 0;
 	arm_interception(context);
 	begin_stream(context, START_FORK);
@@ -288,13 +288,14 @@ static i64 clone_sharing(struct context *context, struct slot *slot, const struc
 		return -EAGAIN;
 	u32 thread = (request->flags & CLONE_THREAD) != 0;
 	child->process = context->process;
+	child->domain = context->domain;
 	if (!thread) {
 		child->process = (struct process *)(region_address(region) + REGION_PROCESS);
 		memcpy(child->process, context->process, sizeof *child->process);
 		child->is_guest = 1;
 		child->process->thread_count = 1;
 		if (request->flags & CLONE_VFORK)
-			child->process->domain = NULL; /* its parent stands still and holds the baton for it */
+			child->domain = child->process->domain = NULL; /* its parent stands still and holds the baton for it */
 	}
 	child->is_thread = thread;
 	child->slot = slot;
@@ -313,6 +314,7 @@ static i64 clone_sharing(struct context *context, struct slot *slot, const struc
 	child->clear_tid = request->flags & CLONE_CHILD_CLEARTID ? request->child_tid : 0;
 	child->child_tid_address = request->flags & CLONE_CHILD_SETTID ? request->child_tid : 0;
 	if (thread) {
+		context->process->had_threads = 1;
 		child->thread_alive = 1;
 		__atomic_add_fetch(&context->process->thread_count, 1, __ATOMIC_ACQ_REL);
 		real.flags = (real.flags & ~CLONE_CHILD_SETTID) | CLONE_CHILD_CLEARTID;
@@ -333,7 +335,7 @@ static u32 spawn(struct call *call, const struct clone_request *request)
 	struct context *context = call->context;
 	call->outputs_by_hand = 1;
 	if (recording() && request->flags & CLONE_VM && !context->process->domain && !(request->flags & CLONE_VFORK))
-		baton_create(context, TURN_FIRST_THREAD);
+		baton_create(context);
 	call_prepare(call);
 	if (!recording() && (call->result < 0 || debug_skips_child(call, request->flags))) {
 		call_finish(call, NULL, 0);
@@ -515,9 +517,8 @@ void log_exit(struct context *context, u16 number, i64 status)
 	u32 processor;
 	if (tracing())
 		body = (struct exit_body){ trace_clock(&processor), processor }; /* a trace has no use for hashes, but for times */
-	/* Not where other stacks are: below their stack pointers lies what nobody will read again, and it may differ. */
-	else if (!context->is_guest && context->process->thread_count <= 1)
-		memory_hash(context, &body.hash, &body.pages);
+	else
+		final_hash(context, &body.hash, &body.pages);
 	if (recording()) {
 		ring_event(context, EVENT_EXIT, 0, number, status, &body, sizeof body);
 	} else {

@@ -178,6 +178,7 @@ pub struct Domain {
     pub completed: AtomicU64,
     pub futex: AtomicU32,
     pub identity: AtomicU32,
+    pub merged: AtomicU32,
 }
 
 #[repr(C)]

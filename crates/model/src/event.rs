@@ -183,7 +183,7 @@ pub enum TurnKind {
     Again,
     /// The process makes its first thread.
     FirstThread,
-    /// The process joins those that share memory.
+    /// The same among all processes that share memory, which the process joins if it has not yet.
     Shared,
     /// None yet: the thread gives the baton away before it goes back to its code. Its turn follows.
     Given,

@@ -56,7 +56,7 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
         Event::Turn { turn, how } => match how {
             TurnKind::Again => format!("turn {turn}"),
             TurnKind::FirstThread => format!("turn {turn}, of a process that makes its first thread"),
-            TurnKind::Shared => format!("turn {turn}, of a process that shares memory from here on"),
+            TurnKind::Shared => format!("turn {turn} among processes that share memory"),
             TurnKind::Given => "turn given away".to_owned(),
             TurnKind::Unknown(kind) => format!("turn {turn} of the unknown kind {kind}"),
         },

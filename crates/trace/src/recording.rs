@@ -135,7 +135,6 @@ struct Order<'recording> {
     processes: HashMap<u32, u32>,
     /// Streams of each process that have not ended.
     living: HashMap<u32, u32>,
-    domains: HashMap<u32, u32>,
     turns: HashMap<u32, u64>,
     time_ns: u64,
 }
@@ -155,7 +154,6 @@ impl<'recording> Order<'recording> {
             unborn,
             processes: HashMap::new(),
             living,
-            domains: HashMap::new(),
             turns: HashMap::new(),
             time_ns: recording.metadata().started_unix_ms.saturating_mul(1_000_000),
         };
@@ -170,9 +168,6 @@ impl<'recording> Order<'recording> {
         let inputs = File::open(input_path(&self.inputs, stream)).ok().map(BufReader::new);
         let interpreter = Interpreter::new(&info, parent);
         let process = interpreter.process();
-        if self.domains.get(&parent) == Some(&SHARED) {
-            self.domains.insert(process, SHARED);
-        }
         self.processes.insert(stream, process);
         let (events, ready) = (EventBuffer::default(), VecDeque::new());
         self.cursors.insert(stream, Cursor { reader, next_chunk: 0, chunk: Vec::new(), place: 0, events, interpreter, inputs, ready });
@@ -182,7 +177,7 @@ impl<'recording> Order<'recording> {
     fn queue(&mut self, stream: u32) -> Result<()> {
         let Some(cursor) = self.cursors.get_mut(&stream) else { return Ok(()) };
         let metadata = self.recording.metadata();
-        if cursor.fill(stream, metadata, &mut self.domains)? {
+        if cursor.fill(stream, metadata)? {
             self.order.push(Reverse((cursor.place, stream)));
             return Ok(());
         }
@@ -248,9 +243,9 @@ impl<'recording> Order<'recording> {
 }
 
 impl Cursor {
-    fn fill(&mut self, stream: u32, metadata: &Metadata, domains: &mut HashMap<u32, u32>) -> Result<bool> {
+    fn fill(&mut self, stream: u32, metadata: &Metadata) -> Result<bool> {
         while self.ready.is_empty() {
-            if self.interpret(stream, metadata, domains)? {
+            if self.interpret(stream, metadata)? {
                 continue;
             }
             if self.next_chunk >= self.reader.chunk_count() {
@@ -264,7 +259,7 @@ impl Cursor {
     }
 
     /// The next event; false if it is not there yet.
-    fn interpret(&mut self, stream: u32, metadata: &Metadata, domains: &mut HashMap<u32, u32>) -> Result<bool> {
+    fn interpret(&mut self, stream: u32, metadata: &Metadata) -> Result<bool> {
         let Some(event) = self.events.next(stream)? else { return Ok(false) };
         let inputs = &mut self.inputs;
         let mut supply = |item: &ItemRef<'_>| {
@@ -274,12 +269,7 @@ impl Cursor {
         let process = self.interpreter.process();
         let gate = match event.decode() {
             Event::Turn { turn, how } => {
-                let domain = match how {
-                    TurnKind::FirstThread => process,
-                    TurnKind::Shared => SHARED,
-                    _ => domains.get(&process).copied().unwrap_or(process),
-                };
-                domains.insert(process, domain);
+                let domain = if how == TurnKind::Shared { SHARED } else { process };
                 Gate::Turn { domain, turn }
             }
             Event::Call(call) => gate_of(&call),
