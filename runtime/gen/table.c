@@ -274,7 +274,7 @@ const struct call_row call_rows[CALL_ROW_COUNT] = {
     /* uselib */
     [134] = { POLICY_REFUSE, 1, 0, NO_SELECTOR, 38, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 558, 0, { { DIRECTION_IN, SHAPE_STRING, LENGTH_CONSTANT, 0, 0, 0, 1, 1 } } },
     /* personality */
-    [135] = { POLICY_EMULATE, 1, 0, NO_SELECTOR, 0, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 558, 0, { { 0 } } },
+    [135] = { POLICY_CUSTOM, 1, 0, NO_SELECTOR, 0, HANDLER_personality, DESCRIPTORS_UNCHANGED, 558, 0, { { 0 } } },
     /* ustat */
     [136] = { POLICY_EMULATE, 2, 0, NO_SELECTOR, 0, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 558, 0, { { 0 }, { DIRECTION_OUT, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 32, 1 } } },
     /* statfs */

@@ -114,6 +114,7 @@ extern const struct refused_range refused_ranges[REFUSED_RANGE_COUNT];
     X(rt_sigtimedwait) \
     X(rt_sigsuspend) \
     X(sigaltstack) \
+    X(personality) \
     X(prctl) \
     X(arch_prctl) \
     X(setrlimit) \
@@ -159,6 +160,7 @@ enum {
     HANDLER_rt_sigtimedwait,
     HANDLER_rt_sigsuspend,
     HANDLER_sigaltstack,
+    HANDLER_personality,
     HANDLER_prctl,
     HANDLER_arch_prctl,
     HANDLER_setrlimit,
@@ -182,6 +184,6 @@ enum {
     HANDLER_mseal
 };
 
-#define TABLE_HASH 0xbe3b38611b4f77d7ULL
+#define TABLE_HASH 0xfd04200609d4ec0bULL
 
 #endif

@@ -45,6 +45,7 @@ struct process {
 	u32 lock;                   /* trace: see process_lock */
 	u32 shared_range_count;     /* record: more than there is room for: not all are known. Of the first process in this memory */
 	struct address_range shared_ranges[MAX_SHARED_RANGES]; /* record: where memory is, or was, that other processes may have too */
+	u32 unknown_calls;          /* record: there is code that may call the kernel where nothing is patched */
 	struct signal_action actions[65];
 	u64 break_start, break_end; /* replay: the emulated program break */
 	u32 region_count;           /* regions ever handed out */
@@ -92,6 +93,8 @@ struct context {
 	u64 altstack_pointer, altstack_bytes;
 	u32 altstack_flags;
 	u32 exiting;
+	u32 dispatched;    /* the kernel hands us the calls that are made outside the runtime */
+	u32 handler_depth; /* record: handlers of the program that have not returned; too many where one was left by a jump */
 	u32 seen_tick; /* of the header's yield_tick */
 	u32 thread_alive; /* cleared by the kernel when the thread is gone: its region may be used again */
 	/* record */
@@ -312,7 +315,10 @@ void process_unlock(void);
 struct context *region_create(u32 *region);
 void region_attach_ring(struct context *context);
 struct slot *slot_claim(void);
+/* Has calls dispatched, or not, as is needed now. */
 void arm_interception(struct context *context);
+void expect_unknown_calls(struct context *context);
+
 void log_exit(struct context *context, u16 number, i64 status);
 void slot_exited(struct context *context); /* the last word of a stream: from here on the slot may be another thread's */
 i64 request(struct context *context, u32 kind, u64 a, u64 b, u64 c);

@@ -83,9 +83,18 @@ struct image_part { /* one patched segment, or the stubs of a file */
 	u8 content[32];
 };
 
+/* What calls the text of a file can make. */
+enum file_calls {
+	CALLS_UNKNOWN, /* some are not patched: only dispatch sees them */
+	CALLS_PATCHED, /* all are, where the image lies over the text */
+	CALLS_NONE,
+};
+
 struct file_entry { /* one file the tree mapped, by identity */
 	u32 ready; /* written last */
 	u32 part_count;
+	u32 calls; /* enum file_calls */
+	u32 padding;
 	u64 device, inode, size, modified_ns, changed_ns;
 	u8 content[32];
 	u64 low, high; /* span of its segments, link-time */

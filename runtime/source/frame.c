@@ -128,6 +128,8 @@ u32 handle_rt_sigreturn(struct call *call)
 	struct user_context user;
 	call_prepare(call);
 	call_finish(call, NULL, 0);
+	if (context->handler_depth && !--context->handler_depth)
+		arm_interception(context);
 	if (copy_user(&user, (const void *)context->regs.rsp, sizeof user) || !restore_extended(user.machine.extended))
 		die_by_signal(context, SIGSEGV);
 	u64 flags = (user.machine.regs.eflags & 0x40dd5UL) | 0x202;

@@ -128,6 +128,15 @@ static u32 overlay_text(struct process *process, u32 index, u64 address, const u
 	return 0;
 }
 
+/* Whether a new mapping of code can make no call that is not patched. `overlay_count`: pieces of the image that lie over it. */
+static u32 calls_are_known(u32 index, const u64 *a, u64 overlay_count)
+{
+	if (index == NO_FILE || a[2] & PROT_WRITE || (a[3] & MAP_TYPE) != MAP_PRIVATE)
+		return 0;
+	u32 calls = HEADER->files[index].calls;
+	return calls == CALLS_NONE || (calls == CALLS_PATCHED && overlay_count);
+}
+
 static u32 wants_room(u32 index, const u64 *a)
 {
 	if (index == NO_FILE)
@@ -181,6 +190,8 @@ static u32 mmap_record(struct call *call)
 			item = (struct extra_item){ 4, ITEM_MAPPING, 0, &body, sizeof body };
 			extra = !tracing();
 		}
+		if (a[2] & PROT_EXEC && !calls_are_known(index, a, body.overlay_count))
+			expect_unknown_calls(context);
 	}
 	process_unlock();
 	call_finish(call, &item, extra);
@@ -381,6 +392,8 @@ u32 handle_mprotect(struct call *call)
 	struct context *context = call->context;
 	call_prepare(call);
 	if (recording()) {
+		if (call->arguments[2] & PROT_EXEC)
+			expect_unknown_calls(context);
 		call->result = sys6(call->number, call->actual[0], call->actual[1], call->actual[2], call->actual[3], 0, 0);
 		if (call->result == -13 && call->arguments[2] & PROT_WRITE) { /* EACCES: an image lies there */
 			make_private(context, call->arguments[0], call->arguments[1]);
@@ -460,6 +473,8 @@ u32 handle_shmat(struct call *call)
 	shared_join(context);
 	call_prepare(call);
 	if (recording()) {
+		if (call->arguments[2] & SHM_EXEC)
+			expect_unknown_calls(context);
 		call->result = sys3(NR_shmat, call->arguments[0], call->arguments[1], call->arguments[2]);
 		if (call->result > 0) {
 			sys3(NR_shmctl, call->arguments[0], 2 /* IPC_STAT */, info);

@@ -26,6 +26,22 @@ static u32 answer(struct call *call, i64 result)
 	return leave(call->context);
 }
 
+#define READ_IMPLIES_EXEC 0x400000u
+
+u32 handle_personality(struct call *call)
+{
+	call_prepare(call);
+	if (recording()) {
+		u32 persona = (u32)call->arguments[0];
+		if (persona != ~0u && persona & READ_IMPLIES_EXEC)
+			expect_unknown_calls(call->context);
+		call->result = sys1(NR_personality, persona);
+	}
+	call_finish(call, NULL, 0);
+	call->context->regs.rax = (u64)call->result;
+	return leave(call->context);
+}
+
 /* ---- signals to many: the supervisor and its guardian share the group but are not part of the program ---- */
 
 static i64 kill_group(struct context *context, i64 group, u64 number)

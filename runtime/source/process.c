@@ -118,11 +118,26 @@ void region_attach_ring(struct context *context)
 	context->head = context->tail_seen = context->slot->head;
 }
 
+/* Dispatch makes every call dearer, by a quarter on some processors, so a recorded thread has it only while there is a `syscall` it might come to:
+ * somewhere in unknown code, or in the restorer behind a handler. Replay costs nothing by it, and so it is a safeguard there. */
 void arm_interception(struct context *context)
 {
-	(void)context;
 	extern const char runtime_text_start[];
-	sys6(NR_prctl, 59 /* PR_SET_SYSCALL_USER_DISPATCH */, 1, (u64)runtime_text_start, (u64)(runtime_text_end - runtime_text_start), 0, 0);
+	u32 wanted = !recording() || tracing() || context->process->unknown_calls || context->handler_depth;
+	if (wanted == context->dispatched)
+		return;
+	context->dispatched = wanted;
+	u64 start = wanted ? (u64)runtime_text_start : 0, bytes = wanted ? (u64)(runtime_text_end - runtime_text_start) : 0;
+	sys6(NR_prctl, 59 /* PR_SET_SYSCALL_USER_DISPATCH */, wanted, start, bytes, 0, 0);
+}
+
+/* Before there is such code. Other threads notice when they take the baton. */
+void expect_unknown_calls(struct context *context)
+{
+	if (context->is_guest)
+		PROCESS_INITIAL->unknown_calls = 1;
+	context->process->unknown_calls = 1;
+	arm_interception(context);
 }
 
 /* ---- children ---- */
@@ -271,6 +286,7 @@ static i64 clone_copying(struct context *context, struct slot *slot, const struc
 	context->process->thread_count = 1;
 	baton_inherit(context);
 	context->clear_tid = request->flags & CLONE_CHILD_CLEARTID ? request->child_tid : 0;
+	context->dispatched = 0; /* the kernel does not pass it on */
 	arm_interception(context);
 	begin_stream(context, START_FORK);
 	set_kernel_mask(context, context->sigmask);
@@ -297,6 +313,8 @@ static i64 clone_sharing(struct context *context, struct slot *slot, const struc
 		if (request->flags & CLONE_VFORK)
 			child->domain = child->process->domain = NULL; /* its parent stands still and holds the baton for it */
 	}
+	if (!(request->flags & CLONE_VFORK) && !thread)
+		child->process->unknown_calls = context->process->unknown_calls = 1; /* neither would notice the other's */
 	child->is_thread = thread;
 	child->slot = slot;
 	child->regs = context->regs;
@@ -306,6 +324,7 @@ static i64 clone_sharing(struct context *context, struct slot *slot, const struc
 		child->altstack_pointer = context->altstack_pointer;
 		child->altstack_bytes = context->altstack_bytes;
 		child->altstack_flags = context->altstack_flags;
+		child->handler_depth = context->handler_depth;
 	}
 	kernel_request(request, &real);
 	child->regs.rax = 0;
@@ -327,6 +346,7 @@ static i64 clone_sharing(struct context *context, struct slot *slot, const struc
 	}
 	if ((!thread && request->flags & CLONE_VFORK) || pid < 0)
 		region_release(region);
+	arm_interception(context);
 	return pid;
 }
 

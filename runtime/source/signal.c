@@ -123,6 +123,14 @@ static const char *fixup_of(u64 rip)
 	return NULL;
 }
 
+/* A call at a place that is not patched. */
+static void dispatched_call(struct context *context, struct registers *regs, u64 after)
+{
+	context->slot->slow_calls++;
+	regs->rcx = after;
+	regs->rip = (u64)entry_syscall;
+}
+
 static u32 emulate_instruction(struct context *context, struct registers *regs)
 {
 	u8 code[3] = { 0 };
@@ -130,6 +138,10 @@ static u32 emulate_instruction(struct context *context, struct registers *regs)
 	if (code[0] == 0x0f && code[1] == 0x31) {
 		emulate_tsc(context, regs, 0);
 		regs->rip += 2;
+		return 1;
+	}
+	if (code[0] == 0xcd && code[1] == 0x05) { /* what the patcher puts in the place of every `syscall` */
+		dispatched_call(context, regs, regs->rip + 2);
 		return 1;
 	}
 	if ((code[0] == 0x0f || code[0] == 0xcd) && code[1] == 0xa2) { /* CPUID, or what the patcher puts there where CPUID does not trap */
@@ -190,9 +202,7 @@ void master_handler(i32 number, const struct siginfo *info, struct user_context 
 	if (forced_handler(context, info, regs, user->machine.extended))
 		return;
 	if (number == SIGSYS && info->code == 2 /* SYS_USER_DISPATCH */) {
-		context->slot->slow_calls++;
-		regs->rcx = regs->rip;
-		regs->rip = (u64)entry_syscall;
+		dispatched_call(context, regs, regs->rip);
 		return;
 	}
 	if (is_synchronous(info)) {
@@ -227,6 +237,8 @@ static void enter_handler(struct context *context, u32 number, const struct sigi
 	u64 saved = context->sigmask;
 	u64 base = context->temporary_active ? context->temporary_mask : context->sigmask;
 	context->temporary_active = 0;
+	context->handler_depth++;
+	arm_interception(context);
 	if (!push_frame(context, number, info, fault, saved))
 		die_by_signal(context, SIGSEGV);
 	context->sigmask = handler_mask(action, number, base) & ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));

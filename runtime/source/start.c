@@ -75,19 +75,23 @@ void populate_text(void) { populate(RUNTIME_TEXT, (u64)runtime_text_end - RUNTIM
 #define USED_WHOLE_BYTES 0x40000UL /* most pages of a text this small are used: the dynamic linker's */
 
 /* The patched text of the program and of its interpreter, which the kernel mapped before we came. */
-static void overlay_first(u64 file_and_one, u64 bias)
+static void overlay_first(struct process *process, u64 file_and_one, u64 bias)
 {
 	if (!file_and_one)
 		return;
 	const struct file_entry *file = &HEADER->files[file_and_one - 1];
 	if (!file->part_count)
 		return;
-	if (sys3(NR_shmat, file->stubs.segment_id, bias + file->stubs.address, 0110000 /* SHM_RDONLY | SHM_EXEC */) < 0)
+	if (sys3(NR_shmat, file->stubs.segment_id, bias + file->stubs.address, 0110000 /* SHM_RDONLY | SHM_EXEC */) < 0) {
+		process->unknown_calls = 1;
 		return;
+	}
 	note_stubs(bias + file->stubs.address, file->stubs.bytes);
 	for (u32 i = 0; i < file->part_count; i++) {
 		const struct image_part *part = &file->parts[i];
-		if (sys3(NR_shmat, part->segment_id, bias + part->address, 0150000) >= 0 && part->bytes <= USED_WHOLE_BYTES)
+		if (sys3(NR_shmat, part->segment_id, bias + part->address, 0150000) < 0)
+			process->unknown_calls = 1;
+		else if (part->bytes <= USED_WHOLE_BYTES)
 			populate(bias + part->address, part->bytes);
 	}
 }
@@ -121,8 +125,9 @@ void record_start(u64 slot_index, u64 program_counter, u64 stack_pointer)
 	u64 mask = 0;
 	sys4(NR_rt_sigprocmask, 0, NULL, &mask, 8);
 	context->sigmask = mask | (slot->altered_mask & SYNCHRONOUS);
-	overlay_first(slot->request_arguments[0], slot->request_arguments[1]);
-	overlay_first(slot->request_arguments[2], slot->request_arguments[3]);
+	context->process->unknown_calls = (u32)slot->request_arguments[5];
+	overlay_first(context->process, slot->request_arguments[0], slot->request_arguments[1]);
+	overlay_first(context->process, slot->request_arguments[2], slot->request_arguments[3]);
 	patch_vdso(slot->request_arguments[4]);
 	note_vdso(context->process, stack_pointer, HEADER->vdso_bytes, NULL, 0);
 	inherit_console(context);

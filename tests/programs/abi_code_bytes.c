@@ -1,4 +1,4 @@
-// The program reads its own code around a system call: the bytes must be the ones in its file.
+// The program reads its own code around a system call: what is not part of a call must be as in its file, though it looks like one.
 #include "check.h"
 #include <sys/mman.h>
 
@@ -20,9 +20,8 @@ int main(void) {
     static const unsigned char expected[] = {0xb8, 39, 0, 0, 0, 0x0f, 0x05, 0xc3, 0xb8, 1, 2, 3, 4, 0x0f, 0x05};
     CHECK(checked_end - checked_start == sizeof expected);
     CHECK(checked_call() == getpid() && checked_call() == getpid());
-    // The syscall instruction itself and what follows must read as they are; the place of the mov may have been rewritten.
-    CHECK(memcmp(checked_start + 5, expected + 5, 3) == 0);
-    CHECK(memcmp(checked_start + 13, expected + 13, 2) == 0);
+    CHECK(checked_start[7] == expected[7]);
+    CHECK(memcmp(checked_start + 8, expected + 8, 7) == 0);
     int file = open("/proc/self/exe", O_RDONLY);
     struct stat status;
     CHECK(file >= 0 && fstat(file, &status) == 0);

@@ -139,7 +139,7 @@ impl Snapshot {
 
     fn put_slots_back(&self, header: &Header, old: i32, pid: i32, tids: &[i32]) {
         let kept = |index: usize| self.threads.iter().any(|thread| thread.slot.index == index);
-        for (index, slot) in header.slots.iter().enumerate() {
+        for (index, slot) in header.used_slots().iter().enumerate() {
             let used = matches!(slot.state.load(Acquire), shared::SLOT_CLAIMED | shared::SLOT_LIVE | shared::SLOT_EXITED);
             if used && slot.pid.load(Relaxed) as i32 == old && !kept(index) {
                 slot.pid.store(0, Relaxed);

@@ -146,14 +146,8 @@ impl Text {
                 if from >= to || self.mapping(start).is_none_or(|m| m.writable) {
                     continue;
                 }
-                for site in patched.image().sites.iter() {
-                    let places = [
-                        (site.patch_address, u64::from(site.patch_length)),
-                        (site.pad_address.unwrap_or(0), 5 * u64::from(site.pad_address.is_some())),
-                    ];
-                    for (place, count) in places {
-                        self.restore(patched, segment.address, segment.file_offset, place, count, address, bytes);
-                    }
+                for (place, count) in patched.image().rewritten() {
+                    self.restore(patched, segment.address, segment.file_offset, place, count, address, bytes);
                 }
             }
         }

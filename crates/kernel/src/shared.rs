@@ -72,10 +72,19 @@ pub struct ImagePart {
     pub content: [AtomicU8; 32],
 }
 
+/// What calls the text of a file can make: some that are not patched, ...
+pub const CALLS_UNKNOWN: u32 = 0;
+/// ... only patched ones, where the image lies over the text, ...
+pub const CALLS_PATCHED: u32 = 1;
+/// ... none.
+pub const CALLS_NONE: u32 = 2;
+
 #[repr(C)]
 pub struct FileEntry {
     pub ready: AtomicU32,
     pub part_count: AtomicU32,
+    pub calls: AtomicU32,
+    pub padding: AtomicU32,
     pub device: AtomicU64,
     pub inode: AtomicU64,
     pub size: AtomicU64,
@@ -319,6 +328,14 @@ pub fn take_request(header: &Header) -> Option<usize> {
             entry.store(0, Ordering::Release);
             return Some(value as usize - 1).filter(|&index| index < MAX_SLOTS);
         }
+    }
+}
+
+impl Header {
+    /// The slots that have ever been ready or claimed.
+    pub fn used_slots(&self) -> &[Slot] {
+        let used = self.slots_used.load(Ordering::Acquire) as usize;
+        &self.slots[..used.min(MAX_SLOTS)]
     }
 }
 

@@ -45,7 +45,7 @@ fn show(verdict: &Verdict) {
         Verdict::Patched(image) => println!("  stubs {} bytes at {:#x}", image.stubs.len(), image.stub_address),
         Verdict::Unpatched(unpatched) => println!("  unpatched: {:?}", unpatched.reason),
     }
-    println!("  unknown_tsc {}", verdict.unknown_tsc());
+    println!("  unknown_calls {}", verdict.unknown_calls());
     for site in verdict.refused().iter().take(20) {
         println!("    {:?} at {:#x}: {:?}", site.kind, site.address, site.reason);
     }

@@ -33,6 +33,12 @@ pub struct Options {
 /// Takes the place of a `cpuid`: `int $0xa2`, which faults with a general protection error. One byte differs.
 pub const CPUID_TRAP: [u8; 2] = [0xcd, 0xa2];
 
+/// Takes the place of every `syscall` that surely is one, patched or not, but for signal restorers: `int $5`, which faults in the same way. So whoever comes to it past the
+/// jump is noticed even where the kernel does not dispatch calls.
+pub const CALL_TRAP: [u8; 2] = [0xcd, 0x05];
+
+const NOP: u8 = 0x90;
+
 impl Default for Options {
     fn default() -> Self {
         Self { system_calls: true, time_stamp_counter: true, cpuid: true, cpuid_text_limit: 4 << 20, trap_cpuid: false }
@@ -78,7 +84,7 @@ pub fn examine(elf: &[u8], placement: Placement, options: &Options) -> Result<Ve
     let functions = find_functions(&elf, &candidates);
     let recognised = recognise(&elf, &functions, &candidates);
     if recognised.sites.is_empty() {
-        return Ok(unpatched(UnpatchedReason::NoSites, Vec::new(), recognised.loose_counter_reads));
+        return Ok(unpatched(UnpatchedReason::NoSites, Vec::new(), recognised.loose_calls));
     }
     let Gathered { survey, targets, targets_complete } = gather(&elf, &functions, &recognised.sites);
     let context = Context {
@@ -90,23 +96,24 @@ pub fn examine(elf: &[u8], placement: Placement, options: &Options) -> Result<Ve
         functions_known: functions.known,
     };
     let (plans, refused) = choose_all(&context, options, Pads::new(survey.pads.clone(), &targets));
-    Ok(conclude(&elf, placement, options, &plans, refused, recognised.loose_counter_reads))
+    Ok(conclude(&elf, placement, options, &plans, refused, recognised.loose_calls))
 }
 
-fn unpatched(reason: UnpatchedReason, refused: Vec<RefusedSite>, unknown_tsc: bool) -> Verdict {
-    Verdict::Unpatched(Unpatched { reason, refused, unknown_tsc })
+fn unpatched(reason: UnpatchedReason, refused: Vec<RefusedSite>, unknown_calls: bool) -> Verdict {
+    Verdict::Unpatched(Unpatched { reason, refused, unknown_calls })
 }
 
 /// Makes the image, if there is anything to patch, it is worth an image, and it is in reach.
-fn conclude(elf: &ElfView, placement: Placement, options: &Options, plans: &[Plan], refused: Vec<RefusedSite>, loose_counter_reads: bool) -> Verdict {
-    let unknown_tsc = loose_counter_reads || refused.iter().any(|site| site.kind.reads_counter());
-    let traps = if options.trap_cpuid { trapped(elf, &refused) } else { Vec::new() };
+fn conclude(elf: &ElfView, placement: Placement, options: &Options, plans: &[Plan], refused: Vec<RefusedSite>, unknown_calls: bool) -> Verdict {
+    let traps = traps(elf, options, plans, &refused);
+    let is_unknown = |site: &RefusedSite| site.kind == SiteKind::SystemCall && site.reason != Refusal::SignalReturn && !is_sure(elf, site);
+    let unknown_calls = unknown_calls || refused.iter().any(is_unknown);
     if plans.is_empty() && traps.is_empty() {
-        return unpatched(UnpatchedReason::AllRefused, refused, unknown_tsc);
+        return unpatched(UnpatchedReason::AllRefused, refused, unknown_calls);
     }
     let text_bytes: u64 = elf.text_segments().map(|segment| segment.file_bytes).sum();
     if text_bytes > options.cpuid_text_limit && plans.iter().all(|plan| plan.kind == SiteKind::Cpuid) {
-        return unpatched(UnpatchedReason::NotWorthwhile, refused, unknown_tsc);
+        return unpatched(UnpatchedReason::NotWorthwhile, refused, unknown_calls);
     }
     match assemble(elf, placement, plans, traps) {
         Ok((segments, emitted)) => Verdict::Patched(Image {
@@ -117,11 +124,12 @@ fn conclude(elf: &ElfView, placement: Placement, options: &Options, plans: &[Pla
             high: elf.high,
             sites: emitted.sites,
             refused,
-            unknown_tsc,
+            unknown_calls,
         }),
         Err(OutOfReach) => {
-            let unknown_tsc = unknown_tsc || plans.iter().any(|plan| plan.kind.reads_counter());
-            unpatched(UnpatchedReason::OutOfReach, refused, unknown_tsc)
+            let is_call = |kind| kind == SiteKind::SystemCall;
+            let unknown_calls = unknown_calls || plans.iter().any(|plan| is_call(plan.kind)) || refused.iter().any(|site| is_call(site.kind));
+            unpatched(UnpatchedReason::OutOfReach, refused, unknown_calls)
         }
     }
 }
@@ -148,15 +156,29 @@ fn choose_all(context: &Context, options: &Options, mut pads: Pads) -> (Vec<Plan
     (plans, refused)
 }
 
-/// The edits for those refused `cpuid` that are surely instructions.
-fn trapped(elf: &ElfView, refused: &[RefusedSite]) -> Vec<Patch> {
-    let sure = |site: &&RefusedSite| {
-        site.kind == SiteKind::Cpuid
-            && matches!(site.reason, Refusal::NoRoom | Refusal::JumpTarget)
-            && elf.bytes_from(site.address).starts_with(SiteKind::Cpuid.opcode())
-    };
-    let edit = |site: &RefusedSite| (site.address, CPUID_TRAP.to_vec());
-    refused.iter().filter(sure).map(edit).collect()
+/// Whether a refused site surely is the instruction, without prefixes.
+fn is_sure(elf: &ElfView, site: &RefusedSite) -> bool {
+    matches!(site.reason, Refusal::NoRoom | Refusal::JumpTarget) && elf.bytes_from(site.address).starts_with(site.kind.opcode())
+}
+
+/// The edits that make instructions trap: calls behind their jumps, and what could not be patched but surely is an instruction.
+fn traps(elf: &ElfView, options: &Options, plans: &[Plan], refused: &[RefusedSite]) -> Vec<Patch> {
+    let calls = plans.iter().filter(|plan| plan.kind == SiteKind::SystemCall);
+    let behind = calls.map(|plan| {
+        let mut bytes = vec![NOP; usize::from(plan.site.length)]; // prefixes mean nothing to the call, but would be part of the trap
+        bytes.truncate(bytes.len() - CALL_TRAP.len());
+        bytes.extend(CALL_TRAP);
+        (plan.site.address, bytes)
+    });
+    let rest = refused.iter().filter(|site| is_sure(elf, site)).filter_map(|site| {
+        let trap = match site.kind {
+            SiteKind::SystemCall => CALL_TRAP,
+            SiteKind::Cpuid if options.trap_cpuid => CPUID_TRAP,
+            _ => return None,
+        };
+        Some((site.address, trap.to_vec()))
+    });
+    behind.chain(rest).collect()
 }
 
 /// Writes the stubs and the patched copies of all segments that have patches.

@@ -6,25 +6,30 @@ use crate::image::SiteKind;
 /// A place where the bytes of an instruction of interest occur; whether it is that instruction is for decoding to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Candidate {
-    pub kind: SiteKind,
+    /// `None` for the other ways into the kernel, which are never patched: see [`OTHER_GATES`].
+    pub kind: Option<SiteKind>,
     pub address: u64,
 }
+
+/// `int $0x80` and `sysenter`. No 64-bit program uses them, but their bytes occur in other instructions.
+const OTHER_GATES: [[u8; 2]; 2] = [[0xcd, 0x80], [0x0f, 0x34]];
 
 /// All candidates in executable text, by address.
 pub(crate) fn find_candidates(elf: &ElfView) -> Vec<Candidate> {
     let mut found = Vec::new();
     for segment in elf.text_segments() {
         let bytes = elf.segment_bytes(segment);
-        let kinds = bytes.windows(2).enumerate().filter(|(_, pair)| pair[0] == 0x0f);
-        found.extend(kinds.filter_map(|(offset, _)| {
-            let kind = kind_at(&bytes[offset..])?;
-            Some(Candidate { kind, address: segment.address + offset as u64 })
+        let pairs = bytes.windows(2).enumerate().filter(|(_, pair)| matches!(pair[0], 0x0f | 0xcd));
+        found.extend(pairs.filter_map(|(offset, pair)| {
+            let kind = kind_at(&bytes[offset..]);
+            let gate = OTHER_GATES.iter().any(|gate| gate == pair);
+            (kind.is_some() || gate).then_some(Candidate { kind, address: segment.address + offset as u64 })
         }));
     }
     found
 }
 
 /// The kind of instruction whose opcode `bytes` begin with.
-pub(crate) fn kind_at(bytes: &[u8]) -> Option<SiteKind> {
+fn kind_at(bytes: &[u8]) -> Option<SiteKind> {
     SiteKind::ALL.into_iter().find(|kind| bytes.starts_with(kind.opcode()))
 }

@@ -31,11 +31,11 @@ impl Verdict {
         match self {
             Verdict::Unpatched(unpatched) => {
                 let reason = REASONS.iter().position(|reason| *reason == unpatched.reason).expect("every reason is listed");
-                payload.extend([0, reason as u8, u8::from(unpatched.unknown_tsc)]);
+                payload.extend([0, reason as u8, u8::from(unpatched.unknown_calls)]);
                 put_refused(&mut payload, &unpatched.refused);
             }
             Verdict::Patched(image) => {
-                payload.extend([1, 0, u8::from(image.unknown_tsc)]);
+                payload.extend([1, 0, u8::from(image.unknown_calls)]);
                 put_refused(&mut payload, &image.refused);
                 put_image(&mut payload, image);
             }
@@ -68,24 +68,6 @@ impl Verdict {
             return Err(CacheError::Damaged);
         }
         Reader { payload, position: 0 }.verdict()
-    }
-}
-
-impl Image {
-    /// The image as bytes; the same as those of its [`Verdict`].
-    pub fn to_bytes(&self) -> Vec<u8> {
-        Verdict::Patched(self.clone()).to_bytes()
-    }
-
-    /// Reads an image back.
-    ///
-    /// # Errors
-    /// Anything but the bytes of an image written by this very version.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, CacheError> {
-        match Verdict::from_bytes(bytes)? {
-            Verdict::Patched(image) => Ok(image),
-            Verdict::Unpatched(_) => Err(CacheError::Malformed { what: "a verdict without an image", position: 0 }),
-        }
     }
 }
 
@@ -144,13 +126,13 @@ impl<'data> Reader<'data> {
     fn verdict(mut self) -> Read<Verdict> {
         let patched = self.flag()?;
         let reason = usize::from(self.byte()?);
-        let unknown_tsc = self.flag()?;
+        let unknown_calls = self.flag()?;
         let refused = self.list(10, Self::refused)?;
         let verdict = if patched {
-            Verdict::Patched(self.image(refused, unknown_tsc)?)
+            Verdict::Patched(self.image(refused, unknown_calls)?)
         } else {
             let reason = *REASONS.get(reason).ok_or_else(|| self.malformed("unknown reason"))?;
-            Verdict::Unpatched(Unpatched { reason, refused, unknown_tsc })
+            Verdict::Unpatched(Unpatched { reason, refused, unknown_calls })
         };
         if self.position != self.payload.len() {
             return Err(self.malformed("bytes after the end"));
@@ -158,12 +140,12 @@ impl<'data> Reader<'data> {
         Ok(verdict)
     }
 
-    fn image(&mut self, refused: Vec<RefusedSite>, unknown_tsc: bool) -> Read<Image> {
+    fn image(&mut self, refused: Vec<RefusedSite>, unknown_calls: bool) -> Read<Image> {
         let (stub_address, low, high) = (self.page()?, self.page()?, self.page()?);
         let stubs = self.pages()?;
         let segments = self.list(24, |reader| Ok(ImageSegment { file_offset: reader.page()?, address: reader.page()?, bytes: reader.pages()? }))?;
         let sites = self.list(51, Self::site)?;
-        let image = Image { segments, stub_address, stubs, low, high, sites, refused, unknown_tsc };
+        let image = Image { segments, stub_address, stubs, low, high, sites, refused, unknown_calls };
         self.check(&image)?;
         Ok(image)
     }

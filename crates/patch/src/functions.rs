@@ -74,6 +74,7 @@ pub(crate) fn find_functions(elf: &ElfView, candidates: &[Candidate]) -> Functio
     if chunks.is_empty() {
         return Functions { chunks: all_text(elf, candidates), exception_tables: Vec::new(), known: false };
     }
+    let chunks = with_plain_calls(elf, chunks, candidates);
     Functions { chunks, exception_tables, known: true }
 }
 
@@ -107,12 +108,32 @@ fn all_text(elf: &ElfView, candidates: &[Candidate]) -> Vec<Chunk> {
     if ranges.is_empty() {
         ranges.extend(elf.text_segments().map(|segment| Chunk { start: segment.address, end: segment.file_end() }));
     }
-    let calls = candidates.iter().filter(|candidate| candidate.kind == SiteKind::SystemCall);
-    ranges.extend(calls.filter_map(|candidate| {
+    ranges.extend(plain_calls(elf, candidates));
+    cut(elf, ranges)
+}
+
+/// Adds the plain system calls outside all known functions. The C library ends the unwinding entry of `clone` and `clone3` right before the call.
+fn with_plain_calls(elf: &ElfView, mut chunks: Vec<Chunk>, candidates: &[Candidate]) -> Vec<Chunk> {
+    let mut outside = Vec::new();
+    for call in plain_calls(elf, candidates) {
+        let after = chunks.partition_point(|chunk| chunk.end <= call.start);
+        match chunks.get_mut(after) {
+            Some(chunk) if chunk.start <= call.start && chunk.end == call.start + JUMP_BYTES => chunk.end = call.end,
+            Some(chunk) if chunk.start < call.end => {}
+            _ => outside.push(call),
+        }
+    }
+    chunks.extend(outside);
+    chunks.sort_unstable_by_key(|chunk| chunk.start);
+    chunks
+}
+
+fn plain_calls(elf: &ElfView, candidates: &[Candidate]) -> impl Iterator<Item = Chunk> {
+    let calls = candidates.iter().filter(|candidate| candidate.kind == Some(SiteKind::SystemCall));
+    calls.filter_map(|candidate| {
         let start = candidate.address.checked_sub(JUMP_BYTES)?;
         is_plain_call(elf.bytes_from(start)).then_some(Chunk { start, end: candidate.address + 2 })
-    }));
-    cut(elf, ranges)
+    })
 }
 
 /// Whether `bytes` begin with `mov $number,%eax; syscall`: seven bytes that mean nothing else, whether or not they are in a function.

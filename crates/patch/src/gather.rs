@@ -3,6 +3,7 @@
 use crate::candidates::Candidate;
 use crate::elf::ElfView;
 use crate::functions::{Chunk, Functions};
+use crate::image::SiteKind;
 use crate::landing_pads::landing_pad_targets;
 use crate::pointers::{pointer_targets, table_targets};
 use crate::scan::{Hit, is_unknown_jump, scan_text};
@@ -19,8 +20,8 @@ const SITE_REACH_BYTES: u64 = 8 * 15 + 130;
 pub(crate) struct Recognised {
     /// Their addresses, ascending.
     pub sites: Vec<u64>,
-    /// Whether bytes that could read the counter occur where no instruction is known.
-    pub loose_counter_reads: bool,
+    /// Whether bytes that could call the kernel occur where no instruction is known, or are one that is no site.
+    pub loose_calls: bool,
 }
 
 /// Decodes the functions with candidates, to see which are instructions.
@@ -35,10 +36,11 @@ pub(crate) fn recognise(elf: &ElfView, functions: &Functions, candidates: &[Cand
         // A site in a suspect function will be refused, and is counted then; a look-alike in one proves nothing.
         let index = sites.partition_point(|site| site.address <= candidate.address);
         let at_site = sites[..index].last().is_some_and(|site| candidate.address < site.end());
-        at_site || functions.known && survey.covering(candidate.address).is_some()
+        at_site || functions.known && survey.covering(candidate.address).is_some_and(|listed| listed.role != Role::Gate)
     };
-    let loose_counter_reads = candidates.iter().any(|candidate| candidate.kind.reads_counter() && !is_known(candidate));
-    Recognised { sites: sites.iter().map(|site| site.address).collect(), loose_counter_reads }
+    let may_call = |candidate: &&Candidate| matches!(candidate.kind, Some(SiteKind::SystemCall) | None);
+    let loose_calls = candidates.iter().filter(may_call).any(|candidate| !is_known(candidate));
+    Recognised { sites: sites.iter().map(|site| site.address).collect(), loose_calls }
 }
 
 /// What [`gather`] finds.

@@ -4,6 +4,7 @@
 //! bias with wrapping arithmetic to each of them.
 
 use crate::RUNTIME_TEXT;
+use crate::choice::JUMP_BYTES;
 use std::fmt;
 
 /// Where the stub area lies relative to the file.
@@ -56,11 +57,6 @@ impl SiteKind {
             SiteKind::Cpuid => &[0x0f, 0xa2],
         }
     }
-
-    /// Whether the instruction reads the time-stamp counter.
-    pub fn reads_counter(self) -> bool {
-        matches!(self, SiteKind::Rdtsc | SiteKind::Rdtscp)
-    }
 }
 
 /// What became of a file.
@@ -89,11 +85,11 @@ impl Verdict {
         }
     }
 
-    /// Whether the text may read the time-stamp counter at a place that is not patched: see [`Image::unknown_tsc`].
-    pub fn unknown_tsc(&self) -> bool {
+    /// Whether the text may call the kernel at a place that is not patched: see [`Image::unknown_calls`].
+    pub fn unknown_calls(&self) -> bool {
         match self {
-            Verdict::Patched(image) => image.unknown_tsc,
-            Verdict::Unpatched(unpatched) => unpatched.unknown_tsc,
+            Verdict::Patched(image) => image.unknown_calls,
+            Verdict::Unpatched(unpatched) => unpatched.unknown_calls,
         }
     }
 }
@@ -105,8 +101,8 @@ pub struct Unpatched {
     pub reason: UnpatchedReason,
     /// Sites that were recognised; empty where the text has none.
     pub refused: Vec<RefusedSite>,
-    /// As [`Image::unknown_tsc`].
-    pub unknown_tsc: bool,
+    /// As [`Image::unknown_calls`].
+    pub unknown_calls: bool,
 }
 
 /// Why a file got no image.
@@ -142,9 +138,10 @@ pub struct Image {
     pub sites: Vec<Site>,
     /// What was recognised and left alone, by address.
     pub refused: Vec<RefusedSite>,
-    /// Whether the bytes of RDTSC or RDTSCP occur, at any offset in executable bytes, where they were neither patched nor proven to be inside
-    /// another instruction. Where this is false for all text of a process, the counter needs no trap.
-    pub unknown_tsc: bool,
+    /// Whether the bytes of an instruction that calls the kernel occur, at any offset in executable bytes, where they were neither patched (with no way
+    /// past the patch) nor proven to be inside another instruction. Where this is false for all text of a process, its calls need no trap, but for the
+    /// signal restorers ([`Refusal::SignalReturn`]), which do not count.
+    pub unknown_calls: bool,
 }
 
 /// Without the bytes, which nobody wants to see.
@@ -159,7 +156,7 @@ impl fmt::Debug for Image {
             .field("high", &format_args!("{:#x}", self.high))
             .field("sites", &self.sites)
             .field("refused", &self.refused)
-            .field("unknown_tsc", &self.unknown_tsc)
+            .field("unknown_calls", &self.unknown_calls)
             .finish()
     }
 }
@@ -176,6 +173,17 @@ impl fmt::Debug for ImageSegment {
 }
 
 impl Image {
+    /// Ranges of text, as address and bytes, outside which the image is the file.
+    pub fn rewritten(&self) -> impl Iterator<Item = (u64, u64)> {
+        let sites = self.sites.iter().flat_map(|site| {
+            let jump = (site.patch_address, u64::from(site.patch_length));
+            let far_jump = site.pad_address.map(|pad| (pad, JUMP_BYTES));
+            [Some(jump), far_jump, Some((site.address, u64::from(site.length)))]
+        });
+        let traps = self.refused.iter().map(|site| (site.address, site.kind.opcode().len() as u64));
+        sites.flatten().chain(traps)
+    }
+
     /// The address in the file's text that an address in the stub area stands for: where a debugger should say the program is.
     /// `None` for an address outside the stubs.
     pub fn text_address(&self, stub_address: u64) -> Option<u64> {

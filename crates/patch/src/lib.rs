@@ -30,13 +30,13 @@ mod vdso;
 pub mod watch;
 mod windows;
 
-pub use analysis::{CPUID_TRAP, Options, build_image, examine};
+pub use analysis::{CALL_TRAP, CPUID_TRAP, Options, build_image, examine};
 pub use error::{CacheError, PatchError};
 pub use image::{Image, ImageSegment, Placement, Refusal, RefusedSite, Site, SiteKind, StubInfo, StubPoint, Unpatched, UnpatchedReason, Verdict};
 pub use vdso::{BOOTSTRAP_BYTES, VdsoEdit, VdsoFunction, VdsoMethod, VdsoPatch, build_vdso_patch};
 
 /// Changes whenever the same input could give a different image. Stored in every cached image and checked when it is read back.
-pub const PATCHER_VERSION: u32 = 2;
+pub const PATCHER_VERSION: u32 = 3;
 
 /// Bytes of a page, the unit in which the kernel maps files.
 pub const PAGE_BYTES: u64 = 4096;

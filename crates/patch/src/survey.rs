@@ -23,6 +23,8 @@ pub(crate) enum Role {
         /// Where it leads.
         target: u64,
     },
+    /// Enters the kernel in another way than a site: stays where it is.
+    Gate,
     /// Must stay where it is.
     Fixed,
 }
@@ -192,6 +194,8 @@ fn role_of(instruction: &Instruction, bytes: &[u8]) -> Role {
         Mnemonic::Rdtsc => return Role::Site(SiteKind::Rdtsc),
         Mnemonic::Rdtscp => return Role::Site(SiteKind::Rdtscp),
         Mnemonic::Cpuid => return Role::Site(SiteKind::Cpuid),
+        Mnemonic::Sysenter => return Role::Gate,
+        Mnemonic::Int if instruction.immediate8() == 0x80 => return Role::Gate,
         // An entry mark says that something jumps here; the others belong to a mechanism that looks at addresses.
         Mnemonic::Endbr64 | Mnemonic::Endbr32 | Mnemonic::Xend | Mnemonic::Xabort => {
             return Role::Fixed;

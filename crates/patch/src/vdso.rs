@@ -5,6 +5,7 @@
 //! in memory that only the kernel and the vDSO understand: its replacement says that it is not implemented, and the C library makes the
 //! call.
 
+use crate::analysis::CALL_TRAP;
 use crate::bytes::array_at;
 use crate::elf::{ElfView, FunctionSymbol};
 use crate::error::PatchError;
@@ -14,11 +15,12 @@ use crate::{PAGE_BYTES, bytes};
 /// Bytes reserved for the supervisor's bootstrap code.
 pub const BOOTSTRAP_BYTES: usize = 16;
 
-/// `mov $number,%eax`, `lea AFTER(%rip),%rcx`, `jmp *LITERAL(%rip)`, `syscall`, AFTER: `ret`, the literal. Where a signal comes before the call
-/// the program goes back to the `syscall`, as it would to one of its own.
+/// `mov $number,%eax`, `lea AFTER(%rip),%rcx`, `jmp *LITERAL(%rip)`, [`CALL_TRAP`], AFTER: `ret`, the literal. Where a signal comes before the call
+/// the program goes back to the trap, as it would to one of its own.
 const JUMP_BYTES: usize = 5 + 7 + 6 + 2 + 1 + 8;
-/// `mov $number,%eax`, `syscall`, `ret`
+/// `mov $number,%eax`, [`CALL_TRAP`], `ret`
 const PLAIN_BYTES: usize = 5 + 2 + 1;
+const RETURN: u8 = 0xc3;
 /// `mov $-38,%rax`, `ret`: as the kernel says that a call is not implemented.
 const NOT_IMPLEMENTED: [u8; 8] = [0x48, 0xc7, 0xc0, 0xda, 0xff, 0xff, 0xff, 0xc3];
 
@@ -61,7 +63,7 @@ pub struct VdsoFunction {
 pub enum VdsoMethod {
     /// A jump to the runtime.
     Jump,
-    /// A plain `syscall` instruction, where the function is too short: it is caught by dispatch.
+    /// [`CALL_TRAP`] alone, where the function is too short.
     SystemCall,
     /// A failure, so that the C library falls back to the system call.
     NotImplemented,
@@ -132,15 +134,17 @@ fn replacement(number: Option<u32>, room: usize) -> Option<(VdsoMethod, Vec<u8>)
     let mut code = vec![0xb8];
     code.extend(number.to_le_bytes());
     if room >= JUMP_BYTES {
-        // AFTER is behind the 6-byte jump and the `syscall`; the literal one byte further.
+        // AFTER is behind the 6-byte jump and the trap; the literal one byte further.
         code.extend([0x48, 0x8d, 0x0d, 8, 0, 0, 0]);
         code.extend([0xff, 0x25, 3, 0, 0, 0]);
-        code.extend([0x0f, 0x05, 0xc3]);
+        code.extend(CALL_TRAP);
+        code.push(RETURN);
         code.extend(SiteKind::SystemCall.entry_address().to_le_bytes());
         assert_eq!(code.len(), JUMP_BYTES);
         return Some((VdsoMethod::Jump, code));
     }
-    code.extend([0x0f, 0x05, 0xc3]);
+    code.extend(CALL_TRAP);
+    code.push(RETURN);
     assert_eq!(code.len(), PLAIN_BYTES);
     (room >= PLAIN_BYTES).then_some((VdsoMethod::SystemCall, code))
 }

@@ -4,7 +4,7 @@ mod common;
 
 use common::assembler::{CODE_ADDRESS, Symbol, small_file};
 use common::check_image;
-use retake_patch::{Image, Options, Placement, Refusal, SiteKind, UnpatchedReason, Verdict, examine};
+use retake_patch::{CALL_TRAP, Image, Options, Placement, Refusal, SiteKind, UnpatchedReason, Verdict, examine};
 
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
 const RDTSC: [u8; 2] = [0x0f, 0x31];
@@ -66,7 +66,7 @@ fn instructions_behind_the_jump_stay_whole() {
     let image = image(&code);
     assert_eq!(image.sites[0].patch_length, 6);
     let kept = (CODE_ADDRESS + 6) as usize;
-    assert_eq!(image.segments[0].bytes[kept..kept + 5], [0x48, 0x89, 0xf7, 0x0f, 0x05]);
+    assert_eq!(image.segments[0].bytes[kept..kept + 5], [0x48, 0x89, 0xf7, 0xcd, 0x05]);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn counter_reads_take_what_follows() {
     let site = &image.sites[0];
     assert_eq!((site.kind, site.patch_address, site.patch_length), (SiteKind::Rdtsc, CODE_ADDRESS, 6));
     assert!(site.stub.continue_at > image.high, "it continues in the stub");
-    assert!(!image.unknown_tsc);
+    assert!(!image.unknown_calls);
 }
 
 #[test]
@@ -137,6 +137,47 @@ fn counter_reads_prefer_what_precedes() {
     let code = [&MOV_EAX[..], &RDTSC, &[0x48, 0xc1, 0xe2, 0x20], &RET].concat();
     let site = &image(&code).sites[0];
     assert_eq!((site.patch_address, site.stub.continue_at), (CODE_ADDRESS, CODE_ADDRESS + 7));
+}
+
+#[test]
+fn calls_trap_behind_their_jump_and_where_there_is_no_jump() {
+    // mov $39,%eax; syscall; ret; call; syscall; ret: the second has no room.
+    let code = [&MOV_EAX[..], &SYSCALL, &RET, &[0xe8, 0, 0, 0, 0], &SYSCALL, &RET].concat();
+    let image = image(&code);
+    assert_eq!((image.sites.len(), image.refused[0].reason), (1, Refusal::NoRoom));
+    for call in [5, 13] {
+        let at = CODE_ADDRESS as usize + call;
+        assert_eq!(image.segments[0].bytes[at..at + 2], CALL_TRAP);
+    }
+    assert!(!image.unknown_calls);
+}
+
+#[test]
+fn plain_calls_outside_functions_are_patched() {
+    let code = [&RET[..], &MOV_EAX, &SYSCALL, &RET].concat();
+    let file = small_file(&code, &[Symbol { start: 0, bytes: 1 }]);
+    let image = examine(&file, Placement::After, &Options::default()).expect("well formed").into_image().expect("patched");
+    check_image(&file, &image, Placement::After);
+    assert_eq!(image.sites.len(), 1);
+    assert!(!image.unknown_calls);
+}
+
+#[test]
+fn other_ways_into_the_kernel_are_unknown_calls() {
+    for gate in [[0xcd, 0x80], [0x0f, 0x34]] {
+        assert!(verdict(&[&gate[..], &RET].concat()).unknown_calls(), "{gate:x?}");
+        // Inside mov $n,%eax they are nothing.
+        assert!(!verdict(&[&[0xb8][..], &gate, &[0, 0], &RET].concat()).unknown_calls(), "{gate:x?}");
+    }
+}
+
+#[test]
+fn signal_restorers_are_not_unknown_calls() {
+    let code = [&[0x48, 0xc7, 0xc0, 15, 0, 0, 0][..], &SYSCALL].concat();
+    let verdict = verdict(&code);
+    assert_eq!(verdict.refused()[0].reason, Refusal::SignalReturn);
+    assert!(!verdict.unknown_calls());
+    assert!(verdict.into_image().is_none(), "its bytes stay");
 }
 
 #[test]
@@ -155,27 +196,27 @@ fn patterns_inside_instructions_are_not_sites() {
     // mov $0x0f310f05,%eax; ret
     let verdict = verdict(&[0xb8, 0x05, 0x0f, 0x31, 0x0f, 0xc3]);
     assert_eq!(verdict.refused(), []);
-    assert!(!verdict.unknown_tsc());
+    assert!(!verdict.unknown_calls());
 }
 
 #[test]
 fn patterns_outside_functions_are_not_patched() {
-    let code = [&RET[..], &MOV_EAX, &SYSCALL, &RDTSC, &RET].concat();
+    let code = [&RET[..], &XOR_EAX, &SYSCALL, &RDTSC, &RET].concat();
     let file = small_file(&code, &[Symbol { start: 0, bytes: 1 }]);
     let Verdict::Unpatched(unpatched) = examine(&file, Placement::After, &Options::default()).expect("well formed") else {
         panic!("patched data");
     };
     assert_eq!(unpatched.reason, UnpatchedReason::NoSites);
-    assert!(unpatched.unknown_tsc, "data may be code after all");
+    assert!(unpatched.unknown_calls, "data may be code after all");
 }
 
 #[test]
 fn functions_without_size_are_followed_to_their_end() {
-    let code = [&MOV_EAX[..], &SYSCALL, &RET, &[0x0f, 0x31, 0x06]].concat();
+    let code = [&MOV_EAX[..], &SYSCALL, &RET, &[0x0f, 0x05, 0x06]].concat();
     let file = small_file(&code, &[Symbol { start: 0, bytes: 0 }]);
     let image = examine(&file, Placement::After, &Options::default()).expect("well formed").into_image().expect("patched");
     assert_eq!(image.sites.len(), 1);
-    assert!(image.unknown_tsc, "what follows the end is not decoded");
+    assert!(image.unknown_calls, "what follows the end is not decoded");
 }
 
 #[test]
@@ -192,7 +233,7 @@ fn without_functions_only_plain_calls_are_patched() {
     assert_eq!(image.sites.len(), 1);
     assert!(image.refused.iter().all(|site| site.reason == Refusal::NoFunctionTable));
     assert_eq!(image.refused.len(), 2);
-    assert!(image.unknown_tsc);
+    assert!(image.unknown_calls);
 }
 
 #[test]
@@ -230,7 +271,7 @@ fn options_exclude_kinds() {
     check_image(&file, &image, Placement::Before);
     assert_eq!(image.sites.len(), 1);
     assert_eq!(image.refused[0].reason, Refusal::NotWanted);
-    assert!(image.unknown_tsc);
+    assert!(!image.unknown_calls);
 }
 
 /// Adds a second segment without bytes in the file, so many bytes long in memory.
@@ -250,9 +291,9 @@ fn stubs_out_of_reach_mean_no_image() {
     let after = examine(&file, Placement::After, &Options::default()).expect("well formed");
     let Verdict::Unpatched(unpatched) = after else { panic!("a jump of 3 GiB") };
     assert_eq!(unpatched.reason, UnpatchedReason::OutOfReach);
-    assert!(unpatched.unknown_tsc, "now nothing is patched");
+    assert!(unpatched.unknown_calls, "now nothing is patched");
     let before = examine(&file, Placement::Before, &Options::default()).expect("well formed");
-    assert!(!before.unknown_tsc());
+    assert!(!before.unknown_calls());
     check_image(&file, &before.into_image().expect("near enough"), Placement::Before);
 }
 

@@ -27,7 +27,7 @@ fn check_jump(vdso: &[u8], patch: &VdsoPatch, index: usize) {
     let lea = decoder.decode();
     let jump = decoder.decode();
     // For those whom a signal sends back to the instruction before the return address.
-    assert_eq!(decoder.decode().mnemonic(), Mnemonic::Syscall);
+    assert_eq!(decoder.decode().mnemonic(), Mnemonic::Int);
     assert_eq!(decoder.ip(), lea.ip_rel_memory_address());
     assert_eq!(decoder.decode().mnemonic(), Mnemonic::Ret);
     assert_eq!(decoder.ip(), jump.ip_rel_memory_address());
@@ -50,7 +50,7 @@ fn running_kernel() {
         match function.method {
             VdsoMethod::Jump => check_jump(&vdso, &patch, index),
             VdsoMethod::SystemCall => {
-                assert!(patch.edits[index].bytes.ends_with(&[0x0f, 0x05, 0xc3]))
+                assert!(patch.edits[index].bytes.ends_with(&[0xcd, 0x05, 0xc3]))
             }
             VdsoMethod::NotImplemented => assert_eq!(function.name, "getrandom"),
         }

@@ -79,9 +79,9 @@ fn inject(recorder: &Recorder, slot: usize, stopped: Stopped) -> io::Result<()> 
     bytes.extend(event.encode());
     bytes.extend(recorder.log.at_exec(pid));
     recorder.append_in_ring(slot, &bytes)?;
-    for (argument, value) in
-        shared_slot.lines.request_arguments.iter().zip([first.program.0, first.program.1, first.interpreter.0, first.interpreter.1, first.vdso])
-    {
+    let ((program, program_bias), (interpreter, interpreter_bias)) = (first.program, first.interpreter);
+    let arguments = [program, program_bias, interpreter, interpreter_bias, first.vdso, u64::from(first.unknown_calls)];
+    for (argument, value) in shared_slot.lines.request_arguments.iter().zip(arguments) {
         argument.store(value, Relaxed);
     }
     let at = first.vdso
@@ -105,10 +105,12 @@ struct First {
     program: (u64, u64),
     interpreter: (u64, u64),
     vdso: u64,
+    /// Whether some of the text may call the kernel where nothing is patched.
+    unknown_calls: bool,
 }
 
 fn add_mappings(recorder: &Recorder, pid: i32, mappings: &[Mapping], registers: &libc::user_regs_struct, event: &mut ExecEvent) -> io::Result<First> {
-    let mut first = First::default();
+    let mut first = First { unknown_calls: !recorder.session.vdso_is_covered(), ..First::default() };
     let program = format!("/proc/{pid}/exe");
     let program_metadata = std::fs::metadata(&program)?;
     let program_identity = (program_metadata.dev(), program_metadata.ino());
@@ -123,11 +125,13 @@ fn add_mappings(recorder: &Recorder, pid: i32, mappings: &[Mapping], registers: 
                 continue;
             }
             "[stack]" => {
+                first.unknown_calls |= mapping.executable;
                 event.add_anonymous(mapping, true);
                 event.add_area(registers.rsp, &memory::read_vec(pid, registers.rsp, (mapping.end - registers.rsp) as usize)?);
                 continue;
             }
             _ if mapping.inode == 0 => {
+                first.unknown_calls |= mapping.executable;
                 event.add_anonymous(mapping, false);
                 continue;
             }
@@ -159,6 +163,7 @@ fn add_mappings(recorder: &Recorder, pid: i32, mappings: &[Mapping], registers: 
                         None => wait_for_space(|| recorder.files.index_of(&recorder.session, &File::open(&path)?, Placement::After))?,
                     }
                 };
+                first.unknown_calls |= recorder.header().files[index].calls.load(Relaxed) == shared::CALLS_UNKNOWN;
                 let low = recorder.header().files[index].low.load(Relaxed);
                 let place = (index as u64 + 1, mapping.start.wrapping_sub(low));
                 if is_program {
@@ -185,6 +190,7 @@ fn add_mappings(recorder: &Recorder, pid: i32, mappings: &[Mapping], registers: 
             event.add_overlays(recorder.header(), place.0 as usize - 1, place.1);
         } else {
             place.0 = 0; // its own text stays; dispatch catches its calls
+            first.unknown_calls = true;
         }
     }
     Ok(first)

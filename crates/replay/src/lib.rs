@@ -121,13 +121,6 @@ fn host_descriptor(file: &std::fs::File) -> io::Result<std::fs::File> {
 /// The slot of the first process.
 const ROOT_SLOT: usize = 0;
 
-fn make_slots(header: &Header) {
-    for index in (ROOT_SLOT + 1..shared::MAX_SLOTS).rev() {
-        shared::push_ready(header, index);
-    }
-    header.slots_used.store(shared::MAX_SLOTS as u32, Release);
-}
-
 fn store_path(target: &[std::sync::atomic::AtomicU8], path: &Path) {
     let mut bytes = path.as_os_str().as_bytes().to_vec();
     bytes.extend(b"/\0");
@@ -148,7 +141,7 @@ fn lay_out_files(recording: &Recording, folder: &Path) -> Result<PathBuf, Replay
 
 fn live_slots(header: &Header) -> usize {
     header
-        .slots
+        .used_slots()
         .iter()
         .filter(|slot| {
             let live = matches!(slot.state.load(Acquire), shared::SLOT_CLAIMED | shared::SLOT_LIVE);
@@ -165,7 +158,7 @@ fn live_slots(header: &Header) -> usize {
 fn end_everything(header: &Header) {
     for _ in 0..200 {
         let mut alive = false;
-        for slot in &header.slots {
+        for slot in header.used_slots() {
             let pid = slot.pid.load(Relaxed) as i32;
             if matches!(slot.state.load(Acquire), shared::SLOT_CLAIMED | shared::SLOT_LIVE) && pid > 0 {
                 alive |= process::kill(pid, libc::SIGKILL) && process::state(pid).is_some_and(|state| state != 'Z');

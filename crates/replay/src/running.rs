@@ -5,8 +5,7 @@ use crate::service::Service;
 use crate::status::Status;
 use crate::windows::Windows;
 use crate::{
-    Outcome, ROOT_SLOT, ReplayError, Request, WholeInputs, end_children, end_everything, host_descriptor, lay_out_files, live_slots, make_slots,
-    store_path,
+    Outcome, ROOT_SLOT, ReplayError, Request, WholeInputs, end_children, end_everything, host_descriptor, lay_out_files, live_slots, store_path,
 };
 use retake_kernel::process::{self, Guardian, Prepared, Program};
 use retake_kernel::shared::{self, Header};
@@ -95,7 +94,7 @@ impl Running {
         std::fs::create_dir_all(&scratch)?;
         store_path(&header.store, &files);
         store_path(&header.scratch, &scratch);
-        make_slots(header);
+        header.slots_used.store(ROOT_SLOT as u32 + 1, Release);
         let host = host_descriptor(&memory::executable_file(c"retake-replay", runtime_image::EXECUTABLE)?)?;
         header.host_descriptor.store(host.as_raw_fd(), Relaxed);
         let mut child = prepare_root(&session, &host)?;

@@ -1,7 +1,6 @@
 //! How far a replay is, and what it has cost so far.
 
 use crate::windows::Windows;
-use retake_kernel::shared::{MAX_SLOTS, SLOT_READY};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -24,16 +23,11 @@ impl Status {
     pub(crate) fn of(windows: &Windows) -> Self {
         let mut status = Self { total_bytes: windows.total_bytes(), done_bytes: windows.done_bytes(), ..Self::default() };
         // Slots are used again by other threads; their counts go on.
-        let used = windows.session.header().slots[..MAX_SLOTS].iter().take_while(|slot| slot.state.load(Relaxed) != SLOT_READY || counted(slot));
-        for slot in used {
+        for slot in windows.session.header().used_slots() {
             status.forced_found += slot.lines.forced_found.load(Relaxed);
             status.forced_misses += slot.lines.forced_misses.load(Relaxed);
             status.forced_search += Duration::from_nanos(slot.lines.forced_search_ns.load(Relaxed));
         }
         status
     }
-}
-
-fn counted(slot: &retake_kernel::shared::Slot) -> bool {
-    slot.lines.forced_found.load(Relaxed) != 0
 }

@@ -125,7 +125,7 @@ impl Windows {
     /// Streams of threads that may still read.
     fn live_streams(&self) -> HashSet<u32> {
         let ended = [shared::SLOT_UNUSED, shared::SLOT_READY, shared::SLOT_EXITED];
-        let slots = self.session.header().slots.iter();
+        let slots = self.session.header().used_slots().iter();
         slots.filter(|slot| !ended.contains(&slot.state.load(Acquire))).map(|slot| slot.stream.load(Relaxed)).collect()
     }
 
@@ -175,7 +175,7 @@ impl Windows {
         let header = self.session.header();
         let printed = header.console_printed.load(Acquire);
         let (mut waiting, mut running, mut lowest) = (0, 0, u64::MAX);
-        for slot in &header.slots {
+        for slot in header.used_slots() {
             let state = slot.state.load(Acquire);
             if state == shared::SLOT_LIVE && slot.lines.console_waiting.load(Acquire) != 0 {
                 waiting += 1;

@@ -3,7 +3,7 @@
 use crate::session::Session;
 use retake_kernel::segment::Segment;
 use retake_kernel::shared::{self, ImagePart, store_bytes};
-use retake_patch::{Image, Options, PATCHER_VERSION, Placement, build_image};
+use retake_patch::{Image, Options, PATCHER_VERSION, Placement, SiteKind, Verdict, examine};
 use retake_recording::{ContentId, Store};
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
@@ -100,16 +100,19 @@ impl FileTable {
         entry.modified_ns.store(identity.modified_ns, Relaxed);
         entry.changed_ns.store(identity.changed_ns, Relaxed);
         store_bytes(&entry.content, &content.0);
-        if let Some(image) = self.image(session, file, identity.size, content, placement)? {
-            self.publish_image(entry, &image)?;
+        entry.calls.store(shared::CALLS_UNKNOWN, Relaxed);
+        match self.verdict(session, file, identity.size, content, placement)? {
+            Some(Verdict::Patched(image)) => self.publish_image(entry, &image)?,
+            Some(Verdict::Unpatched(unpatched)) if !unpatched.unknown_calls => entry.calls.store(shared::CALLS_NONE, Relaxed),
+            _ => {}
         }
         entry.ready.store(1, Release);
         header.file_count.store(index as u32 + 1, Release);
         Ok(index)
     }
 
-    /// The image of a file: from the store's cache, or computed and cached. Most files have none.
-    fn image(&self, session: &Session, file: &File, size: u64, content: ContentId, placement: Placement) -> io::Result<Option<Image>> {
+    /// What is to be done with a file: from the store's cache, or computed and cached. `None` for what is no program, and where nothing is patched.
+    fn verdict(&self, session: &Session, file: &File, size: u64, content: ContentId, placement: Placement) -> io::Result<Option<Verdict>> {
         let mut magic = [0; 4];
         if !(SMALLEST_ELF_BYTES..=LARGEST_PATCHED_BYTES).contains(&size) || file.read_at(&mut magic, 0)? < 4 || magic != *b"\x7fELF" {
             return Ok(None);
@@ -121,14 +124,14 @@ impl FileTable {
             if bytes.is_empty() {
                 return Ok(None);
             }
-            if let Ok(image) = Image::from_bytes(&bytes) {
-                return Ok(Some(image));
+            if let Ok(verdict) = Verdict::from_bytes(&bytes) {
+                return Ok(Some(verdict));
             }
         }
         let bytes = read_all(&self.store.open_content(content)?)?;
-        let image = build_image(&bytes, placement, &options).unwrap_or(None);
-        self.store.put_named_cache("images", &key, &image.as_ref().map(Image::to_bytes).unwrap_or_default())?;
-        Ok(image)
+        let verdict = examine(&bytes, placement, &options).ok();
+        self.store.put_named_cache("images", &key, &verdict.as_ref().map(Verdict::to_bytes).unwrap_or_default())?;
+        Ok(verdict)
     }
 
     fn publish_image(&self, entry: &shared::FileEntry, image: &Image) -> io::Result<()> {
@@ -141,6 +144,13 @@ impl FileTable {
         for (part, segment) in entry.parts.iter().zip(&image.segments) {
             self.publish_part(part, segment.file_offset, segment.address, &segment.bytes)?;
         }
+        let mut sites = image.sites.iter().map(|site| site.kind).chain(image.refused.iter().map(|site| site.kind));
+        let calls = match (image.unknown_calls, sites.any(|kind| kind == SiteKind::SystemCall)) {
+            (true, _) => shared::CALLS_UNKNOWN,
+            (false, true) => shared::CALLS_PATCHED,
+            (false, false) => shared::CALLS_NONE,
+        };
+        entry.calls.store(calls, Relaxed);
         entry.part_count.store(image.segments.len() as u32, Release);
         Ok(())
     }

@@ -101,6 +101,11 @@ impl Session {
         self.text.give_to(user);
     }
 
+    /// Whether every function of the vDSO was replaced, so that nothing in it calls the kernel.
+    pub fn vdso_is_covered(&self) -> bool {
+        self.vdso_patch.left_alone.is_empty()
+    }
+
     /// The vDSO as a recorded program sees it: with our jumps.
     pub fn patched_vdso(&self) -> Vec<u8> {
         let mut bytes = self.vdso.clone();

@@ -79,7 +79,7 @@ impl Debuggee {
         let mut code = [0; 3];
         self.process.read(address, &mut code);
         match code {
-            [0x0f, 0x31 | 0xa2, _] | [0xcd, 0xa2, _] => 2,
+            [0x0f, 0x31 | 0xa2, _] | [0xcd, 0xa2 | 0x05, _] => 2,
             [0x0f, 0x01, 0xf9] => 3,
             _ => 0,
         }

@@ -5,7 +5,7 @@
 pub mod assembler;
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
-use retake_patch::{Image, ImageSegment, PAGE_BYTES, Placement, Site, SiteKind, Verdict};
+use retake_patch::{CALL_TRAP, Image, ImageSegment, PAGE_BYTES, Placement, Site, SiteKind, Verdict};
 
 /// A count of one kind of site: patched, refused.
 pub fn counts(verdict: &Verdict, kind: SiteKind) -> (usize, usize) {
@@ -25,7 +25,7 @@ pub fn print_counts(name: &str, verdict: &Verdict) {
     for site in verdict.refused() {
         println!("{name}:   {:?} at {:#x}: {:?}", site.kind, site.address, site.reason);
     }
-    println!("{name}: unknown_tsc {}", verdict.unknown_tsc());
+    println!("{name}: unknown_calls {}", verdict.unknown_calls());
 }
 
 /// Bytes of the image at a text address.
@@ -67,20 +67,15 @@ fn check_only_patches_differ(elf: &[u8], image: &Image) {
         let start = segment.file_offset as usize;
         let mut expected = elf[start..elf.len().min(start + segment.bytes.len())].to_vec();
         expected.resize(segment.bytes.len(), 0);
-        for (start, length) in image.sites.iter().flat_map(patched_ranges) {
+        for (start, length) in image.rewritten() {
             let at = start.wrapping_sub(segment.address) as usize;
             if at < expected.len() {
-                let end = at + length;
+                let end = at + length as usize;
                 expected[at..end].copy_from_slice(&segment.bytes[at..end]);
             }
         }
         assert!(expected == segment.bytes, "bytes outside patches changed");
     }
-}
-
-fn patched_ranges(site: &Site) -> Vec<(u64, usize)> {
-    let first = (site.patch_address, usize::from(site.patch_length));
-    [Some(first), site.pad_address.map(|pad| (pad, 5))].into_iter().flatten().collect()
 }
 
 /// The original text from an address on.
@@ -104,7 +99,7 @@ fn check_site(elf: &[u8], image: &Image, site: &Site) {
     assert_eq!(jump.near_branch_target(), stub);
     if site.kind == SiteKind::SystemCall {
         let kept = text(&image.segments, site.address, usize::from(site.length));
-        assert!(kept.ends_with(site.kind.opcode()), "the system call stays in place");
+        assert!(kept.ends_with(&CALL_TRAP), "the system call traps");
         assert_eq!(site.stub.continue_at, site.address + u64::from(site.length));
         assert!(site.patch_address + u64::from(site.patch_length) <= site.address);
     }
