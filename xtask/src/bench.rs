@@ -2,6 +2,8 @@
 //! that costs. docs/BENCHMARKS.md tells how to read the numbers.
 
 mod charts;
+#[cfg(test)]
+mod end_to_end_tests;
 mod json;
 mod machine;
 mod measure;
@@ -13,6 +15,7 @@ mod pace;
 pub mod process;
 mod report;
 mod scaling;
+mod scaling_point;
 pub mod scratch;
 mod server;
 mod stage;

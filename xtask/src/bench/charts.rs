@@ -2,6 +2,7 @@
 
 use super::measure::{Measured, Outcome};
 use super::mode::Mode;
+use super::report;
 use super::statistics::Series;
 use super::svg::{Bar, Chart};
 
@@ -27,7 +28,7 @@ fn time_chart(programs: &[&Measured]) -> Chart {
     let group = |measured: &&Measured| {
         let baseline = measured.baseline().median();
         let bar = |mode| bar_of(measured.seconds(mode), baseline?, |ratio| ratio);
-        (measured.workload.title.clone(), vec![bar(Mode::Record), bar(Mode::Replay)])
+        (report::title(measured), vec![bar(Mode::Record), bar(Mode::Replay)])
     };
     Chart {
         title: "Recording and replaying".to_owned(),
@@ -42,9 +43,9 @@ fn time_chart(programs: &[&Measured]) -> Chart {
 fn server_chart(servers: &[&Measured]) -> Chart {
     let group = |measured: &&Measured| {
         let throughput = measured.baseline().median().and_then(|baseline| bar_of(measured.seconds(Mode::Record), baseline, f64::recip));
-        let native = measured.latency_us(Mode::Native).median();
-        let latency = native.and_then(|native| bar_of(measured.latency_us(Mode::Record), native, |ratio| ratio));
-        (measured.workload.title.clone(), vec![throughput, latency])
+        let alone = measured.latency_us(measured.baseline_mode()).median();
+        let latency = alone.and_then(|alone| bar_of(measured.latency_us(Mode::Record), alone, |ratio| ratio));
+        (report::title(measured), vec![throughput, latency])
     };
     Chart {
         title: "Recorded servers".to_owned(),

@@ -102,9 +102,9 @@ impl Measured {
         Some(self.seconds(mode).median()? / self.baseline().median()?)
     }
 
-    /// The latency of the recorded server as a multiple of the native one's.
+    /// The latency of the recorded server as a multiple of the baseline's.
     pub fn latency_ratio(&self) -> Option<f64> {
-        Some(self.latency_us(Mode::Record).median()? / self.latency_us(Mode::Native).median()?)
+        Some(self.latency_us(Mode::Record).median()? / self.latency_us(self.baseline_mode()).median()?)
     }
 
     /// Notes what the recording takes on disk.
@@ -194,6 +194,7 @@ impl Bench {
     fn rounds(&self, measured: &mut Measured, work: &Path, pace: Pace) -> Result<()> {
         let workload = measured.workload.clone();
         let start = Instant::now();
+        let pace = if workload.is_server() { pace.for_server() } else { pace };
         let mut stage = Stage::prepare(self, &workload, work)?;
         stage.strace_limit = pace.strace_limit;
         if !workload.is_server() {

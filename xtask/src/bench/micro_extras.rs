@@ -15,7 +15,7 @@ use super::table::{NOTHING, Table, number};
 use crate::watched::Watched;
 
 /// Additions of each of two threads that race.
-const RACING_ADDITIONS: &str = "150000000";
+const RACING_ADDITIONS: &str = "400000000";
 
 /// Seconds for each design of rings.
 const QUICK_DESIGN_SECONDS: &str = "0.5";

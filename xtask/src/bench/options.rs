@@ -20,7 +20,7 @@ const FULL_STRACE_LIMIT: Duration = Duration::from_secs(120);
 
 /// How long servers are driven in each run.
 const QUICK_LOAD_SECONDS: u64 = 1;
-const FULL_LOAD_SECONDS: u64 = 5;
+const FULL_LOAD_SECONDS: u64 = 3;
 
 /// What a quick run may take, less what preparations take beyond their share.
 const QUICK_TIME: Duration = Duration::from_secs(500);

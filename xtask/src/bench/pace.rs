@@ -24,6 +24,11 @@ pub struct Pace {
 }
 
 impl Pace {
+    /// For servers: each of their runs lasts as long as the load, so half of the rounds must do.
+    pub fn for_server(self) -> Self {
+        Self { rounds: self.rounds.div_ceil(2), ..self }
+    }
+
     /// Whether there shall be another round after `done` rounds in `spent`.
     pub fn goes_on(&self, done: usize, spent: Duration) -> bool {
         let Some(share) = self.share else {
@@ -72,6 +77,11 @@ mod tests {
         assert!(pace(Some(10)).goes_on(2, seconds(12)), "a spread needs three");
         assert!(!pace(Some(10)).goes_on(3, seconds(12)));
         assert!(pace(Some(10)).goes_on(1, seconds(30)) && !pace(Some(10)).goes_on(2, seconds(30)));
+    }
+
+    #[test]
+    fn servers_have_half_of_the_rounds() {
+        assert_eq!((pace(None).for_server().rounds, pace(None).for_server().for_server().for_server().rounds), (3, 1));
     }
 
     #[test]

@@ -12,14 +12,15 @@ use super::workload::Baseline;
 const PROGRAM_HEADINGS: [&str; 10] =
     ["workload", "native s", "spread", "strace ×", "record ×", "replay ×", "record MB", "replay MB", "log MB", "verdict"];
 
-const SERVER_HEADINGS: [&str; 10] = [
+const SERVER_HEADINGS: [&str; 11] = [
     "server",
     "native requests/s",
+    "on one core",
     "spread",
     "strace ×",
     "recorded: of the throughput",
     "replay ×",
-    "99.9 % native ms",
+    "99.9 % alone ms",
     "99.9 % recorded ×",
     "log MB",
     "verdict",
@@ -95,14 +96,15 @@ impl Report {
 
 /// One workload in a line, while others are still running.
 pub fn line(measured: &Measured) -> String {
-    let (headings, cells) =
-        if measured.workload.is_server() { (SERVER_HEADINGS, server_cells(measured)) } else { (PROGRAM_HEADINGS, program_cells(measured)) };
+    let (headings, cells): (&[&str], _) =
+        if measured.workload.is_server() { (&SERVER_HEADINGS, server_cells(measured)) } else { (&PROGRAM_HEADINGS, program_cells(measured)) };
     let last = headings.len() - 1;
     let figures: Vec<String> = (1..last).map(|column| format!("{} {}", headings[column], cells[column])).collect();
     format!("{}: {}", figures.join(", "), cells[last])
 }
 
-fn title(measured: &Measured) -> String {
+/// The workload's title, and what it is compared with if that is not all of the machine.
+pub fn title(measured: &Measured) -> String {
     match measured.workload.baseline {
         Baseline::Native => measured.workload.title.clone(),
         Baseline::OneCore => format!("{} (to one core)", measured.workload.title),
@@ -128,15 +130,17 @@ fn program_cells(measured: &Measured) -> Vec<String> {
 fn server_cells(measured: &Measured) -> Vec<String> {
     let workload = &measured.workload;
     let throughput = measured.ratio(Mode::Record).map(f64::recip);
-    let native_ms = measured.latency_us(Mode::Native).median().map(|latency| latency / 1000.0);
+    let rate = |mode| number(measured.seconds(mode).median().map(f64::recip), 0);
+    let alone_ms = measured.latency_us(measured.baseline_mode()).median().map(|latency| latency / 1000.0);
     vec![
         title(measured),
-        number(measured.baseline().median().map(f64::recip), 0),
+        rate(Mode::Native),
+        rate(Mode::OneCore),
         spread_cell(measured.baseline()),
         strace_cell(measured),
         if is_hidden(measured, Mode::Record) { "noisy".to_owned() } else { with_limit(throughput, "≥", workload.throughput_limit) },
         ratio_cell(measured, Mode::Replay, workload.replay_limit),
-        number(native_ms, 2),
+        number(alone_ms, 2),
         with_limit(measured.latency_ratio(), "≤", workload.latency_limit),
         megabytes(measured.log_bytes),
         verdict(measured),
@@ -269,7 +273,7 @@ mod tests {
         server.latency_us_mut(Mode::Native).push(500.0);
         server.latency_us_mut(Mode::Record).push(750.0);
         let report = report(vec![server]);
-        assert!(report.markdown().contains("| s | 1000 | 0 % | – | 0.50 (≥ 0.85) | 0.50 | 0.50 | 1.50 | – | over: record |\n"));
+        assert!(report.markdown().contains("| s | 1000 | – | 0 % | – | 0.50 (≥ 0.85) | 0.50 | 0.50 | 1.50 | – | over: record |\n"));
         assert!(report.markdown().contains("| s | 2.00 / 0.50 | – | – | RR 2 |\n"));
         assert!(report.succeeded(false) && !report.succeeded(true));
     }

@@ -2,34 +2,22 @@
 //! not grow with the length is compared between the shortest and the longest: replay's start, `info`, a range of `dump`, and memory.
 
 use std::fs;
-use std::io::Read;
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::Instant;
 
 use super::Result;
 use super::json::Json;
 use super::machine::Machine;
 use super::measure::Bench;
-use super::process::kill_group;
-use super::stage::environment;
+use super::scaling_point::{Point, measure};
 use super::statistics::Series;
 use super::stopwatch::Stopwatch;
 use super::svg::{Bar, Chart};
 use super::table::{NOTHING, Table, number};
-use std::os::unix::process::CommandExt;
-
-/// How often what happens in milliseconds is timed.
-const REPETITIONS: usize = 5;
 
 /// Longer recordings may take so much longer to open, and so many seconds: more than chance, less than anybody would notice.
 const GROWTH_RATIO: f64 = 1.5;
 const GROWTH_SECONDS: f64 = 0.01;
 /// The same for memory.
 const GROWTH_MEMORY_KB: u64 = 10_000;
-
-/// Free space kept beside the largest recording.
-const SPARE_DISK_MB: u64 = 4000;
 
 /// What grows, and how far.
 #[derive(Debug)]
@@ -70,29 +58,13 @@ const AXES: [Axis; 6] = [
     Axis { name: "payload", title: "MB of payload", sizes: &[1, 100, 1000, 10_000], quick_sizes: &[1, 1000], is_length: true },
 ];
 
-/// One size on one axis.
-#[derive(Debug)]
-struct Point {
-    size: u64,
-    native: f64,
-    record: f64,
-    replay: f64,
-    record_peak_kb: u64,
-    replay_peak_kb: u64,
-    log_bytes: u64,
-    opening: Option<Opening>,
-}
-
-/// What must not depend on the length of a recording.
-#[derive(Debug)]
-struct Opening {
-    /// Seconds until replay has printed something.
-    first_output: Series,
-    info: Series,
-    info_peak_kb: u64,
-    /// Ten events from the middle.
-    dump: Series,
-    dump_peak_kb: u64,
+impl Axis {
+    /// The number of an event in the middle, if sizes are lengths.
+    fn middle(&self, size: u64) -> Option<u64> {
+        // A piece of payload has 64 KB.
+        let events = if self.name == "payload" { size * 16 } else { size };
+        self.is_length.then_some(events / 2)
+    }
 }
 
 /// All results.
@@ -119,7 +91,7 @@ pub fn run(bench: &Bench, is_quick: bool, wants: impl Fn(&str) -> bool) -> Resul
         let mut trouble = None;
         for &size in if is_quick { axis.quick_sizes } else { axis.sizes } {
             println!("{} {} ...", size, axis.title);
-            match measure(&stopwatch, axis, size) {
+            match measure(&stopwatch, axis.name, size, axis.middle(size)) {
                 Ok(point) => points.push(point),
                 Err(error) => {
                     trouble = Some(format!("{size}: {error}"));
@@ -130,71 +102,6 @@ pub fn run(bench: &Bench, is_quick: bool, wants: impl Fn(&str) -> bool) -> Resul
         axes.push((axis, points, trouble));
     }
     Ok(Scaling { machine, axes })
-}
-
-fn measure(stopwatch: &Stopwatch<'_>, axis: &Axis, size: u64) -> Result<Point> {
-    if axis.name == "payload" {
-        let free = stopwatch.bench().scratch().free_mb().unwrap_or(0);
-        if free < size + SPARE_DISK_MB {
-            return Err(format!("needs {} MB of disk, {free} are free", size + SPARE_DISK_MB).into());
-        }
-    }
-    let program = stopwatch.folder().join("growth").display().to_string();
-    let command = [program, axis.name.to_owned(), size.to_string()];
-    let recording = stopwatch.folder().join("recording");
-    let native = stopwatch.native(&command)?;
-    let recorded = stopwatch.record_watched(&command, &recording)?;
-    let replayed = stopwatch.run(&stopwatch.retake(&["replay"], &recording))?;
-    let opening = if axis.is_length { Some(Opening::measure(stopwatch, &recording, axis, size)?) } else { None };
-    let log_bytes = stopwatch.log_bytes(&recording);
-    fs::remove_dir_all(&recording)?;
-    Ok(Point {
-        size,
-        native,
-        record: recorded.seconds,
-        replay: replayed.seconds,
-        record_peak_kb: recorded.peak_kb,
-        replay_peak_kb: replayed.peak_kb,
-        log_bytes,
-        opening,
-    })
-}
-
-impl Opening {
-    fn measure(stopwatch: &Stopwatch<'_>, recording: &Path, axis: &Axis, size: u64) -> Result<Self> {
-        let middle = if axis.name == "payload" { size * 8 } else { size / 2 };
-        let range = format!("{middle}..{}", middle + 10);
-        let mut opening =
-            Self { first_output: Series::default(), info: Series::default(), info_peak_kb: 0, dump: Series::default(), dump_peak_kb: 0 };
-        for _ in 0..REPETITIONS {
-            opening.first_output.push(first_output(stopwatch, recording)?);
-            let info = stopwatch.run(&stopwatch.retake(&["info"], recording))?;
-            opening.info.push(info.seconds);
-            opening.info_peak_kb = opening.info_peak_kb.max(info.peak_kb);
-            let dump = stopwatch.run(&stopwatch.retake(&["dump", "--stream", "0", "--range", &range], recording))?;
-            opening.dump.push(dump.seconds);
-            opening.dump_peak_kb = opening.dump_peak_kb.max(dump.peak_kb);
-        }
-        Ok(opening)
-    }
-}
-
-/// Seconds until a replay has printed something; it is stopped then.
-fn first_output(stopwatch: &Stopwatch<'_>, recording: &Path) -> Result<f64> {
-    let words = stopwatch.retake(&["replay"], recording);
-    let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).envs(environment(stopwatch.bench())).current_dir(stopwatch.folder()).process_group(0);
-    let start = Instant::now();
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-    let mut first = [0];
-    let read = child.stdout.as_mut().map(|output| output.read(&mut first));
-    let seconds = start.elapsed().as_secs_f64();
-    kill_group(child.id());
-    child.wait()?;
-    match read {
-        Some(Ok(1)) => Ok(seconds),
-        _ => Err("replay printed nothing".into()),
-    }
 }
 
 impl Scaling {
@@ -255,7 +162,7 @@ impl Scaling {
         let axis = |(axis, points, trouble): &(&Axis, Vec<Point>, Option<String>)| {
             Json::Object(vec![
                 ("name", Json::text(axis.name)),
-                ("points", Json::List(points.iter().map(point_json).collect())),
+                ("points", Json::List(points.iter().map(Point::json).collect())),
                 ("trouble", trouble.as_deref().map_or(Json::Null, Json::text)),
                 ("grows", Json::List(grown(points).into_iter().map(Json::text).collect())),
             ])
@@ -313,31 +220,10 @@ fn table(axis: &Axis, points: &[Point]) -> Table {
     table
 }
 
-fn point_json(point: &Point) -> Json {
-    let mut fields = vec![
-        ("size", Json::Integer(point.size)),
-        ("native", Json::Number(point.native)),
-        ("record", Json::Number(point.record)),
-        ("replay", Json::Number(point.replay)),
-        ("record_peak_kb", Json::Integer(point.record_peak_kb)),
-        ("replay_peak_kb", Json::Integer(point.replay_peak_kb)),
-        ("log_bytes", Json::Integer(point.log_bytes)),
-    ];
-    if let Some(opening) = &point.opening {
-        fields.extend([
-            ("first_output", Json::number(opening.first_output.median())),
-            ("info", Json::number(opening.info.median())),
-            ("info_peak_kb", Json::Integer(opening.info_peak_kb)),
-            ("dump", Json::number(opening.dump.median())),
-            ("dump_peak_kb", Json::Integer(opening.dump_peak_kb)),
-        ]);
-    }
-    Json::Object(fields)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::scaling_point::Opening;
 
     fn point(first_output: f64, peak_kb: u64) -> Point {
         let series = |figure: f64| Series { figures: vec![figure] };

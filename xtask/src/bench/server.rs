@@ -19,7 +19,7 @@ const QUESTION_LIMIT: Duration = Duration::from_secs(3);
 /// What a load may take beyond its time.
 const LOAD_SLACK: Duration = Duration::from_secs(30);
 
-/// The half of the native throughput: nobody runs a server at its limit.
+/// The half of the throughput without a recorder: nobody runs a server at its limit.
 const LATENCY_LOAD: f64 = 0.5;
 
 /// What a load script said.
@@ -73,8 +73,13 @@ impl Stage<'_> {
     /// # Errors
     /// A failure of the workload.
     pub fn server_round(&self, measured: &mut Measured, with_others: bool, load_seconds: u64) -> Result<()> {
-        let native = self.session(Mode::Native, 0.0, load_seconds)?;
-        measured.seconds_mut(Mode::Native).push(native.load.microseconds_each() / 1e6);
+        let baseline = measured.baseline_mode();
+        for mode in [Mode::Native, Mode::OneCore] {
+            if mode == Mode::Native || mode == baseline {
+                let session = self.session(mode, 0.0, load_seconds)?;
+                measured.seconds_mut(mode).push(session.load.microseconds_each() / 1e6);
+            }
+        }
         // Only a comparison: what strace cannot do is not our failure.
         if with_others
             && self.bench.has_strace()
@@ -87,8 +92,8 @@ impl Stage<'_> {
         measured.record_peak_kb = measured.record_peak_kb.max(recorded.peak_kb);
         measured.note_sizes(&self.recording());
         self.server_replay(measured, &recorded)?;
-        for mode in [Mode::Native, Mode::Record] {
-            let rate = LATENCY_LOAD / measured.seconds(Mode::Native).median().unwrap_or(1.0);
+        for mode in [baseline, Mode::Record] {
+            let rate = LATENCY_LOAD / measured.baseline().median().unwrap_or(1.0);
             let session = self.session(mode, rate, load_seconds)?;
             measured.latency_us_mut(mode).push(session.load.latency_us);
         }

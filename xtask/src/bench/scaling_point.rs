@@ -1,0 +1,139 @@
+//! One size of what grows: how long it takes natively, recorded and replayed, and what opening its recording costs.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use super::Result;
+use super::json::Json;
+use super::process::kill_group;
+use super::stage::environment;
+use super::statistics::Series;
+use super::stopwatch::Stopwatch;
+
+/// Free space kept beside the largest recording.
+const SPARE_DISK_MB: u64 = 4000;
+
+/// How often what happens in milliseconds is timed.
+const REPETITIONS: usize = 5;
+
+/// One size on one axis.
+#[derive(Debug)]
+pub struct Point {
+    pub size: u64,
+    pub native: f64,
+    pub record: f64,
+    pub replay: f64,
+    pub record_peak_kb: u64,
+    pub replay_peak_kb: u64,
+    pub log_bytes: u64,
+    pub opening: Option<Opening>,
+}
+
+/// What must not depend on the length of a recording.
+#[derive(Debug)]
+pub struct Opening {
+    /// Seconds until replay has printed something.
+    pub first_output: Series,
+    pub info: Series,
+    pub info_peak_kb: u64,
+    /// Ten events from the middle.
+    pub dump: Series,
+    pub dump_peak_kb: u64,
+}
+
+/// Measures one size; `middle` is, where sizes are lengths of recordings, the number of an event in the middle.
+///
+/// # Errors
+/// A run that fails, or too little disk.
+pub fn measure(stopwatch: &Stopwatch<'_>, axis: &str, size: u64, middle: Option<u64>) -> Result<Point> {
+    if axis == "payload" {
+        let free = stopwatch.bench().scratch().free_mb().unwrap_or(0);
+        if free < size + SPARE_DISK_MB {
+            return Err(format!("needs {} MB of disk, {free} are free", size + SPARE_DISK_MB).into());
+        }
+    }
+    let program = stopwatch.folder().join("growth").display().to_string();
+    let command = [program, axis.to_owned(), size.to_string()];
+    let recording = stopwatch.folder().join("recording");
+    let native = stopwatch.native(&command)?;
+    let recorded = stopwatch.record_watched(&command, &recording)?;
+    let replayed = stopwatch.run(&stopwatch.retake(&["replay"], &recording))?;
+    let opening = middle.map(|middle| Opening::measure(stopwatch, &recording, middle)).transpose()?;
+    let log_bytes = stopwatch.log_bytes(&recording);
+    fs::remove_dir_all(&recording)?;
+    Ok(Point {
+        size,
+        native,
+        record: recorded.seconds,
+        replay: replayed.seconds,
+        record_peak_kb: recorded.peak_kb,
+        replay_peak_kb: replayed.peak_kb,
+        log_bytes,
+        opening,
+    })
+}
+
+impl Opening {
+    fn measure(stopwatch: &Stopwatch<'_>, recording: &Path, middle: u64) -> Result<Self> {
+        let range = format!("{middle}..{}", middle + 10);
+        let mut opening =
+            Self { first_output: Series::default(), info: Series::default(), info_peak_kb: 0, dump: Series::default(), dump_peak_kb: 0 };
+        for _ in 0..REPETITIONS {
+            opening.first_output.push(first_output(stopwatch, recording)?);
+            let info = stopwatch.run(&stopwatch.retake(&["info"], recording))?;
+            opening.info.push(info.seconds);
+            opening.info_peak_kb = opening.info_peak_kb.max(info.peak_kb);
+            let dump = stopwatch.run(&stopwatch.retake(&["dump", "--stream", "0", "--range", &range], recording))?;
+            opening.dump.push(dump.seconds);
+            opening.dump_peak_kb = opening.dump_peak_kb.max(dump.peak_kb);
+        }
+        Ok(opening)
+    }
+}
+
+/// Seconds until a replay has printed something; it is stopped then.
+fn first_output(stopwatch: &Stopwatch<'_>, recording: &Path) -> Result<f64> {
+    let words = stopwatch.retake(&["replay"], recording);
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).envs(environment(stopwatch.bench())).current_dir(stopwatch.folder()).process_group(0);
+    let start = Instant::now();
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+    let mut first = [0];
+    let read = child.stdout.as_mut().map(|output| output.read(&mut first));
+    let seconds = start.elapsed().as_secs_f64();
+    kill_group(child.id());
+    child.wait()?;
+    match read {
+        Some(Ok(1)) => Ok(seconds),
+        _ => Err("replay printed nothing".into()),
+    }
+}
+
+impl Point {
+    /// All figures, for programs.
+    pub fn json(&self) -> Json {
+        let mut fields = vec![
+            ("size", Json::Integer(self.size)),
+            ("native", Json::Number(self.native)),
+            ("record", Json::Number(self.record)),
+            ("replay", Json::Number(self.replay)),
+            ("record_peak_kb", Json::Integer(self.record_peak_kb)),
+            ("replay_peak_kb", Json::Integer(self.replay_peak_kb)),
+            ("log_bytes", Json::Integer(self.log_bytes)),
+        ];
+        if let Some(opening) = &self.opening {
+            fields.extend([
+                ("first_output", Json::number(opening.first_output.median())),
+                ("info", Json::number(opening.info.median())),
+                ("info_peak_kb", Json::Integer(opening.info_peak_kb)),
+                ("dump", Json::number(opening.dump.median())),
+                ("dump_peak_kb", Json::Integer(opening.dump_peak_kb)),
+            ]);
+        }
+        Json::Object(fields)
+    }
+}
