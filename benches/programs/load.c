@@ -77,17 +77,19 @@ static void send_all(int descriptor, const char *text)
         fail("send");
 }
 
-/* Asks once and takes what comes until nothing has come for a while. */
+/* Asks once and takes what comes until nothing has come for a while. The beginning may take longer. */
 static size_t ask_once(int descriptor, const char *text)
 {
-    struct timeval patience = {.tv_usec = 100000};
+    struct timeval long_patience = {.tv_sec = 10}, patience = {.tv_usec = 100000};
     char buffer[65536];
     size_t bytes = 0;
     ssize_t got;
-    setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &long_patience, sizeof long_patience);
     send_all(descriptor, text);
-    while ((got = recv(descriptor, buffer, sizeof buffer, 0)) > 0)
+    while ((got = recv(descriptor, buffer, sizeof buffer, 0)) > 0) {
         bytes += (size_t)got;
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    }
     if (bytes == 0 || got == 0)
         fail("the first answer");
     return bytes;

@@ -13,6 +13,7 @@ mod mode;
 mod options;
 mod pace;
 pub mod process;
+mod profile;
 mod report;
 mod scaling;
 mod scaling_point;
@@ -118,6 +119,17 @@ fn write_json(repository: &Path, name: &str, json: &json::Json) -> Result<()> {
     Ok(())
 }
 
+fn write_profile(repository: &Path, measured: &Measured) -> Result<()> {
+    if measured.profile.is_empty() {
+        return Ok(());
+    }
+    let name = format!("target/bench-profiles/{}.txt", measured.workload.name);
+    std::fs::create_dir_all(repository.join("target/bench-profiles"))?;
+    std::fs::write(repository.join(&name), &measured.profile)?;
+    println!("    where its time goes: {name}");
+    Ok(())
+}
+
 /// Puts tables and charts into docs/.
 fn write_document(repository: &Path, name: &str, text: &str, charts: &[(&str, Chart)]) -> Result<()> {
     table::update(&repository.join(DOCUMENT), name, text)?;
@@ -161,9 +173,10 @@ fn measure_all(bench: &Bench, workloads: &[Workload], options: &Options) -> Resu
     let mut all = Vec::new();
     for (index, workload) in workloads.iter().enumerate() {
         println!("{} ...", workload.title);
-        let pace = options.pace(clock.share(workloads.len() - index));
+        let pace = options.pace(clock.share(&workloads[index..]));
         let measured = bench.measure(workload, pace)?;
         println!("    {}", report::line(&measured));
+        write_profile(bench.repository(), &measured)?;
         all.push(measured);
     }
     Ok(all)

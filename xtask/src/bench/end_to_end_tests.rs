@@ -50,7 +50,7 @@ fn measure(name: &str, text: &str, replay: &str) -> Measured {
     if !replay.is_empty() {
         fs::write(bench.scratch().path().join("fake-replay"), replay).unwrap();
     }
-    let pace = Pace { rounds: 3, strace_rounds: 0, share: Some(Duration::ZERO), strace_limit: Duration::ZERO, load_seconds: 1 };
+    let pace = Pace { rounds: 3, strace_rounds: 0, share: Some(Duration::ZERO), strace_limit: Duration::ZERO, load_seconds: 1, profile: false };
     bench.measure(&parse(name, text).unwrap(), pace).unwrap()
 }
 

@@ -13,6 +13,7 @@ use super::pace::Pace;
 use super::scratch::{Scratch, folder_bytes};
 use super::stage::{FIRST_TIME_LIMIT, Stage};
 use super::statistics::Series;
+use super::verdict::exceeded;
 use super::workload::{Baseline, Place, Workload};
 use crate::watched::search_path;
 
@@ -48,6 +49,8 @@ pub struct Measured {
     pub log_bytes: u64,
     /// The files that one recording needs, in bytes: once in the store, however many recordings need them.
     pub file_bytes: u64,
+    /// Where the time goes, if that was asked for and a limit exceeded.
+    pub profile: String,
 }
 
 impl Measured {
@@ -63,6 +66,7 @@ impl Measured {
             replay_peak_kb: 0,
             log_bytes: 0,
             file_bytes: 0,
+            profile: String::new(),
         }
     }
 
@@ -209,13 +213,16 @@ impl Bench {
             stage.round(measured, done < pace.strace_rounds, pace.load_seconds)?;
             done += 1;
         }
+        if pace.profile && !exceeded(measured).is_empty() {
+            measured.profile = stage.profile(pace.load_seconds);
+        }
         Ok(())
     }
 }
 
 impl Stage<'_> {
     fn warm_up(&self) -> Result<()> {
-        if self.workload.is_server() { self.server_warm_up() } else { self.program_round(&mut Measured::new(self.workload), false) }
+        if self.workload.is_server() { self.record_server(1) } else { self.program_round(&mut Measured::new(self.workload), false) }
     }
 
     fn round(&self, measured: &mut Measured, with_others: bool, load_seconds: u64) -> Result<()> {

@@ -7,7 +7,7 @@ use super::Result;
 use super::pace::Pace;
 
 pub const USAGE: &str = "cargo xtask bench [--micro | --scaling] [--quick] [--rounds N] [--only NAME[,NAME]] [--list] [--update] [--gate] \
-                         [--keep] [--scratch DIR] [--retake FILE]";
+                         [--profile] [--keep] [--scratch DIR] [--retake FILE]";
 
 const QUICK_ROUNDS: usize = 5;
 const FULL_ROUNDS: usize = 15;
@@ -22,8 +22,9 @@ const FULL_STRACE_LIMIT: Duration = Duration::from_secs(120);
 const QUICK_LOAD_SECONDS: u64 = 1;
 const FULL_LOAD_SECONDS: u64 = 3;
 
-/// What a quick run may take, less what preparations take beyond their share.
-const QUICK_TIME: Duration = Duration::from_secs(500);
+/// What a run may take, less what preparations take beyond their share.
+const QUICK_TIME: Duration = Duration::from_secs(470);
+const FULL_TIME: Duration = Duration::from_secs(2400);
 
 /// Nobody waits for more, and every round's figures are kept.
 const MAXIMUM_ROUNDS: usize = 1000;
@@ -52,6 +53,8 @@ pub struct Options {
     pub update: bool,
     /// Fail if a limit is exceeded, not only if a workload fails.
     pub gate: bool,
+    /// Say where the time goes in what exceeds a limit.
+    profile: bool,
     /// Leave the scratch folder behind.
     pub keep: bool,
     pub scratch: Option<PathBuf>,
@@ -75,6 +78,7 @@ impl Options {
                 "--list" => options.list = true,
                 "--update" => options.update = true,
                 "--gate" => options.gate = true,
+                "--profile" => options.profile = true,
                 "--keep" => options.keep = true,
                 "--rounds" => options.rounds = Some(parse_rounds(value()?)?),
                 "--only" => options.only = value()?.split(',').map(str::to_owned).collect(),
@@ -94,7 +98,8 @@ impl Options {
     /// What all workloads may take together.
     pub fn whole_time(&self) -> Option<Duration> {
         // Somebody who says how many rounds, or which workloads, wants them.
-        (self.quick && self.rounds.is_none() && self.only.is_empty()).then_some(QUICK_TIME)
+        let whole = if self.quick { QUICK_TIME } else { FULL_TIME };
+        (self.rounds.is_none() && self.only.is_empty()).then_some(whole)
     }
 
     /// How a workload is measured that may take `share`.
@@ -103,7 +108,7 @@ impl Options {
             true => (QUICK_STRACE_ROUNDS, QUICK_STRACE_LIMIT, QUICK_LOAD_SECONDS),
             false => (FULL_STRACE_ROUNDS, FULL_STRACE_LIMIT, FULL_LOAD_SECONDS),
         };
-        Pace { rounds: self.rounds(), strace_rounds: strace_rounds.min(self.rounds()), share, strace_limit, load_seconds }
+        Pace { rounds: self.rounds(), strace_rounds: strace_rounds.min(self.rounds()), share, strace_limit, load_seconds, profile: self.profile }
     }
 
     /// Whether something of this name is asked for.
@@ -130,7 +135,8 @@ mod tests {
         assert!(options.wants("a") && options.wants("b") && !options.wants("c"));
         assert_eq!((options.rounds(), options.pace(None).strace_rounds, options.whole_time()), (3, 1, None));
         assert_eq!(Options::parse(&[]).unwrap().rounds(), FULL_ROUNDS);
-        assert!(Options::parse(&["--quick"]).unwrap().whole_time().is_some());
+        let whole_time = |arguments: &[&str]| Options::parse(arguments).unwrap().whole_time();
+        assert!(whole_time(&["--quick"]) < whole_time(&[]) && whole_time(&["--quick"]).is_some());
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use super::workload::Workload;
+
 /// Fewer rounds than this say nothing about spread. Only a workload that is far over its share makes do with two.
 const WANTED_ROUNDS: usize = 3;
 const FEWEST_ROUNDS: usize = 2;
@@ -21,6 +23,8 @@ pub struct Pace {
     pub strace_limit: Duration,
     /// How long a server is driven in each run.
     pub load_seconds: u64,
+    /// Whether what exceeds a limit is run once more under perf.
+    pub profile: bool,
 }
 
 impl Pace {
@@ -40,6 +44,11 @@ impl Pace {
     }
 }
 
+/// Servers have to be started, driven for a while and stopped.
+fn weight(workload: &Workload) -> u32 {
+    if workload.is_server() { 2 } else { 1 }
+}
+
 /// Divides a limited time between workloads: what one leaves goes to those that follow.
 #[derive(Debug)]
 pub struct Clock {
@@ -53,11 +62,12 @@ impl Clock {
         Self { start: Instant::now(), whole }
     }
 
-    /// The share of the next of `left` workloads, of what time is left.
-    pub fn share(&self, left: usize) -> Option<Duration> {
-        let left = u32::try_from(left.max(1)).unwrap_or(u32::MAX);
+    /// The share of the first of some workloads, of what time is left for all of them.
+    pub fn share(&self, left: &[Workload]) -> Option<Duration> {
+        let all: u32 = left.iter().map(weight).sum();
         let remaining = self.whole?.saturating_sub(self.start.elapsed());
-        Some((remaining / left).max(LEAST_SHARE))
+        let share = remaining * left.first().map_or(1, weight) / all.max(1);
+        Some(share.max(LEAST_SHARE))
     }
 }
 
@@ -66,7 +76,7 @@ mod tests {
     use super::*;
 
     fn pace(share: Option<u64>) -> Pace {
-        Pace { rounds: 5, strace_rounds: 1, share: share.map(Duration::from_secs), strace_limit: Duration::MAX, load_seconds: 1 }
+        Pace { rounds: 5, strace_rounds: 1, share: share.map(Duration::from_secs), strace_limit: Duration::MAX, load_seconds: 1, profile: false }
     }
 
     #[test]
@@ -86,9 +96,16 @@ mod tests {
 
     #[test]
     fn shares_divide_what_is_left() {
+        let program = Workload::default();
+        let server = Workload { load: "x".to_owned(), ..Workload::default() };
         let clock = Clock::start(Some(Duration::from_secs(100)));
-        assert!(clock.share(10).unwrap() > Duration::from_secs(9));
-        assert_eq!(clock.share(1000), Some(LEAST_SHARE));
-        assert_eq!(Clock::start(None).share(3), None);
+        let between = |left: &[Workload], low, high| {
+            let share = clock.share(left).unwrap();
+            assert!(Duration::from_secs(low) <= share && share <= Duration::from_secs(high), "{share:?}");
+        };
+        between(&vec![program.clone(); 10], 9, 10);
+        between(&[server.clone(), program.clone(), program.clone()], 49, 50);
+        between(&vec![program; 1000], 3, 3);
+        assert_eq!(Clock::start(None).share(&[server]), None);
     }
 }

@@ -63,8 +63,8 @@ impl Stage<'_> {
     ///
     /// # Errors
     /// A failure of the workload.
-    pub fn server_warm_up(&self) -> Result<()> {
-        self.session(Mode::Record, 0.0, 1)?;
+    pub fn record_server(&self, load_seconds: u64) -> Result<()> {
+        self.session(Mode::Record, 0.0, load_seconds)?;
         Ok(())
     }
 
@@ -132,9 +132,10 @@ impl Stage<'_> {
         let limit = Duration::from_secs(load_seconds) + LOAD_SLACK;
         let said = self.script_within("load", &self.workload.load, &more, limit).map_err(|error| format!("{name}: {error}"))?;
         let peak_kb = peak_memory_kb(server.id(), "retake");
-        match mode {
-            Mode::Strace => server.signal_child(&self.workload.stop),
-            _ => server.signal(&self.workload.stop),
+        if mode == Mode::Strace || self.profile_into.is_some() {
+            server.signal_child(&self.workload.stop);
+        } else {
+            server.signal(&self.workload.stop);
         }
         let status = server.wait(READY_LIMIT).ok_or_else(|| format!("{name} did not end {} s after it was stopped", READY_LIMIT.as_secs()))?;
         server.clear();

@@ -10,6 +10,7 @@ use super::Result;
 use super::measure::Bench;
 use super::mode::Mode;
 use super::process::{Ran, Run, describe};
+use super::profile;
 use super::workload::Workload;
 use crate::watched::{Watched, free_port, search_path};
 
@@ -33,6 +34,8 @@ pub struct Stage<'a> {
     pub time_limit: Duration,
     /// For strace, if it is less.
     pub strace_limit: Duration,
+    /// Where perf writes what it sees of recordings and replays, while they are profiled.
+    pub profile_into: Option<PathBuf>,
 }
 
 impl<'a> Stage<'a> {
@@ -51,6 +54,7 @@ impl<'a> Stage<'a> {
             port,
             time_limit: FIRST_TIME_LIMIT,
             strace_limit: FIRST_TIME_LIMIT,
+            profile_into: None,
         };
         for program in &workload.compile {
             stage.script("compilation", &format!("${{CC:-gcc}} -O2 -pthread -o '{{work}}/{program}' '{{programs}}/{program}.c' -lm"), &[])?;
@@ -197,7 +201,12 @@ impl<'a> Stage<'a> {
             Mode::RrRecord => &["rr", "record", "-o", text_of(&other)?, "--"],
             Mode::RrReplay => &["rr", "replay", "-a", text_of(&other)?],
         };
-        let mut command: Vec<String> = prefix.iter().map(|&word| word.to_owned()).collect();
+        let mut command: Vec<String> = Vec::new();
+        if let Some(data) = &self.profile_into {
+            command.extend(profile::prefix(text_of(data)?).map(str::to_owned));
+            command.push("--".to_owned());
+        }
+        command.extend(prefix.iter().map(|&word| word.to_owned()));
         if !mode.is_replay() {
             command.extend_from_slice(&self.command);
         }

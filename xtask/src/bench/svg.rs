@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-const WIDTH: f64 = 900.0;
-const LABEL_WIDTH: f64 = 300.0;
+const WIDTH: f64 = 940.0;
+const LABEL_WIDTH: f64 = 340.0;
 /// Room to the right for the figure of the longest bar.
 const RIGHT: f64 = 60.0;
 const TOP: f64 = 74.0;

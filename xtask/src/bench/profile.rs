@@ -1,0 +1,65 @@
+//! `--profile`: where a workload that exceeds a limit spends its time, recorded and replayed, by perf with a software clock.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::Result;
+use super::measure::is_present;
+use super::mode::Mode;
+use super::stage::Stage;
+
+/// Not a divisor of what timers do.
+const SAMPLES_PER_SECOND: &str = "1997";
+
+const SHOWN_OBJECTS: usize = 8;
+const SHOWN_SYMBOLS: usize = 20;
+
+/// What stands before a command that is profiled into a file.
+pub fn prefix(data: &str) -> [&str; 9] {
+    ["perf", "record", "--quiet", "-F", SAMPLES_PER_SECOND, "-e", "cpu-clock", "-o", data]
+}
+
+impl Stage<'_> {
+    /// Records and replays once more under perf. What it saw, as text; and why not, if it could not.
+    pub fn profile(&mut self, load_seconds: u64) -> String {
+        if !is_present("perf") {
+            return "no profile: needs perf; try: apt-get install linux-perf\n".to_owned();
+        }
+        let mut text = String::new();
+        for mode in [Mode::Record, Mode::Replay] {
+            let data = self.work.join("perf.data");
+            self.profile_into = Some(data.clone());
+            let ran = self.run_profiled(mode, load_seconds);
+            self.profile_into = None;
+            let shown = ran.and_then(|()| report(&data)).unwrap_or_else(|error| format!("no profile: {error}\n"));
+            text.push_str(&format!("{}\n\n{shown}\n", mode.name()));
+        }
+        text
+    }
+
+    fn run_profiled(&self, mode: Mode, load_seconds: u64) -> Result<()> {
+        if self.workload.is_server() && mode == Mode::Record {
+            return self.record_server(load_seconds);
+        }
+        // How it ends is not what is asked here, and a server does not end with status 0 everywhere.
+        self.run(mode).map(|_| ())
+    }
+}
+
+/// The objects and the symbols with most samples.
+fn report(data: &Path) -> Result<String> {
+    let mut text = String::new();
+    for (keys, shown) in [("comm,dso", SHOWN_OBJECTS), ("comm,dso,sym", SHOWN_SYMBOLS)] {
+        let mut command = Command::new("perf");
+        let output = command.args(["report", "--stdio", "--quiet", "--no-children", "-s", keys, "-i"]).arg(data).output()?;
+        let printed = String::from_utf8_lossy(&output.stdout);
+        for line in printed.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')).take(shown) {
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text.push('\n');
+    }
+    fs::remove_file(data)?;
+    Ok(text)
+}
