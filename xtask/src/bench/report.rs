@@ -69,8 +69,10 @@ impl Report {
 
     fn method(&self) -> String {
         let rounds = |count: usize| if count == 1 { "1 round".to_owned() } else { format!("{count} rounds") };
-        let fewest = self.measured.iter().map(|measured| measured.baseline().figures.len()).filter(|&count| count > 0).min();
-        format!("Medians of {} to {}; strace {}.", fewest.unwrap_or(0), rounds(self.rounds), rounds(self.strace_rounds))
+        let counts = || self.measured.iter().map(|measured| measured.baseline().figures.len()).filter(|&count| count > 0);
+        let (fewest, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
+        let range = if fewest == most { rounds(most) } else { format!("{fewest} to {}", rounds(most)) };
+        format!("Medians of {range}; strace {}.", rounds(self.strace_rounds))
     }
 
     /// All figures, for programs.
@@ -285,6 +287,14 @@ mod tests {
         program.seconds_mut(Mode::RrRecord).push(8.0);
         program.seconds_mut(Mode::RrReplay).push(4.0);
         assert_eq!(others_cells(&program).unwrap(), ["p", "1.25 / 0.50", "–", "rr, here: 8.00 / 4.00", "–"]);
+    }
+
+    #[test]
+    fn the_rounds_that_were_made_are_told() {
+        let mut all = vec![measured(&Workload::default(), 1.0, 1.0, 1.0); 2];
+        assert_eq!(report(all.clone()).method(), "Medians of 1 round; strace 1 round.");
+        all[0].seconds_mut(Mode::Native).push(1.0);
+        assert_eq!(report(all).method(), "Medians of 1 to 2 rounds; strace 1 round.");
     }
 
     #[test]
