@@ -149,7 +149,7 @@ impl Scaling {
         };
         Chart {
             title: "How cost grows".to_owned(),
-            subtitle: "time as a multiple of the program's own; one run each".to_owned(),
+            subtitle: "time as a multiple of the program's own; medians of up to five runs".to_owned(),
             series: ["record", "replay"].map(str::to_owned).to_vec(),
             groups: self.axes.iter().flat_map(|(axis, points, _)| points.iter().map(move |point| group(axis, point))).collect(),
             reference: Some(1.0),
@@ -186,8 +186,8 @@ fn grown(points: &[Point]) -> Vec<&'static str> {
         ("dump of a range", slower(&before.dump, &after.dump)),
         ("memory of record", larger(first.record_peak_kb, last.record_peak_kb)),
         ("memory of replay", larger(first.replay_peak_kb, last.replay_peak_kb)),
-        ("memory of info", larger(before.info_peak_kb, after.info_peak_kb)),
-        ("memory of dump", larger(before.dump_peak_kb, after.dump_peak_kb)),
+        ("memory of info", before.info_peak_kb.zip(after.info_peak_kb).is_some_and(|(before, after)| larger(before, after))),
+        ("memory of dump", before.dump_peak_kb.zip(after.dump_peak_kb).is_some_and(|(before, after)| larger(before, after))),
     ]
     .into_iter()
     .filter_map(|(what, is_grown)| is_grown.then_some(what))
@@ -213,7 +213,13 @@ fn table(axis: &Axis, points: &[Point]) -> Table {
             number(Some(point.log_bytes as f64 / 1e6), 2),
         ];
         if let Some(opening) = &point.opening {
-            cells.extend([ms(&opening.first_output), ms(&opening.info), mb(opening.info_peak_kb), ms(&opening.dump), mb(opening.dump_peak_kb)]);
+            cells.extend([
+                ms(&opening.first_output),
+                ms(&opening.info),
+                mb(opening.info_peak_kb.unwrap_or(0)),
+                ms(&opening.dump),
+                mb(opening.dump_peak_kb.unwrap_or(0)),
+            ]);
         }
         table.push(cells);
     }
@@ -227,8 +233,13 @@ mod tests {
 
     fn point(first_output: f64, peak_kb: u64) -> Point {
         let series = |figure: f64| Series { figures: vec![figure] };
-        let opening =
-            Opening { first_output: series(first_output), info: series(0.003), info_peak_kb: 4000, dump: series(0.004), dump_peak_kb: 5000 };
+        let opening = Opening {
+            first_output: series(first_output),
+            info: series(0.003),
+            info_peak_kb: Some(4000),
+            dump: series(0.004),
+            dump_peak_kb: Some(5000),
+        };
         Point { size: 1, native: 1.0, record: 1.5, replay: 0.5, record_peak_kb: peak_kb, replay_peak_kb: 0, log_bytes: 0, opening: Some(opening) }
     }
 

@@ -6,13 +6,16 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::Result;
-use super::measure::Bench;
+use super::measure::{Bench, is_present};
 use super::process::{Ran, Run, describe};
 use super::scratch::folder_bytes;
 use super::stage::{environment, tail};
 
 /// No single run takes longer, or it is stopped.
 const LIMIT: Duration = Duration::from_secs(180);
+
+/// GNU time; shells have another.
+const TIME: &str = "/usr/bin/time";
 
 /// Times commands in one folder.
 #[derive(Debug)]
@@ -96,6 +99,23 @@ impl<'a> Stopwatch<'a> {
         all.extend(words.iter().map(|&word| word.to_owned()));
         all.push(recording.display().to_string());
         all
+    }
+
+    /// The highest resident memory of a command in KB, as GNU time tells it: runs of a few milliseconds are over before anybody has looked
+    /// at them. Nothing without that program.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn peak_kb(&self, command: &[String]) -> Result<Option<u64>> {
+        if !is_present(TIME) {
+            return Ok(None);
+        }
+        let said = self.folder.join("peak");
+        let mut timed: Vec<String> = [TIME, "-f", "%M", "-o"].map(str::to_owned).to_vec();
+        timed.push(said.display().to_string());
+        timed.extend_from_slice(command);
+        self.run(&timed)?;
+        Ok(fs::read_to_string(said)?.trim().parse().ok())
     }
 
     /// What the last run printed.
