@@ -63,7 +63,20 @@ impl Check {
 
 /// Everything. Call it before any thread is started: one check forks.
 pub fn all() -> Vec<Check> {
-    vec![kernel(), dispatch(), tracing(), shared_memory(), shared_memory_limits(), session(), vdso(), cpuid_faulting(), seccomp(), disk(), debugger()]
+    vec![
+        kernel(),
+        dispatch(),
+        tracing(),
+        shared_memory(),
+        shared_memory_limits(),
+        session(),
+        vdso(),
+        cpuid_faulting(),
+        seccomp(),
+        disk(),
+        debugger(),
+        tracing_in_kernel(),
+    ]
 }
 
 fn kernel() -> Check {
@@ -217,6 +230,22 @@ fn debugger() -> Check {
         Some(path) => Check::new("gdb", State::Ok, path.display().to_string()),
         None => Check::new("gdb", State::Limited, "not found; only debugging needs it")
             .mend("sudo apt-get install gdb, or your system's way to install it"),
+    }
+}
+
+/// Only `retake trace --method ebpf` needs it.
+fn tracing_in_kernel() -> Check {
+    let name = "tracing in the kernel";
+    let error = match retake_trace::ebpf::check() {
+        Ok(()) => return Check::new(name, State::Ok, "eBPF programs can be loaded"),
+        Err(error) => error.to_string(),
+    };
+    let mut lines = error.lines();
+    let reason = lines.next().unwrap_or_default().to_owned();
+    let check = Check::new(name, State::Limited, format!("{reason}; only trace --method ebpf needs it"));
+    match lines.find_map(|line| line.trim().strip_prefix("try")) {
+        Some(way) => check.mend(way.trim()),
+        None => check,
     }
 }
 

@@ -17,6 +17,7 @@ mod recordings;
 mod scratch;
 mod text;
 mod trace_output;
+mod trace_source;
 
 use std::process::ExitCode;
 

@@ -4,6 +4,7 @@
 
 use crate::check;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Why a thread stands still, or that it is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,50 +36,72 @@ pub enum CallStop {
     Other,
 }
 
-const OPTIONS: i32 = libc::PTRACE_O_TRACESYSGOOD
-    | libc::PTRACE_O_TRACEEXEC
-    | libc::PTRACE_O_TRACEFORK
-    | libc::PTRACE_O_TRACEVFORK
-    | libc::PTRACE_O_TRACECLONE
-    | libc::PTRACE_O_EXITKILL;
+const OPTIONS: i32 =
+    libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACEEXEC | libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK | libc::PTRACE_O_TRACECLONE;
 
-/// Attaches to a thread; all that it makes from here on is attached too. If this process dies they are killed.
+/// What becomes of the threads when the one that attached to them ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Afterwards {
+    /// They are killed.
+    End,
+    /// They go on as if nobody had been there.
+    GoOn,
+}
+
+/// Attaches to a thread, which does not stop for it; all that it makes from here on is attached too.
 ///
 /// # Errors
 /// EPERM: it is traced already, or the machine forbids it. ESRCH: it is gone.
-pub fn seize(tid: i32) -> io::Result<()> {
+pub fn seize(tid: i32, afterwards: Afterwards) -> io::Result<()> {
+    let options = if afterwards == Afterwards::End { OPTIONS | libc::PTRACE_O_EXITKILL } else { OPTIONS };
     // SAFETY: PTRACE_SEIZE takes no memory of ours.
-    check(unsafe { libc::ptrace(libc::PTRACE_SEIZE, tid, 0, OPTIONS as usize) })?;
+    check(unsafe { libc::ptrace(libc::PTRACE_SEIZE, tid, 0, options as usize) })?;
     Ok(())
 }
 
-/// Waits for the next stop of any thread; `None` when none is left.
-pub fn wait() -> Option<(i32, Stop)> {
+/// What [`wait`] has waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waited {
+    /// A thread stands still, or is gone.
+    Stop(i32, Stop),
+    /// A signal came, and this thread was asked to leave.
+    Asked,
+    /// No thread is left.
+    Nobody,
+}
+
+/// Waits for the next stop of any thread, until a signal comes and `leave` is set.
+pub fn wait(leave: &AtomicBool) -> Waited {
     loop {
         let mut status = 0;
         // SAFETY: `status` is valid for the call.
         let tid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL) };
-        if tid < 0 {
-            if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted {
-                continue;
-            }
-            return None;
+        if tid >= 0 {
+            return Waited::Stop(tid, stop_of(tid, status));
         }
-        if libc::WIFEXITED(status) {
-            return Some((tid, Stop::Exited(libc::WEXITSTATUS(status))));
+        if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            return Waited::Nobody;
         }
-        if libc::WIFSIGNALED(status) {
-            return Some((tid, Stop::Killed(libc::WTERMSIG(status))));
+        if leave.load(Ordering::Acquire) {
+            return Waited::Asked;
         }
-        let signal = libc::WSTOPSIG(status);
-        let stop = match status >> 16 {
-            0 if signal == libc::SIGTRAP | 0x80 => Stop::Call,
-            0 => Stop::Signal(signal),
-            libc::PTRACE_EVENT_EXEC => Stop::Exec(message(tid)),
-            libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => Stop::Child(message(tid)),
-            _ => Stop::Group(signal),
-        };
-        return Some((tid, stop));
+    }
+}
+
+fn stop_of(tid: i32, status: i32) -> Stop {
+    if libc::WIFEXITED(status) {
+        return Stop::Exited(libc::WEXITSTATUS(status));
+    }
+    if libc::WIFSIGNALED(status) {
+        return Stop::Killed(libc::WTERMSIG(status));
+    }
+    let signal = libc::WSTOPSIG(status);
+    match status >> 16 {
+        0 if signal == libc::SIGTRAP | 0x80 => Stop::Call,
+        0 => Stop::Signal(signal),
+        libc::PTRACE_EVENT_EXEC => Stop::Exec(message(tid)),
+        libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => Stop::Child(message(tid)),
+        _ => Stop::Group(signal),
     }
 }
 

@@ -181,6 +181,13 @@ pub fn group_leader(tid: i32) -> Option<i32> {
     text.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok())
 }
 
+/// The thread that traces a thread; `None` if there is none, or the thread is gone.
+pub fn tracer(tid: i32) -> Option<i32> {
+    let text = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let tracer = text.lines().find_map(|line| line.strip_prefix("TracerPid:")?.trim().parse().ok())?;
+    (tracer != 0).then_some(tracer)
+}
+
 /// A field of `/proc/PID/stat`, counted from the state, which is 0: the name before it may hold anything.
 fn stat_field(pid: i32, index: usize) -> Option<String> {
     stat_fields(pid).into_iter().nth(index)

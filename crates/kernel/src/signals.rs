@@ -48,6 +48,34 @@ pub fn asked_to_end() -> Option<i32> {
     Some(ASKED_TO_END.load(Ordering::Relaxed)).filter(|&number| number != 0)
 }
 
+/// What [`interrupt`] sends; programs have no use for this one.
+fn interruption() -> i32 {
+    libc::SIGRTMAX() - 3
+}
+
+/// Makes [`interrupt`] harmless but for the call that it cuts short.
+pub fn allow_interruption() {
+    extern "C" fn nothing(_number: libc::c_int) {}
+    // SAFETY: the action is fully initialised, and its handler does nothing. Without SA_RESTART the interrupted call returns.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = nothing as *const () as usize;
+        libc::sigaction(interruption(), &action, std::ptr::null_mut());
+    }
+}
+
+/// Cuts short the call that a thread of this process waits in. It may be just before it: repeat this until it shows.
+pub fn interrupt(tid: i32) {
+    // SAFETY: plain system calls on ourselves.
+    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, interruption()) };
+}
+
+/// The number of the calling thread.
+pub fn own_tid() -> i32 {
+    // SAFETY: no arguments.
+    unsafe { libc::gettid() }
+}
+
 /// From now on what the terminal sends with Ctrl-C and Ctrl-\ is not for this process, but for the one it runs in the foreground.
 pub fn leave_to_children() {
     extern "C" fn nothing(_number: libc::c_int) {}

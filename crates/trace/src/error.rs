@@ -45,6 +45,16 @@ pub enum Error {
         /// What the kernel said.
         source: io::Error,
     },
+    /// There is no such process.
+    #[error("there is no process {0}\n  try       ps -e, which lists them")]
+    NoProcess(i32),
+    /// Tracing from the kernel was left out of this build.
+    #[error("this retake was built without tracing from the kernel\n  try       cargo build --release -p retake --features ebpf, or --method ptrace")]
+    LeftOut,
+    /// Calls cannot be seen from the kernel.
+    #[cfg(feature = "ebpf")]
+    #[error(transparent)]
+    Kernel(#[from] retake_trace_ebpf::Error),
     /// What the machine refused.
     #[error("{0}")]
     System(#[from] io::Error),

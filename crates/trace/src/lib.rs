@@ -1,14 +1,21 @@
 //! Capturing system calls with all their data, and showing them.
 //!
-//! Sources ([`inside`], [`ptrace`], [`recording`]) give [`Observation`]s in the order in which calls were entered, or, live, in which they
+//! Sources ([`inside`], [`ebpf`], [`ptrace`], [`recording`]) give [`Observation`]s in the order in which calls were entered, or, live, in which they
 //! returned. [`Tracker`] knows from them what each descriptor is, [`Filter`] picks some, [`text`] and [`summary`] show them.
 //!
 //! Paper: [RE-ANIMATOR §2].
 
 #![forbid(unsafe_code)]
 
+pub mod attach;
 mod call;
+#[cfg(feature = "ebpf")]
+pub mod ebpf;
+#[cfg(not(feature = "ebpf"))]
+#[path = "ebpf_absent.rs"]
+pub mod ebpf;
 mod error;
+mod event_bytes;
 mod events;
 pub mod filter;
 pub mod inside;

@@ -2,43 +2,37 @@
 //!
 //! What is seen is written as the runtime would write it, so that everything behind it is the same.
 
+use crate::attach::{self, Leave, Request, Whom};
 use crate::call;
+use crate::event_bytes::{self, AS_THREAD, BY_FORK, BY_NOBODY, END, EXITED, SIGNAL, event, words};
 use crate::live::{Live, Observer};
 use crate::spool::{self, Spool};
 use crate::state;
 use crate::walk::{self, Before, Memory};
 use crate::{Error, Result};
-use retake_kernel::call_tracer::{self, CallStop, Processors, Stop};
-use retake_kernel::clock;
-use retake_kernel::process::{self, Program};
+use retake_kernel::call_tracer::{self, Afterwards, CallStop, Processors, Stop, Waited};
+use retake_kernel::process::{self, Prepared};
+use retake_kernel::{clock, ptrace, signals};
 use retake_model::event::EXEC_COMMITTED;
 use retake_record::EventLog;
-use retake_recording::{ChunkEvents, Exit, Metadata, Outcome, RecordingWriter, StreamId, StreamInfo, StreamKind};
+use retake_recording::{Exit, Metadata, Outcome, RecordingWriter, StreamId, StreamInfo, StreamKind};
 use retake_trace_format::{StartKind, TracedCall};
 use std::collections::HashMap;
-use std::ffi::CString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 const EXIT: u64 = 60;
 const EXIT_GROUP: u64 = 231;
 /// While these are made a thread has the processors that it believes to have: it asks for them, or hands them on.
 const ABOUT_PROCESSORS: [u64; 9] = [203, 204, 56, 57, 58, 59, 322, 435, 309];
+/// How often is looked whether somebody asks to leave.
+const PERIOD: Duration = Duration::from_millis(20);
 
-/// What to run and how much of it to keep.
-#[derive(Debug, Clone)]
-pub struct Request {
-    /// As for the other methods.
-    pub program: retake_record::Request,
-    /// Bytes kept of each buffer.
-    pub data_limit: u64,
-}
-
-/// Runs a program and hands on what it does, calls in the order in which they return. Returns its wait status.
+/// Hands on what a program or processes do, calls in the order in which they return. Returns the program's wait status, or 0.
 ///
 /// # Errors
-/// The program cannot be run or traced.
+/// The program cannot be run, or something cannot be traced.
 pub fn live(request: &Request, observer: Observer) -> Result<i32> {
     let live = Live::new(observer);
     let status = run(request, Arc::clone(&live) as Arc<_>)?;
@@ -48,7 +42,7 @@ pub fn live(request: &Request, observer: Observer) -> Result<i32> {
 /// As [`crate::inside::into_spool`].
 ///
 /// # Errors
-/// The program cannot be run or traced, or the folder cannot be made.
+/// As [`live`], or the folder cannot be made.
 pub fn into_spool(request: &Request, folder: &Path, metadata: &Metadata) -> Result<i32> {
     let mut metadata = metadata.clone();
     spool::mark(&mut metadata);
@@ -56,39 +50,27 @@ pub fn into_spool(request: &Request, folder: &Path, metadata: &Metadata) -> Resu
 }
 
 fn run(request: &Request, log: Arc<dyn EventLog>) -> Result<i32> {
-    let program = &request.program;
-    let name = program.program.display().to_string();
-    let text = |bytes: &[u8]| CString::new(bytes).map_err(|_| std::io::Error::other("an argument contains a NUL byte"));
-    let path = text(program.program.as_os_str().as_bytes())?;
-    let arguments = program.arguments.iter().map(|argument| text(argument.as_bytes())).collect::<std::io::Result<Vec<_>>>()?;
-    let pair = |(name, value): &(std::ffi::OsString, std::ffi::OsString)| text(&[name.as_bytes(), b"=", value.as_bytes()].concat());
-    let environment = program.environment.iter().map(pair).collect::<std::io::Result<Vec<_>>>()?;
-    let program = Program { path: &path, by_descriptor: None, arguments: &arguments, environment: &environment };
-    let mut child = process::prepare(&program)?;
-    call_tracer::seize(child.pid).map_err(|source| Error::Attach { whom: name.clone(), source })?;
-    retake_kernel::signals::pass_to(child.pid);
-    let root = child.pid;
-    child.start()?;
-    let mut tracer = Tracer {
-        log,
-        threads: HashMap::new(),
-        processes: HashMap::new(),
-        next_stream: 0,
-        data_limit: request.data_limit,
-        root,
-        status: None,
-        has_begun: false,
-        processors: Processors::of(0).ok(),
-        pinned: None,
+    let child = match &request.whom {
+        Whom::Program(program) => Some((program.program.display().to_string(), attach::prepare(program)?)),
+        Whom::Processes(_) => None,
     };
-    tracer.follow()?;
-    match (tracer.status, tracer.has_begun) {
-        (Some(status), true) => {
+    let idle = || std::thread::park_timeout(PERIOD);
+    attach::on_own_thread(
+        &request.whom,
+        idle,
+        || {},
+        |leave| {
+            let mut tracer = Tracer::new(log, request.data_limit);
+            match (&request.whom, child) {
+                (Whom::Processes(processes), _) => tracer.trace_processes(processes, leave)?,
+                (Whom::Program(_), Some((name, child))) => tracer.trace_program(&name, child, leave)?,
+                (Whom::Program(_), None) => {}
+            }
+            let status = tracer.status.unwrap_or(0);
             tracer.finish(status)?;
             Ok(status)
-        }
-        _ => Err(Error::Exec { program: name, source: child.failure().unwrap_or_else(|| std::io::Error::other("it ended at once")) }),
-    }
+        },
+    )
 }
 
 struct Thread {
@@ -96,6 +78,8 @@ struct Thread {
     process: i32,
     /// The call it is in.
     call: Option<(TracedCall, Before)>,
+    /// The streams of threads that it has made in that call.
+    children: Vec<u32>,
     /// A call whose return was said already.
     skips_return: bool,
 }
@@ -103,30 +87,78 @@ struct Thread {
 struct Tracer {
     log: Arc<dyn EventLog>,
     threads: HashMap<i32, Thread>,
-    /// The stream of a process's first thread.
-    processes: HashMap<i32, u32>,
     next_stream: u32,
     data_limit: u64,
-    root: i32,
+    /// The first thread of the program that we have started.
+    root: Option<i32>,
     status: Option<i32>,
     /// The program was executed.
     has_begun: bool,
-    /// Where this process and the program may run.
+    /// Where this thread and the program may run.
     processors: Option<Processors>,
     /// The only thread, which shares a processor with us.
     pinned: Option<i32>,
+    /// Processes that ran before, whose state is still to be told.
+    strangers: Vec<i32>,
 }
 
 impl Tracer {
-    fn follow(&mut self) -> Result<()> {
-        while let Some((tid, stop)) = call_tracer::wait() {
-            match stop {
-                Stop::Exited(status) => self.ended(tid, status << 8)?,
-                Stop::Killed(signal) => self.ended(tid, signal)?,
-                stop => {
+    fn new(log: Arc<dyn EventLog>, data_limit: u64) -> Self {
+        Self {
+            log,
+            threads: HashMap::new(),
+            next_stream: 0,
+            data_limit,
+            root: None,
+            status: None,
+            has_begun: false,
+            processors: None,
+            pinned: None,
+            strangers: Vec::new(),
+        }
+    }
+
+    fn trace_program(&mut self, name: &str, mut child: Prepared, leave: &Leave) -> Result<()> {
+        call_tracer::seize(child.pid, Afterwards::End).map_err(|source| Error::Attach { whom: name.to_owned(), source })?;
+        signals::pass_to(child.pid);
+        self.root = Some(child.pid);
+        self.processors = Processors::of(0).ok();
+        child.start()?;
+        self.follow(leave)?;
+        if self.status.is_some() && self.has_begun {
+            return Ok(());
+        }
+        let source = child.failure().unwrap_or_else(|| std::io::Error::other("it ended at once"));
+        Err(Error::Exec { program: name.to_owned(), source })
+    }
+
+    /// Their threads have to be stopped once; after that they stop at their calls. Processors are left as they are: so they can be left any time.
+    fn trace_processes(&mut self, processes: &[i32], leave: &Leave) -> Result<()> {
+        self.has_begun = true;
+        attach::take_tree(processes, |process, tid| {
+            match call_tracer::seize(tid, Afterwards::GoOn) {
+                Err(error) if error.raw_os_error() == Some(libc::EPERM) && process::tracer(tid) == Some(signals::own_tid()) => return Ok(()),
+                Err(source) => return Err(Error::Attach { whom: format!("process {process}"), source }),
+                Ok(()) => {}
+            }
+            if process == tid {
+                self.strangers.push(process);
+            }
+            Ok(ptrace::interrupt(tid)?)
+        })?;
+        self.follow(leave)
+    }
+
+    fn follow(&mut self, leave: &Leave) -> Result<()> {
+        while !leave.is_asked() {
+            match call_tracer::wait(leave.flag()) {
+                Waited::Stop(tid, Stop::Exited(status)) => self.ended(tid, status << 8)?,
+                Waited::Stop(tid, Stop::Killed(signal)) => self.ended(tid, signal)?,
+                Waited::Stop(tid, stop) => {
                     // A thread that was killed meanwhile cannot go on; its end comes next.
                     let _ = self.stopped(tid, stop)?;
                 }
+                Waited::Asked | Waited::Nobody => return Ok(()),
             }
         }
         Ok(())
@@ -140,7 +172,7 @@ impl Tracer {
             return Ok(call_tracer::go_on(tid, signal));
         }
         if !self.threads.contains_key(&tid) && !matches!(stop, Stop::Exec(_)) {
-            self.begin(tid)?;
+            self.begin(tid, None)?;
         }
         let mut signal = 0;
         match stop {
@@ -154,6 +186,7 @@ impl Tracer {
                 self.log.drained();
                 return Ok(call_tracer::listen(tid));
             }
+            Stop::Child(child) if child > 0 && !self.threads.contains_key(&child) => self.begin(child, Some(tid))?,
             Stop::Group(_) | Stop::Child(_) | Stop::Exited(_) | Stop::Killed(_) => {}
         }
         self.log.drained();
@@ -161,39 +194,37 @@ impl Tracer {
     }
 
     fn append(&self, stream: u32, event: &[u8]) -> Result<()> {
-        Ok(self.log.append(StreamId(stream), event, ChunkEvents { first: Some(0), count: 1 })?)
+        event_bytes::append(&*self.log, stream, event, 1)
     }
 
-    /// A thread is seen for the first time.
-    fn begin(&mut self, tid: i32) -> Result<()> {
+    /// A thread is seen for the first time. `maker` is making it; if that is not known, the first thread of its process or of the one before.
+    fn begin(&mut self, tid: i32, maker: Option<i32>) -> Result<()> {
         self.unpin();
         let process = process::group_leader(tid).unwrap_or(tid);
         let is_process = process == tid;
-        let of = if is_process { process::parent(tid).unwrap_or(0) } else { process };
-        let parent = self.processes.get(&of).copied().filter(|_| tid != self.root);
+        let of = maker.unwrap_or_else(|| if is_process { process::parent(tid).unwrap_or(0) } else { process });
+        let stranger = self.strangers.iter().position(|stranger| *stranger == tid).map(|index| self.strangers.swap_remove(index));
+        let is_root = self.root == Some(tid) || stranger.is_some();
         let stream = self.next_stream;
         self.next_stream += 1;
-        let kind = match (parent, is_process) {
-            (None, _) => StreamKind::Initial,
-            (_, true) => StreamKind::Process,
-            _ => StreamKind::Thread,
+        let parent = self.threads.get_mut(&of).filter(|_| !is_root).map(|thread| {
+            thread.children.extend(maker.map(|_| stream));
+            thread.stream
+        });
+        let (kind, how) = match (is_root, is_process) {
+            (true, _) => (StreamKind::Initial, BY_NOBODY),
+            (false, true) => (StreamKind::Process, BY_FORK),
+            (false, false) => (StreamKind::Thread, AS_THREAD),
         };
+        let kind = if parent.is_none() { StreamKind::Initial } else { kind };
         let info = StreamInfo { id: StreamId(stream), parent: parent.map(StreamId), pid: process, tid, kind, label: String::new() };
         self.log.declare_stream(&info)?;
-        self.threads.insert(tid, Thread { stream, process, call: None, skips_return: false });
-        if is_process {
-            self.processes.insert(process, stream);
+        self.threads.insert(tid, Thread { stream, process, call: None, children: Vec::new(), skips_return: false });
+        self.append(stream, &event_bytes::start(process, tid, parent, how, clock::real_time_ns()?))?;
+        match stranger.map(|process| state::of_process(process, StartKind::Attach)) {
+            Some(Ok(start)) => self.append(stream, &state::to_event(&start)),
+            _ => Ok(()),
         }
-        let how = if tid == self.root {
-            0
-        } else if is_process {
-            1
-        } else {
-            3
-        };
-        let body = [u64::from(process as u32) | u64::from(tid as u32) << 32, how, clock::real_time_ns()?];
-        let parent = parent.map_or(u64::from(u32::MAX), u64::from);
-        self.append(stream, &event(START, 0, parent as i64, &words(&body)))
     }
 
     fn at_call(&mut self, tid: i32) -> Result<()> {
@@ -236,7 +267,9 @@ impl Tracer {
         walk::outputs(Memory { pid: tid, data_limit: self.data_limit }, &mut call, before);
         let stream = thread.stream;
         let made = matches!(call.number, 56..=58 | 435) && result > 0;
-        let bytes = call::to_event(&call);
+        let mut bytes = call::to_event(&call);
+        let children: Vec<u8> = thread.children.drain(..).flat_map(event_bytes::child_item).collect();
+        event_bytes::add_items(&mut bytes, 0, &children);
         self.append(stream, &bytes)?;
         if !made && self.pinned.is_none() {
             self.pin();
@@ -247,7 +280,7 @@ impl Tracer {
     /// A program begins. It is the process's first thread now, whoever asked for it.
     fn executed(&mut self, tid: i32, former: i32) -> Result<()> {
         if !std::mem::replace(&mut self.has_begun, true) {
-            self.begin(tid)?;
+            self.begin(tid, None)?;
         }
         if former != tid
             && let Some(thread) = self.threads.remove(&former)
@@ -255,7 +288,6 @@ impl Tracer {
             if let Some(leader) = self.threads.remove(&tid) {
                 self.append(leader.stream, &event(END, 0, 0, &[]))?;
             }
-            self.processes.insert(tid, thread.stream);
             self.threads.insert(tid, thread);
         }
         let Some(thread) = self.threads.get_mut(&tid) else { return Ok(()) };
@@ -278,7 +310,7 @@ impl Tracer {
     }
 
     fn ended(&mut self, tid: i32, status: i32) -> Result<()> {
-        if tid == self.root {
+        if self.root == Some(tid) {
             self.status = Some(status);
         }
         if self.pinned == Some(tid) {
@@ -316,22 +348,4 @@ impl Tracer {
         let _ = all.give(0);
         let _ = all.give(tid); // it may be gone
     }
-}
-
-const SIGNAL: u8 = 2;
-const EXITED: u8 = 4;
-const START: u8 = 7;
-const END: u8 = 11;
-
-fn words(words: &[u64]) -> Vec<u8> {
-    words.iter().flat_map(|word| word.to_le_bytes()).collect()
-}
-
-fn event(kind: u8, number: u16, value: i64, body: &[u8]) -> Vec<u8> {
-    let mut bytes = ((16 + body.len()) as u32).to_le_bytes().to_vec();
-    bytes.extend([kind, 0]);
-    bytes.extend(number.to_le_bytes());
-    bytes.extend(value.to_le_bytes());
-    bytes.extend(body);
-    bytes
 }

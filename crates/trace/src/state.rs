@@ -121,6 +121,9 @@ fn kind_of(path: &str, target: &[u8]) -> DescriptorKind {
 
 #[derive(Serialize, Deserialize)]
 struct Text {
+    /// The process ran already when tracing began.
+    #[serde(default)]
+    attached: bool,
     time_ns: u64,
     process: u32,
     parent: u32,
@@ -157,6 +160,7 @@ pub(crate) fn to_event(start: &ProcessStart) -> Vec<u8> {
     let kind = |kind: DescriptorKind| KINDS.iter().position(|other| *other == kind).unwrap_or(0) as u8;
     let credentials = &start.credentials;
     let text = Text {
+        attached: start.how == StartKind::Attach,
         time_ns: start.time_ns,
         process: start.process,
         parent: start.parent,
@@ -205,7 +209,7 @@ pub(crate) fn from_event(body: &[u8]) -> Option<ProcessStart> {
         parent: text.parent,
         session: text.session,
         process_group: text.process_group,
-        how: StartKind::Exec,
+        how: if text.attached { StartKind::Attach } else { StartKind::Exec },
         working_directory: text.working_directory.0,
         root: text.root.0,
         umask: text.umask,
@@ -225,13 +229,18 @@ mod tests {
     #[test]
     fn our_own_state_survives_the_way_there_and_back() {
         let own = std::process::id() as i32;
-        let start = of_process(own, StartKind::Exec).unwrap();
-        assert_eq!(start.process, own as u32);
+        for how in [StartKind::Exec, StartKind::Attach] {
+            there_and_back(of_process(own, how).unwrap());
+        }
+        assert!(from_event(b"nonsense").is_none());
+    }
+
+    fn there_and_back(start: ProcessStart) {
+        assert_eq!(start.process, std::process::id());
         assert!(start.descriptors.len() >= 3 && start.limits.len() == 16 && !start.working_directory.is_empty());
         let bytes = to_event(&start);
         let (event, _) = parse_event(&bytes).unwrap();
         let Event::State { text } = event.decode() else { panic!("a STATE event") };
         assert_eq!(from_event(text).unwrap(), start);
-        assert!(from_event(b"nonsense").is_none());
     }
 }

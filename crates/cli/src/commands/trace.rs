@@ -7,18 +7,19 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Args, ValueEnum};
 use retake_model::print::TextOptions;
-use retake_recording::{Location, Recording, Store};
+use retake_recording::Recording;
+use retake_trace::attach::{self, Whom};
 use retake_trace::summary::Order;
 use retake_trace::text::{Clock, Style};
-use retake_trace::{Error, Filter, inside, ptrace};
+use retake_trace::{Error, Filter, ebpf, inside};
 
-use crate::commands::record;
 use crate::commands::replay;
 use crate::failure::{Failure, Result};
-use crate::find_program::{self, Found};
+use crate::find_program;
 use crate::recordings;
 use crate::scratch::Scratch;
 use crate::trace_output::{Shown, TraceOutput, text_destination};
+use crate::trace_source::Source;
 
 /// How calls are seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -36,7 +37,7 @@ enum Method {
 #[command(after_help = "\
 Text goes to standard error, like that of strace, or with -o to a file. With -o and a name that ends in .ds, a trace file in DataSeries format \
 is made instead: all calls with all data, which other tools read and `retake reanimate` runs again. All threads and all processes that the \
-program starts are followed, always.
+program starts are followed, always. With -p processes that run already are traced, with all their descendants, until they end or Ctrl-C; then they go on untouched.
 
 A recording holds no times. Traced with --from, its calls are in an order in which they can have happened, and times count them.
 
@@ -47,15 +48,20 @@ Examples:
   retake trace -o run.ds -- ./server --port 0  everything, to a file
   retake trace --from make-1 -o make.ds        the same of a recording made before
   retake trace -P /etc/passwd -- id            only what touches that file
+  sudo retake trace -p $(pidof redis-server)   what a running server does
 ")]
 pub struct Options {
     /// Write to this file: DataSeries if its name ends in .ds, else text
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// How to see the calls; without it, in-process
+    /// How to see the calls; without it, in-process, or with -p ebpf where that works and else ptrace
     #[arg(long, value_enum, value_name = "METHOD")]
     method: Option<Method>,
+
+    /// Trace processes that run already, with all their threads and descendants
+    #[arg(short = 'p', long = "attach", value_delimiter = ',', value_name = "PID", conflicts_with_all = ["from", "command"])]
+    attach: Vec<i32>,
 
     /// Trace a recording, by name or path, or what is left of a trace that was cut off
     #[arg(long, value_name = "RECORDING", conflicts_with_all = ["method", "command"])]
@@ -127,7 +133,7 @@ pub struct Options {
     no_fast_path: bool,
 
     /// The program and its arguments
-    #[arg(required_unless_present = "from", trailing_var_arg = true, value_name = "COMMAND")]
+    #[arg(required_unless_present_any = ["from", "attach"], trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
@@ -152,10 +158,6 @@ impl From<SummaryOrder> for Order {
 
 /// Traces, and ends this process as the program ended. Returns if that fails, or after tracing a recording.
 pub fn run(options: &Options) -> Result<()> {
-    if options.method == Some(Method::Ebpf) {
-        return Err(Failure::new("this build cannot trace in the kernel: it has no eBPF programs")
-            .attempt("--method in-process, which costs less for programs that retake starts, or --method ptrace"));
-    }
     let filter = options.filter()?;
     match &options.from {
         Some(name) => trace_recording(options, name, filter),
@@ -179,16 +181,16 @@ fn trace_recording(options: &Options, name: &OsString, filter: Filter) -> Result
 }
 
 fn trace_program(options: &Options, filter: Filter) -> Result<()> {
-    let request = options.request()?;
+    let source = options.source()?;
     let status = match options.trace_file() {
-        Some(path) => trace_to_file(options, filter, &request, path)?,
-        None => trace_to_text(options, filter, &request)?,
+        Some(path) => trace_to_file(options, filter, &source, path)?,
+        None => trace_to_text(options, filter, &source)?,
     };
     retake_kernel::signals::end_as(status)
 }
 
 /// Kept as it comes while the program runs, put in order afterwards: so the program waits for nothing but the disk.
-fn trace_to_file(options: &Options, filter: Filter, request: &retake_record::Request, path: &Path) -> Result<i32> {
+fn trace_to_file(options: &Options, filter: Filter, source: &Source, path: &Path) -> Result<i32> {
     let mut folder = path.as_os_str().to_owned();
     folder.push(".spool");
     let folder = std::path::absolute(&folder).map_err(|error| Failure::system("find", folder.display(), &error))?;
@@ -196,18 +198,11 @@ fn trace_to_file(options: &Options, filter: Filter, request: &retake_record::Req
     let _ = fs::remove_dir(&folder);
     // Before the program runs: what cannot be written must not be found out at its end.
     let mut output = options.make_output(filter, false)?;
-    let metadata =
-        record::describe_program(&Found { program: request.program.clone(), arguments: request.arguments.clone() }, request.environment.len());
-    let traced = match options.method {
-        Some(Method::Ptrace) => ptrace::into_spool(&options.ptrace_request(request), &folder, &metadata),
-        _ => inside::into_spool(request, open_store()?, &folder, &metadata),
-    };
-    let status = match traced {
+    let status = match source.into_spool(&folder) {
         Ok(status) => status,
-        Err(error) => {
-            let failure = failed(error);
+        Err(failure) => {
             let is_empty = Recording::open(&folder).is_ok_and(|spool| spool.streams().all(|stream| stream.bytes == 0));
-            if is_empty {
+            if is_empty || !folder.exists() {
                 let _ = fs::remove_dir_all(&folder);
                 let _ = fs::remove_file(path);
                 return Err(failure);
@@ -223,23 +218,12 @@ fn trace_to_file(options: &Options, filter: Filter, request: &retake_record::Req
     Ok(status)
 }
 
-fn trace_to_text(options: &Options, filter: Filter, request: &retake_record::Request) -> Result<i32> {
+fn trace_to_text(options: &Options, filter: Filter, source: &Source) -> Result<i32> {
     let output = options.make_output(filter, false)?;
     let shown = Shown::new(output);
-    let observer = shown.observer();
-    let status = match options.method {
-        Some(Method::Ptrace) => ptrace::live(&options.ptrace_request(request), observer),
-        _ => inside::live(request, open_store()?, observer),
-    };
-    let status = status.map_err(failed)?;
+    let status = source.live(shown.observer())?;
     shown.finish()?;
     Ok(status)
-}
-
-fn open_store() -> Result<Store> {
-    let location = Location::from_environment()?;
-    location.prepare()?;
-    Ok(Store::open(&location.store)?)
 }
 
 fn failed(error: Error) -> Failure {
@@ -294,8 +278,25 @@ impl Options {
         })
     }
 
-    fn ptrace_request(&self, request: &retake_record::Request) -> ptrace::Request {
-        ptrace::Request { program: request.clone(), data_limit: self.kept_bytes().unwrap_or(u64::MAX) }
+    fn source(&self) -> Result<Source> {
+        let outside = |whom| attach::Request { whom, data_limit: self.kept_bytes().unwrap_or(u64::MAX) };
+        let method = self.method.unwrap_or_else(|| match self.attach.as_slice() {
+            [] => Method::InProcess,
+            // Whatever is missing, ptrace does without it.
+            _ if ebpf::check().is_ok() => Method::Ebpf,
+            _ => Method::Ptrace,
+        });
+        let whom = || -> Result<Whom> {
+            Ok(if self.attach.is_empty() { Whom::Program(Box::new(self.request()?)) } else { Whom::Processes(self.attach.clone()) })
+        };
+        Ok(match method {
+            Method::InProcess if !self.attach.is_empty() => {
+                return Err(Failure::new("a process that runs already cannot be traced from within").attempt("--method ebpf or --method ptrace"));
+            }
+            Method::InProcess => Source::Inside(self.request()?),
+            Method::Ptrace => Source::Ptrace(outside(whom()?)),
+            Method::Ebpf => Source::Ebpf(outside(whom()?)),
+        })
     }
 
     /// How much of each buffer is kept; `None` is all. Text shows no more than it is told to.

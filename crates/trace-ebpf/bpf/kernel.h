@@ -1,0 +1,58 @@
+/* What is used of the kernel: helper functions by number, and the few fields that are read, which the loader finds by BTF wherever they are. */
+#ifndef RETAKE_BPF_KERNEL_H
+#define RETAKE_BPF_KERNEL_H
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef int i32;
+typedef long long i64;
+
+#define SECTION(name) __attribute__((section(name), used))
+#define INLINE static inline __attribute__((always_inline))
+/* Verified once, by itself, whatever it is called with. */
+#define APART __attribute__((noinline))
+
+/* The number that is checked and the one that is used become the same register, which is all that the verifier follows. */
+#define AS_CHECKED(number) __asm__ volatile("" : "+r"(number))
+
+#define BPF_MAP_TYPE_ARRAY 2
+#define BPF_MAP_TYPE_PERCPU_ARRAY 6
+#define BPF_MAP_TYPE_TASK_STORAGE 29
+#define BPF_F_NO_PREALLOC 1
+#define BPF_F_MMAPABLE 1024
+#define BPF_LOCAL_STORAGE_GET_F_CREATE 1
+
+/* How a map is described to the loader: by the types of the members of a structure. */
+#define NUMBER(name, value) int (*name)[value]
+#define TYPE(name, type) type *name
+
+/* Fields are found by name in the running kernel's BTF. */
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct pt_regs {
+	unsigned long di, si, dx, r10, r8, r9, cs;
+};
+struct task_struct {
+	int pid, tgid, exit_code;
+	unsigned int ptrace;
+};
+struct linux_binprm {
+	const char *filename;
+};
+#pragma clang attribute pop
+
+static void *(*const map_lookup)(void *map, const void *key) = (void *)1;
+static u64 (*const now_ns)(void) = (void *)5;
+static u32 (*const processor)(void) = (void *)8;
+static u64 (*const current_ids)(void) = (void *)14;
+static long (*const read_user)(void *to, u32 bytes, const void *from) = (void *)112;
+static long (*const read_kernel)(void *to, u32 bytes, const void *from) = (void *)113;
+static long (*const read_user_string)(void *to, u32 bytes, const void *from) = (void *)114;
+static long (*const read_kernel_string)(void *to, u32 bytes, const void *from) = (void *)115;
+static long (*const signal_thread)(u32 signal) = (void *)117;
+static void *(*const task_storage)(void *map, void *task, void *value, u64 flags) = (void *)156;
+static struct task_struct *(*const current_task)(void) = (void *)158;
+static long (*const repeat)(u32 count, void *function, void *context, u64 flags) = (void *)181;
+
+#endif

@@ -1,0 +1,192 @@
+/* Records, and the rings they go through to user space. `src/record.rs` reads them.
+ *
+ * One ring a processor: programs at trace points run with preemption off, so that each ring has one writer at a time and needs no lock. A record
+ * is contiguous: behind the ring there is room for the longest one. It counts once `head` is past it. */
+#ifndef RETAKE_BPF_RECORD_H
+#define RETAKE_BPF_RECORD_H
+
+#include "kernel.h"
+
+#ifndef RING_BITS
+#error "RING_BITS: the size of a ring, as a power of two"
+#endif
+#define RING_BYTES (1u << RING_BITS)
+#define RING_MASK (RING_BYTES - 1)
+#define RECORD_LIMIT (1u << 20)
+/* Fuller than this, and whoever writes has to wait until it is empty. */
+#define HIGH_WATER (RING_BYTES / 2)
+/* Up to here there is room for the longest record. The last part is for records without data. */
+#define DATA_WATER (RING_BYTES - RECORD_LIMIT - RING_BYTES / 8)
+#define SMALL_RECORD 512u
+
+enum {
+	RECORD_CALL,   /* a CALL event */
+	RECORD_HELD,   /* a CALL event without data, which are to be read while the thread is held: see `held_tail` behind it */
+	RECORD_INPUTS, /* items of the call that the thread is in */
+	RECORD_EVENT,  /* another event */
+	RECORD_START,  /* `start_body`: the first of a thread */
+	RECORD_EXEC,   /* `exec_body` and the path: a program begins */
+	RECORD_END     /* the wait status: the last of a thread */
+};
+
+enum { FLAG_STOPPED = 1 /* the thread was sent the signal that holds it */, FLAG_FAULTED = 2 /* not all inputs could be read */ };
+
+struct record {
+	u32 bytes; /* with this header, a multiple of 8 */
+	u8 kind, flags;
+	u16 unused;
+	u64 thread;   /* unique among all threads that ever were */
+	u32 sequence; /* of the thread's records */
+	u32 tid;
+};
+
+struct ring {
+	u64 head, unused[7]; /* written here */
+	u64 tail, unused2[7]; /* written by user space */
+	u8 unused3[4096 - 128];
+	u8 bytes[RING_BYTES + 2 * RECORD_LIMIT + 4096];
+};
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_ARRAY);
+	NUMBER(max_entries, 1); /* as many as there are processors; set by the loader */
+	NUMBER(map_flags, BPF_F_MMAPABLE);
+	TYPE(key, u32);
+	TYPE(value, struct ring);
+} rings SECTION(".maps");
+
+struct thread {
+	u64 id;
+	u32 sequence;
+	u32 flags;
+	u32 number;
+	u32 faulted; /* inputs at entry could not be read */
+	u64 entered_ns;
+	u64 arguments[6];
+	u64 before[6]; /* value-result lengths at entry */
+};
+
+enum { THREAD_AWAITS_EXEC = 1 /* its own calls are not the program's yet */, THREAD_IN_CALL = 2 };
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_TASK_STORAGE);
+	NUMBER(map_flags, BPF_F_NO_PREALLOC);
+	TYPE(key, int);
+	TYPE(value, struct thread);
+} threads SECTION(".maps");
+
+/* The record that this processor is writing. */
+struct work {
+	u64 head;      /* where it begins */
+	u32 size;      /* so far */
+	u32 failed;    /* WORK_... */
+	u64 arguments[6];
+	u64 before[6];
+	u64 result;
+	u64 limit;     /* bytes of vectors still to come */
+	u64 array;     /* that is walked */
+	u32 argument, direction;
+	u32 is_data;
+	u32 count;
+};
+
+enum { WORK_FAULTED = 1, WORK_TOO_LONG = 2 };
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	NUMBER(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, struct work);
+} works SECTION(".maps");
+
+/* What user space sets before it loads the programs. */
+const volatile u64 REAL_TIME_OFFSET = 0; /* nanoseconds from the monotonic clock to 1970 */
+const volatile u64 DATA_LIMIT = ~0ULL;   /* bytes kept of each buffer that means nothing to the kernel */
+
+/* What user space reads. */
+struct counters {
+	u64 lost;    /* records for which there was no room */
+	u64 foreign; /* calls of 32-bit code */
+	u64 next_thread;
+};
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_ARRAY);
+	NUMBER(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, struct counters);
+} counts SECTION(".maps");
+
+INLINE struct counters *counters(void)
+{
+	u32 zero = 0;
+	return map_lookup(&counts, &zero);
+}
+
+INLINE struct ring *own_ring(void)
+{
+	u32 index = processor();
+	return map_lookup(&rings, &index);
+}
+
+INLINE struct work *own_work(void)
+{
+	u32 zero = 0;
+	return map_lookup(&works, &zero);
+}
+
+INLINE u64 real_time(void) { return now_ns() + REAL_TIME_OFFSET; }
+
+/* A place in the record that is being written, with room behind it for what a record may have. NULL if it is none. */
+INLINE u8 *place(struct ring *ring, struct work *work, u32 offset)
+{
+	u32 base = (u32)work->head & RING_MASK;
+	if (offset > RECORD_LIMIT)
+		return 0;
+	return ring->bytes + base + offset;
+}
+
+/* Begins a record that will have at least `bytes`; false if there is no room. */
+INLINE u32 begin(struct ring *ring, struct work *work, u32 water)
+{
+	u64 head = ring->head;
+	work->head = head;
+	work->size = sizeof(struct record);
+	work->failed = 0;
+	return head - *(volatile u64 *)&ring->tail <= water;
+}
+
+/* Makes the record count. Whoever has filled the ring too far is held behind it. */
+INLINE void publish(struct ring *ring, struct work *work, struct thread *thread, u32 kind, u32 flags)
+{
+	u32 size = work->size;
+	struct record *record = (struct record *)place(ring, work, 0);
+	if (!record)
+		return;
+	u64 used = work->head + size - *(volatile u64 *)&ring->tail;
+	/* Only at return: a signal that is pending at entry would cut short a call that waits. */
+	if (used > HIGH_WATER && kind == RECORD_CALL)
+		flags |= FLAG_STOPPED;
+	/* Without a tracer the program would stop for good. */
+	if (flags & FLAG_STOPPED && (!current_task()->ptrace || signal_thread(19 /* SIGSTOP */) != 0))
+		flags &= ~FLAG_STOPPED;
+	record->bytes = size;
+	record->kind = kind;
+	record->flags = flags;
+	record->unused = 0;
+	record->thread = thread->id;
+	record->sequence = thread->sequence++;
+	record->tid = (u32)current_ids();
+	/* The processor keeps stores in order, and this keeps the compiler from doing otherwise. */
+	__asm__ volatile("" ::: "memory");
+	*(volatile u64 *)&ring->head = work->head + size;
+}
+
+INLINE void lose(void)
+{
+	struct counters *counters_ = counters();
+	if (counters_)
+		__sync_fetch_and_add(&counters_->lost, 1);
+}
+
+#endif

@@ -1,0 +1,195 @@
+//! Loading the programs into the kernel, and telling them whom to follow.
+
+use crate::rings::Rings;
+use crate::{Error, system};
+use aya::maps::{Array, Map};
+use aya::programs::{BtfTracePoint, ProgramError};
+use aya::{Btf, Ebpf, EbpfLoader};
+use std::io;
+use std::os::fd::AsFd;
+
+/// Of trace points and programs: they are called alike but for a few.
+const PROGRAMS: [(&str, &str); 6] = [
+    ("thread_made", "sched_process_fork"),
+    ("thread_ended", "sched_process_exit"),
+    ("program_begins", "sched_process_exec"),
+    ("signal_delivered", "signal_deliver"),
+    ("call_returned", "sys_exit"),
+    ("call_entered", "sys_enter"),
+];
+
+/// Memory that all rings together should not need more of; with many processors each is small.
+const FEW_PROCESSORS: usize = 16;
+
+#[repr(C, align(8))]
+struct Aligned<Bytes: ?Sized>(Bytes);
+
+static LARGE: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/large.o")));
+static SMALL: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/small.o")));
+const LARGE_BYTES: usize = 1 << 25;
+const SMALL_BYTES: usize = 1 << 22;
+
+/// Identity of the PID namespace that the kernel itself uses.
+const FIRST_NAMESPACE: &str = "pid:[4026531836]";
+
+pub(crate) fn is_built() -> bool {
+    !LARGE.0.is_empty()
+}
+
+/// How to follow.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// Bytes kept of each buffer that means nothing to the kernel.
+    pub data_limit: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { data_limit: u64::MAX }
+    }
+}
+
+/// What the programs count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counters {
+    /// Records for which there was no room.
+    pub lost: u64,
+    /// Calls of 32-bit code, which are not followed.
+    pub foreign: u64,
+}
+
+/// The programs in the kernel. They see nothing before [`Programs::attach`], and nobody but whom [`Programs::follow`] names and what those make.
+pub struct Programs {
+    kernel: Ebpf,
+    next_thread: u64,
+}
+
+impl std::fmt::Debug for Programs {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Programs")
+    }
+}
+
+impl Programs {
+    /// Loads them, and maps the rings that they write to.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn load(settings: &Settings) -> Result<(Self, Rings), Error> {
+        if !is_built() {
+            return Err(Error::NotBuilt);
+        }
+        let namespace = std::fs::read_link("/proc/self/ns/pid")?;
+        if namespace.as_os_str() != FIRST_NAMESPACE {
+            return Err(Error::Namespace);
+        }
+        let processors = aya::util::nr_cpus().map_err(|(_, error)| error)?;
+        let (object, ring_bytes) = if processors <= FEW_PROCESSORS { (LARGE, LARGE_BYTES) } else { (SMALL, SMALL_BYTES) };
+        let types = Btf::from_sys_fs().map_err(|error| Error::Types(error.to_string()))?;
+        let offset = system::real_time_offset_ns();
+        let mut kernel = EbpfLoader::new()
+            .btf(Some(&types))
+            .override_global("REAL_TIME_OFFSET", &offset, true)
+            .override_global("DATA_LIMIT", &settings.data_limit, true)
+            .map_max_entries("rings", processors as u32)
+            .allow_unsupported_maps() // the storage of threads, which only the programs read
+            .load(&object.0)
+            .map_err(|error| refused("maps", &error))?;
+        for (program, point) in PROGRAMS {
+            trace_point(&mut kernel, program)?.load(point, &types).map_err(|error| refused(program, &error))?;
+        }
+        let rings = match kernel.map("rings") {
+            Some(Map::Array(map)) => Rings::map(map.fd().as_fd(), processors, ring_bytes)?,
+            _ => return Err(missing("rings")),
+        };
+        Ok((Self { kernel, next_thread: FIRST_NAMED }, rings))
+    }
+
+    /// From now on whoever is followed is seen.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn attach(&mut self) -> Result<(), Error> {
+        for (program, _) in PROGRAMS {
+            trace_point(&mut self.kernel, program)?.attach().map_err(|error| refused(program, &error))?;
+        }
+        Ok(())
+    }
+
+    /// Follows a thread and all that it makes; if `awaits_exec`, from when it has executed a program. Returns what records call it.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn follow(&mut self, tid: i32, awaits_exec: bool) -> Result<u64, Error> {
+        let Some(Map::Unsupported(threads)) = self.kernel.map("threads") else { return Err(missing("threads")) };
+        let mut value = [0u64; THREAD_WORDS];
+        value[0] = self.next_thread;
+        value[1] = u64::from(awaits_exec) << 32;
+        let mark = |source| Error::Mark { tid, source };
+        let descriptor = system::thread_descriptor(tid).map_err(mark)?;
+        system::keep_with_thread(threads.fd().as_fd(), &descriptor, &value).map_err(mark)?;
+        self.next_thread += 1;
+        Ok(value[0])
+    }
+
+    /// What was counted until now.
+    pub fn counters(&self) -> Counters {
+        let read = || {
+            let counts: Array<_, [u64; 3]> = Array::try_from(self.kernel.map("counts")?).ok()?;
+            counts.get(&0, 0).ok()
+        };
+        let [lost, foreign, _] = read().unwrap_or_default();
+        Counters { lost, foreign }
+    }
+}
+
+/// Threads that are named from here have numbers from this one on; those that the programs see begin count from 0.
+const FIRST_NAMED: u64 = 1 << 63;
+/// Of the value that is kept with a thread.
+const THREAD_WORDS: usize = 16;
+
+fn trace_point<'kernel>(kernel: &'kernel mut Ebpf, name: &str) -> Result<&'kernel mut BtfTracePoint, Error> {
+    let program = kernel.program_mut(name).ok_or_else(|| missing(name))?;
+    program.try_into().map_err(|error: ProgramError| refused(name, &error))
+}
+
+fn missing(what: &str) -> Error {
+    Error::Refused { what: what.to_owned(), reason: "not in the object".to_owned() }
+}
+
+/// Says why in a few words: what the verifier says has thousands of lines, of which the last ones matter.
+fn refused(what: &str, error: &(dyn std::error::Error + 'static)) -> Error {
+    let mut cause = Some(error);
+    while let Some(this) = cause {
+        if let Some(system) = this.downcast_ref::<io::Error>()
+            && system.raw_os_error() == Some(libc::EPERM)
+        {
+            return Error::Privilege(io::Error::from_raw_os_error(libc::EPERM));
+        }
+        cause = this.source();
+    }
+    let text = error.to_string();
+    let lines: Vec<&str> = text.lines().collect();
+    let shown = if std::env::var_os("RETAKE_VERIFIER_LOG").is_some() { lines.len() } else { LAST_LINES.min(lines.len()) };
+    Error::Refused { what: what.to_owned(), reason: lines[lines.len() - shown..].join("\n") }
+}
+
+const LAST_LINES: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_takes_the_programs() {
+        match Programs::load(&Settings::default()) {
+            Ok((mut programs, mut rings)) => {
+                programs.attach().unwrap();
+                rings.drain(|record| Err(format!("{record:?}"))).unwrap();
+                assert_eq!(programs.counters(), Counters { lost: 0, foreign: 0 });
+            }
+            Err(error @ (Error::NotBuilt | Error::Privilege(_) | Error::Types(_) | Error::Namespace)) => eprintln!("skipped: {error}"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}

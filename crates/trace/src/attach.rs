@@ -1,0 +1,175 @@
+//! Whom to trace from outside: a program that is started for it, or processes that run already, with all that they have made.
+
+use crate::{Error, Result};
+use retake_kernel::process::{self, Prepared, Program};
+use retake_kernel::signals;
+use std::collections::HashSet;
+use std::ffi::{CString, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+/// What to trace from outside.
+#[derive(Debug, Clone)]
+pub enum Whom {
+    /// A program, started as for the other methods.
+    Program(Box<retake_record::Request>),
+    /// Processes that run already, their descendants, and what they make from now on.
+    Processes(Vec<i32>),
+}
+
+/// What to trace from outside, and how much of it to keep.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Whom.
+    pub whom: Whom,
+    /// Bytes kept of each buffer.
+    pub data_limit: u64,
+}
+
+/// A child that stands before the exec of its program.
+pub(crate) fn prepare(program: &retake_record::Request) -> Result<Prepared> {
+    let text = |bytes: &[u8]| CString::new(bytes).map_err(|_| io::Error::other("an argument contains a NUL byte"));
+    let path = text(program.program.as_os_str().as_bytes())?;
+    let arguments = program.arguments.iter().map(|argument| text(argument.as_bytes())).collect::<io::Result<Vec<_>>>()?;
+    let pair = |(name, value): &(OsString, OsString)| text(&[name.as_bytes(), b"=", value.as_bytes()].concat());
+    let environment = program.environment.iter().map(pair).collect::<io::Result<Vec<_>>>()?;
+    Ok(process::prepare(&Program { path: &path, by_descriptor: None, arguments: &arguments, environment: &environment })?)
+}
+
+/// Passes a tree grows by while one looks at it: more means that it grows faster than one can look.
+const MOST_PASSES: usize = 200;
+
+/// Takes in every thread of some processes and of their descendants, those that come while this goes on included. `take` says of a process and
+/// one of its threads whether it was there; what it says of the first thread of a process that was named decides.
+///
+/// # Errors
+/// A process that was named is not there, or what `take` says of it.
+pub(crate) fn take_tree(roots: &[i32], mut take: impl FnMut(i32, i32) -> Result<()>) -> Result<()> {
+    let mut taken = HashSet::new();
+    for root in roots {
+        if process::group_leader(*root) != Some(*root) {
+            return Err(Error::NoProcess(*root));
+        }
+        if taken.insert(*root) {
+            take(*root, *root)?;
+        }
+    }
+    for _ in 0..MOST_PASSES {
+        let mut found = false;
+        for process in descendants(roots) {
+            for tid in threads(process) {
+                if taken.insert(tid) {
+                    found = true;
+                    // It may be gone meanwhile, or be taken in already because its maker was.
+                    let _ = take(process, tid);
+                }
+            }
+        }
+        if !found {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// The processes themselves and all below them, parents first.
+fn descendants(roots: &[i32]) -> Vec<i32> {
+    let pairs: Vec<(i32, i32)> = process::all().into_iter().filter_map(|pid| Some((pid, process::parent(pid)?))).collect();
+    let mut found = roots.to_vec();
+    let mut next = 0;
+    while let Some(parent) = found.get(next).copied() {
+        let children = pairs.iter().filter(|(pid, of)| *of == parent && !found.contains(pid));
+        let children: Vec<i32> = children.map(|(pid, _)| *pid).collect();
+        found.extend(children);
+        next += 1;
+    }
+    found
+}
+
+fn threads(process: i32) -> Vec<i32> {
+    let entries = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// A process that lets go on whom we have held, should we be killed.
+///
+/// # Errors
+/// No process, no descriptor.
+#[cfg(feature = "ebpf")]
+pub(crate) fn guard(whom: &Whom) -> io::Result<Option<process::Guardian>> {
+    let Whom::Processes(roots) = whom else { return Ok(None) }; // they are killed with us
+    let roots = roots.clone();
+    Ok(Some(process::Guardian::start(move || {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        for process in descendants(&roots).into_iter().filter(|pid| process::state(*pid) == Some('T')) {
+            process::kill(process, libc::SIGCONT);
+        }
+    })?))
+}
+
+/// Whether the tracing thread is to leave those that it has attached to.
+#[derive(Debug, Default)]
+pub(crate) struct Leave {
+    asked: AtomicBool,
+    tid: AtomicI32,
+}
+
+impl Leave {
+    /// What [`retake_kernel::call_tracer::wait`] looks at.
+    pub fn flag(&self) -> &AtomicBool {
+        &self.asked
+    }
+
+    /// Whether it is.
+    pub fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Acquire)
+    }
+
+    /// Asks it to. To be repeated until it is gone.
+    fn ask(&self) {
+        self.asked.store(true, Ordering::Release);
+        match self.tid.load(Ordering::Acquire) {
+            0 => {}
+            tid => signals::interrupt(tid),
+        }
+    }
+}
+
+/// Runs `trace` on a thread of its own, to which all that it attaches to belongs: when it ends, the kernel lets them go without stopping them.
+/// Meanwhile `idle` is called again and again; it waits as long as it likes, or until this thread is unparked. A tracer of processes that ran
+/// before is asked to leave when somebody asks us to end: then `before_leaving` is called once.
+pub(crate) fn on_own_thread<T: Send>(
+    whom: &Whom,
+    mut idle: impl FnMut(),
+    before_leaving: impl FnOnce(),
+    trace: impl FnOnce(&Leave) -> Result<T> + Send,
+) -> Result<T> {
+    let leave = Leave::default();
+    let main = std::thread::current();
+    let may_leave = matches!(whom, Whom::Processes(_));
+    if may_leave {
+        signals::allow_interruption();
+        signals::pass_to(0);
+    }
+    let mut before_leaving = Some(before_leaving);
+    std::thread::scope(|scope| {
+        let (leave, main) = (&leave, &main);
+        let tracer = scope.spawn(move || {
+            leave.tid.store(signals::own_tid(), Ordering::Release);
+            let result = trace(leave);
+            main.unpark();
+            result
+        });
+        while !tracer.is_finished() {
+            if may_leave && signals::asked_to_end().is_some() {
+                if let Some(before_leaving) = before_leaving.take() {
+                    before_leaving();
+                }
+                leave.ask();
+            }
+            idle();
+        }
+        tracer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}

@@ -1,0 +1,121 @@
+//! Tracing from the kernel: programs of ours see each call where it returns and copy its data into rings. Nothing in the traced programs stops or
+//! changes, they need not be started by us, and those that are not traced pay next to nothing.
+//!
+//! Nothing is lost: the tree is also seized by ptrace, without any stop at calls. A thread that fills a ring too far, or whose data only we can
+//! read, is sent SIGSTOP by the program in the kernel; ptrace reports that before the thread sees anything, and it goes on without a signal when
+//! the rings are empty. Paper: [RE-ANIMATOR §2.3], whose tracer in the kernel has such a brake too, but a module to go with it.
+
+mod calls;
+mod collector;
+mod holder;
+mod thread;
+
+use crate::Result;
+use crate::attach::{self, Request, Whom};
+use crate::live::{Live, Observer};
+use crate::spool::{self, Spool};
+use collector::Collector;
+use retake_kernel::clock;
+use retake_record::EventLog;
+use retake_recording::{Exit, Metadata, Outcome, RecordingWriter};
+use retake_trace_ebpf::{Counters, Programs, Settings};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Whether this can work here.
+///
+/// # Errors
+/// Why it cannot.
+pub fn check() -> Result<()> {
+    Ok(retake_trace_ebpf::check()?)
+}
+
+/// Hands on what a program or processes do, calls in the order in which they return. Returns the program's wait status, or 0.
+///
+/// # Errors
+/// The program cannot be run, a process cannot be followed, or the kernel takes no programs from us.
+pub fn live(request: &Request, observer: Observer) -> Result<i32> {
+    let live = Live::new(observer);
+    let status = run(request, Arc::clone(&live) as Arc<_>)?;
+    live.take_error().map_or(Ok(status), Err)
+}
+
+/// As [`crate::inside::into_spool`].
+///
+/// # Errors
+/// As [`live`], or the folder cannot be made.
+pub fn into_spool(request: &Request, folder: &Path, metadata: &Metadata) -> Result<i32> {
+    let mut metadata = metadata.clone();
+    spool::mark(&mut metadata);
+    run(request, Arc::new(Spool(RecordingWriter::create(folder, &metadata)?)))
+}
+
+/// While there is something in the rings they are looked at so often.
+const BUSY_PERIOD: Duration = Duration::from_millis(1);
+/// Without anything in them, the pause grows up to this. What is written meanwhile fits, or whoever writes it is held.
+const IDLE_PERIOD: Duration = Duration::from_millis(20);
+
+type Shared = Mutex<Collector>;
+
+fn lock(shared: &Shared) -> MutexGuard<'_, Collector> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn run(request: &Request, log: Arc<dyn EventLog>) -> Result<i32> {
+    let guardian = attach::guard(&request.whom)?;
+    let result = trace(request, log);
+    if let Some(guardian) = guardian {
+        guardian.dismiss();
+    }
+    result
+}
+
+fn trace(request: &Request, log: Arc<dyn EventLog>) -> Result<i32> {
+    let (mut programs, rings) = Programs::load(&Settings { data_limit: request.data_limit })?;
+    programs.attach()?;
+    let shared = Mutex::new(Collector::new(Arc::clone(&log), rings, request.data_limit));
+    let child = match &request.whom {
+        Whom::Program(program) => Some((program.program.display().to_string(), attach::prepare(program)?)),
+        Whom::Processes(_) => None,
+    };
+    let programs = Mutex::new(Some(programs));
+    let mut pause = BUSY_PERIOD;
+    let traced = attach::on_own_thread(
+        &request.whom,
+        || {
+            let something = lock(&shared).drain();
+            pause = if something { BUSY_PERIOD } else { (pause * 2).min(IDLE_PERIOD) };
+            std::thread::park_timeout(pause);
+        },
+        || {
+            // From here on nobody is held any more; who is, the tracer lets go before it leaves.
+            let programs = programs.lock().unwrap_or_else(PoisonError::into_inner).take();
+            tell_losses(&*log, programs.map(|programs| programs.counters()));
+        },
+        |leave| holder::hold(&shared, &programs, request, child, leave),
+    );
+    let status = traced?;
+    let mut collector = lock(&shared);
+    collector.drain();
+    collector.finish()?;
+    tell_losses(&*log, programs.into_inner().unwrap_or_else(PoisonError::into_inner).map(|programs| programs.counters()));
+    let exit = if libc::WIFSIGNALED(status) { Exit::Killed(libc::WTERMSIG(status)) } else { Exit::Exited(libc::WEXITSTATUS(status)) };
+    log.finish(&Outcome { exit, duration_ms: 0, counters: [].into() })?;
+    log.drained();
+    Ok(status)
+}
+
+fn tell_losses(log: &dyn EventLog, counters: Option<Counters>) {
+    let Some(Counters { lost, foreign }) = counters else { return };
+    if lost != 0 {
+        log.incomplete(&format!("{lost} events came when there was no room for them"));
+    }
+    if foreign != 0 {
+        log.incomplete(&format!("{foreign} calls of 32-bit code are left out"));
+    }
+}
+
+fn now_ns() -> u64 {
+    clock::real_time_ns().unwrap_or(0)
+}

@@ -1,0 +1,130 @@
+//! The ptrace side: lets threads go that the programs in the kernel have stopped, and looks at processes while they stand still at an exec.
+
+use super::{Shared, lock};
+use crate::attach::{self, Leave, Request, Whom};
+use crate::{Error, Result};
+use retake_kernel::call_tracer::{self, Afterwards, Stop, Waited};
+use retake_kernel::process::Prepared;
+use retake_kernel::{process, ptrace, signals};
+use retake_trace_ebpf::Programs;
+use std::io;
+use std::sync::{Mutex, PoisonError};
+
+/// In a siginfo: the kernel sent the signal, as only ours is sent.
+const FROM_KERNEL: i32 = 0x80;
+
+type SharedPrograms = Mutex<Option<Programs>>;
+
+/// Follows a program, with its name, or processes, until they are gone or we are asked to leave. Returns the wait status of the program, or 0.
+pub(super) fn hold(shared: &Shared, programs: &SharedPrograms, request: &Request, child: Option<(String, Prepared)>, leave: &Leave) -> Result<i32> {
+    let mut holder = Holder { shared, root: None, status: 0 };
+    match (&request.whom, child) {
+        (Whom::Processes(processes), _) => {
+            attach::take_tree(processes, |process, tid| holder.attach(programs, process, tid))?;
+            holder.follow(leave);
+        }
+        (Whom::Program(_), Some((name, mut child))) => {
+            seize(child.pid, Afterwards::End, &name)?;
+            let thread = with(programs, |programs| programs.follow(child.pid, true))?;
+            lock(shared).begin(thread, child.pid, child.pid, false)?;
+            signals::pass_to(child.pid);
+            holder.root = Some(child.pid);
+            child.start()?;
+            holder.follow(leave);
+            if !lock(shared).has_begun() {
+                let source = child.failure().unwrap_or_else(|| io::Error::other("it ended at once"));
+                return Err(Error::Exec { program: name, source });
+            }
+        }
+        (Whom::Program(_), None) => {}
+    }
+    Ok(holder.status)
+}
+
+fn with<T>(programs: &SharedPrograms, use_them: impl FnOnce(&mut Programs) -> Result<T, retake_trace_ebpf::Error>) -> Result<T> {
+    let mut programs = programs.lock().unwrap_or_else(PoisonError::into_inner);
+    match programs.as_mut() {
+        Some(programs) => Ok(use_them(programs)?),
+        None => Err(Error::System(io::Error::other("asked to end before all processes were followed"))),
+    }
+}
+
+fn seize(tid: i32, afterwards: Afterwards, whom: &str) -> Result<()> {
+    call_tracer::seize(tid, afterwards).map_err(|source| Error::Attach { whom: whom.to_owned(), source })
+}
+
+struct Holder<'run> {
+    shared: &'run Shared,
+    root: Option<i32>,
+    status: i32,
+}
+
+impl Holder<'_> {
+    /// A thread that is not ours yet, unless it came to be ours with its maker.
+    fn attach(&self, programs: &SharedPrograms, process: i32, tid: i32) -> Result<()> {
+        match call_tracer::seize(tid, Afterwards::GoOn) {
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) && process::tracer(tid) == Some(signals::own_tid()) => {}
+            Err(source) => return Err(Error::Attach { whom: format!("process {process}"), source }),
+            Ok(()) => {}
+        }
+        // Held from here on: what it writes comes after its beginning.
+        let mut collector = lock(self.shared);
+        match with(programs, |programs| programs.follow(tid, false)) {
+            Ok(thread) => collector.begin(thread, process, tid, true),
+            Err(Error::Kernel(retake_trace_ebpf::Error::Mark { source, .. })) if source.raw_os_error() == Some(libc::EEXIST) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn follow(&mut self, leave: &Leave) {
+        loop {
+            if leave.is_asked() {
+                let mut collector = lock(self.shared);
+                collector.drain();
+                if !collector.somebody_is_held() {
+                    return;
+                }
+            }
+            match call_tracer::wait(leave.flag()) {
+                Waited::Stop(tid, stop) => self.stopped(tid, stop),
+                Waited::Asked => {}
+                Waited::Nobody => return,
+            }
+        }
+    }
+
+    /// Deals with a stop, and lets the thread go on. One that was killed meanwhile cannot; its end comes next.
+    fn stopped(&mut self, tid: i32, stop: Stop) {
+        let signal = match stop {
+            Stop::Signal(libc::SIGSTOP) if is_ours(tid) => {
+                lock(self.shared).release(tid);
+                0
+            }
+            Stop::Signal(number) => number,
+            Stop::Exec(_) => {
+                lock(self.shared).executed(tid);
+                0
+            }
+            Stop::Group(libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) => {
+                let _ = call_tracer::listen(tid);
+                return;
+            }
+            Stop::Exited(status) => return self.ended(tid, status << 8),
+            Stop::Killed(signal) => return self.ended(tid, signal),
+            Stop::Group(_) | Stop::Child(_) | Stop::Call => 0,
+        };
+        let _ = ptrace::resume(tid, signal);
+    }
+
+    fn ended(&mut self, tid: i32, status: i32) {
+        if self.root == Some(tid) {
+            self.status = status;
+        }
+    }
+}
+
+/// Whether the signal that a thread is about to get comes from the programs in the kernel.
+fn is_ours(tid: i32) -> bool {
+    let Ok(info) = call_tracer::signal_info(tid) else { return false };
+    i32::from_le_bytes(std::array::from_fn(|index| info[8 + index])) == FROM_KERNEL
+}
