@@ -26,7 +26,7 @@ fn report(path: &str, bytes: &[u8]) {
     match result.expect("at least one run") {
         Err(error) => println!("{path}: {error}"),
         Ok(verdict) => {
-            println!("{path}: {shortest:.1} ms, {} bytes cached", verdict.to_bytes().len());
+            println!("{path}: {shortest:.1} ms");
             show(&verdict);
         }
     }

@@ -28,30 +28,3 @@ pub enum PatchError {
     #[error("the vDSO has no function to replace")]
     EmptyVdso,
 }
-
-/// Why a cached image was not accepted. The remedy is always to build it anew.
-#[derive(Debug, Error, Clone, PartialEq, Eq)]
-pub enum CacheError {
-    /// The bytes are not a cached image.
-    #[error("not a cached image")]
-    NotAnImage,
-    /// Written by another version of the patcher or of the format.
-    #[error("cached image of format {format}, patcher {patcher}; this is another version")]
-    OtherVersion {
-        /// Format version found.
-        format: u32,
-        /// Patcher version found.
-        patcher: u32,
-    },
-    /// The checksum does not match.
-    #[error("cached image is damaged: checksum mismatch")]
-    Damaged,
-    /// A field has a value that no writer produces.
-    #[error("cached image is malformed: {what} (at byte {position})")]
-    Malformed {
-        /// What is wrong.
-        what: &'static str,
-        /// Offset in the payload.
-        position: usize,
-    },
-}

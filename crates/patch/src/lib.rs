@@ -13,7 +13,6 @@ mod analysis;
 mod bytes;
 mod candidates;
 mod choice;
-mod codec;
 mod elf;
 mod emit;
 mod error;
@@ -31,11 +30,11 @@ pub mod watch;
 mod windows;
 
 pub use analysis::{CALL_TRAP, CPUID_TRAP, Options, build_image, examine};
-pub use error::{CacheError, PatchError};
+pub use error::PatchError;
 pub use image::{Image, ImageSegment, Placement, Refusal, RefusedSite, Site, SiteKind, StubInfo, StubPoint, Unpatched, UnpatchedReason, Verdict};
 pub use vdso::{BOOTSTRAP_BYTES, VdsoEdit, VdsoFunction, VdsoMethod, VdsoPatch, build_vdso_patch};
 
-/// Changes whenever the same input could give a different image. Stored in every cached image and checked when it is read back.
+/// Changes whenever the same input could give a different image. Part of the name of every cached image.
 pub const PATCHER_VERSION: u32 = 3;
 
 /// Bytes of a page, the unit in which the kernel maps files.

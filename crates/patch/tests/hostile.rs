@@ -54,14 +54,12 @@ proptest! {
             check_image(&file, image, placement);
             assert_not_entered(&file, image);
         }
-        prop_assert_eq!(Verdict::from_bytes(&verdict.to_bytes()), Ok(verdict));
     }
 
     #[test]
     fn random_bytes(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
         let _ = examine(&bytes, Placement::After, &Options::default());
         let _ = build_vdso_patch(&bytes);
-        let _ = Verdict::from_bytes(&bytes);
         let mut file = small_file(&[0xc3], &[]);
         let length = bytes.len().min(file.len());
         file[7..length.max(7)].copy_from_slice(&bytes[7.min(bytes.len())..length.max(7.min(bytes.len()))]);
@@ -80,27 +78,6 @@ proptest! {
             check_image(&file, &image, Placement::After);
         }
         let _ = build_vdso_patch(&file);
-    }
-
-    #[test]
-    fn damaged_cache(code in code(), changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6), cut in any::<prop::sample::Index>()) {
-        let file = small_file(&code, &[Symbol { start: 0, bytes: code.len() as u64 }]);
-        let verdict = examine(&file, Placement::After, &Options::default()).expect("well formed");
-        let mut bytes = verdict.to_bytes();
-        for (at, byte) in changes {
-            let at = at.index(bytes.len());
-            bytes[at] = byte;
-        }
-        // With the checksum put right, only the checks of the fields are left.
-        let hash = xxhash_rust::xxh3::xxh3_64(&bytes[24..]);
-        bytes[16..24].copy_from_slice(&hash.to_le_bytes());
-        if let Ok(Verdict::Patched(image)) = Verdict::from_bytes(&bytes) {
-            for site in &image.sites {
-                let _ = image.text_address(image.stub_address.wrapping_add(u64::from(site.stub.offset)));
-            }
-        }
-        bytes.truncate(cut.index(bytes.len()));
-        prop_assert!(Verdict::from_bytes(&bytes).is_err());
     }
 }
 

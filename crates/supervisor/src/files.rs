@@ -1,9 +1,10 @@
 //! The files the tree maps: each stored once, its patched image made once, and both listed in the header for the runtime to find.
 
+use crate::image_note::{ImageNote, ImagePlaces, Piece};
 use crate::session::Session;
 use retake_kernel::segment::Segment;
 use retake_kernel::shared::{self, ImagePart, store_bytes};
-use retake_patch::{Image, Options, PATCHER_VERSION, Placement, SiteKind, Verdict, examine};
+use retake_patch::{Options, PATCHER_VERSION, Placement};
 use retake_recording::{ContentId, Store};
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
@@ -100,70 +101,55 @@ impl FileTable {
         entry.modified_ns.store(identity.modified_ns, Relaxed);
         entry.changed_ns.store(identity.changed_ns, Relaxed);
         store_bytes(&entry.content, &content.0);
-        entry.calls.store(shared::CALLS_UNKNOWN, Relaxed);
-        match self.verdict(session, file, identity.size, content, placement)? {
-            Some(Verdict::Patched(image)) => self.publish_image(entry, &image)?,
-            Some(Verdict::Unpatched(unpatched)) if !unpatched.unknown_calls => entry.calls.store(shared::CALLS_NONE, Relaxed),
-            _ => {}
+        let note = self.note(session, file, identity.size, content, placement)?;
+        entry.calls.store(note.as_ref().map_or(shared::CALLS_UNKNOWN, |note| note.calls), Relaxed);
+        if let Some(places) = note.and_then(|note| note.image) {
+            self.publish_image(entry, &places)?;
         }
         entry.ready.store(1, Release);
         header.file_count.store(index as u32 + 1, Release);
         Ok(index)
     }
 
-    /// What is to be done with a file: from the store's cache, or computed and cached. `None` for what is no program, and where nothing is patched.
-    fn verdict(&self, session: &Session, file: &File, size: u64, content: ContentId, placement: Placement) -> io::Result<Option<Verdict>> {
+    /// What is to be done with a file: from the store's cache, or found out and cached. `None` for what is no program, and where nothing is patched.
+    fn note(&self, session: &Session, file: &File, size: u64, content: ContentId, placement: Placement) -> io::Result<Option<ImageNote>> {
         let mut magic = [0; 4];
         if !(SMALLEST_ELF_BYTES..=LARGEST_PATCHED_BYTES).contains(&size) || file.read_at(&mut magic, 0)? < 4 || magic != *b"\x7fELF" {
             return Ok(None);
         }
         let Some((options, variant)) = patching(session.header().mode.load(Relaxed), session.header().options.load(Relaxed)) else { return Ok(None) };
         let key = format!("{content}-{}{variant}-{PATCHER_VERSION}", if placement == Placement::Before { "before" } else { "after" });
-        if let Some(cached) = self.store.named_cache("images", &key)? {
-            let bytes = read_all(&cached)?;
-            if bytes.is_empty() {
-                return Ok(None);
-            }
-            if let Ok(verdict) = Verdict::from_bytes(&bytes) {
-                return Ok(Some(verdict));
-            }
+        if let Some(cached) = self.store.named_cache("images", &key)?
+            && let Some(note) = ImageNote::from_bytes(&self.store, &read_all(&cached)?)
+        {
+            return Ok(Some(note));
         }
         let bytes = read_all(&self.store.open_content(content)?)?;
-        let verdict = examine(&bytes, placement, &options).ok();
-        self.store.put_named_cache("images", &key, &verdict.as_ref().map(Verdict::to_bytes).unwrap_or_default())?;
-        Ok(verdict)
+        let note = ImageNote::examine(&self.store, &bytes, placement, &options)?;
+        self.store.put_named_cache("images", &key, &serde_json::to_vec(&note)?)?;
+        Ok(Some(note))
     }
 
-    fn publish_image(&self, entry: &shared::FileEntry, image: &Image) -> io::Result<()> {
-        if image.segments.len() > shared::MAX_PARTS {
-            return Ok(());
+    fn publish_image(&self, entry: &shared::FileEntry, places: &ImagePlaces) -> io::Result<()> {
+        entry.low.store(places.low, Relaxed);
+        entry.high.store(places.high, Relaxed);
+        self.publish_piece(&entry.stubs, &places.stubs)?;
+        for (part, piece) in entry.parts.iter().zip(&places.parts) {
+            self.publish_piece(part, piece)?;
         }
-        entry.low.store(image.low, Relaxed);
-        entry.high.store(image.high, Relaxed);
-        self.publish_part(&entry.stubs, 0, image.stub_address, &image.stubs)?;
-        for (part, segment) in entry.parts.iter().zip(&image.segments) {
-            self.publish_part(part, segment.file_offset, segment.address, &segment.bytes)?;
-        }
-        let mut sites = image.sites.iter().map(|site| site.kind).chain(image.refused.iter().map(|site| site.kind));
-        let calls = match (image.unknown_calls, sites.any(|kind| kind == SiteKind::SystemCall)) {
-            (true, _) => shared::CALLS_UNKNOWN,
-            (false, true) => shared::CALLS_PATCHED,
-            (false, false) => shared::CALLS_NONE,
-        };
-        entry.calls.store(calls, Relaxed);
-        entry.part_count.store(image.segments.len() as u32, Release);
+        entry.part_count.store(places.parts.len() as u32, Release);
         Ok(())
     }
 
-    fn publish_part(&self, part: &ImagePart, file_offset: u64, address: u64, bytes: &[u8]) -> io::Result<()> {
-        let content = self.store.add_bytes(bytes)?;
-        (self.on_content)(&self.store, content)?;
-        let segment = Segment::with_bytes(bytes, bytes.len())?;
-        part.file_offset.store(file_offset, Relaxed);
-        part.address.store(address, Relaxed);
-        part.bytes.store(bytes.len() as u64, Relaxed);
+    fn publish_piece(&self, part: &ImagePart, piece: &Piece) -> io::Result<()> {
+        (self.on_content)(&self.store, piece.content())?;
+        let mut segment = Segment::create(piece.bytes as usize)?;
+        self.store.open_content(piece.content())?.read_exact_at(segment.bytes_mut(), 0)?;
+        part.file_offset.store(piece.file_offset, Relaxed);
+        part.address.store(piece.address, Relaxed);
+        part.bytes.store(piece.bytes, Relaxed);
         part.segment_id.store(segment.id(), Relaxed);
-        store_bytes(&part.content, &content.0);
+        store_bytes(&part.content, &piece.content().0);
         self.segments.lock().unwrap_or_else(PoisonError::into_inner).push(segment);
         Ok(())
     }

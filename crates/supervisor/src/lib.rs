@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod files;
+mod image_note;
 pub mod runtime_image;
 pub mod session;
 

@@ -89,6 +89,7 @@ impl IdentityCache {
         let limit = MAX_RECORDS * RECORD_BYTES as u64;
         file.take(limit).read_to_end(&mut bytes).map_err(|error| Error::io("read", path, error))?;
         let (records, _torn) = bytes.as_chunks::<RECORD_BYTES>();
+        cache.known.reserve(records.len());
         cache.known.extend(records.iter().filter_map(decode_record));
         Ok(cache)
     }

@@ -1,0 +1,88 @@
+//! What the store remembers of a file that was examined for system calls: where its patched pieces go, and under which content each of them is kept. So an image
+//! is read once, straight into the memory that processes attach.
+
+use retake_kernel::shared;
+use retake_patch::{Image, ImageSegment, Options, PAGE_BYTES, Placement, SiteKind, Verdict, examine};
+use retake_recording::{ContentId, Store};
+use serde::{Deserialize, Serialize};
+use std::io;
+
+/// What is to be done with a file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ImageNote {
+    /// One of `shared::CALLS_*`.
+    pub calls: u32,
+    /// The image, if there is one.
+    pub image: Option<ImagePlaces>,
+}
+
+/// Where an image lies, in link-time addresses.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ImagePlaces {
+    /// Span of the file's segments.
+    pub low: u64,
+    pub high: u64,
+    pub stubs: Piece,
+    /// Patched text, at most `shared::MAX_PARTS`.
+    pub parts: Vec<Piece>,
+}
+
+/// Whole pages of an image.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Piece {
+    pub file_offset: u64,
+    pub address: u64,
+    pub bytes: u64,
+    content: [u8; 32],
+}
+
+impl Piece {
+    fn store(store: &Store, file_offset: u64, address: u64, bytes: &[u8]) -> io::Result<Self> {
+        Ok(Self { file_offset, address, bytes: bytes.len() as u64, content: store.add_bytes(bytes)?.0 })
+    }
+
+    /// Under which the store has its bytes.
+    pub fn content(&self) -> ContentId {
+        ContentId(self.content)
+    }
+}
+
+impl ImageNote {
+    /// Examines a file and stores its image. What is no well-formed program may make any call.
+    pub fn examine(store: &Store, file: &[u8], placement: Placement, options: &Options) -> io::Result<Self> {
+        match examine(file, placement, options) {
+            Ok(Verdict::Patched(image)) if image.segments.len() <= shared::MAX_PARTS => Self::of_image(store, &image),
+            Ok(Verdict::Unpatched(unpatched)) if !unpatched.unknown_calls => Ok(Self { calls: shared::CALLS_NONE, image: None }),
+            _ => Ok(Self { calls: shared::CALLS_UNKNOWN, image: None }),
+        }
+    }
+
+    fn of_image(store: &Store, image: &Image) -> io::Result<Self> {
+        let mut kinds = image.sites.iter().map(|site| site.kind).chain(image.refused.iter().map(|site| site.kind));
+        let calls = match (image.unknown_calls, kinds.any(|kind| kind == SiteKind::SystemCall)) {
+            (true, _) => shared::CALLS_UNKNOWN,
+            (false, true) => shared::CALLS_PATCHED,
+            (false, false) => shared::CALLS_NONE,
+        };
+        let part = |segment: &ImageSegment| Piece::store(store, segment.file_offset, segment.address, &segment.bytes);
+        let places = ImagePlaces {
+            low: image.low,
+            high: image.high,
+            stubs: Piece::store(store, 0, image.stub_address, &image.stubs)?,
+            parts: image.segments.iter().map(part).collect::<io::Result<_>>()?,
+        };
+        Ok(Self { calls, image: Some(places) })
+    }
+
+    /// Reads a note back; `None` for anything else, and where the store has lost a piece.
+    pub fn from_bytes(store: &Store, bytes: &[u8]) -> Option<Self> {
+        let note: Self = serde_json::from_slice(bytes).ok()?;
+        let is_whole = |piece: &Piece| {
+            let aligned = piece.bytes.is_multiple_of(PAGE_BYTES) && piece.address.is_multiple_of(PAGE_BYTES);
+            let length = store.open_content(piece.content()).ok().and_then(|file| Some(file.metadata().ok()?.len()));
+            aligned && length == Some(piece.bytes)
+        };
+        let usable = note.image.iter().all(|image| image.parts.len() <= shared::MAX_PARTS && image.parts.iter().chain([&image.stubs]).all(is_whole));
+        usable.then_some(note)
+    }
+}
