@@ -141,7 +141,8 @@ i64 clone_on_stack(u64 flags, u64 stack, u64 parent_tid, u64 child_tid, u64 tls,
 void signal_restorer(void);
 void signal_entry(void);
 void fault_entry(void);
-extern const char runtime_text_end[], window_start[], window_call[], window_abort[], plain_window_start[], plain_window_call[], plain_window_abort[];
+extern const char runtime_text_end[], window_start[], window_call[], window_abort[];
+extern const char plain_window_start[], plain_window_call[], plain_window_abort[], other_window_start[], other_window_call[], other_window_abort[];
 extern const char copy_user_start[], copy_user_end[], copy_user_fixup[];
 extern const char string_user_start[], string_user_end[], string_user_fixup[];
 u32 hash_user_blocks(const void *bytes, u64 block_count, u64 lanes[4]);

@@ -96,6 +96,17 @@ entry_syscall:
 	call runtime_syscall
 	test %eax, %eax
 	jnz leave_full
+	jmp leave_kept
+	/* Fast, from the middle of compiled code that does not return: see runtime_syscall. */
+	.globl leave_fast
+leave_fast:
+	mov %gs:RBX, %rbx
+	mov %gs:RBP, %rbp
+	mov %gs:R12, %r12
+	mov %gs:R13, %r13
+	mov %gs:R14, %r14
+	mov %gs:R15, %r15
+leave_kept:
 	/* Fast: the compiled code kept the callee-saved registers. */
 	mov %gs:EFLAGS, %r11
 	bt $10, %r11d

@@ -123,6 +123,16 @@ static const char *fixup_of(u64 rip)
 	return NULL;
 }
 
+/* Where a thread goes on that is about to make a call which a signal must come before; NULL: it is not. */
+static const char *window_around(u64 rip)
+{
+	if (rip >= (u64)plain_window_start && rip <= (u64)plain_window_call)
+		return plain_window_abort;
+	if (rip >= (u64)other_window_start && rip <= (u64)other_window_call)
+		return other_window_abort;
+	return rip >= (u64)window_start && rip <= (u64)window_call ? window_abort : NULL;
+}
+
 /* A call at a place that is not patched. */
 static void dispatched_call(struct context *context, struct registers *regs, u64 after)
 {
@@ -213,10 +223,9 @@ void master_handler(i32 number, const struct siginfo *info, struct user_context 
 	force_want(context, in_text(regs->rip));
 	user->mask = ~SYNCHRONOUS;
 	context->mask_held = 1;
-	if (regs->rip >= (u64)window_start && regs->rip <= (u64)window_call)
-		regs->rip = (u64)window_abort;
-	else if (regs->rip >= (u64)plain_window_start && regs->rip <= (u64)plain_window_call)
-		regs->rip = (u64)plain_window_abort;
+	const char *abort = window_around(regs->rip);
+	if (abort)
+		regs->rip = (u64)abort;
 	else if (tracing())
 		forced_deliver(context, regs);
 }
