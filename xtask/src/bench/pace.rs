@@ -7,6 +7,7 @@ use super::workload::Workload;
 /// Fewer rounds than this say nothing about spread. Only a workload that is far over its share makes do with two.
 const WANTED_ROUNDS: usize = 3;
 const FEWEST_ROUNDS: usize = 2;
+const FAR_OVER_PERCENT: u32 = 125;
 
 /// The least that a workload gets, however late it is.
 const LEAST_SHARE: Duration = Duration::from_secs(3);
@@ -38,7 +39,7 @@ impl Pace {
         let Some(share) = self.share else {
             return done < self.rounds;
         };
-        let is_far_over = spent >= share * 2;
+        let is_far_over = spent >= share * FAR_OVER_PERCENT / 100;
         let fewest = if is_far_over { FEWEST_ROUNDS } else { WANTED_ROUNDS };
         done < self.rounds.min(fewest) || (done < self.rounds && spent < share)
     }
