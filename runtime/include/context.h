@@ -192,6 +192,7 @@ void end_of_stream(struct context *context) NORETURN;
 void end_process(struct context *context, u32 status) NORETURN;
 
 /* ---- items.c: what a call reads and writes ---- */
+/* On the path of every call only the fields that count are set: clearing all of them costs as much as the rest. */
 struct sink {
 	enum { SINK_INPUT, SINK_MEASURE, SINK_EMIT, SINK_VERIFY } mode;
 	struct context *context;
@@ -208,7 +209,6 @@ struct sink {
 	u64 room;                  /* SINK_EMIT: what was measured, and is left of it */
 };
 void sink_item(struct sink *sink, u32 argument, u64 address, u64 bytes); /* trace.c */
-/* On the path of every call only the fields that count are set: clearing all of them costs as much as the rest. */
 const struct call_row *find_row(u64 number, const u64 *arguments);
 void visit_inputs(struct sink *sink, const struct call_row *row, const u64 *arguments);
 void visit_outputs(struct sink *sink, const struct call_row *row, const u64 *arguments, i64 result);
