@@ -41,13 +41,21 @@ pub trait EventLog: std::fmt::Debug + Send + Sync {
     fn finish(&self, outcome: &Outcome) -> Result<()>;
 }
 
+/// Events that are smaller than this on average are mostly calls, not the data that they read.
+const SMALL_EVENT_BYTES: usize = 1 << 10;
+
+/// What suits a chunk: calls are much alike, data are not, and must not hold the program up.
+fn codec_for(bytes: usize, events: ChunkEvents) -> Codec {
+    if bytes / SMALL_EVENT_BYTES < events.count as usize { Codec::Small } else { Codec::Fast }
+}
+
 impl EventLog for RecordingWriter {
     fn declare_stream(&self, info: &StreamInfo) -> Result<()> {
         Self::declare_stream(self, info)
     }
 
     fn append(&self, stream: StreamId, bytes: &[u8], events: ChunkEvents) -> Result<()> {
-        Self::append(self, stream, bytes, events, Codec::Fast)
+        Self::append(self, stream, bytes, events, codec_for(bytes.len(), events))
     }
 
     fn keep_file(&self, store: &Store, content: ContentId) -> Result<()> {
