@@ -29,11 +29,13 @@
 
 enum { MODE_RECORD = 1, MODE_REPLAY = 2, MODE_TRACE = 3 /* as record, but nothing is ordered or repeated: calls are logged whole, with times */ };
 enum { OPTION_NO_FAST_PATH = 1, OPTION_QUIET = 2, OPTION_CHECK_FULL = 4, OPTION_CHECK_OFF = 8, OPTION_NO_TSC_TRAP = 16, OPTION_NO_CPUID_FAULT = 32, OPTION_WHOLE_INPUTS = 64 /* replay: hand over the inputs that the recording has only in part */,
-	OPTION_DEBUG = 128 /* replay: a debugger wants one process of the tree */ };
+	OPTION_DEBUG = 128 /* replay: a debugger wants one process of the tree */, OPTION_DROPPED = 256 /* replay: processes are missing from the recording */ };
 
 enum slot_state { SLOT_UNUSED, SLOT_READY, SLOT_CLAIMED, SLOT_LIVE, SLOT_EXITED, SLOT_DYING /* its process ended; wait until the thread is gone */ };
 /* Who may do what about stopping a thread between sync points; see docs/FORCED.md. */
 enum force_state { FORCE_IDLE, FORCE_WANTED, FORCE_SENDING, FORCE_SENT, FORCE_ACTIVE, FORCE_CLOSED };
+/* Record: why replay of other processes needs what a process did, besides being their parent. */
+enum ties { TIE_MEMORY = 1 /* it shared writable memory */, TIE_FILE = 2 /* it wrote to a file that is mapped */, TIE_PARENT = 4 /* it began in its parent's memory */ };
 enum baton_state { BATON_NONE, BATON_WAITING, BATON_HOLDING };
 
 /* The right to run user code among threads that share writable memory. */
@@ -72,6 +74,7 @@ enum request_kind {
 	REQUEST_INPUT,       /* replay: an input of the call to come. arguments: address, bytes. reply: 0 */
 	REQUEST_DEBUG,       /* replay: I am about to begin or to go on with a new program. argument: events so far. Answered once a debugger has me, if it wants me */
 	REQUEST_CHILD,       /* replay: argument: a stream. reply: whether its process shall be made at all */
+	REQUEST_CONSOLE,     /* replay: argument: a number on the console that nobody prints. reply: the next that somebody does */
 };
 
 struct image_part { /* one patched segment, or the stubs of a file */
@@ -122,6 +125,7 @@ struct slot {
 	u32 force_sequence; /* record: signals put off so far */
 	u32 priority;       /* record: under chaos, of those that wait for a baton the highest goes first */
 	u32 baton_domain;   /* record: identity of the domain whose baton it waits for, under chaos */
+	u32 ties;           /* record: enum ties */
 	u64 head __attribute__((aligned(64))); /* bytes produced, by the runtime */
 	u32 kicked;                            /* the drain was already told that this ring fills */
 	u32 filter;                            /* the thread's latest seccomp filter, plus 1; 0: none; or FILTER_STRICT */
@@ -209,6 +213,7 @@ struct shared_header {
 	u64 clock_ns;         /* trace: nanoseconds since 1970 */
 	u64 clock_scale;      /* trace: nanoseconds of a tick, with 32 bits behind the point */
 	u64 data_limit;       /* trace: bytes kept of each buffer */
+	u64 console_gap;      /* replay: the next number on the console that is of a dropped process */
 	struct { u64 device, inode; } shared_files[64]; /* files with shared writable mappings; the last place stands for all others */
 	struct domain shared_domain; /* of all processes that share writable memory with others */
 	struct cpuid_entry cpuid[MAX_CPUID];

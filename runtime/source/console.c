@@ -127,7 +127,10 @@ void console_replay(struct context *context, const struct event *event)
 		print_bytes(descriptor, arguments[1], (u64)event->value);
 	else
 		print_vectors(descriptor, arguments[1], arguments[2], (u64)event->value);
-	__atomic_store_n(&HEADER->console_printed, ticket + 1, __ATOMIC_RELEASE);
+	u64 next = ticket + 1;
+	if (UNLIKELY(next == HEADER->console_gap))
+		next = (u64)request(context, REQUEST_CONSOLE, next, 0, 0);
+	__atomic_store_n(&HEADER->console_printed, next, __ATOMIC_RELEASE);
 	__atomic_add_fetch(&HEADER->console_futex, 1, __ATOMIC_ACQ_REL);
 	futex_wake(&HEADER->console_futex, 0x7fffffff);
 }

@@ -9,10 +9,11 @@ void debug_begin(struct context *context)
 		request(context, REQUEST_DEBUG, context->event_count, 0, 0);
 }
 
-/* What a process does is in its own stream: without shared memory its parent does not notice that it is not there. */
+/* What a process does is in its own stream: without shared memory its parent does not notice that it is not there. A debugger does not want all of
+ * them, and some may have been dropped from the recording. */
 u32 debug_skips_child(struct call *call, u64 flags)
 {
-	if (LIKELY(!debugged()) || flags & 0x100 /* CLONE_VM */ || shares_memory(call->context->domain))
+	if (LIKELY(!(HEADER->options & (OPTION_DEBUG | OPTION_DROPPED))) || flags & 0x100 /* CLONE_VM */ || shares_memory(call->context->domain))
 		return 0;
 	const struct item *item = call_find_item(call, ITEM_CHILD, 0);
 	if (!item || item->inline_bytes != 4)

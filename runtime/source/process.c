@@ -168,6 +168,7 @@ static void begin_stream(struct context *context, u64 how)
 		slot->pid = context->pid;
 		slot->tid = context->tid;
 		slot->started_ns = now_ns();
+		slot->ties = (how == START_VFORK ? TIE_PARENT : 0) | (shares_memory(context->process->domain) ? TIE_MEMORY : 0);
 		region_attach_ring(context);
 		u32 processor;
 		struct start_body body = { context->pid, context->tid, how, tracing() ? trace_clock(&processor) : 0 };

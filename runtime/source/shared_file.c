@@ -47,6 +47,7 @@ u32 shared_file_write(struct call *call, struct file_write *write, struct extra_
 		offset = sys3(NR_lseek, call->arguments[0], 0, 1 /* SEEK_CUR */) - call->result;
 	*write = (struct file_write){ stat[0], stat[1], (u64)offset, stat[6] };
 	*extra = (struct extra_item){ 0, ITEM_FILE_WRITE, 0, write, sizeof *write };
+	call->context->slot->ties |= TIE_FILE;
 	return 1;
 }
 

@@ -28,6 +28,7 @@ void shared_join(struct context *context)
 {
 	const struct domain *domain = context->process->domain;
 	u32 is_borrower = context->is_guest && !domain; /* its parent stands still, and holds the baton for it */
+	context->slot->ties |= TIE_MEMORY;
 	if (recording() && !tracing() && !shares_memory(domain) && !is_borrower)
 		baton_join(context);
 }

@@ -1,8 +1,9 @@
 //! An event as a JSON object.
 
 use retake_model::describe::describe_call;
+use retake_model::event::{ThreadAccount, TurnKind};
 use retake_model::print::{TextOptions, event_line};
-use retake_model::{CallRef, Event, EventRef, ItemRef, signal};
+use retake_model::{CallRef, Dropped, Event, EventRef, ItemRef, signal};
 use retake_recording::{ByteText, StreamInfo};
 use serde::Serialize;
 
@@ -55,20 +56,45 @@ enum Details {
     },
     Turn {
         turn: u64,
+        how: &'static str,
+    },
+    Forced {
+        /// What it was stopped for, if not for the baton.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        signal: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        program_counter: Option<String>,
+        memory_hash: String,
     },
     Memory {
         memory_hash: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pages: Option<u64>,
+        pages: u64,
     },
     End {
         wait_status: u64,
     },
     Thread {
         of_stream: u32,
+        started_ms: f64,
+        ended_ms: f64,
+        calls: u64,
+        dispatched_calls: u64,
+        signals: u64,
+        turns: u64,
+        forced: u64,
+        waits: u64,
+        waited_ms: f64,
     },
     State {
         state: String,
+    },
+    Dropped {
+        processes: u64,
+        events: u64,
+        bytes: u64,
+        streams: Vec<(u64, u64)>,
+        cut_streams: Vec<(u64, u64)>,
+        console: Vec<(u64, u64)>,
     },
 }
 
@@ -167,13 +193,39 @@ fn details(event: &EventRef<'_>, text: &TextOptions) -> Details {
                 .collect(),
         },
         Event::Start { parent, how, .. } => Details::Start { parent: parent.map(|parent| parent.0), how: address_text(how) },
-        Event::Turn { turn, .. } => Details::Turn { turn },
-        Event::Forced { hash, .. } => Details::Memory { memory_hash: hash_text(hash), pages: None },
-        Event::Hash { hash, pages } => Details::Memory { memory_hash: hash_text(hash), pages: Some(pages) },
+        Event::Turn { turn, how } => Details::Turn { turn, how: turn_text(how) },
+        Event::Forced { signal: number, hash, .. } => Details::Forced {
+            signal: (number != 0).then(|| signal::name(number).into_owned()),
+            program_counter: event.forced_at().map(address_text),
+            memory_hash: hash_text(hash),
+        },
+        Event::Hash { hash, pages } => Details::Memory { memory_hash: hash_text(hash), pages },
         Event::End { status } => Details::End { wait_status: status },
-        Event::Thread { stream, .. } => Details::Thread { of_stream: stream.0 },
+        Event::Thread { stream, account } => thread(stream.0, &account),
+        Event::Dropped { .. } => {
+            let Dropped { processes, events, bytes, streams, cut, console, .. } = Dropped::of_event(event).unwrap_or_default();
+            let [streams, cut_streams, console] = [streams, cut, console].map(|ranges| ranges.iter().collect());
+            Details::Dropped { processes, events, bytes, streams, cut_streams, console }
+        }
         Event::State { text } => Details::State { state: String::from_utf8_lossy(text).trim_end_matches('\0').to_owned() },
     }
+}
+
+fn turn_text(how: TurnKind) -> &'static str {
+    match how {
+        TurnKind::Again => "again",
+        TurnKind::FirstThread => "first thread",
+        TurnKind::Shared => "shares memory",
+        TurnKind::Given => "given away",
+        TurnKind::Unknown(_) => "unknown",
+    }
+}
+
+fn thread(of_stream: u32, account: &ThreadAccount) -> Details {
+    let ms = |ns: u64| ns as f64 / 1e6;
+    let ThreadAccount { started_ns, ended_ns, calls, dispatched, signals, turns, forced, waits, wait_ns } = *account;
+    let (started_ms, ended_ms, waited_ms) = (ms(started_ns), ms(ended_ns), ms(wait_ns));
+    Details::Thread { of_stream, started_ms, ended_ms, calls, dispatched_calls: dispatched, signals, turns, forced, waits, waited_ms }
 }
 
 fn json_call(call: &CallRef<'_>, is_begun: bool, text: &TextOptions) -> JsonCall {

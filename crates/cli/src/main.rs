@@ -9,6 +9,7 @@ mod events;
 mod failure;
 mod find_program;
 mod json_event;
+mod keep_last;
 mod machine;
 mod output;
 mod processes;

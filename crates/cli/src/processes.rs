@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use retake_model::event::ThreadAccount;
-use retake_model::{CallRef, Event, EventKind, EventRef};
+use retake_model::{CallRef, Dropped, Event, EventKind, EventRef};
 use retake_recording::{Recording, StreamId, StreamKind, StreamSummary};
 use serde::Serialize;
 
@@ -54,7 +54,13 @@ pub struct Thread {
     pub turns: u64,
     /// How often it was stopped between events.
     pub forced: u64,
-    /// How often it waited for the baton; absent if the recording was cut.
+    /// System calls; absent, as all that follows, if the recording was cut.
+    pub calls: Option<u64>,
+    /// Of them, those that were caught by dispatch instead of patched code.
+    pub dispatched_calls: Option<u64>,
+    /// Signals that were delivered.
+    pub signals: Option<u64>,
+    /// How often it waited for the baton.
     pub waits: Option<u64>,
     /// How long it waited in all.
     pub waited_ms: Option<f64>,
@@ -73,6 +79,9 @@ impl Thread {
             event_count: stream.event_count,
             turns: scan.turns,
             forced: scan.forced,
+            calls: account.map(|account| account.calls),
+            dispatched_calls: account.map(|account| account.dispatched),
+            signals: account.map(|account| account.signals),
             waits: account.map(|account| account.waits),
             waited_ms: account.map(|account| ms(account.wait_ns)),
             started_ms: account.map(|account| ms(account.started_ns)),
@@ -105,6 +114,8 @@ pub enum End {
     Exited(i32),
     /// By this signal.
     Killed(i32),
+    /// Its end is not in the recording any more.
+    Dropped,
     /// Not while it was recorded.
     Unknown,
 }
@@ -128,7 +139,7 @@ struct Scan {
 
 /// All processes, by stream, and the first damage that was met: a stream is used up to its first damaged chunk. Malformed
 /// events are passed over. Reads the whole recording.
-pub fn of_recording(recording: &Recording) -> (Vec<Process>, Option<Failure>) {
+pub fn of_recording(recording: &Recording, dropped: &Dropped) -> (Vec<Process>, Option<Failure>) {
     let metadata = recording.metadata();
     let first = Image {
         program: Some(metadata.command.to_string_lossy()),
@@ -176,7 +187,7 @@ pub fn of_recording(recording: &Recording) -> (Vec<Process>, Option<Failure>) {
             exec_count: scan.exec_count,
             thread_count: 1,
             event_count: stream.event_count,
-            end: scan.end,
+            end: if dropped.has_cut(info.id) { End::Dropped } else { scan.end },
         });
     }
     (processes, failure)

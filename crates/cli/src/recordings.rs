@@ -3,9 +3,12 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
+use retake_model::Dropped;
 use retake_recording::{Location, Recording, resolve};
+use retake_supervisor::dropped;
 
 use crate::failure::Result;
+use crate::text;
 
 /// How many warnings about one recording are printed.
 const SHOWN_WARNINGS: usize = 5;
@@ -29,6 +32,28 @@ pub fn find(name: &OsStr) -> Result<PathBuf> {
 /// If there is none, or it cannot be read.
 pub fn open(name: &OsStr) -> Result<Recording> {
     Ok(Recording::open(&find(name)?)?)
+}
+
+/// What `--keep-last` has left out of a recording; nothing where that cannot be read, which shows elsewhere.
+pub fn dropped(recording: &Recording) -> Dropped {
+    dropped::of_recording(recording).unwrap_or_default()
+}
+
+/// The same for people; `None` if all is there.
+pub fn dropped_text(dropped: &Dropped) -> Option<String> {
+    if dropped.is_nothing() {
+        return None;
+    }
+    let [processes, events] = [dropped.processes, dropped.events].map(text::count);
+    let (bytes, until) = (text::bytes(dropped.bytes), text::duration(dropped.until_ns / 1_000_000));
+    Some(format!("{processes} processes that had ended by {until} (--keep-last), with {events} events, {bytes}"))
+}
+
+/// Says on standard error that some processes are not there.
+pub fn note_dropped(dropped: &Dropped) {
+    if let Some(text) = dropped_text(dropped) {
+        eprintln!("note: left out: {text}");
+    }
 }
 
 /// Says on standard error what is damaged or missing.

@@ -55,5 +55,12 @@ fn processes_and_threads_have_times_and_turns() {
     }
     let dump = place.run_well(&["dump", "--kind", "thread"]);
     assert!(dump.contains("thread of stream 0: from "), "{dump}");
+    let line = place.run_well(&["dump", "--kind", "thread", "--json"]).lines().next().unwrap().to_owned();
+    let account: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let of_ps = processes.iter().find(|process| process["stream"] == account["of_stream"]).unwrap();
+    for name in ["calls", "dispatched_calls", "signals", "waits", "waited_ms"] {
+        assert_eq!(account[name], of_ps["threads"][0][name], "{name} of {account}");
+    }
+    assert!(account["calls"].as_u64().unwrap() > 10, "{account}");
     assert!(!place.run_well(&["dump"]).contains("thread of stream"), "what the supervisor notes is no event of the program");
 }

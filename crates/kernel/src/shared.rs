@@ -34,6 +34,11 @@ pub const OPTION_NO_TSC_TRAP: u32 = 16;
 pub const OPTION_NO_CPUID_FAULT: u32 = 32;
 pub const OPTION_WHOLE_INPUTS: u32 = 64;
 pub const OPTION_DEBUG: u32 = 128;
+pub const OPTION_DROPPED: u32 = 256;
+
+pub const TIE_MEMORY: u32 = 1;
+pub const TIE_FILE: u32 = 2;
+pub const TIE_PARENT: u32 = 4;
 
 pub const SLOT_UNUSED: u32 = 0;
 pub const SLOT_READY: u32 = 1;
@@ -61,6 +66,7 @@ pub const REQUEST_WATCH: u32 = 9;
 pub const REQUEST_INPUT: u32 = 10;
 pub const REQUEST_DEBUG: u32 = 11;
 pub const REQUEST_CHILD: u32 = 12;
+pub const REQUEST_CONSOLE: u32 = 13;
 
 #[repr(C)]
 pub struct ImagePart {
@@ -172,6 +178,7 @@ pub struct Slot {
     pub force_sequence: AtomicU32,
     pub priority: AtomicU32,
     pub baton_domain: AtomicU32,
+    pub ties: AtomicU32,
     pub producer: ProducerLine,
     pub consumer: ConsumerLine,
     pub lines: RequestLines,
@@ -255,6 +262,7 @@ pub struct Header {
     pub clock_ns: AtomicU64,
     pub clock_scale: AtomicU64,
     pub data_limit: AtomicU64,
+    pub console_gap: AtomicU64,
     pub shared_files: [[AtomicU64; 2]; 64],
     pub shared_domain: Domain,
     pub cpuid: [CpuidEntry; MAX_CPUID],

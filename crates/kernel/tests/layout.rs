@@ -17,6 +17,8 @@ fn c_and_rust_agree_on_every_offset() {
         ("struct slot", "exec_pending", offset_of!(Slot, exec_pending)),
         ("struct slot", "force_sequence", offset_of!(Slot, force_sequence)),
         ("struct slot", "baton_domain", offset_of!(Slot, baton_domain)),
+        ("struct slot", "ties", offset_of!(Slot, ties)),
+        ("struct shared_header", "console_gap", offset_of!(Header, console_gap)),
         ("struct slot", "request", offset_of!(Slot, lines)),
         ("struct slot", "forced_search_ns", offset_of!(Slot, lines) + offset_of!(RequestLines, forced_search_ns)),
         ("struct shared_header", "chaos.delay_most_us", offset_of!(Header, chaos) + offset_of!(Chaos, delay_most_us)),

@@ -4,6 +4,7 @@
 //! returns can be walked without further errors. It does not judge meaning: a call with a result that no kernel gives is an
 //! event like any other.
 
+use crate::dropped::Dropped;
 use crate::exec::ExecRef;
 use crate::ids::{Pid, StreamId};
 use crate::item::{self, Direction, ItemRef, Items};
@@ -36,10 +37,11 @@ pub enum EventKind {
     End = 11,
     Thread = 12,
     State = 13,
+    Dropped = 14,
 }
 
 impl EventKind {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Call,
         Self::Signal,
         Self::Fatal,
@@ -53,6 +55,7 @@ impl EventKind {
         Self::End,
         Self::Thread,
         Self::State,
+        Self::Dropped,
     ];
 
     /// The kind with that number.
@@ -76,6 +79,7 @@ impl EventKind {
             Self::End => "END",
             Self::Thread => "THREAD",
             Self::State => "STATE",
+            Self::Dropped => "DROPPED",
         }
     }
 }
@@ -173,6 +177,10 @@ pub enum Event<'log> {
     /// In traces: what a process starts with, as whoever traces writes it.
     State {
         text: &'log [u8],
+    },
+    /// In the supervisor's stream: what was left out. See [`crate::Dropped`].
+    Dropped {
+        body: &'log [u8],
     },
 }
 
@@ -359,6 +367,7 @@ impl<'log> EventRef<'log> {
             EventKind::End => Event::End { status: value },
             EventKind::Thread => Event::Thread { stream: StreamId(value as u32), account: ThreadAccount::read(body) },
             EventKind::State => Event::State { text: body },
+            EventKind::Dropped => Event::Dropped { body },
         }
     }
 
@@ -393,6 +402,7 @@ impl<'log> EventRef<'log> {
             EventKind::Tsc if self.number == 1 => 8,
             EventKind::Hash => 8,
             EventKind::Thread => ThreadAccount::BYTES,
+            EventKind::Dropped => Dropped::body_bytes(body),
             EventKind::Tsc | EventKind::Turn | EventKind::Forced | EventKind::End | EventKind::State => 0,
         };
         if body.len() < needed {

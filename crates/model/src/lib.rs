@@ -7,6 +7,7 @@
 
 pub mod describe;
 pub mod divergence;
+pub mod dropped;
 pub mod errno;
 pub mod event;
 pub mod exec;
@@ -23,6 +24,7 @@ pub mod signal;
 pub mod table;
 
 pub use divergence::{Divergence, Mismatch};
+pub use dropped::{Dropped, Ranges};
 pub use event::{CallRef, Event, EventError, EventKind, EventRef, parse_event};
 pub use ids::{ContentId, EventIndex, Pid, StreamId};
 pub use item::{Direction as ItemDirection, ItemRef};

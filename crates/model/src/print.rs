@@ -1,5 +1,6 @@
 //! Events as text, a line each, in the manner of strace.
 
+use crate::Dropped;
 use crate::describe::describe_call;
 use crate::event::{CallRef, Event, EventRef, ThreadAccount, TurnKind};
 use crate::signal;
@@ -67,6 +68,14 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
         }
         Event::Hash { hash, pages } => format!("memory {hash:016x}, {pages} pages"),
         Event::State { text } => format!("state: {}", String::from_utf8_lossy(text).trim_end_matches('\0').escape_default()),
+        Event::Dropped { .. } => {
+            let Dropped { processes, events, bytes, until_ns, streams, cut, .. } = Dropped::of_event(event).unwrap_or_default();
+            let (gone, cut) = (streams.count(), cut.count());
+            format!(
+                "dropped: {processes} processes, ended by {:.3} ms: {gone} streams, the rest of {cut}, {events} events, {bytes} bytes",
+                until_ns as f64 / 1e6
+            )
+        }
         Event::End { status } => format!("+++ died +++ wait status {status:#x}"),
         Event::Thread { stream, account } => {
             let ms = |ns: u64| ns as f64 / 1e6;

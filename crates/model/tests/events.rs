@@ -120,6 +120,14 @@ fn every_kind_is_decoded_and_has_a_line() {
             "thread of stream 4: from 1.000 to 2.500 ms, 30 calls (2 dispatched), 1 signals, 7 turns, 3 forced, waited 5 times for 1.250 ms",
         ),
         (EventKind::State, 0, 0, 2, words(&[0x7d7b]), "state: {}"),
+        (
+            EventKind::Dropped,
+            0,
+            0,
+            0,
+            words(&[2, 30, 400, 5_000_000, 1, 0, 0, 4, 6]),
+            "dropped: 2 processes, ended by 5.000 ms: 2 streams, the rest of 0, 30 events, 400 bytes",
+        ),
     ];
     for (kind, flags, number, value, body, line) in cases {
         let bytes = event(kind, flags, number, value, &body);
@@ -161,7 +169,7 @@ fn malformed_events_name_what_is_wrong() {
     assert_eq!(with(0, &[17, 0, 0, 0]), EventError::Size { size: 17 });
     assert!(matches!(with(0, &[0xf8, 0xff, 0xff, 0xff]), EventError::Truncated { .. }));
     assert_eq!(with(4, &[0]), EventError::Kind { kind: 0 });
-    assert_eq!(with(4, &[14]), EventError::Kind { kind: 14 });
+    assert_eq!(with(4, &[15]), EventError::Kind { kind: 15 });
     assert_eq!(with(40, &[3]), EventError::ItemArgument { offset: 40, argument: 3, count: 3 });
     assert_eq!(with(41, &[9]), EventError::ItemDirection { offset: 40, direction: 9 });
     assert_eq!(with(44, &[0xff; 4]), EventError::Item { offset: 40, needed: 24 + (1 << 32), available: 32 });
@@ -201,7 +209,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn random_bytes_never_panic(kind in 0..13_u8, number in 0..520_u16, body in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn random_bytes_never_panic(kind in 0..16_u8, number in 0..520_u16, body in prop::collection::vec(any::<u8>(), 0..400)) {
         let mut bytes = vec![0; 16];
         bytes.extend(&body[..body.len() / 8 * 8]);
         let size = bytes.len() as u32;

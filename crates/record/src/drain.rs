@@ -57,7 +57,7 @@ fn run(recorder: &Recorder, stop: &AtomicBool) -> retake_recording::Result<()> {
                 eprintln!("retake: cannot make room for more threads: {error}");
             }
         }
-        drain_all(recorder)?;
+        drain_all(recorder, last)?;
         let waiting = somebody_waits(recorder);
         if waiting && contended {
             header.yield_tick.fetch_add(1, AcqRel);
@@ -90,14 +90,20 @@ fn ready_slots(recorder: &Recorder) -> usize {
     header.slots[..recorder.slot_count()].iter().filter(|slot| slot.state.load(Relaxed) == shared::SLOT_READY).count()
 }
 
-fn drain_all(recorder: &Recorder) -> retake_recording::Result<()> {
+fn drain_all(recorder: &Recorder, last: bool) -> retake_recording::Result<()> {
     let header = recorder.header();
+    // A trace is merged from what all rings hold at one time.
+    let everything = last || header.mode.load(Relaxed) == shared::MODE_TRACE;
     for index in 0..recorder.slot_count() {
         let state = header.slots[index].state.load(Acquire);
         if !matches!(state, shared::SLOT_CLAIMED | shared::SLOT_LIVE | shared::SLOT_EXITED | shared::SLOT_DYING) {
             continue;
         }
-        recorder.drain_slot(index)?;
+        if everything || state != shared::SLOT_LIVE {
+            recorder.drain_slot(index)?;
+        } else {
+            recorder.drain_lazily(index)?;
+        }
         if state == shared::SLOT_EXITED {
             recorder.recycle(index);
         }

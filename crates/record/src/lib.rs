@@ -12,17 +12,21 @@ mod event_log;
 mod exec;
 mod exec_event;
 mod forced;
+mod keep;
 mod service;
 mod shared_state;
 mod space;
+mod stream_scan;
 mod thread_account;
 mod unborn;
 
 pub use event_log::EventLog;
+pub use keep::KeepLast;
 pub use shared_state::Counters;
 
 use deadline::Deadline;
 use drain::Drain;
+use keep::{Keeper, Keeping};
 use retake_kernel::process::{self, Guardian, Prepared, Program};
 use retake_kernel::shared::{self, Header};
 use retake_kernel::signals;
@@ -55,6 +59,8 @@ pub struct Request {
     pub chaos: Option<u64>,
     /// End the program, and all that it started, when it has run so long.
     pub timeout: Option<Duration>,
+    /// Keep only so much of the recording.
+    pub keep_last: Option<KeepLast>,
 }
 
 /// How a recorded program ended.
@@ -101,7 +107,9 @@ const FIRST_SLOTS: usize = 16;
 /// # Errors
 /// See [`RecordError`]. What was recorded until then stays readable.
 pub fn record(request: &Request, writer: RecordingWriter, store: Store) -> Result<Ended, RecordError> {
-    run(request, shared::MODE_RECORD, Arc::new(writer), store)
+    let writer = Arc::new(writer);
+    let keeper = request.keep_last.map(|limit| Keeper::new(limit, Arc::clone(&writer)));
+    run(request, shared::MODE_RECORD, writer, keeper, store)
 }
 
 /// As [`record`], but threads run in parallel and calls are logged whole, with times: nothing that could be replayed.
@@ -109,10 +117,10 @@ pub fn record(request: &Request, writer: RecordingWriter, store: Store) -> Resul
 /// # Errors
 /// As [`record`].
 pub fn trace(request: &Request, log: Arc<dyn EventLog>, store: Store) -> Result<Ended, RecordError> {
-    run(request, shared::MODE_TRACE, log, store)
+    run(request, shared::MODE_TRACE, log, None, store)
 }
 
-fn run(request: &Request, mode: u32, log: Arc<dyn EventLog>, store: Store) -> Result<Ended, RecordError> {
+fn run(request: &Request, mode: u32, log: Arc<dyn EventLog>, keeper: Option<Keeper>, store: Store) -> Result<Ended, RecordError> {
     let started = Instant::now();
     let (ignored, blocked) = signals::inherited();
     let session = Session::create(mode, request.options)?;
@@ -123,9 +131,9 @@ fn run(request: &Request, mode: u32, log: Arc<dyn EventLog>, store: Store) -> Re
     }
     process::adopt_orphans();
     let mut child = prepare(request)?;
-    let keeper = Arc::clone(&log);
-    let files = FileTable::new(store, move |store, content| Ok(keeper.keep_file(store, content)?));
-    let recorder = Arc::new(Recorder::new(session, files, log));
+    let linking = Arc::clone(&log);
+    let files = FileTable::new(store, move |store, content| Ok(linking.keep_file(store, content)?));
+    let recorder = Arc::new(Recorder::new(session, files, log, keeper));
     recorder.add_slots(FIRST_SLOTS)?;
     let slot = recorder.claim_root(child.pid);
     let header = recorder.session.header();
@@ -136,6 +144,7 @@ fn run(request: &Request, mode: u32, log: Arc<dyn EventLog>, store: Store) -> Re
     }
     signals::pass_to(child.pid);
     let drain = Drain::start(&recorder);
+    let keeping = Keeping::start(&recorder);
     let service = service::Service::start(&recorder);
     let forcer = forced::Forcer::start(&recorder);
     let slicer = request.chaos.map(|seed| chaos::Slicer::start(&recorder, seed));
@@ -160,6 +169,9 @@ fn run(request: &Request, mode: u32, log: Arc<dyn EventLog>, store: Store) -> Re
     forcer.stop();
     service.stop();
     drain.stop()?;
+    if let Some(keeping) = keeping {
+        keeping.stop();
+    }
     let (threads, account) = recorder.accounts.finish(&recorder)?;
     let outcome = Outcome {
         exit: if libc::WIFSIGNALED(status) { Exit::Killed(libc::WTERMSIG(status)) } else { Exit::Exited(libc::WEXITSTATUS(status)) },

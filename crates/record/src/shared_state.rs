@@ -1,19 +1,21 @@
 //! What the threads of the recorder share.
 
 use crate::event_log::EventLog;
+use crate::keep::Keeper;
 use crate::space::wait_for_space;
-use crate::thread_account::{Accounts, EventCounts};
+use crate::stream_scan::StreamScan;
+use crate::thread_account::Accounts;
 use retake_kernel::clock;
 use retake_kernel::futex;
 use retake_kernel::segment::Segment;
 use retake_kernel::shared::{self, Header, RING_BYTES};
-use retake_recording::{ChunkEvents, StreamId, StreamInfo, StreamKind};
+use retake_recording::{StreamId, StreamInfo, StreamKind};
 use retake_supervisor::{FileTable, Session};
 use std::io;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Counts for `retake info`.
 #[derive(Debug, Default)]
@@ -30,9 +32,9 @@ pub(crate) struct RingState {
     ring: Segment,
     /// The stream written now, once it is declared.
     declared: Option<u32>,
-    /// Bytes of the last event that are still to come.
-    remaining: u64,
-    counts: EventCounts,
+    scan: StreamScan,
+    /// When something was last moved to disk.
+    drained: Instant,
 }
 
 #[derive(Debug)]
@@ -42,6 +44,8 @@ pub(crate) struct Recorder {
     pub log: Arc<dyn EventLog>,
     pub counters: Counters,
     pub accounts: Accounts,
+    /// If only a part of the recording is to be kept.
+    pub keeper: Option<Keeper>,
     rings: Mutex<Vec<Arc<Mutex<RingState>>>>,
     progress: (Mutex<u64>, Condvar),
     started: AtomicBool,
@@ -49,18 +53,23 @@ pub(crate) struct Recorder {
     user: AtomicU64,
 }
 
+/// Less than this is left in a ring by the lazy drain, for so long. Far less than what a thread waits for.
+const LITTLE_BYTES: u64 = 64 << 10;
+const LITTLE_PERIOD: Duration = Duration::from_millis(200);
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Recorder {
-    pub fn new(session: Session, files: FileTable, log: Arc<dyn EventLog>) -> Self {
+    pub fn new(session: Session, files: FileTable, log: Arc<dyn EventLog>, keeper: Option<Keeper>) -> Self {
         Self {
             session,
             files,
             log,
             counters: Counters::default(),
             accounts: Accounts::new(),
+            keeper,
             rings: Mutex::default(),
             progress: Default::default(),
             started: AtomicBool::new(false),
@@ -104,7 +113,7 @@ impl Recorder {
             }
             let ring = Segment::create(RING_BYTES)?;
             header.slots[index].ring_id.store(ring.id(), Relaxed);
-            rings.push(Arc::new(Mutex::new(RingState { ring, declared: None, remaining: 0, counts: EventCounts::default() })));
+            rings.push(Arc::new(Mutex::new(RingState { ring, declared: None, scan: StreamScan::default(), drained: Instant::now() })));
             header.slots_used.store(rings.len() as u32, Release);
             shared::push_ready(header, index);
         }
@@ -126,6 +135,7 @@ impl Recorder {
         slot.parent_stream.store(u32::MAX, Relaxed);
         slot.pid.store(pid as u32, Relaxed);
         slot.tid.store(pid as u32, Relaxed);
+        slot.ties.store(0, Relaxed);
         slot.lines.started_ns.store(clock::monotonic_ns(), Relaxed);
         header.next_stream.store(1, Relaxed);
         slot.state.store(shared::SLOT_LIVE, Release);
@@ -147,6 +157,18 @@ impl Recorder {
         self.drain_locked(index, &mut state)
     }
 
+    /// As [`Recorder::drain_slot`], but leaves a little in the ring for a while: large chunks compress better, and wake nobody up so often.
+    pub fn drain_lazily(&self, index: usize) -> retake_recording::Result<u64> {
+        let ring = self.ring(index);
+        let mut state = lock(&ring);
+        let slot = &self.header().slots[index];
+        let count = slot.producer.head.load(Acquire) - slot.consumer.tail.load(Relaxed);
+        if count < LITTLE_BYTES && state.drained.elapsed() < LITTLE_PERIOD {
+            return Ok(0);
+        }
+        self.drain_locked(index, &mut state)
+    }
+
     fn drain_locked(&self, index: usize, state: &mut RingState) -> retake_recording::Result<u64> {
         let slot = &self.header().slots[index];
         let tail = slot.consumer.tail.load(Relaxed);
@@ -161,11 +183,15 @@ impl Recorder {
         for (at, bytes) in [(start, first), (0, count - first)] {
             if bytes > 0 {
                 let piece = state.ring.slice(at, bytes);
-                let events = find_events(piece, &mut state.remaining, &mut state.counts);
+                let events = state.scan.feed(piece);
+                if let Some(keeper) = &self.keeper {
+                    keeper.wait_for_room();
+                }
                 wait_for_space(|| self.log.append(stream, piece, events))?;
             }
         }
         slot.consumer.tail.store(tail + count as u64, SeqCst);
+        state.drained = Instant::now();
         slot.producer.kicked.store(0, Release);
         if slot.consumer.tail_waiting.load(SeqCst) != 0 {
             slot.consumer.tail_futex.fetch_add(1, AcqRel);
@@ -179,12 +205,11 @@ impl Recorder {
         let ring = self.ring(index);
         let mut state = lock(&ring);
         self.drain_locked(index, &mut state)?;
-        if state.remaining != 0 {
+        if state.scan.is_within_event() {
             return Ok(()); // it died in the middle of an event: the reader stops before that
         }
         self.declare(index, &mut state)?;
-        let RingState { remaining, counts, .. } = &mut *state;
-        let events = find_events(bytes, remaining, counts);
+        let events = state.scan.feed(bytes);
         let stream = StreamId(self.header().slots[index].stream.load(Relaxed));
         wait_for_space(|| self.log.append(stream, bytes, events))
     }
@@ -232,8 +257,10 @@ impl Recorder {
         };
         wait_for_space(|| self.log.declare_stream(&info))?;
         state.declared = Some(stream);
-        state.remaining = 0;
-        state.counts = EventCounts::default();
+        state.scan = StreamScan::new(self.keeper.is_some());
+        if let Some(keeper) = &self.keeper {
+            keeper.declared(&info);
+        }
         Ok(())
     }
 
@@ -242,13 +269,19 @@ impl Recorder {
         let header = self.header();
         let slot = &header.slots[index];
         self.release_baton(index);
-        let (was_declared, counts) = {
+        let (was_declared, scan) = {
             let ring = self.ring(index);
             let mut state = lock(&ring);
-            (state.declared.take().is_some(), state.counts)
+            (state.declared.take().is_some(), std::mem::take(&mut state.scan))
         };
         if was_declared {
-            let _ = self.accounts.close(self, slot, counts); // what fails here fails where the drain meets it
+            let stream = StreamId(slot.stream.load(Relaxed));
+            let account = self.accounts.of(slot, scan.counts);
+            // First: once it is in the accounts, a rewrite of the recording takes it from here.
+            if let Some(keeper) = &self.keeper {
+                keeper.ended(stream, slot.ties.load(Relaxed), scan, account);
+            }
+            let _ = self.accounts.close(self, stream, &account); // what fails here fails where the drain meets it
         }
         slot.pid.store(0, Relaxed);
         slot.exec_pending.store(0, Relaxed);
@@ -337,23 +370,4 @@ impl Recorder {
         header.drain_doorbell.fetch_add(1, AcqRel);
         futex::wake(&header.drain_doorbell, 1);
     }
-}
-
-/// Where events start in a piece of a stream; `remaining` carries over what the last one lacks.
-fn find_events(piece: &[u8], remaining: &mut u64, counts: &mut EventCounts) -> ChunkEvents {
-    let mut at = *remaining;
-    let length = piece.len() as u64;
-    let mut events = ChunkEvents::default();
-    while at < length {
-        let start = at as usize;
-        // Events are multiples of eight bytes; what is no event was not written by the runtime, and the reader stops there.
-        let Some(&[a, b, c, d, kind]) = piece.get(start..start + 5) else { break };
-        let size = u32::from_le_bytes([a, b, c, d]);
-        counts.count(kind);
-        events.first.get_or_insert(start as u32);
-        events.count += 1;
-        at += u64::from(size).max(16);
-    }
-    *remaining = at.saturating_sub(length);
-    events
 }

@@ -5,7 +5,7 @@ use crate::space::wait_for_space;
 use retake_kernel::{clock, shared};
 use retake_model::event::{HEADER_BYTES, ThreadAccount};
 use retake_model::{EventKind, StreamId};
-use retake_recording::{ChunkEvents, StreamInfo, StreamKind};
+use retake_recording::{ChunkEvents, RecordingWriter, Rewrite, StreamInfo, StreamKind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 
@@ -14,26 +14,22 @@ const SUPERVISOR_STREAM: StreamId = StreamId(u32::MAX - 1);
 /// So much is kept back, for larger chunks.
 const BATCH_BYTES: usize = 32 * 1024;
 
-/// Events of one stream so far, counted while they are moved to disk.
+/// Numbers of kinds of events are below this.
+const KINDS: usize = 16;
+
+/// Events of one stream so far by kind, counted while they are moved to disk.
 #[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct EventCounts {
-    pub calls: u64,
-    pub signals: u64,
-    pub turns: u64,
-    pub forced: u64,
-}
+pub(crate) struct EventCounts([u64; KINDS]);
 
 impl EventCounts {
     /// Counts an event by the number of its kind.
     pub fn count(&mut self, kind: u8) {
-        let counter = match EventKind::from_number(kind) {
-            Some(EventKind::Call | EventKind::Exit) => &mut self.calls,
-            Some(EventKind::Signal | EventKind::Fatal) => &mut self.signals,
-            Some(EventKind::Turn) => &mut self.turns,
-            Some(EventKind::Forced) => &mut self.forced,
-            _ => return,
-        };
-        *counter += 1;
+        // What is no kind of event is counted somewhere; it was not written by the runtime.
+        self.0[usize::from(kind) % KINDS] += 1;
+    }
+
+    fn of(&self, kinds: &[EventKind]) -> u64 {
+        kinds.iter().map(|kind| self.0[*kind as usize]).sum()
     }
 }
 
@@ -59,29 +55,47 @@ impl Accounts {
         Self { base_ns: clock::monotonic_ns(), state: Mutex::default() }
     }
 
-    /// A thread has ended, and all that it wrote is on disk.
-    pub fn close(&self, recorder: &Recorder, slot: &shared::Slot, counts: EventCounts) -> retake_recording::Result<()> {
+    /// What is known of a thread that has ended.
+    pub fn of(&self, slot: &shared::Slot, counts: EventCounts) -> ThreadAccount {
         let lines = &slot.lines;
         let since_base = |ns: u64| if ns == 0 { clock::monotonic_ns() } else { ns }.saturating_sub(self.base_ns);
-        let account = ThreadAccount {
+        ThreadAccount {
             started_ns: since_base(lines.started_ns.load(Relaxed)),
             ended_ns: since_base(lines.ended_ns.load(Relaxed)),
-            calls: counts.calls,
+            calls: counts.of(&[EventKind::Call, EventKind::Exit]),
             dispatched: lines.slow_calls.load(Relaxed),
-            signals: counts.signals,
-            turns: counts.turns,
-            forced: counts.forced,
+            signals: counts.of(&[EventKind::Signal, EventKind::Fatal]),
+            turns: counts.of(&[EventKind::Turn]),
+            forced: counts.of(&[EventKind::Forced]),
             waits: lines.baton_waits.load(Relaxed),
             wait_ns: lines.baton_wait_ns.load(Relaxed),
-        };
+        }
+    }
+
+    /// A thread has ended, and all that it wrote is on disk.
+    pub fn close(&self, recorder: &Recorder, stream: StreamId, account: &ThreadAccount) -> retake_recording::Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.threads += 1;
-        state.total.add(&account);
-        state.batch.extend(account.event(StreamId(slot.stream.load(Relaxed))));
+        state.total.add(account);
+        state.batch.extend(account.event(stream));
         if state.batch.len() < BATCH_BYTES {
             return Ok(());
         }
         state.write(recorder)
+    }
+
+    /// Begins to write the recording anew. What is kept back here is given back: it is written with the rest, or put back.
+    pub fn begin_rewrite<'a>(&self, recorder: &Recorder, writer: &'a RecordingWriter) -> retake_recording::Result<(Rewrite<'a>, Vec<u8>)> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.declare(recorder)?;
+        let rewrite = writer.begin_rewrite()?;
+        Ok((rewrite, std::mem::take(&mut state.batch)))
+    }
+
+    /// The rewrite failed.
+    pub fn put_back(&self, batch: Vec<u8>) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.batch.splice(0..0, batch);
     }
 
     /// Writes what is kept back. Returns the number of threads and the sum of their accounts.
@@ -92,17 +106,26 @@ impl Accounts {
     }
 }
 
+/// The declaration of the stream that accounts go to.
+pub(crate) fn supervisor_info() -> StreamInfo {
+    let pid = std::process::id() as i32;
+    StreamInfo { id: SUPERVISOR_STREAM, parent: None, pid, tid: pid, kind: StreamKind::Supervisor, label: String::new() }
+}
+
 impl State {
+    fn declare(&mut self, recorder: &Recorder) -> retake_recording::Result<()> {
+        if !self.is_declared {
+            wait_for_space(|| recorder.log.declare_stream(&supervisor_info()))?;
+            self.is_declared = true;
+        }
+        Ok(())
+    }
+
     fn write(&mut self, recorder: &Recorder) -> retake_recording::Result<()> {
         if self.batch.is_empty() {
             return Ok(());
         }
-        if !self.is_declared {
-            let pid = std::process::id() as i32;
-            let info = StreamInfo { id: SUPERVISOR_STREAM, parent: None, pid, tid: pid, kind: StreamKind::Supervisor, label: String::new() };
-            wait_for_space(|| recorder.log.declare_stream(&info))?;
-            self.is_declared = true;
-        }
+        self.declare(recorder)?;
         let event_bytes = HEADER_BYTES + ThreadAccount::BYTES;
         let events = ChunkEvents { first: Some(0), count: (self.batch.len() / event_bytes) as u32 };
         wait_for_space(|| recorder.log.append(SUPERVISOR_STREAM, &self.batch, events))?;

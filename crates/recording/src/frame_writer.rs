@@ -42,6 +42,16 @@ impl FrameWriter {
         self.end
     }
 
+    /// Number of the recording, as all frames have it.
+    pub(crate) fn recording(&self) -> u64 {
+        self.recording
+    }
+
+    /// Offsets and headers of all frames so far.
+    pub(crate) fn entries(&self) -> &[(u64, FrameHeader)] {
+        &self.entries
+    }
+
     /// Appends one frame whose `header` already describes `stored`.
     pub(crate) fn put(&mut self, header: FrameHeader, stored: &[u8]) -> Result<()> {
         assert_eq!(header.stored_bytes as usize, stored.len());

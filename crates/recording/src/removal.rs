@@ -11,7 +11,7 @@ use crate::frame::MAGIC;
 use crate::library::{LATEST_NAME, latest, set_latest};
 use crate::source::open_regular;
 use crate::store::temporary::TEMPORARY_PREFIX;
-use crate::writer::{EVENTS_NAME, FILES_NAME, METADATA_NAME, NEW_METADATA_NAME};
+use crate::writer::{EVENTS_NAME, FILES_NAME, METADATA_NAME, NEW_EVENTS_NAME, NEW_METADATA_NAME};
 
 /// Removes the recording at `path`, a directory or a packed file; a symbolic link to one stands for it. If `latest` in the
 /// same folder pointed to it, it then points to the latest of the others. Files in the store stay until a collection.
@@ -70,7 +70,7 @@ fn check_events(events: &Path, recording: &Path) -> Result<()> {
 
 /// What is in a recording's directory, if all of it belongs there.
 fn own_entries(path: &Path) -> Result<Vec<PathBuf>> {
-    entries_if(path, |name| [EVENTS_NAME, METADATA_NAME, NEW_METADATA_NAME, FILES_NAME].contains(&name))
+    entries_if(path, |name| [EVENTS_NAME, NEW_EVENTS_NAME, METADATA_NAME, NEW_METADATA_NAME, FILES_NAME].contains(&name))
 }
 
 fn content_entries(files: &Path) -> Result<Vec<PathBuf>> {

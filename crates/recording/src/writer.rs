@@ -21,6 +21,8 @@ use crate::stream_info::{StreamId, StreamInfo};
 
 /// The events file of a recording's directory.
 pub(crate) const EVENTS_NAME: &str = "events";
+/// An events file that is being made to take its place.
+pub(crate) const NEW_EVENTS_NAME: &str = "events.new";
 /// The metadata of a recording's directory, for people and for listing.
 pub(crate) const METADATA_NAME: &str = "recording.json";
 /// Where new metadata are written before they replace the old.
@@ -41,28 +43,39 @@ pub struct ChunkEvents {
 #[derive(Debug)]
 pub struct RecordingWriter {
     directory: PathBuf,
-    state: Mutex<State>,
+    pub(crate) state: Mutex<State>,
     /// Compression buffers not in use at the moment.
     encoders: Mutex<Vec<Encoder>>,
 }
 
 #[derive(Debug)]
-struct State {
-    frames: FrameWriter,
-    streams: HashMap<StreamId, StreamEnd>,
-    metadata: Metadata,
-    chunk_count: u64,
-    event_count: u64,
+pub(crate) struct State {
+    pub frames: FrameWriter,
+    pub streams: HashMap<StreamId, StreamEnd>,
+    pub metadata: Metadata,
     events_finished: bool,
-    /// Held while recording, so that nobody removes the recording meanwhile.
-    _lock: Option<File>,
+    /// Locked while recording, so that nobody removes the recording meanwhile.
+    pub held: Option<File>,
 }
 
-/// Where a stream goes on.
+/// Where a stream goes on, and what there is of it.
 #[derive(Debug, Clone, Copy, Default)]
-struct StreamEnd {
-    chunks: u32,
-    bytes: u64,
+pub(crate) struct StreamEnd {
+    pub chunks: u32,
+    pub bytes: u64,
+    pub events: u64,
+    /// In the file, with headers and declaration.
+    pub stored_bytes: u64,
+}
+
+impl StreamEnd {
+    /// A chunk was added.
+    pub(crate) fn add(&mut self, chunk: &FrameHeader) {
+        self.chunks = self.chunks.checked_add(1).expect("four thousand million chunks of one stream fit no disk");
+        self.bytes += u64::from(chunk.uncompressed_bytes);
+        self.events += u64::from(chunk.event_count);
+        self.stored_bytes += chunk.frame_bytes();
+    }
 }
 
 impl RecordingWriter {
@@ -101,7 +114,7 @@ impl RecordingWriter {
         let text = metadata_text(&metadata, directory)?;
         write_metadata(directory, &text)?;
         frames.put_raw(FrameHeader::new(FrameKind::Metadata), &text)?;
-        let state = State { frames, streams: HashMap::new(), metadata, chunk_count: 0, event_count: 0, events_finished: false, _lock: lock };
+        let state = State { frames, streams: HashMap::new(), metadata, events_finished: false, held: lock };
         Ok(Self { directory: directory.to_path_buf(), state: Mutex::new(state), encoders: Mutex::default() })
     }
 
@@ -120,8 +133,10 @@ impl RecordingWriter {
             return Err(Error::DuplicateStream { path: self.directory.clone(), stream: info.id });
         }
         let header = FrameHeader { stream: info.id.0, ..FrameHeader::new(FrameKind::Stream) };
+        let before = state.frames.end();
         state.frames.put_raw(header, &info.encode())?;
-        state.streams.insert(info.id, StreamEnd::default());
+        let stored_bytes = state.frames.end() - before;
+        state.streams.insert(info.id, StreamEnd { stored_bytes, ..StreamEnd::default() });
         Ok(())
     }
 
@@ -154,15 +169,12 @@ impl RecordingWriter {
     fn put_chunk(&self, stream: StreamId, mut header: FrameHeader, stored: &[u8]) -> Result<()> {
         let mut state = self.unfinished_state()?;
         let unknown = || Error::UnknownStream { path: self.directory.clone(), stream };
-        let end = *state.streams.get(&stream).ok_or_else(unknown)?;
+        let State { frames, streams, .. } = &mut *state;
+        let end = streams.get_mut(&stream).ok_or_else(unknown)?;
         header.sequence = end.chunks;
         header.offset = end.bytes;
-        state.frames.put(header, stored)?;
-        let chunks = end.chunks.checked_add(1).expect("four thousand million chunks of one stream fit no disk");
-        let end = StreamEnd { chunks, bytes: end.bytes + u64::from(header.uncompressed_bytes) };
-        state.streams.insert(stream, end);
-        state.chunk_count += 1;
-        state.event_count += u64::from(header.event_count);
+        frames.put(header, stored)?;
+        end.add(&header);
         Ok(())
     }
 
@@ -212,7 +224,16 @@ impl RecordingWriter {
         write_metadata(&self.directory, &metadata_text(&state.metadata, &self.directory)?)
     }
 
-    fn unfinished_state(&self) -> Result<MutexGuard<'_, State>> {
+    /// Removes files that the recording was given, as nothing left in it refers to them. The store keeps its own.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn unlink_contents(&self, ids: &[ContentId]) -> Result<()> {
+        let files = self.directory.join(FILES_NAME);
+        crate::rewrite::remove_files(ids.iter().map(|id| files.join(id.to_string())))
+    }
+
+    pub(crate) fn unfinished_state(&self) -> Result<MutexGuard<'_, State>> {
         let state = lock(&self.state);
         if state.events_finished { Err(Error::Finished { path: self.directory.clone() }) } else { Ok(state) }
     }
@@ -221,12 +242,12 @@ impl RecordingWriter {
 impl State {
     fn complete_outcome(&self, outcome: &Outcome) -> Outcome {
         let mut outcome = outcome.clone();
-        let stream_bytes = self.streams.values().map(|end| end.bytes).sum();
+        let sum = |of: fn(&StreamEnd) -> u64| self.streams.values().map(of).sum();
         let own = [
             ("streams", self.streams.len() as u64),
-            ("chunks", self.chunk_count),
-            ("events", self.event_count),
-            ("stream_bytes", stream_bytes),
+            ("chunks", sum(|end| u64::from(end.chunks))),
+            ("events", sum(|end| end.events)),
+            ("stream_bytes", sum(|end| end.bytes)),
             ("file_bytes", self.frames.end()),
         ];
         outcome.counters.extend(own.map(|(name, value)| (name.to_owned(), value)));
@@ -235,7 +256,7 @@ impl State {
 }
 
 /// Locks even if a thread panicked meanwhile: what the mutexes guard changes only by whole steps.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

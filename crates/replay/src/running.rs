@@ -102,7 +102,7 @@ impl Running {
             None => signals::pass_to(child.pid),
             Some(_) => process::own_group(child.pid),
         }
-        let windows = Arc::new(Windows::new(recording, session, files, scratch, inputs));
+        let windows = Arc::new(Windows::new(recording, session, files, scratch, inputs)?);
         let service = Service::start(&windows, wanted);
         child.start()?;
         let watch = process::watch(child.pid)?;

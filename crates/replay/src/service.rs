@@ -112,8 +112,9 @@ fn answer(windows: &Windows, index: usize, findings: &Findings) {
         }
         shared::REQUEST_CHILD => {
             let is_on_path = findings.wanted.as_ref().is_none_or(|wanted| wanted.path.iter().any(|stream| u64::from(*stream) == argument(0)));
-            windows.answer(slot, (i64::from(is_on_path), 0));
+            windows.answer(slot, (i64::from(is_on_path && !windows.lacks(argument(0))), 0));
         }
+        shared::REQUEST_CONSOLE => windows.answer(slot, (windows.console_behind(argument(0)) as i64, 0)),
         shared::REQUEST_DEBUG if findings.wants(slot.stream.load(Relaxed), argument(0)) => {
             // Answered by Running::release.
             let held = Held { pid: slot.pid.load(Relaxed) as i32, slot: index };

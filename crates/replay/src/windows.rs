@@ -5,8 +5,9 @@ mod feed;
 use crate::WholeInputs;
 use feed::{Feed, Stock};
 use retake_kernel::{futex, shared};
+use retake_model::Dropped;
 use retake_recording::{ContentId, Recording, StreamId};
-use retake_supervisor::Session;
+use retake_supervisor::{Session, dropped};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
@@ -47,13 +48,25 @@ pub(crate) struct Windows {
     stuck_since: Mutex<Option<(u64, Instant)>>,
     total_bytes: u64,
     done_bytes: AtomicU64,
+    /// What was left out of the recording.
+    dropped: Dropped,
 }
 
 impl Windows {
-    pub fn new(recording: Recording, session: Session, files: PathBuf, scratch: PathBuf, inputs: Option<Arc<dyn WholeInputs>>) -> Self {
+    pub fn new(
+        recording: Recording,
+        session: Session,
+        files: PathBuf,
+        scratch: PathBuf,
+        inputs: Option<Arc<dyn WholeInputs>>,
+    ) -> retake_recording::Result<Self> {
+        let dropped = dropped::of_recording(&recording)?;
+        if !dropped.is_nothing() {
+            session.header().options.fetch_or(shared::OPTION_DROPPED, Relaxed);
+        }
         let total_bytes = recording.streams().map(|stream| stream.bytes).fold(0, u64::saturating_add);
         let feeds = Mutex::new(Feeds { by_stream: HashMap::new(), sweep_at: FEEDS_BEFORE_SWEEP });
-        Self {
+        let this = Self {
             recording,
             session,
             files,
@@ -66,7 +79,25 @@ impl Windows {
             stuck_since: Mutex::default(),
             total_bytes,
             done_bytes: AtomicU64::new(0),
-        }
+            dropped,
+        };
+        let first = this.console_behind(0);
+        this.session.header().console_printed.store(first, Release);
+        Ok(this)
+    }
+
+    /// Whether a process is to be left out, because it was when the recording was made.
+    pub fn lacks(&self, stream: u64) -> bool {
+        self.dropped.streams.contains(stream)
+    }
+
+    /// The first number on the console from `number` on that is not of a dropped process. Notes where the next such numbers are.
+    pub fn console_behind(&self, number: u64) -> u64 {
+        let console = &self.dropped.console;
+        let behind = console.from(number).filter(|gap| gap.0 <= number).map_or(number, |gap| gap.1);
+        let next = console.from(behind).map_or(u64::MAX, |gap| gap.0);
+        self.session.header().console_gap.store(next, Release);
+        behind
     }
 
     pub fn recording(&self) -> &Recording {
@@ -191,7 +222,7 @@ impl Windows {
             return;
         }
         if since.is_some_and(|(_, when)| when.elapsed() > PATIENCE) && header.console_printed.load(Acquire) == printed {
-            let _ = header.console_printed.compare_exchange(printed, lowest, AcqRel, Acquire);
+            let _ = header.console_printed.compare_exchange(printed, self.console_behind(lowest), AcqRel, Acquire);
             header.console_futex.fetch_add(1, AcqRel);
             futex::wake(&header.console_futex, i32::MAX);
         }

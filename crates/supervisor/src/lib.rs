@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod dropped;
 pub mod files;
 mod image_note;
 pub mod runtime_image;

@@ -78,7 +78,7 @@ pub fn run(options: &Options) -> Result<()> {
 
 /// The number of the process that the user means.
 pub(super) fn pid_of(recording: &Recording, text: &str) -> Result<i32> {
-    let (all, failure) = processes::of_recording(recording);
+    let (all, failure) = processes::of_recording(recording, &recordings::dropped(recording));
     if let Some(failure) = failure {
         eprintln!("warning: {failure}");
     }

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::{ArgGroup, Args};
 use retake_model::print::{TextOptions, event_line};
 use retake_model::{EventKind, EventRef, table};
-use retake_recording::{Recording, StreamKind, StreamSummary};
+use retake_recording::{Recording, StreamId, StreamKind, StreamSummary};
 
 use crate::events::{EventReader, Numbered, malformed};
 use crate::failure::{Failure, Result};
@@ -52,7 +52,8 @@ pub struct Options {
     #[arg(long, value_delimiter = ',', value_name = "NAME", value_parser = call_number)]
     call: Vec<u16>,
 
-    /// Only these kinds of events: call, signal, fatal, exit, tsc, exec, start, turn, forced, hash, end
+    /// Only these kinds of events: call, signal, fatal, exit, tsc, exec, start, turn, forced, hash, end; and of what the
+    /// supervisor notes: thread, dropped
     #[arg(long, value_delimiter = ',', value_name = "KIND", value_parser = kind)]
     kind: Vec<EventKind>,
 
@@ -106,8 +107,15 @@ fn range(text: &str) -> std::result::Result<EventRange, String> {
 pub fn run(options: &Options) -> Result<()> {
     let recording = recordings::open(&options.recording)?;
     recordings::warn(&recording);
+    let dropped = recordings::dropped(&recording);
+    recordings::note_dropped(&dropped);
     let chosen: Vec<StreamSummary> = recording.streams().filter(|stream| options.wants_stream(stream)).collect();
     if chosen.is_empty() && options.chooses_streams() {
+        if let Some(stream) = options.stream.iter().find(|stream| dropped.has_stream(StreamId(**stream))) {
+            return Err(
+                Failure::new(format!("stream {stream} was left out while recording (--keep-last)")).attempt("retake ps, which lists what is there")
+            );
+        }
         return Err(Failure::new("no thread of the recording is one of those chosen").attempt("retake ps, which lists the processes"));
     }
     let mut output = Output::new();
@@ -179,7 +187,10 @@ impl Options {
     fn wants_stream(&self, stream: &StreamSummary) -> bool {
         let info = &stream.info;
         // What the supervisor notes is no event of the program.
-        if info.kind == StreamKind::Supervisor && self.stream.is_empty() && !self.kind.contains(&EventKind::Thread) {
+        if info.kind == StreamKind::Supervisor
+            && self.stream.is_empty()
+            && !self.kind.iter().any(|kind| matches!(kind, EventKind::Thread | EventKind::Dropped))
+        {
             return false;
         }
         is_wanted(&self.pid, &info.pid) && is_wanted(&self.tid, &info.tid) && is_wanted(&self.stream, &info.id.0)

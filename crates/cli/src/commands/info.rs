@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use clap::Args;
-use retake_model::{EventKind, errno, table};
+use retake_model::{Dropped, EventKind, errno, table};
 use retake_recording::{Metadata, Recording, StreamKind, Warning};
 use retake_supervisor::runtime_image;
 use serde::Serialize;
@@ -60,9 +60,43 @@ struct Info<'recording> {
     /// Why it cannot be replayed here.
     obstacles: Vec<String>,
     warnings: Vec<String>,
+    /// What was left out while recording.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dropped: Option<DroppedCounts>,
+    #[serde(skip)]
+    dropped_text: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     calls: Option<BTreeMap<String, CallCount>>,
     metadata: &'recording Metadata,
+}
+
+/// Processes that are not in the recording any more.
+#[derive(Debug, Serialize)]
+struct DroppedCounts {
+    processes: u64,
+    /// Threads of which nothing is left, and those of which the beginning is.
+    streams: u64,
+    cut_streams: u64,
+    events: u64,
+    stream_bytes: u64,
+    /// Calls whose output is not printed at replay.
+    console_writes: u64,
+    /// All of them had ended by then, in milliseconds since recording began.
+    until_ms: f64,
+}
+
+impl DroppedCounts {
+    fn of(dropped: &Dropped) -> Option<Self> {
+        (!dropped.is_nothing()).then(|| Self {
+            processes: dropped.processes,
+            streams: dropped.streams.count(),
+            cut_streams: dropped.cut.count(),
+            events: dropped.events,
+            stream_bytes: dropped.bytes,
+            console_writes: dropped.console.count(),
+            until_ms: dropped.until_ns as f64 / 1e6,
+        })
+    }
 }
 
 /// How often a system call was made.
@@ -96,6 +130,7 @@ fn collect<'recording>(recording: &'recording Recording, options: &Options) -> R
     let calls = options.calls.then(|| count_calls(recording)).transpose()?;
     let warnings: Vec<Warning> = if options.verify { recording.check()? } else { recording.warnings().to_vec() };
     let streams: Vec<_> = recording.streams().filter(|stream| stream.info.kind != StreamKind::Supervisor).collect();
+    let dropped = recordings::dropped(recording);
     let event_count = streams.iter().map(|stream| stream.event_count).fold(0, u64::saturating_add);
     let call_count = calls.as_ref().map(|calls| calls.values().map(|call| call.count).sum()).or_else(|| counter(metadata, "calls"));
     Ok(Info {
@@ -110,6 +145,8 @@ fn collect<'recording>(recording: &'recording Recording, options: &Options) -> R
         without_stop_percent: without_stop(metadata, call_count.unwrap_or(event_count)),
         obstacles: obstacles(metadata),
         warnings: warnings.iter().map(ToString::to_string).collect(),
+        dropped: DroppedCounts::of(&dropped),
+        dropped_text: recordings::dropped_text(&dropped),
         calls,
         metadata,
     })
@@ -224,11 +261,22 @@ fn lines_of_counts(info: &Info<'_>) -> Vec<Line> {
         let text = format!("{stops} ptrace stops; {percent:.3} % of the {what} needed none");
         lines.push(("stops", text));
     }
+    lines.extend(line_of_dropped(info));
     lines.extend(line_of_calls(info.metadata));
     lines.extend(line_of_threads(info.metadata));
     lines.extend(line_of_forced(info.metadata));
     lines.extend(counter(info.metadata, "execs").map(|value| ("execs", text::count(value))));
     lines
+}
+
+/// What is not there, and what that means.
+fn line_of_dropped(info: &Info<'_>) -> Option<Line> {
+    let (text, counts) = info.dropped_text.as_ref().zip(info.dropped.as_ref())?;
+    let printed = match counts.console_writes {
+        0 => String::new(),
+        count => format!(", but for what those printed ({} writes)", text::count(count)),
+    };
+    Some(("left out", format!("{text}; all else can be replayed{printed}")))
 }
 
 /// Which way the calls came to the runtime.

@@ -15,10 +15,10 @@ use crate::text;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A process is shown with the number it had while recording, how many events its threads have, how it ended (a status, or the \
-signal that killed it; `-` if it had not ended when the recording did), when it began, counted from the beginning of the \
+signal that killed it; `-` if it had not ended when the recording did, `dropped` if --keep-last has left only its beginning), when it began, counted from the beginning of the \
 recording, how long it ran, and the program it ran last.
 
-Of threads, --threads shows how often each got its turn from another thread of the process, how often it was stopped between \
+Of threads, --threads shows how many system calls each made and how many signals it got, how often it got its turn from another thread of the process, how often it was stopped between \
 events, and how often and how long it waited for its turn.
 
 Examples:
@@ -43,7 +43,9 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<()> {
     let recording = recordings::open(&options.recording)?;
     recordings::warn(&recording);
-    let (processes, failure) = processes::of_recording(&recording);
+    let dropped = recordings::dropped(&recording);
+    recordings::note_dropped(&dropped);
+    let (processes, failure) = processes::of_recording(&recording, &dropped);
     let mut output = Output::new();
     if options.json {
         output.json(&processes)?;
@@ -75,17 +77,20 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 fn table_of_threads(processes: &[Process]) -> Table {
-    let headings = ["PID", "TID", "EVENTS", "TURNS", "FORCED", "WAITS", "WAITED", "START", "TIME", "PROGRAM"];
-    let mut table = Table::new(&headings, &[0, 1, 2, 3, 4, 5, 6, 7, 8]);
+    let headings = ["PID", "TID", "EVENTS", "CALLS", "SIGNALS", "TURNS", "FORCED", "WAITS", "WAITED", "START", "TIME", "PROGRAM"];
+    let mut table = Table::new(&headings, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    let number = |number: Option<u64>| number.map_or("-".to_owned(), |number| number.to_string());
     for Placed { process, prefix } in processes::tree(processes) {
         for (index, thread) in process.threads.iter().enumerate() {
             table.row([
                 process.pid.to_string(),
                 thread.tid.to_string(),
                 thread.event_count.to_string(),
+                number(thread.calls),
+                number(thread.signals),
                 thread.turns.to_string(),
                 thread.forced.to_string(),
-                thread.waits.map_or("-".to_owned(), |waits| waits.to_string()),
+                number(thread.waits),
                 thread.waited_ms.map_or("-".to_owned(), duration_text),
                 thread.started_ms.map_or("-".to_owned(), start_text),
                 thread.started_ms.zip(thread.ended_ms).map_or("-".to_owned(), |(start, end)| duration_text(end - start)),
@@ -109,6 +114,7 @@ fn end_text(end: End) -> String {
     match end {
         End::Exited(status) => status.to_string(),
         End::Killed(signal) => text::signal_name(signal),
+        End::Dropped => "dropped".to_owned(),
         End::Unknown => "-".to_owned(),
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use retake_record::{Ended, RecordError, Request};
+use retake_record::{Ended, KeepLast, RecordError, Request};
 use retake_recording::{ByteText, Location, Metadata, Recording, RecordingWriter, Store, create_numbered, set_latest};
 use retake_supervisor::runtime_image;
 
@@ -16,6 +16,7 @@ mod until_failure;
 use crate::check::Check;
 use crate::failure::{Failure, Result};
 use crate::find_program::{self, Found};
+use crate::keep_last;
 use crate::machine;
 
 /// Options of `retake record`.
@@ -30,6 +31,8 @@ Examples:
   retake record -- ./server --port 0 options of the program need no care: retake's end at its name
   retake record -o crash ./a.out     keep the recording in the folder `crash`
   RETAKE_DIR=/big retake record CMD  keep this and everything recorded in /big
+  retake record --keep-last 1G ./forking-server
+                                     record for weeks: of the connections that are over, keep the last gigabyte
   retake record --chaos --until-failure ./test
                                      hunt a race: run the test in random interleavings until it fails, keep that run
 ")]
@@ -69,6 +72,13 @@ pub struct Options {
     /// End the program, and all it started, after so many seconds: with SIGTERM, two seconds later with SIGKILL
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
+
+    /// Keep a long recording small: leave out processes that have ended, the oldest first, as soon as the events take more than
+    /// SIZE (64M, 2G), or that ended longer than TIME ago (30min, 12h, 2d). What is kept can be replayed as ever; `retake info`
+    /// says what was left out. Processes that run, their parents, and those that shared memory or mapped files with others
+    /// stay: the recording of a single process that runs for days grows with it
+    #[arg(long, value_name = "SIZE|TIME", value_parser = keep_last::parse)]
+    keep_last: Option<KeepLast>,
 
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
@@ -139,6 +149,7 @@ impl Recorder<'_> {
             environment: self.environment.clone(),
             chaos: seed,
             timeout: options.timeout,
+            keep_last: options.keep_last,
             options: retake_supervisor::Options { no_fast_path: options.no_fast_path, ..options.check.session_options() },
         };
         match retake_record::record(&request, writer, store) {
@@ -174,10 +185,14 @@ fn describe(options: &Options, found: &Found, environment_count: usize, seed: Op
     let fast_path = if options.no_fast_path { "off" } else { "on" };
     Metadata {
         check_level: options.check.into(),
-        settings: [("fast_path", Some(fast_path.to_owned())), ("chaos seed", seed.map(|seed| seed.to_string()))]
-            .into_iter()
-            .filter_map(|(name, value)| Some((name.to_owned(), value?)))
-            .collect(),
+        settings: [
+            ("fast_path", Some(fast_path.to_owned())),
+            ("chaos seed", seed.map(|seed| seed.to_string())),
+            ("keep last", options.keep_last.map(keep_last::text)),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+        .collect(),
         ..describe_program(found, environment_count)
     }
 }

@@ -54,6 +54,7 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<()> {
     let recording = recordings::open(&options.recording)?;
     recordings::warn(&recording);
+    recordings::note_dropped(&recordings::dropped(&recording));
     let metadata = recording.metadata();
     check_replayable(metadata)?;
     if options.check == Some(Check::Full) && metadata.check_level != CheckLevel::Full && std::io::stderr().is_terminal() {

@@ -275,6 +275,7 @@ impl Options {
             options,
             chaos: None,
             timeout: None,
+            keep_last: None,
         })
     }
 

@@ -1,0 +1,257 @@
+//! Which finished processes a recording can do without, and which of them go: pure.
+//!
+//! What a process does at replay is in its own streams. Its parent does not notice whether it is there, unless they share memory; its children
+//! begin as copies of it. So a process can go once it, and all that it made, has ended, if it shared no writable memory and wrote to no file that
+//! others map. A child that lived in its parent's memory until it executed a program (vfork) must be played up to there: of it, the
+//! beginning stays as long as its parent does.
+
+use crate::stream_scan::{Findings, Place};
+use retake_kernel::shared::{TIE_FILE, TIE_MEMORY, TIE_PARENT};
+use retake_model::Dropped;
+use retake_model::event::ThreadAccount;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The stream of the first process.
+const ROOT: u32 = 0;
+
+/// A stream that is in the recording.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    /// The stream of the thread that made it.
+    pub parent: Option<u32>,
+    /// A further thread of its parent's process.
+    pub is_thread: bool,
+    /// What is known once it has ended.
+    pub end: Option<End>,
+    /// Only its beginning is left.
+    pub is_cut: bool,
+}
+
+/// A stream that has ended.
+#[derive(Debug, Default)]
+pub(super) struct End {
+    pub account: ThreadAccount,
+    /// `TIE_...`
+    pub ties: u32,
+    pub findings: Findings,
+    /// How long it is.
+    pub size: Place,
+    /// Bytes that it takes in the file.
+    pub stored_bytes: u64,
+}
+
+/// What goes.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// Whole streams.
+    pub gone: BTreeSet<u32>,
+    /// Streams of which the part up to a place stays.
+    pub cut: BTreeMap<u32, Place>,
+    /// Bytes of the file that this frees, roughly.
+    pub saved_bytes: u64,
+}
+
+/// How much has to go.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Need {
+    /// So many bytes, beginning with what ended first.
+    Bytes(u64),
+    /// What had ended by then, since recording began.
+    EndedBy(u64),
+}
+
+/// A process: the stream of its first thread stands for it.
+#[derive(Debug, Default)]
+struct Process {
+    streams: Vec<u32>,
+    parent: Option<u32>,
+    /// It must stay: it lives, others need it, or one of its children must stay.
+    stays: bool,
+    /// When it, and all that came of it, had ended.
+    ended_ns: u64,
+}
+
+/// Chooses.
+pub(super) fn plan(streams: &BTreeMap<u32, Kept>, dropped: &Dropped, need: Need) -> Plan {
+    let processes = processes(streams, dropped);
+    let mut order: Vec<(u64, std::cmp::Reverse<u32>)> =
+        processes.iter().filter(|(_, process)| !process.stays).map(|(&id, process)| (process.ended_ns, std::cmp::Reverse(id))).collect();
+    // Children before their parents, whom nothing of theirs outlives.
+    order.sort_unstable();
+    let mut plan = Plan::default();
+    let mut chosen = BTreeSet::new();
+    for (ended_ns, std::cmp::Reverse(id)) in order {
+        let is_enough = match need {
+            Need::Bytes(bytes) => plan.saved_bytes >= bytes,
+            Need::EndedBy(time) => ended_ns > time,
+        };
+        if is_enough {
+            break;
+        }
+        chosen.insert(id);
+        plan.saved_bytes += gain(streams, &processes[&id]);
+    }
+    for &id in &chosen {
+        let process = &processes[&id];
+        // Parents come first: their numbers are smaller.
+        let parent_stays = process.parent.is_some_and(|parent| processes.contains_key(&parent) && !plan.gone.contains(&parent));
+        for &stream in &process.streams {
+            let end = streams[&stream].end.as_ref().expect("only what has ended is chosen");
+            if parent_stays && lived_in_parent(end) {
+                cut(&mut plan, stream, &streams[&stream], end);
+            } else {
+                plan.gone.insert(stream);
+            }
+        }
+    }
+    plan
+}
+
+fn lived_in_parent(end: &End) -> bool {
+    end.ties & TIE_PARENT != 0
+}
+
+fn cut(plan: &mut Plan, stream: u32, kept: &Kept, end: &End) {
+    if let (false, Some(place)) = (kept.is_cut, end.findings.exec) {
+        plan.cut.insert(stream, place);
+    }
+}
+
+/// Bytes of the file that are free when a process goes, at least while its parent stays.
+fn gain(streams: &BTreeMap<u32, Kept>, process: &Process) -> u64 {
+    let of_stream = |stream: &u32| {
+        let kept = &streams[stream];
+        let Some(end) = &kept.end else { return 0 };
+        match end.findings.exec {
+            _ if !lived_in_parent(end) => end.stored_bytes,
+            Some(place) if !kept.is_cut => {
+                end.stored_bytes - (end.stored_bytes as u128 * u128::from(place.bytes) / u128::from(end.size.bytes.max(1))) as u64
+            }
+            _ => 0,
+        }
+    };
+    process.streams.iter().map(of_stream).sum()
+}
+
+fn processes(streams: &BTreeMap<u32, Kept>, dropped: &Dropped) -> BTreeMap<u32, Process> {
+    let mut of_stream: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut processes: BTreeMap<u32, Process> = BTreeMap::new();
+    for (&stream, kept) in streams {
+        let parent = kept.parent.and_then(|parent| of_stream.get(&parent)).copied();
+        let id = parent.filter(|_| kept.is_thread).unwrap_or(stream);
+        of_stream.insert(stream, id);
+        let process = processes.entry(id).or_insert_with(|| Process { parent, ..Process::default() });
+        process.streams.push(stream);
+        process.stays |= id == ROOT || !can_go(kept, streams, dropped);
+        process.ended_ns = process.ended_ns.max(kept.end.as_ref().map_or(0, |end| end.account.ended_ns));
+    }
+    let ids: Vec<u32> = processes.keys().copied().rev().collect();
+    for id in ids {
+        let Process { parent, stays, ended_ns, .. } = processes[&id];
+        if let Some(parent) = parent.and_then(|parent| processes.get_mut(&parent)) {
+            parent.stays |= stays;
+            parent.ended_ns = parent.ended_ns.max(ended_ns);
+        }
+    }
+    processes
+}
+
+fn can_go(kept: &Kept, streams: &BTreeMap<u32, Kept>, dropped: &Dropped) -> bool {
+    let Some(end) = &kept.end else { return false };
+    let is_known = |child: &u32| streams.contains_key(child) || dropped.streams.contains(u64::from(*child));
+    // A child that has made nothing known of itself yet will need this one.
+    end.ties & (TIE_MEMORY | TIE_FILE) == 0 && !end.findings.is_opaque && end.findings.children.iter().all(is_known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A recording in which stream n is of a process that `parents[n]` made; all but the first have ended, at time n, with 100 bytes.
+    struct Scene {
+        streams: BTreeMap<u32, Kept>,
+        dropped: Dropped,
+    }
+
+    impl Scene {
+        fn new(parents: &[u32]) -> Self {
+            let root = (0, Kept::default());
+            let children = (1..).zip(parents).map(|(stream, &parent)| {
+                let account = ThreadAccount { ended_ns: u64::from(stream), ..ThreadAccount::default() };
+                let end = End { account, size: Place { bytes: 1000, events: 10 }, stored_bytes: 100, ..End::default() };
+                (stream, Kept { parent: Some(parent), end: Some(end), ..Kept::default() })
+            });
+            Self { streams: [root].into_iter().chain(children).collect(), dropped: Dropped::default() }
+        }
+
+        fn with(mut self, stream: u32, change: impl FnOnce(&mut End)) -> Self {
+            change(self.streams.get_mut(&stream).unwrap().end.as_mut().unwrap());
+            self
+        }
+
+        fn lives(mut self, stream: u32) -> Self {
+            self.streams.get_mut(&stream).unwrap().end = None;
+            self
+        }
+
+        fn gone(&self, need: Need) -> Vec<u32> {
+            plan(&self.streams, &self.dropped, need).gone.into_iter().collect()
+        }
+    }
+
+    const ALL: Need = Need::Bytes(u64::MAX);
+    const NONE: &[u32] = &[];
+
+    #[test]
+    fn what_ended_first_goes_first() {
+        let scene = Scene::new(&[0, 0, 0]);
+        assert_eq!(scene.gone(Need::Bytes(1)), [1]);
+        assert_eq!(scene.gone(Need::Bytes(150)), [1, 2]);
+        assert_eq!(scene.gone(Need::EndedBy(2)), [1, 2]);
+        assert_eq!(scene.gone(ALL), [1, 2, 3]);
+    }
+
+    #[test]
+    fn whoever_is_needed_stays() {
+        let shared = |ties| move |end: &mut End| end.ties = ties;
+        assert_eq!(Scene::new(&[0, 0]).with(1, shared(TIE_MEMORY)).gone(ALL), [2]);
+        assert_eq!(Scene::new(&[0, 0]).with(1, shared(TIE_FILE)).gone(ALL), [2]);
+        assert_eq!(Scene::new(&[0, 0]).with(1, |end| end.findings.is_opaque = true).gone(ALL), [2]);
+        assert_eq!(Scene::new(&[0, 1]).lives(2).gone(ALL), NONE, "its copy lives");
+        assert_eq!(Scene::new(&[0, 1, 2]).with(3, shared(TIE_MEMORY)).gone(ALL), NONE, "so does that of its copy");
+        assert_eq!(Scene::new(&[0, 0]).with(1, |end| end.findings.children.extend([9])).gone(ALL), [2], "a child has not come yet");
+    }
+
+    #[test]
+    fn a_parent_goes_after_its_children() {
+        let scene = Scene::new(&[0, 1]).with(2, |end| end.account.ended_ns = 50);
+        assert_eq!(scene.gone(Need::EndedBy(49)), NONE);
+        assert_eq!(scene.gone(Need::Bytes(1)), [2]);
+        assert_eq!(scene.gone(ALL), [1, 2]);
+    }
+
+    #[test]
+    fn threads_go_together() {
+        let mut scene = Scene::new(&[0, 1]);
+        scene.streams.get_mut(&2).unwrap().is_thread = true;
+        assert_eq!(scene.gone(Need::Bytes(1)), [1, 2]);
+        assert_eq!(scene.lives(2).gone(ALL), NONE);
+    }
+
+    #[test]
+    fn what_ran_in_its_parent_stays_up_to_its_exec() {
+        let place = Place { bytes: 400, events: 4 };
+        let guest = |end: &mut End| {
+            end.ties = TIE_PARENT;
+            end.findings.exec = Some(place);
+        };
+        let scene = Scene::new(&[0]).with(1, guest);
+        let plan_of = |scene: &Scene| plan(&scene.streams, &scene.dropped, ALL);
+        assert_eq!(plan_of(&scene), Plan { cut: [(1, place)].into(), saved_bytes: 60, ..Plan::default() });
+        let mut scene = Scene::new(&[0, 1]).with(2, guest);
+        scene.streams.get_mut(&2).unwrap().is_cut = true;
+        assert_eq!(scene.gone(ALL), [1, 2], "with its parent it goes");
+        let scene = Scene::new(&[0]).with(1, |end| end.ties = TIE_PARENT);
+        assert_eq!(plan_of(&scene), Plan::default(), "without an exec all of it was in its parent");
+    }
+}

@@ -1,0 +1,236 @@
+//! What is noticed of a stream while its bytes pass by on their way to disk: where events start, how many there are of each kind, and, where
+//! streams may be dropped later, what the rest of the recording has to do with it.
+
+use crate::thread_account::EventCounts;
+use retake_model::event::{CALL_CONSOLE_ERR, CALL_CONSOLE_OUT};
+use retake_model::{ContentId, Event, EventKind, Ranges, parse_event};
+use retake_recording::ChunkEvents;
+use std::collections::BTreeSet;
+
+/// Calls with a MAPPING item.
+const MAPPING_CALLS: [u16; 2] = [9, 30]; // mmap, shmat
+/// Calls that make threads and processes.
+const CLONING_CALLS: [u16; 4] = [56, 57, 58, 435]; // clone, fork, vfork, clone3
+/// No event that is looked into is as large as this.
+const LARGEST_EVENT_BYTES: usize = 16 << 20;
+
+/// A place in a stream between two events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Place {
+    pub bytes: u64,
+    pub events: u64,
+}
+
+/// What ties a stream to others.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    /// Before the first event of a program that it executed.
+    pub exec: Option<Place>,
+    /// Numbers of its output to the console, before that place and behind it.
+    pub console_before: Ranges,
+    pub console: Ranges,
+    /// Files that it mapped.
+    pub contents: BTreeSet<ContentId>,
+    /// Streams of threads and processes that it made.
+    pub children: BTreeSet<u32>,
+    /// Something in it was not understood, so nothing can be said of it.
+    pub is_opaque: bool,
+}
+
+/// The consumer's place in one stream.
+#[derive(Debug, Default)]
+pub(crate) struct StreamScan {
+    at: Place,
+    /// Bytes of the last event that are still to come.
+    remaining: u64,
+    pub counts: EventCounts,
+    /// Only where they are wanted.
+    findings: Option<Findings>,
+    /// The beginning of an event to be looked into once it is whole, and where it starts.
+    partial: Vec<u8>,
+    partial_size: usize,
+}
+
+impl StreamScan {
+    /// At the beginning of a stream.
+    pub fn new(with_findings: bool) -> Self {
+        Self { findings: with_findings.then(Findings::default), ..Self::default() }
+    }
+
+    /// Whether the stream ends within an event so far.
+    pub fn is_within_event(&self) -> bool {
+        self.remaining != 0
+    }
+
+    /// Takes the findings, at the end of the stream, and how long it is.
+    pub fn finish(self) -> (Findings, Place) {
+        (self.findings.unwrap_or_default(), self.at)
+    }
+
+    /// Where events start in the next piece of the stream.
+    pub fn feed(&mut self, piece: &[u8]) -> ChunkEvents {
+        let before = self.at;
+        let mut at = self.remaining;
+        let length = piece.len() as u64;
+        let mut events = ChunkEvents::default();
+        self.complete(piece);
+        while at < length {
+            let start = at as usize;
+            // Events are multiples of eight bytes; what is no event was not written by the runtime, and the reader stops there.
+            let Some(head) = piece[start..].first_chunk::<8>() else { break };
+            let size = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
+            self.counts.count(head[4]);
+            if self.findings.is_some() {
+                self.look_at(
+                    head,
+                    size as usize,
+                    &piece[start..],
+                    Place { bytes: before.bytes + at, events: before.events + u64::from(events.count) },
+                );
+            }
+            events.first.get_or_insert(start as u32);
+            events.count += 1;
+            at += u64::from(size).max(16);
+        }
+        self.remaining = at.saturating_sub(length);
+        self.at = Place { bytes: before.bytes + length, events: before.events + u64::from(events.count) };
+        events
+    }
+
+    fn look_at(&mut self, head: &[u8; 8], size: usize, rest: &[u8], place: Place) {
+        let Some(findings) = &mut self.findings else { return };
+        let (flags, number) = (head[5], u16::from_le_bytes([head[6], head[7]]));
+        let is_interesting = match EventKind::from_number(head[4]) {
+            Some(EventKind::Exec) => {
+                findings.exec.get_or_insert(place);
+                true
+            }
+            Some(EventKind::Call) => {
+                flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR) != 0 || MAPPING_CALLS.contains(&number) || CLONING_CALLS.contains(&number)
+            }
+            _ => false,
+        };
+        if !is_interesting {
+            return;
+        }
+        match rest.get(..size) {
+            Some(event) => findings.read(event),
+            None if size > LARGEST_EVENT_BYTES => findings.is_opaque = true,
+            None => {
+                self.partial = rest.to_vec();
+                self.partial_size = size;
+            }
+        }
+    }
+
+    /// The event that was only begun in the piece before.
+    fn complete(&mut self, piece: &[u8]) {
+        if self.partial.is_empty() {
+            return;
+        }
+        let missing = self.partial_size - self.partial.len();
+        self.partial.extend_from_slice(&piece[..missing.min(piece.len())]);
+        if self.partial.len() == self.partial_size {
+            let event = std::mem::take(&mut self.partial);
+            if let Some(findings) = &mut self.findings {
+                findings.read(&event);
+            }
+        }
+    }
+}
+
+impl Findings {
+    fn read(&mut self, event: &[u8]) {
+        let Ok((event, _)) = parse_event(event) else {
+            self.is_opaque = true;
+            return;
+        };
+        match event.decode() {
+            Event::Exec(exec) => self.contents.extend(exec.mappings().map(|mapping| mapping.content).filter(|content| !content.is_none())),
+            Event::Call(call) => {
+                if let Some((_, ticket)) = call.console() {
+                    let console = if self.exec.is_some() { &mut self.console } else { &mut self.console_before };
+                    console.add(ticket, ticket.saturating_add(1));
+                }
+                self.children.extend(call.child().map(|child| child.0));
+                for mapping in call.items().filter_map(|item| item.mapping()) {
+                    self.contents.insert(mapping.content);
+                    self.contents.extend(mapping.overlays.iter().map(|overlay| overlay.content));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use retake_model::StreamId;
+    use retake_model::event::ThreadAccount;
+
+    fn event(kind: EventKind, flags: u8, number: u16, body: &[u8]) -> Vec<u8> {
+        let mut bytes = ((16 + body.len()) as u32).to_le_bytes().to_vec();
+        bytes.extend([kind as u8, flags]);
+        bytes.extend(number.to_le_bytes());
+        bytes.extend(0_u64.to_le_bytes());
+        bytes.extend(body);
+        bytes
+    }
+
+    fn item(argument: u8, direction: u8, data: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![argument, direction, 0, 0];
+        bytes.extend((data.len() as u32).to_le_bytes());
+        bytes.extend([0; 16]);
+        bytes.extend(data);
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+        bytes
+    }
+
+    /// A write with a number on the console, a fork, an exec, another write.
+    fn stream() -> Vec<u8> {
+        let write = |ticket: u64| event(EventKind::Call, CALL_CONSOLE_OUT, 1, &[vec![0; 24], item(0, 4, &ticket.to_le_bytes())].concat());
+        let fork = event(EventKind::Call, 0, 57, &item(0, 2, &9_u32.to_le_bytes()));
+        let exec = event(EventKind::Exec, 0, 0, &[0; 64]);
+        [write(3), fork, exec, write(8), ThreadAccount::default().event(StreamId(1))].concat()
+    }
+
+    #[test]
+    fn findings_do_not_depend_on_the_pieces() {
+        let stream = stream();
+        for piece in [8, 16, 24, 64, 1000] {
+            let mut scan = StreamScan::new(true);
+            let counted: u32 = stream.chunks(piece).map(|piece| scan.feed(piece).count).sum();
+            assert!(!scan.is_within_event());
+            let (findings, end) = scan.finish();
+            assert_eq!((counted, end), (5, Place { bytes: stream.len() as u64, events: 5 }), "pieces of {piece}");
+            assert_eq!(findings.exec, Some(Place { bytes: 72 + 48, events: 2 }), "pieces of {piece}");
+            assert!(findings.console_before.contains(3) && findings.console.contains(8) && findings.console.count() == 1);
+            assert_eq!(findings.children, BTreeSet::from([9]));
+            assert!(!findings.is_opaque);
+        }
+    }
+
+    /// `cargo test --release -p retake-record -- --ignored --nocapture how_fast`
+    #[test]
+    #[ignore = "measures"]
+    fn how_fast() {
+        let piece: Vec<u8> = (0..32_768).flat_map(|_| event(EventKind::Call, 0, 110, &[])).collect();
+        for with_findings in [false, true] {
+            let mut scan = StreamScan::new(with_findings);
+            let started = std::time::Instant::now();
+            let events: u64 = (0..1000).map(|_| u64::from(scan.feed(&piece).count)).sum();
+            println!("findings {with_findings}: {:.0} M events/s", events as f64 / started.elapsed().as_secs_f64() / 1e6);
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_said() {
+        let mut scan = StreamScan::new(true);
+        scan.feed(&event(EventKind::Call, 0, 9, &[0; 8]));
+        assert!(scan.finish().0.is_opaque);
+        let mut scan = StreamScan::new(false);
+        scan.feed(&stream());
+        assert_eq!(scan.finish().0.children.len(), 0, "nothing is looked for where nothing is wanted");
+    }
+}

@@ -1,0 +1,225 @@
+//! Writing a recording anew while it is made, without some of its streams: so that a long one can be kept small.
+//!
+//! The new events file is made beside the old one and takes its place in one step. Nothing is ever changed in place: a recorder that is killed
+//! meanwhile leaves the old file or the new one. Others append to the old file while most of it is copied; what they added is copied last,
+//! and only for that do they wait.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::PathBuf;
+
+use crate::catalogue::PlacedFrame;
+use crate::codec::{Codec, Encoder};
+use crate::error::{Error, Result};
+use crate::frame::{FrameHeader, FrameKind};
+use crate::frame_writer::FrameWriter;
+use crate::source::Source;
+use crate::stream_info::{StreamId, StreamInfo};
+use crate::writer::{ChunkEvents, EVENTS_NAME, NEW_EVENTS_NAME, RecordingWriter, StreamEnd, create_private, lock, metadata_text};
+
+/// What becomes of a stream when a recording is written anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// It stays.
+    All,
+    /// Its beginning stays. Nothing may be appended to it any more.
+    Until {
+        /// How many bytes.
+        bytes: u64,
+        /// How many events start in them.
+        events: u64,
+    },
+    /// It goes, its declaration too. Nothing may be appended to it any more.
+    Nothing,
+}
+
+/// A stream that is given other bytes when a recording is written anew. What is appended later follows them.
+#[derive(Debug, Clone)]
+pub struct Replaced<'a> {
+    /// Its declaration.
+    pub info: &'a StreamInfo,
+    /// What it holds then, chunk by chunk.
+    pub chunks: &'a [(Vec<u8>, ChunkEvents)],
+}
+
+/// A recording as it stood at some moment, about to be written anew. Made by [`RecordingWriter::begin_rewrite`].
+#[derive(Debug)]
+pub struct Rewrite<'a> {
+    writer: &'a RecordingWriter,
+    source: Source,
+    frames: Vec<PlacedFrame>,
+}
+
+impl RecordingWriter {
+    /// Notes what there is. One at a time.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn begin_rewrite(&self) -> Result<Rewrite<'_>> {
+        let state = self.unfinished_state()?;
+        let source = Source::open(&self.directory().join(EVENTS_NAME))?;
+        Ok(Rewrite { writer: self, source, frames: state.frames.entries().to_vec() })
+    }
+
+    /// Bytes that a stream takes in the events file.
+    pub fn stored_bytes(&self, stream: StreamId) -> u64 {
+        lock(&self.state).streams.get(&stream).map_or(0, |end| end.stored_bytes)
+    }
+}
+
+impl Rewrite<'_> {
+    /// Writes the recording anew: of each stream what `keep` says, `replaced` instead of what that stream held at the beginning of the rewrite.
+    /// Streams that were declared since are kept.
+    ///
+    /// # Errors
+    /// `NoSpace`, `Damaged`, what the system says: then the recording is as it was, and goes on.
+    pub fn run(self, keep: &dyn Fn(StreamId) -> Keep, replaced: &Replaced<'_>) -> Result<()> {
+        let path = self.writer.directory().join(NEW_EVENTS_NAME);
+        // Left behind by an attempt that failed: the directory is ours alone.
+        let _ = fs::remove_file(&path);
+        let result = self.write_to(&path, keep, replaced);
+        if result.is_err() {
+            let _ = fs::remove_file(&path);
+        }
+        result
+    }
+
+    fn write_to(self, path: &PathBuf, keep: &dyn Fn(StreamId) -> Keep, replaced: &Replaced<'_>) -> Result<()> {
+        let Self { writer, source, frames } = self;
+        let target = writer.directory().join(EVENTS_NAME);
+        let file = create_private(path)?;
+        let _ = file.try_lock(); // as RecordingWriter::create does
+        let held = file.try_clone().map_err(|error| Error::io("open", path, error))?;
+        let metadata = metadata_text(&lock(&writer.state).metadata, &target)?;
+        let mut copy = Copy::new(FrameWriter::new(Box::new(file), &target, lock(&writer.state).frames.recording()));
+        copy.frames.put_raw(FrameHeader::new(FrameKind::Metadata), &metadata)?;
+        copy.put_replaced(replaced)?;
+        for frame in &frames {
+            let is_replaced = frame.1.stream == replaced.info.id.0;
+            copy.take(&source, *frame, if is_replaced { Keep::Nothing } else { keep(StreamId(frame.1.stream)) })?;
+        }
+        // The name may be on the disk before the bytes are: a loss of power would then leave neither the old file nor the new one.
+        copy.frames.sync()?;
+        let mut state = writer.unfinished_state()?;
+        let source = Source::open(&target)?;
+        for frame in &state.frames.entries()[frames.len()..] {
+            copy.take(&source, *frame, keep(StreamId(frame.1.stream)))?;
+        }
+        fs::rename(path, &target).map_err(|error| Error::io("replace", &target, error))?;
+        state.adopt(copy.frames, copy.streams, held);
+        Ok(())
+    }
+}
+
+/// Frames on their way into the new file.
+struct Copy {
+    frames: FrameWriter,
+    streams: HashMap<StreamId, StreamEnd>,
+    encoder: Encoder,
+    stored: Vec<u8>,
+    bytes: Vec<u8>,
+}
+
+impl Copy {
+    fn new(frames: FrameWriter) -> Self {
+        Self { frames, streams: HashMap::new(), encoder: Encoder::new(), stored: Vec::new(), bytes: Vec::new() }
+    }
+
+    fn put_replaced(&mut self, replaced: &Replaced<'_>) -> Result<()> {
+        let id = replaced.info.id;
+        self.declare(FrameHeader { stream: id.0, ..FrameHeader::new(FrameKind::Stream) }, &replaced.info.encode())?;
+        replaced.chunks.iter().try_for_each(|(bytes, events)| self.put_encoded(id, bytes, *events))
+    }
+
+    fn take(&mut self, source: &Source, (offset, header): PlacedFrame, keep: Keep) -> Result<()> {
+        match (header.kind, keep) {
+            (FrameKind::Stream | FrameKind::Chunk, Keep::Nothing) => Ok(()),
+            (FrameKind::Stream, _) => {
+                source.read_stored(offset, &header, &mut self.stored)?;
+                let declaration = std::mem::take(&mut self.stored);
+                let result = if self.streams.contains_key(&StreamId(header.stream)) { Ok(()) } else { self.declare(header, &declaration) };
+                self.stored = declaration;
+                result
+            }
+            (FrameKind::Chunk, Keep::Until { bytes, events }) => self.take_beginning(source, (offset, header), bytes, events),
+            (FrameKind::Chunk, Keep::All) => {
+                source.read_stored(offset, &header, &mut self.stored)?;
+                let stored = std::mem::take(&mut self.stored);
+                let result = self.put_chunk(header, &stored);
+                self.stored = stored;
+                result
+            }
+            // Written anew, or at the end.
+            _ => Ok(()),
+        }
+    }
+
+    /// Of a chunk, what belongs to the first `bytes` of its stream.
+    fn take_beginning(&mut self, source: &Source, (offset, header): PlacedFrame, bytes: u64, events: u64) -> Result<()> {
+        let id = StreamId(header.stream);
+        let before = self.streams.get(&id).copied().unwrap_or_default();
+        if bytes <= before.bytes {
+            return Ok(());
+        }
+        if bytes - before.bytes >= u64::from(header.uncompressed_bytes) {
+            return self.take(source, (offset, header), Keep::All);
+        }
+        let mut chunk = std::mem::take(&mut self.bytes);
+        source.read_frame(offset, &header, &mut self.stored, &mut chunk)?;
+        chunk.truncate((bytes - before.bytes) as usize);
+        let count = events.saturating_sub(before.events) as u32;
+        let result = self.put_encoded(id, &chunk, ChunkEvents { first: header.first_event.filter(|_| count > 0), count });
+        self.bytes = chunk;
+        result
+    }
+
+    fn declare(&mut self, header: FrameHeader, declaration: &[u8]) -> Result<()> {
+        let before = self.frames.end();
+        self.frames.put_raw(header, declaration)?;
+        let stored_bytes = self.frames.end() - before;
+        self.streams.insert(StreamId(header.stream), StreamEnd { stored_bytes, ..StreamEnd::default() });
+        Ok(())
+    }
+
+    fn put_encoded(&mut self, stream: StreamId, bytes: &[u8], events: ChunkEvents) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let mut encoder = std::mem::replace(&mut self.encoder, Encoder::new());
+        let (stored_as, stored) = encoder.encode(bytes, Codec::Small);
+        let mut header = FrameHeader { stream: stream.0, first_event: events.first, event_count: events.count, ..FrameHeader::new(FrameKind::Chunk) };
+        header.describe_payload(stored_as, bytes.len(), stored);
+        let result = self.put_chunk(header, stored);
+        self.encoder = encoder;
+        result
+    }
+
+    fn put_chunk(&mut self, header: FrameHeader, stored: &[u8]) -> Result<()> {
+        let end = self.streams.entry(StreamId(header.stream)).or_default();
+        let placed = FrameHeader { sequence: end.chunks, offset: end.bytes, ..header };
+        self.frames.put(placed, stored)?;
+        end.add(&placed);
+        Ok(())
+    }
+}
+
+impl crate::writer::State {
+    /// Goes on with another file, of which the caller has made sure that it holds what this one does.
+    fn adopt(&mut self, frames: FrameWriter, streams: HashMap<StreamId, StreamEnd>, held: File) {
+        self.frames = frames;
+        self.streams = streams;
+        self.held = Some(held);
+    }
+}
+
+/// Removes files of a recording that is being made, which nothing left in it refers to. Those that are not there are no error.
+pub(crate) fn remove_files(paths: impl Iterator<Item = PathBuf>) -> Result<()> {
+    for path in paths {
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io("remove", &path, error)),
+            _ => {}
+        }
+    }
+    Ok(())
+}

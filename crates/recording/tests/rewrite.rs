@@ -1,0 +1,146 @@
+//! Writing a recording anew while it is made.
+
+mod common;
+
+use std::io::Read;
+
+use common::{metadata, noise, one_event, outcome, read_streams, stream_info};
+use retake_recording::*;
+
+/// The stream that is replaced.
+const OWN: u32 = 9;
+
+/// A writer with four streams of three chunks each, and what they hold.
+fn writer(directory: &std::path::Path) -> (RecordingWriter, Vec<Vec<u8>>) {
+    let writer = RecordingWriter::create(directory, &metadata()).unwrap();
+    let mut streams = vec![Vec::new(); 4];
+    for id in [0, 1, 2, 3, OWN] {
+        writer.declare_stream(&stream_info(id)).unwrap();
+    }
+    for round in 0..3 {
+        for (id, stream) in streams.iter_mut().enumerate() {
+            let bytes = if round == 1 { vec![id as u8; 4000] } else { noise(500 + id, round) };
+            writer.append(StreamId(id as u32), &bytes, one_event(&bytes), Codec::Fast).unwrap();
+            stream.extend(bytes);
+        }
+        writer.append(StreamId(OWN), b"old", one_event(b"old"), Codec::Fast).unwrap();
+    }
+    (writer, streams)
+}
+
+fn read_one(recording: &Recording, stream: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    recording.stream(StreamId(stream)).unwrap().read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+/// Drops stream 1, and all but a beginning of stream 2.
+fn keep(stream: StreamId) -> Keep {
+    match stream.0 {
+        1 => Keep::Nothing,
+        2 => Keep::Until { bytes: 600, events: 2 },
+        _ => Keep::All,
+    }
+}
+
+#[test]
+fn what_is_kept_reads_back_and_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("r");
+    let (writer, mut streams) = writer(&directory);
+    let before = writer.file_bytes();
+    let chunks = [(b"note".to_vec(), one_event(b"note")), (b"more".to_vec(), one_event(b"more"))];
+    let info = stream_info(OWN);
+    let rewrite = writer.begin_rewrite().unwrap();
+    // Others go on meanwhile: with known streams, with the replaced one, with new ones.
+    let late = noise(100, 7);
+    writer.declare_stream(&stream_info(4)).unwrap();
+    for id in [0, 4, OWN] {
+        writer.append(StreamId(id), &late, one_event(&late), Codec::Fast).unwrap();
+    }
+    rewrite.run(&keep, &Replaced { info: &info, chunks: &chunks }).unwrap();
+    assert!(writer.file_bytes() < before);
+    assert_eq!(writer.stored_bytes(StreamId(1)), 0);
+    for id in [0, OWN] {
+        writer.append(StreamId(id), &late, one_event(&late), Codec::Fast).unwrap();
+    }
+    let unknown = writer.append(StreamId(1), &late, one_event(&late), Codec::Fast).unwrap_err();
+    assert!(matches!(unknown, Error::UnknownStream { .. }));
+    streams[0].extend([&late[..], &late].concat());
+    streams[2].truncate(600);
+
+    let check = |recording: &Recording| {
+        let ids: Vec<u32> = recording.streams().map(|stream| stream.info.id.0).collect();
+        assert_eq!(ids, [0, 2, 3, 4, OWN]);
+        for id in [0, 2, 3] {
+            assert_eq!(read_one(recording, id), streams[id as usize], "stream {id}");
+        }
+        assert_eq!(read_one(recording, 4), late);
+        assert_eq!(read_one(recording, OWN), [&b"notemore"[..], &late, &late].concat());
+        let events: Vec<u64> = recording.streams().map(|stream| stream.event_count).collect();
+        assert_eq!(events, [5, 2, 3, 1, 4]);
+    };
+    // As if the recorder had been killed, and finished.
+    let unfinished = Recording::open(&directory).unwrap();
+    assert_eq!(unfinished.warnings(), [Warning::BeingRecorded]);
+    check(&unfinished);
+    assert!(matches!(remove(&directory), Err(Error::BeingRecorded { .. })));
+    writer.finish(&outcome()).unwrap();
+    let finished = Recording::open(&directory).unwrap();
+    assert_eq!(finished.check().unwrap(), []);
+    check(&finished);
+    let counters = &finished.metadata().outcome.as_ref().unwrap().counters;
+    assert_eq!((counters["streams"], counters["events"]), (5, 15));
+    assert_eq!(finished.metadata().recording_id, unfinished.metadata().recording_id);
+}
+
+#[test]
+fn it_can_be_done_again_and_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("r");
+    let (writer, streams) = writer(&directory);
+    let info = stream_info(OWN);
+    for round in 0..5 {
+        let chunks = [(vec![round; 10], one_event(&[round; 10]))];
+        writer.begin_rewrite().unwrap().run(&keep, &Replaced { info: &info, chunks: &chunks }).unwrap();
+    }
+    writer.finish(&outcome()).unwrap();
+    let recording = Recording::open(&directory).unwrap();
+    assert_eq!(recording.check().unwrap(), []);
+    assert_eq!(read_one(&recording, 2), streams[2][..600]);
+    assert_eq!(read_one(&recording, OWN), [4; 10]);
+}
+
+#[test]
+fn one_that_fails_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("r");
+    let (writer, streams) = writer(&directory);
+    // The last chunk of the last stream is damaged on disk.
+    let events = directory.join("events");
+    let mut bytes = std::fs::read(&events).unwrap();
+    let at = bytes.len() - 300;
+    bytes[at] ^= 1;
+    std::fs::write(&events, &bytes).unwrap();
+    let info = stream_info(OWN);
+    let error = writer.begin_rewrite().unwrap().run(&keep, &Replaced { info: &info, chunks: &[] }).unwrap_err();
+    assert!(matches!(error, Error::Damaged { .. }), "{error}");
+    let names: Vec<_> = std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!names.contains(&"events.new".into()), "{names:?}");
+    writer.append(StreamId(0), b"on", one_event(b"on"), Codec::Fast).unwrap();
+    writer.finish(&outcome()).unwrap();
+    let (read, _) = read_streams(&Recording::open(&directory).unwrap());
+    assert_eq!(read[&1], streams[1]);
+    assert!(read[&0].ends_with(b"on"));
+}
+
+#[test]
+fn a_half_made_file_is_part_of_the_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("r");
+    let (writer, _) = writer(&directory);
+    std::fs::write(directory.join("events.new"), b"cut off").unwrap();
+    drop(writer);
+    assert!(Recording::open(&directory).is_ok());
+    remove(&directory).unwrap();
+}
