@@ -408,7 +408,7 @@ const struct call_row call_rows[CALL_ROW_COUNT] = {
     /* time */
     [201] = { POLICY_EMULATE, 1, 0, NO_SELECTOR, 0, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 666, 0, { { DIRECTION_OUT, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 8, 1 } } },
     /* futex */
-    [202] = { POLICY_EMULATE, 6, 1, 1, 0, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 666, 56, { { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 } } },
+    [202] = { POLICY_CUSTOM, 6, 1, 1, 0, HANDLER_futex, DESCRIPTORS_UNCHANGED, 666, 56, { { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 } } },
     /* sched_setaffinity */
     [203] = { POLICY_EMULATE, 3, 0, NO_SELECTOR, 0, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 722, 0, { { 0 }, { 0 }, { DIRECTION_IN, SHAPE_PLAIN, LENGTH_ARGUMENT, 1, 0, 0, 1, 0 } } },
     /* sched_getaffinity */
@@ -2291,11 +2291,11 @@ const struct sub_row sub_rows[SUB_ROW_COUNT] = {
     /* futex FUTEX_WAKE_OP */
     { 0x5, { POLICY_EMULATE, 6, 0, NO_SELECTOR, 0, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { 0 }, { DIRECTION_OUT, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 4, 1 }, { 0 } } } },
     /* futex FUTEX_LOCK_PI */
-    { 0x6, { POLICY_REFUSE, 6, 0, NO_SELECTOR, 38, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { DIRECTION_IN, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 16, 1 }, { 0 }, { 0 } } } },
+    { 0x6, { POLICY_CUSTOM, 6, 1, NO_SELECTOR, 0, HANDLER_futex, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { DIRECTION_IN, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 16, 1 }, { 0 }, { 0 } } } },
     /* futex FUTEX_UNLOCK_PI */
-    { 0x7, { POLICY_REFUSE, 6, 0, NO_SELECTOR, 38, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 } } } },
+    { 0x7, { POLICY_CUSTOM, 6, 0, NO_SELECTOR, 0, HANDLER_futex, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 } } } },
     /* futex FUTEX_TRYLOCK_PI */
-    { 0x8, { POLICY_REFUSE, 6, 0, NO_SELECTOR, 38, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 } } } },
+    { 0x8, { POLICY_CUSTOM, 6, 0, NO_SELECTOR, 0, HANDLER_futex, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 } } } },
     /* futex FUTEX_WAIT_BITSET */
     { 0x9, { POLICY_EMULATE, 6, 1, NO_SELECTOR, 0, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { DIRECTION_IN, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 16, 1 }, { 0 }, { 0 } } } },
     /* futex FUTEX_WAKE_BITSET */
@@ -2305,7 +2305,7 @@ const struct sub_row sub_rows[SUB_ROW_COUNT] = {
     /* futex FUTEX_CMP_REQUEUE_PI */
     { 0xc, { POLICY_REFUSE, 6, 0, NO_SELECTOR, 38, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 } } } },
     /* futex FUTEX_LOCK_PI2 */
-    { 0xd, { POLICY_REFUSE, 6, 0, NO_SELECTOR, 38, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { DIRECTION_IN, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 16, 1 }, { 0 }, { 0 } } } },
+    { 0xd, { POLICY_CUSTOM, 6, 1, NO_SELECTOR, 0, HANDLER_futex, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { DIRECTION_IN, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 16, 1 }, { 0 }, { 0 } } } },
     /* futex FUTEX_WAIT_PRIVATE */
     { 0x80, { POLICY_EMULATE, 6, 1, NO_SELECTOR, 0, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { DIRECTION_IN, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 16, 1 }, { 0 }, { 0 } } } },
     /* futex FUTEX_WAKE_PRIVATE */
@@ -2319,11 +2319,11 @@ const struct sub_row sub_rows[SUB_ROW_COUNT] = {
     /* futex FUTEX_WAKE_OP_PRIVATE */
     { 0x85, { POLICY_EMULATE, 6, 0, NO_SELECTOR, 0, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { 0 }, { DIRECTION_OUT, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 4, 1 }, { 0 } } } },
     /* futex FUTEX_LOCK_PI_PRIVATE */
-    { 0x86, { POLICY_REFUSE, 6, 0, NO_SELECTOR, 38, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { DIRECTION_IN, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 16, 1 }, { 0 }, { 0 } } } },
+    { 0x86, { POLICY_CUSTOM, 6, 1, NO_SELECTOR, 0, HANDLER_futex, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { DIRECTION_IN, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 16, 1 }, { 0 }, { 0 } } } },
     /* futex FUTEX_UNLOCK_PI_PRIVATE */
-    { 0x87, { POLICY_REFUSE, 6, 0, NO_SELECTOR, 38, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 } } } },
+    { 0x87, { POLICY_CUSTOM, 6, 0, NO_SELECTOR, 0, HANDLER_futex, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 } } } },
     /* futex FUTEX_TRYLOCK_PI_PRIVATE */
-    { 0x88, { POLICY_REFUSE, 6, 0, NO_SELECTOR, 38, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 } } } },
+    { 0x88, { POLICY_CUSTOM, 6, 0, NO_SELECTOR, 0, HANDLER_futex, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 } } } },
     /* futex FUTEX_WAIT_BITSET_PRIVATE */
     { 0x89, { POLICY_EMULATE, 6, 1, NO_SELECTOR, 0, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { DIRECTION_IN, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 16, 1 }, { 0 }, { 0 } } } },
     /* futex FUTEX_WAKE_BITSET_PRIVATE */
@@ -2333,7 +2333,7 @@ const struct sub_row sub_rows[SUB_ROW_COUNT] = {
     /* futex FUTEX_CMP_REQUEUE_PI_PRIVATE */
     { 0x8c, { POLICY_REFUSE, 6, 0, NO_SELECTOR, 38, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 } } } },
     /* futex FUTEX_LOCK_PI2_PRIVATE */
-    { 0x8d, { POLICY_REFUSE, 6, 0, NO_SELECTOR, 38, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { DIRECTION_IN, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 16, 1 }, { 0 }, { 0 } } } },
+    { 0x8d, { POLICY_CUSTOM, 6, 1, NO_SELECTOR, 0, HANDLER_futex, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { DIRECTION_IN, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 16, 1 }, { 0 }, { 0 } } } },
     /* futex FUTEX_WAIT|FUTEX_CLOCK_REALTIME */
     { 0x100, { POLICY_EMULATE, 6, 1, NO_SELECTOR, 0, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { DIRECTION_IN, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 16, 1 }, { 0 }, { 0 } } } },
     /* futex FUTEX_WAKE|FUTEX_CLOCK_REALTIME */
@@ -2347,11 +2347,11 @@ const struct sub_row sub_rows[SUB_ROW_COUNT] = {
     /* futex FUTEX_WAKE_OP|FUTEX_CLOCK_REALTIME */
     { 0x105, { POLICY_EMULATE, 6, 0, NO_SELECTOR, 0, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { 0 }, { DIRECTION_OUT, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 4, 1 }, { 0 } } } },
     /* futex FUTEX_LOCK_PI|FUTEX_CLOCK_REALTIME */
-    { 0x106, { POLICY_REFUSE, 6, 0, NO_SELECTOR, 38, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { DIRECTION_IN, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 16, 1 }, { 0 }, { 0 } } } },
+    { 0x106, { POLICY_CUSTOM, 6, 1, NO_SELECTOR, 0, HANDLER_futex, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { DIRECTION_IN, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 16, 1 }, { 0 }, { 0 } } } },
     /* futex FUTEX_UNLOCK_PI|FUTEX_CLOCK_REALTIME */
-    { 0x107, { POLICY_REFUSE, 6, 0, NO_SELECTOR, 38, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 } } } },
+    { 0x107, { POLICY_CUSTOM, 6, 0, NO_SELECTOR, 0, HANDLER_futex, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 } } } },
     /* futex FUTEX_TRYLOCK_PI|FUTEX_CLOCK_REALTIME */
-    { 0x108, { POLICY_REFUSE, 6, 0, NO_SELECTOR, 38, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 } } } },
+    { 0x108, { POLICY_CUSTOM, 6, 0, NO_SELECTOR, 0, HANDLER_futex, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 } } } },
     /* futex FUTEX_WAIT_BITSET|FUTEX_CLOCK_REALTIME */
     { 0x109, { POLICY_EMULATE, 6, 1, NO_SELECTOR, 0, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { DIRECTION_IN, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 16, 1 }, { 0 }, { 0 } } } },
     /* futex FUTEX_WAKE_BITSET|FUTEX_CLOCK_REALTIME */
@@ -2361,7 +2361,7 @@ const struct sub_row sub_rows[SUB_ROW_COUNT] = {
     /* futex FUTEX_CMP_REQUEUE_PI|FUTEX_CLOCK_REALTIME */
     { 0x10c, { POLICY_REFUSE, 6, 0, NO_SELECTOR, 38, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 } } } },
     /* futex FUTEX_LOCK_PI2|FUTEX_CLOCK_REALTIME */
-    { 0x10d, { POLICY_REFUSE, 6, 0, NO_SELECTOR, 38, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { DIRECTION_IN, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 16, 1 }, { 0 }, { 0 } } } },
+    { 0x10d, { POLICY_CUSTOM, 6, 1, NO_SELECTOR, 0, HANDLER_futex, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { DIRECTION_IN, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 16, 1 }, { 0 }, { 0 } } } },
     /* futex FUTEX_WAIT_PRIVATE|FUTEX_CLOCK_REALTIME */
     { 0x180, { POLICY_EMULATE, 6, 1, NO_SELECTOR, 0, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { DIRECTION_IN, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 16, 1 }, { 0 }, { 0 } } } },
     /* futex FUTEX_WAKE_PRIVATE|FUTEX_CLOCK_REALTIME */
@@ -2375,11 +2375,11 @@ const struct sub_row sub_rows[SUB_ROW_COUNT] = {
     /* futex FUTEX_WAKE_OP_PRIVATE|FUTEX_CLOCK_REALTIME */
     { 0x185, { POLICY_EMULATE, 6, 0, NO_SELECTOR, 0, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { 0 }, { DIRECTION_OUT, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 4, 1 }, { 0 } } } },
     /* futex FUTEX_LOCK_PI_PRIVATE|FUTEX_CLOCK_REALTIME */
-    { 0x186, { POLICY_REFUSE, 6, 0, NO_SELECTOR, 38, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { DIRECTION_IN, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 16, 1 }, { 0 }, { 0 } } } },
+    { 0x186, { POLICY_CUSTOM, 6, 1, NO_SELECTOR, 0, HANDLER_futex, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { DIRECTION_IN, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 16, 1 }, { 0 }, { 0 } } } },
     /* futex FUTEX_UNLOCK_PI_PRIVATE|FUTEX_CLOCK_REALTIME */
-    { 0x187, { POLICY_REFUSE, 6, 0, NO_SELECTOR, 38, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 } } } },
+    { 0x187, { POLICY_CUSTOM, 6, 0, NO_SELECTOR, 0, HANDLER_futex, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 } } } },
     /* futex FUTEX_TRYLOCK_PI_PRIVATE|FUTEX_CLOCK_REALTIME */
-    { 0x188, { POLICY_REFUSE, 6, 0, NO_SELECTOR, 38, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 } } } },
+    { 0x188, { POLICY_CUSTOM, 6, 0, NO_SELECTOR, 0, HANDLER_futex, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 } } } },
     /* futex FUTEX_WAIT_BITSET_PRIVATE|FUTEX_CLOCK_REALTIME */
     { 0x189, { POLICY_EMULATE, 6, 1, NO_SELECTOR, 0, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { DIRECTION_IN, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 16, 1 }, { 0 }, { 0 } } } },
     /* futex FUTEX_WAKE_BITSET_PRIVATE|FUTEX_CLOCK_REALTIME */
@@ -2389,7 +2389,7 @@ const struct sub_row sub_rows[SUB_ROW_COUNT] = {
     /* futex FUTEX_CMP_REQUEUE_PI_PRIVATE|FUTEX_CLOCK_REALTIME */
     { 0x18c, { POLICY_REFUSE, 6, 0, NO_SELECTOR, 38, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 } } } },
     /* futex FUTEX_LOCK_PI2_PRIVATE|FUTEX_CLOCK_REALTIME */
-    { 0x18d, { POLICY_REFUSE, 6, 0, NO_SELECTOR, 38, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { DIRECTION_IN, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 16, 1 }, { 0 }, { 0 } } } },
+    { 0x18d, { POLICY_CUSTOM, 6, 1, NO_SELECTOR, 0, HANDLER_futex, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 }, { DIRECTION_IN, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 16, 1 }, { 0 }, { 0 } } } },
     /* keyctl KEYCTL_GET_KEYRING_ID */
     { 0x0, { POLICY_EMULATE, 3, 0, NO_SELECTOR, 0, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 0, 0, { { 0 }, { 0 }, { 0 } } } },
     /* keyctl KEYCTL_JOIN_SESSION_KEYRING */

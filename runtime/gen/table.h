@@ -118,6 +118,7 @@ extern const struct refused_range refused_ranges[REFUSED_RANGE_COUNT];
     X(prctl) \
     X(arch_prctl) \
     X(setrlimit) \
+    X(futex) \
     X(remap_file_pages) \
     X(set_tid_address) \
     X(exit_group) \
@@ -164,6 +165,7 @@ enum {
     HANDLER_prctl,
     HANDLER_arch_prctl,
     HANDLER_setrlimit,
+    HANDLER_futex,
     HANDLER_remap_file_pages,
     HANDLER_set_tid_address,
     HANDLER_exit_group,
@@ -184,6 +186,6 @@ enum {
     HANDLER_mseal
 };
 
-#define TABLE_HASH 0xfd04200609d4ec0bULL
+#define TABLE_HASH 0x6602dc606648064fULL
 
 #endif

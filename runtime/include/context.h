@@ -84,6 +84,7 @@ struct context {
 	u64 temporary_mask;
 	u32 temporary_active;
 	struct domain *domain; /* of the turn that it took last */
+	u32 spins; /* record: how often it usually looks until the baton is free */
 	u64 clear_tid;
 	u64 child_tid_address;
 	u64 robust_list; /* the program's list of locks to be given up when the thread dies */
@@ -172,6 +173,8 @@ static inline u32 tracing(void) { return HEADER->mode == MODE_TRACE; }
 /* ---- futex.c: waiting for the supervisor ---- */
 void futex_wait(u32 *word, u32 value, u64 timeout_ms);
 void futex_wake(u32 *word, i32 count);
+void futex_wait_for(u32 *word, u32 value, u64 number, u64 timeout_ms);
+void futex_wake_for(u32 *word, u64 number); /* those who wait for this number, and perhaps others */
 u64 now_ns(void); /* on the monotonic clock */
 void fail(const char *message) NORETURN; /* a bug, or the machine cannot go on: say so and end the process */
 
@@ -297,6 +300,9 @@ void baton_end(struct context *context);      /* the thread will run no more use
 u32 filter_call(struct call *call, u32 *how); /* 1: the program's filter has decided; *how is LEAVE_* */
 u32 filter_set(struct call *call);            /* prctl(PR_SET_SECCOMP) */
 u32 filter_mode(struct call *call);           /* prctl(PR_GET_SECCOMP) */
+
+/* ---- futex_pi.c ---- */
+void futex_waits(struct call *call);
 
 /* ---- robust.c ---- */
 void robust_release(struct context *context); /* the thread dies */

@@ -7,6 +7,8 @@
 #include "../include/context.h"
 
 #define CHAOS_LOOKS 20 /* of a millisecond each, at most */
+#define MOST_SPINS 1000 /* some microseconds: what a short call takes, and less than going to sleep and being woken */
+#define LEAST_SPINS 200
 
 static u32 me(struct context *context) { return context->slot->stream + 1; }
 
@@ -43,6 +45,21 @@ static u32 lock(struct context *context, struct domain *domain, u32 *holder)
 {
 	*holder = 0;
 	return __atomic_compare_exchange_n(&domain->lock, holder, me(context), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* Most turns are short. How long looking on pays is learnt from how it went, but it is never less than going to sleep takes. */
+static u32 spin(struct context *context, struct domain *domain)
+{
+	u32 holder, limit = (u32)minimum(2 * context->spins + LEAST_SPINS, MOST_SPINS);
+	for (u32 i = 0; i < limit; i++) {
+		__builtin_ia32_pause();
+		if (!__atomic_load_n(&domain->lock, __ATOMIC_RELAXED) && lock(context, domain, &holder)) {
+			context->spins = (7 * context->spins + i + 7) / 8;
+			return 1;
+		}
+	}
+	context->spins -= context->spins / 8;
+	return 0;
 }
 
 static void wait_for_lock(struct context *context, struct domain *domain)
@@ -83,7 +100,7 @@ static void obtain(struct context *context, struct domain *domain)
 	if (UNLIKELY(chaos())) {
 		slot->baton_domain = domain->identity;
 		chaos_delay(context);
-	} else if (LIKELY(lock(context, domain, &holder)))
+	} else if (LIKELY(lock(context, domain, &holder) || spin(context, domain)))
 		return;
 	u64 start = now_ns();
 	__atomic_store_n(&slot->baton_state, BATON_WAITING, __ATOMIC_RELEASE);
@@ -221,10 +238,11 @@ static void complete(struct context *context)
 	struct domain *domain = context->domain;
 	if (!domain || !context->turn)
 		return;
+	u64 next = context->turn + 1;
 	__atomic_store_n(&domain->completed, context->turn, __ATOMIC_RELEASE);
 	context->turn = 0;
 	__atomic_add_fetch(&domain->futex, 1, __ATOMIC_SEQ_CST);
-	futex_wake(&domain->futex, 0x7fffffff);
+	futex_wake_for(&domain->futex, next);
 }
 
 static void wait_for_turn(struct context *context, u64 turn)
@@ -235,7 +253,7 @@ static void wait_for_turn(struct context *context, u64 turn)
 		if (__atomic_load_n(&domain->completed, __ATOMIC_ACQUIRE) + 1 >= turn)
 			break;
 		context->slot->baton_state = BATON_WAITING;
-		futex_wait(&domain->futex, seen, 1000);
+		futex_wait_for(&domain->futex, seen, turn, 1000);
 	}
 	context->slot->baton_state = BATON_HOLDING;
 	context->turn = turn;

@@ -93,6 +93,7 @@ void call_verify_early(struct context *context)
 	const struct event *event = log_peek(context);
 	struct call call;
 	begin_call(&call, context);
+	futex_waits(&call);
 	call.event = event;
 	if (!event || event->kind != EVENT_CALL || event->number != call.number || !call.row)
 		return;
