@@ -9,11 +9,13 @@ mod repack;
 mod stat;
 mod txt;
 
-use clap::{Args, Subcommand, ValueEnum};
-use retake_dataseries::ReadOptions;
-use retake_dataseries::tools::{BytesStyle, Format};
+use std::path::PathBuf;
 
-use crate::failure::Result;
+use clap::{Args, Subcommand, ValueEnum};
+use retake_dataseries::tools::{BytesStyle, Format};
+use retake_dataseries::{Compression, CompressionSet, ReadOptions, WriterOptions};
+
+use crate::failure::{Failure, Result};
 
 /// Options of `retake ds`.
 #[derive(Debug, Args)]
@@ -81,6 +83,49 @@ struct OutputOptions {
     /// The same as --format csv
     #[arg(long, conflicts_with_all = ["format", "json"])]
     csv: bool,
+}
+
+/// Which records are meant.
+#[derive(Debug, Clone, Args)]
+struct Selection {
+    /// Only records of these types: a name, its last part, its beginning, or a pattern with * and ?
+    #[arg(short = 't', long = "type", value_name = "TYPE", value_delimiter = ',')]
+    types: Vec<String>,
+
+    /// Only records for which this expression holds
+    #[arg(short = 'w', long = "where", value_name = "EXPRESSION")]
+    filter: Option<String>,
+}
+
+/// A file to be made, and how records are stored in it.
+#[derive(Debug, Clone, Args)]
+struct WriteArguments {
+    /// The file to make; it must not exist
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Compression to try: none, lz4, snappy, zlib, bz2
+    #[arg(short, long, value_name = "KIND", value_delimiter = ',', default_value = "lz4", value_parser = compression)]
+    compress: Vec<Compression>,
+
+    /// Bytes of records in an extent, at most 64M
+    #[arg(short, long, value_name = "SIZE", value_parser = size, default_value = "256k")]
+    extent_size: usize,
+}
+
+impl WriteArguments {
+    fn options(&self) -> Result<WriterOptions> {
+        let wanted = self.compress.iter().filter(|mode| **mode != Compression::None);
+        let set = wanted.copied().try_fold(CompressionSet::NONE, CompressionSet::with);
+        let compression = set.map_err(|error| Failure::new(error.to_string()))?;
+        Ok(WriterOptions { compression, extent_bytes: self.extent_size, ..WriterOptions::default() })
+    }
+}
+
+/// A kind of compression that can be written.
+fn compression(name: &str) -> std::result::Result<Compression, String> {
+    let mode = Compression::from_name(name).filter(|mode| mode.is_writable());
+    mode.ok_or_else(|| "expected none, lz4, snappy, zlib or bz2".to_owned())
 }
 
 impl OutputOptions {

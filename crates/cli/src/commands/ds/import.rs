@@ -4,10 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use retake_dataseries::{Compression, WriterOptions};
 use retake_dataseries_parquet::{ImportOptions, import};
 
-use super::{files, repack, size};
+use super::{WriteArguments, files};
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::text;
@@ -27,17 +26,8 @@ pub struct Options {
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
-    /// The file to make; it must not exist
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
-
-    /// Compression to try: none, lz4, snappy, zlib, bz2
-    #[arg(short, long, value_name = "KIND", value_delimiter = ',', default_value = "lz4", value_parser = repack::compression)]
-    compress: Vec<Compression>,
-
-    /// Bytes of records in an extent, at most 64M
-    #[arg(short, long, value_name = "SIZE", value_parser = size, default_value = "256k")]
-    extent_size: usize,
+    #[command(flatten)]
+    write: WriteArguments,
 }
 
 /// The Parquet files of a folder, by name; a file is itself.
@@ -59,17 +49,11 @@ fn parquet_files(path: &Path) -> Result<Vec<PathBuf>> {
 /// Converts, and prints what was made.
 pub fn run(options: &Options) -> Result<()> {
     let paths: Vec<PathBuf> = options.files.iter().map(|path| parquet_files(path)).collect::<Result<Vec<_>>>()?.concat();
-    let what = ImportOptions {
-        writer: WriterOptions {
-            compression: repack::compression_set(&options.compress)?,
-            extent_bytes: options.extent_size,
-            ..WriterOptions::default()
-        },
-    };
-    let (file, writer) = files::NewFile::create(&options.output)?;
+    let what = ImportOptions { writer: options.write.options()? };
+    let (file, writer) = files::NewFile::create(&options.write.output)?;
     let (writer, records) = import(&paths, writer, &what).map_err(|(path, error)| super::export::failure(&path, error))?;
     let bytes = file.keep(writer)?;
     let mut output = Output::new();
-    output.line(format!("{}: {} records, {}", options.output.display(), text::count(records), text::bytes(bytes)))?;
+    output.line(format!("{}: {} records, {}", options.write.output.display(), text::count(records), text::bytes(bytes)))?;
     output.finish()
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use retake_dataseries::tools::{self, StatOptions};
 
-use super::{BytesName, OutputOptions, ReadArguments, files, size};
+use super::{BytesName, OutputOptions, ReadArguments, Selection, files, size};
 use crate::failure::Result;
 
 /// Options of `retake ds stat`.
@@ -24,9 +24,8 @@ pub struct Options {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Only records of these types: a name, its last part, its beginning, or a pattern with * and ?
-    #[arg(short = 't', long = "type", value_name = "TYPE", value_delimiter = ',')]
-    types: Vec<String>,
+    #[command(flatten)]
+    selection: Selection,
 
     /// Fields or expressions whose values make the groups
     #[arg(short = 'b', long = "by", value_name = "FIELD", value_delimiter = ',')]
@@ -39,10 +38,6 @@ pub struct Options {
     /// Which quantiles, from 0 to 1
     #[arg(short, long, value_name = "Q", value_delimiter = ',', value_parser = quantile, default_values_t = [0.5, 0.9, 0.99])]
     quantiles: Vec<f64>,
-
-    /// Only records for which this expression holds
-    #[arg(short = 'w', long = "where", value_name = "EXPRESSION")]
-    filter: Option<String>,
 
     #[command(flatten)]
     output: OutputOptions,
@@ -68,8 +63,8 @@ fn quantile(text: &str) -> std::result::Result<f64, String> {
 pub fn run(options: &Options) -> Result<()> {
     let source = files::open(&options.file)?;
     let what = StatOptions {
-        types: options.types.clone(),
-        filter: options.filter.clone(),
+        types: options.selection.types.clone(),
+        filter: options.selection.filter.clone(),
         group_by: options.group_by.clone(),
         values: options.values.clone(),
         quantiles: options.quantiles.clone(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use retake_dataseries::tools::{self, TxtOptions};
 
-use super::{BytesName, OutputOptions, ReadArguments, files};
+use super::{BytesName, OutputOptions, ReadArguments, Selection, files};
 use crate::failure::Result;
 
 /// Options of `retake ds txt`.
@@ -25,17 +25,12 @@ pub struct Options {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Only records of these types: a name, its last part, its beginning, or a pattern with * and ?
-    #[arg(short = 't', long = "type", value_name = "TYPE", value_delimiter = ',')]
-    types: Vec<String>,
+    #[command(flatten)]
+    selection: Selection,
 
     /// These fields or expressions instead of all fields
     #[arg(short, long, value_name = "FIELD", value_delimiter = ',')]
     columns: Vec<String>,
-
-    /// Only records for which this expression holds
-    #[arg(short = 'w', long = "where", value_name = "EXPRESSION")]
-    filter: Option<String>,
 
     /// Stop after so many records
     #[arg(short = 'n', long, value_name = "COUNT")]
@@ -60,9 +55,9 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<()> {
     let source = files::open(&options.file)?;
     let what = TxtOptions {
-        types: options.types.clone(),
+        types: options.selection.types.clone(),
         columns: options.columns.clone(),
-        filter: options.filter.clone(),
+        filter: options.selection.filter.clone(),
         limit: options.limit,
         format: options.output.format(),
         bytes: options.bytes.style(),
