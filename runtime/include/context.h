@@ -35,6 +35,8 @@ struct reservation { /* a library whose stubs have their place */
 #define MAX_REGIONS 4096
 #define MAX_SHARED_RANGES 64
 
+#define MAX_LOOKED 32u
+
 struct process {
 	struct domain *domain;      /* NULL: one thread, no memory shared with others. At replay each thread's context says where it is */
 	struct domain private_domain;
@@ -58,6 +60,8 @@ struct process {
 	u64 vdso_start, vdso_end;
 	u32 first_stub_count; /* of the program and of its interpreter */
 	struct address_range first_stubs[2];
+	u32 looked_count;           /* trace: mapped files whose pages are of interest; MAX_LOOKED + 1: more than that */
+	struct address_range looked[MAX_LOOKED];
 };
 
 #define MAX_DEFERRED 72
@@ -251,6 +255,15 @@ const struct item *call_find_item(struct call *call, u8 direction, u8 argument);
 void trace_prepare(struct call *call);
 void trace_finish(struct call *call, const struct extra_item *extra, u32 extra_count);
 u64 trace_clock(u32 *processor); /* nanoseconds since 1970 */
+/* look.c */
+u32 look_needed(const struct call *call);
+void look_before(struct call *call);
+void look_after(struct call *call);
+void look_mapped(struct call *call, u32 is_program);
+u32 look_unmap(struct context *context, u64 start, u64 bytes); /* before: whether something of interest is there */
+void look_unmapped(struct context *context, u64 start, u64 bytes);
+void look_moved(struct context *context, u64 start, u64 bytes);
+void look_end(struct context *context);
 typedef u32 custom_handler(struct call *call); /* returns LEAVE_* ; the result is in call->result */
 #define DECLARE_HANDLER(name) u32 handle_##name(struct call *call);
 CUSTOM_HANDLERS(DECLARE_HANDLER)
@@ -366,6 +379,7 @@ u32 shared_overlaps(u64 start, u64 end);
 
 /* ---- shared_file.c ---- */
 void shared_file_note(u64 device, u64 inode);
+u32 shared_file_is(u64 device, u64 inode);
 u32 shared_file_write(struct call *call, struct file_write *write, struct extra_item *extra); /* record: items added */
 void shared_file_rewrite(struct call *call, const struct item *item);                      /* replay */
 i64 scratch_open(u64 device, u64 inode);

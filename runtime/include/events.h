@@ -15,7 +15,7 @@ enum event_kind {
 	EVENT_FORCED = 9,
 	EVENT_HASH = 10,
 	EVENT_END = 11,
-	EVENT_STATE = 13, /* traces only, written by the supervisor: what a process starts with */
+	EVENT_STATE = 13, /* traces only, written by the supervisor: what a process starts with, and what no call shows */
 };
 
 enum { TURN_IN_CALL = 1 /* the call that follows lost the baton: its inputs are from before this turn */ };

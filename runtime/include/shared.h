@@ -75,6 +75,7 @@ enum request_kind {
 	REQUEST_DEBUG,       /* replay: I am about to begin or to go on with a new program. argument: events so far. Answered once a debugger has me, if it wants me */
 	REQUEST_CHILD,       /* replay: argument: a stream. reply: whether its process shall be made at all */
 	REQUEST_CONSOLE,     /* replay: argument: a number on the console that nobody prints. reply: the next that somebody does */
+	REQUEST_LOOK,        /* trace: look at me. arguments: LOOK_*, result, time. reply: bytes seen in the source of data about to be moved, or 0 */
 };
 
 struct image_part { /* one patched segment, or the stubs of a file */

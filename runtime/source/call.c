@@ -258,7 +258,7 @@ static inline u32 finish_emulated(struct call *call)
 		extra[count++] = (struct extra_item){ 0, ITEM_CONSOLE, 0, &call->console_sequence, 8 };
 	if (UNLIKELY(call->number == NR_pwrite64 && call->result > 0 && call->arguments[0] < CONSOLE_DESCRIPTORS && call->context->process->console[call->arguments[0]] == DESCRIPTOR_MEMORY))
 		extra[count++] = (struct extra_item){ 1, ITEM_OUTPUT, call->arguments[3], (void *)call->arguments[1], (u32)call->result };
-	if (UNLIKELY(HEADER->shared_file_count))
+	if (UNLIKELY(HEADER->shared_file_count) && !tracing())
 		count += shared_file_write(call, &write, &extra[count]);
 	finish_record(call, extra, count);
 	call->context->regs.rax = (u64)call->result;
@@ -300,14 +300,18 @@ static u32 record_plain(struct call *call)
 /* Calls that concern the console or descriptors, and those of threads that take turns. */
 static u32 record_other(struct call *call)
 {
-	u32 plain = is_plain(call);
+	u32 plain = is_plain(call), looked = tracing() && look_needed(call);
 	prepare_record(call);
+	if (UNLIKELY(looked))
+		look_before(call);
 	if (!plain && console_hides_data(call))
 		call->result = -EINVAL;
 	else if (UNLIKELY(execute_in(call, other_window_here) == CALL_ABORTED))
 		return deliver_deferred(call->context, 1);
 	if (!plain)
 		descriptors_after(call);
+	if (UNLIKELY(looked))
+		look_after(call);
 	return finish_emulated(call);
 }
 
@@ -315,7 +319,7 @@ static u32 record_other(struct call *call)
 static u32 emulate(struct call *call)
 {
 	if (recording())
-		return LIKELY(is_plain(call) && !call->context->process->domain) ? record_plain(call) : record_other(call);
+		return LIKELY(is_plain(call) && !call->context->process->domain && !(tracing() && look_needed(call))) ? record_plain(call) : record_other(call);
 	prepare_replay(call);
 	if (UNLIKELY(call->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR)) && !call->context->printed)
 		console_replay(call->context, call->event);

@@ -162,6 +162,8 @@ static u32 mmap_record(struct call *call)
 	if (shared)
 		shared_join(context);
 	call_prepare(call);
+	if (tracing() && a[3] & MAP_FIXED)
+		look_unmap(context, a[0], a[1]);
 	if (!(a[3] & MAP_ANONYMOUS) && (!tracing() || (a[3] & MAP_TYPE) == MAP_PRIVATE))
 		index = file_of(context, (u32)a[4], &identity);
 	process_lock();
@@ -194,6 +196,8 @@ static u32 mmap_record(struct call *call)
 			expect_unknown_calls(context);
 	}
 	process_unlock();
+	if (tracing() && !(a[3] & MAP_ANONYMOUS) && (call->result > 0 || call->result < -4095))
+		look_mapped(call, index != NO_FILE);
 	call_finish(call, &item, extra);
 	context->regs.rax = (u64)call->result;
 	return leave(context);
@@ -368,7 +372,10 @@ u32 handle_munmap(struct call *call)
 		forget_reservations(call->context->process, call->arguments[0], call->arguments[1]);
 		process_unlock();
 	}
-	return repeat(call, 1);
+	u32 looked = tracing() && look_unmap(call->context, call->arguments[0], call->arguments[1]), how = repeat(call, 1);
+	if (looked && call->result == 0)
+		look_unmapped(call->context, call->arguments[0], call->arguments[1]);
+	return how;
 }
 
 /* Patched text is a shared read-only attachment; a program that wants to write to its text gets a private copy of it first. */
@@ -423,9 +430,11 @@ u32 handle_mremap(struct call *call)
 			call->actual[4] = (u64)next->value;
 		}
 	}
-	u32 how = repeat(call, 1);
+	u32 looked = tracing() && look_unmap(call->context, a[0], a[1]), how = repeat(call, 1);
 	if (recording() && call->result > 0)
 		shared_moved(a[0], a[1], (u64)call->result, a[2]);
+	if (looked && call->result > 0)
+		look_moved(call->context, (u64)call->result, a[2]);
 	return how;
 }
 
@@ -437,6 +446,8 @@ u32 handle_madvise(struct call *call)
 		return refuse_range(call, -EINVAL);
 	if (call->arguments[2] == MADV_FREE && !tracing())
 		call->actual[2] = MADV_DONTNEED; /* the kernel frees at will, which nothing could repeat */
+	if (tracing() && (call->arguments[2] == MADV_DONTNEED || call->arguments[2] == MADV_REMOVE))
+		look_unmap(call->context, call->arguments[0], call->arguments[1]);
 	switch (call->arguments[2]) {
 	case MADV_DONTNEED: case MADV_FREE: case MADV_REMOVE: case MADV_DONTFORK: case MADV_DOFORK: case MADV_WIPEONFORK:
 	case MADV_KEEPONFORK: case MADV_DONTNEED_LOCKED: case MADV_GUARD_INSTALL: case MADV_GUARD_REMOVE:

@@ -469,6 +469,8 @@ static u32 exec_record(struct call *call)
 		context->regs.rax = (u64)refused;
 		return leave(context);
 	}
+	if (tracing())
+		look_end(context);
 	call->result = EXEC_COMMITTED;
 	call_finish(call, NULL, 0);
 	memcpy(slot->console, context->process->console, sizeof slot->console);
@@ -565,6 +567,8 @@ u32 handle_exit_group(struct call *call)
 {
 	if (!recording())
 		debug_event(DEBUG_EXIT, (u32)call->arguments[0] & 0xff);
+	if (tracing())
+		look_end(call->context);
 	log_exit(call->context, (u16)call->number, (i32)call->arguments[0]);
 	robust_release(call->context);
 	if (!recording() && call->context->process->thread_count > 1)
@@ -593,6 +597,8 @@ u32 handle_exit(struct call *call)
 	struct process *process = context->process;
 	if (!recording())
 		debug_event(process->thread_count > 1 ? DEBUG_THREAD_EXIT : DEBUG_EXIT, (u32)call->arguments[0] & 0xff);
+	if (tracing() && process->thread_count <= 1)
+		look_end(context);
 	log_exit(context, (u16)call->number, (i32)call->arguments[0]);
 	robust_release(context);
 	if (process->thread_count > 1) {

@@ -18,7 +18,7 @@ void shared_file_note(u64 device, u64 inode)
 	}
 }
 
-static u32 is_shared(u64 device, u64 inode)
+u32 shared_file_is(u64 device, u64 inode)
 {
 	struct shared_header *header = HEADER;
 	if (header->shared_file_count > PLACES)
@@ -41,7 +41,7 @@ u32 shared_file_write(struct call *call, struct file_write *write, struct extra_
 	case NR_ftruncate: case NR_fallocate: break;
 	default: return 0;
 	}
-	if (sys2(NR_fstat, call->arguments[0], stat) || ((u32)stat[3] & 0170000) != 0100000 || !is_shared(stat[0], stat[1]))
+	if (sys2(NR_fstat, call->arguments[0], stat) || ((u32)stat[3] & 0170000) != 0100000 || !shared_file_is(stat[0], stat[1]))
 		return 0;
 	if (offset < 0)
 		offset = sys3(NR_lseek, call->arguments[0], 0, 1 /* SEEK_CUR */) - call->result;

@@ -268,6 +268,8 @@ static void log_signal(struct context *context, const struct deferred_signal *si
 static void log_fatal(struct context *context, const struct deferred_signal *signal, u8 flags)
 {
 	u64 hash, pages;
+	if (tracing())
+		look_end(context);
 	final_hash(context, &hash, &pages);
 	struct signal_body body = { signal->info, signal->fault };
 	if (recording())

@@ -7,6 +7,7 @@ pub mod cpuid;
 pub mod futex;
 pub mod maps;
 pub mod memory;
+pub mod pagemap;
 pub mod probe;
 pub mod process;
 pub mod ptrace;

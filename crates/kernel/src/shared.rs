@@ -67,6 +67,7 @@ pub const REQUEST_INPUT: u32 = 10;
 pub const REQUEST_DEBUG: u32 = 11;
 pub const REQUEST_CHILD: u32 = 12;
 pub const REQUEST_CONSOLE: u32 = 13;
+pub const REQUEST_LOOK: u32 = 14;
 
 #[repr(C)]
 pub struct ImagePart {

@@ -1,6 +1,42 @@
 //! Where events go: into a recording, or wherever a tracer wants them.
 
+use std::io;
+
 use retake_recording::{ChunkEvents, Codec, ContentId, Outcome, RecordingWriter, Result, Store, StreamId, StreamInfo};
+
+/// Where a traced thread stands when it is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Before a call that moves data inside the kernel.
+    BeforeMove,
+    /// Behind it.
+    AfterMove,
+    /// A file was mapped.
+    Mapped,
+    /// Before something after which mapped memory cannot be looked at any more, or no longer be told from what others write.
+    BeforeUnmap,
+    /// Before a call on a file that somebody has mapped for writing.
+    UsesMappedFile,
+}
+
+/// A traced thread at a call, standing still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// Why.
+    pub stage: Stage,
+    /// Process.
+    pub pid: i32,
+    /// Thread.
+    pub tid: i32,
+    /// When the call was entered: nanoseconds since 1970.
+    pub time_ns: u64,
+    /// Which call.
+    pub number: u64,
+    /// Its arguments.
+    pub arguments: [u64; 6],
+    /// What it returned, if it did.
+    pub result: i64,
+}
 
 /// Takes what the recorded or traced threads log. Its methods are called from several threads, but never for one stream from two at once.
 /// One that fails for want of space is called again with the same arguments until it succeeds; the program waits meanwhile.
@@ -26,6 +62,22 @@ pub trait EventLog: std::fmt::Debug + Send + Sync {
     /// What to add to the stream of a process that has executed a program and stands before its first instruction: whole events.
     fn at_exec(&self, _pid: i32) -> Vec<u8> {
         Vec::new()
+    }
+
+    /// Traces: a thread asks to be looked at. What is found goes to `sink` as whole events for its stream; the answer is the thread's.
+    ///
+    /// # Errors
+    /// What `sink` says.
+    fn at_call(&self, _moment: &Moment, _sink: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<i64> {
+        Ok(0)
+    }
+
+    /// Traces: a process ended in whatever way.
+    ///
+    /// # Errors
+    /// What `sink` says.
+    fn at_death(&self, _pid: i32, _sink: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        Ok(())
     }
 
     /// Something is missing from here on: says what and why.

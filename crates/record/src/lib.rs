@@ -20,7 +20,7 @@ mod stream_scan;
 mod thread_account;
 mod unborn;
 
-pub use event_log::EventLog;
+pub use event_log::{EventLog, Moment, Stage};
 pub use keep::KeepLast;
 pub use shared_state::Counters;
 

@@ -1,5 +1,6 @@
 //! Threads that answer the runtime's requests: an exec to attend, a file to store.
 
+use crate::event_log::{Moment, Stage};
 use crate::shared_state::Recorder;
 use crate::space::wait_for_space;
 use crate::{exec, forced};
@@ -86,12 +87,38 @@ fn answer(recorder: &Recorder, index: usize) {
             recorder.give_ring_to(index, slot.lines.request_arguments[0].load(Relaxed) as u32);
             reply(slot, 0);
         }
+        shared::REQUEST_LOOK => reply(slot, look(recorder, index).unwrap_or(0)),
         shared::REQUEST_FORCE => reply(slot, forced::answer(slot)),
         other => {
             eprintln!("retake: unknown request {other} of the runtime");
             reply(slot, -1);
         }
     }
+}
+
+/// A traced thread asks to be looked at: what is found goes into its stream before the event of the call it is in.
+fn look(recorder: &Recorder, index: usize) -> io::Result<i64> {
+    let lines = &recorder.header().slots[index].lines;
+    let slot = &recorder.header().slots[index];
+    let argument = |at: usize| lines.request_arguments[at].load(Relaxed);
+    let stage = match argument(0) {
+        0 => Stage::BeforeMove,
+        1 => Stage::AfterMove,
+        2 => Stage::Mapped,
+        3 => Stage::BeforeUnmap,
+        _ => Stage::UsesMappedFile,
+    };
+    let entered_ns = lines.call_entered_ns.load(Relaxed);
+    let moment = Moment {
+        stage,
+        pid: slot.pid.load(Relaxed) as i32,
+        tid: slot.tid.load(Relaxed) as i32,
+        time_ns: if entered_ns == 0 { argument(2) } else { entered_ns },
+        number: lines.call_number.load(Relaxed),
+        arguments: std::array::from_fn(|at| lines.call_arguments[at].load(Relaxed)),
+        result: argument(1) as i64,
+    };
+    recorder.log.at_call(&moment, &mut |events| Ok(recorder.append_own(index, events)?))
 }
 
 fn store_file(recorder: &Recorder, pid: i32, descriptor: i32) -> io::Result<usize> {

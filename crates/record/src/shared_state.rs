@@ -326,6 +326,10 @@ impl Recorder {
         let slot = &self.header().slots[index];
         let mut events = self.unlogged_turn(index).map(crate::exec_event::turn_event).unwrap_or_default();
         self.release_baton(index);
+        let (pid, tid) = (slot.pid.load(Relaxed) as i32, slot.tid.load(Relaxed) as i32);
+        if pid == tid {
+            let _ = self.log.at_death(pid, &mut |events| Ok(self.append_own(index, events)?)); // as below
+        }
         events.extend(crate::exec_event::unfinished_call(slot));
         events.extend(crate::exec_event::end_event(status));
         let _ = self.append_own(index, &events); // what fails here fails where the drain meets it

@@ -25,7 +25,7 @@ pub use error::{Result, TraceError};
 pub use read::{TraceHeader, TraceReader, TraceReaderOptions};
 pub use record::{
     BufferDirection, Credentials, DescriptorKind, MappedPages, ProcessStart, ResourceLimit, StartDescriptor, StartKind, TraceRecord, TracedBuffer,
-    TracedCall,
+    TracedCall, moved_argument,
 };
 pub use schema::document;
 pub use write::{TraceWriter, TraceWriterOptions};

@@ -61,9 +61,34 @@ impl TracedCall {
         self.failed().then(|| self.result.unsigned_abs() as u32)
     }
 
+    /// What the call moved between descriptors inside the kernel, if it is such a call and the bytes are known. See [`moved_argument`].
+    pub fn moved(&self) -> Option<&TracedBuffer> {
+        let argument = moved_argument(self.number, self.arguments[1])?;
+        self.buffers_of(argument, BufferDirection::Output).next()
+    }
+
     /// The buffers of one argument in one direction.
     pub fn buffers_of(&self, argument: u8, direction: BufferDirection) -> impl Iterator<Item = &TracedBuffer> {
         self.buffers.iter().filter(move |buffer| buffer.argument == argument && buffer.direction == direction)
+    }
+}
+
+/// Which argument stands for the data that a call moves between descriptors inside the kernel, where no pointer shows them: the one that says
+/// how many bytes, and of an `ioctl` that clones files (`command` is its second argument) the third. `None` for all other calls.
+pub fn moved_argument(number: u32, command: u64) -> Option<u8> {
+    const SENDFILE: u32 = 40;
+    const SPLICE: u32 = 275;
+    const TEE: u32 = 276;
+    const COPY_FILE_RANGE: u32 = 326;
+    const IOCTL: u32 = 16;
+    const FICLONE: u32 = 0x4004_9409;
+    const FICLONERANGE: u32 = 0x4020_940d;
+    match number {
+        TEE => Some(2),
+        SENDFILE => Some(3),
+        SPLICE | COPY_FILE_RANGE => Some(4),
+        IOCTL if matches!(command as u32, FICLONE | FICLONERANGE) => Some(2),
+        _ => None,
     }
 }
 
@@ -87,6 +112,8 @@ pub enum BufferDirection {
 ///   the piece, outputs up to the bytes that were transferred;
 /// * *messages* (`sendmsg`, `recvmsg`) are the `struct msghdr`, its vector array, and (inputs when sending, outputs
 ///   when receiving) name, pieces and control data; pieces that are empty are left out.
+/// * data that are *moved* between descriptors inside the kernel are an output of the argument that [`moved_argument`] names. It has no address
+///   of its own, and repeats the argument there.
 ///
 /// Memory that could not be read has no buffer, and so has a null pointer.
 #[derive(Debug, Clone, PartialEq, Eq)]

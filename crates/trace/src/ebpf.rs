@@ -13,11 +13,11 @@ mod thread;
 use crate::Result;
 use crate::attach::{self, Request, Whom};
 use crate::live::{Live, Observer};
-use crate::spool::{self, Spool};
+use crate::spool::Spool;
 use collector::Collector;
 use retake_kernel::clock;
 use retake_record::EventLog;
-use retake_recording::{Exit, Metadata, Outcome, RecordingWriter};
+use retake_recording::{Exit, Metadata, Outcome};
 use retake_trace_ebpf::{Counters, Programs, Settings};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -46,9 +46,7 @@ pub fn live(request: &Request, observer: Observer) -> Result<i32> {
 /// # Errors
 /// As [`live`], or the folder cannot be made.
 pub fn into_spool(request: &Request, folder: &Path, metadata: &Metadata) -> Result<i32> {
-    let mut metadata = metadata.clone();
-    spool::mark(&mut metadata);
-    run(request, Arc::new(Spool(RecordingWriter::create(folder, &metadata)?)))
+    run(request, Arc::new(Spool::create(folder, metadata)?))
 }
 
 /// While there is something in the rings they are looked at so often.

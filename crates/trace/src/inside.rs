@@ -6,7 +6,7 @@ use crate::observation::Observation;
 use crate::spool::{self, Spool};
 use crate::{Error, Result};
 use retake_record::Request;
-use retake_recording::{Metadata, Recording, RecordingWriter, Store};
+use retake_recording::{Metadata, Recording, Store};
 use retake_trace_format::TraceRecord;
 use std::path::Path;
 use std::sync::Arc;
@@ -26,10 +26,7 @@ pub fn live(request: &Request, store: Store, observer: Observer) -> Result<i32> 
 /// # Errors
 /// The program cannot be run, or the folder cannot be made.
 pub fn into_spool(request: &Request, store: Store, folder: &Path, metadata: &Metadata) -> Result<i32> {
-    let mut metadata = metadata.clone();
-    spool::mark(&mut metadata);
-    let writer = RecordingWriter::create(folder, &metadata)?;
-    Ok(retake_record::trace(request, Arc::new(Spool(writer)), store)?.status)
+    Ok(retake_record::trace(request, Arc::new(Spool::create(folder, metadata)?), store)?.status)
 }
 
 /// Whether this is what [`into_spool`] makes, and not a recording that can be replayed.

@@ -1,6 +1,7 @@
 //! What the events of one stream say happened.
 
 use crate::call::{self, Supply};
+use crate::look::{self, kind};
 use crate::observation::{Ending, Observation};
 use crate::state;
 use retake_model::{CallRef, Event, EventRef, StreamId};
@@ -23,6 +24,8 @@ pub(crate) struct Interpreter {
     last_ns: u64,
     /// An exec that may succeed.
     exec: Option<TracedCall>,
+    /// What the next call moves inside the kernel.
+    moved: Vec<u8>,
 }
 
 /// What an event adds.
@@ -36,7 +39,7 @@ pub(crate) struct Meaning {
 impl Interpreter {
     /// For a stream; `parent` is the process that made it.
     pub fn new(info: &StreamInfo, parent: u32) -> Self {
-        Self { process: info.pid as u32, thread: info.tid as u32, parent, last_ns: 0, exec: None }
+        Self { process: info.pid as u32, thread: info.tid as u32, parent, last_ns: 0, exec: None, moved: Vec::new() }
     }
 
     /// The process it belongs to now.
@@ -61,7 +64,7 @@ impl Interpreter {
                 }
             }
             Event::Exec(_) => self.thread = self.process,
-            Event::State { text } => meaning.observations.extend(self.executed(text)),
+            Event::State { text } => meaning.observations.extend(self.state(event.number(), text)),
             Event::Signal(signal) => {
                 let (number, siginfo) = (signal.number(), signal.siginfo().bytes().to_vec());
                 meaning.observations.push(Observation::Signal { process, thread, time_ns: self.last_ns, number, siginfo });
@@ -89,6 +92,7 @@ impl Interpreter {
     fn call(&mut self, call: &CallRef<'_>, begins_exec: bool, supply: Supply<'_>) -> Option<Observation> {
         let mut traced = call::from_event(call, self.process, self.thread, supply);
         self.last_ns = self.last_ns.max(traced.entered_ns).max(traced.returned_ns);
+        look::add_moved(&mut traced, std::mem::take(&mut self.moved));
         if call.number() == RT_SIGRETURN {
             traced.result = 0; // what it returns is what the interrupted code had in the register
         }
@@ -98,6 +102,16 @@ impl Interpreter {
         }
         self.exec = None; // it failed after all, which this call says
         Some(Observation::Record(TraceRecord::Call(traced)))
+    }
+
+    /// What whoever traces has seen.
+    fn state(&mut self, number: u16, body: &[u8]) -> Vec<Observation> {
+        match number {
+            kind::START => return self.executed(body),
+            kind::MOVED => self.moved.extend(look::moved_bytes(body).unwrap_or_default()),
+            _ => return look::pages_of(number, body).map(|pages| Observation::Record(TraceRecord::MappedPages(pages))).into_iter().collect(),
+        }
+        Vec::new()
     }
 
     /// A program begins. The call that asked for it has returned only now, in a way.

@@ -6,7 +6,8 @@ use crate::attach::{self, Leave, Request, Whom};
 use crate::call;
 use crate::event_bytes::{self, AS_THREAD, BY_FORK, BY_NOBODY, END, EXITED, SIGNAL, event, words};
 use crate::live::{Live, Observer};
-use crate::spool::{self, Spool};
+use crate::look::Looker;
+use crate::spool::Spool;
 use crate::state;
 use crate::walk::{self, Before, Memory};
 use crate::{Error, Result};
@@ -14,8 +15,8 @@ use retake_kernel::call_tracer::{self, Afterwards, CallStop, Processors, Stop, W
 use retake_kernel::process::{self, Prepared};
 use retake_kernel::{clock, ptrace, signals};
 use retake_model::event::EXEC_COMMITTED;
-use retake_record::EventLog;
-use retake_recording::{Exit, Metadata, Outcome, RecordingWriter, StreamId, StreamInfo, StreamKind};
+use retake_record::{EventLog, Moment, Stage};
+use retake_recording::{Exit, Metadata, Outcome, StreamId, StreamInfo, StreamKind};
 use retake_trace_format::{StartKind, TracedCall};
 use std::collections::HashMap;
 use std::path::Path;
@@ -35,7 +36,7 @@ const PERIOD: Duration = Duration::from_millis(20);
 /// The program cannot be run, or something cannot be traced.
 pub fn live(request: &Request, observer: Observer) -> Result<i32> {
     let live = Live::new(observer);
-    let status = run(request, Arc::clone(&live) as Arc<_>)?;
+    let status = run(request, Arc::clone(&live) as Arc<_>, None)?;
     live.take_error().map_or(Ok(status), Err)
 }
 
@@ -44,12 +45,13 @@ pub fn live(request: &Request, observer: Observer) -> Result<i32> {
 /// # Errors
 /// As [`live`], or the folder cannot be made.
 pub fn into_spool(request: &Request, folder: &Path, metadata: &Metadata) -> Result<i32> {
-    let mut metadata = metadata.clone();
-    spool::mark(&mut metadata);
-    run(request, Arc::new(Spool(RecordingWriter::create(folder, &metadata)?)))
+    // With less than all data nobody wants to know what no register shows.
+    let spool = Spool::create(folder, metadata)?;
+    let looker = (request.data_limit == u64::MAX).then(|| spool.looker());
+    run(request, Arc::new(spool), looker)
 }
 
-fn run(request: &Request, log: Arc<dyn EventLog>) -> Result<i32> {
+fn run(request: &Request, log: Arc<dyn EventLog>, looker: Option<Arc<Looker>>) -> Result<i32> {
     let child = match &request.whom {
         Whom::Program(program) => Some((program.program.display().to_string(), attach::prepare(program)?)),
         Whom::Processes(_) => None,
@@ -60,7 +62,7 @@ fn run(request: &Request, log: Arc<dyn EventLog>) -> Result<i32> {
         idle,
         || {},
         |leave| {
-            let mut tracer = Tracer::new(log, request.data_limit);
+            let mut tracer = Tracer::new(log, request.data_limit, looker);
             match (&request.whom, child) {
                 (Whom::Processes(processes), _) => tracer.trace_processes(processes, leave)?,
                 (Whom::Program(_), Some((name, child))) => tracer.trace_program(&name, child, leave)?,
@@ -89,6 +91,8 @@ struct Tracer {
     threads: HashMap<i32, Thread>,
     next_stream: u32,
     data_limit: u64,
+    /// Sees what no register shows.
+    looker: Option<Arc<Looker>>,
     /// The first thread of the program that we have started.
     root: Option<i32>,
     status: Option<i32>,
@@ -103,12 +107,13 @@ struct Tracer {
 }
 
 impl Tracer {
-    fn new(log: Arc<dyn EventLog>, data_limit: u64) -> Self {
+    fn new(log: Arc<dyn EventLog>, data_limit: u64, looker: Option<Arc<Looker>>) -> Self {
         Self {
             log,
             threads: HashMap::new(),
             next_stream: 0,
             data_limit,
+            looker,
             root: None,
             status: None,
             has_begun: false,
@@ -243,6 +248,10 @@ impl Tracer {
         let entered_ns = clock::real_time_ns()?;
         if matches!(number, EXIT | EXIT_GROUP) {
             let stream = thread.stream;
+            let moment = Moment { stage: Stage::BeforeUnmap, pid: thread.process, tid, time_ns: entered_ns, number, arguments, result: 0 };
+            if number == EXIT_GROUP || thread.process == tid {
+                self.look(stream, moment, Looker::before_end)?;
+            }
             let body = words(&[entered_ns, u64::from(call_tracer::current_processor())]);
             return self.append(stream, &event(EXITED, number as u16, i64::from(arguments[0] as i32), &body));
         }
@@ -252,7 +261,16 @@ impl Tracer {
         call::forget_unused_arguments(&mut call);
         let before = walk::inputs(Memory { pid: tid, data_limit: self.data_limit }, &mut call);
         thread.call = Some((call, before));
-        Ok(())
+        let moment = Moment { stage: Stage::BeforeMove, pid: thread.process, tid, time_ns: entered_ns, number: number.into(), arguments, result: 0 };
+        let stream = thread.stream;
+        self.look(stream, moment, Looker::entered)
+    }
+
+    /// Looks at a thread for what no register shows; it goes into the stream before the event of the call.
+    fn look(&self, stream: u32, moment: Moment, how: impl Fn(&Looker, Moment, crate::look::Sink<'_>) -> std::io::Result<()>) -> Result<()> {
+        let Some(looker) = &self.looker else { return Ok(()) };
+        let mut append = |events: &[u8]| self.append(stream, events).map_err(std::io::Error::other);
+        Ok(how(looker, moment, &mut append)?)
     }
 
     fn returned(&mut self, tid: i32, result: i64) -> Result<()> {
@@ -265,10 +283,15 @@ impl Tracer {
         call.returned_ns = clock::real_time_ns()?;
         call.processor = call_tracer::current_processor();
         walk::outputs(Memory { pid: tid, data_limit: self.data_limit }, &mut call, before);
-        let stream = thread.stream;
+        let (stream, process) = (thread.stream, thread.process);
+        let children: Vec<u8> = thread.children.drain(..).flat_map(event_bytes::child_item).collect();
+        if !call.failed() {
+            let (number, time_ns, arguments) = (call.number.into(), call.entered_ns, call.arguments);
+            let moment = Moment { stage: Stage::AfterMove, pid: process, tid, time_ns, number, arguments, result };
+            self.look(stream, moment, Looker::returned)?;
+        }
         let made = matches!(call.number, 56..=58 | 435) && result > 0;
         let mut bytes = call::to_event(&call);
-        let children: Vec<u8> = thread.children.drain(..).flat_map(event_bytes::child_item).collect();
         event_bytes::add_items(&mut bytes, 0, &children);
         self.append(stream, &bytes)?;
         if !made && self.pinned.is_none() {
@@ -319,6 +342,10 @@ impl Tracer {
         let Some(thread) = self.threads.remove(&tid) else { return Ok(()) };
         if let Some((call, _)) = &thread.call {
             self.append(thread.stream, &call::to_event(call))?;
+        }
+        if thread.process == tid {
+            let moment = Moment { stage: Stage::BeforeUnmap, pid: tid, tid, time_ns: clock::real_time_ns()?, number: 0, arguments: [0; 6], result: 0 };
+            self.look(thread.stream, moment, |looker, moment, sink| looker.at_death(moment.pid, moment.time_ns, sink))?;
         }
         if libc::WIFSIGNALED(status) {
             self.append(thread.stream, &event(END, 0, i64::from(status), &[]))?;

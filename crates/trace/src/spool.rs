@@ -1,10 +1,15 @@
 //! Traced threads' events kept on disk as they come, to be put in order afterwards. A spool has the form of a recording, so that one that was
 //! cut off by a crash is read like any other; it cannot be replayed.
 
+use crate::look::Looker;
 use crate::state;
-use retake_record::EventLog;
+use retake_kernel::clock;
+use retake_record::{EventLog, Moment};
 use retake_recording::{ChunkEvents, Codec, ContentId, Metadata, Outcome, Recording, RecordingWriter, Result, Store, StreamId, StreamInfo};
 use retake_trace_format::StartKind;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
 
 /// What a spool's metadata call it.
 const SETTING: &str = "trace";
@@ -23,11 +28,6 @@ pub(crate) fn missing(recording: &Recording) -> Option<String> {
     (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
-/// Marks metadata as those of a spool.
-pub(crate) fn mark(metadata: &mut Metadata) {
-    metadata.settings.insert(SETTING.to_owned(), "spool".to_owned());
-}
-
 /// Whether these are the metadata of a spool.
 pub(crate) fn is_spool(metadata: &Metadata) -> bool {
     metadata.settings.contains_key(SETTING)
@@ -35,15 +35,36 @@ pub(crate) fn is_spool(metadata: &Metadata) -> bool {
 
 /// Writes one. Compression would cost the program more time than the disk does.
 #[derive(Debug)]
-pub(crate) struct Spool(pub RecordingWriter);
+pub(crate) struct Spool {
+    writer: RecordingWriter,
+    looker: Arc<Looker>,
+}
+
+impl Spool {
+    /// In a new folder.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn create(folder: &Path, metadata: &Metadata) -> Result<Self> {
+        let mut metadata = metadata.clone();
+        metadata.settings.insert(SETTING.to_owned(), "spool".to_owned());
+        Ok(Self { writer: RecordingWriter::create(folder, &metadata)?, looker: Arc::default() })
+    }
+
+    /// What looks for what no register shows.
+    pub fn looker(&self) -> Arc<Looker> {
+        Arc::clone(&self.looker)
+    }
+}
 
 impl EventLog for Spool {
     fn declare_stream(&self, info: &StreamInfo) -> Result<()> {
-        self.0.declare_stream(info)
+        self.looker.begun(info);
+        self.writer.declare_stream(info)
     }
 
     fn append(&self, stream: StreamId, bytes: &[u8], events: ChunkEvents) -> Result<()> {
-        self.0.append(stream, bytes, events, Codec::Raw)
+        self.writer.append(stream, bytes, events, Codec::Raw)
     }
 
     fn keep_file(&self, _store: &Store, _content: ContentId) -> Result<()> {
@@ -54,16 +75,24 @@ impl EventLog for Spool {
         state::of_process(pid, StartKind::Exec).map(|start| state::to_event(&start)).unwrap_or_default()
     }
 
+    fn at_call(&self, moment: &Moment, sink: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<i64> {
+        self.looker.at_call(moment, sink)
+    }
+
+    fn at_death(&self, pid: i32, sink: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        self.looker.at_death(pid, clock::real_time_ns()?, sink)
+    }
+
     fn incomplete(&self, reason: &str) {
         let note = |metadata: &mut Metadata| {
             let reasons = metadata.settings.entry(MISSING.to_owned()).or_default();
             *reasons += if reasons.is_empty() { "" } else { "; " };
             *reasons += reason;
         };
-        let _ = self.0.update_metadata(note); // a full disk has been told of already
+        let _ = self.writer.update_metadata(note); // a full disk has been told of already
     }
 
     fn finish(&self, outcome: &Outcome) -> Result<()> {
-        self.0.finish(outcome)
+        self.writer.finish(outcome)
     }
 }

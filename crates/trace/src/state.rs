@@ -1,6 +1,8 @@
 //! What a process starts with, as `/proc` says it while the process stands still.
 
+use crate::look::kind;
 use retake_kernel::clock;
+use retake_model::EventKind;
 use retake_recording::ByteText;
 use retake_trace_format::{Credentials, DescriptorKind, ProcessStart, ResourceLimit, StartDescriptor, StartKind};
 use serde::{Deserialize, Serialize};
@@ -89,13 +91,21 @@ fn descriptors(folder: &str) -> Vec<StartDescriptor> {
 fn descriptor(folder: &str, number: u32) -> StartDescriptor {
     let path = format!("{folder}/fd/{number}");
     let info = fs::read_to_string(format!("{folder}/fdinfo/{number}")).unwrap_or_default();
-    let field = |name: &str, radix| {
-        let line = info.lines().find_map(|line| line.strip_prefix(name));
-        line.and_then(|value| u64::from_str_radix(value.trim(), radix).ok()).unwrap_or(0)
-    };
     let target = link(&path);
     let kind = kind_of(&path, &target);
-    StartDescriptor { number, path: target, kind, offset: field("pos:", 10), flags: field("flags:", 8) as u32 }
+    let (offset, flags) = (field(&info, "pos:", 10).unwrap_or(0), field(&info, "flags:", 8).unwrap_or(0));
+    StartDescriptor { number, path: target, kind, offset, flags: flags as u32 }
+}
+
+/// A number of `/proc/PID/fdinfo`.
+fn field(info: &str, name: &str, radix: u32) -> Option<u64> {
+    let line = info.lines().find_map(|line| line.strip_prefix(name))?;
+    u64::from_str_radix(line.trim(), radix).ok()
+}
+
+/// Where an open file of a process is.
+pub(crate) fn position(pid: i32, descriptor: i32) -> Option<u64> {
+    field(&fs::read_to_string(format!("/proc/{pid}/fdinfo/{descriptor}")).ok()?, "pos:", 10)
 }
 
 /// What a descriptor refers to; `target` is what its link says.
@@ -153,8 +163,6 @@ const KINDS: [DescriptorKind; 9] = [
     DescriptorKind::Anonymous,
 ];
 
-const STATE: u8 = 13;
-
 /// The STATE event that says so.
 pub(crate) fn to_event(start: &ProcessStart) -> Vec<u8> {
     let kind = |kind: DescriptorKind| KINDS.iter().position(|other| *other == kind).unwrap_or(0) as u8;
@@ -177,12 +185,18 @@ pub(crate) fn to_event(start: &ProcessStart) -> Vec<u8> {
         executable: ByteText(start.executable.clone()),
         arguments: start.arguments.iter().cloned().map(ByteText).collect(),
     };
-    let text = serde_json::to_vec(&text).expect("keys are strings");
-    let size = 16 + text.len().next_multiple_of(8);
-    let mut bytes = (size as u32).to_le_bytes().to_vec();
-    bytes.extend([STATE, 0, 0, 0]);
-    bytes.extend((text.len() as u64).to_le_bytes());
-    bytes.extend(text);
+    event(kind::START, &serde_json::to_vec(&text).expect("keys are strings"))
+}
+
+/// A STATE event.
+pub(crate) fn event(number: u16, body: &[u8]) -> Vec<u8> {
+    let size = 16 + body.len().next_multiple_of(8);
+    let mut bytes = Vec::with_capacity(size);
+    bytes.extend((size as u32).to_le_bytes());
+    bytes.extend([EventKind::State as u8, 0]);
+    bytes.extend(number.to_le_bytes());
+    bytes.extend((body.len() as u64).to_le_bytes());
+    bytes.extend(body);
     bytes.resize(size, 0);
     bytes
 }

@@ -94,6 +94,9 @@ fn own_type(row: &'static CallRow) -> CallType {
         this = add_argument(this, row, index as u8, argument);
     }
     match row.name {
+        "copy_file_range" | "splice" => this.read("data_moved", 4, 4),
+        "sendfile" => this.read("data_moved", 3, 3),
+        "tee" => this.read("data_moved", 2, 2),
         "statx" => statx(this),
         "openat2" => openat2(this),
         "clone3" => clone3(this),

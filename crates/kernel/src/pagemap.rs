@@ -1,0 +1,105 @@
+//! Which pages of a process are there, as `/proc/PID/pagemap` tells.
+
+use crate::check;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+
+/// `PAGEMAP_SCAN` of `linux/fs.h`, with its structures; since Linux 6.7.
+const PAGEMAP_SCAN: u64 = 0xc060_6610;
+const PAGE_IS_FILE: u64 = 1 << 2;
+const PAGE_IS_PRESENT: u64 = 1 << 3;
+const REGIONS: usize = 512;
+
+#[repr(C)]
+#[derive(Default)]
+struct ScanArgument {
+    size: u64,
+    flags: u64,
+    start: u64,
+    end: u64,
+    walk_end: u64,
+    regions: u64,
+    region_count: u64,
+    most_pages: u64,
+    inverted: u64,
+    all_of: u64,
+    any_of: u64,
+    told: u64,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+struct Region {
+    start: u64,
+    end: u64,
+    categories: u64,
+}
+
+/// The parts of a range of a process's memory that show pages of files and that its page tables hold: the process touched them, or the kernel
+/// put them there with a neighbour.
+///
+/// # Errors
+/// The process is gone or not ours, or the kernel is older than 6.7.
+pub fn present_file_pages(pid: i32, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
+    let pagemap = File::open(format!("/proc/{pid}/pagemap"))?;
+    let mut found: Vec<Range<u64>> = Vec::new();
+    let mut regions = [Region::default(); REGIONS];
+    let mut start = range.start;
+    while start < range.end {
+        let wanted = PAGE_IS_PRESENT | PAGE_IS_FILE;
+        let mut argument = ScanArgument {
+            size: size_of::<ScanArgument>() as u64,
+            start,
+            end: range.end,
+            regions: regions.as_mut_ptr() as u64,
+            region_count: REGIONS as u64,
+            all_of: wanted,
+            told: wanted,
+            ..ScanArgument::default()
+        };
+        // SAFETY: the kernel reads and writes `argument`, and writes at most `region_count` regions; both outlive the call.
+        let count = check(i64::from(unsafe { libc::ioctl(pagemap.as_raw_fd(), PAGEMAP_SCAN, &mut argument) }))?;
+        for region in &regions[..(count as usize).min(REGIONS)] {
+            match found.last_mut() {
+                Some(last) if last.end == region.start => last.end = region.end,
+                _ => found.push(region.start..region.end),
+            }
+        }
+        if argument.walk_end <= start {
+            break;
+        }
+        start = argument.walk_end;
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileExt;
+
+    #[test]
+    fn touched_pages_of_files_are_found() {
+        const PAGE: usize = 4096;
+        let file = File::from(crate::memory::executable_file(c"pages", &[1; 4 * PAGE]).unwrap());
+        file.write_all_at(&[2], 0).unwrap();
+        // SAFETY: a new mapping of our own file, read within its bounds and unmapped once.
+        let (start, found) = unsafe {
+            let start = libc::mmap(std::ptr::null_mut(), 4 * PAGE, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, file.as_raw_fd(), 0);
+            assert_ne!(start, libc::MAP_FAILED);
+            *start.cast::<u8>().add(2 * PAGE) = 7;
+            let range = start as u64..start as u64 + 4 * PAGE as u64;
+            let found = present_file_pages(std::process::id() as i32, range);
+            libc::munmap(start, 4 * PAGE);
+            (start as u64, found)
+        };
+        let Ok(found) = found else {
+            eprintln!("skipped: this kernel has no PAGEMAP_SCAN");
+            return;
+        };
+        let page = start + 2 * PAGE as u64;
+        assert!(found.iter().any(|range| range.contains(&page)), "{found:x?}");
+    }
+}

@@ -1,0 +1,281 @@
+//! Files read and written through mappings.
+//!
+//! Nobody sees a load or a store. What is seen is which pages of a mapping a process's page tables hold, and what they show. Where a process comes
+//! to a point from which its stores could be noticed (it unmaps, syncs, ends, or somebody uses the file by a call) the pages there are compared by
+//! hash with what they were last: pages of a mapping that can be written to and differ, or were never seen, count as written, those of others as
+//! read. So what is written is exact in its effect, while pages that were only read may count as written with the bytes they had, and pages that
+//! the kernel put there unasked count as read. A process that was killed can no longer be looked at: then its files are.
+
+use super::{Sink, pages_event};
+use retake_kernel::{maps, memory, pagemap, process};
+use retake_record::Moment;
+use retake_trace_format::MappedPages;
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use xxhash_rust::xxh3::xxh3_64;
+
+const PAGE: u64 = 4096;
+/// Pages of one record.
+const RECORD_PAGES: u64 = 256;
+/// Pages whose hash is kept, of all files: 256 MB of memory. Beyond, pages count as never seen.
+const MOST_PAGES: usize = 1 << 24;
+
+/// Device and inode number, as `stat` tells them.
+type Identity = (u64, u64);
+
+/// Part of a file in the memory of a process.
+#[derive(Debug, Clone)]
+struct Region {
+    range: Range<u64>,
+    offset: u64,
+    file: Identity,
+    path: String,
+    /// The process can change the file by it.
+    writes: bool,
+}
+
+/// All mapped files of all processes.
+#[derive(Debug, Default)]
+pub(super) struct MappedFiles {
+    processes: HashMap<i32, Vec<Region>>,
+    /// Hash of each page as it was last, by number of the page in the file.
+    pages: HashMap<(Identity, u64), u64>,
+}
+
+/// Where pages are read, and for whom.
+struct Reader<'a> {
+    source: Source<'a>,
+    pid: i32,
+    time_ns: u64,
+}
+
+enum Source<'a> {
+    Process,
+    File(&'a File),
+}
+
+impl MappedFiles {
+    /// Takes note of what a process has mapped now.
+    pub fn note(&mut self, pid: i32) {
+        match regions_of(pid) {
+            Ok(regions) if !regions.is_empty() => drop(self.processes.insert(pid, regions)),
+            // One that was just killed has none left, but what it had matters.
+            Ok(_) if !is_dead(pid) => drop(self.processes.remove(&pid)),
+            _ => {}
+        }
+    }
+
+    /// A copy of a process has what that had.
+    pub fn inherit(&mut self, parent: i32, child: i32) {
+        if let Some(regions) = self.processes.get(&parent).cloned() {
+            self.processes.entry(child).or_insert(regions);
+        }
+    }
+
+    pub fn knows(&self, pid: i32) -> bool {
+        self.processes.contains_key(&pid)
+    }
+
+    /// Whether a descriptor leads to a file that is mapped for writing.
+    pub fn has(&self, pid: i32, descriptor: i32) -> bool {
+        let written = || self.processes.values().flatten().filter(|region| region.writes);
+        if written().next().is_none() {
+            return false;
+        }
+        let identity = fs::metadata(format!("/proc/{pid}/fd/{descriptor}")).map(|metadata| (metadata.dev(), metadata.ino()));
+        identity.is_ok_and(|identity| written().any(|region| region.file == identity))
+    }
+
+    /// Takes what a process that stands still has read and written.
+    pub fn collect(&mut self, pid: i32, moment: &Moment, sink: Sink<'_>) -> io::Result<()> {
+        self.note(pid);
+        let regions = self.processes.get(&pid).cloned().unwrap_or_default();
+        self.collect_regions(pid, &regions, moment.time_ns, sink)
+    }
+
+    /// Takes what any process has written.
+    pub fn collect_written(&mut self, moment: &Moment, sink: Sink<'_>) -> io::Result<()> {
+        let writers: Vec<i32> =
+            self.processes.iter().filter(|(_, regions)| regions.iter().any(|region| region.writes)).map(|(pid, _)| *pid).collect();
+        for pid in writers {
+            self.note(pid);
+            if is_dead(pid) {
+                self.bury(pid, moment.time_ns, sink)?;
+                continue;
+            }
+            let regions: Vec<Region> = self.processes.get(&pid).into_iter().flatten().filter(|region| region.writes).cloned().collect();
+            self.collect_regions(pid, &regions, moment.time_ns, sink)?;
+        }
+        Ok(())
+    }
+
+    fn collect_regions(&mut self, pid: i32, regions: &[Region], time_ns: u64, sink: Sink<'_>) -> io::Result<()> {
+        let mut reader = Reader { source: Source::Process, pid, time_ns };
+        for region in regions {
+            // Who cannot tell which pages are there has all of them.
+            let present = pagemap::present_file_pages(pid, region.range.clone()).unwrap_or_else(|_| vec![region.range.clone()]);
+            for part in present {
+                self.collect_part(region, part, &mut reader, sink)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets a process that has ended. What it wrote and nobody has seen is in the files.
+    pub fn bury(&mut self, pid: i32, time_ns: u64, sink: Sink<'_>) -> io::Result<()> {
+        for region in self.processes.remove(&pid).unwrap_or_default().into_iter().filter(|region| region.writes) {
+            let Some(file) = File::open(&region.path).ok().filter(|file| identity_of(file) == Some(region.file)) else { continue };
+            let mut reader = Reader { source: Source::File(&file), pid, time_ns };
+            for data in data_of(&file, region.offset..region.offset + (region.range.end - region.range.start)) {
+                let part = region.range.start + (data.start - region.offset)..region.range.start + (data.end - region.offset);
+                self.collect_part(&region, part, &mut reader, sink)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what has changed in some pages of a region.
+    fn collect_part(&mut self, region: &Region, part: Range<u64>, reader: &mut Reader<'_>, sink: Sink<'_>) -> io::Result<()> {
+        let size = fs::metadata(&region.path).map_or(0, |metadata| metadata.len());
+        let mut start = part.start;
+        while start < part.end {
+            let end = part.end.min(start + RECORD_PAGES * PAGE);
+            let offset = region.offset + (start - region.range.start);
+            let bytes = size.saturating_sub(offset).min(end - start);
+            if let Ok(data) = reader.read(region, start, offset, bytes as usize) {
+                self.put_changed(region, start, offset, &data, reader, sink)?;
+            }
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// Runs of pages that differ from what they were.
+    fn put_changed(&mut self, region: &Region, address: u64, offset: u64, data: &[u8], reader: &Reader<'_>, sink: Sink<'_>) -> io::Result<()> {
+        let mut changed: Option<Range<usize>> = None;
+        for (index, page) in data.chunks(PAGE as usize).enumerate() {
+            let at = index * PAGE as usize;
+            if !self.is_new(region.file, offset / PAGE + index as u64, page) {
+                continue;
+            }
+            changed = match changed {
+                Some(run) if run.end == at => Some(run.start..at + page.len()),
+                run => {
+                    run.map_or(Ok(()), |run| put(region, address, offset, data, run, reader, sink))?;
+                    Some(at..at + page.len())
+                }
+            };
+        }
+        changed.map_or(Ok(()), |run| put(region, address, offset, data, run, reader, sink))
+    }
+
+    fn is_new(&mut self, file: Identity, page: u64, bytes: &[u8]) -> bool {
+        let hash = xxh3_64(bytes);
+        if let Some(known) = self.pages.get_mut(&(file, page)) {
+            return std::mem::replace(known, hash) != hash;
+        }
+        if self.pages.len() < MOST_PAGES {
+            self.pages.insert((file, page), hash);
+        }
+        true
+    }
+}
+
+fn is_dead(pid: i32) -> bool {
+    matches!(process::state(pid), None | Some('Z' | 'X'))
+}
+
+impl Reader<'_> {
+    fn read(&self, region: &Region, address: u64, offset: u64, count: usize) -> io::Result<Vec<u8>> {
+        match self.source {
+            // Memory that the process may only write to cannot be read here either, but the file shows the same.
+            Source::Process => memory::read_vec(self.pid, address, count).or_else(|_| read_file(&File::open(&region.path)?, offset, count)),
+            Source::File(file) => read_file(file, offset, count),
+        }
+    }
+}
+
+fn put(region: &Region, address: u64, offset: u64, data: &[u8], run: Range<usize>, reader: &Reader<'_>, sink: Sink<'_>) -> io::Result<()> {
+    let pid = reader.pid as u32;
+    sink(&pages_event(&MappedPages {
+        id: 0,
+        time_ns: reader.time_ns,
+        process: pid,
+        thread: pid,
+        write: region.writes,
+        path: path_in(reader.pid, &region.path),
+        file_offset: offset + run.start as u64,
+        address: address + run.start as u64,
+        data: data[run].to_vec(),
+    }))
+}
+
+/// As the process itself would name the file.
+fn path_in(pid: i32, path: &str) -> Vec<u8> {
+    let root = fs::read_link(format!("/proc/{pid}/root")).unwrap_or_default();
+    let inside = path.as_bytes().strip_prefix(root.as_os_str().as_bytes()).filter(|inside| inside.starts_with(b"/"));
+    inside.unwrap_or(path.as_bytes()).to_vec()
+}
+
+fn read_file(file: &File, offset: u64, count: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; count];
+    file.read_exact_at(&mut bytes, offset)?;
+    Ok(bytes)
+}
+
+fn identity_of(file: &File) -> Option<Identity> {
+    file.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+/// The mappings that matter: of files with a name that are data, not programs.
+fn regions_of(pid: i32) -> io::Result<Vec<Region>> {
+    let mappings = maps::of_process(pid)?;
+    let region = |mapping: &maps::Mapping| {
+        let writes = mapping.shared && mapping.writable;
+        if mapping.inode == 0 || !has_name(&mapping.name) || !(writes || mapping.readable && !is_program(&mapping.name)) {
+            return None;
+        }
+        let metadata = fs::metadata(&mapping.name).ok().filter(fs::Metadata::is_file)?;
+        Some(Region {
+            range: mapping.start..mapping.end,
+            offset: mapping.offset,
+            file: (metadata.dev(), metadata.ino()),
+            path: mapping.name.clone(),
+            writes,
+        })
+    };
+    Ok(mappings.iter().filter_map(region).collect())
+}
+
+/// Programs and libraries begin so. Which of them are mapped to be executed cannot be told: patched text lies over some.
+fn is_program(path: &str) -> bool {
+    let mut magic = [0; 4];
+    File::open(path).and_then(|file| file.read_exact_at(&mut magic, 0)).is_ok() && magic == *b"\x7fELF"
+}
+
+fn has_name(name: &str) -> bool {
+    let elsewhere = ["/proc/", "/sys/", "/dev/", "/SYSV", "/memfd:"];
+    let is_elsewhere = elsewhere.iter().any(|place| name.starts_with(place)) && !name.starts_with("/dev/shm/");
+    name.starts_with('/') && !name.ends_with(" (deleted)") && !is_elsewhere
+}
+
+/// The parts of a range of a file that are no holes, in whole pages.
+fn data_of(file: &File, range: Range<u64>) -> Vec<Range<u64>> {
+    let mut found = Vec::new();
+    let mut at = range.start;
+    while at < range.end {
+        let Ok(start) = rustix::fs::seek(file, rustix::fs::SeekFrom::Data(at)) else { break };
+        let end = rustix::fs::seek(file, rustix::fs::SeekFrom::Hole(start)).unwrap_or(range.end);
+        let start = (start - start % PAGE).max(range.start);
+        if start >= range.end || end <= start {
+            break;
+        }
+        found.push(start..end.next_multiple_of(PAGE).min(range.end));
+        at = end.next_multiple_of(PAGE);
+    }
+    found
+}

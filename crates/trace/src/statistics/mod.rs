@@ -1,0 +1,263 @@
+//! What a trace is about: calls, sizes, files, processes, and how all that went over time.
+
+mod html;
+mod slices;
+mod text;
+
+use crate::observation::Observation;
+use crate::summary::{Order, Summary, SummaryRow};
+use crate::tracker::Tracker;
+use retake_trace_format::{TraceRecord, TracedCall};
+use serde::Serialize;
+pub use slices::Slice;
+use slices::Slices;
+use std::collections::{BTreeMap, HashMap};
+
+/// Files that are told apart; the calls on more than these are counted together.
+const MOST_FILES: usize = 100_000;
+/// Name under which they are.
+const OTHER_FILES: &[u8] = b"(other files)";
+
+const READS: [u32; 7] = [0, 17, 19, 45, 47, 295, 327];
+const WRITES: [u32; 7] = [1, 18, 20, 44, 46, 296, 328];
+
+/// Sums up a trace, record by record. Memory is bounded by the files and processes there are.
+#[derive(Debug, Default)]
+pub struct Statistics {
+    summary: Summary,
+    tracker: Tracker,
+    files: HashMap<Vec<u8>, FileRow>,
+    processes: BTreeMap<u32, ProcessRow>,
+    read: Sizes,
+    written: Sizes,
+    slices: Slices,
+    incomplete: Vec<String>,
+    calls: u64,
+    errors: u64,
+}
+
+/// What was done with one file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct FileRow {
+    /// Its path, or what its descriptor is called.
+    pub path: String,
+    /// Calls on it, by path or descriptor.
+    pub calls: u64,
+    /// Of them, those that failed.
+    pub errors: u64,
+    /// Time in them.
+    pub total_ns: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+}
+
+/// One process.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ProcessRow {
+    /// Its id.
+    pub process: u32,
+    /// That of its parent; 0 if unknown.
+    pub parent: u32,
+    /// The program it ran last.
+    pub program: String,
+    /// When it was first seen, since the trace began.
+    pub begin_ns: u64,
+    /// When it was last seen.
+    pub end_ns: u64,
+    /// Its calls.
+    pub calls: u64,
+    /// Time in them, of all its threads.
+    pub total_ns: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+}
+
+/// Data that went one way.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Sizes {
+    /// Calls that moved data.
+    pub calls: u64,
+    /// How much.
+    pub bytes: u64,
+    /// Calls by size: element N counts those of less than 2^N bytes, and not less than half of that.
+    pub by_size: Vec<u64>,
+}
+
+/// All that is known in the end.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StatisticsReport {
+    /// Calls in the trace.
+    pub calls: u64,
+    /// Of them, those that failed.
+    pub errors: u64,
+    /// From the first call to the last, in nanoseconds.
+    pub duration_ns: u64,
+    /// By call.
+    pub by_call: Vec<SummaryRow>,
+    /// What was read.
+    pub read: Sizes,
+    /// What was written.
+    pub written: Sizes,
+    /// How many files were used.
+    pub file_count: usize,
+    /// Those with the most time in calls.
+    pub files: Vec<FileRow>,
+    /// All processes, by when they began.
+    pub processes: Vec<ProcessRow>,
+    /// Length of a slice of time, in nanoseconds.
+    pub slice_ns: u64,
+    /// What happened in each slice.
+    pub slices: Vec<Slice>,
+    /// What the trace says is missing in it.
+    pub incomplete: Vec<String>,
+}
+
+impl Sizes {
+    fn add(&mut self, bytes: u64) {
+        let class = (u64::BITS - bytes.leading_zeros()) as usize;
+        self.calls += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.by_size.len() <= class {
+            self.by_size.resize(class + 1, 0);
+        }
+        self.by_size[class] += 1;
+    }
+}
+
+impl Statistics {
+    /// Takes in the next record.
+    pub fn add(&mut self, record: TraceRecord) {
+        let mut observation = Observation::Record(record);
+        match &observation {
+            Observation::Record(TraceRecord::Call(call)) => self.call(call),
+            Observation::Record(TraceRecord::ProcessStart(start)) => {
+                let at_ns = self.slices.since_begin(start.time_ns);
+                let row = self.process(start.process, at_ns);
+                row.parent = start.parent;
+                row.program = String::from_utf8_lossy(&start.executable).into_owned();
+            }
+            Observation::Record(TraceRecord::Incomplete(reason)) => self.incomplete.push(reason.clone()),
+            _ => {}
+        }
+        self.tracker.follow(&mut observation);
+    }
+
+    fn process(&mut self, process: u32, at_ns: u64) -> &mut ProcessRow {
+        let new = || ProcessRow { process, begin_ns: at_ns, ..ProcessRow::default() };
+        let row = self.processes.entry(process).or_insert_with(new);
+        row.end_ns = row.end_ns.max(at_ns);
+        row
+    }
+
+    fn call(&mut self, call: &TracedCall) {
+        self.calls += 1;
+        self.errors += u64::from(call.failed());
+        self.summary.add(call);
+        let spent_ns = if call.returned_ns == 0 { 0 } else { call.returned_ns.saturating_sub(call.entered_ns) };
+        let moved = u64::try_from(call.result).unwrap_or(0);
+        let read = if READS.contains(&call.number) { moved } else { 0 };
+        let written = if WRITES.contains(&call.number) { moved } else { 0 };
+        for (sizes, bytes) in [(&mut self.read, read), (&mut self.written, written)] {
+            if bytes > 0 {
+                sizes.add(bytes);
+            }
+        }
+        let begin_ns = self.slices.since_begin(call.entered_ns);
+        self.slices.add(
+            begin_ns,
+            Slice { calls: 1, errors: u64::from(call.failed()), read_bytes: read, written_bytes: written, ..Slice::default() },
+            spent_ns,
+        );
+        let row = self.process(call.process, begin_ns);
+        row.end_ns = row.end_ns.max(begin_ns + spent_ns);
+        row.calls += 1;
+        row.total_ns += spent_ns;
+        row.read_bytes += read;
+        row.written_bytes += written;
+        // Whoever gives a path and a directory means the path, which comes last.
+        if let Some(path) = self.tracker.paths_of(call).pop() {
+            let known = self.files.len() < MOST_FILES || self.files.contains_key(&path);
+            let row = self.files.entry(if known { path } else { OTHER_FILES.to_vec() }).or_default();
+            row.calls += 1;
+            row.errors += u64::from(call.failed());
+            row.total_ns += spent_ns;
+            row.read_bytes += read;
+            row.written_bytes += written;
+        }
+    }
+
+    /// The report, with so many files at most.
+    pub fn report(self, order: Order, most_files: usize) -> StatisticsReport {
+        let file_count = self.files.len();
+        let mut files: Vec<FileRow> =
+            self.files.into_iter().map(|(path, row)| FileRow { path: String::from_utf8_lossy(&path).into_owned(), ..row }).collect();
+        files.sort_by(|left, right| (right.total_ns, &left.path).cmp(&(left.total_ns, &right.path)));
+        files.truncate(most_files);
+        let mut processes: Vec<ProcessRow> = self.processes.into_values().collect();
+        processes.sort_by_key(|row| (row.begin_ns, row.process));
+        StatisticsReport {
+            calls: self.calls,
+            errors: self.errors,
+            duration_ns: processes.iter().map(|row| row.end_ns).max().unwrap_or(0),
+            by_call: self.summary.rows(order),
+            read: self.read,
+            written: self.written,
+            file_count,
+            files,
+            processes,
+            slice_ns: self.slices.width_ns(),
+            slices: self.slices.into_slices(),
+            incomplete: self.incomplete,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use retake_trace_format::{BufferDirection, TracedBuffer};
+
+    fn report() -> StatisticsReport {
+        let mut statistics = Statistics::default();
+        let path = TracedBuffer { argument: 1, direction: BufferDirection::Input, address: 9, total_bytes: 5, data: b"/<&>x".to_vec() };
+        let at = |index: u64| TracedCall {
+            process: 7,
+            thread: 7,
+            entered_ns: 1_000_000 * index,
+            returned_ns: 1_000_000 * index + 1000,
+            ..TracedCall::default()
+        };
+        let open = TracedCall { number: 257, result: 3, arguments: [0xffff_ff9c, 9, 0, 0, 0, 0], buffers: vec![path.clone()], ..at(1) };
+        let failed = TracedCall { number: 257, result: -2, arguments: [0xffff_ff9c, 9, 0, 0, 0, 0], buffers: vec![path], ..at(2) };
+        statistics.add(TraceRecord::Call(open));
+        statistics.add(TraceRecord::Call(failed));
+        for index in 3..1000 {
+            statistics.add(TraceRecord::Call(TracedCall { number: 0, result: 4096, arguments: [3, 0, 4096, 0, 0, 0], ..at(index) }));
+        }
+        statistics.add(TraceRecord::Incomplete("a reason".to_owned()));
+        statistics.report(Order::Calls, 10)
+    }
+
+    #[test]
+    fn a_trace_is_summed_up() {
+        let report = report();
+        assert_eq!((report.calls, report.errors, report.read.calls, report.read.bytes), (999, 1, 997, 997 * 4096));
+        assert_eq!((report.read.by_size.len(), report.read.by_size[13], report.by_call[0].name.as_str()), (14, 997, "read"));
+        assert_eq!((report.slices.iter().map(|slice| slice.calls).sum::<u64>(), report.processes.len()), (999, 1));
+        assert!(report.slices.len() <= 256 && report.slice_ns > 1_000_000, "{}", report.slices.len());
+        assert_eq!(report.incomplete, ["a reason"]);
+        assert!(report.text().contains("read") && report.text().contains("a reason"));
+    }
+
+    #[test]
+    fn the_page_needs_nothing_else_and_shows_names_as_they_are() {
+        let page = report().html("x<y");
+        assert!(page.contains("x&lt;y") && !page.contains("x<y"));
+        assert!(page.contains("<svg") && !page.contains("http://") && !page.contains("https://") && !page.contains("<script"), "{page}");
+        assert!(page.ends_with("</html>\n"));
+    }
+}
