@@ -65,6 +65,29 @@ fn archives_are_unpacked_again() {
 }
 
 #[test]
+fn a_manifest_and_statistics_say_what_a_trace_left() {
+    let place = Place::new("reanimate-manifest");
+    fs::create_dir(place.work("made")).unwrap();
+    let script = "cd made; seq 1 1000 > numbers; cat numbers numbers > twice; ln -s twice link";
+    place.run_well(&["trace", "-o", "x.ds", "--manifest", "x.tree", "--tree", "made", "--", "/bin/sh", "-e", "-c", script]);
+    let report = place.run_json(&["reanimate", "x.ds", "--root", "fresh", "--json", "--verify-tree", "x.tree"]);
+    assert_eq!((&report["compared"][0]["files"], &report["compared"][0]["difference_count"]), (&3.into(), &0.into()), "{report:#}");
+    let below: PathBuf = place.work("made").components().skip(1).collect();
+    fs::write(place.work("fresh").join(below).join("more"), "").unwrap();
+    let changed = place.run(&["reanimate", "x.ds", "--root", "fresh", "--prepare=never", "--keep-going", "--verify-tree", "x.tree"]);
+    assert!(changed.status == Some(120) && changed.stdout.contains("more: not in the manifest"), "{changed:?}");
+    place.run_badly(&["reanimate", "x.ds", "--root", "again", "--verify-tree", "x.ds"], 125, &["is no manifest"]);
+
+    let statistics = place.run_json(&["trace", "stat", "x.ds", "--json"]);
+    assert!(statistics["written"]["bytes"].as_u64() >= Some(3893), "{statistics:#}");
+    assert!(statistics["processes"].as_array().unwrap().len() >= 3, "{statistics:#}");
+    assert!(place.run_well(&["trace", "stat", "x.ds"]).contains("execve"));
+    place.run_well(&["trace", "stat", "x.ds", "--html", "x.html"]);
+    assert!(fs::read_to_string(place.work("x.html")).unwrap().contains("<svg"));
+    place.run_badly(&["trace", "stat", "x.tree"], 125, &["cannot read the trace"]);
+}
+
+#[test]
 fn differences_are_told() {
     let place = Place::new("reanimate-different");
     let trace = traced(&place, "echo some > file; cat file > copy");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use retake_trace_format::TracedCall;
+use retake_trace_format::{BufferDirection, TracedCall};
 
 use crate::access::Tickets;
 use crate::handle::Handle;
@@ -82,6 +82,15 @@ pub struct Time {
     pub nanoseconds: i64,
 }
 
+/// Where in a call the data are that it writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Data {
+    /// Index of the argument.
+    pub argument: u8,
+    /// An input; of calls that move data inside the kernel an output.
+    pub direction: BufferDirection,
+}
+
 /// One thing to do. Numbers are as the traced program gave them.
 #[derive(Debug)]
 pub enum Action {
@@ -98,11 +107,11 @@ pub enum Action {
     /// Read, at an offset or at the position of the file.
     Read { handle: Arc<Handle>, offset: Option<u64>, requested: u64, buffers: u8 },
     /// Write, likewise.
-    Write { handle: Arc<Handle>, offset: Option<u64>, requested: u64, buffers: u8, flags: u32 },
+    Write { handle: Arc<Handle>, offset: Option<u64>, requested: u64, data: Data, flags: u32 },
     /// Read from a pipe what the trace says came out of it.
     ReadPipe { handle: Arc<Handle>, requested: u64, buffers: u8 },
     /// Write to a pipe what the trace says went in.
-    WritePipe { handle: Arc<Handle>, buffers: u8 },
+    WritePipe { handle: Arc<Handle>, data: Data },
     /// Move data between two open files.
     Transfer { how: Transfer, from: Arc<Handle>, to: Arc<Handle>, from_offset: Option<u64>, to_offset: Option<u64>, requested: u64 },
     /// Make one file share the blocks of another, or copy them.

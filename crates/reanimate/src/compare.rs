@@ -42,7 +42,7 @@ impl Comparison {
         self.difference_count == 0
     }
 
-    fn note(&mut self, path: &Path, what: impl Into<String>) {
+    pub(crate) fn note(&mut self, path: &Path, what: impl Into<String>) {
         self.difference_count += 1;
         if self.differences.len() < MAXIMUM_DIFFERENCES {
             self.differences.push(TreeDifference { path: path.to_string_lossy().into_owned(), what: what.into() });
@@ -165,7 +165,7 @@ impl Walk {
 }
 
 /// All entries but `.` and `..`.
-fn list(directory: &OwnedFd) -> Result<BTreeMap<Vec<u8>, Stat>, Errno> {
+pub(crate) fn list(directory: &OwnedFd) -> Result<BTreeMap<Vec<u8>, Stat>, Errno> {
     let mut buffer = Vec::with_capacity(64 << 10);
     let mut entries = RawDir::new(directory, buffer.spare_capacity_mut());
     let mut found = BTreeMap::new();
@@ -202,7 +202,7 @@ fn first_difference(left: &OwnedFd, right: &OwnedFd) -> Result<Option<u64>, Errn
 }
 
 /// The attributes that programs give to files.
-fn user_attributes(object: &OwnedFd) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, Errno> {
+pub(crate) fn user_attributes(object: &OwnedFd) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, Errno> {
     const MAXIMUM_BYTES: usize = 64 << 10;
     let mut list = vec![0; MAXIMUM_BYTES];
     let count = match rustix::fs::listxattr(object_path(object), &mut list[..]) {

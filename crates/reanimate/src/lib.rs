@@ -19,6 +19,7 @@ mod compare;
 mod error;
 mod execute;
 mod handle;
+mod manifest;
 mod options;
 mod overlap;
 mod pace;
@@ -40,6 +41,7 @@ use std::time::Instant;
 
 pub use compare::{Comparison, TreeDifference, compare_trees};
 pub use error::Error;
+pub use manifest::{Manifest, ManifestEntry};
 pub use options::{Options, Order, Prepare, Speed, Verify};
 pub use prepare::Prepared;
 pub use report::{CallCounts, Mismatch, Report};

@@ -38,7 +38,7 @@ pub struct Description {
     pub flags: Cell<u32>,
     /// Descriptors on their way to whoever receives from this socket.
     pub passed: RefCell<VecDeque<Vec<Rc<Description>>>>,
-    /// The other end of a pair of sockets.
+    /// The other end of a pair of sockets; of the end of a pipe that is read the one that is written.
     pub peer: RefCell<Weak<Description>>,
 }
 

@@ -15,6 +15,43 @@ fn errno(error: i32) -> i64 {
 }
 
 #[test]
+fn moved_data_reach_files_from_wherever_they_came() {
+    let folder = tempfile::tempdir().unwrap();
+    let moved = |trace: &mut Trace, argument: u8, data: &[u8]| {
+        trace.output(argument, data);
+        let call = trace.last();
+        call.buffers.last_mut().unwrap().address = call.arguments[usize::from(argument)];
+    };
+    let mut trace = Trace::new();
+    trace.start("/", Vec::new());
+    // A file that was there, copied inside the kernel: nothing but the moved data tell what it had.
+    trace.open("there", libc::O_RDONLY, 0, 3).open("copy", libc::O_CREAT | libc::O_WRONLY, 0o600, 4);
+    trace.call(libc::SYS_copy_file_range, &[3, 0, 4, 0, 100, 0], 5);
+    moved(&mut trace, 4, b"bytes");
+    trace.call(libc::SYS_sendfile, &[4, 3, 0, 100], 4);
+    moved(&mut trace, 3, b"more");
+    // From a socket into a pipe, doubled, and on to files.
+    trace.call(libc::SYS_socket, &[1, 1, 0], 5);
+    trace.call(libc::SYS_pipe, &[1], 0).output(0, [6_u8, 0, 0, 0, 7, 0, 0, 0]);
+    trace.call(libc::SYS_pipe, &[1], 0).output(0, [8_u8, 0, 0, 0, 9, 0, 0, 0]);
+    trace.call(libc::SYS_splice, &[5, 0, 7, 0, 4096, 0], 6);
+    moved(&mut trace, 4, b"socket");
+    trace.call(libc::SYS_tee, &[6, 9, 4096, 0], 6);
+    moved(&mut trace, 2, b"socket");
+    trace.open("first", libc::O_CREAT | libc::O_WRONLY, 0o600, 10).open("second", libc::O_CREAT | libc::O_WRONLY, 0o600, 11);
+    trace.call(libc::SYS_splice, &[6, 0, 10, 0, 4096, 0], 6);
+    moved(&mut trace, 4, b"socket");
+    trace.read(8, 100, b"socket").write(11, b"socket");
+    // Out of a file to a socket, which is compared.
+    trace.call(libc::SYS_sendfile, &[5, 3, 0, 100], 3);
+    moved(&mut trace, 3, b"end");
+    trace.replay_faithfully(folder.path());
+    for (name, text) in [("copy", "bytesmore"), ("first", "socket"), ("second", "socket"), ("there", "bytesmoreend")] {
+        assert_eq!(std::fs::read_to_string(folder.path().join(name)).unwrap(), text, "{name}");
+    }
+}
+
+#[test]
 fn files_are_written_read_and_verified() {
     let root = tempfile::tempdir().unwrap();
     let mut trace = Trace::new();

@@ -62,6 +62,27 @@ fn pipeline(order_of_read: bool) -> Trace {
 }
 
 #[test]
+fn a_pipe_is_not_closed_before_what_was_written_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut trace = Trace::new();
+    trace.start("/", Vec::new());
+    trace.call(libc::SYS_pipe2, &[1, 0], 0).output(0, [3_u8, 0, 0, 0, 4, 0, 0, 0]);
+    trace.call(libc::SYS_fork, &[], 2);
+    trace.by(2, 2).close(4);
+    trace.by(1, 1).close(3);
+    for _ in 0..100 {
+        trace.by(1, 1).write(4, &[7; 100]);
+    }
+    // The other process ends without having read a byte; nobody waits for it.
+    trace.by(2, 2).call(libc::SYS_exit_group, &[0], 0);
+    trace.by(1, 1).close(4);
+    for _ in 0..20 {
+        let root = folder.path().join("root");
+        trace.replay_faithfully(&root);
+    }
+}
+
+#[test]
 fn data_flow_through_pipes_between_processes() {
     for order in [Order::Resource, Order::Overlap, Order::Strict] {
         for order_of_read in [false, true] {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use retake_reanimate::{Comparison, Report, Step, compare_trees, reanimate};
+use retake_reanimate::{Comparison, Manifest, Report, Step, compare_trees, reanimate};
 use retake_trace_format::{TraceError, TraceReader, TraceReaderOptions, TraceRecord};
 use serde::Serialize;
 
@@ -31,6 +31,7 @@ Examples:
   retake trace -o x.ds -- tar xf source.tar
   retake reanimate x.ds --root fresh                        repeat it in an empty folder
   retake reanimate x.ds --root fresh --compare $PWD/source  and see that the same came out
+  retake reanimate x.ds --root fresh --verify-tree x.tree   and hold it against a manifest
   retake reanimate x.ds --root /mnt/new --speed x2          on another file system, twice as fast as traced
 ")]
 pub struct Options {
@@ -73,6 +74,10 @@ pub struct Options {
     /// Compare the tree at ORIGINAL with the one that came out; it was at PATH when traced, if not at the same place
     #[arg(long, value_name = "ORIGINAL[=PATH]")]
     compare: Vec<OsString>,
+
+    /// Compare what came out with a manifest that `retake trace --manifest` took
+    #[arg(long, value_name = "MANIFEST")]
+    verify_tree: Vec<PathBuf>,
 
     /// Print the report as JSON
     #[arg(long)]
@@ -188,7 +193,9 @@ pub fn run(options: &Options) -> Result<()> {
             _ => failure,
         }
     })?;
-    let compared = options.compare.iter().map(|what| compare(&options.root, what)).collect::<Result<Vec<_>>>()?;
+    let trees = options.compare.iter().map(|what| compare(&options.root, what));
+    let manifests = options.verify_tree.iter().map(|file| verify_tree(&options.root, file));
+    let compared = trees.chain(manifests).collect::<Result<Vec<_>>>()?;
     let mut output = Output::new();
     if options.json {
         output.json(&Printed { report: &report, compared: &compared })?;
@@ -232,10 +239,25 @@ fn compare(root: &Path, what: &OsStr) -> Result<Compared> {
     };
     let original = std::fs::canonicalize(original).map_err(|error| Failure::system("compare", Path::new(original).display(), &error))?;
     let place = place.map_or_else(|| original.clone(), PathBuf::from);
-    let below: PathBuf = place.components().filter(|part| matches!(part, std::path::Component::Normal(_))).collect();
-    let copy = root.join(below);
+    let copy = below(root, &place);
     let comparison = compare_trees(&original, &copy).map_err(|error| Failure::new(error.to_string()))?;
     Ok(Compared { original, copy, comparison })
+}
+
+/// Where something that was traced at an absolute path is now.
+fn below(root: &Path, place: &Path) -> PathBuf {
+    let below: PathBuf = place.components().filter(|part| matches!(part, std::path::Component::Normal(_))).collect();
+    root.join(below)
+}
+
+fn verify_tree(root: &Path, file: &Path) -> Result<Compared> {
+    let text = std::fs::read(file).map_err(|error| Failure::system("read", file.display(), &error))?;
+    let manifest: Manifest = serde_json::from_slice(&text).map_err(|error| {
+        Failure::new(format!("{} is no manifest: {error}", file.display())).attempt("retake trace --manifest FILE, which takes one")
+    })?;
+    let copy = below(root, Path::new(&manifest.tree));
+    let comparison = manifest.compare(&copy).map_err(|error| Failure::new(error.to_string()))?;
+    Ok(Compared { original: file.to_owned(), copy, comparison })
 }
 
 fn print(output: &mut Output, report: &Report, compared: &[Compared]) -> Result<()> {

@@ -1,12 +1,15 @@
 //! `retake trace`: the system calls of a program with all their data, as text or as a trace file.
 
+mod stat;
+
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use clap::{ArgAction, Args, ValueEnum};
+use clap::{ArgAction, Args, Subcommand, ValueEnum};
 use retake_model::print::TextOptions;
+use retake_reanimate::Manifest;
 use retake_recording::Recording;
 use retake_trace::attach::{self, Whom};
 use retake_trace::summary::Order;
@@ -32,9 +35,20 @@ enum Method {
     Ebpf,
 }
 
+/// What else there is to be done with traces.
+#[derive(Debug, Subcommand)]
+enum Other {
+    /// Show what a trace is about: calls, sizes, files, processes, over time
+    Stat(stat::Options),
+}
+
 /// Options of `retake trace`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    disable_help_subcommand = true,
+    after_help = "\
 Text goes to standard error, like that of strace, or with -o to a file. With -o and a name that ends in .ds, a trace file in DataSeries format \
 is made instead: all calls with all data, which other tools read and `retake reanimate` runs again. All threads and all processes that the \
 program starts are followed, always. With -p processes that run already are traced, with all their descendants, until they end or Ctrl-C; then they go on untouched.
@@ -47,10 +61,16 @@ Examples:
   retake trace -c tar cf /tmp/x.tar .          how often, how long, quantiles
   retake trace -o run.ds -- ./server --port 0  everything, to a file
   retake trace --from make-1 -o make.ds        the same of a recording made before
+  retake trace -o x.ds --manifest x.tree -- make   with a description of what is here at the end
   retake trace -P /etc/passwd -- id            only what touches that file
   sudo retake trace -p $(pidof redis-server)   what a running server does
-")]
+  retake trace stat run.ds --html run.html     what is in a trace file, with pictures
+"
+)]
 pub struct Options {
+    #[command(subcommand)]
+    other: Option<Other>,
+
     /// Write to this file: DataSeries if its name ends in .ds, else text
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -128,6 +148,14 @@ pub struct Options {
     #[arg(short = 'f', long, action = ArgAction::Count)]
     follow_forks: u8,
 
+    /// At the end, write down what the tree at --tree looks like, for `retake reanimate --verify-tree`
+    #[arg(long, value_name = "FILE", conflicts_with = "from")]
+    manifest: Option<PathBuf>,
+
+    /// The tree that --manifest describes; without it, the working directory
+    #[arg(long, value_name = "FOLDER", requires = "manifest")]
+    tree: Option<PathBuf>,
+
     /// Rewrite no machine code: every system call takes the slow path
     #[arg(long)]
     no_fast_path: bool,
@@ -158,6 +186,9 @@ impl From<SummaryOrder> for Order {
 
 /// Traces, and ends this process as the program ended. Returns if that fails, or after tracing a recording.
 pub fn run(options: &Options) -> Result<()> {
+    if let Some(Other::Stat(options)) = &options.other {
+        return stat::run(options);
+    }
     let filter = options.filter()?;
     match &options.from {
         Some(name) => trace_recording(options, name, filter),
@@ -182,10 +213,14 @@ fn trace_recording(options: &Options, name: &OsString, filter: Filter) -> Result
 
 fn trace_program(options: &Options, filter: Filter) -> Result<()> {
     let source = options.source()?;
+    let tree = options.tree()?;
     let status = match options.trace_file() {
         Some(path) => trace_to_file(options, filter, &source, path)?,
         None => trace_to_text(options, filter, &source)?,
     };
+    if let (Some(file), Some(tree)) = (&options.manifest, tree) {
+        take_manifest(&tree, file)?;
+    }
     retake_kernel::signals::end_as(status)
 }
 
@@ -226,6 +261,12 @@ fn trace_to_text(options: &Options, filter: Filter, source: &Source) -> Result<i
     Ok(status)
 }
 
+fn take_manifest(tree: &Path, file: &Path) -> Result<()> {
+    let manifest = Manifest::take(tree).map_err(|error| Failure::new(error.to_string()))?;
+    let text = serde_json::to_vec_pretty(&manifest).map_err(|error| Failure::new(error.to_string()))?;
+    fs::write(file, text).map_err(|error| Failure::system("write", file.display(), &error))
+}
+
 fn failed(error: Error) -> Failure {
     let failure = Failure::new(error.to_string());
     match &error {
@@ -258,6 +299,13 @@ impl Options {
         }
         self.processes.iter().for_each(|process| filter.process(*process));
         Ok(filter)
+    }
+
+    /// The tree of the manifest, if there shall be one.
+    fn tree(&self) -> Result<Option<PathBuf>> {
+        let given = self.tree.as_deref().unwrap_or(Path::new("."));
+        let found = || fs::canonicalize(given).map_err(|error| Failure::system("find", given.display(), &error));
+        self.manifest.is_some().then(found).transpose()
     }
 
     fn request(&self) -> Result<retake_record::Request> {

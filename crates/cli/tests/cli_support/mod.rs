@@ -74,7 +74,13 @@ impl Place {
 
     /// Runs the command, which may take so long.
     pub fn run_within(&self, arguments: &[&str], limit: Duration) -> Ran {
+        self.run_command(arguments, limit, |_| {})
+    }
+
+    /// Runs the command, which `change` may give another environment.
+    pub fn run_command(&self, arguments: &[&str], limit: Duration, change: impl FnOnce(&mut Command)) -> Ran {
         let mut command = self.command(arguments);
+        change(&mut command);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn().unwrap();
         let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let (ended, has_ended) = mpsc::channel::<()>();

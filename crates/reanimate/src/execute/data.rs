@@ -10,7 +10,7 @@ use rustix::io::{Errno, ReadWriteFlags};
 
 use super::scratch::MAXIMUM_BYTES;
 use super::{Done, Effect, Executor, Failure, file_of};
-use crate::action::{Action, Sync};
+use crate::action::{Action, Data, Sync};
 use crate::calls::pieces;
 use crate::handle::Handle;
 use crate::options::Verify;
@@ -112,11 +112,11 @@ impl Executor<'_> {
         Ok(effect)
     }
 
-    pub(super) fn write(&mut self, call: &TracedCall, handle: &Handle, offset: Option<u64>, requested: u64, buffers: u8, flags: u32) -> Done {
+    pub(super) fn write(&mut self, call: &TracedCall, handle: &Handle, offset: Option<u64>, requested: u64, data: Data, flags: u32) -> Done {
         let file = file_of(handle)?;
         let mut left = if call.failed() { requested } else { call.result.unsigned_abs().min(requested) };
         let mut slices = Vec::new();
-        for piece in pieces(call, buffers, BufferDirection::Input) {
+        for piece in pieces(call, data.argument, data.direction) {
             let known = &piece.data[..piece.data.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
             slices.push(IoSlice::new(known));
             left -= known.len() as u64;

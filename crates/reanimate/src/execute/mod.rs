@@ -160,9 +160,9 @@ impl<'run> Executor<'run> {
             Action::Close(_) => Ok(Effect::success()),
             Action::Pipe { reader, writer, flags } => self.pipe(reader, writer, *flags),
             Action::Read { handle, offset, requested, buffers } => self.read(call, handle, *offset, *requested, *buffers),
-            Action::Write { handle, offset, requested, buffers, flags } => self.write(call, handle, *offset, *requested, *buffers, *flags),
+            Action::Write { handle, offset, requested, data, flags } => self.write(call, handle, *offset, *requested, *data, *flags),
             Action::ReadPipe { handle, requested, buffers } => self.read_pipe(call, handle, *requested, *buffers),
-            Action::WritePipe { handle, buffers } => self.write_pipe(call, handle, *buffers),
+            Action::WritePipe { handle, data } => self.write_pipe(call, handle, *data),
             Action::Transfer { how, from, to, from_offset, to_offset, requested } => {
                 let requested = if call.failed() { *requested } else { call.result.unsigned_abs() };
                 self.transfer(call, *how, (from, *from_offset), (to, *to_offset), requested)

@@ -10,6 +10,7 @@ use retake_trace_format::{BufferDirection, TracedCall};
 
 use super::data::Expected;
 use super::{Done, Effect, Executor, Failure, file_of};
+use crate::action::Data;
 use crate::calls::pieces;
 use crate::handle::Handle;
 use crate::pace::Patience;
@@ -55,14 +56,14 @@ impl Executor<'_> {
     }
 
     /// Writes what the trace says went in.
-    pub(super) fn write_pipe(&mut self, call: &TracedCall, handle: &Handle, buffers: u8) -> Done {
+    pub(super) fn write_pipe(&mut self, call: &TracedCall, handle: &Handle, data: Data) -> Done {
         let file = file_of(handle)?;
         if call.failed() {
             return Err(Failure::Skipped("writes to pipes that failed"));
         }
         let mut patience = self.pulse.patience();
         let mut left = call.result.unsigned_abs();
-        for piece in pieces(call, buffers, BufferDirection::Input) {
+        for piece in pieces(call, data.argument, data.direction) {
             let bytes = usize::try_from(piece.total_bytes.min(left)).unwrap_or(usize::MAX);
             if bytes > piece.data.len() {
                 return Err(Failure::Skipped("data for pipes that are not in the trace"));

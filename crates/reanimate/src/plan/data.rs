@@ -7,7 +7,7 @@ use retake_trace_format::BufferDirection;
 
 use super::{Context, Plan, Planned, Planner};
 use crate::access::Access;
-use crate::action::{Action, Sync};
+use crate::action::{Action, Data, Sync};
 use crate::calls::pieces;
 use crate::prepare::Evidence;
 use crate::tasks::{Description, Opened};
@@ -15,6 +15,7 @@ use crate::world::NodeRef;
 
 /// Argument that holds the data of every call that reads or writes.
 const DATA: u8 = 1;
+const WRITTEN: Data = Data { argument: DATA, direction: BufferDirection::Input };
 
 /// Whether they fail again would depend on who comes first.
 const FAILED_ON_PIPES: &str = "reads and writes of pipes that failed";
@@ -33,17 +34,26 @@ impl Planner {
         }
     }
 
-    fn read(&mut self, context: &mut Context, offset: Option<u64>) -> Planned<Plan> {
+    /// The open file that a call reads or writes, and the file behind it: none for a pipe, which the call then uses.
+    fn ends(&mut self, context: &mut Context) -> Planned<(Rc<Description>, Option<NodeRef>)> {
         let description = self.description(context, context.arguments.descriptor(0))?;
-        let handle = description.handle.clone();
         let node = match &description.opened {
             Opened::Virtual(reason) => return Err(Plan::Simulated(reason)),
             Opened::Pipe if !context.succeeded() => return Err(Plan::Simulated(FAILED_ON_PIPES)),
-            Opened::Pipe => {
-                use_position(&description, Access::Exclusive, context);
-                return Ok(Plan::Execute(Action::ReadPipe { handle, requested: requested(context), buffers: DATA }));
-            }
-            Opened::Node(node) => node.clone(),
+            Opened::Pipe => None,
+            Opened::Node(node) => Some(node.clone()),
+        };
+        if node.is_none() {
+            use_position(&description, Access::Exclusive, context);
+        }
+        Ok((description, node))
+    }
+
+    fn read(&mut self, context: &mut Context, offset: Option<u64>) -> Planned<Plan> {
+        let (description, node) = self.ends(context)?;
+        let handle = description.handle.clone();
+        let Some(node) = node else {
+            return Ok(Plan::Execute(Action::ReadPipe { handle, requested: requested(context), buffers: DATA }));
         };
         let start = self.start_of(context, &description, offset);
         let bytes = u64::try_from(context.call.result).unwrap_or(0);
@@ -62,16 +72,10 @@ impl Planner {
     }
 
     fn write(&mut self, context: &mut Context, offset: Option<u64>) -> Planned<Plan> {
-        let description = self.description(context, context.arguments.descriptor(0))?;
+        let (description, node) = self.ends(context)?;
         let handle = description.handle.clone();
-        let node = match &description.opened {
-            Opened::Virtual(reason) => return Err(Plan::Simulated(reason)),
-            Opened::Pipe if !context.succeeded() => return Err(Plan::Simulated(FAILED_ON_PIPES)),
-            Opened::Pipe => {
-                use_position(&description, Access::Exclusive, context);
-                return Ok(Plan::Execute(Action::WritePipe { handle, buffers: DATA }));
-            }
-            Opened::Node(node) => node.clone(),
+        let Some(node) = node else {
+            return Ok(Plan::Execute(Action::WritePipe { handle, data: WRITTEN }));
         };
         let flags = if i64::from(context.call.number) == sys::SYS_pwritev2 { context.arguments.uint(5) } else { 0 };
         let appends = description.flags.get() & sys::O_APPEND as u32 != 0 || flags & sys::RWF_APPEND as u32 != 0;
@@ -82,7 +86,7 @@ impl Planner {
         if offset.is_none() && context.succeeded() {
             description.position.set(start.map(|start| start.saturating_add(bytes)));
         }
-        Ok(Plan::Execute(Action::Write { handle, offset, requested: requested(context), buffers: DATA, flags }))
+        Ok(Plan::Execute(Action::Write { handle, offset, requested: requested(context), data: WRITTEN, flags }))
     }
 
     /// Notes that a call writes so many bytes there, or nobody knows where.

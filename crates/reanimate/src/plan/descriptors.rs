@@ -1,12 +1,15 @@
 //! Calls about descriptors themselves. Only closing and making pipes reach a worker: a duplicate is another name for the
 //! same open file.
 
+use std::rc::Rc;
+
 use libc as sys;
 
 use super::{Context, Plan, Planned, Planner};
 use crate::access::Access;
 use crate::action::Action;
 use crate::tasks::{Description, Opened, Slot};
+use crate::world::Turn;
 
 const TRACKED: &str = "descriptors that were duplicated or marked: only their table changes";
 const CLOSED_VIRTUAL: &str = "closing of what was not opened";
@@ -34,7 +37,7 @@ impl Planner {
         }
         let slot = context.thread.descriptors.borrow_mut().close(number, context.call.entered_ns);
         match slot {
-            Some(slot) => closing(std::slice::from_ref(&slot)),
+            Some(slot) => closing(std::slice::from_ref(&slot), &mut context.turn),
             None => Plan::Simulated(super::UNKNOWN_DESCRIPTOR),
         }
     }
@@ -53,7 +56,7 @@ impl Planner {
             return Plan::Simulated(TRACKED);
         }
         let slots = descriptors.close_range(first, last);
-        closing(&slots)
+        closing(&slots, &mut context.turn)
     }
 
     fn duplicate(&mut self, context: &mut Context, number: i32, closes_on_exec: bool) -> Planned<Plan> {
@@ -80,7 +83,7 @@ impl Planner {
         }
         let replaced = context.thread.descriptors.borrow_mut().replace(new, Slot { description, closes_on_exec });
         Ok(match replaced {
-            Some(slot) => closing(&[slot]),
+            Some(slot) => closing(&[slot], &mut context.turn),
             None => Plan::Simulated(TRACKED),
         })
     }
@@ -98,15 +101,15 @@ impl Planner {
         let ends = [(reader, sys::O_RDONLY), (writer, sys::O_WRONLY)];
         let [reader, writer] = ends.map(|(number, access)| {
             let description = Description::new(opened(), ticket, flags | access as u32);
-            let handle = description.handle.clone();
-            let slot = Slot { description, closes_on_exec: flags & sys::O_CLOEXEC as u32 != 0 };
+            let slot = Slot { description: description.clone(), closes_on_exec: flags & sys::O_CLOEXEC as u32 != 0 };
             context.thread.descriptors.borrow_mut().install(number, slot, context.call.returned_ns);
-            handle
+            description
         });
+        *reader.peer.borrow_mut() = Rc::downgrade(&writer);
         if self.simulates_pipes {
             return Ok(Plan::Simulated(super::SHARED_PIPES));
         }
-        Ok(Plan::Execute(Action::Pipe { reader, writer, flags }))
+        Ok(Plan::Execute(Action::Pipe { reader: reader.handle.clone(), writer: writer.handle.clone(), flags }))
     }
 
     fn fcntl(&mut self, context: &mut Context) -> Planned<Plan> {
@@ -143,7 +146,16 @@ impl Planner {
 }
 
 /// What remains to do when descriptors are gone.
-pub(super) fn closing(slots: &[Slot]) -> Plan {
+pub(super) fn closing(slots: &[Slot], turn: &mut Turn) -> Plan {
+    for slot in slots {
+        let is_pipe = matches!(slot.description.opened, Opened::Pipe);
+        let here = slots.iter().filter(|other| Rc::ptr_eq(&other.description, &slot.description)).count();
+        let is_last = Rc::strong_count(&slot.description) == here;
+        // What was written while somebody could still read must not find nobody.
+        if let Some(writer) = slot.description.peer.borrow().upgrade().filter(|_| is_pipe && is_last) {
+            writer.position_log.borrow_mut().join(Access::Share, turn.ticket, &mut turn.dependencies);
+        }
+    }
     let real = slots.iter().map(|slot| &slot.description).filter(|description| !matches!(description.opened, Opened::Virtual(_)));
     let handles: Vec<_> = real.map(|description| description.handle.clone()).collect();
     if handles.is_empty() { Plan::Simulated(CLOSED_VIRTUAL) } else { Plan::Execute(Action::Close(handles)) }

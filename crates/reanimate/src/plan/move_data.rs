@@ -3,14 +3,15 @@
 use std::rc::Rc;
 
 use libc as sys;
-use retake_trace_format::BufferDirection;
+use retake_trace_format::{BufferDirection, moved_argument};
 
 use super::data::use_position;
 use super::{Context, Plan, Planned, Planner};
 use crate::access::Access;
-use crate::action::{Action, CloneRange, Transfer};
+use crate::action::{Action, CloneRange, Data, Transfer};
 use crate::calls::{i32_at, pieces, u64_at};
 use crate::tasks::{Description, Opened};
+use crate::world::NodeRef;
 
 /// `FICLONE` and `FICLONERANGE` of `linux/fs.h`.
 const CLONE: u32 = 0x4004_9409;
@@ -27,7 +28,7 @@ impl Planner {
             sys::SYS_splice => self.transfer(context, Transfer::Splice, (descriptor(0), offset(1)), (descriptor(2), offset(3))),
             sys::SYS_vmsplice => self.vmsplice(context),
             sys::SYS_ioctl => self.ioctl(context),
-            _ => Ok(Plan::Skipped("tee between pipes")),
+            _ => self.tee(context),
         }
     }
 
@@ -45,6 +46,7 @@ impl Planner {
         self.use_destination(context, &destination, to.1, bytes);
         if let (Opened::Node(from), Opened::Node(to), (Some(from_start), Some(to_start))) = (&source.opened, &destination.opened, starts) {
             self.note_copied(from, from_start, to, to_start..to_start.saturating_add(bytes));
+            self.prove_moved(context, from, from_start);
         }
         Ok(Plan::Execute(Action::Transfer {
             how,
@@ -56,8 +58,7 @@ impl Planner {
         }))
     }
 
-    /// One side is only simulated. The position of the other one moves all the same; what was written to it is not in the
-    /// trace.
+    /// One side is only simulated. The other one reads, or writes, what the trace says was moved.
     fn half_transfer(
         &mut self,
         context: &mut Context,
@@ -66,17 +67,59 @@ impl Planner {
         bytes: u64,
         reason: &'static str,
     ) -> Planned<Plan> {
-        if matches!(to.0.opened, Opened::Node(_) | Opened::Pipe) {
-            return Ok(Plan::Skipped("data that came from a simulated descriptor inside the kernel"));
+        if !context.succeeded() || bytes == 0 {
+            return Ok(Plan::Simulated(reason));
         }
+        if !matches!(to.0.opened, Opened::Virtual(_)) {
+            return self.put_moved(context, to, bytes);
+        }
+        let handle = from.0.handle.clone();
+        let buffers = moved(context).argument;
         match &from.0.opened {
-            Opened::Node(_) if from.1.is_none() && context.succeeded() => {
-                self.use_source(context, from.0, None, bytes);
-                let handle = from.0.handle.clone();
-                Ok(Plan::Execute(Action::Seek { handle, offset: bytes as i64, whence: sys::SEEK_CUR as u32 }))
+            Opened::Node(node) => {
+                let start = from.1.or(from.0.position.get());
+                self.use_source(context, from.0, from.1, bytes);
+                if let Some(start) = start {
+                    self.prove_moved(context, node, start);
+                }
+                Ok(Plan::Execute(Action::Read { handle, offset: from.1, requested: bytes, buffers }))
             }
-            Opened::Pipe => Ok(Plan::Skipped("data that went from a pipe to a simulated descriptor inside the kernel")),
-            _ => Ok(Plan::Simulated(reason)),
+            Opened::Pipe => {
+                use_position(from.0, Access::Exclusive, context);
+                Ok(Plan::Execute(Action::ReadPipe { handle, requested: bytes, buffers }))
+            }
+            Opened::Virtual(_) => Ok(Plan::Simulated(reason)),
+        }
+    }
+
+    /// Writes what came from a descriptor that is only simulated.
+    fn put_moved(&mut self, context: &mut Context, to: (&Rc<Description>, Option<u64>), bytes: u64) -> Planned<Plan> {
+        if context.call.moved().is_none_or(|moved| (moved.data.len() as u64) < bytes) {
+            return Ok(Plan::Skipped("data that came from a simulated descriptor inside the kernel, and are not in the trace"));
+        }
+        self.use_destination(context, to.0, to.1, bytes);
+        let (handle, data) = (to.0.handle.clone(), moved(context));
+        Ok(Plan::Execute(match to.0.opened {
+            Opened::Pipe => Action::WritePipe { handle, data },
+            _ => Action::Write { handle, offset: to.1, requested: bytes, data, flags: 0 },
+        }))
+    }
+
+    /// What was doubled stays where it was: nothing but the other pipe changes.
+    fn tee(&mut self, context: &mut Context) -> Planned<Plan> {
+        let destination = self.description(context, context.arguments.descriptor(1))?;
+        let bytes = u64::try_from(context.call.result).unwrap_or(0);
+        match destination.opened {
+            Opened::Virtual(reason) => Err(Plan::Simulated(reason)),
+            _ if bytes == 0 => Err(Plan::Simulated("tee that moved nothing")),
+            _ => self.put_moved(context, (&destination, None), bytes),
+        }
+    }
+
+    /// Bytes that were moved out of a file show what it had.
+    fn prove_moved(&mut self, context: &Context, from: &NodeRef, start: u64) {
+        if let Some(moved) = context.call.moved() {
+            self.prove_bytes(from, start, &moved.data, 0);
         }
     }
 
@@ -114,18 +157,24 @@ impl Planner {
         }
     }
 
-    /// The pages given away are in the trace like those of a write.
+    /// At the end for writing pages are given away, at the other one they come: either way the trace has them.
     fn vmsplice(&mut self, context: &mut Context) -> Planned<Plan> {
         let description = self.description(context, context.arguments.descriptor(0))?;
         match description.opened {
-            Opened::Pipe if pieces(context.call, 1, BufferDirection::Input).next().is_some() => {
-                use_position(&description, Access::Exclusive, context);
-                Ok(Plan::Execute(Action::WritePipe { handle: description.handle.clone(), buffers: 1 }))
-            }
-            Opened::Pipe => Ok(Plan::Skipped("data that went from a pipe into memory inside the kernel")),
-            Opened::Virtual(reason) => Err(Plan::Simulated(reason)),
-            Opened::Node(_) => Err(Plan::Simulated("other uses of vmsplice")),
+            Opened::Virtual(reason) => return Err(Plan::Simulated(reason)),
+            Opened::Node(_) => return Err(Plan::Simulated("other uses of vmsplice")),
+            Opened::Pipe if !context.succeeded() => return Err(Plan::Simulated("vmsplice that failed")),
+            Opened::Pipe => {}
         }
+        use_position(&description, Access::Exclusive, context);
+        let handle = description.handle.clone();
+        if description.flags.get() & sys::O_ACCMODE as u32 == sys::O_RDONLY as u32 {
+            return Ok(Plan::Execute(Action::ReadPipe { handle, requested: context.call.result.unsigned_abs(), buffers: 1 }));
+        }
+        // Some tracers take the pages before the call, some behind it.
+        let before = pieces(context.call, 1, BufferDirection::Input).next().is_some();
+        let direction = if before { BufferDirection::Input } else { BufferDirection::Output };
+        Ok(Plan::Execute(Action::WritePipe { handle, data: Data { argument: 1, direction } }))
     }
 
     fn ioctl(&mut self, context: &mut Context) -> Planned<Plan> {
@@ -151,6 +200,13 @@ impl Planner {
         let copied = range.unwrap_or(CloneRange { from_offset: 0, bytes: 0, to_offset: 0 });
         let bytes = if copied.bytes == 0 { u64::MAX } else { copied.bytes };
         self.note_copied(&from, copied.from_offset, &to, copied.to_offset..copied.to_offset.saturating_add(bytes));
+        self.prove_moved(context, &from, copied.from_offset);
         Ok(Plan::Execute(Action::Clone { from: source.handle.clone(), to: destination.handle.clone(), range }))
     }
+}
+
+/// Where a call that moves data inside the kernel has them.
+fn moved(context: &Context) -> Data {
+    let argument = moved_argument(context.call.number, context.arguments.word(1)).unwrap_or_default();
+    Data { argument, direction: BufferDirection::Output }
 }

@@ -165,7 +165,7 @@ impl Planner {
     fn written_through_mapping(&mut self, context: &mut Context, node: &NodeRef, start: u64, bytes: u64) {
         self.prove(node, Evidence::File);
         let node = &mut *node.borrow_mut();
-        node.content.whole(context.turn.ticket, &mut context.turn.dependencies);
+        node.content.write(start..start.saturating_add(bytes), context.turn.ticket, &mut context.turn.dependencies);
         if let Some(origin) = &mut node.origin {
             origin.note_overwritten(start..start.saturating_add(bytes));
         }

@@ -7,6 +7,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 
 use super::Evidence;
+use super::links::behind_link;
 use crate::action::{Identity, Place};
 use crate::root::{Root, object_path};
 use crate::verify::Status;
@@ -99,7 +100,7 @@ impl Facts {
 /// Collects what was there, and makes it below a root.
 #[derive(Debug)]
 pub struct Preparation {
-    root: Root,
+    pub(super) root: Root,
     facts: BTreeMap<Vec<u8>, Facts>,
     /// The file written last; reads come in runs.
     open: Option<(Vec<u8>, OwnedFd)>,
@@ -168,7 +169,7 @@ impl Preparation {
         self.root.open(path, OFlags::CREATE | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK, Mode::from_raw_mode(0o644))
     }
 
-    fn make_parents(&self, path: &[u8]) -> Result<(), Errno> {
+    pub(super) fn make_parents(&self, path: &[u8]) -> Result<(), Errno> {
         let Some(end) = path.iter().rposition(|byte| *byte == b'/') else {
             return Ok(());
         };
@@ -198,6 +199,13 @@ impl Preparation {
         let mut prepared = Prepared::default();
         let mut facts = std::mem::take(&mut self.facts);
         lead_to_directories(&mut facts);
+        for (path, known) in &facts {
+            if let Some(Some(target)) = &known.link
+                && let Err(error) = self.clear_for_link(path, target)
+            {
+                self.fail(path, "clear", error);
+            }
+        }
         let mut names: HashMap<(u64, u64), Vec<u8>> = HashMap::new();
         for (path, known) in &facts {
             let result = match known.identity.and_then(|identity| names.get(&identity)).filter(|_| known.link.is_none()) {
@@ -257,10 +265,15 @@ impl Preparation {
         if self.root.inspect(path, true).is_ok() {
             return Ok(());
         }
-        let parent = path.iter().rposition(|byte| *byte == b'/').map_or(&[][..], |index| &path[..index]);
-        let behind = if target.starts_with(b"/") { target.clone() } else { [parent, b"/", target].concat() };
-        let behind: Vec<&[u8]> = behind.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).collect();
-        self.make_object(&behind.join(&b'/'), facts)
+        const MAXIMUM_LINKS: usize = 40;
+        let mut behind = behind_link(path, target);
+        for _ in 0..MAXIMUM_LINKS {
+            match self.root.inspect(&behind, false).and_then(|object| rustix::fs::readlinkat(&object, "", Vec::new())) {
+                Ok(next) => behind = behind_link(&behind, next.as_bytes()),
+                Err(_) => break,
+            }
+        }
+        self.make_object(&behind, facts)
     }
 
     /// What the link pointed to is not in the trace; how long that was may be. What it leads to gets a place of ours.
@@ -294,6 +307,12 @@ impl Preparation {
             Evidence::Fifo => made(rustix::fs::mknodat(&parent, name.as_slice(), FileType::Fifo, facts.permissions(), 0)),
             Evidence::Socket => made(rustix::fs::mknodat(&parent, name.as_slice(), FileType::Socket, facts.permissions(), 0)),
             Evidence::Device => Ok(()),
+            // Something was found below it.
+            Evidence::Exists | Evidence::Executable
+                if self.root.open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW, Mode::empty()).is_ok() =>
+            {
+                Ok(())
+            }
             _ => {
                 let file = self.make_file(path)?;
                 let size = rustix::fs::fstat(&file)?.st_size as u64;
@@ -322,6 +341,10 @@ impl Preparation {
         }
         for (name, value) in &facts.attributes {
             rustix::fs::setxattr(object_path(&object), name.as_slice(), value, XattrFlags::empty())?;
+        }
+        // What a link leads to has been dressed under its own name, if it has one in the trace.
+        if facts.link.is_some() && facts.mode.is_none() && !facts.is_executable {
+            return Ok(());
         }
         rustix::fs::chmod(object_path(&object), facts.permissions())
     }
@@ -364,7 +387,7 @@ fn made(result: Result<(), Errno>) -> Result<(), Errno> {
     }
 }
 
-fn place(path: &[u8]) -> Place {
+pub(super) fn place(path: &[u8]) -> Place {
     let (directory, name) = match path.iter().rposition(|byte| *byte == b'/') {
         Some(index) => (path[..index].to_vec(), path[index + 1..].to_vec()),
         None => (Vec::new(), path.to_vec()),

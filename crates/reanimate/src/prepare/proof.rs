@@ -130,7 +130,8 @@ impl Planner {
         self.prove_bytes(node, start, &data[..end], 0);
     }
 
-    fn prove_bytes(&mut self, node: &NodeRef, start: u64, data: &[u8], depth: u32) {
+    /// Notes bytes that a file was seen to hold. `depth`: over so many copies.
+    pub(crate) fn prove_bytes(&mut self, node: &NodeRef, start: u64, data: &[u8], depth: u32) {
         if self.preparation.is_none() {
             return;
         }

@@ -133,6 +133,9 @@ fn source_text(source: &Source, row: Option<&CallRow>) -> String {
             let below = directory.map_or("the working directory".to_owned(), argument_text);
             format!("{} as an absolute path, joined to that of {below}; links are not followed; null if unknown", argument_text(path))
         }
+        Source::Data { argument, counted: Some(size), .. } if argument == size => {
+            "what the call moved inside the kernel, as long as the result; null if that is not known".to_owned()
+        }
         Source::Data { argument, direction, counted } => {
             let whose = if direction == BufferDirection::Input { "what the call read at" } else { "what the kernel wrote to" };
             let size = if counted.is_some() { ", as long as the result; null if the call failed" } else { "" };
