@@ -108,6 +108,7 @@ extern const struct refused_range refused_ranges[REFUSED_RANGE_COUNT];
     X(vfork) \
     X(execve) \
     X(exit) \
+    X(wait4) \
     X(kill) \
     X(shmdt) \
     X(rt_sigpending) \
@@ -122,6 +123,7 @@ extern const struct refused_range refused_ranges[REFUSED_RANGE_COUNT];
     X(remap_file_pages) \
     X(set_tid_address) \
     X(exit_group) \
+    X(waitid) \
     X(pselect6) \
     X(ppoll) \
     X(unshare) \
@@ -130,6 +132,7 @@ extern const struct refused_range refused_ranges[REFUSED_RANGE_COUNT];
     X(signalfd) \
     X(signalfd4) \
     X(prlimit64) \
+    X(setns) \
     X(process_vm_writev) \
     X(seccomp) \
     X(execveat) \
@@ -155,6 +158,7 @@ enum {
     HANDLER_vfork,
     HANDLER_execve,
     HANDLER_exit,
+    HANDLER_wait4,
     HANDLER_kill,
     HANDLER_shmdt,
     HANDLER_rt_sigpending,
@@ -169,6 +173,7 @@ enum {
     HANDLER_remap_file_pages,
     HANDLER_set_tid_address,
     HANDLER_exit_group,
+    HANDLER_waitid,
     HANDLER_pselect6,
     HANDLER_ppoll,
     HANDLER_unshare,
@@ -177,6 +182,7 @@ enum {
     HANDLER_signalfd,
     HANDLER_signalfd4,
     HANDLER_prlimit64,
+    HANDLER_setns,
     HANDLER_process_vm_writev,
     HANDLER_seccomp,
     HANDLER_execveat,
@@ -186,6 +192,6 @@ enum {
     HANDLER_mseal
 };
 
-#define TABLE_HASH 0x6602dc606648064fULL
+#define TABLE_HASH 0x21f18c306994bf71ULL
 
 #endif

@@ -36,6 +36,8 @@ struct reservation { /* a library whose stubs have their place */
 #define MAX_SHARED_RANGES 64
 
 #define MAX_LOOKED 32u
+#define MAX_CHILDREN 128
+struct child { u32 recorded, real; };
 
 struct process {
 	struct domain *domain;      /* NULL: one thread, no memory shared with others. At replay each thread's context says where it is */
@@ -57,6 +59,8 @@ struct process {
 	u8 console[CONSOLE_DESCRIPTORS];
 	u32 reservation_count;
 	struct reservation reservations[MAX_RESERVATIONS];
+	u32 children_count; /* replay: those that its parent may wait for */
+	struct child children[MAX_CHILDREN];
 	u64 vdso_start, vdso_end;
 	u32 first_stub_count; /* of the program and of its interpreter */
 	struct address_range first_stubs[2];
@@ -275,6 +279,7 @@ void emulate_tsc(struct context *context, struct registers *regs, u32 with_aux);
 
 /* ---- signal.c, frame.c ---- */
 void signals_install(struct context *context);
+void signals_apply(struct context *context);
 void signals_clear(struct context *context); /* handlers become the default, as CLONE_CLEAR_SIGHAND wants */
 void set_kernel_mask(struct context *context, u64 mask);
 void hold_signals(struct context *context); /* record: none comes until set_kernel_mask */
@@ -327,6 +332,21 @@ u32 chaos_one_in(struct context *context, u32 count);
 void chaos_new_priority(struct context *context);
 void chaos_delay(struct context *context);
 u32 chaos_goes_first(struct context *context); /* of all that wait for the same baton */
+
+/* ---- namespace.c ---- */
+#define CLONE_NEWIPC 0x08000000UL
+#define CLONE_NEWPID 0x20000000UL
+void pid_space_inherit(const struct slot *parent, struct slot *child, u64 flags);
+void identify_thread(struct context *context, u32 first); /* record: fills in who it is, for itself and for the supervisor. first: of its process */
+u32 may_have_ipc_namespace(u64 flags);                    /* record: as the kernel would decide */
+u32 is_spared(const struct context *context);             /* the first process of a PID namespace is not ended by signals without handlers */
+
+/* ---- misc.c ---- */
+u32 handle_plainly(struct call *call); /* with nothing special about it */
+u32 answer_call(struct call *call, i64 result); /* record: it is not made; the program gets the result */
+
+/* ---- wait.c ---- */
+void child_note(struct process *process, u64 flags, u32 recorded, u32 real); /* replay: what the program and what the kernel call a child */
 
 /* ---- process.c ---- */
 void mark_siblings_dying(struct context *context);

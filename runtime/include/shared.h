@@ -76,6 +76,7 @@ enum request_kind {
 	REQUEST_CHILD,       /* replay: argument: a stream. reply: whether its process shall be made at all */
 	REQUEST_CONSOLE,     /* replay: argument: a number on the console that nobody prints. reply: the next that somebody does */
 	REQUEST_LOOK,        /* trace: look at me. arguments: LOOK_*, result, time. reply: bytes seen in the source of data about to be moved, or 0 */
+	REQUEST_IDENTITY,    /* record: the supervisor shall find out the numbers of a thread in another PID namespace, and put them in the slot */
 };
 
 struct image_part { /* one patched segment, or the stubs of a file */
@@ -127,6 +128,9 @@ struct slot {
 	u32 priority;       /* record: under chaos, of those that wait for a baton the highest goes first */
 	u32 baton_domain;   /* record: identity of the domain whose baton it waits for, under chaos */
 	u32 ties;           /* record: enum ties */
+	u32 pid_space;          /* record: the PID namespace of the thread; 0: the supervisor's. In others numbers mean other processes */
+	u32 pid_space_children; /* record: that of its children to come */
+	u32 inner_tid;          /* record: its number in its own namespace */
 	u64 head __attribute__((aligned(64))); /* bytes produced, by the runtime */
 	u32 kicked;                            /* the drain was already told that this ring fills */
 	u32 filter;                            /* the thread's latest seccomp filter, plus 1; 0: none; or FILTER_STRICT */

@@ -213,7 +213,7 @@ void baton_create(struct context *context)
 	struct process *process = context->process;
 	if (tracing())
 		return;
-	process->private_domain = (struct domain){ .lock = me(context), .identity = context->pid };
+	process->private_domain = (struct domain){ .lock = me(context), .identity = context->slot->pid };
 	begin_domain(context, &process->private_domain, TURN_FIRST_THREAD);
 }
 

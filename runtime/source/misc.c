@@ -6,7 +6,7 @@
 #define ENODEV 19
 #define ESRCH 3
 
-static u32 plain(struct call *call)
+u32 handle_plainly(struct call *call)
 {
 	call_prepare(call);
 	if (call_execute(call) == CALL_ABORTED)
@@ -16,7 +16,7 @@ static u32 plain(struct call *call)
 	return leave(call->context);
 }
 
-static u32 answer(struct call *call, i64 result)
+u32 answer_call(struct call *call, i64 result)
 {
 	call_prepare(call);
 	if (recording())
@@ -49,18 +49,20 @@ static i64 kill_group(struct context *context, i64 group, u64 number)
 	i64 result = -ESRCH;
 	u32 count = HEADER->slots_used, self = 0;
 	i64 wanted = group == 0 ? sys1(NR_getpgid, 0) : -group;
+	u32 space = context->slot->pid_space;
 	for (u32 i = 0; i < count && i < MAX_SLOTS; i++) {
 		struct slot *slot = &HEADER->slots[i];
-		if (slot->state != SLOT_LIVE || slot->pid != slot->tid)
+		if (slot->state != SLOT_LIVE || slot->pid != slot->tid || (space && slot->pid_space != space))
 			continue;
-		if (group != -1 && sys1(NR_getpgid, slot->pid) != wanted)
+		u32 number_here = space ? slot->inner_tid : slot->pid;
+		if (group != -1 && sys1(NR_getpgid, number_here) != wanted)
 			continue;
-		if (slot->pid == context->pid) {
+		if (slot->pid == context->slot->pid) {
 			self = group != -1;
 			result = 0;
 			continue;
 		}
-		if (sys2(NR_kill, slot->pid, number) == 0)
+		if (sys2(NR_kill, number_here, number) == 0)
 			result = 0;
 	}
 	return self ? sys2(NR_kill, context->pid, number) : result;
@@ -71,16 +73,16 @@ u32 handle_kill(struct call *call)
 {
 	i64 target = (i32)call->arguments[0];
 	u64 number = call->arguments[1];
+	if (target == -1 && call->context->slot->pid_space)
+		return handle_plainly(call); /* the supervisor is not in that namespace */
 	if (!recording() || (target != -1 && !(target <= 0 && (number == SIGKILL || number == SIGSTOP))))
-		return plain(call);
+		return handle_plainly(call);
 	call_prepare(call);
 	call->result = kill_group(call->context, target, number);
 	call_finish(call, NULL, 0);
 	call->context->regs.rax = (u64)call->result;
 	return leave(call->context);
 }
-
-
 
 /* ---- prctl and arch_prctl ---- */
 
@@ -104,11 +106,11 @@ u32 handle_prctl(struct call *call)
 	switch ((u32)call->arguments[0]) {
 	case PR_GET_SECCOMP: return filter_mode(call);
 	case PR_SET_SECCOMP: return filter_set(call);
-	case PR_SET_SYSCALL_USER_DISPATCH: return answer(call, -EINVAL);
-	case PR_SET_TSC: return answer(call, 0);
+	case PR_SET_SYSCALL_USER_DISPATCH: return answer_call(call, -EINVAL);
+	case PR_SET_TSC: return answer_call(call, 0);
 	case PR_GET_TID_ADDRESS: return thread_id_address(call);
 	}
-	return plain(call);
+	return handle_plainly(call);
 }
 
 enum { ARCH_SET_GS = 0x1001, ARCH_SET_FS = 0x1002, ARCH_GET_GS = 0x1004, ARCH_GET_CPUID = 0x1011, ARCH_SET_CPUID = 0x1012 };
@@ -125,22 +127,13 @@ u32 handle_arch_prctl(struct call *call)
 		call_finish(call, NULL, 0);
 		call->context->regs.rax = (u64)call->result;
 		return leave(call->context);
-	case ARCH_SET_GS: case ARCH_GET_GS: return answer(call, -EPERM); /* %gs is the runtime's */
-	case ARCH_GET_CPUID: return answer(call, 1);
-	case ARCH_SET_CPUID: return answer(call, -ENODEV);
+	case ARCH_SET_GS: case ARCH_GET_GS: return answer_call(call, -EPERM); /* %gs is the runtime's */
+	case ARCH_GET_CPUID: return answer_call(call, 1);
+	case ARCH_SET_CPUID: return answer_call(call, -ENODEV);
 	}
 	if ((u32)call->arguments[0] >= 0x5001 && (u32)call->arguments[0] <= 0x5005)
-		return answer(call, -EINVAL); /* shadow stacks */
-	return plain(call);
-}
-
-#define CLONE_NEWIPC 0x08000000UL
-#define CLONE_NEWPID 0x20000000UL
-
-/* Another IPC namespace would hide the supervisor's segments from the next exec, another PID namespace the process from the supervisor. */
-u32 handle_unshare(struct call *call)
-{
-	return call->arguments[0] & (CLONE_NEWIPC | CLONE_NEWPID) ? answer(call, -EPERM) : plain(call);
+		return answer_call(call, -EINVAL); /* shadow stacks */
+	return handle_plainly(call);
 }
 
 /* Copying within one's own memory happens again at replay; other processes' memory is not ours to change behind their back. */
@@ -148,7 +141,7 @@ static u32 own_memory(struct call *call)
 {
 	struct context *context = call->context;
 	if (tracing())
-		return plain(call);
+		return handle_plainly(call);
 	call_prepare(call);
 	if (recording()) {
 		if ((u32)call->arguments[0] != context->pid)

@@ -16,8 +16,6 @@
 #define CLONE_PTRACE 0x2000UL
 #define CLONE_PARENT 0x8000UL
 #define CLONE_CLEAR_SIGHAND 0x100000000UL
-#define CLONE_NEWIPC 0x08000000UL
-#define CLONE_NEWPID 0x20000000UL
 #define EAGAIN 11
 #define EFAULT 14
 #define EINVAL 22
@@ -165,13 +163,14 @@ static void begin_stream(struct context *context, u64 how)
 	if (recording()) {
 		context->pid = (u32)sys0(NR_getpid);
 		context->tid = (u32)sys0(NR_gettid);
-		slot->pid = context->pid;
-		slot->tid = context->tid;
 		slot->started_ns = now_ns();
 		slot->ties = (how == START_VFORK ? TIE_PARENT : 0) | (shares_memory(context->process->domain) ? TIE_MEMORY : 0);
 		region_attach_ring(context);
+		identify_thread(context, how != START_THREAD);
 		u32 processor;
-		struct start_body body = { context->pid, context->tid, how, tracing() ? trace_clock(&processor) : 0 };
+		struct start_body body = { context->pid, context->tid, how, 0 };
+		if (tracing()) /* nobody replays it: whoever reads it wants numbers that are nobody else's */
+			body = (struct start_body){ slot->pid, slot->tid, how, trace_clock(&processor) };
 		__atomic_store_n(&slot->state, SLOT_LIVE, __ATOMIC_RELEASE);
 		ring_event(context, EVENT_START, 0, 0, slot->parent_stream, &body, sizeof body);
 		baton_begin(context);
@@ -220,7 +219,7 @@ void child_start(struct context *context)
 	restore_full(context);
 }
 
-static struct slot *new_child(struct call *call)
+static struct slot *new_child(struct call *call, u64 flags)
 {
 	struct slot *slot = slot_claim();
 	slot->parent_stream = call->context->slot->stream;
@@ -235,6 +234,7 @@ static struct slot *new_child(struct call *call)
 			diverge(call->context, WHY_CORRUPT, 0, 0);
 		slot->stream = *(const u32 *)(item + 1);
 	}
+	pid_space_inherit(call->context->slot, slot, flags);
 	return slot;
 }
 
@@ -248,7 +248,7 @@ static void kernel_request(const struct clone_request *request, struct clone_req
 {
 	*real = *request;
 	if (recording()) {
-		real->flags &= ~(CLONE_PTRACE | CLONE_CHILD_CLEARTID | CLONE_CLEAR_SIGHAND); /* the runtime's handlers stay */
+		real->flags &= ~(CLONE_PTRACE | CLONE_CHILD_CLEARTID | CLONE_CLEAR_SIGHAND | CLONE_NEWIPC); /* the runtime's handlers and segments stay */
 		return;
 	}
 	real->flags &= CLONE_SETTLS | CLONE_VM | CLONE_VFORK | CLONE_THREAD | CLONE_SIGHAND | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM;
@@ -286,6 +286,7 @@ static i64 clone_copying(struct context *context, struct slot *slot, const struc
 		signals_clear(context);
 	context->process->thread_count = 1;
 	baton_inherit(context);
+	context->process->children_count = 0;
 	context->clear_tid = request->flags & CLONE_CHILD_CLEARTID ? request->child_tid : 0;
 	context->dispatched = 0; /* the kernel does not pass it on */
 	arm_interception(context);
@@ -311,6 +312,7 @@ static i64 clone_sharing(struct context *context, struct slot *slot, const struc
 		memcpy(child->process, context->process, sizeof *child->process);
 		child->is_guest = 1;
 		child->process->thread_count = 1;
+		child->process->children_count = 0;
 		if (request->flags & CLONE_VFORK)
 			child->domain = child->process->domain = NULL; /* its parent stands still and holds the baton for it */
 	}
@@ -363,7 +365,7 @@ static u32 spawn(struct call *call, const struct clone_request *request)
 		context->regs.rax = (u64)call->result;
 		return leave(context);
 	}
-	struct slot *slot = new_child(call);
+	struct slot *slot = new_child(call, request->flags);
 	u32 stream = slot->stream; /* when the clone returns the child may have ended and its slot be another's */
 	hold_signals(context); /* one that came to the child before it has a stream of its own would be lost */
 	i64 pid = request->flags & CLONE_VM ? clone_sharing(context, slot, request) : clone_copying(context, slot, request);
@@ -374,6 +376,7 @@ static u32 spawn(struct call *call, const struct clone_request *request)
 		if (!recording())
 			fail("cannot create the process that the recording has here");
 	}
+	child_note(context->process, request->flags, (u32)call->result, (u32)pid);
 	u32 extra_count = 0;
 	u8 place = request->extended ? 0 : 2; /* which argument names the outputs */
 	struct extra_item extra[3];
@@ -394,12 +397,7 @@ static u32 spawn(struct call *call, const struct clone_request *request)
 static u32 refuse_clone(struct call *call, i64 result)
 {
 	call->outputs_by_hand = 1;
-	call_prepare(call);
-	if (recording())
-		call->result = result;
-	call_finish(call, NULL, 0);
-	call->context->regs.rax = (u64)call->result;
-	return leave(call->context);
+	return answer_call(call, result);
 }
 
 u32 handle_fork(struct call *call)
@@ -416,8 +414,8 @@ u32 handle_vfork(struct call *call)
 
 static u32 clone_checked(struct call *call, const struct clone_request *request)
 {
-	if (request->flags & (CLONE_NEWPID | CLONE_NEWIPC))
-		return refuse_clone(call, -EPERM); /* the supervisor could not find the child, or the child its segments */
+	if (recording() && !may_have_ipc_namespace(request->flags))
+		return refuse_clone(call, -EPERM);
 	return spawn(call, request);
 }
 
@@ -526,7 +524,7 @@ void mark_siblings_dying(struct context *context)
 	for (u32 i = 0; i < used; i++) {
 		struct slot *slot = &HEADER->slots[i];
 		u32 live = SLOT_LIVE;
-		if (slot != context->slot && slot->pid == context->pid)
+		if (slot != context->slot && slot->pid == context->slot->pid)
 			__atomic_compare_exchange_n(&slot->state, &live, SLOT_DYING, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 	}
 	__atomic_store_n(&HEADER->dying, 1, __ATOMIC_RELEASE);

@@ -1,4 +1,5 @@
-/* Asking the supervisor for what is rare. Private stack. A request waits for its answer; the supervisor's guardian ends us if it dies. */
+/* Asking the supervisor for what is rare. Private stack. A request waits for its answer; if the supervisor dies, its guardian ends us, or says that all
+ * shall end. */
 #include "../include/context.h"
 
 i64 request(struct context *context, u32 kind, u64 a, u64 b, u64 c)
@@ -14,8 +15,11 @@ i64 request(struct context *context, u32 kind, u64 a, u64 b, u64 c)
 	u32 position = __atomic_fetch_add(&header->request_doorbell, 1, __ATOMIC_ACQ_REL);
 	__atomic_store_n(&header->request_queue[position % MAX_SLOTS], index + 1, __ATOMIC_RELEASE);
 	futex_wake(&header->request_doorbell, 1);
-	while (!__atomic_load_n(&slot->reply, __ATOMIC_ACQUIRE))
-		futex_wait(&slot->reply, 0, 0);
+	while (!__atomic_load_n(&slot->reply, __ATOMIC_ACQUIRE)) {
+		if (__atomic_load_n(&header->stopping, __ATOMIC_ACQUIRE))
+			sys1(NR_exit_group, 125); /* nobody will answer, and the guardian may not know our number */
+		futex_wait(&slot->reply, 0, 1000);
+	}
 	return slot->reply_values[0];
 }
 

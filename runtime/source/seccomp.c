@@ -195,7 +195,7 @@ static i64 spread(struct context *context, u32 from, u32 to, u32 check)
 		if (!check)
 			slot->filter = to;
 		else if (slot->filter == FILTER_STRICT || !is_older(from, slot->filter))
-			return slot->tid;
+			return slot->inner_tid;
 	}
 	return 0;
 }

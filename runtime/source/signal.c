@@ -41,7 +41,7 @@ static void apply_action(u32 number, const struct signal_action *action)
 		return;
 	else if (action->handler == SIG_IGN)
 		kernel_action(number, SIG_IGN, 0);
-	else if (action->handler == SIG_DFL && (ignored_by_default(number) || stops_by_default(number)))
+	else if (action->handler == SIG_DFL && (ignored_by_default(number) || stops_by_default(number) || is_spared(context_self())))
 		kernel_action(number, SIG_DFL, action->flags & (SA_NOCLDSTOP | SA_NOCLDWAIT));
 	else
 		kernel_action(number, (u64)signal_entry, ours | (action->flags & (SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT)));
@@ -62,6 +62,14 @@ void signals_install(struct context *context)
 		}
 		apply_action(number, action);
 	}
+}
+
+/* A process in another PID namespace has begun: it or its parent may be the first one there, and the kernel treats that in its own way. */
+void signals_apply(struct context *context)
+{
+	for (u32 number = 1; number <= 64; number++)
+		if (number != SIGKILL && number != SIGSTOP)
+			apply_action(number, &context->process->actions[number]);
 }
 
 /* Signals that the kernel cannot hold for the program come back once it unblocks them. */
@@ -305,7 +313,7 @@ u32 deliver_deferred(struct context *context, u32 before_call)
 			context->held[context->held_count++] = signal; /* the kernel never blocks these for us */
 		else if (blocked_now(context, number))
 			sys4(NR_rt_tgsigqueueinfo, context->pid, context->tid, number, &signal.info);
-		else if (action->handler == SIG_DFL && !ignored_by_default(number)) {
+		else if (action->handler == SIG_DFL && !ignored_by_default(number) && !is_spared(context)) {
 			log_fatal(context, &signal, before_call && !moved ? SIGNAL_BEFORE_CALL : 0);
 			robust_release(context);
 			die_by_signal(context, number);

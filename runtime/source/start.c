@@ -137,8 +137,7 @@ void record_start(u64 slot_index, u64 program_counter, u64 stack_pointer)
 	if (slot->state == SLOT_LIVE) {
 		context->pid = (u32)sys0(NR_getpid);
 		context->tid = (u32)sys0(NR_gettid);
-		slot->pid = context->pid;
-		slot->tid = context->tid;
+		slot->inner_tid = context->tid; /* the supervisor has put in what it is to itself */
 		region_attach_ring(context);
 		context->event_count = slot->event_count;
 	}

@@ -2,7 +2,10 @@
 
 mod cli_support;
 
-use std::process::Command;
+use std::fs;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use cli_support::Place;
 
@@ -30,6 +33,39 @@ fn nearly_no_call_of_git_log_needs_a_stop() {
     let replayed = place.run(&["replay", "--quiet", "--statistics"]);
     assert_eq!(replayed.status, Some(0), "{replayed:?}");
     assert!(replayed.stderr.contains("without a ptrace stop"), "{replayed:?}");
+}
+
+/// The most memory that the supervisor had while this ran, in KB.
+fn peak_while_recording(place: &Place, script: &str) -> u64 {
+    let mut recorder = place.command(&["record", "sh", "-c", script]).stdout(Stdio::null()).spawn().unwrap();
+    let (mut peak_kb, start) = (0, Instant::now());
+    let ended = loop {
+        let status = fs::read_to_string(format!("/proc/{}/status", recorder.id())).unwrap_or_default();
+        let high_water = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse().ok());
+        peak_kb = peak_kb.max(high_water.unwrap_or(0));
+        if let Some(ended) = recorder.try_wait().unwrap() {
+            break ended;
+        }
+        if start.elapsed() > Duration::from_secs(60) {
+            recorder.kill().unwrap();
+        }
+        sleep(Duration::from_millis(2));
+    };
+    assert!(ended.success(), "{script}: {ended}");
+    peak_kb
+}
+
+#[test]
+fn the_supervisor_needs_little_memory() {
+    let place = Place::new("accounts-memory");
+    for script in [
+        "head -c 100000000 /dev/zero > zeros; dd if=zeros of=/dev/null bs=64k",
+        "for i in $(seq 60); do (sleep 0.3) & done; wait",
+        "seq 400000 | sort | tail -n 1",
+    ] {
+        let peak_kb = peak_while_recording(&place, script);
+        assert!((1000..=64 << 10).contains(&peak_kb), "{peak_kb} KB while recording {script}");
+    }
 }
 
 #[test]

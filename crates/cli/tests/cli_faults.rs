@@ -2,6 +2,7 @@
 
 mod cli_support;
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -393,6 +394,34 @@ fn a_stopped_program_stops_the_supervisor_and_both_go_on() {
     wait_until("both to go on", PATIENCE, || !is_stopped(program) && !is_stopped(supervisor.pid()));
     assert_eq!(supervisor.wait(PATIENCE).code(), Some(0));
     replays(&place, Some(0), None, "");
+}
+
+#[test]
+fn a_replayed_script_starts_its_programs_one_after_the_other() {
+    const MOST_AT_ONCE: usize = 6;
+    let place = Place::new("one-after-the-other");
+    place.run_well(&["record", "sh", "-c", "i=0; while [ $i -lt 100 ]; do /bin/true; i=$((i+1)); done"]);
+    let mut replay = Started::new(place.command(&["replay"]).stdout(Stdio::null()));
+    let pid = replay.pid().as_raw_nonzero().get();
+    let mut most = 0;
+    let status = loop {
+        if let Some(status) = replay.0.try_wait().unwrap() {
+            break status;
+        }
+        let parents: HashMap<i32, i32> = processes().filter_map(|pid| Some((pid, state_of(pid)?.1))).collect();
+        let is_below = |mut process: i32| {
+            while let Some(&parent) = parents.get(&process) {
+                if parent == pid {
+                    return true;
+                }
+                process = parent;
+            }
+            false
+        };
+        most = most.max(parents.keys().filter(|&&process| is_below(process)).count());
+    };
+    assert!(status.success(), "{status}");
+    assert!(most <= MOST_AT_ONCE, "{most} processes at once");
 }
 
 /// Where the frames of an events file begin, and where the last one ends.

@@ -82,6 +82,16 @@ impl Segment {
         unsafe { std::slice::from_raw_parts_mut(self.address.as_ptr(), self.bytes) }
     }
 
+    /// The process that was the last to attach or detach it, by its number in our PID namespace.
+    pub fn last_user(&self) -> Option<i32> {
+        // SAFETY: `status` is a plain structure that IPC_STAT fills.
+        let pid = unsafe {
+            let mut status: libc::shmid_ds = std::mem::zeroed();
+            if libc::shmctl(self.id, libc::IPC_STAT, &mut status) == 0 { status.shm_lpid } else { 0 }
+        };
+        (pid > 0).then_some(pid)
+    }
+
     /// Gives the segment to a user, so that a process that changed its user can attach it.
     pub fn give_to(&self, user: u32) {
         // SAFETY: `status` is a plain structure that IPC_STAT fills before IPC_SET reads it.

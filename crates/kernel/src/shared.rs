@@ -68,6 +68,7 @@ pub const REQUEST_DEBUG: u32 = 11;
 pub const REQUEST_CHILD: u32 = 12;
 pub const REQUEST_CONSOLE: u32 = 13;
 pub const REQUEST_LOOK: u32 = 14;
+pub const REQUEST_IDENTITY: u32 = 15;
 
 #[repr(C)]
 pub struct ImagePart {
@@ -180,6 +181,9 @@ pub struct Slot {
     pub priority: AtomicU32,
     pub baton_domain: AtomicU32,
     pub ties: AtomicU32,
+    pub pid_space: AtomicU32,
+    pub pid_space_children: AtomicU32,
+    pub inner_tid: AtomicU32,
     pub producer: ProducerLine,
     pub consumer: ConsumerLine,
     pub lines: RequestLines,

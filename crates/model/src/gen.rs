@@ -7,7 +7,7 @@ use crate::table::{
 };
 
 /// Of the C data that the runtime is built with. Recorded, so that replay notices another table.
-pub const TABLE_HASH: u64 = 0x6602_dc60_6648_064f;
+pub const TABLE_HASH: u64 = 0x21f1_8c30_6994_bf71;
 
 /// Every call, indexed by number.
 pub static CALLS: &[CallRow] = &[
@@ -824,7 +824,7 @@ pub static CALLS: &[CallRow] = &[
     },
     CallRow {
         number: 61, name: "wait4", named: true, selector: None,
-        row: Row { policy: Policy::Emulate, waits: true, arguments: &[Argument { name: "pid", kind: ArgumentKind::Value(ValueType::Pid) }, Argument { name: "status", kind: ArgumentKind::Pointer(Pointer { direction: Direction::Out, shape: Shape::Plain, element: "i32", element_bytes: 4, length: LengthRule::Constant, count: 1, always: false }) }, Argument { name: "options", kind: ArgumentKind::Value(ValueType::Flags(&flags::WAIT)) }, Argument { name: "usage", kind: ArgumentKind::Pointer(Pointer { direction: Direction::Out, shape: Shape::Plain, element: "rusage", element_bytes: 144, length: LengthRule::Constant, count: 1, always: false }) }], result: ValueType::Pid, descriptors: DescriptorEffect::Unchanged, classes: Classes(Classes::PROCESS.0), resources: Resources(0) },
+        row: Row { policy: Policy::Custom, waits: true, arguments: &[Argument { name: "pid", kind: ArgumentKind::Value(ValueType::Pid) }, Argument { name: "status", kind: ArgumentKind::Pointer(Pointer { direction: Direction::Out, shape: Shape::Plain, element: "i32", element_bytes: 4, length: LengthRule::Constant, count: 1, always: false }) }, Argument { name: "options", kind: ArgumentKind::Value(ValueType::Flags(&flags::WAIT)) }, Argument { name: "usage", kind: ArgumentKind::Pointer(Pointer { direction: Direction::Out, shape: Shape::Plain, element: "rusage", element_bytes: 144, length: LengthRule::Constant, count: 1, always: false }) }], result: ValueType::Pid, descriptors: DescriptorEffect::Unchanged, classes: Classes(Classes::PROCESS.0), resources: Resources(0) },
         sub_rows: &[],
     },
     CallRow {
@@ -1979,7 +1979,7 @@ pub static CALLS: &[CallRow] = &[
     },
     CallRow {
         number: 247, name: "waitid", named: true, selector: None,
-        row: Row { policy: Policy::Emulate, waits: true, arguments: &[Argument { name: "type", kind: ArgumentKind::Value(ValueType::Flags(&flags::WAITID)) }, Argument { name: "id", kind: ArgumentKind::Value(ValueType::Pid) }, Argument { name: "info", kind: ArgumentKind::Pointer(Pointer { direction: Direction::Out, shape: Shape::Plain, element: "siginfo_child", element_bytes: 28, length: LengthRule::Constant, count: 1, always: false }) }, Argument { name: "options", kind: ArgumentKind::Value(ValueType::Flags(&flags::WAIT)) }, Argument { name: "usage", kind: ArgumentKind::Pointer(Pointer { direction: Direction::Out, shape: Shape::Plain, element: "rusage", element_bytes: 144, length: LengthRule::Constant, count: 1, always: false }) }], result: ValueType::None, descriptors: DescriptorEffect::Unchanged, classes: Classes(Classes::PROCESS.0), resources: Resources(0) },
+        row: Row { policy: Policy::Custom, waits: true, arguments: &[Argument { name: "type", kind: ArgumentKind::Value(ValueType::Flags(&flags::WAITID)) }, Argument { name: "id", kind: ArgumentKind::Value(ValueType::Pid) }, Argument { name: "info", kind: ArgumentKind::Pointer(Pointer { direction: Direction::Out, shape: Shape::Plain, element: "siginfo_child", element_bytes: 28, length: LengthRule::Constant, count: 1, always: false }) }, Argument { name: "options", kind: ArgumentKind::Value(ValueType::Flags(&flags::WAIT)) }, Argument { name: "usage", kind: ArgumentKind::Pointer(Pointer { direction: Direction::Out, shape: Shape::Plain, element: "rusage", element_bytes: 144, length: LengthRule::Constant, count: 1, always: false }) }], result: ValueType::None, descriptors: DescriptorEffect::Unchanged, classes: Classes(Classes::PROCESS.0), resources: Resources(0) },
         sub_rows: &[],
     },
     CallRow {
@@ -2335,7 +2335,7 @@ pub static CALLS: &[CallRow] = &[
     },
     CallRow {
         number: 308, name: "setns", named: true, selector: None,
-        row: Row { policy: Policy::Emulate, waits: false, arguments: &[Argument { name: "fd", kind: ArgumentKind::Value(ValueType::Descriptor) }, Argument { name: "type", kind: ArgumentKind::Value(ValueType::Flags(&flags::CLONE)) }], result: ValueType::None, descriptors: DescriptorEffect::Unchanged, classes: Classes(Classes::DESC.0 | Classes::PROCESS.0), resources: Resources(Resources::INODE.0 | Resources::PROCESS.0) },
+        row: Row { policy: Policy::Custom, waits: false, arguments: &[Argument { name: "fd", kind: ArgumentKind::Value(ValueType::Descriptor) }, Argument { name: "type", kind: ArgumentKind::Value(ValueType::Flags(&flags::CLONE)) }], result: ValueType::None, descriptors: DescriptorEffect::Unchanged, classes: Classes(Classes::DESC.0 | Classes::PROCESS.0), resources: Resources(Resources::INODE.0 | Resources::PROCESS.0) },
         sub_rows: &[],
     },
     CallRow {

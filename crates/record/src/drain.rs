@@ -155,7 +155,7 @@ fn end_dying(recorder: &Recorder) {
         if slot.state.load(Acquire) != shared::SLOT_DYING {
             continue;
         }
-        if matches!(process::state(slot.tid.load(Relaxed) as i32), None | Some('Z' | 'X')) {
+        if is_over(slot) {
             recorder.note_death(index, 0);
         } else {
             header.dying.store(1, Release);
@@ -171,12 +171,18 @@ fn find_dead(recorder: &Recorder) {
         if slot.state.load(Acquire) != shared::SLOT_LIVE || slot.parent_stream.load(Relaxed) == u32::MAX {
             continue; // the first process is waited for
         }
-        let tid = slot.tid.load(Relaxed) as i32;
-        if matches!(process::state(tid), None | Some('Z' | 'X'))
-            && slot.state.load(Acquire) == shared::SLOT_LIVE
-            && slot.tid.load(Relaxed) as i32 == tid
-        {
+        if is_over(slot) && slot.state.load(Acquire) == shared::SLOT_LIVE {
             recorder.note_death(index, libc::SIGKILL);
         }
     }
+}
+
+/// Whether the thread of a slot has ended. One that execs takes over the number of its process at some moment, and its own vanishes: it has ended
+/// only if both are gone, asked for in this order.
+fn is_over(slot: &shared::Slot) -> bool {
+    let has_ended = |number: u32| matches!(process::state(number as i32), None | Some('Z' | 'X'));
+    let (pid, tid) = (slot.pid.load(Relaxed), slot.tid.load(Relaxed));
+    let is_gone = has_ended(tid) && (slot.exec_pending.load(Acquire) == 0 || has_ended(pid));
+    // The new program may have begun meanwhile.
+    is_gone && slot.tid.load(Acquire) == tid
 }

@@ -13,7 +13,7 @@ use retake_supervisor::runtime_image;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 /// mov $30 (shmat), %eax; syscall; jmp *%rbx
 const BOOTSTRAP: [u8; 9] = [0xb8, 0x1e, 0, 0, 0, 0x0f, 0x05, 0xff, 0xe3];
@@ -62,10 +62,12 @@ fn inject(recorder: &Recorder, slot: usize, stopped: Stopped) -> io::Result<()> 
     let mut registers = stopped.registers()?;
     let mappings = maps::of_process(pid)?;
     let shared_slot = &recorder.header().slots[slot];
+    // A thread that was about to end the process has marked this one, and lost against the exec.
+    let _ = shared_slot.state.compare_exchange(shared::SLOT_DYING, shared::SLOT_LIVE, AcqRel, Acquire);
     recorder.siblings_died(slot, pid);
     recorder.release_baton(slot);
     shared_slot.pid.store(pid as u32, Relaxed);
-    shared_slot.tid.store(pid as u32, Relaxed);
+    shared_slot.tid.store(pid as u32, Release);
     let user = process::effective_user(pid)?;
     recorder.session.give_to(user);
     recorder.files.give_to(user);

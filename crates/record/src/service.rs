@@ -88,6 +88,7 @@ fn answer(recorder: &Recorder, index: usize) {
             reply(slot, 0);
         }
         shared::REQUEST_LOOK => reply(slot, look(recorder, index).unwrap_or(0)),
+        shared::REQUEST_IDENTITY => reply(slot, recorder.identify(index).map_or(-1, |()| 0)),
         shared::REQUEST_FORCE => reply(slot, forced::answer(slot)),
         other => {
             eprintln!("retake: unknown request {other} of the runtime");

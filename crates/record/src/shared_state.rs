@@ -7,6 +7,7 @@ use crate::stream_scan::StreamScan;
 use crate::thread_account::Accounts;
 use retake_kernel::clock;
 use retake_kernel::futex;
+use retake_kernel::process;
 use retake_kernel::segment::Segment;
 use retake_kernel::shared::{self, Header, RING_BYTES};
 use retake_recording::{StreamId, StreamInfo, StreamKind};
@@ -100,6 +101,17 @@ impl Recorder {
         for ring in lock(&self.rings).iter() {
             lock(ring).ring.give_to(user);
         }
+    }
+
+    /// Finds out which thread has a slot, if it cannot say so itself: in a PID namespace of its own it does not know its number in ours. The process is
+    /// the one that attached the ring last; the thread is found by its number in there.
+    pub fn identify(&self, index: usize) -> Option<()> {
+        let slot = &self.header().slots[index];
+        let pid = lock(&self.ring(index)).ring.last_user()?;
+        let tid = process::thread_called(pid, slot.lines.request_arguments[0].load(Relaxed) as i32)?;
+        slot.pid.store(pid as u32, Relaxed);
+        slot.tid.store(tid as u32, Relaxed);
+        Some(())
     }
 
     /// Makes `count` more slots ready, each with a ring.
