@@ -496,6 +496,7 @@ static u32 exec_replay(struct call *call)
 	struct context *context = call->context;
 	call_prepare(call);
 	if (call->result == EXEC_COMMITTED) {
+		baton_replay(context, 1); /* others had it until the kernel refused */
 		const struct event *next = log_peek(context);
 		if (next && next->kind == EVENT_EXEC)
 			host_exec(context);

@@ -10,14 +10,15 @@
 #define WNOWAIT 0x01000000UL
 #define EINTR 4
 
-enum { CLD_EXITED = 1, CLD_DUMPED = 3 };
+enum { CLD_EXITED = 1 };
 
 void child_note(struct process *process, u64 flags, u32 recorded, u32 real)
 {
 	if (recording() || HEADER->options & OPTION_DEBUG || flags & (CLONE_THREAD | CLONE_PARENT))
 		return;
-	if (process->children_count < MAX_CHILDREN) /* else its parent does not wait for it */
-		process->children[process->children_count++] = (struct child){ recorded, real };
+	if (process->children_count == MAX_CHILDREN) /* nobody waited for the oldest */
+		memmove(&process->children[0], &process->children[1], --process->children_count * sizeof process->children[0]);
+	process->children[process->children_count++] = (struct child){ recorded, real };
 }
 
 static void await(struct context *context, u32 recorded)
@@ -34,18 +35,13 @@ static void await(struct context *context, u32 recorded)
 	}
 }
 
-/* Stopped and continued children have not ended. */
-static u32 has_ended(u32 status) { return (status & 0xff) != 0x7f && status != 0xffff; }
-
+/* Only those that ended by themselves are waited for: of the threads of a killed process one may compute on, for who would stop it where it was? */
 u32 handle_wait4(struct call *call)
 {
-	u32 status = 0;
+	u32 status = 1;
 	u32 how = handle_plainly(call);
-	if (recording() || call->result <= 0)
-		return how;
-	if (call->arguments[1] ? copy_user(&status, (const void *)call->arguments[1], sizeof status) || !has_ended(status) : call->arguments[2] & 10 /* WUNTRACED, WCONTINUED */)
-		return how;
-	await(call->context, (u32)call->result);
+	if (!recording() && call->result > 0 && call->arguments[1] && !copy_user(&status, (const void *)call->arguments[1], sizeof status) && !(status & 0x7f))
+		await(call->context, (u32)call->result);
 	return how;
 }
 
@@ -53,9 +49,7 @@ u32 handle_waitid(struct call *call)
 {
 	struct { i32 number, error, code, padding; u32 pid; } info;
 	u32 how = handle_plainly(call);
-	if (recording() || call->result < 0 || !call->arguments[2] || call->arguments[3] & WNOWAIT || copy_user(&info, (const void *)call->arguments[2], sizeof info))
-		return how;
-	if (info.code >= CLD_EXITED && info.code <= CLD_DUMPED)
+	if (!recording() && call->result == 0 && call->arguments[2] && !(call->arguments[3] & WNOWAIT) && !copy_user(&info, (const void *)call->arguments[2], sizeof info) && info.code == CLD_EXITED)
 		await(call->context, info.pid);
 	return how;
 }
