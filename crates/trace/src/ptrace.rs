@@ -191,7 +191,7 @@ impl Tracer {
                 self.log.drained();
                 return Ok(call_tracer::listen(tid));
             }
-            Stop::Child(child) if child > 0 && !self.threads.contains_key(&child) => self.begin(child, Some(tid))?,
+            Stop::Child(child) if child > 0 => self.made(tid, child)?,
             Stop::Group(_) | Stop::Child(_) | Stop::Exited(_) | Stop::Killed(_) => {}
         }
         self.log.drained();
@@ -200,6 +200,15 @@ impl Tracer {
 
     fn append(&self, stream: u32, event: &[u8]) -> Result<()> {
         event_bytes::append(&*self.log, stream, event, 1)
+    }
+
+    /// A thread has made another one, whose own first stop may have been seen before this.
+    fn made(&mut self, tid: i32, child: i32) -> Result<()> {
+        let Some(stream) = self.threads.get(&child).map(|child| child.stream) else { return self.begin(child, Some(tid)) };
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.children.push(stream);
+        }
+        Ok(())
     }
 
     /// A thread is seen for the first time. `maker` is making it; if that is not known, the first thread of its process or of the one before.
