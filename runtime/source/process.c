@@ -495,7 +495,7 @@ static u32 exec_replay(struct call *call)
 {
 	struct context *context = call->context;
 	call_prepare(call);
-	if (call->result == EXEC_COMMITTED) {
+	while (call->result == EXEC_COMMITTED) { /* once more for each signal that came before the kernel looked, and was for later */
 		baton_replay(context, 1); /* others had it until the kernel refused */
 		const struct event *next = log_peek(context);
 		if (next && next->kind == EVENT_EXEC)
