@@ -56,10 +56,33 @@ u32 console_hides_data(struct call *call)
 	return 0;
 }
 
-static void print_bytes(u64 descriptor, u64 address, u64 bytes)
+/* In front of each piece that is printed for a debugger, which may come here again and must know what it has. */
+struct piece {
+	u64 ticket; /* among all outputs */
+	u64 offset; /* in this one */
+	u32 descriptor;
+	u32 bytes;
+};
+
+static u32 debugged(void) { return HEADER->options & OPTION_DEBUG; }
+
+static void print_piece(struct piece *piece, u64 address, u64 bytes)
 {
+	piece->bytes = (u32)bytes;
+	u64 vectors[] = { (u64)piece, sizeof *piece, address, bytes };
+	/* To a file that it is appended to, at once: others append to it too. */
+	sys3(NR_writev, piece->descriptor, (u64)vectors, 2);
+	piece->offset += bytes;
+}
+
+static void print_bytes(struct piece *piece, u64 address, u64 bytes)
+{
+	if (debugged()) {
+		print_piece(piece, address, bytes);
+		return;
+	}
 	while (bytes) {
-		i64 written = sys3(NR_write, descriptor, address, bytes);
+		i64 written = sys3(NR_write, piece->descriptor, address, bytes);
 		if (written == -4 || written == -11) /* EINTR, EAGAIN */
 			continue;
 		if (written <= 0)
@@ -69,13 +92,13 @@ static void print_bytes(u64 descriptor, u64 address, u64 bytes)
 	}
 }
 
-static void print_vectors(u64 descriptor, u64 array, u64 count, u64 bytes)
+static void print_vectors(struct piece *piece, u64 array, u64 count, u64 bytes)
 {
 	for (u64 i = 0; i < count && bytes; i++) {
 		u64 vector[2];
 		if (copy_user(vector, (const void *)(array + i * 16), 16))
 			return;
-		print_bytes(descriptor, vector[0], minimum(vector[1], bytes));
+		print_bytes(piece, vector[0], minimum(vector[1], bytes));
 		bytes -= minimum(vector[1], bytes);
 	}
 }
@@ -121,12 +144,15 @@ void console_replay(struct context *context, const struct event *event)
 	if (HEADER->options & OPTION_QUIET)
 		return;
 	u64 ticket = *(const u64 *)(item + 1);
-	wait_for_turn(context, ticket);
-	u64 descriptor = event->flags & CALL_CONSOLE_OUT ? 1 : 2;
+	if (!debugged()) /* of the other processes few are made */
+		wait_for_turn(context, ticket);
+	struct piece piece = { .ticket = ticket, .descriptor = event->flags & CALL_CONSOLE_OUT ? 1 : 2 };
 	if (number == NR_write || number == NR_pwrite64 || number == NR_sendto)
-		print_bytes(descriptor, arguments[1], (u64)event->value);
+		print_bytes(&piece, arguments[1], (u64)event->value);
 	else
-		print_vectors(descriptor, arguments[1], arguments[2], (u64)event->value);
+		print_vectors(&piece, arguments[1], arguments[2], (u64)event->value);
+	if (debugged())
+		return;
 	u64 next = ticket + 1;
 	if (UNLIKELY(next == HEADER->console_gap))
 		next = (u64)request(context, REQUEST_CONSOLE, next, 0, 0);

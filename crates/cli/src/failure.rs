@@ -86,6 +86,7 @@ impl From<retake_recording::Error> for Failure {
             Error::Damaged { .. } | Error::BadMetadata { .. } | Error::BadContent { .. } => failure
                 .likely("the file was changed or cut after it was recorded, or the disk is failing")
                 .attempt("retake info RECORDING, which says what can still be read"),
+            Error::Malformed { .. } => failure.likely("the recording is damaged, or another version of retake made it"),
             Error::NoSpace { .. } => failure.attempt("retake rm RECORDING, to make room; or RETAKE_DIR on another disk"),
             _ => failure,
         }

@@ -165,6 +165,16 @@ impl JsonEvent {
             text: event_line(event, text),
         }
     }
+
+    /// Its number in the stream.
+    pub fn index(&self) -> u64 {
+        self.event
+    }
+
+    /// As `retake dump` prints it.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
 }
 
 fn details(event: &EventRef<'_>, text: &TextOptions) -> Details {

@@ -5,7 +5,6 @@
 mod check;
 mod checks;
 mod commands;
-mod events;
 mod failure;
 mod find_program;
 mod json_event;
@@ -66,6 +65,8 @@ enum Command {
     Reanimate(commands::reanimate::Options),
     /// Debug a recorded execution with gdb
     Debug(commands::debug::Options),
+    /// Print what crashed in a recorded execution, and where
+    Backtrace(commands::backtrace::Options),
     /// List the recordings
     Ls(commands::ls::Options),
     /// Show what a recording says about itself
@@ -100,6 +101,7 @@ impl Command {
             Self::Replay(options) => commands::replay::run(options),
             Self::Reanimate(options) => commands::reanimate::run(options),
             Self::Debug(options) => commands::debug::run(options),
+            Self::Backtrace(options) => commands::backtrace::run(options),
             Self::Ls(options) => commands::ls::run(options),
             Self::Info(options) => commands::info::run(options),
             Self::Ps(options) => commands::ps::run(options),

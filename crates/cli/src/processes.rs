@@ -2,12 +2,11 @@
 
 use std::collections::HashMap;
 
-use retake_model::event::ThreadAccount;
+use retake_model::event::{EXECVE, EXECVEAT, ThreadAccount};
 use retake_model::{CallRef, Dropped, Event, EventKind, EventRef};
-use retake_recording::{Recording, StreamId, StreamKind, StreamSummary};
+use retake_recording::{EventReader, Recording, StreamId, StreamKind, StreamSummary};
 use serde::Serialize;
 
-use crate::events::{EXECVE, EXECVEAT, EventReader};
 use crate::failure::{Failure, Result};
 
 /// A process: the stream of its first thread, and what its further threads add.

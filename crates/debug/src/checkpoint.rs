@@ -172,7 +172,8 @@ fn restartable(registers: Registers) -> Registers {
     Registers { orig_rax: none, ..registers }
 }
 
-fn slot_of(process: &Process, tid: i32) -> Option<usize> {
+/// The place of a thread's slot in the header.
+pub(crate) fn slot_of(process: &Process, tid: i32) -> Option<usize> {
     let first = shared::HEADER_ADDRESS + offset_of!(Header, slots) as u64;
     let offset = process.context(tid)?.slot.checked_sub(first)?;
     let index = (offset / size_of::<Slot>() as u64) as usize;

@@ -17,6 +17,9 @@ pub enum DebugError {
     /// The recording has no such process.
     #[error("no process of the recording is {0}\n  try       retake ps, which lists them")]
     NoSuchProcess(String),
+    /// There is nothing where the user wants to go.
+    #[error("{0}")]
+    NoPlace(String),
     /// The replay ended before the process to be debugged began.
     #[error("the replay ended before process {0} began\n  likely    the recording was cut, or is damaged: see retake info")]
     NeverBegan(i32),

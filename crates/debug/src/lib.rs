@@ -5,18 +5,28 @@
 //! * `debuggee`: running it, and what stops it.
 //! * `session`: a replay of which one process is debugged.
 //! * `checkpoint`, `place`, `timeline`: copies of it, places in it, and getting from one to the other.
-//! * `backwards`, `seek`: what users ask for with these.
+//! * `backwards`, `seek`, `destination`: what users ask for with these.
+//! * `past`, `clock`, `console`, `crash`: what the recording says about a place: events, time, output, the end.
+//! * `analysis`: what commands without a dialogue ask.
 //! * `gdb`: the protocol.
+//! * `dap`: another one, for editors, in front of a gdb.
 //!
 //! The runtime in the process is invisible to users: a thread that is in it is shown where it called it.
 
 #![forbid(unsafe_code)]
 
+mod analysis;
 mod backwards;
 mod checkpoint;
+mod clock;
+mod console;
+mod crash;
+pub mod dap;
 mod debuggee;
+mod destination;
 mod error;
 mod gdb;
+mod past;
 mod place;
 mod process;
 mod program;
@@ -29,7 +39,9 @@ mod text;
 mod timeline;
 mod watchpoints;
 
+pub use crash::Crash;
+pub use destination::{Destination, PLACES};
 pub use error::{DebugError, Result};
-pub use gdb::{SCRIPT, serve};
+pub use gdb::{BACKTRACE_SCRIPT, PROFILE_SCRIPT, SCRIPT, serve};
 pub use session::Session;
 pub use target::Target;

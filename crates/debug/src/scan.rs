@@ -35,21 +35,6 @@ impl Scan {
         Ok(Self { reader: recording.stream(stream)?, next_index: 0, offset: 0 })
     }
 
-    /// From the first event of the stream's last chunk in which one begins.
-    pub fn of_end(recording: &Recording, stream: StreamId) -> Result<Self> {
-        let mut reader = recording.stream(stream)?;
-        let (mut next_index, mut offset, mut events) = (0, 0, 0);
-        for index in 0..reader.chunk_count() {
-            let chunk = reader.chunk(index)?;
-            if let Some(first) = chunk.first_event {
-                (next_index, offset) = (events, chunk.stream_offset + u64::from(first));
-            }
-            events += u64::from(chunk.event_count);
-        }
-        reader.seek_to_offset(offset)?;
-        Ok(Self { reader, next_index, offset })
-    }
-
     /// The next event's header; `None` at the end, be it in the middle of an event.
     pub fn next(&mut self) -> Option<Header> {
         let bytes = self.take()?;

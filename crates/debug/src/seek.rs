@@ -12,7 +12,12 @@ impl Session {
         let Some(start) = self.checkpoint()? else { return Ok(Stop::Interrupted) };
         let checkpoints = &self.timeline.checkpoints;
         let before = checkpoints.iter().rposition(|one| one.place.thread == thread && one.place.mark.events < events);
-        self.revive_number(before.unwrap_or(0))?;
+        let context = self.debuggee.context();
+        let is_near = |index: usize| checkpoints[index].place.mark.events <= context.event_count;
+        let is_on_the_way = context.tid == thread && context.event_count < events && before.is_none_or(is_near);
+        if !is_on_the_way {
+            self.revive_number(before.unwrap_or(0))?;
+        }
         let stop = self.quietly(|session| {
             session.debuggee.pause = Some((thread, events));
             let stop = session.resume_to_pause(give_up);
@@ -74,6 +79,11 @@ impl Session {
     fn find_base(&mut self, mark: Mark) {
         let before = self.timeline.checkpoints.iter().rposition(|one| one.place.mark < mark);
         self.timeline.base = before.unwrap_or(0);
+    }
+
+    /// Whether the debugged program has executed nothing yet, as far as checkpoints tell.
+    pub(crate) fn is_at_begin(&self) -> Result<bool> {
+        self.timeline.checkpoints.first().map_or(Ok(true), |first| first.place.is_here(&self.debuggee))
     }
 
     /// Goes to where the debugged program begins.

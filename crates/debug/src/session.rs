@@ -1,5 +1,8 @@
 //! A debugging session: a replay of one recording, stopped somewhere.
 
+use crate::clock::Clock;
+use crate::console::Console;
+use crate::crash::Crash;
 use crate::debuggee::{Debuggee, GiveUp, Stop};
 use crate::error::{DebugError, Result};
 use crate::process::Process;
@@ -18,6 +21,13 @@ pub struct Session {
     /// Which recording this is, for people.
     pub(crate) about: String,
     pub(crate) running: Option<Running>,
+    pub(crate) recording: Recording,
+    pub(crate) target: Target,
+    /// How the process died, if it did.
+    pub(crate) crash: Option<Crash>,
+    pub(crate) console: Console,
+    /// Made when somebody asks for a time.
+    pub(crate) clock: Option<Clock>,
 }
 
 impl Session {
@@ -27,14 +37,17 @@ impl Session {
     /// # Errors
     /// See [`DebugError`].
     pub fn start(recording: &Recording, target: Target, folder: &Path) -> Result<Self> {
-        let request = Request { quiet: true, check_off: true };
-        let purpose = Purpose { wanted: Some(target.wanted()), ..Purpose::default() };
+        let request = Request { quiet: false, check_off: true };
+        let crash = Crash::find(recording, Some(target.pid))?;
+        let (console, output) = Console::new(folder)?;
+        let purpose = Purpose { wanted: Some(target.wanted()), output: Some(output), ..Purpose::default() };
         let running = Running::start(recording.clone(), request, purpose, folder)?;
         match Self::begin(&running, &target) {
             Ok(debuggee) => {
                 let program = Program::of_new(&debuggee, recording, &target);
                 let about = about(recording, &target, &program);
-                Ok(Self { debuggee, program, timeline: Timeline::default(), about, running: Some(running) })
+                let (timeline, running, recording) = (Timeline::default(), Some(running), recording.clone());
+                Ok(Self { debuggee, program, timeline, about, running, recording, target, crash, console, clock: None })
             }
             Err(error) => {
                 running.end();

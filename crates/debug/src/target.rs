@@ -1,5 +1,6 @@
 //! Which process of a recording is debugged, and from where on.
 
+use crate::crash::Crash;
 use crate::error::{DebugError, Result};
 use crate::scan::Scan;
 use retake_model::EventKind;
@@ -50,24 +51,10 @@ fn is_process(stream: &StreamSummary) -> bool {
     stream.info.kind != StreamKind::Thread
 }
 
-/// The process of which a thread ended by a signal of its own making, the first such.
+/// The process that crashed first.
 fn crashed<'a>(recording: &Recording, streams: &'a [StreamSummary]) -> Result<Option<&'a StreamSummary>> {
-    for stream in streams {
-        if ended_fatally(recording, stream.info.id)? {
-            let first = streams.iter().find(|first| is_process(first) && first.info.pid == stream.info.pid && first.info.id <= stream.info.id);
-            return Ok(first.or(Some(stream)));
-        }
-    }
-    Ok(None)
-}
-
-fn ended_fatally(recording: &Recording, stream: StreamId) -> Result<bool> {
-    let mut scan = Scan::of_end(recording, stream)?;
-    let mut is_fatal = false;
-    while let Some(event) = scan.next() {
-        is_fatal |= event.kind == Some(EventKind::Fatal);
-    }
-    Ok(is_fatal)
+    let Some(crash) = Crash::find(recording, None)? else { return Ok(None) };
+    Ok(streams.iter().find(|first| is_process(first) && first.info.pid == crash.pid && first.info.id <= crash.stream))
 }
 
 /// How many events come before the last program of a process: it begins with an EXEC event, or with a START event as a copy of its parent.

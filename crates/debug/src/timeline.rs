@@ -76,6 +76,7 @@ impl Session {
                 is_asked |= give_up();
                 is_asked || since.elapsed() > INTERVAL
             })?;
+            self.console.collect()?;
             self.timeline.last_signal = None;
             self.advance_base()?;
             match stop {

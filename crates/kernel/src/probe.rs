@@ -45,7 +45,7 @@ const REAP_PAUSE: Duration = Duration::from_millis(1);
 /// # Errors
 /// EPERM where the machine forbids it.
 pub fn tracing() -> io::Result<()> {
-    let program = Program { path: c"/nonexistent", by_descriptor: None, arguments: &[], environment: &[] };
+    let program = Program { path: c"/nonexistent", by_descriptor: None, output: None, arguments: &[], environment: &[] };
     let child = process::prepare(&program)?;
     let attached = Attached::seize(child.pid);
     process::kill(child.pid, libc::SIGKILL);

@@ -21,6 +21,8 @@ pub struct Program<'a> {
     pub path: &'a CStr,
     /// Execute this open file instead of a path.
     pub by_descriptor: Option<i32>,
+    /// What becomes its standard output and error, if not ours.
+    pub output: Option<i32>,
     pub arguments: &'a [CString],
     pub environment: &'a [CString],
 }
@@ -47,7 +49,7 @@ pub fn prepare(program: &Program<'_>) -> io::Result<Prepared> {
     let (failure_read, failure_write) = pipe()?;
     let arguments = pointers(program.arguments);
     let environment = pointers(program.environment);
-    // SAFETY: the child calls only functions that are safe after fork in a process with threads: read, signal, exec, write, _exit.
+    // SAFETY: the child calls only functions that are safe after fork in a process with threads: read, dup2, signal, exec, write, _exit.
     let pid = unsafe { libc::fork() };
     check(i64::from(pid))?;
     if pid == 0 {
@@ -56,6 +58,11 @@ pub fn prepare(program: &Program<'_>) -> io::Result<Prepared> {
             let mut byte = 0u8;
             if libc::read(go_read.as_raw_fd(), (&raw mut byte).cast(), 1) != 1 {
                 libc::_exit(127);
+            }
+            if let Some(output) = program.output {
+                for standard in [libc::STDOUT_FILENO, libc::STDERR_FILENO] {
+                    libc::dup2(output, standard);
+                }
             }
             libc::signal(libc::SIGPIPE, libc::SIG_DFL);
             match program.by_descriptor {

@@ -215,7 +215,7 @@ fn prepare(request: &Request) -> Result<Prepared, RecordError> {
         .iter()
         .map(|(name, value)| c_string(&[name.as_bytes(), b"=", value.as_bytes()].concat()))
         .collect::<io::Result<Vec<_>>>()?;
-    let program = Program { path: &path, by_descriptor: None, arguments: &arguments, environment: &environment };
+    let program = Program { path: &path, by_descriptor: None, output: None, arguments: &arguments, environment: &environment };
     Ok(process::prepare(&program)?)
 }
 

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use retake_model::event::EventError;
+
 use crate::ContentId;
 use crate::stream_info::StreamId;
 
@@ -125,6 +127,17 @@ pub enum Error {
         first: Option<u32>,
         /// Claimed number of events.
         count: u32,
+    },
+
+    /// An event that is none.
+    #[error("event {index} of stream {stream} is malformed: {error}")]
+    Malformed {
+        /// The stream it is in.
+        stream: StreamId,
+        /// Its number there.
+        index: u64,
+        /// What is wrong with it.
+        error: EventError,
     },
 
     /// A stream that was never declared, or does not exist.

@@ -7,7 +7,7 @@
 //! was appended, from the beginning of each stream to its end or to a reported gap; no recording, however damaged or
 //! hostile, makes a reader panic, allocate by an unchecked length, or touch a file outside its place.
 //!
-//! What events mean is not this crate's business: a stream is bytes here.
+//! What events mean is not this crate's business: a stream is bytes here. [`EventReader`] gives them one by one.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -16,6 +16,7 @@ mod catalogue;
 mod codec;
 mod contents;
 mod error;
+mod event_reader;
 mod frame;
 mod frame_writer;
 #[doc(hidden)]
@@ -38,6 +39,7 @@ mod writer;
 
 pub use codec::Codec;
 pub use error::{Error, FramePlace, Result};
+pub use event_reader::{EventReader, Numbered};
 pub use frame::{FORMAT_VERSION, MAX_CHUNK_BYTES};
 pub use library::{Listing, create_numbered, latest, list, resolve, set_latest};
 pub use location::Location;

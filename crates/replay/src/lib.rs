@@ -103,7 +103,7 @@ pub fn replay_for(
     inputs: Option<Arc<dyn WholeInputs>>,
     observe: &mut dyn FnMut(&Status),
 ) -> Result<Outcome, ReplayError> {
-    let running = Running::start(recording, request, Purpose { inputs, wanted: None }, folder)?;
+    let running = Running::start(recording, request, Purpose { inputs, ..Purpose::default() }, folder)?;
     let outcome = running.wait(observe);
     if matches!(outcome, Outcome::Diverged(_)) {
         running.end_with_children();

@@ -41,6 +41,8 @@ pub struct Purpose {
     pub wanted: Option<Wanted>,
     /// Takes the inputs of calls that the recording has only in part.
     pub inputs: Option<Arc<dyn WholeInputs>>,
+    /// Takes what the program prints, in place of standard output and error. With a wanted process, in pieces as the runtime describes them.
+    pub output: Option<File>,
 }
 
 /// The wanted process, waiting for [`Running::release`] before anything of the program has run.
@@ -72,7 +74,7 @@ impl Running {
         if recording.streams().next().is_none() {
             return Err(ReplayError::Empty);
         }
-        let Purpose { wanted, inputs } = purpose;
+        let Purpose { wanted, inputs, output } = purpose;
         let level = recording.metadata().check_level;
         let options = Options {
             no_fast_path: false,
@@ -97,7 +99,7 @@ impl Running {
         header.slots_used.store(ROOT_SLOT as u32 + 1, Release);
         let host = host_descriptor(&memory::executable_file(c"retake-replay", runtime_image::EXECUTABLE)?)?;
         header.host_descriptor.store(host.as_raw_fd(), Relaxed);
-        let mut child = prepare_root(&session, &host)?;
+        let mut child = prepare_root(&session, &host, output.as_ref())?;
         match wanted {
             None => signals::pass_to(child.pid),
             Some(_) => process::own_group(child.pid),
@@ -197,10 +199,11 @@ impl Running {
     }
 }
 
-fn prepare_root(session: &Session, host: &File) -> Result<Prepared, ReplayError> {
+fn prepare_root(session: &Session, host: &File, output: Option<&File>) -> Result<Prepared, ReplayError> {
     let arguments = ["retake-replay".to_owned(), session.header_id().to_string(), ROOT_SLOT.to_string()];
     let arguments: Vec<CString> = arguments.into_iter().map(|a| CString::new(a).expect("no NUL")).collect();
-    let program = Program { path: c"", by_descriptor: Some(host.as_raw_fd()), arguments: &arguments, environment: &[] };
+    let output = output.map(AsRawFd::as_raw_fd);
+    let program = Program { path: c"", by_descriptor: Some(host.as_raw_fd()), output, arguments: &arguments, environment: &[] };
     let child = process::prepare(&program)?;
     let slot = &session.header().slots[ROOT_SLOT];
     slot.stream.store(0, Relaxed);

@@ -34,7 +34,7 @@ pub(crate) fn prepare(program: &retake_record::Request) -> Result<Prepared> {
     let arguments = program.arguments.iter().map(|argument| text(argument.as_bytes())).collect::<io::Result<Vec<_>>>()?;
     let pair = |(name, value): &(OsString, OsString)| text(&[name.as_bytes(), b"=", value.as_bytes()].concat());
     let environment = program.environment.iter().map(pair).collect::<io::Result<Vec<_>>>()?;
-    Ok(process::prepare(&Program { path: &path, by_descriptor: None, arguments: &arguments, environment: &environment })?)
+    Ok(process::prepare(&Program { path: &path, by_descriptor: None, output: None, arguments: &arguments, environment: &environment })?)
 }
 
 /// Passes a tree grows by while one looks at it: more means that it grows faster than one can look.

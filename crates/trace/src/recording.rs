@@ -27,19 +27,26 @@ const EXECVE: u32 = 59;
 const WAIT4: u16 = 61;
 const TICK_NS: u64 = 1000;
 
-/// Hands on all that a recording holds. It is replayed first, in `scratch`, a folder that may be written to.
+/// Hands on all that a recording holds. It is replayed first, in `scratch`, a folder that may be written to, and prints what it printed unless `quiet`.
+/// Returns the wait status of the first process.
 ///
 /// # Errors
 /// It cannot be replayed or read; or what `observe` says.
-pub fn read<E: From<Error>>(recording: &Recording, scratch: &Path, mut observe: impl FnMut(Observation) -> Result<(), E>) -> Result<(), E> {
+pub fn read<E: From<Error>>(
+    recording: &Recording,
+    quiet: bool,
+    scratch: &Path,
+    mut observe: impl FnMut(Observation) -> Result<(), E>,
+) -> Result<i32, E> {
     let inputs = Arc::new(Inputs { folder: scratch.join("inputs"), files: Mutex::default() });
     std::fs::create_dir_all(&inputs.folder).map_err(Error::from)?;
-    let request = retake_replay::Request { quiet: true, check_off: false };
+    let request = retake_replay::Request { quiet, check_off: false };
     let outcome =
         retake_replay::replay_for(recording.clone(), request, scratch, Some(Arc::clone(&inputs) as Arc<_>), &mut |_| {}).map_err(Error::from)?;
-    if let Outcome::Diverged(report) = outcome {
-        return Err(Error::Diverged(report).into());
-    }
+    let status = match outcome {
+        Outcome::Finished(status) => status,
+        Outcome::Diverged(report) => return Err(Error::Diverged(report).into()),
+    };
     inputs.flush().map_err(Error::from)?;
     let mut order = Order::new(recording, &inputs.folder)?;
     while let Some(observation) = order.next()? {
@@ -48,7 +55,7 @@ pub fn read<E: From<Error>>(recording: &Recording, scratch: &Path, mut observe: 
     if let Some(reason) = spool::missing(recording) {
         observe(Observation::Record(TraceRecord::Incomplete(reason)))?;
     }
-    Ok(())
+    Ok(status)
 }
 
 /// Inputs that the recording has only in part, one file a stream.

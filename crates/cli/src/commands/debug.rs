@@ -1,37 +1,38 @@
 //! `retake debug`: gdb on a replay.
 
-use std::ffi::{OsStr, OsString};
-use std::net::TcpListener;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
-use std::time::Duration;
+use std::ffi::OsString;
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::ExitStatus;
 
 use clap::Args;
-use retake_debug::{DebugError, Session, Target};
+use retake_debug::{DebugError, Destination, Session, Target};
 use retake_recording::Recording;
+
+mod dap;
+pub(super) mod gdb;
 
 use crate::commands::replay::check_replayable;
 use crate::failure::{Failure, Result, STATUS_DIVERGED};
-use crate::find_program;
 use crate::processes::{self, Process};
 use crate::recordings;
 use crate::scratch::Scratch;
 
-/// How often we look whether the debugger has come, or has gone.
-const LOOK: Duration = Duration::from_millis(5);
-
 /// Options of `retake debug`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-gdb stands at the beginning of the program: of the process that crashed, if one did, else of the first. It has executed nothing \
-yet. What happens then is what happened while recording: set breakpoints, continue, step, look.
+gdb stands at the end: at the crash of the process that crashed, if one did, else where the first process is about to exit. From there \
+every command goes backwards: reverse-continue, reverse-next, `last VARIABLE`. With --at it stands elsewhere. What happens when it \
+goes forwards is what happened while recording. `help user-defined` in gdb lists the commands that Retake adds.
 
 Examples:
-  retake debug                        the latest recording
-  retake debug make-1 -p cc1          the first process of it that ran `cc1`
-  retake debug -- -ex 'break main' -ex continue
+  retake debug                        the latest recording, at its crash or its end
+  retake debug --at begin -- -ex 'break main' -ex continue
+  retake debug --at 1.5s make-1 -p cc1
+                                      the first process of it that ran `cc1`, a second and a half after recording began
+  retake debug --at 4711:120          where thread 4711 has consumed 120 events (see `retake dump`)
   retake debug --serve localhost:1234 for another debugger: target remote localhost:1234
+  retake debug --dap                  for editors: see docs/DEBUG.md
 ")]
 pub struct Options {
     /// A name, a path, or `latest`
@@ -42,13 +43,22 @@ pub struct Options {
     #[arg(short, long, value_name = "PID|NAME")]
     process: Option<String>,
 
+    /// Where to begin: EVENT, THREAD:EVENT, a time since recording began such as 1.5s or 20ms, `begin`, `exit`, or `crash`. Without it, at
+    /// the crash if there is one, else at the exit
+    #[arg(long, value_name = "PLACE", default_value = "end", hide_default_value = true, value_parser = place)]
+    at: Destination,
+
     /// The debugger to run
     #[arg(long, value_name = "PATH", default_value = "gdb")]
     gdb: PathBuf,
 
     /// Run no debugger: wait at this address for one that speaks gdb's protocol
-    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["gdb", "gdb_arguments"])]
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "gdb_arguments")]
     serve: Option<String>,
+
+    /// Speak the Debug Adapter Protocol, as VS Code and other editors do, on standard input and output; with --serve, there
+    #[arg(long, conflicts_with = "gdb_arguments")]
+    dap: bool,
 
     /// Further arguments of gdb
     #[arg(last = true, value_name = "GDB ARGUMENTS")]
@@ -57,23 +67,44 @@ pub struct Options {
 
 /// Debugs until the debugger goes.
 pub fn run(options: &Options) -> Result<()> {
+    if options.dap {
+        return dap::run(options);
+    }
     let recording = recordings::open(&options.recording)?;
     recordings::warn(&recording);
     check_replayable(recording.metadata())?;
-    let gdb = if options.serve.is_none() { Some(find_gdb(&options.gdb)?) } else { None };
+    let gdb = options.serve.is_none().then(|| gdb::find(&options.gdb)).transpose()?;
     let pid = options.process.as_deref().map(|process| pid_of(&recording, process)).transpose()?;
-    let target = Target::choose(&recording, pid).map_err(failure_of)?;
     let scratch = Scratch::create()?;
-    retake_kernel::signals::leave_to_children();
-    let session = Session::start(&recording, target, scratch.path()).map_err(failure_of)?;
+    let session = start(&recording, pid, options.at, &scratch)?;
     match (gdb, &options.serve) {
         (Some(gdb), _) => {
-            let status = with_gdb(session, &gdb, &options.gdb_arguments, &scratch)?;
+            let mut command = gdb::with_script(&gdb, retake_debug::SCRIPT, &scratch)?;
+            let status = gdb::run(session, command.args(&options.gdb_arguments), &scratch)?;
             drop(scratch);
             end_as(status)
         }
         (None, address) => serve(session, address.as_deref().unwrap_or_default()),
     }
+}
+
+/// Replays a process up to some place. What the terminal sends then is left to whoever debugs.
+pub(super) fn start(recording: &Recording, pid: Option<i32>, at: Destination, scratch: &Scratch) -> Result<Session> {
+    let session = replay_to(recording, pid, at, scratch)?;
+    retake_kernel::signals::leave_to_children();
+    Ok(session)
+}
+
+/// Replays a process up to some place.
+pub(super) fn replay_to(recording: &Recording, pid: Option<i32>, at: Destination, scratch: &Scratch) -> Result<Session> {
+    let target = Target::choose(recording, pid).map_err(failure_of)?;
+    let mut session = Session::start(recording, target, scratch.path()).map_err(failure_of)?;
+    session.go(at).map_err(failure_of)?;
+    Ok(session)
+}
+
+pub(super) fn place(text: &str) -> std::result::Result<Destination, String> {
+    text.parse()
 }
 
 /// The number of the process that the user means.
@@ -93,59 +124,20 @@ fn is_called(process: &Process, name: &str) -> bool {
     program == name || program.rsplit('/').next() == Some(name)
 }
 
-fn find_gdb(gdb: &Path) -> Result<PathBuf> {
-    let found = find_program::find(&[gdb.as_os_str().to_owned()], std::env::var_os("PATH").as_deref());
-    found.map(|found| found.program).map_err(|_| {
-        Failure::new(format!("there is no {}", gdb.display()))
-            .attempt("installing it (apt install gdb, dnf install gdb), --gdb PATH, or --serve HOST:PORT for another debugger")
-    })
-}
-
-fn with_gdb(session: Session, gdb: &Path, arguments: &[OsString], scratch: &Scratch) -> Result<ExitStatus> {
-    let socket = scratch.path().join("gdb");
-    let failed = |error| Failure::system("make the socket", socket.display(), &error);
-    let listener = UnixListener::bind(&socket).map_err(failed)?;
-    listener.set_nonblocking(true).map_err(failed)?;
-    let script = scratch.path().join("retake.py");
-    std::fs::write(&script, retake_debug::SCRIPT).map_err(|error| Failure::system("write", script.display(), &error))?;
-    let mut command = Command::new(gdb);
-    command.arg("-q").arg("-ex").arg(target_command(socket.as_os_str())).arg("-x").arg(script).args(arguments);
-    let mut child = command.spawn().map_err(|error| Failure::system("run", gdb.display(), &error))?;
-    let served = match accept(&listener, &mut child) {
-        Some(stream) => retake_debug::serve(session, stream),
-        None => Ok(()), // it ended without asking for us
-    };
-    let status = child.wait().map_err(|error| Failure::system("wait for", gdb.display(), &error))?;
-    served.map_err(failure_of).map(|()| status)
-}
-
-fn target_command(socket: &OsStr) -> OsString {
-    let mut command = OsString::from("target remote ");
-    command.push(socket);
-    command
-}
-
-fn accept(listener: &UnixListener, child: &mut Child) -> Option<UnixStream> {
-    loop {
-        if let Ok((stream, _)) = listener.accept() {
-            stream.set_nonblocking(false).ok()?;
-            return Some(stream);
-        }
-        if !matches!(child.try_wait(), Ok(None)) {
-            return None;
-        }
-        std::thread::sleep(LOOK);
-    }
-}
-
 fn serve(session: Session, address: &str) -> Result<()> {
+    let stream = accept_one(address, "a debugger: target remote")?;
+    retake_debug::serve(session, stream).map_err(failure_of)
+}
+
+/// Waits for somebody to connect; says to whom it may concern, and where.
+fn accept_one(address: &str, whom: &str) -> Result<TcpStream> {
     let failed = |error| Failure::system("listen at", address, &error);
     let listener = TcpListener::bind(address).map_err(failed)?;
     let own = listener.local_addr().map_err(failed)?;
-    eprintln!("waiting for a debugger: target remote {own}");
+    eprintln!("waiting for {whom} {own}");
     let (stream, _) = listener.accept().map_err(failed)?;
     stream.set_nodelay(true).map_err(failed)?;
-    retake_debug::serve(session, stream).map_err(failure_of)
+    Ok(stream)
 }
 
 pub(super) fn failure_of(error: DebugError) -> Failure {

@@ -5,9 +5,8 @@ use std::ffi::OsString;
 use clap::{ArgGroup, Args};
 use retake_model::print::{TextOptions, event_line};
 use retake_model::{EventKind, EventRef, table};
-use retake_recording::{Recording, StreamId, StreamKind, StreamSummary};
+use retake_recording::{Error, EventReader, Numbered, Recording, StreamId, StreamKind, StreamSummary};
 
-use crate::events::{EventReader, Numbered, malformed};
 use crate::failure::{Failure, Result};
 use crate::json_event::JsonEvent;
 use crate::output::{Output, Style};
@@ -150,7 +149,7 @@ fn dump_stream(options: &Options, recording: &Recording, stream: &StreamSummary,
             Ok(Some(numbered)) => numbered,
             Ok(None) => break,
             Err(error) => {
-                problem.get_or_insert(error);
+                problem.get_or_insert(error.into());
                 break;
             }
         };
@@ -161,7 +160,7 @@ fn dump_stream(options: &Options, recording: &Recording, stream: &StreamSummary,
             Ok(event) if options.wants_event(&event) => event,
             Ok(_) => continue,
             Err(error) => {
-                problem.get_or_insert_with(|| malformed(info.id, index, &error));
+                problem.get_or_insert_with(|| Error::Malformed { stream: info.id, index, error }.into());
                 continue;
             }
         };

@@ -5,11 +5,10 @@ use std::ffi::OsString;
 
 use clap::Args;
 use retake_model::{Dropped, EventKind, errno, table};
-use retake_recording::{Metadata, Recording, StreamKind, Warning};
+use retake_recording::{EventReader, Metadata, Numbered, Recording, StreamKind, Warning};
 use retake_supervisor::runtime_image;
 use serde::Serialize;
 
-use crate::events::{EventReader, Numbered};
 use crate::failure::{Failure, Result};
 use crate::machine;
 use crate::output::{Output, Style, Table};

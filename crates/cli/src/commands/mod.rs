@@ -1,5 +1,6 @@
 //! One file for each command: its options, its help, what it does.
 
+pub mod backtrace;
 pub mod completions;
 pub mod debug;
 pub mod doctor;

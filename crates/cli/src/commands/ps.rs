@@ -57,8 +57,15 @@ pub fn run(options: &Options) -> Result<()> {
         output.finish()?;
         return failure.map_or(Ok(()), Err);
     }
+    table_of(&processes::tree(&processes)).print(&mut output)?;
+    output.finish()?;
+    failure.map_or(Ok(()), Err)
+}
+
+/// A row for each process.
+pub fn table_of(tree: &[Placed<'_>]) -> Table {
     let mut table = Table::new(&["PID", "PARENT", "THREADS", "EVENTS", "START", "TIME", "EXIT", "PROGRAM"], &[0, 1, 2, 3, 4, 5]);
-    for Placed { process, prefix } in processes::tree(&processes) {
+    for Placed { process, prefix } in tree {
         let parent = process.parent_pid;
         table.row([
             process.pid.to_string(),
@@ -68,12 +75,10 @@ pub fn run(options: &Options) -> Result<()> {
             process.started_ms.map_or("-".to_owned(), start_text),
             process.started_ms.zip(process.ended_ms).map_or("-".to_owned(), |(start, end)| duration_text(end - start)),
             end_text(process.end),
-            prefix + &command_text(process),
+            prefix.clone() + &command_text(process),
         ]);
     }
-    table.print(&mut output)?;
-    output.finish()?;
-    failure.map_or(Ok(()), Err)
+    table
 }
 
 fn table_of_threads(processes: &[Process]) -> Table {

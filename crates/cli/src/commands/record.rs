@@ -11,6 +11,7 @@ use retake_record::{Ended, KeepLast, RecordError, Request};
 use retake_recording::{ByteText, Location, Metadata, Recording, RecordingWriter, Store, create_numbered, set_latest};
 use retake_supervisor::runtime_image;
 
+mod on_crash;
 mod until_failure;
 
 use crate::check::Check;
@@ -35,6 +36,8 @@ Examples:
                                      record for weeks: of the connections that are over, keep the last gigabyte
   retake record --chaos --until-failure ./test
                                      hunt a race: run the test in random interleavings until it fails, keep that run
+  retake record --debug-on-crash ./a.out
+                                     straight to gdb at the crash, if there is one
 ")]
 pub struct Options {
     /// Make the recording here: a new or empty folder. Without it, recordings are named and kept by retake (see `retake ls`)
@@ -80,6 +83,11 @@ pub struct Options {
     #[arg(long, value_name = "SIZE|TIME", value_parser = keep_last::parse)]
     keep_last: Option<KeepLast>,
 
+    /// If a process crashes, debug it at once: gdb stands at the crash, and goes backwards from there. Where standard input and output are
+    /// no terminals, print a backtrace instead (see retake backtrace)
+    #[arg(long)]
+    debug_on_crash: bool,
+
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -99,7 +107,7 @@ pub fn run(options: &Options) -> Result<()> {
         return until_failure::run(&recorder, seed);
     }
     let run = recorder.run(seed)?;
-    end_as(run.ended)
+    recorder.end(&run)
 }
 
 /// Ends this process as the program ended.
@@ -156,6 +164,14 @@ impl Recorder<'_> {
             Ok(ended) => Ok(Run { directory, ended }),
             Err(error) => Err(failed(&error, &directory)),
         }
+    }
+
+    /// Ends this process as a run ended, after what the user wants to be done about a crash.
+    fn end(&self, run: &Run) -> Result<()> {
+        if self.options.debug_on_crash {
+            on_crash::look_at(&run.directory)?;
+        }
+        end_as(run.ended)
     }
 }
 

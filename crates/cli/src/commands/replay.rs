@@ -2,14 +2,22 @@
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use retake_recording::{CheckLevel, Metadata, Progress};
+use retake_debug::Destination;
+use retake_recording::{CheckLevel, Metadata, Progress, Recording};
 use retake_replay::{Outcome, ReplayError, Status};
 use retake_supervisor::runtime_image;
 
+mod calls;
+mod flame_graph;
+mod profile;
+mod until;
+
 use crate::check::Check;
+use crate::commands::debug;
 use crate::failure::{Failure, Result, STATUS_DIVERGED};
 use crate::machine;
 use crate::progress::Bar;
@@ -31,6 +39,9 @@ Examples:
   retake replay make-3               one by name
   retake replay ./build.retake       a packed one, by path
   retake replay --quiet && echo same whether it still replays
+  retake replay --until 4711:120     as far as thread 4711 has consumed 120 events
+  retake replay --trace-calls 2>log  and every system call, with all its data
+  retake replay --profile p.svg      where the time goes: a flame graph of the system calls
 ")]
 pub struct Options {
     /// A name, a path, or `latest`
@@ -48,6 +59,28 @@ pub struct Options {
     /// Whether to compare the state of memory where the recording notes it; `full` and `sampled` compare all that is noted
     #[arg(long, value_enum, value_name = "LEVEL")]
     check: Option<Check>,
+
+    /// Replay one process (-p, else the one that crashed, else the first) up to a place, print what it printed up to there, and say where it
+    /// stands: EVENT, THREAD:EVENT, a time since recording began such as 1.5s or 20ms, `exit` or `crash`
+    #[arg(long, value_name = "PLACE", value_parser = debug::place, conflicts_with_all = ["statistics", "check"])]
+    until: Option<Destination>,
+
+    /// Print every system call with its data to standard error, when all is replayed, in an order in which they can have happened
+    #[arg(long, conflicts_with_all = ["until", "statistics", "check"])]
+    trace_calls: bool,
+
+    /// Replay one process (as with --until), look at its stack at places spread evenly over its events, and write how often it was where: a
+    /// flame graph if the name ends in .svg, else folded stacks. The same recording gives the same profile. Needs gdb
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["until", "trace_calls", "statistics", "check"])]
+    profile: Option<PathBuf>,
+
+    /// How many places --profile looks at, at most
+    #[arg(long, value_name = "COUNT", default_value_t = 500, requires = "profile", value_parser = clap::value_parser!(u64).range(1..))]
+    samples: u64,
+
+    /// The process for --until and --profile, by its number while recording or by the name of its program
+    #[arg(short, long, value_name = "PID|NAME", conflicts_with = "trace_calls")]
+    process: Option<String>,
 }
 
 /// Replays, and ends this process as the program ended. Returns only if that fails.
@@ -57,6 +90,9 @@ pub fn run(options: &Options) -> Result<()> {
     recordings::note_dropped(&recordings::dropped(&recording));
     let metadata = recording.metadata();
     check_replayable(metadata)?;
+    if let Some(analysis) = options.analysis() {
+        return analysis(&recording, options);
+    }
     if options.check == Some(Check::Full) && metadata.check_level != CheckLevel::Full && std::io::stderr().is_terminal() {
         eprintln!("note: only what was noted while recording can be compared; see retake record --check=full");
     }
@@ -81,6 +117,21 @@ pub fn run(options: &Options) -> Result<()> {
     match outcome.map_err(failure_of)? {
         Outcome::Finished(status) => retake_kernel::signals::end_as(status),
         Outcome::Diverged(report) => Err(Failure::new(report.to_string()).with_status(STATUS_DIVERGED)),
+    }
+}
+
+/// What else can be done than replaying all of it.
+type Analysis = fn(&Recording, &Options) -> Result<()>;
+
+impl Options {
+    fn analysis(&self) -> Option<Analysis> {
+        if self.until.is_some() || self.process.is_some() && self.profile.is_none() {
+            Some(until::run)
+        } else if self.profile.is_some() {
+            Some(profile::run)
+        } else {
+            self.trace_calls.then_some(calls::run as Analysis)
+        }
     }
 }
 

@@ -206,7 +206,7 @@ fn trace_recording(options: &Options, name: &OsString, filter: Filter) -> Result
     } else {
         replay::check_build(recording.metadata())?;
         let scratch = Scratch::create()?;
-        retake_trace::recording::read(&recording, scratch.path(), observe)?;
+        retake_trace::recording::read(&recording, true, scratch.path(), observe)?;
     }
     output.finish()
 }

@@ -3,6 +3,8 @@
 // Each test file uses some of it.
 #![allow(dead_code)]
 
+pub mod debugging;
+
 use std::fs;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};

@@ -1,47 +1,63 @@
 //! Commands of ours, which gdb passes on with `monitor`. The script in `retake.py` gives them names of their own.
 
 use super::target::Remote;
+use crate::debuggee::Fate;
+use crate::destination::Destination;
 use crate::error::Result;
 use gdbstub::target::ext::monitor_cmd::{ConsoleOutput, MonitorCmd, outputln};
-
-/// Where `seek` goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Destination {
-    /// Where the current thread, or this one, has consumed so many events.
-    Event(Option<u32>, u64),
-    Begin,
-    End,
-    Checkpoint(u64),
-}
+use retake_model::event::Console;
+use std::fmt::Write;
 
 const HELP: &str = "\
 when                  where the program is in the recording
-seek EVENT            go to an event of the current thread
-seek THREAD:EVENT     of another one
-seek begin|end|crash  to the ends
+elapsed               when that was
+seek PLACE            go to EVENT, THREAD:EVENT, a time such as 1.5s, begin, exit or crash
 checkpoint            remember this place
 checkpoints           list them
 restart NUMBER        go back to one
+forget NUMBER         forget one
+events [COUNT]        the events before and after here
+origin ADDRESS BYTES  the system call that writes this memory here
+stdout, stderr        what the program printed up to here
+output                both
+crash                 how the process died
 info                  about the recording";
+
+/// Events before here, and after, that are shown unless told otherwise.
+const EVENTS_BEFORE: u64 = 10;
+const EVENTS_AFTER: u64 = 3;
 
 impl MonitorCmd for Remote {
     fn handle_monitor_cmd(&mut self, command: &[u8], mut out: ConsoleOutput<'_>) -> Result<()> {
         let text = String::from_utf8_lossy(command).into_owned();
-        for line in self.answer(text.trim())?.lines() {
-            outputln!(out, "{line}");
-        }
-        Ok(())
+        let which = match text.trim() {
+            "stdout" => Some(Console::Out),
+            "stderr" => Some(Console::Err),
+            "output" => None,
+            command => {
+                for line in self.answer(command)?.lines() {
+                    outputln!(out, "{line}");
+                }
+                return Ok(());
+            }
+        };
+        self.session.printed(which, &mut |bytes| {
+            out.write_raw(bytes);
+            out.flush();
+        })
     }
 }
 
 impl Remote {
     fn answer(&mut self, command: &str) -> Result<String> {
         let (name, argument) = command.split_once(' ').unwrap_or((command, ""));
+        let argument = argument.trim();
         Ok(match name {
             "when" => self.when(),
-            "seek" => match destination(argument.trim()) {
-                Some(destination) => self.go_next(destination),
-                None => format!("error: {argument:?} is no place\n  try       seek EVENT, seek THREAD:EVENT, seek begin, seek end or seek crash"),
+            "elapsed" => self.elapsed(),
+            "seek" => match argument.parse::<Destination>() {
+                Ok(destination) => self.go_next(destination),
+                Err(error) => format!("error: {error}"),
             },
             "checkpoint" => match self.session.keep_checkpoint()? {
                 Some(number) => format!("checkpoint {number} at {}", self.when()),
@@ -51,10 +67,17 @@ impl Remote {
                 let list = self.session.kept_checkpoints();
                 if list.is_empty() { "no checkpoints".to_owned() } else { list.join("\n") }
             }
-            "restart" => match argument.trim().parse() {
-                Ok(number) if self.session.has_checkpoint(number) => self.go_next(Destination::Checkpoint(number)),
-                _ => format!("error: there is no checkpoint {argument}"),
-            },
+            "restart" => self.with_checkpoint(argument, |remote, number| remote.go_next(Destination::Checkpoint(number))),
+            "forget" => self.with_checkpoint(argument, |remote, number| {
+                remote.session.timeline.kept.retain(|(known, _)| *known != number);
+                String::new()
+            }),
+            "events" => self.events(argument)?,
+            "samples" => self.session.samples(argument.parse().unwrap_or(1)).join("\n"),
+            "origin" => self.origin(argument)?,
+            "crash" => self.session.crash.as_ref().map_or_else(String::new, |crash| format!("thread {}: {}", crash.tid, crash.describe())),
+            "ends" => yes_or_no(self.session.debuggee.fate != Fate::Open),
+            "begins" => yes_or_no(self.session.is_at_begin()?),
             "info" => self.session.about.clone(),
             _ => HELP.to_owned(),
         })
@@ -65,36 +88,54 @@ impl Remote {
         format!("event {} of thread {}", context.event_count, context.tid)
     }
 
-    /// The next time the program is to run, it goes there instead: so the debugger learns of it as of any stop.
-    fn go_next(&mut self, destination: Destination) -> String {
-        self.destination = Some(destination);
-        String::new()
-    }
-}
-
-fn destination(text: &str) -> Option<Destination> {
-    match text {
-        "begin" => return Some(Destination::Begin),
-        "end" | "exit" | "crash" => return Some(Destination::End),
-        _ => {}
-    }
-    match text.split_once(':') {
-        Some((thread, event)) => Some(Destination::Event(Some(thread.parse().ok()?), event.parse().ok()?)),
-        None => Some(Destination::Event(None, text.parse().ok()?)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn places_by_name_and_number() {
-        assert_eq!(destination("12"), Some(Destination::Event(None, 12)));
-        assert_eq!(destination("4711:12"), Some(Destination::Event(Some(4711), 12)));
-        assert_eq!(destination("crash"), Some(Destination::End));
-        for bad in ["", "x", "1:", ":1", "-1", "1:2:3"] {
-            assert_eq!(destination(bad), None, "{bad}");
+    fn elapsed(&mut self) -> String {
+        let seconds = |ns: u64| format!("{:.3} s", ns as f64 / 1e9);
+        match self.session.elapsed() {
+            Some((now, end)) => format!("about {} after recording began; the process ended at {}", seconds(now), seconds(end)),
+            None => "error: the recording does not say when: it was cut off".to_owned(),
         }
     }
+
+    fn with_checkpoint(&mut self, number: &str, act: impl FnOnce(&mut Self, u64) -> String) -> String {
+        match number.parse() {
+            Ok(number) if self.session.has_checkpoint(number) => act(self, number),
+            _ => format!("error: there is no checkpoint {number}\n  try       info checkpoints"),
+        }
+    }
+
+    fn events(&self, count: &str) -> Result<String> {
+        let (before, after) = match count.parse() {
+            Ok(count) => (count, count),
+            Err(_) if count.is_empty() => (EVENTS_BEFORE, EVENTS_AFTER),
+            Err(_) => return Ok(format!("error: {count:?} is no number of events")),
+        };
+        let mut text = self.session.events_around(before, after)?;
+        // What was read or written may hold anything; a terminal must not obey it. The lines are ours.
+        text.retain(|character| character == '\n' || !character.is_control());
+        let _ = write!(text, "(thread {})", self.session.debuggee.context().tid);
+        Ok(text)
+    }
+
+    fn origin(&self, arguments: &str) -> Result<String> {
+        let numbers = arguments.split_once(' ').and_then(|(address, bytes)| Some((address.parse().ok()?, bytes.trim().parse().ok()?)));
+        match numbers {
+            Some((address, bytes)) => Ok(self.session.writing_call(address, bytes)?.unwrap_or_default()),
+            None => Ok("error: origin takes an address and a number of bytes".to_owned()),
+        }
+    }
+
+    /// The next time the program is to run, it goes there instead: so the debugger learns of it as of any stop.
+    fn go_next(&mut self, destination: Destination) -> String {
+        match self.session.exact(destination) {
+            Ok(destination) => {
+                self.destination = Some(destination);
+                String::new()
+            }
+            Err(error) => format!("error: {error}"),
+        }
+    }
+}
+
+fn yes_or_no(is_so: bool) -> String {
+    if is_so { "yes" } else { "no" }.to_owned()
 }

@@ -13,10 +13,11 @@ use crate::error::{DebugError, Result};
 use crate::session::Session;
 use gdbstub::stub::GdbStub;
 use gdbstub::stub::state_machine::GdbStubStateMachine as Machine;
+use std::io::Write;
 use std::time::{Duration, Instant};
 use target::Remote;
 pub use wire::Stream;
-use wire::Wire;
+use wire::{Printed, Wire};
 
 /// Large enough for a library to come in few packets.
 const PACKET_BYTES: usize = 128 << 10;
@@ -27,6 +28,8 @@ const PACKET_BYTES: usize = 128 << 10;
 /// The replay diverged, or the process cannot be controlled any more. That the debugger goes, in whatever way, is no error.
 pub fn serve(session: Session, stream: impl Stream + 'static) -> Result<()> {
     let mut remote = Remote::new(session);
+    remote.session.console.collect()?; // what was printed on the way here is not news
+    remote.session.console.listener = stream.output().ok().map(|stream| Box::new(Printed(stream)) as Box<dyn Write>);
     let stub = GdbStub::builder(Wire::new(Box::new(stream))).packet_buffer_size(PACKET_BYTES).build();
     let stub = stub.map_err(|error| DebugError::Protocol(error.to_string()))?;
     let mut machine = stub.run_state_machine(&mut remote).map_err(failure)?;
@@ -59,8 +62,15 @@ pub fn serve(session: Session, stream: impl Stream + 'static) -> Result<()> {
     }
 }
 
-/// A script for gdb, with commands for time travel.
+/// A script for gdb, with commands for time travel. It connects to the socket that `RETAKE_SOCKET` names.
 pub const SCRIPT: &str = include_str!("retake.py");
+
+/// A script for gdb that connects in the same way, and writes what there is to say about the threads to the file that `RETAKE_OUTPUT` names, as JSON.
+pub const BACKTRACE_SCRIPT: &str = include_str!("backtrace.py");
+
+/// A script for gdb that connects in the same way, looks at the stack at `RETAKE_SAMPLES` places, and writes how often it saw which to the file that
+/// `RETAKE_OUTPUT` names, as folded stacks.
+pub const PROFILE_SCRIPT: &str = include_str!("profile.py");
 
 /// How often we look whether the debugger wants the program to stop.
 const LOOK: Duration = Duration::from_millis(5);

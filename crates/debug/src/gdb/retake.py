@@ -1,11 +1,15 @@
 # Commands for gdb on a replay. `retake debug` loads this file.
 import contextlib
+import os
 
 import gdb
 
+# As many bytes as the processor's watchpoints have room for.
+WATCHED_BYTES = 32
+
 
 def ask(command):
-    answer = gdb.execute("monitor " + command, to_string=True).strip()
+    answer = gdb.execute("monitor " + command, to_string=True).rstrip()
     if answer.startswith("error: "):
         raise gdb.GdbError(answer[len("error: "):])
     return answer
@@ -22,6 +26,13 @@ def go(command):
     with disabled_breakpoints():
         gdb.execute("continue", to_string=True)
     gdb.execute("sharedlibrary", to_string=True)
+    show()
+
+
+def show():
+    """Prints where the program is. Symbols are read before: when gdb reads them in the midst of printing a frame, it loses the frame, and itself."""
+    gdb.find_pc_line(int(gdb.parse_and_eval("(unsigned long) $pc")))
+    gdb.invalidate_cached_frames()
     gdb.execute("frame")
 
 
@@ -37,96 +48,124 @@ def disabled_breakpoints():
             one.enabled = True
 
 
-class When(gdb.Command):
-    """Show where in the recording the program is: the event, and of which thread."""
-
-    def __init__(self):
-        super().__init__("when", gdb.COMMAND_STATUS)
-
-    def invoke(self, argument, from_tty):
-        print(ask("when"))
-
-
-class Seek(gdb.Command):
-    """Go to a place of the recording, forwards or backwards.
-seek EVENT         where the current thread has consumed that many events
-seek THREAD:EVENT  the same for another thread, by the number the program knows
-seek begin         the first instruction of the program
-seek end           the end: an exit, or the crash"""
-
-    def __init__(self):
-        super().__init__("seek", gdb.COMMAND_RUNNING)
-
-    def invoke(self, argument, from_tty):
-        go("seek " + argument)
+def watched(argument):
+    """The value that an expression stands for, and the expression that watches its memory."""
+    if not argument:
+        raise gdb.GdbError("name a variable, or an expression with an address")
+    value = gdb.parse_and_eval(argument)
+    if value.address is None:
+        raise gdb.GdbError(argument + " has no address")
+    size = value.type.sizeof
+    if size > WATCHED_BYTES:
+        raise gdb.GdbError("%s has %d bytes, of which %d can be watched: name a part of it, such as a member or an element"
+                           % (argument, size, WATCHED_BYTES))
+    return value, "*(%s *) %d" % (value.type.strip_typedefs(), int(value.address))
 
 
-class Checkpoint(gdb.Command):
-    """Remember this place. Go back to it with `restart NUMBER`."""
+def back_to_write(argument):
+    """Goes back to where memory was last written; says whether it was."""
+    value, expression = watched(argument)
+    with disabled_breakpoints():
+        watch = gdb.Breakpoint(expression, gdb.BP_WATCHPOINT, gdb.WP_WRITE, internal=True)
+        watch.silent = True
+        try:
+            # Signals on the way are no writes.
+            while True:
+                before = ask("when")
+                gdb.execute("reverse-continue", to_string=True)
+                hit = watch.hit_count > 0
+                if hit or ask("when") == before or ask("begins") == "yes":
+                    break
+        finally:
+            watch.delete()
+    return value, hit
 
-    def __init__(self):
-        super().__init__("checkpoint", gdb.COMMAND_RUNNING)
 
-    def invoke(self, argument, from_tty):
-        print(ask("checkpoint"))
+class Simple(gdb.Command):
+    """A command that shows what Retake answers."""
 
-
-class InfoCheckpoints(gdb.Command):
-    """List the remembered places."""
-
-    def __init__(self):
-        super().__init__("info checkpoints", gdb.COMMAND_STATUS)
-
-    def invoke(self, argument, from_tty):
-        print(ask("checkpoints"))
-
-
-class Restart(gdb.Command):
-    """Go back to a remembered place: restart NUMBER."""
-
-    def __init__(self):
-        super().__init__("restart", gdb.COMMAND_RUNNING)
+    def __init__(self, name, question, about):
+        self.__doc__ = about
+        self.question = question
+        super().__init__(name, gdb.COMMAND_STATUS)
 
     def invoke(self, argument, from_tty):
-        go("restart " + argument)
+        text = ask(" ".join((self.question, argument)).strip())
+        if text:
+            print(text)
 
 
-class InfoRecording(gdb.Command):
-    """Show which recording this is, and which process of it."""
+class Moving(gdb.Command):
+    """A command that goes somewhere else."""
 
-    def __init__(self):
-        super().__init__("info recording", gdb.COMMAND_STATUS)
+    def __init__(self, name, question, about):
+        self.__doc__ = about
+        self.question = question
+        super().__init__(name, gdb.COMMAND_RUNNING)
 
     def invoke(self, argument, from_tty):
-        print(ask("info"))
+        go(self.question + " " + argument)
 
 
 class Last(gdb.Command):
     """Go back to where a variable, or any memory, was last written: last EXPRESSION.
-The program then stands before the instruction that wrote it."""
+The program then stands before the instruction that wrote it; if a system call wrote it, before that."""
 
     def __init__(self):
         super().__init__("last", gdb.COMMAND_RUNNING, gdb.COMPLETE_EXPRESSION)
 
     def invoke(self, argument, from_tty):
-        if not argument:
-            raise gdb.GdbError("last what? Name a variable, or an expression with an address")
-        value = gdb.parse_and_eval(argument)
-        if value.address is None:
-            raise gdb.GdbError(argument + " has no address")
-        kind = value.type.strip_typedefs()
-        with disabled_breakpoints():
-            watch = gdb.Breakpoint("*(%s *) %d" % (kind, int(value.address)), gdb.BP_WATCHPOINT, gdb.WP_WRITE, internal=True)
-            watch.silent = True
-            try:
-                gdb.execute("reverse-continue", to_string=True)
-                hit = watch.hit_count > 0
-            finally:
-                watch.delete()
+        _, hit = back_to_write(argument)
         if not hit:
             print("it was not written since the beginning")
-        gdb.execute("frame")
+        show()
 
 
-for command in (When, Seek, Checkpoint, InfoCheckpoints, Restart, InfoRecording, Last):
-    command()
+class Origin(gdb.Command):
+    """Go back to where a variable, or any memory, was last written, and say what wrote it: origin EXPRESSION.
+If it was a system call: which, with its arguments, and which bytes of what it read."""
+
+    def __init__(self):
+        super().__init__("origin", gdb.COMMAND_RUNNING, gdb.COMPLETE_EXPRESSION)
+
+    def invoke(self, argument, from_tty):
+        value, hit = back_to_write(argument)
+        if not hit:
+            print("it was not written since the beginning: it is as the program's file, or what started it, made it")
+        else:
+            call = ask("origin %d %d" % (int(value.address), value.type.sizeof))
+            print(call or "written by the instruction that comes next\n" + gdb.execute("x/i $pc", to_string=True).rstrip())
+        show()
+
+
+Simple("when", "when", "Show where in the recording the program is: how many events which thread has consumed.")
+Simple("elapsed", "elapsed", "Show how long after recording began the program is here, as near as the recording knows.")
+Simple("events", "events", """Show the events of the thread before and after here, mostly system calls: events [COUNT].
+The numbers are those of `retake dump`.""")
+Simple("stdout", "stdout", "Show what the program wrote to its standard output up to here.")
+Simple("stderr", "stderr", "Show what the program wrote to its standard error up to here.")
+Simple("output", "output", "Show what the program wrote to its standard output and error up to here.")
+Simple("checkpoint", "checkpoint", "Remember this place. Go back to it with `restart NUMBER`.")
+Simple("info checkpoints", "checkpoints", "List the remembered places.")
+Simple("delete checkpoint", "forget", "Forget a remembered place: delete checkpoint NUMBER.")
+Simple("info recording", "info", "Show which recording this is, and which process of it.")
+Moving("restart", "restart", "Go back to a remembered place: restart NUMBER.")
+Moving("seek", "seek", """Go to a place of the recording, forwards or backwards.
+seek EVENT         where the current thread has consumed that many events
+seek THREAD:EVENT  the same for another thread, by the number the program knows
+seek 1.5s          so long after recording began (also ms, us, min)
+seek begin         the first instruction of the program
+seek exit, crash   the end""")
+Last()
+Origin()
+
+
+def connect():
+    # Which files gdb reads from the recording is of no interest.
+    gdb.execute("target remote " + os.environ["RETAKE_SOCKET"], to_string=True)
+    died = ask("crash")
+    if died and ask("ends") == "yes":
+        print(died)
+
+
+connect()

@@ -1,10 +1,10 @@
 //! What the protocol library asks of a target: registers, memory, breakpoints, running.
 
 use super::arch::{self, X86_64};
-use super::commands::Destination;
 use super::files::Files;
 use super::signals::signal;
 use crate::debuggee::Stop;
+use crate::destination::Destination;
 use crate::error::{DebugError, Result};
 use crate::session::Session;
 use crate::watchpoints::Access;
@@ -49,7 +49,8 @@ impl Remote {
     /// Does what the debugger wished for, until the program stops.
     pub fn act(&mut self, give_up: &mut dyn FnMut() -> bool) -> Result<Reason> {
         if let Some(destination) = self.destination.take() {
-            self.go_to(destination, give_up)?;
+            self.session.go_to(destination, give_up)?;
+            self.session.console.collect()?;
             // The one stop reason that a debugger takes as it is, whatever it was about to do.
             return Ok(self.reason(Stop::End));
         }
@@ -63,18 +64,6 @@ impl Remote {
             Wish::ReverseStep => self.session.backward_step(give_up)?,
         };
         Ok(self.reason(stop))
-    }
-
-    fn go_to(&mut self, destination: Destination, give_up: &mut dyn FnMut() -> bool) -> Result<Stop> {
-        match destination {
-            Destination::Event(thread, events) => {
-                let thread = thread.unwrap_or_else(|| self.session.debuggee.context().tid);
-                self.session.seek(thread, events, give_up)
-            }
-            Destination::Begin => self.session.go_to_begin(),
-            Destination::End => self.session.go_to_end(give_up),
-            Destination::Checkpoint(number) => self.session.restart(number),
-        }
     }
 
     fn reason(&self, stop: Stop) -> Reason {

@@ -15,17 +15,49 @@ pub trait Stream: Read + Write {
     /// # Errors
     /// What the system says.
     fn set_waiting(&self, waits: bool) -> io::Result<()>;
+
+    /// The same stream once more, to write to.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn output(&self) -> io::Result<Box<dyn Write>>;
 }
 
 impl Stream for std::os::unix::net::UnixStream {
     fn set_waiting(&self, waits: bool) -> io::Result<()> {
         self.set_nonblocking(!waits)
     }
+
+    fn output(&self) -> io::Result<Box<dyn Write>> {
+        Ok(Box::new(self.try_clone()?))
+    }
 }
 
 impl Stream for std::net::TcpStream {
     fn set_waiting(&self, waits: bool) -> io::Result<()> {
         self.set_nonblocking(!waits)
+    }
+
+    fn output(&self) -> io::Result<Box<dyn Write>> {
+        Ok(Box::new(self.try_clone()?))
+    }
+}
+
+/// What the program prints, in packets that a debugger takes while the program runs.
+pub(crate) struct Printed(pub Box<dyn Write>);
+
+impl Write for Printed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        const PACKET_BYTES: usize = 1024;
+        let part = &bytes[..bytes.len().min(PACKET_BYTES)];
+        let mut body = vec![b'O'];
+        part.iter().for_each(|byte| body.extend(format!("{byte:02x}").bytes()));
+        self.0.write_all(&framed(&body))?;
+        Ok(part.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 use retake_kernel::signals;
 use retake_recording::{remove, set_latest};
 
-use super::{Ended, Recorder, Run, end_as};
+use super::{Ended, Recorder, Run};
 use crate::failure::Result;
 use crate::text;
 
@@ -29,7 +29,7 @@ pub fn run(recorder: &Recorder<'_>, first_seed: Option<u64>) -> Result<()> {
             progress.clear();
             keep(recorder, &run)?;
             tell(recorder, &run, number, seed, interrupted);
-            end_as(run.ended);
+            return recorder.end(&run);
         }
         remove(&run.directory)?;
         progress.show(number);

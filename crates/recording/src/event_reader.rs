@@ -1,16 +1,17 @@
 //! Reading the events of a stream one after another.
 
 use std::io::Read;
+use std::path::PathBuf;
 
-pub use retake_model::event::{EXECVE, EXECVEAT};
 use retake_model::event::{EventError, HEADER_BYTES, event_size};
 use retake_model::{EventKind, EventRef, parse_event};
-use retake_recording::{Recording, StreamId, StreamReader};
 
-use crate::failure::{Failure, Result};
+use crate::error::{Error, Result};
+use crate::{Recording, StreamId, StreamReader};
 
 /// Where an event's header has its kind.
 const KIND_OFFSET: usize = 4;
+
 /// An event, and its number in the stream.
 #[derive(Debug)]
 pub struct Numbered<'reader> {
@@ -26,6 +27,7 @@ pub struct Numbered<'reader> {
 #[derive(Debug)]
 pub struct EventReader {
     stream: StreamId,
+    path: PathBuf,
     reader: StreamReader,
     /// The bytes of the event read last. Grows by what is there, never by what an event claims.
     bytes: Vec<u8>,
@@ -40,7 +42,8 @@ impl EventReader {
     /// # Errors
     /// If there is no such stream.
     pub fn new(recording: &Recording, stream: StreamId) -> Result<Self> {
-        Ok(Self { stream, reader: recording.stream(stream)?, bytes: Vec::new(), next_index: 0, is_cut: false })
+        let path = recording.path().to_path_buf();
+        Ok(Self { stream, path, reader: recording.stream(stream)?, bytes: Vec::new(), next_index: 0, is_cut: false })
     }
 
     /// Goes on at event `index`, or somewhere before it: what lies in chunks before that event's is not read.
@@ -80,6 +83,7 @@ impl EventReader {
     ///
     /// # Errors
     /// If the chunk is damaged, or the event's size cannot be: nothing behind it can be found then.
+    #[allow(clippy::should_implement_trait, reason = "the event borrows from the reader")]
     pub fn next(&mut self) -> Result<Option<Numbered<'_>>> {
         let index = self.next_index;
         self.bytes.clear();
@@ -88,7 +92,7 @@ impl EventReader {
             self.is_cut = !self.bytes.is_empty();
             return Ok(None);
         }
-        let size = event_size(&self.bytes).map_err(|error| malformed(self.stream, index, &error))?;
+        let size = event_size(&self.bytes).map_err(|error| Error::Malformed { stream: self.stream, index, error })?;
         self.read_up_to(size - HEADER_BYTES)?;
         if self.bytes.len() < size {
             self.is_cut = true;
@@ -104,16 +108,10 @@ impl EventReader {
         let limit = count as u64;
         match self.reader.by_ref().take(limit).read_to_end(&mut self.bytes) {
             Ok(_) => Ok(()),
-            Err(error) => match error.downcast::<retake_recording::Error>() {
-                Ok(error) => Err(error.into()),
-                Err(error) => Err(Failure::system("read", "the recording", &error)),
-            },
+            Err(error) => Err(match error.downcast::<Error>() {
+                Ok(error) => error,
+                Err(source) => Error::Io { action: "read", path: self.path.clone(), source },
+            }),
         }
     }
-}
-
-/// Says which event is malformed and how.
-pub fn malformed(stream: StreamId, index: u64, error: &EventError) -> Failure {
-    Failure::new(format!("event {index} of stream {stream} is malformed: {error}"))
-        .likely("the recording is damaged, or another version of retake made it")
 }

@@ -1,0 +1,86 @@
+//! Running gdb on a session.
+
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::time::Duration;
+
+use retake_debug::Session;
+
+use super::failure_of;
+use crate::failure::{Failure, Result};
+use crate::find_program;
+use crate::scratch::Scratch;
+
+/// How often we look whether the debugger has come, or has gone.
+const LOOK: Duration = Duration::from_millis(5);
+/// Where a script finds the socket to connect to.
+pub const SOCKET: &str = "RETAKE_SOCKET";
+
+/// What to do without gdb.
+pub const HOW_TO_GET: &str = "installing it: apt install gdb, dnf install gdb, pacman -S gdb, zypper install gdb, apk add gdb";
+
+/// The debugger with this name or path.
+///
+/// # Errors
+/// There is none.
+pub fn find(gdb: &Path) -> Result<PathBuf> {
+    let found = find_program::find(&[gdb.as_os_str().to_owned()], std::env::var_os("PATH").as_deref());
+    found.map(|found| found.program).map_err(|_| {
+        let failure = Failure::new(format!("there is no {}", gdb.display())).attempt(HOW_TO_GET);
+        failure.attempt("--gdb PATH for one elsewhere, or --serve HOST:PORT for another debugger")
+    })
+}
+
+/// gdb, to load a script of ours, which connects it.
+///
+/// # Errors
+/// The script cannot be written, or this gdb runs none.
+pub fn with_script(gdb: &Path, script: &str, scratch: &Scratch) -> Result<Command> {
+    if !has_python(gdb) {
+        let failure = Failure::new(format!("{} was built without Python, in which our commands are written", gdb.display()));
+        return Err(failure.attempt("the full gdb instead of a minimal one; or --serve HOST:PORT, and `monitor help` in any debugger"));
+    }
+    let path = scratch.path().join("retake.py");
+    std::fs::write(&path, script).map_err(|error| Failure::system("write", path.display(), &error))?;
+    let mut command = Command::new(gdb);
+    command.arg("-q").arg("-x").arg(path);
+    Ok(command)
+}
+
+fn has_python(gdb: &Path) -> bool {
+    let output = Command::new(gdb).arg("--configuration").output();
+    output.is_ok_and(|output| !String::from_utf8_lossy(&output.stdout).contains("--without-python"))
+}
+
+/// Runs gdb until it ends.
+///
+/// # Errors
+/// It cannot be run; the replay diverged.
+pub fn run(session: Session, command: &mut Command, scratch: &Scratch) -> Result<ExitStatus> {
+    let socket = scratch.path().join("gdb");
+    let failed = |error| Failure::system("make the socket", socket.display(), &error);
+    let listener = UnixListener::bind(&socket).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    let name = command.get_program().to_owned();
+    let mut child = command.env(SOCKET, &socket).spawn().map_err(|error| Failure::system("run", name.display(), &error))?;
+    let served = match accept(&listener, &mut child) {
+        Some(stream) => retake_debug::serve(session, stream),
+        None => Ok(()), // it ended without asking for us
+    };
+    let status = child.wait().map_err(|error| Failure::system("wait for", name.display(), &error))?;
+    served.map_err(failure_of).map(|()| status)
+}
+
+fn accept(listener: &UnixListener, child: &mut Child) -> Option<UnixStream> {
+    loop {
+        if let Ok((stream, _)) = listener.accept() {
+            stream.set_nonblocking(false).ok()?;
+            return Some(stream);
+        }
+        if !matches!(child.try_wait(), Ok(None)) {
+            return None;
+        }
+        std::thread::sleep(LOOK);
+    }
+}

@@ -1,0 +1,24 @@
+//! `retake replay --until`: a part of it.
+
+use std::io::{stderr, stdout};
+
+use retake_debug::Destination;
+use retake_recording::Recording;
+
+use super::Options;
+use crate::commands::debug::{self, failure_of};
+use crate::failure::Result;
+use crate::scratch::Scratch;
+use crate::text::harmless;
+
+/// Replays one process up to a place, and says where that is.
+pub fn run(recording: &Recording, options: &Options) -> Result<()> {
+    let pid = options.process.as_deref().map(|process| debug::pid_of(recording, process)).transpose()?;
+    let scratch = Scratch::create()?;
+    let mut session = debug::replay_to(recording, pid, options.until.unwrap_or(Destination::End), &scratch)?;
+    if !options.quiet {
+        session.write_output(&mut stdout(), &mut stderr()).map_err(failure_of)?;
+    }
+    eprintln!("retake: {}", harmless(&session.describe_place().map_err(failure_of)?));
+    Ok(())
+}

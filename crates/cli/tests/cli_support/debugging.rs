@@ -1,0 +1,95 @@
+//! Driving real gdb on a replay.
+
+use std::process::Command;
+
+use super::Place;
+
+/// A program to debug: leaves by its status, or with an argument through a null pointer.
+pub const PLAIN: &str = r#"
+#include <stdio.h>
+#include <unistd.h>
+struct node { int value; struct node *next; };
+int counter;
+int twice(int x)
+{
+	counter++;
+	return 2 * x;
+}
+int follow(struct node *node)
+{
+	return node->next->value;
+}
+int main(int argc, char **argv)
+{
+	struct node node = { 5, 0 };
+	int sum = 0;
+	for (int i = 0; i < 10; i++)
+		sum += twice(i);
+	printf("sum %d of %d\n", sum, getpid());
+	fflush(stdout);
+	if (argc > 1)
+		return follow(&node);
+	return 3;
+}
+"#;
+
+/// Whether gdb is there; says so if it is not.
+pub fn has_gdb() -> bool {
+    let found = Command::new("gdb").arg("--version").output().is_ok_and(|output| output.status.success());
+    if !found {
+        eprintln!("skipped: there is no gdb here");
+    }
+    found
+}
+
+/// Compiles a C program with debug information; its path.
+pub fn compile(place: &Place, name: &str, source: &str, options: &[&str]) -> String {
+    let (from, to) = (place.work(&format!("{name}.c")), place.work(name));
+    std::fs::write(&from, source).unwrap();
+    let status = Command::new("gcc").args(["-g", "-pthread", "-o"]).arg(&to).arg(&from).args(options).status().unwrap();
+    assert!(status.success());
+    to.to_string_lossy().into_owned()
+}
+
+/// What gdb prints for these commands at the latest recording, from its beginning unless `options` say otherwise.
+pub fn gdb(place: &Place, options: &[&str], commands: &[&str]) -> String {
+    let mut arguments = vec!["debug"];
+    if !options.contains(&"--at") {
+        arguments.extend(["--at", "begin"]);
+    }
+    arguments.extend(options);
+    arguments.extend(["--", "-nx", "-batch", "-ex", "set width 0"]);
+    for command in commands {
+        arguments.extend(["-ex", command]);
+    }
+    let ran = place.run(&arguments);
+    assert!(!ran.stderr.contains("error: ") && !ran.stdout.contains("Remote connection closed"), "{ran:?}");
+    no_process_is_left(place);
+    ran.stdout + "\n--- standard error\n" + &ran.stderr
+}
+
+/// Nobody lives on who was started by a command of this test.
+pub fn no_process_is_left(place: &Place) {
+    let mine = place.work("");
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let is_here = std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&mine));
+        let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        assert!(!is_here || command.is_empty(), "left behind: {}", String::from_utf8_lossy(&command));
+    }
+}
+
+/// The parts must come in this order.
+pub fn in_order(text: &str, parts: &[&str]) {
+    let mut rest = text;
+    for part in parts {
+        let Some(at) = rest.find(part) else { panic!("no {part:?} where it should be in:\n{text}") };
+        rest = &rest[at + part.len()..];
+    }
+}
+
+/// Records a program with its arguments.
+pub fn record(place: &Place, program: &[&str]) {
+    let mut arguments = vec!["record", "--"];
+    arguments.extend(program);
+    place.run(&arguments);
+}

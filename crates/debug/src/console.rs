@@ -1,0 +1,207 @@
+//! What the program printed. Each piece is shown once, the first time that the program comes there; what is run again prints nothing.
+//!
+//! Replayed processes append to a file what they print, each piece behind a header that `console.c` writes.
+
+use crate::error::Result;
+use crate::session::Session;
+use retake_model::event::Console as Which;
+use retake_model::{Event, EventKind, StreamId};
+use retake_recording::{EventReader, Recording};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+const HEADER_BYTES: usize = 24;
+const PIECE_BYTES: usize = 64 << 10;
+const ERROR: u32 = 2;
+
+/// A piece of output that is kept.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    /// Where it is in the kept file.
+    at: u64,
+    bytes: u32,
+    is_error: bool,
+}
+
+/// Everything that was printed so far.
+pub(crate) struct Console {
+    incoming: File,
+    read: u64,
+    given_back: u64,
+    kept: File,
+    kept_bytes: u64,
+    /// By the number of the output among all outputs, and the offset in it.
+    pieces: BTreeMap<(u64, u64), Piece>,
+    /// Who is told of new pieces.
+    pub listener: Option<Box<dyn Write>>,
+}
+
+impl Console {
+    /// With files in `folder`. Also: what the processes are to append to.
+    ///
+    /// # Errors
+    /// The files cannot be made.
+    pub fn new(folder: &Path) -> io::Result<(Self, File)> {
+        let path = folder.join("console");
+        let appended = File::options().create_new(true).append(true).open(&path)?;
+        let incoming = File::options().read(true).write(true).open(&path)?;
+        let kept = File::options().create_new(true).read(true).write(true).open(folder.join("console-kept"))?;
+        Ok((Self { incoming, read: 0, given_back: 0, kept, kept_bytes: 0, pieces: BTreeMap::new(), listener: None }, appended))
+    }
+
+    /// Takes what the processes have printed meanwhile.
+    ///
+    /// # Errors
+    /// It cannot be read or kept. That the listener is gone is no error.
+    pub fn collect(&mut self) -> io::Result<()> {
+        let end = self.incoming.metadata()?.len();
+        while self.read + HEADER_BYTES as u64 <= end {
+            let mut header = [0; HEADER_BYTES];
+            self.incoming.read_exact_at(&mut header, self.read)?;
+            let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| header[at + i]));
+            let (ticket, offset) = (word(0), word(8));
+            let (descriptor, bytes) = (word(16) as u32, (word(16) >> 32) as u32);
+            let start = self.read + HEADER_BYTES as u64;
+            if start + u64::from(bytes) > end {
+                break; // the rest is on its way
+            }
+            if let std::collections::btree_map::Entry::Vacant(place) = self.pieces.entry((ticket, offset)) {
+                place.insert(Piece { at: self.kept_bytes, bytes, is_error: descriptor == ERROR });
+                self.keep(start, u64::from(bytes))?;
+            }
+            self.read = start + u64::from(bytes);
+        }
+        self.give_back();
+        Ok(())
+    }
+
+    /// What was taken needs no room any more: a program may print much, again and again.
+    fn give_back(&mut self) {
+        let whole = self.read - self.read % PIECE_BYTES as u64;
+        if whole > self.given_back {
+            let flags = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
+            // Where the file system cannot do that, the file is large until the session ends.
+            let _ = rustix::fs::fallocate(&self.incoming, flags, self.given_back, whole - self.given_back);
+            self.given_back = whole;
+        }
+    }
+
+    fn keep(&mut self, start: u64, bytes: u64) -> io::Result<()> {
+        let mut done = 0;
+        while done < bytes {
+            let mut buffer = vec![0; PIECE_BYTES.min((bytes - done) as usize)];
+            self.incoming.read_exact_at(&mut buffer, start + done)?;
+            self.kept.write_all_at(&buffer, self.kept_bytes)?;
+            self.kept_bytes += buffer.len() as u64;
+            done += buffer.len() as u64;
+            if let Some(listener) = &mut self.listener
+                && listener.write_all(&buffer).is_err()
+            {
+                self.listener = None;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands over the outputs with numbers up to `last`, of one kind or both.
+    ///
+    /// # Errors
+    /// They cannot be read, or what `take` says.
+    pub fn printed(&self, last: u64, which: Option<Which>, take: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        for piece in self.pieces.range(..=(last, u64::MAX)).map(|(_, piece)| piece) {
+            if which.is_some_and(|which| (which == Which::Err) != piece.is_error) {
+                continue;
+            }
+            let mut done = 0;
+            while done < u64::from(piece.bytes) {
+                let mut buffer = vec![0; PIECE_BYTES.min((u64::from(piece.bytes) - done) as usize)];
+                self.kept.read_exact_at(&mut buffer, piece.at + done)?;
+                take(&buffer);
+                done += buffer.len() as u64;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The number of the last output among the first `events` events of a stream, and in turns up to `turn`.
+fn last_output(recording: &Recording, stream: StreamId, events: u64, turn: u64) -> Result<Option<u64>> {
+    let mut reader = EventReader::new(recording, stream)?;
+    let (mut last, mut at_turn) = (None, 0);
+    while let Ok(Some(numbered)) = reader.next() {
+        if numbered.index >= events || at_turn > turn {
+            break;
+        }
+        let Ok(event) = numbered.event else { continue };
+        match event.kind() {
+            EventKind::Turn => at_turn = event.value() as u64,
+            EventKind::Call if event.flags() != 0 => {
+                if let Event::Call(call) = event.decode() {
+                    last = call.console().map(|(_, number)| number).or(last);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(last)
+}
+
+impl Session {
+    /// Hands over what the process, and those it comes from, printed up to here.
+    pub(crate) fn printed(&mut self, which: Option<Which>, take: &mut dyn FnMut(&[u8])) -> Result<()> {
+        self.console.collect()?;
+        let turn = self.debuggee.context().turn;
+        let living = self.living_streams();
+        let mut last = None;
+        for stream in self.recording.streams().filter(|stream| stream.info.pid == self.target.pid) {
+            // A thread that lives is where it is; others have ended, or begin in a later turn.
+            let (events, turn) = match living.iter().find(|(known, _)| *known == stream.info.id) {
+                Some((_, events)) => (*events, u64::MAX),
+                None => (u64::MAX, turn),
+            };
+            last = last.max(last_output(&self.recording, stream.info.id, events, turn)?);
+        }
+        let Some(last) = last else { return Ok(()) };
+        Ok(self.console.printed(last, which, take)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(ticket: u64, descriptor: u32, offset: u64, text: &str) -> Vec<u8> {
+        let mut bytes: Vec<u8> = [ticket, offset].iter().flat_map(|word| word.to_le_bytes()).collect();
+        bytes.extend(descriptor.to_le_bytes());
+        bytes.extend((text.len() as u32).to_le_bytes());
+        bytes.extend(text.bytes());
+        bytes
+    }
+
+    #[test]
+    fn every_piece_is_kept_once_and_in_order() {
+        let folder = std::env::temp_dir().join(format!("retake-console-test-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (mut console, mut file) = Console::new(&folder).unwrap();
+        let pieces = [record(4, 1, 0, "two\n"), record(2, 1, 0, "one\n"), record(3, 2, 0, "error\n"), record(2, 1, 0, "one\n")];
+        for piece in &pieces {
+            file.write_all(piece).unwrap();
+        }
+        // Half of one is there.
+        file.write_all(&record(5, 1, 0, "later")[..26]).unwrap();
+        console.collect().unwrap();
+        let text = |last: u64, which: Option<Which>| {
+            let mut all = Vec::new();
+            console.printed(last, which, &mut |bytes| all.extend_from_slice(bytes)).unwrap();
+            String::from_utf8(all).unwrap()
+        };
+        assert_eq!(text(9, None), "one\nerror\ntwo\n");
+        assert_eq!(text(3, None), "one\nerror\n");
+        assert_eq!(text(9, Some(Which::Out)), "one\ntwo\n");
+        assert_eq!(text(9, Some(Which::Err)), "error\n");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

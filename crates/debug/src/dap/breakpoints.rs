@@ -1,0 +1,124 @@
+//! Breakpoints. A client says for each source, and for each kind, which ones there shall be; gdb adds and removes them one by one.
+
+use super::adapter::{Adapter, Answer};
+use super::mi::{self, quoted};
+use super::protocol::{Breakpoints, DataBreakpoint, DataInfo, FunctionBreakpoint, SetBreakpoints};
+use serde_json::{Value, json};
+
+impl Adapter<'_> {
+    pub(super) fn set_breakpoints(&mut self, wanted: SetBreakpoints) -> Answer {
+        let path = wanted.source.path.ok_or("a source without a path")?;
+        let commands = wanted.breakpoints.iter().map(|one| {
+            let place = format!("--source {} --line {}", quoted(&path), one.line);
+            insertion(one.condition.as_deref(), one.hit_condition.as_deref(), &place)
+        });
+        self.replace(&path, commands.collect())
+    }
+
+    pub(super) fn set_function_breakpoints(&mut self, wanted: Breakpoints<FunctionBreakpoint>) -> Answer {
+        let commands = wanted.breakpoints.iter().map(|one| {
+            let place = format!("--function {}", quoted(&one.name));
+            insertion(one.condition.as_deref(), one.hit_condition.as_deref(), &place)
+        });
+        self.replace("functions", commands.collect())
+    }
+
+    pub(super) fn set_exception_breakpoints(&mut self, arguments: &Value) -> Answer {
+        let filters = mi::list(arguments, "filters").iter().filter_map(Value::as_str);
+        let commands = filters.filter(|filter| matches!(*filter, "throw" | "catch")).map(|filter| Ok(format!("-catch-{filter}")));
+        self.replace("exceptions", commands.collect())
+    }
+
+    pub(super) fn set_data_breakpoints(&mut self, wanted: Breakpoints<DataBreakpoint>) -> Answer {
+        let commands = wanted.breakpoints.iter().map(|one| {
+            let access = match one.access_type.as_deref() {
+                Some("read") => "-r ",
+                Some("readWrite") => "-a ",
+                _ => "",
+            };
+            Ok(format!("-break-watch {access}{}", quoted(&one.data_id)))
+        });
+        self.replace("data", commands.collect())
+    }
+
+    /// What would be watched: the memory, so that it does not matter whether the name is still known where it changes.
+    pub(super) fn data_breakpoint_info(&mut self, asked: &DataInfo) -> Answer {
+        let expression = match asked.variables_reference {
+            Some(reference) => self.expression_of(reference, &asked.name)?,
+            None => asked.name.clone(),
+        };
+        let none = |why: String| Ok(json!({"dataId": null, "description": why}));
+        let address = match self.mi(&format!("-data-evaluate-expression {}", quoted(&format!("(unsigned long) &({expression})")))) {
+            Ok(address) => mi::text(&address, "value").to_owned(),
+            Err(error) => return none(error),
+        };
+        let Ok(kind) = self.console(&format!("whatis {expression}")) else { return none("it has no type".to_owned()) };
+        let kind = kind.trim().strip_prefix("type = ").unwrap_or_default().to_owned();
+        let access_types = json!(["read", "write", "readWrite"]);
+        Ok(json!({"dataId": format!("*({kind} *) {address}"), "description": expression, "accessTypes": access_types, "canPersist": false}))
+    }
+
+    /// Makes these the breakpoints of a kind.
+    fn replace(&mut self, kind: &str, commands: Vec<Result<String, String>>) -> Answer {
+        let resumed = self.interrupt_for_a_moment();
+        for number in self.breakpoints.remove(kind).unwrap_or_default() {
+            // The user may have deleted it by a command.
+            let _ = self.mi(&format!("-break-delete {number}"));
+        }
+        let (mut numbers, mut told) = (Vec::new(), Vec::new());
+        for command in commands {
+            match command.and_then(|command| self.mi(&command)) {
+                Ok(results) => {
+                    let breakpoint = ["bkpt", "wpt", "hw-rwpt", "hw-awpt"].iter().find_map(|name| results.get(*name)).cloned().unwrap_or_default();
+                    let number = mi::number(&breakpoint, "number").unwrap_or_default();
+                    numbers.push(number);
+                    told.push(describe(&breakpoint, number));
+                }
+                Err(message) => told.push(json!({"verified": false, "message": message})),
+            }
+        }
+        self.breakpoints.insert(kind.to_owned(), numbers);
+        if let Some(command) = resumed {
+            self.execute(&command)?;
+        }
+        Ok(json!({"breakpoints": told}))
+    }
+
+    /// gdb does not listen while the program runs. Stops it, and gives the command that lets it go on; None if it stays where it is.
+    fn interrupt_for_a_moment(&mut self) -> Option<String> {
+        let command = self.running.clone()?;
+        self.holds_stops = true;
+        self.gdb.as_ref()?.interrupt();
+        self.wait_for_stop();
+        self.holds_stops = false;
+        match self.held_stop.take() {
+            // It stopped for a reason of its own.
+            Some(stop) if mi::text(&stop, "reason") != "pause" => {
+                self.stopped(stop);
+                None
+            }
+            _ => Some(command),
+        }
+    }
+}
+
+fn insertion(condition: Option<&str>, hits: Option<&str>, place: &str) -> Result<String, String> {
+    let mut command = "-break-insert -f ".to_owned();
+    if let Some(condition) = condition.filter(|condition| !condition.trim().is_empty()) {
+        command += &format!("-c {} ", quoted(condition));
+    }
+    if let Some(hits) = hits.map(str::trim).filter(|hits| !hits.is_empty()) {
+        let count: u64 = hits.parse().map_err(|_| format!("{hits:?} is no number of hits"))?;
+        command += &format!("-i {} ", count.saturating_sub(1));
+    }
+    Ok(command + place)
+}
+
+fn describe(breakpoint: &Value, number: i64) -> Value {
+    let place = mi::list(breakpoint, "locations").first().unwrap_or(breakpoint);
+    let mut told = json!({"id": number, "verified": breakpoint.get("pending").is_none()});
+    if let Some(line) = mi::number(place, "line") {
+        told["line"] = line.into();
+    }
+    told
+}

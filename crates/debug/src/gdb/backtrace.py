@@ -1,0 +1,86 @@
+# What gdb knows of where a replay stands, as JSON. `retake backtrace` loads this file.
+import json
+import os
+
+import gdb
+
+MOST_FRAMES = 64
+MOST_FRAMES_OF_OTHERS = 16
+LONGEST_VALUE = 400
+
+
+def text(symbol, frame):
+    try:
+        value = symbol.value(frame)
+        shown = value.format_string(max_elements=32, max_depth=3, repeat_threshold=8)
+    except (gdb.error, gdb.MemoryError, ValueError) as error:
+        shown = "<%s>" % error
+    shown = " ".join(shown.split())
+    return shown if len(shown) <= LONGEST_VALUE else shown[:LONGEST_VALUE] + "..."
+
+
+def variables(frame):
+    """Arguments, and local variables from the inside out."""
+    arguments, local, seen = [], [], set()
+    try:
+        block = frame.block()
+    except RuntimeError:
+        return arguments, local
+    while block is not None and not block.is_global and not block.is_static:
+        for symbol in block:
+            if symbol.name in seen or not (symbol.is_argument or symbol.is_variable):
+                continue
+            if not symbol.is_argument and symbol.addr_class == gdb.SYMBOL_LOC_STATIC:
+                continue
+            seen.add(symbol.name)
+            (arguments if symbol.is_argument else local).append({"name": symbol.name, "value": text(symbol, frame)})
+        if block.function:
+            break
+        block = block.superblock
+    return arguments, local
+
+
+def describe(frame, with_values):
+    place = frame.find_sal()
+    arguments, local = variables(frame) if with_values else ([], [])
+    return {
+        "level": frame.level(),
+        "function": frame.name(),
+        "address": hex(frame.pc()),
+        "file": place.symtab.filename if place.symtab else None,
+        "line": place.line if place.symtab and place.line else None,
+        "library": gdb.solib_name(frame.pc()),
+        "arguments": arguments,
+        "locals": local,
+    }
+
+
+def frames(limit, with_values):
+    """The frames of the selected thread, and whether there are more."""
+    found = []
+    try:
+        frame = gdb.newest_frame()
+        while frame is not None and len(found) < limit:
+            found.append(describe(frame, with_values))
+            frame = frame.older()
+    except gdb.error:
+        return found, False  # it cannot be followed any further
+    return found, frame is not None
+
+
+def threads():
+    current = gdb.selected_thread()
+    found = []
+    others = [one for one in gdb.selected_inferior().threads() if one.num != current.num]
+    for thread in [current] + sorted(others, key=lambda one: one.num):
+        thread.switch()
+        is_current = thread.num == current.num
+        stack, is_cut = frames(MOST_FRAMES if is_current else MOST_FRAMES_OF_OTHERS, is_current)
+        found.append({"tid": thread.ptid[1], "name": thread.name, "current": is_current, "frames": stack, "more_frames": is_cut})
+    return found
+
+
+gdb.execute("set width 0")
+gdb.execute("target remote " + os.environ["RETAKE_SOCKET"], to_string=True)
+with open(os.environ["RETAKE_OUTPUT"], "w") as output:
+    json.dump(threads(), output)
