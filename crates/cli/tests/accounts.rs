@@ -91,8 +91,9 @@ fn processes_and_threads_have_times_and_turns() {
     }
     let dump = place.run_well(&["dump", "--kind", "thread"]);
     assert!(dump.contains("thread of stream 0: from "), "{dump}");
-    let line = place.run_well(&["dump", "--kind", "thread", "--json"]).lines().next().unwrap().to_owned();
-    let account: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let lines = place.run_well(&["dump", "--kind", "thread", "--json"]);
+    let accounts: Vec<serde_json::Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let account = accounts.iter().find(|account| account["of_stream"] == 0).unwrap();
     let of_ps = processes.iter().find(|process| process["stream"] == account["of_stream"]).unwrap();
     for name in ["calls", "dispatched_calls", "signals", "waits", "waited_ms"] {
         assert_eq!(account[name], of_ps["threads"][0][name], "{name} of {account}");

@@ -82,7 +82,7 @@ pub fn run(options: &Options) -> Result<()> {
 fn collect(recording: &Recording, options: &Options) -> Result<Report> {
     let pid = options.process.as_deref().map(|process| debug::pid_of(recording, process)).transpose()?;
     let crash = Crash::find(recording, pid).map_err(failure_of)?;
-    let (processes, failure) = processes::of_recording(recording);
+    let (processes, failure) = processes::of_recording(recording, &recordings::dropped(recording));
     if let Some(failure) = failure {
         eprintln!("warning: {failure}");
     }
