@@ -94,6 +94,7 @@ impl Snapshot {
         if shares_memory(process.pid)? || !quiesce(process, header, current)? {
             return Ok(None);
         }
+        process.forget_probes(current)?;
         process.plant(&Default::default());
         let mut threads = Vec::new();
         let others: Vec<i32> = process.threads().filter(|tid| *tid != current).collect();
@@ -107,6 +108,11 @@ impl Snapshot {
             });
         }
         Ok(Some(Self { pid: remote::fork(current)?, threads }))
+    }
+
+    /// The extended registers of the thread that the stop was about.
+    pub fn extended(&self) -> &[u8] {
+        &self.threads[0].extended
     }
 
     /// A process that goes on from here, in place of `live`, which ends. Also: the thread that the stop was about.

@@ -2,11 +2,15 @@
 //!
 //! * `process`: the replayed process under ptrace.
 //! * `text`: what its text looks like without patches and stubs.
+//! * `probe`: places where it decides itself whether it stops.
 //! * `debuggee`: running it, and what stops it.
 //! * `session`: a replay of which one process is debugged.
-//! * `checkpoint`, `place`, `timeline`: copies of it, places in it, and getting from one to the other.
-//! * `backwards`, `seek`, `destination`: what users ask for with these.
+//! * `checkpoint`, `writes`, `place`, `timeline`, `journey`: copies of it, places in it, and getting from one to the other.
+//! * `backwards`, `approach`, `seek`, `destination`: what users ask for with these.
+//! * `diversion`: throw-away copies, in which registers and memory may be changed.
 //! * `past`, `clock`, `console`, `crash`: what the recording says about a place: events, time, output, the end.
+//! * `thread_names`: what its threads are called.
+//! * `state`: comparing two visits of a place.
 //! * `analysis`: what commands without a dialogue ask.
 //! * `gdb`: the protocol.
 //! * `dap`: another one, for editors, in front of a gdb.
@@ -16,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod analysis;
+mod approach;
 mod backwards;
 mod checkpoint;
 mod clock;
@@ -24,20 +29,26 @@ mod crash;
 pub mod dap;
 mod debuggee;
 mod destination;
+mod diversion;
 mod error;
 mod gdb;
+mod journey;
 mod past;
 mod place;
+mod probe;
 mod process;
 mod program;
 mod remote;
 mod scan;
 mod seek;
 mod session;
+mod state;
 mod target;
 mod text;
+mod thread_names;
 mod timeline;
 mod watchpoints;
+mod writes;
 
 pub use crash::Crash;
 pub use destination::{Destination, PLACES};

@@ -3,16 +3,27 @@
 use crate::checkpoint::Snapshot;
 use crate::debuggee::Debuggee;
 use crate::error::Result;
-use crate::process::in_runtime;
+use crate::probe::Test;
+use crate::process::{Process, in_runtime};
 use retake_kernel::context::{self, Context, words_of};
-use retake_kernel::{maps, memory};
+use retake_kernel::{maps, memory, ptrace};
 use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Compared at a time.
 const PIECE_BYTES: usize = 256 << 10;
+/// Places in an XSAVE area.
+const FLOATING_OFFSET: usize = 32;
+const VECTOR_OFFSET: usize = 160;
+const LEGACY_END: usize = 416;
+const EXTENSIONS_OFFSET: usize = 576;
+const VECTORS: usize = 16;
+/// More would be slower than they are of use.
+const MOST_TESTS: usize = 10;
+const COMPARED_REGISTERS: usize = 16;
+const PROGRAM_COUNTER: usize = 16;
 /// Its place among the words of a context.
-const STACK_POINTER: usize = 15;
+pub(crate) const STACK_POINTER: usize = 15;
 /// How many words that were found to differ are looked at first.
 const REMEMBERED: usize = 16;
 
@@ -39,6 +50,8 @@ pub(crate) struct Place {
     pub snapshot: Option<Rc<Snapshot>>,
     /// Addresses of words that differed elsewhere.
     differing: RefCell<Vec<u64>>,
+    /// What told other visits from it, the most useful first.
+    tests: RefCell<Vec<Test>>,
 }
 
 impl Place {
@@ -50,12 +63,11 @@ impl Place {
         let context = debuggee.context();
         let (words, in_runtime) = state(debuggee, &context)?;
         let mark = Mark { turn: context.turn, events: context.event_count };
-        Ok(Self { mark, thread: context.tid, words, in_runtime, snapshot, differing: RefCell::default() })
+        Ok(Self { mark, thread: context.tid, words, in_runtime, snapshot, differing: RefCell::default(), tests: RefCell::default() })
     }
 
     /// The program counter there, as it is, be it in a stub.
     pub fn address(&self) -> u64 {
-        const PROGRAM_COUNTER: usize = 16;
         self.words[PROGRAM_COUNTER]
     }
 
@@ -70,9 +82,47 @@ impl Place {
         }
         let (words, in_runtime) = state(debuggee, &context)?;
         if words != self.words || in_runtime != self.in_runtime {
+            self.learn_register(&words);
             return Ok(false);
         }
-        Ok(in_runtime || self.has_same_memory(debuggee))
+        Ok(in_runtime || (self.has_same_vectors(debuggee)? && self.has_same_memory(debuggee)))
+    }
+
+    /// What probes compare to find it.
+    pub fn tests(&self) -> Vec<Test> {
+        self.tests.borrow().clone()
+    }
+
+    fn learn(&self, test: Test) {
+        let mut tests = self.tests.borrow_mut();
+        tests.retain(|known| *known != test);
+        tests.insert(0, test);
+        tests.truncate(MOST_TESTS);
+    }
+
+    fn learn_register(&self, words: &[u64; 18]) {
+        if words[PROGRAM_COUNTER] != self.words[PROGRAM_COUNTER] {
+            return;
+        }
+        if let Some(index) = (0..COMPARED_REGISTERS).find(|index| words[*index] != self.words[*index]) {
+            self.learn(Test::Register { index, value: self.words[index] });
+        }
+    }
+
+    fn has_same_vectors(&self, debuggee: &Debuggee) -> Result<bool> {
+        let Some(snapshot) = &self.snapshot else { return Ok(true) };
+        let (mine, wanted) = (ptrace::extended_state(debuggee.current)?, snapshot.extended());
+        let is_same = |range: std::ops::Range<usize>| mine.get(range.clone()) == wanted.get(range);
+        for index in 0..VECTORS {
+            let start = VECTOR_OFFSET + 16 * index;
+            if !is_same(start..start + 8) {
+                let bytes = wanted.get(start..start + 8).and_then(|bytes| bytes.try_into().ok());
+                self.learn(Test::Vector { index, value: bytes.map_or(0, u64::from_le_bytes) });
+                return Ok(false);
+            }
+        }
+        // Then all of them, and the x87 registers, but not where the unit last was.
+        Ok(is_same(FLOATING_OFFSET..LEGACY_END) && mine.get(EXTENSIONS_OFFSET..) == wanted.get(EXTENSIONS_OFFSET..))
     }
 
     /// Of all threads.
@@ -90,10 +140,15 @@ impl Place {
             let mut bytes = [0; 8];
             memory::read(pid, address, &mut bytes).ok().map(|()| bytes)
         };
-        if self.differing.borrow().iter().any(|&address| word(mine, address) != word(other, address)) {
+        let known = self.differing.borrow().iter().copied().find(|&address| word(mine, address) != word(other, address));
+        if let Some((address, value)) = known.and_then(|address| Some((address, word(other, address)?))) {
+            self.learn(Test::Word { address, value: u64::from_le_bytes(value) });
             return false;
         }
-        let Some(address) = first_difference(mine, other, &self.stack_pointers(debuggee)) else { return true };
+        let Some(address) = first_difference(&debuggee.process, other, &self.stack_pointers(debuggee)) else { return true };
+        if let Some(value) = word(other, address) {
+            self.learn(Test::Word { address, value: u64::from_le_bytes(value) });
+        }
         let mut differing = self.differing.borrow_mut();
         if differing.len() < REMEMBERED {
             differing.push(address);
@@ -118,11 +173,19 @@ const RESUME_AND_TRAP: u64 = 0x10100;
 const DEAD_BYTES: u64 = 16 << 10;
 const RED_ZONE: u64 = 128;
 
+/// What lies below stacks with these tops, where nobody reads any more.
+pub(crate) fn dead_ranges(tops: &[u64]) -> Vec<std::ops::Range<u64>> {
+    tops.iter().map(|top| top.saturating_sub(DEAD_BYTES)..top.saturating_sub(RED_ZONE)).collect()
+}
+
 /// The first word of writable private memory in which two processes differ, except just below the stacks: what lies there nobody reads any more.
-fn first_difference(one: i32, other: i32, stack_pointers: &[u64]) -> Option<u64> {
-    let is_dead = |address: u64| stack_pointers.iter().any(|top| (top.saturating_sub(DEAD_BYTES)..top.saturating_sub(RED_ZONE)).contains(&address));
+fn first_difference(process: &Process, other: i32, stack_pointers: &[u64]) -> Option<u64> {
+    let dead = dead_ranges(stack_pointers);
+    let is_dead = |address: u64| dead.iter().any(|range| range.contains(&address));
+    let one = process.pid;
     let mappings = maps::of_process(one).ok()?;
-    for mapping in mappings.iter().filter(|m| m.writable && m.readable && !m.shared && !in_runtime(m.start)) {
+    let is_compared = |m: &&maps::Mapping| m.writable && m.readable && !m.shared && !in_runtime(m.start) && !process.is_probe_page(m.start);
+    for mapping in mappings.iter().filter(is_compared) {
         for address in (mapping.start..mapping.end).step_by(PIECE_BYTES) {
             let count = PIECE_BYTES.min((mapping.end - address) as usize);
             let (left, right) = (memory::read_vec(one, address, count), memory::read_vec(other, address, count));

@@ -16,7 +16,7 @@ const NO_CALL: u64 = u64::MAX;
 ///
 /// # Errors
 /// It is gone.
-fn call(tid: i32, number: i64, arguments: [u64; 5]) -> io::Result<(i64, Option<i32>)> {
+pub(crate) fn call(tid: i32, number: i64, arguments: [u64; 5]) -> io::Result<(i64, Option<i32>)> {
     const RETURNED: u64 = context::REMOTE_CALL + 3;
     let before = ptrace::registers(tid)?;
     let [rdi, rsi, rdx, r10, r8] = arguments;

@@ -9,6 +9,9 @@ use crate::timeline::Checkpoint;
 impl Session {
     /// Goes to where a thread has consumed so many events, and is on its way on.
     pub(crate) fn seek(&mut self, thread: u32, events: u64, give_up: GiveUp) -> Result<Stop> {
+        if !self.begin_timeline()? {
+            return Ok(Stop::Interrupted);
+        }
         let Some(start) = self.checkpoint()? else { return Ok(Stop::Interrupted) };
         let checkpoints = &self.timeline.checkpoints;
         let before = checkpoints.iter().rposition(|one| one.place.thread == thread && one.place.mark.events < events);
@@ -78,7 +81,7 @@ impl Session {
     /// The last checkpoint that is certainly before a mark.
     fn find_base(&mut self, mark: Mark) {
         let before = self.timeline.checkpoints.iter().rposition(|one| one.place.mark < mark);
-        self.timeline.base = before.unwrap_or(0);
+        self.rebase(before.unwrap_or(0));
     }
 
     /// Whether the debugged program has executed nothing yet, as far as checkpoints tell.

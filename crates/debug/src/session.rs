@@ -4,13 +4,16 @@ use crate::clock::Clock;
 use crate::console::Console;
 use crate::crash::Crash;
 use crate::debuggee::{Debuggee, GiveUp, Stop};
+use crate::diversion::Diversion;
 use crate::error::{DebugError, Result};
 use crate::process::Process;
 use crate::program::Program;
 use crate::target::Target;
+use crate::thread_names::ThreadNames;
 use crate::timeline::Timeline;
 use retake_recording::Recording;
 use retake_replay::{Purpose, Request, Running};
+use std::cell::OnceCell;
 use std::path::Path;
 
 /// A process of a recording, under our control.
@@ -28,6 +31,9 @@ pub struct Session {
     pub(crate) console: Console,
     /// Made when somebody asks for a time.
     pub(crate) clock: Option<Clock>,
+    names: OnceCell<ThreadNames>,
+    /// Where registers and memory were changed, until the program goes on.
+    pub(crate) diversion: Option<Diversion>,
 }
 
 impl Session {
@@ -46,8 +52,20 @@ impl Session {
             Ok(debuggee) => {
                 let program = Program::of_new(&debuggee, recording, &target);
                 let about = about(recording, &target, &program);
-                let (timeline, running, recording) = (Timeline::default(), Some(running), recording.clone());
-                Ok(Self { debuggee, program, timeline, about, running, recording, target, crash, console, clock: None })
+                Ok(Self {
+                    debuggee,
+                    program,
+                    timeline: Timeline::default(),
+                    about,
+                    running: Some(running),
+                    recording: recording.clone(),
+                    target,
+                    crash,
+                    console,
+                    clock: None,
+                    names: OnceCell::new(),
+                    diversion: None,
+                })
             }
             Err(error) => {
                 running.end();
@@ -69,6 +87,14 @@ impl Session {
             Stop::Step => Ok(debuggee),
             _ => Err(running.divergence().map_or(DebugError::NeverBegan(target.pid), |report| DebugError::Diverged(Box::new(report)))),
         }
+    }
+
+    /// What a thread, by the program's number, is called here.
+    pub(crate) fn thread_name(&self, thread: u32) -> &str {
+        let names = self.names.get_or_init(|| ThreadNames::of(&self.recording, &self.target, &self.program.path));
+        let tid = self.debuggee.thread(thread);
+        let events = tid.and_then(|tid| self.debuggee.process.context(tid)).map_or(u64::MAX, |context| context.event_count);
+        names.name(thread, events)
     }
 
     /// Goes on until something happens.
@@ -113,6 +139,7 @@ fn about(recording: &Recording, target: &Target, program: &Program) -> String {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        self.end_diversion();
         self.debuggee.process.end();
         if let Some(running) = self.running.take() {
             running.end();

@@ -5,8 +5,7 @@ use crate::debuggee::{Fate, GiveUp, Stop};
 use crate::error::Result;
 use crate::place::{Mark, Place};
 use crate::session::Session;
-use crate::watchpoints::Watchpoints;
-use std::collections::BTreeSet;
+use crate::writes::Writes;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -15,7 +14,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// A way of more steps is not worth keeping.
 const LONG_TRAIL: u64 = 2048;
 /// With more, every second of the older ones is given up.
-const MOST_CHECKPOINTS: usize = 48;
+const MOST_CHECKPOINTS: usize = 64;
 
 /// A place that can be gone back to.
 #[derive(Debug, Clone)]
@@ -25,6 +24,28 @@ pub(crate) struct Checkpoint {
     /// Whether the stop there was for a signal.
     signal: Option<i32>,
     fate: Fate,
+    /// What happened since the one before it.
+    pub since: Past,
+}
+
+/// What is known of a stretch of the program's way.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Past {
+    /// What it wrote to; `None`: not known.
+    pub writes: Option<Writes>,
+    /// It may have got a signal.
+    pub signals: bool,
+}
+
+impl Past {
+    fn nothing() -> Self {
+        Self { writes: Some(Writes::default()), signals: false }
+    }
+
+    fn and(&self, other: &Self) -> Self {
+        let writes = self.writes.clone().zip(other.writes.as_ref()).map(|(one, other)| one.and(other));
+        Self { writes, signals: self.signals || other.signals }
+    }
 }
 
 /// How to get to where the process is: a number of steps from a checkpoint.
@@ -42,6 +63,8 @@ pub(crate) struct Timeline {
     pub checkpoints: Vec<Checkpoint>,
     /// The last that is certainly not behind us.
     pub base: usize,
+    /// What happened since then, up to the last copy.
+    pub since_base: Past,
     /// Counts every change of where the process is.
     pub moves: u64,
     pub trail: Option<Trail>,
@@ -50,14 +73,18 @@ pub(crate) struct Timeline {
     pub last_signal: Option<i32>,
 }
 
-/// How a run towards a place ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Arrival {
-    /// There, after so many stops.
-    There(u64),
-    /// At the stop with the wanted number.
-    At(Stop),
-    Interrupted,
+impl Checkpoint {
+    /// Whether the program got a signal there.
+    pub fn is_at_signal(&self) -> bool {
+        self.signal.is_some()
+    }
+}
+
+impl Timeline {
+    /// The last checkpoint that is certainly before a place.
+    pub fn base_of(&self, place: &Place) -> usize {
+        self.checkpoints.iter().rposition(|one| one.place.mark < place.mark).unwrap_or(0)
+    }
 }
 
 impl Session {
@@ -66,9 +93,7 @@ impl Session {
     /// Goes on until something stops the program, leaving checkpoints behind.
     pub(crate) fn forward(&mut self, give_up: GiveUp) -> Result<Stop> {
         self.moved();
-        if self.timeline.checkpoints.is_empty() {
-            self.add_checkpoint()?;
-        }
+        self.begin_timeline()?;
         loop {
             let since = Instant::now();
             let mut is_asked = false;
@@ -78,11 +103,12 @@ impl Session {
             })?;
             self.console.collect()?;
             self.timeline.last_signal = None;
-            self.advance_base()?;
+            self.advance_base();
             match stop {
                 Stop::Interrupted if !is_asked => self.add_checkpoint()?,
                 Stop::Signal(number) => {
                     self.timeline.last_signal = Some(number);
+                    self.timeline.since_base.signals = true;
                     return Ok(stop);
                 }
                 stop => return Ok(stop),
@@ -92,9 +118,7 @@ impl Session {
 
     /// One instruction forwards.
     pub(crate) fn forward_step(&mut self, tid: Option<i32>, give_up: GiveUp) -> Result<Stop> {
-        if self.timeline.checkpoints.is_empty() {
-            self.add_checkpoint()?;
-        }
+        self.begin_timeline()?;
         let trail = self.timeline.trail.take().filter(|trail| trail.moves == self.timeline.moves);
         let is_same_thread = tid.is_none_or(|tid| tid == self.debuggee.current);
         let stop = self.step(tid, give_up)?;
@@ -103,13 +127,22 @@ impl Session {
             Stop::Signal(number) => Some(number),
             _ => None,
         };
+        self.timeline.since_base.signals |= self.timeline.last_signal.is_some();
         if let (Stop::Step, true, Some(trail)) = (stop, is_same_thread, trail)
             && trail.steps < LONG_TRAIL
         {
             self.timeline.trail = Some(Trail { steps: trail.steps + 1, moves: self.timeline.moves, ..trail });
         }
-        self.advance_base()?;
+        self.advance_base();
         Ok(stop)
+    }
+
+    /// Makes the first checkpoint before the process moves. False: none can be made.
+    pub(crate) fn begin_timeline(&mut self) -> Result<bool> {
+        if self.timeline.checkpoints.is_empty() {
+            self.add_checkpoint()?;
+        }
+        Ok(!self.timeline.checkpoints.is_empty())
     }
 
     pub(crate) fn moved(&mut self) {
@@ -122,23 +155,32 @@ impl Session {
         Mark { turn: context.turn, events: context.event_count }
     }
 
-    fn advance_base(&mut self) -> Result<()> {
+    fn advance_base(&mut self) {
         let mark = self.mark();
         let timeline = &mut self.timeline;
         while timeline.checkpoints.get(timeline.base + 1).is_some_and(|next| next.place.mark < mark) {
             timeline.base += 1;
+            timeline.since_base = Past::default();
         }
-        Ok(())
+    }
+
+    /// The checkpoint with this number is the last that is not behind us, and where we came from is not known.
+    pub(crate) fn rebase(&mut self, index: usize) {
+        self.timeline.base = index;
+        self.timeline.since_base = Past::default();
     }
 
     /// A copy of here, if one can be made.
     pub(crate) fn checkpoint(&mut self) -> Result<Option<Checkpoint>> {
         let Some(running) = &self.running else { return Ok(None) };
         let current = self.debuggee.current;
+        let writes = Writes::since_copy(self.debuggee.process.pid);
         let Some(snapshot) = Snapshot::take(&mut self.debuggee.process, running.header(), current)? else { return Ok(None) };
         let snapshot = Rc::new(snapshot);
+        self.timeline.since_base = self.timeline.since_base.and(&Past { writes, signals: false });
         let place = Place::here(&self.debuggee, Some(Rc::clone(&snapshot)))?;
-        Ok(Some(Checkpoint { place, snapshot, signal: self.timeline.last_signal, fate: self.debuggee.fate }))
+        let since = self.timeline.since_base.clone();
+        Ok(Some(Checkpoint { place, snapshot, signal: self.timeline.last_signal, fate: self.debuggee.fate, since }))
     }
 
     fn add_checkpoint(&mut self) -> Result<()> {
@@ -147,32 +189,53 @@ impl Session {
         let at = (timeline.base + 1).min(timeline.checkpoints.len());
         // Whether those of the same mark come before or after it, nobody knows.
         let same = timeline.checkpoints[at..].iter().take_while(|other| other.place.mark <= fresh.place.mark).count();
-        timeline.checkpoints.splice(at..at + same, [fresh]);
+        let gone: Vec<Checkpoint> = timeline.checkpoints.splice(at..at + same, [fresh]).collect();
+        if let Some(next) = timeline.checkpoints.get_mut(at + 1) {
+            next.since = gone.iter().fold(next.since.clone(), |since, one| since.and(&one.since));
+        }
         timeline.base = at;
-        if timeline.checkpoints.len() > MOST_CHECKPOINTS {
+        timeline.since_base = Past::nothing();
+        self.limit_checkpoints();
+        Ok(())
+    }
+
+    /// Adds one that is known to come right after the base and not after the place that the process is to go to.
+    pub(crate) fn insert_checkpoint(&mut self, fresh: &Checkpoint) {
+        let timeline = &mut self.timeline;
+        let at = (timeline.base + 1).min(timeline.checkpoints.len());
+        timeline.checkpoints.insert(at, fresh.clone());
+        timeline.base = at;
+        timeline.since_base = Past::nothing();
+        self.limit_checkpoints();
+    }
+
+    fn limit_checkpoints(&mut self) {
+        if self.timeline.checkpoints.len() > MOST_CHECKPOINTS {
             self.thin_out();
         }
-        Ok(())
     }
 
     /// The first one stays, and so do the latest.
     fn thin_out(&mut self) {
         let timeline = &mut self.timeline;
         let half = timeline.checkpoints.len() / 2;
-        let is_kept = |index: usize| index >= half || index.is_multiple_of(2);
+        let is_kept = |index: usize| index >= half || index.is_multiple_of(2) || index == timeline.base;
         let base = (0..timeline.base).filter(|index| is_kept(*index)).count();
-        let base = if is_kept(timeline.base) { base } else { base.saturating_sub(1) };
-        let mut index = 0;
-        timeline.checkpoints.retain(|_| {
-            index += 1;
-            is_kept(index - 1)
-        });
+        let mut kept: Vec<Checkpoint> = Vec::new();
+        let mut passed: Option<Past> = None;
+        for (index, mut one) in std::mem::take(&mut timeline.checkpoints).into_iter().enumerate() {
+            if let Some(before) = passed.take() {
+                one.since = before.and(&one.since);
+            }
+            if is_kept(index) { kept.push(one) } else { passed = Some(one.since) }
+        }
+        timeline.checkpoints = kept;
         timeline.base = base;
     }
 
     // ---- going to a checkpoint ----
 
-    /// Puts the process where a checkpoint was made.
+    /// Puts the process where a checkpoint was made. Which of the time line's is the last before it, the caller knows.
     pub(crate) fn revive(&mut self, checkpoint: &Checkpoint) -> Result<()> {
         let Some(running) = &self.running else { return Ok(()) };
         let (process, current) = checkpoint.snapshot.revive(running.header(), &mut self.debuggee.process)?;
@@ -182,6 +245,7 @@ impl Session {
         self.debuggee.end_told = true;
         self.debuggee.text.refresh(self.debuggee.process.pid);
         self.timeline.last_signal = checkpoint.signal;
+        self.timeline.since_base = Past::default();
         self.moved();
         Ok(())
     }
@@ -190,70 +254,7 @@ impl Session {
         let checkpoint = self.timeline.checkpoints[index].clone();
         self.revive(&checkpoint)?;
         self.timeline.base = index;
+        self.timeline.since_base = Past::nothing();
         Ok(checkpoint.place)
-    }
-
-    // ---- to an exact place ----
-
-    /// Runs on to `place`, which is not behind us. Counts the stops on the way that a user would be told of, and ends at number `wanted`.
-    pub(crate) fn run_to(&mut self, place: &Place, wanted: Option<u64>, give_up: GiveUp) -> Result<Arrival> {
-        let mut stops = 0;
-        loop {
-            if place.is_here(&self.debuggee)? {
-                return Ok(Arrival::There(stops));
-            }
-            let stop = self.towards(place, give_up)?;
-            let is_told = match stop {
-                Stop::Interrupted | Stop::Exited(_) | Stop::Killed(_) => return Ok(Arrival::Interrupted),
-                Stop::Breakpoint => self.debuggee.breakpoints.contains(&self.debuggee.program_counter()?),
-                Stop::Watch(_) | Stop::Signal(_) => true,
-                Stop::Step | Stop::Begin | Stop::End => false,
-            };
-            // What a watchpoint tells of comes before where it stops.
-            let is_arrival = place.is_here(&self.debuggee)?;
-            if is_told && (!is_arrival || matches!(stop, Stop::Watch(_))) {
-                stops += 1;
-                if Some(stops) == wanted {
-                    return Ok(Arrival::At(stop));
-                }
-            }
-            if is_arrival {
-                return Ok(Arrival::There(stops));
-            }
-            if stop == Stop::End {
-                return Ok(Arrival::Interrupted);
-            }
-        }
-    }
-
-    /// Goes on to the next stop. In the stretch between events in which `place` is, its address is one.
-    fn towards(&mut self, place: &Place, give_up: GiveUp) -> Result<Stop> {
-        let context = self.debuggee.context();
-        let is_near = context.tid == place.thread && context.event_count >= place.mark.events;
-        if is_near && !place.in_runtime {
-            let address = place.address();
-            let is_new = self.debuggee.private_places.insert(address);
-            let stop = self.resume(give_up);
-            if is_new {
-                self.debuggee.private_places.remove(&address);
-            }
-            return stop;
-        }
-        // To the moment when that stretch begins.
-        let goal = if place.in_runtime { None } else { Some((place.thread, place.mark.events)) };
-        self.debuggee.pause = goal;
-        let stop = self.resume(give_up);
-        self.debuggee.pause = None;
-        stop
-    }
-
-    /// Without the user's breakpoints and watchpoints.
-    pub(crate) fn quietly<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        let breakpoints: BTreeSet<u64> = std::mem::take(&mut self.debuggee.breakpoints);
-        let watchpoints: Watchpoints = std::mem::take(&mut self.debuggee.watchpoints);
-        let result = act(self);
-        self.debuggee.breakpoints = breakpoints;
-        self.debuggee.watchpoints = watchpoints;
-        result
     }
 }

@@ -22,6 +22,13 @@ pub(crate) struct Watchpoint {
     pub access: Access,
 }
 
+impl Watchpoint {
+    /// Only writing sets it off.
+    pub fn is_for_writing(&self) -> bool {
+        self.access == Access::Write
+    }
+}
+
 /// All of them, and how they are spread over the registers.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Watchpoints {
@@ -50,6 +57,11 @@ impl Watchpoints {
     pub fn remove(&mut self, watchpoint: Watchpoint) -> bool {
         let found = self.all.iter().position(|one| *one == watchpoint);
         found.map(|index| self.all.remove(index)).is_some()
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Watchpoint> {
+        self.all.iter()
     }
 
     fn pieces(&self) -> Vec<Piece> {

@@ -1,8 +1,12 @@
 //! Driving real gdb on a replay.
 
 use std::process::Command;
+use std::time::Duration;
 
 use super::Place;
+
+/// Many commands in one run, on a machine that may be busy.
+const TIME_LIMIT: Duration = Duration::from_secs(240);
 
 /// A program to debug: leaves by its status, or with an argument through a null pointer.
 pub const PLAIN: &str = r#"
@@ -62,7 +66,7 @@ pub fn gdb(place: &Place, options: &[&str], commands: &[&str]) -> String {
     for command in commands {
         arguments.extend(["-ex", command]);
     }
-    let ran = place.run(&arguments);
+    let ran = place.run_within(&arguments, TIME_LIMIT);
     assert!(!ran.stderr.contains("error: ") && !ran.stdout.contains("Remote connection closed"), "{ran:?}");
     no_process_is_left(place);
     ran.stdout + "\n--- standard error\n" + &ran.stderr
@@ -70,12 +74,17 @@ pub fn gdb(place: &Place, options: &[&str], commands: &[&str]) -> String {
 
 /// Nobody lives on who was started by a command of this test.
 pub fn no_process_is_left(place: &Place) {
+    let left = left_behind(place);
+    assert!(left.is_empty(), "left behind: {left:?}");
+}
+
+/// The commands of those who live on.
+pub fn left_behind(place: &Place) -> Vec<String> {
     let mine = place.work("");
-    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-        let is_here = std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&mine));
-        let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        assert!(!is_here || command.is_empty(), "left behind: {}", String::from_utf8_lossy(&command));
-    }
+    let is_here = |path: &std::path::Path| std::fs::read_link(path.join("cwd")).is_ok_and(|cwd| cwd.starts_with(&mine));
+    let command = |path: &std::path::Path| String::from_utf8_lossy(&std::fs::read(path.join("cmdline")).unwrap_or_default()).into_owned();
+    let processes = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    processes.filter(|path| is_here(path)).map(|path| command(&path)).filter(|command| !command.is_empty()).collect()
 }
 
 /// The parts must come in this order.

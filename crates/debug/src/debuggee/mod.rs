@@ -2,16 +2,21 @@
 //!
 //! Of its threads only the one whose turn it is runs the program's code; the others wait in the runtime. A stop is always about that thread.
 
+mod planting;
 mod running;
 mod stepping;
 
+pub(crate) use planting::Sought;
+
 use crate::error::Result;
+use crate::probe::Plan;
 use crate::process::{Process, in_runtime};
 use crate::text::Text;
 use crate::watchpoints::{Watchpoint, Watchpoints};
 use retake_kernel::context::{self, Context};
 use retake_kernel::ptrace::Registers;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
 use std::time::Duration;
 
 /// How long a process in the middle of a call may take to come back to the program, when it is to be stopped.
@@ -60,6 +65,8 @@ pub(crate) struct Debuggee {
     pub process: Process,
     pub text: Text,
     pub breakpoints: BTreeSet<u64>,
+    /// Agent expressions, of which one must hold at a breakpoint.
+    pub conditions: BTreeMap<u64, Vec<Vec<u8>>>,
     pub watchpoints: Watchpoints,
     /// The thread that the last stop was about; the kernel's number.
     pub current: i32,
@@ -73,6 +80,15 @@ pub(crate) struct Debuggee {
     /// The thread that is in a call and pauses when it comes out of it.
     stepped: Option<i32>,
     watch_in_call: Option<Watchpoint>,
+    /// Breakpoints are counted instead of stopping: so many are left until one stops.
+    pub remaining: Option<u64>,
+    /// The place that is looked for.
+    pub sought: Option<Sought>,
+    /// The stop at the place that is looked for was of no use; whether it is a hit of a breakpoint is still to be seen.
+    pub passes_place: bool,
+    /// Where the stubs count.
+    counter: Option<u64>,
+    plans: HashMap<u64, Option<Rc<Plan>>>,
 }
 
 impl Debuggee {
@@ -82,6 +98,7 @@ impl Debuggee {
             process,
             text: Text::default(),
             breakpoints: BTreeSet::new(),
+            conditions: BTreeMap::new(),
             watchpoints: Watchpoints::default(),
             current,
             fate: Fate::Open,
@@ -90,6 +107,11 @@ impl Debuggee {
             pause: None,
             stepped: None,
             watch_in_call: None,
+            remaining: None,
+            sought: None,
+            passes_place: false,
+            counter: None,
+            plans: HashMap::new(),
         };
         this.text.refresh(this.process.pid);
         this
@@ -137,10 +159,15 @@ impl Debuggee {
 
     /// Reads memory as the program would see it without us; returns how many bytes are there.
     pub fn read(&self, address: u64, bytes: &mut [u8]) -> usize {
-        if in_runtime(address) || self.text.is_stub(address) {
+        self.read_of(&self.process, address, bytes)
+    }
+
+    /// The same of a copy of the process.
+    pub fn read_of(&self, process: &Process, address: u64, bytes: &mut [u8]) -> usize {
+        if in_runtime(address) || self.text.is_stub(address) || process.is_probe_page(address) {
             return 0;
         }
-        let count = self.process.read(address, bytes);
+        let count = process.read(address, bytes);
         self.text.unpatch(address, &mut bytes[..count]);
         count
     }

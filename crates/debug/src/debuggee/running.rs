@@ -5,7 +5,6 @@ use crate::error::Result;
 use crate::process::{Happened, in_runtime};
 use retake_kernel::context;
 use retake_kernel::ptrace::Status;
-use std::collections::BTreeSet;
 use std::time::Instant;
 
 impl Debuggee {
@@ -41,11 +40,6 @@ impl Debuggee {
         })
     }
 
-    fn must_step_off(&self) -> Result<bool> {
-        let address = self.process.registers(self.current)?.rip;
-        Ok(!in_runtime(address) && self.traps().contains(&address))
-    }
-
     /// Whether the current thread is where it was to pause.
     fn has_reached_pause(&self) -> bool {
         let context = self.context();
@@ -61,14 +55,9 @@ impl Debuggee {
         }
     }
 
-    fn traps(&self) -> BTreeSet<u64> {
-        let user = self.breakpoints.iter().flat_map(|&address| self.text.places(address));
-        user.chain(self.private_places.iter().copied()).collect()
-    }
-
     /// Lets all threads run until one of them stops the process.
     pub fn run(&mut self, give_up: GiveUp) -> Result<Stop> {
-        self.process.plant(&self.traps());
+        self.plant()?;
         for tid in self.process.threads().collect::<Vec<_>>() {
             self.watchpoints.arm(tid)?;
         }
@@ -77,7 +66,9 @@ impl Debuggee {
         loop {
             let Some(happened) = self.process.next(give_up)? else {
                 self.settle()?;
-                return Ok(Stop::Interrupted);
+                // It may just have come to a breakpoint, which nobody has been told of.
+                let is_hit = self.remaining.is_none() && self.breakpoints.contains(&self.program_counter()?);
+                return Ok(if is_hit { Stop::Breakpoint } else { Stop::Interrupted });
             };
             if let Some(stop) = self.interpret(happened)? {
                 self.stopped()?;
@@ -101,8 +92,10 @@ impl Debuggee {
             self.process.stop_all()?;
         }
         for tid in self.process.threads().collect::<Vec<_>>() {
+            self.process.leave_probe(tid)?;
             self.process.pause_after(tid, None)?;
         }
+        self.read_counter();
         self.text.refresh(self.process.pid);
         Ok(())
     }
@@ -124,7 +117,7 @@ impl Debuggee {
                 self.process.resume(tid)?;
                 Ok(None)
             }
-            Happened::Ended => Ok(None),
+            Happened::Ended | Happened::Faulted { .. } => Ok(None),
             Happened::Gone(status) => Ok(Some(match status {
                 Status::Killed(signal) => Stop::Killed(signal),
                 Status::Exited(status) => Stop::Exited(status),

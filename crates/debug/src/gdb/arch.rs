@@ -114,6 +114,89 @@ impl Registers {
         (0..FLOATING).map(|physical| tag(physical) << (2 * physical)).sum()
     }
 
+    /// The reverse of [`Registers::bytes`]. What is not a user's to change stays: selectors, and of the x87 unit all but its registers.
+    fn take(&mut self, bytes: &[u8]) -> Option<()> {
+        let mut rest = bytes;
+        for register in self.general.iter_mut().chain([&mut self.program_counter]) {
+            *register = u64::from_le_bytes(next(&mut rest)?);
+        }
+        self.flags = u32::from_le_bytes(next(&mut rest)?);
+        for selector in &mut self.segments {
+            *selector = u32::from_le_bytes(next(&mut rest)?);
+        }
+        self.extended = vec![0; UPPER_OFFSET + VECTOR_BYTES * VECTORS];
+        for index in 0..FLOATING {
+            self.put_extended(STACK_OFFSET + 16 * index, &next::<FLOATING_BYTES>(&mut rest)?);
+        }
+        next::<{ 4 * FLOATING }>(&mut rest)?;
+        for index in 0..VECTORS {
+            self.put_extended(VECTOR_OFFSET + VECTOR_BYTES * index, &next::<VECTOR_BYTES>(&mut rest)?);
+        }
+        self.put_extended(MXCSR_OFFSET, &next::<4>(&mut rest)?);
+        self.original_call = u64::from_le_bytes(next(&mut rest)?);
+        for base in &mut self.bases {
+            *base = u64::from_le_bytes(next(&mut rest)?);
+        }
+        for index in 0..VECTORS {
+            self.put_extended(UPPER_OFFSET + VECTOR_BYTES * index, &next::<VECTOR_BYTES>(&mut rest)?);
+        }
+        Some(())
+    }
+
+    fn put_extended(&mut self, offset: usize, bytes: &[u8]) {
+        if let Some(place) = self.extended.get_mut(offset..offset + bytes.len()) {
+            place.copy_from_slice(bytes);
+        }
+    }
+
+    /// As the kernel takes them, where they differ from what a thread has.
+    pub fn for_kernel(&self, before: &ptrace::Registers, extended: &[u8]) -> (ptrace::Registers, Vec<u8>) {
+        let [rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp, r8, r9, r10, r11, r12, r13, r14, r15] = self.general;
+        let general = ptrace::Registers {
+            rax,
+            rbx,
+            rcx,
+            rdx,
+            rsi,
+            rdi,
+            rbp,
+            rsp,
+            r8,
+            r9,
+            r10,
+            r11,
+            r12,
+            r13,
+            r14,
+            r15,
+            rip: self.program_counter,
+            eflags: u64::from(self.flags),
+            fs_base: self.bases[0],
+            ..*before
+        };
+        let mut changed = Self { extended: extended.to_vec(), ..Self::default() };
+        let places = (0..FLOATING).map(|index| (STACK_OFFSET + 16 * index, FLOATING_BYTES));
+        let places = places.chain((0..VECTORS).map(|index| (VECTOR_OFFSET + VECTOR_BYTES * index, VECTOR_BYTES)));
+        let places = places.chain([(MXCSR_OFFSET, 4)]).chain((0..VECTORS).map(|index| (UPPER_OFFSET + VECTOR_BYTES * index, VECTOR_BYTES)));
+        let known = Self { extended: extended.to_vec(), ..Self::default() };
+        for (offset, count) in places {
+            let bytes = self.extended_bytes(offset, count);
+            if bytes != known.extended_bytes(offset, count) {
+                changed.put_extended(offset, &bytes);
+                changed.use_components();
+            }
+        }
+        (general, changed.extended)
+    }
+
+    /// Components that are marked as unused would be cleared.
+    fn use_components(&mut self) {
+        const USED_OFFSET: usize = 512;
+        const X87_SSE_AVX: u8 = 7;
+        let used = self.extended_bytes(USED_OFFSET, 1)[0];
+        self.put_extended(USED_OFFSET, &[used | X87_SSE_AVX]);
+    }
+
     fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         bytes.extend(self.general.iter().chain([&self.program_counter]).flat_map(|value| value.to_le_bytes()));
@@ -146,17 +229,16 @@ impl arch::Registers for Registers {
         self.bytes().into_iter().for_each(|byte| write_byte(Some(byte)));
     }
 
-    /// The general registers; what a debugger writes are these.
     fn gdb_deserialize(&mut self, bytes: &[u8]) -> Result<(), ()> {
-        let word = |index: usize| bytes.get(8 * index..8 * index + 8)?.try_into().ok().map(u64::from_le_bytes);
-        for index in 0..GENERAL {
-            self.general[index] = word(index).ok_or(())?;
-        }
-        self.program_counter = word(GENERAL).ok_or(())?;
-        let flags = bytes.get(8 * (GENERAL + 1)..8 * (GENERAL + 1) + 4).and_then(|bytes| bytes.try_into().ok()).ok_or(())?;
-        self.flags = u32::from_le_bytes(flags);
-        Ok(())
+        self.take(bytes).ok_or(())
     }
+}
+
+/// Takes so many bytes from the front.
+fn next<const COUNT: usize>(rest: &mut &[u8]) -> Option<[u8; COUNT]> {
+    let (first, others) = rest.split_first_chunk()?;
+    *rest = others;
+    Some(*first)
 }
 
 /// The registers in the order of [`Registers::gdb_serialize`].

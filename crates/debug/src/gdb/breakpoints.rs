@@ -23,16 +23,22 @@ impl Breakpoints for Remote {
 
 impl SwBreakpoint for Remote {
     fn add_sw_breakpoint(&mut self, address: u64, _kind: usize) -> TargetResult<bool, Self> {
+        let conditions = self.conditions.take();
         let debuggee = &mut self.session.debuggee;
         let is_there = debuggee.read(address, &mut [0]) == 1;
         if is_there {
             debuggee.breakpoints.insert(address);
+            match conditions {
+                Some(conditions) => debuggee.conditions.insert(address, conditions),
+                None => debuggee.conditions.remove(&address),
+            };
         }
         Ok(is_there)
     }
 
     fn remove_sw_breakpoint(&mut self, address: u64, _kind: usize) -> TargetResult<bool, Self> {
         self.session.debuggee.breakpoints.remove(&address);
+        self.session.debuggee.conditions.remove(&address);
         Ok(true)
     }
 }

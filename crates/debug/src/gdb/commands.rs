@@ -21,7 +21,8 @@ origin ADDRESS BYTES  the system call that writes this memory here
 stdout, stderr        what the program printed up to here
 output                both
 crash                 how the process died
-info                  about the recording";
+info                  about the recording
+hash                  a hash of all registers and memory, to compare visits of a place";
 
 /// Events before here, and after, that are shown unless told otherwise.
 const EVENTS_BEFORE: u64 = 10;
@@ -78,6 +79,7 @@ impl Remote {
             "crash" => self.session.crash.as_ref().map_or_else(String::new, |crash| format!("thread {}: {}", crash.tid, crash.describe())),
             "ends" => yes_or_no(self.session.debuggee.fate != Fate::Open),
             "begins" => yes_or_no(self.session.is_at_begin()?),
+            "hash" => format!("{:016x}", self.session.debuggee.state_hash()?),
             "info" => self.session.about.clone(),
             _ => HELP.to_owned(),
         })

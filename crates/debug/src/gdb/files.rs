@@ -45,7 +45,12 @@ impl Files {
 /// The lines of `/proc/PID/maps` without what is ours.
 fn maps_text(debuggee: &Debuggee, main: &str) -> String {
     let mut text = String::new();
-    for mapping in debuggee.text.mappings().iter().filter(|mapping| !in_runtime(mapping.start) && !debuggee.text.is_stub(mapping.start)) {
+    for mapping in debuggee
+        .text
+        .mappings()
+        .iter()
+        .filter(|mapping| !in_runtime(mapping.start) && !debuggee.text.is_stub(mapping.start) && !debuggee.process.is_probe_page(mapping.start))
+    {
         let bit = |set, letter| if set { letter } else { '-' };
         let (read, write, execute) = (bit(mapping.readable, 'r'), bit(mapping.writable, 'w'), bit(mapping.executable, 'x'));
         let name = if mapping.name.starts_with('/') { main } else { &mapping.name };

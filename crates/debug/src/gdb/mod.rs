@@ -37,6 +37,8 @@ pub fn serve(session: Session, stream: impl Stream + 'static) -> Result<()> {
         machine = match machine {
             Machine::Idle(mut idle) => {
                 let Ok(packet) = idle.borrow_conn().next() else { return Ok(()) };
+                let (packet, conditions) = wire::without_conditions(packet);
+                remote.conditions = conditions;
                 match feed(idle.into(), &mut remote, &packet) {
                     Ok(machine) => machine,
                     Err(error) => return Err(failure(error)),
@@ -54,6 +56,8 @@ pub fn serve(session: Session, stream: impl Stream + 'static) -> Result<()> {
                         is_due && wire.is_interrupted()
                     })?
                 };
+                let console = remote.session.take_console();
+                running.borrow_conn().say(&console).map_err(|error| DebugError::Protocol(error.to_string()))?;
                 running.report_stop(&mut remote, reason).map_err(failure)?
             }
             Machine::CtrlCInterrupt(interrupted) => interrupted.interrupt_handled(&mut remote, None::<target::Reason>).map_err(failure)?,

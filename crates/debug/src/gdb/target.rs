@@ -18,7 +18,6 @@ use gdbstub::target::ext::base::multithread::{
 use gdbstub::target::ext::base::reverse_exec::{ReplayLogPosition, ReverseCont, ReverseContOps, ReverseStep, ReverseStepOps};
 use gdbstub::target::ext::breakpoints::{BreakpointsOps, WatchKind};
 use gdbstub::target::{Target, TargetError, TargetResult, ext};
-use retake_kernel::ptrace;
 
 /// Why the program stopped, as the library wants it.
 pub(crate) type Reason = MultiThreadStopReason<u64>;
@@ -38,22 +37,30 @@ pub(crate) struct Remote {
     pub files: Files,
     /// Where to go the next time the program is to run, instead of running.
     pub destination: Option<Destination>,
+    /// Those of the breakpoint that is set next.
+    pub conditions: Option<Vec<Vec<u8>>>,
     wish: Wish,
 }
 
 impl Remote {
     pub fn new(session: Session) -> Self {
-        Self { session, files: Files::default(), destination: None, wish: Wish::Continue }
+        Self { session, files: Files::default(), destination: None, conditions: None, wish: Wish::Continue }
     }
 
     /// Does what the debugger wished for, until the program stops.
     pub fn act(&mut self, give_up: &mut dyn FnMut() -> bool) -> Result<Reason> {
         if let Some(destination) = self.destination.take() {
+            self.session.end_diversion();
             self.session.go_to(destination, give_up)?;
             self.session.console.collect()?;
             // The one stop reason that a debugger takes as it is, whatever it was about to do.
             return Ok(self.reason(Stop::End));
         }
+        if let (Some(thread), Wish::Continue | Wish::Step(_)) = (self.session.diverted_thread(), self.wish) {
+            let stop = self.session.run_diverted(thread, matches!(self.wish, Wish::Step(_)), give_up)?;
+            return Ok(self.reason_of(stop, Tid::new(thread as usize).unwrap_or(Tid::MIN)));
+        }
+        self.session.end_diversion();
         let stop = match self.wish {
             Wish::Continue => self.session.forward(give_up)?,
             Wish::Step(thread) => {
@@ -67,7 +74,10 @@ impl Remote {
     }
 
     fn reason(&self, stop: Stop) -> Reason {
-        let tid = self.current();
+        self.reason_of(stop, self.current())
+    }
+
+    fn reason_of(&self, stop: Stop, tid: Tid) -> Reason {
         let log = |pos| Reason::ReplayLog { tid: Some(tid), pos };
         match stop {
             Stop::Breakpoint => Reason::SwBreak(tid),
@@ -93,6 +103,11 @@ impl Remote {
         }
         self.session.debuggee.thread(u32::try_from(thread.get()).ok()?)
     }
+}
+
+/// The program's number of a thread.
+fn number(tid: Tid) -> u32 {
+    u32::try_from(tid.get()).unwrap_or(0)
 }
 
 fn kind(access: Access) -> WatchKind {
@@ -150,25 +165,26 @@ impl Target for Remote {
 
 impl MultiThreadBase for Remote {
     fn read_registers(&mut self, registers: &mut arch::Registers, tid: Tid) -> TargetResult<(), Self> {
-        let Some(thread) = self.kernel_tid(tid) else { return refused() };
-        let general = self.session.debuggee.registers(thread).map_err(TargetError::Fatal)?;
-        *registers = arch::Registers::new(&general, ptrace::extended_state(thread).unwrap_or_default());
+        let Ok((general, extended)) = self.session.registers(number(tid)) else { return refused() };
+        *registers = arch::Registers::new(&general, extended);
         Ok(())
     }
 
-    fn write_registers(&mut self, _registers: &arch::Registers, _tid: Tid) -> TargetResult<(), Self> {
-        refused()
+    fn write_registers(&mut self, registers: &arch::Registers, tid: Tid) -> TargetResult<(), Self> {
+        let Ok((before, extended)) = self.session.registers(number(tid)) else { return refused() };
+        let (general, extended) = registers.for_kernel(&before, &extended);
+        self.session.set_registers(number(tid), general, extended).map_err(TargetError::Fatal)
     }
 
     fn read_addrs(&mut self, start: u64, data: &mut [u8], _tid: Tid) -> TargetResult<usize, Self> {
-        match self.session.debuggee.read(start, data) {
+        match self.session.read_memory(start, data) {
             0 => Err(TargetError::Errno(libc::EFAULT as u8)),
             count => Ok(count),
         }
     }
 
-    fn write_addrs(&mut self, _start: u64, _data: &[u8], _tid: Tid) -> TargetResult<(), Self> {
-        refused()
+    fn write_addrs(&mut self, start: u64, data: &[u8], _tid: Tid) -> TargetResult<(), Self> {
+        if self.session.write_memory(start, data).map_err(TargetError::Fatal)? { Ok(()) } else { Err(TargetError::Errno(libc::EFAULT as u8)) }
     }
 
     /// The current one first: that is where a debugger begins.
@@ -178,6 +194,10 @@ impl MultiThreadBase for Remote {
         let others = self.session.debuggee.threads().into_iter().filter_map(|(_, tid)| Tid::new(tid as usize));
         others.filter(|tid| *tid != current).for_each(register);
         Ok(())
+    }
+
+    fn support_thread_extra_info(&mut self) -> Option<ext::thread_extra_info::ThreadExtraInfoOps<'_, Self>> {
+        Some(self)
     }
 
     fn support_resume(&mut self) -> Option<MultiThreadResumeOps<'_, Self>> {

@@ -7,6 +7,7 @@ use std::io::{self, Read, Write};
 /// A byte that stops a running program.
 const INTERRUPT: u8 = 3;
 const LARGEST_READ: usize = 64 << 10;
+const LONGEST_OUTPUT: usize = 1024;
 
 /// A stream to a debugger, as far as we need it.
 pub trait Stream: Read + Write {
@@ -107,6 +108,18 @@ impl Wire {
         true
     }
 
+    /// Prints on the debugger's console, while it waits for the program to stop.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn say(&mut self, text: &str) -> io::Result<()> {
+        for piece in text.as_bytes().chunks(LONGEST_OUTPUT) {
+            let digits: String = piece.iter().map(|byte| format!("{byte:02x}")).collect();
+            self.stream.write_all(&framed(format!("O{digits}").as_bytes()))?;
+        }
+        Ok(())
+    }
+
     /// Reads what is there; false at the end.
     fn fill(&mut self) -> io::Result<bool> {
         let mut bytes = [0; LARGEST_READ];
@@ -142,6 +155,37 @@ fn adapted(packet: Vec<u8>) -> Vec<u8> {
     }
 }
 
+/// A packet that sets a breakpoint, without its conditions, which the protocol library passes over.
+pub(crate) fn without_conditions(packet: Vec<u8>) -> (Vec<u8>, Option<Vec<Vec<u8>>>) {
+    let body = packet.strip_prefix(b"$").and_then(|rest| rest.get(..rest.len().saturating_sub(3)));
+    let text = body.and_then(|body| std::str::from_utf8(body).ok()).filter(|text| text.starts_with("Z0,") || text.starts_with("Z1,"));
+    let Some((plain, list)) = text.and_then(|text| text.split_once(";X")) else { return (packet, None) };
+    match conditions(list) {
+        Some(conditions) => (framed(plain.as_bytes()), Some(conditions)),
+        None => (framed(plain.as_bytes()), None),
+    }
+}
+
+/// `X` comes before the number of bytes of each.
+fn conditions(list: &str) -> Option<Vec<Vec<u8>>> {
+    let one = |text: &str| {
+        let (count, digits) = text.split_once(',')?;
+        let count = usize::from_str_radix(count, 16).ok()?;
+        (0..count).map(|index| u8::from_str_radix(digits.get(2 * index..2 * index + 2)?, 16).ok()).collect()
+    };
+    // Commands that a target could carry out come after them; ours carries out none.
+    list.split(";cmds").next()?.split('X').map(|text| one(text.trim_end_matches(';'))).collect()
+}
+
+/// What the protocol library says it supports, and what we do besides.
+fn with_features(outgoing: Vec<u8>) -> Vec<u8> {
+    const ANSWER: &[u8] = b"$PacketSize=";
+    // An acknowledgement may come before it.
+    let Some(at) = outgoing.windows(ANSWER.len()).take(2).position(|bytes| bytes == ANSWER) else { return outgoing };
+    let body = &outgoing[at + 1..outgoing.len().saturating_sub(3).max(at + 1)];
+    [&outgoing[..at], &framed(&[body, b";ConditionalBreakpoints+"].concat())].concat()
+}
+
 /// A packet with its checksum.
 pub(crate) fn framed(body: &[u8]) -> Vec<u8> {
     let sum = body.iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte));
@@ -160,7 +204,7 @@ impl Connection for Wire {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let outgoing = std::mem::take(&mut self.outgoing);
+        let outgoing = with_features(std::mem::take(&mut self.outgoing));
         self.stream.write_all(&outgoing)?;
         self.stream.flush()
     }

@@ -91,6 +91,9 @@ impl Process {
         }
         let memory = OpenOptions::new().write(true).open(format!("/proc/{tid}/mem"))?;
         let fixed = [(context::PAUSE, 0x90), (context::DEBUG_EVENT, 0x90)];
+        for probe in &self.probes {
+            let _ = memory.write_all_at(probe.plan.original(), probe.plan.address);
+        }
         for (address, original) in self.planted.iter().map(|(a, o)| (*a, *o)).chain(fixed) {
             let _ = memory.write_all_at(&[original], address);
         }
@@ -117,6 +120,14 @@ impl Process {
     fn carry_over(&mut self, tid: i32) -> io::Result<()> {
         let mut registers = ptrace::registers(tid)?;
         let address = registers.rip.wrapping_sub(1);
+        let displaced = self.probes.iter().find_map(|probe| match probe.trap(address) {
+            Some(_) => probe.displaced(probe.plan.address),
+            None => probe.displaced(address),
+        });
+        if let Some(rip) = displaced {
+            ptrace::set_registers(tid, &ptrace::Registers { rip, ..registers })?;
+            return gone_is_fine(ptrace::resume(tid, 0));
+        }
         let Some(&original) = self.planted.get(&address) else {
             let signal = if in_runtime(address) { 0 } else { libc::SIGTRAP };
             return gone_is_fine(ptrace::resume(tid, signal));
@@ -134,6 +145,18 @@ impl Process {
         let stepping = self.thread(tid)?.stepping;
         if !self.dying && !SIGNALS_OF_INSTRUCTIONS.contains(&signal) {
             return self.resume(tid).map(|()| None); // of this session, not of the recorded one: the log has those
+        }
+        if !self.probes.is_empty() {
+            let registers = ptrace::registers(tid)?;
+            if let Some(happened) = self.probe_fault(tid, &registers)? {
+                return Ok(happened);
+            }
+            if matches!(signal, libc::SIGILL | libc::SIGSEGV) && self.redirected(tid, registers.rip, &registers)? {
+                return Ok(None);
+            }
+        }
+        if self.reports_faults {
+            return Ok(Some(Happened::Faulted { signal }));
         }
         self.thread(tid)?.signal = signal;
         if stepping {
@@ -167,6 +190,10 @@ impl Process {
         if address == context::DEBUG_EVENT {
             return Ok(Some(Happened::Announced { tid, kind: registers.rdi, value: registers.rsi }));
         }
+        if let Some(happened) = self.probe_trap(tid, &registers)? {
+            return Ok(happened);
+        }
+        self.stopped_at_probe = None;
         if self.planted.contains_key(&address) {
             registers.rip = address;
             ptrace::set_registers(tid, &registers)?;

@@ -5,12 +5,14 @@
 //! traced too, because they run into the same traps; nobody is told about them.
 
 mod happened;
+mod probes;
 mod running;
 
+use crate::probe::{Probe, Why};
 use retake_kernel::context::{self, Context};
 use retake_kernel::ptrace::{self, Registers, Status};
 use retake_kernel::shared::{RUNTIME_END, RUNTIME_TEXT};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -39,6 +41,8 @@ pub(crate) enum Happened {
     Watched { tid: i32, watch: u64 },
     /// It stepped into something that the runtime handles with this signal.
     Emulates { tid: i32, signal: i32 },
+    /// An instruction raised this signal, and nobody handles it: see [`Process::reports_faults`].
+    Faulted { signal: i32 },
     /// The thread has ended.
     Ended,
     /// The whole process has.
@@ -73,8 +77,15 @@ pub(crate) struct Process {
     strangers: HashSet<i32>,
     /// Address and original byte of the traps that are in memory now.
     planted: BTreeMap<u64, u8>,
+    probes: Vec<Probe>,
+    /// Mapped for stubs.
+    probe_pages: BTreeSet<u64>,
+    /// The last [`Happened::Planted`] was at a probe: why it stopped.
+    pub stopped_at_probe: Option<Why>,
     /// The process is dying: signals are its own.
     pub dying: bool,
+    /// Signals of instructions are told, and not delivered.
+    pub reports_faults: bool,
 }
 
 impl Process {
@@ -102,7 +113,19 @@ impl Process {
         let memory = OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"))?;
         let first = Thread { tid: pid, state: State::Stopped(None), stepping: false, signal: 0 };
         let (guests, strangers) = (HashSet::new(), HashSet::new());
-        Ok(Self { pid, memory, threads: vec![first], guests, strangers, planted: BTreeMap::new(), dying: false })
+        Ok(Self {
+            pid,
+            memory,
+            threads: vec![first],
+            guests,
+            strangers,
+            planted: BTreeMap::new(),
+            probes: Vec::new(),
+            probe_pages: BTreeSet::new(),
+            stopped_at_probe: None,
+            dying: false,
+            reports_faults: false,
+        })
     }
 
     /// The numbers of its threads, the kernel's.
@@ -155,6 +178,13 @@ impl Process {
         for (&at, &original) in self.planted.range(address..address.saturating_add(done as u64)) {
             bytes[(at - address) as usize] = original;
         }
+        for probe in &self.probes {
+            for (at, original) in (probe.plan.address..).zip(probe.plan.original()) {
+                if let Some(byte) = at.checked_sub(address).and_then(|index| bytes[..done].get_mut(index as usize)) {
+                    *byte = *original;
+                }
+            }
+        }
         done
     }
 
@@ -172,10 +202,29 @@ impl Process {
         self.memory.write_all_at(bytes, address)
     }
 
+    /// Writes what the program is to find there: also under traps.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub fn poke(&mut self, address: u64, bytes: &[u8]) -> io::Result<()> {
+        self.write(address, bytes)?;
+        let under: Vec<u64> = self.planted.range(address..address.saturating_add(bytes.len() as u64)).map(|(at, _)| *at).collect();
+        for at in under {
+            self.planted.insert(at, bytes[(at - address) as usize]);
+            self.write(at, &[TRAP])?;
+        }
+        Ok(())
+    }
+
     // ---- traps ----
 
+    /// Whether memory there is ours.
+    pub fn is_probe_page(&self, address: u64) -> bool {
+        self.probe_pages.contains(&(address & !0xfff))
+    }
+
     /// Makes these the planted traps.
-    pub fn plant(&mut self, wanted: &std::collections::BTreeSet<u64>) {
+    pub fn plant(&mut self, wanted: &BTreeSet<u64>) {
         let stale: Vec<u64> = self.planted.keys().copied().filter(|address| !wanted.contains(address)).collect();
         for address in stale {
             self.unplant(address);

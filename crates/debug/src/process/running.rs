@@ -42,6 +42,7 @@ impl Process {
     /// It is gone.
     pub fn step(&mut self, tid: i32) -> io::Result<()> {
         let address = self.registers(tid)?.rip;
+        self.remove_probes();
         self.unplant(address);
         let thread = self.thread(tid)?;
         let signal = std::mem::take(&mut thread.signal);

@@ -1,0 +1,372 @@
+//! `retake debug`: what only the engine behind gdb can do.
+
+mod cli_support;
+
+use cli_support::Place;
+use cli_support::debugging::{compile, gdb, has_gdb, in_order, left_behind, record};
+
+/// Functions that a user may call.
+const CALLED: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <fcntl.h>
+int counter = 10;
+double half(double x) { return x / 2; }
+int add(int x)
+{
+	counter += x;
+	return counter;
+}
+int say(const char *text)
+{
+	char line[64];
+	snprintf(line, sizeof line, "said %s\n", text);
+	return write(1, line, strlen(line));
+}
+int leave(const char *path) { return open(path, O_CREAT | O_WRONLY, 0600); }
+int large(void)
+{
+	char *bytes = malloc(1 << 20);
+	memset(bytes, 1, 1 << 20);
+	return bytes[4096];
+}
+int quit(void) { exit(9); }
+int stop(int x) { return x + 1; }
+int main(void)
+{
+	char *text = strdup("program");
+	int pid = getpid();
+	stop(pid);
+	printf("%s %d\n", text, counter);
+	return counter;
+}
+"#;
+
+#[test]
+fn changes_and_calls_go_to_a_copy() {
+    if !has_gdb() {
+        return;
+    }
+    let place = Place::new("debug-diversion");
+    let program = compile(&place, "called", CALLED, &[]);
+    record(&place, &[&program]);
+    let left = place.work("left");
+    let leave = format!("print leave(\"{}\")", left.display());
+    let commands = [
+        "break stop",
+        "continue",
+        "print add(5)",
+        "print counter",
+        "print half(3.0)",
+        "print say(\"hello\")",
+        &leave,
+        "print large()",
+        "print (int)strlen(\"four\")",
+        "print $xmm3.v4_int32[1] = 77",
+        "print $xmm3.v4_int32[1]",
+        "print x = 3",
+        "set var counter = 70",
+        "print add(x)",
+        "break add",
+        "print add(1)",
+        "finish",
+        "delete",
+        "reverse-stepi",
+        "print counter",
+        "call quit()",
+        "continue",
+        "continue",
+    ];
+    let text = gdb(&place, &[], &commands);
+    in_order(&text, &["stop (x=", "= 15", "= 15", "= 1.5", "= 11", "= -1", "= 1\n", "= 4", "= 77", "= 77", "= 3", "= 73"]);
+    in_order(&text, &["= 73", "add (x=1)", "Value returned", "= 74", "= 10\n", "exited with code 012"]);
+    assert!(text.contains("said hello") && text.contains("openat is not executed") && text.contains("exit_group would end the program"), "{text}");
+    assert!(!left.exists());
+}
+
+/// Computes for long without an event.
+const BUSY: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int once;
+unsigned long rounds, total;
+unsigned long mix(unsigned long x, unsigned long i)
+{
+	return x * 6364136223846793005UL + i;
+}
+int done(unsigned long x) { return x & 7; }
+int main(int argc, char **argv)
+{
+	unsigned long x = 1;
+	rounds = strtoul(argv[1], NULL, 10);
+	getpid();
+	for (unsigned long i = 0; i < rounds; i++) {
+		x = mix(x, i);
+		if (i == rounds / 50)
+			once = 1;
+	}
+	total = x;
+	getpid();
+	return done(x);
+}
+"#;
+
+#[test]
+fn backwards_in_a_busy_computation() {
+    if !has_gdb() {
+        return;
+    }
+    let place = Place::new("debug-busy");
+    let program = compile(&place, "busy", BUSY, &[]);
+    record(&place, &[&program, "5000000"]);
+    let commands = [
+        "break done",
+        "continue",
+        "delete",
+        "reverse-finish",
+        "reverse-stepi",
+        "break mix",
+        "reverse-continue",
+        "print i",
+        "reverse-continue",
+        "print i",
+        "delete",
+        "reverse-stepi",
+        "reverse-stepi",
+        "stepi",
+        "stepi",
+        "print $pc == mix || i == 4999998",
+        "reverse-finish",
+        "reverse-next",
+        "reverse-next",
+        "print i",
+        "last once",
+        "print i",
+        "break mix if i == 7",
+        "reverse-continue",
+        "print i",
+        "delete",
+        "break mix if x == 1 && i == 77",
+        "break done",
+        "continue",
+        "print total != 0",
+    ];
+    let text = gdb(&place, &[], &commands);
+    in_order(&text, &["done (x=", "mix (x=", "i=4999999", "= 4999999", "i=4999998", "= 4999998", "= 1\n", "= 4999997"]);
+    in_order(&text, &["= 4999997", "= 100000\n", "mix (x=", "i=7)", "= 7\n", "done (x=", "= 1\n"]);
+}
+
+/// Walks about in a recording and compares the state at each place with what it was there before; the number of moves that found a place known.
+fn walk(place: &Place, events: u64, seeks: u64) -> u64 {
+    let script = place.work("walk.py");
+    let text = format!(
+        r#"
+import gdb, random
+random.seed(7)
+known, again = {{}}, 0
+def ask(what):
+    return gdb.execute("monitor " + what, to_string=True).strip()
+def note():
+    global again
+    key = (event, trail)
+    state = (ask("hash"), ask("when"), int(gdb.parse_and_eval("$pc")))
+    if known.setdefault(key, state) != state:
+        raise gdb.GdbError("another state at %s: %s %s" % (key, known[key], state))
+    again += 1
+for number in range({seeks}):
+    event = random.choice(range(2, {events}))
+    gdb.execute("seek %d" % event, to_string=True)
+    trail = 0
+    note()
+    forth = random.randrange(4)
+    for trail in range(1, forth + 1):
+        gdb.execute("stepi", to_string=True)
+        note()
+    for trail in range(forth - 1, -1, -1):
+        gdb.execute("reverse-stepi", to_string=True)
+        note()
+print("walked %d known %d" % (again, again - len(known)))
+"#
+    );
+    std::fs::write(&script, text).unwrap();
+    let source = format!("source {}", script.display());
+    let printed = gdb(place, &[], &[&source]);
+    let Some((_, rest)) = printed.split_once("walked ") else { panic!("{printed}") };
+    let known = rest.split_once("known ").and_then(|(_, number)| number.split_whitespace().next()).and_then(|number| number.parse().ok());
+    known.unwrap_or_else(|| panic!("{printed}"))
+}
+
+/// 100 seeks; with RETAKE_SEEKS=10000 that many.
+#[test]
+fn the_state_is_the_same_at_the_same_place() {
+    if !has_gdb() {
+        return;
+    }
+    let place = Place::new("debug-walk");
+    let program = compile(&place, "called", CALLED, &[]);
+    record(&place, &[&program]);
+    let seeks = std::env::var("RETAKE_SEEKS").ok().and_then(|count| count.parse().ok()).unwrap_or(100);
+    let known = walk(&place, 30, seeks);
+    assert!(known > seeks, "{known} of {seeks} seeks came to a known place");
+}
+
+/// The part of a debugger that these tests need: packets over a socket.
+struct Client(std::net::TcpStream);
+
+impl Client {
+    fn send(&mut self, body: &str) {
+        use std::io::Write;
+        let sum = body.bytes().fold(0u8, u8::wrapping_add);
+        self.0.write_all(format!("${body}#{sum:02x}").as_bytes()).unwrap();
+    }
+
+    /// The next packet that is not output.
+    fn receive(&mut self) -> String {
+        use std::io::{Read, Write};
+        let mut byte = [0];
+        loop {
+            let mut packet = Vec::new();
+            while self.0.read(&mut byte).unwrap() == 1 && byte[0] != b'$' {}
+            while self.0.read(&mut byte).unwrap() == 1 && byte[0] != b'#' {
+                packet.push(byte[0]);
+            }
+            self.0.read_exact(&mut [0; 2]).unwrap();
+            self.0.write_all(b"+").unwrap();
+            if packet.first() != Some(&b'O') {
+                return String::from_utf8_lossy(&packet).into_owned();
+            }
+        }
+    }
+
+    fn ask(&mut self, body: &str) -> String {
+        self.send(body);
+        self.receive()
+    }
+}
+
+/// A served session on the latest recording, and a connection to it.
+fn serve(place: &Place) -> (std::process::Child, Client) {
+    use std::io::{BufRead, BufReader};
+    let mut child = place.command(&["debug", "--at", "begin", "--serve", "127.0.0.1:0"]).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let line = BufReader::new(child.stderr.take().unwrap()).lines().next().unwrap().unwrap();
+    let address = line.rsplit(' ').next().unwrap().to_owned();
+    let stream = std::net::TcpStream::connect(&address).unwrap();
+    stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+    (child, Client(stream))
+}
+
+/// Sends an interrupt some time after a command; how long the stop took.
+fn interrupted(client: &mut Client, command: &str) -> std::time::Duration {
+    use std::io::Write;
+    client.send(command);
+    std::thread::sleep(std::time::Duration::from_millis(60));
+    client.0.write_all(&[3]).unwrap();
+    let since = std::time::Instant::now();
+    let reply = client.receive();
+    // A quick machine may be at an end before.
+    assert!(reply.starts_with("T02") || reply.contains("replaylog"), "{command}: {reply}");
+    since.elapsed()
+}
+
+#[test]
+fn an_interrupt_stops_what_takes_long() {
+    let place = Place::new("debug-interrupt");
+    let program = compile(&place, "busy", BUSY, &[]);
+    record(&place, &[&program, "100000000"]);
+    let (mut child, mut client) = serve(&place);
+    // The machine may be busy with other things: one of a few tries must be quick.
+    let quickest = |client: &mut Client, command: &str| (0..3).map(|_| interrupted(client, command)).min().unwrap();
+    let forth = quickest(&mut client, "vCont;c");
+    let back = quickest(&mut client, "bc");
+    // An interrupt that came too late is answered when it is read.
+    let mut registers = client.ask("g");
+    while registers.starts_with('T') {
+        registers = client.receive();
+    }
+    assert!(registers.len() > 1000, "{registers}");
+    assert!(forth.as_millis() < 300 && back.as_millis() < 300, "{forth:?} {back:?}");
+    drop(client);
+    child.wait().unwrap();
+}
+
+#[test]
+fn nobody_is_left_when_gdb_or_we_are_killed() {
+    if !has_gdb() {
+        return;
+    }
+    let place = Place::new("debug-killed");
+    let program = compile(&place, "busy", BUSY, &[]);
+    record(&place, &[&program, "100000000"]);
+    for kills_gdb in [true, false] {
+        let mut child = place
+            .command(&["debug", "--at", "begin", "--", "-nx", "-batch", "-ex", "continue", "-ex", "reverse-continue", "-ex", "continue", "-ex", "shell sleep 5"])
+            .spawn()
+            .unwrap();
+        let gdb = loop {
+            let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap_or_default();
+            let is_gdb = |pid: &&str| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "gdb");
+            let found = children.split_whitespace().find(is_gdb).map(str::to_owned);
+            assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+            if let Some(gdb) = found {
+                break gdb;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        };
+        // It is doing something by then.
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let victim = if kills_gdb { gdb } else { child.id().to_string() };
+        let killed = std::process::Command::new("kill").args(["-9", &victim]).status().unwrap();
+        assert!(killed.success(), "{victim:?}");
+        child.wait().unwrap();
+        let since = std::time::Instant::now();
+        while since.elapsed().as_secs() < 10 && !left_behind(&place).is_empty() {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        assert!(left_behind(&place).is_empty(), "{:?}", left_behind(&place));
+    }
+}
+
+const NAMED: &str = r#"
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+double wide[4] = { 1.5, 2.5, 3.5, 4.5 };
+void here(void) {}
+static void *worker(void *argument)
+{
+	prctl(PR_SET_NAME, "the-worker");
+	here();
+	return argument;
+}
+int main(void)
+{
+	pthread_t thread;
+	pthread_create(&thread, NULL, worker, NULL);
+	pthread_join(thread, NULL);
+#ifdef __AVX__
+	__asm__ volatile("vmovupd %0, %%ymm3" : : "m"(wide) : "xmm3");
+#endif
+	here();
+	return 0;
+}
+"#;
+
+#[test]
+fn threads_have_names_and_vectors_are_whole() {
+    if !has_gdb() {
+        return;
+    }
+    let place = Place::new("debug-named");
+    let has_avx = std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| text.contains(" avx "));
+    let options: &[&str] = if has_avx { &["-mavx"] } else { &[] };
+    let program = compile(&place, "named", NAMED, options);
+    record(&place, &[&program]);
+    let commands = ["break here", "continue", "info threads", "continue", "print $ymm3.v4_double"];
+    let text = gdb(&place, &[], &commands);
+    in_order(&text, &["here ()", "(named)", "(the-worker)"]);
+    assert!(!has_avx || text.contains("{1.5, 2.5, 3.5, 4.5}"), "{text}");
+}

@@ -1,0 +1,136 @@
+//! Which traps and probes are in the text while the process runs.
+
+use super::Debuggee;
+use crate::error::Result;
+use crate::probe::{Plan, Test, Wanted};
+use crate::process::in_runtime;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+/// A place that is looked for: where, and what is so there and rarely elsewhere.
+#[derive(Debug, Clone)]
+pub(crate) struct Sought {
+    pub address: u64,
+    pub tests: Vec<Test>,
+}
+
+impl Debuggee {
+    /// All addresses where the process is to stop, by whatever means.
+    fn stops(&self) -> BTreeSet<u64> {
+        let user = self.breakpoints.iter().flat_map(|&address| self.text.places(address));
+        let sought = self.sought.iter().map(|sought| sought.address);
+        user.chain(self.private_places.iter().copied()).chain(sought).collect()
+    }
+
+    /// The probes among them. An address has a trap where it must stop each time, or no jump fits.
+    fn probes(&mut self) -> Vec<(Rc<Plan>, Wanted)> {
+        let counts = self.remaining.is_some();
+        let mut wanted: BTreeMap<u64, Wanted> = BTreeMap::new();
+        if let Some(sought) = &self.sought {
+            wanted.entry(sought.address).or_default().tests = Some(sought.tests.clone());
+        }
+        for &address in &self.breakpoints {
+            let conditions = self.conditions.get(&address);
+            for place in self.text.places(address) {
+                if !counts && conditions.is_none() {
+                    wanted.remove(&place);
+                    continue;
+                }
+                let one = wanted.entry(place).or_default();
+                one.counter = Some(0);
+                one.conditions = conditions.cloned().unwrap_or_default();
+            }
+        }
+        let stops = self.stops();
+        let chosen = wanted.into_iter().filter(|(address, _)| !self.private_places.contains(address)).collect::<Vec<_>>();
+        let mut probes = Vec::new();
+        for (address, one) in chosen {
+            let Some(plan) = self.plan(address) else { continue };
+            let end = address + plan.original().len() as u64;
+            if stops.range(address + 1..end).next().is_none() {
+                probes.push((plan, one));
+            }
+        }
+        let counter = probes.first().map(|(plan, _)| plan.counter());
+        for (_, one) in &mut probes {
+            one.counter = one.counter.and(counter);
+        }
+        probes
+    }
+
+    /// Where the process stops for the user's breakpoints.
+    pub fn breakpoint_places(&self) -> Vec<u64> {
+        self.breakpoints.iter().flat_map(|&address| self.text.places(address)).collect()
+    }
+
+    /// Whether visits of an address can be told apart without stopping at each, while there are probes at these others.
+    pub fn can_probe(&mut self, address: u64, others: &[u64]) -> bool {
+        let mut bytes = |at: u64| self.plan(at).map(|plan| plan.original().len() as u64);
+        let Some(own) = bytes(address) else { return false };
+        // The jump of neither may cover where the other begins.
+        let mut is_apart =
+            |other: u64| !(address + 1..address + own).contains(&other) && !(other + 1..other + bytes(other).unwrap_or(1)).contains(&address);
+        others.iter().all(|&other| is_apart(other))
+    }
+
+    /// How a jump can be planted at an address. Remembered; the text hardly ever changes.
+    fn plan(&mut self, address: u64) -> Option<Rc<Plan>> {
+        if let Some(known) = self.plans.get(&address) {
+            return known.clone();
+        }
+        // Traps and probes that are in memory would be taken for the program's.
+        self.process.remove_probes();
+        self.process.plant(&BTreeSet::new());
+        let is_taken = |page: u64| self.plans.values().flatten().any(|plan| plan.page == page);
+        let plan = Plan::at(self.process.pid, self.text.mappings(), address, is_taken).map(Rc::new);
+        self.plans.insert(address, plan.clone());
+        plan
+    }
+
+    /// Whether the current thread stands where there is to be a trap, which it must get over first.
+    pub(super) fn must_step_off(&mut self) -> Result<bool> {
+        let address = self.process.registers(self.current)?.rip;
+        if in_runtime(address) || !self.stops().contains(&address) {
+            return Ok(false);
+        }
+        Ok(!self.probes().iter().any(|(plan, _)| plan.address == address))
+    }
+
+    /// Puts everything in place before the process runs.
+    pub(super) fn plant(&mut self) -> Result<()> {
+        let (probes, mut traps) = (self.probes(), self.stops());
+        self.process.remove_probes();
+        for (plan, _) in &probes {
+            traps.remove(&plan.address);
+        }
+        self.process.plant(&traps);
+        let mut refused = BTreeSet::new();
+        self.counter = None;
+        for (plan, wanted) in &probes {
+            if !self.process.plant_probe(self.current, plan, wanted)? {
+                refused.insert(plan.address);
+            } else if self.counter.is_none() {
+                self.counter = wanted.counter;
+            }
+        }
+        if let Some(counter) = self.counter {
+            // Where nothing is counted, the first hit is the one.
+            self.process.write(counter, &self.remaining.unwrap_or(1).to_le_bytes())?;
+        }
+        if !refused.is_empty() {
+            traps.extend(refused);
+            self.process.plant(&traps);
+        }
+        let counts = std::mem::take(&mut self.passes_place);
+        Ok(self.process.enter_probe(self.current, counts)?)
+    }
+
+    /// How many hits are left, as the stubs have counted.
+    pub(super) fn read_counter(&mut self) {
+        if let (Some(counter), Some(_)) = (self.counter, self.remaining)
+            && let Some(now) = self.process.word(counter)
+        {
+            self.remaining = Some(now);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Getting to an exact place that is ahead, and counting what would stop a user on the way.
+//!
+//! Breakpoints on the way are counted by probes, so that a million hits cost little; watchpoints and signals stop the process each time.
+
+use crate::debuggee::{GiveUp, Sought, Stop};
+use crate::error::Result;
+use crate::place::Place;
+use crate::probe::Why;
+use crate::session::Session;
+use crate::timeline::Checkpoint;
+use crate::watchpoints::Watchpoints;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A place for a probe is not far.
+const MOST_STEPS_BEYOND: usize = 40;
+/// More hits than there can be.
+const UNCOUNTED: u64 = u64::MAX >> 1;
+
+/// The stops on a way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// At breakpoints.
+    pub breakpoints: u64,
+    /// Others.
+    pub others: u64,
+    /// How many of those at breakpoints came before the last other one.
+    before_last_other: u64,
+}
+
+impl Tally {
+    /// Without the last of them.
+    fn without(mut self, last: &Self) -> Self {
+        self.breakpoints = self.breakpoints.saturating_sub(last.breakpoints);
+        self.others = self.others.saturating_sub(last.others);
+        self
+    }
+
+    /// The last stop.
+    pub fn last(&self) -> Option<Goal> {
+        if self.breakpoints > self.before_last_other {
+            return Some(Goal::Breakpoint(self.breakpoints));
+        }
+        (self.others > 0).then_some(Goal::Other(self.others))
+    }
+}
+
+/// A stop on a way, by its number among those of its kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Goal {
+    Breakpoint(u64),
+    Other(u64),
+}
+
+/// How a run towards a place ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// There, after so many stops.
+    There(Tally),
+    /// At the goal.
+    At(Stop),
+    Interrupted,
+}
+
+/// A place that a run can be sent to.
+pub(crate) struct End {
+    /// The place that is meant.
+    pub meant: Place,
+    /// Where the run goes: there, or a little further.
+    place: Place,
+    /// The stops from the one to the other, that at the first included.
+    beyond: Tally,
+}
+
+impl End {
+    /// The address of where the run goes.
+    pub fn address(&self) -> u64 {
+        self.place.address()
+    }
+
+    /// At most so many visits of an address lie beyond the place that is meant.
+    pub fn visits_beyond(&self) -> u64 {
+        if self.place.address() == self.meant.address() { 0 } else { MOST_STEPS_BEYOND as u64 }
+    }
+}
+
+impl Session {
+    /// Where a run goes that is to end at a checkpoint. If no probe fits there, visits of its address could not be told apart without stopping at each; so
+    /// the run goes a few instructions further.
+    pub(crate) fn end_at(&mut self, checkpoint: &Checkpoint) -> Result<End> {
+        let meant = checkpoint.place.clone();
+        let exact = End { place: meant.clone(), meant: meant.clone(), beyond: Tally::default() };
+        let others = self.debuggee.breakpoint_places();
+        if exact.place.in_runtime || self.debuggee.can_probe(exact.place.address(), &others) {
+            return Ok(exact);
+        }
+        self.revive(checkpoint)?;
+        let is_stop = self.debuggee.breakpoints.contains(&self.debuggee.program_counter()?);
+        let Some(place) = self.quietly(|session| session.step_to_probe(&others))? else { return Ok(exact) };
+        self.revive(checkpoint)?;
+        match self.run_to(&place, None, &mut || false)? {
+            Arrival::There(mut beyond) => {
+                beyond.breakpoints += u64::from(is_stop);
+                Ok(End { meant, place, beyond })
+            }
+            _ => Ok(exact),
+        }
+    }
+
+    /// The next place where a probe fits, if no event comes before.
+    fn step_to_probe(&mut self, others: &[u64]) -> Result<Option<Place>> {
+        let mark = self.mark();
+        for _ in 0..MOST_STEPS_BEYOND {
+            if self.step(None, &mut || false)? != Stop::Step || self.mark() != mark {
+                return Ok(None);
+            }
+            let address = self.debuggee.program_counter()?;
+            if self.debuggee.can_probe(address, others) {
+                return Ok(self.checkpoint()?.map(|checkpoint| checkpoint.place));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Runs on to an end, or to a stop on the way. The stops are those before the place that is meant.
+    pub(crate) fn run_to_end(&mut self, end: &End, goal: Option<Goal>, give_up: GiveUp) -> Result<Arrival> {
+        Ok(match self.run_to(&end.place, goal, give_up)? {
+            Arrival::There(tally) => Arrival::There(tally.without(&end.beyond)),
+            arrival => arrival,
+        })
+    }
+
+    /// Runs on to `place`, which is not behind us, or to a stop on the way.
+    pub(crate) fn run_to(&mut self, place: &Place, goal: Option<Goal>, give_up: GiveUp) -> Result<Arrival> {
+        let first = match goal {
+            Some(Goal::Breakpoint(number)) => number,
+            _ => UNCOUNTED,
+        };
+        self.debuggee.remaining = Some(first);
+        let arrival = self.count_to(place, goal, first, give_up);
+        (self.debuggee.remaining, self.debuggee.passes_place) = (None, false);
+        arrival
+    }
+
+    fn count_to(&mut self, place: &Place, goal: Option<Goal>, first: u64, give_up: GiveUp) -> Result<Arrival> {
+        let mut tally = Tally::default();
+        loop {
+            tally.breakpoints = first - self.debuggee.remaining.unwrap_or(first);
+            if place.is_here(&self.debuggee)? {
+                return Ok(Arrival::There(tally));
+            }
+            let stop = self.towards(place, give_up)?;
+            // What a watchpoint tells of comes before where it stops.
+            let is_arrival = !matches!(stop, Stop::Watch(_)) && place.is_here(&self.debuggee)?;
+            match stop {
+                _ if is_arrival => {}
+                Stop::Interrupted | Stop::Exited(_) | Stop::Killed(_) | Stop::End => return Ok(Arrival::Interrupted),
+                Stop::Breakpoint if self.is_goal_reached()? => return Ok(Arrival::At(stop)),
+                Stop::Watch(_) | Stop::Signal(_) => {
+                    tally.others += 1;
+                    tally.before_last_other = first - self.debuggee.remaining.unwrap_or(first);
+                    if goal == Some(Goal::Other(tally.others)) {
+                        return Ok(Arrival::At(stop));
+                    }
+                }
+                Stop::Breakpoint | Stop::Step | Stop::Begin => {}
+            }
+        }
+    }
+
+    /// At a stop for a breakpoint, or for a place that it was not.
+    fn is_goal_reached(&mut self) -> Result<bool> {
+        match self.debuggee.process.stopped_at_probe {
+            Some(Why::Counted) => Ok(true),
+            Some(Why::Place) => {
+                self.debuggee.passes_place = true;
+                Ok(false)
+            }
+            None if self.debuggee.breakpoints.contains(&self.debuggee.program_counter()?) => {
+                let remaining = self.debuggee.remaining.map(|remaining| remaining - 1);
+                self.debuggee.remaining = remaining;
+                Ok(remaining == Some(0))
+            }
+            None => Ok(false),
+        }
+    }
+
+    /// Goes on to the next stop. In the stretch between events in which `place` is, its address is one.
+    fn towards(&mut self, place: &Place, give_up: GiveUp) -> Result<Stop> {
+        let context = self.debuggee.context();
+        let is_near = context.tid == place.thread && context.event_count >= place.mark.events;
+        if is_near && !place.in_runtime {
+            self.debuggee.sought = Some(Sought { address: place.address(), tests: place.tests() });
+            let stop = self.resume(give_up);
+            self.debuggee.sought = None;
+            return stop;
+        }
+        // To the moment when that stretch begins.
+        let goal = if place.in_runtime { None } else { Some((place.thread, place.mark.events)) };
+        self.debuggee.pause = goal;
+        let stop = self.resume(give_up);
+        self.debuggee.pause = None;
+        stop
+    }
+
+    /// Without the user's breakpoints and watchpoints.
+    pub(crate) fn quietly<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let breakpoints: BTreeSet<u64> = std::mem::take(&mut self.debuggee.breakpoints);
+        let conditions: BTreeMap<u64, Vec<Vec<u8>>> = std::mem::take(&mut self.debuggee.conditions);
+        let watchpoints: Watchpoints = std::mem::take(&mut self.debuggee.watchpoints);
+        let result = act(self);
+        self.debuggee.breakpoints = breakpoints;
+        self.debuggee.conditions = conditions;
+        self.debuggee.watchpoints = watchpoints;
+        result
+    }
+}

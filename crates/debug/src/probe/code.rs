@@ -1,0 +1,232 @@
+//! The machine code of a probe's stub.
+//!
+//! From the front: tests of whether this is the place that is looked for, each leading on when it holds, and a trap; then conditions, a countdown
+//! and another trap; then the displaced instructions. Neither flags nor the program's stack are touched, but for conditions, which keep them.
+
+use super::condition;
+
+/// Offsets in the stub's page.
+pub(super) const DATA_OFFSET: u64 = 0x500;
+pub(super) const DISPLACED_OFFSET: u64 = 0x600;
+const SLOT_RAX: u64 = DATA_OFFSET;
+pub(super) const SLOT_RCX: u64 = DATA_OFFSET + 8;
+pub(super) const SLOT_RDX: u64 = DATA_OFFSET + 16;
+pub(super) const SLOT_RSP: u64 = DATA_OFFSET + 24;
+pub(super) const SLOT_FLAGS: u64 = DATA_OFFSET + 32;
+/// Hits that are let pass, one less than what makes the next one stop; that of the first probe counts for all.
+pub(super) const COUNTER_OFFSET: u64 = DATA_OFFSET + 40;
+const STACK_TOP: u64 = DISPLACED_OFFSET;
+
+/// Machine numbers of the registers, in the order of a context.
+const MACHINE_NUMBERS: [u8; 16] = [8, 9, 10, 11, 12, 13, 14, 15, 7, 6, 5, 3, 2, 0, 1, 4];
+
+/// Something that the place has and most visits of its address have not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Test {
+    /// A register, by its place in a context.
+    Register { index: usize, value: u64 },
+    /// The lower half of a vector register.
+    Vector { index: usize, value: u64 },
+    /// A word of memory.
+    Word { address: u64, value: u64 },
+}
+
+/// Bytes at an address.
+pub(super) struct Assembler {
+    page: u64,
+    pub bytes: Vec<u8>,
+}
+
+/// A jump whose target is not known yet.
+pub(super) struct Pending(usize);
+
+impl Assembler {
+    pub fn new(page: u64) -> Self {
+        Self { page, bytes: Vec::new() }
+    }
+
+    pub fn put(&mut self, bytes: &[u8]) {
+        self.bytes.extend(bytes);
+    }
+
+    pub fn here(&self) -> u64 {
+        self.page + self.bytes.len() as u64
+    }
+
+    /// An instruction that ends in the distance to something in the page.
+    pub fn relative(&mut self, opcode: &[u8], offset: u64) {
+        self.put(opcode);
+        let after = self.bytes.len() as i64 + 4;
+        self.put(&(offset as i64 - after).to_le_bytes()[..4]);
+    }
+
+    pub fn pending(&mut self, opcode: &[u8]) -> Pending {
+        self.put(opcode);
+        self.put(&[0; 4]);
+        Pending(self.bytes.len())
+    }
+
+    pub fn land(&mut self, pending: Pending) {
+        let distance = (self.bytes.len() - pending.0) as i32;
+        self.bytes[pending.0 - 4..pending.0].copy_from_slice(&distance.to_le_bytes());
+    }
+
+    fn save(&mut self) {
+        self.relative(&[0x48, 0x89, 0x05], SLOT_RAX);
+        self.relative(&[0x48, 0x89, 0x0d], SLOT_RCX);
+    }
+
+    fn restore(&mut self) {
+        self.relative(&[0x48, 0x8b, 0x0d], SLOT_RCX);
+        self.relative(&[0x48, 0x8b, 0x05], SLOT_RAX);
+    }
+
+    /// Pushes a register of the program, by machine number.
+    pub fn push_register(&mut self, number: u8) {
+        match number {
+            0 => self.relative(&[0xff, 0x35], SLOT_RAX),
+            1 => self.relative(&[0xff, 0x35], SLOT_RCX),
+            2 => self.relative(&[0xff, 0x35], SLOT_RDX),
+            4 => self.relative(&[0xff, 0x35], SLOT_RSP),
+            8.. => self.put(&[0x41, 0x50 | (number & 7)]),
+            _ => self.put(&[0x50 | number]),
+        }
+    }
+
+    /// rcx = what is compared minus what it should be.
+    fn difference(&mut self, test: &Test) {
+        let (number, value) = match *test {
+            Test::Register { index, value } => match MACHINE_NUMBERS[index] {
+                0 => (self.load(SLOT_RAX), value),
+                1 => (self.load(SLOT_RCX), value),
+                number => (number, value),
+            },
+            Test::Vector { index, value } => {
+                let high = u8::from(index >= 8) << 2;
+                self.put(&[0x66, 0x48 | high, 0x0f, 0x7e, 0xc0 | ((index as u8 & 7) << 3)]); // movq %xmm, %rax
+                (0, value)
+            }
+            Test::Word { address, value } => {
+                self.put(&[0x48, 0xb8]); // movabs $address, %rax
+                self.put(&address.to_le_bytes());
+                self.put(&[0x48, 0x8b, 0x00]); // mov (%rax), %rax
+                (0, value)
+            }
+        };
+        self.put(&[0x48, 0xb9]); // movabs $-value, %rcx
+        self.put(&value.wrapping_neg().to_le_bytes());
+        self.put(&[0x48 | u8::from(number >= 8), 0x8d, 0x4c, 0x08 | (number & 7), 0]); // lea 0(%number, %rcx), %rcx
+    }
+
+    fn load(&mut self, slot: u64) -> u8 {
+        self.relative(&[0x48, 0x8b, 0x05], slot);
+        0
+    }
+}
+
+/// What a stub does.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wanted {
+    /// Stop where these hold; `None`: there is no place that is looked for.
+    pub tests: Option<Vec<Test>>,
+    /// Stop when the countdown at this address comes to 0.
+    pub counter: Option<u64>,
+    /// Only visits where one of these agent expressions holds are counted; if there is none, all are.
+    pub conditions: Vec<Vec<u8>>,
+}
+
+/// A stub's code, and places in it.
+pub(super) struct Stub {
+    pub code: Vec<u8>,
+    pub place_trap: Option<u64>,
+    pub stop_trap: Option<u64>,
+    /// Behind the search for the place.
+    pub counting: u64,
+}
+
+/// The code for a page at this address. `None`: a condition cannot be had, or there is no room.
+pub(super) fn build(page: u64, address: u64, wanted: &Wanted) -> Option<Stub> {
+    let mut code = Assembler::new(page);
+    let place_trap = wanted.tests.as_ref().map(|tests| search(&mut code, tests));
+    let counting = code.here();
+    let stop_trap = match wanted.counter {
+        Some(counter) => Some(count(&mut code, counter, address, &wanted.conditions)?),
+        None => None,
+    };
+    code.relative(&[0xe9], DISPLACED_OFFSET);
+    (code.bytes.len() as u64 <= DATA_OFFSET).then_some(Stub { code: code.bytes, place_trap, stop_trap, counting })
+}
+
+fn trap(code: &mut Assembler) -> u64 {
+    let at = code.here();
+    code.put(&[0xcc]);
+    at
+}
+
+fn search(code: &mut Assembler, tests: &[Test]) -> u64 {
+    code.save();
+    let mut misses = Vec::new();
+    for test in tests {
+        code.difference(test);
+        code.put(&[0xe3, 5]); // jrcxz over the jump
+        misses.push(code.pending(&[0xe9]));
+    }
+    code.restore();
+    let at = trap(code);
+    let over = code.pending(&[0xe9]);
+    misses.into_iter().for_each(|miss| code.land(miss));
+    code.restore();
+    code.land(over);
+    at
+}
+
+fn count(code: &mut Assembler, counter: u64, address: u64, conditions: &[Vec<u8>]) -> Option<u64> {
+    code.save();
+    let miss = if conditions.is_empty() { None } else { Some(test_conditions(code, address, conditions)?) };
+    code.put(&[0x48, 0xa1]); // movabs counter, %rax
+    code.put(&counter.to_le_bytes());
+    code.put(&[0x48, 0x8d, 0x48, 0xff]); // lea -1(%rax), %rcx
+    code.put(&[0x48, 0x89, 0xc8]); // mov %rcx, %rax
+    code.put(&[0x48, 0xa3]); // movabs %rax, counter
+    code.put(&counter.to_le_bytes());
+    code.put(&[0xe3, 5]); // jrcxz over the jump
+    let not_yet = code.pending(&[0xe9]);
+    code.restore();
+    let at = trap(code);
+    let over = code.pending(&[0xe9]);
+    code.land(not_yet);
+    if let Some(miss) = miss {
+        code.land(miss);
+    }
+    code.restore();
+    code.land(over);
+    Some(at)
+}
+
+/// Jumps away if no condition holds.
+fn test_conditions(code: &mut Assembler, address: u64, conditions: &[Vec<u8>]) -> Option<Pending> {
+    code.put(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto %al
+    code.relative(&[0x48, 0x89, 0x05], SLOT_FLAGS);
+    code.relative(&[0x48, 0x89, 0x15], SLOT_RDX);
+    code.relative(&[0x48, 0x89, 0x25], SLOT_RSP);
+    let mut hits = Vec::new();
+    for condition in conditions {
+        code.relative(&[0x48, 0x8d, 0x25], STACK_TOP); // lea, to %rsp
+        condition::compile(code, address, condition)?;
+        code.put(&[0x58, 0x48, 0x85, 0xc0]); // pop %rax; test %rax, %rax
+        hits.push(code.pending(&[0x0f, 0x85])); // jnz
+    }
+    restore_all(code);
+    let miss = code.pending(&[0xe9]);
+    hits.into_iter().for_each(|hit| code.land(hit));
+    restore_all(code);
+    Some(miss)
+}
+
+/// Flags, stack pointer and rdx; rax and rcx are in their slots.
+fn restore_all(code: &mut Assembler) {
+    code.relative(&[0x48, 0x8b, 0x05], SLOT_FLAGS);
+    code.put(&[0x04, 0x7f, 0x9e]); // add $0x7f, %al; sahf
+    code.relative(&[0x48, 0x8b, 0x15], SLOT_RDX);
+    code.relative(&[0x48, 0x8b, 0x25], SLOT_RSP);
+}

@@ -1,0 +1,46 @@
+//! All that the program could see of itself, as one number: to compare two visits of the same place.
+
+use crate::debuggee::Debuggee;
+use crate::error::Result;
+use crate::place::{STACK_POINTER, dead_ranges};
+use crate::process::in_runtime;
+use retake_kernel::context::words_of;
+use retake_kernel::{maps, memory};
+use xxhash_rust::xxh3::Xxh3;
+
+const PIECE_BYTES: usize = 1 << 20;
+const PROGRAM_COUNTER: usize = 16;
+
+impl Debuggee {
+    /// A hash of the registers of all threads and of all writable memory, but for what lies just below the stacks.
+    ///
+    /// # Errors
+    /// The process is gone.
+    pub fn state_hash(&self) -> Result<u64> {
+        let mut hash = Xxh3::new();
+        let mut tops = Vec::new();
+        for (tid, known) in self.threads() {
+            let words = words_of(&self.registers(tid)?);
+            tops.push(words[STACK_POINTER]);
+            hash.update(&known.to_le_bytes());
+            // Flags show how the thread was stopped.
+            words[..=PROGRAM_COUNTER].iter().for_each(|word| hash.update(&word.to_le_bytes()));
+        }
+        let pid = self.process.pid;
+        let is_seen = |one: &&maps::Mapping| one.writable && one.readable && !in_runtime(one.start) && !self.process.is_probe_page(one.start);
+        for mapping in maps::of_process(pid)?.iter().filter(is_seen) {
+            hash.update(&mapping.start.to_le_bytes());
+            for address in (mapping.start..mapping.end).step_by(PIECE_BYTES) {
+                let count = PIECE_BYTES.min((mapping.end - address) as usize);
+                let Ok(mut bytes) = memory::read_vec(pid, address, count) else { continue };
+                for dead in dead_ranges(&tops) {
+                    let start = dead.start.clamp(address, address + count as u64) - address;
+                    let end = dead.end.clamp(address, address + count as u64) - address;
+                    bytes[start as usize..end as usize].fill(0);
+                }
+                hash.update(&bytes);
+            }
+        }
+        Ok(hash.digest())
+    }
+}
