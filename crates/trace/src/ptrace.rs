@@ -353,7 +353,8 @@ impl Tracer {
             self.append(thread.stream, &call::to_event(call))?;
         }
         if thread.process == tid {
-            let moment = Moment { stage: Stage::BeforeUnmap, pid: tid, tid, time_ns: clock::real_time_ns()?, number: 0, arguments: [0; 6], result: 0 };
+            let moment =
+                Moment { stage: Stage::BeforeUnmap, pid: tid, tid, time_ns: clock::real_time_ns()?, number: 0, arguments: [0; 6], result: 0 };
             self.look(thread.stream, moment, |looker, moment, sink| looker.at_death(moment.pid, moment.time_ns, sink))?;
         }
         if libc::WIFSIGNALED(status) {
