@@ -201,7 +201,6 @@ print("walked %d known %d" % (again, again - len(known)))
 
 /// 100 seeks; with RETAKE_SEEKS=10000 that many.
 #[test]
-#[ignore = "some visits of a place within system calls of the dynamic linker differ: to be understood"]
 fn the_state_is_the_same_at_the_same_place() {
     if !has_gdb() {
         return;
@@ -273,7 +272,6 @@ fn interrupted(client: &mut Client, command: &str) -> std::time::Duration {
 }
 
 #[test]
-#[ignore = "answers after an interrupt are not always in order: to be understood"]
 fn an_interrupt_stops_what_takes_long() {
     let place = Place::new("debug-interrupt");
     let program = compile(&place, "busy", BUSY, &[]);
@@ -288,14 +286,14 @@ fn an_interrupt_stops_what_takes_long() {
     while registers.starts_with('T') {
         registers = client.receive();
     }
-    assert!(registers.len() > 1000, "{registers}");
+    // Runs of equal digits are packed.
+    assert!(registers.len() > 100 && !registers.starts_with('E'), "{registers}");
     assert!(forth.as_millis() < 300 && back.as_millis() < 300, "{forth:?} {back:?}");
     drop(client);
     child.wait().unwrap();
 }
 
 #[test]
-#[ignore = "gdb may be gone before it can be killed: the wait is to be made sure"]
 fn nobody_is_left_when_gdb_or_we_are_killed() {
     if !has_gdb() {
         return;
@@ -323,18 +321,19 @@ fn nobody_is_left_when_gdb_or_we_are_killed() {
             ])
             .spawn()
             .unwrap();
+        // The one that stays, not one that is asked for its version.
+        let mut before = None;
         let gdb = loop {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
             let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap_or_default();
             let is_gdb = |pid: &&str| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "gdb");
             let found = children.split_whitespace().find(is_gdb).map(str::to_owned);
-            assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
-            if let Some(gdb) = found {
-                break gdb;
+            match found {
+                Some(gdb) if before.as_ref() == Some(&gdb) => break gdb,
+                found => before = found,
             }
-            std::thread::sleep(std::time::Duration::from_millis(5));
         };
-        // It is doing something by then.
-        std::thread::sleep(std::time::Duration::from_millis(300));
         let victim = if kills_gdb { gdb } else { child.id().to_string() };
         let killed = std::process::Command::new("kill").args(["-9", &victim]).status().unwrap();
         assert!(killed.success(), "{victim:?}");

@@ -145,7 +145,7 @@ impl Session {
             let addresses: Vec<u64> = addresses.collect();
             let mut nearer = None;
             for address in addresses {
-                match self.to_last_visits(&stepped, address, end, give_up)? {
+                match self.go_to_last_visits(&stepped, address, end, give_up)? {
                     Ok(Some(checkpoint)) => {
                         nearer = Some(checkpoint);
                         break;
@@ -179,7 +179,7 @@ impl Session {
     }
 
     /// Goes to one of the last visits of an address on the way from a copy to `end`; `None` if there are none. Err: it was interrupted.
-    fn to_last_visits(
+    fn go_to_last_visits(
         &mut self,
         from: &Checkpoint,
         address: u64,

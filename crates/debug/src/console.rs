@@ -8,6 +8,7 @@ use retake_model::event::Console as Which;
 use retake_model::{Event, EventKind, StreamId};
 use retake_recording::{EventReader, Recording};
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
@@ -127,6 +128,19 @@ impl Console {
     }
 }
 
+/// Output as text: gdb's scripts take nothing else. Bytes that are none become `\xaa`.
+pub(crate) fn readable(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "\\x{byte:02x}");
+        }
+    }
+    text
+}
+
 /// The number of the last output among the first `events` events of a stream, and in turns up to `turn`.
 fn last_output(recording: &Recording, stream: StreamId, events: u64, turn: u64) -> Result<Option<u64>> {
     let mut reader = EventReader::new(recording, stream)?;
@@ -203,5 +217,6 @@ mod tests {
         assert_eq!(text(9, Some(Which::Out)), "one\ntwo\n");
         assert_eq!(text(9, Some(Which::Err)), "error\n");
         std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(readable(b"\xc3\xbc\xaa\n"), "\u{fc}\\xaa\n");
     }
 }

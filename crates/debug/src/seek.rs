@@ -18,6 +18,7 @@ impl Session {
         let context = self.debuggee.context();
         let is_near = |index: usize| checkpoints[index].place.mark.events <= context.event_count;
         let is_on_the_way = context.tid == thread && context.event_count < events && before.is_none_or(is_near);
+        self.moved();
         if !is_on_the_way {
             self.revive_number(before.unwrap_or(0))?;
         }

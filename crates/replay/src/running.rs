@@ -11,7 +11,7 @@ use retake_kernel::process::{self, Guardian, Prepared, Program};
 use retake_kernel::shared::{self, Header};
 use retake_kernel::{memory, signals};
 use retake_recording::{CheckLevel, Recording};
-use retake_supervisor::{Options, Session, runtime_image};
+use retake_supervisor::{Options, Session, dropped, runtime_image};
 use std::ffi::CString;
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -74,6 +74,8 @@ impl Running {
         if recording.streams().next().is_none() {
             return Err(ReplayError::Empty);
         }
+        // Before there is any process that would have to be ended.
+        let dropped = dropped::of_recording(&recording)?;
         let Purpose { wanted, inputs, output } = purpose;
         let level = recording.metadata().check_level;
         let options = Options {
@@ -104,7 +106,7 @@ impl Running {
             None => signals::pass_to(child.pid),
             Some(_) => process::own_group(child.pid),
         }
-        let windows = Arc::new(Windows::new(recording, session, files, scratch, inputs)?);
+        let windows = Arc::new(Windows::new(recording, session, files, scratch, inputs, dropped));
         let service = Service::start(&windows, wanted);
         child.start()?;
         let watch = process::watch(child.pid)?;

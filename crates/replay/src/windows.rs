@@ -7,7 +7,7 @@ use feed::{Feed, Stock};
 use retake_kernel::{futex, shared};
 use retake_model::Dropped;
 use retake_recording::{ContentId, Recording, StreamId};
-use retake_supervisor::{Session, dropped};
+use retake_supervisor::Session;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
@@ -59,8 +59,8 @@ impl Windows {
         files: PathBuf,
         scratch: PathBuf,
         inputs: Option<Arc<dyn WholeInputs>>,
-    ) -> retake_recording::Result<Self> {
-        let dropped = dropped::of_recording(&recording)?;
+        dropped: Dropped,
+    ) -> Self {
         if !dropped.is_nothing() {
             session.header().options.fetch_or(shared::OPTION_DROPPED, Relaxed);
         }
@@ -83,7 +83,7 @@ impl Windows {
         };
         let first = this.console_behind(0);
         this.session.header().console_printed.store(first, Release);
-        Ok(this)
+        this
     }
 
     /// Whether a process is to be left out, because it was when the recording was made.

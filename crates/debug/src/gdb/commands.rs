@@ -1,6 +1,7 @@
 //! Commands of ours, which gdb passes on with `monitor`. The script in `retake.py` gives them names of their own.
 
 use super::target::Remote;
+use crate::console::readable;
 use crate::debuggee::Fate;
 use crate::destination::Destination;
 use crate::error::Result;
@@ -24,6 +25,8 @@ crash                 how the process died
 info                  about the recording
 hash                  a hash of all registers and memory, to compare visits of a place";
 
+/// Bytes of output in one packet.
+const MOST_AT_ONCE: usize = 4096;
 /// Events before here, and after, that are shown unless told otherwise.
 const EVENTS_BEFORE: u64 = 10;
 const EVENTS_AFTER: u64 = 3;
@@ -42,10 +45,13 @@ impl MonitorCmd for Remote {
                 return Ok(());
             }
         };
-        self.session.printed(which, &mut |bytes| {
-            out.write_raw(bytes);
+        let mut printed = Vec::new();
+        self.session.printed(which, &mut |bytes| printed.extend_from_slice(bytes))?;
+        for part in readable(&printed).as_bytes().chunks(MOST_AT_ONCE) {
+            out.write_raw(part);
             out.flush();
-        })
+        }
+        Ok(())
     }
 }
 

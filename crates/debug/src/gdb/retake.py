@@ -30,10 +30,23 @@ def go(command):
 
 
 def show():
-    """Prints where the program is. Symbols are read before: when gdb reads them in the midst of printing a frame, it loses the frame, and itself."""
-    gdb.find_pc_line(int(gdb.parse_and_eval("(unsigned long) $pc")))
+    """Prints where the program is."""
+    load_symbols()
+    gdb.execute("with print entry-values no -- frame")
+
+
+def load_symbols():
+    """Has gdb read the symbols of the innermost frames. When it reads them in the midst of printing a frame, it loses the frame, and dies."""
+    try:
+        frame = gdb.newest_frame()
+        for _ in range(8):
+            if frame is None:
+                break
+            frame.find_sal()
+            frame = frame.older()
+    except (gdb.error, RuntimeError):
+        pass  # it cannot be followed any further
     gdb.invalidate_cached_frames()
-    gdb.execute("frame")
 
 
 @contextlib.contextmanager

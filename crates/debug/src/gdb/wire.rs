@@ -1,5 +1,6 @@
 //! The connection to the debugger: bytes in and out, and the few packets that the protocol library does not take as gdb sends them.
 
+use crate::console::readable;
 use gdbstub::conn::Connection;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -50,11 +51,12 @@ pub(crate) struct Printed(pub Box<dyn Write>);
 impl Write for Printed {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         const PACKET_BYTES: usize = 1024;
-        let part = &bytes[..bytes.len().min(PACKET_BYTES)];
-        let mut body = vec![b'O'];
-        part.iter().for_each(|byte| body.extend(format!("{byte:02x}").bytes()));
-        self.0.write_all(&framed(&body))?;
-        Ok(part.len())
+        for part in readable(bytes).as_bytes().chunks(PACKET_BYTES) {
+            let mut body = vec![b'O'];
+            part.iter().for_each(|byte| body.extend(format!("{byte:02x}").bytes()));
+            self.0.write_all(&framed(&body))?;
+        }
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -14,6 +14,7 @@ use retake_kernel::memory;
 use retake_kernel::ptrace::Registers;
 use retake_kernel::shared::{RUNTIME_END, RUNTIME_TEXT};
 use retake_patch::watch::{Moved, Place, Text};
+use std::rc::Rc;
 
 const PAGE_BYTES: u64 = 4096;
 const DISPLACED_BYTES: usize = 0x100;
@@ -97,10 +98,13 @@ pub(crate) enum Why {
     Counted,
 }
 
+/// Bytes that belong at an address.
+pub(crate) type Part = (u64, Vec<u8>);
+
 /// A planted probe.
 #[derive(Debug)]
 pub(crate) struct Probe {
-    pub plan: std::rc::Rc<Plan>,
+    pub plan: Rc<Plan>,
     place_trap: Option<u64>,
     stop_trap: Option<u64>,
     counting: u64,
@@ -108,12 +112,12 @@ pub(crate) struct Probe {
 
 impl Probe {
     /// A probe, and the bytes of its stub: those at the page's beginning, the displaced instructions and the entry, by address.
-    pub fn build(plan: &std::rc::Rc<Plan>, wanted: &Wanted) -> Option<(Self, Vec<(u64, Vec<u8>)>)> {
+    pub fn build(plan: &Rc<Plan>, wanted: &Wanted) -> Option<(Self, Vec<Part>)> {
         let stub = code::build(plan.page, plan.address, wanted)?;
         let mut entry = vec![JUMP];
         entry.extend((plan.page.wrapping_sub(plan.entry + 5) as u32).to_le_bytes());
         let parts = vec![(plan.page, stub.code), (plan.page + DISPLACED_OFFSET, plan.moved.code.clone()), (plan.entry, entry)];
-        let probe = Self { plan: std::rc::Rc::clone(plan), place_trap: stub.place_trap, stop_trap: stub.stop_trap, counting: stub.counting };
+        let probe = Self { plan: Rc::clone(plan), place_trap: stub.place_trap, stop_trap: stub.stop_trap, counting: stub.counting };
         Some((probe, parts))
     }
 

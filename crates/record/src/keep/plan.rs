@@ -64,6 +64,7 @@ pub(super) enum Need {
 #[derive(Debug, Default)]
 struct Process {
     streams: Vec<u32>,
+    /// The process that made it, or the stream that did if nothing has come of that one yet.
     parent: Option<u32>,
     /// It must stay: it lives, others need it, or one of its children must stay.
     stays: bool,
@@ -94,7 +95,7 @@ pub(super) fn plan(streams: &BTreeMap<u32, Kept>, dropped: &Dropped, need: Need)
     for &id in &chosen {
         let process = &processes[&id];
         // Parents come first: their numbers are smaller.
-        let parent_stays = process.parent.is_some_and(|parent| processes.contains_key(&parent) && !plan.gone.contains(&parent));
+        let parent_stays = process.parent.is_some_and(|parent| !plan.gone.contains(&parent) && !dropped.streams.contains(u64::from(parent)));
         for &stream in &process.streams {
             let end = streams[&stream].end.as_ref().expect("only what has ended is chosen");
             if parent_stays && lived_in_parent(end) {
@@ -137,12 +138,12 @@ fn processes(streams: &BTreeMap<u32, Kept>, dropped: &Dropped) -> BTreeMap<u32, 
     let mut of_stream: BTreeMap<u32, u32> = BTreeMap::new();
     let mut processes: BTreeMap<u32, Process> = BTreeMap::new();
     for (&stream, kept) in streams {
-        let parent = kept.parent.and_then(|parent| of_stream.get(&parent)).copied();
-        let id = parent.filter(|_| kept.is_thread).unwrap_or(stream);
+        let known_parent = kept.parent.and_then(|parent| of_stream.get(&parent)).copied();
+        let id = known_parent.filter(|_| kept.is_thread).unwrap_or(stream);
         of_stream.insert(stream, id);
-        let process = processes.entry(id).or_insert_with(|| Process { parent, ..Process::default() });
+        let process = processes.entry(id).or_insert_with(|| Process { parent: known_parent.or(kept.parent), ..Process::default() });
         process.streams.push(stream);
-        process.stays |= id == ROOT || !can_go(kept, streams, dropped);
+        process.stays |= id == ROOT || kept.is_thread && known_parent.is_none() || !can_go(kept, streams, dropped);
         process.ended_ns = process.ended_ns.max(kept.end.as_ref().map_or(0, |end| end.account.ended_ns));
     }
     let ids: Vec<u32> = processes.keys().copied().rev().collect();
@@ -235,7 +236,12 @@ mod tests {
         let mut scene = Scene::new(&[0, 1]);
         scene.streams.get_mut(&2).unwrap().is_thread = true;
         assert_eq!(scene.gone(Need::Bytes(1)), [1, 2]);
-        assert_eq!(scene.lives(2).gone(ALL), NONE);
+        scene.streams.get_mut(&1).unwrap().is_thread = true;
+        scene.streams.remove(&0);
+        assert_eq!(scene.gone(ALL), NONE, "nothing has come of their process yet");
+        let mut scene = Scene::new(&[0, 1]).lives(2);
+        scene.streams.get_mut(&2).unwrap().is_thread = true;
+        assert_eq!(scene.gone(ALL), NONE);
     }
 
     #[test]
@@ -251,6 +257,9 @@ mod tests {
         let mut scene = Scene::new(&[0, 1]).with(2, guest);
         scene.streams.get_mut(&2).unwrap().is_cut = true;
         assert_eq!(scene.gone(ALL), [1, 2], "with its parent it goes");
+        let mut scene = Scene::new(&[0, 5]).with(1, guest).with(2, guest);
+        scene.streams.remove(&0);
+        assert_eq!(plan_of(&scene).cut, [(1, place), (2, place)].into(), "nothing has come of its parent yet");
         let scene = Scene::new(&[0]).with(1, |end| end.ties = TIE_PARENT);
         assert_eq!(plan_of(&scene), Plan::default(), "without an exec all of it was in its parent");
     }

@@ -68,8 +68,12 @@ pub fn run(session: Session, command: &mut Command, scratch: &Scratch) -> Result
         Some(stream) => retake_debug::serve(session, stream),
         None => Ok(()), // it ended without asking for us
     };
-    let status = child.wait().map_err(|error| Failure::system("wait for", name.display(), &error))?;
-    served.map_err(failure_of).map(|()| status)
+    let status = child.wait().map_err(|error| {
+        // The session waits for whatever is below this process, so it was the one to see a gdb end that took no leave.
+        let failure = Failure::system("tell how it ended with", name.display(), &error);
+        failure.likely("gdb itself failed: see what it said").attempt("the same commands once more, or another version of gdb")
+    });
+    served.map_err(failure_of).and(status)
 }
 
 fn accept(listener: &UnixListener, child: &mut Child) -> Option<UnixStream> {
