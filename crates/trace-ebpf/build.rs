@@ -18,34 +18,42 @@ fn main() {
         println!("cargo:rerun-if-changed={}", root.join(path).display());
     }
     println!("cargo:rerun-if-env-changed=BPF_CLANG");
-    let clang = find_clang();
-    if clang.is_none() {
+    let built = find_clang().and_then(|clang| {
+        let compile = |(name, bits): &(&str, u32)| compile(&clang, &root.join("bpf/program.c"), &output.join(name), *bits);
+        OBJECTS.iter().try_for_each(compile)
+    });
+    if let Err(reason) = &built {
         // One that is installed later is noticed.
         println!("cargo:rerun-if-changed=/usr/bin/clang");
-    }
-    for (name, bits) in OBJECTS {
-        let path = output.join(name);
-        match &clang {
-            Some(clang) => compile(clang, &root.join("bpf/program.c"), &path, bits),
-            None => std::fs::write(&path, []).expect("OUT_DIR can be written"),
+        for (name, _) in OBJECTS {
+            std::fs::write(output.join(name), []).expect("OUT_DIR can be written");
         }
+        println!("cargo:rustc-env=RETAKE_BPF_ABSENT={reason}");
+    } else {
+        println!("cargo:rustc-env=RETAKE_BPF_ABSENT=");
     }
 }
 
-fn find_clang() -> Option<String> {
+fn find_clang() -> Result<String, String> {
     if let Ok(named) = std::env::var("BPF_CLANG") {
-        return (!named.is_empty()).then_some(named);
+        return if named.is_empty() { Err("BPF_CLANG was empty".to_owned()) } else { Ok(named) };
     }
     let makes_bpf = |name: &&&str| {
         let ran = Command::new(name).arg("-print-targets").stderr(Stdio::null()).output();
         ran.is_ok_and(|ran| ran.status.success() && String::from_utf8_lossy(&ran.stdout).contains("bpf"))
     };
-    CLANGS.iter().find(makes_bpf).map(|name| (*name).to_owned())
+    CLANGS.iter().find(makes_bpf).map(|name| (*name).to_owned()).ok_or_else(|| "there was no clang".to_owned())
 }
 
-fn compile(clang: &str, source: &Path, output: &Path, bits: u32) {
+/// One that cannot compile them is as good as none, unless somebody has named it.
+fn compile(clang: &str, source: &Path, output: &Path, bits: u32) -> Result<(), String> {
     let mut command = Command::new(clang);
-    let status = command.args(FLAGS).arg(format!("-DRING_BITS={bits}")).arg("-o").arg(output).arg(source).status();
-    let status = status.unwrap_or_else(|error| panic!("cannot run {clang}, which BPF_CLANG names: {error}"));
-    assert!(status.success(), "{clang} does not compile the programs for the kernel; BPF_CLANG= in the environment builds without them");
+    let ran = command.args(FLAGS).arg(format!("-DRING_BITS={bits}")).arg("-o").arg(output).arg(source).output();
+    let reason = match ran {
+        Ok(ran) if ran.status.success() => return Ok(()),
+        Ok(ran) => String::from_utf8_lossy(&ran.stderr).lines().find(|line| line.contains("error")).unwrap_or("it failed").to_owned(),
+        Err(error) => error.to_string(),
+    };
+    assert!(std::env::var_os("BPF_CLANG").is_none(), "{clang}, which BPF_CLANG names, does not compile the programs for the kernel: {reason}");
+    Err(format!("{clang} did not compile them: {reason}"))
 }

@@ -354,7 +354,6 @@ int main(void) {
 "#;
 
 #[test]
-#[ignore = "data moved inside the kernel are seen in some ways of tracing only: to be compared without them"]
 fn every_shape_of_buffer_is_seen_alike() {
     let place = Place::new("trace-shapes");
     if !compile(&place, SHAPES) {
@@ -378,10 +377,13 @@ fn every_shape_of_buffer_is_seen_alike() {
             }
             call
         };
-        seen.push((method, calls(&records).iter().map(plain).collect()));
+        // Before that the loader reads libraries, as many as this machine's have parts.
+        let own: Vec<TracedCall> = calls(&records).iter().map(plain).skip_while(|call| name(call) != "writev").collect();
+        seen.push((method, own));
     }
     let (_, first) = &seen[0];
-    assert_eq!(first.len(), 19, "{first:?}");
+    let names: Vec<&str> = first.iter().map(name).collect();
+    assert_eq!(names.len(), 19, "{names:?}");
     for (method, other) in &seen[1..] {
         assert_eq!(other.len(), first.len(), "{method}");
         for (expected, call) in first.iter().zip(other) {
@@ -449,7 +451,6 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 #[test]
-#[ignore = "attaching by ptrace misses calls: to be mended"]
 fn running_processes_are_traced_and_left_as_they_were() {
     let place = Place::new("trace-attach");
     let script = "cd /; while :; do echo tick >> \"$1\"; (read line < \"$1\"); sleep 0.05; done";
@@ -473,7 +474,7 @@ fn running_processes_are_traced_and_left_as_they_were() {
         wait_until("it ticks when it is left", || count() > after + 2);
         let records = whole(&place, "out.ds");
         let started = records.iter().find_map(|record| match record {
-            TraceRecord::ProcessStart(start) if start.how == StartKind::Attach => Some(start),
+            TraceRecord::ProcessStart(start) if start.how == StartKind::Attach => Some(start), // that of a parent comes before its child's
             _ => None,
         });
         let started = started.unwrap_or_else(|| panic!("{method}: what it had is known"));

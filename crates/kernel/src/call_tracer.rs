@@ -72,10 +72,15 @@ pub enum Waited {
 
 /// Waits for the next stop of any thread, until a signal comes and `leave` is set.
 pub fn wait(leave: &AtomicBool) -> Waited {
+    wait_for(-1, leave)
+}
+
+/// As [`wait`], for a single thread.
+pub fn wait_for(whom: i32, leave: &AtomicBool) -> Waited {
     loop {
         let mut status = 0;
         // SAFETY: `status` is valid for the call.
-        let tid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL) };
+        let tid = unsafe { libc::waitpid(whom, &mut status, libc::__WALL) };
         if tid >= 0 {
             return Waited::Stop(tid, stop_of(tid, status));
         }

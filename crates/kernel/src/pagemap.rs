@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn touched_pages_of_files_are_found() {
         const PAGE: usize = 4096;
-        let file = File::from(crate::memory::executable_file(c"pages", &[1; 4 * PAGE]).unwrap());
+        let file = crate::memory::executable_file(c"pages", &[1; 4 * PAGE]).unwrap();
         file.write_all_at(&[2], 0).unwrap();
         // SAFETY: a new mapping of our own file, read within its bounds and unmapped once.
         let (start, found) = unsafe {

@@ -33,9 +33,16 @@ typedef long long i64;
 struct pt_regs {
 	unsigned long di, si, dx, r10, r8, r9, cs;
 };
+typedef struct {
+	unsigned long sig[1];
+} sigset_t;
+struct sigpending {
+	sigset_t signal;
+};
 struct task_struct {
 	int pid, tgid, exit_code;
 	unsigned int ptrace;
+	struct sigpending pending;
 };
 struct linux_binprm {
 	const char *filename;

@@ -10,6 +10,7 @@ const char LICENSE[] SECTION("license") = "Dual MIT/GPL";
 #define EXIT_GROUP 231
 #define EXECVE 59
 #define EXECVEAT 322
+#define SIGKILL 9
 #define USER_32_CS 0x23 /* code segment of 32-bit programs */
 
 enum { EVENT_CALL = 1, EVENT_SIGNAL = 2, EVENT_EXIT = 4 };
@@ -197,14 +198,22 @@ INLINE u32 data_of_call(struct work *work, struct thread *thread, u32 index, con
 	return held | work->failed;
 }
 
+/* A call that waited and was woken by SIGKILL seems to return, to be restarted; its thread never sees that. */
+INLINE u32 was_killed_in_call(i64 result)
+{
+	return result >= -516 && result <= -512 && current_task()->pending.signal.sig[0] & 1ULL << (SIGKILL - 1);
+}
+
 SECTION("tp_btf/sys_exit")
 int call_returned(u64 *context)
 {
 	struct thread *thread = own_thread();
 	if (!thread || !(thread->flags & THREAD_IN_CALL))
 		return 0;
-	thread->flags &= ~THREAD_IN_CALL;
 	i64 result = (i64)context[1];
+	if (was_killed_in_call(result))
+		return 0; /* told at its end, as a call that never returned */
+	thread->flags &= ~THREAD_IN_CALL;
 	struct ring *ring = own_ring();
 	struct work *work = own_work();
 	if (!ring || !work)
@@ -308,8 +317,8 @@ int signal_delivered(u64 *context)
 	struct thread *thread = own_thread();
 	struct ring *ring = own_ring();
 	struct work *work = own_work();
-	if (!thread || thread->flags & THREAD_AWAITS_EXEC || !ring || !work)
-		return 0;
+	if (!thread || thread->flags & THREAD_AWAITS_EXEC || !ring || !work || context[0] == SIGKILL)
+		return 0; /* SIGKILL is the end, which is told there */
 	if (!begin(ring, work, RING_BYTES - SMALL_RECORD)) {
 		lose();
 		return 0;

@@ -18,11 +18,11 @@ use std::io;
 /// Why calls cannot be seen from the kernel.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There was no clang when this was built.
+    /// There was no clang that compiles them when this was built.
     #[error(
-        "this retake was built without its programs for the kernel, because there was no clang\n  try       sudo apt-get install clang, then build retake again"
+        "this retake was built without its programs for the kernel: {0}\n  try       sudo apt-get install clang, then build retake again; or --method ptrace"
     )]
-    NotBuilt,
+    NotBuilt(&'static str),
     /// Not root.
     #[error(
         "tracing in the kernel needs privilege (CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE): {0}\n  try       sudo retake trace --method ebpf ..., or --method ptrace, which needs none"

@@ -77,7 +77,7 @@ impl Programs {
     /// See [`Error`].
     pub fn load(settings: &Settings) -> Result<(Self, Rings), Error> {
         if !is_built() {
-            return Err(Error::NotBuilt);
+            return Err(Error::NotBuilt(env!("RETAKE_BPF_ABSENT")));
         }
         let namespace = std::fs::read_link("/proc/self/ns/pid")?;
         if namespace.as_os_str() != FIRST_NAMESPACE {
@@ -188,7 +188,7 @@ mod tests {
                 rings.drain(|record| Err(format!("{record:?}"))).unwrap();
                 assert_eq!(programs.counters(), Counters { lost: 0, foreign: 0 });
             }
-            Err(error @ (Error::NotBuilt | Error::Privilege(_) | Error::Types(_) | Error::Namespace)) => eprintln!("skipped: {error}"),
+            Err(error @ (Error::NotBuilt(_) | Error::Privilege(_) | Error::Types(_) | Error::Namespace)) => eprintln!("skipped: {error}"),
             Err(error) => panic!("{error}"),
         }
     }

@@ -146,10 +146,16 @@ impl Tracer {
                 Err(source) => return Err(Error::Attach { whom: format!("process {process}"), source }),
                 Ok(()) => {}
             }
-            if process == tid {
-                self.strangers.push(process);
+            ptrace::interrupt(tid)?;
+            if process != tid {
+                return Ok(());
             }
-            Ok(ptrace::interrupt(tid)?)
+            // Parents are told before their children, each as it is while it stands still.
+            self.strangers.push(process);
+            match call_tracer::wait_for(tid, leave.flag()) {
+                Waited::Stop(tid, stop) => self.deal_with(tid, stop),
+                Waited::Asked | Waited::Nobody => Ok(()),
+            }
         })?;
         self.follow(leave)
     }
@@ -157,16 +163,20 @@ impl Tracer {
     fn follow(&mut self, leave: &Leave) -> Result<()> {
         while !leave.is_asked() {
             match call_tracer::wait(leave.flag()) {
-                Waited::Stop(tid, Stop::Exited(status)) => self.ended(tid, status << 8)?,
-                Waited::Stop(tid, Stop::Killed(signal)) => self.ended(tid, signal)?,
-                Waited::Stop(tid, stop) => {
-                    // A thread that was killed meanwhile cannot go on; its end comes next.
-                    let _ = self.stopped(tid, stop)?;
-                }
+                Waited::Stop(tid, stop) => self.deal_with(tid, stop)?,
                 Waited::Asked | Waited::Nobody => return Ok(()),
             }
         }
         Ok(())
+    }
+
+    fn deal_with(&mut self, tid: i32, stop: Stop) -> Result<()> {
+        match stop {
+            Stop::Exited(status) => self.ended(tid, status << 8),
+            Stop::Killed(signal) => self.ended(tid, signal),
+            // A thread that was killed meanwhile cannot go on; its end comes next.
+            stop => self.stopped(tid, stop).map(drop),
+        }
     }
 
     /// Deals with a stop, and lets the thread go on.

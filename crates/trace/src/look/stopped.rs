@@ -29,10 +29,8 @@ impl Looker {
         match moment.number {
             MSYNC | MUNMAP | MREMAP | MADVISE | EXECVE | EXECVEAT => self.before_end(moment, sink)?,
             MMAP if moment.arguments[3] & MAP_FIXED != 0 => self.before_end(moment, sink)?,
-            number if USES_FILE.contains(&number) => {
-                if self.is_mapped(moment.pid, descriptor(0)) {
-                    self.at_call(&at(Stage::UsesMappedFile), sink)?;
-                }
+            number if USES_FILE.contains(&number) && self.is_mapped(moment.pid, descriptor(0)) => {
+                self.at_call(&at(Stage::UsesMappedFile), sink)?;
             }
             number if moved_argument(number as u32, moment.arguments[1]).is_some() => {
                 if (0..3).any(|index| self.is_mapped(moment.pid, descriptor(index))) {

@@ -14,6 +14,9 @@ const STYLE: &str = "body{font:14px system-ui,sans-serif;margin:2em;color:#222;m
 table{border-collapse:collapse}td,th{padding:2px 10px;text-align:right;border-bottom:1px solid #ddd}td:last-child,th:last-child{text-align:left;\
 word-break:break-all}svg{display:block}text{font-size:11px;fill:#444}.warning{color:#a00}";
 
+/// What of a slice is drawn.
+type Number = fn(&Slice) -> u64;
+
 impl StatisticsReport {
     /// The whole page; `title` is what it is about.
     pub fn html(&self, title: &str) -> String {
@@ -71,7 +74,7 @@ impl StatisticsReport {
     }
 
     /// Bars for each slice of time, one colour for each number.
-    fn over_time(&self, numbers: &[(fn(&Slice) -> u64, &str)], shown: impl Fn(u64) -> String) -> String {
+    fn over_time(&self, numbers: &[(Number, &str)], shown: impl Fn(u64) -> String) -> String {
         const HEIGHT: f64 = 120.0;
         let most = self.slices.iter().flat_map(|slice| numbers.iter().map(|(number, _)| number(slice))).max().unwrap_or(0);
         if most == 0 {

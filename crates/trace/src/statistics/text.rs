@@ -61,8 +61,8 @@ pub(super) fn bytes(count: u64) -> String {
 pub(super) fn seconds(ns: u64) -> String {
     match ns {
         ..10_000 => format!("{ns} ns"),
-        ..10_000_000 => format!("{:.1} µs", ns as f64 / 1e3),
-        ..10_000_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
+        10_000..10_000_000 => format!("{:.1} µs", ns as f64 / 1e3),
+        10_000_000..10_000_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
         _ => format!("{:.1} s", ns as f64 / 1e9),
     }
 }
