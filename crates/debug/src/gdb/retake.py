@@ -72,7 +72,11 @@ def watched(argument):
     if size > WATCHED_BYTES:
         raise gdb.GdbError("%s has %d bytes, of which %d can be watched: name a part of it, such as a member or an element"
                            % (argument, size, WATCHED_BYTES))
-    return value, "*(%s *) %d" % (value.type.strip_typedefs(), int(value.address))
+    # The processor's own type: one that a library defines is gone, and gdb with it, where that library is not loaded yet.
+    byte = gdb.selected_inferior().architecture().integer_type(8, False)
+    pointer = gdb.Value(int(value.address)).cast(byte.array(size - 1).pointer())
+    gdb.set_convenience_variable("retake_watched", pointer)
+    return value, "*$retake_watched"
 
 
 def back_to_write(argument):
