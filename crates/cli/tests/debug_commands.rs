@@ -259,3 +259,68 @@ fn a_crash_is_looked_at_at_once() {
     assert_eq!((ran.status, ran.stderr.as_str()), (Some(3), ""), "{ran:?}");
     no_process_is_left(&place);
 }
+
+/// Each thread has its own: of the program, of a library that it needs, of one that it loads.
+const THREAD_LOCAL: &str = r#"
+#include <errno.h>
+#include <pthread.h>
+#include <unistd.h>
+#ifdef LOADS
+#include <dlfcn.h>
+#endif
+__thread long own = 5;
+__thread char wide[64] __attribute__((aligned(64)));
+extern __thread int needed;
+static int *(*get_loaded)(void);
+int *get_needed(void);
+void here(int number) { }
+static void *worker(void *argument)
+{
+	own = wide[0] = *get_needed() = (long)argument;
+	if (get_loaded)
+		*get_loaded() = own + 100;
+	errno = own + 10;
+	here(own);
+	return NULL;
+}
+int main(int argc, char **argv)
+{
+	pthread_t thread;
+#ifdef LOADS
+	get_loaded = dlsym(dlopen(argv[1], RTLD_NOW), "get_loaded");
+#endif
+	worker((void *)30);
+	pthread_create(&thread, NULL, worker, (void *)31);
+	pthread_join(thread, NULL);
+	here(0);
+	return own;
+}
+"#;
+
+const NEEDED: &str = "__thread int needed = 6; int *get_needed(void) { return &needed; }\n";
+const LOADED: &str = "__thread int filler[5000], loaded = 7; int *get_loaded(void) { return &loaded; }\n";
+
+#[test]
+fn thread_local_variables() {
+    if !has_gdb() {
+        return;
+    }
+    let place = Place::new("debug-tls");
+    let needed = compile(&place, "libneeded.so", NEEDED, &["-shared", "-fPIC"]);
+    let loaded = compile(&place, "libloaded.so", LOADED, &["-shared", "-fPIC"]);
+    let dynamic = compile(&place, "dynamic", THREAD_LOCAL, &["-DLOADS", &needed, "-ldl", "-Wl,-rpath,$ORIGIN"]);
+    let shown = ["print own", "print (int)wide[0]", "print needed", "print loaded"];
+    let commands =
+        [&["print own", "break here", "continue"], &shown[..], &["continue"], &shown, &["continue"], &shown, &["reverse-continue"], &shown].concat();
+    record(&place, &[&dynamic, &loaded]);
+    let text = gdb(&place, &[], &commands);
+    in_order(&text, &["here (number=30)", "= 30\n", "= 30\n", "= 30\n", "= 130\n", "here (number=31)", "= 31\n", "= 31\n", "= 31\n", "= 131\n"]);
+    in_order(&text, &["here (number=0)", "= 30\n", "= 30\n", "= 30\n", "= 130\n", "here (number=31)", "= 31\n", "= 31\n", "= 31\n", "= 131\n"]);
+    assert!(text.contains("Cannot find thread-local"), "before there are any: {text}");
+    std::fs::write(place.work("needed.c"), NEEDED).unwrap();
+    let fixed = compile(&place, "static", THREAD_LOCAL, &["-static", &place.work("needed.c").to_string_lossy()]);
+    record(&place, &[&fixed]);
+    let text =
+        gdb(&place, &[], &["break here", "continue", "print own", "print needed", "continue", "print own", "print needed", "print (int)wide[0]"]);
+    in_order(&text, &["here (number=30)", "= 30\n", "= 30\n", "here (number=31)", "= 31\n", "= 31\n", "= 31\n"]);
+}

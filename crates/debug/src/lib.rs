@@ -10,6 +10,7 @@
 //! * `diversion`: throw-away copies, in which registers and memory may be changed.
 //! * `past`, `clock`, `console`, `crash`: what the recording says about a place: events, time, output, the end.
 //! * `thread_names`: what its threads are called.
+//! * `tls`: where its thread-local variables are.
 //! * `state`: comparing two visits of a place.
 //! * `analysis`: what commands without a dialogue ask.
 //! * `gdb`: the protocol.
@@ -47,6 +48,7 @@ mod target;
 mod text;
 mod thread_names;
 mod timeline;
+mod tls;
 mod watchpoints;
 mod writes;
 

@@ -48,7 +48,7 @@ impl Program {
 
     /// The stored file that the program knew by this name.
     pub fn stored(&self, debuggee: &Debuggee, name: &str) -> Option<PathBuf> {
-        let main = debuggee.text.original_at(self.entry(AT_ENTRY)?);
+        let main = self.main_file(debuggee);
         if name == self.path {
             return main;
         }
@@ -59,6 +59,17 @@ impl Program {
         let libraries = self.libraries(debuggee, main_bytes.as_deref()?);
         let library = libraries.iter().find(|library| library.name == name).or_else(|| same_file_name(&libraries, name))?;
         debuggee.text.original_at(library.dynamic)
+    }
+
+    /// The stored file of the program itself.
+    pub fn main_file(&self, debuggee: &Debuggee) -> Option<PathBuf> {
+        debuggee.text.original_at(self.entry(AT_ENTRY)?)
+    }
+
+    /// What the dynamic linker has loaded, the program itself first.
+    pub fn loaded(&self, debuggee: &Debuggee) -> Vec<Library> {
+        let main = self.main_file(debuggee).and_then(|path| std::fs::read(path).ok());
+        main.map_or_else(Vec::new, |main| self.libraries(debuggee, &main))
     }
 
     fn entry(&self, key: u64) -> Option<u64> {
@@ -83,7 +94,8 @@ impl Program {
         }
         while let Some(at) = next.filter(|at| *at != 0) {
             let (Some(name), Some(dynamic)) = (process.word(at + 8), process.word(at + 16)) else { break };
-            libraries.push(Library { name: text(debuggee, name), dynamic });
+            let bias = process.word(at).unwrap_or(0);
+            libraries.push(Library { name: text(debuggee, name), dynamic, link_map: at, bias });
             next = process.word(at + 24);
             if libraries.len() >= MOST_LIBRARIES {
                 break;
@@ -93,11 +105,16 @@ impl Program {
     }
 }
 
+/// A loaded file, as the dynamic linker lists it.
 #[derive(Debug)]
-struct Library {
+pub(crate) struct Library {
     name: String,
     /// Where its dynamic section is: in memory that shows the file.
-    dynamic: u64,
+    pub dynamic: u64,
+    /// Where its entry in the list is.
+    pub link_map: u64,
+    /// How far from the addresses in the file it is.
+    pub bias: u64,
 }
 
 /// Debuggers look for libraries by several paths; the last part is the same.

@@ -5,6 +5,7 @@ mod breakpoints;
 mod commands;
 mod files;
 mod inspect;
+mod queries;
 mod signals;
 mod target;
 mod wire;
@@ -39,6 +40,7 @@ pub fn serve(session: Session, stream: impl Stream + 'static) -> Result<()> {
                 let Ok(packet) = idle.borrow_conn().next() else { return Ok(()) };
                 let (packet, conditions) = wire::without_conditions(packet);
                 remote.conditions = conditions;
+                idle.borrow_conn().answer = remote.answer_to(&packet);
                 match feed(idle.into(), &mut remote, &packet) {
                     Ok(machine) => machine,
                     Err(error) => return Err(failure(error)),

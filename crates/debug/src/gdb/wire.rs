@@ -7,6 +7,8 @@ use std::io::{self, Read, Write};
 
 /// A byte that stops a running program.
 const INTERRUPT: u8 = 3;
+/// An empty answer.
+const UNKNOWN: &[u8] = b"$#00";
 const LARGEST_READ: usize = 64 << 10;
 const LONGEST_OUTPUT: usize = 1024;
 
@@ -69,11 +71,13 @@ pub(crate) struct Wire {
     stream: Box<dyn Stream>,
     incoming: VecDeque<u8>,
     outgoing: Vec<u8>,
+    /// Said where the protocol library says that it does not know a packet.
+    pub answer: Option<String>,
 }
 
 impl Wire {
     pub fn new(stream: Box<dyn Stream>) -> Self {
-        Self { stream, incoming: VecDeque::new(), outgoing: Vec::new() }
+        Self { stream, incoming: VecDeque::new(), outgoing: Vec::new(), answer: None }
     }
 
     /// The next packet, acknowledgement or interrupt, waiting for it.
@@ -206,7 +210,13 @@ impl Connection for Wire {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let outgoing = with_features(std::mem::take(&mut self.outgoing));
+        let mut outgoing = with_features(std::mem::take(&mut self.outgoing));
+        if outgoing.ends_with(UNKNOWN)
+            && let Some(answer) = self.answer.take()
+        {
+            outgoing.truncate(outgoing.len() - UNKNOWN.len());
+            outgoing.extend(framed(answer.as_bytes()));
+        }
         self.stream.write_all(&outgoing)?;
         self.stream.flush()
     }
