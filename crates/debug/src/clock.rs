@@ -61,7 +61,7 @@ impl Clock {
     pub fn time(&self, stream: StreamId, events: u64) -> Option<u64> {
         let moments = self.threads.get(&stream)?;
         let after = moments.partition_point(|moment| moment.0 <= events);
-        let Some(&(first, start)) = moments.get(after.checked_sub(1)?) else { return None };
+        let &(first, start) = moments.get(after.checked_sub(1)?)?;
         let Some(&(last, end)) = moments.get(after) else { return Some(start) };
         Some(between(events, (first, last), (start, end)))
     }
