@@ -58,6 +58,8 @@ struct force {
 	u32 anywhere;      /* chaos: steps in libraries count too */
 	u32 total, counted; /* chaos: steps */
 	u32 stops;         /* chaos: after so many steps, so far */
+	u32 stopped;       /* it is at a forced point */
+	u64 began_ns;      /* when this stop did */
 	u64 finish_at, finish_next, finish_trap;
 	u64 scan_ns, scan_allowed_ns; /* how long the last scan of memory took, and when one is due again */
 	u64 vector_hash;

@@ -36,7 +36,12 @@ enum slot_state { SLOT_UNUSED, SLOT_READY, SLOT_CLAIMED, SLOT_LIVE, SLOT_EXITED,
 enum force_state { FORCE_IDLE, FORCE_WANTED, FORCE_SENDING, FORCE_SENT, FORCE_ACTIVE, FORCE_CLOSED };
 /* Record: why replay of other processes needs what a process did, besides being their parent. */
 enum ties { TIE_MEMORY = 1 /* it shared writable memory */, TIE_FILE = 2 /* it wrote to a file that is mapped */, TIE_PARENT = 4 /* it began in its parent's memory */ };
-enum baton_state { BATON_NONE, BATON_WAITING, BATON_HOLDING };
+enum baton_state {
+	BATON_NONE,
+	BATON_WAITING,
+	BATON_HOLDING,
+	BATON_STOPPED, /* record: waits too, but it was computing when it was stopped */
+};
 
 /* The right to run user code among threads that share writable memory. */
 struct domain {
@@ -154,6 +159,8 @@ struct slot {
 	u64 turn, turn_logged;                 /* record: the last turn taken, and the last one whose event is in the stream */
 	u64 started_ns, ended_ns;              /* record: when the thread's stream began and ended, on the monotonic clock */
 	u64 baton_waits, baton_wait_ns;        /* record: how often and how long it waited for the baton */
+	u32 slice_us;                          /* record: how long it may compute while others wait; 0: as long as a new thread. The supervisor's */
+	u32 stop_us;                           /* record: how long it took to stop it the last time */
 	u64 forced_found, forced_misses;       /* replay: places found again, and visits that were not yet it */
 	u64 forced_search_ns;                  /* replay: time until they were found */
 	u64 call_entered_ns;                   /* trace: when the call was entered in which the thread is; 0: in none */

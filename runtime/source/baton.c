@@ -103,7 +103,7 @@ static void obtain(struct context *context, struct domain *domain)
 	} else if (LIKELY(lock(context, domain, &holder) || spin(context, domain)))
 		return;
 	u64 start = now_ns();
-	__atomic_store_n(&slot->baton_state, BATON_WAITING, __ATOMIC_RELEASE);
+	__atomic_store_n(&slot->baton_state, context->force.stopped && !chaos() ? BATON_STOPPED : BATON_WAITING, __ATOMIC_RELEASE);
 	__atomic_add_fetch(&domain->waiters, 1, __ATOMIC_SEQ_CST);
 	if (chaos())
 		wait_in_chaos(context, domain);

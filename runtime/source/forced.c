@@ -4,7 +4,8 @@
  * code; runtime_forced and force_* run on the private stack. */
 #include "../include/context.h"
 
-#define FORCE_VALUE 0x6563726f66UL /* of the supervisor's SIGSYS */
+#define FORCE_SIGNAL SIGFPE        /* see crates/kernel/src/process.rs */
+#define FORCE_VALUE 0x6563726f66UL /* of the supervisor's signal */
 #define SCRATCH_OFFSET 0x80000UL   /* in the region: a page for string instructions, then the trace */
 #define TRACE_OFFSET 0x81000UL
 #define LIST_OFFSET 0x90000UL      /* page hashes, then copies of pages that change */
@@ -128,6 +129,8 @@ static void leave_state(struct context *context, u32 to)
 		if ((state == FORCE_IDLE || state == FORCE_WANTED || state == FORCE_ACTIVE) && state_change(context, state, to))
 			return;
 		sys0(NR_sched_yield); /* it is being sent, or was: it comes with the end of this call at the latest */
+		if (state == FORCE_SENT && state_change(context, FORCE_SENT, to))
+			return; /* it never will: the kernel took it for another of the same number */
 	}
 }
 
@@ -403,6 +406,7 @@ static u32 prepare(struct context *context)
 		state_change(context, FORCE_ACTIVE, FORCE_WANTED);
 		return 0;
 	}
+	force->began_ns = now_ns();
 	force->stage = force->cancelled < MOST_CANCELLED ? FORCE_TRACE : FORCE_SEEK;
 	force->steps = force->asked = force->finishing = force->after_pushf = force->leaving = force->stop_after = force->total = force->counted = 0;
 	force->answer.good_count = force->answer.written_count = 0;
@@ -436,7 +440,7 @@ u32 force_after(struct context *context)
 static u32 is_force(struct context *context, const struct siginfo *info)
 {
 	u32 state = __atomic_load_n(&context->slot->force_state, __ATOMIC_ACQUIRE);
-	if (info->number != SIGSYS || (state != FORCE_SENDING && state != FORCE_SENT))
+	if (info->number != FORCE_SIGNAL || (state != FORCE_SENDING && state != FORCE_SENT))
 		return 0;
 	return (info->code == -1 /* SI_QUEUE */ && info->fields[1] == FORCE_VALUE) || (info->code == 0 && info->fields[0] == 0);
 }
@@ -587,13 +591,16 @@ void runtime_forced(struct context *context)
 	if (recording()) {
 		flags = offers_baton(context) || (chaos() && context->process->domain) ? FORCED_TURN : 0;
 		log_forced(context, context->deferred_count ? (u16)context->deferred[0].info.number : 0, flags);
+		context->slot->stop_us = (u32)((now_ns() - context->force.began_ns) / 1000);
 	} else {
 		const struct event *event = log_peek(context);
 		flags = event->flags;
 		log_take(context, EVENT_FORCED, event->number);
 	}
+	context->force.stopped = recording();
 	if (flags & FORCED_TURN)
 		baton_offer(context);
+	context->force.stopped = 0;
 	if (recording())
 		forget_changes(context);
 	leave(context);

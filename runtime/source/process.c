@@ -516,11 +516,11 @@ u32 handle_execveat(struct call *call) { return recording() ? exec_record(call) 
 
 struct exit_body { u64 hash, pages; };
 
-/* The process ends: threads of it that are still somewhere will die without a word. */
+/* The process ends: threads of it that are still somewhere will die without a word. One that is no longer counted may be on its way out. */
 void mark_siblings_dying(struct context *context)
 {
 	u32 used = (u32)minimum(HEADER->slots_used, MAX_SLOTS);
-	if (!recording() || context->process->thread_count <= 1)
+	if (!recording() || (context->process->thread_count <= 1 && !context->process->domain))
 		return;
 	for (u32 i = 0; i < used; i++) {
 		struct slot *slot = &HEADER->slots[i];

@@ -17,6 +17,7 @@ int main(void) {
         pid_t child = fork();
         CHECK(child >= 0);
         if (child == 0) {
+            guard(); // should its parent fail
             spin();
         }
         usleep(5000);

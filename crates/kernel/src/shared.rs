@@ -54,6 +54,8 @@ pub const FORCE_SENT: u32 = 3;
 
 pub const BATON_WAITING: u32 = 1;
 pub const BATON_HOLDING: u32 = 2;
+/// It waits as well, but it was computing when it was stopped.
+pub const BATON_STOPPED: u32 = 3;
 
 pub const REQUEST_EXEC: u32 = 1;
 pub const REQUEST_FILE: u32 = 3;
@@ -150,6 +152,8 @@ pub struct RequestLines {
     pub ended_ns: AtomicU64,
     pub baton_waits: AtomicU64,
     pub baton_wait_ns: AtomicU64,
+    pub slice_us: AtomicU32,
+    pub stop_us: AtomicU32,
     pub forced_found: AtomicU64,
     pub forced_misses: AtomicU64,
     pub forced_search_ns: AtomicU64,

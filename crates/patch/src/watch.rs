@@ -3,19 +3,16 @@
 //! Unlike an image this is about memory of a live process, whatever put the code there: no file, no symbols. The rule is the same: a jump is
 //! planted only where nothing known jumps to a byte inside it, and so that whoever does come to an instruction inside it ends in a trap. Where that
 //! cannot be, a byte is planted, a trap.
-//!
-//! Also decides, from instructions that were traced while recording, where such a jump fits and which memory they wrote.
 
-use iced_x86::{
-    Code, Decoder, DecoderOptions, Encoder, FlowControl, Instruction, InstructionInfoFactory, MemoryOperand, Mnemonic, OpAccess, OpKind, Register,
-};
-use std::collections::{HashMap, HashSet, VecDeque};
+use crate::references;
+use iced_x86::{Code, Decoder, DecoderOptions, Encoder, FlowControl, Instruction, MemoryOperand, Mnemonic, OpKind, Register};
+use std::collections::{HashMap, HashSet};
 
 /// Bytes of a near jump.
 const JUMP_BYTES: usize = 5;
 /// Longest instruction.
 const LONGEST: usize = 15;
-/// Code this far on both sides is searched for jumps into the displaced instructions.
+/// Code at least this far on both sides is searched for jumps into the displaced instructions.
 const REACH: u64 = 0x2000;
 const PAGE_BYTES: u64 = 4096;
 
@@ -35,12 +32,14 @@ impl<F: FnMut(u64, &mut [u8; PAGE_BYTES as usize]) -> bool> Pages for F {
 pub struct Text<P> {
     source: P,
     pages: HashMap<u64, Option<Box<[u8; PAGE_BYTES as usize]>>>,
+    /// What the code refers to, by piece of [`REACH`] bytes.
+    references: HashMap<u64, HashSet<u64>>,
 }
 
 impl<P: Pages> Text<P> {
     /// Nothing read yet.
     pub fn new(source: P) -> Self {
-        Self { source, pages: HashMap::new() }
+        Self { source, pages: HashMap::new(), references: HashMap::new() }
     }
 
     fn page(&mut self, address: u64) -> Option<&[u8; PAGE_BYTES as usize]> {
@@ -71,21 +70,37 @@ impl<P: Pages> Text<P> {
     }
 
     /// The instruction at `address`; `None` if there is none.
-    fn instruction(&mut self, address: u64) -> Option<Instruction> {
+    pub(crate) fn instruction(&mut self, address: u64) -> Option<Instruction> {
         let bytes = self.bytes(address, address.checked_add(LONGEST as u64)?);
         let instruction = Decoder::with_ip(64, &bytes, address, DecoderOptions::NONE).decode();
         (!instruction.is_invalid()).then_some(instruction)
     }
 
-    /// The readable code around `address`: where it starts, and the bytes.
-    fn around(&mut self, address: u64) -> (u64, Vec<u8>) {
-        let mut start = address & !(PAGE_BYTES - 1);
-        let lowest = address.saturating_sub(REACH);
-        while start > lowest && start >= PAGE_BYTES && self.page(start - PAGE_BYTES).is_some() {
-            start -= PAGE_BYTES;
+    /// Whether anything in the code around refers to the address.
+    fn leads_to(&mut self, address: u64) -> bool {
+        let (first, last) = (address.saturating_sub(REACH) / REACH, address.saturating_add(REACH) / REACH);
+        (first..=last).any(|piece| {
+            if !self.references.contains_key(&piece) {
+                let found = self.references_of(piece);
+                self.references.insert(piece, found);
+            }
+            self.references[&piece].contains(&address)
+        })
+    }
+
+    /// What the code of one piece refers to.
+    fn references_of(&mut self, piece: u64) -> HashSet<u64> {
+        let (start, end) = (piece * REACH, (piece + 1).saturating_mul(REACH));
+        let mut found = HashSet::new();
+        let mut at = start;
+        while at < end {
+            let code = self.bytes(at, end.saturating_add(LONGEST as u64));
+            if !code.is_empty() {
+                references::of_code(at, &code, &mut found);
+            }
+            at = (at + code.len() as u64).max(at + 1).next_multiple_of(PAGE_BYTES);
         }
-        let start = start.max(lowest);
-        (start, self.bytes(start, address.saturating_add(REACH)))
+        found
     }
 }
 
@@ -202,46 +217,11 @@ fn run_for_jump<P: Pages>(text: &mut Text<P>, first: &Instruction) -> Option<Vec
     }
     if run.len() > 1 {
         let starts: Vec<u64> = run[1..].iter().map(Instruction::ip).collect();
-        let (window, code) = text.around(first.ip());
-        if leads_to_any(window, &code, &starts) {
+        if starts.iter().any(|start| text.leads_to(*start)) {
             return None;
         }
     }
     Some(run)
-}
-
-/// Whether anything in the code refers to one of the addresses. Decoding starts at several places, because nothing says where instructions
-/// begin; it soon falls into step.
-fn leads_to_any(start: u64, code: &[u8], addresses: &[u64]) -> bool {
-    let mut seen = vec![false; code.len()];
-    let mut instruction = Instruction::default();
-    for first in 0..LONGEST.min(code.len()) {
-        let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
-        if decoder.set_position(first).is_err() {
-            break;
-        }
-        decoder.set_ip(start + first as u64);
-        while decoder.can_decode() && !seen[decoder.position()] {
-            seen[decoder.position()] = true;
-            let at = decoder.position();
-            decoder.decode_out(&mut instruction);
-            if instruction.is_invalid() {
-                let _ = decoder.set_position(at + 1);
-                decoder.set_ip(start + at as u64 + 1);
-                continue;
-            }
-            if refers_to(&instruction, addresses) {
-                return true;
-            }
-        }
-    }
-    false
-}
-
-fn refers_to(instruction: &Instruction, addresses: &[u64]) -> bool {
-    let branch = matches!(instruction.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64)
-        && addresses.contains(&instruction.near_branch_target());
-    branch || (instruction.is_ip_rel_memory_operand() && addresses.contains(&instruction.ip_rel_memory_address()))
 }
 
 fn is_repeated_string(instruction: &Instruction) -> bool {
@@ -303,122 +283,12 @@ fn put(encoder: &mut Encoder, mut instruction: Instruction, at: u64) -> Option<u
     encoder.encode(&instruction, at).ok().map(|bytes| bytes as u64)
 }
 
-// ---- traces ----
-
-/// General registers, program counter and flags before a traced instruction, in the kernel's order (`struct registers` of the runtime).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Step(pub [u64; 18]);
-
-impl Step {
-    /// Bytes of one step in the runtime's trace.
-    pub const BYTES: usize = 18 * 8;
-
-    /// Reads one from the runtime's memory.
-    pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Self {
-        let mut values = [0; 18];
-        for (value, piece) in values.iter_mut().zip(bytes.as_chunks().0) {
-            *value = u64::from_le_bytes(*piece);
-        }
-        Self(values)
-    }
-
-    /// Program counter.
-    pub fn address(&self) -> u64 {
-        self.0[16]
-    }
-
-    fn register(&self, register: Register) -> Option<u64> {
-        const ORDER: [Register; 16] = [
-            Register::R8,
-            Register::R9,
-            Register::R10,
-            Register::R11,
-            Register::R12,
-            Register::R13,
-            Register::R14,
-            Register::R15,
-            Register::RDI,
-            Register::RSI,
-            Register::RBP,
-            Register::RBX,
-            Register::RDX,
-            Register::RAX,
-            Register::RCX,
-            Register::RSP,
-        ];
-        let full = register.full_register();
-        let value = ORDER.iter().position(|candidate| *candidate == full).map(|index| self.0[index])?;
-        if register.is_gpr64() { Some(value) } else { register.is_gpr32().then_some(value & 0xffff_ffff) }
-    }
-}
-
-/// Addresses near where a jump can be planted, at most `limit`: those that are reached next from the end of the trace, then those of the trace.
-pub fn good_places<P: Pages>(text: &mut Text<P>, trace: &[Step], limit: usize) -> Vec<u64> {
-    let mut queue: VecDeque<u64> = trace.iter().rev().take(1).map(Step::address).collect();
-    let mut seen = HashSet::new();
-    let mut good = Vec::new();
-    while let Some(address) = queue.pop_front() {
-        if good.len() >= limit || seen.len() >= 4 * limit {
-            return good;
-        }
-        if !seen.insert(address) {
-            continue;
-        }
-        let Some(instruction) = text.instruction(address) else { continue };
-        if is_good(text, &instruction) {
-            good.push(address);
-        }
-        queue.extend(successors(&instruction));
-        if queue.is_empty() {
-            queue.extend(trace.iter().rev().map(Step::address).filter(|address| !seen.contains(address)).take(1));
-        }
-    }
-    good
-}
-
-fn is_good<P: Pages>(text: &mut Text<P>, first: &Instruction) -> bool {
+/// Whether a jump fits at the instruction, and nobody will read or change it there.
+pub(crate) fn is_good<P: Pages>(text: &mut Text<P>, first: &Instruction) -> bool {
     is_movable(first) && !is_repeated_string(first) && run_for_jump(text, first).is_some_and(|run| !run.iter().any(may_be_rewritten))
 }
 
 /// What just-in-time compilers read and change in their own code: the targets of calls and jumps, and constants of 8 bytes.
 fn may_be_rewritten(instruction: &Instruction) -> bool {
     matches!(instruction.flow_control(), FlowControl::Call | FlowControl::UnconditionalBranch) || instruction.code() == Code::Mov_r64_imm64
-}
-
-/// Where control may go from an instruction, as far as the instruction tells.
-fn successors(instruction: &Instruction) -> impl Iterator<Item = u64> + use<> {
-    let (next, target) = (instruction.next_ip(), instruction.near_branch_target());
-    let both = match instruction.flow_control() {
-        FlowControl::Next => [Some(next), None],
-        FlowControl::UnconditionalBranch | FlowControl::Call => [Some(target), None],
-        FlowControl::ConditionalBranch => [Some(next), Some(target)],
-        _ => [None, None],
-    };
-    both.into_iter().flatten()
-}
-
-/// The 8-byte words that the traced instructions wrote, the latest first, at most `limit`. `thread_base` is where `%fs` points.
-pub fn written_words<P: Pages>(text: &mut Text<P>, trace: &[Step], thread_base: u64, limit: usize) -> Vec<u64> {
-    let mut factory = InstructionInfoFactory::new();
-    let mut words = Vec::new();
-    for step in trace.iter().rev() {
-        let Some(instruction) = text.instruction(step.address()) else { continue };
-        for memory in factory.info(&instruction).used_memory() {
-            let writes = matches!(memory.access(), OpAccess::Write | OpAccess::ReadWrite | OpAccess::CondWrite | OpAccess::ReadCondWrite);
-            let address = memory.virtual_address(0, |register, _, _| match register {
-                Register::FS => Some(thread_base),
-                Register::GS => None,
-                Register::CS | Register::DS | Register::ES | Register::SS => Some(0),
-                _ => step.register(register),
-            });
-            let Some(address) = address.filter(|_| writes) else { continue };
-            let last = address.wrapping_add(memory.memory_size().size().clamp(1, 16) as u64 - 1) & !7;
-            for word in [address & !7, last] {
-                if words.len() < limit && !words.contains(&word) {
-                    words.push(word);
-                }
-            }
-        }
-    }
-    words
 }

@@ -1,5 +1,6 @@
 //! Planting a jump in code of a live process.
 
+use retake_patch::traced::{Step, is_spinning};
 use retake_patch::watch::{Place, Text};
 
 const CODE: u64 = 0x5555_0000_1000;
@@ -44,4 +45,32 @@ fn one_long_instruction_lets_the_jump_lead_anywhere() {
     assert_eq!(place.patch_bytes(), 7);
     assert_eq!(place.entry_in(CODE + 0x10_0000), Some(CODE + 0x10_0700));
     assert_eq!(place.with_trap().patch_bytes(), 1);
+}
+
+/// `count` rounds of a loop whose instructions begin at `offsets`; `change` alters the registers of each round.
+fn rounds(count: u64, offsets: &[u64], change: impl Fn(u64, &mut Step)) -> Vec<Step> {
+    let all = (0..count).flat_map(|round| offsets.iter().map(move |offset| (round, *offset)));
+    all.map(|(round, offset)| {
+        let mut step = Step::default();
+        step.0[16] = CODE + offset;
+        change(round, &mut step);
+        step
+    })
+    .collect()
+}
+
+#[test]
+fn who_only_waits_is_told_from_who_computes() {
+    // `mov (%rdi),%eax`, `test %eax,%eax`, `je`
+    let waits = rounds(3, &[0, 2, 4], |_, _| ());
+    assert!(is_spinning(&mut text(b"\x8b\x07\x85\xc0\x74\xfa"), &waits));
+    assert!(!is_spinning(&mut text(b"\x8b\x07\x85\xc0\x74\xfa"), &waits[..3]), "one round tells nothing");
+    // `lock cmpxchg %ecx,(%rdi)`, `jne`
+    assert!(is_spinning(&mut text(b"\xf0\x0f\xb1\x0f\x75\xfa"), &rounds(3, &[0, 4], |_, _| ())));
+    // `pause`, `dec %eax`, `jne`
+    assert!(is_spinning(&mut text(b"\xf3\x90\xff\xc8\x75\xfa"), &rounds(2, &[0, 2, 4], |round, step| step.0[13] = 9 - round)));
+    // `incl (%rdi)`, `jmp`
+    assert!(!is_spinning(&mut text(b"\xff\x07\xeb\xfc"), &rounds(9, &[0, 2], |_, _| ())));
+    // `dec %eax`, `jne`
+    assert!(!is_spinning(&mut text(b"\xff\xc8\x75\xfc"), &rounds(9, &[0, 2], |round, step| step.0[13] = 9 - round)));
 }

@@ -6,9 +6,8 @@
 //!
 //! No mixture finds every bug: a rare preemption shows what frequent ones hide. So each seed has a mixture of its own.
 
-use crate::drain::holders_others_wait_for;
-use crate::forced;
 use crate::shared_state::Recorder;
+use crate::{forced, slices};
 use retake_kernel::shared::{self, Header};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -100,7 +99,7 @@ impl Slicer {
 fn run(recorder: &Recorder, stop: &AtomicBool, mut random: Random) {
     while !stop.load(Acquire) {
         std::thread::sleep(slice(&mut random));
-        for slot in holders_others_wait_for(recorder) {
+        for (_, slot, _) in slices::holders_others_wait_for(recorder) {
             let from_idle = slot.force_state.compare_exchange(shared::FORCE_IDLE, shared::FORCE_WANTED, AcqRel, Acquire);
             if from_idle.is_ok() {
                 slot.force_sequence.fetch_add(1, Relaxed);

@@ -1,6 +1,7 @@
 //! The drain: one thread that moves rings to disk, lazily and in large pieces, and keeps slots ready.
 
 use crate::shared_state::Recorder;
+use crate::slices::{self, Slices};
 use crate::unborn::Unborn;
 use retake_kernel::{futex, process, shared};
 use std::sync::Arc;
@@ -13,8 +14,6 @@ use std::time::{Duration, Instant};
 const PERIOD: Duration = Duration::from_millis(25);
 /// While threads wait for a baton, or for the end of their process, this often.
 const BUSY_PERIOD: Duration = Duration::from_millis(3);
-/// Whoever keeps the baton for so many of those without coming to a sync point is stopped where it is.
-const PATIENT_TICKS: u32 = 3;
 /// How often it looks whether threads are still there.
 const LIVENESS_PERIOD: Duration = Duration::from_millis(300);
 /// It keeps at least this many slots ready.
@@ -47,7 +46,7 @@ fn run(recorder: &Recorder, stop: &AtomicBool) -> retake_recording::Result<()> {
     let mut checked = Instant::now();
     let mut unborn = Unborn::default();
     let mut contended = false;
-    let mut stalled = 0;
+    let mut slices = Slices::default();
     loop {
         let seen = header.drain_doorbell.load(Acquire);
         let last = stop.load(Acquire);
@@ -61,12 +60,7 @@ fn run(recorder: &Recorder, stop: &AtomicBool) -> retake_recording::Result<()> {
         let waiting = somebody_waits(recorder);
         if waiting && contended {
             header.yield_tick.fetch_add(1, AcqRel);
-            stalled += 1;
-            if stalled > PATIENT_TICKS {
-                force_holders(recorder);
-            }
-        } else {
-            stalled = 0;
+            slices.end(recorder);
         }
         contended = waiting;
         if header.dying.load(Acquire) != 0 {
@@ -114,36 +108,7 @@ fn drain_all(recorder: &Recorder, last: bool) -> retake_recording::Result<()> {
 
 fn somebody_waits(recorder: &Recorder) -> bool {
     let header = recorder.header();
-    header.slots[..recorder.slot_count()]
-        .iter()
-        .any(|slot| slot.state.load(Relaxed) == shared::SLOT_LIVE && slot.lines.baton_state.load(Relaxed) == shared::BATON_WAITING)
-}
-
-/// Stops threads that run on in user code while others of their process wait. Those that do come to sync points notice the clock there.
-fn force_holders(recorder: &Recorder) {
-    let header = recorder.header();
-    for slot in holders_others_wait_for(recorder) {
-        if slot.force_state.compare_exchange(shared::FORCE_IDLE, shared::FORCE_WANTED, AcqRel, Acquire).is_ok() {
-            slot.force_sequence.fetch_add(1, Relaxed);
-            header.force_doorbell.fetch_add(1, AcqRel);
-            futex::wake(&header.force_doorbell, 1);
-        }
-    }
-}
-
-/// Threads that hold a baton while others wait for it.
-pub(crate) fn holders_others_wait_for(recorder: &Recorder) -> impl Iterator<Item = &shared::Slot> {
-    let header = recorder.header();
-    let used = (header.slots_used.load(Acquire) as usize).min(shared::MAX_SLOTS);
-    let slots = &header.slots[..used];
-    let shared_holder = header.shared_domain.lock.load(Acquire);
-    let is_in = |slot: &shared::Slot, state| slot.state.load(Relaxed) == shared::SLOT_LIVE && slot.lines.baton_state.load(Relaxed) == state;
-    slots.iter().filter(move |slot| {
-        let pid = slot.pid.load(Relaxed);
-        let is_shared_holder = slot.stream.load(Relaxed) + 1 == shared_holder && header.shared_domain.waiters.load(Relaxed) > 0;
-        is_in(slot, shared::BATON_HOLDING)
-            && (is_shared_holder || slots.iter().any(|other| other.pid.load(Relaxed) == pid && is_in(other, shared::BATON_WAITING)))
-    })
+    header.slots[..recorder.slot_count()].iter().any(|slot| slot.state.load(Relaxed) == shared::SLOT_LIVE && slices::waits(slot))
 }
 
 /// Threads whose process ended: each stream gets its end once the thread is gone.
@@ -155,10 +120,10 @@ fn end_dying(recorder: &Recorder) {
         if slot.state.load(Acquire) != shared::SLOT_DYING {
             continue;
         }
-        if is_over(slot) {
-            recorder.note_death(index, 0);
-        } else {
+        if !is_over(slot) {
             header.dying.store(1, Release);
+        } else if slot.state.load(Acquire) == shared::SLOT_DYING {
+            recorder.note_death(index, 0);
         }
     }
 }

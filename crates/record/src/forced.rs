@@ -1,12 +1,14 @@
 //! Stopping threads that run on in user code while signals wait for them, or others for the baton. `docs/FORCED.md` tells the whole story.
 //!
-//! One thread watches the slots that asked for it. It sends SIGSYS, which the runtime keeps unblocked; the runtime traces a few instructions and
+//! One thread watches the slots that asked for it. It sends a signal that the runtime keeps unblocked; the runtime traces a few instructions and
 //! asks what they were (`answer`), then stops the thread where replay can find it again.
 
 use crate::chaos::Random;
 use crate::shared_state::Recorder;
+use crate::slices;
 use retake_kernel::{futex, memory, process, shared};
-use retake_patch::watch::{self, Step, Text};
+use retake_patch::traced::{self, Step};
+use retake_patch::watch::Text;
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
@@ -106,24 +108,28 @@ pub(crate) fn send(slot: &shared::Slot) {
 pub(crate) fn answer(slot: &shared::Slot) -> i64 {
     let argument = |at: usize| slot.lines.request_arguments[at].load(Relaxed);
     let pid = slot.pid.load(Relaxed) as i32;
-    match examine(pid, argument(0), argument(1), argument(3)).and_then(|bytes| memory::write(pid, argument(2), &bytes)) {
-        Ok(()) => 0,
+    let examined = examine(pid, argument(0), argument(1), argument(3));
+    match examined.and_then(|(bytes, spins)| memory::write(pid, argument(2), &bytes).map(|()| spins)) {
+        Ok(spins) => {
+            slices::stopped(slot, spins);
+            0
+        }
         Err(_) => -1, // the runtime stops where it is: slower to find again, no less right
     }
 }
 
-/// The bytes of a `struct force_answer`.
-fn examine(pid: i32, trace: u64, steps: u64, thread_base: u64) -> io::Result<Vec<u8>> {
+/// The bytes of a `struct force_answer`, and whether the thread only waits for another one.
+fn examine(pid: i32, trace: u64, steps: u64, thread_base: u64) -> io::Result<(Vec<u8>, bool)> {
     let count = steps.min(MOST_STEPS) as usize;
     let bytes = memory::read_vec(pid, trace, count * Step::BYTES)?;
     let steps: Vec<Step> = bytes.as_chunks().0.iter().map(Step::from_bytes).collect();
     let mut text = Text::new(|address: u64, page: &mut [u8; 4096]| memory::read(pid, address, page).is_ok());
-    let good = watch::good_places(&mut text, &steps, GOOD_PLACES);
-    let written = watch::written_words(&mut text, &steps, thread_base, WRITTEN_WORDS);
+    let good = traced::good_places(&mut text, &steps, GOOD_PLACES);
+    let written = traced::written_words(&mut text, &steps, thread_base, WRITTEN_WORDS);
     let mut words = vec![good.len() as u64, written.len() as u64];
     words.extend(&good);
     words.resize(2 + GOOD_PLACES, 0);
     words.extend(&written);
     words.resize(2 + GOOD_PLACES + WRITTEN_WORDS, 0);
-    Ok(words.iter().flat_map(|word| word.to_le_bytes()).collect())
+    Ok((words.iter().flat_map(|word| word.to_le_bytes()).collect(), traced::is_spinning(&mut text, &steps)))
 }

@@ -15,6 +15,7 @@ mod forced;
 mod keep;
 mod service;
 mod shared_state;
+mod slices;
 mod space;
 mod stream_scan;
 mod thread_account;

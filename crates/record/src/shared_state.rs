@@ -299,6 +299,8 @@ impl Recorder {
         slot.exec_pending.store(0, Relaxed);
         slot.force_state.store(shared::FORCE_IDLE, Relaxed);
         slot.lines.baton_state.store(0, Relaxed);
+        slot.lines.slice_us.store(0, Relaxed);
+        slot.lines.stop_us.store(0, Relaxed);
         slot.producer.kicked.store(0, Relaxed);
         shared::push_ready(header, index);
         header.ready_futex.fetch_add(1, AcqRel);

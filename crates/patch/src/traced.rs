@@ -1,0 +1,141 @@
+//! What instructions that were traced while recording tell: where near by a jump can be planted, which memory they wrote, and whether they only
+//! wait for another thread.
+
+use crate::watch::{Pages, Text, is_good};
+use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register, UsedMemory};
+use std::collections::{HashMap, HashSet, VecDeque};
+
+/// General registers, program counter and flags before a traced instruction, in the kernel's order (`struct registers` of the runtime).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Step(pub [u64; 18]);
+
+impl Step {
+    /// Bytes of one step in the runtime's trace.
+    pub const BYTES: usize = 18 * 8;
+
+    /// Reads one from the runtime's memory.
+    pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Self {
+        let mut values = [0; 18];
+        for (value, piece) in values.iter_mut().zip(bytes.as_chunks().0) {
+            *value = u64::from_le_bytes(*piece);
+        }
+        Self(values)
+    }
+
+    /// Program counter.
+    pub fn address(&self) -> u64 {
+        self.0[16]
+    }
+
+    fn register(&self, register: Register) -> Option<u64> {
+        const ORDER: [Register; 16] = [
+            Register::R8,
+            Register::R9,
+            Register::R10,
+            Register::R11,
+            Register::R12,
+            Register::R13,
+            Register::R14,
+            Register::R15,
+            Register::RDI,
+            Register::RSI,
+            Register::RBP,
+            Register::RBX,
+            Register::RDX,
+            Register::RAX,
+            Register::RCX,
+            Register::RSP,
+        ];
+        let full = register.full_register();
+        let value = ORDER.iter().position(|candidate| *candidate == full).map(|index| self.0[index])?;
+        if register.is_gpr64() { Some(value) } else { register.is_gpr32().then_some(value & 0xffff_ffff) }
+    }
+}
+
+/// Addresses near where a jump can be planted, at most `limit`: those that are reached next from the end of the trace, then those of the trace.
+pub fn good_places<P: Pages>(text: &mut Text<P>, trace: &[Step], limit: usize) -> Vec<u64> {
+    let mut queue: VecDeque<u64> = trace.iter().rev().take(1).map(Step::address).collect();
+    let mut seen = HashSet::new();
+    let mut good = Vec::new();
+    while let Some(address) = queue.pop_front() {
+        if good.len() >= limit || seen.len() >= 4 * limit {
+            return good;
+        }
+        if !seen.insert(address) {
+            continue;
+        }
+        let Some(instruction) = text.instruction(address) else { continue };
+        if is_good(text, &instruction) {
+            good.push(address);
+        }
+        queue.extend(successors(&instruction));
+        if queue.is_empty() {
+            queue.extend(trace.iter().rev().map(Step::address).filter(|address| !seen.contains(address)).take(1));
+        }
+    }
+    good
+}
+
+/// Where control may go from an instruction, as far as the instruction tells.
+fn successors(instruction: &Instruction) -> impl Iterator<Item = u64> + use<> {
+    let (next, target) = (instruction.next_ip(), instruction.near_branch_target());
+    let both = match instruction.flow_control() {
+        FlowControl::Next => [Some(next), None],
+        FlowControl::UnconditionalBranch | FlowControl::Call => [Some(target), None],
+        FlowControl::ConditionalBranch => [Some(next), Some(target)],
+        _ => [None, None],
+    };
+    both.into_iter().flatten()
+}
+
+/// The 8-byte words that the traced instructions wrote, the latest first, at most `limit`. `thread_base` is where `%fs` points.
+pub fn written_words<P: Pages>(text: &mut Text<P>, trace: &[Step], thread_base: u64, limit: usize) -> Vec<u64> {
+    let mut factory = InstructionInfoFactory::new();
+    let mut words = Vec::new();
+    for step in trace.iter().rev() {
+        let Some(instruction) = text.instruction(step.address()) else { continue };
+        for memory in factory.info(&instruction).used_memory() {
+            let address = memory.virtual_address(0, |register, _, _| match register {
+                Register::FS => Some(thread_base),
+                Register::GS => None,
+                Register::CS | Register::DS | Register::ES | Register::SS => Some(0),
+                _ => step.register(register),
+            });
+            let Some(address) = address.filter(|_| writes(memory)) else { continue };
+            let last = address.wrapping_add(memory.memory_size().size().clamp(1, 16) as u64 - 1) & !7;
+            for word in [address & !7, last] {
+                if words.len() < limit && !words.contains(&word) {
+                    words.push(word);
+                }
+            }
+        }
+    }
+    words
+}
+
+fn writes(memory: &UsedMemory) -> bool {
+    matches!(memory.access(), OpAccess::Write | OpAccess::ReadWrite | OpAccess::CondWrite | OpAccess::ReadCondWrite)
+}
+
+/// Whether the traced thread does nothing but wait until another one changes memory: it pauses, or comes to a place again with all registers as
+/// they were, having written nothing in between but what an attempt to take a lock writes.
+pub fn is_spinning<P: Pages>(text: &mut Text<P>, trace: &[Step]) -> bool {
+    let mut factory = InstructionInfoFactory::new();
+    let mut seen = HashMap::new();
+    let mut rounds_since = 0;
+    for (index, step) in trace.iter().enumerate() {
+        let Some(instruction) = text.instruction(step.address()) else { return false };
+        if instruction.mnemonic() == Mnemonic::Pause {
+            return true;
+        }
+        if seen.insert(step, index).is_some_and(|before| before >= rounds_since) {
+            return true;
+        }
+        let takes_lock = instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg;
+        let calls = matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall) || instruction.mnemonic() == Mnemonic::Push;
+        if !takes_lock && !calls && factory.info(&instruction).used_memory().iter().any(writes) {
+            rounds_since = index + 1;
+        }
+    }
+    false
+}

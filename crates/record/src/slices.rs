@@ -1,0 +1,158 @@
+//! How long a thread may keep the baton while others wait for it and it comes to no sync point. Then it is stopped where it is, which is dear
+//! (`docs/FORCED.md`), so slices adapt:
+//!
+//! * Who computes may go on longer after each stop, up to [`LONGEST`] while all that wait were stopped in computing themselves, and up to
+//!   [`LONGEST_FOR_CALLS`] while one waits that came from a call: it may have an answer to give.
+//! * Who only waits for another thread, without a call, is stopped soon.
+//! * In any case the stops themselves shall take a small part of the time.
+
+use crate::forced;
+use crate::shared_state::Recorder;
+use retake_kernel::shared::{self, Slot};
+use std::collections::HashMap;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::time::{Duration, Instant};
+
+/// What a thread gets until more is known of it.
+const FIRST: Duration = Duration::from_millis(10);
+/// What one gets that only waits for another.
+const SPINNING: Duration = Duration::from_millis(3);
+/// Fairness among those that compute is a matter of a second.
+const LONGEST: Duration = Duration::from_millis(240);
+const LONGEST_FOR_CALLS: Duration = Duration::from_millis(20);
+/// All that wait together get at least one turn in about this time, as long as each slice is at least [`LONGEST_FOR_CALLS`].
+const ROUND: Duration = Duration::from_secs(1);
+/// A slice is so many times as long as stopping the thread took.
+const STOPS_IN_A_SLICE: u32 = 25;
+
+/// Who holds a baton that others wait for: since when, and with which turn.
+#[derive(Default)]
+pub(crate) struct Slices {
+    holders: HashMap<usize, (u64, Instant)>,
+}
+
+impl Slices {
+    /// Stops whoever has had its slice. Called every few milliseconds while somebody waits.
+    pub fn end(&mut self, recorder: &Recorder) {
+        let now = Instant::now();
+        let before = std::mem::take(&mut self.holders);
+        for (index, slot, waiters) in holders_others_wait_for(recorder) {
+            let turn = slot.lines.turn.load(Relaxed);
+            let since = before.get(&index).filter(|(known, _)| *known == turn).map_or(now, |(_, since)| *since);
+            self.holders.insert(index, (turn, since));
+            let stop_cost = Duration::from_micros(slot.lines.stop_us.load(Relaxed).into());
+            if now - since >= allowed(slice_of(slot), stop_cost, waiters) {
+                stop(slot);
+            }
+        }
+    }
+}
+
+fn stop(slot: &Slot) {
+    if slot.force_state.compare_exchange(shared::FORCE_IDLE, shared::FORCE_WANTED, AcqRel, Acquire).is_ok() {
+        slot.force_sequence.fetch_add(1, Relaxed);
+        forced::send(slot);
+    }
+}
+
+/// How long a holder may go on, from when it was first seen with others waiting.
+fn allowed(slice: Duration, stop_cost: Duration, waiters: Waiters) -> Duration {
+    let limit = if waiters.from_calls > 0 { LONGEST_FOR_CALLS } else { (ROUND / waiters.all.max(1)).clamp(LONGEST_FOR_CALLS, LONGEST) };
+    let slice = slice.min(limit);
+    if slice <= SPINNING {
+        return slice; // it does no work that a stop could keep it from
+    }
+    slice.max((stop_cost * STOPS_IN_A_SLICE).min(LONGEST))
+}
+
+fn slice_of(slot: &Slot) -> Duration {
+    match slot.lines.slice_us.load(Relaxed) {
+        0 => FIRST,
+        us => Duration::from_micros(us.into()),
+    }
+}
+
+fn next_slice(slice: Duration, spins: bool) -> Duration {
+    if spins { SPINNING } else { (2 * slice).min(LONGEST) }
+}
+
+/// A thread has been stopped: `spins` if it only waits for another one.
+pub(crate) fn stopped(slot: &Slot, spins: bool) {
+    slot.lines.slice_us.store(next_slice(slice_of(slot), spins).as_micros() as u32, Relaxed);
+}
+
+/// How many threads wait for a baton, and how many of them came from a call.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Waiters {
+    all: u32,
+    from_calls: u32,
+}
+
+impl Waiters {
+    fn add(&mut self, slot: &Slot) {
+        self.all += 1;
+        self.from_calls += u32::from(slot.lines.baton_state.load(Relaxed) == shared::BATON_WAITING);
+    }
+}
+
+/// Whether the thread of a slot waits for its baton.
+pub(crate) fn waits(slot: &Slot) -> bool {
+    matches!(slot.lines.baton_state.load(Relaxed), shared::BATON_WAITING | shared::BATON_STOPPED)
+}
+
+/// Threads that hold a baton while others wait for it, with the numbers of their slots. Who waits for the baton of all processes that share memory
+/// is not known, only how many do.
+pub(crate) fn holders_others_wait_for(recorder: &Recorder) -> Vec<(usize, &Slot, Waiters)> {
+    let header = recorder.header();
+    let used = (header.slots_used.load(Acquire) as usize).min(shared::MAX_SLOTS);
+    let live = || header.slots[..used].iter().enumerate().filter(|(_, slot)| slot.state.load(Relaxed) == shared::SLOT_LIVE);
+    let shared_holder = header.shared_domain.lock.load(Acquire);
+    let shared_waiters = header.shared_domain.waiters.load(Relaxed);
+    let mut of_processes: HashMap<u32, Waiters> = HashMap::new();
+    let mut of_all = Waiters::default();
+    for (_, slot) in live().filter(|(_, slot)| waits(slot)) {
+        of_processes.entry(slot.pid.load(Relaxed)).or_default().add(slot);
+        of_all.add(slot);
+    }
+    live()
+        .filter(|(_, slot)| slot.lines.baton_state.load(Relaxed) == shared::BATON_HOLDING)
+        .filter_map(|(index, slot)| {
+            let is_shared = shared_waiters > 0 && slot.stream.load(Relaxed) + 1 == shared_holder;
+            let waiters = if is_shared { Some(of_all) } else { of_processes.get(&slot.pid.load(Relaxed)).copied() };
+            waiters.map(|waiters| (index, slot, waiters))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHEAP: Duration = Duration::from_micros(300);
+    const COMPUTING: Waiters = Waiters { all: 1, from_calls: 0 };
+    const FROM_CALL: Waiters = Waiters { all: 2, from_calls: 1 };
+
+    #[test]
+    fn slices_of_those_that_compute_grow() {
+        let slices: Vec<Duration> = std::iter::successors(Some(FIRST), |slice| Some(next_slice(*slice, false))).take(8).collect();
+        assert!(slices.is_sorted() && slices[7] == LONGEST);
+        assert_eq!(allowed(LONGEST, CHEAP, COMPUTING), LONGEST);
+        assert_eq!(allowed(LONGEST, CHEAP, FROM_CALL), LONGEST_FOR_CALLS);
+        let crowd = Waiters { all: 10, from_calls: 0 };
+        assert_eq!(allowed(LONGEST, CHEAP, crowd) * crowd.all, ROUND);
+    }
+
+    #[test]
+    fn who_spins_is_stopped_soon_whatever_it_costs() {
+        let slice = next_slice(LONGEST, true);
+        assert_eq!(allowed(slice, 100 * CHEAP, COMPUTING), SPINNING);
+        assert!(allowed(next_slice(slice, false), CHEAP, COMPUTING) > SPINNING);
+    }
+
+    #[test]
+    fn stops_take_a_small_part_of_the_time() {
+        let cost = Duration::from_millis(3);
+        assert_eq!(allowed(FIRST, cost, FROM_CALL), cost * STOPS_IN_A_SLICE);
+        assert_eq!(allowed(FIRST, Duration::from_secs(1), FROM_CALL), LONGEST);
+    }
+}
