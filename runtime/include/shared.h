@@ -74,7 +74,7 @@ enum request_kind {
 	REQUEST_DIVERGED,    /* replay: stop everything and report */
 	REQUEST_OWN_RING,    /* argument: user; the ring becomes that user's. record only */
 	REQUEST_SHARED_FILE, /* replay: prepare the scratch copy of a shared file. reply: 0 */
-	REQUEST_FORCE,       /* record: what a traced piece of code writes. arguments: trace, steps, force_answer, thread base. reply: 0 */
+	REQUEST_FORCE,       /* record: what a traced piece of code writes. arguments: trace, steps, force_answer, thread base, whether only a thread that spins shall be answered. reply: 0 */
 	REQUEST_WATCH,       /* replay: how to stop at an address. arguments: address, watch_answer. reply: 0 */
 	REQUEST_INPUT,       /* replay: an input of the call to come. arguments: address, bytes. reply: 0 */
 	REQUEST_DEBUG,       /* replay: I am about to begin or to go on with a new program. argument: events so far. Answered once a debugger has me, if it wants me */

@@ -20,6 +20,7 @@
 #define FRAME_WORDS_BELOW 16
 #define FRAME_WORDS 20
 #define MOST_CANCELLED 3 /* then a thread is stopped without a trace: its loop enters the runtime too often, or faults */
+#define ROUNDS_THAT_TELL 3
 #define MOST_ASKED 8 /* a return says nothing about what comes next: a step later the supervisor may know good places */
 #define LIBRARIES 0x7f0000000000UL
 #define MOST_STEPS 4096 /* then a thread has left its own code for long */
@@ -298,12 +299,13 @@ void force_to_entry(struct context *context, struct registers *regs)
 }
 
 /* The supervisor decodes what was traced. Without an answer any place will do. */
-static void ask_supervisor(struct context *context)
+static void ask_supervisor(struct context *context, u32 only_if_spinning)
 {
 	struct force_answer *answer = &context->force.answer;
 	u64 thread_base = 0;
 	sys2(NR_arch_prctl, ARCH_GET_FS, &thread_base);
 	context->slot->request_arguments[3] = thread_base;
+	context->slot->request_arguments[4] = only_if_spinning;
 	if (request(context, REQUEST_FORCE, (u64)trace_of(context), context->force.steps, (u64)answer) != 0)
 		answer->good_count = answer->written_count = 0;
 	answer->good_count = minimum(answer->good_count, FORCE_GOOD);
@@ -345,7 +347,7 @@ static void stepped_after(struct context *context, struct registers *regs, u64 e
 		return;
 	}
 	if (!force->asked) {
-		ask_supervisor(context);
+		ask_supervisor(context, 0);
 		force->asked = force->total;
 	}
 	u32 last = force->total >= force->asked + FORCE_SEEK_STEPS;
@@ -354,7 +356,7 @@ static void stepped_after(struct context *context, struct registers *regs, u64 e
 		return;
 	}
 	if (force->total > force->asked)
-		ask_supervisor(context);
+		ask_supervisor(context, 0);
 	force->stops++;
 	stop_here(context, regs, extended);
 }
@@ -367,6 +369,25 @@ static u32 still_leaving(struct context *context, struct registers *regs)
 	if (context->force.leaving)
 		regs->eflags |= TRAP_FLAG;
 	return context->force.leaving;
+}
+
+/* Whether the trace has enough rounds of a short loop to tell whether the thread only waits: then it is not worth the rest of the trace. */
+static u32 goes_round(struct context *context)
+{
+	const struct force *force = &context->force;
+	const struct registers *trace = trace_of(context), *last = &trace[force->steps - 1];
+	u32 rounds = 0;
+	if (has_copies(context) || force->steps < 2 || last->rip != trace[0].rip)
+		return 0;
+	for (u32 i = 1; i < force->steps; i++)
+		rounds += trace[i].rip == last->rip;
+	return rounds == ROUNDS_THAT_TELL;
+}
+
+static u32 spins(struct context *context)
+{
+	ask_supervisor(context, 1);
+	return context->force.answer.good_count != 0;
 }
 
 static void stepped(struct context *context, struct registers *regs, u64 extended)
@@ -384,8 +405,11 @@ static void stepped(struct context *context, struct registers *regs, u64 extende
 	}
 	if (force->stage == FORCE_TRACE) {
 		trace_of(context)[force->steps++] = *regs;
-		if (force->steps >= (has_copies(context) ? 1 : FORCE_TRACE_STEPS)) {
-			ask_supervisor(context);
+		if (goes_round(context) && spins(context)) {
+			force->stage = FORCE_SEEK;
+			force->steps = 0;
+		} else if (force->steps >= (has_copies(context) ? 1 : FORCE_TRACE_STEPS)) {
+			ask_supervisor(context, 0);
 			if (force->answer.good_count || force->steps >= FORCE_TRACE_STEPS || ++force->asked >= MOST_ASKED) {
 				force->stage = FORCE_SEEK;
 				force->steps = 0;

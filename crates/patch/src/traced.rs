@@ -95,13 +95,7 @@ pub fn written_words<P: Pages>(text: &mut Text<P>, trace: &[Step], thread_base: 
     for step in trace.iter().rev() {
         let Some(instruction) = text.instruction(step.address()) else { continue };
         for memory in factory.info(&instruction).used_memory() {
-            let address = memory.virtual_address(0, |register, _, _| match register {
-                Register::FS => Some(thread_base),
-                Register::GS => None,
-                Register::CS | Register::DS | Register::ES | Register::SS => Some(0),
-                _ => step.register(register),
-            });
-            let Some(address) = address.filter(|_| writes(memory)) else { continue };
+            let Some(address) = address_of(memory, step, thread_base).filter(|_| writes(memory)) else { continue };
             let last = address.wrapping_add(memory.memory_size().size().clamp(1, 16) as u64 - 1) & !7;
             for word in [address & !7, last] {
                 if words.len() < limit && !words.contains(&word) {
@@ -113,29 +107,61 @@ pub fn written_words<P: Pages>(text: &mut Text<P>, trace: &[Step], thread_base: 
     words
 }
 
+fn address_of(memory: &UsedMemory, step: &Step, thread_base: u64) -> Option<u64> {
+    memory.virtual_address(0, |register, _, _| match register {
+        Register::FS => Some(thread_base),
+        Register::GS => None,
+        Register::CS | Register::DS | Register::ES | Register::SS => Some(0),
+        _ => step.register(register),
+    })
+}
+
 fn writes(memory: &UsedMemory) -> bool {
     matches!(memory.access(), OpAccess::Write | OpAccess::ReadWrite | OpAccess::CondWrite | OpAccess::ReadCondWrite)
 }
 
-/// Whether the traced thread does nothing but wait until another one changes memory: it pauses, or comes to a place again with all registers as
-/// they were, having written nothing in between but what an attempt to take a lock writes.
-pub fn is_spinning<P: Pages>(text: &mut Text<P>, trace: &[Step]) -> bool {
+/// A place in a traced loop that writes nothing: the registers, and how much had been read before.
+struct Passed {
+    step: Step,
+    reads_before: usize,
+}
+
+/// Registers that a loop may change which only counts how often it has looked.
+const COUNTERS: usize = 2;
+
+/// Whether the traced thread does nothing but wait until another one changes memory: it pauses, or goes round a loop that writes nothing but what
+/// an attempt to take a lock writes, and either comes to the same registers again or only counts while it reads the same words. `is_writable` tells
+/// whether what is at one of the addresses that it reads can be changed at all.
+pub fn is_spinning<P: Pages>(text: &mut Text<P>, trace: &[Step], thread_base: u64, is_writable: impl Fn(&[u64]) -> bool) -> bool {
     let mut factory = InstructionInfoFactory::new();
-    let mut seen = HashMap::new();
-    let mut rounds_since = 0;
-    for (index, step) in trace.iter().enumerate() {
+    let mut loops: HashMap<u64, Vec<Passed>> = HashMap::new();
+    let mut reads: Vec<u64> = Vec::new();
+    for step in trace {
         let Some(instruction) = text.instruction(step.address()) else { return false };
         if instruction.mnemonic() == Mnemonic::Pause {
             return true;
         }
-        if seen.insert(step, index).is_some_and(|before| before >= rounds_since) {
+        let rounds = loops.entry(step.address()).or_default();
+        if rounds.iter().any(|passed| passed.step == *step) || looks_again(rounds, step, &reads).is_some_and(&is_writable) {
             return true;
         }
+        rounds.push(Passed { step: *step, reads_before: reads.len() });
         let takes_lock = instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg;
         let calls = matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall) || instruction.mnemonic() == Mnemonic::Push;
-        if !takes_lock && !calls && factory.info(&instruction).used_memory().iter().any(writes) {
-            rounds_since = index + 1;
+        let memory = factory.info(&instruction).used_memory();
+        if !takes_lock && !calls && memory.iter().any(writes) {
+            loops.clear();
         }
+        reads.extend(memory.iter().filter_map(|memory| address_of(memory, step, thread_base)));
     }
     false
+}
+
+/// What the thread reads in each round, if its last two before `now` were alike but for a counter.
+fn looks_again<'a>(rounds: &[Passed], now: &Step, reads: &'a [u64]) -> Option<&'a [u64]> {
+    let [.., first, second] = rounds else { return None };
+    let (earlier, later) = (&reads[first.reads_before..second.reads_before], &reads[second.reads_before..]);
+    let changed = |from: &Step, to: &Step| from.0[..16].iter().zip(&to.0[..16]).filter(|(from, to)| from != to).count();
+    let counts = changed(&first.step, &second.step) <= COUNTERS && changed(&second.step, now) <= COUNTERS;
+    (counts && !later.is_empty() && earlier == later).then_some(later)
 }

@@ -59,18 +59,36 @@ fn rounds(count: u64, offsets: &[u64], change: impl Fn(u64, &mut Step)) -> Vec<S
     .collect()
 }
 
+fn spins(code: &'static [u8], trace: &[Step]) -> bool {
+    is_spinning(&mut text(code), trace, 0, |addresses| !addresses.is_empty())
+}
+
 #[test]
 fn who_only_waits_is_told_from_who_computes() {
     // `mov (%rdi),%eax`, `test %eax,%eax`, `je`
     let waits = rounds(3, &[0, 2, 4], |_, _| ());
-    assert!(is_spinning(&mut text(b"\x8b\x07\x85\xc0\x74\xfa"), &waits));
-    assert!(!is_spinning(&mut text(b"\x8b\x07\x85\xc0\x74\xfa"), &waits[..3]), "one round tells nothing");
+    assert!(spins(b"\x8b\x07\x85\xc0\x74\xfa", &waits));
+    assert!(!spins(b"\x8b\x07\x85\xc0\x74\xfa", &waits[..3]), "one round tells nothing");
     // `lock cmpxchg %ecx,(%rdi)`, `jne`
-    assert!(is_spinning(&mut text(b"\xf0\x0f\xb1\x0f\x75\xfa"), &rounds(3, &[0, 4], |_, _| ())));
+    assert!(spins(b"\xf0\x0f\xb1\x0f\x75\xfa", &rounds(3, &[0, 4], |_, _| ())));
     // `pause`, `dec %eax`, `jne`
-    assert!(is_spinning(&mut text(b"\xf3\x90\xff\xc8\x75\xfa"), &rounds(2, &[0, 2, 4], |round, step| step.0[13] = 9 - round)));
+    let counts = |round: u64, step: &mut Step| step.0[13] = 9 - round;
+    assert!(spins(b"\xf3\x90\xff\xc8\x75\xfa", &rounds(2, &[0, 2, 4], counts)));
     // `incl (%rdi)`, `jmp`
-    assert!(!is_spinning(&mut text(b"\xff\x07\xeb\xfc"), &rounds(9, &[0, 2], |_, _| ())));
+    assert!(!spins(b"\xff\x07\xeb\xfc", &rounds(9, &[0, 2], |_, _| ())));
     // `dec %eax`, `jne`
-    assert!(!is_spinning(&mut text(b"\xff\xc8\x75\xfc"), &rounds(9, &[0, 2], |round, step| step.0[13] = 9 - round)));
+    assert!(!spins(b"\xff\xc8\x75\xfc", &rounds(9, &[0, 2], counts)));
+}
+
+#[test]
+fn who_counts_while_it_waits_is_told_from_who_sums_up() {
+    // `cmp %ecx,(%rdi)`, `jne`, `dec %eax`, `jne`
+    let code = b"\x39\x0f\x75\x04\xff\xc8\x75\xf8";
+    let counts = |round: u64, step: &mut Step| step.0[13] = 9 - round;
+    assert!(spins(code, &rounds(4, &[0, 2, 4, 6], counts)));
+    assert!(!is_spinning(&mut text(code), &rounds(4, &[0, 2, 4, 6], counts), 0, |_| false), "a constant in the program");
+    let walks = |round: u64, step: &mut Step| step.0[8] = 0x1000 + 4 * round;
+    assert!(!spins(code, &rounds(9, &[0, 2, 4, 6], walks)));
+    let mixes = |round: u64, step: &mut Step| step.0[11..14].fill(round);
+    assert!(!spins(code, &rounds(9, &[0, 2, 4, 6], mixes)));
 }

@@ -47,6 +47,7 @@ fn run(recorder: &Recorder, stop: &AtomicBool) -> retake_recording::Result<()> {
     let mut unborn = Unborn::default();
     let mut contended = false;
     let mut slices = Slices::default();
+    let mut slice_end = BUSY_PERIOD;
     loop {
         let seen = header.drain_doorbell.load(Acquire);
         let last = stop.load(Acquire);
@@ -60,7 +61,7 @@ fn run(recorder: &Recorder, stop: &AtomicBool) -> retake_recording::Result<()> {
         let waiting = somebody_waits(recorder);
         if waiting && contended {
             header.yield_tick.fetch_add(1, AcqRel);
-            slices.end(recorder);
+            slice_end = slices.end(recorder);
         }
         contended = waiting;
         if header.dying.load(Acquire) != 0 {
@@ -75,7 +76,7 @@ fn run(recorder: &Recorder, stop: &AtomicBool) -> retake_recording::Result<()> {
             checked = Instant::now();
         }
         let busy = contended || header.dying.load(Acquire) != 0;
-        futex::wait(&header.drain_doorbell, seen, Some(if busy { BUSY_PERIOD } else { PERIOD }));
+        futex::wait(&header.drain_doorbell, seen, Some(if busy { BUSY_PERIOD.min(slice_end) } else { PERIOD }));
     }
 }
 

@@ -6,7 +6,7 @@
 use crate::chaos::Random;
 use crate::shared_state::Recorder;
 use crate::slices;
-use retake_kernel::{futex, memory, process, shared};
+use retake_kernel::{futex, maps, memory, process, shared};
 use retake_patch::traced::{self, Step};
 use retake_patch::watch::Text;
 use std::collections::HashMap;
@@ -108,10 +108,13 @@ pub(crate) fn send(slot: &shared::Slot) {
 pub(crate) fn answer(slot: &shared::Slot) -> i64 {
     let argument = |at: usize| slot.lines.request_arguments[at].load(Relaxed);
     let pid = slot.pid.load(Relaxed) as i32;
-    let examined = examine(pid, argument(0), argument(1), argument(3));
+    let only_if_spinning = argument(4) != 0;
+    let examined = examine(pid, argument(0), argument(1), argument(3), only_if_spinning);
     match examined.and_then(|(bytes, spins)| memory::write(pid, argument(2), &bytes).map(|()| spins)) {
         Ok(spins) => {
-            slices::stopped(slot, spins);
+            if spins || !only_if_spinning {
+                slices::stopped(slot, spins);
+            }
             0
         }
         Err(_) => -1, // the runtime stops where it is: slower to find again, no less right
@@ -119,17 +122,28 @@ pub(crate) fn answer(slot: &shared::Slot) -> i64 {
 }
 
 /// The bytes of a `struct force_answer`, and whether the thread only waits for another one.
-fn examine(pid: i32, trace: u64, steps: u64, thread_base: u64) -> io::Result<(Vec<u8>, bool)> {
+fn examine(pid: i32, trace: u64, steps: u64, thread_base: u64, only_if_spinning: bool) -> io::Result<(Vec<u8>, bool)> {
     let count = steps.min(MOST_STEPS) as usize;
     let bytes = memory::read_vec(pid, trace, count * Step::BYTES)?;
     let steps: Vec<Step> = bytes.as_chunks().0.iter().map(Step::from_bytes).collect();
     let mut text = Text::new(|address: u64, page: &mut [u8; 4096]| memory::read(pid, address, page).is_ok());
-    let good = traced::good_places(&mut text, &steps, GOOD_PLACES);
-    let written = traced::written_words(&mut text, &steps, thread_base, WRITTEN_WORDS);
+    let spins = traced::is_spinning(&mut text, &steps, thread_base, |addresses| is_writable(pid, addresses));
+    let (mut good, mut written) = (Vec::new(), Vec::new());
+    if spins || !only_if_spinning {
+        good = traced::good_places(&mut text, &steps, GOOD_PLACES);
+        written = traced::written_words(&mut text, &steps, thread_base, WRITTEN_WORDS);
+    }
     let mut words = vec![good.len() as u64, written.len() as u64];
     words.extend(&good);
     words.resize(2 + GOOD_PLACES, 0);
     words.extend(&written);
     words.resize(2 + GOOD_PLACES + WRITTEN_WORDS, 0);
-    Ok((words.iter().flat_map(|word| word.to_le_bytes()).collect(), traced::is_spinning(&mut text, &steps)))
+    Ok((words.iter().flat_map(|word| word.to_le_bytes()).collect(), spins))
+}
+
+fn is_writable(pid: i32, addresses: &[u64]) -> bool {
+    let all = maps::of_process(pid).unwrap_or_default();
+    all.iter().any(|mapping| {
+        mapping.protection() & libc::PROT_WRITE as u32 != 0 && addresses.iter().any(|address| (mapping.start..mapping.end).contains(address))
+    })
 }

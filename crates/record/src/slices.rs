@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// What a thread gets until more is known of it.
 const FIRST: Duration = Duration::from_millis(10);
 /// What one gets that only waits for another.
-const SPINNING: Duration = Duration::from_millis(3);
+const SPINNING: Duration = Duration::from_millis(1);
 /// Fairness among those that compute is a matter of a second.
 const LONGEST: Duration = Duration::from_millis(240);
 const LONGEST_FOR_CALLS: Duration = Duration::from_millis(20);
@@ -29,22 +29,30 @@ const STOPS_IN_A_SLICE: u32 = 25;
 #[derive(Default)]
 pub(crate) struct Slices {
     holders: HashMap<usize, (u64, Instant)>,
+    looked: Option<Instant>,
 }
 
 impl Slices {
-    /// Stops whoever has had its slice. Called every few milliseconds while somebody waits.
-    pub fn end(&mut self, recorder: &Recorder) {
+    /// Stops whoever has had its slice. Called every few milliseconds while somebody waits; returns when the next slice ends, at the earliest.
+    pub fn end(&mut self, recorder: &Recorder) -> Duration {
         let now = Instant::now();
+        let last_look = self.looked.replace(now).unwrap_or(now);
         let before = std::mem::take(&mut self.holders);
+        let mut soonest = LONGEST;
         for (index, slot, waiters) in holders_others_wait_for(recorder) {
-            let turn = slot.lines.turn.load(Relaxed);
-            let since = before.get(&index).filter(|(known, _)| *known == turn).map_or(now, |(_, since)| *since);
+            let (turn, slice) = (slot.lines.turn.load(Relaxed), slice_of(slot));
+            // Who spun the last time most likely does so since it got the baton.
+            let first_seen = if slice <= SPINNING { last_look.max(now - SPINNING) } else { now };
+            let since = before.get(&index).filter(|(known, _)| *known == turn).map_or(first_seen, |(_, since)| *since);
             self.holders.insert(index, (turn, since));
             let stop_cost = Duration::from_micros(slot.lines.stop_us.load(Relaxed).into());
-            if now - since >= allowed(slice_of(slot), stop_cost, waiters) {
+            let left = allowed(slice, stop_cost, waiters).saturating_sub(now - since);
+            if left.is_zero() {
                 stop(slot);
             }
+            soonest = soonest.min(left);
         }
+        soonest.max(SPINNING)
     }
 }
 
