@@ -233,6 +233,7 @@ static struct slot *new_child(struct call *call, u64 flags)
 		if (!item || item->inline_bytes != 4)
 			diverge(call->context, WHY_CORRUPT, 0, 0);
 		slot->stream = *(const u32 *)(item + 1);
+		slot->pid = flags & CLONE_THREAD ? call->context->slot->pid : 0; /* should its process end, or exec, before it can say so itself */
 	}
 	pid_space_inherit(call->context->slot, slot, flags);
 	return slot;
