@@ -8,15 +8,16 @@ use crate::error::Result;
 use crate::journey::{Arrival, End, Goal};
 use crate::place::Place;
 use crate::session::Session;
-use crate::timeline::{Checkpoint, Trail};
+use crate::timeline::Checkpoint;
+use crate::trail::Trail;
 use std::collections::{BTreeSet, HashMap};
 
 /// Events looked back for one after which the program ran.
 const MOST_EVENTS_BACK: u64 = 64;
 /// So many steps are made to look whether the place is near.
 const STEPS: u64 = 1000;
-/// A way back of at least so many visits is kept, if it can be stepped.
-const VISITS: u64 = 48;
+/// Of the visits of an address in so many steps, this part is left to step through: a way that is known for a while.
+const KEPT: (u64, u64) = (3, 4);
 /// Each copy is nearer to the place by this factor.
 const FACTOR: u64 = 8;
 /// Loops within each other, and what lies between them.
@@ -27,8 +28,8 @@ const MOST_ADDRESSES: usize = 4;
 /// What stepping for a while led to.
 enum Stepped {
     There(u64),
-    /// These addresses were visited most, the last visited first among equals.
-    NotYet(Vec<u64>),
+    /// So often were these addresses visited.
+    NotYet(HashMap<u64, u64>),
     /// It went past the place, or somebody asked to stop.
     Lost,
 }
@@ -36,26 +37,15 @@ enum Stepped {
 impl Session {
     /// One instruction back.
     pub(crate) fn backward_step(&mut self, give_up: GiveUp) -> Result<Stop> {
-        let trail = match self.timeline.trail.take().filter(|trail| trail.moves == self.timeline.moves && trail.steps > 0) {
-            Some(trail) => trail,
-            None => match self.quietly(|session| session.find_trail(give_up))? {
-                Ok(trail) => trail,
-                Err(stop) => return Ok(stop),
-            },
-        };
-        let steps = trail.steps - 1;
-        self.quietly(|session| session.follow(&trail, steps))?;
-        self.timeline.trail = Some(Trail { steps, moves: self.timeline.moves, ..trail });
-        Ok(Stop::Step)
-    }
-
-    fn follow(&mut self, trail: &Trail, steps: u64) -> Result<()> {
-        self.revive(&trail.from)?;
-        for _ in 0..steps {
-            self.step(None, &mut || false)?;
+        if self.back_on_trail()? {
+            return Ok(Stop::Step);
         }
-        self.moved();
-        Ok(())
+        match self.quietly(|session| session.find_trail(give_up))? {
+            Ok(trail) => self.timeline.trail = Some(trail),
+            Err(stop) => return Ok(stop),
+        }
+        self.back_on_trail()?;
+        Ok(Stop::Step)
     }
 
     /// Finds a way to here that ends in a few steps. Err: there is none, and what to say.
@@ -71,7 +61,7 @@ impl Session {
         let near = self.start_of_stretch(base, end, give_up)?;
         let end = self.end_at(&here)?;
         match self.approach(near, &end, give_up)? {
-            Some((from, steps)) => Ok(Ok(Trail { from, steps, moves: self.timeline.moves })),
+            Some((from, steps)) => Ok(Ok(self.trail_from(from, steps))),
             None => {
                 self.revive(&here)?;
                 Ok(Err(Stop::Interrupted))
@@ -131,21 +121,24 @@ impl Session {
     fn approach(&mut self, mut near: Checkpoint, end: &End, give_up: GiveUp) -> Result<Option<(Checkpoint, u64)>> {
         for _ in 0..MOST_ROUNDS {
             self.revive(&near)?;
-            let hot = match self.step_towards(&end.meant, give_up)? {
+            let visits = match self.step_towards(&end.meant, give_up)? {
                 Stepped::There(steps) => return Ok(Some((near, steps))),
                 Stepped::Lost => return Ok(None),
-                Stepped::NotYet(hot) => hot,
+                Stepped::NotYet(visits) => visits,
             };
             // If no address is visited again, what was stepped is behind us.
             let Some(stepped) = self.checkpoint()? else { return Ok(None) };
             let own = end.meant.address();
-            let others = hot.into_iter().filter(|address| *address != own);
+            let mut hot: Vec<(u64, u64)> = visits.iter().map(|(address, count)| (*count, *address)).filter(|(_, address)| *address != own).collect();
+            hot.sort_unstable();
+            let others = hot.into_iter().rev().map(|(_, address)| address);
             let addresses =
                 std::iter::once(own).chain(others).filter(|address| self.debuggee.can_probe(*address, &[end.address()])).take(MOST_ADDRESSES);
             let addresses: Vec<u64> = addresses.collect();
             let mut nearer = None;
             for address in addresses {
-                match self.go_to_last_visits(&stepped, address, end, give_up)? {
+                let kept = (visits.get(&address).copied().unwrap_or(0) * KEPT.0 / KEPT.1).max(1);
+                match self.go_to_last_visits(&stepped, (address, kept), end, give_up)? {
                     Ok(Some(checkpoint)) => {
                         nearer = Some(checkpoint);
                         break;
@@ -173,26 +166,25 @@ impl Session {
             }
             *visits.entry(self.debuggee.program_counter()?).or_default() += 1;
         }
-        let mut hot: Vec<(u64, u64)> = visits.into_iter().map(|(address, count)| (count, address)).collect();
-        hot.sort_unstable();
-        Ok(Stepped::NotYet(hot.into_iter().rev().map(|(_, address)| address).collect()))
+        Ok(Stepped::NotYet(visits))
     }
 
-    /// Goes to one of the last visits of an address on the way from a copy to `end`; `None` if there are none. Err: it was interrupted.
+    /// Goes to one of the last visits of an address on the way from a copy to `end`, so that so many are left; `None` if there are none. Err: it was
+    /// interrupted.
     fn go_to_last_visits(
         &mut self,
         from: &Checkpoint,
-        address: u64,
+        (address, kept): (u64, u64),
         end: &End,
         give_up: GiveUp,
     ) -> Result<std::result::Result<Option<Checkpoint>, Stop>> {
         self.debuggee.breakpoints = BTreeSet::from([address]);
-        let result = self.count_and_go(from, end, give_up);
+        let result = self.count_and_go(from, kept, end, give_up);
         self.debuggee.breakpoints.clear();
         result
     }
 
-    fn count_and_go(&mut self, from: &Checkpoint, end: &End, give_up: GiveUp) -> Result<std::result::Result<Option<Checkpoint>, Stop>> {
+    fn count_and_go(&mut self, from: &Checkpoint, kept: u64, end: &End, give_up: GiveUp) -> Result<std::result::Result<Option<Checkpoint>, Stop>> {
         self.revive(from)?;
         let Arrival::There(tally) = self.run_to_end(end, None, give_up)? else { return Ok(Err(Stop::Interrupted)) };
         let mut left = tally.breakpoints.saturating_sub(end.visits_beyond());
@@ -202,15 +194,15 @@ impl Session {
         self.revive(from)?;
         loop {
             // The first visit may be where we are: one that is left out is no loss.
-            let ahead = if left > VISITS * FACTOR { left - left / FACTOR } else { left.saturating_sub(VISITS).max(1) };
-            let last = if left <= VISITS { left } else { ahead };
+            let ahead = if left > kept * FACTOR { left - left / FACTOR } else { left.saturating_sub(kept).max(1) };
+            let last = if left <= kept { left } else { ahead };
             if !matches!(self.run_to_end(end, Some(Goal::Breakpoint(last)), give_up)?, Arrival::At(_)) {
                 return Ok(Err(Stop::Interrupted));
             }
             left -= last;
             let Some(checkpoint) = self.checkpoint()? else { return Ok(Err(Stop::Interrupted)) };
             self.insert_checkpoint(&checkpoint);
-            if left <= VISITS {
+            if left <= kept {
                 return Ok(Ok(Some(checkpoint)));
             }
         }

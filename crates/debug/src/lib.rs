@@ -6,7 +6,7 @@
 //! * `debuggee`: running it, and what stops it.
 //! * `session`: a replay of which one process is debugged.
 //! * `checkpoint`, `writes`, `place`, `timeline`, `journey`: copies of it, places in it, and getting from one to the other.
-//! * `backwards`, `approach`, `seek`, `destination`: what users ask for with these.
+//! * `backwards`, `approach`, `trail`, `seek`, `destination`: what users ask for with these.
 //! * `diversion`: throw-away copies, in which registers and memory may be changed.
 //! * `past`, `clock`, `console`, `crash`: what the recording says about a place: events, time, output, the end.
 //! * `thread_names`: what its threads are called.
@@ -49,6 +49,7 @@ mod text;
 mod thread_names;
 mod timeline;
 mod tls;
+mod trail;
 mod watchpoints;
 mod writes;
 

@@ -80,7 +80,7 @@ impl Session {
     }
 
     /// The last checkpoint that is certainly before a mark.
-    fn find_base(&mut self, mark: Mark) {
+    pub(crate) fn find_base(&mut self, mark: Mark) {
         let before = self.timeline.checkpoints.iter().rposition(|one| one.place.mark < mark);
         self.rebase(before.unwrap_or(0));
     }

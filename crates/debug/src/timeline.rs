@@ -5,14 +5,13 @@ use crate::debuggee::{Fate, GiveUp, Stop};
 use crate::error::Result;
 use crate::place::{Mark, Place};
 use crate::session::Session;
+use crate::trail::Trail;
 use crate::writes::Writes;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// Between two checkpoints, at first: as much is executed again at most to go back a little.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// A way of more steps is not worth keeping.
-const LONG_TRAIL: u64 = 2048;
 /// With more, every second of the older ones is given up.
 const MOST_CHECKPOINTS: usize = 64;
 
@@ -48,15 +47,6 @@ impl Past {
     }
 }
 
-/// How to get to where the process is: a number of steps from a checkpoint.
-#[derive(Debug)]
-pub(crate) struct Trail {
-    pub from: Checkpoint,
-    pub steps: u64,
-    /// The number of the move that led here.
-    pub moves: u64,
-}
-
 /// The checkpoints, in order, and where among them the process is.
 #[derive(Debug, Default)]
 pub(crate) struct Timeline {
@@ -67,6 +57,7 @@ pub(crate) struct Timeline {
     pub since_base: Past,
     /// Counts every change of where the process is.
     pub moves: u64,
+    /// The last way that was known step by step.
     pub trail: Option<Trail>,
     /// The user's, by number.
     pub kept: Vec<(u64, Checkpoint)>,
@@ -119,7 +110,7 @@ impl Session {
     /// One instruction forwards.
     pub(crate) fn forward_step(&mut self, tid: Option<i32>, give_up: GiveUp) -> Result<Stop> {
         self.begin_timeline()?;
-        let trail = self.timeline.trail.take().filter(|trail| trail.moves == self.timeline.moves);
+        let trail = self.take_trail();
         let is_same_thread = tid.is_none_or(|tid| tid == self.debuggee.current);
         let stop = self.step(tid, give_up)?;
         self.moved();
@@ -128,10 +119,8 @@ impl Session {
             _ => None,
         };
         self.timeline.since_base.signals |= self.timeline.last_signal.is_some();
-        if let (Stop::Step, true, Some(trail)) = (stop, is_same_thread, trail)
-            && trail.steps < LONG_TRAIL
-        {
-            self.timeline.trail = Some(Trail { steps: trail.steps + 1, moves: self.timeline.moves, ..trail });
+        if let (Stop::Step, true, Some(trail)) = (stop, is_same_thread, trail) {
+            self.lengthen(trail);
         }
         self.advance_base();
         Ok(stop)
