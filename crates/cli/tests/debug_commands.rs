@@ -189,8 +189,10 @@ fn the_race_of_the_examples_is_followed_back() {
     let place = Place::new("debug-race");
     let source = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/race.c")).unwrap();
     let program = compile(&place, "race", &source, &[]);
-    // How long the hunt takes, chance decides. To what wrote the variable last, it is the same way from any end.
-    record(&place, &[&program]);
+    // How long the hunt takes, chance decides. To what wrote the variable last, it is the same way from any end; on a busy machine the race is run
+    // into now and then.
+    let ends_well = |_| place.run(&["record", "--", &program]).status == Some(0);
+    assert!((0..50).any(ends_well), "every run crashed");
     let text = gdb(&place, &["--at", "exit"], &["print *current", "last current", "info threads", "when"]);
     in_order(&text, &["word 20", "replace (", "current = make(i)", "event "]);
 }

@@ -17,10 +17,11 @@ impl Session {
         if self.timeline.checkpoints.is_empty() {
             return Ok(Stop::Begin);
         }
+        let linker = self.program.linker_stop(&self.debuggee);
         let (mut index, mut past) = (self.timeline.base, start.since.clone());
         let mut stretch_end = start.clone();
         loop {
-            let found = if self.can_stop(&past, index) {
+            let found = if self.can_stop(&past, index, linker) {
                 let end = self.end_at(&stretch_end)?;
                 self.last_stop_since(index, &end, give_up)?
             } else {
@@ -43,14 +44,15 @@ impl Session {
         }
     }
 
-    /// Whether something may stop the program in a stretch, or where it begins.
-    fn can_stop(&self, past: &Past, index: usize) -> bool {
+    /// Whether something may stop the program in a stretch, or where it begins. Debuggers always have a breakpoint where the dynamic linker stops for
+    /// them, which it does not do without having written what it did; where, is known.
+    fn can_stop(&self, past: &Past, index: usize, linker: Option<(u64, u64)>) -> bool {
+        const STATE_BYTES: u64 = 32;
         let debuggee = &self.debuggee;
-        if past.signals || !debuggee.breakpoints.is_empty() || self.timeline.checkpoints[index].is_at_signal() {
-            return true;
-        }
-        let Some(writes) = &past.writes else { return true };
-        debuggee.watchpoints.iter().any(|watchpoint| !watchpoint.is_for_writing() || writes.touch(watchpoint.address, watchpoint.bytes))
+        let Some(writes) = past.writes.as_ref().filter(|_| !past.signals && !self.timeline.checkpoints[index].is_at_signal()) else { return true };
+        let is_passed = |address: u64| linker.is_some_and(|(stop, state)| address == stop && !writes.touch(state, STATE_BYTES));
+        debuggee.breakpoints.iter().any(|&address| !is_passed(address))
+            || debuggee.watchpoints.iter().any(|watchpoint| !watchpoint.is_for_writing() || writes.touch(watchpoint.address, watchpoint.bytes))
     }
 
     /// Goes to the last stop between a checkpoint and `end`, if there is one.

@@ -72,6 +72,29 @@ impl Program {
         main.map_or_else(Vec::new, |main| self.libraries(debuggee, &main))
     }
 
+    /// Where the dynamic linker stops for debuggers, and what it writes to before. `None`: there is none yet, or it has several such places.
+    pub fn linker_stop(&self, debuggee: &Debuggee) -> Option<(u64, u64)> {
+        const STOP: u64 = 16;
+        const ONE_LIST: u64 = 1;
+        let main = std::fs::read(self.main_file(debuggee)?).ok()?;
+        let state = self.linker_state(debuggee, &main)?;
+        let has_one_list = debuggee.process.word(state)? & u64::from(u32::MAX) == ONE_LIST;
+        has_one_list.then(|| debuggee.process.word(state + STOP)).flatten().map(|stop| (stop, state))
+    }
+
+    /// Where the dynamic linker keeps what debuggers ask for.
+    fn linker_state(&self, debuggee: &Debuggee, main: &[u8]) -> Option<u64> {
+        let mut dynamic = dynamic_section(main, self.entry(AT_PHDR)?)?;
+        for _ in 0..LIMIT {
+            match debuggee.process.word(dynamic)? {
+                0 => break,
+                tag if tag == DT_DEBUG as u64 => return debuggee.process.word(dynamic + 8).filter(|state| *state != 0),
+                _ => dynamic += 16,
+            }
+        }
+        None
+    }
+
     fn entry(&self, key: u64) -> Option<u64> {
         self.entries.get(&key).copied().filter(|value| *value != 0)
     }
@@ -80,18 +103,7 @@ impl Program {
     fn libraries(&self, debuggee: &Debuggee, main: &[u8]) -> Vec<Library> {
         let process = &debuggee.process;
         let mut libraries = Vec::new();
-        let Some(mut dynamic) = self.entry(AT_PHDR).and_then(|headers| dynamic_section(main, headers)) else { return libraries };
-        let mut next = None;
-        for _ in 0..LIMIT {
-            match process.word(dynamic) {
-                None | Some(0) => break,
-                Some(tag) if tag == DT_DEBUG as u64 => {
-                    next = process.word(dynamic + 8).filter(|list| *list != 0).and_then(|list| process.word(list + 8));
-                    break;
-                }
-                _ => dynamic += 16,
-            }
-        }
+        let mut next = self.linker_state(debuggee, main).and_then(|state| process.word(state + 8));
         while let Some(at) = next.filter(|at| *at != 0) {
             let (Some(name), Some(dynamic)) = (process.word(at + 8), process.word(at + 16)) else { break };
             let bias = process.word(at).unwrap_or(0);

@@ -37,6 +37,11 @@ impl Session {
 
     /// Goes to where the process is about to exit or to die.
     pub(crate) fn go_to_end(&mut self, give_up: GiveUp) -> Result<Stop> {
+        // The last checkpoint is not behind the end.
+        let last = self.timeline.checkpoints.len().saturating_sub(1);
+        if self.timeline.base < last {
+            self.revive_number(last)?;
+        }
         self.quietly(|session| {
             loop {
                 let stop = session.forward(give_up)?;

@@ -12,8 +12,12 @@ use std::time::{Duration, Instant};
 
 /// Between two checkpoints, at first: as much is executed again at most to go back a little.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// With more, every second of the older ones is given up.
+/// With more, some are given up.
 const MOST_CHECKPOINTS: usize = 64;
+/// Until there are so many.
+const FEW_CHECKPOINTS: usize = 48;
+/// Of them, so many of the latest stay as they are.
+const LATEST: usize = 16;
 
 /// A place that can be gone back to.
 #[derive(Debug, Clone)]
@@ -34,16 +38,18 @@ pub(crate) struct Past {
     pub writes: Option<Writes>,
     /// It may have got a signal.
     pub signals: bool,
+    /// How long it ran, as far as that is known.
+    pub ran: Duration,
 }
 
 impl Past {
     fn nothing() -> Self {
-        Self { writes: Some(Writes::default()), signals: false }
+        Self { writes: Some(Writes::default()), ..Self::default() }
     }
 
     fn and(&self, other: &Self) -> Self {
         let writes = self.writes.clone().zip(other.writes.as_ref()).map(|(one, other)| one.and(other));
-        Self { writes, signals: self.signals || other.signals }
+        Self { writes, signals: self.signals || other.signals, ran: self.ran + other.ran }
     }
 }
 
@@ -94,6 +100,7 @@ impl Session {
             })?;
             self.console.collect()?;
             self.timeline.last_signal = None;
+            self.timeline.since_base.ran += since.elapsed();
             self.advance_base();
             match stop {
                 Stop::Interrupted if !is_asked => self.add_checkpoint()?,
@@ -166,7 +173,7 @@ impl Session {
         let writes = Writes::since_copy(self.debuggee.process.pid);
         let Some(snapshot) = Snapshot::take(&mut self.debuggee.process, running.header(), current)? else { return Ok(None) };
         let snapshot = Rc::new(snapshot);
-        self.timeline.since_base = self.timeline.since_base.and(&Past { writes, signals: false });
+        self.timeline.since_base = self.timeline.since_base.and(&Past { writes, ..Past::default() });
         let place = Place::here(&self.debuggee, Some(Rc::clone(&snapshot)))?;
         let since = self.timeline.since_base.clone();
         Ok(Some(Checkpoint { place, snapshot, signal: self.timeline.last_signal, fate: self.debuggee.fate, since }))
@@ -204,22 +211,17 @@ impl Session {
         }
     }
 
-    /// The first one stays, and so do the latest.
+    /// The first one stays, and so do the latest. Of the others those go that leave the shortest stretch behind, so that all are about as long.
     fn thin_out(&mut self) {
         let timeline = &mut self.timeline;
-        let half = timeline.checkpoints.len() / 2;
-        let is_kept = |index: usize| index >= half || index.is_multiple_of(2) || index == timeline.base;
-        let base = (0..timeline.base).filter(|index| is_kept(*index)).count();
-        let mut kept: Vec<Checkpoint> = Vec::new();
-        let mut passed: Option<Past> = None;
-        for (index, mut one) in std::mem::take(&mut timeline.checkpoints).into_iter().enumerate() {
-            if let Some(before) = passed.take() {
-                one.since = before.and(&one.since);
-            }
-            if is_kept(index) { kept.push(one) } else { passed = Some(one.since) }
+        while timeline.checkpoints.len() > FEW_CHECKPOINTS {
+            let all = &timeline.checkpoints;
+            let stretch = |index: &usize| all[*index].since.ran + all[index + 1].since.ran;
+            let Some(gone) = (1..all.len() - LATEST).filter(|index| *index != timeline.base).min_by_key(stretch) else { break };
+            let since = timeline.checkpoints.remove(gone).since;
+            timeline.checkpoints[gone].since = since.and(&timeline.checkpoints[gone].since);
+            timeline.base -= usize::from(gone < timeline.base);
         }
-        timeline.checkpoints = kept;
-        timeline.base = base;
     }
 
     // ---- going to a checkpoint ----

@@ -1,0 +1,140 @@
+//! How long a user of `retake debug` waits, on a computation without events.
+//!
+//! With `RETAKE_SPEED=1` in the environment it computes for ten seconds, prints a table, and the limits must be kept: that is for a machine with nothing
+//! else to do. Without, it is short, and only what must not take longer on any machine is compared.
+
+mod cli_support;
+
+use cli_support::Place;
+use cli_support::debugging::{compile, gdb, has_gdb, record};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+const BUSY: &str = r#"
+#include <stdlib.h>
+#include <unistd.h>
+int once;
+unsigned long rounds, total;
+unsigned long mix(unsigned long x, unsigned long i)
+{
+	return x * 6364136223846793005UL + i;
+}
+void never(void) { total++; }
+int done(unsigned long x) { return x & 7; }
+int main(int argc, char **argv)
+{
+	unsigned long x = 1;
+	rounds = strtoul(argv[1], NULL, 10);
+	getpid();
+	for (unsigned long i = 0; i < rounds; i++) {
+		x = mix(x, i);
+		if (i == 1000)
+			once = 1;
+	}
+	total = x;
+	getpid();
+	return done(x);
+}
+"#;
+
+/// Prints a line for each thing that was timed: a name, and seconds.
+const SCRIPT: &str = r#"
+import gdb, os, time
+def timed(name, command, count=1):
+    for _ in range(count):
+        since = time.time()
+        gdb.execute(command, to_string=True)
+        print("timed %s %f" % (name, time.time() - since))
+what = os.environ["MEASURED"]
+if what == "steps":
+    gdb.execute("break done", to_string=True)
+    gdb.execute("seek begin", to_string=True)
+    gdb.execute("continue", to_string=True)
+    gdb.execute("delete")
+    gdb.execute("reverse-finish", to_string=True)
+    for place in range(2):
+        timed("reverse-stepi", "reverse-stepi", 100)
+        timed("reverse-step", "reverse-step", 100)
+        timed("reverse-next", "reverse-next", 100)
+        # And from somewhere in the middle.
+        gdb.execute("break mix if i == rounds / 2", to_string=True)
+        gdb.execute("reverse-continue", to_string=True)
+        gdb.execute("delete")
+        gdb.execute("reverse-finish", to_string=True)
+if what == "hits":
+    gdb.execute("break mix if i * 3 == 77", to_string=True)
+    timed("a-million-false-conditions-backwards", "reverse-continue")
+    gdb.execute("break done", to_string=True)
+    timed("a-million-false-conditions", "continue")
+if what == "long":
+    timed("last", "last once")
+    print("line", gdb.parse_and_eval("once"))
+    timed("seek-exit", "seek exit")
+    gdb.execute("break never", to_string=True)
+    timed("reverse-continue", "reverse-continue")
+"#;
+
+/// Seconds, in order, by what took them.
+type Times = BTreeMap<String, Vec<f64>>;
+
+fn measure(place: &Place, what: &str, times: &mut Times) -> String {
+    let script = place.work("measure.py");
+    std::fs::write(&script, format!("import os\nos.environ['MEASURED'] = '{what}'\n{SCRIPT}")).unwrap();
+    let text = gdb(place, &["--at", "exit"], &[&format!("source {}", script.display())]);
+    for line in text.lines().filter_map(|line| line.strip_prefix("timed ")) {
+        let (name, seconds) = line.split_once(' ').unwrap();
+        times.entry(name.to_owned()).or_default().push(seconds.parse().unwrap());
+    }
+    times.values_mut().for_each(|all| all.sort_by(f64::total_cmp));
+    text
+}
+
+fn seconds(act: impl FnOnce()) -> f64 {
+    let since = Instant::now();
+    act();
+    since.elapsed().as_secs_f64()
+}
+
+/// Median and 99th percentile.
+fn typical(all: &[f64]) -> (f64, f64) {
+    (all[all.len() / 2], all[(all.len() * 99 / 100).min(all.len() - 1)])
+}
+
+#[test]
+fn a_user_does_not_wait_long() {
+    if !has_gdb() {
+        return;
+    }
+    let is_full = std::env::var_os("RETAKE_SPEED").is_some();
+    // Of the loop's rounds, a processor makes some 300 million in a second.
+    let (two_seconds, ten_seconds) = if is_full { ("600000000", "3000000000") } else { ("20000000", "100000000") };
+    let place = Place::new("debug-speed");
+    let program = compile(&place, "busy", BUSY, &[]);
+    let mut times = Times::new();
+    record(&place, &[&program, two_seconds]);
+    measure(&place, "steps", &mut times);
+    record(&place, &[&program, "1000000"]);
+    measure(&place, "hits", &mut times);
+    record(&place, &[&program, ten_seconds]);
+    times.insert("replay".to_owned(), vec![seconds(|| drop(place.run(&["replay"])))]);
+    times.insert("open-at-the-end".to_owned(), vec![seconds(|| drop(place.run(&["debug", "--at", "exit", "--", "-nx", "-batch"])))]);
+    let text = measure(&place, "long", &mut times);
+    assert!(text.contains("line 0"), "{text}");
+    for (name, all) in &times {
+        let (median, most) = typical(all);
+        println!("{name:<40} median {median:8.3} s   99 % {most:8.3} s   of {}", all.len());
+    }
+    let within = |name: &str, median: f64, most: f64| {
+        let found = typical(&times[name]);
+        assert!(found.0 <= median && found.1 <= most, "{name}: median and 99th percentile {found:?}");
+    };
+    // Without the way back being remembered, and conditions and pages being looked at in the process, these are far exceeded on any machine.
+    let slack = if is_full { 1.0 } else { 4.0 };
+    for name in ["reverse-stepi", "reverse-step", "reverse-next"] {
+        within(name, 0.1 * slack, 0.5 * slack);
+    }
+    for name in ["a-million-false-conditions", "a-million-false-conditions-backwards"] {
+        within(name, 5.0, 5.0);
+    }
+    within("last", 3.0, 3.0);
+}
