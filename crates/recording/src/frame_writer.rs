@@ -85,6 +85,8 @@ impl FrameWriter {
             self.end = end;
             self.entries.truncate(entry_count);
             let _ = self.storage.truncate(end);
+        } else {
+            self.storage.release(self.end);
         }
         result
     }

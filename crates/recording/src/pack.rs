@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::frame::{FrameHeader, FrameKind};
 use crate::frame_writer::FrameWriter;
 use crate::recording::Recording;
+use crate::storage::ReservingFile;
 use crate::store::Store;
 use crate::store::temporary::TemporaryFile;
 use crate::stream_info::StreamId;
@@ -45,7 +46,7 @@ pub fn pack(recording: &Recording, output: &Path, progress: ProgressCallback<'_>
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut temporary = TemporaryFile::create_in(folder)?;
     let file = temporary.file().try_clone().map_err(|error| Error::io("open", output, error))?;
-    let frames = FrameWriter::new(Box::new(file), output, recording_number(recording));
+    let frames = FrameWriter::new(Box::new(ReservingFile::new(file)), output, recording_number(recording));
     let mut packer = Packer { frames, encoder: Encoder::new(), counter: Counter::new(recording, progress)? };
     packer.pack(recording)?;
     packer.frames.sync()?;
@@ -197,7 +198,7 @@ fn unpack_into(recording: &Recording, directory: &Path, store: Option<&Store>, m
     let metadata = metadata_text(recording.metadata(), recording.path())?;
     write_metadata(directory, &metadata)?;
     let path = directory.join(EVENTS_NAME);
-    let mut frames = FrameWriter::new(Box::new(create_private(&path)?), &path, recording_number(recording));
+    let mut frames = FrameWriter::new(Box::new(ReservingFile::new(create_private(&path)?)), &path, recording_number(recording));
     frames.put_raw(FrameHeader::new(FrameKind::Metadata), &metadata)?;
     for stream in recording.shared.catalogue.streams.values() {
         let header = FrameHeader { stream: stream.info.id.0, ..FrameHeader::new(FrameKind::Stream) };

@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::frame::{FrameHeader, FrameKind};
 use crate::frame_writer::FrameWriter;
 use crate::source::Source;
+use crate::storage::ReservingFile;
 use crate::stream_info::{StreamId, StreamInfo};
 use crate::writer::{ChunkEvents, EVENTS_NAME, NEW_EVENTS_NAME, RecordingWriter, StreamEnd, create_private, lock, metadata_text};
 
@@ -92,7 +93,7 @@ impl Rewrite<'_> {
         let _ = file.try_lock(); // as RecordingWriter::create does
         let held = file.try_clone().map_err(|error| Error::io("open", path, error))?;
         let metadata = metadata_text(&lock(&writer.state).metadata, &target)?;
-        let mut copy = Copy::new(FrameWriter::new(Box::new(file), &target, lock(&writer.state).frames.recording()));
+        let mut copy = Copy::new(FrameWriter::new(Box::new(ReservingFile::new(file)), &target, lock(&writer.state).frames.recording()));
         copy.frames.put_raw(FrameHeader::new(FrameKind::Metadata), &metadata)?;
         copy.put_replaced(replaced)?;
         for frame in &frames {

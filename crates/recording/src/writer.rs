@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::frame::{FORMAT_VERSION, FrameHeader, FrameKind, MAX_CHUNK_BYTES, events_fit};
 use crate::frame_writer::FrameWriter;
 use crate::metadata::{Metadata, Outcome};
-use crate::storage::Storage;
+use crate::storage::{ReservingFile, Storage};
 use crate::store::Store;
 use crate::stream_info::{StreamId, StreamInfo};
 
@@ -101,7 +101,7 @@ impl RecordingWriter {
         // Nobody else has it: this fails only on a file system without locks, which protects the recording less.
         let _ = file.try_lock();
         let lock = file.try_clone().map_err(|error| Error::io("open", &path, error))?;
-        Self::start(directory, Box::new(file), metadata, Some(lock))
+        Self::start(directory, Box::new(ReservingFile::new(file)), metadata, Some(lock))
     }
 
     /// A recording whose events go to `storage`; the directory exists.
