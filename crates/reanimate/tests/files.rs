@@ -327,3 +327,27 @@ fn what_was_found_through_a_link_is_behind_it() {
     trace.replay_faithfully(root.path());
     assert!(root.path().join("bin/python3.1").is_file());
 }
+
+#[test]
+fn directories_that_calls_only_asked_about_are_made_as_such() {
+    let root = tempfile::tempdir().unwrap();
+    let mut trace = Trace::new();
+    trace.start("/", vec![]);
+    trace.path(SYS_access, "there", &[X_OK as u64], 0);
+    trace.path(SYS_access, "there/info/none", &[0], errno(ENOENT));
+    trace.open("there/file", O_RDONLY, 0, 3);
+    trace.replay_faithfully(root.path());
+    assert!(root.path().join("there/file").is_file());
+}
+
+#[test]
+fn paths_through_descriptors_lead_to_what_is_below_them() {
+    let root = tempfile::tempdir().unwrap();
+    let mut trace = Trace::new();
+    trace.start("/", vec![]);
+    trace.path(SYS_mkdir, "folder", &[0o700], 0);
+    trace.open("folder", O_RDONLY | O_DIRECTORY, 0, 3);
+    trace.path(SYS_mkdir, "/proc/self/fd/3/./sub", &[0o700], 0);
+    trace.replay_faithfully(root.path());
+    assert!(root.path().join("folder/sub").is_dir());
+}

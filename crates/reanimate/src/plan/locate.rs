@@ -8,11 +8,12 @@ use super::{Context, Plan, Planned, Planner};
 use crate::access::{Access, add};
 use crate::action::Place;
 use crate::tasks::{Description, Opened};
-use crate::world::{NodeRef, Resolution, Spot};
+use crate::world::{Base, NodeRef, Resolution, Spot};
 
 pub(super) const UNKNOWN_DESCRIPTOR: &str = "descriptors whose opening is not in the trace";
 pub(super) const SHARED_PIPES: &str = "pipes between threads that run one at a time";
 pub(super) const NO_PATH: &str = "calls whose path is not in the trace";
+const NAMELESS: &str = "descriptors of files without a name, used as paths";
 pub(super) const REMOVED_DIRECTORY: &str = "paths in a directory that was removed";
 
 /// A path of a call.
@@ -62,13 +63,37 @@ impl Planner {
     }
 
     pub(super) fn locate_path(&mut self, context: &mut Context, directory: Option<usize>, path: &[u8], follows: bool) -> Planned<Located> {
-        let mut base = context.thread.surroundings.borrow().base.clone();
+        let base = context.thread.surroundings.borrow().base.clone();
+        if let Some((number, rest)) = through_descriptor(path) {
+            return self.locate_below(context, base, number, rest, follows);
+        }
+        let mut base = base;
         let number = directory.map_or(sys::AT_FDCWD, |index| context.arguments.descriptor(index));
         if number != sys::AT_FDCWD && path.first() != Some(&b'/') {
             base.current = self.file(context, number)?.1;
         }
+        self.locate_from(context, &base, path, follows)
+    }
+
+    /// What a path through one of the process's own descriptors means: `rest` below it, or it itself.
+    fn locate_below(&mut self, context: &mut Context, mut base: Base, number: i32, rest: &[u8], follows: bool) -> Planned<Located> {
+        let node = self.file(context, number)?.1;
+        if !rest.is_empty() {
+            base.current = node;
+            return self.locate_from(context, &base, rest, follows);
+        }
+        if node.borrow_mut().as_directory().is_some() {
+            base.current = node;
+            return self.locate_from(context, &base, b".", follows);
+        }
+        let (parent, name) = (node.borrow().parent.upgrade(), node.borrow().name.clone());
+        base.current = parent.ok_or(Plan::Simulated(NAMELESS))?;
+        self.locate_from(context, &base, &name, false)
+    }
+
+    fn locate_from(&mut self, context: &mut Context, base: &Base, path: &[u8], follows: bool) -> Planned<Located> {
         context.turn.is_used = true;
-        match self.world.resolve(&base, path, follows, &mut context.turn) {
+        match self.world.resolve(base, path, follows, &mut context.turn) {
             Resolution::Simulated(reason) => Err(Plan::Simulated(reason)),
             Resolution::Spot(spot) => {
                 let directory = self.world.path_of(&spot.directory).ok_or(Plan::Simulated(REMOVED_DIRECTORY))?;
@@ -99,10 +124,40 @@ impl Planner {
     }
 }
 
+/// The descriptor that a path goes through as the kernel shows it to its own process, and what follows.
+fn through_descriptor(path: &[u8]) -> Option<(i32, &[u8])> {
+    let folders: [&[u8]; 3] = [b"/proc/self/fd/", b"/proc/thread-self/fd/", b"/dev/fd/"];
+    let rest = folders.iter().find_map(|folder| path.strip_prefix(*folder))?;
+    let end = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
+    let number = std::str::from_utf8(&rest[..end]).ok()?.parse().ok()?;
+    let below = rest[end..].iter().position(|byte| *byte != b'/').map_or(&[][..], |start| &rest[end + start..]);
+    Some((number, below))
+}
+
 /// A place for a path that leads nowhere: executed as it is, it fails as it did, below the root.
 fn unresolved(start: &[u8], path: &[u8], follows: bool) -> Place {
     let whole = [start, b"/", path].concat();
     let end = whole.iter().rposition(|byte| *byte != b'/').map_or(0, |index| index + 1);
     let split = whole[..end].iter().rposition(|byte| *byte == b'/').unwrap_or(0);
     Place { directory: whole[..split].to_vec(), name: whole[split + 1..].to_vec(), follows }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::through_descriptor;
+
+    #[test]
+    fn paths_through_descriptors_are_known() {
+        let cases: [(&str, Option<(i32, &str)>); 6] = [
+            ("/proc/self/fd/4/./again", Some((4, "./again"))),
+            ("/proc/thread-self/fd/12", Some((12, ""))),
+            ("/dev/fd/3//a/", Some((3, "a/"))),
+            ("/proc/self/fd/", None),
+            ("/proc/self/fd/x/a", None),
+            ("/proc/1/fd/3", None),
+        ];
+        for (path, expected) in cases {
+            assert_eq!(through_descriptor(path.as_bytes()), expected.map(|(number, rest)| (number, rest.as_bytes())), "{path}");
+        }
+    }
 }

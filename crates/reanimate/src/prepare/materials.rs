@@ -367,10 +367,15 @@ impl Prepared {
     }
 }
 
-/// Links below which something was found lead to directories.
+/// That below which something was found is a directory, or a link to one, also if calls on it only told that it was there.
 fn lead_to_directories(facts: &mut BTreeMap<Vec<u8>, Facts>) {
-    let links: Vec<Vec<u8>> = facts.iter().filter(|(_, known)| known.link == Some(None)).map(|(path, _)| path.clone()).collect();
-    for path in links {
+    let may_be = |known: &Facts| match known.link {
+        None => matches!(known.evidence, Evidence::Exists | Evidence::Executable),
+        Some(None) => true,
+        Some(Some(_)) => false,
+    };
+    let paths: Vec<Vec<u8>> = facts.iter().filter(|(_, known)| may_be(known)).map(|(path, _)| path.clone()).collect();
+    for path in paths {
         let below = [path.as_slice(), b"/"].concat();
         let has_children = facts.range(below.clone()..).next().is_some_and(|(child, _)| child.starts_with(&below));
         if let Some(known) = facts.get_mut(&path).filter(|_| has_children) {
