@@ -10,6 +10,12 @@ const char LICENSE[] SECTION("license") = "Dual MIT/GPL";
 #define EXIT_GROUP 231
 #define EXECVE 59
 #define EXECVEAT 322
+#define SENDFILE 40
+#define SPLICE 275
+#define TEE 276
+#define COPY_FILE_RANGE 326
+#define FICLONE 0x40049409
+#define FICLONERANGE 0x4020940d
 #define SIGKILL 9
 #define USER_32_CS 0x23 /* code segment of 32-bit programs */
 
@@ -187,6 +193,17 @@ int call_entered(u64 *context)
 	return 0;
 }
 
+/* Data that went from descriptor to descriptor are in nobody's memory: user space reads them where they are now. */
+INLINE u32 moved_data(struct thread *thread, i64 result)
+{
+	u32 number = thread->number, command = (u32)thread->arguments[1];
+	if (!HOLDS_MOVERS)
+		return 0;
+	if (number == IOCTL)
+		return result == 0 && (command == FICLONE || command == FICLONERANGE);
+	return result > 0 && (number == SENDFILE || number == SPLICE || number == TEE || number == COPY_FILE_RANGE);
+}
+
 INLINE u32 data_of_call(struct work *work, struct thread *thread, u32 index, const struct call_row *row, u32 failed)
 {
 	u32 held = thread->faulted;
@@ -233,7 +250,7 @@ int call_returned(u64 *context)
 	copy_words(work->arguments, thread->arguments);
 	copy_words(work->before, thread->before);
 	work->result = result < 0 ? 0 : result;
-	u32 held = !has_room || (row && data_of_call(work, thread, index, row, failed));
+	u32 held = !has_room || moved_data(thread, result) || (row && data_of_call(work, thread, index, row, failed));
 	end_call(ring, work, thread, behind, held);
 	return 0;
 }

@@ -102,6 +102,7 @@ struct {
 /* What user space sets before it loads the programs. */
 const volatile u64 REAL_TIME_OFFSET = 0; /* nanoseconds from the monotonic clock to 1970 */
 const volatile u64 DATA_LIMIT = ~0ULL;   /* bytes kept of each buffer that means nothing to the kernel */
+const volatile u64 HOLDS_MOVERS = 0;     /* whether threads are held that have moved data inside the kernel */
 
 /* What user space reads. */
 struct counters {

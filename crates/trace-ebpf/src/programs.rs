@@ -41,11 +41,13 @@ pub(crate) fn is_built() -> bool {
 pub struct Settings {
     /// Bytes kept of each buffer that means nothing to the kernel.
     pub data_limit: u64,
+    /// Threads that have moved data from descriptor to descriptor are held ([`crate::Body::Held`]), so that these can be read.
+    pub holds_movers: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { data_limit: u64::MAX }
+        Self { data_limit: u64::MAX, holds_movers: false }
     }
 }
 
@@ -87,10 +89,12 @@ impl Programs {
         let (object, ring_bytes) = if processors <= FEW_PROCESSORS { (LARGE, LARGE_BYTES) } else { (SMALL, SMALL_BYTES) };
         let types = Btf::from_sys_fs().map_err(|error| Error::Types(error.to_string()))?;
         let offset = system::real_time_offset_ns();
+        let holds_movers = u64::from(settings.holds_movers);
         let mut kernel = EbpfLoader::new()
             .btf(Some(&types))
             .override_global("REAL_TIME_OFFSET", &offset, true)
             .override_global("DATA_LIMIT", &settings.data_limit, true)
+            .override_global("HOLDS_MOVERS", &holds_movers, true)
             .map_max_entries("rings", processors as u32)
             .allow_unsupported_maps() // the storage of threads, which only the programs read
             .load(&object.0)

@@ -13,6 +13,7 @@ mod thread;
 use crate::Result;
 use crate::attach::{self, Request, Whom};
 use crate::live::{Live, Observer};
+use crate::look::Looker;
 use crate::spool::Spool;
 use collector::Collector;
 use retake_kernel::clock;
@@ -37,7 +38,7 @@ pub fn check() -> Result<()> {
 /// The program cannot be run, a process cannot be followed, or the kernel takes no programs from us.
 pub fn live(request: &Request, observer: Observer) -> Result<i32> {
     let live = Live::new(observer);
-    let status = run(request, Arc::clone(&live) as Arc<_>)?;
+    let status = run(request, Arc::clone(&live) as Arc<_>, None)?;
     live.take_error().map_or(Ok(status), Err)
 }
 
@@ -46,7 +47,10 @@ pub fn live(request: &Request, observer: Observer) -> Result<i32> {
 /// # Errors
 /// As [`live`], or the folder cannot be made.
 pub fn into_spool(request: &Request, folder: &Path, metadata: &Metadata) -> Result<i32> {
-    run(request, Arc::new(Spool::create(folder, metadata)?))
+    // With less than all data nobody wants to know what no register shows.
+    let spool = Spool::create(folder, metadata)?;
+    let looker = (request.data_limit == u64::MAX).then(|| spool.looker());
+    run(request, Arc::new(spool), looker)
 }
 
 /// While there is something in the rings they are looked at so often.
@@ -60,19 +64,19 @@ fn lock(shared: &Shared) -> MutexGuard<'_, Collector> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn run(request: &Request, log: Arc<dyn EventLog>) -> Result<i32> {
+fn run(request: &Request, log: Arc<dyn EventLog>, looker: Option<Arc<Looker>>) -> Result<i32> {
     let guardian = attach::guard(&request.whom)?;
-    let result = trace(request, log);
+    let result = trace(request, log, looker);
     if let Some(guardian) = guardian {
         guardian.dismiss();
     }
     result
 }
 
-fn trace(request: &Request, log: Arc<dyn EventLog>) -> Result<i32> {
-    let (mut programs, rings) = Programs::load(&Settings { data_limit: request.data_limit })?;
+fn trace(request: &Request, log: Arc<dyn EventLog>, looker: Option<Arc<Looker>>) -> Result<i32> {
+    let (mut programs, rings) = Programs::load(&Settings { data_limit: request.data_limit, holds_movers: looker.is_some() })?;
     programs.attach()?;
-    let shared = Mutex::new(Collector::new(Arc::clone(&log), rings, request.data_limit));
+    let shared = Mutex::new(Collector::new(Arc::clone(&log), rings, request.data_limit, looker));
     let child = match &request.whom {
         Whom::Program(program) => Some((program.program.display().to_string(), attach::prepare(program)?)),
         Whom::Processes(_) => None,

@@ -1,9 +1,10 @@
 //! Makes events of the records that come through the rings, and puts those of each thread in their order.
 
-use super::calls::{end_exec, held_call};
+use super::calls::{end_exec, held_call, look_at_held};
 use super::now_ns;
 use super::thread::{Exec, Thread};
 use crate::event_bytes::{self, AS_THREAD, BY_FORK, BY_NOBODY, END};
+use crate::look::Looker;
 use crate::state;
 use crate::walk::Memory;
 use crate::{Error, Result};
@@ -28,10 +29,11 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    pub fn new(log: Arc<dyn EventLog>, rings: Rings, data_limit: u64) -> Self {
+    pub fn new(log: Arc<dyn EventLog>, rings: Rings, data_limit: u64, looker: Option<Arc<Looker>>) -> Self {
         let state = State {
             log,
             data_limit,
+            looker,
             threads: HashMap::new(),
             by_tid: HashMap::new(),
             early: BTreeMap::new(),
@@ -114,6 +116,8 @@ impl Collector {
 struct State {
     log: Arc<dyn EventLog>,
     data_limit: u64,
+    /// Sees what no register shows.
+    looker: Option<Arc<Looker>>,
     threads: HashMap<u64, Thread>,
     by_tid: HashMap<i32, u64>,
     /// Records that came before those that belong before them, by thread and sequence.
@@ -180,6 +184,9 @@ impl State {
             Body::Call(event) => thread.call(log, event)?,
             Body::Held { event, before, is_faulted } => {
                 let memory = Memory { pid: thread.tid, data_limit: self.data_limit };
+                if let Some(looker) = &self.looker {
+                    look_at_held(looker, thread, log, event)?;
+                }
                 let event = held_call(memory, thread, event, before, is_faulted)?;
                 thread.call(log, &event)?;
             }

@@ -5,8 +5,9 @@ use crate::event_bytes;
 use retake_record::EventLog;
 use retake_trace_ebpf::record::ExecCall;
 
-/// Events of a thread are handed on when there are so many bytes of them, or when somebody asks.
-const BATCH_BYTES: usize = 512 << 10;
+/// Events of a thread are handed on when there are so many bytes of them, or when somebody asks. Few enough to be in the processor's own cache when
+/// they are hashed and written.
+const BATCH_BYTES: usize = 256 << 10;
 
 /// A program that begins: told when the thread stands still at its exec.
 #[derive(Debug)]
