@@ -1,20 +1,42 @@
-//! Reads and writes of the same bytes that overlapped in time: what was read tells which was first.
+//! Calls that overlapped in time, and whose results tell which was first: reads and writes of the same bytes, and a descriptor's closing and the
+//! opening that got its number.
 
 use libc as sys;
 use retake_trace_format::{BufferDirection, TraceRecord, TracedCall};
 
-/// Whether the second call, which overlaps the first, must have been before it: one reads what the other writes, by a
-/// descriptor of the same process, and read the new bytes, or old ones.
+/// Whether the second call of the same process, which overlaps the first, must have been before it: one reads what the other writes, by the same
+/// descriptor, and read the new bytes, or old ones; or the first got the number of a descriptor that the second closes.
 pub fn must_precede(first: &TraceRecord, second: &TraceRecord) -> bool {
     let (TraceRecord::Call(first), TraceRecord::Call(second)) = (first, second) else {
         return false;
     };
-    if second.entered_ns >= first.returned_ns || first.process != second.process || first.arguments[0] != second.arguments[0] {
+    if second.entered_ns >= first.returned_ns || first.process != second.process {
+        return false;
+    }
+    if i64::from(second.number) == sys::SYS_close {
+        return !second.failed() && got_descriptor(first, second.arguments[0] as u32);
+    }
+    if first.arguments[0] != second.arguments[0] {
         return false;
     }
     match (first.number.into(), second.number.into()) {
         (sys::SYS_pread64, sys::SYS_pwrite64) => read_it(first, second) == Some(true),
         (sys::SYS_pwrite64, sys::SYS_pread64) => read_it(second, first) == Some(false),
+        _ => false,
+    }
+}
+
+/// Whether a call made a descriptor of that number, which the kernel picked.
+fn got_descriptor(call: &TracedCall, number: u32) -> bool {
+    let is_result = call.result == i64::from(number);
+    match call.number.into() {
+        sys::SYS_open | sys::SYS_openat | sys::SYS_openat2 | sys::SYS_creat | sys::SYS_dup | sys::SYS_memfd_create => is_result,
+        sys::SYS_socket | sys::SYS_accept | sys::SYS_accept4 | sys::SYS_epoll_create1 | sys::SYS_eventfd2 | sys::SYS_timerfd_create => is_result,
+        sys::SYS_fcntl => is_result && matches!(call.arguments[1] as i32, sys::F_DUPFD | sys::F_DUPFD_CLOEXEC),
+        sys::SYS_pipe | sys::SYS_pipe2 if !call.failed() => {
+            let pair = call.buffers_of(0, BufferDirection::Output).next();
+            pair.is_some_and(|pair| pair.data.chunks_exact(4).any(|bytes| bytes == number.to_le_bytes()))
+        }
         _ => false,
     }
 }

@@ -201,6 +201,20 @@ mod tests {
     }
 
     #[test]
+    fn a_descriptor_is_closed_before_another_gets_its_number() {
+        let with = |record, argument: u64, result: i64| {
+            let TraceRecord::Call(call) = record else { unreachable!("it is a call") };
+            TraceRecord::Call(TracedCall { arguments: [argument, 0, 0, 0, 0, 0], result, ..call })
+        };
+        let close = |id, times: (u64, u64)| with(call(id, id as u32, libc::SYS_close, times.0, times.1), 7, 0);
+        let open = |id, times: (u64, u64), result| with(call(id, id as u32, libc::SYS_open, times.0, times.1), 0x1000, result);
+        let last = || call(9, 9, libc::SYS_getpid, 90, 91);
+        assert_eq!(order(vec![close(1, (10, 40)), open(2, (20, 30), 7), last()]), [1, 2, 9]);
+        assert_eq!(order(vec![open(1, (5, 30), 7), close(2, (10, 40)), last()]), [2, 1, 9]);
+        assert_eq!(order(vec![close(1, (10, 40)), open(2, (20, 30), 8), last()]), [2, 1, 9], "another number");
+    }
+
+    #[test]
     fn what_was_read_tells_who_was_first() {
         use retake_trace_format::{BufferDirection, TracedBuffer};
         let moved = |id, number: i64, data: &[u8], times: (u64, u64)| {
