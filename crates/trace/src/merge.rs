@@ -6,6 +6,7 @@ use crate::interpret::Interpreter;
 use crate::observation::Observation;
 use retake_model::StreamId;
 use retake_recording::{Recording, StreamInfo, StreamReader};
+use retake_trace_format::TraceRecord;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
@@ -39,6 +40,13 @@ impl Cursor {
     }
 }
 
+fn makes_thread(number: u32) -> bool {
+    const CLONE: u32 = 56;
+    const VFORK: u32 = 58;
+    const CLONE3: u32 = 435;
+    matches!(number, CLONE..=VFORK | CLONE3)
+}
+
 /// Streams are opened when the thread that makes them does so, and closed at their end: memory is bounded by the threads that live at once.
 pub(crate) struct Merge<'spool> {
     spool: &'spool Recording,
@@ -47,6 +55,8 @@ pub(crate) struct Merge<'spool> {
     order: BinaryHeap<Reverse<(u64, u32)>>,
     /// Streams that have not begun.
     unborn: HashMap<u32, StreamInfo>,
+    /// The streams of threads with the same number, as numbers come again: the last one first.
+    by_number: HashMap<i32, Vec<u32>>,
     processes: HashMap<u32, u32>,
 }
 
@@ -57,7 +67,12 @@ impl<'spool> Merge<'spool> {
     /// It cannot be read.
     pub fn new(spool: &'spool Recording) -> Result<Self> {
         let unborn: HashMap<_, _> = spool.streams().map(|summary| (summary.info.id.0, summary.info)).collect();
-        let mut merge = Self { spool, cursors: HashMap::new(), order: BinaryHeap::new(), unborn, processes: HashMap::new() };
+        let mut by_number: HashMap<i32, Vec<u32>> = HashMap::new();
+        for info in unborn.values() {
+            by_number.entry(info.tid).or_default().push(info.id.0);
+        }
+        by_number.values_mut().for_each(|streams| streams.sort_unstable_by_key(|stream| Reverse(*stream)));
+        let mut merge = Self { spool, cursors: HashMap::new(), order: BinaryHeap::new(), unborn, by_number, processes: HashMap::new() };
         let mut roots: Vec<u32> = merge.unborn.values().filter(|info| info.parent.is_none()).map(|info| info.id.0).collect();
         roots.sort_unstable();
         for root in roots {
@@ -105,11 +120,23 @@ impl<'spool> Merge<'spool> {
             let next = self.cursors.get_mut(&stream).and_then(|cursor| cursor.ready.pop_front());
             self.queue(stream)?;
             if let Some((observation, child)) = next {
-                if let Some(child) = child {
-                    self.begin(child.0)?;
+                if let Some(child) = child.map(|child| child.0).or_else(|| self.child_by_number(&observation)) {
+                    self.begin(child)?;
                 }
                 return Ok(Some(observation));
             }
         }
+    }
+
+    /// The stream that a call made, by the number of its thread: who looks from outside may hear of the new thread after the call has returned.
+    fn child_by_number(&mut self, observation: &Observation) -> Option<u32> {
+        let Observation::Record(TraceRecord::Call(call)) = observation else { return None };
+        let number = i32::try_from(call.result).ok().filter(|number| *number > 0 && makes_thread(call.number))?;
+        let unborn = &self.unborn;
+        let streams = self.by_number.get_mut(&number)?;
+        while streams.last().is_some_and(|stream| !unborn.contains_key(stream)) {
+            streams.pop();
+        }
+        streams.pop()
     }
 }

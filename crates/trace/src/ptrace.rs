@@ -104,6 +104,8 @@ struct Tracer {
     pinned: Option<i32>,
     /// Processes that ran before, whose state is still to be told.
     strangers: Vec<i32>,
+    /// The streams of threads that were seen before their makers said that they had made them.
+    unannounced: HashMap<i32, u32>,
 }
 
 impl Tracer {
@@ -120,6 +122,7 @@ impl Tracer {
             processors: None,
             pinned: None,
             strangers: Vec::new(),
+            unannounced: HashMap::new(),
         }
     }
 
@@ -212,9 +215,10 @@ impl Tracer {
         event_bytes::append(&*self.log, stream, event, 1)
     }
 
-    /// A thread has made another one, whose own first stop may have been seen before this.
+    /// A thread has made another one, whose own first stop, and all of its life, may have been seen before this.
     fn made(&mut self, tid: i32, child: i32) -> Result<()> {
-        let Some(stream) = self.threads.get(&child).map(|child| child.stream) else { return self.begin(child, Some(tid)) };
+        let known = self.unannounced.remove(&child).or_else(|| self.threads.get(&child).map(|child| child.stream));
+        let Some(stream) = known else { return self.begin(child, Some(tid)) };
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.children.push(stream);
         }
@@ -243,6 +247,9 @@ impl Tracer {
         let kind = if parent.is_none() { StreamKind::Initial } else { kind };
         let info = StreamInfo { id: StreamId(stream), parent: parent.map(StreamId), pid: process, tid, kind, label: String::new() };
         self.log.declare_stream(&info)?;
+        if maker.is_none() && !is_root {
+            self.unannounced.insert(tid, stream);
+        }
         self.threads.insert(tid, Thread { stream, process, call: None, children: Vec::new(), skips_return: false });
         self.append(stream, &event_bytes::start(process, tid, parent, how, clock::real_time_ns()?))?;
         match stranger.map(|process| state::of_process(process, StartKind::Attach)) {
