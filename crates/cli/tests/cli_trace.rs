@@ -294,6 +294,32 @@ fn what_a_killed_tracer_left_is_read() {
     assert!(records.iter().any(told), "what is lost is said");
 }
 
+#[test]
+fn what_fits_on_a_full_disk_is_read() {
+    let place = Place::new("trace-full");
+    fs::create_dir(place.work("small")).unwrap();
+    // The disk goes away with the namespace that it is mounted in.
+    let script = r#"
+        mount -t tmpfs -o size=2m none small || exit 99
+        timeout -k 1 20 "$0" trace --method ptrace -o small/full.ds -- dd if=/dev/zero of=/dev/null bs=4k count=2000 status=none
+        echo "ended with $?"
+        exec timeout -k 1 20 "$0" trace --from ./small/full.ds.spool -o rest.ds
+    "#;
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", script, env!("CARGO_BIN_EXE_retake")]).current_dir(place.work("")).stdin(Stdio::null());
+    let Ok(ran) = command.output() else { return eprintln!("skipped: there is no unshare") };
+    let (told, stdout) = (String::from_utf8_lossy(&ran.stderr), String::from_utf8_lossy(&ran.stdout));
+    if stdout.is_empty() {
+        return eprintln!("skipped: nothing can be mounted here: {told}");
+    }
+    assert!(stdout.contains("ended with 125") && told.contains("no space left") && told.contains("retake trace --from"), "{stdout} {told}");
+    assert!(ran.status.success(), "{told}");
+    let records = records(&place, "rest.ds");
+    let read = calls(&records).iter().filter(|call| name(call) == "read" && call.result == 4096 && call.buffers[0].data.len() == 4096).count();
+    assert!((20..2000).contains(&read), "{read} of 2000");
+    assert!(records.iter().any(|record| matches!(record, TraceRecord::Incomplete(_))), "what is lost is said");
+}
+
 /// A program that goes through all ways in which the table describes buffers, with results that are the same in every run.
 const SHAPES: &str = r#"
 #define _GNU_SOURCE
