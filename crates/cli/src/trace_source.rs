@@ -38,7 +38,7 @@ impl Source {
     ///
     /// # Errors
     /// As [`Source::live`].
-    pub fn into_spool(&self, folder: &Path) -> Result<i32> {
+    pub fn spool_to(&self, folder: &Path) -> Result<i32> {
         let metadata = self.describe();
         Ok(match self {
             Self::Inside(request) => inside::into_spool(request, open_store()?, folder, &metadata)?,

@@ -233,7 +233,7 @@ fn trace_to_file(options: &Options, filter: Filter, source: &Source, path: &Path
     let _ = fs::remove_dir(&folder);
     // Before the program runs: what cannot be written must not be found out at its end.
     let mut output = options.make_output(filter, false)?;
-    let status = match source.into_spool(&folder) {
+    let status = match source.spool_to(&folder) {
         Ok(status) => status,
         Err(failure) => {
             let is_empty = Recording::open(&folder).is_ok_and(|spool| spool.streams().all(|stream| stream.bytes == 0));
