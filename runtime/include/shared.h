@@ -153,9 +153,9 @@ struct slot {
 	u64 event_count;
 	u64 slow_calls;                        /* calls that came through dispatch */
 	u64 next_window_offset;                /* replay: where in the stream the next window starts */
-	u32 console_waiting;                   /* replay: waits for its turn to print */
+	u32 console_waiting;                   /* replay: waits for its turn to print, or for a process that may */
 	u32 baton_state;                       /* enum baton_state, for the supervisor's clock */
-	u64 console_ticket;
+	u64 console_ticket;                    /* its number; the highest for another process */
 	u64 turn, turn_logged;                 /* record: the last turn taken, and the last one whose event is in the stream */
 	u64 started_ns, ended_ns;              /* record: when the thread's stream began and ended, on the monotonic clock */
 	u64 baton_waits, baton_wait_ns;        /* record: how often and how long it waited for the baton */

@@ -144,8 +144,11 @@ void console_replay(struct context *context, const struct event *event)
 	if (HEADER->options & OPTION_QUIET)
 		return;
 	u64 ticket = *(const u64 *)(item + 1);
-	if (!debugged()) /* of the other processes few are made */
+	if (!debugged()) { /* of the other processes few are made */
 		wait_for_turn(context, ticket);
+		if (HEADER->options & OPTION_QUIET) /* what comes before it is lost */
+			return;
+	}
 	struct piece piece = { .ticket = ticket, .descriptor = event->flags & CALL_CONSOLE_OUT ? 1 : 2 };
 	if (number == NR_write || number == NR_pwrite64 || number == NR_sendto)
 		print_bytes(&piece, arguments[1], (u64)event->value);

@@ -242,7 +242,7 @@ fn a_full_disk_stops_the_program_until_there_is_space() {
         "$0" replay > again; echo "replayed: $?"
         cmp out again && [ -s out ] && echo same
         cat errors"#;
-    let retake = place.command(&[]).get_program().to_owned();
+    let retake = env!("CARGO_BIN_EXE_retake");
     let mut shell = in_place(&place, "unshare", &["-m", "sh", "-c", script]);
     let output = shell.arg(retake).output();
     let ran = Ran::of(output.unwrap(), &["full-disk"]);
@@ -315,7 +315,7 @@ fn replay_ends_when_nobody_reads_its_output() {
     assert!(ran.status == Some(0) || ran.signal == Some(13), "{ran:?}");
     assert_eq!(ran.stderr, "", "{ran:?}");
     for redirection in [">&-", ">&- 2>&-", "< /dev/null >&- 2>&- <&-"] {
-        let retake = place.command(&[]).get_program().to_owned();
+        let retake = env!("CARGO_BIN_EXE_retake");
         let line = format!("\"$0\" replay {redirection}");
         let mut shell = in_place(&place, "sh", &["-c", &line]);
         shell.arg(retake);
@@ -327,8 +327,8 @@ fn replay_ends_when_nobody_reads_its_output() {
 
 /// Runs a command on a terminal of its own and types Ctrl-C when `name` runs. Returns how it ended, as a shell says it.
 fn interrupted_on_a_terminal(place: &Place, name: &str, program: &str) -> Option<i32> {
-    let retake = place.command(&[]).get_program().to_owned();
-    let line = format!("exec {} record {program}", retake.to_str().unwrap());
+    let retake = env!("CARGO_BIN_EXE_retake");
+    let line = format!("exec {retake} record {program}");
     let mut terminal = in_place(place, "script", &["--quiet", "--return", "--command", &line, "typescript"]);
     let mut terminal = Started::new(terminal.stdin(Stdio::piped()).stdout(Stdio::null()));
     let mut supervisor = None;
@@ -351,8 +351,8 @@ fn interrupted_on_a_terminal(place: &Place, name: &str, program: &str) -> Option
 /// A command that runs where those of `place` run.
 fn in_place(place: &Place, program: &str, arguments: &[&str]) -> Command {
     let like = place.command(&[]);
-    let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null());
+    let mut command = Command::new("env");
+    command.args(["--default-signal", program]).args(arguments).stdin(Stdio::null());
     for (name, value) in like.get_envs() {
         if let Some(value) = value {
             command.env(name, value);

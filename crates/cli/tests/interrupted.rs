@@ -108,8 +108,8 @@ fn a_deadlock_is_ended_by_control_c() {
     let executable = executable("deadlocked", &place);
     let command = format!("{} record {}", env!("CARGO_BIN_EXE_retake"), executable.display());
     let mut child = place.command(&[]);
-    let mut script = Command::new("script");
-    script.args(["-qec", &command, "/dev/null"]).current_dir(place.work(""));
+    let mut script = Command::new("env");
+    script.args(["--default-signal", "script", "-qec", &command, "/dev/null"]).current_dir(place.work(""));
     script.env_clear().envs(child.get_envs().filter_map(|(name, value)| Some((name, value?))));
     child = script;
     let mut child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0).spawn().unwrap();

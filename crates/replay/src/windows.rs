@@ -201,28 +201,35 @@ impl Windows {
         inputs.take(StreamId(slot.stream.load(Relaxed)), &data)
     }
 
-    /// When everybody who could print waits for a number that never comes (its process was killed before it printed), goes on with the next one.
+    /// When everybody who could print waits for a number that never comes, goes on with the next one: a process was killed after it had printed, but before
+    /// that was in the log. If part of the recording is lost, nothing is printed from there on, so that what is printed is how the program's output begins.
     pub fn unblock_console(&self) {
         let header = self.session.header();
         let printed = header.console_printed.load(Acquire);
-        let (mut waiting, mut running, mut lowest) = (0, 0, u64::MAX);
+        let (mut running, mut lowest) = (0, u64::MAX);
         for slot in header.used_slots() {
             let state = slot.state.load(Acquire);
             if state == shared::SLOT_LIVE && slot.lines.console_waiting.load(Acquire) != 0 {
-                waiting += 1;
                 lowest = lowest.min(slot.lines.console_ticket.load(Acquire));
             } else if state == shared::SLOT_CLAIMED || state == shared::SLOT_LIVE && slot.lines.baton_state.load(Acquire) != shared::BATON_WAITING {
                 running += 1;
             }
         }
-        let stuck = waiting > 0 && running == 0 && lowest > printed;
+        // Those that wait for another process have the highest number.
+        let stuck = running == 0 && lowest > printed && lowest != u64::MAX;
         let mut since = self.stuck_since.lock().unwrap_or_else(PoisonError::into_inner);
         if !stuck || since.is_none_or(|(known, _)| known != printed) {
             *since = stuck.then(|| (printed, Instant::now()));
             return;
         }
         if since.is_some_and(|(_, when)| when.elapsed() > PATIENCE) && header.console_printed.load(Acquire) == printed {
-            let _ = header.console_printed.compare_exchange(printed, self.console_behind(lowest), AcqRel, Acquire);
+            let next = if self.recording.warnings().is_empty() {
+                self.console_behind(lowest)
+            } else {
+                header.options.fetch_or(shared::OPTION_QUIET, AcqRel);
+                u64::MAX
+            };
+            let _ = header.console_printed.compare_exchange(printed, next, AcqRel, Acquire);
             header.console_futex.fetch_add(1, AcqRel);
             futex::wake(&header.console_futex, i32::MAX);
         }

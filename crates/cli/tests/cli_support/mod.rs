@@ -55,8 +55,10 @@ impl Place {
 
     /// The command with some arguments, not yet started.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_retake"));
+        // Whoever started the tests may ignore signals, as nohup does, and then so would all that they start.
+        let mut command = Command::new("env");
         command
+            .args(["--default-signal", env!("CARGO_BIN_EXE_retake")])
             .args(arguments)
             .current_dir(self.root.join("work"))
             .env_clear()

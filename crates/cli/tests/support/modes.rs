@@ -133,7 +133,10 @@ impl Test<'_> {
             home: self.home.clone(),
             stdin: if is_replay { "" } else { &self.program.directives.stdin },
         };
-        run::run(command, &surroundings)
+        // Whoever started the tests may ignore signals, as nohup does, and then so would the program.
+        let mut without_ignored = Command::new("env");
+        without_ignored.arg("--default-signal").arg(command.get_program()).args(command.get_args());
+        run::run(without_ignored, &surroundings)
     }
 
     fn demand_directives(&self, outcome: &Outcome) -> Result<(), String> {
