@@ -285,6 +285,7 @@ void set_kernel_mask(struct context *context, u64 mask);
 void hold_signals(struct context *context); /* record: none comes until set_kernel_mask */
 u32 deliver_deferred(struct context *context, u32 before_call); /* LEAVE_* */
 u32 replay_signals(struct context *context, u32 before_call);
+u32 replay_undone(struct context *context);
 void replay_fatal(struct context *context, u32 before_call);
 u32 leave(struct context *context);
 void runtime_fault(struct context *context);

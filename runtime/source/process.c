@@ -496,14 +496,14 @@ static u32 exec_replay(struct call *call)
 {
 	struct context *context = call->context;
 	call_prepare(call);
-	while (call->result == EXEC_COMMITTED) { /* once more for each signal that came before the kernel looked, and was for later */
+	if (call->result == EXEC_COMMITTED) {
 		baton_replay(context, 1); /* others had it until the kernel refused */
 		const struct event *next = log_peek(context);
 		if (next && next->kind == EVENT_EXEC)
 			host_exec(context);
 		call_prepare(call);
 		if (call->result == CALL_ABORTED)
-			return replay_signals(context, 1);
+			return replay_undone(context);
 	}
 	call_finish(call, NULL, 0);
 	context->regs.rax = (u64)call->result;

@@ -358,8 +358,17 @@ u32 replay_signals(struct context *context, u32 before_call)
 		enter_handler(context, event->number, &signal.info, &signal.fault);
 	}
 	context->temporary_active = 0;
+	replay_fatal(context, before_call && !moved);
 	watch_next(context);
 	return moved ? LEAVE_FULL : LEAVE_FAST;
+}
+
+/* As deliver_deferred for a call that was not made although the log has an event of it. */
+u32 replay_undone(struct context *context)
+{
+	if (replay_signals(context, 1) == LEAVE_FAST)
+		back_to_call(context);
+	return LEAVE_FULL;
 }
 
 /* A process that a signal killed between two calls: its log has a FATAL event next. */
