@@ -367,6 +367,9 @@ i64 request(struct context *context, u32 kind, u64 a, u64 b, u64 c);
 /* ---- start.c ---- */
 void populate_text(void); /* record: after the text appeared in this process */
 
+/* ---- forced.c, but for what forced.h has ---- */
+u32 in_stubs(const struct process *process, u64 address);
+
 /* ---- hash.c ---- */
 void memory_hash(struct context *context, u64 *hash, u64 *pages);
 void final_hash(struct context *context, u64 *hash, u64 *pages); /* 0: nothing can be said */

@@ -41,18 +41,19 @@ struct item {
 	u64 address;
 };
 
-/* Body of ITEM_MAPPING: which stored file the mapping shows, and what lies over it. */
+/* Body of ITEM_MAPPING: which stored file the mapping shows, and what lies over it: patched text, and last the stubs. */
 struct mapping_overlay {
 	u64 address;
 	u64 bytes;
 	u8 content[32];
 };
+#define MAX_OVERLAYS 9
 struct mapping_body {
 	u8 content[32];
 	u64 device, inode;
 	u32 overlay_count;
 	u32 may_change; /* a private mapping of a file that the program can write to: replay maps its copy of the file */
-	struct mapping_overlay overlays[2];
+	struct mapping_overlay overlays[MAX_OVERLAYS]; /* so many as are counted */
 };
 
 /* Body of ITEM_FILE_WRITE: a call changed a file that somebody maps shared. */

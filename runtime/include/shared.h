@@ -20,6 +20,7 @@
 #define RING_BYTES 0x100000UL
 #define MAX_SLOTS 4096
 #define MAX_FILES 2048
+#define MAX_PARTS 8 /* of one file */
 #define MAX_CPUID 256
 #define CONSOLE_DESCRIPTORS 256
 
@@ -84,8 +85,9 @@ enum request_kind {
 	REQUEST_IDENTITY,    /* record: the supervisor shall find out the numbers of a thread in another PID namespace, and put them in the slot */
 };
 
-struct image_part { /* one patched segment, or the stubs of a file */
-	u64 file_offset;
+struct image_part { /* patched pages of a text, or the stubs of a file */
+	u64 text_offset, text_bytes; /* in the file: the mapping that shows that text */
+	u64 offset;  /* in that mapping */
 	u64 address; /* link-time, page aligned */
 	u64 bytes;
 	i32 segment_id;
@@ -108,7 +110,7 @@ struct file_entry { /* one file the tree mapped, by identity */
 	u64 device, inode, size, modified_ns, changed_ns;
 	u8 content[32];
 	u64 low, high; /* span of its segments, link-time */
-	struct image_part parts[4];
+	struct image_part parts[MAX_PARTS];
 	struct image_part stubs;
 };
 

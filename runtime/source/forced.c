@@ -153,7 +153,7 @@ void note_stubs(u64 start, u64 bytes)
 		process->first_stubs[process->first_stub_count++] = (struct address_range){ start, start + bytes };
 }
 
-static u32 in_stubs(const struct process *process, u64 rip)
+u32 in_stubs(const struct process *process, u64 rip)
 {
 	for (u32 i = 0; i < process->first_stub_count; i++)
 		if (rip >= process->first_stubs[i].start && rip < process->first_stubs[i].end)

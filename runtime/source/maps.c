@@ -30,23 +30,56 @@ static char *put_hex(char *to, u64 value, u32 least)
 	return to;
 }
 
-/* A patched text lies between other mappings of its file: it takes their name, and an offset that continues theirs. */
-static char *put_overlay(char *to, const struct map_line *line, const struct map_line *previous, const char *end_of_previous)
+/* The line before, as it was written. */
+struct written {
+	struct map_line line;
+	char *at;
+	const char *rest_end; /* NULL: there is none */
+	u32 patched;          /* its end shows patched text */
+};
+
+static char *put_line(struct written *written)
 {
-	to = put_hex(to, line->start, 8);
+	const struct map_line *line = &written->line;
+	char *to = put_hex(written->at, line->start, 8);
 	*to++ = '-';
 	to = put_hex(to, line->end, 8);
-	memcpy(to, " r-xp ", 6);
-	to = put_hex(to + 6, previous->offset + previous->end - previous->start, 8);
-	memcpy(to, previous->rest, (u64)(end_of_previous - previous->rest));
-	return to + (end_of_previous - previous->rest);
+	*to++ = ' ';
+	memcpy(to, line->permissions, 4);
+	to[4] = ' ';
+	to = put_hex(to + 5, line->offset, 8);
+	memcpy(to, line->rest, (u64)(written->rest_end - line->rest));
+	return to + (written->rest_end - line->rest);
+}
+
+static u32 is_text(const struct map_line *line) { return memcmp(line->permissions, "r-xp", 4) == 0; }
+
+/* A patched text lies over a mapping of its file, of which there may be parts before and behind it: it takes its name, and an offset that continues
+ * the one before. */
+static char *put_overlay(struct written *written, const struct map_line *line, char *at)
+{
+	if (!is_text(&written->line)) {
+		written->at = at;
+		written->line.offset += written->line.end - written->line.start;
+		written->line.start = line->start;
+		written->line.permissions = "r-xp";
+	}
+	written->line.end = line->end;
+	written->patched = 1;
+	return put_line(written);
+}
+
+static u32 continues(const struct written *written, const struct map_line *line)
+{
+	const struct map_line *before = &written->line;
+	return written->patched && line->start == before->end && is_text(line) && line->device == before->device && line->inode == before->inode && line->offset == before->offset + before->end - before->start;
 }
 
 static u64 filter(const char *from, u64 bytes, char *to)
 {
 	char *at = to;
-	struct map_line previous = { 0 };
-	const char *previous_end = NULL, *limit = from + bytes;
+	struct written written = { .rest_end = NULL };
+	const char *limit = from + bytes;
 	while (from < limit) {
 		const char *end = from;
 		while (end < limit && *end != '\n')
@@ -54,18 +87,17 @@ static u64 filter(const char *from, u64 bytes, char *to)
 		end++;
 		struct map_line line = read_map_line(from);
 		u32 ours = contains(line.rest, end, "/SYSV00000000") && line.permissions[2] == 'x';
-		if (line.start >= RUNTIME_TEXT && line.start < RUNTIME_END) {
+		if ((line.start >= RUNTIME_TEXT && line.start < RUNTIME_END) || (ours && in_stubs(context_self()->process, line.start))) {
 			/* dropped */
+		} else if (!ours && written.rest_end && continues(&written, &line)) {
+			written.line.end = line.end;
+			at = put_line(&written);
 		} else if (!ours) {
+			written = (struct written){ line, at, end, 0 };
 			memcpy(at, from, (u64)(end - from));
 			at += end - from;
-			previous = line;
-			previous_end = end;
-		} else if (previous.end == line.start && previous_end && !contains(previous.rest, previous_end, "[")) {
-			at = put_overlay(at, &line, &previous, previous_end);
-			previous.offset += previous.end - previous.start;
-			previous.start = line.start;
-			previous.end = line.end;
+		} else if (written.rest_end && written.line.end == line.start && !contains(written.line.rest, written.rest_end, "[")) {
+			at = put_overlay(&written, &line, at);
 		}
 		from = end;
 	}

@@ -107,34 +107,58 @@ static u32 has_place_for_stubs(const struct process *process, u64 base, u32 inde
 	return 0;
 }
 
-/* The patched text goes over a mapping that shows exactly that part of the file. Fills the overlay for the log. */
-static u32 overlay_text(struct process *process, u32 index, u64 address, const u64 *a, struct mapping_overlay *overlays)
+static u32 mapping_bytes(u32 overlay_count) { return (u32)__builtin_offsetof(struct mapping_body, overlays) + overlay_count * (u32)sizeof(struct mapping_overlay); }
+
+/* The overlays that a log counts are all there. */
+static u32 holds_mapping(const struct item *item)
 {
-	const struct file_entry *file = &HEADER->files[index];
-	for (u32 i = 0; i < file->part_count; i++) {
-		const struct image_part *part = &file->parts[i];
-		if (part->file_offset != a[5] || PAGE_CEIL(a[1]) != part->bytes || !has_place_for_stubs(process, address - part->address, index))
-			continue;
-		if (attach(part, address, 1) != (i64)address)
-			return 0;
-		if ((a[2] & 7) != 5)
-			sys3(NR_mprotect, address, part->bytes, a[2]);
-		overlays[0] = (struct mapping_overlay){ address, part->bytes, { 0 } };
-		memcpy(overlays[0].content, part->content, 32);
-		overlays[1] = (struct mapping_overlay){ address - part->address + file->stubs.address, file->stubs.bytes, { 0 } };
-		memcpy(overlays[1].content, file->stubs.content, 32);
-		return 2;
-	}
-	return 0;
+	if (!item || item->inline_bytes < mapping_bytes(0))
+		return 0;
+	u32 count = ((const struct mapping_body *)(item + 1))->overlay_count;
+	return count <= MAX_OVERLAYS && item->inline_bytes >= mapping_bytes(count);
 }
 
-/* Whether a new mapping of code can make no call that is not patched. `overlay_count`: pieces of the image that lie over it. */
-static u32 calls_are_known(u32 index, const u64 *a, u64 overlay_count)
+static void add_overlay(struct mapping_body *body, u64 address, const struct image_part *part)
+{
+	struct mapping_overlay *overlay = &body->overlays[body->overlay_count++];
+	*overlay = (struct mapping_overlay){ address, part->bytes, { 0 } };
+	memcpy(overlay->content, part->content, 32);
+}
+
+_Static_assert(MAX_OVERLAYS == MAX_PARTS + 1, "all patched pages and the stubs");
+
+/* Patched text goes over a mapping that shows exactly the text that it is of. Fills the overlays for the log; whether all of it is in place. */
+static u32 overlay_text(struct process *process, u32 index, u64 address, const u64 *a, struct mapping_body *body)
+{
+	const struct file_entry *file = &HEADER->files[index];
+	u64 base = 0;
+	u32 whole = 1;
+	for (u32 i = 0; i < file->part_count; i++) {
+		const struct image_part *part = &file->parts[i];
+		u64 at = address + part->offset;
+		if (part->text_offset != a[5] || PAGE_CEIL(a[1]) != part->text_bytes || !has_place_for_stubs(process, at - part->address, index))
+			continue;
+		if (attach(part, at, 1) != (i64)at) {
+			whole = 0;
+			continue;
+		}
+		if ((a[2] & 7) != 5)
+			sys3(NR_mprotect, at, part->bytes, a[2]);
+		add_overlay(body, at, part);
+		base = at - part->address;
+	}
+	if (body->overlay_count)
+		add_overlay(body, base + file->stubs.address, &file->stubs);
+	return whole && body->overlay_count;
+}
+
+/* Whether a new mapping of code can make no call that is not patched. `patched`: its image lies over it. */
+static u32 calls_are_known(u32 index, const u64 *a, u32 patched)
 {
 	if (index == NO_FILE || a[2] & PROT_WRITE || (a[3] & MAP_TYPE) != MAP_PRIVATE)
 		return 0;
 	u32 calls = HEADER->files[index].calls;
-	return calls == CALLS_NONE || (calls == CALLS_PATCHED && overlay_count);
+	return calls == CALLS_NONE || (calls == CALLS_PATCHED && patched);
 }
 
 static u32 wants_room(u32 index, const u64 *a)
@@ -173,7 +197,7 @@ static u32 mmap_record(struct call *call)
 		call->result = map_with_room(context->process, index, a);
 	else
 		call->result = sys6(NR_mmap, a[0], a[1], a[2], a[3], a[4], a[5]);
-	u32 extra = 0;
+	u32 extra = 0, patched = 0;
 	struct extra_item item;
 	if (call->result > 0 || call->result < -4095) {
 		if (shared)
@@ -185,14 +209,14 @@ static u32 mmap_record(struct call *call)
 			if ((a[3] & MAP_TYPE) != MAP_PRIVATE)
 				shared_file_note(identity.device, identity.inode);
 			if (a[2] & PROT_EXEC && (a[3] & MAP_TYPE) == MAP_PRIVATE && !(a[2] & PROT_WRITE))
-				body.overlay_count = overlay_text(context->process, index, (u64)call->result, a, body.overlays);
+				patched = overlay_text(context->process, index, (u64)call->result, a, &body);
 			body.may_change = !body.overlay_count && may_change(a);
 			if (body.may_change)
 				shared_file_note(identity.device, identity.inode);
-			item = (struct extra_item){ 4, ITEM_MAPPING, 0, &body, sizeof body };
+			item = (struct extra_item){ 4, ITEM_MAPPING, 0, &body, mapping_bytes(body.overlay_count) };
 			extra = !tracing();
 		}
-		if (a[2] & PROT_EXEC && !calls_are_known(index, a, body.overlay_count))
+		if (a[2] & PROT_EXEC && !calls_are_known(index, a, patched))
 			expect_unknown_calls(context);
 	}
 	process_unlock();
@@ -269,9 +293,9 @@ static void map_file(struct call *call, const struct mapping_body *body, u64 fla
 		return;
 	}
 	map_content(call->context, address, a[1], a[2], flags, body->content, a[5]);
-	for (u64 i = 0; i < body->overlay_count && i < 2; i++)
+	for (u32 i = 0; i < body->overlay_count; i++)
 		if (!touches_runtime(body->overlays[i].address, body->overlays[i].bytes))
-			map_content(call->context, body->overlays[i].address, body->overlays[i].bytes, i ? 5 : a[2], MAP_PRIVATE, body->overlays[i].content, 0);
+			map_content(call->context, body->overlays[i].address, body->overlays[i].bytes, i + 1 == body->overlay_count ? 5 : a[2], MAP_PRIVATE, body->overlays[i].content, 0);
 }
 
 static u32 mmap_replay(struct call *call)
@@ -287,7 +311,7 @@ static u32 mmap_replay(struct call *call)
 		if (address & (PAGE_BYTES - 1) || touches_runtime(address, a[1]))
 			diverge(context, WHY_CORRUPT, address, a[1]);
 		const struct item *item = call_find_item(call, ITEM_MAPPING, 4);
-		if (item && item->inline_bytes >= sizeof(struct mapping_body))
+		if (holds_mapping(item))
 			map_file(call, (const struct mapping_body *)(item + 1), flags & ~MAP_ANONYMOUS);
 		else if (sys6(NR_mmap, address, a[1], a[2], flags | MAP_ANONYMOUS, ~0UL, 0) != call->result)
 			diverge(context, WHY_MAPPING, address, a[1]);
@@ -491,13 +515,13 @@ u32 handle_shmat(struct call *call)
 			sys3(NR_shmctl, call->arguments[0], 2 /* IPC_STAT */, info);
 			shared_note((u64)call->result, info[6]);
 		}
-		struct mapping_body body = { { 0 }, 0x53595356, (u32)call->arguments[0], 0, 0, { { 0 } } };
+		struct mapping_body body = { { 0 }, 0x53595356, (u32)call->arguments[0], 1, 0, { { 0 } } };
 		body.overlays[0].bytes = info[6]; /* shm_segsz follows the 48 bytes of ipc64_perm */
-		struct extra_item item = { 0, ITEM_MAPPING, 0, &body, sizeof body };
+		struct extra_item item = { 0, ITEM_MAPPING, 0, &body, mapping_bytes(1) };
 		call_finish(call, &item, call->result > 0);
 	} else {
 		const struct item *item = call_find_item(call, ITEM_MAPPING, 0);
-		if (call->result > 0 && item && item->inline_bytes >= sizeof(struct mapping_body)) {
+		if (call->result > 0 && holds_mapping(item) && ((const struct mapping_body *)(item + 1))->overlay_count == 1) {
 			const struct mapping_body *body = (const struct mapping_body *)(item + 1);
 			u64 bytes = PAGE_CEIL(body->overlays[0].bytes);
 			if (touches_runtime((u64)call->result, bytes))

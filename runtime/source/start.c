@@ -91,7 +91,7 @@ static void overlay_first(struct process *process, u64 file_and_one, u64 bias)
 		const struct image_part *part = &file->parts[i];
 		if (sys3(NR_shmat, part->segment_id, bias + part->address, 0150000) < 0)
 			process->unknown_calls = 1;
-		else if (part->bytes <= USED_WHOLE_BYTES)
+		else if (part->text_bytes <= USED_WHOLE_BYTES)
 			populate(bias + part->address, part->bytes);
 	}
 }

@@ -25,11 +25,26 @@ static int has_start(const void *address) {
     return found && (found == text || found[-1] == '\n');
 }
 
+// Every text has a name, and is one line: the pieces of which it consists while it is recorded are not to be seen.
+static void check_texts(void) {
+    unsigned long before = 0;
+    for (char *line = text; *line; line = strchr(line, '\n') + 1) {
+        unsigned long start, end;
+        char permissions[5], name[256] = "";
+        CHECK(sscanf(line, "%lx-%lx %4s %*s %*s %*s %255s", &start, &end, permissions, name) >= 3);
+        if (strcmp(permissions, "r-xp") == 0) {
+            CHECK(name[0] != 0 && start != before);
+            before = end;
+        }
+    }
+}
+
 int main(void) {
     CHECK(malloc(100));
     size_t length = load("/proc/self/maps");
     CHECK(strstr(text, "[stack]") && strstr(text, "[heap]") && strstr(text, "[vdso]"));
     say("%s", text);
+    check_texts();
     char *page = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(page != MAP_FAILED && mprotect(page, 4096, PROT_NONE) == 0 && mprotect(page + 8192, 4096, PROT_READ) == 0);
     load("/proc/self/maps");

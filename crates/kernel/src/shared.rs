@@ -15,7 +15,7 @@ pub const MAX_FILES: usize = 2048;
 pub const MAX_CPUID: usize = 256;
 pub const MAX_VDSO_PATCHES: usize = 12;
 pub const VDSO_CODE_BYTES: usize = 48;
-pub const MAX_PARTS: usize = 4;
+pub const MAX_PARTS: usize = 8;
 pub const MAX_FILTERS: usize = 4096;
 pub const MAX_FILTER_STEPS: usize = 0x2_0000;
 pub const CONSOLE_DESCRIPTORS: usize = 256;
@@ -74,7 +74,9 @@ pub const REQUEST_IDENTITY: u32 = 15;
 
 #[repr(C)]
 pub struct ImagePart {
-    pub file_offset: AtomicU64,
+    pub text_offset: AtomicU64,
+    pub text_bytes: AtomicU64,
+    pub offset: AtomicU64,
     pub address: AtomicU64,
     pub bytes: AtomicU64,
     pub segment_id: AtomicI32,

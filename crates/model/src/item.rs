@@ -110,7 +110,7 @@ impl<'log> ItemRef<'log> {
             bytes: read_u64(self.data, 64 + index * OVERLAY_BYTES),
             content: read_content(&self.data[72 + index * OVERLAY_BYTES..]),
         };
-        let count = usize::try_from(count).ok().filter(|count| *count <= MAXIMUM_OVERLAYS)?;
+        let count = usize::try_from(count).ok().filter(|count| self.data.len() >= MAPPING_BYTES + count * OVERLAY_BYTES)?;
         Some(Mapping {
             content: read_content(self.data),
             device: read_u64(self.data, 32),
@@ -122,8 +122,7 @@ impl<'log> ItemRef<'log> {
 }
 
 const OVERLAY_BYTES: usize = 48;
-const MAXIMUM_OVERLAYS: usize = 2;
-const MAPPING_BYTES: usize = 56 + MAXIMUM_OVERLAYS * OVERLAY_BYTES;
+const MAPPING_BYTES: usize = 56;
 
 /// Which file a mapping shows, and the patched text over it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 //! All addresses are *link-time* addresses, as the file's program headers give them. Where the file is loaded at another place, add the load
 //! bias with wrapping arithmetic to each of them.
 
-use crate::RUNTIME_TEXT;
 use crate::choice::JUMP_BYTES;
+use crate::{PAGE_BYTES, RUNTIME_TEXT};
 use std::fmt;
 
 /// Where the stub area lies relative to the file.
@@ -184,6 +184,35 @@ impl Image {
         sites.flatten().chain(traps)
     }
 
+    /// Runs of pages that hold everything rewritten, by address: at most `most` of them, or one for each segment. What lies between runs is the file's own, and
+    /// so much of it that leaving it alone pays: pages of the file come from the page cache, and many at once.
+    pub fn rewritten_runs(&self, most: usize) -> Vec<Run> {
+        let mut pages: Vec<u64> =
+            self.rewritten().flat_map(|(start, bytes)| [start, start + bytes - 1]).map(|address| address / PAGE_BYTES).collect();
+        pages.sort_unstable();
+        let mut runs: Vec<Run> = Vec::new();
+        for page in pages {
+            let address = page * PAGE_BYTES;
+            let Some(segment) = self.segments.iter().position(|segment| address.wrapping_sub(segment.address) < segment.bytes.len() as u64) else {
+                continue;
+            };
+            match runs.last_mut() {
+                Some(run) if run.segment == segment && address < run.address + run.bytes + NEAR_BYTES => {
+                    run.bytes = address + PAGE_BYTES - run.address
+                }
+                _ => runs.push(Run { segment, address, bytes: PAGE_BYTES }),
+            }
+        }
+        while runs.len() > most {
+            let gap = |at: usize| runs[at + 1].address - runs[at].address - runs[at].bytes;
+            let same_segment = (0..runs.len() - 1).filter(|&at| runs[at].segment == runs[at + 1].segment);
+            let Some(at) = same_segment.min_by_key(|&at| gap(at)) else { break };
+            let next = runs.remove(at + 1);
+            runs[at].bytes = next.address + next.bytes - runs[at].address;
+        }
+        runs
+    }
+
     /// The address in the file's text that an address in the stub area stands for: where a debugger should say the program is.
     /// `None` for an address outside the stubs.
     pub fn text_address(&self, stub_address: u64) -> Option<u64> {
@@ -211,6 +240,20 @@ pub struct ImageSegment {
     pub address: u64,
     /// Whole pages; zero after the end of the file.
     pub bytes: Vec<u8>,
+}
+
+/// Runs of rewritten pages that lie closer together than this are one.
+const NEAR_BYTES: u64 = 0x40000;
+
+/// Whole pages of a patched segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    /// Index of the segment.
+    pub segment: usize,
+    /// Page-aligned link-time address.
+    pub address: u64,
+    /// Whole pages.
+    pub bytes: u64,
 }
 
 /// One patched instruction.
@@ -281,4 +324,43 @@ pub enum Refusal {
     NoFunctionTable,
     /// The options exclude its kind.
     NotWanted,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn site(address: u64) -> Site {
+        let stub = StubInfo { offset: 0, length: 0, continue_at: 0, points: Vec::new() };
+        Site { kind: SiteKind::SystemCall, address, length: 2, patch_address: address - 5, patch_length: 5, pad_address: None, stub }
+    }
+
+    fn image(sites: &[u64]) -> Image {
+        let segment = |address: u64, pages: u64| ImageSegment { file_offset: address, address, bytes: vec![0; (pages * PAGE_BYTES) as usize] };
+        Image {
+            segments: vec![segment(0x10_0000, 0x800), segment(0x100_0000, 1)],
+            stub_address: 0,
+            stubs: Vec::new(),
+            low: 0,
+            high: 0,
+            sites: sites.iter().copied().map(site).collect(),
+            refused: Vec::new(),
+            unknown_calls: false,
+        }
+    }
+
+    fn runs(sites: &[u64], most: usize) -> Vec<(usize, u64, u64)> {
+        image(sites).rewritten_runs(most).into_iter().map(|run| (run.segment, run.address, run.bytes)).collect()
+    }
+
+    #[test]
+    fn runs_hold_all_that_is_rewritten_and_little_else() {
+        let sites = [0x10_0010, 0x13_0000, 0x20_0000, 0x50_0ffe, 0x80_0010, 0x100_0010];
+        // The jump before 0x13_0000 is on the page before. What is 256 kB apart is apart.
+        let apart = [(0, 0x10_0000, 0x3_1000), (0, 0x1f_f000, 0x2000), (0, 0x50_0000, 0x1000), (0, 0x80_0000, 0x1000), (1, 0x100_0000, 0x1000)];
+        assert_eq!(runs(&sites, 8), apart);
+        let joined = [(0, 0x10_0000, 0x10_1000), (0, 0x50_0000, 0x1000), (0, 0x80_0000, 0x1000), (1, 0x100_0000, 0x1000)];
+        assert_eq!(runs(&sites, 4), joined, "the nearest are joined");
+        assert_eq!(runs(&sites, 1).len(), 2, "never across segments");
+    }
 }

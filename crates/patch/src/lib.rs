@@ -33,7 +33,9 @@ mod windows;
 
 pub use analysis::{CALL_TRAP, CPUID_TRAP, Options, build_image, examine};
 pub use error::PatchError;
-pub use image::{Image, ImageSegment, Placement, Refusal, RefusedSite, Site, SiteKind, StubInfo, StubPoint, Unpatched, UnpatchedReason, Verdict};
+pub use image::{
+    Image, ImageSegment, Placement, Refusal, RefusedSite, Run, Site, SiteKind, StubInfo, StubPoint, Unpatched, UnpatchedReason, Verdict,
+};
 pub use vdso::{BOOTSTRAP_BYTES, VdsoEdit, VdsoFunction, VdsoMethod, VdsoPatch, build_vdso_patch};
 
 /// Changes whenever the same input could give a different image. Part of the name of every cached image.

@@ -145,7 +145,9 @@ impl FileTable {
         (self.on_content)(&self.store, piece.content())?;
         let mut segment = Segment::create(piece.bytes as usize)?;
         self.store.open_content(piece.content())?.read_exact_at(segment.bytes_mut(), 0)?;
-        part.file_offset.store(piece.file_offset, Relaxed);
+        part.text_offset.store(piece.text_offset, Relaxed);
+        part.text_bytes.store(piece.text_bytes, Relaxed);
+        part.offset.store(piece.offset, Relaxed);
         part.address.store(piece.address, Relaxed);
         part.bytes.store(piece.bytes, Relaxed);
         part.segment_id.store(segment.id(), Relaxed);

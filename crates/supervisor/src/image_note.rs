@@ -2,7 +2,7 @@
 //! is read once, straight into the memory that processes attach.
 
 use retake_kernel::shared;
-use retake_patch::{Image, ImageSegment, Options, PAGE_BYTES, Placement, SiteKind, Verdict, examine};
+use retake_patch::{Image, Options, PAGE_BYTES, Placement, Run, SiteKind, Verdict, examine};
 use retake_recording::{ContentId, Store};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -30,15 +30,28 @@ pub(crate) struct ImagePlaces {
 /// Whole pages of an image.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Piece {
-    pub file_offset: u64,
+    /// Where the mapping begins in the file, and how long it is, whose text this is a part of.
+    pub text_offset: u64,
+    pub text_bytes: u64,
+    /// From the beginning of that text.
+    pub offset: u64,
     pub address: u64,
     pub bytes: u64,
     content: [u8; 32],
 }
 
 impl Piece {
-    fn store(store: &Store, file_offset: u64, address: u64, bytes: &[u8]) -> io::Result<Self> {
-        Ok(Self { file_offset, address, bytes: bytes.len() as u64, content: store.add_bytes(bytes)?.0 })
+    fn stubs(store: &Store, image: &Image) -> io::Result<Self> {
+        let (bytes, content) = (image.stubs.len() as u64, store.add_bytes(&image.stubs)?.0);
+        Ok(Self { text_offset: 0, text_bytes: 0, offset: 0, address: image.stub_address, bytes, content })
+    }
+
+    fn text(store: &Store, image: &Image, run: Run) -> io::Result<Self> {
+        let segment = &image.segments[run.segment];
+        let offset = run.address - segment.address;
+        let content = store.add_bytes(&segment.bytes[offset as usize..(offset + run.bytes) as usize])?.0;
+        let (text_offset, text_bytes) = (segment.file_offset, segment.bytes.len() as u64);
+        Ok(Self { text_offset, text_bytes, offset, address: run.address, bytes: run.bytes, content })
     }
 
     /// Under which the store has its bytes.
@@ -64,12 +77,12 @@ impl ImageNote {
             (false, true) => shared::CALLS_PATCHED,
             (false, false) => shared::CALLS_NONE,
         };
-        let part = |segment: &ImageSegment| Piece::store(store, segment.file_offset, segment.address, &segment.bytes);
+        let part = |run: Run| Piece::text(store, image, run);
         let places = ImagePlaces {
             low: image.low,
             high: image.high,
-            stubs: Piece::store(store, 0, image.stub_address, &image.stubs)?,
-            parts: image.segments.iter().map(part).collect::<io::Result<_>>()?,
+            stubs: Piece::stubs(store, image)?,
+            parts: image.rewritten_runs(shared::MAX_PARTS).into_iter().map(part).collect::<io::Result<_>>()?,
         };
         Ok(Self { calls, image: Some(places) })
     }
