@@ -46,6 +46,7 @@ struct process {
 	u32 had_threads;            /* this process, or one that it is a copy of */
 	u32 ending;                 /* replay: a thread has ended the process; the last of the others does it. with ending_status */
 	u32 ending_status;          /* wait status */
+	u32 alone;                  /* record: stream + 1 of the thread that is ending all others: those get no turn any more */
 	u32 lock;                   /* trace: see process_lock */
 	u32 shared_range_count;     /* record: more than there is room for: not all are known. Of the first process in this memory */
 	struct address_range shared_ranges[MAX_SHARED_RANGES]; /* record: where memory is, or was, that other processes may have too */
@@ -306,6 +307,7 @@ static inline u32 shares_memory(const struct domain *domain) { return domain == 
 /* Of a turn taken now. Each one says whose it is: another thread may have made the process join others. */
 static inline u16 turn_kind(const struct context *context) { return shares_memory(context->domain) ? TURN_SHARED : TURN_AGAIN; }
 void baton_release(struct context *context);  /* record */
+void baton_keep_alone(struct context *context, u32 alone);
 u32 baton_acquire(struct context *context, u64 *turn); /* record: 1 when the holder changed: the caller logs the turn */
 void baton_yield(struct context *context);    /* record: lets those who waited long go first */
 void baton_leave(struct context *context);    /* record, chaos: on the way back to the program's code */

@@ -121,11 +121,28 @@ u32 baton_acquire(struct context *context, u64 *turn)
 	for (;;) {
 		struct domain *domain = __atomic_load_n(&process->domain, __ATOMIC_ACQUIRE);
 		obtain(context, domain);
+		u32 alone = __atomic_load_n(&process->alone, __ATOMIC_ACQUIRE);
+		if (UNLIKELY(alone && alone != me(context))) {
+			unlock(domain);
+			futex_wait(&process->alone, alone, 0);
+			continue;
+		}
 		if (LIKELY(!domain->merged))
 			return take(context, domain, turn);
 		__atomic_store_n(&process->domain, &HEADER->shared_domain, __ATOMIC_RELEASE);
 		unlock(domain);
 	}
+}
+
+/* The thread holds the baton, and gives it up to end all others of its process: they would go on to an unknown place, with what other processes see. */
+void baton_keep_alone(struct context *context, u32 alone)
+{
+	u32 *word = &context->process->alone;
+	if (!recording() || (!alone && !*word))
+		return;
+	__atomic_store_n(word, alone ? me(context) : 0, __ATOMIC_RELEASE);
+	if (!alone)
+		futex_wake(word, 0x7fffffff);
 }
 
 void baton_release(struct context *context)

@@ -286,6 +286,7 @@ static i64 clone_copying(struct context *context, struct slot *slot, const struc
 	if (request->flags & CLONE_CLEAR_SIGHAND)
 		signals_clear(context);
 	context->process->thread_count = 1;
+	context->process->alone = 0;
 	baton_inherit(context);
 	context->process->children_count = 0;
 	context->clear_tid = request->flags & CLONE_CHILD_CLEARTID ? request->child_tid : 0;
@@ -313,6 +314,7 @@ static i64 clone_sharing(struct context *context, struct slot *slot, const struc
 		memcpy(child->process, context->process, sizeof *child->process);
 		child->is_guest = 1;
 		child->process->thread_count = 1;
+		child->process->alone = 0;
 		child->process->children_count = 0;
 		if (request->flags & CLONE_VFORK)
 			child->domain = child->process->domain = NULL; /* its parent stands still and holds the baton for it */
@@ -480,7 +482,9 @@ static u32 exec_record(struct call *call)
 	__atomic_store_n(&slot->exec_pending, 1, __ATOMIC_RELEASE);
 	request(context, REQUEST_EXEC, 0, 0, 0);
 	call_prepare(call);
+	baton_keep_alone(context, 1);
 	call_execute(call);
+	baton_keep_alone(context, 0);
 	exec_undo(context);
 	force_open(context);
 	call_finish(call, NULL, 0);
@@ -523,6 +527,7 @@ void mark_siblings_dying(struct context *context)
 	u32 used = (u32)minimum(HEADER->slots_used, MAX_SLOTS);
 	if (!recording() || (context->process->thread_count <= 1 && !context->process->domain))
 		return;
+	baton_keep_alone(context, 1);
 	for (u32 i = 0; i < used; i++) {
 		struct slot *slot = &HEADER->slots[i];
 		u32 live = SLOT_LIVE;

@@ -180,6 +180,25 @@ void note_ignored(struct context *context)
 	context->slot->ignored_signals = ignored;
 }
 
+static u32 has_siblings(const struct context *context)
+{
+	u32 used = (u32)minimum(HEADER->slots_used, MAX_SLOTS);
+	for (u32 i = 0; i < used; i++) {
+		const struct slot *slot = &HEADER->slots[i];
+		if (slot != context->slot && slot->pid == context->slot->pid && __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == SLOT_LIVE)
+			return 1;
+	}
+	return context->process->thread_count > 1; /* those that have not begun are counted */
+}
+
+/* The exec ends the other threads, wherever they are: what they did before it in the recording comes first. Each comes to the end of its stream. */
+static void await_siblings(const struct context *context)
+{
+	static u32 const never = 0;
+	while (context->process->had_threads && has_siblings(context))
+		futex_wait((u32 *)&never, 0, 1);
+}
+
 /* A new program in a replayed process: the runtime afresh, in an empty address space, going on in the same stream. */
 void host_exec(struct context *context);
 void host_exec(struct context *context)
@@ -187,6 +206,7 @@ void host_exec(struct context *context)
 	struct slot *slot = context->slot;
 	char header[24], index[24];
 	baton_end(context);
+	await_siblings(context);
 	slot->next_window_offset = context->log_offset;
 	slot->event_count = context->event_count;
 	slot->altered_mask = context->sigmask;

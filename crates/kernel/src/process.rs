@@ -49,12 +49,15 @@ pub fn prepare(program: &Program<'_>) -> io::Result<Prepared> {
     let (failure_read, failure_write) = pipe()?;
     let arguments = pointers(program.arguments);
     let environment = pointers(program.environment);
-    // SAFETY: the child calls only functions that are safe after fork in a process with threads: read, dup2, signal, exec, write, _exit.
+    // SAFETY: the child calls only functions that are safe after fork in a process with threads: close, read, dup2, signal, exec, write, _exit.
     let pid = unsafe { libc::fork() };
     check(i64::from(pid))?;
     if pid == 0 {
         // SAFETY: as above; all pointers were made before the fork and live in the copied memory.
         unsafe {
+            // Its own copies, which would keep it waiting for ever once we are gone.
+            libc::close(go_write.as_raw_fd());
+            libc::close(failure_read.as_raw_fd());
             let mut byte = 0u8;
             if libc::read(go_read.as_raw_fd(), (&raw mut byte).cast(), 1) != 1 {
                 libc::_exit(127);
