@@ -181,6 +181,7 @@ static inline u32 tracing(void) { return HEADER->mode == MODE_TRACE; }
 
 /* ---- futex.c: waiting for the supervisor ---- */
 void futex_wait(u32 *word, u32 value, u64 timeout_ms);
+void ring_drain(void); /* record: the supervisor's drain shall look now */
 void futex_wake(u32 *word, i32 count);
 void futex_wait_for(u32 *word, u32 value, u64 number, u64 timeout_ms);
 void futex_wake_for(u32 *word, u64 number); /* those who wait for this number, and perhaps others */

@@ -9,6 +9,7 @@
 #define CHAOS_LOOKS 20 /* of a millisecond each, at most */
 #define MOST_SPINS 1000 /* some microseconds: what a short call takes, and less than going to sleep and being woken */
 #define LEAST_SPINS 200
+#define RING_AFTER_MS 4UL /* a wait as long as this is no ordinary hand-over: the drain shall look */
 
 static u32 me(struct context *context) { return context->slot->stream + 1; }
 
@@ -65,9 +66,14 @@ static u32 spin(struct context *context, struct domain *domain)
 static void wait_for_lock(struct context *context, struct domain *domain)
 {
 	u32 holder;
+	u64 start = now_ns(), timeout = RING_AFTER_MS;
 	while (!lock(context, domain, &holder)) {
+		if (timeout == RING_AFTER_MS && now_ns() - start >= RING_AFTER_MS * 1000000UL) {
+			ring_drain();
+			timeout = 100;
+		}
 		__atomic_store_n(&domain->wake_pending, 0, __ATOMIC_SEQ_CST);
-		futex_wait(&domain->lock, holder, 100);
+		futex_wait(&domain->lock, holder, timeout);
 	}
 }
 

@@ -535,8 +535,7 @@ void mark_siblings_dying(struct context *context)
 			__atomic_compare_exchange_n(&slot->state, &live, SLOT_DYING, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 	}
 	__atomic_store_n(&HEADER->dying, 1, __ATOMIC_RELEASE);
-	__atomic_add_fetch(&HEADER->drain_doorbell, 1, __ATOMIC_ACQ_REL);
-	futex_wake(&HEADER->drain_doorbell, 1);
+	ring_drain();
 }
 
 void log_exit(struct context *context, u16 number, i64 status)

@@ -56,8 +56,7 @@ struct slot *slot_claim(void)
 				return unlisted;
 			u32 seen = __atomic_load_n(&header->ready_futex, __ATOMIC_ACQUIRE);
 			__atomic_store_n(&header->ready_low, 1, __ATOMIC_RELEASE);
-			__atomic_add_fetch(&header->drain_doorbell, 1, __ATOMIC_ACQ_REL);
-			futex_wake(&header->drain_doorbell, 1);
+			ring_drain();
 			top = __atomic_load_n(&header->ready_top, __ATOMIC_ACQUIRE);
 			if (!(u32)top)
 				futex_wait(&header->ready_futex, seen, 100);

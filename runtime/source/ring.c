@@ -1,12 +1,16 @@
 /* The producer's side of a thread's ring: record only. Private stack. A full ring waits for the supervisor; nothing is ever dropped. */
 #include "../include/context.h"
 
-static void tell_drain(struct context *context)
+void ring_drain(void)
 {
-	if (__atomic_exchange_n(&context->slot->kicked, 1, __ATOMIC_ACQ_REL))
-		return;
 	__atomic_add_fetch(&HEADER->drain_doorbell, 1, __ATOMIC_ACQ_REL);
 	futex_wake(&HEADER->drain_doorbell, 1);
+}
+
+static void tell_drain(struct context *context)
+{
+	if (!__atomic_exchange_n(&context->slot->kicked, 1, __ATOMIC_ACQ_REL))
+		ring_drain();
 }
 
 static void wait_for_space(struct context *context, u64 bytes)

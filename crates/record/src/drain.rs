@@ -59,8 +59,8 @@ fn run(recorder: &Recorder, stop: &AtomicBool) -> retake_recording::Result<()> {
         }
         drain_all(recorder, last)?;
         let waiting = somebody_waits(recorder);
-        if waiting && contended {
-            header.yield_tick.fetch_add(1, AcqRel);
+        if waiting {
+            header.yield_tick.fetch_add(u32::from(contended), AcqRel);
             slice_end = slices.end(recorder);
         }
         contended = waiting;

@@ -4,7 +4,7 @@
 //! * Who computes may go on longer after each stop, up to [`LONGEST`] while all that wait were stopped in computing themselves, and up to
 //!   [`LONGEST_FOR_CALLS`] while one waits that came from a call: it may have an answer to give.
 //! * Who only waits for another thread, without a call, is stopped soon.
-//! * In any case the stops themselves shall take a small part of the time.
+//! * The stops themselves take a small part of the time of a process that computes.
 
 use crate::forced;
 use crate::shared_state::Recorder;
@@ -19,16 +19,19 @@ const FIRST: Duration = Duration::from_millis(10);
 const SPINNING: Duration = Duration::from_millis(1);
 /// Fairness among those that compute is a matter of a second.
 const LONGEST: Duration = Duration::from_millis(240);
-const LONGEST_FOR_CALLS: Duration = Duration::from_millis(20);
-/// All that wait together get at least one turn in about this time, as long as each slice is at least [`LONGEST_FOR_CALLS`].
+const LONGEST_FOR_CALLS: Duration = Duration::from_millis(10);
+/// All that wait together get at least one turn in about this time, as long as each slice is at least [`SHORTEST_IN_CROWD`].
 const ROUND: Duration = Duration::from_secs(1);
-/// A slice is so many times as long as stopping the thread took.
-const STOPS_IN_A_SLICE: u32 = 25;
+const SHORTEST_IN_CROWD: Duration = Duration::from_millis(20);
+/// From one stop in a process to the next it is so many times as long as stopping took.
+const STOPS_IN_A_SLICE: u32 = 40;
 
 /// Who holds a baton that others wait for: since when, and with which turn.
 #[derive(Default)]
 pub(crate) struct Slices {
     holders: HashMap<usize, (u64, Instant)>,
+    /// When a thread of a process was stopped last, by the process.
+    stops: HashMap<u32, Instant>,
     looked: Option<Instant>,
 }
 
@@ -45,13 +48,17 @@ impl Slices {
             let first_seen = if slice <= SPINNING { last_look.max(now - SPINNING) } else { now };
             let since = before.get(&index).filter(|(known, _)| *known == turn).map_or(first_seen, |(_, since)| *since);
             self.holders.insert(index, (turn, since));
+            let pid = slot.pid.load(Relaxed);
             let stop_cost = Duration::from_micros(slot.lines.stop_us.load(Relaxed).into());
-            let left = allowed(slice, stop_cost, waiters).saturating_sub(now - since);
+            let rest = self.stops.get(&pid).map_or(Duration::ZERO, |at| rest_after_stop(slice, stop_cost).saturating_sub(now - *at));
+            let left = allowed(slice, waiters).saturating_sub(now - since).max(rest);
             if left.is_zero() {
                 stop(slot);
+                self.stops.insert(pid, now);
             }
             soonest = soonest.min(left);
         }
+        self.stops.retain(|_, at| now - *at < LONGEST);
         soonest.max(SPINNING)
     }
 }
@@ -64,13 +71,14 @@ fn stop(slot: &Slot) {
 }
 
 /// How long a holder may go on, from when it was first seen with others waiting.
-fn allowed(slice: Duration, stop_cost: Duration, waiters: Waiters) -> Duration {
-    let limit = if waiters.from_calls > 0 { LONGEST_FOR_CALLS } else { (ROUND / waiters.all.max(1)).clamp(LONGEST_FOR_CALLS, LONGEST) };
-    let slice = slice.min(limit);
-    if slice <= SPINNING {
-        return slice; // it does no work that a stop could keep it from
-    }
-    slice.max((stop_cost * STOPS_IN_A_SLICE).min(LONGEST))
+fn allowed(slice: Duration, waiters: Waiters) -> Duration {
+    let crowded = (ROUND / waiters.all.max(1)).clamp(SHORTEST_IN_CROWD, LONGEST);
+    slice.min(if waiters.from_calls > 0 { LONGEST_FOR_CALLS } else { crowded })
+}
+
+/// How long after a stop nobody in the process is stopped. Who spins does no work that a stop could keep it from.
+fn rest_after_stop(slice: Duration, stop_cost: Duration) -> Duration {
+    if slice <= SPINNING { Duration::ZERO } else { (stop_cost * STOPS_IN_A_SLICE).min(LONGEST) }
 }
 
 fn slice_of(slot: &Slot) -> Duration {
@@ -144,23 +152,23 @@ mod tests {
     fn slices_of_those_that_compute_grow() {
         let slices: Vec<Duration> = std::iter::successors(Some(FIRST), |slice| Some(next_slice(*slice, false))).take(8).collect();
         assert!(slices.is_sorted() && slices[7] == LONGEST);
-        assert_eq!(allowed(LONGEST, CHEAP, COMPUTING), LONGEST);
-        assert_eq!(allowed(LONGEST, CHEAP, FROM_CALL), LONGEST_FOR_CALLS);
+        assert_eq!(allowed(LONGEST, COMPUTING), LONGEST);
+        assert_eq!(allowed(LONGEST, FROM_CALL), LONGEST_FOR_CALLS);
         let crowd = Waiters { all: 10, from_calls: 0 };
-        assert_eq!(allowed(LONGEST, CHEAP, crowd) * crowd.all, ROUND);
+        assert_eq!(allowed(LONGEST, crowd) * crowd.all, ROUND);
     }
 
     #[test]
     fn who_spins_is_stopped_soon_whatever_it_costs() {
         let slice = next_slice(LONGEST, true);
-        assert_eq!(allowed(slice, 100 * CHEAP, COMPUTING), SPINNING);
-        assert!(allowed(next_slice(slice, false), CHEAP, COMPUTING) > SPINNING);
+        assert_eq!(allowed(slice, COMPUTING), SPINNING);
+        assert!(rest_after_stop(slice, 100 * CHEAP).is_zero());
+        assert!(allowed(next_slice(slice, false), COMPUTING) > SPINNING);
     }
 
     #[test]
     fn stops_take_a_small_part_of_the_time() {
-        let cost = Duration::from_millis(3);
-        assert_eq!(allowed(FIRST, cost, FROM_CALL), cost * STOPS_IN_A_SLICE);
-        assert_eq!(allowed(FIRST, Duration::from_secs(1), FROM_CALL), LONGEST);
+        assert_eq!(rest_after_stop(FIRST, CHEAP), CHEAP * STOPS_IN_A_SLICE);
+        assert_eq!(rest_after_stop(FIRST, Duration::from_secs(1)), LONGEST);
     }
 }
