@@ -295,6 +295,33 @@ fn what_a_killed_tracer_left_is_read() {
 }
 
 #[test]
+fn stores_through_mappings_are_seen_or_said_to_be_missing() {
+    let place = Place::new("trace-mapped");
+    let source = r#"
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(void) {
+    int file = open("file", O_CREAT | O_RDWR, 0600);
+    if (ftruncate(file, 4096)) return 1;
+    char *bytes = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    bytes[5] = 'x';
+    return munmap(bytes, 4096);
+}
+"#;
+    if !compile(&place, source) {
+        return;
+    }
+    for method in methods() {
+        place.run_well(&["trace", "--method", method, "-o", "out.ds", "./program"]);
+        let records = records(&place, "out.ds");
+        let stored = records.iter().any(|record| matches!(record, TraceRecord::MappedPages(pages) if pages.write && pages.data[5] == b'x'));
+        let is_said = records.iter().any(|record| matches!(record, TraceRecord::Incomplete(reason) if reason.contains("mapped")));
+        assert!(stored != is_said, "{method}: seen {stored}, said to be missing {is_said}");
+    }
+}
+
+#[test]
 fn what_fits_on_a_full_disk_is_read() {
     let place = Place::new("trace-full");
     fs::create_dir(place.work("small")).unwrap();

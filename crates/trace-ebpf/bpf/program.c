@@ -10,6 +10,10 @@ const char LICENSE[] SECTION("license") = "Dual MIT/GPL";
 #define EXIT_GROUP 231
 #define EXECVE 59
 #define EXECVEAT 322
+#define MMAP 9
+#define PROT_WRITE 2
+#define MAP_SHARED 1
+#define MAP_ANONYMOUS 0x20
 #define SENDFILE 40
 #define SPLICE 275
 #define TEE 276
@@ -221,6 +225,14 @@ INLINE u32 was_killed_in_call(i64 result)
 	return result >= -516 && result <= -512 && current_task()->pending.signal.sig[0] & 1ULL << (SIGKILL - 1);
 }
 
+INLINE void note_mapping(struct thread *thread, u32 failed)
+{
+	u64 protection = thread->arguments[2], flags = thread->arguments[3];
+	struct counters *counters_ = counters();
+	if (!failed && protection & PROT_WRITE && flags & MAP_SHARED && !(flags & MAP_ANONYMOUS) && counters_)
+		__sync_fetch_and_add(&counters_->mapped, 1);
+}
+
 SECTION("tp_btf/sys_exit")
 int call_returned(u64 *context)
 {
@@ -243,6 +255,8 @@ int call_returned(u64 *context)
 	u32 index = row_index(thread->number, thread->arguments);
 	const struct call_row *row = row_at(index);
 	u32 failed = result < 0 && result >= -4095;
+	if (thread->number == MMAP)
+		note_mapping(thread, failed);
 	u32 behind = begin_call(ring, work, thread, row ? row->argument_count : 0, result, real_time());
 	if (!behind)
 		return 0;

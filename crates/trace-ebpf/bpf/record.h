@@ -109,6 +109,7 @@ struct counters {
 	u64 lost;    /* records for which there was no room */
 	u64 foreign; /* calls of 32-bit code */
 	u64 next_thread;
+	u64 mapped; /* mappings by which files can be written: what goes through them is not seen */
 };
 
 struct {

@@ -58,6 +58,8 @@ pub struct Counters {
     pub lost: u64,
     /// Calls of 32-bit code, which are not followed.
     pub foreign: u64,
+    /// Mappings by which files can be written: what goes through them is not seen.
+    pub mapped: u64,
 }
 
 /// The programs in the kernel. They see nothing before [`Programs::attach`], and nobody but whom [`Programs::follow`] names and what those make.
@@ -139,11 +141,11 @@ impl Programs {
     /// What was counted until now.
     pub fn counters(&self) -> Counters {
         let read = || {
-            let counts: Array<_, [u64; 3]> = Array::try_from(self.kernel.map("counts")?).ok()?;
+            let counts: Array<_, [u64; 4]> = Array::try_from(self.kernel.map("counts")?).ok()?;
             counts.get(&0, 0).ok()
         };
-        let [lost, foreign, _] = read().unwrap_or_default();
-        Counters { lost, foreign }
+        let [lost, foreign, _, mapped] = read().unwrap_or_default();
+        Counters { lost, foreign, mapped }
     }
 }
 
@@ -190,7 +192,7 @@ mod tests {
             Ok((mut programs, mut rings)) => {
                 programs.attach().unwrap();
                 rings.drain(|record| Err(format!("{record:?}"))).unwrap();
-                assert_eq!(programs.counters(), Counters { lost: 0, foreign: 0 });
+                assert_eq!(programs.counters(), Counters { lost: 0, foreign: 0, mapped: 0 });
             }
             Err(error @ (Error::NotBuilt(_) | Error::Privilege(_) | Error::Types(_) | Error::Namespace)) => eprintln!("skipped: {error}"),
             Err(error) => panic!("{error}"),

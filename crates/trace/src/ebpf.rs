@@ -74,7 +74,8 @@ fn run(request: &Request, log: Arc<dyn EventLog>, looker: Option<Arc<Looker>>) -
 }
 
 fn trace(request: &Request, log: Arc<dyn EventLog>, looker: Option<Arc<Looker>>) -> Result<i32> {
-    let (mut programs, rings) = Programs::load(&Settings { data_limit: request.data_limit, holds_movers: looker.is_some() })?;
+    let wants_all = looker.is_some();
+    let (mut programs, rings) = Programs::load(&Settings { data_limit: request.data_limit, holds_movers: wants_all })?;
     programs.attach()?;
     let shared = Mutex::new(Collector::new(Arc::clone(&log), rings, request.data_limit, looker));
     let child = match &request.whom {
@@ -93,7 +94,7 @@ fn trace(request: &Request, log: Arc<dyn EventLog>, looker: Option<Arc<Looker>>)
         || {
             // From here on nobody is held any more; who is, the tracer lets go before it leaves.
             let programs = programs.lock().unwrap_or_else(PoisonError::into_inner).take();
-            tell_losses(&*log, programs.map(|programs| programs.counters()));
+            tell_losses(&*log, programs.map(|programs| programs.counters()), wants_all);
         },
         |leave| holder::hold(&shared, &programs, request, child, leave),
     );
@@ -101,15 +102,19 @@ fn trace(request: &Request, log: Arc<dyn EventLog>, looker: Option<Arc<Looker>>)
     let mut collector = lock(&shared);
     collector.drain();
     collector.finish()?;
-    tell_losses(&*log, programs.into_inner().unwrap_or_else(PoisonError::into_inner).map(|programs| programs.counters()));
+    tell_losses(&*log, programs.into_inner().unwrap_or_else(PoisonError::into_inner).map(|programs| programs.counters()), wants_all);
     let exit = if libc::WIFSIGNALED(status) { Exit::Killed(libc::WTERMSIG(status)) } else { Exit::Exited(libc::WEXITSTATUS(status)) };
     log.finish(&Outcome { exit, duration_ms: 0, counters: [].into() })?;
     log.drained();
     Ok(status)
 }
 
-fn tell_losses(log: &dyn EventLog, counters: Option<Counters>) {
-    let Some(Counters { lost, foreign }) = counters else { return };
+/// `wants_all`: what no register shows is wanted, too.
+fn tell_losses(log: &dyn EventLog, counters: Option<Counters>, wants_all: bool) {
+    let Some(Counters { lost, foreign, mapped }) = counters else { return };
+    if mapped != 0 && wants_all {
+        log.incomplete(&format!("files were mapped to be written {mapped} times, and what is stored that way is not seen from the kernel"));
+    }
     if lost != 0 {
         log.incomplete(&format!("{lost} events came when there was no room for them"));
     }
