@@ -153,6 +153,19 @@ static void add_area(struct choice *choice, u64 pointer, u64 units)
 	choice->areas[choice->count++] = start + units;
 }
 
+/* What cannot be written is the same at every visit; but a debugger of the replay has its breakpoints in code. */
+static void leave_out_constant(void *closure, const struct map_line *line)
+{
+	struct choice *choice = closure;
+	u64 kept = 0;
+	for (u64 i = 0; i < choice->count; i++) {
+		u64 start = area_start(choice->areas[i]), end = start + (choice->areas[i] & (AREA_UNIT - 1)) * AREA_UNIT;
+		if (line->permissions[1] == 'w' || end <= line->start || start >= line->end)
+			choice->areas[kept++] = choice->areas[i];
+	}
+	choice->count = kept;
+}
+
 u64 find_areas(struct context *context, const struct busy *busy, u64 stack_bytes, u64 *areas)
 {
 	struct choice choice = { .busy = busy, .areas = areas, .stack_start = context->regs.rsp - RED_ZONE, .place = context->regs.rip };
@@ -166,6 +179,7 @@ u64 find_areas(struct context *context, const struct busy *busy, u64 stack_bytes
 	for (u64 at = (choice.stack_start + 7) & ~7UL; at + 8 <= choice.stack_end && choice.count < FORCE_AREAS; at += 8)
 		if (!copy_user(&word, (const void *)at, 8))
 			add_area(&choice, word, POINTER_UNITS);
+	walk_maps(leave_out_constant, &choice);
 	return choice.count;
 }
 

@@ -387,3 +387,40 @@ fn threads_have_names_and_vectors_are_whole() {
     in_order(&text, &["here ()", "(named)", "(the-worker)"]);
     assert!(!has_avx || text.contains("{1.5, 2.5, 3.5, 4.5}"), "{text}");
 }
+
+/// A register points to the handler while the loop waits to be stopped in the midst of it.
+const ALARMS: &str = r#"
+#include <signal.h>
+#include <stddef.h>
+#include <sys/time.h>
+volatile int hits;
+static void handler(int number) { hits++; }
+int main(void)
+{
+	struct itimerval timer = { { 0, 20000 }, { 0, 20000 } };
+	volatile unsigned long rounds = 1;
+	setitimer(ITIMER_REAL, &timer, NULL);
+	signal(SIGALRM, handler);
+	while (hits < 5)
+		rounds++;
+	return rounds == 0;
+}
+"#;
+
+/// Breakpoints are bytes in memory. Where the recorded program was stopped between events memory is compared; code must not be.
+#[test]
+fn breakpoints_do_not_hide_where_a_signal_came() {
+    if !has_gdb() {
+        return;
+    }
+    let place = Place::new("debug-alarms");
+    let program = compile(&place, "alarms", ALARMS, &[]);
+    record(&place, &[&program]);
+    let forth = ["handle SIGALRM nostop noprint pass", "break handler", "ignore 1 3", "continue", "print hits", "continue", "print hits"];
+    let back = ["delete", "continue", "print hits >= 5", "break handler", "reverse-continue", "print hits >= 4"];
+    let text = gdb(&place, &[], &[&forth[..], &back].concat());
+    in_order(
+        &text,
+        &["handler (number=14)", "$1 = 3\n", "$2 = 4\n", "No more reverse-execution history", "$3 = 1\n", "handler (number=14)", "$4 = 1\n"],
+    );
+}

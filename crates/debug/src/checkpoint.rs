@@ -91,7 +91,7 @@ impl Snapshot {
     /// # Errors
     /// No process, no memory.
     pub fn take(process: &mut Process, header: &Header, current: i32) -> io::Result<Option<Self>> {
-        if shares_memory(process.pid)? || !quiesce(process, header, current)? {
+        if shares_memory(process)? || !quiesce(process, header, current)? {
             return Ok(None);
         }
         process.forget_probes(current)?;
@@ -187,8 +187,9 @@ pub(crate) fn slot_of(process: &Process, tid: i32) -> Option<usize> {
 }
 
 /// What a copy writes to shared memory, the original would see.
-fn shares_memory(pid: i32) -> io::Result<bool> {
-    Ok(maps::of_process(pid)?.iter().any(|mapping| mapping.shared && mapping.writable && !in_runtime(mapping.start)))
+fn shares_memory(process: &Process) -> io::Result<bool> {
+    let is_programs = |start: u64| !in_runtime(start) && !process.is_probe_page(start);
+    Ok(maps::of_process(process.pid)?.iter().any(|mapping| mapping.shared && mapping.writable && is_programs(mapping.start)))
 }
 
 /// Brings all threads but the current one to where they wait for their turn.

@@ -65,7 +65,10 @@ def watched(argument):
     """The value that an expression stands for, and the expression that watches its memory."""
     if not argument:
         raise gdb.GdbError("name a variable, or an expression with an address")
-    value = gdb.parse_and_eval(argument)
+    try:
+        value = gdb.parse_and_eval(argument)
+    except gdb.error as error:
+        raise gdb.GdbError(str(error))
     if value.address is None:
         raise gdb.GdbError(argument + " has no address")
     size = value.type.sizeof

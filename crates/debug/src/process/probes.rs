@@ -9,8 +9,8 @@ use std::rc::Rc;
 
 const PAGE_BYTES: u64 = 4096;
 const READ_WRITE_EXECUTE: u64 = 7;
-/// MAP_PRIVATE, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE.
-const FREE_PRIVATE_ANONYMOUS: u64 = 0x10_0022;
+/// MAP_SHARED, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE. Private memory that can be written is the program's: the runtime compares it with the recorded one.
+const FREE_SHARED_ANONYMOUS: u64 = 0x10_0021;
 const NO_DESCRIPTOR: u64 = u64::MAX;
 /// A stub has fewer instructions.
 const MOST_STEPS: usize = 1000;
@@ -27,7 +27,7 @@ impl Process {
             return Ok(false);
         }
         if !self.probe_pages.contains(&plan.page) {
-            let arguments = [plan.page, PAGE_BYTES, READ_WRITE_EXECUTE, FREE_PRIVATE_ANONYMOUS, NO_DESCRIPTOR];
+            let arguments = [plan.page, PAGE_BYTES, READ_WRITE_EXECUTE, FREE_SHARED_ANONYMOUS, NO_DESCRIPTOR];
             if remote::call(tid, libc::SYS_mmap, arguments)?.0 as u64 != plan.page {
                 return Ok(false);
             }
