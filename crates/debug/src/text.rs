@@ -185,10 +185,6 @@ fn bias_of(bytes: &[u8], mapping: &Mapping) -> Option<u64> {
 fn find_image(path: &Path, first: &Mapping, mappings: &[Mapping]) -> Option<PatchedFile> {
     let bytes = std::fs::read(path).ok()?;
     let bias = bias_of(&bytes, first)?;
-    let has_own_text = mappings.iter().any(|mapping| mapping.executable && mapping.name == first.name);
-    if has_own_text {
-        return None;
-    }
     for placement in [Placement::After, Placement::Before] {
         for options in [Options::default(), Options { trap_cpuid: true, ..Options::default() }, Options::untrappable()] {
             let image = build_image(&bytes, placement, &options).ok().flatten();
@@ -200,14 +196,11 @@ fn find_image(path: &Path, first: &Mapping, mappings: &[Mapping]) -> Option<Patc
     None
 }
 
-/// Whether a process has this very image mapped: its stubs and one of its segments, by content.
+/// Whether a process has this very image mapped: its stubs, by content. They say all that was rewritten; of the text only pages lie over the file.
 fn is_mapped(image: &Image, bias: u64, mappings: &[Mapping]) -> bool {
-    let has = |address: u64, bytes: &[u8]| {
-        let start = address.wrapping_add(bias);
-        let found = mappings.iter().find(|mapping| mapping.start == start);
-        found.and_then(|mapping| content_of(&mapping.name)).is_some_and(|content| content == ContentId::of(bytes))
-    };
-    has(image.stub_address, &image.stubs) && image.segments.iter().any(|segment| has(segment.address, &segment.bytes))
+    let start = image.stub_address.wrapping_add(bias);
+    let found = mappings.iter().find(|mapping| mapping.start == start);
+    found.and_then(|mapping| content_of(&mapping.name)).is_some_and(|content| content == ContentId::of(&image.stubs))
 }
 
 /// The content that a stored file's name stands for.
