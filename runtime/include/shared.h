@@ -74,7 +74,7 @@ enum request_kind {
 	REQUEST_WINDOW,      /* replay: give me the next part of my stream; reply: segment id */
 	REQUEST_DIVERGED,    /* replay: stop everything and report */
 	REQUEST_OWN_RING,    /* argument: user; the ring becomes that user's. record only */
-	REQUEST_SHARED_FILE, /* replay: prepare the scratch copy of a shared file. reply: 0 */
+	REQUEST_SHARED_FILE, /* replay: prepare the scratch copy of a shared file. reply: 0, or SHARED_FILE_UNCHANGED */
 	REQUEST_FORCE,       /* record: what a traced piece of code writes. arguments: trace, steps, force_answer, thread base, whether only a thread that spins shall be answered. reply: 0 */
 	REQUEST_WATCH,       /* replay: how to stop at an address. arguments: address, watch_answer. reply: 0 */
 	REQUEST_INPUT,       /* replay: an input of the call to come. arguments: address, bytes. reply: 0 */
@@ -189,6 +189,12 @@ struct vdso_patch {
 	u8 code[48];
 };
 
+#define SHARED_FILE_UNCHANGED 1 /* there is none: the stored file will do */
+struct shared_file {
+	u64 device, inode;
+	u64 changes; /* record: it was mapped so that it can be written to, or a call wrote to it */
+};
+
 struct shared_header {
 	u64 magic;
 	u32 mode;
@@ -228,7 +234,7 @@ struct shared_header {
 	u64 clock_scale;      /* trace: nanoseconds of a tick, with 32 bits behind the point */
 	u64 data_limit;       /* trace: bytes kept of each buffer */
 	u64 console_gap;      /* replay: the next number on the console that is of a dropped process */
-	struct { u64 device, inode; } shared_files[64]; /* files with shared writable mappings; the last place stands for all others */
+	struct shared_file shared_files[64]; /* of which the mappings may see writes; if there are more, all files are taken for such */
 	struct domain shared_domain; /* of all processes that share writable memory with others */
 	struct cpuid_entry cpuid[MAX_CPUID];
 	struct vdso_patch vdso_patches[12];

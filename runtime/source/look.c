@@ -114,7 +114,7 @@ void look_mapped(struct call *call, u32 is_program)
 	process_unlock();
 	if (!writes)
 		return;
-	shared_file_note(stat[0], stat[1]);
+	shared_file_note(stat[0], stat[1], 0);
 	ask(call->context, LOOK_MAPPED, 0);
 }
 

@@ -170,10 +170,8 @@ static u32 wants_room(u32 index, const u64 *a)
 }
 
 /* Whoever maps a file privately that it can also write to may see the writes. */
-static u32 may_change(const u64 *a)
-{
-	return (a[3] & MAP_TYPE) == MAP_PRIVATE && sys3(NR_fcntl, (u32)a[4], 3 /* F_GETFL */, 0) & 3;
-}
+static u32 is_writable(const u64 *a) { return (sys3(NR_fcntl, (u32)a[4], 3 /* F_GETFL */, 0) & 3) != 0; }
+static u32 may_change(const u64 *a) { return (a[3] & MAP_TYPE) == MAP_PRIVATE && is_writable(a); }
 
 static u32 mmap_record(struct call *call)
 {
@@ -207,12 +205,12 @@ static u32 mmap_record(struct call *call)
 			body.device = identity.device;
 			body.inode = identity.inode;
 			if ((a[3] & MAP_TYPE) != MAP_PRIVATE)
-				shared_file_note(identity.device, identity.inode);
+				shared_file_note(identity.device, identity.inode, is_writable(a));
 			if (a[2] & PROT_EXEC && (a[3] & MAP_TYPE) == MAP_PRIVATE && !(a[2] & PROT_WRITE))
 				patched = overlay_text(context->process, index, (u64)call->result, a, &body);
 			body.may_change = !body.overlay_count && may_change(a);
 			if (body.may_change)
-				shared_file_note(identity.device, identity.inode);
+				shared_file_note(identity.device, identity.inode, 0);
 			item = (struct extra_item){ 4, ITEM_MAPPING, 0, &body, mapping_bytes(body.overlay_count) };
 			extra = !tracing();
 		}
@@ -253,16 +251,20 @@ static i64 open_content(const u8 *content)
 	return sys4(NR_openat, -100L, path, 02000000 /* O_CLOEXEC */, 0);
 }
 
-static i64 open_scratch(struct context *context, const struct mapping_body *body)
+/* A copy of the file that all processes share; or the file as it is stored, if nothing in the recording changes it. */
+static i64 open_shared(struct context *context, const struct mapping_body *body)
 {
 	u64 content[4];
 	memcpy(content, body->content, 32);
 	context->slot->request_arguments[3] = content[1];
 	context->slot->request_arguments[4] = content[2];
 	context->slot->request_arguments[5] = content[3];
-	if (request(context, REQUEST_SHARED_FILE, body->device, body->inode, content[0]) != 0)
+	i64 answer = request(context, REQUEST_SHARED_FILE, body->device, body->inode, content[0]);
+	if (answer == SHARED_FILE_UNCHANGED)
+		return open_content(body->content);
+	if (answer)
 		return -1;
-	shared_file_note(body->device, body->inode);
+	shared_file_note(body->device, body->inode, 0);
 	return scratch_open(body->device, body->inode);
 }
 
@@ -285,7 +287,7 @@ static void map_file(struct call *call, const struct mapping_body *body, u64 fla
 	u64 address = (u64)call->result;
 	u32 is_private = (a[3] & MAP_TYPE) == MAP_PRIVATE;
 	if (!is_private || body->may_change) {
-		i64 descriptor = open_scratch(call->context, body);
+		i64 descriptor = open_shared(call->context, body);
 		i64 at = sys6(NR_mmap, address, a[1], a[2], (is_private ? MAP_PRIVATE : MAP_SHARED) | MAP_FIXED, (u64)descriptor, a[5]);
 		sys1(NR_close, descriptor);
 		if (descriptor < 0 || at != (i64)address)
@@ -527,7 +529,7 @@ u32 handle_shmat(struct call *call)
 			if (touches_runtime((u64)call->result, bytes))
 				diverge(context, WHY_CORRUPT, (u64)call->result, bytes);
 			context->slot->reply_values[1] = (i64)bytes;
-			i64 descriptor = open_scratch(context, body);
+			i64 descriptor = open_shared(context, body);
 			sys2(NR_ftruncate, descriptor, bytes);
 			i64 at = sys6(NR_mmap, (u64)call->result, bytes, call->arguments[2] & 010000 ? 1 : 3, MAP_SHARED | MAP_FIXED, (u64)descriptor, 0);
 			sys1(NR_close, descriptor);

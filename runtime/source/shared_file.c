@@ -3,31 +3,34 @@
 
 #define PLACES 64u
 
-/* Both modes: from here on writes to this file matter. */
-void shared_file_note(u64 device, u64 inode)
+static struct shared_file *find(u64 device, u64 inode)
 {
 	struct shared_header *header = HEADER;
 	u32 count = (u32)minimum(__atomic_load_n(&header->shared_file_count, __ATOMIC_ACQUIRE), PLACES);
 	for (u32 i = 0; i < count; i++)
 		if (header->shared_files[i].device == device && header->shared_files[i].inode == inode)
-			return;
-	u32 place = __atomic_fetch_add(&header->shared_file_count, 1, __ATOMIC_ACQ_REL);
-	if (place < PLACES) {
-		header->shared_files[place].device = device;
-		header->shared_files[place].inode = inode;
-	}
+			return &header->shared_files[i];
+	return NULL;
 }
 
-u32 shared_file_is(u64 device, u64 inode)
+/* Both modes: from here on writes to this file matter. `changes`: it may be written through the mapping itself. */
+void shared_file_note(u64 device, u64 inode, u32 changes)
 {
 	struct shared_header *header = HEADER;
-	if (header->shared_file_count > PLACES)
-		return 1;
-	for (u32 i = 0; i < header->shared_file_count; i++)
-		if (header->shared_files[i].device == device && header->shared_files[i].inode == inode)
-			return 1;
-	return 0;
+	struct shared_file *file = find(device, inode);
+	if (!file) {
+		u32 place = __atomic_fetch_add(&header->shared_file_count, 1, __ATOMIC_ACQ_REL);
+		if (place >= PLACES)
+			return;
+		file = &header->shared_files[place];
+		file->device = device;
+		file->inode = inode;
+	}
+	if (changes)
+		file->changes = 1;
 }
+
+u32 shared_file_is(u64 device, u64 inode) { return HEADER->shared_file_count > PLACES || find(device, inode); }
 
 u32 shared_file_write(struct call *call, struct file_write *write, struct extra_item *extra)
 {
@@ -43,6 +46,7 @@ u32 shared_file_write(struct call *call, struct file_write *write, struct extra_
 	}
 	if (sys2(NR_fstat, call->arguments[0], stat) || ((u32)stat[3] & 0170000) != 0100000 || !shared_file_is(stat[0], stat[1]))
 		return 0;
+	shared_file_note(stat[0], stat[1], 1);
 	if (offset < 0)
 		offset = sys3(NR_lseek, call->arguments[0], 0, 1 /* SEEK_CUR */) - call->result;
 	*write = (struct file_write){ stat[0], stat[1], (u64)offset, stat[6] };

@@ -72,6 +72,16 @@ pub const REQUEST_CONSOLE: u32 = 13;
 pub const REQUEST_LOOK: u32 = 14;
 pub const REQUEST_IDENTITY: u32 = 15;
 
+/// Answers `REQUEST_SHARED_FILE`: there is no copy, the stored file will do.
+pub const SHARED_FILE_UNCHANGED: i64 = 1;
+
+#[repr(C)]
+pub struct SharedFile {
+    pub device: AtomicU64,
+    pub inode: AtomicU64,
+    pub changes: AtomicU64,
+}
+
 #[repr(C)]
 pub struct ImagePart {
     pub text_offset: AtomicU64,
@@ -274,7 +284,7 @@ pub struct Header {
     pub clock_scale: AtomicU64,
     pub data_limit: AtomicU64,
     pub console_gap: AtomicU64,
-    pub shared_files: [[AtomicU64; 2]; 64],
+    pub shared_files: [SharedFile; 64],
     pub shared_domain: Domain,
     pub cpuid: [CpuidEntry; MAX_CPUID],
     pub vdso_patches: [VdsoEdit; MAX_VDSO_PATCHES],

@@ -178,10 +178,18 @@ fn run(request: &Request, mode: u32, log: Arc<dyn EventLog>, keeper: Option<Keep
         exit: if libc::WIFSIGNALED(status) { Exit::Killed(libc::WTERMSIG(status)) } else { Exit::Exited(libc::WEXITSTATUS(status)) },
         duration_ms: started.elapsed().as_millis() as u64,
         counters: counters(&recorder, threads, &account),
+        changed_files: changed_files(recorder.header()),
     };
     space::wait_for_space(|| recorder.log.finish(&outcome))?;
     guardian.dismiss();
     Ok(Ended { status, timed_out: deadline.has_passed() })
+}
+
+/// `None` if there were more files than are listed.
+fn changed_files(header: &Header) -> Option<Vec<(u64, u64)>> {
+    let listed = header.shared_files.get(..header.shared_file_count.load(Acquire) as usize)?;
+    let changed = listed.iter().filter(|file| file.changes.load(Relaxed) != 0);
+    Some(changed.map(|file| (file.device.load(Relaxed), file.inode.load(Relaxed))).collect())
 }
 
 fn counters(recorder: &Recorder, threads: u64, account: &ThreadAccount) -> BTreeMap<String, u64> {

@@ -127,6 +127,9 @@ pub struct Outcome {
     /// "file_bytes".
     #[serde(default)]
     pub counters: BTreeMap<String, u64>,
+    /// Device and inode of the files that the program may have changed while it had them mapped; absent: nobody knows.
+    #[serde(default)]
+    pub changed_files: Option<Vec<(u64, u64)>>,
 }
 
 /// Everything a recording says about itself as a whole.
@@ -212,7 +215,12 @@ mod tests {
         Metadata {
             command: "/bin/cat".into(),
             arguments: vec!["cat".into(), ByteText(vec![0xff, 0x00, 0x61])],
-            outcome: Some(Outcome { exit: Exit::Killed(11), duration_ms: 12, counters: [("calls".to_owned(), 3)].into() }),
+            outcome: Some(Outcome {
+                exit: Exit::Killed(11),
+                duration_ms: 12,
+                counters: [("calls".to_owned(), 3)].into(),
+                changed_files: Some(vec![(1, 2)]),
+            }),
             ..Metadata::default()
         }
     }

@@ -76,7 +76,7 @@ fn start(directory: &Path, storage: &FakeStorage) -> RecordingWriter {
 }
 
 fn outcome() -> Outcome {
-    Outcome { exit: Exit::Exited(0), duration_ms: 0, counters: Default::default() }
+    Outcome { exit: Exit::Exited(0), duration_ms: 0, counters: Default::default(), changed_files: None }
 }
 
 fn read_all(recording: &Recording) -> Vec<u8> {

@@ -99,7 +99,7 @@ fn metadata_are_completed() {
     writer.append(StreamId(0), b"12345678", ChunkEvents { first: Some(0), count: 1 }, Codec::Raw).unwrap();
     writer.update_metadata(|metadata| metadata.machine.kernel = "6.7".to_owned()).unwrap();
     let counters = [("calls".to_owned(), 5)].into();
-    writer.finish(&Outcome { exit: Exit::Killed(9), duration_ms: 3, counters }).unwrap();
+    writer.finish(&Outcome { exit: Exit::Killed(9), duration_ms: 3, counters, changed_files: None }).unwrap();
     let recording = Recording::open(&directory).unwrap();
     let read = recording.metadata();
     assert_eq!(read.machine.kernel, "6.7");

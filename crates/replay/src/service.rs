@@ -99,7 +99,12 @@ fn answer(windows: &Windows, index: usize, findings: &Findings) {
             if let Err(error) = &result {
                 eprintln!("retake: cannot prepare a shared file: {error}");
             }
-            windows.answer(slot, (if result.is_ok() { 0 } else { -1 }, 0));
+            let answer = match result {
+                Ok(true) => 0,
+                Ok(false) => shared::SHARED_FILE_UNCHANGED,
+                Err(_) => -1,
+            };
+            windows.answer(slot, (answer, 0));
         }
         // Not answered: the process stays where it is until everything is ended.
         shared::REQUEST_DIVERGED => keep_first(findings, Report::new(windows, slot)),

@@ -169,29 +169,35 @@ impl Windows {
         result
     }
 
-    /// Copies a shared file's first content to where replayed processes share it.
-    pub fn prepare_shared(&self, device: u64, inode: u64, content: ContentId) -> io::Result<()> {
+    /// Copies a shared file's first content to where replayed processes share it. False: nothing changes the file, so there is no copy.
+    pub fn prepare_shared(&self, device: u64, inode: u64, content: ContentId) -> io::Result<bool> {
         use std::os::unix::fs::OpenOptionsExt;
+        let known = content.0 != [0; 32];
+        if known && self.is_unchanged(device, inode) {
+            return Ok(false);
+        }
         let name: String = [device, inode].iter().flat_map(|value| value.to_le_bytes()).map(|byte| format!("{byte:02x}")).collect();
         let path = self.scratch.join(name);
         let _guard = lock(&self.shared_files);
-        let known = content.0 != [0; 32];
         if path.exists() {
-            let mut bytes = Vec::new();
-            if known {
-                self.recording.copy_content(content, &mut bytes).map_err(io::Error::from)?;
-            }
+            let bytes = if known { std::fs::metadata(self.files.join(content.to_string()))?.len() } else { 0 };
             let file = std::fs::OpenOptions::new().write(true).open(&path)?;
-            if file.metadata()?.len() < bytes.len() as u64 {
-                file.set_len(bytes.len() as u64)?;
+            if file.metadata()?.len() < bytes {
+                file.set_len(bytes)?;
             }
-            return Ok(());
+            return Ok(true);
         }
         let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
         if known {
             self.recording.copy_content(content, &mut file).map_err(io::Error::from)?;
         }
-        Ok(())
+        Ok(true)
+    }
+
+    /// Whether the recording is whole, and says that the program did not change this file.
+    fn is_unchanged(&self, device: u64, inode: u64) -> bool {
+        let outcome = self.recording.metadata().outcome.as_ref();
+        outcome.and_then(|outcome| outcome.changed_files.as_ref()).is_some_and(|changed| !changed.contains(&(device, inode)))
     }
 
     /// Copies an input of the call that a replayed thread is about to make out of its memory.

@@ -104,7 +104,7 @@ fn trace(request: &Request, log: Arc<dyn EventLog>, looker: Option<Arc<Looker>>)
     collector.finish()?;
     tell_losses(&*log, programs.into_inner().unwrap_or_else(PoisonError::into_inner).map(|programs| programs.counters()), wants_all);
     let exit = if libc::WIFSIGNALED(status) { Exit::Killed(libc::WTERMSIG(status)) } else { Exit::Exited(libc::WEXITSTATUS(status)) };
-    log.finish(&Outcome { exit, duration_ms: 0, counters: [].into() })?;
+    log.finish(&Outcome { exit, duration_ms: 0, counters: [].into(), changed_files: None })?;
     log.drained();
     Ok(status)
 }

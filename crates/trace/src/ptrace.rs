@@ -383,7 +383,7 @@ impl Tracer {
 
     fn finish(&self, status: i32) -> Result<()> {
         let exit = if libc::WIFSIGNALED(status) { Exit::Killed(libc::WTERMSIG(status)) } else { Exit::Exited(libc::WEXITSTATUS(status)) };
-        Ok(self.log.finish(&Outcome { exit, duration_ms: 0, counters: [].into() })?)
+        Ok(self.log.finish(&Outcome { exit, duration_ms: 0, counters: [].into(), changed_files: None })?)
     }
 
     /// A single thread and its tracer take turns: on one processor that costs no wake-up of another.

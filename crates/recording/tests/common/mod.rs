@@ -12,7 +12,7 @@ pub fn metadata() -> Metadata {
 }
 
 pub fn outcome() -> Outcome {
-    Outcome { exit: Exit::Exited(0), duration_ms: 1, counters: BTreeMap::new() }
+    Outcome { exit: Exit::Exited(0), duration_ms: 1, counters: BTreeMap::new(), changed_files: None }
 }
 
 pub fn stream_info(id: u32) -> StreamInfo {
