@@ -148,7 +148,8 @@ mod tests {
 
     #[test]
     fn ranges_join_where_they_touch() {
-        let cases: [(&[(u64, u64)], &[(u64, u64)]); 6] = [
+        type Pairs<'a> = &'a [(u64, u64)];
+        let cases: [(Pairs, Pairs); 6] = [
             (&[(1, 2), (2, 3)], &[(1, 3)]),
             (&[(5, 6), (1, 2)], &[(1, 2), (5, 6)]),
             (&[(1, 2), (5, 6), (2, 5)], &[(1, 6)]),
