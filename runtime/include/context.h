@@ -50,6 +50,7 @@ struct process {
 	u32 lock;                   /* trace: see process_lock */
 	u32 shared_range_count;     /* record: more than there is room for: not all are known. Of the first process in this memory */
 	struct address_range shared_ranges[MAX_SHARED_RANGES]; /* record: where memory is, or was, that other processes may have too */
+	u32 stored_count;           /* record: files that the supervisor stored for it */
 	u32 unknown_calls;          /* record: there is code that may call the kernel where nothing is patched */
 	struct signal_action actions[65];
 	u64 break_start, break_end; /* replay: the emulated program break */

@@ -1,9 +1,11 @@
 /* Calls that change the address space. They are executed in both modes; replay puts everything where the log says it was. Private stack. */
 #include "../include/context.h"
 
+#define PROT_READ 1u
 #define PROT_WRITE 2u
 #define PROT_EXEC 4u
 #define MAP_SHARED 1u
+#define DESCRIPTOR_ARGUMENT 4 /* of mmap: what the mapping shows belongs to it */
 #define MAP_TYPE 15u
 #define MAP_PRIVATE 2u
 #define MAP_FIXED 0x10u
@@ -58,17 +60,36 @@ static u32 is_elf(u64 descriptor)
 	return sys4(NR_pread64, descriptor, &magic, sizeof magic, 0) == sizeof magic && magic == 0x464c457f;
 }
 
-/* The stored copy of what a descriptor shows; a trace needs none but those with an image. The supervisor makes it the first time. */
-static u32 file_of(struct context *context, u64 descriptor, struct identity *identity)
+static u32 is_writable(const u64 *a) { return (sys3(NR_fcntl, (u32)a[4], 3 /* F_GETFL */, 0) & 3) != 0; }
+
+#define STORED_FIRST 32u       /* files that each process has stored, whatever their size */
+#define SMALL_BYTES 0x20000UL
+
+/* Whether what a mapping shows goes into the log, as the result of a read would. Programs that map thousands of small files, as git does with its objects,
+ * would otherwise wait for the supervisor each time, and fill its list; of large files the list has place for the first ones. */
+static u32 fits_log(const struct process *process, const u64 *a, const struct identity *identity)
 {
+	u32 is_full = HEADER->file_count >= MAX_FILES;
+	u64 bytes = PAGE_CEIL(a[1]);
+	return !tracing() && (process->stored_count >= STORED_FIRST || is_full) && bytes >= a[1] && (bytes <= SMALL_BYTES || is_full) && (a[3] & MAP_TYPE) == MAP_PRIVATE
+		&& (a[2] & (PROT_READ | PROT_EXEC)) == PROT_READ && a[5] < identity->size && bytes <= PAGE_CEIL(identity->size) - a[5] && (is_full || !is_writable(a)) && !is_elf((u32)a[4]);
+}
+
+/* The stored copy of what a mapping shows; a trace needs none but those with an image. The supervisor makes it the first time. `*logged`: it goes into the log. */
+static u32 file_of(struct context *context, const u64 *a, struct identity *identity, u32 *logged)
+{
+	u64 descriptor = (u32)a[4];
 	if (!identify(descriptor, identity) || !identity->regular || (tracing() && !is_elf(descriptor)))
 		return NO_FILE;
 	u32 index = find_file(identity);
-	if (index == NO_FILE) {
-		i64 answer = request(context, REQUEST_FILE, descriptor, 0, 0);
-		index = answer < 0 || answer >= MAX_FILES ? NO_FILE : (u32)answer;
-	}
-	return index;
+	if (index != NO_FILE)
+		return index;
+	*logged = fits_log(context->process, a, identity);
+	if (*logged)
+		return NO_FILE;
+	context->process->stored_count++;
+	i64 answer = request(context, REQUEST_FILE, descriptor, 0, 0);
+	return answer < 0 || answer >= MAX_FILES ? NO_FILE : (u32)answer;
 }
 
 static i64 attach(const struct image_part *part, u64 address, u32 replace)
@@ -170,7 +191,6 @@ static u32 wants_room(u32 index, const u64 *a)
 }
 
 /* Whoever maps a file privately that it can also write to may see the writes. */
-static u32 is_writable(const u64 *a) { return (sys3(NR_fcntl, (u32)a[4], 3 /* F_GETFL */, 0) & 3) != 0; }
 static u32 may_change(const u64 *a) { return (a[3] & MAP_TYPE) == MAP_PRIVATE && is_writable(a); }
 
 static u32 mmap_record(struct call *call)
@@ -179,7 +199,7 @@ static u32 mmap_record(struct call *call)
 	const u64 *a = call->arguments;
 	struct identity identity = { 0 };
 	struct mapping_body body = { { 0 }, 0, 0, 0, 0, { { 0 } } };
-	u32 index = NO_FILE;
+	u32 index = NO_FILE, logged = 0;
 	u32 shared = shared_by(a[2], a[3], a[4]);
 	if (shared)
 		shared_join(context);
@@ -187,7 +207,7 @@ static u32 mmap_record(struct call *call)
 	if (tracing() && a[3] & MAP_FIXED)
 		look_unmap(context, a[0], a[1]);
 	if (!(a[3] & MAP_ANONYMOUS) && (!tracing() || (a[3] & MAP_TYPE) == MAP_PRIVATE))
-		index = file_of(context, (u32)a[4], &identity);
+		index = file_of(context, a, &identity, &logged);
 	process_lock();
 	if ((a[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE)) && touches_runtime(a[0], a[1]))
 		call->result = -ENOMEM;
@@ -211,8 +231,11 @@ static u32 mmap_record(struct call *call)
 			body.may_change = !body.overlay_count && may_change(a);
 			if (body.may_change)
 				shared_file_note(identity.device, identity.inode, 0);
-			item = (struct extra_item){ 4, ITEM_MAPPING, 0, &body, mapping_bytes(body.overlay_count) };
+			item = (struct extra_item){ DESCRIPTOR_ARGUMENT, ITEM_MAPPING, 0, &body, mapping_bytes(body.overlay_count) };
 			extra = !tracing();
+		} else if (logged) {
+			item = (struct extra_item){ DESCRIPTOR_ARGUMENT, ITEM_OUTPUT, (u64)call->result, (const void *)call->result, (u32)PAGE_CEIL(a[1]) };
+			extra = 1;
 		}
 		if (a[2] & PROT_EXEC && !calls_are_known(index, a, patched))
 			expect_unknown_calls(context);
@@ -305,6 +328,7 @@ static u32 mmap_replay(struct call *call)
 	struct context *context = call->context;
 	const u64 *a = call->arguments;
 	call_prepare(call);
+	u32 logged = call->result > 0 && call_find_item(call, ITEM_OUTPUT, DESCRIPTOR_ARGUMENT) != NULL;
 	if (call->result > 0) {
 		u64 address = (u64)call->result;
 		u64 flags = (a[3] & (MAP_TYPE | MAP_ANONYMOUS | MAP_GROWSDOWN)) | MAP_FIXED | MAP_NORESERVE;
@@ -312,13 +336,15 @@ static u32 mmap_replay(struct call *call)
 			flags = (flags & ~MAP_TYPE) | MAP_SHARED;
 		if (address & (PAGE_BYTES - 1) || touches_runtime(address, a[1]))
 			diverge(context, WHY_CORRUPT, address, a[1]);
-		const struct item *item = call_find_item(call, ITEM_MAPPING, 4);
+		const struct item *item = call_find_item(call, ITEM_MAPPING, DESCRIPTOR_ARGUMENT);
 		if (holds_mapping(item))
 			map_file(call, (const struct mapping_body *)(item + 1), flags & ~MAP_ANONYMOUS);
-		else if (sys6(NR_mmap, address, a[1], a[2], flags | MAP_ANONYMOUS, ~0UL, 0) != call->result)
+		else if (sys6(NR_mmap, address, a[1], a[2] | (logged ? PROT_WRITE : 0), flags | MAP_ANONYMOUS, ~0UL, 0) != call->result)
 			diverge(context, WHY_MAPPING, address, a[1]);
 	}
 	call_finish(call, NULL, 0);
+	if (logged && !(a[2] & PROT_WRITE))
+		sys3(NR_mprotect, (u64)call->result, a[1], a[2]);
 	context->regs.rax = (u64)call->result;
 	return leave(context);
 }

@@ -55,6 +55,8 @@ pub fn describe_call<'log>(call: &CallRef<'log>, options: &TextOptions) -> CallD
         let outputs: Vec<_> = call.items_of(index, ItemDirection::Output).collect();
         let text = match &argument.kind {
             ArgumentKind::Value(ValueType::Command) => command_text(call_row, sub_row, value),
+            // What a mapping of a descriptor shows belongs to it, but it is not the value.
+            ArgumentKind::Value(value_type @ ValueType::Descriptor) => value_text(*value_type, value),
             ArgumentKind::Value(value_type) if inputs.is_empty() && outputs.is_empty() => value_text(*value_type, value),
             // A command without a row: what was recorded follows from the bits of its number.
             ArgumentKind::Value(_) => both(&UNKNOWN, value, &inputs, &outputs, options),

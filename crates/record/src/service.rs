@@ -78,8 +78,13 @@ fn answer(recorder: &Recorder, index: usize) {
         shared::REQUEST_FILE => {
             let descriptor = slot.lines.request_arguments[0].load(Relaxed) as i32;
             let found = store_file(recorder, slot.pid.load(Relaxed) as i32, descriptor);
-            if let Err(error) = &found {
-                eprintln!("retake: a file mapped by process {} cannot be stored: {error}", slot.pid.load(Relaxed));
+            if let Err(error) = &found
+                && recorder.counters.unstored.fetch_add(1, Relaxed) == 0
+            {
+                let pid = slot.pid.load(Relaxed);
+                eprintln!(
+                    "retake: a file mapped by process {pid} cannot be stored: {error}; replay will show zeros there, and in all others of which this is true"
+                );
             }
             reply(slot, found.map_or(-1, |found| found as i64));
         }

@@ -25,6 +25,8 @@ pub struct Counters {
     pub stops: AtomicU64,
     /// Successful execs.
     pub execs: AtomicU64,
+    /// Files that were mapped and could not be stored.
+    pub unstored: AtomicU64,
 }
 
 /// The consumer's side of one slot. Whoever drains it holds the lock.
