@@ -408,6 +408,7 @@ u32 shared_overlaps(u64 start, u64 end);
 /* ---- shared_file.c ---- */
 void shared_file_note(u64 device, u64 inode, u32 changes);
 u32 shared_file_is(u64 device, u64 inode);
+u32 shared_file_changes(u64 device, u64 inode);
 u32 shared_file_write(struct call *call, struct file_write *write, struct extra_item *extra); /* record: items added */
 void shared_file_rewrite(struct call *call, const struct item *item);                      /* replay */
 i64 scratch_open(u64 device, u64 inode);

@@ -75,8 +75,23 @@ static u32 fits_log(const struct process *process, const u64 *a, const struct id
 		&& (a[2] & (PROT_READ | PROT_EXEC)) == PROT_READ && a[5] < identity->size && bytes <= PAGE_CEIL(identity->size) - a[5] && (is_full || !is_writable(a)) && !is_elf((u32)a[4]);
 }
 
-/* The stored copy of what a mapping shows; a trace needs none but those with an image. The supervisor makes it the first time. `*logged`: it goes into the log. */
-static u32 file_of(struct context *context, const u64 *a, struct identity *identity, u32 *logged)
+/* Whether replay has a copy of the file, on which all changes are repeated: what it holds now need not be stored again. */
+static u32 is_followed(const u64 *a, const struct identity *identity)
+{
+	if (tracing() || ((a[3] & MAP_TYPE) == MAP_PRIVATE && !is_writable(a)) || !shared_file_changes(identity->device, identity->inode))
+		return 0;
+	const struct shared_header *header = HEADER;
+	u32 count = minimum(__atomic_load_n(&header->file_count, __ATOMIC_ACQUIRE), MAX_FILES);
+	for (u32 i = 0; i < count; i++)
+		if (header->files[i].inode == identity->inode && header->files[i].device == identity->device && header->files[i].followed)
+			return 1;
+	return 0;
+}
+
+enum shown { SHOWN_STORED, SHOWN_LOGGED /* what it shows goes into the log */, SHOWN_FOLLOWED };
+
+/* The stored copy of what a mapping shows; a trace needs none but those with an image. The supervisor makes it the first time. */
+static u32 file_of(struct context *context, const u64 *a, struct identity *identity, enum shown *shown)
 {
 	u64 descriptor = (u32)a[4];
 	if (!identify(descriptor, identity) || !identity->regular || (tracing() && !is_elf(descriptor)))
@@ -84,8 +99,8 @@ static u32 file_of(struct context *context, const u64 *a, struct identity *ident
 	u32 index = find_file(identity);
 	if (index != NO_FILE)
 		return index;
-	*logged = fits_log(context->process, a, identity);
-	if (*logged)
+	*shown = is_followed(a, identity) ? SHOWN_FOLLOWED : fits_log(context->process, a, identity) ? SHOWN_LOGGED : SHOWN_STORED;
+	if (*shown != SHOWN_STORED)
 		return NO_FILE;
 	context->process->stored_count++;
 	i64 answer = request(context, REQUEST_FILE, descriptor, 0, 0);
@@ -190,6 +205,12 @@ static u32 wants_room(u32 index, const u64 *a)
 	return file->part_count && file->stubs.segment_id >= 0 && file->stubs.address >= file->high && a[5] == 0 && a[0] == 0 && !(a[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE)) && (a[3] & MAP_TYPE) == MAP_PRIVATE;
 }
 
+static void follow(struct file_entry *file, u32 changes)
+{
+	shared_file_note(file->device, file->inode, changes);
+	file->followed = 1;
+}
+
 /* Whoever maps a file privately that it can also write to may see the writes. */
 static u32 may_change(const u64 *a) { return (a[3] & MAP_TYPE) == MAP_PRIVATE && is_writable(a); }
 
@@ -199,7 +220,8 @@ static u32 mmap_record(struct call *call)
 	const u64 *a = call->arguments;
 	struct identity identity = { 0 };
 	struct mapping_body body = { { 0 }, 0, 0, 0, 0, { { 0 } } };
-	u32 index = NO_FILE, logged = 0;
+	u32 index = NO_FILE;
+	enum shown shown = SHOWN_STORED;
 	u32 shared = shared_by(a[2], a[3], a[4]);
 	if (shared)
 		shared_join(context);
@@ -207,7 +229,7 @@ static u32 mmap_record(struct call *call)
 	if (tracing() && a[3] & MAP_FIXED)
 		look_unmap(context, a[0], a[1]);
 	if (!(a[3] & MAP_ANONYMOUS) && (!tracing() || (a[3] & MAP_TYPE) == MAP_PRIVATE))
-		index = file_of(context, a, &identity, &logged);
+		index = file_of(context, a, &identity, &shown);
 	process_lock();
 	if ((a[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE)) && touches_runtime(a[0], a[1]))
 		call->result = -ENOMEM;
@@ -225,15 +247,21 @@ static u32 mmap_record(struct call *call)
 			body.device = identity.device;
 			body.inode = identity.inode;
 			if ((a[3] & MAP_TYPE) != MAP_PRIVATE)
-				shared_file_note(identity.device, identity.inode, is_writable(a));
+				follow(&HEADER->files[index], is_writable(a));
 			if (a[2] & PROT_EXEC && (a[3] & MAP_TYPE) == MAP_PRIVATE && !(a[2] & PROT_WRITE))
 				patched = overlay_text(context->process, index, (u64)call->result, a, &body);
 			body.may_change = !body.overlay_count && may_change(a);
 			if (body.may_change)
-				shared_file_note(identity.device, identity.inode, 0);
+				follow(&HEADER->files[index], 0);
 			item = (struct extra_item){ DESCRIPTOR_ARGUMENT, ITEM_MAPPING, 0, &body, mapping_bytes(body.overlay_count) };
 			extra = !tracing();
-		} else if (logged) {
+		} else if (shown == SHOWN_FOLLOWED) {
+			body.device = identity.device;
+			body.inode = identity.inode;
+			body.may_change = (a[3] & MAP_TYPE) == MAP_PRIVATE;
+			item = (struct extra_item){ DESCRIPTOR_ARGUMENT, ITEM_MAPPING, 0, &body, mapping_bytes(0) };
+			extra = 1;
+		} else if (shown == SHOWN_LOGGED) {
 			item = (struct extra_item){ DESCRIPTOR_ARGUMENT, ITEM_OUTPUT, (u64)call->result, (const void *)call->result, (u32)PAGE_CEIL(a[1]) };
 			extra = 1;
 		}

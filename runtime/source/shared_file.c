@@ -32,6 +32,13 @@ void shared_file_note(u64 device, u64 inode, u32 changes)
 
 u32 shared_file_is(u64 device, u64 inode) { return HEADER->shared_file_count > PLACES || find(device, inode); }
 
+/* Whether the recording knows, or will say at its end, that the program changes it. */
+u32 shared_file_changes(u64 device, u64 inode)
+{
+	struct shared_file *file = find(device, inode);
+	return file ? file->changes != 0 : HEADER->shared_file_count > PLACES;
+}
+
 u32 shared_file_write(struct call *call, struct file_write *write, struct extra_item *extra)
 {
 	u64 stat[18];

@@ -106,7 +106,7 @@ pub struct FileEntry {
     pub ready: AtomicU32,
     pub part_count: AtomicU32,
     pub calls: AtomicU32,
-    pub padding: AtomicU32,
+    pub followed: AtomicU32,
     pub device: AtomicU64,
     pub inode: AtomicU64,
     pub size: AtomicU64,
