@@ -58,7 +58,7 @@ struct process {
 	u32 regions_free_count;
 	u16 regions_free[MAX_REGIONS];
 	u8 regions_unmapped[MAX_REGIONS / 8];
-	u8 console[CONSOLE_DESCRIPTORS];
+	struct descriptor_uses uses;
 	u32 reservation_count;
 	struct reservation reservations[MAX_RESERVATIONS];
 	u32 children_count; /* replay: those that its parent may wait for */
@@ -289,6 +289,7 @@ void hold_signals(struct context *context); /* record: none comes until set_kern
 u32 deliver_deferred(struct context *context, u32 before_call); /* LEAVE_* */
 u32 replay_signals(struct context *context, u32 before_call);
 u32 replay_undone(struct context *context);
+void back_to_call(struct context *context); /* undoes the call: the program is to make it again */
 void replay_fatal(struct context *context, u32 before_call);
 u32 leave(struct context *context);
 void runtime_fault(struct context *context);
@@ -390,13 +391,18 @@ void hash_replay(struct context *context);      /* replay: the next event is a H
 void memory_list(struct context *context, struct page_list *list); /* first: lists all pages. again: those that changed since */
 void memory_scan(struct context *context, u64 *hash, u64 *pages); /* of all memory, whatever the options say */
 
-/* ---- console.c, descriptors.c ---- */
+/* ---- descriptors.c: record ---- */
 enum { DESCRIPTOR_CONSOLE_OUT = 1, DESCRIPTOR_CONSOLE_ERR = 2, DESCRIPTOR_MEMORY = 3 /* /proc/self/mem */ };
+u32 descriptor_use(const struct process *process, u64 descriptor); /* DESCRIPTOR_*, 0: none of them */
+void descriptor_is_memory(struct call *call);                      /* the one that the call made */
+void descriptors_inherit(struct process *process, const struct descriptor_uses *before); /* those that exec left open */
+void descriptors_after(struct call *call);
+
+/* ---- console.c ---- */
 u32 console_lock(struct call *call); /* which console it writes to: 0 none */
 void console_unlock(struct call *call, u32 which);
 u32 console_hides_data(struct call *call);
 void console_replay(struct context *context, const struct event *event);
-void descriptors_after(struct call *call);
 
 /* ---- sharing.c: record ---- */
 u32 shared_by(u64 protection, u64 flags, u64 descriptor); /* the arguments of an mmap: others may write what it shows */

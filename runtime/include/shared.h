@@ -22,7 +22,8 @@
 #define MAX_FILES 2048
 #define MAX_PARTS 8 /* of one file */
 #define MAX_CPUID 256
-#define CONSOLE_DESCRIPTORS 256
+#define LOW_DESCRIPTORS 256
+#define HIGH_DESCRIPTORS 16
 
 #define MAX_FILTERS 4096
 #define MAX_FILTER_STEPS 0x20000u
@@ -121,6 +122,15 @@ struct filter { /* a seccomp filter of the program's */
 	u32 step_count;
 };
 
+/* What descriptors of a process are, of which more is to be known: DESCRIPTOR_*. */
+struct descriptor_uses {
+	u8 low[LOW_DESCRIPTORS];
+	u32 high_count;
+	struct high_descriptor {
+		u32 descriptor, use;
+	} high[HIGH_DESCRIPTORS]; /* any others */
+};
+
 struct slot {
 	u32 state;
 	u32 next_ready;
@@ -148,7 +158,7 @@ struct slot {
 	u32 reply;                             /* futex: 0 pending, 1 answered */
 	u64 request_arguments[6];
 	i64 reply_values[2];
-	u8 console[CONSOLE_DESCRIPTORS];       /* carried over exec: which descriptors are the original output (1) or error (2) */
+	struct descriptor_uses uses;           /* carried over exec */
 	u64 altered_mask;                      /* carried over exec: the program's signal mask */
 	u64 ignored_signals;                   /* carried over exec: what the program ignores */
 	u32 recorded_pid, recorded_tid;        /* replay: as the program knows them */
@@ -195,6 +205,13 @@ struct shared_file {
 	u64 changes; /* record: it was mapped so that it can be written to, or a call wrote to it */
 };
 
+/* One of the original outputs, by identity. */
+struct console {
+	u64 device, inode; /* as fstat has them */
+	u32 terminal;      /* its device number; 0: it is none */
+	u32 reserved;
+};
+
 struct shared_header {
 	u64 magic;
 	u32 mode;
@@ -234,6 +251,7 @@ struct shared_header {
 	u64 clock_scale;      /* trace: nanoseconds of a tick, with 32 bits behind the point */
 	u64 data_limit;       /* trace: bytes kept of each buffer */
 	u64 console_gap;      /* replay: the next number on the console that is of a dropped process */
+	struct console consoles[2]; /* record: standard output, standard error */
 	struct shared_file shared_files[64]; /* of which the mappings may see writes; if there are more, all files are taken for such */
 	struct domain shared_domain; /* of all processes that share writable memory with others */
 	struct cpuid_entry cpuid[MAX_CPUID];

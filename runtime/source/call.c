@@ -126,7 +126,8 @@ void turn_before_staged(struct call *call, u64 turn)
 static const u8 uses_descriptors[CALL_ROW_COUNT] = {
 	[NR_write] = 1, [NR_writev] = 1, [NR_pwrite64] = 1, [NR_pwritev] = 1, [NR_pwritev2] = 1, [NR_sendto] = 1, [NR_sendfile] = 1, [NR_splice] = 1,
 	[NR_copy_file_range] = 1, [NR_tee] = 1, [NR_close] = 1, [NR_fcntl] = 1, [NR_dup] = 1, [NR_dup2] = 1, [NR_dup3] = 1, [NR_close_range] = 1,
-	[NR_open] = 1, [NR_openat] = 1,
+	[NR_open] = 1, [NR_openat] = 1, [NR_openat2] = 1, [NR_creat] = 1, [NR_pidfd_getfd] = 1, [NR_recvmsg] = 1, [NR_recvmmsg] = 1, [NR_sendmsg] = 1,
+	[NR_vmsplice] = 1,
 };
 
 static u32 is_plain(const struct call *call) { return call->number < CALL_ROW_COUNT && !uses_descriptors[call->number]; }
@@ -256,7 +257,7 @@ static inline u32 finish_emulated(struct call *call)
 	struct file_write write;
 	if (UNLIKELY(call->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR)))
 		extra[count++] = (struct extra_item){ 0, ITEM_CONSOLE, 0, &call->console_sequence, 8 };
-	if (UNLIKELY(call->number == NR_pwrite64 && call->result > 0 && call->arguments[0] < CONSOLE_DESCRIPTORS && call->context->process->console[call->arguments[0]] == DESCRIPTOR_MEMORY))
+	if (UNLIKELY(call->number == NR_pwrite64 && call->result > 0 && descriptor_use(call->context->process, call->arguments[0]) == DESCRIPTOR_MEMORY))
 		extra[count++] = (struct extra_item){ 1, ITEM_OUTPUT, call->arguments[3], (void *)call->arguments[1], (u32)call->result };
 	if (UNLIKELY(HEADER->shared_file_count) && !tracing())
 		count += shared_file_write(call, &write, &extra[count]);

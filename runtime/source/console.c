@@ -1,10 +1,11 @@
 /* Output of the program to the original standard output and error: numbered while recording, printed in that order at replay.
- * Which descriptors lead there is tracked in struct process (record only; the events say it at replay). Private stack. */
+ * Which descriptors lead there is known from descriptors.c. Private stack. */
 #include "../include/context.h"
 
 static u32 console_of(struct process *process, u64 descriptor)
 {
-	return descriptor < CONSOLE_DESCRIPTORS ? process->console[descriptor] : 0;
+	u32 use = descriptor_use(process, descriptor);
+	return use == DESCRIPTOR_MEMORY ? 0 : use;
 }
 
 static u32 writes_console(struct call *call)
@@ -12,7 +13,7 @@ static u32 writes_console(struct call *call)
 	if (LIKELY(!console_of(call->context->process, call->arguments[0])))
 		return 0;
 	switch (call->number) {
-	case NR_write: case NR_writev: case NR_pwrite64: case NR_pwritev: case NR_pwritev2: case NR_sendto:
+	case NR_write: case NR_writev: case NR_pwrite64: case NR_pwritev: case NR_pwritev2: case NR_sendto: case NR_sendmsg: case NR_vmsplice:
 		return console_of(call->context->process, call->arguments[0]);
 	}
 	return 0;
@@ -22,7 +23,7 @@ static u32 writes_console(struct call *call)
 u32 console_lock(struct call *call)
 {
 	u32 which = writes_console(call), *lock = &HEADER->console_lock, mine = call->context->slot->stream + 1;
-	if (LIKELY(!which) || which == DESCRIPTOR_MEMORY)
+	if (LIKELY(!which))
 		return 0;
 	for (;;) {
 		u32 holder = 0;
@@ -103,6 +104,26 @@ static void print_vectors(struct piece *piece, u64 array, u64 count, u64 bytes)
 	}
 }
 
+static void print_output(struct context *context, struct piece *piece, const struct event *event)
+{
+	const u64 *arguments = (const u64 *)(event + 1);
+	u64 vectors[2], bytes = (u64)event->value;
+	switch (event->number) {
+	case NR_write: case NR_pwrite64: case NR_sendto:
+		print_bytes(piece, arguments[1], bytes);
+		return;
+	case NR_writev: case NR_pwritev: case NR_pwritev2: case NR_vmsplice:
+		print_vectors(piece, arguments[1], arguments[2], bytes);
+		return;
+	case NR_sendmsg:
+		if (!copy_user(vectors, (const void *)(arguments[1] + 16), sizeof vectors))
+			print_vectors(piece, vectors[0], vectors[1], bytes);
+		return;
+	default:
+		diverge(context, WHY_CORRUPT, event->number, 0);
+	}
+}
+
 static void wait_for_turn(struct context *context, u64 ticket)
 {
 	struct slot *slot = context->slot;
@@ -134,10 +155,6 @@ static const struct item *console_item(const struct event *event)
  * thread that lost the baton during the call prints before it waits to get it back. */
 void console_replay(struct context *context, const struct event *event)
 {
-	u64 number = event->number;
-	const u64 *arguments = (const u64 *)(event + 1);
-	if (number != NR_write && number != NR_pwrite64 && number != NR_sendto && number != NR_writev && number != NR_pwritev && number != NR_pwritev2)
-		diverge(context, WHY_CORRUPT, number, 0);
 	const struct item *item = console_item(event);
 	if (!item)
 		diverge(context, WHY_CORRUPT, 0, 0);
@@ -150,10 +167,7 @@ void console_replay(struct context *context, const struct event *event)
 			return;
 	}
 	struct piece piece = { .ticket = ticket, .descriptor = event->flags & CALL_CONSOLE_OUT ? 1 : 2 };
-	if (number == NR_write || number == NR_pwrite64 || number == NR_sendto)
-		print_bytes(&piece, arguments[1], (u64)event->value);
-	else
-		print_vectors(&piece, arguments[1], arguments[2], (u64)event->value);
+	print_output(context, &piece, event);
 	if (debugged())
 		return;
 	u64 next = ticket + 1;
@@ -162,35 +176,4 @@ void console_replay(struct context *context, const struct event *event)
 	__atomic_store_n(&HEADER->console_printed, next, __ATOMIC_RELEASE);
 	__atomic_add_fetch(&HEADER->console_futex, 1, __ATOMIC_ACQ_REL);
 	futex_wake(&HEADER->console_futex, 0x7fffffff);
-}
-
-/* Keeps struct process.console true. Record only. */
-void descriptors_after(struct call *call)
-{
-	u8 *console = call->context->process->console;
-	u64 from = call->arguments[0], to = (u64)call->result;
-	if (call->result < 0)
-		return;
-	switch (call->number) {
-	case NR_open: case NR_openat:
-		filter_open(call);
-		break;
-	case NR_close:
-		if (from < CONSOLE_DESCRIPTORS)
-			console[from] = 0;
-		break;
-	case NR_fcntl:
-		if (call->arguments[1] != 0 && call->arguments[1] != 1030) /* F_DUPFD, F_DUPFD_CLOEXEC */
-			break;
-		/* fall through */
-	case NR_dup: case NR_dup2: case NR_dup3:
-		if (to < CONSOLE_DESCRIPTORS)
-			console[to] = (u8)console_of(call->context->process, from);
-		break;
-	case NR_close_range:
-		if (!(call->arguments[2] & 4)) /* CLOSE_RANGE_CLOEXEC */
-			for (u64 i = from; i <= call->arguments[1] && i < CONSOLE_DESCRIPTORS; i++)
-				console[i] = 0;
-		break;
-	}
 }

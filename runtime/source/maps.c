@@ -142,8 +142,7 @@ void filter_open(struct call *call)
 		return;
 	if (ends_with(path, (u64)length, "self/mem")) {
 		expect_unknown_calls(call->context); /* even text can be written through it */
-		if (call->result < CONSOLE_DESCRIPTORS)
-			call->context->process->console[call->result] = DESCRIPTOR_MEMORY;
+		descriptor_is_memory(call);
 	}
 	if (!ends_with(path, (u64)length, "/maps"))
 		return;

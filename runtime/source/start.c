@@ -108,14 +108,6 @@ static void patch_vdso(u64 base)
 	sys3(NR_mprotect, base, bytes, 5);
 }
 
-static void inherit_console(struct context *context)
-{
-	for (u32 i = 0; i < CONSOLE_DESCRIPTORS; i++) {
-		u8 which = context->slot->console[i];
-		context->process->console[i] = which && sys3(NR_fcntl, i, 1 /* F_GETFD */, 0) >= 0 ? which : 0;
-	}
-}
-
 void record_start(u64 slot_index, u64 program_counter, u64 stack_pointer);
 void record_start(u64 slot_index, u64 program_counter, u64 stack_pointer)
 {
@@ -130,7 +122,7 @@ void record_start(u64 slot_index, u64 program_counter, u64 stack_pointer)
 	overlay_first(context->process, slot->request_arguments[2], slot->request_arguments[3]);
 	patch_vdso(slot->request_arguments[4]);
 	note_vdso(context->process, stack_pointer, HEADER->vdso_bytes, NULL, 0);
-	inherit_console(context);
+	descriptors_inherit(context->process, &context->slot->uses);
 	slot->exec_pending = 0;
 	slot->call_entered_ns = 0;
 	slot->force_state = FORCE_IDLE;

@@ -14,6 +14,7 @@ pub mod ptrace;
 pub mod segment;
 pub mod shared;
 pub mod signals;
+pub mod terminal;
 pub mod tracee;
 
 use std::io;

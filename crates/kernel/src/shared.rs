@@ -18,7 +18,8 @@ pub const VDSO_CODE_BYTES: usize = 48;
 pub const MAX_PARTS: usize = 8;
 pub const MAX_FILTERS: usize = 4096;
 pub const MAX_FILTER_STEPS: usize = 0x2_0000;
-pub const CONSOLE_DESCRIPTORS: usize = 256;
+pub const LOW_DESCRIPTORS: usize = 256;
+pub const HIGH_DESCRIPTORS: usize = 16;
 pub const PATH_BYTES: usize = 1024;
 pub const HEADER_MAGIC: u64 = 0x3165_6b61_7465_7221;
 
@@ -141,13 +142,36 @@ pub struct ConsumerLine {
     pub tail_waiting: AtomicU32,
 }
 
+/// What descriptors of a process are, of which more is to be known.
+#[repr(C)]
+pub struct DescriptorUses {
+    /// Of each low descriptor: `DESCRIPTOR_*`, or 0.
+    pub low: [AtomicU8; LOW_DESCRIPTORS],
+    pub high_count: AtomicU32,
+    /// Others: the descriptor, and its use.
+    pub high: [[AtomicU32; 2]; HIGH_DESCRIPTORS],
+}
+
+pub const DESCRIPTOR_CONSOLE_OUT: u8 = 1;
+pub const DESCRIPTOR_CONSOLE_ERR: u8 = 2;
+
+/// One of the original outputs, by identity.
+#[repr(C)]
+pub struct Console {
+    pub device: AtomicU64,
+    pub inode: AtomicU64,
+    /// Its device number as a terminal; 0: it is none.
+    pub terminal: AtomicU32,
+    reserved: AtomicU32,
+}
+
 #[repr(C, align(64))]
 pub struct RequestLines {
     pub request: AtomicU32,
     pub reply: AtomicU32,
     pub request_arguments: [AtomicU64; 6],
     pub reply_values: [AtomicI64; 2],
-    pub console: [AtomicU8; CONSOLE_DESCRIPTORS],
+    pub uses: DescriptorUses,
     pub altered_mask: AtomicU64,
     pub ignored_signals: AtomicU64,
     pub recorded_pid: AtomicU32,
@@ -284,6 +308,7 @@ pub struct Header {
     pub clock_scale: AtomicU64,
     pub data_limit: AtomicU64,
     pub console_gap: AtomicU64,
+    pub consoles: [Console; 2],
     pub shared_files: [SharedFile; 64],
     pub shared_domain: Domain,
     pub cpuid: [CpuidEntry; MAX_CPUID],

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod chaos;
+mod console;
 mod deadline;
 mod drain;
 mod event_log;
@@ -33,14 +34,14 @@ use retake_kernel::shared::{self, Header};
 use retake_kernel::signals;
 use retake_kernel::tracee::Attached;
 use retake_model::event::ThreadAccount;
-use retake_recording::{Exit, Outcome, RecordingWriter, Store};
+use retake_recording::{Exit, Outcome, Processor, RecordingWriter, Store};
 use retake_supervisor::{FileTable, Options, Session, SessionError};
 use shared_state::Recorder;
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
@@ -56,6 +57,8 @@ pub struct Request {
     pub environment: Vec<(OsString, OsString)>,
     /// For the runtime.
     pub options: Options,
+    /// As the program shall see it: this machine's.
+    pub processor: Processor,
     /// Disturb the program, with this seed.
     pub chaos: Option<u64>,
     /// End the program, and all that it started, when it has run so long.
@@ -124,7 +127,7 @@ pub fn trace(request: &Request, log: Arc<dyn EventLog>, store: Store) -> Result<
 fn run(request: &Request, mode: u32, log: Arc<dyn EventLog>, keeper: Option<Keeper>, store: Store) -> Result<Ended, RecordError> {
     let started = Instant::now();
     let (ignored, blocked) = signals::inherited();
-    let session = Session::create(mode, request.options)?;
+    let session = Session::create(mode, request.options, &request.processor)?;
     let guardian = Guardian::start(|| end_everything(session.header()))?;
     session.header().guardian_pid.store(guardian.pid(), Relaxed);
     if let Some(seed) = request.chaos {
@@ -141,7 +144,7 @@ fn run(request: &Request, mode: u32, log: Arc<dyn EventLog>, keeper: Option<Keep
     header.slots[slot].lines.ignored_signals.store(ignored, Relaxed);
     header.slots[slot].lines.altered_mask.store(blocked, Relaxed);
     if mode == shared::MODE_RECORD {
-        mark_console(&header.slots[slot]);
+        console::describe(header, &header.slots[slot]);
     }
     signals::pass_to(child.pid);
     let drain = Drain::start(&recorder);
@@ -226,27 +229,6 @@ fn prepare(request: &Request) -> Result<Prepared, RecordError> {
         .collect::<io::Result<Vec<_>>>()?;
     let program = Program { path: &path, by_descriptor: None, output: None, arguments: &arguments, environment: &environment };
     Ok(process::prepare(&program)?)
-}
-
-/// Which of the first three descriptors are our standard output (1) or error (2), by identity: on a terminal all three are.
-fn mark_console(slot: &shared::Slot) {
-    let identity = |descriptor: i32| {
-        use std::os::unix::fs::MetadataExt;
-        let metadata = std::fs::metadata(Path::new("/proc/self/fd").join(descriptor.to_string())).ok()?;
-        Some((metadata.dev(), metadata.ino()))
-    };
-    let (output, error) = (identity(1), identity(2));
-    for descriptor in 0..3 {
-        let this = identity(descriptor);
-        let which = match descriptor {
-            1 => 1,
-            2 => 2,
-            _ if this.is_some() && this == output => 1,
-            _ if this.is_some() && this == error => 2,
-            _ => 0,
-        };
-        slot.lines.console[descriptor as usize].store(if this.is_some() { which } else { 0 }, Relaxed);
-    }
 }
 
 /// Waits for the first process; follows it into and out of job-control stops. A traced stop is none: it is ours, at an exec, and takes as long as

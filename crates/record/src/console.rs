@@ -1,0 +1,69 @@
+//! Where the program's output goes: which of the descriptors that it inherits lead to our standard output and error, and by what the runtime knows
+//! others that do.
+
+use retake_kernel::shared::{self, Header, Slot};
+use retake_kernel::terminal;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What is open, whatever name it was opened by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Open {
+    Terminal(u32),
+    /// Device and inode number.
+    File(u64, u64),
+}
+
+/// Of other devices than terminals nobody looks at the output.
+fn open_as(descriptor: i32) -> Option<Open> {
+    let metadata = std::fs::metadata(Path::new("/proc/self/fd").join(descriptor.to_string())).ok()?;
+    if metadata.file_type().is_char_device() {
+        return terminal::device(descriptor).map(Open::Terminal);
+    }
+    Some(Open::File(metadata.dev(), metadata.ino()))
+}
+
+/// Tells the runtime, for the first process.
+pub fn describe(header: &Header, slot: &Slot) {
+    let outputs = [open_as(1), open_as(2)];
+    for (console, output) in header.consoles.iter().zip(outputs) {
+        match output {
+            Some(Open::Terminal(device)) => console.terminal.store(device, Relaxed),
+            Some(Open::File(device, inode)) => {
+                console.device.store(device, Relaxed);
+                console.inode.store(inode, Relaxed);
+            }
+            None => {}
+        }
+    }
+    for descriptor in open_descriptors() {
+        let is_output = |output: &Option<Open>| output.is_some() && open_as(descriptor) == *output;
+        match descriptor {
+            1 => note(slot, descriptor, shared::DESCRIPTOR_CONSOLE_OUT),
+            2 => note(slot, descriptor, shared::DESCRIPTOR_CONSOLE_ERR),
+            _ if is_output(&outputs[0]) => note(slot, descriptor, shared::DESCRIPTOR_CONSOLE_OUT),
+            _ if is_output(&outputs[1]) => note(slot, descriptor, shared::DESCRIPTOR_CONSOLE_ERR),
+            _ => {}
+        }
+    }
+}
+
+fn open_descriptors() -> impl Iterator<Item = i32> {
+    let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+fn note(slot: &Slot, descriptor: i32, which: u8) {
+    let uses = &slot.lines.uses;
+    if let Some(low) = uses.low.get(descriptor as usize) {
+        low.store(which, Relaxed);
+        return;
+    }
+    let count = uses.high_count.load(Relaxed);
+    if let Some([number, kind]) = uses.high.get(count as usize) {
+        number.store(descriptor as u32, Relaxed);
+        kind.store(u32::from(which), Relaxed);
+        uses.high_count.store(count + 1, Relaxed);
+    }
+}

@@ -1,0 +1,153 @@
+/* Which descriptors lead to the program's original standard output and error, or to its memory: tracked while recording, since replay is told by
+ * the events. Private stack. */
+#include "../include/context.h"
+
+#define EMFILE 24
+#define SOL_SOCKET 1
+#define SCM_RIGHTS 1
+#define TIOCGDEV 0x80045432
+#define TYPE_MASK 0170000u
+#define CHARACTER_DEVICE 0020000u
+
+u32 descriptor_use(const struct process *process, u64 descriptor)
+{
+	const struct descriptor_uses *uses = &process->uses;
+	if (LIKELY(descriptor < LOW_DESCRIPTORS))
+		return uses->low[descriptor];
+	for (u32 i = 0; i < uses->high_count; i++)
+		if (uses->high[i].descriptor == descriptor)
+			return uses->high[i].use;
+	return 0;
+}
+
+/* 1: there is no room for another high one that is of use. */
+static u32 set_use(struct process *process, u64 descriptor, u32 use)
+{
+	struct descriptor_uses *uses = &process->uses;
+	if (descriptor < LOW_DESCRIPTORS) {
+		uses->low[descriptor] = (u8)use;
+		return 0;
+	}
+	u32 i = 0;
+	while (i < uses->high_count && uses->high[i].descriptor != descriptor)
+		i++;
+	if (!use) {
+		if (i < uses->high_count)
+			uses->high[i] = uses->high[--uses->high_count];
+		return 0;
+	}
+	if (i == HIGH_DESCRIPTORS)
+		return 1;
+	uses->high[i] = (struct high_descriptor){ (u32)descriptor, use };
+	uses->high_count += i == uses->high_count;
+	return 0;
+}
+
+void descriptor_is_memory(struct call *call) { set_use(call->context->process, (u64)call->result, DESCRIPTOR_MEMORY); }
+
+/* Output that nobody tracks would be missing at replay: better that the program has one descriptor less. */
+static void keep_use(struct call *call, u64 descriptor, u32 use)
+{
+	if (!set_use(call->context->process, descriptor, use))
+		return;
+	sys1(NR_close, descriptor);
+	if (call->result >= 0 && (u64)call->result == descriptor)
+		call->result = -EMFILE;
+}
+
+/* What a descriptor leads to that did not come from another one of the process: /dev/stdout and a passed descriptor may lead to the same output as
+ * descriptor 1. Other devices than terminals have no output that anybody looks at. */
+static u32 found_use(u64 descriptor)
+{
+	u64 stat[18];
+	u32 terminal = 0;
+	if (tracing() || sys2(NR_fstat, descriptor, stat))
+		return 0;
+	u32 is_device = ((u32)stat[3] & TYPE_MASK) == CHARACTER_DEVICE;
+	if (is_device && sys3(NR_ioctl, descriptor, TIOCGDEV, &terminal))
+		return 0;
+	for (u32 i = 0; i < 2; i++) {
+		const struct console *console = &HEADER->consoles[i];
+		if (is_device ? terminal == console->terminal : !console->terminal && stat[0] == console->device && stat[1] == console->inode)
+			return i ? DESCRIPTOR_CONSOLE_ERR : DESCRIPTOR_CONSOLE_OUT;
+	}
+	return 0;
+}
+
+static u32 opened_for_writing(const struct call *call)
+{
+	u64 flags;
+	switch (call->number) {
+	case NR_open: return call->arguments[1] & 3;
+	case NR_openat: return call->arguments[2] & 3;
+	case NR_openat2: return !copy_user(&flags, (const void *)call->arguments[2], sizeof flags) && flags & 3;
+	case NR_creat: case NR_pidfd_getfd: return 1;
+	}
+	return 0;
+}
+
+static void find_received(struct call *call, u64 message)
+{
+	u64 control[2], header[2];
+	if (copy_user(control, (const void *)(message + 32), sizeof control))
+		return;
+	u64 at = control[0], end = control[0] + control[1];
+	while (at + sizeof header <= end && !copy_user(header, (const void *)at, sizeof header) && header[0] >= sizeof header && header[0] <= end - at) {
+		u32 descriptor;
+		for (u64 i = sizeof header; header[1] == (SOL_SOCKET | (u64)SCM_RIGHTS << 32) && i + sizeof descriptor <= header[0]; i += sizeof descriptor)
+			if (!copy_user(&descriptor, (const void *)(at + i), sizeof descriptor))
+				keep_use(call, descriptor, found_use(descriptor));
+		at += ALIGN8(header[0]);
+	}
+}
+
+static void close_all(struct process *process, u64 first, u64 last)
+{
+	struct descriptor_uses *uses = &process->uses;
+	for (u64 i = first; i <= last && i < LOW_DESCRIPTORS; i++)
+		uses->low[i] = 0;
+	for (u32 i = uses->high_count; i-- > 0;)
+		if (uses->high[i].descriptor >= first && uses->high[i].descriptor <= last)
+			uses->high[i] = uses->high[--uses->high_count];
+}
+
+void descriptors_inherit(struct process *process, const struct descriptor_uses *before)
+{
+	process->uses = *before;
+	struct descriptor_uses *uses = &process->uses;
+	for (u32 i = 0; i < LOW_DESCRIPTORS; i++)
+		if (uses->low[i] && sys3(NR_fcntl, i, 1 /* F_GETFD */, 0) < 0)
+			uses->low[i] = 0;
+	for (u32 i = uses->high_count; i-- > 0;)
+		if (sys3(NR_fcntl, uses->high[i].descriptor, 1 /* F_GETFD */, 0) < 0)
+			uses->high[i] = uses->high[--uses->high_count];
+}
+
+void descriptors_after(struct call *call)
+{
+	struct process *process = call->context->process;
+	const u64 *arguments = call->arguments;
+	if (call->result < 0)
+		return;
+	switch (call->row->descriptor_effect) {
+	case DESCRIPTORS_MAKES:
+		keep_use(call, (u64)call->result, opened_for_writing(call) ? found_use((u64)call->result) : 0);
+		if (call->number == NR_open || call->number == NR_openat)
+			filter_open(call);
+		break;
+	case DESCRIPTORS_CLOSES:
+		set_use(process, arguments[0], 0);
+		break;
+	case DESCRIPTORS_CLOSES_RANGE:
+		if (!(arguments[2] & 4)) /* CLOSE_RANGE_CLOEXEC */
+			close_all(process, arguments[0], arguments[1]);
+		break;
+	case DESCRIPTORS_DUPS: case DESCRIPTORS_DUPS_ONTO:
+		keep_use(call, (u64)call->result, descriptor_use(process, arguments[0]));
+		break;
+	case DESCRIPTORS_RECEIVES:
+		for (u64 i = 0; i < (call->number == NR_recvmmsg ? (u64)call->result : 1); i++)
+			find_received(call, arguments[1] + i * 64 /* of a struct mmsghdr */);
+		break;
+	}
+}
