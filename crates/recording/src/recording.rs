@@ -10,6 +10,7 @@ use crate::catalogue::{Catalogue, CataloguedStream, PlacedFrame};
 use crate::error::{Error, Result};
 use crate::frame::{FORMAT_VERSION, HEADER_BYTES, MAGIC, stated_version};
 use crate::metadata::{MAX_METADATA_BYTES, Metadata};
+use crate::scan::check_unindexed;
 use crate::source::{Source, open_regular};
 use crate::stream_info::{StreamId, StreamInfo};
 use crate::stream_reader::StreamReader;
@@ -126,6 +127,11 @@ impl Recording {
     pub fn check(&self) -> Result<Vec<Warning>> {
         let mut warnings = Warnings::default();
         self.shared.warnings.iter().cloned().for_each(|warning| warnings.push(warning));
+        // Without an index, opening has read all frames.
+        let has_index = !self.shared.warnings.iter().any(|warning| matches!(warning, Warning::NoIndex { .. } | Warning::BeingRecorded));
+        if has_index {
+            check_unindexed(&self.shared.source, &mut |result| note_damage(result, &mut warnings))?;
+        }
         let mut bytes = Vec::new();
         for summary in self.streams() {
             let mut reader = self.stream(summary.info.id)?;

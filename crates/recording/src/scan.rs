@@ -4,8 +4,8 @@
 //! next one is searched for; a header's checksum covers its place, so nothing inside a chunk's data passes for a frame.
 
 use crate::catalogue::Catalogue;
-use crate::error::{Error, Result};
-use crate::frame::{ALIGNMENT, FrameHeader, HEADER_BYTES, MAGIC};
+use crate::error::{Error, FramePlace, Result};
+use crate::frame::{ALIGNMENT, FrameHeader, FrameKind, HEADER_BYTES, MAGIC};
 use crate::source::Source;
 use crate::warning::Warning;
 
@@ -33,6 +33,40 @@ pub(crate) fn scan(source: &Source, catalogue: &mut Catalogue) -> Result<()> {
         offset = next;
     }
     Ok(())
+}
+
+/// Reads what only a reader without the index would: the headers where they stand, metadata that newer ones follow, the zeros behind frames.
+/// `note` is given each damage.
+pub(crate) fn check_unindexed(source: &Source, note: &mut dyn FnMut(Result<()>) -> Result<()>) -> Result<()> {
+    let mut stored = Vec::new();
+    let mut offset = 0;
+    while offset < source.length() {
+        match source.read_header(offset)? {
+            Ok(header) => {
+                note(check_frame(source, offset, &header, &mut stored))?;
+                offset += header.frame_bytes();
+            }
+            Err(fault) => {
+                note(Err(source.damaged(FramePlace::at(offset), &fault.describe())))?;
+                offset = find_frame(source, offset + ALIGNMENT, None)?.unwrap_or(source.length());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_frame(source: &Source, offset: u64, header: &FrameHeader, stored: &mut Vec<u8>) -> Result<()> {
+    if header.kind == FrameKind::Metadata {
+        source.read_stored(offset, header, stored)?;
+    }
+    let mut padding = [0; ALIGNMENT as usize];
+    let data_end = HEADER_BYTES as u64 + u64::from(header.stored_bytes);
+    let padding = &mut padding[..(header.frame_bytes() - data_end) as usize];
+    source.read_exact_at(offset + data_end, padding)?;
+    match padding.iter().all(|byte| *byte == 0) {
+        true => Ok(()),
+        false => Err(source.damaged(header.place(offset), "the bytes that fill it up are not zeros")),
+    }
 }
 
 fn add_checked(source: &Source, catalogue: &mut Catalogue, offset: u64, header: FrameHeader, stored: &mut Vec<u8>) -> Result<()> {

@@ -69,6 +69,7 @@ fn every_flipped_byte_is_harmless_or_told() {
                     let metadata = recording.metadata();
                     assert_eq!(metadata.command, original.command, "{what}");
                     assert_eq!(metadata.recording_id, original.recording_id, "{what}");
+                    assert!(!recording.check().unwrap().is_empty(), "{what}: a check does not see it");
                 }
                 Err(_) => assert!(at < 64, "{what}: only the beginning decides whether it is a recording"),
             }
