@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use retake_kernel::{cpuid, maps, probe, shared};
 use retake_recording::Location;
-use retake_supervisor::{Options, Session, SessionError};
+use retake_supervisor::{Options, Session, SessionError, this_processor};
 use rustix::fs::{Access, access, statvfs};
 use serde::Serialize;
 
@@ -149,10 +149,10 @@ fn shared_memory_limits() -> Check {
 /// Sets up all that a recording needs before its program runs.
 fn session() -> Check {
     let check = |state, detail| Check::new("session", state, detail);
-    match Session::create(shared::MODE_RECORD, Options::default()) {
+    match Session::create(shared::MODE_RECORD, Options::default(), &this_processor()) {
         Ok(_) => check(State::Ok, "can be set up".to_owned()),
         Err(SessionError::SharedMemory(error)) => check(State::Missing, format!("no shared memory: {error}")),
-        Err(error @ SessionError::Vdso(_)) => {
+        Err(error @ (SessionError::Vdso(_) | SessionError::Processor(_))) => {
             let error = error.to_string();
             let first_line = error.lines().next().unwrap_or_default();
             check(State::Missing, first_line.to_owned()).mend("booting with vdso=1, or reporting the kernel version")

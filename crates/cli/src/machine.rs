@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use retake_kernel::cpuid;
 use retake_recording::Machine;
+use retake_supervisor::this_processor;
 
 /// Features of the processor that programs find and use by themselves, as /proc/cpuinfo calls them. Missing are those that
 /// the runtime hides from programs (RDRAND and the like), and those only a kernel can use.
@@ -58,11 +60,12 @@ const FEATURE_FAMILIES: &[&str] = &["avx512", "amx_", "avx10"];
 
 /// This machine. What it does not say is left empty.
 pub fn this_machine() -> Machine {
-    let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let processor = cpuid::description();
     Machine {
         kernel: kernel_release(),
-        cpu_model: field(&processor, "model name").unwrap_or_default().to_owned(),
-        features_needed: usable_features(&processor),
+        cpu_model: field(processor, "model name").unwrap_or_default().to_owned(),
+        features_needed: usable_features(processor),
+        processor: this_processor(),
     }
 }
 
@@ -74,8 +77,7 @@ pub fn kernel_release() -> String {
 
 /// Those of `needed` that this machine lacks.
 pub fn missing_features(needed: &[String]) -> Vec<String> {
-    let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let flags: BTreeSet<&str> = flags(&processor).collect();
+    let flags: BTreeSet<&str> = flags(cpuid::description()).collect();
     let missing = needed.iter().filter(|name| !flags.contains(name.as_str()));
     missing.cloned().collect()
 }

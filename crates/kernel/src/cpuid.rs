@@ -1,6 +1,9 @@
 //! What the processor says of itself, as recorded programs get to see it.
 
 use std::arch::x86_64::{__cpuid_count, _xgetbv};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::sync::OnceLock;
 
 /// One answer of CPUID. `subleaf` is `u32::MAX` where it does not matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +78,12 @@ pub fn extended_state() -> (u64, u32) {
     (features, __cpuid_count(0xd, 0).ebx)
 }
 
+/// Size and place, in bytes, of a state component in that area.
+pub fn component(number: u32) -> (u32, u32) {
+    let found = __cpuid_count(0xd, number);
+    (found.eax, found.ebx)
+}
+
 #[target_feature(enable = "xsave")]
 fn read_features() -> u64 {
     // SAFETY: register 0 exists wherever the instruction does.
@@ -93,5 +102,15 @@ pub fn ticks_per_second() -> u64 {
 
 /// Whether this process may make CPUID fault (ARCH_SET_CPUID).
 pub fn can_fault() -> bool {
-    std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| text.contains("cpuid_fault"))
+    description().contains(" cpuid_fault")
+}
+
+/// What the kernel says of the first processor in /proc/cpuinfo; nothing if it does not. There may be hundreds of them, which takes time.
+pub fn description() -> &'static str {
+    static DESCRIPTION: OnceLock<String> = OnceLock::new();
+    DESCRIPTION.get_or_init(|| {
+        let lines = File::open("/proc/cpuinfo").map(|file| BufReader::with_capacity(4096, file).lines());
+        let first = lines.into_iter().flatten().map_while(Result::ok).take_while(|line| !line.is_empty());
+        first.flat_map(|line| [line, "\n".to_owned()]).collect()
+    })
 }

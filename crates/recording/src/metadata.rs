@@ -89,6 +89,42 @@ pub struct Machine {
     pub cpu_model: String,
     /// Processor features without which the recording cannot be replayed.
     pub features_needed: Vec<String>,
+    /// What else programs can see of the processor.
+    pub processor: Processor,
+}
+
+/// What programs can see of a processor, and replay repeats.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Processor {
+    /// The answers of CPUID.
+    pub cpuid: Vec<CpuidAnswer>,
+    /// The state components that signal frames save (XCR0).
+    pub extended_features: u64,
+    /// Size of that area, in bytes.
+    pub extended_bytes: u32,
+    /// CPUID was made to trap while recording, so that code was not patched for its sake.
+    pub traps_cpuid: bool,
+}
+
+/// Leaf, subleaf (`u32::MAX`: any), eax, ebx, ecx, edx. In text: six hexadecimal numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct CpuidAnswer(pub [u32; 6]);
+
+impl From<CpuidAnswer> for String {
+    fn from(answer: CpuidAnswer) -> Self {
+        answer.0.map(|word| format!("{word:x}")).join(" ")
+    }
+}
+
+impl TryFrom<String> for CpuidAnswer {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let words: Option<Vec<u32>> = text.split(' ').map(|word| u32::from_str_radix(word, 16).ok()).collect();
+        words.and_then(|words| words.try_into().ok()).map(Self).ok_or("expected six hexadecimal numbers")
+    }
 }
 
 /// How often replay compares memory.

@@ -5,8 +5,10 @@
 pub mod dropped;
 pub mod files;
 mod image_note;
+mod processor;
 pub mod runtime_image;
 pub mod session;
 
 pub use files::FileTable;
+pub use processor::this_processor;
 pub use session::{Options, Session, SessionError};

@@ -1,5 +1,6 @@
 //! The shared memory of one recording or replay, and what the runtime must know before it runs.
 
+use crate::processor;
 use crate::runtime_image;
 use retake_kernel::cpuid;
 use retake_kernel::maps;
@@ -7,6 +8,7 @@ use retake_kernel::memory;
 use retake_kernel::segment::Segment;
 use retake_kernel::shared::{self, Header, HeaderSegment};
 use retake_patch::{VdsoPatch, build_vdso_patch};
+use retake_recording::{CpuidAnswer, Processor};
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -36,6 +38,9 @@ pub enum SessionError {
     /// The vDSO of this kernel cannot be handled.
     #[error("cannot take over this kernel's vDSO: {0}\n  try       booting with vdso=1, or report the kernel version")]
     Vdso(String),
+    /// This machine cannot stand in for the recorded processor.
+    #[error("this machine's processor cannot replay the recording: {0}\n  try       replaying on a machine of the kind that `retake info` names")]
+    Processor(&'static str),
 }
 
 /// The session's segments. Dropping it detaches them; they vanish with the last process that uses them.
@@ -49,11 +54,16 @@ pub struct Session {
 }
 
 impl Session {
-    /// Sets up shared memory for `mode` (`shared::MODE_*`).
+    /// Sets up shared memory for `mode` (`shared::MODE_*`), and the processor that programs shall see.
     ///
     /// # Errors
     /// See [`SessionError`].
-    pub fn create(mode: u32, options: Options) -> Result<Self, SessionError> {
+    pub fn create(mode: u32, options: Options, processor: &Processor) -> Result<Self, SessionError> {
+        if mode == shared::MODE_REPLAY
+            && let Some(difference) = processor::difference(processor)
+        {
+            return Err(SessionError::Processor(difference));
+        }
         let mut bits = 0;
         for (chosen, bit) in [
             (options.no_fast_path, shared::OPTION_NO_FAST_PATH),
@@ -61,7 +71,7 @@ impl Session {
             (options.check_full, shared::OPTION_CHECK_FULL),
             (options.check_off, shared::OPTION_CHECK_OFF),
             (options.whole_inputs, shared::OPTION_WHOLE_INPUTS),
-            (!cpuid::can_fault(), shared::OPTION_NO_CPUID_FAULT),
+            (!processor.traps_cpuid, shared::OPTION_NO_CPUID_FAULT),
         ] {
             bits |= if chosen { bit } else { 0 };
         }
@@ -71,7 +81,7 @@ impl Session {
         let vdso = own_vdso().map_err(|error| SessionError::Vdso(error.to_string()))?;
         let vdso_patch = build_vdso_patch(&vdso).map_err(|error| SessionError::Vdso(error.to_string()))?;
         let session = Self { header, text, vdso, vdso_patch };
-        session.describe_processor();
+        session.describe_processor(processor);
         session.describe_vdso();
         if mode == shared::MODE_TRACE {
             session.describe_clock();
@@ -126,22 +136,22 @@ impl Session {
         self.vdso_patch.bootstrap_offset
     }
 
-    fn describe_processor(&self) {
+    fn describe_processor(&self, processor: &Processor) {
         let header = self.header();
-        let answers = cpuid::table();
-        for (entry, answer) in header.cpuid.iter().zip(&answers) {
-            entry.leaf.store(answer.leaf, Relaxed);
-            entry.subleaf.store(answer.subleaf, Relaxed);
-            entry.eax.store(answer.eax, Relaxed);
-            entry.ebx.store(answer.ebx, Relaxed);
-            entry.ecx.store(answer.ecx, Relaxed);
-            entry.edx.store(answer.edx, Relaxed);
+        for (entry, &CpuidAnswer([leaf, subleaf, eax, ebx, ecx, edx])) in header.cpuid.iter().zip(&processor.cpuid) {
+            entry.leaf.store(leaf, Relaxed);
+            entry.subleaf.store(subleaf, Relaxed);
+            entry.eax.store(eax, Relaxed);
+            entry.ebx.store(ebx, Relaxed);
+            entry.ecx.store(ecx, Relaxed);
+            entry.edx.store(edx, Relaxed);
         }
-        header.cpuid_count.store(answers.len().min(shared::MAX_CPUID) as u32, Relaxed);
-        let (features, bytes) = cpuid::extended_state();
-        header.extended_features.store(features, Relaxed);
-        header.extended_bytes.store(bytes, Relaxed);
-        header.ticks_per_second.store(cpuid::ticks_per_second(), Relaxed);
+        header.cpuid_count.store(processor.cpuid.len().min(shared::MAX_CPUID) as u32, Relaxed);
+        header.extended_features.store(processor.extended_features, Relaxed);
+        header.extended_bytes.store(processor.extended_bytes, Relaxed);
+        if header.mode.load(Relaxed) != shared::MODE_REPLAY {
+            header.ticks_per_second.store(cpuid::ticks_per_second(), Relaxed);
+        }
     }
 
     fn describe_clock(&self) {

@@ -158,6 +158,7 @@ impl Recorder<'_> {
             chaos: seed,
             timeout: options.timeout,
             keep_last: options.keep_last,
+            processor: metadata.machine.processor,
             options: retake_supervisor::Options { no_fast_path: options.no_fast_path, ..options.check.session_options() },
         };
         match retake_record::record(&request, writer, store) {

@@ -321,6 +321,7 @@ impl Options {
             arguments: found.arguments,
             environment: std::env::vars_os().collect(),
             options,
+            processor: retake_supervisor::this_processor(),
             chaos: None,
             timeout: None,
             keep_last: None,
