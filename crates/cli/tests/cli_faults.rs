@@ -4,7 +4,7 @@ mod cli_support;
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
@@ -156,6 +156,22 @@ fn a_killed_supervisor_leaves_nothing_but_a_recording_that_replays() {
 }
 
 #[test]
+fn a_killed_replay_leaves_nothing() {
+    let place = Place::new("killed-replay");
+    // More than a pipe holds: the replay waits for its reader.
+    let script = "i=0; while [ $i -lt 9000 ]; do i=$((i+1)); echo line $i of many; done";
+    place.run_well(&["record", "--", "sh", "-c", script]);
+    let mut replay = Started::new(place.command(&["replay"]).stdout(Stdio::piped()));
+    replay.0.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    assert_eq!(place.scratch().len(), 1);
+    assert_ne!(segments_of(replay.pid()), 0);
+    kill_process(replay.pid(), Signal::KILL).unwrap();
+    replay.wait(PATIENCE);
+    wait_until("the replayed processes to end, and their shared memory with them", CLEAN_UP, || segments_of(replay.pid()) == 0);
+    wait_until("the folder of the replay to vanish", CLEAN_UP, || place.scratch().is_empty());
+}
+
+#[test]
 fn programs_killed_from_outside_end_the_same_way_at_replay() {
     for (signal, status) in [(Signal::KILL, 137), (Signal::TERM, 143), (Signal::SEGV, 139)] {
         let place = Place::new(&format!("killed-{status}"));
@@ -243,7 +259,7 @@ fn a_full_disk_stops_the_program_until_there_is_space() {
         cmp out again && [ -s out ] && echo same
         cat errors"#;
     let retake = env!("CARGO_BIN_EXE_retake");
-    let mut shell = in_place(&place, "unshare", &["-m", "sh", "-c", script]);
+    let mut shell = place.command_of("unshare", &["-m", "sh", "-c", script]);
     let output = shell.arg(retake).output();
     let ran = Ran::of(output.unwrap(), &["full-disk"]);
     if ran.stdout.contains("cannot mount") || ran.stderr.contains("unshare") {
@@ -317,7 +333,7 @@ fn replay_ends_when_nobody_reads_its_output() {
     for redirection in [">&-", ">&- 2>&-", "< /dev/null >&- 2>&- <&-"] {
         let retake = env!("CARGO_BIN_EXE_retake");
         let line = format!("\"$0\" replay {redirection}");
-        let mut shell = in_place(&place, "sh", &["-c", &line]);
+        let mut shell = place.command_of("sh", &["-c", &line]);
         shell.arg(retake);
         let ended = Started::new(&mut shell).wait(PATIENCE);
         assert_eq!(ended.code(), Some(0), "{redirection}: {ended}");
@@ -329,7 +345,7 @@ fn replay_ends_when_nobody_reads_its_output() {
 fn interrupted_on_a_terminal(place: &Place, name: &str, program: &str) -> Option<i32> {
     let retake = env!("CARGO_BIN_EXE_retake");
     let line = format!("exec {retake} record {program}");
-    let mut terminal = in_place(place, "script", &["--quiet", "--return", "--command", &line, "typescript"]);
+    let mut terminal = place.command_of("script", &["--quiet", "--return", "--command", &line, "typescript"]);
     let mut terminal = Started::new(terminal.stdin(Stdio::piped()).stdout(Stdio::null()));
     let mut supervisor = None;
     wait_until("the supervisor", PATIENCE, || {
@@ -348,18 +364,28 @@ fn interrupted_on_a_terminal(place: &Place, name: &str, program: &str) -> Option
     status
 }
 
-/// A command that runs where those of `place` run.
-fn in_place(place: &Place, program: &str, arguments: &[&str]) -> Command {
-    let like = place.command(&[]);
-    let mut command = Command::new("env");
-    command.args(["--default-signal", program]).args(arguments).stdin(Stdio::null());
-    for (name, value) in like.get_envs() {
-        if let Some(value) = value {
-            command.env(name, value);
-        }
+#[test]
+fn what_was_printed_to_the_terminal_by_name_is_printed_again() {
+    if !has_tool("script") {
+        return;
     }
-    command.current_dir(like.get_current_dir().unwrap());
-    command
+    let place = Place::new("terminal-by-name");
+    let retake = env!("CARGO_BIN_EXE_retake");
+    let line = format!("exec {retake} record sh -c 'echo one; echo two > /dev/tty; echo three > \"$(tty)\"; echo four > /dev/null'");
+    let mut terminal = place.command_of("script", &["--quiet", "--return", "--command", &line, "typescript"]);
+    let status = Started::new(terminal.stdin(Stdio::piped()).stdout(Stdio::null())).wait(PATIENCE);
+    assert!(status.success());
+    replays(&place, Some(0), None, "one\ntwo\nthree\n");
+}
+
+#[test]
+fn inherited_descriptors_that_lead_to_the_output_are_known() {
+    let place = Place::new("inherited-output");
+    let retake = env!("CARGO_BIN_EXE_retake");
+    let line = format!("{retake} record sh -c 'echo three >&3; echo one' 3>&1");
+    let status = Started::new(place.command_of("sh", &["-c", &line]).stdout(Stdio::piped())).wait(PATIENCE);
+    assert!(status.success());
+    replays(&place, Some(0), None, "three\none\n");
 }
 
 #[test]

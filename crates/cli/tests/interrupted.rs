@@ -107,11 +107,7 @@ fn a_deadlock_is_ended_by_control_c() {
     let place = Place::new("interrupted-pty");
     let executable = executable("deadlocked", &place);
     let command = format!("{} record {}", env!("CARGO_BIN_EXE_retake"), executable.display());
-    let mut child = place.command(&[]);
-    let mut script = Command::new("env");
-    script.args(["--default-signal", "script", "-qec", &command, "/dev/null"]).current_dir(place.work(""));
-    script.env_clear().envs(child.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    child = script;
+    let mut child = place.command_of("script", &["-qec", &command, "/dev/null"]);
     let mut child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0).spawn().unwrap();
     let mut keyboard = child.stdin.take().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());

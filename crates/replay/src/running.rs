@@ -66,7 +66,8 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts a replay. There must be no other thread in this process.
+    /// Starts a replay. There must be no other thread in this process. `folder` takes what it unpacks; if this process is killed, the folder is
+    /// removed.
     ///
     /// # Errors
     /// See [`ReplayError`].
@@ -86,16 +87,19 @@ impl Running {
             whole_inputs: inputs.is_some(),
             ..Options::default()
         };
-        let session = Session::create(shared::MODE_REPLAY, options)?;
+        let session = Session::create(shared::MODE_REPLAY, options, &recording.metadata().machine.processor)?;
         let header = session.header();
         if wanted.is_some() {
             header.options.fetch_or(shared::OPTION_DEBUG, Relaxed);
         }
-        let guardian = Guardian::start(|| end_everything(header))?;
+        let guardian = Guardian::start(|| {
+            end_everything(header);
+            // Nobody is left who could be told of what cannot be removed.
+            let _ = std::fs::remove_dir_all(folder);
+        })?;
         process::adopt_orphans();
         let files = lay_out_files(&recording, folder)?;
         let scratch = folder.join("scratch");
-        std::fs::create_dir_all(&scratch)?;
         store_path(&header.store, &files);
         store_path(&header.scratch, &scratch);
         header.slots_used.store(ROOT_SLOT as u32 + 1, Release);

@@ -187,6 +187,7 @@ impl Windows {
             }
             return Ok(true);
         }
+        std::fs::create_dir_all(&self.scratch)?;
         let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
         if known {
             self.recording.copy_content(content, &mut file).map_err(io::Error::from)?;

@@ -55,10 +55,15 @@ impl Place {
 
     /// The command with some arguments, not yet started.
     pub fn command(&self, arguments: &[&str]) -> Command {
+        self.command_of(env!("CARGO_BIN_EXE_retake"), arguments)
+    }
+
+    /// Some program with the environment of the tests, not yet started.
+    pub fn command_of(&self, program: &str, arguments: &[&str]) -> Command {
         // Whoever started the tests may ignore signals, as nohup does, and then so would all that they start.
         let mut command = Command::new("env");
         command
-            .args(["--default-signal", env!("CARGO_BIN_EXE_retake")])
+            .args(["--default-signal", program])
             .args(arguments)
             .current_dir(self.root.join("work"))
             .env_clear()
