@@ -102,21 +102,11 @@ void futex_waits(struct call *call)
 		try_lock(call, &word, 1);
 }
 
-static u32 traced(struct call *call)
-{
-	call_prepare(call);
-	if (call_execute(call) == CALL_ABORTED)
-		return deliver_deferred(call->context, 1);
-	call_finish(call, NULL, 0);
-	call->context->regs.rax = (u64)call->result;
-	return leave(call->context);
-}
-
 u32 handle_futex(struct call *call)
 {
 	struct context *context = call->context;
 	if (tracing())
-		return traced(call);
+		return handle_plainly(call);
 	call_prepare(call);
 	u32 is_known = is_lock(call) || operation_of(call) == UNLOCK_PI || operation_of(call) == TRYLOCK_PI;
 	i64 result = is_known ? decide(call) : -ENOSYS;
@@ -129,8 +119,7 @@ u32 handle_futex(struct call *call)
 		context->regs.rax = (u64)call->result;
 		return leave(context);
 	}
-	context->regs.rax = context->number;
-	context->regs.rip -= 2;
+	back_to_call(context);
 	leave(context);
 	return LEAVE_FULL;
 }

@@ -474,7 +474,7 @@ static u32 exec_record(struct call *call)
 		look_end(context);
 	call->result = EXEC_COMMITTED;
 	call_finish(call, NULL, 0);
-	memcpy(slot->console, context->process->console, sizeof slot->console);
+	slot->uses = context->process->uses;
 	slot->altered_mask = context->sigmask;
 	note_ignored(context);
 	slot->event_count = context->event_count;
@@ -622,10 +622,5 @@ u32 handle_set_tid_address(struct call *call)
 {
 	call->context->clear_tid = call->arguments[0];
 	call->actual[0] = (u64)&call->context->thread_alive;
-	call_prepare(call);
-	if (call_execute(call) == CALL_ABORTED)
-		return deliver_deferred(call->context, 1);
-	call_finish(call, NULL, 0);
-	call->context->regs.rax = (u64)call->result;
-	return leave(call->context);
+	return handle_plainly(call);
 }

@@ -51,9 +51,13 @@ u32 shared_file_write(struct call *call, struct file_write *write, struct extra_
 	case NR_ftruncate: case NR_fallocate: break;
 	default: return 0;
 	}
-	if (sys2(NR_fstat, call->arguments[0], stat) || ((u32)stat[3] & 0170000) != 0100000 || !shared_file_is(stat[0], stat[1]))
+	if (sys2(NR_fstat, call->arguments[0], stat) || ((u32)stat[3] & 0170000) != 0100000)
 		return 0;
-	shared_file_note(stat[0], stat[1], 1);
+	struct shared_file *file = find(stat[0], stat[1]);
+	if (file)
+		file->changes = 1;
+	else if (HEADER->shared_file_count <= PLACES)
+		return 0;
 	if (offset < 0)
 		offset = sys3(NR_lseek, call->arguments[0], 0, 1 /* SEEK_CUR */) - call->result;
 	*write = (struct file_write){ stat[0], stat[1], (u64)offset, stat[6] };

@@ -285,7 +285,7 @@ static void log_fatal(struct context *context, const struct deferred_signal *sig
 }
 
 /* A call undone by a signal before it: the program stands at its `syscall` instruction again. */
-static void back_to_call(struct context *context)
+void back_to_call(struct context *context)
 {
 	context->regs.rax = context->number;
 	context->regs.rip -= 2;

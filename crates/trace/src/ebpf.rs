@@ -12,9 +12,9 @@ mod thread;
 
 use crate::Result;
 use crate::attach::{self, Request, Whom};
-use crate::live::{Live, Observer};
+use crate::live::Observer;
 use crate::look::Looker;
-use crate::spool::Spool;
+use crate::outside;
 use collector::Collector;
 use retake_kernel::clock;
 use retake_record::EventLog;
@@ -37,9 +37,7 @@ pub fn check() -> Result<()> {
 /// # Errors
 /// The program cannot be run, a process cannot be followed, or the kernel takes no programs from us.
 pub fn live(request: &Request, observer: Observer) -> Result<i32> {
-    let live = Live::new(observer);
-    let status = run(request, Arc::clone(&live) as Arc<_>, None)?;
-    live.take_error().map_or(Ok(status), Err)
+    outside::live(request, observer, run)
 }
 
 /// As [`crate::inside::into_spool`].
@@ -47,10 +45,7 @@ pub fn live(request: &Request, observer: Observer) -> Result<i32> {
 /// # Errors
 /// As [`live`], or the folder cannot be made.
 pub fn into_spool(request: &Request, folder: &Path, metadata: &Metadata) -> Result<i32> {
-    // With less than all data nobody wants to know what no register shows.
-    let spool = Spool::create(folder, metadata)?;
-    let looker = (request.data_limit == u64::MAX).then(|| spool.looker());
-    run(request, Arc::new(spool), looker)
+    outside::into_spool(request, folder, metadata, run)
 }
 
 /// While there is something in the rings they are looked at so often.

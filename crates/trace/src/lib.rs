@@ -24,6 +24,7 @@ mod live;
 mod look;
 mod merge;
 mod observation;
+mod outside;
 pub mod ptrace;
 pub mod recording;
 mod spool;

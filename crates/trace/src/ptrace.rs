@@ -5,9 +5,9 @@
 use crate::attach::{self, Leave, Request, Whom};
 use crate::call;
 use crate::event_bytes::{self, AS_THREAD, BY_FORK, BY_NOBODY, END, EXITED, SIGNAL, event, words};
-use crate::live::{Live, Observer};
+use crate::live::Observer;
 use crate::look::Looker;
-use crate::spool::Spool;
+use crate::outside;
 use crate::state;
 use crate::walk::{self, Before, Memory};
 use crate::{Error, Result};
@@ -35,9 +35,7 @@ const PERIOD: Duration = Duration::from_millis(20);
 /// # Errors
 /// The program cannot be run, or something cannot be traced.
 pub fn live(request: &Request, observer: Observer) -> Result<i32> {
-    let live = Live::new(observer);
-    let status = run(request, Arc::clone(&live) as Arc<_>, None)?;
-    live.take_error().map_or(Ok(status), Err)
+    outside::live(request, observer, run)
 }
 
 /// As [`crate::inside::into_spool`].
@@ -45,10 +43,7 @@ pub fn live(request: &Request, observer: Observer) -> Result<i32> {
 /// # Errors
 /// As [`live`], or the folder cannot be made.
 pub fn into_spool(request: &Request, folder: &Path, metadata: &Metadata) -> Result<i32> {
-    // With less than all data nobody wants to know what no register shows.
-    let spool = Spool::create(folder, metadata)?;
-    let looker = (request.data_limit == u64::MAX).then(|| spool.looker());
-    run(request, Arc::new(spool), looker)
+    outside::into_spool(request, folder, metadata, run)
 }
 
 fn run(request: &Request, log: Arc<dyn EventLog>, looker: Option<Arc<Looker>>) -> Result<i32> {
