@@ -23,7 +23,7 @@ fn c_and_rust_agree_on_every_offset() {
         ("struct slot", "forced_search_ns", offset_of!(Slot, lines) + offset_of!(RequestLines, forced_search_ns)),
         ("struct shared_header", "chaos.delay_most_us", offset_of!(Header, chaos) + offset_of!(Chaos, delay_most_us)),
         ("struct shared_header", "force_doorbell", offset_of!(Header, force_doorbell)),
-        ("struct slot", "console", offset_of!(Slot, lines) + offset_of!(RequestLines, console)),
+        ("struct slot", "uses", offset_of!(Slot, lines) + offset_of!(RequestLines, uses)),
         ("struct slot", "event_count", offset_of!(Slot, lines) + offset_of!(RequestLines, event_count)),
         ("struct slot", "console_ticket", offset_of!(Slot, lines) + offset_of!(RequestLines, console_ticket)),
         ("struct slot", "diverged_actual", offset_of!(Slot, lines) + offset_of!(RequestLines, diverged_actual)),
