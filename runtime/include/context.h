@@ -39,6 +39,8 @@ struct reservation { /* a library whose stubs have their place */
 #define MAX_CHILDREN 128
 struct child { u32 recorded, real; };
 
+#define UNCHANGED_FILES 16
+
 struct process {
 	struct domain *domain;      /* NULL: one thread, no memory shared with others. At replay each thread's context says where it is */
 	struct domain private_domain;
@@ -61,6 +63,8 @@ struct process {
 	struct descriptor_uses uses;
 	u32 reservation_count;
 	struct reservation reservations[MAX_RESERVATIONS];
+	u32 unchanged_next;
+	struct { u64 device, inode; } unchanged[UNCHANGED_FILES]; /* replay: files that nothing in the recording changes, as the supervisor said */
 	u32 children_count; /* replay: those that its parent may wait for */
 	struct child children[MAX_CHILDREN];
 	u64 vdso_start, vdso_end;
@@ -95,6 +99,7 @@ struct context {
 	u32 temporary_active;
 	struct domain *domain; /* of the turn that it took last */
 	u32 spins; /* record: how often it usually looks until the baton is free */
+	u32 home;  /* replay: core + 1 on which alone it runs, or 0 */
 	u64 clear_tid;
 	u64 child_tid_address;
 	u64 robust_list; /* the program's list of locks to be given up when the thread dies */
@@ -184,8 +189,6 @@ static inline u32 tracing(void) { return HEADER->mode == MODE_TRACE; }
 void futex_wait(u32 *word, u32 value, u64 timeout_ms);
 void ring_drain(void); /* record: the supervisor's drain shall look now */
 void futex_wake(u32 *word, i32 count);
-void futex_wait_for(u32 *word, u32 value, u64 number, u64 timeout_ms);
-void futex_wake_for(u32 *word, u64 number); /* those who wait for this number, and perhaps others */
 u64 now_ns(void); /* on the monotonic clock */
 void fail(const char *message) NORETURN; /* a bug, or the machine cannot go on: say so and end the process */
 
@@ -302,6 +305,8 @@ enum { SIGILL = 4, SIGTRAP = 5, SIGABRT = 6, SIGBUS = 7, SIGFPE = 8, SIGKILL = 9
 
 /* ---- baton.c ---- */
 enum turn_kind { TURN_AGAIN, TURN_FIRST_THREAD, TURN_SHARED, TURN_GIVEN /* the baton is given away before the thread goes back to its code; one TURN event follows */ };
+void home_follow(struct context *context);    /* replay: to the core where its domain is, or may go */
+void home_leave(struct context *context);     /* replay: it takes no more turns there */
 void baton_begin(struct context *context);    /* the first thing in a new stream that has a domain */
 void baton_inherit(struct context *child);    /* a process that was forked off */
 void baton_create(struct context *context);   /* record: from here on the process has a domain */

@@ -45,6 +45,13 @@ enum baton_state {
 	BATON_STOPPED, /* record: waits too, but it was computing when it was stopped */
 };
 
+/* Replay: where those wait whose turns have the same number modulo TURN_GATES. */
+#define TURN_GATES 128
+struct turn_gate {
+	u32 word;    /* changes when such a turn comes; futex */
+	u32 waiters; /* and some that died waiting */
+};
+
 /* The right to run user code among threads that share writable memory. */
 struct domain {
 	u32 lock;         /* record: stream + 1 of the holder, 0 when free; futex */
@@ -53,9 +60,11 @@ struct domain {
 	u32 last;         /* stream + 1 of the last holder */
 	u64 turn;         /* record: changes of holder so far */
 	u64 completed;    /* replay: turns that are over */
-	u32 futex;        /* replay: changes with completed */
 	u32 identity;     /* tells domains apart: the process that made it, ~0 the one of processes that share memory */
 	u32 merged;       /* record: it is over, its threads belong to the domain of processes that share memory */
+	u32 home;         /* replay: core + 1 on which its threads run; 0: on any */
+	u64 looked_ns;    /* replay: when that was last thought about */
+	struct turn_gate gates[TURN_GATES];
 } __attribute__((aligned(64)));
 
 /* How a recording is disturbed, so that rare interleavings show up. Seed 0: not at all. "One in 0" means never. */
@@ -261,6 +270,8 @@ struct shared_header {
 	char scratch[1024];   /* replay: folder for copies of shared files, ends with '/' */
 	struct file_entry files[MAX_FILES];
 	struct slot slots[MAX_SLOTS];
+	u64 cores[16];        /* replay: where it may run, once core_count is not 0 */
+	u32 core_count;
 	u32 filter_count, filter_step_count; /* places given away; may exceed what there is */
 	struct filter filters[MAX_FILTERS];
 	u64 filter_steps[MAX_FILTER_STEPS];

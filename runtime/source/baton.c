@@ -256,30 +256,43 @@ void baton_join(struct context *context)
 
 /* ---- replay ---- */
 
+static struct turn_gate *gate_of(struct domain *domain, u64 turn) { return &domain->gates[turn % TURN_GATES]; }
+
+/* Whoever waits for the next turn is in the gate's count before it looks a last time at what is completed. */
 static void complete(struct context *context)
 {
 	struct domain *domain = context->domain;
 	if (!domain || !context->turn)
 		return;
-	u64 next = context->turn + 1;
-	__atomic_store_n(&domain->completed, context->turn, __ATOMIC_RELEASE);
+	struct turn_gate *next = gate_of(domain, context->turn + 1);
+	__atomic_store_n(&domain->completed, context->turn, __ATOMIC_SEQ_CST);
 	context->turn = 0;
-	__atomic_add_fetch(&domain->futex, 1, __ATOMIC_SEQ_CST);
-	futex_wake_for(&domain->futex, next);
+	if (!__atomic_load_n(&next->waiters, __ATOMIC_SEQ_CST))
+		return;
+	__atomic_add_fetch(&next->word, 1, __ATOMIC_SEQ_CST);
+	futex_wake(&next->word, 0x7fffffff);
 }
+
+static u32 has_come(const struct domain *domain, u64 turn) { return __atomic_load_n(&domain->completed, __ATOMIC_SEQ_CST) + 1 >= turn; }
 
 static void wait_for_turn(struct context *context, u64 turn)
 {
 	struct domain *domain = context->domain;
-	for (;;) {
-		u32 seen = __atomic_load_n(&domain->futex, __ATOMIC_SEQ_CST);
-		if (__atomic_load_n(&domain->completed, __ATOMIC_ACQUIRE) + 1 >= turn)
-			break;
-		context->slot->baton_state = BATON_WAITING;
-		futex_wait_for(&domain->futex, seen, turn, 1000);
+	struct turn_gate *gate = gate_of(domain, turn);
+	if (!has_come(domain, turn)) {
+		__atomic_add_fetch(&gate->waiters, 1, __ATOMIC_SEQ_CST);
+		for (;;) {
+			u32 seen = __atomic_load_n(&gate->word, __ATOMIC_SEQ_CST);
+			if (has_come(domain, turn))
+				break;
+			context->slot->baton_state = BATON_WAITING;
+			futex_wait(&gate->word, seen, 1000);
+		}
+		__atomic_sub_fetch(&gate->waiters, 1, __ATOMIC_SEQ_CST);
 	}
 	context->slot->baton_state = BATON_HOLDING;
 	context->turn = turn;
+	home_follow(context);
 }
 
 /* `at_call`: the thread has come to the call that follows in its stream, so what that one prints is in memory. */
@@ -337,6 +350,8 @@ void baton_inherit(struct context *child)
 {
 	struct domain *domain = domain_of(child);
 	child->domain = child->process->domain = shares_memory(domain) ? domain : NULL;
+	if (!child->domain)
+		home_leave(child);
 }
 
 void baton_begin(struct context *context)

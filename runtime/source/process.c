@@ -309,6 +309,7 @@ static i64 clone_sharing(struct context *context, struct slot *slot, const struc
 	u32 thread = (request->flags & CLONE_THREAD) != 0;
 	child->process = context->process;
 	child->domain = context->domain;
+	child->home = context->home;
 	if (!thread) {
 		child->process = (struct process *)(region_address(region) + REGION_PROCESS);
 		memcpy(child->process, context->process, sizeof *child->process);

@@ -198,6 +198,7 @@ void host_exec(struct context *context)
 	struct slot *slot = context->slot;
 	char header[24], index[24];
 	baton_end(context);
+	home_leave(context);
 	await_siblings(context);
 	slot->next_window_offset = context->log_offset;
 	slot->event_count = context->event_count;

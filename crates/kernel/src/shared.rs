@@ -16,6 +16,7 @@ pub const MAX_CPUID: usize = 256;
 pub const MAX_VDSO_PATCHES: usize = 12;
 pub const VDSO_CODE_BYTES: usize = 48;
 pub const MAX_PARTS: usize = 8;
+pub const TURN_GATES: usize = 128;
 pub const MAX_FILTERS: usize = 4096;
 pub const MAX_FILTER_STEPS: usize = 0x2_0000;
 pub const LOW_DESCRIPTORS: usize = 256;
@@ -229,6 +230,12 @@ pub struct Slot {
     pub lines: RequestLines,
 }
 
+#[repr(C)]
+pub struct TurnGate {
+    pub word: AtomicU32,
+    pub waiters: AtomicU32,
+}
+
 #[repr(C, align(64))]
 pub struct Domain {
     pub lock: AtomicU32,
@@ -237,9 +244,11 @@ pub struct Domain {
     pub last: AtomicU32,
     pub turn: AtomicU64,
     pub completed: AtomicU64,
-    pub futex: AtomicU32,
     pub identity: AtomicU32,
     pub merged: AtomicU32,
+    pub home: AtomicU32,
+    pub looked_ns: AtomicU64,
+    pub gates: [TurnGate; TURN_GATES],
 }
 
 #[repr(C)]
@@ -318,6 +327,8 @@ pub struct Header {
     pub scratch: [AtomicU8; PATH_BYTES],
     pub files: [FileEntry; MAX_FILES],
     pub slots: [Slot; MAX_SLOTS],
+    pub cores: [AtomicU64; 16],
+    pub core_count: AtomicU32,
     pub filter_count: AtomicU32,
     pub filter_step_count: AtomicU32,
     pub filters: [Filter; MAX_FILTERS],

@@ -1,0 +1,117 @@
+//! Threads that take turns often share a core at replay, and what they start does not.
+
+mod cli_support;
+
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use cli_support::Place;
+
+/// How long the process of one round is looked for.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Two threads hand over to each other, then a process is started that says more than a pipe can hold; several times, because now and then the
+/// threads may run on any core.
+const ROUNDS: usize = 8;
+/// More than a pipe holds.
+const OUTPUT_BYTES: usize = 100_000;
+
+const PROGRAM: &str = r#"
+#include <pthread.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static int turn;
+static void *take_turns(void *parity)
+{
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < 500; i++) {
+        while (turn % 2 != (parity != 0))
+            pthread_cond_wait(&changed, &lock);
+        turn++;
+        pthread_cond_signal(&changed);
+    }
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+int main(void)
+{
+    static char much[100000];
+    memset(much, 'x', sizeof much);
+    for (int i = 0; i < 8; i++) {
+        pthread_t other;
+        int status;
+        pthread_create(&other, 0, take_turns, "odd");
+        take_turns(0);
+        pthread_join(other, 0);
+        if (fork() == 0)
+            return write(1, much, sizeof much) != sizeof much;
+        wait(&status);
+    }
+    return 0;
+}
+"#;
+
+struct Process {
+    pid: String,
+    parent: String,
+    cores: String,
+}
+
+fn processes() -> Vec<Process> {
+    let folders = std::fs::read_dir("/proc").unwrap().flatten();
+    let statuses = folders.filter_map(|folder| std::fs::read_to_string(folder.path().join("status")).ok());
+    statuses
+        .map(|status| Process { pid: field(&status, "Pid:"), parent: field(&status, "PPid:"), cores: field(&status, "Cpus_allowed_list:") })
+        .collect()
+}
+
+fn field(status: &str, name: &str) -> String {
+    status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim().to_owned()
+}
+
+/// Whether below the process there is one on a single core that has started one which may run on all.
+fn shares_a_core(above: u32, cores: &str) -> bool {
+    let all = processes();
+    let of = |pid: &str| all.iter().find(|process| process.pid == pid);
+    all.iter().filter(|child| child.cores == cores).filter_map(|child| of(&child.parent)).any(|parent| {
+        let lineage = std::iter::successors(Some(parent), |process| of(&process.parent));
+        parent.cores.parse::<u32>().is_ok() && lineage.take(8).any(|process| process.pid == above.to_string())
+    })
+}
+
+#[test]
+fn turns_are_taken_on_one_core() {
+    let place = Place::new("turns_are_taken_on_one_core");
+    let cores = field(&std::fs::read_to_string("/proc/self/status").unwrap(), "Cpus_allowed_list:");
+    if cores.parse::<u32>().is_ok() {
+        eprintln!("skipped: there is only one core");
+        return;
+    }
+    let (source, program) = (place.work("turns.c"), place.work("turns"));
+    std::fs::write(&source, PROGRAM).unwrap();
+    compile(&source, &program);
+    assert_eq!(place.run_well(&["record", "--", program.to_str().unwrap()]).len(), ROUNDS * OUTPUT_BYTES);
+    let mut replay = place.command(&["replay"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut output = replay.stdout.take().unwrap();
+    let mut seen = false;
+    for _ in 0..ROUNDS {
+        let began = Instant::now();
+        while !seen && began.elapsed() < PATIENCE {
+            seen = shares_a_core(replay.id(), &cores);
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        output.read_exact(&mut vec![0; OUTPUT_BYTES]).unwrap();
+    }
+    assert!(replay.wait().unwrap().success());
+    assert!(seen, "the threads were never seen on one core");
+}
+
+fn compile(source: &Path, program: &Path) {
+    let output = Command::new("gcc").args(["-O1", "-pthread", "-o"]).args([program, source]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
