@@ -27,6 +27,7 @@ static void log_turn(struct context *context, u64 turn) { log_turn_of(context, t
 static u32 take(struct context *context, struct domain *domain, u64 *turn)
 {
 	domain->wake_pending = 0;
+	domain->core = this_core();
 	context->slot->baton_state = BATON_HOLDING;
 	context->seen_tick = HEADER->yield_tick - chaos(); /* chaos is asked at every sync point */
 	force_open(context);
@@ -48,10 +49,13 @@ static u32 lock(struct context *context, struct domain *domain, u32 *holder)
 	return __atomic_compare_exchange_n(&domain->lock, holder, me(context), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-/* Most turns are short. How long looking on pays is learnt from how it went, but it is never less than going to sleep takes. */
+/* Most turns are short. How long looking on pays is learnt from how it went, but it is never less than going to sleep takes. Whoever looks on from the
+ * holder's own core only keeps it from coming to an end. */
 static u32 spin(struct context *context, struct domain *domain)
 {
 	u32 holder, limit = (u32)minimum(2 * context->spins + LEAST_SPINS, MOST_SPINS);
+	if (__atomic_load_n(&domain->core, __ATOMIC_RELAXED) == this_core())
+		return 0;
 	for (u32 i = 0; i < limit; i++) {
 		__builtin_ia32_pause();
 		if (!__atomic_load_n(&domain->lock, __ATOMIC_RELAXED) && lock(context, domain, &holder)) {

@@ -25,13 +25,6 @@ static u32 may_choose(void)
 	return HEADER->core_count > 1;
 }
 
-static u32 this_core(void)
-{
-	u32 core = 0;
-	sys3(NR_getcpu, &core, NULL, NULL);
-	return core;
-}
-
 static void move(struct context *context, u32 home)
 {
 	u64 mask[MASK_BYTES / 8] = { 0 };

@@ -246,6 +246,7 @@ pub struct Domain {
     pub completed: AtomicU64,
     pub identity: AtomicU32,
     pub merged: AtomicU32,
+    pub core: AtomicU32,
     pub home: AtomicU32,
     pub looked_ns: AtomicU64,
     pub gates: [TurnGate; TURN_GATES],
