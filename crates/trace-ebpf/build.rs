@@ -23,8 +23,8 @@ fn main() {
         OBJECTS.iter().try_for_each(compile)
     });
     if let Err(reason) = &built {
-        // One that is installed later is noticed.
-        println!("cargo:rerun-if-changed=/usr/bin/clang");
+        // One that is installed later is noticed: the folder is newer then, while the program itself has the date of its package.
+        println!("cargo:rerun-if-changed=/usr/bin");
         for (name, _) in OBJECTS {
             std::fs::write(output.join(name), []).expect("OUT_DIR can be written");
         }
