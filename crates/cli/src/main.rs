@@ -119,6 +119,7 @@ impl Command {
 }
 
 fn main() -> ExitCode {
+    retake_kernel::signals::survive_file_limit();
     let command_line = match CommandLine::try_parse() {
         Ok(command_line) => command_line,
         Err(error) => return usage(&error),

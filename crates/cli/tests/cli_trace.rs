@@ -347,6 +347,29 @@ fn what_fits_on_a_full_disk_is_read() {
     assert!(records.iter().any(|record| matches!(record, TraceRecord::Incomplete(_))), "what is lost is said");
 }
 
+#[test]
+fn a_limit_on_file_sizes_is_an_error_and_what_fitted_is_read() {
+    for method in methods() {
+        let place = Place::new(&format!("trace-limit-{method}"));
+        let script = r#"
+            ulimit -f 2000
+            timeout -k 1 20 "$0" trace --method "$1" -o small.ds -- dd if=/dev/zero of=/dev/null bs=4k count=2000 status=none
+            echo "ended with $?"
+        "#;
+        let mut command = Command::new("bash");
+        command.args(["-c", script, env!("CARGO_BIN_EXE_retake"), method]).env("RETAKE_DIR", place.work("store"));
+        let ran = command.current_dir(place.work("")).stdin(Stdio::null()).output().unwrap();
+        let (told, stdout) = (String::from_utf8_lossy(&ran.stderr), String::from_utf8_lossy(&ran.stdout));
+        assert!(stdout.contains("ended with 125") && told.contains("ulimit -f") && told.contains("retake trace --from"), "{method}: {stdout} {told}");
+        let rest = place.run(&["trace", "--from", "./small.ds.spool", "-o", "rest.ds"]);
+        assert_eq!(rest.status, Some(0), "{method}: {rest:?}");
+        let records = records(&place, "rest.ds");
+        let read = calls(&records).iter().filter(|call| name(call) == "read" && call.result == 4096).count();
+        assert!((20..2000).contains(&read), "{method}: {read} of 2000");
+        assert!(records.iter().any(|record| matches!(record, TraceRecord::Incomplete(_))), "{method}: what is lost is said");
+    }
+}
+
 /// A program that goes through all ways in which the table describes buffers, with results that are the same in every run.
 const SHAPES: &str = r#"
 #define _GNU_SOURCE

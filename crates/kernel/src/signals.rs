@@ -90,6 +90,21 @@ pub fn leave_to_children() {
     }
 }
 
+/// From now on writing beyond the limit on file sizes is an error of the write, not the end of this process. Programs started from here meet the
+/// limit as always.
+pub fn survive_file_limit() {
+    extern "C" fn nothing(_number: libc::c_int) {}
+    // SAFETY: both structures are fully initialised, and the handler does nothing. A handler, because ignoring would be inherited.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        if libc::sigaction(libc::SIGXFSZ, std::ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_DFL {
+            action.sa_sigaction = nothing as *const () as usize;
+            action.sa_flags = libc::SA_RESTART;
+            libc::sigaction(libc::SIGXFSZ, &action, std::ptr::null_mut());
+        }
+    }
+}
+
 /// Which signals this process ignores, and which it blocks, as bit sets (bit n − 1 for signal n): what a program started from here inherits.
 /// SIGPIPE does not count as ignored: the language's start-up code did that.
 pub fn inherited() -> (u64, u64) {

@@ -29,7 +29,14 @@ impl Drain {
     pub fn start(recorder: &Arc<Recorder>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (for_thread, stop_for_thread) = (Arc::clone(recorder), Arc::clone(&stop));
-        let thread = std::thread::spawn(move || run(&for_thread, &stop_for_thread));
+        let thread = std::thread::spawn(move || {
+            let result = run(&for_thread, &stop_for_thread);
+            if result.is_err() {
+                // With nobody to empty the rings the programs would wait for ever.
+                crate::end_everything(for_thread.header());
+            }
+            result
+        });
         Self { recorder: Arc::clone(recorder), stop, thread }
     }
 

@@ -259,7 +259,7 @@ fn wait_for_rest(recorder: &Recorder, first: i32, deadline: &Deadline) {
     loop {
         deadline.enforce(recorder.header());
         process::reap_adopted(first);
-        if recorder.live_slots() == 0 {
+        if recorder.live_slots() == 0 || recorder.header().stopping.load(Acquire) != 0 {
             return;
         }
         recorder.wait_for_progress(Duration::from_millis(20));
@@ -271,7 +271,7 @@ const GUARDIAN_LOOKS: u32 = 500;
 /// For so many of those it waits for children that have not named themselves yet: some were killed before.
 const UNBORN_LOOKS: u32 = 50;
 
-/// Kills what is still alive: the guardian does it when the supervisor was killed.
+/// Kills what is still alive: the guardian does it when the supervisor was killed, the drain when it can write no more.
 fn end_everything(header: &Header) {
     for look in 0..GUARDIAN_LOOKS {
         let (mut alive, mut unborn) = (false, false);

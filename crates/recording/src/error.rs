@@ -56,7 +56,16 @@ pub enum Error {
         source: io::Error,
     },
 
-    /// No room (disk full, quota, or file-size limit). Nothing of what failed was kept, so the same call can be made again
+    /// A file is as large as the process, or the file system, allows files to be. Waiting does not help.
+    #[error("{} is as large as files may be ({source}; see ulimit -f, and the limits of its file system); what was recorded so far is intact", path.display())]
+    FileLimit {
+        /// The file that could not grow.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+
+    /// No room (disk full or quota). Nothing of what failed was kept, so the same call can be made again
     /// once there is room.
     #[error("no space left to write to {} ({source}); what was recorded so far is intact", path.display())]
     NoSpace {
@@ -169,6 +178,13 @@ pub enum Error {
         count: usize,
     },
 
+    /// Something was appended after events that could not be written.
+    #[error("nothing can be added to the recording {}: what came before could not be written", path.display())]
+    Cut {
+        /// The recording.
+        path: PathBuf,
+    },
+
     /// Something was appended to a recording after `finish`.
     #[error("the recording {} is finished, nothing can be added", path.display())]
     Finished {
@@ -254,7 +270,8 @@ impl Error {
     pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();
         match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => Self::NoSpace { path, source },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace { path, source },
+            io::ErrorKind::FileTooLarge => Self::FileLimit { path, source },
             _ => Self::Io { action, path, source },
         }
     }
@@ -268,7 +285,7 @@ impl Error {
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let kind = match &error {
-            Error::Io { source, .. } | Error::NoSpace { source, .. } => source.kind(),
+            Error::Io { source, .. } | Error::NoSpace { source, .. } | Error::FileLimit { source, .. } => source.kind(),
             Error::Damaged { .. } | Error::BadContent { .. } | Error::BadMetadata { .. } => io::ErrorKind::InvalidData,
             _ => io::ErrorKind::Other,
         };

@@ -54,6 +54,8 @@ pub(crate) struct State {
     pub streams: HashMap<StreamId, StreamEnd>,
     pub metadata: Metadata,
     events_finished: bool,
+    /// Events were lost because they could not be written. What comes after them would make no sense.
+    is_cut: bool,
     /// Locked while recording, so that nobody removes the recording meanwhile.
     pub held: Option<File>,
 }
@@ -114,7 +116,7 @@ impl RecordingWriter {
         let text = metadata_text(&metadata, directory)?;
         write_metadata(directory, &text)?;
         frames.put_raw(FrameHeader::new(FrameKind::Metadata), &text)?;
-        let state = State { frames, streams: HashMap::new(), metadata, events_finished: false, held: lock };
+        let state = State { frames, streams: HashMap::new(), metadata, events_finished: false, is_cut: false, held: lock };
         Ok(Self { directory: directory.to_path_buf(), state: Mutex::new(state), encoders: Mutex::default() })
     }
 
@@ -144,8 +146,8 @@ impl RecordingWriter {
     /// in `bytes` the first one starts. Appending nothing does nothing.
     ///
     /// # Errors
-    /// `NoSpace`, after which the same call can be made again: nothing of it was kept. `UnknownStream`, `ChunkTooLarge` and
-    /// `BadChunkEvents` if the caller is wrong.
+    /// `NoSpace`, after which the same call can be made again: nothing of it was kept. What else the system says, after which nothing
+    /// can be added (`Cut`). `UnknownStream`, `ChunkTooLarge` and `BadChunkEvents` if the caller is wrong.
     pub fn append(&self, stream: StreamId, bytes: &[u8], events: ChunkEvents, codec: Codec) -> Result<()> {
         if bytes.len() > MAX_CHUNK_BYTES {
             return Err(Error::ChunkTooLarge { bytes: bytes.len(), limit: MAX_CHUNK_BYTES });
@@ -169,11 +171,16 @@ impl RecordingWriter {
     fn put_chunk(&self, stream: StreamId, mut header: FrameHeader, stored: &[u8]) -> Result<()> {
         let mut state = self.unfinished_state()?;
         let unknown = || Error::UnknownStream { path: self.directory.clone(), stream };
-        let State { frames, streams, .. } = &mut *state;
+        let State { frames, streams, is_cut, .. } = &mut *state;
+        if *is_cut {
+            return Err(Error::Cut { path: self.directory.clone() });
+        }
         let end = streams.get_mut(&stream).ok_or_else(unknown)?;
         header.sequence = end.chunks;
         header.offset = end.bytes;
-        frames.put(header, stored)?;
+        let put = frames.put(header, stored);
+        *is_cut = put.as_ref().is_err_and(|error| !error.is_no_space());
+        put?;
         end.add(&header);
         Ok(())
     }

@@ -163,3 +163,31 @@ fn other_errors_name_the_file() {
     let error = result.unwrap_err();
     assert!(!error.is_no_space() && error.to_string().contains("events"), "{error}");
 }
+
+#[test]
+fn nothing_comes_after_events_that_were_lost() {
+    /// Files may have 1000 bytes.
+    struct Limited(FakeStorage);
+    impl Storage for Limited {
+        fn write_at(&mut self, offset: u64, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+            let bytes: usize = slices.iter().map(|slice| slice.len()).sum();
+            if offset as usize + bytes > 1000 { Err(io::ErrorKind::FileTooLarge.into()) } else { self.0.write_at(offset, slices) }
+        }
+        fn truncate(&mut self, bytes: u64) -> io::Result<()> {
+            self.0.truncate(bytes)
+        }
+        fn sync(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let disk = FakeStorage::new(10_000, usize::MAX, false);
+    let writer = RecordingWriter::start(folder.path(), Box::new(Limited(disk.clone())), &Metadata::default(), None).unwrap();
+    let info = StreamInfo { id: STREAM, parent: None, pid: 1, tid: 1, kind: StreamKind::Initial, label: String::new() };
+    writer.declare_stream(&info).unwrap();
+    let append = |bytes: &[u8]| writer.append(STREAM, bytes, ChunkEvents { first: Some(0), count: 1 }, Codec::Raw);
+    append(&[1; 16]).unwrap();
+    assert!(append(&[2; 2000]).unwrap_err().to_string().contains("ulimit -f"));
+    assert!(matches!(append(&[3; 16]), Err(Error::Cut { .. })), "though there is room for it");
+    assert_eq!(read_all(&disk.recording()), [1; 16]);
+}
