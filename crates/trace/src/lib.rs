@@ -33,6 +33,7 @@ pub mod statistics;
 pub mod summary;
 pub mod text;
 mod tracker;
+mod unseen;
 mod walk;
 
 pub use call::limit_data;
@@ -40,3 +41,4 @@ pub use error::{Error, Result};
 pub use filter::Filter;
 pub use observation::{Ending, Observation, numbered};
 pub use tracker::Tracker;
+pub use unseen::Unseen;

@@ -14,7 +14,8 @@ use retake_recording::Recording;
 use retake_trace::attach::{self, Whom};
 use retake_trace::summary::Order;
 use retake_trace::text::{Clock, Style};
-use retake_trace::{Error, Filter, ebpf, inside};
+use retake_trace::{Error, Filter, Observation, Unseen, ebpf, inside};
+use retake_trace_format::TraceRecord;
 
 use crate::commands::replay;
 use crate::failure::{Failure, Result};
@@ -200,13 +201,20 @@ fn trace_recording(options: &Options, name: &OsString, filter: Filter) -> Result
     let recording = recordings::open(name)?;
     recordings::warn(&recording);
     let mut output = options.make_output(filter, true)?;
-    let observe = |observation| output.observe(observation);
     if inside::is_spool(&recording) {
-        inside::read_spool(&recording, observe)?;
+        inside::read_spool(&recording, |observation| output.observe(observation))?;
     } else {
         replay::check_build(recording.metadata())?;
         let scratch = Scratch::create()?;
+        let mut unseen = Unseen::default();
+        let observe = |observation| {
+            unseen.note(&observation);
+            output.observe(observation)
+        };
         retake_trace::recording::read(&recording, true, scratch.path(), observe)?;
+        if let Some(reason) = unseen.reason().filter(|_| options.kept_bytes().is_none()) {
+            output.observe(Observation::Record(TraceRecord::Incomplete(reason)))?;
+        }
     }
     output.finish()
 }
