@@ -28,7 +28,7 @@ fn repository() -> PathBuf {
 
 impl Program {
     fn read(path: &Path) -> Self {
-        const KEYS: [&str; 8] = ["title", "requires", "packages", "prepare", "command", "quick", "limit_seconds", "without"];
+        const KEYS: [&str; 7] = ["title", "requires", "packages", "prepare", "command", "quick", "limit_seconds"];
         let mut keys: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for line in fs::read_to_string(path).unwrap().lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
             let (key, value) = line.split_once(" = ").unwrap_or_else(|| panic!("{}: no key: {line}", path.display()));
@@ -145,6 +145,6 @@ fn real_programs_leave_the_same_trees() {
             eprintln!("{}: skipped, {missing} is not there (Debian: {})", program.name, program.all("packages").join(" "));
             continue;
         }
-        methods.iter().filter(|method| !program.all("without").contains(method)).for_each(|method| run(program, method));
+        methods.iter().for_each(|method| run(program, method));
     }
 }

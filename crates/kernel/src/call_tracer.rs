@@ -19,6 +19,8 @@ pub enum Stop {
     Signal(i32),
     /// It begins, or job control holds it.
     Group(i32),
+    /// It is about to end: its memory is still there. Only of those that were asked for it ([`seize_to_the_end`]).
+    Exiting,
     /// It ended with this status.
     Exited(i32),
     /// This signal killed it.
@@ -53,7 +55,19 @@ pub enum Afterwards {
 /// # Errors
 /// EPERM: it is traced already, or the machine forbids it. ESRCH: it is gone.
 pub fn seize(tid: i32, afterwards: Afterwards) -> io::Result<()> {
-    let options = if afterwards == Afterwards::End { OPTIONS | libc::PTRACE_O_EXITKILL } else { OPTIONS };
+    seize_with(tid, afterwards, OPTIONS)
+}
+
+/// As [`seize`]; the threads also stop before they end.
+///
+/// # Errors
+/// As there.
+pub fn seize_to_the_end(tid: i32, afterwards: Afterwards) -> io::Result<()> {
+    seize_with(tid, afterwards, OPTIONS | libc::PTRACE_O_TRACEEXIT)
+}
+
+fn seize_with(tid: i32, afterwards: Afterwards, options: i32) -> io::Result<()> {
+    let options = if afterwards == Afterwards::End { options | libc::PTRACE_O_EXITKILL } else { options };
     // SAFETY: PTRACE_SEIZE takes no memory of ours.
     check(unsafe { libc::ptrace(libc::PTRACE_SEIZE, tid, 0, options as usize) })?;
     Ok(())
@@ -105,6 +119,7 @@ fn stop_of(tid: i32, status: i32) -> Stop {
         0 if signal == libc::SIGTRAP | 0x80 => Stop::Call,
         0 => Stop::Signal(signal),
         libc::PTRACE_EVENT_EXEC => Stop::Exec(message(tid)),
+        libc::PTRACE_EVENT_EXIT => Stop::Exiting,
         libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => Stop::Child(message(tid)),
         _ => Stop::Group(signal),
     }

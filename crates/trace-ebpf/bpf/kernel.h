@@ -17,6 +17,7 @@ typedef long long i64;
 /* The number that is checked and the one that is used become the same register, which is all that the verifier follows. */
 #define AS_CHECKED(number) __asm__ volatile("" : "+r"(number))
 
+#define BPF_MAP_TYPE_HASH 1
 #define BPF_MAP_TYPE_ARRAY 2
 #define BPF_MAP_TYPE_PERCPU_ARRAY 6
 #define BPF_MAP_TYPE_TASK_STORAGE 29
@@ -39,9 +40,26 @@ typedef struct {
 struct sigpending {
 	sigset_t signal;
 };
+typedef struct {
+	int counter;
+} atomic_t;
+struct address_space {
+	atomic_t i_mmap_writable; /* shared mappings that could be written through */
+};
+struct file {
+	struct address_space *f_mapping;
+};
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+struct files_struct {
+	struct fdtable *fdt;
+};
 struct task_struct {
 	int pid, tgid, exit_code;
 	unsigned int ptrace;
+	struct files_struct *files;
 	struct sigpending pending;
 };
 struct linux_binprm {
@@ -50,6 +68,7 @@ struct linux_binprm {
 #pragma clang attribute pop
 
 static void *(*const map_lookup)(void *map, const void *key) = (void *)1;
+static long (*const map_update)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
 static u64 (*const now_ns)(void) = (void *)5;
 static u32 (*const processor)(void) = (void *)8;
 static u64 (*const current_ids)(void) = (void *)14;

@@ -2,6 +2,7 @@
  *
  * What cannot be copied here (a page that is not in memory after all, a shape that is walked too seldom to be worth it, more than fits) is read
  * by user space while the thread is held: SIGSTOP is sent to it, which its tracer catches before the program sees anything. */
+#include "mapped.h"
 #include "walk.h"
 
 const char LICENSE[] SECTION("license") = "Dual MIT/GPL";
@@ -10,10 +11,6 @@ const char LICENSE[] SECTION("license") = "Dual MIT/GPL";
 #define EXIT_GROUP 231
 #define EXECVE 59
 #define EXECVEAT 322
-#define MMAP 9
-#define PROT_WRITE 2
-#define MAP_SHARED 1
-#define MAP_ANONYMOUS 0x20
 #define SENDFILE 40
 #define SPLICE 275
 #define TEE 276
@@ -201,8 +198,6 @@ int call_entered(u64 *context)
 INLINE u32 moved_data(struct thread *thread, i64 result)
 {
 	u32 number = thread->number, command = (u32)thread->arguments[1];
-	if (!HOLDS_MOVERS)
-		return 0;
 	if (number == IOCTL)
 		return result == 0 && (command == FICLONE || command == FICLONERANGE);
 	return result > 0 && (number == SENDFILE || number == SPLICE || number == TEE || number == COPY_FILE_RANGE);
@@ -223,14 +218,6 @@ INLINE u32 data_of_call(struct work *work, struct thread *thread, u32 index, con
 INLINE u32 was_killed_in_call(i64 result)
 {
 	return result >= -516 && result <= -512 && current_task()->pending.signal.sig[0] & 1ULL << (SIGKILL - 1);
-}
-
-INLINE void note_mapping(struct thread *thread, u32 failed)
-{
-	u64 protection = thread->arguments[2], flags = thread->arguments[3];
-	struct counters *counters_ = counters();
-	if (!failed && protection & PROT_WRITE && flags & MAP_SHARED && !(flags & MAP_ANONYMOUS) && counters_)
-		__sync_fetch_and_add(&counters_->mapped, 1);
 }
 
 SECTION("tp_btf/sys_exit")
@@ -255,8 +242,6 @@ int call_returned(u64 *context)
 	u32 index = row_index(thread->number, thread->arguments);
 	const struct call_row *row = row_at(index);
 	u32 failed = result < 0 && result >= -4095;
-	if (thread->number == MMAP)
-		note_mapping(thread, failed);
 	u32 behind = begin_call(ring, work, thread, row ? row->argument_count : 0, result, real_time());
 	if (!behind)
 		return 0;
@@ -264,7 +249,8 @@ int call_returned(u64 *context)
 	copy_words(work->arguments, thread->arguments);
 	copy_words(work->before, thread->before);
 	work->result = result < 0 ? 0 : result;
-	u32 held = !has_room || moved_data(thread, result) || (row && data_of_call(work, thread, index, row, failed));
+	u32 is_looked_at = LOOKS && !failed && (moved_data(thread, result) || concerns_mapped_file(thread, result));
+	u32 held = !has_room || is_looked_at || (row && data_of_call(work, thread, index, row, failed));
 	end_call(ring, work, thread, behind, held);
 	return 0;
 }
@@ -291,6 +277,7 @@ int thread_made(u64 *context)
 		return 0;
 	}
 	thread->id = __sync_fetch_and_add(&counters_->next_thread, 1);
+	inherit_mappings(current_task()->tgid, child->tgid);
 	struct start_body *body = (struct start_body *)place(ring, work, sizeof(struct record));
 	if (!body)
 		return 0;

@@ -102,15 +102,22 @@ struct {
 /* What user space sets before it loads the programs. */
 const volatile u64 REAL_TIME_OFFSET = 0; /* nanoseconds from the monotonic clock to 1970 */
 const volatile u64 DATA_LIMIT = ~0ULL;   /* bytes kept of each buffer that means nothing to the kernel */
-const volatile u64 HOLDS_MOVERS = 0;     /* whether threads are held that have moved data inside the kernel */
+const volatile u64 LOOKS = 0;            /* whether threads are held where user space shall look for what no register shows */
 
 /* What user space reads. */
 struct counters {
 	u64 lost;    /* records for which there was no room */
 	u64 foreign; /* calls of 32-bit code */
 	u64 next_thread;
-	u64 mapped; /* mappings by which files can be written: what goes through them is not seen */
 };
+
+/* Processes that have mapped files with data. User space says which, children inherit it. */
+struct {
+	NUMBER(type, BPF_MAP_TYPE_HASH);
+	NUMBER(max_entries, 16384);
+	TYPE(key, u32);
+	TYPE(value, u32);
+} mappers SECTION(".maps");
 
 struct {
 	NUMBER(type, BPF_MAP_TYPE_ARRAY);

@@ -9,7 +9,7 @@ pub mod record;
 mod rings;
 mod system;
 
-pub use programs::{Counters, Programs, Settings};
+pub use programs::{Counters, Mappers, Programs, Settings};
 pub use record::{Body, Record};
 pub use rings::Rings;
 

@@ -2,7 +2,7 @@
 
 use crate::rings::Rings;
 use crate::{Error, system};
-use aya::maps::{Array, Map};
+use aya::maps::{Array, HashMap, Map, MapData};
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use std::io;
@@ -41,13 +41,14 @@ pub(crate) fn is_built() -> bool {
 pub struct Settings {
     /// Bytes kept of each buffer that means nothing to the kernel.
     pub data_limit: u64,
-    /// Threads that have moved data from descriptor to descriptor are held ([`crate::Body::Held`]), so that these can be read.
-    pub holds_movers: bool,
+    /// Threads are held ([`crate::Body::Held`]) that have moved data from descriptor to descriptor, or whose call has to do with mapped files: so
+    /// that all this can be looked at.
+    pub looks: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { data_limit: u64::MAX, holds_movers: false }
+        Self { data_limit: u64::MAX, looks: false }
     }
 }
 
@@ -58,8 +59,26 @@ pub struct Counters {
     pub lost: u64,
     /// Calls of 32-bit code, which are not followed.
     pub foreign: u64,
-    /// Mappings by which files can be written: what goes through them is not seen.
-    pub mapped: u64,
+}
+
+/// Processes that have mapped files: where those lose pages, they are held.
+#[derive(Debug)]
+pub struct Mappers(HashMap<MapData, u32, u32>);
+
+impl Mappers {
+    /// Adds one.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub fn add(&mut self, process: i32) -> Result<(), Error> {
+        self.0.insert(process as u32, 1, 0).map_err(|error| refused("mappers", &error))
+    }
+
+    /// Takes one away that has ended, or has executed another program.
+    pub fn remove(&mut self, process: i32) {
+        // It need not be there.
+        let _ = self.0.remove(&(process as u32));
+    }
 }
 
 /// The programs in the kernel. They see nothing before [`Programs::attach`], and nobody but whom [`Programs::follow`] names and what those make.
@@ -91,12 +110,12 @@ impl Programs {
         let (object, ring_bytes) = if processors <= FEW_PROCESSORS { (LARGE, LARGE_BYTES) } else { (SMALL, SMALL_BYTES) };
         let types = Btf::from_sys_fs().map_err(|error| Error::Types(error.to_string()))?;
         let offset = system::real_time_offset_ns();
-        let holds_movers = u64::from(settings.holds_movers);
+        let looks = u64::from(settings.looks);
         let mut kernel = EbpfLoader::new()
             .btf(Some(&types))
             .override_global("REAL_TIME_OFFSET", &offset, true)
             .override_global("DATA_LIMIT", &settings.data_limit, true)
-            .override_global("HOLDS_MOVERS", &holds_movers, true)
+            .override_global("LOOKS", &looks, true)
             .map_max_entries("rings", processors as u32)
             .allow_unsupported_maps() // the storage of threads, which only the programs read
             .load(&object.0)
@@ -138,14 +157,23 @@ impl Programs {
         Ok(value[0])
     }
 
+    /// Who has mapped files. To be asked once.
+    ///
+    /// # Errors
+    /// It was taken before.
+    pub fn take_mappers(&mut self) -> Result<Mappers, Error> {
+        let map = self.kernel.take_map("mappers").ok_or_else(|| missing("mappers"))?;
+        Ok(Mappers(HashMap::try_from(map).map_err(|error| refused("mappers", &error))?))
+    }
+
     /// What was counted until now.
     pub fn counters(&self) -> Counters {
         let read = || {
-            let counts: Array<_, [u64; 4]> = Array::try_from(self.kernel.map("counts")?).ok()?;
+            let counts: Array<_, [u64; 3]> = Array::try_from(self.kernel.map("counts")?).ok()?;
             counts.get(&0, 0).ok()
         };
-        let [lost, foreign, _, mapped] = read().unwrap_or_default();
-        Counters { lost, foreign, mapped }
+        let [lost, foreign, _] = read().unwrap_or_default();
+        Counters { lost, foreign }
     }
 }
 
@@ -192,7 +220,7 @@ mod tests {
             Ok((mut programs, mut rings)) => {
                 programs.attach().unwrap();
                 rings.drain(|record| Err(format!("{record:?}"))).unwrap();
-                assert_eq!(programs.counters(), Counters { lost: 0, foreign: 0, mapped: 0 });
+                assert_eq!(programs.counters(), Counters { lost: 0, foreign: 0 });
             }
             Err(error @ (Error::NotBuilt(_) | Error::Privilege(_) | Error::Types(_) | Error::Namespace)) => eprintln!("skipped: {error}"),
             Err(error) => panic!("{error}"),

@@ -8,6 +8,7 @@
 mod calls;
 mod collector;
 mod holder;
+mod mappings;
 mod thread;
 
 use crate::Result;
@@ -16,6 +17,7 @@ use crate::live::Observer;
 use crate::look::Looker;
 use crate::outside;
 use collector::Collector;
+use mappings::Mappings;
 use retake_kernel::clock;
 use retake_record::EventLog;
 use retake_recording::{Exit, Metadata, Outcome};
@@ -69,10 +71,10 @@ fn run(request: &Request, log: Arc<dyn EventLog>, looker: Option<Arc<Looker>>) -
 }
 
 fn trace(request: &Request, log: Arc<dyn EventLog>, looker: Option<Arc<Looker>>) -> Result<i32> {
-    let wants_all = looker.is_some();
-    let (mut programs, rings) = Programs::load(&Settings { data_limit: request.data_limit, holds_movers: wants_all })?;
+    let (mut programs, rings) = Programs::load(&Settings { data_limit: request.data_limit, looks: looker.is_some() })?;
     programs.attach()?;
-    let shared = Mutex::new(Collector::new(Arc::clone(&log), rings, request.data_limit, looker));
+    let mappings = looker.map(|looker| programs.take_mappers().map(|mappers| Mappings::new(looker, mappers))).transpose()?;
+    let shared = Mutex::new(Collector::new(Arc::clone(&log), rings, request.data_limit, mappings));
     let child = match &request.whom {
         Whom::Program(program) => Some((program.program.display().to_string(), attach::prepare(program)?)),
         Whom::Processes(_) => None,
@@ -89,7 +91,7 @@ fn trace(request: &Request, log: Arc<dyn EventLog>, looker: Option<Arc<Looker>>)
         || {
             // From here on nobody is held any more; who is, the tracer lets go before it leaves.
             let programs = programs.lock().unwrap_or_else(PoisonError::into_inner).take();
-            tell_losses(&*log, programs.map(|programs| programs.counters()), wants_all);
+            tell_losses(&*log, programs.map(|programs| programs.counters()));
         },
         |leave| holder::hold(&shared, &programs, request, child, leave),
     );
@@ -97,19 +99,15 @@ fn trace(request: &Request, log: Arc<dyn EventLog>, looker: Option<Arc<Looker>>)
     let mut collector = lock(&shared);
     collector.drain();
     collector.finish()?;
-    tell_losses(&*log, programs.into_inner().unwrap_or_else(PoisonError::into_inner).map(|programs| programs.counters()), wants_all);
+    tell_losses(&*log, programs.into_inner().unwrap_or_else(PoisonError::into_inner).map(|programs| programs.counters()));
     let exit = if libc::WIFSIGNALED(status) { Exit::Killed(libc::WTERMSIG(status)) } else { Exit::Exited(libc::WEXITSTATUS(status)) };
     log.finish(&Outcome { exit, duration_ms: 0, counters: [].into(), changed_files: None })?;
     log.drained();
     Ok(status)
 }
 
-/// `wants_all`: what no register shows is wanted, too.
-fn tell_losses(log: &dyn EventLog, counters: Option<Counters>, wants_all: bool) {
-    let Some(Counters { lost, foreign, mapped }) = counters else { return };
-    if mapped != 0 && wants_all {
-        log.incomplete(&format!("files were mapped to be written {mapped} times, and what is stored that way is not seen from the kernel"));
-    }
+fn tell_losses(log: &dyn EventLog, counters: Option<Counters>) {
+    let Some(Counters { lost, foreign }) = counters else { return };
     if lost != 0 {
         log.incomplete(&format!("{lost} events came when there was no room for them"));
     }

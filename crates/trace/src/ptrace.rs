@@ -200,7 +200,7 @@ impl Tracer {
                 return Ok(call_tracer::listen(tid));
             }
             Stop::Child(child) if child > 0 => self.made(tid, child)?,
-            Stop::Group(_) | Stop::Child(_) | Stop::Exited(_) | Stop::Killed(_) => {}
+            Stop::Group(_) | Stop::Child(_) | Stop::Exiting | Stop::Exited(_) | Stop::Killed(_) => {}
         }
         self.log.drained();
         Ok(call_tracer::go_on(tid, signal))

@@ -2,12 +2,11 @@
 
 use super::thread::Thread;
 use crate::call;
-use crate::look::Looker;
 use crate::walk::{self, Memory};
 use crate::{Error, Result};
 use retake_model::event::EXEC_COMMITTED;
-use retake_model::parse_event;
-use retake_record::{EventLog, Moment, Stage};
+use retake_model::{CallRef, parse_event};
+use retake_record::EventLog;
 use retake_trace_format::{BufferDirection, TracedBuffer, TracedCall};
 use std::fs;
 
@@ -31,7 +30,7 @@ pub(super) fn held_call(memory: Memory, thread: &Thread, event: &[u8], before: [
     let malformed = |error| Error::Malformed { stream: thread.stream, index: 0, error };
     let (event, _) = parse_event(event).map_err(malformed)?;
     let Some(call) = event.as_call() else { return Ok(Vec::new()) };
-    let mut traced = call::from_event(&call, thread.process as u32, thread.tid as u32, &mut |_| None);
+    let mut traced = of_thread(&call, thread);
     traced.buffers.clear();
     walk::inputs(memory, &mut traced);
     let taken = arguments_of(&thread.inputs);
@@ -40,25 +39,9 @@ pub(super) fn held_call(memory: Memory, thread: &Thread, event: &[u8], before: [
     Ok(call::to_event(&traced))
 }
 
-/// Looks at a thread, held at the return of a call, for what no register shows; it goes into the stream before the event of the call.
-pub(super) fn look_at_held(looker: &Looker, thread: &mut Thread, log: &dyn EventLog, event: &[u8]) -> Result<()> {
-    let malformed = |error| Error::Malformed { stream: thread.stream, index: 0, error };
-    let (event, _) = parse_event(event).map_err(malformed)?;
-    let Some(call) = event.as_call() else { return Ok(()) };
-    let call = call::from_event(&call, thread.process as u32, thread.tid as u32, &mut |_| None);
-    if call.failed() {
-        return Ok(());
-    }
-    let moment = Moment {
-        stage: Stage::AfterMove,
-        pid: thread.process,
-        tid: thread.tid,
-        time_ns: call.entered_ns,
-        number: call.number.into(),
-        arguments: call.arguments,
-        result: call.result,
-    };
-    Ok(looker.returned(moment, &mut |events| thread.event(log, events).map_err(std::io::Error::other))?)
+/// A call as its thread made it, without its data.
+pub(super) fn of_thread(call: &CallRef<'_>, thread: &Thread) -> TracedCall {
+    call::from_event(call, thread.process as u32, thread.tid as u32, &mut |_| None)
 }
 
 /// Adds the call that led to a new program, if there is one: it is told when the program begins.

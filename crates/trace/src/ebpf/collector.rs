@@ -1,10 +1,10 @@
 //! Makes events of the records that come through the rings, and puts those of each thread in their order.
 
-use super::calls::{end_exec, held_call, look_at_held};
+use super::calls::{end_exec, held_call};
+use super::mappings::Mappings;
 use super::now_ns;
 use super::thread::{Exec, Thread};
 use crate::event_bytes::{self, AS_THREAD, BY_FORK, BY_NOBODY, END};
-use crate::look::Looker;
 use crate::state;
 use crate::walk::Memory;
 use crate::{Error, Result};
@@ -29,11 +29,11 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    pub fn new(log: Arc<dyn EventLog>, rings: Rings, data_limit: u64, looker: Option<Arc<Looker>>) -> Self {
+    pub fn new(log: Arc<dyn EventLog>, rings: Rings, data_limit: u64, mappings: Option<Mappings>) -> Self {
         let state = State {
             log,
             data_limit,
-            looker,
+            mappings,
             threads: HashMap::new(),
             by_tid: HashMap::new(),
             early: BTreeMap::new(),
@@ -93,6 +93,27 @@ impl Collector {
         self.state.hand_on(true);
     }
 
+    /// Whether threads are to be told of before they end.
+    pub fn looks(&self) -> bool {
+        self.state.mappings.is_some()
+    }
+
+    /// A thread stands before its end.
+    pub fn ends(&mut self, tid: i32) {
+        self.drain();
+        let result = self.state.ends(tid);
+        self.state.note(result);
+    }
+
+    /// All are left alone from here on.
+    pub fn leaves(&mut self) {
+        let tids: Vec<i32> = self.state.by_tid.keys().copied().collect();
+        for tid in tids {
+            let result = self.state.ends(tid);
+            self.state.note(result);
+        }
+    }
+
     /// Whether the program was executed that all begins with.
     pub fn has_begun(&self) -> bool {
         self.state.has_begun
@@ -116,8 +137,8 @@ impl Collector {
 struct State {
     log: Arc<dyn EventLog>,
     data_limit: u64,
-    /// Sees what no register shows.
-    looker: Option<Arc<Looker>>,
+    /// If what no register shows is wanted.
+    mappings: Option<Mappings>,
     threads: HashMap<u64, Thread>,
     by_tid: HashMap<i32, u64>,
     /// Records that came before those that belong before them, by thread and sequence.
@@ -184,8 +205,8 @@ impl State {
             Body::Call(event) => thread.call(log, event)?,
             Body::Held { event, before, is_faulted } => {
                 let memory = Memory { pid: thread.tid, data_limit: self.data_limit };
-                if let Some(looker) = &self.looker {
-                    look_at_held(looker, thread, log, event)?;
+                if let Some(mappings) = &mut self.mappings {
+                    mappings.at_return(thread, log, event)?;
                 }
                 let event = held_call(memory, thread, event, before, is_faulted)?;
                 thread.call(log, &event)?;
@@ -244,14 +265,28 @@ impl State {
             if let Ok(start) = state::of_process(process, StartKind::Attach) {
                 thread.event(&*self.log, &state::to_event(&start))?;
             }
+            if let Some(mappings) = &mut self.mappings {
+                mappings.found(thread, &*self.log)?;
+            }
         }
         Ok(())
+    }
+
+    fn ends(&mut self, tid: i32) -> Result<()> {
+        let thread = self.by_tid.get(&tid).and_then(|id| self.threads.get_mut(id));
+        match (&mut self.mappings, thread) {
+            (Some(mappings), Some(thread)) => mappings.before_end(thread, &*self.log),
+            _ => Ok(()),
+        }
     }
 
     fn executed(&mut self, tid: i32) -> Result<()> {
         self.has_begun = true;
         let Some(thread) = self.by_tid.get(&tid).and_then(|id| self.threads.get_mut(id)) else { return Ok(()) };
         end_exec(thread, &*self.log)?;
+        if let Some(mappings) = &mut self.mappings {
+            mappings.executed(thread, &*self.log)?;
+        }
         match state::of_process(tid, StartKind::Exec) {
             Ok(start) => thread.event(&*self.log, &state::to_event(&start)),
             Err(_) => Ok(()), // killed meanwhile
@@ -265,6 +300,10 @@ impl State {
             self.by_tid.remove(&thread.tid);
         }
         end_exec(&mut thread, &*self.log)?;
+        let is_last = !self.threads.values().any(|other| other.process == thread.process);
+        if let Some(mappings) = self.mappings.as_mut().filter(|_| is_last) {
+            mappings.ended(&mut thread, &*self.log)?;
+        }
         if status & 0x7f != 0 {
             thread.event(&*self.log, &event_bytes::event(END, 0, i64::from(status), &[]))?;
         }

@@ -24,7 +24,7 @@ pub(super) fn hold(shared: &Shared, programs: &SharedPrograms, request: &Request
             holder.follow(leave);
         }
         (Whom::Program(_), Some((name, mut child))) => {
-            seize(child.pid, Afterwards::End, &name)?;
+            holder.seize(child.pid, Afterwards::End).map_err(|source| Error::Attach { whom: name.clone(), source })?;
             let thread = with(programs, |programs| programs.follow(child.pid, true))?;
             lock(shared).begin(thread, child.pid, child.pid, false)?;
             signals::pass_to(child.pid);
@@ -49,10 +49,6 @@ fn with<T>(programs: &SharedPrograms, use_them: impl FnOnce(&mut Programs) -> Re
     }
 }
 
-fn seize(tid: i32, afterwards: Afterwards, whom: &str) -> Result<()> {
-    call_tracer::seize(tid, afterwards).map_err(|source| Error::Attach { whom: whom.to_owned(), source })
-}
-
 struct Holder<'run> {
     shared: &'run Shared,
     root: Option<i32>,
@@ -60,9 +56,13 @@ struct Holder<'run> {
 }
 
 impl Holder<'_> {
+    fn seize(&self, tid: i32, afterwards: Afterwards) -> io::Result<()> {
+        if lock(self.shared).looks() { call_tracer::seize_to_the_end(tid, afterwards) } else { call_tracer::seize(tid, afterwards) }
+    }
+
     /// A thread that is not ours yet, unless it came to be ours with its maker.
     fn attach(&self, programs: &SharedPrograms, process: i32, tid: i32) -> Result<()> {
-        match call_tracer::seize(tid, Afterwards::GoOn) {
+        match self.seize(tid, Afterwards::GoOn) {
             Err(error) if error.raw_os_error() == Some(libc::EPERM) && process::tracer(tid) == Some(signals::own_tid()) => {}
             Err(source) => return Err(Error::Attach { whom: format!("process {process}"), source }),
             Ok(()) => {}
@@ -82,6 +82,7 @@ impl Holder<'_> {
                 let mut collector = lock(self.shared);
                 collector.drain();
                 if !collector.somebody_is_held() {
+                    collector.leaves();
                     return;
                 }
             }
@@ -108,6 +109,10 @@ impl Holder<'_> {
             Stop::Group(libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) => {
                 let _ = call_tracer::listen(tid);
                 return;
+            }
+            Stop::Exiting => {
+                lock(self.shared).ends(tid);
+                0
             }
             Stop::Exited(status) => return self.ended(tid, status << 8),
             Stop::Killed(signal) => return self.ended(tid, signal),

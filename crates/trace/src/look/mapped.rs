@@ -3,8 +3,12 @@
 //! Nobody sees a load or a store. What is seen is which pages of a mapping a process's page tables hold, and what they show. Where a process comes
 //! to a point from which its stores could be noticed (it unmaps, syncs, ends, or somebody uses the file by a call) the pages there are compared by
 //! hash with what they were last: pages of a mapping that can be written to and differ, or were never seen, count as written, those of others as
-//! read. So what is written is exact in its effect, while pages that were only read may count as written with the bytes they had, and pages that
+//! read. Where a process can only be looked at behind the call that took pages away, the file tells what they held: it has what was stored, and of
+//! what was read all that is in memory counts. So what is written is exact in its effect, while pages that were only read may count as written with the bytes they had, and pages that
 //! the kernel put there unasked count as read. A process that was killed can no longer be looked at: then its files are.
+
+#[cfg(feature = "ebpf")]
+mod lost;
 
 use super::{Sink, pages_event};
 use retake_kernel::{maps, memory, pagemap, process};
@@ -14,8 +18,10 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
 const PAGE: u64 = 4096;
@@ -36,6 +42,20 @@ struct Region {
     path: String,
     /// The process can change the file by it.
     writes: bool,
+    /// Then kept open, so that it is found under whatever name.
+    kept: Option<Arc<File>>,
+}
+
+impl Region {
+    /// The file, and what it is called now. Nothing if it has no name any more.
+    fn open(&self) -> Option<(Arc<File>, String)> {
+        if let Some(file) = &self.kept {
+            let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?.into_os_string().into_string().ok()?;
+            return has_name(&path).then(|| (Arc::clone(file), path));
+        }
+        let file = File::open(&self.path).ok().filter(|file| identity_of(file) == Some(self.file))?;
+        Some((Arc::new(file), self.path.clone()))
+    }
 }
 
 /// All mapped files of all processes.
@@ -128,12 +148,21 @@ impl MappedFiles {
     /// Forgets a process that has ended. What it wrote and nobody has seen is in the files.
     pub fn bury(&mut self, pid: i32, time_ns: u64, sink: Sink<'_>) -> io::Result<()> {
         for region in self.processes.remove(&pid).unwrap_or_default().into_iter().filter(|region| region.writes) {
-            let Some(file) = File::open(&region.path).ok().filter(|file| identity_of(file) == Some(region.file)) else { continue };
-            let mut reader = Reader { source: Source::File(&file), pid, time_ns };
-            for data in data_of(&file, region.offset..region.offset + (region.range.end - region.range.start)) {
-                let part = region.range.start + (data.start - region.offset)..region.range.start + (data.end - region.offset);
-                self.collect_part(&region, part, &mut reader, sink)?;
-            }
+            self.collect_from_file(&region, &region.range, pid, time_ns, sink)?;
+        }
+        Ok(())
+    }
+
+    /// Takes what the file holds of a part of a region.
+    fn collect_from_file(&mut self, region: &Region, part: &Range<u64>, pid: i32, time_ns: u64, sink: Sink<'_>) -> io::Result<()> {
+        let Some((file, path)) = region.open() else { return Ok(()) };
+        let region = Region { path, ..region.clone() };
+        let offset_of = |address: u64| region.offset + (address - region.range.start);
+        let address_of = |offset: u64| region.range.start + (offset - region.offset);
+        let mut reader = Reader { source: Source::File(&file), pid, time_ns };
+        let range = offset_of(part.start)..offset_of(part.end);
+        for data in if region.writes { data_of(&file, range) } else { resident_of(&file, range) } {
+            self.collect_part(&region, address_of(data.start)..address_of(data.end), &mut reader, sink)?;
         }
         Ok(())
     }
@@ -246,6 +275,7 @@ fn regions_of(pid: i32) -> io::Result<Vec<Region>> {
             file: (metadata.dev(), metadata.ino()),
             path: mapping.name.clone(),
             writes,
+            kept: if writes { File::open(&mapping.name).ok().map(Arc::new) } else { None },
         })
     };
     Ok(mappings.iter().filter_map(region).collect())
@@ -263,6 +293,26 @@ fn has_name(name: &str) -> bool {
     name.starts_with('/') && !name.ends_with(" (deleted)") && !is_elsewhere
 }
 
+/// The pages of a range of a file that are in memory: all that somebody can have read a moment ago are. On file systems that do not tell, all that are
+/// no holes.
+fn resident_of(file: &File, range: Range<u64>) -> Vec<Range<u64>> {
+    let mut found: Vec<Range<u64>> = Vec::new();
+    for at in range.clone().step_by(PAGE as usize) {
+        let mut byte = [0];
+        let mut pieces = [io::IoSliceMut::new(&mut byte)];
+        match rustix::io::preadv2(file, &mut pieces, at, rustix::io::ReadWriteFlags::NOWAIT) {
+            Ok(0) => break,
+            Ok(_) => match found.last_mut() {
+                Some(last) if last.end == at => last.end = at + PAGE,
+                _ => found.push(at..at + PAGE),
+            },
+            Err(rustix::io::Errno::OPNOTSUPP) => return data_of(file, range),
+            Err(_) => {}
+        }
+    }
+    found
+}
+
 /// The parts of a range of a file that are no holes, in whole pages.
 fn data_of(file: &File, range: Range<u64>) -> Vec<Range<u64>> {
     let mut found = Vec::new();
@@ -278,4 +328,18 @@ fn data_of(file: &File, range: Range<u64>) -> Vec<Range<u64>> {
         at = end.next_multiple_of(PAGE);
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_in_memory_are_found() {
+        let folder = std::env::temp_dir().join(format!("retake-resident-{}", std::process::id()));
+        fs::write(&folder, [1; 5000]).unwrap();
+        let file = File::open(&folder).unwrap();
+        assert_eq!(resident_of(&file, 0..4 * PAGE), std::slice::from_ref(&(0..2 * PAGE)));
+        fs::remove_file(folder).unwrap();
+    }
 }

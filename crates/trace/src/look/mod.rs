@@ -2,6 +2,8 @@
 //!
 //! Whoever stops or asks at a call hands over where it is; what is found becomes STATE events in the thread's stream, before the event of the call.
 
+#[cfg(feature = "ebpf")]
+mod behind;
 mod mapped;
 mod moved;
 mod stopped;

@@ -1,0 +1,67 @@
+//! Looking at threads that are held only behind their calls, and only those that matter.
+
+use super::{Looker, Sink};
+use retake_record::{Moment, Stage};
+use retake_trace_format::moved_argument;
+use std::io;
+use std::ops::Range;
+
+const MMAP: u64 = 9;
+const MUNMAP: u64 = 11;
+const IOCTL: u64 = 16;
+const MREMAP: u64 = 25;
+const MSYNC: u64 = 26;
+const MADVISE: u64 = 28;
+const SENDFILE: u64 = 40;
+
+/// Calls that read the file of the descriptor in argument 0.
+const READS: [u64; 5] = [0, 17, 19, 295, 327];
+
+/// The argument with the descriptor that a call reads or moves data from.
+fn source_of(number: u64, arguments: &[u64; 6]) -> Option<i32> {
+    let index = match number {
+        IOCTL => 2,
+        SENDFILE => 1,
+        _ => 0,
+    };
+    let reads = READS.contains(&number) || moved_argument(number as u32, arguments[1]).is_some();
+    reads.then_some(arguments[index] as i32)
+}
+
+impl Looker {
+    /// On the way out of a call that succeeded, of a thread that did not stop on the way in. Who reads a file gets what was stored in it before. Who
+    /// writes to one is let alone: what the call left of the stores is seen later, and with what it wrote they could not be told apart now.
+    ///
+    /// # Errors
+    /// What `sink` says.
+    pub fn returned_only(&self, moment: Moment, sink: Sink<'_>) -> io::Result<()> {
+        let (number, arguments) = (moment.number, moment.arguments);
+        let source = source_of(number, &arguments);
+        match number {
+            MUNMAP | MREMAP | MMAP if self.has_mappings(moment.pid) => self.lost(moment.pid, &(0..0), moment.time_ns, sink)?,
+            MADVISE if self.has_mappings(moment.pid) => {
+                let lost = arguments[0]..arguments[0].saturating_add(arguments[1]);
+                self.lost(moment.pid, &lost, moment.time_ns, sink)?;
+            }
+            MSYNC => self.before_end(moment, sink)?,
+            _ if source.is_some_and(|descriptor| self.is_mapped(moment.pid, descriptor)) => {
+                self.at_call(&Moment { stage: Stage::UsesMappedFile, ..moment }, sink)?;
+            }
+            _ => {}
+        }
+        self.returned(moment, sink)
+    }
+
+    /// A call of a process has just taken pages away: those of `lost`, or some mappings.
+    ///
+    /// # Errors
+    /// What `sink` says.
+    fn lost(&self, pid: i32, lost: &Range<u64>, time_ns: u64, sink: Sink<'_>) -> io::Result<()> {
+        self.state().mapped.collect_lost(pid, lost, time_ns, sink)
+    }
+
+    /// A process is gone that was looked at to its end.
+    pub fn forget(&self, pid: i32) {
+        self.state().mapped.forget(pid);
+    }
+}
