@@ -74,6 +74,7 @@ struct process {
 	struct address_range looked[MAX_LOOKED];
 };
 
+#define CAUGHT_WORDS 8
 #define MAX_DEFERRED 72
 #define MAX_HELD 8
 
@@ -91,6 +92,10 @@ struct context {
 	u64 turn;        /* 0xc8: replay: the turn this thread holds; 0: none */
 	u64 sigmask;     /* 0xd0: the program's */
 	u32 pid, tid;    /* 0xd8: as the program knows them */
+	u64 caught[CAUGHT_WORDS]; /* 0xe0: replay: a bit for each system call that is announced when it is made and when it returns */
+	u64 told_from;            /* 0x120: replay: one more than the events after which all of them are announced; 0: never */
+	u32 caught_call;          /* replay: one more than the number of the one that was announced and has not returned */
+	u32 padding5;
 	struct process *process;
 	u32 region;
 	u32 in_handler;
@@ -446,10 +451,17 @@ void walk_maps(void (*visit)(void *closure, const struct map_line *line), void *
 void filter_open(struct call *call);
 
 /* ---- debug.c: replay under a debugger ---- */
-enum debug_event { DEBUG_SIGNAL = 1, DEBUG_DEATH, DEBUG_EXIT, DEBUG_THREAD_EXIT, DEBUG_THREAD_START };
+enum debug_event { DEBUG_SIGNAL = 1, DEBUG_DEATH, DEBUG_EXIT, DEBUG_THREAD_EXIT, DEBUG_THREAD_START, DEBUG_CALL, DEBUG_RETURN, DEBUG_FORK, DEBUG_VFORK };
 void debug_begin(struct context *context);              /* the process begins, or its new program does */
 u32 debug_skips_child(struct call *call, u64 flags);    /* nobody needs that process */
 void debug_event(u64 kind, u64 value);                  /* entry.S: a place for a breakpoint */
+void debug_call(struct context *context);
+void debug_return(struct context *context);
+static inline u32 debug_catches(const struct context *context)
+{
+	u64 number = context->number;
+	return context->event_count >= context->told_from - 1 || (number < 64 * CAUGHT_WORDS && context->caught[number / 64] >> number % 64 & 1);
+}
 static inline u32 debug_pauses(const struct context *context) { return context->event_count >= context->pause_at - 1; }
 
 /* ---- start.c ---- */

@@ -378,6 +378,8 @@ static u32 handle_call(struct context *context)
 			return replay_signals(context, 1);
 		if (UNLIKELY(next && next->kind == EVENT_FATAL))
 			replay_fatal(context, 1);
+		if (UNLIKELY(debug_catches(context)))
+			debug_call(context);
 	}
 	begin_call(&call, context);
 	if (UNLIKELY(!call.row)) {

@@ -20,3 +20,17 @@ u32 debug_skips_child(struct call *call, u64 flags)
 		return 0;
 	return !request(call->context, REQUEST_CHILD, *(const u32 *)(item + 1), 0, 0);
 }
+
+/* A system call that somebody wants to know of: when the program makes it, and when it is on its way back. */
+void debug_call(struct context *context)
+{
+	context->caught_call = (u32)context->number + 1;
+	debug_event(DEBUG_CALL, context->number);
+}
+
+void debug_return(struct context *context)
+{
+	u64 number = context->caught_call - 1;
+	context->caught_call = 0;
+	debug_event(DEBUG_RETURN, number);
+}

@@ -155,7 +155,8 @@ static void begin_stream(struct context *context, u64 how)
 	context->deferred_count = 0;
 	context->temporary_active = 0;
 	context->turn = 0; /* a child's copy of its parent's; it has none, even if it ends before its first event */
-	context->event_count = context->pause_at = context->next_hash_event = 0;
+	context->event_count = context->pause_at = context->told_from = context->next_hash_event = 0;
+	context->caught_call = 0;
 	context->robust_list = 0;
 	context->chaos_state = 0;
 	context->log = context->log_end = NULL;
@@ -357,6 +358,14 @@ static i64 clone_sharing(struct context *context, struct slot *slot, const struc
 	return pid;
 }
 
+static u32 leave_spawn(struct call *call, const struct clone_request *request)
+{
+	call->context->regs.rax = (u64)call->result;
+	if (!recording() && call->result > 0 && !(request->flags & CLONE_THREAD))
+		debug_event(request->flags & CLONE_VFORK ? DEBUG_VFORK : DEBUG_FORK, (u64)call->result);
+	return leave(call->context);
+}
+
 static u32 spawn(struct call *call, const struct clone_request *request)
 {
 	struct context *context = call->context;
@@ -366,8 +375,7 @@ static u32 spawn(struct call *call, const struct clone_request *request)
 	call_prepare(call);
 	if (!recording() && (call->result < 0 || debug_skips_child(call, request->flags))) {
 		call_finish(call, NULL, 0);
-		context->regs.rax = (u64)call->result;
-		return leave(context);
+		return leave_spawn(call, request);
 	}
 	struct slot *slot = new_child(call, request->flags);
 	u32 stream = slot->stream; /* when the clone returns the child may have ended and its slot be another's */
@@ -394,8 +402,7 @@ static u32 spawn(struct call *call, const struct clone_request *request)
 			extra[extra_count++] = (struct extra_item){ place, ITEM_OUTPUT, request->pidfd, (void *)request->pidfd, 4 };
 	}
 	call_finish(call, extra, extra_count);
-	context->regs.rax = (u64)call->result;
-	return leave(context);
+	return leave_spawn(call, request);
 }
 
 static u32 refuse_clone(struct call *call, i64 result)

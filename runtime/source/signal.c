@@ -402,6 +402,8 @@ u32 leave(struct context *context)
 		}
 		return deliver_deferred(context, 0);
 	}
+	if (UNLIKELY(context->caught_call))
+		debug_return(context);
 	const struct event *event = log_peek(context);
 	if (UNLIKELY(event && event->kind == EVENT_TURN)) {
 		baton_replay_leave(context);

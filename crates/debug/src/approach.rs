@@ -40,7 +40,9 @@ impl Session {
         if self.back_on_trail()? {
             return Ok(Stop::Step);
         }
-        match self.quietly(|session| session.find_trail(give_up))? {
+        let found = self.quietly(|session| session.find_trail(give_up));
+        self.debuggee.told = None;
+        match found? {
             Ok(trail) => self.timeline.trail = Some(trail),
             Err(stop) => return Ok(stop),
         }
@@ -52,6 +54,7 @@ impl Session {
     fn find_trail(&mut self, give_up: GiveUp) -> Result<std::result::Result<Trail, Stop>> {
         let Some(here) = self.checkpoint()? else { return Ok(Err(Stop::Begin)) };
         let end = &here.place;
+        self.debuggee.told = end.told();
         let Some(index) = self.index_before(end)? else {
             self.revive(&here)?;
             return Ok(Err(Stop::Begin));
@@ -86,7 +89,7 @@ impl Session {
 
     /// The latest moment before `end` at which its thread came out of the runtime.
     fn start_of_stretch(&mut self, base: Checkpoint, end: &Place, give_up: GiveUp) -> Result<Checkpoint> {
-        let first = u64::from(end.in_runtime);
+        let first = u64::from(end.announces.is_some());
         for back in first..MOST_EVENTS_BACK {
             let Some(events) = end.mark.events.checked_sub(back) else { break };
             if base.place.mark.events >= events && base.place.thread == end.thread {
@@ -99,7 +102,9 @@ impl Session {
             if stop == Stop::Interrupted {
                 break;
             }
-            let is_before = stop == Stop::Step && self.mark().events <= end.mark.events && !end.is_here(&self.debuggee)?;
+            // What is announced comes before the program's own way after as many events.
+            let latest = end.mark.events - first;
+            let is_before = stop == Stop::Step && self.mark().events <= latest && !end.is_here(&self.debuggee)?;
             if is_before && let Some(checkpoint) = self.checkpoint()? {
                 return Ok(checkpoint);
             }
@@ -111,7 +116,7 @@ impl Session {
     pub(crate) fn resume_to_pause(&mut self, give_up: GiveUp) -> Result<Stop> {
         loop {
             match self.resume(give_up)? {
-                Stop::Signal(_) if self.debuggee.fate == Fate::Open => {}
+                Stop::Signal(_) | Stop::Caught(_) if self.debuggee.fate == Fate::Open => {}
                 stop => return Ok(stop),
             }
         }
@@ -161,7 +166,7 @@ impl Session {
                 return Ok(Stepped::There(steps));
             }
             let is_past = self.mark().events > end.mark.events && self.debuggee.context().tid == end.thread;
-            if is_past || !matches!(stop, Stop::Step | Stop::Signal(_)) || give_up() {
+            if is_past || !matches!(stop, Stop::Step | Stop::Signal(_) | Stop::Caught(_)) || give_up() {
                 return Ok(Stepped::Lost);
             }
             *visits.entry(self.debuggee.program_counter()?).or_default() += 1;

@@ -4,7 +4,8 @@ use crate::debuggee::{GiveUp, Stop};
 use crate::error::Result;
 use crate::journey::{Arrival, End};
 use crate::session::Session;
-use crate::timeline::Past;
+use crate::stretch::Past;
+use crate::timeline::Checkpoint;
 
 /// Somebody asked to stop, or the place was not come to.
 struct Interrupted;
@@ -21,9 +22,11 @@ impl Session {
         let (mut index, mut past) = (self.timeline.base, start.since.clone());
         let mut stretch_end = start.clone();
         loop {
-            let found = if self.can_stop(&past, index, linker) {
+            let found = if self.can_stop(&past, index, &stretch_end, linker) {
                 let end = self.end_at(&stretch_end)?;
-                self.last_stop_since(index, &end, give_up)?
+                let found = self.last_stop_since(index, &end, give_up)?;
+                self.note_unhit(&found, index, &start, &stretch_end);
+                found
             } else {
                 Ok(None)
             };
@@ -46,13 +49,31 @@ impl Session {
 
     /// Whether something may stop the program in a stretch, or where it begins. Debuggers always have a breakpoint where the dynamic linker stops for
     /// them, which it does not do without having written what it did; where, is known.
-    fn can_stop(&self, past: &Past, index: usize, linker: Option<(u64, u64)>) -> bool {
+    fn can_stop(&self, past: &Past, index: usize, end: &Checkpoint, linker: Option<(u64, u64)>) -> bool {
         const STATE_BYTES: u64 = 32;
         let debuggee = &self.debuggee;
-        let Some(writes) = past.writes.as_ref().filter(|_| !past.signals && !self.timeline.checkpoints[index].is_at_signal()) else { return true };
-        let is_passed = |address: u64| linker.is_some_and(|(stop, state)| address == stop && !writes.touch(state, STATE_BYTES));
+        let start = &self.timeline.checkpoints[index];
+        let Some(writes) = past.writes.as_ref().filter(|_| past.signals.are_in(debuggee.passed)) else { return true };
+        if start.announced().is_some_and(|stop| debuggee.wants(stop)) {
+            return true;
+        }
+        let has_events = start.place.mark != end.place.mark || start.place.thread != end.place.thread;
+        if has_events && !debuggee.catches.is_empty() {
+            return true;
+        }
+        let stands_at = debuggee.text.shown(start.place.address());
+        let is_unhit = |address: u64| address != stands_at && past.unhit.has(address, debuggee.conditions.get(&address).map_or(&[], Vec::as_slice));
+        let is_passed = |address: u64| linker.is_some_and(|(stop, state)| address == stop && !writes.touch(state, STATE_BYTES)) || is_unhit(address);
         debuggee.breakpoints.iter().any(|&address| !is_passed(address))
             || debuggee.watchpoints.iter().any(|watchpoint| !watchpoint.is_for_writing() || writes.touch(watchpoint.address, watchpoint.bytes))
+    }
+
+    /// Remembers that nothing was found in the stretch behind a checkpoint.
+    fn note_unhit(&mut self, found: &std::result::Result<Option<Stop>, Interrupted>, index: usize, start: &Checkpoint, end: &Checkpoint) {
+        let is_between = !std::rc::Rc::ptr_eq(&start.snapshot, &end.snapshot);
+        if let (Ok(None), true, Some(next)) = (found, is_between, self.timeline.checkpoints.get_mut(index + 1)) {
+            next.since.unhit.add(&self.debuggee);
+        }
     }
 
     /// Goes to the last stop between a checkpoint and `end`, if there is one.
@@ -75,8 +96,8 @@ impl Session {
 
     /// What a user would be told about where a checkpoint is.
     fn stop_at_checkpoint(&self) -> Result<Option<Stop>> {
-        if let Some(number) = self.timeline.last_signal {
-            return Ok(Some(Stop::Signal(number)));
+        if let Some(stop) = self.timeline.announced.filter(|stop| self.debuggee.wants(*stop)) {
+            return Ok(Some(stop));
         }
         let is_breakpoint = self.debuggee.breakpoints.contains(&self.debuggee.program_counter()?);
         Ok(is_breakpoint.then_some(Stop::Breakpoint))
@@ -89,11 +110,10 @@ impl Session {
                 let undone = self.backward_step(give_up)?;
                 Ok(if undone == Stop::Step { stop } else { undone })
             }
-            Stop::Signal(number) => {
-                self.timeline.last_signal = Some(number);
+            stop => {
+                self.timeline.announced = stop.if_announced();
                 Ok(stop)
             }
-            stop => Ok(stop),
         }
     }
 }

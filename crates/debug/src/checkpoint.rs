@@ -16,8 +16,8 @@ use std::mem::{offset_of, size_of};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
-/// Threads that are on their way to where they will wait get there within this time.
-const PATIENCE: Duration = Duration::from_millis(20);
+/// Between two looks whether threads wait for their turn, at first and at most.
+const NAPS: (Duration, Duration) = (Duration::from_micros(100), Duration::from_millis(5));
 /// Offsets in a thread's region of the runtime: from its context to its signal stack, and to the end of a stack that is hardly ever used up.
 const SIGNAL_STACK: u64 = 0x40000;
 const SIGNAL_STACK_BYTES: u64 = 0x10000;
@@ -86,12 +86,12 @@ impl Drop for Snapshot {
 }
 
 impl Snapshot {
-    /// Copies a stopped process. `None` if that cannot be done here: it shares memory, or a thread is busy.
+    /// Copies a stopped process. `None` if that cannot be done here: it shares memory, or a thread is busy for longer than `patience`, or has news.
     ///
     /// # Errors
     /// No process, no memory.
-    pub fn take(process: &mut Process, header: &Header, current: i32) -> io::Result<Option<Self>> {
-        if shares_memory(process)? || !quiesce(process, header, current)? {
+    pub fn take(process: &mut Process, header: &Header, current: i32, patience: Duration) -> io::Result<Option<Self>> {
+        if shares_memory(process)? || !quiesce(process, header, current, patience)? {
             return Ok(None);
         }
         process.forget_probes(current)?;
@@ -193,21 +193,23 @@ fn shares_memory(process: &Process) -> io::Result<bool> {
 }
 
 /// Brings all threads but the current one to where they wait for their turn.
-fn quiesce(process: &mut Process, header: &Header, current: i32) -> io::Result<bool> {
+fn quiesce(process: &mut Process, header: &Header, current: i32, patience: Duration) -> io::Result<bool> {
     let since = Instant::now();
+    let (mut nap, longest) = NAPS;
     loop {
         let others: Vec<i32> = process.threads().filter(|tid| *tid != current).collect();
         let busy: Vec<i32> = others.into_iter().filter(|tid| !waits_for_turn(process, header, *tid)).collect();
         if busy.is_empty() {
             return Ok(true);
         }
-        if since.elapsed() > PATIENCE {
+        if since.elapsed() > patience {
             return Ok(false);
         }
         for tid in busy {
             process.resume(tid)?;
         }
-        std::thread::sleep(Duration::from_micros(100));
+        std::thread::sleep(nap);
+        nap = (nap * 2).min(longest);
         process.stop_all()?;
         if process.has_news() {
             return Ok(false);
@@ -222,8 +224,15 @@ fn waits_for_turn(process: &Process, header: &Header, tid: i32) -> bool {
     let is_its_own = slot.tid.load(Relaxed) as i32 == tid;
     // Once interrupted, a wait with a timeout goes on as another call.
     let calls = [libc::SYS_futex as u64, libc::SYS_restart_syscall as u64];
-    let in_futex = in_runtime(registers.rip) && calls.contains(&registers.orig_rax);
+    let in_futex = in_runtime(registers.rip) && (calls.contains(&registers.orig_rax) || waits_next(process, &registers));
     // Those whose stream has ended wait for the process to end.
     let waits = slot.lines.baton_state.load(Relaxed) == shared::BATON_WAITING || slot.state.load(Acquire) == shared::SLOT_EXITED;
     is_born && is_its_own && in_futex && waits && slot.lines.reply.load(Relaxed) != 0
+}
+
+/// Whether a thread that was made anew, and has not run since, is about to make the call in which it waited.
+fn waits_next(process: &Process, registers: &Registers) -> bool {
+    const SYSCALL: [u8; 2] = [0x0f, 0x05];
+    let mut code = [0; 2];
+    registers.orig_rax == u64::MAX && registers.rax == libc::SYS_futex as u64 && process.read(registers.rip, &mut code) == 2 && code == SYSCALL
 }

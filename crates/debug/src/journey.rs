@@ -1,7 +1,8 @@
 //! Getting to an exact place that is ahead, and counting what would stop a user on the way.
 //!
-//! Breakpoints on the way are counted by probes, so that a million hits cost little; watchpoints and signals stop the process each time.
+//! Breakpoints on the way are counted by probes, so that a million hits cost little; all else stops the process each time.
 
+use crate::catches::Catches;
 use crate::debuggee::{GiveUp, Sought, Stop};
 use crate::error::Result;
 use crate::place::Place;
@@ -90,7 +91,7 @@ impl Session {
         let meant = checkpoint.place.clone();
         let exact = End { place: meant.clone(), meant: meant.clone(), beyond: Tally::default() };
         let others = self.debuggee.breakpoint_places();
-        if exact.place.in_runtime || self.debuggee.can_probe(exact.place.address(), &others) {
+        if exact.place.announces.is_some() || self.debuggee.can_probe(exact.place.address(), &others) {
             return Ok(exact);
         }
         self.revive(checkpoint)?;
@@ -136,7 +137,9 @@ impl Session {
             _ => UNCOUNTED,
         };
         self.debuggee.remaining = Some(first);
+        let told = std::mem::replace(&mut self.debuggee.told, place.told());
         let arrival = self.count_to(place, goal, first, give_up);
+        self.debuggee.told = told;
         (self.debuggee.remaining, self.debuggee.passes_place) = (None, false);
         arrival
     }
@@ -155,14 +158,14 @@ impl Session {
                 _ if is_arrival => {}
                 Stop::Interrupted | Stop::Exited(_) | Stop::Killed(_) | Stop::End => return Ok(Arrival::Interrupted),
                 Stop::Breakpoint if self.is_goal_reached()? => return Ok(Arrival::At(stop)),
-                Stop::Watch(_) | Stop::Signal(_) => {
+                Stop::Watch(_) | Stop::Signal(_) | Stop::Caught(_) if self.debuggee.wants(stop) => {
                     tally.others += 1;
                     tally.before_last_other = first - self.debuggee.remaining.unwrap_or(first);
                     if goal == Some(Goal::Other(tally.others)) {
                         return Ok(Arrival::At(stop));
                     }
                 }
-                Stop::Breakpoint | Stop::Step | Stop::Begin => {}
+                _ => {}
             }
         }
     }
@@ -188,29 +191,31 @@ impl Session {
     fn towards(&mut self, place: &Place, give_up: GiveUp) -> Result<Stop> {
         let context = self.debuggee.context();
         let is_near = context.tid == place.thread && context.event_count >= place.mark.events;
-        if is_near && !place.in_runtime {
+        if is_near && place.announces.is_none() {
             self.debuggee.sought = Some(Sought { address: place.address(), tests: place.tests() });
             let stop = self.resume(give_up);
             self.debuggee.sought = None;
             return stop;
         }
         // To the moment when that stretch begins.
-        let goal = if place.in_runtime { None } else { Some((place.thread, place.mark.events)) };
+        let goal = place.announces.is_none().then_some((place.thread, place.mark.events));
         self.debuggee.pause = goal;
         let stop = self.resume(give_up);
         self.debuggee.pause = None;
         stop
     }
 
-    /// Without the user's breakpoints and watchpoints.
+    /// Without the user's breakpoints, watchpoints and catchpoints.
     pub(crate) fn quietly<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let breakpoints: BTreeSet<u64> = std::mem::take(&mut self.debuggee.breakpoints);
         let conditions: BTreeMap<u64, Vec<Vec<u8>>> = std::mem::take(&mut self.debuggee.conditions);
         let watchpoints: Watchpoints = std::mem::take(&mut self.debuggee.watchpoints);
+        let catches: Catches = std::mem::take(&mut self.debuggee.catches);
         let result = act(self);
         self.debuggee.breakpoints = breakpoints;
         self.debuggee.conditions = conditions;
         self.debuggee.watchpoints = watchpoints;
+        self.debuggee.catches = catches;
         result
     }
 }

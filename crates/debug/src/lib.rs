@@ -6,6 +6,8 @@
 //! * `debuggee`: running it, and what stops it.
 //! * `session`: a replay of which one process is debugged.
 //! * `checkpoint`, `writes`, `place`, `timeline`, `journey`: copies of it, places in it, and getting from one to the other.
+//! * `stretch`: what is known of the way between two checkpoints.
+//! * `catches`: system calls, children and signals that stop it.
 //! * `backwards`, `approach`, `trail`, `seek`, `destination`: what users ask for with these.
 //! * `diversion`: throw-away copies, in which registers and memory may be changed.
 //! * `past`, `clock`, `console`, `crash`: what the recording says about a place: events, time, output, the end.
@@ -23,6 +25,7 @@
 mod analysis;
 mod approach;
 mod backwards;
+mod catches;
 mod checkpoint;
 mod clock;
 mod console;
@@ -44,6 +47,7 @@ mod scan;
 mod seek;
 mod session;
 mod state;
+mod stretch;
 mod target;
 mod text;
 mod thread_names;

@@ -1,5 +1,6 @@
 //! Execution points: naming where the process is, so that the same place is known again when it is come to by another way.
 
+use crate::catches::Told;
 use crate::checkpoint::Snapshot;
 use crate::debuggee::Debuggee;
 use crate::error::Result;
@@ -44,8 +45,8 @@ pub(crate) struct Place {
     pub thread: u32,
     /// Its registers: where it is in the program, or where it called the runtime from.
     words: [u64; 18],
-    /// It is in the runtime, where that announces something.
-    pub in_runtime: bool,
+    /// It is in the runtime, where that announces something of this kind.
+    pub announces: Option<u64>,
     /// A copy of the process there, to compare memory with, and to go back to.
     pub snapshot: Option<Rc<Snapshot>>,
     /// Addresses of words that differed elsewhere.
@@ -61,9 +62,9 @@ impl Place {
     /// It cannot be looked at.
     pub fn here(debuggee: &Debuggee, snapshot: Option<Rc<Snapshot>>) -> Result<Self> {
         let context = debuggee.context();
-        let (words, in_runtime) = state(debuggee, &context)?;
+        let (words, announces) = state(debuggee, &context)?;
         let mark = Mark { turn: context.turn, events: context.event_count };
-        Ok(Self { mark, thread: context.tid, words, in_runtime, snapshot, differing: RefCell::default(), tests: RefCell::default() })
+        Ok(Self { mark, thread: context.tid, words, announces, snapshot, differing: RefCell::default(), tests: RefCell::default() })
     }
 
     /// The program counter there, as it is, be it in a stub.
@@ -80,12 +81,17 @@ impl Place {
         if context.event_count != self.mark.events || context.tid != self.thread {
             return Ok(false);
         }
-        let (words, in_runtime) = state(debuggee, &context)?;
-        if words != self.words || in_runtime != self.in_runtime {
+        let (words, announces) = state(debuggee, &context)?;
+        if words != self.words || announces != self.announces {
             self.learn_register(&words);
             return Ok(false);
         }
-        Ok(in_runtime || (self.has_same_vectors(debuggee)? && self.has_same_memory(debuggee)))
+        Ok(announces.is_some() || (self.has_same_vectors(debuggee)? && self.has_same_memory(debuggee)))
+    }
+
+    /// The announcement there, so that a run stops at it.
+    pub fn told(&self) -> Option<Told> {
+        self.announces.map(|kind| Told { thread: self.thread, events: self.mark.events, kind })
     }
 
     /// What probes compare to find it.
@@ -157,13 +163,13 @@ impl Place {
     }
 }
 
-/// The current thread's registers, and whether it is in the runtime to announce something.
-fn state(debuggee: &Debuggee, context: &Context) -> Result<([u64; 18], bool)> {
+/// The current thread's registers, and what it announces if it is in the runtime.
+fn state(debuggee: &Debuggee, context: &Context) -> Result<([u64; 18], Option<u64>)> {
     let real = debuggee.process.registers(debuggee.current)?;
     let in_runtime = in_runtime(real.rip) && real.rip != context::ENTRY_CALL;
     let mut words = if in_runtime { context.registers } else { words_of(&real) };
     words[17] &= !RESUME_AND_TRAP;
-    Ok((words, in_runtime))
+    Ok((words, in_runtime.then_some(real.rdi)))
 }
 
 /// Flags that depend on how the thread was stopped.

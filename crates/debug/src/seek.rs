@@ -45,7 +45,7 @@ impl Session {
         self.quietly(|session| {
             loop {
                 let stop = session.forward(give_up)?;
-                if session.debuggee.fate != Fate::Open || !matches!(stop, Stop::Signal(_)) {
+                if session.debuggee.fate != Fate::Open || stop.if_announced().is_none() {
                     return Ok(stop);
                 }
             }

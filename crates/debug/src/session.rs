@@ -8,6 +8,7 @@ use crate::diversion::Diversion;
 use crate::error::{DebugError, Result};
 use crate::process::Process;
 use crate::program::Program;
+use crate::stretch::{Past, Unhit};
 use crate::target::Target;
 use crate::thread_names::ThreadNames;
 use crate::timeline::Timeline;
@@ -102,7 +103,11 @@ impl Session {
     /// # Errors
     /// The replay diverged, or the process cannot be controlled.
     pub(crate) fn resume(&mut self, give_up: GiveUp) -> Result<Stop> {
+        let counted = self.debuggee.remaining;
         let stop = self.with_divergence(give_up, Debuggee::resume)?;
+        // Where breakpoints are counted instead of stopping, it is not known which were hit.
+        let is_known = self.debuggee.remaining == counted;
+        self.note(if is_known { Unhit::of_run(&self.debuggee) } else { Unhit::default() });
         self.checked(stop)
     }
 
@@ -113,7 +118,14 @@ impl Session {
     pub(crate) fn step(&mut self, tid: Option<i32>, give_up: GiveUp) -> Result<Stop> {
         self.debuggee.current = tid.unwrap_or(self.debuggee.current);
         let stop = self.with_divergence(give_up, Debuggee::step)?;
+        self.note(Unhit::default());
         self.checked(stop)
+    }
+
+    /// The process ran.
+    fn note(&mut self, unhit: Unhit) {
+        let ran = Past { unhit, signals: self.debuggee.take_signals(), ..Past::nothing() };
+        self.timeline.since_base = self.timeline.since_base.and(&ran);
     }
 
     fn with_divergence(&mut self, give_up: GiveUp, act: impl FnOnce(&mut Debuggee, GiveUp) -> Result<Stop>) -> Result<Stop> {

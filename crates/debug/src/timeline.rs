@@ -5,6 +5,7 @@ use crate::debuggee::{Fate, GiveUp, Stop};
 use crate::error::Result;
 use crate::place::{Mark, Place};
 use crate::session::Session;
+use crate::stretch::Past;
 use crate::trail::Trail;
 use crate::writes::Writes;
 use std::rc::Rc;
@@ -12,6 +13,12 @@ use std::time::{Duration, Instant};
 
 /// Between two checkpoints, at first: as much is executed again at most to go back a little.
 const INTERVAL: Duration = Duration::from_millis(100);
+/// A thread that is on its way to where it will wait gets there within this time, also where the machine has much else to do.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Going on is worth more than one more checkpoint.
+const LITTLE_PATIENCE: Duration = Duration::from_millis(20);
+/// So often threads may have something to tell before they all wait.
+const MOST_NEWS: usize = 100;
 /// With more, some are given up.
 const MOST_CHECKPOINTS: usize = 64;
 /// Until there are so many.
@@ -23,34 +30,12 @@ const LATEST: usize = 16;
 #[derive(Debug, Clone)]
 pub(crate) struct Checkpoint {
     pub place: Place,
-    snapshot: Rc<Snapshot>,
-    /// Whether the stop there was for a signal.
-    signal: Option<i32>,
+    pub snapshot: Rc<Snapshot>,
+    /// The stop there was for something that the runtime announced.
+    announced: Option<Stop>,
     fate: Fate,
     /// What happened since the one before it.
     pub since: Past,
-}
-
-/// What is known of a stretch of the program's way.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Past {
-    /// What it wrote to; `None`: not known.
-    pub writes: Option<Writes>,
-    /// It may have got a signal.
-    pub signals: bool,
-    /// How long it ran, as far as that is known.
-    pub ran: Duration,
-}
-
-impl Past {
-    fn nothing() -> Self {
-        Self { writes: Some(Writes::default()), ..Self::default() }
-    }
-
-    fn and(&self, other: &Self) -> Self {
-        let writes = self.writes.clone().zip(other.writes.as_ref()).map(|(one, other)| one.and(other));
-        Self { writes, signals: self.signals || other.signals, ran: self.ran + other.ran }
-    }
 }
 
 /// The checkpoints, in order, and where among them the process is.
@@ -67,13 +52,14 @@ pub(crate) struct Timeline {
     pub trail: Option<Trail>,
     /// The user's, by number.
     pub kept: Vec<(u64, Checkpoint)>,
-    pub last_signal: Option<i32>,
+    /// The last stop, if it was for something that the runtime announced.
+    pub announced: Option<Stop>,
 }
 
 impl Checkpoint {
-    /// Whether the program got a signal there.
-    pub fn is_at_signal(&self) -> bool {
-        self.signal.is_some()
+    /// What the runtime announced there.
+    pub fn announced(&self) -> Option<Stop> {
+        self.announced
     }
 }
 
@@ -99,16 +85,11 @@ impl Session {
                 is_asked || since.elapsed() > INTERVAL
             })?;
             self.console.collect()?;
-            self.timeline.last_signal = None;
+            self.timeline.announced = stop.if_announced();
             self.timeline.since_base.ran += since.elapsed();
             self.advance_base();
             match stop {
                 Stop::Interrupted if !is_asked => self.add_checkpoint()?,
-                Stop::Signal(number) => {
-                    self.timeline.last_signal = Some(number);
-                    self.timeline.since_base.signals = true;
-                    return Ok(stop);
-                }
                 stop => return Ok(stop),
             }
         }
@@ -121,11 +102,7 @@ impl Session {
         let is_same_thread = tid.is_none_or(|tid| tid == self.debuggee.current);
         let stop = self.step(tid, give_up)?;
         self.moved();
-        self.timeline.last_signal = match stop {
-            Stop::Signal(number) => Some(number),
-            _ => None,
-        };
-        self.timeline.since_base.signals |= self.timeline.last_signal.is_some();
+        self.timeline.announced = stop.if_announced();
         if let (Stop::Step, true, Some(trail)) = (stop, is_same_thread, trail) {
             self.lengthen(trail);
         }
@@ -154,9 +131,12 @@ impl Session {
     fn advance_base(&mut self) {
         let mark = self.mark();
         let timeline = &mut self.timeline;
-        while timeline.checkpoints.get(timeline.base + 1).is_some_and(|next| next.place.mark < mark) {
+        while let Some(next) = timeline.checkpoints.get_mut(timeline.base + 1).filter(|next| next.place.mark < mark) {
+            // What was not come to on the way to here, was not on the way to there, nor from there.
+            let unhit = std::mem::take(&mut timeline.since_base).unhit;
+            next.since.unhit.or(&unhit);
             timeline.base += 1;
-            timeline.since_base = Past::default();
+            timeline.since_base = Past { unhit, ..Past::default() };
         }
     }
 
@@ -168,19 +148,36 @@ impl Session {
 
     /// A copy of here, if one can be made.
     pub(crate) fn checkpoint(&mut self) -> Result<Option<Checkpoint>> {
-        let Some(running) = &self.running else { return Ok(None) };
-        let current = self.debuggee.current;
+        self.checkpoint_within(PATIENCE)
+    }
+
+    fn checkpoint_within(&mut self, patience: Duration) -> Result<Option<Checkpoint>> {
         let writes = Writes::since_copy(self.debuggee.process.pid);
-        let Some(snapshot) = Snapshot::take(&mut self.debuggee.process, running.header(), current)? else { return Ok(None) };
+        let Some(snapshot) = self.snapshot(patience)? else { return Ok(None) };
         let snapshot = Rc::new(snapshot);
-        self.timeline.since_base = self.timeline.since_base.and(&Past { writes, ..Past::default() });
+        self.timeline.since_base = self.timeline.since_base.and(&Past { writes, ..Past::nothing() });
         let place = Place::here(&self.debuggee, Some(Rc::clone(&snapshot)))?;
         let since = self.timeline.since_base.clone();
-        Ok(Some(Checkpoint { place, snapshot, signal: self.timeline.last_signal, fate: self.debuggee.fate, since }))
+        Ok(Some(Checkpoint { place, snapshot, announced: self.timeline.announced, fate: self.debuggee.fate, since }))
+    }
+
+    fn snapshot(&mut self, patience: Duration) -> Result<Option<Snapshot>> {
+        let Some(running) = &self.running else { return Ok(None) };
+        for _ in 0..MOST_NEWS {
+            let current = self.debuggee.current;
+            let taken = Snapshot::take(&mut self.debuggee.process, running.header(), current, patience)?;
+            if taken.is_some() || !self.debuggee.process.has_news() {
+                return Ok(taken);
+            }
+            self.debuggee.hear_others()?;
+        }
+        Ok(None)
     }
 
     fn add_checkpoint(&mut self) -> Result<()> {
-        let Some(fresh) = self.checkpoint()? else { return Ok(()) };
+        // Without the first there is no way back at all.
+        let patience = if self.timeline.checkpoints.is_empty() { PATIENCE } else { LITTLE_PATIENCE };
+        let Some(fresh) = self.checkpoint_within(patience)? else { return Ok(()) };
         let timeline = &mut self.timeline;
         let at = (timeline.base + 1).min(timeline.checkpoints.len());
         // Whether those of the same mark come before or after it, nobody knows.
@@ -235,7 +232,7 @@ impl Session {
         self.debuggee.fate = checkpoint.fate;
         self.debuggee.end_told = true;
         self.debuggee.text.refresh(self.debuggee.process.pid);
-        self.timeline.last_signal = checkpoint.signal;
+        self.timeline.announced = checkpoint.announced;
         self.timeline.since_base = Past::default();
         self.moved();
         Ok(())

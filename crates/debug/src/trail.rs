@@ -3,6 +3,7 @@
 //! Steps are counted from copies on the way. Going back by a step is going forwards by one less from the last copy, so copies are left near to where
 //! the process is; those before remain for when it has gone back to them.
 
+use crate::catches::Told;
 use crate::checkpoint::Snapshot;
 use crate::debuggee::Stop;
 use crate::error::Result;
@@ -24,6 +25,8 @@ pub(crate) struct Trail {
     steps: u64,
     /// The number of the move that led here.
     moves: u64,
+    /// The announcement at which it ended when it was found.
+    told: Option<Told>,
     /// The time line's checkpoint before the first copy.
     base: Option<Rc<Snapshot>>,
 }
@@ -44,18 +47,28 @@ impl Session {
     /// A way of so many steps from a copy to here. The time line's base is not behind the copy.
     pub(crate) fn trail_from(&self, from: Checkpoint, steps: u64) -> Trail {
         let base = self.timeline.checkpoints.get(self.timeline.base).and_then(|base| base.place.snapshot.clone());
-        Trail { copies: vec![(from, 0)], steps, moves: self.timeline.moves, base }
+        Trail { copies: vec![(from, 0)], steps, moves: self.timeline.moves, told: self.debuggee.told, base }
     }
 
     /// Goes back by one instruction if it is known how.
     pub(crate) fn back_on_trail(&mut self) -> Result<bool> {
         let Some(mut trail) = self.timeline.trail.take() else { return Ok(false) };
-        let is_known = trail.moves == self.timeline.moves || self.quietly(|session| session.rejoin(&mut trail))?;
+        self.debuggee.told = trail.told;
+        let is_back = self.back_on(&mut trail);
+        self.debuggee.told = None;
+        if is_back? {
+            self.timeline.trail = Some(trail);
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    fn back_on(&mut self, trail: &mut Trail) -> Result<bool> {
+        let is_known = trail.moves == self.timeline.moves || self.quietly(|session| session.rejoin(trail))?;
         if !is_known || !trail.shorten() {
             return Ok(false);
         }
-        self.quietly(|session| session.follow(&mut trail))?;
-        self.timeline.trail = Some(trail);
+        self.quietly(|session| session.follow(trail))?;
         Ok(true)
     }
 
@@ -102,7 +115,7 @@ impl Session {
             if to.place.is_here(&self.debuggee)? {
                 return Ok(Some(steps));
             }
-            if steps < most && self.step(None, &mut || false)? != Stop::Step {
+            if steps < most && !matches!(self.step(None, &mut || false)?, Stop::Step | Stop::Caught(_)) {
                 break;
             }
         }

@@ -19,6 +19,12 @@ pub const TURN: u64 = 0xc8;
 pub const SIGNAL_MASK: u64 = 0xd0;
 /// Offset of the process and thread numbers that the program knows.
 pub const NUMBERS: u64 = 0xd8;
+/// Offset of a bit for each system call that is announced: [`CAUGHT_WORDS`] words.
+pub const CAUGHT: u64 = 0xe0;
+/// So many words of 64 of them.
+pub const CAUGHT_WORDS: usize = 8;
+/// Offset of what makes all of them announced: one more than a number of events; 0 for never.
+pub const TOLD_FROM: u64 = 0x120;
 /// Where a stub keeps the program's `%rcx`.
 pub const SCRATCH: u64 = 0x10;
 /// Where the program's system calls come in.
@@ -39,6 +45,14 @@ pub const EVENT_EXIT: u64 = 3;
 pub const EVENT_THREAD_EXIT: u64 = 4;
 /// The thread has just begun.
 pub const EVENT_THREAD_START: u64 = 5;
+/// The program is about to make this system call, which has a bit at [`CAUGHT`].
+pub const EVENT_CALL: u64 = 6;
+/// Such a call is on its way back.
+pub const EVENT_RETURN: u64 = 7;
+/// The program has made this process.
+pub const EVENT_FORK: u64 = 8;
+/// The same, and waited until it executed a program or ended.
+pub const EVENT_VFORK: u64 = 9;
 
 const HEAD_BYTES: usize = 0xe0;
 

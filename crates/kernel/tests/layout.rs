@@ -44,6 +44,8 @@ fn c_and_rust_agree_on_every_offset() {
         ("regs", context::REGISTERS),
         ("event_count", context::EVENT_COUNT),
         ("pause_at", context::PAUSE_AT),
+        ("caught", context::CAUGHT),
+        ("told_from", context::TOLD_FROM),
         ("slot", context::SLOT),
         ("turn", context::TURN),
         ("sigmask", context::SIGNAL_MASK),

@@ -1,5 +1,6 @@
 //! Driving real gdb on a replay.
 
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -48,9 +49,17 @@ pub fn has_gdb() -> bool {
 
 /// Compiles a C program with debug information; its path.
 pub fn compile(place: &Place, name: &str, source: &str, options: &[&str]) -> String {
-    let (from, to) = (place.work(&format!("{name}.c")), place.work(name));
-    std::fs::write(&from, source).unwrap();
-    let status = Command::new("gcc").args(["-g", "-pthread", "-o"]).arg(&to).arg(&from).args(options).status().unwrap();
+    compile_with("gcc", &place.work(&format!("{name}.c")), &place.work(name), source, options)
+}
+
+/// The same of C++.
+pub fn compile_cpp(place: &Place, name: &str, source: &str, options: &[&str]) -> String {
+    compile_with("g++", &place.work(&format!("{name}.cc")), &place.work(name), source, options)
+}
+
+fn compile_with(compiler: &str, from: &Path, to: &Path, source: &str, options: &[&str]) -> String {
+    std::fs::write(from, source).unwrap();
+    let status = Command::new(compiler).args(["-g", "-pthread", "-o"]).arg(to).arg(from).args(options).status().unwrap();
     assert!(status.success());
     to.to_string_lossy().into_owned()
 }

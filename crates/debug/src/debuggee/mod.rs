@@ -8,6 +8,7 @@ mod stepping;
 
 pub(crate) use planting::Sought;
 
+use crate::catches::{Catches, Caught, Signals, Told};
 use crate::error::Result;
 use crate::probe::Plan;
 use crate::process::{Process, in_runtime};
@@ -36,6 +37,8 @@ pub(crate) enum Stop {
     Step,
     /// Before a signal is delivered.
     Signal(i32),
+    /// At a system call, or a child, that was to be caught.
+    Caught(Caught),
     /// Somebody asked for it.
     Interrupted,
     /// Where the recording of this process begins.
@@ -46,6 +49,13 @@ pub(crate) enum Stop {
     Exited(i32),
     /// This signal killed it.
     Killed(i32),
+}
+
+impl Stop {
+    /// Itself, if it is for something that the runtime announced, and went on from.
+    pub fn if_announced(self) -> Option<Self> {
+        matches!(self, Self::Signal(_) | Self::Caught(_)).then_some(self)
+    }
 }
 
 /// How the process ends, once that is known.
@@ -68,6 +78,13 @@ pub(crate) struct Debuggee {
     /// Agent expressions, of which one must hold at a breakpoint.
     pub conditions: BTreeMap<u64, Vec<Vec<u8>>>,
     pub watchpoints: Watchpoints,
+    pub catches: Catches,
+    /// Signals that users do not want to be told of,
+    pub passed: Signals,
+    /// and those that were delivered since somebody asked.
+    delivered: Signals,
+    /// What stops the process though nobody may want to be told of it.
+    pub told: Option<Told>,
     /// The thread that the last stop was about; the kernel's number.
     pub current: i32,
     pub fate: Fate,
@@ -79,6 +96,8 @@ pub(crate) struct Debuggee {
     pub pause: Option<(u32, u64)>,
     /// The thread that is in a call and pauses when it comes out of it.
     stepped: Option<i32>,
+    /// An instruction is being stepped: whoever does that wants to know of every signal.
+    is_stepping: bool,
     watch_in_call: Option<Watchpoint>,
     /// Breakpoints are counted instead of stopping: so many are left until one stops.
     pub remaining: Option<u64>,
@@ -100,12 +119,17 @@ impl Debuggee {
             breakpoints: BTreeSet::new(),
             conditions: BTreeMap::new(),
             watchpoints: Watchpoints::default(),
+            catches: Catches::default(),
+            passed: Signals::default(),
+            delivered: Signals::default(),
+            told: None,
             current,
             fate: Fate::Open,
             end_told: false,
             private_places: BTreeSet::new(),
             pause: None,
             stepped: None,
+            is_stepping: false,
             watch_in_call: None,
             remaining: None,
             sought: None,
@@ -115,6 +139,20 @@ impl Debuggee {
         };
         this.text.refresh(this.process.pid);
         this
+    }
+
+    /// Whether a stop is one that users want to be told of.
+    pub fn wants(&self, stop: Stop) -> bool {
+        match stop {
+            Stop::Signal(number) => self.fate != Fate::Open || !self.passed.has(number),
+            Stop::Caught(caught) => self.catches.wants(caught),
+            _ => true,
+        }
+    }
+
+    /// The signals that the program got since this was asked last.
+    pub fn take_signals(&mut self) -> Signals {
+        std::mem::take(&mut self.delivered)
     }
 
     // ---- looking ----

@@ -1,6 +1,7 @@
 //! Going on until something stops the process.
 
 use super::{Debuggee, Fate, GiveUp, MOST_NEWS, PATIENCE, Stop};
+use crate::catches::{self, Told};
 use crate::error::Result;
 use crate::process::{Happened, in_runtime};
 use retake_kernel::context;
@@ -55,11 +56,25 @@ impl Debuggee {
         }
     }
 
+    /// Tells a stopped thread what it shall stop for or announce.
+    fn arm(&self, tid: i32) -> Result<()> {
+        self.watchpoints.arm(tid)?;
+        let context = self.process.context(tid).unwrap_or_default();
+        let told_from = self.told.filter(|told| told.thread == context.tid).map(Told::from);
+        Ok(self.catches.arm(&self.process, tid, told_from)?)
+    }
+
+    /// Whether what a thread announces may be the place that is looked for.
+    fn is_told(&self, tid: i32, kind: u64) -> bool {
+        let context = self.process.context(tid).unwrap_or_default();
+        self.told.is_some_and(|told| told.kind == kind && told.thread == context.tid && told.events == context.event_count)
+    }
+
     /// Lets all threads run until one of them stops the process.
     pub fn run(&mut self, give_up: GiveUp) -> Result<Stop> {
         self.plant()?;
         for tid in self.process.threads().collect::<Vec<_>>() {
-            self.watchpoints.arm(tid)?;
+            self.arm(tid)?;
         }
         self.pass_pause_on()?;
         self.process.resume_all()?;
@@ -78,6 +93,18 @@ impl Debuggee {
     }
 
     pub(super) fn stopped(&mut self) -> Result<()> {
+        self.hear_others()?;
+        for tid in self.process.threads().collect::<Vec<_>>() {
+            self.process.leave_probe(tid)?;
+            self.process.pause_after(tid, None)?;
+        }
+        self.read_counter();
+        self.text.refresh(self.process.pid);
+        Ok(())
+    }
+
+    /// Stops all threads, and hears what those have to tell that the stop was not about.
+    pub fn hear_others(&mut self) -> Result<()> {
         self.process.stop_all()?;
         for _ in 0..MOST_NEWS {
             if !self.process.has_news() {
@@ -91,12 +118,6 @@ impl Debuggee {
             self.current = current;
             self.process.stop_all()?;
         }
-        for tid in self.process.threads().collect::<Vec<_>>() {
-            self.process.leave_probe(tid)?;
-            self.process.pause_after(tid, None)?;
-        }
-        self.read_counter();
-        self.text.refresh(self.process.pid);
         Ok(())
     }
 
@@ -127,10 +148,19 @@ impl Debuggee {
     }
 
     fn announced(&mut self, tid: i32, kind: u64, value: u64) -> Result<Option<Stop>> {
+        if let Some(caught) = catches::announced(kind, value)
+            && (self.catches.wants(caught) || self.is_told(tid, kind))
+        {
+            self.current = tid;
+            return Ok(Some(Stop::Caught(caught)));
+        }
         match kind {
             context::EVENT_SIGNAL => {
-                self.current = tid;
-                return Ok(Some(Stop::Signal(value as i32)));
+                self.delivered = self.delivered.with(value as i32);
+                if !self.passed.has(value as i32) || self.is_stepping || self.is_told(tid, kind) {
+                    self.current = tid;
+                    return Ok(Some(Stop::Signal(value as i32)));
+                }
             }
             context::EVENT_DEATH => {
                 self.current = tid;
@@ -149,7 +179,7 @@ impl Debuggee {
                 if let Some((_, events)) = self.pause.filter(|(known, _)| *known == context.tid) {
                     self.process.pause_after(tid, Some(events))?;
                 }
-                self.watchpoints.arm(tid)?;
+                self.arm(tid)?;
             }
             context::EVENT_THREAD_EXIT => {
                 self.process.let_exit(tid)?;

@@ -7,6 +7,13 @@ use crate::process::{Happened, in_runtime};
 impl Debuggee {
     /// Executes one instruction of the current thread; a system call counts as one.
     pub fn step(&mut self, give_up: GiveUp) -> Result<Stop> {
+        self.is_stepping = true;
+        let stop = self.step_once(give_up);
+        self.is_stepping = false;
+        stop
+    }
+
+    fn step_once(&mut self, give_up: GiveUp) -> Result<Stop> {
         if let Some(stop) = self.at_end() {
             return Ok(stop);
         }

@@ -16,6 +16,7 @@ seek PLACE            go to EVENT, THREAD:EVENT, a time such as 1.5s, begin, exi
 checkpoint            remember this place
 checkpoints           list them
 restart NUMBER        go back to one
+forks on|off          whether processes that the program makes are told of
 forget NUMBER         forget one
 events [COUNT]        the events before and after here
 origin ADDRESS BYTES  the system call that writes this memory here
@@ -79,6 +80,10 @@ impl Remote {
                 remote.session.timeline.kept.retain(|(known, _)| *known != number);
                 String::new()
             }),
+            "forks" => {
+                self.session.debuggee.catches.forks = argument == "on";
+                String::new()
+            }
             "events" => self.events(argument)?,
             "samples" => self.session.samples(argument.parse().unwrap_or(1)).join("\n"),
             "origin" => self.origin(argument)?,

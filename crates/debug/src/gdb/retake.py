@@ -180,12 +180,32 @@ Last()
 Origin()
 
 
+class Forks:
+    """Has the target tell of processes that the program makes only while somebody catches them: each costs a stop."""
+
+    def __init__(self):
+        self.are_on = None
+        self.update()
+        gdb.events.breakpoint_created.connect(lambda one: self.update())
+        gdb.events.breakpoint_modified.connect(lambda one: self.update())
+        gdb.events.breakpoint_deleted.connect(lambda one: self.update(gone=one.number))
+
+    def update(self, gone=None):
+        lines = gdb.execute("info breakpoints", to_string=True).splitlines()
+        caught = [int(words[0]) for words in map(str.split, lines) if words[1:2] == ["catchpoint"] and words[3] == "y" and words[4].rstrip(",") in ("fork", "vfork")]
+        are_on = any(number != gone for number in caught)
+        if are_on != self.are_on:
+            ask("forks " + ("on" if are_on else "off"))
+            self.are_on = are_on
+
+
 def connect():
     # Which files gdb reads from the recording is of no interest.
     gdb.execute("target remote " + os.environ["RETAKE_SOCKET"], to_string=True)
     died = ask("crash")
     if died and ask("ends") == "yes":
         print(died)
+    Forks()
 
 
 connect()

@@ -3,6 +3,7 @@
 use super::arch::{self, X86_64};
 use super::files::Files;
 use super::signals::signal;
+use crate::catches::Caught;
 use crate::debuggee::Stop;
 use crate::destination::Destination;
 use crate::error::{DebugError, Result};
@@ -17,6 +18,7 @@ use gdbstub::target::ext::base::multithread::{
 };
 use gdbstub::target::ext::base::reverse_exec::{ReplayLogPosition, ReverseCont, ReverseContOps, ReverseStep, ReverseStepOps};
 use gdbstub::target::ext::breakpoints::{BreakpointsOps, WatchKind};
+use gdbstub::target::ext::catch_syscalls::{CatchSyscallPosition, CatchSyscalls, CatchSyscallsOps, SyscallNumbers};
 use gdbstub::target::{Target, TargetError, TargetResult, ext};
 
 /// Why the program stopped, as the library wants it.
@@ -40,15 +42,22 @@ pub(crate) struct Remote {
     /// Those of the breakpoint that is set next.
     pub conditions: Option<Vec<Vec<u8>>>,
     wish: Wish,
+    /// A child of vfork was told of: before the debugger sets breakpoints again it wants to hear that the child has its own memory.
+    is_vfork_open: bool,
 }
 
 impl Remote {
-    pub fn new(session: Session) -> Self {
-        Self { session, files: Files::default(), destination: None, conditions: None, wish: Wish::Continue }
+    pub fn new(mut session: Session) -> Self {
+        // Who speaks the protocol expects it, and ours says when it is not needed.
+        session.debuggee.catches.forks = true;
+        Self { session, files: Files::default(), destination: None, conditions: None, wish: Wish::Continue, is_vfork_open: false }
     }
 
     /// Does what the debugger wished for, until the program stops.
     pub fn act(&mut self, give_up: &mut dyn FnMut() -> bool) -> Result<Reason> {
+        if std::mem::take(&mut self.is_vfork_open) {
+            return Ok(Reason::VForkDone(self.current()));
+        }
         if let Some(destination) = self.destination.take() {
             self.session.end_diversion();
             self.session.go_to(destination, give_up)?;
@@ -70,6 +79,7 @@ impl Remote {
             Wish::ReverseContinue => self.session.backward(give_up)?,
             Wish::ReverseStep => self.session.backward_step(give_up)?,
         };
+        self.is_vfork_open = matches!(stop, Stop::Caught(Caught::Vfork(_)));
         Ok(self.reason(stop))
     }
 
@@ -84,6 +94,7 @@ impl Remote {
             Stop::Watch(watchpoint) => Reason::Watch { tid, kind: kind(watchpoint.access), addr: watchpoint.address },
             Stop::Step => Reason::SignalWithThread { tid, signal: Signal::SIGTRAP },
             Stop::Signal(number) => Reason::SignalWithThread { tid, signal: signal(number) },
+            Stop::Caught(caught) => reason_of_caught(caught, tid),
             Stop::Interrupted => Reason::SignalWithThread { tid, signal: Signal::SIGINT },
             Stop::Begin => log(ReplayLogPosition::Begin),
             Stop::End => log(ReplayLogPosition::End),
@@ -115,6 +126,17 @@ fn kind(access: Access) -> WatchKind {
         Access::Write => WatchKind::Write,
         Access::Read => WatchKind::Read,
         Access::Both => WatchKind::ReadWrite,
+    }
+}
+
+fn reason_of_caught(caught: Caught, tid: Tid) -> Reason {
+    let child = |pid: u32| Tid::new(pid as usize).unwrap_or(Tid::MIN);
+    let call = |number, position| Reason::CatchSyscall { tid: Some(tid), number, position };
+    match caught {
+        Caught::Call(number) => call(number, CatchSyscallPosition::Entry),
+        Caught::Return(number) => call(number, CatchSyscallPosition::Return),
+        Caught::Fork(pid) => Reason::Fork { cur_tid: tid, new_tid: child(pid) },
+        Caught::Vfork(pid) => Reason::VFork { cur_tid: tid, new_tid: child(pid) },
     }
 }
 
@@ -150,16 +172,36 @@ impl Target for Remote {
         Some(self)
     }
 
+    fn support_catch_syscalls(&mut self) -> Option<CatchSyscallsOps<'_, Self>> {
+        Some(self)
+    }
+
     fn use_fork_stop_reason(&self) -> bool {
-        false
+        true
     }
 
     fn use_vfork_stop_reason(&self) -> bool {
-        false
+        true
     }
 
     fn use_vforkdone_stop_reason(&self) -> bool {
-        false
+        true
+    }
+}
+
+impl CatchSyscalls for Remote {
+    fn enable_catch_syscalls(&mut self, filter: Option<SyscallNumbers<'_, u64>>) -> TargetResult<(), Self> {
+        let catches = &mut self.session.debuggee.catches;
+        match filter {
+            Some(mut numbers) => catches.set_calls(Some(&mut numbers)),
+            None => catches.set_calls(None),
+        }
+        Ok(())
+    }
+
+    fn disable_catch_syscalls(&mut self) -> TargetResult<(), Self> {
+        self.session.debuggee.catches.clear_calls();
+        Ok(())
     }
 }
 

@@ -71,13 +71,15 @@ pub(crate) struct Wire {
     stream: Box<dyn Stream>,
     incoming: VecDeque<u8>,
     outgoing: Vec<u8>,
+    /// The debugger speaks of a child, of which there is nothing here.
+    is_elsewhere: bool,
     /// Said where the protocol library says that it does not know a packet.
     pub answer: Option<String>,
 }
 
 impl Wire {
     pub fn new(stream: Box<dyn Stream>) -> Self {
-        Self { stream, incoming: VecDeque::new(), outgoing: Vec::new(), answer: None }
+        Self { stream, incoming: VecDeque::new(), outgoing: Vec::new(), is_elsewhere: false, answer: None }
     }
 
     /// The next packet, acknowledgement or interrupt, waiting for it.
@@ -88,7 +90,7 @@ impl Wire {
         loop {
             if let Some(count) = self.complete() {
                 let packet: Vec<u8> = self.incoming.drain(..count).collect();
-                return Ok(adapted(packet));
+                return Ok(self.adapted(packet));
             }
             if !self.fill()? {
                 return Err(io::ErrorKind::UnexpectedEof.into());
@@ -126,6 +128,22 @@ impl Wire {
         Ok(())
     }
 
+    /// What the library is to see. "Continue all threads" before a step backwards: time runs back for all of them, whichever is named. A debugger
+    /// takes its breakpoints out of a new child and lets it go; that is answered as if it had been done.
+    fn adapted(&mut self, packet: Vec<u8>) -> Vec<u8> {
+        const ACCEPTED: &[u8] = b"Hc0";
+        let Some(body) = packet.strip_prefix(b"$").and_then(|rest| rest.get(..rest.len().saturating_sub(3))) else { return packet };
+        if let Some(thread) = body.strip_prefix(b"Hg") {
+            self.is_elsewhere = thread.strip_prefix(b"p").is_some_and(|id| is_child(id.split(|byte| *byte == b'.').next().unwrap_or_default()));
+        }
+        let is_childs = match body {
+            [b'Z' | b'z', ..] | [b'H', b'g', ..] => self.is_elsewhere,
+            [b'D', b';', pid @ ..] => is_child(pid),
+            _ => body.starts_with(b"Hc") && body.ends_with(b"-1"),
+        };
+        if is_childs { framed(ACCEPTED) } else { packet }
+    }
+
     /// Reads what is there; false at the end.
     fn fill(&mut self) -> io::Result<bool> {
         let mut bytes = [0; LARGEST_READ];
@@ -152,13 +170,19 @@ impl Wire {
     }
 }
 
-/// "Continue all threads" before a step backwards: time runs back for all of them, whichever is named.
-fn adapted(packet: Vec<u8>) -> Vec<u8> {
-    let body = packet.strip_prefix(b"$").and_then(|rest| rest.get(..rest.len().saturating_sub(3)));
-    match body {
-        Some(body) if body.starts_with(b"Hc") && body.ends_with(b"-1") => framed(b"Hc0"),
-        _ => packet,
-    }
+/// Whether digits name a process that is not the debugged one, which is number 1.
+fn is_child(pid: &[u8]) -> bool {
+    std::str::from_utf8(pid).ok().and_then(|digits| u32::from_str_radix(digits, 16).ok()).is_some_and(|pid| pid > 1)
+}
+
+/// A new child as the debugger takes it: a process of its own. The library has it as a thread.
+fn with_child(outgoing: Vec<u8>) -> Vec<u8> {
+    const CHILD: &[u8] = b"fork:p";
+    let Some(at) = outgoing.windows(CHILD.len()).position(|bytes| bytes == CHILD).filter(|_| outgoing.starts_with(b"$T")) else { return outgoing };
+    let (before, rest) = outgoing.split_at(at + CHILD.len());
+    let (Some(dot), Some(end)) = (rest.iter().position(|byte| *byte == b'.'), rest.iter().position(|byte| *byte == b';')) else { return outgoing };
+    let (Some(child), Some(body)) = (rest.get(dot + 1..end), rest.get(end..rest.len().saturating_sub(3))) else { return outgoing };
+    framed(&[&before[1..], child, b".", child, body].concat())
 }
 
 /// A packet that sets a breakpoint, without its conditions, which the protocol library passes over.
@@ -189,7 +213,7 @@ fn with_features(outgoing: Vec<u8>) -> Vec<u8> {
     // An acknowledgement may come before it.
     let Some(at) = outgoing.windows(ANSWER.len()).take(2).position(|bytes| bytes == ANSWER) else { return outgoing };
     let body = &outgoing[at + 1..outgoing.len().saturating_sub(3).max(at + 1)];
-    [&outgoing[..at], &framed(&[body, b";ConditionalBreakpoints+"].concat())].concat()
+    [&outgoing[..at], &framed(&[body, b";ConditionalBreakpoints+;QPassSignals+;exec-events+"].concat())].concat()
 }
 
 /// A packet with its checksum.
@@ -210,7 +234,7 @@ impl Connection for Wire {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let mut outgoing = with_features(std::mem::take(&mut self.outgoing));
+        let mut outgoing = with_child(with_features(std::mem::take(&mut self.outgoing)));
         if outgoing.ends_with(UNKNOWN)
             && let Some(answer) = self.answer.take()
         {

@@ -1,0 +1,115 @@
+//! What is known of a stretch of the program's way, so that whoever goes backwards can pass over it.
+
+use crate::catches::Signals;
+use crate::debuggee::Debuggee;
+use crate::writes::Writes;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Agent expressions, of which one must hold; empty: none need hold.
+type Conditions = Vec<Vec<u8>>;
+
+/// What is known of a stretch.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Past {
+    /// What it wrote to; `None`: not known.
+    pub writes: Option<Writes>,
+    /// The signals that it got, as far as it was run forwards.
+    pub signals: Signals,
+    /// Breakpoints that it did not come to.
+    pub unhit: Unhit,
+    /// How long it ran, as far as that is known.
+    pub ran: Duration,
+}
+
+impl Past {
+    /// Of a stretch without an instruction.
+    pub fn nothing() -> Self {
+        Self { writes: Some(Writes::default()), unhit: Unhit { is_all: true, ..Unhit::default() }, ..Self::default() }
+    }
+
+    /// Of two stretches, one after the other.
+    pub fn and(&self, other: &Self) -> Self {
+        let writes = self.writes.clone().zip(other.writes.as_ref()).map(|(one, other)| one.and(other));
+        Self { writes, signals: self.signals.and(other.signals), unhit: self.unhit.and(&other.unhit), ran: self.ran + other.ran }
+    }
+}
+
+/// Breakpoints that were there all the time and did not stop the program.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Unhit {
+    /// All that there could be: nothing was executed.
+    is_all: bool,
+    known: BTreeMap<u64, Conditions>,
+}
+
+impl Unhit {
+    /// Of a run with the breakpoints that are set, which ended where the process is.
+    pub fn of_run(debuggee: &Debuggee) -> Self {
+        let mut this = Self::default();
+        this.add(debuggee);
+        // Whether it was the breakpoint that ended it does not matter.
+        let here = debuggee.program_counter().unwrap_or(0);
+        this.known.remove(&here);
+        this
+    }
+
+    /// A run with the breakpoints that are set came to none of them.
+    pub fn add(&mut self, debuggee: &Debuggee) {
+        let conditions = |address: &u64| debuggee.conditions.get(address).cloned().unwrap_or_default();
+        for address in &debuggee.breakpoints {
+            if !self.has(*address, &conditions(address)) {
+                self.known.insert(*address, conditions(address));
+            }
+        }
+    }
+
+    /// Whether a breakpoint certainly does not stop the program there.
+    pub fn has(&self, address: u64, conditions: &[Vec<u8>]) -> bool {
+        self.is_all || self.known.get(&address).is_some_and(|known| known.is_empty() || known == conditions)
+    }
+
+    /// Both are known of the same stretch.
+    pub fn or(&mut self, other: &Self) {
+        self.is_all |= other.is_all;
+        for (address, conditions) in &other.known {
+            if !self.has(*address, conditions) {
+                self.known.insert(*address, conditions.clone());
+            }
+        }
+    }
+
+    fn and(&self, other: &Self) -> Self {
+        match (self.is_all, other.is_all) {
+            (true, _) => other.clone(),
+            (_, true) => self.clone(),
+            _ => {
+                let both = self.known.iter().filter(|(address, conditions)| other.has(**address, conditions));
+                Self { is_all: false, known: both.map(|(address, conditions)| (*address, conditions.clone())).collect() }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unhit(known: &[(u64, &[u8])]) -> Unhit {
+        let one = |(address, condition): &(u64, &[u8])| (*address, if condition.is_empty() { vec![] } else { vec![condition.to_vec()] });
+        Unhit { is_all: false, known: known.iter().map(one).collect() }
+    }
+
+    #[test]
+    fn what_two_stretches_did_not_hit() {
+        let one = unhit(&[(1, b""), (2, b"x"), (3, b"x")]);
+        let other = unhit(&[(1, b"x"), (2, b""), (4, b"")]);
+        // Where only a condition did not hold, it is that condition that does not stop the program.
+        assert_eq!(one.and(&other), unhit(&[(2, b"x")]));
+        assert_eq!(other.and(&one), unhit(&[(1, b"x")]));
+        assert_eq!(Past::nothing().unhit.and(&one), one);
+        assert_eq!(Unhit::default().and(&one), Unhit::default());
+        assert!(one.has(1, &[b"y".to_vec()]) && one.has(2, &[b"x".to_vec()]) && !one.has(2, &[]) && !one.has(4, &[]));
+        assert!(Past::nothing().unhit.has(9, &[]));
+    }
+}
