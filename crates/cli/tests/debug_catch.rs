@@ -170,7 +170,7 @@ fn exceptions_are_caught_both_ways() {
 #[test]
 fn stretches_that_are_passed_over_have_no_stop() {
     let Some(place) = caught("catch-passed") else { return };
-    let all = vec!["reverse-continue"; 8];
+    let all = ["reverse-continue"; 8];
     let count = |commands: &[&str], what: &str| gdb(&place, &["--at", "exit"], commands).matches(what).count();
     assert_eq!(count(&[&[QUIET, "break handler"], &all[..]].concat(), "handler (number="), 6);
     let both = [&[QUIET, "break handler", "break stop", "reverse-continue", "seek begin", "continue", "seek exit"], &all[..]].concat();

@@ -1,6 +1,6 @@
 //! Going on until something stops the process.
 
-use super::{Debuggee, Fate, GiveUp, MOST_NEWS, PATIENCE, Stop};
+use super::{Debuggee, Fate, GiveUp, LONGEST_BIRTH, MOST_NEWS, NAP, PATIENCE, Stop};
 use crate::catches::{self, Told};
 use crate::error::Result;
 use crate::process::{Happened, in_runtime};
@@ -94,12 +94,31 @@ impl Debuggee {
 
     pub(super) fn stopped(&mut self) -> Result<()> {
         self.hear_others()?;
+        self.await_births()?;
         for tid in self.process.threads().collect::<Vec<_>>() {
             self.process.leave_probe(tid)?;
             self.process.pause_after(tid, None)?;
         }
         self.read_counter();
         self.text.refresh(self.process.pid);
+        Ok(())
+    }
+
+    /// A thread that was made before here has begun, so that it is there in all visits of a place.
+    fn await_births(&mut self) -> Result<()> {
+        let since = Instant::now();
+        while since.elapsed() < LONGEST_BIRTH {
+            let current = self.current;
+            let unborn: Vec<i32> = self.process.threads().filter(|tid| *tid != current && !self.process.is_born(*tid)).collect();
+            if unborn.is_empty() {
+                break;
+            }
+            for tid in unborn {
+                self.process.resume(tid)?;
+            }
+            std::thread::sleep(NAP);
+            self.hear_others()?;
+        }
         Ok(())
     }
 

@@ -11,10 +11,11 @@ mod running;
 use crate::probe::{Probe, Why};
 use retake_kernel::context::{self, Context};
 use retake_kernel::ptrace::{self, Registers, Status};
-use retake_kernel::shared::{RUNTIME_END, RUNTIME_TEXT};
+use retake_kernel::shared::{RUNTIME_END, RUNTIME_TEXT, Slot};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
@@ -265,6 +266,14 @@ impl Process {
     pub fn context(&self, tid: i32) -> Option<Context> {
         let registers = ptrace::registers(tid).ok()?;
         in_runtime(registers.gs_base).then(|| Context::read(self.pid, registers.gs_base).ok()).flatten()
+    }
+
+    /// Whether a thread has begun: the runtime has made it known under a number of its own.
+    pub fn is_born(&self, tid: i32) -> bool {
+        let Some(context) = self.context(tid).filter(|context| context.tid != 0) else { return false };
+        let mut owner = [0; 4];
+        let at = context.slot.wrapping_add(offset_of!(Slot, tid) as u64);
+        self.read(at, &mut owner) == owner.len() && i32::from_le_bytes(owner) == tid
     }
 
     /// Asks a thread to pause on its way back to the program once it has consumed `events`; `None`: not at all.
