@@ -16,8 +16,9 @@ use std::mem::{offset_of, size_of};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
-/// Between two looks whether threads wait for their turn, at first and at most.
-const NAPS: (Duration, Duration) = (Duration::from_micros(100), Duration::from_millis(5));
+/// Between two looks whether threads wait for their turn, at first and at most. To look is to stop them: with naps that stay short, a thread on a busy
+/// machine never comes to execute anything.
+pub(crate) const NAPS: (Duration, Duration) = (Duration::from_micros(100), Duration::from_millis(50));
 /// Offsets in a thread's region of the runtime: from its context to its signal stack, and to the end of a stack that is hardly ever used up.
 const SIGNAL_STACK: u64 = 0x40000;
 const SIGNAL_STACK_BYTES: u64 = 0x10000;
@@ -197,6 +198,9 @@ fn quiesce(process: &mut Process, header: &Header, current: i32, patience: Durat
     let since = Instant::now();
     let (mut nap, longest) = NAPS;
     loop {
+        if process.has_news() {
+            return Ok(false);
+        }
         let others: Vec<i32> = process.threads().filter(|tid| *tid != current).collect();
         let busy: Vec<i32> = others.into_iter().filter(|tid| !waits_for_turn(process, header, *tid)).collect();
         if busy.is_empty() {
@@ -211,9 +215,6 @@ fn quiesce(process: &mut Process, header: &Header, current: i32, patience: Durat
         std::thread::sleep(nap);
         nap = (nap * 2).min(longest);
         process.stop_all()?;
-        if process.has_news() {
-            return Ok(false);
-        }
     }
 }
 

@@ -25,7 +25,6 @@ const PATIENCE: Duration = Duration::from_millis(100);
 
 /// A new thread has begun within this time, also where the machine has much else to do.
 const LONGEST_BIRTH: Duration = Duration::from_secs(1);
-const NAP: Duration = Duration::from_micros(100);
 
 /// A thread that has just begun, or is about to wait, has few things to tell before it waits.
 const MOST_NEWS: usize = 1000;

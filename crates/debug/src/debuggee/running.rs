@@ -1,7 +1,8 @@
 //! Going on until something stops the process.
 
-use super::{Debuggee, Fate, GiveUp, LONGEST_BIRTH, MOST_NEWS, NAP, PATIENCE, Stop};
+use super::{Debuggee, Fate, GiveUp, LONGEST_BIRTH, MOST_NEWS, PATIENCE, Stop};
 use crate::catches::{self, Told};
+use crate::checkpoint::NAPS;
 use crate::error::Result;
 use crate::process::{Happened, in_runtime};
 use retake_kernel::context;
@@ -107,6 +108,7 @@ impl Debuggee {
     /// A thread that was made before here has begun, so that it is there in all visits of a place.
     fn await_births(&mut self) -> Result<()> {
         let since = Instant::now();
+        let (mut nap, longest) = NAPS;
         while since.elapsed() < LONGEST_BIRTH {
             let current = self.current;
             let unborn: Vec<i32> = self.process.threads().filter(|tid| *tid != current && !self.process.is_born(*tid)).collect();
@@ -116,7 +118,8 @@ impl Debuggee {
             for tid in unborn {
                 self.process.resume(tid)?;
             }
-            std::thread::sleep(NAP);
+            std::thread::sleep(nap);
+            nap = (nap * 2).min(longest);
             self.hear_others()?;
         }
         Ok(())

@@ -52,15 +52,22 @@ impl Process {
 
     /// Stops every thread. What they have to tell is kept for [`Process::next`].
     ///
+    /// One that has stopped already is not interrupted: that would stop it again as soon as it is resumed, and again, without an instruction between.
+    ///
     /// # Errors
     /// Threads cannot be stopped.
     pub fn stop_all(&mut self) -> io::Result<()> {
         let running: Vec<i32> = self.threads.iter().filter(|t| t.state == State::Running).map(|t| t.tid).collect();
-        for &tid in &running {
-            gone_is_fine(ptrace::interrupt(tid))?;
-        }
+        let mut stops = Vec::new();
         for tid in running {
-            let Ok(status) = wait_for_stop(tid) else {
+            let stopped = ptrace::poll(tid).map(|(_, status)| status);
+            if stopped.is_none() {
+                gone_is_fine(ptrace::interrupt(tid))?;
+            }
+            stops.push((tid, stopped));
+        }
+        for (tid, stopped) in stops {
+            let Ok(status) = wait_for_stop(tid, stopped) else {
                 self.threads.retain(|thread| thread.tid != tid);
                 continue;
             };
@@ -108,9 +115,9 @@ impl Process {
 
 /// What stopped a thread that was interrupted. A signal that an instruction raised just then is heard first: whoever copies the thread would lose it,
 /// and with it the instruction.
-fn wait_for_stop(tid: i32) -> io::Result<Status> {
+fn wait_for_stop(tid: i32, stopped: Option<Status>) -> io::Result<Status> {
     let of_instructions = SIGNALS_OF_INSTRUCTIONS.iter().fold(0, |bits, signal| bits | 1 << (signal - 1));
-    let status = ptrace::wait(tid)?;
+    let status = stopped.map_or_else(|| ptrace::wait(tid), Ok)?;
     if status != Status::Event(libc::PTRACE_EVENT_STOP) || retake_kernel::process::pending_signals(tid) & of_instructions == 0 {
         return Ok(status);
     }
