@@ -319,6 +319,7 @@ fn nobody_is_left_when_gdb_or_we_are_killed() {
                 "-ex",
                 "shell sleep 5",
             ])
+            .stderr(std::process::Stdio::piped())
             .spawn()
             .unwrap();
         // The one that stays, not one that is asked for its version.
@@ -326,7 +327,8 @@ fn nobody_is_left_when_gdb_or_we_are_killed() {
         let gdb = loop {
             std::thread::sleep(std::time::Duration::from_millis(300));
             assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
-            let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap_or_default();
+            let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().flatten();
+            let children: String = tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default()).collect();
             let is_gdb = |pid: &&str| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "gdb");
             let found = children.split_whitespace().find(is_gdb).map(str::to_owned);
             match found {
@@ -337,7 +339,13 @@ fn nobody_is_left_when_gdb_or_we_are_killed() {
         let victim = if kills_gdb { gdb } else { child.id().to_string() };
         let killed = std::process::Command::new("kill").args(["-9", &victim]).status().unwrap();
         assert!(killed.success(), "{victim:?}");
-        child.wait().unwrap();
+        // As it ends, so do we.
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&child.wait().unwrap()), Some(9));
+        if kills_gdb {
+            let mut said = String::new();
+            std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut said).unwrap();
+            assert!(!said.contains("error:"), "{said}");
+        }
         let since = std::time::Instant::now();
         while since.elapsed().as_secs() < 10 && !left_behind(&place).is_empty() {
             std::thread::sleep(std::time::Duration::from_millis(20));

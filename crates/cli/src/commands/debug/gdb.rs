@@ -2,7 +2,8 @@
 
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Command, ExitStatus};
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use retake_debug::Session;
@@ -63,26 +64,30 @@ pub fn run(session: Session, command: &mut Command, scratch: &Scratch) -> Result
     let listener = UnixListener::bind(&socket).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;
     let name = command.get_program().to_owned();
-    let mut child = command.env(SOCKET, &socket).spawn().map_err(|error| Failure::system("run", name.display(), &error))?;
-    let served = match accept(&listener, &mut child) {
-        Some(stream) => retake_debug::serve(session, stream),
-        None => Ok(()), // it ended without asking for us
-    };
-    let status = child.wait().map_err(|error| {
-        // The session waits for whatever is below this process, so it was the one to see a gdb end that took no leave.
-        let failure = Failure::system("tell how it ended with", name.display(), &error);
-        failure.likely("gdb itself failed: see what it said").attempt("the same commands once more, or another version of gdb")
-    });
-    served.map_err(failure_of).and(status)
+    command.env(SOCKET, &socket);
+    std::thread::scope(|scope| {
+        // The session waits for all children of this thread, so gdb must be another's.
+        let gdb = scope.spawn(|| command.status());
+        let served = match accept(&listener, &gdb) {
+            Some(stream) => retake_debug::serve(session, stream),
+            None => {
+                drop(session);
+                Ok(()) // it ended without asking for us
+            }
+        };
+        let ended = gdb.join().unwrap_or_else(|_| Err(std::io::Error::other("the thread that ran it panicked")));
+        let status = ended.map_err(|error| Failure::system("run", name.display(), &error));
+        served.map_err(failure_of).and(status)
+    })
 }
 
-fn accept(listener: &UnixListener, child: &mut Child) -> Option<UnixStream> {
+fn accept<T>(listener: &UnixListener, gdb: &ScopedJoinHandle<'_, T>) -> Option<UnixStream> {
     loop {
         if let Ok((stream, _)) = listener.accept() {
             stream.set_nonblocking(false).ok()?;
             return Some(stream);
         }
-        if !matches!(child.try_wait(), Ok(None)) {
+        if gdb.is_finished() {
             return None;
         }
         std::thread::sleep(LOOK);
