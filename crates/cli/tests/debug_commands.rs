@@ -93,7 +93,7 @@ fn a_killed_process_has_an_end_too() {
     }
     let place = Place::new("debug-killed");
     let source = "#include <signal.h>\n#include <unistd.h>\n\
-                  int main(void) { if (fork() == 0) { kill(getppid(), SIGKILL); return 0; } for (;;) pause(); }\n";
+                  int main(void) { if (fork() == 0) { usleep(50000); kill(getppid(), SIGKILL); return 0; } for (;;) pause(); }\n";
     let program = compile(&place, "killed", source, &[]);
     record(&place, &[&program]);
     let text = gdb(&place, &["--at", "exit"], &["backtrace", "reverse-stepi", "seek begin", "when"]);
