@@ -24,6 +24,7 @@ mod statistics;
 mod stopwatch;
 mod svg;
 mod table;
+mod tracing;
 mod verdict;
 mod workload;
 
@@ -55,6 +56,7 @@ pub fn run(repository: &Path, arguments: &[&str]) -> Result<bool> {
         Subject::Workloads => run_workloads(&repository, &options),
         Subject::Micro => run_micro(&repository, &options),
         Subject::Scaling => run_scaling(&repository, &options),
+        Subject::Tracing => run_tracing(&repository, &options),
     }
 }
 
@@ -104,6 +106,18 @@ fn run_scaling(repository: &Path, options: &Options) -> Result<bool> {
         write_document(repository, "scaling", &scaling.markdown(), &[("bench-scaling.svg", scaling.chart())])?;
     }
     Ok(scaling.is_good() || !options.gate)
+}
+
+fn run_tracing(repository: &Path, options: &Options) -> Result<bool> {
+    let bench = prepare(repository, options)?;
+    let tracing = tracing::run(&bench, options.rounds(), |name| options.wants(name))?;
+    drop(bench);
+    println!("\n{}", tracing.terminal());
+    write_json(repository, "bench-tracing.json", &tracing.json())?;
+    if options.update {
+        write_document(repository, "tracing", &tracing.markdown(), &[])?;
+    }
+    Ok(tracing.is_good() || !options.gate)
 }
 
 /// Builds what is measured and makes the scratch folder.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Result;
 use super::pace::Pace;
 
-pub const USAGE: &str = "cargo xtask bench [--micro | --scaling] [--quick] [--rounds N] [--only NAME[,NAME]] [--list] [--update] [--gate] \
+pub const USAGE: &str = "cargo xtask bench [--micro | --scaling | --tracing] [--quick] [--rounds N] [--only NAME[,NAME]] [--list] [--update] [--gate] \
                          [--profile] [--keep] [--scratch DIR] [--retake FILE]";
 
 const QUICK_ROUNDS: usize = 5;
@@ -38,6 +38,8 @@ pub enum Subject {
     Micro,
     /// How cost grows.
     Scaling,
+    /// What tracing costs, and running a trace again.
+    Tracing,
 }
 
 /// The command line.
@@ -74,6 +76,7 @@ impl Options {
             match *argument {
                 "--micro" => options.subject = Subject::Micro,
                 "--scaling" => options.subject = Subject::Scaling,
+                "--tracing" => options.subject = Subject::Tracing,
                 "--quick" => options.quick = true,
                 "--list" => options.list = true,
                 "--update" => options.update = true,

@@ -1,0 +1,375 @@
+//! `cargo xtask bench --tracing`: what it costs to trace a program with all its data, by each method, and to run its trace again. A program's own
+//! time counts; what `retake trace` does once it has ended is a column of its own.
+
+use std::fs;
+use std::time::Instant;
+
+use super::Result;
+use super::json::Json;
+use super::machine::Machine;
+use super::measure::{Bench, is_present};
+use super::statistics::Series;
+use super::stopwatch::Stopwatch;
+use super::table::{NOTHING, Table, number};
+
+/// Says what a command took: seconds, user and system time. Traced with it, for it must see the program's end and nothing else.
+const TIMED: &str = "#!/bin/bash\nout=$1\nshift\nTIMEFORMAT='%R %U %S'\n{ time \"$@\" > output 2> errors || touch failed; } 2> \"$out\"\n";
+
+/// One program, and what its ratios should be at most.
+struct Load {
+    name: &'static str,
+    title: &'static str,
+    requires: &'static [&'static str],
+    prepare: &'static str,
+    /// In a folder of its own, which is empty.
+    command: &'static str,
+    in_process_limit: f64,
+    kernel_limit: Option<f64>,
+}
+
+const LOADS: [Load; 5] = [
+    Load {
+        name: "dd",
+        title: "dd, 4 KB × 50,000, to a file",
+        requires: &["dd"],
+        prepare: "head -c 200M /dev/urandom > data",
+        command: "exec dd if=../data of=copy bs=4k status=none",
+        in_process_limit: 1.5,
+        kernel_limit: Some(1.8),
+    },
+    Load {
+        name: "dd-null",
+        title: "dd, 4 KB × 50,000, to /dev/null",
+        requires: &["dd"],
+        prepare: "head -c 200M /dev/urandom > data",
+        command: "exec dd if=../data of=/dev/null bs=4k status=none",
+        in_process_limit: f64::INFINITY,
+        kernel_limit: None,
+    },
+    Load {
+        name: "fio",
+        title: "fio, buffered, random reads and writes of 4 KB",
+        requires: &["fio"],
+        prepare: "head -c 32M /dev/urandom > data",
+        command: "cp ../data it; exec fio --name=it --filename=it --rw=randrw --bs=4k --size=32m --io_size=64m --ioengine=psync --randseed=7 --minimal",
+        in_process_limit: 1.4,
+        kernel_limit: Some(1.6),
+    },
+    Load {
+        name: "tar",
+        title: "tar of /usr/include",
+        requires: &["tar"],
+        prepare: "tar cf warm -C /usr include; rm warm",
+        command: "exec tar cf it -C /usr include",
+        in_process_limit: 1.25,
+        kernel_limit: Some(1.5),
+    },
+    Load {
+        name: "leveldb",
+        title: "LevelDB, what db_bench does, 60,000 entries",
+        requires: &["gcc", "/usr/include/leveldb/c.h"],
+        prepare: "gcc -O2 -o leveldb_bench $PROGRAMS/leveldb_bench.c -lleveldb",
+        command: "exec ../leveldb_bench database 60000",
+        in_process_limit: 1.4,
+        kernel_limit: None,
+    },
+];
+
+/// Ways to run a load, in the order in which a round takes them.
+const WAYS: [(&str, &[&str]); 5] = [
+    ("native", &[]),
+    ("in-process", &["RETAKE", "trace", "--method", "in-process", "-o", "x.ds", "--"]),
+    ("ebpf", &["RETAKE", "trace", "--method", "ebpf", "-o", "ebpf.ds", "--"]),
+    ("ptrace", &["RETAKE", "trace", "--method", "ptrace", "-o", "ptrace.ds", "--"]),
+    ("strace", &["strace", "-f", "-xx", "-s", "65536", "-o", "strace.txt"]),
+];
+
+/// The figures of one way: the program's own seconds, and its user and system time.
+#[derive(Debug, Default)]
+struct Figures {
+    seconds: Series,
+    user: Series,
+    system: Series,
+}
+
+impl Figures {
+    /// Takes what [`TIMED`] wrote.
+    fn push(&mut self, said: &str) -> Result<f64> {
+        let words: Vec<f64> = said.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        let [seconds, user, system] = words[..] else { return Err(format!("not three times: {said}").into()) };
+        self.seconds.push(seconds);
+        self.user.push(user);
+        self.system.push(system);
+        Ok(seconds)
+    }
+
+    fn processor_seconds(&self) -> Option<f64> {
+        Some(self.user.median()? + self.system.median()?)
+    }
+}
+
+/// All figures of a load.
+struct Point {
+    load: &'static Load,
+    ways: [Figures; WAYS.len()],
+    /// Seconds and user time of running the trace again, verifying everything.
+    again: Figures,
+    /// MB of trace a second, once the program has ended, and the most memory of `retake`.
+    conversion: Series,
+    peak_kb: u64,
+    trouble: Option<String>,
+}
+
+/// All results.
+pub struct Tracing {
+    machine: Machine,
+    rounds: usize,
+    points: Vec<Point>,
+}
+
+/// Measures.
+///
+/// # Errors
+/// Failures of the harness; a load that fails is told.
+pub fn run(bench: &Bench, rounds: usize, wants: impl Fn(&str) -> bool) -> Result<Tracing> {
+    let machine = Machine::look();
+    machine.warn();
+    let mut points = Vec::new();
+    for load in LOADS.iter().filter(|load| wants(load.name)) {
+        println!("{} ...", load.title);
+        let mut point = Point::new(load);
+        point.trouble = load.requires.iter().find(|what| !is_present(what)).map(|what| format!("skipped: {what} is not there"));
+        if point.trouble.is_none() {
+            point.trouble = measure(bench, &mut point, rounds).err().map(|error| error.to_string());
+        }
+        points.push(point);
+    }
+    Ok(Tracing { machine, rounds, points })
+}
+
+fn measure(bench: &Bench, point: &mut Point, rounds: usize) -> Result<()> {
+    let folder = bench.scratch().path().join(point.load.name);
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join("timed"), TIMED)?;
+    let stopwatch = Stopwatch::new(bench, &folder);
+    let programs = bench.repository().join("benches/programs");
+    stopwatch.run(&shell(&point.load.prepare.replace("$PROGRAMS", &programs.display().to_string())))?;
+    for round in 0..=rounds {
+        // The first one fills the page cache and the store.
+        let mut unused = Point::new(point.load);
+        let point = if round == 0 { &mut unused } else { &mut *point };
+        for (way, (name, _)) in WAYS.iter().enumerate() {
+            let is_missing = *name == "strace" && !bench.has_strace();
+            // Whoever may not use the kernel's has no figures of it.
+            if !is_missing && one_way(&stopwatch, point, way).is_err_and(|_| *name != "ebpf") {
+                return Err(format!("{name} fails").into());
+            }
+        }
+        run_again(&stopwatch, point)?;
+    }
+    if !bench.scratch().keeps() {
+        fs::remove_dir_all(&folder)?;
+    }
+    Ok(())
+}
+
+fn shell(script: &str) -> Vec<String> {
+    ["bash", "-c", script].map(str::to_owned).to_vec()
+}
+
+/// Quoted for the command line of a shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+fn one_way(stopwatch: &Stopwatch<'_>, point: &mut Point, way: usize) -> Result<()> {
+    let retake = stopwatch.bench().retake().display().to_string();
+    let prefix: Vec<String> = WAYS[way].1.iter().map(|word| if *word == "RETAKE" { retake.clone() } else { (*word).to_owned() }).collect();
+    // Made by the shell that is traced, so that a trace is all there is to its tree.
+    let script = format!("cd made && exec bash ../timed ../times bash -c {}", quoted(point.load.command));
+    stopwatch.run(&shell("rm -rf made x.ds ebpf.ds ptrace.ds strace.txt; mkdir made"))?;
+    stopwatch.bench().scratch().settle();
+    let start = Instant::now();
+    let ran = stopwatch.run(&[prefix, shell(&script)].concat())?;
+    let whole = start.elapsed().as_secs_f64();
+    let folder = stopwatch.folder();
+    if folder.join("made/failed").exists() {
+        return Err("the program failed".into());
+    }
+    let own = point.ways[way].push(&fs::read_to_string(folder.join("times"))?)?;
+    if WAYS[way].0 == "in-process" {
+        point.peak_kb = point.peak_kb.max(ran.peak_kb);
+        let bytes = fs::metadata(folder.join("x.ds"))?.len();
+        point.conversion.push(bytes as f64 / 1e6 / (whole - own).max(1e-3));
+        fs::rename(folder.join("x.ds"), folder.join("kept.ds"))?;
+    }
+    Ok(())
+}
+
+/// Runs the trace again that was made in-process.
+fn run_again(stopwatch: &Stopwatch<'_>, point: &mut Point) -> Result<()> {
+    let retake = quoted(&stopwatch.bench().retake().display().to_string());
+    stopwatch.run(&shell("rm -rf fresh made; mkdir made"))?;
+    stopwatch.bench().scratch().settle();
+    stopwatch
+        .run(&shell(&format!("cd made && exec bash ../timed ../times {retake} reanimate ../kept.ds --root ../fresh --json; test ! -e failed")))?;
+    let said = fs::read_to_string(stopwatch.folder().join("made/output"))?;
+    let times = fs::read_to_string(stopwatch.folder().join("times"))?;
+    let user = times.split_whitespace().nth(1).unwrap_or_default();
+    // Not what it takes to make what the trace has found: that was there before.
+    let seconds = replay_seconds(&said).ok_or("reanimate does not say how long it took")?;
+    point.again.push(&format!("{seconds} {user} 0")).map(drop)
+}
+
+fn replay_seconds(report: &str) -> Option<f64> {
+    let (_, after) = report.split_once("\"replay_seconds\":")?;
+    after.split([',', '}']).next()?.trim().parse().ok()
+}
+
+impl Point {
+    fn new(load: &'static Load) -> Self {
+        let (ways, again, conversion) = (Default::default(), Figures::default(), Series::default());
+        Self { load, ways, again, conversion, peak_kb: 0, trouble: None }
+    }
+
+    fn ratio(&self, way: &str) -> Option<f64> {
+        let native = &self.ways[0].seconds;
+        Some(self.way(way).seconds.median()? / native.median()?)
+    }
+
+    fn processor_ratio(&self, way: &str) -> Option<f64> {
+        Some(self.way(way).processor_seconds()? / self.ways[0].processor_seconds()?)
+    }
+
+    fn way(&self, name: &str) -> &Figures {
+        let index = WAYS.iter().position(|(way, _)| *way == name);
+        &self.ways[index.unwrap_or(0)]
+    }
+
+    /// How many times as fast as under strace it is by ptrace.
+    fn beside_strace(&self) -> Option<f64> {
+        Some(self.way("strace").seconds.median()? / self.way("ptrace").seconds.median()?)
+    }
+
+    fn exceeds(&self) -> bool {
+        let over = |way, limit: f64| self.ratio(way).is_some_and(|ratio| ratio > limit);
+        over("in-process", self.load.in_process_limit) || self.load.kernel_limit.is_some_and(|limit| over("ebpf", limit))
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let limited = |ratio: Option<f64>, limit: Option<f64>| {
+            let limit = limit.filter(|limit| limit.is_finite()).map_or(String::new(), |limit| format!(" (≤ {limit})"));
+            format!("{}{limit}", number(ratio, 2))
+        };
+        let native = &self.ways[0];
+        let again = self.again.seconds.median().zip(native.seconds.median()).map(|(again, native)| again / native);
+        let user = self.again.user.median().zip(native.system.median()).map(|(user, system)| user / system.max(1e-3));
+        vec![
+            self.load.title.to_owned(),
+            number(native.seconds.median(), 3),
+            native.seconds.spread().map_or(NOTHING.to_owned(), |spread| format!("{:.0} %", spread * 100.0)),
+            limited(self.ratio("in-process"), Some(self.load.in_process_limit)),
+            number(self.processor_ratio("in-process"), 2),
+            limited(self.ratio("ebpf"), self.load.kernel_limit),
+            number(self.processor_ratio("ebpf"), 2),
+            number(self.ratio("ptrace"), 1),
+            number(self.beside_strace(), 1),
+            number(self.conversion.median(), 0),
+            number((self.peak_kb > 0).then_some(self.peak_kb as f64 * 1.024 / 1e3), 0),
+            number(again, 2),
+            number(user, 2),
+        ]
+    }
+}
+
+const HEADINGS: [&str; 13] = [
+    "program",
+    "native s",
+    "spread",
+    "in-process ×",
+    "its CPU ×",
+    "kernel ×",
+    "its CPU ×",
+    "ptrace ×",
+    "strace / ptrace (≥ 3)",
+    "conversion MB/s",
+    "MB",
+    "again × (≤ 1)",
+    "again user / native system (≤ 1.5)",
+];
+
+impl Tracing {
+    /// Whether nothing failed, and nothing exceeds its limit.
+    pub fn is_good(&self) -> bool {
+        self.points.iter().all(|point| point.trouble.is_none() && !point.exceeds())
+    }
+
+    fn text(&self, print: fn(&Table) -> String) -> String {
+        let mut table = Table::new("", &HEADINGS);
+        self.points.iter().for_each(|point| table.push(point.cells()));
+        let mut text = format!("{}. Medians of {} rounds.\n\n{}", self.machine.describe(), self.rounds, print(&table));
+        for point in &self.points {
+            if let Some(trouble) = &point.trouble {
+                text.push_str(&format!("\n{}: {trouble}\n", point.load.title));
+            }
+        }
+        text
+    }
+
+    pub fn terminal(&self) -> String {
+        self.text(Table::terminal)
+    }
+
+    pub fn markdown(&self) -> String {
+        self.text(Table::markdown)
+    }
+
+    /// All figures, for programs.
+    pub fn json(&self) -> Json {
+        let list = |series: &Series| Json::List(series.figures.iter().copied().map(Json::Number).collect());
+        let way = |(name, figures): (&str, &Figures)| {
+            Json::Object(vec![
+                ("way", Json::text(name)),
+                ("seconds", list(&figures.seconds)),
+                ("user", list(&figures.user)),
+                ("system", list(&figures.system)),
+            ])
+        };
+        let point = |point: &Point| {
+            let ways = WAYS.iter().map(|(name, _)| *name).zip(&point.ways).chain([("again", &point.again)]);
+            Json::Object(vec![
+                ("name", Json::text(point.load.name)),
+                ("ways", Json::List(ways.map(way).collect())),
+                ("conversion", list(&point.conversion)),
+            ])
+        };
+        Json::Object(vec![("machine", self.machine.json()), ("points", Json::List(self.points.iter().map(point).collect()))])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_read() {
+        let mut figures = Figures::default();
+        assert_eq!(figures.push("1.5 0.25 0.5\n").unwrap(), 1.5);
+        assert_eq!(figures.processor_seconds(), Some(0.75));
+        assert!(figures.push("bash: no such file").is_err());
+        assert_eq!(replay_seconds("{\"calls\": 3, \"replay_seconds\": 0.25, \"x\": 1}"), Some(0.25));
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
+
+    #[test]
+    fn ratios_are_to_the_native_runs() {
+        let mut point = Point::new(&LOADS[0]);
+        assert_eq!((point.ratio("ebpf"), point.exceeds()), (None, false));
+        for (way, seconds) in [2.0, 3.2, 3.0, 8.0, 32.0].into_iter().enumerate() {
+            point.ways[way].push(&format!("{seconds} 1 1")).unwrap();
+        }
+        assert_eq!((point.ratio("ebpf"), point.beside_strace(), point.processor_ratio("ptrace")), (Some(1.5), Some(4.0), Some(1.0)));
+        assert!(point.exceeds(), "in-process");
+        assert_eq!(point.cells().len(), HEADINGS.len());
+    }
+}
