@@ -41,12 +41,16 @@ static void save_extended(struct extended_area *area)
 	*(u32 *)(area->bytes + header->extended_bytes) = MAGIC2;
 }
 
-static void initialise_extended(void)
+#define XMM15 400
+
+static void initialise_extended(u64 xmm15)
 {
 	struct extended_area area;
 	memset(&area, 0, 576);
 	*(u32 *)(area.bytes + 24) = 0x1f80; /* MXCSR */
 	*(u16 *)area.bytes = 0x37f;
+	*(u64 *)(area.bytes + XMM15) = xmm15;
+	*(u64 *)(area.bytes + 512) = 3 & HEADER->extended_features; /* what is in the area: x87 and SSE */
 	extended_restore(&area, HEADER->extended_features);
 }
 
@@ -95,7 +99,9 @@ u32 push_frame(struct context *context, u32 number, const struct siginfo *info, 
 	regs->rsp = frame_at;
 	regs->rip = action->handler;
 	regs->eflags &= ~0x10500UL; /* direction, trap, resume */
-	initialise_extended();
+	/* Whether SSE counts as in use, the processor may forget while all its registers are zero, when something comes between that replay does not have;
+	 * and the dynamic linker's XSAVEC shows it on the program's stack. A handler may find anything in this register. */
+	initialise_extended(1);
 	return 1;
 }
 
@@ -103,7 +109,7 @@ static u32 restore_extended(u64 address)
 {
 	struct extended_area area;
 	if (!address) {
-		initialise_extended();
+		initialise_extended(0);
 		return 1;
 	}
 	u64 bytes = HEADER->extended_bytes;
