@@ -64,7 +64,8 @@ struct argument_rule {
 };
 
 struct call_row {
-    unsigned char policy, argument_count, may_wait, selector_argument /* NO_SELECTOR: none */;
+    unsigned char policy, argument_count, pointers_end /* behind the last argument that is a pointer; 0: none is */, may_wait;
+    unsigned char selector_argument /* NO_SELECTOR: none */;
     short refuse_errno;
     unsigned char handler, descriptor_effect;
     unsigned short first_sub_row, sub_row_count;
@@ -192,6 +193,6 @@ enum {
     HANDLER_mseal
 };
 
-#define TABLE_HASH 0x21f18c306994bf71ULL
+#define TABLE_HASH 0x1d663b9628df2bf5ULL
 
 #endif

@@ -37,10 +37,13 @@ static inline __attribute__((always_inline)) void prepare_record(struct call *ca
 	u64 *body = (u64 *)(call->start + sizeof(struct event));
 	for (u32 i = 0; i < count; i++)
 		body[i] = call->arguments[i];
+	call->position = (u8 *)(body + count);
+	if (!call->row->pointers_end)
+		return;
 	struct sink sink;
 	sink.mode = SINK_INPUT;
 	sink.context = call->context;
-	sink.position = (u8 *)(body + count);
+	sink.position = call->position;
 	sink.limit = call->start + INPUT_SPACE;
 	sink.pointee_before = 0;
 	visit_inputs(&sink, call->row, call->arguments);
@@ -59,6 +62,8 @@ static const u8 *verify_inputs(struct call *call)
 	for (u32 i = 0; i < count; i++)
 		if (UNLIKELY(body[i] != call->arguments[i]))
 			diverge(context, WHY_ARGUMENT, body[i], call->arguments[i]);
+	if (!call->row->pointers_end)
+		return (const u8 *)(body + count);
 	struct sink sink;
 	sink.mode = SINK_VERIFY;
 	sink.context = context;
@@ -169,7 +174,8 @@ static inline __attribute__((always_inline)) void finish_record(struct call *cal
 	sink.context = context;
 	sink.bytes = 0;
 	sink.pointee_before = call->pointee_before;
-	if (!call->outputs_by_hand)
+	u32 visits = call->row->pointers_end && !call->outputs_by_hand;
+	if (visits)
 		visit_outputs(&sink, call->row, call->arguments, call->result);
 	for (u32 i = 0; i < extra_count; i++)
 		sink.bytes += sizeof(struct item) + ALIGN8(extra[i].count);
@@ -180,7 +186,7 @@ static inline __attribute__((always_inline)) void finish_record(struct call *cal
 	ring_publish(context, staged);
 	if (sink.bytes) {
 		sink.mode = SINK_EMIT;
-		if (!call->outputs_by_hand)
+		if (visits)
 			visit_outputs(&sink, call->row, call->arguments, call->result);
 		for (u32 i = 0; i < extra_count; i++)
 			emit_extra(context, &extra[i]);

@@ -45,7 +45,7 @@ static u64 compare_command(u64 command, const struct sub_row *rows, u32 count)
 	return low;
 }
 
-#define UNDESCRIBED(way) { .policy = POLICY_EMULATE, .argument_count = 3, .may_wait = 1, .selector_argument = NO_SELECTOR, \
+#define UNDESCRIBED(way) { .policy = POLICY_EMULATE, .argument_count = 3, .pointers_end = 3, .may_wait = 1, .selector_argument = NO_SELECTOR, \
 	.arguments = { [2] = { .direction = way, .shape = SHAPE_PLAIN, .length_rule = LENGTH_CONSTANT, .element_bytes = 1, .flags = way ? RULE_IOCTL_SIZE : 0 } } }
 static const struct call_row undescribed_ioctls[4] = { UNDESCRIBED(DIRECTION_VALUE), UNDESCRIBED(DIRECTION_IN), UNDESCRIBED(DIRECTION_OUT), UNDESCRIBED(DIRECTION_INOUT) };
 
@@ -273,7 +273,7 @@ static u64 semaphore_bytes(const u64 *arguments)
 void visit_inputs(struct sink *sink, const struct call_row *row, const u64 *arguments)
 {
 	sink->largest = 0x7ffff000;
-	for (u32 i = 0; i < row->argument_count; i++) {
+	for (u32 i = 0; i < row->pointers_end; i++) {
 		const struct argument_rule *rule = &row->arguments[i];
 		if (rule->direction == DIRECTION_VALUE)
 			continue;
@@ -359,7 +359,7 @@ static void readable_vectors(struct sink *sink, u32 argument, u64 array, u64 cou
 static void visit_faulted(struct sink *sink, const struct call_row *row, const u64 *arguments)
 {
 	struct message message;
-	for (u32 i = 0; i < row->argument_count; i++) {
+	for (u32 i = 0; i < row->pointers_end; i++) {
 		const struct argument_rule *rule = &row->arguments[i];
 		if (arguments[i] == 0 || (rule->direction != DIRECTION_OUT && rule->direction != DIRECTION_INOUT))
 			continue;
@@ -387,7 +387,7 @@ void visit_outputs(struct sink *sink, const struct call_row *row, const u64 *arg
 	}
 	u32 failed = result < 0 && result >= -4095;
 	sink->largest = 0x7ffff000;
-	for (u32 i = 0; i < row->argument_count; i++) {
+	for (u32 i = 0; i < row->pointers_end; i++) {
 		const struct argument_rule *rule = &row->arguments[i];
 		u64 address = arguments[i], bytes;
 		if (rule->direction == DIRECTION_VALUE || address == 0 || (failed && !(rule->flags & ARGUMENT_ALWAYS)))

@@ -61,7 +61,7 @@ static u64 largest_bytes(const struct argument_rule *rule, const u64 *arguments)
 static void add_call(struct busy *busy, u64 number, const u64 *arguments)
 {
 	const struct call_row *row = find_row((u32)number, arguments);
-	for (u32 i = 0; row && i < row->argument_count; i++) {
+	for (u32 i = 0; row && i < row->pointers_end; i++) {
 		const struct argument_rule *rule = &row->arguments[i];
 		if (rule->direction != DIRECTION_OUT && rule->direction != DIRECTION_INOUT)
 			continue;

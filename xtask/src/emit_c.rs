@@ -72,7 +72,8 @@ struct argument_rule {
 };
 
 struct call_row {
-    unsigned char policy, argument_count, may_wait, selector_argument /* NO_SELECTOR: none */;
+    unsigned char policy, argument_count, pointers_end /* behind the last argument that is a pointer; 0: none is */, may_wait;
+    unsigned char selector_argument /* NO_SELECTOR: none */;
     short refuse_errno;
     unsigned char handler, descriptor_effect;
     unsigned short first_sub_row, sub_row_count;
@@ -186,14 +187,19 @@ fn row(row: &Row, place: &Place<'_>, handlers: &[&str]) -> String {
     };
     let arguments: Vec<String> = row.arguments.iter().map(argument).collect();
     format!(
-        "{{ {policy}, {}, {}, {selector}, {errno}, {handler}, {}, {}, {}, {{ {} }} }}",
+        "{{ {policy}, {}, {}, {}, {selector}, {errno}, {handler}, {}, {}, {}, {{ {} }} }}",
         row.arguments.len(),
+        pointers_end(row),
         u8::from(row.waits),
         descriptor_effect(row.descriptors),
         place.first_sub_row,
         place.sub_row_count,
         if arguments.is_empty() { "{ 0 }".to_string() } else { arguments.join(", ") },
     )
+}
+
+fn pointers_end(row: &Row) -> usize {
+    row.arguments.iter().rposition(|argument| matches!(argument.kind, Kind::Pointer(_))).map_or(0, |last| last + 1)
 }
 
 fn argument(argument: &Argument) -> String {
