@@ -9,6 +9,13 @@
 #define RED_ZONE 128
 #define WHOLE_FILE_BYTES 0x4000000UL /* in larger private mappings of files only changed pages count */
 
+/* The kernel skips what was never touched: sanitizers reserve terabytes. */
+#define PAGEMAP_SCAN 0xc0606610UL
+#define REGION_COUNT 128
+enum { PAGE_IS_FILE = 4, PAGE_IS_PRESENT = 8, PAGE_IS_SWAPPED = 16 };
+struct pagemap_scan { u64 size, flags, start, end, walked_to, regions, region_count, most_pages, inverted, all_of, any_of, told; };
+struct page_region { u64 start, end, categories; };
+
 struct scan {
 	u64 hash, pages;
 	u64 stack_pointer;
@@ -83,17 +90,17 @@ static void add_range(struct scan *scan, u64 start, u64 end)
 		floor = PAGE_FLOOR(scan->stack_pointer - RED_ZONE);
 		skip = (scan->stack_pointer - RED_ZONE) & (PAGE_BYTES - 1) & ~7UL;
 	}
-	for (u64 page = floor < start ? start : floor; page < end;) {
-		u64 entries[512];
-		u64 count = minimum((end - page) / PAGE_BYTES, 512);
-		i64 got = sys4(NR_pread64, scan->pagemap, entries, count * 8, page / PAGE_BYTES * 8);
-		if (got <= 0)
-			return;
-		for (u64 i = 0; i < (u64)got / 8; i++, page += PAGE_BYTES) {
-			u32 present = entries[i] >> 62 != 0, of_file = entries[i] >> 61 & 1;
-			if (present && !of_file)
+	struct page_region regions[REGION_COUNT];
+	struct pagemap_scan request = { .size = sizeof request, .start = floor < start ? start : floor, .end = end, .regions = (u64)regions, .region_count = REGION_COUNT,
+		.inverted = PAGE_IS_FILE, .all_of = PAGE_IS_FILE, .any_of = PAGE_IS_PRESENT | PAGE_IS_SWAPPED, .told = PAGE_IS_PRESENT };
+	while (request.start < end) {
+		i64 count = sys3(NR_ioctl, scan->pagemap, PAGEMAP_SCAN, &request);
+		for (i64 i = 0; i < count; i++)
+			for (u64 page = regions[i].start; page < regions[i].end; page += PAGE_BYTES)
 				add_page(scan, page, page == floor ? skip : 0);
-		}
+		if (count < 0 || request.walked_to <= request.start)
+			return;
+		request.start = request.walked_to;
 	}
 }
 
