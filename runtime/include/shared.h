@@ -4,10 +4,10 @@
 #define RETAKE_SHARED_H
 #include "types.h"
 
-#define RUNTIME_TEXT 0x690000000000UL    /* code and constants, shared, read-only */
-#define RUNTIME_DATA 0x690010000000UL    /* struct process, private */
-#define HEADER_ADDRESS 0x690020000000UL  /* struct shared_header */
-#define REGIONS 0x690040000000UL         /* one region per thread of the process */
+#define RUNTIME_TEXT 0x550000000000UL    /* code and constants, shared, read-only */
+#define RUNTIME_DATA 0x550010000000UL    /* struct process, private */
+#define HEADER_ADDRESS 0x550020000000UL  /* struct shared_header */
+#define REGIONS 0x550040000000UL         /* one region per thread of the process */
 #define REGION_STRIDE 0x800000UL
 #define REGION_CONTEXT 0x10000UL         /* offsets within a region */
 #define REGION_STACK_LOW 0x20000UL
@@ -15,7 +15,7 @@
 #define REGION_ALTERNATE 0x50000UL       /* the kernel's signal stack for the master handler */
 #define REGION_ALTERNATE_TOP 0x60000UL
 #define REGION_RING 0x100000UL           /* the ring, twice in a row; at replay the log window */
-#define RUNTIME_END 0x6a0000000000UL
+#define RUNTIME_END 0x555000000000UL
 
 #define RING_BYTES 0x100000UL
 #define MAX_SLOTS 4096

@@ -334,7 +334,7 @@ signal_entry:
  * instruction. The program's stack is not ours to use: map our own first. */
 start_record:
 	mov $9, %eax /* mmap(RUNTIME_DATA, 64 KB, read write, private anonymous fixed) */
-	mov $0x690010000000, %rdi
+	mov $0x550010000000, %rdi
 	mov $0x10000, %esi
 	mov $3, %edx
 	mov $0x32, %r10d
@@ -342,7 +342,7 @@ start_record:
 	xor %r9d, %r9d
 	syscall
 	mov $9, %eax /* mmap(region 0) */
-	mov $0x690040010000, %rdi
+	mov $0x550040010000, %rdi
 	mov $0x50000, %esi
 	mov $3, %edx
 	mov $0x32, %r10d
@@ -351,16 +351,16 @@ start_record:
 	syscall
 	mov $30, %eax /* shmat(header) */
 	mov %r12, %rdi
-	mov $0x690020000000, %rsi
+	mov $0x550020000000, %rsi
 	xor %edx, %edx
 	syscall
-	mov $0x690020000000, %rsi
+	mov $0x550020000000, %rsi
 	cmp %rax, %rsi
 	jne 1f
 	mov %r13, %rdi
 	mov %r14, %rsi
 	mov %rsp, %rdx
-	mov $0x690040040000, %rsp
+	mov $0x550040040000, %rsp
 	xor %ebp, %ebp
 	call record_start
 1:	mov $231, %eax

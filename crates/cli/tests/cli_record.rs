@@ -6,9 +6,13 @@ use std::fs::{self, Permissions};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
+use std::time::Duration;
 
 use cli_support::{Place, Ran};
 use retake_recording::{Metadata, RecordingWriter};
+
+/// What a command may take that has much to examine first.
+const LONG: Duration = Duration::from_secs(60);
 
 #[test]
 fn both_end_as_the_program_ends() {
@@ -29,6 +33,41 @@ fn both_end_as_the_program_ends() {
         }
     }
     assert_eq!(place.scratch(), [""; 0]);
+}
+
+/// Sanitizers reserve terabytes at addresses of their own, and refuse to run where something else is.
+#[test]
+fn programs_built_with_sanitizers_record_and_replay() {
+    let place = Place::new("sanitizers");
+    let source = r#"
+        #include <pthread.h>
+        #include <stdio.h>
+        #include <stdlib.h>
+        static void *work(void *shared) { return __atomic_add_fetch((int *)shared, 1, 0) ? shared : 0; }
+        int main(void) {
+            int *shared = calloc(1, sizeof *shared);
+            pthread_t thread;
+            pthread_create(&thread, 0, work, shared);
+            pthread_join(thread, 0);
+            printf("%d\n", *shared);
+            free(shared);
+            return 0;
+        }"#;
+    fs::write(place.work("threads.c"), source).unwrap();
+    for sanitizer in ["thread", "address,undefined"] {
+        let flag = format!("-fsanitize={sanitizer}");
+        let built = place.command_of("gcc", &["-g", "-pthread", &flag, "threads.c", "-o", "threads"]).status().unwrap();
+        if !built.success() {
+            eprintln!("skipped: this gcc has no {flag}");
+            continue;
+        }
+        for arguments in [&["record", "--check=full", "./threads"][..], &["replay", "--check=full"]] {
+            let ran = place.run_command(arguments, LONG, |command| {
+                command.env("ASAN_OPTIONS", "detect_leaks=0");
+            });
+            assert_eq!((ran.status, ran.stdout.as_str(), ran.stderr.as_str()), (Some(0), "1\n", ""), "{ran:?}");
+        }
+    }
 }
 
 #[test]

@@ -6,9 +6,9 @@ use crate::segment::Segment;
 use std::io;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-pub const RUNTIME_TEXT: u64 = 0x6900_0000_0000;
-pub const HEADER_ADDRESS: u64 = 0x6900_2000_0000;
-pub const RUNTIME_END: u64 = 0x6a00_0000_0000;
+pub const RUNTIME_TEXT: u64 = 0x5500_0000_0000;
+pub const HEADER_ADDRESS: u64 = 0x5500_2000_0000;
+pub const RUNTIME_END: u64 = 0x5550_0000_0000;
 pub const RING_BYTES: usize = 0x10_0000;
 pub const MAX_SLOTS: usize = 4096;
 pub const MAX_FILES: usize = 2048;

@@ -9,6 +9,7 @@ use crate::error::PatchError;
 use crate::functions::find_functions;
 use crate::gather::{Gathered, gather, recognise};
 use crate::image::{Image, ImageSegment, Placement, Refusal, RefusedSite, SiteKind, Unpatched, UnpatchedReason, Verdict};
+use crate::lazy_binding;
 use crate::survey::Role;
 
 /// More patterns than any real text has (200 MB of random bytes have a tenth of it); bounds what a hostile file can make us use.
@@ -105,17 +106,18 @@ fn unpatched(reason: UnpatchedReason, refused: Vec<RefusedSite>, unknown_calls: 
 
 /// Makes the image, if there is anything to patch, it is worth an image, and it is in reach.
 fn conclude(elf: &ElfView, placement: Placement, options: &Options, plans: &[Plan], refused: Vec<RefusedSite>, unknown_calls: bool) -> Verdict {
-    let traps = traps(elf, options, plans, &refused);
+    let mut edits = traps(elf, options, plans, &refused);
+    edits.extend(lazy_binding::patches(elf));
     let is_unknown = |site: &RefusedSite| site.kind == SiteKind::SystemCall && site.reason != Refusal::SignalReturn && !is_sure(elf, site);
     let unknown_calls = unknown_calls || refused.iter().any(is_unknown);
-    if plans.is_empty() && traps.is_empty() {
+    if plans.is_empty() && edits.is_empty() {
         return unpatched(UnpatchedReason::AllRefused, refused, unknown_calls);
     }
     let text_bytes: u64 = elf.text_segments().map(|segment| segment.file_bytes).sum();
     if text_bytes > options.cpuid_text_limit && plans.iter().all(|plan| plan.kind == SiteKind::Cpuid) {
         return unpatched(UnpatchedReason::NotWorthwhile, refused, unknown_calls);
     }
-    match assemble(elf, placement, plans, traps) {
+    match assemble(elf, placement, plans, edits) {
         Ok((segments, emitted)) => Verdict::Patched(Image {
             segments,
             stub_address: emitted.stub_address,

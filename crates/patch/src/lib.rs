@@ -21,6 +21,7 @@ mod functions;
 mod gather;
 mod image;
 mod landing_pads;
+mod lazy_binding;
 mod pclntab;
 mod pointers;
 mod references;
@@ -39,10 +40,10 @@ pub use image::{
 pub use vdso::{BOOTSTRAP_BYTES, VdsoEdit, VdsoFunction, VdsoMethod, VdsoPatch, build_vdso_patch};
 
 /// Changes whenever the same input could give a different image. Part of the name of every cached image.
-pub const PATCHER_VERSION: u32 = 3;
+pub const PATCHER_VERSION: u32 = 5;
 
 /// Bytes of a page, the unit in which the kernel maps files.
 pub const PAGE_BYTES: u64 = 4096;
 
 /// Where the runtime's text is in every recorded process. Its first bytes are the table of entry points that stubs jump to.
-pub const RUNTIME_TEXT: u64 = 0x6900_0000_0000;
+pub const RUNTIME_TEXT: u64 = 0x5500_0000_0000;
