@@ -107,7 +107,9 @@ fn unpatched(reason: UnpatchedReason, refused: Vec<RefusedSite>, unknown_calls: 
 /// Makes the image, if there is anything to patch, it is worth an image, and it is in reach.
 fn conclude(elf: &ElfView, placement: Placement, options: &Options, plans: &[Plan], refused: Vec<RefusedSite>, unknown_calls: bool) -> Verdict {
     let mut edits = traps(elf, options, plans, &refused);
-    edits.extend(lazy_binding::patches(elf));
+    let saves = lazy_binding::patches(elf);
+    let save_addresses = saves.iter().map(|(address, _)| *address).collect();
+    edits.extend(saves);
     let is_unknown = |site: &RefusedSite| site.kind == SiteKind::SystemCall && site.reason != Refusal::SignalReturn && !is_sure(elf, site);
     let unknown_calls = unknown_calls || refused.iter().any(is_unknown);
     if plans.is_empty() && edits.is_empty() {
@@ -126,6 +128,7 @@ fn conclude(elf: &ElfView, placement: Placement, options: &Options, plans: &[Pla
             high: elf.high,
             sites: emitted.sites,
             refused,
+            saves: save_addresses,
             unknown_calls,
         }),
         Err(OutOfReach) => {

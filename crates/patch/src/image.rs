@@ -4,6 +4,7 @@
 //! bias with wrapping arithmetic to each of them.
 
 use crate::choice::JUMP_BYTES;
+use crate::lazy_binding;
 use crate::{PAGE_BYTES, RUNTIME_TEXT};
 use std::fmt;
 
@@ -138,6 +139,8 @@ pub struct Image {
     pub sites: Vec<Site>,
     /// What was recognised and left alone, by address.
     pub refused: Vec<RefusedSite>,
+    /// Instructions of the dynamic linker that save and restore registers, which shorter ones of the same length replace.
+    pub saves: Vec<u64>,
     /// Whether the bytes of an instruction that calls the kernel occur, at any offset in executable bytes, where they were neither patched (with no way
     /// past the patch) nor proven to be inside another instruction. Where this is false for all text of a process, its calls need no trap, but for the
     /// signal restorers ([`Refusal::SignalReturn`]), which do not count.
@@ -181,7 +184,8 @@ impl Image {
             [Some(jump), far_jump, Some((site.address, u64::from(site.length)))]
         });
         let traps = self.refused.iter().map(|site| (site.address, site.kind.opcode().len() as u64));
-        sites.flatten().chain(traps)
+        let saves = self.saves.iter().map(|address| (*address, lazy_binding::INSTRUCTION_BYTES));
+        sites.flatten().chain(traps).chain(saves)
     }
 
     /// Runs of pages that hold everything rewritten, by address: at most `most` of them, or one for each segment. What lies between runs is the file's own, and
@@ -345,6 +349,7 @@ mod tests {
             high: 0,
             sites: sites.iter().copied().map(site).collect(),
             refused: Vec::new(),
+            saves: Vec::new(),
             unknown_calls: false,
         }
     }

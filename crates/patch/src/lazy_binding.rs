@@ -17,6 +17,8 @@ const RESTORE: [u8; 6] = [0x31, 0xd2, 0x0f, 0xae, 0x6c, 0x24];
 /// `fxsave disp8(%rsp)` and `fxrstor disp8(%rsp)`, without the displacement.
 const SHORT_SAVE: [u8; 4] = [0x0f, 0xae, 0x44, 0x24];
 const SHORT_RESTORE: [u8; 4] = [0x0f, 0xae, 0x4c, 0x24];
+/// Bytes of each of these instructions.
+pub(crate) const INSTRUCTION_BYTES: u64 = 5;
 /// Between saving and restoring lies one call, and before saving an area is cleared.
 const MOST_BYTES: usize = 96;
 

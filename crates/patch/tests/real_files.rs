@@ -169,3 +169,15 @@ fn go_program() {
         assert!(refused_for_other_reasons(&verdict, SiteKind::SystemCall) <= 2, "{name}");
     }
 }
+
+#[test]
+fn lazy_binding_does_not_say_which_registers_are_in_use() {
+    let Some(Verdict::Patched(image)) = examine_library("ld-linux-x86-64.so.2") else { return };
+    assert!(image.saves.len() >= 2 && image.saves.len().is_multiple_of(2), "{:x?}", image.saves);
+    for address in &image.saves {
+        let segment = image.segments.iter().find(|segment| (segment.address..segment.address + segment.bytes.len() as u64).contains(address));
+        let segment = segment.expect("an edited address is in a segment");
+        let bytes = &segment.bytes[(address - segment.address) as usize..][..4];
+        assert!(bytes == [0x0f, 0xae, 0x44, 0x24] || bytes == [0x0f, 0xae, 0x4c, 0x24], "{bytes:x?}");
+    }
+}
