@@ -70,12 +70,15 @@ impl Drop for Recording {
     }
 }
 
+/// Replay counts the rounds of a program that spins: that takes several times as long as it span.
+const SPINNING: Duration = Duration::from_secs(150);
+
 /// The recording has an end, no damage, and replays as the program ended.
 fn check_replay(place: &Place, status: ExitStatus, printed: &str) {
     let info = place.run(&["info", "--verify"]);
     assert_eq!(info.status, Some(0), "{info:?}");
     for _ in 0..2 {
-        let replayed = place.run(&["replay", "--check=full"]);
+        let replayed = place.run_within(&["replay", "--check=full"], SPINNING);
         assert_eq!((replayed.status, replayed.signal), (status.code(), status.signal()), "{replayed:?}");
         assert_eq!((replayed.stdout.as_str(), replayed.stderr.as_str()), (printed, ""));
     }

@@ -28,8 +28,28 @@ const PACKET_BYTES: usize = 128 << 10;
 /// # Errors
 /// The replay diverged, or the process cannot be controlled any more. That the debugger goes, in whatever way, is no error.
 pub fn serve(session: Session, stream: impl Stream + 'static) -> Result<()> {
+    match converse(session, stream) {
+        Err(Ending::Failed(error)) => Err(error),
+        Ok(()) | Err(Ending::Gone) => Ok(()),
+    }
+}
+
+/// Why a conversation ended without a farewell.
+enum Ending {
+    /// The debugger is not there any more.
+    Gone,
+    Failed(DebugError),
+}
+
+impl From<DebugError> for Ending {
+    fn from(error: DebugError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+fn converse(session: Session, stream: impl Stream + 'static) -> std::result::Result<(), Ending> {
     let mut remote = Remote::new(session);
-    remote.session.console.collect()?; // what was printed on the way here is not news
+    remote.session.console.collect().map_err(DebugError::from)?; // what was printed on the way here is not news
     remote.session.console.listener = stream.output().ok().map(|stream| Box::new(Printed(stream)) as Box<dyn Write>);
     let stub = GdbStub::builder(Wire::new(Box::new(stream))).packet_buffer_size(PACKET_BYTES).build();
     let stub = stub.map_err(|error| DebugError::Protocol(error.to_string()))?;
@@ -59,7 +79,7 @@ pub fn serve(session: Session, stream: impl Stream + 'static) -> Result<()> {
                     })?
                 };
                 let console = remote.session.take_console();
-                running.borrow_conn().say(&console).map_err(|error| DebugError::Protocol(error.to_string()))?;
+                running.borrow_conn().say(&console).map_err(|_| Ending::Gone)?;
                 running.report_stop(&mut remote, reason).map_err(failure)?
             }
             Machine::CtrlCInterrupt(interrupted) => interrupted.interrupt_handled(&mut remote, None::<target::Reason>).map_err(failure)?,
@@ -94,9 +114,12 @@ fn feed<'a>(mut machine: Served<'a>, remote: &mut Remote, packet: &[u8]) -> std:
     Ok(machine)
 }
 
-fn failure(error: Error) -> DebugError {
-    if error.is_target_error() {
-        return error.into_target_error().unwrap_or_else(|| DebugError::Protocol("unknown".to_owned()));
+fn failure(error: Error) -> Ending {
+    if error.is_connection_error() {
+        return Ending::Gone;
     }
-    DebugError::Protocol(error.to_string())
+    if error.is_target_error() {
+        return error.into_target_error().unwrap_or_else(|| DebugError::Protocol("unknown".to_owned())).into();
+    }
+    DebugError::Protocol(error.to_string()).into()
 }
