@@ -9,15 +9,24 @@
 #define TYPE_MASK 0170000u
 #define CHARACTER_DEVICE 0020000u
 
+/* Its index, or high_count. */
+static u32 find_high(const struct descriptor_uses *uses, u64 descriptor)
+{
+	u32 i = 0;
+	while (i < uses->high_count && uses->high[i].descriptor != descriptor)
+		i++;
+	return i;
+}
+
+static void remove_high(struct descriptor_uses *uses, u32 i) { uses->high[i] = uses->high[--uses->high_count]; }
+
 u32 descriptor_use(const struct process *process, u64 descriptor)
 {
 	const struct descriptor_uses *uses = &process->uses;
 	if (LIKELY(descriptor < LOW_DESCRIPTORS))
 		return uses->low[descriptor];
-	for (u32 i = 0; i < uses->high_count; i++)
-		if (uses->high[i].descriptor == descriptor)
-			return uses->high[i].use;
-	return 0;
+	u32 i = find_high(uses, descriptor);
+	return i < uses->high_count ? uses->high[i].use : 0;
 }
 
 /* 1: there is no room for another high one that is of use. */
@@ -28,12 +37,10 @@ static u32 set_use(struct process *process, u64 descriptor, u32 use)
 		uses->low[descriptor] = (u8)use;
 		return 0;
 	}
-	u32 i = 0;
-	while (i < uses->high_count && uses->high[i].descriptor != descriptor)
-		i++;
+	u32 i = find_high(uses, descriptor);
 	if (!use) {
 		if (i < uses->high_count)
-			uses->high[i] = uses->high[--uses->high_count];
+			remove_high(uses, i);
 		return 0;
 	}
 	if (i == HIGH_DESCRIPTORS)
@@ -108,7 +115,7 @@ static void close_all(struct process *process, u64 first, u64 last)
 		uses->low[i] = 0;
 	for (u32 i = uses->high_count; i-- > 0;)
 		if (uses->high[i].descriptor >= first && uses->high[i].descriptor <= last)
-			uses->high[i] = uses->high[--uses->high_count];
+			remove_high(uses, i);
 }
 
 void descriptors_inherit(struct process *process, const struct descriptor_uses *before)
@@ -120,7 +127,7 @@ void descriptors_inherit(struct process *process, const struct descriptor_uses *
 			uses->low[i] = 0;
 	for (u32 i = uses->high_count; i-- > 0;)
 		if (sys3(NR_fcntl, uses->high[i].descriptor, 1 /* F_GETFD */, 0) < 0)
-			uses->high[i] = uses->high[--uses->high_count];
+			remove_high(uses, i);
 }
 
 void descriptors_after(struct call *call)

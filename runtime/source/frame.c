@@ -100,7 +100,7 @@ u32 push_frame(struct context *context, u32 number, const struct siginfo *info, 
 	regs->rip = action->handler;
 	regs->eflags &= ~0x10500UL; /* direction, trap, resume */
 	/* Whether SSE counts as in use, the processor may forget while all its registers are zero, when something comes between that replay does not have;
-	 * and the dynamic linker's XSAVEC shows it on the program's stack. A handler may find anything in this register. */
+	 * and XSAVEC shows it. A handler may find anything in this register. */
 	initialise_extended(1);
 	return 1;
 }

@@ -10,7 +10,7 @@ static u64 event_index(struct context *context) { return context->event_count; }
 _Static_assert(REGION_RING + WINDOW_PLACES * WINDOW_STRIDE <= REGION_STRIDE, "the windows have room");
 #define POPULATE_FROM 0x10000UL /* fewer bytes are cheaper to fault in */
 /* A window with one event that no region has room for is attached beyond all regions, in the first of these places that is free. */
-#define LARGE_WINDOWS 0x551000000000UL
+#define LARGE_WINDOWS (RUNTIME_TEXT + 0x1000000000UL)
 #define LARGE_WINDOW_STRIDE 0x100000000UL /* an event's size has 32 bits */
 
 static i64 attach_large(i64 segment)

@@ -3,6 +3,9 @@
 
 #define PLACES 64u
 
+/* There were more than have places: all files are taken for such. */
+static u32 is_overfull(void) { return HEADER->shared_file_count > PLACES; }
+
 static struct shared_file *find(u64 device, u64 inode)
 {
 	struct shared_header *header = HEADER;
@@ -19,6 +22,8 @@ void shared_file_note(u64 device, u64 inode, u32 changes)
 	struct shared_header *header = HEADER;
 	struct shared_file *file = find(device, inode);
 	if (!file) {
+		if (is_overfull())
+			return;
 		u32 place = __atomic_fetch_add(&header->shared_file_count, 1, __ATOMIC_ACQ_REL);
 		if (place >= PLACES)
 			return;
@@ -30,13 +35,13 @@ void shared_file_note(u64 device, u64 inode, u32 changes)
 		file->changes = 1;
 }
 
-u32 shared_file_is(u64 device, u64 inode) { return HEADER->shared_file_count > PLACES || find(device, inode); }
+u32 shared_file_is(u64 device, u64 inode) { return is_overfull() || find(device, inode); }
 
 /* Whether the recording knows, or will say at its end, that the program changes it. */
 u32 shared_file_changes(u64 device, u64 inode)
 {
 	struct shared_file *file = find(device, inode);
-	return file ? file->changes != 0 : HEADER->shared_file_count > PLACES;
+	return file ? file->changes != 0 : is_overfull();
 }
 
 u32 shared_file_write(struct call *call, struct file_write *write, struct extra_item *extra)
@@ -56,7 +61,7 @@ u32 shared_file_write(struct call *call, struct file_write *write, struct extra_
 	struct shared_file *file = find(stat[0], stat[1]);
 	if (file)
 		file->changes = 1;
-	else if (HEADER->shared_file_count <= PLACES)
+	else if (!is_overfull())
 		return 0;
 	if (offset < 0)
 		offset = sys3(NR_lseek, call->arguments[0], 0, 1 /* SEEK_CUR */) - call->result;

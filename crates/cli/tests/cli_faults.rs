@@ -341,12 +341,17 @@ fn replay_ends_when_nobody_reads_its_output() {
     assert_eq!(place.scratch(), [""; 0]);
 }
 
+/// Starts a command line on a terminal of its own.
+fn on_a_terminal(place: &Place, line: &str) -> Started {
+    let mut script = place.command_of("script", &["--quiet", "--return", "--command", line, "typescript"]);
+    Started::new(script.stdin(Stdio::piped()).stdout(Stdio::null()))
+}
+
 /// Runs a command on a terminal of its own and types Ctrl-C when `name` runs. Returns how it ended, as a shell says it.
 fn interrupted_on_a_terminal(place: &Place, name: &str, program: &str) -> Option<i32> {
     let retake = env!("CARGO_BIN_EXE_retake");
     let line = format!("exec {retake} record {program}");
-    let mut terminal = place.command_of("script", &["--quiet", "--return", "--command", &line, "typescript"]);
-    let mut terminal = Started::new(terminal.stdin(Stdio::piped()).stdout(Stdio::null()));
+    let mut terminal = on_a_terminal(place, &line);
     let mut supervisor = None;
     wait_until("the supervisor", PATIENCE, || {
         let script = terminal.pid().as_raw_nonzero().get();
@@ -372,9 +377,7 @@ fn what_was_printed_to_the_terminal_by_name_is_printed_again() {
     let place = Place::new("terminal-by-name");
     let retake = env!("CARGO_BIN_EXE_retake");
     let line = format!("exec {retake} record sh -c 'echo one; echo two > /dev/tty; echo three > \"$(tty)\"; echo four > /dev/null'");
-    let mut terminal = place.command_of("script", &["--quiet", "--return", "--command", &line, "typescript"]);
-    let status = Started::new(terminal.stdin(Stdio::piped()).stdout(Stdio::null())).wait(PATIENCE);
-    assert!(status.success());
+    assert!(on_a_terminal(&place, &line).wait(PATIENCE).success());
     replays(&place, Some(0), None, "one\ntwo\nthree\n");
 }
 

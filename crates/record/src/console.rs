@@ -38,13 +38,13 @@ pub fn describe(header: &Header, slot: &Slot) {
         }
     }
     for descriptor in open_descriptors() {
-        let is_output = |output: &Option<Open>| output.is_some() && open_as(descriptor) == *output;
-        match descriptor {
-            1 => note(slot, descriptor, shared::DESCRIPTOR_CONSOLE_OUT),
-            2 => note(slot, descriptor, shared::DESCRIPTOR_CONSOLE_ERR),
-            _ if is_output(&outputs[0]) => note(slot, descriptor, shared::DESCRIPTOR_CONSOLE_OUT),
-            _ if is_output(&outputs[1]) => note(slot, descriptor, shared::DESCRIPTOR_CONSOLE_ERR),
-            _ => {}
+        let index = match descriptor {
+            1 => Some(0),
+            2 => Some(1),
+            _ => open_as(descriptor).and_then(|this| outputs.iter().position(|output| *output == Some(this))),
+        };
+        if let Some(index) = index {
+            note(slot, descriptor, [shared::DESCRIPTOR_CONSOLE_OUT, shared::DESCRIPTOR_CONSOLE_ERR][index]);
         }
     }
 }
