@@ -96,6 +96,7 @@ struct context {
 	u64 told_from;            /* 0x120: replay: one more than the events after which all of them are announced; 0: never */
 	u32 caught_call;          /* replay: one more than the number of the one that was announced and has not returned */
 	u32 padding5;
+	const u8 *log, *log_end;  /* 0x130: replay: the next event, and the end of the window. Both NULL: recording, or no window yet */
 	struct process *process;
 	u32 region;
 	u32 in_handler;
@@ -126,7 +127,6 @@ struct context {
 #define WINDOW_PLACES 2
 	i64 window_segments[WINDOW_PLACES]; /* replay: which segment is attached in which place, plus 1 */
 	u32 window_place;                   /* the one that is read */
-	const u8 *log, *log_end;
 	u64 log_offset; /* stream offset of the next event */
 	u32 printed;         /* the next call's output is printed already */
 	u32 inputs_verified; /* the next call's inputs are compared already */
@@ -138,6 +138,7 @@ struct context {
 };
 
 _Static_assert(__builtin_offsetof(struct context, regs) == 0x20, "entry.S depends on it");
+_Static_assert(__builtin_offsetof(struct context, log) == 0x130, "entry.S depends on it");
 _Static_assert(__builtin_offsetof(struct context, event_count) == 0xb0 && __builtin_offsetof(struct context, pause_at) == 0xb8, "entry.S depends on it");
 
 #define PROCESS_INITIAL ((struct process *)RUNTIME_DATA)

@@ -402,6 +402,43 @@ static u32 handle_call(struct context *context)
 	}
 }
 
+static u32 same_arguments(const struct registers *regs, const u64 *recorded, u32 count)
+{
+	static const u8 places[6] = { __builtin_offsetof(struct registers, rdi), __builtin_offsetof(struct registers, rsi), __builtin_offsetof(struct registers, rdx),
+		__builtin_offsetof(struct registers, r10), __builtin_offsetof(struct registers, r8), __builtin_offsetof(struct registers, r9) };
+	for (u32 i = 0; i < count; i++)
+		if (recorded[i] != *(const u64 *)((const u8 *)regs + places[i]))
+			return 0;
+	return 1;
+}
+
+/* Replay: all that a call without buffers needs if what comes next is a call again. From entry.S, before the registers are saved that compiled code
+ * keeps. 1: done, as LEAVE_FAST. 0: nothing is changed, and the call goes the way of all others, which also says what differs. */
+u32 replay_plain(struct context *context)
+{
+	const struct event *event = (const struct event *)context->log;
+	u64 number = context->number = (u32)context->regs.rax;
+	if (UNLIKELY(context->log == context->log_end || number >= CALL_ROW_COUNT))
+		return 0;
+	const struct call_row *row = &call_rows[number];
+	u32 size = sizeof *event + row->argument_count * 8;
+	const struct event *next = (const struct event *)(context->log + size);
+	if (row->policy != POLICY_EMULATE || row->pointers_end || row->selector_argument != NO_SELECTOR)
+		return 0;
+	if (event->kind != EVENT_CALL || event->flags || event->number != number || event->size != size)
+		return 0;
+	if (UNLIKELY((const u8 *)next == context->log_end || next->kind != EVENT_CALL || !same_arguments(&context->regs, (const u64 *)(event + 1), row->argument_count)))
+		return 0;
+	if (UNLIKELY(context->deferred_count || context->slot->filter || debug_catches(context) || context->event_count + 1 >= context->pause_at - 1))
+		return 0;
+	context->log = (const u8 *)next;
+	context->log_offset += size;
+	count_event(context);
+	context->temporary_active = 0;
+	context->regs.rax = (u64)event->value;
+	return 1;
+}
+
 _Noreturn void leave_fast(void);
 
 /* Comes from entry.S with the program's registers in the context. LEAVE_FAST: only rax changed. While recording that way leads straight back to the

@@ -28,6 +28,7 @@
 #define EFLAGS 0xa8
 #define EVENT_COUNT 0xb0
 #define PAUSE_AT 0xb8
+#define LOG 0x130
 
 	.section .text.entry, "ax"
 	.globl runtime_text_start
@@ -81,21 +82,30 @@ entry_syscall:
 	mov %r8, %gs:R8
 	mov %r9, %gs:R9
 	mov %r10, %gs:R10
-	mov %r12, %gs:R12
-	mov %r13, %gs:R13
-	mov %r14, %gs:R14
-	mov %r15, %gs:R15
 	mov %rdi, %gs:RDI
 	mov %rsi, %gs:RSI
-	mov %rbp, %gs:RBP
-	mov %rbx, %gs:RBX
 	mov %rdx, %gs:RDX
 	mov %gs:EFLAGS, %rax
 	mov %rax, %gs:R11
+	cmpq $0, %gs:LOG
+	jne 2f
+1:	mov %r12, %gs:R12
+	mov %r13, %gs:R13
+	mov %r14, %gs:R14
+	mov %r15, %gs:R15
+	mov %rbp, %gs:RBP
+	mov %rbx, %gs:RBX
 	mov %gs:0, %rdi
 	call runtime_syscall
 	test %eax, %eax
 	jnz leave_full
+	jmp leave_kept
+2:	bt $10, %eax /* direction flag set: leave_full restores all registers, so all have to be saved */
+	jc 1b
+	mov %gs:0, %rdi
+	call replay_plain
+	test %eax, %eax
+	jz 1b
 	jmp leave_kept
 	/* Fast, from the middle of compiled code that does not return: see runtime_syscall. */
 	.globl leave_fast
