@@ -61,6 +61,9 @@ struct process {
 	u16 regions_free[MAX_REGIONS];
 	u8 regions_unmapped[MAX_REGIONS / 8];
 	struct descriptor_uses uses;
+	u64 apart[LOW_DESCRIPTORS / 64]; /* record: descriptors whose files are none of the header's shared files, */
+	u32 apart_among;                 /* when those were so many */
+	u32 mixed_descriptors;           /* record: its threads, or another process and it, may have more or fewer descriptors in common than is usual */
 	u32 reservation_count;
 	struct reservation reservations[MAX_RESERVATIONS];
 	u32 unchanged_next;
@@ -359,6 +362,7 @@ void chaos_delay(struct context *context);
 u32 chaos_goes_first(struct context *context); /* of all that wait for the same baton */
 
 /* ---- namespace.c ---- */
+#define CLONE_FILES 0x400UL
 #define CLONE_NEWIPC 0x08000000UL
 #define CLONE_NEWPID 0x20000000UL
 void pid_space_inherit(const struct slot *parent, struct slot *child, u64 flags);

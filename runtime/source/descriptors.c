@@ -34,6 +34,7 @@ static u32 set_use(struct process *process, u64 descriptor, u32 use)
 {
 	struct descriptor_uses *uses = &process->uses;
 	if (descriptor < LOW_DESCRIPTORS) {
+		process->apart[descriptor / 64] &= ~(1UL << descriptor % 64);
 		uses->low[descriptor] = (u8)use;
 		return 0;
 	}
@@ -112,7 +113,7 @@ static void close_all(struct process *process, u64 first, u64 last)
 {
 	struct descriptor_uses *uses = &process->uses;
 	for (u64 i = first; i <= last && i < LOW_DESCRIPTORS; i++)
-		uses->low[i] = 0;
+		set_use(process, i, 0);
 	for (u32 i = uses->high_count; i-- > 0;)
 		if (uses->high[i].descriptor >= first && uses->high[i].descriptor <= last)
 			remove_high(uses, i);
@@ -134,7 +135,8 @@ void descriptors_after(struct call *call)
 {
 	struct process *process = call->context->process;
 	const u64 *arguments = call->arguments;
-	if (call->result < 0)
+	u32 is_close = call->row->descriptor_effect == DESCRIPTORS_CLOSES; /* which also closes when it fails to write what was left */
+	if (call->result < 0 && !is_close)
 		return;
 	switch (call->row->descriptor_effect) {
 	case DESCRIPTORS_MAKES:
@@ -146,6 +148,8 @@ void descriptors_after(struct call *call)
 		set_use(process, arguments[0], 0);
 		break;
 	case DESCRIPTORS_CLOSES_RANGE:
+		if (arguments[2] & 2 /* CLOSE_RANGE_UNSHARE */)
+			process->mixed_descriptors = 1;
 		if (!(arguments[2] & 4)) /* CLOSE_RANGE_CLOEXEC */
 			close_all(process, arguments[0], arguments[1]);
 		break;

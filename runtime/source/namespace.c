@@ -72,6 +72,8 @@ u32 handle_unshare(struct call *call)
 {
 	u64 flags = call->arguments[0];
 	call->actual[0] = flags & ~CLONE_NEWIPC;
+	if (flags & CLONE_FILES)
+		call->context->process->mixed_descriptors = 1;
 	return may_have_ipc_namespace(flags) ? enter(call, flags, SPACE_UNSHARED) : answer_call(call, -EPERM);
 }
 

@@ -7,7 +7,6 @@
 #define CLONE_THREAD 0x10000UL
 #define CLONE_SIGHAND 0x800UL
 #define CLONE_FS 0x200UL
-#define CLONE_FILES 0x400UL
 #define CLONE_SYSVSEM 0x40000UL
 #define CLONE_SETTLS 0x80000UL
 #define CLONE_PARENT_SETTID 0x100000UL
@@ -377,6 +376,8 @@ static u32 spawn(struct call *call, const struct clone_request *request)
 		call_finish(call, NULL, 0);
 		return leave_spawn(call, request);
 	}
+	if (!(request->flags & CLONE_FILES) != !(request->flags & CLONE_THREAD))
+		context->process->mixed_descriptors = 1;
 	struct slot *slot = new_child(call, request->flags);
 	u32 stream = slot->stream; /* when the clone returns the child may have ended and its slot be another's */
 	hold_signals(context); /* one that came to the child before it has a stream of its own would be lost */

@@ -29,7 +29,7 @@ void shared_file_note(u64 device, u64 inode, u32 changes)
 			return;
 		file = &header->shared_files[place];
 		file->device = device;
-		file->inode = inode;
+		__atomic_store_n(&file->inode, inode, __ATOMIC_RELEASE);
 	}
 	if (changes)
 		file->changes = 1;
@@ -44,6 +44,31 @@ u32 shared_file_changes(u64 device, u64 inode)
 	return file ? file->changes != 0 : is_overfull();
 }
 
+/* Whether a descriptor was seen to lead to none of them, and has not been closed since: asking the kernel costs as much as a short write. */
+static u32 known_apart(struct process *process, u64 descriptor)
+{
+	if (process->apart_among != HEADER->shared_file_count) {
+		process->apart_among = HEADER->shared_file_count;
+		memset(process->apart, 0, sizeof process->apart);
+	}
+	return descriptor < LOW_DESCRIPTORS && process->apart[descriptor / 64] >> descriptor % 64 & 1;
+}
+
+/* Another process may be about to say which file it means. */
+static u32 all_are_named(u32 count)
+{
+	for (u32 i = 0; i < minimum(count, PLACES); i++)
+		if (!__atomic_load_n(&HEADER->shared_files[i].inode, __ATOMIC_ACQUIRE))
+			return 0;
+	return 1;
+}
+
+static void note_apart(struct process *process, u64 descriptor)
+{
+	if (descriptor < LOW_DESCRIPTORS && !process->mixed_descriptors && all_are_named(process->apart_among))
+		process->apart[descriptor / 64] |= 1UL << descriptor % 64;
+}
+
 u32 shared_file_write(struct call *call, struct file_write *write, struct extra_item *extra)
 {
 	u64 stat[18];
@@ -56,13 +81,17 @@ u32 shared_file_write(struct call *call, struct file_write *write, struct extra_
 	case NR_ftruncate: case NR_fallocate: break;
 	default: return 0;
 	}
-	if (sys2(NR_fstat, call->arguments[0], stat) || ((u32)stat[3] & 0170000) != 0100000)
+	struct process *process = call->context->process;
+	if (known_apart(process, call->arguments[0]) || sys2(NR_fstat, call->arguments[0], stat))
 		return 0;
-	struct shared_file *file = find(stat[0], stat[1]);
+	u32 is_file = ((u32)stat[3] & 0170000) == 0100000;
+	struct shared_file *file = is_file ? find(stat[0], stat[1]) : NULL;
 	if (file)
 		file->changes = 1;
-	else if (!is_overfull())
+	else if (!is_file || !is_overfull()) {
+		note_apart(process, call->arguments[0]);
 		return 0;
+	}
 	if (offset < 0)
 		offset = sys3(NR_lseek, call->arguments[0], 0, 1 /* SEEK_CUR */) - call->result;
 	*write = (struct file_write){ stat[0], stat[1], (u64)offset, stat[6] };
