@@ -363,3 +363,25 @@ pub fn read_proc(pid: i32, name: &str) -> io::Result<Vec<u8>> {
         }
     }
 }
+
+/// From here on threads that wake up on this thread's core need not wait until it has used up its time slice: it asks for a slice longer than all others.
+/// Its share of the time stays the same. For work in the background: a server with a full core beside it answers within a tenth of the time.
+///
+/// Kernels before 6.12 know no such wish, and nothing changes; nor does it for threads with a policy of their own.
+pub fn let_waking_threads_go_first() {
+    const LONGEST_SLICE_NS: u64 = 100_000_000;
+    let mut attributes = std::mem::MaybeUninit::<libc::sched_attr>::zeroed();
+    let bytes = std::mem::size_of::<libc::sched_attr>();
+    // SAFETY: the kernel fills at most that many bytes of the structure, for which all zeros are valid.
+    let mut attributes = unsafe {
+        if libc::syscall(libc::SYS_sched_getattr, 0, attributes.as_mut_ptr(), bytes, 0) != 0 {
+            return;
+        }
+        attributes.assume_init()
+    };
+    if attributes.sched_policy == libc::SCHED_OTHER as u32 {
+        attributes.sched_runtime = LONGEST_SLICE_NS;
+        // SAFETY: the kernel only reads the structure. If it refuses, all stays as it is.
+        unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+    }
+}

@@ -30,6 +30,7 @@ impl Drain {
         let stop = Arc::new(AtomicBool::new(false));
         let (for_thread, stop_for_thread) = (Arc::clone(recorder), Arc::clone(&stop));
         let thread = std::thread::spawn(move || {
+            process::let_waking_threads_go_first();
             let result = run(&for_thread, &stop_for_thread);
             if result.is_err() {
                 // With nobody to empty the rings the programs would wait for ever.
