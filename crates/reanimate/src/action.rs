@@ -7,6 +7,9 @@ use retake_trace_format::{BufferDirection, TracedCall};
 use crate::access::Tickets;
 use crate::handle::Handle;
 
+/// The most that Linux moves in one call.
+pub const MAXIMUM_TRANSFER: u64 = 0x7fff_f000;
+
 /// A call on its way to a worker.
 #[derive(Debug)]
 pub struct Task {

@@ -21,9 +21,9 @@ use crate::sequence::Sequencer;
 
 /// Records read together.
 const READ_RECORDS: usize = 512;
-const READ_BYTES: usize = 1 << 20;
+const READ_BYTES: usize = 4 << 20;
 /// Such portions that wait to be planned.
-const READ_PORTIONS: usize = 8;
+const READ_PORTIONS: usize = 2;
 
 /// Calls handed over together.
 const HANDED_OVER: usize = 64;
@@ -132,7 +132,7 @@ fn read<E: std::fmt::Display>(records: impl Iterator<Item = Result<TraceRecord, 
     for record in Sequencer::new(records) {
         match record {
             Ok(record) => {
-                bytes += bytes_of(&record);
+                bytes += record.data_bytes();
                 portion.push(record);
             }
             Err(error) => {
@@ -149,14 +149,6 @@ fn read<E: std::fmt::Display>(records: impl Iterator<Item = Result<TraceRecord, 
         }
     }
     let _ = sender.send(Ok(portion));
-}
-
-fn bytes_of(record: &TraceRecord) -> usize {
-    match record {
-        TraceRecord::Call(call) => call.buffers.iter().map(|buffer| buffer.data.len()).sum(),
-        TraceRecord::MappedPages(pages) => pages.data.len(),
-        _ => 0,
-    }
 }
 
 /// Plans what is read and hands it over.

@@ -13,13 +13,17 @@ use crate::overlap::must_precede;
 
 /// Records that may wait for one that took effect earlier. Each traced thread has at most one in flight, so that only a trace
 /// with impossible times gets here.
-const MAXIMUM_WAITING: usize = 1 << 16;
+const MAXIMUM_WAITING: usize = 1 << 14;
+
+/// The data they may hold.
+const MAXIMUM_WAITING_BYTES: usize = 64 << 20;
 
 /// Sorts records by the time of their effect, holding back no more than overlap.
 #[derive(Debug)]
 pub struct Sequencer<Records> {
     records: Records,
     waiting: BinaryHeap<Reverse<Waiting>>,
+    waiting_bytes: usize,
     /// The latest entry seen: whatever is read from now on was entered later, or returned later.
     latest_entry_ns: u64,
     arrival: u64,
@@ -61,7 +65,7 @@ where
 {
     /// Over the records of a trace in order of their ids.
     pub fn new(records: Records) -> Self {
-        Self { records, waiting: BinaryHeap::new(), latest_entry_ns: 0, arrival: 0, threads: HashMap::new(), is_at_end: false }
+        Self { records, waiting: BinaryHeap::new(), waiting_bytes: 0, latest_entry_ns: 0, arrival: 0, threads: HashMap::new(), is_at_end: false }
     }
 
     fn take_in(&mut self, record: TraceRecord) {
@@ -76,6 +80,7 @@ where
         }
         self.latest_entry_ns = self.latest_entry_ns.max(entered_ns);
         self.arrival += 1;
+        self.waiting_bytes += record.data_bytes();
         self.waiting.push(Reverse(Waiting { effect_ns, arrival: self.arrival, record }));
     }
 
@@ -97,9 +102,13 @@ where
         }
     }
 
+    fn holds_too_much(&self) -> bool {
+        self.waiting.len() > MAXIMUM_WAITING || self.waiting_bytes > MAXIMUM_WAITING_BYTES
+    }
+
     fn is_due(&self) -> bool {
         let earliest = self.waiting.peek();
-        earliest.is_some_and(|Reverse(waiting)| self.is_at_end || waiting.effect_ns <= self.latest_entry_ns || self.waiting.len() > MAXIMUM_WAITING)
+        earliest.is_some_and(|Reverse(waiting)| self.is_at_end || waiting.effect_ns <= self.latest_entry_ns || self.holds_too_much())
     }
 }
 
@@ -118,7 +127,10 @@ where
                 None => self.is_at_end = true,
             }
         }
-        self.waiting.pop().map(|Reverse(waiting)| Ok(self.first_of(waiting)))
+        let Reverse(next) = self.waiting.pop()?;
+        let record = self.first_of(next);
+        self.waiting_bytes -= record.data_bytes();
+        Some(Ok(record))
     }
 }
 

@@ -197,3 +197,76 @@ proptest! {
 fn waits(record: &TraceRecord) -> bool {
     matches!(record, TraceRecord::Call(call) if [SYS_pipe, SYS_pipe2, SYS_mknod, SYS_mknodat].contains(&i64::from(call.number)))
 }
+
+#[test]
+fn directories_within_themselves_are_refused() {
+    let scene = Scene::new();
+    let mut trace = Trace::new();
+    trace.start("/", vec![]);
+    trace.path(SYS_mkdir, "a", &[0o755], 0).path(SYS_mkdir, "a/b", &[0o755], 0).path(SYS_mkdir, "a/b/c", &[0o755], 0);
+    trace.paths(SYS_rename, "a", "a/b/c/a", 0).paths(SYS_link, "a/b", "a/b/c/b", 0).paths(SYS_rename, "a", "a/a", 0);
+    trace.call(SYS_renameat2, &[HERE, 1, HERE, 3, u64::from(RENAME_EXCHANGE)], 0).input(1, "a").input(3, "a/b/c");
+    for path in ["a/b/c/a/b/c/a/x", "a/b/c/b/c/b/x", "a/a/a/x"] {
+        trace.path(SYS_chdir, path, &[], 0).path(SYS_mkdir, "x", &[0o755], 0).path(SYS_chdir, "/", &[], 0);
+    }
+    for prepare in [Prepare::Never, Prepare::Always] {
+        trace.replay_with(&Options { keeps_going: true, prepare, ..Options::new(scene.root()) });
+        scene.check();
+    }
+}
+
+/// One call for each directory, each in the one before: longer than any path, and than any stack.
+#[test]
+fn deep_directories_take_their_room_and_no_more() {
+    const DEPTH: usize = 30_000;
+    let scene = Scene::new();
+    let mut trace = Trace::new();
+    trace.start("/", vec![]);
+    let long = "d".repeat(200);
+    (0..DEPTH).for_each(|_| {
+        trace.path(SYS_mkdir, &long, &[0o755], 0).path(SYS_chdir, &long, &[], 0);
+    });
+    // What was deep already is put deeper.
+    (0..50).for_each(|index| {
+        let away = format!("e{index}");
+        trace.path(SYS_chdir, "/", &[], 0).paths(SYS_rename, &long, &away, 0).path(SYS_mkdir, &long, &[0o755], 0);
+        trace.paths(SYS_rename, &away, &format!("{long}/{long}"), 0);
+    });
+    trace.replay(&scene.root());
+    scene.check();
+}
+
+#[test]
+fn paths_that_the_kernel_would_not_take_show_nothing() {
+    let scene = Scene::new();
+    let mut trace = Trace::new();
+    trace.start("/", vec![]);
+    (0..40).for_each(|index| {
+        trace.path(SYS_mkdir, &format!("{index}/{}", "a/".repeat(60_000)), &[0o755], 0);
+        trace.path(SYS_access, &format!("{index}/{}", "b/".repeat(2000)), &[0], 0);
+        trace.paths(SYS_symlink, &"c/".repeat(2000), &format!("link{index}"), 0).path(SYS_access, &format!("link{index}/link0"), &[0], 0);
+    });
+    let report = trace.replay_with(&Options { keeps_going: true, prepare: Prepare::Always, ..Options::new(scene.root()) });
+    scene.check();
+    assert!(report.mismatched >= 40, "{report:?}");
+}
+
+#[test]
+fn reads_of_what_is_not_there_end() {
+    let scene = Scene::new();
+    let huge = i64::MAX as u64;
+    let mut trace = Trace::new();
+    trace.start("/", vec![]);
+    trace.open("file", O_RDWR | O_CREAT, 0o644, 3).call(SYS_ftruncate, &[3, 1 << 43], 0);
+    trace.call(SYS_pread64, &[3, 1, huge, 0], i64::MAX).output(1, "x");
+    trace.last().buffers[0].total_bytes = huge;
+    trace.call(SYS_pipe2, &[1, 0], 0).output(0, [5, 0, 0, 0, 6, 0, 0, 0]);
+    let began = std::time::Instant::now();
+    (0..300).for_each(|_| {
+        trace.read(5, 10, b"never");
+    });
+    let report = trace.replay(&scene.root());
+    scene.check();
+    assert!(report.mismatched >= 300, "{report:?}");
+    assert!(began.elapsed().as_secs() < 60, "{:?}", began.elapsed());
+}

@@ -289,7 +289,7 @@ impl<R: Read + Seek> TraceReader<R> {
         let Some(id) = record.id() else { return };
         let expected = self.last_id.map(|last| last.wrapping_add(1));
         if let Some(expected) = expected.filter(|expected| self.is_own && id > *expected) {
-            self.missing += id - expected;
+            self.missing = self.missing.saturating_add(id - expected);
             self.ready.push_back(TraceRecord::Incomplete(missing(expected, id - 1)));
         }
         self.last_id = Some(self.last_id.map_or(id, |last| last.max(id)));
@@ -306,12 +306,12 @@ impl<R: Read + Seek> TraceReader<R> {
             self.ready.extend(is_cut.then_some(TraceRecord::Incomplete(text)));
             return;
         };
-        let next = self.last_id.map_or(0, |last| last + 1);
+        let next = self.last_id.map_or(0, |last| last.saturating_add(1));
         let mut left = records.saturating_sub(self.records.saturating_add(self.missing));
         if let Some(last) = last_id.filter(|last| *last >= next && left > 0) {
             let from = if self.records == 0 { last.saturating_sub(records - 1) } else { next };
             self.ready.push_back(TraceRecord::Incomplete(missing(from, last)));
-            left = left.saturating_sub(last - from + 1);
+            left = left.saturating_sub((last - from).saturating_add(1));
         }
         if left > 0 {
             self.ready.push_back(TraceRecord::Incomplete(format!("{left} records are missing before the first")));

@@ -23,6 +23,15 @@ impl TraceRecord {
             Self::Incomplete(_) => None,
         }
     }
+
+    /// How many bytes of data it holds.
+    pub fn data_bytes(&self) -> usize {
+        match self {
+            Self::Call(call) => call.buffers.iter().map(|buffer| buffer.data.len()).sum(),
+            Self::MappedPages(pages) => pages.data.len(),
+            Self::ProcessStart(_) | Self::Incomplete(_) => 0,
+        }
+    }
 }
 
 /// One system call, with all the data that went in and out.

@@ -9,11 +9,8 @@ use rustix::io::Errno;
 use rustix::pipe::SpliceFlags;
 
 use super::{Done, Effect, Executor, Failure, file_of};
-use crate::action::{CloneRange, Transfer};
+use crate::action::{CloneRange, MAXIMUM_TRANSFER, Transfer};
 use crate::handle::Handle;
-
-/// The most that Linux moves in one call.
-const MAXIMUM_TRANSFER: u64 = 0x7fff_f000;
 
 /// An open file and where in it, if not at its position.
 type End<'task> = (&'task Arc<Handle>, Option<u64>);

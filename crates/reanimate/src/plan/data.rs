@@ -7,7 +7,7 @@ use retake_trace_format::BufferDirection;
 
 use super::{Context, Plan, Planned, Planner};
 use crate::access::Access;
-use crate::action::{Action, Data, Sync};
+use crate::action::{Action, Data, MAXIMUM_TRANSFER, Sync};
 use crate::calls::pieces;
 use crate::prepare::Evidence;
 use crate::tasks::{Description, Opened};
@@ -197,13 +197,14 @@ fn explicit_offset(context: &Context) -> Option<u64> {
     (!may_be_none || offset != u64::MAX).then_some(offset)
 }
 
-/// How many bytes the program asked to move.
+/// How many bytes the program asked to move, as far as the kernel does in one call.
 pub(crate) fn requested(context: &Context) -> u64 {
-    match i64::from(context.call.number) {
+    let requested = match i64::from(context.call.number) {
         sys::SYS_read | sys::SYS_pread64 | sys::SYS_write | sys::SYS_pwrite64 => context.arguments.word(2),
         sys::SYS_readv | sys::SYS_preadv | sys::SYS_preadv2 => vector_bytes(context),
         _ => pieces(context.call, DATA, BufferDirection::Input).map(|piece| piece.total_bytes).fold(0, u64::saturating_add),
-    }
+    };
+    requested.min(MAXIMUM_TRANSFER)
 }
 
 /// The lengths in an array of pieces; what was read if the array is not in the trace.

@@ -16,6 +16,9 @@ use crate::world::{Found, Resolution, Turn};
 /// Calls held back; each thread has at most one in flight, so that more come only from impossible times.
 const MAXIMUM_HELD: usize = 256;
 
+/// Data of a call that may be held back: paths, and what `stat` tells.
+const MAXIMUM_HELD_BYTES: usize = 64 << 10;
+
 /// What a result says about a name before the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Says {
@@ -32,11 +35,12 @@ impl Planner {
             TraceRecord::MappedPages(pages) => pages.time_ns,
             TraceRecord::Incomplete(_) => 0,
         };
+        let is_small = record.data_bytes() <= MAXIMUM_HELD_BYTES;
         while let Some(index) = self.held.iter().position(|held| held.returned_ns <= entered_ns) {
             self.plan_held(index, out);
         }
         match record {
-            TraceRecord::Call(call) if self.threads.are_several() && self.held.len() < MAXIMUM_HELD && self.contradicts(&call) => {
+            TraceRecord::Call(call) if is_small && self.threads.are_several() && self.held.len() < MAXIMUM_HELD && self.contradicts(&call) => {
                 self.held.push(call);
                 return;
             }

@@ -8,6 +8,7 @@ mod node;
 mod resolve;
 
 pub use node::{Copied, Directory, Kind, Node, NodeRef};
+use resolve::MAXIMUM_PATH;
 pub use resolve::{Base, Found, Resolution, Spot, child_origin};
 
 use crate::access::{Access, Ticket, Tickets};
@@ -79,8 +80,11 @@ impl World {
         }
     }
 
-    /// Puts a node under a name, which it learns.
+    /// Puts a node under a name, which it learns. A directory does not come to be within itself, whatever the trace says.
     pub fn link(directory: &NodeRef, name: &[u8], node: &NodeRef) -> Option<NodeRef> {
+        if is_within(directory, node) {
+            return None;
+        }
         let own = &mut *node.borrow_mut();
         own.parent = std::rc::Rc::downgrade(directory);
         own.name = name.to_vec();
@@ -94,21 +98,47 @@ impl World {
         Some(node)
     }
 
-    /// The path of a directory below the root, without a slash at either end; what was removed has none.
+    /// The path of a directory below the root, without a slash at either end; what was removed has none, nor has what lies so deep that the
+    /// kernel would not take its path.
     pub fn path_of(&self, directory: &NodeRef) -> Option<Vec<u8>> {
-        let mut names = Vec::new();
+        let mut nodes = Vec::new();
+        let mut bytes = 0;
         let mut current = directory.clone();
         while !std::rc::Rc::ptr_eq(&current, &self.root) {
-            let next = {
-                let own = current.borrow();
-                names.push(own.name.clone());
-                own.parent.upgrade()?
-            };
-            current = next;
+            bytes += current.borrow().name.len() + 1;
+            let parent = current.borrow().parent.upgrade().filter(|_| bytes < MAXIMUM_PATH)?;
+            nodes.push(std::mem::replace(&mut current, parent));
         }
-        names.reverse();
-        Some(names.join(&b'/'))
+        let mut path = Vec::with_capacity(bytes);
+        for node in nodes.iter().rev() {
+            if !path.is_empty() {
+                path.push(b'/');
+            }
+            path.extend_from_slice(&node.borrow().name);
+        }
+        Some(path)
     }
+}
+
+/// Whether a directory is a node itself, or somewhere below it. What lies too deep to tell counts as such.
+fn is_within(directory: &NodeRef, node: &NodeRef) -> bool {
+    if std::rc::Rc::ptr_eq(directory, node) {
+        return true;
+    }
+    if !matches!(&node.borrow().kind, Kind::Directory(own) if !own.is_empty()) {
+        return false;
+    }
+    let mut current = directory.clone();
+    for _ in 0..MAXIMUM_PATH {
+        let Some(parent) = current.borrow().parent.upgrade() else {
+            return false;
+        };
+        if std::rc::Rc::ptr_eq(&parent, node) {
+            return true;
+        }
+        current = parent;
+    }
+    true
 }
 
 impl Spot {

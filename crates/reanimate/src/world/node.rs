@@ -122,7 +122,26 @@ impl Node {
     }
 }
 
+/// One after the other: a trace can nest directories deeper than a stack is.
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let mut nodes: Vec<NodeRef> = self.entries.drain().filter_map(|(_, entry)| entry.node).collect();
+        while let Some(node) = nodes.pop() {
+            if let Some(mut node) = Rc::into_inner(node).map(RefCell::into_inner)
+                && let Kind::Directory(directory) = &mut node.kind
+            {
+                nodes.extend(directory.entries.drain().filter_map(|(_, entry)| entry.node));
+            }
+        }
+    }
+}
+
 impl Directory {
+    /// Whether it holds no names, and none was asked for.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// The entry of that name; `None` if nothing is known about it.
     pub fn entry(&self, name: &[u8]) -> Option<&Entry> {
         self.entries.get(name)

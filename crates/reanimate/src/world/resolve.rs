@@ -9,8 +9,11 @@ use crate::prepare::Origin;
 /// As many links as the kernel follows.
 const MAXIMUM_LINKS: u32 = 40;
 
-/// Paths are at most this long for the kernel, links included.
-const MAXIMUM_COMPONENTS: usize = 1 << 16;
+/// The kernel knows no longer paths, and no longer texts of links.
+pub const MAXIMUM_PATH: usize = libc::PATH_MAX as usize;
+
+/// Directories that one path may show to have been there: each of them takes memory.
+const MAXIMUM_SHOWN: u32 = 128;
 
 /// Where paths of a process begin.
 #[derive(Debug, Clone)]
@@ -98,6 +101,8 @@ struct Walk<'a> {
     wants_directory: bool,
     follows: bool,
     links: u32,
+    /// Directories that it showed to have been there.
+    shown: u32,
 }
 
 enum Step {
@@ -110,10 +115,10 @@ impl World {
     pub fn resolve(&self, base: &Base, path: &[u8], follows: bool, turn: &mut Turn) -> Resolution {
         let is_absolute = path.first() == Some(&b'/');
         let current = if is_absolute { base.root.clone() } else { base.current.clone() };
-        if path.is_empty() {
+        if path.is_empty() || path.len() >= MAXIMUM_PATH {
             return Resolution::Broken;
         }
-        let mut walk = Walk { base, current, rest: Vec::new(), wants_directory: path.ends_with(b"/"), follows, links: 0 };
+        let mut walk = Walk { base, current, rest: Vec::new(), wants_directory: path.ends_with(b"/"), follows, links: 0, shown: 0 };
         walk.push(path);
         loop {
             match walk.step(turn) {
@@ -131,9 +136,6 @@ impl Walk<'_> {
     }
 
     fn step(&mut self, turn: &mut Turn) -> Step {
-        if self.rest.len() > MAXIMUM_COMPONENTS {
-            return Step::Done(Resolution::Broken);
-        }
         let Some(name) = self.rest.pop() else {
             return Step::Done(self.directory_itself(Vec::new()));
         };
@@ -189,7 +191,9 @@ impl Walk<'_> {
         match found {
             Found::Node(node) => self.current = node,
             Found::Absent => return Step::Done(Resolution::Broken),
+            Found::Unknown if self.shown >= MAXIMUM_SHOWN => return Step::Done(Resolution::Broken),
             Found::Unknown => {
+                self.shown += 1;
                 let mut spot = Spot { directory: self.current.clone(), name, found, wants_directory: true };
                 self.current = spot.suppose(|| Kind::Directory(Directory::default()));
             }
@@ -200,7 +204,7 @@ impl Walk<'_> {
     fn follow(&mut self, name: &[u8], target: &[u8], turn: &mut Turn) -> Step {
         self.use_name(name, turn);
         self.links += 1;
-        if self.links > MAXIMUM_LINKS || target.is_empty() {
+        if self.links > MAXIMUM_LINKS || target.is_empty() || target.len() >= MAXIMUM_PATH {
             return Step::Done(Resolution::Broken);
         }
         if target.first() == Some(&b'/') {
