@@ -36,6 +36,7 @@ struct reservation { /* a library whose stubs have their place */
 #define MAX_SHARED_RANGES 64
 
 #define MAX_LOOKED 32u
+#define MAX_HIDDEN 32u
 #define MAX_CHILDREN 128
 struct child { u32 recorded, real; };
 
@@ -75,6 +76,8 @@ struct process {
 	struct address_range first_stubs[2];
 	u32 looked_count;           /* trace: mapped files whose pages are of interest; MAX_LOOKED + 1: more than that */
 	struct address_range looked[MAX_LOOKED];
+	u32 hidden_count;           /* record: text that is not executable although the program thinks so */
+	struct address_range hidden[MAX_HIDDEN];
 };
 
 #define CAUGHT_WORDS 8
@@ -118,7 +121,9 @@ struct context {
 	u64 altstack_pointer, altstack_bytes;
 	u32 altstack_flags;
 	u32 exiting;
-	u32 dispatched;    /* the kernel hands us the calls that are made outside the runtime */
+	u32 dispatched;    /* the kernel hands us the calls that are made outside the runtime, */
+#define COUNTER_UNKNOWN 2u /* exec keeps what the program before had */
+	u32 counter_traps; /* and the processor traps where the time-stamp counter is read */
 	u32 handler_depth; /* record: handlers of the program that have not returned; too many where one was left by a jump */
 	u32 seen_tick; /* of the header's yield_tick */
 	u32 thread_alive; /* cleared by the kernel when the thread is gone: its region may be used again */
@@ -441,6 +446,12 @@ u32 shared_file_changes(u64 device, u64 inode);
 u32 shared_file_write(struct call *call, struct file_write *write, struct extra_item *extra); /* record: items added */
 void shared_file_rewrite(struct call *call, const struct item *item);                      /* replay */
 i64 scratch_open(u64 device, u64 inode);
+
+/* ---- unreached.c: record ---- */
+u32 unreached_hide(struct process *process, const struct file_entry *file, u64 bias, u64 start, u64 end);
+void unreached_show(struct context *context);
+u32 unreached_holds(const struct process *process, u64 address); /* it is hidden */
+void unreached_touch(struct context *context, u64 start, u64 bytes, u32 gone);
 
 /* ---- map_lines.c ---- */
 struct map_line { /* of /proc/PID/maps */

@@ -2,6 +2,7 @@
  * crates/patch/src/watch.rs mirrors force_answer, watch_answer and the trace. */
 #ifndef RETAKE_FORCED_H
 #define RETAKE_FORCED_H
+#include "shared.h"
 #include "types.h"
 
 struct registers { /* the order of the kernel's sigcontext */
@@ -119,7 +120,6 @@ void force_to_entry(struct context *context, struct registers *regs);
 u32 forced_deliver(struct context *context, struct registers *regs); /* trace, in the handler: what was put off is delivered right here, if it can be */
 
 /* ---- neighbourhood.c ---- */
-struct address_range { u64 start, end; };
 struct busy { u64 count; struct address_range ranges[BUSY_MOST]; }; /* where the kernel may be writing; a higher count: more than could be listed */
 void find_busy(struct context *context, struct busy *busy);
 u64 stack_window(struct context *context, const struct busy *busy); /* bytes that are compared, from the red zone's end on */

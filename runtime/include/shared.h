@@ -21,6 +21,7 @@
 #define MAX_SLOTS 4096
 #define MAX_FILES 2048
 #define MAX_PARTS 8 /* of one file */
+#define MAX_UNREACHED 4 /* ranges of one file */
 #define MAX_CPUID 256
 #define LOW_DESCRIPTORS 256
 #define HIGH_DESCRIPTORS 16
@@ -113,6 +114,8 @@ enum file_calls {
 	CALLS_NONE,
 };
 
+struct address_range { u64 start, end; };
+
 struct file_entry { /* one file the tree mapped, by identity */
 	u32 ready; /* written last */
 	u32 part_count;
@@ -123,6 +126,7 @@ struct file_entry { /* one file the tree mapped, by identity */
 	u64 low, high; /* span of its segments, link-time */
 	struct image_part parts[MAX_PARTS];
 	struct image_part stubs;
+	struct address_range unreached[MAX_UNREACHED]; /* pages of text, link-time, that no known code reaches, but that may hold a call: see unreached.c */
 };
 
 struct filter { /* a seccomp filter of the program's */

@@ -31,7 +31,7 @@ static u32 take(struct context *context, struct domain *domain, u64 *turn)
 	context->slot->baton_state = BATON_HOLDING;
 	context->seen_tick = HEADER->yield_tick - chaos(); /* chaos is asked at every sync point */
 	force_open(context);
-	if (UNLIKELY(context->process->unknown_calls && !context->dispatched))
+	if (UNLIKELY(context->process->unknown_calls && !context->counter_traps))
 		arm_interception(context);
 	if (domain->last == me(context) && context->domain == domain)
 		return 0;

@@ -35,7 +35,7 @@ struct written {
 	struct map_line line;
 	char *at;
 	const char *rest_end; /* NULL: there is none */
-	u32 patched;          /* its end shows patched text */
+	u32 patched;          /* its end shows patched or hidden text */
 };
 
 static char *put_line(struct written *written)
@@ -69,10 +69,10 @@ static char *put_overlay(struct written *written, const struct map_line *line, c
 	return put_line(written);
 }
 
-static u32 continues(const struct written *written, const struct map_line *line)
+static u32 continues(const struct written *written, const struct map_line *line, u32 hidden)
 {
 	const struct map_line *before = &written->line;
-	return written->patched && line->start == before->end && is_text(line) && line->device == before->device && line->inode == before->inode && line->offset == before->offset + before->end - before->start;
+	return (written->patched || hidden) && line->start == before->end && is_text(line) && line->device == before->device && line->inode == before->inode && line->offset == before->offset + before->end - before->start;
 }
 
 static u64 filter(const char *from, u64 bytes, char *to)
@@ -86,16 +86,19 @@ static u64 filter(const char *from, u64 bytes, char *to)
 			end++;
 		end++;
 		struct map_line line = read_map_line(from);
+		u32 hidden = unreached_holds(context_self()->process, line.start);
+		if (hidden)
+			line.permissions = "r-xp";
 		u32 ours = contains(line.rest, end, "/SYSV00000000") && line.permissions[2] == 'x';
 		if ((line.start >= RUNTIME_TEXT && line.start < RUNTIME_END) || (ours && in_stubs(context_self()->process, line.start))) {
 			/* dropped */
-		} else if (!ours && written.rest_end && continues(&written, &line)) {
+		} else if (!ours && written.rest_end && continues(&written, &line, hidden)) {
 			written.line.end = line.end;
+			written.patched |= hidden;
 			at = put_line(&written);
 		} else if (!ours) {
-			written = (struct written){ line, at, end, 0 };
-			memcpy(at, from, (u64)(end - from));
-			at += end - from;
+			written = (struct written){ line, at, end, hidden };
+			at = put_line(&written);
 		} else if (written.rest_end && written.line.end == line.start && !contains(written.line.rest, written.rest_end, "[")) {
 			at = put_overlay(&written, &line, at);
 		}

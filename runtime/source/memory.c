@@ -183,9 +183,10 @@ static u32 overlay_text(struct process *process, u32 index, u64 address, const u
 		add_overlay(body, at, part);
 		base = at - part->address;
 	}
-	if (body->overlay_count)
-		add_overlay(body, base + file->stubs.address, &file->stubs);
-	return whole && body->overlay_count;
+	if (!body->overlay_count)
+		return 0;
+	add_overlay(body, base + file->stubs.address, &file->stubs);
+	return whole && unreached_hide(process, file, base, address, address + PAGE_CEIL(a[1]));
 }
 
 /* Whether a new mapping of code can make no call that is not patched. `patched`: its image lies over it. */
@@ -226,6 +227,8 @@ static u32 mmap_record(struct call *call)
 	if (shared)
 		shared_join(context);
 	call_prepare(call);
+	if (a[3] & MAP_FIXED)
+		unreached_touch(context, a[0], a[1], 1);
 	if (tracing() && a[3] & MAP_FIXED)
 		look_unmap(context, a[0], a[1]);
 	if (!(a[3] & MAP_ANONYMOUS) && (!tracing() || (a[3] & MAP_TYPE) == MAP_PRIVATE))
@@ -471,6 +474,7 @@ u32 handle_munmap(struct call *call)
 	if (recording()) {
 		process_lock();
 		forget_reservations(call->context->process, call->arguments[0], call->arguments[1]);
+		unreached_touch(call->context, call->arguments[0], call->arguments[1], 1);
 		process_unlock();
 	}
 	u32 looked = tracing() && look_unmap(call->context, call->arguments[0], call->arguments[1]), how = repeat(call, 1);
@@ -502,6 +506,7 @@ u32 handle_mprotect(struct call *call)
 	if (recording()) {
 		if (call->arguments[2] & PROT_EXEC)
 			expect_unknown_calls(context);
+		unreached_touch(context, call->arguments[0], call->arguments[1], 0);
 		call->result = sys6(call->number, call->actual[0], call->actual[1], call->actual[2], call->actual[3], 0, 0);
 		if (call->result == -13 && call->arguments[2] & PROT_WRITE) { /* EACCES: an image lies there */
 			make_private(context, call->arguments[0], call->arguments[1]);
@@ -530,6 +535,10 @@ u32 handle_mremap(struct call *call)
 			call->actual[3] = next->value == (i64)a[0] ? (a[3] & ~3UL) : (a[3] | 3);
 			call->actual[4] = (u64)next->value;
 		}
+	}
+	if (recording()) {
+		unreached_touch(call->context, a[0], a[1], 0);
+		unreached_touch(call->context, a[4], a[3] & 2 ? a[2] : 0, 0);
 	}
 	u32 looked = tracing() && look_unmap(call->context, a[0], a[1]), how = repeat(call, 1);
 	if (recording() && call->result > 0)
@@ -587,6 +596,8 @@ u32 handle_shmat(struct call *call)
 	if (recording()) {
 		if (call->arguments[2] & SHM_EXEC)
 			expect_unknown_calls(context);
+		if (call->arguments[2] & SHM_REMAP)
+			unreached_show(context);
 		call->result = sys3(NR_shmat, call->arguments[0], call->arguments[1], call->arguments[2]);
 		if (call->result > 0) {
 			sys3(NR_shmctl, call->arguments[0], 2 /* IPC_STAT */, info);

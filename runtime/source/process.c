@@ -115,12 +115,24 @@ void region_attach_ring(struct context *context)
 	context->head = context->tail_seen = context->slot->head;
 }
 
+/* Where the counter traps, each switch to and from a thread where it does not changes a control register, for which a virtual machine is left: 7 us. */
+static void trap_counter(struct context *context, u32 wanted)
+{
+	if (context->counter_traps == wanted)
+		return;
+	context->counter_traps = wanted;
+	if (!tracing() && !(HEADER->options & OPTION_NO_TSC_TRAP))
+		sys2(NR_prctl, 26 /* PR_SET_TSC */, wanted ? 2 /* PR_TSC_SIGSEGV */ : 1);
+}
+
 /* Dispatch makes every call dearer, by a quarter on some processors, so a recorded thread has it only while there is a `syscall` it might come to:
- * somewhere in unknown code, or in the restorer behind a handler. Replay costs nothing by it, and so it is a safeguard there. */
+ * somewhere in unknown code, or in the restorer behind a handler. Replay costs little by it, and so it is a safeguard there. */
 void arm_interception(struct context *context)
 {
 	extern const char runtime_text_start[];
-	u32 wanted = !recording() || tracing() || context->process->unknown_calls || context->handler_depth;
+	u32 has_unknown = !recording() || tracing() || context->process->unknown_calls;
+	u32 wanted = has_unknown || context->handler_depth;
+	trap_counter(context, has_unknown);
 	if (wanted == context->dispatched)
 		return;
 	context->dispatched = wanted;
@@ -310,6 +322,9 @@ static i64 clone_sharing(struct context *context, struct slot *slot, const struc
 	child->process = context->process;
 	child->domain = context->domain;
 	child->home = context->home;
+	child->counter_traps = context->counter_traps; /* the kernel passes it on */
+	if (!thread && !(request->flags & CLONE_VFORK) && recording())
+		unreached_show(context); /* neither would notice what the other does */
 	if (!thread) {
 		child->process = (struct process *)(region_address(region) + REGION_PROCESS);
 		memcpy(child->process, context->process, sizeof *child->process);

@@ -153,21 +153,22 @@ static u32 emulate_instruction(struct context *context, struct registers *regs)
 {
 	u8 code[3] = { 0 };
 	memcpy(code, (const void *)regs->rip, 2); /* it was just executed: it can be read */
-	if (code[0] == 0x0f && code[1] == 0x31) {
+	u32 is_trap = code[0] == 0xcd; /* what the patcher puts in the place of every such instruction, so that the processor need not trap it */
+	if ((code[0] == 0x0f || is_trap) && code[1] == 0x31) {
 		emulate_tsc(context, regs, 0);
 		regs->rip += 2;
 		return 1;
 	}
-	if (code[0] == 0xcd && code[1] == 0x05) { /* what the patcher puts in the place of every `syscall` */
+	if (is_trap && code[1] == 0x05) { /* a `syscall` */
 		dispatched_call(context, regs, regs->rip + 2);
 		return 1;
 	}
-	if ((code[0] == 0x0f || code[0] == 0xcd) && code[1] == 0xa2) { /* CPUID, or what the patcher puts there where CPUID does not trap */
+	if ((code[0] == 0x0f || is_trap) && code[1] == 0xa2) { /* CPUID */
 		emulate_cpuid(regs);
 		regs->rip += 2;
 		return 1;
 	}
-	if (code[0] == 0x0f && code[1] == 0x01 && *(const u8 *)(regs->rip + 2) == 0xf9) {
+	if ((is_trap && code[1] == 0xf9) || (code[0] == 0x0f && code[1] == 0x01 && *(const u8 *)(regs->rip + 2) == 0xf9)) {
 		emulate_tsc(context, regs, 1);
 		regs->rip += 3;
 		return 1;
@@ -187,6 +188,8 @@ static void defer(struct context *context, const struct siginfo *info, const str
 	context->deferred_count++;
 }
 
+#define INSTRUCTION_FETCH 0x10 /* in the error code of a page fault */
+
 static void synchronous_fault(struct context *context, const struct siginfo *info, struct user_context *user)
 {
 	struct machine_context *machine = &user->machine;
@@ -195,6 +198,10 @@ static void synchronous_fault(struct context *context, const struct siginfo *inf
 		if (!fixup)
 			fail("a fault in the runtime itself");
 		machine->regs.rip = (u64)fixup;
+		return;
+	}
+	if (info->number == SIGSEGV && machine->error_code & INSTRUCTION_FETCH && recording() && unreached_holds(context->process, machine->fault_address)) {
+		unreached_show(context);
 		return;
 	}
 	if (info->number == SIGSEGV && info->code == 0x80 && emulate_instruction(context, &machine->regs))

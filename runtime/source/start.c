@@ -7,7 +7,6 @@
 #define REGION_BYTES 0x70000UL
 #define ARCH_SET_GS 0x1001
 #define ARCH_SET_CPUID 0x1012
-#define PR_SET_TSC 26
 #define AT_SYSINFO_EHDR 33
 #define ADDRESS_END 0x7ffffffff000UL
 
@@ -26,6 +25,7 @@ static struct context *first_context(struct slot *slot)
 	context->stack_top = REGIONS + REGION_STACK_TOP;
 	context->region = 0;
 	context->slot = slot;
+	context->counter_traps = COUNTER_UNKNOWN;
 	context->process = PROCESS_INITIAL;
 	context->process->region_count = 1;
 	context->process->thread_count = 1;
@@ -36,11 +36,7 @@ static struct context *first_context(struct slot *slot)
 
 static void trap_instructions(void)
 {
-	if (tracing())
-		return;
-	if (!(HEADER->options & OPTION_NO_TSC_TRAP))
-		sys2(NR_prctl, PR_SET_TSC, 2 /* PR_TSC_SIGSEGV */);
-	if (!(HEADER->options & OPTION_NO_CPUID_FAULT))
+	if (!tracing() && !(HEADER->options & OPTION_NO_CPUID_FAULT))
 		sys2(NR_arch_prctl, ARCH_SET_CPUID, 0);
 }
 
@@ -94,6 +90,8 @@ static void overlay_first(struct process *process, u64 file_and_one, u64 bias)
 		else if (part->text_bytes <= USED_WHOLE_BYTES)
 			populate(bias + part->address, part->bytes);
 	}
+	if (!unreached_hide(process, file, bias, bias + file->low, bias + file->high))
+		process->unknown_calls = 1;
 }
 
 static void patch_vdso(u64 base)

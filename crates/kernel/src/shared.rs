@@ -16,6 +16,8 @@ pub const MAX_CPUID: usize = 256;
 pub const MAX_VDSO_PATCHES: usize = 12;
 pub const VDSO_CODE_BYTES: usize = 48;
 pub const MAX_PARTS: usize = 8;
+/// Ranges of a file's text that no known code reaches.
+pub const MAX_UNREACHED: usize = 4;
 pub const TURN_GATES: usize = 128;
 pub const MAX_FILTERS: usize = 4096;
 pub const MAX_FILTER_STEPS: usize = 0x2_0000;
@@ -119,6 +121,14 @@ pub struct FileEntry {
     pub high: AtomicU64,
     pub parts: [ImagePart; MAX_PARTS],
     pub stubs: ImagePart,
+    pub unreached: [AddressRange; MAX_UNREACHED],
+}
+
+/// Empty where there is none.
+#[repr(C)]
+pub struct AddressRange {
+    pub start: AtomicU64,
+    pub end: AtomicU64,
 }
 
 #[repr(C)]

@@ -38,6 +38,10 @@ pub const CPUID_TRAP: [u8; 2] = [0xcd, 0xa2];
 /// jump is noticed even where the kernel does not dispatch calls.
 pub const CALL_TRAP: [u8; 2] = [0xcd, 0x05];
 
+/// Take the place of every `rdtsc` and `rdtscp` that surely is one, patched or not, in the same way: so the counter itself need not trap, which processes
+/// pay for at every context switch.
+pub const COUNTER_TRAPS: [&[u8]; 2] = [&[0xcd, 0x31], &[0xcd, 0xf9, NOP]];
+
 const NOP: u8 = 0x90;
 
 impl Default for Options {
@@ -85,7 +89,8 @@ pub fn examine(elf: &[u8], placement: Placement, options: &Options) -> Result<Ve
     let functions = find_functions(&elf, &candidates);
     let recognised = recognise(&elf, &functions, &candidates);
     if recognised.sites.is_empty() {
-        return Ok(unpatched(UnpatchedReason::NoSites, Vec::new(), recognised.loose_calls));
+        let unknown_calls = recognised.loose_sites || !recognised.unreached.is_empty();
+        return Ok(unpatched(UnpatchedReason::NoSites, Vec::new(), unknown_calls));
     }
     let Gathered { survey, targets, targets_complete } = gather(&elf, &functions, &recognised.sites);
     let context = Context {
@@ -97,7 +102,9 @@ pub fn examine(elf: &[u8], placement: Placement, options: &Options) -> Result<Ve
         functions_known: functions.known,
     };
     let (plans, refused) = choose_all(&context, options, Pads::new(survey.pads.clone(), &targets));
-    Ok(conclude(&elf, placement, options, &plans, refused, recognised.loose_calls))
+    let mut verdict = conclude(&elf, placement, options, &plans, refused, recognised.loose_sites);
+    verdict.set_unreached(recognised.unreached);
+    Ok(verdict)
 }
 
 fn unpatched(reason: UnpatchedReason, refused: Vec<RefusedSite>, unknown_calls: bool) -> Verdict {
@@ -110,7 +117,7 @@ fn conclude(elf: &ElfView, placement: Placement, options: &Options, plans: &[Pla
     let saves = lazy_binding::patches(elf);
     let save_addresses = saves.iter().map(|(address, _)| *address).collect();
     edits.extend(saves);
-    let is_unknown = |site: &RefusedSite| site.kind == SiteKind::SystemCall && site.reason != Refusal::SignalReturn && !is_sure(elf, site);
+    let is_unknown = |site: &RefusedSite| site.kind != SiteKind::Cpuid && site.reason != Refusal::SignalReturn && !is_sure(elf, site);
     let unknown_calls = unknown_calls || refused.iter().any(is_unknown);
     if plans.is_empty() && edits.is_empty() {
         return unpatched(UnpatchedReason::AllRefused, refused, unknown_calls);
@@ -129,11 +136,12 @@ fn conclude(elf: &ElfView, placement: Placement, options: &Options, plans: &[Pla
             sites: emitted.sites,
             refused,
             saves: save_addresses,
+            unreached: Vec::new(),
             unknown_calls,
         }),
         Err(OutOfReach) => {
-            let is_call = |kind| kind == SiteKind::SystemCall;
-            let unknown_calls = unknown_calls || plans.iter().any(|plan| is_call(plan.kind)) || refused.iter().any(|site| is_call(site.kind));
+            let matters = |kind| kind != SiteKind::Cpuid;
+            let unknown_calls = unknown_calls || plans.iter().any(|plan| matters(plan.kind)) || refused.iter().any(|site| matters(site.kind));
             unpatched(UnpatchedReason::OutOfReach, refused, unknown_calls)
         }
     }
@@ -166,24 +174,27 @@ fn is_sure(elf: &ElfView, site: &RefusedSite) -> bool {
     matches!(site.reason, Refusal::NoRoom | Refusal::JumpTarget) && elf.bytes_from(site.address).starts_with(site.kind.opcode())
 }
 
-/// The edits that make instructions trap: calls behind their jumps, and what could not be patched but surely is an instruction.
+/// The edits that make instructions trap: what is behind a jump, and what could not be patched but surely is an instruction.
 fn traps(elf: &ElfView, options: &Options, plans: &[Plan], refused: &[RefusedSite]) -> Vec<Patch> {
-    let calls = plans.iter().filter(|plan| plan.kind == SiteKind::SystemCall);
-    let behind = calls.map(|plan| {
-        let mut bytes = vec![NOP; usize::from(plan.site.length)]; // prefixes mean nothing to the call, but would be part of the trap
-        bytes.truncate(bytes.len() - CALL_TRAP.len());
-        bytes.extend(CALL_TRAP);
-        (plan.site.address, bytes)
+    let behind = plans.iter().filter(|plan| plan.kind != SiteKind::Cpuid).filter_map(|plan| {
+        let trap = trap(plan.kind, options)?;
+        let mut bytes = vec![NOP; usize::from(plan.site.length)]; // prefixes mean nothing to the instruction, but would be part of the trap
+        bytes.truncate(bytes.len() - trap.len());
+        bytes.extend(trap);
+        Some((plan.site.address, bytes))
     });
-    let rest = refused.iter().filter(|site| is_sure(elf, site)).filter_map(|site| {
-        let trap = match site.kind {
-            SiteKind::SystemCall => CALL_TRAP,
-            SiteKind::Cpuid if options.trap_cpuid => CPUID_TRAP,
-            _ => return None,
-        };
-        Some((site.address, trap.to_vec()))
-    });
+    let rest = refused.iter().filter(|site| is_sure(elf, site)).filter_map(|site| Some((site.address, trap(site.kind, options)?.to_vec())));
     behind.chain(rest).collect()
+}
+
+/// What takes the place of an instruction, if it is to trap.
+fn trap(kind: SiteKind, options: &Options) -> Option<&'static [u8]> {
+    match kind {
+        SiteKind::SystemCall => Some(&CALL_TRAP),
+        SiteKind::Rdtsc => Some(COUNTER_TRAPS[0]),
+        SiteKind::Rdtscp => Some(COUNTER_TRAPS[1]),
+        SiteKind::Cpuid => options.trap_cpuid.then_some(&CPUID_TRAP),
+    }
 }
 
 /// Writes the stubs and the patched copies of all segments that have patches.

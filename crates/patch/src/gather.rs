@@ -1,5 +1,6 @@
 //! Telling sites from look-alikes, and collecting what may jump near them.
 
+use crate::bytes::{page_ceiling, page_floor};
 use crate::candidates::Candidate;
 use crate::elf::ElfView;
 use crate::functions::{Chunk, Functions};
@@ -9,6 +10,11 @@ use crate::pointers::{pointer_targets, table_targets};
 use crate::scan::{Hit, is_unknown_jump, scan_text};
 use crate::survey::{Listed, Role, Survey, survey};
 use crate::windows::Windows;
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
+use std::ops::Range;
+
+/// Bytes of the longest instruction of interest, and of any other way into the kernel.
+const LONGEST_SITE: u64 = 3;
 
 /// Bytes around a candidate in which the instruction that holds it must start and end.
 const INSTRUCTION_BYTES: u64 = 16;
@@ -20,8 +26,56 @@ const SITE_REACH_BYTES: u64 = 8 * 15 + 130;
 pub(crate) struct Recognised {
     /// Their addresses, ascending.
     pub sites: Vec<u64>,
-    /// Whether bytes that could call the kernel occur where no instruction is known, or are one that is no site.
-    pub loose_calls: bool,
+    /// Whole pages without a known function in which there are bytes that could call the kernel or read the counter: data, most likely.
+    pub unreached: Vec<Range<u64>>,
+    /// Whether there are such bytes elsewhere, where no instruction is known, or as one that is no site.
+    pub loose_sites: bool,
+}
+
+/// The pages that hold what is loose, and whether something loose is not on such pages alone.
+fn unreached(elf: &ElfView, functions: &Functions, loose: impl Iterator<Item = u64>) -> (Vec<Range<u64>>, bool) {
+    let mut found: Vec<Range<u64>> = Vec::new();
+    let mut elsewhere = false;
+    for address in loose {
+        let pages = pages_between(elf, functions, address).filter(|pages| pages.contains(&address) && address + LONGEST_SITE <= pages.end);
+        match pages {
+            Some(pages) if found.last() == Some(&pages) => {}
+            Some(pages) => found.push(pages),
+            None => elsewhere = true,
+        }
+    }
+    (found, elsewhere)
+}
+
+/// The whole pages between the known functions before and after an address.
+fn pages_between(elf: &ElfView, functions: &Functions, address: u64) -> Option<Range<u64>> {
+    let gap = gap(elf, functions, address)?;
+    Some(page_ceiling(gap.start)?..page_floor(gap.end))
+}
+
+/// What lies between two known functions, which are in the same text.
+fn gap(elf: &ElfView, functions: &Functions, address: u64) -> Option<Range<u64>> {
+    let segment = elf.text_segments().find(|segment| segment.holds(address))?;
+    let next = functions.chunks.partition_point(|chunk| chunk.start <= address);
+    let gap = functions.chunks[..next].last()?.end..functions.chunks.get(next)?.start;
+    (functions.known && gap.contains(&address) && gap.start >= segment.address && gap.end <= segment.file_end()).then_some(gap)
+}
+
+/// Whether the bytes of one of the other ways into the kernel, which 64-bit code does not use, are such by chance: between known functions, and either
+/// inside an instruction of code that has no symbol, or in front of bytes that are no instructions, before which nothing jumps.
+fn is_chance_gate(elf: &ElfView, functions: &Functions, candidate: &Candidate) -> bool {
+    let Some(gap) = gap(elf, functions, candidate.address).filter(|_| candidate.kind.is_none()) else {
+        return false;
+    };
+    let decode = |from: u64| Decoder::with_ip(64, &elf.bytes_from(from)[..(gap.end - from) as usize], from, DecoderOptions::NONE);
+    let covering = decode(gap.start)
+        .into_iter()
+        .take_while(|instruction| !instruction.is_invalid())
+        .find(|instruction| instruction.next_ip() > candidate.address);
+    let is_inside = covering.is_some_and(|instruction| instruction.ip() < candidate.address);
+    let runs_on =
+        |instruction: &Instruction| matches!(instruction.flow_control(), FlowControl::Next | FlowControl::Interrupt) && !instruction.is_invalid();
+    is_inside || decode(candidate.address).into_iter().find(|instruction| !runs_on(instruction)).is_some_and(|instruction| instruction.is_invalid())
 }
 
 /// Decodes the functions with candidates, to see which are instructions.
@@ -38,9 +92,10 @@ pub(crate) fn recognise(elf: &ElfView, functions: &Functions, candidates: &[Cand
         let at_site = sites[..index].last().is_some_and(|site| candidate.address < site.end());
         at_site || functions.known && survey.covering(candidate.address).is_some_and(|listed| listed.role != Role::Gate)
     };
-    let may_call = |candidate: &&Candidate| matches!(candidate.kind, Some(SiteKind::SystemCall) | None);
-    let loose_calls = candidates.iter().filter(may_call).any(|candidate| !is_known(candidate));
-    Recognised { sites: sites.iter().map(|site| site.address).collect(), loose_calls }
+    let matters = |candidate: &&Candidate| candidate.kind != Some(SiteKind::Cpuid);
+    let loose = candidates.iter().filter(matters).filter(|candidate| !is_known(candidate) && !is_chance_gate(elf, functions, candidate));
+    let (unreached, loose_sites) = unreached(elf, functions, loose.map(|candidate| candidate.address));
+    Recognised { sites: sites.iter().map(|site| site.address).collect(), unreached, loose_sites }
 }
 
 /// What [`gather`] finds.

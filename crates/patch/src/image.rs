@@ -7,6 +7,7 @@ use crate::choice::JUMP_BYTES;
 use crate::lazy_binding;
 use crate::{PAGE_BYTES, RUNTIME_TEXT};
 use std::fmt;
+use std::ops::Range;
 
 /// Where the stub area lies relative to the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -86,7 +87,19 @@ impl Verdict {
         }
     }
 
-    /// Whether the text may call the kernel at a place that is not patched: see [`Image::unknown_calls`].
+    /// Without an image nobody takes care of them, nor if patches lie on them.
+    pub(crate) fn set_unreached(&mut self, unreached: Vec<Range<u64>>) {
+        match self {
+            Verdict::Patched(image) => {
+                let is_free = |pages: &Range<u64>| image.rewritten().all(|(start, bytes)| start + bytes <= pages.start || start >= pages.end);
+                image.unknown_calls |= !unreached.iter().all(is_free);
+                image.unreached = unreached;
+            }
+            Verdict::Unpatched(unpatched) => unpatched.unknown_calls |= !unreached.is_empty(),
+        }
+    }
+
+    /// Whether the text may call the kernel or read the counter at a place that is not patched: see [`Image::unknown_calls`].
     pub fn unknown_calls(&self) -> bool {
         match self {
             Verdict::Patched(image) => image.unknown_calls,
@@ -141,9 +154,12 @@ pub struct Image {
     pub refused: Vec<RefusedSite>,
     /// Instructions of the dynamic linker that save and restore registers, which shorter ones of the same length replace.
     pub saves: Vec<u64>,
-    /// Whether the bytes of an instruction that calls the kernel occur, at any offset in executable bytes, where they were neither patched (with no way
-    /// past the patch) nor proven to be inside another instruction. Where this is false for all text of a process, its calls need no trap, but for the
-    /// signal restorers ([`Refusal::SignalReturn`]), which do not count.
+    /// Whole pages, untouched by the image, in which no function is known, but the bytes of such instructions occur (see below): tables, most likely, as
+    /// in libcrypto. Whoever loads the file must take care that they are not executed unnoticed.
+    pub unreached: Vec<Range<u64>>,
+    /// Whether the bytes of an instruction that calls the kernel or reads the time-stamp counter occur, at any offset in executable bytes, where they
+    /// were neither patched (with no way past the patch) nor proven to be inside another instruction, nor are on unreached pages. Where this is false for all text of a process,
+    /// the kernel need not make them trap, but for the signal restorers ([`Refusal::SignalReturn`]), which do not count.
     pub unknown_calls: bool,
 }
 
@@ -350,6 +366,7 @@ mod tests {
             sites: sites.iter().copied().map(site).collect(),
             refused: Vec::new(),
             saves: Vec::new(),
+            unreached: Vec::new(),
             unknown_calls: false,
         }
     }

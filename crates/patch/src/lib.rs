@@ -32,7 +32,7 @@ mod vdso;
 pub mod watch;
 mod windows;
 
-pub use analysis::{CALL_TRAP, CPUID_TRAP, Options, build_image, examine};
+pub use analysis::{CALL_TRAP, COUNTER_TRAPS, CPUID_TRAP, Options, build_image, examine};
 pub use error::PatchError;
 pub use image::{
     Image, ImageSegment, Placement, Refusal, RefusedSite, Run, Site, SiteKind, StubInfo, StubPoint, Unpatched, UnpatchedReason, Verdict,
@@ -40,7 +40,7 @@ pub use image::{
 pub use vdso::{BOOTSTRAP_BYTES, VdsoEdit, VdsoFunction, VdsoMethod, VdsoPatch, build_vdso_patch};
 
 /// Changes whenever the same input could give a different image. Part of the name of every cached image.
-pub const PATCHER_VERSION: u32 = 5;
+pub const PATCHER_VERSION: u32 = 8;
 
 /// Bytes of a page, the unit in which the kernel maps files.
 pub const PAGE_BYTES: u64 = 4096;

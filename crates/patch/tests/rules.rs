@@ -4,7 +4,7 @@ mod common;
 
 use common::assembler::{CODE_ADDRESS, Symbol, small_file};
 use common::check_image;
-use retake_patch::{CALL_TRAP, Image, Options, Placement, Refusal, SiteKind, UnpatchedReason, Verdict, examine};
+use retake_patch::{CALL_TRAP, Image, Options, PAGE_BYTES, Placement, Refusal, SiteKind, UnpatchedReason, Verdict, examine};
 
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
 const RDTSC: [u8; 2] = [0x0f, 0x31];
@@ -132,6 +132,19 @@ fn counter_reads_take_what_follows() {
 }
 
 #[test]
+fn counter_reads_without_room_trap() {
+    // call; rdtsc; ret; call; rdtscp; ret
+    let call = [0xe8, 0, 0, 0, 0];
+    let code = [&call[..], &RDTSC, &RET, &call, &[0x0f, 0x01, 0xf9], &RET].concat();
+    let image = image(&code);
+    assert_eq!(image.refused.iter().map(|site| site.reason).collect::<Vec<_>>(), [Refusal::NoRoom; 2]);
+    let at = CODE_ADDRESS as usize;
+    assert_eq!(image.segments[0].bytes[at + 5..at + 7], [0xcd, 0x31]);
+    assert_eq!(image.segments[0].bytes[at + 13..at + 16], [0xcd, 0xf9, 0x90]);
+    assert!(!image.unknown_calls);
+}
+
+#[test]
 fn counter_reads_prefer_what_precedes() {
     // mov $39,%eax; rdtsc; shl $32,%rdx; ret
     let code = [&MOV_EAX[..], &RDTSC, &[0x48, 0xc1, 0xe2, 0x20], &RET].concat();
@@ -169,6 +182,39 @@ fn other_ways_into_the_kernel_are_unknown_calls() {
         // Inside mov $n,%eax they are nothing.
         assert!(!verdict(&[&[0xb8][..], &gate, &[0, 0], &RET].concat()).unknown_calls(), "{gate:x?}");
     }
+}
+
+/// A file of two functions, which make calls, and of bytes between them.
+fn between_functions(bytes: &[u8]) -> Image {
+    let function = [&MOV_EAX[..], &SYSCALL, &RET].concat();
+    let code = [&function[..], bytes, &function].concat();
+    let size = function.len() as u64;
+    let symbols = [Symbol { start: 0, bytes: size }, Symbol { start: code.len() as u64 - size, bytes: size }];
+    examine(&small_file(&code, &symbols), Placement::After, &Options::default()).expect("well formed").into_image().expect("patched")
+}
+
+#[test]
+fn gates_by_chance_between_functions_are_not_unknown_calls() {
+    // cmpb $0,0x80cd(%rip); ret, as in code that compilers add without a symbol
+    assert!(!between_functions(&[0x80, 0x3d, 0xcd, 0x80, 0, 0, 0, 0xc3]).unknown_calls);
+    // Bytes that are no instructions follow: 07 is none.
+    assert!(!between_functions(&[0xcd, 0x80, 0x07]).unknown_calls);
+    assert!(between_functions(&[0xcd, 0x80, 0xc3]).unknown_calls);
+    assert!(between_functions(&[&SYSCALL[..], &[0x07]].concat()).unknown_calls, "a system call may be one");
+}
+
+#[test]
+fn whole_pages_between_functions_are_unreached() {
+    let mut bytes = vec![0x1b; 3 * PAGE_BYTES as usize];
+    bytes[PAGE_BYTES as usize..][..2].copy_from_slice(&SYSCALL);
+    let image = between_functions(&bytes);
+    assert!(!image.unknown_calls);
+    let pages = image.unreached[0].clone();
+    let at = CODE_ADDRESS + 8 + PAGE_BYTES;
+    assert!(image.unreached.len() == 1 && pages.contains(&at) && pages.start.is_multiple_of(PAGE_BYTES) && pages.end.is_multiple_of(PAGE_BYTES));
+    // On the page of the first function.
+    bytes[..2].copy_from_slice(&SYSCALL);
+    assert!(between_functions(&bytes).unknown_calls);
 }
 
 #[test]
@@ -271,7 +317,7 @@ fn options_exclude_kinds() {
     check_image(&file, &image, Placement::Before);
     assert_eq!(image.sites.len(), 1);
     assert_eq!(image.refused[0].reason, Refusal::NotWanted);
-    assert!(!image.unknown_calls);
+    assert!(image.unknown_calls, "the counter can be read");
 }
 
 /// Adds a second segment without bytes in the file, so many bytes long in memory.

@@ -137,6 +137,10 @@ impl FileTable {
         for (part, piece) in entry.parts.iter().zip(&places.parts) {
             self.publish_piece(part, piece)?;
         }
+        for (range, (start, end)) in entry.unreached.iter().zip(&places.unreached) {
+            range.start.store(*start, Relaxed);
+            range.end.store(*end, Relaxed);
+        }
         entry.part_count.store(places.parts.len() as u32, Release);
         Ok(())
     }

@@ -25,6 +25,8 @@ pub(crate) struct ImagePlaces {
     pub stubs: Piece,
     /// Patched text, at most `shared::MAX_PARTS`.
     pub parts: Vec<Piece>,
+    /// Pages that are not to be executed unnoticed, at most `shared::MAX_UNREACHED`: where they begin and end.
+    pub unreached: Vec<(u64, u64)>,
 }
 
 /// Whole pages of an image.
@@ -72,7 +74,8 @@ impl ImageNote {
 
     fn of_image(store: &Store, image: &Image) -> io::Result<Self> {
         let mut kinds = image.sites.iter().map(|site| site.kind).chain(image.refused.iter().map(|site| site.kind));
-        let calls = match (image.unknown_calls, kinds.any(|kind| kind == SiteKind::SystemCall)) {
+        let unknown_calls = image.unknown_calls || image.unreached.len() > shared::MAX_UNREACHED;
+        let calls = match (unknown_calls, kinds.any(|kind| kind != SiteKind::Cpuid)) {
             (true, _) => shared::CALLS_UNKNOWN,
             (false, true) => shared::CALLS_PATCHED,
             (false, false) => shared::CALLS_NONE,
@@ -83,6 +86,7 @@ impl ImageNote {
             high: image.high,
             stubs: Piece::stubs(store, image)?,
             parts: image.rewritten_runs(shared::MAX_PARTS).into_iter().map(part).collect::<io::Result<_>>()?,
+            unreached: image.unreached.iter().take(shared::MAX_UNREACHED).map(|pages| (pages.start, pages.end)).collect(),
         };
         Ok(Self { calls, image: Some(places) })
     }
@@ -95,7 +99,11 @@ impl ImageNote {
             let length = store.open_content(piece.content()).ok().and_then(|file| Some(file.metadata().ok()?.len()));
             aligned && length == Some(piece.bytes)
         };
-        let usable = note.image.iter().all(|image| image.parts.len() <= shared::MAX_PARTS && image.parts.iter().chain([&image.stubs]).all(is_whole));
+        let few = |image: &ImagePlaces| image.unreached.len() <= shared::MAX_UNREACHED;
+        let usable = note
+            .image
+            .iter()
+            .all(|image| few(image) && image.parts.len() <= shared::MAX_PARTS && image.parts.iter().chain([&image.stubs]).all(is_whole));
         usable.then_some(note)
     }
 }
