@@ -111,6 +111,7 @@ struct context {
 	u32 temporary_active;
 	struct domain *domain; /* of the turn that it took last */
 	u32 spins; /* record: how often it usually looks until the baton is free */
+	u32 refused; /* record: times in a row that it offered the baton and nobody came */
 	u32 home;  /* replay: core + 1 on which alone it runs, or 0 */
 	u64 clear_tid;
 	u64 child_tid_address;
@@ -342,6 +343,7 @@ u32 baton_acquire(struct context *context, u64 *turn); /* record: 1 when the hol
 void baton_yield(struct context *context);    /* record: lets those who waited long go first */
 void baton_leave(struct context *context);    /* record, chaos: on the way back to the program's code */
 void baton_replay_leave(struct context *context); /* replay: obeys what baton_leave logged; a TURN event comes next */
+void baton_signalled(struct context *context); /* record: a signal was put off */
 void baton_offer(struct context *context);    /* at a forced point whose event has FORCED_TURN */
 void baton_replay(struct context *context, u32 at_call); /* replay: obeys TURN events that come next */
 void baton_end_process(struct context *context);

@@ -44,6 +44,7 @@ enum baton_state {
 	BATON_WAITING,
 	BATON_HOLDING,
 	BATON_STOPPED, /* record: waits too, but it was computing when it was stopped */
+	BATON_SIGNALLED, /* record: waits too, and a signal waits for it */
 };
 
 /* Replay: where those wait whose turns have the same number modulo TURN_GATES. */

@@ -9,6 +9,8 @@
 #define CHAOS_LOOKS 20 /* of a millisecond each, at most */
 #define MOST_SPINS 1000 /* some microseconds: what a short call takes, and less than going to sleep and being woken */
 #define LEAST_SPINS 200
+#define FIRST_PAUSE_NS 50000UL
+#define MOST_COURTESY_NS 20000000UL /* some rounds of the kernel's scheduler */
 #define RING_AFTER_MS 4UL /* a wait as long as this is no ordinary hand-over: the drain shall look */
 
 static u32 me(struct context *context) { return context->slot->stream + 1; }
@@ -103,6 +105,14 @@ static void unlock(struct domain *domain)
 		futex_wake(&domain->lock, 1);
 }
 
+/* Also in the handler, of a signal that is put off: the holder shall not keep a thread waiting for long that has one to deliver. */
+void baton_signalled(struct context *context)
+{
+	u32 state = context->slot->baton_state;
+	if (!chaos() && (state == BATON_WAITING || state == BATON_STOPPED))
+		__atomic_store_n(&context->slot->baton_state, BATON_SIGNALLED, __ATOMIC_RELEASE);
+}
+
 static void obtain(struct context *context, struct domain *domain)
 {
 	struct slot *slot = context->slot;
@@ -114,6 +124,8 @@ static void obtain(struct context *context, struct domain *domain)
 		return;
 	u64 start = now_ns();
 	__atomic_store_n(&slot->baton_state, context->force.stopped && !chaos() ? BATON_STOPPED : BATON_WAITING, __ATOMIC_RELEASE);
+	if (context->deferred_count)
+		baton_signalled(context);
 	__atomic_add_fetch(&domain->waiters, 1, __ATOMIC_SEQ_CST);
 	if (chaos())
 		wait_in_chaos(context, domain);
@@ -182,14 +194,26 @@ static void yield_in_chaos(struct context *context)
 		log_turn(context, turn);
 }
 
-/* Whoever waits has some time to come. 1: somebody did. */
+/* Somebody waits, and nobody has had a turn since. */
+static u32 nobody_came(const struct domain *domain, u64 turn)
+{
+	return __atomic_load_n(&domain->turn, __ATOMIC_ACQUIRE) == turn && __atomic_load_n(&domain->waiters, __ATOMIC_RELAXED);
+}
+
+/* Whoever waits has time to come, also where all cores are busy and it must wait for one: ours is left to it. But it may be stopped, or dead,
+ * so the less it came before the less it is waited for. 1: somebody came. */
 static u32 let_others(struct context *context, u64 *turn)
 {
 	struct domain *domain = context->process->domain;
-	u64 before = domain->turn;
+	u64 before = domain->turn, most = MOST_COURTESY_NS >> minimum(context->refused, 8), spent = 0;
 	baton_release(context);
-	for (u32 i = 0; i < 50 && __atomic_load_n(&domain->turn, __ATOMIC_ACQUIRE) == before; i++)
+	for (u32 i = 0; i < 50 && nobody_came(domain, before); i++)
 		sys0(NR_sched_yield);
+	for (u64 pause[2] = { 0, FIRST_PAUSE_NS }; spent < most && nobody_came(domain, before); pause[1] *= 2) {
+		sys2(NR_nanosleep, pause, NULL);
+		spent += pause[1];
+	}
+	context->refused = nobody_came(domain, before) ? context->refused + 1 : 0;
 	return baton_acquire(context, turn);
 }
 

@@ -236,6 +236,7 @@ void master_handler(i32 number, const struct siginfo *info, struct user_context 
 	}
 	defer(context, info, NULL);
 	force_want(context, in_text(regs->rip));
+	baton_signalled(context);
 	user->mask = ~SYNCHRONOUS;
 	context->mask_held = 1;
 	const char *abort = window_around(regs->rip);

@@ -6,6 +6,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -33,28 +37,37 @@ struct Recording {
 
 impl Recording {
     fn start(place: &Place, arguments: &[&str]) -> Self {
-        let mut child = place.command(arguments).stdout(Stdio::piped()).process_group(0).spawn().unwrap();
-        let mut output = BufReader::new(child.stdout.take().unwrap());
-        let mut first_line = String::new();
-        output.read_line(&mut first_line).unwrap();
-        assert!(first_line.starts_with("ready"), "{first_line:?}");
-        Self { child, output, first_line }
+        let child = place.command(arguments).stdout(Stdio::piped()).process_group(0).spawn().unwrap();
+        let mut recording = Self::of(child);
+        recording.output.read_line(&mut recording.first_line).unwrap();
+        assert!(recording.first_line.starts_with("ready"), "{:?}", recording.first_line);
+        recording
+    }
+
+    fn of(mut child: Child) -> Self {
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self { child, output, first_line: String::new() }
     }
 
     fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
     }
 
-    /// Waits for the end. Returns the status and everything that was printed.
-    fn end(mut self) -> (ExitStatus, String) {
+    /// Waits for the end.
+    fn status(&mut self) -> ExitStatus {
         let deadline = Instant::now() + TIME_LIMIT;
-        let status = loop {
+        loop {
             match self.child.try_wait().unwrap() {
-                Some(status) => break status,
+                Some(status) => return status,
                 None if Instant::now() > deadline => panic!("the recorder does not end"),
                 None => std::thread::sleep(Duration::from_millis(5)),
             }
-        };
+        }
+    }
+
+    /// Waits for the end. Returns the status and everything that was printed.
+    fn end(mut self) -> (ExitStatus, String) {
+        let status = self.status();
         let mut printed = self.first_line.clone();
         self.output.read_to_string(&mut printed).unwrap();
         (status, printed)
@@ -70,15 +83,12 @@ impl Drop for Recording {
     }
 }
 
-/// Replay counts the rounds of a program that spins: that takes several times as long as it span.
-const SPINNING: Duration = Duration::from_secs(150);
-
 /// The recording has an end, no damage, and replays as the program ended.
 fn check_replay(place: &Place, status: ExitStatus, printed: &str) {
     let info = place.run(&["info", "--verify"]);
     assert_eq!(info.status, Some(0), "{info:?}");
     for _ in 0..2 {
-        let replayed = place.run_within(&["replay", "--check=full"], SPINNING);
+        let replayed = place.run(&["replay", "--check=full"]);
         assert_eq!((replayed.status, replayed.signal), (status.code(), status.signal()), "{replayed:?}");
         assert_eq!((replayed.stdout.as_str(), replayed.stderr.as_str()), (printed, ""));
     }
@@ -97,6 +107,71 @@ fn programs_that_stand_or_spin_are_ended_by_a_signal_to_the_recorder() {
             assert_eq!(status.signal(), Some(signal.as_raw()), "{name}");
             check_replay(&place, status, &printed);
         }
+    }
+}
+
+/// Keeps all processors busy while it lives.
+struct Load {
+    over: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Load {
+    fn start() -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let count = 2 * std::thread::available_parallelism().map_or(2, usize::from);
+        let spin = |over: Arc<AtomicBool>| {
+            move || {
+                while !over.load(Relaxed) {
+                    std::hint::spin_loop();
+                }
+            }
+        };
+        let threads = (0..count).map(|_| std::thread::spawn(spin(Arc::clone(&over)))).collect();
+        Self { over, threads }
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.over.store(true, Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The thread that has the signal may be the one that waits for its turn, with no processor free when its turn comes. How often the other one was stopped
+/// until then says how long it took, on a busy machine too.
+#[test]
+fn a_program_that_spins_is_soon_ended_on_a_busy_machine() {
+    let place = Place::new("interrupted-busy");
+    let executable = executable("spinning", &place);
+    let load = Load::start();
+    for _ in 0..16 {
+        let recording = Recording::start(&place, &["record", executable.to_str().unwrap()]);
+        std::thread::sleep(Duration::from_millis(50));
+        kill_process(recording.pid(), Signal::INT).unwrap();
+        let (status, _) = recording.end();
+        assert_eq!(status.signal(), Some(Signal::INT.as_raw()));
+        let info = place.run_json(&["info", "--json"]);
+        let forced = info.pointer("/metadata/outcome/counters/forced_points").and_then(serde_json::Value::as_u64);
+        assert!(forced.is_some_and(|count| count <= 10), "{info}");
+    }
+    drop(load);
+}
+
+/// Also before there is a program, when the process that will become it is stopped, or has not begun to execute it.
+#[test]
+fn a_signal_at_any_moment_of_the_start_ends_the_recorder() {
+    let place = Place::new("interrupted-start");
+    for delay in (0..120).map(|step| Duration::from_micros(250 * step)) {
+        let child = place.command(&["record", "sleep", "100"]).stdout(Stdio::piped()).process_group(0).spawn().unwrap();
+        let mut recording = Recording::of(child);
+        std::thread::sleep(delay);
+        kill_process(recording.pid(), Signal::TERM).unwrap();
+        let status = recording.status();
+        assert_eq!(status.signal(), Some(Signal::TERM.as_raw()), "after {delay:?}: {status:?}");
     }
 }
 

@@ -60,6 +60,8 @@ pub const BATON_WAITING: u32 = 1;
 pub const BATON_HOLDING: u32 = 2;
 /// It waits as well, but it was computing when it was stopped.
 pub const BATON_STOPPED: u32 = 3;
+/// It waits as well, and a signal waits for it.
+pub const BATON_SIGNALLED: u32 = 4;
 
 pub const REQUEST_EXEC: u32 = 1;
 pub const REQUEST_FILE: u32 = 3;

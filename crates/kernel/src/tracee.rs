@@ -27,8 +27,8 @@ pub enum Event {
     Signal(Stopped, i32),
     /// Job control stopped the process.
     GroupStop(Stopped),
-    /// It is gone.
-    Gone,
+    /// It is gone, with this wait status. Who is its parent too will not get it a second time.
+    Gone(Option<i32>),
 }
 
 const WNOTHREAD: i32 = 0x2000_0000;
@@ -55,11 +55,11 @@ impl Attached {
                 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted {
                     continue;
                 }
-                return Event::Gone;
+                return Event::Gone(None);
             }
             if libc::WIFEXITED(status) || libc::WIFSIGNALED(status) {
                 if pid == self.tid {
-                    return Event::Gone;
+                    return Event::Gone(Some(status));
                 }
                 continue;
             }

@@ -20,13 +20,22 @@ const BOOTSTRAP: [u8; 9] = [0xb8, 0x1e, 0, 0, 0, 0x0f, 0x05, 0xff, 0xe3];
 const SHM_RDONLY_EXEC: u64 = 0o110_000;
 const EXEC_FAILED: u32 = 2;
 
-/// Follows a thread from the attach to the other side of its exec. True if the exec happened.
-pub(crate) fn attend(recorder: &Recorder, slot: usize, attached: Attached) -> bool {
+/// How [`attend`] ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Attended {
+    Executed,
+    NotExecuted,
+    /// It ended, with this wait status, which nobody else can ask for any more.
+    Ended(i32),
+}
+
+/// Follows a thread from the attach to the other side of its exec.
+pub(crate) fn attend(recorder: &Recorder, slot: usize, attached: Attached) -> Attended {
     let shared_slot = &recorder.header().slots[slot];
     let mut attached = attached;
     loop {
         let next = match attached.wait() {
-            Event::Gone => return false,
+            Event::Gone(status) => return status.map_or(Attended::NotExecuted, Attended::Ended),
             Event::Exec(stopped) => {
                 recorder.counters.stops.fetch_add(1, Relaxed);
                 recorder.counters.execs.fetch_add(1, Relaxed);
@@ -38,21 +47,21 @@ pub(crate) fn attend(recorder: &Recorder, slot: usize, attached: Attached) -> bo
                     }
                     process::kill(tid, libc::SIGKILL);
                 }
-                return true;
+                return Attended::Executed;
             }
             Event::GroupStop(stopped) => stopped.listen(),
             Event::Signal(stopped, number) => {
                 recorder.counters.stops.fetch_add(1, Relaxed);
                 if number == libc::SIGSYS && shared_slot.exec_pending.load(Acquire) == EXEC_FAILED {
                     let _ = stopped.detach();
-                    return false;
+                    return Attended::NotExecuted;
                 }
                 stopped.resume(number)
             }
         };
         match next {
             Ok(again) => attached = again,
-            Err(_) => return false, // killed meanwhile
+            Err(_) => return Attended::NotExecuted, // killed meanwhile
         }
     }
 }

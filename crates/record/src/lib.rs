@@ -28,6 +28,7 @@ pub use shared_state::Counters;
 
 use deadline::Deadline;
 use drain::Drain;
+use exec::Attended;
 use keep::{Keeper, Keeping};
 use retake_kernel::process::{self, Guardian, Prepared, Program};
 use retake_kernel::shared::{self, Header};
@@ -152,10 +153,15 @@ fn run(request: &Request, mode: u32, log: Arc<dyn EventLog>, keeper: Option<Keep
     let service = service::Service::start(&recorder);
     let forcer = forced::Forcer::start(&recorder);
     let slicer = request.chaos.map(|seed| chaos::Slicer::start(&recorder, seed));
-    let attached = Attached::seize(child.pid).map_err(RecordError::Attach)?;
-    child.start()?;
     let watch = process::watch(child.pid)?;
-    if !exec::attend(&recorder, slot, attached)
+    let attended = match Attached::seize(child.pid) {
+        Ok(attached) => {
+            let _ = child.start(); // what is gone already is noticed as what goes later
+            exec::attend(&recorder, slot, attached)
+        }
+        Err(error) => Attended::Ended(process::reap(child.pid).ok_or(RecordError::Attach(error))?),
+    };
+    if attended != Attended::Executed
         && let Some(source) = child.failure()
     {
         process::reap(child.pid);
@@ -163,7 +169,10 @@ fn run(request: &Request, mode: u32, log: Arc<dyn EventLog>, keeper: Option<Keep
         return Err(RecordError::Exec { program: request.program.clone(), source });
     }
     let deadline = Deadline::new(request.timeout);
-    let status = wait_for_first(&recorder, child.pid, &watch, &deadline);
+    let status = match attended {
+        Attended::Ended(status) => status, // a signal came before its exec
+        Attended::Executed | Attended::NotExecuted => wait_for_first(&recorder, child.pid, &watch, &deadline),
+    };
     recorder.note_root_ended(status);
     wait_for_rest(&recorder, child.pid, &deadline);
     signals::pass_to_nobody();

@@ -20,6 +20,8 @@ const SPINNING: Duration = Duration::from_millis(1);
 /// Fairness among those that compute is a matter of a second.
 const LONGEST: Duration = Duration::from_millis(240);
 const LONGEST_FOR_CALLS: Duration = Duration::from_millis(10);
+/// Who waits with a signal to deliver gets a turn as soon after the last stop, whatever that cost.
+const LONGEST_REST_FOR_SIGNALS: Duration = Duration::from_millis(20);
 /// All that wait together get at least one turn in about this time, as long as each slice is at least [`SHORTEST_IN_CROWD`].
 const ROUND: Duration = Duration::from_secs(1);
 const SHORTEST_IN_CROWD: Duration = Duration::from_millis(20);
@@ -50,7 +52,7 @@ impl Slices {
             self.holders.insert(index, (turn, since));
             let pid = slot.pid.load(Relaxed);
             let stop_cost = Duration::from_micros(slot.lines.stop_us.load(Relaxed).into());
-            let rest = self.stops.get(&pid).map_or(Duration::ZERO, |at| rest_after_stop(slice, stop_cost).saturating_sub(now - *at));
+            let rest = self.stops.get(&pid).map_or(Duration::ZERO, |at| rest_after_stop(slice, stop_cost, waiters).saturating_sub(now - *at));
             let left = allowed(slice, waiters).saturating_sub(now - since).max(rest);
             if left.is_zero() {
                 stop(slot);
@@ -77,8 +79,9 @@ fn allowed(slice: Duration, waiters: Waiters) -> Duration {
 }
 
 /// How long after a stop nobody in the process is stopped. Who spins does no work that a stop could keep it from.
-fn rest_after_stop(slice: Duration, stop_cost: Duration) -> Duration {
-    if slice <= SPINNING { Duration::ZERO } else { (stop_cost * STOPS_IN_A_SLICE).min(LONGEST) }
+fn rest_after_stop(slice: Duration, stop_cost: Duration, waiters: Waiters) -> Duration {
+    let longest = if waiters.signalled > 0 { LONGEST_REST_FOR_SIGNALS } else { LONGEST };
+    if slice <= SPINNING { Duration::ZERO } else { (stop_cost * STOPS_IN_A_SLICE).min(longest) }
 }
 
 fn slice_of(slot: &Slot) -> Duration {
@@ -97,23 +100,27 @@ pub(crate) fn stopped(slot: &Slot, spins: bool) {
     slot.lines.slice_us.store(next_slice(slice_of(slot), spins).as_micros() as u32, Relaxed);
 }
 
-/// How many threads wait for a baton, and how many of them came from a call.
+/// How many threads wait for a baton, how many of them are not to wait for long because they came from a call or have a signal to deliver, and how many
+/// have one.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Waiters {
     all: u32,
     from_calls: u32,
+    signalled: u32,
 }
 
 impl Waiters {
     fn add(&mut self, slot: &Slot) {
         self.all += 1;
-        self.from_calls += u32::from(slot.lines.baton_state.load(Relaxed) == shared::BATON_WAITING);
+        let state = slot.lines.baton_state.load(Relaxed);
+        self.from_calls += u32::from(state != shared::BATON_STOPPED);
+        self.signalled += u32::from(state == shared::BATON_SIGNALLED);
     }
 }
 
 /// Whether the thread of a slot waits for its baton.
 pub(crate) fn waits(slot: &Slot) -> bool {
-    matches!(slot.lines.baton_state.load(Relaxed), shared::BATON_WAITING | shared::BATON_STOPPED)
+    matches!(slot.lines.baton_state.load(Relaxed), shared::BATON_WAITING | shared::BATON_STOPPED | shared::BATON_SIGNALLED)
 }
 
 /// Threads that hold a baton while others wait for it, with the numbers of their slots. Who waits for the baton of all processes that share memory
@@ -145,8 +152,9 @@ mod tests {
     use super::*;
 
     const CHEAP: Duration = Duration::from_micros(300);
-    const COMPUTING: Waiters = Waiters { all: 1, from_calls: 0 };
-    const FROM_CALL: Waiters = Waiters { all: 2, from_calls: 1 };
+    const COMPUTING: Waiters = Waiters { all: 1, from_calls: 0, signalled: 0 };
+    const FROM_CALL: Waiters = Waiters { all: 2, from_calls: 1, signalled: 0 };
+    const SIGNALLED: Waiters = Waiters { all: 2, from_calls: 1, signalled: 1 };
 
     #[test]
     fn slices_of_those_that_compute_grow() {
@@ -154,7 +162,7 @@ mod tests {
         assert!(slices.is_sorted() && slices[7] == LONGEST);
         assert_eq!(allowed(LONGEST, COMPUTING), LONGEST);
         assert_eq!(allowed(LONGEST, FROM_CALL), LONGEST_FOR_CALLS);
-        let crowd = Waiters { all: 10, from_calls: 0 };
+        let crowd = Waiters { all: 10, ..COMPUTING };
         assert_eq!(allowed(LONGEST, crowd) * crowd.all, ROUND);
     }
 
@@ -162,13 +170,19 @@ mod tests {
     fn who_spins_is_stopped_soon_whatever_it_costs() {
         let slice = next_slice(LONGEST, true);
         assert_eq!(allowed(slice, COMPUTING), SPINNING);
-        assert!(rest_after_stop(slice, 100 * CHEAP).is_zero());
+        assert!(rest_after_stop(slice, 100 * CHEAP, COMPUTING).is_zero());
         assert!(allowed(next_slice(slice, false), COMPUTING) > SPINNING);
     }
 
     #[test]
     fn stops_take_a_small_part_of_the_time() {
-        assert_eq!(rest_after_stop(FIRST, CHEAP), CHEAP * STOPS_IN_A_SLICE);
-        assert_eq!(rest_after_stop(FIRST, Duration::from_secs(1)), LONGEST);
+        assert_eq!(rest_after_stop(FIRST, CHEAP, COMPUTING), CHEAP * STOPS_IN_A_SLICE);
+        assert_eq!(rest_after_stop(FIRST, Duration::from_secs(1), COMPUTING), LONGEST);
+    }
+
+    #[test]
+    fn who_has_a_signal_to_deliver_waits_for_some_tens_of_milliseconds() {
+        let rest = rest_after_stop(LONGEST, Duration::from_secs(1), SIGNALLED);
+        assert!(rest.max(allowed(LONGEST, SIGNALLED)) <= Duration::from_millis(20));
     }
 }
