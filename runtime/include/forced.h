@@ -83,6 +83,7 @@ struct watch_answer {
 	u64 protection;   /* PROT_* of the code */
 	u64 patch_bytes;  /* 1: only a trap fits; 5 or more: a jump, and the rest of the last instruction */
 	u64 code_bytes;   /* 0: the instruction cannot be displaced */
+	u64 flags_dead;   /* the program sets its status flags anew before it looks at them */
 	u8 starts[WATCH_PATCH_BYTES]; /* of the displaced instruction that began at this byte, its place in `code`; or WATCH_NO_START */
 	u8 code[WATCH_CODE_BYTES];
 };

@@ -10,9 +10,10 @@ enum test_kind { TEST_NONE, TEST_REGISTER, TEST_VECTOR, TEST_CELL, TEST_OTHER, T
 #define JUMP 0xe9
 #define JUMP_BYTES 5
 #define COMPARED_REGISTERS 16
+#define DIRECTION_FLAG 0x400UL
 #define FALLBACK_PROTECTION 5 /* read, execute */
 
-/* ---- the stub: neither flags nor the program's stack are touched ---- */
+/* ---- the stub: the program's stack is not touched, nor are flags that it will look at ---- */
 
 static u8 *put(u8 *at, const char *bytes, u32 count)
 {
@@ -37,6 +38,7 @@ static u8 *put64(u8 *at, u64 value)
 #define SLOT_RCX __builtin_offsetof(struct context, scratch)
 #define SLOT_RAX __builtin_offsetof(struct context, watch.scratch)
 #define RESTORE_BYTES 18
+#define QUICK_TEST_BYTES 13
 
 static void put_jump(u8 *at, u64 target)
 {
@@ -78,6 +80,20 @@ static u8 *put_difference(u8 *at, const struct watch_test *test)
 	return put(at, (const char *)add, sizeof add);
 }
 
+/* Where the flags are free a comparison of the low half of a register, which nearly always tells, spares the rest of the stub. */
+static u8 *put_quick_test(u8 *at, const struct watch *watch, const u8 *code)
+{
+	const struct watch_test *test = &watch->tests[0];
+	u32 has_room = (u64)at + QUICK_TEST_BYTES + JUMP_BYTES <= watch->answer.stub + PAGE_BYTES;
+	if (!watch->answer.flags_dead || !watch->test_count || test->kind != TEST_REGISTER || !has_room)
+		return at;
+	u32 number = machine_number[test->index];
+	u8 compare[3] = { (u8)(number >= 8 ? 0x41 : 0x40), 0x81, (u8)(0xf8 | (number & 7)) }; /* cmp $value, %number */
+	at = put32(put(at, (const char *)compare, sizeof compare), test->value);
+	at = PUT(at, "\x0f\x85"); /* jne to the displaced instructions */
+	return put32(at, (u64)(code - (at + 4)));
+}
+
 /* From the front: tests, each leading on when it holds; a trap; the way back for all that fail; the displaced instructions. */
 static void build_stub(struct watch *watch)
 {
@@ -94,7 +110,7 @@ static void build_stub(struct watch *watch)
 	watch->trap = (u64)at;
 	put_restore(miss);
 	memcpy(code, watch->answer.code, watch->answer.code_bytes);
-	put_jump((u8 *)watch->answer.entry, (u64)start);
+	put_jump(put_quick_test((u8 *)watch->answer.entry, watch, code), (u64)start);
 	sys3(NR_mprotect, start, PAGE_BYTES, 5);
 }
 
@@ -218,6 +234,9 @@ static u32 same_areas(const struct forced_body *body)
 	return areas_hash((const u64 *)(body + 1), body->area_count) == body->area_hash;
 }
 
+/* The stub may have overwritten those that the program does not look at any more. */
+static u64 compared_flags(const struct watch *watch) { return watch->answer.flags_dead ? STATUS_FLAGS & DIRECTION_FLAG : STATUS_FLAGS; }
+
 /* The first difference between here and the recorded place, as a test that a stub could make; TEST_NONE: this is it. */
 static struct watch_test difference(struct context *context, const struct registers *regs, u64 extended)
 {
@@ -237,7 +256,7 @@ static struct watch_test difference(struct context *context, const struct regist
 	for (u32 i = 0; i < FORCE_VECTORS; i++)
 		if (forced_vector(extended, i) != body->vectors[i])
 			return (struct watch_test){ TEST_VECTOR, i, 0, body->vectors[i] };
-	if ((body->regs.eflags ^ regs->eflags) & STATUS_FLAGS || stack_hash(regs->rsp, body->stack_bytes) != body->stack_hash || forced_vector_hash(extended) != body->vector_hash || !same_areas(body))
+	if ((body->regs.eflags ^ regs->eflags) & compared_flags(&context->watch) || stack_hash(regs->rsp, body->stack_bytes) != body->stack_hash || forced_vector_hash(extended) != body->vector_hash || !same_areas(body))
 		return (struct watch_test){ TEST_OTHER, 0, 0, 0 };
 	if (!same_memory(context, regs))
 		return (struct watch_test){ TEST_MEMORY, 0, 0, 0 };
@@ -273,6 +292,7 @@ static void visit(struct context *context, struct registers *regs, u64 extended)
 	regs->eflags &= ~(TRAP_FLAG | RESUME_FLAG);
 	struct watch_test test = difference(context, regs, extended);
 	if (test.kind == TEST_NONE) {
+		regs->eflags = (regs->eflags & ~STATUS_FLAGS) | (watch->body->regs.eflags & STATUS_FLAGS);
 		count_found(context);
 		watch_disarm(context);
 		force_to_entry(context, regs);

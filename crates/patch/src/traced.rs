@@ -1,7 +1,7 @@
 //! What instructions that were traced while recording tell: where near by a jump can be planted, which memory they wrote, and whether they only
 //! wait for another thread.
 
-use crate::watch::{Pages, Text, is_good};
+use crate::watch::{self, Pages, Text, is_good};
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register, UsedMemory};
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -74,6 +74,17 @@ pub fn good_places<P: Pages>(text: &mut Text<P>, trace: &[Step], limit: usize) -
         }
     }
     good
+}
+
+/// Steps at the end of a trace that tell where the thread will come by again soon.
+const SOON: usize = 64;
+
+/// Those of the places where replay may compare without keeping the flags, if the thread comes by at one again and again; else all.
+pub fn cheapest_places<P: Pages>(text: &mut Text<P>, trace: &[Step], places: Vec<u64>) -> Vec<u64> {
+    let latest = &trace[trace.len().saturating_sub(SOON)..];
+    let again = |place: u64| latest.iter().filter(|step| step.address() == place).count() > 1;
+    let cheap: Vec<u64> = places.iter().copied().filter(|place| again(*place) && watch::flags_are_dead(text, *place)).collect();
+    if cheap.is_empty() { places } else { cheap }
 }
 
 /// Where control may go from an instruction, as far as the instruction tells.

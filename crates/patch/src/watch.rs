@@ -5,7 +5,7 @@
 //! cannot be, a byte is planted, a trap.
 
 use crate::references;
-use iced_x86::{Code, Decoder, DecoderOptions, Encoder, FlowControl, Instruction, MemoryOperand, Mnemonic, OpKind, Register};
+use iced_x86::{Code, Decoder, DecoderOptions, Encoder, FlowControl, Instruction, MemoryOperand, Mnemonic, OpKind, Register, RflagsBits};
 use std::collections::{HashMap, HashSet};
 
 /// Bytes of a near jump.
@@ -175,6 +175,28 @@ impl Place {
     pub fn moved(&self, code_address: u64) -> Option<Moved> {
         relocate(&self.run, code_address)
     }
+}
+
+/// The status flags that a stub's comparison overwrites.
+const STATUS_FLAGS: u32 = RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::CF | RflagsBits::PF;
+/// So many instructions are looked at for one that sets the flags anew.
+const MOST_UNTIL_SET: usize = 16;
+
+/// Whether all status flags are set anew from `address` on before anything looks at them. What an instruction leaves undefined is not set.
+pub fn flags_are_dead<P: Pages>(text: &mut Text<P>, address: u64) -> bool {
+    let (mut at, mut old) = (address, STATUS_FLAGS);
+    for _ in 0..MOST_UNTIL_SET {
+        let Some(instruction) = text.instruction(at) else { return false };
+        if instruction.rflags_read() & old != 0 || instruction.flow_control() != FlowControl::Next || is_repeated_string(&instruction) {
+            return false;
+        }
+        old &= !(instruction.rflags_written() | instruction.rflags_cleared() | instruction.rflags_set());
+        if old == 0 {
+            return true;
+        }
+        at = instruction.next_ip();
+    }
+    false
 }
 
 /// Whether an instruction can be made to do the same elsewhere. System calls and traps tell where they are.

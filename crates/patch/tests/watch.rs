@@ -1,7 +1,7 @@
 //! Planting a jump in code of a live process.
 
-use retake_patch::traced::{Step, is_spinning};
-use retake_patch::watch::{Place, Text};
+use retake_patch::traced::{Step, cheapest_places, is_spinning};
+use retake_patch::watch::{Place, Text, flags_are_dead};
 
 const CODE: u64 = 0x5555_0000_1000;
 
@@ -91,4 +91,25 @@ fn who_counts_while_it_waits_is_told_from_who_sums_up() {
     assert!(!spins(code, &rounds(9, &[0, 2, 4, 6], walks)));
     let mixes = |round: u64, step: &mut Step| step.0[11..14].fill(round);
     assert!(!spins(code, &rounds(9, &[0, 2, 4, 6], mixes)));
+}
+
+/// `mov (%rbx),%rax`, `add $1,%rax`, `mov %rax,(%rbx)`, `cmp %rcx,%rdx`, `jne` to the start
+const COUNTING: &[u8] = b"\x48\x8b\x03\x48\x83\xc0\x01\x48\x89\x03\x48\x39\xca\x75\xf1";
+
+#[test]
+fn flags_are_dead_where_they_are_set_before_they_are_read() {
+    let dead: Vec<u64> = [0, 3, 7, 10, 13].into_iter().filter(|offset| flags_are_dead(&mut text(COUNTING), CODE + offset)).collect();
+    assert_eq!(dead, [0, 3, 7, 10]);
+    // `inc` keeps the carry, which `adc` reads; `test` leaves one flag undefined, and then it is read.
+    assert!(!flags_are_dead(&mut text(b"\x48\xff\xc0\x48\x11\xc8"), CODE));
+    assert!(!flags_are_dead(&mut text(b"\x48\x85\xc0\x9c"), CODE));
+    assert!(!flags_are_dead(&mut text(b"\xe8\x00\x00\x00\x00\x48\x39\xca"), CODE), "a call leads elsewhere");
+}
+
+#[test]
+fn a_cheap_place_is_chosen_if_the_thread_comes_there_again() {
+    let places = vec![CODE + 13, CODE + 3, CODE + 20];
+    let trace = rounds(4, &[0, 3, 7, 10, 13], |_, _| {});
+    assert_eq!(cheapest_places(&mut text(COUNTING), &trace, places.clone()), [CODE + 3]);
+    assert_eq!(cheapest_places(&mut text(COUNTING), &trace[..5], places.clone()), places);
 }

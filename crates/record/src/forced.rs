@@ -131,6 +131,7 @@ fn examine(pid: i32, trace: u64, steps: u64, thread_base: u64, only_if_spinning:
     let (mut good, mut written) = (Vec::new(), Vec::new());
     if spins || !only_if_spinning {
         good = traced::good_places(&mut text, &steps, GOOD_PLACES);
+        good = traced::cheapest_places(&mut text, &steps, good);
         written = traced::written_words(&mut text, &steps, thread_base, WRITTEN_WORDS);
     }
     let mut words = vec![good.len() as u64, written.len() as u64];

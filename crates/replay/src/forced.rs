@@ -4,7 +4,7 @@
 use retake_kernel::maps::{self, Mapping};
 use retake_kernel::shared::{RUNTIME_END, RUNTIME_TEXT};
 use retake_kernel::{memory, shared};
-use retake_patch::watch::{Moved, Place, Text};
+use retake_patch::watch::{self, Moved, Place, Text};
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -40,7 +40,8 @@ fn examine(pid: i32, address: u64) -> io::Result<Vec<u8>> {
     let code = all.iter().find(|mapping| (mapping.start..mapping.end).contains(&address)).ok_or_else(|| io::Error::other("no code there"))?;
     let mut text = Text::new(|at: u64, page: &mut [u8; PAGE_BYTES as usize]| memory::read(pid, at, page).is_ok());
     let stub = Place::at(&mut text, address).and_then(|place| stub_for(&place, &all, code, address)).unwrap_or_default();
-    let words = [stub.page, stub.entry, u64::from(code.protection()), stub.patch_bytes.max(1), stub.moved.code.len() as u64];
+    let flags_dead = u64::from(watch::flags_are_dead(&mut text, address));
+    let words = [stub.page, stub.entry, u64::from(code.protection()), stub.patch_bytes.max(1), stub.moved.code.len() as u64, flags_dead];
     let mut starts = [NO_START; MOST_PATCH_BYTES];
     for (offset, place) in &stub.moved.starts {
         starts[usize::from(*offset)] = *place;
