@@ -103,3 +103,37 @@ fn differences_are_told() {
     assert_eq!(missing.status, Some(125), "{missing:?}");
     assert!(missing.stderr.contains("cannot read the trace"), "{missing:?}");
 }
+
+#[test]
+fn on_a_full_disk_replay_ends_and_says_so() {
+    let place = Place::new("reanimate-full");
+    traced(&place, "seq 1 200000 > numbers; cp numbers copy; wc -l copy > count");
+    fs::create_dir(place.work("small")).unwrap();
+    // The disk goes away with the namespace that it is mounted in.
+    let script = r#"
+        mount -t tmpfs -o size=1m none small || exit 99
+        timeout -k 1 20 "$0" reanimate x.ds --root small/root --keep-going
+        echo "ended with $?"
+    "#;
+    let mut command = std::process::Command::new("unshare");
+    command.args(["-m", "sh", "-c", script, env!("CARGO_BIN_EXE_retake")]).current_dir(place.work("")).stdin(std::process::Stdio::null());
+    let Ok(ran) = command.output() else { return eprintln!("skipped: there is no unshare") };
+    let stdout = String::from_utf8_lossy(&ran.stdout);
+    if stdout.is_empty() {
+        return eprintln!("skipped: nothing can be mounted here: {}", String::from_utf8_lossy(&ran.stderr));
+    }
+    assert!(stdout.contains("ENOSPC") && stdout.contains("ended with 120"), "{stdout}");
+}
+
+#[test]
+fn a_killed_replay_leaves_nobody_and_can_be_run_again() {
+    let place = Place::new("reanimate-killed");
+    traced(&place, "sleep 1; echo some > file; (sleep 1; echo more > other) & wait");
+    let mut replay = place.command(&["reanimate", "x.ds", "--root", "fresh", "--speed=traced"]);
+    let mut replay = replay.stdout(std::process::Stdio::null()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    replay.kill().unwrap();
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&replay.wait().unwrap()), Some(9));
+    // Its threads are one process, and it starts no other.
+    reanimated(&place, &[]);
+}

@@ -4,6 +4,7 @@ mod cli_support;
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -273,25 +274,84 @@ fn limits_keep_what_matters() {
     }
 }
 
+/// Appends lines to `out` for as long as it lives, and says in `pid` who it is.
+const ENDLESS: &str = "echo $$ > pid; i=0; while :; do i=$((i+1)); echo line $i >> out; done";
+
+/// Traces [`ENDLESS`]; returns the tracer, and the program once it has done something.
+fn endless(place: &Place, method: &str) -> (Running, u32) {
+    let mut command = place.command(&["trace", "--method", method, "-o", "out.ds", "sh", "-c", ENDLESS]);
+    let tracer = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    wait_until("it writes", || fs::metadata(place.work("out")).is_ok_and(|file| file.len() > 1000));
+    (tracer, fs::read_to_string(place.work("pid")).unwrap().trim().parse().unwrap())
+}
+
+/// Runs again what is in `name`; returns the file that comes out.
+fn again(place: &Place, name: &str) -> Vec<u8> {
+    let report = place.run_json(&["reanimate", name, "--root", &format!("{name}-root"), "--json"]);
+    assert_eq!(report["mismatched"], 0, "{report:#}");
+    let below: PathBuf = place.work("out").components().skip(1).collect();
+    fs::read(place.work(&format!("{name}-root")).join(below)).unwrap()
+}
+
 #[test]
-fn what_a_killed_tracer_left_is_read() {
-    let place = Place::new("trace-killed");
-    let mut command = place.command(&["trace", "-o", "out.ds", "sh", "-c", "echo before > file; sleep 100"]);
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !place.work("file").exists() && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(20));
+fn what_a_killed_tracer_left_is_read_and_nobody_is_left() {
+    for method in methods() {
+        let place = Place::new(&format!("trace-killed-{method}"));
+        let (mut tracer, program) = endless(&place, method);
+        std::thread::sleep(Duration::from_millis(300)); // the spool lags behind by a moment
+        tracer.0.kill().unwrap();
+        tracer.0.wait().unwrap();
+        // Killed too; whoever adopted it need not have waited for it.
+        let state =
+            || fs::read_to_string(format!("/proc/{program}/stat")).map_or('X', |text| text.rsplit(") ").next().unwrap().chars().next().unwrap());
+        wait_until("the program ends", || matches!(state(), 'X' | 'Z'));
+        let ran = place.run(&["trace", "--from", "./out.ds.spool", "-o", "rest.ds"]);
+        assert_eq!(ran.status, Some(0), "{method}: {ran:?}");
+        let told =
+            |record: &TraceRecord| matches!(record, TraceRecord::Incomplete(reason) if reason.contains("stopped before the program had ended"));
+        assert!(records(&place, "rest.ds").iter().any(told), "{method}: what is lost is said");
+        let (all, kept) = (fs::read(place.work("out")).unwrap(), again(&place, "rest.ds"));
+        assert!(kept.len() > 500 && all.starts_with(&kept), "{method}: {} of {}", kept.len(), all.len());
     }
-    std::thread::sleep(Duration::from_millis(300)); // the spool lags behind by a moment
-    child.kill().unwrap();
-    child.wait().unwrap();
-    let ran = place.run(&["trace", "--from", "./out.ds.spool", "-o", "rest.ds"]);
-    assert_eq!(ran.status, Some(0), "{ran:?}");
-    let records = records(&place, "rest.ds");
-    let wrote = calls(&records).iter().any(|call| name(call) == "write" && call.buffers[0].data == b"before\n");
-    assert!(wrote, "what happened before is there");
-    let told = |record: &TraceRecord| matches!(record, TraceRecord::Incomplete(reason) if reason.contains("stopped before the program had ended"));
-    assert!(records.iter().any(told), "what is lost is said");
+}
+
+#[test]
+fn a_killed_program_is_traced_to_its_end() {
+    for method in methods() {
+        let place = Place::new(&format!("trace-kill-{method}"));
+        let (mut tracer, program) = endless(&place, method);
+        rustix::process::kill_process(rustix::process::Pid::from_raw(program as i32).unwrap(), rustix::process::Signal::KILL).unwrap();
+        let status = tracer.0.wait().unwrap();
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(9), "{method}: it ends as the program did");
+        whole(&place, "out.ds");
+        assert!(!place.work("out.ds.spool").exists(), "{method}");
+        assert!(again(&place, "out.ds") == fs::read(place.work("out")).unwrap(), "{method}");
+    }
+}
+
+#[test]
+fn a_flipped_byte_in_any_extent_costs_that_extent_and_is_said() {
+    const MOST: usize = 40;
+    let place = Place::new("trace-flipped");
+    place.run_well(&["trace", "-o", "out.ds", "sh", "-c", "i=0; while [ $i -lt 300 ]; do i=$((i+1)); echo line $i >> out; done"]);
+    place.run_well(&["ds", "repack", "out.ds", "-o", "small.ds", "-e", "4k"]);
+    let bytes = fs::read(place.work("small.ds")).unwrap();
+    let whole = records(&place, "small.ds");
+    let reader = retake_dataseries::Reader::open(std::io::Cursor::new(&bytes), retake_dataseries::ReadOptions::default()).unwrap();
+    let extents: Vec<usize> = reader.entries().iter().map(|entry| entry.offset as usize).collect();
+    for offset in extents.iter().step_by(extents.len().div_ceil(MOST)) {
+        let mut damaged = bytes.clone();
+        damaged[offset + 60] ^= 0x10; // behind its header
+        fs::write(place.work("damaged.ds"), damaged).unwrap();
+        let reader = TraceReader::open(&place.work("damaged.ds"), &TraceReaderOptions::default()).unwrap();
+        let left: Vec<TraceRecord> = reader.map(Result::unwrap).collect();
+        assert!(left.iter().any(|record| matches!(record, TraceRecord::Incomplete(_))), "extent at {offset}: nothing is said");
+        let ids = |records: &[TraceRecord]| records.iter().filter(|record| record.id().is_some()).count();
+        assert!(ids(&left) > ids(&whole) / 2, "extent at {offset}: {} of {}", ids(&left), ids(&whole));
+        let ran = place.run(&["reanimate", "damaged.ds", "--root", "root", "--prepare", "--keep-going"]);
+        assert!(matches!(ran.status, Some(0 | 120)) && ran.stdout.contains("incomplete"), "extent at {offset}: {ran:?}");
+        fs::remove_dir_all(place.work("root")).unwrap();
+    }
 }
 
 #[test]

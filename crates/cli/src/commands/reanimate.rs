@@ -5,6 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::num::NonZeroU32;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -178,11 +180,16 @@ struct Printed<'report> {
 /// Replays, compares and reports.
 pub fn run(options: &Options) -> Result<()> {
     let bar = bar();
-    let mut is_checked = false;
+    // What a first pass has found whole needs no second check of its digests; what it has found damaged must not pass for whole in the second.
+    let must_check = Arc::new(AtomicBool::new(true));
     let open = || {
-        // What a first pass has read needs no second check of its digests.
-        let options_of_reading = TraceReaderOptions { verify_digests: !std::mem::replace(&mut is_checked, true), ..Default::default() };
-        records(&options.trace, &options_of_reading)
+        let reading = TraceReaderOptions { verify_digests: must_check.swap(false, Ordering::Relaxed), ..Default::default() };
+        let (records, must_check) = (records(&options.trace, &reading)?, Arc::clone(&must_check));
+        Ok(records.inspect(move |record| {
+            if !matches!(record, Ok(record) if record.id().is_some()) {
+                must_check.store(true, Ordering::Relaxed);
+            }
+        }))
     };
     let replayed = reanimate(&options.for_replay(), open, &mut |step| show(&bar, step));
     bar.finish_and_clear();
