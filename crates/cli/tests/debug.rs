@@ -91,6 +91,13 @@ fn the_runtime_is_invisible() {
     in_order(&text, &["mov    $0x27,%eax", "syscall", "= 5", "= 1", "Cannot access memory"]);
     let is_ours = |line: &str| line.trim_start().starts_with("0x550") && line.contains("-p");
     assert!(!text.lines().any(is_ours) && text.contains("-p"), "{text}");
+    // Each mapping has the name and the part of the file that the program mapped there, be the text patched or not.
+    let end_of = |line: &&str| line.trim_end().rsplit('/').next().map(str::to_owned);
+    let code: Vec<&str> = text.lines().filter(|line| line.contains("r-xp")).collect();
+    let of = |name: &str| code.iter().filter(|line| end_of(line).is_some_and(|end| end.starts_with(name))).count();
+    assert!(of("plain") > 0 && of("libc") > 0 && of("ld-") > 0 && text.contains("[stack]"), "{text}");
+    let is_first_part = |line: &&&str| line.contains(".so") && line.split_whitespace().nth(3) == Some("0x0");
+    assert_eq!(code.iter().filter(is_first_part).count(), 0, "{text}");
 }
 
 #[test]
@@ -259,4 +266,35 @@ fn a_process_of_a_tree_is_chosen() {
     let text = gdb(&place, &["-p", "sh"], &["continue", "continue"]);
     assert!(text.contains("exited normally"), "{text}");
     place.run_badly(&["debug", "-p", "nobody"], 125, &["no process", "retake ps"]);
+}
+
+const LAZY: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+char *text;
+int length(void) { return strlen(text); }
+int main(void)
+{
+	text = strdup("three");
+	printf("%d\n", length());
+	fflush(stdout);
+	text = NULL;
+	return length();
+}
+"#;
+
+/// The dynamic linker binds a function when it is called first: gdb then has breakpoints in code that is not mapped yet where the way back begins.
+#[test]
+fn back_over_calls_that_are_bound_on_the_way() {
+    if !has_gdb() {
+        return;
+    }
+    let place = Place::new("debug-lazy");
+    let program = compile(&place, "lazy", LAZY, &["-Wl,-z,lazy"]);
+    record(&place, &[&program]);
+    let back = ["reverse-next"; 4];
+    let text = gdb(&place, &[], &[&["break main", "continue", "next", "next", "next", "next"][..], &back, &["next", "print text", "bt"]].concat());
+    in_order(&text, &["text = strdup", "printf", "fflush", "text = NULL", "return length"]);
+    in_order(&text, &["return length", "text = NULL", "fflush", "printf", "text = strdup", "printf", "\"three\"", "main () at"]);
 }

@@ -86,6 +86,42 @@ fn changes_and_calls_go_to_a_copy() {
     assert!(!left.exists());
 }
 
+/// What is on the stack below `main` while it computes.
+const STACKED: &str = r#"
+int add(int x) { return x + 1; }
+int stop(int x) { return x; }
+__attribute__((noinline)) int deep(void)
+{
+	volatile char area[4096];
+	int sum = 0;
+	for (int i = 0; i < 4096; i++)
+		area[i] = 1;
+	stop(1);
+	for (int i = 0; i < 4096; i++)
+		sum += area[i];
+	return sum;
+}
+int main(void)
+{
+	stop(0);
+	return deep() / 64;
+}
+"#;
+
+/// gdb keeps the breakpoint at which such a function would have returned: on the stack, where the program has data.
+#[test]
+fn a_called_function_that_never_returns_leaves_no_trap() {
+    if !has_gdb() {
+        return;
+    }
+    let place = Place::new("debug-unreturned");
+    let program = compile(&place, "stacked", STACKED, &[]);
+    record(&place, &[&program]);
+    let commands = ["break stop", "continue", "up", "break add", "print add(5)", "continue", "continue", "finish", "finish", "continue"];
+    let text = gdb(&place, &[], &[&commands[..], &["continue", "print $_exitcode"]].concat());
+    in_order(&text, &["stop (x=0)", "add (x=5)", "stop (x=1)", "Value returned is $1 = 1", "Value returned is $2 = 4096", "exited with code 0100"]);
+}
+
 /// Computes for long without an event.
 const BUSY: &str = r#"
 #include <stdio.h>

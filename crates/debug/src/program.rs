@@ -5,6 +5,7 @@ use crate::target::Target;
 use object::LittleEndian;
 use object::elf::{DT_DEBUG, FileHeader64, PT_DYNAMIC, PT_INTERP, PT_LOAD};
 use object::read::elf::{FileHeader, ProgramHeader};
+use retake_kernel::maps::Mapping;
 use retake_model::{Event, EventRef, ItemDirection, parse_event};
 use retake_recording::Recording;
 use std::collections::HashMap;
@@ -14,6 +15,7 @@ const AT_NULL: u64 = 0;
 const AT_PHDR: u64 = 3;
 const AT_BASE: u64 = 7;
 const AT_ENTRY: u64 = 9;
+const AT_SYSINFO_EHDR: u64 = 33;
 /// More than any program has of arguments, variables or libraries.
 const LIMIT: usize = 1 << 20;
 const LONGEST_NAME: usize = 4096;
@@ -27,13 +29,15 @@ pub(crate) struct Program {
     /// The auxiliary vector, as bytes.
     pub auxv: Vec<u8>,
     entries: HashMap<u64, u64>,
+    /// Where the stack was at first.
+    stack: u64,
 }
 
 impl Program {
     /// Of a process that has executed nothing of it yet.
     pub fn of_new(debuggee: &Debuggee, recording: &Recording, target: &Target) -> Self {
         let stack = debuggee.registers(debuggee.current).map_or(0, |registers| registers.rsp);
-        let mut this = Self { path: path_of(recording, target), ..Self::default() };
+        let mut this = Self { path: path_of(recording, target), stack, ..Self::default() };
         let Some(mut at) = behind_null(debuggee, stack + 8).and_then(|environment| behind_null(debuggee, environment)) else { return this };
         while let (Some(key), Some(value)) = (debuggee.process.word(at), debuggee.process.word(at + 8)) {
             this.auxv.extend(key.to_le_bytes().into_iter().chain(value.to_le_bytes()));
@@ -59,6 +63,19 @@ impl Program {
         let libraries = self.libraries(debuggee, main_bytes.as_deref()?);
         let library = libraries.iter().find(|library| library.name == name).or_else(|| same_file_name(&libraries, name))?;
         debuggee.text.original_at(library.dynamic)
+    }
+
+    /// The stored files that the program has loaded, and what it knew them by.
+    pub fn names(&self, debuggee: &Debuggee) -> HashMap<PathBuf, String> {
+        let Some(main) = self.main_file(debuggee) else { return HashMap::new() };
+        let bytes = std::fs::read(&main).unwrap_or_default();
+        let libraries = self.libraries(debuggee, &bytes);
+        let named = libraries.into_iter().filter(|library| library.name.starts_with('/'));
+        let mut names: HashMap<_, _> = named.filter_map(|one| Some((debuggee.text.original_at(one.dynamic)?, one.name))).collect();
+        let linker = self.entry(AT_BASE).and_then(|base| debuggee.text.original_at(base));
+        names.extend(linker.zip(interpreter(&bytes)));
+        names.insert(main, self.path.clone());
+        names
     }
 
     /// The stored file of the program itself.
@@ -93,6 +110,16 @@ impl Program {
             }
         }
         None
+    }
+
+    /// What memory without a file is there for, in the kernel's words.
+    pub fn role(&self, mapping: &Mapping) -> Option<&'static str> {
+        let has = |address: u64| (mapping.start..mapping.end).contains(&address);
+        match self.entry(AT_SYSINFO_EHDR) {
+            _ if has(self.stack) => Some("[stack]"),
+            Some(vdso) if has(vdso) => Some("[vdso]"),
+            _ => None,
+        }
     }
 
     fn entry(&self, key: u64) -> Option<u64> {

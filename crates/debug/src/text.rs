@@ -88,6 +88,16 @@ impl Text {
         below.take(NEAR_MAPPINGS).find(|mapping| content_of(&mapping.name).is_some()).map(|mapping| PathBuf::from(&mapping.name))
     }
 
+    /// Which part of its file the user sees at the beginning of a mapping.
+    pub fn file_offset(&self, mapping: &Mapping) -> u64 {
+        let found = self.patched.iter().find_map(|patched| {
+            let address = mapping.start.wrapping_sub(patched.bias);
+            let segment = patched.image().segments.iter().find(|one| (one.address..one.address + one.bytes.len() as u64).contains(&address))?;
+            Some(segment.file_offset + (address - segment.address))
+        });
+        found.unwrap_or(mapping.offset)
+    }
+
     /// All mappings.
     pub fn mappings(&self) -> &[Mapping] {
         &self.mappings
@@ -116,9 +126,13 @@ impl Text {
         found.or_else(|| self.pads.get(&address).copied()).unwrap_or(address)
     }
 
-    /// Where a thread must be stopped so that the user sees it at `address`.
+    /// Where a thread must be stopped so that the user sees it at `address`: nowhere, where nothing can be executed. (A function that was called from
+    /// the debugger and never returned leaves it a breakpoint on the stack; on the time line there is data, and a trap in it would change that.)
     pub fn places(&self, address: u64) -> Vec<u64> {
         let mut places = Vec::new();
+        if self.mapping(address).is_some_and(|mapping| !mapping.executable) {
+            return places;
+        }
         let mut is_covered = false;
         for patched in &self.patched {
             let (image, wanted) = (patched.image(), address.wrapping_sub(patched.bias));

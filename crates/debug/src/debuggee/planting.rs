@@ -46,14 +46,11 @@ impl Debuggee {
         let mut probes = Vec::new();
         for (address, one) in chosen {
             let Some(plan) = self.plan(address) else { continue };
+            let one = Wanted { counter: one.counter.map(|_| plan.counter()), ..one };
             let end = address + plan.original().len() as u64;
             if stops.range(address + 1..end).next().is_none() {
                 probes.push((plan, one));
             }
-        }
-        let counter = probes.first().map(|(plan, _)| plan.counter());
-        for (_, one) in &mut probes {
-            one.counter = one.counter.and(counter);
         }
         probes
     }
@@ -106,11 +103,13 @@ impl Debuggee {
         self.process.plant(&traps);
         let mut refused = BTreeSet::new();
         self.counter = None;
-        for (plan, wanted) in &probes {
-            if !self.process.plant_probe(self.current, plan, wanted)? {
+        for (plan, mut wanted) in probes {
+            // All count where the first does that is there: the code of others may not be mapped yet.
+            wanted.counter = wanted.counter.map(|own| self.counter.unwrap_or(own));
+            if self.process.plant_probe(self.current, &plan, &wanted)? {
+                self.counter = wanted.counter.or(self.counter);
+            } else {
                 refused.insert(plan.address);
-            } else if self.counter.is_none() {
-                self.counter = wanted.counter;
             }
         }
         if let Some(counter) = self.counter {

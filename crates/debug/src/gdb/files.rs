@@ -4,6 +4,7 @@ use super::inspect::part;
 use super::target::Remote;
 use crate::debuggee::Debuggee;
 use crate::process::in_runtime;
+use crate::program::Program;
 use gdbstub::target::ext::host_io::{
     FsKind, HostIo, HostIoClose, HostIoCloseOps, HostIoErrno, HostIoError, HostIoFstat, HostIoFstatOps, HostIoOpen, HostIoOpenFlags, HostIoOpenMode,
     HostIoOpenOps, HostIoPread, HostIoPreadOps, HostIoReadlink, HostIoReadlinkOps, HostIoResult, HostIoSetfs, HostIoSetfsOps, HostIoStat,
@@ -43,8 +44,9 @@ impl Files {
 }
 
 /// The lines of `/proc/PID/maps` without what is ours.
-fn maps_text(debuggee: &Debuggee, main: &str) -> String {
+fn maps_text(debuggee: &Debuggee, program: &Program) -> String {
     let mut text = String::new();
+    let names = program.names(debuggee);
     for mapping in debuggee
         .text
         .mappings()
@@ -53,9 +55,11 @@ fn maps_text(debuggee: &Debuggee, main: &str) -> String {
     {
         let bit = |set, letter| if set { letter } else { '-' };
         let (read, write, execute) = (bit(mapping.readable, 'r'), bit(mapping.writable, 'w'), bit(mapping.executable, 'x'));
-        let name = if mapping.name.starts_with('/') { main } else { &mapping.name };
+        let original = if mapping.name.starts_with('/') { debuggee.text.original_at(mapping.start) } else { None };
+        let known = original.and_then(|file| names.get(&file)).map(String::as_str).or_else(|| program.role(mapping));
+        let (offset, name) = (debuggee.text.file_offset(mapping), known.unwrap_or(&mapping.name));
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{:08x}-{:08x} {read}{write}{execute}p {:08x} 00:00 0 {name}", mapping.start, mapping.end, mapping.offset);
+        let _ = writeln!(text, "{:08x}-{:08x} {read}{write}{execute}p {offset:08x} 00:00 0 {name}", mapping.start, mapping.end);
     }
     text
 }
@@ -98,7 +102,7 @@ impl HostIoOpen for Remote {
             if !name.ends_with("/maps") {
                 return Err(HostIoError::Errno(HostIoErrno::ENOENT));
             }
-            Open::Made(maps_text(debuggee, &program.path).into_bytes())
+            Open::Made(maps_text(debuggee, program).into_bytes())
         } else {
             let stored = program.stored(debuggee, &name);
             Open::Stored(File::open(stored.as_deref().unwrap_or(name.as_ref().as_ref()))?)
