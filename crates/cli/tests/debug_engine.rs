@@ -329,6 +329,20 @@ fn an_interrupt_stops_what_takes_long() {
     child.wait().unwrap();
 }
 
+/// A debugger that has waited for long asks for the answer once more.
+#[test]
+fn impatience_is_no_end() {
+    let place = Place::new("debug-impatient");
+    let program = compile(&place, "called", CALLED, &[]);
+    record(&place, &[&program]);
+    let (mut child, mut client) = serve(&place);
+    std::io::Write::write_all(&mut client.0, b"-").unwrap();
+    let stopped = client.ask("?");
+    assert!(stopped.starts_with('T'), "{stopped}");
+    drop(client);
+    assert!(child.wait().unwrap().success());
+}
+
 #[test]
 fn nobody_is_left_when_gdb_or_we_are_killed() {
     if !has_gdb() {
@@ -441,7 +455,7 @@ volatile int hits;
 static void handler(int number) { hits++; }
 int main(void)
 {
-	struct itimerval timer = { { 0, 20000 }, { 0, 20000 } };
+	struct itimerval timer = { { 0, 60000 }, { 0, 60000 } };
 	volatile unsigned long rounds = 1;
 	setitimer(ITIMER_REAL, &timer, NULL);
 	signal(SIGALRM, handler);
@@ -462,9 +476,13 @@ fn breakpoints_do_not_hide_where_a_signal_came() {
     record(&place, &[&program]);
     let forth = ["handle SIGALRM nostop noprint pass", "break handler", "ignore 1 3", "continue", "print hits", "continue", "print hits"];
     let back = ["delete", "continue", "print hits >= 5", "break handler", "reverse-continue", "print hits >= 4"];
-    let text = gdb(&place, &[], &[&forth[..], &back].concat());
+    // The copies that were made on the way here are of a program that is looking for where a signal came.
+    let further = ["set $n = hits", "reverse-continue", "print hits == --$n", "reverse-continue", "print hits == --$n"];
+    let last = ["reverse-continue", "print hits == --$n", "reverse-continue", "print hits == --$n"];
+    let text = gdb(&place, &[], &[&forth[..], &back, &further, &last].concat());
     in_order(
         &text,
         &["handler (number=14)", "$1 = 3\n", "$2 = 4\n", "No more reverse-execution history", "$3 = 1\n", "handler (number=14)", "$4 = 1\n"],
     );
+    in_order(&text, &["$4 = 1\n", "$5 = 1\n", "$6 = 1\n", "$7 = 1\n", "$8 = 1\n"]);
 }

@@ -91,10 +91,14 @@ impl Session {
         let meant = checkpoint.place.clone();
         let exact = End { place: meant.clone(), meant: meant.clone(), beyond: Tally::default() };
         let others = self.debuggee.breakpoint_places();
-        if exact.place.announces.is_some() || self.debuggee.can_probe(exact.place.address(), &others) {
+        if exact.place.announces.is_some() {
             return Ok(exact);
         }
+        // Whether a probe fits depends on what the program looks for there.
         self.revive(checkpoint)?;
+        if self.debuggee.can_probe(exact.place.address(), &others) {
+            return Ok(exact);
+        }
         let is_stop = self.debuggee.breakpoints.contains(&self.debuggee.program_counter()?);
         let Some(place) = self.quietly(|session| session.step_to_probe(&others))? else { return Ok(exact) };
         self.revive(checkpoint)?;

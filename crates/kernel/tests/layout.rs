@@ -51,6 +51,8 @@ fn c_and_rust_agree_on_every_offset() {
         ("sigmask", context::SIGNAL_MASK),
         ("pid", context::NUMBERS),
         ("tid", context::NUMBERS + 4),
+        ("watch.armed", context::WATCH_ARMED),
+        ("watch.answer.stub", context::WATCH_STUB),
     ];
     let mut source = format!("#include \"{0}/context.h\"\n#include \"{0}/shared.h\"\n", root.display());
     for (field, offset) in of_context {

@@ -70,16 +70,20 @@ impl Debuggee {
         others.iter().all(|&other| is_apart(other))
     }
 
-    /// How a jump can be planted at an address. Remembered; the text hardly ever changes.
+    /// How a jump can be planted at an address. Remembered; the text hardly ever changes, but for the jump of a search, which is not planted over.
     fn plan(&mut self, address: u64) -> Option<Rc<Plan>> {
         if let Some(known) = self.plans.get(&address) {
-            return known.clone();
+            let bytes = known.as_ref().map_or(0, |plan| plan.original().len());
+            return known.clone().filter(|_| !self.process.leads_to_search(self.current, address, bytes));
         }
         // Traps and probes that are in memory would be taken for the program's.
         self.process.remove_probes();
         self.process.plant(&BTreeSet::new());
         let is_taken = |page: u64| self.plans.values().flatten().any(|plan| plan.page == page);
         let plan = Plan::at(self.process.pid, self.text.mappings(), address, is_taken).map(Rc::new);
+        if plan.as_ref().is_some_and(|plan| self.process.leads_to_search(self.current, address, plan.original().len())) {
+            return None;
+        }
         self.plans.insert(address, plan.clone());
         plan
     }

@@ -257,7 +257,7 @@ impl Debuggee {
     }
 
     fn leave_stub(&mut self) -> Result<()> {
-        while self.text.is_stub(self.process.registers(self.current)?.rip) {
+        while self.text.is_stub(self.process.registers(self.current)?.rip) || self.process.is_in_search(self.current) {
             if self.step(&mut || false)? != Stop::Step {
                 break;
             }

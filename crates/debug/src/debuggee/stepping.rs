@@ -37,7 +37,9 @@ impl Debuggee {
                     if in_runtime(now) {
                         return self.finish_call(tid, give_up);
                     }
-                    if !(self.text.is_stub(now) && self.text.shown(now) == before) {
+                    let is_on_its_way = self.text.is_stub(now) && self.text.shown(now) == before;
+                    // What the search displaced counts as one.
+                    if !is_on_its_way && !self.process.is_in_search(tid) {
                         return Ok(Stop::Step);
                     }
                 }

@@ -7,6 +7,8 @@ use std::io::{self, Read, Write};
 
 /// A byte that stops a running program.
 const INTERRUPT: u8 = 3;
+/// Asks for the last packet once more.
+const RETRANSMIT: &[u8] = b"-";
 /// An empty answer.
 const UNKNOWN: &[u8] = b"$#00";
 const LARGEST_READ: usize = 64 << 10;
@@ -90,7 +92,11 @@ impl Wire {
         loop {
             if let Some(count) = self.complete() {
                 let packet: Vec<u8> = self.incoming.drain(..count).collect();
-                return Ok(self.adapted(packet));
+                // Nothing is damaged on the way: the debugger is only out of patience, and the answer comes.
+                if packet != RETRANSMIT {
+                    return Ok(self.adapted(packet));
+                }
+                continue;
             }
             if !self.fill()? {
                 return Err(io::ErrorKind::UnexpectedEof.into());

@@ -276,6 +276,34 @@ impl Process {
         self.read(at, &mut owner) == owner.len() && i32::from_le_bytes(owner) == tid
     }
 
+    /// The page in which a thread looks for the place where it was stopped while recording: a stub, and what the jump to it displaced.
+    fn search(&self, registers: &Registers) -> Option<std::ops::Range<u64>> {
+        const PAGE_BYTES: u64 = 4096;
+        if !in_runtime(registers.gs_base) || self.word(registers.gs_base + context::WATCH_ARMED)? as u32 == 0 {
+            return None;
+        }
+        let stub = self.word(registers.gs_base + context::WATCH_STUB).filter(|stub| *stub != 0)?;
+        Some(stub..stub.saturating_add(PAGE_BYTES))
+    }
+
+    /// Whether a thread is there.
+    pub fn is_in_search(&self, tid: i32) -> bool {
+        ptrace::registers(tid).is_ok_and(|registers| self.search(&registers).is_some_and(|page| page.contains(&registers.rip)))
+    }
+
+    /// Whether the jump that leads a thread there begins in some code. It is taken away when the place is found.
+    pub fn leads_to_search(&self, tid: i32, address: u64, bytes: usize) -> bool {
+        const JUMP: u8 = 0xe9;
+        const JUMP_BYTES: usize = 5;
+        let Some(page) = ptrace::registers(tid).ok().and_then(|registers| self.search(&registers)) else { return false };
+        let mut code = vec![0; bytes + JUMP_BYTES - 1];
+        let count = self.read(address, &mut code);
+        (address + JUMP_BYTES as u64..).zip(code[..count].windows(JUMP_BYTES)).any(|(next, jump)| {
+            let distance = i32::from_le_bytes([jump[1], jump[2], jump[3], jump[4]]);
+            jump[0] == JUMP && page.contains(&next.wrapping_add_signed(distance.into()))
+        })
+    }
+
     /// Asks a thread to pause on its way back to the program once it has consumed `events`; `None`: not at all.
     ///
     /// # Errors

@@ -45,7 +45,8 @@ pub fn with_script(gdb: &Path, script: &str, scratch: &Scratch) -> Result<Comman
     let path = scratch.path().join("retake.py");
     std::fs::write(&path, script).map_err(|error| Failure::system("write", path.display(), &error))?;
     let mut command = Command::new(gdb);
-    command.arg("-q").arg("-x").arg(path);
+    // To hash or search large memory takes longer than gdb waits for an answer by itself.
+    command.args(["-q", "-iex", "set remotetimeout 600", "-x"]).arg(path);
     Ok(command)
 }
 
