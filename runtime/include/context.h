@@ -103,6 +103,7 @@ struct context {
 	u32 caught_call;          /* replay: one more than the number of the one that was announced and has not returned */
 	u32 padding5;
 	const u8 *log, *log_end;  /* 0x130: replay: the next event, and the end of the window. Both NULL: recording, or no window yet */
+	struct watch watch;       /* 0x140: replay */
 	struct process *process;
 	u32 region;
 	u32 in_handler;
@@ -143,7 +144,6 @@ struct context {
 	struct deferred_signal held[MAX_HELD]; /* blocked by the program, but not blockable in the kernel */
 	struct deferred_signal deferred[MAX_DEFERRED];
 	struct force force; /* record */
-	struct watch watch; /* replay */
 };
 
 _Static_assert(__builtin_offsetof(struct context, regs) == 0x20, "entry.S depends on it");

@@ -26,7 +26,7 @@ pub const CAUGHT_WORDS: usize = 8;
 /// Offset of what makes all of them announced: one more than a number of events; 0 for never.
 pub const TOLD_FROM: u64 = 0x120;
 /// Offset of whether a replayed thread looks for the place at which it was stopped between two events.
-pub const WATCH_ARMED: u64 = 0x3598;
+pub const WATCH_ARMED: u64 = 0x140;
 /// Offset of the page of the stub that compares, to which a jump in the program's text leads; 0: there is none.
 pub const WATCH_STUB: u64 = WATCH_ARMED + 296;
 /// Where a stub keeps the program's `%rcx`.
