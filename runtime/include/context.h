@@ -182,6 +182,9 @@ extern const char extended_restore_at[], extended_restore_fixup[];
 void entry_syscall(void);
 
 /* ---- kernel calls of our own ---- */
+#define PROT_READ 1u
+#define PROT_WRITE 2u
+#define PROT_EXEC 4u
 static inline i64 sys6(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
 {
 	i64 result;

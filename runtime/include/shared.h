@@ -116,6 +116,7 @@ enum file_calls {
 };
 
 struct address_range { u64 start, end; };
+static inline u32 overlaps(const struct address_range *range, u64 start, u64 end) { return start < range->end && range->start < end; }
 
 struct file_entry { /* one file the tree mapped, by identity */
 	u32 ready; /* written last */

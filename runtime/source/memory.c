@@ -1,9 +1,6 @@
 /* Calls that change the address space. They are executed in both modes; replay puts everything where the log says it was. Private stack. */
 #include "../include/context.h"
 
-#define PROT_READ 1u
-#define PROT_WRITE 2u
-#define PROT_EXEC 4u
 #define MAP_SHARED 1u
 #define DESCRIPTOR_ARGUMENT 4 /* of mmap: what the mapping shows belongs to it */
 #define MAP_TYPE 15u

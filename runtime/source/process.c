@@ -322,9 +322,9 @@ static i64 clone_sharing(struct context *context, struct slot *slot, const struc
 	child->process = context->process;
 	child->domain = context->domain;
 	child->home = context->home;
-	child->counter_traps = context->counter_traps; /* the kernel passes it on */
 	if (!thread && !(request->flags & CLONE_VFORK) && recording())
 		unreached_show(context); /* neither would notice what the other does */
+	child->counter_traps = context->counter_traps; /* the kernel passes it on */
 	if (!thread) {
 		child->process = (struct process *)(region_address(region) + REGION_PROCESS);
 		memcpy(child->process, context->process, sizeof *child->process);
@@ -335,8 +335,6 @@ static i64 clone_sharing(struct context *context, struct slot *slot, const struc
 		if (request->flags & CLONE_VFORK)
 			child->domain = child->process->domain = NULL; /* its parent stands still and holds the baton for it */
 	}
-	if (!(request->flags & CLONE_VFORK) && !thread)
-		child->process->unknown_calls = context->process->unknown_calls = 1; /* neither would notice the other's */
 	child->is_thread = thread;
 	child->slot = slot;
 	child->regs = context->regs;

@@ -2,7 +2,6 @@
  * TURN event. Private stack. */
 #include "../include/context.h"
 
-#define PROT_WRITE 2u
 #define MAP_PRIVATE 2u
 #define MAP_TYPE 15u
 #define MAP_ANONYMOUS 0x20u
@@ -56,7 +55,7 @@ u32 shared_overlaps(u64 start, u64 end)
 	if (process->shared_range_count > MAX_SHARED_RANGES)
 		return 1;
 	for (u32 i = 0; i < process->shared_range_count; i++)
-		if (start < process->shared_ranges[i].end && end > process->shared_ranges[i].start)
+		if (overlaps(&process->shared_ranges[i], start, end))
 			return 1;
 	return 0;
 }

@@ -4,11 +4,6 @@
  * after a fault. */
 #include "../include/context.h"
 
-#define PROT_READ 1
-#define PROT_EXEC 4
-
-static u32 overlaps(const struct address_range *range, u64 start, u64 end) { return start < range->end && range->start < end; }
-
 /* Of a file whose image has just been put over its text: the pages in a part of memory. 1: none of them can be executed now. */
 u32 unreached_hide(struct process *process, const struct file_entry *file, u64 bias, u64 start, u64 end)
 {

@@ -89,8 +89,8 @@ pub fn examine(elf: &[u8], placement: Placement, options: &Options) -> Result<Ve
     let functions = find_functions(&elf, &candidates);
     let recognised = recognise(&elf, &functions, &candidates);
     if recognised.sites.is_empty() {
-        let unknown_calls = recognised.loose_sites || !recognised.unreached.is_empty();
-        return Ok(unpatched(UnpatchedReason::NoSites, Vec::new(), unknown_calls));
+        let verdict = unpatched(UnpatchedReason::NoSites, Vec::new(), recognised.loose_sites);
+        return Ok(verdict.with_unreached(recognised.unreached));
     }
     let Gathered { survey, targets, targets_complete } = gather(&elf, &functions, &recognised.sites);
     let context = Context {
@@ -102,9 +102,8 @@ pub fn examine(elf: &[u8], placement: Placement, options: &Options) -> Result<Ve
         functions_known: functions.known,
     };
     let (plans, refused) = choose_all(&context, options, Pads::new(survey.pads.clone(), &targets));
-    let mut verdict = conclude(&elf, placement, options, &plans, refused, recognised.loose_sites);
-    verdict.set_unreached(recognised.unreached);
-    Ok(verdict)
+    let verdict = conclude(&elf, placement, options, &plans, refused, recognised.loose_sites);
+    Ok(verdict.with_unreached(recognised.unreached))
 }
 
 fn unpatched(reason: UnpatchedReason, refused: Vec<RefusedSite>, unknown_calls: bool) -> Verdict {
@@ -117,7 +116,7 @@ fn conclude(elf: &ElfView, placement: Placement, options: &Options, plans: &[Pla
     let saves = lazy_binding::patches(elf);
     let save_addresses = saves.iter().map(|(address, _)| *address).collect();
     edits.extend(saves);
-    let is_unknown = |site: &RefusedSite| site.kind != SiteKind::Cpuid && site.reason != Refusal::SignalReturn && !is_sure(elf, site);
+    let is_unknown = |site: &RefusedSite| site.kind.must_be_seen() && site.reason != Refusal::SignalReturn && !is_sure(elf, site);
     let unknown_calls = unknown_calls || refused.iter().any(is_unknown);
     if plans.is_empty() && edits.is_empty() {
         return unpatched(UnpatchedReason::AllRefused, refused, unknown_calls);
@@ -140,8 +139,8 @@ fn conclude(elf: &ElfView, placement: Placement, options: &Options, plans: &[Pla
             unknown_calls,
         }),
         Err(OutOfReach) => {
-            let matters = |kind| kind != SiteKind::Cpuid;
-            let unknown_calls = unknown_calls || plans.iter().any(|plan| matters(plan.kind)) || refused.iter().any(|site| matters(site.kind));
+            let mut kinds = plans.iter().map(|plan| plan.kind).chain(refused.iter().map(|site| site.kind));
+            let unknown_calls = unknown_calls || kinds.any(SiteKind::must_be_seen);
             unpatched(UnpatchedReason::OutOfReach, refused, unknown_calls)
         }
     }
@@ -176,7 +175,7 @@ fn is_sure(elf: &ElfView, site: &RefusedSite) -> bool {
 
 /// The edits that make instructions trap: what is behind a jump, and what could not be patched but surely is an instruction.
 fn traps(elf: &ElfView, options: &Options, plans: &[Plan], refused: &[RefusedSite]) -> Vec<Patch> {
-    let behind = plans.iter().filter(|plan| plan.kind != SiteKind::Cpuid).filter_map(|plan| {
+    let behind = plans.iter().filter(|plan| plan.kind.must_be_seen()).filter_map(|plan| {
         let trap = trap(plan.kind, options)?;
         let mut bytes = vec![NOP; usize::from(plan.site.length)]; // prefixes mean nothing to the instruction, but would be part of the trap
         bytes.truncate(bytes.len() - trap.len());

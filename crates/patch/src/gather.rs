@@ -92,7 +92,7 @@ pub(crate) fn recognise(elf: &ElfView, functions: &Functions, candidates: &[Cand
         let at_site = sites[..index].last().is_some_and(|site| candidate.address < site.end());
         at_site || functions.known && survey.covering(candidate.address).is_some_and(|listed| listed.role != Role::Gate)
     };
-    let matters = |candidate: &&Candidate| candidate.kind != Some(SiteKind::Cpuid);
+    let matters = |candidate: &&Candidate| candidate.kind.is_none_or(SiteKind::must_be_seen);
     let loose = candidates.iter().filter(matters).filter(|candidate| !is_known(candidate) && !is_chance_gate(elf, functions, candidate));
     let (unreached, loose_sites) = unreached(elf, functions, loose.map(|candidate| candidate.address));
     Recognised { sites: sites.iter().map(|site| site.address).collect(), unreached, loose_sites }

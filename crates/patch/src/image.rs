@@ -45,6 +45,11 @@ impl SiteKind {
         }
     }
 
+    /// Whether it must not be executed unnoticed. CPUID may: it traps by itself, or answers alike.
+    pub fn must_be_seen(self) -> bool {
+        self != SiteKind::Cpuid
+    }
+
     /// Absolute address of the runtime's entry for this kind.
     pub fn entry_address(self) -> u64 {
         RUNTIME_TEXT + 0x10 * self.index() as u64
@@ -88,8 +93,8 @@ impl Verdict {
     }
 
     /// Without an image nobody takes care of them, nor if patches lie on them.
-    pub(crate) fn set_unreached(&mut self, unreached: Vec<Range<u64>>) {
-        match self {
+    pub(crate) fn with_unreached(mut self, unreached: Vec<Range<u64>>) -> Self {
+        match &mut self {
             Verdict::Patched(image) => {
                 let is_free = |pages: &Range<u64>| image.rewritten().all(|(start, bytes)| start + bytes <= pages.start || start >= pages.end);
                 image.unknown_calls |= !unreached.iter().all(is_free);
@@ -97,6 +102,7 @@ impl Verdict {
             }
             Verdict::Unpatched(unpatched) => unpatched.unknown_calls |= !unreached.is_empty(),
         }
+        self
     }
 
     /// Whether the text may call the kernel or read the counter at a place that is not patched: see [`Image::unknown_calls`].

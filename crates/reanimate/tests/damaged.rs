@@ -19,7 +19,7 @@ use libc::*;
 use retake_dataseries::{CompressionSet, ReadOptions, Reader};
 use retake_reanimate::{Options, Order, Prepare, reanimate};
 use retake_trace_format::{TraceReader, TraceReaderOptions, TraceRecord, TraceWriter, TraceWriterOptions, TracedCall};
-use support::{HERE, Trace, entries};
+use support::{HERE, Scene, Trace, entries};
 
 /// What one variant may take, and what all of them may hold in memory.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -202,24 +202,9 @@ fn change(call: &mut TracedCall, random: &mut Random) {
     }
 }
 
-/// A root, and beside it what must stay as it is.
-struct Scene {
-    folder: tempfile::TempDir,
-    modified: i64,
-}
-
 impl Scene {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("victim"), "untouched").unwrap();
-        std::fs::create_dir(folder.path().join("victims")).unwrap();
-        std::fs::create_dir(folder.path().join("root")).unwrap();
-        let modified = folder.path().join("victim").metadata().unwrap().ctime_nsec();
-        Self { folder, modified }
-    }
-
-    fn root(&self) -> PathBuf {
-        self.folder.path().join("root")
+    fn victim_changed(&self) -> i64 {
+        self.folder.path().join("victim").metadata().unwrap().ctime_nsec()
     }
 
     fn empty(&self) {
@@ -227,10 +212,10 @@ impl Scene {
         std::fs::create_dir(self.root()).unwrap();
     }
 
-    fn check(&self, variant: u64) {
+    fn check(&self, variant: u64, changed: i64) {
         let victim = self.folder.path().join("victim");
         assert_eq!(std::fs::read(&victim).unwrap(), b"untouched", "variant {variant}");
-        assert_eq!(victim.metadata().unwrap().ctime_nsec(), self.modified, "variant {variant}");
+        assert_eq!(self.victim_changed(), changed, "variant {variant}");
         assert_eq!(std::fs::read_dir(self.folder.path().join("victims")).unwrap().count(), 0, "variant {variant}");
         assert_eq!(std::fs::read_dir(self.folder.path()).unwrap().count(), 3, "variant {variant}");
     }
@@ -296,12 +281,13 @@ fn damaged_traces_end_and_stay_below_the_root() {
     let originals = Original::all();
     let started = watch();
     let scene = Scene::new();
+    let changed = scene.victim_changed();
     for variant in first..first + count {
         started.store(variant, Ordering::Relaxed);
         let began = Instant::now();
         let mut random = Random(variant);
         replay(&originals[variant as usize % originals.len()], &mut random, &scene.root());
-        scene.check(variant);
+        scene.check(variant, changed);
         scene.empty();
         let took = began.elapsed();
         if took > Duration::from_secs(2) {

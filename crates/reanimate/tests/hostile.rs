@@ -9,28 +9,11 @@ use libc::*;
 use proptest::prelude::*;
 use retake_reanimate::{Options, Prepare};
 use retake_trace_format::{BufferDirection, TraceRecord, TracedBuffer, TracedCall};
-use support::{HERE, Trace};
+use support::{HERE, Scene, Trace};
 
 const WRITE_NEW: i32 = O_WRONLY | O_CREAT | O_TRUNC;
 
-/// A folder with something to protect, and a root in it.
-struct Scene {
-    folder: tempfile::TempDir,
-}
-
 impl Scene {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("victim"), "untouched").unwrap();
-        std::fs::create_dir(folder.path().join("victims")).unwrap();
-        std::fs::create_dir(folder.path().join("root")).unwrap();
-        Self { folder }
-    }
-
-    fn root(&self) -> std::path::PathBuf {
-        self.folder.path().join("root")
-    }
-
     fn check(&self) {
         let list = |path: &Path| {
             let mut names: Vec<_> = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name()).collect();

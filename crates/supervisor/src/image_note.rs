@@ -75,7 +75,7 @@ impl ImageNote {
     fn of_image(store: &Store, image: &Image) -> io::Result<Self> {
         let mut kinds = image.sites.iter().map(|site| site.kind).chain(image.refused.iter().map(|site| site.kind));
         let unknown_calls = image.unknown_calls || image.unreached.len() > shared::MAX_UNREACHED;
-        let calls = match (unknown_calls, kinds.any(|kind| kind != SiteKind::Cpuid)) {
+        let calls = match (unknown_calls, kinds.any(SiteKind::must_be_seen)) {
             (true, _) => shared::CALLS_UNKNOWN,
             (false, true) => shared::CALLS_PATCHED,
             (false, false) => shared::CALLS_NONE,

@@ -3,13 +3,32 @@
 #![allow(dead_code, reason = "not every test file uses everything")]
 
 use std::convert::Infallible;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use retake_reanimate::{Options, Report, reanimate};
 use retake_trace_format::{BufferDirection, Credentials, ProcessStart, StartDescriptor, StartKind, TraceRecord, TracedBuffer, TracedCall};
 
 /// The working directory's descriptor, as programs give it.
 pub const HERE: u64 = libc::AT_FDCWD as u32 as u64;
+
+/// A folder with something to protect, and a root in it.
+pub struct Scene {
+    pub folder: tempfile::TempDir,
+}
+
+impl Scene {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("victim"), "untouched").unwrap();
+        std::fs::create_dir(folder.path().join("victims")).unwrap();
+        std::fs::create_dir(folder.path().join("root")).unwrap();
+        Self { folder }
+    }
+
+    pub fn root(&self) -> PathBuf {
+        self.folder.path().join("root")
+    }
+}
 
 /// A trace in the making. Calls take a microsecond each, one after the other, unless told otherwise.
 #[derive(Default)]
