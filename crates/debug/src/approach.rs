@@ -89,27 +89,40 @@ impl Session {
 
     /// The latest moment before `end` at which its thread came out of the runtime.
     fn start_of_stretch(&mut self, base: Checkpoint, end: &Place, give_up: GiveUp) -> Result<Checkpoint> {
-        let first = u64::from(end.announces.is_some());
-        for back in first..MOST_EVENTS_BACK {
+        for back in 0..MOST_EVENTS_BACK {
             let Some(events) = end.mark.events.checked_sub(back) else { break };
             if base.place.mark.events >= events && base.place.thread == end.thread {
                 break;
             }
             self.revive(&base)?;
             self.debuggee.pause = Some((end.thread, events));
-            let stop = self.resume_to_pause(give_up)?;
+            let found = self.pause_before(end, give_up);
             self.debuggee.pause = None;
-            if stop == Stop::Interrupted {
-                break;
-            }
-            // What is announced comes before the program's own way after as many events.
-            let latest = end.mark.events - first;
-            let is_before = stop == Stop::Step && self.mark().events <= latest && !end.is_here(&self.debuggee)?;
-            if is_before && let Some(checkpoint) = self.checkpoint()? {
-                return Ok(checkpoint);
+            match found? {
+                Some(Stop::Step) if self.mark().events <= end.mark.events => {
+                    if let Some(checkpoint) = self.checkpoint()? {
+                        return Ok(checkpoint);
+                    }
+                }
+                Some(Stop::Interrupted) => break,
+                _ => {}
             }
         }
         Ok(base)
+    }
+
+    /// Runs until the thread that is to pause does. `None`: `end` is not behind that. What is announced may come before the program goes on or after, with
+    /// as many events.
+    fn pause_before(&mut self, end: &Place, give_up: GiveUp) -> Result<Option<Stop>> {
+        loop {
+            let stop = self.resume(give_up)?;
+            if end.is_here(&self.debuggee)? {
+                return Ok(None);
+            }
+            if !matches!(stop, Stop::Signal(_) | Stop::Caught(_)) || self.debuggee.fate != Fate::Open {
+                return Ok(Some(stop));
+            }
+        }
     }
 
     /// Signals on the way do not stop it.

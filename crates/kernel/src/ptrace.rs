@@ -13,6 +13,8 @@ pub type Registers = libc::user_regs_struct;
 pub const SIGINFO_BYTES: usize = 128;
 const LARGEST_EXTENDED_BYTES: usize = 16 << 10;
 const NT_X86_XSTATE: usize = 0x202;
+const CHILDREN: i32 = libc::PTRACE_O_TRACECLONE | libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK;
+const OPTIONS: i32 = CHILDREN | libc::PTRACE_O_TRACEEXEC | libc::PTRACE_O_EXITKILL;
 const PTRACE_GETSIGMASK: libc::c_uint = 0x420a;
 const PTRACE_SETSIGMASK: libc::c_uint = 0x420b;
 
@@ -39,9 +41,15 @@ fn request(kind: libc::c_uint, tid: i32, address: usize, data: usize) -> io::Res
 /// # Errors
 /// EPERM: it is traced already, or the machine forbids it. ESRCH: it is gone.
 pub fn seize(tid: i32) -> io::Result<()> {
-    let children = libc::PTRACE_O_TRACECLONE | libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK;
-    let options = children | libc::PTRACE_O_TRACEEXEC | libc::PTRACE_O_EXITKILL;
-    request(libc::PTRACE_SEIZE, tid, 0, options as usize)
+    request(libc::PTRACE_SEIZE, tid, 0, OPTIONS as usize)
+}
+
+/// A stopped thread stops once more, with `PTRACE_EVENT_EXIT`, when it exits: with all its process has still there.
+///
+/// # Errors
+/// It is gone.
+pub fn stop_at_exit(tid: i32) -> io::Result<()> {
+    request(libc::PTRACE_SETOPTIONS, tid, 0, (OPTIONS | libc::PTRACE_O_TRACEEXIT) as usize)
 }
 
 /// Asks a running thread to stop; it does with `PTRACE_EVENT_STOP`.

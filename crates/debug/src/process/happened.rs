@@ -21,6 +21,9 @@ impl Process {
             self.threads.clear();
             return Ok(Some(Happened::Gone(status)));
         }
+        if status == Status::Event(libc::PTRACE_EVENT_EXIT) {
+            return Ok(None); // see `let_exit`
+        }
         if !self.threads.iter().any(|thread| thread.tid == tid) {
             return self.unknown(tid, status).map(|()| None);
         }

@@ -26,11 +26,15 @@ impl Process {
         gone_is_fine(ptrace::resume(tid, signal))
     }
 
-    /// Lets a thread run that is about to exit. Nobody waits for what it does: for the first of a process that could be long.
+    /// Lets a thread run that is about to exit. Nobody waits for what it does: for the first of a process that could be long. That one stays where it
+    /// has all but exited: without it the kernel says nothing about the process any more. In a copy it may be any of the program's threads.
     ///
     /// # Errors
     /// It cannot be resumed.
     pub fn let_exit(&mut self, tid: i32) -> io::Result<()> {
+        if tid == self.pid {
+            ptrace::stop_at_exit(tid)?;
+        }
         self.resume(tid)?;
         self.threads.retain(|thread| thread.tid != tid);
         Ok(())

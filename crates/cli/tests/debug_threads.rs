@@ -1,0 +1,58 @@
+//! `retake debug`: threads that end, and what comes after them.
+
+mod cli_support;
+
+use cli_support::Place;
+use cli_support::debugging::{compile, gdb, has_gdb, in_order, record};
+
+/// One thread computes for some tenths of a second and ends; the other one waits for it meanwhile, and exits or does not.
+const ENDS: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+unsigned long total;
+static void *compute(void *unused)
+{
+	(void)unused;
+	for (unsigned long i = 0; i < 100000000; i++)
+		total += i ^ total;
+	return NULL;
+}
+static void *last(void *thread)
+{
+	pthread_join(*(pthread_t *)thread, NULL);
+	total++;
+	_exit(total & 1);
+}
+int main(int argc, char **argv)
+{
+	static pthread_t thread, other;
+	if (argc == 1) {
+		pthread_create(&thread, NULL, compute, NULL);
+		pthread_join(thread, NULL);
+		_exit(total & 1);
+	}
+	thread = pthread_self();
+	pthread_create(&other, NULL, last, &thread);
+	compute(NULL);
+	pthread_exit(NULL);
+}
+"#;
+
+/// A copy of the process that was made while a thread ran has that thread for its first; the process is there all the same when it has ended. One
+/// instruction back from its exit is the system call that ends it, of the thread that makes it.
+#[test]
+fn the_way_back_from_the_end_leads_over_ends_of_threads() {
+    if !has_gdb() {
+        return;
+    }
+    let place = Place::new("debug-threads-end");
+    let program = compile(&place, "ends", ENDS, &[]);
+    for (arguments, who) in [(vec![], "main"), (vec!["main-first"], "last")] {
+        record(&place, &[vec![program.as_str()], arguments].concat());
+        let commands =
+            ["reverse-stepi", "x/i $pc", "up", "info frame", "break compute", "reverse-continue", "continue", "reverse-stepi", "x/i $pc", "up"];
+        let text = gdb(&place, &["--at", "exit"], &commands);
+        in_order(&text, &["syscall", who, "hit Breakpoint 1, compute", "No more reverse-execution history", "syscall", who]);
+    }
+}
