@@ -56,3 +56,52 @@ fn the_way_back_from_the_end_leads_over_ends_of_threads() {
         in_order(&text, &["syscall", who, "hit Breakpoint 1, compute", "No more reverse-execution history", "syscall", who]);
     }
 }
+
+/// While a thread waits for its child of vfork, which takes its time, another one works.
+const WAITS: &str = r#"
+#include <pthread.h>
+#include <unistd.h>
+int works, ended;
+static void *spawn(void *unused)
+{
+	(void)unused;
+	if (vfork() == 0) {
+		for (int i = 0; i < 20; i++)
+			usleep(10000);
+		_exit(0);
+	}
+	ended = 1;
+	return NULL;
+}
+int work(int number)
+{
+	works += number;
+	usleep(10000);
+	return works;
+}
+int main(void)
+{
+	pthread_t thread;
+	pthread_create(&thread, NULL, spawn, NULL);
+	for (int i = 0; i < 10; i++)
+		work(i);
+	pthread_join(thread, NULL);
+	return ended;
+}
+"#;
+
+/// The kernel does not stop a thread that waits for its child, and the child may wait for a thread that is stopped.
+#[test]
+fn a_thread_that_waits_for_its_child_is_not_waited_for() {
+    if !has_gdb() {
+        return;
+    }
+    let place = Place::new("debug-threads-wait");
+    let program = compile(&place, "waits", WAITS, &[]);
+    record(&place, &[&program]);
+    let forth = ["break work", "continue", "watch ended", "continue", "delete 1", "continue"];
+    let back = ["reverse-continue", "delete", "break work", "reverse-continue", "print number"];
+    let text = gdb(&place, &[], &[&forth[..], &back].concat());
+    in_order(&text, &["work (number=0)", "New value = 1", "No more reverse", "Old value = 1", "New value = 0"]);
+    in_order(&text, &["New value = 0", "work (number=0)", "$1 = 0"]);
+}

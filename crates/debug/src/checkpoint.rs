@@ -203,7 +203,7 @@ fn quiesce(process: &mut Process, header: &Header, current: i32, patience: Durat
         }
         let others: Vec<i32> = process.threads().filter(|tid| *tid != current).collect();
         let busy: Vec<i32> = others.into_iter().filter(|tid| !waits_for_turn(process, header, *tid)).collect();
-        if busy.is_empty() {
+        if busy.is_empty() && process.is_stopped() {
             return Ok(true);
         }
         if since.elapsed() > patience {

@@ -203,6 +203,8 @@ impl Debuggee {
                 }
                 self.arm(tid)?;
             }
+            // While it waited for the child it could not be told anything.
+            context::EVENT_VFORK => self.arm(tid)?,
             context::EVENT_THREAD_EXIT => {
                 self.process.let_exit(tid)?;
                 return Ok(None);

@@ -104,7 +104,7 @@ impl Process {
     }
 
     /// A child that lives in this memory: over our traps it is carried.
-    fn guest(&mut self, tid: i32, status: Status) -> io::Result<()> {
+    pub(super) fn guest(&mut self, tid: i32, status: Status) -> io::Result<()> {
         match status {
             Status::Exited(_) | Status::Killed(_) => {
                 self.guests.remove(&tid);

@@ -25,6 +25,8 @@ const SIGNALS_OF_INSTRUCTIONS: [i32; 6] = [libc::SIGSEGV, libc::SIGBUS, libc::SI
 const EAGER: Duration = Duration::from_micros(200);
 /// A killed process does not take longer to be gone, unless the machine is in trouble.
 const LONGEST_END: Duration = Duration::from_secs(5);
+/// A child of vfork does within this time what it can do without the other threads, also where the machine has much else to do.
+const GUEST_PATIENCE: Duration = Duration::from_millis(50);
 const LONGEST_NAP: Duration = Duration::from_millis(1);
 
 /// What a thread did that the layer above must know.
@@ -129,9 +131,14 @@ impl Process {
         })
     }
 
-    /// The numbers of its threads, the kernel's.
+    /// The numbers of its threads, the kernel's: of a process that was stopped, all that can be looked at.
     pub fn threads(&self) -> impl Iterator<Item = i32> + '_ {
-        self.threads.iter().map(|thread| thread.tid)
+        self.threads.iter().filter(|thread| thread.state != State::Running).map(|thread| thread.tid)
+    }
+
+    /// Whether no thread runs, nor waits for a child in its memory.
+    pub fn is_stopped(&self) -> bool {
+        self.threads.iter().all(|thread| thread.state != State::Running)
     }
 
     /// Adds a thread that is traced and stopped.

@@ -1,6 +1,6 @@
 //! Letting threads run and stopping them.
 
-use super::{EAGER, Happened, LONGEST_NAP, Process, SIGNALS_OF_INSTRUCTIONS, State};
+use super::{EAGER, GUEST_PATIENCE, Happened, LONGEST_NAP, Process, SIGNALS_OF_INSTRUCTIONS, State};
 use retake_kernel::ptrace::{self, Status};
 use std::io;
 use std::time::{Duration, Instant};
@@ -54,7 +54,8 @@ impl Process {
         gone_is_fine(ptrace::step(tid, signal))
     }
 
-    /// Stops every thread. What they have to tell is kept for [`Process::next`].
+    /// Stops every thread. What they have to tell is kept for [`Process::next`]. One that waits for a child in its memory goes on waiting if the child
+    /// waits for another thread.
     ///
     /// One that has stopped already is not interrupted: that would stop it again as soon as it is resumed, and again, without an instruction between.
     ///
@@ -71,6 +72,9 @@ impl Process {
             stops.push((tid, stopped));
         }
         for (tid, stopped) in stops {
+            if stopped.is_none() && self.waits_for_guest(tid)? {
+                continue;
+            }
             let Ok(status) = wait_for_stop(tid, stopped) else {
                 self.threads.retain(|thread| thread.tid != tid);
                 continue;
@@ -83,6 +87,23 @@ impl Process {
             self.thread(tid)?.state = State::Stopped((!is_ours).then_some(status));
         }
         Ok(())
+    }
+
+    /// Lets children in this memory go on until a thread is there to be heard that is to stop. The kernel stops none that waits for such a child: true if
+    /// the thread does, and the child gets nowhere.
+    fn waits_for_guest(&mut self, tid: i32) -> io::Result<bool> {
+        let mut since = Instant::now();
+        while !self.guests.is_empty() && !is_to_be_heard(self.pid, tid) {
+            let news = self.guests.iter().find_map(|guest| ptrace::poll(*guest));
+            if let Some((guest, status)) = news {
+                self.guest(guest, status)?;
+                since = Instant::now();
+            } else if since.elapsed() > GUEST_PATIENCE {
+                return Ok(true);
+            }
+            std::thread::sleep(EAGER / 10);
+        }
+        Ok(false)
     }
 
     /// What happens next, of all that runs; `None` once `give_up` says so.
@@ -115,6 +136,12 @@ impl Process {
             nap = (nap * 2).min(LONGEST_NAP);
         }
     }
+}
+
+/// Whether a thread is anywhere but in the kernel where it cannot be stopped.
+fn is_to_be_heard(pid: i32, tid: i32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
+    !status.rsplit(") ").next().is_some_and(|rest| rest.starts_with('D'))
 }
 
 /// What stopped a thread that was interrupted. A signal that an instruction raised just then is heard first: whoever copies the thread would lose it,
