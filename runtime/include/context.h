@@ -72,6 +72,9 @@ struct process {
 	u32 children_count; /* replay: those that its parent may wait for */
 	struct child children[MAX_CHILDREN];
 	u64 vdso_start, vdso_end;
+	u32 counter_compared;
+	u64 counter_ahead; /* record: ticks of the time-stamp counter beyond what the kernel's clock makes of them */
+	u64 clocks; /* record: where the vDSO is as long as we can call it; 0: not */
 	u32 first_stub_count; /* of the program and of its interpreter */
 	struct address_range first_stubs[2];
 	u32 looked_count;           /* trace: mapped files whose pages are of interest; MAX_LOOKED + 1: more than that */
@@ -106,7 +109,7 @@ struct context {
 	struct watch watch;       /* 0x140: replay */
 	struct process *process;
 	u32 region;
-	u32 in_handler;
+	u32 in_clock; /* record: in the vDSO, called by us */
 	u64 number; /* of the call being made */
 	u64 temporary_mask;
 	u32 temporary_active;
@@ -222,6 +225,7 @@ void fail(const char *message) NORETURN; /* a bug, or the machine cannot go on: 
 u8 *ring_reserve(struct context *context, u64 bytes);
 void ring_publish(struct context *context, u64 bytes);
 void ring_write(struct context *context, const void *bytes, u64 count); /* any size; user memory allowed */
+void ring_copy(u8 *to, const void *bytes, u64 count); /* of user memory, at least one */
 void ring_item(struct context *context, const struct item *item, const void *bytes); /* and its inline bytes, padded */
 void ring_event(struct context *context, u8 kind, u8 flags, u16 number, i64 value, const void *body, u64 body_bytes);
 static inline void count_event(struct context *context) { context->event_count++; }
@@ -239,8 +243,9 @@ void end_process(struct context *context, u32 status) NORETURN;
 struct sink {
 	enum { SINK_INPUT, SINK_MEASURE, SINK_EMIT, SINK_VERIFY } mode;
 	struct context *context;
-	u8 *position, *limit;      /* SINK_INPUT: where items go */
-	u64 bytes;                 /* SINK_MEASURE: sum */
+	u8 *position, *limit;      /* SINK_INPUT, SINK_MEASURE: where items go */
+	u64 bytes;                 /* SINK_MEASURE: sum. Items are written at once as long as they fit, */
+	u32 overflown;             /* and then no longer: SINK_EMIT has to follow */
 	u64 largest;               /* no item has more bytes */
 	u64 pointee_before;        /* what a value-result length was before the call */
 	const u8 *item, *item_end; /* SINK_VERIFY */
@@ -307,6 +312,7 @@ u32 runtime_syscall(struct context *context);
 void runtime_tsc(struct context *context, u64 which);
 void runtime_cpuid(struct context *context);
 void emulate_cpuid(struct registers *regs);
+void counter_compare(struct process *process);
 void emulate_tsc(struct context *context, struct registers *regs, u32 with_aux);
 
 /* ---- signal.c, frame.c ---- */
@@ -457,6 +463,11 @@ u32 unreached_hide(struct process *process, const struct file_entry *file, u64 b
 void unreached_show(struct context *context);
 u32 unreached_holds(const struct process *process, u64 address); /* it is hidden */
 void unreached_touch(struct context *context, u64 start, u64 bytes, u32 gone);
+
+/* ---- clock.c: record ---- */
+u32 clock_answers(const struct call *call);
+i64 clock_read(struct call *call);
+void clock_touch(struct context *context, u64 start, u64 bytes);
 
 /* ---- map_lines.c ---- */
 struct map_line { /* of /proc/PID/maps */

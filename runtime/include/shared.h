@@ -215,6 +215,12 @@ struct vdso_patch {
 	u8 code[48];
 };
 
+#define VDSO_CLOCKS 4
+struct vdso_clock { /* what the vDSO's own code answers if it is called there */
+	u32 number; /* of the system call; 0: no more of them */
+	u32 offset;
+};
+
 #define SHARED_FILE_UNCHANGED 1 /* there is none: the stored file will do */
 struct shared_file {
 	u64 device, inode;
@@ -271,7 +277,8 @@ struct shared_header {
 	struct shared_file shared_files[64]; /* of which the mappings may see writes; if there are more, all files are taken for such */
 	struct domain shared_domain; /* of all processes that share writable memory with others */
 	struct cpuid_entry cpuid[MAX_CPUID];
-	struct vdso_patch vdso_patches[12];
+	struct vdso_patch vdso_patches[16];
+	struct vdso_clock vdso_clocks[VDSO_CLOCKS]; /* record */
 	u32 request_queue[MAX_SLOTS];
 	char store[1024];     /* replay: folder of the recording's files, ends with '/' */
 	char scratch[1024];   /* replay: folder for copies of shared files, ends with '/' */

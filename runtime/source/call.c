@@ -127,15 +127,18 @@ void turn_before_staged(struct call *call, u64 turn)
 	call->context->slot->turn_logged = turn;
 }
 
-/* Calls that may reach the console, or change which descriptors do. The others skip a dozen comparisons. */
-static const u8 uses_descriptors[CALL_ROW_COUNT] = {
-	[NR_write] = 1, [NR_writev] = 1, [NR_pwrite64] = 1, [NR_pwritev] = 1, [NR_pwritev2] = 1, [NR_sendto] = 1, [NR_sendfile] = 1, [NR_splice] = 1,
-	[NR_copy_file_range] = 1, [NR_tee] = 1, [NR_close] = 1, [NR_fcntl] = 1, [NR_dup] = 1, [NR_dup2] = 1, [NR_dup3] = 1, [NR_close_range] = 1,
-	[NR_open] = 1, [NR_openat] = 1, [NR_openat2] = 1, [NR_creat] = 1, [NR_pidfd_getfd] = 1, [NR_recvmsg] = 1, [NR_recvmmsg] = 1, [NR_sendmsg] = 1,
-	[NR_vmsplice] = 1,
+/* Calls that may reach the console, or change which descriptors do, and those that ask what time it is. The others skip a dozen comparisons. */
+enum call_kind { PLAIN, DESCRIPTOR, CLOCK };
+static const u8 call_kinds[CALL_ROW_COUNT] = {
+	[NR_write] = DESCRIPTOR, [NR_writev] = DESCRIPTOR, [NR_pwrite64] = DESCRIPTOR, [NR_pwritev] = DESCRIPTOR, [NR_pwritev2] = DESCRIPTOR,
+	[NR_sendto] = DESCRIPTOR, [NR_sendfile] = DESCRIPTOR, [NR_splice] = DESCRIPTOR, [NR_copy_file_range] = DESCRIPTOR, [NR_tee] = DESCRIPTOR,
+	[NR_close] = DESCRIPTOR, [NR_fcntl] = DESCRIPTOR, [NR_dup] = DESCRIPTOR, [NR_dup2] = DESCRIPTOR, [NR_dup3] = DESCRIPTOR,
+	[NR_close_range] = DESCRIPTOR, [NR_open] = DESCRIPTOR, [NR_openat] = DESCRIPTOR, [NR_openat2] = DESCRIPTOR, [NR_creat] = DESCRIPTOR,
+	[NR_pidfd_getfd] = DESCRIPTOR, [NR_recvmsg] = DESCRIPTOR, [NR_recvmmsg] = DESCRIPTOR, [NR_sendmsg] = DESCRIPTOR, [NR_vmsplice] = DESCRIPTOR,
+	[NR_clock_gettime] = CLOCK, [NR_gettimeofday] = CLOCK, [NR_time] = CLOCK,
 };
 
-static u32 is_plain(const struct call *call) { return call->number < CALL_ROW_COUNT && !uses_descriptors[call->number]; }
+static enum call_kind kind_of(const struct call *call) { return call->number < CALL_ROW_COUNT ? call_kinds[call->number] : DESCRIPTOR; }
 
 typedef i64 window_function(u64 number, const u64 *arguments);
 
@@ -168,29 +171,32 @@ static inline __attribute__((always_inline)) void finish_record(struct call *cal
 		return;
 	}
 	struct context *context = call->context;
-	u64 staged = (u64)(call->position - call->start);
 	struct sink sink;
 	sink.mode = SINK_MEASURE;
 	sink.context = context;
-	sink.bytes = 0;
+	sink.bytes = (u64)(call->position - call->start);
+	sink.position = call->position;
+	sink.limit = call->start + INPUT_SPACE;
+	sink.overflown = 0;
 	sink.pointee_before = call->pointee_before;
 	u32 visits = call->row->pointers_end && !call->outputs_by_hand;
 	if (visits)
 		visit_outputs(&sink, call->row, call->arguments, call->result);
+	u64 size = sink.bytes, ready = (u64)(sink.position - call->start);
+	if (UNLIKELY(sink.overflown))
+		ready = (u64)(call->position - call->start);
 	for (u32 i = 0; i < extra_count; i++)
-		sink.bytes += sizeof(struct item) + ALIGN8(extra[i].count);
-	u64 size = staged + sink.bytes;
+		size += sizeof(struct item) + ALIGN8(extra[i].count);
 	if (size > 0xfffffff0UL)
 		fail("one call returned more than 4 GB");
 	*(struct event *)call->start = (struct event){ (u32)size, EVENT_CALL, call->flags, (u16)call->number, call->result };
-	ring_publish(context, staged);
-	if (sink.bytes) {
+	ring_publish(context, ready);
+	if (UNLIKELY(sink.overflown)) {
 		sink.mode = SINK_EMIT;
-		if (visits)
-			visit_outputs(&sink, call->row, call->arguments, call->result);
-		for (u32 i = 0; i < extra_count; i++)
-			emit_extra(context, &extra[i]);
+		visit_outputs(&sink, call->row, call->arguments, call->result);
 	}
+	for (u32 i = 0; i < extra_count; i++)
+		emit_extra(context, &extra[i]);
 	count_event(context);
 }
 
@@ -307,7 +313,7 @@ static u32 record_plain(struct call *call)
 /* Calls that concern the console or descriptors, and those of threads that take turns. */
 static u32 record_other(struct call *call)
 {
-	u32 plain = is_plain(call), looked = tracing() && look_needed(call);
+	u32 plain = kind_of(call) != DESCRIPTOR, looked = tracing() && look_needed(call);
 	prepare_record(call);
 	if (UNLIKELY(looked))
 		look_before(call);
@@ -322,11 +328,24 @@ static u32 record_other(struct call *call)
 	return finish_emulated(call);
 }
 
+static u32 record_clock(struct call *call)
+{
+	prepare_record(call);
+	call->result = clock_read(call);
+	finish_record(call, NULL, 0);
+	call->context->regs.rax = (u64)call->result;
+	return leave(call->context);
+}
+
 /* An ordinary call: the kernel answers while recording, the log at replay. */
 static u32 emulate(struct call *call)
 {
-	if (recording())
-		return LIKELY(is_plain(call) && !call->context->process->domain && !(tracing() && look_needed(call))) ? record_plain(call) : record_other(call);
+	if (recording()) {
+		enum call_kind kind = kind_of(call);
+		if (UNLIKELY(kind == CLOCK) && clock_answers(call))
+			return record_clock(call);
+		return LIKELY(kind != DESCRIPTOR && !call->context->process->domain && !(tracing() && look_needed(call))) ? record_plain(call) : record_other(call);
+	}
 	prepare_replay(call);
 	if (UNLIKELY(call->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR)) && !call->context->printed)
 		console_replay(call->context, call->event);

@@ -170,7 +170,7 @@ u32 in_stubs(const struct process *process, u64 rip)
 /* In the runtime and on the way to it a sync point is near. */
 static u32 may_stop_at(struct context *context, u64 rip)
 {
-	return (rip < RUNTIME_TEXT || rip >= RUNTIME_END) && !in_stubs(context->process, rip);
+	return (rip < RUNTIME_TEXT || rip >= RUNTIME_END) && !context->in_clock && !in_stubs(context->process, rip);
 }
 
 /* Whether stopping it would do anything: the baton is wanted, or signals wait. */

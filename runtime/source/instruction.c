@@ -2,16 +2,32 @@
  * table, the same in both modes, so it needs no event. Any stack. */
 #include "../include/context.h"
 
-static u64 read_counter(u32 *aux)
+/* Where RDTSC traps for us too, the kernel's clock stands in for the counter. */
+static u64 clock_ticks(void)
 {
-	/* RDTSC itself would trap: this process asked for that. The monotonic clock of the kernel stands in for it, at 2.5 ticks per
-	 * nanosecond or whatever the machine has; programs only measure differences with it. */
 	struct { i64 seconds, nanoseconds; } now;
 	sys2(NR_clock_gettime, 4 /* CLOCK_MONOTONIC_RAW */, &now);
-	*aux = 0;
-	sys3(NR_getcpu, aux, NULL, NULL);
 	u64 per_second = HEADER->ticks_per_second;
 	return (u64)now.seconds * per_second + (u64)now.nanoseconds * (per_second / 1000) / 1000000;
+}
+
+static u64 processor_ticks(void)
+{
+	u32 low, high;
+	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+	return (u64)high << 32 | low;
+}
+
+/* Before the counter traps, so that what the program sees goes on from where it was. */
+void counter_compare(struct process *process)
+{
+	process->counter_ahead = processor_ticks() - clock_ticks();
+	process->counter_compared = 1;
+}
+
+static u64 read_counter(const struct context *context)
+{
+	return context->counter_traps ? clock_ticks() + context->process->counter_ahead : processor_ticks();
 }
 
 void emulate_tsc(struct context *context, struct registers *regs, u32 with_aux)
@@ -19,9 +35,9 @@ void emulate_tsc(struct context *context, struct registers *regs, u32 with_aux)
 	u64 value;
 	u64 aux = 0;
 	if (recording()) {
-		u32 processor;
-		value = read_counter(&processor);
-		aux = processor;
+		value = read_counter(context);
+		if (with_aux)
+			sys3(NR_getcpu, &aux, NULL, NULL);
 		ring_event(context, EVENT_TSC, 0, (u16)with_aux, (i64)value, &aux, with_aux ? 8 : 0);
 	} else {
 		const struct event *event = log_take(context, EVENT_TSC, (u16)with_aux);

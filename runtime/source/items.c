@@ -113,9 +113,27 @@ static void verify_input(struct sink *sink, u32 argument, u64 address, u64 total
 	sink->item += sizeof *item + ALIGN8(item->inline_bytes);
 }
 
+static struct item output_item(u32 argument, u64 address, u64 bytes)
+{
+	return (struct item){ (u8)argument, ITEM_OUTPUT, 0, (u32)bytes, (u32)bytes, 0, address };
+}
+
+/* Few outputs are large, and to walk the arguments twice for them all would cost more than the call's whole event. */
+static void measure_output(struct sink *sink, u32 argument, u64 address, u64 bytes)
+{
+	u64 size = sizeof(struct item) + ALIGN8(bytes);
+	sink->bytes += size;
+	sink->overflown |= size > (u64)(sink->limit - sink->position);
+	if (sink->overflown)
+		return;
+	*(struct item *)sink->position = output_item(argument, address, bytes);
+	ring_copy(sink->position + sizeof(struct item), (const void *)address, bytes);
+	sink->position += size;
+}
+
 static void emit_output(struct sink *sink, u32 argument, u64 address, u64 bytes)
 {
-	struct item item = { (u8)argument, ITEM_OUTPUT, 0, (u32)bytes, (u32)bytes, 0, address };
+	struct item item = output_item(argument, address, bytes);
 	ring_item(sink->context, &item, (const void *)address);
 }
 
@@ -132,7 +150,7 @@ static void one_item(struct sink *sink, u32 argument, u64 address, u64 bytes, u6
 	switch (sink->mode) {
 	case SINK_INPUT: stage_input(sink, argument, address, bytes, inline_limit); break;
 	case SINK_VERIFY: verify_input(sink, argument, address, bytes); break;
-	case SINK_MEASURE: sink->bytes += sizeof(struct item) + ALIGN8(bytes); break;
+	case SINK_MEASURE: measure_output(sink, argument, address, bytes); break;
 	case SINK_EMIT: emit_output(sink, argument, address, bytes); break;
 	}
 }

@@ -24,6 +24,13 @@ static u32 touches_runtime(u64 start, u64 bytes)
 	return start < RUNTIME_END && start + bytes > RUNTIME_TEXT && bytes;
 }
 
+/* The program is about to change something about these addresses; `gone`: what is there vanishes. */
+static void note_change(struct context *context, u64 start, u64 bytes, u32 gone)
+{
+	unreached_touch(context, start, bytes, gone);
+	clock_touch(context, start, bytes);
+}
+
 /* ---- files and their images: record ---- */
 
 struct identity { u64 device, inode, size, modified_ns, changed_ns; u32 regular; };
@@ -225,7 +232,7 @@ static u32 mmap_record(struct call *call)
 		shared_join(context);
 	call_prepare(call);
 	if (a[3] & MAP_FIXED)
-		unreached_touch(context, a[0], a[1], 1);
+		note_change(context, a[0], a[1], 1);
 	if (tracing() && a[3] & MAP_FIXED)
 		look_unmap(context, a[0], a[1]);
 	if (!(a[3] & MAP_ANONYMOUS) && (!tracing() || (a[3] & MAP_TYPE) == MAP_PRIVATE))
@@ -452,9 +459,10 @@ static i64 unmap_around(u64 start, u64 bytes)
 static u32 munmap_around(struct call *call)
 {
 	call_prepare(call);
-	if (recording())
+	if (recording()) {
+		note_change(call->context, call->arguments[0], call->arguments[1], 1);
 		call->result = unmap_around(call->arguments[0], call->arguments[1]);
-	else if (call->result == 0)
+	} else if (call->result == 0)
 		unmap_around(call->arguments[0], call->arguments[1]);
 	call_finish(call, NULL, 0);
 	call->context->regs.rax = (u64)call->result;
@@ -471,7 +479,7 @@ u32 handle_munmap(struct call *call)
 	if (recording()) {
 		process_lock();
 		forget_reservations(call->context->process, call->arguments[0], call->arguments[1]);
-		unreached_touch(call->context, call->arguments[0], call->arguments[1], 1);
+		note_change(call->context, call->arguments[0], call->arguments[1], 1);
 		process_unlock();
 	}
 	u32 looked = tracing() && look_unmap(call->context, call->arguments[0], call->arguments[1]), how = repeat(call, 1);
@@ -503,7 +511,7 @@ u32 handle_mprotect(struct call *call)
 	if (recording()) {
 		if (call->arguments[2] & PROT_EXEC)
 			expect_unknown_calls(context);
-		unreached_touch(context, call->arguments[0], call->arguments[1], 0);
+		note_change(context, call->arguments[0], call->arguments[1], 0);
 		call->result = sys6(call->number, call->actual[0], call->actual[1], call->actual[2], call->actual[3], 0, 0);
 		if (call->result == -13 && call->arguments[2] & PROT_WRITE) { /* EACCES: an image lies there */
 			make_private(context, call->arguments[0], call->arguments[1]);
@@ -534,8 +542,8 @@ u32 handle_mremap(struct call *call)
 		}
 	}
 	if (recording()) {
-		unreached_touch(call->context, a[0], a[1], 0);
-		unreached_touch(call->context, a[4], a[3] & 2 ? a[2] : 0, 0);
+		note_change(call->context, a[0], a[1], 0);
+		note_change(call->context, a[4], a[3] & 2 ? a[2] : 0, 0);
 	}
 	u32 looked = tracing() && look_unmap(call->context, a[0], a[1]), how = repeat(call, 1);
 	if (recording() && call->result > 0)

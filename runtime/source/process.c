@@ -115,14 +115,22 @@ void region_attach_ring(struct context *context)
 	context->head = context->tail_seen = context->slot->head;
 }
 
+enum { PR_SET_TSC = 26, PR_TSC_ENABLE = 1, PR_TSC_SIGSEGV = 2 };
+
 /* Where the counter traps, each switch to and from a thread where it does not changes a control register, for which a virtual machine is left: 7 us. */
 static void trap_counter(struct context *context, u32 wanted)
 {
 	if (context->counter_traps == wanted)
 		return;
+	u32 settable = !tracing() && !(HEADER->options & OPTION_NO_TSC_TRAP);
+	if (wanted && recording() && !context->process->counter_compared) {
+		if (settable && context->counter_traps == COUNTER_UNKNOWN)
+			sys2(NR_prctl, PR_SET_TSC, PR_TSC_ENABLE);
+		counter_compare(context->process);
+	}
 	context->counter_traps = wanted;
-	if (!tracing() && !(HEADER->options & OPTION_NO_TSC_TRAP))
-		sys2(NR_prctl, 26 /* PR_SET_TSC */, wanted ? 2 /* PR_TSC_SIGSEGV */ : 1);
+	if (settable)
+		sys2(NR_prctl, PR_SET_TSC, wanted ? PR_TSC_SIGSEGV : PR_TSC_ENABLE);
 }
 
 /* Dispatch makes every call dearer, by a quarter on some processors, so a recorded thread has it only while there is a `syscall` it might come to:

@@ -65,6 +65,14 @@ void ring_write(struct context *context, const void *bytes, u64 count)
 
 #define ONE_PIECE_BYTES 0x10000UL
 
+/* Padded to whole words. */
+void ring_copy(u8 *to, const void *bytes, u64 count)
+{
+	*(u64 *)(to + ALIGN8(count) - 8) = 0;
+	if (UNLIKELY(copy_user(to, bytes, count)))
+		memset(to, 0, count);
+}
+
 void ring_item(struct context *context, const struct item *item, const void *bytes)
 {
 	static const u64 zero = 0;
@@ -72,9 +80,7 @@ void ring_item(struct context *context, const struct item *item, const void *byt
 	if (LIKELY(size <= ONE_PIECE_BYTES)) {
 		u8 *at = ring_reserve(context, size);
 		*(struct item *)at = *item;
-		*(u64 *)(at + size - 8) = 0;
-		if (UNLIKELY(copy_user(at + sizeof *item, bytes, count)))
-			memset(at + sizeof *item, 0, count);
+		ring_copy(at + sizeof *item, bytes, count);
 		ring_publish(context, size);
 		return;
 	}

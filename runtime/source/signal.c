@@ -235,7 +235,7 @@ void master_handler(i32 number, const struct siginfo *info, struct user_context 
 		return;
 	}
 	defer(context, info, NULL);
-	force_want(context, in_text(regs->rip));
+	force_want(context, in_text(regs->rip) || context->in_clock);
 	baton_signalled(context);
 	user->mask = ~SYNCHRONOUS;
 	context->mask_held = 1;

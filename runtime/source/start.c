@@ -120,6 +120,7 @@ void record_start(u64 slot_index, u64 program_counter, u64 stack_pointer)
 	overlay_first(context->process, slot->request_arguments[2], slot->request_arguments[3]);
 	patch_vdso(slot->request_arguments[4]);
 	note_vdso(context->process, stack_pointer, HEADER->vdso_bytes, NULL, 0);
+	context->process->clocks = slot->request_arguments[4];
 	descriptors_inherit(context->process, &context->slot->uses);
 	slot->exec_pending = 0;
 	slot->call_entered_ns = 0;

@@ -13,8 +13,9 @@ pub const RING_BYTES: usize = 0x10_0000;
 pub const MAX_SLOTS: usize = 4096;
 pub const MAX_FILES: usize = 2048;
 pub const MAX_CPUID: usize = 256;
-pub const MAX_VDSO_PATCHES: usize = 12;
+pub const MAX_VDSO_PATCHES: usize = 16;
 pub const VDSO_CODE_BYTES: usize = 48;
+pub const VDSO_CLOCKS: usize = 4;
 pub const MAX_PARTS: usize = 8;
 /// Ranges of a file's text that no known code reaches.
 pub const MAX_UNREACHED: usize = 4;
@@ -291,6 +292,12 @@ pub struct VdsoEdit {
 }
 
 #[repr(C)]
+pub struct VdsoClock {
+    pub number: AtomicU32,
+    pub offset: AtomicU32,
+}
+
+#[repr(C)]
 pub struct Header {
     pub magic: AtomicU64,
     pub mode: AtomicU32,
@@ -335,6 +342,7 @@ pub struct Header {
     pub shared_domain: Domain,
     pub cpuid: [CpuidEntry; MAX_CPUID],
     pub vdso_patches: [VdsoEdit; MAX_VDSO_PATCHES],
+    pub vdso_clocks: [VdsoClock; VDSO_CLOCKS],
     pub request_queue: [AtomicU32; MAX_SLOTS],
     pub store: [AtomicU8; PATH_BYTES],
     pub scratch: [AtomicU8; PATH_BYTES],

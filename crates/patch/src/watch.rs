@@ -298,7 +298,7 @@ fn relocate(run: &[Instruction], code_address: u64) -> Option<Moved> {
 }
 
 /// Encodes one instruction; its bytes.
-fn put(encoder: &mut Encoder, mut instruction: Instruction, at: u64) -> Option<u64> {
+pub(crate) fn put(encoder: &mut Encoder, mut instruction: Instruction, at: u64) -> Option<u64> {
     if matches!(instruction.flow_control(), FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch) {
         instruction.as_near_branch();
     }

@@ -176,6 +176,11 @@ impl Session {
             }
         }
         header.vdso_patch_count.store(count as u32, Relaxed);
+        let originals = self.vdso_patch.functions.iter().filter_map(|function| function.original);
+        for (clock, (number, offset)) in header.vdso_clocks.iter().zip(originals) {
+            clock.number.store(number, Relaxed);
+            clock.offset.store(offset as u32, Relaxed);
+        }
     }
 }
 
