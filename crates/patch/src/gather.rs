@@ -61,21 +61,50 @@ fn gap(elf: &ElfView, functions: &Functions, address: u64) -> Option<Range<u64>>
     (functions.known && gap.contains(&address) && gap.start >= segment.address && gap.end <= segment.file_end()).then_some(gap)
 }
 
-/// Whether the bytes of one of the other ways into the kernel, which 64-bit code does not use, are such by chance: between known functions, and either
-/// inside an instruction of code that has no symbol, or in front of bytes that are no instructions, before which nothing jumps.
-fn is_chance_gate(elf: &ElfView, functions: &Functions, candidate: &Candidate) -> bool {
-    let Some(gap) = gap(elf, functions, candidate.address).filter(|_| candidate.kind.is_none()) else {
-        return false;
-    };
-    let decode = |from: u64| Decoder::with_ip(64, &elf.bytes_from(from)[..(gap.end - from) as usize], from, DecoderOptions::NONE);
-    let covering = decode(gap.start)
-        .into_iter()
-        .take_while(|instruction| !instruction.is_invalid())
-        .find(|instruction| instruction.next_ip() > candidate.address);
-    let is_inside = covering.is_some_and(|instruction| instruction.ip() < candidate.address);
-    let runs_on =
-        |instruction: &Instruction| matches!(instruction.flow_control(), FlowControl::Next | FlowControl::Interrupt) && !instruction.is_invalid();
-    is_inside || decode(candidate.address).into_iter().find(|instruction| !runs_on(instruction)).is_some_and(|instruction| instruction.is_invalid())
+/// Goes once through the text between known functions, which in programs without unwind tables is nearly all of it.
+struct Gaps<'a> {
+    elf: &'a ElfView<'a>,
+    functions: &'a Functions,
+    gap: Range<u64>,
+    decoder: Decoder<'a>,
+    /// What was decoded last, in this gap.
+    last: Instruction,
+}
+
+impl<'a> Gaps<'a> {
+    fn new(elf: &'a ElfView<'a>, functions: &'a Functions) -> Self {
+        Self { elf, functions, gap: 0..0, decoder: Decoder::new(64, &[], DecoderOptions::NONE), last: Instruction::default() }
+    }
+
+    fn decode(&self, from: u64) -> Decoder<'a> {
+        Decoder::with_ip(64, &self.elf.bytes_from(from)[..(self.gap.end - from) as usize], from, DecoderOptions::NONE)
+    }
+
+    /// Whether the bytes of one of the other ways into the kernel, which 64-bit code does not use, are such by chance: between known functions, and either
+    /// inside an instruction of code that has no symbol, or in front of bytes that are no instructions, before which nothing jumps. To be asked in
+    /// ascending order.
+    fn is_chance_gate(&mut self, candidate: &Candidate) -> bool {
+        let Some(gap) = gap(self.elf, self.functions, candidate.address).filter(|_| candidate.kind.is_none()) else {
+            return false;
+        };
+        if self.gap != gap {
+            self.gap = gap;
+            self.decoder = self.decode(self.gap.start);
+            self.last = self.decoder.decode();
+        }
+        while !self.last.is_invalid() && self.last.next_ip() <= candidate.address {
+            self.last = self.decoder.decode();
+        }
+        let is_inside = !self.last.is_invalid() && self.last.ip() < candidate.address;
+        let runs_on =
+            |instruction: &Instruction| matches!(instruction.flow_control(), FlowControl::Next | FlowControl::Interrupt) && !instruction.is_invalid();
+        is_inside
+            || self
+                .decode(candidate.address)
+                .into_iter()
+                .find(|instruction| !runs_on(instruction))
+                .is_some_and(|instruction| instruction.is_invalid())
+    }
 }
 
 /// Decodes the functions with candidates, to see which are instructions.
@@ -93,7 +122,8 @@ pub(crate) fn recognise(elf: &ElfView, functions: &Functions, candidates: &[Cand
         at_site || functions.known && survey.covering(candidate.address).is_some_and(|listed| listed.role != Role::Gate)
     };
     let matters = |candidate: &&Candidate| candidate.kind.is_none_or(SiteKind::must_be_seen);
-    let loose = candidates.iter().filter(matters).filter(|candidate| !is_known(candidate) && !is_chance_gate(elf, functions, candidate));
+    let mut gaps = Gaps::new(elf, functions);
+    let loose = candidates.iter().filter(matters).filter(|candidate| !is_known(candidate) && !gaps.is_chance_gate(candidate));
     let (unreached, loose_sites) = unreached(elf, functions, loose.map(|candidate| candidate.address));
     Recognised { sites: sites.iter().map(|site| site.address).collect(), unreached, loose_sites }
 }

@@ -203,6 +203,15 @@ fn gates_by_chance_between_functions_are_not_unknown_calls() {
     assert!(between_functions(&[&SYSCALL[..], &[0x07]].concat()).unknown_calls, "a system call may be one");
 }
 
+/// Programs without unwind tables are one such place of more than 100 MB, and have thousands of such bytes.
+#[test]
+fn the_place_between_functions_is_decoded_once() {
+    let started = std::time::Instant::now();
+    let many = [0x80, 0x3d, 0xcd, 0x80, 0, 0, 0].repeat(100_000);
+    assert!(!between_functions(&[&many[..], &RET].concat()).unknown_calls);
+    assert!(started.elapsed().as_secs() < 10, "it took {:?}", started.elapsed());
+}
+
 #[test]
 fn whole_pages_between_functions_are_unreached() {
     let mut bytes = vec![0x1b; 3 * PAGE_BYTES as usize];
