@@ -6,7 +6,7 @@
 mod cli_support;
 
 use cli_support::Place;
-use cli_support::debugging::{compile, gdb, has_gdb, record};
+use cli_support::debugging::{compile, gdb, has_gdb, in_order, record};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -74,6 +74,44 @@ if what == "long":
     timed("reverse-continue", "reverse-continue")
 "#;
 
+/// Calls a function now and then in a computation that is long enough for several checkpoints.
+const RARE: &str = r#"
+#include <unistd.h>
+unsigned long total;
+int calls;
+void rare(void) { calls++; }
+int main(void)
+{
+	for (unsigned long i = 0; i < 400000000; i++) {
+		total = total * 5 + i;
+		if (i == 100 || i == 90000000 || i == 300000000)
+			rare();
+	}
+	_exit(calls);
+}
+"#;
+
+/// Copies that go through stretches ahead of the search pass over none that has a stop, and what is stopped at has the program's registers.
+#[test]
+fn rare_calls_in_a_long_computation_are_found() {
+    if !has_gdb() {
+        return;
+    }
+    let place = Place::new("debug-speed-rare");
+    let program = compile(&place, "rare", RARE, &[]);
+    record(&place, &[&program]);
+    let (back, print) = ("reverse-continue", "print calls");
+    let commands = ["break rare", back, print, back, print, back, print, back, "continue", print, "seek exit", "delete", "break rare", back, print];
+    let text = gdb(&place, &["--at", "exit"], &commands);
+    in_order(&text, &["$1 = 2", "$2 = 1", "$3 = 0", "No more reverse-execution history", "Breakpoint ", "$4 = 0", "Breakpoint ", "$5 = 2"]);
+    let text = gdb(
+        &place,
+        &["--at", "exit"],
+        &["break rare if calls == 0", back, print, "up", "print i", "delete", "break rare if calls == 7", "seek exit", back],
+    );
+    in_order(&text, &["Breakpoint ", "$1 = 0", "$2 = 100", "No more reverse-execution history"]);
+}
+
 /// Seconds, in order, by what took them.
 type Times = BTreeMap<String, Vec<f64>>;
 
@@ -137,4 +175,8 @@ fn a_user_does_not_wait_long() {
         within(name, 5.0, 5.0);
     }
     within("last", 3.0, 3.0);
+    // On all cores, and looking for the ends of stretches only near them. On one core, and looking all the time, it takes longer than the replay.
+    if is_full && std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1) {
+        within("reverse-continue", times["replay"][0] * 0.8, times["replay"][0] * 0.8);
+    }
 }

@@ -21,7 +21,13 @@ impl Session {
         let linker = self.program.linker_stop(&self.debuggee);
         let (mut index, mut past) = (self.timeline.base, start.since.clone());
         let mut stretch_end = start.clone();
+        let (top, mut scouted) = (index, usize::MAX);
         loop {
+            if index < top && index + 1 < scouted && self.can_stop(&past, index, &stretch_end, linker) {
+                let Some(down_to) = self.scout(index + 1, linker, give_up)? else { return self.interrupted(&start) };
+                scouted = down_to;
+                past = self.timeline.checkpoints[index + 1].since.clone();
+            }
             let found = if self.can_stop(&past, index, &stretch_end, linker) {
                 let end = self.end_at(&stretch_end)?;
                 let found = self.last_stop_since(index, &end, give_up)?;
@@ -34,12 +40,7 @@ impl Session {
                 Ok(Some(stop)) => return self.before_watched(stop, give_up),
                 Ok(None) if index == 0 => return self.go_to_begin(),
                 Ok(None) => {}
-                Err(Interrupted) => {
-                    let base = self.timeline.base_of(&start.place);
-                    self.revive(&start)?;
-                    self.rebase(base);
-                    return Ok(Stop::Interrupted);
-                }
+                Err(Interrupted) => return self.interrupted(&start),
             }
             stretch_end = self.timeline.checkpoints[index].clone();
             past = stretch_end.since.clone();
@@ -47,9 +48,16 @@ impl Session {
         }
     }
 
+    fn interrupted(&mut self, start: &Checkpoint) -> Result<Stop> {
+        let base = self.timeline.base_of(&start.place);
+        self.revive(start)?;
+        self.rebase(base);
+        Ok(Stop::Interrupted)
+    }
+
     /// Whether something may stop the program in a stretch, or where it begins. Debuggers always have a breakpoint where the dynamic linker stops for
     /// them, which it does not do without having written what it did; where, is known.
-    fn can_stop(&self, past: &Past, index: usize, end: &Checkpoint, linker: Option<(u64, u64)>) -> bool {
+    pub(crate) fn can_stop(&self, past: &Past, index: usize, end: &Checkpoint, linker: Option<(u64, u64)>) -> bool {
         const STATE_BYTES: u64 = 32;
         let debuggee = &self.debuggee;
         let start = &self.timeline.checkpoints[index];

@@ -136,12 +136,23 @@ impl Snapshot {
             tids.push(tid);
         }
         for (saved, &tid) in self.threads.iter().zip(&tids) {
-            ptrace::set_extended_state(tid, &saved.extended)?;
-            ptrace::set_signal_mask(tid, saved.mask)?;
-            ptrace::set_registers(tid, &saved.registers)?;
+            saved.put_back(tid)?;
         }
         self.put_slots_back(header, old, pid, &tids);
         Ok((process, pid))
+    }
+
+    /// A process that goes on from here beside the live one. It has only the thread that the stop was about, and must not come to an event.
+    ///
+    /// # Errors
+    /// No process, no memory.
+    pub fn revive_apart(&self) -> io::Result<Process> {
+        let pid = remote::fork(self.pid)?;
+        let mut process = Process::of_stopped(pid)?;
+        remote::intercept_calls(pid, RUNTIME_TEXT, runtime_image::text().len() as u64)?;
+        self.threads[0].put_back(pid)?;
+        process.set_apart();
+        Ok(process)
     }
 
     fn put_slots_back(&self, header: &Header, old: i32, pid: i32, tids: &[i32]) {
@@ -160,6 +171,12 @@ impl Snapshot {
 }
 
 impl Thread {
+    fn put_back(&self, tid: i32) -> io::Result<()> {
+        ptrace::set_extended_state(tid, &self.extended)?;
+        ptrace::set_signal_mask(tid, self.mask)?;
+        ptrace::set_registers(tid, &self.registers)
+    }
+
     fn give_signal_stack(&self, process: &Process, tid: i32) -> io::Result<()> {
         let context = self.registers.gs_base;
         let description: Vec<u8> = [context + SIGNAL_STACK, 0, SIGNAL_STACK_BYTES].iter().flat_map(|word| word.to_le_bytes()).collect();

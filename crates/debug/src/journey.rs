@@ -73,6 +73,11 @@ pub(crate) struct End {
 }
 
 impl End {
+    /// Where the run goes, if no stop can lie between that and the place that is meant.
+    pub fn exact(&self) -> Option<&Place> {
+        (self.beyond == Tally::default()).then_some(&self.place)
+    }
+
     /// The address of where the run goes.
     pub fn address(&self) -> u64 {
         self.place.address()
@@ -196,7 +201,7 @@ impl Session {
         let context = self.debuggee.context();
         let is_near = context.tid == place.thread && context.event_count >= place.mark.events;
         if is_near && place.announces.is_none() {
-            self.debuggee.sought = Some(Sought { address: place.address(), tests: place.tests() });
+            self.debuggee.sought = Some(Sought { address: place.address(), tests: place.tests(), stack: None });
             let stop = self.resume(give_up);
             self.debuggee.sought = None;
             return stop;

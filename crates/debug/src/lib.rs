@@ -8,6 +8,7 @@
 //! * `checkpoint`, `writes`, `place`, `timeline`, `journey`: copies of it, places in it, and getting from one to the other.
 //! * `stretch`: what is known of the way between two checkpoints.
 //! * `catches`: system calls, children and signals that stop it.
+//! * `scouts`: going through several stretches at once.
 //! * `backwards`, `approach`, `trail`, `seek`, `destination`: what users ask for with these.
 //! * `diversion`: throw-away copies, in which registers and memory may be changed.
 //! * `past`, `clock`, `console`, `crash`: what the recording says about a place: events, time, output, the end.
@@ -44,6 +45,7 @@ mod process;
 mod program;
 mod remote;
 mod scan;
+mod scouts;
 mod seek;
 mod session;
 mod state;

@@ -25,6 +25,7 @@ const COMPARED_REGISTERS: usize = 16;
 const PROGRAM_COUNTER: usize = 16;
 /// Its place among the words of a context.
 pub(crate) const STACK_POINTER: usize = 15;
+const FLAGS: usize = 17;
 /// How many words that were found to differ are looked at first.
 const REMEMBERED: usize = 16;
 
@@ -70,6 +71,16 @@ impl Place {
     /// The program counter there, as it is, be it in a stub.
     pub fn address(&self) -> u64 {
         self.words[PROGRAM_COUNTER]
+    }
+
+    /// The stack pointer there.
+    pub fn stack(&self) -> u64 {
+        self.words[STACK_POINTER]
+    }
+
+    /// The flags there.
+    pub fn flags(&self) -> u64 {
+        self.words[FLAGS]
     }
 
     /// Whether the process is there.
@@ -168,7 +179,7 @@ fn state(debuggee: &Debuggee, context: &Context) -> Result<([u64; 18], Option<u6
     let real = debuggee.process.registers(debuggee.current)?;
     let in_runtime = in_runtime(real.rip) && real.rip != context::ENTRY_CALL;
     let mut words = if in_runtime { context.registers } else { words_of(&real) };
-    words[17] &= !RESUME_AND_TRAP;
+    words[FLAGS] &= !RESUME_AND_TRAP;
     Ok((words, in_runtime.then_some(real.rdi)))
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Past {
     pub signals: Signals,
     /// Breakpoints that it did not come to.
     pub unhit: Unhit,
-    /// How long it ran, as far as that is known.
+    /// How long it computed, as far as that is known.
     pub ran: Duration,
 }
 

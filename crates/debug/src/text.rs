@@ -36,7 +36,7 @@ impl Patched {
 }
 
 /// The text of a process. To be refreshed when mappings may have changed.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Text {
     /// By stored file; `None` where its own text is used.
     known: HashMap<PathBuf, Option<Rc<PatchedFile>>>,

@@ -78,7 +78,7 @@ impl Session {
         self.moved();
         self.begin_timeline()?;
         loop {
-            let since = Instant::now();
+            let (since, before) = (Instant::now(), self.computed());
             let mut is_asked = false;
             let stop = self.resume(&mut || {
                 is_asked |= give_up();
@@ -86,7 +86,7 @@ impl Session {
             })?;
             self.console.collect()?;
             self.timeline.announced = stop.if_announced();
-            self.timeline.since_base.ran += since.elapsed();
+            self.timeline.since_base.ran += self.computed().saturating_sub(before);
             self.advance_base();
             match stop {
                 Stop::Interrupted if !is_asked => self.add_checkpoint()?,
@@ -126,6 +126,10 @@ impl Session {
     pub(crate) fn mark(&self) -> Mark {
         let context = self.debuggee.context();
         Mark { turn: context.turn, events: context.event_count }
+    }
+
+    fn computed(&self) -> Duration {
+        retake_kernel::process::computed(self.debuggee.process.pid)
     }
 
     fn advance_base(&mut self) {

@@ -115,10 +115,16 @@ pub(crate) struct Debuggee {
 
 impl Debuggee {
     pub fn new(process: Process) -> Self {
+        let mut this = Self::with_text(process, Text::default());
+        this.text.refresh(this.process.pid);
+        this
+    }
+
+    fn with_text(process: Process, text: Text) -> Self {
         let current = process.pid;
-        let mut this = Self {
+        Self {
             process,
-            text: Text::default(),
+            text,
             breakpoints: BTreeSet::new(),
             conditions: BTreeMap::new(),
             watchpoints: Watchpoints::default(),
@@ -139,9 +145,19 @@ impl Debuggee {
             passes_place: false,
             counter: None,
             plans: HashMap::new(),
-        };
-        this.text.refresh(this.process.pid);
-        this
+        }
+    }
+
+    /// A copy of the process as seen by the same user.
+    pub fn beside(&self, process: Process) -> Self {
+        Self {
+            text: self.text.clone(),
+            breakpoints: self.breakpoints.clone(),
+            conditions: self.conditions.clone(),
+            passed: self.passed,
+            plans: self.plans.clone(),
+            ..Self::with_text(process, Text::default())
+        }
     }
 
     /// Whether a stop is one that users want to be told of.

@@ -12,6 +12,8 @@ use std::rc::Rc;
 pub(crate) struct Sought {
     pub address: u64,
     pub tests: Vec<Test>,
+    /// The stack pointer there, if flags may be changed where nobody looks at them: who stops behind it sees them.
+    pub stack: Option<u64>,
 }
 
 impl Debuggee {
@@ -27,7 +29,8 @@ impl Debuggee {
         let counts = self.remaining.is_some();
         let mut wanted: BTreeMap<u64, Wanted> = BTreeMap::new();
         if let Some(sought) = &self.sought {
-            wanted.entry(sought.address).or_default().tests = Some(sought.tests.clone());
+            let one = wanted.entry(sought.address).or_default();
+            (one.tests, one.stack) = (Some(sought.tests.clone()), sought.stack);
         }
         for &address in &self.breakpoints {
             let conditions = self.conditions.get(&address);
@@ -46,7 +49,8 @@ impl Debuggee {
         let mut probes = Vec::new();
         for (address, one) in chosen {
             let Some(plan) = self.plan(address) else { continue };
-            let one = Wanted { counter: one.counter.map(|_| plan.counter()), ..one };
+            let stack = one.stack.filter(|_| plan.are_flags_dead() && one.counter.is_none());
+            let one = Wanted { counter: one.counter.map(|_| plan.counter()), stack, ..one };
             let end = address + plan.original().len() as u64;
             if stops.range(address + 1..end).next().is_none() {
                 probes.push((plan, one));

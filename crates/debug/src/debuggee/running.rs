@@ -71,14 +71,30 @@ impl Debuggee {
         self.told.is_some_and(|told| told.kind == kind && told.thread == context.tid && told.events == context.event_count)
     }
 
-    /// Lets all threads run until one of them stops the process.
-    pub fn run(&mut self, give_up: GiveUp) -> Result<Stop> {
+    /// Lets all threads run.
+    pub fn set_off(&mut self) -> Result<()> {
         self.plant()?;
         for tid in self.process.threads().collect::<Vec<_>>() {
             self.arm(tid)?;
         }
         self.pass_pause_on()?;
-        self.process.resume_all()?;
+        Ok(self.process.resume_all()?)
+    }
+
+    /// What stopped the process since it set off; `None`: nothing yet.
+    pub fn look(&mut self) -> Result<Option<Stop>> {
+        while let Some(happened) = self.process.next(&mut || true)? {
+            if let Some(stop) = self.interpret(happened)? {
+                self.stopped()?;
+                return Ok(Some(stop));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Lets all threads run until one of them stops the process.
+    pub fn run(&mut self, give_up: GiveUp) -> Result<Stop> {
+        self.set_off()?;
         loop {
             let Some(happened) = self.process.next(give_up)? else {
                 self.settle()?;
@@ -232,7 +248,7 @@ impl Debuggee {
     }
 
     /// Brings the process to a place that its user can be shown, after it was stopped anywhere.
-    fn settle(&mut self) -> Result<()> {
+    pub fn settle(&mut self) -> Result<()> {
         self.stopped()?;
         let all: Vec<i32> = self.process.threads().collect();
         let mut in_program = None;

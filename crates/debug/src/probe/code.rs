@@ -127,6 +127,8 @@ impl Assembler {
 /// What a stub does.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wanted {
+    /// The stack pointer at the place, where the stub may change flags that nobody looks at.
+    pub stack: Option<u64>,
     /// Stop where these hold; `None`: there is no place that is looked for.
     pub tests: Option<Vec<Test>>,
     /// Stop when the countdown at this address comes to 0.
@@ -147,7 +149,11 @@ pub(super) struct Stub {
 /// The code for a page at this address. `None`: a condition cannot be had, or there is no room.
 pub(super) fn build(page: u64, address: u64, wanted: &Wanted) -> Option<Stub> {
     let mut code = Assembler::new(page);
+    let quick = wanted.tests.as_ref().zip(wanted.stack).and_then(|(tests, stack)| quickly(&mut code, tests.first()?, stack));
     let place_trap = wanted.tests.as_ref().map(|tests| search(&mut code, tests));
+    if let Some(miss) = quick {
+        code.land(miss);
+    }
     let counting = code.here();
     let stop_trap = match wanted.counter {
         Some(counter) => Some(count(&mut code, counter, address, &wanted.conditions)?),
@@ -161,6 +167,28 @@ fn trap(code: &mut Assembler) -> u64 {
     let at = code.here();
     code.put(&[0xcc]);
     at
+}
+
+/// Jumps away by one comparison if the lower half of what is compared first is not what it should be.
+fn quickly(code: &mut Assembler, test: &Test, stack: u64) -> Option<Pending> {
+    let value = match *test {
+        Test::Register { index, value } => {
+            let number = MACHINE_NUMBERS[index];
+            let extended: &[u8] = if number >= 8 { &[0x41] } else { &[] };
+            code.put(extended);
+            code.put(&[0x81, 0xf8 | (number & 7)]); // cmp $value, %number
+            value
+        }
+        Test::Word { address, value } => {
+            let distance = i32::try_from(address.wrapping_sub(stack) as i64).ok()?;
+            code.put(&[0x81, 0xbc, 0x24]); // cmpl $value, distance(%rsp)
+            code.put(&distance.to_le_bytes());
+            value
+        }
+        Test::Vector { .. } => return None,
+    };
+    code.put(&value.to_le_bytes()[..4]);
+    Some(code.pending(&[0x0f, 0x85])) // jne
 }
 
 fn search(code: &mut Assembler, tests: &[Test]) -> u64 {

@@ -13,7 +13,7 @@ use retake_kernel::maps::Mapping;
 use retake_kernel::memory;
 use retake_kernel::ptrace::Registers;
 use retake_kernel::shared::{RUNTIME_END, RUNTIME_TEXT};
-use retake_patch::watch::{Moved, Place, Text};
+use retake_patch::watch::{Moved, Place, Text, flags_are_dead};
 use std::rc::Rc;
 
 const PAGE_BYTES: u64 = 4096;
@@ -37,6 +37,8 @@ pub(crate) struct Plan {
     entry: u64,
     original: Vec<u8>,
     moved: Moved,
+    /// Nobody looks at the flags there.
+    are_flags_dead: bool,
 }
 
 impl Plan {
@@ -56,7 +58,8 @@ impl Plan {
         }
         let (page, entry) = free_page(mappings, address, |page| if is_taken(page) { None } else { place.entry_in(page) })?;
         let moved = place.moved(page + DISPLACED_OFFSET).filter(|moved| moved.code.len() <= DISPLACED_BYTES)?;
-        Some(Self { address, page, entry, original: memory::read_vec(pid, address, bytes).ok()?, moved })
+        let are_flags_dead = flags_are_dead(&mut text, address);
+        Some(Self { address, page, entry, original: memory::read_vec(pid, address, bytes).ok()?, moved, are_flags_dead })
     }
 
     /// The address of the countdown in its stub.
@@ -69,6 +72,11 @@ impl Plan {
         patch.extend((self.entry.wrapping_sub(self.address + 5) as u32).to_le_bytes());
         patch.resize(self.original.len(), TRAP);
         patch
+    }
+
+    /// Whether a stub may change the flags.
+    pub fn are_flags_dead(&self) -> bool {
+        self.are_flags_dead
     }
 
     pub fn original(&self) -> &[u8] {

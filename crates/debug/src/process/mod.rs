@@ -4,6 +4,7 @@
 //! runtime announces what is about to happen. Processes that live in this one's memory until they execute a program (children of vfork) are
 //! traced too, because they run into the same traps; nobody is told about them.
 
+mod apart;
 mod happened;
 mod probes;
 mod running;
@@ -89,6 +90,8 @@ pub(crate) struct Process {
     pub dying: bool,
     /// Signals of instructions are told, and not delivered.
     pub reports_faults: bool,
+    /// It runs beside another process, and has one thread.
+    apart: Option<apart::Apart>,
 }
 
 impl Process {
@@ -128,6 +131,7 @@ impl Process {
             stopped_at_probe: None,
             dying: false,
             reports_faults: false,
+            apart: None,
         })
     }
 
@@ -163,7 +167,7 @@ impl Process {
         // The first thread's end is told once all others' have been heard.
         let since = Instant::now();
         while since.elapsed() < LONGEST_END {
-            match ptrace::poll(-1) {
+            match self.poll() {
                 Some((tid, Status::Exited(_) | Status::Killed(_))) if tid == self.pid => break,
                 Some(_) => {}
                 None => std::thread::sleep(Duration::from_micros(50)),

@@ -120,6 +120,12 @@ impl Process {
         let Some(probe) = self.probes.iter().find(|probe| probe.is_testing(registers.rip)) else { return Ok(None) };
         let (place, counting) = (probe.plan.address, probe.counting());
         let kept = probe.kept(|address| self.word(address).unwrap_or(0), registers);
+        if registers.rip == probe.plan.page {
+            // The quick comparison, which changes no registers.
+            ptrace::set_registers(tid, &Registers { rip: counting, ..*registers })?;
+            self.resume(tid)?;
+            return Ok(Some(None));
+        }
         if registers.rip < counting {
             ptrace::set_registers(tid, &Registers { rax: kept.rax, rcx: kept.rcx, rip: counting, ..*registers })?;
             self.resume(tid)?;

@@ -65,7 +65,7 @@ impl Process {
         let running: Vec<i32> = self.threads.iter().filter(|t| t.state == State::Running).map(|t| t.tid).collect();
         let mut stops = Vec::new();
         for tid in running {
-            let stopped = ptrace::poll(tid).map(|(_, status)| status);
+            let stopped = self.poll_one(tid);
             if stopped.is_none() {
                 gone_is_fine(ptrace::interrupt(tid))?;
             }
@@ -118,7 +118,7 @@ impl Process {
                 State::Stopped(Some(status)) => Some((thread.tid, status)),
                 _ => None,
             });
-            if let Some((tid, status)) = told.or_else(|| ptrace::poll(-1)) {
+            if let Some((tid, status)) = told.or_else(|| self.poll()) {
                 if let Some(happened) = self.happened(tid, status)? {
                     return Ok(Some(happened));
                 }
