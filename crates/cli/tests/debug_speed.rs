@@ -91,6 +91,34 @@ int main(void)
 }
 "#;
 
+/// A line with a loop is gone through at the program's speed, as far as it does not leave it: by the program a second, in steps hours.
+#[test]
+fn a_line_that_takes_long_is_one_step() {
+    if !has_gdb() {
+        return;
+    }
+    const LINE: &str = r#"
+int twice(int x) { return 2 * x; }
+int main(void)
+{
+	volatile unsigned long total = 0;
+	for (unsigned long i = 0; i < 100000000; i++) total += i;
+	for (int i = 0; i < 40; i++) total += twice(i);
+	return total & 7;
+}
+"#;
+    let place = Place::new("debug-speed-line");
+    let program = compile(&place, "line", LINE, &[]);
+    record(&place, &[&program]);
+    let commands =
+        ["break main", "continue", "next", "next", "next", "print total", "reverse-next", "print total", "break twice", "next", "delete", "finish"];
+    let since = Instant::now();
+    let text = gdb(&place, &[], &[&commands[..], &["next", "next"]].concat());
+    in_order(&text, &["main ()", "for (unsigned long", "for (int", "return total", "$1 = 4999999950001560", "for (int", "$2 = 4999999950000000"]);
+    in_order(&text, &["$2 =", "twice (x=0)", "Value returned", "return total"]);
+    assert!(since.elapsed().as_secs() < 100, "{:?}", since.elapsed());
+}
+
 /// Copies that go through stretches ahead of the search pass over none that has a stop, and what is stopped at has the program's registers.
 #[test]
 fn rare_calls_in_a_long_computation_are_found() {

@@ -8,6 +8,7 @@
 //! * `checkpoint`, `writes`, `place`, `timeline`, `journey`: copies of it, places in it, and getting from one to the other.
 //! * `stretch`: what is known of the way between two checkpoints.
 //! * `catches`: system calls, children and signals that stop it.
+//! * `line`: going through a range of code at once.
 //! * `scouts`: going through several stretches at once.
 //! * `backwards`, `approach`, `trail`, `seek`, `destination`: what users ask for with these.
 //! * `diversion`: throw-away copies, in which registers and memory may be changed.
@@ -38,6 +39,7 @@ mod diversion;
 mod error;
 mod gdb;
 mod journey;
+mod line;
 mod past;
 mod place;
 mod probe;

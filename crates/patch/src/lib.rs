@@ -24,6 +24,7 @@ mod landing_pads;
 mod lazy_binding;
 mod pclntab;
 mod pointers;
+pub mod range;
 mod references;
 mod scan;
 mod survey;

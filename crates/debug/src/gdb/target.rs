@@ -13,8 +13,8 @@ use gdbstub::common::{Signal, Tid};
 use gdbstub::stub::MultiThreadStopReason;
 use gdbstub::target::ext::base::BaseOps;
 use gdbstub::target::ext::base::multithread::{
-    MultiThreadBase, MultiThreadResume, MultiThreadResumeOps, MultiThreadSchedulerLocking, MultiThreadSchedulerLockingOps, MultiThreadSingleStep,
-    MultiThreadSingleStepOps,
+    MultiThreadBase, MultiThreadRangeStepping, MultiThreadRangeSteppingOps, MultiThreadResume, MultiThreadResumeOps, MultiThreadSchedulerLocking,
+    MultiThreadSchedulerLockingOps, MultiThreadSingleStep, MultiThreadSingleStepOps,
 };
 use gdbstub::target::ext::base::reverse_exec::{ReplayLogPosition, ReverseCont, ReverseContOps, ReverseStep, ReverseStepOps};
 use gdbstub::target::ext::breakpoints::{BreakpointsOps, WatchKind};
@@ -29,6 +29,8 @@ pub(crate) type Reason = MultiThreadStopReason<u64>;
 pub(crate) enum Wish {
     Continue,
     Step(Option<Tid>),
+    /// On to the end of a range of addresses.
+    Through(Tid, u64, u64),
     ReverseContinue,
     ReverseStep,
 }
@@ -65,8 +67,8 @@ impl Remote {
             // The one stop reason that a debugger takes as it is, whatever it was about to do.
             return Ok(self.reason(Stop::End));
         }
-        if let (Some(thread), Wish::Continue | Wish::Step(_)) = (self.session.diverted_thread(), self.wish) {
-            let stop = self.session.run_diverted(thread, matches!(self.wish, Wish::Step(_)), give_up)?;
+        if let (Some(thread), Wish::Continue | Wish::Step(_) | Wish::Through(..)) = (self.session.diverted_thread(), self.wish) {
+            let stop = self.session.run_diverted(thread, self.wish != Wish::Continue, give_up)?;
             return Ok(self.reason_of(stop, Tid::new(thread as usize).unwrap_or(Tid::MIN)));
         }
         self.session.end_diversion();
@@ -75,6 +77,10 @@ impl Remote {
             Wish::Step(thread) => {
                 let tid = thread.and_then(|thread| self.kernel_tid(thread));
                 self.session.forward_step(tid, give_up)?
+            }
+            Wish::Through(thread, start, end) => {
+                let tid = self.kernel_tid(thread);
+                self.session.forward_range(tid, &(start..end), give_up)?
             }
             Wish::ReverseContinue => self.session.backward(give_up)?,
             Wish::ReverseStep => self.session.backward_step(give_up)?,
@@ -266,6 +272,10 @@ impl MultiThreadResume for Remote {
         Some(self)
     }
 
+    fn support_range_step(&mut self) -> Option<MultiThreadRangeSteppingOps<'_, Self>> {
+        Some(self)
+    }
+
     fn support_scheduler_locking(&mut self) -> Option<MultiThreadSchedulerLockingOps<'_, Self>> {
         Some(self)
     }
@@ -282,6 +292,13 @@ impl MultiThreadResume for Remote {
 impl MultiThreadSingleStep for Remote {
     fn set_resume_action_step(&mut self, tid: Tid, _signal: Option<Signal>) -> Result<()> {
         self.wish = Wish::Step(Some(tid));
+        Ok(())
+    }
+}
+
+impl MultiThreadRangeStepping for Remote {
+    fn set_resume_action_range_step(&mut self, tid: Tid, start: u64, end: u64) -> Result<()> {
+        self.wish = Wish::Through(tid, start, end);
         Ok(())
     }
 }

@@ -1,0 +1,52 @@
+//! How a thread that goes through a range of code leaves it.
+
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// The addresses outside that this code, which begins at `start`, goes on at, and those inside from which it goes on nobody can say where, or makes
+/// a call. `None`: it is no code.
+pub fn ways_out(start: u64, code: &[u8]) -> Option<BTreeSet<u64>> {
+    let range = start..start.checked_add(code.len() as u64)?;
+    let mut ways = BTreeSet::new();
+    for instruction in Decoder::with_ip(64, code, start, DecoderOptions::NONE) {
+        if instruction.is_invalid() {
+            return None;
+        }
+        add_ways(&instruction, &range, &mut ways);
+    }
+    Some(ways)
+}
+
+fn add_ways(instruction: &Instruction, range: &Range<u64>, ways: &mut BTreeSet<u64>) {
+    let mut goes_to = |address: u64| {
+        if !range.contains(&address) {
+            ways.insert(address);
+        }
+    };
+    match instruction.flow_control() {
+        FlowControl::Next => goes_to(instruction.next_ip()),
+        FlowControl::UnconditionalBranch => goes_to(instruction.near_branch_target()),
+        FlowControl::ConditionalBranch => {
+            goes_to(instruction.next_ip());
+            goes_to(instruction.near_branch_target());
+        }
+        _ => {
+            ways.insert(instruction.ip());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_is_left_behind_it_and_where_it_calls() {
+        // add $1, %eax; call; ret; cmp; jne to the start; jmp far ahead
+        let code = [0x83, 0xc0, 1, 0xe8, 0, 1, 0, 0, 0xc3, 0x39, 0xc8, 0x75, 0xf3, 0xe9, 0, 1, 0, 0];
+        assert_eq!(ways_out(0x1000, &code), Some(BTreeSet::from([0x1003, 0x1008, 0x1112])));
+        assert_eq!(ways_out(0x1000, &code[..13]), Some(BTreeSet::from([0x1003, 0x1008, 0x100d])));
+        assert_eq!(ways_out(0x1000, &[0x06]), None);
+    }
+}
