@@ -149,7 +149,7 @@ fn shared_memory_limits() -> Check {
 /// Sets up all that a recording needs before its program runs.
 fn session() -> Check {
     let check = |state, detail| Check::new("session", state, detail);
-    match Session::create(shared::MODE_RECORD, Options::default(), &this_processor()) {
+    match Session::create(shared::MODE_RECORD, Options::default(), &this_processor(), None) {
         Ok(_) => check(State::Ok, "can be set up".to_owned()),
         Err(SessionError::SharedMemory(error)) => check(State::Missing, format!("no shared memory: {error}")),
         Err(error @ (SessionError::Vdso(_) | SessionError::Processor(_))) => {

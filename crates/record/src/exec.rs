@@ -10,6 +10,7 @@ use retake_kernel::tracee::{Attached, Event, Stopped};
 use retake_kernel::{memory, process};
 use retake_patch::Placement;
 use retake_supervisor::runtime_image;
+use retake_supervisor::vdso::Vdso;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -95,8 +96,8 @@ fn inject(recorder: &Recorder, slot: usize, stopped: Stopped) -> io::Result<()> 
     for (argument, value) in shared_slot.lines.request_arguments.iter().zip(arguments) {
         argument.store(value, Relaxed);
     }
-    let at = first.vdso
-        + recorder.session.bootstrap_offset().filter(|_| first.vdso != 0).ok_or_else(|| io::Error::other("this kernel gives programs no vDSO"))?;
+    let bootstrap_offset = recorder.session.vdso().and_then(Vdso::bootstrap_offset).filter(|_| first.vdso != 0);
+    let at = first.vdso + bootstrap_offset.ok_or_else(|| io::Error::other("this kernel gives programs no vDSO"))?;
     stopped.write(at, &BOOTSTRAP)?;
     registers.r12 = recorder.session.header_id() as u64;
     registers.r13 = slot as u64;
@@ -121,7 +122,7 @@ struct First {
 }
 
 fn add_mappings(recorder: &Recorder, pid: i32, mappings: &[Mapping], registers: &libc::user_regs_struct, event: &mut ExecEvent) -> io::Result<First> {
-    let mut first = First { unknown_calls: !recorder.session.vdso_is_covered(), ..First::default() };
+    let mut first = First { unknown_calls: !recorder.session.vdso().is_some_and(Vdso::is_covered), ..First::default() };
     let program = format!("/proc/{pid}/exe");
     let program_metadata = std::fs::metadata(&program)?;
     let program_identity = (program_metadata.dev(), program_metadata.ino());
@@ -132,7 +133,7 @@ fn add_mappings(recorder: &Recorder, pid: i32, mappings: &[Mapping], registers: 
             "[vdso]" => {
                 first.vdso = mapping.start;
                 event.add_anonymous(mapping, false);
-                event.add_area(mapping.start, &recorder.session.patched_vdso());
+                event.add_area(mapping.start, &recorder.session.vdso().map(Vdso::patched).unwrap_or_default());
                 continue;
             }
             "[stack]" => {

@@ -128,7 +128,7 @@ pub fn trace(request: &Request, log: Arc<dyn EventLog>, store: Store) -> Result<
 fn run(request: &Request, mode: u32, log: Arc<dyn EventLog>, keeper: Option<Keeper>, store: Store) -> Result<Ended, RecordError> {
     let started = Instant::now();
     let (ignored, blocked) = signals::inherited();
-    let session = Session::create(mode, request.options, &request.processor)?;
+    let session = Session::create(mode, request.options, &request.processor, Some(&store))?;
     let guardian = Guardian::start(|| end_everything(session.header()))?;
     session.header().guardian_pid.store(guardian.pid(), Relaxed);
     if let Some(seed) = request.chaos {

@@ -87,7 +87,7 @@ impl Running {
             whole_inputs: inputs.is_some(),
             ..Options::default()
         };
-        let session = Session::create(shared::MODE_REPLAY, options, &recording.metadata().machine.processor)?;
+        let session = Session::create(shared::MODE_REPLAY, options, &recording.metadata().machine.processor, None)?;
         let header = session.header();
         if wanted.is_some() {
             header.options.fetch_or(shared::OPTION_DEBUG, Relaxed);

@@ -8,6 +8,7 @@ mod image_note;
 mod processor;
 pub mod runtime_image;
 pub mod session;
+pub mod vdso;
 
 pub use files::FileTable;
 pub use processor::this_processor;

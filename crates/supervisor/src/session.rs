@@ -2,13 +2,11 @@
 
 use crate::processor;
 use crate::runtime_image;
+use crate::vdso::Vdso;
 use retake_kernel::cpuid;
-use retake_kernel::maps;
-use retake_kernel::memory;
 use retake_kernel::segment::Segment;
 use retake_kernel::shared::{self, Header, HeaderSegment};
-use retake_patch::{VdsoPatch, build_vdso_patch};
-use retake_recording::{CpuidAnswer, Processor};
+use retake_recording::{CpuidAnswer, Processor, Store};
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -48,17 +46,16 @@ pub enum SessionError {
 pub struct Session {
     header: HeaderSegment,
     text: Segment,
-    /// The vDSO of this boot, as every process has it.
-    vdso: Vec<u8>,
-    vdso_patch: VdsoPatch,
+    /// `None` at replay, where the recording has it.
+    vdso: Option<Vdso>,
 }
 
 impl Session {
-    /// Sets up shared memory for `mode` (`shared::MODE_*`), and the processor that programs shall see.
+    /// Sets up shared memory for `mode` (`shared::MODE_*`), and the processor that programs shall see. `store` spares work that was done before.
     ///
     /// # Errors
     /// See [`SessionError`].
-    pub fn create(mode: u32, options: Options, processor: &Processor) -> Result<Self, SessionError> {
+    pub fn create(mode: u32, options: Options, processor: &Processor, store: Option<&Store>) -> Result<Self, SessionError> {
         if mode == shared::MODE_REPLAY
             && let Some(difference) = processor::difference(processor)
         {
@@ -78,11 +75,12 @@ impl Session {
         let header = HeaderSegment::create(mode, bits).map_err(SessionError::SharedMemory)?;
         let text = runtime_image::text();
         let text = Segment::with_bytes(text, text.len().next_multiple_of(4096)).map_err(SessionError::SharedMemory)?;
-        let vdso = own_vdso().map_err(|error| SessionError::Vdso(error.to_string()))?;
-        let vdso_patch = build_vdso_patch(&vdso).map_err(|error| SessionError::Vdso(error.to_string()))?;
-        let session = Self { header, text, vdso, vdso_patch };
+        let vdso = (mode != shared::MODE_REPLAY).then(|| Vdso::own(store)).transpose().map_err(SessionError::Vdso)?;
+        let session = Self { header, text, vdso };
         session.describe_processor(processor);
-        session.describe_vdso();
+        if let Some(vdso) = &session.vdso {
+            vdso.describe(session.header());
+        }
         if mode == shared::MODE_TRACE {
             session.describe_clock();
             session.header().data_limit.store(options.data_limit.unwrap_or(u64::MAX), Relaxed);
@@ -111,29 +109,9 @@ impl Session {
         self.text.give_to(user);
     }
 
-    /// Whether every function of the vDSO was replaced, so that nothing in it calls the kernel.
-    pub fn vdso_is_covered(&self) -> bool {
-        self.vdso_patch.left_alone.is_empty()
-    }
-
-    /// The vDSO as a recorded program sees it: with our jumps.
-    pub fn patched_vdso(&self) -> Vec<u8> {
-        let mut bytes = self.vdso.clone();
-        for edit in &self.vdso_patch.edits {
-            let at = edit.offset as usize;
-            bytes[at..at + edit.bytes.len()].copy_from_slice(&edit.bytes);
-        }
-        bytes
-    }
-
-    /// Size of the vDSO in memory.
-    pub fn vdso_bytes(&self) -> usize {
-        self.vdso.len()
-    }
-
-    /// Where in the vDSO the bootstrap goes.
-    pub fn bootstrap_offset(&self) -> Option<u64> {
-        self.vdso_patch.bootstrap_offset
+    /// The vDSO of this boot; `None` at replay.
+    pub fn vdso(&self) -> Option<&Vdso> {
+        self.vdso.as_ref()
     }
 
     fn describe_processor(&self, processor: &Processor) {
@@ -161,32 +139,4 @@ impl Session {
         header.clock_scale.store(clock.scale, Relaxed);
         header.clock_counter.store(clock.counter, Relaxed);
     }
-
-    fn describe_vdso(&self) {
-        let header = self.header();
-        header.vdso_bytes.store(self.vdso.len() as u32, Relaxed);
-        let mut count = 0;
-        for edit in &self.vdso_patch.edits {
-            for (piece, code) in edit.bytes.chunks(shared::VDSO_CODE_BYTES).enumerate() {
-                let Some(slot) = header.vdso_patches.get(count) else { return };
-                slot.offset.store(edit.offset as u32 + (piece * shared::VDSO_CODE_BYTES) as u32, Relaxed);
-                slot.bytes.store(code.len() as u32, Relaxed);
-                shared::store_bytes(&slot.code, code);
-                count += 1;
-            }
-        }
-        header.vdso_patch_count.store(count as u32, Relaxed);
-        let originals = self.vdso_patch.functions.iter().filter_map(|function| function.original);
-        for (clock, (number, offset)) in header.vdso_clocks.iter().zip(originals) {
-            clock.number.store(number, Relaxed);
-            clock.offset.store(offset as u32, Relaxed);
-        }
-    }
-}
-
-fn own_vdso() -> io::Result<Vec<u8>> {
-    let pid = std::process::id() as i32;
-    let mapping =
-        maps::of_process(pid)?.into_iter().find(|mapping| mapping.name == "[vdso]").ok_or_else(|| io::Error::other("this process has none"))?;
-    memory::read_vec(pid, mapping.start, (mapping.end - mapping.start) as usize)
 }
