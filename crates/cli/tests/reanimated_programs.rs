@@ -28,7 +28,7 @@ fn repository() -> PathBuf {
 
 impl Program {
     fn read(path: &Path) -> Self {
-        const KEYS: [&str; 7] = ["title", "requires", "packages", "prepare", "command", "quick", "limit_seconds"];
+        const KEYS: [&str; 8] = ["title", "requires", "packages", "prepare", "command", "quick", "recording", "limit_seconds"];
         let mut keys: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for line in fs::read_to_string(path).unwrap().lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
             let (key, value) = line.split_once(" = ").unwrap_or_else(|| panic!("{}: no key: {line}", path.display()));
@@ -89,17 +89,33 @@ fn check_ids(trace: &Path) -> u64 {
     last
 }
 
+/// Traces the program while it runs. How what it made is compared.
+fn traced(program: &Program, place: &Place, port: u16, method: &str, script: &str) -> [String; 2] {
+    let trace = ["trace", "--method", method, "-o", "x.ds", "--manifest", "x.tree", "--tree", "made", "--", "bash", "-e", "-c", script];
+    let traced = place.run_command(&trace, program.limit(), |command| environment(command, place, port));
+    assert_eq!(traced.status, Some(0), "{}: {traced:?}", program.name);
+    ["--verify-tree".to_owned(), "x.tree".to_owned()]
+}
+
+/// Records the program, and makes the trace from the recording.
+fn recorded(program: &Program, place: &Place, port: u16, script: &str) -> [String; 2] {
+    let record = ["record", "-o", "x.recording", "--", "bash", "-e", "-c", script];
+    let recorded = place.run_command(&record, program.limit(), |command| environment(command, place, port));
+    assert_eq!(recorded.status, Some(0), "{}: {recorded:?}", program.name);
+    let traced = place.run_command(&["trace", "--from", "x.recording", "-o", "x.ds"], program.limit(), |_| {});
+    assert_eq!(traced.status, Some(0), "{} from its recording: {traced:?}", program.name);
+    ["--compare".to_owned(), place.work("made").display().to_string()]
+}
+
 fn run(program: &Program, method: &str) {
     let place = Place::new(&format!("program-{}-{method}", program.name));
     // Free now; whoever else takes it makes the program fail, which is seen.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     prepare(program, &place, port);
     let script = format!("cd made\n{}", program.all("command").join("\n"));
-    let trace = ["trace", "--method", method, "-o", "x.ds", "--manifest", "x.tree", "--tree", "made", "--", "bash", "-e", "-c", &script];
-    let traced = place.run_command(&trace, program.limit(), |command| environment(command, &place, port));
-    assert_eq!(traced.status, Some(0), "{}: {traced:?}", program.name);
+    let made = if method == RECORDING { recorded(program, &place, port, &script) } else { traced(program, &place, port, method, &script) };
     let records = check_ids(&place.work("x.ds"));
-    let replay = ["reanimate", "x.ds", "--root", "fresh", "--json", "--verify-tree", "x.tree"];
+    let replay = ["reanimate", "x.ds", "--root", "fresh", "--json", &made[0], &made[1]];
     let replayed = place.run_command(&replay, program.limit(), |_| {});
     let report: serde_json::Value = serde_json::from_str(&replayed.stdout).unwrap_or_else(|_| panic!("{}: {replayed:?}", program.name));
     assert_eq!(report["mismatched"], 0, "{} by {method}: {}", program.name, report["mismatches"]);
@@ -116,6 +132,9 @@ fn run(program: &Program, method: &str) {
     );
 }
 
+/// Not while the program runs, but from its recording.
+const RECORDING: &str = "recording";
+
 /// The kernel's needs privilege, and a clang when this was built; and `RETAKE_METHODS` may name some.
 fn methods() -> Vec<String> {
     if let Ok(named) = std::env::var("RETAKE_METHODS") {
@@ -123,7 +142,7 @@ fn methods() -> Vec<String> {
     }
     let place = Place::new("program-methods");
     let has_kernel = place.run(&["trace", "--method", "ebpf", "-o", "out.txt", "true"]).status == Some(0);
-    ["in-process", "ptrace"].iter().chain(has_kernel.then_some(&"ebpf")).map(|method| (*method).to_owned()).collect()
+    ["in-process", "ptrace", RECORDING].iter().chain(has_kernel.then_some(&"ebpf")).map(|method| (*method).to_owned()).collect()
 }
 
 #[test]
@@ -145,6 +164,7 @@ fn real_programs_leave_the_same_trees() {
             eprintln!("{}: skipped, {missing} is not there (Debian: {})", program.name, program.all("packages").join(" "));
             continue;
         }
-        methods.iter().for_each(|method| run(program, method));
+        let is_told = |method: &&String| *method != RECORDING || !program.all("recording").is_empty();
+        methods.iter().filter(is_told).for_each(|method| run(program, method));
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! A recording has no times, and no order between threads but what it needs for itself. Calls are put in an order in which they can have happened:
 //! that in which the threads' events came to the disk, corrected where it contradicts turns of the baton, the making of threads, or waiting for
-//! the end of processes. Times are that order, a microsecond a call, from when recording began.
+//! the end of processes. Times are that order, a microsecond a call, from when recording began; a call in which its thread gave the baton away
+//! was entered before what others did meanwhile.
 
 use crate::events::EventBuffer;
 use crate::interpret::Interpreter;
@@ -127,6 +128,17 @@ struct Cursor {
     interpreter: Interpreter,
     inputs: Option<BufReader<File>>,
     ready: VecDeque<Step>,
+    /// When its last call returned.
+    returned_ns: u64,
+    /// What comes next waited for its turn: others ran after it had been begun.
+    has_waited: bool,
+}
+
+/// Who has the baton of a domain.
+#[derive(Debug, Clone, Copy)]
+struct Holder {
+    stream: u32,
+    turn: u64,
 }
 
 /// Domain of all processes that share memory.
@@ -142,7 +154,7 @@ struct Order<'recording> {
     processes: HashMap<u32, u32>,
     /// Streams of each process that have not ended.
     living: HashMap<u32, u32>,
-    turns: HashMap<u32, u64>,
+    holders: HashMap<u32, Holder>,
     time_ns: u64,
 }
 
@@ -161,7 +173,7 @@ impl<'recording> Order<'recording> {
             unborn,
             processes: HashMap::new(),
             living,
-            turns: HashMap::new(),
+            holders: HashMap::new(),
             time_ns: recording.metadata().started_unix_ms.saturating_mul(1_000_000),
         };
         roots.into_iter().try_for_each(|root| order.begin(root))?;
@@ -177,7 +189,9 @@ impl<'recording> Order<'recording> {
         let process = interpreter.process();
         self.processes.insert(stream, process);
         let (events, ready) = (EventBuffer::default(), VecDeque::new());
-        self.cursors.insert(stream, Cursor { reader, next_chunk: 0, chunk: Vec::new(), place: 0, events, interpreter, inputs, ready });
+        let (returned_ns, has_waited) = (self.time_ns, false);
+        let cursor = Cursor { reader, next_chunk: 0, chunk: Vec::new(), place: 0, events, interpreter, inputs, ready, returned_ns, has_waited };
+        self.cursors.insert(stream, cursor);
         self.queue(stream)
     }
 
@@ -197,12 +211,38 @@ impl<'recording> Order<'recording> {
         Ok(())
     }
 
-    fn is_open(&self, gate: Gate) -> bool {
+    fn is_open(&self, stream: u32, gate: Gate) -> bool {
         match gate {
             Gate::Open => true,
-            Gate::Turn { domain, turn } => self.turns.get(&domain).is_none_or(|last| turn <= last + 1),
+            Gate::Turn { domain, turn } => {
+                self.holders.get(&domain).is_none_or(|holder| turn <= holder.turn + 1 && self.has_passed_on(*holder, stream))
+            }
             Gate::End(process) => self.living.get(&process).is_none_or(|count| *count == 0),
         }
+    }
+
+    /// Gives an observation of a stream its times: those of the order, and before that back to when the thread went to wait.
+    fn stamp(&mut self, stream: u32, observation: &mut Observation) {
+        let at_ns = self.time_ns;
+        match observation {
+            Observation::Record(TraceRecord::Call(call)) => {
+                let Some(cursor) = self.cursors.get_mut(&stream) else { return };
+                let has_waited = std::mem::take(&mut cursor.has_waited);
+                call.entered_ns = if has_waited { cursor.returned_ns } else { at_ns };
+                call.processor = 0;
+                call.returned_ns = if matches!(call.number, EXIT | EXIT_GROUP) { 0 } else { at_ns + TICK_NS / 2 };
+                cursor.returned_ns = at_ns + TICK_NS / 2 + 1;
+            }
+            Observation::Record(TraceRecord::ProcessStart(start)) => start.time_ns = at_ns,
+            Observation::Record(_) => {}
+            Observation::Signal { time_ns, .. } | Observation::Ended { time_ns, .. } => *time_ns = at_ns,
+        }
+    }
+
+    /// Whether the baton is free for that stream: its holder has done all that it did in its turn.
+    fn has_passed_on(&self, holder: Holder, stream: u32) -> bool {
+        let next = self.cursors.get(&holder.stream).and_then(|cursor| cursor.ready.front());
+        holder.stream == stream || next.is_none_or(|step| matches!(step.gate, Gate::Turn { .. }))
     }
 
     fn unblock(&mut self) {
@@ -213,7 +253,7 @@ impl<'recording> Order<'recording> {
     fn choose(&mut self) -> Option<u32> {
         while let Some(Reverse((place, stream))) = self.order.pop() {
             let gate = self.cursors.get(&stream).and_then(|cursor| cursor.ready.front()).map_or(Gate::Open, |step| step.gate);
-            if self.is_open(gate) {
+            if self.is_open(stream, gate) {
                 return Some(stream);
             }
             self.blocked.push((place, stream));
@@ -229,20 +269,23 @@ impl<'recording> Order<'recording> {
                 self.begin(stream)?;
                 continue;
             };
-            let step = self.cursors.get_mut(&stream).and_then(|cursor| cursor.ready.pop_front());
-            if let Some(Step { gate: Gate::Turn { domain, turn }, .. }) = step {
-                let last = self.turns.entry(domain).or_insert(turn);
-                *last = turn.max(*last);
-                self.unblock();
+            let Some(mut step) = self.cursors.get_mut(&stream).and_then(Cursor::take) else { continue };
+            if let Gate::Turn { domain, turn } = step.gate {
+                let last = self.holders.get(&domain).map_or(0, |holder| holder.turn);
+                if turn >= last {
+                    self.holders.insert(domain, Holder { stream, turn });
+                }
+            }
+            if let Some(observation) = &mut step.observation {
+                self.time_ns += TICK_NS;
+                self.stamp(stream, observation);
             }
             self.queue(stream)?;
-            let Some(Step { observation, child, .. }) = step else { continue };
-            if let Some(child) = child {
+            self.unblock();
+            if let Some(child) = step.child {
                 self.begin(child.0)?;
             }
-            if let Some(mut observation) = observation {
-                self.time_ns += TICK_NS;
-                stamp(&mut observation, self.time_ns);
+            if let Some(observation) = step.observation {
                 return Ok(Some(observation));
             }
         }
@@ -250,6 +293,12 @@ impl<'recording> Order<'recording> {
 }
 
 impl Cursor {
+    fn take(&mut self) -> Option<Step> {
+        let step = self.ready.pop_front()?;
+        self.has_waited |= matches!(step.gate, Gate::Turn { .. });
+        Some(step)
+    }
+
     fn fill(&mut self, stream: u32, metadata: &Metadata) -> Result<bool> {
         while self.ready.is_empty() {
             if self.interpret(stream, metadata)? {
@@ -340,17 +389,4 @@ fn executed(call: &TracedCall) -> (Vec<u8>, Vec<Vec<u8>>) {
     let array = call.arguments[usize::from(path) + 1];
     let arguments = inputs(path + 1).filter(|buffer| buffer.address != array).map(|buffer| buffer.data.clone()).collect();
     (executable, arguments)
-}
-
-fn stamp(observation: &mut Observation, at_ns: u64) {
-    match observation {
-        Observation::Record(TraceRecord::Call(call)) => {
-            call.entered_ns = at_ns;
-            call.processor = 0;
-            call.returned_ns = if matches!(call.number, EXIT | EXIT_GROUP) { 0 } else { at_ns + TICK_NS / 2 };
-        }
-        Observation::Record(TraceRecord::ProcessStart(start)) => start.time_ns = at_ns,
-        Observation::Record(_) => {}
-        Observation::Signal { time_ns, .. } | Observation::Ended { time_ns, .. } => *time_ns = at_ns,
-    }
 }
