@@ -77,6 +77,6 @@ pub use order::ByteOrder;
 pub use reader::{IndexEntry, Reader};
 pub use recover::{LostRange, RecoverOptions, RecoverReport, recover};
 pub use schema::{ExtentType, ExtentTypeBuilder, Field, FieldOrdering, FieldType, PadRecord, TypeLibrary};
-pub use source::ReadOptions;
+pub use source::{Digests, ReadOptions};
 pub use stream::{StreamReader, Warning};
 pub use writer::{Writer, WriterOptions};

@@ -8,7 +8,7 @@ use crate::header::PackedExtent;
 use crate::order::ByteOrder;
 use crate::schema::{ExtentType, INDEX_TYPE, TypeLibrary, XML_TYPE};
 use crate::source::{Next, read_file_header, read_next, read_parts, read_type_extent, read_up_to, unpack_types};
-use crate::unpack::unpack;
+use crate::unpack::{unpack, unpack_without_strings};
 use crate::{Error, Extent, ReadOptions, Result};
 
 /// Where an extent is and what it holds.
@@ -145,11 +145,25 @@ impl<R: Read + Seek> Reader<R> {
     /// # Errors
     /// Any reading error; [`Error::Corrupt`] if what is there has another type than the index says.
     pub fn read(&mut self, entry: &IndexEntry) -> Result<Extent> {
-        let packed = self.packed_at(entry.offset)?;
-        if packed.header().type_name != entry.extent_type.name() {
-            return Err(Error::corrupt(entry.offset, "another type than the index says"));
-        }
+        let packed = self.packed_for(entry)?;
         unpack(&packed, &entry.extent_type, &self.options, entry.offset)
+    }
+
+    /// As [`Reader::read`], with every variable32 field empty: for who wants only the others, and not the time that it takes to expand them.
+    ///
+    /// # Errors
+    /// As [`Reader::read`]; of what is damaged in the strings only what the digest over the packed bytes tells.
+    pub fn read_without_strings(&mut self, entry: &IndexEntry) -> Result<Extent> {
+        let packed = self.packed_for(entry)?;
+        unpack_without_strings(&packed, &entry.extent_type, &self.options, entry.offset)
+    }
+
+    fn packed_for(&mut self, entry: &IndexEntry) -> Result<PackedExtent> {
+        let packed = self.packed_at(entry.offset)?;
+        match packed.header().type_name == entry.extent_type.name() {
+            true => Ok(packed),
+            false => Err(Error::corrupt(entry.offset, "another type than the index says")),
+        }
     }
 
     /// The packed extent at `offset`.

@@ -14,7 +14,7 @@ use crate::schema::{INDEX_TYPE, TypeLibrary};
 use crate::sink::FileSink;
 use crate::source::{Next, read_file_header, read_next, read_parts, read_type_extent, read_up_to, unpack_types};
 use crate::unpack::unpack;
-use crate::{CompressionSet, Error, ReadOptions, Result};
+use crate::{CompressionSet, Digests, Error, ReadOptions, Result};
 
 /// How many lost ranges are reported one by one.
 const LOST_RANGES_MAX: usize = 1000;
@@ -159,7 +159,7 @@ struct Salvage<R> {
 impl<R: Read + Seek> Salvage<R> {
     fn open(mut source: R, options: &RecoverOptions) -> Result<Self> {
         let length = source.seek(SeekFrom::End(0))?;
-        let read = ReadOptions { verify_digests: true, ..options.read.clone() };
+        let read = ReadOptions { digests: Digests::Both, ..options.read.clone() };
         source.seek(SeekFrom::Start(0))?;
         let declared = read_file_header(&mut source);
         let mut failure = None;

@@ -7,7 +7,7 @@ use crate::header::PackedExtent;
 use crate::order::ByteOrder;
 use crate::pool::{self, POOL_START};
 use crate::schema::ExtentType;
-use crate::source::ReadOptions;
+use crate::source::{Digests, ReadOptions};
 use crate::transform::Transform;
 use crate::{Compression, Error, Extent, Result, null_compact};
 
@@ -15,9 +15,35 @@ use crate::{Compression, Error, Extent, Result, null_compact};
 ///
 /// Sizes and string offsets are always checked; digests if `options` want it.
 pub(crate) fn unpack(packed: &PackedExtent, extent_type: &Arc<ExtentType>, options: &ReadOptions, offset: u64) -> Result<Extent> {
+    let mut extent = unpack_records(packed, extent_type, options, offset)?;
+    let header = packed.header();
+    let corrupt = |what: String| Error::corrupt(offset, what);
+    extent.pool = unpack_pool(packed.parts().1, header.variable_mode, header.pool_bytes as usize).map_err(corrupt)?;
+    let starts = check_data(&extent.fixed, &extent.pool, packed, options, offset)?;
+    check_offsets(&extent.fixed, extent_type, extent.order, &starts).map_err(corrupt)?;
+    undo_transform(&mut extent);
+    Ok(extent)
+}
+
+/// As [`unpack`], but leaves every string empty without expanding any. Nothing but the digest over the packed bytes is checked of them.
+pub(crate) fn unpack_without_strings(packed: &PackedExtent, extent_type: &Arc<ExtentType>, options: &ReadOptions, offset: u64) -> Result<Extent> {
+    let mut extent = unpack_records(packed, extent_type, options, offset)?;
+    extent.pool = vec![0; POOL_START];
+    let layout = extent_type.layout();
+    if !layout.variable.is_empty() {
+        for record in extent.fixed.chunks_exact_mut(layout.record_bytes) {
+            layout.variable.iter().for_each(|&number| packed.order().put_u32(record, layout.slots[number].offset, 0));
+        }
+    }
+    undo_transform(&mut extent);
+    Ok(extent)
+}
+
+/// The fixed records of an extent, as they are before a transform is undone, and no pool yet.
+fn unpack_records(packed: &PackedExtent, extent_type: &Arc<ExtentType>, options: &ReadOptions, offset: u64) -> Result<Extent> {
     let (header, order) = (packed.header(), packed.order());
     assert_eq!(header.type_name, extent_type.name(), "an extent is unpacked with its own type");
-    if options.verify_digests {
+    if options.digests != Digests::None {
         packed.verify(offset)?;
     }
     let record_bytes = extent_type.record_bytes();
@@ -26,23 +52,20 @@ pub(crate) fn unpack(packed: &PackedExtent, extent_type: &Arc<ExtentType>, optio
         return Err(Error::corrupt(offset, "records of a type without fields"));
     }
     check_limit(offset, "an extent", fixed_bytes + u64::from(header.pool_bytes), options.extent_bytes_limit)?;
-    let corrupt = |what: String| Error::corrupt(offset, what);
-    let (fixed_stored, variable_stored) = packed.parts();
-    let (fixed_bytes, pool_bytes) = (fixed_bytes as usize, header.pool_bytes as usize);
-    let mut fixed = unpack_fixed(fixed_stored, header.fixed_mode, fixed_bytes, extent_type).map_err(corrupt)?;
-    let pool = unpack_pool(variable_stored, header.variable_mode, pool_bytes).map_err(corrupt)?;
-    let starts = check_data(&fixed, &pool, packed, options, offset)?;
-    check_offsets(&fixed, extent_type, order, &starts).map_err(corrupt)?;
-    if let Some(transform) = Transform::of(extent_type, order) {
-        transform.undo(&mut fixed, record_bytes);
+    let fixed = unpack_fixed(packed.parts().0, header.fixed_mode, fixed_bytes as usize, extent_type);
+    let fixed = fixed.map_err(|what| Error::corrupt(offset, what))?;
+    Ok(Extent { extent_type: Arc::clone(extent_type), order, offset, record_count: header.record_count as usize, fixed, pool: Vec::new() })
+}
+
+fn undo_transform(extent: &mut Extent) {
+    if let Some(transform) = Transform::of(&extent.extent_type, extent.order) {
+        transform.undo(&mut extent.fixed, extent.extent_type.record_bytes());
     }
-    let record_count = header.record_count as usize;
-    Ok(Extent { extent_type: Arc::clone(extent_type), order, offset, record_count, fixed, pool })
 }
 
 /// Checks the pool, and the digest over both parts if `options` want it; returns where strings begin.
 fn check_data(fixed: &[u8], pool: &[u8], packed: &PackedExtent, options: &ReadOptions, offset: u64) -> Result<pool::EntryStarts> {
-    let mut digest = options.verify_digests.then(|| DataDigest::new(fixed));
+    let mut digest = (options.digests == Digests::Both).then(|| DataDigest::new(fixed));
     if let Some(digest) = &mut digest {
         digest.pool(pool);
     }

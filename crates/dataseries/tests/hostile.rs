@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use retake_dataseries::tools::{Format, InfoOptions, StatOptions, TxtOptions, info, stat, txt};
 use retake_dataseries::{
-    ByteOrder, Compression, CompressionSet, Error, ExtentType, Field, ReadOptions, Reader, RecoverOptions, StreamReader, Writer, WriterOptions,
-    recover,
+    ByteOrder, Compression, CompressionSet, Digests, Error, ExtentType, Field, ReadOptions, Reader, RecoverOptions, StreamReader, Writer,
+    WriterOptions, recover,
 };
 
 /// A generator of numbers with a fixed start, so that failures repeat.
@@ -68,8 +68,8 @@ fn compressions() -> Vec<CompressionSet> {
 /// Reads a file in every way there is. Errors are fine; how many rows came out is returned.
 fn read_in_every_way(bytes: &[u8]) -> usize {
     let mut rows = 0;
-    for verify_digests in [true, false] {
-        let read = ReadOptions { verify_digests, extent_bytes_limit: 4 << 20 };
+    for digests in [Digests::Both, Digests::Packed, Digests::None] {
+        let read = ReadOptions { digests, extent_bytes_limit: 4 << 20 };
         if let Ok(mut reader) = StreamReader::open(bytes, read.clone()) {
             // Errors about contents leave the reader usable; those about structure repeat, so steps are limited.
             for _ in 0..1000 {
@@ -167,7 +167,7 @@ fn changed_samples_never_panic() {
                     mutate(&mut bytes, &mut random);
                 }
             }
-            let read = ReadOptions { verify_digests: false, ..ReadOptions::default() };
+            let read = ReadOptions { digests: Digests::None, ..ReadOptions::default() };
             let Ok(mut reader) = StreamReader::open(bytes.as_slice(), read) else {
                 continue;
             };
@@ -254,7 +254,7 @@ fn a_small_file_cannot_ask_for_much_memory() {
     let mut bytes = original.clone();
     // Two billion records: refused by size, before anything is expanded.
     bytes[offset as usize + 8..][..4].copy_from_slice(&0x7fff_ffff_u32.to_le_bytes());
-    let read = ReadOptions { verify_digests: false, ..ReadOptions::default() };
+    let read = ReadOptions { digests: Digests::None, ..ReadOptions::default() };
     let mut reader = StreamReader::open(bytes.as_slice(), read).expect("the types are whole");
     assert!(matches!(reader.next_extent(), Err(Error::Limit { .. })));
 }

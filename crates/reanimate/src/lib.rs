@@ -57,12 +57,27 @@ pub enum Step {
     Replaying(u64),
 }
 
+/// What a trace is read for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pass {
+    /// To find out what must have been there. What `write` wrote is not looked at ([`TraceReaderOptions::skips_written`]).
+    ///
+    /// [`TraceReaderOptions::skips_written`]: retake_trace_format::TraceReaderOptions::skips_written
+    Preparing,
+    /// To make its calls.
+    Replaying,
+}
+
 /// Replays a trace. `open` begins to read it, twice if something has to be prepared.
 ///
 /// # Errors
 /// If the root cannot be used or the trace cannot be read. Calls that do something else than the trace says are no errors:
 /// they are in the report.
-pub fn reanimate<Records, E>(options: &Options, mut open: impl FnMut() -> Result<Records, E>, observe: &mut dyn FnMut(Step)) -> Result<Report, Error>
+pub fn reanimate<Records, E>(
+    options: &Options,
+    mut open: impl FnMut(Pass) -> Result<Records, E>,
+    observe: &mut dyn FnMut(Step),
+) -> Result<Report, Error>
 where
     Records: Iterator<Item = Result<TraceRecord, E>> + Send,
     E: std::fmt::Display,
@@ -77,7 +92,7 @@ where
     };
     if prepares {
         let began = Instant::now();
-        let records = open().map_err(|error| Error::Trace(error.to_string()))?;
+        let records = open(Pass::Preparing).map_err(|error| Error::Trace(error.to_string()))?;
         let prepared = prepare_root(&root, records, observe)?;
         report.prepared = Some(prepared);
         report.preparation_seconds = Report::took(began.elapsed());
@@ -86,7 +101,7 @@ where
     let root = if scanned.has_devices { root.without_devices() } else { root };
     raise_descriptor_limit();
     let planner = plan::Planner::new(scanned.world, options.threads.get(), options.order, None);
-    let records = open().map_err(|error| Error::Trace(error.to_string()))?;
+    let records = open(Pass::Replaying).map_err(|error| Error::Trace(error.to_string()))?;
     run::run(options, &root, planner, records, &mut report, &mut |seen| observe(Step::Replaying(seen.done)))?;
     Ok(report)
 }

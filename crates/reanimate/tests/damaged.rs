@@ -11,13 +11,13 @@ mod support;
 use std::io::Cursor;
 use std::num::NonZeroU32;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use libc::*;
-use retake_dataseries::{CompressionSet, ReadOptions, Reader};
-use retake_reanimate::{Options, Order, Prepare, reanimate};
+use retake_dataseries::{CompressionSet, Digests, ReadOptions, Reader};
+use retake_reanimate::{Options, Order, Pass, Prepare, reanimate};
 use retake_trace_format::{TraceReader, TraceReaderOptions, TraceRecord, TraceWriter, TraceWriterOptions, TracedCall};
 use support::{HERE, Scene, Trace, entries};
 
@@ -258,14 +258,22 @@ fn replay(original: &Original, random: &mut Random, root: &Path) {
     };
     if random.below(2) == 0 {
         let records = original.changed(random);
-        let open = || Ok::<_, std::convert::Infallible>(records.clone().into_iter().map(Ok::<_, std::convert::Infallible>));
+        let open = |_| Ok::<_, std::convert::Infallible>(records.clone().into_iter().map(Ok::<_, std::convert::Infallible>));
         reanimate(&options, open, &mut |_| {}).unwrap();
         return;
     }
     let bytes = original.damaged(random);
     // With digests next to nothing would come through.
-    let reading = TraceReaderOptions { verify_digests: random.below(8) == 0, memory_bytes: 64 << 20 };
-    let _ = reanimate(&options, || TraceReader::new(Cursor::new(bytes.as_slice()), &reading), &mut |_| {});
+    let reading = TraceReaderOptions {
+        digests: if random.below(8) == 0 { Digests::Both } else { Digests::None },
+        memory_bytes: 64 << 20,
+        skips_written: false,
+    };
+    let open = |pass| {
+        let reading = TraceReaderOptions { skips_written: pass == Pass::Preparing, ..reading.clone() };
+        TraceReader::new(Cursor::new(bytes.as_slice()), &reading)
+    };
+    let _ = reanimate(&options, open, &mut |_| {});
 }
 
 fn peak_kb() -> u64 {

@@ -27,5 +27,6 @@ pub use record::{
     BufferDirection, Credentials, DescriptorKind, MappedPages, ProcessStart, ResourceLimit, StartDescriptor, StartKind, TraceRecord, TracedBuffer,
     TracedCall, moved_argument,
 };
+pub use retake_dataseries::Digests;
 pub use schema::document;
 pub use write::{TraceWriter, TraceWriterOptions};

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::path::Path;
 
-use retake_dataseries::{Error, IndexEntry, ReadOptions, Reader};
+use retake_dataseries::{Digests, Error, IndexEntry, ReadOptions, Reader};
 
 use crate::TraceRecord;
 use crate::decode::{
@@ -14,20 +14,22 @@ use crate::decode::{
 };
 use crate::encode::FORMAT_VERSION;
 use crate::error::{Result, TraceError};
-use crate::schema::{SCHEMA, other};
+use crate::schema::{SCHEMA, WRITE_NAME, other};
 
 /// How a trace is read.
 #[derive(Debug, Clone)]
 pub struct TraceReaderOptions {
-    /// Check both digests of every extent. Sizes and offsets are checked always.
-    pub verify_digests: bool,
+    /// Which digests of every extent are checked. Sizes and offsets are checked always.
+    pub digests: Digests,
+    /// Leave out the bytes that `write` wrote, which are half of many a trace: the calls come without that buffer.
+    pub skips_written: bool,
     /// Refuse traces that need more memory than this at once, in bytes.
     pub memory_bytes: u64,
 }
 
 impl Default for TraceReaderOptions {
     fn default() -> Self {
-        Self { verify_digests: true, memory_bytes: 512 << 20 }
+        Self { digests: Digests::Both, skips_written: false, memory_bytes: 512 << 20 }
     }
 }
 
@@ -116,7 +118,7 @@ impl<R: Read + Seek> TraceReader<R> {
     /// # Errors
     /// From the stream; for files that are not DataSeries, hold no trace, or are of a newer version.
     pub fn new(mut source: R, options: &TraceReaderOptions) -> Result<Self> {
-        let read = ReadOptions { verify_digests: options.verify_digests, extent_bytes_limit: options.memory_bytes.min(256 << 20) };
+        let read = ReadOptions { digests: options.digests, extent_bytes_limit: options.memory_bytes.min(256 << 20) };
         let (reader, cut) = match Reader::open(&mut source, read.clone()) {
             Ok(_) => (Reader::open(source, read)?, None),
             Err(Error::Io(error)) => return Err(error.into()),
@@ -157,7 +159,7 @@ impl<R: Read + Seek> TraceReader<R> {
         };
         this.read_header(&mut by_type)?;
         this.read_end(&mut by_type)?;
-        this.add_sources(&mut by_type)?;
+        this.add_sources(&mut by_type, options.skips_written)?;
         Ok(this)
     }
 
@@ -181,9 +183,10 @@ impl<R: Read + Seek> TraceReader<R> {
         Ok(())
     }
 
-    fn add_sources(&mut self, by_type: &mut ByType) -> Result<()> {
+    fn add_sources(&mut self, by_type: &mut ByType, skips_written: bool) -> Result<()> {
         for schema in &SCHEMA.calls {
-            let cursor = CallCursor::new(schema, by_type.take(schema.name()));
+            let skips_strings = skips_written && schema.name() == WRITE_NAME;
+            let cursor = CallCursor::new(schema, by_type.take(schema.name()), skips_strings);
             self.sources.extend(cursor.map(|cursor| Source::Calls(Box::new(cursor))));
         }
         let starts = by_type.cursor(other::PROCESS_START, "unique_id");

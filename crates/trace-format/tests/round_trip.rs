@@ -5,7 +5,7 @@ mod common;
 use common::{WithBuffers, any_trace, buffer, call, read, write};
 use proptest::prelude::*;
 use retake_dataseries::{ByteOrder, CompressionSet};
-use retake_trace_format::{BufferDirection, TraceRecord, TraceWriterOptions, TracedCall};
+use retake_trace_format::{BufferDirection, TraceReader, TraceReaderOptions, TraceRecord, TraceWriterOptions, TracedCall};
 
 fn options(extent_bytes: usize, big: bool) -> TraceWriterOptions {
     let order = if big { ByteOrder::Big } else { ByteOrder::Little };
@@ -83,4 +83,17 @@ fn huge_calls_are_cut_to_what_readers_accept() {
     assert_eq!((&back.buffers[..3], back.buffers.len()), (&call.buffers[..3], 4));
     assert_eq!(back.buffers[3].total_bytes, PIECE);
     assert_eq!(back.buffers[3].data.len(), (28 << 20) - array.len());
+}
+
+#[test]
+fn all_but_what_write_wrote_is_there_where_that_is_not_wanted() {
+    let written = call(2, "write", &[4, 0x2000, 5], 5);
+    let records = |written: TracedCall| {
+        let read = call(1, "read", &[3, 0x1000, 100], 5).output(1, b"hello");
+        [read, written, call(3, "pwrite64", &[4, 0x2000, 5, 0], 5).input(1, b"hello")].map(TraceRecord::Call).to_vec()
+    };
+    let bytes = write(&records(written.clone().input(1, b"hello")), TraceWriterOptions::default());
+    let options = TraceReaderOptions { skips_written: true, ..TraceReaderOptions::default() };
+    let reader = TraceReader::new(std::io::Cursor::new(&bytes), &options).unwrap();
+    assert_eq!(reader.collect::<Result<Vec<_>, _>>().unwrap(), records(written));
 }

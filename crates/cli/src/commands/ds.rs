@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use retake_dataseries::tools::{BytesStyle, Format};
-use retake_dataseries::{Compression, CompressionSet, ReadOptions, WriterOptions};
+use retake_dataseries::{Compression, CompressionSet, Digests, ReadOptions, WriterOptions};
 
 use crate::failure::{Failure, Result};
 
@@ -180,7 +180,7 @@ struct ReadArguments {
 
 impl ReadArguments {
     fn options(&self) -> ReadOptions {
-        ReadOptions { verify_digests: !self.no_verify, ..ReadOptions::default() }
+        ReadOptions { digests: if self.no_verify { Digests::None } else { Digests::Both }, ..ReadOptions::default() }
     }
 }
 

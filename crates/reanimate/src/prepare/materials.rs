@@ -101,7 +101,7 @@ impl Facts {
 #[derive(Debug)]
 pub struct Preparation {
     pub(super) root: Root,
-    facts: BTreeMap<Vec<u8>, Facts>,
+    facts: HashMap<Vec<u8>, Facts>,
     /// The file written last; reads come in runs.
     open: Option<(Vec<u8>, OwnedFd)>,
     /// What could not be made, and why.
@@ -128,7 +128,7 @@ const MAXIMUM_FAILURES: usize = 100;
 impl Preparation {
     /// For things below that root.
     pub fn new(root: Root) -> Self {
-        Self { root, facts: BTreeMap::new(), open: None, failures: Vec::new(), link_count: 0 }
+        Self { root, facts: HashMap::new(), open: None, failures: Vec::new(), link_count: 0 }
     }
 
     /// What is known of a path; from now on it is known to have been there.
@@ -141,8 +141,9 @@ impl Preparation {
 
     /// Writes bytes that a file is proven to have had.
     pub(super) fn write(&mut self, path: &[u8], offset: u64, data: &[u8]) {
-        self.facts(path).take_in(Evidence::File);
-        self.facts(path).note_least_size(offset.saturating_add(data.len() as u64));
+        let facts = self.facts(path);
+        facts.take_in(Evidence::File);
+        facts.note_least_size(offset.saturating_add(data.len() as u64));
         if let Err(error) = self.write_whole(path, offset, data) {
             self.fail(path, "write", error);
         }
@@ -197,7 +198,8 @@ impl Preparation {
     pub fn finish(mut self) -> Prepared {
         self.open = None;
         let mut prepared = Prepared::default();
-        let mut facts = std::mem::take(&mut self.facts);
+        // What lies in a directory comes after it.
+        let mut facts: BTreeMap<_, _> = self.facts.drain().collect();
         lead_to_directories(&mut facts);
         for (path, known) in &facts {
             if let Some(Some(target)) = &known.link

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::Evidence;
 use super::ranges::Ranges;
 
 /// Where a node was when the trace began, if it was there, and what calls since did to it.
@@ -19,6 +20,10 @@ pub struct Origin {
     pub size_changed: bool,
     /// The least size it must have had.
     pub least_size: u64,
+    /// What was proven last: most calls prove what the one before did.
+    pub shown: Option<Evidence>,
+    /// Mode and owners are known.
+    pub has_status: bool,
     /// Bytes that the trace wrote, or that are proven already.
     settled: Ranges,
 }
@@ -30,7 +35,18 @@ impl Origin {
     }
 
     fn at(path: Vec<u8>) -> Self {
-        Self { path, is_proven: false, may_be_new: false, attributes_changed: false, size_changed: false, least_size: 0, settled: Ranges::default() }
+        let settled = Ranges::default();
+        Self {
+            path,
+            is_proven: false,
+            may_be_new: false,
+            attributes_changed: false,
+            size_changed: false,
+            least_size: 0,
+            shown: None,
+            has_status: false,
+            settled,
+        }
     }
 
     /// That of a name in this directory.

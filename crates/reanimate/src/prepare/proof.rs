@@ -68,7 +68,10 @@ impl Planner {
             return;
         }
         origin.is_proven = true;
-        preparation.facts(&origin.path).take_in(evidence);
+        if origin.shown.as_ref() != Some(&evidence) {
+            origin.shown = Some(evidence.clone());
+            preparation.facts(&origin.path).take_in(evidence);
+        }
     }
 
     /// Notes what a call that failed proves about a name.
@@ -217,11 +220,12 @@ impl Planner {
         if status.mode & sys::S_IFMT == sys::S_IFREG {
             self.prove_size(node, status.size);
         }
-        let node = &*node.borrow();
-        let (Some(preparation), Some(origin)) = (&mut self.preparation, &node.origin) else {
+        let node = &mut *node.borrow_mut();
+        let (Some(preparation), Some(origin)) = (&mut self.preparation, &mut node.origin) else {
             return;
         };
-        if origin.is_proven && !origin.attributes_changed {
+        if origin.is_proven && !origin.attributes_changed && !origin.has_status {
+            origin.has_status = status.mode & sys::S_IFMT != sys::S_IFLNK;
             preparation.facts(&origin.path).note_status(status);
         }
     }

@@ -158,7 +158,7 @@ impl Trace {
 
     /// Replays it with these options.
     pub fn replay_with(&self, options: &Options) -> Report {
-        let open = || Ok::<_, Infallible>(self.records.clone().into_iter().map(Ok::<_, Infallible>));
+        let open = |_| Ok::<_, Infallible>(self.records.clone().into_iter().map(Ok::<_, Infallible>));
         reanimate(options, open, &mut |_| {}).unwrap()
     }
 

@@ -33,12 +33,12 @@ enum Step {
 }
 
 impl CallCursor {
-    /// `None` if there are no extents.
-    pub fn new(schema: &'static CallSchema, entries: VecDeque<IndexEntry>) -> Option<Self> {
+    /// `None` if there are no extents. `skips_strings`: leaves everything empty that has no fixed size.
+    pub fn new(schema: &'static CallSchema, entries: VecDeque<IndexEntry>, skips_strings: bool) -> Option<Self> {
         let fields = CallFields::new(schema, type_of(&entries)?);
         // Rows of one call lie together; others may be in the order in which calls returned.
         let sort_field = if schema.call.rows == Rows::One || fields.is_own { fields.id_field() } else { None };
-        Some(Self { cursor: Cursor::new(entries, sort_field), fields, next: None, open: BTreeMap::new() })
+        Some(Self { cursor: Cursor::new(entries, sort_field).skipping_strings(skips_strings), fields, next: None, open: BTreeMap::new() })
     }
 
     /// The id of the next call.

@@ -20,9 +20,10 @@ pub(crate) struct Extents<R: Read + Seek> {
 
 impl<R: Read + Seek> Extents<R> {
     /// Reads an extent in place of one of `freed_bytes`. One that is damaged is left out, and noted.
-    fn load(&mut self, entry: &IndexEntry, freed_bytes: u64) -> Result<Option<Extent>> {
+    fn load(&mut self, entry: &IndexEntry, freed_bytes: u64, skips_strings: bool) -> Result<Option<Extent>> {
         self.loaded_bytes -= freed_bytes;
-        let extent = match self.reader.read(entry) {
+        let read = if skips_strings { self.reader.read_without_strings(entry) } else { self.reader.read(entry) };
+        let extent = match read {
             Ok(extent) => extent,
             Err(Error::Io(error)) => return Err(error.into()),
             Err(error) => {
@@ -49,11 +50,18 @@ pub(crate) struct Cursor {
     position: usize,
     /// The field to sort rows by; `None` to take them as they come.
     sort_field: Option<usize>,
+    /// Values without a fixed size are left empty.
+    skips_strings: bool,
 }
 
 impl Cursor {
     pub fn new(entries: VecDeque<IndexEntry>, sort_field: Option<usize>) -> Self {
-        Self { entries, extent: None, order: Vec::new(), position: 0, sort_field }
+        Self { entries, extent: None, order: Vec::new(), position: 0, sort_field, skips_strings: false }
+    }
+
+    /// The same, with values without a fixed size left empty if `skips_strings`.
+    pub fn skipping_strings(self, skips_strings: bool) -> Self {
+        Self { skips_strings, ..self }
     }
 
     /// Makes sure that there is a row to look at, if there are any left.
@@ -65,7 +73,7 @@ impl Cursor {
                 return Ok(());
             };
             self.position = 0;
-            self.extent = extents.load(&entry, freed)?;
+            self.extent = extents.load(&entry, freed, self.skips_strings)?;
             self.sort();
         }
         Ok(())

@@ -31,6 +31,8 @@ const FOREIGN_NAMESPACE: &str = "iotta.snia.org";
 /// What names of our types for calls begin with.
 const OWN_PREFIX: &str = "Retake::Syscall::";
 const OWN_NAMESPACE: &str = "retake";
+/// The name of the type for `write`.
+pub(crate) const WRITE_NAME: &str = "IOTTAFSL::Trace::Syscall::write";
 /// The name of the type for calls without one of their own.
 pub(crate) const OTHER_NAME: &str = "other";
 
