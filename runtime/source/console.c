@@ -65,8 +65,6 @@ struct piece {
 	u32 bytes;
 };
 
-static u32 debugged(void) { return HEADER->options & OPTION_DEBUG; }
-
 static void print_piece(struct piece *piece, u64 address, u64 bytes)
 {
 	piece->bytes = (u32)bytes;
@@ -78,7 +76,7 @@ static void print_piece(struct piece *piece, u64 address, u64 bytes)
 
 static void print_bytes(struct piece *piece, u64 address, u64 bytes)
 {
-	if (debugged()) {
+	if (is_debugged()) {
 		print_piece(piece, address, bytes);
 		return;
 	}
@@ -161,14 +159,14 @@ void console_replay(struct context *context, const struct event *event)
 	if (HEADER->options & OPTION_QUIET)
 		return;
 	u64 ticket = *(const u64 *)(item + 1);
-	if (!debugged()) { /* of the other processes few are made */
+	if (!is_debugged()) { /* of the other processes few are made */
 		wait_for_turn(context, ticket);
 		if (HEADER->options & OPTION_QUIET) /* what comes before it is lost */
 			return;
 	}
 	struct piece piece = { .ticket = ticket, .descriptor = event->flags & CALL_CONSOLE_OUT ? 1 : 2 };
 	print_output(context, &piece, event);
-	if (debugged())
+	if (is_debugged())
 		return;
 	u64 next = ticket + 1;
 	if (UNLIKELY(next == HEADER->console_gap))

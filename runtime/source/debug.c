@@ -1,11 +1,11 @@
 /* Replay under a debugger: it takes hold of one process of the tree, at a moment when nothing of the program has run. Private stack. */
 #include "../include/context.h"
 
-static u32 debugged(void) { return HEADER->options & OPTION_DEBUG && !recording(); }
+u32 is_debugged(void) { return HEADER->options & OPTION_DEBUG && !recording(); }
 
 void debug_begin(struct context *context)
 {
-	if (UNLIKELY(debugged()))
+	if (UNLIKELY(is_debugged()))
 		request(context, REQUEST_DEBUG, context->event_count, 0, 0);
 }
 

@@ -564,8 +564,10 @@ u32 handle_madvise(struct call *call)
 	if (tracing() && (call->arguments[2] == MADV_DONTNEED || call->arguments[2] == MADV_REMOVE))
 		look_unmap(call->context, call->arguments[0], call->arguments[1]);
 	switch (call->arguments[2]) {
-	case MADV_DONTNEED: case MADV_FREE: case MADV_REMOVE: case MADV_DONTFORK: case MADV_DOFORK: case MADV_WIPEONFORK:
-	case MADV_KEEPONFORK: case MADV_DONTNEED_LOCKED: case MADV_GUARD_INSTALL: case MADV_GUARD_REMOVE:
+	case MADV_DONTFORK: case MADV_WIPEONFORK: case MADV_DOFORK: case MADV_KEEPONFORK:
+		/* A debugger copies the process by forking it: the copies have all there is. */
+		return repeat(call, !is_debugged());
+	case MADV_DONTNEED: case MADV_FREE: case MADV_REMOVE: case MADV_DONTNEED_LOCKED: case MADV_GUARD_INSTALL: case MADV_GUARD_REMOVE:
 		return repeat(call, 1);
 	}
 	return repeat(call, 0);

@@ -486,3 +486,40 @@ fn breakpoints_do_not_hide_where_a_signal_came() {
     );
     in_order(&text, &["$4 = 1\n", "$5 = 1\n", "$6 = 1\n", "$7 = 1\n", "$8 = 1\n"]);
 }
+
+/// Works in memory that children are not to have, or are to have empty: as V8 does.
+const UNSHARED: &str = r#"
+#include <sys/mman.h>
+#include <unistd.h>
+static unsigned long *memory(int advice)
+{
+	unsigned long *found = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	madvise(found, 1 << 20, advice);
+	return found;
+}
+void half(unsigned long *one, unsigned long *other) { one[1] = other[1] = 7; }
+int main(void)
+{
+	unsigned long *one = memory(MADV_DONTFORK), *other = memory(MADV_WIPEONFORK);
+	for (unsigned long i = 0; i < 100000000; i++) {
+		*one += i;
+		*other += 2;
+		if (i == 50000000)
+			half(one, other);
+	}
+	_exit(one[1] + other[1] + *other / 100000000);
+}
+"#;
+
+#[test]
+fn copies_have_the_memory_that_children_do_not_get() {
+    if !has_gdb() {
+        return;
+    }
+    let place = Place::new("debug-unshared");
+    let program = compile(&place, "unshared", UNSHARED, &[]);
+    record(&place, &[&program]);
+    let commands = ["break half", "reverse-continue", "print *one", "print *other", "continue", "print $rdi"];
+    let text = gdb(&place, &["--at", "exit"], &commands);
+    in_order(&text, &["half (one=", "$1 = 1250000025000000", "$2 = 100000002", "No more reverse-execution history"]);
+}
