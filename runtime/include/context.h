@@ -317,6 +317,7 @@ void emulate_tsc(struct context *context, struct registers *regs, u32 with_aux);
 
 /* ---- signal.c, frame.c ---- */
 void signals_install(struct context *context);
+void apply_action(u32 number, const struct signal_action *action);
 void signals_apply(struct context *context);
 void signals_clear(struct context *context); /* handlers become the default, as CLONE_CLEAR_SIGHAND wants */
 void set_kernel_mask(struct context *context, u64 mask);
@@ -399,7 +400,10 @@ void process_lock(void); /* trace: for what the threads of an address space shar
 void process_unlock(void);
 struct context *region_create(u32 *region);
 void region_attach_ring(struct context *context);
+void region_return(u32 region);
 struct slot *slot_claim(void);
+
+/* ---- interception.c ---- */
 /* Has calls dispatched, or not, as is needed now. */
 void arm_interception(struct context *context);
 void expect_unknown_calls(struct context *context);

@@ -1,6 +1,6 @@
 /* Tracing: asks the supervisor to look where no register shows what happens: data that the kernel moves between descriptors, and files read and
  * written through mappings (crates/trace/src/look). Only where all data are wanted. Private stack. */
-#include "../include/context.h"
+#include "../include/mapping.h"
 
 enum { LOOK_BEFORE_MOVE, LOOK_AFTER_MOVE, LOOK_MAPPED, LOOK_BEFORE_UNMAP, LOOK_USES_MAPPED };
 
@@ -14,8 +14,6 @@ enum { USES_FILE = 1 /* the descriptor in argument 0 */, MOVES, SYNCS, CLONES };
 #define MODE_KIND 0170000u
 #define MODE_SOCKET 0140000u
 #define MODE_REGULAR 0100000u
-#define MAP_PRIVATE 2u
-#define MAP_TYPE 15u
 
 static const u8 look_kinds[CALL_ROW_COUNT] = {
 	[NR_read] = USES_FILE, [NR_pread64] = USES_FILE, [NR_readv] = USES_FILE, [NR_preadv] = USES_FILE, [NR_preadv2] = USES_FILE,

@@ -1,4 +1,4 @@
-/* How processes begin and end: regions, fork, vfork, exec, exit. Private stack. */
+/* How processes and threads begin: regions, fork, vfork, clone. Private stack. */
 #include "../include/context.h"
 
 #define CLONE_VM 0x100UL
@@ -19,7 +19,6 @@
 #define EFAULT 14
 #define EINVAL 22
 #define EPERM 1
-#define EXEC_COMMITTED (-516L) /* value of an execve event written before the exec itself: what happened comes next in the stream */
 #define REGION_PROCESS 0x70000UL
 #define REGION_MAPPED_END 0x80000UL
 
@@ -81,7 +80,7 @@ struct context *region_create(u32 *region)
 	return context;
 }
 
-static void region_return(u32 region)
+void region_return(u32 region)
 {
 	struct process *process = PROCESS_INITIAL;
 	process_lock();
@@ -113,48 +112,6 @@ void region_attach_ring(struct context *context)
 	sys3(NR_madvise, address, 2 * RING_BYTES, 10 /* MADV_DONTFORK */);
 	context->ring = (u8 *)address;
 	context->head = context->tail_seen = context->slot->head;
-}
-
-enum { PR_SET_TSC = 26, PR_TSC_ENABLE = 1, PR_TSC_SIGSEGV = 2 };
-
-/* Where the counter traps, each switch to and from a thread where it does not changes a control register, for which a virtual machine is left: 7 us. */
-static void trap_counter(struct context *context, u32 wanted)
-{
-	if (context->counter_traps == wanted)
-		return;
-	u32 settable = !tracing() && !(HEADER->options & OPTION_NO_TSC_TRAP);
-	if (wanted && recording() && !context->process->counter_compared) {
-		if (settable && context->counter_traps == COUNTER_UNKNOWN)
-			sys2(NR_prctl, PR_SET_TSC, PR_TSC_ENABLE);
-		counter_compare(context->process);
-	}
-	context->counter_traps = wanted;
-	if (settable)
-		sys2(NR_prctl, PR_SET_TSC, wanted ? PR_TSC_SIGSEGV : PR_TSC_ENABLE);
-}
-
-/* Dispatch makes every call dearer, by a quarter on some processors, so a recorded thread has it only while there is a `syscall` it might come to:
- * somewhere in unknown code, or in the restorer behind a handler. Replay costs little by it, and so it is a safeguard there. */
-void arm_interception(struct context *context)
-{
-	extern const char runtime_text_start[];
-	u32 has_unknown = !recording() || tracing() || context->process->unknown_calls;
-	u32 wanted = has_unknown || context->handler_depth;
-	trap_counter(context, has_unknown);
-	if (wanted == context->dispatched)
-		return;
-	context->dispatched = wanted;
-	u64 start = wanted ? (u64)runtime_text_start : 0, bytes = wanted ? (u64)(runtime_text_end - runtime_text_start) : 0;
-	sys6(NR_prctl, 59 /* PR_SET_SYSCALL_USER_DISPATCH */, wanted, start, bytes, 0, 0);
-}
-
-/* Before there is such code. Other threads notice when they take the baton. */
-void expect_unknown_calls(struct context *context)
-{
-	if (context->is_guest)
-		PROCESS_INITIAL->unknown_calls = 1;
-	context->process->unknown_calls = 1;
-	arm_interception(context);
 }
 
 /* ---- children ---- */
@@ -468,189 +425,4 @@ u32 handle_clone3(struct call *call)
 		return refuse_clone(call, -EFAULT);
 	struct clone_request request = { fields[0], fields[3], fields[2], fields[1], fields[4], fields[5] ? fields[5] + fields[6] : 0, fields[7], fields[8], fields[9], fields[10], 1 };
 	return clone_checked(call, &request);
-}
-
-/* ---- exec ---- */
-
-/* Finds out whether the kernel would refuse the file, without asking for a tracer. */
-static i64 exec_refused(const struct call *call, u64 directory, u64 path, u64 flags)
-{
-	(void)call;
-	i64 result = sys4(NR_faccessat2, directory, path, 1 /* X_OK */, 0x200 /* AT_EACCESS */ | (flags & 0x1100));
-	return result == -38 ? 0 : result;
-}
-
-static void exec_undo(struct context *context)
-{
-	__atomic_store_n(&context->slot->exec_pending, 2, __ATOMIC_RELEASE);
-	sys3(NR_tgkill, context->pid, context->tid, SIGSYS); /* the agent sees this stop and lets go of us */
-	__atomic_store_n(&context->slot->exec_pending, 0, __ATOMIC_RELEASE);
-}
-
-static u32 exec_record(struct call *call)
-{
-	struct context *context = call->context;
-	struct slot *slot = context->slot;
-	u32 at = call->number == NR_execveat;
-	call_prepare(call);
-	i64 refused = exec_refused(call, at ? call->arguments[0] : (u64)-100L, call->arguments[at], at ? call->arguments[4] : 0);
-	if (refused) {
-		call->result = refused;
-		call_finish(call, NULL, 0);
-		context->regs.rax = (u64)refused;
-		return leave(context);
-	}
-	if (tracing())
-		look_end(context);
-	call->result = EXEC_COMMITTED;
-	call_finish(call, NULL, 0);
-	slot->uses = context->process->uses;
-	slot->altered_mask = context->sigmask;
-	note_ignored(context);
-	slot->event_count = context->event_count;
-	force_close(context);
-	__atomic_store_n(&slot->exec_pending, 1, __ATOMIC_RELEASE);
-	request(context, REQUEST_EXEC, 0, 0, 0);
-	call_prepare(call);
-	baton_keep_alone(context, 1);
-	call_execute(call);
-	baton_keep_alone(context, 0);
-	exec_undo(context);
-	force_open(context);
-	call_finish(call, NULL, 0);
-	if (call->result == CALL_ABORTED)
-		return deliver_deferred(context, 1);
-	context->regs.rax = (u64)call->result;
-	return leave(context);
-}
-
-void host_exec(struct context *context) NORETURN;
-
-static u32 exec_replay(struct call *call)
-{
-	struct context *context = call->context;
-	call_prepare(call);
-	if (call->result == EXEC_COMMITTED) {
-		baton_replay(context, 1); /* others had it until the kernel refused */
-		const struct event *next = log_peek(context);
-		if (next && next->kind == EVENT_EXEC)
-			host_exec(context);
-		call_prepare(call);
-		if (call->result == CALL_ABORTED)
-			return replay_undone(context);
-	}
-	call_finish(call, NULL, 0);
-	context->regs.rax = (u64)call->result;
-	return leave(context);
-}
-
-u32 handle_execve(struct call *call) { return recording() ? exec_record(call) : exec_replay(call); }
-u32 handle_execveat(struct call *call) { return recording() ? exec_record(call) : exec_replay(call); }
-
-/* ---- exit ---- */
-
-struct exit_body { u64 hash, pages; };
-
-/* The process ends: threads of it that are still somewhere will die without a word. One that is no longer counted may be on its way out. */
-void mark_siblings_dying(struct context *context)
-{
-	u32 used = (u32)minimum(HEADER->slots_used, MAX_SLOTS);
-	if (!recording() || (context->process->thread_count <= 1 && !context->process->domain))
-		return;
-	baton_keep_alone(context, 1);
-	for (u32 i = 0; i < used; i++) {
-		struct slot *slot = &HEADER->slots[i];
-		u32 live = SLOT_LIVE;
-		if (slot != context->slot && slot->pid == context->slot->pid)
-			__atomic_compare_exchange_n(&slot->state, &live, SLOT_DYING, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-	}
-	__atomic_store_n(&HEADER->dying, 1, __ATOMIC_RELEASE);
-	ring_drain();
-}
-
-void log_exit(struct context *context, u16 number, i64 status)
-{
-	struct exit_body body = { 0, 0 };
-	u32 processor;
-	if (tracing())
-		body = (struct exit_body){ trace_clock(&processor), processor }; /* a trace has no use for hashes, but for times */
-	else
-		final_hash(context, &body.hash, &body.pages);
-	if (recording()) {
-		ring_event(context, EVENT_EXIT, 0, number, status, &body, sizeof body);
-	} else {
-		const struct event *event = log_take(context, EVENT_EXIT, number);
-		const struct exit_body *recorded = (const struct exit_body *)(event + 1);
-		if (event->size < sizeof *event + sizeof body)
-			diverge(context, WHY_CORRUPT, event->size, 0);
-		if (event->value != status)
-			diverge(context, WHY_RESULT, (u64)event->value, (u64)status);
-		if (recorded->hash && body.hash && recorded->hash != body.hash)
-			diverge(context, WHY_HASH, recorded->hash, body.hash);
-	}
-	context->slot->event_count = context->event_count;
-}
-
-void slot_exited(struct context *context)
-{
-	context->slot->ended_ns = now_ns();
-	__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
-}
-
-u32 handle_exit_group(struct call *call)
-{
-	if (!recording())
-		debug_event(DEBUG_EXIT, (u32)call->arguments[0] & 0xff);
-	if (tracing())
-		look_end(call->context);
-	log_exit(call->context, (u16)call->number, (i32)call->arguments[0]);
-	robust_release(call->context);
-	if (!recording() && call->context->process->thread_count > 1)
-		end_process(call->context, ((u32)call->arguments[0] & 0xff) << 8);
-	mark_siblings_dying(call->context);
-	baton_end_process(call->context);
-	slot_exited(call->context);
-	for (;;)
-		sys1(NR_exit_group, call->arguments[0]);
-}
-
-/* What the kernel does for an ending thread, at a point in the order that replay can repeat. */
-static void clear_thread_id(struct context *context)
-{
-	static const u32 zero = 0;
-	if (!context->clear_tid)
-		return;
-	copy_user((void *)context->clear_tid, &zero, 4);
-	if (recording())
-		futex_wake((u32 *)context->clear_tid, 1);
-}
-
-u32 handle_exit(struct call *call)
-{
-	struct context *context = call->context;
-	struct process *process = context->process;
-	if (!recording())
-		debug_event(process->thread_count > 1 ? DEBUG_THREAD_EXIT : DEBUG_EXIT, (u32)call->arguments[0] & 0xff);
-	if (tracing() && process->thread_count <= 1)
-		look_end(context);
-	log_exit(context, (u16)call->number, (i32)call->arguments[0]);
-	robust_release(context);
-	if (process->thread_count > 1) {
-		clear_thread_id(context);
-		__atomic_sub_fetch(&process->thread_count, 1, __ATOMIC_ACQ_REL);
-		if (context->is_thread)
-			region_return(context->region);
-	}
-	baton_end(context);
-	slot_exited(context);
-	for (;;)
-		sys1(NR_exit, call->arguments[0]);
-}
-
-/* The kernel is told of a word of ours; the program's word is cleared by clear_thread_id. */
-u32 handle_set_tid_address(struct call *call)
-{
-	call->context->clear_tid = call->arguments[0];
-	call->actual[0] = (u64)&call->context->thread_alive;
-	return handle_plainly(call);
 }

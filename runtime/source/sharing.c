@@ -1,10 +1,7 @@
 /* Memory that other processes may have too: whoever maps it joins the domain of all processes that share memory. Record only; replay finds the
  * TURN event. Private stack. */
-#include "../include/context.h"
+#include "../include/mapping.h"
 
-#define MAP_PRIVATE 2u
-#define MAP_TYPE 15u
-#define MAP_ANONYMOUS 0x20u
 #define TMPFS_MAGIC 0x01021994u
 #define HUGETLBFS_MAGIC 0x958458f6u
 
