@@ -523,3 +523,67 @@ fn copies_have_the_memory_that_children_do_not_get() {
     let text = gdb(&place, &["--at", "exit"], &commands);
     in_order(&text, &["half (one=", "$1 = 1250000025000000", "$2 = 100000002", "No more reverse-execution history"]);
 }
+
+/// Four threads that wait, a stop, and four more.
+const IN_TWO_LOTS: &str = r#"
+#include <pthread.h>
+#include <unistd.h>
+int ends[2], done;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void *wait_for_byte(void *unused)
+{
+	char byte;
+	read(ends[0], &byte, 1);
+	pthread_mutex_lock(&lock);
+	done++;
+	pthread_mutex_unlock(&lock);
+	return unused;
+}
+int half(void) { return done; }
+int both(void) { return done; }
+int end(void) { return done; }
+int main(void)
+{
+	pthread_t threads[8];
+	pipe(ends);
+	for (int i = 0; i < 8; i++) {
+		if (i == 4)
+			half();
+		pthread_create(&threads[i], 0, wait_for_byte, 0);
+	}
+	both();
+	write(ends[1], "12345678", 8);
+	for (int i = 0; i < 8; i++)
+		pthread_join(threads[i], 0);
+	return end();
+}
+"#;
+
+/// What the threads of a copy have of the runtime's is theirs again, though the process was where they had not begun.
+#[test]
+fn threads_of_a_checkpoint_come_back_from_before_their_beginning() {
+    if !has_gdb() {
+        return;
+    }
+    let place = Place::new("debug-lots");
+    let program = compile(&place, "lots", IN_TWO_LOTS, &["-pthread"]);
+    record(&place, &[&program]);
+    let commands = [
+        "break half",
+        "continue",
+        "checkpoint",
+        "delete",
+        "reverse-continue",
+        "restart 1",
+        "break both",
+        "continue",
+        "checkpoint",
+        "break end",
+        "continue",
+        "print done + 100",
+        "reverse-continue",
+        "print done + 200",
+    ];
+    let printed = gdb(&place, &[], &commands);
+    in_order(&printed, &["No more reverse-execution history", "Breakpoint 2, both", "heckpoint 2", "= 108", "Breakpoint 2, both", "= 200"]);
+}

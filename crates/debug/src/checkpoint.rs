@@ -164,6 +164,9 @@ impl Snapshot {
                 shared::push_ready(header, index);
             }
         }
+        // Ready are also those of threads that there were not yet where the process was in the meantime.
+        let indices: Vec<usize> = self.threads.iter().map(|thread| thread.slot.index).collect();
+        shared::withdraw_ready(header, &indices);
         for (thread, &tid) in self.threads.iter().zip(tids) {
             thread.slot.put_back(header, pid, tid);
         }

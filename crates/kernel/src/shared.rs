@@ -425,6 +425,18 @@ impl Header {
     }
 }
 
+/// Takes these slots off the list of ready ones, where they are on it. For a moment others find none there, and look again.
+pub fn withdraw_ready(header: &Header, withdrawn: &[usize]) {
+    let taken = header.ready_top.fetch_update(Ordering::AcqRel, Ordering::Acquire, |top| Some(((top >> 32) + 1) << 32));
+    let mut next = taken.unwrap_or_else(|top| top) as u32;
+    while let Some(index) = (next as usize).checked_sub(1) {
+        next = header.slots[index].next_ready.load(Ordering::Relaxed);
+        if !withdrawn.contains(&index) {
+            push_ready(header, index);
+        }
+    }
+}
+
 /// Puts a slot on the list of ready ones.
 pub fn push_ready(header: &Header, index: usize) {
     let slot = &header.slots[index];
