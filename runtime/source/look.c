@@ -144,6 +144,7 @@ void look_moved(struct context *context, u64 start, u64 bytes)
 	process_lock();
 	note_range(context->process, start, bytes);
 	process_unlock();
+	ask(context, LOOK_MAPPED, 0); /* a child may be killed before it is looked at: then what its parent had counts */
 }
 
 /* The process ends, or its memory does. A guest's memory is its parent's. */
