@@ -9,6 +9,8 @@
 
 pub mod attach;
 mod call;
+mod channels;
+mod descriptors;
 #[cfg(feature = "ebpf")]
 pub mod ebpf;
 #[cfg(not(feature = "ebpf"))]

@@ -1,17 +1,18 @@
 //! A recording as a trace, after the fact: its calls with all that they were given, which a replay brings to light.
 //!
 //! A recording has no times, and no order between threads but what it needs for itself. Calls are put in an order in which they can have happened:
-//! that in which the threads' events came to the disk, corrected where it contradicts turns of the baton, the making of threads, or waiting for
-//! the end of processes. Times are that order, a microsecond a call, from when recording began; a call in which its thread gave the baton away
+//! that in which the threads' events came to the disk, corrected where it contradicts turns of the baton, the making of threads, waiting for
+//! the end of processes, or what came through pipes and pairs of sockets. Times are that order, a microsecond a call, from when recording began; a call in which its thread gave the baton away
 //! was entered before what others did meanwhile.
 
+use crate::channels::Channels;
 use crate::events::EventBuffer;
 use crate::interpret::Interpreter;
 use crate::observation::Observation;
 use crate::spool;
 use crate::{Error, Result};
 use retake_model::event::TurnKind;
-use retake_model::{CallRef, Event, EventKind, ItemRef, StreamId};
+use retake_model::{CallRef, Event, EventKind, ItemDirection, ItemRef, StreamId};
 use retake_recording::{Metadata, Recording, StreamInfo, StreamReader};
 use retake_replay::{Outcome, WholeInputs};
 use retake_trace_format::{BufferDirection, Credentials, ProcessStart, StartKind, TraceRecord, TracedCall};
@@ -26,6 +27,7 @@ const EXIT: u32 = 60;
 const EXIT_GROUP: u32 = 231;
 const EXECVE: u32 = 59;
 const WAIT4: u16 = 61;
+const WAITID: u16 = 247;
 const TICK_NS: u64 = 1000;
 
 /// Hands on all that a recording holds. It is replayed first, in `scratch`, a folder that may be written to, and prints what it printed unless `quiet`.
@@ -132,6 +134,8 @@ struct Cursor {
     returned_ns: u64,
     /// What comes next waited for its turn: others ran after it had been begun.
     has_waited: bool,
+    /// How often others went first with what only its next step keeps from coming.
+    stood_aside: u32,
 }
 
 /// Who has the baton of a domain.
@@ -155,6 +159,7 @@ struct Order<'recording> {
     /// Streams of each process that have not ended.
     living: HashMap<u32, u32>,
     holders: HashMap<u32, Holder>,
+    channels: Channels,
     time_ns: u64,
 }
 
@@ -174,6 +179,7 @@ impl<'recording> Order<'recording> {
             processes: HashMap::new(),
             living,
             holders: HashMap::new(),
+            channels: Channels::default(),
             time_ns: recording.metadata().started_unix_ms.saturating_mul(1_000_000),
         };
         roots.into_iter().try_for_each(|root| order.begin(root))?;
@@ -190,9 +196,29 @@ impl<'recording> Order<'recording> {
         self.processes.insert(stream, process);
         let (events, ready) = (EventBuffer::default(), VecDeque::new());
         let (returned_ns, has_waited) = (self.time_ns, false);
-        let cursor = Cursor { reader, next_chunk: 0, chunk: Vec::new(), place: 0, events, interpreter, inputs, ready, returned_ns, has_waited };
+        let cursor = Cursor {
+            reader,
+            next_chunk: 0,
+            chunk: Vec::new(),
+            place: 0,
+            events,
+            interpreter,
+            inputs,
+            ready,
+            returned_ns,
+            has_waited,
+            stood_aside: 0,
+        };
         self.cursors.insert(stream, cursor);
         self.queue(stream)
+    }
+
+    /// A stream has made another.
+    fn make(&mut self, parent: u32, child: u32) -> Result<()> {
+        if let (Some(parent), Some(info)) = (self.processes.get(&parent), self.unborn.get(&child)) {
+            self.channels.forked(*parent, info.pid as u32);
+        }
+        self.begin(child)
     }
 
     fn queue(&mut self, stream: u32) -> Result<()> {
@@ -206,9 +232,16 @@ impl<'recording> Order<'recording> {
         self.cursors.remove(&stream);
         if let Some(count) = self.living.get_mut(&process) {
             *count -= 1;
+            if *count == 0 {
+                self.channels.ended(process);
+            }
             self.unblock();
         }
         Ok(())
+    }
+
+    fn may_come(&self, stream: u32, step: &Step) -> bool {
+        self.is_open(stream, step.gate) && step.observation.as_ref().is_none_or(|observation| self.channels.allow(observation))
     }
 
     fn is_open(&self, stream: u32, gate: Gate) -> bool {
@@ -249,14 +282,34 @@ impl<'recording> Order<'recording> {
         self.order.extend(self.blocked.drain(..).map(Reverse));
     }
 
+    /// Who goes on before a stream's next step, if that would close the last descriptor to read from where others can still write: what they wrote with success
+    /// came before. They may have nothing more to write, so this has limits.
+    fn first_before(&self, stream: u32, depth: u32) -> Option<u32> {
+        const MAXIMUM_DEPTH: u32 = 16;
+        const MAXIMUM_STEPS: u32 = 10_000;
+        let cursor = self.cursors.get(&stream).filter(|cursor| depth < MAXIMUM_DEPTH && cursor.stood_aside < MAXIMUM_STEPS)?;
+        let writers = self.channels.cut_off(cursor.ready.front()?.observation.as_ref()?);
+        let is_writer = |other: u32| other != stream && self.processes.get(&other).is_some_and(|process| writers.contains(process));
+        let can_go_on =
+            |(other, cursor): &(&u32, &Cursor)| is_writer(**other) && cursor.ready.front().is_some_and(|step| self.may_come(**other, step));
+        let (first, _) = self.cursors.iter().filter(|_| !writers.is_empty()).filter(can_go_on).min_by_key(|(_, cursor)| cursor.place)?;
+        Some(self.first_before(*first, depth + 1).unwrap_or(*first))
+    }
+
     /// The stream that goes on next. Where all wait for each other, the order on disk is all there is.
     fn choose(&mut self) -> Option<u32> {
         while let Some(Reverse((place, stream))) = self.order.pop() {
-            let gate = self.cursors.get(&stream).and_then(|cursor| cursor.ready.front()).map_or(Gate::Open, |step| step.gate);
-            if self.is_open(stream, gate) {
-                return Some(stream);
+            let step = self.cursors.get(&stream).and_then(|cursor| cursor.ready.front());
+            if step.is_some_and(|step| !self.may_come(stream, step)) {
+                self.blocked.push((place, stream));
+                continue;
             }
-            self.blocked.push((place, stream));
+            let Some(first) = self.first_before(stream, 0) else { return Some(stream) };
+            self.cursors.get_mut(&stream).into_iter().for_each(|cursor| cursor.stood_aside += 1);
+            self.order.push(Reverse((place, stream)));
+            self.order.retain(|Reverse((_, other))| *other != first);
+            self.blocked.retain(|(_, other)| *other != first);
+            return Some(first);
         }
         let first = self.blocked.iter().enumerate().min_by_key(|(_, entry)| **entry)?.0;
         Some(self.blocked.swap_remove(first).1)
@@ -279,12 +332,13 @@ impl<'recording> Order<'recording> {
             if let Some(observation) = &mut step.observation {
                 self.time_ns += TICK_NS;
                 self.stamp(stream, observation);
+                self.channels.follow(observation);
+            }
+            if let Some(child) = step.child {
+                self.make(stream, child.0)?;
             }
             self.queue(stream)?;
             self.unblock();
-            if let Some(child) = step.child {
-                self.begin(child.0)?;
-            }
             if let Some(observation) = step.observation {
                 return Ok(Some(observation));
             }
@@ -295,6 +349,7 @@ impl<'recording> Order<'recording> {
 impl Cursor {
     fn take(&mut self) -> Option<Step> {
         let step = self.ready.pop_front()?;
+        self.stood_aside = 0;
         self.has_waited |= matches!(step.gate, Gate::Turn { .. });
         Some(step)
     }
@@ -351,7 +406,21 @@ impl Cursor {
 }
 
 fn gate_of(call: &CallRef<'_>) -> Gate {
-    if call.number() == WAIT4 && call.result() > 0 { Gate::End(call.result() as u32) } else { Gate::Open }
+    let ended = match call.number() {
+        WAIT4 => u32::try_from(call.result()).ok(),
+        WAITID if call.result() == 0 => child_in_siginfo(call),
+        _ => None,
+    };
+    ended.filter(|process| *process > 0).map_or(Gate::Open, Gate::End)
+}
+
+/// Which process `waitid` found to have ended: it may also say that one has stopped, or that none has done anything.
+fn child_in_siginfo(call: &CallRef<'_>) -> Option<u32> {
+    const CLD_EXITED: u32 = 1;
+    const CLD_DUMPED: u32 = 3;
+    let item = call.items_of(2, ItemDirection::Output).next()?;
+    let word = |offset: usize| item.inline_bytes().get(offset..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+    word(8).filter(|code| (CLD_EXITED..=CLD_DUMPED).contains(code)).and_then(|_| word(12))
 }
 
 /// What is known of a program that begins: of the first from the recording's metadata, of others from the call.

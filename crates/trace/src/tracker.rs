@@ -1,17 +1,15 @@
 //! What each process has at every moment: descriptors and what they are, working directory, umask. Known from the state it started with and
 //! from its calls since.
 
+use crate::descriptors::{self, Descriptor, Table};
 use crate::observation::Observation;
-use retake_model::table::{self, ArgumentKind, DescriptorEffect, Row, Shape, ValueType};
+use retake_model::table::{self, ArgumentKind, Row, Shape, ValueType};
 use retake_trace_format::{BufferDirection, DescriptorKind, ProcessStart, StartDescriptor, StartKind, TraceRecord, TracedCall};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 const O_CLOEXEC: u32 = 0o2_000_000;
 const AT_FDCWD: i32 = -100;
-const F_SETFD: u32 = 2;
-const CLOSE_RANGE_CLOEXEC: u64 = 4;
 
-const FCNTL: u32 = 72;
 const CHDIR: u32 = 80;
 const FCHDIR: u32 = 81;
 const UMASK: u32 = 95;
@@ -22,7 +20,7 @@ const CHROOT: u32 = 161;
 struct Process {
     /// As it started; what changes since is kept up to date.
     start: ProcessStart,
-    descriptors: BTreeMap<u32, StartDescriptor>,
+    descriptors: Table<StartDescriptor>,
 }
 
 /// Follows all processes of a trace.
@@ -87,7 +85,7 @@ impl Tracker {
             && start.working_directory.is_empty()
             && let Some(before) = self.processes.get(&start.process)
         {
-            let stays = |descriptor: &&StartDescriptor| descriptor.flags & O_CLOEXEC == 0;
+            let stays = |descriptor: &&StartDescriptor| !descriptor.closes_on_exec();
             let descriptors = before.descriptors.values().filter(stays).cloned().collect();
             let ProcessStart { id, time_ns, process, thread, how, .. } = *start;
             let (executable, arguments) = (std::mem::take(&mut start.executable), std::mem::take(&mut start.arguments));
@@ -108,14 +106,9 @@ impl Tracker {
             CHDIR | FCHDIR => process.start.working_directory = directory.unwrap_or_default(),
             CHROOT => process.start.root = directory.unwrap_or_default(),
             UMASK => process.start.umask = call.arguments[0] as u32 & 0o777,
-            FCNTL if call.arguments[1] as u32 == F_SETFD => {
-                if let Some(descriptor) = process.descriptors.get_mut(&(call.arguments[0] as u32)) {
-                    descriptor.flags = descriptor.flags & !O_CLOEXEC | if call.arguments[2] & 1 != 0 { O_CLOEXEC } else { 0 };
-                }
-            }
             _ => {}
         }
-        process.change_descriptors(call, row, path);
+        descriptors::change(&mut process.descriptors, call, row, |_| Some(made(call, row, path.as_deref())));
     }
 
     /// The absolute form of a path argument: the descriptor before it, or the working directory, is where it begins.
@@ -134,53 +127,33 @@ impl Tracker {
     }
 }
 
-impl Process {
-    fn change_descriptors(&mut self, call: &TracedCall, row: &Row, path: Option<Vec<u8>>) {
-        let (first, second, result) = (call.arguments[0] as u32, call.arguments[1] as u32, call.result as u32);
-        match row.descriptors {
-            DescriptorEffect::Unchanged | DescriptorEffect::Receives => {}
-            DescriptorEffect::Makes => self.make(result, call, row, path),
-            DescriptorEffect::MakesPair => {
-                let pair = call.buffers.iter().find(|buffer| buffer.direction == BufferDirection::Output && buffer.data.len() >= 8);
-                let Some(pair) = pair else { return };
-                for number in pair.data[..8].chunks_exact(4).map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])) {
-                    self.make(number, call, row, None);
-                }
-            }
-            DescriptorEffect::Closes => {
-                self.descriptors.remove(&first);
-            }
-            DescriptorEffect::ClosesRange if call.arguments[2] & CLOSE_RANGE_CLOEXEC != 0 => {
-                self.descriptors.range_mut(first..=second.max(first)).for_each(|(_, descriptor)| descriptor.flags |= O_CLOEXEC);
-            }
-            DescriptorEffect::ClosesRange => self.descriptors.retain(|number, _| !(first..=second).contains(number)),
-            DescriptorEffect::Dups => self.duplicate(first, result, close_flag(call, row)),
-            DescriptorEffect::DupsOnto if first != second => self.duplicate(first, second, close_flag(call, row)),
-            DescriptorEffect::DupsOnto => {}
+impl Descriptor for StartDescriptor {
+    fn closes_on_exec(&self) -> bool {
+        self.flags & O_CLOEXEC != 0
+    }
+
+    fn set_closes_on_exec(&mut self, closes: bool) {
+        self.flags = self.flags & !O_CLOEXEC | if closes { O_CLOEXEC } else { 0 };
+    }
+
+    fn renumber(&mut self, number: u32) {
+        self.number = number;
+    }
+}
+
+/// What a call has made.
+fn made(call: &TracedCall, row: &Row, path: Option<&[u8]>) -> StartDescriptor {
+    let name = u16::try_from(call.number).ok().and_then(table::call).map_or("", |row| row.name);
+    let (path, kind) = match (path, name) {
+        (Some(path), _) if name.starts_with("open") || name == "creat" => (path.to_vec(), DescriptorKind::Unknown),
+        (_, "pipe" | "pipe2") => (b"pipe".to_vec(), DescriptorKind::Pipe),
+        (_, "socket" | "socketpair" | "accept" | "accept4") => (b"socket".to_vec(), DescriptorKind::Socket),
+        (_, name) => {
+            let what = name.trim_end_matches(|last: char| last.is_ascii_digit()).trim_end_matches("_create").trim_end_matches("_init");
+            (format!("anon_inode:[{what}]").into_bytes(), DescriptorKind::Anonymous)
         }
-    }
-
-    fn make(&mut self, number: u32, call: &TracedCall, row: &Row, path: Option<Vec<u8>>) {
-        let name = u16::try_from(call.number).ok().and_then(table::call).map_or("", |row| row.name);
-        let (path, kind) = match (path, name) {
-            (Some(path), _) if name.starts_with("open") || name == "creat" => (path, DescriptorKind::Unknown),
-            (_, "pipe" | "pipe2") => (b"pipe".to_vec(), DescriptorKind::Pipe),
-            (_, "socket" | "socketpair" | "accept" | "accept4") => (b"socket".to_vec(), DescriptorKind::Socket),
-            (_, name) => {
-                let what = name.trim_end_matches(|last: char| last.is_ascii_digit()).trim_end_matches("_create").trim_end_matches("_init");
-                (format!("anon_inode:[{what}]").into_bytes(), DescriptorKind::Anonymous)
-            }
-        };
-        let flags = open_flags(call, row);
-        self.descriptors.insert(number, StartDescriptor { number, path, kind, offset: 0, flags });
-    }
-
-    fn duplicate(&mut self, from: u32, to: u32, close_on_exec: u32) {
-        match self.descriptors.get(&from).cloned() {
-            Some(found) => self.descriptors.insert(to, StartDescriptor { number: to, flags: found.flags & !O_CLOEXEC | close_on_exec, ..found }),
-            None => self.descriptors.remove(&to),
-        };
-    }
+    };
+    StartDescriptor { number: 0, path, kind, offset: 0, flags: descriptors::open_flags(call, row) }
 }
 
 fn is_path(argument: &table::Argument) -> bool {
@@ -190,19 +163,6 @@ fn is_path(argument: &table::Argument) -> bool {
 fn row_of(call: &TracedCall) -> Option<&'static Row> {
     let row = table::call(u16::try_from(call.number).ok()?)?;
     Some(row.resolve(&call.arguments).0)
-}
-
-/// The flags a new descriptor was asked to have. Those of `accept4`, `pipe2` and others share the values of `open`.
-fn open_flags(call: &TracedCall, row: &Row) -> u32 {
-    let flags = row.arguments.iter().position(|argument| argument.name == "flags");
-    let kind = row.arguments.iter().position(|argument| argument.name == "type").filter(|_| call.number != FCNTL);
-    flags.or(kind).map_or(0, |index| call.arguments[index] as u32)
-}
-
-fn close_flag(call: &TracedCall, row: &Row) -> u32 {
-    const F_DUPFD_CLOEXEC: u64 = 1030;
-    let asked = if call.number == FCNTL { call.arguments[1] == F_DUPFD_CLOEXEC } else { open_flags(call, row) & O_CLOEXEC != 0 };
-    if asked { O_CLOEXEC } else { 0 }
 }
 
 /// `path` below `directory` if it does not begin with a slash, without `.`, `..` and empty parts.
