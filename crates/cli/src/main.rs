@@ -5,6 +5,7 @@
 mod check;
 mod checks;
 mod commands;
+mod deferred;
 mod failure;
 mod find_program;
 mod json_event;
@@ -22,6 +23,7 @@ mod trace_source;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use deferred::Deferred;
 use failure::{Result, STATUS_FAILED};
 
 /// The whole command line.
@@ -58,62 +60,62 @@ struct CommandLine {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run a program and record it, with all the processes it starts
-    Record(commands::record::Options),
+    Record(Deferred<commands::record::Options>),
     /// Run a recorded execution again
-    Replay(commands::replay::Options),
+    Replay(Deferred<commands::replay::Options>),
     /// Run the system calls of a trace again on a file system, and verify them
-    Reanimate(commands::reanimate::Options),
+    Reanimate(Deferred<commands::reanimate::Options>),
     /// Debug a recorded execution with gdb
-    Debug(commands::debug::Options),
+    Debug(Deferred<commands::debug::Options>),
     /// Print what crashed in a recorded execution, and where
-    Backtrace(commands::backtrace::Options),
+    Backtrace(Deferred<commands::backtrace::Options>),
     /// List the recordings
-    Ls(commands::ls::Options),
+    Ls(Deferred<commands::ls::Options>),
     /// Show what a recording says about itself
-    Info(commands::info::Options),
+    Info(Deferred<commands::info::Options>),
     /// Show the processes of a recording as a tree
-    Ps(commands::ps::Options),
+    Ps(Deferred<commands::ps::Options>),
     /// Show what happened, event by event
-    Dump(commands::dump::Options),
+    Dump(Deferred<commands::dump::Options>),
     /// Make one file of a recording, to keep or to move
-    Pack(commands::pack::Options),
+    Pack(Deferred<commands::pack::Options>),
     /// Make a folder of a packed recording again
-    Unpack(commands::unpack::Options),
+    Unpack(Deferred<commands::unpack::Options>),
     /// Remove recordings
-    Rm(commands::rm::Options),
+    Rm(Deferred<commands::rm::Options>),
     /// Print, summarise, rewrite, convert and recover DataSeries files, which traces are
-    Ds(commands::ds::Options),
+    Ds(Deferred<commands::ds::Options>),
     /// Show or keep the system calls of a program, or of a recording, with all their data
-    Trace(commands::trace::Options),
+    Trace(Deferred<commands::trace::Options>),
     /// Check whether this machine can record, and say what to do if not
-    Doctor(commands::doctor::Options),
+    Doctor(Deferred<commands::doctor::Options>),
     /// Print what a shell needs to complete commands
-    Completions(commands::completions::Options),
+    Completions(Deferred<commands::completions::Options>),
     /// Write the manual pages
     #[command(hide = true)]
-    Man(commands::man::Options),
+    Man(Deferred<commands::man::Options>),
 }
 
 impl Command {
     fn run(&self) -> Result<()> {
         match self {
-            Self::Record(options) => commands::record::run(options),
-            Self::Replay(options) => commands::replay::run(options),
-            Self::Reanimate(options) => commands::reanimate::run(options),
-            Self::Debug(options) => commands::debug::run(options),
-            Self::Backtrace(options) => commands::backtrace::run(options),
-            Self::Ls(options) => commands::ls::run(options),
-            Self::Info(options) => commands::info::run(options),
-            Self::Ps(options) => commands::ps::run(options),
-            Self::Dump(options) => commands::dump::run(options),
-            Self::Pack(options) => commands::pack::run(options),
-            Self::Unpack(options) => commands::unpack::run(options),
-            Self::Rm(options) => commands::rm::run(options),
-            Self::Ds(options) => commands::ds::run(options),
-            Self::Trace(options) => commands::trace::run(options),
-            Self::Doctor(options) => commands::doctor::run(options),
-            Self::Completions(options) => commands::completions::run(options, CommandLine::command()),
-            Self::Man(options) => commands::man::run(options, CommandLine::command()),
+            Self::Record(Deferred(options)) => commands::record::run(options),
+            Self::Replay(Deferred(options)) => commands::replay::run(options),
+            Self::Reanimate(Deferred(options)) => commands::reanimate::run(options),
+            Self::Debug(Deferred(options)) => commands::debug::run(options),
+            Self::Backtrace(Deferred(options)) => commands::backtrace::run(options),
+            Self::Ls(Deferred(options)) => commands::ls::run(options),
+            Self::Info(Deferred(options)) => commands::info::run(options),
+            Self::Ps(Deferred(options)) => commands::ps::run(options),
+            Self::Dump(Deferred(options)) => commands::dump::run(options),
+            Self::Pack(Deferred(options)) => commands::pack::run(options),
+            Self::Unpack(Deferred(options)) => commands::unpack::run(options),
+            Self::Rm(Deferred(options)) => commands::rm::run(options),
+            Self::Ds(Deferred(options)) => commands::ds::run(options),
+            Self::Trace(Deferred(options)) => commands::trace::run(options),
+            Self::Doctor(Deferred(options)) => commands::doctor::run(options),
+            Self::Completions(Deferred(options)) => commands::completions::run(options, CommandLine::command()),
+            Self::Man(Deferred(options)) => commands::man::run(options, CommandLine::command()),
         }
     }
 }

@@ -309,8 +309,22 @@ impl Guardian {
     }
 
     /// Sends it away: everything ended well.
-    pub fn dismiss(mut self) {
+    pub fn dismiss(mut self) -> Dismissed {
         let _ = self.link.write_all(&[1]);
+        Dismissed { pid: self.pid }
+    }
+}
+
+/// A guardian that is about to end.
+#[derive(Debug)]
+#[must_use]
+pub struct Dismissed {
+    pid: i32,
+}
+
+impl Dismissed {
+    /// Returns when it has ended.
+    pub fn wait(self) {
         let mut status = 0;
         // SAFETY: our own child.
         unsafe { libc::waitpid(self.pid, &mut status, 0) };

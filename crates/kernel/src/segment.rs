@@ -49,6 +49,13 @@ impl Segment {
         Ok(segment)
     }
 
+    /// Has the kernel make all pages at once, for a segment that is about to be filled: a fault for each costs more than filling it. Where the kernel cannot,
+    /// they are made as they are touched.
+    pub fn populate(&self) {
+        // SAFETY: a range of our own memory, whose content this does not change.
+        unsafe { libc::madvise(self.address.as_ptr().cast(), self.bytes, libc::MADV_POPULATE_WRITE) };
+    }
+
     /// The number by which others attach it.
     pub fn id(&self) -> i32 {
         self.id

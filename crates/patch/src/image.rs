@@ -269,7 +269,7 @@ pub struct ImageSegment {
 }
 
 /// Runs of rewritten pages that lie closer together than this are one.
-const NEAR_BYTES: u64 = 0x40000;
+const NEAR_BYTES: u64 = 0x10000;
 
 /// Whole pages of a patched segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -383,9 +383,9 @@ mod tests {
 
     #[test]
     fn runs_hold_all_that_is_rewritten_and_little_else() {
-        let sites = [0x10_0010, 0x13_0000, 0x20_0000, 0x50_0ffe, 0x80_0010, 0x100_0010];
-        // The jump before 0x13_0000 is on the page before. What is 256 kB apart is apart.
-        let apart = [(0, 0x10_0000, 0x3_1000), (0, 0x1f_f000, 0x2000), (0, 0x50_0000, 0x1000), (0, 0x80_0000, 0x1000), (1, 0x100_0000, 0x1000)];
+        let sites = [0x10_0010, 0x11_0000, 0x20_0000, 0x50_0ffe, 0x80_0010, 0x100_0010];
+        // The jump before 0x11_0000 is on the page before. What is 64 kB apart is apart.
+        let apart = [(0, 0x10_0000, 0x1_1000), (0, 0x1f_f000, 0x2000), (0, 0x50_0000, 0x1000), (0, 0x80_0000, 0x1000), (1, 0x100_0000, 0x1000)];
         assert_eq!(runs(&sites, 8), apart);
         let joined = [(0, 0x10_0000, 0x10_1000), (0, 0x50_0000, 0x1000), (0, 0x80_0000, 0x1000), (1, 0x100_0000, 0x1000)];
         assert_eq!(runs(&sites, 4), joined, "the nearest are joined");

@@ -43,11 +43,16 @@ impl Forcer {
         Self { recorder: Arc::clone(recorder), stop, thread }
     }
 
-    pub fn stop(self) {
+    /// Asks the thread to end.
+    pub fn stop(&self) {
         self.stop.store(true, Release);
         let header = self.recorder.header();
         header.force_doorbell.fetch_add(1, AcqRel);
         futex::wake(&header.force_doorbell, 1);
+    }
+
+    /// Waits until it has.
+    pub fn join(self) {
         let _ = self.thread.join();
     }
 }

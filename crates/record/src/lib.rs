@@ -104,8 +104,8 @@ pub enum RecordError {
     System(#[from] io::Error),
 }
 
-/// Slots that are ready before the program starts.
-const FIRST_SLOTS: usize = 16;
+/// Slots that are ready before the program starts. The drain makes more beside it.
+const FIRST_SLOTS: usize = 2;
 
 /// Records until the last process of the tree has ended.
 ///
@@ -136,6 +136,11 @@ fn run(request: &Request, mode: u32, log: Arc<dyn EventLog>, keeper: Option<Keep
     }
     process::adopt_orphans();
     let mut child = prepare(request)?;
+    // It loads its program while we go on here, and stops at its first instruction until we attend to it.
+    let attached = Attached::seize(child.pid);
+    if attached.is_ok() {
+        let _ = child.start(); // what is gone already is noticed as what goes later
+    }
     let linking = Arc::clone(&log);
     let files = FileTable::new(store, move |store, content| Ok(linking.keep_file(store, content)?));
     let recorder = Arc::new(Recorder::new(session, files, log, keeper));
@@ -154,18 +159,15 @@ fn run(request: &Request, mode: u32, log: Arc<dyn EventLog>, keeper: Option<Keep
     let forcer = forced::Forcer::start(&recorder);
     let slicer = request.chaos.map(|seed| chaos::Slicer::start(&recorder, seed));
     let watch = process::watch(child.pid)?;
-    let attended = match Attached::seize(child.pid) {
-        Ok(attached) => {
-            let _ = child.start(); // what is gone already is noticed as what goes later
-            exec::attend(&recorder, slot, attached)
-        }
+    let attended = match attached {
+        Ok(attached) => exec::attend(&recorder, slot, attached),
         Err(error) => Attended::Ended(process::reap(child.pid).ok_or(RecordError::Attach(error))?),
     };
     if attended != Attended::Executed
         && let Some(source) = child.failure()
     {
         process::reap(child.pid);
-        guardian.dismiss();
+        guardian.dismiss().wait();
         return Err(RecordError::Exec { program: request.program.clone(), source });
     }
     let deadline = Deadline::new(request.timeout);
@@ -179,8 +181,12 @@ fn run(request: &Request, mode: u32, log: Arc<dyn EventLog>, keeper: Option<Keep
     if let Some(slicer) = slicer {
         slicer.stop();
     }
+    // Nobody is left to be guarded, forced or served. They end beside one another.
+    let guardian = guardian.dismiss();
     forcer.stop();
     service.stop();
+    forcer.join();
+    service.join();
     drain.stop()?;
     if let Some(keeping) = keeping {
         keeping.stop();
@@ -193,7 +199,7 @@ fn run(request: &Request, mode: u32, log: Arc<dyn EventLog>, keeper: Option<Keep
         changed_files: changed_files(recorder.header()),
     };
     space::wait_for_space(|| recorder.log.finish(&outcome))?;
-    guardian.dismiss();
+    guardian.wait();
     Ok(Ended { status, timed_out: deadline.has_passed() })
 }
 

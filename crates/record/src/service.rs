@@ -8,51 +8,86 @@ use retake_kernel::tracee::Attached;
 use retake_kernel::{futex, memory, process, shared};
 use retake_patch::Placement;
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// An exec holds its thread until the new program runs, so there are a few.
+/// At most: an exec holds its thread until the new program runs.
 const THREADS: usize = 4;
 
-pub(crate) struct Service {
+pub(crate) struct Service(Arc<Pool>);
+
+struct Pool {
     recorder: Arc<Recorder>,
-    stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
+    stop: AtomicBool,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    /// How many attend an exec.
+    busy: AtomicUsize,
 }
 
 impl Service {
     pub fn start(recorder: &Arc<Recorder>) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let threads = (0..THREADS)
-            .map(|_| {
-                let (recorder, stop) = (Arc::clone(recorder), Arc::clone(&stop));
-                std::thread::spawn(move || run(&recorder, &stop))
-            })
-            .collect();
-        Self { recorder: Arc::clone(recorder), stop, threads }
+        let pool =
+            Arc::new(Pool { recorder: Arc::clone(recorder), stop: AtomicBool::new(false), threads: Mutex::default(), busy: AtomicUsize::new(0) });
+        pool.grow();
+        Self(pool)
     }
 
-    pub fn stop(self) {
-        self.stop.store(true, Release);
+    /// Asks the threads to end.
+    pub fn stop(&self) {
+        self.0.stop.store(true, Release);
         // The doorbell also counts the queue's entries, so waking must not change it: the threads look at `stop` once their wait ends.
-        for thread in self.threads {
-            futex::wake(&self.recorder.header().request_doorbell, i32::MAX);
+        futex::wake(&self.0.recorder.header().request_doorbell, i32::MAX);
+    }
+
+    /// Waits until they have.
+    pub fn join(self) {
+        let threads = std::mem::take(&mut *self.0.threads());
+        for thread in threads {
+            self.stop();
             let _ = thread.join();
         }
     }
 }
 
-fn run(recorder: &Recorder, stop: &AtomicBool) {
-    let header = recorder.header();
-    while !stop.load(Acquire) {
-        let seen = header.request_doorbell.load(Acquire);
-        match shared::take_request(header) {
-            Some(index) => answer(recorder, index),
-            None => futex::wait(&header.request_doorbell, seen, Some(Duration::from_millis(50))),
+impl Pool {
+    fn threads(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more thread, if there may be more.
+    fn grow(self: &Arc<Self>) {
+        let mut threads = self.threads();
+        if threads.len() < THREADS {
+            let pool = Arc::clone(self);
+            threads.push(std::thread::spawn(move || pool.run()));
         }
+    }
+
+    fn run(self: &Arc<Self>) {
+        let header = self.recorder.header();
+        while !self.stop.load(Acquire) {
+            let seen = header.request_doorbell.load(Acquire);
+            match shared::take_request(header) {
+                Some(index) => self.answer(index),
+                None => futex::wait(&header.request_doorbell, seen, Some(Duration::from_millis(50))),
+            }
+        }
+    }
+
+    /// Answers a request. While this thread attends an exec, another is there for the next request.
+    fn answer(self: &Arc<Self>, index: usize) {
+        let is_exec = self.recorder.header().slots[index].lines.request.load(Acquire) == shared::REQUEST_EXEC;
+        if !is_exec {
+            return answer(&self.recorder, index);
+        }
+        if self.busy.fetch_add(1, AcqRel) + 1 >= self.threads().len() {
+            self.grow();
+        }
+        answer(&self.recorder, index);
+        self.busy.fetch_sub(1, AcqRel);
     }
 }
 

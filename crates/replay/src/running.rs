@@ -186,7 +186,7 @@ impl Running {
     /// Ends what is known to have ended by itself.
     pub fn finish(self) {
         self.service.stop();
-        self.guardian.dismiss();
+        self.guardian.dismiss().wait();
     }
 
     /// As [`Running::end`], and whatever else is a child of this process by now: a replayed one may be so young that nothing names it.

@@ -148,6 +148,7 @@ impl FileTable {
     fn publish_piece(&self, part: &ImagePart, piece: &Piece) -> io::Result<()> {
         (self.on_content)(&self.store, piece.content())?;
         let mut segment = Segment::create(piece.bytes as usize)?;
+        segment.populate();
         self.store.open_content(piece.content())?.read_exact_at(segment.bytes_mut(), 0)?;
         part.text_offset.store(piece.text_offset, Relaxed);
         part.text_bytes.store(piece.text_bytes, Relaxed);

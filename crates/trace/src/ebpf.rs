@@ -65,7 +65,7 @@ fn run(request: &Request, log: Arc<dyn EventLog>, looker: Option<Arc<Looker>>) -
     let guardian = attach::guard(&request.whom)?;
     let result = trace(request, log, looker);
     if let Some(guardian) = guardian {
-        guardian.dismiss();
+        guardian.dismiss().wait();
     }
     result
 }
