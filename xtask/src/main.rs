@@ -1,4 +1,4 @@
-//! `cargo xtask`: gen, gen --check, tidy, bench, real, corpus.
+//! `cargo xtask`: gen, gen --check, tidy, bench, real, corpus, debugger.
 
 #![forbid(unsafe_code)]
 
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask gen [--check] | tidy | bench [--quick] [OPTIONS] | real [NAME...] [OPTIONS] | \
-                     corpus [NAME...] [OPTIONS]";
+                     corpus [NAME...] [OPTIONS] | debugger [NAME...] [OPTIONS]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -40,16 +40,15 @@ fn main() -> ExitCode {
             Ok(true)
         }
         ["bench", options @ ..] => bench::run(&repository, options),
-        [name @ ("real" | "corpus"), options @ ..] => {
-            let list = if *name == "real" { programs::REAL } else { programs::CORPUS };
-            if let ["--help" | "-h"] = options {
+        [name, options @ ..] => match programs::List::named(name) {
+            Some(_) if matches!(options, ["--help" | "-h"]) => {
                 println!("usage: cargo xtask {name} {}", programs::OPTIONS);
                 Ok(true)
-            } else {
-                programs::run(&list, &repository, options)
             }
-        }
-        _ => Err(USAGE.into()),
+            Some(list) => programs::run(&list, &repository, options),
+            None => Err(USAGE.into()),
+        },
+        [] => Err(USAGE.into()),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

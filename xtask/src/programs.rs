@@ -1,5 +1,7 @@
-//! `cargo xtask real` and `cargo xtask corpus`: record programs as they are, and replay what was recorded. docs/REAL_PROGRAMS.md tells more.
+//! `cargo xtask real`, `corpus` and `debugger`: record programs as they are, and replay or debug what was recorded. docs/REAL_PROGRAMS.md and
+//! docs/DEBUG.md tell more.
 
+mod debugged;
 mod options;
 mod place;
 mod program;
@@ -35,6 +37,21 @@ pub const REAL: List = List { name: "real", folder: "tests/real", check: "full",
 /// Programs with threads and servers under load, recorded as cheaply as they are by default.
 pub const CORPUS: List = List { name: "corpus", folder: "tests/corpus", check: "sampled", same_output: false, limit: Duration::from_secs(90) };
 
+/// Programs of all kinds, gone about in with a debugger.
+pub const DEBUGGER: List = List { name: "debugger", folder: "tests/debugger", check: "sampled", same_output: false, limit: Duration::from_secs(120) };
+
+impl List {
+    /// The list with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        [REAL, CORPUS, DEBUGGER].into_iter().find(|list| list.name == name)
+    }
+
+    /// Recordings are debugged, not only replayed.
+    fn is_debugged(&self) -> bool {
+        self.name == DEBUGGER.name
+    }
+}
+
 /// Runs programs of `list` and prints a table. True if all that are installed did as they should.
 ///
 /// # Errors
@@ -52,7 +69,7 @@ pub fn run(list: &List, repository: &Path, arguments: &[&str]) -> Result<bool> {
     }
     let retake = crate::bench::retake(&repository, options.retake.as_deref())?;
     let mut scratch = Scratch::create(&options.scratch, options.keep)?;
-    println!("{:<16} {:>8} {:>8} {:>8} {:>9}  ratio result", "program", "native", "record", "replay", "replays");
+    println!("{}", if list.is_debugged() { debugged::heading() } else { heading() });
     let mut all_good = true;
     for program in &programs {
         let lacking = program.lacking();
@@ -61,9 +78,16 @@ pub fn run(list: &List, repository: &Path, arguments: &[&str]) -> Result<bool> {
             continue;
         }
         let place = place::Place::new(retake.clone(), scratch.path().join(&program.name), folder.join("programs"));
-        let report = Trial { list, program, place: &place, replays: options.replays }.run()?;
-        println!("{}", line(program, &report, options.replays));
-        let good = report.troubles.is_empty();
+        let trial = Trial { list, program, place: &place, replays: options.replays };
+        let good = if list.is_debugged() {
+            let report = debugged::run(&trial, &folder.join("tour.py"), options.seeks)?;
+            println!("{}", report.line(&program.name));
+            report.is_good()
+        } else {
+            let report = trial.run()?;
+            println!("{}", line(program, &report, options.replays));
+            report.troubles.is_empty()
+        };
         all_good &= good;
         if good && !options.keep {
             std::fs::remove_dir_all(&place.folder)?;
@@ -80,6 +104,10 @@ fn select(list: &List, programs: Vec<Program>, names: &[String]) -> Result<Vec<P
         return Err(format!("no program {unknown} in {}; --list names them", list.folder).into());
     }
     Ok(programs.into_iter().filter(|program| names.is_empty() || names.contains(&program.name)).collect())
+}
+
+fn heading() -> String {
+    format!("{:<16} {:>8} {:>8} {:>8} {:>9}  ratio result", "program", "native", "record", "replay", "replays")
 }
 
 fn line(program: &Program, report: &Report, replays: usize) -> String {
@@ -105,7 +133,7 @@ mod tests {
 
     #[test]
     fn every_file_of_this_repository_is_valid() {
-        for (list, least) in [(REAL, 20), (CORPUS, 20)] {
+        for (list, least) in [(REAL, 20), (CORPUS, 20), (DEBUGGER, 13)] {
             let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(list.folder);
             assert!(program::read_all(&list, &folder).unwrap().len() >= least, "{}", list.name);
         }

@@ -36,6 +36,10 @@ pub struct Program {
     pub status: Option<i32>,
     /// After this time a step is stopped.
     pub limit: Duration,
+    /// What is looked at in the debugger, in the words of `tests/debugger/tour.py`; empty: the program is replayed instead.
+    pub tour: String,
+    /// What the debugger is started with to see the same without Retake; empty: it is not the same each time.
+    pub live: String,
 }
 
 impl Program {
@@ -55,6 +59,8 @@ impl Program {
             same_output: list.same_output,
             status: Some(0),
             limit: list.limit,
+            tour: nothing(),
+            live: nothing(),
         }
     }
 
@@ -124,6 +130,8 @@ fn set(program: &mut Program, line: &str) -> std::result::Result<(), String> {
         "ready" => add(&mut program.ready),
         "load" => add(&mut program.load),
         "stop" => trimmed.clone_into(&mut program.stop),
+        "tour" => add(&mut program.tour),
+        "live" => trimmed.clone_into(&mut program.live),
         "output" => {
             program.same_output = match trimmed {
                 "same" => true,

@@ -99,6 +99,20 @@ impl Trial<'_> {
         self.replay_all(&recorded, report)
     }
 
+    /// Records it in a fresh work folder, which stays.
+    ///
+    /// # Errors
+    /// It ends otherwise than it should, or takes too long.
+    pub fn prepare_and_record(&self) -> Result<Duration> {
+        fs::create_dir_all(&self.place.folder)?;
+        self.place.prepare(self.program)?;
+        let recorded = self.record()?;
+        if self.program.status.is_some_and(|status| status != shell_status(recorded.status)) {
+            return Err(format!("recorded it ends with {}: {}", describe(recorded.status), last_line(&recorded.errors)).into());
+        }
+        Ok(recorded.time)
+    }
+
     fn record(&self) -> Result<Outcome> {
         let port = free_port()?;
         let mut command = self.place.command(&self.place.retake, port);

@@ -1,0 +1,152 @@
+//! One program of `cargo xtask debugger`: recorded, and gone about in with gdb as `tests/debugger/tour.py` says.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::trial::Trial;
+use crate::bench::Result;
+
+/// A tour may take so long, and each seek in addition.
+const TOUR_LIMIT: Duration = Duration::from_secs(600);
+const SEEK_LIMIT: Duration = Duration::from_secs(2);
+/// What comes after is of the same kind.
+const MOST_TROUBLES: usize = 8;
+
+/// How it went.
+#[derive(Debug, Default)]
+pub struct Report {
+    recorded: Duration,
+    toured: Duration,
+    checks: String,
+    seeks: String,
+    slowest: String,
+    /// For people; empty if everything was right.
+    troubles: Vec<String>,
+}
+
+/// What a tour printed about itself.
+#[derive(Debug, Default, PartialEq)]
+struct Told {
+    facts: Vec<String>,
+    wrong: Vec<String>,
+    checks: String,
+    seeks: String,
+    slowest: String,
+}
+
+/// Records the program, and takes gdb on its tour: through the recording, and through the program itself where that does the same each time.
+///
+/// # Errors
+/// The folder cannot be used. What the program or retake do wrong is in the report.
+pub fn run(trial: &Trial<'_>, script: &Path, seeks: usize) -> Result<Report> {
+    let mut report = Report::default();
+    if let Err(trouble) = steps(trial, script, seeks, &mut report) {
+        report.troubles.push(trouble.to_string());
+    }
+    Ok(report)
+}
+
+fn steps(trial: &Trial<'_>, script: &Path, seeks: usize, report: &mut Report) -> Result<()> {
+    let (program, place) = (trial.program, trial.place);
+    report.recorded = trial.prepare_and_record()?;
+    fs::write(place.path("tour"), &program.tour)?;
+    let script = script.to_str().ok_or("the path of the repository is no text")?;
+    let start = Instant::now();
+    let mut command = place.command(&place.retake, 0);
+    command.args(["debug", "--at", "begin"]).arg(place.path("recording")).args(["--", "-nx", "-batch", "-x", script]);
+    command.env("RETAKE_SEEKS", seeks.to_string());
+    let told = tour(trial, "tour-recording", command, TOUR_LIMIT + SEEK_LIMIT * u32::try_from(seeks)?)?;
+    report.toured = start.elapsed();
+    report.troubles.clone_from(&told.wrong);
+    if !program.live.is_empty() {
+        let mut command = place.command("gdb", 0);
+        command.args(["-nx", "-batch", "-x", script, "--args"]).args(program.live.split_whitespace()).env("RETAKE_LIVE", "1");
+        let live = tour(trial, "tour-live", command, TOUR_LIMIT)?;
+        report.troubles.extend(live.wrong.iter().map(|wrong| format!("without Retake: {wrong}")));
+        report.troubles.extend(difference(&told.facts, &live.facts));
+    }
+    (report.checks, report.seeks, report.slowest) = (told.checks, told.seeks, told.slowest);
+    Ok(())
+}
+
+fn tour(trial: &Trial<'_>, what: &str, mut command: Command, limit: Duration) -> Result<Told> {
+    let place = trial.place;
+    command.env("RETAKE_TOUR", place.path("tour"));
+    let ended = place.start(what, command)?.wait(limit);
+    let told = Told::read(&String::from_utf8_lossy(&fs::read(place.path(&format!("{what}.out")))?));
+    match ended {
+        None => Err(format!("{what} takes longer than {limit:?}").into()),
+        Some(_) if told.checks.is_empty() => Err(format!("{what} breaks off: see {}", place.path(&format!("{what}.err")).display()).into()),
+        Some(_) => Ok(told),
+    }
+}
+
+/// The first fact that differs.
+fn difference(recorded: &[String], live: &[String]) -> Option<String> {
+    let index = (0..recorded.len().max(live.len())).find(|&index| recorded.get(index) != live.get(index))?;
+    let fact = |facts: &[String]| facts.get(index).map_or("nothing more", String::as_str).to_owned();
+    Some(format!("in the recording: {}; without Retake: {}", fact(recorded), fact(live)))
+}
+
+impl Told {
+    fn read(output: &str) -> Self {
+        let mut told = Self::default();
+        for line in output.lines().filter_map(|line| line.strip_prefix("tour: ")) {
+            let (kind, text) = line.split_once(' ').unwrap_or((line, ""));
+            match kind {
+                "fact" => told.facts.push(text.to_owned()),
+                "wrong" => told.wrong.push(text.to_owned()),
+                "checks" => text.clone_into(&mut told.checks),
+                "seeks" => text.clone_into(&mut told.seeks),
+                "slowest" => text.clone_into(&mut told.slowest),
+                _ => {}
+            }
+        }
+        told
+    }
+}
+
+/// The first line of the table.
+pub fn heading() -> String {
+    format!("{:<16} {:>8} {:>8} {:>6}  {:<36} {:<34} result", "program", "record", "tour", "checks", "seeks", "slowest, s")
+}
+
+impl Report {
+    pub fn is_good(&self) -> bool {
+        self.troubles.is_empty()
+    }
+
+    /// The line of a program.
+    pub fn line(&self, name: &str) -> String {
+        let seconds = |time: Duration| format!("{:.2}s", time.as_secs_f64());
+        let troubles = self.troubles.len();
+        let result = if self.is_good() {
+            "ok".to_owned()
+        } else {
+            format!("{troubles} wrong\n    {}", self.troubles[..troubles.min(MOST_TROUBLES)].join("\n    "))
+        };
+        let (recorded, toured) = (seconds(self.recorded), seconds(self.toured));
+        format!("{name:<16} {recorded:>8} {toured:>8} {:>6}  {:<36} {:<34} {result}", self.checks, self.seeks, self.slowest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_tour_tells_is_read() {
+        let told = Told::read("noise\ntour: fact next main:3 a = 1\n\ntour: wrong all\ntour: checks 7\ntour: seeks\n");
+        let expected = Told { facts: vec!["next main:3 a = 1".to_owned()], wrong: vec!["all".to_owned()], checks: "7".to_owned(), ..Told::default() };
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn the_first_difference_is_told() {
+        let facts = |all: &[&str]| all.iter().map(|&fact| fact.to_owned()).collect::<Vec<_>>();
+        assert_eq!(difference(&facts(&["a", "b"]), &facts(&["a", "b"])), None);
+        assert_eq!(difference(&facts(&["a"]), &facts(&["a", "b"])).unwrap(), "in the recording: nothing more; without Retake: b");
+    }
+}
