@@ -32,7 +32,8 @@
 
 enum { MODE_RECORD = 1, MODE_REPLAY = 2, MODE_TRACE = 3 /* as record, but nothing is ordered or repeated: calls are logged whole, with times */ };
 enum { OPTION_NO_FAST_PATH = 1, OPTION_QUIET = 2, OPTION_CHECK_FULL = 4, OPTION_CHECK_OFF = 8, OPTION_NO_TSC_TRAP = 16, OPTION_NO_CPUID_FAULT = 32, OPTION_WHOLE_INPUTS = 64 /* replay: hand over the inputs that the recording has only in part */,
-	OPTION_DEBUG = 128 /* replay: a debugger wants one process of the tree */, OPTION_DROPPED = 256 /* replay: processes are missing from the recording */ };
+	OPTION_DEBUG = 128 /* replay: a debugger wants one process of the tree */, OPTION_DROPPED = 256 /* replay: processes are missing from the recording */,
+	OPTION_ALONE = 512 /* replay: what the program maps shared, nobody else sees */ };
 
 enum slot_state { SLOT_UNUSED, SLOT_READY, SLOT_CLAIMED, SLOT_LIVE, SLOT_EXITED, SLOT_DYING /* its process ended; wait until the thread is gone */ };
 /* Who may do what about stopping a thread between sync points; see docs/FORCED.md. */

@@ -337,9 +337,10 @@ static void map_file(struct call *call, const struct mapping_body *body, u64 fla
 	const u64 *a = call->arguments;
 	u64 address = (u64)call->result;
 	u32 is_private = (a[3] & MAP_TYPE) == MAP_PRIVATE;
+	u64 type = is_private || HEADER->options & OPTION_ALONE ? MAP_PRIVATE : MAP_SHARED;
 	if (!is_private || body->may_change) {
 		i64 descriptor = open_shared(call->context, body);
-		i64 at = sys6(NR_mmap, address, a[1], a[2], (is_private ? MAP_PRIVATE : MAP_SHARED) | MAP_FIXED, (u64)descriptor, a[5]);
+		i64 at = sys6(NR_mmap, address, a[1], a[2], type | MAP_FIXED, (u64)descriptor, a[5]);
 		sys1(NR_close, descriptor);
 		if (descriptor < 0 || at != (i64)address)
 			diverge(call->context, WHY_MAPPING, address, (u64)at);
@@ -362,6 +363,8 @@ static u32 mmap_replay(struct call *call)
 		u64 flags = (a[3] & (MAP_TYPE | MAP_ANONYMOUS | MAP_GROWSDOWN)) | MAP_FIXED | MAP_NORESERVE;
 		if ((a[3] & MAP_TYPE) == 3) /* MAP_SHARED_VALIDATE */
 			flags = (flags & ~MAP_TYPE) | MAP_SHARED;
+		if (HEADER->options & OPTION_ALONE)
+			flags = (flags & ~MAP_TYPE) | MAP_PRIVATE;
 		if (address & (PAGE_BYTES - 1) || touches_runtime(address, a[1]))
 			diverge(context, WHY_CORRUPT, address, a[1]);
 		const struct item *item = call_find_item(call, ITEM_MAPPING, DESCRIPTOR_ARGUMENT);

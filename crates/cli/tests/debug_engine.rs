@@ -587,3 +587,50 @@ fn threads_of_a_checkpoint_come_back_from_before_their_beginning() {
     let printed = gdb(&place, &[], &commands);
     in_order(&printed, &["No more reverse-execution history", "Breakpoint 2, both", "heckpoint 2", "= 108", "Breakpoint 2, both", "= 200"]);
 }
+
+/// Counts in memory that others could see.
+const COUNTERS: &str = r#"
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int step(long *counters) { return ++counters[0]; }
+int main(int argc, char **argv)
+{
+	int file = open(argv[1], O_CREAT | O_RDWR, 0600);
+	ftruncate(file, 4096);
+	long *counters = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	if (argc > 2 && fork() == 0) {
+		counters[1] = 5;
+		_exit(0);
+	}
+	for (int i = 0; i < 3; i++)
+		step(counters);
+	if (argc > 2)
+		wait(NULL);
+	return counters[0] + counters[1];
+}
+"#;
+
+/// A mapping that is shared with nobody is copied with the process; one that is, is not, and who wants to go back is told.
+#[test]
+fn shared_memory_that_nobody_shares_is_no_obstacle() {
+    if !has_gdb() {
+        return;
+    }
+    let place = Place::new("debug-alone");
+    let program = compile(&place, "counters", COUNTERS, &[]);
+    let (file, counter) = (place.work("file").display().to_string(), "print counters[0]");
+    record(&place, &[&program, &file]);
+    let back = ["reverse-continue", counter];
+    let text = gdb(&place, &["--at", "exit"], &[&["break step"][..], &back, &back, &back, &["continue", counter]].concat());
+    in_order(&text, &["$1 = 2", "$2 = 1", "$3 = 0", "$4 = 1"]);
+    // The copy of the file is not what an earlier way through the program left.
+    let text = gdb(&place, &["--at", "exit"], &["break step", "seek begin", "continue", counter, "delete", "continue", "continue"]);
+    in_order(&text, &["$1 = 0", "exited with code 03"]);
+    record(&place, &[&program, &file, "child"]);
+    let text = gdb(&place, &[], &["break step", "continue", "continue", "reverse-stepi", "reverse-continue", "delete", "continue", "continue"]);
+    in_order(&text, &["No more reverse-execution history", "exited with code 013"]);
+    assert_eq!(text.matches("has not gone back: it shares writable memory").count(), 2, "{text}");
+}

@@ -91,7 +91,8 @@ int main(void)
 }
 "#;
 
-/// A line with a loop is gone through at the program's speed, as far as it does not leave it: by the program a second, in steps hours.
+/// A line with a loop is gone through at the program's speed, in both directions, as far as it does not leave it: by the program a second, in steps
+/// hours.
 #[test]
 fn a_line_that_takes_long_is_one_step() {
     if !has_gdb() {
@@ -110,12 +111,27 @@ int main(void)
     let place = Place::new("debug-speed-line");
     let program = compile(&place, "line", LINE, &[]);
     record(&place, &[&program]);
-    let commands =
-        ["break main", "continue", "next", "next", "next", "print total", "reverse-next", "print total", "break twice", "next", "delete", "finish"];
+    let commands = [
+        "break main",
+        "continue",
+        "next",
+        "next",
+        "next",
+        "print total",
+        "reverse-next",
+        "print total",
+        "reverse-next",
+        "print total",
+        "next",
+        "break twice",
+        "next",
+        "delete",
+        "finish",
+    ];
     let since = Instant::now();
     let text = gdb(&place, &[], &[&commands[..], &["next", "next"]].concat());
     in_order(&text, &["main ()", "for (unsigned long", "for (int", "return total", "$1 = 4999999950001560", "for (int", "$2 = 4999999950000000"]);
-    in_order(&text, &["$2 =", "twice (x=0)", "Value returned", "return total"]);
+    in_order(&text, &["$2 =", "for (unsigned long", "$3 = 0\n", "for (int", "twice (x=0)", "Value returned", "return total"]);
     assert!(since.elapsed().as_secs() < 100, "{:?}", since.elapsed());
 }
 

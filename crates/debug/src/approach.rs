@@ -73,7 +73,7 @@ impl Session {
     }
 
     /// The last checkpoint that is not `end` itself.
-    fn index_before(&mut self, end: &Place) -> Result<Option<usize>> {
+    pub(crate) fn index_before(&mut self, end: &Place) -> Result<Option<usize>> {
         for index in (0..=self.timeline.base).rev() {
             let Some(checkpoint) = self.timeline.checkpoints.get(index).cloned() else { continue };
             if checkpoint.place.mark != end.mark {
@@ -88,7 +88,7 @@ impl Session {
     }
 
     /// The latest moment before `end` at which its thread came out of the runtime.
-    fn start_of_stretch(&mut self, base: Checkpoint, end: &Place, give_up: GiveUp) -> Result<Checkpoint> {
+    pub(crate) fn start_of_stretch(&mut self, base: Checkpoint, end: &Place, give_up: GiveUp) -> Result<Checkpoint> {
         for back in 0..MOST_EVENTS_BACK {
             let Some(events) = end.mark.events.checked_sub(back) else { break };
             if base.place.mark.events >= events && base.place.thread == end.thread {

@@ -1,5 +1,6 @@
 //! Going backwards: forwards from a checkpoint before, once to count what there is, and once to stop at the last of it.
 
+use crate::checkpoint::shares_memory;
 use crate::debuggee::{GiveUp, Stop};
 use crate::error::Result;
 use crate::journey::{Arrival, End};
@@ -46,6 +47,22 @@ impl Session {
             past = stretch_end.since.clone();
             index -= 1;
         }
+    }
+
+    /// Nothing may stay where it is without a word: says why the program did not go back, if it did not.
+    pub(crate) fn remark_no_way_back(&mut self, stop: Stop) -> Result<()> {
+        let why = match stop {
+            Stop::Begin if shares_memory(&self.debuggee.process)? => {
+                "it shares writable memory with other processes, so that no copies of it can be made: it is debugged forwards only"
+            }
+            Stop::Begin if !self.is_at_begin()? => "one of its threads has not come to rest within a second: try again",
+            Stop::Interrupted => {
+                "the way that it took to here was not found again\n  likely    code made at run time noticed which core it runs on: try taskset -c 0 retake debug"
+            }
+            _ => return Ok(()),
+        };
+        self.remarks += &format!("retake: the program has not gone back: {why}\n");
+        Ok(())
     }
 
     fn interrupted(&mut self, start: &Checkpoint) -> Result<Stop> {

@@ -208,7 +208,7 @@ pub(crate) fn slot_of(process: &Process, tid: i32) -> Option<usize> {
 }
 
 /// What a copy writes to shared memory, the original would see.
-fn shares_memory(process: &Process) -> io::Result<bool> {
+pub(crate) fn shares_memory(process: &Process) -> io::Result<bool> {
     let is_programs = |start: u64| !in_runtime(start) && !process.is_probe_page(start);
     Ok(maps::of_process(process.pid)?.iter().any(|mapping| mapping.shared && mapping.writable && is_programs(mapping.start)))
 }

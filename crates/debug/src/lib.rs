@@ -5,10 +5,11 @@
 //! * `probe`: places where it decides itself whether it stops.
 //! * `debuggee`: running it, and what stops it.
 //! * `session`: a replay of which one process is debugged.
+//! * `alone`: shared memory that nobody shares.
 //! * `checkpoint`, `writes`, `place`, `timeline`, `journey`: copies of it, places in it, and getting from one to the other.
 //! * `stretch`: what is known of the way between two checkpoints.
 //! * `catches`: system calls, children and signals that stop it.
-//! * `line`: going through a range of code at once.
+//! * `line`: going through a range of code at once; `loops`: the same backwards.
 //! * `scouts`: going through several stretches at once.
 //! * `backwards`, `approach`, `trail`, `seek`, `destination`: what users ask for with these.
 //! * `diversion`: throw-away copies, in which registers and memory may be changed.
@@ -24,6 +25,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alone;
 mod analysis;
 mod approach;
 mod backwards;
@@ -40,6 +42,7 @@ mod error;
 mod gdb;
 mod journey;
 mod line;
+mod loops;
 mod past;
 mod place;
 mod probe;

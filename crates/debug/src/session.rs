@@ -6,6 +6,7 @@ use crate::crash::Crash;
 use crate::debuggee::{Debuggee, GiveUp, Stop};
 use crate::diversion::Diversion;
 use crate::error::{DebugError, Result};
+use crate::loops::GoneOver;
 use crate::process::Process;
 use crate::program::Program;
 use crate::stretch::{Past, Unhit};
@@ -22,6 +23,9 @@ pub struct Session {
     pub(crate) debuggee: Debuggee,
     pub(crate) program: Program,
     pub(crate) timeline: Timeline,
+    pub(crate) gone_over: GoneOver,
+    /// What users are to be told beside where the program stopped, a line each.
+    pub(crate) remarks: String,
     /// Which recording this is, for people.
     pub(crate) about: String,
     pub(crate) running: Option<Running>,
@@ -47,7 +51,7 @@ impl Session {
         let request = Request { quiet: false, check_off: true };
         let crash = Crash::find(recording, Some(target.pid))?;
         let (console, output) = Console::new(folder)?;
-        let purpose = Purpose { wanted: Some(target.wanted()), output: Some(output), ..Purpose::default() };
+        let purpose = Purpose { wanted: Some(target.wanted(recording)?), output: Some(output), ..Purpose::default() };
         let running = Running::start(recording.clone(), request, purpose, folder)?;
         match Self::begin(&running, &target) {
             Ok(debuggee) => {
@@ -57,6 +61,8 @@ impl Session {
                     debuggee,
                     program,
                     timeline: Timeline::default(),
+                    gone_over: GoneOver::default(),
+                    remarks: String::new(),
                     about,
                     running: Some(running),
                     recording: recording.clone(),

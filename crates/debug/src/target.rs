@@ -1,5 +1,6 @@
 //! Which process of a recording is debugged, and from where on.
 
+use crate::alone::is_alone;
 use crate::crash::Crash;
 use crate::error::{DebugError, Result};
 use crate::scan::Scan;
@@ -42,8 +43,12 @@ impl Target {
     }
 
     /// As the replay is told.
-    pub fn wanted(&self) -> Wanted {
-        Wanted { stream: self.stream.0, events: self.first_event, path: self.path.clone() }
+    ///
+    /// # Errors
+    /// The recording cannot be read.
+    pub fn wanted(&self, recording: &Recording) -> Result<Wanted> {
+        let is_alone = is_alone(recording, self)?;
+        Ok(Wanted { stream: self.stream.0, events: self.first_event, path: self.path.clone(), is_alone })
     }
 }
 

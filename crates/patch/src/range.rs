@@ -18,6 +18,21 @@ pub fn ways_out(start: u64, code: &[u8]) -> Option<BTreeSet<u64>> {
     Some(ways)
 }
 
+/// Where each instruction begins and ends of code that begins at `start`, up to the one at `last`. `None`: there is none at `last`.
+pub fn instructions(start: u64, code: &[u8], last: u64) -> Option<Vec<(u64, u64)>> {
+    let mut all = Vec::new();
+    for instruction in Decoder::with_ip(64, code, start, DecoderOptions::NONE) {
+        if instruction.is_invalid() || instruction.ip() > last {
+            return None;
+        }
+        all.push((instruction.ip(), instruction.next_ip()));
+        if instruction.ip() == last {
+            return Some(all);
+        }
+    }
+    None
+}
+
 fn add_ways(instruction: &Instruction, range: &Range<u64>, ways: &mut BTreeSet<u64>) {
     let mut goes_to = |address: u64| {
         if !range.contains(&address) {
@@ -48,5 +63,7 @@ mod tests {
         assert_eq!(ways_out(0x1000, &code), Some(BTreeSet::from([0x1003, 0x1008, 0x1112])));
         assert_eq!(ways_out(0x1000, &code[..13]), Some(BTreeSet::from([0x1003, 0x1008, 0x100d])));
         assert_eq!(ways_out(0x1000, &[0x06]), None);
+        assert_eq!(instructions(0x1000, &code, 0x1003), Some(vec![(0x1000, 0x1003), (0x1003, 0x1008)]));
+        assert_eq!(instructions(0x1000, &code, 0x1004), None);
     }
 }

@@ -32,6 +32,8 @@ pub struct Wanted {
     pub events: u64,
     /// The streams from the first process to it. The processes of others are made only if they share memory.
     pub path: Vec<u32>,
+    /// What it maps shared, nobody else ever sees: it is mapped so that copies of the process have copies of it.
+    pub is_alone: bool,
 }
 
 /// What a replay is for, besides being looked at.
@@ -89,8 +91,9 @@ impl Running {
         };
         let session = Session::create(shared::MODE_REPLAY, options, &recording.metadata().machine.processor, None)?;
         let header = session.header();
-        if wanted.is_some() {
-            header.options.fetch_or(shared::OPTION_DEBUG, Relaxed);
+        if let Some(wanted) = &wanted {
+            let alone = if wanted.is_alone { shared::OPTION_ALONE } else { 0 };
+            header.options.fetch_or(shared::OPTION_DEBUG | alone, Relaxed);
         }
         let guardian = Guardian::start(|| {
             end_everything(header);

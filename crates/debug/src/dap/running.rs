@@ -20,6 +20,10 @@ impl Adapter<'_> {
             ("stepBack", true) => format!("-exec-next-instruction --thread {thread} --reverse"),
             _ => format!("-exec-finish --thread {thread} --frame 0"),
         };
+        if request == "stepBack" {
+            // As the commands of gdb's prompt do it: see `hook_lines` in retake.py.
+            self.console(if by_instruction { "monitor lines off" } else { "monitor lines on" })?;
+        }
         self.execute(&command)?;
         Ok(if request == "continue" { json!({"allThreadsContinued": true}) } else { Value::Null })
     }

@@ -100,6 +100,7 @@ impl Session {
 
     /// What the diversion has to print.
     pub(crate) fn take_console(&mut self) -> String {
-        self.diversion.as_mut().map(|diversion| std::mem::take(&mut diversion.console)).unwrap_or_default()
+        let diverted = self.diversion.as_mut().map(|diversion| std::mem::take(&mut diversion.console)).unwrap_or_default();
+        std::mem::take(&mut self.remarks) + &diverted
     }
 }

@@ -18,6 +18,7 @@ checkpoints           list them
 restart NUMBER        go back to one
 forks on|off          whether processes that the program makes are told of
 forget NUMBER         forget one
+lines on|off          whether steps back are for the beginning of a line, and may pass over the rounds of a loop in it
 events [COUNT]        the events before and after here
 origin ADDRESS BYTES  the system call that writes this memory here
 stdout, stderr        what the program printed up to here
@@ -89,6 +90,11 @@ impl Remote {
             "origin" => self.origin(argument)?,
             "crash" => self.session.crash.as_ref().map_or_else(String::new, |crash| format!("thread {}: {}", crash.tid, crash.describe())),
             "ends" => yes_or_no(self.session.debuggee.fate != Fate::Open),
+            "lines" => {
+                self.goes_by_line = argument == "on";
+                self.session.gone_over = Default::default();
+                String::new()
+            }
             "begins" => yes_or_no(self.session.is_at_begin()?),
             "hash" => format!("{:016x}", self.session.debuggee.state_hash()?),
             "info" => self.session.about.clone(),

@@ -199,6 +199,23 @@ class Forks:
             self.are_on = are_on
 
 
+def by_line(is_so):
+    """A debugger goes back to the beginning of a line instruction by instruction. Told that it does, the target passes over the rounds of loops."""
+    try:
+        ask("lines " + ("on" if is_so else "off"))
+    except gdb.error:
+        pass  # there is nothing to go back in; the command that follows says so
+
+
+def hook_lines():
+    for command in ("reverse-step", "reverse-next"):
+        for name, is_so in (("hook-", True), ("hookpost-", False)):
+            gdb.execute("define %s%s\npython by_line(%s)\nend" % (name, command, is_so))
+    # After an error no hook is run.
+    for command in ("reverse-stepi", "reverse-nexti"):
+        gdb.execute("define hook-%s\npython by_line(False)\nend" % command)
+
+
 def connect():
     # Which files gdb reads from the recording is of no interest.
     gdb.execute("target remote " + os.environ["RETAKE_SOCKET"], to_string=True)
@@ -206,6 +223,7 @@ def connect():
     if died and ask("ends") == "yes":
         print(died)
     Forks()
+    hook_lines()
 
 
 connect()

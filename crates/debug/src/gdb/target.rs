@@ -4,7 +4,7 @@ use super::arch::{self, X86_64};
 use super::files::Files;
 use super::signals::signal;
 use crate::catches::Caught;
-use crate::debuggee::Stop;
+use crate::debuggee::{GiveUp, Stop};
 use crate::destination::Destination;
 use crate::error::{DebugError, Result};
 use crate::session::Session;
@@ -44,6 +44,8 @@ pub(crate) struct Remote {
     /// Those of the breakpoint that is set next.
     pub conditions: Option<Vec<Vec<u8>>>,
     wish: Wish,
+    /// The debugger goes back to the beginning of a line, and not by so many instructions.
+    pub goes_by_line: bool,
     /// A child of vfork was told of: before the debugger sets breakpoints again it wants to hear that the child has its own memory.
     is_vfork_open: bool,
 }
@@ -52,7 +54,15 @@ impl Remote {
     pub fn new(mut session: Session) -> Self {
         // Who speaks the protocol expects it, and ours says when it is not needed.
         session.debuggee.catches.forks = true;
-        Self { session, files: Files::default(), destination: None, conditions: None, wish: Wish::Continue, is_vfork_open: false }
+        Self {
+            session,
+            files: Files::default(),
+            destination: None,
+            conditions: None,
+            wish: Wish::Continue,
+            goes_by_line: false,
+            is_vfork_open: false,
+        }
     }
 
     /// Does what the debugger wished for, until the program stops.
@@ -72,6 +82,11 @@ impl Remote {
             return Ok(self.reason_of(stop, Tid::new(thread as usize).unwrap_or(Tid::MIN)));
         }
         self.session.end_diversion();
+        let mut is_asked = false;
+        let give_up: GiveUp = &mut || {
+            is_asked |= give_up();
+            is_asked
+        };
         let stop = match self.wish {
             Wish::Continue => self.session.forward(give_up)?,
             Wish::Step(thread) => {
@@ -83,8 +98,13 @@ impl Remote {
                 self.session.forward_range(tid, &(start..end), give_up)?
             }
             Wish::ReverseContinue => self.session.backward(give_up)?,
+            Wish::ReverseStep if self.goes_by_line => self.session.backward_in_line(give_up)?,
             Wish::ReverseStep => self.session.backward_step(give_up)?,
         };
+        let is_back = matches!(self.wish, Wish::ReverseContinue | Wish::ReverseStep);
+        if is_back && !is_asked {
+            self.session.remark_no_way_back(stop)?;
+        }
         self.is_vfork_open = matches!(stop, Stop::Caught(Caught::Vfork(_)));
         Ok(self.reason(stop))
     }

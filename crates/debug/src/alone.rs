@@ -1,0 +1,63 @@
+//! Whether the memory that a process maps shared is its own all the same: then it need not be shared at replay, and the process can be copied.
+//!
+//! Many programs map a file shared that others may look at but hardly ever do: Java its counters.
+
+use crate::error::Result;
+use crate::target::Target;
+use retake_model::{Event, ItemDirection};
+use retake_recording::{EventReader, Recording, StreamKind};
+use std::collections::HashMap;
+
+const MMAP: u16 = libc::SYS_mmap as u16;
+const MREMAP: u16 = libc::SYS_mremap as u16;
+const SHMAT: u16 = libc::SYS_shmat as u16;
+/// In a mapping item, before the numbers of device and inode.
+const CONTENT_BYTES: usize = 32;
+
+/// How a file was mapped, in the whole recording.
+#[derive(Debug, Default)]
+struct Mapped {
+    count: u32,
+    shared_to_write: bool,
+}
+
+/// Whether no other process, no other mapping and no system call ever shows or changes what the process of `target` maps shared and may write to.
+/// Memory that a parent made it with counts as another's; so does all memory if the recording has other processes than its parents.
+///
+/// # Errors
+/// The recording cannot be read.
+pub(crate) fn is_alone(recording: &Recording, target: &Target) -> Result<bool> {
+    let mut files: HashMap<(u64, u64), Mapped> = HashMap::new();
+    for stream in recording.streams().filter(|stream| stream.info.kind != StreamKind::Supervisor) {
+        if stream.info.kind != StreamKind::Thread && !target.path.contains(&stream.info.id.0) {
+            return Ok(false);
+        }
+        let is_targets = stream.info.pid == target.pid;
+        let mut reader = EventReader::new(recording, stream.info.id)?;
+        while let Some(numbered) = reader.next()? {
+            let Ok(event) = &numbered.event else { return Ok(false) };
+            let Event::Call(call) = event.decode() else { continue };
+            let argument = |index| call.argument(index).unwrap_or(0);
+            // MAP_SHARED and MAP_SHARED_VALIDATE
+            let is_shared = call.number() == MMAP && argument(3) & libc::MAP_SHARED as u64 != 0;
+            let may_write = is_shared && argument(2) & libc::PROT_WRITE as u64 != 0;
+            let is_another_view = call.number() == MREMAP && argument(1) == 0 || call.number() == SHMAT;
+            if is_another_view || may_write && !is_targets || call.items().any(|item| item.direction() == ItemDirection::FileWrite) {
+                return Ok(false);
+            }
+            let item = call.items().find(|item| call.number() == MMAP && item.direction() == ItemDirection::Mapping);
+            let file = item.and_then(|item| identity(item.inline_bytes()));
+            if let Some(file) = file.filter(|_| is_targets) {
+                let mapped = files.entry(file).or_default();
+                mapped.count += 1;
+                mapped.shared_to_write |= may_write;
+            }
+        }
+    }
+    Ok(files.values().all(|mapped| mapped.count == 1 || !mapped.shared_to_write))
+}
+
+fn identity(body: &[u8]) -> Option<(u64, u64)> {
+    let word = |at: usize| Some(u64::from_le_bytes(body.get(at..at + 8)?.try_into().ok()?));
+    Some((word(CONTENT_BYTES)?, word(CONTENT_BYTES + 8)?))
+}
