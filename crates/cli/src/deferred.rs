@@ -1,5 +1,6 @@
 //! Options that are described to the parser only once their command was called: describing those of all commands takes longer than many programs run.
 
+use clap::builder::Resettable;
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 
 /// The options of a command.
@@ -8,12 +9,18 @@ pub struct Deferred<Options>(pub Options);
 
 impl<Options: Args> Args for Deferred<Options> {
     fn augment_args(command: Command) -> Command {
-        command.defer(Options::augment_args)
+        command.defer(described::<Options>)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
         command.defer(Options::augment_args_for_update)
     }
+}
+
+/// What a command is for was said where it was listed, and stays.
+fn described<Options: Args>(command: Command) -> Command {
+    let (about, long_about) = (command.get_about().cloned(), command.get_long_about().cloned());
+    Options::augment_args(command).about(Resettable::from(about)).long_about(Resettable::from(long_about))
 }
 
 impl<Options: FromArgMatches> FromArgMatches for Deferred<Options> {

@@ -157,6 +157,15 @@ mod tests {
     }
 
     #[test]
+    fn help_says_what_a_command_is_for() {
+        let mut whole = CommandLine::command();
+        let listed: Vec<_> = whole.get_subcommands().map(|command| command.get_about().cloned()).collect();
+        whole.build();
+        let built = whole.get_subcommands().filter(|command| command.get_name() != "help").map(|command| command.get_about().cloned());
+        assert_eq!(built.collect::<Vec<_>>(), listed);
+    }
+
+    #[test]
     fn options_of_record_end_at_the_program() {
         for arguments in
             [&["retake", "record", "--check=full", "ls", "-o", "x", "--", "-y"][..], &["retake", "record", "--", "ls", "--check=nothing"]]
