@@ -95,6 +95,7 @@ fn system_calls_are_caught_both_ways() {
         ],
     );
     in_order(&text, &["Catchpoint 4 (exec)", "No more reverse-execution history"]);
+    assert_eq!(text.matches("this stops nothing: a session is about the last program").count(), 1, "{text}");
 }
 
 #[test]

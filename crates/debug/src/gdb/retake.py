@@ -185,6 +185,7 @@ class Forks:
 
     def __init__(self):
         self.are_on = None
+        self.execs = set()
         self.update()
         gdb.events.breakpoint_created.connect(lambda one: self.update())
         gdb.events.breakpoint_modified.connect(lambda one: self.update())
@@ -192,8 +193,14 @@ class Forks:
 
     def update(self, gone=None):
         lines = gdb.execute("info breakpoints", to_string=True).splitlines()
-        caught = [int(words[0]) for words in map(str.split, lines) if words[1:2] == ["catchpoint"] and words[3] == "y" and words[4].rstrip(",") in ("fork", "vfork")]
-        are_on = any(number != gone for number in caught)
+        caught = [(int(words[0]), words[4].rstrip(",")) for words in map(str.split, lines) if words[1:2] == ["catchpoint"] and words[3] == "y"]
+        caught = [(number, what) for number, what in caught if number != gone]
+        execs = {number for number, what in caught if what == "exec"}
+        if execs - self.execs:
+            print("retake: this stops nothing: a session is about the last program that a process executed, from its exec on\n"
+                  "  try       retake ps, which lists the processes, and retake debug -p PID for another one")
+        self.execs = execs
+        are_on = any(what in ("fork", "vfork") for _, what in caught)
         if are_on != self.are_on:
             ask("forks " + ("on" if are_on else "off"))
             self.are_on = are_on
