@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: runs the workloads of `benches/workloads` natively, under strace, recorded and replayed, and says what
 //! that costs. docs/BENCHMARKS.md tells how to read the numbers.
 
+mod attach;
 mod charts;
 #[cfg(test)]
 mod end_to_end_tests;

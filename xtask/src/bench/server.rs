@@ -46,6 +46,11 @@ impl Load {
         Ok(load)
     }
 
+    /// Requests a second.
+    pub fn throughput(&self) -> f64 {
+        self.requests / self.seconds
+    }
+
     fn microseconds_each(&self) -> f64 {
         self.seconds * 1e6 / self.requests
     }
@@ -117,7 +122,20 @@ impl Stage<'_> {
 
     /// Starts the server, drives it at `rate` requests a second (0: as many as it can answer), and stops it.
     fn session(&self, mode: Mode, rate: f64, load_seconds: u64) -> Result<Session> {
-        let name = mode.name();
+        let mut server = self.start_server(mode)?;
+        let load = self.drive(rate, load_seconds).map_err(|error| format!("{}: {error}", mode.name()))?;
+        let peak_kb = peak_memory_kb(server.id(), "retake");
+        if mode == Mode::Strace || self.profile_into.is_some() {
+            server.signal_child(&self.workload.stop);
+        } else {
+            server.signal(&self.workload.stop);
+        }
+        let status = self.ended(&mut server, mode.name())?;
+        Ok(Session { load, status, peak_kb })
+    }
+
+    /// Starts the server from the state in which every run starts, and waits until it answers.
+    pub(super) fn start_server(&self, mode: Mode) -> Result<Watched> {
         self.reset(mode)?;
         let mut words = self.command_for(mode)?;
         if is_present("setpriv") {
@@ -128,18 +146,20 @@ impl Stage<'_> {
         command.args(&words[1..]).current_dir(&self.folder).envs(environment(self.bench));
         let mut server = Watched::start(command, &self.output_of(mode), &self.errors_of(mode))?;
         self.wait_until_ready(mode, &mut server)?;
-        let more = [("rate", format!("{rate:.0}")), ("seconds", load_seconds.to_string())];
-        let limit = Duration::from_secs(load_seconds) + LOAD_SLACK;
-        let said = self.script_within("load", &self.workload.load, &more, limit).map_err(|error| format!("{name}: {error}"))?;
-        let peak_kb = peak_memory_kb(server.id(), "retake");
-        if mode == Mode::Strace || self.profile_into.is_some() {
-            server.signal_child(&self.workload.stop);
-        } else {
-            server.signal(&self.workload.stop);
-        }
+        Ok(server)
+    }
+
+    /// Drives a server that answers.
+    pub(super) fn drive(&self, rate: f64, seconds: u64) -> Result<Load> {
+        let more = [("rate", format!("{rate:.0}")), ("seconds", seconds.to_string())];
+        Load::parse(&self.script_within("load", &self.workload.load, &more, Duration::from_secs(seconds) + LOAD_SLACK)?)
+    }
+
+    /// Waits for a server that was told to end.
+    pub(super) fn ended(&self, server: &mut Watched, name: &str) -> Result<ExitStatus> {
         let status = server.wait(READY_LIMIT).ok_or_else(|| format!("{name} did not end {} s after it was stopped", READY_LIMIT.as_secs()))?;
         server.clear();
-        Ok(Session { load: Load::parse(&said)?, status, peak_kb })
+        Ok(status)
     }
 
     fn wait_until_ready(&self, mode: Mode, server: &mut Watched) -> Result<()> {

@@ -5,6 +5,7 @@ use std::fs;
 use std::time::Instant;
 
 use super::Result;
+use super::attach::{self, Attached};
 use super::json::Json;
 use super::machine::Machine;
 use super::measure::{Bench, is_present};
@@ -125,6 +126,7 @@ pub struct Tracing {
     machine: Machine,
     rounds: usize,
     points: Vec<Point>,
+    attached: Vec<Attached>,
 }
 
 /// Measures.
@@ -144,7 +146,8 @@ pub fn run(bench: &Bench, rounds: usize, wants: impl Fn(&str) -> bool) -> Result
         }
         points.push(point);
     }
-    Ok(Tracing { machine, rounds, points })
+    let attached = attach::run(bench, rounds, &wants)?;
+    Ok(Tracing { machine, rounds, points, attached })
 }
 
 fn measure(bench: &Bench, point: &mut Point, rounds: usize) -> Result<()> {
@@ -301,7 +304,7 @@ const HEADINGS: [&str; 13] = [
 impl Tracing {
     /// Whether nothing failed, and nothing exceeds its limit.
     pub fn is_good(&self) -> bool {
-        self.points.iter().all(|point| point.trouble.is_none() && !point.exceeds())
+        self.points.iter().all(|point| point.trouble.is_none() && !point.exceeds()) && self.attached.iter().all(Attached::is_good)
     }
 
     fn text(&self, print: fn(&Table) -> String) -> String {
@@ -313,7 +316,7 @@ impl Tracing {
                 text.push_str(&format!("\n{}: {trouble}\n", point.load.title));
             }
         }
-        text
+        text + &attach::text(&self.attached, print)
     }
 
     pub fn terminal(&self) -> String {
@@ -343,7 +346,8 @@ impl Tracing {
                 ("conversion", list(&point.conversion)),
             ])
         };
-        Json::Object(vec![("machine", self.machine.json()), ("points", Json::List(self.points.iter().map(point).collect()))])
+        let attached = Json::List(self.attached.iter().map(Attached::json).collect());
+        Json::Object(vec![("machine", self.machine.json()), ("points", Json::List(self.points.iter().map(point).collect())), ("attached", attached)])
     }
 }
 
