@@ -3,7 +3,7 @@
 use crate::checkpoint::slot_of;
 use crate::error::Result;
 use crate::session::Session;
-use retake_model::print::{TextOptions, call_line, event_line};
+use retake_model::print::{Hexadecimal, TextOptions, call_line, event_line};
 use retake_model::{CallRef, Event, ItemDirection, StreamId};
 use retake_recording::{EventReader, Numbered, Recording};
 use std::fmt::Write;
@@ -16,7 +16,7 @@ const OPENING: [u16; 7] = [2, 85, 257, 437, 41, 43, 288];
 const CLOSE: u16 = 3;
 /// Calls whose first argument is the descriptor that is read: read, pread64, readv, preadv, preadv2, recvfrom, recvmsg, getdents64.
 const READING: [u16; 8] = [0, 17, 19, 295, 327, 45, 47, 217];
-const SHOWN: TextOptions = TextOptions { string_bytes: 64, element_count: 16 };
+const SHOWN: TextOptions = TextOptions { string_bytes: 64, element_count: 16, hexadecimal: Hexadecimal::Never };
 
 impl Session {
     /// The stream of a live thread.

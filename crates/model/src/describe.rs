@@ -4,6 +4,7 @@
 use crate::errno;
 use crate::event::{CallRef, read_u32, read_u64};
 use crate::flags;
+use crate::habits;
 use crate::item::{Direction as ItemDirection, ItemRef};
 use crate::layout::{element_text, socket_address};
 use crate::print::{TextOptions, quote};
@@ -39,6 +40,16 @@ pub struct ArgumentDescription<'log> {
     pub outputs: Vec<ItemRef<'log>>,
 }
 
+impl CallDescription<'_> {
+    /// `read(3, "x", 1)`, without the registers that the call does not look at.
+    pub fn head(&self) -> String {
+        let values: Vec<(&str, u64)> = self.arguments.iter().map(|argument| (argument.name, argument.value)).collect();
+        let shown = habits::meaningful(&self.name, self.command, &values).unwrap_or(values.len());
+        let texts: Vec<&str> = self.arguments.iter().take(shown).map(|argument| argument.text.as_str()).collect();
+        format!("{}({})", self.name, texts.join(", "))
+    }
+}
+
 /// Takes a call apart.
 pub fn describe_call<'log>(call: &CallRef<'log>, options: &TextOptions) -> CallDescription<'log> {
     let result = call.result();
@@ -49,6 +60,7 @@ pub fn describe_call<'log>(call: &CallRef<'log>, options: &TextOptions) -> CallD
         return CallDescription { name, command: None, arguments: Vec::new(), result, error, result_text };
     };
     let call_row = call.call_row().expect("a call with a row has a call row");
+    let options = &habits::text_options(call_row.name, options);
     let describe = |(index, (value, argument))| {
         let argument: &Argument = argument;
         let inputs: Vec<_> = call.items_of(index, ItemDirection::Input).collect();
@@ -57,10 +69,15 @@ pub fn describe_call<'log>(call: &CallRef<'log>, options: &TextOptions) -> CallD
             ArgumentKind::Value(ValueType::Command) => command_text(call_row, sub_row, value),
             // What a mapping of a descriptor shows belongs to it, but it is not the value.
             ArgumentKind::Value(value_type @ ValueType::Descriptor) => value_text(*value_type, value),
-            ArgumentKind::Value(value_type) if inputs.is_empty() && outputs.is_empty() => value_text(*value_type, value),
+            ArgumentKind::Value(value_type) if inputs.is_empty() && outputs.is_empty() => {
+                habits::register_text(call_row.name, argument.name, value).unwrap_or_else(|| value_text(*value_type, value))
+            }
             // A command without a row: what was recorded follows from the bits of its number.
             ArgumentKind::Value(_) => both(&UNKNOWN, value, &inputs, &outputs, options),
-            ArgumentKind::Pointer(pointer) => both(pointer, value, &inputs, &outputs, options),
+            ArgumentKind::Pointer(pointer) => habits::memory_text(call_row.name, argument.name, value, &inputs, &outputs).unwrap_or_else(|| {
+                let is_empty = result == 0 && value != 0 && returns_bytes(pointer) && outputs.is_empty();
+                if is_empty { quote(&[], 0, options) } else { both(pointer, value, &inputs, &outputs, options) }
+            }),
         };
         ArgumentDescription { name: argument.name, value, text, inputs, outputs }
     };
@@ -153,6 +170,11 @@ fn both(pointer: &Pointer, address: u64, inputs: &[ItemRef<'_>], outputs: &[Item
     }
 }
 
+/// Whether the result says how many bytes were written.
+fn returns_bytes(pointer: &Pointer) -> bool {
+    pointer.shape == Shape::Plain && pointer.element == "u8" && matches!(pointer.length, LengthRule::Result | LengthRule::ResultMaxArgument(_))
+}
+
 /// `None` where nothing readable was recorded.
 fn items_text(pointer: &Pointer, address: u64, items: &[ItemRef<'_>], options: &TextOptions) -> Option<String> {
     let first = items.first()?;
@@ -164,7 +186,9 @@ fn items_text(pointer: &Pointer, address: u64, items: &[ItemRef<'_>], options: &
             let bytes = first.inline_bytes();
             let text = bytes.strip_suffix(&[0]).unwrap_or(bytes);
             let total = first.total_bytes() as usize - (bytes.len() - text.len()).min(first.total_bytes() as usize);
-            Some(quote(text, total, options))
+            // Of a path every part matters.
+            let string_bytes = if pointer.element == "path" { usize::MAX } else { options.string_bytes };
+            Some(quote(text, total, &TextOptions { string_bytes, ..options.clone() }))
         }
         Shape::Strings | Shape::Iovec => Some(pieces_text(address, items, options)),
         Shape::Msghdr => message_text(address, items, options),

@@ -21,8 +21,13 @@ enum Type {
     U64,
     Hex32,
     Hex64,
-    Octal32,
-    Octal16,
+    /// `S_IFREG|0644`.
+    Mode32,
+    Mode16,
+    /// `8192*1024`, `RLIM64_INFINITY`.
+    Limit,
+    /// `SIG_DFL`, or an address.
+    Handler,
     Signal,
     Set,
     Text(usize),
@@ -30,6 +35,8 @@ enum Type {
     Flags32(&'static FlagSet),
     Layout(&'static str),
 }
+
+const SA_RESTORER: u32 = 0x400_0000;
 
 type Field = (&'static str, usize, Type);
 
@@ -47,7 +54,7 @@ const LAYOUTS: &[Fields] = &[
     ("itimerval", 32, &[("it_interval", 0, MICRO_TIME), ("it_value", 16, MICRO_TIME)]),
     ("utimbuf", 16, &[("actime", 0, Type::I64), ("modtime", 8, Type::I64)]),
     ("tms", 32, &[("tms_utime", 0, Type::I64), ("tms_stime", 8, Type::I64), ("tms_cutime", 16, Type::I64), ("tms_cstime", 24, Type::I64)]),
-    ("rlimit", 16, &[("rlim_cur", 0, Type::U64), ("rlim_max", 8, Type::U64)]),
+    ("rlimit", 16, &[("rlim_cur", 0, Type::Limit), ("rlim_max", 8, Type::Limit)]),
     ("rusage", 144, &[("ru_utime", 0, MICRO_TIME), ("ru_stime", 16, MICRO_TIME), ("ru_maxrss", 32, Type::I64)]),
     ("pollfd", 8, &[("fd", 0, Type::I32), ("events", 4, Type::Flags16(&flags::POLL_EVENTS)), ("revents", 6, Type::Flags16(&flags::POLL_EVENTS))]),
     ("epoll_event", 12, &[("events", 0, Type::Flags32(&flags::EPOLL_EVENTS)), ("data", 4, Type::Hex64)]),
@@ -55,13 +62,12 @@ const LAYOUTS: &[Fields] = &[
         "stat",
         144,
         &[
-            ("st_dev", 0, Type::Hex64),
+            ("st_mode", 24, Type::Mode32),
+            ("st_size", 48, Type::I64),
             ("st_ino", 8, Type::U64),
-            ("st_mode", 24, Type::Octal32),
             ("st_nlink", 16, Type::U64),
             ("st_uid", 28, Type::U32),
             ("st_gid", 32, Type::U32),
-            ("st_size", 48, Type::I64),
             ("st_mtime", 88, Type::I64),
         ],
     ),
@@ -70,7 +76,7 @@ const LAYOUTS: &[Fields] = &[
         256,
         &[
             ("stx_mask", 0, Type::Flags32(&flags::STATX)),
-            ("stx_mode", 28, Type::Octal16),
+            ("stx_mode", 28, Type::Mode16),
             ("stx_uid", 20, Type::U32),
             ("stx_gid", 24, Type::U32),
             ("stx_ino", 32, Type::U64),
@@ -116,7 +122,7 @@ const LAYOUTS: &[Fields] = &[
         "sigaction",
         32,
         &[
-            ("sa_handler", 0, Type::Hex64),
+            ("sa_handler", 0, Type::Handler),
             ("sa_mask", 24, Type::Set),
             ("sa_flags", 8, Type::Flags32(&flags::SIGACTION)),
             ("sa_restorer", 16, Type::Hex64),
@@ -189,6 +195,10 @@ pub fn signal_set(set: u64) -> String {
 fn fields_text(fields: &[Field], bytes: &[u8], options: &TextOptions) -> String {
     let mut text = String::from("{");
     for (index, (name, offset, field_type)) in fields.iter().enumerate() {
+        // It means something only if the kernel was told so.
+        if *name == "sa_restorer" && read_u32(bytes, 8) & SA_RESTORER == 0 {
+            continue;
+        }
         let separator = if index == 0 { "" } else { ", " };
         let value = field_text(*field_type, &bytes[*offset..], options);
         // Writing to a String cannot fail.
@@ -211,8 +221,10 @@ fn field_text(field_type: Type, bytes: &[u8], options: &TextOptions) -> String {
         Type::U64 => read_u64(bytes, 0).to_string(),
         Type::Hex32 => format!("{:#x}", read_u32(bytes, 0)),
         Type::Hex64 => format!("{:#x}", read_u64(bytes, 0)),
-        Type::Octal32 => format!("{:#o}", read_u32(bytes, 0)).replacen("0o", "0", 1),
-        Type::Octal16 => format!("{:#o}", short()).replacen("0o", "0", 1),
+        Type::Mode32 => file_mode(read_u32(bytes, 0)),
+        Type::Mode16 => file_mode(u32::from(short())),
+        Type::Limit => limit_text(read_u64(bytes, 0)),
+        Type::Handler => handler_text(read_u64(bytes, 0)),
         Type::Signal => signal::name(u16::try_from(read_u32(bytes, 0)).unwrap_or(0)).into_owned(),
         Type::Set => signal_set(read_u64(bytes, 0)),
         Type::Text(size) => {
@@ -222,6 +234,37 @@ fn field_text(field_type: Type, bytes: &[u8], options: &TextOptions) -> String {
         Type::Flags16(set) => set.format(u32::from(short())),
         Type::Flags32(set) => set.format(read_u32(bytes, 0)),
         Type::Layout(name) => element_text(name, bytes, options).unwrap_or_default(),
+    }
+}
+
+/// `S_IFDIR|0755`.
+fn file_mode(mode: u32) -> String {
+    let kind = match mode >> 12 & 0xf {
+        0o1 => "S_IFIFO|",
+        0o2 => "S_IFCHR|",
+        0o4 => "S_IFDIR|",
+        0o6 => "S_IFBLK|",
+        0o10 => "S_IFREG|",
+        0o12 => "S_IFLNK|",
+        0o14 => "S_IFSOCK|",
+        _ => return format!("0{mode:o}"),
+    };
+    format!("{kind}0{:03o}", mode & 0o7777)
+}
+
+fn limit_text(limit: u64) -> String {
+    match limit {
+        u64::MAX => "RLIM64_INFINITY".to_owned(),
+        limit if limit > 1024 && limit.is_multiple_of(1024) => format!("{}*1024", limit / 1024),
+        limit => limit.to_string(),
+    }
+}
+
+fn handler_text(handler: u64) -> String {
+    match handler {
+        0 => "SIG_DFL".to_owned(),
+        1 => "SIG_IGN".to_owned(),
+        handler => format!("{handler:#x}"),
     }
 }
 
@@ -286,6 +329,13 @@ mod tests {
             ("sigset", words(&[0x4002]), "[INT TERM]"),
             ("sigset", words(&[!0x100]), "~[KILL]"),
             ("itimerval", words(&[0, 0, 1, 500]), "{it_interval={tv_sec=0, tv_usec=0}, it_value={tv_sec=1, tv_usec=500}}"),
+            ("rlimit", words(&[8192 * 1024, u64::MAX]), "{rlim_cur=8192*1024, rlim_max=RLIM64_INFINITY}"),
+            ("sigaction", words(&[1, 0, 0, 0]), "{sa_handler=SIG_IGN, sa_mask=[], sa_flags=0}"),
+            (
+                "sigaction",
+                words(&[0x5000, 0x400_0000, 0x7000, 0x1_8000_0000]),
+                "{sa_handler=0x5000, sa_mask=[RTMIN RT_1], sa_flags=SA_RESTORER, sa_restorer=0x7000}",
+            ),
             ("pollfd", vec![3, 0, 0, 0, 1, 0, 5, 0], "{fd=3, events=POLLIN, revents=POLLIN|POLLOUT}"),
         ];
         for (element, bytes, text) in cases {

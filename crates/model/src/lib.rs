@@ -16,6 +16,7 @@ pub mod flags;
 // `gen` is a keyword of edition 2024. The generator decides how the file looks.
 #[rustfmt::skip]
 mod r#gen;
+mod habits;
 pub mod ids;
 pub mod item;
 pub mod layout;

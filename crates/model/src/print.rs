@@ -12,28 +12,39 @@ pub struct TextOptions {
     pub string_bytes: usize,
     /// Elements of an array; the rest becomes `...`.
     pub element_count: usize,
+    /// Which strings are written in hexadecimal, `\x41`.
+    pub hexadecimal: Hexadecimal,
+}
+
+/// Which strings are written in hexadecimal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Hexadecimal {
+    /// None.
+    #[default]
+    Never,
+    /// Those with bytes that are no ASCII text.
+    Binary,
+    /// All.
+    Always,
 }
 
 impl Default for TextOptions {
     fn default() -> Self {
-        Self { string_bytes: 32, element_count: 16 }
+        Self { string_bytes: 32, element_count: 16, hexadecimal: Hexadecimal::Never }
     }
 }
 
 /// `read(3, "\177ELF"..., 832) = 832`.
 pub fn call_line(call: &CallRef<'_>, options: &TextOptions) -> String {
     let description = describe_call(call, options);
-    let arguments: Vec<&str> = description.arguments.iter().map(|argument| argument.text.as_str()).collect();
-    format!("{}({}) = {}", description.name, arguments.join(", "), description.result_text)
+    format!("{} = {}", description.head(), description.result_text)
 }
 
 /// Any event.
 pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
     match event.decode() {
         Event::Call(call) if event.is_begun_exec() => {
-            let description = describe_call(&call, options);
-            let arguments: Vec<&str> = description.arguments.iter().map(|argument| argument.text.as_str()).collect();
-            format!("{}({}) = ?", description.name, arguments.join(", "))
+            format!("{} = ?", describe_call(&call, options).head())
         }
         Event::Call(call) => call_line(&call, options),
         Event::Signal(signal) => {
@@ -97,6 +108,10 @@ pub fn quote(bytes: &[u8], total: usize, options: &TextOptions) -> String {
     let shown = &bytes[..bytes.len().min(options.string_bytes)];
     let mut text = String::with_capacity(shown.len() + 2);
     text.push('"');
+    if options.hexadecimal == Hexadecimal::Always || options.hexadecimal == Hexadecimal::Binary && !is_text(shown) {
+        shown.iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
+        return closed(text, total > shown.len());
+    }
     for (index, byte) in shown.iter().enumerate() {
         match byte {
             b'"' => text.push_str("\\\""),
@@ -112,11 +127,16 @@ pub fn quote(bytes: &[u8], total: usize, options: &TextOptions) -> String {
             _ => text.push_str(&format!("\\{byte:o}")),
         }
     }
-    text.push('"');
-    if total > shown.len() {
-        text.push_str("...");
-    }
+    closed(text, total > shown.len())
+}
+
+fn closed(mut text: String, goes_on: bool) -> String {
+    text.push_str(if goes_on { "\"..." } else { "\"" });
     text
+}
+
+fn is_text(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t'..=b'\r'))
 }
 
 #[cfg(test)]
@@ -125,7 +145,7 @@ mod tests {
 
     #[test]
     fn quoting() {
-        let options = TextOptions { string_bytes: 8, element_count: 4 };
+        let options = TextOptions { string_bytes: 8, element_count: 4, ..TextOptions::default() };
         let cases: [(&[u8], usize, &str); 6] = [
             (b"", 0, "\"\""),
             (b"abc", 3, "\"abc\""),
@@ -137,5 +157,9 @@ mod tests {
         for (bytes, total, text) in cases {
             assert_eq!(quote(bytes, total, &options), text);
         }
+        let hexadecimal = |hexadecimal| TextOptions { hexadecimal, ..options.clone() };
+        assert_eq!(quote(b"a\n", 2, &hexadecimal(Hexadecimal::Binary)), r#""a\n""#);
+        assert_eq!(quote(b"a\0", 9, &hexadecimal(Hexadecimal::Binary)), r#""\x61\x00"..."#);
+        assert_eq!(quote(b"a\n", 2, &hexadecimal(Hexadecimal::Always)), r#""\x61\x0a""#);
     }
 }

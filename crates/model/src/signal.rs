@@ -52,7 +52,10 @@ const FIRST_REAL_TIME: u16 = 32;
 pub fn name(number: u16) -> Cow<'static, str> {
     match number {
         1..FIRST_REAL_TIME => Cow::Borrowed(NAMES[usize::from(number - 1)]),
-        FIRST_REAL_TIME..=MAXIMUM => Cow::Owned(format!("SIGRT_{}", number - FIRST_REAL_TIME)),
+        FIRST_REAL_TIME..=MAXIMUM => match number - FIRST_REAL_TIME {
+            0 => Cow::Borrowed("SIGRTMIN"),
+            further => Cow::Owned(format!("SIGRT_{further}")),
+        },
         _ => Cow::Owned(number.to_string()),
     }
 }
@@ -199,7 +202,7 @@ mod tests {
             assert_eq!(by_name(&name(number)), Some(number), "{number}");
         }
         assert_eq!(name(15), "SIGTERM");
-        assert_eq!(name(34), "SIGRT_2");
+        assert_eq!((name(32).as_ref(), name(34).as_ref()), ("SIGRTMIN", "SIGRT_2"));
         assert_eq!(name(65), "65");
         assert_eq!(name(0), "0");
         assert_eq!(by_name("hup"), Some(1));

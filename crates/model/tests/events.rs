@@ -183,7 +183,7 @@ fn exercise(bytes: &[u8]) {
         return;
     };
     assert!(size >= 16 && size <= bytes.len() && size % 8 == 0);
-    let line = event_line(&event, &TextOptions { string_bytes: 16, element_count: 4 });
+    let line = event_line(&event, &TextOptions { string_bytes: 16, element_count: 4, ..TextOptions::default() });
     assert!(!line.is_empty());
     match event.decode() {
         Event::Call(call) => {

@@ -133,9 +133,7 @@ impl Printer {
         if self.style.paths {
             self.add_paths(&mut description, call, tracker);
         }
-        leave_out_mode(&mut description);
-        let arguments: Vec<&str> = description.arguments.iter().map(|argument| argument.text.as_str()).collect();
-        let head = format!("{}({})", description.name, arguments.join(", "));
+        let head = description.head();
         if call.returned_ns == 0 {
             let never = matches!(description.name.as_str(), "exit" | "exit_group");
             return if never { format!("{head:<RESULT_COLUMN$} = ?") } else { format!("{} <unfinished ...>", head.trim_end_matches(')')) };
@@ -163,17 +161,8 @@ impl Printer {
     }
 }
 
-/// The mode of a file that `open` does not make means nothing, and the register holds anything.
-fn leave_out_mode(description: &mut CallDescription<'_>) {
-    const O_CREAT_OR_TMPFILE: u64 = 0o100 | 0o20_000_000;
-    let flags = description.arguments.iter().find(|argument| argument.name == "flags").map_or(0, |argument| argument.value);
-    if matches!(description.name.as_str(), "open" | "openat") && flags & O_CREAT_OR_TMPFILE == 0 {
-        description.arguments.retain(|argument| argument.name != "mode");
-    }
-}
-
 fn angled(path: &[u8]) -> String {
-    let text = quote(path, path.len(), &TextOptions { string_bytes: usize::MAX, element_count: 0 });
+    let text = quote(path, path.len(), &TextOptions { string_bytes: usize::MAX, ..TextOptions::default() });
     format!("<{}>", text.trim_matches('"'))
 }
 

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
-use retake_model::print::TextOptions;
+use retake_model::print::{Hexadecimal, TextOptions};
 use retake_reanimate::Manifest;
 use retake_recording::Recording;
 use retake_trace::attach::{self, Whom};
@@ -136,6 +136,10 @@ pub struct Options {
     /// Paths of descriptors
     #[arg(short = 'y', long, action = ArgAction::Count)]
     decode_fds: u8,
+
+    /// Strings that are no text in hexadecimal; -xx: all strings
+    #[arg(short = 'x', action = ArgAction::Count)]
+    hexadecimal: u8,
 
     /// Show up to this many bytes of each string and buffer
     #[arg(short = 's', long, value_name = "BYTES", default_value_t = 32)]
@@ -379,7 +383,12 @@ impl Options {
             (_, 2) => Clock::Microseconds,
             (_, _) => Clock::Unix,
         };
-        let text = TextOptions { string_bytes: self.string_limit, ..TextOptions::default() };
+        let hexadecimal = match self.hexadecimal {
+            0 => Hexadecimal::Never,
+            1 => Hexadecimal::Binary,
+            _ => Hexadecimal::Always,
+        };
+        let text = TextOptions { string_bytes: self.string_limit, hexadecimal, ..TextOptions::default() };
         Style { clock, durations: self.syscall_times, paths: self.decode_fds > 0, quiet: self.quiet > 0, text }
     }
 
