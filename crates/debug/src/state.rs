@@ -28,8 +28,13 @@ impl Debuggee {
         }
         let pid = self.process.pid;
         let is_seen = |one: &&maps::Mapping| one.writable && one.readable && !in_runtime(one.start) && !self.process.is_probe_page(one.start);
+        let mut end = 0;
         for mapping in maps::of_process(pid)?.iter().filter(is_seen) {
-            hash.update(&mapping.start.to_le_bytes());
+            // Whether mappings that touch are one is the kernel's business; in copies of the process they often are not.
+            if mapping.start != end {
+                hash.update(&mapping.start.to_le_bytes());
+            }
+            end = mapping.end;
             for address in (mapping.start..mapping.end).step_by(PIECE_BYTES) {
                 let count = PIECE_BYTES.min((mapping.end - address) as usize);
                 let Ok(mut bytes) = memory::read_vec(pid, address, count) else { continue };
