@@ -274,8 +274,8 @@ fn lines_are_those_that_strace_prints() {
     let place = Place::new("trace-beside-strace");
     fs::write(place.work("data"), "some text\n").unwrap();
     let program = ["sh", "-c", "trap 'echo end' TERM; (exit 3); read x < data; echo $x > copy; cat data none; exit 0"];
-    // What locales a program loads would differ.
-    let environment = |command: &mut Command| _ = command.env("LC_ALL", "C");
+    // What a program loads would differ: locales, and libraries from where cargo has its own.
+    let environment = |command: &mut Command| _ = command.env("LC_ALL", "C").env_remove("LD_LIBRARY_PATH");
     let mut strace = Command::new("strace");
     environment(strace.args(["-f", "-o", "strace.txt"]).args(program).current_dir(place.work("")));
     let strace = strace.output().unwrap();
