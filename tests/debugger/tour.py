@@ -183,7 +183,8 @@ def finishes(function, visit=1, value=True):
     run("reverse-finish")
     check(gdb.newest_frame().name() == caller, "reverse-finish of %s leads to %s" % (function, position()))
     run("stepi")
-    check(gdb.newest_frame().name() == function, "behind reverse-finish of %s comes %s" % (function, position()))
+    # A call by way of a table of addresses comes there first.
+    check(gdb.newest_frame().name() in (function, function + "@plt"), "behind reverse-finish of %s comes %s" % (function, position()))
 
 
 def runs_until(function, visit=1):

@@ -105,3 +105,53 @@ fn a_thread_that_waits_for_its_child_is_not_waited_for() {
     in_order(&text, &["work (number=0)", "New value = 1", "No more reverse", "Old value = 1", "New value = 0"]);
     in_order(&text, &["New value = 0", "work (number=0)", "$1 = 0"]);
 }
+
+/// Two threads take turns, and what the second finds is there only if it is not before its turn.
+const TAKES_TURNS: &str = r#"
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static long *shared;
+static volatile int ready;
+static void *other(void *unused)
+{
+	(void)unused;
+	printf("%d\n", ready);
+	return NULL;
+}
+void end(void) {}
+int main(int argc, char **argv)
+{
+	(void)argc;
+	int file = open(argv[1], O_CREAT | O_RDWR, 0600);
+	ftruncate(file, 4096);
+	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	for (int i = 0; i < 20; i++) {
+		pthread_t thread;
+		ready = 0;
+		pthread_create(&thread, NULL, other, NULL);
+		for (volatile long j = 0; j < 500000; j++)
+			shared[0] += j;
+		ready = 1;
+		pthread_join(thread, NULL);
+	}
+	end();
+	return 0;
+}
+"#;
+
+/// The count of the turns of a process that maps memory shared is not in its own memory, but goes back with it.
+#[test]
+fn turns_are_taken_again_after_going_back() {
+    if !has_gdb() {
+        return;
+    }
+    let place = Place::new("debug-threads-turns");
+    let program = compile(&place, "turns", TAKES_TURNS, &["-pthread"]);
+    record(&place, &[&program, &place.work("file").display().to_string()]);
+    let commands = ["break end", "continue", "reverse-continue", "continue", "print ready", "continue"];
+    let text = gdb(&place, &[], &[&commands[..], &commands[2..]].concat());
+    in_order(&text, &["Breakpoint 1, end", "No more reverse-execution history", "Breakpoint 1, end", "$1 = 1", "No more reverse-execution history"]);
+}

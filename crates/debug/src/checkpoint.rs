@@ -77,6 +77,25 @@ pub(crate) struct Snapshot {
     pub pid: i32,
     /// The thread that the stop was about comes first.
     threads: Vec<Thread>,
+    turns: SharedTurns,
+}
+
+/// The count of turns that lies in the header: that of a process which mapped memory shared. Where nobody else ever sees that memory the process can be
+/// copied, and nobody else takes these turns. `None`: others do, or may.
+#[derive(Debug)]
+struct SharedTurns(Option<u64>);
+
+impl SharedTurns {
+    fn of(header: &Header) -> Self {
+        let is_alone = header.options.load(Relaxed) & shared::OPTION_ALONE != 0;
+        Self(is_alone.then(|| header.shared_domain.completed.load(Acquire)))
+    }
+
+    fn put_back(&self, header: &Header) {
+        if let Some(completed) = self.0 {
+            header.shared_domain.completed.store(completed, Release);
+        }
+    }
 }
 
 impl Drop for Snapshot {
@@ -108,7 +127,7 @@ impl Snapshot {
                 slot: SlotState::of(header, slot),
             });
         }
-        Ok(Some(Self { pid: remote::fork(current)?, threads }))
+        Ok(Some(Self { pid: remote::fork(current)?, threads, turns: SharedTurns::of(header) }))
     }
 
     /// The extended registers of the thread that the stop was about.
@@ -139,6 +158,7 @@ impl Snapshot {
             saved.put_back(tid)?;
         }
         self.put_slots_back(header, old, pid, &tids);
+        self.turns.put_back(header);
         Ok((process, pid))
     }
 
