@@ -7,6 +7,7 @@
 //! * `session`: a replay of which one process is debugged.
 //! * `alone`: shared memory that nobody shares.
 //! * `checkpoint`, `writes`, `place`, `timeline`, `journey`: copies of it, places in it, and getting from one to the other.
+//! * `pagemap`, `difference`: which pages processes have, and where the memory of two differs.
 //! * `stretch`: what is known of the way between two checkpoints.
 //! * `catches`: system calls, children and signals that stop it.
 //! * `line`: going through a range of code at once; `loops`: the same backwards.
@@ -37,12 +38,14 @@ mod crash;
 pub mod dap;
 mod debuggee;
 mod destination;
+mod difference;
 mod diversion;
 mod error;
 mod gdb;
 mod journey;
 mod line;
 mod loops;
+mod pagemap;
 mod past;
 mod place;
 mod probe;

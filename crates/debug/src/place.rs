@@ -3,16 +3,15 @@
 use crate::catches::Told;
 use crate::checkpoint::Snapshot;
 use crate::debuggee::Debuggee;
+use crate::difference::first_difference;
 use crate::error::Result;
 use crate::probe::Test;
-use crate::process::{Process, in_runtime};
+use crate::process::in_runtime;
 use retake_kernel::context::{self, Context, words_of};
-use retake_kernel::{maps, memory, ptrace};
+use retake_kernel::{memory, ptrace};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Compared at a time.
-const PIECE_BYTES: usize = 256 << 10;
 /// Places in an XSAVE area.
 const FLOATING_OFFSET: usize = 32;
 const VECTOR_OFFSET: usize = 160;
@@ -162,7 +161,7 @@ impl Place {
             self.learn(Test::Word { address, value: u64::from_le_bytes(value) });
             return false;
         }
-        let Some(address) = first_difference(&debuggee.process, other, &self.stack_pointers(debuggee)) else { return true };
+        let Some(address) = first_difference(&debuggee.process, other, &dead_ranges(&self.stack_pointers(debuggee))) else { return true };
         if let Some(value) = word(other, address) {
             self.learn(Test::Word { address, value: u64::from_le_bytes(value) });
         }
@@ -193,29 +192,4 @@ const RED_ZONE: u64 = 128;
 /// What lies below stacks with these tops, where nobody reads any more.
 pub(crate) fn dead_ranges(tops: &[u64]) -> Vec<std::ops::Range<u64>> {
     tops.iter().map(|top| top.saturating_sub(DEAD_BYTES)..top.saturating_sub(RED_ZONE)).collect()
-}
-
-/// The first word of writable private memory in which two processes differ, except just below the stacks: what lies there nobody reads any more.
-fn first_difference(process: &Process, other: i32, stack_pointers: &[u64]) -> Option<u64> {
-    let dead = dead_ranges(stack_pointers);
-    let is_dead = |address: u64| dead.iter().any(|range| range.contains(&address));
-    let one = process.pid;
-    let mappings = maps::of_process(one).ok()?;
-    let is_compared = |m: &&maps::Mapping| m.writable && m.readable && !m.shared && !in_runtime(m.start) && !process.is_probe_page(m.start);
-    for mapping in mappings.iter().filter(is_compared) {
-        for address in (mapping.start..mapping.end).step_by(PIECE_BYTES) {
-            let count = PIECE_BYTES.min((mapping.end - address) as usize);
-            let (left, right) = (memory::read_vec(one, address, count), memory::read_vec(other, address, count));
-            let (Ok(left), Ok(right)) = (left, right) else { return Some(address) };
-            if left == right {
-                continue;
-            }
-            let words = left.chunks(8).zip(right.chunks(8)).enumerate();
-            let mut differing = words.filter(|(_, (left, right))| left != right).map(|(index, _)| address + 8 * index as u64);
-            if let Some(found) = differing.find(|address| !is_dead(*address)) {
-                return Some(found);
-            }
-        }
-    }
-    None
 }

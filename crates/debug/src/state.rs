@@ -2,6 +2,7 @@
 
 use crate::debuggee::Debuggee;
 use crate::error::Result;
+use crate::pagemap::{PAGE_BYTES, Page, Pagemap};
 use crate::place::{STACK_POINTER, dead_ranges};
 use crate::process::in_runtime;
 use retake_kernel::context::words_of;
@@ -27,6 +28,7 @@ impl Debuggee {
             words[..=PROGRAM_COUNTER].iter().for_each(|word| hash.update(&word.to_le_bytes()));
         }
         let pid = self.process.pid;
+        let pagemap = Pagemap::of(pid)?;
         let is_seen = |one: &&maps::Mapping| one.writable && one.readable && !in_runtime(one.start) && !self.process.is_probe_page(one.start);
         let mut end = 0;
         for mapping in maps::of_process(pid)?.iter().filter(is_seen) {
@@ -37,7 +39,8 @@ impl Debuggee {
             end = mapping.end;
             for address in (mapping.start..mapping.end).step_by(PIECE_BYTES) {
                 let count = PIECE_BYTES.min((mapping.end - address) as usize);
-                let Ok(mut bytes) = memory::read_vec(pid, address, count) else { continue };
+                let is_anonymous = mapping.inode == 0;
+                let Ok(mut bytes) = read(pid, &pagemap, (address, count), is_anonymous) else { continue };
                 for dead in dead_ranges(&tops) {
                     let start = dead.start.clamp(address, address + count as u64) - address;
                     let end = dead.end.clamp(address, address + count as u64) - address;
@@ -48,4 +51,22 @@ impl Debuggee {
         }
         Ok(hash.digest())
     }
+}
+
+/// Reads memory. To read pages that nobody has touched would give them to the process: those of anonymous memory are zeros.
+fn read(pid: i32, pagemap: &Pagemap, (address, count): (u64, usize), is_anonymous: bool) -> std::io::Result<Vec<u8>> {
+    if !is_anonymous {
+        return memory::read_vec(pid, address, count);
+    }
+    let mut bytes = vec![0; count];
+    let pages = pagemap.pages(address, count / PAGE_BYTES as usize)?;
+    let mut from = 0;
+    for run in pages.chunk_by(|one, other| one.is_absent() == other.is_absent()) {
+        let to = from + run.len() * PAGE_BYTES as usize;
+        if !run.first().is_some_and(|page: &Page| page.is_absent()) {
+            memory::read(pid, address + from as u64, &mut bytes[from..to])?;
+        }
+        from = to;
+    }
+    Ok(bytes)
 }

@@ -1,16 +1,8 @@
 //! Which pages a process wrote to since it was last copied. Right after a fork it shares every page with the copy; one that it alone has now, it has
 //! written to, or had not then.
 
+use crate::pagemap::{PAGE_BYTES, PAGES_AT_ONCE, Pagemap};
 use retake_kernel::maps;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-
-const PAGE_BYTES: u64 = 4096;
-const ENTRY_BYTES: usize = 8;
-const ENTRIES_AT_ONCE: usize = 16 << 10;
-const EXCLUSIVE: u64 = 1 << 56;
-const SWAPPED: u64 = 1 << 62;
-const PRESENT: u64 = 1 << 63;
 
 /// Ranges of addresses, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,7 +11,7 @@ pub(crate) struct Writes(Vec<(u64, u64)>);
 impl Writes {
     /// Of a process, which is stopped, since the last copy of it was made. `None`: that cannot be told.
     pub fn since_copy(pid: i32) -> Option<Self> {
-        let pagemap = File::open(format!("/proc/{pid}/pagemap")).ok()?;
+        let pagemap = Pagemap::of(pid).ok()?;
         let mut writes = Self::default();
         for mapping in maps::of_process(pid).ok()?.iter().filter(|mapping| mapping.writable) {
             if mapping.shared {
@@ -31,15 +23,11 @@ impl Writes {
         Some(writes)
     }
 
-    fn scan(&mut self, pagemap: &File, start: u64, end: u64) -> Option<()> {
-        let mut bytes = vec![0; ENTRIES_AT_ONCE * ENTRY_BYTES];
-        for piece in (start..end).step_by(ENTRIES_AT_ONCE * PAGE_BYTES as usize) {
-            let count = ((end - piece).div_ceil(PAGE_BYTES) as usize).min(ENTRIES_AT_ONCE);
-            let entries = &mut bytes[..count * ENTRY_BYTES];
-            pagemap.read_exact_at(entries, piece / PAGE_BYTES * ENTRY_BYTES as u64).ok()?;
-            for (address, entry) in (piece..).step_by(PAGE_BYTES as usize).zip(entries.chunks_exact(ENTRY_BYTES)) {
-                let entry = u64::from_le_bytes(entry.try_into().ok()?);
-                if entry & SWAPPED != 0 || entry & (PRESENT | EXCLUSIVE) == PRESENT | EXCLUSIVE {
+    fn scan(&mut self, pagemap: &Pagemap, start: u64, end: u64) -> Option<()> {
+        for piece in (start..end).step_by(PAGES_AT_ONCE * PAGE_BYTES as usize) {
+            let pages = pagemap.pages(piece, (end - piece).div_ceil(PAGE_BYTES) as usize).ok()?;
+            for (address, page) in (piece..).step_by(PAGE_BYTES as usize).zip(pages) {
+                if page.may_be_its_own() {
                     self.add(address, address + PAGE_BYTES);
                 }
             }
