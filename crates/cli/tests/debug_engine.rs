@@ -4,6 +4,7 @@ mod cli_support;
 
 use cli_support::Place;
 use cli_support::debugging::{compile, gdb, has_gdb, in_order, left_behind, record};
+use std::collections::BTreeSet;
 
 /// Functions that a user may call.
 const CALLED: &str = r#"
@@ -633,4 +634,43 @@ fn shared_memory_that_nobody_shares_is_no_obstacle() {
     let text = gdb(&place, &[], &["break step", "continue", "continue", "reverse-stepi", "reverse-continue", "delete", "continue", "continue"]);
     in_order(&text, &["No more reverse-execution history", "exited with code 013"]);
     assert_eq!(text.matches("has not gone back: it shares writable memory").count(), 2, "{text}");
+}
+
+/// Code that is made at run time, and keeps what CPUID says of the core it runs on.
+const NOTICES_CORE: &str = r#"
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static unsigned cores[8];
+void end(void) {}
+int main(void)
+{
+	/* push %rbx; mov $1,%eax; cpuid; mov %ebx,%eax; pop %rbx; ret */
+	static const unsigned char code[] = "\x53\xb8\x01\x00\x00\x00\x0f\xa2\x89\xd8\x5b\xc3";
+	void *made = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	memcpy(made, code, sizeof code);
+	for (int i = 0; i < 8; i++) {
+		cores[i] = ((unsigned (*)(void))made)();
+		getpid();
+	}
+	end();
+	return 0;
+}
+"#;
+
+/// The program is on the same core, whatever way it comes.
+#[test]
+fn code_that_notices_its_core_finds_one() {
+    if !has_gdb() {
+        return;
+    }
+    let place = Place::new("debug-core");
+    let program = compile(&place, "core", NOTICES_CORE, &[]);
+    record(&place, &[&program]);
+    let again = ["seek begin", "continue", "monitor hash"];
+    let text = gdb(&place, &[], &[&["break end"][..], &again.repeat(12)].concat());
+    let hashes: BTreeSet<&str> = text.lines().filter(|line| line.len() == 16 && line.bytes().all(|byte| byte.is_ascii_hexdigit())).collect();
+    assert_eq!(hashes.len(), 1, "{text}");
+    let text = gdb(&place, &["--at", "exit"], &[&["break end", "reverse-continue"][..], &["reverse-stepi"; 30], &["continue"]].concat());
+    in_order(&text, &["Breakpoint 1, end", "Breakpoint 1, end"]);
 }

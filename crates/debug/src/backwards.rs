@@ -56,9 +56,7 @@ impl Session {
                 "it shares writable memory with other processes, so that no copies of it can be made: it is debugged forwards only"
             }
             Stop::Begin if !self.is_at_begin()? => "one of its threads has not come to rest within a second: try again",
-            Stop::Interrupted => {
-                "the way that it took to here was not found again\n  likely    code made at run time noticed which core it runs on: try taskset -c 0 retake debug"
-            }
+            Stop::Interrupted => "the way that it took to here was not found again",
             _ => return Ok(()),
         };
         self.remarks += &format!("retake: the program has not gone back: {why}\n");

@@ -5,7 +5,7 @@
 //! * `probe`: places where it decides itself whether it stops.
 //! * `debuggee`: running it, and what stops it.
 //! * `session`: a replay of which one process is debugged.
-//! * `alone`: shared memory that nobody shares.
+//! * `alone`: shared memory that nobody shares; `one_core`: programs that notice on which core they run.
 //! * `checkpoint`, `writes`, `place`, `timeline`, `journey`: copies of it, places in it, and getting from one to the other.
 //! * `pagemap`, `difference`: which pages processes have, and where the memory of two differs.
 //! * `stretch`: what is known of the way between two checkpoints.
@@ -45,6 +45,7 @@ mod gdb;
 mod journey;
 mod line;
 mod loops;
+mod one_core;
 mod pagemap;
 mod past;
 mod place;

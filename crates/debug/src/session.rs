@@ -7,6 +7,7 @@ use crate::debuggee::{Debuggee, GiveUp, Stop};
 use crate::diversion::Diversion;
 use crate::error::{DebugError, Result};
 use crate::loops::GoneOver;
+use crate::one_core::keep_on_one_core;
 use crate::process::Process;
 use crate::program::Program;
 use crate::stretch::{Past, Unhit};
@@ -53,7 +54,7 @@ impl Session {
         let (console, output) = Console::new(folder)?;
         let purpose = Purpose { wanted: Some(target.wanted(recording)?), output: Some(output), ..Purpose::default() };
         let running = Running::start(recording.clone(), request, purpose, folder)?;
-        match Self::begin(&running, &target) {
+        match Self::begin(&running, recording, &target) {
             Ok(debuggee) => {
                 let program = Program::of_new(&debuggee, recording, &target);
                 let about = about(recording, &target, &program);
@@ -81,13 +82,14 @@ impl Session {
         }
     }
 
-    fn begin(running: &Running, target: &Target) -> Result<Debuggee> {
+    fn begin(running: &Running, recording: &Recording, target: &Target) -> Result<Debuggee> {
         let Some(held) = running.wait_for_wanted() else {
             let report = running.divergence().map(|report| DebugError::Diverged(Box::new(report)));
             return Err(report.unwrap_or(DebugError::NeverBegan(target.pid)));
         };
         let process = Process::attach(held.pid).map_err(DebugError::Trace)?;
         process.pause_after(held.pid, Some(0))?;
+        keep_on_one_core(running.header(), recording, target, held.pid)?;
         running.release(held);
         let mut debuggee = Debuggee::new(process);
         match debuggee.run(&mut || running.divergence().is_some())? {

@@ -215,6 +215,15 @@ impl Processors {
         Some(Self(one))
     }
 
+    /// A bit for each, as the kernel has them.
+    pub fn words(&self) -> impl Iterator<Item = u64> {
+        const BITS: usize = u64::BITS as usize;
+        let set = self.0;
+        // SAFETY: the macro indexes a set of exactly that many bits.
+        let is_one = move |number: usize| unsafe { libc::CPU_ISSET(number, &set) };
+        (0..libc::CPU_SETSIZE as usize / BITS).map(move |word| (0..BITS).map(|bit| u64::from(is_one(word * BITS + bit)) << bit).sum())
+    }
+
     /// Makes them those of a thread; 0 is the caller.
     ///
     /// # Errors
