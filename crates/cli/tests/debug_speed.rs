@@ -135,6 +135,53 @@ int main(void)
     assert!(since.elapsed().as_secs() < 100, "{:?}", since.elapsed());
 }
 
+/// Rounds with calls are passed over too, but nothing that stops its user, nor where the function begins anew.
+#[test]
+fn a_line_with_many_calls_is_one_step_back() {
+    if !has_gdb() {
+        return;
+    }
+    const CALLS: &str = r#"
+#include <setjmp.h>
+static jmp_buf out;
+int total;
+int step(int i, int limit)
+{
+	if (i == limit)
+		longjmp(out, 1);
+	return i;
+}
+void run(int limit)
+{
+	for (int i = 0; i < 3000; i++) total += step(i, limit);
+	total++;
+}
+int main(void)
+{
+	if (setjmp(out) == 0)
+		run(50);
+	else
+		run(-1);
+	return 0;
+}
+"#;
+    let place = Place::new("debug-speed-calls");
+    let program = compile(&place, "calls", CALLS, &[]);
+    record(&place, &[&program]);
+    let line = CALLS.lines().position(|line| line.contains("total++")).unwrap() + 1;
+    let at_line = format!("break {line}");
+    let print = "print total * 10 + (limit < 0)";
+    let since = Instant::now();
+    let text =
+        gdb(&place, &[], &[&at_line, "continue", "reverse-next", print, "tbreak step if i == 2990", "next", "delete", "reverse-finish", print]);
+    in_order(&text, &["$1 = 12251", "step (i=2990", "$2 = 44697801"]);
+    let back = ["break step if i == 1500", "reverse-next", "delete", "reverse-finish", print];
+    let text = gdb(&place, &[], &[&[at_line.as_str(), "continue"][..], &back].concat());
+    in_order(&text, &["step (i=1500", "$1 = 11254751"]);
+    // One round after the other they would take ten times as long.
+    assert!(since.elapsed().as_secs() < 60, "{:?}", since.elapsed());
+}
+
 /// Copies that go through stretches ahead of the search pass over none that has a stop, and what is stopped at has the program's registers.
 #[test]
 fn rare_calls_in_a_long_computation_are_found() {

@@ -2,15 +2,13 @@
 //!
 //! Breakpoints on the way are counted by probes, so that a million hits cost little; all else stops the process each time.
 
-use crate::catches::Catches;
 use crate::debuggee::{GiveUp, Sought, Stop};
 use crate::error::Result;
 use crate::place::Place;
 use crate::probe::Why;
 use crate::session::Session;
+use crate::stops::Stops;
 use crate::timeline::Checkpoint;
-use crate::watchpoints::Watchpoints;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// A place for a probe is not far.
 const MOST_STEPS_BEYOND: usize = 40;
@@ -216,15 +214,10 @@ impl Session {
 
     /// Without the user's breakpoints, watchpoints and catchpoints.
     pub(crate) fn quietly<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        let breakpoints: BTreeSet<u64> = std::mem::take(&mut self.debuggee.breakpoints);
-        let conditions: BTreeMap<u64, Vec<Vec<u8>>> = std::mem::take(&mut self.debuggee.conditions);
-        let watchpoints: Watchpoints = std::mem::take(&mut self.debuggee.watchpoints);
-        let catches: Catches = std::mem::take(&mut self.debuggee.catches);
+        let users = Stops::of(&self.debuggee);
+        Stops::default().put(&mut self.debuggee);
         let result = act(self);
-        self.debuggee.breakpoints = breakpoints;
-        self.debuggee.conditions = conditions;
-        self.debuggee.watchpoints = watchpoints;
-        self.debuggee.catches = catches;
+        users.put(&mut self.debuggee);
         result
     }
 }

@@ -10,6 +10,7 @@
 //! * `pagemap`, `difference`: which pages processes have, and where the memory of two differs.
 //! * `stretch`: what is known of the way between two checkpoints.
 //! * `catches`: system calls, children and signals that stop it.
+//! * `stops`: what stops it for its user.
 //! * `line`: going through a range of code at once; `loops`: the same backwards.
 //! * `scouts`: going through several stretches at once.
 //! * `backwards`, `approach`, `trail`, `seek`, `destination`: what users ask for with these.
@@ -58,6 +59,7 @@ mod scouts;
 mod seek;
 mod session;
 mod state;
+mod stops;
 mod stretch;
 mod target;
 mod text;

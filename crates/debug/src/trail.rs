@@ -1,7 +1,7 @@
 //! A way to where the process is that is known instruction by instruction: whoever goes back along it needs no search.
 //!
-//! Steps are counted from copies on the way. Going back by a step is going forwards by one less from the last copy, so copies are left near to where
-//! the process is; those before remain for when it has gone back to them.
+//! Steps are counted from copies on the way. Going back by a step is going forwards by one less from the last copy. So copies are left halfway to where
+//! the process is, and halfway from there, until few steps remain; those before are there for when it has gone back to them.
 
 use crate::catches::Told;
 use crate::checkpoint::Snapshot;
@@ -11,8 +11,8 @@ use crate::session::Session;
 use crate::timeline::Checkpoint;
 use std::rc::Rc;
 
-/// From the last copy to here there are about so many steps.
-const STRIDE: u64 = 64;
+/// So many steps cost less than one more copy.
+const FEW: u64 = 16;
 /// A way with more steps from its last copy is not worth keeping.
 const LONG: u64 = 2048;
 
@@ -126,17 +126,16 @@ impl Session {
     pub(crate) fn follow(&mut self, trail: &mut Trail) -> Result<()> {
         let Some((last, _)) = trail.copies.last().cloned() else { return Ok(()) };
         self.revive(&last)?;
-        if trail.steps > 2 * STRIDE {
-            let ahead = trail.steps - STRIDE;
-            self.make_steps(ahead)?;
-            if let Some(copy) = self.checkpoint()? {
-                trail.copies.push((copy, ahead));
-                trail.steps = STRIDE;
-            } else {
-                self.revive(&last)?;
-            }
+        let mut left = trail.steps;
+        while left > FEW {
+            let half = left / 2;
+            self.make_steps(half)?;
+            left -= half;
+            let Some(copy) = self.checkpoint()? else { break };
+            trail.copies.push((copy, trail.steps - left));
+            trail.steps = left;
         }
-        self.make_steps(trail.steps)?;
+        self.make_steps(left)?;
         self.moved();
         trail.moves = self.timeline.moves;
         let checkpoints = &self.timeline.checkpoints;

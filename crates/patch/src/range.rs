@@ -33,6 +33,30 @@ pub fn instructions(start: u64, code: &[u8], last: u64) -> Option<Vec<(u64, u64)
     None
 }
 
+/// The instructions of code that begins at `start` that call.
+pub fn calls(start: u64, code: &[u8]) -> BTreeSet<u64> {
+    let is_call = |one: &Instruction| matches!(one.flow_control(), FlowControl::Call | FlowControl::IndirectCall);
+    Decoder::with_ip(64, code, start, DecoderOptions::NONE).iter().filter(is_call).map(|one| one.ip()).collect()
+}
+
+/// The instructions of a function's code, which begins at `start`, that are outside a range and may lead into it. `None`: it is no code.
+pub fn ways_in(start: u64, code: &[u8], range: &Range<u64>) -> Option<BTreeSet<u64>> {
+    let mut ways = BTreeSet::new();
+    for instruction in Decoder::with_ip(64, code, start, DecoderOptions::NONE) {
+        if instruction.is_invalid() {
+            return None;
+        }
+        let mut own = BTreeSet::new();
+        add_ways(&instruction, &(instruction.ip()..instruction.ip()), &mut own);
+        let is_anywhere = instruction.flow_control() == FlowControl::IndirectBranch;
+        let leads_in = is_anywhere || own.iter().any(|to| range.contains(to)) || range.contains(&instruction.next_ip());
+        if leads_in && !range.contains(&instruction.ip()) {
+            ways.insert(instruction.ip());
+        }
+    }
+    Some(ways)
+}
+
 fn add_ways(instruction: &Instruction, range: &Range<u64>, ways: &mut BTreeSet<u64>) {
     let mut goes_to = |address: u64| {
         if !range.contains(&address) {
@@ -65,5 +89,14 @@ mod tests {
         assert_eq!(ways_out(0x1000, &[0x06]), None);
         assert_eq!(instructions(0x1000, &code, 0x1003), Some(vec![(0x1000, 0x1003), (0x1003, 0x1008)]));
         assert_eq!(instructions(0x1000, &code, 0x1004), None);
+    }
+    #[test]
+    fn a_range_is_come_into_from_before_it_and_by_jumps() {
+        // 1000 nop; 1001 jmp 1006; 1003 nop; 1004 jmp *%rax; 1006 call; 100b jne 1003; 100d jmp 1000
+        let code = [0x90, 0xeb, 3, 0x90, 0xff, 0xe0, 0xe8, 0, 1, 0, 0, 0x75, 0xf6, 0xeb, 0xf1];
+        assert_eq!(ways_in(0x1000, &code, &(0x1003..0x1004)), Some(BTreeSet::from([0x1001, 0x1004, 0x100b])));
+        assert_eq!(ways_in(0x1000, &code, &(0x1006..0x100d)), Some(BTreeSet::from([0x1001, 0x1004])));
+        assert_eq!(ways_in(0x1000, &[0x06], &(0x1000..0x1001)), None);
+        assert_eq!(calls(0x1000, &code), BTreeSet::from([0x1006]));
     }
 }

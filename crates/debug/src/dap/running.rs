@@ -22,7 +22,7 @@ impl Adapter<'_> {
         };
         if request == "stepBack" {
             // As the commands of gdb's prompt do it: see `hook_lines` in retake.py.
-            self.console(if by_instruction { "monitor lines off" } else { "monitor lines on" })?;
+            self.console(if by_instruction { "python by_line(False)" } else { "python by_line(True)" })?;
         }
         self.execute(&command)?;
         Ok(if request == "continue" { json!({"allThreadsContinued": true}) } else { Value::Null })

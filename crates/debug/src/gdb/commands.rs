@@ -5,6 +5,7 @@ use crate::console::readable;
 use crate::debuggee::Fate;
 use crate::destination::Destination;
 use crate::error::Result;
+use crate::loops::{Function, GoneOver};
 use gdbstub::target::ext::monitor_cmd::{ConsoleOutput, MonitorCmd, outputln};
 use retake_model::event::Console;
 use std::fmt::Write;
@@ -18,7 +19,8 @@ checkpoints           list them
 restart NUMBER        go back to one
 forks on|off          whether processes that the program makes are told of
 forget NUMBER         forget one
-lines on|off          whether steps back are for the beginning of a line, and may pass over the rounds of a loop in it
+lines on|off          whether steps back are for the beginning of a line, and may pass over the rounds of a loop in it; behind `on` there may be the
+                      addresses of the function's entry, and where its code begins and ends: then also over rounds with calls
 events [COUNT]        the events before and after here
 origin ADDRESS BYTES  the system call that writes this memory here
 stdout, stderr        what the program printed up to here
@@ -57,6 +59,13 @@ impl MonitorCmd for Remote {
     }
 }
 
+/// A function's entry, and where its code begins and ends.
+fn function<'a>(words: impl Iterator<Item = &'a str>) -> Option<Function> {
+    let numbers: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
+    let &[entry, start, end] = &numbers[..] else { return None };
+    (start..end).contains(&entry).then_some(Function { entry, code: start..end })
+}
+
 impl Remote {
     fn answer(&mut self, command: &str) -> Result<String> {
         let (name, argument) = command.split_once(' ').unwrap_or((command, ""));
@@ -91,8 +100,9 @@ impl Remote {
             "crash" => self.session.crash.as_ref().map_or_else(String::new, |crash| format!("thread {}: {}", crash.tid, crash.describe())),
             "ends" => yes_or_no(self.session.debuggee.fate != Fate::Open),
             "lines" => {
-                self.goes_by_line = argument == "on";
-                self.session.gone_over = Default::default();
+                let mut words = argument.split_whitespace();
+                self.goes_by_line = words.next() == Some("on");
+                self.session.gone_over = GoneOver::of(function(words));
                 String::new()
             }
             "begins" => yes_or_no(self.session.is_at_begin()?),

@@ -206,10 +206,27 @@ class Forks:
             self.are_on = are_on
 
 
+def function_around():
+    """Entry, beginning and end of the function that the program is in, if symbols say so: rounds with calls are passed over then, too."""
+    try:
+        frame = gdb.newest_frame()
+        while frame.type() == gdb.INLINE_FRAME:
+            frame = frame.older()
+        function, block = frame.function(), gdb.block_for_pc(frame.pc())
+        if function is None:
+            return ""
+        # Symbols are made anew each time they are asked for.
+        while block.function is None or block.function.linkage_name != function.linkage_name:
+            block = block.superblock
+        return "%d %d %d" % (int(function.value().address), block.start, block.end)
+    except (gdb.error, RuntimeError, AttributeError):
+        return ""
+
+
 def by_line(is_so):
     """A debugger goes back to the beginning of a line instruction by instruction. Told that it does, the target passes over the rounds of loops."""
     try:
-        ask("lines " + ("on" if is_so else "off"))
+        ask("lines on " + function_around() if is_so else "lines off")
     except gdb.error:
         pass  # there is nothing to go back in; the command that follows says so
 

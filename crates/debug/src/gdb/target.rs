@@ -97,6 +97,7 @@ impl Remote {
                 let tid = self.kernel_tid(thread);
                 self.session.forward_range(tid, &(start..end), give_up)?
             }
+            Wish::ReverseContinue if self.goes_by_line => self.session.backward_over_call(give_up)?,
             Wish::ReverseContinue => self.session.backward(give_up)?,
             Wish::ReverseStep if self.goes_by_line => self.session.backward_in_line(give_up)?,
             Wish::ReverseStep => self.session.backward_step(give_up)?,
