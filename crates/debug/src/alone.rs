@@ -3,8 +3,9 @@
 //! Many programs map a file shared that others may look at but hardly ever do: Java its counters.
 
 use crate::error::Result;
+use crate::scan::Scan;
 use crate::target::Target;
-use retake_model::{Event, ItemDirection};
+use retake_model::{CallRef, Event, EventKind, ItemDirection, parse_event};
 use retake_recording::{EventReader, Recording, StreamKind};
 use std::collections::HashMap;
 
@@ -27,6 +28,34 @@ struct Mapped {
 /// # Errors
 /// The recording cannot be read.
 pub(crate) fn is_alone(recording: &Recording, target: &Target) -> Result<bool> {
+    Ok(maps_to_share(recording, target)? && is_seen_by_nobody(recording, target)?)
+}
+
+/// Whether the process maps anything shared to write to it: most do not, and then nothing else need be known. Looks into few events.
+fn maps_to_share(recording: &Recording, target: &Target) -> Result<bool> {
+    let mut bytes = Vec::new();
+    for stream in recording.streams().filter(|stream| stream.info.pid == target.pid) {
+        let mut scan = Scan::new(recording, stream.info.id)?;
+        while let Some(header) = scan.next_with(&mut bytes, |header| header.kind == Some(EventKind::Call) && header.number == MMAP) {
+            if header.number == MMAP
+                && let Ok((event, _)) = parse_event(&bytes)
+                && let Event::Call(call) = event.decode()
+                && is_shared_to_write(&call)
+            {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+fn is_shared_to_write(call: &CallRef) -> bool {
+    let has = |index, flag: i32| call.argument(index).is_some_and(|argument| argument & flag as u64 != 0);
+    // MAP_SHARED is a bit of MAP_SHARED_VALIDATE too.
+    call.number() == MMAP && has(3, libc::MAP_SHARED) && has(2, libc::PROT_WRITE)
+}
+
+fn is_seen_by_nobody(recording: &Recording, target: &Target) -> Result<bool> {
     let mut files: HashMap<(u64, u64), Mapped> = HashMap::new();
     for stream in recording.streams().filter(|stream| stream.info.kind != StreamKind::Supervisor) {
         if stream.info.kind != StreamKind::Thread && !target.path.contains(&stream.info.id.0) {
@@ -37,11 +66,8 @@ pub(crate) fn is_alone(recording: &Recording, target: &Target) -> Result<bool> {
         while let Some(numbered) = reader.next()? {
             let Ok(event) = &numbered.event else { return Ok(false) };
             let Event::Call(call) = event.decode() else { continue };
-            let argument = |index| call.argument(index).unwrap_or(0);
-            // MAP_SHARED and MAP_SHARED_VALIDATE
-            let is_shared = call.number() == MMAP && argument(3) & libc::MAP_SHARED as u64 != 0;
-            let may_write = is_shared && argument(2) & libc::PROT_WRITE as u64 != 0;
-            let is_another_view = call.number() == MREMAP && argument(1) == 0 || call.number() == SHMAT;
+            let may_write = is_shared_to_write(&call);
+            let is_another_view = call.number() == MREMAP && call.argument(1).unwrap_or(0) == 0 || call.number() == SHMAT;
             if is_another_view || may_write && !is_targets || call.items().any(|item| item.direction() == ItemDirection::FileWrite) {
                 return Ok(false);
             }

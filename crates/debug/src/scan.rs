@@ -2,7 +2,7 @@
 
 use retake_model::EventKind;
 use retake_recording::{Recording, Result, StreamId, StreamReader};
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 
 const HEADER_BYTES: usize = 16;
 
@@ -37,12 +37,15 @@ impl Scan {
 
     /// The next event's header; `None` at the end, be it in the middle of an event.
     pub fn next(&mut self) -> Option<Header> {
+        self.next_with(&mut Vec::new(), |_| false)
+    }
+
+    /// The next event's header, and all bytes of the event if it is `wanted`: else `body` stays as it is.
+    pub fn next_with(&mut self, body: &mut Vec<u8>, wanted: impl Fn(&Header) -> bool) -> Option<Header> {
         let bytes = self.take()?;
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let size = word(0) as usize;
-        if size < HEADER_BYTES || !self.skip(size - HEADER_BYTES) {
-            return None;
-        }
+        let rest = size.checked_sub(HEADER_BYTES)?;
         let header = Header {
             index: self.next_index,
             kind: EventKind::from_number(bytes[4]),
@@ -52,6 +55,16 @@ impl Scan {
             size,
             offset: self.offset,
         };
+        let is_whole = if wanted(&header) {
+            body.clear();
+            body.extend_from_slice(&bytes);
+            (&mut self.reader).take(rest as u64).read_to_end(body).is_ok_and(|count| count == rest)
+        } else {
+            self.skip(rest)
+        };
+        if !is_whole {
+            return None;
+        }
         self.next_index += 1;
         self.offset += size as u64;
         Some(header)
@@ -59,7 +72,7 @@ impl Scan {
 
     fn take(&mut self) -> Option<[u8; HEADER_BYTES]> {
         let mut bytes = [0; HEADER_BYTES];
-        std::io::Read::read_exact(&mut self.reader, &mut bytes).ok()?;
+        self.reader.read_exact(&mut bytes).ok()?;
         Some(bytes)
     }
 

@@ -4,7 +4,7 @@ use retake_model::table::{DescriptorEffect, Row};
 use retake_trace_format::{BufferDirection, TracedCall};
 use std::collections::BTreeMap;
 
-const O_CLOEXEC: u32 = 0o2_000_000;
+pub(crate) const O_CLOEXEC: u32 = 0o2_000_000;
 const F_SETFD: u32 = 2;
 const F_DUPFD_CLOEXEC: u64 = 1030;
 const CLOSE_RANGE_CLOEXEC: u64 = 4;

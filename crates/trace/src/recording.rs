@@ -289,10 +289,13 @@ impl<'recording> Order<'recording> {
         const MAXIMUM_STEPS: u32 = 10_000;
         let cursor = self.cursors.get(&stream).filter(|cursor| depth < MAXIMUM_DEPTH && cursor.stood_aside < MAXIMUM_STEPS)?;
         let writers = self.channels.cut_off(cursor.ready.front()?.observation.as_ref()?);
+        if writers.is_empty() {
+            return None;
+        }
         let is_writer = |other: u32| other != stream && self.processes.get(&other).is_some_and(|process| writers.contains(process));
         let can_go_on =
             |(other, cursor): &(&u32, &Cursor)| is_writer(**other) && cursor.ready.front().is_some_and(|step| self.may_come(**other, step));
-        let (first, _) = self.cursors.iter().filter(|_| !writers.is_empty()).filter(can_go_on).min_by_key(|(_, cursor)| cursor.place)?;
+        let (first, _) = self.cursors.iter().filter(can_go_on).min_by_key(|(_, cursor)| cursor.place)?;
         Some(self.first_before(*first, depth + 1).unwrap_or(*first))
     }
 

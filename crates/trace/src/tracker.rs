@@ -1,13 +1,12 @@
 //! What each process has at every moment: descriptors and what they are, working directory, umask. Known from the state it started with and
 //! from its calls since.
 
-use crate::descriptors::{self, Descriptor, Table};
+use crate::descriptors::{self, Descriptor, O_CLOEXEC, Table};
 use crate::observation::Observation;
 use retake_model::table::{self, ArgumentKind, Row, Shape, ValueType};
 use retake_trace_format::{BufferDirection, DescriptorKind, ProcessStart, StartDescriptor, StartKind, TraceRecord, TracedCall};
 use std::collections::HashMap;
 
-const O_CLOEXEC: u32 = 0o2_000_000;
 const AT_FDCWD: i32 = -100;
 
 const CHDIR: u32 = 80;
