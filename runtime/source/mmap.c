@@ -42,6 +42,7 @@ static u32 is_writable(const u64 *a) { return (sys3(NR_fcntl, (u32)a[4], 3 /* F_
 
 #define STORED_FIRST 32u       /* files that each process has stored, whatever their size */
 #define SMALL_BYTES 0x20000UL
+#define TINY_BYTES 0x1000UL    /* always: to wait for the supervisor takes longer than to copy them */
 
 /* Whether what a mapping shows goes into the log, as the result of a read would. Programs that map thousands of small files, as git does with its objects,
  * would otherwise wait for the supervisor each time, and fill its list; of large files the list has place for the first ones. */
@@ -49,7 +50,7 @@ static u32 fits_log(const struct process *process, const u64 *a, const struct id
 {
 	u32 is_full = HEADER->file_count >= MAX_FILES;
 	u64 bytes = PAGE_CEIL(a[1]);
-	return !tracing() && (process->stored_count >= STORED_FIRST || is_full) && bytes >= a[1] && (bytes <= SMALL_BYTES || is_full) && (a[3] & MAP_TYPE) == MAP_PRIVATE
+	return !tracing() && (process->stored_count >= STORED_FIRST || is_full || bytes <= TINY_BYTES) && bytes >= a[1] && (bytes <= SMALL_BYTES || is_full) && (a[3] & MAP_TYPE) == MAP_PRIVATE
 		&& (a[2] & (PROT_READ | PROT_EXEC)) == PROT_READ && a[5] < identity->size && bytes <= PAGE_CEIL(identity->size) - a[5] && (is_full || !is_writable(a)) && !is_elf((u32)a[4]);
 }
 

@@ -274,10 +274,11 @@ fn wait_for_rest(recorder: &Recorder, first: i32, deadline: &Deadline) {
     loop {
         deadline.enforce(recorder.header());
         process::reap_adopted(first);
+        let seen = recorder.progress();
         if recorder.live_slots() == 0 || recorder.header().stopping.load(Acquire) != 0 {
             return;
         }
-        recorder.wait_for_progress(Duration::from_millis(20));
+        recorder.wait_for_progress(seen, Duration::from_millis(20));
     }
 }
 

@@ -321,10 +321,15 @@ impl Recorder {
             .count()
     }
 
-    pub fn wait_for_progress(&self, limit: Duration) {
+    /// How many threads' streams have ended so far.
+    pub fn progress(&self) -> u64 {
+        *lock(&self.progress.0)
+    }
+
+    /// Asks for the streams of threads that have ended, and waits until one has ended since there were `seen`.
+    pub fn wait_for_progress(&self, seen: u64, limit: Duration) {
         self.ring_drain_bell();
-        let guard = lock(&self.progress.0);
-        let _ = self.progress.1.wait_timeout(guard, limit);
+        let _ = self.progress.1.wait_timeout_while(lock(&self.progress.0), limit, |ended| *ended == seen);
     }
 
     /// The first process has ended: if it did not say so in its stream, the supervisor does.
@@ -352,6 +357,8 @@ impl Recorder {
         let _ = slot.state.compare_exchange(shared::SLOT_LIVE, shared::SLOT_EXITED, AcqRel, Acquire);
         let _ = slot.state.compare_exchange(shared::SLOT_CLAIMED, shared::SLOT_EXITED, AcqRel, Acquire);
         let _ = slot.state.compare_exchange(shared::SLOT_DYING, shared::SLOT_EXITED, AcqRel, Acquire);
+        // The drain itself may be here, with its round behind it.
+        self.ring_drain_bell();
     }
 
     /// The turn that a thread took and was killed before it logged it. Replay would wait for it for ever.
