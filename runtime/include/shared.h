@@ -124,6 +124,8 @@ struct file_entry { /* one file the tree mapped, by identity */
 	u32 part_count;
 	u32 calls; /* enum file_calls */
 	u32 followed; /* record: it was mapped so that replay makes a copy of it, on which changes are repeated */
+	u32 used;     /* the tree mapped it; others were only expected to be */
+	u32 reserved;
 	u64 device, inode, size, modified_ns, changed_ns;
 	u8 content[32];
 	u64 low, high; /* span of its segments, link-time */

@@ -76,8 +76,11 @@ static u32 file_of(struct context *context, const u64 *a, struct identity *ident
 	if (!identify(descriptor, identity) || !identity->regular || (tracing() && !is_elf(descriptor)))
 		return NO_FILE;
 	u32 index = find_file(identity);
-	if (index != NO_FILE)
+	if (index != NO_FILE) {
+		if (!HEADER->files[index].used)
+			__atomic_store_n(&HEADER->files[index].used, 1, __ATOMIC_RELAXED);
 		return index;
+	}
 	*shown = is_followed(a, identity) ? SHOWN_FOLLOWED : fits_log(context->process, a, identity) ? SHOWN_LOGGED : SHOWN_STORED;
 	if (*shown != SHOWN_STORED)
 		return NO_FILE;

@@ -35,6 +35,33 @@ fn both_end_as_the_program_ends() {
     assert_eq!(place.scratch(), [""; 0]);
 }
 
+/// A recording has the files that its own run mapped, whatever the program mapped the last time.
+#[test]
+fn files_are_expected_but_not_kept_in_vain() {
+    let (place, fresh) = (Place::new("foresight"), Place::new("foresight-fresh"));
+    let record = |place: &Place, name: &str, script: &str| {
+        let ran = place.run(&["record", "-o", name, "sh", "-c", script]);
+        assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
+        place.files_of(name)
+    };
+    let expected = || {
+        let folder = fs::read_dir(place.work("../retake/store/cache/foresight")).unwrap();
+        let files: Vec<_> = folder.map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap()).collect();
+        assert_eq!(files.len(), 1, "one program was recorded");
+        files[0].split('\0').map(|path| path.rsplit('/').next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let both = record(&place, "both", "ls / > /dev/null; true");
+    assert!(expected().contains(&"ls".to_owned()), "{:?}", expected());
+    for name in ["one", "again"] {
+        let one = record(&place, name, "true");
+        assert_eq!(one, record(&fresh, name, "true"));
+        assert!(one.len() < both.len() && one.iter().all(|file| both.contains(file)));
+        assert!(!expected().contains(&"ls".to_owned()), "{:?}", expected());
+        assert_eq!(place.run(&["replay", name, "--check=full"]).status, Some(0));
+    }
+    assert_eq!(place.run(&["replay", "both", "--check=full"]).status, Some(0));
+}
+
 /// Sanitizers reserve terabytes at addresses of their own, and refuse to run where something else is.
 #[test]
 fn programs_built_with_sanitizers_record_and_replay() {

@@ -115,6 +115,8 @@ pub struct FileEntry {
     pub part_count: AtomicU32,
     pub calls: AtomicU32,
     pub followed: AtomicU32,
+    pub used: AtomicU32,
+    pub reserved: AtomicU32,
     pub device: AtomicU64,
     pub inode: AtomicU64,
     pub size: AtomicU64,
@@ -396,6 +398,11 @@ pub fn store_bytes(target: &[AtomicU8], bytes: &[u8]) {
     for (to, from) in target.iter().zip(bytes) {
         to.store(*from, Ordering::Relaxed);
     }
+}
+
+/// A content's name, as [`store_bytes`] wrote it.
+pub fn load_content(source: &[AtomicU8; 32]) -> [u8; 32] {
+    std::array::from_fn(|at| source[at].load(Ordering::Relaxed))
 }
 
 /// Takes the next request out of the queue; `None` if there is none. Several threads may call it.

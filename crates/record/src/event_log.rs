@@ -59,6 +59,9 @@ pub trait EventLog: std::fmt::Debug + Send + Sync {
     /// It cannot be kept.
     fn keep_file(&self, store: &Store, content: ContentId) -> Result<()>;
 
+    /// A file that was kept, and that nobody needs after all.
+    fn drop_file(&self, _content: ContentId) {}
+
     /// What to add to the stream of a process that has executed a program and stands before its first instruction: whole events.
     fn at_exec(&self, _pid: i32) -> Vec<u8> {
         Vec::new()
@@ -112,6 +115,10 @@ impl EventLog for RecordingWriter {
 
     fn keep_file(&self, store: &Store, content: ContentId) -> Result<()> {
         self.link_content(store, content)
+    }
+
+    fn drop_file(&self, content: ContentId) {
+        self.unlink_content(content);
     }
 
     fn finish(&self, outcome: &Outcome) -> Result<()> {

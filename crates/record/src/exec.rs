@@ -156,7 +156,7 @@ fn add_mappings(recorder: &Recorder, pid: i32, mappings: &[Mapping], registers: 
                 let is_program = identity == program_identity || mapping.start <= registers.rip && mapping.name.is_empty();
                 let index = if is_program {
                     let placement = program_placement(mapping, mappings);
-                    match recorder.files.known(&program_metadata, placement) {
+                    match recorder.files.known(recorder.header(), &program_metadata, placement) {
                         Some(index) => index,
                         None => {
                             let file = File::open(&program)?;
@@ -170,7 +170,7 @@ fn add_mappings(recorder: &Recorder, pid: i32, mappings: &[Mapping], registers: 
                     if metadata.ino() != mapping.inode {
                         return Err(io::Error::other(format!("{} was replaced at this moment", mapping.name)));
                     }
-                    match recorder.files.known(&metadata, Placement::After) {
+                    match recorder.files.known(recorder.header(), &metadata, Placement::After) {
                         Some(index) => index,
                         None => wait_for_space(|| recorder.files.index_of(&recorder.session, &File::open(&path)?, Placement::After))?,
                     }

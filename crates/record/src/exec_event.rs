@@ -1,8 +1,7 @@
 //! The bodies of the events that the supervisor writes itself, as `runtime/include/events.h` lays them out.
 
 use retake_kernel::maps::Mapping;
-use retake_kernel::shared::{Header, ImagePart, Slot};
-use std::sync::atomic::AtomicU8;
+use retake_kernel::shared::{Header, ImagePart, Slot, load_content};
 use std::sync::atomic::Ordering::Relaxed;
 
 const KIND_CALL: u8 = 1;
@@ -96,7 +95,7 @@ impl ExecEvent {
     }
 
     pub fn add_file(&mut self, header: &Header, mapping: &Mapping, index: usize) {
-        let content = bytes_of(&header.files[index].content);
+        let content = load_content(&header.files[index].content);
         self.add(mapping.start, mapping.end, mapping.protection(), HAS_CONTENT, mapping.offset, &content);
     }
 
@@ -114,7 +113,7 @@ impl ExecEvent {
 
     fn add_part(&mut self, part: &ImagePart, bias: u64) {
         let start = bias.wrapping_add(part.address.load(Relaxed));
-        self.add(start, start + part.bytes.load(Relaxed), READ_EXECUTE, HAS_CONTENT, 0, &bytes_of(&part.content));
+        self.add(start, start + part.bytes.load(Relaxed), READ_EXECUTE, HAS_CONTENT, 0, &load_content(&part.content));
     }
 
     pub fn add_area(&mut self, address: u64, bytes: &[u8]) {
@@ -131,8 +130,4 @@ impl ExecEvent {
         body.extend(self.areas);
         event(KIND_EXEC, self.head[0], &body)
     }
-}
-
-fn bytes_of(content: &[AtomicU8; 32]) -> [u8; 32] {
-    std::array::from_fn(|i| content[i].load(Relaxed))
 }

@@ -13,6 +13,7 @@ mod event_log;
 mod exec;
 mod exec_event;
 mod forced;
+mod foresight;
 mod keep;
 mod service;
 mod shared_state;
@@ -29,6 +30,7 @@ pub use shared_state::Counters;
 use deadline::Deadline;
 use drain::Drain;
 use exec::Attended;
+use foresight::Foresight;
 use keep::{Keeper, Keeping};
 use retake_kernel::process::{self, Guardian, Prepared, Program};
 use retake_kernel::shared::{self, Header};
@@ -144,6 +146,7 @@ fn run(request: &Request, mode: u32, log: Arc<dyn EventLog>, keeper: Option<Keep
     let linking = Arc::clone(&log);
     let files = FileTable::new(store, move |store, content| Ok(linking.keep_file(store, content)?));
     let recorder = Arc::new(Recorder::new(session, files, log, keeper));
+    let foresight = (mode == shared::MODE_RECORD).then(|| Foresight::start(&recorder, &request.program));
     recorder.add_slots(FIRST_SLOTS)?;
     let slot = recorder.claim_root(child.pid);
     let header = recorder.session.header();
@@ -191,6 +194,9 @@ fn run(request: &Request, mode: u32, log: Arc<dyn EventLog>, keeper: Option<Keep
     if let Some(keeping) = keeping {
         keeping.stop();
     }
+    if let Some(foresight) = foresight {
+        foresight.finish();
+    }
     let (threads, account) = recorder.accounts.finish(&recorder)?;
     let outcome = Outcome {
         exit: if libc::WIFSIGNALED(status) { Exit::Killed(libc::WTERMSIG(status)) } else { Exit::Exited(libc::WEXITSTATUS(status)) },
@@ -223,7 +229,7 @@ fn counters(recorder: &Recorder, threads: u64, account: &ThreadAccount) -> BTree
         ("baton_waits", account.waits),
         ("baton_wait_us", account.wait_ns / 1000),
         ("execs", counters.execs.load(Relaxed)),
-        ("files", u64::from(recorder.session.header().file_count.load(Relaxed))),
+        ("files", recorder.files.used_count(recorder.header()) as u64),
     ]
     .into_iter()
     .map(|(name, value)| (name.to_owned(), value))

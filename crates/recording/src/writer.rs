@@ -191,6 +191,11 @@ impl RecordingWriter {
         store.link_into(id, &self.directory.join(FILES_NAME))
     }
 
+    /// Takes a file away again that no event speaks of. One that cannot be removed only takes space.
+    pub fn unlink_content(&self, id: ContentId) {
+        let _ = std::fs::remove_file(self.directory.join(FILES_NAME).join(id.to_string()));
+    }
+
     /// Bytes of the events file so far.
     pub fn file_bytes(&self) -> u64 {
         lock(&self.state).frames.end()

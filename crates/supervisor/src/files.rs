@@ -3,13 +3,15 @@
 use crate::image_note::{ImageNote, ImagePlaces, Piece};
 use crate::session::Session;
 use retake_kernel::segment::Segment;
-use retake_kernel::shared::{self, ImagePart, store_bytes};
+use retake_kernel::shared::{self, FileEntry, Header, ImagePart, load_content, store_bytes};
 use retake_patch::{Options, PATCHER_VERSION, Placement};
-use retake_recording::{ContentId, Store};
-use std::collections::HashMap;
-use std::fs::{File, Metadata};
+use retake_recording::{ContentId, FileIdentity, Store};
+use std::collections::{HashMap, HashSet};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::{Mutex, PoisonError};
 
@@ -49,6 +51,8 @@ pub struct FileTable {
     store: Store,
     known: Mutex<HashMap<Identity, usize>>,
     segments: Mutex<Vec<Segment>>,
+    /// Where each file of the header was found, if it may be there again.
+    paths: Mutex<Vec<Option<PathBuf>>>,
     on_content: Box<OnContent>,
 }
 
@@ -61,13 +65,20 @@ impl std::fmt::Debug for FileTable {
 impl FileTable {
     /// An empty table over a store.
     pub fn new(store: Store, on_content: impl Fn(&Store, ContentId) -> io::Result<()> + Send + Sync + 'static) -> Self {
-        Self { store, known: Mutex::default(), segments: Mutex::default(), on_content: Box::new(on_content) }
+        Self { store, known: Mutex::default(), segments: Mutex::default(), paths: Mutex::default(), on_content: Box::new(on_content) }
     }
 
-    /// The index in the header of a file that is stored already.
-    pub fn known(&self, metadata: &Metadata, placement: Placement) -> Option<usize> {
+    /// Where contents are kept.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The index in the header of a file that is stored already. It counts as used from then on.
+    pub fn known(&self, header: &Header, metadata: &Metadata, placement: Placement) -> Option<usize> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(&Identity::new(metadata, placement)).copied()
+        let index = *known.get(&Identity::new(metadata, placement))?;
+        header.files[index].used.store(1, Relaxed);
+        Some(index)
     }
 
     /// The index in the header of this file, stored and patched if it is new. `placement` is where stubs would go.
@@ -79,7 +90,45 @@ impl FileTable {
         if !metadata.is_file() {
             return Err(io::Error::other("not a regular file"));
         }
-        let identity = Identity::new(&metadata, placement);
+        let index = self.index_by(session, file, Identity::new(&metadata, placement), placement)?;
+        session.header().files[index].used.store(1, Relaxed);
+        Ok(index)
+    }
+
+    /// Enters a file that will be mapped, as it seems, so that nobody waits for it then. One that is not stored yet is left alone: it would have to be read.
+    ///
+    /// # Errors
+    /// It is not there any more, or the table is full.
+    pub fn foresee(&self, session: &Session, path: &Path) -> io::Result<()> {
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+        let metadata = file.metadata()?;
+        if metadata.is_file() && self.store.lookup(&FileIdentity::of_metadata(&metadata)).is_some() {
+            self.index_by(session, &file, Identity::new(&metadata, Placement::After), Placement::After)?;
+        }
+        Ok(())
+    }
+
+    /// How many files have been used.
+    pub fn used_count(&self, header: &Header) -> usize {
+        header.files.iter().filter(|entry| entry.used.load(Relaxed) != 0).count()
+    }
+
+    /// Where the files were found that have been used, of those that [`FileTable::foresee`] can enter.
+    pub fn used_paths(&self, header: &Header) -> Vec<PathBuf> {
+        let paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
+        paths.iter().zip(&header.files).filter(|(_, entry)| entry.used.load(Relaxed) != 0).filter_map(|(path, _)| path.clone()).collect()
+    }
+
+    /// Contents that were foreseen, but not used.
+    pub fn unused_contents(&self, header: &Header) -> HashSet<ContentId> {
+        let (mut used, mut unused) = (HashSet::new(), HashSet::new());
+        for entry in &header.files[..header.file_count.load(Relaxed) as usize] {
+            if entry.used.load(Relaxed) != 0 { &mut used } else { &mut unused }.extend(contents(entry));
+        }
+        &unused - &used
+    }
+
+    fn index_by(&self, session: &Session, file: &File, identity: Identity, placement: Placement) -> io::Result<usize> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(&index) = known.get(&identity) {
             return Ok(index);
@@ -106,6 +155,10 @@ impl FileTable {
         if let Some(places) = note.and_then(|note| note.image) {
             self.publish_image(entry, &places)?;
         }
+        // One that has just been written may well be gone the next time.
+        let is_settled = FileIdentity::of(file)?.is_settled();
+        let path = is_settled.then(|| std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()).flatten();
+        self.paths.lock().unwrap_or_else(PoisonError::into_inner).push(path);
         entry.ready.store(1, Release);
         header.file_count.store(index as u32 + 1, Release);
         Ok(index)
@@ -130,7 +183,7 @@ impl FileTable {
         Ok(Some(note))
     }
 
-    fn publish_image(&self, entry: &shared::FileEntry, places: &ImagePlaces) -> io::Result<()> {
+    fn publish_image(&self, entry: &FileEntry, places: &ImagePlaces) -> io::Result<()> {
         entry.low.store(places.low, Relaxed);
         entry.high.store(places.high, Relaxed);
         self.publish_piece(&entry.stubs, &places.stubs)?;
@@ -167,6 +220,13 @@ impl FileTable {
             segment.give_to(user);
         }
     }
+}
+
+/// A file's own content, and those of its image.
+fn contents(entry: &FileEntry) -> impl Iterator<Item = ContentId> {
+    let parts = &entry.parts[..entry.part_count.load(Relaxed) as usize];
+    let image = parts.iter().chain((!parts.is_empty()).then_some(&entry.stubs)).map(|part| &part.content);
+    std::iter::once(&entry.content).chain(image).map(|content| ContentId(load_content(content)))
 }
 
 /// What is patched in this session, and the name of that choice in the cache. Without the fast path that is only what nothing else catches.

@@ -48,6 +48,11 @@ impl Place {
         self.root.join("retake/recordings").join(name)
     }
 
+    /// The contents that a recording made with `-o` has, by name.
+    pub fn files_of(&self, name: &str) -> Vec<String> {
+        names(&self.work(name).join("files"))
+    }
+
     /// What replays have left in their folder for scratch files.
     pub fn scratch(&self) -> Vec<String> {
         names(&self.root.join("scratch"))

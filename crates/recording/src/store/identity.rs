@@ -56,7 +56,7 @@ impl FileIdentity {
     }
 
     /// True if the last change is so long ago that the next one will show in the time stamps.
-    pub(crate) fn is_settled(&self) -> bool {
+    pub fn is_settled(&self) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let settled_before = now.saturating_sub(SETTLING).as_nanos();
         // A clock that is behind the stamps says nothing: not settled.

@@ -34,6 +34,19 @@ impl Store {
 
     /// Keeps `bytes` as the derived file of this kind and key, in place of any there was, and returns it open for reading.
     pub fn put_named_cache(&self, kind: &str, key: &str, bytes: &[u8]) -> Result<File> {
+        // Nothing would tell that its bytes were lost with the power, and somebody will execute them.
+        self.put_named(kind, key, bytes, TemporaryFile::sync)
+    }
+
+    /// As [`Store::put_named_cache`], for what may be damaged when the power fails.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn put_named_hint(&self, kind: &str, key: &str, bytes: &[u8]) -> Result<()> {
+        self.put_named(kind, key, bytes, |_| Ok(())).map(drop)
+    }
+
+    fn put_named(&self, kind: &str, key: &str, bytes: &[u8], sync: impl Fn(&TemporaryFile) -> Result<()>) -> Result<File> {
         let path = self.named_path(kind, key)?;
         if let Some(folder) = path.parent() {
             make_private_directories(folder)?;
@@ -41,8 +54,7 @@ impl Store {
         let mut temporary = TemporaryFile::create_in(&self.root().join(TEMPORARY_NAME))?;
         let written = temporary.file().write_all(bytes);
         written.map_err(|error| Error::io("write to", temporary.path(), error))?;
-        // Nothing would tell that its bytes were lost with the power, and somebody will execute them.
-        temporary.sync()?;
+        sync(&temporary)?;
         let file = open_regular(temporary.path())?;
         temporary.replace(&path)?;
         Ok(file)

@@ -1,0 +1,77 @@
+//! What a program's processes mapped the last time it was recorded is entered into the list of files while it starts. They find it there, and need not wait.
+
+use crate::shared_state::Recorder;
+use retake_kernel::process;
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::thread::JoinHandle;
+
+/// In the store's cache.
+const KIND: &str = "foresight";
+/// So many files are remembered, the first ones.
+const MOST_FILES: usize = 256;
+const MOST_BYTES: u64 = 1 << 20;
+
+pub(crate) struct Foresight {
+    recorder: Arc<Recorder>,
+    key: String,
+    before: Vec<PathBuf>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Foresight {
+    pub fn start(recorder: &Arc<Recorder>, program: &Path) -> Self {
+        let path = program.canonicalize().unwrap_or_else(|_| program.to_path_buf());
+        let key = path.to_string_lossy().into_owned();
+        let before = remembered(recorder, &key);
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut foresight = Self { recorder: Arc::clone(recorder), key, before, stop, thread: None };
+        if !foresight.before.is_empty() {
+            let (recorder, paths, stop) = (Arc::clone(recorder), foresight.before.clone(), Arc::clone(&foresight.stop));
+            foresight.thread = Some(std::thread::spawn(move || enter(&recorder, &paths, &stop)));
+        }
+        foresight
+    }
+
+    /// The last process has ended: takes away what was expected in vain, and remembers what was not.
+    pub fn finish(self) {
+        self.stop.store(true, Release);
+        if let Some(thread) = self.thread {
+            let _ = thread.join();
+        }
+        let Self { recorder, key, before, .. } = self;
+        recorder.files.unused_contents(recorder.header()).into_iter().for_each(|content| recorder.log.drop_file(content));
+        let mut now = recorder.files.used_paths(recorder.header());
+        now.truncate(MOST_FILES);
+        if now != before {
+            let bytes = now.iter().map(|path| path.as_os_str().as_bytes()).collect::<Vec<_>>().join(&0);
+            let _ = recorder.files.store().put_named_hint(KIND, &key, &bytes); // the next recording starts slower
+        }
+    }
+}
+
+fn enter(recorder: &Recorder, paths: &[PathBuf], stop: &AtomicBool) {
+    process::let_waking_threads_go_first();
+    for path in paths {
+        if stop.load(Acquire) {
+            return;
+        }
+        let _ = recorder.files.foresee(&recorder.session, path); // whoever maps it meets the same, and says so
+    }
+}
+
+/// Whatever the file holds, these are only expectations.
+fn remembered(recorder: &Recorder, key: &str) -> Vec<PathBuf> {
+    let mut bytes = Vec::new();
+    if let Ok(Some(file)) = recorder.files.store().named_cache(KIND, key) {
+        let _ = file.take(MOST_BYTES).read_to_end(&mut bytes);
+    }
+    let paths = bytes.split(|&byte| byte == 0).map(|path| PathBuf::from(OsStr::from_bytes(path)));
+    paths.filter(|path| path.is_absolute()).take(MOST_FILES).collect()
+}
