@@ -17,7 +17,8 @@ use crate::timeline::Timeline;
 use retake_recording::Recording;
 use retake_replay::{Purpose, Request, Running};
 use std::cell::OnceCell;
-use std::path::Path;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
 /// A process of a recording, under our control.
 pub struct Session {
@@ -43,6 +44,16 @@ pub struct Session {
 }
 
 impl Session {
+    /// What the program was executed by, as it was called while recording.
+    pub fn program_path(&self) -> &str {
+        &self.program.path
+    }
+
+    /// The stored files that the program has loaded, and what it knew them by.
+    pub fn loaded_files(&self) -> HashMap<PathBuf, String> {
+        self.program.names(&self.debuggee)
+    }
+
     /// Replays the recording up to where the program of `target` has executed nothing yet. `folder` is for files of this session. There must be
     /// no other thread in this process.
     ///

@@ -11,6 +11,7 @@ use retake_recording::Recording;
 
 mod dap;
 pub(super) mod gdb;
+mod lldb;
 
 use crate::commands::replay::check_replayable;
 use crate::failure::{Failure, Result, STATUS_DIVERGED};
@@ -32,6 +33,7 @@ Examples:
                                       the first process of it that ran `cc1`, a second and a half after recording began
   retake debug --at 4711:120          where thread 4711 has consumed 120 events (see `retake dump`)
   retake debug --serve localhost:1234 for another debugger: target remote localhost:1234
+  retake debug --lldb                 with lldb: see docs/DEBUG.md
   retake debug --dap                  for editors: see docs/DEBUG.md
 ")]
 pub struct Options {
@@ -52,6 +54,10 @@ pub struct Options {
     #[arg(long, value_name = "PATH", default_value = "gdb")]
     gdb: PathBuf,
 
+    /// Run lldb, or the one at PATH, instead of gdb
+    #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true, default_missing_value = "lldb", conflicts_with_all = ["gdb", "serve", "dap"])]
+    lldb: Option<PathBuf>,
+
     /// Run no debugger: wait at this address for one that speaks gdb's protocol
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "gdb_arguments")]
     serve: Option<String>,
@@ -60,8 +66,8 @@ pub struct Options {
     #[arg(long, conflicts_with = "gdb_arguments")]
     dap: bool,
 
-    /// Further arguments of gdb
-    #[arg(last = true, value_name = "GDB ARGUMENTS")]
+    /// Further arguments of the debugger
+    #[arg(last = true, value_name = "DEBUGGER ARGUMENTS")]
     gdb_arguments: Vec<OsString>,
 }
 
@@ -73,13 +79,19 @@ pub fn run(options: &Options) -> Result<()> {
     let recording = recordings::open(&options.recording)?;
     recordings::warn(&recording);
     check_replayable(recording.metadata())?;
-    let gdb = options.serve.is_none().then(|| gdb::find(&options.gdb)).transpose()?;
+    let debugger = match &options.lldb {
+        Some(lldb) => Some(lldb::find(lldb)?),
+        None => options.serve.is_none().then(|| gdb::find(&options.gdb)).transpose()?,
+    };
     let pid = options.process.as_deref().map(|process| pid_of(&recording, process)).transpose()?;
     let scratch = Scratch::create()?;
     let session = start(&recording, pid, options.at, &scratch)?;
-    match (gdb, &options.serve) {
-        (Some(gdb), _) => {
-            let mut command = gdb::with_script(&gdb, retake_debug::SCRIPT, &scratch)?;
+    match (debugger, &options.serve) {
+        (Some(debugger), _) => {
+            let mut command = match options.lldb {
+                Some(_) => lldb::with_script(&debugger, &session, &scratch)?,
+                None => gdb::with_script(&debugger, retake_debug::SCRIPT, &scratch)?,
+            };
             let status = gdb::run(session, command.args(&options.gdb_arguments), &scratch)?;
             drop(scratch);
             end_as(status)

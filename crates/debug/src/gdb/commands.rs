@@ -1,6 +1,6 @@
 //! Commands of ours, which gdb passes on with `monitor`. The script in `retake.py` gives them names of their own.
 
-use super::target::Remote;
+use super::target::{Remote, Wish};
 use crate::console::readable;
 use crate::debuggee::Fate;
 use crate::destination::Destination;
@@ -26,6 +26,8 @@ origin ADDRESS BYTES  the system call that writes this memory here
 stdout, stderr        what the program printed up to here
 output                both
 crash                 how the process died
+reverse-continue      the next time the program is to run, it goes back, to one of the breakpoints that are set now
+reverse-stepi         ... by one instruction
 info                  about the recording
 hash                  a hash of all registers and memory, to compare visits of a place";
 
@@ -105,6 +107,8 @@ impl Remote {
                 self.session.gone_over = GoneOver::of(function(words));
                 String::new()
             }
+            "reverse-continue" => self.turn(Wish::ReverseContinue),
+            "reverse-stepi" => self.turn(Wish::ReverseStep),
             "begins" => yes_or_no(self.session.is_at_begin()?),
             "hash" => format!("{:016x}", self.session.debuggee.state_hash()?),
             "info" => self.session.about.clone(),
@@ -151,6 +155,11 @@ impl Remote {
             Some((address, bytes)) => Ok(self.session.writing_call(address, bytes)?.unwrap_or_default()),
             None => Ok("error: origin takes an address and a number of bytes".to_owned()),
         }
+    }
+
+    fn turn(&mut self, wish: Wish) -> String {
+        self.turned = Some((wish, self.session.debuggee.breakpoints.clone()));
+        String::new()
     }
 
     /// The next time the program is to run, it goes there instead: so the debugger learns of it as of any stop.

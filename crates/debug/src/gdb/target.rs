@@ -20,6 +20,7 @@ use gdbstub::target::ext::base::reverse_exec::{ReplayLogPosition, ReverseCont, R
 use gdbstub::target::ext::breakpoints::{BreakpointsOps, WatchKind};
 use gdbstub::target::ext::catch_syscalls::{CatchSyscallPosition, CatchSyscalls, CatchSyscallsOps, SyscallNumbers};
 use gdbstub::target::{Target, TargetError, TargetResult, ext};
+use std::collections::BTreeSet;
 
 /// Why the program stopped, as the library wants it.
 pub(crate) type Reason = MultiThreadStopReason<u64>;
@@ -41,6 +42,8 @@ pub(crate) struct Remote {
     pub files: Files,
     /// Where to go the next time the program is to run, instead of running.
     pub destination: Option<Destination>,
+    /// What to do the next time the program is to run, and with which breakpoints: a debugger that knows no way back takes its own away before it goes on.
+    pub turned: Option<(Wish, BTreeSet<u64>)>,
     /// Those of the breakpoint that is set next.
     pub conditions: Option<Vec<Vec<u8>>>,
     wish: Wish,
@@ -58,6 +61,7 @@ impl Remote {
             session,
             files: Files::default(),
             destination: None,
+            turned: None,
             conditions: None,
             wish: Wish::Continue,
             goes_by_line: false,
@@ -77,6 +81,18 @@ impl Remote {
             // The one stop reason that a debugger takes as it is, whatever it was about to do.
             return Ok(self.reason(Stop::End));
         }
+        let own = self.turned.take().map(|(wish, breakpoints)| {
+            self.wish = wish;
+            std::mem::replace(&mut self.session.debuggee.breakpoints, breakpoints)
+        });
+        let stopped = self.run(give_up);
+        if let Some(breakpoints) = own {
+            self.session.debuggee.breakpoints = breakpoints;
+        }
+        stopped
+    }
+
+    fn run(&mut self, give_up: &mut dyn FnMut() -> bool) -> Result<Reason> {
         if let (Some(thread), Wish::Continue | Wish::Step(_) | Wish::Through(..)) = (self.session.diverted_thread(), self.wish) {
             let stop = self.session.run_diverted(thread, self.wish != Wish::Continue, give_up)?;
             return Ok(self.reason_of(stop, Tid::new(thread as usize).unwrap_or(Tid::MIN)));

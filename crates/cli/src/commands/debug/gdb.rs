@@ -55,12 +55,17 @@ fn has_python(gdb: &Path) -> bool {
     output.is_ok_and(|output| !String::from_utf8_lossy(&output.stdout).contains("--without-python"))
 }
 
-/// Runs gdb until it ends.
+/// Where a session waits for its debugger.
+pub fn socket(scratch: &Scratch) -> PathBuf {
+    scratch.path().join("gdb")
+}
+
+/// Runs the debugger until it ends.
 ///
 /// # Errors
 /// It cannot be run; the replay diverged.
 pub fn run(session: Session, command: &mut Command, scratch: &Scratch) -> Result<ExitStatus> {
-    let socket = scratch.path().join("gdb");
+    let socket = socket(scratch);
     let failed = |error| Failure::system("make the socket", socket.display(), &error);
     let listener = UnixListener::bind(&socket).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;
