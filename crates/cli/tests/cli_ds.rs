@@ -96,7 +96,7 @@ fn write_trace(path: &Path) {
     let mut writer = TraceWriter::new(file, TraceWriterOptions::default()).expect("a trace");
     for id in 0..20 {
         let name = format!("/file/{id}").into_bytes();
-        let text = TracedBuffer { argument: 1, direction: BufferDirection::Input, address: 4096, total_bytes: name.len() as u64, data: name };
+        let text = TracedBuffer { argument: 1, direction: BufferDirection::Input, address: 4096, total_bytes: name.len() as u64, data: name.into() };
         let call = TracedCall {
             id,
             process: 7,

@@ -57,8 +57,7 @@ impl Place {
     /// The place of field `number`, which the type has.
     #[inline]
     pub(crate) fn of(extent_type: &ExtentType, number: usize) -> Self {
-        let (layout, field) = (extent_type.layout(), &extent_type.fields()[number]);
-        Self { number, slot: layout.slots[number], null: layout.nulls[number], field_type: field.field_type, unique: field.unique }
+        extent_type.layout().places[number]
     }
 }
 

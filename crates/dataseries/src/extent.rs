@@ -1,10 +1,25 @@
 //! Unpacked extents and their rows.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::bind::{FieldHandle, FieldKind, Place};
 use crate::order::ByteOrder;
-use crate::schema::{ExtentType, FieldType};
+use crate::schema::{ExtentType, FieldType, Slot};
+
+/// Memory of an extent that is no longer needed, for another: what was touched once need not be zeroed and mapped again.
+#[derive(Debug, Default)]
+pub struct ExtentBuffers {
+    pub(crate) fixed: Vec<u8>,
+    pub(crate) pool: Vec<u8>,
+}
+
+impl ExtentBuffers {
+    /// How much memory it is, in bytes.
+    pub fn capacity_bytes(&self) -> usize {
+        self.fixed.capacity() + self.pool.capacity()
+    }
+}
 
 /// Records of one type, unpacked and checked.
 #[derive(Debug)]
@@ -41,6 +56,26 @@ impl Extent {
         self.fixed.len() + self.pool.len()
     }
 
+    /// The string pool: where the values of variable32 fields lie.
+    pub fn pool(&self) -> &[u8] {
+        &self.pool
+    }
+
+    /// Where in [`Extent::pool`] a value lies that a row of this extent gave; `None` if it lies elsewhere.
+    pub fn pool_range(&self, value: &[u8]) -> Option<Range<usize>> {
+        let start = value.as_ptr().addr().checked_sub(self.pool.as_ptr().addr())?;
+        let end = start.checked_add(value.len())?;
+        (end <= self.pool.len()).then_some(start..end)
+    }
+
+    /// Its memory, for [`Reader::read_into`]; it has no records any more.
+    ///
+    /// [`Reader::read_into`]: crate::Reader::read_into
+    pub fn take_buffers(&mut self) -> ExtentBuffers {
+        self.record_count = 0;
+        ExtentBuffers { fixed: std::mem::take(&mut self.fixed), pool: std::mem::take(&mut self.pool) }
+    }
+
     /// Record number `index`, from 0.
     pub fn row(&self, index: usize) -> Option<Row<'_>> {
         let bytes = self.extent_type.record_bytes();
@@ -53,6 +88,40 @@ impl Extent {
         // A type without fields has no records: unpacking refuses them.
         let records = self.fixed.chunks_exact(self.extent_type.record_bytes().max(1));
         records.map(move |record| Row { extent: self, record })
+    }
+}
+
+/// Where rows of a type have a whole number, or a bit, whatever its width: for whoever reads the same few fields of all rows.
+#[derive(Debug, Clone, Copy)]
+pub struct NumberPlace {
+    slot: Slot,
+    null: Option<Slot>,
+    width: Width,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Width {
+    Bit,
+    Byte,
+    Word,
+    Long,
+}
+
+impl ExtentType {
+    /// The place of field `number`; `None` if its values are no whole numbers.
+    ///
+    /// # Panics
+    /// If there is no such field.
+    pub fn number_place(&self, number: usize) -> Option<NumberPlace> {
+        let place = Place::of(self, number);
+        let width = match place.field_type {
+            FieldType::Bool => Width::Bit,
+            FieldType::Byte => Width::Byte,
+            FieldType::Int32 => Width::Word,
+            FieldType::Int64 => Width::Long,
+            FieldType::Double | FieldType::Variable32 | FieldType::FixedWidth(_) => return None,
+        };
+        Some(NumberPlace { slot: place.slot, null: place.null, width })
     }
 }
 
@@ -122,10 +191,26 @@ impl<'a> Row<'a> {
         Some(K::load(self.record, &field.place, &self.extent.pool, self.extent.order))
     }
 
+    /// A whole number, or a bit; `None` if it is null. The place is one of this row's type.
+    #[inline]
+    pub fn number(&self, place: &NumberPlace) -> Option<i64> {
+        if place.null.is_some_and(|null| null.bit(self.record)) {
+            return None;
+        }
+        let (record, order) = (self.record, self.extent.order);
+        Some(match place.width {
+            Width::Bit => i64::from(place.slot.bit(record)),
+            Width::Byte => i64::from(record[place.slot.offset]),
+            Width::Word => i64::from(order.i32(record, place.slot.offset)),
+            Width::Long => order.i64(record, place.slot.offset),
+        })
+    }
+
     /// The value of field `number`.
     ///
     /// # Panics
     /// If the type has no such field.
+    #[inline]
     pub fn value(&self, number: usize) -> Value<'a> {
         let place = Place::of(&self.extent.extent_type, number);
         if place.null.is_some_and(|null| null.bit(self.record)) {

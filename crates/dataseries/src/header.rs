@@ -141,6 +141,11 @@ impl PackedExtent {
         &self.bytes
     }
 
+    /// The memory of its bytes, for another.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
     /// The stored fixed and variable parts.
     pub(crate) fn parts(&self) -> (&[u8], &[u8]) {
         let fixed_start = self.header.header_bytes();

@@ -7,9 +7,12 @@ use crate::file::{FILE_HEADER_BYTES, TAIL_BYTES, Tail};
 use crate::header::PackedExtent;
 use crate::order::ByteOrder;
 use crate::schema::{ExtentType, INDEX_TYPE, TypeLibrary, XML_TYPE};
-use crate::source::{Next, read_file_header, read_next, read_parts, read_type_extent, read_up_to, unpack_types};
-use crate::unpack::{unpack, unpack_without_strings};
-use crate::{Error, Extent, ReadOptions, Result};
+use crate::source::{Next, read_file_header, read_next, read_parts_into, read_type_extent, read_up_to, unpack_types};
+use crate::unpack::{unpack, unpack_into, unpack_without_strings};
+use crate::{Error, Extent, ExtentBuffers, ReadOptions, Result};
+
+/// The largest memory for packed bytes that is kept for the next extent.
+const SPARE_BYTES_MAX: usize = 4 << 20;
 
 /// Where an extent is and what it holds.
 #[derive(Debug, Clone)]
@@ -28,6 +31,8 @@ pub struct Reader<R: Read + Seek> {
     order: ByteOrder,
     library: TypeLibrary,
     entries: Vec<IndexEntry>,
+    /// Memory for packed bytes.
+    spare: Vec<u8>,
 }
 
 impl<R: Read + Seek> Reader<R> {
@@ -47,7 +52,7 @@ impl<R: Read + Seek> Reader<R> {
         let mut bytes = [0; TAIL_BYTES];
         read_up_to(&mut source, &mut bytes)?;
         let tail = Tail::parse(&bytes, order, tail_offset)?;
-        let mut reader = Self { source, options, order, library, entries: Vec::new() };
+        let mut reader = Self { source, options, order, library, entries: Vec::new(), spare: Vec::new() };
         let packed = reader.packed_at(tail.index_offset)?;
         if packed.header().type_name != INDEX_TYPE.name() {
             return Err(Error::corrupt(tail.index_offset, "the tail does not point to an index"));
@@ -68,7 +73,7 @@ impl<R: Read + Seek> Reader<R> {
         let types = read_type_extent(&mut source, order)?;
         let library = unpack_types(&types, &options)?;
         let end = source.seek(SeekFrom::End(0))?;
-        let mut reader = Self { source, options, order, library, entries: Vec::new() };
+        let mut reader = Self { source, options, order, library, entries: Vec::new(), spare: Vec::new() };
         let mut offset = FILE_HEADER_BYTES as u64 + types.header().packed_bytes();
         let stopped = loop {
             match reader.step(offset, end) {
@@ -145,8 +150,18 @@ impl<R: Read + Seek> Reader<R> {
     /// # Errors
     /// Any reading error; [`Error::Corrupt`] if what is there has another type than the index says.
     pub fn read(&mut self, entry: &IndexEntry) -> Result<Extent> {
+        self.read_into(entry, ExtentBuffers::default())
+    }
+
+    /// As [`Reader::read`], into the memory of an extent that is no longer needed.
+    ///
+    /// # Errors
+    /// As [`Reader::read`].
+    pub fn read_into(&mut self, entry: &IndexEntry, buffers: ExtentBuffers) -> Result<Extent> {
         let packed = self.packed_for(entry)?;
-        unpack(&packed, &entry.extent_type, &self.options, entry.offset)
+        let extent = unpack_into(&packed, &entry.extent_type, &self.options, entry.offset, buffers);
+        self.keep(packed);
+        extent
     }
 
     /// As [`Reader::read`], with every variable32 field empty: for who wants only the others, and not the time that it takes to expand them.
@@ -155,7 +170,17 @@ impl<R: Read + Seek> Reader<R> {
     /// As [`Reader::read`]; of what is damaged in the strings only what the digest over the packed bytes tells.
     pub fn read_without_strings(&mut self, entry: &IndexEntry) -> Result<Extent> {
         let packed = self.packed_for(entry)?;
-        unpack_without_strings(&packed, &entry.extent_type, &self.options, entry.offset)
+        let extent = unpack_without_strings(&packed, &entry.extent_type, &self.options, entry.offset);
+        self.keep(packed);
+        extent
+    }
+
+    /// Keeps the memory of packed bytes for those of the next extent.
+    fn keep(&mut self, packed: PackedExtent) {
+        let bytes = packed.into_bytes();
+        if bytes.capacity() <= SPARE_BYTES_MAX {
+            self.spare = bytes;
+        }
     }
 
     fn packed_for(&mut self, entry: &IndexEntry) -> Result<PackedExtent> {
@@ -170,7 +195,10 @@ impl<R: Read + Seek> Reader<R> {
     fn packed_at(&mut self, offset: u64) -> Result<PackedExtent> {
         self.source.seek(SeekFrom::Start(offset))?;
         match read_next(&mut self.source, self.order, offset)? {
-            Next::Extent(header) => read_parts(&mut self.source, header, self.order, offset, self.options.extent_bytes_limit),
+            Next::Extent(header) => {
+                let spare = std::mem::take(&mut self.spare);
+                read_parts_into(&mut self.source, header, self.order, (offset, self.options.extent_bytes_limit), spare)
+            }
             Next::Tail(_) => Err(Error::corrupt(offset, "the index points to a tail")),
             Next::End => Err(Error::Truncated { offset, what: "an extent that the index lists" }),
         }

@@ -9,16 +9,27 @@ use crate::pool::{self, POOL_START};
 use crate::schema::ExtentType;
 use crate::source::{Digests, ReadOptions};
 use crate::transform::Transform;
-use crate::{Compression, Error, Extent, Result, null_compact};
+use crate::{Compression, Error, Extent, ExtentBuffers, Result, null_compact};
 
 /// Unpacks an extent of the given type that lies at `offset`.
 ///
 /// Sizes and string offsets are always checked; digests if `options` want it.
 pub(crate) fn unpack(packed: &PackedExtent, extent_type: &Arc<ExtentType>, options: &ReadOptions, offset: u64) -> Result<Extent> {
-    let mut extent = unpack_records(packed, extent_type, options, offset)?;
+    unpack_into(packed, extent_type, options, offset, ExtentBuffers::default())
+}
+
+/// As [`unpack`], into memory that was another extent's.
+pub(crate) fn unpack_into(
+    packed: &PackedExtent,
+    extent_type: &Arc<ExtentType>,
+    options: &ReadOptions,
+    offset: u64,
+    buffers: ExtentBuffers,
+) -> Result<Extent> {
+    let mut extent = unpack_records(packed, extent_type, options, offset, buffers.fixed)?;
     let header = packed.header();
     let corrupt = |what: String| Error::corrupt(offset, what);
-    extent.pool = unpack_pool(packed.parts().1, header.variable_mode, header.pool_bytes as usize).map_err(corrupt)?;
+    extent.pool = unpack_pool(packed.parts().1, header.variable_mode, header.pool_bytes as usize, buffers.pool).map_err(corrupt)?;
     let starts = check_data(&extent.fixed, &extent.pool, packed, options, offset)?;
     check_offsets(&extent.fixed, extent_type, extent.order, &starts).map_err(corrupt)?;
     undo_transform(&mut extent);
@@ -27,7 +38,7 @@ pub(crate) fn unpack(packed: &PackedExtent, extent_type: &Arc<ExtentType>, optio
 
 /// As [`unpack`], but leaves every string empty without expanding any. Nothing but the digest over the packed bytes is checked of them.
 pub(crate) fn unpack_without_strings(packed: &PackedExtent, extent_type: &Arc<ExtentType>, options: &ReadOptions, offset: u64) -> Result<Extent> {
-    let mut extent = unpack_records(packed, extent_type, options, offset)?;
+    let mut extent = unpack_records(packed, extent_type, options, offset, Vec::new())?;
     extent.pool = vec![0; POOL_START];
     let layout = extent_type.layout();
     if !layout.variable.is_empty() {
@@ -40,7 +51,7 @@ pub(crate) fn unpack_without_strings(packed: &PackedExtent, extent_type: &Arc<Ex
 }
 
 /// The fixed records of an extent, as they are before a transform is undone, and no pool yet.
-fn unpack_records(packed: &PackedExtent, extent_type: &Arc<ExtentType>, options: &ReadOptions, offset: u64) -> Result<Extent> {
+fn unpack_records(packed: &PackedExtent, extent_type: &Arc<ExtentType>, options: &ReadOptions, offset: u64, buffer: Vec<u8>) -> Result<Extent> {
     let (header, order) = (packed.header(), packed.order());
     assert_eq!(header.type_name, extent_type.name(), "an extent is unpacked with its own type");
     if options.digests != Digests::None {
@@ -52,7 +63,7 @@ fn unpack_records(packed: &PackedExtent, extent_type: &Arc<ExtentType>, options:
         return Err(Error::corrupt(offset, "records of a type without fields"));
     }
     check_limit(offset, "an extent", fixed_bytes + u64::from(header.pool_bytes), options.extent_bytes_limit)?;
-    let fixed = unpack_fixed(packed.parts().0, header.fixed_mode, fixed_bytes as usize, extent_type);
+    let fixed = unpack_fixed(packed.parts().0, header.fixed_mode, fixed_bytes as usize, extent_type, buffer);
     let fixed = fixed.map_err(|what| Error::corrupt(offset, what))?;
     Ok(Extent { extent_type: Arc::clone(extent_type), order, offset, record_count: header.record_count as usize, fixed, pool: Vec::new() })
 }
@@ -86,7 +97,8 @@ fn check_limit(offset: u64, what: &'static str, bytes: u64, limit: u64) -> Resul
 }
 
 /// Expands a stored part to at most `bytes`, after `prefix` zero bytes; returns the buffer and the bytes used.
-fn expand(stored: &[u8], mode: u8, prefix: usize, bytes: usize) -> std::result::Result<(Vec<u8>, usize), String> {
+/// What `output` held before is still behind those.
+fn expand(stored: &[u8], mode: u8, prefix: usize, bytes: usize, mut output: Vec<u8>) -> std::result::Result<(Vec<u8>, usize), String> {
     if bytes == 0 {
         // Some writers leave the mode of an empty part undefined.
         return match stored.is_empty() {
@@ -96,14 +108,19 @@ fn expand(stored: &[u8], mode: u8, prefix: usize, bytes: usize) -> std::result::
     }
     let mode = Compression::from_number(mode).ok_or_else(|| format!("unknown compression mode {mode}"))?;
     let possible = mode.expansion_limit(stored.len() as u64);
-    let mut output = vec![0; prefix + bytes.min(usize::try_from(possible).unwrap_or(usize::MAX))];
+    let length = prefix + bytes.min(usize::try_from(possible).unwrap_or(usize::MAX));
+    if output.capacity() < length {
+        output = vec![0; length];
+    }
+    output.resize(length, 0);
+    output[..prefix].fill(0);
     let used = mode.decompress(stored, &mut output[prefix..]).map_err(|error| error.0.to_owned())?;
     Ok((output, used))
 }
 
 /// The fixed records, nulls expanded.
-fn unpack_fixed(stored: &[u8], mode: u8, bytes: usize, extent_type: &ExtentType) -> std::result::Result<Vec<u8>, String> {
-    let (mut data, used) = expand(stored, mode, 0, bytes)?;
+fn unpack_fixed(stored: &[u8], mode: u8, bytes: usize, extent_type: &ExtentType, buffer: Vec<u8>) -> std::result::Result<Vec<u8>, String> {
+    let (mut data, used) = expand(stored, mode, 0, bytes, buffer)?;
     if extent_type.is_null_compact() && bytes > 0 {
         let layout = extent_type.layout();
         // Each record keeps its bits, so the data cannot stand for more records than this.
@@ -122,8 +139,8 @@ fn unpack_fixed(stored: &[u8], mode: u8, bytes: usize, extent_type: &ExtentType)
 }
 
 /// The string pool, its four implicit bytes included.
-fn unpack_pool(stored: &[u8], mode: u8, bytes: usize) -> std::result::Result<Vec<u8>, String> {
-    let (pool, used) = expand(stored, mode, POOL_START, bytes - POOL_START)?;
+fn unpack_pool(stored: &[u8], mode: u8, bytes: usize, buffer: Vec<u8>) -> std::result::Result<Vec<u8>, String> {
+    let (pool, used) = expand(stored, mode, POOL_START, bytes - POOL_START, buffer)?;
     match used == bytes - POOL_START {
         true => Ok(pool),
         false => Err(format!("{used} bytes of strings where {} were announced", bytes - POOL_START)),

@@ -69,7 +69,7 @@ fn compressions() -> Vec<CompressionSet> {
 fn read_in_every_way(bytes: &[u8]) -> usize {
     let mut rows = 0;
     for digests in [Digests::Both, Digests::Packed, Digests::None] {
-        let read = ReadOptions { digests, extent_bytes_limit: 4 << 20 };
+        let read = ReadOptions { digests, extent_bytes_limit: 4 << 20, ..ReadOptions::default() };
         if let Ok(mut reader) = StreamReader::open(bytes, read.clone()) {
             // Errors about contents leave the reader usable; those about structure repeat, so steps are limited.
             for _ in 0..1000 {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use retake_dataseries::{
-    ByteOrder, Compression, CompressionSet, ExtentBuilder, ExtentType, Field, FieldOrdering, FieldType, PadRecord, ReadOptions, Reader, StreamReader,
-    Value, Writer, WriterOptions,
+    ByteOrder, Compression, CompressionSet, ExtentBuffers, ExtentBuilder, ExtentType, Field, FieldOrdering, FieldType, PadRecord, ReadOptions,
+    Reader, Row, StreamReader, Value, Writer, WriterOptions,
 };
 use slow::Slow;
 
@@ -135,15 +135,30 @@ fn read_all(file: &[u8], types: &[Arc<ExtentType>]) -> Vec<Vec<Vec<Slow>>> {
     }
     assert!(reader.warnings().is_empty(), "{:?}", reader.warnings());
     assert_eq!(streamed, rows, "stream and slow reader");
-    let mut reader = Reader::open(Cursor::new(file), ReadOptions::default()).expect("an indexed file");
+    let options = ReadOptions { known_types: types.to_vec(), ..ReadOptions::default() };
+    let mut reader = Reader::open(Cursor::new(file), options).expect("an indexed file");
     let mut indexed = vec![Vec::new(); types.len()];
+    // All extents in the same memory: nothing of the one before may show.
+    let mut buffers = ExtentBuffers::default();
     for entry in reader.entries().to_vec() {
-        let extent = reader.read(&entry).expect("a sound extent");
+        let mut extent = reader.read_into(&entry, buffers).expect("a sound extent");
         let number = reader.library().number(entry.extent_type.name()).expect("a known type");
+        assert!(Arc::ptr_eq(extent.extent_type(), &types[number]), "the type was known");
         indexed[number].extend(extent.rows().map(|row| row.values().map(Slow::from).collect::<Vec<_>>()));
+        extent.rows().for_each(|row| check_numbers(&row));
+        buffers = extent.take_buffers();
     }
     assert_eq!(indexed, rows, "index and slow reader");
     rows
+}
+
+/// Both ways to read a number give the same.
+fn check_numbers(row: &Row<'_>) {
+    for (number, field) in row.extent_type().fields().iter().enumerate() {
+        let place = row.extent_type().number_place(number);
+        let is_number = matches!(field.field_type, FieldType::Bool | FieldType::Byte | FieldType::Int32 | FieldType::Int64);
+        assert_eq!((place.is_some(), place.and_then(|place| row.number(&place))), (is_number, row.value(number).as_i64()));
+    }
 }
 
 proptest! {

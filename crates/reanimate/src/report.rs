@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn calls_are_described_by_what_they_are_about() {
-        let path = TracedBuffer { argument: 1, direction: BufferDirection::Input, address: 1, total_bytes: 5, data: b"a/b\"c".to_vec() };
+        let path = TracedBuffer { argument: 1, direction: BufferDirection::Input, address: 1, total_bytes: 5, data: b"a/b\"c".to_vec().into() };
         let call = TracedCall {
             number: libc::SYS_unlinkat as u32,
             arguments: [u64::from(libc::AT_FDCWD as u32), 1, 0, 0, 0, 0],

@@ -237,6 +237,9 @@ impl<'scope> Workers<'scope, '_> {
         let due = self.due(task.call.entered_ns);
         self.shared.budget.take(cost(&task));
         let worker = self.worker(index as usize)?;
+        if worker.waiting.capacity() == 0 {
+            worker.waiting.reserve_exact(HANDED_OVER);
+        }
         worker.waiting.push((task, due));
         if worker.waiting.len() >= HANDED_OVER {
             self.hand_over();
@@ -284,7 +287,7 @@ impl<'scope> Workers<'scope, '_> {
 
 /// Memory that a task takes.
 fn cost(task: &Task) -> u64 {
-    let data: usize = task.call.buffers.iter().map(|buffer| buffer.data.capacity() + size_of_val(buffer)).sum();
+    let data: usize = task.call.buffers.iter().map(|buffer| buffer.data.len() + size_of_val(buffer)).sum();
     (data + size_of_val(task)) as u64
 }
 

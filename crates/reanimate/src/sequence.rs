@@ -5,7 +5,7 @@
 //! Within a thread this is the thread's own order, whatever the clock did.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap};
 
 use retake_trace_format::{TraceRecord, TracedCall};
 
@@ -22,41 +22,18 @@ const MAXIMUM_WAITING_BYTES: usize = 64 << 20;
 #[derive(Debug)]
 pub struct Sequencer<Records> {
     records: Records,
-    waiting: BinaryHeap<Reverse<Waiting>>,
+    /// Those that wait, by effect and arrival, and their places among `waiting`.
+    order: BinaryHeap<Reverse<(u64, u64, u32)>>,
+    /// Records stay where they are: they are much larger than what is sorted.
+    waiting: Vec<Option<TraceRecord>>,
+    free: Vec<u32>,
     waiting_bytes: usize,
     /// The latest entry seen: whatever is read from now on was entered later, or returned later.
     latest_entry_ns: u64,
     arrival: u64,
     /// The latest effect in each thread that has not exited.
-    threads: HashMap<u32, u64>,
+    threads: BTreeMap<u32, u64>,
     is_at_end: bool,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    effect_ns: u64,
-    arrival: u64,
-    record: TraceRecord,
-}
-
-impl PartialEq for Waiting {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Waiting {}
-
-impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Waiting {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.effect_ns, self.arrival).cmp(&(other.effect_ns, other.arrival))
-    }
 }
 
 impl<Records, E> Sequencer<Records>
@@ -65,7 +42,17 @@ where
 {
     /// Over the records of a trace in order of their ids.
     pub fn new(records: Records) -> Self {
-        Self { records, waiting: BinaryHeap::new(), waiting_bytes: 0, latest_entry_ns: 0, arrival: 0, threads: HashMap::new(), is_at_end: false }
+        Self {
+            records,
+            order: BinaryHeap::new(),
+            waiting: Vec::new(),
+            free: Vec::new(),
+            waiting_bytes: 0,
+            latest_entry_ns: 0,
+            arrival: 0,
+            threads: BTreeMap::new(),
+            is_at_end: false,
+        }
     }
 
     fn take_in(&mut self, record: TraceRecord) {
@@ -81,34 +68,34 @@ where
         self.latest_entry_ns = self.latest_entry_ns.max(entered_ns);
         self.arrival += 1;
         self.waiting_bytes += record.data_bytes();
-        self.waiting.push(Reverse(Waiting { effect_ns, arrival: self.arrival, record }));
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.waiting.push(None);
+            self.waiting.len() as u32 - 1
+        });
+        self.waiting[place as usize] = Some(record);
+        self.order.push(Reverse((effect_ns, self.arrival, place)));
     }
 
-    /// The record whose turn it is, or one that overlapped it and, by what was read, was before.
-    fn first_of(&mut self, next: Waiting) -> TraceRecord {
-        let found = self.waiting.iter().find(|Reverse(other)| must_precede(&next.record, &other.record)).map(|Reverse(other)| other.arrival);
-        let Some(arrival) = found else {
-            return next.record;
+    /// The place of the record whose turn it is, or of one that overlapped it and, by what was read, was before.
+    fn next_place(&mut self) -> Option<u32> {
+        let Reverse(next) = self.order.pop()?;
+        let first = self.waiting[next.2 as usize].as_ref()?;
+        let is_earlier = |place: u32| self.waiting[place as usize].as_ref().is_some_and(|other| must_precede(first, other));
+        let Some(earlier) = self.order.iter().find(|Reverse((_, _, place))| is_earlier(*place)).map(|Reverse((_, _, place))| *place) else {
+            return Some(next.2);
         };
-        let waiting = std::mem::take(&mut self.waiting).into_vec();
-        let (mut earlier, later): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|Reverse(other)| other.arrival == arrival);
-        self.waiting = later.into();
-        match earlier.pop() {
-            Some(Reverse(earlier)) => {
-                self.waiting.push(Reverse(next));
-                earlier.record
-            }
-            None => next.record,
-        }
+        self.order.retain(|Reverse((_, _, place))| *place != earlier);
+        self.order.push(Reverse(next));
+        Some(earlier)
     }
 
     fn holds_too_much(&self) -> bool {
-        self.waiting.len() > MAXIMUM_WAITING || self.waiting_bytes > MAXIMUM_WAITING_BYTES
+        self.order.len() > MAXIMUM_WAITING || self.waiting_bytes > MAXIMUM_WAITING_BYTES
     }
 
     fn is_due(&self) -> bool {
-        let earliest = self.waiting.peek();
-        earliest.is_some_and(|Reverse(waiting)| self.is_at_end || waiting.effect_ns <= self.latest_entry_ns || self.holds_too_much())
+        let earliest = self.order.peek();
+        earliest.is_some_and(|Reverse((effect_ns, ..))| self.is_at_end || *effect_ns <= self.latest_entry_ns || self.holds_too_much())
     }
 }
 
@@ -127,8 +114,9 @@ where
                 None => self.is_at_end = true,
             }
         }
-        let Reverse(next) = self.waiting.pop()?;
-        let record = self.first_of(next);
+        let place = self.next_place()?;
+        let record = self.waiting[place as usize].take()?;
+        self.free.push(place);
         self.waiting_bytes -= record.data_bytes();
         Some(Ok(record))
     }
@@ -232,7 +220,7 @@ mod tests {
         let moved = |id, number: i64, data: &[u8], times: (u64, u64)| {
             let TraceRecord::Call(call) = call(id, id as u32, number, times.0, times.1) else { unreachable!("it is a call") };
             let direction = if number == libc::SYS_pread64 { BufferDirection::Output } else { BufferDirection::Input };
-            let buffer = TracedBuffer { argument: 1, direction, address: 1, total_bytes: 4, data: data.to_vec() };
+            let buffer = TracedBuffer { argument: 1, direction, address: 1, total_bytes: 4, data: data.into() };
             TraceRecord::Call(TracedCall { arguments: [3, 1, 4, 0, 0, 0], result: 4, buffers: vec![buffer], ..call })
         };
         let read = |id, data: &[u8], times| moved(id, libc::SYS_pread64, data, times);

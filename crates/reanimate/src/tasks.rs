@@ -175,9 +175,9 @@ pub struct Thread {
 /// All threads that live.
 #[derive(Debug, Default)]
 pub struct Threads {
-    threads: HashMap<u32, Thread>,
+    threads: BTreeMap<u32, Thread>,
     /// The threads of each process.
-    processes: HashMap<u32, Vec<u32>>,
+    processes: BTreeMap<u32, Vec<u32>>,
 }
 
 impl Threads {

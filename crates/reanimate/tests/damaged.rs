@@ -193,7 +193,7 @@ fn change(call: &mut TracedCall, random: &mut Random) {
             let index = random.below(call.buffers.len());
             let buffer = &mut call.buffers[index];
             match random.below(4) {
-                0 => buffer.data = random.of(&TEXTS).as_bytes().to_vec(),
+                0 => buffer.data = random.of(&TEXTS).as_bytes().into(),
                 1 => buffer.total_bytes = *random.of(&WORDS),
                 2 => buffer.data.truncate(random.below(buffer.data.len())),
                 _ => buffer.argument = random.below(7) as u8,

@@ -140,7 +140,7 @@ fn any_call() -> impl Strategy<Value = TraceRecord> {
     let data = prop_oneof![text, proptest::collection::vec(any::<u8>(), 0..80)];
     let buffer = (0_u8..6, any::<bool>(), word.clone(), any::<u64>(), data).prop_map(|(argument, reads, address, total_bytes, data)| {
         let direction = if reads { BufferDirection::Input } else { BufferDirection::Output };
-        TracedBuffer { argument, direction, address, total_bytes, data }
+        TracedBuffer { argument, direction, address, total_bytes, data: data.into() }
     });
     let times = (0_u64..10_000, 0_u64..10_000);
     (numbers, proptest::array::uniform6(word), result, proptest::collection::vec(buffer, 0..4), 1_u32..5, times).prop_map(

@@ -46,7 +46,7 @@ fn traced_call(id: u64, source: &[u8], bytes: usize) -> TracedCall {
         number: u32::from(!is_read),
         result: bytes as i64,
         arguments: [3, 0x1000, bytes as u64, 0, 0, 0],
-        buffers: vec![TracedBuffer { argument: 1, direction, address: 0x1000, total_bytes: bytes as u64, data }],
+        buffers: vec![TracedBuffer { argument: 1, direction, address: 0x1000, total_bytes: bytes as u64, data: data.into() }],
     }
 }
 

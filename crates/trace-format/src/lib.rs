@@ -11,6 +11,7 @@
 //! It deliberately knows nothing of how calls are captured, and does not decode flags or structures to text.
 #![forbid(unsafe_code)]
 
+mod data;
 mod decode;
 mod encode;
 mod error;
@@ -21,6 +22,7 @@ mod record;
 mod schema;
 mod write;
 
+pub use data::TraceData;
 pub use error::{Result, TraceError};
 pub use read::{TraceHeader, TraceReader, TraceReaderOptions};
 pub use record::{

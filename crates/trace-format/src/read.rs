@@ -5,6 +5,7 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::path::Path;
+use std::sync::Arc;
 
 use retake_dataseries::{Digests, Error, IndexEntry, ReadOptions, Reader};
 
@@ -118,7 +119,8 @@ impl<R: Read + Seek> TraceReader<R> {
     /// # Errors
     /// From the stream; for files that are not DataSeries, hold no trace, or are of a newer version.
     pub fn new(mut source: R, options: &TraceReaderOptions) -> Result<Self> {
-        let read = ReadOptions { digests: options.digests, extent_bytes_limit: options.memory_bytes.min(256 << 20) };
+        let extent_bytes_limit = options.memory_bytes.min(256 << 20);
+        let read = ReadOptions { digests: options.digests, extent_bytes_limit, known_types: SCHEMA.types() };
         let (reader, cut) = match Reader::open(&mut source, read.clone()) {
             Ok(_) => (Reader::open(source, read)?, None),
             Err(Error::Io(error)) => return Err(error.into()),
@@ -133,7 +135,7 @@ impl<R: Read + Seek> TraceReader<R> {
             check_foreign(&reader)?;
         }
         let mut by_type = ByType(by_type);
-        let extents = Extents { reader, loaded_bytes: 0, limit_bytes: options.memory_bytes, problems: VecDeque::new() };
+        let extents = Extents { reader, loaded_bytes: 0, limit_bytes: options.memory_bytes, ledger: Arc::default(), problems: VecDeque::new() };
         let buffers = by_type.take(other::PLAIN[other::BUFFER].name);
         let buffer_type = buffers.front().map(|entry| entry.extent_type.clone());
         let buffer_id = buffer_type.as_ref().and_then(|own| own.field_number("unique_id"));
@@ -272,7 +274,7 @@ impl<R: Read + Seek> TraceReader<R> {
                 cursor.advance();
                 start.descriptors = self.descriptors.take(start.id, &mut self.extents)?;
                 start.limits = self.limits.take(start.id, &mut self.extents)?;
-                TraceRecord::ProcessStart(start)
+                TraceRecord::ProcessStart(Box::new(start))
             }
             Source::Mapped { cursor, write, .. } => {
                 let pages = mapped_of(&cursor.row().expect("the source was looked at"), *write);

@@ -1,12 +1,16 @@
 //! The records of a trace, as plain data.
 
+use crate::data::TraceData;
+
 /// One record of a trace. All but [`TraceRecord::Incomplete`] have an id; ids increase by one from record to record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TraceRecord {
     /// A system call.
     Call(TracedCall),
     /// What a process was given when tracing of it, or its program, began.
-    ProcessStart(ProcessStart),
+    ///
+    /// In a box: there are few, and it is so large that all others would take twice the room.
+    ProcessStart(Box<ProcessStart>),
     /// Input or output through mapped memory.
     MappedPages(MappedPages),
     /// Records are missing here; says which and why.
@@ -136,7 +140,7 @@ pub struct TracedBuffer {
     /// How long it is there.
     pub total_bytes: u64,
     /// Its bytes, or the first of them if the trace was told to keep no more.
-    pub data: Vec<u8>,
+    pub data: TraceData,
 }
 
 /// How a process came to be traced from here on.

@@ -211,7 +211,7 @@ fn processes_and_paths_are_known() {
     let mut in_child = call(6, "rmdir", &[0x1000], 0).input(0, b"old");
     in_child.process = 200;
     let calls = [open, inside, change, moved, child, in_child].map(TraceRecord::Call);
-    let records: Vec<TraceRecord> = [TraceRecord::ProcessStart(start(0))].into_iter().chain(calls).collect();
+    let records: Vec<TraceRecord> = [TraceRecord::ProcessStart(Box::new(start(0)))].into_iter().chain(calls).collect();
     let file = write(&records, TraceWriterOptions::default());
     assert_eq!(common::read(&file), records);
     let rows = rows(&file);

@@ -45,7 +45,7 @@ fn buffer(item: &ItemRef<'_>, data: Option<Vec<u8>>, shape: Option<Shape>, point
         total_bytes -= 1;
         data.truncate(total_bytes as usize);
     }
-    TracedBuffer { argument: item.argument() as u8, direction, address: item.address(), total_bytes, data }
+    TracedBuffer { argument: item.argument() as u8, direction, address: item.address(), total_bytes, data: data.into() }
 }
 
 /// Empty strings have no item of their own.
@@ -55,7 +55,7 @@ fn add_empty_strings(traced: &mut TracedCall, call: &CallRef<'_>, shapes: &[Opti
         let is_there = || call.items_of(index, ItemDirection::Input).next().is_some();
         if *shape == Some(Shape::String) && address != 0 && !is_there() {
             let argument = index as u8;
-            traced.buffers.push(TracedBuffer { argument, direction: BufferDirection::Input, address, total_bytes: 0, data: Vec::new() });
+            traced.buffers.push(TracedBuffer { argument, direction: BufferDirection::Input, address, total_bytes: 0, data: Vec::new().into() });
         }
     }
 }
@@ -130,7 +130,7 @@ pub(crate) fn to_event(call: &TracedCall) -> Vec<u8> {
         bytes.extend((buffer.total_bytes.saturating_add(nul as u64).min(u64::from(u32::MAX)) as u32).to_le_bytes());
         bytes.extend([0; 4]);
         bytes.extend(buffer.address.to_le_bytes());
-        bytes.extend(&buffer.data);
+        bytes.extend(&*buffer.data);
         bytes.resize(bytes.len() + nul, 0);
         bytes.resize(bytes.len().next_multiple_of(8), 0);
     }
@@ -151,7 +151,7 @@ mod tests {
             direction: BufferDirection::Input,
             address,
             total_bytes: data.len() as u64,
-            data: data.to_vec(),
+            data: data.into(),
         };
         let openat = TracedCall {
             process: 7,

@@ -274,7 +274,7 @@ mod tests {
         let mut call = TracedCall { process, thread: process, number, result, arguments: [first, second, third, 0, 0, 0], ..TracedCall::default() };
         if matches!(number, PIPE | SOCKETPAIR) {
             let data = [3_u32, 4].map(u32::to_le_bytes).concat();
-            call.buffers.push(TracedBuffer { argument: 0, direction: BufferDirection::Output, address: 1, total_bytes: 8, data });
+            call.buffers.push(TracedBuffer { argument: 0, direction: BufferDirection::Output, address: 1, total_bytes: 8, data: data.into() });
         }
         Observation::Record(TraceRecord::Call(call))
     }

@@ -126,7 +126,7 @@ impl Interpreter {
             call.returned_ns = self.last_ns;
             observations.push(Observation::Record(TraceRecord::Call(call)));
         }
-        observations.push(Observation::Record(TraceRecord::ProcessStart(start)));
+        observations.push(Observation::Record(TraceRecord::ProcessStart(Box::new(start))));
         observations
     }
 
@@ -139,7 +139,7 @@ impl Interpreter {
 
     /// A copy of its parent: what that had is filled in by whoever followed it.
     fn forked(&self) -> Observation {
-        Observation::Record(TraceRecord::ProcessStart(ProcessStart {
+        Observation::Record(TraceRecord::ProcessStart(Box::new(ProcessStart {
             id: 0,
             time_ns: self.last_ns,
             process: self.process,
@@ -156,7 +156,7 @@ impl Interpreter {
             credentials: Credentials::default(),
             executable: Vec::new(),
             arguments: Vec::new(),
-        }))
+        })))
     }
 
     /// `exit` and `exit_group` do not return.

@@ -434,7 +434,7 @@ fn start_of(call: Option<&Observation>, metadata: &Metadata, process: u32) -> Ob
     };
     let working_directory = if call.is_none() { metadata.working_directory.0.clone() } else { Vec::new() };
     let root = if call.is_none() { b"/".to_vec() } else { Vec::new() };
-    Observation::Record(TraceRecord::ProcessStart(ProcessStart {
+    Observation::Record(TraceRecord::ProcessStart(Box::new(ProcessStart {
         id: 0,
         time_ns: 0,
         process,
@@ -451,14 +451,14 @@ fn start_of(call: Option<&Observation>, metadata: &Metadata, process: u32) -> Ob
         credentials: Credentials::default(),
         executable,
         arguments,
-    }))
+    })))
 }
 
 fn executed(call: &TracedCall) -> (Vec<u8>, Vec<Vec<u8>>) {
     let path = if call.number == EXECVE { 0 } else { 1 };
     let inputs = |argument: u8| call.buffers_of(argument, BufferDirection::Input);
-    let executable = inputs(path).next().map(|buffer| buffer.data.clone()).unwrap_or_default();
+    let executable = inputs(path).next().map(|buffer| buffer.data.to_vec()).unwrap_or_default();
     let array = call.arguments[usize::from(path) + 1];
-    let arguments = inputs(path + 1).filter(|buffer| buffer.address != array).map(|buffer| buffer.data.clone()).collect();
+    let arguments = inputs(path + 1).filter(|buffer| buffer.address != array).map(|buffer| buffer.data.to_vec()).collect();
     (executable, arguments)
 }

@@ -198,7 +198,7 @@ mod tests {
     }
 
     fn text(argument: u8, text: &[u8]) -> Vec<TracedBuffer> {
-        vec![TracedBuffer { argument, direction: BufferDirection::Input, address: 9, total_bytes: text.len() as u64, data: text.to_vec() }]
+        vec![TracedBuffer { argument, direction: BufferDirection::Input, address: 9, total_bytes: text.len() as u64, data: text.into() }]
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
         let mut tracker = Tracker::default();
         let mut start = crate::state::of_process(std::process::id() as i32, StartKind::Exec).unwrap();
         (start.process, start.working_directory) = (1, b"/home".to_vec());
-        tracker.follow(&mut Observation::Record(TraceRecord::ProcessStart(start)));
+        tracker.follow(&mut Observation::Record(TraceRecord::ProcessStart(Box::new(start))));
         let at = AT_FDCWD as u32 as u64;
         follow(&mut tracker, "openat", &[at, 9, 0, 0], 50, text(1, b"x/../data"));
         assert_eq!(tracker.descriptor_path(1, 50), Some(&b"/home/data"[..]));

@@ -119,7 +119,7 @@ impl Walk<'_> {
         }
         let kept = if is_data { total_bytes.min(self.memory.data_limit) } else { total_bytes };
         if let Some(data) = self.memory.bytes(address, kept) {
-            self.call.buffers.push(TracedBuffer { argument: index as u8, direction: self.direction, address, total_bytes, data });
+            self.call.buffers.push(TracedBuffer { argument: index as u8, direction: self.direction, address, total_bytes, data: data.into() });
         }
     }
 
@@ -147,7 +147,13 @@ impl Walk<'_> {
             Shape::String => {
                 if let Some(data) = self.memory.string(address, PATH_LIMIT) {
                     let total_bytes = data.len() as u64;
-                    self.call.buffers.push(TracedBuffer { argument: index as u8, direction: self.direction, address, total_bytes, data });
+                    self.call.buffers.push(TracedBuffer {
+                        argument: index as u8,
+                        direction: self.direction,
+                        address,
+                        total_bytes,
+                        data: data.into(),
+                    });
                 }
             }
             Shape::Strings => self.strings(index, address),
@@ -222,7 +228,7 @@ impl Walk<'_> {
         for address in pointers {
             if let Some(data) = self.memory.string(address, STRING_LIMIT) {
                 let total_bytes = data.len() as u64;
-                self.call.buffers.push(TracedBuffer { argument: index as u8, direction: self.direction, address, total_bytes, data });
+                self.call.buffers.push(TracedBuffer { argument: index as u8, direction: self.direction, address, total_bytes, data: data.into() });
             }
         }
     }

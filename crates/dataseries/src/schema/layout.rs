@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::{Field, FieldOrdering, FieldType, PadRecord};
+use crate::bind::Place;
 
 /// The place of one value in a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,6 +53,8 @@ pub(crate) struct Layout {
     pub(crate) slots: Vec<Slot>,
     /// Null slot of each field.
     pub(crate) nulls: Vec<Option<Slot>>,
+    /// All that reading or writing a field takes, side by side: rows are read field by field.
+    pub(crate) places: Vec<Place>,
     /// Numbers of the variable32 fields.
     pub(crate) variable: Vec<usize>,
     /// Fields stored as differences, in declaration order.
@@ -123,6 +126,8 @@ impl Layout {
     fn finish(&mut self, fields: &[Field]) {
         self.numbers = fields.iter().enumerate().map(|(number, field)| (field.name.clone(), number)).collect();
         for (number, field) in fields.iter().enumerate() {
+            let (slot, null) = (self.slots[number], self.nulls[number]);
+            self.places.push(Place { number, slot, null, field_type: field.field_type, unique: field.unique });
             if field.field_type == FieldType::Variable32 {
                 self.variable.push(number);
             }
@@ -139,8 +144,7 @@ impl Layout {
                 FieldType::Int32 | FieldType::Variable32 => (4, 4),
                 FieldType::Int64 | FieldType::Double => (8, 8),
             };
-            let (offset, null) = (self.slots[number].offset, self.nulls[number]);
-            self.compact.push(CompactColumn { offset, bytes, align, null });
+            self.compact.push(CompactColumn { offset: slot.offset, bytes, align, null });
         }
         self.compact.sort_by_key(|column| (column.align, column.offset));
     }

@@ -128,7 +128,7 @@ impl Planner {
     fn plan_now(&mut self, record: TraceRecord, out: &mut Vec<(u32, Task)>) {
         match record {
             TraceRecord::Call(call) => self.plan_call(call, out),
-            TraceRecord::ProcessStart(start) => self.plan_start(start, out),
+            TraceRecord::ProcessStart(start) => self.plan_start(*start, out),
             TraceRecord::MappedPages(pages) => self.plan_pages(pages, out),
             TraceRecord::Incomplete(_) => {}
         }

@@ -61,7 +61,10 @@ impl Planner {
         // The call as it could have been made by hand; `mknod` reads its path as text, which ends at a NUL.
         let mut call = context.call.clone();
         call.buffers.retain(|buffer| buffer.argument == 1 && buffer.direction == BufferDirection::Input);
-        call.buffers.iter_mut().for_each(|buffer| drop(buffer.data.drain(..PATH_OFFSET.min(buffer.data.len()))));
+        call.buffers.iter_mut().for_each(|buffer| {
+            let start = PATH_OFFSET.min(buffer.data.len());
+            buffer.data.to_mut().drain(..start);
+        });
         let mut inner = Context {
             call: &call,
             arguments: crate::calls::Arguments(&call),

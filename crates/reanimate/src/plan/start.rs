@@ -127,7 +127,7 @@ impl Planner {
                 direction: if pages.write { BufferDirection::Input } else { BufferDirection::Output },
                 address: pages.address,
                 total_bytes: pages.data.len() as u64,
-                data: pages.data,
+                data: pages.data.into(),
             }],
             ..TracedCall::default()
         };

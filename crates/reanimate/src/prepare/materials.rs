@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 
-use super::Evidence;
 use super::links::behind_link;
+use super::{Evidence, Origin};
 use crate::action::{Identity, Place};
 use crate::root::{Root, object_path};
 use crate::verify::Status;
@@ -101,9 +102,12 @@ impl Facts {
 #[derive(Debug)]
 pub struct Preparation {
     pub(super) root: Root,
-    facts: HashMap<Vec<u8>, Facts>,
+    /// What is known of each path.
+    facts: Vec<(Rc<[u8]>, Facts)>,
+    /// Where in `facts` a path is.
+    numbers: HashMap<Rc<[u8]>, u32>,
     /// The file written last; reads come in runs.
-    open: Option<(Vec<u8>, OwnedFd)>,
+    open: Option<(u32, OwnedFd)>,
     /// What could not be made, and why.
     failures: Vec<String>,
     /// Links made to something at a place of ours.
@@ -128,31 +132,43 @@ const MAXIMUM_FAILURES: usize = 100;
 impl Preparation {
     /// For things below that root.
     pub fn new(root: Root) -> Self {
-        Self { root, facts: HashMap::new(), open: None, failures: Vec::new(), link_count: 0 }
+        Self { root, facts: Vec::new(), numbers: HashMap::new(), open: None, failures: Vec::new(), link_count: 0 }
     }
 
-    /// What is known of a path; from now on it is known to have been there.
-    pub(super) fn facts(&mut self, path: &[u8]) -> &mut Facts {
-        if !self.facts.contains_key(path) {
-            self.facts.insert(path.to_vec(), Facts::default());
-        }
-        self.facts.get_mut(path).expect("it was inserted")
+    /// What is known of where something was; from now on it is known to have been there.
+    pub(super) fn facts(&mut self, origin: &mut Origin) -> &mut Facts {
+        let number = self.number(origin);
+        &mut self.facts[number as usize].1
+    }
+
+    /// Several things may have been at one place, one after the other.
+    fn number(&mut self, origin: &mut Origin) -> u32 {
+        *origin.facts.get_or_insert_with(|| match self.numbers.get(&origin.path) {
+            Some(number) => *number,
+            None => {
+                let number = self.facts.len() as u32;
+                self.numbers.insert(origin.path.clone(), number);
+                self.facts.push((origin.path.clone(), Facts::default()));
+                number
+            }
+        })
     }
 
     /// Writes bytes that a file is proven to have had.
-    pub(super) fn write(&mut self, path: &[u8], offset: u64, data: &[u8]) {
-        let facts = self.facts(path);
+    pub(super) fn write(&mut self, origin: &mut Origin, offset: u64, data: &[u8]) {
+        let number = self.number(origin);
+        let facts = &mut self.facts[number as usize].1;
         facts.take_in(Evidence::File);
         facts.note_least_size(offset.saturating_add(data.len() as u64));
-        if let Err(error) = self.write_whole(path, offset, data) {
-            self.fail(path, "write", error);
+        if let Err(error) = self.write_whole(number, &origin.path, offset, data) {
+            self.fail(&origin.path, "write", error);
         }
     }
 
-    fn write_whole(&mut self, path: &[u8], mut offset: u64, mut data: &[u8]) -> Result<(), Errno> {
-        let is_open = self.open.as_ref().is_some_and(|(open, _)| open == path);
+    fn write_whole(&mut self, number: u32, path: &[u8], mut offset: u64, mut data: &[u8]) -> Result<(), Errno> {
+        let is_open = self.open.as_ref().is_some_and(|(open, _)| *open == number);
         if !is_open {
-            self.open = Some((path.to_vec(), self.make_file(path)?));
+            self.open = Some((number, self.make_file(path)?));
         }
         let Some((_, file)) = &self.open else {
             return Ok(());
@@ -199,7 +215,7 @@ impl Preparation {
         self.open = None;
         let mut prepared = Prepared::default();
         // What lies in a directory comes after it.
-        let mut facts: BTreeMap<_, _> = self.facts.drain().collect();
+        let mut facts: BTreeMap<Vec<u8>, Facts> = std::mem::take(&mut self.facts).into_iter().map(|(path, facts)| (path.to_vec(), facts)).collect();
         lead_to_directories(&mut facts);
         for (path, known) in &facts {
             if let Some(Some(target)) = &known.link

@@ -1,6 +1,7 @@
 //! What a node was before the trace, as far as the trace has not changed it.
 
 use std::ops::Range;
+use std::rc::Rc;
 
 use super::Evidence;
 use super::ranges::Ranges;
@@ -9,7 +10,7 @@ use super::ranges::Ranges;
 #[derive(Debug)]
 pub struct Origin {
     /// Its path below the root then.
-    pub path: Vec<u8>,
+    pub path: Rc<[u8]>,
     /// It was there for certain.
     pub is_proven: bool,
     /// The trace opened it in a way that makes what is not there: only bytes that it did not write show that it was.
@@ -22,6 +23,8 @@ pub struct Origin {
     pub least_size: u64,
     /// What was proven last: most calls prove what the one before did.
     pub shown: Option<Evidence>,
+    /// Where what is known of it is among all facts, once something is.
+    pub facts: Option<u32>,
     /// Mode and owners are known.
     pub has_status: bool,
     /// Bytes that the trace wrote, or that are proven already.
@@ -31,10 +34,10 @@ pub struct Origin {
 impl Origin {
     /// The root directory's.
     pub fn root() -> Self {
-        Self { is_proven: true, ..Self::at(Vec::new()) }
+        Self { is_proven: true, ..Self::at(Rc::default()) }
     }
 
-    fn at(path: Vec<u8>) -> Self {
+    fn at(path: Rc<[u8]>) -> Self {
         let settled = Ranges::default();
         Self {
             path,
@@ -44,6 +47,7 @@ impl Origin {
             size_changed: false,
             least_size: 0,
             shown: None,
+            facts: None,
             has_status: false,
             settled,
         }
@@ -51,7 +55,7 @@ impl Origin {
 
     /// That of a name in this directory.
     pub fn child(&self, name: &[u8]) -> Self {
-        Self::at(if self.path.is_empty() { name.to_vec() } else { [self.path.as_slice(), b"/", name].concat() })
+        Self::at(if self.path.is_empty() { name.into() } else { [&*self.path, b"/", name].concat().into() })
     }
 
     /// The trace wrote there.

@@ -70,7 +70,7 @@ impl Planner {
         origin.is_proven = true;
         if origin.shown.as_ref() != Some(&evidence) {
             origin.shown = Some(evidence.clone());
-            preparation.facts(&origin.path).take_in(evidence);
+            preparation.facts(origin).take_in(evidence);
         }
     }
 
@@ -96,8 +96,8 @@ impl Planner {
         let (Some(preparation), Some(identity)) = (&mut self.preparation, &context.thread.identity) else {
             return;
         };
-        if let Some(origin) = &directory.borrow().origin {
-            preparation.facts(&origin.path).note_user(identity);
+        if let Some(origin) = &mut directory.borrow_mut().origin {
+            preparation.facts(origin).note_user(identity);
         }
     }
 
@@ -154,7 +154,7 @@ impl Planner {
             if origin.is_proven || part.iter().any(|byte| *byte != 0) {
                 origin.is_proven = true;
                 origin.least_size = origin.least_size.max(range.end);
-                preparation.write(&origin.path, range.start, part);
+                preparation.write(origin, range.start, part);
             }
         }
     }
@@ -192,7 +192,7 @@ impl Planner {
         let node = &mut *node.borrow_mut();
         if let Some(origin) = node.origin.as_mut().filter(|origin| origin.is_proven && !origin.size_changed && origin.least_size < size) {
             origin.least_size = size;
-            preparation.facts(&origin.path).note_least_size(size);
+            preparation.facts(origin).note_least_size(size);
         }
     }
 
@@ -208,7 +208,7 @@ impl Planner {
         // An empty file may be one that the trace just made.
         if origin.is_proven || size > 0 {
             origin.is_proven = true;
-            preparation.facts(&origin.path).note_size(size);
+            preparation.facts(origin).note_size(size);
         }
     }
 
@@ -226,7 +226,7 @@ impl Planner {
         };
         if origin.is_proven && !origin.attributes_changed && !origin.has_status {
             origin.has_status = status.mode & sys::S_IFMT != sys::S_IFLNK;
-            preparation.facts(&origin.path).note_status(status);
+            preparation.facts(origin).note_status(status);
         }
     }
 
@@ -259,7 +259,7 @@ impl Planner {
                 let node = spot.suppose(|| evidence.kind());
                 if let (Some(preparation), Some(origin)) = (&mut self.preparation, &mut node.borrow_mut().origin) {
                     origin.is_proven = true;
-                    preparation.facts(&origin.path).take_in(evidence);
+                    preparation.facts(origin).take_in(evidence);
                 }
             }
         }
@@ -267,12 +267,12 @@ impl Planner {
 
     /// Notes an extended attribute that was read.
     pub(crate) fn prove_attribute(&mut self, node: &NodeRef, name: &[u8], value: &[u8]) {
-        let node = &*node.borrow();
-        let (Some(preparation), Some(origin)) = (&mut self.preparation, &node.origin) else {
+        let node = &mut *node.borrow_mut();
+        let (Some(preparation), Some(origin)) = (&mut self.preparation, &mut node.origin) else {
             return;
         };
         if origin.is_proven && !origin.attributes_changed {
-            preparation.facts(&origin.path).note_attribute(name, value);
+            preparation.facts(origin).note_attribute(name, value);
         }
     }
 }

@@ -50,7 +50,7 @@ impl Trace {
         let id = self.records.len() as u64;
         let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         self.clock_ns += 1000;
-        self.records.push(TraceRecord::ProcessStart(ProcessStart {
+        self.records.push(TraceRecord::ProcessStart(Box::new(ProcessStart {
             id,
             time_ns: self.clock_ns,
             process: self.process,
@@ -67,7 +67,7 @@ impl Trace {
             credentials: Credentials { filesystem_uid: uid, filesystem_gid: gid, ..Credentials::default() },
             executable: b"/bin/test".to_vec(),
             arguments: Vec::new(),
-        }));
+        })));
     }
 
     /// The calls that follow are made by that thread of that process.
@@ -116,7 +116,7 @@ impl Trace {
 
     fn buffer(&mut self, argument: u8, direction: BufferDirection, data: &[u8]) -> &mut Self {
         let address = 0x1000 * (u64::from(argument) + 1);
-        self.last().buffers.push(TracedBuffer { argument, direction, address, total_bytes: data.len() as u64, data: data.to_vec() });
+        self.last().buffers.push(TracedBuffer { argument, direction, address, total_bytes: data.len() as u64, data: data.into() });
         self
     }
 

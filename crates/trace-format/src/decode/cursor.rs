@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 use std::io::{Read, Seek};
+use std::sync::Arc;
 
-use retake_dataseries::{Error, Extent, ExtentType, IndexEntry, Reader, Row};
+use retake_dataseries::{Error, ExtentType, IndexEntry, Reader, Row};
 
+use crate::data::{Ledger, SharedExtent, SharedRow};
 use crate::error::{Result, TraceError};
 
 /// The file, and what was found wrong with its extents.
@@ -14,15 +16,17 @@ pub(crate) struct Extents<R: Read + Seek> {
     /// Bytes of all extents in memory, and the most that is allowed.
     pub loaded_bytes: u64,
     pub limit_bytes: u64,
+    /// What extents take whose data are still in use.
+    pub ledger: Arc<Ledger>,
     /// Why extents could not be read.
     pub problems: VecDeque<String>,
 }
 
 impl<R: Read + Seek> Extents<R> {
     /// Reads an extent in place of one of `freed_bytes`. One that is damaged is left out, and noted.
-    fn load(&mut self, entry: &IndexEntry, freed_bytes: u64, skips_strings: bool) -> Result<Option<Extent>> {
+    fn load(&mut self, entry: &IndexEntry, freed_bytes: u64, skips_strings: bool) -> Result<Option<Arc<SharedExtent>>> {
         self.loaded_bytes -= freed_bytes;
-        let read = if skips_strings { self.reader.read_without_strings(entry) } else { self.reader.read(entry) };
+        let read = if skips_strings { self.reader.read_without_strings(entry) } else { self.reader.read_into(entry, self.ledger.spare()) };
         let extent = match read {
             Ok(extent) => extent,
             Err(Error::Io(error)) => return Err(error.into()),
@@ -35,7 +39,7 @@ impl<R: Read + Seek> Extents<R> {
         if self.loaded_bytes > self.limit_bytes {
             return Err(TraceError::Memory { limit: self.limit_bytes });
         }
-        Ok(Some(extent))
+        Ok(Some(self.ledger.enter(extent, self.loaded_bytes)))
     }
 }
 
@@ -44,7 +48,7 @@ impl<R: Read + Seek> Extents<R> {
 pub(crate) struct Cursor {
     /// Extents to come.
     entries: VecDeque<IndexEntry>,
-    extent: Option<Extent>,
+    extent: Option<Arc<SharedExtent>>,
     /// Rows of the extent by id, where the file has them in another order; empty if it has not.
     order: Vec<u32>,
     position: usize,
@@ -66,8 +70,8 @@ impl Cursor {
 
     /// Makes sure that there is a row to look at, if there are any left.
     pub fn fill<R: Read + Seek>(&mut self, extents: &mut Extents<R>) -> Result<()> {
-        while self.extent.as_ref().is_none_or(|extent| self.position >= extent.record_count()) {
-            let freed = self.extent.take().map_or(0, |extent| extent.unpacked_bytes() as u64);
+        while self.extent.as_ref().is_none_or(|shared| self.position >= shared.extent.record_count()) {
+            let freed = self.extent.take().map_or(0, |shared| shared.extent.unpacked_bytes() as u64);
             let Some(entry) = self.entries.pop_front() else {
                 extents.loaded_bytes -= freed;
                 return Ok(());
@@ -81,8 +85,10 @@ impl Cursor {
 
     fn sort(&mut self) {
         self.order.clear();
-        let (Some(extent), Some(field)) = (&self.extent, self.sort_field) else { return };
-        let id = |row: Row<'_>| row.value(field).as_i64().unwrap_or(0) as u64;
+        let (Some(shared), Some(field)) = (&self.extent, self.sort_field) else { return };
+        let extent = &shared.extent;
+        let place = extent.extent_type().number_place(field);
+        let id = |row: Row<'_>| place.and_then(|place| row.number(&place)).unwrap_or(0) as u64;
         if extent.rows().map(id).is_sorted() {
             return;
         }
@@ -92,10 +98,10 @@ impl Cursor {
     }
 
     /// The row here; none after the last, or before [`Cursor::fill`].
-    pub fn row(&self) -> Option<Row<'_>> {
+    pub fn row(&self) -> Option<SharedRow<'_>> {
         let extent = self.extent.as_ref()?;
         let index = self.order.get(self.position).map_or(self.position, |row| *row as usize);
-        extent.row(index)
+        SharedRow::of(extent, index)
     }
 
     /// Goes to the next row.

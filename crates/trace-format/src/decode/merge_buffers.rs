@@ -25,6 +25,10 @@ pub(crate) fn finish(part: PartCall, schema: &CallSchema, mut placed: Vec<Placed
         !placed.iter().any(is_same)
     });
     held.extend(pieces);
+    if placed.is_empty() {
+        call.buffers = held;
+        return call;
+    }
     placed.sort_by_key(|placed| placed.position);
     let mut buffers = Vec::with_capacity(held.len() + placed.len());
     let mut held = held.into_iter();
@@ -45,7 +49,7 @@ fn foreign_pieces(call: &TracedCall, schema: &CallSchema, pieces: Vec<TracedBuff
         direction: BufferDirection::Input,
         address: call.arguments[usize::from(argument)],
         total_bytes: data.len() as u64,
-        data,
+        data: data.into(),
     };
     let mut buffers = Vec::new();
     match schema.call.rows {

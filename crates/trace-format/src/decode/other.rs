@@ -6,6 +6,7 @@ use retake_dataseries::{ExtentType, Row};
 
 use super::cursor::{Cursor, Extents};
 use super::merge_buffers::PlacedBuffer;
+use crate::data::SharedRow;
 use crate::encode::DESCRIPTOR_WORDS;
 use crate::error::{Result, TraceError};
 use crate::{BufferDirection, Credentials, DescriptorKind, MappedPages, ProcessStart, ResourceLimit, StartDescriptor, StartKind, TracedBuffer};
@@ -129,7 +130,7 @@ fn limit_of(row: &Row<'_>) -> ResourceLimit {
     ResourceLimit { resource: named.u32("resource"), soft: named.u64("soft_limit"), hard: named.u64("hard_limit") }
 }
 
-fn buffer_of(row: &Row<'_>, fields: &[Option<usize>; 6]) -> PlacedBuffer {
+fn buffer_of(row: &SharedRow<'_>, fields: &[Option<usize>; 6]) -> PlacedBuffer {
     let number = |index: usize| fields[index].and_then(|field| row.value(field).as_i64()).unwrap_or(0);
     let data = fields[5].and_then(|field| row.value(field).as_bytes()).unwrap_or_default();
     PlacedBuffer {
@@ -139,7 +140,7 @@ fn buffer_of(row: &Row<'_>, fields: &[Option<usize>; 6]) -> PlacedBuffer {
             direction: if number(2) != 0 { BufferDirection::Output } else { BufferDirection::Input },
             address: number(3) as u64,
             total_bytes: number(4) as u64,
-            data: data.to_vec(),
+            data: row.data(data),
         },
     }
 }
@@ -153,7 +154,7 @@ struct SideRows {
 
 impl SideRows {
     /// Gives `each` the rows that belong to `id`; those of earlier ids belong to nothing any more.
-    fn take<R: Read + Seek>(&mut self, id: u64, extents: &mut Extents<R>, mut each: impl FnMut(&Row<'_>) -> Result<()>) -> Result<()> {
+    fn take<R: Read + Seek>(&mut self, id: u64, extents: &mut Extents<R>, mut each: impl FnMut(&SharedRow<'_>) -> Result<()>) -> Result<()> {
         let (Some(cursor), Some(id_field)) = (&mut self.cursor, self.id_field) else { return Ok(()) };
         loop {
             cursor.fill(extents)?;

@@ -1,9 +1,10 @@
 //! Rows of calls.
 
-use retake_dataseries::{ExtentType, Row};
+use retake_dataseries::{ExtentType, NumberPlace, Row};
 use retake_model::table::{self, ArgumentKind, LengthRule};
 
 use super::field_number;
+use crate::data::SharedRow;
 use crate::encode::holder;
 use crate::schema::rule::{Kind, Part, Side, Source};
 use crate::schema::{CallSchema, Rows, other};
@@ -15,12 +16,20 @@ pub(crate) struct CallFields {
     pub schema: &'static CallSchema,
     /// Whether rows hold whole calls, as this crate writes them.
     pub is_own: bool,
-    common: Vec<Option<usize>>,
+    id_field: Option<usize>,
+    common: Vec<Option<NumberPlace>>,
     rules: Vec<Option<usize>>,
-    arguments: Vec<Option<usize>>,
-    number: Option<usize>,
-    processor: Option<usize>,
-    address: Option<usize>,
+    arguments: Vec<Option<NumberPlace>>,
+    number: Option<NumberPlace>,
+    processor: Option<NumberPlace>,
+    address: Option<NumberPlace>,
+}
+
+/// Where the id is among [`other::COMMON`].
+const ID: usize = 13;
+
+fn number(row: &Row<'_>, place: &Option<NumberPlace>) -> Option<i64> {
+    row.number(place.as_ref()?)
 }
 
 /// A call in the making.
@@ -40,13 +49,15 @@ pub(crate) struct PartCall {
 
 impl CallFields {
     pub fn new(schema: &'static CallSchema, file: &ExtentType) -> Self {
-        let of = |name: &str, kind| field_number(file, name, kind);
+        let of = |name: &str, kind| file.number_place(field_number(file, name, kind)?);
         let number = of(other::NUMBER.name, Kind::Int32);
+        let id = &other::COMMON[ID];
         Self {
             schema,
             is_own: number.is_some(),
+            id_field: field_number(file, id.name, id.kind),
             common: other::COMMON.iter().map(|field| of(field.name, field.kind)).collect(),
-            rules: schema.call.fields.iter().map(|rule| of(rule.name, rule.kind)).collect(),
+            rules: schema.call.fields.iter().map(|rule| field_number(file, rule.name, rule.kind)).collect(),
             arguments: other::ARGUMENTS.iter().map(|name| of(name, Kind::Int64)).collect(),
             number,
             processor: of(other::PROCESSOR.name, Kind::Int32),
@@ -56,20 +67,16 @@ impl CallFields {
 
     /// Number of the field with the id.
     pub fn id_field(&self) -> Option<usize> {
-        self.common[13]
-    }
-
-    fn number(&self, row: &Row<'_>, field: Option<usize>) -> Option<i64> {
-        row.value(field?).as_i64()
+        self.id_field
     }
 
     fn common(&self, row: &Row<'_>, index: usize) -> Option<i64> {
-        self.number(row, self.common[index])
+        number(row, &self.common[index])
     }
 
     /// The id of a row.
     pub fn id(&self, row: &Row<'_>) -> u64 {
-        self.common(row, 13).unwrap_or(0) as u64
+        self.common(row, ID).unwrap_or(0) as u64
     }
 
     /// The process of a row.
@@ -79,30 +86,30 @@ impl CallFields {
 
     /// Whether the row was made for other programs, and stands for no call.
     pub fn stands_for_nothing(&self, row: &Row<'_>) -> bool {
-        self.is_own && self.number(row, self.number).is_none()
+        self.is_own && number(row, &self.number).is_none()
     }
 
     /// The value of the field of the rule with this source, if it is a number.
     pub fn rule_number(&self, row: &Row<'_>, source: Source) -> Option<i64> {
         let rule = self.schema.call.fields.iter().position(|rule| rule.source == source)?;
-        self.number(row, self.rules[rule])
+        self.rule(row, rule)
     }
 
     /// Begins a call with its first row.
     pub fn begin(&self, row: &Row<'_>) -> PartCall {
-        let mut part = PartCall { is_own: self.is_own, ..PartCall::default() };
+        let mut part = PartCall { is_own: self.is_own, held: self.room(), ..PartCall::default() };
         part.call.id = self.id(row);
         part.call.process = self.process(row);
         part.call.thread = self.common(row, 7).unwrap_or(0) as u32;
-        part.call.number = match self.number(row, self.number) {
+        part.call.number = match number(row, &self.number) {
             Some(number) => number as u32,
             None => foreign_number(self.schema),
         };
-        part.call.processor = self.number(row, self.processor).unwrap_or(0) as u32;
+        part.call.processor = number(row, &self.processor).unwrap_or(0) as u32;
         match self.is_own {
             true => {
                 for (argument, field) in part.call.arguments.iter_mut().zip(&self.arguments) {
-                    *argument = self.number(row, *field).unwrap_or(0) as u64;
+                    *argument = number(row, field).unwrap_or(0) as u64;
                 }
             }
             false => self.foreign_arguments(row, &mut part.call),
@@ -111,7 +118,7 @@ impl CallFields {
     }
 
     /// Adds what a row says: times, result, data.
-    pub fn add(&self, part: &mut PartCall, row: &Row<'_>) {
+    pub fn add(&self, part: &mut PartCall, row: &SharedRow<'_>) {
         let time = |index: usize| self.common(row, index).map(|time| if self.is_own { time as u64 } else { foreign_time(time) });
         if let Some(called) = time(10) {
             part.call.entered_ns = called;
@@ -135,11 +142,20 @@ impl CallFields {
         }
     }
 
+    fn rule(&self, row: &Row<'_>, rule: usize) -> Option<i64> {
+        row.value(self.rules[rule]?).as_i64()
+    }
+
     fn bytes<'row>(&self, row: &Row<'row>, rule: usize) -> Option<&'row [u8]> {
         row.value(self.rules[rule]?).as_bytes()
     }
 
-    fn add_held(&self, part: &mut PartCall, row: &Row<'_>, rule: usize) {
+    /// Buffers that its rows can stand for are few, and mostly as many as there are fields for them.
+    fn room(&self) -> Vec<TracedBuffer> {
+        Vec::with_capacity(self.schema.holders.len())
+    }
+
+    fn add_held(&self, part: &mut PartCall, row: &SharedRow<'_>, rule: usize) {
         let source = self.schema.call.fields[rule].source;
         let (Some((direction, argument)), Some(bytes)) = (holder(&source), self.bytes(row, rule)) else { return };
         let data = match source {
@@ -151,11 +167,11 @@ impl CallFields {
         };
         let address = part.call.arguments[usize::from(argument)];
         part.bytes += data.len() as u64;
-        part.held.push(TracedBuffer { argument, direction, address, total_bytes: data.len() as u64, data: data.to_vec() });
+        part.held.push(TracedBuffer { argument, direction, address, total_bytes: data.len() as u64, data: row.data(data) });
     }
 
-    fn add_piece(&self, part: &mut PartCall, row: &Row<'_>) {
-        let address = self.number(row, self.address);
+    fn add_piece(&self, part: &mut PartCall, row: &SharedRow<'_>) {
+        let address = number(row, &self.address);
         if self.is_own && address.is_none() {
             return;
         }
@@ -183,16 +199,16 @@ impl CallFields {
             let data = if is_text { bytes.strip_suffix(&[0]).unwrap_or(bytes) } else { bytes };
             part.bytes += data.len() as u64;
             let address = address.unwrap_or(0) as u64;
-            part.pieces.push(TracedBuffer { argument, direction, address, total_bytes: data.len() as u64, data: data.to_vec() });
+            part.pieces.push(TracedBuffer { argument, direction, address, total_bytes: data.len() as u64, data: row.data(data) });
         }
     }
 
     /// Registers as far as fields tell; of several for one register the widest.
     fn foreign_arguments(&self, row: &Row<'_>, call: &mut TracedCall) {
         for wanted in [Kind::Byte, Kind::Int32, Kind::Int64] {
-            for (rule, field) in self.schema.call.fields.iter().zip(&self.rules) {
+            for (index, rule) in self.schema.call.fields.iter().enumerate() {
                 if let (Source::Argument(argument), true) = (rule.source, rule.kind == wanted)
-                    && let Some(value) = self.number(row, *field)
+                    && let Some(value) = self.rule(row, index)
                 {
                     call.arguments[usize::from(argument)] = value as u64;
                 }
@@ -202,9 +218,9 @@ impl CallFields {
 
     /// Structures put together from their members, in files that do not have them whole.
     fn add_members(&self, part: &mut PartCall, row: &Row<'_>) {
-        for (rule, field) in self.schema.call.fields.iter().zip(&self.rules) {
+        for (index, rule) in self.schema.call.fields.iter().enumerate() {
             let Source::Member(member) = rule.source else { continue };
-            let Some(value) = self.number(row, *field) else { continue };
+            let Some(value) = self.rule(row, index) else { continue };
             let direction = if member.side == Side::Output { BufferDirection::Output } else { BufferDirection::Input };
             if direction == BufferDirection::Output && part.call.failed() {
                 continue;
@@ -215,10 +231,10 @@ impl CallFields {
             let index = part.held.iter().position(is_it).unwrap_or_else(|| {
                 let bytes = structure_bytes(&part.call, argument).max(end);
                 let address = part.call.arguments[usize::from(argument)];
-                part.held.push(TracedBuffer { argument, direction, address, total_bytes: bytes as u64, data: vec![0; bytes] });
+                part.held.push(TracedBuffer { argument, direction, address, total_bytes: bytes as u64, data: vec![0; bytes].into() });
                 part.held.len() - 1
             });
-            let place = part.held[index].data.get_mut(usize::from(member.offset)..end);
+            let place = part.held[index].data.to_mut().get_mut(usize::from(member.offset)..end);
             if let Some(place) = place {
                 put(place, member.part, value);
             }

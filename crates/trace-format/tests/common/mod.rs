@@ -45,7 +45,7 @@ pub fn call(id: u64, name: &str, arguments: &[u64], result: i64) -> TracedCall {
 
 /// A whole buffer.
 pub fn buffer(argument: u8, direction: BufferDirection, address: u64, data: &[u8]) -> TracedBuffer {
-    TracedBuffer { argument, direction, address, total_bytes: data.len() as u64, data: data.to_vec() }
+    TracedBuffer { argument, direction, address, total_bytes: data.len() as u64, data: data.into() }
 }
 
 /// Buffers at the address of their argument.
@@ -121,7 +121,7 @@ fn add_plausible(call: &mut TracedCall, index: u8, pointer: &Pointer, seed: &[u8
 fn any_buffer() -> impl Strategy<Value = TracedBuffer> {
     (0..6_u8, any::<bool>(), prop_oneof![Just(0x1000), any::<u64>()], 0..9_u64, bytes(0..40)).prop_map(|(argument, output, address, more, data)| {
         let direction = if output { BufferDirection::Output } else { BufferDirection::Input };
-        TracedBuffer { argument, direction, address, total_bytes: data.len() as u64 + more / 6, data }
+        TracedBuffer { argument, direction, address, total_bytes: data.len() as u64 + more / 6, data: data.into() }
     })
 }
 
@@ -225,7 +225,7 @@ fn any_pages() -> impl Strategy<Value = MappedPages> {
 pub fn any_trace(records: std::ops::Range<usize>) -> impl Strategy<Value = Vec<TraceRecord>> {
     let record = prop_oneof![
         12 => any_call().prop_map(TraceRecord::Call),
-        1 => any_start().prop_map(TraceRecord::ProcessStart),
+        1 => any_start().prop_map(|start| TraceRecord::ProcessStart(Box::new(start))),
         1 => any_pages().prop_map(TraceRecord::MappedPages),
         1 => "[a-z]{0,9}".prop_map(TraceRecord::Incomplete),
     ];

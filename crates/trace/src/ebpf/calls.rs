@@ -64,7 +64,7 @@ fn inputs_of_exec(call: &TracedCall, path: &[u8], process: i32) -> Vec<TracedBuf
     let first = u8::from(call.number == EXECVEAT);
     let input = |argument: u8, address: u64, data: Vec<u8>| {
         let total_bytes = data.len() as u64;
-        TracedBuffer { argument, direction: BufferDirection::Input, address, total_bytes, data }
+        TracedBuffer { argument, direction: BufferDirection::Input, address, total_bytes, data: data.into() }
     };
     let mut buffers = vec![input(first, call.arguments[usize::from(first)], path.to_vec())];
     for (argument, file) in [(first + 1, "cmdline"), (first + 2, "environ")] {

@@ -127,7 +127,7 @@ impl Looker {
 pub(crate) fn add_moved(call: &mut TracedCall, data: Vec<u8>) {
     let Some(argument) = moved_argument(call.number, call.arguments[1]).filter(|_| !data.is_empty()) else { return };
     let address = call.arguments[usize::from(argument)];
-    let buffer = TracedBuffer { argument, direction: BufferDirection::Output, address, total_bytes: data.len() as u64, data };
+    let buffer = TracedBuffer { argument, direction: BufferDirection::Output, address, total_bytes: data.len() as u64, data: data.into() };
     call.buffers.push(buffer);
     call.buffers.sort_by_key(|buffer| (buffer.argument, buffer.direction));
 }

@@ -223,7 +223,7 @@ mod tests {
 
     fn report() -> StatisticsReport {
         let mut statistics = Statistics::default();
-        let path = TracedBuffer { argument: 1, direction: BufferDirection::Input, address: 9, total_bytes: 5, data: b"/<&>x".to_vec() };
+        let path = TracedBuffer { argument: 1, direction: BufferDirection::Input, address: 9, total_bytes: 5, data: b"/<&>x".to_vec().into() };
         let at = |index: u64| TracedCall {
             process: 7,
             thread: 7,
