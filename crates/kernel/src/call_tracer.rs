@@ -206,12 +206,20 @@ impl Processors {
 
     /// The first of them alone.
     pub fn first(&self) -> Option<Self> {
+        (0..libc::CPU_SETSIZE as u32).find_map(|number| self.only(number))
+    }
+
+    /// That one alone, if it is among them.
+    pub fn only(&self, number: u32) -> Option<Self> {
+        let number = usize::try_from(number).ok().filter(|number| *number < libc::CPU_SETSIZE as usize)?;
+        // SAFETY: the macro indexes a set of exactly that many bits.
+        if !unsafe { libc::CPU_ISSET(number, &self.0) } {
+            return None;
+        }
         // SAFETY: an all-zero set is valid.
         let mut one: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-        // SAFETY: the macros index a set of exactly that many bits.
-        let found = (0..libc::CPU_SETSIZE as usize).find(|&number| unsafe { libc::CPU_ISSET(number, &self.0) })?;
         // SAFETY: as above.
-        unsafe { libc::CPU_SET(found, &mut one) };
+        unsafe { libc::CPU_SET(number, &mut one) };
         Some(Self(one))
     }
 

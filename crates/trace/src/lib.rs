@@ -35,6 +35,7 @@ pub mod statistics;
 pub mod summary;
 pub mod text;
 mod tracker;
+mod turns;
 mod unseen;
 mod walk;
 

@@ -9,9 +9,10 @@ use crate::live::Observer;
 use crate::look::Looker;
 use crate::outside;
 use crate::state;
+use crate::turns::Turns;
 use crate::walk::{self, Before, Memory};
 use crate::{Error, Result};
-use retake_kernel::call_tracer::{self, Afterwards, CallStop, Processors, Stop, Waited};
+use retake_kernel::call_tracer::{self, Afterwards, CallStop, Stop, Waited};
 use retake_kernel::process::{self, Prepared};
 use retake_kernel::{clock, ptrace, signals};
 use retake_model::event::EXEC_COMMITTED;
@@ -93,10 +94,8 @@ struct Tracer {
     status: Option<i32>,
     /// The program was executed.
     has_begun: bool,
-    /// Where this thread and the program may run.
-    processors: Option<Processors>,
-    /// The only thread, which shares a processor with us.
-    pinned: Option<i32>,
+    /// Who shares a processor with us.
+    turns: Turns,
     /// Processes that ran before, whose state is still to be told.
     strangers: Vec<i32>,
     /// The streams of threads that were seen before their makers said that they had made them.
@@ -114,8 +113,7 @@ impl Tracer {
             root: None,
             status: None,
             has_begun: false,
-            processors: None,
-            pinned: None,
+            turns: Turns::default(),
             strangers: Vec::new(),
             unannounced: HashMap::new(),
         }
@@ -125,7 +123,7 @@ impl Tracer {
         call_tracer::seize(child.pid, Afterwards::End).map_err(|source| Error::Attach { whom: name.to_owned(), source })?;
         signals::pass_to(child.pid);
         self.root = Some(child.pid);
-        self.processors = Processors::of(0).ok();
+        self.turns.allow();
         child.start()?;
         self.follow(leave)?;
         if self.status.is_some() && self.has_begun {
@@ -189,7 +187,10 @@ impl Tracer {
         }
         let mut signal = 0;
         match stop {
-            Stop::Call => self.at_call(tid)?,
+            Stop::Call => {
+                self.turns.stopped(tid);
+                self.at_call(tid)?;
+            }
             Stop::Exec(former) => self.executed(tid, former)?,
             Stop::Signal(number) => {
                 signal = number;
@@ -222,7 +223,6 @@ impl Tracer {
 
     /// A thread is seen for the first time. `maker` is making it; if that is not known, the first thread of its process or of the one before.
     fn begin(&mut self, tid: i32, maker: Option<i32>) -> Result<()> {
-        self.unpin();
         let process = process::group_leader(tid).unwrap_or(tid);
         let is_process = process == tid;
         let of = maker.unwrap_or_else(|| if is_process { process::parent(tid).unwrap_or(0) } else { process });
@@ -263,7 +263,7 @@ impl Tracer {
 
     fn entered(&mut self, tid: i32, number: u64, arguments: [u64; 6]) -> Result<()> {
         if ABOUT_PROCESSORS.contains(&number) {
-            self.unpin();
+            self.turns.end_for(tid);
         }
         let Some(thread) = self.threads.get_mut(&tid) else { return Ok(()) };
         let entered_ns = clock::real_time_ns()?;
@@ -311,14 +311,9 @@ impl Tracer {
             let moment = Moment { stage: Stage::AfterMove, pid: process, tid, time_ns, number, arguments, result };
             self.look(stream, moment, Looker::returned)?;
         }
-        let made = matches!(call.number, 56..=58 | 435) && result > 0;
         let mut bytes = call::to_event(&call);
         event_bytes::add_items(&mut bytes, 0, &children);
-        self.append(stream, &bytes)?;
-        if !made && self.pinned.is_none() {
-            self.pin();
-        }
-        Ok(())
+        self.append(stream, &bytes)
     }
 
     /// A program begins. It is the process's first thread now, whoever asked for it.
@@ -357,9 +352,7 @@ impl Tracer {
         if self.root == Some(tid) {
             self.status = Some(status);
         }
-        if self.pinned == Some(tid) {
-            self.unpin();
-        }
+        self.turns.end_for(tid);
         let Some(thread) = self.threads.remove(&tid) else { return Ok(()) };
         if let Some((call, _)) = &thread.call {
             self.append(thread.stream, &call::to_event(call))?;
@@ -379,22 +372,5 @@ impl Tracer {
     fn finish(&self, status: i32) -> Result<()> {
         let exit = if libc::WIFSIGNALED(status) { Exit::Killed(libc::WTERMSIG(status)) } else { Exit::Exited(libc::WEXITSTATUS(status)) };
         Ok(self.log.finish(&Outcome { exit, duration_ms: 0, counters: [].into(), changed_files: None })?)
-    }
-
-    /// A single thread and its tracer take turns: on one processor that costs no wake-up of another.
-    fn pin(&mut self) {
-        if self.threads.len() != 1 {
-            return;
-        }
-        let Some((only, one)) = self.threads.keys().next().copied().zip(self.processors.and_then(|all| all.first())) else { return };
-        if one.give(0).is_ok() && one.give(only).is_ok() {
-            self.pinned = Some(only);
-        }
-    }
-
-    fn unpin(&mut self) {
-        let (Some(tid), Some(all)) = (self.pinned.take(), self.processors) else { return };
-        let _ = all.give(0);
-        let _ = all.give(tid); // it may be gone
     }
 }

@@ -100,6 +100,13 @@ impl MappedFiles {
         self.processes.contains_key(&pid)
     }
 
+    /// Whether a process has mapped files that matter in a range, or in pages that it begins or ends in.
+    pub fn overlaps(&self, pid: i32, range: Range<u64>) -> bool {
+        let end = range.end.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
+        let overlaps = |region: &Region| region.range.start < end && range.start < region.range.end;
+        self.processes.get(&pid).is_some_and(|regions| regions.iter().any(overlaps))
+    }
+
     /// Whether a descriptor leads to a file that is mapped for writing.
     pub fn has(&self, pid: i32, descriptor: i32) -> bool {
         let written = || self.processes.values().flatten().filter(|region| region.writes);
@@ -285,6 +292,13 @@ fn regions_of(pid: i32) -> io::Result<Vec<Region>> {
 fn is_program(path: &str) -> bool {
     let mut magic = [0; 4];
     File::open(path).and_then(|file| file.read_exact_at(&mut magic, 0)).is_ok() && magic == *b"\x7fELF"
+}
+
+/// Whether a descriptor of a process leads to a program or library.
+pub(super) fn leads_to_program(pid: i32, descriptor: i32) -> bool {
+    let path = format!("/proc/{pid}/fd/{descriptor}");
+    // To open anything else could wait.
+    fs::metadata(&path).is_ok_and(|metadata| metadata.is_file()) && is_program(&path)
 }
 
 fn has_name(name: &str) -> bool {

@@ -1,5 +1,6 @@
 //! Looking at threads that stop at every call: what the runtime asks for by itself is found out from the call's number.
 
+use super::mapped::leads_to_program;
 use super::{Looker, Sink};
 use retake_record::{Moment, Stage};
 use retake_trace_format::moved_argument;
@@ -12,6 +13,8 @@ const MSYNC: u64 = 26;
 const MADVISE: u64 = 28;
 const EXECVE: u64 = 59;
 const EXECVEAT: u64 = 322;
+const MAP_TYPE: u64 = 0xf;
+const MAP_PRIVATE: u64 = 2;
 const MAP_FIXED: u64 = 0x10;
 const MAP_ANONYMOUS: u64 = 0x20;
 
@@ -27,8 +30,9 @@ impl Looker {
         let at = |stage| Moment { stage, ..moment };
         let descriptor = |index: usize| moment.arguments[index] as i32;
         match moment.number {
-            MSYNC | MUNMAP | MREMAP | MADVISE | EXECVE | EXECVEAT => self.before_end(moment, sink)?,
-            MMAP if moment.arguments[3] & MAP_FIXED != 0 => self.before_end(moment, sink)?,
+            MSYNC | MREMAP | EXECVE | EXECVEAT => self.before_end(moment, sink)?,
+            MUNMAP | MADVISE if self.concerns_mapping(&moment, moment.arguments[0]) => self.before_end(moment, sink)?,
+            MMAP if moment.arguments[3] & MAP_FIXED != 0 && self.concerns_mapping(&moment, moment.arguments[0]) => self.before_end(moment, sink)?,
             number if USES_FILE.contains(&number) && self.is_mapped(moment.pid, descriptor(0)) => {
                 self.at_call(&at(Stage::UsesMappedFile), sink)?;
             }
@@ -49,7 +53,9 @@ impl Looker {
     /// What `sink` says.
     pub fn returned(&self, moment: Moment, sink: Sink<'_>) -> io::Result<()> {
         match moment.number {
-            MMAP if moment.arguments[3] & MAP_ANONYMOUS == 0 => self.at_call(&Moment { stage: Stage::Mapped, ..moment }, sink)?,
+            MMAP if moment.arguments[3] & MAP_ANONYMOUS == 0 && !self.loads_program(&moment) => {
+                self.at_call(&Moment { stage: Stage::Mapped, ..moment }, sink)?
+            }
             MREMAP if self.has_mappings(moment.pid) => self.at_call(&Moment { stage: Stage::Mapped, ..moment }, sink)?,
             number if moved_argument(number as u32, moment.arguments[1]).is_some() => {
                 self.at_call(&Moment { stage: Stage::AfterMove, ..moment }, sink)?
@@ -57,6 +63,18 @@ impl Looker {
             _ => 0,
         };
         Ok(())
+    }
+
+    /// Whether a call maps a part of a program or library, of which nothing is noted, and nothing that is goes away by it: programs of hundreds of libraries
+    /// are not looked at whole for each.
+    fn loads_program(&self, moment: &Moment) -> bool {
+        let is_private = moment.arguments[3] & MAP_TYPE == MAP_PRIVATE;
+        is_private && leads_to_program(moment.pid, moment.arguments[4] as i32) && !self.concerns_mapping(moment, moment.result as u64)
+    }
+
+    /// Whether the memory that begins there and is as long as the second argument says has a file in it that matters.
+    fn concerns_mapping(&self, moment: &Moment, start: u64) -> bool {
+        self.state().mapped.overlaps(moment.pid, start..start.saturating_add(moment.arguments[1]))
     }
 
     /// Before a process, or some of its memory, goes.

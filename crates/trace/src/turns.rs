@@ -1,0 +1,107 @@
+//! Tracer and traced thread on one processor: they take turns, and to wake somebody on another one takes longer than all else that a stop costs.
+
+use retake_kernel::call_tracer::{Processors, current_processor};
+
+/// So many stops of one thread without one of another show that it runs alone for now: others sleep, or compute.
+const ALONE: u32 = 8;
+
+/// Who shares a processor with the tracer.
+#[derive(Default)]
+pub(crate) struct Turns {
+    /// Where this thread may run; `None` if processors are left as they are.
+    own: Option<Processors>,
+    /// The thread that shares ours, and where it may run otherwise.
+    shared: Option<(i32, Processors)>,
+    /// The thread that stopped last, and how often in a row.
+    last: i32,
+    streak: u32,
+}
+
+impl Turns {
+    /// For programs of our own, which nobody leaves before they end.
+    pub fn allow(&mut self) {
+        self.own = Processors::of(0).ok();
+    }
+
+    /// A thread has stopped at a call: shares the processor with it if nobody else stops meanwhile.
+    pub fn stopped(&mut self, tid: i32) {
+        self.streak = if self.last == tid { self.streak.saturating_add(1) } else { 1 };
+        self.last = tid;
+        if self.streak == ALONE && self.shared.as_ref().is_none_or(|(shared, _)| *shared != tid) {
+            self.end();
+            self.share(tid);
+        }
+    }
+
+    fn share(&mut self, tid: i32) {
+        if self.own.is_none() {
+            return;
+        }
+        let Ok(its) = Processors::of(tid) else { return };
+        let Some(one) = its.only(current_processor()).or_else(|| its.first()) else { return };
+        if one.give(0).is_ok() && one.give(tid).is_ok() {
+            self.shared = Some((tid, its));
+        } else {
+            self.end();
+        }
+    }
+
+    /// A thread asks for its processors, hands them on, or is gone.
+    pub fn end_for(&mut self, tid: i32) {
+        if self.shared.as_ref().is_some_and(|(shared, _)| *shared == tid) {
+            self.end();
+        }
+    }
+
+    /// Everybody has the processors back.
+    pub fn end(&mut self) {
+        self.streak = 0;
+        let Some(own) = &self.own else { return };
+        let _ = own.give(0); // the same as it was, so it can be had
+        if let Some((tid, its)) = self.shared.take() {
+            let _ = its.give(tid); // it may be gone
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command};
+
+    fn processors(tid: i32) -> String {
+        let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap();
+        status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim().to_owned()
+    }
+
+    fn sleeper() -> (Child, i32) {
+        let child = Command::new("sleep").arg("60").spawn().unwrap();
+        let tid = child.id() as i32;
+        (child, tid)
+    }
+
+    #[test]
+    fn whoever_stops_alone_shares_the_processor_until_it_asks_for_others() {
+        let [(mut first, one), (mut second, other)] = [sleeper(), sleeper()];
+        let mut turns = Turns::default();
+        (0..2 * ALONE).for_each(|_| turns.stopped(one));
+        assert!(turns.shared.is_none(), "processors are left as they are unless that is allowed");
+        turns.end();
+        turns.allow();
+        let all = processors(one);
+        (0..4 * ALONE).for_each(|turn| turns.stopped(if turn % 2 == 0 { one } else { other }));
+        assert_eq!((processors(one), processors(other)), (all.clone(), all.clone()), "two that take turns are not alone");
+        (0..ALONE).for_each(|_| turns.stopped(one));
+        assert!(processors(one).parse::<u32>().is_ok() && processors(other) == all);
+        // Another one's stop now and then changes nothing; many do.
+        turns.stopped(other);
+        turns.end_for(other);
+        assert!(processors(one).parse::<u32>().is_ok());
+        (0..ALONE).for_each(|_| turns.stopped(other));
+        assert!(processors(one) == all && processors(other).parse::<u32>().is_ok());
+        turns.end_for(other);
+        assert_eq!((processors(one), processors(other)), (all.clone(), all));
+        first.kill().and_then(|()| first.wait()).unwrap();
+        second.kill().and_then(|()| second.wait()).unwrap();
+    }
+}
