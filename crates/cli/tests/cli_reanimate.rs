@@ -74,7 +74,7 @@ fn a_manifest_and_statistics_say_what_a_trace_left() {
     assert_eq!((&report["compared"][0]["files"], &report["compared"][0]["difference_count"]), (&3.into(), &0.into()), "{report:#}");
     let below: PathBuf = place.work("made").components().skip(1).collect();
     fs::write(place.work("fresh").join(below).join("more"), "").unwrap();
-    let changed = place.run(&["reanimate", "x.ds", "--root", "fresh", "--prepare=never", "--keep-going", "--verify-tree", "x.tree"]);
+    let changed = place.run(&["reanimate", "x.ds", "--root", "fresh", "--prepare=never", "--on-mismatch", "warn", "--verify-tree", "x.tree"]);
     assert!(changed.status == Some(120) && changed.stdout.contains("more: not in the manifest"), "{changed:?}");
     place.run_badly(&["reanimate", "x.ds", "--root", "again", "--verify-tree", "x.ds"], 125, &["is no manifest"]);
 
@@ -96,7 +96,7 @@ fn differences_are_told() {
     let below: PathBuf = place.work("made").components().skip(1).collect();
     let there = place.work("fresh").join(below);
     fs::create_dir_all(there.join("file")).unwrap();
-    let ran = place.run(&["reanimate", "x.ds", "--root", "fresh", "--keep-going", "--prepare"]);
+    let ran = place.run(&["reanimate", "x.ds", "--root", "fresh", "--on-mismatch", "warn", "--prepare"]);
     assert_eq!(ran.status, Some(120), "{ran:?}");
     assert!(ran.stdout.contains("EISDIR"), "{ran:?}");
     let missing = place.run(&["reanimate", "nothing.ds", "--root", "fresh"]);
@@ -112,7 +112,7 @@ fn on_a_full_disk_replay_ends_and_says_so() {
     // The disk goes away with the namespace that it is mounted in.
     let script = r#"
         mount -t tmpfs -o size=1m none small || exit 99
-        timeout -k 1 20 "$0" reanimate x.ds --root small/root --keep-going
+        timeout -k 1 20 "$0" reanimate x.ds --root small/root --on-mismatch warn
         echo "ended with $?"
     "#;
     let mut command = std::process::Command::new("unshare");

@@ -4,7 +4,7 @@ use crate::observation::Observation;
 use crate::tracker::Tracker;
 use retake_model::table::{self, CALLS, CallRow, Classes};
 use retake_model::{errno, signal};
-use retake_trace_format::{TraceRecord, TracedCall};
+use retake_trace_format::{DescriptorKind, TraceRecord, TracedCall};
 use std::collections::HashSet;
 
 /// Classes of strace that are lists of names rather than kinds of arguments.
@@ -89,6 +89,16 @@ enum Status {
     Unfinished,
 }
 
+/// Kinds of descriptors by the names that users give them.
+const DESCRIPTOR_KINDS: &[(&str, &[DescriptorKind])] = &[
+    ("file", &[DescriptorKind::File, DescriptorKind::SymbolicLink]),
+    ("directory", &[DescriptorKind::Directory]),
+    ("device", &[DescriptorKind::CharacterDevice, DescriptorKind::BlockDevice]),
+    ("pipe", &[DescriptorKind::Pipe]),
+    ("socket", &[DescriptorKind::Socket]),
+    ("anonymous", &[DescriptorKind::Anonymous]),
+];
+
 /// What is wanted of all that happens.
 #[derive(Debug, Clone)]
 pub struct Filter {
@@ -96,6 +106,8 @@ pub struct Filter {
     signals: HashSet<u16>,
     status: Status,
     errors: Option<HashSet<u16>>,
+    /// Of the descriptors that a call takes or makes; empty: any.
+    descriptors: HashSet<DescriptorKind>,
     paths: Vec<Vec<u8>>,
     processes: HashSet<u32>,
 }
@@ -103,12 +115,14 @@ pub struct Filter {
 impl Default for Filter {
     fn default() -> Self {
         let signals = (1..=64).collect();
-        Self { calls: CallSet::all(), signals, status: Status::Any, errors: None, paths: Vec::new(), processes: HashSet::new() }
+        let (descriptors, processes) = Default::default();
+        Self { calls: CallSet::all(), signals, status: Status::Any, errors: None, descriptors, paths: Vec::new(), processes }
     }
 }
 
 impl Filter {
-    /// Adds an expression as after strace's `-e`: `trace=SET`, `signal=SET`, `status=KIND`, or a SET of calls alone.
+    /// Adds an expression as after strace's `-e`: `trace=SET`, `signal=SET`, `status=KIND`, `error=NAMES`, `descriptor=KINDS`, or a SET of
+    /// calls alone.
     ///
     /// # Errors
     /// What is not understood.
@@ -130,7 +144,8 @@ impl Filter {
                 let number = |name: &str| errno::by_name(name).ok_or_else(|| format!("there is no error {name}"));
                 self.errors = Some(value.split(',').map(number).collect::<Result<_, _>>()?);
             }
-            other => return Err(format!("there is no expression {other}=: trace, signal, status, error")),
+            "descriptor" => self.descriptors = descriptor_kinds(value)?,
+            other => return Err(format!("there is no expression {other}=: trace, signal, status, error, descriptor")),
         }
         Ok(())
     }
@@ -147,7 +162,8 @@ impl Filter {
 
     /// Whether all is wanted.
     pub fn is_open(&self) -> bool {
-        self.calls == CallSet::all() && self.status == Status::Any && self.errors.is_none() && self.paths.is_empty() && self.processes.is_empty()
+        let of_calls = self.calls == CallSet::all() && self.status == Status::Any && self.errors.is_none();
+        of_calls && self.descriptors.is_empty() && self.paths.is_empty() && self.processes.is_empty()
     }
 
     /// Whether this is wanted. The tracker must not have followed it yet: a descriptor that it closes is still open then.
@@ -174,8 +190,19 @@ impl Filter {
             Status::Unfinished => unfinished,
         };
         let error = self.errors.as_ref().is_none_or(|errors| call.errno().is_some_and(|errno| errors.contains(&(errno as u16))));
-        status && error && (self.paths.is_empty() || tracker.paths_of(call).iter().any(|path| self.paths.contains(path)))
+        let kind = self.descriptors.is_empty() || tracker.descriptor_kinds_of(call).iter().any(|kind| self.descriptors.contains(kind));
+        status && error && kind && (self.paths.is_empty() || tracker.paths_of(call).iter().any(|path| self.paths.contains(path)))
     }
+}
+
+fn descriptor_kinds(text: &str) -> Result<HashSet<DescriptorKind>, String> {
+    let (inverted, list) = text.strip_prefix('!').map_or((false, text), |list| (true, list));
+    if let Some(unknown) = list.split(',').find(|name| DESCRIPTOR_KINDS.iter().all(|(known, _)| known != name)) {
+        let known: Vec<&str> = DESCRIPTOR_KINDS.iter().map(|(name, _)| *name).collect();
+        return Err(format!("there is no kind of descriptor {unknown}: {}", known.join(", ")));
+    }
+    let chosen = DESCRIPTOR_KINDS.iter().filter(|(name, _)| list.split(',').any(|wanted| wanted == *name) != inverted);
+    Ok(chosen.flat_map(|(_, kinds)| kinds.iter().copied()).collect())
 }
 
 fn signals(text: &str) -> Result<HashSet<u16>, String> {
@@ -197,6 +224,8 @@ fn signals(text: &str) -> Result<HashSet<u16>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state;
+    use retake_trace_format::{ProcessStart, StartDescriptor, StartKind};
 
     fn call(name: &str, result: i64) -> Observation {
         let number = u32::from(table::call_by_name(name).unwrap().number);
@@ -231,9 +260,46 @@ mod tests {
     }
 
     #[test]
+    fn kinds_of_descriptors_choose_calls() {
+        let mut tracker = Tracker::default();
+        let descriptor = |number, path: &str, kind| StartDescriptor { number, path: path.into(), kind, offset: 0, flags: 0 };
+        let descriptors = vec![
+            descriptor(0, "/dev/pts/0", DescriptorKind::CharacterDevice),
+            descriptor(1, "pipe:[1]", DescriptorKind::Pipe),
+            descriptor(3, "/etc/passwd", DescriptorKind::Unknown),
+            descriptor(4, "/dev/null", DescriptorKind::Unknown),
+        ];
+        let start = ProcessStart { process: 1, descriptors, ..state::of_process(std::process::id().cast_signed(), StartKind::Exec).unwrap() };
+        tracker.follow(&mut Observation::Record(TraceRecord::ProcessStart(Box::new(start))));
+        let wanted = |kinds: &str, name: &str, descriptor: u64| {
+            let mut filter = Filter::default();
+            filter.expression(&format!("descriptor={kinds}")).unwrap();
+            let Observation::Record(TraceRecord::Call(mut call)) = call(name, 5) else { unreachable!() };
+            (call.process, call.arguments[0]) = (1, descriptor);
+            filter.wants(&Observation::Record(TraceRecord::Call(call)), &tracker)
+        };
+        let cases = [
+            ("pipe", "write", 1, true),
+            ("file,socket", "write", 1, false),
+            ("!pipe", "write", 1, false),
+            ("!file", "write", 1, true),
+            ("device", "read", 0, true),
+            ("device", "read", 4, true),
+            ("file", "read", 3, true),
+            ("socket", "socket", 0, true),
+            ("pipe", "socket", 1, false),
+            ("file", "getpid", 3, false),
+            ("!file", "read", 9, false),
+        ];
+        for (kinds, name, descriptor, expected) in cases {
+            assert_eq!(wanted(kinds, name, descriptor), expected, "{kinds} {name} {descriptor}");
+        }
+    }
+
+    #[test]
     fn what_is_not_understood_is_said() {
         let mut filter = Filter::default();
-        for bad in ["trace=reed", "%nothing", "status=odd", "colour=red", "signal=SIGNOTHING", "error=ENOTHING"] {
+        for bad in ["trace=reed", "%nothing", "status=odd", "colour=red", "signal=SIGNOTHING", "error=ENOTHING", "descriptor=pipes"] {
             assert!(filter.expression(bad).is_err(), "{bad}");
         }
     }

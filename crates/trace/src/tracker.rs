@@ -3,11 +3,12 @@
 
 use crate::descriptors::{self, Descriptor, O_CLOEXEC, Table};
 use crate::observation::Observation;
-use retake_model::table::{self, ArgumentKind, Row, Shape, ValueType};
+use retake_model::table::{self, ArgumentKind, DescriptorEffect, Row, Shape, ValueType};
 use retake_trace_format::{BufferDirection, DescriptorKind, ProcessStart, StartDescriptor, StartKind, TraceRecord, TracedCall};
 use std::collections::HashMap;
 
 const AT_FDCWD: i32 = -100;
+const O_DIRECTORY: u32 = 0o200_000;
 
 const CHDIR: u32 = 80;
 const FCHDIR: u32 = 81;
@@ -68,6 +69,23 @@ impl Tracker {
             }
         }
         paths
+    }
+
+    /// The kinds of the descriptors that a call is given, or has made, as far as they are known.
+    pub fn descriptor_kinds_of(&self, call: &TracedCall) -> Vec<DescriptorKind> {
+        let (Some(row), Some(process)) = (row_of(call), self.processes.get(&call.process)) else { return Vec::new() };
+        let mut kinds = Vec::new();
+        for (index, argument) in row.arguments.iter().enumerate() {
+            if matches!(argument.kind, ArgumentKind::Value(ValueType::Descriptor | ValueType::DirectoryDescriptor)) {
+                let descriptor = u32::try_from(call.arguments[index] as i32).ok().and_then(|number| process.descriptors.get(&number));
+                kinds.extend(descriptor.map(kind_of));
+            }
+        }
+        if matches!(row.descriptors, DescriptorEffect::Makes | DescriptorEffect::MakesPair) && !call.failed() {
+            let path = row.arguments.iter().position(is_path).and_then(|index| self.path(call, row, index));
+            kinds.push(kind_of(&made(call, row, path.as_deref())));
+        }
+        kinds
     }
 
     fn begin(&mut self, start: &mut ProcessStart) {
@@ -153,6 +171,18 @@ fn made(call: &TracedCall, row: &Row, path: Option<&[u8]>) -> StartDescriptor {
         }
     };
     StartDescriptor { number: 0, path, kind, offset: 0, flags: descriptors::open_flags(call, row) }
+}
+
+/// Of what was opened by name only the name and the flags are known, and that it is no pipe or socket.
+fn kind_of(descriptor: &StartDescriptor) -> DescriptorKind {
+    match descriptor.kind {
+        DescriptorKind::Unknown if descriptor.flags & O_DIRECTORY != 0 => DescriptorKind::Directory,
+        DescriptorKind::Unknown if descriptor.path.starts_with(b"/dev/") && !descriptor.path.starts_with(b"/dev/shm/") => {
+            DescriptorKind::CharacterDevice
+        }
+        DescriptorKind::Unknown => DescriptorKind::File,
+        known => known,
+    }
 }
 
 fn is_path(argument: &table::Argument) -> bool {

@@ -25,7 +25,7 @@ Every call about files is made again, below DIR and nowhere else: absolute paths
 What the trace must have found is made first if DIR is empty. Each result, error and buffer is compared with the trace. \
 Sockets, processes and memory are only followed; how many calls that were, and why, is said at the end.
 
-Should a call do something else than the trace says, replay stops, says what, and ends with status 120.
+Should a call do something else than the trace says, replay stops, says what, and ends with status 120; with --on-mismatch warn it goes on, and says all at the end.
 
 Examples:
   retake trace -o x.ds -- tar xf source.tar
@@ -63,9 +63,9 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value = "256")]
     threads: NonZeroU32,
 
-    /// Go on after a difference
-    #[arg(short, long)]
-    keep_going: bool,
+    /// What to do at a call that does something else than the trace says
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "stop")]
+    on_mismatch: OnMismatch,
 
     /// Leave out calls that reserve more room on disk than this, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 64 << 30)]
@@ -104,6 +104,15 @@ enum Verify {
     Results,
     /// Nothing
     None,
+}
+
+/// What a difference leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum OnMismatch {
+    /// Go on, and report all of them
+    Warn,
+    /// End with the first
+    Stop,
 }
 
 /// Which calls keep their order.
@@ -151,7 +160,7 @@ impl Options {
             },
             speed: self.speed,
             threads: self.threads,
-            keeps_going: self.keep_going,
+            keeps_going: self.on_mismatch == OnMismatch::Warn,
             allocation_limit: self.allocation_limit,
             ..replay::Options::new(&self.root)
         }
@@ -302,7 +311,7 @@ fn reasons(output: &mut Output, label: &str, count: u64, reasons: &BTreeMap<&'st
 fn verdict(report: &Report, compared: &[Compared]) -> Result<()> {
     if !report.is_faithful() {
         let failure = Failure::new("the replay differs from the trace").with_status(STATUS_DIVERGED);
-        return Err(if report.stopped { failure.attempt("--keep-going, to see all differences") } else { failure });
+        return Err(if report.stopped { failure.attempt("--on-mismatch warn, to see all differences") } else { failure });
     }
     match compared.iter().find(|tree| !tree.comparison.is_same()) {
         Some(tree) => Err(Failure::new(format!("{} differs from the original", tree.copy.display())).with_status(STATUS_DIVERGED)),

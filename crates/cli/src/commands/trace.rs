@@ -89,7 +89,8 @@ pub struct Options {
     from: Option<OsString>,
 
     /// Which calls: names, or classes such as %file, %network, %process, %memory, %signal, %desc, %ipc, %creds, %clock; `!` in front turns it
-    /// round. Also signal=SET, status=successful|failed|unfinished, error=NAMES
+    /// round. Also signal=SET, status=successful|failed|unfinished, error=NAMES, and descriptor=KINDS for calls that take or make a descriptor of a
+    /// file, directory, device, pipe, socket, or anonymous
     #[arg(short = 'e', long = "expression", value_name = "EXPRESSION", allow_hyphen_values = true)]
     expressions: Vec<String>,
 
