@@ -1,7 +1,7 @@
 //! Recording a program tree: start it, inject the runtime at every exec, drain the rings to disk, wait for the last process.
 //!
-//! Threads: the caller's waits for the program; one drains; a few serve requests of the runtime (an exec to attend, a file to store). No
-//! thread is on the path of an ordinary system call.
+//! Threads: the caller's waits for the program; one drains; a few serve requests of the runtime (an exec to attend, a file to store); at the start one
+//! enters the files that the program mapped the last time. No thread is on the path of an ordinary system call.
 
 #![forbid(unsafe_code)]
 
