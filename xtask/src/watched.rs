@@ -39,7 +39,8 @@ impl Watched {
     ///
     /// # Errors
     /// If it or the files for its output cannot be had.
-    pub fn start(mut command: Command, output: &Path, errors: &Path) -> io::Result<Self> {
+    pub fn start(command: Command, output: &Path, errors: &Path) -> io::Result<Self> {
+        let mut command = bound(&command);
         command.stdin(Stdio::null()).stdout(File::create(output)?).stderr(File::create(errors)?).process_group(0);
         Ok(Self { child: command.spawn()?, ended: None })
     }
@@ -83,6 +84,22 @@ impl Watched {
     }
 }
 
+/// The same command, which ends when we are killed and can end nobody.
+fn bound(command: &Command) -> Command {
+    let mut bound = Command::new("setpriv");
+    bound.args(["--pdeathsig", "KILL", "--"]).arg(command.get_program()).args(command.get_args());
+    if let Some(folder) = command.get_current_dir() {
+        bound.current_dir(folder);
+    }
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => bound.env(name, value),
+            None => bound.env_remove(name),
+        };
+    }
+    bound
+}
+
 fn send(name: &str, process: u32) {
     // If it is gone already, waiting for it says so.
     let _ = Command::new("kill").args([&format!("-{name}"), "--", &process.to_string()]).stderr(Stdio::null()).status();
@@ -94,5 +111,18 @@ impl Drop for Watched {
             crate::bench::process::kill_group(self.child.id());
             let _ = self.child.wait();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_command_is_the_same() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "exit $((A + $1))", "sh", "3"]).env("A", "4").current_dir("/");
+        assert_eq!(bound(&command).status().unwrap().code(), Some(7));
+        assert_eq!(bound(&command).get_current_dir(), Some(Path::new("/")));
     }
 }

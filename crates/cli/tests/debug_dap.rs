@@ -3,7 +3,7 @@
 mod cli_support;
 
 use cli_support::Place;
-use cli_support::debugging::{PLAIN, compile, has_gdb, no_process_is_left, record};
+use cli_support::debugging::{PLAIN, compile, has_gdb, left_behind, no_process_is_left, record};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -300,4 +300,41 @@ fn listening(place: &Place, arguments: &[&str]) -> (Child, String) {
     // What else it says must not stop it.
     std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
     (child, line.split_whitespace().last().unwrap().to_owned())
+}
+
+/// Takes some seconds.
+const LONG: &str = r#"
+int main(void)
+{
+	for (volatile unsigned long i = 0; i < 2000000000; i++)
+		;
+	return 0;
+}
+"#;
+
+/// An adapter that is killed cannot say that it goes, and gdb does not look while the program runs.
+#[test]
+fn a_killed_adapter_takes_its_session_with_it() {
+    if !has_gdb() {
+        return;
+    }
+    const SOON: Duration = Duration::from_secs(2);
+    let place = Place::new("debug-dap-killed");
+    let program = compile(&place, "long", LONG, &[]);
+    record(&place, &[&program]);
+    let (mut child, mut editor) = start(&place);
+    editor.get("initialize", json!({"adapterID": "retake"}));
+    editor.get("launch", json!({"at": "begin"}));
+    editor.event("initialized");
+    editor.get("configurationDone", Value::Null);
+    editor.stop();
+    editor.get("continue", json!({"threadId": 1}));
+    std::thread::sleep(Duration::from_millis(300));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let since = Instant::now();
+    while !left_behind(&place).is_empty() && since.elapsed() < SOON {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    no_process_is_left(&place);
 }

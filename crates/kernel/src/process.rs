@@ -4,7 +4,7 @@ use crate::check;
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
 /// A child that waits for [`Prepared::start`] before it executes its program.
@@ -113,6 +113,14 @@ pub fn own_group(pid: i32) {
 pub fn watch(pid: i32) -> io::Result<OwnedFd> {
     // SAFETY: plain system call; the descriptor is new and ours.
     unsafe { Ok(OwnedFd::from_raw_fd(check(libc::syscall(libc::SYS_pidfd_open, pid, 0))? as i32)) }
+}
+
+/// Whether nobody is left at the other end of a pipe, terminal or connection.
+pub fn is_hung_up(descriptor: BorrowedFd<'_>) -> bool {
+    let mut poll = libc::pollfd { fd: descriptor.as_raw_fd(), events: 0, revents: 0 };
+    // SAFETY: one entry, which outlives the call.
+    unsafe { libc::poll(&mut poll, 1, 0) };
+    poll.revents & libc::POLLHUP != 0
 }
 
 /// Waits until the watched process has ended, or the time is up. True if it ended.

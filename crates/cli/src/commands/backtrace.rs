@@ -12,6 +12,7 @@ use retake_recording::{EventReader, Recording, StreamSummary};
 mod report;
 mod text;
 
+use crate::commands::debug::front_end::FrontEnd;
 use crate::commands::debug::{self, failure_of, gdb};
 use crate::commands::replay::check_replayable;
 use crate::failure::{Failure, Result};
@@ -136,7 +137,7 @@ fn threads(recording: &Recording, pid: Option<i32>, options: &Options) -> Result
     let mut command = gdb::with_script(&found, BACKTRACE_SCRIPT, &scratch)?;
     command.args(["-nx", "-batch"]).env("RETAKE_OUTPUT", &result);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    gdb::run(session, &mut command, &scratch)?;
+    gdb::run(session, &mut command, &FrontEnd::ours(), &scratch)?;
     read(&result).ok_or_else(|| Failure::new("gdb did not say what it sees").likely(format!("{} was built without Python", found.display())))
 }
 

@@ -10,9 +10,11 @@ use retake_debug::{DebugError, Destination, Session, Target};
 use retake_recording::Recording;
 
 mod dap;
+pub(super) mod front_end;
 pub(super) mod gdb;
 mod lldb;
 
+use self::front_end::FrontEnd;
 use crate::commands::replay::check_replayable;
 use crate::failure::{Failure, Result, STATUS_DIVERGED};
 use crate::processes::{self, Process};
@@ -76,6 +78,7 @@ pub fn run(options: &Options) -> Result<()> {
     if options.dap {
         return dap::run(options);
     }
+    let front_end = FrontEnd::ours();
     let recording = recordings::open(&options.recording)?;
     recordings::warn(&recording);
     check_replayable(recording.metadata())?;
@@ -92,7 +95,7 @@ pub fn run(options: &Options) -> Result<()> {
                 Some(_) => lldb::with_script(&debugger, &session, &scratch)?,
                 None => gdb::with_script(&debugger, retake_debug::SCRIPT, &scratch)?,
             };
-            let status = gdb::run(session, command.args(&options.gdb_arguments), &scratch)?;
+            let status = gdb::run(session, command.args(&options.gdb_arguments), &front_end, &scratch)?;
             drop(scratch);
             end_as(status)
         }

@@ -66,9 +66,10 @@ impl Place {
     /// Some program with the environment of the tests, not yet started.
     pub fn command_of(&self, program: &str, arguments: &[&str]) -> Command {
         // Whoever started the tests may ignore signals, as nohup does, and then so would all that they start.
-        let mut command = Command::new("env");
+        let mut command = Command::new("setpriv");
         command
-            .args(["--default-signal", program])
+            // Nor is anything to live on when the tests are killed.
+            .args(["--pdeathsig", "KILL", "env", "--default-signal", program])
             .args(arguments)
             .current_dir(self.root.join("work"))
             .env_clear()

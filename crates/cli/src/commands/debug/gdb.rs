@@ -2,19 +2,23 @@
 
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use retake_debug::Session;
+use retake_kernel::process;
 
 use super::failure_of;
+use super::front_end::FrontEnd;
 use crate::failure::{Failure, Result};
 use crate::find_program;
 use crate::scratch::Scratch;
 
 /// How often we look whether the debugger has come, or has gone.
 const LOOK: Duration = Duration::from_millis(5);
+/// How often we look whether somebody is left who gives it commands.
+const LOOK_FOR_FRONT_END_MS: i32 = 250;
 /// Where a script finds the socket to connect to.
 pub const SOCKET: &str = "RETAKE_SOCKET";
 
@@ -64,7 +68,7 @@ pub fn socket(scratch: &Scratch) -> PathBuf {
 ///
 /// # Errors
 /// It cannot be run; the replay diverged.
-pub fn run(session: Session, command: &mut Command, scratch: &Scratch) -> Result<ExitStatus> {
+pub fn run(session: Session, command: &mut Command, front_end: &FrontEnd, scratch: &Scratch) -> Result<ExitStatus> {
     let socket = socket(scratch);
     let failed = |error| Failure::system("make the socket", socket.display(), &error);
     let listener = UnixListener::bind(&socket).map_err(failed)?;
@@ -73,7 +77,7 @@ pub fn run(session: Session, command: &mut Command, scratch: &Scratch) -> Result
     command.env(SOCKET, &socket);
     std::thread::scope(|scope| {
         // The session waits for all children of this thread, so gdb must be another's.
-        let gdb = scope.spawn(|| command.status());
+        let gdb = scope.spawn(|| command.spawn().and_then(|gdb| wait(gdb, front_end)));
         let served = match accept(&listener, &gdb) {
             Some(stream) => retake_debug::serve(session, stream),
             None => {
@@ -85,6 +89,17 @@ pub fn run(session: Session, command: &mut Command, scratch: &Scratch) -> Result
         let status = ended.map_err(|error| Failure::system("run", name.display(), &error));
         served.map_err(failure_of).and(status)
     })
+}
+
+/// Waits until gdb has ended. In the midst of a long command it would not notice that nobody is there for its answer.
+fn wait(mut gdb: Child, front_end: &FrontEnd) -> std::io::Result<ExitStatus> {
+    let watch = process::watch(gdb.id() as i32)?;
+    while !process::ended(&watch, LOOK_FOR_FRONT_END_MS) {
+        if front_end.is_gone() {
+            gdb.kill()?;
+        }
+    }
+    gdb.wait()
 }
 
 fn accept<T>(listener: &UnixListener, gdb: &ScopedJoinHandle<'_, T>) -> Option<UnixStream> {

@@ -7,6 +7,7 @@ use retake_debug::{Destination, PROFILE_SCRIPT};
 use retake_recording::Recording;
 
 use super::{Options, flame_graph};
+use crate::commands::debug::front_end::FrontEnd;
 use crate::commands::debug::{self, gdb};
 use crate::failure::{Failure, Result};
 use crate::scratch::Scratch;
@@ -23,7 +24,7 @@ pub fn run(recording: &Recording, options: &Options) -> Result<()> {
     let mut command = gdb::with_script(&found, PROFILE_SCRIPT, &scratch)?;
     command.args(["-nx", "-batch"]).env("RETAKE_OUTPUT", &result).env("RETAKE_SAMPLES", options.samples.to_string());
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    gdb::run(session, &mut command, &scratch)?;
+    gdb::run(session, &mut command, &FrontEnd::ours(), &scratch)?;
     let stacks = std::fs::read_to_string(&result)
         .map_err(|_| Failure::new("gdb did not say what it saw").likely(format!("{} was built without Python", found.display())))?;
     let is_graph = path.extension().is_some_and(|extension| extension == "svg");
