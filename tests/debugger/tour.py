@@ -289,12 +289,15 @@ def seeks():
     seen, again = {}, 0
     for _ in range(SEEKS):
         run("seek " + chosen.choice(places))
-        mark = ask("when")
+        # Behind the last event there are two places that go by its number.
+        when = ask("when")
+        mark = when + (", the end" if ask("ends") == "yes" else "")
         for trail in list(range(STEPS_FROM_PLACE)) + list(reversed(range(STEPS_FROM_PLACE - 1))):
             now = state()
             again += (mark, trail) in seen
             check_same(seen.setdefault((mark, trail), now), now, "seek to %s and %d on" % (mark, trail))
-            if trail == STEPS_FROM_PLACE - 1 or now[0] != mark:
+            # Behind the end there is nothing to come back from.
+            if trail == STEPS_FROM_PLACE - 1 or now[0] != when or ask("ends") == "yes":
                 break
             run("stepi")
         if again % 2:
