@@ -4,6 +4,7 @@
 use crate::errno;
 use crate::event::{CallRef, read_u32, read_u64};
 use crate::flags;
+use crate::forms;
 use crate::habits;
 use crate::item::{Direction as ItemDirection, ItemRef};
 use crate::layout::{element_text, socket_address};
@@ -19,6 +20,8 @@ pub struct CallDescription<'log> {
     /// `TCGETS`, where the command has a row.
     pub command: Option<&'static str>,
     pub arguments: Vec<ArgumentDescription<'log>>,
+    /// What stands between the parentheses where that is not the arguments one after another.
+    pub shown: Option<Vec<String>>,
     pub result: i64,
     /// `ENOENT`, where the result is an error.
     pub error: Option<&'static str>,
@@ -43,6 +46,9 @@ pub struct ArgumentDescription<'log> {
 impl CallDescription<'_> {
     /// `read(3, "x", 1)`, without the registers that the call does not look at.
     pub fn head(&self) -> String {
+        if let Some(shown) = &self.shown {
+            return format!("{}({})", self.name, shown.join(", "));
+        }
         let values: Vec<(&str, u64)> = self.arguments.iter().map(|argument| (argument.name, argument.value)).collect();
         let shown = habits::meaningful(&self.name, self.command, &values).unwrap_or(values.len());
         let texts: Vec<&str> = self.arguments.iter().take(shown).map(|argument| argument.text.as_str()).collect();
@@ -57,7 +63,7 @@ pub fn describe_call<'log>(call: &CallRef<'log>, options: &TextOptions) -> CallD
     let Some((row, sub_row)) = call.row() else {
         let name = format!("syscall_{}", call.number());
         let result_text = result_text(ValueType::Long, result);
-        return CallDescription { name, command: None, arguments: Vec::new(), result, error, result_text };
+        return CallDescription { name, command: None, arguments: Vec::new(), shown: None, result, error, result_text };
     };
     let call_row = call.call_row().expect("a call with a row has a call row");
     let options = &habits::text_options(call_row.name, options);
@@ -82,14 +88,17 @@ pub fn describe_call<'log>(call: &CallRef<'log>, options: &TextOptions) -> CallD
         ArgumentDescription { name: argument.name, value, text, inputs, outputs }
     };
     let row: &'static Row = row;
-    CallDescription {
+    let mut description = CallDescription {
         name: call_row.name.to_string(),
         command: sub_row.map(|sub| sub.name),
         arguments: call.arguments().zip(row.arguments).enumerate().map(describe).collect(),
+        shown: None,
         result,
         error,
         result_text: result_text(row.result, result),
-    }
+    };
+    forms::apply(&mut description, options);
+    description
 }
 
 /// How to show memory that the table knows nothing about.

@@ -12,6 +12,8 @@ pub(crate) fn meaningful(call: &str, command: Option<&str>, arguments: &[(&str, 
     match (call, command) {
         // The mode of a file that is not made, whatever the register holds.
         ("open" | "openat", _) if value("flags") & O_CREAT_OR_TMPFILE == 0 => Some(arguments.len() - 1),
+        // Without MREMAP_FIXED and MREMAP_DONTUNMAP.
+        ("mremap", _) if value("flags") & 6 == 0 => Some(4),
         ("fcntl", "F_GETFD" | "F_GETFL" | "F_GETOWN" | "F_GETSIG" | "F_GETLEASE" | "F_GETPIPE_SZ" | "F_GET_SEALS") => Some(2),
         ("futex", "FUTEX_WAKE" | "FUTEX_UNLOCK_PI" | "FUTEX_TRYLOCK_PI") => Some(3),
         ("futex", "FUTEX_WAIT" | "FUTEX_LOCK_PI" | "FUTEX_LOCK_PI2") => Some(4),
@@ -31,6 +33,8 @@ pub(crate) fn text_options<'a>(call: &str, options: &'a TextOptions) -> Cow<'a, 
 pub(crate) fn register_text(call: &str, argument: &str, value: u64) -> Option<String> {
     match (call, argument) {
         ("mmap", "offset") if value != 0 => Some(format!("{value:#x}")),
+        ("rseq", "length" | "signature") => Some(format!("{:#x}", value as u32)),
+        ("epoll_create1", "flags") if value as u32 == 0o2_000_000 => Some("EPOLL_CLOEXEC".to_owned()),
         _ => None,
     }
 }

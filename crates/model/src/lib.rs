@@ -15,6 +15,7 @@ mod flag_sets;
 pub mod flags;
 // `gen` is a keyword of edition 2024. The generator decides how the file looks.
 #[rustfmt::skip]
+mod forms;
 mod r#gen;
 mod habits;
 pub mod ids;

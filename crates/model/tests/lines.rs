@@ -58,6 +58,60 @@ fn what_a_type_does_not_tell_is_as_strace_has_it() {
 }
 
 #[test]
+fn waiting_is_told_as_what_was_asked_and_what_came() {
+    let asked = input(0, 0x1000, &[3, 0, 0, 0, 1, 0, 9, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
+    let nothing = output(0, 0x1000, &[3, 0, 0, 0, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
+    assert_eq!(line("poll", &[0x1000, 2, 5], 0, &[asked.clone(), nothing]), "poll([{fd=3, events=POLLIN}, {fd=-1}], 2, 5) = 0 (Timeout)");
+    assert_eq!(
+        line("poll", &[0x1000, 2, 5], -4, std::slice::from_ref(&asked)),
+        "poll([{fd=3, events=POLLIN}, {fd=-1}], 2, 5) = -1 EINTR (Interrupted system call)"
+    );
+    let hung_up = output(0, 0x1000, &[3, 0, 0, 0, 1, 0, 0x10, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
+    let (before, left) = (input(2, 0x2000, &words64(&[1, 0])), output(2, 0x2000, &words64(&[0, 7])));
+    assert_eq!(
+        line("ppoll", &[0x1000, 2, 0x2000, 0, 8], 1, &[asked, before, hung_up, left]),
+        "ppoll([{fd=3, events=POLLIN}, {fd=-1}], 2, {tv_sec=1, tv_nsec=0}, NULL, 8) = 1 ([{fd=3, revents=POLLHUP}], left {tv_sec=0, tv_nsec=7})"
+    );
+    let set = |bits: u64| words64(&[bits]);
+    let items = [input(1, 0x10, &set(0x18)), input(2, 0x20, &set(0x10)), output(1, 0x10, &set(0x8)), output(2, 0x20, &set(0))];
+    assert_eq!(line("select", &[5, 0x10, 0x20, 0, 0], 1, &items), "select(5, [3 4], [4], NULL, NULL) = 1 (in [3])");
+    let mask = [input(5, 0x30, &words64(&[0x40, 8])), input(5, 0x40, &words64(&[2]))];
+    assert_eq!(
+        line("pselect6", &[0, 0, 0, 0, 0, 0x30], -4, &mask),
+        "pselect6(0, NULL, NULL, NULL, NULL, {sigmask=[INT], sigsetsize=8}) = -1 EINTR (Interrupted system call)"
+    );
+    // Nothing of it was kept.
+    assert_eq!(line("select", &[5, 0x10, 0, 0, 0], 1, &[]), "select(5, 0x10, NULL, NULL, NULL) = 1");
+}
+
+#[test]
+fn threads_are_made_as_strace_tells_it() {
+    let told = output(2, 0x50, &words32(&[77]));
+    assert_eq!(
+        line("clone", &[0x3d0f00, 0x9000, 0x50, 0x60, 0x70], 77, &[told]),
+        "clone(child_stack=0x9000, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD|CLONE_SYSVSEM|CLONE_SETTLS|CLONE_PARENT_SETTID|\
+         CLONE_CHILD_CLEARTID, parent_tid=[77], tls=0x70, child_tidptr=0x60) = 77"
+    );
+    let arguments = words64(&[0x10_0100, 0, 0, 0x50, 17, 0x9000, 0x1000, 0, 0, 0, 0]);
+    assert_eq!(
+        line("clone3", &[0x1000, 88], 77, &[input(0, 0x1000, &arguments)]),
+        "clone3({flags=CLONE_VM|CLONE_PARENT_SETTID, parent_tid=0x50, exit_signal=SIGCHLD, stack=0x9000, stack_size=0x1000} => {parent_tid=[77]}, 88) = 77"
+    );
+    let mut cut = input(0, 0x1000, &arguments[..32]);
+    cut.total = 88;
+    assert_eq!(
+        line("clone3", &[0x1000, 88], -38, &[cut]).split(" = ").next(),
+        Some("clone3({flags=CLONE_VM|CLONE_PARENT_SETTID, parent_tid=0x50, ...}, 88)")
+    );
+    assert_eq!(line("clone3", &[0x1000, 88], -14, &[]), "clone3(0x1000, 88) = -1 EFAULT (Bad address)");
+    assert_eq!(line("rseq", &[0x7000, 32, 0, 0x5305_3053], 0, &[]), "rseq(0x7000, 0x20, 0, 0x53053053) = 0");
+    assert_eq!(line("epoll_create1", &[0o2_000_000], 5, &[]), "epoll_create1(EPOLL_CLOEXEC) = 5");
+    assert_eq!(line("mremap", &[0x1000, 8192, 4096, 1, 9], 0x1000, &[]), "mremap(0x1000, 8192, 4096, MREMAP_MAYMOVE) = 0x1000");
+    assert!(line("fcntl", &[3, 3, 0], 0o2, &[]).ends_with(" = 0x2 (flags O_RDWR)"));
+    assert!(line("fcntl", &[3, 3, 0], 0, &[]).ends_with(" = 0 (flags O_RDONLY)"));
+}
+
+#[test]
 fn memory_and_processes() {
     assert_eq!(
         line("mmap", &[0, 8192, 3, 0x22, -1_i32 as u32 as u64, 0], 0x7f00_0000_0000, &[]),
@@ -67,7 +121,7 @@ fn memory_and_processes() {
     assert_eq!(line("brk", &[0], 0x5555_0000, &[]), "brk(NULL) = 0x55550000");
     assert_eq!(
         line("clone", &[0x1200011, 0, 0, 0x7000, 0], 4321, &[]),
-        "clone(SIGCHLD|CLONE_CHILD_CLEARTID|CLONE_CHILD_SETTID, NULL, NULL, 0x7000, NULL) = 4321"
+        "clone(child_stack=NULL, flags=CLONE_CHILD_CLEARTID|CLONE_CHILD_SETTID|SIGCHLD, child_tidptr=0x7000) = 4321"
     );
     assert_eq!(
         line("wait4", &[-1_i32 as u32 as u64, 0x1000, 1, 0], 4321, &[output(1, 0x1000, &words32(&[256]))]),
@@ -94,7 +148,7 @@ fn time_signals_and_waiting() {
     let after = [3, 0, 0, 0, 1, 0, 1, 0];
     assert_eq!(
         line("poll", &[0x1000, 1, 500], 1, &[input(0, 0x1000, &before), output(0, 0x1000, &after)]),
-        "poll([{fd=3, events=POLLIN, revents=0}] => [{fd=3, events=POLLIN, revents=POLLIN}], 1, 500) = 1"
+        "poll([{fd=3, events=POLLIN}], 1, 500) = 1 ([{fd=3, revents=POLLIN}])"
     );
     let events = output(1, 0x1000, &[1, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(line("epoll_wait", &[4, 0x1000, 8, -1_i32 as u32 as u64], 1, &[events]), "epoll_wait(4, [{events=EPOLLIN, data=0x9}], 8, -1) = 1");

@@ -38,6 +38,8 @@ pub struct Style {
     pub paths: bool,
     /// Only calls: no signals, no ends of processes.
     pub quiet: bool,
+    /// By what name the first program was executed; if it is empty, that of its file is shown.
+    pub program: Vec<u8>,
     /// Lengths.
     pub text: TextOptions,
 }
@@ -120,7 +122,8 @@ impl Printer {
         }
         let texts = TextOptions { string_bytes: self.style.text.string_bytes.max(128), ..self.style.text.clone() };
         let quoted: Vec<String> = start.arguments.iter().map(|argument| quote(argument, argument.len(), &texts)).collect();
-        let call = format!("execve({}, [{}], ...)", quote(&start.executable, start.executable.len(), &texts), quoted.join(", "));
+        let program = if self.style.program.is_empty() { &start.executable } else { &self.style.program };
+        let call = format!("execve({}, [{}], ...)", quote(program, program.len(), &texts), quoted.join(", "));
         Some(format!("{call:<RESULT_COLUMN$} = 0"))
     }
 

@@ -4,7 +4,7 @@ mod stat;
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
@@ -42,6 +42,9 @@ enum Other {
     /// Show what a trace is about: calls, sizes, files, processes, over time
     Stat(stat::Options),
 }
+
+/// As much of a buffer is read at least, where it may be a structure that is told field by field: that of `clone3` has 88 bytes.
+const LARGEST_STRUCTURE: usize = 128;
 
 /// Options of `retake trace`.
 #[derive(Debug, Args)]
@@ -362,13 +365,13 @@ impl Options {
         })
     }
 
-    /// How much of each buffer is kept; `None` is all. Text shows no more than it is told to.
+    /// How much of each buffer is kept; `None` is all. Text shows no more than it is told to, but structures in buffers are read whole.
     fn kept_bytes(&self) -> Option<u64> {
         match (self.no_data, self.data_limit, self.trace_file()) {
             (true, _, _) => Some(0),
             (_, Some(limit), _) => Some(limit),
             (_, None, Some(_)) => None,
-            (_, None, None) => Some(self.string_limit as u64),
+            (_, None, None) => Some(self.string_limit.max(LARGEST_STRUCTURE) as u64),
         }
     }
 
@@ -390,7 +393,13 @@ impl Options {
             _ => Hexadecimal::Always,
         };
         let text = TextOptions { string_bytes: self.string_limit, hexadecimal, ..TextOptions::default() };
-        Style { clock, durations: self.syscall_times, paths: self.decode_fds > 0, quiet: self.quiet > 0, text }
+        // Names with a slash are taken as they are, others looked for.
+        let found = find_program::find(&self.command, std::env::var_os("PATH").as_deref()).map(|found| found.program.into_os_string().into_vec());
+        let program = match self.command.first() {
+            Some(name) if name.as_bytes().contains(&b'/') => name.as_bytes().to_vec(),
+            _ => found.unwrap_or_default(),
+        };
+        Style { clock, durations: self.syscall_times, paths: self.decode_fds > 0, quiet: self.quiet > 0, program, text }
     }
 
     fn make_output(&self, filter: Filter, to_stdout: bool) -> Result<TraceOutput> {

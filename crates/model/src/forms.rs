@@ -1,0 +1,198 @@
+//! Calls that strace writes otherwise than register by register: what they wait for and what came, and how processes are made.
+
+use crate::describe::{ArgumentDescription, CallDescription};
+use crate::event::{read_u32, read_u64};
+use crate::flags;
+use crate::layout::element_text;
+use crate::print::TextOptions;
+use crate::signal;
+
+const CLONE_PIDFD: u64 = 0x1000;
+const CLONE_SETTLS: u64 = 0x8_0000;
+const CLONE_PARENT_SETTID: u64 = 0x10_0000;
+/// CLONE_CHILD_SETTID and CLONE_CHILD_CLEARTID.
+const CLONE_CHILD_TID: u64 = 0x120_0000;
+/// Bits of `clone3` beyond 32.
+const CLONE_HIGH: [(u64, &str); 2] = [(1 << 32, "CLONE_CLEAR_SIGHAND"), (1 << 33, "CLONE_INTO_CGROUP")];
+
+/// Gives a described call the form that strace has for it, if it has one of its own.
+pub(crate) fn apply(description: &mut CallDescription<'_>, options: &TextOptions) {
+    match (description.name.as_str(), description.command) {
+        ("poll" | "ppoll", _) => poll(description, options),
+        ("select" | "pselect6", _) => select(description, options),
+        ("clone", _) => description.shown = Some(clone(description)),
+        ("clone3", _) => description.shown = clone3(description),
+        ("fcntl", Some("F_GETFL")) if description.error.is_none() => {
+            let flags = description.result as u32;
+            description.result_text = format!("{} (flags {})", hexadecimal(flags.into()), flags::OPEN.format(flags));
+        }
+        _ => {}
+    }
+}
+
+fn input<'log>(argument: &ArgumentDescription<'log>) -> Option<&'log [u8]> {
+    argument.inputs.first().filter(|item| !item.faulted()).map(|item| item.inline_bytes())
+}
+
+fn output<'log>(argument: &ArgumentDescription<'log>) -> Option<&'log [u8]> {
+    argument.outputs.first().filter(|item| !item.faulted()).map(|item| item.inline_bytes())
+}
+
+/// Of a time that the kernel counts down only what it was.
+fn show_timeout(argument: &mut ArgumentDescription<'_>, element: &str, options: &TextOptions) {
+    if let Some(text) = input(argument).and_then(|bytes| element_text(element, bytes, options)) {
+        argument.text = text;
+    }
+}
+
+/// Behind the result: what came, and how much time was left; nothing but that there was no more of it.
+fn add_outcome(description: &mut CallDescription<'_>, mut parts: Vec<String>, timeout: Option<(usize, &str)>, options: &TextOptions) {
+    if description.result == 0 {
+        description.result_text += " (Timeout)";
+        return;
+    }
+    let left = timeout.and_then(|(index, element)| output(&description.arguments[index]).and_then(|bytes| element_text(element, bytes, options)));
+    parts.extend(left.map(|left| format!("left {left}")));
+    if !parts.is_empty() {
+        description.result_text += &format!(" ({})", parts.join(", "));
+    }
+}
+
+fn limited(parts: impl Iterator<Item = String>, options: &TextOptions) -> String {
+    let mut shown: Vec<String> = parts.take(options.element_count.saturating_add(1)).collect();
+    if shown.len() > options.element_count {
+        shown.truncate(options.element_count);
+        shown.push("...".to_owned());
+    }
+    format!("[{}]", shown.join(", "))
+}
+
+fn poll(description: &mut CallDescription<'_>, options: &TextOptions) {
+    let Some(asked) = description.arguments.first().and_then(input) else { return };
+    let events = |entry: &[u8], at: usize| u32::from(u16::from_le_bytes([entry[at], entry[at + 1]]));
+    let question = |entry: &[u8]| match read_u32(entry, 0) as i32 {
+        descriptor @ ..0 => format!("{{fd={descriptor}}}"),
+        descriptor => format!("{{fd={descriptor}, events={}}}", flags::POLL_EVENTS.format(events(entry, 4))),
+    };
+    description.arguments[0].text = limited(asked.chunks_exact(8).map(question), options);
+    let timeout = (description.name == "ppoll").then_some((2, "timespec"));
+    if let Some((index, element)) = timeout {
+        show_timeout(&mut description.arguments[index], element, options);
+    }
+    if description.error.is_some() {
+        return;
+    }
+    // What is as it was before is not told again.
+    let answered = output(&description.arguments[0]).unwrap_or(asked);
+    let answer = |entry: &[u8]| format!("{{fd={}, revents={}}}", read_u32(entry, 0) as i32, flags::POLL_EVENTS.format(events(entry, 6)));
+    let answers = limited(answered.chunks_exact(8).filter(|entry| events(entry, 6) != 0).map(answer), options);
+    add_outcome(description, vec![answers], timeout, options);
+}
+
+/// `[3 4]`.
+fn descriptor_set(bytes: &[u8], count: u64) -> String {
+    let is_set = |number: &usize| bytes[number / 8] >> (number % 8) & 1 == 1;
+    let numbers = (0..bytes.len() * 8).take(usize::try_from(count).unwrap_or(usize::MAX)).filter(is_set);
+    format!("[{}]", numbers.map(|number| number.to_string()).collect::<Vec<_>>().join(" "))
+}
+
+fn select(description: &mut CallDescription<'_>, options: &TextOptions) {
+    let count = description.arguments[0].value;
+    for argument in &mut description.arguments[1..4] {
+        if let Some(bytes) = input(argument) {
+            argument.text = descriptor_set(bytes, count);
+        }
+    }
+    let element = if description.name == "select" { "timeval" } else { "timespec" };
+    show_timeout(&mut description.arguments[4], element, options);
+    if let Some(mask) = description.arguments.get_mut(5).filter(|mask| mask.value != 0) {
+        let size = input(mask).filter(|pair| pair.len() == 16).map(|pair| read_u64(pair, 8));
+        let set = mask.inputs.get(1).and_then(|item| item.inline_bytes().first_chunk()).map(|set| crate::layout::signal_set(u64::from_le_bytes(*set)));
+        if let Some(size) = size {
+            mask.text = format!("{{sigmask={}, sigsetsize={size}}}", set.unwrap_or_else(|| "NULL".to_owned()));
+        }
+    }
+    if description.error.is_some() {
+        return;
+    }
+    let came = |(argument, name): (&ArgumentDescription<'_>, &str)| {
+        let set = descriptor_set(output(argument).or_else(|| input(argument))?, count);
+        (set != "[]").then(|| format!("{name} {set}"))
+    };
+    let parts = description.arguments[1..4].iter().zip(["in", "out", "except"]).filter_map(came).collect();
+    add_outcome(description, parts, Some((4, element)), options);
+}
+
+/// `CLONE_VM|CLONE_FS|SIGCHLD`.
+fn clone_flags(flags: u64, exit_signal: u64) -> String {
+    let low = (flags & 0xffff_ffff & !0xff) as u32;
+    let mut parts: Vec<String> = (low != 0).then(|| flags::CLONE.format(low)).into_iter().collect();
+    parts.extend(CLONE_HIGH.iter().filter(|(bit, _)| flags & bit != 0).map(|(_, name)| (*name).to_owned()));
+    parts.extend((exit_signal != 0).then(|| signal::name(exit_signal as u16).into_owned()));
+    if parts.is_empty() { "0".to_owned() } else { parts.join("|") }
+}
+
+/// Zero needs no sign of what it is written in.
+fn hexadecimal(value: u64) -> String {
+    if value == 0 { "0".to_owned() } else { format!("{value:#x}") }
+}
+
+fn address(value: u64) -> String {
+    if value == 0 { "NULL".to_owned() } else { format!("{value:#x}") }
+}
+
+fn clone(description: &CallDescription<'_>) -> Vec<String> {
+    let [flags, stack, parent, child, tls] = [0, 1, 2, 3, 4].map(|index| description.arguments.get(index).map_or(0, |argument| argument.value));
+    let mut parts = vec![format!("child_stack={}", address(stack)), format!("flags={}", clone_flags(flags, flags & 0xff))];
+    if flags & (CLONE_PARENT_SETTID | CLONE_PIDFD) != 0 {
+        let told = output(&description.arguments[2]).and_then(|bytes| bytes.first_chunk()).map(|bytes| format!("[{}]", i32::from_le_bytes(*bytes)));
+        parts.push(format!("parent_tid={}", told.unwrap_or_else(|| address(parent))));
+    }
+    parts.extend((flags & CLONE_SETTLS != 0).then(|| format!("tls={tls:#x}")));
+    parts.extend((flags & CLONE_CHILD_TID != 0).then(|| format!("child_tidptr={child:#x}")));
+    parts
+}
+
+/// As far as the structure was kept.
+fn clone3(description: &CallDescription<'_>) -> Option<Vec<String>> {
+    let [arguments, size] = description.arguments.as_slice() else { return None };
+    let bytes = input(arguments)?;
+    let word = |index: usize| bytes.get(index * 8..index * 8 + 8).map(|bytes| read_u64(bytes, 0));
+    let flags = word(0)?;
+    let only_if = |bit: u64, index: usize, name: &str| word(index).filter(|_| flags & bit != 0).map(|value| format!("{name}={}", address(value)));
+    let exit_signal = |value: u64| if value == 0 { "0".to_owned() } else { signal::name(value as u16).into_owned() };
+    let fields = [
+        Some(format!("flags={}", clone_flags(flags, 0))),
+        only_if(CLONE_PIDFD, 1, "pidfd"),
+        only_if(CLONE_CHILD_TID, 2, "child_tid"),
+        only_if(CLONE_PARENT_SETTID, 3, "parent_tid"),
+        word(4).map(|value| format!("exit_signal={}", exit_signal(value))),
+        word(5).map(|value| format!("stack={}", address(value))),
+        word(6).map(|value| format!("stack_size={}", hexadecimal(value))),
+        only_if(CLONE_SETTLS, 7, "tls"),
+        (bytes.len() as u64 != size.value).then(|| "...".to_owned()),
+    ];
+    let made = (description.result > 0 && flags & CLONE_PARENT_SETTID != 0).then(|| format!(" => {{parent_tid=[{}]}}", description.result));
+    let text = format!("{{{}}}{}", fields.into_iter().flatten().collect::<Vec<_>>().join(", "), made.unwrap_or_default());
+    Some(vec![text, size.text.clone()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_end_with_the_signal() {
+        assert_eq!(clone_flags(0x120_0011, 0x11), "CLONE_CHILD_CLEARTID|CLONE_CHILD_SETTID|SIGCHLD");
+        assert_eq!(clone_flags(0x11, 0x11), "SIGCHLD");
+        assert_eq!(clone_flags(1 << 32 | 0x100, 0), "CLONE_VM|CLONE_CLEAR_SIGHAND");
+        assert_eq!(clone_flags(0, 0), "0");
+    }
+
+    #[test]
+    fn sets_are_numbers() {
+        assert_eq!(descriptor_set(&[0x18, 0, 1, 0, 0, 0, 0, 0], 20), "[3 4 16]");
+        assert_eq!(descriptor_set(&[0x18, 0, 1, 0, 0, 0, 0, 0], 16), "[3 4]");
+        assert_eq!(descriptor_set(&[], 16), "[]");
+    }
+}
