@@ -122,8 +122,7 @@ impl Session {
         if let Some(stop) = self.timeline.announced.filter(|stop| self.debuggee.wants(*stop)) {
             return Ok(Some(stop));
         }
-        let is_breakpoint = self.debuggee.breakpoints.contains(&self.debuggee.program_counter()?);
-        Ok(is_breakpoint.then_some(Stop::Breakpoint))
+        Ok(self.debuggee.is_at_breakpoint()?.then_some(Stop::Breakpoint))
     }
 
     /// Seen backwards, watched memory changes when the instruction that wrote it is undone.

@@ -10,7 +10,7 @@ pub(crate) use planting::Sought;
 
 use crate::catches::{Catches, Caught, Signals, Told};
 use crate::error::Result;
-use crate::probe::Plan;
+use crate::probe::{Plan, holds};
 use crate::process::{Process, in_runtime};
 use crate::text::Text;
 use crate::watchpoints::{Watchpoint, Watchpoints};
@@ -212,6 +212,15 @@ impl Debuggee {
     /// The kernel's number of a thread of the program.
     pub fn thread(&self, known: u32) -> Option<i32> {
         self.threads().into_iter().find(|(_, tid)| *tid == known).map(|(tid, _)| tid)
+    }
+
+    /// Whether one of the user's breakpoints is for where the program stands, and as it stands there. What cannot be evaluated here is left to the debugger.
+    pub fn is_at_breakpoint(&self) -> Result<bool> {
+        let Registers { rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp, r8, r9, r10, r11, r12, r13, r14, r15, rip, .. } = self.registers(self.current)?;
+        let conditions = self.conditions.get(&rip).map_or(&[][..], Vec::as_slice);
+        let values = [rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp, r8, r9, r10, r11, r12, r13, r14, r15, rip];
+        let may_hold = |one: &Vec<u8>| holds(one, &values, |address, bytes| self.read(address, bytes) == bytes.len()) != Some(false);
+        Ok(self.breakpoints.contains(&rip) && (conditions.is_empty() || conditions.iter().any(may_hold)))
     }
 
     /// Reads memory as the program would see it without us; returns how many bytes are there.

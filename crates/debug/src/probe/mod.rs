@@ -5,8 +5,10 @@
 
 mod code;
 mod condition;
+mod evaluate;
 
 pub(crate) use code::{Test, Wanted};
+pub(crate) use evaluate::holds;
 
 use code::{COUNTER_OFFSET, DATA_OFFSET, DISPLACED_OFFSET, SLOT_FLAGS, SLOT_RCX, SLOT_RDX, SLOT_RSP};
 use retake_kernel::maps::Mapping;
