@@ -107,7 +107,8 @@ fn select(description: &mut CallDescription<'_>, options: &TextOptions) {
     show_timeout(&mut description.arguments[4], element, options);
     if let Some(mask) = description.arguments.get_mut(5).filter(|mask| mask.value != 0) {
         let size = input(mask).filter(|pair| pair.len() == 16).map(|pair| read_u64(pair, 8));
-        let set = mask.inputs.get(1).and_then(|item| item.inline_bytes().first_chunk()).map(|set| crate::layout::signal_set(u64::from_le_bytes(*set)));
+        let set =
+            mask.inputs.get(1).and_then(|item| item.inline_bytes().first_chunk()).map(|set| crate::layout::signal_set(u64::from_le_bytes(*set)));
         if let Some(size) = size {
             mask.text = format!("{{sigmask={}, sigsetsize={size}}}", set.unwrap_or_else(|| "NULL".to_owned()));
         }

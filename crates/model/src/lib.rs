@@ -13,9 +13,9 @@ pub mod event;
 pub mod exec;
 mod flag_sets;
 pub mod flags;
+mod forms;
 // `gen` is a keyword of edition 2024. The generator decides how the file looks.
 #[rustfmt::skip]
-mod forms;
 mod r#gen;
 mod habits;
 pub mod ids;
