@@ -3,7 +3,7 @@
 //! Many programs map a file shared that others may look at but hardly ever do: Java its counters.
 
 use crate::error::Result;
-use crate::scan::Scan;
+use crate::scan::{Header, Scan};
 use crate::target::Target;
 use retake_model::{CallRef, Event, EventKind, ItemDirection, parse_event};
 use retake_recording::{EventReader, Recording, StreamKind};
@@ -33,11 +33,12 @@ pub(crate) fn is_alone(recording: &Recording, target: &Target) -> Result<bool> {
 
 /// Whether the process maps anything shared to write to it: most do not, and then nothing else need be known. Looks into few events.
 fn maps_to_share(recording: &Recording, target: &Target) -> Result<bool> {
+    let is_mapping = |header: &Header| header.kind == Some(EventKind::Call) && header.number == MMAP;
     let mut bytes = Vec::new();
     for stream in recording.streams().filter(|stream| stream.info.pid == target.pid) {
         let mut scan = Scan::new(recording, stream.info.id)?;
-        while let Some(header) = scan.next_with(&mut bytes, |header| header.kind == Some(EventKind::Call) && header.number == MMAP) {
-            if header.number == MMAP
+        while let Some(header) = scan.next_with(&mut bytes, is_mapping) {
+            if is_mapping(&header)
                 && let Ok((event, _)) = parse_event(&bytes)
                 && let Event::Call(call) = event.decode()
                 && is_shared_to_write(&call)

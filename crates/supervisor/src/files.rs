@@ -110,20 +110,20 @@ impl FileTable {
 
     /// How many files have been used.
     pub fn used_count(&self, header: &Header) -> usize {
-        header.files.iter().filter(|entry| entry.used.load(Relaxed) != 0).count()
+        entries(header).iter().filter(|entry| is_used(entry)).count()
     }
 
     /// Where the files were found that have been used, of those that [`FileTable::foresee`] can enter.
     pub fn used_paths(&self, header: &Header) -> Vec<PathBuf> {
         let paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
-        paths.iter().zip(&header.files).filter(|(_, entry)| entry.used.load(Relaxed) != 0).filter_map(|(path, _)| path.clone()).collect()
+        paths.iter().zip(entries(header)).filter(|(_, entry)| is_used(entry)).filter_map(|(path, _)| path.clone()).collect()
     }
 
     /// Contents that were foreseen, but not used.
     pub fn unused_contents(&self, header: &Header) -> HashSet<ContentId> {
         let (mut used, mut unused) = (HashSet::new(), HashSet::new());
-        for entry in &header.files[..header.file_count.load(Relaxed) as usize] {
-            if entry.used.load(Relaxed) != 0 { &mut used } else { &mut unused }.extend(contents(entry));
+        for entry in entries(header) {
+            if is_used(entry) { &mut used } else { &mut unused }.extend(contents(entry));
         }
         &unused - &used
     }
@@ -220,6 +220,15 @@ impl FileTable {
             segment.give_to(user);
         }
     }
+}
+
+/// The files that are listed. The places behind them are many pages that nobody has touched.
+fn entries(header: &Header) -> &[FileEntry] {
+    &header.files[..header.file_count.load(Relaxed) as usize]
+}
+
+fn is_used(entry: &FileEntry) -> bool {
+    entry.used.load(Relaxed) != 0
 }
 
 /// A file's own content, and those of its image.

@@ -30,7 +30,7 @@ impl CallSet {
 
     /// `openat,%network`, `!futex`, `all`, `none`. A `?` before a name allows it to be unknown.
     fn parse(text: &str) -> Result<Self, String> {
-        let (inverted, list) = text.strip_prefix('!').map_or((false, text), |list| (true, list));
+        let (inverted, list) = inversion(text);
         let mut chosen = HashSet::new();
         for name in list.split(',').filter(|name| !name.is_empty()) {
             match name {
@@ -44,6 +44,11 @@ impl CallSet {
         }
         Ok(Self(chosen))
     }
+}
+
+/// Whether a list is of what is not meant, and the list.
+fn inversion(text: &str) -> (bool, &str) {
+    text.strip_prefix('!').map_or((false, text), |list| (true, list))
 }
 
 fn calls_named(name: &str) -> Result<Vec<u16>, String> {
@@ -196,7 +201,7 @@ impl Filter {
 }
 
 fn descriptor_kinds(text: &str) -> Result<HashSet<DescriptorKind>, String> {
-    let (inverted, list) = text.strip_prefix('!').map_or((false, text), |list| (true, list));
+    let (inverted, list) = inversion(text);
     if let Some(unknown) = list.split(',').find(|name| DESCRIPTOR_KINDS.iter().all(|(known, _)| known != name)) {
         let known: Vec<&str> = DESCRIPTOR_KINDS.iter().map(|(name, _)| *name).collect();
         return Err(format!("there is no kind of descriptor {unknown}: {}", known.join(", ")));
@@ -206,7 +211,7 @@ fn descriptor_kinds(text: &str) -> Result<HashSet<DescriptorKind>, String> {
 }
 
 fn signals(text: &str) -> Result<HashSet<u16>, String> {
-    let (inverted, list) = text.strip_prefix('!').map_or((false, text), |list| (true, list));
+    let (inverted, list) = inversion(text);
     let mut chosen: HashSet<u16> = HashSet::new();
     for name in list.split(',') {
         match name {

@@ -82,7 +82,7 @@ impl Tracker {
             }
         }
         if matches!(row.descriptors, DescriptorEffect::Makes | DescriptorEffect::MakesPair) && !call.failed() {
-            let path = row.arguments.iter().position(is_path).and_then(|index| self.path(call, row, index));
+            let path = self.first_path(call, row);
             kinds.push(kind_of(&made(call, row, path.as_deref())));
         }
         kinds
@@ -114,8 +114,7 @@ impl Tracker {
 
     fn call(&mut self, call: &TracedCall) {
         let Some(row) = row_of(call) else { return };
-        let first_path = row.arguments.iter().position(is_path);
-        let path = first_path.and_then(|index| self.path(call, row, index));
+        let path = self.first_path(call, row);
         let to_descriptor = || self.descriptor_path(call.process, call.arguments[0] as i32).map(<[u8]>::to_vec);
         let directory = if call.number == FCHDIR { to_descriptor() } else { path.clone() };
         let Some(process) = self.processes.get_mut(&call.process) else { return };
@@ -126,6 +125,10 @@ impl Tracker {
             _ => {}
         }
         descriptors::change(&mut process.descriptors, call, row, |_| Some(made(call, row, path.as_deref())));
+    }
+
+    fn first_path(&self, call: &TracedCall, row: &Row) -> Option<Vec<u8>> {
+        row.arguments.iter().position(is_path).and_then(|index| self.path(call, row, index))
     }
 
     /// The absolute form of a path argument: the descriptor before it, or the working directory, is where it begins.

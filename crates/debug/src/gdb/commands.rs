@@ -6,6 +6,7 @@ use crate::debuggee::Fate;
 use crate::destination::Destination;
 use crate::error::Result;
 use crate::loops::{Function, GoneOver};
+use crate::stops::Stops;
 use gdbstub::target::ext::monitor_cmd::{ConsoleOutput, MonitorCmd, outputln};
 use retake_model::event::Console;
 use std::fmt::Write;
@@ -158,7 +159,7 @@ impl Remote {
     }
 
     fn turn(&mut self, wish: Wish) -> String {
-        self.turned = Some((wish, self.session.debuggee.breakpoints.clone()));
+        self.turned = Some((wish, Stops::of(&self.session.debuggee)));
         String::new()
     }
 

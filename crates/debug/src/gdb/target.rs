@@ -8,6 +8,7 @@ use crate::debuggee::{GiveUp, Stop};
 use crate::destination::Destination;
 use crate::error::{DebugError, Result};
 use crate::session::Session;
+use crate::stops::Stops;
 use crate::watchpoints::Access;
 use gdbstub::common::{Signal, Tid};
 use gdbstub::stub::MultiThreadStopReason;
@@ -20,7 +21,6 @@ use gdbstub::target::ext::base::reverse_exec::{ReplayLogPosition, ReverseCont, R
 use gdbstub::target::ext::breakpoints::{BreakpointsOps, WatchKind};
 use gdbstub::target::ext::catch_syscalls::{CatchSyscallPosition, CatchSyscalls, CatchSyscallsOps, SyscallNumbers};
 use gdbstub::target::{Target, TargetError, TargetResult, ext};
-use std::collections::BTreeSet;
 
 /// Why the program stopped, as the library wants it.
 pub(crate) type Reason = MultiThreadStopReason<u64>;
@@ -42,8 +42,8 @@ pub(crate) struct Remote {
     pub files: Files,
     /// Where to go the next time the program is to run, instead of running.
     pub destination: Option<Destination>,
-    /// What to do the next time the program is to run, and with which breakpoints: a debugger that knows no way back takes its own away before it goes on.
-    pub turned: Option<(Wish, BTreeSet<u64>)>,
+    /// What to do the next time the program is to run, and what stops it: a debugger that knows no way back takes its breakpoints away before it goes on.
+    pub turned: Option<(Wish, Stops)>,
     /// Those of the breakpoint that is set next.
     pub conditions: Option<Vec<Vec<u8>>>,
     wish: Wish,
@@ -81,14 +81,12 @@ impl Remote {
             // The one stop reason that a debugger takes as it is, whatever it was about to do.
             return Ok(self.reason(Stop::End));
         }
-        let own = self.turned.take().map(|(wish, breakpoints)| {
-            self.wish = wish;
-            std::mem::replace(&mut self.session.debuggee.breakpoints, breakpoints)
-        });
+        let Some((wish, stops)) = self.turned.take() else { return self.run(give_up) };
+        self.wish = wish;
+        let own = Stops::of(&self.session.debuggee);
+        stops.put(&mut self.session.debuggee);
         let stopped = self.run(give_up);
-        if let Some(breakpoints) = own {
-            self.session.debuggee.breakpoints = breakpoints;
-        }
+        own.put(&mut self.session.debuggee);
         stopped
     }
 

@@ -1,6 +1,7 @@
 //! Breakpoint conditions: a debugger sends them as agent expressions, programs for a stack machine, which become machine code here.
 
 use super::code::{Assembler, Pending};
+use super::evaluate::operand;
 use std::collections::HashMap;
 
 /// Deeper ones are left to the debugger.
@@ -32,9 +33,7 @@ struct Compiler<'a, 'b> {
 
 impl Compiler<'_, '_> {
     fn operand(&mut self, bytes: usize) -> Option<u64> {
-        let operand = self.expression.get(self.at..self.at + bytes)?;
-        self.at += bytes;
-        Some(operand.iter().fold(0, |value, byte| value << 8 | u64::from(*byte)))
+        operand(self.expression, &mut self.at, bytes)
     }
 
     /// Translates one operation; false at the end.

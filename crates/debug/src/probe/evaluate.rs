@@ -47,7 +47,8 @@ pub(crate) fn holds(expression: &[u8], registers: &[u64; 17], read: impl Fn(u64,
     None
 }
 
-fn operand(expression: &[u8], at: &mut usize, bytes: usize) -> Option<u64> {
+/// The next bytes of an expression, as a number.
+pub(super) fn operand(expression: &[u8], at: &mut usize, bytes: usize) -> Option<u64> {
     let operand = expression.get(*at..*at + bytes)?;
     *at += bytes;
     Some(operand.iter().fold(0, |value, byte| value << 8 | u64::from(*byte)))

@@ -30,11 +30,14 @@ pub const HOW_TO_GET: &str = "installing it: apt install gdb, dnf install gdb, p
 /// # Errors
 /// There is none.
 pub fn find(gdb: &Path) -> Result<PathBuf> {
-    let found = find_program::find(&[gdb.as_os_str().to_owned()], std::env::var_os("PATH").as_deref());
-    found.map(|found| found.program).map_err(|_| {
-        let failure = Failure::new(format!("there is no {}", gdb.display())).attempt(HOW_TO_GET);
-        failure.attempt("--gdb PATH for one elsewhere, or --serve HOST:PORT for another debugger")
-    })
+    find_debugger(gdb, HOW_TO_GET, "--gdb PATH for one elsewhere, or --serve HOST:PORT for another debugger")
+}
+
+/// The program with this name or path; if there is none, what to try.
+pub fn find_debugger(debugger: &Path, how_to_get: &str, elsewhere: &str) -> Result<PathBuf> {
+    let found = find_program::find(&[debugger.as_os_str().to_owned()], std::env::var_os("PATH").as_deref());
+    let none = |_| Failure::new(format!("there is no {}", debugger.display())).attempt(how_to_get).attempt(elsewhere);
+    found.map(|found| found.program).map_err(none)
 }
 
 /// gdb, to load a script of ours, which connects it.

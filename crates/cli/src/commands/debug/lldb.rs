@@ -7,9 +7,8 @@ use std::process::Command;
 
 use retake_debug::Session;
 
-use super::gdb::socket;
+use super::gdb::{find_debugger, socket};
 use crate::failure::{Failure, Result};
-use crate::find_program;
 use crate::scratch::Scratch;
 
 /// Commands of ours that lldb passes on as they are. After `seek` and `restart` comes `go`.
@@ -24,13 +23,7 @@ const GO: &str = "breakpoint disable\nprocess continue\nbreakpoint enable\n";
 /// # Errors
 /// There is none.
 pub fn find(lldb: &Path) -> Result<PathBuf> {
-    let found = find_program::find(&[lldb.as_os_str().to_owned()], std::env::var_os("PATH").as_deref());
-    found.map(|found| found.program).map_err(|_| {
-        let failure = Failure::new(format!("there is no {}", lldb.display()));
-        failure
-            .attempt("installing it: apt install lldb, dnf install lldb, pacman -S lldb")
-            .attempt("--lldb=PATH for one elsewhere, or no --lldb for gdb")
-    })
+    find_debugger(lldb, "installing it: apt install lldb, dnf install lldb, pacman -S lldb", "--lldb=PATH for one elsewhere, or no --lldb for gdb")
 }
 
 /// lldb, to load a script of ours, which connects it. It finds the program and what that has loaded in a tree of links to the recorded files.
