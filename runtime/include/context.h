@@ -487,7 +487,7 @@ void walk_maps(void (*visit)(void *closure, const struct map_line *line), void *
 void filter_open(struct call *call);
 
 /* ---- debug.c: replay under a debugger ---- */
-enum debug_event { DEBUG_SIGNAL = 1, DEBUG_DEATH, DEBUG_EXIT, DEBUG_THREAD_EXIT, DEBUG_THREAD_START, DEBUG_CALL, DEBUG_RETURN, DEBUG_FORK, DEBUG_VFORK };
+enum debug_event { DEBUG_SIGNAL = 1, DEBUG_DEATH, DEBUG_EXIT, DEBUG_THREAD_EXIT, DEBUG_THREAD_START, DEBUG_CALL, DEBUG_RETURN, DEBUG_FORK, DEBUG_VFORK, DEBUG_EXEC };
 u32 is_debugged(void); /* it is replayed, and a debugger wants one process of the tree */
 void debug_begin(struct context *context);              /* the process begins, or its new program does */
 u32 debug_skips_child(struct call *call, u64 flags);    /* nobody needs that process */

@@ -64,8 +64,10 @@ static u32 exec_replay(struct call *call)
 	if (call->result == EXEC_COMMITTED) {
 		baton_replay(context, 1); /* others had it until the kernel refused */
 		const struct event *next = log_peek(context);
-		if (next && next->kind == EVENT_EXEC)
+		if (next && next->kind == EVENT_EXEC) {
+			debug_event(DEBUG_EXEC, 0);
 			host_exec(context);
+		}
 		call_prepare(call);
 		if (call->result == CALL_ABORTED)
 			return replay_undone(context);

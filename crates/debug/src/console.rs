@@ -17,6 +17,8 @@ use std::path::Path;
 const HEADER_BYTES: usize = 24;
 const PIECE_BYTES: usize = 64 << 10;
 const ERROR: u32 = 2;
+/// The file that replayed processes append to.
+const INCOMING: &str = "console";
 
 /// A piece of output that is kept.
 #[derive(Debug, Clone, Copy)]
@@ -46,11 +48,19 @@ impl Console {
     /// # Errors
     /// The files cannot be made.
     pub fn new(folder: &Path) -> io::Result<(Self, File)> {
-        let path = folder.join("console");
+        let path = folder.join(INCOMING);
         let appended = File::options().create_new(true).append(true).open(&path)?;
         let incoming = File::options().read(true).write(true).open(&path)?;
         let kept = File::options().create_new(true).read(true).write(true).open(folder.join("console-kept"))?;
         Ok((Self { incoming, read: 0, given_back: 0, kept, kept_bytes: 0, pieces: BTreeMap::new(), listener: None }, appended))
+    }
+
+    /// What the processes of another replay are to append to: what they print again is known.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn again(folder: &Path) -> io::Result<File> {
+        File::options().append(true).open(folder.join(INCOMING))
     }
 
     /// Takes what the processes have printed meanwhile.

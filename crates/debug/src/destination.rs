@@ -99,7 +99,7 @@ impl Session {
             Destination::Checkpoint(number) if !self.has_checkpoint(number) => {
                 return Err(DebugError::NoPlace(format!("there is no checkpoint {number}")));
             }
-            Destination::End if !has_end(&self.recording, self.target.pid)? => self.last_event()?,
+            Destination::End if !self.target.is_replaced() && !has_end(&self.recording, self.target.pid)? => self.last_event()?,
             other => other,
         })
     }

@@ -163,7 +163,7 @@ impl Session {
             let is_arrival = !matches!(stop, Stop::Watch(_)) && place.is_here(&self.debuggee)?;
             match stop {
                 _ if is_arrival => {}
-                Stop::Interrupted | Stop::Exited(_) | Stop::Killed(_) | Stop::End => return Ok(Arrival::Interrupted),
+                Stop::Interrupted | Stop::Exited(_) | Stop::Killed(_) | Stop::Executing | Stop::End => return Ok(Arrival::Interrupted),
                 Stop::Breakpoint if self.is_goal_reached()? => return Ok(Arrival::At(stop)),
                 Stop::Watch(_) | Stop::Signal(_) | Stop::Caught(_) if self.debuggee.wants(stop) => {
                     tally.others += 1;

@@ -200,7 +200,7 @@ fn dynamic_section(elf: &[u8], headers: u64) -> Option<u64> {
 }
 
 /// What was executed: the argument of the call before the EXEC event, or the recorded command.
-fn path_of(recording: &Recording, target: &Target) -> String {
+pub(crate) fn path_of(recording: &Recording, target: &Target) -> String {
     let metadata = recording.metadata();
     let first = metadata.command.to_string_lossy();
     let executed = target.exec_call.and_then(|offset| executed_path(recording, target, offset));

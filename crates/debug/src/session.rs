@@ -18,6 +18,7 @@ use retake_recording::Recording;
 use retake_replay::{Purpose, Request, Running};
 use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// A process of a recording, under our control.
@@ -36,6 +37,7 @@ pub struct Session {
     /// How the process died, if it did.
     pub(crate) crash: Option<Crash>,
     pub(crate) console: Console,
+    folder: PathBuf,
     /// Made when somebody asks for a time.
     pub(crate) clock: Option<Clock>,
     names: OnceCell<ThreadNames>,
@@ -54,38 +56,41 @@ impl Session {
         self.program.names(&self.debuggee)
     }
 
-    /// Replays the recording up to where the program of `target` has executed nothing yet. `folder` is for files of this session. There must be
-    /// no other thread in this process.
+    /// Replays the recording up to where the program of `target` has executed nothing yet. `folder` is for files of this session. Other threads of this
+    /// process may do nothing but wait meanwhile.
     ///
     /// # Errors
     /// See [`DebugError`].
     pub fn start(recording: &Recording, target: Target, folder: &Path) -> Result<Self> {
-        let request = Request { quiet: false, check_off: true };
-        let crash = Crash::find(recording, Some(target.pid))?;
+        let crash = target.crash(recording)?;
         let (console, output) = Console::new(folder)?;
+        let (running, debuggee) = Self::replay(recording, &target, output, folder)?;
+        let program = Program::of_new(&debuggee, recording, &target);
+        Ok(Self {
+            about: about(recording, &target, &program),
+            debuggee,
+            program,
+            timeline: Timeline::default(),
+            gone_over: GoneOver::default(),
+            remarks: String::new(),
+            running: Some(running),
+            recording: recording.clone(),
+            target,
+            crash,
+            console,
+            folder: folder.to_owned(),
+            clock: None,
+            names: OnceCell::new(),
+            diversion: None,
+        })
+    }
+
+    fn replay(recording: &Recording, target: &Target, output: File, folder: &Path) -> Result<(Running, Debuggee)> {
+        let request = Request { quiet: false, check_off: true };
         let purpose = Purpose { wanted: Some(target.wanted(recording)?), output: Some(output), ..Purpose::default() };
         let running = Running::start(recording.clone(), request, purpose, folder)?;
-        match Self::begin(&running, recording, &target) {
-            Ok(debuggee) => {
-                let program = Program::of_new(&debuggee, recording, &target);
-                let about = about(recording, &target, &program);
-                Ok(Self {
-                    debuggee,
-                    program,
-                    timeline: Timeline::default(),
-                    gone_over: GoneOver::default(),
-                    remarks: String::new(),
-                    about,
-                    running: Some(running),
-                    recording: recording.clone(),
-                    target,
-                    crash,
-                    console,
-                    clock: None,
-                    names: OnceCell::new(),
-                    diversion: None,
-                })
-            }
+        match Self::begin(&running, recording, target) {
+            Ok(debuggee) => Ok((running, debuggee)),
             Err(error) => {
                 running.end();
                 Err(error)
@@ -106,6 +111,59 @@ impl Session {
         match debuggee.run(&mut || running.divergence().is_some())? {
             Stop::Step => Ok(debuggee),
             _ => Err(running.divergence().map_or(DebugError::NeverBegan(target.pid), |report| DebugError::Diverged(Box::new(report)))),
+        }
+    }
+
+    // ---- from one program of the process to another ----
+
+    /// The process, which is about to execute its next program, does that: nothing of it has been executed then.
+    ///
+    /// # Errors
+    /// The replay diverged, or the process cannot be controlled.
+    pub(crate) fn follow_exec(&mut self) -> Result<()> {
+        let next = self.target.with_program(&self.recording, self.target.program + 1);
+        let (Some(target), Some(running)) = (next, &self.running) else { return Err(DebugError::NeverBegan(self.target.pid)) };
+        // Copies are of a program that is gone.
+        self.timeline = Timeline::default();
+        running.want(target.wanted(&self.recording)?);
+        self.debuggee.process.let_all_go()?;
+        let debuggee = Self::begin(running, &self.recording, &target)?;
+        self.enter(target, debuggee)
+    }
+
+    /// Goes back to the end of the program before this one: where the process is about to execute this. The recording is replayed anew up to there.
+    ///
+    /// # Errors
+    /// As [`Session::start`].
+    pub(crate) fn return_before_exec(&mut self, give_up: GiveUp) -> Result<()> {
+        let before = self.target.program.checked_sub(1).and_then(|program| self.target.with_program(&self.recording, program));
+        let Some(target) = before else { return Ok(()) };
+        self.end_replay();
+        let (running, debuggee) = Self::replay(&self.recording, &target, Console::again(&self.folder)?, &self.folder)?;
+        self.running = Some(running);
+        self.enter(target, debuggee)?;
+        self.go_to_end(give_up)?;
+        Ok(self.console.collect()?)
+    }
+
+    /// From here on the session is about this program. What users want to be told of stays, but for what has addresses.
+    fn enter(&mut self, target: Target, debuggee: Debuggee) -> Result<()> {
+        let before = std::mem::replace(&mut self.debuggee, debuggee);
+        (self.debuggee.catches, self.debuggee.passed) = (before.catches, before.passed);
+        self.program = Program::of_new(&self.debuggee, &self.recording, &target);
+        self.about = about(&self.recording, &target, &self.program);
+        self.crash = target.crash(&self.recording)?;
+        self.gone_over = GoneOver::default();
+        self.names = OnceCell::new();
+        self.target = target;
+        Ok(())
+    }
+
+    fn end_replay(&mut self) {
+        self.timeline = Timeline::default();
+        self.debuggee.process.end();
+        if let Some(running) = self.running.take() {
+            running.end();
         }
     }
 
@@ -171,9 +229,6 @@ fn about(recording: &Recording, target: &Target, program: &Program) -> String {
 impl Drop for Session {
     fn drop(&mut self) {
         self.end_diversion();
-        self.debuggee.process.end();
-        if let Some(running) = self.running.take() {
-            running.end();
-        }
+        self.end_replay();
     }
 }

@@ -12,20 +12,33 @@ use std::collections::HashMap;
 /// The process that a session is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// The stream of its first thread.
+    /// The stream of its first thread, or of the one that executed the program.
     pub stream: StreamId,
     /// Its number while recording.
     pub pid: i32,
-    /// How many events of that stream come before the program that is debugged: the last that the process executed.
+    /// How many events of that stream come before the program that is debugged.
     pub first_event: u64,
     /// The call that executed it: offset in the stream, and bytes. None where the recorder did, or where it is a copy of its parent.
     pub exec_call: Option<(u64, usize)>,
     /// The streams from the first process to it.
     pub path: Vec<u32>,
+    /// Which of its programs that is, from 0,
+    pub program: usize,
+    /// and all that it executed one after the other.
+    programs: Vec<ProgramStart>,
+}
+
+/// Where a program begins that a process executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ProgramStart {
+    /// The stream of the thread that executed it.
+    stream: StreamId,
+    first_event: u64,
+    exec_call: Option<(u64, usize)>,
 }
 
 impl Target {
-    /// The process with this number, or the one that crashed, or the first.
+    /// The last program of the process with this number, or of the one that crashed, or of the first.
     ///
     /// # Errors
     /// There is none, or the recording cannot be read.
@@ -37,9 +50,39 @@ impl Target {
         };
         let named = || pid.map_or("there".to_owned(), |pid| format!("number {pid}"));
         let chosen = chosen.ok_or_else(|| DebugError::NoSuchProcess(named()))?;
-        let stream = chosen.info.id;
-        let (first_event, exec_call) = program_start(recording, stream)?;
-        Ok(Self { stream, pid: chosen.info.pid, first_event, exec_call, path: path_to(&streams, stream) })
+        let programs = programs(recording, &streams, origin(&streams, chosen))?;
+        Ok(Self::of_program(&streams, chosen.info.pid, programs.len() - 1, programs))
+    }
+
+    /// Another of the programs that the process executed; `None`: it executed fewer.
+    pub fn with_program(&self, recording: &Recording, program: usize) -> Option<Self> {
+        let streams: Vec<StreamSummary> = recording.streams().collect();
+        (program < self.programs.len()).then(|| Self::of_program(&streams, self.pid, program, self.programs.clone()))
+    }
+
+    fn of_program(streams: &[StreamSummary], pid: i32, program: usize, programs: Vec<ProgramStart>) -> Self {
+        let ProgramStart { stream, first_event, exec_call } = programs[program];
+        Self { stream, pid, first_event, exec_call, path: path_to(streams, stream), program, programs }
+    }
+
+    /// How many programs the process executed one after the other.
+    pub fn program_count(&self) -> usize {
+        self.programs.len()
+    }
+
+    /// Whether the process executed another program after this one.
+    pub fn is_replaced(&self) -> bool {
+        self.program + 1 < self.programs.len()
+    }
+
+    /// How this program died, if it did.
+    pub(crate) fn crash(&self, recording: &Recording) -> Result<Option<Crash>> {
+        if self.is_replaced() { Ok(None) } else { Crash::find(recording, Some(self.pid)) }
+    }
+
+    /// What was executed: an absolute path, as far as that is known.
+    pub fn program_path(&self, recording: &Recording) -> String {
+        crate::program::path_of(recording, self)
     }
 
     /// As the replay is told.
@@ -62,19 +105,38 @@ fn crashed<'a>(recording: &Recording, streams: &'a [StreamSummary]) -> Result<Op
     Ok(streams.iter().find(|first| is_process(first) && first.info.pid == crash.pid && first.info.id <= crash.stream))
 }
 
-/// How many events come before the last program of a process: it begins with an EXEC event, or with a START event as a copy of its parent.
-/// And the call that did it.
-fn program_start(recording: &Recording, stream: StreamId) -> Result<(u64, Option<(u64, usize)>)> {
-    let mut scan = Scan::new(recording, stream)?;
-    let (mut first_event, mut exec_call, mut last_call) = (1, None, None);
-    while let Some(event) = scan.next() {
-        match event.kind {
-            Some(EventKind::Exec) => (first_event, exec_call) = (event.index + 1, last_call),
-            Some(EventKind::Call) => last_call = Some((event.offset, event.size)),
-            _ => {}
+/// The stream with which a process began. One that executed a program as another thread than the first is a process of its own in the list of streams.
+fn origin<'a>(streams: &'a [StreamSummary], process: &'a StreamSummary) -> &'a StreamSummary {
+    let mut at = process;
+    let maker = |of: &StreamSummary| of.info.parent.filter(|parent| *parent < of.info.id);
+    while let Some(found) = maker(at).and_then(|parent| streams.iter().find(|one| one.info.id == parent && one.info.pid == process.info.pid)) {
+        at = found;
+    }
+    at
+}
+
+/// The programs of a process: each begins with an EXEC event, but for the first of a copy of its parent, which begins with a START event.
+fn programs(recording: &Recording, streams: &[StreamSummary], process: &StreamSummary) -> Result<Vec<ProgramStart>> {
+    let own = |stream: &&StreamSummary| stream.info.id >= process.info.id && stream.info.pid == process.info.pid;
+    let is_later = |stream: &&StreamSummary| is_process(stream) && origin(streams, stream).info.id != process.info.id;
+    let mut programs = vec![ProgramStart { stream: process.info.id, first_event: 1, exec_call: None }];
+    // A number may be given to another process later.
+    for stream in streams.iter().filter(own).take_while(|stream| !is_later(stream)) {
+        let mut scan = Scan::new(recording, stream.info.id)?;
+        let mut last_call = None;
+        while let Some(event) = scan.next() {
+            match event.kind {
+                Some(EventKind::Exec) => {
+                    // The recorder executes the first of all without a call.
+                    programs.truncate(if last_call.is_none() { 0 } else { programs.len() });
+                    programs.push(ProgramStart { stream: stream.info.id, first_event: event.index + 1, exec_call: last_call });
+                }
+                Some(EventKind::Call) => last_call = Some((event.offset, event.size)),
+                _ => {}
+            }
         }
     }
-    Ok((first_event, exec_call))
+    Ok(programs)
 }
 
 fn path_to(streams: &[StreamSummary], stream: StreamId) -> Vec<u32> {

@@ -57,6 +57,8 @@ pub const EVENT_RETURN: u64 = 7;
 pub const EVENT_FORK: u64 = 8;
 /// The same, and waited until it executed a program or ended.
 pub const EVENT_VFORK: u64 = 9;
+/// The process is about to execute another program.
+pub const EVENT_EXEC: u64 = 10;
 
 const HEAD_BYTES: usize = 0xe0;
 

@@ -274,14 +274,14 @@ pub struct Guardian {
 }
 
 impl Guardian {
-    /// Forks it. `clean_up` runs in it if this process ends without [`Guardian::dismiss`]. Call it before any thread is started: the guardian
-    /// goes on in a copy of this process.
+    /// Forks it. `clean_up` runs in it if this process ends without [`Guardian::dismiss`]. Other threads may do nothing but wait meanwhile: the guardian
+    /// goes on in a copy of this process that has only this thread.
     ///
     /// # Errors
     /// No process, no descriptor.
     pub fn start(clean_up: impl FnOnce()) -> io::Result<Self> {
         let (mut read, write) = pipe()?;
-        // SAFETY: this process has one thread, as the documentation asks, so the child may go on normally.
+        // SAFETY: no other thread holds a lock, as the documentation asks, so the child may go on normally.
         let pid = unsafe { libc::fork() };
         check(i64::from(pid))?;
         if pid != 0 {

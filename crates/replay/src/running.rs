@@ -68,7 +68,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts a replay. There must be no other thread in this process. `folder` takes what it unpacks; if this process is killed, the folder is
+    /// Starts a replay. Other threads of this process may do nothing but wait meanwhile. `folder` takes what it unpacks; if this process is killed, the folder is
     /// removed.
     ///
     /// # Errors
@@ -92,8 +92,8 @@ impl Running {
         let session = Session::create(shared::MODE_REPLAY, options, &recording.metadata().machine.processor, None)?;
         let header = session.header();
         if let Some(wanted) = &wanted {
-            let alone = if wanted.is_alone { shared::OPTION_ALONE } else { 0 };
-            header.options.fetch_or(shared::OPTION_DEBUG | alone, Relaxed);
+            header.options.fetch_or(shared::OPTION_DEBUG, Relaxed);
+            set_alone(header, wanted.is_alone);
         }
         let guardian = Guardian::start(|| {
             end_everything(header);
@@ -165,6 +165,12 @@ impl Running {
         }
     }
 
+    /// Looks for another process, or another program of the same, from now on.
+    pub fn want(&self, wanted: Wanted) {
+        set_alone(self.header(), wanted.is_alone);
+        self.service.want(wanted);
+    }
+
     /// Waits for the wanted process; `None` if the replay ended, or diverged, without it.
     pub fn wait_for_wanted(&self) -> Option<Held> {
         let mut ended = false;
@@ -205,6 +211,14 @@ impl Running {
         process::reap(self.root);
         process::reap_adopted(-1);
         self.finish();
+    }
+}
+
+fn set_alone(header: &Header, is_alone: bool) {
+    if is_alone {
+        header.options.fetch_or(shared::OPTION_ALONE, Relaxed);
+    } else {
+        header.options.fetch_and(!shared::OPTION_ALONE, Relaxed);
     }
 }
 

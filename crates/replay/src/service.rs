@@ -8,7 +8,7 @@ use retake_kernel::{futex, shared};
 use retake_recording::ContentId;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(crate) struct Service {
 /// What the threads look for, and what they have found.
 #[derive(Default)]
 struct Findings {
-    wanted: Option<Wanted>,
+    wanted: Mutex<Option<Wanted>>,
     report: Mutex<Option<Report>>,
     held: Mutex<Option<Held>>,
 }
@@ -32,7 +32,7 @@ struct Findings {
 impl Service {
     pub fn start(windows: &Arc<Windows>, wanted: Option<Wanted>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let findings = Arc::new(Findings { wanted, ..Findings::default() });
+        let findings = Arc::new(Findings { wanted: Mutex::new(wanted), ..Findings::default() });
         let threads = (0..THREADS)
             .map(|_| {
                 let (windows, stop, findings) = (Arc::clone(windows), Arc::clone(&stop), Arc::clone(&findings));
@@ -45,6 +45,11 @@ impl Service {
     /// The first divergence, if there was one.
     pub fn diverged(&self) -> Option<Report> {
         self.findings.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Looks for another process, or another program of the same, from now on.
+    pub fn want(&self, wanted: Wanted) {
+        *self.findings.wanted() = Some(wanted);
     }
 
     /// The wanted process, while it waits.
@@ -62,8 +67,12 @@ impl Service {
 }
 
 impl Findings {
+    fn wanted(&self) -> MutexGuard<'_, Option<Wanted>> {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn wants(&self, stream: u32, events: u64) -> bool {
-        self.wanted.as_ref().is_some_and(|wanted| wanted.stream == stream && wanted.events == events)
+        self.wanted().as_ref().is_some_and(|wanted| wanted.stream == stream && wanted.events == events)
     }
 }
 
@@ -116,7 +125,7 @@ fn answer(windows: &Windows, index: usize, findings: &Findings) {
             windows.answer(slot, (if result.is_ok() { 0 } else { -1 }, 0));
         }
         shared::REQUEST_CHILD => {
-            let is_on_path = findings.wanted.as_ref().is_none_or(|wanted| wanted.path.iter().any(|stream| u64::from(*stream) == argument(0)));
+            let is_on_path = findings.wanted().as_ref().is_none_or(|wanted| wanted.path.iter().any(|stream| u64::from(*stream) == argument(0)));
             windows.answer(slot, (i64::from(is_on_path && !windows.lacks(argument(0))), 0));
         }
         shared::REQUEST_CONSOLE => windows.answer(slot, (windows.console_behind(argument(0)) as i64, 0)),

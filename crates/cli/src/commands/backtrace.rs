@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use clap::Args;
-use retake_debug::{BACKTRACE_SCRIPT, Crash, Destination};
+use retake_debug::{BACKTRACE_SCRIPT, Crash, Destination, Target};
 use retake_model::print::TextOptions;
 use retake_recording::{EventReader, Recording, StreamSummary};
 
@@ -81,8 +81,8 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 fn collect(recording: &Recording, options: &Options) -> Result<Report> {
-    let pid = options.process.as_deref().map(|process| debug::pid_of(recording, process)).transpose()?;
-    let crash = Crash::find(recording, pid).map_err(failure_of)?;
+    let target = debug::target_of(recording, options.process.as_deref())?;
+    let crash = Crash::find(recording, options.process.as_ref().map(|_| target.pid)).map_err(failure_of)?.filter(|_| !target.is_replaced());
     let (processes, failure) = processes::of_recording(recording, &recordings::dropped(recording));
     if let Some(failure) = failure {
         eprintln!("warning: {failure}");
@@ -101,9 +101,9 @@ fn collect(recording: &Recording, options: &Options) -> Result<Report> {
         report.events = events_before(recording, crash, options.events)?;
         report.crash = Some(CrashReport::new(crash, &report.processes));
     }
-    let is_asked_for = crash.is_some() || pid.is_some() || options.at.is_some();
+    let is_asked_for = crash.is_some() || options.process.is_some() || options.at.is_some();
     if is_asked_for {
-        match threads(recording, pid.or(crash.map(|crash| crash.pid)), options) {
+        match threads(recording, target, options) {
             Ok(threads) => report.threads = threads,
             Err(failure) => report.no_threads = Some(failure.to_string()),
         }
@@ -128,11 +128,11 @@ fn events_before(recording: &Recording, crash: &Crash, count: u64) -> Result<Vec
 }
 
 /// What gdb sees on a replay.
-fn threads(recording: &Recording, pid: Option<i32>, options: &Options) -> Result<Vec<Thread>> {
+fn threads(recording: &Recording, target: Target, options: &Options) -> Result<Vec<Thread>> {
     check_replayable(recording.metadata())?;
     let found = gdb::find(&options.gdb)?;
     let scratch = Scratch::create()?;
-    let session = debug::start(recording, pid, options.at.unwrap_or(Destination::End), &scratch)?;
+    let session = debug::start(recording, target, options.at.unwrap_or(Destination::End), &scratch)?;
     let result = scratch.path().join("threads.json");
     let mut command = gdb::with_script(&found, BACKTRACE_SCRIPT, &scratch)?;
     command.args(["-nx", "-batch"]).env("RETAKE_OUTPUT", &result);

@@ -43,7 +43,7 @@ pub struct Options {
     #[arg(value_name = "RECORDING", default_value = "latest", hide_default_value = true)]
     recording: OsString,
 
-    /// Debug this process of the tree, by its number while recording or by the name of its program
+    /// Debug this process of the tree, by its number while recording or by the name of its program: the last that it executed, or an earlier one
     #[arg(short, long, value_name = "PID|NAME")]
     process: Option<String>,
 
@@ -86,9 +86,9 @@ pub fn run(options: &Options) -> Result<()> {
         Some(lldb) => Some(lldb::find(lldb)?),
         None => options.serve.is_none().then(|| gdb::find(&options.gdb)).transpose()?,
     };
-    let pid = options.process.as_deref().map(|process| pid_of(&recording, process)).transpose()?;
+    let target = target_of(&recording, options.process.as_deref())?;
     let scratch = Scratch::create()?;
-    let session = start(&recording, pid, options.at, &scratch)?;
+    let session = start(&recording, target, options.at, &scratch)?;
     match (debugger, &options.serve) {
         (Some(debugger), _) => {
             let mut command = match options.lldb {
@@ -104,15 +104,14 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 /// Replays a process up to some place. What the terminal sends then is left to whoever debugs.
-pub(super) fn start(recording: &Recording, pid: Option<i32>, at: Destination, scratch: &Scratch) -> Result<Session> {
-    let session = replay_to(recording, pid, at, scratch)?;
+pub(super) fn start(recording: &Recording, target: Target, at: Destination, scratch: &Scratch) -> Result<Session> {
+    let session = replay_to(recording, target, at, scratch)?;
     retake_kernel::signals::leave_to_children();
     Ok(session)
 }
 
 /// Replays a process up to some place.
-pub(super) fn replay_to(recording: &Recording, pid: Option<i32>, at: Destination, scratch: &Scratch) -> Result<Session> {
-    let target = Target::choose(recording, pid).map_err(failure_of)?;
+pub(super) fn replay_to(recording: &Recording, target: Target, at: Destination, scratch: &Scratch) -> Result<Session> {
     let mut session = Session::start(recording, target, scratch.path()).map_err(failure_of)?;
     session.go(at).map_err(failure_of)?;
     Ok(session)
@@ -122,20 +121,37 @@ pub(super) fn place(text: &str) -> std::result::Result<Destination, String> {
     text.parse()
 }
 
-/// The number of the process that the user means.
-pub(super) fn pid_of(recording: &Recording, text: &str) -> Result<i32> {
+/// The process that the user means, by number or name, and the program of it: the last, unless the name is an earlier one's.
+pub(super) fn target_of(recording: &Recording, named: Option<&str>) -> Result<Target> {
+    let choose = |pid| Target::choose(recording, pid).map_err(failure_of);
+    let Some(text) = named else { return choose(None) };
     let (all, failure) = processes::of_recording(recording, &recordings::dropped(recording));
     if let Some(failure) = failure {
         eprintln!("warning: {failure}");
     }
-    let by_number = |process: &&Process| text.parse() == Ok(process.pid);
-    let found = all.iter().find(by_number).or_else(|| all.iter().find(|process| is_called(process, text)));
-    let none = || Failure::new(format!("no process of the recording is {text}")).attempt("retake ps, which lists them");
-    found.map(|process| process.pid).ok_or_else(none)
+    if let Some(process) = all.iter().find(|process| text.parse() == Ok(process.pid)) {
+        return choose(Some(process.pid));
+    }
+    let runs_last = |process: &&Process| process.program.as_deref().is_some_and(|program| is_called(program, text));
+    if let Some(process) = all.iter().find(runs_last) {
+        let last = choose(Some(process.pid))?;
+        return Ok(program_called(recording, &last, text).unwrap_or(last));
+    }
+    for process in all.iter().filter(|process| process.exec_count > 0) {
+        if let Some(target) = program_called(recording, &choose(Some(process.pid))?, text) {
+            return Ok(target);
+        }
+    }
+    Err(Failure::new(format!("no process of the recording is {text}")).attempt("retake ps, which lists them"))
 }
 
-fn is_called(process: &Process, name: &str) -> bool {
-    let program = process.program.as_deref().unwrap_or_default();
+/// The last program of a process that is called so.
+fn program_called(recording: &Recording, last: &Target, name: &str) -> Option<Target> {
+    let programs = (0..=last.program).rev().filter_map(|program| last.with_program(recording, program));
+    programs.into_iter().find(|target| is_called(&target.program_path(recording), name))
+}
+
+fn is_called(program: &str, name: &str) -> bool {
     program == name || program.rsplit('/').next() == Some(name)
 }
 

@@ -52,6 +52,8 @@ pub(crate) enum Stop {
     Exited(i32),
     /// This signal killed it.
     Killed(i32),
+    /// It is about to execute another program.
+    Executing,
 }
 
 impl Stop {
@@ -61,12 +63,14 @@ impl Stop {
     }
 }
 
-/// How the process ends, once that is known.
+/// How the process, or its program, ends, once that is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     Open,
     Exiting(i32),
     Dying(i32),
+    /// Another program takes its place.
+    Executing,
 }
 
 /// What long operations ask now and then: whether to give up.

@@ -38,6 +38,7 @@ impl Debuggee {
         Some(match self.fate {
             Fate::Dying(signal) => Stop::Killed(signal),
             Fate::Exiting(status) => Stop::Exited(status),
+            Fate::Executing => Stop::Executing,
             Fate::Open => return None,
         })
     }
@@ -211,6 +212,12 @@ impl Debuggee {
                 self.fate = Fate::Exiting(value as i32);
                 self.end_told = true;
                 return Ok(Some(Stop::End));
+            }
+            context::EVENT_EXEC => {
+                self.current = tid;
+                self.fate = Fate::Executing;
+                self.end_told = true;
+                return Ok(Some(Stop::Executing));
             }
             context::EVENT_THREAD_START => {
                 let context = self.process.context(tid).unwrap_or_default();

@@ -19,6 +19,7 @@ checkpoint            remember this place
 checkpoints           list them
 restart NUMBER        go back to one
 forks on|off          whether processes that the program makes are told of
+execs on|off          whether going back without a stop goes on before the program was executed, to the one that executed it
 forget NUMBER         forget one
 lines on|off          whether steps back are for the beginning of a line, and may pass over the rounds of a loop in it; behind `on` there may be the
                       addresses of the function's entry, and where its code begins and ends: then also over rounds with calls
@@ -95,6 +96,10 @@ impl Remote {
             }),
             "forks" => {
                 self.session.debuggee.catches.forks = argument == "on";
+                String::new()
+            }
+            "execs" => {
+                self.goes_before_exec = argument == "on";
                 String::new()
             }
             "events" => self.events(argument)?,

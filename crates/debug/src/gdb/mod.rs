@@ -80,6 +80,7 @@ fn converse(session: Session, stream: impl Stream + 'static) -> std::result::Res
                 };
                 let console = remote.session.take_console();
                 running.borrow_conn().say(&console).map_err(|_| Ending::Gone)?;
+                running.borrow_conn().executed = remote.executed.take();
                 running.report_stop(&mut remote, reason).map_err(failure)?
             }
             Machine::CtrlCInterrupt(interrupted) => interrupted.interrupt_handled(&mut remote, None::<target::Reason>).map_err(failure)?,

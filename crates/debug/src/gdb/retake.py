@@ -180,12 +180,11 @@ Last()
 Origin()
 
 
-class Forks:
-    """Has the target tell of processes that the program makes only while somebody catches them: each costs a stop."""
+class Caught:
+    """Has the target tell of processes that the program makes, and go back over execs, only while somebody catches them: each costs a stop."""
 
     def __init__(self):
-        self.are_on = None
-        self.execs = set()
+        self.are_on = {}
         self.update()
         gdb.events.breakpoint_created.connect(lambda one: self.update())
         gdb.events.breakpoint_modified.connect(lambda one: self.update())
@@ -195,15 +194,11 @@ class Forks:
         lines = gdb.execute("info breakpoints", to_string=True).splitlines()
         caught = [(int(words[0]), words[4].rstrip(",")) for words in map(str.split, lines) if words[1:2] == ["catchpoint"] and words[3] == "y"]
         caught = [(number, what) for number, what in caught if number != gone]
-        execs = {number for number, what in caught if what == "exec"}
-        if execs - self.execs:
-            print("retake: this stops nothing: a session is about the last program that a process executed, from its exec on\n"
-                  "  try       retake ps, which lists the processes, and retake debug -p PID for another one")
-        self.execs = execs
-        are_on = any(what in ("fork", "vfork") for _, what in caught)
-        if are_on != self.are_on:
-            ask("forks " + ("on" if are_on else "off"))
-            self.are_on = are_on
+        for command, kinds in (("forks", ("fork", "vfork")), ("execs", ("exec",))):
+            is_on = any(what in kinds for _, what in caught)
+            if is_on != self.are_on.get(command):
+                ask(command + (" on" if is_on else " off"))
+                self.are_on[command] = is_on
 
 
 def function_around():
@@ -246,7 +241,7 @@ def connect():
     died = ask("crash")
     if died and ask("ends") == "yes":
         print(died)
-    Forks()
+    Caught()
     hook_lines()
 
 

@@ -49,6 +49,10 @@ pub(crate) struct Remote {
     wish: Wish,
     /// The debugger goes back to the beginning of a line, and not by so many instructions.
     pub goes_by_line: bool,
+    /// What the process executes, or had executed before it went back over that, for the debugger to be told with the next stop.
+    pub executed: Option<String>,
+    /// Whether going back does not end where the program was executed.
+    pub goes_before_exec: bool,
     /// A child of vfork was told of: before the debugger sets breakpoints again it wants to hear that the child has its own memory.
     is_vfork_open: bool,
 }
@@ -65,6 +69,8 @@ impl Remote {
             conditions: None,
             wish: Wish::Continue,
             goes_by_line: false,
+            executed: None,
+            goes_before_exec: false,
             is_vfork_open: false,
         }
     }
@@ -117,11 +123,28 @@ impl Remote {
             Wish::ReverseStep => self.session.backward_step(give_up)?,
         };
         let is_back = matches!(self.wish, Wish::ReverseContinue | Wish::ReverseStep);
+        if self.goes_over_exec(stop, give_up)? {
+            self.executed = Some(self.session.program_path().to_owned());
+            return Ok(self.reason(Stop::Executing));
+        }
         if is_back && !is_asked {
             self.session.remark_no_way_back(stop)?;
         }
         self.is_vfork_open = matches!(stop, Stop::Caught(Caught::Vfork(_)));
         Ok(self.reason(stop))
+    }
+
+    /// Goes over an exec if the program stopped at one.
+    fn goes_over_exec(&mut self, stop: Stop, give_up: GiveUp) -> Result<bool> {
+        let goes_back = stop == Stop::Begin && self.wish == Wish::ReverseContinue && self.goes_before_exec && self.session.target.program > 0;
+        if stop == Stop::Executing {
+            self.session.follow_exec()?;
+        } else if goes_back && self.session.is_at_begin()? {
+            self.session.return_before_exec(give_up)?;
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
     }
 
     fn reason(&self, stop: Stop) -> Reason {
@@ -133,7 +156,8 @@ impl Remote {
         match stop {
             Stop::Breakpoint => Reason::SwBreak(tid),
             Stop::Watch(watchpoint) => Reason::Watch { tid, kind: kind(watchpoint.access), addr: watchpoint.address },
-            Stop::Step => Reason::SignalWithThread { tid, signal: Signal::SIGTRAP },
+            // The connection says what was executed.
+            Stop::Step | Stop::Executing => Reason::SignalWithThread { tid, signal: Signal::SIGTRAP },
             Stop::Signal(number) => Reason::SignalWithThread { tid, signal: signal(number) },
             Stop::Caught(caught) => reason_of_caught(caught, tid),
             Stop::Interrupted => Reason::SignalWithThread { tid, signal: Signal::SIGINT },

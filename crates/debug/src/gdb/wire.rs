@@ -75,13 +75,15 @@ pub(crate) struct Wire {
     outgoing: Vec<u8>,
     /// The debugger speaks of a child, of which there is nothing here.
     is_elsewhere: bool,
+    /// The next stop is told as the execution of this program.
+    pub executed: Option<String>,
     /// Said where the protocol library says that it does not know a packet.
     pub answer: Option<String>,
 }
 
 impl Wire {
     pub fn new(stream: Box<dyn Stream>) -> Self {
-        Self { stream, incoming: VecDeque::new(), outgoing: Vec::new(), is_elsewhere: false, answer: None }
+        Self { stream, incoming: VecDeque::new(), outgoing: Vec::new(), is_elsewhere: false, executed: None, answer: None }
     }
 
     /// The next packet, acknowledgement or interrupt, waiting for it.
@@ -191,6 +193,14 @@ fn with_child(outgoing: Vec<u8>) -> Vec<u8> {
     framed(&[&before[1..], child, b".", child, body].concat())
 }
 
+/// A stop as that of a process that has executed a program. The library knows no such stop; one debugger reads the path, another one the reason.
+fn with_exec(outgoing: &[u8], path: &str) -> Vec<u8> {
+    const STOP: &[u8] = b"$T05";
+    let Some(body) = outgoing.strip_prefix(STOP).and_then(|rest| rest.get(..rest.len().saturating_sub(3))) else { return outgoing.to_vec() };
+    let path: String = path.bytes().map(|byte| format!("{byte:02x}")).collect();
+    framed(&[&STOP[1..], format!("exec:{path};reason:exec;").as_bytes(), body].concat())
+}
+
 /// A packet that sets a breakpoint, without its conditions, which the protocol library passes over.
 pub(crate) fn without_conditions(packet: Vec<u8>) -> (Vec<u8>, Option<Vec<Vec<u8>>>) {
     let body = packet.strip_prefix(b"$").and_then(|rest| rest.get(..rest.len().saturating_sub(3)));
@@ -241,6 +251,9 @@ impl Connection for Wire {
 
     fn flush(&mut self) -> io::Result<()> {
         let mut outgoing = with_child(with_features(std::mem::take(&mut self.outgoing)));
+        if let Some(path) = self.executed.take() {
+            outgoing = with_exec(&outgoing, &path);
+        }
         if outgoing.ends_with(UNKNOWN)
             && let Some(answer) = self.answer.take()
         {

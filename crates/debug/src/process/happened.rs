@@ -1,7 +1,7 @@
 //! What it means that a thread stopped.
 
 use super::running::gone_is_fine;
-use super::{Happened, Process, SIGNALS_OF_INSTRUCTIONS, State, TRAP, Thread, in_runtime};
+use super::{Happened, IN_RUNTIME, Process, SIGNALS_OF_INSTRUCTIONS, State, TRAP, Thread, in_runtime};
 use retake_kernel::context;
 use retake_kernel::ptrace::{self, Status};
 use std::fs::OpenOptions;
@@ -93,11 +93,10 @@ impl Process {
             return Ok(());
         }
         let memory = OpenOptions::new().write(true).open(format!("/proc/{tid}/mem"))?;
-        let fixed = [(context::PAUSE, 0x90), (context::DEBUG_EVENT, 0x90)];
         for probe in &self.probes {
             let _ = memory.write_all_at(probe.plan.original(), probe.plan.address);
         }
-        for (address, original) in self.planted.iter().map(|(a, o)| (*a, *o)).chain(fixed) {
+        for (address, original) in self.planted.iter().map(|(a, o)| (*a, *o)).chain(IN_RUNTIME) {
             let _ = memory.write_all_at(&[original], address);
         }
         gone_is_fine(ptrace::detach(tid))

@@ -21,6 +21,8 @@ use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 const TRAP: u8 = 0xcc;
+/// Where traps always are in the runtime's text, and what is under them.
+const IN_RUNTIME: [(u64, u8); 2] = [(context::PAUSE, 0x90), (context::DEBUG_EVENT, 0x90)];
 const SIGNALS_OF_INSTRUCTIONS: [i32; 6] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
 /// As long we look all the time for what happens next: most things happen at once.
 const EAGER: Duration = Duration::from_micros(200);
@@ -106,8 +108,9 @@ impl Process {
             ptrace::resume(pid, 0)?;
         }
         let process = Self::of_stopped(pid)?;
-        process.write(context::PAUSE, &[TRAP])?;
-        process.write(context::DEBUG_EVENT, &[TRAP])?;
+        for (address, _) in IN_RUNTIME {
+            process.write(address, &[TRAP])?;
+        }
         Ok(process)
     }
 
@@ -226,6 +229,22 @@ impl Process {
             self.write(at, &[TRAP])?;
         }
         Ok(())
+    }
+
+    /// Lets all threads, which are stopped, go on as if they had never been traced.
+    ///
+    /// # Errors
+    /// They cannot be let go.
+    pub fn let_all_go(&mut self) -> io::Result<()> {
+        self.remove_probes();
+        self.plant(&BTreeSet::new());
+        for (address, original) in IN_RUNTIME {
+            self.write(address, &[original])?;
+        }
+        // The first one may have ended, and wait for its process to.
+        let all: BTreeSet<i32> = self.threads().chain([self.pid]).collect();
+        self.threads.clear();
+        all.into_iter().try_for_each(|tid| running::gone_is_fine(ptrace::detach(tid)))
     }
 
     // ---- traps ----

@@ -17,9 +17,9 @@ use crate::text;
 pub fn run(recording: &Recording, options: &Options) -> Result<()> {
     let Some(path) = &options.profile else { return Ok(()) };
     let found = gdb::find(Path::new("gdb"))?;
-    let pid = options.process.as_deref().map(|process| debug::pid_of(recording, process)).transpose()?;
+    let target = debug::target_of(recording, options.process.as_deref())?;
     let scratch = Scratch::create()?;
-    let session = debug::start(recording, pid, Destination::Begin, &scratch)?;
+    let session = debug::start(recording, target, Destination::Begin, &scratch)?;
     let result = scratch.path().join("stacks");
     let mut command = gdb::with_script(&found, PROFILE_SCRIPT, &scratch)?;
     command.args(["-nx", "-batch"]).env("RETAKE_OUTPUT", &result).env("RETAKE_SAMPLES", options.samples.to_string());

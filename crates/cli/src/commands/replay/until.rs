@@ -13,9 +13,9 @@ use crate::text::harmless;
 
 /// Replays one process up to a place, and says where that is.
 pub fn run(recording: &Recording, options: &Options) -> Result<()> {
-    let pid = options.process.as_deref().map(|process| debug::pid_of(recording, process)).transpose()?;
+    let target = debug::target_of(recording, options.process.as_deref())?;
     let scratch = Scratch::create()?;
-    let mut session = debug::replay_to(recording, pid, options.until.unwrap_or(Destination::End), &scratch)?;
+    let mut session = debug::replay_to(recording, target, options.until.unwrap_or(Destination::End), &scratch)?;
     if !options.quiet {
         session.write_output(&mut stdout(), &mut stderr()).map_err(failure_of)?;
     }
