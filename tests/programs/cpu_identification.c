@@ -24,6 +24,22 @@ static uint64_t all_leaves(void) {
     return hash;
 }
 
+// Programs go through the subleaves of a leaf until one says that it was the last.
+static unsigned subleaves_of(uint32_t leaf, unsigned mask_of_eax, unsigned mask_of_ecx) {
+    uint32_t out[4];
+    identify(leaf & 0x80000000, 0, out);
+    if (leaf > out[0]) {
+        return 0;
+    }
+    for (uint32_t subleaf = 0; subleaf < 64; subleaf++) {
+        identify(leaf, subleaf, out);
+        if (!(out[0] & mask_of_eax) && !(out[2] & mask_of_ecx)) {
+            return subleaf;
+        }
+    }
+    return ~0u;
+}
+
 int main(void) {
     uint32_t out[4];
     identify(0, 0, out);
@@ -35,6 +51,9 @@ int main(void) {
     CHECK(hash == all_leaves());
     identify(0x80000000, 0, out);
     say("%s, %u leaves, extended to %x, digest %016lx\n", vendor, out[0], out[0], (unsigned long)hash);
+    unsigned caches = subleaves_of(4, 0x1f, 0), other_caches = subleaves_of(0x8000001d, 0x1f, 0), levels = subleaves_of(0xb, 0, 0xff00);
+    CHECK(caches < 64 && other_caches < 64 && levels < 64);
+    say("%u and %u caches, %u levels of cores\n", caches, other_caches, levels);
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {

@@ -25,10 +25,39 @@ const WAITPKG: u32 = 1 << 5; // leaf 7 ecx
 const RDPID: u32 = 1 << 22; // leaf 7 ecx
 const SHADOW_STACK: u32 = 1 << 7; // leaf 7 ecx
 
-/// The leaves that have subleaves.
-const WITH_SUBLEAVES: [u32; 14] = [4, 7, 0xb, 0xd, 0xf, 0x10, 0x12, 0x14, 0x17, 0x18, 0x1a, 0x1d, 0x1e, 0x1f];
+/// More subleaves than any leaf has that a program asks for.
+const MOST_SUBLEAVES: u32 = 32;
+/// All numbers that state components can have.
+const COMPONENTS: u32 = 63;
 
-/// All answers of this machine, without what a recording cannot repeat: RDRAND, RDSEED, RDPID, transactions, and the number of the core.
+/// Which subleaves a leaf has.
+enum Subleaves {
+    /// The subleaf does not matter.
+    None,
+    /// One for each state component there is.
+    Components,
+    /// Up to the one whose number the first has in eax.
+    Highest,
+    /// Up to this one.
+    UpTo(u32),
+    /// Up to the first of which this is true.
+    Until(fn(&Answer) -> bool),
+}
+
+fn subleaves(leaf: u32) -> Subleaves {
+    match leaf {
+        4 | 0x8000_001d => Subleaves::Until(|cache| cache.eax & 0x1f == 0),
+        0xb | 0x1f | 0x8000_0026 => Subleaves::Until(|level| level.ecx >> 8 & 0xff == 0),
+        7 | 0x14 | 0x17 | 0x18 | 0x1d | 0x20 | 0x24 => Subleaves::Highest,
+        0xd => Subleaves::Components,
+        0xf | 0x1e => Subleaves::UpTo(1),
+        0x10 | 0x12 | 0x8000_0020 => Subleaves::UpTo(3),
+        _ => Subleaves::None,
+    }
+}
+
+/// All answers of this machine, without what a recording cannot repeat: RDRAND, RDSEED, RDPID, transactions, and the number of the core. To ask costs
+/// up to 20 us on a virtual machine.
 pub fn table() -> Vec<Answer> {
     let mut answers = Vec::new();
     for base in [0u32, 0x4000_0000, 0x8000_0000] {
@@ -37,19 +66,44 @@ pub fn table() -> Vec<Answer> {
             continue;
         }
         for leaf in base..=highest {
-            if WITH_SUBLEAVES.contains(&leaf) {
-                answers.extend((0..if leaf == 0xd { 20 } else { 4 }).map(|subleaf| mask(ask(leaf, subleaf, subleaf))));
-            } else {
-                answers.push(mask(ask(leaf, 0, u32::MAX)));
-            }
+            push_leaf(&mut answers, leaf, ask);
         }
     }
     answers
 }
 
-fn ask(leaf: u32, subleaf: u32, kept: u32) -> Answer {
+/// The answers to one leaf. To a subleaf that is not among them the answer is zero, which ends the loops in which programs look for the last.
+fn push_leaf(answers: &mut Vec<Answer>, leaf: u32, ask: impl Fn(u32, u32) -> Answer) {
+    let first = ask(leaf, 0);
+    let is_last = |answer: &Answer| match subleaves(leaf) {
+        Subleaves::Until(is_last) => is_last(answer),
+        Subleaves::Highest => answer.subleaf >= first.eax,
+        Subleaves::UpTo(last) => answer.subleaf >= last,
+        Subleaves::None | Subleaves::Components => true,
+    };
+    match subleaves(leaf) {
+        Subleaves::None => answers.push(mask(Answer { subleaf: u32::MAX, ..first })),
+        Subleaves::Components => {
+            let second = ask(leaf, 1);
+            let bits = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+            let present = bits(first.eax, first.edx) | bits(second.ecx, second.edx);
+            answers.extend([first, second]);
+            answers.extend((2..COMPONENTS).filter(|number| present >> number & 1 == 1).map(|number| ask(leaf, number)));
+        }
+        _ => {
+            answers.push(mask(first));
+            let mut at = first;
+            while !is_last(&at) && at.subleaf < MOST_SUBLEAVES {
+                at = ask(leaf, at.subleaf + 1);
+                answers.push(mask(at));
+            }
+        }
+    }
+}
+
+fn ask(leaf: u32, subleaf: u32) -> Answer {
     let found = __cpuid_count(leaf, subleaf);
-    Answer { leaf, subleaf: kept, eax: found.eax, ebx: found.ebx, ecx: found.ecx, edx: found.edx }
+    Answer { leaf, subleaf, eax: found.eax, ebx: found.ebx, ecx: found.ecx, edx: found.edx }
 }
 
 fn mask(mut answer: Answer) -> Answer {
@@ -113,4 +167,41 @@ pub fn description() -> &'static str {
         let first = lines.into_iter().flatten().map_while(Result::ok).take_while(|line| !line.is_empty());
         first.flat_map(|line| [line, "\n".to_owned()]).collect()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(leaf: u32, answers: &[[u32; 4]]) -> Vec<u32> {
+        let mut all = Vec::new();
+        push_leaf(&mut all, leaf, |leaf, subleaf| {
+            let [eax, ebx, ecx, edx] = answers.get(subleaf as usize).copied().unwrap_or_default();
+            Answer { leaf, subleaf, eax, ebx, ecx, edx }
+        });
+        all.iter().map(|answer| answer.subleaf).collect()
+    }
+
+    /// Programs ask for one subleaf after the other until an answer says that there are no more.
+    #[test]
+    fn subleaves_end() {
+        let cache = [0x121, 0, 0, 0];
+        for leaf in [4, 0x8000_001d] {
+            assert_eq!(asked(leaf, &[cache, cache, cache]), [0, 1, 2, 3], "{leaf:#x}");
+            assert_eq!(asked(leaf, &[]), [0], "{leaf:#x}");
+        }
+        assert_eq!(asked(0xb, &[[1, 2, 0x100, 0], [4, 8, 0x201, 0]]), [0, 1, 2]);
+        assert_eq!(asked(7, &[[2, 0, 0, 0]]), [0, 1, 2]);
+        assert_eq!(asked(0xd, &[[7, 0, 0, 0], [0, 0, 0x100, 0]]), [0, 1, 2, 8]);
+        assert_eq!(asked(0x8000_0008, &[[1, 2, 3, 4]; 8]), [u32::MAX]);
+        assert_eq!(asked(4, &[cache; 100]).len(), MOST_SUBLEAVES as usize + 1);
+    }
+
+    #[test]
+    fn every_answer_of_this_machine_has_a_place() {
+        let table = table();
+        assert!(table.len() < crate::shared::MAX_CPUID, "{}", table.len());
+        let same = |one: &Answer, other: &Answer| (one.leaf, one.subleaf) == (other.leaf, other.subleaf);
+        assert!((0..table.len()).all(|at| !table[at + 1..].iter().any(|other| same(&table[at], other))));
+    }
 }

@@ -16,11 +16,12 @@ const INTERPRETER: &str = "--interpreter=mi3";
 
 /// Serves one client until it goes.
 pub fn run(options: &Options) -> Result<()> {
-    let scratch = Scratch::create()?;
+    // Of replays others take care; what this process leaves behind when it is killed, nobody removes.
+    let mut scratch = None;
     let mut backend = |launch: &Launch| {
         let command = match &launch.address {
             None => replaying(options, launch),
-            Some(address) => connected(options, launch, address, &scratch),
+            Some(address) => connected(options, launch, address, &mut scratch),
         };
         command.map_err(|failure| failure.to_string())
     };
@@ -50,8 +51,9 @@ fn replaying(options: &Options, launch: &Launch) -> Result<Command> {
 }
 
 /// A gdb for what `retake debug --serve` replays.
-fn connected(options: &Options, launch: &Launch, address: &str, scratch: &Scratch) -> Result<Command> {
+fn connected(options: &Options, launch: &Launch, address: &str, scratch: &mut Option<Scratch>) -> Result<Command> {
     let found = gdb::find(gdb_of(options, launch).as_ref())?;
+    let scratch = scratch.insert(Scratch::create()?);
     let mut command = gdb::with_script(&found, SCRIPT, scratch)?;
     command.arg(INTERPRETER).env(gdb::SOCKET, address);
     Ok(command)
