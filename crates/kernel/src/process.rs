@@ -292,6 +292,10 @@ impl Guardian {
         unsafe {
             libc::setsid();
             libc::prctl(libc::PR_SET_NAME, c"guardian".as_ptr());
+            // Whoever ends everything of this name means the supervisor, whose end is what this waits for.
+            for number in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM] {
+                libc::signal(number, libc::SIG_IGN);
+            }
             for descriptor in 0..3 {
                 libc::close(descriptor);
             }
