@@ -12,15 +12,15 @@ const PR_SYS_DISPATCH_ON: u64 = 1;
 /// In no system call: nothing is to be restarted.
 const NO_CALL: u64 = u64::MAX;
 
-/// Makes a stopped thread make a system call. Its registers are as before then. Also: the process or thread that the call made.
+/// Makes a stopped thread make a system call, with six arguments at most. Its registers are as before then. Also: the process or thread that the call made.
 ///
 /// # Errors
 /// It is gone.
-pub(crate) fn call(tid: i32, number: i64, arguments: [u64; 5]) -> io::Result<(i64, Option<i32>)> {
+pub(crate) fn call<const COUNT: usize>(tid: i32, number: i64, arguments: [u64; COUNT]) -> io::Result<(i64, Option<i32>)> {
     const RETURNED: u64 = context::REMOTE_CALL + 3;
     let before = ptrace::registers(tid)?;
-    let [rdi, rsi, rdx, r10, r8] = arguments;
-    let during = Registers { rip: context::REMOTE_CALL, rax: number as u64, orig_rax: NO_CALL, rdi, rsi, rdx, r10, r8, r9: 0, ..before };
+    let [rdi, rsi, rdx, r10, r8, r9] = std::array::from_fn(|index| arguments.get(index).copied().unwrap_or(0));
+    let during = Registers { rip: context::REMOTE_CALL, rax: number as u64, orig_rax: NO_CALL, rdi, rsi, rdx, r10, r8, r9, ..before };
     ptrace::set_registers(tid, &during)?;
     ptrace::resume(tid, 0)?;
     let mut child = None;
@@ -38,7 +38,11 @@ pub(crate) fn call(tid: i32, number: i64, arguments: [u64; 5]) -> io::Result<(i6
     Ok((result, child))
 }
 
-fn checked(result: i64) -> io::Result<()> {
+/// What a call returned, as an error if it is one.
+///
+/// # Errors
+/// It is one.
+pub(crate) fn checked(result: i64) -> io::Result<()> {
     if result < 0 { Err(io::Error::from_raw_os_error(-result as i32)) } else { Ok(()) }
 }
 

@@ -25,10 +25,24 @@ pub const CAUGHT: u64 = 0xe0;
 pub const CAUGHT_WORDS: usize = 8;
 /// Offset of what makes all of them announced: one more than a number of events; 0 for never.
 pub const TOLD_FROM: u64 = 0x120;
+/// Offset of the address of the next event, and behind it that of the end of the window that it is in; both 0: there is none yet.
+pub const LOG: u64 = 0x130;
+/// Offset of the end of the window.
+pub const LOG_END: u64 = 0x138;
 /// Offset of whether a replayed thread looks for the place at which it was stopped between two events.
 pub const WATCH_ARMED: u64 = 0x140;
 /// Offset of the page of the stub that compares, to which a jump in the program's text leads; 0: there is none.
 pub const WATCH_STUB: u64 = WATCH_ARMED + 296;
+/// Offset of the address of the domain whose turns the thread takes; 0: none.
+pub const DOMAIN: u64 = 824;
+/// Offset of the core on which alone it runs, plus 1; 0: any.
+pub const HOME: u64 = 840;
+/// Offset of the numbers of the segments that are attached as windows, plus 1: [`WINDOW_PLACES`] words.
+pub const WINDOW_SEGMENTS: u64 = 968;
+/// So many of them.
+pub const WINDOW_PLACES: usize = 2;
+/// Offset of where in its stream the next event is.
+pub const LOG_OFFSET: u64 = 992;
 /// Where a stub keeps the program's `%rcx`.
 pub const SCRATCH: u64 = 0x10;
 /// Where the program's system calls come in.

@@ -1,5 +1,6 @@
 //! Reading `/proc/PID/maps`.
 
+use std::collections::HashMap;
 use std::io;
 
 /// One mapping of a process.
@@ -71,4 +72,65 @@ pub fn parse(text: &str) -> io::Result<Vec<Mapping>> {
 pub fn of_process(pid: i32) -> io::Result<Vec<Mapping>> {
     let bytes = crate::process::read_proc(pid, "maps")?;
     parse(&String::from_utf8_lossy(&bytes))
+}
+
+/// What `/proc/PID/maps` does not say of a mapping.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Nature {
+    /// It grows downwards when somebody touches what is below it.
+    pub grows_down: bool,
+    /// Nobody can change it any more.
+    pub sealed: bool,
+    /// A protection key other than the usual one.
+    pub has_key: bool,
+}
+
+/// The natures of those mappings that are out of the ordinary, by where they start. Looks at every page table: that takes a while.
+///
+/// # Errors
+/// The process is gone, or may not be looked at.
+pub fn natures(pid: i32) -> io::Result<HashMap<u64, Nature>> {
+    let bytes = crate::process::read_proc(pid, "smaps")?;
+    Ok(parse_natures(&String::from_utf8_lossy(&bytes)))
+}
+
+fn parse_natures(text: &str) -> HashMap<u64, Nature> {
+    let mut natures: HashMap<u64, Nature> = HashMap::new();
+    let mut start = 0;
+    for line in text.lines() {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        if let Some((first, _)) = word.split_once('-') {
+            start = u64::from_str_radix(first, 16).unwrap_or(0);
+        } else if word == "ProtectionKey:" && rest.trim() != "0" {
+            natures.entry(start).or_default().has_key = true;
+        } else if word == "VmFlags:" {
+            let has = |flag: &str| rest.split_ascii_whitespace().any(|word| word == flag);
+            let known = natures.get(&start).copied().unwrap_or_default();
+            let nature = Nature { grows_down: has("gd"), sealed: has("sl"), ..known };
+            natures.insert(start, nature);
+        }
+    }
+    natures.retain(|_, nature| *nature != Nature::default());
+    natures
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn natures_are_those_of_their_mappings() {
+        let text = "\
+1000-3000 rw-p 00000000 00:00 0\nSize:                  8 kB\nProtectionKey:         0\nVmFlags: rd wr mr mw me gd ac\n\
+5000-6000 r--p 00000000 08:01 7                          /data\nVmFlags: rd mr mw me sl\n\
+7000-8000 rw-p 00000000 00:00 0\nProtectionKey:         3\nVmFlags: rd wr\n\
+9000-a000 rw-p 00000000 00:00 0\nProtectionKey:         0\nVmFlags: rd wr\n";
+        let found = parse_natures(text);
+        assert_eq!(found.get(&0x1000), Some(&Nature { grows_down: true, ..Nature::default() }));
+        assert_eq!(found.get(&0x5000), Some(&Nature { sealed: true, ..Nature::default() }));
+        assert_eq!(found.get(&0x7000), Some(&Nature { has_key: true, ..Nature::default() }));
+        assert_eq!(found.len(), 3);
+        let own = natures(std::process::id() as i32).unwrap();
+        assert!(own.values().any(|nature| nature.grows_down), "the stack of this process");
+    }
 }

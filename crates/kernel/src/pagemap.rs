@@ -10,6 +10,7 @@ use std::os::fd::AsRawFd;
 const PAGEMAP_SCAN: u64 = 0xc060_6610;
 const PAGE_IS_FILE: u64 = 1 << 2;
 const PAGE_IS_PRESENT: u64 = 1 << 3;
+const PAGE_IS_SWAPPED: u64 = 1 << 4;
 const REGIONS: usize = 512;
 
 #[repr(C)]
@@ -37,26 +38,48 @@ struct Region {
     categories: u64,
 }
 
+/// Which pages are looked for: those with all of `all`, any of `any` (0: whatever else) and none of `none`.
+#[derive(Debug, Clone, Copy)]
+struct Wanted {
+    all: u64,
+    any: u64,
+    none: u64,
+}
+
 /// The parts of a range of a process's memory that show pages of files and that its page tables hold: the process touched them, or the kernel
 /// put them there with a neighbour.
 ///
 /// # Errors
 /// The process is gone or not ours, or the kernel is older than 6.7.
 pub fn present_file_pages(pid: i32, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
+    scan(pid, range, Wanted { all: PAGE_IS_PRESENT | PAGE_IS_FILE, any: 0, none: 0 })
+}
+
+/// The parts of a range of a process's private memory with contents of their own: neither as a file has them nor untouched. Among them may be pages that
+/// cannot be read, because the program made them guards.
+///
+/// # Errors
+/// As [`present_file_pages`].
+pub fn own_pages(pid: i32, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
+    scan(pid, range, Wanted { all: 0, any: PAGE_IS_PRESENT | PAGE_IS_SWAPPED, none: PAGE_IS_FILE })
+}
+
+fn scan(pid: i32, range: Range<u64>, wanted: Wanted) -> io::Result<Vec<Range<u64>>> {
     let pagemap = File::open(format!("/proc/{pid}/pagemap"))?;
     let mut found: Vec<Range<u64>> = Vec::new();
     let mut regions = [Region::default(); REGIONS];
     let mut start = range.start;
     while start < range.end {
-        let wanted = PAGE_IS_PRESENT | PAGE_IS_FILE;
         let mut argument = ScanArgument {
             size: size_of::<ScanArgument>() as u64,
             start,
             end: range.end,
             regions: regions.as_mut_ptr() as u64,
             region_count: REGIONS as u64,
-            all_of: wanted,
-            told: wanted,
+            inverted: wanted.none,
+            all_of: wanted.all | wanted.none,
+            any_of: wanted.any,
+            told: wanted.all | wanted.any,
             ..ScanArgument::default()
         };
         // SAFETY: the kernel reads and writes `argument`, and writes at most `region_count` regions; both outlive the call.
@@ -101,5 +124,28 @@ mod tests {
         };
         let page = start + 2 * PAGE as u64;
         assert!(found.iter().any(|range| range.contains(&page)), "{found:x?}");
+    }
+
+    #[test]
+    fn pages_that_were_written_are_ones_own() {
+        const PAGE: usize = 4096;
+        let file = crate::memory::executable_file(c"pages", &[1; 4 * PAGE]).unwrap();
+        // SAFETY: a new private mapping of our own file, used within its bounds and unmapped once.
+        let (start, found) = unsafe {
+            let start = libc::mmap(std::ptr::null_mut(), 4 * PAGE, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE, file.as_raw_fd(), 0);
+            assert_ne!(start, libc::MAP_FAILED);
+            std::hint::black_box(*start.cast::<u8>());
+            *start.cast::<u8>().add(2 * PAGE) = 7;
+            let range = start as u64..start as u64 + 4 * PAGE as u64;
+            let found = own_pages(std::process::id() as i32, range);
+            libc::munmap(start, 4 * PAGE);
+            (start as u64, found)
+        };
+        let Ok(found) = found else {
+            eprintln!("skipped: this kernel has no PAGEMAP_SCAN");
+            return;
+        };
+        let page = start + 2 * PAGE as u64;
+        assert_eq!(found, [page..page + PAGE as u64]);
     }
 }

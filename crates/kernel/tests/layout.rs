@@ -51,8 +51,14 @@ fn c_and_rust_agree_on_every_offset() {
         ("sigmask", context::SIGNAL_MASK),
         ("pid", context::NUMBERS),
         ("tid", context::NUMBERS + 4),
+        ("log", context::LOG),
+        ("log_end", context::LOG_END),
         ("watch.armed", context::WATCH_ARMED),
         ("watch.answer.stub", context::WATCH_STUB),
+        ("domain", context::DOMAIN),
+        ("home", context::HOME),
+        ("window_segments", context::WINDOW_SEGMENTS),
+        ("log_offset", context::LOG_OFFSET),
     ];
     let mut source = format!("#include \"{0}/context.h\"\n#include \"{0}/shared.h\"\n", root.display());
     for (field, offset) in of_context {

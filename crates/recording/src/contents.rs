@@ -137,9 +137,14 @@ fn check_hash(path: &Path, id: ContentId, hasher: &blake3::Hasher) -> Result<()>
 
 /// The folder of a recording's files, if it is one: a link in its place could lead anywhere.
 pub(crate) fn files_folder(directory: &Path) -> Option<PathBuf> {
-    let files = directory.join(FILES_NAME);
-    let metadata = fs::symlink_metadata(&files);
-    metadata.is_ok_and(|metadata| metadata.is_dir()).then_some(files)
+    folder_in(directory, FILES_NAME)
+}
+
+/// A folder of this name, if there is one: not a link to one.
+pub(crate) fn folder_in(directory: &Path, name: &str) -> Option<PathBuf> {
+    let folder = directory.join(name);
+    let metadata = fs::symlink_metadata(&folder);
+    metadata.is_ok_and(|metadata| metadata.is_dir()).then_some(folder)
 }
 
 fn own_path(directory: &Path, id: ContentId) -> PathBuf {

@@ -109,6 +109,15 @@ pub enum Error {
         reason: String,
     },
 
+    /// A kept checkpoint is damaged, or of something else.
+    #[error("the checkpoint {} cannot be used: {reason}", path.display())]
+    BadCheckpoint {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+
     /// The metadata cannot be understood.
     #[error("the metadata of {} is damaged: {reason}", path.display())]
     BadMetadata {
@@ -286,7 +295,7 @@ impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let kind = match &error {
             Error::Io { source, .. } | Error::NoSpace { source, .. } | Error::FileLimit { source, .. } => source.kind(),
-            Error::Damaged { .. } | Error::BadContent { .. } | Error::BadMetadata { .. } => io::ErrorKind::InvalidData,
+            Error::Damaged { .. } | Error::BadContent { .. } | Error::BadMetadata { .. } | Error::BadCheckpoint { .. } => io::ErrorKind::InvalidData,
             _ => io::ErrorKind::Other,
         };
         Self::new(kind, error)

@@ -275,7 +275,7 @@ fn kind_of_number(number: u8) -> Option<FrameKind> {
     })
 }
 
-fn stored_as_number(stored_as: StoredAs) -> u8 {
+pub(crate) fn stored_as_number(stored_as: StoredAs) -> u8 {
     match stored_as {
         StoredAs::Raw => 0,
         StoredAs::Lz4 => 1,
@@ -283,7 +283,7 @@ fn stored_as_number(stored_as: StoredAs) -> u8 {
     }
 }
 
-fn stored_as_of_number(number: u8) -> Option<StoredAs> {
+pub(crate) fn stored_as_of_number(number: u8) -> Option<StoredAs> {
     Some(match number {
         0 => StoredAs::Raw,
         1 => StoredAs::Lz4,

@@ -13,6 +13,8 @@
 #![warn(missing_docs)]
 
 mod catalogue;
+mod checkpoint_file;
+mod checkpoints;
 mod codec;
 mod contents;
 mod error;
@@ -37,6 +39,8 @@ mod stream_reader;
 mod warning;
 mod writer;
 
+pub use checkpoint_file::{CHECKPOINT_VERSION, CheckpointReader, CheckpointWriter, MAX_PIECE_BYTES, PieceName};
+pub use checkpoints::{Checkpoints, KeptCheckpoint};
 pub use codec::Codec;
 pub use error::{Error, FramePlace, Result};
 pub use event_reader::{EventReader, Numbered};

@@ -5,7 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::ContentId;
-use crate::contents::files_folder;
+use crate::checkpoints::{self, CHECKPOINTS_NAME};
+use crate::contents::{files_folder, folder_in};
 use crate::error::{Error, Result};
 use crate::frame::MAGIC;
 use crate::library::{LATEST_NAME, latest, set_latest};
@@ -35,10 +36,13 @@ fn remove_directory(path: &Path) -> Result<()> {
     let entries = own_entries(path)?;
     let files = files_folder(path);
     let contents = files.as_deref().map_or(Ok(Vec::new()), content_entries)?;
-    for file in contents.iter().chain(entries.iter().filter(|entry| Some(*entry) != files.as_ref())) {
+    let checkpoints = folder_in(path, CHECKPOINTS_NAME);
+    let kept = checkpoints.as_deref().map_or(Ok(Vec::new()), checkpoint_entries)?;
+    let is_folder = |entry: &PathBuf| Some(entry) == files.as_ref() || Some(entry) == checkpoints.as_ref();
+    for file in contents.iter().chain(&kept).chain(entries.iter().filter(|entry| !is_folder(entry))) {
         fs::remove_file(file).map_err(|error| Error::io("remove", file, error))?;
     }
-    for folder in files.as_deref().into_iter().chain([path]) {
+    for folder in files.as_deref().into_iter().chain(checkpoints.as_deref()).chain([path]) {
         fs::remove_dir(folder).map_err(|error| Error::io("remove", folder, error))?;
     }
     Ok(())
@@ -70,7 +74,11 @@ fn check_events(events: &Path, recording: &Path) -> Result<()> {
 
 /// What is in a recording's directory, if all of it belongs there.
 fn own_entries(path: &Path) -> Result<Vec<PathBuf>> {
-    entries_if(path, |name| [EVENTS_NAME, NEW_EVENTS_NAME, METADATA_NAME, NEW_METADATA_NAME, FILES_NAME].contains(&name))
+    entries_if(path, |name| [EVENTS_NAME, NEW_EVENTS_NAME, METADATA_NAME, NEW_METADATA_NAME, FILES_NAME, CHECKPOINTS_NAME].contains(&name))
+}
+
+fn checkpoint_entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    entries_if(folder, |name| checkpoints::is_name(name) || name.starts_with(TEMPORARY_PREFIX))
 }
 
 fn content_entries(files: &Path) -> Result<Vec<PathBuf>> {
