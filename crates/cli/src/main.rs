@@ -67,6 +67,8 @@ enum Command {
     Reanimate(Deferred<commands::reanimate::Options>),
     /// Debug a recorded execution with gdb
     Debug(Deferred<commands::debug::Options>),
+    /// Keep places of a recorded execution, so that debugging begins there at once
+    Checkpoint(Deferred<commands::checkpoint::Options>),
     /// Print what crashed in a recorded execution, and where
     Backtrace(Deferred<commands::backtrace::Options>),
     /// List the recordings
@@ -103,6 +105,7 @@ impl Command {
             Self::Replay(Deferred(options)) => commands::replay::run(options),
             Self::Reanimate(Deferred(options)) => commands::reanimate::run(options),
             Self::Debug(Deferred(options)) => commands::debug::run(options),
+            Self::Checkpoint(Deferred(options)) => commands::checkpoint::run(options),
             Self::Backtrace(Deferred(options)) => commands::backtrace::run(options),
             Self::Ls(Deferred(options)) => commands::ls::run(options),
             Self::Info(Deferred(options)) => commands::info::run(options),

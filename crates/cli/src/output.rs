@@ -94,6 +94,14 @@ impl Output {
         self.line(serde_json::to_string(value).expect("keys are strings"))
     }
 
+    /// Writes what is still held back: what comes next takes a while.
+    ///
+    /// # Errors
+    /// As [`Output::line`].
+    pub fn flush(&mut self) -> Result<()> {
+        self.writer.flush().map_err(|error| Failure::output(&error))
+    }
+
     /// Writes what is still held back. Every command ends with this.
     ///
     /// # Errors

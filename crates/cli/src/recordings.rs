@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use retake_model::Dropped;
-use retake_recording::{Location, Recording, resolve};
+use retake_recording::{Checkpoints, Location, Recording, resolve};
 use retake_supervisor::dropped;
 
 use crate::failure::Result;
@@ -32,6 +32,11 @@ pub fn find(name: &OsStr) -> Result<PathBuf> {
 /// If there is none, or it cannot be read.
 pub fn open(name: &OsStr) -> Result<Recording> {
     Ok(Recording::open(&find(name)?)?)
+}
+
+/// Where its checkpoints are kept.
+pub fn checkpoints(recording: &Recording) -> Checkpoints {
+    Checkpoints::of(recording, Location::from_environment().ok().as_ref())
 }
 
 /// What `--keep-last` has left out of a recording; nothing where that cannot be read, which shows elsewhere.

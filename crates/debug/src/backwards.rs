@@ -22,8 +22,12 @@ impl Session {
         let linker = self.program.linker_stop(&self.debuggee);
         let (mut index, mut past) = (self.timeline.base, start.since.clone());
         let mut stretch_end = start.clone();
-        let (top, mut scouted) = (index, usize::MAX);
+        let (mut top, mut scouted) = (index, usize::MAX);
         loop {
+            if let Some(kept) = self.bring_in(index, |one| one.mark() < stretch_end.place.mark)? {
+                (index, top) = (kept, top + 1);
+                continue;
+            }
             if index < top && index + 1 < scouted && self.can_stop(&past, index, &stretch_end, linker) {
                 let Some(down_to) = self.scout(index + 1, linker, give_up)? else { return self.interrupted(&start) };
                 scouted = down_to;

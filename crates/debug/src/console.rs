@@ -8,6 +8,7 @@ use retake_model::event::Console as Which;
 use retake_model::{Event, EventKind, StreamId};
 use retake_recording::{EventReader, Recording};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Write};
@@ -28,6 +29,9 @@ struct Piece {
     bytes: u32,
     is_error: bool,
 }
+
+/// Gets the number of an output and an offset in it, whether it was standard error, and what was printed there.
+type TakePiece<'a> = &'a mut dyn FnMut((u64, u64), bool, &[u8]);
 
 /// Everything that was printed so far.
 pub(crate) struct Console {
@@ -79,7 +83,7 @@ impl Console {
             if start + u64::from(bytes) > end {
                 break; // the rest is on its way
             }
-            if let std::collections::btree_map::Entry::Vacant(place) = self.pieces.entry((ticket, offset)) {
+            if let Entry::Vacant(place) = self.pieces.entry((ticket, offset)) {
                 place.insert(Piece { at: self.kept_bytes, bytes, is_error: descriptor == ERROR });
                 self.keep(start, u64::from(bytes))?;
             }
@@ -105,13 +109,47 @@ impl Console {
         while done < bytes {
             let mut buffer = vec![0; PIECE_BYTES.min((bytes - done) as usize)];
             self.incoming.read_exact_at(&mut buffer, start + done)?;
-            self.kept.write_all_at(&buffer, self.kept_bytes)?;
-            self.kept_bytes += buffer.len() as u64;
+            self.keep_bytes(&buffer)?;
             done += buffer.len() as u64;
-            if let Some(listener) = &mut self.listener
-                && listener.write_all(&buffer).is_err()
-            {
-                self.listener = None;
+        }
+        Ok(())
+    }
+
+    fn keep_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.kept.write_all_at(bytes, self.kept_bytes)?;
+        self.kept_bytes += bytes.len() as u64;
+        if let Some(listener) = &mut self.listener
+            && listener.write_all(bytes).is_err()
+        {
+            self.listener = None;
+        }
+        Ok(())
+    }
+
+    /// Takes a piece that the program printed on a way that it did not take here.
+    ///
+    /// # Errors
+    /// As [`Console::collect`].
+    pub fn add(&mut self, place: (u64, u64), is_error: bool, bytes: &[u8]) -> io::Result<()> {
+        if let Entry::Vacant(place) = self.pieces.entry(place) {
+            place.insert(Piece { at: self.kept_bytes, bytes: bytes.len() as u32, is_error });
+            self.keep_bytes(bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Hands over all pieces of outputs with numbers that are wanted: where they are, and whether it was standard error.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn each(&self, is_wanted: &dyn Fn(u64) -> bool, take: TakePiece<'_>) -> io::Result<()> {
+        for (&(ticket, offset), piece) in self.pieces.iter().filter(|((ticket, _), _)| is_wanted(*ticket)) {
+            let mut done = 0;
+            while done < u64::from(piece.bytes) {
+                let mut buffer = vec![0; PIECE_BYTES.min((u64::from(piece.bytes) - done) as usize)];
+                self.kept.read_exact_at(&mut buffer, piece.at + done)?;
+                take((ticket, offset + done), piece.is_error, &buffer);
+                done += buffer.len() as u64;
             }
         }
         Ok(())
@@ -122,19 +160,11 @@ impl Console {
     /// # Errors
     /// They cannot be read, or what `take` says.
     pub fn printed(&self, last: u64, which: Option<Which>, take: &mut dyn FnMut(&[u8])) -> io::Result<()> {
-        for piece in self.pieces.range(..=(last, u64::MAX)).map(|(_, piece)| piece) {
-            if which.is_some_and(|which| (which == Which::Err) != piece.is_error) {
-                continue;
+        self.each(&|ticket| ticket <= last, &mut |_, is_error, bytes| {
+            if which.is_none_or(|which| (which == Which::Err) == is_error) {
+                take(bytes);
             }
-            let mut done = 0;
-            while done < u64::from(piece.bytes) {
-                let mut buffer = vec![0; PIECE_BYTES.min((u64::from(piece.bytes) - done) as usize)];
-                self.kept.read_exact_at(&mut buffer, piece.at + done)?;
-                take(&buffer);
-                done += buffer.len() as u64;
-            }
-        }
-        Ok(())
+        })
     }
 }
 
@@ -173,12 +203,38 @@ fn last_output(recording: &Recording, stream: StreamId, events: u64, turn: u64) 
     Ok(last)
 }
 
+/// The number of the next output of a stream after so many events, if the next call makes one.
+fn next_output(recording: &Recording, stream: StreamId, events: u64) -> Result<Option<u64>> {
+    let mut reader = EventReader::new(recording, stream)?;
+    reader.seek_before(events)?;
+    while let Ok(Some(numbered)) = reader.next() {
+        if let (true, Ok(event)) = (numbered.index >= events, numbered.event)
+            && let Event::Call(call) = event.decode()
+        {
+            return Ok(call.console().map(|(_, number)| number));
+        }
+    }
+    Ok(None)
+}
+
 impl Session {
+    /// The numbers of the outputs that these threads, which have consumed so many events, are just making: they have printed, and wait for their turn.
+    pub(crate) fn outputs_under_way(&self, threads: &[(StreamId, u64)]) -> Result<Vec<u64>> {
+        let outputs = threads.iter().map(|(stream, events)| next_output(&self.recording, *stream, *events));
+        Ok(outputs.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+    }
+
     /// Hands over what the process, and those it comes from, printed up to here.
     pub(crate) fn printed(&mut self, which: Option<Which>, take: &mut dyn FnMut(&[u8])) -> Result<()> {
         self.console.collect()?;
         let turn = self.debuggee.context().turn;
         let living = self.living_streams();
+        let Some(last) = self.last_output(&living, turn)? else { return Ok(()) };
+        Ok(self.console.printed(last, which, take)?)
+    }
+
+    /// The number of the last output of the process up to where its threads have consumed so many events, and it is this turn.
+    pub(crate) fn last_output(&self, living: &[(StreamId, u64)], turn: u64) -> Result<Option<u64>> {
         let mut last = None;
         for stream in self.recording.streams().filter(|stream| stream.info.pid == self.target.pid) {
             // A thread that lives is where it is; others have ended, or begin in a later turn.
@@ -188,8 +244,7 @@ impl Session {
             };
             last = last.max(last_output(&self.recording, stream.info.id, events, turn)?);
         }
-        let Some(last) = last else { return Ok(()) };
-        Ok(self.console.printed(last, which, take)?)
+        Ok(last)
     }
 }
 

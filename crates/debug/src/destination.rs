@@ -8,7 +8,7 @@ use retake_model::EventKind;
 use retake_recording::EventReader;
 use std::fmt;
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Where to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +82,15 @@ impl Session {
     /// There is no such place, the replay diverged, or the process cannot be controlled.
     pub fn go(&mut self, destination: Destination) -> Result<()> {
         let destination = self.exact(destination)?;
-        self.go_to(destination, &mut || false).map(drop)
+        let since = Instant::now();
+        self.kept.used = None;
+        if self.arrive_at_kept(destination)?.is_some() {
+            self.remark_begin();
+            return Ok(());
+        }
+        self.go_to(destination, &mut || false)?;
+        self.remark_begin();
+        self.leave_kept(destination, since.elapsed())
     }
 
     /// The same place in terms of events; says if there is none.
@@ -121,6 +129,16 @@ impl Session {
 
     /// Goes to a place that [`Session::exact`] gave.
     pub(crate) fn go_to(&mut self, destination: Destination, give_up: GiveUp) -> Result<Stop> {
+        match destination {
+            Destination::Event(..) | Destination::End | Destination::Crash if self.timeline.moves > 0 => match self.arrive_at_kept(destination)? {
+                Some(stop) => Ok(stop),
+                None => self.replay_to(destination, give_up),
+            },
+            destination => self.replay_to(destination, give_up),
+        }
+    }
+
+    fn replay_to(&mut self, destination: Destination, give_up: GiveUp) -> Result<Stop> {
         match destination {
             Destination::Event(thread, events) => {
                 let thread = thread.unwrap_or_else(|| self.debuggee.context().tid);

@@ -20,6 +20,9 @@ pub enum DebugError {
     /// There is nothing where the user wants to go.
     #[error("{0}")]
     NoPlace(String),
+    /// A checkpoint cannot be kept here.
+    #[error("no checkpoint can be kept here: {0}")]
+    CannotKeep(String),
     /// The replay ended before the process to be debugged began.
     #[error("the replay ended before process {0} began\n  likely    the recording was cut, or is damaged: see retake info")]
     NeverBegan(i32),

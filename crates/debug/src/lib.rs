@@ -7,6 +7,8 @@
 //! * `session`: a replay of which one process is debugged.
 //! * `alone`: shared memory that nobody shares; `one_core`: programs that notice on which core they run.
 //! * `checkpoint`, `writes`, `place`, `timeline`, `journey`: copies of it, places in it, and getting from one to the other.
+//! * `threads`: what there is of them beside memory.
+//! * `kept`: checkpoints that outlive the session.
 //! * `pagemap`, `difference`: which pages processes have, and where the memory of two differs.
 //! * `stretch`: what is known of the way between two checkpoints.
 //! * `catches`: system calls, children and signals that stop it.
@@ -44,6 +46,7 @@ mod diversion;
 mod error;
 mod gdb;
 mod journey;
+mod kept;
 mod line;
 mod loops;
 mod one_core;
@@ -64,6 +67,7 @@ mod stretch;
 mod target;
 mod text;
 mod thread_names;
+mod threads;
 mod timeline;
 mod tls;
 mod trail;
@@ -74,5 +78,6 @@ pub use crash::Crash;
 pub use destination::{Destination, PLACES};
 pub use error::{DebugError, Result};
 pub use gdb::{BACKTRACE_SCRIPT, PROFILE_SCRIPT, SCRIPT, serve};
+pub use kept::{Keeping, Listed, Summary, list as list_kept};
 pub use session::Session;
 pub use target::Target;

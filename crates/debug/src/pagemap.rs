@@ -11,6 +11,7 @@ pub(crate) const PAGES_AT_ONCE: usize = 16 << 10;
 const ENTRY_BYTES: usize = 8;
 const FRAME: u64 = (1 << 55) - 1;
 const EXCLUSIVE: u64 = 1 << 56;
+const FILE: u64 = 1 << 61;
 const SWAPPED: u64 = 1 << 62;
 const PRESENT: u64 = 1 << 63;
 
@@ -45,6 +46,11 @@ impl Page {
     /// Nobody has touched it: it is as its file, or all zeros.
     pub fn is_absent(self) -> bool {
         self.0 & (PRESENT | SWAPPED) == 0
+    }
+
+    /// It is as its file has it, or shared.
+    pub fn is_of_file(self) -> bool {
+        self.0 & FILE != 0
     }
 
     /// The process may have it for itself alone.

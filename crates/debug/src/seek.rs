@@ -2,6 +2,7 @@
 
 use crate::debuggee::{Fate, GiveUp, Stop};
 use crate::error::Result;
+use crate::kept::Summary;
 use crate::place::Mark;
 use crate::session::Session;
 use crate::timeline::Checkpoint;
@@ -13,15 +14,18 @@ impl Session {
             return Ok(Stop::Interrupted);
         }
         let Some(start) = self.checkpoint()? else { return Ok(Stop::Interrupted) };
+        let is_before = |count: Option<u64>| count.is_some_and(|count| count < events);
         let checkpoints = &self.timeline.checkpoints;
-        let before = checkpoints.iter().rposition(|one| one.place.thread == thread && one.place.mark.events < events);
+        let before = checkpoints.iter().rposition(|one| is_before(one.count(thread)));
         let context = self.debuggee.context();
-        let is_near = |index: usize| checkpoints[index].place.mark.events <= context.event_count;
+        let is_near = |index: usize| checkpoints[index].count(thread).is_some_and(|count| count <= context.event_count);
         let is_on_the_way = context.tid == thread && context.event_count < events && before.is_none_or(is_near);
-        self.moved();
-        if !is_on_the_way {
+        let is_behind = |one: &Summary| !is_on_the_way || one.count(thread) > Some(context.event_count);
+        let kept = self.bring_in(before.unwrap_or(0), |one| one.count(thread).is_some_and(|count| count < events) && is_behind(one))?;
+        if kept.is_none() && !is_on_the_way {
             self.revive_number(before.unwrap_or(0))?;
         }
+        self.moved();
         let stop = self.quietly(|session| {
             session.debuggee.pause = Some((thread, events));
             let stop = session.resume_to_pause(give_up);
@@ -39,7 +43,9 @@ impl Session {
     pub(crate) fn go_to_end(&mut self, give_up: GiveUp) -> Result<Stop> {
         // The last checkpoint is not behind the end.
         let last = self.timeline.checkpoints.len().saturating_sub(1);
-        if self.timeline.base < last {
+        let here = self.mark();
+        let kept = self.bring_in(last, |one| one.mark() > here)?;
+        if kept.is_none() && self.timeline.base < last {
             self.revive_number(last)?;
         }
         self.quietly(|session| {

@@ -6,6 +6,7 @@ use crate::crash::Crash;
 use crate::debuggee::{Debuggee, GiveUp, Stop};
 use crate::diversion::Diversion;
 use crate::error::{DebugError, Result};
+use crate::kept::{Keeping, Kept};
 use crate::loops::GoneOver;
 use crate::one_core::keep_on_one_core;
 use crate::process::Process;
@@ -14,7 +15,7 @@ use crate::stretch::{Past, Unhit};
 use crate::target::Target;
 use crate::thread_names::ThreadNames;
 use crate::timeline::Timeline;
-use retake_recording::Recording;
+use retake_recording::{Checkpoints, Location, Recording};
 use retake_replay::{Purpose, Request, Running};
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -41,6 +42,8 @@ pub struct Session {
     /// Made when somebody asks for a time.
     pub(crate) clock: Option<Clock>,
     names: OnceCell<ThreadNames>,
+    /// What other sessions have left.
+    pub(crate) kept: Kept,
     /// Where registers and memory were changed, until the program goes on.
     pub(crate) diversion: Option<Diversion>,
 }
@@ -54,6 +57,18 @@ impl Session {
     /// The stored files that the program has loaded, and what it knew them by.
     pub fn loaded_files(&self) -> HashMap<PathBuf, String> {
         self.program.names(&self.debuggee)
+    }
+
+    /// What it does with kept checkpoints, from here on: nothing, unless told otherwise.
+    #[must_use]
+    pub fn with_kept(mut self, keeping: Keeping) -> Self {
+        self.kept.keeping = keeping;
+        self
+    }
+
+    /// What users are to be told, a line each; it is not told again.
+    pub fn take_remarks(&mut self) -> String {
+        std::mem::take(&mut self.remarks)
     }
 
     /// Replays the recording up to where the program of `target` has executed nothing yet. `folder` is for files of this session. Other threads of this
@@ -81,6 +96,7 @@ impl Session {
             folder: folder.to_owned(),
             clock: None,
             names: OnceCell::new(),
+            kept: Kept::new(Checkpoints::of(recording, Location::from_environment().ok().as_ref())),
             diversion: None,
         })
     }
@@ -155,6 +171,7 @@ impl Session {
         self.crash = target.crash(&self.recording)?;
         self.gone_over = GoneOver::default();
         self.names = OnceCell::new();
+        self.kept.forget();
         self.target = target;
         Ok(())
     }

@@ -34,6 +34,8 @@ pub(crate) struct Checkpoint {
     /// The stop there was for something that the runtime announced.
     announced: Option<Stop>,
     fate: Fate,
+    /// Of each thread that there is: its number, and how many events it has consumed.
+    pub counts: Vec<(u32, u64)>,
     /// What happened since the one before it.
     pub since: Past,
 }
@@ -60,6 +62,16 @@ impl Checkpoint {
     /// What the runtime announced there.
     pub fn announced(&self) -> Option<Stop> {
         self.announced
+    }
+
+    /// How the process ends, if that is known there.
+    pub fn fate(&self) -> Fate {
+        self.fate
+    }
+
+    /// How many events a thread has consumed there; `None`: there is no such thread.
+    pub fn count(&self, thread: u32) -> Option<u64> {
+        self.counts.iter().find(|(known, _)| *known == thread).map(|(_, count)| *count)
     }
 }
 
@@ -162,7 +174,8 @@ impl Session {
         self.timeline.since_base = self.timeline.since_base.and(&Past { writes, ..Past::nothing() });
         let place = Place::here(&self.debuggee, Some(Rc::clone(&snapshot)))?;
         let since = self.timeline.since_base.clone();
-        Ok(Some(Checkpoint { place, snapshot, announced: self.timeline.announced, fate: self.debuggee.fate, since }))
+        let (announced, fate, counts) = (self.timeline.announced, self.debuggee.fate, self.debuggee.counts());
+        Ok(Some(Checkpoint { place, snapshot, announced, fate, counts, since }))
     }
 
     fn snapshot(&mut self, patience: Duration) -> Result<Option<Snapshot>> {

@@ -43,6 +43,8 @@ pub const WINDOW_SEGMENTS: u64 = 968;
 pub const WINDOW_PLACES: usize = 2;
 /// Offset of where in its stream the next event is.
 pub const LOG_OFFSET: u64 = 992;
+/// Offset of whether the output of the next call is printed already.
+pub const PRINTED: u64 = 1000;
 /// Where a stub keeps the program's `%rcx`.
 pub const SCRATCH: u64 = 0x10;
 /// Where the program's system calls come in.

@@ -7,7 +7,11 @@ use std::io;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 pub const RUNTIME_TEXT: u64 = 0x5500_0000_0000;
+/// Private memory of the runtime: what the threads of a process have in common,
+pub const RUNTIME_DATA: u64 = 0x5500_1000_0000;
 pub const HEADER_ADDRESS: u64 = 0x5500_2000_0000;
+/// and what each thread has for itself.
+pub const REGIONS: u64 = 0x5500_4000_0000;
 pub const RUNTIME_END: u64 = 0x5550_0000_0000;
 pub const RING_BYTES: usize = 0x10_0000;
 pub const MAX_SLOTS: usize = 4096;

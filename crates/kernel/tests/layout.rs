@@ -59,8 +59,13 @@ fn c_and_rust_agree_on_every_offset() {
         ("home", context::HOME),
         ("window_segments", context::WINDOW_SEGMENTS),
         ("log_offset", context::LOG_OFFSET),
+        ("printed", context::PRINTED),
     ];
     let mut source = format!("#include \"{0}/context.h\"\n#include \"{0}/shared.h\"\n", root.display());
+    for (name, address) in [("RUNTIME_TEXT", RUNTIME_TEXT), ("RUNTIME_DATA", RUNTIME_DATA), ("HEADER_ADDRESS", HEADER_ADDRESS), ("REGIONS", REGIONS)]
+    {
+        source += &format!("_Static_assert({name} == {address}, \"{name}\");\n");
+    }
     for (field, offset) in of_context {
         source += &format!("_Static_assert(__builtin_offsetof(struct context, {field}) == {offset}, \"context.{field}\");\n");
     }

@@ -111,15 +111,6 @@ impl CheckpointWriter {
         written
     }
 
-    /// Adds bytes of any number, in pieces whose value is where in them they begin.
-    ///
-    /// # Errors
-    /// As [`CheckpointWriter::put`].
-    pub fn put_long(&mut self, kind: u8, which: u32, bytes: &[u8]) -> Result<()> {
-        let pieces = bytes.chunks(MAX_PIECE_BYTES).enumerate();
-        pieces.map(|(index, piece)| (PieceName { kind, which, value: (index * MAX_PIECE_BYTES) as u64 }, piece)).try_for_each(|(name, piece)| self.put(name, piece))
-    }
-
     /// Bytes so far.
     pub fn bytes(&self) -> u64 {
         self.end
@@ -201,7 +192,7 @@ impl CheckpointReader {
     ///
     /// # Errors
     /// `BadCheckpoint` if it is damaged, or the file does not end behind the last; `Io`.
-    pub fn next(&mut self) -> Result<Option<(PieceName, &[u8])>> {
+    pub fn next_piece(&mut self) -> Result<Option<(PieceName, &[u8])>> {
         if self.left == 0 {
             return if self.offset == self.length { Ok(None) } else { Err(self.bad("there is more in it than it says")) };
         }
@@ -271,7 +262,7 @@ mod tests {
     fn written(folder: &Path) -> Vec<u8> {
         let mut writer = CheckpointWriter::create_in(folder, OWNER).unwrap();
         writer.put(PieceName { kind: 1, which: 2, value: 0x1000 }, &[5; 5000]).unwrap();
-        writer.put_long(9, 0, &vec![1; MAX_PIECE_BYTES + 10]).unwrap();
+        writer.put(PieceName { kind: 9, which: 0, value: 0 }, &vec![1; MAX_PIECE_BYTES]).unwrap();
         writer.put(PieceName { kind: 2, which: 0, value: 8 }, b"few").unwrap();
         writer.complete().unwrap();
         assert_eq!(writer.bytes(), std::fs::metadata(writer.temporary.path()).unwrap().len());
@@ -284,7 +275,7 @@ mod tests {
         std::fs::write(&path, bytes).unwrap();
         let mut reader = CheckpointReader::open(&path, owner).map_err(|error| error.to_string())?;
         let mut pieces = Vec::new();
-        while let Some((name, bytes)) = reader.next().map_err(|error| error.to_string())? {
+        while let Some((name, bytes)) = reader.next_piece().map_err(|error| error.to_string())? {
             pieces.push((name, bytes.to_vec()));
         }
         Ok(pieces)
@@ -296,9 +287,8 @@ mod tests {
         let bytes = written(folder.path());
         let pieces = read(folder.path(), &bytes, OWNER).unwrap();
         let names: Vec<_> = pieces.iter().map(|(name, bytes)| (name.kind, name.which, name.value, bytes.len())).collect();
-        let long = MAX_PIECE_BYTES as u64;
-        assert_eq!(names, [(1, 2, 0x1000, 5000), (9, 0, 0, MAX_PIECE_BYTES), (9, 0, long, 10), (2, 0, 8, 3)]);
-        assert!(pieces[0].1 == [5; 5000] && pieces[3].1 == b"few");
+        assert_eq!(names, [(1, 2, 0x1000, 5000), (9, 0, 0, MAX_PIECE_BYTES), (2, 0, 8, 3)]);
+        assert!(pieces[0].1 == [5; 5000] && pieces[2].1 == b"few");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use clap::Args;
-use retake_debug::{BACKTRACE_SCRIPT, Crash, Destination, Target};
+use retake_debug::{BACKTRACE_SCRIPT, Crash, Destination, Keeping, Target};
 use retake_model::print::TextOptions;
 use retake_recording::{EventReader, Recording, StreamSummary};
 
@@ -132,7 +132,7 @@ fn threads(recording: &Recording, target: Target, options: &Options) -> Result<V
     check_replayable(recording.metadata())?;
     let found = gdb::find(&options.gdb)?;
     let scratch = Scratch::create()?;
-    let session = debug::start(recording, target, options.at.unwrap_or(Destination::End), &scratch)?;
+    let session = debug::start(recording, target, options.at.unwrap_or(Destination::End), Keeping::default(), &scratch)?;
     let result = scratch.path().join("threads.json");
     let mut command = gdb::with_script(&found, BACKTRACE_SCRIPT, &scratch)?;
     command.args(["-nx", "-batch"]).env("RETAKE_OUTPUT", &result);

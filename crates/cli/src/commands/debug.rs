@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::ExitStatus;
+use std::time::Duration;
 
 use clap::Args;
-use retake_debug::{DebugError, Destination, Session, Target};
+use retake_debug::{DebugError, Destination, Keeping, Session, Target};
 use retake_recording::Recording;
 
 mod dap;
@@ -68,6 +69,14 @@ pub struct Options {
     #[arg(long, conflicts_with = "gdb_arguments")]
     dap: bool,
 
+    /// Getting somewhere that takes as long leaves a checkpoint there, so that the next session begins there at once; see retake checkpoint
+    #[arg(long, value_name = "SECONDS", default_value_t = 3.0, value_parser = seconds)]
+    checkpoint_after: f64,
+
+    /// Use no checkpoints that were kept, and keep none
+    #[arg(long, conflicts_with = "checkpoint_after")]
+    no_checkpoints: bool,
+
     /// Further arguments of the debugger
     #[arg(last = true, value_name = "DEBUGGER ARGUMENTS")]
     gdb_arguments: Vec<OsString>,
@@ -88,7 +97,7 @@ pub fn run(options: &Options) -> Result<()> {
     };
     let target = target_of(&recording, options.process.as_deref())?;
     let scratch = Scratch::create()?;
-    let session = start(&recording, target, options.at, &scratch)?;
+    let session = start(&recording, target, options.at, options.keeping(), &scratch)?;
     match (debugger, &options.serve) {
         (Some(debugger), _) => {
             let mut command = match options.lldb {
@@ -103,18 +112,35 @@ pub fn run(options: &Options) -> Result<()> {
     }
 }
 
+impl Options {
+    fn keeping(&self) -> Keeping {
+        if self.no_checkpoints {
+            Keeping::NONE
+        } else {
+            Keeping { after: Some(Duration::from_secs_f64(self.checkpoint_after)), ..Keeping::default() }
+        }
+    }
+}
+
 /// Replays a process up to some place. What the terminal sends then is left to whoever debugs.
-pub(super) fn start(recording: &Recording, target: Target, at: Destination, scratch: &Scratch) -> Result<Session> {
-    let session = replay_to(recording, target, at, scratch)?;
+pub(super) fn start(recording: &Recording, target: Target, at: Destination, keeping: Keeping, scratch: &Scratch) -> Result<Session> {
+    let session = replay_to(recording, target, at, keeping, scratch)?;
     retake_kernel::signals::leave_to_children();
     Ok(session)
 }
 
-/// Replays a process up to some place.
-pub(super) fn replay_to(recording: &Recording, target: Target, at: Destination, scratch: &Scratch) -> Result<Session> {
-    let mut session = Session::start(recording, target, scratch.path()).map_err(failure_of)?;
+/// Replays a process up to some place, or begins at a checkpoint near it.
+pub(super) fn replay_to(recording: &Recording, target: Target, at: Destination, keeping: Keeping, scratch: &Scratch) -> Result<Session> {
+    let mut session = Session::start(recording, target, scratch.path()).map_err(failure_of)?.with_kept(keeping);
     session.go(at).map_err(failure_of)?;
+    eprint!("{}", session.take_remarks());
     Ok(session)
+}
+
+/// A time that is none of those that cannot be waited for.
+pub(super) fn seconds(text: &str) -> std::result::Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is no number of seconds"))?;
+    Duration::try_from_secs_f64(seconds).map(|_| seconds).map_err(|error| error.to_string())
 }
 
 pub(super) fn place(text: &str) -> std::result::Result<Destination, String> {

@@ -51,6 +51,9 @@ struct Info<'recording> {
     event_count: u64,
     content_count: usize,
     content_bytes: u64,
+    /// Places that are kept, and bytes of their files.
+    checkpoint_count: usize,
+    checkpoint_bytes: u64,
     /// Of 100 calls, how many were handled without stopping the thread; absent if nothing was counted. Where the calls were
     /// not counted, all events stand for them: nearly all are calls.
     without_stop_percent: Option<f64>,
@@ -130,6 +133,7 @@ fn collect<'recording>(recording: &'recording Recording, options: &Options) -> R
     let warnings: Vec<Warning> = if options.verify { recording.check()? } else { recording.warnings().to_vec() };
     let streams: Vec<_> = recording.streams().filter(|stream| stream.info.kind != StreamKind::Supervisor).collect();
     let dropped = recordings::dropped(recording);
+    let checkpoints = recordings::checkpoints(recording).list()?;
     let event_count = streams.iter().map(|stream| stream.event_count).fold(0, u64::saturating_add);
     let call_count = calls.as_ref().map(|calls| calls.values().map(|call| call.count).sum()).or_else(|| counter(metadata, "calls"));
     Ok(Info {
@@ -140,6 +144,8 @@ fn collect<'recording>(recording: &'recording Recording, options: &Options) -> R
         event_count,
         content_count: contents.len(),
         content_bytes: contents.iter().fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes)),
+        checkpoint_count: checkpoints.len(),
+        checkpoint_bytes: checkpoints.iter().map(|kept| kept.bytes).fold(0, u64::saturating_add),
         is_of_calls: call_count.is_some(),
         without_stop_percent: without_stop(metadata, call_count.unwrap_or(event_count)),
         obstacles: obstacles(metadata),
@@ -254,6 +260,9 @@ fn lines_of_counts(info: &Info<'_>) -> Vec<Line> {
     let files = text::count(info.content_count as u64);
     let (file_bytes, content_bytes) = (text::bytes(info.file_bytes), text::bytes(info.content_bytes));
     let mut lines = vec![("events", format!("{events} in {streams} streams, {file_bytes}")), ("files", format!("{files} with {content_bytes}"))];
+    if info.checkpoint_count > 0 {
+        lines.push(("checkpoints", format!("{} with {}", text::count(info.checkpoint_count as u64), text::bytes(info.checkpoint_bytes))));
+    }
     if let Some(percent) = info.without_stop_percent {
         let stops = text::count(counter(info.metadata, "ptrace_stops").unwrap_or(0));
         let what = if info.is_of_calls { "calls" } else { "events" };

@@ -1,10 +1,10 @@
 //! `retake rm`: removes recordings, and nothing but recordings.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
 use clap::Args;
-use retake_recording::{Error, Location, Store};
+use retake_recording::{Error, Location, Recording, Store};
 
 use crate::failure::{Failure, Result, STATUS_FAILED};
 use crate::recordings;
@@ -33,7 +33,7 @@ pub fn run(options: &Options) -> Result<()> {
     let mut failed_count = 0;
     let mut failure = None;
     for name in &options.recordings {
-        let removed = recordings::find(name).and_then(|path| Ok(retake_recording::remove(&path)?));
+        let removed = remove(name);
         if let Err(error) = removed {
             failed_count += 1;
             // The last one is told by the caller.
@@ -49,6 +49,14 @@ pub fn run(options: &Options) -> Result<()> {
         Some(failure) => Err(failure.with_status(STATUS_FAILED)),
         None => Ok(()),
     }
+}
+
+/// With the checkpoints that are kept elsewhere, because it is packed or was not to be written to.
+fn remove(name: &OsStr) -> Result<()> {
+    let path = recordings::find(name)?;
+    let checkpoints = Recording::open(&path).ok().map(|recording| recordings::checkpoints(&recording));
+    retake_recording::remove(&path)?;
+    Ok(checkpoints.map_or(Ok(()), |checkpoints| checkpoints.remove_elsewhere())?)
 }
 
 fn collect() -> Result<()> {

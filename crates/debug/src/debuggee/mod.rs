@@ -16,6 +16,7 @@ use crate::text::Text;
 use crate::watchpoints::{Watchpoint, Watchpoints};
 use retake_kernel::context::{self, Context};
 use retake_kernel::ptrace::Registers;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::time::Duration;
@@ -64,7 +65,7 @@ impl Stop {
 }
 
 /// How the process, or its program, ends, once that is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Fate {
     Open,
     Exiting(i32),
@@ -211,6 +212,12 @@ impl Debuggee {
         threads.sort_by_key(|(tid, known)| (*known, *tid != self.current, *tid));
         threads.dedup_by_key(|(_, known)| *known);
         threads
+    }
+
+    /// Of each thread that the program knows: its number, and how many events it has consumed.
+    pub fn counts(&self) -> Vec<(u32, u64)> {
+        let known = self.threads().into_iter();
+        known.filter_map(|(tid, known)| Some((known, self.process.context(tid)?.event_count))).collect()
     }
 
     /// The kernel's number of a thread of the program.

@@ -46,6 +46,9 @@ fn replaying(options: &Options, launch: &Launch) -> Result<Command> {
     if let Some(process) = launch.process.as_ref().or(options.process.as_ref()) {
         command.args(["-p", process]);
     }
+    if options.no_checkpoints {
+        command.arg("--no-checkpoints");
+    }
     command.arg("--gdb").arg(gdb_of(options, launch)).args(["--", INTERPRETER]);
     Ok(command)
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Stdio;
 
-use retake_debug::{Destination, PROFILE_SCRIPT};
+use retake_debug::{Destination, Keeping, PROFILE_SCRIPT};
 use retake_recording::Recording;
 
 use super::{Options, flame_graph};
@@ -19,7 +19,7 @@ pub fn run(recording: &Recording, options: &Options) -> Result<()> {
     let found = gdb::find(Path::new("gdb"))?;
     let target = debug::target_of(recording, options.process.as_deref())?;
     let scratch = Scratch::create()?;
-    let session = debug::start(recording, target, Destination::Begin, &scratch)?;
+    let session = debug::start(recording, target, Destination::Begin, Keeping::NONE, &scratch)?;
     let result = scratch.path().join("stacks");
     let mut command = gdb::with_script(&found, PROFILE_SCRIPT, &scratch)?;
     command.args(["-nx", "-batch"]).env("RETAKE_OUTPUT", &result).env("RETAKE_SAMPLES", options.samples.to_string());

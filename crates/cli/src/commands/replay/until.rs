@@ -2,7 +2,7 @@
 
 use std::io::{stderr, stdout};
 
-use retake_debug::Destination;
+use retake_debug::{Destination, Keeping};
 use retake_recording::Recording;
 
 use super::Options;
@@ -15,7 +15,7 @@ use crate::text::harmless;
 pub fn run(recording: &Recording, options: &Options) -> Result<()> {
     let target = debug::target_of(recording, options.process.as_deref())?;
     let scratch = Scratch::create()?;
-    let mut session = debug::replay_to(recording, target, options.until.unwrap_or(Destination::End), &scratch)?;
+    let mut session = debug::replay_to(recording, target, options.until.unwrap_or(Destination::End), Keeping::NONE, &scratch)?;
     if !options.quiet {
         session.write_output(&mut stdout(), &mut stderr()).map_err(failure_of)?;
     }

@@ -1,0 +1,211 @@
+//! `retake checkpoint`: places of a recording that are kept, so that debugging begins there at once.
+
+use std::ffi::OsString;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use retake_debug::{Destination, Keeping, Listed, Session, Summary};
+use retake_recording::{Checkpoints, KeptCheckpoint, Recording};
+use serde::Serialize;
+
+use crate::commands::debug::{failure_of, place, seconds, target_of};
+use crate::commands::replay::check_replayable;
+use crate::failure::{Failure, Result};
+use crate::output::{Output, Table};
+use crate::recordings;
+use crate::scratch::Scratch;
+use crate::text;
+
+/// Where threads do not come to rest it is tried again so much later, so often.
+const NEXT_ATTEMPT: Duration = Duration::from_millis(50);
+const MOST_ATTEMPTS: usize = 40;
+
+/// Options of `retake checkpoint`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A debugging session replays the recording up to the place where it is to begin: of a recording of an hour that takes an hour. A kept checkpoint is \
+the whole process at one place, in a file. Sessions begin at the last one before their place, and go back from one to the one before. They are used by \
+themselves; a session that took long to get somewhere leaves one there, too.
+
+They are in the recording's folder, and go with it; where that cannot be written to, and of packed recordings, in the store's cache. They belong \
+to the build of retake that made the recording, and hold all memory of the process: treat them as secrets. `retake pack` leaves them out.
+
+Examples:
+  retake checkpoint --at crash          at the crash of the latest recording
+  retake checkpoint --every 60 server-1 every minute of the replay
+  retake checkpoint --at 1.5s -p cc1    a second and a half after recording began, of the first process that ran `cc1`
+  retake checkpoint --list
+  retake checkpoint --delete 3
+")]
+pub struct Options {
+    /// A name, a path, or `latest`
+    #[arg(value_name = "RECORDING", default_value = "latest", hide_default_value = true)]
+    recording: OsString,
+
+    /// Of this process of the tree, by its number while recording or by the name of its program; else of the one that crashed, or the first
+    #[arg(short, long, value_name = "PID|NAME")]
+    process: Option<String>,
+
+    /// Keep this place: EVENT, THREAD:EVENT, a time since recording began such as 1.5s or 20ms, `exit`, or `crash`. May be given several times
+    #[arg(long, value_name = "PLACE", value_parser = place)]
+    at: Vec<Destination>,
+
+    /// Keep a place each time that the replay has gone on for so long
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "at")]
+    every: Option<f64>,
+
+    /// List those that are kept
+    #[arg(long, conflicts_with_all = ["at", "every", "delete", "process"])]
+    list: bool,
+
+    /// The list as JSON
+    #[arg(long, requires = "list")]
+    json: bool,
+
+    /// Delete one, by its number, or `all`. May be given several times
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["at", "every", "process"])]
+    delete: Vec<String>,
+}
+
+/// Keeps, lists or deletes.
+pub fn run(options: &Options) -> Result<()> {
+    let recording = recordings::open(&options.recording)?;
+    let places = recordings::checkpoints(&recording);
+    if options.list {
+        return list(&places, options.json);
+    }
+    if !options.delete.is_empty() {
+        return delete(&places, &options.delete);
+    }
+    if options.at.is_empty() && options.every.is_none() {
+        return Err(Failure::new("nothing says which place is to be kept").attempt("--at PLACE, --every SECONDS, or --list"));
+    }
+    recordings::warn(&recording);
+    check_replayable(recording.metadata())?;
+    keep(&recording, options)
+}
+
+fn keep(recording: &Recording, options: &Options) -> Result<()> {
+    let target = target_of(recording, options.process.as_deref())?;
+    let scratch = Scratch::create()?;
+    let session = Session::start(recording, target, scratch.path()).map_err(failure_of)?;
+    // Those that there are serve to get to places, but not to go on evenly.
+    let mut session = session.with_kept(Keeping { uses: options.every.is_none(), after: None });
+    let mut output = Output::new();
+    match options.every {
+        Some(seconds) => keep_every(&mut session, Duration::from_secs_f64(seconds), &mut output)?,
+        None => {
+            let since = Instant::now();
+            for &at in &options.at {
+                session.go(at).map_err(failure_of)?;
+                let kept = session.keep_here(Some(at), since.elapsed()).map_err(failure_of)?;
+                eprint!("{}", session.take_remarks());
+                say(&mut output, &kept)?;
+            }
+        }
+    }
+    output.finish()
+}
+
+fn keep_every(session: &mut Session, time: Duration, output: &mut Output) -> Result<()> {
+    let mut replayed = Duration::ZERO;
+    loop {
+        let since = Instant::now();
+        let goes_on = session.go_on_for(time).map_err(failure_of)?;
+        replayed += since.elapsed();
+        if !goes_on {
+            return Ok(());
+        }
+        let mut attempts = 0;
+        let kept = loop {
+            match session.keep_here(None, replayed) {
+                Ok(kept) => break kept,
+                Err(error) if attempts == MOST_ATTEMPTS => return Err(failure_of(error)),
+                Err(_) => attempts += 1,
+            }
+            let since = Instant::now();
+            if !session.go_on_for(NEXT_ATTEMPT).map_err(failure_of)? {
+                return Ok(());
+            }
+            replayed += since.elapsed();
+        };
+        say(output, &kept)?;
+    }
+}
+
+fn say(output: &mut Output, (kept, summary): &(KeptCheckpoint, Summary)) -> Result<()> {
+    let after = text::duration(summary.after_ms);
+    let line = format!("checkpoint {}: {}, after {after} of replay, {}", kept.number, where_it_is(summary), text::bytes(kept.bytes));
+    output.line(line)?;
+    output.flush()
+}
+
+fn where_it_is(summary: &Summary) -> String {
+    let end = if summary.is_end() { ", the end" } else { "" };
+    format!("event {} of thread {}{end}", text::count(summary.events), summary.thread)
+}
+
+/// One of the list.
+#[derive(Debug, Serialize)]
+struct Row {
+    number: u64,
+    path: String,
+    file_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<Summary>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+impl Row {
+    fn of((kept, summary): Listed) -> Self {
+        let (summary, error) = match summary {
+            Ok(summary) => (Some(summary), None),
+            Err(error) => (None, Some(error)),
+        };
+        Self { number: kept.number, path: kept.path.to_string_lossy().into_owned(), file_bytes: kept.bytes, summary, error }
+    }
+}
+
+fn list(places: &Checkpoints, as_json: bool) -> Result<()> {
+    let rows: Vec<Row> = retake_debug::list_kept(places)?.into_iter().map(Row::of).collect();
+    let mut output = Output::new();
+    if as_json {
+        output.json(&rows)?;
+        return output.finish();
+    }
+    if rows.is_empty() {
+        eprintln!("no checkpoint of this recording is kept: try retake checkpoint --at exit");
+        return output.finish();
+    }
+    let mut table = Table::new(&["NUMBER", "PROCESS", "AFTER", "SIZE", "MADE", "BY", "WHERE"], &[0, 1, 2, 3]);
+    for row in &rows {
+        table.row(cells(row));
+    }
+    table.print(&mut output)?;
+    output.finish()
+}
+
+fn cells(row: &Row) -> [String; 7] {
+    let (number, size) = (row.number.to_string(), text::bytes(row.file_bytes));
+    let Some(summary) = &row.summary else {
+        let none = || "-".to_owned();
+        return [number, none(), none(), size, none(), none(), text::harmless(row.error.as_deref().unwrap_or_default())];
+    };
+    let by = if summary.is_automatic { "itself" } else { "command" };
+    let (after, made) = (text::duration(summary.after_ms), text::local_time(summary.made_unix_ms));
+    [number, summary.pid.to_string(), after, size, made, by.to_owned(), where_it_is(summary)]
+}
+
+fn delete(places: &Checkpoints, numbers: &[String]) -> Result<()> {
+    let all = places.list()?;
+    if numbers.iter().any(|number| number == "all") {
+        return Ok(all.iter().try_for_each(|kept| places.remove(kept))?);
+    }
+    for number in numbers {
+        let found = all.iter().find(|kept| kept.number.to_string() == *number);
+        let none = || Failure::new(format!("there is no checkpoint {number}")).attempt("retake checkpoint --list");
+        places.remove(found.ok_or_else(none)?)?;
+    }
+    Ok(())
+}

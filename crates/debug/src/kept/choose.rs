@@ -1,0 +1,162 @@
+//! Which kept checkpoint serves to go to a place, and going to one.
+
+use super::image::Summary;
+use super::of_target;
+use super::restore::{Surroundings, restore, summary_of};
+use crate::debuggee::{Fate, Stop};
+use crate::destination::Destination;
+use crate::error::{DebugError, Result};
+use crate::place::{Mark, Place};
+use crate::session::Session;
+use retake_recording::KeptCheckpoint;
+use std::time::Duration;
+
+/// To read one and to have one more process is worth as much replay.
+const WORTH: Duration = Duration::from_secs(1);
+
+impl Session {
+    /// A place that somebody wants to go to, in the same words whoever asks.
+    pub(super) fn arrival(&self, destination: Destination) -> Option<String> {
+        Some(match destination {
+            Destination::Event(thread, events) => Destination::Event(Some(thread.unwrap_or_else(|| self.debuggee.context().tid)), events).to_string(),
+            Destination::End | Destination::Crash => Destination::End.to_string(),
+            Destination::Time(_) | Destination::Begin | Destination::Checkpoint(_) => return None,
+        })
+    }
+
+    fn kept_here(&mut self) -> &[(KeptCheckpoint, Summary)] {
+        if !self.kept.keeping.uses {
+            return &[];
+        }
+        let (recording, target, places) = (&self.recording, &self.target, &self.kept.places);
+        self.kept.known.get_or_insert_with(|| of_target(recording, places, target))
+    }
+
+    /// The one that was kept for a place because somebody asked for it.
+    pub(super) fn kept_at(&mut self, arrival: Option<&str>) -> Option<(KeptCheckpoint, Summary)> {
+        self.kept_here().iter().find(|one| arrival.is_some() && one.1.arrival.as_deref() == arrival && !one.1.is_automatic).cloned()
+    }
+
+    /// The last of them behind `lower`, if there is one that is wanted.
+    fn best(&mut self, lower: Option<Mark>, is_wanted: impl Fn(&Summary) -> bool) -> Option<(KeptCheckpoint, Summary)> {
+        let done = self.kept.done.clone();
+        let behind = |one: &&(KeptCheckpoint, Summary)| lower.is_none_or(|lower| one.1.mark() > lower);
+        let fresh = self.kept_here().iter().filter(|one| !done.contains(&one.0.number)).filter(behind);
+        fresh.filter(|one| is_wanted(&one.1)).max_by_key(|one| one.1.mark()).cloned()
+    }
+
+    /// Goes to a place at once if a checkpoint was kept exactly there. What stops the program there.
+    pub(crate) fn arrive_at_kept(&mut self, destination: Destination) -> Result<Option<Stop>> {
+        let Some(arrival) = self.arrival(destination) else { return Ok(None) };
+        let spared = self.replayed(self.timeline.checkpoints.len());
+        let is_there = |one: &Summary| one.arrival.as_ref() == Some(&arrival) && Duration::from_millis(one.after_ms) >= spared;
+        let Some((kept, summary)) = self.best(None, is_there) else { return Ok(None) };
+        if !self.become_kept(&kept, &summary)? {
+            return Ok(None);
+        }
+        self.find_base(summary.mark());
+        if !summary.is_end() {
+            self.put_on_time_line(&kept, &summary)?;
+        }
+        Ok(Some(match summary.fate {
+            Fate::Open => Stop::Step,
+            Fate::Exiting(_) => Stop::End,
+            Fate::Executing => Stop::Executing,
+            Fate::Dying(signal) => Stop::Signal(signal),
+        }))
+    }
+
+    /// Puts the kept checkpoint on the time line that is the last before some place, if that spares more than it costs. `base`: the time line's last that
+    /// certainly is before it.
+    pub(crate) fn bring_in(&mut self, base: usize, is_before: impl Fn(&Summary) -> bool) -> Result<Option<usize>> {
+        let lower = self.timeline.checkpoints.get(base).map(|base| base.place.mark);
+        let (spared, is_first) = (self.replayed(base), self.timeline.checkpoints.len() <= 1 && self.timeline.moves == 0);
+        let worth = if is_first { Duration::ZERO } else { spared + WORTH };
+        let is_wanted = |one: &Summary| !one.is_end() && Duration::from_millis(one.after_ms) >= worth && is_before(one);
+        let Some((kept, summary)) = self.best(lower, is_wanted) else { return Ok(None) };
+        if !self.become_kept(&kept, &summary)? {
+            return Ok(None);
+        }
+        self.put_on_time_line(&kept, &summary)
+    }
+
+    /// Says at which checkpoint the session began, if it did.
+    pub(crate) fn remark_begin(&mut self) {
+        if let Some((number, summary)) = self.kept.used.take() {
+            let (events, thread) = (summary.events, summary.thread);
+            self.remarks += &format!("retake: begins at checkpoint {number}: event {events} of thread {thread}\n");
+        }
+    }
+
+    /// How long replay from the program's start to a checkpoint of the time line took, as far as that is known.
+    fn replayed(&self, index: usize) -> Duration {
+        self.timeline.checkpoints.iter().take(index + 1).map(|one| one.since.ran).sum()
+    }
+
+    /// Makes the process what was kept. False: it is where the program begins, for that was not possible.
+    fn become_kept(&mut self, kept: &KeptCheckpoint, summary: &Summary) -> Result<bool> {
+        self.kept.done.insert(kept.number);
+        if !self.begin_timeline()? {
+            return Ok(false);
+        }
+        self.revive_number(0)?;
+        match self.make_kept(kept) {
+            Ok(true) => {
+                self.kept.spared = self.kept.spared.max(Duration::from_millis(summary.after_ms));
+                self.kept.used = Some((kept.number, summary.clone()));
+                return Ok(true);
+            }
+            Ok(false) => self.remark(format!("checkpoint {} is not where it should be", kept.number)),
+            Err(DebugError::Recording(error)) => self.remark(error.to_string()),
+            Err(error) => self.remark(format!("checkpoint {} cannot be used: {error}", kept.number)),
+        }
+        // It does for nothing.
+        self.kept.known.iter_mut().for_each(|known| known.retain(|one| one.0.number != kept.number));
+        self.revive_number(0)?;
+        Ok(false)
+    }
+
+    fn remark(&mut self, what: String) {
+        self.remarks += &format!("retake: {what}; the program is replayed instead\n");
+    }
+
+    /// Whether the process is now what was kept: at the very place that is said.
+    fn make_kept(&mut self, kept: &KeptCheckpoint) -> Result<bool> {
+        let Some(running) = &self.running else { return Ok(false) };
+        let mut reader = self.kept.places.open(kept)?;
+        let summary = summary_of(&mut reader)?;
+        let around = Surroundings { header: running.header(), recording: &self.recording, console: &mut self.console };
+        let announced = restore(&mut reader, &mut self.debuggee.process, around)?;
+        self.debuggee.current = self.debuggee.process.pid;
+        self.debuggee.fate = summary.fate;
+        self.debuggee.end_told = !matches!(summary.fate, Fate::Dying(_));
+        self.debuggee.text.refresh(self.debuggee.process.pid);
+        self.timeline.announced = announced.map(Stop::Signal);
+        self.moved();
+        let here = Place::here(&self.debuggee, None)?;
+        Ok((here.thread, here.mark, here.address()) == (summary.thread, summary.mark(), summary.address))
+    }
+
+    /// The process, which is what was kept, becomes a checkpoint of the time line: its number there.
+    fn put_on_time_line(&mut self, kept: &KeptCheckpoint, summary: &Summary) -> Result<Option<usize>> {
+        let Some(mut fresh) = self.checkpoint()? else {
+            self.remark(format!("the threads of checkpoint {} do not come to rest", kept.number));
+            self.revive_number(0)?;
+            return Ok(None);
+        };
+        let checkpoints = &mut self.timeline.checkpoints;
+        let at = checkpoints.partition_point(|one| one.place.mark < fresh.place.mark).max(1).min(checkpoints.len());
+        let before: Duration = checkpoints[..at].iter().map(|one| one.since.ran).sum();
+        let ran = Duration::from_millis(summary.after_ms).saturating_sub(before);
+        // What is known of the whole stretch holds for its parts.
+        fresh.since = checkpoints.get(at).map(|next| next.since.clone()).unwrap_or_default();
+        fresh.since.ran = ran;
+        if let Some(next) = checkpoints.get_mut(at) {
+            next.since.ran = next.since.ran.saturating_sub(ran);
+        }
+        checkpoints.insert(at, fresh);
+        self.rebase(at);
+        self.timeline.since_base = crate::stretch::Past::nothing();
+        Ok(Some(at))
+    }
+}
