@@ -286,6 +286,62 @@ fn they_come_and_go_with_the_recording() {
     assert!(place.recordings().is_empty(), "{:?}", place.recordings());
 }
 
+/// Installs a filter for one system call, and computes before and after.
+const FILTERED: &str = r#"
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int before, behind;
+void filtered(int i) {}
+int main(void)
+{
+	struct sock_filter steps[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { 4, steps };
+	before = getppid();
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+	for (int i = 0; i < 300; i++) {
+		filtered(i);
+		getuid();
+	}
+	behind = getppid();
+	printf("%d %d\n", before > 0, behind);
+	return 0;
+}
+"#;
+
+/// Filters lie in memory that all processes of a session share: a place before them has none of them, whichever way it is come to.
+#[test]
+fn filters_of_system_calls_come_and_go() {
+    if !has_gdb() {
+        return;
+    }
+    let place = Place::new("kept-filters");
+    let program = compile(&place, "filtered", FILTERED, &[]);
+    record(&place, &[&program]);
+    let text = gdb(
+        &place,
+        &["--at", "exit"],
+        &["print behind", "seek begin", "break filtered", "continue", "print before > 0", "delete", "seek exit", "print behind"],
+    );
+    in_order(&text, &["= -1", "filtered (i=0)", "= 1", "= -1"]);
+    place.run_well(&["checkpoint", "--at", "150"]);
+    let commands = ["print before > 0", "seek exit", "print behind", "seek begin", "seek 160", "seek exit"];
+    let (plain, used) = both(&place, &["--at", "200"], &commands);
+    in_order(&plain, &["= 1", "= -1"]);
+    assert!(same(&plain, &used).contains("begins at checkpoint 1: event 150"), "{used}");
+}
+
 /// What was kept is of one program of a process; from there it goes on to the next.
 #[test]
 fn the_way_leads_on_over_an_exec() {
@@ -329,7 +385,7 @@ print(len(json.dumps(sorted((list(key), value) for key, value in data.items())))
     let script = place.work("program.py");
     std::fs::write(&script, PROGRAM).unwrap();
     record(&place, &["python3", script.to_str().unwrap()]);
-    place.run_well(&["checkpoint", "--every", "0.3"]);
+    place.run_well(&["checkpoint", "--every", "0.05"]);
     place.run(&["checkpoint", "--at", "exit"]);
     let kept = list(&place);
     assert!(kept.len() >= 2, "{kept:?}");

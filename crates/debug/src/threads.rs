@@ -128,9 +128,18 @@ impl Threads {
         self.all.iter().map(|thread| (thread.slot.stream, thread.registers.gs_base))
     }
 
-    /// Whether system calls of theirs pass filters of the program.
-    pub fn have_filters(&self) -> bool {
-        self.all.iter().any(|thread| !matches!(thread.slot.filter, 0 | STRICT))
+    /// Which filters of the program their system calls pass: of each thread, where in the header the last one is, plus 1; 0: none.
+    pub fn filters(&self) -> Vec<u32> {
+        self.all.iter().map(|thread| thread.slot.filter).collect()
+    }
+
+    /// The same with other filters.
+    #[must_use]
+    pub fn with_filters(mut self, filters: &[u32]) -> Self {
+        for (thread, filter) in self.all.iter_mut().zip(filters) {
+            thread.slot.filter = *filter;
+        }
+        self
     }
 
     /// Makes all of them in a process with a copy of the memory, which has one thread. Their numbers, in the same order.
@@ -249,9 +258,6 @@ impl Threads {
         }
     }
 }
-
-/// In place of a filter: the calls are those of the strict mode.
-const STRICT: u32 = u32::MAX;
 
 impl Thread {
     fn put_back(&self, tid: i32) -> io::Result<()> {

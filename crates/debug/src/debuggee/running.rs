@@ -43,6 +43,16 @@ impl Debuggee {
         })
     }
 
+    /// What stops the process where its end is announced, if it is there. Whoever interrupts it may find it there.
+    pub fn stop_at_fate(&self) -> Option<Stop> {
+        Some(match self.fate {
+            Fate::Open => return None,
+            Fate::Exiting(_) => Stop::End,
+            Fate::Dying(signal) => Stop::Signal(signal),
+            Fate::Executing => Stop::Executing,
+        })
+    }
+
     /// Whether the current thread is where it was to pause.
     fn has_reached_pause(&self) -> bool {
         let context = self.context();
@@ -99,6 +109,9 @@ impl Debuggee {
         loop {
             let Some(happened) = self.process.next(give_up)? else {
                 self.settle()?;
+                if let Some(stop) = self.stop_at_fate() {
+                    return Ok(stop);
+                }
                 // It may just have come to a breakpoint, which nobody has been told of.
                 let is_hit = self.remaining.is_none() && self.breakpoints.contains(&self.program_counter()?);
                 return Ok(if is_hit { Stop::Breakpoint } else { Stop::Interrupted });

@@ -58,12 +58,7 @@ impl Session {
         if !summary.is_end() {
             self.put_on_time_line(&kept, &summary)?;
         }
-        Ok(Some(match summary.fate {
-            Fate::Open => Stop::Step,
-            Fate::Exiting(_) => Stop::End,
-            Fate::Executing => Stop::Executing,
-            Fate::Dying(signal) => Stop::Signal(signal),
-        }))
+        Ok(Some(self.debuggee.stop_at_fate().unwrap_or(Stop::Step)))
     }
 
     /// Puts the kept checkpoint on the time line that is the last before some place, if that spares more than it costs. `base`: the time line's last that

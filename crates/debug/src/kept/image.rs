@@ -1,5 +1,6 @@
 //! What a kept checkpoint holds: a process as it was at one moment, so that another session can make the same of a process of its own.
 
+use super::filters::Filters;
 use crate::debuggee::Fate;
 use crate::place::Mark;
 use crate::threads::Threads;
@@ -80,7 +81,9 @@ impl Summary {
 /// All but the contents of memory.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Description {
+    /// Their filters are numbers in the list of filters.
     pub threads: Threads,
+    pub filters: Filters,
     /// The signal that was announced there.
     pub announced: Option<i32>,
     /// How far the stack may grow.
@@ -172,7 +175,7 @@ impl SavedMapping {
 impl Description {
     /// What makes no sense in it, if anything does.
     pub fn fault(&self) -> Option<&'static str> {
-        if let Some(fault) = self.threads.fault() {
+        if let Some(fault) = self.threads.fault().or_else(|| self.filters.fault(&self.threads.filters())) {
             return Some(fault);
         }
         let is_placed = |one: &SavedMapping| one.is_sound() && (one.is_programs() || one.is_of_runtime());

@@ -2,6 +2,7 @@
 //!
 //! * `image`: what such a checkpoint holds.
 //! * `pages`, `write`: writing one, from a copy of the process.
+//! * `filters`: those of the program for its system calls, which no process has for itself.
 //! * `restore`: making a process of it.
 //! * `choose`: which of them serves to go to a place.
 //! * `leave`: which are left behind by a session that took long to get somewhere.
@@ -10,6 +11,7 @@
 //! line is the program's start, so that all that comes before the kept one can be gone back to.
 
 mod choose;
+mod filters;
 mod image;
 mod leave;
 mod pages;

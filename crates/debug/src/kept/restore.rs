@@ -32,6 +32,8 @@ const MADV_GUARD_INSTALL: u64 = 102;
 /// The runtime attaches no window that is larger.
 const MOST_WINDOW_BYTES: u64 = 1 << 32;
 const PIECE_BYTES: usize = 1 << 20;
+/// Some years: no replay takes longer.
+const LONGEST_REPLAY_MS: u64 = 1 << 38;
 
 /// What is needed beside the process.
 pub(super) struct Surroundings<'a> {
@@ -56,7 +58,9 @@ struct Maker<'a> {
 /// # Errors
 /// It is damaged.
 pub(super) fn summary_of(reader: &mut CheckpointReader) -> Result<Summary> {
-    Ok(read_json(reader, kind::SUMMARY)?)
+    let summary: Summary = read_json(reader, kind::SUMMARY)?;
+    // Times are added up.
+    Ok(Summary { after_ms: summary.after_ms.min(LONGEST_REPLAY_MS), ..summary })
 }
 
 /// Makes a process, stopped with one thread that has executed nothing, what the rest of a checkpoint says. The signal that was announced there. After an
@@ -65,7 +69,7 @@ pub(super) fn summary_of(reader: &mut CheckpointReader) -> Result<Summary> {
 /// # Errors
 /// The checkpoint is damaged; the machine refuses something; another process has what is needed.
 pub(super) fn restore(reader: &mut CheckpointReader, process: &mut Process, around: Surroundings<'_>) -> Result<Option<i32>> {
-    let description: Description = read_json(reader, kind::DESCRIPTION)?;
+    let mut description: Description = read_json(reader, kind::DESCRIPTION)?;
     if let Some(fault) = description.fault() {
         return Err(reader.bad(fault).into());
     }
@@ -73,6 +77,10 @@ pub(super) fn restore(reader: &mut CheckpointReader, process: &mut Process, arou
     if !description.threads.claim_slots(around.header, process.pid) {
         return Err(reader.bad("another process of this replay has the places of its threads").into());
     }
+    let Some(filters) = description.filters.put_into(around.header, &description.threads.filters()) else {
+        return Err(reader.bad("there is no room for its filters of system calls").into());
+    };
+    description.threads = description.threads.with_filters(&filters);
     let (store, scratch) = (path_of(&around.header.store), path_of(&around.header.scratch));
     let mut maker = Maker { process, around, description, store, scratch, opened: None };
     maker.clear()?;

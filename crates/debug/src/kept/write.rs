@@ -1,5 +1,6 @@
 //! Writing a checkpoint to a file: the copy of the process is looked at, and stays as it is.
 
+use super::filters::Filters;
 use super::image::{Description, PRINTED_HEAD_BYTES, SavedMapping, ScratchFile, Shown, Summary, kind};
 use super::pages::own_pages;
 use crate::console::Console;
@@ -52,9 +53,6 @@ impl Image {
             Some(Stop::Signal(number)) => Some(number),
             Some(_) => return refused("the program is in the midst of a system call that was caught: one instruction further it is not"),
         };
-        if threads.have_filters() {
-            return refused("the program has filters for its system calls (seccomp), which are kept by no single process");
-        }
         check_domains(pid, threads.contexts(), header)?;
         let scratch = path_of(&header.scratch);
         let (mappings, files) = mappings_of(pid, &scratch)?;
@@ -63,7 +61,9 @@ impl Image {
             pages.extend(own_pages(pid, mapping)?);
         }
         let stack_limit = process::stack_limit(pid);
-        let description = Description { threads: threads.clone(), announced, stack_limit, mappings, scratch: files };
+        let (filters, numbers) = Filters::of(header, &threads.filters());
+        let threads = threads.clone().with_filters(&numbers);
+        let description = Description { threads, filters, announced, stack_limit, mappings, scratch: files };
         Ok(Self { description, pid, pages, scratch })
     }
 
