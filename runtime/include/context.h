@@ -77,7 +77,7 @@ struct process {
 	u64 clocks; /* record: where the vDSO is as long as we can call it; 0: not */
 	u32 first_stub_count; /* of the program and of its interpreter */
 	struct address_range first_stubs[2];
-	u32 looked_count;           /* trace: mapped files whose pages are of interest; MAX_LOOKED + 1: more than that */
+	u32 looked_count;           /* trace, or replay for one: mapped files whose pages are of interest; MAX_LOOKED + 1: more than that */
 	struct address_range looked[MAX_LOOKED];
 	u32 hidden_count;           /* record: text that is not executable although the program thinks so */
 	struct address_range hidden[MAX_HIDDEN];
@@ -301,6 +301,9 @@ u32 look_needed(const struct call *call);
 void look_before(struct call *call);
 void look_after(struct call *call);
 void look_mapped(struct call *call, u32 is_program);
+u32 looks_at_mappings(void);                      /* somebody wants to know what is stored in mapped files */
+void look_note(struct call *call, u32 writes);    /* what the call has mapped is of interest */
+void look_replayed(struct call *call);            /* replay: its event was taken, nothing of it was done */
 u32 look_unmap(struct context *context, u64 start, u64 bytes); /* before: whether something of interest is there */
 void look_unmapped(struct context *context, u64 start, u64 bytes);
 void look_moved(struct context *context, u64 start, u64 bytes);
@@ -459,8 +462,16 @@ void shared_file_note(u64 device, u64 inode, u32 changes);
 u32 shared_file_is(u64 device, u64 inode);
 u32 shared_file_changes(u64 device, u64 inode);
 u32 shared_file_write(struct call *call, struct file_write *write, struct extra_item *extra); /* record: items added */
+u32 shared_file_read(const struct call *call, struct extra_item *extra);                     /* record: items added */
 void shared_file_rewrite(struct call *call, const struct item *item);                      /* replay */
 i64 scratch_open(u64 device, u64 inode);
+
+/* ---- moved.c: record ---- */
+struct view { u64 start, bytes; }; /* memory of ours for a moment */
+u32 moved_needed(const struct call *call);
+static inline u32 moved_wanted(const struct call *call) { return UNLIKELY(HEADER->options & OPTION_MOVED_DATA) && moved_needed(call); }
+u32 moved_look(const struct call *call, struct view *view, struct extra_item *extra); /* items added */
+void view_end(const struct view *view);
 
 /* ---- unreached.c: record ---- */
 u32 unreached_hide(struct process *process, const struct file_entry *file, u64 bias, u64 start, u64 end);

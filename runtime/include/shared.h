@@ -33,7 +33,8 @@
 enum { MODE_RECORD = 1, MODE_REPLAY = 2, MODE_TRACE = 3 /* as record, but nothing is ordered or repeated: calls are logged whole, with times */ };
 enum { OPTION_NO_FAST_PATH = 1, OPTION_QUIET = 2, OPTION_CHECK_FULL = 4, OPTION_CHECK_OFF = 8, OPTION_NO_TSC_TRAP = 16, OPTION_NO_CPUID_FAULT = 32, OPTION_WHOLE_INPUTS = 64 /* replay: hand over the inputs that the recording has only in part */,
 	OPTION_DEBUG = 128 /* replay: a debugger wants one process of the tree */, OPTION_DROPPED = 256 /* replay: processes are missing from the recording */,
-	OPTION_ALONE = 512 /* replay: what the program maps shared, nobody else sees */ };
+	OPTION_ALONE = 512 /* replay: what the program maps shared, nobody else sees */,
+	OPTION_MOVED_DATA = 1024 /* record: keep what calls move between descriptors */ };
 
 enum slot_state { SLOT_UNUSED, SLOT_READY, SLOT_CLAIMED, SLOT_LIVE, SLOT_EXITED, SLOT_DYING /* its process ended; wait until the thread is gone */ };
 /* Who may do what about stopping a thread between sync points; see docs/FORCED.md. */
@@ -95,7 +96,8 @@ enum request_kind {
 	REQUEST_DEBUG,       /* replay: I am about to begin or to go on with a new program. argument: events so far. Answered once a debugger has me, if it wants me */
 	REQUEST_CHILD,       /* replay: argument: a stream. reply: whether its process shall be made at all */
 	REQUEST_CONSOLE,     /* replay: argument: a number on the console that nobody prints. reply: the next that somebody does */
-	REQUEST_LOOK,        /* trace: look at me. arguments: LOOK_*, result, time. reply: bytes seen in the source of data about to be moved, or 0 */
+	REQUEST_LOOK,        /* trace: look at me. arguments: LOOK_*, result, time. reply: bytes seen in the source of data about to be moved, or 0.
+	                        replay, if inputs are handed over: arguments: LOOK_*, 0, events before what comes now. reply: 0 */
 	REQUEST_IDENTITY,    /* record: the supervisor shall find out the numbers of a thread in another PID namespace, and put them in the slot */
 };
 

@@ -262,9 +262,9 @@ const struct item *call_find_item(struct call *call, u8 direction, u8 argument)
 }
 
 /* What a recorded call adds to its event, and the way out. */
-static inline u32 finish_emulated(struct call *call)
+static inline __attribute__((always_inline)) u32 finish_with(struct call *call, const struct extra_item *moved, const struct view *view)
 {
-	struct extra_item extra[3];
+	struct extra_item extra[4];
 	u32 count = 0;
 	struct file_write write;
 	if (UNLIKELY(call->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR)))
@@ -272,10 +272,24 @@ static inline u32 finish_emulated(struct call *call)
 	if (UNLIKELY(call->number == NR_pwrite64 && call->result > 0 && descriptor_use(call->context->process, call->arguments[0]) == DESCRIPTOR_MEMORY))
 		extra[count++] = (struct extra_item){ 1, ITEM_OUTPUT, call->arguments[3], (void *)call->arguments[1], (u32)call->result };
 	if (UNLIKELY(HEADER->shared_file_count) && !tracing())
-		count += shared_file_write(call, &write, &extra[count]);
+		count += shared_file_write(call, &write, &extra[count]) || shared_file_read(call, &extra[count]);
+	if (moved)
+		extra[count++] = *moved;
 	finish_record(call, extra, count);
+	if (view)
+		view_end(view);
 	call->context->regs.rax = (u64)call->result;
 	return leave(call->context);
+}
+
+static inline u32 finish_emulated(struct call *call) { return finish_with(call, NULL, NULL); }
+
+/* With what the call moved between descriptors. */
+static u32 finish_moved(struct call *call)
+{
+	struct view view = { 0, 0 };
+	struct extra_item moved;
+	return finish_with(call, moved_look(call, &view, &moved) ? &moved : NULL, &view);
 }
 
 /* As call_kernel_window, but in place: when the kernel comes back, processors that protect its return predictions mispredict every return to a
@@ -325,6 +339,8 @@ static u32 record_other(struct call *call)
 		descriptors_after(call);
 	if (UNLIKELY(looked))
 		look_after(call);
+	if (moved_wanted(call))
+		return finish_moved(call);
 	return finish_emulated(call);
 }
 
@@ -344,12 +360,15 @@ static u32 emulate(struct call *call)
 		enum call_kind kind = kind_of(call);
 		if (UNLIKELY(kind == CLOCK) && clock_answers(call))
 			return record_clock(call);
-		return LIKELY(kind != DESCRIPTOR && !call->context->process->domain && !(tracing() && look_needed(call))) ? record_plain(call) : record_other(call);
+		u32 looked = (tracing() && look_needed(call)) || moved_wanted(call);
+		return LIKELY(kind != DESCRIPTOR && !call->context->process->domain && !looked) ? record_plain(call) : record_other(call);
 	}
 	prepare_replay(call);
 	if (UNLIKELY(call->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR)) && !call->context->printed)
 		console_replay(call->context, call->event);
 	call->context->printed = 0;
+	if (UNLIKELY(looks_at_mappings()))
+		look_replayed(call);
 	finish_replay(call);
 	const struct item *write = HEADER->shared_file_count ? call_find_item(call, ITEM_FILE_WRITE, 0) : NULL;
 	if (UNLIKELY(write))

@@ -31,8 +31,7 @@ static u32 exec_record(struct call *call)
 		context->regs.rax = (u64)refused;
 		return leave(context);
 	}
-	if (tracing())
-		look_end(context);
+	look_end(context);
 	call->result = EXEC_COMMITTED;
 	call_finish(call, NULL, 0);
 	slot->uses = context->process->uses;
@@ -65,6 +64,7 @@ static u32 exec_replay(struct call *call)
 		baton_replay(context, 1); /* others had it until the kernel refused */
 		const struct event *next = log_peek(context);
 		if (next && next->kind == EVENT_EXEC) {
+			look_end(context);
 			debug_event(DEBUG_EXEC, 0);
 			host_exec(context);
 		}

@@ -53,8 +53,7 @@ u32 handle_exit_group(struct call *call)
 {
 	if (!recording())
 		debug_event(DEBUG_EXIT, (u32)call->arguments[0] & 0xff);
-	if (tracing())
-		look_end(call->context);
+	look_end(call->context);
 	log_exit(call->context, (u16)call->number, (i32)call->arguments[0]);
 	robust_release(call->context);
 	if (!recording() && call->context->process->thread_count > 1)
@@ -83,7 +82,7 @@ u32 handle_exit(struct call *call)
 	struct process *process = context->process;
 	if (!recording())
 		debug_event(process->thread_count > 1 ? DEBUG_THREAD_EXIT : DEBUG_EXIT, (u32)call->arguments[0] & 0xff);
-	if (tracing() && process->thread_count <= 1)
+	if (process->thread_count <= 1)
 		look_end(context);
 	log_exit(context, (u16)call->number, (i32)call->arguments[0]);
 	robust_release(context);

@@ -1,5 +1,6 @@
 /* Tracing: asks the supervisor to look where no register shows what happens: data that the kernel moves between descriptors, and files read and
- * written through mappings (crates/trace/src/look). Only where all data are wanted. Private stack. */
+ * written through mappings (crates/trace/src/look). Only where all data are wanted. A replay of which a trace is made stores through mappings as the
+ * program did, so there they can be looked at too. Private stack. */
 #include "../include/mapping.h"
 
 enum { LOOK_BEFORE_MOVE, LOOK_AFTER_MOVE, LOOK_MAPPED, LOOK_BEFORE_UNMAP, LOOK_USES_MAPPED };
@@ -25,10 +26,12 @@ static const u8 look_kinds[CALL_ROW_COUNT] = {
 static i64 ask(struct context *context, u32 stage, i64 result)
 {
 	u32 processor;
-	return request(context, REQUEST_LOOK, stage, (u64)result, trace_clock(&processor));
+	return request(context, REQUEST_LOOK, stage, (u64)result, tracing() ? trace_clock(&processor) : context->event_count);
 }
 
 static u32 wanted(void) { return HEADER->data_limit == ~0UL; }
+
+u32 looks_at_mappings(void) { return tracing() ? wanted() : HEADER->options & OPTION_WHOLE_INPUTS; }
 
 u32 look_needed(const struct call *call)
 {
@@ -107,13 +110,29 @@ void look_mapped(struct call *call, u32 is_program)
 	u32 writes = (a[3] & MAP_TYPE) != MAP_PRIVATE && sys3(NR_fcntl, (u32)a[4], 3 /* F_GETFL */, 0) & 3;
 	if (!writes && is_program)
 		return;
+	if (writes)
+		shared_file_note(stat[0], stat[1], 0);
+	look_note(call, writes);
+}
+
+/* Before a program reads or writes a file that it, or somebody, has mapped, what was stored there counts as stored. */
+void look_replayed(struct call *call)
+{
+	struct context *context = call->context;
+	u32 kind = call->number < CALL_ROW_COUNT ? look_kinds[call->number] : 0;
+	if (kind == SYNCS && context->process->looked_count)
+		request(context, REQUEST_LOOK, LOOK_BEFORE_UNMAP, 0, context->event_count - 1);
+	else if (HEADER->shared_file_count && (call_find_item(call, ITEM_FILE_WRITE, 0) || call_find_item(call, ITEM_FILE_READ, 0)))
+		request(context, REQUEST_LOOK, LOOK_USES_MAPPED, 0, context->event_count - 1);
+}
+
+void look_note(struct call *call, u32 writes)
+{
 	process_lock();
-	note_range(call->context->process, (u64)call->result, a[1]);
+	note_range(call->context->process, (u64)call->result, call->arguments[1]);
 	process_unlock();
-	if (!writes)
-		return;
-	shared_file_note(stat[0], stat[1], 0);
-	ask(call->context, LOOK_MAPPED, 0);
+	if (writes)
+		ask(call->context, LOOK_MAPPED, 0);
 }
 
 u32 look_unmap(struct context *context, u64 start, u64 bytes)

@@ -83,7 +83,7 @@ u32 handle_munmap(struct call *call)
 		note_change(call->context, call->arguments[0], call->arguments[1], 1);
 		process_unlock();
 	}
-	u32 looked = tracing() && look_unmap(call->context, call->arguments[0], call->arguments[1]), how = repeat(call, 1);
+	u32 looked = look_unmap(call->context, call->arguments[0], call->arguments[1]), how = repeat(call, 1);
 	if (looked && call->result == 0)
 		look_unmapped(call->context, call->arguments[0], call->arguments[1]);
 	return how;
@@ -146,7 +146,7 @@ u32 handle_mremap(struct call *call)
 		note_change(call->context, a[0], a[1], 0);
 		note_change(call->context, a[4], a[3] & 2 ? a[2] : 0, 0);
 	}
-	u32 looked = tracing() && look_unmap(call->context, a[0], a[1]), how = repeat(call, 1);
+	u32 looked = look_unmap(call->context, a[0], a[1]), how = repeat(call, 1);
 	if (recording() && call->result > 0)
 		shared_moved(a[0], a[1], (u64)call->result, a[2]);
 	if (looked && call->result > 0)
@@ -162,7 +162,7 @@ u32 handle_madvise(struct call *call)
 		return refuse_range(call, -EINVAL);
 	if (call->arguments[2] == MADV_FREE && !tracing())
 		call->actual[2] = MADV_DONTNEED; /* the kernel frees at will, which nothing could repeat */
-	if (tracing() && (call->arguments[2] == MADV_DONTNEED || call->arguments[2] == MADV_REMOVE))
+	if (call->arguments[2] == MADV_DONTNEED || call->arguments[2] == MADV_REMOVE)
 		look_unmap(call->context, call->arguments[0], call->arguments[1]);
 	switch (call->arguments[2]) {
 	case MADV_DONTFORK: case MADV_WIPEONFORK: case MADV_DOFORK: case MADV_KEEPONFORK:

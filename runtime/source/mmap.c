@@ -209,7 +209,7 @@ static u32 mmap_record(struct call *call)
 	call_prepare(call);
 	if (a[3] & MAP_FIXED)
 		note_change(context, a[0], a[1], 1);
-	if (tracing() && a[3] & MAP_FIXED)
+	if (a[3] & MAP_FIXED)
 		look_unmap(context, a[0], a[1]);
 	if (!(a[3] & MAP_ANONYMOUS) && (!tracing() || (a[3] & MAP_TYPE) == MAP_PRIVATE))
 		index = file_of(context, a, &identity, &shown);
@@ -356,10 +356,25 @@ static void map_file(struct call *call, const struct mapping_body *body, u64 fla
 			map_content(call->context, body->overlays[i].address, body->overlays[i].bytes, i + 1 == body->overlay_count ? 5 : a[2], MAP_PRIVATE, body->overlays[i].content, 0);
 }
 
+/* For a trace: what the program stores in a shared mapping is of interest, and what it reads in others, unless they show a program. */
+static void look_at_mapping(struct call *call, const struct mapping_body *body)
+{
+	u32 is_private = (call->arguments[3] & MAP_TYPE) == MAP_PRIVATE, is_program = body->overlay_count != 0;
+	if (is_private && !body->may_change && !is_program) {
+		i64 descriptor = open_content(body->content);
+		is_program = descriptor < 0 || is_elf((u64)descriptor);
+		sys1(NR_close, descriptor);
+	}
+	if (!is_program)
+		look_note(call, !is_private);
+}
+
 static u32 mmap_replay(struct call *call)
 {
 	struct context *context = call->context;
 	const u64 *a = call->arguments;
+	if (a[3] & MAP_FIXED)
+		look_unmap(context, a[0], a[1]);
 	call_prepare(call);
 	u32 logged = call->result > 0 && call_find_item(call, ITEM_OUTPUT, DESCRIPTOR_ARGUMENT) != NULL;
 	if (call->result > 0) {
@@ -372,9 +387,11 @@ static u32 mmap_replay(struct call *call)
 		if (address & (PAGE_BYTES - 1) || touches_runtime(address, a[1]))
 			diverge(context, WHY_CORRUPT, address, a[1]);
 		const struct item *item = call_find_item(call, ITEM_MAPPING, DESCRIPTOR_ARGUMENT);
-		if (holds_mapping(item))
+		if (holds_mapping(item)) {
 			map_file(call, (const struct mapping_body *)(item + 1), flags & ~MAP_ANONYMOUS);
-		else if (sys6(NR_mmap, address, a[1], a[2] | (logged ? PROT_WRITE : 0), flags | MAP_ANONYMOUS, ~0UL, 0) != call->result)
+			if (UNLIKELY(looks_at_mappings()))
+				look_at_mapping(call, (const struct mapping_body *)(item + 1));
+		} else if (sys6(NR_mmap, address, a[1], a[2] | (logged ? PROT_WRITE : 0), flags | MAP_ANONYMOUS, ~0UL, 0) != call->result)
 			diverge(context, WHY_MAPPING, address, a[1]);
 	}
 	call_finish(call, NULL, 0);

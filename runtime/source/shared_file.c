@@ -69,9 +69,23 @@ static void note_apart(struct process *process, u64 descriptor)
 		process->apart[descriptor / 64] |= 1UL << descriptor % 64;
 }
 
+/* Whether a descriptor leads to a file that may be mapped. If it is known to be, `file` says which. */
+static u32 may_be_shared(struct process *process, u64 descriptor, u64 *stat, struct shared_file **file)
+{
+	if (known_apart(process, descriptor) || sys2(NR_fstat, descriptor, stat))
+		return 0;
+	u32 is_file = ((u32)stat[3] & 0170000) == 0100000;
+	*file = is_file ? find(stat[0], stat[1]) : NULL;
+	if (*file || (is_file && is_overfull()))
+		return 1;
+	note_apart(process, descriptor);
+	return 0;
+}
+
 u32 shared_file_write(struct call *call, struct file_write *write, struct extra_item *extra)
 {
 	u64 stat[18];
+	struct shared_file *file;
 	i64 offset = 0;
 	if (call->result < 0)
 		return 0;
@@ -81,22 +95,37 @@ u32 shared_file_write(struct call *call, struct file_write *write, struct extra_
 	case NR_ftruncate: case NR_fallocate: break;
 	default: return 0;
 	}
-	struct process *process = call->context->process;
-	if (known_apart(process, call->arguments[0]) || sys2(NR_fstat, call->arguments[0], stat))
+	if (!may_be_shared(call->context->process, call->arguments[0], stat, &file))
 		return 0;
-	u32 is_file = ((u32)stat[3] & 0170000) == 0100000;
-	struct shared_file *file = is_file ? find(stat[0], stat[1]) : NULL;
 	if (file)
 		file->changes = 1;
-	else if (!is_file || !is_overfull()) {
-		note_apart(process, call->arguments[0]);
-		return 0;
-	}
 	if (offset < 0)
 		offset = sys3(NR_lseek, call->arguments[0], 0, 1 /* SEEK_CUR */) - call->result;
 	*write = (struct file_write){ stat[0], stat[1], (u64)offset, stat[6] };
 	*extra = (struct extra_item){ 0, ITEM_FILE_WRITE, 0, write, sizeof *write };
 	call->context->slot->ties |= TIE_FILE;
+	return 1;
+}
+
+#define NO_DESCRIPTOR (~0UL)
+
+static u64 read_from(const struct call *call)
+{
+	switch (call->number) {
+	case NR_read: case NR_readv: case NR_pread64: case NR_preadv: case NR_preadv2: case NR_copy_file_range: case NR_splice: return call->arguments[0];
+	case NR_sendfile: return call->arguments[1];
+	default: return NO_DESCRIPTOR;
+	}
+}
+
+/* Who reads a file sees what was stored in its mappings before: a trace that is made of the recording has to know. */
+u32 shared_file_read(const struct call *call, struct extra_item *extra)
+{
+	u64 stat[18], descriptor = call->result > 0 ? read_from(call) : NO_DESCRIPTOR;
+	struct shared_file *file;
+	if (descriptor == NO_DESCRIPTOR || !may_be_shared(call->context->process, (u32)descriptor, stat, &file) || (file && !file->changes))
+		return 0;
+	*extra = (struct extra_item){ 0, ITEM_FILE_READ, 0, NULL, 0 };
 	return 1;
 }
 

@@ -99,7 +99,7 @@ fn traced(program: &Program, place: &Place, port: u16, method: &str, script: &st
 
 /// Records the program, and makes the trace from the recording.
 fn recorded(program: &Program, place: &Place, port: u16, script: &str) -> [String; 2] {
-    let record = ["record", "-o", "x.recording", "--", "bash", "-e", "-c", script];
+    let record = ["record", "--moved-data", "-o", "x.recording", "--", "bash", "-e", "-c", script];
     let recorded = place.run_command(&record, program.limit(), |command| environment(command, place, port));
     assert_eq!(recorded.status, Some(0), "{}: {recorded:?}", program.name);
     let traced = place.run_command(&["trace", "--from", "x.recording", "-o", "x.ds"], program.limit(), |_| {});

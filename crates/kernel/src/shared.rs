@@ -45,6 +45,7 @@ pub const OPTION_WHOLE_INPUTS: u32 = 64;
 pub const OPTION_DEBUG: u32 = 128;
 pub const OPTION_DROPPED: u32 = 256;
 pub const OPTION_ALONE: u32 = 512;
+pub const OPTION_MOVED_DATA: u32 = 1024;
 
 pub const TIE_MEMORY: u32 = 1;
 pub const TIE_FILE: u32 = 2;

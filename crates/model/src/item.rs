@@ -26,6 +26,10 @@ pub enum Direction {
     Times = 6,
     /// In traces: nothing, in place of data that were gone when they were to be copied.
     Fill = 7,
+    /// The call read a file that somebody maps shared: what was stored there before is seen by it.
+    FileRead = 8,
+    /// What the call moved between descriptors inside the kernel.
+    Moved = 9,
 }
 
 impl Direction {
@@ -40,6 +44,8 @@ impl Direction {
             5 => Some(Self::FileWrite),
             6 => Some(Self::Times),
             7 => Some(Self::Fill),
+            8 => Some(Self::FileRead),
+            9 => Some(Self::Moved),
             _ => None,
         }
     }

@@ -171,7 +171,7 @@ fn malformed_events_name_what_is_wrong() {
     assert_eq!(with(4, &[0]), EventError::Kind { kind: 0 });
     assert_eq!(with(4, &[15]), EventError::Kind { kind: 15 });
     assert_eq!(with(40, &[3]), EventError::ItemArgument { offset: 40, argument: 3, count: 3 });
-    assert_eq!(with(41, &[9]), EventError::ItemDirection { offset: 40, direction: 9 });
+    assert_eq!(with(41, &[200]), EventError::ItemDirection { offset: 40, direction: 200 });
     assert_eq!(with(44, &[0xff; 4]), EventError::Item { offset: 40, needed: 24 + (1 << 32), available: 32 });
     assert_eq!(with(44, &[9, 0, 0, 0]), EventError::Item { offset: 40, needed: 40, available: 32 });
     assert_eq!(with(0, &[24, 0, 0, 0]), EventError::Body { kind: EventKind::Call, needed: 24, available: 8 });

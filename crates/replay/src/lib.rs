@@ -83,16 +83,46 @@ pub fn replay(recording: Recording, request: Request, folder: &Path, observe: &m
     replay_for(recording, request, folder, None, observe)
 }
 
-/// Takes the inputs of system calls that a recording has only in part.
-pub trait WholeInputs: Send + Sync {
-    /// The next such input of a stream, in the order in which its items stand there.
+/// Why a replayed process stands still and can be looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// A file was mapped that the process may write to.
+    Mapped,
+    /// Before something after which mapped memory is gone, or no longer to be told from what others write.
+    BeforeUnmap,
+    /// Before a call that read or wrote a file that somebody has mapped.
+    UsesMappedFile,
+}
+
+/// A replayed process that stands still, on behalf of one of its threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// The process that replays it.
+    pub pid: i32,
+    /// The thread's stream.
+    pub stream: StreamId,
+    /// So many of its events lie behind the thread.
+    pub events: u64,
+    /// Why.
+    pub stage: Stage,
+}
+
+/// Takes what a recording has only in part, or not at all, but replay brings to light.
+pub trait Onlooker: Send + Sync {
+    /// The next input of a stream that the recording has only in part, in the order in which its items stand there.
     ///
     /// # Errors
     /// It cannot be kept.
-    fn take(&self, stream: StreamId, bytes: &[u8]) -> io::Result<()>;
+    fn take_input(&self, stream: StreamId, bytes: &[u8]) -> io::Result<()>;
+
+    /// A process may have stored something in the files that it has mapped.
+    ///
+    /// # Errors
+    /// It cannot be looked at, or what is found not be kept.
+    fn look(&self, at: &Standing) -> io::Result<()>;
 }
 
-/// As [`replay`], and hands over all inputs that the recording has only in part.
+/// As [`replay`], with somebody who looks on.
 ///
 /// # Errors
 /// See [`ReplayError`].
@@ -100,10 +130,10 @@ pub fn replay_for(
     recording: Recording,
     request: Request,
     folder: &Path,
-    inputs: Option<Arc<dyn WholeInputs>>,
+    onlooker: Option<Arc<dyn Onlooker>>,
     observe: &mut dyn FnMut(&Status),
 ) -> Result<Outcome, ReplayError> {
-    let running = Running::start(recording, request, Purpose { inputs, ..Purpose::default() }, folder)?;
+    let running = Running::start(recording, request, Purpose { onlooker, ..Purpose::default() }, folder)?;
     let outcome = running.wait(observe);
     if matches!(outcome, Outcome::Diverged(_)) {
         running.end_with_children();

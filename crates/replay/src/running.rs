@@ -5,7 +5,7 @@ use crate::service::Service;
 use crate::status::Status;
 use crate::windows::Windows;
 use crate::{
-    Outcome, ROOT_SLOT, ReplayError, Request, WholeInputs, end_children, end_everything, host_descriptor, lay_out_files, live_slots, store_path,
+    Onlooker, Outcome, ROOT_SLOT, ReplayError, Request, end_children, end_everything, host_descriptor, lay_out_files, live_slots, store_path,
 };
 use retake_kernel::process::{self, Guardian, Prepared, Program};
 use retake_kernel::shared::{self, Header};
@@ -41,8 +41,8 @@ pub struct Wanted {
 pub struct Purpose {
     /// A process to be debugged.
     pub wanted: Option<Wanted>,
-    /// Takes the inputs of calls that the recording has only in part.
-    pub inputs: Option<Arc<dyn WholeInputs>>,
+    /// Takes what the recording does not have.
+    pub onlooker: Option<Arc<dyn Onlooker>>,
     /// Takes what the program prints, in place of standard output and error. With a wanted process, in pieces as the runtime describes them.
     pub output: Option<File>,
 }
@@ -79,14 +79,14 @@ impl Running {
         }
         // Before there is any process that would have to be ended.
         let dropped = dropped::of_recording(&recording)?;
-        let Purpose { wanted, inputs, output } = purpose;
+        let Purpose { wanted, onlooker, output } = purpose;
         let level = recording.metadata().check_level;
         let options = Options {
             no_fast_path: false,
             quiet: request.quiet,
             check_full: level == CheckLevel::Full,
             check_off: level == CheckLevel::Off || request.check_off,
-            whole_inputs: inputs.is_some(),
+            whole_inputs: onlooker.is_some(),
             ..Options::default()
         };
         let session = Session::create(shared::MODE_REPLAY, options, &recording.metadata().machine.processor, None)?;
@@ -113,7 +113,7 @@ impl Running {
             None => signals::pass_to(child.pid),
             Some(_) => process::own_group(child.pid),
         }
-        let windows = Arc::new(Windows::new(recording, session, files, scratch, inputs, dropped));
+        let windows = Arc::new(Windows::new(recording, session, files, scratch, onlooker, dropped));
         let service = Service::start(&windows, wanted);
         child.start()?;
         let watch = process::watch(child.pid)?;

@@ -124,6 +124,13 @@ fn answer(windows: &Windows, index: usize, findings: &Findings) {
             }
             windows.answer(slot, (if result.is_ok() { 0 } else { -1 }, 0));
         }
+        shared::REQUEST_LOOK => {
+            let result = windows.look(slot, argument(0), argument(2));
+            if let Err(error) = &result {
+                eprintln!("retake: cannot look at what a process has stored in mapped files: {error}");
+            }
+            windows.answer(slot, (if result.is_ok() { 0 } else { -1 }, 0));
+        }
         shared::REQUEST_CHILD => {
             let is_on_path = findings.wanted().as_ref().is_none_or(|wanted| wanted.path.iter().any(|stream| u64::from(*stream) == argument(0)));
             windows.answer(slot, (i64::from(is_on_path && !windows.lacks(argument(0))), 0));

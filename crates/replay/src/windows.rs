@@ -2,7 +2,7 @@
 
 mod feed;
 
-use crate::WholeInputs;
+use crate::{Onlooker, Stage, Standing};
 use feed::{Feed, Stock};
 use retake_kernel::{futex, shared};
 use retake_model::Dropped;
@@ -24,6 +24,10 @@ const FEEDS_BEFORE_SWEEP: usize = 64;
 /// What a thread's room to read in may keep when it is not in use.
 const STAGING_BYTES: usize = 4 << 20;
 
+/// What the runtime calls a stage; any other is `Stage::UsesMappedFile`.
+const LOOK_MAPPED: u64 = 2;
+const LOOK_BEFORE_UNMAP: u64 = 3;
+
 /// The streams that are being read.
 struct Feeds {
     by_stream: HashMap<u32, Arc<Mutex<Feed>>>,
@@ -42,8 +46,8 @@ pub(crate) struct Windows {
     staging: Mutex<Vec<Vec<u8>>>,
     /// Held while a shared file is made.
     shared_files: Mutex<()>,
-    /// Who wants the inputs of calls, if somebody does.
-    inputs: Option<Arc<dyn WholeInputs>>,
+    /// Who looks on, if somebody does.
+    onlooker: Option<Arc<dyn Onlooker>>,
     /// Since when everybody waits for this number on the console.
     stuck_since: Mutex<Option<(u64, Instant)>>,
     total_bytes: u64,
@@ -58,7 +62,7 @@ impl Windows {
         session: Session,
         files: PathBuf,
         scratch: PathBuf,
-        inputs: Option<Arc<dyn WholeInputs>>,
+        onlooker: Option<Arc<dyn Onlooker>>,
         dropped: Dropped,
     ) -> Self {
         if !dropped.is_nothing() {
@@ -75,7 +79,7 @@ impl Windows {
             stock: Stock::default(),
             staging: Mutex::default(),
             shared_files: Mutex::default(),
-            inputs,
+            onlooker,
             stuck_since: Mutex::default(),
             total_bytes,
             done_bytes: AtomicU64::new(0),
@@ -203,9 +207,21 @@ impl Windows {
 
     /// Copies an input of the call that a replayed thread is about to make out of its memory.
     pub fn hand_over_input(&self, slot: &shared::Slot, address: u64, bytes: u64) -> io::Result<()> {
-        let Some(inputs) = &self.inputs else { return Ok(()) };
+        let Some(onlooker) = &self.onlooker else { return Ok(()) };
         let data = retake_kernel::memory::read_vec(slot.pid.load(Relaxed) as i32, address, bytes as usize)?;
-        inputs.take(StreamId(slot.stream.load(Relaxed)), &data)
+        onlooker.take_input(StreamId(slot.stream.load(Relaxed)), &data)
+    }
+
+    /// Has somebody look at a replayed process that stands still.
+    pub fn look(&self, slot: &shared::Slot, stage: u64, events: u64) -> io::Result<()> {
+        let Some(onlooker) = &self.onlooker else { return Ok(()) };
+        let stage = match stage {
+            LOOK_MAPPED => Stage::Mapped,
+            LOOK_BEFORE_UNMAP => Stage::BeforeUnmap,
+            _ => Stage::UsesMappedFile,
+        };
+        let stream = StreamId(slot.stream.load(Relaxed));
+        onlooker.look(&Standing { pid: slot.pid.load(Relaxed) as i32, stream, events, stage })
     }
 
     /// When everybody who could print waits for a number that never comes, goes on with the next one: a process was killed after it had printed, but before

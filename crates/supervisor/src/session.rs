@@ -23,6 +23,8 @@ pub struct Options {
     pub check_off: bool,
     /// Replay: hand over the inputs of calls that the recording has only in part.
     pub whole_inputs: bool,
+    /// Record: keep what calls move between descriptors inside the kernel.
+    pub moved_data: bool,
     /// Trace: how many bytes of each buffer are kept; `None` is all.
     pub data_limit: Option<u64>,
 }
@@ -68,6 +70,7 @@ impl Session {
             (options.check_full, shared::OPTION_CHECK_FULL),
             (options.check_off, shared::OPTION_CHECK_OFF),
             (options.whole_inputs, shared::OPTION_WHOLE_INPUTS),
+            (options.moved_data, shared::OPTION_MOVED_DATA),
             (!processor.traps_cpuid, shared::OPTION_NO_CPUID_FAULT),
         ] {
             bits |= if chosen { bit } else { 0 };

@@ -1,5 +1,6 @@
 //! Between the CALL events of the runtime and the records of a trace.
 
+use crate::look;
 use retake_model::table::{self, ArgumentKind, LengthRule, Shape};
 use retake_model::{CallRef, ItemDirection, ItemRef};
 use retake_trace_format::{BufferDirection, TracedBuffer, TracedCall};
@@ -14,6 +15,7 @@ pub(crate) fn from_event(call: &CallRef<'_>, process: u32, thread: u32, supply: 
         *to = from;
     }
     let shapes = shapes(call.number(), &traced.arguments);
+    let mut moved = Vec::new();
     for item in call.items() {
         match item.direction() {
             ItemDirection::Times => {
@@ -21,6 +23,7 @@ pub(crate) fn from_event(call: &CallRef<'_>, process: u32, thread: u32, supply: 
                     (traced.entered_ns, traced.returned_ns, traced.processor) = (entered, returned, processor as u32);
                 }
             }
+            ItemDirection::Moved => moved.extend(item.inline_bytes()),
             ItemDirection::Input | ItemDirection::Output if !item.faulted() => {
                 let argument = item.argument();
                 let whole = item.inline_bytes().len() < item.total_bytes() as usize && item.direction() == ItemDirection::Input;
@@ -33,6 +36,7 @@ pub(crate) fn from_event(call: &CallRef<'_>, process: u32, thread: u32, supply: 
     }
     add_empty_strings(&mut traced, call, &shapes);
     traced.buffers.sort_by_key(|buffer| (buffer.argument, buffer.direction));
+    look::add_moved(&mut traced, moved);
     traced
 }
 

@@ -47,6 +47,11 @@ impl Interpreter {
         self.process
     }
 
+    /// Its thread.
+    pub fn thread(&self) -> u32 {
+        self.thread
+    }
+
     /// The next event of the stream.
     pub fn event(&mut self, event: &EventRef<'_>, supply: Supply<'_>) -> Meaning {
         let (process, thread) = (self.process, self.thread);

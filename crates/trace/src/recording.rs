@@ -4,6 +4,11 @@
 //! that in which the threads' events came to the disk, corrected where it contradicts turns of the baton, the making of threads, waiting for
 //! the end of processes, or what came through pipes and pairs of sockets. Times are that order, a microsecond a call, from when recording began; a call in which its thread gave the baton away
 //! was entered before what others did meanwhile.
+//!
+//! What programs stored in mapped files the replay stores once more: so it can be looked at there, and comes before the call at which it was.
+
+mod aside;
+mod stored;
 
 use crate::channels::Channels;
 use crate::events::EventBuffer;
@@ -11,17 +16,18 @@ use crate::interpret::Interpreter;
 use crate::observation::Observation;
 use crate::spool;
 use crate::{Error, Result};
+use aside::{Aside, AsideReader};
 use retake_model::event::TurnKind;
+use retake_model::item::Mapping;
 use retake_model::{CallRef, Event, EventKind, ItemDirection, ItemRef, StreamId};
 use retake_recording::{Metadata, Recording, StreamInfo, StreamReader};
-use retake_replay::{Outcome, WholeInputs};
+use retake_replay::Outcome;
 use retake_trace_format::{BufferDirection, Credentials, ProcessStart, StartKind, TraceRecord, TracedCall};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
-use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Write};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::Path;
+use std::sync::Arc;
+use stored::MappedNames;
 
 const EXIT: u32 = 60;
 const EXIT_GROUP: u32 = 231;
@@ -30,94 +36,63 @@ const WAIT4: u16 = 61;
 const WAITID: u16 = 247;
 const TICK_NS: u64 = 1000;
 
-/// Hands on all that a recording holds. It is replayed first, in `scratch`, a folder that may be written to, and prints what it printed unless `quiet`.
-/// Returns the wait status of the first process.
+/// What is wanted of the replay.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wanted {
+    /// It prints nothing.
+    pub quiet: bool,
+    /// Also what is read and stored through mapped files.
+    pub mapped_pages: bool,
+}
+
+/// Hands on all that a recording holds. It is replayed first, in `scratch`, a folder that may be written to. Returns the wait status of the first
+/// process.
 ///
 /// # Errors
 /// It cannot be replayed or read; or what `observe` says.
 pub fn read<E: From<Error>>(
     recording: &Recording,
-    quiet: bool,
+    wanted: Wanted,
     scratch: &Path,
     mut observe: impl FnMut(Observation) -> Result<(), E>,
 ) -> Result<i32, E> {
-    let inputs = Arc::new(Inputs { folder: scratch.join("inputs"), files: Mutex::default() });
-    std::fs::create_dir_all(&inputs.folder).map_err(Error::from)?;
-    let request = retake_replay::Request { quiet, check_off: false };
+    let aside = Arc::new(Aside::create(&scratch.join("aside"), wanted.mapped_pages).map_err(Error::from)?);
+    let request = retake_replay::Request { quiet: wanted.quiet, check_off: false };
     let outcome =
-        retake_replay::replay_for(recording.clone(), request, scratch, Some(Arc::clone(&inputs) as Arc<_>), &mut |_| {}).map_err(Error::from)?;
+        retake_replay::replay_for(recording.clone(), request, scratch, Some(Arc::clone(&aside) as Arc<_>), &mut |_| {}).map_err(Error::from)?;
     let status = match outcome {
         Outcome::Finished(status) => status,
         Outcome::Diverged(report) => return Err(Error::Diverged(report).into()),
     };
-    inputs.flush().map_err(Error::from)?;
-    let mut order = Order::new(recording, &inputs.folder)?;
+    aside.finish().map_err(Error::from)?;
+    let mut order = Order::new(recording, &aside)?;
     while let Some(observation) = order.next()? {
         observe(observation)?;
     }
-    if let Some(reason) = spool::missing(recording) {
+    for reason in spool::missing(recording).into_iter().chain(order.names.missing()) {
         observe(Observation::Record(TraceRecord::Incomplete(reason)))?;
     }
     Ok(status)
 }
 
-/// Inputs that the recording has only in part, one file a stream.
-struct Inputs {
-    folder: PathBuf,
-    files: Mutex<HashMap<u32, BufWriter<File>>>,
-}
-
-fn input_path(folder: &Path, stream: u32) -> PathBuf {
-    folder.join(stream.to_string())
-}
-
-impl Inputs {
-    fn flush(&self) -> io::Result<()> {
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        files.values_mut().try_for_each(Write::flush)?;
-        files.clear();
-        Ok(())
-    }
-}
-
-impl WholeInputs for Inputs {
-    fn take(&self, stream: StreamId, bytes: &[u8]) -> io::Result<()> {
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        if files.len() > MOST_FILES && !files.contains_key(&stream.0) {
-            files.values_mut().try_for_each(Write::flush)?;
-            files.clear();
-        }
-        let file = match files.entry(stream.0) {
-            std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::hash_map::Entry::Vacant(entry) => {
-                let file = File::options().create(true).append(true).open(input_path(&self.folder, stream.0))?;
-                entry.insert(BufWriter::new(file))
-            }
-        };
-        file.write_all(bytes)
-    }
-}
-
-/// Files open at once.
-const MOST_FILES: usize = 200;
-
 /// What must have happened before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Gate {
+    #[default]
     Open,
     /// All turns of a domain before this one.
-    Turn {
-        domain: u32,
-        turn: u64,
-    },
+    Turn { domain: u32, turn: u64 },
     /// The end of a process.
     End(u32),
 }
 
+#[derive(Default)]
 struct Step {
     observation: Option<Observation>,
     child: Option<StreamId>,
     gate: Gate,
+    /// What the call mapped.
+    mapping: Option<Mapping>,
 }
 
 struct Cursor {
@@ -128,7 +103,9 @@ struct Cursor {
     place: u64,
     events: EventBuffer,
     interpreter: Interpreter,
-    inputs: Option<BufReader<File>>,
+    aside: AsideReader,
+    /// Events of the stream that were interpreted.
+    event_count: u64,
     ready: VecDeque<Step>,
     /// When its last call returned.
     returned_ns: u64,
@@ -150,7 +127,7 @@ const SHARED: u32 = 0;
 
 struct Order<'recording> {
     recording: &'recording Recording,
-    inputs: PathBuf,
+    aside: &'recording Aside,
     cursors: HashMap<u32, Cursor>,
     order: BinaryHeap<Reverse<(u64, u32)>>,
     blocked: Vec<(u64, u32)>,
@@ -160,18 +137,19 @@ struct Order<'recording> {
     living: HashMap<u32, u32>,
     holders: HashMap<u32, Holder>,
     channels: Channels,
+    names: MappedNames,
     time_ns: u64,
 }
 
 impl<'recording> Order<'recording> {
-    fn new(recording: &'recording Recording, inputs: &Path) -> Result<Self> {
+    fn new(recording: &'recording Recording, aside: &'recording Aside) -> Result<Self> {
         let unborn: HashMap<_, _> = recording.streams().map(|summary| (summary.info.id.0, summary.info)).collect();
         let mut living = HashMap::new();
         unborn.values().for_each(|info| *living.entry(info.pid as u32).or_insert(0) += 1);
         let roots: Vec<u32> = unborn.values().filter(|info| info.parent.is_none()).map(|info| info.id.0).collect();
         let mut order = Self {
             recording,
-            inputs: inputs.to_path_buf(),
+            aside,
             cursors: HashMap::new(),
             order: BinaryHeap::new(),
             blocked: Vec::new(),
@@ -180,6 +158,7 @@ impl<'recording> Order<'recording> {
             living,
             holders: HashMap::new(),
             channels: Channels::default(),
+            names: MappedNames::default(),
             time_ns: recording.metadata().started_unix_ms.saturating_mul(1_000_000),
         };
         roots.into_iter().try_for_each(|root| order.begin(root))?;
@@ -190,7 +169,7 @@ impl<'recording> Order<'recording> {
         let Some(info) = self.unborn.remove(&stream) else { return Ok(()) };
         let parent = info.parent.and_then(|parent| self.processes.get(&parent.0)).copied().unwrap_or(0);
         let reader = self.recording.stream(info.id)?;
-        let inputs = File::open(input_path(&self.inputs, stream)).ok().map(BufReader::new);
+        let aside = self.aside.reader(info.id);
         let interpreter = Interpreter::new(&info, parent);
         let process = interpreter.process();
         self.processes.insert(stream, process);
@@ -203,7 +182,8 @@ impl<'recording> Order<'recording> {
             place: 0,
             events,
             interpreter,
-            inputs,
+            aside,
+            event_count: 0,
             ready,
             returned_ns,
             has_waited,
@@ -267,6 +247,7 @@ impl<'recording> Order<'recording> {
                 cursor.returned_ns = at_ns + TICK_NS / 2 + 1;
             }
             Observation::Record(TraceRecord::ProcessStart(start)) => start.time_ns = at_ns,
+            Observation::Record(TraceRecord::MappedPages(pages)) => pages.time_ns = at_ns,
             Observation::Record(_) => {}
             Observation::Signal { time_ns, .. } | Observation::Ended { time_ns, .. } => *time_ns = at_ns,
         }
@@ -337,6 +318,7 @@ impl<'recording> Order<'recording> {
                 self.stamp(stream, observation);
                 self.channels.follow(observation);
             }
+            step.observation = step.observation.and_then(|observation| self.names.follow(observation, step.mapping.as_ref()));
             if let Some(child) = step.child {
                 self.make(stream, child.0)?;
             }
@@ -359,11 +341,11 @@ impl Cursor {
 
     fn fill(&mut self, stream: u32, metadata: &Metadata) -> Result<bool> {
         while self.ready.is_empty() {
-            if self.interpret(stream, metadata)? {
+            if self.stored_before(self.event_count)? || self.interpret(stream, metadata)? {
                 continue;
             }
             if self.next_chunk >= self.reader.chunk_count() {
-                return Ok(false);
+                return self.stored_before(u64::MAX);
             }
             self.place = self.reader.read_chunk(self.next_chunk, &mut self.chunk)?.file_offset;
             self.next_chunk += 1;
@@ -372,14 +354,20 @@ impl Cursor {
         Ok(true)
     }
 
+    /// What mapped files had in them when the thread came to an event, piece by piece; false if that is all.
+    fn stored_before(&mut self, event: u64) -> Result<bool> {
+        let Some(mut pages) = self.aside.stored_before(event)? else { return Ok(false) };
+        (pages.process, pages.thread) = (self.interpreter.process(), self.interpreter.thread());
+        self.ready.push_back(Step { observation: Some(Observation::Record(TraceRecord::MappedPages(pages))), ..Step::default() });
+        Ok(true)
+    }
+
     /// The next event; false if it is not there yet.
     fn interpret(&mut self, stream: u32, metadata: &Metadata) -> Result<bool> {
         let Some(event) = self.events.next(stream)? else { return Ok(false) };
-        let inputs = &mut self.inputs;
-        let mut supply = |item: &ItemRef<'_>| {
-            let mut bytes = vec![0; item.total_bytes() as usize];
-            inputs.as_mut()?.read_exact(&mut bytes).ok().map(|()| bytes)
-        };
+        self.event_count += 1;
+        let aside = &mut self.aside;
+        let mut supply = |item: &ItemRef<'_>| aside.input(item.total_bytes() as usize);
         let process = self.interpreter.process();
         let gate = match event.decode() {
             Event::Turn { turn, how } => {
@@ -389,6 +377,7 @@ impl Cursor {
             Event::Call(call) => gate_of(&call),
             _ => Gate::Open,
         };
+        let mut mapping = event.as_call().and_then(|call| call.items().find_map(|item| item.mapping()));
         let meaning = self.interpreter.event(&event, &mut supply);
         let mut steps: Vec<Observation> = meaning.observations;
         if event.kind() == EventKind::Exec {
@@ -399,10 +388,10 @@ impl Cursor {
         }
         let mut child = meaning.child;
         if steps.is_empty() {
-            self.ready.push_back(Step { observation: None, child, gate });
+            self.ready.push_back(Step { child, gate, ..Step::default() });
         }
         for observation in steps {
-            self.ready.push_back(Step { observation: Some(observation), child: child.take(), gate });
+            self.ready.push_back(Step { observation: Some(observation), child: child.take(), gate, mapping: mapping.take() });
         }
         Ok(true)
     }

@@ -9,6 +9,8 @@ use std::collections::HashMap;
 
 const AT_FDCWD: i32 = -100;
 const O_DIRECTORY: u32 = 0o200_000;
+/// With the bit of a directory.
+const O_TMPFILE: u32 = 0o20_200_000;
 
 const CHDIR: u32 = 80;
 const FCHDIR: u32 = 81;
@@ -53,6 +55,19 @@ impl Tracker {
         }
         let number = u32::try_from(descriptor).ok()?;
         process.descriptors.get(&number).map(|descriptor| descriptor.path.as_slice())
+    }
+
+    /// The name by which a descriptor of a process was opened, if it was.
+    pub(crate) fn opened_path(&self, process: u32, descriptor: i32) -> Option<&[u8]> {
+        let descriptors = &self.processes.get(&process)?.descriptors;
+        let descriptor = descriptors.get(&u32::try_from(descriptor).ok()?)?;
+        (descriptor.flags & O_TMPFILE != O_TMPFILE).then_some(descriptor.path.as_slice())
+    }
+
+    /// The paths that a call names, made absolute.
+    pub(crate) fn named_paths(&self, call: &TracedCall) -> Vec<Vec<u8>> {
+        let Some(row) = row_of(call) else { return Vec::new() };
+        (0..row.arguments.len()).filter_map(|index| self.path(call, row, index)).collect()
     }
 
     /// The paths that a call names, made absolute, and those of the descriptors it is given.

@@ -83,6 +83,11 @@ pub struct Options {
     #[arg(long, value_name = "SIZE|TIME", value_parser = keep_last::parse)]
     keep_last: Option<KeepLast>,
 
+    /// Also keep the data that the kernel moves between descriptors (sendfile, splice, copy_file_range), which replay does without: only then does
+    /// a trace made of the recording have them (retake trace --from). The recording grows by as much
+    #[arg(long)]
+    moved_data: bool,
+
     /// If a process crashes, debug it at once: gdb stands at the crash, and goes backwards from there. Where standard input and output are
     /// no terminals, print a backtrace instead (see retake backtrace)
     #[arg(long)]
@@ -159,7 +164,11 @@ impl Recorder<'_> {
             timeout: options.timeout,
             keep_last: options.keep_last,
             processor: metadata.machine.processor,
-            options: retake_supervisor::Options { no_fast_path: options.no_fast_path, ..options.check.session_options() },
+            options: retake_supervisor::Options {
+                no_fast_path: options.no_fast_path,
+                moved_data: options.moved_data,
+                ..options.check.session_options()
+            },
         };
         match retake_record::record(&request, writer, store) {
             Ok(ended) => Ok(Run { directory, ended }),
@@ -206,6 +215,7 @@ fn describe(options: &Options, found: &Found, environment_count: usize, seed: Op
             ("fast_path", Some(fast_path.to_owned())),
             ("chaos seed", seed.map(|seed| seed.to_string())),
             ("keep last", options.keep_last.map(keep_last::text)),
+            ("moved data", options.moved_data.then(|| "kept".to_owned())),
         ]
         .into_iter()
         .filter_map(|(name, value)| Some((name.to_owned(), value?)))

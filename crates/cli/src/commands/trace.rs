@@ -12,6 +12,7 @@ use retake_model::print::{Hexadecimal, TextOptions};
 use retake_reanimate::Manifest;
 use retake_recording::Recording;
 use retake_trace::attach::{self, Whom};
+use retake_trace::recording::Wanted;
 use retake_trace::summary::Order;
 use retake_trace::text::{Clock, Style};
 use retake_trace::{Error, Filter, Observation, Unseen, ebpf, inside};
@@ -219,7 +220,8 @@ fn trace_recording(options: &Options, name: &OsString, filter: Filter) -> Result
             unseen.note(&observation);
             output.observe(observation)
         };
-        retake_trace::recording::read(&recording, true, scratch.path(), observe)?;
+        let wanted = Wanted { quiet: true, mapped_pages: options.kept_bytes().is_none() };
+        retake_trace::recording::read(&recording, wanted, scratch.path(), observe)?;
         if let Some(reason) = unseen.reason().filter(|_| options.kept_bytes().is_none()) {
             output.observe(Observation::Record(TraceRecord::Incomplete(reason)))?;
         }

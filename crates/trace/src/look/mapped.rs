@@ -301,7 +301,8 @@ pub(super) fn leads_to_program(pid: i32, descriptor: i32) -> bool {
     fs::metadata(&path).is_ok_and(|metadata| metadata.is_file()) && is_program(&path)
 }
 
-fn has_name(name: &str) -> bool {
+/// Whether a file of that path is one that matters, and has a name.
+pub(crate) fn has_name(name: &str) -> bool {
     let elsewhere = ["/proc/", "/sys/", "/dev/", "/SYSV", "/memfd:"];
     let is_elsewhere = elsewhere.iter().any(|place| name.starts_with(place)) && !name.starts_with("/dev/shm/");
     name.starts_with('/') && !name.ends_with(" (deleted)") && !is_elsewhere

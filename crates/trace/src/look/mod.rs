@@ -10,6 +10,7 @@ mod stopped;
 
 use crate::state;
 use mapped::MappedFiles;
+pub(crate) use mapped::has_name;
 pub(crate) use moved::bytes_of as moved_bytes;
 use retake_record::{Moment, Stage};
 use retake_recording::{StreamInfo, StreamKind};
@@ -133,7 +134,7 @@ pub(crate) fn add_moved(call: &mut TracedCall, data: Vec<u8>) {
 }
 
 /// The event for pages of a mapped file.
-fn pages_event(pages: &MappedPages) -> Vec<u8> {
+pub(crate) fn pages_event(pages: &MappedPages) -> Vec<u8> {
     let mut body = Vec::with_capacity(48 + pages.path.len() + pages.data.len());
     body.extend(pages.process.to_le_bytes());
     body.extend(pages.thread.to_le_bytes());

@@ -4,6 +4,7 @@ use std::io::stderr;
 
 use retake_recording::Recording;
 use retake_trace::Filter;
+use retake_trace::recording::Wanted;
 use retake_trace::text::Style;
 
 use super::Options;
@@ -15,7 +16,8 @@ use crate::trace_output::TraceOutput;
 pub fn run(recording: &Recording, options: &Options) -> Result<()> {
     let scratch = Scratch::create()?;
     let mut output = TraceOutput::new(Filter::default(), None).with_text(Box::new(stderr()), Some(Style::default()));
-    let status = retake_trace::recording::read(recording, options.quiet, scratch.path(), |observation| output.observe(observation))?;
+    let wanted = Wanted { quiet: options.quiet, mapped_pages: false };
+    let status = retake_trace::recording::read(recording, wanted, scratch.path(), |observation| output.observe(observation))?;
     output.finish()?;
     drop(scratch);
     retake_kernel::signals::end_as(status)
