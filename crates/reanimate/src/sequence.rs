@@ -142,7 +142,9 @@ fn supplies(call: &TracedCall) -> bool {
         libc::SYS_write
             | libc::SYS_writev
             | libc::SYS_pwritev2
+            | libc::SYS_connect
             | libc::SYS_sendmsg
+            | libc::SYS_sendmmsg
             | libc::SYS_sendto
             | libc::SYS_vmsplice
             | libc::SYS_clone

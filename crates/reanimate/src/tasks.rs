@@ -1,6 +1,6 @@
 //! Processes and threads of the trace: their descriptors, directories, users.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::access::{AccessLog, Ticket};
 use crate::action::Identity;
 use crate::handle::Handle;
-use crate::world::{Base, NodeRef};
+use crate::world::{Base, FifoUses, NodeRef};
 
 /// What an open file is.
 #[derive(Debug)]
@@ -36,10 +36,43 @@ pub struct Description {
     pub position: Cell<Option<u64>>,
     /// Flags of `open`.
     pub flags: Cell<u32>,
-    /// Descriptors on their way to whoever receives from this socket.
-    pub passed: RefCell<VecDeque<Vec<Rc<Description>>>>,
-    /// The other end of a pair of sockets; of the end of a pipe that is read the one that is written.
+    /// Of a named pipe: its uses by others.
+    pub fifo: OnceCell<Rc<FifoUses>>,
+    /// Of a socket that is connected: what descriptors go through.
+    pub channel: RefCell<Option<Channel>>,
+    /// Of a socket that others connect to.
+    pub backlog: RefCell<Backlog>,
+    /// Of the end of a pipe that is read the one that is written.
     pub peer: RefCell<Weak<Description>>,
+}
+
+/// Descriptors on their way, a message each.
+pub type Passed = Rc<RefCell<VecDeque<Vec<Rc<Description>>>>>;
+
+/// What one end of two connected sockets receives from, and sends to.
+#[derive(Debug, Clone, Default)]
+pub struct Channel {
+    /// From the other end.
+    pub inbox: Passed,
+    /// To the other end.
+    pub outbox: Passed,
+}
+
+impl Channel {
+    /// As the other end has it.
+    pub fn reversed(&self) -> Self {
+        Self { inbox: Rc::clone(&self.outbox), outbox: Rc::clone(&self.inbox) }
+    }
+}
+
+/// Connections that are not complete: those that were made and not accepted, or, where the trace has the return of `accept` first, those that were
+/// accepted and not made.
+#[derive(Debug, Default)]
+pub struct Backlog {
+    /// Ends for who accepts next.
+    pub made: VecDeque<Channel>,
+    /// Who waits for the next one.
+    pub accepted: VecDeque<Weak<Description>>,
 }
 
 impl Description {
@@ -52,7 +85,9 @@ impl Description {
             position_log: RefCell::default(),
             position: Cell::new(Some(0)),
             flags: Cell::new(flags),
-            passed: RefCell::default(),
+            fifo: OnceCell::new(),
+            channel: RefCell::default(),
+            backlog: RefCell::default(),
             peer: RefCell::default(),
         })
     }

@@ -1,12 +1,13 @@
 //! Calls that move data in and out of files, and those about size and position.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use libc as sys;
 use retake_trace_format::BufferDirection;
 
 use super::{Context, Plan, Planned, Planner};
-use crate::access::Access;
+use crate::access::{Access, AccessLog};
 use crate::action::{Action, Data, MAXIMUM_TRANSFER, Sync};
 use crate::calls::pieces;
 use crate::prepare::Evidence;
@@ -35,7 +36,7 @@ impl Planner {
     }
 
     /// The open file that a call reads or writes, and the file behind it: none for a pipe, which the call then uses.
-    fn ends(&mut self, context: &mut Context) -> Planned<(Rc<Description>, Option<NodeRef>)> {
+    fn ends(&mut self, context: &mut Context, end: PipeEnd) -> Planned<(Rc<Description>, Option<NodeRef>)> {
         let description = self.description(context, context.arguments.descriptor(0))?;
         let node = match &description.opened {
             Opened::Virtual(reason) => return Err(Plan::Simulated(reason)),
@@ -44,13 +45,13 @@ impl Planner {
             Opened::Node(node) => Some(node.clone()),
         };
         if node.is_none() {
-            use_position(&description, Access::Exclusive, context);
+            use_pipe(&description, end, context);
         }
         Ok((description, node))
     }
 
     fn read(&mut self, context: &mut Context, offset: Option<u64>) -> Planned<Plan> {
-        let (description, node) = self.ends(context)?;
+        let (description, node) = self.ends(context, PipeEnd::Reading)?;
         let handle = description.handle.clone();
         let Some(node) = node else {
             return Ok(Plan::Execute(Action::ReadPipe { handle, requested: requested(context), buffers: DATA }));
@@ -72,7 +73,7 @@ impl Planner {
     }
 
     fn write(&mut self, context: &mut Context, offset: Option<u64>) -> Planned<Plan> {
-        let (description, node) = self.ends(context)?;
+        let (description, node) = self.ends(context, PipeEnd::Writing)?;
         let handle = description.handle.clone();
         let Some(node) = node else {
             return Ok(Plan::Execute(Action::WritePipe { handle, data: WRITTEN }));
@@ -182,6 +183,30 @@ impl Planner {
             sys::SYS_fadvise64 => Action::Advise { handle, offset: arguments.word(1), bytes: arguments.word(2), advice: arguments.uint(3) },
             _ => Action::Advise { handle, offset: arguments.word(1), bytes: arguments.word(2), advice: sys::POSIX_FADV_WILLNEED as u32 },
         }))
+    }
+}
+
+/// Which end of a pipe a call uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PipeEnd {
+    Reading,
+    Writing,
+}
+
+/// Notes that a call uses the position of an open file, or moves data into or out of a pipe, whose data have an order. A named one may be open many times: all that goes in has one order, and
+/// who reads from it waits for those who could write by then, while those who come to write later wait for who reads. So an end that was read is
+/// one again.
+pub(super) fn use_pipe(description: &Description, end: PipeEnd, context: &mut Context) {
+    use_position(description, Access::Exclusive, context);
+    let Some(fifo) = description.fifo.get() else { return };
+    let turn = &mut context.turn;
+    let mut join = |log: &RefCell<AccessLog>, access| log.borrow_mut().join(access, turn.ticket, &mut turn.dependencies);
+    match end {
+        PipeEnd::Writing => join(&fifo.writes, Access::Exclusive),
+        PipeEnd::Reading => {
+            join(&fifo.reads, Access::Exclusive);
+            join(&fifo.writers, Access::Share);
+        }
     }
 }
 

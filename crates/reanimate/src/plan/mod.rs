@@ -20,7 +20,7 @@ mod status;
 mod workers;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use libc as sys;
 use retake_model::table;
@@ -82,6 +82,8 @@ pub struct Planner {
     pool: Pool,
     /// Collects what was there before, when that is what the pass is for.
     pub(crate) preparation: Option<Preparation>,
+    /// Sockets that others connect to, by their addresses.
+    listeners: HashMap<Vec<u8>, Weak<Description>>,
     /// Descriptors that were sent to nobody knows whom.
     strays: VecDeque<Vec<Rc<Description>>>,
     /// The last call of each process that ended and was not waited for.
@@ -107,6 +109,7 @@ impl Planner {
             threads: Threads::default(),
             pool: Pool::new(workers),
             preparation,
+            listeners: HashMap::new(),
             strays: VecDeque::new(),
             ended: HashMap::new(),
             history: History::new(order),
@@ -253,7 +256,9 @@ impl Planner {
             | sys::SYS_removexattr
             | sys::SYS_lremovexattr
             | sys::SYS_fremovexattr => self.attributes(context),
-            sys::SYS_socketpair | sys::SYS_sendmsg | sys::SYS_recvmsg | sys::SYS_bind => self.sockets(context),
+            sys::SYS_socketpair | sys::SYS_sendmsg | sys::SYS_recvmsg | sys::SYS_bind | sys::SYS_connect | sys::SYS_accept | sys::SYS_accept4 => {
+                self.sockets(context)
+            }
             _ => self.processes(context),
         }
     }

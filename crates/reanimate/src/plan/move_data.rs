@@ -5,9 +5,8 @@ use std::rc::Rc;
 use libc as sys;
 use retake_trace_format::{BufferDirection, moved_argument};
 
-use super::data::use_position;
+use super::data::{PipeEnd, use_pipe};
 use super::{Context, Plan, Planned, Planner};
-use crate::access::Access;
 use crate::action::{Action, CloneRange, Data, Transfer};
 use crate::calls::{i32_at, pieces, u64_at};
 use crate::tasks::{Description, Opened};
@@ -85,7 +84,7 @@ impl Planner {
                 Ok(Plan::Execute(Action::Read { handle, offset: from.1, requested: bytes, buffers }))
             }
             Opened::Pipe => {
-                use_position(from.0, Access::Exclusive, context);
+                use_pipe(from.0, PipeEnd::Reading, context);
                 Ok(Plan::Execute(Action::ReadPipe { handle, requested: bytes, buffers }))
             }
             Opened::Virtual(_) => Ok(Plan::Simulated(reason)),
@@ -125,7 +124,7 @@ impl Planner {
 
     fn use_source(&mut self, context: &mut Context, source: &Rc<Description>, offset: Option<u64>, bytes: u64) {
         if offset.is_none() {
-            use_position(source, Access::Exclusive, context);
+            use_pipe(source, PipeEnd::Reading, context);
         }
         let Opened::Node(node) = &source.opened else {
             return;
@@ -145,7 +144,7 @@ impl Planner {
 
     fn use_destination(&mut self, context: &mut Context, destination: &Rc<Description>, offset: Option<u64>, bytes: u64) {
         if offset.is_none() {
-            use_position(destination, Access::Exclusive, context);
+            use_pipe(destination, PipeEnd::Writing, context);
         }
         let Opened::Node(node) = &destination.opened else {
             return;
@@ -166,9 +165,10 @@ impl Planner {
             Opened::Pipe if !context.succeeded() => return Err(Plan::Simulated("vmsplice that failed")),
             Opened::Pipe => {}
         }
-        use_position(&description, Access::Exclusive, context);
+        let is_read = description.flags.get() & sys::O_ACCMODE as u32 == sys::O_RDONLY as u32;
+        use_pipe(&description, if is_read { PipeEnd::Reading } else { PipeEnd::Writing }, context);
         let handle = description.handle.clone();
-        if description.flags.get() & sys::O_ACCMODE as u32 == sys::O_RDONLY as u32 {
+        if is_read {
             return Ok(Plan::Execute(Action::ReadPipe { handle, requested: context.call.result.unsigned_abs(), buffers: 1 }));
         }
         // Some tracers take the pages before the call, some behind it.

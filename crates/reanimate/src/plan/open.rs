@@ -46,8 +46,20 @@ impl Planner {
         };
         let ticket = context.turn.ticket;
         let is_pipe = matches!(node.borrow().kind, Kind::Fifo) && flags & sys::O_PATH as u32 == 0;
+        if is_pipe && self.simulates_pipes {
+            self.open_virtual(context, super::SHARED_PIPES, flags);
+            return Err(Plan::Simulated(super::SHARED_PIPES));
+        }
+        let fifo = is_pipe.then(|| node.borrow_mut().fifo.get_or_insert_default().clone());
         let opened = if is_pipe { Opened::Pipe } else { Opened::Node(node) };
         let description = Description::new(opened, ticket, flags);
+        if let Some(fifo) = fifo {
+            if flags & sys::O_ACCMODE as u32 != sys::O_RDONLY as u32 {
+                fifo.writers.borrow_mut().join(Access::Exclusive, ticket, &mut context.turn.dependencies);
+                context.turn.is_used = true;
+            }
+            let _ = description.fifo.set(fifo); // it is new, so it had none
+        }
         let handle = description.handle.clone();
         install(context, description, flags);
         let mode = mode & 0o7777 & !context.thread.surroundings.borrow().umask;

@@ -8,10 +8,13 @@ use retake_trace_format::BufferDirection;
 
 use super::{Context, Plan, Planned, Planner};
 use crate::calls::{i32_at, u16_at, u64_at};
-use crate::tasks::{Description, Opened, Slot};
+use crate::tasks::{Channel, Description, Opened, Slot};
 
 /// Why calls on sockets are not repeated.
 pub(super) const SOCKETS: &str = "sockets";
+
+/// Connections that wait to be accepted: as many as the kernel keeps.
+const MAXIMUM_BACKLOG: usize = 4096;
 
 /// Messages sent to an unknown receiver that are remembered.
 const MAXIMUM_STRAYS: usize = 1024;
@@ -22,6 +25,8 @@ impl Planner {
             sys::SYS_socketpair => self.make_pair(context),
             sys::SYS_bind => return self.bind(context),
             _ if !context.succeeded() => {}
+            sys::SYS_connect => self.connect(context),
+            sys::SYS_accept | sys::SYS_accept4 => self.accept(context),
             sys::SYS_sendmsg => self.send(context),
             _ => self.receive(context),
         }
@@ -43,8 +48,43 @@ impl Planner {
             context.thread.descriptors.borrow_mut().install(number, slot, context.call.returned_ns);
             description
         });
-        *ends[0].peer.borrow_mut() = Rc::downgrade(&ends[1]);
-        *ends[1].peer.borrow_mut() = Rc::downgrade(&ends[0]);
+        let channel = Channel::default();
+        *ends[1].channel.borrow_mut() = Some(channel.reversed());
+        *ends[0].channel.borrow_mut() = Some(channel);
+    }
+
+    /// The open file of a socket, however it came to be.
+    fn socket(&self, context: &Context, number: i32) -> Option<Rc<Description>> {
+        context.thread.descriptors.borrow().get(number).map(|slot| slot.description.clone())
+    }
+
+    /// A client comes to a server: as its how-manieth, so it is accepted.
+    fn connect(&mut self, context: &mut Context) {
+        let Some(client) = self.socket(context, context.arguments.descriptor(0)) else { return };
+        let listener = local_address(context).and_then(|address| self.listeners.get(address)?.upgrade());
+        let Some(listener) = listener else { return };
+        let channel = Channel::default();
+        let backlog = &mut *listener.backlog.borrow_mut();
+        match std::iter::from_fn(|| backlog.accepted.pop_front()).find_map(|server| server.upgrade()) {
+            Some(server) => *server.channel.borrow_mut() = Some(channel.reversed()),
+            None if backlog.made.len() < MAXIMUM_BACKLOG => backlog.made.push_back(channel.reversed()),
+            None => {}
+        }
+        *client.channel.borrow_mut() = Some(channel);
+    }
+
+    fn accept(&mut self, context: &mut Context) {
+        let flags = if i64::from(context.call.number) == sys::SYS_accept4 { context.arguments.uint(3) } else { 0 };
+        let listener = self.socket(context, context.arguments.descriptor(0));
+        self.open_virtual(context, SOCKETS, flags & sys::SOCK_CLOEXEC as u32);
+        let server = i32::try_from(context.call.result).ok().and_then(|number| self.socket(context, number));
+        let (Some(listener), Some(server)) = (listener, server) else { return };
+        let backlog = &mut *listener.backlog.borrow_mut();
+        match backlog.made.pop_front() {
+            Some(channel) => *server.channel.borrow_mut() = Some(channel),
+            None if backlog.accepted.len() < MAXIMUM_BACKLOG => backlog.accepted.push_back(Rc::downgrade(&server)),
+            None => {}
+        }
     }
 
     /// A socket with a path leaves a file there.
@@ -53,6 +93,10 @@ impl Planner {
         let Some(address) = context.arguments.input(1).filter(|_| context.succeeded()) else {
             return Ok(Plan::Simulated(SOCKETS));
         };
+        if let Some((address, socket)) = local_address(context).zip(self.socket(context, context.arguments.descriptor(0))) {
+            self.listeners.retain(|_, socket| socket.strong_count() > 0);
+            self.listeners.insert(address.to_vec(), Rc::downgrade(&socket));
+        }
         let is_local = u16_at(&address.data, 0) == Some(sys::AF_UNIX as u16);
         let path = address.data.get(PATH_OFFSET..).unwrap_or_default();
         if !is_local || path.first().is_none_or(|first| *first == 0) {
@@ -87,9 +131,9 @@ impl Planner {
         let found = numbers.iter().filter_map(|number| descriptors.get(*number)).map(|slot| slot.description.clone());
         let passed: Vec<_> = found.collect();
         let socket = descriptors.get(context.arguments.descriptor(0));
-        let peer = socket.and_then(|socket| socket.description.peer.borrow().upgrade());
-        match peer {
-            Some(peer) if peer.passed.borrow().len() < MAXIMUM_STRAYS => peer.passed.borrow_mut().push_back(passed),
+        let outbox = socket.and_then(|socket| socket.description.channel.borrow().as_ref().map(|channel| Rc::clone(&channel.outbox)));
+        match outbox {
+            Some(outbox) if outbox.borrow().len() < MAXIMUM_STRAYS => outbox.borrow_mut().push_back(passed),
             Some(_) => {}
             None if self.strays.len() < MAXIMUM_STRAYS => self.strays.push_back(passed),
             None => {}
@@ -104,7 +148,8 @@ impl Planner {
         }
         let mut descriptors = context.thread.descriptors.borrow_mut();
         let socket = descriptors.get(context.arguments.descriptor(0)).map(|slot| slot.description.clone());
-        let own = socket.and_then(|socket| socket.passed.borrow_mut().pop_front());
+        let inbox = socket.and_then(|socket| socket.channel.borrow().as_ref().map(|channel| Rc::clone(&channel.inbox)));
+        let own = inbox.and_then(|inbox| inbox.borrow_mut().pop_front());
         let stray = self.strays.iter().position(|passed| passed.len() == numbers.len());
         let mut passed = own.or_else(|| self.strays.remove(stray?)).unwrap_or_default().into_iter();
         let closes_on_exec = context.arguments.uint(2) & sys::MSG_CMSG_CLOEXEC as u32 != 0;
@@ -113,6 +158,16 @@ impl Planner {
                 passed.next().unwrap_or_else(|| Description::new(Opened::Virtual("descriptors that came through a socket"), context.turn.ticket, 0));
             descriptors.install(number, Slot { description, closes_on_exec }, context.call.returned_ns);
         }
+    }
+}
+
+/// What a local socket is called: the path up to its end, or all of a name without a file.
+fn local_address<'a>(context: &Context<'a>) -> Option<&'a [u8]> {
+    let address = &context.arguments.input(1)?.data;
+    let name = address.get(2..).filter(|_| u16_at(address, 0) == Some(sys::AF_UNIX as u16))?;
+    match name.first()? {
+        0 => Some(name),
+        _ => name.split(|byte| *byte == 0).next(),
     }
 }
 

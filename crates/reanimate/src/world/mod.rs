@@ -7,7 +7,7 @@ mod content;
 mod node;
 mod resolve;
 
-pub use node::{Copied, Directory, Kind, Node, NodeRef};
+pub use node::{Copied, Directory, FifoUses, Kind, Node, NodeRef};
 use resolve::MAXIMUM_PATH;
 pub use resolve::{Base, Found, Resolution, Spot, child_origin};
 

@@ -33,6 +33,8 @@ pub struct Node {
     pub copies: Vec<Copied>,
     /// What it was like before the trace, while that is being found out.
     pub origin: Option<Box<crate::prepare::Origin>>,
+    /// Of a named pipe that was opened.
+    pub fifo: Option<Rc<FifoUses>>,
 }
 
 /// Bytes that came from another file.
@@ -63,6 +65,17 @@ pub enum Kind {
     Other,
     /// Calls on it are not repeated, for this reason.
     Simulated(&'static str),
+}
+
+/// Uses of a named pipe by all who have it open.
+#[derive(Debug, Default)]
+pub struct FifoUses {
+    /// Opened to be written to. Who reads depends on whether anybody can still write.
+    pub writers: RefCell<AccessLog>,
+    /// Data that went in.
+    pub writes: RefCell<AccessLog>,
+    /// Data, or ends, that came out.
+    pub reads: RefCell<AccessLog>,
 }
 
 /// What makes a directory.
@@ -101,6 +114,7 @@ impl Node {
             is_own: true,
             copies: Vec::new(),
             origin: None,
+            fifo: None,
         };
         Rc::new(RefCell::new(node))
     }
