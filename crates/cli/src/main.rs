@@ -88,7 +88,7 @@ enum Command {
     /// Print, summarise, rewrite, convert and recover DataSeries files, which traces are
     Ds(Deferred<commands::ds::Options>),
     /// Show or keep the system calls of a program, or of a recording, with all their data
-    Trace(Deferred<commands::trace::Options>),
+    Trace(Box<Deferred<commands::trace::Options>>),
     /// Check whether this machine can record, and say what to do if not
     Doctor(Deferred<commands::doctor::Options>),
     /// Print what a shell needs to complete commands
@@ -115,7 +115,7 @@ impl Command {
             Self::Unpack(Deferred(options)) => commands::unpack::run(options),
             Self::Rm(Deferred(options)) => commands::rm::run(options),
             Self::Ds(Deferred(options)) => commands::ds::run(options),
-            Self::Trace(Deferred(options)) => commands::trace::run(options),
+            Self::Trace(options) => commands::trace::run(&options.0),
             Self::Doctor(Deferred(options)) => commands::doctor::run(options),
             Self::Completions(Deferred(options)) => commands::completions::run(options, CommandLine::command()),
             Self::Man(Deferred(options)) => commands::man::run(options, CommandLine::command()),

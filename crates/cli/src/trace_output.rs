@@ -1,13 +1,14 @@
 //! Where a trace goes: lines, a summary, a file.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use retake_trace::summary::{Order, Summary};
+use retake_trace::summary::{Column, Order, Summary};
 use retake_trace::text::{Printer, Style};
 use retake_trace::{Filter, Observation, Tracker, numbered};
 use retake_trace_format::{TraceRecord, TraceWriter, TraceWriterOptions};
@@ -33,8 +34,10 @@ pub struct TraceOutput {
     data_limit: Option<u64>,
     tracker: Tracker,
     next_id: u64,
-    summary: Option<(Summary, Order)>,
+    summary: Option<(Summary, Order, Vec<Column>)>,
     text: Option<Destination>,
+    /// A file for each thread, in place of one text.
+    texts: Option<Texts>,
     printer: Option<Printer>,
     trace: Option<TraceWriter<File>>,
 }
@@ -42,18 +45,22 @@ pub struct TraceOutput {
 impl TraceOutput {
     /// One that goes nowhere yet.
     pub fn new(filter: Filter, data_limit: Option<u64>) -> Self {
-        Self { filter, data_limit, tracker: Tracker::default(), next_id: 1, summary: None, text: None, printer: None, trace: None }
+        Self { filter, data_limit, tracker: Tracker::default(), next_id: 1, summary: None, text: None, texts: None, printer: None, trace: None }
     }
 
     /// Adds lines in a style, or without a style only what comes at the end.
     pub fn with_text(self, text: Destination, style: Option<Style>) -> Self {
-        let offset = TimeZone::system().to_offset(Timestamp::now()).seconds();
-        Self { text: Some(text), printer: style.map(|style| Printer::new(style, i64::from(offset))), ..self }
+        Self { text: Some(text), printer: style.map(printer), ..self }
+    }
+
+    /// Adds lines in a style, in a file for each thread: that name and its number.
+    pub fn with_texts(self, path: &Path, append: bool, style: Style) -> Self {
+        Self { texts: Some(Texts { path: path.to_path_buf(), append, files: HashMap::new() }), printer: Some(printer(style)), ..self }
     }
 
     /// Adds a table at the end.
-    pub fn with_summary(self, order: Order) -> Self {
-        Self { summary: Some((Summary::default(), order)), ..self }
+    pub fn with_summary(self, order: Order, columns: Vec<Column>) -> Self {
+        Self { summary: Some((Summary::default(), order, columns)), ..self }
     }
 
     /// Adds a trace file.
@@ -84,14 +91,15 @@ impl TraceOutput {
     }
 
     fn show(&mut self, observation: &Observation) -> Result<()> {
-        if let (Some((summary, _)), Observation::Record(TraceRecord::Call(call))) = (&mut self.summary, observation) {
+        if let (Some((summary, _, _)), Observation::Record(TraceRecord::Call(call))) = (&mut self.summary, observation) {
             summary.add(call);
         }
         let line = self.printer.as_mut().and_then(|printer| printer.line(observation, &self.tracker));
-        match (&mut self.text, line) {
-            (Some(text), Some(line)) => writeln!(text, "{line}").map_err(|error| Failure::output(&error)),
-            _ => Ok(()),
+        let Some(line) = line else { return Ok(()) };
+        if let Some(texts) = &mut self.texts {
+            return texts.write(observation, &line);
         }
+        self.text.as_mut().map_or(Ok(()), |text| writeln!(text, "{line}").map_err(|error| Failure::output(&error)))
     }
 
     fn keep(&mut self, mut record: TraceRecord) -> Result<()> {
@@ -111,11 +119,54 @@ impl TraceOutput {
         if let Some(trace) = self.trace.take() {
             trace.finish().map_err(|error| Failure::new(format!("cannot complete the trace: {error}")))?;
         }
+        if let Some(texts) = &mut self.texts {
+            return texts.close();
+        }
         let Some(mut text) = self.text.take() else { return Ok(()) };
-        if let Some((summary, order)) = &self.summary {
-            text.write_all(summary.table(*order).as_bytes()).map_err(|error| Failure::output(&error))?;
+        if let Some((summary, order, columns)) = &self.summary {
+            text.write_all(summary.table(*order, columns).as_bytes()).map_err(|error| Failure::output(&error))?;
         }
         text.flush().map_err(|error| Failure::output(&error))
+    }
+}
+
+fn printer(style: Style) -> Printer {
+    let offset = TimeZone::system().to_offset(Timestamp::now()).seconds();
+    Printer::new(style, i64::from(offset))
+}
+
+/// Lines of each thread in a file of its own.
+struct Texts {
+    path: PathBuf,
+    /// Leave what is in a file before the first line.
+    append: bool,
+    /// Those that are open, and the threads that had one before.
+    files: HashMap<u32, Option<BufWriter<File>>>,
+}
+
+impl Texts {
+    /// Files open at once.
+    const MOST: usize = 200;
+
+    fn write(&mut self, observation: &Observation, line: &str) -> Result<()> {
+        let thread = observation.thread();
+        let mut name = self.path.clone().into_os_string();
+        name.push(format!(".{thread}"));
+        let failed = |error: &io::Error| Failure::system("write", Path::new(&name).display(), error);
+        if self.files.values().flatten().count() > Self::MOST {
+            self.close()?;
+        }
+        let appends = self.append || self.files.contains_key(&thread);
+        let entry = self.files.entry(thread).or_default();
+        if entry.is_none() {
+            let opened = File::options().create(true).write(true).append(appends).truncate(!appends).open(&name);
+            *entry = Some(BufWriter::new(opened.map_err(|error| failed(&error))?));
+        }
+        entry.as_mut().map_or(Ok(()), |file| writeln!(file, "{line}").map_err(|error| failed(&error)))
+    }
+
+    fn close(&mut self) -> Result<()> {
+        self.files.values_mut().try_for_each(|file| file.take().map_or(Ok(()), |mut file| file.flush())).map_err(|error| Failure::output(&error))
     }
 }
 

@@ -32,14 +32,14 @@ fn comparable(text: &str, names: &[&str]) -> Vec<String> {
 }
 
 /// The lines of a program's calls of these names, under strace and traced by ptrace.
-fn side_by_side(place: &Place, program: &[&str], names: &[&str]) -> (Vec<String>, Vec<String>) {
+fn side_by_side(place: &Place, options: &[&str], program: &[&str], names: &[&str]) -> (Vec<String>, Vec<String>) {
     // What a program loads would differ: locales, and libraries from where cargo has its own.
     let environment = |command: &mut Command| _ = command.env("LC_ALL", "C").env_remove("LD_LIBRARY_PATH");
     let mut strace = Command::new("strace");
-    environment(strace.args(["-f", "-o", "strace.txt"]).args(program).current_dir(place.work("")));
+    environment(strace.args(["-f", "-o", "strace.txt"]).args(options).args(program).current_dir(place.work("")));
     let strace = strace.output().unwrap();
     assert!(strace.status.success(), "{strace:?}");
-    let ours = [["trace", "--method", "ptrace", "-o", "ours.txt", "--"].as_slice(), program].concat();
+    let ours = [["trace", "--method", "ptrace", "-f", "-o", "ours.txt"].as_slice(), options, &["--"], program].concat();
     let ran = place.run_command(&ours, Duration::from_secs(60), environment);
     assert_eq!(ran.status, Some(0), "{ran:?}");
     let text = |name| fs::read_to_string(place.work(name)).unwrap();
@@ -63,7 +63,7 @@ fn lines_are_those_that_strace_prints() {
     let place = Place::new("trace-beside-strace");
     fs::write(place.work("data"), "some text\n").unwrap();
     let program = ["sh", "-c", "trap 'echo end' TERM; (exit 3); read x < data; echo $x > copy; cat data none; exit 0"];
-    let (theirs, ours) = side_by_side(&place, &program, &NAMES);
+    let (theirs, ours) = side_by_side(&place, &[], &program, &NAMES);
     let missing: Vec<&String> = theirs.iter().filter(|line| !ours.contains(line)).collect();
     assert!(theirs.len() > 40 && missing.is_empty(), "only strace has: {missing:#?} of {ours:#?}");
     // The first program's name is what was found for it.
@@ -127,7 +127,212 @@ fn waiting_and_making_threads_look_as_strace_prints_them() {
     if !has_strace() || !compile(&place, WAITS) {
         return;
     }
-    let (theirs, ours) = side_by_side(&place, &["./program"], &NAMES);
+    let (theirs, ours) = side_by_side(&place, &[], &["./program"], &NAMES);
     let missing: Vec<&String> = theirs.iter().filter(|line| !ours.contains(line)).collect();
     assert!(theirs.len() >= 9 && missing.is_empty(), "only strace has: {missing:#?} of {ours:#?}");
+}
+
+/// What real programs do with files, sockets and processes.
+const PROGRAMS: [(&str, &[&str]); 9] = [
+    ("ls", &["ls", "-l", "tree"]),
+    ("cp", &["cp", "-a", "tree", "copy"]),
+    ("tar", &["tar", "cf", "archive", "tree"]),
+    ("git", &["git", "hash-object", "tree/file"]),
+    ("sqlite3", &["sqlite3", "base", "create table t(a); insert into t values(1); select * from t"]),
+    ("bash", &["bash", "-c", "for i in 1 2; do echo $i | cat; done; exit 0"]),
+    ("make", &["make", "-s", "-f", "tree/makefile"]),
+    (
+        "python3",
+        &["python3", "-S", "-c", "import socket; a, b = socket.socketpair(); a.send(b'hi'); b.recv(9); socket.create_server(('127.0.0.1', 0))"],
+    ),
+    ("curl", &["curl", "-s", "-o", "got", "file:///etc/passwd"]),
+];
+
+/// Which files are looked at depends on chance and on the machine: of the same calls the same must be told.
+const TOLD: [&str; 30] = [
+    "access",
+    "bind",
+    "chmod",
+    "dup2",
+    "fchmod",
+    "fchown",
+    "fcntl",
+    "fgetxattr",
+    "flistxattr",
+    "fsync",
+    "getcwd",
+    "getdents64",
+    "getpeername",
+    "getsockname",
+    "getsockopt",
+    "ioctl",
+    "listen",
+    "lseek",
+    "mkdir",
+    "mkdirat",
+    "newfstatat",
+    "openat",
+    "pipe2",
+    "prlimit64",
+    "recvfrom",
+    "sendto",
+    "setsockopt",
+    "socket",
+    "socketpair",
+    "uname",
+];
+
+#[test]
+fn real_programs_look_as_strace_prints_them() {
+    if !has_strace() {
+        return;
+    }
+    for (name, program) in PROGRAMS {
+        let found = Command::new("sh").args(["-c", "command -v \"$0\"", name]).output().unwrap();
+        if !found.status.success() {
+            eprintln!("skipped: {name} is not there");
+            continue;
+        }
+        for (options, count) in [(&[][..], 10), (&["-v", "-s", "1000"][..], 10)] {
+            let place = Place::new(&format!("trace-{name}-beside-strace"));
+            let (theirs, ours) = (made(&place, options, program, "strace"), made(&place, options, program, "retake"));
+            let missing: Vec<&String> = theirs.iter().filter(|line| !ours.contains(line)).collect();
+            assert!(theirs.len() >= count && missing.is_empty(), "{name} {options:?}: only strace has {missing:#?} of {ours:#?}");
+        }
+    }
+}
+
+/// The lines of one tracer for a program in a folder that is the same each time.
+fn made(place: &Place, options: &[&str], program: &[&str], tracer: &str) -> Vec<String> {
+    let work = place.work("");
+    fs::remove_dir_all(&work).unwrap();
+    fs::create_dir_all(work.join("tree/folder")).unwrap();
+    fs::write(work.join("tree/file"), "some text").unwrap();
+    fs::write(work.join("tree/makefile"), "all:\n\techo made > made\n").unwrap();
+    let lines = place.work("../lines.txt").display().to_string();
+    let before = ["-f", "-o", &lines];
+    let environment = |command: &mut Command| {
+        command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").env("LC_ALL", "C").env("HOME", place.work("..")).env("TMPDIR", "/tmp");
+        command.env("RETAKE_DIR", place.work("../retake")).stdin(std::process::Stdio::null());
+    };
+    if tracer == "strace" {
+        let mut strace = Command::new("strace");
+        environment(strace.args(before).args(options).args(program).current_dir(&work));
+        let ran = strace.output().unwrap();
+        assert!(ran.status.success(), "{ran:?}");
+    } else {
+        let arguments = [&["trace", "--method", "ptrace"][..], &before, options, &["--"], program].concat();
+        let ran = place.run_command(&arguments, Duration::from_secs(60), environment);
+        assert_eq!(ran.status, Some(0), "{ran:?}");
+    }
+    let text = fs::read_to_string(&lines).unwrap();
+    comparable(&text, &TOLD).into_iter().map(|line| steady(&line, if options.is_empty() { 5 } else { 1 })).collect()
+}
+
+/// Without what differs from run to run: numbers of so many digits or more.
+fn steady(line: &str, digits: usize) -> String {
+    let mut steady = String::new();
+    for part in line.split_inclusive(|letter: char| !letter.is_ascii_digit()) {
+        let number = part.len() - part.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
+        let is_long = number >= digits;
+        steady += if is_long { "#" } else { &part[..number] };
+        steady += &part[number..];
+    }
+    steady
+}
+
+#[test]
+fn summaries_have_the_columns_that_strace_has() {
+    if !has_strace() {
+        return;
+    }
+    let place = Place::new("trace-summary-beside-strace");
+    let table = |text: &str| {
+        let rows = text.lines().skip(2).filter(|line| !line.starts_with("--"));
+        // Calls, errors if there were any, and the name.
+        let row = |line: &str| line.split_whitespace().skip(3).map(str::to_owned).collect::<Vec<_>>().join(" ");
+        let mut rows: Vec<String> = rows.map(row).collect();
+        rows.sort();
+        (text.lines().next().unwrap_or_default().trim_end().to_owned(), rows)
+    };
+    let environment = |command: &mut Command| _ = command.env("LC_ALL", "C").env_remove("LD_LIBRARY_PATH");
+    let columns = "time-percent,total-time,avg-time,calls,errors,name";
+    for order in ["calls", "name", "errors", "avg-time", "max-time", "min-time", "nothing"] {
+        let mut strace = Command::new("strace");
+        environment(strace.args(["-c", "-w", "-S", order, "-U", columns, "cat", "/etc/passwd", "none"]).current_dir(place.work("")));
+        let theirs = table(&String::from_utf8_lossy(&strace.output().unwrap().stderr).replace("cat: none: No such file or directory\n", ""));
+        let arguments = ["trace", "--method", "ptrace", "-c", "-w", "-S", order, "-U", columns, "cat", "/etc/passwd", "none"];
+        let ran = place.run_command(&arguments, Duration::from_secs(60), environment);
+        let mut ours = table(&ran.stderr.replace("cat: none: No such file or directory\n", ""));
+        // The first program is executed before strace's tracing begins, and after; here only before.
+        let without_exec =
+            |rows: &mut Vec<String>| rows.retain(|row| !row.ends_with("execve") && !row.ends_with("exit_group") && !row.ends_with("total"));
+        let (heading, mut expected) = theirs;
+        without_exec(&mut expected);
+        without_exec(&mut ours.1);
+        assert_eq!((ours.0, ours.1), (heading, expected), "{order}");
+    }
+}
+
+#[test]
+fn each_thread_has_a_file_of_its_own_if_asked() {
+    let place = Place::new("trace-separately");
+    let files = |prefix: &str| {
+        let entries = fs::read_dir(place.work("")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = entries.filter(|name| name.starts_with(prefix)).collect();
+        names.sort();
+        names
+    };
+    place.run_well(&["trace", "-ff", "-o", "own", "sh", "-c", "cat /etc/passwd; exit 0"]);
+    let own = files("own.");
+    assert_eq!(own.len(), 2, "{own:?}");
+    for name in &own {
+        let text = fs::read_to_string(place.work(name)).unwrap();
+        assert!(text.ends_with("+++ exited with 0 +++\n") && !text.contains("[pid"), "{name}: {text}");
+        let number = name.rsplit('.').next().unwrap();
+        assert!(number.parse::<u32>().is_ok() && !text.lines().any(|line| line.starts_with(number)), "{name}: {text}");
+    }
+    place.run_badly(&["trace", "-c", "-ff", "-o", "own", "true"], 125, &["summary", "-f in place of -ff"]);
+    // Behind what is there, and with a number in each line.
+    place.run_well(&["trace", "-f", "-e", "none", "-o", "appended", "true"]);
+    let once = fs::read_to_string(place.work("appended")).unwrap();
+    place.run_well(&["trace", "-f", "-A", "-e", "none", "-o", "appended", "true"]);
+    let twice = fs::read_to_string(place.work("appended")).unwrap();
+    assert!(twice.starts_with(&once) && twice.lines().count() == 2 * once.lines().count() && once.lines().count() > 0, "{twice}");
+    assert!(once.lines().all(|line| line.split(' ').next().is_some_and(|first| first.parse::<u32>().is_ok())), "{once}");
+}
+
+#[test]
+fn options_choose_what_is_shown() {
+    let place = Place::new("trace-chosen");
+    fs::write(place.work("data"), "some text\n").unwrap();
+    let shown = |options: &[&str]| {
+        let ran = place.run(&[&["trace", "-q", "-e", "openat"][..], options, &["cat", "data", "none"]].concat());
+        ran.stderr.lines().filter(|line| line.contains("openat(")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let all = shown(&[]);
+    let failed = |lines: &[String]| lines.iter().filter(|line| line.contains("= -1 ")).count();
+    assert!(failed(&all) > 0 && failed(&all) < all.len(), "{all:?}");
+    for (options, successful, unsuccessful) in [
+        (&["-z"][..], true, false),
+        (&["-Z"], false, true),
+        (&["-e", "status=successful,failed"], true, true),
+        (&["-e", "status=!failed"], true, false),
+        (&["-e", "status=unfinished,detached"], false, false),
+    ] {
+        let lines = shown(options);
+        let expected = if successful { all.len() - failed(&all) } else { 0 } + if unsuccessful { failed(&all) } else { 0 };
+        assert_eq!((lines.len(), failed(&lines)), (expected, if unsuccessful { failed(&all) } else { 0 }), "{options:?}: {lines:?}");
+    }
+    assert!(shown(&["-n"]).iter().all(|line| line.starts_with("[ 257] openat(")), "numbers");
+    assert!(shown(&["-a", "90"]).iter().all(|line| line.find(" = ") >= Some(89)), "the column of results");
+    let said = place.run_well(&["trace", "-E", "WORD=said", "-E", "HOME", "-o", "out.txt", "sh", "-c", "echo $WORD ${HOME-none}"]);
+    assert_eq!(said, "said none\n");
+    for (option, hint) in
+        [("-k", "retake debug"), ("-i", "retake debug"), ("-uroot", "sudo -u"), ("-Xraw", "retake ds txt"), ("-D", "-p PID"), ("-Y", "execve")]
+    {
+        place.run_badly(&["trace", option, "true"], 125, &["strace", hint]);
+    }
+    place.run_badly(&["trace", "-e", "inject=openat:error=ENOENT", "true"], 125, &["--chaos"]);
+    place.run_badly(&["trace", "-p", "12 x"], 125, &["x is not the number of a process"]);
 }

@@ -38,8 +38,9 @@ fn every_way_sees_the_same_calls() {
     let lines = |file: &String| {
         let text = fs::read_to_string(place.work(file)).unwrap();
         // Which process is which differs from run to run.
-        let without_process = |line: &str| line.split_once("] ").map_or(line, |(_, line)| line).to_owned();
-        text.lines().map(without_process).filter(|line| !line.starts_with("execve(")).collect::<Vec<_>>()
+        let without_process = |line: &str| line.trim_start_matches(|first: char| first.is_ascii_digit() || first == ' ').to_owned();
+        let words = |line: String| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        text.lines().map(without_process).map(words).filter(|line| !line.starts_with("execve(")).collect::<Vec<_>>()
     };
     let first = lines(&files[0]);
     assert!(

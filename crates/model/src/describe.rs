@@ -80,10 +80,12 @@ pub fn describe_call<'log>(call: &CallRef<'log>, options: &TextOptions) -> CallD
             }
             // A command without a row: what was recorded follows from the bits of its number.
             ArgumentKind::Value(_) => both(&UNKNOWN, value, &inputs, &outputs, options),
-            ArgumentKind::Pointer(pointer) => habits::memory_text(call_row.name, argument.name, value, &inputs, &outputs).unwrap_or_else(|| {
-                let is_empty = result == 0 && value != 0 && returns_bytes(pointer) && outputs.is_empty();
-                if is_empty { quote(&[], 0, options) } else { both(pointer, value, &inputs, &outputs, options) }
-            }),
+            ArgumentKind::Pointer(pointer) => {
+                habits::memory_text(call_row.name, argument.name, value, &inputs, &outputs, options).unwrap_or_else(|| {
+                    let is_empty = result == 0 && value != 0 && returns_bytes(pointer) && outputs.is_empty() && !asks_for_size(call, pointer);
+                    if is_empty { quote(&[], 0, options) } else { both(pointer, value, &inputs, &outputs, options) }
+                })
+            }
         };
         ArgumentDescription { name: argument.name, value, text, inputs, outputs }
     };
@@ -175,8 +177,25 @@ fn both(pointer: &Pointer, address: u64, inputs: &[ItemRef<'_>], outputs: &[Item
         (None, None) => plain_address(),
         (Some(text), None) | (None, Some(text)) => text,
         (Some(read), Some(written)) if read == written => read,
+        (Some(read), Some(written)) if is_length(pointer) => format!("{} => {}", read.trim_end_matches(']'), written.trim_start_matches('[')),
         (Some(read), Some(written)) => format!("{read} => {written}"),
     }
+}
+
+/// Of extended attributes: no bytes are wanted, only how many there are.
+fn asks_for_size(call: &CallRef<'_>, pointer: &Pointer) -> bool {
+    let is_nothing = |index: u8| call.arguments().nth(usize::from(index)) == Some(0);
+    let concerns_attributes = call.call_row().is_some_and(|row| row.name.contains("xattr"));
+    concerns_attributes && matches!(pointer.length, LengthRule::ResultMaxArgument(index) if is_nothing(index))
+}
+
+fn is_single(pointer: &Pointer) -> bool {
+    pointer.length == LengthRule::Constant && pointer.count == 1
+}
+
+/// A length that the kernel replaces by another one.
+fn is_length(pointer: &Pointer) -> bool {
+    is_single(pointer) && pointer.element == "u32"
 }
 
 /// Whether the result says how many bytes were written.
@@ -261,7 +280,7 @@ fn plain_text(pointer: &Pointer, item: &ItemRef<'_>, options: &TextOptions) -> O
         return Some(address_text(item, options));
     }
     let size = usize::from(pointer.element_bytes);
-    let single = pointer.length == LengthRule::Constant && pointer.count == 1;
+    let single = is_single(pointer);
     if pointer.element == "u8" && !single {
         return Some(quote(bytes, total, options));
     }
@@ -273,7 +292,10 @@ fn plain_text(pointer: &Pointer, item: &ItemRef<'_>, options: &TextOptions) -> O
     // All elements have the same type: either each has a text or none has.
     let elements: Option<Vec<String>> = elements.into_iter().collect();
     match elements {
-        Some(elements) if !elements.is_empty() && (single || pointer.shape == Shape::Sigmask) => elements.into_iter().next(),
+        Some(elements) if !elements.is_empty() && (single || pointer.shape == Shape::Sigmask) => {
+            let is_number = matches!(pointer.element, "u16" | "i16" | "u32" | "i32" | "u64" | "i64");
+            elements.into_iter().next().map(|text| if is_number { format!("[{text}]") } else { text })
+        }
         Some(elements) if elements.len() * size == total || !elements.is_empty() => {
             let missing = elements.len() * size < total;
             let more = missing.then(|| "...".to_string());

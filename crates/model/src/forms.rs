@@ -1,11 +1,13 @@
 //! Calls that strace writes otherwise than register by register: what they wait for and what came, and how processes are made.
 
 use crate::describe::{ArgumentDescription, CallDescription};
+use crate::errno;
 use crate::event::{read_u32, read_u64};
 use crate::flags;
 use crate::layout::element_text;
 use crate::print::TextOptions;
 use crate::signal;
+use crate::status::date;
 
 const CLONE_PIDFD: u64 = 0x1000;
 const CLONE_SETTLS: u64 = 0x8_0000;
@@ -26,8 +28,77 @@ pub(crate) fn apply(description: &mut CallDescription<'_>, options: &TextOptions
             let flags = description.result as u32;
             description.result_text = format!("{} (flags {})", hexadecimal(flags.into()), flags::OPEN.format(flags));
         }
+        ("fcntl", Some("F_GETFD")) if description.result > 0 => {
+            let flags = description.result as u32;
+            description.result_text = format!("{} (flags {})", hexadecimal(flags.into()), flags::FD_FLAGS.format(flags));
+        }
+        ("fcntl", Some("F_SETLK" | "F_SETLKW" | "F_OFD_SETLK" | "F_OFD_SETLKW")) => lock(description, false, options),
+        ("fcntl", Some("F_GETLK" | "F_OFD_GETLK")) => lock(description, true, options),
+        ("socket" | "socketpair", _) => protocol(description),
+        ("getsockopt" | "setsockopt", _) => socket_option(description),
+        // Known by two names.
+        ("ioctl", Some("FICLONE")) => description.arguments[1].text = "BTRFS_IOC_CLONE or FICLONE".to_owned(),
+        ("ioctl", Some("FICLONERANGE")) => description.arguments[1].text = "BTRFS_IOC_CLONE_RANGE or FICLONERANGE".to_owned(),
+        ("utimensat", _) => file_times(description, options),
+        // Of places in files only where the call began.
+        ("copy_file_range" | "splice", _) => {
+            for index in [1, 3] {
+                if let Some(place) = input(&description.arguments[index]).and_then(|bytes| bytes.first_chunk()) {
+                    description.arguments[index].text = format!("[{}]", i64::from_le_bytes(*place));
+                }
+            }
+        }
         _ => {}
     }
+}
+
+/// What was asked, or what the kernel answered. Who holds a lock is only in an answer.
+fn lock(description: &mut CallDescription<'_>, is_answered: bool, options: &TextOptions) {
+    let Some(argument) = description.arguments.get_mut(2) else { return };
+    let bytes = output(argument).filter(|_| is_answered).or_else(|| input(argument));
+    let Some(text) = bytes.and_then(|bytes| element_text("flock", bytes, options)) else { return };
+    let without_holder = text.split(", l_pid=").next().map(|text| format!("{text}}}"));
+    argument.text = if is_answered { text } else { without_holder.unwrap_or_default() };
+}
+
+fn protocol(description: &mut CallDescription<'_>) {
+    const AF_INET: u64 = 2;
+    const AF_INET6: u64 = 10;
+    const AF_NETLINK: u64 = 16;
+    let [family, _, protocol, ..] = description.arguments.as_mut_slice() else { return };
+    match family.value {
+        AF_INET | AF_INET6 => protocol.text = flags::INTERNET_PROTOCOL.format(protocol.value as u32),
+        AF_NETLINK => protocol.text = flags::NETLINK_PROTOCOL.format(protocol.value as u32),
+        _ => {}
+    }
+}
+
+fn socket_option(description: &mut CallDescription<'_>) {
+    let [_, level, option, value, ..] = description.arguments.as_mut_slice() else { return };
+    match level.value as u32 {
+        1 => option.text = flags::SOCKET_OPTION.format(option.value as u32),
+        6 => option.text = flags::TCP_OPTION.format(option.value as u32),
+        41 => option.text = flags::IPV6_OPTION.format(option.value as u32),
+        _ => return,
+    }
+    if let Some(number) = output(value).or_else(|| input(value)).filter(|bytes| bytes.len() == 4).map(|bytes| read_u32(bytes, 0)) {
+        let error = u16::try_from(number).ok().filter(|number| *number != 0 && option.text == "SO_ERROR").and_then(errno::name);
+        value.text = error.map_or_else(|| format!("[{}]", number as i32), |error| format!("[{error}]"));
+    }
+}
+
+/// With dates, and the two that stand for something else.
+fn file_times(description: &mut CallDescription<'_>, options: &TextOptions) {
+    const UTIME_NOW: u64 = 0x3fff_ffff;
+    const UTIME_OMIT: u64 = 0x3fff_fffe;
+    let Some(times) = description.arguments.get_mut(2) else { return };
+    let Some(bytes) = input(times) else { return };
+    let text = |time: &[u8]| match (read_u64(time, 0) as i64, read_u64(time, 8)) {
+        (_, UTIME_NOW) => "UTIME_NOW".to_owned(),
+        (_, UTIME_OMIT) => "UTIME_OMIT".to_owned(),
+        (seconds, nanoseconds) => format!("{{tv_sec={seconds}, tv_nsec={nanoseconds}}}{}", date(seconds, nanoseconds, options)),
+    };
+    times.text = limited(bytes.chunks_exact(16).map(text), options);
 }
 
 fn input<'log>(argument: &ArgumentDescription<'log>) -> Option<&'log [u8]> {

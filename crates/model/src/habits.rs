@@ -1,7 +1,9 @@
 //! How strace writes what the type of an argument does not tell: which registers a command does not use, and texts of single arguments.
 
+use crate::event::read_u64;
+use crate::flags;
 use crate::item::ItemRef;
-use crate::print::{Hexadecimal, TextOptions};
+use crate::print::{Hexadecimal, TextOptions, quote};
 use std::borrow::Cow;
 
 /// How many of a call's arguments mean something; `None`: all.
@@ -34,21 +36,67 @@ pub(crate) fn register_text(call: &str, argument: &str, value: u64) -> Option<St
     match (call, argument) {
         ("mmap", "offset") if value != 0 => Some(format!("{value:#x}")),
         ("rseq", "length" | "signature") => Some(format!("{:#x}", value as u32)),
+        ("statx", "flags") => Some(flags::AT_STATX.format(value as u32)),
+        ("getrusage", "who") => named(value, &[(0, "RUSAGE_SELF"), (-1, "RUSAGE_CHILDREN"), (1, "RUSAGE_THREAD")]),
+        ("getpriority" | "setpriority", "which") => named(value, &[(0, "PRIO_PROCESS"), (1, "PRIO_PGRP"), (2, "PRIO_USER")]),
         ("epoll_create1", "flags") if value as u32 == 0o2_000_000 => Some("EPOLL_CLOEXEC".to_owned()),
         _ => None,
     }
 }
 
+fn named(value: u64, names: &[(i32, &str)]) -> Option<String> {
+    names.iter().find(|(number, _)| *number == value as i32).map(|(_, name)| (*name).to_owned())
+}
+
 /// The text of an argument that points to memory.
-pub(crate) fn memory_text(call: &str, argument: &str, address: u64, inputs: &[ItemRef<'_>], outputs: &[ItemRef<'_>]) -> Option<String> {
+pub(crate) fn memory_text(
+    call: &str,
+    argument: &str,
+    address: u64,
+    inputs: &[ItemRef<'_>],
+    outputs: &[ItemRef<'_>],
+    options: &TextOptions,
+) -> Option<String> {
     match (call, argument) {
+        ("getcwd", "path") => {
+            let path = outputs.first()?.inline_bytes();
+            let path = path.strip_suffix(&[0]).unwrap_or(path);
+            Some(quote(path, path.len(), &TextOptions { string_bytes: usize::MAX, ..options.clone() }))
+        }
+        ("getdents64", "entries") if address != 0 => {
+            let entries = entries(outputs.first(), options)?;
+            let is_whole = options.unabbreviated;
+            Some(if is_whole { format!("[{}]", entries.join(", ")) } else { format!("{address:#x} /* {} entries */", entries.len()) })
+        }
         ("wait4", "status") => outputs.first()?.inline_bytes().first_chunk().map(|bytes| wait_status(u32::from_le_bytes(*bytes))),
-        ("execve" | "execveat", "environment") => {
+        ("execve" | "execveat", "environment") if !options.unabbreviated => {
             let array = inputs.first().filter(|array| array.address() == address)?;
             Some(format!("{address:#x} /* {} vars */", array.total_bytes() / 8))
         }
         _ => None,
     }
+}
+
+/// What a listing tells, entry by entry; `None` if not all of it was kept.
+fn entries(listing: Option<&ItemRef<'_>>, options: &TextOptions) -> Option<Vec<String>> {
+    const KINDS: [(u8, &str); 7] = [(1, "FIFO"), (2, "CHR"), (4, "DIR"), (6, "BLK"), (8, "REG"), (10, "LNK"), (12, "SOCK")];
+    const NAME: usize = 19;
+    let mut rest = listing.map_or(&[][..], |item| item.inline_bytes());
+    if listing.is_some_and(|item| rest.len() < item.total_bytes() as usize) {
+        return None;
+    }
+    let mut entries = Vec::new();
+    while !rest.is_empty() {
+        let size = usize::from(u16::from_le_bytes([*rest.get(16)?, *rest.get(17)?]));
+        let entry = rest.get(..size).filter(|entry| entry.len() > NAME)?;
+        let name = entry[NAME..].split(|byte| *byte == 0).next().unwrap_or_default();
+        let kind = KINDS.iter().find(|(kind, _)| *kind == entry[18]).map_or("UNKNOWN", |(_, name)| name);
+        let name = quote(name, name.len(), &TextOptions { string_bytes: usize::MAX, ..options.clone() });
+        let (number, offset) = (read_u64(entry, 0), read_u64(entry, 8) as i64);
+        entries.push(format!("{{d_ino={number}, d_off={offset}, d_reclen={size}, d_type=DT_{kind}, d_name={name}}}"));
+        rest = &rest[size..];
+    }
+    Some(entries)
 }
 
 /// `[{WIFEXITED(s) && WEXITSTATUS(s) == 0}]`.

@@ -8,6 +8,7 @@ use crate::event::{read_u32, read_u64};
 use crate::flags::{self, FlagSet};
 use crate::print::{TextOptions, quote};
 use crate::signal::{self, SiginfoRef};
+use crate::status;
 
 /// How to read a field.
 #[derive(Debug, Clone, Copy)]
@@ -21,11 +22,14 @@ enum Type {
     U64,
     Hex32,
     Hex64,
-    /// `S_IFREG|0644`.
-    Mode32,
-    Mode16,
     /// `8192*1024`, `RLIM64_INFINITY`.
     Limit,
+    /// `[1, 2, 3]`.
+    U64s(usize),
+    /// `{val=[0x1, 0x2]}`.
+    FileSystemId,
+    /// From here on only where nothing is abbreviated: else `...`.
+    Rest,
     /// `SIG_DFL`, or an address.
     Handler,
     Signal,
@@ -43,6 +47,9 @@ type Field = (&'static str, usize, Type);
 /// Structure, its size in bytes, its fields.
 type Fields = (&'static str, usize, &'static [Field]);
 
+/// What follows is shown where nothing is abbreviated.
+const REST: Field = ("", 0, Type::Rest);
+
 const TIME: Type = Type::Layout("timespec");
 const MICRO_TIME: Type = Type::Layout("timeval");
 
@@ -55,43 +62,46 @@ const LAYOUTS: &[Fields] = &[
     ("utimbuf", 16, &[("actime", 0, Type::I64), ("modtime", 8, Type::I64)]),
     ("tms", 32, &[("tms_utime", 0, Type::I64), ("tms_stime", 8, Type::I64), ("tms_cutime", 16, Type::I64), ("tms_cstime", 24, Type::I64)]),
     ("rlimit", 16, &[("rlim_cur", 0, Type::Limit), ("rlim_max", 8, Type::Limit)]),
-    ("rusage", 144, &[("ru_utime", 0, MICRO_TIME), ("ru_stime", 16, MICRO_TIME), ("ru_maxrss", 32, Type::I64)]),
-    ("pollfd", 8, &[("fd", 0, Type::I32), ("events", 4, Type::Flags16(&flags::POLL_EVENTS)), ("revents", 6, Type::Flags16(&flags::POLL_EVENTS))]),
-    ("epoll_event", 12, &[("events", 0, Type::Flags32(&flags::EPOLL_EVENTS)), ("data", 4, Type::Hex64)]),
     (
-        "stat",
+        "rusage",
         144,
         &[
-            ("st_mode", 24, Type::Mode32),
-            ("st_size", 48, Type::I64),
-            ("st_ino", 8, Type::U64),
-            ("st_nlink", 16, Type::U64),
-            ("st_uid", 28, Type::U32),
-            ("st_gid", 32, Type::U32),
-            ("st_mtime", 88, Type::I64),
+            ("ru_utime", 0, MICRO_TIME),
+            ("ru_stime", 16, MICRO_TIME),
+            REST,
+            ("ru_maxrss", 32, Type::I64),
+            ("ru_ixrss", 40, Type::I64),
+            ("ru_idrss", 48, Type::I64),
+            ("ru_isrss", 56, Type::I64),
+            ("ru_minflt", 64, Type::I64),
+            ("ru_majflt", 72, Type::I64),
+            ("ru_nswap", 80, Type::I64),
+            ("ru_inblock", 88, Type::I64),
+            ("ru_oublock", 96, Type::I64),
+            ("ru_msgsnd", 104, Type::I64),
+            ("ru_msgrcv", 112, Type::I64),
+            ("ru_nsignals", 120, Type::I64),
+            ("ru_nvcsw", 128, Type::I64),
+            ("ru_nivcsw", 136, Type::I64),
         ],
     ),
-    (
-        "statx",
-        256,
-        &[
-            ("stx_mask", 0, Type::Flags32(&flags::STATX)),
-            ("stx_mode", 28, Type::Mode16),
-            ("stx_uid", 20, Type::U32),
-            ("stx_gid", 24, Type::U32),
-            ("stx_ino", 32, Type::U64),
-            ("stx_size", 40, Type::U64),
-        ],
-    ),
+    ("pollfd", 8, &[("fd", 0, Type::I32), ("events", 4, Type::Flags16(&flags::POLL_EVENTS)), ("revents", 6, Type::Flags16(&flags::POLL_EVENTS))]),
+    ("epoll_event", 12, &[("events", 0, Type::Flags32(&flags::EPOLL_EVENTS)), ("data", 4, Type::Hex64)]),
     (
         "statfs",
         120,
         &[
-            ("f_type", 0, Type::Hex64),
+            ("f_type", 0, Type::Flags32(&flags::FILE_SYSTEM)),
             ("f_bsize", 8, Type::I64),
             ("f_blocks", 16, Type::U64),
             ("f_bfree", 24, Type::U64),
             ("f_bavail", 32, Type::U64),
+            ("f_files", 40, Type::U64),
+            ("f_ffree", 48, Type::U64),
+            ("f_fsid", 56, Type::FileSystemId),
+            ("f_namelen", 64, Type::I64),
+            ("f_frsize", 72, Type::I64),
+            ("f_flags", 80, Type::Flags32(&flags::MOUNTED)),
         ],
     ),
     (
@@ -100,17 +110,36 @@ const LAYOUTS: &[Fields] = &[
         &[
             ("sysname", 0, Type::Text(65)),
             ("nodename", 65, Type::Text(65)),
+            REST,
             ("release", 130, Type::Text(65)),
             ("version", 195, Type::Text(65)),
             ("machine", 260, Type::Text(65)),
+            ("domainname", 325, Type::Text(65)),
         ],
     ),
-    ("sysinfo", 112, &[("uptime", 0, Type::I64), ("totalram", 32, Type::U64), ("freeram", 40, Type::U64), ("procs", 80, Type::U16)]),
+    (
+        "sysinfo",
+        112,
+        &[
+            ("uptime", 0, Type::I64),
+            ("loads", 8, Type::U64s(3)),
+            ("totalram", 32, Type::U64),
+            ("freeram", 40, Type::U64),
+            ("sharedram", 48, Type::U64),
+            ("bufferram", 56, Type::U64),
+            ("totalswap", 64, Type::U64),
+            ("freeswap", 72, Type::U64),
+            ("procs", 80, Type::U16),
+            ("totalhigh", 88, Type::U64),
+            ("freehigh", 96, Type::U64),
+            ("mem_unit", 104, Type::U32),
+        ],
+    ),
     (
         "flock",
         32,
         &[
-            ("l_type", 0, Type::I16),
+            ("l_type", 0, Type::Flags16(&flags::LOCK)),
             ("l_whence", 2, Type::Flags16(&flags::WHENCE)),
             ("l_start", 8, Type::I64),
             ("l_len", 16, Type::I64),
@@ -174,6 +203,8 @@ pub fn element_text(element: &str, bytes: &[u8], options: &TextOptions) -> Optio
         "i64" => number(8).map(|value| (value as i64).to_string()),
         "sigset" | "sigmask" => number(8).map(signal_set),
         "siginfo" => SiginfoRef::new(bytes).map(|siginfo| siginfo.describe()),
+        "stat" => bytes.get(..144).map(|bytes| status::stat(bytes, options)),
+        "statx" => bytes.get(..256).map(|bytes| status::statx(bytes, options)),
         name => {
             let (_, size, fields) = LAYOUTS.iter().find(|(other, _, _)| *other == name)?;
             let bytes = bytes.get(..*size)?;
@@ -200,6 +231,13 @@ fn fields_text(fields: &[Field], bytes: &[u8], options: &TextOptions) -> String 
             continue;
         }
         let separator = if index == 0 { "" } else { ", " };
+        if matches!(field_type, Type::Rest) {
+            if options.unabbreviated {
+                continue;
+            }
+            text.push_str(", ...");
+            break;
+        }
         let value = field_text(*field_type, &bytes[*offset..], options);
         // Writing to a String cannot fail.
         let _ = write!(text, "{separator}{name}={value}");
@@ -221,9 +259,13 @@ fn field_text(field_type: Type, bytes: &[u8], options: &TextOptions) -> String {
         Type::U64 => read_u64(bytes, 0).to_string(),
         Type::Hex32 => format!("{:#x}", read_u32(bytes, 0)),
         Type::Hex64 => format!("{:#x}", read_u64(bytes, 0)),
-        Type::Mode32 => file_mode(read_u32(bytes, 0)),
-        Type::Mode16 => file_mode(u32::from(short())),
         Type::Limit => limit_text(read_u64(bytes, 0)),
+        Type::U64s(count) => {
+            let numbers: Vec<String> = (0..count).map(|index| read_u64(bytes, index * 8).to_string()).collect();
+            format!("[{}]", numbers.join(", "))
+        }
+        Type::FileSystemId => format!("{{val=[{:#x}, {:#x}]}}", read_u32(bytes, 0), read_u32(bytes, 4)),
+        Type::Rest => String::new(),
         Type::Handler => handler_text(read_u64(bytes, 0)),
         Type::Signal => signal::name(u16::try_from(read_u32(bytes, 0)).unwrap_or(0)).into_owned(),
         Type::Set => signal_set(read_u64(bytes, 0)),
@@ -237,8 +279,8 @@ fn field_text(field_type: Type, bytes: &[u8], options: &TextOptions) -> String {
     }
 }
 
-/// `S_IFDIR|0755`.
-fn file_mode(mode: u32) -> String {
+/// A kind of file and its permissions: `S_IFDIR|0755`.
+pub(crate) fn file_mode(mode: u32) -> String {
     let kind = match mode >> 12 & 0xf {
         0o1 => "S_IFIFO|",
         0o2 => "S_IFCHR|",
@@ -249,7 +291,9 @@ fn file_mode(mode: u32) -> String {
         0o14 => "S_IFSOCK|",
         _ => return format!("0{mode:o}"),
     };
-    format!("{kind}0{:03o}", mode & 0o7777)
+    let bits = [(0o4000, "S_ISUID|"), (0o2000, "S_ISGID|"), (0o1000, "S_ISVTX|")];
+    let bits: String = bits.iter().filter(|(bit, _)| mode & bit != 0).map(|(_, name)| *name).collect();
+    format!("{kind}{bits}0{:03o}", mode & 0o777)
 }
 
 fn limit_text(limit: u64) -> String {
@@ -277,7 +321,7 @@ pub fn socket_address(bytes: &[u8], options: &TextOptions) -> Option<String> {
         1 => {
             let path = &bytes[2..];
             match path.first() {
-                None => String::from("sun_path=\"\""),
+                None => return Some(format!("{{sa_family={name}}}")),
                 Some(0) => format!("sun_path=@{}", quote(&path[1..], path.len() - 1, options)),
                 Some(_) => {
                     let path = path.split(|byte| *byte == 0).next().unwrap_or(path);
@@ -355,7 +399,7 @@ mod tests {
         assert_eq!(text(&inet[..7]), None);
         assert_eq!(text(b"\x01\0/run/x\0rest").as_deref(), Some("{sa_family=AF_UNIX, sun_path=\"/run/x\"}"));
         assert_eq!(text(b"\x01\0\0abc").as_deref(), Some("{sa_family=AF_UNIX, sun_path=@\"abc\"}"));
-        assert_eq!(text(b"\x01\0").as_deref(), Some("{sa_family=AF_UNIX, sun_path=\"\"}"));
+        assert_eq!(text(b"\x01\0").as_deref(), Some("{sa_family=AF_UNIX}"));
         assert_eq!(text(&[]), None);
         assert_eq!(text(&[77, 0, 1, 2]), None);
     }

@@ -23,6 +23,7 @@ pub mod item;
 pub mod layout;
 pub mod print;
 pub mod signal;
+mod status;
 pub mod table;
 
 pub use divergence::{Divergence, Mismatch};

@@ -14,6 +14,10 @@ pub struct TextOptions {
     pub element_count: usize,
     /// Which strings are written in hexadecimal, `\x41`.
     pub hexadecimal: Hexadecimal,
+    /// All fields of structures, all elements and strings of lists.
+    pub unabbreviated: bool,
+    /// Seconds that the time of dates is ahead of UTC.
+    pub utc_offset_s: i32,
 }
 
 /// Which strings are written in hexadecimal.
@@ -30,7 +34,7 @@ pub enum Hexadecimal {
 
 impl Default for TextOptions {
     fn default() -> Self {
-        Self { string_bytes: 32, element_count: 16, hexadecimal: Hexadecimal::Never }
+        Self { string_bytes: 32, element_count: 16, hexadecimal: Hexadecimal::Never, unabbreviated: false, utc_offset_s: 0 }
     }
 }
 

@@ -119,6 +119,15 @@ impl<'log> SiginfoRef<'log> {
         self.word(24) as i32
     }
 
+    /// As [`SiginfoRef::status`], by name where a signal did it.
+    fn child_status(&self) -> Cow<'static, str> {
+        const CLD_EXITED: i32 = 1;
+        match u16::try_from(self.status()) {
+            Ok(number) if self.code() != CLD_EXITED => name(number),
+            _ => Cow::Owned(self.status().to_string()),
+        }
+    }
+
     /// Faults: the address.
     pub fn address(&self) -> u64 {
         u64::from(self.word(16)) | u64::from(self.word(20)) << 32
@@ -142,7 +151,8 @@ impl<'log> SiginfoRef<'log> {
         let tail = if self.is_fault() {
             format!("si_addr={:#x}", self.address())
         } else if self.signal() == 17 && self.code() > 0 {
-            format!("si_pid={}, si_uid={}, si_status={}", self.pid(), self.uid(), self.status())
+            let times = format!("si_utime={}, si_stime={}", ticks(self.word(32)), ticks(self.word(40)));
+            format!("si_pid={}, si_uid={}, si_status={}, {times}", self.pid(), self.uid(), self.child_status())
         } else if self.code() == -2 {
             format!("si_timerid={}, si_overrun={}, si_value={:#x}", self.word(16), self.word(20), self.value())
         } else {
@@ -192,6 +202,11 @@ impl<'log> SiginfoRef<'log> {
     }
 }
 
+/// Of the kernel's clock, of which a second has a hundred: `5 /* 0.05 s */`.
+fn ticks(count: u32) -> String {
+    if count == 0 { "0".to_owned() } else { format!("{count} /* {}.{:02} s */", count / 100, count % 100) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,7 +239,7 @@ mod tests {
         let cases = [
             (vec![15, 0, 0, 0, 77, 1000], "{si_signo=SIGTERM, si_code=SI_USER, si_pid=77, si_uid=1000}"),
             (vec![11, 0, 1, 0, 0x10, 0], "{si_signo=SIGSEGV, si_code=SEGV_MAPERR, si_addr=0x10}"),
-            (vec![17, 0, 1, 0, 9, 0, 3], "{si_signo=SIGCHLD, si_code=CLD_EXITED, si_pid=9, si_uid=0, si_status=3}"),
+            (vec![17, 0, 1, 0, 9, 0, 3], "{si_signo=SIGCHLD, si_code=CLD_EXITED, si_pid=9, si_uid=0, si_status=3, si_utime=0, si_stime=0}"),
             (vec![-1, 0, i32::MIN], "{si_signo=0, si_code=-2147483648, si_pid=0, si_uid=0}"),
         ];
         for (words, text) in cases {

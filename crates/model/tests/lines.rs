@@ -166,7 +166,7 @@ fn sockets() {
         "connect(3, {sa_family=AF_INET, sin_port=htons(80), sin_addr=inet_addr(\"127.0.0.1\")}, 16) = \
          -1 EINPROGRESS (Operation now in progress)"
     );
-    assert_eq!(line("socket", &[1, 0x80801, 0], 3, &[]), "socket(AF_UNIX, SOCK_STREAM|SOCK_NONBLOCK|SOCK_CLOEXEC, 0) = 3");
+    assert_eq!(line("socket", &[1, 0x80801, 0], 3, &[]), "socket(AF_UNIX, SOCK_STREAM|SOCK_CLOEXEC|SOCK_NONBLOCK, 0) = 3");
     let header = words64(&[0x2000, 16, 0x3000, 1, 0, 0, 0]);
     let sent = [input(1, 0x1000, &header), input(1, 0x3000, &words64(&[0x4000, 5])), input(1, 0x2000, &address), input(1, 0x4000, b"hello")];
     assert_eq!(

@@ -51,7 +51,21 @@ fn inversion(text: &str) -> (bool, &str) {
     text.strip_prefix('!').map_or((false, text), |list| (true, list))
 }
 
+/// What strace has and this has not, with what would help instead.
+fn refusal(qualifier: &str) -> Option<&'static str> {
+    Some(match qualifier {
+        "inject" | "fault" => "calls are not tampered with here; retake record --chaos disturbs a program in other ways",
+        "read" | "reads" | "r" | "write" | "writes" | "w" => "data are not dumped; -s shows more of them, -o FILE.ds keeps all, for retake ds txt",
+        "raw" | "x" => "arguments are always told by what they mean; retake ds txt has the numbers",
+        "kvm" => "exits of virtual processors are not told",
+        _ => return None,
+    })
+}
+
 fn calls_named(name: &str) -> Result<Vec<u16>, String> {
+    if name.starts_with('/') {
+        return Err("regular expressions are not understood: name the calls, or a class".to_owned());
+    }
     if let Some(class) = name.strip_prefix('%') {
         return class_members(class).ok_or_else(|| format!("there is no class %{class}: try one of {}", class_names()));
     }
@@ -85,13 +99,41 @@ fn class_names() -> String {
 }
 
 /// Which results.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Status {
-    #[default]
-    Any,
     Successful,
     Failed,
+    /// The thread never came back.
     Unfinished,
+    /// strace's own: what it could not find out, and what was going on when it left. There are no such calls here.
+    Never,
+}
+
+/// By the names that strace has for them.
+const STATUSES: &[(&str, Status)] = &[
+    ("successful", Status::Successful),
+    ("failed", Status::Failed),
+    ("unfinished", Status::Unfinished),
+    ("unavailable", Status::Never),
+    ("detached", Status::Never),
+];
+
+/// `successful,unfinished`, `!failed`, `all`, `none`.
+fn statuses(text: &str) -> Result<HashSet<Status>, String> {
+    let (inverted, list) = inversion(text);
+    let mut chosen: HashSet<Status> = HashSet::new();
+    for name in list.split(',') {
+        match name {
+            "all" => chosen.extend(STATUSES.iter().map(|(_, status)| *status)),
+            "none" => {}
+            name => {
+                let known = || STATUSES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+                let found = STATUSES.iter().find(|(other, _)| *other == name);
+                chosen.insert(found.ok_or_else(|| format!("there is no status {name}: all, {}", known()))?.1);
+            }
+        }
+    }
+    Ok(if inverted { STATUSES.iter().map(|(_, status)| *status).filter(|status| !chosen.contains(status)).collect() } else { chosen })
 }
 
 /// Kinds of descriptors by the names that users give them.
@@ -109,7 +151,8 @@ const DESCRIPTOR_KINDS: &[(&str, &[DescriptorKind])] = &[
 pub struct Filter {
     calls: CallSet,
     signals: HashSet<u16>,
-    status: Status,
+    /// `None`: any.
+    statuses: Option<HashSet<Status>>,
     errors: Option<HashSet<u16>>,
     /// Of the descriptors that a call takes or makes; empty: any.
     descriptors: HashSet<DescriptorKind>,
@@ -121,7 +164,7 @@ impl Default for Filter {
     fn default() -> Self {
         let signals = (1..=64).collect();
         let (descriptors, processes) = Default::default();
-        Self { calls: CallSet::all(), signals, status: Status::Any, errors: None, descriptors, paths: Vec::new(), processes }
+        Self { calls: CallSet::all(), signals, statuses: None, errors: None, descriptors, paths: Vec::new(), processes }
     }
 }
 
@@ -136,21 +179,16 @@ impl Filter {
         match qualifier {
             "trace" | "t" => self.calls = CallSet::parse(value)?,
             "signal" | "signals" | "s" => self.signals = signals(value)?,
-            "status" => {
-                self.status = match value {
-                    "all" => Status::Any,
-                    "successful" => Status::Successful,
-                    "failed" => Status::Failed,
-                    "unfinished" => Status::Unfinished,
-                    other => return Err(format!("there is no status {other}: all, successful, failed, unfinished")),
-                };
-            }
+            "status" => self.statuses = Some(statuses(value)?).filter(|_| value != "all"),
             "error" => {
                 let number = |name: &str| errno::by_name(name).ok_or_else(|| format!("there is no error {name}"));
                 self.errors = Some(value.split(',').map(number).collect::<Result<_, _>>()?);
             }
             "descriptor" => self.descriptors = descriptor_kinds(value)?,
-            other => return Err(format!("there is no expression {other}=: trace, signal, status, error, descriptor")),
+            other => {
+                return Err(refusal(other)
+                    .map_or_else(|| format!("there is no expression {other}=: trace, signal, status, error, descriptor"), str::to_owned));
+            }
         }
         Ok(())
     }
@@ -167,7 +205,7 @@ impl Filter {
 
     /// Whether all is wanted.
     pub fn is_open(&self) -> bool {
-        let of_calls = self.calls == CallSet::all() && self.status == Status::Any && self.errors.is_none();
+        let of_calls = self.calls == CallSet::all() && self.statuses.is_none() && self.errors.is_none();
         of_calls && self.descriptors.is_empty() && self.paths.is_empty() && self.processes.is_empty()
     }
 
@@ -188,12 +226,12 @@ impl Filter {
             return false;
         }
         let unfinished = call.returned_ns == 0;
-        let status = match self.status {
-            Status::Any => true,
-            Status::Successful => !unfinished && !call.failed(),
-            Status::Failed => call.failed(),
-            Status::Unfinished => unfinished,
+        let status = match (unfinished, call.failed()) {
+            (true, _) => Status::Unfinished,
+            (false, true) => Status::Failed,
+            (false, false) => Status::Successful,
         };
+        let status = self.statuses.as_ref().is_none_or(|statuses| statuses.contains(&status));
         let error = self.errors.as_ref().is_none_or(|errors| call.errno().is_some_and(|errno| errors.contains(&(errno as u16))));
         let kind = self.descriptors.is_empty() || tracker.descriptor_kinds_of(call).iter().any(|kind| self.descriptors.contains(kind));
         status && error && kind && (self.paths.is_empty() || tracker.paths_of(call).iter().any(|path| self.paths.contains(path)))
@@ -245,7 +283,7 @@ mod tests {
 
     #[test]
     fn expressions_choose_calls() {
-        let cases: [(&[&str], &str, i64, bool); 12] = [
+        let cases: [(&[&str], &str, i64, bool); 17] = [
             (&[], "read", 0, true),
             (&["trace=read,write"], "read", 0, true),
             (&["read,write"], "openat", 0, false),
@@ -256,6 +294,11 @@ mod tests {
             (&["trace=%net"], "connect", 0, true),
             (&["trace=process"], "execve", 0, true),
             (&["status=failed"], "openat", 3, false),
+            (&["status=successful,unfinished"], "openat", 3, true),
+            (&["status=!successful"], "openat", 3, false),
+            (&["status=!unfinished,detached"], "openat", -2, true),
+            (&["status=all"], "openat", -2, true),
+            (&["status=none"], "openat", -2, false),
             (&["status=failed", "error=ENOENT"], "openat", -2, true),
             (&["?no_such_call,close"], "close", 0, true),
         ];
@@ -304,7 +347,17 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_said() {
         let mut filter = Filter::default();
-        for bad in ["trace=reed", "%nothing", "status=odd", "colour=red", "signal=SIGNOTHING", "error=ENOTHING", "descriptor=pipes"] {
+        for bad in [
+            "trace=reed",
+            "%nothing",
+            "status=odd",
+            "colour=red",
+            "signal=SIGNOTHING",
+            "error=ENOTHING",
+            "descriptor=pipes",
+            "inject=open",
+            "trace=/open.*",
+        ] {
             assert!(filter.expression(bad).is_err(), "{bad}");
         }
     }

@@ -65,6 +65,16 @@ impl Observation {
         }
     }
 
+    /// Its thread; 0 for what belongs to none.
+    pub fn thread(&self) -> u32 {
+        match self {
+            Self::Record(TraceRecord::Call(call)) => call.thread,
+            Self::Record(TraceRecord::MappedPages(pages)) => pages.thread,
+            Self::Signal { thread, .. } | Self::Ended { thread, .. } => *thread,
+            other => other.process(),
+        }
+    }
+
     /// Its process; 0 for what belongs to none.
     pub fn process(&self) -> u32 {
         match self {

@@ -28,7 +28,56 @@ pub enum Order {
     Errors,
     /// By name.
     Name,
+    /// Slowest on the average first.
+    Average,
+    /// Those first of which even the fastest took long.
+    Shortest,
+    /// Those first of which one took longest.
+    Longest,
+    /// By number.
+    Nothing,
 }
+
+/// A column of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Column {
+    /// Share of the time in all calls.
+    Share,
+    /// Time in all of them, in seconds.
+    Total,
+    /// In microseconds.
+    Average,
+    /// The shortest, in microseconds.
+    Shortest,
+    /// The longest, in microseconds.
+    Longest,
+    /// How often it was made.
+    Calls,
+    /// How often it failed.
+    Errors,
+    /// Half of them took no longer, in microseconds.
+    P50,
+    /// 95 % of them took no longer, in microseconds.
+    P95,
+    /// 99 % of them took no longer, in microseconds.
+    P99,
+    /// What it is called.
+    Name,
+}
+
+/// Those that are shown unless others are asked for: strace's, and how times are distributed.
+pub const COLUMNS: [Column; 10] = [
+    Column::Share,
+    Column::Total,
+    Column::Average,
+    Column::Calls,
+    Column::Errors,
+    Column::P50,
+    Column::P95,
+    Column::P99,
+    Column::Longest,
+    Column::Name,
+];
 
 /// Sums calls up.
 #[derive(Debug, Default)]
@@ -61,18 +110,22 @@ impl Summary {
             Order::Calls => rows.sort_by_key(|row| std::cmp::Reverse(row.calls)),
             Order::Errors => rows.sort_by_key(|row| std::cmp::Reverse(row.errors)),
             Order::Name => rows.sort_by(|left, right| left.name.cmp(&right.name)),
+            Order::Average => rows.sort_by_key(|row| std::cmp::Reverse(row.total_ns / row.calls.max(1))),
+            Order::Shortest => rows.sort_by_key(|row| std::cmp::Reverse(row.min_ns)),
+            Order::Longest => rows.sort_by_key(|row| std::cmp::Reverse(row.max_ns)),
+            Order::Nothing => {}
         }
         rows
     }
 
     /// The table. Times are those that passed between entry and return.
-    pub fn table(&self, order: Order) -> String {
-        table(&self.rows(order))
+    pub fn table(&self, order: Order, columns: &[Column]) -> String {
+        table(&self.rows(order), columns)
     }
 }
 
 /// What is known of one call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct SummaryRow {
     /// Its name.
     pub name: String,
@@ -82,6 +135,8 @@ pub struct SummaryRow {
     pub errors: u64,
     /// Time in all of them.
     pub total_ns: u64,
+    /// The shortest.
+    pub min_ns: u64,
     /// Half of them took no longer.
     pub p50_ns: u64,
     /// 95 % of them took no longer.
@@ -97,24 +152,76 @@ impl Row {
         let quantile = |quantile: f64| self.durations.as_ref().map_or(0, |durations| durations.value_at_quantile(quantile));
         let Self { total_ns, calls, errors, .. } = *self;
         let max_ns = self.durations.as_ref().map_or(0, Histogram::max);
-        SummaryRow { name, calls, errors, total_ns, p50_ns: quantile(0.5), p95_ns: quantile(0.95), p99_ns: quantile(0.99), max_ns }
+        let min_ns = self.durations.as_ref().map_or(0, Histogram::min);
+        SummaryRow { name, calls, errors, total_ns, min_ns, p50_ns: quantile(0.5), p95_ns: quantile(0.95), p99_ns: quantile(0.99), max_ns }
+    }
+}
+
+impl Column {
+    fn heading(self) -> &'static str {
+        match self {
+            Self::Share => "% time",
+            Self::Total => "seconds",
+            Self::Average => "usecs/call",
+            Self::Shortest => "shortest",
+            Self::Longest => "longest",
+            Self::Calls => "calls",
+            Self::Errors => "errors",
+            Self::P50 => "p50",
+            Self::P95 => "p95",
+            Self::P99 => "p99",
+            Self::Name => "syscall",
+        }
+    }
+
+    /// In characters; of names that of the rule below the heading.
+    fn width(self) -> usize {
+        match self {
+            Self::Share => 6,
+            Self::Total | Self::Average => 11,
+            Self::Name => 16,
+            _ => 9,
+        }
+    }
+
+    fn text(self, row: &SummaryRow, total_ns: u64) -> String {
+        let share = if total_ns == 0 { 0.0 } else { row.total_ns as f64 * 100.0 / total_ns as f64 };
+        match self {
+            Self::Share => format!("{share:.2}"),
+            Self::Total => format!("{:.6}", row.total_ns as f64 / 1e9),
+            Self::Average => (row.total_ns / 1000 / row.calls.max(1)).to_string(),
+            Self::Shortest => microseconds(row.min_ns),
+            Self::Longest => microseconds(row.max_ns),
+            Self::Calls => row.calls.to_string(),
+            Self::Errors if row.errors == 0 => String::new(),
+            Self::Errors => row.errors.to_string(),
+            Self::P50 => microseconds(row.p50_ns),
+            Self::P95 => microseconds(row.p95_ns),
+            Self::P99 => microseconds(row.p99_ns),
+            Self::Name => row.name.clone(),
+        }
+    }
+
+    /// Of all calls together there are no quantiles.
+    fn total_text(self, all: &SummaryRow) -> String {
+        match self {
+            Self::Shortest | Self::Longest | Self::P50 | Self::P95 | Self::P99 => String::new(),
+            _ => self.text(all, all.total_ns),
+        }
     }
 }
 
 /// Rows with a heading and a sum.
-pub(crate) fn table(rows: &[SummaryRow]) -> String {
+pub(crate) fn table(rows: &[SummaryRow], columns: &[Column]) -> String {
     let total_ns: u64 = rows.iter().map(|row| row.total_ns).sum();
-    let mut text = String::from("% time     seconds  usecs/call     calls    errors       p50       p95       p99       max syscall\n");
-    let rule = "------ ----------- ----------- --------- --------- --------- --------- --------- --------- ----------------\n";
-    text += rule;
-    for row in rows {
-        let quantiles = [row.p50_ns, row.p95_ns, row.p99_ns, row.max_ns].map(microseconds);
-        text += &line(row, &quantiles.each_ref().map(String::as_str), total_ns);
-    }
-    text += rule;
     let (calls, errors) = rows.iter().fold((0, 0), |(calls, errors), row| (calls + row.calls, errors + row.errors));
-    let all = SummaryRow { name: String::from("total"), calls, errors, total_ns, p50_ns: 0, p95_ns: 0, p99_ns: 0, max_ns: 0 };
-    text + &line(&all, &[""; 4], total_ns)
+    let all = SummaryRow { name: String::from("total"), calls, errors, total_ns, ..SummaryRow::default() };
+    let rule = line(columns, |column| "-".repeat(column.width()));
+    let mut text = line(columns, |column| column.heading().to_owned()) + &rule;
+    for row in rows {
+        text += &line(columns, |column| column.text(row, total_ns));
+    }
+    text + &rule + &line(columns, |column| column.total_text(&all))
 }
 
 fn name(number: u32) -> String {
@@ -122,17 +229,14 @@ fn name(number: u32) -> String {
     row.map_or_else(|| format!("syscall_{number}"), |row| row.name.to_owned())
 }
 
-fn line(row: &SummaryRow, quantiles: &[&str; 4], total_ns: u64) -> String {
-    let share = if total_ns == 0 { 0.0 } else { row.total_ns as f64 * 100.0 / total_ns as f64 };
-    let errors = if row.errors == 0 { String::new() } else { row.errors.to_string() };
-    let [p50, p95, p99, max] = quantiles;
-    format!(
-        "{share:6.2} {:11.6} {:11} {:9} {errors:>9} {p50:>9} {p95:>9} {p99:>9} {max:>9} {}\n",
-        row.total_ns as f64 / 1e9,
-        row.total_ns / 1000 / row.calls.max(1),
-        row.calls,
-        row.name,
-    )
+/// Numbers to the right, names to the left.
+fn line(columns: &[Column], text: impl Fn(Column) -> String) -> String {
+    let cell = |column: &Column| match column {
+        Column::Name => text(*column),
+        column => format!("{:>width$}", text(*column), width = column.width()),
+    };
+    let cells: Vec<String> = columns.iter().map(cell).collect();
+    format!("{}\n", cells.join(" ").trim_end())
 }
 
 fn microseconds(ns: u64) -> String {
@@ -150,10 +254,13 @@ mod tests {
             summary.add(&TracedCall { number: 0, entered_ns: 1, returned_ns: 1 + ns * 1000, ..TracedCall::default() });
         }
         summary.add(&TracedCall { number: 2, result: -2, entered_ns: 1, returned_ns: 2, ..TracedCall::default() });
-        let text = summary.table(Order::Name);
+        let text = summary.table(Order::Name, &COLUMNS);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[2].ends_with(" open") && lines[3].ends_with(" read") && lines[5].ends_with(" total"), "{text}");
         assert_eq!(lines[3].split_ascii_whitespace().collect::<Vec<_>>()[..4], ["100.00", "0.005050", "50", "100"]);
         assert!(lines[3].contains("50.") && lines[2].contains(" 1 "), "{text}");
+        let text = summary.table(Order::Shortest, &[Column::Calls, Column::Shortest, Column::Name]);
+        assert_eq!(text.lines().next(), Some("    calls  shortest syscall"), "{text}");
+        assert_eq!(text.lines().nth(2), Some("      100       1.0 read"), "{text}");
     }
 }

@@ -9,7 +9,7 @@ use retake_model::print::{TextOptions, quote};
 use retake_model::signal::{self, SiginfoRef};
 use retake_model::table::{self, ArgumentKind, Row, ValueType};
 use retake_trace_format::{ProcessStart, StartKind, TraceRecord, TracedCall};
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 /// How times are shown before each line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -27,8 +27,33 @@ pub enum Clock {
     Relative,
 }
 
-/// How lines look.
+/// What lines say of the thread that they are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Prefix {
+    /// `[pid  1234] ` while there are several.
+    #[default]
+    Brackets,
+    /// `1234  ` while there are several: for files.
+    Number,
+    /// `1234  ` in each line.
+    Always,
+    /// Nothing.
+    Never,
+}
+
+/// What the first program was started with.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Execution {
+    /// Its name, as it was executed.
+    pub program: Vec<u8>,
+    /// All arguments.
+    pub arguments: Vec<Vec<u8>>,
+    /// The strings of its environment.
+    pub environment: Vec<Vec<u8>>,
+}
+
+/// How lines look.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Style {
     /// What comes before each line.
     pub clock: Clock,
@@ -36,41 +61,77 @@ pub struct Style {
     pub durations: bool,
     /// Paths of descriptors.
     pub paths: bool,
+    /// Numbers of calls before them.
+    pub numbers: bool,
     /// Only calls: no signals, no ends of processes.
     pub quiet: bool,
-    /// By what name the first program was executed; if it is empty, that of its file is shown.
-    pub program: Vec<u8>,
+    /// Whether lines say which thread they are of.
+    pub prefix: Prefix,
+    /// The column that results begin in, counted from 1, if calls leave room for it.
+    pub result_column: usize,
+    /// How the first program was executed, if it is not to be taken from the trace.
+    pub execution: Option<Execution>,
     /// Lengths.
     pub text: TextOptions,
+}
+
+impl Default for Style {
+    fn default() -> Self {
+        Self {
+            clock: Clock::None,
+            durations: false,
+            paths: false,
+            numbers: false,
+            quiet: false,
+            prefix: Prefix::Brackets,
+            result_column: RESULT_COLUMN,
+            execution: None,
+            text: TextOptions::default(),
+        }
+    }
 }
 
 /// Makes lines.
 #[derive(Debug)]
 pub struct Printer {
     style: Style,
-    processes: HashSet<u32>,
+    /// Threads that live, and their processes.
+    threads: HashMap<u32, u32>,
     /// Seconds that local time is ahead of UTC.
     utc_offset_s: i64,
     last_ns: Option<u64>,
     started: bool,
 }
 
-/// Calls are padded to this width before their result, so that results are in a column.
-const RESULT_COLUMN: usize = 40;
+/// Results are in this column, counted from 1, as in strace.
+pub const RESULT_COLUMN: usize = 40;
+
+const EXECVE: u32 = 59;
 
 impl Printer {
     /// For local time that is so many seconds ahead of UTC.
     pub fn new(style: Style, utc_offset_s: i64) -> Self {
-        Self { style, processes: HashSet::new(), utc_offset_s, last_ns: None, started: false }
+        let text = TextOptions { utc_offset_s: utc_offset_s as i32, ..style.text.clone() };
+        Self { style: Style { text, ..style }, threads: HashMap::new(), utc_offset_s, last_ns: None, started: false }
     }
 
     /// The line for an observation; `None` if there is nothing to say. The tracker must not have followed it yet.
     pub fn line(&mut self, observation: &Observation, tracker: &Tracker) -> Option<String> {
-        let first_process = self.processes.is_empty();
-        let is_new = observation.process() != 0 && self.processes.insert(observation.process());
+        let line = self.line_of(observation, tracker);
+        if let Observation::Ended { process, thread, .. } = observation {
+            self.threads.retain(|known, of| known != thread && (process != thread || of != process));
+        }
+        line
+    }
+
+    fn line_of(&mut self, observation: &Observation, tracker: &Tracker) -> Option<String> {
+        if observation.process() != 0 {
+            self.threads.insert(observation.thread(), observation.process());
+        }
+        let lead = self.lead(observation);
         let body = match observation {
-            Observation::Record(TraceRecord::Call(call)) => self.call(call, tracker),
-            Observation::Record(TraceRecord::ProcessStart(start)) => self.start(start)?,
+            Observation::Record(TraceRecord::Call(call)) => return Some(self.call(&lead, call, tracker)),
+            Observation::Record(TraceRecord::ProcessStart(start)) => return self.start(&lead, start),
             Observation::Record(TraceRecord::MappedPages(pages)) => {
                 let name = if pages.write { "mmappwrite" } else { "mmappread" };
                 let path = quote(&pages.path, pages.path.len(), &self.style.text);
@@ -87,17 +148,25 @@ impl Printer {
             Observation::Ended { how: Ending::Killed(number), .. } => format!("+++ killed by {} +++", signal::name(*number as u16)),
             Observation::Ended { .. } => return None,
         };
-        let several = self.processes.len() > 1 || (is_new && !first_process);
-        Some(format!("{}{}{body}", self.who(observation, several), self.time(observation.time_ns())))
+        Some(format!("{lead}{}{body}", self.time(observation.time_ns())))
     }
 
-    fn who(&self, observation: &Observation, several: bool) -> String {
-        let thread = match observation {
-            Observation::Record(TraceRecord::Call(call)) => call.thread,
-            Observation::Signal { thread, .. } | Observation::Ended { thread, .. } => *thread,
-            other => other.process(),
-        };
-        if several || thread != observation.process() { format!("[pid {thread}] ") } else { String::new() }
+    /// Which thread it is.
+    fn lead(&self, observation: &Observation) -> String {
+        let thread = observation.thread();
+        let is_one_of_several = self.threads.len() > 1;
+        match self.style.prefix {
+            Prefix::Brackets if is_one_of_several => format!("[pid {thread:>5}] "),
+            Prefix::Number if is_one_of_several => format!("{thread:<5} "),
+            Prefix::Always if observation.process() != 0 => format!("{thread:<5} "),
+            _ => String::new(),
+        }
+    }
+
+    /// A call up to its result, which stands in its column.
+    fn with_result(&self, head: String, result: &str) -> String {
+        let width = self.style.result_column.saturating_sub(1);
+        format!("{head:<width$} = {result}")
     }
 
     fn time(&mut self, time_ns: u64) -> String {
@@ -116,34 +185,52 @@ impl Printer {
     }
 
     /// Only the first program is not begun by a call that was traced.
-    fn start(&mut self, start: &ProcessStart) -> Option<String> {
+    fn start(&mut self, lead: &str, start: &ProcessStart) -> Option<String> {
         if start.how != StartKind::Exec || std::mem::replace(&mut self.started, true) {
             return None;
         }
-        let texts = TextOptions { string_bytes: self.style.text.string_bytes.max(128), ..self.style.text.clone() };
-        let quoted: Vec<String> = start.arguments.iter().map(|argument| quote(argument, argument.len(), &texts)).collect();
-        let program = if self.style.program.is_empty() { &start.executable } else { &self.style.program };
-        let call = format!("execve({}, [{}], ...)", quote(program, program.len(), &texts), quoted.join(", "));
-        Some(format!("{call:<RESULT_COLUMN$} = 0"))
+        let given = self.style.execution.clone().unwrap_or_else(|| Execution {
+            program: start.executable.clone(),
+            arguments: start.arguments.clone(),
+            environment: Vec::new(),
+        });
+        let time = self.time(start.time_ns);
+        let texts = &self.style.text;
+        let environment = match (texts.unabbreviated, given.environment.len()) {
+            (_, 0) => "...".to_owned(),
+            (false, count) => format!("[/* {count} vars */]"),
+            (true, _) => quoted(&given.environment, texts),
+        };
+        // Of a path every part matters.
+        let program = quote(&given.program, given.program.len(), &TextOptions { string_bytes: usize::MAX, ..texts.clone() });
+        let number = self.number(EXECVE);
+        let head = format!("{lead}{time}{number}execve({program}, {}, {environment})", quoted(&given.arguments, texts));
+        Some(self.with_result(head, "0"))
     }
 
-    fn call(&mut self, call: &TracedCall, tracker: &Tracker) -> String {
+    /// `[  59] `, as strace has it.
+    fn number(&self, number: u32) -> String {
+        if self.style.numbers { format!("[{number:>4}] ") } else { String::new() }
+    }
+
+    fn call(&mut self, lead: &str, call: &TracedCall, tracker: &Tracker) -> String {
         self.started = true;
+        let lead = format!("{lead}{}{}", self.time(call.entered_ns), self.number(call.number));
         let bytes = call::to_event(call);
-        let Ok((event, _)) = parse_event(&bytes) else { return format!("syscall_{}(?)", call.number) };
-        let Some(call_ref) = event.as_call() else { return format!("syscall_{}(?)", call.number) };
+        let Ok((event, _)) = parse_event(&bytes) else { return format!("{lead}syscall_{}(?)", call.number) };
+        let Some(call_ref) = event.as_call() else { return format!("{lead}syscall_{}(?)", call.number) };
         let mut description = describe_call(&call_ref, &self.style.text);
         if self.style.paths {
             self.add_paths(&mut description, call, tracker);
         }
-        let head = description.head();
+        let head = format!("{lead}{}", description.head());
         if call.returned_ns == 0 {
             let never = matches!(description.name.as_str(), "exit" | "exit_group");
-            return if never { format!("{head:<RESULT_COLUMN$} = ?") } else { format!("{} <unfinished ...>", head.trim_end_matches(')')) };
+            return if never { self.with_result(head, "?") } else { format!("{} <unfinished ...>", head.trim_end_matches(')')) };
         }
         let spent = call.returned_ns.saturating_sub(call.entered_ns);
         let duration = if self.style.durations { format!(" <{}.{:06}>", spent / 1_000_000_000, spent / 1000 % 1_000_000) } else { String::new() };
-        format!("{head:<RESULT_COLUMN$} = {}{duration}", description.result_text)
+        self.with_result(head, &format!("{}{duration}", description.result_text))
     }
 
     /// `3</etc/passwd>` in place of `3`.
@@ -162,6 +249,15 @@ impl Printer {
             description.result_text += &after.descriptor_path(call.process, call.result as i32).map(angled).unwrap_or_default();
         }
     }
+}
+
+/// `["a", "b"]`, as many as fit.
+fn quoted(strings: &[Vec<u8>], texts: &TextOptions) -> String {
+    let mut shown: Vec<String> = strings.iter().take(texts.element_count).map(|text| quote(text, text.len(), texts)).collect();
+    if shown.len() < strings.len() {
+        shown.push("...".to_owned());
+    }
+    format!("[{}]", shown.join(", "))
 }
 
 fn angled(path: &[u8]) -> String {
@@ -193,8 +289,29 @@ mod tests {
     fn lines_are_those_of_strace() {
         let ended = |process| Observation::Ended { process, thread: process, time_ns: 0, how: Ending::Exited(3) };
         let lines = printed(Style::default(), &[close(5, 9), ended(5), close(6, 9)]);
-        let plain = format!("{:<40} = -1 EBADF (Bad file descriptor)", "close(7)");
-        assert_eq!(lines, [plain.clone(), "+++ exited with 3 +++".to_owned(), format!("[pid 6] {plain}")]);
+        let plain = |lead: &str| format!("{:<39} = -1 EBADF (Bad file descriptor)", format!("{lead}close(7)"));
+        assert_eq!(lines, [plain(""), "+++ exited with 3 +++".to_owned(), plain("")]);
+        let both = [close(5, 9), close(6, 9), ended(5), close(6, 9)];
+        let lines = printed(Style::default(), &both);
+        assert_eq!(lines, [plain(""), plain("[pid     6] "), "[pid     5] +++ exited with 3 +++".to_owned(), plain("")]);
+        let lines = printed(Style { prefix: Prefix::Always, numbers: true, ..Style::default() }, &both[..1]);
+        assert_eq!(lines, [plain("5     [   3] ")]);
+        assert_eq!(printed(Style { prefix: Prefix::Never, ..Style::default() }, &both[1..2]), [plain("")]);
+    }
+
+    #[test]
+    fn the_first_program_is_told_as_it_was_started() {
+        let start = crate::state::of_process(std::process::id().cast_signed(), StartKind::Exec).unwrap();
+        let start = Observation::Record(TraceRecord::ProcessStart(Box::new(start)));
+        let execution = Execution { program: b"/bin/x".to_vec(), arguments: vec![b"x".to_vec(); 3], environment: vec![b"A=1".to_vec(); 2] };
+        let style = |unabbreviated, element_count| Style {
+            execution: Some(execution.clone()),
+            text: TextOptions { unabbreviated, element_count, ..TextOptions::default() },
+            ..Style::default()
+        };
+        let line = |style| printed(style, std::slice::from_ref(&start)).remove(0);
+        assert_eq!(line(style(false, 2)), r#"execve("/bin/x", ["x", "x", ...], [/* 2 vars */]) = 0"#);
+        assert_eq!(line(style(true, 9)), r#"execve("/bin/x", ["x", "x", "x"], ["A=1", "A=1"]) = 0"#);
     }
 
     #[test]

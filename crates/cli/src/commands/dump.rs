@@ -133,7 +133,7 @@ pub fn run(options: &Options) -> Result<()> {
 /// Prints one stream as far as it can be read. Returns the first thing that is wrong with it.
 fn dump_stream(options: &Options, recording: &Recording, stream: &StreamSummary, output: &mut Output) -> Result<Option<Failure>> {
     let range = options.event_range();
-    let text = TextOptions { string_bytes: options.strings, ..TextOptions::default() };
+    let text = TextOptions { string_bytes: options.strings, unabbreviated: true, ..TextOptions::default() };
     let info = &stream.info;
     if !options.json {
         let heading = format!("# stream {}: process {}, thread {}, {} events", info.id, info.pid, info.tid, stream.event_count);

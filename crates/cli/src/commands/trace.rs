@@ -1,6 +1,8 @@
 //! `retake trace`: the system calls of a program with all their data, as text or as a trace file.
 
+mod refused;
 mod stat;
+mod summary;
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -13,8 +15,7 @@ use retake_reanimate::Manifest;
 use retake_recording::Recording;
 use retake_trace::attach::{self, Whom};
 use retake_trace::recording::Wanted;
-use retake_trace::summary::Order;
-use retake_trace::text::{Clock, Style};
+use retake_trace::text::{Clock, Execution, Prefix, RESULT_COLUMN, Style};
 use retake_trace::{Error, Filter, Observation, Unseen, ebpf, inside};
 use retake_trace_format::TraceRecord;
 
@@ -44,8 +45,8 @@ enum Other {
     Stat(stat::Options),
 }
 
-/// As much of a buffer is read at least, where it may be a structure that is told field by field: that of `clone3` has 88 bytes.
-const LARGEST_STRUCTURE: usize = 128;
+/// As much of a buffer is read at least, where it may be a structure that is told field by field, or a listing whose entries are counted.
+const LARGEST_STRUCTURE: usize = 32 << 10;
 
 /// Options of `retake trace`.
 #[derive(Debug, Args)]
@@ -85,18 +86,26 @@ pub struct Options {
     method: Option<Method>,
 
     /// Trace processes that run already, with all their threads and descendants
-    #[arg(short = 'p', long = "attach", value_delimiter = ',', value_name = "PID", conflicts_with_all = ["from", "command"])]
-    attach: Vec<i32>,
+    #[arg(short = 'p', long = "attach", value_name = "PID", value_parser = process_list, conflicts_with_all = ["from", "command"])]
+    attach: Vec<ProcessList>,
 
     /// Trace a recording, by name or path, or what is left of a trace that was cut off
     #[arg(long, value_name = "RECORDING", conflicts_with_all = ["method", "command"])]
     from: Option<OsString>,
 
     /// Which calls: names, or classes such as %file, %network, %process, %memory, %signal, %desc, %ipc, %creds, %clock; `!` in front turns it
-    /// round. Also signal=SET, status=successful|failed|unfinished, error=NAMES, and descriptor=KINDS for calls that take or make a descriptor of a
+    /// round. Also signal=SET, status=SET (successful, failed, unfinished), error=NAMES, and descriptor=KINDS for calls that take or make a descriptor of a
     /// file, directory, device, pipe, socket, or anonymous
     #[arg(short = 'e', long = "expression", value_name = "EXPRESSION", allow_hyphen_values = true)]
     expressions: Vec<String>,
+
+    /// Only calls that succeeded, as -e status=successful
+    #[arg(short = 'z', long, conflicts_with = "failed_only")]
+    successful_only: bool,
+
+    /// Only calls that failed, as -e status=failed
+    #[arg(short = 'Z', long)]
+    failed_only: bool,
 
     /// Only calls on this path or a descriptor of it
     #[arg(short = 'P', long = "trace-path", value_name = "PATH")]
@@ -114,17 +123,8 @@ pub struct Options {
     #[arg(long, value_name = "BYTES")]
     data_limit: Option<u64>,
 
-    /// Counts, times and quantiles by call instead of the calls
-    #[arg(short = 'c', long)]
-    summary_only: bool,
-
-    /// The calls, then what -c prints
-    #[arg(short = 'C', long, conflicts_with = "summary_only")]
-    summary: bool,
-
-    /// Order of the summary
-    #[arg(short = 'S', long, value_enum, value_name = "ORDER", default_value = "time")]
-    summary_sort_by: SummaryOrder,
+    #[command(flatten)]
+    summary: summary::Options,
 
     /// Time spent in each call
     #[arg(short = 'T', long)]
@@ -138,9 +138,21 @@ pub struct Options {
     #[arg(short = 'r', long, conflicts_with = "time")]
     relative_timestamps: bool,
 
-    /// Paths of descriptors
+    /// Paths of descriptors; -yy is the same
     #[arg(short = 'y', long, action = ArgAction::Count)]
     decode_fds: u8,
+
+    /// Numbers of calls
+    #[arg(short = 'n', long)]
+    syscall_number: bool,
+
+    /// All fields of structures, all elements of lists
+    #[arg(short = 'v', long)]
+    no_abbrev: bool,
+
+    /// The column in which results begin
+    #[arg(short = 'a', long, value_name = "COLUMN", default_value_t = RESULT_COLUMN)]
+    columns: usize,
 
     /// Strings that are no text in hexadecimal; -xx: all strings
     #[arg(short = 'x', action = ArgAction::Count)]
@@ -154,9 +166,25 @@ pub struct Options {
     #[arg(short, long, action = ArgAction::Count)]
     quiet: u8,
 
-    /// Follow threads and child processes: always done, accepted for those who are used to it
+    /// Follow threads and child processes: always done. With -o to a text file, each line then says which thread it is of; -ff gives each thread a
+    /// file of its own, with its number behind the name
     #[arg(short = 'f', long, action = ArgAction::Count)]
     follow_forks: u8,
+
+    /// As -ff
+    #[arg(long, requires = "output")]
+    output_separately: bool,
+
+    /// With -o to a text file, leave what is in it and write behind that
+    #[arg(short = 'A', long, requires = "output")]
+    output_append_mode: bool,
+
+    /// Set a variable of the program's environment, or without a value remove it
+    #[arg(short = 'E', long = "env", value_name = "NAME[=VALUE]", conflicts_with_all = ["from", "attach"])]
+    environment: Vec<OsString>,
+
+    #[command(flatten)]
+    refused: refused::Options,
 
     /// At the end, write down what the tree at --tree looks like, for `retake reanimate --verify-tree`
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
@@ -175,23 +203,14 @@ pub struct Options {
     command: Vec<OsString>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SummaryOrder {
-    Time,
-    Calls,
-    Errors,
-    Name,
-}
+/// Numbers with commas or spaces between them, as `pidof` prints them.
+#[derive(Debug, Clone)]
+struct ProcessList(Vec<i32>);
 
-impl From<SummaryOrder> for Order {
-    fn from(order: SummaryOrder) -> Self {
-        match order {
-            SummaryOrder::Time => Self::Time,
-            SummaryOrder::Calls => Self::Calls,
-            SummaryOrder::Errors => Self::Errors,
-            SummaryOrder::Name => Self::Name,
-        }
-    }
+fn process_list(text: &str) -> std::result::Result<ProcessList, String> {
+    let number = |text: &str| text.parse().ok().filter(|number| *number > 0).ok_or_else(|| format!("{text} is not the number of a process"));
+    let numbers: Vec<i32> = text.split([',', ' ', '\n', '\t']).filter(|text| !text.is_empty()).map(number).collect::<std::result::Result<_, _>>()?;
+    if numbers.is_empty() { Err("which process?".to_owned()) } else { Ok(ProcessList(numbers)) }
 }
 
 /// Traces, and ends this process as the program ended. Returns if that fails, or after tracing a recording.
@@ -199,6 +218,7 @@ pub fn run(options: &Options) -> Result<()> {
     if let Some(Other::Stat(options)) = &options.other {
         return stat::run(options);
     }
+    options.refused.check()?;
     let filter = options.filter()?;
     match &options.from {
         Some(name) => trace_recording(options, name, filter),
@@ -301,10 +321,18 @@ impl From<Error> for Failure {
     }
 }
 
+/// Whether an expression is about how lines look, not which there are.
+fn is_about_lines(expression: &str) -> bool {
+    let known = ["abbrev=none", "abbrev=all", "verbose=all", "decode-fds=all", "decode-fds=path", "decode-fds=none"];
+    known.contains(&expression) || expression.starts_with("quiet=")
+}
+
 impl Options {
     fn filter(&self) -> Result<Filter> {
         let mut filter = Filter::default();
-        for expression in &self.expressions {
+        let of_status = [("status=successful", self.successful_only), ("status=failed", self.failed_only)];
+        let given = self.expressions.iter().map(String::as_str).filter(|expression| !is_about_lines(expression));
+        for expression in given.chain(of_status.into_iter().filter(|it| it.1).map(|it| it.0)) {
             let hint = "retake trace --help, which lists what -e understands";
             filter.expression(expression).map_err(|reason| Failure::new(format!("-e {expression}: {reason}")).attempt(hint))?;
         }
@@ -337,7 +365,7 @@ impl Options {
         Ok(retake_record::Request {
             program: found.program,
             arguments: found.arguments,
-            environment: std::env::vars_os().collect(),
+            environment: self.environment(),
             options,
             processor: retake_supervisor::this_processor(),
             chaos: None,
@@ -348,17 +376,17 @@ impl Options {
 
     fn source(&self) -> Result<Source> {
         let outside = |whom| attach::Request { whom, data_limit: self.kept_bytes().unwrap_or(u64::MAX) };
-        let method = self.method.unwrap_or_else(|| match self.attach.as_slice() {
+        let attach: Vec<i32> = self.attach.iter().flat_map(|list| list.0.iter().copied()).collect();
+        let method = self.method.unwrap_or_else(|| match attach.as_slice() {
             [] => Method::InProcess,
             // Whatever is missing, ptrace does without it.
             _ if ebpf::check().is_ok() => Method::Ebpf,
             _ => Method::Ptrace,
         });
-        let whom = || -> Result<Whom> {
-            Ok(if self.attach.is_empty() { Whom::Program(Box::new(self.request()?)) } else { Whom::Processes(self.attach.clone()) })
-        };
+        let whom =
+            || -> Result<Whom> { Ok(if attach.is_empty() { Whom::Program(Box::new(self.request()?)) } else { Whom::Processes(attach.clone()) }) };
         Ok(match method {
-            Method::InProcess if !self.attach.is_empty() => {
+            Method::InProcess if !attach.is_empty() => {
                 return Err(Failure::new("a process that runs already cannot be traced from within").attempt("--method ebpf or --method ptrace"));
             }
             Method::InProcess => Source::Inside(self.request()?),
@@ -394,14 +422,68 @@ impl Options {
             1 => Hexadecimal::Binary,
             _ => Hexadecimal::Always,
         };
-        let text = TextOptions { string_bytes: self.string_limit, hexadecimal, ..TextOptions::default() };
+        let unabbreviated = self.no_abbrev || self.says("abbrev=none");
+        // As in strace, lists are as long as strings.
+        let element_count = if unabbreviated { usize::MAX } else { self.string_limit };
+        let text = TextOptions { string_bytes: self.string_limit, element_count, hexadecimal, unabbreviated, ..TextOptions::default() };
+        Style {
+            clock,
+            durations: self.syscall_times,
+            paths: self.decode_fds > 0 || self.says("decode-fds=all") || self.says("decode-fds=path"),
+            numbers: self.syscall_number,
+            quiet: self.quiet > 0 || self.says("quiet=exit") || self.says("quiet=all"),
+            prefix: self.prefix(),
+            result_column: self.columns,
+            execution: (!self.command.is_empty()).then(|| self.execution()),
+            text,
+        }
+    }
+
+    fn says(&self, expression: &str) -> bool {
+        self.expressions.iter().any(|given| given == expression)
+    }
+
+    fn is_separate(&self) -> bool {
+        self.output_separately || (self.follow_forks > 1 && self.output.is_some())
+    }
+
+    fn prefix(&self) -> Prefix {
+        match &self.output {
+            _ if self.is_separate() => Prefix::Never,
+            None => Prefix::Brackets,
+            Some(_) if self.follow_forks > 0 => Prefix::Always,
+            Some(_) => Prefix::Number,
+        }
+    }
+
+    /// How the program is started.
+    fn execution(&self) -> Execution {
         // Names with a slash are taken as they are, others looked for.
         let found = find_program::find(&self.command, std::env::var_os("PATH").as_deref()).map(|found| found.program.into_os_string().into_vec());
         let program = match self.command.first() {
             Some(name) if name.as_bytes().contains(&b'/') => name.as_bytes().to_vec(),
             _ => found.unwrap_or_default(),
         };
-        Style { clock, durations: self.syscall_times, paths: self.decode_fds > 0, quiet: self.quiet > 0, program, text }
+        let strings = self.environment().into_iter().map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat());
+        Execution { program, arguments: self.command.iter().map(|argument| argument.as_bytes().to_vec()).collect(), environment: strings.collect() }
+    }
+
+    /// Of the program: ours, with what is to be changed.
+    fn environment(&self) -> Vec<(OsString, OsString)> {
+        let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+        for change in &self.environment {
+            let mut parts = change.as_bytes().splitn(2, |byte| *byte == b'=').map(|part| OsString::from_vec(part.to_vec()));
+            let name = parts.next().unwrap_or_default();
+            environment.retain(|(other, _)| *other != name);
+            environment.extend(parts.next().map(|value| (name, value)));
+        }
+        environment
+    }
+
+    fn open_text(&self, path: &Path) -> Result<File> {
+        let append = self.output_append_mode;
+        let opened = File::options().create(true).write(true).append(append).truncate(!append).open(path);
+        opened.map_err(|error| Failure::system("create", path.display(), &error))
     }
 
     fn make_output(&self, filter: Filter, to_stdout: bool) -> Result<TraceOutput> {
@@ -409,12 +491,16 @@ impl Options {
         if let Some(path) = self.trace_file() {
             return output.with_trace(path);
         }
-        let file = match &self.output {
-            Some(path) => Some(File::create(path).map_err(|error| Failure::system("create", path.display(), &error))?),
-            None => None,
-        };
-        let output = if self.summary || self.summary_only { output.with_summary(self.summary_sort_by.into()) } else { output };
-        let style = (!self.summary_only).then(|| self.style());
+        let summary = self.summary.wanted();
+        if let Some(path) = self.output.as_ref().filter(|_| self.is_separate()) {
+            return match summary {
+                None => Ok(output.with_texts(path, self.output_append_mode, self.style())),
+                Some(_) => Err(Failure::new("a summary is of all threads together").attempt("-f in place of -ff, or no -c")),
+            };
+        }
+        let file = self.output.as_deref().map(|path| self.open_text(path)).transpose()?;
+        let output = summary.into_iter().fold(output, |output, (order, columns)| output.with_summary(order, columns));
+        let style = (!self.summary.summary_only).then(|| self.style());
         Ok(output.with_text(text_destination(file, to_stdout), style))
     }
 }

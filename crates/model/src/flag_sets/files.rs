@@ -15,15 +15,15 @@ pub static OPEN: FlagSet = FlagSet {
         (0x800, "O_NONBLOCK"),
         (0x101000, "O_SYNC"),
         (0x1000, "O_DSYNC"),
-        (0x2000, "O_ASYNC"),
         (0x4000, "O_DIRECT"),
         (0x8000, "O_LARGEFILE"),
-        (0x410000, "O_TMPFILE"),
-        (0x10000, "O_DIRECTORY"),
         (0x20000, "O_NOFOLLOW"),
         (0x40000, "O_NOATIME"),
         (0x80000, "O_CLOEXEC"),
         (0x200000, "O_PATH"),
+        (0x410000, "O_TMPFILE"),
+        (0x10000, "O_DIRECTORY"),
+        (0x2000, "FASYNC"),
     ],
 };
 
@@ -66,6 +66,65 @@ pub static AT: FlagSet = FlagSet {
         (0x8000, "AT_RECURSIVE"),
     ],
 };
+
+/// For statx: how fresh the answer must be is always said.
+pub static AT_STATX: FlagSet = FlagSet {
+    field_mask: 0x6000,
+    fields: &[(0, "AT_STATX_SYNC_AS_STAT"), (0x2000, "AT_STATX_FORCE_SYNC"), (0x4000, "AT_STATX_DONT_SYNC")],
+    bits: AT.bits,
+};
+
+/// For the types of file systems.
+pub static FILE_SYSTEM: FlagSet = FlagSet {
+    field_mask: u32::MAX,
+    fields: &[
+        (0x0000_1cd1, "DEVPTS_SUPER_MAGIC"),
+        (0x0000_4d44, "MSDOS_SUPER_MAGIC"),
+        (0x0000_6969, "NFS_SUPER_MAGIC"),
+        (0x0000_9fa0, "PROC_SUPER_MAGIC"),
+        (0x0000_ef53, "EXT2_SUPER_MAGIC"),
+        (0x0102_1994, "TMPFS_MAGIC"),
+        (0x0102_1997, "V9FS_MAGIC"),
+        (0x5049_5045, "PIPEFS_MAGIC"),
+        (0x534f_434b, "SOCKFS_MAGIC"),
+        (0x5846_5342, "XFS_SUPER_MAGIC"),
+        (0x6265_6572, "SYSFS_MAGIC"),
+        (0x6367_7270, "CGROUP2_SUPER_MAGIC"),
+        (0x6462_6720, "DEBUGFS_MAGIC"),
+        (0x6573_5546, "FUSE_SUPER_MAGIC"),
+        (0x6e73_6673, "NSFS_MAGIC"),
+        (0x7371_7368, "SQUASHFS_MAGIC"),
+        (0x794c_7630, "OVERLAYFS_SUPER_MAGIC"),
+        (0x8584_58f6, "RAMFS_MAGIC"),
+        (0x9123_683e, "BTRFS_SUPER_MAGIC"),
+        (0x9584_58f6, "HUGETLBFS_MAGIC"),
+        (0xcafe_4a11, "BPF_FS_MAGIC"),
+        (0xf2f5_2010, "F2FS_SUPER_MAGIC"),
+    ],
+    bits: &[],
+};
+
+/// For the flags that statfs tells.
+pub static MOUNTED: FlagSet = FlagSet {
+    field_mask: 0,
+    fields: &[],
+    bits: &[
+        (0x20, "ST_VALID"),
+        (1, "ST_RDONLY"),
+        (2, "ST_NOSUID"),
+        (4, "ST_NODEV"),
+        (8, "ST_NOEXEC"),
+        (0x10, "ST_SYNCHRONOUS"),
+        (0x40, "ST_MANDLOCK"),
+        (0x400, "ST_NOATIME"),
+        (0x800, "ST_NODIRATIME"),
+        (0x1000, "ST_RELATIME"),
+        (0x2000, "ST_NOSYMFOLLOW"),
+    ],
+};
+
+/// For the type of a lock.
+pub static LOCK: FlagSet = FlagSet { field_mask: u32::MAX, fields: &[(0, "F_RDLCK"), (1, "F_WRLCK"), (2, "F_UNLCK")], bits: &[] };
 
 /// For unlinkat.
 pub static UNLINKAT: FlagSet = FlagSet { field_mask: 0, fields: &[], bits: &[(0x200, "AT_REMOVEDIR")] };

@@ -37,7 +37,115 @@ pub static SOCKET_FAMILY: FlagSet = FlagSet {
 pub static SOCKET_TYPE: FlagSet = FlagSet {
     field_mask: 0xf,
     fields: &[(1, "SOCK_STREAM"), (2, "SOCK_DGRAM"), (3, "SOCK_RAW"), (4, "SOCK_RDM"), (5, "SOCK_SEQPACKET"), (6, "SOCK_DCCP"), (0xa, "SOCK_PACKET")],
-    bits: &[(0x800, "SOCK_NONBLOCK"), (0x80000, "SOCK_CLOEXEC")],
+    bits: &[(0x80000, "SOCK_CLOEXEC"), (0x800, "SOCK_NONBLOCK")],
+};
+
+/// For the protocol of an internet socket.
+pub static INTERNET_PROTOCOL: FlagSet = FlagSet {
+    field_mask: u32::MAX,
+    fields: &[
+        (0, "IPPROTO_IP"),
+        (1, "IPPROTO_ICMP"),
+        (6, "IPPROTO_TCP"),
+        (17, "IPPROTO_UDP"),
+        (41, "IPPROTO_IPV6"),
+        (58, "IPPROTO_ICMPV6"),
+        (132, "IPPROTO_SCTP"),
+        (255, "IPPROTO_RAW"),
+        (262, "IPPROTO_MPTCP"),
+    ],
+    bits: &[],
+};
+
+/// For the protocol of a netlink socket.
+pub static NETLINK_PROTOCOL: FlagSet = FlagSet {
+    field_mask: u32::MAX,
+    fields: &[
+        (0, "NETLINK_ROUTE"),
+        (4, "NETLINK_SOCK_DIAG"),
+        (7, "NETLINK_SELINUX"),
+        (9, "NETLINK_AUDIT"),
+        (12, "NETLINK_NETFILTER"),
+        (15, "NETLINK_KOBJECT_UEVENT"),
+        (16, "NETLINK_GENERIC"),
+    ],
+    bits: &[],
+};
+
+/// For setsockopt at SOL_SOCKET.
+pub static SOCKET_OPTION: FlagSet = FlagSet {
+    field_mask: u32::MAX,
+    fields: &[
+        (1, "SO_DEBUG"),
+        (2, "SO_REUSEADDR"),
+        (3, "SO_TYPE"),
+        (4, "SO_ERROR"),
+        (5, "SO_DONTROUTE"),
+        (6, "SO_BROADCAST"),
+        (7, "SO_SNDBUF"),
+        (8, "SO_RCVBUF"),
+        (9, "SO_KEEPALIVE"),
+        (10, "SO_OOBINLINE"),
+        (11, "SO_NO_CHECK"),
+        (12, "SO_PRIORITY"),
+        (13, "SO_LINGER"),
+        (15, "SO_REUSEPORT"),
+        (16, "SO_PASSCRED"),
+        (17, "SO_PEERCRED"),
+        (18, "SO_RCVLOWAT"),
+        (19, "SO_SNDLOWAT"),
+        (20, "SO_RCVTIMEO_OLD"),
+        (21, "SO_SNDTIMEO_OLD"),
+        (25, "SO_BINDTODEVICE"),
+        (26, "SO_ATTACH_FILTER"),
+        (27, "SO_DETACH_FILTER"),
+        (28, "SO_PEERNAME"),
+        (29, "SO_TIMESTAMP_OLD"),
+        (30, "SO_ACCEPTCONN"),
+        (31, "SO_PEERSEC"),
+        (32, "SO_SNDBUFFORCE"),
+        (33, "SO_RCVBUFFORCE"),
+        (34, "SO_PASSSEC"),
+        (36, "SO_MARK"),
+        (38, "SO_PROTOCOL"),
+        (39, "SO_DOMAIN"),
+        (46, "SO_BUSY_POLL"),
+        (49, "SO_INCOMING_CPU"),
+        (59, "SO_PEERGROUPS"),
+        (60, "SO_ZEROCOPY"),
+    ],
+    bits: &[],
+};
+
+/// For setsockopt at SOL_TCP.
+pub static TCP_OPTION: FlagSet = FlagSet {
+    field_mask: u32::MAX,
+    fields: &[
+        (1, "TCP_NODELAY"),
+        (2, "TCP_MAXSEG"),
+        (3, "TCP_CORK"),
+        (4, "TCP_KEEPIDLE"),
+        (5, "TCP_KEEPINTVL"),
+        (6, "TCP_KEEPCNT"),
+        (7, "TCP_SYNCNT"),
+        (8, "TCP_LINGER2"),
+        (9, "TCP_DEFER_ACCEPT"),
+        (10, "TCP_WINDOW_CLAMP"),
+        (11, "TCP_INFO"),
+        (12, "TCP_QUICKACK"),
+        (13, "TCP_CONGESTION"),
+        (18, "TCP_USER_TIMEOUT"),
+        (23, "TCP_FASTOPEN"),
+        (30, "TCP_FASTOPEN_CONNECT"),
+    ],
+    bits: &[],
+};
+
+/// For setsockopt at SOL_IPV6.
+pub static IPV6_OPTION: FlagSet = FlagSet {
+    field_mask: u32::MAX,
+    fields: &[(16, "IPV6_UNICAST_HOPS"), (26, "IPV6_V6ONLY"), (49, "IPV6_RECVPKTINFO"), (66, "IPV6_RECVTCLASS"), (67, "IPV6_TCLASS")],
+    bits: &[],
 };
 
 /// For setsockopt.

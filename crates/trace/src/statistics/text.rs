@@ -10,7 +10,7 @@ const BAR: u64 = 50;
 impl StatisticsReport {
     /// Tables, one after the other.
     pub fn text(&self) -> String {
-        let mut text = summary::table(&self.by_call);
+        let mut text = summary::table(&self.by_call, &summary::COLUMNS);
         let _ = writeln!(text, "\n{} calls in {}, {} failed", self.calls, seconds(self.duration_ns), self.errors);
         for reason in &self.incomplete {
             let _ = writeln!(text, "incomplete: {reason}");

@@ -7,7 +7,7 @@ use clap::Args;
 use retake_trace::statistics::{Statistics, StatisticsReport};
 use retake_trace_format::{TraceReader, TraceReaderOptions};
 
-use super::SummaryOrder;
+use super::summary::SummaryOrder;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 

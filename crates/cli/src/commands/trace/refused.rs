@@ -1,0 +1,66 @@
+//! What strace has and this has not: said, with what would help instead.
+
+use clap::Args;
+
+use crate::failure::{Failure, Result};
+
+/// Options of strace that are understood, and refused.
+#[derive(Debug, Args)]
+#[group(skip)]
+pub struct Options {
+    #[arg(short = 'b', long = "detach-on", value_name = "CALL", hide = true)]
+    detach_on: Option<String>,
+
+    #[arg(short = 'D', long = "daemonize", hide = true, action = clap::ArgAction::Count)]
+    daemonize: u8,
+
+    #[arg(short = 'i', long = "instruction-pointer", hide = true)]
+    instruction_pointer: bool,
+
+    #[arg(short = 'I', long = "interruptible", value_name = "WHEN", hide = true)]
+    interruptible: Option<String>,
+
+    #[arg(short = 'k', long = "stack-traces", alias = "stack-trace", hide = true)]
+    stack_traces: bool,
+
+    #[arg(short = 'O', long = "summary-syscall-overhead", value_name = "OVERHEAD", hide = true)]
+    overhead: Option<String>,
+
+    #[arg(short = 'u', long = "user", value_name = "NAME", hide = true)]
+    user: Option<String>,
+
+    #[arg(short = 'X', long = "const-print-style", value_name = "FORMAT", hide = true)]
+    const_print_style: Option<String>,
+
+    #[arg(short = 'Y', long = "decode-pids", hide = true)]
+    decode_pids: bool,
+
+    #[arg(long = "seccomp-bpf", hide = true)]
+    seccomp_bpf: bool,
+}
+
+impl Options {
+    /// Nothing that is not there was asked for.
+    ///
+    /// # Errors
+    /// It was.
+    pub fn check(&self) -> Result<()> {
+        let has_style = self.const_print_style.as_ref().is_some_and(|style| style != "abbrev");
+        let refusals = [
+            (self.detach_on.is_some(), "-b", "programs are traced to their end", "-e '!execve', which leaves out the calls themselves"),
+            (self.daemonize > 0, "-D", "the tracer is always the parent", "retake trace -p PID, from another terminal"),
+            (self.instruction_pointer, "-i", "where calls are made from is not told", "retake record, then retake debug, which stands at any call"),
+            (self.interruptible.is_some(), "-I", "signals reach the program as ever, and end no trace", "the same without it"),
+            (self.stack_traces, "-k", "there are no stack traces of calls", "retake record, then retake debug with `catch syscall` and `backtrace`"),
+            (self.overhead.is_some(), "-O", "times are those from entry to return, with nothing to be taken off", "the same without it"),
+            (self.user.is_some(), "-u", "programs run as whoever starts them", "sudo -u NAME retake trace ..."),
+            (has_style, "-X", "flags and constants are told by name", "retake ds txt of a trace file, which has the numbers"),
+            (self.decode_pids, "-Y", "names of processes are not told", "-e execve, which shows who executes what"),
+            (self.seccomp_bpf, "--seccomp-bpf", "calls that nobody wants to see cost little here", "the same without it"),
+        ];
+        match refusals.iter().find(|refusal| refusal.0) {
+            Some((_, option, why, instead)) => Err(Failure::new(format!("{option} of strace is not here: {why}")).attempt(*instead)),
+            None => Ok(()),
+        }
+    }
+}
