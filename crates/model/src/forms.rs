@@ -36,6 +36,7 @@ pub(crate) fn apply(description: &mut CallDescription<'_>, options: &TextOptions
         ("fcntl", Some("F_GETLK" | "F_OFD_GETLK")) => lock(description, true, options),
         ("socket" | "socketpair", _) => protocol(description),
         ("getsockopt" | "setsockopt", _) => socket_option(description),
+        ("getdents64", _) if description.error.is_some() => description.arguments[1].text = address(description.arguments[1].value),
         // Known by two names.
         ("ioctl", Some("FICLONE")) => description.arguments[1].text = "BTRFS_IOC_CLONE or FICLONE".to_owned(),
         ("ioctl", Some("FICLONERANGE")) => description.arguments[1].text = "BTRFS_IOC_CLONE_RANGE or FICLONERANGE".to_owned(),

@@ -64,9 +64,12 @@ pub(crate) fn memory_text(
             Some(quote(path, path.len(), &TextOptions { string_bytes: usize::MAX, ..options.clone() }))
         }
         ("getdents64", "entries") if address != 0 => {
-            let entries = entries(outputs.first(), options)?;
-            let is_whole = options.unabbreviated;
-            Some(if is_whole { format!("[{}]", entries.join(", ")) } else { format!("{address:#x} /* {} entries */", entries.len()) })
+            let cut_off = || format!("{address:#x} /* entries in {} bytes */", outputs.first().map_or(0, ItemRef::total_bytes));
+            let text = |entries: Vec<String>| match options.unabbreviated {
+                true => format!("[{}]", entries.join(", ")),
+                false => format!("{address:#x} /* {} entries */", entries.len()),
+            };
+            Some(entries(outputs.first(), options).map_or_else(cut_off, text))
         }
         ("wait4", "status") => outputs.first()?.inline_bytes().first_chunk().map(|bytes| wait_status(u32::from_le_bytes(*bytes))),
         ("execve" | "execveat", "environment") if !options.unabbreviated => {

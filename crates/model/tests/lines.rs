@@ -159,6 +159,37 @@ fn time_signals_and_waiting() {
 }
 
 #[test]
+fn listings_are_counted_and_told_whole_if_asked() {
+    let mut listing = Vec::new();
+    for (name, kind) in [("file", 8), ("folder", 4)] {
+        listing.extend(words64(&[77, 5]));
+        listing.extend([32, 0, kind]);
+        listing.extend(name.as_bytes());
+        listing.resize(listing.len().next_multiple_of(32), 0);
+    }
+    let whole = output(1, 0x1000, &listing);
+    assert_eq!(line("getdents64", &[3, 0x1000, 100], 64, std::slice::from_ref(&whole)), "getdents64(3, 0x1000 /* 2 entries */, 100) = 64");
+    let bytes = call("getdents64", &[3, 0x1000, 100], 64, &[whole]);
+    let options = TextOptions { unabbreviated: true, ..TextOptions::default() };
+    assert_eq!(
+        event_line(&parse_event(&bytes).unwrap().0, &options),
+        "getdents64(3, [{d_ino=77, d_off=5, d_reclen=32, d_type=DT_REG, d_name=\"file\"}, \
+         {d_ino=77, d_off=5, d_reclen=32, d_type=DT_DIR, d_name=\"folder\"}], 100) = 64"
+    );
+    let cut_off = TestItem { total: 640, ..output(1, 0x1000, &listing[..40]) };
+    assert_eq!(line("getdents64", &[3, 0x1000, 1000], 640, &[cut_off]), "getdents64(3, 0x1000 /* entries in 640 bytes */, 1000) = 640");
+    assert_eq!(line("getdents64", &[3, 0x1000, 100], 0, &[]), "getdents64(3, 0x1000 /* 0 entries */, 100) = 0");
+    assert_eq!(line("getdents64", &[3, 0x1000, 100], -20, &[]), "getdents64(3, 0x1000, 100) = -1 ENOTDIR (Not a directory)");
+    // One that says it is longer than there is, or has no length.
+    for size in [0, 255] {
+        let mut bad = listing.clone();
+        bad[16] = size;
+        let text = line("getdents64", &[3, 0x1000, 100], 64, &[output(1, 0x1000, &bad)]);
+        assert_eq!(text, "getdents64(3, 0x1000 /* entries in 64 bytes */, 100) = 64");
+    }
+}
+
+#[test]
 fn sockets() {
     let address = [2, 0, 0, 80, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
     assert_eq!(

@@ -46,7 +46,7 @@ enum Other {
 }
 
 /// As much of a buffer is read at least, where it may be a structure that is told field by field, or a listing whose entries are counted.
-const LARGEST_STRUCTURE: usize = 32 << 10;
+const LARGEST_STRUCTURE: usize = 4 << 10;
 
 /// Options of `retake trace`.
 #[derive(Debug, Args)]
