@@ -4,6 +4,7 @@ mod cli_support;
 
 use cli_support::Place;
 use cli_support::debugging::{compile, gdb, has_gdb, in_order, record};
+use retake_recording::{Checkpoints, PieceName, Recording};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -419,4 +420,78 @@ fn what_takes_long_to_replay_is_opened_at_once() {
     let kept = seconds_to_open(&place, &[]);
     println!("opened in {kept:.2} s in place of {plain:.2} s");
     assert!(kept < plain / 5.0, "{kept} s in place of {plain} s");
+}
+
+/// The pieces of a checkpoint: kind, which, value, bytes.
+type Pieces = Vec<(PieceName, Vec<u8>)>;
+
+/// The description of a process, in a checkpoint of one piece.
+const DESCRIPTION: u8 = 2;
+const MEMORY: u8 = 4;
+
+/// A checkpoint with what `change` makes of its pieces, in its place. All its checksums are right.
+fn forge(place: &Place, change: &dyn Fn(&mut Pieces)) {
+    let recording = Recording::open(&place.recording("crash-1")).unwrap();
+    let places = Checkpoints::of(&recording, None);
+    let kept = places.list().unwrap().pop().unwrap();
+    let mut reader = places.open(&kept).unwrap();
+    let mut pieces = Pieces::new();
+    while let Some((name, bytes)) = reader.next_piece().unwrap() {
+        pieces.push((name, bytes.to_vec()));
+    }
+    change(&mut pieces);
+    let mut writer = places.create().unwrap();
+    for (name, bytes) in &pieces {
+        writer.put(*name, bytes).unwrap();
+    }
+    let forged = places.finish(writer).unwrap();
+    std::fs::rename(&forged.path, &kept.path).unwrap();
+}
+
+/// Replaces the value of a key, where it comes first in the description.
+fn with_value(pieces: &mut Pieces, key: &str, value: &str) {
+    let (_, bytes) = pieces.iter_mut().find(|(name, _)| name.kind == DESCRIPTION).unwrap();
+    let text = String::from_utf8(std::mem::take(bytes)).unwrap();
+    let (before, rest) = text.split_once(&format!("\"{key}\":")).unwrap();
+    let end = rest.find([',', '}']).unwrap();
+    *bytes = format!("{before}\"{key}\":{value}{}", &rest[end..]).into_bytes();
+}
+
+/// A recording comes from anywhere, and so does a checkpoint: what makes no sense is not used, and nothing but that happens.
+#[test]
+fn forged_checkpoints_are_not_used() {
+    if !has_gdb() {
+        return;
+    }
+    let place = Place::new("kept-forged");
+    let program = compile(&place, "crash", CRASH, &[]);
+    record(&place, &[&program]);
+    place.run_well(&["checkpoint", "--at", "crash"]);
+    let original = std::fs::read(&files(&place)[0]).unwrap();
+    let plain = gdb(&place, &["--at", "crash", "--no-checkpoints"], &STATE);
+    let runtime = 0x5500_0000_0000u64;
+    let forgeries: [(&str, &dyn Fn(&mut Pieces)); 12] = [
+        ("a mapping over the runtime", &|pieces| with_value(pieces, "start", &runtime.to_string())),
+        ("a mapping without end", &|pieces| with_value(pieces, "end", "0")),
+        ("a slot beyond all", &|pieces| with_value(pieces, "index", "99999999")),
+        ("another slot", &|pieces| with_value(pieces, "index", "77")),
+        ("a dead thread", &|pieces| with_value(pieces, "state", "1")),
+        ("a stream that there is not", &|pieces| with_value(pieces, "stream", "4000000000")),
+        ("a filter that there is not", &|pieces| with_value(pieces, "filter", "7")),
+        ("half an extended state", &|pieces| with_value(pieces, "extended", "\"00ff\"")),
+        ("registers that are none", &|pieces| with_value(pieces, "registers", "7")),
+        ("no text", &|pieces| pieces.iter_mut().filter(|piece| piece.0.kind == DESCRIPTION).for_each(|piece| piece.1 = b"{}".to_vec())),
+        ("memory of the runtime's text", &|pieces| {
+            pieces.iter_mut().filter(|piece| piece.0.kind == MEMORY).for_each(|piece| piece.0.value = runtime)
+        }),
+        ("no memory", &|pieces| pieces.retain(|piece| piece.0.kind != MEMORY)),
+    ];
+    for (what, change) in forgeries {
+        std::fs::write(&files(&place)[0], &original).unwrap();
+        forge(&place, change);
+        let text = gdb(&place, &["--at", "crash"], &STATE);
+        let (said, rest): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with("retake: "));
+        assert!(said.len() == 1 && said[0].contains("is replayed instead"), "{what}: {said:?}");
+        assert_eq!(rest.join("\n"), plain.trim_end(), "{what}");
+    }
 }
