@@ -2,6 +2,7 @@
 #
 # A program's file says with which of the functions below. What they see going forwards are facts: the program itself must show the same. What they
 # see going backwards must be what they saw going forwards, to the last byte of memory and registers.
+import json
 import os
 import random
 import re
@@ -12,12 +13,15 @@ import gdb
 
 LIVE = "RETAKE_LIVE" in os.environ
 SEEKS = int(os.environ.get("RETAKE_SEEKS", "0"))
+# For another session, or from it: what was seen where.
+STATES = os.environ.get("RETAKE_STATES")
 # Places to seek are so many fewer than seeks: each is come to from several sides.
 VISITS = 4
 MOST_PLACES = 250
 STEPS_FROM_PLACE = 3
 # The runtime's own addresses, which no user is to see.
 HIDDEN = re.compile(r"\b0x0*55[0-4][0-9a-f]{9}\b")
+SYMBOL = re.compile(r" <[^<>]*>$", re.MULTILINE)
 checks, slowest, hit = 0, (0.0, "nothing"), None
 
 
@@ -60,8 +64,8 @@ def position():
 
 
 def state():
-    """All that must be the same whenever the program is here."""
-    return ask("when"), ask("hash"), gdb.execute("info all-registers", to_string=True)
+    """All that must be the same whenever the program is here: not what the debugger calls addresses, which depends on what it has read so far."""
+    return ask("when"), ask("hash"), SYMBOL.sub("", gdb.execute("info all-registers", to_string=True))
 
 
 def told(one, other):
@@ -278,6 +282,20 @@ def looks(function, visit=1, threads=1):
         check(hidden is None, "%s show the runtime at %s" % (name, hidden and hidden.group()))
 
 
+def known_states():
+    """What another session of the same recording saw, by place."""
+    if not STATES or not os.path.exists(STATES):
+        return {}
+    with open(STATES) as file:
+        return {(mark, trail): tuple(seen) for mark, trail, seen in json.load(file)}
+
+
+def keep_states(seen):
+    if STATES and not os.path.exists(STATES):
+        with open(STATES, "w") as file:
+            json.dump([[mark, trail, now] for (mark, trail), now in seen.items()], file)
+
+
 def seeks():
     """Goes to random places, forwards and backwards, some instructions on and back: at equal marks the states are equal."""
     chosen = random.Random(7)
@@ -286,7 +304,7 @@ def seeks():
     length = float(re.search(r"ended at ([\d.]+) s", ask("elapsed")).group(1))
     first = float(re.search(r"about ([\d.]+) s", (run("seek begin"), ask("elapsed"))[1]).group(1))
     places = ["%fs" % chosen.uniform(first, length) for _ in range(min(MOST_PLACES, SEEKS // VISITS + 1))]
-    seen, again = {}, 0
+    seen, again = known_states(), 0
     for _ in range(SEEKS):
         run("seek " + chosen.choice(places))
         # Behind the last event there are two places that go by its number.
@@ -302,6 +320,7 @@ def seeks():
             run("stepi")
         if again % 2:
             run("reverse-stepi")
+    keep_states(seen)
     say("seeks", "%d places %d known %d" % (SEEKS, len(seen), again))
 
 

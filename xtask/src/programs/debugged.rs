@@ -11,6 +11,10 @@ use crate::bench::Result;
 /// A tour may take so long, and each seek in addition.
 const TOUR_LIMIT: Duration = Duration::from_secs(600);
 const SEEK_LIMIT: Duration = Duration::from_secs(2);
+/// So far apart are checkpoints kept, in seconds.
+const KEPT_EVERY: &str = "0.2";
+/// What they do wrong shows soon.
+const MOST_KEPT_SEEKS: usize = 60;
 /// What comes after is of the same kind.
 const MOST_TROUBLES: usize = 8;
 
@@ -56,7 +60,7 @@ fn steps(trial: &Trial<'_>, script: &Path, seeks: usize, report: &mut Report) ->
     let start = Instant::now();
     let mut command = place.command(&place.retake, 0);
     command.args(["debug", "--at", "begin"]).arg(place.path("recording")).args(["--", "-nx", "-batch", "-x", script]);
-    command.env("RETAKE_SEEKS", seeks.to_string());
+    command.env("RETAKE_SEEKS", seeks.to_string()).env("RETAKE_STATES", place.path("states"));
     let told = tour(trial, "tour-recording", command, TOUR_LIMIT + SEEK_LIMIT * u32::try_from(seeks)?)?;
     report.toured = start.elapsed();
     report.troubles.clone_from(&told.wrong);
@@ -67,8 +71,34 @@ fn steps(trial: &Trial<'_>, script: &Path, seeks: usize, report: &mut Report) ->
         report.troubles.extend(live.wrong.iter().map(|wrong| format!("without Retake: {wrong}")));
         report.troubles.extend(difference(&told.facts, &live.facts));
     }
+    if seeks > 0 {
+        report.troubles.extend(from_kept(trial, script, seeks)?);
+    }
     (report.checks, report.seeks, report.slowest) = (told.checks, told.seeks, told.slowest);
     Ok(())
+}
+
+/// Another session begins at a kept checkpoint and goes to the same places: what is wrong there. Nothing for programs of which none can be kept.
+fn from_kept(trial: &Trial<'_>, script: &str, seeks: usize) -> Result<Vec<String>> {
+    let place = trial.place;
+    let mut command = place.command(&place.retake, 0);
+    command.arg("checkpoint").arg(place.path("recording")).args(["--every", KEPT_EVERY]);
+    let kept = place.start("checkpoint", command)?.wait(TOUR_LIMIT);
+    let printed = fs::read_to_string(place.path("checkpoint.out"))?;
+    if kept.is_none() {
+        return Err(format!("to keep checkpoints takes longer than {TOUR_LIMIT:?}").into());
+    }
+    if printed.is_empty() {
+        return Ok(Vec::new());
+    }
+    fs::write(place.path("tour"), "")?;
+    let mut command = place.command(&place.retake, 0);
+    command.args(["debug", "--at", "exit"]).arg(place.path("recording")).args(["--", "-nx", "-batch", "-x", script]);
+    command.env("RETAKE_SEEKS", seeks.min(MOST_KEPT_SEEKS).to_string()).env("RETAKE_STATES", place.path("states"));
+    let told = tour(trial, "tour-kept", command, TOUR_LIMIT + SEEK_LIMIT * u32::try_from(seeks)?)?;
+    let errors = fs::read_to_string(place.path("tour-kept.err"))?;
+    let not_begun = (!errors.contains("begins at checkpoint")).then(|| format!("no kept checkpoint was of use: {}", errors.trim()));
+    Ok(told.wrong.iter().map(|wrong| format!("from a kept checkpoint: {wrong}")).chain(not_begun).collect())
 }
 
 fn tour(trial: &Trial<'_>, what: &str, mut command: Command, limit: Duration) -> Result<Told> {
