@@ -27,8 +27,8 @@ static void *work(void *argument)
 	for (int i = 0; i < rounds; i++) {
 		for (int j = 0; j < 20000; j++)
 			x = x * 6364136223846793005UL + j;
-		char *block = malloc(3000 + i);
-		memset(block, i, 3000 + i);
+		char *block = malloc(3000 + i % 5000);
+		memset(block, i, 3000 + i % 5000);
 		pthread_mutex_lock(&lock);
 		total += x;
 		map[4096 * (i % 100)] = (char)x;
