@@ -425,12 +425,15 @@ fn what_takes_long_to_replay_is_opened_at_once() {
 /// The pieces of a checkpoint: kind, which, value, bytes.
 type Pieces = Vec<(PieceName, Vec<u8>)>;
 
+/// What is made of them.
+type Forge<'a> = &'a dyn Fn(&mut Pieces);
+
 /// The description of a process, in a checkpoint of one piece.
 const DESCRIPTION: u8 = 2;
 const MEMORY: u8 = 4;
 
 /// A checkpoint with what `change` makes of its pieces, in its place. All its checksums are right.
-fn forge(place: &Place, change: &dyn Fn(&mut Pieces)) {
+fn forge(place: &Place, change: Forge<'_>) {
     let recording = Recording::open(&place.recording("crash-1")).unwrap();
     let places = Checkpoints::of(&recording, None);
     let kept = places.list().unwrap().pop().unwrap();
@@ -470,7 +473,7 @@ fn forged_checkpoints_are_not_used() {
     let original = std::fs::read(&files(&place)[0]).unwrap();
     let plain = gdb(&place, &["--at", "crash", "--no-checkpoints"], &STATE);
     let runtime = 0x5500_0000_0000u64;
-    let forgeries: [(&str, &dyn Fn(&mut Pieces)); 12] = [
+    let forgeries: [(&str, Forge<'_>); 12] = [
         ("a mapping over the runtime", &|pieces| with_value(pieces, "start", &runtime.to_string())),
         ("a mapping without end", &|pieces| with_value(pieces, "end", "0")),
         ("a slot beyond all", &|pieces| with_value(pieces, "index", "99999999")),
