@@ -10,9 +10,10 @@ use std::ops::Range;
 /// Compared at a time.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// The processes, and what is not looked at.
+/// The processes, of which the other has no traps, and what is not looked at.
 struct Comparison<'a> {
-    pids: (i32, i32),
+    process: &'a Process,
+    other: i32,
     pages: Option<(Pagemap, Pagemap)>,
     dead: &'a [Range<u64>],
 }
@@ -23,7 +24,7 @@ pub(crate) fn first_difference(process: &Process, other: i32, dead: &[Range<u64>
     let mappings = maps::of_process(process.pid).ok()?;
     let theirs = maps::of_process(other).ok()?;
     let pages = Pagemap::of(process.pid).ok().zip(Pagemap::of(other).ok());
-    let comparison = Comparison { pids: (process.pid, other), pages, dead };
+    let comparison = Comparison { process, other, pages, dead };
     let is_compared = |m: &&Mapping| m.writable && m.readable && !m.shared && !in_runtime(m.start) && !process.is_probe_page(m.start);
     mappings.iter().filter(is_compared).find_map(|mapping| comparison.in_mapping(mapping, &theirs))
 }
@@ -80,9 +81,9 @@ impl Comparison<'_> {
     }
 
     fn in_piece(&self, address: u64, count: usize) -> Option<u64> {
-        let (one, other) = self.pids;
-        let (left, right) = (memory::read_vec(one, address, count), memory::read_vec(other, address, count));
-        let (Ok(left), Ok(right)) = (left, right) else { return Some(address) };
+        let (left, right) = (memory::read_vec(self.process.pid, address, count), memory::read_vec(self.other, address, count));
+        let (Ok(mut left), Ok(right)) = (left, right) else { return Some(address) };
+        self.process.take_traps_out(address, &mut left);
         if left == right {
             return None;
         }

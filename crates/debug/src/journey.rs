@@ -97,9 +97,9 @@ impl Session {
         if exact.place.announces.is_some() {
             return Ok(exact);
         }
-        // Whether a probe fits depends on what the program looks for there.
+        // Whether a probe fits depends on what the program looks for there. None finds what is in the midst of an instruction.
         self.revive(checkpoint)?;
-        if self.debuggee.can_probe(exact.place.address(), &others) {
+        if !self.debuggee.is_at_repeated()? && self.debuggee.can_probe(exact.place.address(), &others) {
             return Ok(exact);
         }
         let is_stop = self.debuggee.breakpoints.contains(&self.debuggee.program_counter()?);
@@ -118,7 +118,8 @@ impl Session {
     fn step_to_probe(&mut self, others: &[u64]) -> Result<Option<Place>> {
         let mark = self.mark();
         for _ in 0..MOST_STEPS_BEYOND {
-            if self.step(None, &mut || false)? != Stop::Step || self.mark() != mark {
+            let is_over = self.debuggee.finish_repeated()? || self.step(None, &mut || false)? == Stop::Step;
+            if !is_over || self.mark() != mark {
                 return Ok(None);
             }
             let address = self.debuggee.program_counter()?;

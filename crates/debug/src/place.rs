@@ -151,19 +151,18 @@ impl Place {
     /// Two visits of a place with the same registers are told apart by memory.
     fn has_same_memory(&self, debuggee: &Debuggee) -> bool {
         let Some(snapshot) = &self.snapshot else { return true };
-        let (mine, other) = (debuggee.process.pid, snapshot.pid);
-        let word = |pid: i32, address: u64| {
+        let wanted = |address: u64| {
             let mut bytes = [0; 8];
-            memory::read(pid, address, &mut bytes).ok().map(|()| bytes)
+            memory::read(snapshot.pid, address, &mut bytes).ok().map(|()| u64::from_le_bytes(bytes))
         };
-        let known = self.differing.borrow().iter().copied().find(|&address| word(mine, address) != word(other, address));
-        if let Some((address, value)) = known.and_then(|address| Some((address, word(other, address)?))) {
-            self.learn(Test::Word { address, value: u64::from_le_bytes(value) });
+        let known = self.differing.borrow().iter().copied().find(|&address| debuggee.process.word(address) != wanted(address));
+        if let Some((address, value)) = known.and_then(|address| Some((address, wanted(address)?))) {
+            self.learn(Test::Word { address, value });
             return false;
         }
-        let Some(address) = first_difference(&debuggee.process, other, &dead_ranges(&self.stack_pointers(debuggee))) else { return true };
-        if let Some(value) = word(other, address) {
-            self.learn(Test::Word { address, value: u64::from_le_bytes(value) });
+        let Some(address) = first_difference(&debuggee.process, snapshot.pid, &dead_ranges(&self.stack_pointers(debuggee))) else { return true };
+        if let Some(value) = wanted(address) {
+            self.learn(Test::Word { address, value });
         }
         let mut differing = self.differing.borrow_mut();
         if differing.len() < REMEMBERED {

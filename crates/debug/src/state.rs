@@ -41,6 +41,7 @@ impl Debuggee {
                 let count = PIECE_BYTES.min((mapping.end - address) as usize);
                 let is_anonymous = mapping.inode == 0;
                 let Ok(mut bytes) = read(pid, &pagemap, (address, count), is_anonymous) else { continue };
+                self.process.take_traps_out(address, &mut bytes);
                 for dead in dead_ranges(&tops) {
                     let start = dead.start.clamp(address, address + count as u64) - address;
                     let end = dead.end.clamp(address, address + count as u64) - address;

@@ -19,6 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const LITTLE_PATIENCE: Duration = Duration::from_millis(20);
 /// So often threads may have something to tell before they all wait.
 const MOST_NEWS: usize = 100;
+/// Without an event for so long, a checkpoint is made anywhere.
+const LONGEST_WAY_TO_EVENT: Duration = Duration::from_secs(1);
 /// With more, some are given up.
 const MOST_CHECKPOINTS: usize = 64;
 /// Until there are so many.
@@ -90,21 +92,41 @@ impl Session {
         self.moved();
         self.begin_timeline()?;
         loop {
-            let (since, before) = (Instant::now(), self.computed());
-            let mut is_asked = false;
-            let stop = self.resume(&mut || {
-                is_asked |= give_up();
-                is_asked || since.elapsed() > INTERVAL
-            })?;
-            self.console.collect()?;
-            self.timeline.announced = stop.if_announced();
-            self.timeline.since_base.ran += self.computed().saturating_sub(before);
-            self.advance_base();
-            match stop {
-                Stop::Interrupted if !is_asked => self.add_checkpoint()?,
-                stop => return Ok(stop),
+            if let Some(stop) = self.forward_for(INTERVAL, give_up)? {
+                return Ok(stop);
             }
+            if self.debuggee.is_in_writable_code()?
+                && let Some(stop) = self.forward_to_event(give_up)?
+            {
+                return Ok(stop);
+            }
+            self.add_checkpoint()?;
         }
+    }
+
+    /// Goes on until something stops the program; `None`: nothing has for so long.
+    fn forward_for(&mut self, limit: Duration, give_up: GiveUp) -> Result<Option<Stop>> {
+        let (since, before) = (Instant::now(), self.computed());
+        let mut is_asked = false;
+        let stop = self.resume(&mut || {
+            is_asked |= give_up();
+            is_asked || since.elapsed() > limit
+        })?;
+        self.console.collect()?;
+        self.timeline.announced = stop.if_announced();
+        self.timeline.since_base.ran += self.computed().saturating_sub(before);
+        self.advance_base();
+        Ok((stop != Stop::Interrupted || is_asked).then_some(stop))
+    }
+
+    /// To where the thread comes from its next event, if it has one soon: code that the program writes it may also move, and a trap with it. So such a
+    /// place is a poor one to come to again.
+    fn forward_to_event(&mut self, give_up: GiveUp) -> Result<Option<Stop>> {
+        let context = self.debuggee.context();
+        self.debuggee.pause = Some((context.tid, context.event_count + 1));
+        let stop = self.forward_for(LONGEST_WAY_TO_EVENT, give_up);
+        self.debuggee.pause = None;
+        Ok(stop?.filter(|stop| *stop != Stop::Step))
     }
 
     /// One instruction forwards.

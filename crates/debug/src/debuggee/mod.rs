@@ -199,6 +199,12 @@ impl Debuggee {
         Ok(self.registers(self.current)?.rip)
     }
 
+    /// Whether the current thread executes what the program can write.
+    pub fn is_in_writable_code(&self) -> Result<bool> {
+        let address = self.process.registers(self.current)?.rip;
+        Ok(self.text.mapping(address).is_some_and(|mapping| mapping.writable))
+    }
+
     /// The current thread's context.
     pub fn context(&self) -> Context {
         self.process.context(self.current).unwrap_or_default()

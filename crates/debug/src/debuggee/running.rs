@@ -279,7 +279,8 @@ impl Debuggee {
         }
         if let Some(tid) = in_program {
             self.current = tid;
-            return self.leave_stub();
+            self.leave_stub()?;
+            return self.finish_repeated().map(drop);
         }
         for tid in all {
             self.process.pause_after(tid, Some(0))?;

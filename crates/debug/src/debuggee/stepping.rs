@@ -4,6 +4,21 @@ use super::{Debuggee, GiveUp, Stop};
 use crate::error::Result;
 use crate::process::{Happened, in_runtime};
 
+/// Bytes.
+const LONGEST_INSTRUCTION: usize = 15;
+
+/// Bytes of the repeated string instruction with which code begins; 0 for all others.
+fn repeated_instruction(code: &[u8]) -> u64 {
+    const LEGACY_PREFIXES: [u8; 10] = [0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf2, 0xf3];
+    const REPEAT: [u8; 2] = [0xf2, 0xf3];
+    let mut at = code.iter().take_while(|byte| LEGACY_PREFIXES.contains(byte)).count();
+    let is_repeated = code[..at].iter().any(|byte| REPEAT.contains(byte));
+    at += usize::from(code.get(at).is_some_and(|byte| matches!(byte, 0x40..=0x4f)));
+    // MOVS, CMPS, STOS, LODS, SCAS; what reads and writes ports no program may.
+    let is_string = code.get(at).is_some_and(|opcode| matches!(opcode, 0xa4..=0xa7 | 0xaa..=0xaf));
+    if is_repeated && is_string { at as u64 + 1 } else { 0 }
+}
+
 impl Debuggee {
     /// Executes one instruction of the current thread; a system call counts as one.
     pub fn step(&mut self, give_up: GiveUp) -> Result<Stop> {
@@ -72,15 +87,43 @@ impl Debuggee {
         }
         // The runtime does what the instruction would, and goes back from its signal handler.
         let place = address + length;
+        match self.run_to(place, give_up)? {
+            Stop::Breakpoint if self.current == tid && self.process.registers(tid)?.rip == place => Ok(Stop::Step),
+            stop => Ok(stop),
+        }
+    }
+
+    /// Goes on until something stops the process, this place if nothing before.
+    fn run_to(&mut self, place: u64, give_up: GiveUp) -> Result<Stop> {
         let is_new = self.private_places.insert(place);
         let stop = self.run(give_up);
         if is_new {
             self.private_places.remove(&place);
         }
-        match stop? {
-            Stop::Breakpoint if self.current == tid && self.process.registers(tid)?.rip == place => Ok(Stop::Step),
-            stop => Ok(stop),
+        stop
+    }
+
+    /// Goes on to the end of a repeated string instruction. The current thread may be in the midst of it, and traps stop only where one begins. False:
+    /// there is none, or a user wants to stop there.
+    pub fn finish_repeated(&mut self) -> Result<bool> {
+        let address = self.process.registers(self.current)?.rip;
+        let length = self.repeated_at(address);
+        if length == 0 || self.breakpoints.contains(&self.text.shown(address)) {
+            return Ok(false);
         }
+        self.run_to(address + length, &mut || false)?;
+        Ok(true)
+    }
+
+    /// Whether the current thread is at a repeated string instruction, or in the midst of it.
+    pub fn is_at_repeated(&self) -> Result<bool> {
+        Ok(self.repeated_at(self.process.registers(self.current)?.rip) != 0)
+    }
+
+    fn repeated_at(&self, address: u64) -> u64 {
+        let mut code = [0; LONGEST_INSTRUCTION];
+        let count = self.process.read(address, &mut code);
+        repeated_instruction(&code[..count])
     }
 
     /// Bytes of an instruction that faults so that the runtime can answer it; 0 for all others.
@@ -114,5 +157,27 @@ impl Debuggee {
         let mut byte = [0];
         self.process.read(at, &mut byte);
         Ok(self.process.write(at, &[byte[0] & !1])?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_instructions_are_known() {
+        let lengths: [(&[u8], u64); 8] = [
+            (&[0xf3, 0xa4, 0x90], 2),       // rep movsb
+            (&[0xf3, 0x48, 0xab], 3),       // rep stosq
+            (&[0x66, 0xf3, 0xa5], 3),       // rep movsw
+            (&[0xf2, 0xae], 2),             // repne scasb
+            (&[0xa4], 0),                   // movsb
+            (&[0xf3, 0x0f, 0x10, 0xc1], 0), // movss
+            (&[0xf3, 0x90], 0),             // pause
+            (&[0xf3], 0),
+        ];
+        for (code, length) in lengths {
+            assert_eq!(repeated_instruction(code), length, "{code:x?}");
+        }
     }
 }

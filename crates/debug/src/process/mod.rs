@@ -181,7 +181,7 @@ impl Process {
 
     // ---- memory ----
 
-    /// Reads memory as it is; returns how many bytes are there.
+    /// Reads memory as it is without our traps; returns how many bytes are there.
     pub fn read(&self, address: u64, bytes: &mut [u8]) -> usize {
         let mut done = 0;
         while done < bytes.len() {
@@ -190,17 +190,22 @@ impl Process {
                 _ => break,
             }
         }
-        for (&at, &original) in self.planted.range(address..address.saturating_add(done as u64)) {
+        self.take_traps_out(address, &mut bytes[..done]);
+        done
+    }
+
+    /// What was read there, without our traps: programs may execute what they can write.
+    pub fn take_traps_out(&self, address: u64, bytes: &mut [u8]) {
+        for (&at, &original) in self.planted.range(address..address.saturating_add(bytes.len() as u64)) {
             bytes[(at - address) as usize] = original;
         }
         for probe in &self.probes {
             for (at, original) in (probe.plan.address..).zip(probe.plan.original()) {
-                if let Some(byte) = at.checked_sub(address).and_then(|index| bytes[..done].get_mut(index as usize)) {
+                if let Some(byte) = at.checked_sub(address).and_then(|index| bytes.get_mut(index as usize)) {
                     *byte = *original;
                 }
             }
         }
-        done
     }
 
     /// One word; `None` if it is not there.

@@ -1,0 +1,82 @@
+//! `retake debug`: places that are hard to come to again, on the way back over a long computation.
+
+mod cli_support;
+
+use cli_support::Place;
+use cli_support::debugging::{compile, gdb, has_gdb, in_order, record};
+
+/// Goes back over all of it, to a breakpoint that was hit once in the beginning, and further.
+fn goes_back(test: &str, source: &str) {
+    if !has_gdb() {
+        return;
+    }
+    let place = Place::new(test);
+    let program = compile(&place, "program", source, &["-O1"]);
+    record(&place, &[&program]);
+    let back = ["break once", "reverse-continue", "print value", "monitor hash", "reverse-continue", "continue", "monitor hash", "continue"];
+    let text = gdb(&place, &["--at", "exit"], &back);
+    assert!(!text.contains("has not gone back"), "{text}");
+    in_order(&text, &["once (value=", "$1 = 7", "No more reverse-execution history", "once (value=", "No more reverse-execution history"]);
+    let hashes: Vec<&str> = text.lines().filter(|line| line.len() == 16 && line.bytes().all(|byte| byte.is_ascii_hexdigit())).collect();
+    assert!(hashes.len() == 2 && hashes[0] == hashes[1], "{text}");
+}
+
+/// Copies memory by one instruction, in the midst of which it is nearly all the time.
+#[test]
+fn in_the_midst_of_a_repeated_instruction() {
+    goes_back(
+        "place-repeated",
+        r#"
+        #include <stdlib.h>
+        #include <unistd.h>
+        enum { BYTES = 16 << 20 };
+        __attribute__((noinline)) int once(int value) { return value + (int)getpid(); }
+        int main(void)
+        {
+            char *from = calloc(1, BYTES), *to = calloc(1, BYTES);
+            volatile int started = once(7);
+            for (int i = 0; i < 300; i++) {
+                char *source = from + i % 5, *target = to + i % 3;
+                unsigned long count = BYTES - 8;
+                __asm__ volatile("rep movsb" : "+S"(source), "+D"(target), "+c"(count) : : "memory");
+            }
+            return started == 0;
+        }"#,
+    );
+}
+
+/// Code that runs at one place, is copied to another and runs there, the old place being written again.
+#[test]
+fn in_code_that_moves() {
+    goes_back(
+        "place-moving",
+        r#"
+        #include <string.h>
+        #include <sys/mman.h>
+        #include <unistd.h>
+        typedef long work(long);
+        enum { CODE_BYTES = 64 };
+        __attribute__((noinline, aligned(256))) int once(int value) { return value + (int)getpid(); }
+        __attribute__((noinline, aligned(256))) long spin(long count)
+        {
+            unsigned long sum = 1;
+            for (long i = 0; i < count; i++)
+                sum = (sum ^ i) * 31;
+            return sum;
+        }
+        __attribute__((aligned(256))) int main(void)
+        {
+            unsigned char *code = mmap(NULL, 1 << 16, 7, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            volatile long sum = once(7);
+            memcpy(code, spin, CODE_BYTES);
+            for (int i = 0; i < 60; i++) {
+                unsigned char *here = code + i % 8 * 4096, *next = code + (i + 1) % 8 * 4096;
+                sum += ((work *)here)(20000000);
+                memcpy(next, here, CODE_BYTES);
+                memset(here, 0xcc, CODE_BYTES);
+                getpid();
+            }
+            return sum == 0;
+        }"#,
+    );
+}
