@@ -422,6 +422,63 @@ fn what_takes_long_to_replay_is_opened_at_once() {
     assert!(kept < plain / 5.0, "{kept} s in place of {plain} s");
 }
 
+/// Guards, sealed memory and a stack that grows: what the kernel knows of mappings beside what they show. Older kernels refuse the first two.
+const NATURES: &str = r#"
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static sigjmp_buf back;
+static int faults;
+static void handle(int number) { faults++; siglongjmp(back, number); }
+static int deep(int n)
+{
+	volatile char room[8192];
+	room[0] = n;
+	return n ? deep(n - 1) + room[0] : 0;
+}
+int main(void)
+{
+	char *pages = mmap(0, 16 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	memset(pages, 5, 16 * 4096);
+	madvise(pages + 4 * 4096, 2 * 4096, 102 /* MADV_GUARD_INSTALL */);
+	char *sealed = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	strcpy(sealed, "sealed");
+	mprotect(sealed, 4096, PROT_READ);
+	syscall(462 /* mseal */, sealed, 4096, 0);
+	signal(SIGSEGV, handle);
+	for (int i = 0; i < 300; i++)
+		getppid();
+	int sum = deep(300);
+	if (!sigsetjmp(back, 1))
+		pages[4 * 4096] = 1;
+	if (!sigsetjmp(back, 1))
+		sealed[0] = 1;
+	int unmapped = munmap(sealed, 4096);
+	printf("faults %d sum %d unmapped %d\n", faults, sum, unmapped);
+	fflush(stdout);
+	return 0;
+}
+"#;
+
+#[test]
+fn mappings_have_the_same_nature() {
+    if !has_gdb() {
+        return;
+    }
+    let place = Place::new("kept-natures");
+    let program = compile(&place, "natures", NATURES, &[]);
+    record(&place, &[&program]);
+    place.run_well(&["checkpoint", "--at", "150"]);
+    let (plain, used) = both(&place, &["--at", "180"], &["seek exit", "monitor output", "seek 160"]);
+    in_order(&plain, &["faults ", "sum 862"]);
+    assert!(same(&plain, &used).contains("begins at checkpoint 1: event 150"), "{used}");
+}
+
 /// The pieces of a checkpoint: kind, which, value, bytes.
 type Pieces = Vec<(PieceName, Vec<u8>)>;
 
