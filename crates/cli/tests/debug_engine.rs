@@ -634,6 +634,13 @@ fn shared_memory_that_nobody_shares_is_no_obstacle() {
     let text = gdb(&place, &[], &["break step", "continue", "continue", "reverse-stepi", "reverse-continue", "delete", "continue", "continue"]);
     in_order(&text, &["No more reverse-execution history", "exited with code 013"]);
     assert_eq!(text.matches("has not gone back: it shares writable memory").count(), 2, "{text}");
+    // Others beside it have nothing of it, unless they map the same file.
+    let beside = |other: &str| {
+        record(&place, &["sh", "-c", &format!("rm {file}; {program} {file}; {other}; exit 3")]);
+        gdb(&place, &["--at", "exit", "-p", "counters"], &[&["break step"][..], &back].concat())
+    };
+    in_order(&beside("/bin/true"), &["$1 = 2"]);
+    assert!(beside(&format!("{program} {file}")).contains("has not gone back: it shares writable memory"));
 }
 
 /// Code that is made at run time, and keeps what CPUID says of the core it runs on.

@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::scan::{Header, Scan};
 use crate::target::Target;
 use retake_model::{CallRef, Event, EventKind, ItemDirection, parse_event};
-use retake_recording::{EventReader, Recording, StreamKind};
-use std::collections::HashMap;
+use retake_recording::{EventReader, Recording, StreamId, StreamKind, StreamSummary};
+use std::collections::{HashMap, HashSet};
 
 const MMAP: u16 = libc::SYS_mmap as u16;
 const MREMAP: u16 = libc::SYS_mremap as u16;
@@ -23,7 +23,7 @@ struct Mapped {
 }
 
 /// Whether no other process, no other mapping and no system call ever shows or changes what the process of `target` maps shared and may write to.
-/// Memory that a parent made it with counts as another's; so does all memory if the recording has other processes than its parents.
+/// Memory that a parent made it with counts as another's, and so does all memory if the process makes others, which have what it has.
 ///
 /// # Errors
 /// The recording cannot be read.
@@ -57,31 +57,41 @@ fn is_shared_to_write(call: &CallRef) -> bool {
 }
 
 fn is_seen_by_nobody(recording: &Recording, target: &Target) -> Result<bool> {
+    let streams: HashMap<StreamId, StreamSummary> = recording.streams().map(|stream| (stream.info.id, stream)).collect();
+    let is_targets = |stream: &StreamSummary| stream.info.pid == target.pid;
+    let parents: HashSet<i32> = target.path.iter().filter_map(|id| Some(streams.get(&StreamId(*id))?.info.pid)).collect();
     let mut files: HashMap<(u64, u64), Mapped> = HashMap::new();
-    for stream in recording.streams().filter(|stream| stream.info.kind != StreamKind::Supervisor) {
-        if stream.info.kind != StreamKind::Thread && !target.path.contains(&stream.info.id.0) {
+    for stream in streams.values().filter(|stream| stream.info.kind != StreamKind::Supervisor) {
+        let has_what_target_has = is_targets(stream) || parents.contains(&stream.info.pid);
+        if !has_what_target_has && makers(&streams, stream).any(is_targets) {
             return Ok(false);
         }
-        let is_targets = stream.info.pid == target.pid;
         let mut reader = EventReader::new(recording, stream.info.id)?;
         while let Some(numbered) = reader.next()? {
             let Ok(event) = &numbered.event else { return Ok(false) };
             let Event::Call(call) = event.decode() else { continue };
             let may_write = is_shared_to_write(&call);
             let is_another_view = call.number() == MREMAP && call.argument(1).unwrap_or(0) == 0 || call.number() == SHMAT;
-            if is_another_view || may_write && !is_targets || call.items().any(|item| item.direction() == ItemDirection::FileWrite) {
+            let is_shown = has_what_target_has && (is_another_view || may_write && !is_targets(stream));
+            if is_shown || call.items().any(|item| item.direction() == ItemDirection::FileWrite) {
                 return Ok(false);
             }
             let item = call.items().find(|item| call.number() == MMAP && item.direction() == ItemDirection::Mapping);
-            let file = item.and_then(|item| identity(item.inline_bytes()));
-            if let Some(file) = file.filter(|_| is_targets) {
+            if let Some(file) = item.and_then(|item| identity(item.inline_bytes())) {
                 let mapped = files.entry(file).or_default();
                 mapped.count += 1;
-                mapped.shared_to_write |= may_write;
+                mapped.shared_to_write |= may_write && is_targets(stream);
             }
         }
     }
     Ok(files.values().all(|mapped| mapped.count == 1 || !mapped.shared_to_write))
+}
+
+/// The streams from which one comes, its maker's first.
+fn makers<'a>(streams: &'a HashMap<StreamId, StreamSummary>, stream: &StreamSummary) -> impl Iterator<Item = &'a StreamSummary> {
+    // A damaged recording may send us round in circles: makers were there before.
+    let maker = |of: &StreamSummary| of.info.parent.filter(|parent| *parent < of.info.id).and_then(|parent| streams.get(&parent));
+    std::iter::successors(maker(stream), move |of| maker(of))
 }
 
 fn identity(body: &[u8]) -> Option<(u64, u64)> {
