@@ -149,7 +149,7 @@ fn threads_are_what_they_were() {
     let place = Place::new("kept-threads");
     let program = compile(&place, "threads", THREADS, &["-O1"]);
     record(&place, &[&program, "2000"]);
-    let printed = place.run_well(&["checkpoint", "--every", "0.15"]);
+    let printed = place.run_well(&["checkpoint", "--every", "0.05"]);
     let kept = list(&place);
     assert!(kept.len() >= 2 && printed.lines().count() == kept.len(), "{printed}");
     // At the end: begins at the last of them, and goes back to the one before and the beginning.

@@ -17,7 +17,7 @@ const CLOSE: u16 = 3;
 /// Calls whose first argument is the descriptor that is read: read, pread64, readv, preadv, preadv2, recvfrom, recvmsg, getdents64.
 const READING: [u16; 8] = [0, 17, 19, 295, 327, 45, 47, 217];
 const SHOWN: TextOptions =
-    TextOptions { string_bytes: 64, element_count: 16, hexadecimal: Hexadecimal::Never, unabbreviated: false, utc_offset_s: 0 };
+    TextOptions { string_bytes: 64, element_count: 16, hexadecimal: Hexadecimal::Never, unabbreviated: false, environment: false, utc_offset_s: 0 };
 
 impl Session {
     /// The stream of a live thread.

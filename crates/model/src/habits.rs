@@ -72,7 +72,7 @@ pub(crate) fn memory_text(
             Some(entries(outputs.first(), options).map_or_else(cut_off, text))
         }
         ("wait4", "status") => outputs.first()?.inline_bytes().first_chunk().map(|bytes| wait_status(u32::from_le_bytes(*bytes))),
-        ("execve" | "execveat", "environment") if !options.unabbreviated => {
+        ("execve" | "execveat", "environment") if !options.environment => {
             let array = inputs.first().filter(|array| array.address() == address)?;
             Some(format!("{address:#x} /* {} vars */", array.total_bytes() / 8))
         }

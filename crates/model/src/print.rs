@@ -16,6 +16,8 @@ pub struct TextOptions {
     pub hexadecimal: Hexadecimal,
     /// All fields of structures, all elements and strings of lists.
     pub unabbreviated: bool,
+    /// The variables of an executed program, which may be secrets, in place of their number.
+    pub environment: bool,
     /// Seconds that the time of dates is ahead of UTC.
     pub utc_offset_s: i32,
 }
@@ -34,7 +36,7 @@ pub enum Hexadecimal {
 
 impl Default for TextOptions {
     fn default() -> Self {
-        Self { string_bytes: 32, element_count: 16, hexadecimal: Hexadecimal::Never, unabbreviated: false, utc_offset_s: 0 }
+        Self { string_bytes: 32, element_count: 16, hexadecimal: Hexadecimal::Never, unabbreviated: false, environment: false, utc_offset_s: 0 }
     }
 }
 

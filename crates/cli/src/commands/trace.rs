@@ -425,7 +425,14 @@ impl Options {
         let unabbreviated = self.no_abbrev || self.says("abbrev=none");
         // As in strace, lists are as long as strings.
         let element_count = if unabbreviated { usize::MAX } else { self.string_limit };
-        let text = TextOptions { string_bytes: self.string_limit, element_count, hexadecimal, unabbreviated, ..TextOptions::default() };
+        let text = TextOptions {
+            string_bytes: self.string_limit,
+            element_count,
+            hexadecimal,
+            unabbreviated,
+            environment: unabbreviated,
+            ..TextOptions::default()
+        };
         Style {
             clock,
             durations: self.syscall_times,
