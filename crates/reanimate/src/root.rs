@@ -78,6 +78,15 @@ impl Root {
         Err(Errno::AGAIN)
     }
 
+    /// Opens a name in a directory that was opened, or makes a file of that name; neither links nor `..` lead anywhere from there.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn open_in(directory: impl AsFd, name: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        rustix::fs::openat2(directory, name, flags | OFlags::NOCTTY | OFlags::CLOEXEC, mode, resolve)
+    }
+
     /// Opens a path without any access to what it names.
     ///
     /// # Errors
@@ -136,6 +145,18 @@ mod tests {
         let here = root.open(b"", OFlags::PATH, Mode::empty()).unwrap();
         let inode = |file: &OwnedFd| rustix::fs::fstat(file).unwrap().st_ino;
         assert_eq!(inode(&itself), inode(&here));
+    }
+
+    #[test]
+    fn no_name_leads_out_of_its_directory() {
+        let (outside, root) = outside_and_root();
+        let here = root.open(b"", OFlags::PATH, Mode::empty()).unwrap();
+        let write = OFlags::WRONLY | OFlags::CREATE;
+        for name in ["..", "../secret", "/etc/passwd", "file", "up/secret", "absolute"] {
+            assert!(Root::open_in(&here, name.as_bytes(), write, Mode::RUSR).is_err(), "{name}");
+        }
+        assert!(Root::open_in(&here, b"new", write, Mode::RUSR).is_ok());
+        assert_eq!(std::fs::read_to_string(outside.path().join("secret")).unwrap(), "secret");
     }
 
     #[test]

@@ -11,7 +11,7 @@ const MAXIMUM_DEPTH: u32 = 2048;
 
 impl Preparation {
     /// Moves what is below the name of a link to where the link leads, so that the link can be made.
-    pub(super) fn clear_for_link(&self, path: &[u8], target: &[u8]) -> Result<(), Errno> {
+    pub(super) fn clear_for_link(&mut self, path: &[u8], target: &[u8]) -> Result<(), Errno> {
         let is_directory = |path: &[u8]| {
             let object = self.root.inspect(path, false)?;
             Ok::<_, Errno>(FileType::from_raw_mode(rustix::fs::fstat(&object)?.st_mode) == FileType::Directory)
@@ -24,7 +24,8 @@ impl Preparation {
         if leads_into_itself || behind.is_empty() {
             return Ok(());
         }
-        self.make_parents(&behind)?;
+        self.enter(&behind)?;
+        self.leave();
         self.merge(path, &behind, 0)
     }
 
@@ -89,7 +90,7 @@ mod tests {
         for file in ["lib/one", "lib/deep/two", "usr/lib/deep/three"] {
             fs::write(folder.path().join(file), file).unwrap();
         }
-        let preparation = Preparation::new(Root::new(folder.path()).unwrap());
+        let mut preparation = Preparation::new(Root::new(folder.path()).unwrap());
         preparation.clear_for_link(b"lib", b"usr/lib").unwrap();
         assert!(!folder.path().join("lib").exists());
         for (file, text) in [("one", "lib/one"), ("deep/two", "lib/deep/two"), ("deep/three", "usr/lib/deep/three")] {

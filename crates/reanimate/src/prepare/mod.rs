@@ -4,7 +4,9 @@
 //! make proves that it was there; reads prove bytes, `stat` proves sizes, modes and owners. Bytes go into the files below
 //! the root as they are met, so that no more than one call's data is held.
 
+mod folder;
 mod links;
+mod make;
 mod materials;
 mod origin;
 mod proof;
