@@ -5,6 +5,7 @@ use std::sync::Arc;
 use retake_trace_format::{BufferDirection, TracedCall};
 
 use crate::access::Tickets;
+use crate::folder::Folder;
 use crate::handle::Handle;
 
 /// The most that Linux moves in one call.
@@ -34,12 +35,11 @@ pub struct Identity {
     pub groups: Vec<u32>,
 }
 
-/// A place below the root: a directory and a name in it. No links lead to the directory if the trace is right; if it is
-/// wrong, opening it still cannot lead out.
+/// A place below the root: a directory and a name in it.
 #[derive(Debug, Clone)]
 pub struct Place {
-    /// Path of the directory.
-    pub directory: Vec<u8>,
+    /// The directory.
+    pub directory: Arc<Folder>,
     /// The name; empty for the directory itself.
     pub name: Vec<u8>,
     /// A link of that name is followed.
@@ -49,7 +49,7 @@ pub struct Place {
 impl Place {
     /// Both parts together.
     pub fn path(&self) -> Vec<u8> {
-        match (self.directory.as_slice(), self.name.as_slice()) {
+        match (self.directory.path(), self.name.as_slice()) {
             (b"", b"") => b".".to_vec(),
             (b"", name) => name.to_vec(),
             (directory, b"") => directory.to_vec(),

@@ -18,6 +18,7 @@ mod calls;
 mod compare;
 mod error;
 mod execute;
+mod folder;
 mod handle;
 mod manifest;
 mod options;

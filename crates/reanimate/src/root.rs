@@ -12,6 +12,7 @@ use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::action::Place;
+use crate::folder::{KeptCount, Object};
 
 /// Tries while somebody renames directories at the same time.
 const MAXIMUM_TRIES: u32 = 1000;
@@ -22,6 +23,8 @@ pub struct Root {
     directory: Arc<OwnedFd>,
     /// Devices were seen below it: whatever is opened is looked at first.
     has_devices: bool,
+    /// How many of its directories are kept open.
+    kept: KeptCount,
 }
 
 impl Root {
@@ -32,7 +35,7 @@ impl Root {
     pub fn new(path: &Path) -> Result<Self, Errno> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = rustix::fs::open(path, flags, Mode::empty())?;
-        Ok(Self { directory: Arc::new(directory), has_devices: false })
+        Ok(Self { directory: Arc::new(directory), has_devices: false, kept: KeptCount::default() })
     }
 
     /// The same, but nothing opened through it may be a device.
@@ -63,28 +66,28 @@ impl Root {
 
     fn open_any(&self, path: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
         let path = if path.is_empty() { b"." } else { path };
-        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        // The kernel refuses modes where it would ignore them.
-        let makes = flags.contains(OFlags::CREATE) || flags.contains(OFlags::TMPFILE);
-        let mode = if makes { mode } else { Mode::empty() };
-        let is_path = flags.contains(OFlags::PATH);
-        let flags = if is_path { flags & (OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW) } else { flags | OFlags::NOCTTY };
-        for _ in 0..MAXIMUM_TRIES {
-            match rustix::fs::openat2(&*self.directory, path, flags | OFlags::CLOEXEC, mode, resolve) {
-                Err(Errno::AGAIN | Errno::INTR) => {}
-                result => return result,
-            }
-        }
-        Err(Errno::AGAIN)
+        open_at(&*self.directory, path, (flags, mode), ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS)
     }
 
     /// Opens a name in a directory that was opened, or makes a file of that name; neither links nor `..` lead anywhere from there.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// What the kernel says; `ELOOP` for a link.
     pub fn open_in(directory: impl AsFd, name: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        rustix::fs::openat2(directory, name, flags | OFlags::NOCTTY | OFlags::CLOEXEC, mode, resolve)
+        open_at(directory, name, (flags, mode), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
+    }
+
+    /// The directory of a place, open: kept so for others of the same directory.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn folder<'place>(&self, place: &'place Place) -> Result<Object<'place>, Errno> {
+        place.directory.opened(&self.kept, |path| self.open(path, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()))
+    }
+
+    /// Whether devices may be below it.
+    pub fn has_devices(&self) -> bool {
+        self.has_devices
     }
 
     /// Opens a path without any access to what it names.
@@ -96,19 +99,51 @@ impl Root {
         self.open(path, OFlags::PATH | follow, Mode::empty())
     }
 
-    /// Opens the directory of a place, and gives the name in it.
+    /// Opens the directory of a path, and gives the name in it.
     ///
     /// # Errors
-    /// What the kernel says. A name with a slash in it is invalid.
-    pub fn parent(&self, place: &Place) -> Result<(OwnedFd, Vec<u8>), Errno> {
-        let end = place.name.iter().rposition(|byte| *byte != b'/').map_or(0, |index| index + 1);
-        if place.name[..end].contains(&b'/') {
-            return Err(Errno::INVAL);
-        }
-        let directory = self.open(&place.directory, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
-        let name = if end == 0 { b".".to_vec() } else { place.name.clone() };
-        Ok((directory, name))
+    /// What the kernel says.
+    pub fn parent<'path>(&self, path: &'path [u8]) -> Result<(OwnedFd, &'path [u8]), Errno> {
+        let (directory, name) = split(path);
+        let directory = self.open(directory, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
+        Ok((directory, single_name(name)?))
     }
+}
+
+/// Directory and name of a path.
+pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(index) => (&path[..index], &path[index + 1..]),
+        None => (&[], path),
+    }
+}
+
+/// A name as one in its directory: `.` if it is empty.
+///
+/// # Errors
+/// A name with a slash in it is invalid.
+pub fn single_name(name: &[u8]) -> Result<&[u8], Errno> {
+    let end = name.iter().rposition(|byte| *byte != b'/').map_or(0, |index| index + 1);
+    match &name[..end] {
+        b"" => Ok(b"."),
+        whole if whole.contains(&b'/') => Err(Errno::INVAL),
+        _ => Ok(name),
+    }
+}
+
+fn open_at(directory: impl AsFd, path: &[u8], (flags, mode): (OFlags, Mode), resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
+    // The kernel refuses modes where it would ignore them.
+    let makes = flags.contains(OFlags::CREATE) || flags.contains(OFlags::TMPFILE);
+    let mode = if makes { mode } else { Mode::empty() };
+    let is_path = flags.contains(OFlags::PATH);
+    let flags = if is_path { flags & (OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW) } else { flags | OFlags::NOCTTY };
+    for _ in 0..MAXIMUM_TRIES {
+        match rustix::fs::openat2(&directory, path, flags | OFlags::CLOEXEC, mode, resolve) {
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            result => return result,
+        }
+    }
+    Err(Errno::AGAIN)
 }
 
 /// A path that leads to exactly the object of a descriptor: for calls that take no descriptors opened without access.
@@ -161,10 +196,8 @@ mod tests {
 
     #[test]
     fn names_with_slashes_are_refused() {
-        let (_outside, root) = outside_and_root();
-        let place = |name: &[u8]| Place { directory: Vec::new(), name: name.to_vec(), follows: false };
-        assert_eq!(root.parent(&place(b"../secret")).unwrap_err(), Errno::INVAL);
-        assert_eq!(root.parent(&place(b"name/")).unwrap().1, b"name/");
-        assert_eq!(root.parent(&place(b"")).unwrap().1, b".");
+        assert_eq!(single_name(b"../secret"), Err(Errno::INVAL));
+        assert_eq!(single_name(b"name/"), Ok(&b"name/"[..]));
+        assert_eq!(single_name(b""), Ok(&b"."[..]));
     }
 }

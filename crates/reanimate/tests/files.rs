@@ -273,6 +273,35 @@ fn names_in_moved_directories_and_behind_links() {
 }
 
 #[test]
+fn directories_that_take_over_names_are_not_confused() {
+    let root = tempfile::tempdir().unwrap();
+    let mut trace = Trace::new();
+    trace.start("/", vec![]);
+    let file = |trace: &mut Trace, path: &str, text: &str| {
+        trace.open(path, WRITE_NEW, 0o644, 3).write(3, text.as_bytes()).close(3);
+    };
+    for name in ["a", "a/in", "b"] {
+        trace.path(SYS_mkdir, name, &[0o755], 0);
+    }
+    file(&mut trace, "a/in/file", "first");
+    trace.paths(SYS_rename, "a", "c", 0).path(SYS_access, "a/in/file", &[0], errno(ENOENT));
+    trace.path(SYS_mkdir, "a", &[0o755], 0).path(SYS_mkdir, "a/in", &[0o755], 0);
+    file(&mut trace, "a/in/file", "second");
+    file(&mut trace, "c/in/more", "of the first");
+    // One that is empty gives way, and one that was removed is made again.
+    trace.paths(SYS_rename, "c", "b", 0);
+    file(&mut trace, "b/in/again", "in b");
+    trace.path(SYS_mkdir, "b/in/d", &[0o755], 0).path(SYS_rmdir, "b/in/d", &[], 0).path(SYS_mkdir, "b/in/d", &[0o755], 0);
+    file(&mut trace, "b/in/d/file", "anew");
+    trace.replay_faithfully(root.path());
+    for (path, text) in
+        [("a/in/file", "second"), ("b/in/file", "first"), ("b/in/more", "of the first"), ("b/in/again", "in b"), ("b/in/d/file", "anew")]
+    {
+        assert_eq!(std::fs::read_to_string(root.path().join(path)).unwrap(), text, "{path}");
+    }
+}
+
+#[test]
 fn files_without_a_name_are_given_one() {
     let root = tempfile::tempdir().unwrap();
     let mut trace = Trace::new();

@@ -170,7 +170,7 @@ impl Executor<'_> {
             }
             Action::Resize { handle, size } => Ok(done(rustix::fs::ftruncate(file_of(handle)?, *size))?),
             Action::Truncate { place, size } => {
-                let file = self.root.open(&place.path(), OFlags::WRONLY | OFlags::NONBLOCK, rustix::fs::Mode::empty())?;
+                let file = self.open_place(place, OFlags::WRONLY | OFlags::NONBLOCK, rustix::fs::Mode::empty())?;
                 Ok(done(rustix::fs::ftruncate(file, *size))?)
             }
             Action::Allocate { handle, mode, offset, bytes } => self.allocate(file_of(handle)?, *mode, *offset, *bytes),

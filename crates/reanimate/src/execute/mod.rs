@@ -6,6 +6,7 @@ mod names;
 mod objects;
 mod open;
 mod pipe;
+mod places;
 mod scratch;
 
 use std::sync::Arc;

@@ -1,8 +1,6 @@
 //! Looking at files, and changing what is not their data. Paths are opened without access first: what follows is about the
 //! object found below the root and nothing else.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-
 use libc as sys;
 use retake_trace_format::TracedCall;
 use rustix::fs::{Access, AtFlags, CWD, Gid, Mode, OFlags, Timestamps, Uid, XattrFlags};
@@ -10,8 +8,9 @@ use rustix::io::Errno;
 
 use super::data::done;
 use super::{Done, Effect, Executor, Failure, file_of};
-use crate::action::{Action, StatusLayout, Target, Time};
+use crate::action::{Action, Place, StatusLayout, Target, Time};
 use crate::calls::Arguments;
+use crate::folder::Object;
 use crate::handle::Handle;
 use crate::root::object_path;
 use crate::verify::{Compared, Listing, Status, entries, status_differences};
@@ -22,26 +21,11 @@ const MAXIMUM_ATTRIBUTE_BYTES: usize = 64 << 10;
 /// Names that are shown when a listing differs.
 const MAXIMUM_NAMES: usize = 8;
 
-/// Something found below the root.
-enum Object<'task> {
-    Open(BorrowedFd<'task>),
-    Found(OwnedFd),
-}
-
-impl AsFd for Object<'_> {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Open(file) => *file,
-            Self::Found(file) => file.as_fd(),
-        }
-    }
-}
-
 impl Executor<'_> {
     fn find<'task>(&self, target: &'task Target) -> Result<Object<'task>, Failure> {
         Ok(match target {
-            Target::Handle(handle) => Object::Open(file_of(handle)?),
-            Target::Place(place) => Object::Found(self.root.inspect(&place.path(), place.follows)?),
+            Target::Handle(handle) => Object::Kept(file_of(handle)?),
+            Target::Place(place) => Object::Found(self.inspect(place)?),
         })
     }
 
@@ -56,7 +40,7 @@ impl Executor<'_> {
             }
             Action::ReadLink { target, buffer } => self.read_link(call, target, *buffer),
             Action::Enter { target: Target::Place(place) } => {
-                let directory = self.root.open(&place.path(), OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
+                let directory = self.open_place(place, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
                 Ok(done(rustix::fs::accessat(CWD, object_path(&directory), Access::EXEC_OK, AtFlags::EACCESS))?)
             }
             Action::SetMode { target, mode } => {
@@ -65,7 +49,7 @@ impl Executor<'_> {
             }
             Action::SetOwner { target, user, group } => self.set_owner(call, target, *user, *group),
             Action::SetTimes { target, times } => self.set_times(target, times.as_ref()),
-            Action::WriteMapped { place, offset } => self.write_mapped(call, &place.path(), *offset),
+            Action::WriteMapped { place, offset } => self.write_mapped(call, place, *offset),
             Action::GetAttribute { .. } | Action::ListAttributes { .. } | Action::SetAttribute { .. } | Action::RemoveAttribute { .. } => {
                 self.attribute(call, action)
             }
@@ -74,8 +58,10 @@ impl Executor<'_> {
     }
 
     fn status(&self, call: &TracedCall, target: &Target, layout: StatusLayout, buffer: u8, counts_links: bool) -> Done {
-        let object = self.find(target)?;
-        let actual = Status::of(&rustix::fs::fstat(&object)?);
+        let actual = Status::of(&match target {
+            Target::Handle(handle) => rustix::fs::fstat(file_of(handle)?)?,
+            Target::Place(place) => self.stat(place)?,
+        });
         let mut effect = Effect::returned(0);
         let expected = Arguments(call).output(buffer).and_then(|bytes| Status::parse(layout, bytes));
         if let Some(expected) = expected.filter(|_| self.compares_buffers()) {
@@ -161,8 +147,8 @@ impl Executor<'_> {
     }
 
     /// Repeats what a mapping wrote. Beyond the end of the file a mapping writes nothing.
-    fn write_mapped(&self, call: &TracedCall, path: &[u8], offset: u64) -> Done {
-        let file = self.root.open(path, OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty())?;
+    fn write_mapped(&self, call: &TracedCall, place: &Place, offset: u64) -> Done {
+        let file = self.open_place(place, OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty())?;
         let size = rustix::fs::fstat(&file)?.st_size as u64;
         let data = call.buffers.first().map(|buffer| buffer.data.as_slice()).unwrap_or_default();
         let room = usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX);

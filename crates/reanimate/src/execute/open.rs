@@ -29,11 +29,10 @@ impl Executor<'_> {
     /// Opens a file; without direct access or without leaving its access time alone if the file system or its owner refuse
     /// that.
     fn open_once(&self, place: &Place, flags: OFlags, mode: Mode) -> Result<(std::os::fd::OwnedFd, bool), Errno> {
-        let path = place.path();
         let is_direct = flags.contains(OFlags::DIRECT);
-        match self.root.open(&path, flags, mode) {
-            Err(Errno::INVAL) if is_direct => Ok((self.root.open(&path, flags - OFlags::DIRECT, mode)?, false)),
-            Err(Errno::PERM) if flags.contains(OFlags::NOATIME) => Ok((self.root.open(&path, flags - OFlags::NOATIME, mode)?, is_direct)),
+        match self.open_place(place, flags, mode) {
+            Err(Errno::INVAL) if is_direct => Ok((self.open_place(place, flags - OFlags::DIRECT, mode)?, false)),
+            Err(Errno::PERM) if flags.contains(OFlags::NOATIME) => Ok((self.open_place(place, flags - OFlags::NOATIME, mode)?, is_direct)),
             opened => Ok((opened?, is_direct)),
         }
     }

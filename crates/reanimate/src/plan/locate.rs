@@ -7,6 +7,7 @@ use libc as sys;
 use super::{Context, Plan, Planned, Planner};
 use crate::access::{Access, add};
 use crate::action::Place;
+use crate::folder::Folder;
 use crate::tasks::{Description, Opened};
 use crate::world::{Base, NodeRef, Resolution, Spot};
 
@@ -96,7 +97,7 @@ impl Planner {
         match self.world.resolve(base, path, follows, &mut context.turn) {
             Resolution::Simulated(reason) => Err(Plan::Simulated(reason)),
             Resolution::Spot(spot) => {
-                let directory = self.world.path_of(&spot.directory).ok_or(Plan::Simulated(REMOVED_DIRECTORY))?;
+                let directory = self.world.folder_of(&spot.directory).ok_or(Plan::Simulated(REMOVED_DIRECTORY))?;
                 let mut name = if spot.is_plain() { spot.name.clone() } else { Vec::new() };
                 if spot.wants_directory && spot.is_plain() {
                     name.push(b'/');
@@ -105,8 +106,8 @@ impl Planner {
             }
             Resolution::Broken => {
                 let start = if path.first() == Some(&b'/') { &base.root } else { &base.current };
-                let start = self.world.path_of(start).ok_or(Plan::Simulated(REMOVED_DIRECTORY))?;
-                Ok(Located { place: unresolved(&start, path, follows), spot: None })
+                let start = self.world.folder_of(start).ok_or(Plan::Simulated(REMOVED_DIRECTORY))?;
+                Ok(Located { place: unresolved(start.path(), path, follows), spot: None })
             }
         }
     }
@@ -139,7 +140,7 @@ fn unresolved(start: &[u8], path: &[u8], follows: bool) -> Place {
     let whole = [start, b"/", path].concat();
     let end = whole.iter().rposition(|byte| *byte != b'/').map_or(0, |index| index + 1);
     let split = whole[..end].iter().rposition(|byte| *byte == b'/').unwrap_or(0);
-    Place { directory: whole[..split].to_vec(), name: whole[split + 1..].to_vec(), follows }
+    Place { directory: Folder::new(whole[..split].to_vec()), name: whole[split + 1..].to_vec(), follows }
 }
 
 #[cfg(test)]

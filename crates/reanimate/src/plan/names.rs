@@ -134,6 +134,7 @@ impl Planner {
         self.prove_parent(context, &spot.directory);
         spot.change_name(&mut context.turn);
         self.unnamed(context, &node);
+        self.world.forget_folders(&node);
         World::unlink(&spot.directory, &spot.name);
         let simulated = match node.borrow().kind {
             Kind::Simulated(reason) => Some(Plan::Simulated(reason)),
@@ -182,6 +183,8 @@ impl Planner {
             }
             self.unnamed(context, other);
         }
+        self.world.forget_folders(&node);
+        other.iter().for_each(|other| self.world.forget_folders(other));
         World::unlink(&old.directory, &old.name);
         World::link(&new.directory, &new.name, &node);
         if let Some(other) = other.filter(|_| exchanges) {
@@ -204,6 +207,7 @@ impl Planner {
         let place = match node {
             Some(node) => {
                 use_attributes(&node, Access::Exclusive, &mut context.turn);
+                self.world.forget_folders(&node);
                 self.make(context, located, node)
             }
             None => {

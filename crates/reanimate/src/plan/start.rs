@@ -97,7 +97,7 @@ impl Planner {
         let node = spot.suppose(|| if is_directory { Kind::Directory(Directory::default()) } else { Kind::Unknown });
         self.prove(&node, if is_directory { Evidence::Directory } else { Evidence::File });
         spot.use_name(Access::Share, &mut turn);
-        let Some(directory) = self.world.path_of(&spot.directory) else {
+        let Some(directory) = self.world.folder_of(&spot.directory) else {
             return Description::new(Opened::Virtual(INHERITED), ticket, descriptor.flags);
         };
         let name = if spot.is_plain() { spot.name.clone() } else { Vec::new() };

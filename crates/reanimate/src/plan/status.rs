@@ -127,7 +127,7 @@ impl Planner {
         let number = context.arguments.descriptor(index);
         if number == sys::AT_FDCWD {
             let current = context.thread.surroundings.borrow().base.current.clone();
-            let directory = self.world.path_of(&current).ok_or(Plan::Simulated(super::REMOVED_DIRECTORY))?;
+            let directory = self.world.folder_of(&current).ok_or(Plan::Simulated(super::REMOVED_DIRECTORY))?;
             let place = crate::action::Place { directory, name: Vec::new(), follows: true };
             return Ok((Target::Place(place), Some(current)));
         }

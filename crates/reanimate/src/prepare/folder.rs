@@ -5,7 +5,8 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::materials::{Preparation, place};
+use super::materials::Preparation;
+use crate::root::split;
 
 /// A directory below the root that is open.
 #[derive(Debug)]
@@ -43,21 +44,13 @@ impl Preparation {
         let mut at = 0;
         while at < path.len() {
             let end = path[at..].iter().position(|byte| *byte == b'/').map_or(path.len(), |index| at + index);
-            let (parent, name) = self.root.parent(&place(&path[..end]))?;
-            match rustix::fs::mkdirat(&parent, name.as_slice(), Mode::from_raw_mode(0o755)) {
+            let (parent, name) = self.root.parent(&path[..end])?;
+            match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755)) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(error) => return Err(error),
             }
             at = end + 1;
         }
         Ok(())
-    }
-}
-
-/// Directory and name of a path.
-pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    match path.iter().rposition(|byte| *byte == b'/') {
-        Some(index) => (&path[..index], &path[index + 1..]),
-        None => (&[], path),
     }
 }

@@ -3,7 +3,7 @@
 use rustix::fs::{AtFlags, FileType, OFlags};
 use rustix::io::Errno;
 
-use super::materials::{Preparation, place};
+use super::materials::Preparation;
 use crate::compare::list;
 
 /// How deep what is below two names is put together; paths of the kernel are no deeper.
@@ -31,23 +31,23 @@ impl Preparation {
 
     /// Moves a tree to another name; where both have something that of the other name stays.
     fn merge(&self, from: &[u8], to: &[u8], depth: u32) -> Result<(), Errno> {
-        let (from_parent, from_name) = self.root.parent(&place(from))?;
-        let (to_parent, to_name) = self.root.parent(&place(to))?;
+        let (from_parent, from_name) = self.root.parent(from)?;
+        let (to_parent, to_name) = self.root.parent(to)?;
         let exclusively = rustix::fs::RenameFlags::NOREPLACE;
-        match rustix::fs::renameat_with(&from_parent, from_name.as_slice(), &to_parent, to_name.as_slice(), exclusively) {
+        match rustix::fs::renameat_with(&from_parent, from_name, &to_parent, to_name, exclusively) {
             Err(Errno::EXIST) => {}
             result => return result,
         }
         let open = |path: &[u8]| self.root.open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW, rustix::fs::Mode::empty());
         let Ok(directory) = open(from) else {
-            return rustix::fs::unlinkat(&from_parent, from_name.as_slice(), AtFlags::empty());
+            return rustix::fs::unlinkat(&from_parent, from_name, AtFlags::empty());
         };
         if depth < MAXIMUM_DEPTH && open(to).is_ok() {
             for name in list(&directory)?.into_keys() {
                 self.merge(&[from, b"/", &name].concat(), &[to, b"/", &name].concat(), depth + 1)?;
             }
         }
-        rustix::fs::unlinkat(&from_parent, from_name.as_slice(), AtFlags::REMOVEDIR)
+        rustix::fs::unlinkat(&from_parent, from_name, AtFlags::REMOVEDIR)
     }
 }
 

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::Evidence;
 use super::links::behind_link;
-use super::materials::{Facts, Preparation, Prepared, place};
+use super::materials::{Facts, Preparation, Prepared};
 use crate::root::object_path;
 
 /// What is known of each path. What lies in a directory comes after it.
@@ -65,9 +65,9 @@ impl Preparation {
     }
 
     fn link(&mut self, first: &[u8], path: &[u8]) -> Result<(), Errno> {
-        let (from, from_name) = self.root.parent(&place(first))?;
+        let (from, from_name) = self.root.parent(first)?;
         let (to, to_name) = self.enter(path)?;
-        made(rustix::fs::linkat(&from, from_name.as_slice(), to, to_name, AtFlags::empty()))
+        made(rustix::fs::linkat(&from, from_name, to, to_name, AtFlags::empty()))
     }
 
     fn make(&mut self, path: &[u8], facts: &mut Facts) -> Result<(), Errno> {
@@ -124,9 +124,9 @@ impl Preparation {
             // Bytes that were read through it are there already.
             if self.root.inspect(path, false).is_ok() {
                 self.leave();
-                let (from, from_name) = self.root.parent(&place(path))?;
-                let (to, to_name) = self.root.parent(&place(&target[1..]))?;
-                rustix::fs::renameat(&from, from_name.as_slice(), &to, to_name.as_slice())?;
+                let (from, from_name) = self.root.parent(path)?;
+                let (to, to_name) = self.root.parent(&target[1..])?;
+                rustix::fs::renameat(&from, from_name, &to, to_name)?;
             }
             self.make_object(&target[1..], facts)?;
         }
@@ -202,7 +202,8 @@ fn lead_to_directories(facts: &mut KnownPaths) {
     let paths: Vec<Rc<[u8]>> = facts.iter().filter(|(_, known)| may_be(known)).map(|(path, _)| path.clone()).collect();
     for path in paths {
         let below = [&*path, b"/"].concat();
-        let has_children = facts.range::<[u8], _>((Bound::Included(below.as_slice()), Bound::Unbounded)).next().is_some_and(|(child, _)| child.starts_with(&below));
+        let has_children =
+            facts.range::<[u8], _>((Bound::Included(below.as_slice()), Bound::Unbounded)).next().is_some_and(|(child, _)| child.starts_with(&below));
         if let Some(known) = facts.get_mut(&path).filter(|_| has_children) {
             known.take_in(Evidence::Directory);
         }

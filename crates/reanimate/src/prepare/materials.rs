@@ -7,9 +7,9 @@ use std::rc::Rc;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::folder::{Folder, split};
+use super::folder::Folder;
 use super::{Evidence, Origin};
-use crate::action::{Identity, Place};
+use crate::action::Identity;
 use crate::root::Root;
 use crate::verify::Status;
 
@@ -208,9 +208,4 @@ impl Prepared {
             _ => &mut self.others,
         }
     }
-}
-
-pub(super) fn place(path: &[u8]) -> Place {
-    let (directory, name) = split(path);
-    Place { directory: directory.to_vec(), name: name.to_vec(), follows: false }
 }

@@ -11,7 +11,11 @@ pub use node::{Copied, Directory, FifoUses, Kind, Node, NodeRef};
 use resolve::MAXIMUM_PATH;
 pub use resolve::{Base, Found, Resolution, Spot, child_origin};
 
+use std::cell::RefCell;
+use std::sync::Arc;
+
 use crate::access::{Access, Ticket, Tickets};
+use crate::folder::Folder;
 use crate::prepare::Origin;
 
 /// Why calls in these directories are not repeated: they show the machine, not files.
@@ -41,6 +45,10 @@ impl Turn {
 pub struct World {
     /// Its root directory.
     pub root: NodeRef,
+    /// How often names of directories changed.
+    renames: u64,
+    /// The directory of the last path: the next one is likely in the same.
+    last_folder: RefCell<Arc<Folder>>,
 }
 
 impl World {
@@ -52,7 +60,7 @@ impl World {
             directory.simulated = Some(reason);
             Self::link(&root, name, &Node::new(Kind::Directory(directory)));
         }
-        Self { root }
+        Self { root, renames: 0, last_folder: RefCell::default() }
     }
 
     /// A name space of which nothing is known: what the trace meets was there before unless it made it.
@@ -96,6 +104,25 @@ impl World {
         let node = directory.borrow_mut().as_directory()?.set(name, None)?;
         node.borrow_mut().parent = std::rc::Weak::new();
         Some(node)
+    }
+
+    /// A directory as workers know it; what was removed is none.
+    pub fn folder_of(&self, directory: &NodeRef) -> Option<Arc<Folder>> {
+        let (as_of, known) = directory.borrow().folder.clone();
+        if let Some(folder) = known.upgrade().filter(|_| as_of == self.renames) {
+            return Some(folder);
+        }
+        let folder = Folder::new(self.path_of(directory)?);
+        directory.borrow_mut().folder = (self.renames, Arc::downgrade(&folder));
+        self.last_folder.replace(Arc::clone(&folder));
+        Some(folder)
+    }
+
+    /// Forgets all paths, because a name of `node` changes, and it may be a directory.
+    pub fn forget_folders(&mut self, node: &NodeRef) {
+        if matches!(node.borrow().kind, Kind::Directory(_) | Kind::Unknown) {
+            self.renames += 1;
+        }
     }
 
     /// The path of a directory below the root, without a slash at either end; what was removed has none, nor has what lies so deep that the

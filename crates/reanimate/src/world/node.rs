@@ -7,6 +7,7 @@ use std::rc::{Rc, Weak};
 
 use super::content::Content;
 use crate::access::{Access, AccessLog, Ticket, Tickets};
+use crate::folder::Folder;
 
 /// A node that others may know, too: under several names, or as an open file.
 pub type NodeRef = Rc<RefCell<Node>>;
@@ -35,6 +36,8 @@ pub struct Node {
     pub origin: Option<Box<crate::prepare::Origin>>,
     /// Of a named pipe that was opened.
     pub fifo: Option<Rc<FifoUses>>,
+    /// Of a directory how workers know it, as of some names of directories.
+    pub(super) folder: (u64, std::sync::Weak<Folder>),
 }
 
 /// Bytes that came from another file.
@@ -115,6 +118,7 @@ impl Node {
             copies: Vec::new(),
             origin: None,
             fifo: None,
+            folder: Default::default(),
         };
         Rc::new(RefCell::new(node))
     }
