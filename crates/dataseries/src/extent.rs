@@ -107,7 +107,20 @@ enum Width {
     Long,
 }
 
+/// Where rows of a type have bytes, likewise.
+#[derive(Debug, Clone, Copy)]
+pub struct BytesPlace(Place);
+
 impl ExtentType {
+    /// The place of field `number`; `None` if its values are no bytes.
+    ///
+    /// # Panics
+    /// If there is no such field.
+    pub fn bytes_place(&self, number: usize) -> Option<BytesPlace> {
+        let place = Place::of(self, number);
+        matches!(place.field_type, FieldType::Variable32 | FieldType::FixedWidth(_)).then_some(BytesPlace(place))
+    }
+
     /// The place of field `number`; `None` if its values are no whole numbers.
     ///
     /// # Panics
@@ -204,6 +217,15 @@ impl<'a> Row<'a> {
             Width::Word => i64::from(order.i32(record, place.slot.offset)),
             Width::Long => order.i64(record, place.slot.offset),
         })
+    }
+
+    /// Bytes; `None` if they are null. The place is one of this row's type.
+    #[inline]
+    pub fn bytes(&self, place: &BytesPlace) -> Option<&'a [u8]> {
+        if place.0.null.is_some_and(|null| null.bit(self.record)) {
+            return None;
+        }
+        Some(<[u8]>::load(self.record, &place.0, &self.extent.pool, self.extent.order))
     }
 
     /// The value of field `number`.

@@ -71,7 +71,7 @@ pub use bind::{FieldHandle, FieldKind};
 pub use builder::{ExtentBuilder, RowBuilder};
 pub use compress::{Compression, CompressionSet};
 pub use error::{Error, Result};
-pub use extent::{Extent, ExtentBuffers, NumberPlace, Row, Value};
+pub use extent::{BytesPlace, Extent, ExtentBuffers, NumberPlace, Row, Value};
 pub use header::{ExtentHeader, PackedExtent};
 pub use order::ByteOrder;
 pub use reader::{IndexEntry, Reader};

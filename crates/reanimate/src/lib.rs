@@ -38,7 +38,6 @@ mod verify;
 mod world;
 
 use std::path::Path;
-use std::time::Instant;
 
 pub use compare::{Comparison, TreeDifference, compare_trees};
 pub use error::Error;
@@ -92,12 +91,12 @@ where
         Prepare::Never => false,
     };
     if prepares {
-        let began = Instant::now();
+        let stopwatch = report::Stopwatch::start();
         let records = open(Pass::Preparing).map_err(|error| Error::Trace(error.to_string()))?;
         let prepared = prepare_root(&root, records, observe)?;
         report.prepared = Some(prepared);
-        report.preparation_seconds = Report::took(began.elapsed());
         scanned = scan::scan(&root, &options.root)?;
+        (report.preparation_seconds, report.preparation_user_seconds) = stopwatch.seconds();
     }
     let root = if scanned.has_devices { root.without_devices() } else { root };
     raise_descriptor_limit();

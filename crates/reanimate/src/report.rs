@@ -1,7 +1,7 @@
 //! What came of a replay.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use retake_model::table::{self, ArgumentKind, ValueType};
 use retake_trace_format::TracedCall;
@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::calls::Arguments;
 use crate::plan::name_of;
 use crate::prepare::Prepared;
+use crate::thread_state::user_time;
 
 /// Longest path in a report.
 const MAXIMUM_TEXT: usize = 200;
@@ -67,8 +68,12 @@ pub struct Report {
     pub threads: u32,
     /// How long making the beginning took.
     pub preparation_seconds: f64,
+    /// The time that it spent outside of the kernel, in all threads.
+    pub preparation_user_seconds: f64,
     /// How long the calls took.
     pub replay_seconds: f64,
+    /// The time that they, and comparing, spent outside of the kernel, in all threads.
+    pub replay_user_seconds: f64,
 }
 
 impl Report {
@@ -76,9 +81,24 @@ impl Report {
     pub fn is_faithful(&self) -> bool {
         self.mismatched == 0
     }
+}
 
-    pub(crate) fn took(duration: Duration) -> f64 {
-        duration.as_secs_f64()
+/// What a part of a replay takes, from its beginning.
+#[derive(Debug)]
+pub struct Stopwatch {
+    began: Instant,
+    user_before: Duration,
+}
+
+impl Stopwatch {
+    /// Begins.
+    pub fn start() -> Self {
+        Self { began: Instant::now(), user_before: user_time() }
+    }
+
+    /// Seconds since, and those spent outside of the kernel.
+    pub fn seconds(&self) -> (f64, f64) {
+        (self.began.elapsed().as_secs_f64(), user_time().saturating_sub(self.user_before).as_secs_f64())
     }
 }
 

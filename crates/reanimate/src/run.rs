@@ -15,7 +15,7 @@ use crate::options::{Options, Speed};
 use crate::pace::Pulse;
 use crate::plan::Planner;
 use crate::progress::Progress;
-use crate::report::{Report, Tally};
+use crate::report::{Report, Stopwatch, Tally};
 use crate::root::Root;
 use crate::sequence::Sequencer;
 
@@ -106,7 +106,7 @@ where
     E: std::fmt::Display,
 {
     let progress = (0..options.threads.get()).map(|_| Progress::default()).collect();
-    let began = Instant::now();
+    let (began, stopwatch) = (Instant::now(), Stopwatch::start());
     let shared = Shared { options, root, pulse: Pulse::default(), progress, budget: Budget::default(), began };
     let (sender, receiver) = crossbeam_channel::bounded(READ_PORTIONS);
     let result = std::thread::scope(|scope| {
@@ -116,7 +116,7 @@ where
         let workers = Workers { scope, shared: &shared, workers: Vec::new(), first_entry_ns: None };
         plan(planner, workers, receiver, report, observe)
     });
-    report.replay_seconds = Report::took(began.elapsed());
+    (report.replay_seconds, report.replay_user_seconds) = stopwatch.seconds();
     report.mismatches.sort_by_key(|mismatch| mismatch.id);
     report.mismatches.truncate(options.maximum_mismatches);
     report.stopped = shared.pulse.is_stopped();

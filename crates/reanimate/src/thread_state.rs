@@ -1,6 +1,8 @@
-//! State that the kernel keeps for each thread, if it is asked to.
+//! What the kernel keeps for threads: state of their own, if it is asked to, and the time they took.
 
 #![allow(unsafe_code)]
+
+use std::time::Duration;
 
 use rustix::fs::Mode;
 use rustix::io::Errno;
@@ -16,4 +18,29 @@ pub fn own_umask() -> Result<(), Errno> {
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FS) }?;
     rustix::process::umask(Mode::empty());
     Ok(())
+}
+
+/// The time that all threads of this process have spent outside of the kernel.
+pub fn user_time() -> Duration {
+    // SAFETY: a structure of numbers, for which zeros are valid.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel fills the structure, which lives until then.
+    let result = unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
+    assert_eq!(result, 0, "asking for one's own times cannot fail");
+    let number = |value: i64| u64::try_from(value).unwrap_or(0);
+    Duration::from_secs(number(usage.ru_utime.tv_sec)) + Duration::from_micros(number(usage.ru_utime.tv_usec))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn computing_takes_user_time() {
+        let before = user_time();
+        let began = std::time::Instant::now();
+        while user_time() == before {
+            assert!(began.elapsed() < Duration::from_secs(60), "nothing is counted");
+        }
+    }
 }

@@ -54,8 +54,10 @@ pub struct TraceHeader {
 pub struct TraceReader<R: Read + Seek> {
     extents: Extents<R>,
     sources: Vec<Source>,
-    /// What comes next from each source: id, rank among equals, and the source.
-    heap: BinaryHeap<Reverse<(u64, u8, usize)>>,
+    /// What comes next from each source.
+    heap: BinaryHeap<Reverse<Next>>,
+    /// What comes before all in `heap`, if it is known: many a program makes the same call again and again.
+    next: Option<Next>,
     buffers: BufferRows,
     descriptors: DescriptorRows,
     limits: LimitRows,
@@ -81,6 +83,9 @@ enum Source {
     Mapped { cursor: Cursor, id_field: Option<usize>, write: bool },
     Incomplete(Cursor),
 }
+
+/// What comes next from a source: id, rank among equals, and the source.
+type Next = (u64, u8, usize);
 
 /// Among records of one id: what is missing from the beginning, records, what is missing behind them.
 const RANK_FIRST: u8 = 0;
@@ -146,6 +151,7 @@ impl<R: Read + Seek> TraceReader<R> {
             extents,
             sources: Vec::new(),
             heap: BinaryHeap::new(),
+            next: None,
             buffers: BufferRows::new(buffer_type.is_some().then(|| Cursor::new(buffers, buffer_id)), buffer_type.as_deref()),
             descriptors: DescriptorRows::new(descriptors, descriptor_id.flatten()),
             limits: LimitRows::new(limits, limit_id.flatten()),
@@ -199,11 +205,15 @@ impl<R: Read + Seek> TraceReader<R> {
         }
         let incomplete = by_type.cursor(other::INCOMPLETE, "after_id");
         self.sources.extend(incomplete.map(|(cursor, _)| Source::Incomplete(cursor)));
-        (0..self.sources.len()).try_for_each(|source| self.look(source))
+        for source in 0..self.sources.len() {
+            let next = self.look(source)?;
+            self.heap.extend(next.map(Reverse));
+        }
+        Ok(())
     }
 
     /// Looks at what comes next from a source.
-    fn look(&mut self, index: usize) -> Result<()> {
+    fn look(&mut self, index: usize) -> Result<Option<Next>> {
         let key = match &mut self.sources[index] {
             Source::Calls(calls) => {
                 calls.fill(&mut self.extents)?;
@@ -226,8 +236,7 @@ impl<R: Read + Seek> TraceReader<R> {
                 })
             }
         };
-        self.heap.extend(key.map(|(id, rank)| Reverse((id, rank, index))));
-        Ok(())
+        Ok(key.map(|(id, rank)| (id, rank, index)))
     }
 
     /// What the trace says about itself, if this program made it.
@@ -247,7 +256,7 @@ impl<R: Read + Seek> TraceReader<R> {
             if let Some(record) = self.ready.pop_front() {
                 return Ok(Some(record));
             }
-            let Some(Reverse((_, _, source))) = self.heap.pop() else {
+            let Some((_, _, source)) = self.next.take().or_else(|| self.heap.pop().map(|Reverse(next)| next)) else {
                 if std::mem::replace(&mut self.has_ended, true) {
                     return Ok(None);
                 }
@@ -255,8 +264,14 @@ impl<R: Read + Seek> TraceReader<R> {
                 continue;
             };
             let record = self.take(source)?;
-            self.look(source)?;
+            self.next = self.look(source)?;
+            if let Some(later) = self.next.take_if(|next| self.heap.peek().is_some_and(|Reverse(first)| first < next)) {
+                self.heap.push(Reverse(later));
+            }
             self.note_gap(&record);
+            if self.ready.is_empty() && self.extents.problems.is_empty() {
+                return Ok(Some(record));
+            }
             self.ready.push_back(record);
         }
     }

@@ -115,6 +115,8 @@ struct Point {
     ways: [Figures; WAYS.len()],
     /// Seconds and user time of running the trace again, verifying everything.
     again: Figures,
+    /// Its user time with what it takes to make what the program had found.
+    whole_again: Series,
     /// MB of trace a second, once the program has ended, and the most memory of `retake`.
     conversion: Series,
     peak_kb: u64,
@@ -218,21 +220,22 @@ fn run_again(stopwatch: &Stopwatch<'_>, point: &mut Point) -> Result<()> {
         .run(&shell(&format!("cd made && exec bash ../timed ../times {retake} reanimate ../kept.ds --root ../fresh --json; test ! -e failed")))?;
     let said = fs::read_to_string(stopwatch.folder().join("made/output"))?;
     let times = fs::read_to_string(stopwatch.folder().join("times"))?;
-    let user = times.split_whitespace().nth(1).unwrap_or_default();
+    point.whole_again.push(times.split_whitespace().nth(1).unwrap_or_default().parse()?);
     // Not what it takes to make what the trace has found: that was there before.
-    let seconds = replay_seconds(&said).ok_or("reanimate does not say how long it took")?;
-    point.again.push(&format!("{seconds} {user} 0")).map(drop)
+    let figure = |name| figure(&said, name).ok_or("reanimate does not say how long it took");
+    point.again.push(&format!("{} {} 0", figure("replay_seconds")?, figure("replay_user_seconds")?)).map(drop)
 }
 
-fn replay_seconds(report: &str) -> Option<f64> {
-    let (_, after) = report.split_once("\"replay_seconds\":")?;
+/// A number of a report.
+fn figure(report: &str, name: &str) -> Option<f64> {
+    let (_, after) = report.split_once(&format!("\"{name}\":"))?;
     after.split([',', '}']).next()?.trim().parse().ok()
 }
 
 impl Point {
     fn new(load: &'static Load) -> Self {
-        let (ways, again, conversion) = (Default::default(), Figures::default(), Series::default());
-        Self { load, ways, again, conversion, peak_kb: 0, trouble: None }
+        let (whole_again, conversion) = (Series::default(), Series::default());
+        Self { load, ways: Default::default(), again: Figures::default(), whole_again, conversion, peak_kb: 0, trouble: None }
     }
 
     fn ratio(&self, way: &str) -> Option<f64> {
@@ -266,7 +269,7 @@ impl Point {
         };
         let native = &self.ways[0];
         let again = self.again.seconds.median().zip(native.seconds.median()).map(|(again, native)| again / native);
-        let user = self.again.user.median().zip(native.system.median()).map(|(user, system)| user / system.max(1e-3));
+        let beside_system = |user: &Series| user.median().zip(native.system.median()).map(|(user, system)| user / system.max(1e-3));
         vec![
             self.load.title.to_owned(),
             number(native.seconds.median(), 3),
@@ -280,12 +283,13 @@ impl Point {
             number(self.conversion.median(), 0),
             number((self.peak_kb > 0).then_some(self.peak_kb as f64 * 1.024 / 1e3), 0),
             number(again, 2),
-            number(user, 2),
+            number(beside_system(&self.again.user), 2),
+            number(beside_system(&self.whole_again), 2),
         ]
     }
 }
 
-const HEADINGS: [&str; 13] = [
+const HEADINGS: [&str; 14] = [
     "program",
     "native s",
     "spread",
@@ -299,6 +303,7 @@ const HEADINGS: [&str; 13] = [
     "MB",
     "again × (≤ 1)",
     "again user / native system (≤ 1.5)",
+    "with preparation",
 ];
 
 impl Tracing {
@@ -343,6 +348,7 @@ impl Tracing {
             Json::Object(vec![
                 ("name", Json::text(point.load.name)),
                 ("ways", Json::List(ways.map(way).collect())),
+                ("whole_again_user", list(&point.whole_again)),
                 ("conversion", list(&point.conversion)),
             ])
         };
@@ -361,7 +367,7 @@ mod tests {
         assert_eq!(figures.push("1.5 0.25 0.5\n").unwrap(), 1.5);
         assert_eq!(figures.processor_seconds(), Some(0.75));
         assert!(figures.push("bash: no such file").is_err());
-        assert_eq!(replay_seconds("{\"calls\": 3, \"replay_seconds\": 0.25, \"x\": 1}"), Some(0.25));
+        assert_eq!(figure("{\"calls\": 3, \"replay_seconds\": 0.25, \"x\": 1}", "replay_seconds"), Some(0.25));
         assert_eq!(quoted("it's"), r"'it'\''s'");
     }
 

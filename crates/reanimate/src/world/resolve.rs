@@ -1,5 +1,6 @@
 //! What a path means, by what the trace has shown so far.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use super::{Directory, Kind, NodeRef, Turn, World};
@@ -96,8 +97,6 @@ pub fn child_origin(directory: &NodeRef, name: &[u8]) -> Option<Box<Origin>> {
 struct Walk<'a> {
     base: &'a Base,
     current: NodeRef,
-    /// Components still to go, the next one last.
-    rest: Vec<Vec<u8>>,
     wants_directory: bool,
     follows: bool,
     links: u32,
@@ -107,6 +106,8 @@ struct Walk<'a> {
 
 enum Step {
     On,
+    /// Through a link with this text.
+    Follow(Vec<u8>),
     Done(Resolution),
 }
 
@@ -118,29 +119,36 @@ impl World {
         if path.is_empty() || path.len() >= MAXIMUM_PATH {
             return Resolution::Broken;
         }
-        let mut walk = Walk { base, current, rest: Vec::new(), wants_directory: path.ends_with(b"/"), follows, links: 0, shown: 0 };
-        walk.push(path);
+        let mut walk = Walk { base, current, wants_directory: path.ends_with(b"/"), follows, links: 0, shown: 0 };
+        let mut path = Cow::Borrowed(path);
+        let mut at = 0;
         loop {
-            match walk.step(turn) {
-                Step::On => {}
+            let (name, rest) = first_component(&path[at..]);
+            match walk.step(name, rest.is_empty(), turn) {
+                Step::On => at = path.len() - rest.len(),
+                Step::Follow(mut target) => {
+                    target.push(b'/');
+                    target.extend_from_slice(rest);
+                    (path, at) = (Cow::Owned(target), 0);
+                }
                 Step::Done(resolution) => return resolution,
             }
         }
     }
 }
 
-impl Walk<'_> {
-    fn push(&mut self, path: &[u8]) {
-        let components = path.split(|byte| *byte == b'/').filter(|component| !component.is_empty());
-        self.rest.extend(components.rev().map(<[u8]>::to_vec));
-    }
+/// The first name in a path, empty if there is none, and what follows it without the slashes between.
+fn first_component(path: &[u8]) -> (&[u8], &[u8]) {
+    let without_slashes = |path: &'_ [u8]| path.iter().take_while(|byte| **byte == b'/').count();
+    let path = &path[without_slashes(path)..];
+    let (name, rest) = path.split_at(path.iter().position(|byte| *byte == b'/').unwrap_or(path.len()));
+    (name, &rest[without_slashes(rest)..])
+}
 
-    fn step(&mut self, turn: &mut Turn) -> Step {
-        let Some(name) = self.rest.pop() else {
-            return Step::Done(self.directory_itself(Vec::new()));
-        };
-        let is_last = self.rest.is_empty();
-        match name.as_slice() {
+impl Walk<'_> {
+    fn step(&mut self, name: &[u8], is_last: bool, turn: &mut Turn) -> Step {
+        match name {
+            b"" => Step::Done(self.directory_itself(name)),
             b"." if is_last => Step::Done(self.directory_itself(name)),
             b"." => Step::On,
             b".." => {
@@ -152,9 +160,9 @@ impl Walk<'_> {
     }
 
     /// The path ended at a directory without naming it in its parent.
-    fn directory_itself(&self, name: Vec<u8>) -> Resolution {
+    fn directory_itself(&self, name: &[u8]) -> Resolution {
         let found = Found::Node(self.current.clone());
-        Resolution::Spot(Spot { directory: self.current.clone(), name, found, wants_directory: true })
+        Resolution::Spot(Spot { directory: self.current.clone(), name: name.to_vec(), found, wants_directory: true })
     }
 
     fn up(&mut self) {
@@ -167,8 +175,8 @@ impl Walk<'_> {
         }
     }
 
-    fn enter(&mut self, name: Vec<u8>, is_last: bool, turn: &mut Turn) -> Step {
-        let found = match lookup(&self.current, &name) {
+    fn enter(&mut self, name: &[u8], is_last: bool, turn: &mut Turn) -> Step {
+        let found = match lookup(&self.current, name) {
             Lookup::Found(found) => found,
             Lookup::Simulated(reason) => return Step::Done(Resolution::Simulated(reason)),
             Lookup::NotADirectory => return Step::Done(Resolution::Broken),
@@ -177,7 +185,7 @@ impl Walk<'_> {
         if let Found::Node(node) = &found {
             let node = node.borrow();
             match &node.kind {
-                Kind::Symlink(target) if follows => return self.follow(&name, target, turn),
+                Kind::Symlink(target) if follows => return self.follow(name, target.clone(), is_last, turn),
                 Kind::Simulated(reason) => return Step::Done(Resolution::Simulated(reason)),
                 Kind::Directory(Directory { simulated: Some(reason), .. }) if is_last => return Step::Done(Resolution::Simulated(reason)),
                 _ => {}
@@ -185,23 +193,23 @@ impl Walk<'_> {
         }
         if is_last {
             let directory = self.current.clone();
-            return Step::Done(Resolution::Spot(Spot { directory, name, found, wants_directory: self.wants_directory }));
+            return Step::Done(Resolution::Spot(Spot { directory, name: name.to_vec(), found, wants_directory: self.wants_directory }));
         }
-        self.use_name(&name, turn);
+        self.use_name(name, turn);
         match found {
             Found::Node(node) => self.current = node,
             Found::Absent => return Step::Done(Resolution::Broken),
             Found::Unknown if self.shown >= MAXIMUM_SHOWN => return Step::Done(Resolution::Broken),
             Found::Unknown => {
                 self.shown += 1;
-                let mut spot = Spot { directory: self.current.clone(), name, found, wants_directory: true };
+                let mut spot = Spot { directory: self.current.clone(), name: name.to_vec(), found, wants_directory: true };
                 self.current = spot.suppose(|| Kind::Directory(Directory::default()));
             }
         }
         Step::On
     }
 
-    fn follow(&mut self, name: &[u8], target: &[u8], turn: &mut Turn) -> Step {
+    fn follow(&mut self, name: &[u8], target: Vec<u8>, is_last: bool, turn: &mut Turn) -> Step {
         self.use_name(name, turn);
         self.links += 1;
         if self.links > MAXIMUM_LINKS || target.is_empty() || target.len() >= MAXIMUM_PATH {
@@ -210,9 +218,8 @@ impl Walk<'_> {
         if target.first() == Some(&b'/') {
             self.current = self.base.root.clone();
         }
-        self.wants_directory |= self.rest.is_empty() && target.ends_with(b"/");
-        self.push(target);
-        Step::On
+        self.wants_directory |= is_last && target.ends_with(b"/");
+        Step::Follow(target)
     }
 
     fn use_name(&self, name: &[u8], turn: &mut Turn) {

@@ -1,6 +1,6 @@
 //! Rows of calls.
 
-use retake_dataseries::{ExtentType, NumberPlace, Row};
+use retake_dataseries::{BytesPlace, ExtentType, NumberPlace, Row};
 use retake_model::table::{self, ArgumentKind, LengthRule};
 
 use super::field_number;
@@ -19,10 +19,22 @@ pub(crate) struct CallFields {
     id_field: Option<usize>,
     common: Vec<Option<NumberPlace>>,
     rules: Vec<Option<usize>>,
+    /// Fields that stand for buffers.
+    held: Vec<Held>,
     arguments: Vec<Option<NumberPlace>>,
     number: Option<NumberPlace>,
     processor: Option<NumberPlace>,
     address: Option<NumberPlace>,
+}
+
+/// A field that stands for a buffer of a call.
+#[derive(Debug)]
+struct Held {
+    place: BytesPlace,
+    argument: u8,
+    direction: BufferDirection,
+    /// It ends with a NUL that is no part of the string.
+    is_text: bool,
 }
 
 /// Where the id is among [`other::COMMON`].
@@ -52,12 +64,19 @@ impl CallFields {
         let of = |name: &str, kind| file.number_place(field_number(file, name, kind)?);
         let number = of(other::NUMBER.name, Kind::Int32);
         let id = &other::COMMON[ID];
+        let held = |&rule: &usize| {
+            let rule = &schema.call.fields[rule];
+            let (direction, argument) = holder(&rule.source)?;
+            let place = file.bytes_place(field_number(file, rule.name, rule.kind)?)?;
+            Some(Held { place, argument, direction, is_text: matches!(rule.source, Source::Text(_)) })
+        };
         Self {
             schema,
             is_own: number.is_some(),
             id_field: field_number(file, id.name, id.kind),
             common: other::COMMON.iter().map(|field| of(field.name, field.kind)).collect(),
             rules: schema.call.fields.iter().map(|rule| field_number(file, rule.name, rule.kind)).collect(),
+            held: schema.holders.iter().filter_map(held).collect(),
             arguments: other::ARGUMENTS.iter().map(|name| of(name, Kind::Int64)).collect(),
             number,
             processor: of(other::PROCESSOR.name, Kind::Int32),
@@ -131,8 +150,8 @@ impl CallFields {
             let failed = value == -1 && (1..4096).contains(&errno);
             part.call.result = if failed { -errno } else { value };
         }
-        for &rule in &self.schema.holders {
-            self.add_held(part, row, rule);
+        for held in &self.held {
+            add_held(part, row, held);
         }
         if self.schema.call.rows != Rows::One {
             self.add_piece(part, row);
@@ -152,22 +171,7 @@ impl CallFields {
 
     /// Buffers that its rows can stand for are few, and mostly as many as there are fields for them.
     fn room(&self) -> Vec<TracedBuffer> {
-        Vec::with_capacity(self.schema.holders.len())
-    }
-
-    fn add_held(&self, part: &mut PartCall, row: &SharedRow<'_>, rule: usize) {
-        let source = self.schema.call.fields[rule].source;
-        let (Some((direction, argument)), Some(bytes)) = (holder(&source), self.bytes(row, rule)) else { return };
-        let data = match source {
-            // A field that cannot be null has nothing in it, not even a NUL, if there was no string.
-            Source::Text(_) if bytes.is_empty() => return,
-            Source::Text(_) => bytes.strip_suffix(&[0]).unwrap_or(bytes),
-            _ if bytes.is_empty() => return,
-            _ => bytes,
-        };
-        let address = part.call.arguments[usize::from(argument)];
-        part.bytes += data.len() as u64;
-        part.held.push(TracedBuffer { argument, direction, address, total_bytes: data.len() as u64, data: row.data(data) });
+        Vec::with_capacity(self.held.len())
     }
 
     fn add_piece(&self, part: &mut PartCall, row: &SharedRow<'_>) {
@@ -240,6 +244,18 @@ impl CallFields {
             }
         }
     }
+}
+
+fn add_held(part: &mut PartCall, row: &SharedRow<'_>, held: &Held) {
+    let Some(bytes) = row.bytes(&held.place).filter(|bytes| !bytes.is_empty()) else {
+        // A field that cannot be null has nothing in it, not even a NUL, if there was no string.
+        return;
+    };
+    let data = if held.is_text { bytes.strip_suffix(&[0]).unwrap_or(bytes) } else { bytes };
+    let address = part.call.arguments[usize::from(held.argument)];
+    part.bytes += data.len() as u64;
+    let (argument, direction, total_bytes) = (held.argument, held.direction, data.len() as u64);
+    part.held.push(TracedBuffer { argument, direction, address, total_bytes, data: row.data(data) });
 }
 
 /// Writes a number to its place in a structure.
