@@ -83,8 +83,8 @@ where
     E: std::fmt::Display,
 {
     let mut report = Report::default();
-    let root = open_root(&options.root)?;
-    let mut scanned = scan::scan(&root, &options.root)?;
+    let mut root = open_root(&options.root)?;
+    let mut scanned = scan_root(&mut root, &options.root)?;
     let prepares = match options.prepare {
         Prepare::Always => true,
         Prepare::Auto => scanned.is_empty,
@@ -95,10 +95,9 @@ where
         let records = open(Pass::Preparing).map_err(|error| Error::Trace(error.to_string()))?;
         let prepared = prepare_root(&root, records, observe)?;
         report.prepared = Some(prepared);
-        scanned = scan::scan(&root, &options.root)?;
+        scanned = scan_root(&mut root, &options.root)?;
         (report.preparation_seconds, report.preparation_user_seconds) = stopwatch.seconds();
     }
-    let root = if scanned.has_devices { root.without_devices() } else { root };
     raise_descriptor_limit();
     let planner = plan::Planner::new(scanned.world, options.threads.get(), options.order, None);
     let records = open(Pass::Replaying).map_err(|error| Error::Trace(error.to_string()))?;
@@ -110,6 +109,15 @@ fn open_root(path: &Path) -> Result<Root, Error> {
     let failed = |error| Error::Root { path: path.to_owned(), error };
     std::fs::create_dir_all(path).map_err(failed)?;
     Root::new(path).map_err(|error| failed(error.into()))
+}
+
+/// Reads what is below the root. If devices are, nothing that is opened from now on may be one: neither preparation nor the calls open any.
+fn scan_root(root: &mut Root, path: &Path) -> Result<scan::Scanned, Error> {
+    let scanned = scan::scan(root, path)?;
+    if scanned.has_devices {
+        *root = root.clone().without_devices();
+    }
+    Ok(scanned)
 }
 
 /// Makes what the trace must have found.

@@ -58,10 +58,7 @@ impl Root {
         let Ok(object) = self.open_any(path, OFlags::PATH | flags & OFlags::NOFOLLOW, Mode::empty()) else {
             return Ok(());
         };
-        match FileType::from_raw_mode(rustix::fs::fstat(&object)?.st_mode) {
-            FileType::CharacterDevice | FileType::BlockDevice => Err(Errno::NXIO),
-            _ => Ok(()),
-        }
+        if is_device(object)? { Err(Errno::NXIO) } else { Ok(()) }
     }
 
     fn open_any(&self, path: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
@@ -75,6 +72,27 @@ impl Root {
     /// What the kernel says; `ELOOP` for a link.
     pub fn open_in(directory: impl AsFd, name: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
         open_at(directory, name, (flags, mode), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
+    }
+
+    /// Opens a file to be written, by its name in a directory that was opened; made if it was not there.
+    ///
+    /// # Errors
+    /// What the kernel says; `ELOOP` for a link, `ENXIO` for a device.
+    pub fn make_in(&self, directory: impl AsFd, name: &[u8], mode: Mode) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK;
+        if !self.has_devices {
+            return Self::open_in(directory, name, flags | OFlags::CREATE, mode);
+        }
+        match Self::open_in(&directory, name, flags | OFlags::CREATE | OFlags::EXCL, mode) {
+            Err(Errno::EXIST) => {}
+            made => return made,
+        }
+        // What is looked at is what is opened then, whatever has the name by that time.
+        let object = Self::open_in(directory, name, OFlags::PATH, Mode::empty())?;
+        if is_device(&object)? {
+            return Err(Errno::NXIO);
+        }
+        rustix::fs::open(object_path(&object), flags | OFlags::CLOEXEC, Mode::empty())
     }
 
     /// The directory of a place, open: kept so for others of the same directory.
@@ -144,6 +162,11 @@ fn open_at(directory: impl AsFd, path: &[u8], (flags, mode): (OFlags, Mode), res
         }
     }
     Err(Errno::AGAIN)
+}
+
+fn is_device(object: impl AsFd) -> Result<bool, Errno> {
+    let kind = FileType::from_raw_mode(rustix::fs::fstat(object)?.st_mode);
+    Ok(matches!(kind, FileType::CharacterDevice | FileType::BlockDevice))
 }
 
 /// A path that leads to exactly the object of a descriptor: for calls that take no descriptors opened without access.

@@ -18,7 +18,7 @@ const MAXIMUM_FILES: u64 = 1 << 22;
 pub struct Scanned {
     /// All names.
     pub world: World,
-    /// Devices are among them.
+    /// Devices are among them, or may be where nobody looked.
     pub has_devices: bool,
     /// Nothing was there.
     pub is_empty: bool,
@@ -62,7 +62,10 @@ impl Scan<'_> {
     fn directory(&mut self, node: &NodeRef, path: &[u8]) -> Result<(), Errno> {
         let file = match self.root.open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW, Mode::empty()) {
             // Whoever replays without rights does without what they hide.
-            Err(Errno::ACCESS | Errno::PERM) => return Ok(()),
+            Err(Errno::ACCESS | Errno::PERM) => {
+                self.scanned.has_devices = true;
+                return Ok(());
+            }
             opened => opened?,
         };
         let mut buffer = Vec::with_capacity(64 << 10);
@@ -120,10 +123,18 @@ impl Scan<'_> {
         Ok(())
     }
 
+    /// Whether there is anything in a directory that is not gone into.
+    fn hides_something(&self, path: &[u8]) -> bool {
+        let opened = self.root.open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW, Mode::empty());
+        let names = opened.and_then(|directory| crate::compare::list(&directory));
+        names.map_or(true, |names| names.keys().any(|name| path != b"dev" || name != b"shm"))
+    }
+
     fn child_directory(&mut self, parent: &NodeRef, path: &[u8], name: &[u8]) {
         let below = if path.is_empty() { name.to_vec() } else { [path, b"/", name].concat() };
         // What only shows the machine is not gone into, except for the files that programs keep in memory.
         if let Some(known) = self.scanned.world.child(parent, name) {
+            self.scanned.has_devices |= self.hides_something(&below);
             if below == b"dev" {
                 let memory_files = Node::directory();
                 World::link(&known, b"shm", &memory_files);
@@ -162,6 +173,17 @@ mod tests {
         assert!(std::rc::Rc::ptr_eq(&file, &world.child(&b, b"again").unwrap()));
         assert!(matches!(&world.child(&a, b"link").unwrap().borrow().kind, Kind::Symlink(target) if target == b"b/again"));
         assert_eq!(world.path_of(&b).unwrap(), b"a/b");
+    }
+
+    #[test]
+    fn what_is_not_looked_at_may_be_a_device() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        let has_devices = || scan(&Root::new(path).unwrap(), path).unwrap().has_devices;
+        std::fs::create_dir_all(path.join("dev/shm/memory")).unwrap();
+        assert!(!has_devices());
+        std::fs::write(path.join("dev/disk"), "").unwrap();
+        assert!(has_devices());
     }
 
     #[test]

@@ -108,6 +108,34 @@ fn mounts_roots_and_devices_are_not_made() {
     assert!(report.skipped.values().sum::<u64>() >= 3, "{:?}", report.skipped);
 }
 
+/// Makes a device that accepts no byte; says so if the user or the file system does not allow it.
+fn full_device(path: &Path) -> bool {
+    let numbers = rustix::fs::makedev(1, 7);
+    let made = rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::CharacterDevice, rustix::fs::Mode::RWXU, numbers);
+    let opened = made.map_err(std::io::Error::from).and_then(|()| std::fs::OpenOptions::new().write(true).open(path));
+    opened.map_err(|error| eprintln!("skipped: devices cannot be made and opened here: {error}")).is_ok()
+}
+
+#[test]
+fn preparation_opens_no_devices() {
+    for (device, opened) in [("node", "node"), ("dev/node", "link/node")] {
+        let scene = Scene::new();
+        std::fs::create_dir(scene.root().join("dev")).unwrap();
+        symlink("dev", scene.root().join("link")).unwrap();
+        if !full_device(&scene.root().join(device)) {
+            return;
+        }
+        let mut trace = Trace::new();
+        trace.start("/", vec![]);
+        // As if it had been a file with something in it.
+        trace.open(opened, O_RDONLY, 0, 3).read(3, 100, b"written where it was").close(3);
+        let options = Options { keeps_going: true, prepare: Prepare::Always, ..Options::new(scene.root()) };
+        let failures = trace.replay_with(&options).prepared.unwrap().failures;
+        let refused = std::io::Error::from_raw_os_error(ENXIO).to_string();
+        assert!(!failures.is_empty() && failures.iter().all(|failure| failure.ends_with(&refused)), "{device}: {failures:?}");
+    }
+}
+
 #[test]
 fn sizes_do_not_exhaust_memory() {
     let scene = Scene::new();

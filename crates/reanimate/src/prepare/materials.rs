@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::Mode;
 use rustix::io::Errno;
 
 use super::folder::Folder;
@@ -188,8 +188,10 @@ impl Preparation {
 
     /// Opens a file to be written, made if it was not there.
     pub(super) fn make_file(&mut self, path: &[u8]) -> Result<OwnedFd, Errno> {
+        // Of its own, because the folder borrows all of the preparation.
+        let root = self.root.clone();
         let (folder, name) = self.enter(path)?;
-        Root::open_in(folder, name, OFlags::CREATE | OFlags::WRONLY | OFlags::NONBLOCK, Mode::from_raw_mode(0o644))
+        root.make_in(folder, name, Mode::from_raw_mode(0o644))
     }
 
     pub(super) fn fail(&mut self, path: &[u8], action: &str, error: Errno) {
