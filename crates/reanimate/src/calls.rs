@@ -44,6 +44,42 @@ impl<'a> Arguments<'a> {
     }
 }
 
+/// What a call that opens a file is given.
+#[derive(Debug, Clone, Copy)]
+pub struct Opening {
+    /// Argument of the directory.
+    pub directory: Option<usize>,
+    /// Argument of the path.
+    pub path: u8,
+    /// Flags of `open`.
+    pub flags: u32,
+    /// Mode of a new file.
+    pub mode: u32,
+}
+
+impl Opening {
+    /// `None` for other calls, and where it is not in the trace.
+    pub fn of(call: &TracedCall) -> Option<Self> {
+        let arguments = Arguments(call);
+        let (directory, path, flags, mode) = match i64::from(call.number) {
+            libc::SYS_open => (None, 0, arguments.uint(1), arguments.uint(2)),
+            libc::SYS_creat => (None, 0, (libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC) as u32, arguments.uint(1)),
+            libc::SYS_openat => (Some(0), 1, arguments.uint(2), arguments.uint(3)),
+            libc::SYS_openat2 => {
+                let how = &arguments.input(2)?.data;
+                (Some(0), 1, u64_at(how, 0)? as u32, u64_at(how, 8)? as u32)
+            }
+            _ => return None,
+        };
+        Some(Self { directory, path, flags, mode })
+    }
+
+    /// Whether what is opened can be written to.
+    pub fn writes(&self) -> bool {
+        self.flags & libc::O_ACCMODE as u32 != libc::O_RDONLY as u32 && self.flags & libc::O_PATH as u32 == 0
+    }
+}
+
 /// A little-endian number in a buffer.
 pub fn i32_at(bytes: &[u8], offset: usize) -> Option<i32> {
     u32_at(bytes, offset).map(|value| value as i32)

@@ -1,8 +1,10 @@
-//! Calls that overlapped in time, and whose results tell which was first: reads and writes of the same bytes, and a descriptor's closing and the
-//! opening that got its number.
+//! Calls that overlapped in time, and whose results tell which was first: reads and writes of the same bytes, a descriptor's closing and the
+//! opening that got its number, the end of a named pipe's data and the opening by somebody who writes more.
 
 use libc as sys;
 use retake_trace_format::{BufferDirection, TraceRecord, TracedCall};
+
+use crate::calls::Opening;
 
 /// Whether the second call of the same process, which overlaps the first, must have been before it: one reads what the other writes, by the same
 /// descriptor, and read the new bytes, or old ones; or the first got the number of a descriptor that the second closes.
@@ -24,6 +26,31 @@ pub fn must_precede(first: &TraceRecord, second: &TraceRecord) -> bool {
         (sys::SYS_pwrite64, sys::SYS_pread64) => read_it(second, first) == Some(false),
         _ => false,
     }
+}
+
+/// Whether a call was told that there are no more data, maybe of a pipe that nobody could write to.
+pub fn is_end(call: &TracedCall) -> bool {
+    let requested = match call.number.into() {
+        sys::SYS_read | sys::SYS_readv => call.arguments[2],
+        sys::SYS_splice => call.arguments[4],
+        _ => 0,
+    };
+    call.result == 0 && requested > 0
+}
+
+/// Whether a call opened something to write to it: as long as a named pipe is open so, its data have no end.
+pub fn opens_to_write(call: &TracedCall) -> bool {
+    !call.failed() && Opening::of(call).is_some_and(|opening| opening.writes())
+}
+
+/// Whether a call may have closed what a pipe was written to by.
+pub fn closes(call: &TracedCall) -> bool {
+    !call.failed() && matches!(call.number.into(), sys::SYS_close | sys::SYS_close_range | sys::SYS_dup2 | sys::SYS_dup3)
+}
+
+/// Whether a call of another thread was entered before this one returned.
+pub fn reaches_into(other: &TracedCall, call: &TracedCall) -> bool {
+    other.thread != call.thread && other.entered_ns < call.returned_ns
 }
 
 /// Whether a call made a descriptor of that number, which the kernel picked.

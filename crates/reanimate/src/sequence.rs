@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use retake_trace_format::{TraceRecord, TracedCall};
 
-use crate::overlap::must_precede;
+use crate::overlap::{closes, is_end, must_precede, opens_to_write, reaches_into};
 
 /// Records that may wait for one that took effect earlier. Each traced thread has at most one in flight, so that only a trace
 /// with impossible times gets here.
@@ -80,13 +80,36 @@ where
     fn next_place(&mut self) -> Option<u32> {
         let Reverse(next) = self.order.pop()?;
         let first = self.waiting[next.2 as usize].as_ref()?;
-        let is_earlier = |place: u32| self.waiting[place as usize].as_ref().is_some_and(|other| must_precede(first, other));
-        let Some(earlier) = self.order.iter().find(|Reverse((_, _, place))| is_earlier(*place)).map(|Reverse((_, _, place))| *place) else {
+        let earlier = self.waiting_place(|other| must_precede(first, other)).or_else(|| self.end_before(first));
+        let Some(earlier) = earlier else {
             return Some(next.2);
         };
         self.order.retain(|Reverse((_, _, place))| *place != earlier);
         self.order.push(Reverse(next));
         Some(earlier)
+    }
+
+    /// The place of any that waits and is so.
+    fn waiting_place(&self, is_it: impl Fn(&TraceRecord) -> bool) -> Option<u32> {
+        let mut places = self.order.iter().map(|Reverse((_, _, place))| *place);
+        places.find(|place| self.waiting[*place as usize].as_ref().is_some_and(&is_it))
+    }
+
+    /// Who opens a named pipe to write to it comes after an end of data that overlapped, and after the closings that may have made it one. Which
+    /// pipe it is only planning knows: it is shown the end in time, and keeps it until then if it has nothing to do with the opening.
+    fn end_before(&self, first: &TraceRecord) -> Option<u32> {
+        let TraceRecord::Call(opening) = first else {
+            return None;
+        };
+        if !opens_to_write(opening) {
+            return None;
+        }
+        let overlaps = |record: &TraceRecord, is_it: fn(&TracedCall) -> bool| match record {
+            TraceRecord::Call(call) => is_it(call) && reaches_into(call, opening),
+            _ => false,
+        };
+        let end = self.waiting_place(|record| overlaps(record, is_end))?;
+        self.waiting_place(|record| overlaps(record, closes)).or(Some(end))
     }
 
     fn holds_too_much(&self) -> bool {
@@ -123,7 +146,7 @@ where
 }
 
 /// When a record was entered and when it took effect; what has no time comes at once.
-fn times(record: &TraceRecord) -> Option<(u64, u64)> {
+pub fn times(record: &TraceRecord) -> Option<(u64, u64)> {
     match record {
         TraceRecord::Call(call) => {
             let counts_from_entry = call.returned_ns < call.entered_ns || supplies(call);
@@ -200,6 +223,25 @@ mod tests {
     fn calls_that_never_returned_have_their_place() {
         let records = vec![call(1, 1, libc::SYS_read, 10, 20), call(2, 1, libc::SYS_exit_group, 30, 0), call(3, 2, libc::SYS_read, 40, 45)];
         assert_eq!(order(records), [1, 2, 3]);
+    }
+
+    #[test]
+    fn an_end_of_data_and_what_may_have_made_it_come_before_an_opening_to_write() {
+        let with = |record, arguments: [u64; 3], result: i64| {
+            let TraceRecord::Call(call) = record else { unreachable!("it is a call") };
+            let [first, second, third] = arguments;
+            TraceRecord::Call(TracedCall { arguments: [first, second, third, 0, 0, 0], result, ..call })
+        };
+        let read = |id, times: (u64, u64), result| with(call(id, id as u32, libc::SYS_read, times.0, times.1), [3, 1, 100], result);
+        let open = |id, times: (u64, u64), flags: i32| with(call(id, id as u32, libc::SYS_open, times.0, times.1), [1, flags as u64, 0], 4);
+        let close = |id, times: (u64, u64)| with(call(id, id as u32, libc::SYS_close, times.0, times.1), [5, 0, 0], 0);
+        let last = || call(9, 9, libc::SYS_getpid, 90, 91);
+        let write = libc::O_WRONLY;
+        assert_eq!(order(vec![read(1, (10, 50), 0), open(2, (20, 30), write), last()]), [1, 2, 9]);
+        assert_eq!(order(vec![close(1, (5, 60)), read(2, (10, 50), 0), open(3, (20, 30), write), last()]), [1, 2, 3, 9]);
+        assert_eq!(order(vec![read(1, (10, 50), 7), open(2, (20, 30), write), last()]), [2, 1, 9], "data");
+        assert_eq!(order(vec![read(1, (10, 50), 0), open(2, (20, 30), libc::O_RDONLY), last()]), [2, 1, 9], "nothing to write");
+        assert_eq!(order(vec![open(1, (20, 30), write), read(2, (31, 50), 0), last()]), [1, 2, 9], "one after the other");
     }
 
     #[test]

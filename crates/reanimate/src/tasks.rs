@@ -93,6 +93,14 @@ impl Description {
     }
 }
 
+impl Drop for Description {
+    fn drop(&mut self) {
+        if let Some(fifo) = self.fifo.get().filter(|_| self.flags.get() & libc::O_ACCMODE as u32 != libc::O_RDONLY as u32) {
+            fifo.open_writers.set(fifo.open_writers.get() - 1);
+        }
+    }
+}
+
 /// A descriptor.
 #[derive(Debug, Clone)]
 pub struct Slot {

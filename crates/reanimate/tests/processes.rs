@@ -239,6 +239,72 @@ fn pauses_are_kept_if_asked_for() {
     assert!((200..4000).contains(&halved), "{halved}");
 }
 
+/// Two writers of a named pipe, one after the other, and who reads from it: process 1. `meanwhile` comes after the first one wrote, and was read.
+fn named_pipe(meanwhile: impl FnOnce(&mut Trace)) -> Trace {
+    let mut trace = Trace::new();
+    trace.start("/", Vec::new());
+    trace.call(SYS_mknodat, &[support::HERE, 1, u64::from(S_IFIFO | 0o600), 0], 0).input(1, "pipe");
+    for writer in [10, 20, 30] {
+        trace.call(SYS_clone, &[SIGCHLD as u64], writer);
+    }
+    trace.by(1, 1).open("pipe", O_RDONLY, 0, 3);
+    trace.by(10, 10).open("pipe", O_WRONLY, 0, 5).write(5, b"one");
+    trace.by(1, 1).read(3, 100, b"one");
+    meanwhile(&mut trace);
+    trace
+}
+
+/// The last call, which took a microsecond, began or ended so many of them earlier or later.
+fn stretch(trace: &mut Trace, earlier: u64, later: u64) {
+    trace.last().entered_ns -= earlier * 1000;
+    trace.last().returned_ns += later * 1000;
+}
+
+fn replayed_often(mut trace: Trace) {
+    // As traces have them.
+    trace.records.sort_by_key(|record| match record {
+        retake_trace_format::TraceRecord::Call(call) => call.entered_ns,
+        _ => 0,
+    });
+    for _ in 0..10 {
+        trace.replay_faithfully(tempfile::tempdir().unwrap().path());
+    }
+}
+
+#[test]
+fn an_end_of_a_named_pipe_comes_before_who_opened_it_meanwhile() {
+    for closing_is_slow in [false, true] {
+        replayed_often(named_pipe(|trace| {
+            trace.by(10, 10).close(5);
+            stretch(trace, 0, if closing_is_slow { 20 } else { 0 });
+            // The next writer opens and writes before the read, which found nobody, returns.
+            trace.by(1, 1).read(3, 100, b"");
+            stretch(trace, 0, 10);
+            trace.by(20, 20).open("pipe", O_WRONLY, 0, 6).write(6, b"two").close(6);
+            trace.by(1, 1).read(3, 100, b"two");
+            stretch(trace, 0, 10);
+            trace.last().entered_ns += 10_000;
+        }));
+    }
+}
+
+#[test]
+fn an_end_of_a_named_pipe_comes_after_who_opened_it_while_others_could_write() {
+    replayed_often(named_pipe(|trace| {
+        trace.by(1, 1).read(3, 100, b"");
+        stretch(trace, 0, 20);
+        // The first writer lets the other one go and waits for its end before it closes.
+        trace.by(20, 20).open("pipe", O_WRONLY, 0, 6).close(6).call(SYS_exit_group, &[0], 0);
+        trace.last().returned_ns = 0;
+        trace.by(10, 10).call(SYS_wait4, &[20, 0, 0, 0], 20);
+        trace.by(10, 10).close(5);
+        trace.by(30, 30).open("pipe", O_WRONLY, 0, 7).write(7, b"two").close(7);
+        trace.by(1, 1).read(3, 100, b"two");
+        stretch(trace, 0, 30);
+        trace.last().entered_ns += 30_000;
+    }));
+}
+
 #[test]
 fn results_tell_which_of_two_overlapping_calls_was_first() {
     let root = tempfile::tempdir().unwrap();

@@ -3,6 +3,11 @@
 //! Two threads make the same directory at the same time; one succeeds, the other is told that it exists. By their times
 //! either may have been first. A call whose result contradicts what is known of its path is held back until a call that it
 //! overlapped explains it, or until there is none left.
+//!
+//! A read that was told that a pipe's data have ended took effect at a moment when nobody could write to it. It is held back until its return, unless
+//! somebody opens the pipe to write to it while nobody else can: such a read was before.
+
+use std::rc::Rc;
 
 use libc as sys;
 use retake_trace_format::{TraceRecord, TracedCall};
@@ -10,8 +15,10 @@ use retake_trace_format::{TraceRecord, TracedCall};
 use super::Planner;
 use crate::access::Ticket;
 use crate::action::Task;
-use crate::calls::Arguments;
-use crate::world::{Found, Resolution, Turn};
+use crate::calls::{Arguments, Opening};
+use crate::overlap::{is_end, opens_to_write};
+use crate::sequence::times;
+use crate::world::{FifoUses, Found, Resolution, Turn};
 
 /// Calls held back; each thread has at most one in flight, so that more come only from impossible times.
 const MAXIMUM_HELD: usize = 256;
@@ -29,26 +36,37 @@ enum Says {
 impl Planner {
     /// Plans a record in its order, or later if other calls have to explain it first.
     pub fn plan(&mut self, record: TraceRecord, out: &mut Vec<(u32, Task)>) {
-        let entered_ns = match &record {
-            TraceRecord::Call(call) => call.entered_ns,
-            TraceRecord::ProcessStart(start) => start.time_ns,
-            TraceRecord::MappedPages(pages) => pages.time_ns,
-            TraceRecord::Incomplete(_) => 0,
+        let (entered_ns, effect_ns) = times(&record).unwrap_or_default();
+        let thread = match &record {
+            TraceRecord::Call(call) => Some(call.thread),
+            _ => None,
         };
         let is_small = record.data_bytes() <= MAXIMUM_HELD_BYTES;
-        while let Some(index) = self.held.iter().position(|held| held.returned_ns <= entered_ns) {
+        // An end of data keeps its place among the returns; the others are explained by calls that they overlapped, or not at all.
+        let is_due = |held: &TracedCall| held.returned_ns <= if is_end(held) { effect_ns } else { entered_ns };
+        while let Some(index) = self.held.iter().position(|held| is_due(held) || Some(held.thread) == thread) {
             self.plan_held(index, out);
         }
         match record {
-            TraceRecord::Call(call) if is_small && self.threads.are_several() && self.held.len() < MAXIMUM_HELD && self.contradicts(&call) => {
+            TraceRecord::Call(call) if is_small && self.threads.are_several() && self.held.len() < MAXIMUM_HELD && self.has_to_wait(&call) => {
                 self.held.push(call);
                 return;
             }
-            record => self.plan_now(record, out),
+            record => self.plan_next(record, out),
         }
-        while let Some(index) = self.held.iter().position(|held| !self.contradicts(held)) {
+        while let Some(index) = self.held.iter().position(|held| !self.has_to_wait(held)) {
             self.plan_held(index, out);
         }
+    }
+
+    /// Plans a record after the ends of data that it would undo.
+    fn plan_next(&mut self, record: TraceRecord, out: &mut Vec<(u32, Task)>) {
+        while let TraceRecord::Call(call) = &record
+            && let Some(index) = self.end_before(call)
+        {
+            self.plan_held(index, out);
+        }
+        self.plan_now(record, out);
     }
 
     /// Plans what is still held back: the trace is over.
@@ -60,7 +78,56 @@ impl Planner {
 
     fn plan_held(&mut self, index: usize, out: &mut Vec<(u32, Task)>) {
         let call = self.held.remove(index);
-        self.plan_now(TraceRecord::Call(call), out);
+        self.plan_next(TraceRecord::Call(call), out);
+    }
+
+    fn has_to_wait(&self, call: &TracedCall) -> bool {
+        is_end(call) || self.contradicts(call)
+    }
+
+    /// The call held back that was told that the data have ended of a pipe which this one opens to write to. While others can write the end is
+    /// still to come.
+    fn end_before(&self, call: &TracedCall) -> Option<usize> {
+        if self.held.is_empty() || !opens_to_write(call) {
+            return None;
+        }
+        let opening = Opening::of(call)?;
+        let follows = opening.flags & sys::O_NOFOLLOW as u32 == 0;
+        let Resolution::Spot(spot) = self.look_up(call, opening.directory, opening.path, follows)? else {
+            return None;
+        };
+        let fifo = spot.node()?.borrow().fifo.clone()?;
+        if fifo.open_writers.get() > 0 {
+            return None;
+        }
+        self.held.iter().position(|held| is_end(held) && self.reads_from(held, &fifo))
+    }
+
+    /// Whether the first argument of a call is a descriptor of that pipe.
+    fn reads_from(&self, call: &TracedCall, fifo: &Rc<FifoUses>) -> bool {
+        self.threads.get(call.thread).is_some_and(|thread| {
+            let descriptors = thread.descriptors.borrow();
+            let slot = descriptors.get(Arguments(call).descriptor(0));
+            slot.and_then(|slot| slot.description.fifo.get()).is_some_and(|uses| Rc::ptr_eq(uses, fifo))
+        })
+    }
+
+    /// What a path of a call means, by what is known so far.
+    fn look_up(&self, call: &TracedCall, directory: Option<usize>, path: u8, follows: bool) -> Option<Resolution> {
+        let thread = self.threads.get(call.thread).or_else(|| self.threads.of_process(call.process))?;
+        let arguments = Arguments(call);
+        let path = arguments.text(path)?;
+        let mut base = thread.surroundings.borrow().base.clone();
+        let number = directory.map_or(sys::AT_FDCWD, |index| arguments.descriptor(index));
+        if number != sys::AT_FDCWD && path.first() != Some(&b'/') {
+            let descriptors = thread.descriptors.borrow();
+            match descriptors.get(number).map(|slot| &slot.description.opened) {
+                Some(crate::tasks::Opened::Node(node)) => base.current = node.clone(),
+                _ => return None,
+            }
+        }
+        let mut turn = Turn::new(Ticket::NOBODY);
+        Some(self.world.resolve(&base, path, follows, &mut turn))
     }
 
     /// Whether what is known of a call's path cannot be if its result is right.
@@ -68,32 +135,15 @@ impl Planner {
         let Some((directory, path, says)) = claim(call) else {
             return false;
         };
-        let Some(thread) = self.threads.get(call.thread).or_else(|| self.threads.of_process(call.process)) else {
-            return false;
-        };
-        let arguments = Arguments(call);
-        let Some(path) = arguments.text(path) else {
-            return false;
-        };
-        let mut base = thread.surroundings.borrow().base.clone();
-        let number = directory.map_or(sys::AT_FDCWD, |index| arguments.descriptor(index));
-        if number != sys::AT_FDCWD && path.first() != Some(&b'/') {
-            let descriptors = thread.descriptors.borrow();
-            match descriptors.get(number).map(|slot| &slot.description.opened) {
-                Some(crate::tasks::Opened::Node(node)) => base.current = node.clone(),
-                _ => return false,
-            }
-        }
-        let mut turn = Turn::new(Ticket::NOBODY);
-        match self.world.resolve(&base, path, follows(call), &mut turn) {
-            Resolution::Spot(spot) => match spot.found {
+        match self.look_up(call, directory, path, follows(call)) {
+            None | Some(Resolution::Simulated(_)) => false,
+            Some(Resolution::Broken) => !call.failed(),
+            Some(Resolution::Spot(spot)) => match spot.found {
                 Found::Node(_) => says == Says::Absent && spot.is_plain(),
                 Found::Absent => says == Says::Present,
                 // Unless an overlapping call makes it, it was there before the trace.
                 Found::Unknown => call.failed() && says == Says::Present,
             },
-            Resolution::Broken => !call.failed(),
-            Resolution::Simulated(_) => false,
         }
     }
 }

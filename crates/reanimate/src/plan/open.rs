@@ -7,7 +7,7 @@ use libc as sys;
 use super::{Context, Located, Plan, Planned, Planner};
 use crate::access::Access;
 use crate::action::{Action, Place};
-use crate::calls::u64_at;
+use crate::calls::Opening;
 use crate::prepare::Evidence;
 use crate::tasks::{Description, Opened, Slot};
 use crate::world::{Directory, Found, Kind, Node, NodeRef, Spot, World, child_origin};
@@ -17,7 +17,8 @@ const DEVICES: &str = "devices";
 
 impl Planner {
     pub(super) fn open(&mut self, context: &mut Context) -> Planned<Plan> {
-        let (directory, path, flags, mode) = opening(context).ok_or(Plan::Simulated("calls whose arguments are not in the trace"))?;
+        let opening = Opening::of(context.call).ok_or(Plan::Simulated("calls whose arguments are not in the trace"))?;
+        let Opening { directory, path, flags, mode } = opening;
         let follows = flags & sys::O_NOFOLLOW as u32 == 0 && !is_exclusive(flags);
         let located = match self.locate(context, directory, path, follows) {
             Ok(located) => located,
@@ -54,7 +55,8 @@ impl Planner {
         let opened = if is_pipe { Opened::Pipe } else { Opened::Node(node) };
         let description = Description::new(opened, ticket, flags);
         if let Some(fifo) = fifo {
-            if flags & sys::O_ACCMODE as u32 != sys::O_RDONLY as u32 {
+            if opening.writes() {
+                fifo.open_writers.set(fifo.open_writers.get() + 1);
                 fifo.writers.borrow_mut().join(Access::Exclusive, ticket, &mut context.turn.dependencies);
                 context.turn.is_used = true;
             }
@@ -175,18 +177,4 @@ pub(super) fn new_file() -> NodeRef {
 fn is_exclusive(flags: u32) -> bool {
     let exclusive = (sys::O_CREAT | sys::O_EXCL) as u32;
     flags & exclusive == exclusive
-}
-
-/// Argument of the directory, argument of the path, flags and mode.
-fn opening(context: &Context) -> Option<(Option<usize>, u8, u32, u32)> {
-    let arguments = context.arguments;
-    Some(match i64::from(context.call.number) {
-        sys::SYS_open => (None, 0, arguments.uint(1), arguments.uint(2)),
-        sys::SYS_creat => (None, 0, (sys::O_CREAT | sys::O_WRONLY | sys::O_TRUNC) as u32, arguments.uint(1)),
-        sys::SYS_openat2 => {
-            let how = &arguments.input(2)?.data;
-            (Some(0), 1, u64_at(how, 0)? as u32, u64_at(how, 8)? as u32)
-        }
-        _ => (Some(0), 1, arguments.uint(2), arguments.uint(3)),
-    })
 }

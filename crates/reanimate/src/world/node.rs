@@ -1,6 +1,6 @@
 //! Files, directories and links as the trace knows them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::{Rc, Weak};
@@ -75,6 +75,8 @@ pub enum Kind {
 pub struct FifoUses {
     /// Opened to be written to. Who reads depends on whether anybody can still write.
     pub writers: RefCell<AccessLog>,
+    /// How many open files it can be written to by, as planned so far.
+    pub open_writers: Cell<u32>,
     /// Data that went in.
     pub writes: RefCell<AccessLog>,
     /// Data, or ends, that came out.
