@@ -417,6 +417,7 @@ i64 request(struct context *context, u32 kind, u64 a, u64 b, u64 c);
 
 /* ---- start.c ---- */
 void populate_text(void); /* record: after the text appeared in this process */
+char *put_decimal(char *end, u64 value); /* digits and a zero, up to there; where they begin */
 
 /* ---- forced.c, but for what forced.h has ---- */
 u32 in_stubs(const struct process *process, u64 address);

@@ -64,18 +64,11 @@ static struct move move_of(const struct call *call)
 /* The same file or pipe, opened for reading on its own. */
 static i64 reopen(u32 descriptor)
 {
-	char path[32] = "/proc/self/fd/", digits[12];
-	u32 count = 0, at = 14;
-	do
-		digits[count++] = (char)('0' + descriptor % 10);
-	while (descriptor /= 10);
-	while (count)
-		path[at++] = digits[--count];
-	path[at] = 0;
-	return sys4(NR_openat, -100L, path, OPEN_NONBLOCK | OPEN_CLOEXEC, 0);
+	static const char folder[14] = "/proc/self/fd/";
+	char path[32], *at = put_decimal(path + sizeof path, descriptor) - sizeof folder;
+	memcpy(at, folder, sizeof folder);
+	return sys4(NR_openat, -100L, at, OPEN_NONBLOCK | OPEN_CLOEXEC, 0);
 }
-
-static u32 is_error(i64 result) { return result < 0 && result > -4096; }
 
 static const void *view_file(struct view *view, const struct side *side, u64 bytes)
 {
@@ -89,7 +82,7 @@ static const void *view_file(struct view *view, const struct side *side, u64 byt
 	i64 at = sys6(NR_mmap, 0, skip + bytes, PROT_READ, MAP_SHARED, (u64)own, side->start - skip);
 	if (write_only)
 		sys1(NR_close, own);
-	if (is_error(at))
+	if (at < 0)
 		return NULL;
 	*view = (struct view){ (u64)at, skip + bytes };
 	return (const void *)((u64)at + skip);
@@ -123,9 +116,9 @@ static const void *view_pipe(struct view *view, u32 descriptor, u64 bytes, u32 f
 	if (pipe < 0)
 		return NULL;
 	i64 at = sys6(NR_mmap, 0, PIPE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, ~0UL, 0);
-	u64 count = is_error(at) ? 0 : copy_pipe(pipe, (void *)at);
+	u64 count = at < 0 ? 0 : copy_pipe(pipe, (void *)at);
 	sys1(NR_close, pipe);
-	if (is_error(at))
+	if (at < 0)
 		return NULL;
 	*view = (struct view){ (u64)at, PIPE_BYTES };
 	return count < bytes ? NULL : (const void *)((u64)at + (first ? 0 : count - bytes));

@@ -151,7 +151,7 @@ static u64 decimal(const char *text)
 	return value;
 }
 
-static char *put_decimal(char *end, u64 value)
+char *put_decimal(char *end, u64 value)
 {
 	*--end = 0;
 	do

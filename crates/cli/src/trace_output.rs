@@ -1,6 +1,7 @@
 //! Where a trace goes: lines, a summary, a file.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use retake_trace::many_files::ManyFiles;
 use retake_trace::summary::{Column, Order, Summary};
 use retake_trace::text::{Printer, Style};
 use retake_trace::{Filter, Observation, Tracker, numbered};
@@ -55,7 +57,11 @@ impl TraceOutput {
 
     /// Adds lines in a style, in a file for each thread: that name and its number.
     pub fn with_texts(self, path: &Path, append: bool, style: Style) -> Self {
-        Self { texts: Some(Texts { path: path.to_path_buf(), append, files: HashMap::new() }), printer: Some(printer(style)), ..self }
+        Self {
+            texts: Some(Texts { path: path.to_path_buf(), append, paths: HashMap::new(), files: ManyFiles::default() }),
+            printer: Some(printer(style)),
+            ..self
+        }
     }
 
     /// Adds a table at the end.
@@ -140,33 +146,32 @@ struct Texts {
     path: PathBuf,
     /// Leave what is in a file before the first line.
     append: bool,
-    /// Those that are open, and the threads that had one before.
-    files: HashMap<u32, Option<BufWriter<File>>>,
+    /// The file of each thread that has one.
+    paths: HashMap<u32, PathBuf>,
+    files: ManyFiles<u32>,
 }
 
 impl Texts {
-    /// Files open at once.
-    const MOST: usize = 200;
-
     fn write(&mut self, observation: &Observation, line: &str) -> Result<()> {
         let thread = observation.thread();
-        let mut name = self.path.clone().into_os_string();
-        name.push(format!(".{thread}"));
-        let failed = |error: &io::Error| Failure::system("write", Path::new(&name).display(), error);
-        if self.files.values().flatten().count() > Self::MOST {
-            self.close()?;
-        }
-        let appends = self.append || self.files.contains_key(&thread);
-        let entry = self.files.entry(thread).or_default();
-        if entry.is_none() {
-            let opened = File::options().create(true).write(true).append(appends).truncate(!appends).open(&name);
-            *entry = Some(BufWriter::new(opened.map_err(|error| failed(&error))?));
-        }
-        entry.as_mut().map_or(Ok(()), |file| writeln!(file, "{line}").map_err(|error| failed(&error)))
+        let path = match self.paths.entry(thread) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let mut name = self.path.clone().into_os_string();
+                name.push(format!(".{thread}"));
+                let path = entry.insert(name.into());
+                if !self.append {
+                    File::create(&*path).map_err(|error| Failure::system("write", path.display(), &error))?;
+                }
+                path
+            }
+        };
+        let written = self.files.append(thread, path, &[line.as_bytes(), b"\n"]);
+        written.map_err(|error| Failure::system("write", path.display(), &error))
     }
 
     fn close(&mut self) -> Result<()> {
-        self.files.values_mut().try_for_each(|file| file.take().map_or(Ok(()), |mut file| file.flush())).map_err(|error| Failure::output(&error))
+        self.files.close().map_err(|error| Failure::output(&error))
     }
 }
 

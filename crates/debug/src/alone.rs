@@ -4,9 +4,9 @@
 
 use crate::error::Result;
 use crate::scan::{Header, Scan};
-use crate::target::Target;
+use crate::target::{Target, makers};
 use retake_model::{CallRef, Event, EventKind, ItemDirection, parse_event};
-use retake_recording::{EventReader, Recording, StreamId, StreamKind, StreamSummary};
+use retake_recording::{EventReader, Recording, StreamKind, StreamSummary};
 use std::collections::{HashMap, HashSet};
 
 const MMAP: u16 = libc::SYS_mmap as u16;
@@ -57,13 +57,13 @@ fn is_shared_to_write(call: &CallRef) -> bool {
 }
 
 fn is_seen_by_nobody(recording: &Recording, target: &Target) -> Result<bool> {
-    let streams: HashMap<StreamId, StreamSummary> = recording.streams().map(|stream| (stream.info.id, stream)).collect();
+    let streams: Vec<StreamSummary> = recording.streams().collect();
     let is_targets = |stream: &StreamSummary| stream.info.pid == target.pid;
-    let parents: HashSet<i32> = target.path.iter().filter_map(|id| Some(streams.get(&StreamId(*id))?.info.pid)).collect();
+    let parents: HashSet<i32> = makers(&streams, target.stream).map(|maker| maker.info.pid).collect();
     let mut files: HashMap<(u64, u64), Mapped> = HashMap::new();
-    for stream in streams.values().filter(|stream| stream.info.kind != StreamKind::Supervisor) {
+    for stream in streams.iter().filter(|stream| stream.info.kind != StreamKind::Supervisor) {
         let has_what_target_has = is_targets(stream) || parents.contains(&stream.info.pid);
-        if !has_what_target_has && makers(&streams, stream).any(is_targets) {
+        if !has_what_target_has && makers(&streams, stream.info.id).any(is_targets) {
             return Ok(false);
         }
         let mut reader = EventReader::new(recording, stream.info.id)?;
@@ -85,13 +85,6 @@ fn is_seen_by_nobody(recording: &Recording, target: &Target) -> Result<bool> {
         }
     }
     Ok(files.values().all(|mapped| mapped.count == 1 || !mapped.shared_to_write))
-}
-
-/// The streams from which one comes, its maker's first.
-fn makers<'a>(streams: &'a HashMap<StreamId, StreamSummary>, stream: &StreamSummary) -> impl Iterator<Item = &'a StreamSummary> {
-    // A damaged recording may send us round in circles: makers were there before.
-    let maker = |of: &StreamSummary| of.info.parent.filter(|parent| *parent < of.info.id).and_then(|parent| streams.get(&parent));
-    std::iter::successors(maker(stream), move |of| maker(of))
 }
 
 fn identity(body: &[u8]) -> Option<(u64, u64)> {

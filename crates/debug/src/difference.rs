@@ -1,7 +1,7 @@
 //! Where the memory of two processes differs that were copied from one another. Pages that neither has touched are not even looked at: programs reserve
 //! far more memory than they use.
 
-use crate::pagemap::{PAGE_BYTES, PAGES_AT_ONCE, Pagemap};
+use crate::pagemap::{PAGE_BYTES, PAGES_AT_ONCE, Pagemap, push_page};
 use crate::process::{Process, in_runtime};
 use retake_kernel::maps::{self, Mapping};
 use retake_kernel::memory;
@@ -65,12 +65,8 @@ impl Comparison<'_> {
         let (mine, theirs) = (mine.pages(start, count).ok()?, theirs.pages(start, count).ok()?);
         let mut runs: Vec<Range<u64>> = Vec::new();
         for (address, (one, other)) in (start..).step_by(PAGE_BYTES as usize).zip(mine.iter().zip(&theirs)) {
-            if one.is_same(*other) {
-                continue;
-            }
-            match runs.last_mut() {
-                Some(last) if last.end == address => last.end += PAGE_BYTES,
-                _ => runs.push(address..address + PAGE_BYTES),
+            if !one.is_same(*other) {
+                push_page(&mut runs, address);
             }
         }
         Some(runs)

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 pub(crate) const PAGE_BYTES: u64 = 4096;
@@ -39,6 +40,14 @@ impl Pagemap {
         self.0.read_exact_at(&mut bytes, address / PAGE_BYTES * ENTRY_BYTES as u64)?;
         let word = |entry: &[u8]| u64::from_le_bytes(std::array::from_fn(|index| entry[index]));
         Ok(bytes.chunks_exact(ENTRY_BYTES).map(|entry| Page(word(entry))).collect())
+    }
+}
+
+/// Adds a page to runs of pages, in order.
+pub(crate) fn push_page(runs: &mut Vec<Range<u64>>, address: u64) {
+    match runs.last_mut() {
+        Some(last) if last.end == address => last.end += PAGE_BYTES,
+        _ => runs.push(address..address + PAGE_BYTES),
     }
 }
 

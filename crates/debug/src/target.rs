@@ -7,7 +7,6 @@ use crate::scan::Scan;
 use retake_model::EventKind;
 use retake_recording::{Recording, StreamId, StreamKind, StreamSummary};
 use retake_replay::Wanted;
-use std::collections::HashMap;
 
 /// The process that a session is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,18 +64,16 @@ impl Target {
         Self { stream, pid, first_event, exec_call, path: path_to(streams, stream), program, programs }
     }
 
-    /// How many programs the process executed one after the other.
-    pub fn program_count(&self) -> usize {
-        self.programs.len()
-    }
-
     /// Whether the process executed another program after this one.
     pub fn is_replaced(&self) -> bool {
         self.program + 1 < self.programs.len()
     }
 
     /// How this program died, if it did.
-    pub(crate) fn crash(&self, recording: &Recording) -> Result<Option<Crash>> {
+    ///
+    /// # Errors
+    /// The recording cannot be read.
+    pub fn crash(&self, recording: &Recording) -> Result<Option<Crash>> {
         if self.is_replaced() { Ok(None) } else { Crash::find(recording, Some(self.pid)) }
     }
 
@@ -105,23 +102,26 @@ fn crashed<'a>(recording: &Recording, streams: &'a [StreamSummary]) -> Result<Op
     Ok(streams.iter().find(|first| is_process(first) && first.info.pid == crash.pid && first.info.id <= crash.stream))
 }
 
+/// The streams from which one comes, its maker's first; all are in the order of their numbers.
+pub(crate) fn makers(streams: &[StreamSummary], stream: StreamId) -> impl Iterator<Item = &StreamSummary> {
+    let find = |id: StreamId| streams.binary_search_by_key(&id, |one| one.info.id).ok().map(|index| &streams[index]);
+    // A damaged recording may send us round in circles: makers were there before.
+    let maker = move |of: &StreamSummary| of.info.parent.filter(|parent| *parent < of.info.id).and_then(find);
+    std::iter::successors(find(stream).and_then(maker), move |of| maker(of))
+}
+
 /// The stream with which a process began. One that executed a program as another thread than the first is a process of its own in the list of streams.
 fn origin<'a>(streams: &'a [StreamSummary], process: &'a StreamSummary) -> &'a StreamSummary {
-    let mut at = process;
-    let maker = |of: &StreamSummary| of.info.parent.filter(|parent| *parent < of.info.id);
-    while let Some(found) = maker(at).and_then(|parent| streams.iter().find(|one| one.info.id == parent && one.info.pid == process.info.pid)) {
-        at = found;
-    }
-    at
+    makers(streams, process.info.id).take_while(|maker| maker.info.pid == process.info.pid).last().unwrap_or(process)
 }
 
 /// The programs of a process: each begins with an EXEC event, but for the first of a copy of its parent, which begins with a START event.
 fn programs(recording: &Recording, streams: &[StreamSummary], process: &StreamSummary) -> Result<Vec<ProgramStart>> {
     let own = |stream: &&StreamSummary| stream.info.id >= process.info.id && stream.info.pid == process.info.pid;
-    let is_later = |stream: &&StreamSummary| is_process(stream) && origin(streams, stream).info.id != process.info.id;
+    let is_later = |stream: &&StreamSummary| origin(streams, stream).info.id != process.info.id;
     let mut programs = vec![ProgramStart { stream: process.info.id, first_event: 1, exec_call: None }];
-    // A number may be given to another process later.
-    for stream in streams.iter().filter(own).take_while(|stream| !is_later(stream)) {
+    // A number may be given to another process later. Threads that execute nothing say nothing of it.
+    for stream in streams.iter().filter(own).filter(|stream| is_process(stream)).take_while(|stream| !is_later(stream)) {
         let mut scan = Scan::new(recording, stream.info.id)?;
         let mut last_call = None;
         while let Some(event) = scan.next() {
@@ -140,14 +140,8 @@ fn programs(recording: &Recording, streams: &[StreamSummary], process: &StreamSu
 }
 
 fn path_to(streams: &[StreamSummary], stream: StreamId) -> Vec<u32> {
-    let parents: HashMap<StreamId, Option<StreamId>> = streams.iter().map(|stream| (stream.info.id, stream.info.parent)).collect();
-    let mut path = vec![stream.0];
-    let mut at = stream;
-    // A damaged recording may send us round in circles: parents were there before.
-    while let Some(parent) = parents.get(&at).copied().flatten().filter(|parent| *parent < at) {
-        path.push(parent.0);
-        at = parent;
-    }
+    let mut path: Vec<u32> = makers(streams, stream).map(|maker| maker.info.id.0).collect();
     path.reverse();
+    path.push(stream.0);
     path
 }

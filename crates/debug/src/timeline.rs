@@ -73,8 +73,13 @@ impl Checkpoint {
 
     /// How many events a thread has consumed there; `None`: there is no such thread.
     pub fn count(&self, thread: u32) -> Option<u64> {
-        self.counts.iter().find(|(known, _)| *known == thread).map(|(_, count)| *count)
+        count_of(&self.counts, thread)
     }
+}
+
+/// How many events a thread has consumed; `None`: there is no such thread.
+pub(crate) fn count_of(counts: &[(u32, u64)], thread: u32) -> Option<u64> {
+    counts.iter().find(|(known, _)| *known == thread).map(|(_, count)| *count)
 }
 
 impl Timeline {

@@ -103,49 +103,42 @@ mod tests {
     use super::*;
     use std::os::unix::fs::FileExt;
 
-    #[test]
-    fn touched_pages_of_files_are_found() {
-        const PAGE: usize = 4096;
+    const PAGE: usize = 4096;
+
+    type Found = io::Result<Vec<Range<u64>>>;
+
+    /// Four pages of a file are mapped, and the third is written to. The range of that one, and what is found in the whole mapping then.
+    fn with_third_written(sharing: i32, find: fn(i32, Range<u64>) -> Found) -> (Range<u64>, Found) {
         let file = crate::memory::executable_file(c"pages", &[1; 4 * PAGE]).unwrap();
         file.write_all_at(&[2], 0).unwrap();
-        // SAFETY: a new mapping of our own file, read within its bounds and unmapped once.
-        let (start, found) = unsafe {
-            let start = libc::mmap(std::ptr::null_mut(), 4 * PAGE, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, file.as_raw_fd(), 0);
+        // SAFETY: a new mapping of our own file, used within its bounds and unmapped once.
+        unsafe {
+            let start = libc::mmap(std::ptr::null_mut(), 4 * PAGE, libc::PROT_READ | libc::PROT_WRITE, sharing, file.as_raw_fd(), 0);
             assert_ne!(start, libc::MAP_FAILED);
+            std::hint::black_box(*start.cast::<u8>());
             *start.cast::<u8>().add(2 * PAGE) = 7;
-            let range = start as u64..start as u64 + 4 * PAGE as u64;
-            let found = present_file_pages(std::process::id() as i32, range);
+            let (whole, third) = (start as u64, start as u64 + 2 * PAGE as u64);
+            let found = find(std::process::id() as i32, whole..whole + 4 * PAGE as u64);
             libc::munmap(start, 4 * PAGE);
-            (start as u64, found)
-        };
-        let Ok(found) = found else {
-            eprintln!("skipped: this kernel has no PAGEMAP_SCAN");
-            return;
-        };
-        let page = start + 2 * PAGE as u64;
-        assert!(found.iter().any(|range| range.contains(&page)), "{found:x?}");
+            (third..third + PAGE as u64, found)
+        }
+    }
+
+    #[test]
+    fn touched_pages_of_files_are_found() {
+        let (page, found) = with_third_written(libc::MAP_SHARED, present_file_pages);
+        match found {
+            Ok(found) => assert!(found.iter().any(|range| range.contains(&page.start)), "{found:x?}"),
+            Err(_) => eprintln!("skipped: this kernel has no PAGEMAP_SCAN"),
+        }
     }
 
     #[test]
     fn pages_that_were_written_are_ones_own() {
-        const PAGE: usize = 4096;
-        let file = crate::memory::executable_file(c"pages", &[1; 4 * PAGE]).unwrap();
-        // SAFETY: a new private mapping of our own file, used within its bounds and unmapped once.
-        let (start, found) = unsafe {
-            let start = libc::mmap(std::ptr::null_mut(), 4 * PAGE, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE, file.as_raw_fd(), 0);
-            assert_ne!(start, libc::MAP_FAILED);
-            std::hint::black_box(*start.cast::<u8>());
-            *start.cast::<u8>().add(2 * PAGE) = 7;
-            let range = start as u64..start as u64 + 4 * PAGE as u64;
-            let found = own_pages(std::process::id() as i32, range);
-            libc::munmap(start, 4 * PAGE);
-            (start as u64, found)
-        };
-        let Ok(found) = found else {
-            eprintln!("skipped: this kernel has no PAGEMAP_SCAN");
-            return;
-        };
-        let page = start + 2 * PAGE as u64;
-        assert_eq!(found.iter().map(|range| (range.start, range.end)).collect::<Vec<_>>(), [(page, page + PAGE as u64)]);
+        let (page, found) = with_third_written(libc::MAP_PRIVATE, own_pages);
+        match found {
+            Ok(found) => assert_eq!(found, [page]),
+            Err(_) => eprintln!("skipped: this kernel has no PAGEMAP_SCAN"),
+        }
     }
 }

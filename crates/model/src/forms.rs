@@ -7,7 +7,7 @@ use crate::flags;
 use crate::layout::element_text;
 use crate::print::TextOptions;
 use crate::signal;
-use crate::status::date;
+use crate::status::{date, hexadecimal};
 
 const CLONE_PIDFD: u64 = 0x1000;
 const CLONE_SETTLS: u64 = 0x8_0000;
@@ -203,11 +203,6 @@ fn clone_flags(flags: u64, exit_signal: u64) -> String {
     parts.extend(CLONE_HIGH.iter().filter(|(bit, _)| flags & bit != 0).map(|(_, name)| (*name).to_owned()));
     parts.extend((exit_signal != 0).then(|| signal::name(exit_signal as u16).into_owned()));
     if parts.is_empty() { "0".to_owned() } else { parts.join("|") }
-}
-
-/// Zero needs no sign of what it is written in.
-fn hexadecimal(value: u64) -> String {
-    if value == 0 { "0".to_owned() } else { format!("{value:#x}") }
 }
 
 fn address(value: u64) -> String {

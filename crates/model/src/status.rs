@@ -14,7 +14,8 @@ const STATX_ATIME: u32 = 0x20;
 const STATX_MTIME: u32 = 0x40;
 const STATX_CTIME: u32 = 0x80;
 
-fn hexadecimal(value: u64) -> String {
+/// Zero needs no sign of what it is written in.
+pub(crate) fn hexadecimal(value: u64) -> String {
     if value == 0 { "0".to_owned() } else { format!("{value:#x}") }
 }
 

@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use crate::ContentId;
 use crate::codec::{Codec, Encoder, decode_into};
 use crate::error::{Error, Result};
-use crate::frame::{stored_as_number, stored_as_of_number};
+use crate::frame::{read_u32, read_u64, stored_as_number, stored_as_of_number};
 use crate::recording::Recording;
 use crate::source::open_regular;
 use crate::store::temporary::TemporaryFile;
@@ -79,10 +79,9 @@ impl CheckpointWriter {
     pub(crate) fn create_in(folder: &Path, owner: Owner) -> Result<Self> {
         let mut temporary = TemporaryFile::create_in(folder)?;
         let file = temporary.file().try_clone().map_err(|error| Error::io("open", temporary.path(), error))?;
-        let output = BufWriter::with_capacity(BUFFER_BYTES, file);
-        let mut this = Self { output, temporary, owner, encoder: Encoder::new(), end: 0, piece_count: 0 };
-        this.append(&[0; HEADER_BYTES])?;
-        Ok(this)
+        let mut output = BufWriter::with_capacity(BUFFER_BYTES, file);
+        output.write_all(&[0; HEADER_BYTES]).map_err(|error| Error::io("write to", temporary.path(), error))?;
+        Ok(Self { output, temporary, owner, encoder: Encoder::new(), end: HEADER_BYTES as u64, piece_count: 0 })
     }
 
     /// Adds a piece.
@@ -94,8 +93,7 @@ impl CheckpointWriter {
     /// If it has more than [`MAX_PIECE_BYTES`].
     pub fn put(&mut self, name: PieceName, bytes: &[u8]) -> Result<()> {
         assert!(bytes.len() <= MAX_PIECE_BYTES, "a piece has at most {MAX_PIECE_BYTES} bytes");
-        let mut encoder = std::mem::replace(&mut self.encoder, Encoder::new());
-        let (stored_as, stored) = encoder.encode(bytes, Codec::Small);
+        let (stored_as, stored) = self.encoder.encode(bytes, Codec::Small);
         let mut header = [0; PIECE_HEADER_BYTES];
         header[0] = name.kind;
         header[1] = stored_as_number(stored_as);
@@ -105,21 +103,15 @@ impl CheckpointWriter {
         header[20..24].copy_from_slice(&(stored.len() as u32).to_le_bytes());
         let hash = piece_hash(&header[..CHECKED_PIECE_BYTES], stored, self.end);
         header[CHECKED_PIECE_BYTES..].copy_from_slice(&hash.to_le_bytes());
-        let written = self.append(&header).and_then(|()| self.append(stored));
-        self.encoder = encoder;
+        let written = self.output.write_all(&header).and_then(|()| self.output.write_all(stored));
+        self.end += (header.len() + stored.len()) as u64;
         self.piece_count += 1;
-        written
+        written.map_err(|error| Error::io("write to", self.temporary.path(), error))
     }
 
     /// Bytes so far.
     pub fn bytes(&self) -> u64 {
         self.end
-    }
-
-    fn append(&mut self, bytes: &[u8]) -> Result<()> {
-        self.output.write_all(bytes).map_err(|error| Error::io("write to", self.temporary.path(), error))?;
-        self.end += bytes.len() as u64;
-        Ok(())
     }
 
     /// Only now it has a header.
@@ -176,16 +168,16 @@ impl CheckpointReader {
         if version != CHECKPOINT_VERSION {
             return Err(self.bad(&format!("it has version {version}, this retake reads version {CHECKPOINT_VERSION}")));
         }
-        if word(header, CHECKED_BYTES) != xxh3_64(&header[..CHECKED_BYTES]) {
+        if read_u64(header, CHECKED_BYTES) != xxh3_64(&header[..CHECKED_BYTES]) {
             return Err(self.bad("its header is damaged"));
         }
-        if word(header, 8) != owner.recording {
+        if read_u64(header, 8) != owner.recording {
             return Err(self.bad("it is of another recording"));
         }
         if header[16..48] != owner.build {
             return Err(self.bad("another build of retake made it"));
         }
-        Ok(word(header, 48))
+        Ok(read_u64(header, 48))
     }
 
     /// The next piece; `None` behind the last.
@@ -200,8 +192,7 @@ impl CheckpointReader {
         let start = self.offset;
         let mut header = [0; PIECE_HEADER_BYTES];
         self.fill(&mut header)?;
-        let number = |at: usize| u32::from_le_bytes(std::array::from_fn(|index| header[at + index]));
-        let (bytes, stored) = (number(16) as usize, number(20) as usize);
+        let (bytes, stored) = (read_u32(&header, 16) as usize, read_u32(&header, 20) as usize);
         if bytes > MAX_PIECE_BYTES || stored > bytes {
             return Err(self.damaged(start));
         }
@@ -210,7 +201,7 @@ impl CheckpointReader {
         let filled = self.fill(&mut buffer);
         self.stored = buffer;
         filled?;
-        if word(&header, CHECKED_PIECE_BYTES) != piece_hash(&header[..CHECKED_PIECE_BYTES], &self.stored, start) {
+        if read_u64(&header, CHECKED_PIECE_BYTES) != piece_hash(&header[..CHECKED_PIECE_BYTES], &self.stored, start) {
             return Err(self.damaged(start));
         }
         let Some(stored_as) = stored_as_of_number(header[1]) else { return Err(self.damaged(start)) };
@@ -218,7 +209,7 @@ impl CheckpointReader {
         if let Err(reason) = decode_into(stored_as, &self.stored, &mut self.bytes) {
             return Err(self.bad(&format!("the piece at {start:#x}: {reason}")));
         }
-        let name = PieceName { kind: header[0], which: number(4), value: word(&header, 8) };
+        let name = PieceName { kind: header[0], which: read_u32(&header, 4), value: read_u64(&header, 8) };
         Ok(Some((name, &self.bytes)))
     }
 
@@ -239,10 +230,6 @@ impl CheckpointReader {
         self.offset += bytes.len() as u64;
         Ok(())
     }
-}
-
-fn word(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(std::array::from_fn(|index| bytes[at + index]))
 }
 
 /// A piece that was moved is not taken for the one that belongs there.

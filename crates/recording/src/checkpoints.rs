@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::checkpoint_file::{CheckpointReader, CheckpointWriter, Owner};
 use crate::error::{Error, Result};
+use crate::library::entries_of;
 use crate::location::Location;
 use crate::recording::Recording;
 use crate::store::CACHE_NAME;
@@ -155,12 +156,4 @@ fn number_of(name: &str) -> Option<u64> {
 /// Whether a file of this name belongs into the folder.
 pub(crate) fn is_name(name: &str) -> bool {
     number_of(name).is_some()
-}
-
-fn entries_of(folder: &Path) -> Result<Vec<fs::DirEntry>> {
-    let fail = |error| Error::io("list", folder, error);
-    match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        entries => entries.map_err(fail)?.collect::<io::Result<_>>().map_err(fail),
-    }
 }

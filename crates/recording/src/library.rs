@@ -69,12 +69,16 @@ fn highest_number(recordings: &Path, prefix: &str) -> Result<u64> {
 }
 
 fn names_in(folder: &Path) -> Result<Vec<std::ffi::OsString>> {
+    Ok(entries_of(folder)?.iter().map(fs::DirEntry::file_name).collect())
+}
+
+/// What is in a folder; nothing if there is none.
+pub(crate) fn entries_of(folder: &Path) -> Result<Vec<fs::DirEntry>> {
     let fail = |error| Error::io("list", folder, error);
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(fail)?,
-    };
-    entries.map(|entry| entry.map(|entry| entry.file_name()).map_err(fail)).collect()
+    match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        entries => entries.map_err(fail)?.collect::<io::Result<_>>().map_err(fail),
+    }
 }
 
 /// Makes `latest` point to `recording`, an entry of the folder, at once.

@@ -24,6 +24,7 @@ pub mod inside;
 mod interpret;
 mod live;
 mod look;
+pub mod many_files;
 mod merge;
 mod observation;
 mod outside;

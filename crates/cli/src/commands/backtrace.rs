@@ -81,8 +81,8 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 fn collect(recording: &Recording, options: &Options) -> Result<Report> {
-    let target = debug::target_of(recording, options.process.as_deref())?;
-    let crash = Crash::find(recording, options.process.as_ref().map(|_| target.pid)).map_err(failure_of)?.filter(|_| !target.is_replaced());
+    let target = options.process.as_deref().map(|process| debug::target_of(recording, Some(process))).transpose()?;
+    let crash = target.as_ref().map_or_else(|| Crash::find(recording, None), |target| target.crash(recording)).map_err(failure_of)?;
     let (processes, failure) = processes::of_recording(recording, &recordings::dropped(recording));
     if let Some(failure) = failure {
         eprintln!("warning: {failure}");
@@ -101,9 +101,10 @@ fn collect(recording: &Recording, options: &Options) -> Result<Report> {
         report.events = events_before(recording, crash, options.events)?;
         report.crash = Some(CrashReport::new(crash, &report.processes));
     }
-    let is_asked_for = crash.is_some() || options.process.is_some() || options.at.is_some();
+    let is_asked_for = crash.is_some() || target.is_some() || options.at.is_some();
     if is_asked_for {
-        match threads(recording, target, options) {
+        let of_crash = || Target::choose(recording, crash.map(|crash| crash.pid)).map_err(failure_of);
+        match target.map_or_else(of_crash, Ok).and_then(|target| threads(recording, target, options)) {
             Ok(threads) => report.threads = threads,
             Err(failure) => report.no_threads = Some(failure.to_string()),
         }

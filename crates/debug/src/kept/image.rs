@@ -2,15 +2,16 @@
 
 use super::filters::Filters;
 use crate::debuggee::Fate;
+pub(super) use crate::pagemap::PAGE_BYTES;
 use crate::place::Mark;
 use crate::threads::Threads;
+use crate::timeline::count_of;
 use retake_kernel::shared::{HEADER_ADDRESS, REGIONS, RUNTIME_DATA, RUNTIME_END, RUNTIME_TEXT};
 use retake_recording::{CheckpointReader, ContentId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-pub(super) const PAGE_BYTES: u64 = 4096;
 /// User memory ends there.
 pub(super) const ADDRESS_END: u64 = 0x7fff_ffff_f000;
 /// More text than any process has mappings for.
@@ -69,7 +70,7 @@ impl Summary {
 
     /// How many events a thread has consumed there; `None`: there is no such thread.
     pub(crate) fn count(&self, thread: u32) -> Option<u64> {
-        self.counts.iter().find(|(known, _)| *known == thread).map(|(_, count)| *count)
+        count_of(&self.counts, thread)
     }
 
     /// Whether the process is about to end there.

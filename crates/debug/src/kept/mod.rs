@@ -67,9 +67,7 @@ impl Kept {
     pub fn new(places: Checkpoints) -> Self {
         Self { places, keeping: Keeping::NONE, known: None, done: HashSet::new(), used: None, spared: Duration::ZERO }
     }
-}
 
-impl Kept {
     /// The session is about another program.
     pub fn forget(&mut self) {
         *self = Self { keeping: self.keeping, ..Self::new(self.places.clone()) };

@@ -1,7 +1,7 @@
 //! Which pages of a mapping have contents of their own: all others another session gets from the same file, or as zeros.
 
 use super::image::{PAGE_BYTES, SavedMapping};
-use crate::pagemap::{PAGES_AT_ONCE, Pagemap};
+use crate::pagemap::{PAGES_AT_ONCE, Pagemap, push_page};
 use retake_kernel::pagemap;
 use std::io;
 use std::ops::Range;
@@ -21,12 +21,8 @@ fn own_pages_one_by_one(pid: i32, range: Range<u64>) -> io::Result<Vec<Range<u64
     for start in range.clone().step_by(PAGES_AT_ONCE * PAGE_BYTES as usize) {
         let pages = pagemap.pages(start, ((range.end - start) / PAGE_BYTES) as usize)?;
         for (address, page) in (start..).step_by(PAGE_BYTES as usize).zip(pages) {
-            if page.is_absent() || page.is_of_file() {
-                continue;
-            }
-            match found.last_mut() {
-                Some(last) if last.end == address => last.end += PAGE_BYTES,
-                _ => found.push(address..address + PAGE_BYTES),
+            if !page.is_absent() && !page.is_of_file() {
+                push_page(&mut found, address);
             }
         }
     }

@@ -3,19 +3,16 @@
 
 use crate::events::EventBuffer;
 use crate::look::{Looker, pages_of};
+use crate::many_files::ManyFiles;
 use crate::{Error, Result};
 use retake_model::StreamId;
 use retake_record::Moment;
 use retake_replay::{Onlooker, Stage, Standing};
 use retake_trace_format::MappedPages;
-use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Files open at once.
-const MOST_FILES: usize = 200;
 
 /// Takes it while the recording is replayed.
 #[derive(Debug)]
@@ -29,7 +26,7 @@ pub(super) struct Aside {
 /// Files that are written to, one of a kind for each stream.
 #[derive(Debug, Default)]
 struct Files {
-    open: HashMap<(u32, Kind), BufWriter<File>>,
+    open: ManyFiles<(u32, Kind)>,
     /// What went wrong first.
     failure: Option<io::Error>,
 }
@@ -55,7 +52,7 @@ impl Aside {
     /// Not all that came could be kept.
     pub fn finish(&self) -> io::Result<()> {
         let mut files = self.files();
-        files.close()?;
+        files.open.close()?;
         files.failure.take().map_or(Ok(()), Err)
     }
 
@@ -78,30 +75,11 @@ impl Aside {
 
     fn append(&self, stream: StreamId, kind: Kind, parts: &[&[u8]]) -> io::Result<()> {
         let mut files = self.files();
-        let result = files.append((stream.0, kind), &self.path(stream.0, kind), parts);
+        let result = files.open.append((stream.0, kind), &self.path(stream.0, kind), parts);
         if let Err(error) = &result {
             files.failure.get_or_insert(io::Error::new(error.kind(), error.to_string()));
         }
         result
-    }
-}
-
-impl Files {
-    fn append(&mut self, key: (u32, Kind), path: &Path, parts: &[&[u8]]) -> io::Result<()> {
-        if self.open.len() > MOST_FILES && !self.open.contains_key(&key) {
-            self.close()?;
-        }
-        let file = match self.open.entry(key) {
-            std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::hash_map::Entry::Vacant(entry) => entry.insert(BufWriter::new(File::options().create(true).append(true).open(path)?)),
-        };
-        parts.iter().try_for_each(|part| file.write_all(part))
-    }
-
-    fn close(&mut self) -> io::Result<()> {
-        self.open.values_mut().try_for_each(Write::flush)?;
-        self.open.clear();
-        Ok(())
     }
 }
 
