@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::journey::{Arrival, End};
 use crate::session::Session;
 use crate::stretch::Past;
+use crate::text::Text;
 use crate::timeline::Checkpoint;
 
 /// Somebody asked to stop, or the place was not come to.
@@ -20,20 +21,20 @@ impl Session {
             return Ok(Stop::Begin);
         }
         let linker = self.program.linker_stop(&self.debuggee);
-        let (mut index, mut past) = (self.timeline.base, start.since.clone());
-        let mut stretch_end = start.clone();
+        let (mut index, mut stretch_end) = (self.timeline.base, start.clone());
         let (mut top, mut scouted) = (index, usize::MAX);
         loop {
-            if let Some(kept) = self.bring_in(index, |one| one.mark() < stretch_end.place.mark)? {
+            if self.can_stop(&self.past_of(index, &stretch_end), index, &stretch_end, linker)
+                && let Some(kept) = self.bring_in(index, |session, one| session.is_kept_before(one, &stretch_end))?
+            {
                 (index, top) = (kept, top + 1);
                 continue;
             }
-            if index < top && index + 1 < scouted && self.can_stop(&past, index, &stretch_end, linker) {
+            if index < top && index + 1 < scouted && self.can_stop(&self.past_of(index, &stretch_end), index, &stretch_end, linker) {
                 let Some(down_to) = self.scout(index + 1, linker, give_up)? else { return self.interrupted(&start) };
                 scouted = down_to;
-                past = self.timeline.checkpoints[index + 1].since.clone();
             }
-            let found = if self.can_stop(&past, index, &stretch_end, linker) {
+            let found = if self.can_stop(&self.past_of(index, &stretch_end), index, &stretch_end, linker) {
                 let end = self.end_at(&stretch_end)?;
                 let found = self.last_stop_since(index, &end, give_up)?;
                 self.note_unhit(&found, index, &start, &stretch_end);
@@ -48,9 +49,14 @@ impl Session {
                 Err(Interrupted) => return self.interrupted(&start),
             }
             stretch_end = self.timeline.checkpoints[index].clone();
-            past = stretch_end.since.clone();
             index -= 1;
         }
+    }
+
+    /// What is known of the stretch from a checkpoint to `end`: the next one, or where the process was.
+    fn past_of(&self, index: usize, end: &Checkpoint) -> Past {
+        let next = self.timeline.checkpoints.get(index + 1).filter(|next| std::rc::Rc::ptr_eq(&next.snapshot, &end.snapshot));
+        next.unwrap_or(end).since.clone()
     }
 
     /// Nothing may stay where it is without a word: says why the program did not go back, if it did not.
@@ -89,7 +95,9 @@ impl Session {
             return true;
         }
         let stands_at = debuggee.text.shown(start.place.address());
-        let is_unhit = |address: u64| address != stands_at && past.unhit.has(address, debuggee.conditions.get(&address).map_or(&[], Vec::as_slice));
+        let conditions = |address: u64| debuggee.conditions.get(&address).map_or(&[][..], Vec::as_slice);
+        let is_unhit =
+            |address: u64| address != stands_at && (past.unhit.has(address, conditions(address)) || is_unexecuted(&debuggee.text, address, past));
         let is_passed = |address: u64| linker.is_some_and(|(stop, state)| address == stop && !writes.touch(state, STATE_BYTES)) || is_unhit(address);
         debuggee.breakpoints.iter().any(|&address| !is_passed(address))
             || debuggee.watchpoints.iter().any(|watchpoint| !watchpoint.is_for_writing() || writes.touch(watchpoint.address, watchpoint.bytes))
@@ -142,4 +150,11 @@ impl Session {
             }
         }
     }
+}
+
+/// Whether a stretch certainly did not come to an address.
+fn is_unexecuted(text: &Text, address: u64, past: &Past) -> bool {
+    let places = text.places(address);
+    let is_excluded = |place: &u64| text.mapping(*place).is_some_and(|mapping| past.executed.excludes(*place, mapping));
+    !places.is_empty() && places.iter().all(is_excluded)
 }

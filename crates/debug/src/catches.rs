@@ -3,6 +3,7 @@
 use crate::process::{Process, in_runtime};
 use retake_kernel::context::{self, CAUGHT_WORDS};
 use retake_kernel::ptrace;
+use serde::{Deserialize, Serialize};
 use std::io;
 
 /// From where a call is announced to where its return is, a thread consumes fewer events.
@@ -106,10 +107,12 @@ impl Told {
 }
 
 /// Signals, a bit for each.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Signals(u64);
 
 impl Signals {
+    pub const ALL: Self = Self(u64::MAX);
+
     pub fn of(numbers: impl Iterator<Item = i32>) -> Self {
         numbers.fold(Self::default(), Self::with)
     }

@@ -69,16 +69,27 @@ impl Snapshot {
         Ok((process, pid))
     }
 
-    /// A process that goes on from here beside the live one. It has only the thread that the stop was about, and must not come to an event.
+    /// A process that goes on from here beside the live one, with these slots, of which there is one for each thread.
     ///
     /// # Errors
     /// No process, no memory.
-    pub fn revive_apart(&self) -> io::Result<Process> {
+    pub fn revive_beside(&self, header: &Header, slots: &[usize]) -> io::Result<Process> {
         let pid = remote::fork(self.pid)?;
         let mut process = Process::of_stopped(pid)?;
-        self.threads.make_first_in(&process)?;
+        match self.make_beside(header, slots, &mut process) {
+            Ok(()) => Ok(process),
+            Err(error) => {
+                process.end();
+                Err(error)
+            }
+        }
+    }
+
+    fn make_beside(&self, header: &Header, slots: &[usize], process: &mut Process) -> io::Result<()> {
         process.set_apart();
-        Ok(process)
+        let tids = self.threads.make_in(process)?;
+        process.set_apart();
+        self.threads.put_into_slots(header, process, &tids, slots)
     }
 }
 

@@ -94,7 +94,7 @@ impl Session {
         let meant = checkpoint.place.clone();
         let exact = End { place: meant.clone(), meant: meant.clone(), beyond: Tally::default() };
         let others = self.debuggee.breakpoint_places();
-        if exact.place.announces.is_some() {
+        if exact.place.announces.is_some() || checkpoint.is_at_event {
             return Ok(exact);
         }
         // Whether a probe fits depends on what the program looks for there. None finds what is in the midst of an instruction.

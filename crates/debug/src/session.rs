@@ -6,6 +6,7 @@ use crate::crash::Crash;
 use crate::debuggee::{Debuggee, GiveUp, Stop};
 use crate::diversion::Diversion;
 use crate::error::{DebugError, Result};
+use crate::executed::Executed;
 use crate::kept::{Keeping, Kept};
 use crate::loops::GoneOver;
 use crate::one_core::keep_on_one_core;
@@ -218,7 +219,7 @@ impl Session {
 
     /// The process ran.
     fn note(&mut self, unhit: Unhit) {
-        let ran = Past { unhit, signals: self.debuggee.take_signals(), ..Past::nothing() };
+        let ran = Past { unhit, signals: self.debuggee.take_signals(), executed: Executed::default(), ..Past::nothing() };
         self.timeline.since_base = self.timeline.since_base.and(&ran);
     }
 

@@ -2,7 +2,9 @@
 
 use crate::catches::Signals;
 use crate::debuggee::Debuggee;
-use crate::writes::Writes;
+use crate::executed::Executed;
+use crate::ranges::Ranges;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -10,14 +12,17 @@ use std::time::Duration;
 type Conditions = Vec<Vec<u8>>;
 
 /// What is known of a stretch.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Past {
     /// What it wrote to; `None`: not known.
-    pub writes: Option<Writes>,
+    pub writes: Option<Ranges>,
     /// The signals that it got, as far as it was run forwards.
     pub signals: Signals,
     /// Breakpoints that it did not come to.
+    #[serde(skip)]
     pub unhit: Unhit,
+    /// The instructions that it executed.
+    pub executed: Executed,
     /// How long it computed, as far as that is known.
     pub ran: Duration,
 }
@@ -25,13 +30,20 @@ pub(crate) struct Past {
 impl Past {
     /// Of a stretch without an instruction.
     pub fn nothing() -> Self {
-        Self { writes: Some(Writes::default()), unhit: Unhit { is_all: true, ..Unhit::default() }, ..Self::default() }
+        let unhit = Unhit { is_all: true, ..Unhit::default() };
+        Self { writes: Some(Ranges::default()), unhit, executed: Executed::nothing(), ..Self::default() }
     }
 
     /// Of two stretches, one after the other.
     pub fn and(&self, other: &Self) -> Self {
         let writes = self.writes.clone().zip(other.writes.as_ref()).map(|(one, other)| one.and(other));
-        Self { writes, signals: self.signals.and(other.signals), unhit: self.unhit.and(&other.unhit), ran: self.ran + other.ran }
+        Self {
+            writes,
+            signals: self.signals.and(other.signals),
+            unhit: self.unhit.and(&other.unhit),
+            executed: self.executed.and(&other.executed),
+            ran: self.ran + other.ran,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::checkpoint::slot_of;
 use crate::process::Process;
 use crate::remote;
-use retake_kernel::context::Context;
+use retake_kernel::context::{self, Context};
 use retake_kernel::ptrace::{self, Registers};
 use retake_kernel::shared::{self, Header, MAX_SLOTS, RUNTIME_TEXT, Slot, TURN_GATES};
 use retake_supervisor::runtime_image;
@@ -172,15 +172,6 @@ impl Threads {
         self.all[0].give_signal_stack(process, process.pid)
     }
 
-    /// Makes only the one that the stop was about.
-    ///
-    /// # Errors
-    /// The process is gone.
-    pub fn make_first_in(&self, process: &Process) -> io::Result<()> {
-        remote::intercept_calls(process.pid, RUNTIME_TEXT, runtime_image::text().len() as u64)?;
-        self.all[0].put_back(process.pid)
-    }
-
     /// Puts what the header has of them back, for process `pid` with these threads in place of `old`.
     pub fn put_into_header(&self, header: &Header, old: i32, pid: i32, tids: &[i32]) {
         let kept = |index: usize| self.all.iter().any(|thread| thread.slot.index == index);
@@ -200,6 +191,34 @@ impl Threads {
         self.turns.put_back(header);
     }
 
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether a copy can run beside the process. Not where turns are counted in the header: there is but one count.
+    pub fn can_run_beside(&self) -> bool {
+        self.turns.0.is_none()
+    }
+
+    /// Gives the threads of a copy, which runs beside the process, slots of their own.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn put_into_slots(&self, header: &Header, process: &Process, tids: &[i32], indices: &[usize]) -> io::Result<()> {
+        for ((thread, &tid), &index) in self.all.iter().zip(tids).zip(indices) {
+            let (slot, original) = (&header.slots[index], &header.slots[thread.slot.index]);
+            for (own, word) in [(&slot.pid_space, &original.pid_space), (&slot.inner_tid, &original.inner_tid), (&slot.ties, &original.ties)] {
+                own.store(word.load(Relaxed), Relaxed);
+            }
+            slot.lines.request.store(0, Relaxed);
+            slot.lines.reply.store(1, Relaxed);
+            SlotState { index, ..thread.slot }.put_back(header, process.pid, tid);
+            process.write(thread.registers.gs_base + context::SLOT, &address_of_slot(index).to_le_bytes())?;
+        }
+        Ok(())
+    }
+
     // ---- those that come from a file ----
 
     /// What makes no sense about them, if anything does.
@@ -214,10 +233,9 @@ impl Threads {
 
     /// Whether the contexts, which are in memory, name the same slots.
     pub fn own_their_slots(&self, process: &Process) -> bool {
-        let first = shared::HEADER_ADDRESS + offset_of!(Header, slots) as u64;
         self.all.iter().all(|thread| {
             let slot = Context::read(process.pid, thread.registers.gs_base).map(|context| context.slot);
-            slot.is_ok_and(|slot| slot == first + (thread.slot.index * size_of::<Slot>()) as u64)
+            slot.is_ok_and(|slot| slot == address_of_slot(thread.slot.index))
         })
     }
 
@@ -257,6 +275,11 @@ impl Threads {
             }
         }
     }
+}
+
+/// Where all processes have a slot.
+fn address_of_slot(index: usize) -> u64 {
+    shared::HEADER_ADDRESS + (offset_of!(Header, slots) + index * size_of::<Slot>()) as u64
 }
 
 impl Thread {

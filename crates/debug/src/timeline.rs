@@ -3,11 +3,13 @@
 use crate::checkpoint::Snapshot;
 use crate::debuggee::{Fate, GiveUp, Stop};
 use crate::error::Result;
+use crate::follower::Follower;
 use crate::place::{Mark, Place};
+use crate::process::in_runtime;
 use crate::session::Session;
 use crate::stretch::Past;
 use crate::trail::Trail;
-use crate::writes::Writes;
+use crate::writes;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -17,10 +19,16 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Going on is worth more than one more checkpoint.
 const LITTLE_PATIENCE: Duration = Duration::from_millis(20);
+/// A place for a probe is not far.
+const MOST_STEPS_TO_PROBE: usize = 40;
+/// Nor is one where it costs little.
+const MOST_STEPS_TO_QUICK_PROBE: usize = 12;
 /// So often threads may have something to tell before they all wait.
 const MOST_NEWS: usize = 100;
 /// Without an event for so long, a checkpoint is made anywhere.
 const LONGEST_WAY_TO_EVENT: Duration = Duration::from_secs(1);
+/// One that comes sooner is where it is made, wherever the program is.
+const SHORT_WAY_TO_EVENT: Duration = Duration::from_millis(40);
 /// With more, some are given up.
 const MOST_CHECKPOINTS: usize = 64;
 /// Until there are so many.
@@ -33,6 +41,8 @@ const LATEST: usize = 16;
 pub(crate) struct Checkpoint {
     pub place: Place,
     pub snapshot: Rc<Snapshot>,
+    /// It is where its thread comes from its last event.
+    pub is_at_event: bool,
     /// The stop there was for something that the runtime announced.
     announced: Option<Stop>,
     fate: Fate,
@@ -43,9 +53,11 @@ pub(crate) struct Checkpoint {
 }
 
 /// The checkpoints, in order, and where among them the process is.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Timeline {
     pub checkpoints: Vec<Checkpoint>,
+    /// What goes through the stretches between them while the process goes on.
+    pub follower: Follower,
     /// The last that is certainly not behind us.
     pub base: usize,
     /// What happened since then, up to the last copy.
@@ -97,26 +109,43 @@ impl Session {
         self.moved();
         self.begin_timeline()?;
         loop {
-            if let Some(stop) = self.forward_for(INTERVAL, give_up)? {
+            if let Some(stop) = self.forward_with_follower(give_up)? {
                 return Ok(stop);
             }
-            if self.debuggee.is_in_writable_code()?
-                && let Some(stop) = self.forward_to_event(give_up)?
-            {
+            let stop = self.forward_to_event(give_up)?;
+            let is_at_event = stop == Some(Stop::Step);
+            let stop = if stop.is_none() { self.forward_to_probe(give_up)? } else { stop.filter(|_| !is_at_event) };
+            if let Some(stop) = stop {
                 return Ok(stop);
             }
-            self.add_checkpoint()?;
+            self.add_checkpoint(is_at_event)?;
         }
     }
 
-    /// Goes on until something stops the program; `None`: nothing has for so long.
+    /// Goes on until something stops the program; `None`: it is time for a checkpoint.
+    fn forward_with_follower(&mut self, give_up: GiveUp) -> Result<Option<Stop>> {
+        let since = Instant::now();
+        loop {
+            self.go_after();
+            let stop = self.forward_for(INTERVAL.saturating_sub(since.elapsed()), give_up)?;
+            if stop.is_some() || since.elapsed() >= INTERVAL {
+                return Ok(stop);
+            }
+        }
+    }
+
+    /// Goes on until something stops the program; `None`: nothing has for so long, or the follower wants to be sent on.
     fn forward_for(&mut self, limit: Duration, give_up: GiveUp) -> Result<Option<Stop>> {
         let (since, before) = (Instant::now(), self.computed());
         let mut is_asked = false;
+        let mut follower = std::mem::take(&mut self.timeline.follower);
         let stop = self.resume(&mut || {
+            follower.tend();
             is_asked |= give_up();
-            is_asked || since.elapsed() > limit
-        })?;
+            is_asked || since.elapsed() > limit || follower.is_back()
+        });
+        self.timeline.follower = follower;
+        let stop = stop?;
         self.console.collect()?;
         self.timeline.announced = stop.if_announced();
         self.timeline.since_base.ran += self.computed().saturating_sub(before);
@@ -124,14 +153,38 @@ impl Session {
         Ok((stop != Stop::Interrupted || is_asked).then_some(stop))
     }
 
-    /// To where the thread comes from its next event, if it has one soon: code that the program writes it may also move, and a trap with it. So such a
-    /// place is a poor one to come to again.
+    /// To where the thread comes from its next event, if it has one soon, which `Stop::Step` says: such a place is found again without being looked for. Code that the program
+    /// writes it may also move, and a trap with it: so there an event is worth a longer way.
     fn forward_to_event(&mut self, give_up: GiveUp) -> Result<Option<Stop>> {
+        let longest = if self.debuggee.is_in_writable_code()? { LONGEST_WAY_TO_EVENT } else { SHORT_WAY_TO_EVENT };
         let context = self.debuggee.context();
         self.debuggee.pause = Some((context.tid, context.event_count + 1));
-        let stop = self.forward_for(LONGEST_WAY_TO_EVENT, give_up);
+        let stop = self.forward_for(longest, give_up);
         self.debuggee.pause = None;
-        Ok(stop?.filter(|stop| *stop != Stop::Step))
+        stop
+    }
+
+    /// A few instructions further, to where the place can be looked for without stopping at each visit.
+    fn forward_to_probe(&mut self, give_up: GiveUp) -> Result<Option<Stop>> {
+        let others = self.debuggee.breakpoint_places();
+        for steps in 0..MOST_STEPS_TO_PROBE {
+            let address = self.debuggee.process.registers(self.debuggee.current)?.rip;
+            let is_quick = steps < MOST_STEPS_TO_QUICK_PROBE;
+            let is_fit = if is_quick { self.debuggee.can_probe_quickly(address, &others) } else { self.debuggee.can_probe(address, &others) };
+            if in_runtime(address) || is_fit && !self.debuggee.is_at_repeated()? {
+                break;
+            }
+            let stop = self.step(None, give_up)?;
+            self.timeline.announced = stop.if_announced();
+            self.advance_base();
+            if stop != Stop::Step {
+                return Ok(self.debuggee.wants(stop).then_some(stop));
+            }
+            if self.debuggee.is_at_breakpoint()? {
+                return Ok(Some(Stop::Breakpoint));
+            }
+        }
+        Ok(None)
     }
 
     /// One instruction forwards.
@@ -152,7 +205,7 @@ impl Session {
     /// Makes the first checkpoint before the process moves. False: none can be made.
     pub(crate) fn begin_timeline(&mut self) -> Result<bool> {
         if self.timeline.checkpoints.is_empty() {
-            self.add_checkpoint()?;
+            self.add_checkpoint(false)?;
         }
         Ok(!self.timeline.checkpoints.is_empty())
     }
@@ -195,14 +248,14 @@ impl Session {
     }
 
     fn checkpoint_within(&mut self, patience: Duration) -> Result<Option<Checkpoint>> {
-        let writes = Writes::since_copy(self.debuggee.process.pid);
+        let writes = writes::since_copy(self.debuggee.process.pid);
         let Some(snapshot) = self.snapshot(patience)? else { return Ok(None) };
         let snapshot = Rc::new(snapshot);
         self.timeline.since_base = self.timeline.since_base.and(&Past { writes, ..Past::nothing() });
         let place = Place::here(&self.debuggee, Some(Rc::clone(&snapshot)))?;
         let since = self.timeline.since_base.clone();
         let (announced, fate, counts) = (self.timeline.announced, self.debuggee.fate, self.debuggee.counts());
-        Ok(Some(Checkpoint { place, snapshot, announced, fate, counts, since }))
+        Ok(Some(Checkpoint { place, snapshot, is_at_event: false, announced, fate, counts, since }))
     }
 
     fn snapshot(&mut self, patience: Duration) -> Result<Option<Snapshot>> {
@@ -218,10 +271,11 @@ impl Session {
         Ok(None)
     }
 
-    fn add_checkpoint(&mut self) -> Result<()> {
+    fn add_checkpoint(&mut self, is_at_event: bool) -> Result<()> {
         // Without the first there is no way back at all.
         let patience = if self.timeline.checkpoints.is_empty() { PATIENCE } else { LITTLE_PATIENCE };
         let Some(fresh) = self.checkpoint_within(patience)? else { return Ok(()) };
+        let fresh = Checkpoint { is_at_event, ..fresh };
         let timeline = &mut self.timeline;
         let at = (timeline.base + 1).min(timeline.checkpoints.len());
         // Whether those of the same mark come before or after it, nobody knows.
@@ -257,8 +311,9 @@ impl Session {
         let timeline = &mut self.timeline;
         while timeline.checkpoints.len() > FEW_CHECKPOINTS {
             let all = &timeline.checkpoints;
+            let is_free = |index: &usize| *index != timeline.base && !timeline.follower.needs(&all[*index]);
             let stretch = |index: &usize| all[*index].since.ran + all[index + 1].since.ran;
-            let Some(gone) = (1..all.len() - LATEST).filter(|index| *index != timeline.base).min_by_key(stretch) else { break };
+            let Some(gone) = (1..all.len() - LATEST).filter(is_free).min_by_key(stretch) else { break };
             let since = timeline.checkpoints.remove(gone).since;
             timeline.checkpoints[gone].since = since.and(&timeline.checkpoints[gone].since);
             timeline.base -= usize::from(gone < timeline.base);

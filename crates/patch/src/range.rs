@@ -57,6 +57,22 @@ pub fn ways_in(start: u64, code: &[u8], range: &Range<u64>) -> Option<BTreeSet<u
     Some(ways)
 }
 
+/// Bytes of the instructions, as far as all of them are there, that a thread executes which comes to `start` and which nothing interrupts: up to the first
+/// one that may lead elsewhere, that included.
+pub fn straight_run(start: u64, code: &[u8]) -> usize {
+    let mut end = 0;
+    for instruction in Decoder::with_ip(64, code, start, DecoderOptions::NONE) {
+        if instruction.is_invalid() {
+            break;
+        }
+        end += instruction.len();
+        if instruction.flow_control() != FlowControl::Next {
+            break;
+        }
+    }
+    end
+}
+
 fn add_ways(instruction: &Instruction, range: &Range<u64>, ways: &mut BTreeSet<u64>) {
     let mut goes_to = |address: u64| {
         if !range.contains(&address) {
@@ -90,6 +106,18 @@ mod tests {
         assert_eq!(instructions(0x1000, &code, 0x1003), Some(vec![(0x1000, 0x1003), (0x1003, 0x1008)]));
         assert_eq!(instructions(0x1000, &code, 0x1004), None);
     }
+
+    #[test]
+    fn a_straight_run_ends_where_it_may_lead_elsewhere() {
+        // add $1, %eax; nop; jne; nop
+        let code = [0x83, 0xc0, 1, 0x90, 0x75, 0xf6, 0x90];
+        assert_eq!(straight_run(0x1000, &code), 6);
+        assert_eq!(straight_run(0x1006, &code[6..]), 1);
+        assert_eq!(straight_run(0x1000, &code[..5]), 4, "half an instruction is none");
+        assert_eq!(straight_run(0x1000, &[0xc3, 0x90]), 1);
+        assert_eq!(straight_run(0x1000, &[0x06]), 0);
+    }
+
     #[test]
     fn a_range_is_come_into_from_before_it_and_by_jumps() {
         // 1000 nop; 1001 jmp 1006; 1003 nop; 1004 jmp *%rax; 1006 call; 100b jne 1003; 100d jmp 1000

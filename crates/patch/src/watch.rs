@@ -106,8 +106,10 @@ impl<P: Pages> Text<P> {
 
 /// Bytes that end in a trap wherever they are executed as the first of an instruction: the breakpoint, and what is none in 64-bit mode.
 const TRAPPING: [u8; 15] = [0xcc, 0x06, 0x07, 0x0e, 0x16, 0x17, 0x1e, 0x1f, 0x27, 0x2f, 0x37, 0x3f, 0x60, 0x61, 0xce];
-/// A jump's target in the stub page: behind the displaced instructions, with room for a jump to the page's first byte.
-const ENTRY_OFFSETS: std::ops::RangeInclusive<u64> = 0x700..=PAGE_BYTES - JUMP_BYTES as u64;
+/// What there is room for where a jump leads: a comparison, and jumps to the displaced instructions and the page's first byte.
+pub const ENTRY_BYTES: u64 = 24;
+/// A jump's target in the stub page: behind the displaced instructions.
+const ENTRY_OFFSETS: std::ops::RangeInclusive<u64> = 0x700..=PAGE_BYTES - ENTRY_BYTES;
 
 /// The instructions that a stop at an address displaces.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -19,7 +19,7 @@ use crate::source::open_regular;
 use crate::store::temporary::TemporaryFile;
 
 /// Of the layout, and of what the pieces mean.
-pub const CHECKPOINT_VERSION: u16 = 1;
+pub const CHECKPOINT_VERSION: u16 = 2;
 /// A piece has no more, uncompressed.
 pub const MAX_PIECE_BYTES: usize = 1 << 20;
 

@@ -15,6 +15,9 @@ use crate::store::temporary::make_private_directories;
 /// The folder in a recording's directory.
 pub(crate) const CHECKPOINTS_NAME: &str = "checkpoints";
 
+/// Of the file beside a checkpoint.
+const PAST_EXTENSION: &str = "past";
+
 /// A kept checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptCheckpoint {
@@ -114,15 +117,44 @@ impl Checkpoints {
         }
     }
 
+    /// Begins what is known of the way to one of them, in a file of the same layout beside it.
+    ///
+    /// # Errors
+    /// The folder cannot be written to; `NoSpace`.
+    pub fn begin_past(&self, kept: &KeptCheckpoint) -> Result<CheckpointWriter> {
+        CheckpointWriter::create_in(kept.path.parent().unwrap_or(Path::new(".")), self.owner(&kept.path)?)
+    }
+
+    /// Puts that in the place of what was known before.
+    ///
+    /// # Errors
+    /// `NoSpace`, `Io`.
+    pub fn finish_past(&self, kept: &KeptCheckpoint, mut writer: CheckpointWriter) -> Result<()> {
+        writer.complete()?;
+        writer.temporary.replace(&past_of(&kept.path))
+    }
+
+    /// Opens it; `None`: nothing is known.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_past(&self, kept: &KeptCheckpoint) -> Result<Option<CheckpointReader>> {
+        let path = past_of(&kept.path);
+        if path.exists() { CheckpointReader::open(&path, self.owner(&path)?).map(Some) } else { Ok(None) }
+    }
+
     /// Removes one.
     ///
     /// # Errors
     /// `Io`. That it is gone already is none.
     pub fn remove(&self, kept: &KeptCheckpoint) -> Result<()> {
-        match fs::remove_file(&kept.path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", &kept.path, error)),
-            _ => Ok(()),
+        for path in [&past_of(&kept.path), &kept.path] {
+            match fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io("remove", path, error)),
+                _ => {}
+            }
         }
+        Ok(())
     }
 
     /// Removes those that are not in the recording's own folder, which goes with it.
@@ -153,7 +185,13 @@ fn number_of(name: &str) -> Option<u64> {
     name.parse().ok().filter(|number: &u64| number.to_string() == name)
 }
 
+/// Where what is known of the way to a checkpoint is.
+fn past_of(path: &Path) -> PathBuf {
+    path.with_extension(PAST_EXTENSION)
+}
+
 /// Whether a file of this name belongs into the folder.
 pub(crate) fn is_name(name: &str) -> bool {
-    number_of(name).is_some()
+    let number = name.strip_suffix(PAST_EXTENSION).and_then(|name| name.strip_suffix('.')).unwrap_or(name);
+    number_of(number).is_some()
 }

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod copies;
 mod forced;
 mod report;
 mod running;
@@ -12,6 +13,7 @@ mod service;
 mod status;
 mod windows;
 
+pub use copies::CopySlots;
 pub use report::Report;
 pub use running::{Held, Purpose, Running, Wanted};
 pub use status::Status;

@@ -1,5 +1,6 @@
 //! A replay that has been started: the tree of processes, and the threads here that answer them.
 
+use crate::copies::CopySlots;
 use crate::report::Report;
 use crate::service::Service;
 use crate::status::Status;
@@ -185,6 +186,11 @@ impl Running {
             // It may have been held just before: so look once more.
             ended = process::ended(&self.watch, 1) && live_slots(self.header()) == 0;
         }
+    }
+
+    /// Slots for a copy of the wanted process with so many threads, that runs beside it; `None`: there are not so many.
+    pub fn slots_for_copy(&self, threads: usize) -> Option<CopySlots> {
+        self.service.slots_for_copy(threads)
     }
 
     /// Lets the wanted process go on.

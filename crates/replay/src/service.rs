@@ -1,10 +1,11 @@
 //! Answers the requests of replayed processes.
 
+use crate::copies::{Copies, CopySlots};
 use crate::forced;
 use crate::report::Report;
 use crate::running::{Held, Wanted};
 use crate::windows::Windows;
-use retake_kernel::{futex, shared};
+use retake_kernel::{futex, process, shared};
 use retake_recording::ContentId;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -27,6 +28,7 @@ struct Findings {
     wanted: Mutex<Option<Wanted>>,
     report: Mutex<Option<Report>>,
     held: Mutex<Option<Held>>,
+    copies: Arc<Copies>,
 }
 
 impl Service {
@@ -50,6 +52,11 @@ impl Service {
     /// Looks for another process, or another program of the same, from now on.
     pub fn want(&self, wanted: Wanted) {
         *self.findings.wanted() = Some(wanted);
+    }
+
+    /// Slots for a copy with so many threads; `None`: there are not so many.
+    pub fn slots_for_copy(&self, threads: usize) -> Option<CopySlots> {
+        CopySlots::take(&self.windows, &self.findings.copies, threads)
     }
 
     /// The wanted process, while it waits.
@@ -95,7 +102,7 @@ fn answer(windows: &Windows, index: usize, findings: &Findings) {
             Ok(Some((id, bytes))) => windows.answer(slot, (i64::from(id), bytes as i64)),
             Ok(None) => windows.answer(slot, (-1, 0)),
             Err(error) => {
-                keep_first(findings, Report::unreadable(windows, slot, &error));
+                keep_first(findings, index, slot, || Report::unreadable(windows, slot, &error));
                 windows.answer(slot, (-1, 0));
             }
         },
@@ -116,7 +123,7 @@ fn answer(windows: &Windows, index: usize, findings: &Findings) {
             windows.answer(slot, (answer, 0));
         }
         // Not answered: the process stays where it is until everything is ended.
-        shared::REQUEST_DIVERGED => keep_first(findings, Report::new(windows, slot)),
+        shared::REQUEST_DIVERGED => keep_first(findings, index, slot, || Report::new(windows, slot)),
         shared::REQUEST_INPUT => {
             let result = windows.hand_over_input(slot, argument(0), argument(1));
             if let Err(error) = &result {
@@ -150,6 +157,10 @@ fn answer(windows: &Windows, index: usize, findings: &Findings) {
     }
 }
 
-fn keep_first(findings: &Findings, fresh: Report) {
-    findings.report.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fresh);
+fn keep_first(findings: &Findings, index: usize, slot: &shared::Slot, fresh: impl FnOnce() -> Report) {
+    if findings.copies.has(index) {
+        process::kill(slot.pid.load(Relaxed) as i32, libc::SIGKILL);
+        return;
+    }
+    findings.report.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(fresh);
 }

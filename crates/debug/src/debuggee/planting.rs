@@ -74,6 +74,16 @@ impl Debuggee {
         others.iter().all(|&other| is_apart(other))
     }
 
+    /// Whether to tell them apart costs little: a comparison may change the flags there.
+    pub fn can_probe_quickly(&mut self, address: u64, others: &[u64]) -> bool {
+        self.can_probe(address, others) && self.plan(address).is_some_and(|plan| plan.are_flags_dead())
+    }
+
+    /// How many bytes the jump of a probe at an address covers.
+    pub fn jump_bytes(&mut self, address: u64) -> usize {
+        self.plan(address).map_or(1, |plan| plan.original().len())
+    }
+
     /// How a jump can be planted at an address. Remembered; the text hardly ever changes, but for the jump of a search, which is not planted over.
     fn plan(&mut self, address: u64) -> Option<Rc<Plan>> {
         if let Some(known) = self.plans.get(&address) {

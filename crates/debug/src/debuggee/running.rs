@@ -270,6 +270,9 @@ impl Debuggee {
     /// Brings the process to a place that its user can be shown, after it was stopped anywhere.
     pub fn settle(&mut self) -> Result<()> {
         self.stopped()?;
+        if self.fate != Fate::Open {
+            return Ok(()); // it had just come to its end, over which it must not go on
+        }
         let all: Vec<i32> = self.process.threads().collect();
         let mut in_program = None;
         for &tid in &all {

@@ -31,7 +31,8 @@ crash                 how the process died
 reverse-continue      the next time the program is to run, it goes back, to one of the breakpoints that are set now
 reverse-stepi         ... by one instruction
 info                  about the recording
-hash                  a hash of all registers and memory, to compare visits of a place";
+hash                  a hash of all registers and memory, to compare visits of a place
+followed              of how much of the way it is known which instructions were executed: more while the debugger waits for its user";
 
 /// Bytes of output in one packet.
 const MOST_AT_ONCE: usize = 4096;
@@ -117,6 +118,7 @@ impl Remote {
             "reverse-stepi" => self.turn(Wish::ReverseStep),
             "begins" => yes_or_no(self.session.is_at_begin()?),
             "hash" => format!("{:016x}", self.session.debuggee.state_hash()?),
+            "followed" => self.session.followed(),
             "info" => self.session.about.clone(),
             _ => HELP.to_owned(),
         })

@@ -49,19 +49,27 @@ impl From<DebugError> for Ending {
 
 fn converse(session: Session, stream: impl Stream + 'static) -> std::result::Result<(), Ending> {
     let mut remote = Remote::new(session);
+    let result = answer(&mut remote, stream);
+    // It spares another session time; nothing needs it.
+    let _ = remote.session.keep_past();
+    result
+}
+
+fn answer(remote: &mut Remote, stream: impl Stream + 'static) -> std::result::Result<(), Ending> {
     remote.session.console.collect().map_err(DebugError::from)?; // what was printed on the way here is not news
     remote.session.console.listener = stream.output().ok().map(|stream| Box::new(Printed(stream)) as Box<dyn Write>);
     let stub = GdbStub::builder(Wire::new(Box::new(stream))).packet_buffer_size(PACKET_BYTES).build();
     let stub = stub.map_err(|error| DebugError::Protocol(error.to_string()))?;
-    let mut machine = stub.run_state_machine(&mut remote).map_err(failure)?;
+    let mut machine = stub.run_state_machine(remote).map_err(failure)?;
     loop {
         machine = match machine {
             Machine::Idle(mut idle) => {
+                while remote.session.follow_for_a_moment() && idle.borrow_conn().is_silent() {}
                 let Ok(packet) = idle.borrow_conn().next() else { return Ok(()) };
                 let (packet, conditions) = wire::without_conditions(packet);
                 remote.conditions = conditions;
                 idle.borrow_conn().answer = remote.answer_to(&packet);
-                match feed(idle.into(), &mut remote, &packet) {
+                match feed(idle.into(), remote, &packet) {
                     Ok(machine) => machine,
                     Err(error) => return Err(failure(error)),
                 }
@@ -81,9 +89,9 @@ fn converse(session: Session, stream: impl Stream + 'static) -> std::result::Res
                 let console = remote.session.take_console();
                 running.borrow_conn().say(&console).map_err(|_| Ending::Gone)?;
                 running.borrow_conn().executed = remote.executed.take();
-                running.report_stop(&mut remote, reason).map_err(failure)?
+                running.report_stop(remote, reason).map_err(failure)?
             }
-            Machine::CtrlCInterrupt(interrupted) => interrupted.interrupt_handled(&mut remote, None::<target::Reason>).map_err(failure)?,
+            Machine::CtrlCInterrupt(interrupted) => interrupted.interrupt_handled(remote, None::<target::Reason>).map_err(failure)?,
             Machine::Disconnected(_) => return Ok(()),
         }
     }

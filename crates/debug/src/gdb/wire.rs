@@ -106,17 +106,21 @@ impl Wire {
         }
     }
 
-    /// Whether the debugger wants the program to be stopped; takes that wish.
+    /// Whether the debugger says nothing, and is there.
+    pub fn is_silent(&mut self) -> bool {
+        if !self.incoming.is_empty() {
+            return false;
+        }
+        let is_set = self.stream.set_waiting(false);
+        let open = self.fill();
+        let _ = self.stream.set_waiting(true);
+        is_set.is_ok() && open.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    /// Whether the debugger wants the program to be stopped, or is gone; takes that wish.
     pub fn is_interrupted(&mut self) -> bool {
-        if self.incoming.is_empty() {
-            let is_set = self.stream.set_waiting(false);
-            let open = self.fill();
-            let _ = self.stream.set_waiting(true);
-            match (is_set, open) {
-                (Ok(()), Ok(true)) => {}
-                (_, Err(error)) if error.kind() == io::ErrorKind::WouldBlock => return false,
-                _ => return true, // nobody waits for us any more
-            }
+        if self.is_silent() {
+            return false;
         }
         if self.incoming.front() == Some(&INTERRUPT) {
             self.incoming.pop_front();

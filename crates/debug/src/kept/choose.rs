@@ -2,12 +2,14 @@
 
 use super::image::Summary;
 use super::of_target;
+use super::past::Twin;
 use super::restore::{Surroundings, restore, summary_of};
 use crate::debuggee::{Fate, Stop};
 use crate::destination::Destination;
 use crate::error::{DebugError, Result};
 use crate::place::{Mark, Place};
 use crate::session::Session;
+use crate::stretch::Past;
 use retake_recording::KeptCheckpoint;
 use std::time::Duration;
 
@@ -38,18 +40,18 @@ impl Session {
     }
 
     /// The last of them behind `lower`, if there is one that is wanted.
-    fn best(&mut self, lower: Option<Mark>, is_wanted: impl Fn(&Summary) -> bool) -> Option<(KeptCheckpoint, Summary)> {
-        let done = self.kept.done.clone();
-        let behind = |one: &&(KeptCheckpoint, Summary)| lower.is_none_or(|lower| one.1.mark() > lower);
-        let fresh = self.kept_here().iter().filter(|one| !done.contains(&one.0.number)).filter(behind);
-        fresh.filter(|one| is_wanted(&one.1)).max_by_key(|one| one.1.mark()).cloned()
+    fn best(&mut self, lower: Option<Mark>, is_wanted: impl Fn(&Self, &Summary) -> bool) -> Option<(KeptCheckpoint, Summary)> {
+        let all = self.kept_here().to_vec();
+        let is_behind = |one: &Summary| lower.is_none_or(|lower| one.mark() > lower);
+        let fresh = all.into_iter().filter(|(kept, one)| !self.kept.done.contains(&kept.number) && is_behind(one) && is_wanted(self, one));
+        fresh.max_by_key(|(_, one)| (one.mark(), one.after_ms))
     }
 
     /// Goes to a place at once if a checkpoint was kept exactly there. What stops the program there.
     pub(crate) fn arrive_at_kept(&mut self, destination: Destination) -> Result<Option<Stop>> {
         let Some(arrival) = self.arrival(destination) else { return Ok(None) };
         let spared = self.replayed(self.timeline.checkpoints.len());
-        let is_there = |one: &Summary| one.arrival.as_ref() == Some(&arrival) && Duration::from_millis(one.after_ms) >= spared;
+        let is_there = |_: &Self, one: &Summary| one.arrival.as_ref() == Some(&arrival) && Duration::from_millis(one.after_ms) >= spared;
         let Some((kept, summary)) = self.best(None, is_there) else { return Ok(None) };
         if !self.become_kept(&kept, &summary)? {
             return Ok(None);
@@ -63,11 +65,11 @@ impl Session {
 
     /// Puts the kept checkpoint on the time line that is the last before some place, if that spares more than it costs. `base`: the time line's last that
     /// certainly is before it.
-    pub(crate) fn bring_in(&mut self, base: usize, is_before: impl Fn(&Summary) -> bool) -> Result<Option<usize>> {
+    pub(crate) fn bring_in(&mut self, base: usize, is_before: impl Fn(&Self, &Summary) -> bool) -> Result<Option<usize>> {
         let lower = self.timeline.checkpoints.get(base).map(|base| base.place.mark);
         let (spared, is_first) = (self.replayed(base), self.timeline.checkpoints.len() <= 1 && self.timeline.moves == 0);
         let worth = if is_first { Duration::ZERO } else { spared + WORTH };
-        let is_wanted = |one: &Summary| !one.is_end() && Duration::from_millis(one.after_ms) >= worth && is_before(one);
+        let is_wanted = |this: &Self, one: &Summary| !one.is_end() && Duration::from_millis(one.after_ms) >= worth && is_before(this, one);
         let Some((kept, summary)) = self.best(lower, is_wanted) else { return Ok(None) };
         if !self.become_kept(&kept, &summary)? {
             return Ok(None);
@@ -132,6 +134,18 @@ impl Session {
         Ok((here.thread, here.mark, here.address()) == (summary.thread, summary.mark(), summary.address))
     }
 
+    /// What is known of the stretches before and behind the checkpoint with this number, which was kept.
+    fn put_past(&mut self, at: usize, kept: &KeptCheckpoint, summary: &Summary) {
+        let pid = self.timeline.checkpoints[at].snapshot.pid;
+        self.kept.brought.push(Twin { kept: kept.clone(), summary: summary.clone(), pid });
+        for end in [at, at + 1] {
+            if let Some(past) = self.past_to(end) {
+                let since = &mut self.timeline.checkpoints[end].since;
+                *since = Past { ran: since.ran, unhit: since.unhit.clone(), ..past };
+            }
+        }
+    }
+
     /// The process, which is what was kept, becomes a checkpoint of the time line: its number there.
     fn put_on_time_line(&mut self, kept: &KeptCheckpoint, summary: &Summary) -> Result<Option<usize>> {
         let Some(mut fresh) = self.checkpoint()? else {
@@ -150,8 +164,9 @@ impl Session {
             next.since.ran = next.since.ran.saturating_sub(ran);
         }
         checkpoints.insert(at, fresh);
+        self.put_past(at, kept, summary);
         self.rebase(at);
-        self.timeline.since_base = crate::stretch::Past::nothing();
+        self.timeline.since_base = Past::nothing();
         Ok(Some(at))
     }
 }

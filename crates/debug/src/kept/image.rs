@@ -31,6 +31,8 @@ pub(super) mod kind {
     pub const GUARD: u8 = 5;
     /// Output: its number; the bytes begin with [`super::PRINTED_HEAD_BYTES`] that say where in it, and whether to standard error.
     pub const PRINTED: u8 = 6;
+    /// In a file of its own: [`super::super::past::KnownPast`], as JSON.
+    pub const PAST: u8 = 7;
 }
 
 /// In front of a piece of output: 8 bytes offset, 8 bytes 1 for standard error.
@@ -43,6 +45,8 @@ pub struct Summary {
     pub is_automatic: bool,
     /// When it was made, in milliseconds since 1970.
     pub made_unix_ms: u64,
+    /// The session that made it: when that began, in milliseconds since 1970, and the number of its process.
+    pub(super) session: (u64, u32),
     /// The process, by its number while recording.
     pub pid: i32,
     /// The stream of its first thread, and how many events of it come before the program.
@@ -63,7 +67,15 @@ pub struct Summary {
     pub after_ms: u64,
 }
 
+/// When it was made, its thread, turn, events and address.
+pub(super) type Identity = (u64, u32, u64, u64, u64);
+
 impl Summary {
+    /// What no other kept checkpoint of the recording has.
+    pub(super) fn identity(&self) -> Identity {
+        (self.made_unix_ms, self.thread, self.turn, self.events, self.address)
+    }
+
     pub(crate) fn mark(&self) -> Mark {
         Mark { turn: self.turn, events: self.events }
     }

@@ -1,6 +1,7 @@
 //! Keeping checkpoints: because somebody asks for it, or because it took long to get somewhere.
 
 use super::image::Summary;
+use super::past::Twin;
 use super::write::Image;
 use crate::checkpoint::shares_memory;
 use crate::debuggee::{Fate, Stop};
@@ -14,12 +15,18 @@ use retake_recording::{KeptCheckpoint, StreamId};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Of those that nobody asked for, so many stay, with so many bytes in all. Those that were of use last stay longest.
-const MOST_AUTOMATIC: usize = 8;
+const MOST_AUTOMATIC: usize = 32;
 const MOST_AUTOMATIC_BYTES: u64 = 2 << 30;
 /// Nobody waits longer for them to be written than a part of what it took to get there: so much memory a second.
 const BYTES_A_SECOND: u64 = 64 << 20;
-/// Further ones are left on the way, as parts of it: whoever goes back from the end is soon behind the first.
-const PARTS_OF_WAY: [f64; 2] = [0.5, 0.8];
+/// Further ones are left on the way, as parts of it: whoever goes back from the end is soon behind the first. The last is where the time line ends, so that
+/// next to nothing lies between that and the end, of which nothing is known.
+const PARTS_OF_WAY: [f64; 3] = [0.5, 0.8, 1.0];
+/// Of a small process there are more, so that what is not known of some costs little.
+const MORE_PARTS_OF_WAY: [f64; 10] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
+const SMALL_BYTES: u64 = 8 << 20;
+/// What was executed on the way is found out while the process goes it, and this part of the time longer; when the session ends, this part once more.
+const PARTS_TO_FOLLOW: (u32, u32) = (16, 8);
 
 /// Why a checkpoint is kept.
 struct Reason {
@@ -59,30 +66,34 @@ impl Session {
             return Ok(());
         }
         let since = Instant::now();
+        self.follow_patiently(took / PARTS_TO_FOLLOW.0);
+        self.kept.patience = took / PARTS_TO_FOLLOW.1;
         let Some(arrival) = self.arrival(destination) else { return Ok(()) };
         let Some(checkpoint) = self.checkpoint()? else { return Ok(()) };
         let most = BYTES_A_SECOND.saturating_mul(took.as_secs().max(1));
         let reason = Reason { is_automatic: true, arrival: Some(arrival), after: took + self.kept.spared };
-        match self.write(&checkpoint, reason, most) {
+        let bytes = match self.write(&checkpoint, reason, most) {
             Ok((kept, _)) => {
                 self.remarks += &format!(
                     "retake: kept a checkpoint here ({} MB): the next session begins here at once (retake checkpoint --list)\n",
                     kept.bytes.div_ceil(1_000_000)
                 );
+                kept.bytes
             }
             Err(error) => {
                 self.remarks += &format!("retake: no checkpoint was kept for the next session: {error}\n");
                 return Ok(());
             }
-        }
-        self.leave_on_the_way(most, took / 4, since)?;
+        };
+        let parts = if bytes < SMALL_BYTES { &MORE_PARTS_OF_WAY[..] } else { &PARTS_OF_WAY };
+        self.leave_on_the_way(parts, most, took / 4, since)?;
         self.make_room()
     }
 
     /// A few of the time line's.
-    fn leave_on_the_way(&mut self, most: u64, patience: Duration, since: Instant) -> Result<()> {
+    fn leave_on_the_way(&mut self, parts: &[f64], most: u64, patience: Duration, since: Instant) -> Result<()> {
         let whole: Duration = self.timeline.checkpoints.iter().map(|one| one.since.ran).sum();
-        for part in PARTS_OF_WAY {
+        for &part in parts {
             let mut ran = Duration::ZERO;
             let found = self.timeline.checkpoints.iter().skip(1).find_map(|one| {
                 ran += one.since.ran;
@@ -91,7 +102,9 @@ impl Session {
             let Some((checkpoint, after)) = found.filter(|_| since.elapsed() < patience) else { continue };
             let reason = Reason { is_automatic: true, arrival: None, after };
             // They make something faster; nothing needs them.
-            let _ = self.write(&checkpoint, reason, most);
+            if let Ok((kept, summary)) = self.write(&checkpoint, reason, most) {
+                self.kept.left.push(Twin { kept, summary, pid: checkpoint.snapshot.pid });
+            }
         }
         Ok(())
     }
@@ -124,7 +137,8 @@ impl Session {
         let place = &checkpoint.place;
         Summary {
             is_automatic: reason.is_automatic,
-            made_unix_ms: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64),
+            made_unix_ms: super::now_unix_ms(),
+            session: (self.kept.began_unix_ms, std::process::id()),
             pid: self.target.pid,
             program: (self.target.stream.0, self.target.first_event),
             thread: place.thread,

@@ -5,6 +5,7 @@
 //! * `filters`: those of the program for its system calls, which no process has for itself.
 //! * `restore`: making a process of it.
 //! * `choose`: which of them serves to go to a place.
+//! * `past`: what is known of the ways between them.
 //! * `leave`: which are left behind by a session that took long to get somewhere.
 //!
 //! A session always replays the recording up to the start of the program; there the process is turned into the kept one. The first checkpoint of the time
@@ -15,15 +16,17 @@ mod filters;
 mod image;
 mod leave;
 mod pages;
+mod past;
 mod restore;
 mod write;
 
 pub use image::Summary;
 
 use crate::target::Target;
+use past::Twin;
 use retake_recording::{Checkpoints, KeptCheckpoint, Recording};
 use std::collections::HashSet;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Getting somewhere that takes as long leaves a checkpoint there, unless told otherwise.
 const LONG: Duration = Duration::from_secs(3);
@@ -59,19 +62,43 @@ pub(crate) struct Kept {
     done: HashSet<u64>,
     /// The last that the process was made of.
     pub used: Option<(u64, Summary)>,
+    /// When the session began.
+    began_unix_ms: u64,
     /// How long the replay to where the session began would have taken.
     spared: Duration,
+    /// For so long, when the session ends, what was executed on the way may still be found out.
+    patience: Duration,
+    /// Those of the time line that this session has left,
+    left: Vec<Twin>,
+    /// and those that it has from other sessions.
+    brought: Vec<Twin>,
 }
 
 impl Kept {
     pub fn new(places: Checkpoints) -> Self {
-        Self { places, keeping: Keeping::NONE, known: None, done: HashSet::new(), used: None, spared: Duration::ZERO }
+        let (left, brought) = (Vec::new(), Vec::new());
+        Self {
+            places,
+            began_unix_ms: now_unix_ms(),
+            keeping: Keeping::NONE,
+            known: None,
+            done: HashSet::new(),
+            used: None,
+            spared: Duration::ZERO,
+            patience: Duration::ZERO,
+            left,
+            brought,
+        }
     }
 
     /// The session is about another program.
     pub fn forget(&mut self) {
         *self = Self { keeping: self.keeping, ..Self::new(self.places.clone()) };
     }
+}
+
+fn now_unix_ms() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
 /// What is to be known of a kept checkpoint: its number and size, and where it is, or why it cannot be used.

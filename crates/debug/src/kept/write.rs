@@ -167,7 +167,7 @@ fn scratch_file(scratch: &Path, name: &str, files: &mut Vec<ScratchFile>) -> Res
 }
 
 /// In pieces; `which` says how many come after.
-fn put_json(writer: &mut CheckpointWriter, kind: u8, what: &impl Serialize) -> Result<()> {
+pub(super) fn put_json(writer: &mut CheckpointWriter, kind: u8, what: &impl Serialize) -> Result<()> {
     let text = serde_json::to_vec(what).map_err(|error| DebugError::CannotKeep(error.to_string()))?;
     let count = text.chunks(MAX_PIECE_BYTES).count() as u32;
     for (index, piece) in (0..).zip(text.chunks(MAX_PIECE_BYTES)) {

@@ -1,7 +1,8 @@
 //! The machine code of a probe's stub.
 //!
-//! From the front: tests of whether this is the place that is looked for, each leading on when it holds, and a trap; then conditions, a countdown
-//! and another trap; then the displaced instructions. Neither flags nor the program's stack are touched, but for conditions, which keep them.
+//! At the entry, where flags may be changed, one comparison that most visits do not pass. Then, from the front of the page: tests of whether this is the
+//! place that is looked for, each leading on when it holds, and a trap; then conditions, a countdown and another trap; then the displaced instructions.
+//! Neither flags nor the program's stack are touched, but for conditions, which keep them.
 
 use super::condition;
 
@@ -67,7 +68,12 @@ impl Assembler {
     }
 
     pub fn land(&mut self, pending: Pending) {
-        let distance = (self.bytes.len() - pending.0) as i32;
+        let here = self.bytes.len() as u64;
+        self.land_at(pending, here);
+    }
+
+    fn land_at(&mut self, pending: Pending, offset: u64) {
+        let distance = (offset as i64 - pending.0 as i64) as i32;
         self.bytes[pending.0 - 4..pending.0].copy_from_slice(&distance.to_le_bytes());
     }
 
@@ -140,27 +146,32 @@ pub(crate) struct Wanted {
 /// A stub's code, and places in it.
 pub(super) struct Stub {
     pub code: Vec<u8>,
+    /// To where the planted jump leads.
+    pub entry: Vec<u8>,
     pub place_trap: Option<u64>,
     pub stop_trap: Option<u64>,
     /// Behind the search for the place.
     pub counting: u64,
 }
 
-/// The code for a page at this address. `None`: a condition cannot be had, or there is no room.
-pub(super) fn build(page: u64, address: u64, wanted: &Wanted) -> Option<Stub> {
-    let mut code = Assembler::new(page);
-    let quick = wanted.tests.as_ref().zip(wanted.stack).and_then(|(tests, stack)| quickly(&mut code, tests.first()?, stack));
+/// The code for a page at this address, with an entry somewhere in it, for what is planted at `address`. `None`: a condition cannot be had, or there is no
+/// room.
+pub(super) fn build(page: u64, entry: u64, address: u64, wanted: &Wanted) -> Option<Stub> {
+    let (mut code, mut front) = (Assembler::new(page), Assembler::new(entry));
+    let quick = wanted.tests.as_ref().zip(wanted.stack).and_then(|(tests, stack)| quickly(&mut front, tests.first()?, stack));
     let place_trap = wanted.tests.as_ref().map(|tests| search(&mut code, tests));
-    if let Some(miss) = quick {
-        code.land(miss);
-    }
     let counting = code.here();
+    if let Some(miss) = quick {
+        let next = if wanted.counter.is_some() { counting } else { page + DISPLACED_OFFSET };
+        front.land_at(miss, next.wrapping_sub(entry));
+    }
+    front.relative(&[0xe9], page.wrapping_sub(entry));
     let stop_trap = match wanted.counter {
         Some(counter) => Some(count(&mut code, counter, address, &wanted.conditions)?),
         None => None,
     };
     code.relative(&[0xe9], DISPLACED_OFFSET);
-    (code.bytes.len() as u64 <= DATA_OFFSET).then_some(Stub { code: code.bytes, place_trap, stop_trap, counting })
+    (code.bytes.len() as u64 <= DATA_OFFSET).then_some(Stub { code: code.bytes, entry: front.bytes, place_trap, stop_trap, counting })
 }
 
 fn trap(code: &mut Assembler) -> u64 {

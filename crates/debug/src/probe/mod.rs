@@ -15,7 +15,7 @@ use retake_kernel::maps::Mapping;
 use retake_kernel::memory;
 use retake_kernel::ptrace::Registers;
 use retake_kernel::shared::{RUNTIME_END, RUNTIME_TEXT};
-use retake_patch::watch::{Moved, Place, Text, flags_are_dead};
+use retake_patch::watch::{ENTRY_BYTES, Moved, Place, Text, flags_are_dead};
 use std::rc::Rc;
 
 const PAGE_BYTES: u64 = 4096;
@@ -123,10 +123,9 @@ pub(crate) struct Probe {
 impl Probe {
     /// A probe, and the bytes of its stub: those at the page's beginning, the displaced instructions and the entry, by address.
     pub fn build(plan: &Rc<Plan>, wanted: &Wanted) -> Option<(Self, Vec<Part>)> {
-        let stub = code::build(plan.page, plan.address, wanted)?;
-        let mut entry = vec![JUMP];
-        entry.extend((plan.page.wrapping_sub(plan.entry + 5) as u32).to_le_bytes());
-        let parts = vec![(plan.page, stub.code), (plan.page + DISPLACED_OFFSET, plan.moved.code.clone()), (plan.entry, entry)];
+        let stub = code::build(plan.page, plan.entry, plan.address, wanted)?;
+        debug_assert!(stub.entry.len() as u64 <= ENTRY_BYTES, "the entry has room at the end of the page");
+        let parts = vec![(plan.page, stub.code), (plan.page + DISPLACED_OFFSET, plan.moved.code.clone()), (plan.entry, stub.entry)];
         let probe = Self { plan: Rc::clone(plan), place_trap: stub.place_trap, stop_trap: stub.stop_trap, counting: stub.counting };
         Some((probe, parts))
     }
@@ -175,6 +174,11 @@ impl Probe {
 
     /// Whether it is in the part before the displaced instructions: if it faults there, a test or condition read what is not there.
     pub fn is_testing(&self, address: u64) -> bool {
-        (self.plan.page..self.plan.page + DISPLACED_OFFSET).contains(&address)
+        self.is_comparing(address) || (self.plan.page..self.plan.page + DISPLACED_OFFSET).contains(&address)
+    }
+
+    /// Whether it is at the comparison of the entry, which changes no registers.
+    pub fn is_comparing(&self, address: u64) -> bool {
+        address == self.plan.entry
     }
 }

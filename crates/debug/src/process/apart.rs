@@ -1,49 +1,73 @@
 //! Several processes at once: the kernel tells what all of them do in one queue, and each is to hear of its own.
 
 use super::Process;
+use retake_kernel::process::{group_leader, kill, parent};
 use retake_kernel::ptrace::{self, Status};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 thread_local! {
-    /// What those that run apart did and have not heard of yet.
-    static UNHEARD: RefCell<HashMap<i32, Vec<Status>>> = RefCell::default();
+    /// By thread, what those that run apart did and have not heard of yet.
+    static UNHEARD: RefCell<HashMap<i32, VecDeque<Status>>> = RefCell::default();
 }
 
-/// As long as this lives, what a thread does is kept for its process.
+/// As long as this lives, what these threads do is kept for their process.
 #[derive(Debug)]
-pub(super) struct Apart(i32);
+pub(super) struct Apart(Vec<i32>);
 
 impl Drop for Apart {
     fn drop(&mut self) {
-        UNHEARD.with_borrow_mut(|unheard| unheard.remove(&self.0));
+        UNHEARD.with_borrow_mut(|unheard| self.0.iter().for_each(|tid| drop(unheard.remove(tid))));
+    }
+}
+
+impl Apart {
+    /// What one of its threads did that nobody has heard of. Its order within a thread is kept.
+    fn poll(&self, tid: i32) -> Option<Status> {
+        let unheard = UNHEARD.with_borrow_mut(|unheard| unheard.get_mut(&tid).and_then(VecDeque::pop_front));
+        unheard.or_else(|| ptrace::poll(tid).map(|(_, status)| status))
     }
 }
 
 impl Process {
-    /// This process, which has one thread, is to run beside another one.
+    /// This process, with the threads that it has now, is to run beside another one. It may make neither threads nor children.
     pub fn set_apart(&mut self) {
-        UNHEARD.with_borrow_mut(|unheard| unheard.insert(self.pid, Vec::new()));
-        self.apart = Some(Apart(self.pid));
+        self.apart = None;
+        let all: Vec<i32> = self.threads.iter().map(|thread| thread.tid).collect();
+        UNHEARD.with_borrow_mut(|unheard| unheard.extend(all.iter().map(|tid| (*tid, VecDeque::new()))));
+        self.apart = Some(Apart(all));
     }
 
     /// What one of its threads did.
     pub(super) fn poll_one(&self, tid: i32) -> Option<Status> {
-        if self.apart.is_some() { self.poll() } else { ptrace::poll(tid) }.map(|(_, status)| status)
+        self.apart.as_ref().map_or_else(|| ptrace::poll(tid).map(|(_, status)| status), |apart| apart.poll(tid))
     }
 
-    /// What happened to this process or its children, if anything did. Its order within a thread is kept.
+    /// What happened to this process or its children, if anything did.
     pub(super) fn poll(&self) -> Option<(i32, Status)> {
-        if self.apart.is_some() {
-            let unheard = UNHEARD.with_borrow_mut(|unheard| unheard.get_mut(&self.pid).and_then(|all| (!all.is_empty()).then(|| all.remove(0))));
-            return unheard.map(|status| (self.pid, status)).or_else(|| ptrace::poll(self.pid));
+        if let Some(apart) = &self.apart {
+            return apart.0.iter().find_map(|tid| Some((*tid, apart.poll(*tid)?)));
         }
         loop {
             let (tid, status) = ptrace::poll(-1)?;
-            let is_anothers = UNHEARD.with_borrow_mut(|unheard| unheard.get_mut(&tid).map(|all| all.push(status)).is_some());
-            if !is_anothers {
+            let is_anothers = UNHEARD.with_borrow_mut(|unheard| unheard.get_mut(&tid).map(|all| all.push_back(status)).is_some());
+            if !is_anothers && !self.is_made_by_another(tid) {
                 return Some((tid, status));
             }
         }
+    }
+
+    /// Whether an unknown thread is, or is of, a child of a process that runs apart: then it is ended, as that process is.
+    fn is_made_by_another(&self, tid: i32) -> bool {
+        let is_known = self.threads.iter().any(|thread| thread.tid == tid) || self.guests.contains(&tid) || self.strangers.contains(&tid);
+        if is_known || UNHEARD.with_borrow(HashMap::is_empty) {
+            return false;
+        }
+        let Some(leader) = group_leader(tid) else { return false };
+        let is_made = UNHEARD.with_borrow(|unheard| [Some(leader), parent(leader)].iter().flatten().any(|pid| unheard.contains_key(pid)));
+        if is_made {
+            kill(leader, libc::SIGKILL);
+        }
+        is_made
     }
 }

@@ -41,6 +41,14 @@ impl Process {
 
     fn event(&mut self, tid: i32, event: i32) -> io::Result<()> {
         let child = ptrace::event_message(tid).unwrap_or(0);
+        let is_making = matches!(event, libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE);
+        if self.apart.is_some() && is_making {
+            // Whoever is made by a copy would live beside the one that the process itself made.
+            for pid in [child, self.pid].into_iter().filter(|pid| *pid > 0) {
+                retake_kernel::process::kill(pid, libc::SIGKILL);
+            }
+            return Ok(());
+        }
         match event {
             libc::PTRACE_EVENT_CLONE if self.threads.iter().any(|thread| thread.tid == child) => {}
             libc::PTRACE_EVENT_CLONE if is_thread_of(self.pid, child) => {
@@ -200,6 +208,11 @@ impl Process {
             registers.rip = address;
             ptrace::set_registers(tid, &registers)?;
             return Ok(Some(Happened::Planted { tid, address }));
+        }
+        if self.open_at(address)? {
+            ptrace::set_registers(tid, &ptrace::Registers { rip: address, ..registers })?;
+            let go_on = if stepping { Self::step } else { Self::resume };
+            return go_on(self, tid).map(|()| None);
         }
         self.signal(tid, libc::SIGTRAP)
     }

@@ -5,6 +5,7 @@
 //! traced too, because they run into the same traps; nobody is told about them.
 
 mod apart;
+mod closed;
 mod happened;
 mod probes;
 mod running;
@@ -92,8 +93,10 @@ pub(crate) struct Process {
     pub dying: bool,
     /// Signals of instructions are told, and not delivered.
     pub reports_faults: bool,
-    /// It runs beside another process, and has one thread.
+    /// It runs beside another process.
     apart: Option<apart::Apart>,
+    /// Text that it has not executed yet, if anybody wants to know.
+    closed: Option<closed::Closed>,
 }
 
 impl Process {
@@ -135,6 +138,7 @@ impl Process {
             dying: false,
             reports_faults: false,
             apart: None,
+            closed: None,
         })
     }
 

@@ -120,8 +120,7 @@ impl Process {
         let Some(probe) = self.probes.iter().find(|probe| probe.is_testing(registers.rip)) else { return Ok(None) };
         let (place, counting) = (probe.plan.address, probe.counting());
         let kept = probe.kept(|address| self.word(address).unwrap_or(0), registers);
-        if registers.rip == probe.plan.page {
-            // The quick comparison, which changes no registers.
+        if probe.is_comparing(registers.rip) {
             ptrace::set_registers(tid, &Registers { rip: counting, ..*registers })?;
             self.resume(tid)?;
             return Ok(Some(None));

@@ -1,0 +1,135 @@
+//! Finding out which instructions the program executed, while it goes forwards, and passing over what did not come to a breakpoint on the way back.
+
+mod cli_support;
+
+use cli_support::Place;
+use cli_support::debugging::{compile, gdb, has_gdb, in_order, record};
+
+/// Computes with two threads that take turns, system calls and a handler now and then: what is called once is called in the middle.
+const PROGRAM: &str = r#"
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+volatile unsigned long total, handled, turns;
+int mode;
+__attribute__((noinline)) void never(void) { total++; }
+__attribute__((noinline)) void once(void) { total += 2; }
+__attribute__((noinline)) unsigned long mix(unsigned long x) { return x * 6364136223846793005UL + 1442695040888963407UL; }
+static void handler(int number) { handled++; }
+static void *other(void *unused)
+{
+	for (int i = 0; i < 20; i++) {
+		for (unsigned long j = 0; j < 3000000; j++)
+			total = mix(total);
+		turns++;
+		getpid();
+	}
+	return 0;
+}
+int main(int argc, char **argv)
+{
+	pthread_t thread;
+	struct timespec now;
+	signal(SIGUSR1, handler);
+	if (argc > 1)
+		pthread_create(&thread, 0, other, 0);
+	for (int i = 0; i < 100; i++) {
+		for (unsigned long j = 0; j < 6000000; j++)
+			total = mix(total);
+		if (total == 7)
+			never();
+		if (i == 40)
+			once();
+		if (i % 10 == 3)
+			kill(getpid(), SIGUSR1);
+		if (argc > 1 || i % 3 == 0) {
+			clock_gettime(CLOCK_REALTIME, &now);
+			printf("%d %ld\n", i, now.tv_nsec & 1);
+		}
+	}
+	if (argc > 1)
+		pthread_join(thread, 0);
+	return 0;
+}
+"#;
+
+/// Waits until all is known that can be known, and says how many stretches there are of which it is.
+const WAIT: &str = "python
+import gdb, time
+known, since = -1, time.time()
+while time.time() - since < 5:
+    text = gdb.execute('monitor followed', to_string=True)
+    now, all = [int(word) for word in text.split() if word.isdigit()]
+    if now != known:
+        known, since = now, time.time()
+    if known == all:
+        break
+    time.sleep(0.05)
+print('enough', known * 2 > all, 'many', all > 5)";
+
+fn walk(place: &Place) -> String {
+    let back = "reverse-continue";
+    let quiet = "handle SIGUSR1 nostop noprint pass";
+    let commands = [quiet, WAIT, "break never", back, "seek exit", "break once", back, "bt 2", back, "seek exit", "delete", "break handler", back];
+    gdb(place, &["--at", "exit", "--no-checkpoints"], &commands)
+}
+
+#[test]
+fn what_was_not_executed_is_passed_over() {
+    if !has_gdb() || std::thread::available_parallelism().is_ok_and(|cores| cores.get() < 2) {
+        return;
+    }
+    let place = Place::new("debug-executed");
+    let program = compile(&place, "computing", PROGRAM, &["-O1"]);
+    record(&place, &[&program]);
+    let text = walk(&place);
+    in_order(&text, &["enough True many True", "No more reverse-execution history", "Breakpoint 2, once", "main (", "No more reverse"]);
+    in_order(&text, &["Breakpoint 3, handler"]);
+}
+
+/// Copies with several threads: what they cannot go through is gone through as before, and nothing is missed.
+#[test]
+fn nothing_is_missed_where_threads_take_turns() {
+    if !has_gdb() {
+        return;
+    }
+    let place = Place::new("debug-executed-threads");
+    let program = compile(&place, "computing", PROGRAM, &["-O1", "-pthread"]);
+    record(&place, &[&program, "threads"]);
+    let text = walk(&place);
+    in_order(&text, &["enough", "No more reverse-execution history", "Breakpoint 2, once", "main (", "No more reverse", "Breakpoint 3, handler"]);
+}
+
+/// What one session has found out, the next one knows.
+#[test]
+fn another_session_knows_it_too() {
+    if !has_gdb() || std::thread::available_parallelism().is_ok_and(|cores| cores.get() < 2) {
+        return;
+    }
+    let place = Place::new("debug-executed-kept");
+    let program = compile(&place, "computing", PROGRAM, &["-O1"]);
+    record(&place, &[&program]);
+    gdb(&place, &["--at", "exit", "--checkpoint-after", "0"], &[WAIT]);
+    let past = |name: &std::ffi::OsStr| name.to_string_lossy().ends_with(".past");
+    let folder = place.recording("computing-1").join("checkpoints");
+    let written = std::fs::read_dir(&folder).unwrap().filter(|entry| past(&entry.as_ref().unwrap().file_name())).count();
+    assert!(written > 3, "{written}");
+    let commands = ["handle SIGUSR1 nostop noprint pass", "break never", "reverse-continue", "seek exit", "break once", "reverse-continue", "bt 2"];
+    let text = gdb(&place, &["--at", "exit"], &commands);
+    assert!(text.contains("begins at checkpoint"), "{text}");
+    in_order(&text, &["No more reverse-execution history", "Breakpoint 2, once", "main ("]);
+    // A file that belongs to another checkpoint says nothing.
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        if past(path.file_name().unwrap()) {
+            std::fs::copy(folder.join("2.past"), path.with_extension("copied")).unwrap();
+            std::fs::rename(path.with_extension("copied"), &path).unwrap();
+        }
+    }
+    let text = gdb(&place, &["--at", "exit"], &["handle SIGUSR1 nostop noprint pass", "break once", "reverse-continue", "bt 2"]);
+    in_order(&text, &["Breakpoint 1, once", "main ("]);
+    place.run_well(&["rm", "latest"]);
+    assert!(!folder.exists());
+}

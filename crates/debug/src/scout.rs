@@ -1,0 +1,211 @@
+//! A copy of the process that goes from one checkpoint to the next, beside the process, to see what there is on the way.
+//!
+//! To look for the end of a stretch slows a loop down in which it lies. So a copy looks only when it has computed nearly as long as the stretch took;
+//! one that has missed the end is found out by its time, and another one may be sent that looks earlier.
+
+use crate::checkpoint::Snapshot;
+use crate::debuggee::{Debuggee, Sought, Stop};
+use crate::error::Result;
+use crate::place::Place;
+use crate::probe::Why;
+use crate::timeline::Checkpoint;
+use retake_kernel::process::computed;
+use retake_kernel::ptrace::{self, Registers};
+use retake_replay::CopySlots;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// In hundredths: this part of a stretch is gone through without looking for its end. The processor may be faster now than it was.
+pub(crate) const BLIND: u32 = 40;
+/// And this by one that is sent after one that was too fast.
+pub(crate) const LESS_BLIND: u32 = 5;
+/// One that looks for so many times as long as what is left of the stretch should take has missed the end: to look takes some times as long as not to.
+const LOST: u32 = 4;
+/// One that gets nowhere for so long, waits for something that does not come.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// What it costs to put instructions back that are executed for the first time.
+const OPENING: Duration = Duration::from_micros(4);
+
+/// Where it is on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leg {
+    /// Before the events that the stretch ends behind.
+    ToEvents,
+    /// Behind them, and too far from the end to look for it.
+    Blind,
+    Looking,
+}
+
+/// Where a copy is to go.
+#[derive(Debug, Clone)]
+pub(crate) struct Way {
+    /// A checkpoint, or a place a little further.
+    pub place: Place,
+    /// It is where the thread comes from the last event.
+    pub is_at_event: bool,
+    /// How long the process took.
+    pub ran: Duration,
+    /// In hundredths of what is left of that behind the events: when the copy begins to look for the end.
+    pub blind: u32,
+}
+
+/// A copy on its way.
+pub(crate) struct Scout {
+    debuggee: Debuggee,
+    way: Way,
+    leg: Leg,
+    /// How long it had computed when it came behind the events.
+    behind_events: Duration,
+    /// How long it had computed when that was asked last, and since when.
+    seen: (Duration, Instant),
+    /// The checkpoints between which the way is.
+    ends: [Rc<Snapshot>; 2],
+    _slots: CopySlots,
+}
+
+/// What a scout says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Word {
+    NotYet,
+    /// It is at the end, and nothing stopped it.
+    Through,
+    Stopped,
+    /// It has missed the end.
+    Lost,
+}
+
+impl Drop for Scout {
+    fn drop(&mut self) {
+        self.debuggee.process.end();
+    }
+}
+
+impl Scout {
+    /// `debuggee` is a copy of the first of two checkpoints, and is to go to the end of the way.
+    pub fn new(debuggee: Debuggee, slots: CopySlots, (start, end): (&Checkpoint, &Checkpoint), way: Way) -> Self {
+        let ends = [start, end].map(|one| Rc::clone(&one.snapshot));
+        Self { debuggee, way, leg: Leg::ToEvents, behind_events: Duration::ZERO, seen: (Duration::ZERO, Instant::now()), ends, _slots: slots }
+    }
+
+    /// Before which part of the way it begins to look for the end.
+    pub fn blind(&self) -> u32 {
+        self.way.blind
+    }
+
+    /// The numbers of the checkpoints between which its way is, if they are still there.
+    pub fn ends(&self, all: &[Checkpoint]) -> Option<(usize, usize)> {
+        let [start, end] = self.ends.each_ref().map(|own| all.iter().position(|one| Rc::ptr_eq(own, &one.snapshot)));
+        start.zip(end)
+    }
+
+    /// Whether its way begins or ends at a checkpoint.
+    pub fn needs(&self, checkpoint: &Checkpoint) -> bool {
+        self.ends.iter().any(|own| Rc::ptr_eq(own, &checkpoint.snapshot))
+    }
+
+    /// How often it came to text that it had not executed before.
+    pub fn traps(&self) -> u64 {
+        self.debuggee.process.opening_traps()
+    }
+
+    /// The copy.
+    pub fn debuggee(&mut self) -> &mut Debuggee {
+        &mut self.debuggee
+    }
+
+    /// Sends it on.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn set_off(&mut self) -> Result<()> {
+        if self.leg == Leg::ToEvents && self.is_behind_events() {
+            self.behind_events = self.computed();
+            self.leg = if self.is_near()? { Leg::Looking } else { Leg::Blind };
+        }
+        let (address, tests, stack) = (self.way.place.address(), self.way.place.tests(), Some(self.way.place.stack()));
+        self.debuggee.pause = (self.leg == Leg::ToEvents).then_some((self.way.place.thread, self.way.place.mark.events));
+        self.debuggee.sought = (self.leg == Leg::Looking).then_some(Sought { address, tests, stack });
+        self.debuggee.set_off()
+    }
+
+    fn is_behind_events(&self) -> bool {
+        let context = self.debuggee.context();
+        context.tid == self.way.place.thread && context.event_count >= self.way.place.mark.events
+    }
+
+    /// How long it has computed for the program.
+    fn computed(&self) -> Duration {
+        let opening = OPENING * u32::try_from(self.traps()).unwrap_or(u32::MAX);
+        computed(self.debuggee.process.pid).saturating_sub(opening)
+    }
+
+    /// Whether the end is to be looked for. What is known of where the end is has been executed then.
+    fn is_near(&mut self) -> Result<bool> {
+        let is_near = self.computed() > self.behind_events + self.way.ran.saturating_sub(self.behind_events) * self.way.blind / 100;
+        if is_near {
+            let bytes = self.debuggee.jump_bytes(self.way.place.address());
+            self.debuggee.process.open(self.way.place.address(), bytes)?;
+        }
+        Ok(is_near)
+    }
+
+    /// What it has to say by now.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn listen(&mut self) -> Result<Word> {
+        while let Some(stop) = self.debuggee.look()? {
+            match self.judge(stop)? {
+                Word::NotYet => self.set_off()?,
+                word => return Ok(word),
+            }
+        }
+        let computed = self.computed();
+        if computed != self.seen.0 {
+            self.seen = (computed, Instant::now());
+        }
+        if self.seen.1.elapsed() > LONGEST_WAIT
+            || self.leg == Leg::Looking && computed > self.way.ran + self.way.ran * (100 - self.way.blind) / 100 * LOST
+        {
+            return Ok(Word::Lost);
+        }
+        if self.leg == Leg::Blind && self.is_near()? {
+            self.leg = Leg::Looking;
+            self.debuggee.settle()?;
+            if self.way.place.is_here(&self.debuggee)? {
+                return Ok(Word::Through);
+            }
+            if self.debuggee.is_at_breakpoint()? {
+                return Ok(Word::Stopped);
+            }
+            self.set_off()?;
+        }
+        Ok(Word::NotYet)
+    }
+
+    fn judge(&mut self, stop: Stop) -> Result<Word> {
+        if self.leg == Leg::ToEvents {
+            // Whoever comes from a call has come to a breakpoint there too.
+            return Ok(match stop {
+                Stop::Step if self.way.place.is_here(&self.debuggee)? => Word::Through,
+                Stop::Step if !self.way.is_at_event && !self.debuggee.is_at_breakpoint()? => Word::NotYet,
+                _ => Word::Stopped,
+            });
+        }
+        if self.debuggee.context().event_count > self.way.place.mark.events {
+            return Ok(Word::Lost);
+        }
+        let debuggee = &mut self.debuggee;
+        if stop != Stop::Breakpoint || debuggee.process.stopped_at_probe != Some(Why::Place) {
+            return Ok(Word::Stopped);
+        }
+        // The comparison has changed the flags, which nobody looks at.
+        let registers = debuggee.process.registers(debuggee.current)?;
+        ptrace::set_registers(debuggee.current, &Registers { eflags: self.way.place.flags(), ..registers })?;
+        if self.way.place.is_here(debuggee)? {
+            return Ok(Word::Through);
+        }
+        debuggee.passes_place = true;
+        Ok(Word::NotYet)
+    }
+}
