@@ -386,7 +386,7 @@ print(len(json.dumps(sorted((list(key), value) for key, value in data.items())))
     let script = place.work("program.py");
     std::fs::write(&script, PROGRAM).unwrap();
     record(&place, &["python3", script.to_str().unwrap()]);
-    place.run_well(&["checkpoint", "--every", "0.05"]);
+    place.run_well(&["checkpoint", "--every", "0.02"]);
     place.run(&["checkpoint", "--at", "exit"]);
     let kept = list(&place);
     assert!(kept.len() >= 2, "{kept:?}");
