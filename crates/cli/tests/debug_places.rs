@@ -80,3 +80,33 @@ fn in_code_that_moves() {
         }"#,
     );
 }
+
+/// The instruction behind a system call is where a process pauses on its way; a breakpoint there is hit all the same.
+#[test]
+fn behind_a_system_call() {
+    if !has_gdb() {
+        return;
+    }
+    const PROGRAM: &str = r#"
+        #include <sys/syscall.h>
+        volatile long number, sum;
+        int main(void)
+        {
+            for (number = 0; number < 10; number++) {
+                long result;
+                __asm__ volatile("syscall\nbehind: nop" : "=a"(result) : "0"((long)SYS_getppid) : "rcx", "r11", "memory");
+                for (int i = 0; i < 1000; i++)
+                    sum += i;
+            }
+            for (long i = 0; i < 100000000; i++)
+                sum += i;
+            return 0;
+        }"#;
+    let place = Place::new("place-behind-call");
+    let program = compile(&place, "program", PROGRAM, &["-O1"]);
+    record(&place, &[&program]);
+    let back = ["break *&behind", "reverse-continue", "print number", "reverse-continue", "print number", "continue", "print number"];
+    in_order(&gdb(&place, &["--at", "exit"], &back), &["$1 = 9", "$2 = 8", "$3 = 9"]);
+    let some = ["break *&behind if number % 4 == 3", "reverse-continue", "print number", "reverse-continue", "print number"];
+    in_order(&gdb(&place, &["--at", "exit"], &some), &["$1 = 7", "$2 = 3"]);
+}

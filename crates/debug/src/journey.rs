@@ -102,7 +102,7 @@ impl Session {
         if !self.debuggee.is_at_repeated()? && self.debuggee.can_probe(exact.place.address(), &others) {
             return Ok(exact);
         }
-        let is_stop = self.debuggee.breakpoints.contains(&self.debuggee.program_counter()?);
+        let is_stop = self.debuggee.is_at_breakpoint()?;
         let Some(place) = self.quietly(|session| session.step_to_probe(&others))? else { return Ok(exact) };
         self.revive(checkpoint)?;
         match self.run_to(&place, None, &mut || false)? {
@@ -166,6 +166,8 @@ impl Session {
                 _ if is_arrival => {}
                 Stop::Interrupted | Stop::Exited(_) | Stop::Killed(_) | Stop::Executing | Stop::End => return Ok(Arrival::Interrupted),
                 Stop::Breakpoint if self.is_goal_reached()? => return Ok(Arrival::At(stop)),
+                // It paused behind a call, where the instruction to come has a breakpoint: it would only step off that.
+                Stop::Step if self.is_goal_reached()? => return Ok(Arrival::At(Stop::Breakpoint)),
                 Stop::Watch(_) | Stop::Signal(_) | Stop::Caught(_) if self.debuggee.wants(stop) => {
                     tally.others += 1;
                     tally.before_last_other = first - self.debuggee.remaining.unwrap_or(first);
@@ -186,7 +188,7 @@ impl Session {
                 self.debuggee.passes_place = true;
                 Ok(false)
             }
-            None if self.debuggee.breakpoints.contains(&self.debuggee.program_counter()?) => {
+            None if self.debuggee.is_at_breakpoint()? => {
                 let remaining = self.debuggee.remaining.map(|remaining| remaining - 1);
                 self.debuggee.remaining = remaining;
                 Ok(remaining == Some(0))

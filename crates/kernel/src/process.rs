@@ -138,13 +138,14 @@ pub fn reap(pid: i32) -> Option<i32> {
     (got == pid).then_some(status)
 }
 
-/// Reaps the adopted children that have ended, except `keep`.
+/// Reaps the adopted children that have ended, except `keep`. To be called by the first thread of a process, which is the one that the kernel
+/// makes a parent of orphans; children of other threads, such as a debugger, are theirs to wait for.
 pub fn reap_adopted(keep: i32) {
     loop {
         // SAFETY: an all-zero siginfo is valid, and the kernel fills it.
         let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
         // SAFETY: `info` is valid for the call.
-        let got = unsafe { libc::waitid(libc::P_ALL, 0, &mut info, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) };
+        let got = unsafe { libc::waitid(libc::P_ALL, 0, &mut info, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WNOTHREAD) };
         // SAFETY: waitid filled the child fields, or left them zero.
         let pid = unsafe { info.si_pid() };
         // The kernel also tells of stops of threads that another thread of ours traces. Those are that thread's to take.

@@ -1,7 +1,7 @@
 //! What instructions that were traced while recording tell: where near by a jump can be planted, which memory they wrote, and whether they only
 //! wait for another thread.
 
-use crate::watch::{self, Pages, Text, is_good};
+use crate::watch::{self, Fit, Pages, Text};
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register, UsedMemory};
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -52,28 +52,29 @@ impl Step {
     }
 }
 
-/// Addresses near where a jump can be planted, at most `limit`: those that are reached next from the end of the trace, then those of the trace.
+/// Addresses near where a jump can be planted, at most `limit`: those that are reached next from the end of the trace, then those of the trace. Where a
+/// compiler might rewrite its code they are taken only if there are no others: a trap for each visit costs far more.
 pub fn good_places<P: Pages>(text: &mut Text<P>, trace: &[Step], limit: usize) -> Vec<u64> {
     let mut queue: VecDeque<u64> = trace.iter().rev().take(1).map(Step::address).collect();
     let mut seen = HashSet::new();
-    let mut good = Vec::new();
-    while let Some(address) = queue.pop_front() {
+    let (mut good, mut others) = (Vec::new(), Vec::new());
+    let unseen = |seen: &HashSet<u64>| trace.iter().rev().map(Step::address).find(|address| !seen.contains(address));
+    while let Some(address) = queue.pop_front().or_else(|| unseen(&seen)) {
         if good.len() >= limit || seen.len() >= 4 * limit {
-            return good;
+            break;
         }
         if !seen.insert(address) {
             continue;
         }
         let Some(instruction) = text.instruction(address) else { continue };
-        if is_good(text, &instruction) {
-            good.push(address);
+        match watch::fit(text, &instruction) {
+            Fit::Good => good.push(address),
+            Fit::Rewritable if others.len() < limit => others.push(address),
+            Fit::Rewritable | Fit::None => {}
         }
         queue.extend(successors(&instruction));
-        if queue.is_empty() {
-            queue.extend(trace.iter().rev().map(Step::address).filter(|address| !seen.contains(address)).take(1));
-        }
     }
-    good
+    if good.is_empty() { others } else { good }
 }
 
 /// Steps at the end of a trace that tell where the thread will come by again soon.

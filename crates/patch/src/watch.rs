@@ -307,9 +307,25 @@ pub(crate) fn put(encoder: &mut Encoder, mut instruction: Instruction, at: u64) 
     encoder.encode(&instruction, at).ok().map(|bytes| bytes as u64)
 }
 
-/// Whether a jump fits at the instruction, and nobody will read or change it there.
-pub(crate) fn is_good<P: Pages>(text: &mut Text<P>, first: &Instruction) -> bool {
-    is_movable(first) && !is_repeated_string(first) && run_for_jump(text, first).is_some_and(|run| !run.iter().any(may_be_rewritten))
+/// Whether a jump fits at an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fit {
+    /// It does, and nobody will read or change it there.
+    Good,
+    /// It does, over what the compiler of such code might read or change.
+    Rewritable,
+    /// It does not.
+    None,
+}
+
+/// Whether a jump fits at the instruction.
+pub(crate) fn fit<P: Pages>(text: &mut Text<P>, first: &Instruction) -> Fit {
+    let run = (is_movable(first) && !is_repeated_string(first)).then(|| run_for_jump(text, first)).flatten();
+    match run {
+        Some(run) if run.iter().any(may_be_rewritten) => Fit::Rewritable,
+        Some(_) => Fit::Good,
+        None => Fit::None,
+    }
 }
 
 /// What just-in-time compilers read and change in their own code: the targets of calls and jumps, and constants of 8 bytes.

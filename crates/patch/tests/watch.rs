@@ -1,6 +1,6 @@
 //! Planting a jump in code of a live process.
 
-use retake_patch::traced::{Step, cheapest_places, is_spinning};
+use retake_patch::traced::{Step, cheapest_places, good_places, is_spinning};
 use retake_patch::watch::{Place, Text, flags_are_dead};
 
 const CODE: u64 = 0x5555_0000_1000;
@@ -112,4 +112,18 @@ fn a_cheap_place_is_chosen_if_the_thread_comes_there_again() {
     let trace = rounds(4, &[0, 3, 7, 10, 13], |_, _| {});
     assert_eq!(cheapest_places(&mut text(COUNTING), &trace, places.clone()), [CODE + 3]);
     assert_eq!(cheapest_places(&mut text(COUNTING), &trace[..5], places.clone()), places);
+}
+
+#[test]
+fn places_behind_a_return_are_known_from_the_trace() {
+    // `call 0x20`, `mov %rax,0x1000(%rip)`, `sub $1,%rbx`, `jne 0`, `ret`; at 0x20 `movabs $1,%rax`, `add %rdi,%rax`, `ret`.
+    const CALLS: &[u8] = b"\xe8\x1b\0\0\0\x48\x89\x05\0\x10\0\0\x48\x83\xeb\x01\x75\xee\xc3\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x48\xb8\x01\0\0\0\0\0\0\0\x48\x01\xf8\xc3";
+    let all = rounds(3, &[0, 0x20, 0x2a, 0x2d, 0x5, 0xc, 0x10], |_, _| {});
+    for end in all.len() - 6..=all.len() {
+        let mut places = good_places(&mut text(CALLS), &all[..end], 32);
+        places.sort_unstable();
+        assert_eq!(places, [CODE + 0x5, CODE + 0xc], "after {end} steps");
+    }
+    // What a compiler might rewrite is better than nothing: a trap would fit anywhere.
+    assert_eq!(good_places(&mut text(CALLS), &rounds(3, &[0x20, 0x2a, 0x2d], |_, _| {}), 32), [CODE + 0x20]);
 }

@@ -5,6 +5,9 @@ use retake_kernel::ptrace::{self, Status};
 use std::io;
 use std::time::{Duration, Instant};
 
+/// So much that is the program's own business is passed on to it before somebody is asked again whether to give up.
+const MOST_PASSED_ON: u32 = 64;
+
 impl Process {
     /// Lets all stopped threads run that have nothing to tell.
     ///
@@ -113,6 +116,7 @@ impl Process {
     pub fn next(&mut self, give_up: &mut dyn FnMut() -> bool) -> io::Result<Option<Happened>> {
         let mut since = Instant::now();
         let mut nap = Duration::from_micros(20);
+        let mut passed_on = 0_u32;
         loop {
             let told = self.threads.iter().find_map(|thread| match thread.state {
                 State::Stopped(Some(status)) => Some((thread.tid, status)),
@@ -123,7 +127,10 @@ impl Process {
                     return Ok(Some(happened));
                 }
                 since = Instant::now();
-                continue;
+                passed_on += 1;
+                if passed_on % MOST_PASSED_ON != 0 {
+                    continue;
+                }
             }
             if give_up() {
                 return Ok(None);
