@@ -77,7 +77,7 @@ impl Comparison<'_> {
     }
 
     fn in_piece(&self, address: u64, count: usize) -> Option<u64> {
-        let (left, right) = (memory::read_vec(self.process.pid, address, count), memory::read_vec(self.other, address, count));
+        let (left, right) = (memory::peek_vec(self.process.pid, address, count), memory::peek_vec(self.other, address, count));
         let (Ok(mut left), Ok(right)) = (left, right) else { return Some(address) };
         self.process.take_traps_out(address, &mut left);
         if left == right {

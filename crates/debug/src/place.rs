@@ -153,7 +153,7 @@ impl Place {
         let Some(snapshot) = &self.snapshot else { return true };
         let wanted = |address: u64| {
             let mut bytes = [0; 8];
-            memory::read(snapshot.pid, address, &mut bytes).ok().map(|()| u64::from_le_bytes(bytes))
+            memory::peek(snapshot.pid, address, &mut bytes).ok().map(|()| u64::from_le_bytes(bytes))
         };
         let known = self.differing.borrow().iter().copied().find(|&address| debuggee.process.word(address) != wanted(address));
         if let Some((address, value)) = known.and_then(|address| Some((address, wanted(address)?))) {

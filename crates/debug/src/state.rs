@@ -57,7 +57,7 @@ impl Debuggee {
 /// Reads memory. To read pages that nobody has touched would give them to the process: those of anonymous memory are zeros.
 fn read(pid: i32, pagemap: &Pagemap, (address, count): (u64, usize), is_anonymous: bool) -> std::io::Result<Vec<u8>> {
     if !is_anonymous {
-        return memory::read_vec(pid, address, count);
+        return memory::peek_vec(pid, address, count);
     }
     let mut bytes = vec![0; count];
     let pages = pagemap.pages(address, count / PAGE_BYTES as usize)?;
@@ -65,7 +65,7 @@ fn read(pid: i32, pagemap: &Pagemap, (address, count): (u64, usize), is_anonymou
     for run in pages.chunk_by(|one, other| one.is_absent() == other.is_absent()) {
         let to = from + run.len() * PAGE_BYTES as usize;
         if !run.first().is_some_and(|page: &Page| page.is_absent()) {
-            memory::read(pid, address + from as u64, &mut bytes[from..to])?;
+            memory::peek(pid, address + from as u64, &mut bytes[from..to])?;
         }
         from = to;
     }

@@ -32,6 +32,24 @@ pub fn read_vec(pid: i32, address: u64, count: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// As [`read`], for a process that shares pages with copies of it: [`read`] pins them, for which the kernel gives the process pages of its own.
+///
+/// # Errors
+/// As [`read`].
+pub fn peek(pid: i32, address: u64, bytes: &mut [u8]) -> io::Result<()> {
+    File::open(format!("/proc/{pid}/mem"))?.read_exact_at(bytes, address)
+}
+
+/// As [`peek`], into a new vector.
+///
+/// # Errors
+/// As [`read`].
+pub fn peek_vec(pid: i32, address: u64, count: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; count];
+    peek(pid, address, &mut bytes)?;
+    Ok(bytes)
+}
+
 /// Writes into memory of a process that is writable for the process itself.
 ///
 /// # Errors

@@ -200,7 +200,7 @@ fn living_at(checkpoint: &Checkpoint) -> Result<(Consumed, Consumed)> {
         let thread = (StreamId(stream), Context::read(pid, context)?.event_count);
         living.push(thread);
         let mut printed = [0; 4];
-        memory::read(pid, context + context::PRINTED, &mut printed)?;
+        memory::peek(pid, context + context::PRINTED, &mut printed)?;
         if printed != [0; 4] {
             printing.push(thread);
         }

@@ -108,7 +108,7 @@ fn check_domains(pid: i32, contexts: impl Iterator<Item = u64>, header: &Header)
     let is_alone = header.options.load(Relaxed) & OPTION_ALONE != 0;
     for context in contexts {
         let mut domain = [0; 8];
-        memory::read(pid, context + context::DOMAIN, &mut domain)?;
+        memory::peek(pid, context + context::DOMAIN, &mut domain)?;
         if u64::from_le_bytes(domain) == shared && !is_alone {
             return refused("the process takes turns with others, with which it shares memory or did");
         }

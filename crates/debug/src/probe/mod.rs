@@ -52,7 +52,7 @@ impl Plan {
         if code.writable {
             return None;
         }
-        let mut text = Text::new(|at: u64, page: &mut [u8; PAGE_BYTES as usize]| memory::read(pid, at, page).is_ok());
+        let mut text = Text::new(|at: u64, page: &mut [u8; PAGE_BYTES as usize]| memory::peek(pid, at, page).is_ok());
         let place = Place::at(&mut text, address).filter(|place| place.patch_bytes() > 1)?;
         let bytes = place.patch_bytes();
         if address + bytes as u64 > code.end {
@@ -61,7 +61,7 @@ impl Plan {
         let (page, entry) = free_page(mappings, address, |page| if is_taken(page) { None } else { place.entry_in(page) })?;
         let moved = place.moved(page + DISPLACED_OFFSET).filter(|moved| moved.code.len() <= DISPLACED_BYTES)?;
         let are_flags_dead = flags_are_dead(&mut text, address);
-        Some(Self { address, page, entry, original: memory::read_vec(pid, address, bytes).ok()?, moved, are_flags_dead })
+        Some(Self { address, page, entry, original: memory::peek_vec(pid, address, bytes).ok()?, moved, are_flags_dead })
     }
 
     /// The address of the countdown in its stub.
