@@ -47,7 +47,22 @@ pub(crate) struct Follower {
 struct Away {
     scout: Scout,
     text: Vec<Part>,
+    /// While it is not ready to go: the number of a process that has the text as it is.
+    original: Option<i32>,
     said: Word,
+}
+
+impl Away {
+    /// Fills its text with traps and sends it on: while the process goes forwards, for that takes milliseconds.
+    fn set_off(&mut self, original: i32) -> Result<()> {
+        let process = &mut self.scout.debuggee().process;
+        process.close_text(self.text.iter().map(|part| part.start..part.end).collect(), original)?;
+        for tid in process.threads() {
+            // It may run as it does.
+            let _ = setpriority_process(Pid::from_raw(tid), NICENESS);
+        }
+        self.scout.set_off()
+    }
 }
 
 impl Default for Follower {
@@ -59,13 +74,22 @@ impl Default for Follower {
 impl Follower {
     /// Serves the copy for a moment.
     pub fn tend(&mut self) {
-        let Some(Away { scout, said, .. }) = self.away.as_mut().filter(|away| away.said == Word::NotYet) else { return };
+        let Some(away) = self.away.as_mut().filter(|away| away.said == Word::NotYet) else { return };
+        if let Some(original) = away.original.take() {
+            away.said = away.set_off(original).map_or(Word::Stopped, |()| Word::NotYet);
+            return;
+        }
+        let Away { scout, said, .. } = away;
         let begun = Instant::now();
-        let (mut traps, mut last) = (scout.traps(), begun);
-        while *said == Word::NotYet && last.elapsed() < EAGER && begun.elapsed() < LONGEST_TURN {
+        let (mut traps, mut last, mut patience) = (scout.traps(), begun, Duration::ZERO);
+        loop {
             *said = scout.listen().unwrap_or(Word::Lost);
             if scout.traps() != traps {
-                (traps, last) = (scout.traps(), Instant::now());
+                // One trap is soon followed by another.
+                (traps, last, patience) = (scout.traps(), Instant::now(), EAGER);
+            }
+            if *said != Word::NotYet || last.elapsed() > patience || begun.elapsed() > LONGEST_TURN {
+                return;
             }
             std::thread::yield_now();
         }
@@ -150,7 +174,7 @@ impl Session {
     }
 
     fn learn(&mut self, away: Away) {
-        let Away { mut scout, text, said } = away;
+        let Away { mut scout, text, said, .. } = away;
         let checkpoints = &mut self.timeline.checkpoints;
         let Some((start, end)) = scout.ends(checkpoints) else { return };
         let stretches = &mut checkpoints[start + 1..=end];
@@ -182,15 +206,8 @@ impl Session {
         if text.is_empty() || text.iter().map(|part| part.end - part.start).sum::<u64>() > MOST_TEXT_BYTES {
             return Ok(None);
         }
-        let original = self.timeline.checkpoints[start].snapshot.pid;
-        let process = &mut scout.debuggee().process;
-        process.close_text(text.iter().map(|part| part.start..part.end).collect(), original)?;
-        for tid in process.threads() {
-            // It may run as it does.
-            let _ = setpriority_process(Pid::from_raw(tid), NICENESS);
-        }
-        scout.set_off()?;
-        Ok(Some(Away { scout, text, said: Word::NotYet }))
+        let original = Some(self.timeline.checkpoints[start].snapshot.pid);
+        Ok(Some(Away { scout, text, original, said: Word::NotYet }))
     }
 
     /// Text of files, as far as the program cannot change it and it is not ours.

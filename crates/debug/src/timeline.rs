@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 /// Between two checkpoints, at first: as much is executed again at most to go back a little.
 const INTERVAL: Duration = Duration::from_millis(100);
+/// Later this part of the whole way.
+const PART_OF_WAY: u32 = 40;
 /// A thread that is on its way to where it will wait gets there within this time, also where the machine has much else to do.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Going on is worth more than one more checkpoint.
@@ -124,11 +126,12 @@ impl Session {
 
     /// Goes on until something stops the program; `None`: it is time for a checkpoint.
     fn forward_with_follower(&mut self, give_up: GiveUp) -> Result<Option<Stop>> {
-        let since = Instant::now();
+        let whole: Duration = self.timeline.checkpoints.iter().map(|one| one.since.ran).sum();
+        let (since, interval) = (Instant::now(), INTERVAL.max(whole / PART_OF_WAY));
         loop {
             self.go_after();
-            let stop = self.forward_for(INTERVAL.saturating_sub(since.elapsed()), give_up)?;
-            if stop.is_some() || since.elapsed() >= INTERVAL {
+            let stop = self.forward_for(interval.saturating_sub(since.elapsed()), give_up)?;
+            if stop.is_some() || since.elapsed() >= interval {
                 return Ok(stop);
             }
         }

@@ -31,7 +31,7 @@ const EAGER: Duration = Duration::from_micros(200);
 const LONGEST_END: Duration = Duration::from_secs(5);
 /// A child of vfork does within this time what it can do without the other threads, also where the machine has much else to do.
 const GUEST_PATIENCE: Duration = Duration::from_millis(50);
-const LONGEST_NAP: Duration = Duration::from_millis(1);
+const LONGEST_NAP: Duration = Duration::from_millis(4);
 
 /// What a thread did that the layer above must know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
