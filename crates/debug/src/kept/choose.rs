@@ -13,8 +13,9 @@ use crate::stretch::Past;
 use retake_recording::KeptCheckpoint;
 use std::time::Duration;
 
-/// To read one and to have one more process is worth as much replay.
-const WORTH: Duration = Duration::from_secs(1);
+/// To read one and to have one more process is worth so much replay, and a second for so many bytes.
+const WORTH: Duration = Duration::from_millis(100);
+const BYTES_A_SECOND: u64 = 128 << 20;
 
 impl Session {
     /// A place that somebody wants to go to, in the same words whoever asks.
@@ -40,10 +41,10 @@ impl Session {
     }
 
     /// The last of them behind `lower`, if there is one that is wanted.
-    fn best(&mut self, lower: Option<Mark>, is_wanted: impl Fn(&Self, &Summary) -> bool) -> Option<(KeptCheckpoint, Summary)> {
+    fn best(&mut self, lower: Option<Mark>, is_wanted: impl Fn(&Self, &KeptCheckpoint, &Summary) -> bool) -> Option<(KeptCheckpoint, Summary)> {
         let all = self.kept_here().to_vec();
         let is_behind = |one: &Summary| lower.is_none_or(|lower| one.mark() > lower);
-        let fresh = all.into_iter().filter(|(kept, one)| !self.kept.done.contains(&kept.number) && is_behind(one) && is_wanted(self, one));
+        let fresh = all.into_iter().filter(|(kept, one)| !self.kept.done.contains(&kept.number) && is_behind(one) && is_wanted(self, kept, one));
         fresh.max_by_key(|(_, one)| (one.mark(), one.after_ms))
     }
 
@@ -51,7 +52,8 @@ impl Session {
     pub(crate) fn arrive_at_kept(&mut self, destination: Destination) -> Result<Option<Stop>> {
         let Some(arrival) = self.arrival(destination) else { return Ok(None) };
         let spared = self.replayed(self.timeline.checkpoints.len());
-        let is_there = |_: &Self, one: &Summary| one.arrival.as_ref() == Some(&arrival) && Duration::from_millis(one.after_ms) >= spared;
+        let is_there =
+            |_: &Self, _: &KeptCheckpoint, one: &Summary| one.arrival.as_ref() == Some(&arrival) && Duration::from_millis(one.after_ms) >= spared;
         let Some((kept, summary)) = self.best(None, is_there) else { return Ok(None) };
         if !self.become_kept(&kept, &summary)? {
             return Ok(None);
@@ -68,8 +70,9 @@ impl Session {
     pub(crate) fn bring_in(&mut self, base: usize, is_before: impl Fn(&Self, &Summary) -> bool) -> Result<Option<usize>> {
         let lower = self.timeline.checkpoints.get(base).map(|base| base.place.mark);
         let (spared, is_first) = (self.replayed(base), self.timeline.checkpoints.len() <= 1 && self.timeline.moves == 0);
-        let worth = if is_first { Duration::ZERO } else { spared + WORTH };
-        let is_wanted = |this: &Self, one: &Summary| !one.is_end() && Duration::from_millis(one.after_ms) >= worth && is_before(this, one);
+        let cost = |kept: &KeptCheckpoint| WORTH + Duration::from_millis(kept.bytes.saturating_mul(1000) / BYTES_A_SECOND);
+        let is_worth = |kept: &KeptCheckpoint, one: &Summary| is_first || Duration::from_millis(one.after_ms) >= spared + cost(kept);
+        let is_wanted = |this: &Self, kept: &KeptCheckpoint, one: &Summary| !one.is_end() && is_worth(kept, one) && is_before(this, one);
         let Some((kept, summary)) = self.best(lower, is_wanted) else { return Ok(None) };
         if !self.become_kept(&kept, &summary)? {
             return Ok(None);

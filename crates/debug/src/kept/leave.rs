@@ -15,16 +15,15 @@ use retake_recording::{KeptCheckpoint, StreamId};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Of those that nobody asked for, so many stay, with so many bytes in all. Those that were of use last stay longest.
-const MOST_AUTOMATIC: usize = 32;
+const MOST_AUTOMATIC: usize = 64;
 const MOST_AUTOMATIC_BYTES: u64 = 2 << 30;
 /// Nobody waits longer for them to be written than a part of what it took to get there: so much memory a second.
 const BYTES_A_SECOND: u64 = 64 << 20;
 /// Further ones are left on the way, as parts of it: whoever goes back from the end is soon behind the first. The last is where the time line ends, so that
 /// next to nothing lies between that and the end, of which nothing is known.
 const PARTS_OF_WAY: [f64; 3] = [0.5, 0.8, 1.0];
-/// Of a small process there are more, so that what is not known of some costs little.
-const MORE_PARTS_OF_WAY: [f64; 10] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
-const SMALL_BYTES: u64 = 8 << 20;
+/// Of processes that take no more bytes there are so many, at equal distances: so what is not known of some costs little.
+const MORE_PARTS_OF_WAY: [(u64, u32); 2] = [(1 << 20, 24), (8 << 20, 10)];
 /// What was executed on the way is found out while the process goes it, and this part of the time longer; when the session ends, this part once more.
 const PARTS_TO_FOLLOW: (u32, u32) = (16, 8);
 
@@ -85,8 +84,7 @@ impl Session {
                 return Ok(());
             }
         };
-        let parts = if bytes < SMALL_BYTES { &MORE_PARTS_OF_WAY[..] } else { &PARTS_OF_WAY };
-        self.leave_on_the_way(parts, most, took / 4, since)?;
+        self.leave_on_the_way(&parts_of_way(bytes), most, took / 4, since)?;
         self.make_room()
     }
 
@@ -187,6 +185,12 @@ impl Session {
             }
         })
     }
+}
+
+/// Where on the way checkpoints are left of a process that takes so many bytes.
+fn parts_of_way(bytes: u64) -> Vec<f64> {
+    let count = MORE_PARTS_OF_WAY.iter().find(|(most, _)| bytes < *most).map(|(_, count)| *count);
+    count.map_or(PARTS_OF_WAY.to_vec(), |count| (1..=count).map(|number| f64::from(number) / f64::from(count)).collect())
 }
 
 /// Threads, and how many events each has consumed.
