@@ -223,7 +223,7 @@ fn they_are_left_and_used_by_themselves() {
     for event in 100..115 {
         gdb(&place, &["--at", &event.to_string(), "--checkpoint-after", "0"], &[]);
     }
-    assert!(list(&place).len() <= 32, "{:?}", list(&place));
+    assert!(list(&place).len() <= 64, "{:?}", list(&place));
 }
 
 #[test]

@@ -24,8 +24,8 @@ const BYTES_A_SECOND: u64 = 64 << 20;
 const PARTS_OF_WAY: [f64; 3] = [0.5, 0.8, 1.0];
 /// Of processes that take no more bytes there are so many, at equal distances: so what is not known of some costs little.
 const MORE_PARTS_OF_WAY: [(u64, u32); 2] = [(1 << 20, 24), (8 << 20, 10)];
-/// What was executed on the way is found out while the process goes it, and this part of the time longer; when the session ends, this part once more.
-const PARTS_TO_FOLLOW: (u32, u32) = (16, 8);
+/// What was executed on the way is found out while the process goes it; when the session ends, for this part of that time longer.
+const PART_TO_FOLLOW: u32 = 32;
 
 /// Why a checkpoint is kept.
 struct Reason {
@@ -65,8 +65,7 @@ impl Session {
             return Ok(());
         }
         let since = Instant::now();
-        self.follow_patiently(took / PARTS_TO_FOLLOW.0);
-        self.kept.patience = took / PARTS_TO_FOLLOW.1;
+        self.kept.patience = took / PART_TO_FOLLOW;
         let Some(arrival) = self.arrival(destination) else { return Ok(()) };
         let Some(checkpoint) = self.checkpoint()? else { return Ok(()) };
         let most = BYTES_A_SECOND.saturating_mul(took.as_secs().max(1));
@@ -97,7 +96,9 @@ impl Session {
                 ran += one.since.ran;
                 (ran >= whole.mul_f64(part)).then(|| (one.clone(), ran))
             });
-            let Some((checkpoint, after)) = found.filter(|_| since.elapsed() < patience) else { continue };
+            let is_left = |pid: i32| self.kept.left.iter().any(|twin| twin.pid == pid);
+            let is_fit = |(one, _): &(Checkpoint, Duration)| since.elapsed() < patience && !is_left(one.snapshot.pid);
+            let Some((checkpoint, after)) = found.filter(is_fit) else { continue };
             let reason = Reason { is_automatic: true, arrival: None, after };
             // They make something faster; nothing needs them.
             if let Ok((kept, summary)) = self.write(&checkpoint, reason, most) {
