@@ -162,12 +162,14 @@ impl Debuggee {
             if !self.process.has_news() {
                 break;
             }
-            // Of other threads, on their way to where they wait: nothing that users are told.
-            let current = self.current;
+            // Of other threads, on their way to where they wait: nothing that users are told, unless it is the end, which is told where it came.
+            let (current, was_open) = (self.current, self.fate == Fate::Open);
             if let Some(happened) = self.process.next(&mut || true)? {
                 self.interpret(happened)?;
             }
-            self.current = current;
+            if !was_open || self.fate == Fate::Open {
+                self.current = current;
+            }
             self.process.stop_all()?;
         }
         Ok(())
