@@ -55,6 +55,14 @@ int main(int argc, char **argv)
 }
 "#;
 
+/// A recording of the program.
+fn recorded(test: &str, options: &[&str], arguments: &[&str]) -> Place {
+    let place = Place::new(test);
+    let program = compile(&place, "computing", PROGRAM, options);
+    record(&place, &[&[program.as_str()], arguments].concat());
+    place
+}
+
 /// Waits until all is known that can be known, and says how many stretches there are of which it is.
 const WAIT: &str = "python
 import gdb, time
@@ -81,9 +89,7 @@ fn what_was_not_executed_is_passed_over() {
     if !has_gdb() || std::thread::available_parallelism().is_ok_and(|cores| cores.get() < 2) {
         return;
     }
-    let place = Place::new("debug-executed");
-    let program = compile(&place, "computing", PROGRAM, &["-O1"]);
-    record(&place, &[&program]);
+    let place = recorded("debug-executed", &["-O1"], &[]);
     let text = walk(&place);
     in_order(&text, &["enough True many True", "No more reverse-execution history", "Breakpoint 2, once", "main (", "No more reverse"]);
     in_order(&text, &["Breakpoint 3, handler"]);
@@ -95,9 +101,7 @@ fn nothing_is_missed_where_threads_take_turns() {
     if !has_gdb() {
         return;
     }
-    let place = Place::new("debug-executed-threads");
-    let program = compile(&place, "computing", PROGRAM, &["-O1", "-pthread"]);
-    record(&place, &[&program, "threads"]);
+    let place = recorded("debug-executed-threads", &["-O1", "-pthread"], &["threads"]);
     let text = walk(&place);
     in_order(&text, &["enough", "No more reverse-execution history", "Breakpoint 2, once", "main (", "No more reverse", "Breakpoint 3, handler"]);
 }
@@ -108,9 +112,7 @@ fn another_session_knows_it_too() {
     if !has_gdb() || std::thread::available_parallelism().is_ok_and(|cores| cores.get() < 2) {
         return;
     }
-    let place = Place::new("debug-executed-kept");
-    let program = compile(&place, "computing", PROGRAM, &["-O1"]);
-    record(&place, &[&program]);
+    let place = recorded("debug-executed-kept", &["-O1"], &[]);
     gdb(&place, &["--at", "exit", "--checkpoint-after", "0"], &[WAIT]);
     let past = |name: &std::ffi::OsStr| name.to_string_lossy().ends_with(".past");
     let folder = place.recording("computing-1").join("checkpoints");

@@ -8,6 +8,7 @@ use crate::session::Session;
 use crate::stretch::Past;
 use crate::text::Text;
 use crate::timeline::Checkpoint;
+use std::rc::Rc;
 
 /// Somebody asked to stop, or the place was not come to.
 struct Interrupted;
@@ -24,17 +25,17 @@ impl Session {
         let (mut index, mut stretch_end) = (self.timeline.base, start.clone());
         let (mut top, mut scouted) = (index, usize::MAX);
         loop {
-            if self.can_stop(&self.past_of(index, &stretch_end), index, &stretch_end, linker)
-                && let Some(kept) = self.bring_in(index, |session, one| session.is_kept_before(one, &stretch_end))?
-            {
+            let mut can_stop = self.can_stop(self.past_of(index, &stretch_end), index, &stretch_end, linker);
+            if can_stop && let Some(kept) = self.bring_in(index, |session, one| session.is_kept_before(one, &stretch_end))? {
                 (index, top) = (kept, top + 1);
                 continue;
             }
-            if index < top && index + 1 < scouted && self.can_stop(&self.past_of(index, &stretch_end), index, &stretch_end, linker) {
+            if index < top && index + 1 < scouted && can_stop {
                 let Some(down_to) = self.scout(index + 1, linker, give_up)? else { return self.interrupted(&start) };
                 scouted = down_to;
+                can_stop = self.can_stop(self.past_of(index, &stretch_end), index, &stretch_end, linker);
             }
-            let found = if self.can_stop(&self.past_of(index, &stretch_end), index, &stretch_end, linker) {
+            let found = if can_stop {
                 let end = self.end_at(&stretch_end)?;
                 let found = self.last_stop_since(index, &end, give_up)?;
                 self.note_unhit(&found, index, &start, &stretch_end);
@@ -54,9 +55,9 @@ impl Session {
     }
 
     /// What is known of the stretch from a checkpoint to `end`: the next one, or where the process was.
-    fn past_of(&self, index: usize, end: &Checkpoint) -> Past {
-        let next = self.timeline.checkpoints.get(index + 1).filter(|next| std::rc::Rc::ptr_eq(&next.snapshot, &end.snapshot));
-        next.unwrap_or(end).since.clone()
+    fn past_of<'a>(&'a self, index: usize, end: &'a Checkpoint) -> &'a Past {
+        let next = self.timeline.checkpoints.get(index + 1).filter(|next| Rc::ptr_eq(&next.snapshot, &end.snapshot));
+        &next.unwrap_or(end).since
     }
 
     /// Nothing may stay where it is without a word: says why the program did not go back, if it did not.
@@ -105,7 +106,7 @@ impl Session {
 
     /// Remembers that nothing was found in the stretch behind a checkpoint.
     fn note_unhit(&mut self, found: &std::result::Result<Option<Stop>, Interrupted>, index: usize, start: &Checkpoint, end: &Checkpoint) {
-        let is_between = !std::rc::Rc::ptr_eq(&start.snapshot, &end.snapshot);
+        let is_between = !Rc::ptr_eq(&start.snapshot, &end.snapshot);
         if let (Ok(None), true, Some(next)) = (found, is_between, self.timeline.checkpoints.get_mut(index + 1)) {
             next.since.unhit.add(&self.debuggee);
         }

@@ -9,7 +9,7 @@ use crate::executed::{Executed, Part};
 use crate::process::in_runtime;
 use crate::scout::{BLIND, LESS_BLIND, Scout, Way, Word};
 use crate::session::Session;
-use crate::timeline::Checkpoint;
+use crate::timeline::{Checkpoint, ran_to};
 use retake_kernel::call_tracer::Processors;
 use retake_kernel::maps::Mapping;
 use rustix::process::{Pid, setpriority_process};
@@ -100,6 +100,11 @@ impl Follower {
         self.away.as_ref().is_some_and(|away| away.scout.needs(checkpoint))
     }
 
+    /// Sends no copy again through the stretches before these checkpoints.
+    fn refuse(&mut self, ends: &[Checkpoint]) {
+        self.refused.extend(ends.iter().map(|one| one.snapshot.pid));
+    }
+
     fn is_away(&self) -> bool {
         self.away.as_ref().is_some_and(|away| away.said == Word::NotYet)
     }
@@ -128,8 +133,7 @@ impl Session {
             if self.timeline.follower.is_away() {
                 return true;
             }
-            let ends = self.timeline.checkpoints[start + 1..=end].iter().map(|one| one.snapshot.pid);
-            self.timeline.follower.refused.extend(ends);
+            self.timeline.follower.refuse(&self.timeline.checkpoints[start + 1..=end]);
         }
         false
     }
@@ -160,7 +164,7 @@ impl Session {
     /// less it costs; and the more is gone through again by whoever looks for what was executed in one of them.
     fn first_unknown(&self) -> Option<(usize, usize)> {
         let all = &self.timeline.checkpoints;
-        let whole: Duration = all.iter().map(|one| one.since.ran).sum();
+        let whole = ran_to(all);
         let most = SHORTEST_SPAN.max(whole / SPANS);
         let is_unknown = |end: &usize| !all[*end].since.executed.is_known() && !self.timeline.follower.refused.contains(&all[*end].snapshot.pid);
         let first = (1..all.len()).find(is_unknown)?;
@@ -189,13 +193,13 @@ impl Session {
             Word::Lost if follower.blind > LESS_BLIND => follower.blind = (follower.blind - EARLIER).max(LESS_BLIND),
             _ => {
                 follower.failures += 1;
-                follower.refused.extend(stretches.iter().map(|one| one.snapshot.pid));
+                follower.refuse(stretches);
             }
         }
     }
 
     fn send_follower(&mut self, start: usize, end: usize) -> Result<Option<Away>> {
-        let ran = self.timeline.checkpoints[start + 1..=end].iter().map(|one| one.since.ran).sum();
+        let ran = ran_to(&self.timeline.checkpoints[start + 1..=end]);
         let Checkpoint { place, is_at_event, .. } = self.timeline.checkpoints[end].clone();
         let way = Way { place, is_at_event, ran, blind: self.timeline.follower.blind };
         let Some(mut scout) = self.quietly(|session| session.scout_between(start, end, way))? else { return Ok(None) };

@@ -91,6 +91,11 @@ impl Checkpoint {
     }
 }
 
+/// How long the ways to these checkpoints took, one after the other.
+pub(crate) fn ran_to(ends: &[Checkpoint]) -> Duration {
+    ends.iter().map(|one| one.since.ran).sum()
+}
+
 /// How many events a thread has consumed; `None`: there is no such thread.
 pub(crate) fn count_of(counts: &[(u32, u64)], thread: u32) -> Option<u64> {
     counts.iter().find(|(known, _)| *known == thread).map(|(_, count)| *count)
@@ -126,7 +131,7 @@ impl Session {
 
     /// Goes on until something stops the program; `None`: it is time for a checkpoint.
     fn forward_with_follower(&mut self, give_up: GiveUp) -> Result<Option<Stop>> {
-        let whole: Duration = self.timeline.checkpoints.iter().map(|one| one.since.ran).sum();
+        let whole = ran_to(&self.timeline.checkpoints);
         let (since, interval) = (Instant::now(), INTERVAL.max(whole / PART_OF_WAY));
         loop {
             self.go_after();

@@ -153,18 +153,15 @@ impl Place {
     /// instructions: the bytes of the planted jump must trap there.
     pub fn entry_in(&self, page: u64) -> Option<u64> {
         let after = self.run[0].ip() + JUMP_BYTES as u64;
-        let traps = |entry: u64| {
+        let traps_from = |first: usize, entry: u64| {
             let distance = (entry.wrapping_sub(after) as u32).to_le_bytes();
-            self.interior().all(|offset| TRAPPING.contains(&distance[offset - 1]))
+            self.interior().filter(|offset| *offset >= first).all(|offset| TRAPPING.contains(&distance[offset - 1]))
         };
-        let upper = |entry: u64| {
-            let distance = (entry.wrapping_sub(after) as u32).to_le_bytes();
-            self.interior().filter(|offset| *offset > 2).all(|offset| TRAPPING.contains(&distance[offset - 1]))
-        };
-        if !upper(page + ENTRY_OFFSETS.start()) && !upper(page + ENTRY_OFFSETS.end()) {
+        // The upper bytes are the same all over a page, or for each half of it.
+        if !traps_from(3, page + ENTRY_OFFSETS.start()) && !traps_from(3, page + ENTRY_OFFSETS.end()) {
             return None;
         }
-        ENTRY_OFFSETS.map(|offset| page + offset).find(|entry| traps(*entry))
+        ENTRY_OFFSETS.map(|offset| page + offset).find(|entry| traps_from(1, *entry))
     }
 
     /// Offsets of instructions, other than the first, that begin in the bytes of the jump.

@@ -10,6 +10,7 @@ use crate::error::{DebugError, Result};
 use crate::place::{Mark, Place};
 use crate::session::Session;
 use crate::stretch::Past;
+use crate::timeline::ran_to;
 use retake_recording::KeptCheckpoint;
 use std::time::Duration;
 
@@ -90,7 +91,7 @@ impl Session {
 
     /// How long replay from the program's start to a checkpoint of the time line took, as far as that is known.
     fn replayed(&self, index: usize) -> Duration {
-        self.timeline.checkpoints.iter().take(index + 1).map(|one| one.since.ran).sum()
+        ran_to(&self.timeline.checkpoints[..=index])
     }
 
     /// Makes the process what was kept. False: it is where the program begins, for that was not possible.
@@ -158,7 +159,7 @@ impl Session {
         };
         let checkpoints = &mut self.timeline.checkpoints;
         let at = checkpoints.partition_point(|one| one.place.mark < fresh.place.mark).max(1).min(checkpoints.len());
-        let before: Duration = checkpoints[..at].iter().map(|one| one.since.ran).sum();
+        let before = ran_to(&checkpoints[..at]);
         let ran = Duration::from_millis(summary.after_ms).saturating_sub(before);
         // What is known of the whole stretch holds for its parts.
         fresh.since = checkpoints.get(at).map(|next| next.since.clone()).unwrap_or_default();

@@ -8,7 +8,7 @@ use crate::debuggee::{Fate, Stop};
 use crate::destination::Destination;
 use crate::error::{DebugError, Result};
 use crate::session::Session;
-use crate::timeline::Checkpoint;
+use crate::timeline::{Checkpoint, ran_to};
 use retake_kernel::context::{self, Context};
 use retake_kernel::memory;
 use retake_recording::{KeptCheckpoint, StreamId};
@@ -89,7 +89,7 @@ impl Session {
 
     /// A few of the time line's.
     fn leave_on_the_way(&mut self, parts: &[f64], most: u64, patience: Duration, since: Instant) -> Result<()> {
-        let whole: Duration = self.timeline.checkpoints.iter().map(|one| one.since.ran).sum();
+        let whole = ran_to(&self.timeline.checkpoints);
         for &part in parts {
             let mut ran = Duration::ZERO;
             let found = self.timeline.checkpoints.iter().skip(1).find_map(|one| {

@@ -57,7 +57,7 @@ impl Session {
     }
 
     /// Finds out what was executed on the way, for so long.
-    pub(super) fn follow_patiently(&mut self, patience: Duration) {
+    fn follow_patiently(&mut self, patience: Duration) {
         let since = Instant::now();
         while since.elapsed() < patience && self.follow_for_a_moment() {}
     }
