@@ -50,7 +50,9 @@ fn files_are_expected_but_not_kept_in_vain() {
         assert_eq!(files.len(), 1, "one program was recorded");
         files[0].split('\0').map(|path| path.rsplit('/').next().unwrap().to_owned()).collect::<Vec<_>>()
     };
+    let images = || fs::read_dir(place.work("../retake/store/cache/images")).unwrap().count();
     let both = record(&place, "both", "ls / > /dev/null; true");
+    let made = images();
     assert!(expected().contains(&"ls".to_owned()), "{:?}", expected());
     for name in ["one", "again"] {
         let one = record(&place, name, "true");
@@ -59,6 +61,7 @@ fn files_are_expected_but_not_kept_in_vain() {
         assert!(!expected().contains(&"ls".to_owned()), "{:?}", expected());
         assert_eq!(place.run(&["replay", name, "--check=full"]).status, Some(0));
     }
+    assert_eq!(images(), made, "what was expected is patched as it was the last time");
     assert_eq!(place.run(&["replay", "both", "--check=full"]).status, Some(0));
 }
 

@@ -2,6 +2,8 @@
 
 use crate::shared_state::Recorder;
 use retake_kernel::process;
+use retake_patch::Placement;
+use retake_supervisor::files::Foreseen;
 use std::ffi::OsStr;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
@@ -16,11 +18,13 @@ const KIND: &str = "foresight";
 /// So many files are remembered, the first ones.
 const MOST_FILES: usize = 256;
 const MOST_BYTES: u64 = 1 << 20;
+const AFTER: u8 = b'a';
+const BEFORE: u8 = b'b';
 
 pub(crate) struct Foresight {
     recorder: Arc<Recorder>,
     key: String,
-    before: Vec<PathBuf>,
+    before: Vec<Foreseen>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -33,8 +37,8 @@ impl Foresight {
         let stop = Arc::new(AtomicBool::new(false));
         let mut foresight = Self { recorder: Arc::clone(recorder), key, before, stop, thread: None };
         if !foresight.before.is_empty() {
-            let (recorder, paths, stop) = (Arc::clone(recorder), foresight.before.clone(), Arc::clone(&foresight.stop));
-            foresight.thread = Some(std::thread::spawn(move || enter(&recorder, &paths, &stop)));
+            let (recorder, files, stop) = (Arc::clone(recorder), foresight.before.clone(), Arc::clone(&foresight.stop));
+            foresight.thread = Some(std::thread::spawn(move || enter(&recorder, &files, &stop)));
         }
         foresight
     }
@@ -47,31 +51,47 @@ impl Foresight {
         }
         let Self { recorder, key, before, .. } = self;
         recorder.files.unused_contents(recorder.header()).into_iter().for_each(|content| recorder.log.drop_file(content));
-        let mut now = recorder.files.used_paths(recorder.header());
+        let mut now = recorder.files.used(recorder.header());
         now.truncate(MOST_FILES);
         if now != before {
-            let bytes = now.iter().map(|path| path.as_os_str().as_bytes()).collect::<Vec<_>>().join(&0);
+            let bytes = now.iter().map(to_bytes).collect::<Vec<_>>().join(&0);
             let _ = recorder.files.store().put_named_hint(KIND, &key, &bytes); // the next recording starts slower
         }
     }
 }
 
-fn enter(recorder: &Recorder, paths: &[PathBuf], stop: &AtomicBool) {
+fn enter(recorder: &Recorder, files: &[Foreseen], stop: &AtomicBool) {
     process::let_waking_threads_go_first();
-    for path in paths {
+    for file in files {
         if stop.load(Acquire) {
             return;
         }
-        let _ = recorder.files.foresee(&recorder.session, path); // whoever maps it meets the same, and says so
+        let _ = recorder.files.foresee(&recorder.session, file); // whoever maps it meets the same, and says so
     }
 }
 
 /// Whatever the file holds, these are only expectations.
-fn remembered(recorder: &Recorder, key: &str) -> Vec<PathBuf> {
+fn remembered(recorder: &Recorder, key: &str) -> Vec<Foreseen> {
     let mut bytes = Vec::new();
     if let Ok(Some(file)) = recorder.files.store().named_cache(KIND, key) {
         let _ = file.take(MOST_BYTES).read_to_end(&mut bytes);
     }
-    let paths = bytes.split(|&byte| byte == 0).map(|path| PathBuf::from(OsStr::from_bytes(path)));
-    paths.filter(|path| path.is_absolute()).take(MOST_FILES).collect()
+    bytes.split(|&byte| byte == 0).filter_map(from_bytes).take(MOST_FILES).collect()
+}
+
+/// A letter for the placement, and the path.
+fn to_bytes(file: &Foreseen) -> Vec<u8> {
+    let letter = if file.placement == Placement::Before { BEFORE } else { AFTER };
+    [&[letter], file.path.as_os_str().as_bytes()].concat()
+}
+
+fn from_bytes(bytes: &[u8]) -> Option<Foreseen> {
+    let (letter, path) = bytes.split_first()?;
+    let placement = match *letter {
+        AFTER => Placement::After,
+        BEFORE => Placement::Before,
+        _ => return None,
+    };
+    let path = PathBuf::from(OsStr::from_bytes(path));
+    path.is_absolute().then_some(Foreseen { path, placement })
 }

@@ -11,7 +11,7 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::{Mutex, PoisonError};
 
@@ -43,6 +43,15 @@ impl Identity {
     }
 }
 
+/// A file that programs map, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Foreseen {
+    /// Where it was found.
+    pub path: PathBuf,
+    /// Where its stubs go.
+    pub placement: Placement,
+}
+
 /// Called with content that is new to the table.
 type OnContent = dyn Fn(&Store, ContentId) -> io::Result<()> + Send + Sync;
 
@@ -51,8 +60,8 @@ pub struct FileTable {
     store: Store,
     known: Mutex<HashMap<Identity, usize>>,
     segments: Mutex<Vec<Segment>>,
-    /// Where each file of the header was found, if it may be there again.
-    paths: Mutex<Vec<Option<PathBuf>>>,
+    /// How each file of the header may be foreseen, if it may be there again.
+    places: Mutex<Vec<Option<Foreseen>>>,
     on_content: Box<OnContent>,
 }
 
@@ -65,7 +74,7 @@ impl std::fmt::Debug for FileTable {
 impl FileTable {
     /// An empty table over a store.
     pub fn new(store: Store, on_content: impl Fn(&Store, ContentId) -> io::Result<()> + Send + Sync + 'static) -> Self {
-        Self { store, known: Mutex::default(), segments: Mutex::default(), paths: Mutex::default(), on_content: Box::new(on_content) }
+        Self { store, known: Mutex::default(), segments: Mutex::default(), places: Mutex::default(), on_content: Box::new(on_content) }
     }
 
     /// Where contents are kept.
@@ -99,11 +108,11 @@ impl FileTable {
     ///
     /// # Errors
     /// It is not there any more, or the table is full.
-    pub fn foresee(&self, session: &Session, path: &Path) -> io::Result<()> {
+    pub fn foresee(&self, session: &Session, Foreseen { path, placement }: &Foreseen) -> io::Result<()> {
         let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
         let metadata = file.metadata()?;
         if metadata.is_file() && self.store.lookup(&FileIdentity::of_metadata(&metadata)).is_some() {
-            self.index_by(session, &file, Identity::new(&metadata, Placement::After), Placement::After)?;
+            self.index_by(session, &file, Identity::new(&metadata, *placement), *placement)?;
         }
         Ok(())
     }
@@ -113,10 +122,10 @@ impl FileTable {
         entries(header).iter().filter(|entry| is_used(entry)).count()
     }
 
-    /// Where the files were found that have been used, of those that [`FileTable::foresee`] can enter.
-    pub fn used_paths(&self, header: &Header) -> Vec<PathBuf> {
-        let paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
-        paths.iter().zip(entries(header)).filter(|(_, entry)| is_used(entry)).filter_map(|(path, _)| path.clone()).collect()
+    /// The files that have been used, of those that [`FileTable::foresee`] can enter.
+    pub fn used(&self, header: &Header) -> Vec<Foreseen> {
+        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        places.iter().zip(entries(header)).filter(|(_, entry)| is_used(entry)).filter_map(|(place, _)| place.clone()).collect()
     }
 
     /// Contents that were foreseen, but not used.
@@ -158,7 +167,7 @@ impl FileTable {
         // One that has just been written may well be gone the next time.
         let is_settled = FileIdentity::of(file)?.is_settled();
         let path = is_settled.then(|| std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()).flatten();
-        self.paths.lock().unwrap_or_else(PoisonError::into_inner).push(path);
+        self.places.lock().unwrap_or_else(PoisonError::into_inner).push(path.map(|path| Foreseen { path, placement }));
         entry.ready.store(1, Release);
         header.file_count.store(index as u32 + 1, Release);
         Ok(index)

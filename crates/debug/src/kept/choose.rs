@@ -91,7 +91,8 @@ impl Session {
 
     /// How long replay from the program's start to a checkpoint of the time line took, as far as that is known.
     fn replayed(&self, index: usize) -> Duration {
-        ran_to(&self.timeline.checkpoints[..=index])
+        let checkpoints = &self.timeline.checkpoints;
+        ran_to(&checkpoints[..checkpoints.len().min(index + 1)])
     }
 
     /// Makes the process what was kept. False: it is where the program begins, for that was not possible.
