@@ -330,6 +330,67 @@ fn an_interrupt_stops_what_takes_long() {
     child.wait().unwrap();
 }
 
+/// Writes some five milliseconds apart, a little more each time: as often as a debugger's wish to stop the program is looked for.
+const WRITES: &str = r#"
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+static void compute(long rounds)
+{
+	for (volatile long i = 0; i < rounds; i++)
+		;
+}
+static double now(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec + time.tv_nsec / 1e9;
+}
+int main(void)
+{
+	volatile long *watched = mmap((void *)0x20000000, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	double since = now();
+	compute(100000000);
+	double in_a_second = 100000000 / (now() - since);
+	for (int i = 1; i <= 500; i++) {
+		compute(in_a_second * (4.75e-3 + i * 1e-6));
+		*watched = i;
+	}
+	return 0;
+}
+"#;
+
+/// What stops the program in the moment in which it is interrupted is a stop like others.
+#[test]
+fn an_interrupt_hides_no_stop() {
+    use std::io::Write;
+    let place = Place::new("debug-coincidence");
+    let program = compile(&place, "writes", WRITES, &["-O1"]);
+    record(&place, &[&program]);
+    let (mut child, mut client) = serve(&place);
+    client.send("Z2,20000000,8"); // its answer is taken for output
+    let (mut hits, mut interrupts) = (0, 0);
+    loop {
+        client.send("vCont;c");
+        client.0.write_all(&[3]).unwrap();
+        let stop = client.receive();
+        if stop.contains("replaylog") {
+            break;
+        }
+        hits += u32::from(stop.contains("watch:"));
+        interrupts += u32::from(stop.starts_with("T02"));
+        // An interrupt that came too late is answered when it is read.
+        let mut answer = client.ask("qAttached");
+        while answer.starts_with('T') {
+            answer = client.receive();
+        }
+        assert!(hits <= 500 && interrupts < 5000, "{hits} {interrupts}");
+    }
+    assert_eq!(hits, 500, "with {interrupts} interrupts");
+    drop(client);
+    child.wait().unwrap();
+}
+
 /// A debugger that has waited for long asks for the answer once more.
 #[test]
 fn impatience_is_no_end() {

@@ -36,13 +36,13 @@ int main(int argc, char **argv)
 	if (argc > 1)
 		pthread_create(&thread, 0, other, 0);
 	for (int i = 0; i < 100; i++) {
-		for (unsigned long j = 0; j < 6000000; j++)
+		for (unsigned long j = 0; j < 10000000; j++)
 			total = mix(total);
 		if (total == 7)
 			never();
 		if (i == 40)
 			once();
-		if (i % 10 == 3)
+		if (i % 2)
 			kill(getpid(), SIGUSR1);
 		if (argc > 1 || i % 3 == 0) {
 			clock_gettime(CLOCK_REALTIME, &now);

@@ -118,7 +118,7 @@ impl Session {
     fn step_to_probe(&mut self, others: &[u64]) -> Result<Option<Place>> {
         let mark = self.mark();
         for _ in 0..MOST_STEPS_BEYOND {
-            let is_over = self.debuggee.finish_repeated()? || self.step(None, &mut || false)? == Stop::Step;
+            let is_over = self.debuggee.finish_repeated()?.is_some() || self.step(None, &mut || false)? == Stop::Step;
             if !is_over || self.mark() != mark {
                 return Ok(None);
             }

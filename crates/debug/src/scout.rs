@@ -171,7 +171,9 @@ impl Scout {
         }
         if self.leg == Leg::Blind && self.is_near()? {
             self.leg = Leg::Looking;
-            self.debuggee.settle()?;
+            if self.debuggee.settle()?.is_some() {
+                return Ok(Word::Stopped);
+            }
             if self.way.place.is_here(&self.debuggee)? {
                 return Ok(Word::Through);
             }

@@ -64,6 +64,8 @@ pub(crate) struct Timeline {
     pub base: usize,
     /// What happened since then, up to the last copy.
     pub since_base: Past,
+    /// How long it has gone on since it was time for a checkpoint, with whatever stopped it on the way.
+    went_on: Duration,
     /// Counts every change of where the process is.
     pub moves: u64,
     /// The last way that was known step by step.
@@ -132,12 +134,18 @@ impl Session {
     /// Goes on until something stops the program; `None`: it is time for a checkpoint.
     fn forward_with_follower(&mut self, give_up: GiveUp) -> Result<Option<Stop>> {
         let whole = ran_to(&self.timeline.checkpoints);
-        let (since, interval) = (Instant::now(), INTERVAL.max(whole / PART_OF_WAY));
+        let interval = INTERVAL.max(whole / PART_OF_WAY);
         loop {
+            let since = Instant::now();
             self.go_after();
-            let stop = self.forward_for(interval.saturating_sub(since.elapsed()), give_up)?;
-            if stop.is_some() || since.elapsed() >= interval {
+            let stop = self.forward_for(interval.saturating_sub(self.timeline.went_on), give_up)?;
+            self.timeline.went_on += since.elapsed();
+            if stop.is_some() {
                 return Ok(stop);
+            }
+            if self.timeline.went_on >= interval {
+                self.timeline.went_on = Duration::ZERO;
+                return Ok(None);
             }
         }
     }
@@ -341,6 +349,7 @@ impl Session {
         self.debuggee.text.refresh(self.debuggee.process.pid);
         self.timeline.announced = checkpoint.announced;
         self.timeline.since_base = Past::default();
+        self.timeline.went_on = Duration::ZERO;
         self.moved();
         Ok(())
     }

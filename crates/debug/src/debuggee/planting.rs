@@ -84,9 +84,12 @@ impl Debuggee {
         self.plan(address).map_or(1, |plan| plan.original().len())
     }
 
-    /// How a jump can be planted at an address. Remembered; the text hardly ever changes, but for the jump of a search, which is not planted over.
+    /// How a jump can be planted at an address. Remembered; the text hardly ever changes, but for the jump of a search, which is not planted over. What
+    /// else is mapped does.
     fn plan(&mut self, address: u64) -> Option<Rc<Plan>> {
-        if let Some(known) = self.plans.get(&address) {
+        if let Some(known) = self.plans.get(&address)
+            && !known.as_ref().is_some_and(|plan| self.is_occupied(plan.page))
+        {
             let bytes = known.as_ref().map_or(0, |plan| plan.original().len());
             return known.clone().filter(|_| !self.process.leads_to_search(self.current, address, bytes));
         }
@@ -102,17 +105,35 @@ impl Debuggee {
         plan
     }
 
+    /// Whether the program has something of its own in a page.
+    fn is_occupied(&self, page: u64) -> bool {
+        !self.process.is_probe_page(page) && self.text.mapping(page).is_some()
+    }
+
     /// Whether the current thread stands where there is to be a trap, which it must get over first.
     pub(super) fn must_step_off(&mut self) -> Result<bool> {
         let address = self.process.registers(self.current)?.rip;
         if in_runtime(address) || !self.stops().contains(&address) {
             return Ok(false);
         }
-        Ok(!self.probes().iter().any(|(plan, _)| plan.address == address))
+        if !self.probes().iter().any(|(plan, _)| plan.address == address) {
+            return Ok(true);
+        }
+        if !self.process.has_probe(address) {
+            // It may be refused.
+            self.put_in_place()?;
+        }
+        Ok(!self.process.has_probe(address))
     }
 
     /// Puts everything in place before the process runs.
     pub(super) fn plant(&mut self) -> Result<()> {
+        self.put_in_place()?;
+        let counts = std::mem::take(&mut self.passes_place);
+        Ok(self.process.enter_probe(self.current, counts)?)
+    }
+
+    fn put_in_place(&mut self) -> Result<()> {
         let (probes, mut traps) = (self.probes(), self.stops());
         self.process.remove_probes();
         for (plan, _) in &probes {
@@ -138,8 +159,7 @@ impl Debuggee {
             traps.extend(refused);
             self.process.plant(&traps);
         }
-        let counts = std::mem::take(&mut self.passes_place);
-        Ok(self.process.enter_probe(self.current, counts)?)
+        Ok(())
     }
 
     /// How many hits are left, as the stubs have counted.

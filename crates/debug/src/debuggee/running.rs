@@ -108,8 +108,7 @@ impl Debuggee {
         self.set_off()?;
         loop {
             let Some(happened) = self.process.next(give_up)? else {
-                self.settle()?;
-                if let Some(stop) = self.stop_at_fate() {
+                if let Some(stop) = self.settle()? {
                     return Ok(stop);
                 }
                 // It may just have come to a breakpoint, which nobody has been told of.
@@ -157,22 +156,35 @@ impl Debuggee {
 
     /// Stops all threads, and hears what those have to tell that the stop was not about.
     pub fn hear_others(&mut self) -> Result<()> {
+        for _ in 0..MOST_NEWS {
+            // Of other threads, on their way to where they wait: nothing that users are told, unless it is the end, which is told where it came.
+            let (current, was_open) = (self.current, self.fate == Fate::Open);
+            let stop = self.hear()?;
+            if !was_open || self.fate == Fate::Open {
+                self.current = current;
+            }
+            if stop.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops all threads, and hears what they have to tell until that stops the process.
+    fn hear(&mut self) -> Result<Option<Stop>> {
         self.process.stop_all()?;
         for _ in 0..MOST_NEWS {
             if !self.process.has_news() {
                 break;
             }
-            // Of other threads, on their way to where they wait: nothing that users are told, unless it is the end, which is told where it came.
-            let (current, was_open) = (self.current, self.fate == Fate::Open);
-            if let Some(happened) = self.process.next(&mut || true)? {
-                self.interpret(happened)?;
-            }
-            if !was_open || self.fate == Fate::Open {
-                self.current = current;
+            if let Some(happened) = self.process.next(&mut || true)?
+                && let Some(stop) = self.interpret(happened)?
+            {
+                return Ok(Some(stop));
             }
             self.process.stop_all()?;
         }
-        Ok(())
+        Ok(None)
     }
 
     pub(super) fn interpret(&mut self, happened: Happened) -> Result<Option<Stop>> {
@@ -269,11 +281,14 @@ impl Debuggee {
         Ok(Some(Stop::Watch(watchpoint)))
     }
 
-    /// Brings the process to a place that its user can be shown, after it was stopped anywhere.
-    pub fn settle(&mut self) -> Result<()> {
+    /// Stops the process, and brings it to a place that its user can be shown. What stopped it just then, or on its way there, if anything did.
+    pub fn settle(&mut self) -> Result<Option<Stop>> {
+        let stop = self.hear()?;
         self.stopped()?;
-        if self.fate != Fate::Open {
-            return Ok(()); // it had just come to its end, over which it must not go on
+        // Over its end, if it had just come there, it must not go on.
+        let stop = stop.or_else(|| self.stop_at_fate());
+        if stop.is_some() {
+            return Ok(stop);
         }
         let all: Vec<i32> = self.process.threads().collect();
         let mut in_program = None;
@@ -284,28 +299,31 @@ impl Debuggee {
         }
         if let Some(tid) = in_program {
             self.current = tid;
-            self.leave_stub()?;
-            return self.finish_repeated().map(drop);
+            let stop = self.leave_stub()?;
+            return Ok(if stop.is_some() { stop } else { self.finish_repeated()?.filter(|stop| *stop != Stop::Breakpoint) });
         }
         for tid in all {
             self.process.pause_after(tid, Some(0))?;
         }
         self.process.resume_all()?;
         let since = Instant::now();
-        while let Some(happened) = self.process.next(&mut || since.elapsed() > PATIENCE)? {
-            if self.interpret(happened)?.is_some() {
-                break;
-            }
+        let mut stop = None;
+        while stop.is_none()
+            && let Some(happened) = self.process.next(&mut || since.elapsed() > PATIENCE)?
+        {
+            stop = self.interpret(happened)?;
         }
-        self.stopped()
+        self.stopped()?;
+        Ok(stop.filter(|stop| *stop != Stop::Step))
     }
 
-    fn leave_stub(&mut self) -> Result<()> {
+    fn leave_stub(&mut self) -> Result<Option<Stop>> {
         while self.text.is_stub(self.process.registers(self.current)?.rip) || self.process.is_in_search(self.current) {
-            if self.step(&mut || false)? != Stop::Step {
-                break;
+            let stop = self.step(&mut || false)?;
+            if stop != Stop::Step {
+                return Ok(Some(stop));
             }
         }
-        Ok(())
+        Ok(None)
     }
 }

@@ -103,16 +103,15 @@ impl Debuggee {
         stop
     }
 
-    /// Goes on to the end of a repeated string instruction. The current thread may be in the midst of it, and traps stop only where one begins. False:
-    /// there is none, or a user wants to stop there.
-    pub fn finish_repeated(&mut self) -> Result<bool> {
+    /// Goes on to the end of a repeated string instruction, and says what stopped it there. The current thread may be in the midst of it, and traps stop only
+    /// where one begins. `None`: there is none, or a user wants to stop there.
+    pub fn finish_repeated(&mut self) -> Result<Option<Stop>> {
         let address = self.process.registers(self.current)?.rip;
         let length = self.repeated_at(address);
         if length == 0 || self.breakpoints.contains(&self.text.shown(address)) {
-            return Ok(false);
+            return Ok(None);
         }
-        self.run_to(address + length, &mut || false)?;
-        Ok(true)
+        self.run_to(address + length, &mut || false).map(Some)
     }
 
     /// Whether the current thread is at a repeated string instruction, or in the midst of it.

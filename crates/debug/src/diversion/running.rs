@@ -41,12 +41,17 @@ impl Diversion {
         loop {
             self.process.plant(&breakpoints.iter().copied().chain(ENTRIES).collect());
             self.process.resume(pid)?;
-            let stop = match self.process.next(give_up)? {
-                Some(happened) => self.interpret(happened, debuggee)?,
-                None => {
-                    self.process.stop_all()?;
-                    Some(Stop::Interrupted)
+            let mut happened = self.process.next(give_up)?;
+            if happened.is_none() {
+                // What stopped it just then counts.
+                self.process.stop_all()?;
+                if self.process.has_news() {
+                    happened = self.process.next(&mut || true)?;
                 }
+            }
+            let stop = match happened {
+                Some(happened) => self.interpret(happened, debuggee)?,
+                None => Some(Stop::Interrupted),
             };
             if let Some(stop) = stop {
                 return self.leave(thread, stop, debuggee);

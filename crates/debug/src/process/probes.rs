@@ -41,6 +41,11 @@ impl Process {
         Ok(true)
     }
 
+    /// Whether there is one at an address.
+    pub fn has_probe(&self, address: u64) -> bool {
+        self.probes.iter().any(|probe| probe.plan.address == address)
+    }
+
     /// Takes all of them out of the text. No thread may be in a stub.
     pub fn remove_probes(&mut self) {
         for probe in std::mem::take(&mut self.probes) {
