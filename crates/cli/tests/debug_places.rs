@@ -110,3 +110,43 @@ fn behind_a_system_call() {
     let some = ["break *&behind if number % 4 == 3", "reverse-continue", "print number", "reverse-continue", "print number"];
     in_order(&gdb(&place, &["--at", "exit"], &some), &["$1 = 7", "$2 = 3"]);
 }
+
+/// Jumps for probes need a page near the text, and the program may have taken it at one time and not at another.
+#[test]
+fn near_memory_that_is_taken() {
+    if !has_gdb() {
+        return;
+    }
+    const PROGRAM: &str = r#"
+        #include <sys/mman.h>
+        volatile unsigned long sum;
+        __attribute__((noinline)) void work(unsigned long rounds)
+        {
+            for (unsigned long i = 0; i < rounds; i++) {
+                sum = sum * 6364136223846793005UL + i;
+                __asm__ volatile("inside: nop");
+            }
+        }
+        int main(void)
+        {
+            unsigned long here = (unsigned long)main & ~0xfffUL, most = 0x7f000000UL, near = 0x1000000UL;
+            int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+            char *below = mmap((char *)here - most, most - near, PROT_NONE, flags, -1, 0);
+            char *above = mmap((char *)here + near, most - near, PROT_NONE, flags, -1, 0);
+            work(300000);
+            munmap(below, most - near);
+            munmap(above, most - near);
+            work(300000);
+            return 0;
+        }"#;
+    let place = Place::new("place-taken");
+    let program = compile(&place, "program", PROGRAM, &["-O1"]);
+    record(&place, &[&program]);
+    let inside = "break *&inside if i == 1000";
+    let later = ["break work", "continue", "checkpoint", "continue", "delete", inside, "continue", "print i", "delete"];
+    let sooner = ["restart 1", inside, "continue", "print i", "reverse-stepi", "stepi", "print i"];
+    in_order(&gdb(&place, &[], &[&later[..], &sooner].concat()), &["$1 = 1000", "$2 = 1000", "$3 = 1000"]);
+    // At the end nothing tells where the stubs must not be.
+    let back = ["break work", "reverse-continue", "reverse-continue", "bt 1", "reverse-continue"];
+    in_order(&gdb(&place, &["--at", "exit"], &back), &["1, work", "1, work", "#0  work", "No more reverse-execution history"]);
+}

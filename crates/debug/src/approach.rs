@@ -37,6 +37,10 @@ enum Stepped {
 impl Session {
     /// One instruction back.
     pub(crate) fn backward_step(&mut self, give_up: GiveUp) -> Result<Stop> {
+        self.twice_if_taken(give_up, Self::backward_step_once)
+    }
+
+    fn backward_step_once(&mut self, give_up: GiveUp) -> Result<Stop> {
         if self.back_on_trail()? {
             return Ok(Stop::Step);
         }

@@ -17,6 +17,18 @@ impl Session {
     /// Goes back to the last stop before here: through one stretch between checkpoints after the other, the last first. A stretch that certainly
     /// has none is passed over.
     pub(crate) fn backward(&mut self, give_up: GiveUp) -> Result<Stop> {
+        self.twice_if_taken(give_up, Self::backward_once)
+    }
+
+    /// Does it again if it failed where more was seen of what the program maps: it may have mapped something over a stub of ours.
+    pub(crate) fn twice_if_taken(&mut self, give_up: GiveUp, act: fn(&mut Self, GiveUp) -> Result<Stop>) -> Result<Stop> {
+        let known = self.debuggee.text.taken().clone();
+        let stop = act(self, give_up)?;
+        let is_worth = stop == Stop::Interrupted && *self.debuggee.text.taken() != known && !give_up();
+        if is_worth { act(self, give_up) } else { Ok(stop) }
+    }
+
+    fn backward_once(&mut self, give_up: GiveUp) -> Result<Stop> {
         let Some(start) = self.checkpoint()? else { return Ok(Stop::Begin) };
         if self.timeline.checkpoints.is_empty() {
             return Ok(Stop::Begin);

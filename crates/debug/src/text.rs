@@ -1,5 +1,6 @@
 //! What a process's text looks like to its user: the files as they were, without our patches and stubs.
 
+use crate::ranges::Ranges;
 use object::LittleEndian;
 use object::elf::{FileHeader64, PT_LOAD};
 use object::read::elf::{FileHeader, ProgramHeader};
@@ -41,6 +42,8 @@ pub(crate) struct Text {
     /// By stored file; `None` where its own text is used.
     known: HashMap<PathBuf, Option<Rc<PatchedFile>>>,
     mappings: Vec<Mapping>,
+    /// Where anything was mapped whenever the mappings were looked at, but for our own stubs.
+    taken: Ranges,
     patched: Vec<Patched>,
     /// Where in padding a jump is, and the patched place that leads there.
     pads: HashMap<u64, u64>,
@@ -70,7 +73,13 @@ impl Text {
                 self.patched.push(Patched { file, bias });
             }
         }
+        mappings.iter().filter(|mapping| !is_stub_page(mapping)).for_each(|mapping| self.taken.insert(mapping.start, mapping.end));
         self.mappings = mappings;
+    }
+
+    /// Where the program has or had something, or will have, as far as that was seen.
+    pub fn taken(&self) -> &Ranges {
+        &self.taken
     }
 
     /// The stored file that shows at an address, or near it the one that was patched for what shows there.
@@ -178,6 +187,11 @@ impl Text {
             }
         }
     }
+}
+
+/// Whether it is as the pages that probes' stubs are in.
+fn is_stub_page(mapping: &Mapping) -> bool {
+    mapping.shared && mapping.writable && mapping.executable && mapping.name.starts_with("/dev/zero")
 }
 
 /// For each stored file that is mapped, one of its mappings.

@@ -85,29 +85,25 @@ impl Debuggee {
     }
 
     /// How a jump can be planted at an address. Remembered; the text hardly ever changes, but for the jump of a search, which is not planted over. What
-    /// else is mapped does.
+    /// is known of other mappings does.
     fn plan(&mut self, address: u64) -> Option<Rc<Plan>> {
         if let Some(known) = self.plans.get(&address)
-            && !known.as_ref().is_some_and(|plan| self.is_occupied(plan.page))
+            && !known.as_ref().is_some_and(|plan| self.text.taken().touch(plan.page, 1))
         {
             let bytes = known.as_ref().map_or(0, |plan| plan.original().len());
             return known.clone().filter(|_| !self.process.leads_to_search(self.current, address, bytes));
         }
+        let code = self.text.mapping(address)?;
         // Traps and probes that are in memory would be taken for the program's.
         self.process.remove_probes();
         self.process.plant(&BTreeSet::new());
-        let is_taken = |page: u64| self.plans.values().flatten().any(|plan| plan.page == page);
-        let plan = Plan::at(self.process.pid, self.text.mappings(), address, is_taken).map(Rc::new);
+        let has_stub = |page: u64| self.plans.values().flatten().any(|plan| plan.page == page);
+        let plan = Plan::at(self.process.pid, code, self.text.taken(), address, has_stub).map(Rc::new);
         if plan.as_ref().is_some_and(|plan| self.process.leads_to_search(self.current, address, plan.original().len())) {
             return None;
         }
         self.plans.insert(address, plan.clone());
         plan
-    }
-
-    /// Whether the program has something of its own in a page.
-    fn is_occupied(&self, page: u64) -> bool {
-        !self.process.is_probe_page(page) && self.text.mapping(page).is_some()
     }
 
     /// Whether the current thread stands where there is to be a trap, which it must get over first.

@@ -10,6 +10,7 @@ mod evaluate;
 pub(crate) use code::{Test, Wanted};
 pub(crate) use evaluate::holds;
 
+use crate::ranges::Ranges;
 use code::{COUNTER_OFFSET, DATA_OFFSET, DISPLACED_OFFSET, SLOT_FLAGS, SLOT_RCX, SLOT_RDX, SLOT_RSP};
 use retake_kernel::maps::Mapping;
 use retake_kernel::memory;
@@ -44,10 +45,9 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// For an address of a process without traps or probes in it. `None`: no jump fits.
-    /// `is_taken`: whether a page has another stub.
-    pub fn at(pid: i32, mappings: &[Mapping], address: u64, is_taken: impl Fn(u64) -> bool) -> Option<Self> {
-        let code = mappings.iter().find(|mapping| (mapping.start..mapping.end).contains(&address))?;
+    /// For an address, in `code`, of a process without traps or probes in it. `None`: no jump fits. `taken`: where no stub may be; `has_stub`: whether a page
+    /// has another one.
+    pub fn at(pid: i32, code: &Mapping, taken: &Ranges, address: u64, has_stub: impl Fn(u64) -> bool) -> Option<Self> {
         // Code that can be written is compared like data.
         if code.writable {
             return None;
@@ -58,7 +58,7 @@ impl Plan {
         if address + bytes as u64 > code.end {
             return None;
         }
-        let (page, entry) = free_page(mappings, address, |page| if is_taken(page) { None } else { place.entry_in(page) })?;
+        let (page, entry) = free_page(taken, address, |page| if has_stub(page) { None } else { place.entry_in(page) })?;
         let moved = place.moved(page + DISPLACED_OFFSET).filter(|moved| moved.code.len() <= DISPLACED_BYTES)?;
         let are_flags_dead = flags_are_dead(&mut text, address);
         Some(Self { address, page, entry, original: memory::peek_vec(pid, address, bytes).ok()?, moved, are_flags_dead })
@@ -87,11 +87,9 @@ impl Plan {
 }
 
 /// A far page below the address, or else above it, that is free, and an entry in it. Far, because the program may map more near to what it has.
-fn free_page(mappings: &[Mapping], address: u64, entry: impl Fn(u64) -> Option<u64>) -> Option<(u64, u64)> {
+fn free_page(taken: &Ranges, address: u64, entry: impl Fn(u64) -> Option<u64>) -> Option<(u64, u64)> {
     let (lowest, highest) = (address.saturating_sub(REACH).max(LOWEST) & !(PAGE_BYTES - 1), address + REACH);
-    let ends = std::iter::once(LOWEST).chain(mappings.iter().map(|mapping| mapping.end));
-    let starts = mappings.iter().map(|mapping| mapping.start).chain([u64::MAX]);
-    let gaps = ends.zip(starts).map(|(low, high)| (low.max(lowest), high.saturating_sub(ROOM_BELOW).min(highest)));
+    let gaps = taken.gaps(lowest, highest + ROOM_BELOW).into_iter().map(|(low, high)| (low, high.saturating_sub(ROOM_BELOW)));
     let usable = |page: &u64| !(RUNTIME_TEXT..RUNTIME_END).contains(page);
     gaps.filter(|(low, high)| low + PAGE_BYTES <= *high).find_map(|(low, high)| {
         let pages = (low..high - PAGE_BYTES).step_by(PAGE_BYTES as usize).take(MOST_PAGES).filter(usable);
