@@ -128,7 +128,7 @@ impl Process {
                 }
                 since = Instant::now();
                 passed_on += 1;
-                if passed_on % MOST_PASSED_ON != 0 {
+                if !passed_on.is_multiple_of(MOST_PASSED_ON) {
                     continue;
                 }
             }
