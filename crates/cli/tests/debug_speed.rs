@@ -242,24 +242,13 @@ fn seconds_of_record_full(program: &str) -> f64 {
     const MANY: u32 = 2500;
     let record = |rounds: u32| {
         let mut gdb = std::process::Command::new("gdb");
+        gdb.args(["-nx", "-batch"]);
+        for command in ["break main", "run", "record full", "break done", "continue"] {
+            gdb.args(["-ex", command]);
+        }
         // It does not know the instructions with which the dynamic linker saves registers.
-        gdb.args([
-            "-nx",
-            "-batch",
-            "-ex",
-            "break main",
-            "-ex",
-            "run",
-            "-ex",
-            "record full",
-            "-ex",
-            "break done",
-            "-ex",
-            "continue",
-            "--args",
-            program,
-        ]);
-        let output = gdb.arg(rounds.to_string()).env("LD_BIND_NOW", "1").output().unwrap();
+        gdb.args(["--args", program, &rounds.to_string()]).env("LD_BIND_NOW", "1");
+        let output = gdb.output().unwrap();
         assert!(String::from_utf8_lossy(&output.stdout).contains("Breakpoint 2, done"), "{output:?}");
     };
     (seconds(|| record(MANY)) - seconds(|| record(FEW))) / f64::from(MANY - FEW)

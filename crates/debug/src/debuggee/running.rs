@@ -156,31 +156,26 @@ impl Debuggee {
 
     /// Stops all threads, and hears what those have to tell that the stop was not about.
     pub fn hear_others(&mut self) -> Result<()> {
-        for _ in 0..MOST_NEWS {
-            // Of other threads, on their way to where they wait: nothing that users are told, unless it is the end, which is told where it came.
-            let (current, was_open) = (self.current, self.fate == Fate::Open);
-            let stop = self.hear()?;
-            if !was_open || self.fate == Fate::Open {
-                self.current = current;
-            }
-            if stop.is_none() {
-                break;
-            }
-        }
-        Ok(())
+        self.hear(false).map(drop)
     }
 
-    /// Stops all threads, and hears what they have to tell until that stops the process.
-    fn hear(&mut self) -> Result<Option<Stop>> {
+    /// Stops all threads, and hears what they have to tell: all of it, or until that stops the process.
+    fn hear(&mut self, until_stop: bool) -> Result<Option<Stop>> {
         self.process.stop_all()?;
         for _ in 0..MOST_NEWS {
             if !self.process.has_news() {
                 break;
             }
-            if let Some(happened) = self.process.next(&mut || true)?
-                && let Some(stop) = self.interpret(happened)?
-            {
-                return Ok(Some(stop));
+            let (current, was_open) = (self.current, self.fate == Fate::Open);
+            if let Some(happened) = self.process.next(&mut || true)? {
+                let stop = self.interpret(happened)?;
+                if until_stop && stop.is_some() {
+                    return Ok(stop);
+                }
+            }
+            // Of other threads, on their way to where they wait: nothing that users are told, unless it is the end, which is told where it came.
+            if !was_open || self.fate == Fate::Open {
+                self.current = current;
             }
             self.process.stop_all()?;
         }
@@ -283,7 +278,7 @@ impl Debuggee {
 
     /// Stops the process, and brings it to a place that its user can be shown. What stopped it just then, or on its way there, if anything did.
     pub fn settle(&mut self) -> Result<Option<Stop>> {
-        let stop = self.hear()?;
+        let stop = self.hear(true)?;
         self.stopped()?;
         // Over its end, if it had just come there, it must not go on.
         let stop = stop.or_else(|| self.stop_at_fate());
