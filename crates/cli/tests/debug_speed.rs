@@ -70,8 +70,9 @@ if what == "long":
     timed("last", "last once")
     print("line", gdb.parse_and_eval("once"))
     timed("seek-exit", "seek exit")
+if what in ("long", "opened"):
     gdb.execute("break never", to_string=True)
-    timed("reverse-continue", "reverse-continue")
+    timed("reverse-continue" if what == "opened" else "reverse-continue-in-a-second-session", "reverse-continue")
 "#;
 
 /// Calls a function now and then in a computation that is long enough for several checkpoints.
@@ -201,6 +202,10 @@ fn rare_calls_in_a_long_computation_are_found() {
         &["break rare if calls == 0", back, print, "up", "print i", "delete", "break rare if calls == 7", "seek exit", back],
     );
     in_order(&text, &["Breakpoint ", "$1 = 0", "$2 = 100", "No more reverse-execution history"]);
+    // Nor over what lies between checkpoints that another session left.
+    gdb(&place, &["--at", "exit", "--checkpoint-after", "0"], &[]);
+    let text = gdb(&place, &["--at", "exit"], &["break rare", back, print, back, print, back, print, back]);
+    in_order(&text, &["$1 = 2", "$2 = 1", "$3 = 0", "No more reverse-execution history", "begins at checkpoint"]);
 }
 
 /// Seconds, in order, by what took them.
@@ -277,6 +282,9 @@ fn a_user_does_not_wait_long() {
     }
     times.insert("replay".to_owned(), vec![seconds(|| drop(place.run(&["replay"])))]);
     times.insert("open-at-the-end".to_owned(), vec![seconds(|| drop(place.run(&["debug", "--at", "exit", "--", "-nx", "-batch"])))]);
+    // Those that go back from where the recording was opened have no checkpoints of another session.
+    place.run(&["checkpoint", "--delete", "all"]);
+    measure(&place, "opened", &mut times);
     let text = measure(&place, "long", &mut times);
     assert!(text.contains("line 0"), "{text}");
     for (name, all) in &times {
@@ -298,6 +306,7 @@ fn a_user_does_not_wait_long() {
     within("last", 3.0, 3.0);
     // On all cores, and looking for the ends of stretches only near them. On one core, and looking all the time, it takes longer than the replay.
     if is_full && std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1) {
-        within("reverse-continue", times["replay"][0] * 0.8, times["replay"][0] * 0.8);
+        within("reverse-continue", 3.0, 3.0);
+        within("reverse-continue-in-a-second-session", 3.0, 3.0);
     }
 }

@@ -64,7 +64,7 @@ impl Session {
             return Ok(Err(Stop::Begin));
         };
         let mark = end.mark;
-        let index = self.bring_in(index, |_, one| one.mark() < mark)?.unwrap_or(index);
+        let index = self.bring_in(index, |_, _, one| one.mark() < mark)?.unwrap_or(index);
         self.rebase(index);
         let base = self.timeline.checkpoints[index].clone();
         let near = self.start_of_stretch(base, end, give_up)?;

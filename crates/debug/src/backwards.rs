@@ -38,11 +38,13 @@ impl Session {
         let (mut top, mut scouted) = (index, usize::MAX);
         loop {
             let mut can_stop = self.can_stop(self.past_of(index, &stretch_end), index, &stretch_end, linker);
-            if can_stop && let Some(kept) = self.bring_in(index, |session, one| session.is_kept_before(one, &stretch_end))? {
+            if can_stop && let Some(kept) = self.bring_in(index, |session, _, one| session.is_kept_before(one, &stretch_end))? {
                 (index, top) = (kept, top + 1);
                 continue;
             }
             if index < top && index + 1 < scouted && can_stop {
+                let brought = self.bring_in_small(index)?;
+                (index, top) = (index + brought, top + brought);
                 let Some(down_to) = self.scout(index + 1, linker, give_up)? else { return self.interrupted(&start) };
                 scouted = down_to;
                 can_stop = self.can_stop(self.past_of(index, &stretch_end), index, &stretch_end, linker);

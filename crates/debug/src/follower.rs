@@ -6,6 +6,7 @@
 use crate::catches::Signals;
 use crate::error::Result;
 use crate::executed::{Executed, Part};
+use crate::gauge::Gauge;
 use crate::process::in_runtime;
 use crate::scout::{BLIND, LESS_BLIND, Scout, Way, Word};
 use crate::session::Session;
@@ -201,7 +202,8 @@ impl Session {
     fn send_follower(&mut self, start: usize, end: usize) -> Result<Option<Away>> {
         let ran = ran_to(&self.timeline.checkpoints[start + 1..=end]);
         let Checkpoint { place, is_at_event, .. } = self.timeline.checkpoints[end].clone();
-        let way = Way { place, is_at_event, ran, blind: self.timeline.follower.blind };
+        let gauge = Gauge::to(&self.timeline.checkpoints, end);
+        let way = Way { place, is_at_event, ran, blind: self.timeline.follower.blind, gauge };
         let Some(mut scout) = self.quietly(|session| session.scout_between(start, end, way))? else { return Ok(None) };
         let debuggee = scout.debuggee();
         debuggee.passed = Signals::ALL;

@@ -14,7 +14,7 @@
 //! * `catches`: system calls, children and signals that stop it.
 //! * `stops`: what stops it for its user.
 //! * `line`: going through a range of code at once; `loops`: the same backwards.
-//! * `scouts`: going through several stretches at once.
+//! * `scouts`: going through several stretches at once; `gauge`: how far a copy on its way through one has come.
 //! * `backwards`, `approach`, `trail`, `seek`, `destination`: what users ask for with these.
 //! * `diversion`: throw-away copies, in which registers and memory may be changed.
 //! * `past`, `clock`, `console`, `crash`: what the recording says about a place: events, time, output, the end.
@@ -46,6 +46,7 @@ mod diversion;
 mod error;
 mod executed;
 mod follower;
+mod gauge;
 mod gdb;
 mod journey;
 mod kept;

@@ -77,6 +77,11 @@ impl Place {
         self.words[STACK_POINTER]
     }
 
+    /// A general register there, by its place among the words of a context.
+    pub fn register(&self, index: usize) -> u64 {
+        self.words[index]
+    }
+
     /// The flags there.
     pub fn flags(&self) -> u64 {
         self.words[FLAGS]

@@ -1,11 +1,13 @@
 //! A copy of the process that goes from one checkpoint to the next, beside the process, to see what there is on the way.
 //!
-//! To look for the end of a stretch slows a loop down in which it lies. So a copy looks only when it has computed nearly as long as the stretch took;
-//! one that has missed the end is found out by its time, and another one may be sent that looks earlier.
+//! To look for the end of a stretch slows a loop down in which it lies. So a copy looks only near it: when a counter of the program's says so, or else when
+//! it has computed for a good part of the time that the stretch took. One that has missed the end is found out by its counter, or its time, and another one
+//! may be sent that looks earlier.
 
 use crate::checkpoint::Snapshot;
 use crate::debuggee::{Debuggee, Sought, Stop};
 use crate::error::Result;
+use crate::gauge::Gauge;
 use crate::place::Place;
 use crate::probe::Why;
 use crate::timeline::Checkpoint;
@@ -15,12 +17,20 @@ use retake_replay::CopySlots;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// In hundredths: this part of a stretch is gone through without looking for its end. The processor may be faster now than it was.
+/// In hundredths: this part of a stretch is gone through without looking for its end, or where the copy is. The processor may be faster now than it was.
 pub(crate) const BLIND: u32 = 40;
 /// And this by one that is sent after one that was too fast.
 pub(crate) const LESS_BLIND: u32 = 5;
 /// One that looks for so many times as long as what is left of the stretch should take has missed the end: to look takes some times as long as not to.
 const LOST: u32 = 4;
+/// With a counter it looks for the end behind this part of the way, and aims at this one: naps and other programs make it come later.
+const NEAR: f64 = 0.85;
+const AIM: f64 = 0.92;
+/// Counters that say less, or more than this, are none.
+const LEAST_PART: f64 = 0.05;
+const MOST_PART: f64 = 4.0;
+/// And one that is not at the end when the copy has computed for so many times as long as the stretch took.
+const SLOWEST: u32 = 2;
 /// One that gets nowhere for so long, waits for something that does not come.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// What it costs to put instructions back that are executed for the first time.
@@ -45,8 +55,9 @@ pub(crate) struct Way {
     pub is_at_event: bool,
     /// How long the process took.
     pub ran: Duration,
-    /// In hundredths of what is left of that behind the events: when the copy begins to look for the end.
+    /// In hundredths of what is left of that behind the events: when the copy looks where it is.
     pub blind: u32,
+    pub gauge: Gauge,
 }
 
 /// A copy on its way.
@@ -56,6 +67,8 @@ pub(crate) struct Scout {
     leg: Leg,
     /// How long it had computed when it came behind the events.
     behind_events: Duration,
+    /// When it has computed for so long it looks where it is.
+    look_at: Duration,
     /// How long it had computed when that was asked last, and since when.
     seen: (Duration, Instant),
     /// The checkpoints between which the way is.
@@ -84,7 +97,8 @@ impl Scout {
     /// `debuggee` is a copy of the first of two checkpoints, and is to go to the end of the way.
     pub fn new(debuggee: Debuggee, slots: CopySlots, (start, end): (&Checkpoint, &Checkpoint), way: Way) -> Self {
         let ends = [start, end].map(|one| Rc::clone(&one.snapshot));
-        Self { debuggee, way, leg: Leg::ToEvents, behind_events: Duration::ZERO, seen: (Duration::ZERO, Instant::now()), ends, _slots: slots }
+        let (behind_events, look_at, seen) = (Duration::ZERO, Duration::ZERO, (Duration::ZERO, Instant::now()));
+        Self { debuggee, way, leg: Leg::ToEvents, behind_events, look_at, seen, ends, _slots: slots }
     }
 
     /// Before which part of the way it begins to look for the end.
@@ -119,13 +133,28 @@ impl Scout {
     /// It is gone.
     pub fn set_off(&mut self) -> Result<()> {
         if self.leg == Leg::ToEvents && self.is_behind_events() {
-            self.behind_events = self.computed();
-            self.leg = if self.is_near()? { Leg::Looking } else { Leg::Blind };
+            self.begin_last_leg()?;
         }
         let (address, tests, stack) = (self.way.place.address(), self.way.place.tests(), Some(self.way.place.stack()));
         self.debuggee.pause = (self.leg == Leg::ToEvents).then_some((self.way.place.thread, self.way.place.mark.events));
         self.debuggee.sought = (self.leg == Leg::Looking).then_some(Sought { address, tests, stack });
         self.debuggee.set_off()
+    }
+
+    fn begin_last_leg(&mut self) -> Result<()> {
+        self.behind_events = self.computed();
+        self.look_at = self.behind_events + self.way.ran.saturating_sub(self.behind_events) * self.way.blind / 100;
+        self.leg = Leg::Blind;
+        self.way.gauge.begin(&self.debuggee, &Place::here(&self.debuggee, None)?);
+        if self.computed() >= self.look_at { self.look() } else { Ok(()) }
+    }
+
+    /// From here on it looks for the end. What is known of where that is has been executed then.
+    fn look(&mut self) -> Result<()> {
+        self.leg = Leg::Looking;
+        let address = self.way.place.address();
+        let bytes = self.debuggee.jump_bytes(address);
+        Ok(self.debuggee.process.open(address, bytes)?)
     }
 
     fn is_behind_events(&self) -> bool {
@@ -137,16 +166,6 @@ impl Scout {
     fn computed(&self) -> Duration {
         let opening = OPENING * u32::try_from(self.traps()).unwrap_or(u32::MAX);
         computed(self.debuggee.process.pid).saturating_sub(opening)
-    }
-
-    /// Whether the end is to be looked for. What is known of where the end is has been executed then.
-    fn is_near(&mut self) -> Result<bool> {
-        let is_near = self.computed() > self.behind_events + self.way.ran.saturating_sub(self.behind_events) * self.way.blind / 100;
-        if is_near {
-            let bytes = self.debuggee.jump_bytes(self.way.place.address());
-            self.debuggee.process.open(self.way.place.address(), bytes)?;
-        }
-        Ok(is_near)
     }
 
     /// What it has to say by now.
@@ -169,19 +188,30 @@ impl Scout {
         {
             return Ok(Word::Lost);
         }
-        if self.leg == Leg::Blind && self.is_near()? {
-            self.leg = Leg::Looking;
-            if self.debuggee.settle()?.is_some() {
-                return Ok(Word::Stopped);
-            }
-            if self.way.place.is_here(&self.debuggee)? {
-                return Ok(Word::Through);
-            }
-            if self.debuggee.is_at_breakpoint()? {
-                return Ok(Word::Stopped);
-            }
-            self.set_off()?;
+        if self.leg == Leg::Blind && computed >= self.look_at { self.look_around() } else { Ok(Word::NotYet) }
+    }
+
+    /// Stops it, and sends it on: with or without looking for the end, depending on how far it has come.
+    fn look_around(&mut self) -> Result<Word> {
+        if self.debuggee.settle()?.is_some() {
+            return Ok(Word::Stopped);
         }
+        if self.way.place.is_here(&self.debuggee)? {
+            return Ok(Word::Through);
+        }
+        if self.debuggee.is_at_breakpoint()? {
+            return Ok(Word::Stopped);
+        }
+        let part = self.way.gauge.part(&self.debuggee, &Place::here(&self.debuggee, None)?);
+        let took = self.computed().saturating_sub(self.behind_events);
+        match part.filter(|part| (LEAST_PART..MOST_PART).contains(part)) {
+            Some(part) if part > 1.0 => return Ok(Word::Lost),
+            Some(part) if part < NEAR && took < self.way.ran * SLOWEST => {
+                self.look_at = self.behind_events + took.mul_f64(AIM / part);
+            }
+            _ => self.look()?,
+        }
+        self.set_off()?;
         Ok(Word::NotYet)
     }
 

@@ -4,6 +4,7 @@
 
 use crate::debuggee::GiveUp;
 use crate::error::Result;
+use crate::gauge::Gauge;
 use crate::scout::{BLIND, LESS_BLIND, Scout, Way, Word};
 use crate::session::Session;
 use crate::timeline::Checkpoint;
@@ -78,7 +79,8 @@ impl Session {
             return Ok(None);
         }
         let Some(place) = self.end_at(&checkpoint)?.exact().cloned() else { return Ok(None) };
-        let way = Way { place, is_at_event: checkpoint.is_at_event, ran: checkpoint.since.ran, blind };
+        let gauge = Gauge::to(&self.timeline.checkpoints, end);
+        let way = Way { place, is_at_event: checkpoint.is_at_event, ran: checkpoint.since.ran, blind, gauge };
         let Some(mut scout) = self.scout_between(end - 1, end, way)? else { return Ok(None) };
         scout.debuggee().remaining = Some(1);
         scout.set_off()?;

@@ -21,7 +21,7 @@ impl Session {
         let is_near = |index: usize| checkpoints[index].count(thread).is_some_and(|count| count <= context.event_count);
         let is_on_the_way = context.tid == thread && context.event_count < events && before.is_none_or(is_near);
         let is_behind = |one: &Summary| !is_on_the_way || one.count(thread) > Some(context.event_count);
-        let kept = self.bring_in(before.unwrap_or(0), |_, one| one.count(thread).is_some_and(|count| count < events) && is_behind(one))?;
+        let kept = self.bring_in(before.unwrap_or(0), |_, _, one| one.count(thread).is_some_and(|count| count < events) && is_behind(one))?;
         if kept.is_none() && !is_on_the_way {
             self.revive_number(before.unwrap_or(0))?;
         }
@@ -44,7 +44,7 @@ impl Session {
         // The last checkpoint is not behind the end.
         let last = self.timeline.checkpoints.len().saturating_sub(1);
         let here = self.mark();
-        let kept = self.bring_in(last, |_, one| one.mark() > here)?;
+        let kept = self.bring_in(last, |_, _, one| one.mark() > here)?;
         if kept.is_none() && self.timeline.base < last {
             self.revive_number(last)?;
         }

@@ -1,6 +1,7 @@
 //! Which kept checkpoint serves to go to a place, and going to one.
 
 use super::image::Summary;
+use super::leave::SMALL_BYTES;
 use super::of_target;
 use super::past::Twin;
 use super::restore::{Surroundings, restore, summary_of};
@@ -68,17 +69,30 @@ impl Session {
 
     /// Puts the kept checkpoint on the time line that is the last before some place, if that spares more than it costs. `base`: the time line's last that
     /// certainly is before it.
-    pub(crate) fn bring_in(&mut self, base: usize, is_before: impl Fn(&Self, &Summary) -> bool) -> Result<Option<usize>> {
+    pub(crate) fn bring_in(&mut self, base: usize, is_before: impl Fn(&Self, &KeptCheckpoint, &Summary) -> bool) -> Result<Option<usize>> {
         let lower = self.timeline.checkpoints.get(base).map(|base| base.place.mark);
         let (spared, is_first) = (self.replayed(base), self.timeline.checkpoints.len() <= 1 && self.timeline.moves == 0);
         let cost = |kept: &KeptCheckpoint| WORTH + Duration::from_millis(kept.bytes.saturating_mul(1000) / BYTES_A_SECOND);
         let is_worth = |kept: &KeptCheckpoint, one: &Summary| is_first || Duration::from_millis(one.after_ms) >= spared + cost(kept);
-        let is_wanted = |this: &Self, kept: &KeptCheckpoint, one: &Summary| !one.is_end() && is_worth(kept, one) && is_before(this, one);
+        let is_wanted = |this: &Self, kept: &KeptCheckpoint, one: &Summary| !one.is_end() && is_worth(kept, one) && is_before(this, kept, one);
         let Some((kept, summary)) = self.best(lower, is_wanted) else { return Ok(None) };
         if !self.become_kept(&kept, &summary)? {
             return Ok(None);
         }
         self.put_on_time_line(&kept, &summary)
+    }
+
+    /// Puts the small ones on the time line that are before its checkpoint with this number and behind the one before: how many. So what is not known of the ways between them
+    /// can be gone through on all cores.
+    pub(crate) fn bring_in_small(&mut self, before: usize) -> Result<usize> {
+        let Some(base) = before.checked_sub(1) else { return Ok(0) };
+        let end = self.timeline.checkpoints[before].clone();
+        let is_wanted = |this: &Self, kept: &KeptCheckpoint, one: &Summary| kept.bytes < SMALL_BYTES && this.is_kept_before(one, &end);
+        let mut brought = 0;
+        while self.bring_in(base, is_wanted)?.is_some() {
+            brought += 1;
+        }
+        Ok(brought)
     }
 
     /// Says at which checkpoint the session began, if it did.

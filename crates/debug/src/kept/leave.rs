@@ -22,10 +22,12 @@ const BYTES_A_SECOND: u64 = 64 << 20;
 /// Further ones are left on the way, as parts of it: whoever goes back from the end is soon behind the first. The last is where the time line ends, so that
 /// next to nothing lies between that and the end, of which nothing is known.
 const PARTS_OF_WAY: [f64; 3] = [0.5, 0.8, 1.0];
+/// One of no more bytes is read as soon as another one is copied.
+pub(super) const SMALL_BYTES: u64 = 8 << 20;
 /// Of processes that take no more bytes there are so many, at equal distances: so what is not known of some costs little.
-const MORE_PARTS_OF_WAY: [(u64, u32); 2] = [(1 << 20, 24), (8 << 20, 10)];
+const MORE_PARTS_OF_WAY: [(u64, u32); 2] = [(1 << 20, 24), (SMALL_BYTES, 10)];
 /// What was executed on the way is found out while the process goes it; when the session ends, for this part of that time longer.
-const PART_TO_FOLLOW: u32 = 32;
+const PART_TO_FOLLOW: u32 = 100;
 
 /// Why a checkpoint is kept.
 struct Reason {
@@ -191,7 +193,7 @@ impl Session {
 /// Where on the way checkpoints are left of a process that takes so many bytes.
 fn parts_of_way(bytes: u64) -> Vec<f64> {
     let count = MORE_PARTS_OF_WAY.iter().find(|(most, _)| bytes < *most).map(|(_, count)| *count);
-    count.map_or(PARTS_OF_WAY.to_vec(), |count| (1..=count).map(|number| f64::from(number) / f64::from(count)).collect())
+    count.map_or(PARTS_OF_WAY.to_vec(), |count| (0..=count).map(|number| f64::from(number) / f64::from(count)).collect())
 }
 
 /// Threads, and how many events each has consumed.
