@@ -205,7 +205,8 @@ impl Scout {
         let part = self.way.gauge.part(&self.debuggee, &Place::here(&self.debuggee, None)?);
         let took = self.computed().saturating_sub(self.behind_events);
         match part.filter(|part| (LEAST_PART..MOST_PART).contains(part)) {
-            Some(part) if part > 1.0 => return Ok(Word::Lost),
+            // One that looked so early has hardly missed it: what says so is no counter.
+            Some(part) if part > 1.0 && self.way.blind > LESS_BLIND => return Ok(Word::Lost),
             Some(part) if part < NEAR && took < self.way.ran * SLOWEST => {
                 self.look_at = self.behind_events + took.mul_f64(AIM / part);
             }
