@@ -381,6 +381,10 @@ def work(number):
 threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
 [thread.start() for thread in threads]
 [thread.join() for thread in threads]
+for i in range(60000):
+    data[(3, i)] = hashlib.sha256(str(i).encode()).hexdigest()
+    if i % 100 == 0:
+        print('alone', i, flush=True)
 print(len(json.dumps(sorted((list(key), value) for key, value in data.items()))))
 ";
     let place = Place::new("kept-python");
@@ -394,9 +398,9 @@ print(len(json.dumps(sorted((list(key), value) for key, value in data.items())))
     let commands = ["monitor output", "reverse-stepi", "stepi", "seek begin", "seek exit"];
     let (plain, used) = both(&place, &["--at", "exit"], &commands);
     assert!(same(&plain, &used).contains("begins at checkpoint"), "{used}");
-    // On a busy machine the first may be where the program begins.
+    // On a busy machine the first may be where the program begins, on a fast one it may be in a thread.
     let is_in_midst = |one: &Value| one["after_ms"].as_u64() > Some(20) && one["thread"] == one["pid"] && one["fate"] == "Open";
-    let one = kept.iter().find(|one| is_in_midst(&one["summary"])).expect("one in the midst");
+    let one = kept.iter().find(|one| is_in_midst(&one["summary"])).unwrap_or_else(|| panic!("none in the midst: {kept:?}"));
     let (at, seek) = (behind(one, 30), format!("seek {}", behind(one, 30)));
     let (plain, used) = both(&place, &["--at", &at], &["stepi 10", "seek exit", "monitor output", &seek]);
     assert!(same(&plain, &used).contains(&format!("begins at checkpoint {}: ", one["number"])), "{used}");
