@@ -101,7 +101,7 @@ impl Scout {
         Self { debuggee, way, leg: Leg::ToEvents, behind_events, look_at, seen, ends, _slots: slots }
     }
 
-    /// Before which part of the way it begins to look for the end.
+    /// In hundredths: before which part of the way it does not look where it is.
     pub fn blind(&self) -> u32 {
         self.way.blind
     }
@@ -146,7 +146,7 @@ impl Scout {
         self.look_at = self.behind_events + self.way.ran.saturating_sub(self.behind_events) * self.way.blind / 100;
         self.leg = Leg::Blind;
         self.way.gauge.begin(&self.debuggee, &Place::here(&self.debuggee, None)?);
-        if self.computed() >= self.look_at { self.look() } else { Ok(()) }
+        if self.behind_events >= self.look_at { self.look() } else { Ok(()) }
     }
 
     /// From here on it looks for the end. What is known of where that is has been executed then.
