@@ -3,7 +3,10 @@
  * Record: it is a lock. A thread gives it up around calls that may wait, and takes it back; only when the holder changed in between is a TURN
  * event logged, with a number that counts the changes. Replay: the numbers are obeyed. A thread that meets a TURN event in its stream lost the
  * baton there: its turn is over, and it waits until all turns before the one in the event are.
- * Handing over costs a system call only when somebody waits. */
+ * Handing over costs a system call only when somebody waits.
+ *
+ * Whoever computes gives the baton up only when it is stopped, which is dear. So a thread that waited long for it after a call has credit: for as
+ * long as it waited it is asked for nothing, and expected back from its calls by those that were stopped. */
 #include "../include/context.h"
 
 #define CHAOS_LOOKS 20 /* of a millisecond each, at most */
@@ -11,6 +14,11 @@
 #define LEAST_SPINS 200
 #define FIRST_PAUSE_NS 50000UL
 #define MOST_COURTESY_NS 20000000UL /* some rounds of the kernel's scheduler */
+#define LEAST_WAIT_FOR_CREDIT_NS 3000000UL /* somebody computes */
+#define MOST_CREDIT_NS 240000000UL         /* as long as anybody computes, see crates/record/src/slices.rs, */
+#define ROUND_NS 1000000000UL              /* and a fair part of this, where many do */
+#define EXPECTED_MS 1UL                    /* what a call may take whose caller is waited for, */
+#define UNEXPECTED_NS 25000000UL           /* and for how long nobody is waited for when it was in vain */
 #define RING_AFTER_MS 4UL /* a wait as long as this is no ordinary hand-over: the drain shall look */
 
 static u32 me(struct context *context) { return context->slot->stream + 1; }
@@ -69,11 +77,29 @@ static u32 spin(struct context *context, struct domain *domain)
 	return 0;
 }
 
+/* It was stopped: as long as the last holder has credit, and comes back from its calls in time, it keeps away from the baton. */
+static void wait_for_expected(struct context *context, struct domain *domain)
+{
+	u32 expected, holder;
+	while (context->slot->baton_state == BATON_STOPPED && (expected = __atomic_load_n(&domain->expected, __ATOMIC_SEQ_CST))) {
+		__atomic_store_n(&domain->wake_pending, 0, __ATOMIC_SEQ_CST);
+		holder = __atomic_load_n(&domain->lock, __ATOMIC_SEQ_CST);
+		futex_wait(&domain->lock, holder, EXPECTED_MS);
+		if (!holder && __atomic_load_n(&domain->expected, __ATOMIC_SEQ_CST) == expected && !__atomic_load_n(&domain->lock, __ATOMIC_SEQ_CST)) {
+			domain->late_ns = now_ns();
+			return;
+		}
+	}
+}
+
 static void wait_for_lock(struct context *context, struct domain *domain)
 {
 	u32 holder;
 	u64 start = now_ns(), timeout = RING_AFTER_MS;
-	while (!lock(context, domain, &holder)) {
+	for (;;) {
+		wait_for_expected(context, domain);
+		if (lock(context, domain, &holder))
+			return;
 		if (timeout == RING_AFTER_MS && now_ns() - start >= RING_AFTER_MS * 1000000UL) {
 			ring_drain();
 			timeout = 100;
@@ -94,10 +120,33 @@ static void wait_in_chaos(struct context *context, struct domain *domain)
 	}
 }
 
-static void unlock(struct domain *domain)
+/* It waited long for the baton after a call, and has not had it for as long yet; and nobody else came from one. */
+static u32 has_credit(struct context *context, u64 *now)
 {
+	u64 *until = &context->slot->credit_until_ns, credit = __atomic_load_n(until, __ATOMIC_RELAXED);
+	if (LIKELY(!credit) || __atomic_load_n(&context->process->domain->callers, __ATOMIC_SEQ_CST))
+		return 0;
+	*now = now_ns();
+	if (*now < credit)
+		return 1;
+	__atomic_store_n(until, 0, __ATOMIC_RELAXED);
+	return 0;
+}
+
+static u32 is_expected(struct context *context, const struct domain *domain)
+{
+	u64 now;
+	return has_credit(context, &now) && now - domain->late_ns >= UNEXPECTED_NS;
+}
+
+/* `expected`: the holder is, back. Once one of those that wait knows that, nobody is woken while it stays so. */
+static void unlock(struct domain *domain, u32 expected)
+{
+	u32 before = domain->expected;
+	if (UNLIKELY(before | expected))
+		__atomic_store_n(&domain->expected, !expected ? 0 : before + 1 ? before + 1 : 1, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&domain->lock, 0, __ATOMIC_SEQ_CST);
-	if (!__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST))
+	if (!__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST) || (expected && before && !__atomic_load_n(&domain->callers, __ATOMIC_SEQ_CST)))
 		return;
 	if (chaos() || domain->merged)
 		futex_wake(&domain->lock, 0x7fffffff); /* they find out among themselves who goes first, or that they are to go elsewhere */
@@ -120,20 +169,26 @@ static void obtain(struct context *context, struct domain *domain)
 	if (UNLIKELY(chaos())) {
 		slot->baton_domain = domain->identity;
 		chaos_delay(context);
-	} else if (LIKELY(lock(context, domain, &holder) || spin(context, domain)))
+	} else if (LIKELY((!domain->expected || !context->force.stopped) && (lock(context, domain, &holder) || spin(context, domain))))
 		return;
 	u64 start = now_ns();
-	__atomic_store_n(&slot->baton_state, context->force.stopped && !chaos() ? BATON_STOPPED : BATON_WAITING, __ATOMIC_RELEASE);
+	u32 called = !context->force.stopped || chaos();
+	__atomic_store_n(&slot->baton_state, called ? BATON_WAITING : BATON_STOPPED, __ATOMIC_RELEASE);
 	if (context->deferred_count)
 		baton_signalled(context);
+	__atomic_add_fetch(&domain->callers, called, __ATOMIC_SEQ_CST);
 	__atomic_add_fetch(&domain->waiters, 1, __ATOMIC_SEQ_CST);
 	if (chaos())
 		wait_in_chaos(context, domain);
 	else
 		wait_for_lock(context, domain);
-	__atomic_sub_fetch(&domain->waiters, 1, __ATOMIC_SEQ_CST);
+	u32 others = __atomic_sub_fetch(&domain->waiters, 1, __ATOMIC_SEQ_CST);
+	__atomic_sub_fetch(&domain->callers, called, __ATOMIC_SEQ_CST);
+	u64 end = now_ns(), waited = end - start;
+	u32 earned = slot->baton_state == BATON_WAITING && waited >= LEAST_WAIT_FOR_CREDIT_NS && !chaos();
+	__atomic_store_n(&slot->credit_until_ns, earned ? end + minimum(waited, minimum(MOST_CREDIT_NS, ROUND_NS / (others + 1))) : 0, __ATOMIC_RELAXED);
 	slot->baton_waits++;
-	slot->baton_wait_ns += now_ns() - start;
+	slot->baton_wait_ns += waited;
 }
 
 /* Another thread of the process may have made it join others while this one was in a call, or waited: then what it got is of no use. */
@@ -145,14 +200,14 @@ u32 baton_acquire(struct context *context, u64 *turn)
 		obtain(context, domain);
 		u32 alone = __atomic_load_n(&process->alone, __ATOMIC_ACQUIRE);
 		if (UNLIKELY(alone && alone != me(context))) {
-			unlock(domain);
+			unlock(domain, 0);
 			futex_wait(&process->alone, alone, 0);
 			continue;
 		}
 		if (LIKELY(!domain->merged))
 			return take(context, domain, turn);
 		__atomic_store_n(&process->domain, &HEADER->shared_domain, __ATOMIC_RELEASE);
-		unlock(domain);
+		unlock(domain, 0);
 	}
 }
 
@@ -171,7 +226,7 @@ void baton_release(struct context *context)
 {
 	force_close(context); /* a forcing signal would end the call that comes with EINTR */
 	context->slot->baton_state = BATON_NONE;
-	unlock(context->process->domain);
+	unlock(context->process->domain, is_expected(context, context->process->domain));
 }
 
 /* Chaos: whoever waits goes first, or whoever comes during the delay; or nobody. 1: somebody did. */
@@ -205,6 +260,7 @@ static u32 nobody_came(const struct domain *domain, u64 turn)
 static u32 let_others(struct context *context, u64 *turn)
 {
 	struct domain *domain = context->process->domain;
+	context->slot->credit_until_ns = 0;
 	u64 before = domain->turn, most = MOST_COURTESY_NS >> minimum(context->refused, 8), spent = 0;
 	baton_release(context);
 	for (u32 i = 0; i < 50 && nobody_came(domain, before); i++)
@@ -227,9 +283,9 @@ void baton_yield(struct context *context)
 	}
 	if (!domain)
 		return;
-	u64 turn;
+	u64 turn, now;
 	context->seen_tick = HEADER->yield_tick;
-	if (__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST) && let_others(context, &turn))
+	if (__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST) && !has_credit(context, &now) && let_others(context, &turn))
 		log_turn(context, turn);
 }
 
@@ -279,7 +335,7 @@ void baton_join(struct context *context)
 	if (!own)
 		return;
 	own->merged = 1;
-	unlock(own);
+	unlock(own, 0);
 }
 
 /* ---- replay ---- */

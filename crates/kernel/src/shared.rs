@@ -206,6 +206,7 @@ pub struct RequestLines {
     pub console_ticket: AtomicU64,
     pub turn: AtomicU64,
     pub turn_logged: AtomicU64,
+    pub credit_until_ns: AtomicU64,
     pub started_ns: AtomicU64,
     pub ended_ns: AtomicU64,
     pub baton_waits: AtomicU64,
@@ -270,6 +271,9 @@ pub struct Domain {
     pub core: AtomicU32,
     pub home: AtomicU32,
     pub looked_ns: AtomicU64,
+    pub expected: AtomicU32,
+    pub callers: AtomicU32,
+    pub late_ns: AtomicU64,
     pub gates: [TurnGate; TURN_GATES],
 }
 
