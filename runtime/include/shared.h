@@ -69,8 +69,10 @@ struct domain {
 	u32 core;         /* record: where the last holder took the baton */
 	u32 home;         /* replay: core + 1 on which its threads run; 0: on any */
 	u64 looked_ns;    /* replay: when that was last thought about */
-	u32 expected;     /* record: the last holder has credit, and is expected back from its call; another number each time */
+	u32 expected;     /* record: callers have credit, and the last holder is expected back from its call; another number each time */
 	u32 callers;      /* record: of those that wait, how many came from a call */
+	u64 credit_until_ns; /* record: until when callers have it; 0: they have none */
+	u64 stopped_turn; /* record: of the thread that was stopped last */
 	u64 late_ns;      /* record: when one that was expected had not come back in time */
 	struct turn_gate gates[TURN_GATES];
 } __attribute__((aligned(64)));
@@ -193,11 +195,11 @@ struct slot {
 	u32 baton_state;                       /* enum baton_state, for the supervisor's clock */
 	u64 console_ticket;                    /* its number; the highest for another process */
 	u64 turn, turn_logged;                 /* record: the last turn taken, and the last one whose event is in the stream */
-	u64 credit_until_ns;                   /* record: until when it keeps the baton from threads that compute, on the monotonic clock; 0: it has no credit */
 	u64 started_ns, ended_ns;              /* record: when the thread's stream began and ended, on the monotonic clock */
 	u64 baton_waits, baton_wait_ns;        /* record: how often and how long it waited for the baton */
 	u32 slice_us;                          /* record: how long it may compute while others wait; 0: as long as a new thread. The supervisor's */
 	u32 stop_us;                           /* record: how long it took to stop it the last time */
+	u32 kept;                              /* record: sync points at which it was to give the baton up, but had credit */
 	u64 forced_found, forced_misses;       /* replay: places found again, and visits that were not yet it */
 	u64 forced_search_ns;                  /* replay: time until they were found */
 	u64 call_entered_ns;                   /* trace: when the call was entered in which the thread is; 0: in none */

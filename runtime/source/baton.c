@@ -5,8 +5,8 @@
  * baton there: its turn is over, and it waits until all turns before the one in the event are.
  * Handing over costs a system call only when somebody waits.
  *
- * Whoever computes gives the baton up only when it is stopped, which is dear. So a thread that waited long for it after a call has credit: for as
- * long as it waited it is asked for nothing, and expected back from its calls by those that were stopped. */
+ * Whoever computes gives the baton up only when it is stopped, which is dear. So once a thread waited long for it after a call, all that make calls
+ * have credit: for as long as it waited they have the baton among themselves, and are expected back from their calls by those that were stopped. */
 #include "../include/context.h"
 
 #define CHAOS_LOOKS 20 /* of a millisecond each, at most */
@@ -77,14 +77,14 @@ static u32 spin(struct context *context, struct domain *domain)
 	return 0;
 }
 
-/* It was stopped: as long as the last holder has credit, and comes back from its calls in time, it keeps away from the baton. */
+/* It was stopped: as long as others have credit, and come back from their calls in time, it keeps away from the baton. Who gives the baton to those
+ * wakes nobody here. */
 static void wait_for_expected(struct context *context, struct domain *domain)
 {
 	u32 expected, holder;
 	while (context->slot->baton_state == BATON_STOPPED && (expected = __atomic_load_n(&domain->expected, __ATOMIC_SEQ_CST))) {
-		__atomic_store_n(&domain->wake_pending, 0, __ATOMIC_SEQ_CST);
 		holder = __atomic_load_n(&domain->lock, __ATOMIC_SEQ_CST);
-		futex_wait(&domain->lock, holder, EXPECTED_MS);
+		futex_wait(&domain->expected, expected, EXPECTED_MS);
 		if (!holder && __atomic_load_n(&domain->expected, __ATOMIC_SEQ_CST) == expected && !__atomic_load_n(&domain->lock, __ATOMIC_SEQ_CST)) {
 			domain->late_ns = now_ns();
 			return;
@@ -120,26 +120,31 @@ static void wait_in_chaos(struct context *context, struct domain *domain)
 	}
 }
 
-/* It waited long for the baton after a call, and has not had it for as long yet; and nobody else came from one. */
-static u32 has_credit(struct context *context, u64 *now)
+/* The holder asks. There is credit only while somebody waits that was stopped. */
+static u32 has_credit(struct domain *domain, u64 *now)
 {
-	u64 *until = &context->slot->credit_until_ns, credit = __atomic_load_n(until, __ATOMIC_RELAXED);
-	if (LIKELY(!credit) || __atomic_load_n(&context->process->domain->callers, __ATOMIC_SEQ_CST))
+	if (LIKELY(!domain->credit_until_ns) || __atomic_load_n(&domain->waiters, __ATOMIC_RELAXED) <= __atomic_load_n(&domain->callers, __ATOMIC_RELAXED))
 		return 0;
 	*now = now_ns();
-	if (*now < credit)
-		return 1;
-	__atomic_store_n(until, 0, __ATOMIC_RELAXED);
-	return 0;
+	if (*now >= domain->credit_until_ns)
+		domain->credit_until_ns = 0;
+	return domain->credit_until_ns != 0;
 }
 
-static u32 is_expected(struct context *context, const struct domain *domain)
+static u32 is_expected(struct domain *domain)
 {
 	u64 now;
-	return has_credit(context, &now) && now - domain->late_ns >= UNEXPECTED_NS;
+	return has_credit(domain, &now) && now - domain->late_ns >= UNEXPECTED_NS;
 }
 
-/* `expected`: the holder is, back. Once one of those that wait knows that, nobody is woken while it stays so. */
+/* By the first after a stop; only once, or those that make calls could have the baton for ever. */
+static void earn_credit(struct domain *domain, u64 waited, u64 now)
+{
+	if (domain->turn == domain->stopped_turn && waited >= LEAST_WAIT_FOR_CREDIT_NS)
+		domain->credit_until_ns = now + minimum(waited, minimum(MOST_CREDIT_NS, ROUND_NS / domain->waiters));
+}
+
+/* `expected`: the holder is, back. Once one of those that were stopped knows that, only callers are woken while it stays so. */
 static void unlock(struct domain *domain, u32 expected)
 {
 	u32 before = domain->expected;
@@ -182,11 +187,11 @@ static void obtain(struct context *context, struct domain *domain)
 		wait_in_chaos(context, domain);
 	else
 		wait_for_lock(context, domain);
-	u32 others = __atomic_sub_fetch(&domain->waiters, 1, __ATOMIC_SEQ_CST);
-	__atomic_sub_fetch(&domain->callers, called, __ATOMIC_SEQ_CST);
 	u64 end = now_ns(), waited = end - start;
-	u32 earned = slot->baton_state == BATON_WAITING && waited >= LEAST_WAIT_FOR_CREDIT_NS && !chaos();
-	__atomic_store_n(&slot->credit_until_ns, earned ? end + minimum(waited, minimum(MOST_CREDIT_NS, ROUND_NS / (others + 1))) : 0, __ATOMIC_RELAXED);
+	if (called && !chaos())
+		earn_credit(domain, waited, end);
+	__atomic_sub_fetch(&domain->waiters, 1, __ATOMIC_SEQ_CST);
+	__atomic_sub_fetch(&domain->callers, called, __ATOMIC_SEQ_CST);
 	slot->baton_waits++;
 	slot->baton_wait_ns += waited;
 }
@@ -226,7 +231,7 @@ void baton_release(struct context *context)
 {
 	force_close(context); /* a forcing signal would end the call that comes with EINTR */
 	context->slot->baton_state = BATON_NONE;
-	unlock(context->process->domain, is_expected(context, context->process->domain));
+	unlock(context->process->domain, is_expected(context->process->domain));
 }
 
 /* Chaos: whoever waits goes first, or whoever comes during the delay; or nobody. 1: somebody did. */
@@ -260,7 +265,6 @@ static u32 nobody_came(const struct domain *domain, u64 turn)
 static u32 let_others(struct context *context, u64 *turn)
 {
 	struct domain *domain = context->process->domain;
-	context->slot->credit_until_ns = 0;
 	u64 before = domain->turn, most = MOST_COURTESY_NS >> minimum(context->refused, 8), spent = 0;
 	baton_release(context);
 	for (u32 i = 0; i < 50 && nobody_came(domain, before); i++)
@@ -285,7 +289,9 @@ void baton_yield(struct context *context)
 		return;
 	u64 turn, now;
 	context->seen_tick = HEADER->yield_tick;
-	if (__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST) && !has_credit(context, &now) && let_others(context, &turn))
+	if (!__atomic_load_n(&domain->callers, __ATOMIC_SEQ_CST) && has_credit(domain, &now))
+		context->slot->kept++;
+	else if (__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST) && let_others(context, &turn))
 		log_turn(context, turn);
 }
 
@@ -293,6 +299,8 @@ void baton_yield(struct context *context)
 static void offer(struct context *context)
 {
 	u64 turn;
+	context->process->domain->stopped_turn = context->process->domain->turn;
+	context->process->domain->credit_until_ns = 0;
 	if (!(chaos() ? give_away(context, &turn) : let_others(context, &turn)))
 		turn = context->domain->turn = context->slot->turn = context->domain->turn + 1;
 	log_turn(context, turn);

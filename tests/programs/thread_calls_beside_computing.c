@@ -1,4 +1,4 @@
-// A thread makes thousands of short calls that could wait while another one computes and makes none: it must not wait a whole slice after each of them.
+// Threads make thousands of short calls that could wait while another one computes and makes none: they must not wait a whole slice after each of them.
 // flags: -pthread
 // group: threads
 #include "check.h"
@@ -21,17 +21,26 @@ static void *compute(void *argument UNUSED) {
     return NULL;
 }
 
-int main(void) {
-    guard();
-    pthread_t thread;
-    CHECK(pthread_create(&thread, NULL, compute, NULL) == 0);
+static void *write_lines(void *argument UNUSED) {
     int file = memfd_create("lines", 0);
     CHECK(file >= 0);
     for (int i = 0; i < LINES; i++) {
         CHECK(dprintf(file, "line %d\n", i) > 0);
     }
+    return (void *)lseek(file, 0, SEEK_CUR);
+}
+
+int main(void) {
+    guard();
+    pthread_t computing, writing;
+    void *bytes;
+    CHECK(pthread_create(&computing, NULL, compute, NULL) == 0);
+    say("%ld bytes alone\n", (long)write_lines(NULL));
+    CHECK(pthread_create(&writing, NULL, write_lines, NULL) == 0);
+    write_lines(NULL);
+    CHECK(pthread_join(writing, &bytes) == 0);
     done = 1;
-    CHECK(pthread_join(thread, NULL) == 0);
-    say("%ld bytes, %lx\n", (long)lseek(file, 0, SEEK_CUR), result);
+    CHECK(pthread_join(computing, NULL) == 0);
+    say("%ld bytes beside another one, %lx\n", (long)bytes, result);
     return 0;
 }

@@ -303,7 +303,6 @@ impl Recorder {
         slot.lines.baton_state.store(0, Relaxed);
         slot.lines.slice_us.store(0, Relaxed);
         slot.lines.stop_us.store(0, Relaxed);
-        slot.lines.credit_until_ns.store(0, Relaxed);
         slot.producer.kicked.store(0, Relaxed);
         shared::push_ready(header, index);
         header.ready_futex.fetch_add(1, AcqRel);

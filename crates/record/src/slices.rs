@@ -4,12 +4,12 @@
 //! * Who computes may go on longer after each stop, up to [`LONGEST`] while all that wait were stopped in computing themselves, and up to
 //!   [`LONGEST_FOR_CALLS`] while one waits that came from a call: it may have an answer to give.
 //! * Who only waits for another thread, without a call, is stopped soon.
-//! * Who waited long after a call keeps the baton at its next calls for as long, while all that wait were stopped in computing: each of them would have to be stopped again.
+//! * Once somebody waited long after a call, those that make calls have the baton among themselves for as long, and threads that were stopped in computing wait: each of
+//!   them would have to be stopped again (`has_credit` in `runtime/source/baton.c`).
 //! * The stops themselves take a small part of the time of a process that computes.
 
 use crate::forced;
 use crate::shared_state::Recorder;
-use retake_kernel::clock;
 use retake_kernel::shared::{self, Slot};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
@@ -33,8 +33,8 @@ const STOPS_IN_A_SLICE: u32 = 40;
 /// Who holds a baton that others wait for.
 #[derive(Default)]
 pub(crate) struct Slices {
-    /// With which turn, how far in its ring if it is not asked for the baton at its calls, and since when.
-    holders: HashMap<usize, ((u64, u64), Instant)>,
+    /// With which turn, at how many sync points it kept it, and since when.
+    holders: HashMap<usize, ((u64, u32), Instant)>,
     /// When a thread of a process was stopped last, by the process.
     stops: HashMap<u32, Instant>,
     looked: Option<Instant>,
@@ -51,7 +51,7 @@ impl Slices {
             let (turn, slice) = (slot.lines.turn.load(Relaxed), slice_of(slot));
             // Who spun the last time most likely does so since it got the baton.
             let first_seen = if slice <= SPINNING { last_look.max(now - SPINNING) } else { now };
-            let place = (turn, if has_credit(slot, waiters) { slot.producer.head.load(Relaxed) } else { 0 });
+            let place = (turn, slot.lines.kept.load(Relaxed));
             let since = before.get(&index).filter(|(known, _)| *known == place).map_or(first_seen, |(_, since)| *since);
             self.holders.insert(index, (place, since));
             let pid = slot.pid.load(Relaxed);
@@ -86,16 +86,6 @@ fn allowed(slice: Duration, waiters: Waiters) -> Duration {
 fn rest_after_stop(slice: Duration, stop_cost: Duration, waiters: Waiters) -> Duration {
     let longest = if waiters.signalled > 0 { LONGEST_REST_FOR_SIGNALS } else { LONGEST };
     if slice <= SPINNING { Duration::ZERO } else { (stop_cost * STOPS_IN_A_SLICE).min(longest) }
-}
-
-/// Whether the holder gives nothing up at its calls, because it waited long itself (`has_credit` in runtime/source/baton.c). That is over when somebody
-/// else waits after a call.
-fn has_credit(slot: &Slot, waiters: Waiters) -> bool {
-    let until = &slot.lines.credit_until_ns;
-    if waiters.from_calls > 0 {
-        until.store(0, Relaxed);
-    }
-    until.load(Relaxed) > clock::monotonic_ns()
 }
 
 fn slice_of(slot: &Slot) -> Duration {
