@@ -83,6 +83,8 @@ static void wait_for_expected(struct context *context, struct domain *domain)
 {
 	u32 expected, holder;
 	while (context->slot->baton_state == BATON_STOPPED && (expected = __atomic_load_n(&domain->expected, __ATOMIC_SEQ_CST))) {
+		if (__atomic_load_n(&domain->callers, __ATOMIC_SEQ_CST))
+			futex_wake(&domain->lock, 1); /* we may have been woken in place of one */
 		holder = __atomic_load_n(&domain->lock, __ATOMIC_SEQ_CST);
 		futex_wait(&domain->expected, expected, EXPECTED_MS);
 		if (!holder && __atomic_load_n(&domain->expected, __ATOMIC_SEQ_CST) == expected && !__atomic_load_n(&domain->lock, __ATOMIC_SEQ_CST)) {
