@@ -202,6 +202,7 @@ static inline i64 sys6(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
 #define sys2(n, a, b) sys6(n, (u64)(a), (u64)(b), 0, 0, 0, 0)
 #define sys3(n, a, b, c) sys6(n, (u64)(a), (u64)(b), (u64)(c), 0, 0, 0)
 #define sys4(n, a, b, c, d) sys6(n, (u64)(a), (u64)(b), (u64)(c), (u64)(d), 0, 0)
+#define sys5(n, a, b, c, d, e) sys6(n, (u64)(a), (u64)(b), (u64)(c), (u64)(d), (u64)(e), 0)
 
 static inline u32 recording(void) { return HEADER->mode != MODE_REPLAY; } /* or tracing: calls are executed */
 static inline u32 tracing(void) { return HEADER->mode == MODE_TRACE; }
@@ -459,6 +460,12 @@ void shared_moved(u64 from, u64 bytes, u64 to, u64 new_bytes);
 u32 shared_overlaps(u64 start, u64 end);
 
 /* ---- shared_file.c ---- */
+struct file_identity { /* times and size as far as they were asked for */
+	u64 device; /* in its high half: some bits of when the file was made, since inodes are used again */
+	u64 inode, size, modified_ns, changed_ns;
+	u32 regular;
+};
+u32 identify_file(u64 descriptor, struct file_identity *identity, u32 with_times); /* 0: it cannot be asked */
 void shared_file_note(u64 device, u64 inode, u32 changes);
 u32 shared_file_is(u64 device, u64 inode);
 u32 shared_file_changes(u64 device, u64 inode);

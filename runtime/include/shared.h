@@ -19,7 +19,10 @@
 
 #define RING_BYTES 0x100000UL
 #define MAX_SLOTS 4096
-#define MAX_FILES 2048
+#define MAX_FILES 0x4000
+#define FILE_BUCKETS 0x400
+#define MAX_SHARED_FILES 0x10000
+#define SHARED_FILE_BUCKETS 0x1000
 #define MAX_PARTS 8 /* of one file */
 #define MAX_UNREACHED 4 /* ranges of one file */
 #define MAX_CPUID 256
@@ -127,13 +130,13 @@ struct address_range { u64 start, end; };
 static inline u32 overlaps(const struct address_range *range, u64 start, u64 end) { return start < range->end && range->start < end; }
 
 struct file_entry { /* one file the tree mapped, by identity */
-	u32 ready; /* written last */
 	u32 part_count;
 	u32 calls; /* enum file_calls */
 	u32 followed; /* record: it was mapped so that replay makes a copy of it, on which changes are repeated */
 	u32 used;     /* the tree mapped it; others were only expected to be */
+	u32 next;     /* in its bucket: place in files, plus 1 */
 	u32 reserved;
-	u64 device, inode, size, modified_ns, changed_ns;
+	u64 device, inode, size, modified_ns, changed_ns; /* as in struct file_identity */
 	u8 content[32];
 	u64 low, high; /* span of its segments, link-time */
 	struct image_part parts[MAX_PARTS];
@@ -232,10 +235,14 @@ struct vdso_clock { /* what the vDSO's own code answers if it is called there */
 	u32 offset;
 };
 
+/* Where lists of what belongs to a file begin. */
+static inline u32 file_bucket(u64 inode, u32 bucket_count) { return (u32)(inode % bucket_count); }
+
 #define SHARED_FILE_UNCHANGED 1 /* there is none: the stored file will do */
 struct shared_file {
-	u64 device, inode;
-	u64 changes; /* record: it was mapped so that it can be written to, or a call wrote to it */
+	u64 device, inode; /* as in struct file_identity */
+	u32 changes;       /* record: it was mapped so that it can be written to, or a call wrote to it */
+	u32 next;          /* in its bucket: place in shared_files, plus 1 */
 };
 
 /* One of the original outputs, by identity. */
@@ -278,14 +285,13 @@ struct shared_header {
 	u32 yield_tick;       /* record: the supervisor's clock: changes when somebody has waited long for a baton */
 	u32 dying;            /* record: slots are in SLOT_DYING */
 	u32 console_lock;     /* record: stream + 1 of the thread that writes to the console */
-	u32 shared_file_count;
+	u32 shared_file_count; /* changes when one was entered */
 	u64 clock_counter;    /* trace: time-stamp counter at clock_ns; 0: the kernel's clock serves */
 	u64 clock_ns;         /* trace: nanoseconds since 1970 */
 	u64 clock_scale;      /* trace: nanoseconds of a tick, with 32 bits behind the point */
 	u64 data_limit;       /* trace: bytes kept of each buffer */
 	u64 console_gap;      /* replay: the next number on the console that is of a dropped process */
 	struct console consoles[2]; /* record: standard output, standard error */
-	struct shared_file shared_files[64]; /* of which the mappings may see writes; if there are more, all files are taken for such */
 	struct domain shared_domain; /* of all processes that share writable memory with others */
 	struct cpuid_entry cpuid[MAX_CPUID];
 	struct vdso_patch vdso_patches[16];
@@ -297,9 +303,13 @@ struct shared_header {
 	struct slot slots[MAX_SLOTS];
 	u64 cores[16];        /* replay: where it may run, once core_count is not 0 */
 	u32 core_count;
+	u32 shared_file_places; /* given away; if there are more than exist, all files are taken for such */
 	u32 filter_count, filter_step_count; /* places given away; may exceed what there is */
 	struct filter filters[MAX_FILTERS];
 	u64 filter_steps[MAX_FILTER_STEPS];
+	u32 file_buckets[FILE_BUCKETS]; /* the file entered last: place in files, plus 1 */
+	u32 shared_file_buckets[SHARED_FILE_BUCKETS];
+	struct shared_file shared_files[MAX_SHARED_FILES]; /* of which the mappings may see writes */
 };
 
 #define HEADER ((struct shared_header *)HEADER_ADDRESS)

@@ -50,8 +50,8 @@ static u32 file_mode(u64 descriptor, u64 *stat) { return sys2(NR_fstat, (u32)des
 
 static u32 is_mapped(u64 descriptor)
 {
-	u64 stat[18];
-	return file_mode(descriptor, stat) == MODE_REGULAR && shared_file_is(stat[0], stat[1]);
+	struct file_identity identity;
+	return identify_file((u32)descriptor, &identity, 0) && identity.regular && shared_file_is(identity.device, identity.inode);
 }
 
 /* Data from a socket can only be seen before they are gone: the call waits for them here, and moves no more than was seen. */
@@ -104,14 +104,14 @@ static void note_range(struct process *process, u64 start, u64 bytes)
 void look_mapped(struct call *call, u32 is_program)
 {
 	const u64 *a = call->arguments;
-	u64 stat[18];
-	if (!wanted() || file_mode(a[4], stat) != MODE_REGULAR)
+	struct file_identity identity;
+	if (!wanted() || !identify_file((u32)a[4], &identity, 0) || !identity.regular)
 		return;
 	u32 writes = (a[3] & MAP_TYPE) != MAP_PRIVATE && sys3(NR_fcntl, (u32)a[4], 3 /* F_GETFL */, 0) & 3;
 	if (!writes && is_program)
 		return;
 	if (writes)
-		shared_file_note(stat[0], stat[1], 0);
+		shared_file_note(identity.device, identity.inode, 0);
 	look_note(call, writes);
 }
 

@@ -7,27 +7,15 @@
 
 /* ---- files and their images: record ---- */
 
-struct identity { u64 device, inode, size, modified_ns, changed_ns; u32 regular; };
-
-static u32 identify(u64 descriptor, struct identity *identity)
-{
-	u64 stat[18];
-	if (sys2(NR_fstat, descriptor, stat))
-		return 0;
-	*identity = (struct identity){ stat[0], stat[1], stat[6], stat[11] * 1000000000UL + stat[12], stat[13] * 1000000000UL + stat[14],
-		((u32)stat[3] & 0170000) == 0100000 };
-	return 1;
-}
-
-static u32 find_file(const struct identity *identity)
+static u32 find_file(const struct file_identity *identity)
 {
 	const struct shared_header *header = HEADER;
-	u32 count = minimum(__atomic_load_n(&header->file_count, __ATOMIC_ACQUIRE), MAX_FILES);
-	for (u32 i = 0; i < count; i++) {
-		const struct file_entry *entry = &header->files[i];
+	u32 next = __atomic_load_n(&header->file_buckets[file_bucket(identity->inode, FILE_BUCKETS)], __ATOMIC_ACQUIRE);
+	for (; next; next = header->files[next - 1].next) {
+		const struct file_entry *entry = &header->files[next - 1];
 		if (entry->inode == identity->inode && entry->device == identity->device && entry->size == identity->size &&
-		    entry->modified_ns == identity->modified_ns && entry->changed_ns == identity->changed_ns && entry->ready)
-			return i;
+		    entry->modified_ns == identity->modified_ns && entry->changed_ns == identity->changed_ns)
+			return next - 1;
 	}
 	return NO_FILE;
 }
@@ -46,7 +34,7 @@ static u32 is_writable(const u64 *a) { return (sys3(NR_fcntl, (u32)a[4], 3 /* F_
 
 /* Whether what a mapping shows goes into the log, as the result of a read would. Programs that map thousands of small files, as git does with its objects,
  * would otherwise wait for the supervisor each time, and fill its list; of large files the list has place for the first ones. */
-static u32 fits_log(const struct process *process, const u64 *a, const struct identity *identity)
+static u32 fits_log(const struct process *process, const u64 *a, const struct file_identity *identity)
 {
 	u32 is_full = HEADER->file_count >= MAX_FILES;
 	u64 bytes = PAGE_CEIL(a[1]);
@@ -55,14 +43,14 @@ static u32 fits_log(const struct process *process, const u64 *a, const struct id
 }
 
 /* Whether replay has a copy of the file, on which all changes are repeated: what it holds now need not be stored again. */
-static u32 is_followed(const u64 *a, const struct identity *identity)
+static u32 is_followed(const u64 *a, const struct file_identity *identity)
 {
 	if (tracing() || ((a[3] & MAP_TYPE) == MAP_PRIVATE && !is_writable(a)) || !shared_file_changes(identity->device, identity->inode))
 		return 0;
 	const struct shared_header *header = HEADER;
-	u32 count = minimum(__atomic_load_n(&header->file_count, __ATOMIC_ACQUIRE), MAX_FILES);
-	for (u32 i = 0; i < count; i++)
-		if (header->files[i].inode == identity->inode && header->files[i].device == identity->device && header->files[i].followed)
+	u32 next = __atomic_load_n(&header->file_buckets[file_bucket(identity->inode, FILE_BUCKETS)], __ATOMIC_ACQUIRE);
+	for (; next; next = header->files[next - 1].next)
+		if (header->files[next - 1].inode == identity->inode && header->files[next - 1].device == identity->device && header->files[next - 1].followed)
 			return 1;
 	return 0;
 }
@@ -70,10 +58,10 @@ static u32 is_followed(const u64 *a, const struct identity *identity)
 enum shown { SHOWN_STORED, SHOWN_LOGGED /* what it shows goes into the log */, SHOWN_FOLLOWED };
 
 /* The stored copy of what a mapping shows; a trace needs none but those with an image. The supervisor makes it the first time. */
-static u32 file_of(struct context *context, const u64 *a, struct identity *identity, enum shown *shown)
+static u32 file_of(struct context *context, const u64 *a, struct file_identity *identity, enum shown *shown)
 {
 	u64 descriptor = (u32)a[4];
-	if (!identify(descriptor, identity) || !identity->regular || (tracing() && !is_elf(descriptor)))
+	if (!identify_file(descriptor, identity, 1) || !identity->regular || (tracing() && !is_elf(descriptor)))
 		return NO_FILE;
 	u32 index = find_file(identity);
 	if (index != NO_FILE) {
@@ -199,7 +187,7 @@ static u32 mmap_record(struct call *call)
 {
 	struct context *context = call->context;
 	const u64 *a = call->arguments;
-	struct identity identity = { 0 };
+	struct file_identity identity = { 0 };
 	struct mapping_body body = { { 0 }, 0, 0, 0, 0, { { 0 } } };
 	u32 index = NO_FILE;
 	enum shown shown = SHOWN_STORED;

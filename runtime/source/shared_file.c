@@ -1,37 +1,89 @@
 /* Files that are mapped shared and written by calls as well: replay maps a scratch copy, and the writes are repeated on it. Private stack. */
 #include "../include/context.h"
 
-#define PLACES 64u
+/* What statx(2) answers, as far as it is used here. */
+struct file_status {
+	u32 mask, block_bytes;
+	u64 attributes;
+	u32 links, user, group;
+	u16 mode, spare;
+	u64 inode, size, blocks, attributes_mask;
+	struct { i64 seconds; u32 nanoseconds, spare; } accessed, made, changed, modified;
+	u32 special_major, special_minor, device_major, device_minor;
+	u64 rest[14];
+};
+enum { STATX_TYPE = 1, STATX_MTIME = 0x40, STATX_CTIME = 0x80, STATX_INO = 0x100, STATX_SIZE = 0x200, STATX_BTIME = 0x800 };
+
+#define IS_REGULAR(mode) (((mode) & 0170000) == 0100000)
+#define NANOSECONDS(time) ((u64)(time).seconds * 1000000000UL + (time).nanoseconds)
+
+/* Without statx: a file that was made where another had been is taken for that one. */
+static u32 identify_without_birth(u64 descriptor, struct file_identity *identity)
+{
+	u64 stat[18];
+	if (sys2(NR_fstat, descriptor, stat))
+		return 0;
+	*identity = (struct file_identity){ stat[0], stat[1], stat[6], stat[11] * 1000000000UL + stat[12], stat[13] * 1000000000UL + stat[14], IS_REGULAR((u32)stat[3]) };
+	return 1;
+}
+
+/* Times are asked for only where they are needed: once they were, the kernel gives the next write a time of its own, which costs more than a short write. */
+u32 identify_file(u64 descriptor, struct file_identity *identity, u32 with_times)
+{
+	struct file_status status;
+	u32 wanted = STATX_TYPE | STATX_INO | STATX_SIZE | STATX_BTIME | (with_times ? STATX_MTIME | STATX_CTIME : 0);
+	if (sys5(NR_statx, descriptor, "", 0x1000 /* AT_EMPTY_PATH */, wanted, &status))
+		return identify_without_birth(descriptor, identity);
+	u64 device = (status.device_minor & 0xff) | status.device_major << 8 | (status.device_minor & ~0xffu) << 12;
+	u64 made = status.mask & STATX_BTIME && status.made.seconds > 0 ? NANOSECONDS(status.made) * 0x9e3779b97f4a7c15UL : 0;
+	*identity = (struct file_identity){ device | (made & 0xffffffff00000000UL), status.inode, status.size, NANOSECONDS(status.modified), NANOSECONDS(status.changed), IS_REGULAR(status.mode) };
+	return 1;
+}
 
 /* There were more than have places: all files are taken for such. */
-static u32 is_overfull(void) { return HEADER->shared_file_count > PLACES; }
+static u32 is_overfull(void) { return __atomic_load_n(&HEADER->shared_file_places, __ATOMIC_RELAXED) > MAX_SHARED_FILES; }
 
-static struct shared_file *find(u64 device, u64 inode)
+static u32 *bucket_of(u64 inode) { return &HEADER->shared_file_buckets[file_bucket(inode, SHARED_FILE_BUCKETS)]; }
+
+static struct shared_file *find_from(u32 next, u64 device, u64 inode)
+{
+	for (struct shared_file *file; next; next = file->next) {
+		file = &HEADER->shared_files[next - 1];
+		if (file->device == device && file->inode == inode)
+			return file;
+	}
+	return NULL;
+}
+
+static struct shared_file *find(u64 device, u64 inode) { return find_from(__atomic_load_n(bucket_of(inode), __ATOMIC_ACQUIRE), device, inode); }
+
+/* Enters it at the head of its bucket, unless somebody else has done so meanwhile. */
+static struct shared_file *enter(u64 device, u64 inode)
 {
 	struct shared_header *header = HEADER;
-	u32 count = (u32)minimum(__atomic_load_n(&header->shared_file_count, __ATOMIC_ACQUIRE), PLACES);
-	for (u32 i = 0; i < count; i++)
-		if (header->shared_files[i].device == device && header->shared_files[i].inode == inode)
-			return &header->shared_files[i];
-	return NULL;
+	if (is_overfull())
+		return NULL;
+	u32 place = __atomic_fetch_add(&header->shared_file_places, 1, __ATOMIC_ACQ_REL), *bucket = bucket_of(inode);
+	if (place >= MAX_SHARED_FILES)
+		return NULL;
+	struct shared_file *file = &header->shared_files[place], *other;
+	u32 head = __atomic_load_n(bucket, __ATOMIC_ACQUIRE);
+	do {
+		if ((other = find_from(head, device, inode)))
+			return other;
+		*file = (struct shared_file){ device, inode, 0, head };
+	} while (!__atomic_compare_exchange_n(bucket, &head, place + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+	__atomic_fetch_add(&header->shared_file_count, 1, __ATOMIC_RELEASE);
+	return file;
 }
 
 /* Both modes: from here on writes to this file matter. `changes`: it may be written through the mapping itself. */
 void shared_file_note(u64 device, u64 inode, u32 changes)
 {
-	struct shared_header *header = HEADER;
 	struct shared_file *file = find(device, inode);
-	if (!file) {
-		if (is_overfull())
-			return;
-		u32 place = __atomic_fetch_add(&header->shared_file_count, 1, __ATOMIC_ACQ_REL);
-		if (place >= PLACES)
-			return;
-		file = &header->shared_files[place];
-		file->device = device;
-		__atomic_store_n(&file->inode, inode, __ATOMIC_RELEASE);
-	}
-	if (changes)
+	if (!file)
+		file = enter(device, inode);
+	if (file && changes)
 		file->changes = 1;
 }
 
@@ -47,36 +99,27 @@ u32 shared_file_changes(u64 device, u64 inode)
 /* Whether a descriptor was seen to lead to none of them, and has not been closed since: asking the kernel costs as much as a short write. */
 static u32 known_apart(struct process *process, u64 descriptor)
 {
-	if (process->apart_among != HEADER->shared_file_count) {
-		process->apart_among = HEADER->shared_file_count;
+	u32 count = __atomic_load_n(&HEADER->shared_file_count, __ATOMIC_ACQUIRE);
+	if (process->apart_among != count) {
+		process->apart_among = count;
 		memset(process->apart, 0, sizeof process->apart);
 	}
 	return descriptor < LOW_DESCRIPTORS && process->apart[descriptor / 64] >> descriptor % 64 & 1;
 }
 
-/* Another process may be about to say which file it means. */
-static u32 all_are_named(u32 count)
-{
-	for (u32 i = 0; i < minimum(count, PLACES); i++)
-		if (!__atomic_load_n(&HEADER->shared_files[i].inode, __ATOMIC_ACQUIRE))
-			return 0;
-	return 1;
-}
-
 static void note_apart(struct process *process, u64 descriptor)
 {
-	if (descriptor < LOW_DESCRIPTORS && !process->mixed_descriptors && all_are_named(process->apart_among))
+	if (descriptor < LOW_DESCRIPTORS && !process->mixed_descriptors)
 		process->apart[descriptor / 64] |= 1UL << descriptor % 64;
 }
 
 /* Whether a descriptor leads to a file that may be mapped. If it is known to be, `file` says which. */
-static u32 may_be_shared(struct process *process, u64 descriptor, u64 *stat, struct shared_file **file)
+static u32 may_be_shared(struct process *process, u64 descriptor, struct file_identity *identity, struct shared_file **file)
 {
-	if (known_apart(process, descriptor) || sys2(NR_fstat, descriptor, stat))
+	if (known_apart(process, descriptor) || !identify_file(descriptor, identity, 0))
 		return 0;
-	u32 is_file = ((u32)stat[3] & 0170000) == 0100000;
-	*file = is_file ? find(stat[0], stat[1]) : NULL;
-	if (*file || (is_file && is_overfull()))
+	*file = identity->regular ? find(identity->device, identity->inode) : NULL;
+	if (*file || (identity->regular && is_overfull()))
 		return 1;
 	note_apart(process, descriptor);
 	return 0;
@@ -84,7 +127,7 @@ static u32 may_be_shared(struct process *process, u64 descriptor, u64 *stat, str
 
 u32 shared_file_write(struct call *call, struct file_write *write, struct extra_item *extra)
 {
-	u64 stat[18];
+	struct file_identity identity;
 	struct shared_file *file;
 	i64 offset = 0;
 	if (call->result < 0)
@@ -95,13 +138,13 @@ u32 shared_file_write(struct call *call, struct file_write *write, struct extra_
 	case NR_ftruncate: case NR_fallocate: break;
 	default: return 0;
 	}
-	if (!may_be_shared(call->context->process, call->arguments[0], stat, &file))
+	if (!may_be_shared(call->context->process, call->arguments[0], &identity, &file))
 		return 0;
 	if (file)
 		file->changes = 1;
 	if (offset < 0)
 		offset = sys3(NR_lseek, call->arguments[0], 0, 1 /* SEEK_CUR */) - call->result;
-	*write = (struct file_write){ stat[0], stat[1], (u64)offset, stat[6] };
+	*write = (struct file_write){ identity.device, identity.inode, (u64)offset, identity.size };
 	*extra = (struct extra_item){ 0, ITEM_FILE_WRITE, 0, write, sizeof *write };
 	call->context->slot->ties |= TIE_FILE;
 	return 1;
@@ -121,9 +164,10 @@ static u64 read_from(const struct call *call)
 /* Who reads a file sees what was stored in its mappings before: a trace that is made of the recording has to know. */
 u32 shared_file_read(const struct call *call, struct extra_item *extra)
 {
-	u64 stat[18], descriptor = call->result > 0 ? read_from(call) : NO_DESCRIPTOR;
+	struct file_identity identity;
+	u64 descriptor = call->result > 0 ? read_from(call) : NO_DESCRIPTOR;
 	struct shared_file *file;
-	if (descriptor == NO_DESCRIPTOR || !may_be_shared(call->context->process, (u32)descriptor, stat, &file) || (file && !file->changes))
+	if (descriptor == NO_DESCRIPTOR || !may_be_shared(call->context->process, (u32)descriptor, &identity, &file) || (file && !file->changes))
 		return 0;
 	*extra = (struct extra_item){ 0, ITEM_FILE_READ, 0, NULL, 0 };
 	return 1;

@@ -15,7 +15,10 @@ pub const REGIONS: u64 = 0x5500_4000_0000;
 pub const RUNTIME_END: u64 = 0x5550_0000_0000;
 pub const RING_BYTES: usize = 0x10_0000;
 pub const MAX_SLOTS: usize = 4096;
-pub const MAX_FILES: usize = 2048;
+pub const MAX_FILES: usize = 0x4000;
+pub(crate) const FILE_BUCKETS: usize = 0x400;
+const MAX_SHARED_FILES: usize = 0x10000;
+pub(crate) const SHARED_FILE_BUCKETS: usize = 0x1000;
 pub const MAX_CPUID: usize = 256;
 pub const MAX_VDSO_PATCHES: usize = 16;
 pub const VDSO_CODE_BYTES: usize = 48;
@@ -92,7 +95,8 @@ pub const SHARED_FILE_UNCHANGED: i64 = 1;
 pub struct SharedFile {
     pub device: AtomicU64,
     pub inode: AtomicU64,
-    pub changes: AtomicU64,
+    pub changes: AtomicU32,
+    pub next: AtomicU32,
 }
 
 #[repr(C)]
@@ -116,11 +120,11 @@ pub const CALLS_NONE: u32 = 2;
 
 #[repr(C)]
 pub struct FileEntry {
-    pub ready: AtomicU32,
     pub part_count: AtomicU32,
     pub calls: AtomicU32,
     pub followed: AtomicU32,
     pub used: AtomicU32,
+    pub next: AtomicU32,
     pub reserved: AtomicU32,
     pub device: AtomicU64,
     pub inode: AtomicU64,
@@ -352,7 +356,6 @@ pub struct Header {
     pub data_limit: AtomicU64,
     pub console_gap: AtomicU64,
     pub consoles: [Console; 2],
-    pub shared_files: [SharedFile; 64],
     pub shared_domain: Domain,
     pub cpuid: [CpuidEntry; MAX_CPUID],
     pub vdso_patches: [VdsoEdit; MAX_VDSO_PATCHES],
@@ -364,10 +367,14 @@ pub struct Header {
     pub slots: [Slot; MAX_SLOTS],
     pub cores: [AtomicU64; 16],
     pub core_count: AtomicU32,
+    pub shared_file_places: AtomicU32,
     pub filter_count: AtomicU32,
     pub filter_step_count: AtomicU32,
     pub filters: [Filter; MAX_FILTERS],
     pub filter_steps: [AtomicU64; MAX_FILTER_STEPS],
+    pub file_buckets: [AtomicU32; FILE_BUCKETS],
+    pub shared_file_buckets: [AtomicU32; SHARED_FILE_BUCKETS],
+    pub shared_files: [SharedFile; MAX_SHARED_FILES],
 }
 
 /// A header segment of this supervisor.

@@ -38,6 +38,8 @@ fn c_and_rust_agree_on_every_offset() {
         ("struct shared_header", "files", offset_of!(Header, files)),
         ("struct shared_header", "slots", offset_of!(Header, slots)),
         ("struct shared_header", "filter_steps", offset_of!(Header, filter_steps)),
+        ("struct shared_header", "file_buckets", offset_of!(Header, file_buckets)),
+        ("struct shared_header", "shared_files", offset_of!(Header, shared_files)),
     ];
     let of_context = [
         ("scratch", context::SCRATCH),

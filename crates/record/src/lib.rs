@@ -211,8 +211,7 @@ fn run(request: &Request, mode: u32, log: Arc<dyn EventLog>, keeper: Option<Keep
 
 /// `None` if there were more files than are listed.
 fn changed_files(header: &Header) -> Option<Vec<(u64, u64)>> {
-    let listed = header.shared_files.get(..header.shared_file_count.load(Acquire) as usize)?;
-    let changed = listed.iter().filter(|file| file.changes.load(Relaxed) != 0);
+    let changed = header.shared_files()?.iter().filter(|file| file.changes.load(Relaxed) != 0);
     Some(changed.map(|file| (file.device.load(Relaxed), file.inode.load(Relaxed))).collect())
 }
 

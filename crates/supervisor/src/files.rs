@@ -2,6 +2,7 @@
 
 use crate::image_note::{ImageNote, ImagePlaces, Piece};
 use crate::session::Session;
+use retake_kernel::header_files::lasting_device;
 use retake_kernel::segment::Segment;
 use retake_kernel::shared::{self, FileEntry, Header, ImagePart, load_content, store_bytes};
 use retake_patch::{Options, PATCHER_VERSION, Placement};
@@ -33,7 +34,7 @@ struct Identity {
 impl Identity {
     fn new(metadata: &Metadata, placement: Placement) -> Self {
         Self {
-            device: metadata.dev(),
+            device: lasting_device(metadata),
             inode: metadata.ino(),
             size: metadata.size(),
             modified_ns: (metadata.mtime() as u64).wrapping_mul(1_000_000_000).wrapping_add(metadata.mtime_nsec() as u64),
@@ -168,8 +169,7 @@ impl FileTable {
         let is_settled = FileIdentity::of(file)?.is_settled();
         let path = is_settled.then(|| std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()).flatten();
         self.places.lock().unwrap_or_else(PoisonError::into_inner).push(path.map(|path| Foreseen { path, placement }));
-        entry.ready.store(1, Release);
-        header.file_count.store(index as u32 + 1, Release);
+        header.enter_file(index);
         Ok(index)
     }
 

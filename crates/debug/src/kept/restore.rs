@@ -12,14 +12,13 @@ use crate::process::Process;
 use crate::remote::{self, checked};
 use crate::threads::SCRATCH;
 use retake_kernel::context::{self, WINDOW_PLACES};
-use retake_kernel::shared::{HEADER_ADDRESS, Header, REGIONS, RUNTIME_DATA, RUNTIME_END, RUNTIME_TEXT, SharedFile};
+use retake_kernel::shared::{HEADER_ADDRESS, Header, REGIONS, RUNTIME_DATA, RUNTIME_END, RUNTIME_TEXT};
 use retake_recording::{CheckpointReader, Recording, StreamId};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 const MAP_PRIVATE_FIXED: u64 = (libc::MAP_PRIVATE | libc::MAP_FIXED | libc::MAP_NORESERVE) as u64;
 const MAP_SHARED_FIXED: u64 = (libc::MAP_SHARED | libc::MAP_FIXED | libc::MAP_NORESERVE) as u64;
@@ -161,7 +160,7 @@ impl Maker<'_> {
         for (_, saved) in files {
             std::fs::rename(self.scratch.join(new_name(saved)), self.scratch.join(&saved.name))?;
             if let Some(identity) = saved.identity() {
-                note_shared(self.around.header, identity);
+                self.around.header.note_shared_file(identity.0, identity.1);
             }
         }
         Ok(())
@@ -313,19 +312,4 @@ impl Maker<'_> {
 
 fn new_name(saved: &ScratchFile) -> String {
     format!(".new-{}", saved.name)
-}
-
-/// From here on writes to this file are repeated on the session's copy.
-fn note_shared(header: &Header, (device, inode): (u64, u64)) {
-    let count = (header.shared_file_count.load(Acquire) as usize).min(header.shared_files.len());
-    let is_it = |file: &SharedFile| file.device.load(Relaxed) == device && file.inode.load(Relaxed) == inode;
-    if header.shared_files[..count].iter().any(is_it) {
-        return;
-    }
-    // Where there are more than have places, all files are taken for such.
-    let place = header.shared_file_count.fetch_add(1, AcqRel) as usize;
-    if let Some(file) = header.shared_files.get(place) {
-        file.device.store(device, Relaxed);
-        file.inode.store(inode, Release);
-    }
 }
