@@ -52,7 +52,7 @@ struct mapping_overlay {
 #define MAX_OVERLAYS 9
 struct mapping_body {
 	u8 content[32];
-	u64 device, inode;
+	u64 device, inode; /* as in struct file_identity */
 	u32 overlay_count;
 	u32 may_change; /* a private mapping of a file that the program can write to: replay maps its copy of the file */
 	struct mapping_overlay overlays[MAX_OVERLAYS]; /* so many as are counted */
@@ -60,7 +60,7 @@ struct mapping_body {
 
 /* Body of ITEM_FILE_WRITE: a call changed a file that somebody maps shared. */
 struct file_write {
-	u64 device, inode;
+	u64 device, inode; /* as in struct file_identity */
 	u64 offset;   /* where the call's data went */
 	u64 new_size; /* ~0: unchanged by other means than the data */
 };

@@ -9,7 +9,7 @@ int main(void) {
     guard();
     int file = memfd_create("again", 0);
     CHECK(file >= 0);
-    for (unsigned round = 0; round < 2500; round++) {
+    for (unsigned round = 0; round < 17000; round++) {
         CHECK(ftruncate(file, 4096 + 4096 * (round % 3)) == 0);
         CHECK(pwrite(file, &round, sizeof round, round % 4000) == sizeof round);
         int kind = round % 2 ? MAP_SHARED : MAP_PRIVATE;

@@ -101,3 +101,30 @@ fn processes_and_threads_have_times_and_turns() {
     assert!(account["calls"].as_u64().unwrap() > 10, "{account}");
     assert!(!place.run_well(&["dump"]).contains("thread of stream"), "what the supervisor notes is no event of the program");
 }
+
+/// Writes to a file that is mapped are repeated at replay, which costs more than the writes. However many files are mapped, those to others are not.
+#[test]
+fn writes_to_a_file_that_is_not_mapped_are_left_alone() {
+    let place = Place::new("accounts-mapped-files");
+    let script = "import mmap, os\n\
+                  kept = []\n\
+                  for i in range(150):\n\
+                  \x20   with open(f'file-{i}', 'w+b') as file:\n\
+                  \x20       file.write(b'x' * 5000); file.flush()\n\
+                  \x20       kept.append(mmap.mmap(file.fileno(), 5000, prot=mmap.PROT_READ))\n\
+                  with open('file-1', 'r+b') as file: file.write(b'changed')\n\
+                  with open('log', 'wb', 0) as log:\n\
+                  \x20   for i in range(1000): log.write(b'line')\n\
+                  \x20   print(os.stat(log.fileno()).st_ino, os.stat('file-1').st_ino, kept[1][:7])\n";
+    if Command::new("python3").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no python3");
+        return;
+    }
+    let recorded = place.run(&["record", "python3", "-c", script]);
+    assert_eq!(recorded.status, Some(0), "{recorded:?}");
+    let numbers: Vec<u64> = recorded.stdout.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let outcome = place.run_json(&["info", "--json"])["metadata"]["outcome"].clone();
+    let changed: Vec<u64> = outcome["changed_files"].as_array().unwrap().iter().map(|file| file[1].as_u64().unwrap()).collect();
+    assert!(changed.contains(&numbers[1]) && !changed.contains(&numbers[0]), "{numbers:?} {changed:?}");
+    assert_eq!(place.run(&["replay"]).stdout, recorded.stdout);
+}

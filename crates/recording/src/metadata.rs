@@ -163,7 +163,8 @@ pub struct Outcome {
     /// "file_bytes".
     #[serde(default)]
     pub counters: BTreeMap<String, u64>,
-    /// Device and inode of the files that the program may have changed while it had them mapped; absent: nobody knows.
+    /// Device (in its high half: some bits of when the file was made) and inode of the files that the program may have changed while it had them mapped; absent:
+    /// nobody knows.
     #[serde(default)]
     pub changed_files: Option<Vec<(u64, u64)>>,
 }
