@@ -52,7 +52,8 @@ struct force {
 	u32 asked;         /* the supervisor, at this stop */
 	u32 phase;         /* enum force_phase */
 	u32 cancelled;     /* attempts since it was stopped last */
-	u32 finishing;     /* a repeated string instruction runs to its end in the scratch page */
+	u32 apart;         /* instructions run in the scratch page, which allows it */
+	u32 finishing;     /* one does: a repeated string instruction to its end */
 	u32 after_pushf;   /* bytes of flags that the stepped instruction pushes */
 	u32 leaving;       /* stepping began in the runtime, which is not left yet */
 	u32 stop_after;    /* so many steps; 0: by the trace */
@@ -67,6 +68,12 @@ struct force {
 	u64 vectors[FORCE_VECTORS];
 	struct force_answer answer;
 };
+
+/* ---- displaced.c: record ---- */
+#define MOST_INSTRUCTION_BYTES 15
+/* `code` has room for so many bytes, whatever is in those behind the instruction. */
+u32 displaced_length(const u8 *code);                       /* of an instruction that does the same elsewhere; 0: it may not */
+u64 displaced_branch(const u8 *code, u64 rip, u64 flags); /* where a jump without operands in memory leads; 0: it is none */
 
 /* ---- replay ---- */
 
@@ -107,7 +114,7 @@ struct watch {
 struct context;
 struct siginfo;
 /* At the top of the master handler: 1 when the signal was for us. `extended`: the frame's XSAVE area. */
-u32 forced_handler(struct context *context, const struct siginfo *info, struct registers *regs, u64 extended);
+u32 forced_handler(struct context *context, struct siginfo *info, struct registers *regs, u64 extended);
 void force_want(struct context *context, u32 in_runtime); /* record, in the handler: a signal was put off */
 void force_settle(struct context *context);               /* record: no forcing signal is on its way any more */
 void force_close(struct context *context);                /* record: and none will come until force_open */

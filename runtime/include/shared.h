@@ -69,7 +69,7 @@ struct domain {
 	u64 completed;    /* replay: turns that are over */
 	u32 identity;     /* tells domains apart: the process that made it, ~0 the one of processes that share memory */
 	u32 merged;       /* record: it is over, its threads belong to the domain of processes that share memory */
-	u32 core;         /* record: where the last holder took the baton */
+	u32 core;         /* record: where the last holder was when it became that */
 	u32 home;         /* replay: core + 1 on which its threads run; 0: on any */
 	u64 looked_ns;    /* replay: when that was last thought about */
 	u32 expected;     /* record: callers have credit, and the last holder is expected back from its call; another number each time */

@@ -37,7 +37,6 @@ static void log_turn(struct context *context, u64 turn) { log_turn_of(context, t
 static u32 take(struct context *context, struct domain *domain, u64 *turn)
 {
 	domain->wake_pending = 0;
-	domain->core = this_core();
 	context->slot->baton_state = BATON_HOLDING;
 	context->seen_tick = HEADER->yield_tick - chaos(); /* chaos is asked at every sync point */
 	force_open(context);
@@ -45,6 +44,7 @@ static u32 take(struct context *context, struct domain *domain, u64 *turn)
 		arm_interception(context);
 	if (domain->last == me(context) && context->domain == domain)
 		return 0;
+	domain->core = this_core();
 	context->domain = domain;
 	context->slot->turn = domain->turn + 1; /* first: should we be killed here, the supervisor logs the turn that is taken */
 	domain->turn = context->slot->turn;

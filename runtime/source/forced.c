@@ -220,15 +220,17 @@ void clear_pushed_trap_flag(u64 rsp, u32 bytes)
 	copy_user((void *)rsp, &flags, bytes);
 }
 
-/* Steps would stop after each repetition. The rest of the instruction runs in one go in a page of ours, with a trap behind it. */
-static void finish_string(struct context *context, struct registers *regs, u32 length)
+/* In a page of ours, with a trap behind it. */
+static void run_apart(struct context *context, struct registers *regs, u32 length)
 {
 	struct force *force = &context->force;
 	u64 page = scratch_page(context);
-	sys3(NR_mprotect, page, PAGE_BYTES, 3);
+	if (!force->apart)
+		sys3(NR_mprotect, page, PAGE_BYTES, 3);
 	copy_user((void *)page, (const void *)regs->rip, length);
 	*(u8 *)(page + length) = 0xcc;
-	sys3(NR_mprotect, page, PAGE_BYTES, 5);
+	if (!force->apart)
+		sys3(NR_mprotect, page, PAGE_BYTES, 5);
 	force->finishing = 1;
 	force->finish_at = regs->rip;
 	force->finish_next = regs->rip + length;
@@ -237,16 +239,27 @@ static void finish_string(struct context *context, struct registers *regs, u32 l
 	regs->eflags &= ~TRAP_FLAG;
 }
 
-static void run_one(struct context *context, struct registers *regs)
+/* 1: the thread has been brought over the instruction already. Steps would stop after each repetition of a string instruction: the rest of it runs in one go. */
+static u32 run_one(struct context *context, struct registers *regs)
 {
+	u8 code[MOST_INSTRUCTION_BYTES + 1] = { 0 };
 	u32 length = repeated_string(regs->rip);
 	regs->eflags &= ~RESUME_FLAG;
+	if (!length && context->force.apart && !copy_user(code, (const void *)regs->rip, MOST_INSTRUCTION_BYTES)) {
+		u64 next = displaced_branch(code, regs->rip, regs->eflags);
+		if (next) {
+			regs->rip = next;
+			return 1;
+		}
+		length = displaced_length(code);
+	}
 	if (length) {
-		finish_string(context, regs, length);
-		return;
+		run_apart(context, regs, length);
+		return 0;
 	}
 	context->force.after_pushf = pushes_flags(regs->rip);
 	regs->eflags |= TRAP_FLAG;
+	return 0;
 }
 
 static void stop_stepping(struct context *context, struct registers *regs)
@@ -333,7 +346,7 @@ static void trace_latest(struct context *context, const struct registers *regs)
 }
 
 /* Chaos: so many instructions of the program's own code, which lies below the libraries, are executed before the thread is stopped. */
-static void stepped_after(struct context *context, struct registers *regs, u64 extended)
+static u32 stepped_after(struct context *context, struct registers *regs, u64 extended)
 {
 	struct force *force = &context->force;
 	trace_latest(context, regs);
@@ -341,24 +354,22 @@ static void stepped_after(struct context *context, struct registers *regs, u64 e
 	force->counted += force->anywhere || regs->rip < LIBRARIES;
 	if (force->counted < force->stop_after) {
 		if (force->total < MOST_STEPS)
-			run_one(context, regs);
-		else
-			cancel(context, regs);
-		return;
+			return run_one(context, regs);
+		cancel(context, regs);
+		return 0;
 	}
 	if (!force->asked) {
 		ask_supervisor(context, 0);
 		force->asked = force->total;
 	}
 	u32 last = force->total >= force->asked + FORCE_SEEK_STEPS;
-	if (!last && (!good_place(&force->answer, regs->rip) || repeated_string(regs->rip))) {
-		run_one(context, regs);
-		return;
-	}
+	if (!last && (!good_place(&force->answer, regs->rip) || repeated_string(regs->rip)))
+		return run_one(context, regs);
 	if (force->total > force->asked)
 		ask_supervisor(context, 0);
 	force->stops++;
 	stop_here(context, regs, extended);
+	return 0;
 }
 
 /* On the way from the runtime to the program. 1: still there. */
@@ -390,19 +401,18 @@ static u32 spins(struct context *context)
 	return context->force.answer.good_count != 0;
 }
 
-static void stepped(struct context *context, struct registers *regs, u64 extended)
+/* 1: the thread is before the next instruction already. */
+static u32 stepped_once(struct context *context, struct registers *regs, u64 extended)
 {
 	struct force *force = &context->force;
 	if (force->leaving && still_leaving(context, regs))
-		return;
+		return 0;
 	if (!may_stop_at(context, regs->rip)) {
 		cancel(context, regs);
-		return;
+		return 0;
 	}
-	if (force->stop_after) {
-		stepped_after(context, regs, extended);
-		return;
-	}
+	if (force->stop_after)
+		return stepped_after(context, regs, extended);
 	if (force->stage == FORCE_TRACE) {
 		trace_of(context)[force->steps++] = *regs;
 		if (goes_round(context) && spins(context)) {
@@ -416,10 +426,16 @@ static void stepped(struct context *context, struct registers *regs, u64 extende
 			}
 		}
 	}
-	if (force->stage == FORCE_SEEK && !repeated_string(regs->rip) && (good_place(&force->answer, regs->rip) || force->steps++ >= FORCE_SEEK_STEPS))
-		stop_here(context, regs, extended);
-	else
-		run_one(context, regs);
+	if (force->stage != FORCE_SEEK || repeated_string(regs->rip) || (!good_place(&force->answer, regs->rip) && force->steps++ < FORCE_SEEK_STEPS))
+		return run_one(context, regs);
+	stop_here(context, regs, extended);
+	return 0;
+}
+
+static void stepped(struct context *context, struct registers *regs, u64 extended)
+{
+	while (stepped_once(context, regs, extended))
+		;
 }
 
 static u32 prepare(struct context *context)
@@ -430,6 +446,7 @@ static u32 prepare(struct context *context)
 		state_change(context, FORCE_ACTIVE, FORCE_WANTED);
 		return 0;
 	}
+	force->apart = !sys3(NR_mprotect, at, PAGE_BYTES, 7);
 	force->began_ns = now_ns();
 	force->stage = force->cancelled < MOST_CANCELLED ? FORCE_TRACE : FORCE_SEEK;
 	force->steps = force->asked = force->finishing = force->after_pushf = force->leaving = force->stop_after = force->total = force->counted = 0;
@@ -460,6 +477,13 @@ u32 force_after(struct context *context)
 	return LEAVE_FULL;
 }
 
+/* What an instruction does that runs apart, it does where it stands. */
+static void correct_address(struct context *context, struct siginfo *info)
+{
+	if (context->force.finishing && info->code > 0 && info->fields[0] - scratch_page(context) < PAGE_BYTES)
+		info->fields[0] = context->force.finish_at;
+}
+
 /* The supervisor's, by its value; without it when the kernel had no memory to keep it. */
 static u32 is_force(struct context *context, const struct siginfo *info)
 {
@@ -469,7 +493,7 @@ static u32 is_force(struct context *context, const struct siginfo *info)
 	return (info->code == -1 /* SI_QUEUE */ && info->fields[1] == FORCE_VALUE) || (info->code == 0 && info->fields[0] == 0);
 }
 
-u32 forced_handler(struct context *context, const struct siginfo *info, struct registers *regs, u64 extended)
+u32 forced_handler(struct context *context, struct siginfo *info, struct registers *regs, u64 extended)
 {
 	struct force *force = &context->force;
 	if (!recording())
@@ -488,6 +512,7 @@ u32 forced_handler(struct context *context, const struct siginfo *info, struct r
 			stepped(context, regs, extended);
 			return 1;
 		}
+		correct_address(context, info);
 		cancel(context, regs);
 	}
 	if (info->number == SIGTRAP && info->code == TRAP_TRACE && regs->rip >= RUNTIME_TEXT && regs->rip < RUNTIME_END) {
@@ -535,13 +560,17 @@ u64 forced_vector(u64 extended, u32 index)
 	return value;
 }
 
+/* Where one word cannot be read, the rest of its page cannot either. */
 static u64 add_cells(struct forced_cell *cells, u64 count, u64 from, u64 words)
 {
+	u64 readable_from = 0;
 	for (u64 i = 0; i < words && count < FORCE_CELLS; i++) {
 		struct forced_cell cell = { from + 8 * i, 0 };
-		if (cell.address >= RUNTIME_TEXT - 8 && cell.address < RUNTIME_END)
+		if (cell.address < readable_from || (cell.address >= RUNTIME_TEXT - 8 && cell.address < RUNTIME_END))
 			continue;
-		if (!copy_user(&cell.value, (const void *)cell.address, 8))
+		if (copy_user(&cell.value, (const void *)cell.address, 8))
+			readable_from = PAGE_FLOOR(cell.address) + PAGE_BYTES;
+		else
 			cells[count++] = cell;
 	}
 	return count;

@@ -126,61 +126,71 @@ u64 stack_hash(u64 rsp, u64 bytes)
 
 /* ---- what is pointed to ---- */
 
+#define AREA_WRITABLE 32UL /* beside the units, while they are chosen */
+#define MOST_CANDIDATES 2048
+
 struct choice {
 	const struct busy *busy;
-	u64 *areas;
-	u64 count;
 	u64 stack_start, stack_end;
 	u64 place; /* replay plants a jump there */
 	u64 seen[SEEN_BITS / 64];
+	u64 count, lines;
+	u64 candidates[MOST_CANDIDATES];
 };
 
-static void add_area(struct choice *choice, u64 pointer, u64 units)
+static u64 area_end(u64 area) { return area_start(area) + (area & (AREA_WRITABLE - 1)) * AREA_UNIT; }
+
+/* Whether there is anything is asked of all at once: to try costs a signal where there is nothing, and stacks are full of numbers. */
+static void add_candidate(struct choice *choice, u64 pointer, u64 units)
 {
 	u64 start = (pointer - AREA_UNIT / 4) & ~(AREA_UNIT - 1), end = start + units * AREA_UNIT;
 	u64 mark = (start / AREA_UNIT * 0x9e3779b97f4a7c15UL >> 32) % SEEN_BITS;
-	u32 faulted = 0;
-	if (pointer < LOWEST_POINTER || pointer >= HIGHEST_POINTER || choice->count >= FORCE_AREAS || choice->seen[mark / 64] >> mark % 64 & 1)
+	if (pointer < LOWEST_POINTER || pointer >= HIGHEST_POINTER || choice->count >= MOST_CANDIDATES || choice->seen[mark / 64] >> mark % 64 & 1)
 		return;
 	if ((end > RUNTIME_TEXT && start < RUNTIME_END) || (end > choice->stack_start && start < choice->stack_end))
 		return;
-	if ((end > choice->place && start < choice->place + WATCH_PATCH_BYTES) || is_busy(choice->busy, start, end))
-		return;
-	hash_user((const void *)start, end - start, &faulted);
-	if (faulted || shared_overlaps(start, end))
+	if ((end > choice->place && start < choice->place + WATCH_PATCH_BYTES) || is_busy(choice->busy, start, end) || shared_overlaps(start, end))
 		return;
 	choice->seen[mark / 64] |= 1UL << mark % 64;
-	choice->areas[choice->count++] = start + units;
+	choice->candidates[choice->count++] = start + units;
 }
 
 /* What cannot be written is the same at every visit; but a debugger of the replay has its breakpoints in code. */
-static void leave_out_constant(void *closure, const struct map_line *line)
+static void note_writable(void *closure, const struct map_line *line)
 {
 	struct choice *choice = closure;
-	u64 kept = 0;
-	for (u64 i = 0; i < choice->count; i++) {
-		u64 start = area_start(choice->areas[i]), end = start + (choice->areas[i] & (AREA_UNIT - 1)) * AREA_UNIT;
-		if (line->permissions[1] == 'w' || end <= line->start || start >= line->end)
-			choice->areas[kept++] = choice->areas[i];
-	}
-	choice->count = kept;
+	choice->lines++;
+	for (u64 i = 0; line->permissions[0] == 'r' && line->permissions[1] == 'w' && i < choice->count; i++)
+		if (area_start(choice->candidates[i]) >= line->start && area_end(choice->candidates[i]) <= line->end)
+			choice->candidates[i] |= AREA_WRITABLE;
+}
+
+/* A mapping of a file may go on behind the file's end. */
+static u32 is_readable(u64 area)
+{
+	u32 faulted = 0;
+	hash_user((const void *)area_start(area), area_end(area) - area_start(area), &faulted);
+	return !faulted;
 }
 
 u64 find_areas(struct context *context, const struct busy *busy, u64 stack_bytes, u64 *areas)
 {
-	struct choice choice = { .busy = busy, .areas = areas, .stack_start = context->regs.rsp - RED_ZONE, .place = context->regs.rip };
+	struct choice choice = { .busy = busy, .stack_start = context->regs.rsp - RED_ZONE, .place = context->regs.rip };
 	const u64 *registers = (const u64 *)&context->regs;
-	u64 word;
+	u64 word, count = 0;
 	choice.stack_end = choice.stack_start + stack_bytes;
 	if (busy->count > BUSY_MOST)
 		return 0;
 	for (u32 i = 0; i < 16; i++)
-		add_area(&choice, registers[i], REGISTER_UNITS);
-	for (u64 at = (choice.stack_start + 7) & ~7UL; at + 8 <= choice.stack_end && choice.count < FORCE_AREAS; at += 8)
+		add_candidate(&choice, registers[i], REGISTER_UNITS);
+	for (u64 at = (choice.stack_start + 7) & ~7UL; at + 8 <= choice.stack_end; at += 8)
 		if (!copy_user(&word, (const void *)at, 8))
-			add_area(&choice, word, POINTER_UNITS);
-	walk_maps(leave_out_constant, &choice);
-	return choice.count;
+			add_candidate(&choice, word, POINTER_UNITS);
+	walk_maps(note_writable, &choice);
+	for (u64 i = 0; i < choice.count && count < FORCE_AREAS; i++)
+		if ((choice.candidates[i] & AREA_WRITABLE || !choice.lines) && is_readable(choice.candidates[i]))
+			areas[count++] = choice.candidates[i] & ~AREA_WRITABLE;
+	return count;
 }
 
 u64 areas_hash(const u64 *areas, u64 count)

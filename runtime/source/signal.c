@@ -216,8 +216,8 @@ static u32 is_synchronous(const struct siginfo *info)
 	return (SIGNAL_BIT(info->number) & SYNCHRONOUS) && info->code > 0 && info->number != SIGSYS;
 }
 
-void master_handler(i32 number, const struct siginfo *info, struct user_context *user);
-void master_handler(i32 number, const struct siginfo *info, struct user_context *user)
+void master_handler(i32 number, struct siginfo *info, struct user_context *user);
+void master_handler(i32 number, struct siginfo *info, struct user_context *user)
 {
 	struct context *context = context_self();
 	struct registers *regs = &user->machine.regs;

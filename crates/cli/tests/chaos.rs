@@ -121,3 +121,19 @@ fn every_bug_shows_up_within_a_thousand_runs() {
         assert!(run.is_some(), "{name} has not failed in 1,000 runs");
     }
 }
+
+/// A thread is brought over most instructions by running copies of them elsewhere. Of that the program sees nothing.
+#[test]
+fn faults_are_told_where_they_are() {
+    const SEEDS: u64 = 8;
+    let place = Place::new("chaos-fault-addresses");
+    let executable = executable("fault_addresses");
+    let stopped = |seed: u64| {
+        let name = format!("of-{seed}");
+        let recorded = place.run(&["record", "--chaos", "--seed", &seed.to_string(), "-o", &name, executable.to_str().unwrap()]);
+        assert_eq!((recorded.status, &*recorded.stdout), (Some(0), "1200 faults, 2836793135111181443\n"), "seed {seed}: {recorded:?}");
+        assert_eq!(place.run(&["replay", &name]).stdout, recorded.stdout, "seed {seed}");
+        place.run_json(&["info", "--json", &name])["metadata"]["outcome"]["counters"]["forced_points"].as_u64().unwrap()
+    };
+    assert!((1..=SEEDS).map(stopped).sum::<u64>() > 100);
+}

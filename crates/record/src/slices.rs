@@ -27,8 +27,9 @@ const LONGEST_REST_FOR_SIGNALS: Duration = Duration::from_millis(20);
 /// All that wait together get at least one turn in about this time, as long as each slice is at least [`SHORTEST_IN_CROWD`].
 const ROUND: Duration = Duration::from_secs(1);
 const SHORTEST_IN_CROWD: Duration = Duration::from_millis(20);
-/// From one stop in a process to the next it is so many times as long as stopping took.
+/// From one stop in a process to the next it is so many times as long as stopping took, and less where somebody waits that came from a call.
 const STOPS_IN_A_SLICE: u32 = 40;
+const STOPS_FOR_CALLS: u32 = 16;
 
 /// Who holds a baton that others wait for.
 #[derive(Default)]
@@ -85,7 +86,8 @@ fn allowed(slice: Duration, waiters: Waiters) -> Duration {
 /// How long after a stop nobody in the process is stopped. Who spins does no work that a stop could keep it from.
 fn rest_after_stop(slice: Duration, stop_cost: Duration, waiters: Waiters) -> Duration {
     let longest = if waiters.signalled > 0 { LONGEST_REST_FOR_SIGNALS } else { LONGEST };
-    if slice <= SPINNING { Duration::ZERO } else { (stop_cost * STOPS_IN_A_SLICE).min(longest) }
+    let times = if waiters.from_calls > 0 { STOPS_FOR_CALLS } else { STOPS_IN_A_SLICE };
+    if slice <= SPINNING { Duration::ZERO } else { (stop_cost * times).min(longest) }
 }
 
 fn slice_of(slot: &Slot) -> Duration {
@@ -181,6 +183,7 @@ mod tests {
     #[test]
     fn stops_take_a_small_part_of_the_time() {
         assert_eq!(rest_after_stop(FIRST, CHEAP, COMPUTING), CHEAP * STOPS_IN_A_SLICE);
+        assert!(rest_after_stop(FIRST, CHEAP, FROM_CALL) < CHEAP * STOPS_IN_A_SLICE);
         assert_eq!(rest_after_stop(FIRST, Duration::from_secs(1), COMPUTING), LONGEST);
     }
 
