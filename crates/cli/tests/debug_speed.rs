@@ -179,8 +179,8 @@ int main(void)
     let back = ["break step if i == 1500", "reverse-next", "delete", "reverse-finish", print];
     let text = gdb(&place, &[], &[&[at_line.as_str(), "continue"][..], &back].concat());
     in_order(&text, &["step (i=1500", "$1 = 11254751"]);
-    // One round after the other they would take ten times as long.
-    assert!(since.elapsed().as_secs() < 60, "{:?}", since.elapsed());
+    // One round after the other backwards, or with gdb waiting for the follower at each stop, they would take ten times as long.
+    assert!(since.elapsed().as_secs() < 40, "{:?}", since.elapsed());
 }
 
 /// Copies that go through stretches ahead of the search pass over none that has a stop, and what is stopped at has the program's registers.

@@ -4,6 +4,7 @@
 //! The copy has traps for text. What it says counts only if it ends where the process did, to the last byte of memory.
 
 use crate::catches::Signals;
+use crate::debuggee::GiveUp;
 use crate::error::Result;
 use crate::executed::{Executed, Part};
 use crate::gauge::Gauge;
@@ -73,8 +74,8 @@ impl Default for Follower {
 }
 
 impl Follower {
-    /// Serves the copy for a moment.
-    pub fn tend(&mut self) {
+    /// Serves the copy for a moment, unless it is known before that somebody waits for something else.
+    pub fn tend(&mut self, is_wanted_elsewhere: GiveUp) {
         let Some(away) = self.away.as_mut().filter(|away| away.said == Word::NotYet) else { return };
         if let Some(original) = away.original.take() {
             away.said = away.set_off(original).map_or(Word::Stopped, |()| Word::NotYet);
@@ -89,7 +90,7 @@ impl Follower {
                 // One trap is soon followed by another.
                 (traps, last, patience) = (scout.traps(), Instant::now(), EAGER);
             }
-            if *said != Word::NotYet || last.elapsed() > patience || begun.elapsed() > LONGEST_TURN {
+            if *said != Word::NotYet || last.elapsed() > patience || begun.elapsed() > LONGEST_TURN || is_wanted_elsewhere() {
                 return;
             }
             std::thread::yield_now();
@@ -140,11 +141,13 @@ impl Session {
     }
 
     /// The same, and serves the copy while there is nothing else to do.
-    pub(crate) fn follow_for_a_moment(&mut self) -> bool {
+    pub(crate) fn follow_for_a_moment(&mut self, is_wanted_elsewhere: GiveUp) -> bool {
         let is_away = self.go_after();
         if is_away {
-            self.timeline.follower.tend();
-            std::thread::sleep(NAP);
+            self.timeline.follower.tend(is_wanted_elsewhere);
+            if !is_wanted_elsewhere() {
+                std::thread::sleep(NAP);
+            }
         }
         is_away
     }
@@ -191,7 +194,7 @@ impl Session {
                 follower.failures = 0;
                 follower.blind = (follower.blind + LATER).min(MOST_BLIND);
             }
-            Word::Lost if follower.blind > LESS_BLIND => follower.blind = (follower.blind - EARLIER).max(LESS_BLIND),
+            Word::Lost if follower.blind > LESS_BLIND => follower.blind = follower.blind.saturating_sub(EARLIER).max(LESS_BLIND),
             _ => {
                 follower.failures += 1;
                 follower.refuse(stretches);

@@ -23,6 +23,8 @@ pub(crate) const BLIND: u32 = 40;
 pub(crate) const LESS_BLIND: u32 = 5;
 /// One that looks for so many times as long as what is left of the stretch should take has missed the end: to look takes some times as long as not to.
 const LOST: u32 = 4;
+/// But not before this: of a short stretch it is hardly known how long it took.
+const LEAST_LOST: Duration = Duration::from_millis(20);
 /// With a counter it looks for the end behind this part of the way, and aims at this one: naps and other programs make it come later.
 const NEAR: f64 = 0.85;
 const AIM: f64 = 0.92;
@@ -164,8 +166,11 @@ impl Scout {
 
     /// How long it has computed for the program.
     fn computed(&self) -> Duration {
-        let opening = OPENING * u32::try_from(self.traps()).unwrap_or(u32::MAX);
-        computed(self.debuggee.process.pid).saturating_sub(opening)
+        computed(self.debuggee.process.pid).saturating_sub(OPENING * self.openings())
+    }
+
+    fn openings(&self) -> u32 {
+        u32::try_from(self.traps()).unwrap_or(u32::MAX)
     }
 
     /// What it has to say by now.
@@ -183,9 +188,8 @@ impl Scout {
         if computed != self.seen.0 {
             self.seen = (computed, Instant::now());
         }
-        if self.seen.1.elapsed() > LONGEST_WAIT
-            || self.leg == Leg::Looking && computed > self.way.ran + self.way.ran * (100 - self.way.blind) / 100 * LOST
-        {
+        let longest_look = (self.way.ran * (100 - self.way.blind) / 100 * LOST).max(LEAST_LOST + OPENING * self.openings());
+        if self.seen.1.elapsed() > LONGEST_WAIT || self.leg == Leg::Looking && computed > self.way.ran + longest_look {
             return Ok(Word::Lost);
         }
         if self.leg == Leg::Blind && computed >= self.look_at { self.look_around() } else { Ok(Word::NotYet) }

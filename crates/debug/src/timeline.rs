@@ -38,6 +38,9 @@ const FEW_CHECKPOINTS: usize = 48;
 /// Of them, so many of the latest stay as they are.
 const LATEST: usize = 16;
 
+/// What stops so soon is not made to wait for the follower.
+const UNDISTURBED: Duration = Duration::from_millis(1);
+
 /// A place that can be gone back to.
 #[derive(Debug, Clone)]
 pub(crate) struct Checkpoint {
@@ -156,7 +159,9 @@ impl Session {
         let mut is_asked = false;
         let mut follower = std::mem::take(&mut self.timeline.follower);
         let stop = self.resume(&mut || {
-            follower.tend();
+            if since.elapsed() > UNDISTURBED {
+                follower.tend(&mut || false);
+            }
             is_asked |= give_up();
             is_asked || since.elapsed() > limit || follower.is_back()
         });

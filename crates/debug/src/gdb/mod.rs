@@ -64,7 +64,8 @@ fn answer(remote: &mut Remote, stream: impl Stream + 'static) -> std::result::Re
     loop {
         machine = match machine {
             Machine::Idle(mut idle) => {
-                while remote.session.follow_for_a_moment() && idle.borrow_conn().is_silent() {}
+                let wire = idle.borrow_conn();
+                while wire.is_silent() && remote.session.follow_for_a_moment(&mut || !wire.is_silent()) {}
                 let Ok(packet) = idle.borrow_conn().next() else { return Ok(()) };
                 let (packet, conditions) = wire::without_conditions(packet);
                 remote.conditions = conditions;

@@ -59,7 +59,7 @@ impl Session {
     /// Finds out what was executed on the way, for so long.
     fn follow_patiently(&mut self, patience: Duration) {
         let since = Instant::now();
-        while since.elapsed() < patience && self.follow_for_a_moment() {}
+        while since.elapsed() < patience && self.follow_for_a_moment(&mut || false) {}
     }
 
     /// What another session knew of the way to a kept checkpoint. What cannot be read is not known.
