@@ -460,6 +460,7 @@ void shared_moved(u64 from, u64 bytes, u64 to, u64 new_bytes);
 u32 shared_overlaps(u64 start, u64 end);
 
 /* ---- shared_file.c ---- */
+struct view { u64 start, bytes; }; /* memory of ours for a moment */
 struct file_identity { /* times and size as far as they were asked for */
 	u64 device; /* in its high half: some bits of when the file was made, since inodes are used again */
 	u64 inode, size, modified_ns, changed_ns;
@@ -469,16 +470,18 @@ u32 identify_file(u64 descriptor, struct file_identity *identity, u32 with_times
 void shared_file_note(u64 device, u64 inode, u32 changes);
 u32 shared_file_is(u64 device, u64 inode);
 u32 shared_file_changes(u64 device, u64 inode);
-u32 shared_file_write(struct call *call, struct file_write *write, struct extra_item *extra); /* record: items added */
-u32 shared_file_read(const struct call *call, struct extra_item *extra);                     /* record: items added */
-void shared_file_rewrite(struct call *call, const struct item *item);                      /* replay */
+u32 shared_file_write(struct call *call, struct file_write *write, struct view *view, struct extra_item *extra); /* record: items added, two at most */
+u32 shared_file_read(const struct call *call, struct extra_item *extra); /* record: items added */
+void shared_file_rewrite(struct call *call, const struct item *item);    /* replay */
 i64 scratch_open(u64 device, u64 inode);
 
 /* ---- moved.c: record ---- */
-struct view { u64 start, bytes; }; /* memory of ours for a moment */
+#define CLONE_FILE 0x40049409u  /* FICLONE */
+#define CLONE_RANGE 0x4020940du /* FICLONERANGE */
 u32 moved_needed(const struct call *call);
 static inline u32 moved_wanted(const struct call *call) { return UNLIKELY(HEADER->options & OPTION_MOVED_DATA) && moved_needed(call); }
 u32 moved_look(const struct call *call, struct view *view, struct extra_item *extra); /* items added */
+const void *view_file(struct view *view, u32 descriptor, u64 start, u64 bytes); /* NULL: it cannot be had */
 void view_end(const struct view *view);
 
 /* ---- unreached.c: record ---- */

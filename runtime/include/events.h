@@ -23,7 +23,8 @@ enum { CALL_CONSOLE_OUT = 1, CALL_CONSOLE_ERR = 2 };
 enum { SIGNAL_BEFORE_CALL = 1, SIGNAL_FAULT = 2 /* raised by the program's own instruction: it comes by itself */ };
 enum { ITEM_INPUT = 0, ITEM_OUTPUT = 1, ITEM_CHILD = 2, ITEM_MAPPING = 3, ITEM_CONSOLE = 4, ITEM_FILE_WRITE = 5, ITEM_TIMES = 6, ITEM_FILL = 7,
 	ITEM_FILE_READ = 8 /* the call read a file that somebody maps shared. For traces made of the recording: replay does nothing about it */,
-	ITEM_MOVED = 9 /* what the call moved between descriptors, for the same; kept only where it is wanted */ };
+	ITEM_MOVED = 9 /* what the call moved between descriptors, for the same; kept only where it is wanted */,
+	ITEM_FILE_DATA = 10 /* behind ITEM_FILE_WRITE: what the file holds there now, if that did not come from the program's memory */ };
 
 struct event {
 	u32 size;

@@ -264,18 +264,22 @@ const struct item *call_find_item(struct call *call, u8 direction, u8 argument)
 /* What a recorded call adds to its event, and the way out. */
 static inline __attribute__((always_inline)) u32 finish_with(struct call *call, const struct extra_item *moved, const struct view *view)
 {
-	struct extra_item extra[4];
+	struct extra_item extra[5];
 	u32 count = 0;
 	struct file_write write;
+	struct view changed = { 0, 0 };
 	if (UNLIKELY(call->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR)))
 		extra[count++] = (struct extra_item){ 0, ITEM_CONSOLE, 0, &call->console_sequence, 8 };
 	if (UNLIKELY(call->number == NR_pwrite64 && call->result > 0 && descriptor_use(call->context->process, call->arguments[0]) == DESCRIPTOR_MEMORY))
 		extra[count++] = (struct extra_item){ 1, ITEM_OUTPUT, call->arguments[3], (void *)call->arguments[1], (u32)call->result };
-	if (UNLIKELY(HEADER->shared_file_count) && !tracing())
-		count += shared_file_write(call, &write, &extra[count]) || shared_file_read(call, &extra[count]);
+	if (UNLIKELY(HEADER->shared_file_count) && !tracing()) {
+		u32 items = shared_file_write(call, &write, &changed, &extra[count]);
+		count += items ? items : shared_file_read(call, &extra[count]);
+	}
 	if (moved)
 		extra[count++] = *moved;
 	finish_record(call, extra, count);
+	view_end(&changed);
 	if (view)
 		view_end(view);
 	call->context->regs.rax = (u64)call->result;

@@ -8,8 +8,6 @@ enum { LOOK_BEFORE_MOVE, LOOK_AFTER_MOVE, LOOK_MAPPED, LOOK_BEFORE_UNMAP, LOOK_U
 /* Why a call is looked at. */
 enum { USES_FILE = 1 /* the descriptor in argument 0 */, MOVES, SYNCS, CLONES };
 
-#define CLONE_FILE 0x40049409u  /* FICLONE */
-#define CLONE_RANGE 0x4020940du /* FICLONERANGE */
 #define SPLICE_NONBLOCK 2u
 #define O_NONBLOCK 04000
 #define MODE_KIND 0170000u

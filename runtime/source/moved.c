@@ -3,15 +3,13 @@
  * cannot be had that way (a socket on both sides, a pipe that somebody else has emptied) is left out, and the trace says so. Private stack. */
 #include "../include/mapping.h"
 
-#define CLONE_FILE 0x40049409u  /* FICLONE */
-#define CLONE_RANGE 0x4020940du /* FICLONERANGE */
 #define MODE_KIND 0170000u
 #define MODE_PIPE 0010000u
 #define MODE_REGULAR 0100000u
 #define OPEN_NONBLOCK 04000
 #define OPEN_CLOEXEC 02000000
 #define PIPE_BYTES 0x100000UL    /* as much as a pipe of ours may hold */
-#define MOST_BYTES 0x40000000UL  /* of one call */
+#define MOST_BYTES 0x80000000UL  /* of one call: the kernel moves no more at once */
 #define NO_PLACE (~0UL)
 
 struct side { u32 descriptor; u64 start; /* NO_PLACE: nobody knows */ };
@@ -70,16 +68,16 @@ static i64 reopen(u32 descriptor)
 	return sys4(NR_openat, -100L, at, OPEN_NONBLOCK | OPEN_CLOEXEC, 0);
 }
 
-static const void *view_file(struct view *view, const struct side *side, u64 bytes)
+const void *view_file(struct view *view, u32 descriptor, u64 start, u64 bytes)
 {
-	u64 stat[18], skip = side->start & (PAGE_BYTES - 1);
-	if (side->start == NO_PLACE || sys2(NR_fstat, side->descriptor, stat) || ((u32)stat[3] & MODE_KIND) != MODE_REGULAR || stat[6] < side->start + bytes)
+	u64 stat[18], skip = start & (PAGE_BYTES - 1);
+	if (start == NO_PLACE || bytes > MOST_BYTES || sys2(NR_fstat, descriptor, stat) || ((u32)stat[3] & MODE_KIND) != MODE_REGULAR || stat[6] < start + bytes)
 		return NULL;
-	u32 write_only = (sys3(NR_fcntl, side->descriptor, 3 /* F_GETFL */, 0) & 3) == 1;
-	i64 own = write_only ? reopen(side->descriptor) : side->descriptor;
+	u32 write_only = (sys3(NR_fcntl, descriptor, 3 /* F_GETFL */, 0) & 3) == 1;
+	i64 own = write_only ? reopen(descriptor) : descriptor;
 	if (own < 0)
 		return NULL;
-	i64 at = sys6(NR_mmap, 0, skip + bytes, PROT_READ, MAP_SHARED, (u64)own, side->start - skip);
+	i64 at = sys6(NR_mmap, 0, skip + bytes, PROT_READ, MAP_SHARED, (u64)own, start - skip);
 	if (write_only)
 		sys1(NR_close, own);
 	if (at < 0)
@@ -131,9 +129,9 @@ u32 moved_look(const struct call *call, struct view *view, struct extra_item *ex
 	struct move move = move_of(call);
 	if (!move.bytes || move.bytes > MOST_BYTES)
 		return 0;
-	const void *bytes = view_file(view, &move.from, move.bytes);
+	const void *bytes = view_file(view, move.from.descriptor, move.from.start, move.bytes);
 	if (!bytes)
-		bytes = view_file(view, &move.to, move.bytes);
+		bytes = view_file(view, move.to.descriptor, move.to.start, move.bytes);
 	if (!bytes)
 		bytes = call->number == NR_tee ? view_pipe(view, move.from.descriptor, move.bytes, 1) : view_pipe(view, move.to.descriptor, move.bytes, 0);
 	if (!bytes)

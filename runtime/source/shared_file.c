@@ -125,29 +125,114 @@ static u32 may_be_shared(struct process *process, u64 descriptor, struct file_id
 	return 0;
 }
 
-u32 shared_file_write(struct call *call, struct file_write *write, struct extra_item *extra)
+/* Where a call changes a file. */
+struct change {
+	i64 descriptor; /* negative: none */
+	u64 offset;
+	u64 bytes; /* the kernel changes them by itself: they are looked at when it has */
+};
+#define BEFORE_POSITION (~0UL)
+#define AT_END (~1UL)
+#define TO_END (~0UL)
+#define NO_CHANGE ((struct change){ -1, 0, 0 })
+
+static struct change truncated_by_open(const struct call *call, u64 flags)
+{
+	return flags & 01000 /* O_TRUNC */ ? (struct change){ call->result, 0, 0 } : NO_CHANGE;
+}
+
+static struct change moved_to(const struct call *call, u64 descriptor, u64 pointer)
+{
+	u64 bytes = (u64)call->result, end = 0;
+	if (pointer && copy_user(&end, (const void *)pointer, sizeof end))
+		return NO_CHANGE;
+	return (struct change){ (u32)descriptor, pointer ? end - bytes : BEFORE_POSITION, bytes };
+}
+
+static struct change cloned_to(const u64 *a)
+{
+	struct { i64 source; u64 from, bytes, to; } range = { 0, 0, 0, 0 };
+	u32 is_part = (u32)a[1] == CLONE_RANGE;
+	if (!is_part && (u32)a[1] != CLONE_FILE)
+		return NO_CHANGE;
+	if (is_part && copy_user(&range, (const void *)a[2], sizeof range))
+		return NO_CHANGE;
+	return (struct change){ (u32)a[0], range.to, range.bytes ? range.bytes : TO_END };
+}
+
+static struct change allocated(const u64 *a)
+{
+	const u64 harmless = 0x41 /* FALLOC_FL_KEEP_SIZE | UNSHARE_RANGE */, moves_rest = 0x28 /* COLLAPSE_RANGE | INSERT_RANGE */;
+	return (struct change){ (u32)a[0], a[2], a[1] & moves_rest ? TO_END : a[1] & ~harmless ? a[3] : 0 };
+}
+
+/* What a call that succeeded did, if it may change a file by another way than its mappings. */
+static struct change change_of(const struct call *call)
+{
+	const u64 *a = call->arguments;
+	u64 flags;
+	switch (call->number) {
+	case NR_write: case NR_writev: return (struct change){ (u32)a[0], BEFORE_POSITION, 0 };
+	case NR_pwrite64: case NR_pwritev: return (struct change){ (u32)a[0], sys3(NR_fcntl, (u32)a[0], 3 /* F_GETFL */, 0) & 02000 /* O_APPEND */ ? AT_END : a[3], 0 };
+	case NR_pwritev2: return (struct change){ (u32)a[0], (u32)a[5] & 0x10 /* RWF_APPEND */ ? AT_END : a[3], 0 };
+	case NR_ftruncate: return (struct change){ (u32)a[0], 0, 0 };
+	case NR_fallocate: return allocated(a);
+	case NR_creat: return truncated_by_open(call, 01000);
+	case NR_open: return truncated_by_open(call, a[1]);
+	case NR_openat: return truncated_by_open(call, a[2]);
+	case NR_openat2: return copy_user(&flags, (const void *)a[2], sizeof flags) ? NO_CHANGE : truncated_by_open(call, flags);
+	case NR_sendfile: return moved_to(call, a[0], 0);
+	case NR_splice: case NR_copy_file_range: return moved_to(call, a[2], a[3]);
+	case NR_ioctl: return cloned_to(a);
+	default: return NO_CHANGE;
+	}
+}
+
+static u64 absolute(const struct change *change, const struct call *call, u64 size)
+{
+	if (change->offset == AT_END)
+		return size - (u64)call->result;
+	return change->offset == BEFORE_POSITION ? (u64)(sys3(NR_lseek, (u64)change->descriptor, 0, 1 /* SEEK_CUR */) - call->result) : change->offset;
+}
+
+/* truncate(2) names no descriptor. */
+static u32 truncated_by_name(const struct call *call, struct file_identity *identity, struct shared_file **file)
+{
+	i64 descriptor = sys4(NR_openat, -100L, call->arguments[0], 012000000 /* O_PATH | O_CLOEXEC */, 0);
+	if (descriptor < 0)
+		return 0;
+	u32 known = identify_file((u64)descriptor, identity, 0) && identity->regular;
+	sys1(NR_close, descriptor);
+	*file = known ? find(identity->device, identity->inode) : NULL;
+	return *file || (known && is_overfull());
+}
+
+u32 shared_file_write(struct call *call, struct file_write *write, struct view *view, struct extra_item *extra)
 {
 	struct file_identity identity;
 	struct shared_file *file;
-	i64 offset = 0;
+	struct change change = NO_CHANGE;
 	if (call->result < 0)
 		return 0;
-	switch (call->number) {
-	case NR_write: case NR_writev: offset = -1; break;
-	case NR_pwrite64: case NR_pwritev: case NR_pwritev2: offset = (i64)call->arguments[3]; break;
-	case NR_ftruncate: case NR_fallocate: break;
-	default: return 0;
+	if (call->number == NR_truncate) {
+		if (!truncated_by_name(call, &identity, &file))
+			return 0;
+	} else {
+		change = change_of(call);
+		if (change.descriptor < 0 || !may_be_shared(call->context->process, (u64)change.descriptor, &identity, &file))
+			return 0;
 	}
-	if (!may_be_shared(call->context->process, call->arguments[0], &identity, &file))
-		return 0;
 	if (file)
 		file->changes = 1;
-	if (offset < 0)
-		offset = sys3(NR_lseek, call->arguments[0], 0, 1 /* SEEK_CUR */) - call->result;
-	*write = (struct file_write){ identity.device, identity.inode, (u64)offset, identity.size };
-	*extra = (struct extra_item){ 0, ITEM_FILE_WRITE, 0, write, sizeof *write };
+	*write = (struct file_write){ identity.device, identity.inode, absolute(&change, call, identity.size), identity.size };
+	extra[0] = (struct extra_item){ 0, ITEM_FILE_WRITE, 0, write, sizeof *write };
 	call->context->slot->ties |= TIE_FILE;
-	return 1;
+	u64 rest = identity.size > write->offset ? identity.size - write->offset : 0, bytes = minimum(change.bytes, rest);
+	const void *now = bytes ? view_file(view, (u32)change.descriptor, write->offset, bytes) : NULL;
+	if (!now)
+		return 1;
+	extra[1] = (struct extra_item){ 0, ITEM_FILE_DATA, 0, now, (u32)bytes };
+	return 2;
 }
 
 #define NO_DESCRIPTOR (~0UL)
@@ -215,9 +300,12 @@ void shared_file_rewrite(struct call *call, const struct item *item)
 		return;
 	sys2(NR_ftruncate, descriptor, write->new_size);
 	u64 left = (u64)call->result, offset = write->offset;
-	if (call->number == NR_write || call->number == NR_pwrite64)
+	const struct item *data = call_find_item(call, ITEM_FILE_DATA, 0);
+	if (data)
+		write_all(descriptor, (u64)(data + 1), data->inline_bytes, offset);
+	else if (call->number == NR_write || call->number == NR_pwrite64)
 		write_all(descriptor, call->arguments[1], left, offset);
-	else if (call->number != NR_ftruncate && call->number != NR_fallocate) {
+	else if (call->number == NR_writev || call->number == NR_pwritev || call->number == NR_pwritev2) {
 		for (u64 i = 0; i < call->arguments[2] && left; i++) {
 			u64 vector[2];
 			if (copy_user(vector, (const void *)(call->arguments[1] + i * 16), 16))

@@ -30,6 +30,8 @@ pub enum Direction {
     FileRead = 8,
     /// What the call moved between descriptors inside the kernel.
     Moved = 9,
+    /// Behind [`Self::FileWrite`]: what the file holds there now, if that did not come from the program's memory.
+    FileData = 10,
 }
 
 impl Direction {
@@ -46,6 +48,7 @@ impl Direction {
             7 => Some(Self::Fill),
             8 => Some(Self::FileRead),
             9 => Some(Self::Moved),
+            10 => Some(Self::FileData),
             _ => None,
         }
     }
