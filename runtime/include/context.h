@@ -459,8 +459,18 @@ void shared_note(u64 start, u64 bytes);
 void shared_moved(u64 from, u64 bytes, u64 to, u64 new_bytes);
 u32 shared_overlaps(u64 start, u64 end);
 
-/* ---- shared_file.c ---- */
+/* ---- moved.c: record ---- */
+#define CLONE_FILE 0x40049409u  /* FICLONE */
+#define CLONE_RANGE 0x4020940du /* FICLONERANGE */
 struct view { u64 start, bytes; }; /* memory of ours for a moment */
+u32 moved_needed(const struct call *call);
+static inline u32 moved_wanted(const struct call *call) { return UNLIKELY(HEADER->options & OPTION_MOVED_DATA) && moved_needed(call); }
+u64 moved_to(const struct call *call, u64 *bytes); /* where in the file that it moved them to, ~0 if nobody knows; only of calls that are needed */
+u32 moved_look(const struct call *call, struct view *view, struct extra_item *extra); /* items added */
+const void *view_file(struct view *view, u32 descriptor, u64 start, u64 bytes); /* NULL: it cannot be had */
+void view_end(const struct view *view);
+
+/* ---- shared_file.c ---- */
 struct file_identity { /* times and size as far as they were asked for */
 	u64 device; /* in its high half: some bits of when the file was made, since inodes are used again */
 	u64 inode, size, modified_ns, changed_ns;
@@ -474,15 +484,6 @@ u32 shared_file_write(struct call *call, struct file_write *write, struct view *
 u32 shared_file_read(const struct call *call, struct extra_item *extra); /* record: items added */
 void shared_file_rewrite(struct call *call, const struct item *item);    /* replay */
 i64 scratch_open(u64 device, u64 inode);
-
-/* ---- moved.c: record ---- */
-#define CLONE_FILE 0x40049409u  /* FICLONE */
-#define CLONE_RANGE 0x4020940du /* FICLONERANGE */
-u32 moved_needed(const struct call *call);
-static inline u32 moved_wanted(const struct call *call) { return UNLIKELY(HEADER->options & OPTION_MOVED_DATA) && moved_needed(call); }
-u32 moved_look(const struct call *call, struct view *view, struct extra_item *extra); /* items added */
-const void *view_file(struct view *view, u32 descriptor, u64 start, u64 bytes); /* NULL: it cannot be had */
-void view_end(const struct view *view);
 
 /* ---- unreached.c: record ---- */
 u32 unreached_hide(struct process *process, const struct file_entry *file, u64 bias, u64 start, u64 end);

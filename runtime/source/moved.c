@@ -59,6 +59,13 @@ static struct move move_of(const struct call *call)
 	}
 }
 
+u64 moved_to(const struct call *call, u64 *bytes)
+{
+	struct move move = move_of(call);
+	*bytes = move.bytes;
+	return move.to.start;
+}
+
 /* The same file or pipe, opened for reading on its own. */
 static i64 reopen(u32 descriptor)
 {
@@ -127,7 +134,7 @@ u32 moved_look(const struct call *call, struct view *view, struct extra_item *ex
 	if (call->number == NR_ioctl ? call->result != 0 : call->result <= 0)
 		return 0;
 	struct move move = move_of(call);
-	if (!move.bytes || move.bytes > MOST_BYTES)
+	if (!move.bytes)
 		return 0;
 	const void *bytes = view_file(view, move.from.descriptor, move.from.start, move.bytes);
 	if (!bytes)

@@ -113,86 +113,90 @@ static void note_apart(struct process *process, u64 descriptor)
 		process->apart[descriptor / 64] |= 1UL << descriptor % 64;
 }
 
-/* Whether a descriptor leads to a file that may be mapped. If it is known to be, `file` says which. */
+/* Whether a file may be mapped. If it is known to be, `file` says which. */
+static u32 is_entered(const struct file_identity *identity, struct shared_file **file)
+{
+	*file = identity->regular ? find(identity->device, identity->inode) : NULL;
+	return *file || (identity->regular && is_overfull());
+}
+
+/* The same of a descriptor. */
 static u32 may_be_shared(struct process *process, u64 descriptor, struct file_identity *identity, struct shared_file **file)
 {
 	if (known_apart(process, descriptor) || !identify_file(descriptor, identity, 0))
 		return 0;
-	*file = identity->regular ? find(identity->device, identity->inode) : NULL;
-	if (*file || (identity->regular && is_overfull()))
+	if (is_entered(identity, file))
 		return 1;
 	note_apart(process, descriptor);
 	return 0;
 }
 
-/* Where a call changes a file. */
-struct change {
-	i64 descriptor; /* negative: none */
-	u64 offset;
-	u64 bytes; /* the kernel changes them by itself: they are looked at when it has */
-};
-#define BEFORE_POSITION (~0UL)
-#define AT_END (~1UL)
-#define TO_END (~0UL)
-#define NO_CHANGE ((struct change){ -1, 0, 0 })
+#define NO_DESCRIPTOR (~0UL)
 
-static struct change truncated_by_open(const struct call *call, u64 flags)
-{
-	return flags & 01000 /* O_TRUNC */ ? (struct change){ call->result, 0, 0 } : NO_CHANGE;
-}
-
-static struct change moved_to(const struct call *call, u64 descriptor, u64 pointer)
-{
-	u64 bytes = (u64)call->result, end = 0;
-	if (pointer && copy_user(&end, (const void *)pointer, sizeof end))
-		return NO_CHANGE;
-	return (struct change){ (u32)descriptor, pointer ? end - bytes : BEFORE_POSITION, bytes };
-}
-
-static struct change cloned_to(const u64 *a)
-{
-	struct { i64 source; u64 from, bytes, to; } range = { 0, 0, 0, 0 };
-	u32 is_part = (u32)a[1] == CLONE_RANGE;
-	if (!is_part && (u32)a[1] != CLONE_FILE)
-		return NO_CHANGE;
-	if (is_part && copy_user(&range, (const void *)a[2], sizeof range))
-		return NO_CHANGE;
-	return (struct change){ (u32)a[0], range.to, range.bytes ? range.bytes : TO_END };
-}
-
-static struct change allocated(const u64 *a)
-{
-	const u64 harmless = 0x41 /* FALLOC_FL_KEEP_SIZE | UNSHARE_RANGE */, moves_rest = 0x28 /* COLLAPSE_RANGE | INSERT_RANGE */;
-	return (struct change){ (u32)a[0], a[2], a[1] & moves_rest ? TO_END : a[1] & ~harmless ? a[3] : 0 };
-}
-
-/* What a call that succeeded did, if it may change a file by another way than its mappings. */
-static struct change change_of(const struct call *call)
+static u32 truncates(const struct call *call)
 {
 	const u64 *a = call->arguments;
 	u64 flags;
 	switch (call->number) {
-	case NR_write: case NR_writev: return (struct change){ (u32)a[0], BEFORE_POSITION, 0 };
-	case NR_pwrite64: case NR_pwritev: return (struct change){ (u32)a[0], sys3(NR_fcntl, (u32)a[0], 3 /* F_GETFL */, 0) & 02000 /* O_APPEND */ ? AT_END : a[3], 0 };
-	case NR_pwritev2: return (struct change){ (u32)a[0], (u32)a[5] & 0x10 /* RWF_APPEND */ ? AT_END : a[3], 0 };
-	case NR_ftruncate: return (struct change){ (u32)a[0], 0, 0 };
-	case NR_fallocate: return allocated(a);
-	case NR_creat: return truncated_by_open(call, 01000);
-	case NR_open: return truncated_by_open(call, a[1]);
-	case NR_openat: return truncated_by_open(call, a[2]);
-	case NR_openat2: return copy_user(&flags, (const void *)a[2], sizeof flags) ? NO_CHANGE : truncated_by_open(call, flags);
-	case NR_sendfile: return moved_to(call, a[0], 0);
-	case NR_splice: case NR_copy_file_range: return moved_to(call, a[2], a[3]);
-	case NR_ioctl: return cloned_to(a);
-	default: return NO_CHANGE;
+	case NR_creat: return 1;
+	case NR_open: flags = a[1]; break;
+	case NR_openat: flags = a[2]; break;
+	default: /* openat2 */
+		if (copy_user(&flags, (const void *)a[2], sizeof flags))
+			return 0;
+	}
+	return (flags & 01000 /* O_TRUNC */) != 0;
+}
+
+/* Of a call that succeeded: the file that it may have changed by another way than a mapping. */
+static u64 written_to(const struct call *call)
+{
+	switch (call->number) {
+	case NR_write: case NR_writev: case NR_pwrite64: case NR_pwritev: case NR_pwritev2: case NR_ftruncate: case NR_fallocate: case NR_sendfile: return call->arguments[0];
+	case NR_splice: case NR_copy_file_range: return call->arguments[2];
+	case NR_ioctl: return moved_needed(call) ? call->arguments[0] : NO_DESCRIPTOR;
+	case NR_open: case NR_openat: case NR_openat2: case NR_creat: return truncates(call) ? (u64)call->result : NO_DESCRIPTOR;
+	default: return NO_DESCRIPTOR;
 	}
 }
 
-static u64 absolute(const struct change *change, const struct call *call, u64 size)
+/* Written wherever the file ended, whatever offset the call names. */
+static u32 appends(const struct call *call)
 {
-	if (change->offset == AT_END)
-		return size - (u64)call->result;
-	return change->offset == BEFORE_POSITION ? (u64)(sys3(NR_lseek, (u64)change->descriptor, 0, 1 /* SEEK_CUR */) - call->result) : change->offset;
+	if (call->number == NR_pwritev2 && (u32)call->arguments[5] & 0x30 /* RWF_APPEND, RWF_NOAPPEND */)
+		return ((u32)call->arguments[5] & 0x10) != 0;
+	return (sys3(NR_fcntl, (u32)call->arguments[0], 3 /* F_GETFL */, 0) & 02000 /* O_APPEND */) != 0;
+}
+
+/* Where a call changed a file that may be mapped, and how much there the kernel changed by itself. */
+struct change { u64 start, bytes; };
+#define TO_END (~0UL)
+
+static struct change allocated(const u64 *a)
+{
+	const u64 harmless = 0x41 /* FALLOC_FL_KEEP_SIZE | UNSHARE_RANGE */, moves_rest = 0x28 /* COLLAPSE_RANGE | INSERT_RANGE */;
+	return (struct change){ a[2], a[1] & moves_rest ? TO_END : a[1] & ~harmless ? a[3] : 0 };
+}
+
+static struct change change_of(const struct call *call, u64 size)
+{
+	const u64 *a = call->arguments;
+	u64 bytes, start;
+	switch (call->number) {
+	case NR_pwrite64: case NR_pwritev: case NR_pwritev2:
+		if (appends(call))
+			return (struct change){ size - (u64)call->result, 0 };
+		if ((i64)a[3] >= 0)
+			return (struct change){ a[3], 0 };
+		/* fall through */
+	case NR_write: case NR_writev: return (struct change){ (u64)(sys3(NR_lseek, (u32)a[0], 0, 1 /* SEEK_CUR */) - call->result), 0 };
+	case NR_fallocate: return allocated(a);
+	default:
+		if (!moved_needed(call))
+			return (struct change){ 0, 0 };
+		start = moved_to(call, &bytes);
+		return (struct change){ start, bytes };
+	}
 }
 
 /* truncate(2) names no descriptor. */
@@ -201,41 +205,34 @@ static u32 truncated_by_name(const struct call *call, struct file_identity *iden
 	i64 descriptor = sys4(NR_openat, -100L, call->arguments[0], 012000000 /* O_PATH | O_CLOEXEC */, 0);
 	if (descriptor < 0)
 		return 0;
-	u32 known = identify_file((u64)descriptor, identity, 0) && identity->regular;
+	u32 known = identify_file((u64)descriptor, identity, 0);
 	sys1(NR_close, descriptor);
-	*file = known ? find(identity->device, identity->inode) : NULL;
-	return *file || (known && is_overfull());
+	return known && is_entered(identity, file);
 }
 
 u32 shared_file_write(struct call *call, struct file_write *write, struct view *view, struct extra_item *extra)
 {
 	struct file_identity identity;
 	struct shared_file *file;
-	struct change change = NO_CHANGE;
 	if (call->result < 0)
 		return 0;
-	if (call->number == NR_truncate) {
-		if (!truncated_by_name(call, &identity, &file))
-			return 0;
-	} else {
-		change = change_of(call);
-		if (change.descriptor < 0 || !may_be_shared(call->context->process, (u64)change.descriptor, &identity, &file))
-			return 0;
-	}
+	u64 descriptor = written_to(call);
+	if (call->number == NR_truncate ? !truncated_by_name(call, &identity, &file)
+					: descriptor == NO_DESCRIPTOR || !may_be_shared(call->context->process, (u32)descriptor, &identity, &file))
+		return 0;
 	if (file)
 		file->changes = 1;
-	*write = (struct file_write){ identity.device, identity.inode, absolute(&change, call, identity.size), identity.size };
+	struct change change = change_of(call, identity.size);
+	*write = (struct file_write){ identity.device, identity.inode, change.start, identity.size };
 	extra[0] = (struct extra_item){ 0, ITEM_FILE_WRITE, 0, write, sizeof *write };
 	call->context->slot->ties |= TIE_FILE;
-	u64 rest = identity.size > write->offset ? identity.size - write->offset : 0, bytes = minimum(change.bytes, rest);
-	const void *now = bytes ? view_file(view, (u32)change.descriptor, write->offset, bytes) : NULL;
+	u64 bytes = minimum(change.bytes, identity.size > change.start ? identity.size - change.start : 0);
+	const void *now = bytes ? view_file(view, (u32)descriptor, change.start, bytes) : NULL;
 	if (!now)
 		return 1;
 	extra[1] = (struct extra_item){ 0, ITEM_FILE_DATA, 0, now, (u32)bytes };
 	return 2;
 }
-
-#define NO_DESCRIPTOR (~0UL)
 
 static u64 read_from(const struct call *call)
 {

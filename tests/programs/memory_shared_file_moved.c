@@ -76,6 +76,7 @@ static void append(void) {
     CHECK(ftruncate(open("data", O_WRONLY), 1000) == 0);
     int end = open("data", O_WRONLY | O_APPEND);
     CHECK(write(end, "written", 7) == 7 && pwrite(end, "anywhere", 8, 17) == 8 && pwritev(end, &some, 1, 19) == 6);
+    CHECK(pwritev2(end, &some, 1, 23, 0) == 6);
     int plain = open("data", O_WRONLY);
     CHECK(pwritev2(plain, &some, 1, 21, RWF_APPEND) == 6 && pwritev2(plain, &some, 1, -1, 0) == 6);
     CHECK(ftruncate(plain, BYTES) == 0);

@@ -37,7 +37,6 @@ const MOST_CHECKPOINTS: usize = 64;
 const FEW_CHECKPOINTS: usize = 48;
 /// Of them, so many of the latest stay as they are.
 const LATEST: usize = 16;
-
 /// What stops so soon is not made to wait for the follower.
 const UNDISTURBED: Duration = Duration::from_millis(1);
 

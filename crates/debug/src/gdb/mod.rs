@@ -66,10 +66,10 @@ fn answer(remote: &mut Remote, stream: impl Stream + 'static) -> std::result::Re
             Machine::Idle(mut idle) => {
                 let wire = idle.borrow_conn();
                 while wire.is_silent() && remote.session.follow_for_a_moment(&mut || !wire.is_silent()) {}
-                let Ok(packet) = idle.borrow_conn().next() else { return Ok(()) };
+                let Ok(packet) = wire.next() else { return Ok(()) };
                 let (packet, conditions) = wire::without_conditions(packet);
                 remote.conditions = conditions;
-                idle.borrow_conn().answer = remote.answer_to(&packet);
+                wire.answer = remote.answer_to(&packet);
                 match feed(idle.into(), remote, &packet) {
                     Ok(machine) => machine,
                     Err(error) => return Err(failure(error)),
