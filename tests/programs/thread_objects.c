@@ -38,19 +38,16 @@ int main(void) {
     guard();
     struct cursor *cursors[2];
     pthread_t threads[2];
-    long before = 0;
     for (int index = 0; index < 2; index++) {
         cursors[index] = calloc(1, sizeof *cursors[index]);
         CHECK(cursors[index] != NULL);
         CHECK(pthread_create(&threads[index], NULL, work, cursors[index]) == 0);
     }
     // What the others have done when this one is awake is different every time, and must be the same again at replay.
+    // It may even be less than before: whoever was stopped between its load and its store loses what the other did.
     for (int look = 0; look < 20; look++) {
         usleep(1000);
-        long now = racy;
-        CHECK(now >= before);
-        before = now;
-        say("%ld %ld %ld\n", now, cursors[0]->position, cursors[1]->position);
+        say("%ld %ld %ld\n", racy, cursors[0]->position, cursors[1]->position);
     }
     for (int index = 0; index < 2; index++) {
         CHECK(pthread_join(threads[index], NULL) == 0);
