@@ -83,6 +83,12 @@ struct process {
 	struct address_range hidden[MAX_HIDDEN];
 };
 
+struct failed { /* a compare-and-exchange, and what it left */
+	u64 site; /* 0: none */
+	u64 rax, rdx, eflags;
+	u64 sections; /* that had ended in the thread's turn */
+};
+
 #define CAUGHT_WORDS 8
 #define MAX_DEFERRED 72
 #define MAX_HELD 8
@@ -104,7 +110,7 @@ struct context {
 	u64 caught[CAUGHT_WORDS]; /* 0xe0: replay: a bit for each system call that is announced when it is made and when it returns */
 	u64 told_from;            /* 0x120: replay: one more than the events after which all of them are announced; 0: never */
 	u32 caught_call;          /* replay: one more than the number of the one that was announced and has not returned */
-	u32 padding5;
+	u32 sections;             /* 0x12c: the policy is sync: stubs shall say where sections begin and end */
 	const u8 *log, *log_end;  /* 0x130: replay: the next event, and the end of the window. Both NULL: recording, or no window yet */
 	struct watch watch;       /* 0x140: replay */
 	struct process *process;
@@ -147,10 +153,19 @@ struct context {
 	struct deferred_signal held[MAX_HELD]; /* blocked by the program, but not blockable in the kernel */
 	struct deferred_signal deferred[MAX_DEFERRED];
 	struct force force; /* record */
+	/* sync policy */
+	u32 in_section;    /* it has the baton */
+	u32 section_depth; /* sections of its code that have begun and not ended */
+	u64 section_stack; /* the stack pointer where the outermost one began */
+	u64 turn_sections; /* that ended since its last TURN event */
+	u64 comparing;     /* where the compare-and-exchange is that it makes */
+	struct failed failed; /* record: the last that failed, not logged yet */
+	u32 gone;          /* replay: its stream has nothing more, and it is not counted among the threads of its process any more */
 };
 
 _Static_assert(__builtin_offsetof(struct context, regs) == 0x20, "entry.S depends on it");
 _Static_assert(__builtin_offsetof(struct context, log) == 0x130, "entry.S depends on it");
+_Static_assert(__builtin_offsetof(struct context, sections) == 0x12c, "entry.S depends on it");
 _Static_assert(__builtin_offsetof(struct context, event_count) == 0xb0 && __builtin_offsetof(struct context, pause_at) == 0xb8, "entry.S depends on it");
 
 #define PROCESS_INITIAL ((struct process *)RUNTIME_DATA)
@@ -234,7 +249,7 @@ static inline void count_event(struct context *context) { context->event_count++
 /* ---- log.c: the stream being replayed ---- */
 const struct event *log_peek(struct context *context); /* NULL: the stream ends here */
 const struct event *log_take(struct context *context, u8 kind, u16 number);
-enum { WHY_KIND = 1, WHY_NUMBER, WHY_ARGUMENT, WHY_INPUT, WHY_RESULT, WHY_HASH, WHY_SIGNAL, WHY_END, WHY_MAPPING, WHY_MEMORY, WHY_FAULT, WHY_CORRUPT };
+enum { WHY_KIND = 1, WHY_NUMBER, WHY_ARGUMENT, WHY_INPUT, WHY_RESULT, WHY_HASH, WHY_SIGNAL, WHY_END, WHY_MAPPING, WHY_MEMORY, WHY_FAULT, WHY_CORRUPT, WHY_SECTIONS, WHY_STUCK };
 void diverge(struct context *context, u64 why, u64 expected, u64 actual) NORETURN;
 void end_of_stream(struct context *context) NORETURN;
 void end_process(struct context *context, u32 status) NORETURN;
@@ -331,6 +346,7 @@ u32 replay_signals(struct context *context, u32 before_call);
 u32 replay_undone(struct context *context);
 void back_to_call(struct context *context); /* undoes the call: the program is to make it again */
 void replay_fatal(struct context *context, u32 before_call);
+u32 signal_kills(const struct context *context); /* record: one is put off, and the first of them is deadly */
 u32 leave(struct context *context);
 void runtime_fault(struct context *context);
 void raise_fault(struct context *context, const struct deferred_signal *raised, u32 certain);
@@ -362,6 +378,28 @@ void baton_offer(struct context *context);    /* at a forced point whose event h
 void baton_replay(struct context *context, u32 at_call); /* replay: obeys TURN events that come next */
 void baton_end_process(struct context *context);
 void baton_end(struct context *context);      /* the thread will run no more user code */
+
+static inline struct domain *domain_of(const struct context *context) { return recording() ? context->process->domain : context->domain; }
+void baton_enter_section(struct context *context); /* it has not the baton, and gets it */
+void baton_leave_section(struct context *context); /* it has, and gives it up */
+u32 baton_turn_over(struct context *context);      /* replay: no more sections of its turn, nor events, are in its stream */
+void baton_lock(struct context *context);          /* record: nobody else has the baton, but it is no turn */
+void baton_unlock(struct context *context);
+void baton_lock_is_section(struct context *context); /* record: it is, after all */
+void baton_complete(struct context *context);      /* replay: the turn, if it has one, is over */
+static inline u32 sync_policy(void) { return HEADER->options & OPTION_SYNC; }
+
+/* ---- section.c ---- */
+void section_enter(struct context *context); /* the runtime: a call */
+void section_leave(struct context *context); /* the runtime: on the way back to the program, last of all */
+void section_compare(struct context *context, u32 begins); /* the program, where the section is a compare-and-exchange */
+void section_note_failed(struct context *context);
+static inline void section_note(struct context *context) /* record: before whatever else goes into the stream */
+{
+	if (UNLIKELY(context->failed.site))
+		section_note_failed(context);
+}
+void section_inherit(struct context *child); /* in a process of its own */
 
 /* ---- seccomp.c ---- */
 u32 filter_call(struct call *call, u32 *how); /* 1: the program's filter has decided; *how is LEAVE_* */

@@ -15,10 +15,12 @@ enum event_kind {
 	EVENT_FORCED = 9,
 	EVENT_HASH = 10,
 	EVENT_END = 11,
+	EVENT_COMPARE = 15, /* sync policy: a compare-and-exchange that failed, for good */
 	EVENT_STATE = 13, /* traces only, written by the supervisor: what a process starts with, and what no call shows */
 };
 
-enum { TURN_IN_CALL = 1 /* the call that follows lost the baton: its inputs are from before this turn */ };
+enum { TURN_IN_CALL = 1 /* the call that follows lost the baton: its inputs are from before this turn */,
+	TURN_SECTION = 2 /* sync policy: a section begins with it. Body: how many sections of the thread ended in its turn before (8 bytes) */ };
 enum { CALL_CONSOLE_OUT = 1, CALL_CONSOLE_ERR = 2 };
 enum { SIGNAL_BEFORE_CALL = 1, SIGNAL_FAULT = 2 /* raised by the program's own instruction: it comes by itself */ };
 enum { ITEM_INPUT = 0, ITEM_OUTPUT = 1, ITEM_CHILD = 2, ITEM_MAPPING = 3, ITEM_CONSOLE = 4, ITEM_FILE_WRITE = 5, ITEM_TIMES = 6, ITEM_FILL = 7,

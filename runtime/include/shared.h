@@ -37,7 +37,8 @@ enum { MODE_RECORD = 1, MODE_REPLAY = 2, MODE_TRACE = 3 /* as record, but nothin
 enum { OPTION_NO_FAST_PATH = 1, OPTION_QUIET = 2, OPTION_CHECK_FULL = 4, OPTION_CHECK_OFF = 8, OPTION_NO_TSC_TRAP = 16, OPTION_NO_CPUID_FAULT = 32, OPTION_WHOLE_INPUTS = 64 /* replay: hand over the inputs that the recording has only in part */,
 	OPTION_DEBUG = 128 /* replay: a debugger wants one process of the tree */, OPTION_DROPPED = 256 /* replay: processes are missing from the recording */,
 	OPTION_ALONE = 512 /* replay: what the program maps shared, nobody else sees */,
-	OPTION_MOVED_DATA = 1024 /* record: keep what calls move between descriptors */ };
+	OPTION_MOVED_DATA = 1024 /* record: keep what calls move between descriptors */,
+	OPTION_SYNC = 2048 /* only sections are in order: see section.c */ };
 
 enum slot_state { SLOT_UNUSED, SLOT_READY, SLOT_CLAIMED, SLOT_LIVE, SLOT_EXITED, SLOT_DYING /* its process ended; wait until the thread is gone */ };
 /* Who may do what about stopping a thread between sync points; see docs/FORCED.md. */
@@ -198,6 +199,7 @@ struct slot {
 	u32 baton_state;                       /* enum baton_state, for the supervisor's clock */
 	u64 console_ticket;                    /* its number; the highest for another process */
 	u64 turn, turn_logged;                 /* record: the last turn taken, and the last one whose event is in the stream */
+	u64 turn_sections;                     /* record, sync policy: sections that ended in that turn */
 	u64 started_ns, ended_ns;              /* record: when the thread's stream began and ended, on the monotonic clock */
 	u64 baton_waits, baton_wait_ns;        /* record: how often and how long it waited for the baton */
 	u32 slice_us;                          /* record: how long it may compute while others wait; 0: as long as a new thread. The supervisor's */
@@ -306,6 +308,7 @@ struct shared_header {
 	u32 shared_file_places; /* given away; if there are more than exist, all files are taken for such */
 	u32 filter_count, filter_step_count; /* places given away; may exceed what there is */
 	struct filter filters[MAX_FILTERS];
+	u64 turn_patience_ns; /* replay, sync policy: nobody waits longer for a turn; 0: for ever */
 	u64 filter_steps[MAX_FILTER_STEPS];
 	u32 file_buckets[FILE_BUCKETS]; /* the file entered last: place in files, plus 1 */
 	u32 shared_file_buckets[SHARED_FILE_BUCKETS];

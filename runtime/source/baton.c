@@ -12,6 +12,7 @@
 #define CHAOS_LOOKS 20 /* of a millisecond each, at most */
 #define MOST_SPINS 1000 /* some microseconds: what a short call takes, and less than going to sleep and being woken */
 #define LEAST_SPINS 200
+#define SECTION_SPINS 4000 /* sections are short, but one may be a call: waking another thread, say */
 #define FIRST_PAUSE_NS 50000UL
 #define MOST_COURTESY_NS 20000000UL /* some rounds of the kernel's scheduler */
 #define LEAST_WAIT_FOR_CREDIT_NS 3000000UL /* somebody computes */
@@ -28,6 +29,7 @@ static void log_turn_of(struct context *context, u16 kind, u64 turn)
 	context->turn = turn;
 	ring_event(context, EVENT_TURN, 0, kind, (i64)turn, NULL, 0);
 	context->slot->turn_logged = turn;
+	context->turn_sections = context->slot->turn_sections = 0;
 }
 
 static void log_turn(struct context *context, u64 turn) { log_turn_of(context, turn_kind(context), turn); }
@@ -39,6 +41,7 @@ static u32 take(struct context *context, struct domain *domain, u64 *turn)
 	domain->wake_pending = 0;
 	context->slot->baton_state = BATON_HOLDING;
 	context->seen_tick = HEADER->yield_tick - chaos(); /* chaos is asked at every sync point */
+	context->in_section = 1;
 	force_open(context);
 	if (UNLIKELY(context->process->unknown_calls && !context->counter_traps))
 		arm_interception(context);
@@ -63,8 +66,8 @@ static u32 lock(struct context *context, struct domain *domain, u32 *holder)
  * holder's own core only keeps it from coming to an end. */
 static u32 spin(struct context *context, struct domain *domain)
 {
-	u32 holder, limit = (u32)minimum(2 * context->spins + LEAST_SPINS, MOST_SPINS);
-	if (__atomic_load_n(&domain->core, __ATOMIC_RELAXED) == this_core())
+	u32 holder, limit = sync_policy() ? SECTION_SPINS : (u32)minimum(2 * context->spins + LEAST_SPINS, MOST_SPINS);
+	if (__atomic_load_n(&domain->core, __ATOMIC_RELAXED) == this_core() && !sync_policy())
 		return 0;
 	for (u32 i = 0; i < limit; i++) {
 		__builtin_ia32_pause();
@@ -199,7 +202,7 @@ static void obtain(struct context *context, struct domain *domain)
 }
 
 /* Another thread of the process may have made it join others while this one was in a call, or waited: then what it got is of no use. */
-u32 baton_acquire(struct context *context, u64 *turn)
+static struct domain *obtain_own(struct context *context)
 {
 	struct process *process = context->process;
 	for (;;) {
@@ -212,11 +215,13 @@ u32 baton_acquire(struct context *context, u64 *turn)
 			continue;
 		}
 		if (LIKELY(!domain->merged))
-			return take(context, domain, turn);
+			return domain;
 		__atomic_store_n(&process->domain, &HEADER->shared_domain, __ATOMIC_RELEASE);
 		unlock(domain, 0);
 	}
 }
+
+u32 baton_acquire(struct context *context, u64 *turn) { return take(context, obtain_own(context), turn); }
 
 /* The thread holds the baton, and gives it up to end all others of its process: they would go on to an unknown place, with what other processes see. */
 void baton_keep_alone(struct context *context, u32 alone)
@@ -233,6 +238,7 @@ void baton_release(struct context *context)
 {
 	force_close(context); /* a forcing signal would end the call that comes with EINTR */
 	context->slot->baton_state = BATON_NONE;
+	context->in_section = 0;
 	unlock(context->process->domain, is_expected(context->process->domain));
 }
 
@@ -348,12 +354,45 @@ void baton_join(struct context *context)
 	unlock(own, 0);
 }
 
+/* ---- record: sections ---- */
+
+static void take_section(struct context *context, struct domain *domain)
+{
+	u64 turn;
+	if (!take(context, domain, &turn))
+		return;
+	context->turn = turn;
+	ring_event(context, EVENT_TURN, TURN_SECTION, turn_kind(context), (i64)turn, &context->turn_sections, sizeof context->turn_sections);
+	context->slot->turn_logged = turn;
+	context->turn_sections = context->slot->turn_sections = 0;
+}
+
+static void enter_section_recorded(struct context *context) { take_section(context, obtain_own(context)); }
+
+void baton_lock(struct context *context) { obtain_own(context); }
+
+void baton_unlock(struct context *context)
+{
+	context->slot->baton_state = BATON_NONE;
+	unlock(context->process->domain, 0);
+}
+
+void baton_lock_is_section(struct context *context) { take_section(context, context->process->domain); }
+
+/* Unlike before a call that waits the thread may be forced: it goes on in its own code. */
+static void leave_section_recorded(struct context *context)
+{
+	context->slot->turn_sections = ++context->turn_sections;
+	context->in_section = 0;
+	baton_unlock(context);
+}
+
 /* ---- replay ---- */
 
 static struct turn_gate *gate_of(struct domain *domain, u64 turn) { return &domain->gates[turn % TURN_GATES]; }
 
 /* Whoever waits for the next turn is in the gate's count before it looks a last time at what is completed. */
-static void complete(struct context *context)
+void baton_complete(struct context *context)
 {
 	struct domain *domain = context->domain;
 	if (!domain || !context->turn)
@@ -369,13 +408,35 @@ static void complete(struct context *context)
 
 static u32 has_come(const struct domain *domain, u64 turn) { return __atomic_load_n(&domain->completed, __ATOMIC_SEQ_CST) + 1 >= turn; }
 
+static u32 comes_soon(const struct domain *domain, u64 turn)
+{
+	for (u32 i = 0; i < SECTION_SPINS && sync_policy(); i++) {
+		if (has_come(domain, turn))
+			return 1;
+		__builtin_ia32_pause();
+	}
+	return has_come(domain, turn);
+}
+
+struct patience { u64 since_ns, completed; };
+
+/* Threads that race may wait for each other in a way that the recorded ones did not. */
+static void be_patient(struct context *context, struct patience *patience)
+{
+	u64 completed = context->domain->completed, now = HEADER->turn_patience_ns ? now_ns() : 0;
+	if (completed != patience->completed || !patience->since_ns)
+		*patience = (struct patience){ now, completed };
+	else if (now - patience->since_ns > HEADER->turn_patience_ns)
+		diverge(context, WHY_STUCK, completed + 1, (now - patience->since_ns) / 1000000);
+}
+
 static void wait_for_turn(struct context *context, u64 turn)
 {
 	struct domain *domain = context->domain;
 	struct turn_gate *gate = gate_of(domain, turn);
-	if (!has_come(domain, turn)) {
+	if (!comes_soon(domain, turn)) {
 		__atomic_add_fetch(&gate->waiters, 1, __ATOMIC_SEQ_CST);
-		for (;;) {
+		for (struct patience patience = { 0, 0 };; be_patient(context, &patience)) {
 			u32 seen = __atomic_load_n(&gate->word, __ATOMIC_SEQ_CST);
 			if (has_come(domain, turn))
 				break;
@@ -386,7 +447,10 @@ static void wait_for_turn(struct context *context, u64 turn)
 	}
 	context->slot->baton_state = BATON_HOLDING;
 	context->turn = turn;
-	home_follow(context);
+	context->in_section = 1;
+	context->turn_sections = 0;
+	if (!sync_policy())
+		home_follow(context);
 }
 
 /* `at_call`: the thread has come to the call that follows in its stream, so what that one prints is in memory. */
@@ -399,7 +463,7 @@ static void replay_turn(struct context *context, const struct event *event, u32 
 	log_take(context, EVENT_TURN, kind);
 	if (in_call)
 		call_verify_early(context);
-	complete(context);
+	baton_complete(context);
 	if (kind == TURN_SHARED)
 		context->domain = process->domain = &HEADER->shared_domain;
 	if (kind == TURN_FIRST_THREAD) {
@@ -426,6 +490,45 @@ void baton_replay(struct context *context, u32 at_call)
 	}
 }
 
+/* Sections that the recorded thread ended in its turn, as the event says that ends the turn; ~0 if the next event is not that. */
+static u64 sections_of_turn(const struct event *event)
+{
+	if (!event)
+		return 0;
+	if (event->kind == EVENT_TURN && event->flags & TURN_SECTION && event->size >= sizeof *event + sizeof(u64))
+		return *(const u64 *)(event + 1);
+	if (event->kind == EVENT_END)
+		return event->size >= sizeof *event + sizeof(u64) ? *(const u64 *)(event + 1) : 0;
+	return ~0UL;
+}
+
+u32 baton_turn_over(struct context *context) { return context->turn_sections >= sections_of_turn(log_peek(context)); }
+
+static void enter_section_replayed(struct context *context)
+{
+	const struct event *event = log_peek(context);
+	u64 sections = sections_of_turn(event);
+	if (context->turn_sections >= sections) {
+		if (!event || event->kind == EVENT_END)
+			end_of_stream(context); /* it never had the baton again */
+		if (context->turn_sections > sections)
+			diverge(context, WHY_SECTIONS, sections, context->turn_sections);
+		replay_turn(context, event, 0);
+		return;
+	}
+	if (!context->turn)
+		diverge(context, WHY_SECTIONS, sections, context->turn_sections);
+	context->in_section = 1;
+}
+
+static void leave_section_replayed(struct context *context)
+{
+	context->turn_sections++;
+	context->in_section = 0;
+	if (baton_turn_over(context))
+		baton_complete(context);
+}
+
 void baton_replay_leave(struct context *context)
 {
 	const struct event *event = log_peek(context);
@@ -437,13 +540,28 @@ void baton_replay_leave(struct context *context)
 
 /* ---- both ---- */
 
-static struct domain *domain_of(const struct context *context) { return recording() ? context->process->domain : context->domain; }
+void baton_enter_section(struct context *context)
+{
+	if (recording())
+		enter_section_recorded(context);
+	else
+		enter_section_replayed(context);
+}
+
+void baton_leave_section(struct context *context)
+{
+	if (recording())
+		leave_section_recorded(context);
+	else
+		leave_section_replayed(context);
+}
 
 /* `child`: in a process of its own, which has what memory its parent shares with others, but no other thread. */
 void baton_inherit(struct context *child)
 {
 	struct domain *domain = domain_of(child);
 	child->domain = child->process->domain = shares_memory(domain) ? domain : NULL;
+	section_inherit(child);
 	if (!child->domain)
 		home_leave(child);
 }
@@ -485,7 +603,7 @@ void baton_end(struct context *context)
 	if (!domain_of(context))
 		return;
 	if (!recording())
-		complete(context);
+		baton_complete(context);
 	else if (context->process->domain->lock == me(context))
 		baton_release(context);
 }

@@ -120,6 +120,7 @@ void turn_before_staged(struct call *call, u64 turn)
 	memmove(call->start + TURN_BYTES, call->start, (u64)(call->position - call->start));
 	*(struct event *)call->start = (struct event){ TURN_BYTES, EVENT_TURN, TURN_IN_CALL, turn_kind(call->context), (i64)turn };
 	call->context->turn = turn;
+	call->context->turn_sections = call->context->slot->turn_sections = 0;
 	call->start += TURN_BYTES;
 	call->position += TURN_BYTES;
 	ring_publish(call->context, TURN_BYTES);
@@ -406,6 +407,7 @@ static u32 handle_call(struct context *context)
 {
 	struct call call;
 	context->number = context->regs.rax;
+	section_enter(context);
 	if (UNLIKELY(context->deferred_count))
 		return deliver_deferred(context, 1);
 	if (recording()) {
@@ -471,7 +473,7 @@ u32 replay_plain(struct context *context)
 		return 0;
 	if (UNLIKELY((const u8 *)next == context->log_end || next->kind != EVENT_CALL || !same_arguments(&context->regs, (const u64 *)(event + 1), row->argument_count)))
 		return 0;
-	if (UNLIKELY(context->deferred_count || context->slot->filter || debug_catches(context) || context->event_count + 1 >= context->pause_at - 1))
+	if (UNLIKELY(context->deferred_count || context->slot->filter || context->sections || debug_catches(context) || context->event_count + 1 >= context->pause_at - 1))
 		return 0;
 	context->log = (const u8 *)next;
 	context->log_offset += size;
@@ -489,6 +491,7 @@ _Noreturn void leave_fast(void);
 u32 runtime_syscall(struct context *context)
 {
 	u32 how = handle_call(context);
+	section_leave(context);
 	if (LIKELY(how == LEAVE_FAST) && recording())
 		leave_fast();
 	return how;

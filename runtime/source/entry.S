@@ -28,6 +28,7 @@
 #define EFLAGS 0xa8
 #define EVENT_COUNT 0xb0
 #define PAUSE_AT 0xb8
+#define SECTIONS 0x12c
 #define LOG 0x130
 
 	.section .text.entry, "ax"
@@ -66,6 +67,14 @@ runtime_pause:
 debug_event:
 	nop
 	ret
+	.balign 16
+	jmp section_begin
+	.balign 16
+	jmp section_end
+	.balign 16
+	jmp compare_begin
+	.balign 16
+	jmp compare_end
 
 	.text
 /* A system call. rax = number, rcx = address after the program's `syscall`. */
@@ -172,6 +181,63 @@ leave_kept:
 	INSTRUCTION_ENTRY entry_tsc, 0
 	INSTRUCTION_ENTRY entry_tscp, 1
 	INSTRUCTION_ENTRY entry_cpuid, 2
+
+/* Where a section begins or ends, under the sync policy; without it (the text may have been patched for another recording) nothing is done. No register or
+ * flag may change; those that compiled code keeps are not even saved. */
+	.macro SECTION_ENTRY name, function
+1:	mov %gs:CONTEXT_SCRATCH, %rcx
+	jmp *%gs:RIP
+\name:
+	mov %rcx, %gs:RIP
+	mov %gs:SECTIONS, %ecx
+	jrcxz 1b
+	mov %rax, %gs:RAX
+	lahf
+	seto %al
+	mov %rax, %gs:EFLAGS
+	mov %rsp, %gs:RSP
+	mov %gs:CONTEXT_STACK, %rsp
+	mov %rdx, %gs:RDX
+	mov %rsi, %gs:RSI
+	mov %rdi, %gs:RDI
+	mov %r8, %gs:R8
+	mov %r9, %gs:R9
+	mov %r10, %gs:R10
+	mov %r11, %gs:R11
+	mov %gs:0, %rdi
+	call \function
+	mov %gs:EFLAGS, %rax
+	add $0x7f, %al /* overflow flag */
+	sahf
+	mov %gs:RAX, %rax
+	mov %gs:RDX, %rdx
+	mov %gs:RSI, %rsi
+	mov %gs:RDI, %rdi
+	mov %gs:R8, %r8
+	mov %gs:R9, %r9
+	mov %gs:R10, %r10
+	mov %gs:R11, %r11
+	mov %gs:RSP, %rsp
+	mov %gs:CONTEXT_SCRATCH, %rcx
+	jmp *%gs:RIP
+	.endm
+	SECTION_ENTRY section_begin, section_begins
+	SECTION_ENTRY section_end, section_ends
+
+/* The same for those that are a compare-and-exchange: the runtime reads and may change registers and flags. */
+	.macro COMPARE_ENTRY name, which
+	INSTRUCTION_ENTRY \name\()_whole, \which
+1:	mov %gs:CONTEXT_SCRATCH, %rcx
+	jmp *%gs:RIP
+\name:
+	mov %rcx, %gs:RIP
+	mov %gs:SECTIONS, %ecx
+	jrcxz 1b
+	mov %gs:RIP, %rcx
+	jmp \name\()_whole
+	.endm
+	COMPARE_ENTRY compare_begin, 3
+	COMPARE_ENTRY compare_end, 4
 
 /* After a synchronous fault in the program: the master handler saved the registers and sent us here. */
 	.globl fault_entry

@@ -142,7 +142,11 @@ void force_settle(struct context *context)
 }
 
 void force_close(struct context *context) { leave_state(context, FORCE_CLOSED); }
-void force_open(struct context *context) { state_change(context, FORCE_CLOSED, context->deferred_count ? FORCE_WANTED : FORCE_IDLE); }
+void force_open(struct context *context)
+{
+	if (__atomic_load_n(&context->slot->force_state, __ATOMIC_RELAXED) == FORCE_CLOSED) /* only we open, and close */
+		state_change(context, FORCE_CLOSED, context->deferred_count ? FORCE_WANTED : FORCE_IDLE);
+}
 
 /* ---- where a thread may be stopped ---- */
 
@@ -521,9 +525,9 @@ u32 forced_handler(struct context *context, struct siginfo *info, struct registe
 	}
 	if (!is_force(context, info))
 		return 0;
-	if (tracing()) {
+	if (tracing() || sync_policy()) {
 		__atomic_store_n(&context->slot->force_state, FORCE_WANTED, __ATOMIC_RELEASE);
-		if (context->deferred_count == 0 || forced_deliver(context, regs))
+		if (context->deferred_count == 0 || ((tracing() || signal_kills(context)) && forced_deliver(context, regs)))
 			__atomic_store_n(&context->slot->force_state, FORCE_IDLE, __ATOMIC_RELEASE);
 		return 1;
 	}
@@ -637,8 +641,9 @@ void runtime_forced(struct context *context);
 void runtime_forced(struct context *context)
 {
 	u8 flags = 0;
-	if (tracing()) {
+	if (tracing() || sync_policy()) { /* under sync only to die: places that other threads pass meanwhile are not looked for */
 		leave(context);
+		section_leave(context);
 		return;
 	}
 	if (recording()) {

@@ -35,6 +35,7 @@ void emulate_tsc(struct context *context, struct registers *regs, u32 with_aux)
 	u64 value;
 	u64 aux = 0;
 	if (recording()) {
+		section_note(context);
 		value = read_counter(context);
 		if (with_aux)
 			sys3(NR_getcpu, &aux, NULL, NULL);
@@ -75,6 +76,11 @@ void runtime_instruction(struct context *context, u64 which)
 		emulate_cpuid(&context->regs); /* without an event, so no sync point */
 		return;
 	}
+	if (which > 2) {
+		section_compare(context, which == 3);
+		return;
+	}
 	emulate_tsc(context, &context->regs, (u32)which);
 	leave(context); /* a loop may have no other sync point than these */
+	section_leave(context);
 }

@@ -129,20 +129,27 @@ void end_process(struct context *context, u32 status)
 	end_of_stream(context);
 }
 
+static void wait_for_end(void) NORETURN;
+static void wait_for_end(void)
+{
+	static u32 const never = 0;
+	for (;;) /* another thread's end is the process's */
+		futex_wait((u32 *)&never, 0, 0);
+}
+
 /* The recorded thread died here without saying so: killed, or the recording was cut. */
 void end_of_stream(struct context *context)
 {
+	if (UNLIKELY(context->gone))
+		wait_for_end();
 	const struct event *event = log_peek(context);
 	struct process *process = context->process;
 	u32 status = event && event->kind == EVENT_END ? (u32)event->value : SIGKILL;
 	look_end(context);
 	baton_end(context);
 	__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
-	if (__atomic_sub_fetch(&process->thread_count, 1, __ATOMIC_ACQ_REL)) {
-		static u32 const never = 0;
-		for (;;) /* another thread's end is the process's */
-			futex_wait((u32 *)&never, 0, 0);
-	}
+	if (__atomic_sub_fetch(&process->thread_count, 1, __ATOMIC_ACQ_REL))
+		wait_for_end();
 	if (process->ending)
 		status = process->ending_status;
 	if (status & 0x7f)

@@ -193,6 +193,7 @@ void child_start(struct context *context)
 		copy_user((void *)context->child_tid_address, &context->tid, 4);
 	set_kernel_mask(context, context->sigmask);
 	leave(context);
+	section_leave(context);
 	restore_full(context);
 }
 
@@ -273,6 +274,7 @@ static i64 clone_copying(struct context *context, struct slot *slot, const struc
 	set_kernel_mask(context, context->sigmask);
 	child_registers(context, request);
 	leave(context);
+	section_leave(context);
 	restore_full(context);
 }
 
@@ -286,6 +288,7 @@ static i64 clone_sharing(struct context *context, struct slot *slot, const struc
 	u32 thread = (request->flags & CLONE_THREAD) != 0;
 	child->process = context->process;
 	child->domain = context->domain;
+	child->sections = context->sections;
 	child->home = context->home;
 	if (!thread && !(request->flags & CLONE_VFORK) && recording())
 		unreached_show(context); /* neither would notice what the other does */

@@ -302,6 +302,14 @@ static u32 blocked_now(struct context *context, u32 number)
 	return (mask & SIGNAL_BIT(number)) != 0;
 }
 
+/* The first of those that the master handler took ends the process. */
+u32 signal_kills(const struct context *context)
+{
+	u32 number = (u32)context->deferred[0].info.number;
+	u64 handler = context->process->actions[number].handler;
+	return handler == SIG_DFL && !ignored_by_default(number) && !(context->sigmask & SIGNAL_BIT(number)) && !is_spared(context);
+}
+
 /* Delivers what the master handler took. Record only. */
 u32 deliver_deferred(struct context *context, u32 before_call)
 {
@@ -446,7 +454,9 @@ void die_by_signal(struct context *context, u32 number)
 void runtime_fault(struct context *context)
 {
 	struct deferred_signal signal = context->deferred[MAX_DEFERRED - 1];
+	section_note(context);
 	raise_fault(context, &signal, 0);
+	section_leave(context);
 }
 
 /* A signal that the program brought upon itself: it comes at this place by itself, in record and in replay. `certain`: no handler helps. */

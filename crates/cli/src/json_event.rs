@@ -88,6 +88,10 @@ enum Details {
     State {
         state: String,
     },
+    Compare {
+        low: String,
+        high: String,
+    },
     Dropped {
         processes: u64,
         events: u64,
@@ -217,6 +221,7 @@ fn details(event: &EventRef<'_>, text: &TextOptions) -> Details {
             let [streams, cut_streams, console] = [streams, cut, console].map(|ranges| ranges.iter().collect());
             Details::Dropped { processes, events, bytes, streams, cut_streams, console }
         }
+        Event::Compare { low, high } => Details::Compare { low: address_text(low), high: address_text(high) },
         Event::State { text } => Details::State { state: String::from_utf8_lossy(text).trim_end_matches('\0').to_owned() },
     }
 }

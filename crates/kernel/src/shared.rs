@@ -49,6 +49,7 @@ pub const OPTION_DEBUG: u32 = 128;
 pub const OPTION_DROPPED: u32 = 256;
 pub const OPTION_ALONE: u32 = 512;
 pub const OPTION_MOVED_DATA: u32 = 1024;
+pub const OPTION_SYNC: u32 = 2048;
 
 pub const TIE_MEMORY: u32 = 1;
 pub const TIE_FILE: u32 = 2;
@@ -210,6 +211,7 @@ pub struct RequestLines {
     pub console_ticket: AtomicU64,
     pub turn: AtomicU64,
     pub turn_logged: AtomicU64,
+    pub turn_sections: AtomicU64,
     pub started_ns: AtomicU64,
     pub ended_ns: AtomicU64,
     pub baton_waits: AtomicU64,
@@ -371,6 +373,7 @@ pub struct Header {
     pub filter_count: AtomicU32,
     pub filter_step_count: AtomicU32,
     pub filters: [Filter; MAX_FILTERS],
+    pub turn_patience_ns: AtomicU64,
     pub filter_steps: [AtomicU64; MAX_FILTER_STEPS],
     pub file_buckets: [AtomicU32; FILE_BUCKETS],
     pub shared_file_buckets: [AtomicU32; SHARED_FILE_BUCKETS],

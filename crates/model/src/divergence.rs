@@ -34,10 +34,14 @@ pub enum Mismatch {
     Fault = 11,
     /// The log says something impossible.
     Corrupt = 12,
+    /// Under the sync policy, another number of sections in a turn; expected and actual are numbers.
+    Sections = 13,
+    /// Under the sync policy, a turn does not come; expected is its number, actual how many milliseconds it was waited for.
+    Stuck = 14,
 }
 
 impl Mismatch {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Kind,
         Self::Number,
         Self::Argument,
@@ -50,6 +54,8 @@ impl Mismatch {
         Self::Memory,
         Self::Fault,
         Self::Corrupt,
+        Self::Sections,
+        Self::Stuck,
     ];
 
     /// From the runtime's number.
@@ -69,6 +75,7 @@ impl Mismatch {
             Self::Mapping => "the address is taken at replay, or a stored file is missing",
             Self::Memory => "the program's memory layout differs from the recorded one",
             Self::Corrupt => "the recording is damaged, or was made by another version",
+            Self::Sections | Self::Stuck => "threads raced in a way that the sync policy does not record: record without --policy sync",
         }
     }
 }
@@ -106,6 +113,8 @@ impl Divergence {
         match self.mismatch {
             Mismatch::End => ("the end of the log".to_string(), self.place()),
             Mismatch::Corrupt => ("a whole event".to_string(), format!("{} and {:#x}", self.expected, self.actual)),
+            Mismatch::Stuck => (format!("turn {}", self.expected), format!("none for {} ms", self.actual)),
+            Mismatch::Sections => (format!("{} sections in the turn", self.expected), self.actual.to_string()),
             Mismatch::Memory => {
                 let expected = format!("{} bytes at {:#x}", self.actual, self.expected);
                 (expected, "no such memory".to_string())

@@ -38,10 +38,11 @@ pub enum EventKind {
     Thread = 12,
     State = 13,
     Dropped = 14,
+    Compare = 15,
 }
 
 impl EventKind {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Call,
         Self::Signal,
         Self::Fatal,
@@ -56,6 +57,7 @@ impl EventKind {
         Self::Thread,
         Self::State,
         Self::Dropped,
+        Self::Compare,
     ];
 
     /// The kind with that number.
@@ -80,6 +82,7 @@ impl EventKind {
             Self::Thread => "THREAD",
             Self::State => "STATE",
             Self::Dropped => "DROPPED",
+            Self::Compare => "COMPARE",
         }
     }
 }
@@ -181,6 +184,11 @@ pub enum Event<'log> {
     /// In the supervisor's stream: what was left out. See [`crate::Dropped`].
     Dropped {
         body: &'log [u8],
+    },
+    /// Under the sync policy: a compare-and-exchange failed, and was not tried again at once; what it saw.
+    Compare {
+        low: u64,
+        high: u64,
     },
 }
 
@@ -368,6 +376,7 @@ impl<'log> EventRef<'log> {
             EventKind::Thread => Event::Thread { stream: StreamId(value as u32), account: ThreadAccount::read(body) },
             EventKind::State => Event::State { text: body },
             EventKind::Dropped => Event::Dropped { body },
+            EventKind::Compare => Event::Compare { low: value, high: read_u64(body, 0) },
         }
     }
 
@@ -399,6 +408,7 @@ impl<'log> EventRef<'log> {
             }
             EventKind::Signal | EventKind::Fatal => SIGINFO_BYTES,
             EventKind::Exit | EventKind::Start => 16,
+            EventKind::Compare => 24,
             EventKind::Tsc if self.number == 1 => 8,
             EventKind::Hash => 8,
             EventKind::Thread => ThreadAccount::BYTES,

@@ -93,6 +93,7 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
                 until_ns as f64 / 1e6
             )
         }
+        Event::Compare { low, high } => format!("compare-and-exchange that failed: saw {low:#x}, {high:#x}"),
         Event::End { status } => format!("+++ died +++ wait status {status:#x}"),
         Event::Thread { stream, account } => {
             let ms = |ns: u64| ns as f64 / 1e6;

@@ -119,6 +119,7 @@ fn every_kind_is_decoded_and_has_a_line() {
             words(&[1_000_000, 2_500_000, 30, 2, 1, 7, 3, 5, 1_250_000]),
             "thread of stream 4: from 1.000 to 2.500 ms, 30 calls (2 dispatched), 1 signals, 7 turns, 3 forced, waited 5 times for 1.250 ms",
         ),
+        (EventKind::Compare, 0, 0, 7, words(&[1, 0x246, 3]), "compare-and-exchange that failed: saw 0x7, 0x1"),
         (EventKind::State, 0, 0, 2, words(&[0x7d7b]), "state: {}"),
         (
             EventKind::Dropped,

@@ -2,7 +2,7 @@
 
 use crate::bytes::{page_ceiling, page_floor};
 use crate::candidates::find_candidates;
-use crate::choice::{Context, Pads, Plan};
+use crate::choice::{Chosen, Context, Pads, Plan};
 use crate::elf::{ElfView, LoadSegment};
 use crate::emit::{Emitted, OutOfReach, Patch, emit, jumps};
 use crate::error::PatchError;
@@ -10,6 +10,7 @@ use crate::functions::find_functions;
 use crate::gather::{Gathered, gather, recognise};
 use crate::image::{Image, ImageSegment, Placement, Refusal, RefusedSite, SiteKind, Unpatched, UnpatchedReason, Verdict};
 use crate::lazy_binding;
+use crate::sections::{self, Wanted, choose_sections};
 use crate::survey::Role;
 
 /// More patterns than any real text has (200 MB of random bytes have a tenth of it); bounds what a hostile file can make us use.
@@ -29,6 +30,8 @@ pub struct Options {
     pub cpuid_text_limit: u64,
     /// Turn a `cpuid` that cannot be patched into [`CPUID_TRAP`], for processors on which `cpuid` itself does not trap.
     pub trap_cpuid: bool,
+    /// Make sections of atomic instructions, and of the C library's functions that synchronise threads.
+    pub sections: bool,
 }
 
 /// Takes the place of a `cpuid`: `int $0xa2`, which faults with a general protection error. One byte differs.
@@ -46,7 +49,7 @@ const NOP: u8 = 0x90;
 
 impl Default for Options {
     fn default() -> Self {
-        Self { system_calls: true, time_stamp_counter: true, cpuid: true, cpuid_text_limit: 4 << 20, trap_cpuid: false }
+        Self { system_calls: true, time_stamp_counter: true, cpuid: true, cpuid_text_limit: 4 << 20, trap_cpuid: false, sections: false }
     }
 }
 
@@ -61,6 +64,7 @@ impl Options {
             SiteKind::SystemCall => self.system_calls,
             SiteKind::Rdtsc | SiteKind::Rdtscp => self.time_stamp_counter,
             SiteKind::Cpuid => self.cpuid,
+            SiteKind::Atomic | SiteKind::SectionBegin | SiteKind::SectionEnd => self.sections,
         }
     }
 }
@@ -80,7 +84,7 @@ pub fn build_image(elf: &[u8], placement: Placement, options: &Options) -> Resul
 pub fn examine(elf: &[u8], placement: Placement, options: &Options) -> Result<Verdict, PatchError> {
     let elf = ElfView::parse(elf)?;
     let candidates = find_candidates(&elf);
-    if candidates.is_empty() {
+    if candidates.is_empty() && !options.sections {
         return Ok(unpatched(UnpatchedReason::NoSites, Vec::new(), false));
     }
     if candidates.len() > CANDIDATE_LIMIT {
@@ -88,21 +92,27 @@ pub fn examine(elf: &[u8], placement: Placement, options: &Options) -> Result<Ve
     }
     let functions = find_functions(&elf, &candidates);
     let recognised = recognise(&elf, &functions, &candidates);
-    if recognised.sites.is_empty() {
+    let wanted = if options.sections { sections::find(&elf, &functions) } else { Wanted::default() };
+    if recognised.sites.is_empty() && wanted.is_empty() {
         let verdict = unpatched(UnpatchedReason::NoSites, Vec::new(), recognised.loose_sites);
         return Ok(verdict.with_unreached(recognised.unreached));
     }
-    let Gathered { survey, targets, targets_complete } = gather(&elf, &functions, &recognised.sites);
+    let mut places = [&recognised.sites[..], &wanted.places].concat();
+    places.sort_unstable();
+    let Gathered { survey, targets, references, targets_complete } = gather(&elf, &functions, &places);
     let context = Context {
         elf: &elf,
         listing: &survey.listing,
         targets: &targets,
+        branches: &survey.branches,
+        references: &references,
         targets_complete,
         suspect: &survey.suspect,
         functions_known: functions.known,
     };
-    let (plans, refused) = choose_all(&context, options, Pads::new(survey.pads.clone(), &targets));
-    let verdict = conclude(&elf, placement, options, &plans, refused, recognised.loose_sites);
+    let mut chosen = choose_all(&context, options, Pads::new(survey.pads.clone(), &targets));
+    choose_sections(&context, &functions.chunks, &wanted, survey.pads.clone(), &mut chosen);
+    let verdict = conclude(&elf, placement, options, chosen, recognised.loose_sites);
     Ok(verdict.with_unreached(recognised.unreached))
 }
 
@@ -111,8 +121,9 @@ fn unpatched(reason: UnpatchedReason, refused: Vec<RefusedSite>, unknown_calls: 
 }
 
 /// Makes the image, if there is anything to patch, it is worth an image, and it is in reach.
-fn conclude(elf: &ElfView, placement: Placement, options: &Options, plans: &[Plan], refused: Vec<RefusedSite>, unknown_calls: bool) -> Verdict {
-    let mut edits = traps(elf, options, plans, &refused);
+fn conclude(elf: &ElfView, placement: Placement, options: &Options, chosen: Chosen, unknown_calls: bool) -> Verdict {
+    let Chosen { plans, refused } = chosen;
+    let mut edits = traps(elf, options, &plans, &refused);
     let saves = lazy_binding::patches(elf);
     let save_addresses = saves.iter().map(|(address, _)| *address).collect();
     edits.extend(saves);
@@ -125,7 +136,7 @@ fn conclude(elf: &ElfView, placement: Placement, options: &Options, plans: &[Pla
     if text_bytes > options.cpuid_text_limit && plans.iter().all(|plan| plan.kind == SiteKind::Cpuid) {
         return unpatched(UnpatchedReason::NotWorthwhile, refused, unknown_calls);
     }
-    match assemble(elf, placement, plans, edits) {
+    match assemble(elf, placement, &plans, edits) {
         Ok((segments, emitted)) => Verdict::Patched(Image {
             segments,
             stub_address: emitted.stub_address,
@@ -147,9 +158,8 @@ fn conclude(elf: &ElfView, placement: Placement, options: &Options, plans: &[Pla
 }
 
 /// Goes through the sites in order of address.
-fn choose_all(context: &Context, options: &Options, mut pads: Pads) -> (Vec<Plan>, Vec<RefusedSite>) {
-    let mut plans = Vec::new();
-    let mut refused = Vec::new();
+fn choose_all(context: &Context, options: &Options, mut pads: Pads) -> Chosen {
+    let (mut plans, mut refused) = (Vec::new(), Vec::new());
     let mut floor = 0;
     for (index, listed) in context.listing.iter().enumerate() {
         let Role::Site(kind) = listed.role else {
@@ -165,12 +175,13 @@ fn choose_all(context: &Context, options: &Options, mut pads: Pads) -> (Vec<Plan
             Err(reason) => refused.push(RefusedSite { kind, address: listed.address, reason }),
         }
     }
-    (plans, refused)
+    Chosen { plans, refused }
 }
 
 /// Whether a refused site surely is the instruction, without prefixes.
 fn is_sure(elf: &ElfView, site: &RefusedSite) -> bool {
-    matches!(site.reason, Refusal::NoRoom | Refusal::JumpTarget) && elf.bytes_from(site.address).starts_with(site.kind.opcode())
+    let starts_with = |opcode| elf.bytes_from(site.address).starts_with(opcode);
+    matches!(site.reason, Refusal::NoRoom | Refusal::JumpTarget) && site.kind.opcode().is_some_and(starts_with)
 }
 
 /// The edits that make instructions trap: what is behind a jump, and what could not be patched but surely is an instruction.
@@ -193,6 +204,7 @@ fn trap(kind: SiteKind, options: &Options) -> Option<&'static [u8]> {
         SiteKind::Rdtsc => Some(COUNTER_TRAPS[0]),
         SiteKind::Rdtscp => Some(COUNTER_TRAPS[1]),
         SiteKind::Cpuid => options.trap_cpuid.then_some(&CPUID_TRAP),
+        SiteKind::Atomic | SiteKind::SectionBegin | SiteKind::SectionEnd => None,
     }
 }
 

@@ -31,5 +31,5 @@ pub(crate) fn find_candidates(elf: &ElfView) -> Vec<Candidate> {
 
 /// The kind of instruction whose opcode `bytes` begin with.
 fn kind_at(bytes: &[u8]) -> Option<SiteKind> {
-    SiteKind::ALL.into_iter().find(|kind| bytes.starts_with(kind.opcode()))
+    SiteKind::REPLACED.into_iter().find(|kind| kind.opcode().is_some_and(|opcode| bytes.starts_with(opcode)))
 }

@@ -8,8 +8,9 @@
 
 use crate::elf::ElfView;
 use crate::functions::is_plain_call;
-use crate::image::{Refusal, SiteKind};
-use crate::survey::{Listed, Pad, Role};
+use crate::image::{Refusal, RefusedSite, SiteKind};
+use crate::survey::{Branch, Listed, Nature, Pad, Role};
+use std::ops::Range;
 
 /// Bytes of `jmp rel32`.
 pub(crate) const JUMP_BYTES: u64 = 5;
@@ -42,6 +43,8 @@ pub(crate) struct Plan {
     pub site: Listed,
     /// Displaced instructions before the site.
     pub before: Vec<Listed>,
+    /// How many of those an atomic instruction's section leaves out; the others jump into the instruction, over its LOCK prefix.
+    pub outside: usize,
     /// Displaced instructions after it.
     pub after: Vec<Listed>,
     /// End of the bytes that the jump replaces: the first end of an instruction after it.
@@ -66,6 +69,13 @@ impl Plan {
         let each = displaced.map(|instruction| if instruction.memory { 12 } else { 4 });
         each.sum::<usize>() + 2 * usize::from(!self.after.is_empty())
     }
+}
+
+/// What was decided, by address.
+#[derive(Debug, Default)]
+pub(crate) struct Chosen {
+    pub plans: Vec<Plan>,
+    pub refused: Vec<RefusedSite>,
 }
 
 /// Padding that is still free, by address.
@@ -93,6 +103,20 @@ impl Pads {
     }
 }
 
+/// What is to be patched, and within which limits.
+#[derive(Debug, Clone)]
+pub(crate) struct Wish {
+    /// Of the site in the listing.
+    pub index: usize,
+    pub kind: SiteKind,
+    /// What may be displaced: the rest belongs to other plans.
+    pub bounds: Range<u64>,
+    /// The end of padding that follows the site and may be overwritten; else its own end.
+    pub tail_end: u64,
+    /// Whether others may jump to the site and find it as it was: only what leads to it from before is patched.
+    pub bare: bool,
+}
+
 /// What is known when choosing.
 pub(crate) struct Context<'a, 'data> {
     pub elf: &'a ElfView<'data>,
@@ -100,6 +124,10 @@ pub(crate) struct Context<'a, 'data> {
     pub listing: &'a [Listed],
     /// Sorted.
     pub targets: &'a [u64],
+    /// Those of them that are branches, sorted.
+    pub branches: &'a [Branch],
+    /// All others, sorted.
+    pub references: &'a [u64],
     /// Whether `targets` can be trusted to be all; else only single instructions are displaced.
     pub targets_complete: bool,
     /// For each chunk, whether it did not decode cleanly.
@@ -125,12 +153,8 @@ impl Context<'_, '_> {
         if kind == SiteKind::SystemCall && self.is_restorer(&site) {
             return Err(Refusal::SignalReturn);
         }
-        let plan = self.best(index, kind, &bounds, JUMP_BYTES).or_else(|refusal| {
-            let mut plan = self.best(index, kind, &bounds, SHORT_JUMP_BYTES).map_err(|_| refusal)?;
-            let pad = pads.take(plan.patch_start() + SHORT_JUMP_BYTES).ok_or(refusal)?;
-            plan.jump = Jump::ByWayOf { pad };
-            Ok(plan)
-        })?;
+        let wish = Wish { index, kind, bounds, tail_end: site.end(), bare: false };
+        let plan = self.cheapest(&wish, |from| pads.take(from))?;
         let plain = plan.before.len() == 1 && is_plain_call(self.elf.bytes_from(plan.patch_start()));
         if !self.functions_known && !plain {
             return Err(Refusal::NoFunctionTable);
@@ -138,18 +162,29 @@ impl Context<'_, '_> {
         Ok(plan)
     }
 
+    /// The cheapest plan, if need be with a short jump to padding, for which `take_pad` finds a place near an address.
+    pub fn cheapest(&self, wish: &Wish, mut take_pad: impl FnMut(u64) -> Option<u64>) -> Result<Plan, Refusal> {
+        self.best(wish, JUMP_BYTES).or_else(|refusal| {
+            let mut plan = self.best(wish, SHORT_JUMP_BYTES).map_err(|_| refusal)?;
+            let pad = take_pad(plan.patch_start() + SHORT_JUMP_BYTES).ok_or(refusal)?;
+            plan.jump = Jump::ByWayOf { pad };
+            Ok(plan)
+        })
+    }
+
     /// The cheapest plan that makes room for a jump of so many bytes.
-    fn best(&self, index: usize, kind: SiteKind, bounds: &std::ops::Range<u64>, jump_bytes: u64) -> Result<Plan, Refusal> {
-        let most_before = self.movable_before(index, bounds.start);
-        let most_after = if kind == SiteKind::SystemCall { 0 } else { self.movable_after(index, bounds.end) };
+    fn best(&self, wish: &Wish, jump_bytes: u64) -> Result<Plan, Refusal> {
+        let (most_before, most_after) = self.most_around(wish);
         let mut refusal = Refusal::NoRoom;
         let mut best: Option<Plan> = None;
         for (before, after) in (0..=most_before).flat_map(|before| (0..=most_after).map(move |after| (before, after))) {
-            let Some(plan) = self.plan(index, kind, (before, after), jump_bytes) else {
+            let Some(plan) = self.plan(wish, (before, after), jump_bytes) else {
                 continue;
             };
-            if self.is_entered(&plan) {
+            if self.is_entered(wish, &plan) {
                 refusal = Refusal::JumpTarget;
+            } else if plan.cost() == 0 {
+                return Ok(plan);
             } else if best.as_ref().is_none_or(|best| plan.cost() < best.cost()) {
                 best = Some(plan);
             }
@@ -157,51 +192,87 @@ impl Context<'_, '_> {
         best.ok_or(refusal)
     }
 
+    /// How many instructions could be displaced on either side of a site.
+    fn most_around(&self, wish: &Wish) -> (usize, usize) {
+        let before = || self.movable_before(wish);
+        let after = || self.movable_after(wish);
+        match wish.kind {
+            SiteKind::SystemCall | SiteKind::SectionEnd => (before(), 0),
+            SiteKind::SectionBegin => (0, after()),
+            SiteKind::Rdtsc | SiteKind::Rdtscp | SiteKind::Cpuid | SiteKind::Atomic => (before(), after()),
+        }
+    }
+
     /// The plan with so many instructions displaced before and after the site, if they make room for the jump.
-    fn plan(&self, index: usize, kind: SiteKind, (before, after): (usize, usize), jump_bytes: u64) -> Option<Plan> {
+    fn plan(&self, wish: &Wish, (before, after): (usize, usize), jump_bytes: u64) -> Option<Plan> {
+        let (index, kind) = (wish.index, wish.kind);
         let run = &self.listing[index - before..=index + after];
         let jump_end = run[0].address + jump_bytes;
         let site = self.listing[index];
-        if kind == SiteKind::SystemCall && jump_end > site.address {
+        if (kind == SiteKind::SystemCall || wish.bare) && jump_end > site.address {
             return None;
         }
-        let patch_end = run.iter().map(Listed::end).find(|end| *end >= jump_end)?;
+        let in_tail = (jump_end <= wish.tail_end).then_some(jump_end);
+        let patch_end = run.iter().map(Listed::end).find(|end| *end >= jump_end).or(in_tail)?;
         let (before, after) = (run[..before].to_vec(), run[before + 1..].to_vec());
-        Some(Plan { kind, site, before, after, patch_end, jump: Jump::Near })
+        let skips = |instruction: &Listed| matches!(instruction.role, Role::Conditional { target, .. } if site.has_inside(target));
+        let outside = before.iter().position(skips).unwrap_or(before.len());
+        Some(Plan { kind, site, before, outside, after, patch_end, jump: Jump::Near })
     }
 
-    /// Whether something may jump into the bytes that the jump replaces, other than to their start.
-    fn is_entered(&self, plan: &Plan) -> bool {
+    /// Whether something may jump into the bytes that the jump replaces, other than to their start; or past it to the site, if that matters.
+    fn is_entered(&self, wish: &Wish, plan: &Plan) -> bool {
         let first = plan.before.first().unwrap_or(&plan.site);
         if !self.targets_complete && first.end() < plan.patch_end {
             return true;
         }
+        let end = match plan.kind.is_of_section() {
+            true if wish.bare => plan.site.address,
+            true => plan.patch_end.max(plan.site.end()),
+            false => plan.patch_end,
+        };
         let next = self.targets.partition_point(|target| *target <= plan.patch_start());
-        self.targets.get(next).is_some_and(|target| *target < plan.patch_end)
+        let mut inside = self.targets[next..].iter().take_while(|target| **target < end);
+        inside.any(|target| !(plan.kind == SiteKind::Atomic && self.is_own_skip(plan, *target)))
     }
 
-    fn movable_before(&self, index: usize, floor: u64) -> usize {
-        let mut next = self.listing[index].address;
-        let run = self.listing[..index].iter().rev().take(RUN_INSTRUCTIONS).take_while(|instruction| {
-            let joins = instruction.end() == next && instruction.address >= floor && self.may_move(instruction);
+    /// Whether only the displaced instructions jump to a place inside the atomic instruction: over its LOCK prefix.
+    fn is_own_skip(&self, plan: &Plan, target: u64) -> bool {
+        let first = self.branches.partition_point(|branch| branch.target < target);
+        let branches = self.branches[first..].iter().take_while(|branch| branch.target == target);
+        let is_own = |branch: &Branch| plan.before[plan.outside..].iter().any(|instruction| instruction.address == branch.source);
+        plan.site.has_inside(target) && branches.clone().count() > 0 && branches.into_iter().all(is_own)
+    }
+
+    fn movable_before(&self, wish: &Wish) -> usize {
+        let mut next = self.listing[wish.index].address;
+        let run = self.listing[..wish.index].iter().rev().take(RUN_INSTRUCTIONS).take_while(|instruction| {
+            let joins = instruction.end() == next && instruction.address >= wish.bounds.start && self.may_move(instruction, wish.kind);
             next = instruction.address;
             joins
         });
         run.count()
     }
 
-    fn movable_after(&self, index: usize, ceiling: u64) -> usize {
-        let mut next = self.listing[index].end();
-        let run = self.listing[index + 1..].iter().take(RUN_INSTRUCTIONS).take_while(|instruction| {
-            let joins = instruction.address == next && instruction.end() <= ceiling && self.may_move(instruction);
+    fn movable_after(&self, wish: &Wish) -> usize {
+        let mut next = self.listing[wish.index].end();
+        let mut joins = |instruction: &Listed| {
+            let joins = instruction.address == next && instruction.end() <= wish.bounds.end;
             next = instruction.end();
             joins
-        });
-        run.count()
+        };
+        let following = &self.listing[wish.index + 1..];
+        let run = following.iter().take(RUN_INSTRUCTIONS).take_while(|instruction| joins(instruction) && self.may_move(instruction, wish.kind));
+        let count = run.count();
+        let leaves = |last: &&Listed| wish.kind == SiteKind::Atomic && last.leaves() && last.end() <= wish.bounds.end;
+        let end = following[..count].last().unwrap_or(&self.listing[wish.index]).end();
+        count + usize::from(following.get(count).filter(leaves).is_some_and(|last| last.address == end))
     }
 
-    fn may_move(&self, instruction: &Listed) -> bool {
-        matches!(instruction.role, Role::Movable | Role::Conditional { .. }) && (!self.functions_known || !self.suspect[instruction.chunk as usize])
+    /// Whether an instruction may be displaced for a site of the kind. An atomic one needs its own section, unless it is in one already.
+    fn may_move(&self, instruction: &Listed, kind: SiteKind) -> bool {
+        let needs_own = kind == SiteKind::Atomic && matches!(instruction.nature, Nature::Atomic { .. });
+        instruction.is_movable() && !needs_own && (!self.functions_known || !self.suspect[instruction.chunk as usize])
     }
 
     fn is_restorer(&self, site: &Listed) -> bool {

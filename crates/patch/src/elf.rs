@@ -7,7 +7,7 @@ use crate::{PAGE_BYTES, PatchError};
 use object::LittleEndian;
 use object::elf::{
     EM_X86_64, ET_DYN, ET_EXEC, FileHeader64, PF_W, PF_X, PT_GNU_EH_FRAME, PT_LOAD, SHN_UNDEF, SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, STT_FUNC,
-    STT_GNU_IFUNC,
+    STT_GNU_IFUNC, Sym64,
 };
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym};
 
@@ -157,20 +157,35 @@ impl<'data> ElfView<'data> {
     /// All defined function symbols of both symbol tables.
     pub fn function_symbols(&self) -> Vec<FunctionSymbol<'data>> {
         let mut found = Vec::new();
+        self.each_symbol(|name, symbol| {
+            if matches!(symbol.st_type(), STT_FUNC | STT_GNU_IFUNC) {
+                found.push(FunctionSymbol { name, address: symbol.st_value(ENDIAN), bytes: symbol.st_size(ENDIAN) });
+            }
+        });
+        found
+    }
+
+    /// Which of the names are those of symbols that the file defines.
+    pub fn defines<const N: usize>(&self, names: [&[u8]; N]) -> [bool; N] {
+        let mut found = [false; N];
+        self.each_symbol(|name, _| {
+            if let Some(index) = names.iter().position(|wanted| *wanted == name) {
+                found[index] = true;
+            }
+        });
+        found
+    }
+
+    /// Calls `take` with every defined symbol of both symbol tables.
+    fn each_symbol(&self, mut take: impl FnMut(&'data [u8], &Sym64<LittleEndian>)) {
         for kind in [SHT_SYMTAB, SHT_DYNSYM] {
             let Some(Ok(table)) = self.sections.as_ref().map(|sections| sections.symbols(ENDIAN, self.data, kind)) else {
                 continue;
             };
-            for symbol in table.iter() {
-                let kind = symbol.st_type();
-                if !(kind == STT_FUNC || kind == STT_GNU_IFUNC) || symbol.st_shndx(ENDIAN) == SHN_UNDEF {
-                    continue;
-                }
-                let name = symbol.name(ENDIAN, table.strings()).unwrap_or_default();
-                found.push(FunctionSymbol { name, address: symbol.st_value(ENDIAN), bytes: symbol.st_size(ENDIAN) });
+            for symbol in table.iter().filter(|symbol| symbol.st_shndx(ENDIAN) != SHN_UNDEF) {
+                take(symbol.name(ENDIAN, table.strings()).unwrap_or_default(), symbol);
             }
         }
-        found
     }
 }
 

@@ -1,32 +1,25 @@
 //! Laying out the stub area and writing stubs and jumps.
 //!
-//! A stub is: the instructions displaced before the site, adjusted; the call of the runtime; and, where instructions after the site were displaced,
-//! those and a jump back. All references are relative, so an image holds at any load address.
+//! All references are relative, so an image holds at any load address.
 
 use crate::bytes::page_ceiling;
 use crate::choice::{JUMP_BYTES, Jump, Plan, SHORT_JUMP_BYTES};
 use crate::elf::ElfView;
-use crate::image::{Placement, Site, SiteKind, StubInfo, StubPoint};
+use crate::entry::Entry;
+use crate::image::{Placement, Site, StubInfo, StubPoint};
+use crate::stub::{JUMP_INDIRECT, LEA_RCX, Piece, SAVE_RCX, pieces};
 use crate::survey::{Listed, Role};
 
-/// `mov %rcx,%gs:0x10`: where the runtime finds the program's `%rcx`.
-const SAVE_RCX: [u8; 9] = [0x65, 0x48, 0x89, 0x0c, 0x25, 0x10, 0, 0, 0];
-/// `lea disp32(%rip),%rcx`
-const LEA_RCX: [u8; 3] = [0x48, 0x8d, 0x0d];
-/// `jmp *disp32(%rip)`
-const JUMP_INDIRECT: [u8; 2] = [0xff, 0x25];
 /// `jmp rel32`
 const JUMP: u8 = 0xe9;
 /// `jmp rel8`
 const JUMP_SHORT: u8 = 0xeb;
-/// `0f 80+condition rel32`
-const CONDITIONAL_BYTES: usize = 6;
 /// `int3`: whoever comes here did what was proven impossible, and should not go on.
 const TRAP: u8 = 0xcc;
 /// Stubs start at multiples of this, so that few span more cache lines than they must.
 const STUB_ALIGNMENT: usize = 8;
-/// The literals at the start of the stub area, one for each kind.
-const LITERAL_BYTES: usize = 8 * SiteKind::ALL.len();
+/// The literals at the start of the stub area.
+const LITERAL_BYTES: usize = 8 * Entry::ALL.len();
 
 /// A distance does not fit in 32 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,8 +42,8 @@ pub(crate) fn emit(elf: &ElfView, placement: Placement, plans: &[Plan]) -> Resul
         Placement::Before => elf.low.wrapping_sub(area_bytes),
     };
     let mut stubs = Vec::with_capacity(area_bytes as usize);
-    for kind in SiteKind::ALL {
-        stubs.extend(kind.entry_address().to_le_bytes());
+    for entry in Entry::ALL {
+        stubs.extend(entry.address().to_le_bytes());
     }
     let mut sites = Vec::with_capacity(plans.len());
     for (plan, offset) in plans.iter().zip(offsets) {
@@ -68,25 +61,10 @@ fn lay_out(plans: &[Plan]) -> (Vec<usize>, usize) {
     let mut end = LITERAL_BYTES;
     let offsets = plans.iter().map(|plan| {
         let offset = end.next_multiple_of(STUB_ALIGNMENT);
-        end = offset + stub_bytes(plan);
+        end = offset + pieces(plan).iter().map(Piece::bytes).sum::<usize>();
         offset
     });
     (offsets.collect(), end)
-}
-
-fn stub_bytes(plan: &Plan) -> usize {
-    let displaced: usize = plan.before.iter().chain(&plan.after).map(moved_bytes).sum();
-    let save = if plan.kind == SiteKind::SystemCall { 0 } else { SAVE_RCX.len() };
-    let back = if plan.after.is_empty() { 0 } else { JUMP_BYTES as usize };
-    displaced + save + LEA_RCX.len() + 4 + JUMP_INDIRECT.len() + 4 + back
-}
-
-/// Bytes of an instruction once it is in the stub.
-fn moved_bytes(instruction: &Listed) -> usize {
-    match instruction.role {
-        Role::Conditional { .. } => CONDITIONAL_BYTES,
-        _ => usize::from(instruction.length),
-    }
 }
 
 /// Bytes to write, and the address to write them to.
@@ -129,26 +107,26 @@ struct Writer<'a> {
 impl Writer<'_> {
     /// Writes one stub.
     fn stub(&mut self, elf: &ElfView, plan: &Plan) -> Result<Site, OutOfReach> {
-        for instruction in &plan.before {
-            self.displaced(elf, instruction)?;
-        }
-        self.point(plan.site.address);
-        if plan.kind != SiteKind::SystemCall {
-            self.out.extend(SAVE_RCX);
-        }
-        let call_end = self.address() + (LEA_RCX.len() + 4 + JUMP_INDIRECT.len() + 4) as u64;
-        let continue_at = if plan.after.is_empty() { plan.site.end() } else { call_end };
-        self.out.extend(LEA_RCX);
-        self.relative(continue_at)?;
-        self.out.extend(JUMP_INDIRECT);
-        self.relative(self.area.wrapping_add(8 * plan.kind.index() as u64))?;
-        for instruction in &plan.after {
-            self.displaced(elf, instruction)?;
-        }
-        if !plan.after.is_empty() {
-            self.point(plan.end());
-            self.out.push(JUMP);
-            self.relative(plan.end())?;
+        let mut continue_at = None;
+        for piece in pieces(plan) {
+            self.point(piece.stands_for());
+            match piece {
+                Piece::Moved(instruction) => self.displaced(elf, &instruction)?,
+                Piece::Skip { condition, bytes, .. } => {
+                    self.out.extend([0x0f, 0x80 | condition]);
+                    self.out.extend(i32::try_from(bytes).expect("inside the stub").to_le_bytes());
+                }
+                Piece::Call { entry, text_next, skipped, .. } => {
+                    let next = text_next.unwrap_or_else(|| self.address().wrapping_add(piece.bytes() as u64));
+                    continue_at.get_or_insert(next);
+                    self.call(entry, next)?;
+                    self.out.extend(skipped);
+                }
+                Piece::Jump { target, .. } => {
+                    self.out.push(JUMP);
+                    self.relative(target)?;
+                }
+            }
         }
         Ok(Site {
             kind: plan.kind,
@@ -163,10 +141,21 @@ impl Writer<'_> {
             stub: StubInfo {
                 offset: self.start as u32,
                 length: (self.out.len() - self.start) as u32,
-                continue_at,
+                continue_at: continue_at.expect("every stub calls the runtime"),
                 points: std::mem::take(&mut self.points),
             },
         })
+    }
+
+    /// Writes a call of the runtime, which goes on at `next`.
+    fn call(&mut self, entry: Entry, next: u64) -> Result<(), OutOfReach> {
+        if entry != Entry::SystemCall {
+            self.out.extend(SAVE_RCX);
+        }
+        self.out.extend(LEA_RCX);
+        self.relative(next)?;
+        self.out.extend(JUMP_INDIRECT);
+        self.relative(self.area.wrapping_add(8 * entry.index() as u64))
     }
 
     /// Link-time address of the next byte.
@@ -188,7 +177,6 @@ impl Writer<'_> {
 
     /// Copies an instruction; a displacement relative to its own address grows by as much as the instruction moves back.
     fn displaced(&mut self, elf: &ElfView, instruction: &Listed) -> Result<(), OutOfReach> {
-        self.point(instruction.address);
         if let Role::Conditional { condition, target } = instruction.role {
             self.out.extend([0x0f, 0x80 | condition]);
             return self.relative(target);

@@ -8,7 +8,7 @@ use crate::candidates::Candidate;
 use crate::choice::JUMP_BYTES;
 use crate::elf::{ElfView, Section};
 use crate::flow::inferred_end;
-use crate::image::SiteKind;
+use crate::image::{SYSCALL, SiteKind};
 use crate::pclntab::go_functions;
 use gimli::{BaseAddresses, CieOrFde, CommonInformationEntry, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, UnwindSection};
 use std::collections::HashMap;
@@ -138,9 +138,7 @@ fn plain_calls(elf: &ElfView, candidates: &[Candidate]) -> impl Iterator<Item = 
 
 /// Whether `bytes` begin with `mov $number,%eax; syscall`: seven bytes that mean nothing else, whether or not they are in a function.
 pub(crate) fn is_plain_call(bytes: &[u8]) -> bool {
-    bytes.first() == Some(&0xb8)
-        && u32_at(bytes, 1).is_some_and(|number| number < NUMBER_LIMIT)
-        && bytes[JUMP_BYTES as usize..].starts_with(SiteKind::SystemCall.opcode())
+    bytes.first() == Some(&0xb8) && u32_at(bytes, 1).is_some_and(|number| number < NUMBER_LIMIT) && bytes[JUMP_BYTES as usize..].starts_with(&SYSCALL)
 }
 
 /// Functions from the unwinding table, found by its section or, failing that, by its program header.

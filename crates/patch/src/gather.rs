@@ -133,11 +133,13 @@ pub(crate) struct Gathered {
     pub survey: Survey,
     /// Addresses near sites that something may jump to, sorted.
     pub targets: Vec<u64>,
+    /// Those of them to which other things lead than branches of functions, sorted.
+    pub references: Vec<u64>,
     /// Whether these are all.
     pub targets_complete: bool,
 }
 
-/// Collects all that may jump near the sites.
+/// Collects all that may jump near the sites, which ascend.
 pub(crate) fn gather(elf: &ElfView, functions: &Functions, sites: &[u64]) -> Gathered {
     let windows = Windows::around(elf, sites.iter().copied(), SITE_REACH_BYTES);
     let scan = scan_text(elf, &windows);
@@ -161,11 +163,14 @@ pub(crate) fn gather(elf: &ElfView, functions: &Functions, sites: &[u64]) -> Gat
     }
     // Data that happens to look like an address inside an instruction is not one; branches do lead there (over a LOCK prefix).
     references.retain(|address| !survey.is_inside_instruction(*address));
-    targets.append(&mut survey.branches);
-    targets.append(&mut references);
+    survey.branches.sort_unstable();
+    references.append(&mut targets);
+    references.sort_unstable();
+    targets.extend(survey.branches.iter().map(|branch| branch.target));
+    targets.extend(&references);
     targets.sort_unstable();
     targets.dedup();
-    Gathered { survey, targets, targets_complete }
+    Gathered { survey, targets, references, targets_complete }
 }
 
 /// Where code outside all known functions jumps.

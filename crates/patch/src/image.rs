@@ -3,9 +3,9 @@
 //! All addresses are *link-time* addresses, as the file's program headers give them. Where the file is loaded at another place, add the load
 //! bias with wrapping arithmetic to each of them.
 
+use crate::PAGE_BYTES;
 use crate::choice::JUMP_BYTES;
 use crate::lazy_binding;
-use crate::{PAGE_BYTES, RUNTIME_TEXT};
 use std::fmt;
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ pub enum Placement {
     Before,
 }
 
-/// What an instruction asks for, and so which entry of the runtime its stub jumps to.
+/// What a site is, and so what its stub does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SiteKind {
     /// `syscall`
@@ -29,42 +29,46 @@ pub enum SiteKind {
     Rdtscp,
     /// `cpuid`
     Cpuid,
+    /// An instruction that reads and writes memory in one step: a section of its own.
+    Atomic,
+    /// Where a function begins that is a section as a whole.
+    SectionBegin,
+    /// An instruction by which such a function is left.
+    SectionEnd,
 }
 
 impl SiteKind {
-    /// Every kind, in the order of the runtime's entry table.
-    pub const ALL: [SiteKind; 4] = [SiteKind::SystemCall, SiteKind::Rdtsc, SiteKind::Rdtscp, SiteKind::Cpuid];
+    /// Every kind.
+    pub const ALL: [SiteKind; 7] =
+        [SiteKind::SystemCall, SiteKind::Rdtsc, SiteKind::Rdtscp, SiteKind::Cpuid, SiteKind::Atomic, SiteKind::SectionBegin, SiteKind::SectionEnd];
 
-    /// Position in the runtime's entry table, and of its literal in the stub area.
-    pub fn index(self) -> usize {
-        match self {
-            SiteKind::SystemCall => 0,
-            SiteKind::Rdtsc => 1,
-            SiteKind::Rdtscp => 2,
-            SiteKind::Cpuid => 3,
-        }
-    }
+    /// Those that are one instruction each, for which the runtime stands in.
+    pub const REPLACED: [SiteKind; 4] = [SiteKind::SystemCall, SiteKind::Rdtsc, SiteKind::Rdtscp, SiteKind::Cpuid];
 
     /// Whether it must not be executed unnoticed. CPUID may: it traps by itself, or answers alike.
     pub fn must_be_seen(self) -> bool {
-        self != SiteKind::Cpuid
+        matches!(self, SiteKind::SystemCall | SiteKind::Rdtsc | SiteKind::Rdtscp)
     }
 
-    /// Absolute address of the runtime's entry for this kind.
-    pub fn entry_address(self) -> u64 {
-        RUNTIME_TEXT + 0x10 * self.index() as u64
+    /// Whether it belongs to a section, so that the instruction is executed by the program itself.
+    pub fn is_of_section(self) -> bool {
+        matches!(self, SiteKind::Atomic | SiteKind::SectionBegin | SiteKind::SectionEnd)
     }
 
-    /// The instruction without prefixes.
-    pub fn opcode(self) -> &'static [u8] {
+    /// The instruction without prefixes, for which the runtime stands in; nothing for sections.
+    pub fn opcode(self) -> Option<&'static [u8]> {
         match self {
-            SiteKind::SystemCall => &[0x0f, 0x05],
-            SiteKind::Rdtsc => &[0x0f, 0x31],
-            SiteKind::Rdtscp => &[0x0f, 0x01, 0xf9],
-            SiteKind::Cpuid => &[0x0f, 0xa2],
+            SiteKind::SystemCall => Some(&SYSCALL),
+            SiteKind::Rdtsc => Some(&[0x0f, 0x31]),
+            SiteKind::Rdtscp => Some(&[0x0f, 0x01, 0xf9]),
+            SiteKind::Cpuid => Some(&[0x0f, 0xa2]),
+            SiteKind::Atomic | SiteKind::SectionBegin | SiteKind::SectionEnd => None,
         }
     }
 }
+
+/// `syscall`
+pub(crate) const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
 /// What became of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -148,7 +152,7 @@ pub struct Image {
     /// Where the stubs go: a link-time, page-aligned address. With [`Placement::Before`] and a file linked at 0 it lies below zero and has wrapped
     /// around; the sum with the load bias is right all the same.
     pub stub_address: u64,
-    /// The stub area: whole pages, beginning with four 8-byte literals, the addresses of the runtime's entries.
+    /// The stub area: whole pages, beginning with six 8-byte literals, the addresses of the runtime's entries.
     pub stubs: Vec<u8>,
     /// Page-aligned start of the first loadable segment.
     pub low: u64,
@@ -205,7 +209,7 @@ impl Image {
             let far_jump = site.pad_address.map(|pad| (pad, JUMP_BYTES));
             [Some(jump), far_jump, Some((site.address, u64::from(site.length)))]
         });
-        let traps = self.refused.iter().map(|site| (site.address, site.kind.opcode().len() as u64));
+        let traps = self.refused.iter().filter_map(|site| Some((site.address, site.kind.opcode()?.len() as u64)));
         let saves = self.saves.iter().map(|address| (*address, lazy_binding::INSTRUCTION_BYTES));
         sites.flatten().chain(traps).chain(saves)
     }
@@ -282,7 +286,7 @@ pub struct Run {
     pub bytes: u64,
 }
 
-/// One patched instruction.
+/// One patched instruction, or the first one of a function that is a section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
     /// What it asks for.
@@ -309,7 +313,7 @@ pub struct StubInfo {
     /// Bytes of code.
     pub length: u32,
     /// The link-time address that the stub leaves in `%rcx`: where the runtime returns to. In the text, or in the stub where
-    /// instructions after the site were displaced.
+    /// instructions after the site were displaced, or the site belongs to a section. An atomic instruction's is that of the first call.
     pub continue_at: u64,
     /// Which instruction of the text each part of the stub stands for, by offset; the first is at offset 0.
     pub points: Vec<StubPoint>,
@@ -350,6 +354,10 @@ pub enum Refusal {
     NoFunctionTable,
     /// The options exclude its kind.
     NotWanted,
+    /// A function that would be a section may run code of the program, for ever.
+    IndirectCall,
+    /// A function that would be a section is never left, or its parts cannot be told.
+    NoExit,
 }
 
 #[cfg(test)]

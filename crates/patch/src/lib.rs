@@ -1,5 +1,5 @@
 //! Computes patched images of x86-64 files: the same text with jumps to stubs in place of the instructions before system calls, and in place
-//! of RDTSC, RDTSCP and CPUID.
+//! of RDTSC, RDTSCP and CPUID; on demand also around what must be done by one thread at a time.
 //!
 //! This crate only turns bytes into bytes. It opens no file, maps no memory and runs nothing. Its input is whatever a recorded program maps, so it
 //! is treated as hostile: a malformed file gives an error or fewer sites, never a panic.
@@ -15,6 +15,7 @@ mod candidates;
 mod choice;
 mod elf;
 mod emit;
+mod entry;
 mod error;
 mod flow;
 mod functions;
@@ -27,6 +28,8 @@ mod pointers;
 pub mod range;
 mod references;
 mod scan;
+mod sections;
+mod stub;
 mod survey;
 pub mod traced;
 mod vdso;
@@ -34,6 +37,7 @@ pub mod watch;
 mod windows;
 
 pub use analysis::{CALL_TRAP, COUNTER_TRAPS, CPUID_TRAP, Options, build_image, examine};
+pub use entry::Entry;
 pub use error::PatchError;
 pub use image::{
     Image, ImageSegment, Placement, Refusal, RefusedSite, Run, Site, SiteKind, StubInfo, StubPoint, Unpatched, UnpatchedReason, Verdict,
@@ -41,7 +45,7 @@ pub use image::{
 pub use vdso::{BOOTSTRAP_BYTES, VdsoEdit, VdsoFunction, VdsoMethod, VdsoPatch, build_vdso_patch};
 
 /// Changes whenever the same input could give a different image. Part of the name of every cached image.
-pub const PATCHER_VERSION: u32 = 9;
+pub const PATCHER_VERSION: u32 = 11;
 
 /// Bytes of a page, the unit in which the kernel maps files.
 pub const PAGE_BYTES: u64 = 4096;

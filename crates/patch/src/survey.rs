@@ -3,8 +3,9 @@
 use crate::elf::ElfView;
 use crate::functions::{Chunk, Functions};
 use crate::image::SiteKind;
+use crate::sections::is_atomic;
 use crate::windows::Windows;
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
 /// Longest gap between functions that may be padding.
 const GAP_BYTES: usize = 256;
@@ -29,12 +30,34 @@ pub(crate) enum Role {
     Fixed,
 }
 
+/// What an instruction means to a section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Nature {
+    /// Nothing.
+    Plain,
+    /// Reads and writes memory in one step.
+    Atomic {
+        /// It compares first, and may find a difference.
+        compares: bool,
+    },
+    /// Returns.
+    Return,
+    /// Always jumps.
+    Jump {
+        /// Where to.
+        target: u64,
+    },
+    /// Jumps to the address in a word that it names relative to itself.
+    JumpThrough,
+}
+
 /// An instruction near a site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Listed {
     pub address: u64,
     pub length: u8,
     pub role: Role,
+    pub nature: Nature,
     /// Whether it touches memory, and so may fault.
     pub memory: bool,
     /// Offset of a displacement relative to the instruction pointer.
@@ -48,6 +71,29 @@ impl Listed {
     pub fn end(&self) -> u64 {
         self.address + u64::from(self.length)
     }
+
+    /// Whether an address is inside it, not at its start.
+    pub fn has_inside(&self, address: u64) -> bool {
+        self.address < address && address < self.end()
+    }
+
+    /// Whether control never goes on behind it.
+    pub fn leaves(&self) -> bool {
+        matches!(self.nature, Nature::Return | Nature::Jump { .. } | Nature::JumpThrough)
+    }
+
+    /// Whether it does the same elsewhere.
+    pub fn is_movable(&self) -> bool {
+        matches!(self.role, Role::Movable | Role::Conditional { .. })
+    }
+}
+
+/// A jump or call near a site.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Branch {
+    pub target: u64,
+    pub source: u64,
+    pub is_call: bool,
 }
 
 /// Bytes of padding that nothing executes: they follow an instruction that never falls through, and do nothing.
@@ -61,8 +107,8 @@ pub(crate) struct Pad {
 pub(crate) struct Survey {
     /// Near candidates, by address.
     pub listing: Vec<Listed>,
-    /// Addresses near sites that branches lead to.
-    pub branches: Vec<u64>,
+    /// Branches that lead near sites.
+    pub branches: Vec<Branch>,
     /// Addresses near sites that code refers to in other ways.
     pub references: Vec<u64>,
     /// Padding near sites, by address.
@@ -111,7 +157,7 @@ impl Survey {
                 let mut listed = listed(&instruction, own, &decoder, index);
                 if padding.is_in(&instruction) {
                     // Nothing executes it, so it does not lead to the site.
-                    listed.role = Role::Fixed;
+                    (listed.role, listed.nature) = (Role::Fixed, Nature::Plain);
                 }
                 self.listing.push(listed);
             }
@@ -141,7 +187,7 @@ impl Survey {
     fn note_references(&mut self, elf: &ElfView, windows: &Windows, instruction: &Instruction) {
         let branch = instruction.near_branch_target();
         if branch != 0 && windows.contains(branch) {
-            self.branches.push(branch);
+            self.branches.push(Branch { target: branch, source: instruction.ip(), is_call: instruction.is_call_near() });
         }
         if instruction.is_ip_rel_memory_operand() {
             let address = instruction.ip_rel_memory_address();
@@ -185,7 +231,20 @@ fn listed(instruction: &Instruction, bytes: &[u8], decoder: &Decoder, chunk: u32
             role = Role::Fixed;
         }
     }
-    Listed { address: instruction.ip(), length: instruction.len() as u8, role, memory: touches_memory(instruction), displacement_at, chunk }
+    let (address, length, memory) = (instruction.ip(), instruction.len() as u8, touches_memory(instruction));
+    Listed { address, length, role, nature: nature_of(instruction), memory, displacement_at, chunk }
+}
+
+fn nature_of(instruction: &Instruction) -> Nature {
+    match instruction.flow_control() {
+        FlowControl::Next if is_atomic(instruction) => {
+            Nature::Atomic { compares: matches!(instruction.mnemonic(), Mnemonic::Cmpxchg | Mnemonic::Cmpxchg8b | Mnemonic::Cmpxchg16b) }
+        }
+        FlowControl::Return if matches!(instruction.code(), Code::Retnq | Code::Retnq_imm16) => Nature::Return,
+        FlowControl::UnconditionalBranch => Nature::Jump { target: instruction.near_branch_target() },
+        FlowControl::IndirectBranch if instruction.is_ip_rel_memory_operand() => Nature::JumpThrough,
+        _ => Nature::Plain,
+    }
 }
 
 fn role_of(instruction: &Instruction, bytes: &[u8]) -> Role {

@@ -11,8 +11,8 @@
 use crate::analysis::CALL_TRAP;
 use crate::bytes::array_at;
 use crate::elf::{ElfView, FunctionSymbol};
+use crate::entry::Entry;
 use crate::error::PatchError;
-use crate::image::SiteKind;
 use crate::watch::put;
 use crate::{PAGE_BYTES, bytes};
 use iced_x86::{Code, Decoder, DecoderOptions, Encoder, FlowControl, Instruction, OpKind};
@@ -205,7 +205,7 @@ fn replacement(number: Option<u32>, room: usize) -> Option<(VdsoMethod, Vec<u8>)
         code.extend([0xff, 0x25, 3, 0, 0, 0]);
         code.extend(CALL_TRAP);
         code.push(RETURN);
-        code.extend(SiteKind::SystemCall.entry_address().to_le_bytes());
+        code.extend(Entry::SystemCall.address().to_le_bytes());
         assert_eq!(code.len(), JUMP_BYTES);
         return Some((VdsoMethod::Jump, code));
     }

@@ -1,8 +1,11 @@
 //! Runs patched code: a library made for the purpose is laid out in memory with its image over it, and a stand-in for the runtime at the
 //! runtime's address answers what the stubs ask.
 
+mod common;
+
+use common::check_image;
 use object::{Object, ObjectSegment, ObjectSymbol};
-use retake_patch::{Image, Options, Placement, RUNTIME_TEXT, SiteKind, build_image};
+use retake_patch::{Image, Options, Placement, RUNTIME_TEXT, Refusal, SiteKind, build_image};
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::path::Path;
@@ -80,6 +83,95 @@ const SOURCE: &str = r#"
     pop %rbx
     ret
     done identify
+    function pthread_mutex_lock # goes back to its beginning, and returns with padding behind
+    mov (%rdi), %rax
+    lea 3(%rax), %rdx
+    lock cmpxchg %rdx, (%rdi)
+    jne pthread_mutex_lock
+    mov %rdx, %rax
+    ret
+    done pthread_mutex_lock
+    function pthread_tail       # leaves by a conditional and by an ordinary jump
+    mov number(%rip), %eax
+    cmp $5, %rdi
+    ja outside
+    lea 1(%rdi), %rdi
+    cmp $3, %rdi
+    je 1f
+    jmp outside
+1:  push %rbx
+    mov $77, %eax
+    pop %rbx
+    ret
+    done pthread_tail
+    function pthread_bare       # a return that stays, because others jump to it
+    mov number(%rip), %eax
+    test %rdi, %rdi
+    je 1f
+    mov number(%rip), %ecx
+    mov $5, %eax
+    cmp $2, %rdi
+    je 2f
+1:  ret
+2:  mov $6, %eax
+    ret
+    done pthread_bare
+    function outside
+    lea 1000(%rdi), %rax
+    ret
+    done outside
+    function pthread_split      # with a part elsewhere
+    mov number(%rip), %eax
+    test %rdi, %rdi
+    je pthread_split.cold
+1:  lea 7(%rdi), %rax
+    add %rsi, %rax
+    ret
+    done pthread_split
+    .type pthread_split.cold, @function
+pthread_split.cold:
+    mov $100, %edi
+    cmp $4, %rsi
+    jne 1b
+    mov $4, %eax
+    ret
+    done pthread_split.cold
+    function atomic_add         # a section of its own: the function may call anything
+    mov $5, %eax
+    lock xadd %eax, (%rdi)
+    adc %rsi, %rax
+    test %rdx, %rdx
+    jne 1f
+    ret
+1:  call *%rdx
+    ret
+    done atomic_add
+    function atomic_skip        # glibc jumps over LOCK prefixes
+    mov (%rdi), %rax
+    lea 1(%rax), %rcx
+    cmp $0, %rsi
+    je 1f
+    .byte 0xf0
+1:  cmpxchg %rcx, (%rdi)
+    sete %al
+    movzbl %al, %eax
+    test %rdx, %rdx
+    jne 2f
+    ret
+2:  call *%rdx
+    ret
+    done atomic_skip
+    function atomic_short       # two bytes, between instructions that need and give flags
+    stc
+    xchg %esi, (%rdi)
+    adc $0, %esi
+    mov %rsi, %rax
+    test %rdx, %rdx
+    jne 1f
+    ret
+1:  call *%rdx
+    ret
+    done atomic_short
     .section .rodata
     .p2align 4
 number: .long 39
@@ -97,7 +189,28 @@ stand_in:
     jmp features
     .org stand_in + 0x40
 entries: .quad 0
+begins: .quad 0
+ends:   .quad 0
 saved:  .quad 0
+    .org stand_in + 0x90
+    jmp begin
+    .org stand_in + 0xa0
+    jmp end
+    .org stand_in + 0xb0
+begin:                          # neither changes flags
+    mov %rcx, saved(%rip)
+    mov begins(%rip), %rcx
+    lea 1(%rcx), %rcx
+    mov %rcx, begins(%rip)
+    mov %gs:0x10, %rcx
+    jmp *saved(%rip)
+end:
+    mov %rcx, saved(%rip)
+    mov ends(%rip), %rcx
+    lea 1(%rcx), %rcx
+    mov %rcx, ends(%rip)
+    mov %gs:0x10, %rcx
+    jmp *saved(%rip)
 call:
     incq entries(%rip)
     mov %rcx, saved(%rip)
@@ -203,6 +316,12 @@ fn entries() -> u64 {
     unsafe { ((RUNTIME_TEXT + 0x40) as *const u64).read_volatile() }
 }
 
+/// How many sections began and ended.
+fn sections() -> (u64, u64) {
+    // SAFETY: as for the counter of system calls, behind which these are.
+    unsafe { (((RUNTIME_TEXT + 0x48) as *const u64).read_volatile(), ((RUNTIME_TEXT + 0x50) as *const u64).read_volatile()) }
+}
+
 /// Gives `%gs:0x10` of this thread a place.
 fn give_scratch() {
     let scratch = Box::leak(Box::new([0_u64; 8]));
@@ -228,6 +347,36 @@ fn check(loaded: &Loaded) {
     assert_eq!(loaded.call("identify", [0; 3]), 100 + 7 + 1000);
 }
 
+/// Calls functions with sections. Each begins and ends as many as it should.
+fn check_sections(loaded: &Loaded) {
+    let mut word = 10_u64;
+    let pointer = &raw mut word as u64;
+    let calls = [
+        ("pthread_mutex_lock", [pointer, 0, 0], 13, 1),
+        ("pthread_tail", [9, 0, 0], 1009, 1),
+        ("pthread_tail", [4, 0, 0], 1005, 1),
+        ("pthread_tail", [2, 0, 0], 77, 1),
+        ("pthread_bare", [0, 0, 0], 39, 1),
+        ("pthread_bare", [1, 0, 0], 5, 1),
+        ("pthread_bare", [2, 0, 0], 6, 1),
+        ("pthread_split", [1, 2, 0], 10, 1),
+        ("pthread_split", [0, 2, 0], 109, 1),
+        ("pthread_split", [0, 4, 0], 4, 1),
+        ("atomic_add", [pointer, 100, 0], 113, 1),
+        ("atomic_skip", [pointer, 0, 0], 1, 1),
+        ("atomic_skip", [pointer, 1, 0], 1, 1),
+        ("atomic_short", [pointer, 50, 0], 21, 1),
+    ];
+    for (name, arguments, result, count) in calls {
+        let before = sections();
+        assert_eq!(loaded.call(name, arguments), result, "{name} {arguments:x?}");
+        let after = sections();
+        assert_eq!((after.0 - before.0, after.1 - before.1), (count, count), "{name} {arguments:x?}");
+    }
+    // SAFETY: the word lives until the end of this function; the calls above have written to it.
+    assert_eq!(unsafe { (&raw const word).read_volatile() }, 50);
+}
+
 #[test]
 fn patched_code_runs() {
     let Some(bytes) = compile() else {
@@ -238,13 +387,22 @@ fn patched_code_runs() {
     let symbols: HashMap<_, _> = library.dynamic_symbols().filter_map(|symbol| Some((symbol.name().ok()?.to_owned(), symbol.address()))).collect();
     install_stand_in(&library, &symbols);
     give_scratch();
-    for placement in [Placement::After, Placement::Before] {
-        let image = build_image(&bytes, placement, &Options::default()).expect("well formed").expect("patched");
-        assert!(image.refused.is_empty(), "{:?}", image.refused);
+    for (placement, sections) in [(Placement::After, false), (Placement::Before, false), (Placement::After, true), (Placement::Before, true)] {
+        let options = Options { sections, ..Options::default() };
+        let image = build_image(&bytes, placement, &options).expect("well formed").expect("patched");
+        check_image(&bytes, &image, placement);
         let count = |kind| image.sites.iter().filter(|site| site.kind == kind).count();
-        assert_eq!(SiteKind::ALL.map(count), [5, 2, 1, 1]);
+        assert_eq!(SiteKind::REPLACED.map(count), [5, 2, 1, 1]);
         assert!(image.sites.iter().any(|site| site.pad_address.is_some()));
-        let bias = load(&library, &image, placement);
-        check(&Loaded { bias, symbols: symbols.clone() });
+        let loaded = Loaded { bias: load(&library, &image, placement), symbols: symbols.clone() };
+        check(&loaded);
+        if sections {
+            assert_eq!(count(SiteKind::Atomic), 3, "{:x?}", image.refused);
+            assert_eq!(count(SiteKind::SectionBegin), 4, "{:x?}", image.refused);
+            check_sections(&loaded);
+        }
+        let expected = if sections { 3 } else { 0 };
+        assert_eq!(image.refused.len(), expected, "{:?}", image.refused);
+        assert!(image.refused.iter().all(|site| site.reason == Refusal::IndirectCall));
     }
 }

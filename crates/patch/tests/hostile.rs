@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::assembler::{Symbol, small_file};
+use common::assembler::{Symbol, named_file, small_file};
 use common::check_image;
 use proptest::prelude::*;
 use retake_patch::{Image, Options, Placement, Verdict, build_vdso_patch, examine};
@@ -12,6 +12,10 @@ use std::path::Path;
 fn code() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         4 => Just(vec![0x0f, 0x05]),
+        4 => Just(vec![0xf0, 0x0f, 0xb1, 0x17]),
+        1 => Just(vec![0x74, 1, 0xf0, 0x0f, 0xb1, 0x17]),
+        1 => Just(vec![0x87, 0x07]),
+        1 => Just(vec![0xb8, 0xca, 0, 0, 0]),
         2 => Just(vec![0x0f, 0x31]),
         1 => Just(vec![0x0f, 0x01, 0xf9]),
         2 => Just(vec![0x0f, 0xa2]),
@@ -37,6 +41,9 @@ fn symbols() -> impl Strategy<Value = Vec<Symbol>> {
 fn assert_not_entered(file: &[u8], image: &Image) {
     for site in &image.sites {
         let inside = site.patch_address + 1..site.patch_address + u64::from(site.patch_length);
+        let pad = site.pad_address.unwrap_or_default();
+        let on_pad = image.sites.iter().any(|other| (pad.saturating_sub(u64::from(other.patch_length)) + 1..pad + 5).contains(&other.patch_address));
+        assert!(pad == 0 || !on_pad, "a jump in padding overlaps a patch");
         let entered = image.sites.iter().any(|other| inside.contains(&other.patch_address));
         assert!(!entered, "patches overlap in {} bytes", file.len());
     }
@@ -46,10 +53,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn generated_code(code in code(), symbols in symbols(), after in any::<bool>()) {
-        let file = small_file(&code, &symbols);
+    fn generated_code(code in code(), symbols in symbols(), after in any::<bool>(), kind in 0..3) {
+        let file = if kind == 2 { named_file(&code, &symbols, "pthread_mutex_lock") } else { small_file(&code, &symbols) };
         let placement = if after { Placement::After } else { Placement::Before };
-        let verdict = examine(&file, placement, &Options::default()).expect("well formed");
+        let options = Options { sections: kind > 0, ..Options::default() };
+        let verdict = examine(&file, placement, &options).expect("well formed");
         if let Verdict::Patched(image) = &verdict {
             check_image(&file, image, placement);
             assert_not_entered(&file, image);

@@ -28,7 +28,22 @@ fn examine_file(path: &Path) -> Verdict {
             check_image(&bytes, image, placement);
         }
     }
+    check_with_sections(&bytes, &verdict);
     verdict
+}
+
+/// Sections take nothing away from what is patched without them.
+fn check_with_sections(bytes: &[u8], without: &Verdict) {
+    let options = Options { sections: true, ..Options::default() };
+    let verdict = examine(bytes, Placement::After, &options).expect("well formed");
+    print_counts("  with sections", &verdict);
+    for kind in SiteKind::REPLACED {
+        assert_eq!(counts(&verdict, kind), counts(without, kind), "{kind:?}");
+    }
+    assert_eq!(verdict.unknown_calls(), without.unknown_calls());
+    if let Verdict::Patched(image) = &verdict {
+        check_image(bytes, image, Placement::After);
+    }
 }
 
 fn examine_library(name: &str) -> Option<Verdict> {

@@ -4,7 +4,7 @@ mod common;
 
 use common::assembler::small_file;
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
-use retake_patch::{BOOTSTRAP_BYTES, PAGE_BYTES, PatchError, SiteKind, VdsoEdit, VdsoFunction, VdsoMethod, VdsoPatch, build_vdso_patch};
+use retake_patch::{BOOTSTRAP_BYTES, Entry, PAGE_BYTES, PatchError, VdsoEdit, VdsoFunction, VdsoMethod, VdsoPatch, build_vdso_patch};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -58,7 +58,7 @@ fn check_jump(vdso: &[u8], patch: &VdsoPatch, offset: u64) {
     assert_eq!(decoder.decode().mnemonic(), Mnemonic::Ret);
     assert_eq!(decoder.ip(), jump.ip_rel_memory_address());
     let literal = &edit.bytes[(decoder.ip() - edit.offset) as usize..];
-    assert_eq!(literal[..8], SiteKind::SystemCall.entry_address().to_le_bytes());
+    assert_eq!(literal[..8], Entry::SystemCall.address().to_le_bytes());
     assert!(edit.offset as usize + edit.bytes.len() <= vdso.len());
 }
 

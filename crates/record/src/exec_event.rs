@@ -33,9 +33,9 @@ pub(crate) fn start_event(pid: i32) -> Vec<u8> {
     event(KIND_START, u64::MAX, &body)
 }
 
-/// A thread ended without saying so.
-pub(crate) fn end_event(status: i32) -> Vec<u8> {
-    event(KIND_END, status as u64, &[])
+/// A thread ended without saying so. `sections`: under the sync policy, how many it ended in its last turn.
+pub(crate) fn end_event(status: i32, sections: Option<u64>) -> Vec<u8> {
+    event(KIND_END, status as u64, &sections.map_or(Vec::new(), |count| count.to_le_bytes().to_vec()))
 }
 
 /// A turn among processes that share memory, taken by a thread that was killed before it could say so.

@@ -352,7 +352,8 @@ impl Recorder {
             let _ = self.log.at_death(pid, &mut |events| Ok(self.append_own(index, events)?)); // as below
         }
         events.extend(crate::exec_event::unfinished_call(slot));
-        events.extend(crate::exec_event::end_event(status));
+        let is_sync = self.header().options.load(Relaxed) & retake_kernel::shared::OPTION_SYNC != 0;
+        events.extend(crate::exec_event::end_event(status, is_sync.then(|| slot.lines.turn_sections.load(Relaxed))));
         let _ = self.append_own(index, &events); // what fails here fails where the drain meets it
         let _ = slot.state.compare_exchange(shared::SLOT_LIVE, shared::SLOT_EXITED, AcqRel, Acquire);
         let _ = slot.state.compare_exchange(shared::SLOT_CLAIMED, shared::SLOT_EXITED, AcqRel, Acquire);

@@ -47,7 +47,7 @@ pub use event_reader::{EventReader, Numbered};
 pub use frame::{FORMAT_VERSION, MAX_CHUNK_BYTES};
 pub use library::{Listing, create_numbered, latest, list, resolve, set_latest};
 pub use location::Location;
-pub use metadata::{ByteText, CheckLevel, CpuidAnswer, Exit, Machine, Metadata, Outcome, Processor};
+pub use metadata::{ByteText, CheckLevel, CpuidAnswer, Exit, Machine, Metadata, Outcome, Policy, Processor};
 pub use pack::{Progress, pack, unpack};
 pub use recording::{Recording, StreamSummary};
 pub use removal::remove;

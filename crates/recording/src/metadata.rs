@@ -140,6 +140,17 @@ pub enum CheckLevel {
     Off,
 }
 
+/// Which orderings between threads that share memory are recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Policy {
+    /// All: they take turns, and one of them runs user code at a time.
+    #[default]
+    Serial,
+    /// That of system calls, of atomic instructions and of the C library's functions for threads; user code runs in parallel.
+    Sync,
+}
+
 /// How the recorded program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -197,6 +208,8 @@ pub struct Metadata {
     pub runtime_hash: String,
     /// How often memory hashes were recorded.
     pub check_level: CheckLevel,
+    /// Which orderings it has.
+    pub policy: Policy,
     /// Further settings, by name.
     pub settings: BTreeMap<String, String>,
     /// How it ended; absent while it is being recorded, and if the recorder was killed.

@@ -2,6 +2,7 @@
 
 use crate::windows::Windows;
 use retake_kernel::maps;
+use retake_recording::Policy;
 use retake_kernel::shared::Slot;
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,12 +21,13 @@ pub struct Report {
     actual: u64,
     place: String,
     message: Option<String>,
+    is_sync: bool,
 }
 
 impl Report {
     pub(crate) fn new(windows: &Windows, slot: &Slot) -> Self {
         let lines = &slot.lines;
-        let _ = windows.recording();
+        let is_sync = windows.recording().metadata().policy == Policy::Sync;
         let program_counter = lines.diverged_registers[16].load(Relaxed);
         Self {
             stream: slot.stream.load(Relaxed),
@@ -39,6 +41,7 @@ impl Report {
             actual: lines.diverged_actual.load(Relaxed),
             place: place(slot.pid.load(Relaxed) as i32, program_counter),
             message: None,
+            is_sync,
         }
     }
 
@@ -85,6 +88,7 @@ impl fmt::Display for Report {
             1 => (kind_name(self.expected).to_owned(), kind_name(self.actual).to_owned()),
             2 => (format!("call {}", self.expected), format!("call {}", self.actual)),
             4 => (format!("input with hash {:08x}", self.expected), format!("hash {:08x}", self.actual)),
+            14 => (format!("turn {}", self.expected), format!("none for {} ms", self.actual)),
             6 => (format!("memory hash {:016x}", self.expected), format!("{:016x}", self.actual)),
             _ => (format!("{:#x}", self.expected), format!("{:#x}", self.actual)),
         };
@@ -102,6 +106,8 @@ impl fmt::Display for Report {
             "program memory",
             "fault",
             "format",
+            "number of sections in a turn",
+            "order of turns",
         ];
         writeln!(f, "  differs   {}", what.get(self.why as usize).unwrap_or(&"?"))?;
         writeln!(f, "  expected  {expected}\n  actual    {actual}")?;
@@ -109,6 +115,10 @@ impl fmt::Display for Report {
         for (i, argument) in self.arguments.iter().enumerate() {
             write!(f, "{}{argument:#x}", if i == 0 { "" } else { ", " })?;
         }
-        write!(f, ") from {}", self.place)
+        write!(f, ") from {}", self.place)?;
+        if self.is_sync {
+            write!(f, "\n  likely    threads raced in a way that --policy sync does not record\n  try       recording again without --policy")?;
+        }
+        Ok(())
     }
 }

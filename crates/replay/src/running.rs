@@ -11,7 +11,7 @@ use crate::{
 use retake_kernel::process::{self, Guardian, Prepared, Program};
 use retake_kernel::shared::{self, Header};
 use retake_kernel::{memory, signals};
-use retake_recording::{CheckLevel, Recording};
+use retake_recording::{CheckLevel, Policy, Recording};
 use retake_supervisor::{Options, Session, dropped, runtime_image};
 use std::ffi::CString;
 use std::fs::File;
@@ -23,6 +23,10 @@ use std::time::{Duration, Instant};
 
 /// How often the observer is asked.
 const OBSERVED: Duration = Duration::from_millis(100);
+
+/// Under the sync policy: how long a thread waits for its turn, as a multiple of the whole recording and then some more, until it never comes.
+const SLOWEST_REPLAY: u32 = 5;
+const LEAST_PATIENCE: Duration = Duration::from_secs(20);
 
 /// The one process of the tree that a debugger wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,6 +82,9 @@ impl Running {
         if recording.streams().next().is_none() {
             return Err(ReplayError::Empty);
         }
+        if recording.metadata().policy == Policy::Sync && (purpose.wanted.is_some() || purpose.onlooker.is_some()) {
+            return Err(ReplayError::Parallel);
+        }
         // Before there is any process that would have to be ended.
         let dropped = dropped::of_recording(&recording)?;
         let Purpose { wanted, onlooker, output } = purpose;
@@ -88,10 +95,17 @@ impl Running {
             check_full: level == CheckLevel::Full,
             check_off: level == CheckLevel::Off || request.check_off,
             whole_inputs: onlooker.is_some(),
+            sync: recording.metadata().policy == Policy::Sync,
             ..Options::default()
         };
         let session = Session::create(shared::MODE_REPLAY, options, &recording.metadata().machine.processor, None)?;
         let header = session.header();
+        if let Some(outcome) = &recording.metadata().outcome
+            && options.sync
+        {
+            let patience = Duration::from_millis(outcome.duration_ms) * SLOWEST_REPLAY + LEAST_PATIENCE;
+            header.turn_patience_ns.store(patience.as_nanos() as u64, Relaxed);
+        }
         if let Some(wanted) = &wanted {
             header.options.fetch_or(shared::OPTION_DEBUG, Relaxed);
             set_alone(header, wanted.is_alone);

@@ -253,12 +253,16 @@ fn patching(mode: u32, session_options: u32) -> Option<(Options, &'static str)> 
     if mode == shared::MODE_TRACE {
         return fast.then(|| (Options { time_stamp_counter: false, cpuid: false, ..Options::default() }, "-calls"));
     }
-    let cpuid_faults = session_options & shared::OPTION_NO_CPUID_FAULT == 0;
-    match (fast, cpuid_faults) {
-        (true, true) => Some((Options::default(), "")),
-        (true, false) => Some((Options { trap_cpuid: true, ..Options::default() }, "-cpuid")),
-        (false, true) => None,
-        (false, false) => Some((Options::untrappable(), "-only-cpuid")),
+    let trap_cpuid = session_options & shared::OPTION_NO_CPUID_FAULT != 0;
+    let sections = session_options & shared::OPTION_SYNC != 0;
+    let all = Options { trap_cpuid, sections, ..Options::default() };
+    match (fast, trap_cpuid, sections) {
+        (true, false, false) => Some((all, "")),
+        (true, true, false) => Some((all, "-cpuid")),
+        (true, false, true) => Some((all, "-sync")),
+        (true, true, true) => Some((all, "-cpuid-sync")),
+        (false, false, _) => None,
+        (false, true, _) => Some((Options::untrappable(), "-only-cpuid")),
     }
 }
 

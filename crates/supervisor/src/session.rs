@@ -25,6 +25,8 @@ pub struct Options {
     pub whole_inputs: bool,
     /// Record: keep what calls move between descriptors inside the kernel.
     pub moved_data: bool,
+    /// Threads run side by side: the `sync` policy.
+    pub sync: bool,
     /// Trace: how many bytes of each buffer are kept; `None` is all.
     pub data_limit: Option<u64>,
 }
@@ -71,6 +73,7 @@ impl Session {
             (options.check_off, shared::OPTION_CHECK_OFF),
             (options.whole_inputs, shared::OPTION_WHOLE_INPUTS),
             (options.moved_data, shared::OPTION_MOVED_DATA),
+            (options.sync, shared::OPTION_SYNC),
             (!processor.traps_cpuid, shared::OPTION_NO_CPUID_FAULT),
         ] {
             bits |= if chosen { bit } else { 0 };

@@ -98,6 +98,15 @@ impl Measured {
         }
     }
 
+    /// The median as a multiple of the native one on all cores. Nothing if there are no figures, or that is too noisy.
+    pub fn ratio_to_all_cores(&self, mode: Mode) -> Option<f64> {
+        let native = self.seconds(Mode::Native);
+        if native.is_noisy() {
+            return None;
+        }
+        Some(self.seconds(mode).median()? / native.median()?)
+    }
+
     /// The median as a multiple of the baseline's. Nothing if there are no figures, or the baseline is too noisy.
     pub fn ratio(&self, mode: Mode) -> Option<f64> {
         if self.baseline().is_noisy() {
@@ -236,6 +245,7 @@ impl Stage<'_> {
                 Mode::Strace => with_others && self.bench.has_strace,
                 Mode::RrRecord | Mode::RrReplay => with_others && self.bench.has_rr,
                 Mode::OneCore => self.workload.baseline == Baseline::OneCore,
+                Mode::ParallelRecord | Mode::ParallelReplay => self.workload.parallel_limits.is_some(),
                 Mode::Native | Mode::Record | Mode::Replay => true,
             };
             if !is_wanted {
@@ -250,17 +260,21 @@ impl Stage<'_> {
             match mode {
                 Mode::Record => {
                     measured.record_peak_kb = measured.record_peak_kb.max(ran.peak_kb);
-                    measured.note_sizes(&self.recording());
+                    measured.note_sizes(&self.recording(Mode::Record));
                 }
                 Mode::Replay => measured.replay_peak_kb = measured.replay_peak_kb.max(ran.peak_kb),
                 Mode::Strace => measured.strace_was_stopped |= ran.was_stopped,
-                Mode::Native | Mode::OneCore | Mode::RrRecord | Mode::RrReplay => {}
+                Mode::Native | Mode::OneCore | Mode::ParallelRecord | Mode::ParallelReplay | Mode::RrRecord | Mode::RrReplay => {}
             }
         }
-        if !same_bytes(&self.output_of(Mode::Record), &self.output_of(Mode::Replay))? {
-            return Err("replay printed something else than was recorded".into());
+        for (record, replay) in [(Mode::Record, Mode::Replay), (Mode::ParallelRecord, Mode::ParallelReplay)] {
+            if self.recording(record).exists() {
+                if !same_bytes(&self.output_of(record), &self.output_of(replay))? {
+                    return Err(format!("{} printed something else than was recorded", replay.name()).into());
+                }
+                fs::remove_dir_all(self.recording(record))?;
+            }
         }
-        fs::remove_dir_all(self.recording())?;
         Ok(())
     }
 }

@@ -9,6 +9,10 @@ pub enum Mode {
     Strace,
     Record,
     Replay,
+    /// Recorded with `--policy sync`: threads run in parallel.
+    ParallelRecord,
+    /// That recording, replayed.
+    ParallelReplay,
     /// By rr, where it is installed and works.
     RrRecord,
     RrReplay,
@@ -16,7 +20,17 @@ pub enum Mode {
 
 impl Mode {
     /// All of them; each indexes its own figures.
-    pub const ALL: [Self; 7] = [Self::Native, Self::OneCore, Self::Strace, Self::Record, Self::Replay, Self::RrRecord, Self::RrReplay];
+    pub const ALL: [Self; 9] = [
+        Self::Native,
+        Self::OneCore,
+        Self::Strace,
+        Self::Record,
+        Self::Replay,
+        Self::ParallelRecord,
+        Self::ParallelReplay,
+        Self::RrRecord,
+        Self::RrReplay,
+    ];
 
     /// Only a comparison: what it cannot do is not our failure.
     pub fn is_other(self) -> bool {
@@ -25,7 +39,7 @@ impl Mode {
 
     /// Whether it runs a recording, not the program.
     pub fn is_replay(self) -> bool {
-        matches!(self, Self::Replay | Self::RrReplay)
+        matches!(self, Self::Replay | Self::ParallelReplay | Self::RrReplay)
     }
 
     /// What it is called in files and messages.
@@ -36,6 +50,8 @@ impl Mode {
             Self::Strace => "strace",
             Self::Record => "record",
             Self::Replay => "replay",
+            Self::ParallelRecord => "parallel_record",
+            Self::ParallelReplay => "parallel_replay",
             Self::RrRecord => "rr_record",
             Self::RrReplay => "rr_replay",
         }

@@ -15,7 +15,7 @@ const FULL_ROUNDS: usize = 15;
 /// strace is a hundred times slower than what it is compared with, and need not be known as well.
 const QUICK_STRACE_ROUNDS: usize = 1;
 const FULL_STRACE_ROUNDS: usize = 5;
-const QUICK_STRACE_LIMIT: Duration = Duration::from_secs(4);
+const QUICK_STRACE_LIMIT: Duration = Duration::from_secs(2);
 const FULL_STRACE_LIMIT: Duration = Duration::from_secs(120);
 
 /// How long servers are driven in each run.
@@ -23,7 +23,7 @@ const QUICK_LOAD_SECONDS: u64 = 1;
 const FULL_LOAD_SECONDS: u64 = 3;
 
 /// What a run may take, less what preparations take beyond their share.
-const QUICK_TIME: Duration = Duration::from_secs(470);
+const QUICK_TIME: Duration = Duration::from_secs(420);
 const FULL_TIME: Duration = Duration::from_secs(2400);
 
 /// Nobody waits for more, and every round's figures are kept.

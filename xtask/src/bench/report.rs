@@ -26,6 +26,17 @@ const SERVER_HEADINGS: [&str; 11] = [
     "verdict",
 ];
 
+const PARALLEL_HEADINGS: [&str; 8] = [
+    "workload",
+    "native s",
+    "spread",
+    "on one core ×",
+    "in turns: record / replay ×",
+    "in parallel: record / replay ×",
+    "the better of both, limit",
+    "another recorder, such a machine",
+];
+
 const OTHERS_HEADINGS: [&str; 5] = ["workload", "record / replay ×", "floor", "another recorder, such a machine", "published, measured elsewhere"];
 
 /// All results.
@@ -43,6 +54,7 @@ impl Report {
     pub fn tables(&self) -> Vec<Table> {
         let mut programs = Table::new("Programs", &PROGRAM_HEADINGS);
         let mut servers = Table::new("Servers", &SERVER_HEADINGS);
+        let mut parallel = Table::new("Threads on all cores", &PARALLEL_HEADINGS);
         let mut others = Table::new("Beside others", &OTHERS_HEADINGS);
         for measured in &self.measured {
             if measured.workload.is_server() {
@@ -50,9 +62,10 @@ impl Report {
             } else {
                 programs.push(program_cells(measured));
             }
+            parallel.rows.extend(parallel_cells(measured));
             others.rows.extend(others_cells(measured));
         }
-        [programs, servers, others].into_iter().filter(|table| !table.rows.is_empty()).collect()
+        [programs, servers, parallel, others].into_iter().filter(|table| !table.rows.is_empty()).collect()
     }
 
     /// For people at a terminal.
@@ -149,6 +162,26 @@ fn server_cells(measured: &Measured) -> Vec<String> {
     ]
 }
 
+/// A row if threads were let run in parallel.
+fn parallel_cells(measured: &Measured) -> Option<Vec<String>> {
+    let (record_limit, replay_limit) = measured.workload.parallel_limits?;
+    let native = measured.seconds(Mode::Native);
+    let pair = |record, replay| {
+        let figure = |mode| if native.is_noisy() { "noisy".to_owned() } else { number(measured.ratio_to_all_cores(mode), 2) };
+        format!("{} / {}", figure(record), figure(replay))
+    };
+    Some(vec![
+        measured.workload.title.clone(),
+        number(native.median(), 3),
+        spread_cell(native),
+        number(measured.ratio_to_all_cores(Mode::OneCore), 2),
+        pair(Mode::Record, Mode::Replay),
+        pair(Mode::ParallelRecord, Mode::ParallelReplay),
+        format!("≤ {record_limit} / {replay_limit}"),
+        measured.workload.same_machine.clone(),
+    ])
+}
+
 /// A row if others have figures for such a workload.
 fn others_cells(measured: &Measured) -> Option<Vec<String>> {
     let workload = &measured.workload;
@@ -214,6 +247,8 @@ fn workload_json(measured: &Measured) -> Json {
         ("record_limit", Json::number(workload.record_ratio_limit())),
         ("replay_ratio", Json::number(measured.ratio(Mode::Replay))),
         ("replay_limit", Json::number(workload.replay_limit)),
+        ("parallel_record_ratio", Json::number(measured.ratio_to_all_cores(Mode::ParallelRecord))),
+        ("parallel_replay_ratio", Json::number(measured.ratio_to_all_cores(Mode::ParallelReplay))),
         ("latency_ratio", Json::number(measured.latency_ratio())),
         ("latency_limit", Json::number(workload.latency_limit)),
         ("exceeded", Json::List(exceeded)),
@@ -278,6 +313,18 @@ mod tests {
         assert!(report.markdown().contains("| s | 1000 | – | 0 % | – | 0.50 (≥ 0.85) | 0.50 | 0.50 | 1.50 | – | over: record |\n"));
         assert!(report.markdown().contains("| s | 2.00 / 0.50 | – | – | RR 2 |\n"));
         assert!(report.succeeded(false) && !report.succeeded(true));
+    }
+
+    #[test]
+    fn threads_in_parallel_have_a_table_of_their_own() {
+        let workload = Workload { title: "p".to_owned(), baseline: Baseline::OneCore, parallel_limits: Some((1.2, 1.1)), memory_limit_mb: 64, ..Workload::default() };
+        let mut program = measured(&workload, 1.0, 1.9, 1.9);
+        for (mode, seconds) in [(Mode::OneCore, 2.0), (Mode::ParallelRecord, 1.1), (Mode::ParallelReplay, 1.15)] {
+            program.seconds_mut(mode).push(seconds);
+        }
+        let report = report(vec![program]);
+        assert!(report.markdown().contains("| p | 1.000 | 0 % | 2.00 | 1.90 / 1.90 | 1.10 / 1.15 | ≤ 1.2 / 1.1 |  |"), "{}", report.markdown());
+        assert!(report.markdown().contains("over: replay on all cores"));
     }
 
     #[test]

@@ -97,14 +97,14 @@ impl Stage<'_> {
         let recorded = self.session(Mode::Record, 0.0, load_seconds)?;
         measured.seconds_mut(Mode::Record).push(recorded.load.microseconds_each() / 1e6);
         measured.record_peak_kb = measured.record_peak_kb.max(recorded.peak_kb);
-        measured.note_sizes(&self.recording());
+        measured.note_sizes(&self.recording(Mode::Record));
         self.server_replay(measured, &recorded)?;
         for mode in [baseline, Mode::Record] {
             let rate = LATENCY_LOAD / measured.baseline().median().unwrap_or(1.0);
             let session = self.session(mode, rate, LATENCY_TIMES * load_seconds)?;
             measured.latency_us_mut(mode).push(session.load.latency_us);
         }
-        fs::remove_dir_all(self.recording())?;
+        fs::remove_dir_all(self.recording(Mode::Record))?;
         Ok(())
     }
 

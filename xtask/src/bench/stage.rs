@@ -111,12 +111,14 @@ impl<'a> Stage<'a> {
         }
     }
 
-    pub fn recording(&self) -> PathBuf {
-        self.bench.scratch().path().join("recording")
-    }
-
-    fn other_recording(&self) -> PathBuf {
-        self.bench.scratch().path().join("rr_recording")
+    /// What a mode makes or reads.
+    pub fn recording(&self, mode: Mode) -> PathBuf {
+        let name = match mode {
+            Mode::ParallelRecord | Mode::ParallelReplay => "parallel_recording",
+            Mode::RrRecord | Mode::RrReplay => "rr_recording",
+            _ => "recording",
+        };
+        self.bench.scratch().path().join(name)
     }
 
     pub fn output_of(&self, mode: Mode) -> PathBuf {
@@ -137,10 +139,9 @@ impl<'a> Stage<'a> {
             self.script("reset", &self.workload.reset, &[])?;
         }
         // What a failed workload left.
-        for (recorder, left) in [(Mode::Record, self.recording()), (Mode::RrRecord, self.other_recording())] {
-            if mode == recorder && left.exists() {
-                fs::remove_dir_all(left)?;
-            }
+        let left = self.recording(mode);
+        if matches!(mode, Mode::Record | Mode::ParallelRecord | Mode::RrRecord) && left.exists() {
+            fs::remove_dir_all(left)?;
         }
         self.bench.scratch().settle();
         Ok(())
@@ -188,18 +189,18 @@ impl<'a> Stage<'a> {
     /// A path that is not UTF-8.
     pub fn command_for(&self, mode: Mode) -> Result<Vec<String>> {
         let retake = text_of(self.bench.retake())?;
-        let recording = self.recording();
+        let recording = self.recording(mode);
         let recording = text_of(&recording)?;
         let strace = self.work.join("strace");
-        let other = self.other_recording();
         let prefix: &[&str] = match mode {
             Mode::Native => &[],
             Mode::OneCore => &["taskset", "-c", "0"],
             Mode::Strace => &["strace", "-f", "-o", text_of(&strace)?],
             Mode::Record => &[retake, "record", "-o", recording, "--"],
-            Mode::Replay => &[retake, "replay", recording],
-            Mode::RrRecord => &["rr", "record", "-o", text_of(&other)?, "--"],
-            Mode::RrReplay => &["rr", "replay", "-a", text_of(&other)?],
+            Mode::ParallelRecord => &[retake, "record", "--policy", "sync", "-o", recording, "--"],
+            Mode::Replay | Mode::ParallelReplay => &[retake, "replay", recording],
+            Mode::RrRecord => &["rr", "record", "-o", recording, "--"],
+            Mode::RrReplay => &["rr", "replay", "-a", recording],
         };
         let mut command: Vec<String> = Vec::new();
         if let Some(data) = &self.profile_into {

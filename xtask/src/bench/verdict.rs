@@ -27,11 +27,15 @@ pub fn exceeded(measured: &Measured) -> Vec<&'static str> {
     let record = measured.ratio(Mode::Record);
     let replay = measured.ratio(Mode::Replay);
     let is_over = |ratio: Option<f64>, limit: Option<f64>| ratio.zip(limit).is_some_and(|(ratio, limit)| ratio > limit);
+    // Whoever records chooses the policy.
+    let better = |serial, parallel| Some(measured.ratio_to_all_cores(serial)?.min(measured.ratio_to_all_cores(parallel)?));
     let memory_limit_kb = workload.memory_limit_mb * 1000 * 1000 / 1024;
     [
         ("record", is_over(record, workload.record_ratio_limit())),
         ("replay", is_over(replay, workload.replay_limit)),
         ("replay slower than record", is_over(replay, record.map(|record| record * SAME_RATIO))),
+        ("record on all cores", is_over(better(Mode::Record, Mode::ParallelRecord), workload.parallel_limits.map(|limits| limits.0))),
+        ("replay on all cores", is_over(better(Mode::Replay, Mode::ParallelReplay), workload.parallel_limits.map(|limits| limits.1))),
         ("latency", is_over(measured.latency_ratio(), workload.latency_limit)),
         ("memory", measured.record_peak_kb > memory_limit_kb),
     ]

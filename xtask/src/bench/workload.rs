@@ -51,6 +51,8 @@ pub struct Workload {
     pub record_limit: Option<f64>,
     /// The highest good ratio of replay to the baseline. Replay must not be slower than the recording in any case.
     pub replay_limit: Option<f64>,
+    /// The highest good ratios of recording and replay to the program natively on all cores, by the better policy. With them `--policy sync` is measured too.
+    pub parallel_limits: Option<(f64, f64)>,
     pub memory_limit_mb: u64,
     pub place: Place,
     /// Free space that it needs there, in MB.
@@ -149,6 +151,7 @@ fn set(workload: &mut Workload, line: &str) -> std::result::Result<(), String> {
         "place" => workload.place = parse_place(trimmed)?,
         "record_limit" => workload.record_limit = Some(parse_ratio(trimmed)?),
         "replay_limit" => workload.replay_limit = Some(parse_ratio(trimmed)?),
+        "parallel_limits" => workload.parallel_limits = Some(parse_ratios(trimmed)?),
         "memory_limit_mb" => workload.memory_limit_mb = parse_number(trimmed)?,
         "disk_mb" => workload.disk_mb = parse_number(trimmed)?,
         "ready" => append_line(&mut workload.ready, value),
@@ -194,6 +197,12 @@ fn parse_ratio(value: &str) -> std::result::Result<f64, String> {
         Ok(ratio) if ratio.is_finite() && ratio > 0.0 => Ok(ratio),
         _ => Err(format!("not a ratio: {value}")),
     }
+}
+
+/// `record / replay`
+fn parse_ratios(value: &str) -> std::result::Result<(f64, f64), String> {
+    let (record, replay) = value.split_once('/').ok_or_else(|| format!("not `record / replay`: {value}"))?;
+    Ok((parse_ratio(record.trim())?, parse_ratio(replay.trim())?))
 }
 
 fn parse_number(value: &str) -> std::result::Result<u64, String> {

@@ -51,7 +51,7 @@ pub struct Options {
     #[arg(long, value_delimiter = ',', value_name = "NAME", value_parser = call_number)]
     call: Vec<u16>,
 
-    /// Only these kinds of events: call, signal, fatal, exit, tsc, exec, start, turn, forced, hash, end; and of what the
+    /// Only these kinds of events: call, signal, fatal, exit, tsc, exec, start, turn, forced, hash, end, compare; and of what the
     /// supervisor notes: thread, dropped
     #[arg(long, value_delimiter = ',', value_name = "KIND", value_parser = kind)]
     kind: Vec<EventKind>,

@@ -319,6 +319,7 @@ fn lines_of_making(metadata: &Metadata) -> Vec<Line> {
     let retake = format!("{}, table {:.12}, runtime {:.12}", metadata.retake_version, metadata.table_hash, metadata.runtime_hash);
     vec![
         ("check", format!("{:?}", metadata.check_level).to_lowercase()),
+        ("policy", format!("{:?}", metadata.policy).to_lowercase()),
         ("settings", settings.join(", ")),
         ("machine", format!("Linux {}, {}", machine.kernel, machine.cpu_model)),
         ("features", machine.features_needed.join(" ")),

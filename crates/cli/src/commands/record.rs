@@ -88,6 +88,13 @@ pub struct Options {
     #[arg(long)]
     moved_data: bool,
 
+    /// Which orderings between threads that share memory are recorded. `serial`: all of them; the threads take turns, on one core, and replay is exact.
+    /// `sync`: those of system calls, atomic instructions and the C library's functions for threads; the threads run in parallel, also at replay. That is
+    /// exact for programs that synchronise by these alone, as with mutexes; where threads race, replay may diverge, and says so. Such recordings
+    /// cannot be debugged yet
+    #[arg(long, value_enum, value_name = "POLICY", default_value_t = Policy::Serial, conflicts_with_all = ["chaos", "no_fast_path", "debug_on_crash"])]
+    policy: Policy,
+
     /// If a process crashes, debug it at once: gdb stands at the crash, and goes backwards from there. Where standard input and output are
     /// no terminals, print a backtrace instead (see retake backtrace)
     #[arg(long)]
@@ -96,6 +103,24 @@ pub struct Options {
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
+}
+
+/// See [`retake_recording::Policy`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Policy {
+    /// Threads take turns
+    Serial,
+    /// Threads run in parallel; what synchronises them is in order
+    Sync,
+}
+
+impl From<Policy> for retake_recording::Policy {
+    fn from(policy: Policy) -> Self {
+        match policy {
+            Policy::Serial => Self::Serial,
+            Policy::Sync => Self::Sync,
+        }
+    }
 }
 
 /// Exit status: the program was ended because its time was up, as of `timeout(1)`.
@@ -167,6 +192,7 @@ impl Recorder<'_> {
             options: retake_supervisor::Options {
                 no_fast_path: options.no_fast_path,
                 moved_data: options.moved_data,
+                sync: options.policy == Policy::Sync,
                 ..options.check.session_options()
             },
         };
@@ -211,6 +237,7 @@ fn describe(options: &Options, found: &Found, environment_count: usize, seed: Op
     let fast_path = if options.no_fast_path { "off" } else { "on" };
     Metadata {
         check_level: options.check.into(),
+        policy: options.policy.into(),
         settings: [
             ("fast_path", Some(fast_path.to_owned())),
             ("chaos seed", seed.map(|seed| seed.to_string())),

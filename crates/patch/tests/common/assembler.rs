@@ -14,28 +14,38 @@ pub struct Symbol {
 
 /// A position-independent library with one executable segment that holds all of the file up to the end of `code`, and a symbol table.
 pub fn small_file(code: &[u8], symbols: &[Symbol]) -> Vec<u8> {
+    named_file(code, symbols, "")
+}
+
+/// The same, in which the symbols have names, separated by spaces; the last name is that of all that follow.
+pub fn named_file(code: &[u8], symbols: &[Symbol], names: &str) -> Vec<u8> {
     let mut file = vec![0; CODE_ADDRESS as usize];
     file.extend(code);
     let text_end = file.len() as u64;
     file.resize(file.len().next_multiple_of(8), 0);
     let table = file.len() as u64;
-    put_symbols(&mut file, symbols);
+    put_symbols(&mut file, symbols, names);
     let table_bytes = file.len() as u64 - table;
     let strings = file.len() as u64;
     file.push(0);
+    file.extend(names.bytes().map(|byte| if byte == b' ' { 0 } else { byte }));
+    file.push(0);
+    let string_bytes = file.len() as u64 - strings;
     file.resize(file.len().next_multiple_of(8), 0);
     let sections = file.len() as u64;
     file.extend([0; 64]);
     section(&mut file, 2, table, table_bytes, 2, 24);
-    section(&mut file, 3, strings, 1, 0, 0);
+    section(&mut file, 3, strings, string_bytes, 0, 0);
     header(&mut file, text_end, sections);
     file
 }
 
-fn put_symbols(file: &mut Vec<u8>, symbols: &[Symbol]) {
+fn put_symbols(file: &mut Vec<u8>, symbols: &[Symbol], names: &str) {
     file.extend([0; 24]);
+    let mut name = 1;
     for symbol in symbols {
-        file.extend(0_u32.to_le_bytes());
+        file.extend((name as u32).to_le_bytes());
+        name += names[name - 1..].find(' ').map_or(0, |space| space + 1);
         // A global function, in the first section.
         file.extend([0x12, 0, 1, 0]);
         file.extend((CODE_ADDRESS + symbol.start).to_le_bytes());

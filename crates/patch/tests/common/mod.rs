@@ -3,9 +3,10 @@
 #![allow(dead_code, reason = "each test program uses its part")]
 
 pub mod assembler;
+pub mod sections;
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
-use retake_patch::{CALL_TRAP, Image, ImageSegment, PAGE_BYTES, Placement, Site, SiteKind, Verdict};
+use retake_patch::{CALL_TRAP, Entry, Image, ImageSegment, PAGE_BYTES, Placement, Site, SiteKind, Verdict};
 
 /// A count of one kind of site: patched, refused.
 pub fn counts(verdict: &Verdict, kind: SiteKind) -> (usize, usize) {
@@ -52,8 +53,8 @@ pub fn check_image(elf: &[u8], image: &Image, placement: Placement) {
         Placement::After => assert_eq!(image.stub_address, image.high),
         Placement::Before => assert_eq!(image.stub_address.wrapping_add(image.stubs.len() as u64), image.low),
     }
-    for (kind, literal) in SiteKind::ALL.iter().zip(image.stubs.chunks_exact(8)) {
-        assert_eq!(literal, kind.entry_address().to_le_bytes());
+    for (entry, literal) in Entry::ALL.iter().zip(image.stubs.chunks_exact(8)) {
+        assert_eq!(literal, entry.address().to_le_bytes());
     }
     for site in &image.sites {
         check_site(elf, image, site);
@@ -86,8 +87,8 @@ fn original<'elf>(elf: &'elf [u8], image: &Image, address: u64) -> &'elf [u8] {
     &elf[(segment.file_offset + (address - segment.address)) as usize..]
 }
 
-/// Follows the jump through the stub: the displaced instructions in order, the call of the runtime, the way back.
-fn check_site(elf: &[u8], image: &Image, site: &Site) {
+/// Follows the jump of a site; the address of its stub.
+fn stub_jump(image: &Image, site: &Site) -> u64 {
     let mut jump = decode(text(&image.segments, site.patch_address, 5), site.patch_address);
     if let Some(pad) = site.pad_address {
         assert_eq!((jump.len(), jump.near_branch_target()), (2, pad));
@@ -97,6 +98,15 @@ fn check_site(elf: &[u8], image: &Image, site: &Site) {
     assert_eq!(jump.len(), 5);
     let stub = image.stub_address.wrapping_add(u64::from(site.stub.offset));
     assert_eq!(jump.near_branch_target(), stub);
+    stub
+}
+
+/// Follows the jump through the stub: the displaced instructions in order, the call of the runtime, the way back.
+fn check_site(elf: &[u8], image: &Image, site: &Site) {
+    if site.kind.is_of_section() {
+        return sections::check_section_site(elf, image, site);
+    }
+    let stub = stub_jump(image, site);
     if site.kind == SiteKind::SystemCall {
         let kept = text(&image.segments, site.address, usize::from(site.length));
         assert!(kept.ends_with(&CALL_TRAP), "the system call traps");
@@ -135,7 +145,12 @@ fn check_call(image: &Image, site: &Site, decoder: &mut Decoder) {
     assert_eq!(lea.ip_rel_memory_address(), site.stub.continue_at);
     let leave = decoder.decode();
     assert_eq!(leave.flow_control(), FlowControl::IndirectBranch);
-    assert_eq!(leave.ip_rel_memory_address(), image.stub_address.wrapping_add(8 * site.kind.index() as u64));
+    assert_eq!(
+        leave.ip_rel_memory_address(),
+        image
+            .stub_address
+            .wrapping_add(8 * Entry::ALL[SiteKind::REPLACED.iter().position(|kind| *kind == site.kind).expect("replaced")].index() as u64)
+    );
 }
 
 /// Compares instructions of the original text with what the stub executes, up to `stub_end`; returns the text address after them.

@@ -1,0 +1,147 @@
+//! `retake record --policy sync`: threads run side by side, and what synchronises them is in order. Programs of `tests/sync/`, whose output depends on
+//! the order of their threads, and real ones.
+
+mod cli_support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use cli_support::{Place, Ran};
+
+/// Status of a replay that diverged.
+const DIVERGED: i32 = 120;
+const LIMIT: Duration = Duration::from_secs(120);
+
+fn compile(place: &Place, name: &str, options: &[&str]) -> PathBuf {
+    let executable = place.work(name);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/sync").join(format!("{name}.c"));
+    let output = Command::new("gcc").args(["-std=gnu11", "-O2", "-pthread", "-o"]).arg(&executable).arg(source).args(options).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    executable
+}
+
+fn record(place: &Place, command: &[&str]) -> Ran {
+    let arguments = [&["record", "--policy", "sync", "--"], command].concat();
+    place.run_within(&arguments, LIMIT)
+}
+
+/// Records a program some times, and replays each recording twice: the same output and status, and the same memory in the end. How many different outputs there were.
+fn repeats(place: &Place, command: &[&str], runs: usize) -> usize {
+    let mut outputs: Vec<String> = Vec::new();
+    for run in 0..runs {
+        let recorded = record(place, command);
+        assert_eq!(recorded.stderr, "", "run {run}: {recorded:?}");
+        for _ in 0..2 {
+            let replayed = place.run_within(&["replay"], LIMIT);
+            assert_eq!((replayed.stderr.as_str(), replayed.status), ("", recorded.status), "run {run}: {replayed:?}");
+            assert_eq!(replayed.stdout, recorded.stdout, "run {run}");
+        }
+        outputs.push(recorded.stdout);
+    }
+    outputs.sort();
+    outputs.dedup();
+    outputs.len()
+}
+
+fn repeats_program(name: &str, options: &[&str], runs: usize) -> usize {
+    let place = Place::new(&format!("sync-{name}"));
+    let executable = compile(&place, name, options);
+    repeats(&place, &[executable.to_str().unwrap()], runs)
+}
+
+#[test]
+fn locks_are_taken_in_the_same_order() {
+    assert!(repeats_program("locks", &[], 5) > 1, "there was only one order of threads");
+}
+
+#[test]
+fn atomic_instructions_are_in_the_same_order() {
+    assert!(repeats_program("atomics", &[], 5) > 1, "there was only one order of threads");
+}
+
+#[test]
+fn memory_is_handed_out_in_the_same_order() {
+    assert!(repeats_program("memory", &[], 5) > 1, "there was only one order of threads");
+}
+
+#[test]
+fn a_process_ends_while_others_spin_and_wait() {
+    repeats_program("killed", &[], 5);
+}
+
+#[test]
+fn programs_without_threads_are_as_ever() {
+    let place = Place::new("sync-shell");
+    repeats(&place, &["sh", "-c", "for i in 1 2 3; do echo $i | cat & done; wait; exit 4"], 2);
+}
+
+#[test]
+fn compressors_with_threads() {
+    let place = Place::new("sync-compressors");
+    let numbers: String = (0..400_000).map(|number: u64| format!("{}\n", number * number % 9973)).collect();
+    std::fs::write(place.work("numbers"), numbers).unwrap();
+    for command in [&["xz", "-T2", "-1", "--block-size=200000", "-c", "numbers"][..], &["pigz", "-p2", "-c", "numbers"], &["pbzip2", "-p2", "-c", "numbers"]] {
+        if Command::new(command[0]).arg("--version").output().is_err() {
+            eprintln!("skipped: there is no {}", command[0]);
+            continue;
+        }
+        repeats(&place, command, 2);
+    }
+}
+
+/// The fastest of some times.
+fn fastest(mut run: impl FnMut()) -> Duration {
+    let times = (0..3).map(|_| {
+        let start = Instant::now();
+        run();
+        start.elapsed()
+    });
+    times.min().unwrap()
+}
+
+#[test]
+fn threads_compute_at_the_same_time() {
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        eprintln!("skipped: there is one core only");
+        return;
+    }
+    let place = Place::new("sync-parallel");
+    let executable = compile(&place, "parallel", &[]);
+    let command = [executable.to_str().unwrap(), "100"];
+    let serial = fastest(|| assert_eq!(place.run_within(&["record", command[0], command[1]], LIMIT).status, Some(0)));
+    let parallel = fastest(|| assert_eq!(record(&place, &command).status, Some(0)));
+    let replayed = fastest(|| assert_eq!(place.run_within(&["replay"], LIMIT).status, Some(0)));
+    // Two cores may be one with two sets of registers, and others may use them.
+    assert!(parallel < serial * 9 / 10, "{parallel:?} with {serial:?} in turns");
+    assert!(replayed < serial * 9 / 10, "replayed in {replayed:?} with {serial:?} in turns");
+    let info = place.run_json(&["info", "--json"]);
+    assert_eq!(info["metadata"]["policy"], "sync");
+}
+
+#[test]
+fn a_race_is_told_or_repeated() {
+    let place = Place::new("sync-race");
+    let executable = compile(&place, "race", &[]);
+    let mut diverged = 0;
+    for _ in 0..3 {
+        let recorded = record(&place, &[executable.to_str().unwrap()]);
+        let replayed = place.run_within(&["replay"], LIMIT);
+        if replayed.status == Some(DIVERGED) {
+            assert!(replayed.stderr.contains("--policy sync"), "{replayed:?}");
+            diverged += 1;
+        } else {
+            assert_eq!((replayed.status, &replayed.stdout), (recorded.status, &recorded.stdout));
+        }
+    }
+    assert!(diverged > 0, "two threads that race for milliseconds did the same three times");
+}
+
+#[test]
+fn nobody_looks_on_yet() {
+    let place = Place::new("sync-refused");
+    record(&place, &["true"]);
+    place.run_badly(&["debug", "--", "-batch"], 125, &["--policy sync", "recording again"]);
+    let ran = place.run(&["record", "--policy", "sync", "--chaos", "true"]);
+    assert!(ran.status == Some(125) && ran.stderr.contains("cannot be used with"), "{ran:?}");
+}

@@ -1,0 +1,59 @@
+//! The runtime's entries, which stubs jump to.
+
+use crate::RUNTIME_TEXT;
+
+/// Where a stub can enter the runtime. Each has a literal at the start of the stub area.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Entry {
+    /// Makes a system call.
+    SystemCall,
+    /// Reads the counter.
+    Rdtsc,
+    /// Reads the counter and the core's number.
+    Rdtscp,
+    /// Tells what the processor can do.
+    Cpuid,
+    /// A section begins: all registers and flags are kept.
+    SectionBegin,
+    /// A section ends: all registers and flags are kept.
+    SectionEnd,
+    /// A section begins that is a compare-and-exchange. The runtime may go on behind the section instead, having done what one does that fails: the byte before
+    /// where it would go on otherwise says how many bytes further that is.
+    CompareBegin,
+    /// It ends: the runtime sees from the flags whether it succeeded.
+    CompareEnd,
+}
+
+impl Entry {
+    /// Every entry, in the order of their literals.
+    pub const ALL: [Entry; 8] = [
+        Entry::SystemCall,
+        Entry::Rdtsc,
+        Entry::Rdtscp,
+        Entry::Cpuid,
+        Entry::SectionBegin,
+        Entry::SectionEnd,
+        Entry::CompareBegin,
+        Entry::CompareEnd,
+    ];
+
+    /// Position of its literal in the stub area.
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
+    /// Absolute address.
+    pub fn address(self) -> u64 {
+        RUNTIME_TEXT
+            + match self {
+                Entry::SystemCall => 0x00,
+                Entry::Rdtsc => 0x10,
+                Entry::Rdtscp => 0x20,
+                Entry::Cpuid => 0x30,
+                Entry::SectionBegin => 0x90,
+                Entry::SectionEnd => 0xa0,
+                Entry::CompareBegin => 0xb0,
+                Entry::CompareEnd => 0xc0,
+            }
+    }
+}

@@ -1,0 +1,106 @@
+//! Which instructions read and write memory in one step, and which functions may have some.
+
+use crate::elf::ElfView;
+use crate::functions::Chunk;
+use iced_x86::{Instruction, Mnemonic, OpKind, Register};
+
+/// Whether the instruction is a locked one that changes memory.
+pub(crate) fn is_atomic(instruction: &Instruction) -> bool {
+    let locks = instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg;
+    let memory = (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
+    locks && memory && !is_fence(instruction)
+}
+
+/// Whether it leaves the stack as it is, and so is there only for the order of other accesses: `lock orq $0,(%rsp)`.
+fn is_fence(instruction: &Instruction) -> bool {
+    let on_stack = matches!(instruction.memory_base(), Register::RSP | Register::RBP);
+    let keeps = matches!(instruction.mnemonic(), Mnemonic::Or | Mnemonic::Add | Mnemonic::Sub | Mnemonic::Xor);
+    let constant = !matches!(instruction.op1_kind(), OpKind::Register | OpKind::Memory);
+    on_stack && keeps && constant && instruction.immediate(1) == 0
+}
+
+const LOCK: u8 = 0xf0;
+/// The number of the futex call, as `mov` has it. It may be kept in any register.
+const FUTEX_NUMBER: [u8; 4] = [0xca, 0, 0, 0];
+
+/// The chunks, ascending, among whose bytes are those of an atomic instruction or of the futex call's number. Most of the others need not be decoded.
+pub(crate) fn chunks_to_read(elf: &ElfView, chunks: &[Chunk]) -> Vec<usize> {
+    let mut found: Vec<usize> = Vec::new();
+    for (index, chunk) in chunks.iter().enumerate() {
+        let bytes = elf.bytes_from(chunk.start);
+        let bytes = &bytes[..bytes.len().min((chunk.end - chunk.start) as usize)];
+        let may_be = |at: usize| match bytes[at] {
+            LOCK => may_be_locked(&bytes[at + 1..]),
+            0x86 | 0x87 => may_be_exchange(&bytes[..at], &bytes[at + 1..]),
+            0xb8..=0xbf => bytes[at + 1..].starts_with(&FUTEX_NUMBER),
+            _ => false,
+        };
+        if (0..bytes.len()).any(may_be) {
+            found.push(index);
+        }
+    }
+    found
+}
+
+/// Whether the bytes may be those of an `xchg` with memory, whose operands follow. Far more frequent is a conditional jump with the same second byte.
+fn may_be_exchange(before: &[u8], operands: &[u8]) -> bool {
+    before.last() != Some(&0x0f) && operands.first().is_some_and(|mode| *mode < 0xc0)
+}
+
+/// Whether what follows a LOCK prefix can be an instruction that has one.
+fn may_be_locked(mut bytes: &[u8]) -> bool {
+    while let [0x26 | 0x2e | 0x36 | 0x3e | 0x64..=0x67 | 0xf2 | 0xf3, rest @ ..] = bytes {
+        bytes = rest;
+    }
+    if let [0x40..=0x4f, rest @ ..] = bytes {
+        bytes = rest;
+    }
+    let mode = match bytes {
+        [0x0f, 0xab | 0xb0 | 0xb1 | 0xb3 | 0xba | 0xbb | 0xc0 | 0xc1 | 0xc7, mode, ..] => mode,
+        [0x00..=0x31, mode, ..] if bytes[0] & 7 < 2 => mode,
+        [0x80..=0x83 | 0x86 | 0x87 | 0xf6 | 0xf7 | 0xfe | 0xff, mode, ..] => mode,
+        _ => return false,
+    };
+    *mode < 0xc0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions};
+
+    fn atomic(bytes: &[u8]) -> bool {
+        let instruction = Decoder::new(64, bytes, DecoderOptions::NONE).decode();
+        assert_eq!(instruction.len(), bytes.len());
+        is_atomic(&instruction)
+    }
+
+    #[test]
+    fn locked_instructions_and_exchanges() {
+        let yes: [&[u8]; 8] = [
+            &[0xf0, 0x0f, 0xb1, 0x17],
+            &[0xf0, 0x48, 0x0f, 0xc1, 0x07],
+            &[0xf0, 0x64, 0x83, 0x0c, 0x25, 8, 3, 0, 0, 0x10],
+            &[0x66, 0xf0, 0x83, 0x07, 1],
+            &[0xf0, 0xff, 0x0f],
+            &[0xf0, 0x49, 0x0f, 0xba, 0x2f, 3],
+            &[0xf0, 0x48, 0x0f, 0xc7, 0x0f],
+            &[0xf0, 0x21, 0x07],
+        ];
+        for bytes in yes {
+            assert!(atomic(bytes), "{bytes:x?}");
+            let lock = bytes.iter().position(|byte| *byte == LOCK).expect("locked");
+            assert!(may_be_locked(&bytes[lock + 1..]), "{bytes:x?}");
+        }
+        assert!(atomic(&[0x87, 0x07]) && may_be_exchange(&[0x48], &[0x07]));
+        assert!(!atomic(&[0x87, 0xc7]) && !may_be_exchange(&[], &[0xc7]), "between registers");
+        assert!(!may_be_exchange(&[0x0f], &[0x07]), "a conditional jump");
+    }
+
+    #[test]
+    fn fences_are_none() {
+        assert!(!atomic(&[0xf0, 0x48, 0x83, 0x0c, 0x24, 0]), "lock orq $0,(%rsp)");
+        assert!(!atomic(&[0xf0, 0x83, 0x4c, 0x24, 0xc0, 0]), "lock orl $0,-64(%rsp)");
+        assert!(atomic(&[0xf0, 0x83, 0x04, 0x24, 1]), "a counter on the stack, which other threads may know");
+    }
+}

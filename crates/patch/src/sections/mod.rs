@@ -1,0 +1,74 @@
+//! Sections: what one thread at a time does, and in an order that is recorded. Single atomic instructions, and whole functions of the C library that
+//! synchronise threads, whose plain loads and stores must be ordered as well.
+
+mod atomic;
+mod bodies;
+mod groups;
+mod names;
+mod pads;
+mod planning;
+
+pub(crate) use atomic::is_atomic;
+pub(crate) use planning::choose_sections;
+
+use crate::elf::ElfView;
+use crate::functions::Functions;
+use crate::image::Refusal;
+use groups::Groups;
+use names::Library;
+
+/// Bytes of a function between places that are looked at closely: their surroundings overlap.
+const PLACE_BYTES: usize = 128;
+
+/// What should be in sections.
+#[derive(Debug, Default)]
+pub(crate) struct Wanted {
+    /// Functions that should be sections as a whole.
+    pub functions: Vec<Function>,
+    /// All atomic instructions, ascending.
+    pub atomics: Vec<u64>,
+    /// Chunks that begin with a symbol that is not that of a function's cold part; for each chunk.
+    pub named: Vec<bool>,
+    /// The text to be looked at closely, ascending.
+    pub places: Vec<u64>,
+}
+
+impl Wanted {
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.functions.is_empty() && self.atomics.is_empty()
+    }
+}
+
+/// Chunks that are one function, among which control goes to and fro.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Function {
+    /// Ascending.
+    pub chunks: Vec<usize>,
+    /// Why it cannot be a section, if that is known already.
+    pub refusal: Option<Refusal>,
+}
+
+/// Finds what should be in sections. In a file that does not tell its functions there is nothing, nor in the dynamic linker, where
+/// threads that bind the same symbol race, but do the same.
+pub(crate) fn find(elf: &ElfView, functions: &Functions) -> Wanted {
+    let library = Library::of(elf);
+    if !functions.known || library == Library::Linker {
+        return Wanted::default();
+    }
+    let chunks = &functions.chunks;
+    let names = names::Names::of(elf, library, chunks);
+    let mut groups = Groups::new(elf, chunks, &names);
+    for index in atomic::chunks_to_read(elf, chunks) {
+        groups.read(index);
+    }
+    groups.add_named();
+    let atomics = groups.atomics();
+    let functions = groups.functions();
+    let mut places = atomics.clone();
+    for index in functions.iter().filter(|function| function.refusal.is_none()).flat_map(|function| &function.chunks) {
+        places.extend((chunks[*index].start..chunks[*index].end).step_by(PLACE_BYTES));
+    }
+    places.sort_unstable();
+    Wanted { functions, atomics, named: names.named, places }
+}

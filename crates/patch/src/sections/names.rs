@@ -1,0 +1,111 @@
+//! Which functions are sections because of their names, and which never are.
+
+use crate::elf::ElfView;
+use crate::functions::Chunk;
+
+/// What a file is to its threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Library {
+    /// The shared C library: all its functions that synchronise are sections.
+    C,
+    /// The dynamic linker.
+    Linker,
+    /// A program with a C library of its own.
+    Static,
+    /// Anything else.
+    Other,
+}
+
+impl Library {
+    /// By the symbols that the file defines.
+    pub fn of(elf: &ElfView) -> Self {
+        let [lock, start, linker, main] = elf.defines([b"pthread_mutex_lock", b"__libc_start_main", b"_rtld_global", b"main"]);
+        match (lock, start) {
+            (false, _) if linker => Library::Linker,
+            (false, false) => Library::Other,
+            _ if !elf.fixed_address && !main => Library::C,
+            (true, _) => Library::Static,
+            (false, true) => Library::Other,
+        }
+    }
+}
+
+/// What the symbols say about each chunk.
+pub(crate) struct Names {
+    pub library: Library,
+    /// It begins with a symbol, not that of a cold part.
+    pub named: Vec<bool>,
+    /// It should be a section.
+    pub wanted: Vec<bool>,
+    /// It should not, whatever it does.
+    pub unwanted: Vec<bool>,
+    /// It may be a section although it calls code of the program.
+    pub may_call: Vec<bool>,
+}
+
+impl Names {
+    pub fn of(elf: &ElfView, library: Library, chunks: &[Chunk]) -> Self {
+        let none = || vec![false; chunks.len()];
+        let mut names = Self { library, named: none(), wanted: none(), unwanted: none(), may_call: none() };
+        for symbol in elf.function_symbols() {
+            let Ok(index) = chunks.binary_search_by_key(&symbol.address, |chunk| chunk.start) else {
+                continue;
+            };
+            names.named[index] |= !symbol.name.ends_with(b".cold");
+            names.wanted[index] |= is_wanted(symbol.name, library);
+            names.unwanted[index] |= NEVER.contains(&symbol.name);
+            names.may_call[index] |= ONCE.contains(&symbol.name);
+        }
+        names
+    }
+}
+
+/// Sections although they call what the program gives them.
+const ONCE: [&[u8]; 4] = [b"pthread_once", b"__pthread_once", b"call_once", b"__pthread_once_slow"];
+
+/// Too frequent, and of use to their own thread only; and the one that waits for another thread without the kernel's help, which in a section would be
+/// for ever.
+const NEVER: [&[u8]; 11] = [
+    b"pthread_self",
+    b"pthread_equal",
+    b"pthread_getspecific",
+    b"__pthread_getspecific",
+    b"pthread_setspecific",
+    b"__pthread_setspecific",
+    b"thrd_current",
+    b"thrd_equal",
+    b"__errno_location",
+    b"__tls_get_addr",
+    b"pthread_spin_lock",
+];
+
+/// Families of functions of the C library. Elsewhere such names may mean anything.
+const PREFIXES: [&[u8]; 10] = [b"pthread_", b"__pthread_", b"sem_", b"__new_sem_", b"__old_sem_", b"mtx_", b"cnd_", b"thrd_", b"__lll_", b"__futex_"];
+
+const ALLOCATOR: [&[u8]; 20] = [
+    b"malloc",
+    b"free",
+    b"calloc",
+    b"realloc",
+    b"memalign",
+    b"aligned_alloc",
+    b"posix_memalign",
+    b"valloc",
+    b"pvalloc",
+    b"reallocarray",
+    b"malloc_trim",
+    b"mallopt",
+    b"mallinfo",
+    b"mallinfo2",
+    b"cfree",
+    b"__libc_malloc",
+    b"__libc_free",
+    b"__libc_calloc",
+    b"__libc_realloc",
+    b"__libc_memalign",
+];
+
+fn is_wanted(name: &[u8], library: Library) -> bool {
+    let of_family = library != Library::Other && PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    of_family || ONCE.contains(&name) || ALLOCATOR.contains(&name)
+}

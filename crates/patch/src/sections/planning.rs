@@ -1,0 +1,250 @@
+//! Deciding how sections are patched, in what the system calls' and counters' plans leave free.
+//!
+//! A function is a section with all its entries and exits, or not at all; its atomic instructions are then sections of their own.
+
+use super::pads::Pads;
+use super::{Function, Wanted};
+use crate::choice::{Chosen, Context, Plan, Wish};
+use crate::functions::Chunk;
+use crate::image::{Refusal, RefusedSite, SiteKind};
+use crate::survey::{Branch, Listed, Nature, Pad, Role};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// `endbr64`: stays the first instruction of a function.
+const ENTRY_MARK: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
+
+/// Returns that may stay as they are in one function.
+const MOST_BARE: usize = 4;
+
+/// Adds what is wanted to what was chosen before, and keeps it sorted.
+pub(crate) fn choose_sections(context: &Context, chunks: &[Chunk], wanted: &Wanted, pads: Vec<Pad>, chosen: &mut Chosen) {
+    if wanted.is_empty() {
+        return;
+    }
+    let pads = Pads::new(pads, context.targets, &chosen.plans);
+    let mut planner = Planner { context, chunks, wanted, pads, taken: BTreeMap::new() };
+    for plan in &chosen.plans {
+        planner.taken.insert(plan.patch_start(), plan.end().max(plan.patch_end));
+    }
+    let mut in_section = vec![false; chunks.len()];
+    for function in &wanted.functions {
+        match planner.function(function) {
+            Ok(plans) => {
+                function.chunks.iter().for_each(|index| in_section[*index] = true);
+                chosen.plans.extend(plans);
+            }
+            Err(reason) => chosen.refused.push(RefusedSite { kind: SiteKind::SectionBegin, address: chunks[function.chunks[0]].start, reason }),
+        }
+    }
+    for address in &wanted.atomics {
+        if planner.chunk_of(*address).is_some_and(|chunk| in_section[chunk]) {
+            continue;
+        }
+        match planner.atomic(*address) {
+            Ok(plan) => chosen.plans.push(plan),
+            Err(reason) => chosen.refused.push(RefusedSite { kind: SiteKind::Atomic, address: *address, reason }),
+        }
+    }
+    chosen.plans.sort_by_key(Plan::patch_start);
+    chosen.refused.sort_by_key(|site| site.address);
+}
+
+struct Planner<'a, 'data> {
+    context: &'a Context<'a, 'data>,
+    chunks: &'a [Chunk],
+    wanted: &'a Wanted,
+    pads: Pads,
+    /// What belongs to plans: end by start.
+    taken: BTreeMap<u64, u64>,
+}
+
+impl Planner<'_, '_> {
+    /// The plan of an atomic instruction.
+    fn atomic(&mut self, address: u64) -> Result<Plan, Refusal> {
+        let movable = self.listed(address).filter(|index| self.context.listing[*index].is_movable());
+        self.choose(movable.ok_or(Refusal::NoRoom)?, SiteKind::Atomic, false)
+    }
+
+    /// The plans of a function, all or none. A return that cannot be patched because others jump to it stays; the jumps to it then are exits.
+    fn function(&mut self, function: &Function) -> Result<Vec<Plan>, Refusal> {
+        if let Some(refusal) = function.refusal {
+            return Err(refusal);
+        }
+        let mut bare = Vec::new();
+        loop {
+            match self.attempt(function, &bare) {
+                Ok(plans) => return Ok(plans),
+                Err(Failure { site: Some(site), .. }) if bare.len() < MOST_BARE && self.may_stay(site, &bare) => bare.push(site),
+                Err(failure) if bare.is_empty() => return Err(failure.refusal),
+                Err(_) => return Err(Refusal::JumpTarget),
+            }
+        }
+    }
+
+    /// Whether an exit is a return to which nothing leads but branches.
+    fn may_stay(&self, site: u64, bare: &[u64]) -> bool {
+        let is_return = self.listed(site).is_some_and(|index| self.context.listing[index].nature == Nature::Return);
+        is_return && !bare.contains(&site) && self.context.references.binary_search(&site).is_err()
+    }
+
+    fn attempt(&mut self, function: &Function, bare: &[u64]) -> Result<Vec<Plan>, Failure> {
+        let parts = Parts { planner: self, function, bare };
+        let entries = parts.entries()?;
+        let exits = parts.exits(&entries)?;
+        let pads_taken = self.pads.taken();
+        let mut plans = Vec::new();
+        for (index, kind) in sequence(self.context, entries, exits) {
+            let site = self.context.listing[index].address;
+            match self.choose(index, kind, bare.contains(&site)) {
+                Ok(plan) => plans.push(plan),
+                Err(refusal) => {
+                    self.pads.give_back(pads_taken);
+                    for plan in &plans {
+                        self.taken.remove(&Plan::patch_start(plan));
+                    }
+                    return Err(Failure { refusal, site: (refusal == Refusal::JumpTarget).then_some(site) });
+                }
+            }
+        }
+        Ok(plans)
+    }
+
+    /// The cheapest plan for one site in what is still free.
+    fn choose(&mut self, index: usize, kind: SiteKind, bare: bool) -> Result<Plan, Refusal> {
+        let site = self.context.listing[index];
+        if self.context.suspect[site.chunk as usize] {
+            return Err(Refusal::SuspectFunction);
+        }
+        let bounds = self.free_around(&site).ok_or(Refusal::NoRoom)?;
+        let stays = kind == SiteKind::SectionEnd && !matches!(site.role, Role::Conditional { .. });
+        let tail_end = if stays { self.pads.end_from(site.end()) } else { site.end() };
+        let wish = Wish { index, kind, bounds, tail_end, bare };
+        let plan = self.context.cheapest(&wish, |from| self.pads.take_near(from))?;
+        if plan.patch_end > plan.end() {
+            self.pads.take_from(plan.end(), plan.patch_end - plan.end());
+        }
+        self.taken.insert(plan.patch_start(), plan.end().max(plan.patch_end));
+        Ok(plan)
+    }
+
+    /// What is free around an instruction in its chunk; `None` where the instruction itself is not.
+    fn free_around(&self, site: &Listed) -> Option<Range<u64>> {
+        let chunk = self.chunks[site.chunk as usize];
+        let before = self.taken.range(..=site.address).next_back().map_or(0, |(_, end)| *end);
+        let after = self.taken.range(site.address + 1..).next().map_or(u64::MAX, |(start, _)| *start);
+        (before <= site.address && site.end() <= after).then_some(chunk.start.max(before)..chunk.end.min(after))
+    }
+
+    fn listed(&self, address: u64) -> Option<usize> {
+        self.context.listing.binary_search_by_key(&address, |listed| listed.address).ok()
+    }
+
+    fn chunk_of(&self, address: u64) -> Option<usize> {
+        let index = self.chunks.partition_point(|chunk| chunk.start <= address).checked_sub(1)?;
+        (address < self.chunks[index].end).then_some(index)
+    }
+}
+
+/// Why a function is no section.
+struct Failure {
+    refusal: Refusal,
+    /// The site to which something jumps, if that is why.
+    site: Option<u64>,
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self { refusal, site: None }
+    }
+}
+
+/// The order in which a function's sites are planned: those first that other plans must not displace.
+fn sequence(context: &Context, entries: Vec<usize>, exits: Vec<usize>) -> Vec<(usize, SiteKind)> {
+    let is_conditional = |index: &usize| matches!(context.listing[*index].role, Role::Conditional { .. });
+    let (conditional, others): (Vec<usize>, Vec<usize>) = exits.into_iter().partition(is_conditional);
+    let ends = |indices: Vec<usize>| indices.into_iter().map(|index| (index, SiteKind::SectionEnd));
+    let begins = entries.into_iter().map(|index| (index, SiteKind::SectionBegin));
+    ends(conditional).chain(begins).chain(ends(others)).collect()
+}
+
+/// The chunks of one function.
+struct Parts<'a, 'b, 'data> {
+    planner: &'a Planner<'b, 'data>,
+    function: &'a Function,
+    /// Returns that stay as they are.
+    bare: &'a [u64],
+}
+
+impl Parts<'_, '_, '_> {
+    fn chunks(&self) -> impl Iterator<Item = (usize, Chunk)> {
+        self.function.chunks.iter().map(|index| (*index, self.planner.chunks[*index]))
+    }
+
+    fn hold(&self, address: u64) -> bool {
+        self.chunks().any(|(_, chunk)| (chunk.start..chunk.end).contains(&address))
+    }
+
+    /// Branches into a range of addresses.
+    fn branches_to(&self, range: Range<u64>) -> &[Branch] {
+        let branches = self.planner.context.branches;
+        let first = branches.partition_point(|branch| branch.target < range.start);
+        let end = branches.partition_point(|branch| branch.target < range.end);
+        &branches[first..end]
+    }
+
+    /// The first instructions, as indices of the listing, of the chunks by which control comes into the function.
+    fn entries(&self) -> Result<Vec<usize>, Refusal> {
+        let any_known = self.chunks().any(|(index, chunk)| self.is_known_entry(index, &chunk));
+        let mut entries = Vec::new();
+        for (index, chunk) in self.chunks() {
+            if self.branches_to(chunk.start + 1..chunk.end).iter().any(|branch| !self.hold(branch.source)) {
+                return Err(Refusal::NoExit);
+            }
+            let is_entry = self.is_known_entry(index, &chunk) || !any_known && self.branches_to(chunk.start..chunk.start + 1).is_empty();
+            if is_entry {
+                entries.push(self.first_instruction(&chunk).ok_or(Refusal::NoRoom)?);
+            }
+        }
+        if entries.is_empty() { Err(Refusal::NoExit) } else { Ok(entries) }
+    }
+
+    /// Whether others may call what begins with the chunk: it has a name, or somebody does.
+    fn is_known_entry(&self, index: usize, chunk: &Chunk) -> bool {
+        let mut branches = self.branches_to(chunk.start..chunk.start + 1).iter();
+        self.planner.wanted.named[index] || branches.any(|branch| branch.is_call || !self.hold(branch.source))
+    }
+
+    /// The index of a function's first instruction after its mark, if it can be displaced.
+    fn first_instruction(&self, chunk: &Chunk) -> Option<usize> {
+        let context = self.planner.context;
+        let marked = context.elf.bytes_from(chunk.start).starts_with(&ENTRY_MARK);
+        let first = chunk.start + if marked { ENTRY_MARK.len() as u64 } else { 0 };
+        self.planner.listed(first).filter(|listed| context.listing[*listed].is_movable())
+    }
+
+    /// The instructions, as indices of the listing, by which control leaves the function. One that leads to where it begins does: the section will begin
+    /// again.
+    fn exits(&self, entries: &[usize]) -> Result<Vec<usize>, Refusal> {
+        let listing = self.planner.context.listing;
+        let begins: Vec<u64> =
+            entries.iter().flat_map(|index| [listing[*index].address, self.planner.chunks[listing[*index].chunk as usize].start]).collect();
+        let mut exits = Vec::new();
+        for (_, chunk) in self.chunks() {
+            let first = listing.partition_point(|listed| listed.address < chunk.start);
+            let end = listing.partition_point(|listed| listed.address < chunk.end);
+            exits.extend((first..end).filter(|index| self.is_exit(&listing[*index], &begins)));
+        }
+        if exits.is_empty() { Err(Refusal::NoExit) } else { Ok(exits) }
+    }
+
+    fn is_exit(&self, instruction: &Listed, begins: &[u64]) -> bool {
+        match (instruction.nature, instruction.role) {
+            (Nature::Return | Nature::JumpThrough, _) => true,
+            (Nature::Jump { target }, _) | (_, Role::Conditional { target, .. }) => {
+                begins.contains(&target) || self.bare.contains(&target) || !self.hold(target)
+            }
+            _ => false,
+        }
+    }
+}

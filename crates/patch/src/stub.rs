@@ -1,0 +1,158 @@
+//! What stubs consist of: instructions displaced from the text, calls of the runtime, and jumps back into the text.
+
+use crate::choice::{JUMP_BYTES, Plan};
+use crate::entry::Entry;
+use crate::image::SiteKind;
+use crate::survey::{Listed, Nature, Role};
+
+/// `mov %rcx,%gs:0x10`: where the runtime finds the program's `%rcx`.
+pub(crate) const SAVE_RCX: [u8; 9] = [0x65, 0x48, 0x89, 0x0c, 0x25, 0x10, 0, 0, 0];
+/// `lea disp32(%rip),%rcx`
+pub(crate) const LEA_RCX: [u8; 3] = [0x48, 0x8d, 0x0d];
+/// `jmp *disp32(%rip)`
+pub(crate) const JUMP_INDIRECT: [u8; 2] = [0xff, 0x25];
+/// `lea` and `jmp` to an entry.
+const CALL_BYTES: usize = LEA_RCX.len() + 4 + JUMP_INDIRECT.len() + 4;
+/// `0f 80+condition rel32`
+const CONDITIONAL_BYTES: usize = 6;
+
+/// What a stub consists of. Each stands for an instruction of the text.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Piece {
+    /// A displaced instruction.
+    Moved(Listed),
+    /// A conditional jump over the next so many bytes of the stub.
+    Skip { condition: u8, bytes: usize, stands_for: u64 },
+    /// A call of the runtime, which goes on behind it, or at a place in the text. With `skipped`, a byte follows it that says how far it is from behind that byte to
+    /// where the runtime may go on instead.
+    Call { entry: Entry, text_next: Option<u64>, skipped: Option<u8>, stands_for: u64 },
+    /// A jump to the text.
+    Jump { target: u64, stands_for: u64 },
+}
+
+impl Piece {
+    fn call(entry: Entry, stands_for: u64) -> Self {
+        Piece::Call { entry, text_next: None, skipped: None, stands_for }
+    }
+
+    /// Goes on in the text.
+    fn back(target: u64) -> Self {
+        Piece::Jump { target, stands_for: target }
+    }
+
+    /// How long it is.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Piece::Moved(instruction) => moved_bytes(instruction),
+            Piece::Skip { .. } => CONDITIONAL_BYTES,
+            Piece::Call { entry: Entry::SystemCall, .. } => CALL_BYTES,
+            Piece::Call { skipped, .. } => SAVE_RCX.len() + CALL_BYTES + usize::from(skipped.is_some()),
+            Piece::Jump { .. } => JUMP_BYTES as usize,
+        }
+    }
+
+    /// The address of the text's instruction that it stands for.
+    pub fn stands_for(&self) -> u64 {
+        match self {
+            Piece::Moved(instruction) => instruction.address,
+            Piece::Skip { stands_for, .. } | Piece::Call { stands_for, .. } | Piece::Jump { stands_for, .. } => *stands_for,
+        }
+    }
+}
+
+/// The stub of a plan.
+pub(crate) fn pieces(plan: &Plan) -> Vec<Piece> {
+    match plan.kind {
+        SiteKind::SystemCall => replaced(plan, Entry::SystemCall),
+        SiteKind::Rdtsc => replaced(plan, Entry::Rdtsc),
+        SiteKind::Rdtscp => replaced(plan, Entry::Rdtscp),
+        SiteKind::Cpuid => replaced(plan, Entry::Cpuid),
+        SiteKind::Atomic => atomic(plan),
+        SiteKind::SectionBegin => section_begin(plan),
+        SiteKind::SectionEnd => section_end(plan),
+    }
+}
+
+fn moved(instructions: &[Listed]) -> impl Iterator<Item = Piece> {
+    instructions.iter().copied().map(Piece::Moved)
+}
+
+/// The runtime stands in for the instruction.
+fn replaced(plan: &Plan, entry: Entry) -> Vec<Piece> {
+    let text_next = plan.after.is_empty().then_some(plan.site.end());
+    let mut pieces: Vec<Piece> = moved(&plan.before).collect();
+    pieces.push(Piece::Call { entry, text_next, skipped: None, stands_for: plan.site.address });
+    pieces.extend(moved(&plan.after));
+    pieces.extend((!plan.after.is_empty()).then(|| Piece::back(plan.end())));
+    pieces
+}
+
+/// The instruction between two calls. What jumps over its LOCK prefix is between them, too.
+fn atomic(plan: &Plan) -> Vec<Piece> {
+    let (outside, inside) = plan.before.split_at(plan.outside);
+    let mut within: Vec<Piece> = inside.iter().enumerate().map(|(index, instruction)| between_calls(plan, instruction, &inside[index + 1..])).collect();
+    within.push(Piece::Moved(plan.site));
+    // Nothing but the instruction may be left out when it is said to have failed.
+    let is_compare = plan.site.nature == Nature::Atomic { compares: true } && inside.iter().all(|instruction| matches!(instruction.role, Role::Conditional { .. }));
+    let (begin, end) = if is_compare { (Entry::CompareBegin, Entry::CompareEnd) } else { (Entry::SectionBegin, Entry::SectionEnd) };
+    within.push(Piece::call(end, plan.site.end()));
+    let skipped = is_compare.then(|| within.iter().map(Piece::bytes).sum::<usize>() as u8);
+    let mut pieces: Vec<Piece> = moved(outside).collect();
+    pieces.push(Piece::Call { entry: begin, text_next: None, skipped, stands_for: inside.first().unwrap_or(&plan.site).address });
+    pieces.extend(within);
+    match plan.after.split_last().filter(|(last, _)| last.leaves()) {
+        Some((last, others)) => pieces.extend(moved(others).chain([leave(last)])),
+        None => pieces.extend(moved(&plan.after).chain([Piece::back(plan.end())])),
+    }
+    pieces
+}
+
+/// An instruction between the calls; `rest` are those between it and the atomic one, over whose prefix it may jump.
+fn between_calls(plan: &Plan, instruction: &Listed, rest: &[Listed]) -> Piece {
+    match instruction.role {
+        Role::Conditional { condition, target } if plan.site.has_inside(target) => {
+            let between: usize = rest.iter().map(moved_bytes).sum();
+            Piece::Skip { condition, bytes: between + (target - plan.site.address) as usize, stands_for: instruction.address }
+        }
+        _ => Piece::Moved(*instruction),
+    }
+}
+
+fn section_begin(plan: &Plan) -> Vec<Piece> {
+    let mut pieces = vec![Piece::call(Entry::SectionBegin, plan.site.address), Piece::Moved(plan.site)];
+    pieces.extend(moved(&plan.after));
+    pieces.push(Piece::back(plan.end()));
+    pieces
+}
+
+/// The call, then what leaves the function. A conditional jump leaves it only where it jumps.
+fn section_end(plan: &Plan) -> Vec<Piece> {
+    let mut pieces: Vec<Piece> = moved(&plan.before).collect();
+    let stands_for = plan.site.address;
+    let way_out = match plan.site.role {
+        Role::Conditional { condition, target } => {
+            pieces.push(Piece::Skip { condition, bytes: JUMP_BYTES as usize, stands_for });
+            pieces.push(Piece::back(plan.site.end()));
+            Piece::Jump { target, stands_for }
+        }
+        _ => leave(&plan.site),
+    };
+    pieces.extend([Piece::call(Entry::SectionEnd, stands_for), way_out]);
+    pieces
+}
+
+/// An instruction behind which control never goes on.
+fn leave(instruction: &Listed) -> Piece {
+    match instruction.nature {
+        Nature::Jump { target } => Piece::Jump { target, stands_for: instruction.address },
+        _ => Piece::Moved(*instruction),
+    }
+}
+
+/// Bytes of an instruction once it is in a stub.
+fn moved_bytes(instruction: &Listed) -> usize {
+    match instruction.role {
+        Role::Conditional { .. } => CONDITIONAL_BYTES,
+        _ => usize::from(instruction.length),
+    }
+}

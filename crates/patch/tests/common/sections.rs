@@ -1,0 +1,138 @@
+//! Checks of stubs that begin and end sections.
+
+use super::{check_same, decode, original, stub_jump};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register};
+use retake_patch::{Entry, Image, Site, SiteKind};
+
+/// What a stub does.
+enum Step {
+    Call(Entry),
+    Instruction(Instruction),
+}
+
+/// Checks the stub of a site that belongs to a section.
+pub fn check_section_site(elf: &[u8], image: &Image, site: &Site) {
+    let stub = stub_jump(image, site);
+    let steps = steps(image, site, stub);
+    let walk = Walk { elf, image, site };
+    match site.kind {
+        SiteKind::Atomic => walk.atomic(&steps),
+        SiteKind::SectionBegin => walk.begin(&steps),
+        SiteKind::SectionEnd => walk.end(&steps),
+        kind => panic!("{kind:?} is of no section"),
+    }
+}
+
+fn steps(image: &Image, site: &Site, stub: u64) -> Vec<Step> {
+    let start = site.stub.offset as usize;
+    let code = &image.stubs[start..start + site.stub.length as usize];
+    let mut decoder = Decoder::with_ip(64, code, stub, DecoderOptions::NONE);
+    let mut steps = Vec::new();
+    while decoder.can_decode() {
+        let instruction = decoder.decode();
+        assert!(!instruction.is_invalid());
+        assert!(image.text_address(instruction.ip()).is_some());
+        if (instruction.mnemonic(), instruction.memory_segment(), instruction.op1_register()) == (Mnemonic::Mov, Register::GS, Register::RCX) {
+            assert_eq!(instruction.memory_displacement64(), 0x10);
+            steps.push(Step::Call(call(image, &mut decoder)));
+        } else {
+            steps.push(Step::Instruction(instruction));
+        }
+    }
+    steps
+}
+
+/// The call of the runtime, which goes on behind itself.
+fn call(image: &Image, decoder: &mut Decoder) -> Entry {
+    let lea = decoder.decode();
+    assert_eq!((lea.mnemonic(), lea.op0_register()), (Mnemonic::Lea, Register::RCX));
+    let leave = decoder.decode();
+    assert_eq!((leave.flow_control(), lea.ip_rel_memory_address()), (FlowControl::IndirectBranch, leave.next_ip()));
+    let literal = leave.ip_rel_memory_address().wrapping_sub(image.stub_address) / 8;
+    *Entry::ALL.get(literal as usize).expect("a literal")
+}
+
+struct Walk<'a> {
+    elf: &'a [u8],
+    image: &'a Image,
+    site: &'a Site,
+}
+
+impl Walk<'_> {
+    fn atomic(&self, steps: &[Step]) {
+        let calls: Vec<usize> = (0..steps.len()).filter(|index| matches!(steps[*index], Step::Call(_))).collect();
+        let [begin, end] = calls[..] else { panic!("two calls") };
+        assert!(matches!((&steps[begin], &steps[end]), (Step::Call(Entry::SectionBegin), Step::Call(Entry::SectionEnd))));
+        let Some(Step::Instruction(moved_site)) = steps.get(end - 1) else { panic!("the instruction is in the section") };
+        assert_eq!(self.image.text_address(moved_site.ip()), Some(self.site.address));
+        self.displaced_and_back(steps, Some(moved_site.ip()));
+    }
+
+    fn begin(&self, steps: &[Step]) {
+        assert!(matches!(steps[0], Step::Call(Entry::SectionBegin)));
+        assert_eq!(self.site.patch_address, self.site.address);
+        self.displaced_and_back(&steps[1..], None);
+    }
+
+    /// All instructions but the last are those of the text; the last jumps behind them, or is that of the text too and leaves.
+    fn displaced_and_back(&self, steps: &[Step], moved_site: Option<u64>) {
+        let instructions = steps.iter().filter_map(|step| match step {
+            Step::Instruction(instruction) => Some(instruction),
+            Step::Call(_) => None,
+        });
+        let instructions: Vec<_> = instructions.collect();
+        let (back, moved) = instructions.split_last().expect("a way back");
+        let mut position = moved.iter().fold(self.site.patch_address, |position, new| self.same(position, new, moved_site));
+        if back.near_branch_target() != position {
+            let old = decode(original(self.elf, self.image, position), position);
+            assert_eq!((back.flow_control(), back.near_branch_target()), (old.flow_control(), old.near_branch_target()));
+            assert!(matches!(old.flow_control(), FlowControl::UnconditionalBranch | FlowControl::Return | FlowControl::IndirectBranch));
+            position += old.len() as u64;
+        }
+        assert!(self.site.patch_address + u64::from(self.site.patch_length) <= position);
+    }
+
+    /// Compares one instruction with that of the text; gives the position behind it.
+    fn same(&self, position: u64, new: &Instruction, moved_site: Option<u64>) -> u64 {
+        let old = decode(original(self.elf, self.image, position), position);
+        assert_eq!(self.image.text_address(new.ip()), Some(position));
+        if old.flow_control() == FlowControl::ConditionalBranch {
+            assert_eq!(old.condition_code(), new.condition_code());
+            let offset = old.near_branch_target().wrapping_sub(self.site.address);
+            let inside = moved_site.filter(|_| (1..u64::from(self.site.length)).contains(&offset));
+            assert_eq!(new.near_branch_target(), inside.map_or(old.near_branch_target(), |moved| moved + offset));
+        } else {
+            check_same(&old, new);
+        }
+        position + old.len() as u64
+    }
+
+    fn end(&self, steps: &[Step]) {
+        let call = steps.iter().position(|step| matches!(step, Step::Call(Entry::SectionEnd))).expect("a call");
+        let [.., Step::Call(_), Step::Instruction(leave)] = steps else { panic!("the call, then it leaves") };
+        assert_eq!(call, steps.len() - 2);
+        let moved = steps[..call].iter().map(|step| match step {
+            Step::Instruction(instruction) => instruction,
+            Step::Call(_) => panic!("one call"),
+        });
+        let old = decode(original(self.elf, self.image, self.site.address), self.site.address);
+        let mut position = self.site.patch_address;
+        let mut moved: Vec<_> = moved.collect();
+        if old.flow_control() == FlowControl::ConditionalBranch {
+            let back = moved.pop().expect("a way back");
+            let skip = moved.pop().expect("the condition");
+            assert_eq!((skip.condition_code(), skip.near_branch_target()), (old.condition_code(), back.next_ip()));
+            assert_eq!(back.near_branch_target(), old.next_ip());
+        }
+        for new in moved {
+            position = self.same(position, new, None);
+        }
+        assert_eq!(position, self.site.address);
+        match old.flow_control() {
+            FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch => {
+                assert_eq!((leave.flow_control(), leave.near_branch_target()), (FlowControl::UnconditionalBranch, old.near_branch_target()));
+            }
+            _ => assert_eq!((leave.code(), leave.memory_displacement64()), (old.code(), old.memory_displacement64())),
+        }
+    }
+}
