@@ -1,23 +1,27 @@
-/* Two threads race on a plain counter: no policy but the serial one can replay that. */
+/* One thread counts, another looks on without asking: no policy but the serial one can replay what it sees. */
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 
-static volatile long counter;
+static volatile uint64_t counter;
+static volatile int counted;
 
 static void *count(void *unused)
 {
-    for (int i = 0; i < 3000000; i++)
+    for (int i = 0; i < 30000000; i++)
         counter++;
+    counted = 1;
     return unused;
 }
 
 int main(void)
 {
-    pthread_t threads[2];
-    for (int i = 0; i < 2; i++)
-        pthread_create(&threads[i], NULL, count, NULL);
-    for (int i = 0; i < 2; i++)
-        pthread_join(threads[i], NULL);
-    printf("%ld\n", counter);
+    pthread_t thread;
+    uint64_t seen = 1;
+    pthread_create(&thread, NULL, count, NULL);
+    while (!counted)
+        seen = (seen ^ counter) * 0x9e3779b97f4a7c15;
+    pthread_join(thread, NULL);
+    printf("%016llx\n", (unsigned long long)seen);
     return 0;
 }

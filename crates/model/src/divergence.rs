@@ -75,7 +75,8 @@ impl Mismatch {
             Self::Mapping => "the address is taken at replay, or a stored file is missing",
             Self::Memory => "the program's memory layout differs from the recorded one",
             Self::Corrupt => "the recording is damaged, or was made by another version",
-            Self::Sections | Self::Stuck => "threads raced in a way that the sync policy does not record: record without --policy sync",
+            Self::Sections => "threads raced in a way that the sync policy does not record: record without --policy sync",
+            Self::Stuck => "threads that race wait for each other, as they did not while recording: record without --policy sync",
         }
     }
 }
@@ -189,15 +190,17 @@ mod tests {
             (Mismatch::Fault, 0, 16, ("no fault", "a fault at 0x10")),
             (Mismatch::Memory, 0x1000, 8, ("8 bytes at 0x1000", "no such memory")),
             (Mismatch::End, 0, 0, ("the end of the log", "read")),
+            (Mismatch::Sections, 2, 3, ("2 sections in the turn", "3")),
+            (Mismatch::Stuck, 9, 500, ("turn 9", "none for 500 ms")),
         ];
         for (mismatch, expected, actual, (left, right)) in cases {
             let sides = divergence(mismatch, expected, actual).sides();
             assert_eq!(sides, (left.to_string(), right.to_string()), "{mismatch:?}");
         }
-        for number in 1..=12 {
+        for number in 1..=14 {
             assert_eq!(Mismatch::from_number(number).unwrap() as u32, number);
         }
-        assert_eq!(Mismatch::from_number(13), None);
+        assert_eq!(Mismatch::from_number(15), None);
         assert_eq!(Mismatch::from_number(0), None);
     }
 }

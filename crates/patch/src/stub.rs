@@ -90,10 +90,12 @@ fn replaced(plan: &Plan, entry: Entry) -> Vec<Piece> {
 /// The instruction between two calls. What jumps over its LOCK prefix is between them, too.
 fn atomic(plan: &Plan) -> Vec<Piece> {
     let (outside, inside) = plan.before.split_at(plan.outside);
-    let mut within: Vec<Piece> = inside.iter().enumerate().map(|(index, instruction)| between_calls(plan, instruction, &inside[index + 1..])).collect();
+    let mut within: Vec<Piece> =
+        inside.iter().enumerate().map(|(index, instruction)| between_calls(plan, instruction, &inside[index + 1..])).collect();
     within.push(Piece::Moved(plan.site));
     // Nothing but the instruction may be left out when it is said to have failed.
-    let is_compare = plan.site.nature == Nature::Atomic { compares: true } && inside.iter().all(|instruction| matches!(instruction.role, Role::Conditional { .. }));
+    let is_compare = plan.site.nature == Nature::Atomic { compares: true }
+        && inside.iter().all(|instruction| matches!(instruction.role, Role::Conditional { .. }));
     let (begin, end) = if is_compare { (Entry::CompareBegin, Entry::CompareEnd) } else { (Entry::SectionBegin, Entry::SectionEnd) };
     within.push(Piece::call(end, plan.site.end()));
     let skipped = is_compare.then(|| within.iter().map(Piece::bytes).sum::<usize>() as u8);

@@ -192,11 +192,26 @@ entries: .quad 0
 begins: .quad 0
 ends:   .quad 0
 saved:  .quad 0
+fails:  .quad 0
     .org stand_in + 0x90
     jmp begin
     .org stand_in + 0xa0
     jmp end
     .org stand_in + 0xb0
+    jmp compare
+    .org stand_in + 0xc0
+    jmp end
+compare:                        # or what one does that fails
+    mov %rcx, saved(%rip)
+    mov fails(%rip), %rcx
+    jrcxz 1f
+    mov saved(%rip), %rcx
+    movzbl -1(%rcx), %eax
+    add %rax, saved(%rip)
+    mov $5555, %eax
+    mov %gs:0x10, %rcx
+    jmp *saved(%rip)
+1:  mov saved(%rip), %rcx
 begin:                          # neither changes flags
     mov %rcx, saved(%rip)
     mov begins(%rip), %rcx
@@ -322,6 +337,12 @@ fn sections() -> (u64, u64) {
     unsafe { (((RUNTIME_TEXT + 0x48) as *const u64).read_volatile(), ((RUNTIME_TEXT + 0x50) as *const u64).read_volatile()) }
 }
 
+/// Whether a compare-and-exchange is left out, as if it had failed.
+fn set_fails(fails: bool) {
+    // SAFETY: as for the counters.
+    unsafe { ((RUNTIME_TEXT + 0x60) as *mut u64).write_volatile(u64::from(fails)) };
+}
+
 /// Gives `%gs:0x10` of this thread a place.
 fn give_scratch() {
     let scratch = Box::leak(Box::new([0_u64; 8]));
@@ -373,6 +394,11 @@ fn check_sections(loaded: &Loaded) {
         let after = sections();
         assert_eq!((after.0 - before.0, after.1 - before.1), (count, count), "{name} {arguments:x?}");
     }
+    set_fails(true);
+    for taken in [0, 1] {
+        assert_eq!(loaded.call("atomic_skip", [pointer, taken, 0]), 0, "left out");
+    }
+    set_fails(false);
     // SAFETY: the word lives until the end of this function; the calls above have written to it.
     assert_eq!(unsafe { (&raw const word).read_volatile() }, 50);
 }

@@ -2,8 +2,8 @@
 
 use crate::windows::Windows;
 use retake_kernel::maps;
-use retake_recording::Policy;
 use retake_kernel::shared::Slot;
+use retake_recording::Policy;
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -89,7 +89,13 @@ impl Interpreter {
                 };
                 meaning.observations.push(Observation::Ended { process, thread, time_ns: self.last_ns, how });
             }
-            Event::Tsc { .. } | Event::Turn { .. } | Event::Forced { .. } | Event::Hash { .. } | Event::Thread { .. } | Event::Dropped { .. } | Event::Compare { .. } => {}
+            Event::Tsc { .. }
+            | Event::Turn { .. }
+            | Event::Forced { .. }
+            | Event::Hash { .. }
+            | Event::Thread { .. }
+            | Event::Dropped { .. }
+            | Event::Compare { .. } => {}
         }
         meaning
     }

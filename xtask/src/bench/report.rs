@@ -317,7 +317,13 @@ mod tests {
 
     #[test]
     fn threads_in_parallel_have_a_table_of_their_own() {
-        let workload = Workload { title: "p".to_owned(), baseline: Baseline::OneCore, parallel_limits: Some((1.2, 1.1)), memory_limit_mb: 64, ..Workload::default() };
+        let workload = Workload {
+            title: "p".to_owned(),
+            baseline: Baseline::OneCore,
+            parallel_limits: Some((1.2, 1.1)),
+            memory_limit_mb: 64,
+            ..Workload::default()
+        };
         let mut program = measured(&workload, 1.0, 1.9, 1.9);
         for (mode, seconds) in [(Mode::OneCore, 2.0), (Mode::ParallelRecord, 1.1), (Mode::ParallelReplay, 1.15)] {
             program.seconds_mut(mode).push(seconds);

@@ -7,7 +7,18 @@ use retake_patch::{Entry, Image, Site, SiteKind};
 /// What a stub does.
 enum Step {
     Call(Entry),
+    /// A call after which the runtime may go on at the address instead.
+    CallOrSkip(Entry, u64),
     Instruction(Instruction),
+}
+
+impl Step {
+    fn entry(&self) -> Option<Entry> {
+        match self {
+            Step::Call(entry) | Step::CallOrSkip(entry, _) => Some(*entry),
+            Step::Instruction(_) => None,
+        }
+    }
 }
 
 /// Checks the stub of a site that belongs to a section.
@@ -34,7 +45,7 @@ fn steps(image: &Image, site: &Site, stub: u64) -> Vec<Step> {
         assert!(image.text_address(instruction.ip()).is_some());
         if (instruction.mnemonic(), instruction.memory_segment(), instruction.op1_register()) == (Mnemonic::Mov, Register::GS, Register::RCX) {
             assert_eq!(instruction.memory_displacement64(), 0x10);
-            steps.push(Step::Call(call(image, &mut decoder)));
+            steps.push(call(image, &mut decoder, code));
         } else {
             steps.push(Step::Instruction(instruction));
         }
@@ -42,14 +53,23 @@ fn steps(image: &Image, site: &Site, stub: u64) -> Vec<Step> {
     steps
 }
 
-/// The call of the runtime, which goes on behind itself.
-fn call(image: &Image, decoder: &mut Decoder) -> Entry {
+/// The call of the runtime, which goes on behind itself, or behind the byte that follows it.
+fn call(image: &Image, decoder: &mut Decoder, code: &[u8]) -> Step {
     let lea = decoder.decode();
     assert_eq!((lea.mnemonic(), lea.op0_register()), (Mnemonic::Lea, Register::RCX));
     let leave = decoder.decode();
-    assert_eq!((leave.flow_control(), lea.ip_rel_memory_address()), (FlowControl::IndirectBranch, leave.next_ip()));
     let literal = leave.ip_rel_memory_address().wrapping_sub(image.stub_address) / 8;
-    *Entry::ALL.get(literal as usize).expect("a literal")
+    let entry = *Entry::ALL.get(literal as usize).expect("a literal");
+    let byte = u64::from(entry == Entry::CompareBegin);
+    let next = leave.next_ip() + byte;
+    assert_eq!((leave.flow_control(), lea.ip_rel_memory_address()), (FlowControl::IndirectBranch, next));
+    if byte == 0 {
+        return Step::Call(entry);
+    }
+    let position = decoder.position();
+    decoder.set_position(position + 1).expect("inside the stub");
+    decoder.set_ip(next);
+    Step::CallOrSkip(entry, next + u64::from(code[position]))
 }
 
 struct Walk<'a> {
@@ -60,9 +80,13 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn atomic(&self, steps: &[Step]) {
-        let calls: Vec<usize> = (0..steps.len()).filter(|index| matches!(steps[*index], Step::Call(_))).collect();
+        let calls: Vec<usize> = (0..steps.len()).filter(|index| steps[*index].entry().is_some()).collect();
         let [begin, end] = calls[..] else { panic!("two calls") };
-        assert!(matches!((&steps[begin], &steps[end]), (Step::Call(Entry::SectionBegin), Step::Call(Entry::SectionEnd))));
+        match (&steps[begin], &steps[end], &steps[end + 1]) {
+            (Step::Call(Entry::SectionBegin), Step::Call(Entry::SectionEnd), _) => {}
+            (Step::CallOrSkip(Entry::CompareBegin, skip), Step::Call(Entry::CompareEnd), Step::Instruction(next)) => assert_eq!(*skip, next.ip()),
+            _ => panic!("other calls"),
+        }
         let Some(Step::Instruction(moved_site)) = steps.get(end - 1) else { panic!("the instruction is in the section") };
         assert_eq!(self.image.text_address(moved_site.ip()), Some(self.site.address));
         self.displaced_and_back(steps, Some(moved_site.ip()));
@@ -78,7 +102,7 @@ impl Walk<'_> {
     fn displaced_and_back(&self, steps: &[Step], moved_site: Option<u64>) {
         let instructions = steps.iter().filter_map(|step| match step {
             Step::Instruction(instruction) => Some(instruction),
-            Step::Call(_) => None,
+            Step::Call(_) | Step::CallOrSkip(..) => None,
         });
         let instructions: Vec<_> = instructions.collect();
         let (back, moved) = instructions.split_last().expect("a way back");
@@ -113,7 +137,7 @@ impl Walk<'_> {
         assert_eq!(call, steps.len() - 2);
         let moved = steps[..call].iter().map(|step| match step {
             Step::Instruction(instruction) => instruction,
-            Step::Call(_) => panic!("one call"),
+            Step::Call(_) | Step::CallOrSkip(..) => panic!("one call"),
         });
         let old = decode(original(self.elf, self.image, self.site.address), self.site.address);
         let mut position = self.site.patch_address;
