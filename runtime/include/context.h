@@ -346,7 +346,6 @@ u32 replay_signals(struct context *context, u32 before_call);
 u32 replay_undone(struct context *context);
 void back_to_call(struct context *context); /* undoes the call: the program is to make it again */
 void replay_fatal(struct context *context, u32 before_call);
-u32 signal_kills(const struct context *context); /* record: one is put off, and the first of them is deadly */
 u32 leave(struct context *context);
 void runtime_fault(struct context *context);
 void raise_fault(struct context *context, const struct deferred_signal *raised, u32 certain);

@@ -177,6 +177,10 @@ static u32 may_stop_at(struct context *context, u64 rip)
 	return (rip < RUNTIME_TEXT || rip >= RUNTIME_END) && !context->in_clock && !in_stubs(context->process, rip);
 }
 
+/* Places that other threads pass at the same time are not looked for: replay plants things there. Signals are delivered all the same, after a while: replay
+ * delivers them behind the event before. */
+static u32 is_parallel(const struct context *context) { return sync_policy() && domain_of(context); }
+
 /* Whether stopping it would do anything: the baton is wanted, or signals wait. */
 static u32 offers_baton(const struct context *context)
 {
@@ -525,9 +529,9 @@ u32 forced_handler(struct context *context, struct siginfo *info, struct registe
 	}
 	if (!is_force(context, info))
 		return 0;
-	if (tracing() || sync_policy()) {
+	if (tracing() || is_parallel(context)) {
 		__atomic_store_n(&context->slot->force_state, FORCE_WANTED, __ATOMIC_RELEASE);
-		if (context->deferred_count == 0 || ((tracing() || signal_kills(context)) && forced_deliver(context, regs)))
+		if (context->deferred_count == 0 || forced_deliver(context, regs))
 			__atomic_store_n(&context->slot->force_state, FORCE_IDLE, __ATOMIC_RELEASE);
 		return 1;
 	}
@@ -641,7 +645,7 @@ void runtime_forced(struct context *context);
 void runtime_forced(struct context *context)
 {
 	u8 flags = 0;
-	if (tracing() || sync_policy()) { /* under sync only to die: places that other threads pass meanwhile are not looked for */
+	if (tracing() || is_parallel(context)) {
 		leave(context);
 		section_leave(context);
 		return;

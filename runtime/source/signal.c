@@ -302,14 +302,6 @@ static u32 blocked_now(struct context *context, u32 number)
 	return (mask & SIGNAL_BIT(number)) != 0;
 }
 
-/* The first of those that the master handler took ends the process. */
-u32 signal_kills(const struct context *context)
-{
-	u32 number = (u32)context->deferred[0].info.number;
-	u64 handler = context->process->actions[number].handler;
-	return handler == SIG_DFL && !ignored_by_default(number) && !(context->sigmask & SIGNAL_BIT(number)) && !is_spared(context);
-}
-
 /* Delivers what the master handler took. Record only. */
 u32 deliver_deferred(struct context *context, u32 before_call)
 {

@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 
 /// A signal waits this long for the thread to come to a sync point by itself.
 const PATIENCE: Duration = Duration::from_millis(2);
+/// The same under the sync policy, where replay does not find the place again: there it is the last resort.
+const PATIENCE_IN_PARALLEL: Duration = Duration::from_millis(100);
 /// Between two looks while somebody waits, and between two attempts.
 const PERIOD: Duration = Duration::from_millis(1);
 /// Between two looks without being called: for signals that were put off inside the runtime, just before it was left.
@@ -69,7 +71,11 @@ fn run(recorder: &Recorder, stop: &AtomicBool) {
     };
     while !stop.load(Acquire) {
         let seen = header.force_doorbell.load(Acquire);
-        let patience = chaos.as_mut().map_or(PATIENCE, |random| PATIENCE * random.below(4) as u32 / 2);
+        let patience = match &mut chaos {
+            Some(random) => PATIENCE * random.below(4) as u32 / 2,
+            None if is_parallel(recorder) => PATIENCE_IN_PARALLEL,
+            None => PATIENCE,
+        };
         look(recorder, &mut waiting, patience);
         if waiting.is_empty() {
             futex::wait(&header.force_doorbell, seen, Some(IDLE_PERIOD));
@@ -77,6 +83,10 @@ fn run(recorder: &Recorder, stop: &AtomicBool) {
             std::thread::sleep(PERIOD);
         }
     }
+}
+
+fn is_parallel(recorder: &Recorder) -> bool {
+    recorder.header().options.load(Relaxed) & shared::OPTION_SYNC != 0
 }
 
 fn look(recorder: &Recorder, waiting: &mut Waiting, patience: Duration) {
@@ -90,7 +100,7 @@ fn look(recorder: &Recorder, waiting: &mut Waiting, patience: Duration) {
         }
         let sequence = slot.force_sequence.load(Relaxed);
         let (known, since) = *waiting.entry(index).or_insert((sequence, Instant::now()));
-        if known != sequence {
+        if known != sequence && !is_parallel(recorder) {
             waiting.insert(index, (sequence, Instant::now()));
         } else if since.elapsed() >= patience {
             send(slot);
