@@ -36,6 +36,7 @@ static void look_ahead(struct context *context)
 static void compare_faulted(struct context *context)
 {
 	context->comparing = 0;
+	context->in_section = 0;
 	if (recording())
 		baton_unlock(context);
 }
