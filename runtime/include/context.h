@@ -160,6 +160,7 @@ struct context {
 	u64 turn_sections; /* that ended since its last TURN event */
 	u64 comparing;     /* where the compare-and-exchange is that it makes */
 	struct failed failed; /* record: the last that failed, not logged yet */
+	u32 vain_spins;    /* replay: times in a row that it looked on, and its turn did not come */
 	u32 gone;          /* replay: its stream has nothing more, and it is not counted among the threads of its process any more */
 };
 

@@ -13,6 +13,7 @@
 #define MOST_SPINS 1000 /* some microseconds: what a short call takes, and less than going to sleep and being woken */
 #define LEAST_SPINS 200
 #define SECTION_SPINS 4000 /* sections are short, but one may be a call: waking another thread, say */
+#define MOST_VAIN_SPINS 4  /* halvings of that */
 #define FIRST_PAUSE_NS 50000UL
 #define MOST_COURTESY_NS 20000000UL /* some rounds of the kernel's scheduler */
 #define LEAST_WAIT_FOR_CREDIT_NS 3000000UL /* somebody computes */
@@ -408,14 +409,19 @@ void baton_complete(struct context *context)
 
 static u32 has_come(const struct domain *domain, u64 turn) { return __atomic_load_n(&domain->completed, __ATOMIC_SEQ_CST) + 1 >= turn; }
 
-static u32 comes_soon(const struct domain *domain, u64 turn)
+/* Looking on is in vain where there is only one core, or others compute for long: the more often it was, the shorter it is. */
+static u32 comes_soon(struct context *context, u64 turn)
 {
-	for (u32 i = 0; i < SECTION_SPINS && sync_policy(); i++) {
-		if (has_come(domain, turn))
+	u32 limit = sync_policy() ? SECTION_SPINS >> context->vain_spins : 0;
+	for (u32 i = 0; i < limit; i++) {
+		if (has_come(context->domain, turn)) {
+			context->vain_spins = 0;
 			return 1;
+		}
 		__builtin_ia32_pause();
 	}
-	return has_come(domain, turn);
+	context->vain_spins = (u32)minimum(context->vain_spins + 1, MOST_VAIN_SPINS);
+	return has_come(context->domain, turn);
 }
 
 struct patience { u64 since_ns, completed; };
@@ -434,7 +440,7 @@ static void wait_for_turn(struct context *context, u64 turn)
 {
 	struct domain *domain = context->domain;
 	struct turn_gate *gate = gate_of(domain, turn);
-	if (!comes_soon(domain, turn)) {
+	if (!comes_soon(context, turn)) {
 		__atomic_add_fetch(&gate->waiters, 1, __ATOMIC_SEQ_CST);
 		for (struct patience patience = { 0, 0 };; be_patient(context, &patience)) {
 			u32 seen = __atomic_load_n(&gate->word, __ATOMIC_SEQ_CST);
