@@ -35,7 +35,7 @@ fn comparable(text: &str, names: &[&str]) -> Vec<String> {
 fn side_by_side(place: &Place, options: &[&str], program: &[&str], names: &[&str]) -> (Vec<String>, Vec<String>) {
     // What a program loads would differ: locales, and libraries from where cargo has its own.
     let environment = |command: &mut Command| _ = command.env("LC_ALL", "C").env_remove("LD_LIBRARY_PATH");
-    let mut strace = Command::new("strace");
+    let mut strace = strace();
     environment(strace.args(["-f", "-o", "strace.txt"]).args(options).args(program).current_dir(place.work("")));
     let strace = strace.output().unwrap();
     assert!(strace.status.success(), "{strace:?}");
@@ -44,6 +44,13 @@ fn side_by_side(place: &Place, options: &[&str], program: &[&str], names: &[&str
     assert_eq!(ran.status, Some(0), "{ran:?}");
     let text = |name| fs::read_to_string(place.work(name)).unwrap();
     (comparable(&text("strace.txt"), names), comparable(&text("ours.txt"), names))
+}
+
+/// With signals as retake has them here: whoever started the tests may ignore some.
+fn strace() -> Command {
+    let mut command = Command::new("env");
+    command.args(["--default-signal", "strace"]);
+    command
 }
 
 fn has_strace() -> bool {
@@ -216,7 +223,7 @@ fn made(place: &Place, options: &[&str], program: &[&str], tracer: &str) -> Vec<
         command.env("RETAKE_DIR", place.work("../retake")).stdin(std::process::Stdio::null());
     };
     if tracer == "strace" {
-        let mut strace = Command::new("strace");
+        let mut strace = strace();
         environment(strace.args(before).args(options).args(program).current_dir(&work));
         let ran = strace.output().unwrap();
         assert!(ran.status.success(), "{ran:?}");
@@ -262,7 +269,7 @@ fn summaries_have_the_columns_that_strace_has() {
     let environment = |command: &mut Command| _ = command.env("LC_ALL", "C").env_remove("LD_LIBRARY_PATH");
     let columns = "time-percent,total-time,avg-time,calls,errors,name";
     for order in ["calls", "name", "errors", "avg-time", "max-time", "min-time", "nothing"] {
-        let mut strace = Command::new("strace");
+        let mut strace = strace();
         environment(strace.args(["-c", "-w", "-S", order, "-U", columns, "cat", "/etc/passwd", "none"]).current_dir(place.work("")));
         let theirs = table(&String::from_utf8_lossy(&strace.output().unwrap().stderr).replace("cat: none: No such file or directory\n", ""));
         let arguments = ["trace", "--method", "ptrace", "-c", "-w", "-S", order, "-U", columns, "cat", "/etc/passwd", "none"];
