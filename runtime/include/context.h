@@ -367,6 +367,11 @@ void baton_join(struct context *context);     /* record: from here on it is that
 static inline u32 shares_memory(const struct domain *domain) { return domain == &HEADER->shared_domain; }
 /* Of a turn taken now. Each one says whose it is: another thread may have made the process join others. */
 static inline u16 turn_kind(const struct context *context) { return shares_memory(context->domain) ? TURN_SHARED : TURN_AGAIN; }
+static inline void note_turn(struct context *context, u64 turn) /* record: its event is in the stream */
+{
+	context->turn = context->slot->turn_logged = turn;
+	context->turn_sections = context->slot->turn_sections = 0;
+}
 void baton_release(struct context *context);  /* record */
 void baton_keep_alone(struct context *context, u32 alone);
 u32 baton_acquire(struct context *context, u64 *turn); /* record: 1 when the holder changed: the caller logs the turn */

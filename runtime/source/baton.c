@@ -27,10 +27,8 @@ static u32 me(struct context *context) { return context->slot->stream + 1; }
 
 static void log_turn_of(struct context *context, u16 kind, u64 turn)
 {
-	context->turn = turn;
 	ring_event(context, EVENT_TURN, 0, kind, (i64)turn, NULL, 0);
-	context->slot->turn_logged = turn;
-	context->turn_sections = context->slot->turn_sections = 0;
+	note_turn(context, turn);
 }
 
 static void log_turn(struct context *context, u64 turn) { log_turn_of(context, turn_kind(context), turn); }
@@ -362,10 +360,8 @@ static void take_section(struct context *context, struct domain *domain)
 	u64 turn;
 	if (!take(context, domain, &turn))
 		return;
-	context->turn = turn;
 	ring_event(context, EVENT_TURN, TURN_SECTION, turn_kind(context), (i64)turn, &context->turn_sections, sizeof context->turn_sections);
-	context->slot->turn_logged = turn;
-	context->turn_sections = context->slot->turn_sections = 0;
+	note_turn(context, turn);
 }
 
 static void enter_section_recorded(struct context *context) { take_section(context, obtain_own(context)); }

@@ -119,13 +119,11 @@ void turn_before_staged(struct call *call, u64 turn)
 {
 	memmove(call->start + TURN_BYTES, call->start, (u64)(call->position - call->start));
 	*(struct event *)call->start = (struct event){ TURN_BYTES, EVENT_TURN, TURN_IN_CALL, turn_kind(call->context), (i64)turn };
-	call->context->turn = turn;
-	call->context->turn_sections = call->context->slot->turn_sections = 0;
 	call->start += TURN_BYTES;
 	call->position += TURN_BYTES;
 	ring_publish(call->context, TURN_BYTES);
 	count_event(call->context);
-	call->context->slot->turn_logged = turn;
+	note_turn(call->context, turn);
 }
 
 /* Calls that may reach the console, or change which descriptors do, and those that ask what time it is. The others skip a dozen comparisons. */

@@ -184,13 +184,16 @@ leave_kept:
 
 /* Where a section begins or ends, under the sync policy; without it (the text may have been patched for another recording) nothing is done. No register or
  * flag may change; those that compiled code keeps are not even saved. */
-	.macro SECTION_ENTRY name, function
+	.macro SECTION_NAME name
 1:	mov %gs:CONTEXT_SCRATCH, %rcx
 	jmp *%gs:RIP
 \name:
 	mov %rcx, %gs:RIP
 	mov %gs:SECTIONS, %ecx
 	jrcxz 1b
+	.endm
+	.macro SECTION_ENTRY name, function
+	SECTION_NAME \name
 	mov %rax, %gs:RAX
 	lahf
 	seto %al
@@ -227,12 +230,7 @@ leave_kept:
 /* The same for those that are a compare-and-exchange: the runtime reads and may change registers and flags. */
 	.macro COMPARE_ENTRY name, which
 	INSTRUCTION_ENTRY \name\()_whole, \which
-1:	mov %gs:CONTEXT_SCRATCH, %rcx
-	jmp *%gs:RIP
-\name:
-	mov %rcx, %gs:RIP
-	mov %gs:SECTIONS, %ecx
-	jrcxz 1b
+	SECTION_NAME \name
 	mov %gs:RIP, %rcx
 	jmp \name\()_whole
 	.endm

@@ -212,20 +212,17 @@ compare:                        # or what one does that fails
     mov %gs:0x10, %rcx
     jmp *saved(%rip)
 1:  mov saved(%rip), %rcx
-begin:                          # neither changes flags
+    .macro counting name, counter   # changes no flags
+\name:
     mov %rcx, saved(%rip)
-    mov begins(%rip), %rcx
+    mov \counter(%rip), %rcx
     lea 1(%rcx), %rcx
-    mov %rcx, begins(%rip)
+    mov %rcx, \counter(%rip)
     mov %gs:0x10, %rcx
     jmp *saved(%rip)
-end:
-    mov %rcx, saved(%rip)
-    mov ends(%rip), %rcx
-    lea 1(%rcx), %rcx
-    mov %rcx, ends(%rip)
-    mov %gs:0x10, %rcx
-    jmp *saved(%rip)
+    .endm
+    counting begin, begins
+    counting end, ends
 call:
     incq entries(%rip)
     mov %rcx, saved(%rip)

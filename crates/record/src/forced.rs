@@ -73,7 +73,7 @@ fn run(recorder: &Recorder, stop: &AtomicBool) {
         let seen = header.force_doorbell.load(Acquire);
         let patience = match &mut chaos {
             Some(random) => PATIENCE * random.below(4) as u32 / 2,
-            None if is_parallel(recorder) => PATIENCE_IN_PARALLEL,
+            None if recorder.is_parallel() => PATIENCE_IN_PARALLEL,
             None => PATIENCE,
         };
         look(recorder, &mut waiting, patience);
@@ -83,10 +83,6 @@ fn run(recorder: &Recorder, stop: &AtomicBool) {
             std::thread::sleep(PERIOD);
         }
     }
-}
-
-fn is_parallel(recorder: &Recorder) -> bool {
-    recorder.header().options.load(Relaxed) & shared::OPTION_SYNC != 0
 }
 
 fn look(recorder: &Recorder, waiting: &mut Waiting, patience: Duration) {
@@ -100,7 +96,7 @@ fn look(recorder: &Recorder, waiting: &mut Waiting, patience: Duration) {
         }
         let sequence = slot.force_sequence.load(Relaxed);
         let (known, since) = *waiting.entry(index).or_insert((sequence, Instant::now()));
-        if known != sequence && !is_parallel(recorder) {
+        if known != sequence && !recorder.is_parallel() {
             waiting.insert(index, (sequence, Instant::now()));
         } else if since.elapsed() >= patience {
             send(slot);

@@ -352,14 +352,18 @@ impl Recorder {
             let _ = self.log.at_death(pid, &mut |events| Ok(self.append_own(index, events)?)); // as below
         }
         events.extend(crate::exec_event::unfinished_call(slot));
-        let is_sync = self.header().options.load(Relaxed) & retake_kernel::shared::OPTION_SYNC != 0;
-        events.extend(crate::exec_event::end_event(status, is_sync.then(|| slot.lines.turn_sections.load(Relaxed))));
+        events.extend(crate::exec_event::end_event(status, self.is_parallel().then(|| slot.lines.turn_sections.load(Relaxed))));
         let _ = self.append_own(index, &events); // what fails here fails where the drain meets it
         let _ = slot.state.compare_exchange(shared::SLOT_LIVE, shared::SLOT_EXITED, AcqRel, Acquire);
         let _ = slot.state.compare_exchange(shared::SLOT_CLAIMED, shared::SLOT_EXITED, AcqRel, Acquire);
         let _ = slot.state.compare_exchange(shared::SLOT_DYING, shared::SLOT_EXITED, AcqRel, Acquire);
         // The drain itself may be here, with its round behind it.
         self.ring_drain_bell();
+    }
+
+    /// Whether the policy is sync: threads run side by side.
+    pub fn is_parallel(&self) -> bool {
+        self.header().options.load(Relaxed) & retake_kernel::shared::OPTION_SYNC != 0
     }
 
     /// The turn that a thread took and was killed before it logged it. Replay would wait for it for ever.
