@@ -64,7 +64,8 @@ struct argument_rule {
 };
 
 struct call_row {
-    unsigned char policy, argument_count, pointers_end /* behind the last argument that is a pointer; 0: none is */, may_wait;
+    unsigned char policy, argument_count, may_wait;
+    unsigned char inputs_end, outputs_end; /* behind the last argument to look at before the call, and after it; 0: none is */
     unsigned char selector_argument /* NO_SELECTOR: none */;
     short refuse_errno;
     unsigned char handler, descriptor_effect;
@@ -193,6 +194,6 @@ enum {
     HANDLER_mseal
 };
 
-#define TABLE_HASH 0x1d663b9628df2bf5ULL
+#define TABLE_HASH 0x4ad0d87198587e73ULL
 
 #endif

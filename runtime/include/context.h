@@ -484,7 +484,11 @@ void memory_scan(struct context *context, u64 *hash, u64 *pages); /* of all memo
 
 /* ---- descriptors.c: record ---- */
 enum { DESCRIPTOR_CONSOLE_OUT = 1, DESCRIPTOR_CONSOLE_ERR = 2, DESCRIPTOR_MEMORY = 3 /* /proc/self/mem */ };
-u32 descriptor_use(const struct process *process, u64 descriptor); /* DESCRIPTOR_*, 0: none of them */
+u32 high_descriptor_use(const struct process *process, u64 descriptor);
+static inline u32 descriptor_use(const struct process *process, u64 descriptor) /* DESCRIPTOR_*, 0: none of them */
+{
+	return LIKELY(descriptor < LOW_DESCRIPTORS) ? process->uses.low[descriptor] : high_descriptor_use(process, descriptor);
+}
 void descriptor_is_memory(struct call *call);                      /* the one that the call made */
 void descriptors_inherit(struct process *process, const struct descriptor_uses *before); /* those that exec left open */
 void descriptors_after(struct call *call);
@@ -548,6 +552,7 @@ struct map_line { /* of /proc/PID/maps */
 u64 hexadecimal(const char **text);
 struct map_line read_map_line(const char *text);
 void walk_maps(void (*visit)(void *closure, const struct map_line *line), void *closure);
+void walk_writable(void (*visit)(void *closure, u64 start, u64 end), void *closure); /* what can be read and written; perhaps some of it twice */
 
 /* ---- maps.c ---- */
 void filter_open(struct call *call);

@@ -10,9 +10,9 @@ struct registers { /* the order of the kernel's sigcontext */
 	u64 rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags;
 };
 
-#define FORCE_TRACE_STEPS 192 /* instructions watched to learn what the program's loop writes */
+#define FORCE_TRACE_STEPS 128 /* instructions, and what touches no memory behind them, watched to learn what the program's loop writes */
 #define FORCE_SEEK_STEPS 64   /* further ones, until a place comes where replay can plant a jump */
-#define FORCE_GOOD 32
+#define FORCE_GOOD 16
 #define FORCE_WRITTEN 64
 #define FORCE_CELLS 1000
 #define FORCE_VECTORS 16
@@ -53,7 +53,7 @@ struct force {
 	u32 phase;         /* enum force_phase */
 	u32 cancelled;     /* attempts since it was stopped last */
 	u32 apart;         /* instructions run in the scratch page, which allows it */
-	u32 finishing;     /* one does: a repeated string instruction to its end */
+	u32 finishing;     /* some do, or a repeated string instruction to its end */
 	u32 after_pushf;   /* bytes of flags that the stepped instruction pushes */
 	u32 leaving;       /* stepping began in the runtime, which is not left yet */
 	u32 stop_after;    /* so many steps; 0: by the trace */
@@ -73,7 +73,10 @@ struct force {
 #define MOST_INSTRUCTION_BYTES 15
 /* `code` has room for so many bytes, whatever is in those behind the instruction. */
 u32 displaced_length(const u8 *code);                       /* of an instruction that does the same elsewhere; 0: it may not */
-u64 displaced_branch(const u8 *code, u64 rip, u64 flags); /* where a jump without operands in memory leads; 0: it is none */
+u32 displaced_in_registers(const u8 *code);                 /* the same of one that touches no memory, and does not pause */
+#define NEAR_CALL 0xe8
+#define NEAR_CALL_BYTES 5
+u64 displaced_branch(const u8 *code, u64 rip, u64 flags); /* where a jump, or such a call, leads without operands in memory; 0: it is none */
 
 /* ---- replay ---- */
 

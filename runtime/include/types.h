@@ -16,6 +16,7 @@ typedef long i64;
 #define NORETURN __attribute__((noreturn))
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define SELDOM __attribute__((cold, noinline)) /* a function that no ordinary call comes to */
 #define PAGE_BYTES 4096UL
 #define PAGE_FLOOR(x) ((u64)(x) & ~(PAGE_BYTES - 1))
 #define PAGE_CEIL(x) PAGE_FLOOR((u64)(x) + PAGE_BYTES - 1)

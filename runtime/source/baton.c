@@ -35,6 +35,15 @@ static void log_turn(struct context *context, u64 turn) { log_turn_of(context, t
 
 /* ---- record ---- */
 
+static SELDOM void begin_turn(struct context *context, struct domain *domain)
+{
+	domain->core = this_core();
+	context->domain = domain;
+	context->slot->turn = domain->turn + 1; /* first: should we be killed here, the supervisor logs the turn that is taken */
+	domain->turn = context->slot->turn;
+	domain->last = me(context);
+}
+
 static u32 take(struct context *context, struct domain *domain, u64 *turn)
 {
 	domain->wake_pending = 0;
@@ -44,13 +53,9 @@ static u32 take(struct context *context, struct domain *domain, u64 *turn)
 	force_open(context);
 	if (UNLIKELY(context->process->unknown_calls && !context->counter_traps))
 		arm_interception(context);
-	if (domain->last == me(context) && context->domain == domain)
+	if (LIKELY(domain->last == me(context) && context->domain == domain))
 		return 0;
-	domain->core = this_core();
-	context->domain = domain;
-	context->slot->turn = domain->turn + 1; /* first: should we be killed here, the supervisor logs the turn that is taken */
-	domain->turn = context->slot->turn;
-	domain->last = me(context);
+	begin_turn(context, domain);
 	*turn = domain->turn;
 	return 1;
 }
@@ -63,7 +68,7 @@ static u32 lock(struct context *context, struct domain *domain, u32 *holder)
 
 /* Most turns are short. How long looking on pays is learnt from how it went, but it is never less than going to sleep takes. Whoever looks on from the
  * holder's own core only keeps it from coming to an end. */
-static u32 spin(struct context *context, struct domain *domain)
+static SELDOM u32 spin(struct context *context, struct domain *domain)
 {
 	u32 holder, limit = sync_policy() ? SECTION_SPINS : (u32)minimum(2 * context->spins + LEAST_SPINS, MOST_SPINS);
 	if (__atomic_load_n(&domain->core, __ATOMIC_RELAXED) == this_core() && !sync_policy())
@@ -125,15 +130,17 @@ static void wait_in_chaos(struct context *context, struct domain *domain)
 }
 
 /* The holder asks. There is credit only while somebody waits that was stopped. */
-static u32 has_credit(struct domain *domain, u64 *now)
+static SELDOM u32 has_credit_yet(struct domain *domain, u64 *now)
 {
-	if (LIKELY(!domain->credit_until_ns) || __atomic_load_n(&domain->waiters, __ATOMIC_RELAXED) <= __atomic_load_n(&domain->callers, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&domain->waiters, __ATOMIC_RELAXED) <= __atomic_load_n(&domain->callers, __ATOMIC_RELAXED))
 		return 0;
 	*now = now_ns();
 	if (*now >= domain->credit_until_ns)
 		domain->credit_until_ns = 0;
 	return domain->credit_until_ns != 0;
 }
+
+static u32 has_credit(struct domain *domain, u64 *now) { return UNLIKELY(domain->credit_until_ns) && has_credit_yet(domain, now); }
 
 static u32 is_expected(struct domain *domain)
 {
@@ -148,19 +155,25 @@ static void earn_credit(struct domain *domain, u64 waited, u64 now)
 		domain->credit_until_ns = now + minimum(waited, minimum(MOST_CREDIT_NS, ROUND_NS / domain->waiters));
 }
 
-/* `expected`: the holder is, back. Once one of those that were stopped knows that, only callers are woken while it stays so. */
+/* `expected`: the holder is, back, and was `before`. Once one of those that were stopped knows that, only callers are woken while it stays so. */
+static SELDOM void wake_waiters(struct domain *domain, u32 expected, u32 before)
+{
+	if (expected && before && !__atomic_load_n(&domain->callers, __ATOMIC_SEQ_CST))
+		return;
+	if (chaos() || domain->merged)
+		futex_wake(&domain->lock, 0x7fffffff); /* they find out among themselves who goes first, or that they are to go elsewhere */
+	else if (!__atomic_exchange_n(&domain->wake_pending, 1, __ATOMIC_SEQ_CST))
+		futex_wake(&domain->lock, 1);
+}
+
 static void unlock(struct domain *domain, u32 expected)
 {
 	u32 before = domain->expected;
 	if (UNLIKELY(before | expected))
 		__atomic_store_n(&domain->expected, !expected ? 0 : before + 1 ? before + 1 : 1, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&domain->lock, 0, __ATOMIC_SEQ_CST);
-	if (!__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST) || (expected && before && !__atomic_load_n(&domain->callers, __ATOMIC_SEQ_CST)))
-		return;
-	if (chaos() || domain->merged)
-		futex_wake(&domain->lock, 0x7fffffff); /* they find out among themselves who goes first, or that they are to go elsewhere */
-	else if (!__atomic_exchange_n(&domain->wake_pending, 1, __ATOMIC_SEQ_CST))
-		futex_wake(&domain->lock, 1);
+	if (UNLIKELY(__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST)))
+		wake_waiters(domain, expected, before);
 }
 
 /* Also in the handler, of a signal that is put off: the holder shall not keep a thread waiting for long that has one to deliver. */
@@ -171,15 +184,13 @@ void baton_signalled(struct context *context)
 		__atomic_store_n(&context->slot->baton_state, BATON_SIGNALLED, __ATOMIC_RELEASE);
 }
 
-static void obtain(struct context *context, struct domain *domain)
+static SELDOM void wait_for_baton(struct context *context, struct domain *domain)
 {
 	struct slot *slot = context->slot;
-	u32 holder;
-	if (UNLIKELY(chaos())) {
+	if (chaos()) {
 		slot->baton_domain = domain->identity;
 		chaos_delay(context);
-	} else if (LIKELY((!domain->expected || !context->force.stopped) && (lock(context, domain, &holder) || spin(context, domain))))
-		return;
+	}
 	u64 start = now_ns();
 	u32 called = !context->force.stopped || chaos();
 	__atomic_store_n(&slot->baton_state, called ? BATON_WAITING : BATON_STOPPED, __ATOMIC_RELEASE);
@@ -200,23 +211,36 @@ static void obtain(struct context *context, struct domain *domain)
 	slot->baton_wait_ns += waited;
 }
 
+static void obtain(struct context *context, struct domain *domain)
+{
+	u32 holder, at_once = !chaos() && (!domain->expected || !context->force.stopped);
+	if (UNLIKELY(!at_once || (!lock(context, domain, &holder) && !spin(context, domain))))
+		wait_for_baton(context, domain);
+}
+
 /* Another thread of the process may have made it join others while this one was in a call, or waited: then what it got is of no use. */
-static struct domain *obtain_own(struct context *context)
+static SELDOM u32 is_of_use(struct context *context, struct domain *domain)
 {
 	struct process *process = context->process;
+	u32 alone = __atomic_load_n(&process->alone, __ATOMIC_ACQUIRE), is_kept_out = alone && alone != me(context);
+	if (!is_kept_out && !domain->merged)
+		return 1;
+	if (!is_kept_out)
+		__atomic_store_n(&process->domain, &HEADER->shared_domain, __ATOMIC_RELEASE);
+	unlock(domain, 0);
+	if (is_kept_out)
+		futex_wait(&process->alone, alone, 0);
+	return 0;
+}
+
+static struct domain *obtain_own(struct context *context)
+{
+	const struct process *process = context->process;
 	for (;;) {
 		struct domain *domain = __atomic_load_n(&process->domain, __ATOMIC_ACQUIRE);
 		obtain(context, domain);
-		u32 alone = __atomic_load_n(&process->alone, __ATOMIC_ACQUIRE);
-		if (UNLIKELY(alone && alone != me(context))) {
-			unlock(domain, 0);
-			futex_wait(&process->alone, alone, 0);
-			continue;
-		}
-		if (LIKELY(!domain->merged))
+		if (LIKELY(!__atomic_load_n(&process->alone, __ATOMIC_ACQUIRE) && !domain->merged) || is_of_use(context, domain))
 			return domain;
-		__atomic_store_n(&process->domain, &HEADER->shared_domain, __ATOMIC_RELEASE);
-		unlock(domain, 0);
 	}
 }
 

@@ -38,7 +38,7 @@ static inline __attribute__((always_inline)) void prepare_record(struct call *ca
 	for (u32 i = 0; i < count; i++)
 		body[i] = call->arguments[i];
 	call->position = (u8 *)(body + count);
-	if (!call->row->pointers_end)
+	if (!call->row->inputs_end)
 		return;
 	struct sink sink;
 	sink.mode = SINK_INPUT;
@@ -62,7 +62,7 @@ static const u8 *verify_inputs(struct call *call)
 	for (u32 i = 0; i < count; i++)
 		if (UNLIKELY(body[i] != call->arguments[i]))
 			diverge(context, WHY_ARGUMENT, body[i], call->arguments[i]);
-	if (!call->row->pointers_end)
+	if (!call->row->inputs_end)
 		return (const u8 *)(body + count);
 	struct sink sink;
 	sink.mode = SINK_VERIFY;
@@ -127,29 +127,36 @@ void turn_before_staged(struct call *call, u64 turn)
 }
 
 /* Calls that may reach the console, or change which descriptors do, and those that ask what time it is. The others skip a dozen comparisons. */
-enum call_kind { PLAIN, DESCRIPTOR, CLOCK };
+enum call_kind { PLAIN, OUTPUT, DESCRIPTOR, CLOCK };
 static const u8 call_kinds[CALL_ROW_COUNT] = {
-	[NR_write] = DESCRIPTOR, [NR_writev] = DESCRIPTOR, [NR_pwrite64] = DESCRIPTOR, [NR_pwritev] = DESCRIPTOR, [NR_pwritev2] = DESCRIPTOR,
-	[NR_sendto] = DESCRIPTOR, [NR_sendfile] = DESCRIPTOR, [NR_splice] = DESCRIPTOR, [NR_copy_file_range] = DESCRIPTOR, [NR_tee] = DESCRIPTOR,
+	[NR_write] = OUTPUT, [NR_writev] = OUTPUT, [NR_pwrite64] = OUTPUT, [NR_pwritev] = OUTPUT, [NR_pwritev2] = OUTPUT,
+	[NR_sendto] = OUTPUT, [NR_sendmsg] = OUTPUT, [NR_vmsplice] = OUTPUT,
+	[NR_sendfile] = DESCRIPTOR, [NR_splice] = DESCRIPTOR, [NR_copy_file_range] = DESCRIPTOR, [NR_tee] = DESCRIPTOR,
 	[NR_close] = DESCRIPTOR, [NR_fcntl] = DESCRIPTOR, [NR_dup] = DESCRIPTOR, [NR_dup2] = DESCRIPTOR, [NR_dup3] = DESCRIPTOR,
 	[NR_close_range] = DESCRIPTOR, [NR_open] = DESCRIPTOR, [NR_openat] = DESCRIPTOR, [NR_openat2] = DESCRIPTOR, [NR_creat] = DESCRIPTOR,
-	[NR_pidfd_getfd] = DESCRIPTOR, [NR_recvmsg] = DESCRIPTOR, [NR_recvmmsg] = DESCRIPTOR, [NR_sendmsg] = DESCRIPTOR, [NR_vmsplice] = DESCRIPTOR,
+	[NR_pidfd_getfd] = DESCRIPTOR, [NR_recvmsg] = DESCRIPTOR, [NR_recvmmsg] = DESCRIPTOR,
 	[NR_clock_gettime] = CLOCK, [NR_gettimeofday] = CLOCK, [NR_time] = CLOCK,
 };
 
 static enum call_kind kind_of(const struct call *call) { return call->number < CALL_ROW_COUNT ? call_kinds[call->number] : DESCRIPTOR; }
 
+static u32 reaches_console(const struct call *call)
+{
+	return kind_of(call) == OUTPUT && descriptor_use(call->context->process, call->arguments[0]);
+}
+
 typedef i64 window_function(u64 number, const u64 *arguments);
 
 static inline __attribute__((always_inline)) i64 execute_in(struct call *call, window_function *window)
 {
-	u32 console = console_lock(call);
+	u32 console = UNLIKELY(reaches_console(call)) ? console_lock(call) : 0;
 	u32 gives_baton = call->row->may_wait && call->context->process->domain;
 	u64 turn;
 	if (gives_baton)
 		baton_release(call->context);
 	call->result = window(call->number, call->actual);
-	console_unlock(call, console);
+	if (UNLIKELY(console))
+		console_unlock(call, console);
 	if (gives_baton && baton_acquire(call->context, &turn))
 		turn_before_staged(call, turn);
 	return call->result;
@@ -178,7 +185,7 @@ static inline __attribute__((always_inline)) void finish_record(struct call *cal
 	sink.limit = call->start + INPUT_SPACE;
 	sink.overflown = 0;
 	sink.pointee_before = call->pointee_before;
-	u32 visits = call->row->pointers_end && !call->outputs_by_hand;
+	u32 visits = call->row->outputs_end && !call->outputs_by_hand;
 	if (visits)
 		visit_outputs(&sink, call->row, call->arguments, call->result);
 	u64 size = sink.bytes, ready = (u64)(sink.position - call->start);
@@ -260,18 +267,23 @@ const struct item *call_find_item(struct call *call, u8 direction, u8 argument)
 	return NULL;
 }
 
-/* What a recorded call adds to its event, and the way out. */
-static inline __attribute__((always_inline)) u32 finish_with(struct call *call, const struct extra_item *moved, const struct view *view)
+static u32 writes_memory(const struct call *call)
+{
+	return call->number == NR_pwrite64 && call->result > 0 && descriptor_use(call->context->process, call->arguments[0]) == DESCRIPTOR_MEMORY;
+}
+
+/* What a recorded call adds to its event. */
+static SELDOM void finish_with(struct call *call, const struct extra_item *moved, const struct view *view)
 {
 	struct extra_item extra[5];
 	u32 count = 0;
 	struct file_write write;
 	struct view changed = { 0, 0 };
-	if (UNLIKELY(call->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR)))
+	if (call->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR))
 		extra[count++] = (struct extra_item){ 0, ITEM_CONSOLE, 0, &call->console_sequence, 8 };
-	if (UNLIKELY(call->number == NR_pwrite64 && call->result > 0 && descriptor_use(call->context->process, call->arguments[0]) == DESCRIPTOR_MEMORY))
+	if (writes_memory(call))
 		extra[count++] = (struct extra_item){ 1, ITEM_OUTPUT, call->arguments[3], (void *)call->arguments[1], (u32)call->result };
-	if (UNLIKELY(HEADER->shared_file_count) && !tracing()) {
+	if (HEADER->shared_file_count && !tracing()) {
 		u32 items = shared_file_write(call, &write, &changed, &extra[count]);
 		count += items ? items : shared_file_read(call, &extra[count]);
 	}
@@ -281,18 +293,27 @@ static inline __attribute__((always_inline)) u32 finish_with(struct call *call, 
 	view_end(&changed);
 	if (view)
 		view_end(view);
+}
+
+/* Its event, and the way out. */
+static u32 finish_emulated(struct call *call)
+{
+	if (UNLIKELY(HEADER->shared_file_count || call->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR) || writes_memory(call)))
+		finish_with(call, NULL, NULL);
+	else
+		finish_record(call, NULL, 0);
 	call->context->regs.rax = (u64)call->result;
 	return leave(call->context);
 }
-
-static inline u32 finish_emulated(struct call *call) { return finish_with(call, NULL, NULL); }
 
 /* With what the call moved between descriptors. */
 static u32 finish_moved(struct call *call)
 {
 	struct view view = { 0, 0 };
 	struct extra_item moved;
-	return finish_with(call, moved_look(call, &view, &moved) ? &moved : NULL, &view);
+	finish_with(call, moved_look(call, &view, &moved) ? &moved : NULL, &view);
+	call->context->regs.rax = (u64)call->result;
+	return leave(call->context);
 }
 
 /* As call_kernel_window, but in place: when the kernel comes back, processors that protect its return predictions mispredict every return to a
@@ -330,15 +351,15 @@ static u32 record_plain(struct call *call)
 /* Calls that concern the console or descriptors, and those of threads that take turns. */
 static u32 record_other(struct call *call)
 {
-	u32 plain = kind_of(call) != DESCRIPTOR, looked = tracing() && look_needed(call);
+	u32 descriptors = kind_of(call) == DESCRIPTOR, looked = tracing() && look_needed(call);
 	prepare_record(call);
 	if (UNLIKELY(looked))
 		look_before(call);
-	if (!plain && console_hides_data(call))
+	if (descriptors && console_hides_data(call))
 		call->result = -EINVAL;
 	else if (UNLIKELY(execute_in(call, other_window_here) == CALL_ABORTED))
 		return deliver_deferred(call->context, 1);
-	if (!plain)
+	if (descriptors)
 		descriptors_after(call);
 	if (UNLIKELY(looked))
 		look_after(call);
@@ -364,7 +385,7 @@ static u32 emulate(struct call *call)
 		if (UNLIKELY(kind == CLOCK) && clock_answers(call))
 			return record_clock(call);
 		u32 looked = (tracing() && look_needed(call)) || moved_wanted(call);
-		return LIKELY(kind != DESCRIPTOR && !call->context->process->domain && !looked) ? record_plain(call) : record_other(call);
+		return LIKELY(kind != DESCRIPTOR && !reaches_console(call) && !call->context->process->domain && !looked) ? record_plain(call) : record_other(call);
 	}
 	prepare_replay(call);
 	if (UNLIKELY(call->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR)) && !call->context->printed)
@@ -465,7 +486,7 @@ u32 replay_plain(struct context *context)
 	const struct call_row *row = &call_rows[number];
 	u32 size = sizeof *event + row->argument_count * 8;
 	const struct event *next = (const struct event *)(context->log + size);
-	if (row->policy != POLICY_EMULATE || row->pointers_end || row->selector_argument != NO_SELECTOR)
+	if (row->policy != POLICY_EMULATE || row->inputs_end | row->outputs_end || row->selector_argument != NO_SELECTOR)
 		return 0;
 	if (event->kind != EVENT_CALL || event->flags || event->number != number || event->size != size)
 		return 0;

@@ -8,22 +8,12 @@ static u32 console_of(struct process *process, u64 descriptor)
 	return use == DESCRIPTOR_MEMORY ? 0 : use;
 }
 
-static u32 writes_console(struct call *call)
-{
-	if (LIKELY(!console_of(call->context->process, call->arguments[0])))
-		return 0;
-	switch (call->number) {
-	case NR_write: case NR_writev: case NR_pwrite64: case NR_pwritev: case NR_pwritev2: case NR_sendto: case NR_sendmsg: case NR_vmsplice:
-		return console_of(call->context->process, call->arguments[0]);
-	}
-	return 0;
-}
-
-/* Writers go one after the other, so that the numbers are the true order. The lock is held over the write alone, never while waiting for the baton. */
+/* For a call that writes to its first argument. Writers go one after the other, so that the numbers are the true order. The lock is held over the write alone,
+ * never while waiting for the baton. */
 u32 console_lock(struct call *call)
 {
-	u32 which = writes_console(call), *lock = &HEADER->console_lock, mine = call->context->slot->stream + 1;
-	if (LIKELY(!which))
+	u32 which = console_of(call->context->process, call->arguments[0]), *lock = &HEADER->console_lock, mine = call->context->slot->stream + 1;
+	if (!which)
 		return 0;
 	for (;;) {
 		u32 holder = 0;
@@ -35,8 +25,6 @@ u32 console_lock(struct call *call)
 
 void console_unlock(struct call *call, u32 which)
 {
-	if (LIKELY(!which))
-		return;
 	if (call->result > 0) {
 		call->flags |= which == 1 ? CALL_CONSOLE_OUT : CALL_CONSOLE_ERR;
 		call->console_sequence = HEADER->console_sequence++;

@@ -20,11 +20,9 @@ static u32 find_high(const struct descriptor_uses *uses, u64 descriptor)
 
 static void remove_high(struct descriptor_uses *uses, u32 i) { uses->high[i] = uses->high[--uses->high_count]; }
 
-u32 descriptor_use(const struct process *process, u64 descriptor)
+u32 high_descriptor_use(const struct process *process, u64 descriptor)
 {
 	const struct descriptor_uses *uses = &process->uses;
-	if (LIKELY(descriptor < LOW_DESCRIPTORS))
-		return uses->low[descriptor];
 	u32 i = find_high(uses, descriptor);
 	return i < uses->high_count ? uses->high[i].use : 0;
 }

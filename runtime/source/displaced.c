@@ -18,6 +18,10 @@ enum {
 /* What the bits of ModRM between its ends say. */
 static u32 number_of(u8 operands) { return operands >> 3 & 7; }
 
+#define MASKED_STORE 0xf7 /* in the second map: to where a register points that is no operand */
+
+static u32 uses_stack(u8 code) { return (code >= 0x50 && code <= 0x5f) || code == 0x68 || code == 0x6a || code == 0xc9; }
+
 static u32 in_first_map(u8 code, u8 operands)
 {
 	if (code < 0x40) {
@@ -104,28 +108,34 @@ static struct prefixes read_prefixes(const u8 *code)
 	return found;
 }
 
-u32 displaced_length(const u8 *code)
+/* `no_memory`: whether neither operands nor the instruction itself name any, and it is no pause. */
+static u32 examine(const u8 *code, u32 *no_memory)
 {
 	struct prefixes prefixes = read_prefixes(code);
 	const u8 *at = code + prefixes.length;
-	u32 kind;
+	u32 kind, stores = 0;
+	*no_memory = 0;
 	if (*at == 0xc5) {
 		at += 3;
 		kind = in_vector_map(1, at[-1]);
+		stores = at[-1] == MASKED_STORE;
 	} else if (*at == 0xc4) {
 		at += 4;
 		kind = in_vector_map(at[-3] & 31, at[-1]);
+		stores = at[-1] == MASKED_STORE;
 	} else if (*at == 0x62) {
 		at += 5;
 		kind = in_vector_map(at[-4] & 15, at[-1]);
 	} else if (*at != 0x0f) {
 		kind = in_first_map(at[0], at[1]);
+		stores = uses_stack(at[0]) || at[0] == 0x90;
 		at++;
 	} else if (at[1] == 0x38 || at[1] == 0x3a) {
 		kind = at[1] == 0x38 ? in_third_map(at[2]) : R | BYTE;
 		at += 3;
 	} else {
 		kind = in_second_map(at[1], at[2]);
+		stores = at[1] == MASKED_STORE;
 		at += 2;
 	}
 	if (!kind || (kind & FIRST_OF && number_of(*at)) || (kind & FIRST_TWO && number_of(*at) > 1))
@@ -134,11 +144,25 @@ u32 displaced_length(const u8 *code)
 		u32 bytes = operand_bytes(at);
 		if (!bytes)
 			return 0;
+		stores |= *at >> 6 != 3;
 		at += bytes;
 	}
+	*no_memory = !stores;
 	u32 word = prefixes.wide && kind & WIDE ? 8 : prefixes.short_operands && !prefixes.wide ? 2 : 4;
 	at += (kind & BYTE ? 1 : 0) + (kind & WORD ? word : 0);
 	return (u32)(at - code) <= MOST_INSTRUCTION_BYTES ? (u32)(at - code) : 0;
+}
+
+u32 displaced_length(const u8 *code)
+{
+	u32 no_memory;
+	return examine(code, &no_memory);
+}
+
+u32 displaced_in_registers(const u8 *code)
+{
+	u32 no_memory, length = examine(code, &no_memory);
+	return no_memory ? length : 0;
 }
 
 /* What the low half of a conditional jump's code asks of the status flags. */
@@ -165,7 +189,7 @@ u64 displaced_branch(const u8 *code, u64 rip, u64 flags)
 		__builtin_memcpy(&far, code + 2, 4);
 		return rip + 6 + (holds(code[1] & 15, flags) ? (u64)(i64)far : 0);
 	}
-	if (code[0] == 0xe9) {
+	if (code[0] == 0xe9 || code[0] == NEAR_CALL) {
 		__builtin_memcpy(&far, code + 1, 4);
 		return rip + 5 + (u64)(i64)far;
 	}

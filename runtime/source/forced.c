@@ -121,7 +121,7 @@ void force_want(struct context *context, u32 in_runtime)
 	futex_wake(&HEADER->force_doorbell, 1);
 }
 
-static void leave_state(struct context *context, u32 to)
+static SELDOM void leave_state(struct context *context, u32 to)
 {
 	for (;;) {
 		u32 state = __atomic_load_n(&context->slot->force_state, __ATOMIC_ACQUIRE);
@@ -141,7 +141,12 @@ void force_settle(struct context *context)
 	forget_changes(context);
 }
 
-void force_close(struct context *context) { leave_state(context, FORCE_CLOSED); }
+void force_close(struct context *context)
+{
+	if (UNLIKELY(!state_change(context, FORCE_IDLE, FORCE_CLOSED)))
+		leave_state(context, FORCE_CLOSED);
+}
+
 void force_open(struct context *context)
 {
 	if (__atomic_load_n(&context->slot->force_state, __ATOMIC_RELAXED) == FORCE_CLOSED) /* only we open, and close */
@@ -228,7 +233,7 @@ void clear_pushed_trap_flag(u64 rsp, u32 bytes)
 	copy_user((void *)rsp, &flags, bytes);
 }
 
-/* In a page of ours, with a trap behind it. */
+/* In a page of ours, with a trap behind it. Of several instructions all but the first touch registers only. */
 static void run_apart(struct context *context, struct registers *regs, u32 length)
 {
 	struct force *force = &context->force;
@@ -247,19 +252,50 @@ static void run_apart(struct context *context, struct registers *regs, u32 lengt
 	regs->eflags &= ~TRAP_FLAG;
 }
 
+#define RUN_BYTES 64
+#define RETURN 0xc3
+
+/* Bytes of the instruction and of those behind it that touch no memory: of these nothing would be learnt. 0: it must be stepped over. */
+static u32 run_bytes(const struct force *force, const u8 *code, u32 readable)
+{
+	u32 length = displaced_length(code), more = length;
+	while (force->stage == FORCE_TRACE && !force->stop_after && more && length < RUN_BYTES && length + MOST_INSTRUCTION_BYTES <= readable) {
+		more = displaced_in_registers(code + length);
+		length += more;
+	}
+	return length;
+}
+
+/* 1: it is a branch, and the thread stands where it leads. */
+static u32 follow(struct registers *regs, const u8 *code)
+{
+	u64 next = displaced_branch(code, regs->rip, regs->eflags), after = regs->rip + NEAR_CALL_BYTES;
+	if (code[0] == RETURN) {
+		if (copy_user(&next, (const void *)regs->rsp, 8))
+			return 0;
+		regs->rsp += 8;
+	} else if (code[0] == NEAR_CALL) {
+		if (copy_user((void *)(regs->rsp - 8), &after, 8))
+			return 0;
+		regs->rsp -= 8;
+	} else if (!next)
+		return 0;
+	regs->rip = next;
+	return 1;
+}
+
 /* 1: the thread has been brought over the instruction already. Steps would stop after each repetition of a string instruction: the rest of it runs in one go. */
 static u32 run_one(struct context *context, struct registers *regs)
 {
-	u8 code[MOST_INSTRUCTION_BYTES + 1] = { 0 };
-	u32 length = repeated_string(regs->rip);
+	u8 code[RUN_BYTES + 2 * MOST_INSTRUCTION_BYTES + 1] = { 0 };
+	u32 length = repeated_string(regs->rip), readable = RUN_BYTES + 2 * MOST_INSTRUCTION_BYTES;
 	regs->eflags &= ~RESUME_FLAG;
-	if (!length && context->force.apart && !copy_user(code, (const void *)regs->rip, MOST_INSTRUCTION_BYTES)) {
-		u64 next = displaced_branch(code, regs->rip, regs->eflags);
-		if (next) {
-			regs->rip = next;
+	if (!length && context->force.apart) {
+		if (copy_user(code, (const void *)regs->rip, readable))
+			readable = copy_user(code, (const void *)regs->rip, MOST_INSTRUCTION_BYTES) ? 0 : MOST_INSTRUCTION_BYTES;
+		if (readable && follow(regs, code))
 			return 1;
-		}
-		length = displaced_length(code);
+		length = readable ? run_bytes(&context->force, code, readable) : 0;
 	}
 	if (length) {
 		run_apart(context, regs, length);
@@ -270,12 +306,18 @@ static u32 run_one(struct context *context, struct registers *regs)
 	return 0;
 }
 
+/* Where the thread stands in the program, if it stands in the page of ours: what lies there is a copy. */
+static u64 place_of(const struct force *force, u64 page, u64 rip)
+{
+	return rip >= force->finish_trap - 1 ? force->finish_next : force->finish_at + rip - page;
+}
+
 static void stop_stepping(struct context *context, struct registers *regs)
 {
 	struct force *force = &context->force;
 	regs->eflags &= ~TRAP_FLAG;
 	if (force->finishing && regs->rip >= scratch_page(context) && regs->rip < scratch_page(context) + PAGE_BYTES)
-		regs->rip = regs->rip >= force->finish_trap - 1 ? force->finish_next : force->finish_at;
+		regs->rip = place_of(force, scratch_page(context), regs->rip);
 	context->regs.eflags &= ~TRAP_FLAG;
 	force->stage = FORCE_NONE;
 	force->finishing = 0;
@@ -396,7 +438,7 @@ static u32 goes_round(struct context *context)
 	const struct force *force = &context->force;
 	const struct registers *trace = trace_of(context), *last = &trace[force->steps - 1];
 	u32 rounds = 0;
-	if (has_copies(context) || force->steps < 2 || last->rip != trace[0].rip)
+	if (has_copies(context) || force->steps < 3 || last->rip != trace[1].rip) /* the first step may have begun within what is else one */
 		return 0;
 	for (u32 i = 1; i < force->steps; i++)
 		rounds += trace[i].rip == last->rip;
@@ -489,7 +531,7 @@ u32 force_after(struct context *context)
 static void correct_address(struct context *context, struct siginfo *info)
 {
 	if (context->force.finishing && info->code > 0 && info->fields[0] - scratch_page(context) < PAGE_BYTES)
-		info->fields[0] = context->force.finish_at;
+		info->fields[0] = place_of(&context->force, scratch_page(context), info->fields[0]);
 }
 
 /* The supervisor's, by its value; without it when the kernel had no memory to keep it. */

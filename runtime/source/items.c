@@ -45,7 +45,7 @@ static u64 compare_command(u64 command, const struct sub_row *rows, u32 count)
 	return low;
 }
 
-#define UNDESCRIBED(way) { .policy = POLICY_EMULATE, .argument_count = 3, .pointers_end = 3, .may_wait = 1, .selector_argument = NO_SELECTOR, \
+#define UNDESCRIBED(way) { .policy = POLICY_EMULATE, .argument_count = 3, .may_wait = 1, .inputs_end = 3, .outputs_end = 3, .selector_argument = NO_SELECTOR, \
 	.arguments = { [2] = { .direction = way, .shape = SHAPE_PLAIN, .length_rule = LENGTH_CONSTANT, .element_bytes = 1, .flags = way ? RULE_IOCTL_SIZE : 0 } } }
 static const struct call_row undescribed_ioctls[4] = { UNDESCRIBED(DIRECTION_VALUE), UNDESCRIBED(DIRECTION_IN), UNDESCRIBED(DIRECTION_OUT), UNDESCRIBED(DIRECTION_INOUT) };
 
@@ -228,12 +228,11 @@ static u64 pointee(u64 address, u64 bytes)
 
 static u64 not_negative(u64 value) { return (i64)value < 0 ? 0 : value; }
 
-static u64 count_elements(struct sink *sink, const struct argument_rule *rule, u64 address, const u64 *arguments, i64 result)
+static __attribute__((noinline)) u64 count_elements(struct sink *sink, const struct argument_rule *rule, u64 address, const u64 *arguments, i64 result)
 {
 	u64 argument = not_negative(arguments[rule->length_argument]), answer = result > 0 ? (u64)result : 0;
 	switch (rule->length_rule) {
 	case LENGTH_CONSTANT: return 0;
-	case LENGTH_ARGUMENT: return argument;
 	case LENGTH_RESULT: return answer;
 	case LENGTH_RESULT_MAX_ARGUMENT: return minimum(answer, argument);
 	case LENGTH_POINTEE32: return minimum(pointee(arguments[rule->length_argument], 4), sink->pointee_before);
@@ -252,7 +251,8 @@ static u64 plain_bytes(struct sink *sink, u32 i, const struct argument_rule *rul
 		return (u32)arguments[1] >> 16 & 0x3fff;
 	if (rule->length_rule == LENGTH_CONSTANT)
 		return (u64)rule->count * rule->element_bytes;
-	u64 count = minimum(count_elements(sink, rule, arguments[i], arguments, result), 0x7ffff000);
+	u64 count = LIKELY(rule->length_rule == LENGTH_ARGUMENT) ? not_negative(arguments[rule->length_argument]) : count_elements(sink, rule, arguments[i], arguments, result);
+	count = minimum(count, 0x7ffff000);
 	return minimum(count * rule->element_bytes + rule->count, 0x7ffff000);
 }
 
@@ -288,53 +288,61 @@ static u64 semaphore_bytes(const u64 *arguments)
 	return minimum(status[10], 32000) * 2;
 }
 
+static __attribute__((noinline)) void visit_input(struct sink *sink, u32 i, const struct argument_rule *rule, const u64 *arguments)
+{
+	note_pointee(sink, i, rule, arguments);
+	u32 reads = rule->direction != DIRECTION_OUT;
+	u64 address = arguments[i];
+	i64 length;
+	switch (rule->shape) {
+	case SHAPE_STRING:
+		if (!address)
+			break;
+		length = string_length_user((const char *)address, INLINE_STRING);
+		one_item(sink, i, address, length < 0 ? 1 : (u64)length, INLINE_STRING);
+		break;
+	case SHAPE_STRINGS: visit_strings(sink, i, address); break;
+	case SHAPE_IOVEC:
+		one_item(sink, i, address, minimum(arguments[rule->length_argument], MAX_VECTORS) * 16, INLINE_WHOLE);
+		if (reads)
+			visit_vectors(sink, i, address, arguments[rule->length_argument], ~0UL);
+		break;
+	case SHAPE_IFCONF: one_item(sink, i, address, sizeof(struct interfaces), INLINE_WHOLE); break;
+	case SHAPE_SEMARRAY:
+		if (reads && recording())
+			one_item(sink, i, address, semaphore_bytes(arguments), INLINE_WHOLE);
+		else if (reads && sink->item < sink->item_end)
+			one_item(sink, i, address, ((const struct item *)sink->item)->total_bytes, INLINE_WHOLE);
+		break;
+	case SHAPE_SIGMASK_PAIR:
+		one_item(sink, i, address, 16, INLINE_WHOLE);
+		if (address)
+			one_item(sink, i, pointee(address, 8), 8, INLINE_WHOLE);
+		break;
+	case SHAPE_MSGHDR: message_inputs(sink, i, address, reads && rule->direction == DIRECTION_IN); break;
+	case SHAPE_MMSGHDR:
+		for (u64 k = 0; k < minimum(arguments[rule->length_argument], MAX_VECTORS); k++)
+			message_inputs(sink, i, address + k * 64, rule->direction == DIRECTION_IN);
+		break;
+	default:
+		sink->is_data = is_data(rule);
+		if (reads)
+			one_item(sink, i, address, plain_bytes(sink, i, rule, arguments, 0), INLINE_WHOLE);
+		sink->is_data = 0;
+	}
+}
+
 void visit_inputs(struct sink *sink, const struct call_row *row, const u64 *arguments)
 {
 	sink->largest = 0x7ffff000;
-	for (u32 i = 0; i < row->pointers_end; i++) {
+	for (u32 i = 0; i < row->inputs_end; i++) {
 		const struct argument_rule *rule = &row->arguments[i];
 		if (rule->direction == DIRECTION_VALUE)
 			continue;
-		note_pointee(sink, i, rule, arguments);
-		u32 reads = rule->direction != DIRECTION_OUT;
-		u64 address = arguments[i];
-		i64 length;
-		switch (rule->shape) {
-		case SHAPE_STRING:
-			if (!address)
-				break;
-			length = string_length_user((const char *)address, INLINE_STRING);
-			one_item(sink, i, address, length < 0 ? 1 : (u64)length, INLINE_STRING);
-			break;
-		case SHAPE_STRINGS: visit_strings(sink, i, address); break;
-		case SHAPE_IOVEC:
-			one_item(sink, i, address, minimum(arguments[rule->length_argument], MAX_VECTORS) * 16, INLINE_WHOLE);
-			if (reads)
-				visit_vectors(sink, i, address, arguments[rule->length_argument], ~0UL);
-			break;
-		case SHAPE_IFCONF: one_item(sink, i, address, sizeof(struct interfaces), INLINE_WHOLE); break;
-		case SHAPE_SEMARRAY:
-			if (reads && recording())
-				one_item(sink, i, address, semaphore_bytes(arguments), INLINE_WHOLE);
-			else if (reads && sink->item < sink->item_end)
-				one_item(sink, i, address, ((const struct item *)sink->item)->total_bytes, INLINE_WHOLE);
-			break;
-		case SHAPE_SIGMASK_PAIR:
-			one_item(sink, i, address, 16, INLINE_WHOLE);
-			if (address)
-				one_item(sink, i, pointee(address, 8), 8, INLINE_WHOLE);
-			break;
-		case SHAPE_MSGHDR: message_inputs(sink, i, address, reads && rule->direction == DIRECTION_IN); break;
-		case SHAPE_MMSGHDR:
-			for (u64 k = 0; k < minimum(arguments[rule->length_argument], MAX_VECTORS); k++)
-				message_inputs(sink, i, address + k * 64, rule->direction == DIRECTION_IN);
-			break;
-		default:
-			sink->is_data = is_data(rule);
-			if (reads)
-				one_item(sink, i, address, plain_bytes(sink, i, rule, arguments, 0), INLINE_WHOLE);
-			sink->is_data = 0;
-		}
+		if (LIKELY(rule->direction == DIRECTION_IN && rule->shape == SHAPE_PLAIN && rule->length_rule == LENGTH_ARGUMENT && !tracing()))
+			one_item(sink, i, arguments[i], plain_bytes(sink, i, rule, arguments, 0), INLINE_WHOLE);
+		else
+			visit_input(sink, i, rule, arguments);
 	}
 }
 
@@ -377,7 +385,7 @@ static void readable_vectors(struct sink *sink, u32 argument, u64 array, u64 cou
 static void visit_faulted(struct sink *sink, const struct call_row *row, const u64 *arguments)
 {
 	struct message message;
-	for (u32 i = 0; i < row->pointers_end; i++) {
+	for (u32 i = 0; i < row->outputs_end; i++) {
 		const struct argument_rule *rule = &row->arguments[i];
 		if (arguments[i] == 0 || (rule->direction != DIRECTION_OUT && rule->direction != DIRECTION_INOUT))
 			continue;
@@ -405,7 +413,7 @@ void visit_outputs(struct sink *sink, const struct call_row *row, const u64 *arg
 	}
 	u32 failed = result < 0 && result >= -4095;
 	sink->largest = 0x7ffff000;
-	for (u32 i = 0; i < row->pointers_end; i++) {
+	for (u32 i = 0; i < row->outputs_end; i++) {
 		const struct argument_rule *rule = &row->arguments[i];
 		u64 address = arguments[i], bytes;
 		if (rule->direction == DIRECTION_VALUE || address == 0 || (failed && !(rule->flags & ARGUMENT_ALWAYS)))

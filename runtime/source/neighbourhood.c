@@ -61,7 +61,7 @@ static u64 largest_bytes(const struct argument_rule *rule, const u64 *arguments)
 static void add_call(struct busy *busy, u64 number, const u64 *arguments)
 {
 	const struct call_row *row = find_row((u32)number, arguments);
-	for (u32 i = 0; row && i < row->pointers_end; i++) {
+	for (u32 i = 0; row && i < row->outputs_end; i++) {
 		const struct argument_rule *rule = &row->arguments[i];
 		if (rule->direction != DIRECTION_OUT && rule->direction != DIRECTION_INOUT)
 			continue;
@@ -134,7 +134,7 @@ struct choice {
 	u64 stack_start, stack_end;
 	u64 place; /* replay plants a jump there */
 	u64 seen[SEEN_BITS / 64];
-	u64 count, lines;
+	u64 count, mappings;
 	u64 candidates[MOST_CANDIDATES];
 };
 
@@ -156,12 +156,12 @@ static void add_candidate(struct choice *choice, u64 pointer, u64 units)
 }
 
 /* What cannot be written is the same at every visit; but a debugger of the replay has its breakpoints in code. */
-static void note_writable(void *closure, const struct map_line *line)
+static void note_writable(void *closure, u64 start, u64 end)
 {
 	struct choice *choice = closure;
-	choice->lines++;
-	for (u64 i = 0; line->permissions[0] == 'r' && line->permissions[1] == 'w' && i < choice->count; i++)
-		if (area_start(choice->candidates[i]) >= line->start && area_end(choice->candidates[i]) <= line->end)
+	choice->mappings++;
+	for (u64 i = 0; i < choice->count; i++)
+		if (area_start(choice->candidates[i]) >= start && area_end(choice->candidates[i]) <= end)
 			choice->candidates[i] |= AREA_WRITABLE;
 }
 
@@ -186,9 +186,9 @@ u64 find_areas(struct context *context, const struct busy *busy, u64 stack_bytes
 	for (u64 at = (choice.stack_start + 7) & ~7UL; at + 8 <= choice.stack_end; at += 8)
 		if (!copy_user(&word, (const void *)at, 8))
 			add_candidate(&choice, word, POINTER_UNITS);
-	walk_maps(note_writable, &choice);
+	walk_writable(note_writable, &choice);
 	for (u64 i = 0; i < choice.count && count < FORCE_AREAS; i++)
-		if ((choice.candidates[i] & AREA_WRITABLE || !choice.lines) && is_readable(choice.candidates[i]))
+		if ((choice.candidates[i] & AREA_WRITABLE || !choice.mappings) && is_readable(choice.candidates[i]))
 			areas[count++] = choice.candidates[i] & ~AREA_WRITABLE;
 	return count;
 }

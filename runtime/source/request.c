@@ -2,6 +2,8 @@
  * shall end. */
 #include "../include/context.h"
 
+#define PATIENT_LOOKS 1000 /* some hundred microseconds: most answers come sooner, and to be woken takes long */
+
 i64 request(struct context *context, u32 kind, u64 a, u64 b, u64 c)
 {
 	struct slot *slot = context->slot;
@@ -15,6 +17,8 @@ i64 request(struct context *context, u32 kind, u64 a, u64 b, u64 c)
 	u32 position = __atomic_fetch_add(&header->request_doorbell, 1, __ATOMIC_ACQ_REL);
 	__atomic_store_n(&header->request_queue[position % MAX_SLOTS], index + 1, __ATOMIC_RELEASE);
 	futex_wake(&header->request_doorbell, 1);
+	for (u32 i = 0; i < PATIENT_LOOKS && !__atomic_load_n(&slot->reply, __ATOMIC_ACQUIRE); i++)
+		sys0(NR_sched_yield);
 	while (!__atomic_load_n(&slot->reply, __ATOMIC_ACQUIRE)) {
 		if (__atomic_load_n(&header->stopping, __ATOMIC_ACQUIRE))
 			sys1(NR_exit_group, 125); /* nobody will answer, and the guardian may not know our number */

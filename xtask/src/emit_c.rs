@@ -72,7 +72,8 @@ struct argument_rule {
 };
 
 struct call_row {
-    unsigned char policy, argument_count, pointers_end /* behind the last argument that is a pointer; 0: none is */, may_wait;
+    unsigned char policy, argument_count, may_wait;
+    unsigned char inputs_end, outputs_end; /* behind the last argument to look at before the call, and after it; 0: none is */
     unsigned char selector_argument /* NO_SELECTOR: none */;
     short refuse_errno;
     unsigned char handler, descriptor_effect;
@@ -187,10 +188,11 @@ fn row(row: &Row, place: &Place<'_>, handlers: &[&str]) -> String {
     };
     let arguments: Vec<String> = row.arguments.iter().map(argument).collect();
     format!(
-        "{{ {policy}, {}, {}, {}, {selector}, {errno}, {handler}, {}, {}, {}, {{ {} }} }}",
+        "{{ {policy}, {}, {}, {}, {}, {selector}, {errno}, {handler}, {}, {}, {}, {{ {} }} }}",
         row.arguments.len(),
-        pointers_end(row),
         u8::from(row.waits),
+        end_of(row, has_inputs),
+        end_of(row, has_outputs),
         descriptor_effect(row.descriptors),
         place.first_sub_row,
         place.sub_row_count,
@@ -198,8 +200,19 @@ fn row(row: &Row, place: &Place<'_>, handlers: &[&str]) -> String {
     )
 }
 
-fn pointers_end(row: &Row) -> usize {
-    row.arguments.iter().rposition(|argument| matches!(argument.kind, Kind::Pointer(_))).map_or(0, |last| last + 1)
+fn end_of(row: &Row, wanted: fn(&Pointer) -> bool) -> usize {
+    row.arguments.iter().rposition(|argument| matches!(&argument.kind, Kind::Pointer(pointer) if wanted(pointer))).map_or(0, |last| last + 1)
+}
+
+/// Whether something is read through the pointer: by the kernel, or by us to know what it will write.
+fn has_inputs(pointer: &Pointer) -> bool {
+    let counts_before = matches!(pointer.length.rule, LengthRule::Pointee32(_) | LengthRule::Pointee64(_) | LengthRule::Counted { .. });
+    let leads_on = matches!(pointer.shape, Shape::Iovec | Shape::Msghdr | Shape::Mmsghdr | Shape::SigmaskPair | Shape::Ifconf);
+    pointer.direction != Direction::Out || counts_before || leads_on
+}
+
+fn has_outputs(pointer: &Pointer) -> bool {
+    pointer.direction != Direction::In || matches!(pointer.shape, Shape::Mmsghdr | Shape::Ifconf)
 }
 
 fn argument(argument: &Argument) -> String {

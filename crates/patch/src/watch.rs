@@ -4,7 +4,7 @@
 //! planted only where nothing known jumps to a byte inside it, and so that whoever does come to an instruction inside it ends in a trap. Where that
 //! cannot be, a byte is planted, a trap.
 
-use crate::references;
+use crate::references::{self, SHORT_REACH};
 use iced_x86::{Code, Decoder, DecoderOptions, Encoder, FlowControl, Instruction, MemoryOperand, Mnemonic, OpKind, Register, RflagsBits};
 use std::collections::{HashMap, HashSet};
 
@@ -15,6 +15,8 @@ const LONGEST: usize = 15;
 /// Code at least this far on both sides is searched for jumps into the displaced instructions.
 const REACH: u64 = 0x2000;
 const PAGE_BYTES: u64 = 4096;
+/// Decoding that begins anywhere has fallen into step after so many bytes.
+const UNTIL_IN_STEP: u64 = 96;
 
 /// Memory that may be read: fills the page at a page-aligned address, or says that it is not there.
 pub trait Pages {
@@ -32,14 +34,15 @@ impl<F: FnMut(u64, &mut [u8; PAGE_BYTES as usize]) -> bool> Pages for F {
 pub struct Text<P> {
     source: P,
     pages: HashMap<u64, Option<Box<[u8; PAGE_BYTES as usize]>>>,
-    /// What the code refers to, by piece of [`REACH`] bytes.
-    references: HashMap<u64, HashSet<u64>>,
+    instructions: HashMap<u64, Option<Instruction>>,
+    /// What the code may refer to, and from where, by piece of [`REACH`] bytes.
+    references: HashMap<u64, Vec<(u64, u64)>>,
 }
 
 impl<P: Pages> Text<P> {
     /// Nothing read yet.
     pub fn new(source: P) -> Self {
-        Self { source, pages: HashMap::new(), references: HashMap::new() }
+        Self { source, pages: HashMap::new(), instructions: HashMap::new(), references: HashMap::new() }
     }
 
     fn page(&mut self, address: u64) -> Option<&[u8; PAGE_BYTES as usize]> {
@@ -69,37 +72,71 @@ impl<P: Pages> Text<P> {
         bytes
     }
 
+    /// What is readable within `reach` bytes, less than a page, of an address that is; and where that begins.
+    fn bytes_around(&mut self, address: u64, reach: u64) -> (u64, Vec<u8>) {
+        let (start, end) = (address.saturating_sub(reach), address.saturating_add(reach));
+        let code = self.bytes(start, end);
+        if !code.is_empty() {
+            return (start, code);
+        }
+        let page = address & !(PAGE_BYTES - 1);
+        (page, self.bytes(page, end))
+    }
+
     /// The instruction at `address`; `None` if there is none.
     pub(crate) fn instruction(&mut self, address: u64) -> Option<Instruction> {
+        if let Some(known) = self.instructions.get(&address) {
+            return *known;
+        }
         let bytes = self.bytes(address, address.checked_add(LONGEST as u64)?);
         let instruction = Decoder::with_ip(64, &bytes, address, DecoderOptions::NONE).decode();
-        (!instruction.is_invalid()).then_some(instruction)
+        let found = (!instruction.is_invalid()).then_some(instruction);
+        self.instructions.insert(address, found);
+        found
     }
 
     /// Whether anything in the code around refers to the address.
     fn leads_to(&mut self, address: u64) -> bool {
-        let (first, last) = (address.saturating_sub(REACH) / REACH, address.saturating_add(REACH) / REACH);
-        (first..=last).any(|piece| {
+        let (start, around) = self.bytes_around(address, SHORT_REACH as u64);
+        let mut sources: Vec<u64> = references::possible_short(&around, (address - start) as usize).map(|at| start + at as u64).collect();
+        for piece in address.saturating_sub(REACH) / REACH..=address.saturating_add(REACH) / REACH {
             if !self.references.contains_key(&piece) {
                 let found = self.references_of(piece);
                 self.references.insert(piece, found);
             }
-            self.references[&piece].contains(&address)
-        })
+            let references = &self.references[&piece];
+            let first = references.partition_point(|(target, _)| *target < address);
+            sources.extend(references[first..].iter().take_while(|(target, _)| *target == address).map(|(_, source)| *source));
+        }
+        sources.into_iter().any(|source| self.truly_leads(source, address))
     }
 
-    /// What the code of one piece refers to.
-    fn references_of(&mut self, piece: u64) -> HashSet<u64> {
-        let (start, end) = (piece * REACH, (piece + 1).saturating_mul(REACH));
+    /// Whether an instruction around `source` refers to the address, and not bytes that only look like one.
+    fn truly_leads(&mut self, source: u64, address: u64) -> bool {
+        let (start, code) = self.bytes_around(source, UNTIL_IN_STEP);
         let mut found = HashSet::new();
+        references::of_code(start, &code, &mut found);
+        found.contains(&address)
+    }
+
+    /// What the code of one piece may refer to, and from where, in order: only what lies within reach.
+    fn references_of(&mut self, piece: u64) -> Vec<(u64, u64)> {
+        let (start, end) = (piece * REACH, (piece + 1).saturating_mul(REACH));
+        let near = start.saturating_sub(REACH)..=end.saturating_add(REACH);
+        let mut found = Vec::new();
         let mut at = start;
         while at < end {
-            let code = self.bytes(at, end.saturating_add(LONGEST as u64));
-            if !code.is_empty() {
-                references::of_code(at, &code, &mut found);
-            }
-            at = (at + code.len() as u64).max(at + 1).next_multiple_of(PAGE_BYTES);
+            let mut code = self.bytes(at, end.saturating_add(LONGEST as u64));
+            let readable = code.len();
+            code.extend([0; LONGEST]); // the last instruction of all may be shorter than what is looked at
+            references::possible(at, &code, |target, source| {
+                if near.contains(&target) {
+                    found.push((target, source));
+                }
+            });
+            at = (at + readable as u64).max(at + 1).next_multiple_of(PAGE_BYTES);
         }
+        found.sort_unstable();
         found
     }
 }

@@ -1,6 +1,6 @@
 //! What the runtime says of single instructions (`runtime/source/displaced.c`), compared with a whole disassembler: on the text of libraries, and on random bytes.
 
-use iced_x86::{ConditionCode, CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
+use iced_x86::{ConditionCode, CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind};
 use object::{Object, ObjectSection, SectionKind};
 use std::fs;
 use std::io::Write;
@@ -20,15 +20,15 @@ int main(void)
 	unsigned char code[16];
 	u64 flags;
 	while (fread(code, 1, 16, stdin) == 16 && fread(&flags, 1, 8, stdin) == 8) {
-		u64 answer[2] = { displaced_length(code), displaced_branch(code, 0x10000000, flags) };
+		u64 answer[3] = { displaced_length(code), displaced_branch(code, 0x10000000, flags), displaced_in_registers(code) };
 		fwrite(answer, 1, sizeof answer, stdout);
 	}
 	return 0;
 }
 "#;
 
-/// The lengths and the branches' targets that the runtime finds.
-fn ask(name: &str, cases: &[([u8; RECORD_BYTES], u64)]) -> Vec<(u64, u64)> {
+/// The length that the runtime finds, a branch's target, and the length again if nothing but registers is touched.
+fn ask(name: &str, cases: &[([u8; RECORD_BYTES], u64)]) -> Vec<[u64; 3]> {
     let folder = std::env::temp_dir().join(format!("retake-displaced-{name}-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime/source/displaced.c");
@@ -47,8 +47,8 @@ fn ask(name: &str, cases: &[([u8; RECORD_BYTES], u64)]) -> Vec<(u64, u64)> {
     writer.join().unwrap();
     fs::remove_dir_all(&folder).unwrap();
     let numbers: Vec<u64> = output.stdout.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
-    assert_eq!(numbers.len(), 2 * cases.len());
-    numbers.as_chunks().0.iter().map(|[length, target]| (*length, *target)).collect()
+    assert_eq!(numbers.len(), 3 * cases.len());
+    numbers.as_chunks().0.to_vec()
 }
 
 fn decode(code: &[u8]) -> Instruction {
@@ -63,6 +63,13 @@ fn depends_on_its_place(instruction: &Instruction) -> bool {
         || matches!(instruction.mnemonic(), Cpuid | Div | Idiv | Popf | Popfq | Pushf | Pushfq | Rdtsc | Rdtscp | Syscall | Xbegin)
         || instruction.op_kinds().any(|kind| matches!(kind, OpKind::NearBranch64))
         || instruction.cpuid_features().iter().any(|feature| matches!(feature, CpuidFeature::FPU | CpuidFeature::FPU287 | CpuidFeature::FPU387))
+}
+
+/// Whether another thread could tell that it was executed, or it waits for one.
+fn touches_memory(instruction: &Instruction) -> bool {
+    let mut factory = InstructionInfoFactory::new();
+    let accesses = factory.info(instruction).used_memory().iter().any(|memory| memory.access() != OpAccess::NoMemAccess);
+    accesses || instruction.mnemonic() == Mnemonic::Pause
 }
 
 /// Where a jump leads, by the disassembler and its own reading of the flags.
@@ -93,17 +100,19 @@ fn target(instruction: &Instruction, flags: u64) -> u64 {
 /// Compares, and returns of how many valid instructions the runtime knows what to do.
 fn compare(name: &str, cases: &[([u8; RECORD_BYTES], u64)]) -> (usize, usize) {
     let (mut known, mut valid) = (0, 0);
-    for ((code, flags), (length, place)) in cases.iter().zip(ask(name, cases)) {
+    for ((code, flags), [length, place, in_registers]) in cases.iter().zip(ask(name, cases)) {
         let instruction = decode(&code[..15]);
         let about = || format!("{:02x?} is {:?}, {} bytes", &code[..15], instruction.code(), instruction.len());
         valid += usize::from(!instruction.is_invalid());
         if place != 0 {
-            assert!(matches!(instruction.flow_control(), FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch), "{}", about());
+            let leads = matches!(instruction.flow_control(), FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch | FlowControl::Call);
+            assert!(leads, "{}", about());
             assert_eq!(place, target(&instruction, *flags), "{} with flags {flags:#x}", about());
             known += 1;
         } else if length != 0 && !instruction.is_invalid() {
             assert!(!depends_on_its_place(&instruction), "{}", about());
             assert_eq!(length as usize, instruction.len(), "{}", about());
+            assert!(in_registers == 0 || (in_registers == length && !touches_memory(&instruction)), "{}", about());
             known += 1;
         }
     }

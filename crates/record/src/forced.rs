@@ -28,7 +28,7 @@ const IDLE_PERIOD: Duration = Duration::from_millis(25);
 
 /// Limits and layout of `struct force_answer`.
 const MOST_STEPS: u64 = 4096;
-const GOOD_PLACES: usize = 32;
+const GOOD_PLACES: usize = 16;
 const WRITTEN_WORDS: usize = 64;
 
 pub(crate) struct Forcer {
