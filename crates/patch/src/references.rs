@@ -121,7 +121,13 @@ mod tests {
             let mut code: Vec<u8> = (0..4096).map(|_| next()).collect();
             for at in (0..4096 - 8).step_by(7) {
                 let first = [0xe8, 0xe9, 0x0f, 0xeb, 0x74, 0x48, 0xe3, 0xc7][usize::from(next()) % 8];
-                code[at..at + 5].copy_from_slice(&[first, next(), next(), if round % 2 == 0 { 0 } else { 0xff }, if round % 2 == 0 { 0 } else { 0xff }]);
+                code[at..at + 5].copy_from_slice(&[
+                    first,
+                    next(),
+                    next(),
+                    if round % 2 == 0 { 0 } else { 0xff },
+                    if round % 2 == 0 { 0 } else { 0xff },
+                ]);
             }
             let mut decoded = HashSet::new();
             of_code(START, &code, &mut decoded);
