@@ -142,6 +142,13 @@ u64 areas_hash(const u64 *areas, u64 count); /* 0: something cannot be read */
 /* What both modes compute. */
 u64 forced_vector_hash(u64 extended);
 u64 forced_vector(u64 extended, u32 index);
+
+/* ---- stepping.c ---- */
+#define SCRATCH_OFFSET 0x80000UL /* in the region: a page for copies of instructions; the trace lies behind */
+u64 scratch_page(const struct context *context);
+u32 repeated_string(u64 rip); /* f2 or f3 with movs, cmps, stos, lods, scas: bytes of the instruction; 0 for everything else */
+u32 bring_over(struct context *context, struct registers *regs); /* over the next instructions. 1: the thread is already; 0: a trap follows */
+u64 place_in_program(const struct context *context, u64 address); /* where that is of which a copy lies at the address; else the address */
 u32 pushes_flags(u64 rip);               /* bytes, or 0 */
 void clear_pushed_trap_flag(u64 rsp, u32 bytes);
 #define TRAP_FLAG 0x100UL

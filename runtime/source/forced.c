@@ -6,8 +6,7 @@
 
 #define FORCE_SIGNAL SIGFPE        /* see crates/kernel/src/process.rs */
 #define FORCE_VALUE 0x6563726f66UL /* of the supervisor's signal */
-#define SCRATCH_OFFSET 0x80000UL   /* in the region: a page for string instructions, then the trace */
-#define TRACE_OFFSET 0x81000UL
+#define TRACE_OFFSET (SCRATCH_OFFSET + PAGE_BYTES)
 #define LIST_OFFSET 0x90000UL      /* page hashes, then copies of pages that change */
 #define COPIES_OFFSET 0xe0000UL
 #define LIST_END (COPIES_OFFSET + PAGE_LIST_CHANGED * PAGE_BYTES)
@@ -31,7 +30,6 @@
 __asm__(".text\n.globl force_entry\nforce_entry:\n\tmov %gs:0, %rdi\n\tcall runtime_forced\n\tjmp restore_full\n");
 void force_entry(void);
 
-static u64 scratch_page(struct context *context) { return REGIONS + context->region * REGION_STRIDE + SCRATCH_OFFSET; }
 static struct registers *trace_of(struct context *context) { return (struct registers *)(REGIONS + context->region * REGION_STRIDE + TRACE_OFFSET); }
 #define TRACE_BYTES PAGE_CEIL(FORCE_TRACE_STEPS * sizeof(struct registers))
 _Static_assert(TRACE_OFFSET + TRACE_BYTES <= LIST_OFFSET, "the trace has room");
@@ -195,129 +193,11 @@ static u32 offers_baton(const struct context *context)
 
 /* ---- stepping ---- */
 
-/* f2 or f3 with movs, cmps, stos, lods, scas: bytes of the instruction; 0 for everything else. */
-static u32 repeated_string(u64 rip)
-{
-	u8 code[8];
-	u32 length = 0, repeated = 0;
-	if (copy_user(code, (const void *)rip, sizeof code))
-		return 0;
-	while (length < 6) {
-		u8 byte = code[length++];
-		if (byte == 0xf2 || byte == 0xf3)
-			repeated = 1;
-		else if ((byte >= 0xa4 && byte <= 0xa7) || (byte >= 0xaa && byte <= 0xaf))
-			return repeated ? length : 0;
-		else if (byte != 0x66 && (byte & 0xf0) != 0x40)
-			return 0;
-	}
-	return 0;
-}
-
-u32 pushes_flags(u64 rip)
-{
-	u8 code[2];
-	if (copy_user(code, (const void *)rip, 2))
-		return 0;
-	if (code[0] == 0x9c)
-		return 8;
-	return code[1] != 0x9c ? 0 : code[0] == 0x66 ? 2 : (code[0] & 0xf0) == 0x40 ? 8 : 0;
-}
-
-void clear_pushed_trap_flag(u64 rsp, u32 bytes)
-{
-	u64 flags = 0;
-	if (!bytes || copy_user(&flags, (const void *)rsp, bytes))
-		return;
-	flags &= ~TRAP_FLAG;
-	copy_user((void *)rsp, &flags, bytes);
-}
-
-/* In a page of ours, with a trap behind it. Of several instructions all but the first touch registers only. */
-static void run_apart(struct context *context, struct registers *regs, u32 length)
-{
-	struct force *force = &context->force;
-	u64 page = scratch_page(context);
-	if (!force->apart)
-		sys3(NR_mprotect, page, PAGE_BYTES, 3);
-	copy_user((void *)page, (const void *)regs->rip, length);
-	*(u8 *)(page + length) = 0xcc;
-	if (!force->apart)
-		sys3(NR_mprotect, page, PAGE_BYTES, 5);
-	force->finishing = 1;
-	force->finish_at = regs->rip;
-	force->finish_next = regs->rip + length;
-	force->finish_trap = page + length + 1;
-	regs->rip = page;
-	regs->eflags &= ~TRAP_FLAG;
-}
-
-#define RUN_BYTES 64
-#define RETURN 0xc3
-
-/* Bytes of the instruction and of those behind it that touch no memory: of these nothing would be learnt. 0: it must be stepped over. */
-static u32 run_bytes(const struct force *force, const u8 *code, u32 readable)
-{
-	u32 length = displaced_length(code), more = length;
-	while (force->stage == FORCE_TRACE && !force->stop_after && more && length < RUN_BYTES && length + MOST_INSTRUCTION_BYTES <= readable) {
-		more = displaced_in_registers(code + length);
-		length += more;
-	}
-	return length;
-}
-
-/* 1: it is a branch, and the thread stands where it leads. */
-static u32 follow(struct registers *regs, const u8 *code)
-{
-	u64 next = displaced_branch(code, regs->rip, regs->eflags), after = regs->rip + NEAR_CALL_BYTES;
-	if (code[0] == RETURN) {
-		if (copy_user(&next, (const void *)regs->rsp, 8))
-			return 0;
-		regs->rsp += 8;
-	} else if (code[0] == NEAR_CALL) {
-		if (copy_user((void *)(regs->rsp - 8), &after, 8))
-			return 0;
-		regs->rsp -= 8;
-	} else if (!next)
-		return 0;
-	regs->rip = next;
-	return 1;
-}
-
-/* 1: the thread has been brought over the instruction already. Steps would stop after each repetition of a string instruction: the rest of it runs in one go. */
-static u32 run_one(struct context *context, struct registers *regs)
-{
-	u8 code[RUN_BYTES + 2 * MOST_INSTRUCTION_BYTES + 1] = { 0 };
-	u32 length = repeated_string(regs->rip), readable = RUN_BYTES + 2 * MOST_INSTRUCTION_BYTES;
-	regs->eflags &= ~RESUME_FLAG;
-	if (!length && context->force.apart) {
-		if (copy_user(code, (const void *)regs->rip, readable))
-			readable = copy_user(code, (const void *)regs->rip, MOST_INSTRUCTION_BYTES) ? 0 : MOST_INSTRUCTION_BYTES;
-		if (readable && follow(regs, code))
-			return 1;
-		length = readable ? run_bytes(&context->force, code, readable) : 0;
-	}
-	if (length) {
-		run_apart(context, regs, length);
-		return 0;
-	}
-	context->force.after_pushf = pushes_flags(regs->rip);
-	regs->eflags |= TRAP_FLAG;
-	return 0;
-}
-
-/* Where the thread stands in the program, if it stands in the page of ours: what lies there is a copy. */
-static u64 place_of(const struct force *force, u64 page, u64 rip)
-{
-	return rip >= force->finish_trap - 1 ? force->finish_next : force->finish_at + rip - page;
-}
-
 static void stop_stepping(struct context *context, struct registers *regs)
 {
 	struct force *force = &context->force;
 	regs->eflags &= ~TRAP_FLAG;
-	if (force->finishing && regs->rip >= scratch_page(context) && regs->rip < scratch_page(context) + PAGE_BYTES)
-		regs->rip = place_of(force, scratch_page(context), regs->rip);
+	regs->rip = place_in_program(context, regs->rip);
 	context->regs.eflags &= ~TRAP_FLAG;
 	force->stage = FORCE_NONE;
 	force->finishing = 0;
@@ -404,7 +284,7 @@ static u32 stepped_after(struct context *context, struct registers *regs, u64 ex
 	force->counted += force->anywhere || regs->rip < LIBRARIES;
 	if (force->counted < force->stop_after) {
 		if (force->total < MOST_STEPS)
-			return run_one(context, regs);
+			return bring_over(context, regs);
 		cancel(context, regs);
 		return 0;
 	}
@@ -414,7 +294,7 @@ static u32 stepped_after(struct context *context, struct registers *regs, u64 ex
 	}
 	u32 last = force->total >= force->asked + FORCE_SEEK_STEPS;
 	if (!last && (!good_place(&force->answer, regs->rip) || repeated_string(regs->rip)))
-		return run_one(context, regs);
+		return bring_over(context, regs);
 	if (force->total > force->asked)
 		ask_supervisor(context, 0);
 	force->stops++;
@@ -477,7 +357,7 @@ static u32 stepped_once(struct context *context, struct registers *regs, u64 ext
 		}
 	}
 	if (force->stage != FORCE_SEEK || repeated_string(regs->rip) || (!good_place(&force->answer, regs->rip) && force->steps++ < FORCE_SEEK_STEPS))
-		return run_one(context, regs);
+		return bring_over(context, regs);
 	stop_here(context, regs, extended);
 	return 0;
 }
@@ -530,8 +410,8 @@ u32 force_after(struct context *context)
 /* What an instruction does that runs apart, it does where it stands. */
 static void correct_address(struct context *context, struct siginfo *info)
 {
-	if (context->force.finishing && info->code > 0 && info->fields[0] - scratch_page(context) < PAGE_BYTES)
-		info->fields[0] = place_of(&context->force, scratch_page(context), info->fields[0]);
+	if (info->code > 0)
+		info->fields[0] = place_in_program(context, info->fields[0]);
 }
 
 /* The supervisor's, by its value; without it when the kernel had no memory to keep it. */
