@@ -348,6 +348,11 @@ u32 replay_undone(struct context *context);
 void back_to_call(struct context *context); /* undoes the call: the program is to make it again */
 void replay_fatal(struct context *context, u32 before_call);
 u32 leave(struct context *context);
+static inline u32 leave_with_result(struct call *call) /* the program finds it in rax */
+{
+	call->context->regs.rax = (u64)call->result;
+	return leave(call->context);
+}
 void runtime_fault(struct context *context);
 void raise_fault(struct context *context, const struct deferred_signal *raised, u32 certain);
 u32 push_frame(struct context *context, u32 number, const struct siginfo *info, const struct fault *fault, u64 saved_mask);

@@ -302,8 +302,7 @@ static u32 finish_emulated(struct call *call)
 		finish_with(call, NULL, NULL);
 	else
 		finish_record(call, NULL, 0);
-	call->context->regs.rax = (u64)call->result;
-	return leave(call->context);
+	return leave_with_result(call);
 }
 
 /* With what the call moved between descriptors. */
@@ -312,8 +311,7 @@ static u32 finish_moved(struct call *call)
 	struct view view = { 0, 0 };
 	struct extra_item moved;
 	finish_with(call, moved_look(call, &view, &moved) ? &moved : NULL, &view);
-	call->context->regs.rax = (u64)call->result;
-	return leave(call->context);
+	return leave_with_result(call);
 }
 
 /* As call_kernel_window, but in place: when the kernel comes back, processors that protect its return predictions mispredict every return to a
@@ -373,8 +371,7 @@ static u32 record_clock(struct call *call)
 	prepare_record(call);
 	call->result = clock_read(call);
 	finish_record(call, NULL, 0);
-	call->context->regs.rax = (u64)call->result;
-	return leave(call->context);
+	return leave_with_result(call);
 }
 
 /* An ordinary call: the kernel answers while recording, the log at replay. */
@@ -385,7 +382,7 @@ static u32 emulate(struct call *call)
 		if (UNLIKELY(kind == CLOCK) && clock_answers(call))
 			return record_clock(call);
 		u32 looked = (tracing() && look_needed(call)) || moved_wanted(call);
-		return LIKELY(kind != DESCRIPTOR && !reaches_console(call) && !call->context->process->domain && !looked) ? record_plain(call) : record_other(call);
+		return LIKELY(kind != DESCRIPTOR && !call->context->process->domain && !looked && !reaches_console(call)) ? record_plain(call) : record_other(call);
 	}
 	prepare_replay(call);
 	if (UNLIKELY(call->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR)) && !call->context->printed)
@@ -397,17 +394,7 @@ static u32 emulate(struct call *call)
 	const struct item *write = HEADER->shared_file_count ? call_find_item(call, ITEM_FILE_WRITE, 0) : NULL;
 	if (UNLIKELY(write))
 		shared_file_rewrite(call, write);
-	call->context->regs.rax = (u64)call->result;
-	return leave(call->context);
-}
-
-static u32 refuse(struct call *call, i64 result)
-{
-	call_prepare(call);
-	call->result = recording() ? result : call->result;
-	call_finish(call, NULL, 0);
-	call->context->regs.rax = (u64)call->result;
-	return leave(call->context);
+	return leave_with_result(call);
 }
 
 #define HANDLER_CASE(name) \
@@ -461,7 +448,7 @@ static u32 handle_call(struct context *context)
 	switch (call.row->policy) {
 	case POLICY_EMULATE: return emulate(&call);
 	case POLICY_CUSTOM: return custom(&call);
-	default: return refuse(&call, -(i64)(call.row->refuse_errno < 0 ? -call.row->refuse_errno : call.row->refuse_errno));
+	default: return answer_call(&call, -(i64)(call.row->refuse_errno < 0 ? -call.row->refuse_errno : call.row->refuse_errno));
 	}
 }
 

@@ -11,16 +11,13 @@ enum {
 	WORD = 8,      /* four; two with the operand-size prefix */
 	WIDE = 16,     /* eight with REX.W */
 	FIRST_OF = 32, /* only with the first number in the ModRM byte, */
-	FIRST_TWO = 64 /* or the first two */
+	FIRST_TWO = 64, /* or the first two */
+	MEMORY = 128   /* touches memory that is no operand, or pauses */
 };
 #define R (KNOWN | OPERANDS)
 
 /* What the bits of ModRM between its ends say. */
 static u32 number_of(u8 operands) { return operands >> 3 & 7; }
-
-#define MASKED_STORE 0xf7 /* in the second map: to where a register points that is no operand */
-
-static u32 uses_stack(u8 code) { return (code >= 0x50 && code <= 0x5f) || code == 0x68 || code == 0x6a || code == 0xc9; }
 
 static u32 in_first_map(u8 code, u8 operands)
 {
@@ -29,14 +26,14 @@ static u32 in_first_map(u8 code, u8 operands)
 		return of_arithmetic[code & 7];
 	}
 	switch (code) {
-	case 0x50 ... 0x5f: return KNOWN; /* push, pop */
-	case 0x68: return KNOWN | WORD;
-	case 0x6a: return KNOWN | BYTE;
+	case 0x50 ... 0x5f: return KNOWN | MEMORY; /* push, pop */
+	case 0x68: return KNOWN | WORD | MEMORY;
+	case 0x6a: return KNOWN | BYTE | MEMORY;
 	case 0x69: case 0x81: return R | WORD;
 	case 0x6b: case 0x80: case 0x83: case 0xc0: case 0xc1: return R | BYTE;
 	case 0x63: case 0x84 ... 0x8b: case 0x8d: case 0xd0 ... 0xd3: return R;
-	case 0x90 ... 0x99: return KNOWN;
-	case 0x9e: case 0x9f: case 0xc9: return KNOWN;
+	case 0x90: case 0xc9: return KNOWN | MEMORY; /* pause, leave */
+	case 0x91 ... 0x99: case 0x9e: case 0x9f: return KNOWN;
 	case 0xa8: case 0xb0 ... 0xb7: return KNOWN | BYTE;
 	case 0xa9: return KNOWN | WORD;
 	case 0xb8 ... 0xbf: return KNOWN | WORD | WIDE;
@@ -56,7 +53,8 @@ static u32 in_second_map(u8 code, u8 operands)
 	case 0x10 ... 0x18: case 0x1e: case 0x1f: case 0x28 ... 0x2f: case 0x40 ... 0x6f: case 0x74 ... 0x76: case 0x7c ... 0x7f: case 0x90 ... 0x9f: return R;
 	case 0x70 ... 0x73: case 0xa4: case 0xac: case 0xba: case 0xc2: case 0xc4 ... 0xc6: return R | BYTE;
 	case 0xa3: case 0xa5: case 0xab: case 0xad: case 0xaf: case 0xb0: case 0xb1: case 0xb3: case 0xb6 ... 0xb8: case 0xbb ... 0xbf: return R;
-	case 0xc0: case 0xc1: case 0xc3: case 0xd0 ... 0xfe: return R;
+	case 0xc0: case 0xc1: case 0xc3: case 0xd0 ... 0xf6: case 0xf8 ... 0xfe: return R;
+	case 0xf7: return R | MEMORY; /* a masked store */
 	case 0xc7: return number_of(operands) == 1 && operands < 0xc0 ? R : 0; /* compare and exchange 8 or 16 bytes */
 	case 0xc8 ... 0xcf: return KNOWN;
 	}
@@ -68,7 +66,7 @@ static u32 in_third_map(u8 code) { return code <= 0x41 || (code >= 0xc8 && code 
 static u32 in_vector_map(u32 map, u8 code)
 {
 	switch (map) {
-	case 1: return code == 0x77 ? KNOWN : (code >= 0x70 && code <= 0x73) || code == 0xc2 || (code >= 0xc4 && code <= 0xc6) ? R | BYTE : R;
+	case 1: return code == 0x77 ? KNOWN : code == 0xf7 ? R | MEMORY : (code >= 0x70 && code <= 0x73) || code == 0xc2 || (code >= 0xc4 && code <= 0xc6) ? R | BYTE : R;
 	case 2: return R;
 	case 3: return R | BYTE;
 	}
@@ -108,34 +106,30 @@ static struct prefixes read_prefixes(const u8 *code)
 	return found;
 }
 
-/* `no_memory`: whether neither operands nor the instruction itself name any, and it is no pause. */
-static u32 examine(const u8 *code, u32 *no_memory)
+/* `in_registers`: whether it touches no memory, and does not pause. */
+static u32 examine(const u8 *code, u32 *in_registers)
 {
 	struct prefixes prefixes = read_prefixes(code);
 	const u8 *at = code + prefixes.length;
-	u32 kind, stores = 0;
-	*no_memory = 0;
+	u32 kind;
+	*in_registers = 0;
 	if (*at == 0xc5) {
 		at += 3;
 		kind = in_vector_map(1, at[-1]);
-		stores = at[-1] == MASKED_STORE;
 	} else if (*at == 0xc4) {
 		at += 4;
 		kind = in_vector_map(at[-3] & 31, at[-1]);
-		stores = at[-1] == MASKED_STORE;
 	} else if (*at == 0x62) {
 		at += 5;
 		kind = in_vector_map(at[-4] & 15, at[-1]);
 	} else if (*at != 0x0f) {
 		kind = in_first_map(at[0], at[1]);
-		stores = uses_stack(at[0]) || at[0] == 0x90;
 		at++;
 	} else if (at[1] == 0x38 || at[1] == 0x3a) {
 		kind = at[1] == 0x38 ? in_third_map(at[2]) : R | BYTE;
 		at += 3;
 	} else {
 		kind = in_second_map(at[1], at[2]);
-		stores = at[1] == MASKED_STORE;
 		at += 2;
 	}
 	if (!kind || (kind & FIRST_OF && number_of(*at)) || (kind & FIRST_TWO && number_of(*at) > 1))
@@ -144,10 +138,10 @@ static u32 examine(const u8 *code, u32 *no_memory)
 		u32 bytes = operand_bytes(at);
 		if (!bytes)
 			return 0;
-		stores |= *at >> 6 != 3;
+		kind |= *at >> 6 == 3 ? 0 : MEMORY;
 		at += bytes;
 	}
-	*no_memory = !stores;
+	*in_registers = !(kind & MEMORY);
 	u32 word = prefixes.wide && kind & WIDE ? 8 : prefixes.short_operands && !prefixes.wide ? 2 : 4;
 	at += (kind & BYTE ? 1 : 0) + (kind & WORD ? word : 0);
 	return (u32)(at - code) <= MOST_INSTRUCTION_BYTES ? (u32)(at - code) : 0;
@@ -155,14 +149,14 @@ static u32 examine(const u8 *code, u32 *no_memory)
 
 u32 displaced_length(const u8 *code)
 {
-	u32 no_memory;
-	return examine(code, &no_memory);
+	u32 in_registers;
+	return examine(code, &in_registers);
 }
 
 u32 displaced_in_registers(const u8 *code)
 {
-	u32 no_memory, length = examine(code, &no_memory);
-	return no_memory ? length : 0;
+	u32 in_registers, length = examine(code, &in_registers);
+	return in_registers ? length : 0;
 }
 
 /* What the low half of a conditional jump's code asks of the status flags. */

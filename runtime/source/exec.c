@@ -50,8 +50,7 @@ static u32 exec_record(struct call *call)
 	call_finish(call, NULL, 0);
 	if (call->result == CALL_ABORTED)
 		return deliver_deferred(context, 1);
-	context->regs.rax = (u64)call->result;
-	return leave(context);
+	return leave_with_result(call);
 }
 
 void host_exec(struct context *context) NORETURN;
@@ -73,8 +72,7 @@ static u32 exec_replay(struct call *call)
 			return replay_undone(context);
 	}
 	call_finish(call, NULL, 0);
-	context->regs.rax = (u64)call->result;
-	return leave(context);
+	return leave_with_result(call);
 }
 
 u32 handle_execve(struct call *call) { return recording() ? exec_record(call) : exec_replay(call); }

@@ -115,10 +115,8 @@ u32 handle_futex(struct call *call)
 	else if (result != call->result && !(result == -EAGAIN && is_lock(call)))
 		diverge(context, WHY_RESULT, (u64)call->result, (u64)result);
 	call_finish(call, NULL, 0);
-	if (call->result != RESTART) {
-		context->regs.rax = (u64)call->result;
-		return leave(context);
-	}
+	if (call->result != RESTART)
+		return leave_with_result(call);
 	back_to_call(context);
 	leave(context);
 	return LEAVE_FULL;

@@ -23,8 +23,7 @@ static u32 repeat(struct call *call, u32 again)
 			diverge(context, WHY_RESULT, (u64)call->result, (u64)result);
 	}
 	call_finish(call, NULL, 0);
-	context->regs.rax = (u64)call->result;
-	return leave(context);
+	return leave_with_result(call);
 }
 
 u32 refuse_range(struct call *call, i64 result)
@@ -33,8 +32,7 @@ u32 refuse_range(struct call *call, i64 result)
 	if (recording())
 		call->result = result;
 	call_finish(call, NULL, 0);
-	call->context->regs.rax = (u64)call->result;
-	return leave(call->context);
+	return leave_with_result(call);
 }
 
 static void forget_reservations(struct process *process, u64 start, u64 bytes)
@@ -66,8 +64,7 @@ static u32 munmap_around(struct call *call)
 	} else if (call->result == 0)
 		unmap_around(call->arguments[0], call->arguments[1]);
 	call_finish(call, NULL, 0);
-	call->context->regs.rax = (u64)call->result;
-	return leave(call->context);
+	return leave_with_result(call);
 }
 
 u32 handle_munmap(struct call *call)
@@ -121,8 +118,7 @@ u32 handle_mprotect(struct call *call)
 	} else if (call->result == 0 && sys6(call->number, call->actual[0], call->actual[1], call->actual[2], call->actual[3], 0, 0))
 		diverge(context, WHY_MAPPING, call->arguments[0], call->arguments[1]);
 	call_finish(call, NULL, 0);
-	context->regs.rax = (u64)call->result;
-	return leave(context);
+	return leave_with_result(call);
 }
 
 u32 handle_pkey_mprotect(struct call *call) { return handle_mprotect(call); }

@@ -12,8 +12,7 @@ u32 handle_plainly(struct call *call)
 	if (call_execute(call) == CALL_ABORTED)
 		return deliver_deferred(call->context, 1);
 	call_finish(call, NULL, 0);
-	call->context->regs.rax = (u64)call->result;
-	return leave(call->context);
+	return leave_with_result(call);
 }
 
 u32 answer_call(struct call *call, i64 result)
@@ -22,8 +21,7 @@ u32 answer_call(struct call *call, i64 result)
 	if (recording())
 		call->result = result;
 	call_finish(call, NULL, 0);
-	call->context->regs.rax = (u64)call->result;
-	return leave(call->context);
+	return leave_with_result(call);
 }
 
 #define READ_IMPLIES_EXEC 0x400000u
@@ -38,8 +36,7 @@ u32 handle_personality(struct call *call)
 		call->result = sys1(NR_personality, persona);
 	}
 	call_finish(call, NULL, 0);
-	call->context->regs.rax = (u64)call->result;
-	return leave(call->context);
+	return leave_with_result(call);
 }
 
 /* ---- signals to many: the supervisor and its guardian share the group but are not part of the program ---- */
@@ -80,8 +77,7 @@ u32 handle_kill(struct call *call)
 	call_prepare(call);
 	call->result = kill_group(call->context, target, number);
 	call_finish(call, NULL, 0);
-	call->context->regs.rax = (u64)call->result;
-	return leave(call->context);
+	return leave_with_result(call);
 }
 
 /* ---- prctl and arch_prctl ---- */
@@ -97,8 +93,7 @@ static u32 thread_id_address(struct call *call)
 	if (recording() && call->result == 0)
 		copy_user((void *)call->arguments[1], &call->context->clear_tid, 8);
 	call_finish(call, NULL, 0);
-	call->context->regs.rax = (u64)call->result;
-	return leave(call->context);
+	return leave_with_result(call);
 }
 
 u32 handle_prctl(struct call *call)
@@ -125,8 +120,7 @@ u32 handle_arch_prctl(struct call *call)
 		else if (call->result == 0)
 			sys2(NR_arch_prctl, call->arguments[0], call->arguments[1]);
 		call_finish(call, NULL, 0);
-		call->context->regs.rax = (u64)call->result;
-		return leave(call->context);
+		return leave_with_result(call);
 	case ARCH_SET_GS: case ARCH_GET_GS: return answer_call(call, -EPERM); /* %gs is the runtime's */
 	case ARCH_GET_CPUID: return answer_call(call, 1);
 	case ARCH_SET_CPUID: return answer_call(call, -ENODEV);
@@ -151,8 +145,7 @@ static u32 own_memory(struct call *call)
 	} else if (call->result > 0)
 		sys6(call->number, sys0(NR_getpid), call->arguments[1], call->arguments[2], call->arguments[3], call->arguments[4], call->arguments[5]);
 	call_finish(call, NULL, 0);
-	context->regs.rax = (u64)call->result;
-	return leave(context);
+	return leave_with_result(call);
 }
 
 u32 handle_process_vm_writev(struct call *call) { return own_memory(call); }
@@ -174,8 +167,7 @@ static u32 limit(struct call *call, u64 resource, u64 fresh, u32 own)
 		sys4(NR_prlimit64, 0, RLIMIT_STACK, values, NULL);
 	}
 	call_finish(call, NULL, 0);
-	call->context->regs.rax = (u64)call->result;
-	return leave(call->context);
+	return leave_with_result(call);
 }
 
 u32 handle_setrlimit(struct call *call) { return limit(call, call->arguments[0], call->arguments[1], 1); }

@@ -243,8 +243,7 @@ static u32 mmap_record(struct call *call)
 	if (tracing() && !(a[3] & MAP_ANONYMOUS) && (call->result > 0 || call->result < -4095))
 		look_mapped(call, index != NO_FILE);
 	call_finish(call, &item, extra);
-	context->regs.rax = (u64)call->result;
-	return leave(context);
+	return leave_with_result(call);
 }
 
 /* ---- replay ---- */
@@ -385,8 +384,7 @@ static u32 mmap_replay(struct call *call)
 	call_finish(call, NULL, 0);
 	if (logged && !(a[2] & PROT_WRITE))
 		sys3(NR_mprotect, (u64)call->result, a[1], a[2]);
-	context->regs.rax = (u64)call->result;
-	return leave(context);
+	return leave_with_result(call);
 }
 
 u32 handle_mmap(struct call *call) { return recording() ? mmap_record(call) : mmap_replay(call); }

@@ -64,8 +64,7 @@ static u32 enter(struct call *call, u64 types, u32 how)
 		return deliver_deferred(call->context, 1);
 	note_pid_space(call, types, how);
 	call_finish(call, NULL, 0);
-	call->context->regs.rax = (u64)call->result;
-	return leave(call->context);
+	return leave_with_result(call);
 }
 
 u32 handle_unshare(struct call *call)

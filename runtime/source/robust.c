@@ -49,6 +49,5 @@ u32 handle_set_robust_list(struct call *call)
 	if (call->result == 0)
 		call->context->robust_list = call->arguments[0];
 	call_finish(call, NULL, 0);
-	call->context->regs.rax = (u64)call->result;
-	return leave(call->context);
+	return leave_with_result(call);
 }

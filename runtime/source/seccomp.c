@@ -225,8 +225,7 @@ static u32 refused(struct call *call, i64 result)
 	if (recording())
 		call->result = result;
 	call_finish(call, NULL, 0);
-	call->context->regs.rax = (u64)call->result;
-	return leave(call->context);
+	return leave_with_result(call);
 }
 
 static u32 set_filter(struct call *call, u64 flags, u64 address)

@@ -42,8 +42,7 @@ u32 handle_shmat(struct call *call)
 		}
 		call_finish(call, NULL, 0);
 	}
-	context->regs.rax = (u64)call->result;
-	return leave(context);
+	return leave_with_result(call);
 }
 
 struct attachment { u64 address, inode, device; u32 count; struct address_range parts[MAX_ATTACHMENT_PARTS]; };
@@ -81,6 +80,5 @@ u32 handle_shmdt(struct call *call)
 	else if (call->result == 0)
 		detach_again(call->arguments[0]);
 	call_finish(call, NULL, 0);
-	call->context->regs.rax = (u64)call->result;
-	return leave(call->context);
+	return leave_with_result(call);
 }

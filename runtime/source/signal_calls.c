@@ -33,8 +33,7 @@ u32 handle_rt_sigaction(struct call *call)
 	}
 	process_unlock();
 	call_finish(call, NULL, 0);
-	context->regs.rax = (u64)call->result;
-	return leave(context);
+	return leave_with_result(call);
 }
 
 static u64 changed_mask(u64 how, u64 old, u64 set, i64 *error)
@@ -88,8 +87,7 @@ u32 handle_rt_sigpending(struct call *call)
 		copy_user((void *)at, &pending, 8);
 	}
 	call_finish(call, NULL, 0);
-	call->context->regs.rax = (u64)call->result;
-	return leave(call->context);
+	return leave_with_result(call);
 }
 
 /* Calls that wait under another mask. The kernel gets a copy of it without the signals that are ours. */
@@ -113,8 +111,7 @@ static u32 wait_with_mask(struct call *call, u64 mask_address, u32 argument, u32
 		context->temporary_mask = mask & ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
 	context->temporary_active = mask_address && call->result == -EINTR;
 	call_finish(call, NULL, 0);
-	context->regs.rax = (u64)call->result;
-	return leave(context);
+	return leave_with_result(call);
 }
 
 u32 handle_rt_sigsuspend(struct call *call) { return wait_with_mask(call, call->arguments[0], 0, 0); }
@@ -144,8 +141,7 @@ static u32 with_set(struct call *call, u32 argument)
 			return deliver_deferred(call->context, 1);
 	}
 	call_finish(call, NULL, 0);
-	call->context->regs.rax = (u64)call->result;
-	return leave(call->context);
+	return leave_with_result(call);
 }
 
 /* Takes one of the signals that only we can hold, if the program waits for it. */

@@ -2,7 +2,7 @@
  * working out where a branch leads, or by a single step. In the master handler, on the alternate stack. */
 #include "../include/context.h"
 
-#define RUN_BYTES 64
+#define RUN_BYTES (64 + MOST_INSTRUCTION_BYTES)
 #define RETURN 0xc3
 
 u64 scratch_page(const struct context *context) { return REGIONS + context->region * REGION_STRIDE + SCRATCH_OFFSET; }
@@ -67,7 +67,7 @@ static void run_apart(struct context *context, struct registers *regs, u32 lengt
 static u32 run_bytes(const struct force *force, const u8 *code, u32 readable)
 {
 	u32 length = displaced_length(code), more = length;
-	while (force->stage == FORCE_TRACE && !force->stop_after && more && length < RUN_BYTES && length + MOST_INSTRUCTION_BYTES <= readable) {
+	while (force->stage == FORCE_TRACE && !force->stop_after && more && length + MOST_INSTRUCTION_BYTES <= readable) {
 		more = displaced_in_registers(code + length);
 		length += more;
 	}
@@ -95,8 +95,8 @@ static u32 follow(struct registers *regs, const u8 *code)
 /* Steps would stop after each repetition of a string instruction: the rest of it runs in one go. */
 u32 bring_over(struct context *context, struct registers *regs)
 {
-	u8 code[RUN_BYTES + 2 * MOST_INSTRUCTION_BYTES + 1] = { 0 };
-	u32 length = repeated_string(regs->rip), readable = RUN_BYTES + 2 * MOST_INSTRUCTION_BYTES;
+	u8 code[RUN_BYTES + 1] = { 0 };
+	u32 length = repeated_string(regs->rip), readable = RUN_BYTES;
 	regs->eflags &= ~RESUME_FLAG;
 	if (!length && context->force.apart) {
 		if (copy_user(code, (const void *)regs->rip, readable))

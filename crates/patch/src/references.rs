@@ -15,11 +15,7 @@ pub(crate) fn possible(start: u64, code: &[u8], mut found: impl FnMut(u64, u64))
     // Nothing, or 1, 2 or 4 bytes of the instruction may follow an address relative to it.
     const BEHIND: [u64; 4] = [0, 1, 2, 4];
     for (at, bytes) in code.windows(6).enumerate() {
-        let kind = KINDS[bytes[0] as usize];
-        if kind == Kind::None {
-            continue;
-        }
-        let (from, behind) = match kind {
+        let (from, behind) = match KINDS[bytes[0] as usize] {
             Kind::Branch => (1, &BEHIND[..1]),
             Kind::Escape if bytes[1] & 0xf0 == 0x80 => (2, &BEHIND[..1]),
             Kind::Transaction if bytes[1] == 0xf8 => (2, &BEHIND[..1]),
@@ -33,8 +29,17 @@ pub(crate) fn possible(start: u64, code: &[u8], mut found: impl FnMut(u64, u64))
     }
 }
 
+/// The same for jumps over one byte that may lead to `target`, which lies `place` bytes into the code.
+pub(crate) fn possible_short(code: &[u8], place: usize) -> impl Iterator<Item = usize> + use<'_> {
+    let first = place.saturating_sub(2 + i8::MAX as usize);
+    code.windows(2).enumerate().skip(first).take(2 * SHORT_REACH).filter_map(move |(at, bytes)| {
+        let jumps = matches!(bytes[0], 0x70..=0x7f | 0xe0..=0xe3 | 0xeb);
+        (jumps && (at + 2).checked_add_signed((bytes[1] as i8).into()) == Some(place)).then_some(at)
+    })
+}
+
 /// What a byte may be the first of that refers to another place.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Kind {
     None,
     /// A call or a jump, with the distance behind.
@@ -61,15 +66,6 @@ static KINDS: [Kind; 256] = {
     kinds[0xc7] = Kind::Transaction;
     kinds
 };
-
-/// The same for jumps over one byte that may lead to `target`, which lies `place` bytes into the code.
-pub(crate) fn possible_short(code: &[u8], place: usize) -> impl Iterator<Item = usize> + use<'_> {
-    let first = place.saturating_sub(2 + i8::MAX as usize);
-    code.windows(2).enumerate().skip(first).take(2 * SHORT_REACH).filter_map(move |(at, bytes)| {
-        let jumps = matches!(bytes[0], 0x70..=0x7f | 0xe0..=0xe3 | 0xeb);
-        (jumps && (at + 2).checked_add_signed((bytes[1] as i8).into()) == Some(place)).then_some(at)
-    })
-}
 
 /// Adds what the code that lies at `start` refers to. Decoding starts at several places, because nothing says where instructions begin; it soon
 /// falls into step.
