@@ -45,6 +45,7 @@ struct child { u32 recorded, real; };
 struct process {
 	struct domain *domain;      /* NULL: one thread, no memory shared with others. At replay each thread's context says where it is */
 	struct domain private_domain;
+	struct context *holder;     /* record: of the thread that took the private domain's baton last */
 	u32 thread_count;
 	u32 had_threads;            /* this process, or one that it is a copy of */
 	u32 ending;                 /* replay: a thread has ended the process; the last of the others does it. with ending_status */
@@ -112,7 +113,8 @@ struct context {
 	u32 caught_call;          /* replay: one more than the number of the one that was announced and has not returned */
 	u32 sections;             /* 0x12c: the policy is sync: stubs shall say where sections begin and end */
 	const u8 *log, *log_end;  /* 0x130: replay: the next event, and the end of the window. Both NULL: recording, or no window yet */
-	struct watch watch;       /* 0x140: replay */
+	i64 passages;             /* 0x140: calls so far of functions that are counted. Negative: the thread is to come to the runtime at the next one */
+	struct watch watch;       /* 0x148: replay */
 	struct process *process;
 	u32 region;
 	u32 in_clock; /* record: in the vDSO, called by us */
@@ -160,12 +162,14 @@ struct context {
 	u64 turn_sections; /* that ended since its last TURN event */
 	u64 comparing;     /* where the compare-and-exchange is that it makes */
 	struct failed failed; /* record: the last that failed, not logged yet */
+	i64 passages_ahead; /* replay: so much more is in `passages` than there were, for it to become negative at the right one */
 	u32 vain_spins;    /* replay: times in a row that it looked on, and its turn did not come */
 	u32 gone;          /* replay: its stream has nothing more, and it is not counted among the threads of its process any more */
 };
 
 _Static_assert(__builtin_offsetof(struct context, regs) == 0x20, "entry.S depends on it");
 _Static_assert(__builtin_offsetof(struct context, log) == 0x130, "entry.S depends on it");
+_Static_assert(__builtin_offsetof(struct context, passages) == 0x140, "the stubs of passages count there");
 _Static_assert(__builtin_offsetof(struct context, sections) == 0x12c, "entry.S depends on it");
 _Static_assert(__builtin_offsetof(struct context, event_count) == 0xb0 && __builtin_offsetof(struct context, pause_at) == 0xb8, "entry.S depends on it");
 
@@ -250,7 +254,7 @@ static inline void count_event(struct context *context) { context->event_count++
 /* ---- log.c: the stream being replayed ---- */
 const struct event *log_peek(struct context *context); /* NULL: the stream ends here */
 const struct event *log_take(struct context *context, u8 kind, u16 number);
-enum { WHY_KIND = 1, WHY_NUMBER, WHY_ARGUMENT, WHY_INPUT, WHY_RESULT, WHY_HASH, WHY_SIGNAL, WHY_END, WHY_MAPPING, WHY_MEMORY, WHY_FAULT, WHY_CORRUPT, WHY_SECTIONS, WHY_STUCK };
+enum { WHY_KIND = 1, WHY_NUMBER, WHY_ARGUMENT, WHY_INPUT, WHY_RESULT, WHY_HASH, WHY_SIGNAL, WHY_END, WHY_MAPPING, WHY_MEMORY, WHY_FAULT, WHY_CORRUPT, WHY_SECTIONS, WHY_STUCK, WHY_PASSAGE };
 void diverge(struct context *context, u64 why, u64 expected, u64 actual) NORETURN;
 void end_of_stream(struct context *context) NORETURN;
 void end_process(struct context *context, u32 status) NORETURN;
@@ -384,6 +388,7 @@ void baton_yield(struct context *context);    /* record: lets those who waited l
 void baton_leave(struct context *context);    /* record, chaos: on the way back to the program's code */
 void baton_replay_leave(struct context *context); /* replay: obeys what baton_leave logged; a TURN event comes next */
 void baton_signalled(struct context *context); /* record: a signal was put off */
+u32 baton_give(struct context *context, u64 passages); /* record, at a passage: others go first, if there are any. 1: the log says so */
 void baton_offer(struct context *context);    /* at a forced point whose event has FORCED_TURN */
 void baton_replay(struct context *context, u32 at_call); /* replay: obeys TURN events that come next */
 void baton_end_process(struct context *context);
@@ -398,6 +403,11 @@ void baton_unlock(struct context *context);
 void baton_lock_is_section(struct context *context); /* record: it is, after all */
 void baton_complete(struct context *context);      /* replay: the turn, if it has one, is over */
 static inline u32 sync_policy(void) { return HEADER->options & OPTION_SYNC; }
+
+/* ---- passage.c ---- */
+void passage(struct context *context);     /* the thread has passed a function that is counted, and was to come here */
+void passage_ask(struct domain *domain, u32 lock); /* record: whoever has the baton, as its lock says, is to come here at its next passage, and let others go first */
+void passage_expect(struct context *context, const struct event *event); /* replay: the next event is one of a passage */
 
 /* ---- section.c ---- */
 void section_enter(struct context *context); /* the runtime: a call */

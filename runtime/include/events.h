@@ -16,6 +16,7 @@ enum event_kind {
 	EVENT_HASH = 10,
 	EVENT_END = 11,
 	EVENT_COMPARE = 15, /* sync policy: a compare-and-exchange that failed, for good */
+	EVENT_PASSAGE = 16, /* the baton is given away where a function begins whose calls are counted; one TURN event follows */
 	EVENT_STATE = 13, /* traces only, written by the supervisor: what a process starts with, and what no call shows */
 };
 

@@ -16,11 +16,14 @@
 #define MOST_VAIN_SPINS 4  /* halvings of that */
 #define FIRST_PAUSE_NS 50000UL
 #define MOST_COURTESY_NS 20000000UL /* some rounds of the kernel's scheduler */
-#define LEAST_WAIT_FOR_CREDIT_NS 3000000UL /* somebody computes */
+#define LEAST_WAIT_FOR_CREDIT_NS 900000UL /* somebody computes */
 #define MOST_CREDIT_NS 240000000UL         /* as long as anybody computes, see crates/record/src/slices.rs, */
 #define ROUND_NS 1000000000UL              /* and a fair part of this, where many do */
 #define EXPECTED_MS 1UL                    /* what a call may take whose caller is waited for, */
 #define UNEXPECTED_NS 25000000UL           /* and for how long nobody is waited for when it was in vain */
+#define ASK_AFTER_MS 1UL    /* from a call; */
+#define ASK_STOPPED_MS 10UL /* others, who would only take turns in computing */
+#define LONGEST_LOOK_MS 100UL
 #define RING_AFTER_MS 4UL /* a wait as long as this is no ordinary hand-over: the drain shall look */
 
 static u32 me(struct context *context) { return context->slot->stream + 1; }
@@ -47,6 +50,7 @@ static SELDOM void begin_turn(struct context *context, struct domain *domain)
 static u32 take(struct context *context, struct domain *domain, u64 *turn)
 {
 	domain->wake_pending = 0;
+	context->process->holder = context;
 	context->slot->baton_state = BATON_HOLDING;
 	context->seen_tick = HEADER->yield_tick - chaos(); /* chaos is asked at every sync point */
 	context->in_section = 1;
@@ -104,14 +108,19 @@ static void wait_for_expected(struct context *context, struct domain *domain)
 static void wait_for_lock(struct context *context, struct domain *domain)
 {
 	u32 holder;
-	u64 start = now_ns(), timeout = RING_AFTER_MS;
+	u64 start = now_ns(), patience = context->force.stopped ? ASK_STOPPED_MS : ASK_AFTER_MS, timeout = patience, rung = 0;
 	for (;;) {
 		wait_for_expected(context, domain);
 		if (lock(context, domain, &holder))
 			return;
-		if (timeout == RING_AFTER_MS && now_ns() - start >= RING_AFTER_MS * 1000000UL) {
+		u64 waited = now_ns() - start;
+		if (waited >= patience * 1000000UL) {
+			passage_ask(domain, holder);
+			timeout = minimum(2 * timeout, LONGEST_LOOK_MS);
+		}
+		if (!rung && waited >= RING_AFTER_MS * 1000000UL) {
 			ring_drain();
-			timeout = 100;
+			rung = 1;
 		}
 		__atomic_store_n(&domain->wake_pending, 0, __ATOMIC_SEQ_CST);
 		futex_wait(&domain->lock, holder, timeout);
@@ -344,6 +353,19 @@ void baton_leave(struct context *context)
 		return;
 	ring_event(context, EVENT_TURN, 0, TURN_GIVEN, 0, NULL, 0);
 	offer(context);
+}
+
+/* The log says first where it is: should the thread never get the baton back, that is where it ends. */
+u32 baton_give(struct context *context, u64 passages)
+{
+	struct domain *domain = context->process->domain;
+	if (!domain || !__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST))
+		return 0;
+	ring_event(context, EVENT_PASSAGE, 0, 0, (i64)passages, NULL, 0);
+	context->force.stopped = 1;
+	offer(context);
+	context->force.stopped = 0;
+	return 1;
 }
 
 static void begin_domain(struct context *context, struct domain *domain, u16 kind)

@@ -75,6 +75,8 @@ debug_event:
 	jmp compare_begin
 	.balign 16
 	jmp compare_end
+	.balign 16
+	jmp entry_passage
 
 	.text
 /* A system call. rax = number, rcx = address after the program's `syscall`. */
@@ -181,6 +183,7 @@ leave_kept:
 	INSTRUCTION_ENTRY entry_tsc, 0
 	INSTRUCTION_ENTRY entry_tscp, 1
 	INSTRUCTION_ENTRY entry_cpuid, 2
+	INSTRUCTION_ENTRY entry_passage, 5
 
 /* Where a section begins or ends, under the sync policy; without it (the text may have been patched for another recording) nothing is done. No register or
  * flag may change; those that compiled code keeps are not even saved. */

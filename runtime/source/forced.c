@@ -337,6 +337,8 @@ static u32 stepped_once(struct context *context, struct registers *regs, u64 ext
 	struct force *force = &context->force;
 	if (force->leaving && still_leaving(context, regs))
 		return 0;
+	if (!context->in_clock && in_stubs(context->process, regs->rip))
+		return bring_over(context, regs); /* that of a passage leads back to the program soon, others into the runtime */
 	if (!may_stop_at(context, regs->rip)) {
 		cancel(context, regs);
 		return 0;

@@ -76,6 +76,10 @@ void runtime_instruction(struct context *context, u64 which)
 		emulate_cpuid(&context->regs); /* without an event, so no sync point */
 		return;
 	}
+	if (which == 5) {
+		passage(context);
+		return;
+	}
 	if (which > 2) {
 		section_compare(context, which == 3);
 		return;

@@ -416,7 +416,7 @@ u32 leave(struct context *context)
 	}
 	if (LIKELY(event && event->kind != EVENT_SIGNAL && event->kind != EVENT_FATAL)) {
 		context->temporary_active = 0;
-		if (UNLIKELY(event->kind == EVENT_FORCED || event->kind == EVENT_END))
+		if (UNLIKELY(event->kind == EVENT_FORCED || event->kind == EVENT_END || event->kind == EVENT_PASSAGE))
 			watch_next(context);
 		return UNLIKELY(debug_pauses(context)) ? LEAVE_FULL : LEAVE_FAST;
 	}

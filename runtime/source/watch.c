@@ -202,8 +202,10 @@ static u32 was_killed_here(struct context *context, const struct event *event)
 void watch_next(struct context *context)
 {
 	const struct event *event = log_peek(context);
-	if (LIKELY(event && event->kind != EVENT_FORCED && event->kind != EVENT_END))
+	if (LIKELY(event && event->kind != EVENT_FORCED && event->kind != EVENT_END && event->kind != EVENT_PASSAGE))
 		return;
+	if (event && event->kind == EVENT_PASSAGE)
+		passage_expect(context, event);
 	if (was_killed_here(context, event))
 		end_of_stream(context);
 	if (event && event->kind == EVENT_FORCED && !context->watch.armed)

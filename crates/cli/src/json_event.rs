@@ -58,6 +58,9 @@ enum Details {
         turn: u64,
         how: &'static str,
     },
+    Passage {
+        count: u64,
+    },
     Forced {
         /// What it was stopped for, if not for the baton.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -208,6 +211,7 @@ fn details(event: &EventRef<'_>, text: &TextOptions) -> Details {
         },
         Event::Start { parent, how, .. } => Details::Start { parent: parent.map(|parent| parent.0), how: address_text(how) },
         Event::Turn { turn, how } => Details::Turn { turn, how: turn_text(how) },
+        Event::Passage { count } => Details::Passage { count },
         Event::Forced { signal: number, hash, .. } => Details::Forced {
             signal: (number != 0).then(|| signal::name(number).into_owned()),
             program_counter: event.forced_at().map(address_text),

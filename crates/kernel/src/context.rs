@@ -30,21 +30,21 @@ pub const LOG: u64 = 0x130;
 /// Offset of the end of the window.
 pub const LOG_END: u64 = 0x138;
 /// Offset of whether a replayed thread looks for the place at which it was stopped between two events.
-pub const WATCH_ARMED: u64 = 0x140;
+pub const WATCH_ARMED: u64 = 0x148;
 /// Offset of the page of the stub that compares, to which a jump in the program's text leads; 0: there is none.
 pub const WATCH_STUB: u64 = WATCH_ARMED + 296;
 /// Offset of the address of the domain whose turns the thread takes; 0: none.
-pub const DOMAIN: u64 = 824;
+pub const DOMAIN: u64 = 832;
 /// Offset of the core on which alone it runs, plus 1; 0: any.
-pub const HOME: u64 = 840;
+pub const HOME: u64 = 848;
 /// Offset of the numbers of the segments that are attached as windows, plus 1: [`WINDOW_PLACES`] words.
-pub const WINDOW_SEGMENTS: u64 = 968;
+pub const WINDOW_SEGMENTS: u64 = 976;
 /// So many of them.
 pub const WINDOW_PLACES: usize = 2;
 /// Offset of where in its stream the next event is.
-pub const LOG_OFFSET: u64 = 992;
+pub const LOG_OFFSET: u64 = 1000;
 /// Offset of whether the output of the next call is printed already.
-pub const PRINTED: u64 = 1000;
+pub const PRINTED: u64 = 1008;
 /// Where a stub keeps the program's `%rcx`.
 pub const SCRATCH: u64 = 0x10;
 /// Where the program's system calls come in.

@@ -38,10 +38,12 @@ pub enum Mismatch {
     Sections = 13,
     /// Under the sync policy, a turn does not come; expected is its number, actual how many milliseconds it was waited for.
     Stuck = 14,
+    /// A thread has come past the place where it gave the baton away; expected and actual are numbers of passages.
+    Passage = 15,
 }
 
 impl Mismatch {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Kind,
         Self::Number,
         Self::Argument,
@@ -56,6 +58,7 @@ impl Mismatch {
         Self::Corrupt,
         Self::Sections,
         Self::Stuck,
+        Self::Passage,
     ];
 
     /// From the runtime's number.
@@ -66,7 +69,7 @@ impl Mismatch {
     /// What it most often means.
     fn likely(self) -> &'static str {
         match self {
-            Self::Kind | Self::Number => "the program took another path: memory differed before this event",
+            Self::Kind | Self::Number | Self::Passage => "the program took another path: memory differed before this event",
             Self::Argument | Self::Input => "the program computed something else: memory differed before this event",
             Self::Result => "this machine answered a call that is executed again differently",
             Self::Hash => "a call wrote memory that the table does not say, or threads raced between recorded events",
@@ -116,6 +119,7 @@ impl Divergence {
             Mismatch::Corrupt => ("a whole event".to_string(), format!("{} and {:#x}", self.expected, self.actual)),
             Mismatch::Stuck => (format!("turn {}", self.expected), format!("none for {} ms", self.actual)),
             Mismatch::Sections => (format!("{} sections in the turn", self.expected), self.actual.to_string()),
+            Mismatch::Passage => (format!("passage {}", self.expected), format!("{} passages", self.actual)),
             Mismatch::Memory => {
                 let expected = format!("{} bytes at {:#x}", self.actual, self.expected);
                 (expected, "no such memory".to_string())
@@ -192,15 +196,16 @@ mod tests {
             (Mismatch::End, 0, 0, ("the end of the log", "read")),
             (Mismatch::Sections, 2, 3, ("2 sections in the turn", "3")),
             (Mismatch::Stuck, 9, 500, ("turn 9", "none for 500 ms")),
+            (Mismatch::Passage, 7, 9, ("passage 7", "9 passages")),
         ];
         for (mismatch, expected, actual, (left, right)) in cases {
             let sides = divergence(mismatch, expected, actual).sides();
             assert_eq!(sides, (left.to_string(), right.to_string()), "{mismatch:?}");
         }
-        for number in 1..=14 {
+        for number in 1..=15 {
             assert_eq!(Mismatch::from_number(number).unwrap() as u32, number);
         }
-        assert_eq!(Mismatch::from_number(15), None);
+        assert_eq!(Mismatch::from_number(16), None);
         assert_eq!(Mismatch::from_number(0), None);
     }
 }

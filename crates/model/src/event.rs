@@ -39,10 +39,11 @@ pub enum EventKind {
     State = 13,
     Dropped = 14,
     Compare = 15,
+    Passage = 16,
 }
 
 impl EventKind {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Call,
         Self::Signal,
         Self::Fatal,
@@ -58,6 +59,7 @@ impl EventKind {
         Self::State,
         Self::Dropped,
         Self::Compare,
+        Self::Passage,
     ];
 
     /// The kind with that number.
@@ -83,6 +85,7 @@ impl EventKind {
             Self::State => "STATE",
             Self::Dropped => "DROPPED",
             Self::Compare => "COMPARE",
+            Self::Passage => "PASSAGE",
         }
     }
 }
@@ -155,6 +158,11 @@ pub enum Event<'log> {
     Turn {
         turn: u64,
         how: TurnKind,
+    },
+    /// The thread gives the baton away where a function begins that locks. Its turn follows.
+    Passage {
+        /// How many such functions it has begun, this one included.
+        count: u64,
     },
     /// The thread was stopped between events; `state` is its registers and the hash of its stack window.
     /// Stopped between events, to deliver a signal or to give up the baton.
@@ -370,6 +378,7 @@ impl<'log> EventRef<'log> {
                 how: read_u64(body, 8),
             },
             EventKind::Turn => Event::Turn { turn: value, how: TurnKind::from_number(self.number) },
+            EventKind::Passage => Event::Passage { count: value },
             EventKind::Forced => Event::Forced { signal: self.number, hash: value, state: body },
             EventKind::Hash => Event::Hash { hash: value, pages: read_u64(body, 0) },
             EventKind::End => Event::End { status: value },
@@ -413,7 +422,7 @@ impl<'log> EventRef<'log> {
             EventKind::Hash => 8,
             EventKind::Thread => ThreadAccount::BYTES,
             EventKind::Dropped => Dropped::body_bytes(body),
-            EventKind::Tsc | EventKind::Turn | EventKind::Forced | EventKind::End | EventKind::State => 0,
+            EventKind::Tsc | EventKind::Turn | EventKind::Passage | EventKind::Forced | EventKind::End | EventKind::State => 0,
         };
         if body.len() < needed {
             return Err(EventError::Body { kind: self.kind, needed, available: body.len() });

@@ -78,6 +78,7 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
             TurnKind::Given => "turn given away".to_owned(),
             TurnKind::Unknown(kind) => format!("turn {turn} of the unknown kind {kind}"),
         },
+        Event::Passage { count } => format!("turn given away at passage {count}"),
         Event::Forced { signal, hash, .. } => {
             let at = event.forced_at().map_or(String::new(), |at| format!(" at {at:#x}"));
             let by = if signal == 0 { String::new() } else { format!(" by {}", signal::name(signal)) };

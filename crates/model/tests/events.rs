@@ -111,6 +111,7 @@ fn every_kind_is_decoded_and_has_a_line() {
         (EventKind::Hash, 0, 0, -1, words(&[3]), "memory ffffffffffffffff, 3 pages"),
         (EventKind::End, 0, 0, 9, vec![], "+++ died +++ wait status 0x9"),
         (EventKind::Turn, 0, 3, 0, vec![], "turn given away"),
+        (EventKind::Passage, 0, 0, 77, vec![], "turn given away at passage 77"),
         (
             EventKind::Thread,
             0,
@@ -170,7 +171,7 @@ fn malformed_events_name_what_is_wrong() {
     assert_eq!(with(0, &[17, 0, 0, 0]), EventError::Size { size: 17 });
     assert!(matches!(with(0, &[0xf8, 0xff, 0xff, 0xff]), EventError::Truncated { .. }));
     assert_eq!(with(4, &[0]), EventError::Kind { kind: 0 });
-    assert_eq!(with(4, &[16]), EventError::Kind { kind: 16 });
+    assert_eq!(with(4, &[17]), EventError::Kind { kind: 17 });
     assert_eq!(with(40, &[3]), EventError::ItemArgument { offset: 40, argument: 3, count: 3 });
     assert_eq!(with(41, &[200]), EventError::ItemDirection { offset: 40, direction: 200 });
     assert_eq!(with(44, &[0xff; 4]), EventError::Item { offset: 40, needed: 24 + (1 << 32), available: 32 });

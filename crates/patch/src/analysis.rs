@@ -10,7 +10,8 @@ use crate::functions::find_functions;
 use crate::gather::{Gathered, gather, recognise};
 use crate::image::{Image, ImageSegment, Placement, Refusal, RefusedSite, SiteKind, Unpatched, UnpatchedReason, Verdict};
 use crate::lazy_binding;
-use crate::sections::{self, Wanted, choose_sections};
+use crate::passages;
+use crate::sections::{self, Wanted, choose_passages, choose_sections};
 use crate::survey::Role;
 
 /// More patterns than any real text has (200 MB of random bytes have a tenth of it); bounds what a hostile file can make us use.
@@ -59,12 +60,18 @@ impl Options {
         Self { system_calls: false, time_stamp_counter: false, trap_cpuid: true, ..Self::default() }
     }
 
+    /// Whether calls of the functions that lock are counted: where they are sections there is no need.
+    fn passages(&self) -> bool {
+        self.system_calls && !self.sections
+    }
+
     fn wants(&self, kind: SiteKind) -> bool {
         match kind {
             SiteKind::SystemCall => self.system_calls,
             SiteKind::Rdtsc | SiteKind::Rdtscp => self.time_stamp_counter,
             SiteKind::Cpuid => self.cpuid,
             SiteKind::Atomic | SiteKind::SectionBegin | SiteKind::SectionEnd => self.sections,
+            SiteKind::Passage => self.passages(),
         }
     }
 }
@@ -93,11 +100,12 @@ pub fn examine(elf: &[u8], placement: Placement, options: &Options) -> Result<Ve
     let functions = find_functions(&elf, &candidates);
     let recognised = recognise(&elf, &functions, &candidates);
     let wanted = if options.sections { sections::find(&elf, &functions) } else { Wanted::default() };
-    if recognised.sites.is_empty() && wanted.is_empty() {
+    let passages = if options.passages() { passages::find(&elf, &functions) } else { Vec::new() };
+    if recognised.sites.is_empty() && wanted.is_empty() && passages.is_empty() {
         let verdict = unpatched(UnpatchedReason::NoSites, Vec::new(), recognised.loose_sites);
         return Ok(verdict.with_unreached(recognised.unreached));
     }
-    let mut places = [&recognised.sites[..], &wanted.places].concat();
+    let mut places = [&recognised.sites[..], &wanted.places, &passages].concat();
     places.sort_unstable();
     let Gathered { survey, targets, references, targets_complete } = gather(&elf, &functions, &places);
     let context = Context {
@@ -112,6 +120,7 @@ pub fn examine(elf: &[u8], placement: Placement, options: &Options) -> Result<Ve
     };
     let mut chosen = choose_all(&context, options, Pads::new(survey.pads.clone(), &targets));
     choose_sections(&context, &functions.chunks, &wanted, survey.pads.clone(), &mut chosen);
+    choose_passages(&context, &functions.chunks, &passages, survey.pads.clone(), &mut chosen);
     let verdict = conclude(&elf, placement, options, chosen, recognised.loose_sites);
     Ok(verdict.with_unreached(recognised.unreached))
 }
@@ -204,7 +213,7 @@ fn trap(kind: SiteKind, options: &Options) -> Option<&'static [u8]> {
         SiteKind::Rdtsc => Some(COUNTER_TRAPS[0]),
         SiteKind::Rdtscp => Some(COUNTER_TRAPS[1]),
         SiteKind::Cpuid => options.trap_cpuid.then_some(&CPUID_TRAP),
-        SiteKind::Atomic | SiteKind::SectionBegin | SiteKind::SectionEnd => None,
+        SiteKind::Atomic | SiteKind::SectionBegin | SiteKind::SectionEnd | SiteKind::Passage => None,
     }
 }
 

@@ -78,6 +78,14 @@ pub(crate) struct Chosen {
     pub refused: Vec<RefusedSite>,
 }
 
+impl Chosen {
+    /// By address.
+    pub fn sort(&mut self) {
+        self.plans.sort_by_key(Plan::patch_start);
+        self.refused.sort_by_key(|site| site.address);
+    }
+}
+
 /// Padding that is still free, by address.
 pub(crate) struct Pads(Vec<Pad>);
 
@@ -198,7 +206,7 @@ impl Context<'_, '_> {
         let after = || self.movable_after(wish);
         match wish.kind {
             SiteKind::SystemCall | SiteKind::SectionEnd => (before(), 0),
-            SiteKind::SectionBegin => (0, after()),
+            SiteKind::SectionBegin | SiteKind::Passage => (0, after()),
             SiteKind::Rdtsc | SiteKind::Rdtscp | SiteKind::Cpuid | SiteKind::Atomic => (before(), after()),
         }
     }

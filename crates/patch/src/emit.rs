@@ -7,7 +7,7 @@ use crate::choice::{JUMP_BYTES, Jump, Plan, SHORT_JUMP_BYTES};
 use crate::elf::ElfView;
 use crate::entry::Entry;
 use crate::image::{Placement, Site, StubInfo, StubPoint};
-use crate::stub::{JUMP_INDIRECT, LEA_RCX, Piece, SAVE_RCX, pieces};
+use crate::stub::{COUNT, JUMP_INDIRECT, JUMP_NOT_NEGATIVE, LEA_RCX, Piece, SAVE_RCX, pieces};
 use crate::survey::{Listed, Role};
 
 /// `jmp rel32`
@@ -121,6 +121,11 @@ impl Writer<'_> {
                     continue_at.get_or_insert(next);
                     self.call(entry, next)?;
                     self.out.extend(skipped);
+                }
+                Piece::Count { bytes, .. } => {
+                    self.out.extend(COUNT);
+                    self.out.extend(JUMP_NOT_NEGATIVE);
+                    self.out.push(bytes);
                 }
                 Piece::Jump { target, .. } => {
                     self.out.push(JUMP);

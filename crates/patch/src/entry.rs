@@ -22,11 +22,13 @@ pub enum Entry {
     CompareBegin,
     /// It ends: the runtime sees from the flags whether it succeeded.
     CompareEnd,
+    /// A passage that somebody wants to know of: see [`crate::SiteKind::Passage`].
+    Passage,
 }
 
 impl Entry {
     /// Every entry, in the order of their literals.
-    pub const ALL: [Entry; 8] = [
+    pub const ALL: [Entry; 9] = [
         Entry::SystemCall,
         Entry::Rdtsc,
         Entry::Rdtscp,
@@ -35,6 +37,7 @@ impl Entry {
         Entry::SectionEnd,
         Entry::CompareBegin,
         Entry::CompareEnd,
+        Entry::Passage,
     ];
 
     /// Position of its literal in the stub area.
@@ -54,6 +57,7 @@ impl Entry {
                 Entry::SectionEnd => 0xa0,
                 Entry::CompareBegin => 0xb0,
                 Entry::CompareEnd => 0xc0,
+                Entry::Passage => 0xd0,
             }
     }
 }

@@ -35,12 +35,22 @@ pub enum SiteKind {
     SectionBegin,
     /// An instruction by which such a function is left.
     SectionEnd,
+    /// Where a function begins whose calls are counted in the thread's context, at `%gs:0x140`: when the count becomes negative, the runtime is entered.
+    Passage,
 }
 
 impl SiteKind {
     /// Every kind.
-    pub const ALL: [SiteKind; 7] =
-        [SiteKind::SystemCall, SiteKind::Rdtsc, SiteKind::Rdtscp, SiteKind::Cpuid, SiteKind::Atomic, SiteKind::SectionBegin, SiteKind::SectionEnd];
+    pub const ALL: [SiteKind; 8] = [
+        SiteKind::SystemCall,
+        SiteKind::Rdtsc,
+        SiteKind::Rdtscp,
+        SiteKind::Cpuid,
+        SiteKind::Atomic,
+        SiteKind::SectionBegin,
+        SiteKind::SectionEnd,
+        SiteKind::Passage,
+    ];
 
     /// Those that are one instruction each, for which the runtime stands in.
     pub const REPLACED: [SiteKind; 4] = [SiteKind::SystemCall, SiteKind::Rdtsc, SiteKind::Rdtscp, SiteKind::Cpuid];
@@ -55,14 +65,14 @@ impl SiteKind {
         matches!(self, SiteKind::Atomic | SiteKind::SectionBegin | SiteKind::SectionEnd)
     }
 
-    /// The instruction without prefixes, for which the runtime stands in; nothing for sections.
+    /// The instruction without prefixes, for which the runtime stands in; nothing where the program executes it itself.
     pub fn opcode(self) -> Option<&'static [u8]> {
         match self {
             SiteKind::SystemCall => Some(&SYSCALL),
             SiteKind::Rdtsc => Some(&[0x0f, 0x31]),
             SiteKind::Rdtscp => Some(&[0x0f, 0x01, 0xf9]),
             SiteKind::Cpuid => Some(&[0x0f, 0xa2]),
-            SiteKind::Atomic | SiteKind::SectionBegin | SiteKind::SectionEnd => None,
+            SiteKind::Atomic | SiteKind::SectionBegin | SiteKind::SectionEnd | SiteKind::Passage => None,
         }
     }
 }
@@ -152,7 +162,7 @@ pub struct Image {
     /// Where the stubs go: a link-time, page-aligned address. With [`Placement::Before`] and a file linked at 0 it lies below zero and has wrapped
     /// around; the sum with the load bias is right all the same.
     pub stub_address: u64,
-    /// The stub area: whole pages, beginning with six 8-byte literals, the addresses of the runtime's entries.
+    /// The stub area: whole pages, beginning with an 8-byte literal for each [`crate::Entry`], the addresses of the runtime's entries.
     pub stubs: Vec<u8>,
     /// Page-aligned start of the first loadable segment.
     pub low: u64,

@@ -23,6 +23,7 @@ mod gather;
 mod image;
 mod landing_pads;
 mod lazy_binding;
+mod passages;
 mod pclntab;
 mod pointers;
 pub mod range;
@@ -45,7 +46,7 @@ pub use image::{
 pub use vdso::{BOOTSTRAP_BYTES, VdsoEdit, VdsoFunction, VdsoMethod, VdsoPatch, build_vdso_patch};
 
 /// Changes whenever the same input could give a different image. Part of the name of every cached image.
-pub const PATCHER_VERSION: u32 = 11;
+pub const PATCHER_VERSION: u32 = 12;
 
 /// Bytes of a page, the unit in which the kernel maps files.
 pub const PAGE_BYTES: u64 = 4096;

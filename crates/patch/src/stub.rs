@@ -11,6 +11,10 @@ pub(crate) const SAVE_RCX: [u8; 9] = [0x65, 0x48, 0x89, 0x0c, 0x25, 0x10, 0, 0, 
 pub(crate) const LEA_RCX: [u8; 3] = [0x48, 0x8d, 0x0d];
 /// `jmp *disp32(%rip)`
 pub(crate) const JUMP_INDIRECT: [u8; 2] = [0xff, 0x25];
+/// `incq %gs:0x140`: passages are counted there.
+pub(crate) const COUNT: [u8; 9] = [0x65, 0x48, 0xff, 0x04, 0x25, 0x40, 0x01, 0, 0];
+/// `jns rel8`
+pub(crate) const JUMP_NOT_NEGATIVE: [u8; 1] = [0x79];
 /// `lea` and `jmp` to an entry.
 const CALL_BYTES: usize = LEA_RCX.len() + 4 + JUMP_INDIRECT.len() + 4;
 /// `0f 80+condition rel32`
@@ -26,6 +30,8 @@ pub(crate) enum Piece {
     /// A call of the runtime, which goes on behind it, or at a place in the text. With `skipped`, a byte follows it that says how far it is from behind that byte to
     /// where the runtime may go on instead.
     Call { entry: Entry, text_next: Option<u64>, skipped: Option<u8>, stands_for: u64 },
+    /// Counts a passage, and jumps over the next so many bytes of the stub as long as the count is not negative.
+    Count { bytes: u8, stands_for: u64 },
     /// A jump to the text.
     Jump { target: u64, stands_for: u64 },
 }
@@ -47,6 +53,7 @@ impl Piece {
             Piece::Skip { .. } => CONDITIONAL_BYTES,
             Piece::Call { entry: Entry::SystemCall, .. } => CALL_BYTES,
             Piece::Call { skipped, .. } => SAVE_RCX.len() + CALL_BYTES + usize::from(skipped.is_some()),
+            Piece::Count { .. } => COUNT.len() + JUMP_NOT_NEGATIVE.len() + 1,
             Piece::Jump { .. } => JUMP_BYTES as usize,
         }
     }
@@ -55,7 +62,9 @@ impl Piece {
     pub fn stands_for(&self) -> u64 {
         match self {
             Piece::Moved(instruction) => instruction.address,
-            Piece::Skip { stands_for, .. } | Piece::Call { stands_for, .. } | Piece::Jump { stands_for, .. } => *stands_for,
+            Piece::Skip { stands_for, .. } | Piece::Call { stands_for, .. } | Piece::Count { stands_for, .. } | Piece::Jump { stands_for, .. } => {
+                *stands_for
+            }
         }
     }
 }
@@ -70,6 +79,7 @@ pub(crate) fn pieces(plan: &Plan) -> Vec<Piece> {
         SiteKind::Atomic => atomic(plan),
         SiteKind::SectionBegin => section_begin(plan),
         SiteKind::SectionEnd => section_end(plan),
+        SiteKind::Passage => passage(plan),
     }
 }
 
@@ -122,6 +132,16 @@ fn between_calls(plan: &Plan, instruction: &Listed, rest: &[Listed]) -> Piece {
 
 fn section_begin(plan: &Plan) -> Vec<Piece> {
     let mut pieces = vec![Piece::call(Entry::SectionBegin, plan.site.address), Piece::Moved(plan.site)];
+    pieces.extend(moved(&plan.after));
+    pieces.push(Piece::back(plan.end()));
+    pieces
+}
+
+/// The first instructions of a function, behind the count. Status flags mean nothing where a function begins.
+fn passage(plan: &Plan) -> Vec<Piece> {
+    let stands_for = plan.site.address;
+    let call = Piece::call(Entry::Passage, stands_for);
+    let mut pieces = vec![Piece::Count { bytes: call.bytes() as u8, stands_for }, call, Piece::Moved(plan.site)];
     pieces.extend(moved(&plan.after));
     pieces.push(Piece::back(plan.end()));
     pieces

@@ -67,6 +67,7 @@ fn c_library() {
     assert!(refused_for_other_reasons(&verdict, SiteKind::SystemCall) <= 2);
     let restorers = verdict.refused().iter().filter(|site| site.reason == Refusal::SignalReturn).count();
     assert_eq!(restorers, 1);
+    assert_eq!(counts(&verdict, SiteKind::Passage), (3, 0), "a mutex, and a lock for readers and writers");
 }
 
 #[test]

@@ -91,6 +91,7 @@ impl Interpreter {
             }
             Event::Tsc { .. }
             | Event::Turn { .. }
+            | Event::Passage { .. }
             | Event::Forced { .. }
             | Event::Hash { .. }
             | Event::Thread { .. }

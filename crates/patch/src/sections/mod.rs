@@ -9,7 +9,7 @@ mod pads;
 mod planning;
 
 pub(crate) use atomic::is_atomic;
-pub(crate) use planning::choose_sections;
+pub(crate) use planning::{choose_passages, choose_sections};
 
 use crate::elf::ElfView;
 use crate::functions::Functions;

@@ -7,12 +7,10 @@ use super::{Function, Wanted};
 use crate::choice::{Chosen, Context, Plan, Wish};
 use crate::functions::Chunk;
 use crate::image::{Refusal, RefusedSite, SiteKind};
+use crate::passages::behind_mark;
 use crate::survey::{Branch, Listed, Nature, Pad, Role};
 use std::collections::BTreeMap;
 use std::ops::Range;
-
-/// `endbr64`: stays the first instruction of a function.
-const ENTRY_MARK: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 
 /// Returns that may stay as they are in one function.
 const MOST_BARE: usize = 4;
@@ -22,11 +20,7 @@ pub(crate) fn choose_sections(context: &Context, chunks: &[Chunk], wanted: &Want
     if wanted.is_empty() {
         return;
     }
-    let pads = Pads::new(pads, context.targets, &chosen.plans);
-    let mut planner = Planner { context, chunks, wanted, pads, taken: BTreeMap::new() };
-    for plan in &chosen.plans {
-        planner.taken.insert(plan.patch_start(), plan.end().max(plan.patch_end));
-    }
+    let mut planner = Planner::new(context, chunks, wanted, pads, chosen);
     let mut in_section = vec![false; chunks.len()];
     for function in &wanted.functions {
         match planner.function(function) {
@@ -46,8 +40,21 @@ pub(crate) fn choose_sections(context: &Context, chunks: &[Chunk], wanted: &Want
             Err(reason) => chosen.refused.push(RefusedSite { kind: SiteKind::Atomic, address: *address, reason }),
         }
     }
-    chosen.plans.sort_by_key(Plan::patch_start);
-    chosen.refused.sort_by_key(|site| site.address);
+    chosen.sort();
+}
+
+/// Adds passages to what was chosen before, and keeps it sorted.
+pub(crate) fn choose_passages(context: &Context, chunks: &[Chunk], passages: &[u64], pads: Vec<Pad>, chosen: &mut Chosen) {
+    let nothing = Wanted::default();
+    let mut planner = Planner::new(context, chunks, &nothing, pads, chosen);
+    for address in passages {
+        let movable = planner.movable(*address).ok_or(Refusal::NoRoom);
+        match movable.and_then(|index| planner.choose(index, SiteKind::Passage, false)) {
+            Ok(plan) => chosen.plans.push(plan),
+            Err(reason) => chosen.refused.push(RefusedSite { kind: SiteKind::Passage, address: *address, reason }),
+        }
+    }
+    chosen.sort();
 }
 
 struct Planner<'a, 'data> {
@@ -59,11 +66,18 @@ struct Planner<'a, 'data> {
     taken: BTreeMap<u64, u64>,
 }
 
+impl<'a, 'data> Planner<'a, 'data> {
+    fn new(context: &'a Context<'a, 'data>, chunks: &'a [Chunk], wanted: &'a Wanted, pads: Vec<Pad>, chosen: &Chosen) -> Self {
+        let pads = Pads::new(pads, context.targets, &chosen.plans);
+        let taken = chosen.plans.iter().map(|plan| (plan.patch_start(), plan.end().max(plan.patch_end)));
+        Self { context, chunks, wanted, pads, taken: taken.collect() }
+    }
+}
+
 impl Planner<'_, '_> {
     /// The plan of an atomic instruction.
     fn atomic(&mut self, address: u64) -> Result<Plan, Refusal> {
-        let movable = self.listed(address).filter(|index| self.context.listing[*index].is_movable());
-        self.choose(movable.ok_or(Refusal::NoRoom)?, SiteKind::Atomic, false)
+        self.choose(self.movable(address).ok_or(Refusal::NoRoom)?, SiteKind::Atomic, false)
     }
 
     /// The plans of a function, all or none. A return that cannot be patched because others jump to it stays; the jumps to it then are exits.
@@ -134,6 +148,11 @@ impl Planner<'_, '_> {
         let before = self.taken.range(..=site.address).next_back().map_or(0, |(_, end)| *end);
         let after = self.taken.range(site.address + 1..).next().map_or(u64::MAX, |(start, _)| *start);
         (before <= site.address && site.end() <= after).then_some(chunk.start.max(before)..chunk.end.min(after))
+    }
+
+    /// The index of an instruction, if it can be displaced.
+    fn movable(&self, address: u64) -> Option<usize> {
+        self.listed(address).filter(|index| self.context.listing[*index].is_movable())
     }
 
     fn listed(&self, address: u64) -> Option<usize> {
@@ -217,10 +236,7 @@ impl Parts<'_, '_, '_> {
 
     /// The index of a function's first instruction after its mark, if it can be displaced.
     fn first_instruction(&self, chunk: &Chunk) -> Option<usize> {
-        let context = self.planner.context;
-        let marked = context.elf.bytes_from(chunk.start).starts_with(&ENTRY_MARK);
-        let first = chunk.start + if marked { ENTRY_MARK.len() as u64 } else { 0 };
-        self.planner.listed(first).filter(|listed| context.listing[*listed].is_movable())
+        self.planner.movable(behind_mark(self.planner.context.elf, chunk.start))
     }
 
     /// The instructions, as indices of the listing, by which control leaves the function. One that leads to where it begins does: the section will begin

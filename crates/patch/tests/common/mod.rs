@@ -5,7 +5,7 @@
 pub mod assembler;
 pub mod sections;
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, MemorySize, Mnemonic, OpKind, Register};
 use retake_patch::{CALL_TRAP, Entry, Image, ImageSegment, PAGE_BYTES, Placement, Site, SiteKind, Verdict};
 
 /// A count of one kind of site: patched, refused.
@@ -118,9 +118,14 @@ fn check_site(elf: &[u8], image: &Image, site: &Site) {
     let mut decoder = Decoder::with_ip(64, code, stub, DecoderOptions::NONE);
     let mut position = check_displaced(elf, image, &mut decoder, site.patch_address, stub.wrapping_add(call_offset(site)));
     assert_eq!(position, site.address);
+    if site.kind == SiteKind::Passage {
+        check_count(site, &mut decoder);
+    }
     assert_eq!(image.text_address(decoder.ip()), Some(site.address));
     check_call(image, site, &mut decoder);
-    position += u64::from(site.length);
+    if site.kind != SiteKind::Passage {
+        position += u64::from(site.length); // the runtime has stood in for it
+    }
     if site.stub.continue_at != position {
         assert_eq!(site.stub.continue_at, decoder.ip());
         position = check_displaced(elf, image, &mut decoder, position, stub.wrapping_add(code.len() as u64 - 5));
@@ -130,6 +135,15 @@ fn check_site(elf: &[u8], image: &Image, site: &Site) {
     }
     assert!(!decoder.can_decode(), "nothing follows in the stub");
     assert!(site.patch_address + u64::from(site.patch_length) <= position);
+}
+
+/// `incq %gs:0x140`, and a jump over the call as long as that is not negative.
+fn check_count(site: &Site, decoder: &mut Decoder) {
+    let count = decoder.decode();
+    assert_eq!((count.mnemonic(), count.memory_size()), (Mnemonic::Inc, MemorySize::UInt64));
+    assert_eq!((count.memory_segment(), count.memory_base(), count.memory_displacement64()), (Register::GS, Register::None, 0x140));
+    let skip = decoder.decode();
+    assert_eq!((skip.mnemonic(), skip.near_branch_target()), (Mnemonic::Jns, site.stub.continue_at));
 }
 
 /// `mov %rcx,%gs:0x10` for all but system calls, then the call of the runtime.
@@ -145,12 +159,12 @@ fn check_call(image: &Image, site: &Site, decoder: &mut Decoder) {
     assert_eq!(lea.ip_rel_memory_address(), site.stub.continue_at);
     let leave = decoder.decode();
     assert_eq!(leave.flow_control(), FlowControl::IndirectBranch);
-    assert_eq!(
-        leave.ip_rel_memory_address(),
-        image
-            .stub_address
-            .wrapping_add(8 * Entry::ALL[SiteKind::REPLACED.iter().position(|kind| *kind == site.kind).expect("replaced")].index() as u64)
-    );
+    assert_eq!(leave.ip_rel_memory_address(), image.stub_address.wrapping_add(8 * entry(site.kind).index() as u64));
+}
+
+fn entry(kind: SiteKind) -> Entry {
+    let replaced = SiteKind::REPLACED.iter().position(|replaced| *replaced == kind);
+    replaced.map_or(Entry::Passage, |index| Entry::ALL[index])
 }
 
 /// Compares instructions of the original text with what the stub executes, up to `stub_end`; returns the text address after them.
