@@ -57,6 +57,69 @@ fn the_way_back_from_the_end_leads_over_ends_of_threads() {
     }
 }
 
+/// One thread locks and makes no call, the other one wants the baton now and then.
+const LOCKS: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER, other = PTHREAD_MUTEX_INITIALIZER;
+static unsigned long taken, seen;
+static volatile int done;
+static void *sleeper(void *unused)
+{
+	(void)unused;
+	for (int i = 0; i < 100; i++) {
+		usleep(1000);
+		pthread_mutex_lock(&mutex);
+		seen = seen * 31 + taken;
+		pthread_mutex_unlock(&mutex);
+	}
+	done = 1;
+	return NULL;
+}
+unsigned long lock_often(unsigned long times)
+{
+	for (unsigned long i = 0; i < times; i++) {
+		pthread_mutex_lock(&other);
+		pthread_mutex_unlock(&other);
+	}
+	return times;
+}
+void reached(void)
+{
+	__asm__ volatile("");
+}
+int main(void)
+{
+	pthread_t thread;
+	pthread_create(&thread, NULL, sleeper, NULL);
+	while (!done) {
+		pthread_mutex_lock(&mutex);
+		taken++;
+		pthread_mutex_unlock(&mutex);
+		if (taken % 200000 == 0)
+			reached();
+	}
+	pthread_join(thread, NULL);
+	printf("%lu of %lu\n", seen, taken + lock_often(1));
+	return 0;
+}
+"#;
+
+/// A function that the debugger calls comes past the call of the lock where the recorded thread gave the baton away; the thread itself does not.
+#[test]
+fn functions_that_lock_can_be_called_before_a_passage() {
+    if !has_gdb() {
+        return;
+    }
+    let place = Place::new("debug-threads-locks");
+    let program = compile(&place, "locks", LOCKS, &[]);
+    record(&place, &[program.as_str()]);
+    let call = "print lock_often(2000000)";
+    let text = gdb(&place, &[], &["break reached", "continue", call, "continue", call, "reverse-continue", call, "delete", "continue"]);
+    in_order(&text, &["reached", "$1 = 2000000", "reached", "$2 = 2000000", "reached", "$3 = 2000000", "No more reverse-execution history"]);
+}
+
 /// While a thread waits for its child of vfork, which takes its time, another one works.
 const WAITS: &str = r#"
 #include <pthread.h>

@@ -29,6 +29,8 @@ pub const TOLD_FROM: u64 = 0x120;
 pub const LOG: u64 = 0x130;
 /// Offset of the end of the window.
 pub const LOG_END: u64 = 0x138;
+/// Offset of the number of functions that lock which the thread has begun, with its sign: negative, it comes to the runtime at the next one.
+pub const PASSAGES: u64 = 0x140;
 /// Offset of whether a replayed thread looks for the place at which it was stopped between two events.
 pub const WATCH_ARMED: u64 = 0x148;
 /// Offset of the page of the stub that compares, to which a jump in the program's text leads; 0: there is none.

@@ -55,6 +55,7 @@ fn c_and_rust_agree_on_every_offset() {
         ("tid", context::NUMBERS + 4),
         ("log", context::LOG),
         ("log_end", context::LOG_END),
+        ("passages", context::PASSAGES),
         ("watch.armed", context::WATCH_ARMED),
         ("watch.answer.stub", context::WATCH_STUB),
         ("domain", context::DOMAIN),

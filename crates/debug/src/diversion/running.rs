@@ -10,11 +10,12 @@ use retake_kernel::ptrace::{self, Registers};
 use retake_kernel::shared::RUNTIME_TEXT;
 use std::collections::BTreeSet;
 
-/// Where stubs enter the runtime for the time-stamp counter and for the processor's description.
+/// Where stubs enter the runtime for the time-stamp counter, for the processor's description, and at a passage.
 const ENTRY_TSC: u64 = RUNTIME_TEXT + 0x10;
 const ENTRY_TSCP: u64 = RUNTIME_TEXT + 0x20;
 const ENTRY_CPUID: u64 = RUNTIME_TEXT + 0x30;
-const ENTRIES: [u64; 4] = [ENTRY_CALL, ENTRY_TSC, ENTRY_TSCP, ENTRY_CPUID];
+const ENTRY_PASSAGE: u64 = RUNTIME_TEXT + 0xd0;
+const ENTRIES: [u64; 5] = [ENTRY_CALL, ENTRY_TSC, ENTRY_TSCP, ENTRY_CPUID, ENTRY_PASSAGE];
 
 /// What an instruction wants to know that only the runtime may answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,14 +127,22 @@ impl Diversion {
     fn entered(&mut self, entry: u64) -> Result<Option<Stop>> {
         let pid = self.process.pid;
         let registers = self.process.registers(pid)?;
+        let rcx = self.process.word(registers.gs_base + context::SCRATCH).unwrap_or(0);
+        let back = Registers { rip: registers.rcx, rcx, orig_rax: u64::MAX, ..registers };
         let question = match entry {
             ENTRY_CALL => return self.call(&registers, registers.rcx),
+            ENTRY_PASSAGE => return self.pass(&back).map(|()| None),
             ENTRY_TSC => Question::Counter,
             ENTRY_TSCP => Question::CounterAndProcessor,
             _ => Question::Processor,
         };
-        let rcx = self.process.word(registers.gs_base + context::SCRATCH).unwrap_or(0);
-        self.answer(question, &Registers { rip: registers.rcx, rcx, ..registers }).map(|()| None)
+        self.answer(question, &back).map(|()| None)
+    }
+
+    /// Nobody is waiting for the baton here, nor will be.
+    fn pass(&mut self, back: &Registers) -> Result<()> {
+        self.process.write(back.gs_base + context::PASSAGES, &[0; 8])?;
+        Ok(ptrace::set_registers(self.process.pid, back)?)
     }
 
     fn faulted(&mut self, signal: i32) -> Result<Option<Stop>> {
