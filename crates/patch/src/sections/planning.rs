@@ -45,6 +45,9 @@ pub(crate) fn choose_sections(context: &Context, chunks: &[Chunk], wanted: &Want
 
 /// Adds passages to what was chosen before, and keeps it sorted.
 pub(crate) fn choose_passages(context: &Context, chunks: &[Chunk], passages: &[u64], pads: Vec<Pad>, chosen: &mut Chosen) {
+    if passages.is_empty() {
+        return;
+    }
     let nothing = Wanted::default();
     let mut planner = Planner::new(context, chunks, &nothing, pads, chosen);
     for address in passages {
