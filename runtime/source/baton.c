@@ -105,25 +105,31 @@ static void wait_for_expected(struct context *context, struct domain *domain)
 	}
 }
 
+/* Who has waited so long looks again after so many milliseconds: when it may ask, when it rings, and then ever more seldom. */
+static u64 look_again_ms(u64 waited, u64 patience)
+{
+	if (waited < minimum(patience, RING_AFTER_MS))
+		return minimum(patience, RING_AFTER_MS) - waited;
+	return waited < RING_AFTER_MS ? RING_AFTER_MS - waited : minimum(waited, LONGEST_LOOK_MS);
+}
+
 static void wait_for_lock(struct context *context, struct domain *domain)
 {
-	u32 holder;
-	u64 start = now_ns(), patience = context->force.stopped ? ASK_STOPPED_MS : ASK_AFTER_MS, timeout = patience, rung = 0;
+	u32 holder, rung = 0;
+	u64 start = now_ns(), patience = context->force.stopped ? ASK_STOPPED_MS : ASK_AFTER_MS;
 	for (;;) {
 		wait_for_expected(context, domain);
 		if (lock(context, domain, &holder))
 			return;
-		u64 waited = now_ns() - start;
-		if (waited >= patience * 1000000UL) {
+		u64 waited = (now_ns() - start) / 1000000;
+		if (waited >= patience)
 			passage_ask(domain, holder);
-			timeout = minimum(2 * timeout, LONGEST_LOOK_MS);
-		}
-		if (!rung && waited >= RING_AFTER_MS * 1000000UL) {
+		if (!rung && waited >= RING_AFTER_MS) {
 			ring_drain();
 			rung = 1;
 		}
 		__atomic_store_n(&domain->wake_pending, 0, __ATOMIC_SEQ_CST);
-		futex_wait(&domain->lock, holder, timeout);
+		futex_wait(&domain->lock, holder, look_again_ms(waited, patience));
 	}
 }
 
