@@ -11,7 +11,7 @@ use crate::gather::{Gathered, gather, recognise};
 use crate::image::{Image, ImageSegment, Placement, Refusal, RefusedSite, SiteKind, Unpatched, UnpatchedReason, Verdict};
 use crate::lazy_binding;
 use crate::passages;
-use crate::sections::{self, Wanted, choose_passages, choose_sections};
+use crate::sections::{self, Wanted, choose_wanted};
 use crate::survey::Role;
 
 /// More patterns than any real text has (200 MB of random bytes have a tenth of it); bounds what a hostile file can make us use.
@@ -99,13 +99,16 @@ pub fn examine(elf: &[u8], placement: Placement, options: &Options) -> Result<Ve
     }
     let functions = find_functions(&elf, &candidates);
     let recognised = recognise(&elf, &functions, &candidates);
-    let wanted = if options.sections { sections::find(&elf, &functions) } else { Wanted::default() };
-    let passages = if options.passages() { passages::find(&elf, &functions) } else { Vec::new() };
-    if recognised.sites.is_empty() && wanted.is_empty() && passages.is_empty() {
+    let wanted = match options.sections {
+        true => sections::find(&elf, &functions),
+        false if options.passages() => Wanted::passages(passages::find(&elf, &functions)),
+        false => Wanted::default(),
+    };
+    if recognised.sites.is_empty() && wanted.is_empty() {
         let verdict = unpatched(UnpatchedReason::NoSites, Vec::new(), recognised.loose_sites);
         return Ok(verdict.with_unreached(recognised.unreached));
     }
-    let mut places = [&recognised.sites[..], &wanted.places, &passages].concat();
+    let mut places = [&recognised.sites[..], &wanted.places].concat();
     places.sort_unstable();
     let Gathered { survey, targets, references, targets_complete } = gather(&elf, &functions, &places);
     let context = Context {
@@ -119,8 +122,7 @@ pub fn examine(elf: &[u8], placement: Placement, options: &Options) -> Result<Ve
         functions_known: functions.known,
     };
     let mut chosen = choose_all(&context, options, Pads::new(survey.pads.clone(), &targets));
-    choose_sections(&context, &functions.chunks, &wanted, survey.pads.clone(), &mut chosen);
-    choose_passages(&context, &functions.chunks, &passages, survey.pads.clone(), &mut chosen);
+    choose_wanted(&context, &functions.chunks, &wanted, survey.pads.clone(), &mut chosen);
     let verdict = conclude(&elf, placement, options, chosen, recognised.loose_sites);
     Ok(verdict.with_unreached(recognised.unreached))
 }

@@ -78,14 +78,6 @@ pub(crate) struct Chosen {
     pub refused: Vec<RefusedSite>,
 }
 
-impl Chosen {
-    /// By address.
-    pub fn sort(&mut self) {
-        self.plans.sort_by_key(Plan::patch_start);
-        self.refused.sort_by_key(|site| site.address);
-    }
-}
-
 /// Padding that is still free, by address.
 pub(crate) struct Pads(Vec<Pad>);
 

@@ -46,7 +46,7 @@ impl Entry {
     }
 
     /// Absolute address.
-    pub fn address(self) -> u64 {
+    pub const fn address(self) -> u64 {
         RUNTIME_TEXT
             + match self {
                 Entry::SystemCall => 0x00,

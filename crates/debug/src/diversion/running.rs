@@ -7,14 +7,14 @@ use crate::error::Result;
 use crate::process::Happened;
 use retake_kernel::context::{self, ENTRY_CALL};
 use retake_kernel::ptrace::{self, Registers};
-use retake_kernel::shared::RUNTIME_TEXT;
+use retake_patch::Entry;
 use std::collections::BTreeSet;
 
 /// Where stubs enter the runtime for the time-stamp counter, for the processor's description, and at a passage.
-const ENTRY_TSC: u64 = RUNTIME_TEXT + 0x10;
-const ENTRY_TSCP: u64 = RUNTIME_TEXT + 0x20;
-const ENTRY_CPUID: u64 = RUNTIME_TEXT + 0x30;
-const ENTRY_PASSAGE: u64 = RUNTIME_TEXT + 0xd0;
+const ENTRY_TSC: u64 = Entry::Rdtsc.address();
+const ENTRY_TSCP: u64 = Entry::Rdtscp.address();
+const ENTRY_CPUID: u64 = Entry::Cpuid.address();
+const ENTRY_PASSAGE: u64 = Entry::Passage.address();
 const ENTRIES: [u64; 5] = [ENTRY_CALL, ENTRY_TSC, ENTRY_TSCP, ENTRY_CPUID, ENTRY_PASSAGE];
 
 /// What an instruction wants to know that only the runtime may answer.

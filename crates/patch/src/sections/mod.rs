@@ -9,7 +9,7 @@ mod pads;
 mod planning;
 
 pub(crate) use atomic::is_atomic;
-pub(crate) use planning::{choose_passages, choose_sections};
+pub(crate) use planning::choose_wanted;
 
 use crate::elf::ElfView;
 use crate::functions::Functions;
@@ -20,7 +20,7 @@ use names::Library;
 /// Bytes of a function between places that are looked at closely: their surroundings overlap.
 const PLACE_BYTES: usize = 128;
 
-/// What should be in sections.
+/// What should be in sections, or counted.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
     /// Functions that should be sections as a whole.
@@ -29,14 +29,21 @@ pub(crate) struct Wanted {
     pub atomics: Vec<u64>,
     /// Chunks that begin with a symbol that is not that of a function's cold part; for each chunk.
     pub named: Vec<bool>,
+    /// First instructions of functions whose calls are to be counted, ascending. Where there are sections there are none.
+    pub passages: Vec<u64>,
     /// The text to be looked at closely, ascending.
     pub places: Vec<u64>,
 }
 
 impl Wanted {
+    /// Passages alone.
+    pub fn passages(passages: Vec<u64>) -> Self {
+        Self { places: passages.clone(), passages, ..Self::default() }
+    }
+
     /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
-        self.functions.is_empty() && self.atomics.is_empty()
+        self.functions.is_empty() && self.atomics.is_empty() && self.passages.is_empty()
     }
 }
 
@@ -70,5 +77,5 @@ pub(crate) fn find(elf: &ElfView, functions: &Functions) -> Wanted {
         places.extend((chunks[*index].start..chunks[*index].end).step_by(PLACE_BYTES));
     }
     places.sort_unstable();
-    Wanted { functions, atomics, named: names.named, places }
+    Wanted { functions, atomics, named: names.named, passages: Vec::new(), places }
 }

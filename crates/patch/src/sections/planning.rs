@@ -1,4 +1,4 @@
-//! Deciding how sections are patched, in what the system calls' and counters' plans leave free.
+//! Deciding how sections and passages are patched, in what the system calls' and counters' plans leave free.
 //!
 //! A function is a section with all its entries and exits, or not at all; its atomic instructions are then sections of their own.
 
@@ -16,11 +16,15 @@ use std::ops::Range;
 const MOST_BARE: usize = 4;
 
 /// Adds what is wanted to what was chosen before, and keeps it sorted.
-pub(crate) fn choose_sections(context: &Context, chunks: &[Chunk], wanted: &Wanted, pads: Vec<Pad>, chosen: &mut Chosen) {
+pub(crate) fn choose_wanted(context: &Context, chunks: &[Chunk], wanted: &Wanted, pads: Vec<Pad>, chosen: &mut Chosen) {
     if wanted.is_empty() {
         return;
     }
-    let mut planner = Planner::new(context, chunks, wanted, pads, chosen);
+    let pads = Pads::new(pads, context.targets, &chosen.plans);
+    let mut planner = Planner { context, chunks, wanted, pads, taken: BTreeMap::new() };
+    for plan in &chosen.plans {
+        planner.taken.insert(plan.patch_start(), plan.end().max(plan.patch_end));
+    }
     let mut in_section = vec![false; chunks.len()];
     for function in &wanted.functions {
         match planner.function(function) {
@@ -31,33 +35,18 @@ pub(crate) fn choose_sections(context: &Context, chunks: &[Chunk], wanted: &Want
             Err(reason) => chosen.refused.push(RefusedSite { kind: SiteKind::SectionBegin, address: chunks[function.chunks[0]].start, reason }),
         }
     }
-    for address in &wanted.atomics {
-        if planner.chunk_of(*address).is_some_and(|chunk| in_section[chunk]) {
-            continue;
-        }
-        match planner.atomic(*address) {
-            Ok(plan) => chosen.plans.push(plan),
-            Err(reason) => chosen.refused.push(RefusedSite { kind: SiteKind::Atomic, address: *address, reason }),
-        }
-    }
-    chosen.sort();
-}
-
-/// Adds passages to what was chosen before, and keeps it sorted.
-pub(crate) fn choose_passages(context: &Context, chunks: &[Chunk], passages: &[u64], pads: Vec<Pad>, chosen: &mut Chosen) {
-    if passages.is_empty() {
-        return;
-    }
-    let nothing = Wanted::default();
-    let mut planner = Planner::new(context, chunks, &nothing, pads, chosen);
-    for address in passages {
-        let movable = planner.movable(*address).ok_or(Refusal::NoRoom);
-        match movable.and_then(|index| planner.choose(index, SiteKind::Passage, false)) {
-            Ok(plan) => chosen.plans.push(plan),
-            Err(reason) => chosen.refused.push(RefusedSite { kind: SiteKind::Passage, address: *address, reason }),
+    let is_outside = |address: &u64| planner.chunk_of(*address).is_none_or(|chunk| !in_section[chunk]);
+    let atomics: Vec<u64> = wanted.atomics.iter().copied().filter(is_outside).collect();
+    for (kind, addresses) in [(SiteKind::Atomic, &atomics), (SiteKind::Passage, &wanted.passages)] {
+        for &address in addresses {
+            match planner.single(address, kind) {
+                Ok(plan) => chosen.plans.push(plan),
+                Err(reason) => chosen.refused.push(RefusedSite { kind, address, reason }),
+            }
         }
     }
-    chosen.sort();
+    chosen.plans.sort_by_key(Plan::patch_start);
+    chosen.refused.sort_by_key(|site| site.address);
 }
 
 struct Planner<'a, 'data> {
@@ -69,18 +58,10 @@ struct Planner<'a, 'data> {
     taken: BTreeMap<u64, u64>,
 }
 
-impl<'a, 'data> Planner<'a, 'data> {
-    fn new(context: &'a Context<'a, 'data>, chunks: &'a [Chunk], wanted: &'a Wanted, pads: Vec<Pad>, chosen: &Chosen) -> Self {
-        let pads = Pads::new(pads, context.targets, &chosen.plans);
-        let taken = chosen.plans.iter().map(|plan| (plan.patch_start(), plan.end().max(plan.patch_end)));
-        Self { context, chunks, wanted, pads, taken: taken.collect() }
-    }
-}
-
 impl Planner<'_, '_> {
-    /// The plan of an atomic instruction.
-    fn atomic(&mut self, address: u64) -> Result<Plan, Refusal> {
-        self.choose(self.movable(address).ok_or(Refusal::NoRoom)?, SiteKind::Atomic, false)
+    /// The plan of one instruction.
+    fn single(&mut self, address: u64, kind: SiteKind) -> Result<Plan, Refusal> {
+        self.choose(self.movable(address).ok_or(Refusal::NoRoom)?, kind, false)
     }
 
     /// The plans of a function, all or none. A return that cannot be patched because others jump to it stays; the jumps to it then are exits.
