@@ -7,10 +7,9 @@ mod cli_support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
 
-use cli_support::{Place, Ran};
+use cli_support::{Place, Ran, compile_program};
 
 /// How a program fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,9 +46,7 @@ fn executable(name: &str) -> PathBuf {
         folder
     });
     let executable = folder.join(name);
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/chaos").join(format!("{name}.c"));
-    let output = Command::new("gcc").args(["-std=gnu11", "-O1", "-g", "-pthread", "-o"]).arg(&executable).arg(source).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    compile_program(&format!("chaos/{name}"), &["-O1", "-g"], &executable);
     executable
 }
 

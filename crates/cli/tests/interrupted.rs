@@ -4,7 +4,7 @@ mod cli_support;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -14,17 +14,14 @@ use std::time::{Duration, Instant};
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 
-use cli_support::Place;
+use cli_support::{Place, compile_program};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 fn executable(name: &str, place: &Place) -> PathBuf {
     let executable = place.work(name);
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/interrupted").join(format!("{name}.c"));
-    let flags = ["-std=gnu11", "-O1", "-g", "-Wno-unused-result", "-pthread", "-o"];
-    let output = Command::new("gcc").args(flags).arg(&executable).arg(source).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    compile_program(&format!("interrupted/{name}"), &["-O1", "-g", "-Wno-unused-result"], &executable);
     executable
 }
 

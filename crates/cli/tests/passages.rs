@@ -2,11 +2,9 @@
 
 mod cli_support;
 
-use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
-use cli_support::{Place, Ran};
+use cli_support::{Place, Ran, compile_program};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -14,9 +12,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// stopped elsewhere.
 fn record_and_replay(how: &str, place: &Place) -> (Ran, usize, u64) {
     let executable = place.work("passing");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/passages/passing.c");
-    let output = Command::new("gcc").args(["-std=gnu11", "-O2", "-pthread", "-o"]).arg(&executable).arg(source).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    compile_program("passages/passing", &["-O2"], &executable);
     let recorded = place.run_within(&["record", executable.to_str().unwrap(), how], LIMIT);
     assert_eq!(recorded.stderr, "");
     for _ in 0..2 {

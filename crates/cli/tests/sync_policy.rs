@@ -3,11 +3,11 @@
 
 mod cli_support;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use cli_support::{Place, Ran};
+use cli_support::{Place, Ran, compile_program};
 
 /// Status of a replay that diverged.
 const DIVERGED: i32 = 120;
@@ -15,9 +15,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 fn compile(place: &Place, name: &str, options: &[&str]) -> PathBuf {
     let executable = place.work(name);
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/sync").join(format!("{name}.c"));
-    let output = Command::new("gcc").args(["-std=gnu11", "-O2", "-pthread", "-o"]).arg(&executable).arg(source).args(options).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    compile_program(&format!("sync/{name}"), &[&["-O2"], options].concat(), &executable);
     executable
 }
 

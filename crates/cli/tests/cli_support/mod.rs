@@ -18,6 +18,13 @@ use rustix::process::{Pid, Signal, kill_process_group};
 /// How long one command may take.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
+/// Compiles a C program of the folder `tests/`, given without its ending.
+pub fn compile_program(program: &str, options: &[&str], executable: &Path) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../tests/{program}.c"));
+    let output = Command::new("gcc").args(["-std=gnu11", "-pthread", "-o"]).arg(executable).arg(source).args(options).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 /// The folders of one test, removed when it has succeeded.
 pub struct Place {
     root: PathBuf,
