@@ -57,6 +57,9 @@ enum {
 
 #define NO_SELECTOR 0xff
 
+/* Of a call that follows nothing but arguments in registers, and one buffer at most. */
+enum { PLAIN_NOT, PLAIN_VALUES, PLAIN_BUFFER /* plus which argument is the buffer */ };
+
 struct argument_rule {
     unsigned char direction, shape, length_rule, length_argument, length_argument2, flags;
     unsigned short element_bytes;
@@ -70,6 +73,7 @@ struct call_row {
     short refuse_errno;
     unsigned char handler, descriptor_effect;
     unsigned short first_sub_row, sub_row_count;
+    unsigned char plain /* PLAIN_* */, absent; /* bits of the arguments that are NULL where it is plain */
     struct argument_rule arguments[6];
 };
 
@@ -194,6 +198,6 @@ enum {
     HANDLER_mseal
 };
 
-#define TABLE_HASH 0x4ad0d87198587e73ULL
+#define TABLE_HASH 0xd7c3ea23067e5049ULL
 
 #endif

@@ -63,6 +63,7 @@ struct process {
 	u16 regions_free[MAX_REGIONS];
 	u8 regions_unmapped[MAX_REGIONS / 8];
 	struct descriptor_uses uses;
+	u64 files[LOW_DESCRIPTORS / 64]; /* record: regular files opened for writing */
 	u64 apart[LOW_DESCRIPTORS / 64]; /* record: descriptors whose files are none of the header's shared files, */
 	u32 apart_among;                 /* when those were so many */
 	u32 mixed_descriptors;           /* record: its threads, or another process and it, may have more or fewer descriptors in common than is usual */
@@ -243,7 +244,13 @@ u64 now_ns(void); /* on the monotonic clock */
 void fail(const char *message) NORETURN; /* a bug, or the machine cannot go on: say so and end the process */
 
 /* ---- ring.c: the stream being recorded ---- */
-u8 *ring_reserve(struct context *context, u64 bytes);
+void ring_wait(struct context *context, u64 bytes);
+static inline u8 *ring_reserve(struct context *context, u64 bytes) /* room for so many, at most RING_BYTES, in one piece: the ring is mapped twice */
+{
+	if (UNLIKELY(context->head + bytes - context->tail_seen > RING_BYTES))
+		ring_wait(context, bytes);
+	return context->ring + (context->head & (RING_BYTES - 1));
+}
 void ring_publish(struct context *context, u64 bytes);
 void ring_write(struct context *context, const void *bytes, u64 count); /* any size; user memory allowed */
 void ring_copy(u8 *to, const void *bytes, u64 count); /* of user memory, at least one */
@@ -281,6 +288,11 @@ void sink_item(struct sink *sink, u32 argument, u64 address, u64 bytes); /* trac
 const struct call_row *find_row(u64 number, const u64 *arguments);
 void visit_inputs(struct sink *sink, const struct call_row *row, const u64 *arguments);
 void visit_outputs(struct sink *sink, const struct call_row *row, const u64 *arguments, i64 result);
+#define LARGEST_MOVE 0x7ffff000UL /* bytes, by one call */
+static inline u64 not_negative(u64 value) { return (i64)value < 0 ? 0 : value; }
+static inline u64 bytes_of(const struct argument_rule *rule, u64 count) { return minimum(minimum(count, LARGEST_MOVE) * rule->element_bytes + rule->count, LARGEST_MOVE); }
+#define INLINE_WHOLE 128u /* inputs up to this many bytes are kept whole for people to read */
+u8 *stage_input(u8 *position, const u8 *limit, u32 argument, u64 address, u64 total, u64 inline_limit); /* record: its item; behind that */
 u64 hash_user(const void *bytes, u64 count, u32 *faulted); /* any memory; 0 and *faulted = 1 when it cannot be read */
 
 /* ---- call.c ---- */
@@ -307,11 +319,15 @@ struct call {
 	u32 inputs_staged;
 	struct call_times *times;
 };
+void call_begin(struct call *call, struct context *context); /* of its registers, everything that not every call sets itself */
 void call_prepare(struct call *call);          /* record: stage inputs. replay: take the event, verify it */
-void call_verify_early(struct context *context); /* replay */
-void turn_before_staged(struct call *call, u64 turn); /* record: a TURN event, before the staged one */
+void turn_before_staged(struct context *context, u64 turn, u8 **start, u8 **position); /* record: a TURN event, before the staged one */
 i64 call_execute(struct call *call);           /* record: execute `actual`, result kept. replay: result from the log */
 void call_finish(struct call *call, const struct extra_item *extra, u32 extra_count); /* record: log. replay: write outputs */
+/* answer.c: replay */
+void call_verify_early(struct context *context); /* what it reads, for it waits for its turn before it takes the event */
+void call_answer(struct call *call);          /* takes and verifies the event */
+void call_finish_answered(struct call *call); /* copies the recorded outputs where the kernel had put them */
 const struct item *call_find_item(struct call *call, u8 direction, u8 argument);
 /* trace.c */
 void trace_prepare(struct call *call);
@@ -382,6 +398,8 @@ static inline void note_turn(struct context *context, u64 turn) /* record: its e
 	context->turn_sections = context->slot->turn_sections = 0;
 }
 void baton_release(struct context *context);  /* record */
+u32 baton_lend(struct context *context);
+u32 baton_take_back(struct context *context, u64 *turn);
 void baton_keep_alone(struct context *context, u32 alone);
 u32 baton_acquire(struct context *context, u64 *turn); /* record: 1 when the holder changed: the caller logs the turn */
 void baton_yield(struct context *context);    /* record: lets those who waited long go first */
@@ -504,6 +522,10 @@ static inline u32 descriptor_use(const struct process *process, u64 descriptor) 
 {
 	return LIKELY(descriptor < LOW_DESCRIPTORS) ? process->uses.low[descriptor] : high_descriptor_use(process, descriptor);
 }
+static inline u32 is_file(const struct process *process, u64 descriptor)
+{
+	return descriptor < LOW_DESCRIPTORS && process->files[descriptor / 64] >> descriptor % 64 & 1;
+}
 void descriptor_is_memory(struct call *call);                      /* the one that the call made */
 void descriptors_inherit(struct process *process, const struct descriptor_uses *before); /* those that exec left open */
 void descriptors_after(struct call *call);
@@ -542,6 +564,7 @@ u32 identify_file(u64 descriptor, struct file_identity *identity, u32 with_times
 void shared_file_note(u64 device, u64 inode, u32 changes);
 u32 shared_file_is(u64 device, u64 inode);
 u32 shared_file_changes(u64 device, u64 inode);
+u32 shared_file_concerns(struct process *process, u64 number, u64 first_argument); /* record: 0: the call can neither have read nor changed one of them */
 u32 shared_file_write(struct call *call, struct file_write *write, struct view *view, struct extra_item *extra); /* record: items added, two at most */
 u32 shared_file_read(const struct call *call, struct extra_item *extra); /* record: items added */
 void shared_file_rewrite(struct call *call, const struct item *item);    /* replay */

@@ -22,7 +22,11 @@
 #define EXPECTED_MS 1UL                    /* what a call may take whose caller is waited for, */
 #define UNEXPECTED_NS 25000000UL           /* and for how long nobody is waited for when it was in vain */
 #define ASK_AFTER_MS 1UL    /* from a call; */
-#define ASK_STOPPED_MS 10UL /* others, who would only take turns in computing */
+#define ASK_STOPPED_MS 10UL
+#define LENT 0x80000000U /* in the lock */
+#ifndef LENT_NS
+#define LENT_NS 1000000UL
+#endif
 #define LONGEST_LOOK_MS 100UL
 #define RING_AFTER_MS 4UL /* a wait as long as this is no ordinary hand-over: the drain shall look */
 
@@ -45,6 +49,7 @@ static SELDOM void begin_turn(struct context *context, struct domain *domain)
 	context->slot->turn = domain->turn + 1; /* first: should we be killed here, the supervisor logs the turn that is taken */
 	domain->turn = context->slot->turn;
 	domain->last = me(context);
+	domain->turn_ns = now_ns();
 }
 
 static u32 take(struct context *context, struct domain *domain, u64 *turn)
@@ -122,8 +127,12 @@ static void wait_for_lock(struct context *context, struct domain *domain)
 		if (lock(context, domain, &holder))
 			return;
 		u64 waited = (now_ns() - start) / 1000000;
-		if (waited >= patience)
+		if (waited >= patience) {
+			u32 lent = holder;
+			if (holder & LENT && __atomic_compare_exchange_n(&domain->lock, &lent, me(context), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+				return;
 			passage_ask(domain, holder);
+		}
 		if (!rung && waited >= RING_AFTER_MS) {
 			ring_drain();
 			rung = 1;
@@ -226,7 +235,7 @@ static SELDOM void wait_for_baton(struct context *context, struct domain *domain
 	slot->baton_wait_ns += waited;
 }
 
-static void obtain(struct context *context, struct domain *domain)
+static inline __attribute__((always_inline)) void obtain(struct context *context, struct domain *domain)
 {
 	u32 holder, at_once = !chaos() && (!domain->expected || !context->force.stopped);
 	if (UNLIKELY(!at_once || (!lock(context, domain, &holder) && !spin(context, domain))))
@@ -248,7 +257,7 @@ static SELDOM u32 is_of_use(struct context *context, struct domain *domain)
 	return 0;
 }
 
-static struct domain *obtain_own(struct context *context)
+static inline __attribute__((always_inline)) struct domain *obtain_own(struct context *context)
 {
 	const struct process *process = context->process;
 	for (;;) {
@@ -278,6 +287,27 @@ void baton_release(struct context *context)
 	context->slot->baton_state = BATON_NONE;
 	context->in_section = 0;
 	unlock(context->process->domain, is_expected(context->process->domain));
+}
+
+u32 baton_lend(struct context *context)
+{
+	struct domain *domain = context->process->domain;
+	if (!__atomic_load_n(&domain->waiters, __ATOMIC_RELAXED) || domain != &context->process->private_domain || chaos() || sync_policy() || now_ns() - domain->turn_ns >= LENT_NS)
+		return 0;
+	force_close(context);
+	context->slot->baton_state = BATON_NONE;
+	context->in_section = 0;
+	__atomic_store_n(&domain->lock, me(context) | LENT, __ATOMIC_SEQ_CST);
+	return 1;
+}
+
+u32 baton_take_back(struct context *context, u64 *turn)
+{
+	struct domain *domain = context->process->domain;
+	u32 lent = me(context) | LENT;
+	if (__atomic_compare_exchange_n(&domain->lock, &lent, me(context), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return take(context, domain, turn);
+	return baton_acquire(context, turn);
 }
 
 /* Chaos: whoever waits goes first, or whoever comes during the delay; or nobody. 1: somebody did. */

@@ -5,9 +5,13 @@
 #define INPUT_SPACE 0x10000UL /* staged inputs of one call, ring space kept free for them */
 #define ENOSYS 38
 #define EINVAL 22
+#define EFAULT 14
+
+static const u8 argument_places[6] = { __builtin_offsetof(struct registers, rdi), __builtin_offsetof(struct registers, rsi), __builtin_offsetof(struct registers, rdx),
+	__builtin_offsetof(struct registers, r10), __builtin_offsetof(struct registers, r8), __builtin_offsetof(struct registers, r9) };
 
 /* Everything that not every call sets itself. */
-static void begin_call(struct call *call, struct context *context)
+void call_begin(struct call *call, struct context *context)
 {
 	const struct registers *regs = &context->regs;
 	call->context = context;
@@ -51,79 +55,24 @@ static inline __attribute__((always_inline)) void prepare_record(struct call *ca
 	call->pointee_before = sink.pointee_before;
 }
 
-/* Compares what the call reads with its event. The position after the inputs. */
-static const u8 *verify_inputs(struct call *call)
-{
-	struct context *context = call->context;
-	u32 count = call->row->argument_count;
-	const u64 *body = (const u64 *)(call->event + 1);
-	if (UNLIKELY(call->event->size < sizeof(struct event) + count * 8))
-		diverge(context, WHY_CORRUPT, call->event->size, count);
-	for (u32 i = 0; i < count; i++)
-		if (UNLIKELY(body[i] != call->arguments[i]))
-			diverge(context, WHY_ARGUMENT, body[i], call->arguments[i]);
-	if (!call->row->inputs_end)
-		return (const u8 *)(body + count);
-	struct sink sink;
-	sink.mode = SINK_VERIFY;
-	sink.context = context;
-	sink.item = (const u8 *)(body + count);
-	sink.item_end = (const u8 *)call->event + call->event->size;
-	sink.pointee_before = 0;
-	visit_inputs(&sink, call->row, call->arguments);
-	return sink.item;
-}
-
-/* The inputs that were compared already: another thread may have changed them since. */
-static const u8 *skip_inputs(const struct call *call)
-{
-	const u8 *at = (const u8 *)(call->event + 1) + call->row->argument_count * 8, *end = (const u8 *)call->event + call->event->size;
-	while (at + sizeof(struct item) <= end && ((const struct item *)at)->direction == ITEM_INPUT)
-		at += sizeof(struct item) + ALIGN8(((const struct item *)at)->inline_bytes);
-	return at;
-}
-
-static void prepare_replay(struct call *call)
-{
-	call->event = log_take(call->context, EVENT_CALL, (u16)call->number);
-	call->position = (u8 *)(call->context->inputs_verified ? skip_inputs(call) : verify_inputs(call));
-	call->context->inputs_verified = 0;
-	call->result = call->event->value;
-	call->flags = call->event->flags;
-}
-
-/* The thread is about to wait for a turn that it lost inside the call whose event comes next. */
-void call_verify_early(struct context *context)
-{
-	const struct event *event = log_peek(context);
-	struct call call;
-	begin_call(&call, context);
-	futex_waits(&call);
-	call.event = event;
-	if (!event || event->kind != EVENT_CALL || event->number != call.number || !call.row)
-		return;
-	verify_inputs(&call);
-	context->inputs_verified = 1;
-}
-
 void call_prepare(struct call *call)
 {
 	if (recording())
 		prepare_record(call);
 	else
-		prepare_replay(call);
+		call_answer(call);
 }
 
 /* The baton changed hands during the call: the TURN event goes before the call's own, whose inputs are staged already. */
-void turn_before_staged(struct call *call, u64 turn)
+void turn_before_staged(struct context *context, u64 turn, u8 **start, u8 **position)
 {
-	memmove(call->start + TURN_BYTES, call->start, (u64)(call->position - call->start));
-	*(struct event *)call->start = (struct event){ TURN_BYTES, EVENT_TURN, TURN_IN_CALL, turn_kind(call->context), (i64)turn };
-	call->start += TURN_BYTES;
-	call->position += TURN_BYTES;
-	ring_publish(call->context, TURN_BYTES);
-	count_event(call->context);
-	note_turn(call->context, turn);
+	memmove(*start + TURN_BYTES, *start, (u64)(*position - *start));
+	*(struct event *)*start = (struct event){ TURN_BYTES, EVENT_TURN, TURN_IN_CALL, turn_kind(context), (i64)turn };
+	*start += TURN_BYTES;
+	*position += TURN_BYTES;
+	ring_publish(context, TURN_BYTES);
+	count_event(context);
+	note_turn(context, turn);
 }
 
 /* Calls that may reach the console, or change which descriptors do, and those that ask what time it is. The others skip a dozen comparisons. */
@@ -158,7 +107,7 @@ static inline __attribute__((always_inline)) i64 execute_in(struct call *call, w
 	if (UNLIKELY(console))
 		console_unlock(call, console);
 	if (gives_baton && baton_acquire(call->context, &turn))
-		turn_before_staged(call, turn);
+		turn_before_staged(call->context, turn, &call->start, &call->position);
 	return call->result;
 }
 
@@ -206,65 +155,12 @@ static inline __attribute__((always_inline)) void finish_record(struct call *cal
 	count_event(context);
 }
 
-/* Some calls (vmsplice) may write or only read, and say so nowhere: then the recorded bytes are there already. */
-static u32 same_bytes(u64 address, const u8 *data, u64 count)
-{
-	u8 copy[256];
-	for (u64 done = 0; done < count; done += sizeof copy) {
-		u64 piece = minimum(sizeof copy, count - done);
-		if (copy_user(copy, (const void *)(address + done), piece) || memcmp(copy, data + done, piece))
-			return 0;
-	}
-	return 1;
-}
-
-/* What went through /proc/self/mem may lie on pages the program cannot write to. */
-static u32 write_forced(u64 address, const u8 *data, u64 count)
-{
-	i64 memory = sys4(NR_openat, -100L, "/proc/self/mem", 02000002 /* O_RDWR | O_CLOEXEC */, 0);
-	i64 written = memory < 0 ? -1 : sys4(NR_pwrite64, memory, data, count, address);
-	if (memory >= 0)
-		sys1(NR_close, memory);
-	return written == (i64)count;
-}
-
-/* Copies the recorded outputs where the kernel had put them. The addresses were verified with the inputs. */
-static void finish_replay(struct call *call)
-{
-	const u8 *at = call->position, *end = (const u8 *)call->event + call->event->size;
-	while (at < end) {
-		const struct item *item = (const struct item *)at;
-		const u8 *data = at + sizeof *item;
-		if (UNLIKELY(data > end || data + ALIGN8(item->inline_bytes) > end))
-			diverge(call->context, WHY_CORRUPT, item->inline_bytes, (u64)(end - at));
-		if (item->direction == ITEM_OUTPUT) {
-			if (UNLIKELY(item->address < RUNTIME_END && item->address + item->inline_bytes > RUNTIME_TEXT))
-				diverge(call->context, WHY_CORRUPT, item->address, 0);
-			if (UNLIKELY(copy_user((void *)item->address, data, item->inline_bytes)) && !same_bytes(item->address, data, item->inline_bytes) && !write_forced(item->address, data, item->inline_bytes))
-				diverge(call->context, WHY_MEMORY, item->address, item->inline_bytes);
-		}
-		at = data + ALIGN8(item->inline_bytes);
-	}
-}
-
 void call_finish(struct call *call, const struct extra_item *extra, u32 extra_count)
 {
 	if (recording())
 		finish_record(call, extra, extra_count);
 	else
-		finish_replay(call);
-}
-
-const struct item *call_find_item(struct call *call, u8 direction, u8 argument)
-{
-	const u8 *at = call->position, *end = (const u8 *)call->event + call->event->size;
-	while (at + sizeof(struct item) <= end) {
-		const struct item *item = (const struct item *)at;
-		if (item->direction == direction && item->argument == argument)
-			return item;
-		at += sizeof *item + ALIGN8(item->inline_bytes);
-	}
-	return NULL;
+		call_finish_answered(call);
 }
 
 static u32 writes_memory(const struct call *call)
@@ -298,7 +194,7 @@ static SELDOM void finish_with(struct call *call, const struct extra_item *moved
 /* Its event, and the way out. */
 static u32 finish_emulated(struct call *call)
 {
-	if (UNLIKELY(HEADER->shared_file_count || call->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR) || writes_memory(call)))
+	if (UNLIKELY((HEADER->shared_file_count && shared_file_concerns(call->context->process, call->number, call->arguments[0])) || call->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR) || writes_memory(call)))
 		finish_with(call, NULL, NULL);
 	else
 		finish_record(call, NULL, 0);
@@ -317,18 +213,18 @@ static u32 finish_moved(struct call *call)
 /* As call_kernel_window, but in place: when the kernel comes back, processors that protect its return predictions mispredict every return to a
  * caller from before, which costs as much as half a call. Each must stay in one place: the labels are its own. */
 #define WINDOW_HERE(name)                                                                                                                                     \
-	static inline __attribute__((always_inline)) i64 name##_here(u64 number, const u64 *a)                                                                \
+	static inline __attribute__((always_inline)) i64 name##_here(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)                                        \
 	{                                                                                                                                                     \
 		i64 result;                                                                                                                                   \
-		register u64 r10 __asm__("r10") = a[3];                                                                                                       \
-		register u64 r8 __asm__("r8") = a[4];                                                                                                         \
-		register u64 r9 __asm__("r9") = a[5];                                                                                                         \
+		register u64 r10 __asm__("r10") = d;                                                                                                          \
+		register u64 r8 __asm__("r8") = e;                                                                                                            \
+		register u64 r9 __asm__("r9") = f;                                                                                                            \
 		__asm__ volatile(".globl " #name "_start, " #name "_call, " #name "_abort\n"                                                                  \
 				 #name "_start:\n\tcmpl $0, %%gs:%c[deferred]\n\tjne " #name "_abort\n"                                                     \
 				 #name "_call:\n\tsyscall\n1:\n"                                                                                             \
 				 ".pushsection .text.cold, \"ax\"\n" #name "_abort:\n\tmov %[aborted], %%rax\n\tjmp 1b\n.popsection"                         \
 				 : "=a"(result)                                                                                                               \
-				 : "a"(number), "D"(a[0]), "S"(a[1]), "d"(a[2]), "r"(r10), "r"(r8), "r"(r9),                                                  \
+				 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9),                                                  \
 				   [deferred] "i"(__builtin_offsetof(struct context, deferred_count)), [aborted] "i"(CALL_ABORTED)                            \
 				 : "rcx", "r11", "memory", "cc");                                                                                             \
 		return result;                                                                                                                                \
@@ -336,17 +232,103 @@ static u32 finish_moved(struct call *call)
 WINDOW_HERE(plain_window)
 WINDOW_HERE(other_window)
 
-/* The way that nearly all recorded calls go. */
-static u32 record_plain(struct call *call)
+static inline __attribute__((always_inline)) i64 other_window_with(u64 number, const u64 *a) { return other_window_here(number, a[0], a[1], a[2], a[3], a[4], a[5]); }
+
+/* ---- the short way, of nearly all calls ----
+ *
+ * Code that runs between two pieces of the program and the kernel is cold each time: every cache line of it that is not gone through counts. So calls that
+ * follow no more than one buffer have no struct call, but go from the registers to the ring. */
+
+static u64 argument_of(const struct registers *regs, u32 i) { return *(const u64 *)((const u8 *)regs + argument_places[i]); }
+
+static u32 are_absent(const struct registers *regs, u32 arguments)
 {
-	prepare_record(call);
-	call->result = plain_window_here(call->number, call->actual);
-	if (UNLIKELY(call->result == CALL_ABORTED))
-		return deliver_deferred(call->context, 1);
-	return finish_emulated(call);
+	for (; arguments; arguments &= arguments - 1)
+		if (argument_of(regs, (u32)__builtin_ctz(arguments)))
+			return 0;
+	return 1;
 }
 
-/* Calls that concern the console or descriptors, and those of threads that take turns. */
+/* NULL: the call that the thread makes is not to be recorded on the short way. */
+static inline __attribute__((always_inline)) const struct call_row *plain_row(const struct context *context)
+{
+	const struct registers *regs = &context->regs;
+	u32 number = (u32)regs->rax;
+	if (UNLIKELY(number >= CALL_ROW_COUNT || HEADER->mode != MODE_RECORD || context->slot->filter))
+		return NULL;
+	const struct call_row *row = &call_rows[number];
+	enum call_kind kind = call_kinds[number];
+	if (row->plain == PLAIN_NOT || kind > OUTPUT || (kind == OUTPUT && descriptor_use(context->process, regs->rdi)) || !are_absent(regs, row->absent))
+		return NULL;
+	return row;
+}
+
+/* Something is special about it after all. */
+static SELDOM u32 finish_not_plain(struct context *context, u8 *start, u8 *position, i64 result)
+{
+	struct call call;
+	call_begin(&call, context);
+	call.start = start;
+	call.position = position;
+	call.result = result;
+	return finish_emulated(&call);
+}
+
+/* Its item, and behind that; NULL if it does not fit. */
+static inline u8 *put_output(u8 *position, const u8 *limit, u32 argument, u64 address, u64 bytes)
+{
+	struct item *item = (struct item *)position;
+	u64 size = sizeof *item + ALIGN8(bytes);
+	if (UNLIKELY(size > (u64)(limit - position)))
+		return NULL;
+	*item = (struct item){ (u8)argument, ITEM_OUTPUT, 0, (u32)bytes, (u32)bytes, 0, address };
+	ring_copy((u8 *)(item + 1), (const void *)address, bytes);
+	return position + size;
+}
+
+static inline __attribute__((always_inline)) u32 record_plain(struct context *context, const struct call_row *row)
+{
+	const struct registers *regs = &context->regs;
+	u8 *start = ring_reserve(context, INPUT_SPACE + TURN_BYTES);
+	u64 *arguments = (u64 *)(start + sizeof(struct event)), bytes, turn;
+	arguments[0] = regs->rdi;
+	arguments[1] = regs->rsi;
+	arguments[2] = regs->rdx;
+	arguments[3] = regs->r10;
+	arguments[4] = regs->r8;
+	arguments[5] = regs->r9;
+	u8 *position = (u8 *)(arguments + row->argument_count);
+	u32 buffer = row->plain - (u32)PLAIN_BUFFER; /* wraps where there is none */
+	const struct argument_rule *rule = row->plain >= PLAIN_BUFFER ? &row->arguments[buffer] : NULL;
+	u64 address = rule ? arguments[buffer] : 0, most = rule ? not_negative(arguments[rule->length_argument]) : 0;
+	if (address && rule->direction == DIRECTION_IN && (bytes = bytes_of(rule, most)) != 0)
+		position = stage_input(position, start + INPUT_SPACE, buffer, address, bytes, INLINE_WHOLE);
+
+	u32 gives_baton = row->may_wait && context->process->domain, lends = gives_baton && regs->rax == NR_write && is_file(context->process, regs->rdi) && baton_lend(context);
+	if (gives_baton && !lends)
+		baton_release(context);
+	i64 result = plain_window_here((u32)regs->rax, regs->rdi, regs->rsi, regs->rdx, regs->r10, regs->r8, regs->r9);
+	if (gives_baton && (lends ? baton_take_back(context, &turn) : baton_acquire(context, &turn)))
+		turn_before_staged(context, turn, &start, &position);
+
+	if (UNLIKELY(result == CALL_ABORTED))
+		return deliver_deferred(context, 1);
+	if (UNLIKELY(result == -EFAULT || (HEADER->shared_file_count && shared_file_concerns(context->process, (u32)regs->rax, regs->rdi))))
+		return finish_not_plain(context, start, position, result);
+	if (result > 0 && address && rule->direction == DIRECTION_OUT && (bytes = bytes_of(rule, minimum((u64)result, most))) != 0) {
+		u8 *end = put_output(position, start + INPUT_SPACE, buffer, address, bytes);
+		if (UNLIKELY(!end))
+			return finish_not_plain(context, start, position, result);
+		position = end;
+	}
+	*(struct event *)start = (struct event){ (u32)(position - start), EVENT_CALL, 0, (u16)regs->rax, result };
+	ring_publish(context, (u64)(position - start));
+	count_event(context);
+	context->regs.rax = (u64)result;
+	return leave(context);
+}
+
+/* All that are not plain. */
 static u32 record_other(struct call *call)
 {
 	u32 descriptors = kind_of(call) == DESCRIPTOR, looked = tracing() && look_needed(call);
@@ -355,7 +337,7 @@ static u32 record_other(struct call *call)
 		look_before(call);
 	if (descriptors && console_hides_data(call))
 		call->result = -EINVAL;
-	else if (UNLIKELY(execute_in(call, other_window_here) == CALL_ABORTED))
+	else if (UNLIKELY(execute_in(call, other_window_with) == CALL_ABORTED))
 		return deliver_deferred(call->context, 1);
 	if (descriptors)
 		descriptors_after(call);
@@ -378,19 +360,15 @@ static u32 record_clock(struct call *call)
 static u32 emulate(struct call *call)
 {
 	if (recording()) {
-		enum call_kind kind = kind_of(call);
-		if (UNLIKELY(kind == CLOCK) && clock_answers(call))
-			return record_clock(call);
-		u32 looked = (tracing() && look_needed(call)) || moved_wanted(call);
-		return LIKELY(kind != DESCRIPTOR && !call->context->process->domain && !looked && !reaches_console(call)) ? record_plain(call) : record_other(call);
+		return kind_of(call) == CLOCK && clock_answers(call) ? record_clock(call) : record_other(call);
 	}
-	prepare_replay(call);
+	call_answer(call);
 	if (UNLIKELY(call->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR)) && !call->context->printed)
 		console_replay(call->context, call->event);
 	call->context->printed = 0;
 	if (UNLIKELY(looks_at_mappings()))
 		look_replayed(call);
-	finish_replay(call);
+	call_finish_answered(call);
 	const struct item *write = HEADER->shared_file_count ? call_find_item(call, ITEM_FILE_WRITE, 0) : NULL;
 	if (UNLIKELY(write))
 		shared_file_rewrite(call, write);
@@ -421,6 +399,9 @@ static u32 handle_call(struct context *context)
 			baton_yield(context);
 		if (UNLIKELY(context->event_count >= context->next_hash_event))
 			hash_at_interval(context);
+		const struct call_row *row = plain_row(context);
+		if (LIKELY(row != NULL))
+			return record_plain(context, row);
 	} else {
 		const struct event *next = log_peek(context);
 		while (UNLIKELY(next && (next->kind == EVENT_TURN || next->kind == EVENT_HASH))) {
@@ -437,7 +418,7 @@ static u32 handle_call(struct context *context)
 		if (UNLIKELY(debug_catches(context)))
 			debug_call(context);
 	}
-	begin_call(&call, context);
+	call_begin(&call, context);
 	if (UNLIKELY(!call.row)) {
 		static const struct call_row unknown = { .policy = POLICY_REFUSE, .selector_argument = NO_SELECTOR, .refuse_errno = ENOSYS };
 		call.row = &unknown;
@@ -454,10 +435,8 @@ static u32 handle_call(struct context *context)
 
 static u32 same_arguments(const struct registers *regs, const u64 *recorded, u32 count)
 {
-	static const u8 places[6] = { __builtin_offsetof(struct registers, rdi), __builtin_offsetof(struct registers, rsi), __builtin_offsetof(struct registers, rdx),
-		__builtin_offsetof(struct registers, r10), __builtin_offsetof(struct registers, r8), __builtin_offsetof(struct registers, r9) };
 	for (u32 i = 0; i < count; i++)
-		if (recorded[i] != *(const u64 *)((const u8 *)regs + places[i]))
+		if (recorded[i] != argument_of(regs, i))
 			return 0;
 	return 1;
 }

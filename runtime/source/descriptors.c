@@ -33,6 +33,7 @@ static u32 set_use(struct process *process, u64 descriptor, u32 use)
 	struct descriptor_uses *uses = &process->uses;
 	if (descriptor < LOW_DESCRIPTORS) {
 		process->apart[descriptor / 64] &= ~(1UL << descriptor % 64);
+		process->files[descriptor / 64] &= ~(1UL << descriptor % 64);
 		uses->low[descriptor] = (u8)use;
 		return 0;
 	}
@@ -138,7 +139,11 @@ void descriptors_after(struct call *call)
 		return;
 	switch (call->row->descriptor_effect) {
 	case DESCRIPTORS_MAKES:
-		keep_use(call, (u64)call->result, opened_for_writing(call) ? found_use((u64)call->result) : 0);
+		u32 writes = opened_for_writing(call);
+		keep_use(call, (u64)call->result, writes ? found_use((u64)call->result) : 0);
+		u64 stat[18], f = (u64)call->result;
+		if (writes && call->result >= 0 && f < LOW_DESCRIPTORS && !sys2(NR_fstat, f, stat) && ((u32)stat[3] & TYPE_MASK) == 0100000)
+			process->files[f / 64] |= 1UL << f % 64;
 		if (call->number == NR_open || call->number == NR_openat)
 			filter_open(call);
 		break;

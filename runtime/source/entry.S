@@ -305,22 +305,43 @@ copy_user:
 copy_user_start:
 	cmp $512, %rcx /* below, starting a string instruction costs more than it saves */
 	ja 4f
-	sub $8, %rcx
+	sub $32, %rcx
 	jb 2f
-1:	mov (%rsi), %rax
+1:	mov 0(%rsi), %rax
+	mov 8(%rsi), %r8
+	mov 16(%rsi), %r9
+	mov 24(%rsi), %r10
+	mov %rax, 0(%rdi)
+	mov %r8, 8(%rdi)
+	mov %r9, 16(%rdi)
+	mov %r10, 24(%rdi)
+	add $32, %rsi
+	add $32, %rdi
+	sub $32, %rcx
+	jae 1b
+2:	add $32, %rcx
+	jz copy_user_end
+3:	sub $8, %rcx
+	jb 5f
+	mov (%rsi), %rax
 	mov %rax, (%rdi)
 	add $8, %rsi
 	add $8, %rdi
-	sub $8, %rcx
-	jae 1b
-2:	add $8, %rcx
+	jmp 3b
+5:	add $8, %rcx
 	jz copy_user_end
-3:	movzbl (%rsi), %eax
+	cmp $8, %rdx
+	jb 6f
+	mov -8(%rsi,%rcx), %rax /* once more with the bytes before */
+	mov %rax, -8(%rdi,%rcx)
+	xor %ecx, %ecx
+	jmp copy_user_end
+6:	movzbl (%rsi), %eax
 	mov %al, (%rdi)
 	inc %rsi
 	inc %rdi
 	dec %rcx
-	jnz 3b
+	jnz 6b
 	jmp copy_user_end
 4:	rep movsb
 copy_user_end:

@@ -58,7 +58,7 @@ static i64 lock(struct call *call)
 			baton_release(call->context);
 		result = call_kernel_window(NR_futex, wait);
 		if (shares && baton_acquire(call->context, &turn))
-			turn_before_staged(call, turn);
+			turn_before_staged(call->context, turn, &call->start, &call->position);
 		if (result == CALL_ABORTED || result == -EINTR)
 			return RESTART;
 		if (result < 0 && result != -EAGAIN)

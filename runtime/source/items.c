@@ -2,7 +2,6 @@
  * inputs before the call, measure outputs and emit outputs after it. Private stack; touches the program's memory only by copy_user. */
 #include "../include/context.h"
 
-#define INLINE_WHOLE 128u  /* inputs up to this many bytes are kept whole for people to read */
 #define INLINE_PART 32u
 #define INLINE_STRING 4096u
 #define MAX_VECTORS 1024u
@@ -11,25 +10,47 @@
 #define MAX_STRINGS 150u /* of one list: two must fit the space for inputs */
 #define RULE_IOCTL_SIZE 0x80 /* our own: the byte count is in the command */
 
+#define BLOCK_BYTES 32UL
+#define HASH_FACTOR 0x9e3779b97f4a7c15UL
+
 static u64 mix(u64 value)
 {
 	value ^= value >> 32;
-	value *= 0x9e3779b97f4a7c15UL;
+	value *= HASH_FACTOR;
 	return value ^ value >> 29;
 }
 
+static u64 rotate(u64 value) { return value << 29 | value >> 35; }
+
+static u64 step(u64 lane, u64 word) { return rotate((lane ^ word) * HASH_FACTOR); }
+
+static u64 mix_lanes(u64 a, u64 b, u64 c, u64 d) { return mix(a) ^ mix(b + 1) ^ mix(c + 2) ^ mix(d + 3); }
+
 u64 hash_user(const void *bytes, u64 count, u32 *faulted)
 {
-	u64 lanes[4] = { count, 1, 2, 3 };
-	u64 tail[4] = { 0 };
-	u64 blocks = count / 32;
-	if (hash_user_blocks(bytes, blocks, lanes) || copy_user(tail, (const u8 *)bytes + blocks * 32, count % 32)) {
+	u64 lanes[4] = { count, 1, 2, 3 }, tail[4] = { 0 }, blocks = count / BLOCK_BYTES, rest = count % BLOCK_BYTES;
+	if (hash_user_blocks(bytes, blocks, lanes) || copy_user(tail, (const u8 *)bytes + blocks * BLOCK_BYTES, rest)) {
 		*faulted = 1;
 		return 0;
 	}
-	if (count % 32)
-		hash_user_blocks(tail, 1, lanes);
-	return mix(lanes[0]) ^ mix(lanes[1] + 1) ^ mix(lanes[2] + 2) ^ mix(lanes[3] + 3);
+	if (!rest)
+		return mix_lanes(lanes[0], lanes[1], lanes[2], lanes[3]);
+	return mix_lanes(step(lanes[0], tail[0]), step(lanes[1], tail[1]), step(lanes[2], tail[2]), step(lanes[3], tail[3]));
+}
+
+#define BLOCKS(bytes) (((bytes) + BLOCK_BYTES - 1) & ~(BLOCK_BYTES - 1))
+
+/* The same of bytes of our own, with zeros behind them up to the end of the block. */
+static u64 hash_blocks(const u64 *words, u64 count)
+{
+	u64 a = count, b = 1, c = 2, d = 3;
+	for (const u64 *end = words + BLOCKS(count) / 8; words < end; words += 4) {
+		a = step(a, words[0]);
+		b = step(b, words[1]);
+		c = step(c, words[2]);
+		d = step(d, words[3]);
+	}
+	return mix_lanes(a, b, c, d);
 }
 
 static u64 compare_command(u64 command, const struct sub_row *rows, u32 count)
@@ -78,25 +99,41 @@ const struct call_row *find_row(u64 number, const u64 *arguments)
 
 /* ---- the four sinks ---- */
 
-static void stage_input(struct sink *sink, u32 argument, u64 address, u64 total, u64 inline_limit)
+/* Both: 1 if the bytes cannot be read. */
+static u32 stage_whole(u8 *data, u64 address, u64 total, u32 *hash)
+{
+	u64 *last = (u64 *)(data + BLOCKS(total) - BLOCK_BYTES);
+	last[0] = last[1] = last[2] = last[3] = 0;
+	u32 faulted = copy_user(data, (const void *)address, total) != 0;
+	*hash = (u32)hash_blocks((const u64 *)data, total);
+	return faulted;
+}
+
+static u32 stage_part(u8 *data, u64 address, u64 total, u64 inline_bytes, u32 *hash)
+{
+	u32 faulted = 0;
+	*hash = (u32)hash_user((const void *)address, total, &faulted);
+	if (!inline_bytes || faulted)
+		return faulted;
+	*(u64 *)(data + ALIGN8(inline_bytes) - 8) = 0;
+	return copy_user(data, (const void *)address, inline_bytes) != 0;
+}
+
+u8 *stage_input(u8 *position, const u8 *limit, u32 argument, u64 address, u64 total, u64 inline_limit)
 {
 	u64 inline_bytes = total <= inline_limit ? total : INLINE_PART;
-	if (sink->position + sizeof(struct item) + ALIGN8(inline_bytes) > sink->limit)
-		inline_bytes = 0;
-	if (sink->position + sizeof(struct item) > sink->limit)
-		fail("the inputs of one call do not fit");
-	u32 faulted = 0;
-	u32 hash = (u32)hash_user((const void *)address, total, &faulted);
-	struct item *item = (struct item *)sink->position;
+	struct item *item = (struct item *)position;
 	u8 *data = (u8 *)(item + 1);
-	if (inline_bytes && !faulted) {
-		*(u64 *)(data + ALIGN8(inline_bytes) - 8) = 0;
-		faulted = copy_user(data, (const void *)address, inline_bytes) != 0;
-	}
-	if (faulted)
+	if (data + ALIGN8(inline_bytes) > limit)
 		inline_bytes = 0;
-	*item = (struct item){ (u8)argument, ITEM_INPUT, (u16)faulted, (u32)inline_bytes, (u32)total, faulted ? 0 : hash, address };
-	sink->position = data + ALIGN8(inline_bytes);
+	if (data > limit)
+		fail("the inputs of one call do not fit");
+	u32 hash, is_whole = inline_bytes == total && data + BLOCKS(total) <= limit;
+	u32 faulted = LIKELY(is_whole) ? stage_whole(data, address, total, &hash) : stage_part(data, address, total, inline_bytes, &hash);
+	if (UNLIKELY(faulted))
+		inline_bytes = hash = 0;
+	*item = (struct item){ (u8)argument, ITEM_INPUT, (u16)faulted, (u32)inline_bytes, (u32)total, hash, address };
+	return data + ALIGN8(inline_bytes);
 }
 
 static void verify_input(struct sink *sink, u32 argument, u64 address, u64 total)
@@ -148,7 +185,7 @@ static void one_item(struct sink *sink, u32 argument, u64 address, u64 bytes, u6
 		return;
 	}
 	switch (sink->mode) {
-	case SINK_INPUT: stage_input(sink, argument, address, bytes, inline_limit); break;
+	case SINK_INPUT: sink->position = stage_input(sink->position, sink->limit, argument, address, bytes, inline_limit); break;
 	case SINK_VERIFY: verify_input(sink, argument, address, bytes); break;
 	case SINK_MEASURE: measure_output(sink, argument, address, bytes); break;
 	case SINK_EMIT: emit_output(sink, argument, address, bytes); break;
@@ -226,7 +263,7 @@ static u64 pointee(u64 address, u64 bytes)
 	return value;
 }
 
-static u64 not_negative(u64 value) { return (i64)value < 0 ? 0 : value; }
+static u32 has_failed(i64 result) { return result < 0 && result >= -4095; }
 
 static __attribute__((noinline)) u64 count_elements(struct sink *sink, const struct argument_rule *rule, u64 address, const u64 *arguments, i64 result)
 {
@@ -239,11 +276,12 @@ static __attribute__((noinline)) u64 count_elements(struct sink *sink, const str
 	case LENGTH_POINTEE64: return minimum(pointee(arguments[rule->length_argument], 8), sink->pointee_before);
 	case LENGTH_BITS: return (argument + 63) / 64 * 8;
 	case LENGTH_PAGES: return (argument + 4095) / 4096;
-	case LENGTH_PRODUCT: return minimum(argument, 0x7ffff000) * minimum(not_negative(arguments[rule->length_argument2]), 0x7ffff000);
+	case LENGTH_PRODUCT: return minimum(argument, LARGEST_MOVE) * minimum(not_negative(arguments[rule->length_argument2]), LARGEST_MOVE);
 	case LENGTH_COUNTED: return minimum(pointee(address + rule->length_argument, rule->length_argument2), sink->pointee_before);
 	}
 	return 0;
 }
+
 
 static u64 plain_bytes(struct sink *sink, u32 i, const struct argument_rule *rule, const u64 *arguments, i64 result)
 {
@@ -251,9 +289,8 @@ static u64 plain_bytes(struct sink *sink, u32 i, const struct argument_rule *rul
 		return (u32)arguments[1] >> 16 & 0x3fff;
 	if (rule->length_rule == LENGTH_CONSTANT)
 		return (u64)rule->count * rule->element_bytes;
-	u64 count = LIKELY(rule->length_rule == LENGTH_ARGUMENT) ? not_negative(arguments[rule->length_argument]) : count_elements(sink, rule, arguments[i], arguments, result);
-	count = minimum(count, 0x7ffff000);
-	return minimum(count * rule->element_bytes + rule->count, 0x7ffff000);
+	u64 count = rule->length_rule == LENGTH_ARGUMENT ? not_negative(arguments[rule->length_argument]) : count_elements(sink, rule, arguments[i], arguments, result);
+	return bytes_of(rule, count);
 }
 
 /* What the length will be compared with after the call. */
@@ -334,12 +371,12 @@ static __attribute__((noinline)) void visit_input(struct sink *sink, u32 i, cons
 
 void visit_inputs(struct sink *sink, const struct call_row *row, const u64 *arguments)
 {
-	sink->largest = 0x7ffff000;
+	sink->largest = LARGEST_MOVE;
 	for (u32 i = 0; i < row->inputs_end; i++) {
 		const struct argument_rule *rule = &row->arguments[i];
 		if (rule->direction == DIRECTION_VALUE)
 			continue;
-		if (LIKELY(rule->direction == DIRECTION_IN && rule->shape == SHAPE_PLAIN && rule->length_rule == LENGTH_ARGUMENT && !tracing()))
+		if (rule->direction == DIRECTION_IN && rule->shape == SHAPE_PLAIN && rule->length_rule == LENGTH_ARGUMENT && !tracing())
 			one_item(sink, i, arguments[i], plain_bytes(sink, i, rule, arguments, 0), INLINE_WHOLE);
 		else
 			visit_input(sink, i, rule, arguments);
@@ -404,52 +441,56 @@ static void visit_faulted(struct sink *sink, const struct call_row *row, const u
 	}
 }
 
+static __attribute__((noinline)) void visit_output(struct sink *sink, u32 i, const struct argument_rule *rule, const u64 *arguments, i64 result)
+{
+	u32 failed = has_failed(result);
+	u64 address = arguments[i], bytes;
+	switch (rule->shape) {
+	case SHAPE_STRING: case SHAPE_STRINGS: case SHAPE_SIGMASK: case SHAPE_SIGMASK_PAIR: break;
+	case SHAPE_IFCONF: interface_outputs(sink, i, address); break;
+	case SHAPE_SEMARRAY:
+		if (rule->direction != DIRECTION_IN)
+			one_item(sink, i, address, semaphore_bytes(arguments), 0);
+		break;
+	case SHAPE_IOVEC:
+		if (rule->direction == DIRECTION_OUT)
+			visit_vectors(sink, i, address, arguments[rule->length_argument], result > 0 ? (u64)result : 0);
+		break;
+	case SHAPE_MSGHDR:
+		if (rule->direction != DIRECTION_IN)
+			message_outputs(sink, i, address, (u64)result);
+		break;
+	case SHAPE_MMSGHDR:
+		for (i64 k = 0; k < result; k++) {
+			u32 received = 0;
+			copy_user(&received, (const void *)(address + (u64)k * 64 + 56), 4);
+			if (rule->direction != DIRECTION_IN)
+				message_outputs(sink, i, address + (u64)k * 64, received);
+			one_item(sink, i, address + (u64)k * 64 + 56, 4, 0);
+		}
+		break;
+	default:
+		if (rule->direction == DIRECTION_IN)
+			break;
+		bytes = plain_bytes(sink, i, rule, arguments, result);
+		sink->is_data = is_data(rule);
+		if (!failed || bytes <= 0x10000) /* a failed call with an impossible size wrote nothing */
+			one_item(sink, i, address, bytes, 0);
+		sink->is_data = 0;
+	}
+}
+
 void visit_outputs(struct sink *sink, const struct call_row *row, const u64 *arguments, i64 result)
 {
+	sink->largest = LARGEST_MOVE;
 	if (UNLIKELY(result == -EFAULT) && !tracing()) {
-		sink->largest = 0x7ffff000;
 		visit_faulted(sink, row, arguments);
 		return;
 	}
-	u32 failed = result < 0 && result >= -4095;
-	sink->largest = 0x7ffff000;
 	for (u32 i = 0; i < row->outputs_end; i++) {
 		const struct argument_rule *rule = &row->arguments[i];
-		u64 address = arguments[i], bytes;
-		if (rule->direction == DIRECTION_VALUE || address == 0 || (failed && !(rule->flags & ARGUMENT_ALWAYS)))
+		if (rule->direction == DIRECTION_VALUE || arguments[i] == 0 || (has_failed(result) && !(rule->flags & ARGUMENT_ALWAYS)))
 			continue;
-		switch (rule->shape) {
-		case SHAPE_STRING: case SHAPE_STRINGS: case SHAPE_SIGMASK: case SHAPE_SIGMASK_PAIR: break;
-		case SHAPE_IFCONF: interface_outputs(sink, i, address); break;
-		case SHAPE_SEMARRAY:
-			if (rule->direction != DIRECTION_IN)
-				one_item(sink, i, address, semaphore_bytes(arguments), 0);
-			break;
-		case SHAPE_IOVEC:
-			if (rule->direction == DIRECTION_OUT)
-				visit_vectors(sink, i, address, arguments[rule->length_argument], result > 0 ? (u64)result : 0);
-			break;
-		case SHAPE_MSGHDR:
-			if (rule->direction != DIRECTION_IN)
-				message_outputs(sink, i, address, (u64)result);
-			break;
-		case SHAPE_MMSGHDR:
-			for (i64 k = 0; k < result; k++) {
-				u32 received = 0;
-				copy_user(&received, (const void *)(address + (u64)k * 64 + 56), 4);
-				if (rule->direction != DIRECTION_IN)
-					message_outputs(sink, i, address + (u64)k * 64, received);
-				one_item(sink, i, address + (u64)k * 64 + 56, 4, 0);
-			}
-			break;
-		default:
-			if (rule->direction == DIRECTION_IN)
-				break;
-			bytes = plain_bytes(sink, i, rule, arguments, result);
-			sink->is_data = is_data(rule);
-			if (!failed || bytes <= 0x10000) /* a failed call with an impossible size wrote nothing */
-				one_item(sink, i, address, bytes, 0);
-			sink->is_data = 0;
-		}
+		visit_output(sink, i, rule, arguments, result);
 	}
 }

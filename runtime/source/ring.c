@@ -13,7 +13,7 @@ static void tell_drain(struct context *context)
 		ring_drain();
 }
 
-static void wait_for_space(struct context *context, u64 bytes)
+void ring_wait(struct context *context, u64 bytes)
 {
 	struct slot *slot = context->slot;
 	for (;;) {
@@ -26,14 +26,6 @@ static void wait_for_space(struct context *context, u64 bytes)
 		futex_wait(&slot->tail_futex, seen, 1000);
 	}
 	__atomic_store_n(&slot->tail_waiting, 0, __ATOMIC_RELEASE);
-}
-
-/* Room for `bytes` (at most RING_BYTES) in one piece; the ring is mapped twice, so no piece wraps. */
-u8 *ring_reserve(struct context *context, u64 bytes)
-{
-	if (UNLIKELY(context->head + bytes - context->tail_seen > RING_BYTES))
-		wait_for_space(context, bytes);
-	return context->ring + (context->head & (RING_BYTES - 1));
 }
 
 void ring_publish(struct context *context, u64 bytes)

@@ -97,7 +97,7 @@ u32 shared_file_changes(u64 device, u64 inode)
 }
 
 /* Whether a descriptor was seen to lead to none of them, and has not been closed since: asking the kernel costs as much as a short write. */
-static u32 known_apart(struct process *process, u64 descriptor)
+static inline __attribute__((always_inline)) u32 known_apart(struct process *process, u64 descriptor)
 {
 	u32 count = __atomic_load_n(&HEADER->shared_file_count, __ATOMIC_ACQUIRE);
 	if (process->apart_among != count) {
@@ -129,6 +129,22 @@ static u32 may_be_shared(struct process *process, u64 descriptor, struct file_id
 		return 1;
 	note_apart(process, descriptor);
 	return 0;
+}
+
+/* Calls that may read or change a file by another way than a mapping: of most it is the one that argument 0 leads to. */
+enum { BY_FIRST = 1, BY_OTHERS };
+static const u8 moving_calls[CALL_ROW_COUNT] = {
+	[NR_read] = BY_FIRST, [NR_readv] = BY_FIRST, [NR_pread64] = BY_FIRST, [NR_preadv] = BY_FIRST, [NR_preadv2] = BY_FIRST,
+	[NR_write] = BY_FIRST, [NR_writev] = BY_FIRST, [NR_pwrite64] = BY_FIRST, [NR_pwritev] = BY_FIRST, [NR_pwritev2] = BY_FIRST,
+	[NR_ftruncate] = BY_FIRST, [NR_fallocate] = BY_FIRST, [NR_ioctl] = BY_FIRST,
+	[NR_sendfile] = BY_OTHERS, [NR_splice] = BY_OTHERS, [NR_copy_file_range] = BY_OTHERS, [NR_truncate] = BY_OTHERS,
+	[NR_open] = BY_OTHERS, [NR_openat] = BY_OTHERS, [NR_openat2] = BY_OTHERS, [NR_creat] = BY_OTHERS,
+};
+
+u32 shared_file_concerns(struct process *process, u64 number, u64 first_argument)
+{
+	u8 by = number < CALL_ROW_COUNT ? moving_calls[number] : 0;
+	return by && !(by == BY_FIRST && known_apart(process, (u32)first_argument));
 }
 
 #define NO_DESCRIPTOR (~0UL)

@@ -65,6 +65,9 @@ enum {
 
 #define NO_SELECTOR 0xff
 
+/* Of a call that follows nothing but arguments in registers, and one buffer at most. */
+enum { PLAIN_NOT, PLAIN_VALUES, PLAIN_BUFFER /* plus which argument is the buffer */ };
+
 struct argument_rule {
     unsigned char direction, shape, length_rule, length_argument, length_argument2, flags;
     unsigned short element_bytes;
@@ -78,6 +81,7 @@ struct call_row {
     short refuse_errno;
     unsigned char handler, descriptor_effect;
     unsigned short first_sub_row, sub_row_count;
+    unsigned char plain /* PLAIN_* */, absent; /* bits of the arguments that are NULL where it is plain */
     struct argument_rule arguments[6];
 };
 
@@ -186,9 +190,10 @@ fn row(row: &Row, place: &Place<'_>, handlers: &[&str]) -> String {
         Some(index) if place.sub_row_count > 0 => index.to_string(),
         _ => "NO_SELECTOR".to_string(),
     };
+    let (plain, absent) = if selector == "NO_SELECTOR" { plain(row) } else { ("PLAIN_NOT".to_string(), 0) };
     let arguments: Vec<String> = row.arguments.iter().map(argument).collect();
     format!(
-        "{{ {policy}, {}, {}, {}, {}, {selector}, {errno}, {handler}, {}, {}, {}, {{ {} }} }}",
+        "{{ {policy}, {}, {}, {}, {}, {selector}, {errno}, {handler}, {}, {}, {}, {plain}, {absent}, {{ {} }} }}",
         row.arguments.len(),
         u8::from(row.waits),
         end_of(row, has_inputs),
@@ -198,6 +203,29 @@ fn row(row: &Row, place: &Place<'_>, handlers: &[&str]) -> String {
         place.sub_row_count,
         if arguments.is_empty() { "{ 0 }".to_string() } else { arguments.join(", ") },
     )
+}
+
+/// Whether a call can be recorded on the short way, and which of its arguments are NULL then.
+fn plain(row: &Row) -> (String, u32) {
+    let pointers: Vec<usize> = (0..row.arguments.len()).filter(|&index| matches!(row.arguments[index].kind, Kind::Pointer(_))).collect();
+    let buffer = pointers.iter().find(|&&index| is_buffer(&row.arguments[index]));
+    match buffer {
+        _ if row.policy != Policy::Emulate || row.descriptors != DescriptorEffect::Unchanged => ("PLAIN_NOT".to_string(), 0),
+        None if pointers.is_empty() => ("PLAIN_VALUES".to_string(), 0),
+        None => ("PLAIN_NOT".to_string(), 0),
+        Some(&buffer) => (format!("PLAIN_BUFFER + {buffer}"), pointers.iter().filter(|&&index| index != buffer).map(|index| 1 << index).sum()),
+    }
+}
+
+/// Bytes or the like, as many as an argument says, or the result up to that.
+fn is_buffer(argument: &Argument) -> bool {
+    let Kind::Pointer(pointer) = &argument.kind else { return false };
+    let is_usual = match pointer.length.rule {
+        LengthRule::Argument(_) => pointer.direction == Direction::In,
+        LengthRule::ResultMaxArgument(_) => pointer.direction == Direction::Out,
+        _ => false,
+    };
+    is_usual && pointer.shape == Shape::Plain && pointer.length.count == 0 && !pointer.always
 }
 
 fn end_of(row: &Row, wanted: fn(&Pointer) -> bool) -> usize {
