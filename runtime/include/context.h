@@ -63,7 +63,7 @@ struct process {
 	u16 regions_free[MAX_REGIONS];
 	u8 regions_unmapped[MAX_REGIONS / 8];
 	struct descriptor_uses uses;
-	u64 files[LOW_DESCRIPTORS / 64]; /* record: regular files opened for writing */
+	u64 files[LOW_DESCRIPTORS / 64]; /* record: descriptors of regular files whose writes do not wait for the disk */
 	u64 apart[LOW_DESCRIPTORS / 64]; /* record: descriptors whose files are none of the header's shared files, */
 	u32 apart_among;                 /* when those were so many */
 	u32 mixed_descriptors;           /* record: its threads, or another process and it, may have more or fewer descriptors in common than is usual */
@@ -398,29 +398,35 @@ static inline void note_turn(struct context *context, u64 turn) /* record: its e
 	context->turn_sections = context->slot->turn_sections = 0;
 }
 void baton_release(struct context *context);  /* record */
-u32 baton_lend(struct context *context);
-u32 baton_take_back(struct context *context, u64 *turn);
+u32 baton_lend(struct context *context);     /* record, instead of releasing it, around a call that is soon back. 1: baton_take_back is to follow */
+u32 baton_take_back(struct context *context, u64 *turn); /* as baton_acquire */
 void baton_keep_alone(struct context *context, u32 alone);
 u32 baton_acquire(struct context *context, u64 *turn); /* record: 1 when the holder changed: the caller logs the turn */
 void baton_yield(struct context *context);    /* record: lets those who waited long go first */
 void baton_leave(struct context *context);    /* record, chaos: on the way back to the program's code */
-void baton_replay_leave(struct context *context); /* replay: obeys what baton_leave logged; a TURN event comes next */
 void baton_signalled(struct context *context); /* record: a signal was put off */
 u32 baton_give(struct context *context, u64 passages); /* record, at a passage: others go first, if there are any. 1: the log says so */
 void baton_offer(struct context *context);    /* at a forced point whose event has FORCED_TURN */
-void baton_replay(struct context *context, u32 at_call); /* replay: obeys TURN events that come next */
 void baton_end_process(struct context *context);
 void baton_end(struct context *context);      /* the thread will run no more user code */
 
 static inline struct domain *domain_of(const struct context *context) { return recording() ? context->process->domain : context->domain; }
 void baton_enter_section(struct context *context); /* it has not the baton, and gets it */
 void baton_leave_section(struct context *context); /* it has, and gives it up */
-u32 baton_turn_over(struct context *context);      /* replay: no more sections of its turn, nor events, are in its stream */
 void baton_lock(struct context *context);          /* record: nobody else has the baton, but it is no turn */
 void baton_unlock(struct context *context);
 void baton_lock_is_section(struct context *context); /* record: it is, after all */
-void baton_complete(struct context *context);      /* replay: the turn, if it has one, is over */
 static inline u32 sync_policy(void) { return HEADER->options & OPTION_SYNC; }
+
+/* ---- turn.c: replay ---- */
+#define SECTION_SPINS 4000 /* sections are short, but one may be a call: waking another thread, say */
+void turn_complete(struct context *context);      /* the turn, if it has one, is over */
+void turn_obey_all(struct context *context, u32 at_call); /* obeys TURN events that come next */
+void turn_obey_next(struct context *context);           /* there is to be one, and only that: the next may be of the system call that comes */
+void turn_leave(struct context *context); /* obeys what baton_leave logged; a TURN event comes next */
+u32 turn_is_over(struct context *context);      /* no more sections of its turn, nor events, are in its stream */
+void turn_enter_section(struct context *context);
+void turn_leave_section(struct context *context);
 
 /* ---- passage.c ---- */
 void passage(struct context *context);     /* the thread has passed a function that is counted, and was to come here */
@@ -522,7 +528,7 @@ static inline u32 descriptor_use(const struct process *process, u64 descriptor) 
 {
 	return LIKELY(descriptor < LOW_DESCRIPTORS) ? process->uses.low[descriptor] : high_descriptor_use(process, descriptor);
 }
-static inline u32 is_file(const struct process *process, u64 descriptor)
+static inline u32 writes_at_once(const struct process *process, u64 descriptor)
 {
 	return descriptor < LOW_DESCRIPTORS && process->files[descriptor / 64] >> descriptor % 64 & 1;
 }

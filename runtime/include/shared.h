@@ -78,7 +78,7 @@ struct domain {
 	u64 credit_until_ns; /* record: until when callers have it; 0: they have none */
 	u64 stopped_turn; /* record: of the thread that was stopped last */
 	u64 late_ns;      /* record: when one that was expected had not come back in time */
-	u64 turn_ns;      /* record: when the turn began */
+	u64 lent;         /* record: how often, in the turn that is */
 	struct turn_gate gates[TURN_GATES];
 } __attribute__((aligned(64)));
 

@@ -1,9 +1,9 @@
 /* The baton: of all threads that share writable memory, one runs user code at a time. Private stack.
  *
- * Record: it is a lock. A thread gives it up around calls that may wait, and takes it back; only when the holder changed in between is a TURN
- * event logged, with a number that counts the changes. Replay: the numbers are obeyed. A thread that meets a TURN event in its stream lost the
- * baton there: its turn is over, and it waits until all turns before the one in the event are.
- * Handing over costs a system call only when somebody waits.
+ * While recording it is a lock. A thread gives it up around calls that may wait, and takes it back; only when the holder changed in between is a TURN
+ * event logged, with a number that counts the changes. Replay obeys the numbers, see turn.c. Handing over costs a system call only when somebody waits.
+ *
+ * A call that never waits for long is back before anybody has come: during such a call the baton is lent. Only those who may ask for it take it then.
  *
  * Whoever computes gives the baton up only when it is stopped, which is dear. So once a thread waited long for it after a call, all that make calls
  * have credit: for as long as it waited they have the baton among themselves, and are expected back from their calls by those that were stopped. */
@@ -12,8 +12,6 @@
 #define CHAOS_LOOKS 20 /* of a millisecond each, at most */
 #define MOST_SPINS 1000 /* some microseconds: what a short call takes, and less than going to sleep and being woken */
 #define LEAST_SPINS 200
-#define SECTION_SPINS 4000 /* sections are short, but one may be a call: waking another thread, say */
-#define MOST_VAIN_SPINS 4  /* halvings of that */
 #define FIRST_PAUSE_NS 50000UL
 #define MOST_COURTESY_NS 20000000UL /* some rounds of the kernel's scheduler */
 #define LEAST_WAIT_FOR_CREDIT_NS 900000UL /* somebody computes */
@@ -22,11 +20,9 @@
 #define EXPECTED_MS 1UL                    /* what a call may take whose caller is waited for, */
 #define UNEXPECTED_NS 25000000UL           /* and for how long nobody is waited for when it was in vain */
 #define ASK_AFTER_MS 1UL    /* from a call; */
-#define ASK_STOPPED_MS 10UL
-#define LENT 0x80000000U /* in the lock */
-#ifndef LENT_NS
-#define LENT_NS 1000000UL
-#endif
+#define ASK_STOPPED_MS 10UL /* others, who would only take turns in computing */
+#define LENT 0x80000000U /* in the lock, beside the holder */
+#define MOST_LENT 200    /* times in a turn: at the next such call whoever waits is woken */
 #define LONGEST_LOOK_MS 100UL
 #define RING_AFTER_MS 4UL /* a wait as long as this is no ordinary hand-over: the drain shall look */
 
@@ -49,7 +45,7 @@ static SELDOM void begin_turn(struct context *context, struct domain *domain)
 	context->slot->turn = domain->turn + 1; /* first: should we be killed here, the supervisor logs the turn that is taken */
 	domain->turn = context->slot->turn;
 	domain->last = me(context);
-	domain->turn_ns = now_ns();
+	domain->lent = 0;
 }
 
 static u32 take(struct context *context, struct domain *domain, u64 *turn)
@@ -73,6 +69,12 @@ static u32 lock(struct context *context, struct domain *domain, u32 *holder)
 {
 	*holder = 0;
 	return __atomic_compare_exchange_n(&domain->lock, holder, me(context), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* From a value that says it is lent. */
+static u32 change_lock(struct context *context, struct domain *domain, u32 from)
+{
+	return __atomic_compare_exchange_n(&domain->lock, &from, me(context), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 /* Most turns are short. How long looking on pays is learnt from how it went, but it is never less than going to sleep takes. Whoever looks on from the
@@ -128,8 +130,7 @@ static void wait_for_lock(struct context *context, struct domain *domain)
 			return;
 		u64 waited = (now_ns() - start) / 1000000;
 		if (waited >= patience) {
-			u32 lent = holder;
-			if (holder & LENT && __atomic_compare_exchange_n(&domain->lock, &lent, me(context), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			if (holder & LENT && change_lock(context, domain, holder))
 				return;
 			passage_ask(domain, holder);
 		}
@@ -289,10 +290,13 @@ void baton_release(struct context *context)
 	unlock(context->process->domain, is_expected(context->process->domain));
 }
 
+/* 1: it is lent until baton_take_back. 0: it is to be released instead. */
 u32 baton_lend(struct context *context)
 {
 	struct domain *domain = context->process->domain;
-	if (!__atomic_load_n(&domain->waiters, __ATOMIC_RELAXED) || domain != &context->process->private_domain || chaos() || sync_policy() || now_ns() - domain->turn_ns >= LENT_NS)
+	if (domain != &context->process->private_domain || !__atomic_load_n(&domain->waiters, __ATOMIC_RELAXED))
+		return 0;
+	if (chaos() || sync_policy() || domain->expected || domain->lent++ >= MOST_LENT)
 		return 0;
 	force_close(context);
 	context->slot->baton_state = BATON_NONE;
@@ -304,10 +308,7 @@ u32 baton_lend(struct context *context)
 u32 baton_take_back(struct context *context, u64 *turn)
 {
 	struct domain *domain = context->process->domain;
-	u32 lent = me(context) | LENT;
-	if (__atomic_compare_exchange_n(&domain->lock, &lent, me(context), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-		return take(context, domain, turn);
-	return baton_acquire(context, turn);
+	return change_lock(context, domain, me(context) | LENT) ? take(context, domain, turn) : baton_acquire(context, turn);
 }
 
 /* Chaos: whoever waits goes first, or whoever comes during the delay; or nobody. 1: somebody did. */
@@ -466,162 +467,6 @@ static void leave_section_recorded(struct context *context)
 	baton_unlock(context);
 }
 
-/* ---- replay ---- */
-
-static struct turn_gate *gate_of(struct domain *domain, u64 turn) { return &domain->gates[turn % TURN_GATES]; }
-
-/* Whoever waits for the next turn is in the gate's count before it looks a last time at what is completed. */
-void baton_complete(struct context *context)
-{
-	struct domain *domain = context->domain;
-	if (!domain || !context->turn)
-		return;
-	struct turn_gate *next = gate_of(domain, context->turn + 1);
-	__atomic_store_n(&domain->completed, context->turn, __ATOMIC_SEQ_CST);
-	context->turn = 0;
-	if (!__atomic_load_n(&next->waiters, __ATOMIC_SEQ_CST))
-		return;
-	__atomic_add_fetch(&next->word, 1, __ATOMIC_SEQ_CST);
-	futex_wake(&next->word, 0x7fffffff);
-}
-
-static u32 has_come(const struct domain *domain, u64 turn) { return __atomic_load_n(&domain->completed, __ATOMIC_SEQ_CST) + 1 >= turn; }
-
-/* Looking on is in vain where there is only one core, or others compute for long: the more often it was, the shorter it is. */
-static u32 comes_soon(struct context *context, u64 turn)
-{
-	u32 limit = sync_policy() ? SECTION_SPINS >> context->vain_spins : 0;
-	for (u32 i = 0; i < limit; i++) {
-		if (has_come(context->domain, turn)) {
-			context->vain_spins = 0;
-			return 1;
-		}
-		__builtin_ia32_pause();
-	}
-	context->vain_spins = (u32)minimum(context->vain_spins + 1, MOST_VAIN_SPINS);
-	return has_come(context->domain, turn);
-}
-
-struct patience { u64 since_ns, completed; };
-
-/* Threads that race may wait for each other in a way that the recorded ones did not. */
-static void be_patient(struct context *context, struct patience *patience)
-{
-	u64 completed = context->domain->completed, now = HEADER->turn_patience_ns ? now_ns() : 0;
-	if (completed != patience->completed || !patience->since_ns)
-		*patience = (struct patience){ now, completed };
-	else if (now - patience->since_ns > HEADER->turn_patience_ns)
-		diverge(context, WHY_STUCK, completed + 1, (now - patience->since_ns) / 1000000);
-}
-
-static void wait_for_turn(struct context *context, u64 turn)
-{
-	struct domain *domain = context->domain;
-	struct turn_gate *gate = gate_of(domain, turn);
-	if (!comes_soon(context, turn)) {
-		__atomic_add_fetch(&gate->waiters, 1, __ATOMIC_SEQ_CST);
-		for (struct patience patience = { 0, 0 };; be_patient(context, &patience)) {
-			u32 seen = __atomic_load_n(&gate->word, __ATOMIC_SEQ_CST);
-			if (has_come(domain, turn))
-				break;
-			context->slot->baton_state = BATON_WAITING;
-			futex_wait(&gate->word, seen, 1000);
-		}
-		__atomic_sub_fetch(&gate->waiters, 1, __ATOMIC_SEQ_CST);
-	}
-	context->slot->baton_state = BATON_HOLDING;
-	context->turn = turn;
-	context->in_section = 1;
-	context->turn_sections = 0;
-	if (!sync_policy())
-		home_follow(context);
-}
-
-/* `at_call`: the thread has come to the call that follows in its stream, so what that one prints is in memory. */
-static void replay_turn(struct context *context, const struct event *event, u32 at_call)
-{
-	struct process *process = context->process;
-	u64 turn = (u64)event->value;
-	u16 kind = event->number;
-	u8 in_call = event->flags & TURN_IN_CALL;
-	log_take(context, EVENT_TURN, kind);
-	if (in_call)
-		call_verify_early(context);
-	baton_complete(context);
-	if (kind == TURN_SHARED)
-		context->domain = process->domain = &HEADER->shared_domain;
-	if (kind == TURN_FIRST_THREAD) {
-		process->private_domain = (struct domain){ 0 };
-		context->domain = process->domain = &process->private_domain;
-	}
-	if (!context->domain)
-		diverge(context, WHY_CORRUPT, turn, 0);
-	event = log_peek(context);
-	if (at_call && event && event->kind == EVENT_CALL && event->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR)) {
-		console_replay(context, event);
-		context->printed = 1;
-	}
-	wait_for_turn(context, turn);
-}
-
-void baton_replay(struct context *context, u32 at_call)
-{
-	for (;;) {
-		const struct event *event = log_peek(context);
-		if (LIKELY(!event || event->kind != EVENT_TURN))
-			return;
-		replay_turn(context, event, at_call);
-	}
-}
-
-/* Sections that the recorded thread ended in its turn, as the event says that ends the turn; ~0 if the next event is not that. */
-static u64 sections_of_turn(const struct event *event)
-{
-	if (!event)
-		return 0;
-	if (event->kind == EVENT_TURN && event->flags & TURN_SECTION && event->size >= sizeof *event + sizeof(u64))
-		return *(const u64 *)(event + 1);
-	if (event->kind == EVENT_END)
-		return event->size >= sizeof *event + sizeof(u64) ? *(const u64 *)(event + 1) : 0;
-	return ~0UL;
-}
-
-u32 baton_turn_over(struct context *context) { return context->turn_sections >= sections_of_turn(log_peek(context)); }
-
-static void enter_section_replayed(struct context *context)
-{
-	const struct event *event = log_peek(context);
-	u64 sections = sections_of_turn(event);
-	if (context->turn_sections >= sections) {
-		if (!event || event->kind == EVENT_END)
-			end_of_stream(context); /* it never had the baton again */
-		if (context->turn_sections > sections)
-			diverge(context, WHY_SECTIONS, sections, context->turn_sections);
-		replay_turn(context, event, 0);
-		return;
-	}
-	if (!context->turn)
-		diverge(context, WHY_SECTIONS, sections, context->turn_sections);
-	context->in_section = 1;
-}
-
-static void leave_section_replayed(struct context *context)
-{
-	context->turn_sections++;
-	context->in_section = 0;
-	if (baton_turn_over(context))
-		baton_complete(context);
-}
-
-void baton_replay_leave(struct context *context)
-{
-	const struct event *event = log_peek(context);
-	if (event->number != TURN_GIVEN)
-		return;
-	log_take(context, EVENT_TURN, TURN_GIVEN);
-	baton_offer(context);
-}
-
 /* ---- both ---- */
 
 void baton_enter_section(struct context *context)
@@ -629,7 +474,7 @@ void baton_enter_section(struct context *context)
 	if (recording())
 		enter_section_recorded(context);
 	else
-		enter_section_replayed(context);
+		turn_enter_section(context);
 }
 
 void baton_leave_section(struct context *context)
@@ -637,7 +482,7 @@ void baton_leave_section(struct context *context)
 	if (recording())
 		leave_section_recorded(context);
 	else
-		leave_section_replayed(context);
+		turn_leave_section(context);
 }
 
 /* `child`: in a process of its own, which has what memory its parent shares with others, but no other thread. */
@@ -656,23 +501,17 @@ void baton_begin(struct context *context)
 	if (!domain_of(context))
 		return;
 	if (!recording())
-		baton_offer(context); /* a new thread always waits for its turn; it may have died before */
+		turn_obey_next(context); /* a new thread always waits for its turn; it may have died before */
 	else if (baton_acquire(context, &turn))
 		log_turn(context, turn);
 }
 
 void baton_offer(struct context *context)
 {
-	if (recording()) {
+	if (recording())
 		offer(context);
-		return;
-	}
-	const struct event *event = log_peek(context);
-	if (!event || event->kind == EVENT_END)
-		end_of_stream(context); /* it never got the baton back */
-	if (event->kind != EVENT_TURN)
-		diverge(context, WHY_KIND, event->kind, EVENT_TURN);
-	replay_turn(context, event, 0); /* this one only: the next may be of the system call that comes */
+	else
+		turn_obey_next(context);
 }
 
 /* The whole process ends. Its own threads get no turn any more; those of others in the domain do. */
@@ -687,7 +526,7 @@ void baton_end(struct context *context)
 	if (!domain_of(context))
 		return;
 	if (!recording())
-		baton_complete(context);
+		turn_complete(context);
 	else if (context->process->domain->lock == me(context))
 		baton_release(context);
 }

@@ -263,6 +263,66 @@ static inline __attribute__((always_inline)) const struct call_row *plain_row(co
 	return row;
 }
 
+/* One that is being recorded: where its event begins and ends so far, and its buffer. Everything that works on it is inlined and it stays in registers. */
+struct plain_call {
+	u8 *start, *position;
+	const struct argument_rule *rule; /* NULL: there is no buffer */
+	u32 buffer;                       /* which argument */
+	u64 address, most;                /* elements */
+};
+
+static inline __attribute__((always_inline)) void prepare_plain(struct plain_call *call, struct context *context, const struct call_row *row)
+{
+	const struct registers *regs = &context->regs;
+	call->start = ring_reserve(context, INPUT_SPACE + TURN_BYTES);
+	u64 *arguments = (u64 *)(call->start + sizeof(struct event)), bytes;
+	arguments[0] = regs->rdi;
+	arguments[1] = regs->rsi;
+	arguments[2] = regs->rdx;
+	arguments[3] = regs->r10;
+	arguments[4] = regs->r8;
+	arguments[5] = regs->r9;
+	call->position = (u8 *)(arguments + row->argument_count);
+	call->rule = NULL;
+	if (row->plain < PLAIN_BUFFER)
+		return;
+	call->buffer = row->plain - (u32)PLAIN_BUFFER;
+	call->rule = &row->arguments[call->buffer];
+	call->address = arguments[call->buffer];
+	call->most = not_negative(arguments[call->rule->length_argument]);
+	if (call->rule->direction == DIRECTION_IN && call->address && (bytes = bytes_of(call->rule, call->most)) != 0)
+		call->position = stage_input(call->position, call->start + INPUT_SPACE, call->buffer, call->address, bytes, INLINE_WHOLE);
+}
+
+static inline u32 is_soon_back(const struct context *context) { return context->regs.rax == NR_write && writes_at_once(context->process, context->regs.rdi); }
+
+static inline __attribute__((always_inline)) i64 execute_plain(struct plain_call *call, struct context *context, u32 may_wait)
+{
+	const struct registers *regs = &context->regs;
+	u32 gives_baton = may_wait && context->process->domain, lends = gives_baton && is_soon_back(context) && baton_lend(context);
+	u64 turn;
+	if (gives_baton && !lends)
+		baton_release(context);
+	i64 result = plain_window_here((u32)regs->rax, regs->rdi, regs->rsi, regs->rdx, regs->r10, regs->r8, regs->r9);
+	if (gives_baton && (lends ? baton_take_back(context, &turn) : baton_acquire(context, &turn)))
+		turn_before_staged(context, turn, &call->start, &call->position);
+	return result;
+}
+
+/* 0: it does not fit. */
+static inline __attribute__((always_inline)) u32 put_output(struct plain_call *call, i64 result)
+{
+	if (result <= 0 || !call->rule || call->rule->direction != DIRECTION_OUT || !call->address)
+		return 1;
+	u64 bytes = bytes_of(call->rule, minimum((u64)result, call->most)), size = sizeof(struct item) + ALIGN8(bytes);
+	if (UNLIKELY(!bytes || size > (u64)(call->start + INPUT_SPACE - call->position)))
+		return !bytes;
+	*(struct item *)call->position = (struct item){ (u8)call->buffer, ITEM_OUTPUT, 0, (u32)bytes, (u32)bytes, 0, call->address };
+	ring_copy(call->position + sizeof(struct item), (const void *)call->address, bytes);
+	call->position += size;
+	return 1;
+}
+
 /* Something is special about it after all. */
 static SELDOM u32 finish_not_plain(struct context *context, u8 *start, u8 *position, i64 result)
 {
@@ -274,55 +334,20 @@ static SELDOM u32 finish_not_plain(struct context *context, u8 *start, u8 *posit
 	return finish_emulated(&call);
 }
 
-/* Its item, and behind that; NULL if it does not fit. */
-static inline u8 *put_output(u8 *position, const u8 *limit, u32 argument, u64 address, u64 bytes)
-{
-	struct item *item = (struct item *)position;
-	u64 size = sizeof *item + ALIGN8(bytes);
-	if (UNLIKELY(size > (u64)(limit - position)))
-		return NULL;
-	*item = (struct item){ (u8)argument, ITEM_OUTPUT, 0, (u32)bytes, (u32)bytes, 0, address };
-	ring_copy((u8 *)(item + 1), (const void *)address, bytes);
-	return position + size;
-}
-
 static inline __attribute__((always_inline)) u32 record_plain(struct context *context, const struct call_row *row)
 {
-	const struct registers *regs = &context->regs;
-	u8 *start = ring_reserve(context, INPUT_SPACE + TURN_BYTES);
-	u64 *arguments = (u64 *)(start + sizeof(struct event)), bytes, turn;
-	arguments[0] = regs->rdi;
-	arguments[1] = regs->rsi;
-	arguments[2] = regs->rdx;
-	arguments[3] = regs->r10;
-	arguments[4] = regs->r8;
-	arguments[5] = regs->r9;
-	u8 *position = (u8 *)(arguments + row->argument_count);
-	u32 buffer = row->plain - (u32)PLAIN_BUFFER; /* wraps where there is none */
-	const struct argument_rule *rule = row->plain >= PLAIN_BUFFER ? &row->arguments[buffer] : NULL;
-	u64 address = rule ? arguments[buffer] : 0, most = rule ? not_negative(arguments[rule->length_argument]) : 0;
-	if (address && rule->direction == DIRECTION_IN && (bytes = bytes_of(rule, most)) != 0)
-		position = stage_input(position, start + INPUT_SPACE, buffer, address, bytes, INLINE_WHOLE);
-
-	u32 gives_baton = row->may_wait && context->process->domain, lends = gives_baton && regs->rax == NR_write && is_file(context->process, regs->rdi) && baton_lend(context);
-	if (gives_baton && !lends)
-		baton_release(context);
-	i64 result = plain_window_here((u32)regs->rax, regs->rdi, regs->rsi, regs->rdx, regs->r10, regs->r8, regs->r9);
-	if (gives_baton && (lends ? baton_take_back(context, &turn) : baton_acquire(context, &turn)))
-		turn_before_staged(context, turn, &start, &position);
-
+	u32 number = (u32)context->regs.rax;
+	struct plain_call call;
+	prepare_plain(&call, context, row);
+	i64 result = execute_plain(&call, context, row->may_wait);
 	if (UNLIKELY(result == CALL_ABORTED))
 		return deliver_deferred(context, 1);
-	if (UNLIKELY(result == -EFAULT || (HEADER->shared_file_count && shared_file_concerns(context->process, (u32)regs->rax, regs->rdi))))
-		return finish_not_plain(context, start, position, result);
-	if (result > 0 && address && rule->direction == DIRECTION_OUT && (bytes = bytes_of(rule, minimum((u64)result, most))) != 0) {
-		u8 *end = put_output(position, start + INPUT_SPACE, buffer, address, bytes);
-		if (UNLIKELY(!end))
-			return finish_not_plain(context, start, position, result);
-		position = end;
-	}
-	*(struct event *)start = (struct event){ (u32)(position - start), EVENT_CALL, 0, (u16)regs->rax, result };
-	ring_publish(context, (u64)(position - start));
+	u32 concerns_file = HEADER->shared_file_count && shared_file_concerns(context->process, number, context->regs.rdi);
+	if (UNLIKELY(concerns_file || result == -EFAULT || !put_output(&call, result)))
+		return finish_not_plain(context, call.start, call.position, result);
+	u64 size = (u64)(call.position - call.start);
+	*(struct event *)call.start = (struct event){ (u32)size, EVENT_CALL, 0, (u16)number, result };
+	ring_publish(context, size);
 	count_event(context);
 	context->regs.rax = (u64)result;
 	return leave(context);
@@ -406,7 +431,7 @@ static u32 handle_call(struct context *context)
 		const struct event *next = log_peek(context);
 		while (UNLIKELY(next && (next->kind == EVENT_TURN || next->kind == EVENT_HASH))) {
 			if (next->kind == EVENT_TURN)
-				baton_replay(context, 1);
+				turn_obey_all(context, 1);
 			else
 				hash_replay(context);
 			next = log_peek(context);

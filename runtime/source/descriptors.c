@@ -8,6 +8,9 @@
 #define TIOCGDEV 0x80045432
 #define TYPE_MASK 0170000u
 #define CHARACTER_DEVICE 0020000u
+#define REGULAR_FILE 0100000u
+#define WRITES 3UL                /* O_WRONLY | O_RDWR */
+#define WAITS_FOR_DISK 050000UL /* O_DSYNC | O_DIRECT */
 
 /* Its index, or high_count. */
 static u32 find_high(const struct descriptor_uses *uses, u64 descriptor)
@@ -64,13 +67,14 @@ static void keep_use(struct call *call, u64 descriptor, u32 use)
 
 /* What a descriptor leads to that did not come from another one of the process: /dev/stdout and a passed descriptor may lead to the same output as
  * descriptor 1. Other devices than terminals have no output that anybody looks at. */
-static u32 found_use(u64 descriptor)
+static u32 found_use(u64 descriptor, u32 *is_regular)
 {
 	u64 stat[18];
 	u32 terminal = 0;
 	if (tracing() || sys2(NR_fstat, descriptor, stat))
 		return 0;
 	u32 is_device = ((u32)stat[3] & TYPE_MASK) == CHARACTER_DEVICE;
+	*is_regular = ((u32)stat[3] & TYPE_MASK) == REGULAR_FILE;
 	if (is_device && sys3(NR_ioctl, descriptor, TIOCGDEV, &terminal))
 		return 0;
 	for (u32 i = 0; i < 2; i++) {
@@ -81,16 +85,25 @@ static u32 found_use(u64 descriptor)
 	return 0;
 }
 
-static u32 opened_for_writing(const struct call *call)
+static u64 open_flags(const struct call *call)
 {
 	u64 flags;
 	switch (call->number) {
-	case NR_open: return call->arguments[1] & 3;
-	case NR_openat: return call->arguments[2] & 3;
-	case NR_openat2: return !copy_user(&flags, (const void *)call->arguments[2], sizeof flags) && flags & 3;
-	case NR_creat: case NR_pidfd_getfd: return 1;
+	case NR_open: return call->arguments[1];
+	case NR_openat: return call->arguments[2];
+	case NR_openat2: return copy_user(&flags, (const void *)call->arguments[2], sizeof flags) ? 0 : flags;
+	case NR_creat: case NR_pidfd_getfd: return WRITES;
 	}
 	return 0;
+}
+
+static void note_opened(struct call *call, u64 flags)
+{
+	u32 is_regular = 0, use = flags & WRITES ? found_use((u64)call->result, &is_regular) : 0;
+	keep_use(call, (u64)call->result, use);
+	u64 descriptor = (u64)call->result;
+	if (is_regular && !(flags & WAITS_FOR_DISK) && descriptor < LOW_DESCRIPTORS)
+		call->context->process->files[descriptor / 64] |= 1UL << descriptor % 64;
 }
 
 static void find_received(struct call *call, u64 message)
@@ -100,10 +113,10 @@ static void find_received(struct call *call, u64 message)
 		return;
 	u64 at = control[0], end = control[0] + control[1];
 	while (at + sizeof header <= end && !copy_user(header, (const void *)at, sizeof header) && header[0] >= sizeof header && header[0] <= end - at) {
-		u32 descriptor;
+		u32 descriptor, is_regular;
 		for (u64 i = sizeof header; header[1] == (SOL_SOCKET | (u64)SCM_RIGHTS << 32) && i + sizeof descriptor <= header[0]; i += sizeof descriptor)
 			if (!copy_user(&descriptor, (const void *)(at + i), sizeof descriptor))
-				keep_use(call, descriptor, found_use(descriptor));
+				keep_use(call, descriptor, found_use(descriptor, &is_regular));
 		at += ALIGN8(header[0]);
 	}
 }
@@ -139,11 +152,7 @@ void descriptors_after(struct call *call)
 		return;
 	switch (call->row->descriptor_effect) {
 	case DESCRIPTORS_MAKES:
-		u32 writes = opened_for_writing(call);
-		keep_use(call, (u64)call->result, writes ? found_use((u64)call->result) : 0);
-		u64 stat[18], f = (u64)call->result;
-		if (writes && call->result >= 0 && f < LOW_DESCRIPTORS && !sys2(NR_fstat, f, stat) && ((u32)stat[3] & TYPE_MASK) == 0100000)
-			process->files[f / 64] |= 1UL << f % 64;
+		note_opened(call, open_flags(call));
 		if (call->number == NR_open || call->number == NR_openat)
 			filter_open(call);
 		break;

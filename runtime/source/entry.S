@@ -354,14 +354,39 @@ copy_user_fixup:
 /* string_length_user(text, limit): bytes before the NUL, limit if there is none, -1 on a fault. */
 	.globl string_length_user, string_user_start, string_user_end, string_user_fixup
 string_length_user:
-	xor %eax, %eax
+	mov %rdi, %rdx /* by words, none of which goes on in another page */
+	and $-8, %rdx
+	mov %edi, %ecx
+	and $7, %ecx
+	shl $3, %ecx
+	mov $-1, %r8
+	shl %cl, %r8
+	not %r8 /* what is before the text is no NUL */
+	mov $0x0101010101010101, %r9
+	mov $0x8080808080808080, %r10
 string_user_start:
-1:	cmp %rsi, %rax
-	jae string_user_end
-	cmpb $0, (%rdi,%rax)
-	je string_user_end
-	inc %rax
+	mov (%rdx), %rax
+	or %r8, %rax
+1:	mov %rax, %rcx
+	sub %r9, %rcx
+	not %rax
+	and %rax, %rcx
+	and %r10, %rcx /* the highest bit of the first NUL */
+	jnz 2f
+	add $8, %rdx
+	mov %rdx, %rax
+	sub %rdi, %rax
+	cmp %rsi, %rax
+	jae 3f
+	mov (%rdx), %rax
 	jmp 1b
+2:	bsf %rcx, %rcx
+	shr $3, %ecx
+	lea (%rdx,%rcx), %rax
+	sub %rdi, %rax
+	cmp %rsi, %rax
+	jbe string_user_end
+3:	mov %rsi, %rax
 string_user_end:
 	ret
 string_user_fixup:

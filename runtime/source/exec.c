@@ -60,7 +60,7 @@ static u32 exec_replay(struct call *call)
 	struct context *context = call->context;
 	call_prepare(call);
 	if (call->result == EXEC_COMMITTED) {
-		baton_replay(context, 1); /* others had it until the kernel refused */
+		turn_obey_all(context, 1); /* others had it until the kernel refused */
 		const struct event *next = log_peek(context);
 		if (next && next->kind == EVENT_EXEC) {
 			look_end(context);

@@ -25,9 +25,9 @@ static void leave_behind(struct context *context)
 static void look_ahead(struct context *context)
 {
 	const struct event *event = log_peek(context);
-	if (context->in_section || !baton_turn_over(context))
+	if (context->in_section || !turn_is_over(context))
 		return;
-	baton_complete(context);
+	turn_complete(context);
 	if (!context->gone && (!event || event->kind == EVENT_END))
 		leave_behind(context);
 }

@@ -411,7 +411,7 @@ u32 leave(struct context *context)
 		debug_return(context);
 	const struct event *event = log_peek(context);
 	if (UNLIKELY(event && event->kind == EVENT_TURN)) {
-		baton_replay_leave(context);
+		turn_leave(context);
 		event = log_peek(context);
 	}
 	if (LIKELY(event && event->kind != EVENT_SIGNAL && event->kind != EVENT_FATAL)) {

@@ -282,7 +282,7 @@ pub struct Domain {
     pub credit_until_ns: AtomicU64,
     pub stopped_turn: AtomicU64,
     pub late_ns: AtomicU64,
-    pub turn_ns: AtomicU64,
+    pub lent: AtomicU64,
     pub gates: [TurnGate; TURN_GATES],
 }
 
