@@ -61,8 +61,10 @@ struct turn_gate {
 };
 
 /* The right to run user code among threads that share writable memory. */
+#define LENT 0x80000000U /* in a domain's lock */
+
 struct domain {
-	u32 lock;         /* record: stream + 1 of the holder, 0 when free; futex */
+	u32 lock;         /* record: stream + 1 of the holder, and LENT where a call of that one does not need it; 0 when free; futex */
 	u32 waiters;
 	u32 wake_pending; /* a waiter was woken and has not looked yet */
 	u32 last;         /* stream + 1 of the last holder */

@@ -21,8 +21,7 @@
 #define UNEXPECTED_NS 25000000UL           /* and for how long nobody is waited for when it was in vain */
 #define ASK_AFTER_MS 1UL    /* from a call; */
 #define ASK_STOPPED_MS 10UL /* others, who would only take turns in computing */
-#define LENT 0x80000000U /* in the lock, beside the holder */
-#define MOST_LENT 200    /* times in a turn: at the next such call whoever waits is woken */
+#define MOST_LENT 200 /* times in a turn: at the next such call whoever waits is woken */
 #define LONGEST_LOOK_MS 100UL
 #define RING_AFTER_MS 4UL /* a wait as long as this is no ordinary hand-over: the drain shall look */
 

@@ -13,7 +13,7 @@ static u32 is_noticed(const struct domain *domain, u32 lock, const struct contex
 	u8 highest;
 	for (u32 i = 0; i < NOTICE_SPINS; i++)
 		__builtin_ia32_pause();
-	return __atomic_load_n(&domain->lock, __ATOMIC_RELAXED) != lock || copy_user(&highest, (const u8 *)&holder->passages + HIGHEST_BYTE, 1) || highest;
+	return ((__atomic_load_n(&domain->lock, __ATOMIC_RELAXED) ^ lock) & ~LENT) || copy_user(&highest, (const u8 *)&holder->passages + HIGHEST_BYTE, 1) || highest;
 }
 
 void passage_ask(struct domain *domain, u32 lock)
