@@ -384,9 +384,8 @@ static u32 record_clock(struct call *call)
 /* An ordinary call: the kernel answers while recording, the log at replay. */
 static u32 emulate(struct call *call)
 {
-	if (recording()) {
+	if (recording())
 		return kind_of(call) == CLOCK && clock_answers(call) ? record_clock(call) : record_other(call);
-	}
 	call_answer(call);
 	if (UNLIKELY(call->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR)) && !call->context->printed)
 		console_replay(call->context, call->event);

@@ -45,3 +45,26 @@ fn generated_c_is_freestanding_and_needs_no_relocation() {
     }
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+/// Calls that are recorded on the short way follow one buffer at most, make no descriptors and have no commands.
+#[test]
+fn plain_calls_are_those_with_one_buffer_at_most() {
+    let table = std::fs::read_to_string(repository().join("runtime/gen/table.c")).unwrap();
+    let row_of = |name: &str| table.split(&format!("/* {name} */\n")).nth(1).and_then(|rest| rest.lines().next()).unwrap();
+    for (name, plain) in [
+        ("read", "PLAIN_BUFFER + 1, 0,"),
+        ("write", "PLAIN_BUFFER + 1, 0,"),
+        ("epoll_wait", "PLAIN_BUFFER + 1, 0,"),
+        ("recvfrom", "PLAIN_BUFFER + 1, 48,"),
+        ("lseek", "PLAIN_VALUES, 0,"),
+        ("getppid", "PLAIN_VALUES, 0,"),
+        ("openat", "PLAIN_NOT, 0,"),
+        ("close", "PLAIN_NOT, 0,"),
+        ("fcntl", "PLAIN_NOT, 0,"),
+        ("readv", "PLAIN_NOT, 0,"),
+        ("getpeername", "PLAIN_NOT, 0,"),
+        ("futex", "PLAIN_NOT, 0,"),
+    ] {
+        assert!(row_of(name).contains(plain), "{name}: {}", row_of(name));
+    }
+}
