@@ -60,9 +60,9 @@ struct turn_gate {
 	u32 waiters; /* and some that died waiting */
 };
 
-/* The right to run user code among threads that share writable memory. */
 #define LENT 0x80000000U /* in a domain's lock */
 
+/* The right to run user code among threads that share writable memory. */
 struct domain {
 	u32 lock;         /* record: stream + 1 of the holder, and LENT where a call of that one does not need it; 0 when free; futex */
 	u32 waiters;

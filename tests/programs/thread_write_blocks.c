@@ -3,7 +3,6 @@
 #include "check.h"
 #include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
 
 enum { BYTES = 300000 };
 

@@ -190,7 +190,7 @@ fn row(row: &Row, place: &Place<'_>, handlers: &[&str]) -> String {
         Some(index) if place.sub_row_count > 0 => index.to_string(),
         _ => "NO_SELECTOR".to_string(),
     };
-    let (plain, absent) = if selector == "NO_SELECTOR" { plain(row) } else { ("PLAIN_NOT".to_string(), 0) };
+    let (plain, absent) = if place.sub_row_count == 0 { plain(row) } else { ("PLAIN_NOT".to_string(), 0) };
     let arguments: Vec<String> = row.arguments.iter().map(argument).collect();
     format!(
         "{{ {policy}, {}, {}, {}, {}, {selector}, {errno}, {handler}, {}, {}, {}, {plain}, {absent}, {{ {} }} }}",
