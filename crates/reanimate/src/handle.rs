@@ -1,7 +1,7 @@
 //! An open file of the trace, as the workers share it.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::verify::Listing;
 
@@ -11,6 +11,9 @@ pub struct Handle {
     file: OnceLock<OpenFile>,
     /// The directory listing in progress.
     pub listing: Mutex<Option<Listing>>,
+    /// Of the end of a pipe that is written: the end that is read. By the times of a trace who reads may be gone before who writes: a process is
+    /// leaving from its call on, and its descriptors stay open for a while. What was written meanwhile must not find nobody.
+    reader: OnceLock<Arc<Handle>>,
 }
 
 #[derive(Debug)]
@@ -24,6 +27,12 @@ impl Handle {
     pub fn open(&self, file: OwnedFd, is_direct: bool) {
         // A handle is opened by the one call that it was planned for.
         let _ = self.file.set(OpenFile { file, is_direct });
+    }
+
+    /// Keeps the end that is read open as long as this one, that is written.
+    pub fn keep_reader(&self, reader: Arc<Self>) {
+        // A pipe is made once.
+        let _ = self.reader.set(reader);
     }
 
     /// The file, if opening succeeded.

@@ -42,8 +42,6 @@ pub struct Description {
     pub channel: RefCell<Option<Channel>>,
     /// Of a socket that others connect to.
     pub backlog: RefCell<Backlog>,
-    /// Of the end of a pipe that is read the one that is written.
-    pub peer: RefCell<Weak<Description>>,
 }
 
 /// Descriptors on their way, a message each.
@@ -88,7 +86,6 @@ impl Description {
             fifo: OnceCell::new(),
             channel: RefCell::default(),
             backlog: RefCell::default(),
-            peer: RefCell::default(),
         })
     }
 }

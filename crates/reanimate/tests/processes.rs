@@ -62,7 +62,7 @@ fn pipeline(order_of_read: bool) -> Trace {
 }
 
 #[test]
-fn a_pipe_is_not_closed_before_what_was_written_last() {
+fn what_was_written_while_the_reader_left_finds_somebody() {
     let folder = tempfile::tempdir().unwrap();
     let mut trace = Trace::new();
     trace.start("/", Vec::new());
@@ -70,11 +70,16 @@ fn a_pipe_is_not_closed_before_what_was_written_last() {
     trace.call(libc::SYS_fork, &[], 2);
     trace.by(2, 2).close(4);
     trace.by(1, 1).close(3);
-    for _ in 0..100 {
-        trace.by(1, 1).write(4, &[7; 100]);
-    }
-    // The other process ends without having read a byte; nobody waits for it.
+    let write = |trace: &mut Trace| {
+        for _ in 0..100 {
+            trace.by(1, 1).write(4, &[7; 100]);
+        }
+    };
+    write(&mut trace);
+    // The other process ends without having read a byte; nobody waits for it. Until its descriptors are closed there is room in the pipe.
     trace.by(2, 2).call(libc::SYS_exit_group, &[0], 0);
+    trace.last().returned_ns = 0;
+    write(&mut trace);
     trace.by(1, 1).close(4);
     for _ in 0..20 {
         let root = folder.path().join("root");

@@ -1,6 +1,8 @@
 //! Pipes carry the real data. Nobody waits in the kernel: who waits does so with an eye on everybody else, so that a trace
 //! whose data never come is told from one whose data are late.
 
+use std::sync::Arc;
+
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -16,11 +18,12 @@ use crate::handle::Handle;
 use crate::pace::Patience;
 
 impl Executor<'_> {
-    pub(super) fn pipe(&mut self, reader: &Handle, writer: &Handle, flags: u32) -> Done {
+    pub(super) fn pipe(&mut self, reader: &Arc<Handle>, writer: &Handle, flags: u32) -> Done {
         let kept = PipeFlags::from_bits_retain(flags & OFlags::DIRECT.bits());
         let (reading, writing) = rustix::pipe::pipe_with(kept | PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         reader.open(reading, false);
         writer.open(writing, false);
+        writer.keep_reader(reader.clone());
         Ok(Effect::success())
     }
 

@@ -1,15 +1,12 @@
 //! Calls about descriptors themselves. Only closing and making pipes reach a worker: a duplicate is another name for the
 //! same open file.
 
-use std::rc::Rc;
-
 use libc as sys;
 
 use super::{Context, Plan, Planned, Planner};
 use crate::access::Access;
 use crate::action::Action;
 use crate::tasks::{Description, Opened, Slot};
-use crate::world::Turn;
 
 const TRACKED: &str = "descriptors that were duplicated or marked: only their table changes";
 const CLOSED_VIRTUAL: &str = "closing of what was not opened";
@@ -37,7 +34,7 @@ impl Planner {
         }
         let slot = context.thread.descriptors.borrow_mut().close(number, context.call.entered_ns);
         match slot {
-            Some(slot) => closing(std::slice::from_ref(&slot), &mut context.turn),
+            Some(slot) => closing(std::slice::from_ref(&slot)),
             None => Plan::Simulated(super::UNKNOWN_DESCRIPTOR),
         }
     }
@@ -56,7 +53,7 @@ impl Planner {
             return Plan::Simulated(TRACKED);
         }
         let slots = descriptors.close_range(first, last);
-        closing(&slots, &mut context.turn)
+        closing(&slots)
     }
 
     fn duplicate(&mut self, context: &mut Context, number: i32, closes_on_exec: bool) -> Planned<Plan> {
@@ -83,7 +80,7 @@ impl Planner {
         }
         let replaced = context.thread.descriptors.borrow_mut().replace(new, Slot { description, closes_on_exec });
         Ok(match replaced {
-            Some(slot) => closing(&[slot], &mut context.turn),
+            Some(slot) => closing(&[slot]),
             None => Plan::Simulated(TRACKED),
         })
     }
@@ -105,7 +102,6 @@ impl Planner {
             context.thread.descriptors.borrow_mut().install(number, slot, context.call.returned_ns);
             description
         });
-        *reader.peer.borrow_mut() = Rc::downgrade(&writer);
         if self.simulates_pipes {
             return Ok(Plan::Simulated(super::SHARED_PIPES));
         }
@@ -146,16 +142,7 @@ impl Planner {
 }
 
 /// What remains to do when descriptors are gone.
-pub(super) fn closing(slots: &[Slot], turn: &mut Turn) -> Plan {
-    for slot in slots {
-        let is_pipe = matches!(slot.description.opened, Opened::Pipe);
-        let here = slots.iter().filter(|other| Rc::ptr_eq(&other.description, &slot.description)).count();
-        let is_last = Rc::strong_count(&slot.description) == here;
-        // What was written while somebody could still read must not find nobody.
-        if let Some(writer) = slot.description.peer.borrow().upgrade().filter(|_| is_pipe && is_last) {
-            writer.position_log.borrow_mut().join(Access::Share, turn.ticket, &mut turn.dependencies);
-        }
-    }
+pub(super) fn closing(slots: &[Slot]) -> Plan {
     let real = slots.iter().map(|slot| &slot.description).filter(|description| !matches!(description.opened, Opened::Virtual(_)));
     let handles: Vec<_> = real.map(|description| description.handle.clone()).collect();
     if handles.is_empty() { Plan::Simulated(CLOSED_VIRTUAL) } else { Plan::Execute(Action::Close(handles)) }

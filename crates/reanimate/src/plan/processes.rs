@@ -12,7 +12,7 @@ use crate::action::{Action, Identity, Task};
 use crate::calls::u64_at;
 use crate::prepare::Evidence;
 use crate::tasks::{Descriptors, Surroundings, Thread};
-use crate::world::{Base, Turn};
+use crate::world::Base;
 
 const PROCESSES: &str = "processes, threads and signals";
 const USERS: &str = "changes of users and groups, which the replay takes on";
@@ -168,7 +168,7 @@ impl Planner {
             self.unshare_descriptors(context);
         }
         let closed = context.thread.descriptors.borrow_mut().close_on_exec();
-        match super::descriptors::closing(&closed, &mut context.turn) {
+        match super::descriptors::closing(&closed) {
             Plan::Execute(action) => Plan::Execute(action),
             _ => Plan::Simulated(REASON),
         }
@@ -178,7 +178,7 @@ impl Planner {
         let process = context.thread.process;
         let ends_all = i64::from(context.call.number) == sys::SYS_exit_group;
         let ids = if ends_all { self.threads.ids_of(process) } else { vec![context.call.thread] };
-        let released = self.end_threads(&ids, &mut context.turn);
+        let released = self.end_threads(&ids);
         if self.threads.of_process(process).is_none() {
             context.turn.is_used = true;
             self.ended.insert(process, context.turn.ticket);
@@ -190,7 +190,7 @@ impl Planner {
     }
 
     /// Forgets threads. Tables of descriptors that nobody has any more are closed.
-    fn end_threads(&mut self, ids: &[u32], turn: &mut Turn) -> Option<Action> {
+    fn end_threads(&mut self, ids: &[u32]) -> Option<Action> {
         let mut slots = Vec::new();
         for id in ids {
             let Some(thread) = self.threads.remove(*id) else {
@@ -203,7 +203,7 @@ impl Planner {
                 slots.extend(std::mem::take(&mut *thread.descriptors.borrow_mut()).all().cloned());
             }
         }
-        match super::descriptors::closing(&slots, turn) {
+        match super::descriptors::closing(&slots) {
             Plan::Execute(action) => Some(action),
             _ => None,
         }
@@ -236,7 +236,7 @@ impl Planner {
                 crate::access::add(&mut context.turn.dependencies, last);
             }
         }
-        match self.end_threads(&self.threads.ids_of(child), &mut context.turn) {
+        match self.end_threads(&self.threads.ids_of(child)) {
             Some(action) => Plan::Execute(action),
             None => Plan::Simulated(PROCESSES),
         }
