@@ -293,6 +293,7 @@ static inline u64 not_negative(u64 value) { return (i64)value < 0 ? 0 : value; }
 static inline u64 bytes_of(const struct argument_rule *rule, u64 count) { return minimum(minimum(count, LARGEST_MOVE) * rule->element_bytes + rule->count, LARGEST_MOVE); }
 #define INLINE_WHOLE 128u /* inputs up to this many bytes are kept whole for people to read */
 u8 *stage_input(u8 *position, const u8 *limit, u32 argument, u64 address, u64 total, u64 inline_limit); /* record: its item; behind that */
+u8 *stage_output(u8 *position, const u8 *limit, u32 argument, u64 address, u64 bytes); /* its item; behind that, or NULL if it does not fit */
 u64 hash_user(const void *bytes, u64 count, u32 *faulted); /* any memory; 0 and *faulted = 1 when it cannot be read */
 
 /* ---- call.c ---- */

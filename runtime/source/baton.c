@@ -64,16 +64,16 @@ static u32 take(struct context *context, struct domain *domain, u64 *turn)
 	return 1;
 }
 
-static u32 lock(struct context *context, struct domain *domain, u32 *holder)
+/* From `*holder`, which becomes who has it if that is somebody else. */
+static u32 lock_from(struct context *context, struct domain *domain, u32 *holder)
 {
-	*holder = 0;
 	return __atomic_compare_exchange_n(&domain->lock, holder, me(context), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-/* From a value that says it is lent. */
-static u32 change_lock(struct context *context, struct domain *domain, u32 from)
+static u32 lock(struct context *context, struct domain *domain, u32 *holder)
 {
-	return __atomic_compare_exchange_n(&domain->lock, &from, me(context), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	*holder = 0;
+	return lock_from(context, domain, holder);
 }
 
 /* Most turns are short. How long looking on pays is learnt from how it went, but it is never less than going to sleep takes. Whoever looks on from the
@@ -129,7 +129,8 @@ static void wait_for_lock(struct context *context, struct domain *domain)
 			return;
 		u64 waited = (now_ns() - start) / 1000000;
 		if (waited >= patience) {
-			if (holder & LENT && change_lock(context, domain, holder))
+			u32 lent = holder;
+			if (holder & LENT && lock_from(context, domain, &lent))
 				return;
 			passage_ask(domain, holder);
 		}
@@ -307,7 +308,8 @@ u32 baton_lend(struct context *context)
 u32 baton_take_back(struct context *context, u64 *turn)
 {
 	struct domain *domain = context->process->domain;
-	return change_lock(context, domain, me(context) | LENT) ? take(context, domain, turn) : baton_acquire(context, turn);
+	u32 lent = me(context) | LENT;
+	return lock_from(context, domain, &lent) ? take(context, domain, turn) : baton_acquire(context, turn);
 }
 
 /* Chaos: whoever waits goes first, or whoever comes during the delay; or nobody. 1: somebody did. */

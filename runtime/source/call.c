@@ -314,13 +314,11 @@ static inline __attribute__((always_inline)) u32 put_output(struct plain_call *c
 {
 	if (result <= 0 || !call->rule || call->rule->direction != DIRECTION_OUT || !call->address)
 		return 1;
-	u64 bytes = bytes_of(call->rule, minimum((u64)result, call->most)), size = sizeof(struct item) + ALIGN8(bytes);
-	if (UNLIKELY(!bytes || size > (u64)(call->start + INPUT_SPACE - call->position)))
-		return !bytes;
-	*(struct item *)call->position = (struct item){ (u8)call->buffer, ITEM_OUTPUT, 0, (u32)bytes, (u32)bytes, 0, call->address };
-	ring_copy(call->position + sizeof(struct item), (const void *)call->address, bytes);
-	call->position += size;
-	return 1;
+	u64 bytes = bytes_of(call->rule, minimum((u64)result, call->most));
+	u8 *next = bytes ? stage_output(call->position, call->start + INPUT_SPACE, call->buffer, call->address, bytes) : call->position;
+	if (LIKELY(next))
+		call->position = next;
+	return next != NULL;
 }
 
 /* Something is special about it after all. */

@@ -20,37 +20,22 @@ static u64 mix(u64 value)
 	return value ^ value >> 29;
 }
 
-static u64 rotate(u64 value) { return value << 29 | value >> 35; }
+static u64 mix_lanes(const u64 *lanes) { return mix(lanes[0]) ^ mix(lanes[1] + 1) ^ mix(lanes[2] + 2) ^ mix(lanes[3] + 3); }
 
-static u64 step(u64 lane, u64 word) { return rotate((lane ^ word) * HASH_FACTOR); }
+#define LANES(bytes) { bytes, 1, 2, 3 }
+#define BLOCKS(bytes) (((bytes) + BLOCK_BYTES - 1) / BLOCK_BYTES)
 
-static u64 mix_lanes(u64 a, u64 b, u64 c, u64 d) { return mix(a) ^ mix(b + 1) ^ mix(c + 2) ^ mix(d + 3); }
-
+/* As if zeros followed up to the end of the last block. */
 u64 hash_user(const void *bytes, u64 count, u32 *faulted)
 {
-	u64 lanes[4] = { count, 1, 2, 3 }, tail[4] = { 0 }, blocks = count / BLOCK_BYTES, rest = count % BLOCK_BYTES;
+	u64 lanes[4] = LANES(count), tail[4] = { 0 }, blocks = count / BLOCK_BYTES, rest = count % BLOCK_BYTES;
 	if (hash_user_blocks(bytes, blocks, lanes) || copy_user(tail, (const u8 *)bytes + blocks * BLOCK_BYTES, rest)) {
 		*faulted = 1;
 		return 0;
 	}
-	if (!rest)
-		return mix_lanes(lanes[0], lanes[1], lanes[2], lanes[3]);
-	return mix_lanes(step(lanes[0], tail[0]), step(lanes[1], tail[1]), step(lanes[2], tail[2]), step(lanes[3], tail[3]));
-}
-
-#define BLOCKS(bytes) (((bytes) + BLOCK_BYTES - 1) & ~(BLOCK_BYTES - 1))
-
-/* The same of bytes of our own, with zeros behind them up to the end of the block. */
-static u64 hash_blocks(const u64 *words, u64 count)
-{
-	u64 a = count, b = 1, c = 2, d = 3;
-	for (const u64 *end = words + BLOCKS(count) / 8; words < end; words += 4) {
-		a = step(a, words[0]);
-		b = step(b, words[1]);
-		c = step(c, words[2]);
-		d = step(d, words[3]);
-	}
-	return mix_lanes(a, b, c, d);
+	if (rest)
+		hash_user_blocks(tail, 1, lanes);
+	return mix_lanes(lanes);
 }
 
 static u64 compare_command(u64 command, const struct sub_row *rows, u32 count)
@@ -102,10 +87,11 @@ const struct call_row *find_row(u64 number, const u64 *arguments)
 /* Both: 1 if the bytes cannot be read. */
 static u32 stage_whole(u8 *data, u64 address, u64 total, u32 *hash)
 {
-	u64 *last = (u64 *)(data + BLOCKS(total) - BLOCK_BYTES);
+	u64 lanes[4] = LANES(total), *last = (u64 *)data + (BLOCKS(total) - 1) * 4;
 	last[0] = last[1] = last[2] = last[3] = 0;
 	u32 faulted = copy_user(data, (const void *)address, total) != 0;
-	*hash = (u32)hash_blocks((const u64 *)data, total);
+	hash_user_blocks(data, BLOCKS(total), lanes);
+	*hash = (u32)mix_lanes(lanes);
 	return faulted;
 }
 
@@ -128,7 +114,7 @@ u8 *stage_input(u8 *position, const u8 *limit, u32 argument, u64 address, u64 to
 		inline_bytes = 0;
 	if (data > limit)
 		fail("the inputs of one call do not fit");
-	u32 hash, is_whole = inline_bytes == total && data + BLOCKS(total) <= limit;
+	u32 hash, is_whole = inline_bytes == total && data + BLOCKS(total) * BLOCK_BYTES <= limit;
 	u32 faulted = LIKELY(is_whole) ? stage_whole(data, address, total, &hash) : stage_part(data, address, total, inline_bytes, &hash);
 	if (UNLIKELY(faulted))
 		inline_bytes = hash = 0;
@@ -155,17 +141,25 @@ static struct item output_item(u32 argument, u64 address, u64 bytes)
 	return (struct item){ (u8)argument, ITEM_OUTPUT, 0, (u32)bytes, (u32)bytes, 0, address };
 }
 
+u8 *stage_output(u8 *position, const u8 *limit, u32 argument, u64 address, u64 bytes)
+{
+	u64 size = sizeof(struct item) + ALIGN8(bytes);
+	if (UNLIKELY(size > (u64)(limit - position)))
+		return NULL;
+	*(struct item *)position = output_item(argument, address, bytes);
+	ring_copy(position + sizeof(struct item), (const void *)address, bytes);
+	return position + size;
+}
+
 /* Few outputs are large, and to walk the arguments twice for them all would cost more than the call's whole event. */
 static void measure_output(struct sink *sink, u32 argument, u64 address, u64 bytes)
 {
-	u64 size = sizeof(struct item) + ALIGN8(bytes);
-	sink->bytes += size;
-	sink->overflown |= size > (u64)(sink->limit - sink->position);
-	if (sink->overflown)
-		return;
-	*(struct item *)sink->position = output_item(argument, address, bytes);
-	ring_copy(sink->position + sizeof(struct item), (const void *)address, bytes);
-	sink->position += size;
+	sink->bytes += sizeof(struct item) + ALIGN8(bytes);
+	u8 *next = sink->overflown ? NULL : stage_output(sink->position, sink->limit, argument, address, bytes);
+	if (next)
+		sink->position = next;
+	else
+		sink->overflown = 1;
 }
 
 static void emit_output(struct sink *sink, u32 argument, u64 address, u64 bytes)
