@@ -410,9 +410,9 @@ const struct call_row call_rows[CALL_ROW_COUNT] = {
     /* futex */
     [202] = { POLICY_CUSTOM, 6, 1, 0, 0, 1, 0, HANDLER_futex, DESCRIPTORS_UNCHANGED, 666, 56, PLAIN_NOT, 0, { { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 } } },
     /* sched_setaffinity */
-    [203] = { POLICY_EMULATE, 3, 0, 3, 0, NO_SELECTOR, 0, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 722, 0, PLAIN_BUFFER + 2, 0, { { 0 }, { 0 }, { DIRECTION_IN, SHAPE_PLAIN, LENGTH_ARGUMENT, 1, 0, 0, 1, 0 } } },
+    [203] = { POLICY_CUSTOM, 3, 0, 3, 0, NO_SELECTOR, 0, HANDLER_sched_setaffinity, DESCRIPTORS_UNCHANGED, 722, 0, PLAIN_NOT, 0, { { 0 }, { 0 }, { DIRECTION_IN, SHAPE_PLAIN, LENGTH_ARGUMENT, 1, 0, 0, 1, 0 } } },
     /* sched_getaffinity */
-    [204] = { POLICY_EMULATE, 3, 0, 0, 3, NO_SELECTOR, 0, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 722, 0, PLAIN_BUFFER + 2, 0, { { 0 }, { 0 }, { DIRECTION_OUT, SHAPE_PLAIN, LENGTH_RESULT_MAX_ARGUMENT, 1, 0, 0, 1, 0 } } },
+    [204] = { POLICY_CUSTOM, 3, 0, 0, 3, NO_SELECTOR, 0, HANDLER_sched_getaffinity, DESCRIPTORS_UNCHANGED, 722, 0, PLAIN_NOT, 0, { { 0 }, { 0 }, { DIRECTION_OUT, SHAPE_PLAIN, LENGTH_RESULT_MAX_ARGUMENT, 1, 0, 0, 1, 0 } } },
     /* set_thread_area */
     [205] = { POLICY_REFUSE, 1, 0, 0, 0, NO_SELECTOR, 38, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 722, 0, PLAIN_NOT, 0, { { 0 } } },
     /* io_setup */

@@ -126,6 +126,8 @@ extern const struct refused_range refused_ranges[REFUSED_RANGE_COUNT];
     X(arch_prctl) \
     X(setrlimit) \
     X(futex) \
+    X(sched_setaffinity) \
+    X(sched_getaffinity) \
     X(remap_file_pages) \
     X(set_tid_address) \
     X(exit_group) \
@@ -176,6 +178,8 @@ enum {
     HANDLER_arch_prctl,
     HANDLER_setrlimit,
     HANDLER_futex,
+    HANDLER_sched_setaffinity,
+    HANDLER_sched_getaffinity,
     HANDLER_remap_file_pages,
     HANDLER_set_tid_address,
     HANDLER_exit_group,
@@ -198,6 +202,6 @@ enum {
     HANDLER_mseal
 };
 
-#define TABLE_HASH 0xd7c3ea23067e5049ULL
+#define TABLE_HASH 0x59c6d7d8dd4e8d73ULL
 
 #endif

@@ -73,8 +73,8 @@ struct domain {
 	u32 identity;     /* tells domains apart: the process that made it, ~0 the one of processes that share memory */
 	u32 merged;       /* record: it is over, its threads belong to the domain of processes that share memory */
 	u32 core;         /* record: where the last holder was when it became that */
-	u32 home;         /* replay: core + 1 on which its threads run; 0: on any */
-	u64 looked_ns;    /* replay: when that was last thought about */
+	u32 home;         /* core + 1 on which its threads run; 0: on any */
+	u64 looked_ns;    /* when that was last thought about */
 	u32 expected;     /* record: callers have credit, and the last holder is expected back from its call; another number each time */
 	u32 callers;      /* record: of those that wait, how many came from a call */
 	u64 credit_until_ns; /* record: until when callers have it; 0: they have none */
@@ -306,8 +306,7 @@ struct shared_header {
 	char scratch[1024];   /* replay: folder for copies of shared files, ends with '/' */
 	struct file_entry files[MAX_FILES];
 	struct slot slots[MAX_SLOTS];
-	u64 cores[16];        /* replay: where it may run, once core_count is not 0 */
-	u32 core_count;
+	u32 is_on_one_core;   /* replay: a debugger has bound everything to it */
 	u32 shared_file_places; /* given away; if there are more than exist, all files are taken for such */
 	u32 filter_count, filter_step_count; /* places given away; may exceed what there is */
 	struct filter filters[MAX_FILTERS];

@@ -39,12 +39,14 @@ static void log_turn(struct context *context, u64 turn) { log_turn_of(context, t
 
 static SELDOM void begin_turn(struct context *context, struct domain *domain)
 {
-	domain->core = this_core();
 	context->domain = domain;
 	context->slot->turn = domain->turn + 1; /* first: should we be killed here, the supervisor logs the turn that is taken */
 	domain->turn = context->slot->turn;
 	domain->last = me(context);
 	domain->lent = 0;
+	if (!chaos() && !sync_policy())
+		home_follow(context, domain, domain->turn);
+	domain->core = this_core();
 }
 
 static u32 take(struct context *context, struct domain *domain, u64 *turn)

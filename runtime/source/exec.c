@@ -32,6 +32,7 @@ static u32 exec_record(struct call *call)
 		return leave(context);
 	}
 	look_end(context);
+	home_leave(context);
 	call->result = EXEC_COMMITTED;
 	call_finish(call, NULL, 0);
 	slot->uses = context->process->uses;

@@ -71,7 +71,7 @@ static void wait_for_turn(struct context *context, u64 turn)
 	context->in_section = 1;
 	context->turn_sections = 0;
 	if (!sync_policy())
-		home_follow(context);
+		home_follow(context, domain, turn);
 }
 
 /* `at_call`: the thread has come to the call that follows in its stream, so what that one prints is in memory. */

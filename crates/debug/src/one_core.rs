@@ -24,11 +24,7 @@ pub(crate) fn keep_on_one_core(header: &Header, recording: &Recording, target: &
     }
     let Some(core) = Processors::of(pid)?.first() else { return Ok(()) };
     core.give(pid)?;
-    // Threads do not choose among cores where there is one.
-    for (kept, word) in header.cores.iter().zip(core.words()) {
-        kept.store(word, Relaxed);
-    }
-    header.core_count.store(1, Release);
+    header.is_on_one_core.store(1, Release);
     Ok(())
 }
 

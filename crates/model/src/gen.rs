@@ -7,7 +7,7 @@ use crate::table::{
 };
 
 /// Of the C data that the runtime is built with. Recorded, so that replay notices another table.
-pub const TABLE_HASH: u64 = 0xd7c3_ea23_067e_5049;
+pub const TABLE_HASH: u64 = 0x59c6_d7d8_dd4e_8d73;
 
 /// Every call, indexed by number.
 pub static CALLS: &[CallRow] = &[
@@ -1759,12 +1759,12 @@ pub static CALLS: &[CallRow] = &[
     },
     CallRow {
         number: 203, name: "sched_setaffinity", named: true, selector: None,
-        row: Row { policy: Policy::Emulate, waits: false, arguments: &[Argument { name: "pid", kind: ArgumentKind::Value(ValueType::Pid) }, Argument { name: "size", kind: ArgumentKind::Value(ValueType::Uint) }, Argument { name: "mask", kind: ArgumentKind::Pointer(Pointer { direction: Direction::In, shape: Shape::Plain, element: "u8", element_bytes: 1, length: LengthRule::Argument(1), count: 0, always: false }) }], result: ValueType::None, descriptors: DescriptorEffect::Unchanged, classes: Classes(0), resources: Resources(Resources::PROCESS.0) },
+        row: Row { policy: Policy::Custom, waits: false, arguments: &[Argument { name: "pid", kind: ArgumentKind::Value(ValueType::Pid) }, Argument { name: "size", kind: ArgumentKind::Value(ValueType::Uint) }, Argument { name: "mask", kind: ArgumentKind::Pointer(Pointer { direction: Direction::In, shape: Shape::Plain, element: "u8", element_bytes: 1, length: LengthRule::Argument(1), count: 0, always: false }) }], result: ValueType::None, descriptors: DescriptorEffect::Unchanged, classes: Classes(0), resources: Resources(Resources::PROCESS.0) },
         sub_rows: &[],
     },
     CallRow {
         number: 204, name: "sched_getaffinity", named: true, selector: None,
-        row: Row { policy: Policy::Emulate, waits: false, arguments: &[Argument { name: "pid", kind: ArgumentKind::Value(ValueType::Pid) }, Argument { name: "size", kind: ArgumentKind::Value(ValueType::Uint) }, Argument { name: "mask", kind: ArgumentKind::Pointer(Pointer { direction: Direction::Out, shape: Shape::Plain, element: "u8", element_bytes: 1, length: LengthRule::ResultMaxArgument(1), count: 0, always: false }) }], result: ValueType::Size, descriptors: DescriptorEffect::Unchanged, classes: Classes(0), resources: Resources(0) },
+        row: Row { policy: Policy::Custom, waits: false, arguments: &[Argument { name: "pid", kind: ArgumentKind::Value(ValueType::Pid) }, Argument { name: "size", kind: ArgumentKind::Value(ValueType::Uint) }, Argument { name: "mask", kind: ArgumentKind::Pointer(Pointer { direction: Direction::Out, shape: Shape::Plain, element: "u8", element_bytes: 1, length: LengthRule::ResultMaxArgument(1), count: 0, always: false }) }], result: ValueType::Size, descriptors: DescriptorEffect::Unchanged, classes: Classes(0), resources: Resources(0) },
         sub_rows: &[],
     },
     CallRow {
