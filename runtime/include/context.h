@@ -74,9 +74,7 @@ struct process {
 	u32 children_count; /* replay: those that its parent may wait for */
 	struct child children[MAX_CHILDREN];
 	u64 vdso_start, vdso_end;
-	u64 cores[16];  /* where its threads may run, */
-	u32 core_count; /* once this is not 0 */
-	u32 is_placed;  /* record: it has said itself where they are to */
+	u32 is_placed; /* record: it has said itself where its threads are to run */
 	u32 counter_compared;
 	u64 counter_ahead; /* record: ticks of the time-stamp counter beyond what the kernel's clock makes of them */
 	u64 clocks; /* record: where the vDSO is as long as we can call it; 0: not */
@@ -128,7 +126,6 @@ struct context {
 	struct domain *domain; /* of the turn that it took last */
 	u32 spins; /* record: how often it usually looks until the baton is free */
 	u32 refused; /* record: times in a row that it offered the baton and nobody came */
-	u32 home;  /* core + 1 on which alone it runs, or 0 */
 	u64 clear_tid;
 	u64 child_tid_address;
 	u64 robust_list; /* the program's list of locks to be given up when the thread dies */
@@ -388,7 +385,8 @@ enum { SIGILL = 4, SIGTRAP = 5, SIGABRT = 6, SIGBUS = 7, SIGFPE = 8, SIGKILL = 9
 /* ---- baton.c ---- */
 enum turn_kind { TURN_AGAIN, TURN_FIRST_THREAD, TURN_SHARED, TURN_GIVEN /* the baton is given away before the thread goes back to its code; one TURN event follows */ };
 void home_follow(struct context *context, struct domain *domain, u64 turn); /* to the core where its domain is, or may go */
-void home_leave(struct context *context);     /* it takes no more turns there */
+void home_leave(struct context *context);     /* it takes no more turns there, or becomes another program */
+void home_inherit(const struct slot *parent, struct slot *child); /* before the child is made */
 void baton_begin(struct context *context);    /* the first thing in a new stream that has a domain */
 void baton_inherit(struct context *child);    /* a process that was forked off */
 void baton_create(struct context *context);   /* record: from here on the process has a domain */

@@ -204,6 +204,9 @@ struct slot {
 	u64 turn, turn_logged;                 /* record: the last turn taken, and the last one whose event is in the stream */
 	u64 turn_sections;                     /* record, sync policy: sections that ended in that turn */
 	u64 started_ns, ended_ns;              /* record: when the thread's stream began and ended, on the monotonic clock */
+	u32 home;                              /* core + 1 on which alone it runs; 0: it runs where it may, */
+	u32 core_count;                        /* on so many, once this is not 0: */
+	u64 cores[16];                         /* a bit for each */
 	u64 baton_waits, baton_wait_ns;        /* record: how often and how long it waited for the baton */
 	u32 slice_us;                          /* record: how long it may compute while others wait; 0: as long as a new thread. The supervisor's */
 	u32 stop_us;                           /* record: how long it took to stop it the last time */

@@ -10,39 +10,38 @@
 #define LOOK 32UL     /* turns from one look at the clock to the next */
 #define SHORT_TURN_NS 100000UL /* on the average between two looks: they begin to be on one core, */
 #define LONG_TURN_NS 400000UL  /* and leave it */
-#define MASK_BYTES sizeof ((struct process *)0)->cores
+#define MASK_BYTES sizeof ((struct slot *)0)->cores
 
-/* As long as nobody has asked, every thread of the process runs wherever it may. */
-static u32 may_choose(struct process *process)
+/* As long as this has not been asked, the thread runs wherever it may. */
+static u32 may_choose(struct slot *slot)
 {
-	if (!process->core_count) {
+	if (!slot->core_count) {
 		u32 count = 0;
-		if (sys3(NR_sched_getaffinity, 0, MASK_BYTES, process->cores) > 0)
+		if (sys3(NR_sched_getaffinity, 0, MASK_BYTES, slot->cores) > 0)
 			for (u32 bit = 0; bit < 8 * MASK_BYTES; bit++)
-				count += process->cores[bit / 64] >> bit % 64 & 1;
-		process->core_count = count ? count : 1;
+				count += slot->cores[bit / 64] >> bit % 64 & 1;
+		slot->core_count = count ? count : 1;
 	}
-	return process->core_count > 1;
+	return slot->core_count > 1;
 }
 
 static void allow(u32 tid, const u64 *cores) { sys3(NR_sched_setaffinity, tid, MASK_BYTES, cores); }
 
-static void move(struct context *context, u32 home)
+static void move(struct slot *slot, u32 home)
 {
-	struct process *process = context->process;
 	u64 mask[MASK_BYTES / 8] = { 0 };
 	u32 word = (home - 1) / 64;
-	if (home && may_choose(process) && word < MASK_BYTES / 8)
-		mask[word] = process->cores[word] & 1UL << (home - 1) % 64;
-	allow(0, home && mask[word] ? mask : process->cores);
-	context->home = home;
+	if (home && may_choose(slot) && word < MASK_BYTES / 8)
+		mask[word] = slot->cores[word] & 1UL << (home - 1) % 64;
+	allow(0, home && mask[word] ? mask : slot->cores);
+	slot->home = home;
 }
 
-static void look(struct process *process, struct domain *domain, u64 place_in_round)
+static void look(struct slot *slot, struct domain *domain, u64 place_in_round)
 {
 	u64 now = now_ns(), spent = now - domain->looked_ns;
 	domain->looked_ns = now;
-	if (place_in_round == 0 || spent >= LOOK * (domain->home ? LONG_TURN_NS : SHORT_TURN_NS) || !may_choose(process))
+	if (place_in_round == 0 || spent >= LOOK * (domain->home ? LONG_TURN_NS : SHORT_TURN_NS) || !may_choose(slot))
 		domain->home = 0;
 	else if (!domain->home)
 		domain->home = this_core() + 1;
@@ -55,44 +54,52 @@ void home_follow(struct context *context, struct domain *domain, u64 turn)
 	if (UNLIKELY(is_placed(context)))
 		return;
 	if (turn % LOOK == 0)
-		look(context->process, domain, turn % ROUND);
-	if (UNLIKELY(context->home != domain->home))
-		move(context, domain->home);
+		look(context->slot, domain, turn % ROUND);
+	if (UNLIKELY(context->slot->home != domain->home))
+		move(context->slot, domain->home);
 }
 
 void home_leave(struct context *context)
 {
-	if (context->home && !is_placed(context))
-		move(context, 0);
+	struct slot *slot = context->slot;
+	if (slot->home && !is_placed(context))
+		move(slot, 0);
+	slot->home = slot->core_count = 0;
+}
+
+void home_inherit(const struct slot *parent, struct slot *child)
+{
+	child->home = parent->home;
+	child->core_count = parent->core_count;
+	memcpy(child->cores, parent->cores, MASK_BYTES);
 }
 
 /* ---- record: what the program says, and asks, about where its threads run ---- */
 
+/* One thread of the process, or all; who takes turns still is bound again then. */
+static void set_free(const struct context *context, u32 only)
+{
+	u32 count = (u32)minimum(HEADER->slots_used, MAX_SLOTS);
+	for (u32 i = 0; recording() && i < count; i++) {
+		struct slot *slot = &HEADER->slots[i];
+		u32 tid = slot->pid_space ? slot->inner_tid : slot->tid, is_own = slot->pid == context->slot->pid;
+		if (!is_own || !slot->home || (only && tid != only) || __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SLOT_LIVE)
+			continue;
+		allow(tid, slot->cores);
+		slot->home = 0;
+	}
+}
+
 u32 handle_sched_setaffinity(struct call *call)
 {
-	struct context *context = call->context;
-	struct process *process = context->process;
-	u32 count = (u32)minimum(HEADER->slots_used, MAX_SLOTS), was_placed = process->is_placed;
-	process->is_placed = recording();
-	for (u32 i = 0; recording() && !was_placed && process->core_count && i < count; i++) {
-		const struct slot *slot = &HEADER->slots[i];
-		if (slot->pid == context->slot->pid && __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == SLOT_LIVE)
-			allow(slot->pid_space ? slot->inner_tid : slot->tid, process->cores);
-	}
+	set_free(call->context, 0);
+	call->context->process->is_placed = recording();
 	return handle_plainly(call);
 }
 
-/* Another thread that is asked about is bound again when its domain has moved. */
 u32 handle_sched_getaffinity(struct call *call)
 {
-	struct context *context = call->context;
-	const struct process *process = context->process;
 	u32 asked = (u32)call->arguments[0];
-	if (recording() && process->core_count && !process->is_placed) {
-		if (!asked || asked == context->tid)
-			home_leave(context);
-		else if (sys3(NR_tgkill, context->pid, asked, 0) == 0)
-			allow(asked, process->cores);
-	}
+	set_free(call->context, asked ? asked : call->context->tid);
 	return handle_plainly(call);
 }

@@ -214,6 +214,7 @@ static struct slot *new_child(struct call *call, u64 flags)
 		slot->pid = flags & CLONE_THREAD ? call->context->slot->pid : 0; /* should its process end, or exec, before it can say so itself */
 	}
 	pid_space_inherit(call->context->slot, slot, flags);
+	home_inherit(call->context->slot, slot);
 	return slot;
 }
 
@@ -289,7 +290,6 @@ static i64 clone_sharing(struct context *context, struct slot *slot, const struc
 	child->process = context->process;
 	child->domain = context->domain;
 	child->sections = context->sections;
-	child->home = context->home;
 	if (!thread && !(request->flags & CLONE_VFORK) && recording())
 		unreached_show(context); /* neither would notice what the other does */
 	child->counter_traps = context->counter_traps; /* the kernel passes it on */

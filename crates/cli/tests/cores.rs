@@ -3,7 +3,6 @@
 mod cli_support;
 
 use std::io::Read;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -12,16 +11,18 @@ use cli_support::Place;
 /// How long the process of one round is looked for.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Two threads hand over to each other, then a process is started that says more than a pipe can hold; several times, because now and then the
-/// threads may run on any core.
+/// The process of the first program: two threads hand over to each other, then a process is started that says more than a pipe can hold; several
+/// times, because now and then the threads may run on any core.
 const ROUNDS: usize = 8;
 /// More than a pipe holds.
 const OUTPUT_BYTES: usize = 100_000;
 
-const PROGRAM: &str = r#"
+const TURNS: &str = r#"
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -38,21 +39,56 @@ static void *take_turns(void *parity)
     pthread_mutex_unlock(&lock);
     return 0;
 }
+static void take_turns_with_another(void)
+{
+    pthread_t other;
+    pthread_create(&other, 0, take_turns, "odd");
+    take_turns(0);
+    pthread_join(other, 0);
+}
+"#;
+
+const STARTS_OTHERS: &str = r#"
 int main(void)
 {
     static char much[100000];
     memset(much, 'x', sizeof much);
     for (int i = 0; i < 8; i++) {
-        pthread_t other;
         int status;
-        pthread_create(&other, 0, take_turns, "odd");
-        take_turns(0);
-        pthread_join(other, 0);
+        take_turns_with_another();
         if (fork() == 0)
             return write(1, much, sizeof much) != sizeof much;
         wait(&status);
     }
     return 0;
+}
+"#;
+
+/// Takes turns until it is on one core, then goes on alone, for five seconds at most, until it may run on all.
+const GOES_ON_ALONE: &str = r#"
+static int may_run_on(const char *cores)
+{
+    char line[256], wanted[256];
+    int is_so = 0;
+    FILE *status = fopen("/proc/thread-self/status", "r");
+    snprintf(wanted, sizeof wanted, "Cpus_allowed_list:\t%s\n", cores);
+    while (fgets(line, sizeof line, status))
+        is_so |= strcmp(line, wanted) == 0;
+    fclose(status);
+    return is_so;
+}
+int main(int count, char **arguments)
+{
+    const char *cores = arguments[count - 1];
+    int i = 0;
+    do {
+        take_turns_with_another();
+    } while (may_run_on(cores) && ++i < 20);
+    if (i == 20)
+        return 2;
+    for (time_t end = time(0) + 5; !may_run_on(cores) && time(0) < end;)
+        for (volatile long j = 0; j < 1000000; j++) {}
+    return !may_run_on(cores);
 }
 "#;
 
@@ -84,20 +120,32 @@ fn shares_a_core(above: u32, cores: &str) -> bool {
     })
 }
 
+/// As `/proc` shows them, or `None` if there is only one.
+fn all_cores() -> Option<String> {
+    let cores = field(&std::fs::read_to_string("/proc/self/status").unwrap(), "Cpus_allowed_list:");
+    let is_one = cores.parse::<u32>().is_ok();
+    if is_one {
+        eprintln!("skipped: there is only one core");
+    }
+    (!is_one).then_some(cores)
+}
+
 #[test]
 fn turns_are_taken_on_one_core() {
+    let Some(cores) = all_cores() else { return };
     let place = Place::new("turns_are_taken_on_one_core");
-    let cores = field(&std::fs::read_to_string("/proc/self/status").unwrap(), "Cpus_allowed_list:");
-    if cores.parse::<u32>().is_ok() {
-        eprintln!("skipped: there is only one core");
-        return;
-    }
-    let (source, program) = (place.work("turns.c"), place.work("turns"));
-    std::fs::write(&source, PROGRAM).unwrap();
-    compile(&source, &program);
-    for arguments in [&["record", "--", program.to_str().unwrap()][..], &["replay"]] {
+    let program = compile(&place, STARTS_OTHERS);
+    for arguments in [&["record", "--", &program][..], &["replay"]] {
         assert!(shared_a_core(&place, arguments, &cores), "{arguments:?}: the threads were never seen on one core");
     }
+}
+
+#[test]
+fn who_takes_no_more_turns_is_set_free() {
+    let Some(cores) = all_cores() else { return };
+    let place = Place::new("who_takes_no_more_turns_is_set_free");
+    let program = compile(&place, GOES_ON_ALONE);
+    place.run_well(&["record", "--", &program, &cores]);
 }
 
 /// Runs the program by `retake`, which is to succeed.
@@ -117,7 +165,10 @@ fn shared_a_core(place: &Place, arguments: &[&str], cores: &str) -> bool {
     seen
 }
 
-fn compile(source: &Path, program: &Path) {
-    let output = Command::new("gcc").args(["-O1", "-pthread", "-o"]).args([program, source]).output().unwrap();
+fn compile(place: &Place, main: &str) -> String {
+    let (source, program) = (place.work("turns.c"), place.work("turns"));
+    std::fs::write(&source, [TURNS, main].concat()).unwrap();
+    let output = Command::new("gcc").args(["-O1", "-pthread", "-o"]).args([&program, &source]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    program.display().to_string()
 }

@@ -161,7 +161,7 @@ impl Session {
 
     /// Whether the process, if it has not ended, may run on several.
     fn has_cores(&self) -> bool {
-        Processors::of(self.debuggee.process.pid).is_ok_and(|own| own.words().map(u64::count_ones).sum::<u32>() > 1)
+        Processors::of(self.debuggee.process.pid).is_ok_and(|own| own.count() > 1)
     }
 
     /// The checkpoints between which the first stretches are that a copy could tell something of: as many as it may go through at once. The longer it goes, the

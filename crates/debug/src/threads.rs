@@ -211,6 +211,7 @@ impl Threads {
             for (own, word) in [(&slot.pid_space, &original.pid_space), (&slot.inner_tid, &original.inner_tid), (&slot.ties, &original.ties)] {
                 own.store(word.load(Relaxed), Relaxed);
             }
+            slot.lines.take_core(&original.lines);
             slot.lines.request.store(0, Relaxed);
             slot.lines.reply.store(1, Relaxed);
             SlotState { index, ..thread.slot }.put_back(header, process.pid, tid);
@@ -261,6 +262,8 @@ impl Threads {
             slot.lines.request.store(0, Relaxed);
             slot.lines.reply.store(1, Relaxed);
             slot.lines.console_waiting.store(0, Relaxed);
+            slot.lines.home.store(0, Relaxed);
+            slot.lines.core_count.store(0, Relaxed);
             slot.exec_pending.store(0, Relaxed);
         }
         true

@@ -223,13 +223,22 @@ impl Processors {
         Some(Self(one))
     }
 
-    /// A bit for each, as the kernel has them.
-    pub fn words(&self) -> impl Iterator<Item = u64> {
-        const BITS: usize = u64::BITS as usize;
-        let set = self.0;
-        // SAFETY: the macro indexes a set of exactly that many bits.
-        let is_one = move |number: usize| unsafe { libc::CPU_ISSET(number, &set) };
-        (0..libc::CPU_SETSIZE as usize / BITS).map(move |word| (0..BITS).map(|bit| u64::from(is_one(word * BITS + bit)) << bit).sum())
+    /// Those that have their bit, as the kernel counts them.
+    pub fn from_words(words: impl IntoIterator<Item = u64>) -> Self {
+        // SAFETY: an all-zero set is valid.
+        let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+        let bits = words.into_iter().flat_map(|word| (0..u64::BITS).map(move |bit| word >> bit & 1 == 1));
+        for (number, _) in bits.take(libc::CPU_SETSIZE as usize).enumerate().filter(|(_, is_one)| *is_one) {
+            // SAFETY: the macro indexes a set of exactly that many bits.
+            unsafe { libc::CPU_SET(number, &mut set) };
+        }
+        Self(set)
+    }
+
+    /// How many they are.
+    pub fn count(&self) -> u32 {
+        // SAFETY: the macro reads the set.
+        unsafe { libc::CPU_COUNT(&self.0) as u32 }
     }
 
     /// Makes them those of a thread; 0 is the caller.

@@ -37,16 +37,14 @@ pub const WATCH_ARMED: u64 = 0x148;
 pub const WATCH_STUB: u64 = WATCH_ARMED + 296;
 /// Offset of the address of the domain whose turns the thread takes; 0: none.
 pub const DOMAIN: u64 = 832;
-/// Offset of the core on which alone it runs, plus 1; 0: any.
-pub const HOME: u64 = 848;
 /// Offset of the numbers of the segments that are attached as windows, plus 1: [`WINDOW_PLACES`] words.
-pub const WINDOW_SEGMENTS: u64 = 976;
+pub const WINDOW_SEGMENTS: u64 = 968;
 /// So many of them.
 pub const WINDOW_PLACES: usize = 2;
 /// Offset of where in its stream the next event is.
-pub const LOG_OFFSET: u64 = 1000;
+pub const LOG_OFFSET: u64 = 992;
 /// Offset of whether the output of the next call is printed already.
-pub const PRINTED: u64 = 1008;
+pub const PRINTED: u64 = 1000;
 /// Where a stub keeps the program's `%rcx`.
 pub const SCRATCH: u64 = 0x10;
 /// Where the program's system calls come in.

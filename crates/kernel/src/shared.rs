@@ -214,6 +214,9 @@ pub struct RequestLines {
     pub turn_sections: AtomicU64,
     pub started_ns: AtomicU64,
     pub ended_ns: AtomicU64,
+    pub home: AtomicU32,
+    pub core_count: AtomicU32,
+    pub cores: [AtomicU64; 16],
     pub baton_waits: AtomicU64,
     pub baton_wait_ns: AtomicU64,
     pub slice_us: AtomicU32,
@@ -233,6 +236,17 @@ pub struct RequestLines {
     pub diverged_registers: [AtomicU64; 18],
     pub diverged_expected: AtomicU64,
     pub diverged_actual: AtomicU64,
+}
+
+impl RequestLines {
+    /// Where the thread of the other slot runs a copy of it begins to run.
+    pub fn take_core(&self, original: &Self) {
+        self.home.store(original.home.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.core_count.store(original.core_count.load(Ordering::Relaxed), Ordering::Relaxed);
+        for (own, word) in self.cores.iter().zip(&original.cores) {
+            own.store(word.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
 }
 
 #[repr(C)]

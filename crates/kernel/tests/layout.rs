@@ -59,7 +59,6 @@ fn c_and_rust_agree_on_every_offset() {
         ("watch.armed", context::WATCH_ARMED),
         ("watch.answer.stub", context::WATCH_STUB),
         ("domain", context::DOMAIN),
-        ("home", context::HOME),
         ("window_segments", context::WINDOW_SEGMENTS),
         ("log_offset", context::LOG_OFFSET),
         ("printed", context::PRINTED),

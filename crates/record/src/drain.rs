@@ -1,5 +1,6 @@
 //! The drain: one thread that moves rings to disk, lazily and in large pieces, and keeps slots ready.
 
+use crate::homes::Homes;
 use crate::shared_state::Recorder;
 use crate::slices::{self, Slices};
 use crate::unborn::Unborn;
@@ -55,6 +56,7 @@ fn run(recorder: &Recorder, stop: &AtomicBool) -> retake_recording::Result<()> {
     let mut unborn = Unborn::default();
     let mut contended = false;
     let mut slices = Slices::default();
+    let mut homes = Homes::new();
     let mut slice_end = BUSY_PERIOD;
     loop {
         let seen = header.drain_doorbell.load(Acquire);
@@ -72,6 +74,7 @@ fn run(recorder: &Recorder, stop: &AtomicBool) -> retake_recording::Result<()> {
             slice_end = slices.end(recorder);
         }
         contended = waiting;
+        homes.free(recorder);
         if header.dying.load(Acquire) != 0 {
             end_dying(recorder);
         }

@@ -14,6 +14,7 @@ mod exec;
 mod exec_event;
 mod forced;
 mod foresight;
+mod homes;
 mod keep;
 mod service;
 mod shared_state;

@@ -268,7 +268,6 @@ impl Maker<'_> {
         for (stream, context) in threads {
             self.make_window(stream, context)?;
             self.process.write(context + context::WINDOW_SEGMENTS, &[0; 8 * WINDOW_PLACES])?;
-            self.process.write(context + context::HOME, &[0; 4])?;
             self.process.write(context + context::PAUSE_AT, &[0; 8])?;
         }
         Ok(())
