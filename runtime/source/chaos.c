@@ -46,7 +46,7 @@ void chaos_delay(struct context *context)
 u32 chaos_goes_first(struct context *context)
 {
 	const struct slot *own = context->slot;
-	u32 used = __atomic_load_n(&HEADER->slots_used, __ATOMIC_ACQUIRE);
+	u32 used = slots_used();
 	for (const struct slot *other = HEADER->slots; other < HEADER->slots + used; other++) {
 		if (other == own || __atomic_load_n(&other->baton_state, __ATOMIC_ACQUIRE) != BATON_WAITING || other->baton_domain != own->baton_domain)
 			continue;

@@ -6,7 +6,7 @@ struct exit_body { u64 hash, pages; };
 /* The process ends: threads of it that are still somewhere will die without a word. One that is no longer counted may be on its way out. */
 void mark_siblings_dying(struct context *context)
 {
-	u32 used = (u32)minimum(HEADER->slots_used, MAX_SLOTS);
+	u32 used = slots_used();
 	if (!recording() || (context->process->thread_count <= 1 && !context->process->domain))
 		return;
 	baton_keep_alone(context, 1);

@@ -79,13 +79,12 @@ void home_inherit(const struct slot *parent, struct slot *child)
 /* One thread of the process, or all; who takes turns still is bound again then. */
 static void set_free(const struct context *context, u32 only)
 {
-	u32 count = (u32)minimum(HEADER->slots_used, MAX_SLOTS);
+	u32 count = slots_used();
 	for (u32 i = 0; recording() && i < count; i++) {
 		struct slot *slot = &HEADER->slots[i];
-		u32 tid = slot->pid_space ? slot->inner_tid : slot->tid, is_own = slot->pid == context->slot->pid;
-		if (!is_own || !slot->home || (only && tid != only) || __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SLOT_LIVE)
+		if (!slot->home || (only && slot->inner_tid != only) || !is_of_process(context, slot))
 			continue;
-		allow(tid, slot->cores);
+		allow(slot->inner_tid, slot->cores);
 		slot->home = 0;
 	}
 }

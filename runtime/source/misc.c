@@ -44,10 +44,10 @@ u32 handle_personality(struct call *call)
 static i64 kill_group(struct context *context, i64 group, u64 number)
 {
 	i64 result = -ESRCH;
-	u32 count = HEADER->slots_used, self = 0;
+	u32 count = slots_used(), self = 0;
 	i64 wanted = group == 0 ? sys1(NR_getpgid, 0) : -group;
 	u32 space = context->slot->pid_space;
-	for (u32 i = 0; i < count && i < MAX_SLOTS; i++) {
+	for (u32 i = 0; i < count; i++) {
 		struct slot *slot = &HEADER->slots[i];
 		if (slot->state != SLOT_LIVE || slot->pid != slot->tid || (space && slot->pid_space != space))
 			continue;

@@ -179,15 +179,10 @@ static u32 is_older(u32 chain, u32 wanted)
 	return chain == wanted;
 }
 
-static u32 is_sibling(const struct context *context, const struct slot *slot)
-{
-	return slot != context->slot && slot->pid == context->slot->pid && __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == SLOT_LIVE;
-}
-
 /* All threads of the process get the filter. The number of one that has others than its siblings, if there is any. */
 static i64 spread(struct context *context, u32 from, u32 to, u32 check)
 {
-	u32 used = (u32)minimum(HEADER->slots_used, MAX_SLOTS);
+	u32 used = slots_used();
 	for (u32 i = 0; i < used; i++) {
 		struct slot *slot = &HEADER->slots[i];
 		if (!is_sibling(context, slot))

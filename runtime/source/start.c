@@ -174,12 +174,10 @@ void note_ignored(struct context *context)
 
 static u32 has_siblings(const struct context *context)
 {
-	u32 used = (u32)minimum(HEADER->slots_used, MAX_SLOTS);
-	for (u32 i = 0; i < used; i++) {
-		const struct slot *slot = &HEADER->slots[i];
-		if (slot != context->slot && slot->pid == context->slot->pid && __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == SLOT_LIVE)
+	u32 used = slots_used();
+	for (u32 i = 0; i < used; i++)
+		if (is_sibling(context, &HEADER->slots[i]))
 			return 1;
-	}
 	return context->process->thread_count > 1; /* those that have not begun are counted */
 }
 
