@@ -297,6 +297,7 @@ static inline u64 not_negative(u64 value) { return (i64)value < 0 ? 0 : value; }
 static inline u64 bytes_of(const struct argument_rule *rule, u64 count) { return minimum(minimum(count, LARGEST_MOVE) * rule->element_bytes + rule->count, LARGEST_MOVE); }
 #define INLINE_WHOLE 128u /* inputs up to this many bytes are kept whole for people to read */
 u8 *stage_input(u8 *position, const u8 *limit, u32 argument, u64 address, u64 total, u64 inline_limit); /* record: its item; behind that */
+static inline struct item output_item(u32 argument, u64 address, u64 bytes) { return (struct item){ (u8)argument, ITEM_OUTPUT, 0, (u32)bytes, (u32)bytes, 0, address }; }
 u8 *stage_output(u8 *position, const u8 *limit, u32 argument, u64 address, u64 bytes); /* its item; behind that, or NULL if it does not fit */
 u64 hash_user(const void *bytes, u64 count, u32 *faulted); /* any memory; 0 and *faulted = 1 when it cannot be read */
 
@@ -589,8 +590,7 @@ u32 unreached_holds(const struct process *process, u64 address); /* it is hidden
 void unreached_touch(struct context *context, u64 start, u64 bytes, u32 gone);
 
 /* ---- clock.c: record ---- */
-u32 clock_answers(const struct call *call);
-i64 clock_read(struct call *call);
+u32 clock_record(struct context *context); /* the clock that the thread asks for. 0: the kernel is to be asked */
 void clock_touch(struct context *context, u64 start, u64 bytes);
 
 /* ---- map_lines.c ---- */

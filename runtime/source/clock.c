@@ -14,28 +14,57 @@ static const struct vdso_clock *original_of(u32 number)
 	return NULL;
 }
 
-/* The code reads the counter, and makes system calls for what it does not know: neither may be trapped, for we are not the program. */
-u32 clock_answers(const struct call *call)
+/* The code reads the counter, and makes system calls for what it does not know: neither may be trapped, for we are not the program. NULL: the kernel is to
+ * be asked. */
+static clock_function *function_of(const struct context *context)
 {
-	const struct context *context = call->context;
-	u32 asks_zone = call->number == NR_gettimeofday && call->arguments[1];
-	return context->process->clocks && !context->dispatched && !context->counter_traps && !tracing() && !asks_zone && original_of(call->number);
+	const struct registers *regs = &context->regs;
+	u32 number = (u32)regs->rax, asks_zone = number == NR_gettimeofday && regs->rsi;
+	if (!context->process->clocks || context->dispatched || context->counter_traps || tracing() || context->slot->filter || asks_zone)
+		return NULL;
+	const struct vdso_clock *clock = original_of(number);
+	return clock ? (clock_function *)(context->process->clocks + clock->offset) : NULL;
 }
 
-i64 clock_read(struct call *call)
+static i64 read_clock(struct context *context, clock_function *function, u64 first, u64 second)
 {
-	struct context *context = call->context;
-	u64 time[2] = { 0, 0 }, by_clock = call->number == NR_clock_gettime;
-	u64 address = call->actual[by_clock], bytes = call->number == NR_time ? 8 : sizeof time;
-	clock_function *function = (clock_function *)(context->process->clocks + original_of(call->number)->offset);
 	__atomic_store_n(&context->in_clock, 1, __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	i64 result = by_clock ? function(call->actual[0], (u64)time) : function((u64)time, 0);
+	i64 result = function(first, second);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	__atomic_store_n(&context->in_clock, 0, __ATOMIC_RELAXED);
-	if (result < 0 || (call->number != NR_clock_gettime && !address))
-		return result;
-	return copy_user((void *)address, time, bytes) ? -EFAULT : result;
+	return result;
+}
+
+/* Programs ask this so often that there is no struct call: the time goes to the ring, and from there to the program. 0: the kernel is to be asked. */
+u32 clock_record(struct context *context)
+{
+	const struct registers *regs = &context->regs;
+	clock_function *function = function_of(context);
+	if (UNLIKELY(!function))
+		return 0;
+	u32 number = (u32)regs->rax, by_clock = number == NR_clock_gettime, count = call_rows[number].argument_count;
+	u64 address = by_clock ? regs->rsi : regs->rdi, bytes = number == NR_time ? 8 : 16;
+	u8 *start = ring_reserve(context, sizeof(struct event) + 2 * 8 + sizeof(struct item) + 16);
+	u64 *arguments = (u64 *)(start + sizeof(struct event));
+	arguments[0] = regs->rdi;
+	arguments[1] = regs->rsi;
+	struct item *item = (struct item *)(arguments + count);
+	u64 time = (u64)(item + 1), size = (u64)((u8 *)item - start);
+	i64 result = by_clock ? read_clock(context, function, regs->rdi, time) : read_clock(context, function, time, 0);
+	if (LIKELY(result >= 0 && (address || by_clock))) {
+		*item = output_item(by_clock, address, bytes);
+		size += sizeof *item + bytes;
+		if (UNLIKELY(copy_user((void *)address, (const void *)time, bytes))) {
+			result = -EFAULT;
+			size -= sizeof *item + bytes;
+		}
+	}
+	*(struct event *)start = (struct event){ (u32)size, EVENT_CALL, 0, (u16)number, result };
+	ring_publish(context, size);
+	count_event(context);
+	context->regs.rax = (u64)result;
+	return 1;
 }
 
 /* The program is about to change something about these addresses. */

@@ -136,11 +136,6 @@ static void verify_input(struct sink *sink, u32 argument, u64 address, u64 total
 	sink->item += sizeof *item + ALIGN8(item->inline_bytes);
 }
 
-static struct item output_item(u32 argument, u64 address, u64 bytes)
-{
-	return (struct item){ (u8)argument, ITEM_OUTPUT, 0, (u32)bytes, (u32)bytes, 0, address };
-}
-
 u8 *stage_output(u8 *position, const u8 *limit, u32 argument, u64 address, u64 bytes)
 {
 	u64 size = sizeof(struct item) + ALIGN8(bytes);
