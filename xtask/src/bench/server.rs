@@ -21,8 +21,10 @@ const LOAD_SLACK: Duration = Duration::from_secs(30);
 
 /// The half of the throughput without a recorder: nobody runs a server at its limit.
 const LATENCY_LOAD: f64 = 0.5;
-/// So many times as long as for the throughput: of one second, 99.9 % are all but a single moment in which the machine did something else.
-const LATENCY_TIMES: u64 = 2;
+/// It is driven so many times in a row in each run, each time as long as for the throughput. The first does not count: a server that was just started does
+/// for the first time what it will do. Of the others, 99.9 % of the answers of a second are all but a single moment in which the machine did something
+/// else, and the median leaves out the times in which it did.
+const LATENCY_TIMES: usize = 3;
 
 /// What a load script said.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,17 +54,24 @@ impl Load {
     pub fn throughput(&self) -> f64 {
         self.requests / self.seconds
     }
-
-    fn microseconds_each(&self) -> f64 {
-        self.seconds * 1e6 / self.requests
-    }
 }
 
 /// One life of a server.
 struct Session {
-    load: Load,
+    /// How it was driven, one time after the other.
+    loads: Vec<Load>,
     status: ExitStatus,
     peak_kb: u64,
+}
+
+impl Session {
+    fn requests(&self) -> f64 {
+        self.loads.iter().map(|load| load.requests).sum()
+    }
+
+    fn seconds_each(&self) -> f64 {
+        self.loads.iter().map(|load| load.seconds).sum::<f64>() / self.requests()
+    }
 }
 
 impl Stage<'_> {
@@ -71,7 +80,7 @@ impl Stage<'_> {
     /// # Errors
     /// A failure of the workload.
     pub fn record_server(&self, load_seconds: u64) -> Result<()> {
-        self.session(Mode::Record, 0.0, load_seconds)?;
+        self.session(Mode::Record, 0.0, load_seconds, 1)?;
         Ok(())
     }
 
@@ -83,26 +92,26 @@ impl Stage<'_> {
         let baseline = measured.baseline_mode();
         for mode in [Mode::Native, Mode::OneCore] {
             if mode == Mode::Native || mode == baseline {
-                let session = self.session(mode, 0.0, load_seconds)?;
-                measured.seconds_mut(mode).push(session.load.microseconds_each() / 1e6);
+                measured.seconds_mut(mode).push(self.session(mode, 0.0, load_seconds, 1)?.seconds_each());
             }
         }
         // Only a comparison: what strace cannot do is not our failure.
         if with_others
             && self.bench.has_strace()
-            && let Ok(traced) = self.session(Mode::Strace, 0.0, load_seconds)
+            && let Ok(traced) = self.session(Mode::Strace, 0.0, load_seconds, 1)
         {
-            measured.seconds_mut(Mode::Strace).push(traced.load.microseconds_each() / 1e6);
+            measured.seconds_mut(Mode::Strace).push(traced.seconds_each());
         }
-        let recorded = self.session(Mode::Record, 0.0, load_seconds)?;
-        measured.seconds_mut(Mode::Record).push(recorded.load.microseconds_each() / 1e6);
+        let recorded = self.session(Mode::Record, 0.0, load_seconds, 1)?;
+        measured.seconds_mut(Mode::Record).push(recorded.seconds_each());
         measured.record_peak_kb = measured.record_peak_kb.max(recorded.peak_kb);
         measured.note_sizes(&self.recording(Mode::Record));
         self.server_replay(measured, &recorded)?;
         for mode in [baseline, Mode::Record] {
             let rate = LATENCY_LOAD / measured.baseline().median().unwrap_or(1.0);
-            let session = self.session(mode, rate, LATENCY_TIMES * load_seconds)?;
-            measured.latency_us_mut(mode).push(session.load.latency_us);
+            for load in &self.session(mode, rate, load_seconds, LATENCY_TIMES)?.loads[1..] {
+                measured.latency_us_mut(mode).push(load.latency_us);
+            }
         }
         fs::remove_dir_all(self.recording(Mode::Record))?;
         Ok(())
@@ -117,15 +126,16 @@ impl Stage<'_> {
             let complaint = tail(&fs::read(self.errors_of(Mode::Replay))?);
             return Err(format!("replay ended with {}, recorded was {}: {complaint}", describe(replayed.status), describe(recorded.status)).into());
         }
-        measured.seconds_mut(Mode::Replay).push(replayed.seconds / recorded.load.requests);
+        measured.seconds_mut(Mode::Replay).push(replayed.seconds / recorded.requests());
         measured.replay_peak_kb = measured.replay_peak_kb.max(replayed.peak_kb);
         Ok(())
     }
 
-    /// Starts the server, drives it at `rate` requests a second (0: as many as it can answer), and stops it.
-    fn session(&self, mode: Mode, rate: f64, load_seconds: u64) -> Result<Session> {
+    /// Starts the server, drives it some times at `rate` requests a second (0: as many as it can answer), and stops it.
+    fn session(&self, mode: Mode, rate: f64, load_seconds: u64, times: usize) -> Result<Session> {
         let mut server = self.start_server(mode)?;
-        let load = self.drive(rate, load_seconds).map_err(|error| format!("{}: {error}", mode.name()))?;
+        let loads: Result<Vec<_>> = (0..times).map(|_| self.drive(rate, load_seconds)).collect();
+        let loads = loads.map_err(|error| format!("{}: {error}", mode.name()))?;
         let peak_kb = peak_memory_kb(server.id(), "retake");
         if mode == Mode::Strace || self.profile_into.is_some() {
             server.signal_child(&self.workload.stop);
@@ -133,7 +143,7 @@ impl Stage<'_> {
             server.signal(&self.workload.stop);
         }
         let status = self.ended(&mut server, mode.name())?;
-        Ok(Session { load, status, peak_kb })
+        Ok(Session { loads, status, peak_kb })
     }
 
     /// Starts the server from the state in which every run starts, and waits until it answers.
@@ -189,7 +199,7 @@ mod tests {
     fn loads_are_understood() {
         let load = Load::parse("other 1\nrequests 2000\nseconds 0.5\nlatency_us 120.5\n").unwrap();
         assert_eq!(load, Load { requests: 2000.0, seconds: 0.5, latency_us: 120.5 });
-        assert!((load.microseconds_each() - 250.0).abs() < 1e-9);
+        assert!((load.throughput() - 4000.0).abs() < 1e-9);
         for wrong in ["", "requests 0\nseconds 1\nlatency_us 1\n", "requests 5\nseconds NaN\nlatency_us 1\n", "requestsx 5\nseconds 1\nlatency_us 1"]
         {
             assert!(Load::parse(wrong).is_err(), "{wrong}");
