@@ -227,7 +227,11 @@ static inline i64 sys6(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
 
 static inline u32 recording(void) { return HEADER->mode != MODE_REPLAY; } /* or tracing: calls are executed */
 static inline u32 tracing(void) { return HEADER->mode == MODE_TRACE; }
-static inline u32 slots_used(void) { return __atomic_load_n(&HEADER->slots_used, __ATOMIC_ACQUIRE); }
+static inline u32 slots_used(void)
+{
+	u32 used = __atomic_load_n(&HEADER->slots_used, __ATOMIC_ACQUIRE);
+	return used < MAX_SLOTS ? used : MAX_SLOTS;
+}
 /* A thread that lives, of this process; another one than this. */
 static inline u32 is_of_process(const struct context *context, const struct slot *slot) { return slot->pid == context->slot->pid && __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == SLOT_LIVE; }
 static inline u32 is_sibling(const struct context *context, const struct slot *slot) { return slot != context->slot && is_of_process(context, slot); }

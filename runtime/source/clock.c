@@ -52,13 +52,12 @@ u32 clock_record(struct context *context)
 	struct item *item = (struct item *)(arguments + count);
 	u64 time = (u64)(item + 1), size = (u64)((u8 *)item - start);
 	i64 result = by_clock ? read_clock(context, function, regs->rdi, time) : read_clock(context, function, time, 0);
-	if (LIKELY(result >= 0 && (address || by_clock))) {
+	u32 is_wanted = result >= 0 && (address || by_clock);
+	if (is_wanted && UNLIKELY(copy_user((void *)address, (const void *)time, bytes))) {
+		result = -EFAULT;
+	} else if (LIKELY(is_wanted)) {
 		*item = output_item(by_clock, address, bytes);
 		size += sizeof *item + bytes;
-		if (UNLIKELY(copy_user((void *)address, (const void *)time, bytes))) {
-			result = -EFAULT;
-			size -= sizeof *item + bytes;
-		}
 	}
 	*(struct event *)start = (struct event){ (u32)size, EVENT_CALL, 0, (u16)number, result };
 	ring_publish(context, size);
