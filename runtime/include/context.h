@@ -63,7 +63,9 @@ struct process {
 	u16 regions_free[MAX_REGIONS];
 	u8 regions_unmapped[MAX_REGIONS / 8];
 	struct descriptor_uses uses;
-	u64 files[LOW_DESCRIPTORS / 64]; /* record: descriptors of regular files whose writes do not wait for the disk */
+	u64 files[LOW_DESCRIPTORS / 64]; /* record: descriptors of regular files whose writes do not wait for the disk, */
+	u64 asked[LOW_DESCRIPTORS / 64]; /* those for which the kernel was asked whether calls wait, */
+	u64 ready[LOW_DESCRIPTORS / 64]; /* and those whose calls do not: O_NONBLOCK */
 	u64 apart[LOW_DESCRIPTORS / 64]; /* record: descriptors whose files are none of the header's shared files, */
 	u32 apart_among;                 /* when those were so many */
 	u32 mixed_descriptors;           /* record: its threads, or another process and it, may have more or fewer descriptors in common than is usual */
@@ -409,7 +411,7 @@ static inline void note_turn(struct context *context, u64 turn) /* record: its e
 	context->turn_sections = context->slot->turn_sections = 0;
 }
 void baton_release(struct context *context);  /* record */
-u32 baton_lend(struct context *context);     /* record, instead of releasing it, around a call that is soon back. 1: baton_take_back is to follow */
+u32 baton_lend(struct context *context);     /* record, instead of releasing it, around a call that is soon back, if somebody waits. 1: baton_take_back is to follow */
 u32 baton_take_back(struct context *context, u64 *turn); /* as baton_acquire */
 void baton_keep_alone(struct context *context, u32 alone);
 u32 baton_acquire(struct context *context, u64 *turn); /* record: 1 when the holder changed: the caller logs the turn */
@@ -539,10 +541,7 @@ static inline u32 descriptor_use(const struct process *process, u64 descriptor) 
 {
 	return LIKELY(descriptor < LOW_DESCRIPTORS) ? process->uses.low[descriptor] : high_descriptor_use(process, descriptor);
 }
-static inline u32 writes_at_once(const struct process *process, u64 descriptor)
-{
-	return descriptor < LOW_DESCRIPTORS && process->files[descriptor / 64] >> descriptor % 64 & 1;
-}
+u32 descriptor_is_soon_back(struct context *context); /* the call that it is about to make, of what may wait */
 void descriptor_is_memory(struct call *call);                      /* the one that the call made */
 void descriptors_inherit(struct process *process, const struct descriptor_uses *before); /* those that exec left open */
 void descriptors_after(struct call *call);

@@ -292,19 +292,23 @@ void baton_release(struct context *context)
 	unlock(context->process->domain, is_expected(context->process->domain));
 }
 
-/* 1: it is lent until baton_take_back. 0: it is to be released instead. */
-u32 baton_lend(struct context *context)
+static SELDOM u32 lend_to_waiters(struct context *context, struct domain *domain)
 {
-	struct domain *domain = context->process->domain;
-	if (domain != &context->process->private_domain || !__atomic_load_n(&domain->waiters, __ATOMIC_RELAXED))
+	if (domain != &context->process->private_domain || chaos() || sync_policy() || domain->expected)
 		return 0;
-	if (chaos() || sync_policy() || domain->expected || domain->lent++ >= MOST_LENT)
+	if (!descriptor_is_soon_back(context) || domain->lent++ >= MOST_LENT)
 		return 0;
 	force_close(context);
 	context->slot->baton_state = BATON_NONE;
 	context->in_section = 0;
 	__atomic_store_n(&domain->lock, me(context) | LENT, __ATOMIC_SEQ_CST);
 	return 1;
+}
+
+u32 baton_lend(struct context *context)
+{
+	struct domain *domain = context->process->domain;
+	return UNLIKELY(__atomic_load_n(&domain->waiters, __ATOMIC_RELAXED)) && lend_to_waiters(context, domain);
 }
 
 u32 baton_take_back(struct context *context, u64 *turn)

@@ -99,14 +99,14 @@ typedef i64 window_function(u64 number, const u64 *arguments);
 static inline __attribute__((always_inline)) i64 execute_in(struct call *call, window_function *window)
 {
 	u32 console = UNLIKELY(reaches_console(call)) ? console_lock(call) : 0;
-	u32 gives_baton = call->row->may_wait && call->context->process->domain;
+	u32 gives_baton = call->row->may_wait && call->context->process->domain, lends = gives_baton && baton_lend(call->context);
 	u64 turn;
-	if (gives_baton)
+	if (gives_baton && !lends)
 		baton_release(call->context);
 	call->result = window(call->number, call->actual);
 	if (UNLIKELY(console))
 		console_unlock(call, console);
-	if (gives_baton && baton_acquire(call->context, &turn))
+	if (gives_baton && (lends ? baton_take_back(call->context, &turn) : baton_acquire(call->context, &turn)))
 		turn_before_staged(call->context, turn, &call->start, &call->position);
 	return call->result;
 }
@@ -294,12 +294,10 @@ static inline __attribute__((always_inline)) void prepare_plain(struct plain_cal
 		call->position = stage_input(call->position, call->start + INPUT_SPACE, call->buffer, call->address, bytes, INLINE_WHOLE);
 }
 
-static inline u32 is_soon_back(const struct context *context) { return context->regs.rax == NR_write && writes_at_once(context->process, context->regs.rdi); }
-
 static inline __attribute__((always_inline)) i64 execute_plain(struct plain_call *call, struct context *context, u32 may_wait)
 {
 	const struct registers *regs = &context->regs;
-	u32 gives_baton = may_wait && context->process->domain, lends = gives_baton && is_soon_back(context) && baton_lend(context);
+	u32 gives_baton = may_wait && context->process->domain, lends = gives_baton && baton_lend(context);
 	u64 turn;
 	if (gives_baton && !lends)
 		baton_release(context);

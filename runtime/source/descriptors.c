@@ -11,6 +11,11 @@
 #define REGULAR_FILE 0100000u
 #define WRITES 3UL                /* O_WRONLY | O_RDWR */
 #define WAITS_FOR_DISK 050000UL /* O_DSYNC | O_DIRECT */
+#define F_GETFL 3
+#define F_SETFL 4
+#define O_NONBLOCK 04000
+#define MSG_DONTWAIT 0x40
+#define SENDS_OR_RECEIVES (1UL << NR_read | 1UL << NR_write | 1UL << NR_readv | 1UL << NR_writev | 1UL << NR_sendto | 1UL << NR_recvfrom | 1UL << NR_sendmsg | 1UL << NR_recvmsg)
 
 /* Its index, or high_count. */
 static u32 find_high(const struct descriptor_uses *uses, u64 descriptor)
@@ -37,6 +42,7 @@ static u32 set_use(struct process *process, u64 descriptor, u32 use)
 	if (descriptor < LOW_DESCRIPTORS) {
 		process->apart[descriptor / 64] &= ~(1UL << descriptor % 64);
 		process->files[descriptor / 64] &= ~(1UL << descriptor % 64);
+		process->asked[descriptor / 64] &= ~(1UL << descriptor % 64);
 		uses->low[descriptor] = (u8)use;
 		return 0;
 	}
@@ -106,6 +112,34 @@ static void note_opened(struct call *call, u64 flags)
 		call->context->process->files[descriptor / 64] |= 1UL << descriptor % 64;
 }
 
+/* Where another process changes it, or ioctl does, the answer is an old one, and time is lost. */
+static u32 never_waits(struct process *process, u64 descriptor)
+{
+	u64 word = descriptor / 64, bit = 1UL << descriptor % 64;
+	if (descriptor >= LOW_DESCRIPTORS)
+		return 0;
+	if (!(process->asked[word] & bit)) {
+		i64 flags = sys3(NR_fcntl, descriptor, F_GETFL, 0);
+		process->asked[word] |= bit;
+		process->ready[word] = flags >= 0 && flags & O_NONBLOCK ? process->ready[word] | bit : process->ready[word] & ~bit;
+	}
+	return (process->ready[word] & bit) != 0;
+}
+
+/* Where threads run on different cores one of them can compute while the kernel works for another: only on one core is nothing gained by that. */
+u32 descriptor_is_soon_back(struct context *context)
+{
+	const struct registers *regs = &context->regs;
+	struct process *process = context->process;
+	u64 number = (u32)regs->rax, descriptor = regs->rdi;
+	if (number == NR_write && descriptor < LOW_DESCRIPTORS && process->files[descriptor / 64] >> descriptor % 64 & 1)
+		return 1;
+	if (!process->domain->home || number >= 64 || !(SENDS_OR_RECEIVES >> number & 1))
+		return 0;
+	u64 flags = number == NR_sendto || number == NR_recvfrom ? regs->r10 : number == NR_sendmsg || number == NR_recvmsg ? regs->rdx : 0;
+	return flags & MSG_DONTWAIT || never_waits(process, descriptor);
+}
+
 static void find_received(struct call *call, u64 message)
 {
 	u64 control[2], header[2];
@@ -147,6 +181,8 @@ void descriptors_after(struct call *call)
 {
 	struct process *process = call->context->process;
 	const u64 *arguments = call->arguments;
+	if (call->number == NR_fcntl && arguments[1] == F_SETFL)
+		memset(process->asked, 0, sizeof process->asked); /* others may lead to the same */
 	u32 is_close = call->row->descriptor_effect == DESCRIPTORS_CLOSES; /* which also closes when it fails to write what was left */
 	if (call->result < 0 && !is_close)
 		return;
