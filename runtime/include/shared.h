@@ -310,6 +310,7 @@ struct shared_header {
 	struct file_entry files[MAX_FILES];
 	struct slot slots[MAX_SLOTS];
 	u32 is_on_one_core;   /* replay: a debugger has bound everything to it */
+	u32 crowded_home, roomy_home; /* record: cores, plus 1: whoever is bound to the first one moves to the second; 0: stays. The first one is written last */
 	u32 shared_file_places; /* given away; if there are more than exist, all files are taken for such */
 	u32 filter_count, filter_step_count; /* places given away; may exceed what there is */
 	struct filter filters[MAX_FILTERS];

@@ -2,6 +2,7 @@
  *
  * Of a domain one thread at a time runs the program's code. Handing over to a thread on the same core is a third of the work of waking one on a core that
  * sleeps, and what the last thread touched is still in the cache. Now and then the kernel may choose another core; where turns are long, it always may.
+ * Where somebody else computes on the core, the supervisor chooses one (crates/record/src/homes.rs).
  *
  * The recorded program sees nothing of it: it is asked in vain where its threads may run, and once it says so itself it is left alone. */
 #include "../include/context.h"
@@ -55,6 +56,8 @@ void home_follow(struct context *context, struct domain *domain, u64 turn)
 		return;
 	if (turn % LOOK == 0)
 		look(context->slot, domain, turn % ROUND);
+	if (UNLIKELY(domain->home && domain->home == __atomic_load_n(&HEADER->crowded_home, __ATOMIC_ACQUIRE)))
+		domain->home = HEADER->roomy_home;
 	if (UNLIKELY(context->slot->home != domain->home))
 		move(context->slot, domain->home);
 }

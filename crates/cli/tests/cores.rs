@@ -3,6 +3,7 @@
 mod cli_support;
 
 use std::io::Read;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -26,13 +27,14 @@ const TURNS: &str = r#"
 #include <unistd.h>
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static int turn;
+static int turn, turns = 500, work;
 static void *take_turns(void *parity)
 {
     pthread_mutex_lock(&lock);
-    for (int i = 0; i < 500; i++) {
+    for (int i = 0; i < turns; i++) {
         while (turn % 2 != (parity != 0))
             pthread_cond_wait(&changed, &lock);
+        for (volatile int j = 0; j < work; j++) {}
         turn++;
         pthread_cond_signal(&changed);
     }
@@ -92,6 +94,17 @@ int main(int count, char **arguments)
 }
 "#;
 
+/// Takes turns for a part of a second, but fewer than after which the threads may run on any core again.
+const COMPUTES_IN_TURN: &str = r#"
+int main(void)
+{
+    turns = 5000;
+    work = 40000;
+    take_turns_with_another();
+    return 0;
+}
+"#;
+
 struct Process {
     pid: String,
     parent: String,
@@ -146,6 +159,53 @@ fn who_takes_no_more_turns_is_set_free() {
     let place = Place::new("who_takes_no_more_turns_is_set_free");
     let program = compile(&place, GOES_ON_ALONE);
     place.run_well(&["record", "--", &program, &cores]);
+}
+
+#[test]
+fn who_shares_a_core_with_others_moves_to_one_that_is_idle() {
+    let Some(_) = all_cores() else { return };
+    if !Path::new("/sys/devices/system/cpu/cpu0/cpuidle/state0").exists() {
+        eprintln!("skipped: this kernel does not say how long cores are idle");
+        return;
+    }
+    let place = Place::new("who_shares_a_core_with_others_moves_to_one_that_is_idle");
+    let program = compile(&place, COMPUTES_IN_TURN);
+    // All cores may be busy, with other tests too.
+    assert!((0..ROUNDS).any(|_| moved_away(&place, &program)), "the threads never left the core");
+}
+
+/// Records the program and computes on the core that its threads are on. Whether they are on another one soon.
+fn moved_away(place: &Place, program: &str) -> bool {
+    let mut running = place.command(&["record", "--", program]).spawn().unwrap();
+    let retake = running.id().to_string();
+    let core = || {
+        let all = processes();
+        let of = |pid: &str| all.iter().find(|process| process.pid == pid);
+        let below =
+            |process: &Process| std::iter::successors(of(&process.parent), |above| of(&above.parent)).take(8).any(|above| above.pid == retake);
+        all.iter().filter(|process| below(process)).find_map(|process| process.cores.parse::<u32>().ok())
+    };
+    let first = wait_for(core);
+    let moved = first.is_some_and(|first| {
+        let mut other = Command::new("taskset").args(["-c", &first.to_string(), "sh", "-c", "while :; do :; done"]).spawn().unwrap();
+        let moved = wait_for(|| core().filter(|core| *core != first)).is_some();
+        other.kill().unwrap();
+        other.wait().unwrap();
+        moved
+    });
+    assert!(running.wait().unwrap().success());
+    moved
+}
+
+fn wait_for<T>(look: impl Fn() -> Option<T>) -> Option<T> {
+    let began = Instant::now();
+    std::iter::repeat_with(|| {
+        std::thread::sleep(Duration::from_millis(2));
+        look()
+    })
+    .take_while(|_| began.elapsed() < PATIENCE / 2)
+    .flatten()
+    .next()
 }
 
 /// Runs the program by `retake`, which is to succeed.

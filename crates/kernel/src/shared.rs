@@ -383,6 +383,8 @@ pub struct Header {
     pub files: [FileEntry; MAX_FILES],
     pub slots: [Slot; MAX_SLOTS],
     pub is_on_one_core: AtomicU32,
+    pub crowded_home: AtomicU32,
+    pub roomy_home: AtomicU32,
     pub shared_file_places: AtomicU32,
     pub filter_count: AtomicU32,
     pub filter_step_count: AtomicU32,

@@ -1,6 +1,6 @@
 //! The drain: one thread that moves rings to disk, lazily and in large pieces, and keeps slots ready.
 
-use crate::homes::Homes;
+use crate::homes::{self, Homes};
 use crate::shared_state::Recorder;
 use crate::slices::{self, Slices};
 use crate::unborn::Unborn;
@@ -74,7 +74,7 @@ fn run(recorder: &Recorder, stop: &AtomicBool) -> retake_recording::Result<()> {
             slice_end = slices.end(recorder);
         }
         contended = waiting;
-        homes.free(recorder);
+        let has_homes = homes.look(recorder);
         if header.dying.load(Acquire) != 0 {
             end_dying(recorder);
         }
@@ -87,7 +87,8 @@ fn run(recorder: &Recorder, stop: &AtomicBool) -> retake_recording::Result<()> {
             checked = Instant::now();
         }
         let busy = contended || header.dying.load(Acquire) != 0;
-        futex::wait(&header.drain_doorbell, seen, Some(if busy { BUSY_PERIOD.min(slice_end) } else { PERIOD }));
+        let period = if has_homes { homes::PERIOD } else { PERIOD };
+        futex::wait(&header.drain_doorbell, seen, Some(if busy { BUSY_PERIOD.min(slice_end) } else { period }));
     }
 }
 

@@ -1,38 +1,102 @@
-//! Threads are bound to a core while they take turns often (`runtime/source/home.c`). One that takes none any more would stay there, next to whoever
-//! else is bound to it, until it took one.
+//! Threads are bound to a core while they take turns often (`runtime/source/home.c`). Two things are left to the supervisor.
+//!
+//! One that takes no turns any more would stay there, next to whoever else is bound to it, until it took one: it is set free.
+//!
+//! And who is bound cannot be moved by the kernel. When a client is woken on the core of the server that answers it, the kernel takes tens of
+//! milliseconds to take it away again, although another core is idle. So threads move when somebody else computes where they are bound.
 
+use crate::idle::IdleTimes;
 use crate::shared_state::Recorder;
 use retake_kernel::call_tracer::Processors;
-use retake_kernel::shared;
-use std::collections::HashMap;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use retake_kernel::{process, shared};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
 /// Without a turn for so long, twice that at most, a thread is set free.
 const PATIENCE: Duration = Duration::from_millis(100);
+/// While threads are bound, it is looked this often who else is on their core.
+pub(crate) const PERIOD: Duration = Duration::from_millis(4);
+const SHORTEST_PERIOD: Duration = Duration::from_millis(3);
+/// Reading the clock of each process costs as much as a short call.
+const MOST_PROCESSES: usize = 64;
+/// After a move others must have time to find their places.
+const REST: Duration = Duration::from_millis(10);
+const LONGEST_REST: Duration = Duration::from_millis(640);
 
 pub(crate) struct Homes {
-    looked: Instant,
+    freed: Instant,
     /// The last turns of those that were bound then, by the numbers of their slots.
     turns: HashMap<usize, u64>,
+    idle: IdleTimes,
+    seen: Option<Seen>,
+    moved: Instant,
+    rest: Duration,
+}
+
+/// A core to which threads are bound, and what had happened until then.
+struct Seen {
+    at: Instant,
+    home: u32,
+    processes: BTreeSet<u32>,
+    /// By the processes, on any core.
+    computed: Duration,
+    idle: Vec<(u32, Duration)>,
 }
 
 impl Homes {
     pub fn new() -> Self {
-        Self { looked: Instant::now(), turns: HashMap::new() }
+        let now = Instant::now();
+        Self { freed: now, turns: HashMap::new(), idle: IdleTimes::default(), seen: None, moved: now, rest: REST }
     }
 
-    /// Sets free who took no turn. Called as often as may be.
-    pub fn free(&mut self, recorder: &Recorder) {
-        if self.looked.elapsed() < PATIENCE {
-            return;
+    /// Called as often as may be. Whether somebody is bound, so that it shall be called again after [`PERIOD`].
+    pub fn look(&mut self, recorder: &Recorder) -> bool {
+        if self.freed.elapsed() >= PATIENCE {
+            self.free(recorder);
         }
-        self.looked = Instant::now();
+        if self.seen.as_ref().is_some_and(|seen| seen.at.elapsed() < SHORTEST_PERIOD) {
+            return true;
+        }
+        let header = recorder.header();
+        header.crowded_home.store(0, Relaxed);
+        let before = self.seen.take();
+        self.seen = self.see(recorder);
+        let Some(now) = &self.seen else { return false };
+        let roomier = before.and_then(|before| roomier(&before, now)).filter(|_| self.moved.elapsed() >= self.rest);
+        if let Some(core) = roomier {
+            self.rest = if self.moved.elapsed() < 4 * self.rest { LONGEST_REST.min(2 * self.rest) } else { REST };
+            self.moved = Instant::now();
+            header.roomy_home.store(core + 1, Relaxed);
+            header.crowded_home.store(now.home + 1, Release);
+        }
+        true
+    }
+
+    /// The core to which most threads are bound.
+    fn see(&mut self, recorder: &Recorder) -> Option<Seen> {
+        let mut homes: HashMap<u32, (usize, BTreeSet<u32>)> = HashMap::new();
+        for (_, slot, home) in bound(recorder) {
+            let (count, processes) = homes.entry(home - 1).or_default();
+            *count += 1;
+            processes.insert(slot.pid.load(Relaxed));
+        }
+        let (home, (_, processes)) = homes.into_iter().max_by_key(|(_, (count, _))| *count)?;
+        if processes.len() > MOST_PROCESSES {
+            return None;
+        }
+        if !self.idle.include(home) {
+            self.idle = IdleTimes::around(home);
+        }
+        let computed = processes.iter().map(|pid| process::computed(*pid as i32)).sum();
+        Some(Seen { at: Instant::now(), home, processes, computed, idle: self.idle.read() })
+    }
+
+    /// Sets free who took no turn.
+    fn free(&mut self, recorder: &Recorder) {
+        self.freed = Instant::now();
         let before = std::mem::take(&mut self.turns);
-        for (index, slot) in recorder.header().slots[..recorder.slot_count()].iter().enumerate() {
-            if slot.state.load(Acquire) != shared::SLOT_LIVE || slot.lines.home.load(Relaxed) == 0 {
-                continue;
-            }
+        for (index, slot, _) in bound(recorder) {
             let turn = slot.lines.turn.load(Relaxed);
             if before.get(&index) == Some(&turn) {
                 slot.lines.home.store(0, Relaxed);
@@ -43,5 +107,76 @@ impl Homes {
                 self.turns.insert(index, turn);
             }
         }
+    }
+}
+
+/// The threads that are bound, with the numbers of their slots and their cores, plus 1.
+fn bound(recorder: &Recorder) -> impl Iterator<Item = (usize, &shared::Slot, u32)> {
+    let slots = recorder.header().slots[..recorder.slot_count()].iter().enumerate();
+    slots.filter_map(|(index, slot)| {
+        let home = if slot.state.load(Acquire) == shared::SLOT_LIVE { slot.lines.home.load(Relaxed) } else { 0 };
+        (home > 0).then_some((index, slot, home))
+    })
+}
+
+/// The core that was idle for most of the time in which others than the threads bound to it used theirs for a part of it.
+fn roomier(before: &Seen, now: &Seen) -> Option<u32> {
+    if before.home != now.home || before.processes != now.processes {
+        return None;
+    }
+    let passed = now.at - before.at;
+    let idle = |core: u32| {
+        let at = |seen: &Seen| seen.idle.iter().find(|(known, _)| *known == core).map(|(_, idle)| *idle);
+        Some(at(now)?.saturating_sub(at(before)?))
+    };
+    let by_others = passed.saturating_sub(now.computed.saturating_sub(before.computed)).saturating_sub(idle(now.home)?);
+    if 10 * by_others < 3 * passed {
+        return None;
+    }
+    let others = now.idle.iter().filter(|(core, _)| *core != now.home).filter_map(|(core, _)| Some((*core, idle(*core)?)));
+    others.filter(|(_, idle)| 10 * *idle >= 6 * passed).max_by_key(|(_, idle)| *idle).map(|(core, _)| core)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: Duration = Duration::from_millis(10);
+
+    /// What is seen after ten milliseconds in which the processes computed for so many, and each core was idle for so many.
+    fn after(before: &Seen, computed: u64, idle: &[u64]) -> Seen {
+        let idle = before.idle.iter().zip(idle).map(|((core, so_far), more)| (*core, *so_far + Duration::from_millis(*more)));
+        let computed = before.computed + Duration::from_millis(computed);
+        Seen { at: before.at + WINDOW, home: before.home, processes: before.processes.clone(), computed, idle: idle.collect() }
+    }
+
+    fn start() -> Seen {
+        let idle = (0..3).map(|core| (core, Duration::from_secs(u64::from(core)))).collect();
+        Seen { at: Instant::now(), home: 1, processes: BTreeSet::from([7]), computed: Duration::from_secs(3), idle }
+    }
+
+    #[test]
+    fn who_has_a_core_with_others_moves_to_one_that_is_idle() {
+        let before = start();
+        assert_eq!(roomier(&before, &after(&before, 5, &[7, 0, 9])), Some(2));
+        assert_eq!(roomier(&before, &after(&before, 5, &[7, 0, 2])), Some(0));
+    }
+
+    #[test]
+    fn who_has_a_core_alone_or_can_go_nowhere_stays() {
+        let before = start();
+        assert_eq!(roomier(&before, &after(&before, 5, &[9, 4, 9])), None, "idle for a part of it");
+        assert_eq!(roomier(&before, &after(&before, 9, &[9, 0, 9])), None, "busy all the time");
+        assert_eq!(roomier(&before, &after(&before, 12, &[9, 0, 0])), None, "on several cores");
+        assert_eq!(roomier(&before, &after(&before, 5, &[5, 0, 5])), None, "the others are used as well");
+    }
+
+    #[test]
+    fn what_cannot_be_compared_says_nothing() {
+        let before = start();
+        let crowded = after(&before, 2, &[9, 0, 9]);
+        assert_eq!(roomier(&before, &Seen { home: 2, ..after(&before, 2, &[9, 0, 9]) }), None);
+        assert_eq!(roomier(&before, &Seen { processes: BTreeSet::from([7, 8]), ..after(&before, 2, &[9, 0, 9]) }), None);
+        assert_eq!(roomier(&before, &Seen { idle: Vec::new(), ..crowded }), None, "the kernel keeps no account");
     }
 }

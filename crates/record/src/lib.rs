@@ -15,6 +15,7 @@ mod exec_event;
 mod forced;
 mod foresight;
 mod homes;
+mod idle;
 mod keep;
 mod service;
 mod shared_state;

@@ -1,0 +1,46 @@
+//! How long cores have been idle, as the kernel accounts for it.
+
+use retake_kernel::call_tracer::Processors;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+/// So many are read at most, since each costs some microseconds.
+const MOST_CORES: usize = 8;
+
+/// The accounts of some cores. Not every kernel keeps them.
+#[derive(Default)]
+pub(crate) struct IdleTimes {
+    cores: Vec<(u32, Vec<File>)>,
+}
+
+impl IdleTimes {
+    /// Of a core and of those next to it that the caller may use.
+    pub fn around(core: u32) -> Self {
+        let Ok(usable) = Processors::of(0) else { return Self::default() };
+        let others = (core + 1..libc::CPU_SETSIZE as u32).chain(0..core).filter(|other| usable.only(*other).is_some());
+        let cores = std::iter::once(core).chain(others.take(MOST_CORES - 1));
+        Self { cores: cores.map(|core| (core, open(core))).filter(|(_, states)| !states.is_empty()).collect() }
+    }
+
+    pub fn include(&self, core: u32) -> bool {
+        self.cores.iter().any(|(known, _)| *known == core)
+    }
+
+    /// The cores, and how long each has been idle since the machine started.
+    pub fn read(&self) -> Vec<(u32, Duration)> {
+        self.cores.iter().map(|(core, states)| (*core, states.iter().map(read).sum())).collect()
+    }
+}
+
+fn open(core: u32) -> Vec<File> {
+    let state = |number: usize| File::open(format!("/sys/devices/system/cpu/cpu{core}/cpuidle/state{number}/time")).ok();
+    (0..).map_while(state).collect()
+}
+
+fn read(state: &File) -> Duration {
+    let mut text = [0; 24];
+    let count = state.read_at(&mut text, 0).unwrap_or(0);
+    let microseconds = std::str::from_utf8(&text[..count]).ok().and_then(|text| text.trim_end().parse().ok());
+    Duration::from_micros(microseconds.unwrap_or(0))
+}
