@@ -74,7 +74,8 @@ struct domain {
 	u32 merged;       /* record: it is over, its threads belong to the domain of processes that share memory */
 	u32 core;         /* record: where the last holder was when it became that */
 	u32 home;         /* core + 1 on which its threads run; 0: on any */
-	u64 looked_ns;    /* when that was last thought about */
+	u64 looked_ns;    /* when that was last thought about, */
+	u64 round_ns;     /* and when the kernel could last choose */
 	u32 expected;     /* record: callers have credit, and the last holder is expected back from its call; another number each time */
 	u32 callers;      /* record: of those that wait, how many came from a call */
 	u64 credit_until_ns; /* record: until when callers have it; 0: they have none */
@@ -176,7 +177,7 @@ struct slot {
 	u32 force_state;    /* record: enum force_state */
 	u32 force_sequence; /* record: signals put off so far */
 	u32 priority;       /* record: under chaos, of those that wait for a baton the highest goes first */
-	u32 baton_domain;   /* record: identity of the domain whose baton it waits for, under chaos */
+	u32 baton_domain;   /* record: identity of the domain whose baton it waits for, under chaos; else of that with which it is bound to a core */
 	u32 ties;           /* record: enum ties */
 	u32 pid_space;          /* record: the PID namespace of the thread; 0: the supervisor's. In others numbers mean other processes */
 	u32 pid_space_children; /* record: that of its children to come */
@@ -310,7 +311,9 @@ struct shared_header {
 	struct file_entry files[MAX_FILES];
 	struct slot slots[MAX_SLOTS];
 	u32 is_on_one_core;   /* replay: a debugger has bound everything to it */
-	u32 crowded_home, roomy_home; /* record: cores, plus 1: whoever is bound to the first one moves to the second; 0: stays. The first one is written last */
+	u32 homes_watched;    /* record: who is bound to a core is moved when others compute there, so that */
+	u32 crowded_domain, roomy_home, crowded_home; /* the domain of this identity, if it is on this core, goes to that one. Cores plus 1; the last is written last */
+	u32 home_gap;
 	u32 shared_file_places; /* given away; if there are more than exist, all files are taken for such */
 	u32 filter_count, filter_step_count; /* places given away; may exceed what there is */
 	struct filter filters[MAX_FILTERS];

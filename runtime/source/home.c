@@ -1,16 +1,17 @@
 /* Threads that take turns often do so on one core. Private stack, while the thread has its turn.
  *
  * Of a domain one thread at a time runs the program's code. Handing over to a thread on the same core is a third of the work of waking one on a core that
- * sleeps, and what the last thread touched is still in the cache. Now and then the kernel may choose another core; where turns are long, it always may.
+ * sleeps, and what the last thread touched is still in the cache. Now and then the kernel may choose another core; where turns are very long, it always may.
  * Where somebody else computes on the core, the supervisor chooses one (crates/record/src/homes.rs).
  *
  * The recorded program sees nothing of it: it is asked in vain where its threads may run, and once it says so itself it is left alone. */
 #include "../include/context.h"
 
-#define ROUND 16384UL /* turns; the kernel chooses a core in the first LOOK of them */
-#define LOOK 32UL     /* turns from one look at the clock to the next */
-#define SHORT_TURN_NS 100000UL /* on the average between two looks: they begin to be on one core, */
-#define LONG_TURN_NS 400000UL  /* and leave it */
+#define ROUND_NS 1000000000UL /* after so long the kernel chooses a core, for LOOK turns */
+#define LOOK 32UL             /* turns from one look at the clock to the next */
+#define SHORT_TURN_NS 10000000UL /* on the average between two looks: they begin to be on one core, */
+#define SHORT_UNWATCHED_NS 100000UL /* where nobody moves them when others compute there; */
+#define LONGER 4              /* they leave it when turns are so many times as long */
 #define MASK_BYTES sizeof ((struct slot *)0)->cores
 
 /* As long as this has not been asked, the thread runs wherever it may. */
@@ -38,14 +39,24 @@ static void move(struct slot *slot, u32 home)
 	slot->home = home;
 }
 
-static void look(struct slot *slot, struct domain *domain, u64 place_in_round)
+static u64 short_turn_ns(void) { return recording() && !HEADER->homes_watched ? SHORT_UNWATCHED_NS : SHORT_TURN_NS; }
+
+static void look(struct slot *slot, struct domain *domain)
 {
-	u64 now = now_ns(), spent = now - domain->looked_ns;
+	u64 now = now_ns(), spent = now - domain->looked_ns, longest = LOOK * short_turn_ns();
+	u32 is_over = now - domain->round_ns >= ROUND_NS;
 	domain->looked_ns = now;
-	if (place_in_round == 0 || spent >= LOOK * (domain->home ? LONG_TURN_NS : SHORT_TURN_NS) || !may_choose(slot))
+	if (is_over)
+		domain->round_ns = now;
+	if (is_over || spent >= (domain->home ? LONGER * longest : longest) || !may_choose(slot))
 		domain->home = 0;
 	else if (!domain->home)
 		domain->home = this_core() + 1;
+}
+
+static u32 is_crowded(const struct domain *domain)
+{
+	return domain->home && domain->home == __atomic_load_n(&HEADER->crowded_home, __ATOMIC_ACQUIRE) && domain->identity == HEADER->crowded_domain;
 }
 
 static u32 is_placed(const struct context *context) { return context->process->is_placed | HEADER->is_on_one_core; }
@@ -55,11 +66,13 @@ void home_follow(struct context *context, struct domain *domain, u64 turn)
 	if (UNLIKELY(is_placed(context)))
 		return;
 	if (turn % LOOK == 0)
-		look(context->slot, domain, turn % ROUND);
-	if (UNLIKELY(domain->home && domain->home == __atomic_load_n(&HEADER->crowded_home, __ATOMIC_ACQUIRE)))
+		look(context->slot, domain);
+	if (UNLIKELY(is_crowded(domain)))
 		domain->home = HEADER->roomy_home;
-	if (UNLIKELY(context->slot->home != domain->home))
+	if (UNLIKELY(context->slot->home != domain->home)) {
+		context->slot->baton_domain = domain->identity;
 		move(context->slot, domain->home);
+	}
 }
 
 void home_leave(struct context *context)
@@ -73,6 +86,7 @@ void home_leave(struct context *context)
 void home_inherit(const struct slot *parent, struct slot *child)
 {
 	child->home = parent->home;
+	child->baton_domain = parent->baton_domain;
 	child->core_count = parent->core_count;
 	memcpy(child->cores, parent->cores, MASK_BYTES);
 }

@@ -56,7 +56,7 @@ fn run(recorder: &Recorder, stop: &AtomicBool) -> retake_recording::Result<()> {
     let mut unborn = Unborn::default();
     let mut contended = false;
     let mut slices = Slices::default();
-    let mut homes = Homes::new();
+    let mut homes = Homes::new(recorder);
     let mut slice_end = BUSY_PERIOD;
     loop {
         let seen = header.drain_doorbell.load(Acquire);

@@ -5,11 +5,11 @@
 //! And who is bound cannot be moved by the kernel. When a client is woken on the core of the server that answers it, the kernel takes tens of
 //! milliseconds to take it away again, although another core is idle. So threads move when somebody else computes where they are bound.
 
-use crate::idle::IdleTimes;
+use crate::idle::{IdleTimes, MOST_CORES};
 use crate::shared_state::Recorder;
-use retake_kernel::call_tracer::Processors;
+use retake_kernel::call_tracer::{Processors, current_processor};
 use retake_kernel::{process, shared};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
@@ -34,19 +34,32 @@ pub(crate) struct Homes {
     rest: Duration,
 }
 
-/// A core to which threads are bound, and what had happened until then.
+/// What had happened until some time.
 struct Seen {
     at: Instant,
-    home: u32,
-    processes: BTreeSet<u32>,
-    /// By the processes, on any core.
-    computed: Duration,
     idle: Vec<(u32, Duration)>,
+    bound: BTreeMap<Bound, Busy>,
+}
+
+/// Threads that take turns with each other, and the core to which they are bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Bound {
+    core: u32,
+    domain: u32,
+}
+
+/// Their processes, and for how long those have computed, on any core.
+#[derive(Debug, Default, Clone)]
+struct Busy {
+    processes: BTreeSet<u32>,
+    computed: Duration,
 }
 
 impl Homes {
-    pub fn new() -> Self {
+    pub fn new(recorder: &Recorder) -> Self {
         let now = Instant::now();
+        let can_watch = IdleTimes::around(&BTreeSet::from([current_processor()])).include(&BTreeSet::from([current_processor()]));
+        recorder.header().homes_watched.store(can_watch.into(), Relaxed);
         Self { freed: now, turns: HashMap::new(), idle: IdleTimes::default(), seen: None, moved: now, rest: REST }
     }
 
@@ -64,32 +77,36 @@ impl Homes {
         self.seen = self.see(recorder);
         let Some(now) = &self.seen else { return false };
         let roomier = before.and_then(|before| roomier(&before, now)).filter(|_| self.moved.elapsed() >= self.rest);
-        if let Some(core) = roomier {
+        if let Some((bound, core)) = roomier {
             self.rest = if self.moved.elapsed() < 4 * self.rest { LONGEST_REST.min(2 * self.rest) } else { REST };
             self.moved = Instant::now();
+            header.crowded_domain.store(bound.domain, Relaxed);
             header.roomy_home.store(core + 1, Relaxed);
-            header.crowded_home.store(now.home + 1, Release);
+            header.crowded_home.store(bound.core + 1, Release);
         }
         true
     }
 
-    /// The core to which most threads are bound.
+    /// `None`: nobody is bound, or too many are.
     fn see(&mut self, recorder: &Recorder) -> Option<Seen> {
-        let mut homes: HashMap<u32, (usize, BTreeSet<u32>)> = HashMap::new();
+        let mut all: BTreeMap<Bound, Busy> = BTreeMap::new();
         for (_, slot, home) in bound(recorder) {
-            let (count, processes) = homes.entry(home - 1).or_default();
-            *count += 1;
-            processes.insert(slot.pid.load(Relaxed));
+            let bound = Bound { core: home - 1, domain: slot.baton_domain.load(Relaxed) };
+            all.entry(bound).or_default().processes.insert(slot.pid.load(Relaxed));
         }
-        let (home, (_, processes)) = homes.into_iter().max_by_key(|(_, (count, _))| *count)?;
-        if processes.len() > MOST_PROCESSES {
+        let processes: usize = all.values().map(|busy| busy.processes.len()).sum();
+        if !(1..=MOST_PROCESSES).contains(&processes) {
             return None;
         }
-        if !self.idle.include(home) {
-            self.idle = IdleTimes::around(home);
+        let cores: BTreeSet<u32> = all.keys().map(|bound| bound.core).collect();
+        let cores = cores.into_iter().take(MOST_CORES).collect();
+        if !self.idle.include(&cores) {
+            self.idle = IdleTimes::around(&cores);
         }
-        let computed = processes.iter().map(|pid| process::computed(*pid as i32)).sum();
-        Some(Seen { at: Instant::now(), home, processes, computed, idle: self.idle.read() })
+        for busy in all.values_mut() {
+            busy.computed = busy.processes.iter().map(|pid| process::computed(*pid as i32)).sum();
+        }
+        Some(Seen { at: Instant::now(), idle: self.idle.read(), bound: all })
     }
 
     /// Sets free who took no turn.
@@ -119,22 +136,21 @@ fn bound(recorder: &Recorder) -> impl Iterator<Item = (usize, &shared::Slot, u32
     })
 }
 
-/// The core that was idle for most of the time in which others than the threads bound to it used theirs for a part of it.
-fn roomier(before: &Seen, now: &Seen) -> Option<u32> {
-    if before.home != now.home || before.processes != now.processes {
-        return None;
-    }
+/// Threads that had their core for a part of the time only, while others used it, and a core that was idle for most of the time.
+fn roomier(before: &Seen, now: &Seen) -> Option<(Bound, u32)> {
     let passed = now.at - before.at;
     let idle = |core: u32| {
         let at = |seen: &Seen| seen.idle.iter().find(|(known, _)| *known == core).map(|(_, idle)| *idle);
         Some(at(now)?.saturating_sub(at(before)?))
     };
-    let by_others = passed.saturating_sub(now.computed.saturating_sub(before.computed)).saturating_sub(idle(now.home)?);
-    if 10 * by_others < 3 * passed {
-        return None;
-    }
-    let others = now.idle.iter().filter(|(core, _)| *core != now.home).filter_map(|(core, _)| Some((*core, idle(*core)?)));
-    others.filter(|(_, idle)| 10 * *idle >= 6 * passed).max_by_key(|(_, idle)| *idle).map(|(core, _)| core)
+    let is_crowded = |bound: &Bound, busy: &Busy| {
+        let earlier = before.bound.get(bound).filter(|earlier| earlier.processes == busy.processes)?;
+        let by_others = passed.saturating_sub(busy.computed.saturating_sub(earlier.computed)).saturating_sub(idle(bound.core)?);
+        Some(10 * by_others >= 3 * passed)
+    };
+    let (bound, _) = now.bound.iter().find(|(bound, busy)| is_crowded(bound, busy) == Some(true))?;
+    let others = now.idle.iter().filter(|(core, _)| *core != bound.core).filter_map(|(core, _)| Some((*core, idle(*core)?)));
+    others.filter(|(_, idle)| 10 * *idle >= 6 * passed).max_by_key(|(_, idle)| *idle).map(|(core, _)| (*bound, core))
 }
 
 #[cfg(test)]
@@ -142,29 +158,40 @@ mod tests {
     use super::*;
 
     const WINDOW: Duration = Duration::from_millis(10);
+    const FIRST: Bound = Bound { core: 1, domain: 7 };
+    const SECOND: Bound = Bound { core: 1, domain: 9 };
 
-    /// What is seen after ten milliseconds in which the processes computed for so many, and each core was idle for so many.
-    fn after(before: &Seen, computed: u64, idle: &[u64]) -> Seen {
-        let idle = before.idle.iter().zip(idle).map(|((core, so_far), more)| (*core, *so_far + Duration::from_millis(*more)));
-        let computed = before.computed + Duration::from_millis(computed);
-        Seen { at: before.at + WINDOW, home: before.home, processes: before.processes.clone(), computed, idle: idle.collect() }
+    fn start(bound: &[Bound]) -> Seen {
+        let idle = (0..3).map(|core| (core, Duration::from_secs(u64::from(core)))).collect();
+        let busy = |bound: &Bound| Busy { processes: BTreeSet::from([bound.domain]), computed: Duration::from_secs(3) };
+        Seen { at: Instant::now(), idle, bound: bound.iter().map(|bound| (*bound, busy(bound))).collect() }
     }
 
-    fn start() -> Seen {
-        let idle = (0..3).map(|core| (core, Duration::from_secs(u64::from(core)))).collect();
-        Seen { at: Instant::now(), home: 1, processes: BTreeSet::from([7]), computed: Duration::from_secs(3), idle }
+    /// What is seen after ten milliseconds in which all computed for so many, and each core was idle for so many.
+    fn after(before: &Seen, computed: u64, idle: &[u64]) -> Seen {
+        let idle = before.idle.iter().zip(idle).map(|((core, so_far), more)| (*core, *so_far + Duration::from_millis(*more)));
+        let mut bound = before.bound.clone();
+        bound.values_mut().for_each(|busy| busy.computed += Duration::from_millis(computed));
+        Seen { at: before.at + WINDOW, idle: idle.collect(), bound }
     }
 
     #[test]
     fn who_has_a_core_with_others_moves_to_one_that_is_idle() {
-        let before = start();
-        assert_eq!(roomier(&before, &after(&before, 5, &[7, 0, 9])), Some(2));
-        assert_eq!(roomier(&before, &after(&before, 5, &[7, 0, 2])), Some(0));
+        let before = start(&[FIRST]);
+        assert_eq!(roomier(&before, &after(&before, 5, &[7, 0, 9])), Some((FIRST, 2)));
+        assert_eq!(roomier(&before, &after(&before, 5, &[7, 0, 2])), Some((FIRST, 0)));
+    }
+
+    #[test]
+    fn one_of_two_on_a_core_moves() {
+        let before = start(&[FIRST, SECOND]);
+        assert_eq!(roomier(&before, &after(&before, 5, &[7, 0, 9])), Some((FIRST, 2)));
+        assert_eq!(roomier(&before, &after(&before, 2, &[9, 6, 9])), None, "there is room for both");
     }
 
     #[test]
     fn who_has_a_core_alone_or_can_go_nowhere_stays() {
-        let before = start();
+        let before = start(&[FIRST]);
         assert_eq!(roomier(&before, &after(&before, 5, &[9, 4, 9])), None, "idle for a part of it");
         assert_eq!(roomier(&before, &after(&before, 9, &[9, 0, 9])), None, "busy all the time");
         assert_eq!(roomier(&before, &after(&before, 12, &[9, 0, 0])), None, "on several cores");
@@ -173,10 +200,11 @@ mod tests {
 
     #[test]
     fn what_cannot_be_compared_says_nothing() {
-        let before = start();
-        let crowded = after(&before, 2, &[9, 0, 9]);
-        assert_eq!(roomier(&before, &Seen { home: 2, ..after(&before, 2, &[9, 0, 9]) }), None);
-        assert_eq!(roomier(&before, &Seen { processes: BTreeSet::from([7, 8]), ..after(&before, 2, &[9, 0, 9]) }), None);
-        assert_eq!(roomier(&before, &Seen { idle: Vec::new(), ..crowded }), None, "the kernel keeps no account");
+        let (before, crowded) = (start(&[FIRST]), [9, 0, 9]);
+        assert_eq!(roomier(&start(&[SECOND]), &after(&before, 2, &crowded)), None);
+        let mut other = after(&before, 2, &crowded);
+        other.bound.values_mut().for_each(|busy| _ = busy.processes.insert(8));
+        assert_eq!(roomier(&before, &other), None);
+        assert_eq!(roomier(&before, &Seen { idle: Vec::new(), ..after(&before, 2, &crowded) }), None, "the kernel keeps no account");
     }
 }

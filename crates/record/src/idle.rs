@@ -1,12 +1,13 @@
 //! How long cores have been idle, as the kernel accounts for it.
 
 use retake_kernel::call_tracer::Processors;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 /// So many are read at most, since each costs some microseconds.
-const MOST_CORES: usize = 8;
+pub(crate) const MOST_CORES: usize = 8;
 
 /// The accounts of some cores. Not every kernel keeps them.
 #[derive(Default)]
@@ -15,16 +16,16 @@ pub(crate) struct IdleTimes {
 }
 
 impl IdleTimes {
-    /// Of a core and of those next to it that the caller may use.
-    pub fn around(core: u32) -> Self {
+    /// Of these cores and of others that the caller may use.
+    pub fn around(cores: &BTreeSet<u32>) -> Self {
         let Ok(usable) = Processors::of(0) else { return Self::default() };
-        let others = (core + 1..libc::CPU_SETSIZE as u32).chain(0..core).filter(|other| usable.only(*other).is_some());
-        let cores = std::iter::once(core).chain(others.take(MOST_CORES - 1));
+        let others = (0..libc::CPU_SETSIZE as u32).filter(|core| !cores.contains(core) && usable.only(*core).is_some());
+        let cores = cores.iter().copied().chain(others).take(MOST_CORES);
         Self { cores: cores.map(|core| (core, open(core))).filter(|(_, states)| !states.is_empty()).collect() }
     }
 
-    pub fn include(&self, core: u32) -> bool {
-        self.cores.iter().any(|(known, _)| *known == core)
+    pub fn include(&self, cores: &BTreeSet<u32>) -> bool {
+        cores.iter().all(|core| self.cores.iter().any(|(known, _)| known == core))
     }
 
     /// The cores, and how long each has been idle since the machine started.
