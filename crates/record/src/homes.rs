@@ -58,7 +58,8 @@ struct Busy {
 impl Homes {
     pub fn new(recorder: &Recorder) -> Self {
         let now = Instant::now();
-        let can_watch = IdleTimes::around(&BTreeSet::from([current_processor()])).include(&BTreeSet::from([current_processor()]));
+        let here = BTreeSet::from([current_processor()]);
+        let can_watch = IdleTimes::around(&here).include(&here);
         recorder.header().homes_watched.store(can_watch.into(), Relaxed);
         Self { freed: now, turns: HashMap::new(), idle: IdleTimes::default(), seen: None, moved: now, rest: REST }
     }
