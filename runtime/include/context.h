@@ -541,6 +541,8 @@ static inline u32 descriptor_use(const struct process *process, u64 descriptor) 
 {
 	return LIKELY(descriptor < LOW_DESCRIPTORS) ? process->uses.low[descriptor] : high_descriptor_use(process, descriptor);
 }
+#define O_NONBLOCK 04000
+static inline i64 status_flags(u64 descriptor) { return sys3(NR_fcntl, (u32)descriptor, 3 /* F_GETFL */, 0); }
 u32 descriptor_is_soon_back(struct context *context); /* the call that it is about to make, of what may wait */
 void descriptor_is_memory(struct call *call);                      /* the one that the call made */
 void descriptors_inherit(struct process *process, const struct descriptor_uses *before); /* those that exec left open */

@@ -313,7 +313,6 @@ struct shared_header {
 	u32 is_on_one_core;   /* replay: a debugger has bound everything to it */
 	u32 homes_watched;    /* record: who is bound to a core is moved when others compute there, so that */
 	u32 crowded_domain, roomy_home, crowded_home; /* the domain of this identity, if it is on this core, goes to that one. Cores plus 1; the last is written last */
-	u32 home_gap;
 	u32 shared_file_places; /* given away; if there are more than exist, all files are taken for such */
 	u32 filter_count, filter_step_count; /* places given away; may exceed what there is */
 	struct filter filters[MAX_FILTERS];

@@ -11,9 +11,7 @@
 #define REGULAR_FILE 0100000u
 #define WRITES 3UL                /* O_WRONLY | O_RDWR */
 #define WAITS_FOR_DISK 050000UL /* O_DSYNC | O_DIRECT */
-#define F_GETFL 3
 #define F_SETFL 4
-#define O_NONBLOCK 04000
 #define MSG_DONTWAIT 0x40
 #define SENDS_OR_RECEIVES (1UL << NR_read | 1UL << NR_write | 1UL << NR_readv | 1UL << NR_writev | 1UL << NR_sendto | 1UL << NR_recvfrom | 1UL << NR_sendmsg | 1UL << NR_recvmsg)
 
@@ -119,9 +117,11 @@ static u32 never_waits(struct process *process, u64 descriptor)
 	if (descriptor >= LOW_DESCRIPTORS)
 		return 0;
 	if (!(process->asked[word] & bit)) {
-		i64 flags = sys3(NR_fcntl, descriptor, F_GETFL, 0);
+		i64 flags = status_flags(descriptor);
 		process->asked[word] |= bit;
-		process->ready[word] = flags >= 0 && flags & O_NONBLOCK ? process->ready[word] | bit : process->ready[word] & ~bit;
+		process->ready[word] &= ~bit;
+		if (flags >= 0 && flags & O_NONBLOCK)
+			process->ready[word] |= bit;
 	}
 	return (process->ready[word] & bit) != 0;
 }

@@ -9,7 +9,6 @@ enum { LOOK_BEFORE_MOVE, LOOK_AFTER_MOVE, LOOK_MAPPED, LOOK_BEFORE_UNMAP, LOOK_U
 enum { USES_FILE = 1 /* the descriptor in argument 0 */, MOVES, SYNCS, CLONES };
 
 #define SPLICE_NONBLOCK 2u
-#define O_NONBLOCK 04000
 #define MODE_KIND 0170000u
 #define MODE_SOCKET 0140000u
 #define MODE_REGULAR 0100000u
@@ -62,7 +61,7 @@ static void look_at_socket(struct call *call)
 		return;
 	struct { i32 descriptor; u16 events, revents; } polled = { (i32)source, 1 /* POLLIN */, 0 };
 	u64 arguments[6] = { (u64)&polled, 1, ~0UL, 0, 0, 0 };
-	u32 waits = !(sys3(NR_fcntl, source, 3 /* F_GETFL */, 0) & O_NONBLOCK) && (sends || !(a[5] & SPLICE_NONBLOCK));
+	u32 waits = !(status_flags(source) & O_NONBLOCK) && (sends || !(a[5] & SPLICE_NONBLOCK));
 	if (waits)
 		call_kernel_window(NR_poll, arguments);
 	i64 seen = ask(call->context, LOOK_BEFORE_MOVE, 0);
@@ -105,7 +104,7 @@ void look_mapped(struct call *call, u32 is_program)
 	struct file_identity identity;
 	if (!wanted() || !identify_file((u32)a[4], &identity, 0) || !identity.regular)
 		return;
-	u32 writes = (a[3] & MAP_TYPE) != MAP_PRIVATE && sys3(NR_fcntl, (u32)a[4], 3 /* F_GETFL */, 0) & 3;
+	u32 writes = (a[3] & MAP_TYPE) != MAP_PRIVATE && status_flags(a[4]) & 3;
 	if (!writes && is_program)
 		return;
 	if (writes)

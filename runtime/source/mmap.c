@@ -26,7 +26,7 @@ static u32 is_elf(u64 descriptor)
 	return sys4(NR_pread64, descriptor, &magic, sizeof magic, 0) == sizeof magic && magic == 0x464c457f;
 }
 
-static u32 is_writable(const u64 *a) { return (sys3(NR_fcntl, (u32)a[4], 3 /* F_GETFL */, 0) & 3) != 0; }
+static u32 is_writable(const u64 *a) { return (status_flags(a[4]) & 3) != 0; }
 
 #define STORED_FIRST 32u       /* files that each process has stored, whatever their size */
 #define SMALL_BYTES 0x20000UL

@@ -80,7 +80,7 @@ const void *view_file(struct view *view, u32 descriptor, u64 start, u64 bytes)
 	u64 stat[18], skip = start & (PAGE_BYTES - 1);
 	if (start == NO_PLACE || bytes > MOST_BYTES || sys2(NR_fstat, descriptor, stat) || ((u32)stat[3] & MODE_KIND) != MODE_REGULAR || stat[6] < start + bytes)
 		return NULL;
-	u32 write_only = (sys3(NR_fcntl, descriptor, 3 /* F_GETFL */, 0) & 3) == 1;
+	u32 write_only = (status_flags(descriptor) & 3) == 1;
 	i64 own = write_only ? reopen(descriptor) : descriptor;
 	if (own < 0)
 		return NULL;

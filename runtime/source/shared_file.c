@@ -181,7 +181,7 @@ static u32 appends(const struct call *call)
 {
 	if (call->number == NR_pwritev2 && (u32)call->arguments[5] & 0x30 /* RWF_APPEND, RWF_NOAPPEND */)
 		return ((u32)call->arguments[5] & 0x10) != 0;
-	return (sys3(NR_fcntl, (u32)call->arguments[0], 3 /* F_GETFL */, 0) & 02000 /* O_APPEND */) != 0;
+	return (status_flags(call->arguments[0]) & 02000 /* O_APPEND */) != 0;
 }
 
 /* Where a call changed a file that may be mapped, and how much there the kernel changed by itself. */

@@ -14,7 +14,7 @@ u32 shared_by(u64 protection, u64 flags, u64 descriptor)
 		return 0;
 	if (protection & PROT_WRITE || flags & MAP_ANONYMOUS)
 		return 1;
-	if ((sys3(NR_fcntl, (u32)descriptor, 3 /* F_GETFL */, 0) & 3) == 2 /* O_RDWR: mprotect may make it writable */)
+	if ((status_flags(descriptor) & 3) == 2 /* O_RDWR: mprotect may make it writable */)
 		return 1;
 	return sys2(NR_fstatfs, (u32)descriptor, statistics) == 0 && (statistics[0] == TMPFS_MAGIC || statistics[0] == HUGETLBFS_MAGIC);
 }

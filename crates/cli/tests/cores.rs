@@ -123,14 +123,26 @@ fn field(status: &str, name: &str) -> String {
     status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim().to_owned()
 }
 
+fn parent_of<'a>(process: &Process, all: &'a [Process]) -> Option<&'a Process> {
+    all.iter().find(|other| other.pid == process.parent)
+}
+
+fn is_below(process: &Process, above: u32, all: &[Process]) -> bool {
+    let lineage = std::iter::successors(parent_of(process, all), |parent| parent_of(parent, all));
+    lineage.take(8).any(|parent| parent.pid == above.to_string())
+}
+
+/// The only core of a process below that one.
+fn core_below(above: u32) -> Option<u32> {
+    let all = processes();
+    all.iter().filter(|process| is_below(process, above, &all)).find_map(|process| process.cores.parse().ok())
+}
+
 /// Whether below the process there is one on a single core that has started one which may run on all.
 fn shares_a_core(above: u32, cores: &str) -> bool {
     let all = processes();
-    let of = |pid: &str| all.iter().find(|process| process.pid == pid);
-    all.iter().filter(|child| child.cores == cores).filter_map(|child| of(&child.parent)).any(|parent| {
-        let lineage = std::iter::successors(Some(parent), |process| of(&process.parent));
-        parent.cores.parse::<u32>().is_ok() && lineage.take(8).any(|process| process.pid == above.to_string())
-    })
+    let parents = all.iter().filter(|child| child.cores == cores).filter_map(|child| parent_of(child, &all));
+    parents.filter(|parent| parent.cores.parse::<u32>().is_ok()).any(|parent| is_below(parent, above, &all))
 }
 
 /// As `/proc` shows them, or `None` if there is only one.
@@ -177,18 +189,12 @@ fn who_shares_a_core_with_others_moves_to_one_that_is_idle() {
 /// Records the program and computes on the core that its threads are on. Whether they are on another one soon.
 fn moved_away(place: &Place, program: &str) -> bool {
     let mut running = place.command(&["record", "--", program]).spawn().unwrap();
-    let retake = running.id().to_string();
-    let core = || {
-        let all = processes();
-        let of = |pid: &str| all.iter().find(|process| process.pid == pid);
-        let below =
-            |process: &Process| std::iter::successors(of(&process.parent), |above| of(&above.parent)).take(8).any(|above| above.pid == retake);
-        all.iter().filter(|process| below(process)).find_map(|process| process.cores.parse::<u32>().ok())
-    };
-    let first = wait_for(core);
+    let retake = running.id();
+    let first = wait_for(PATIENCE / 2, || core_below(retake));
     let moved = first.is_some_and(|first| {
-        let mut other = Command::new("taskset").args(["-c", &first.to_string(), "sh", "-c", "while :; do :; done"]).spawn().unwrap();
-        let moved = wait_for(|| core().filter(|core| *core != first)).is_some();
+        let computes = "ulimit -t 5; while :; do :; done";
+        let mut other = Command::new("taskset").args(["-c", &first.to_string(), "sh", "-c", computes]).spawn().unwrap();
+        let moved = wait_for(PATIENCE / 2, || core_below(retake).filter(|core| *core != first)).is_some();
         other.kill().unwrap();
         other.wait().unwrap();
         moved
@@ -197,13 +203,13 @@ fn moved_away(place: &Place, program: &str) -> bool {
     moved
 }
 
-fn wait_for<T>(look: impl Fn() -> Option<T>) -> Option<T> {
+fn wait_for<T>(patience: Duration, look: impl Fn() -> Option<T>) -> Option<T> {
     let began = Instant::now();
     std::iter::repeat_with(|| {
         std::thread::sleep(Duration::from_millis(2));
         look()
     })
-    .take_while(|_| began.elapsed() < PATIENCE / 2)
+    .take_while(|_| began.elapsed() < patience)
     .flatten()
     .next()
 }
@@ -214,11 +220,7 @@ fn shared_a_core(place: &Place, arguments: &[&str], cores: &str) -> bool {
     let mut output = running.stdout.take().unwrap();
     let mut seen = false;
     for _ in 0..ROUNDS {
-        let began = Instant::now();
-        while !seen && began.elapsed() < PATIENCE {
-            seen = shares_a_core(running.id(), cores);
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        seen = seen || wait_for(PATIENCE, || shares_a_core(running.id(), cores).then_some(())).is_some();
         output.read_exact(&mut vec![0; OUTPUT_BYTES]).unwrap();
     }
     assert!(running.wait().unwrap().success());

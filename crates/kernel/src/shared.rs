@@ -388,7 +388,6 @@ pub struct Header {
     pub crowded_domain: AtomicU32,
     pub roomy_home: AtomicU32,
     pub crowded_home: AtomicU32,
-    home_gap: u32,
     pub shared_file_places: AtomicU32,
     pub filter_count: AtomicU32,
     pub filter_step_count: AtomicU32,

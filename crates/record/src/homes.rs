@@ -58,9 +58,7 @@ struct Busy {
 impl Homes {
     pub fn new(recorder: &Recorder) -> Self {
         let now = Instant::now();
-        let here = BTreeSet::from([current_processor()]);
-        let can_watch = IdleTimes::around(&here).include(&here);
-        recorder.header().homes_watched.store(can_watch.into(), Relaxed);
+        recorder.header().homes_watched.store(IdleTimes::exist_for(current_processor()).into(), Relaxed);
         Self { freed: now, turns: HashMap::new(), idle: IdleTimes::default(), seen: None, moved: now, rest: REST }
     }
 
@@ -73,6 +71,9 @@ impl Homes {
             return true;
         }
         let header = recorder.header();
+        if header.homes_watched.load(Relaxed) == 0 {
+            return false;
+        }
         header.crowded_home.store(0, Relaxed);
         let before = self.seen.take();
         self.seen = self.see(recorder);

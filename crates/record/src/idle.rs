@@ -16,6 +16,11 @@ pub(crate) struct IdleTimes {
 }
 
 impl IdleTimes {
+    /// Whether the kernel keeps one of the core.
+    pub fn exist_for(core: u32) -> bool {
+        !open(core).is_empty()
+    }
+
     /// Of these cores and of others that the caller may use.
     pub fn around(cores: &BTreeSet<u32>) -> Self {
         let Ok(usable) = Processors::of(0) else { return Self::default() };
