@@ -8,13 +8,11 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use cli_support::Place;
+use retake_testing::needs;
 
 #[test]
 fn nearly_no_call_of_git_log_needs_a_stop() {
-    if !Command::new("git").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: there is no git");
-        return;
-    }
+    needs!("git");
     let place = Place::new("accounts-git");
     let make = "git init -q . && for i in $(seq 1 60); do seq $i $((i + 300)) > a; git add a; \
                 git -c user.name=n -c user.email=e@x commit -q -m $i || exit 1; done";
@@ -105,6 +103,7 @@ fn processes_and_threads_have_times_and_turns() {
 /// Writes to a file that is mapped are repeated at replay, which costs more than the writes. However many files are mapped, those to others are not.
 #[test]
 fn writes_to_a_file_that_is_not_mapped_are_left_alone() {
+    needs!("python3");
     let place = Place::new("accounts-mapped-files");
     let script = "import mmap, os\n\
                   kept = []\n\
@@ -116,10 +115,6 @@ fn writes_to_a_file_that_is_not_mapped_are_left_alone() {
                   with open('log', 'wb', 0) as log:\n\
                   \x20   for i in range(1000): log.write(b'line')\n\
                   \x20   print(os.stat(log.fileno()).st_ino, os.stat('file-1').st_ino, kept[1][:7])\n";
-    if Command::new("python3").arg("--version").output().is_err() {
-        eprintln!("skipped: there is no python3");
-        return;
-    }
     let recorded = place.run(&["record", "python3", "-c", script]);
     assert_eq!(recorded.status, Some(0), "{recorded:?}");
     let numbers: Vec<u64> = recorded.stdout.split_whitespace().filter_map(|word| word.parse().ok()).collect();

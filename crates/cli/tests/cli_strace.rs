@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use cli_support::Place;
 use cli_support::traces::compile;
+use retake_testing::needs;
+use retake_testing::needs::is_lacking;
 
 /// Lines of calls whose texts do not depend on who looks, without process ids and addresses, sorted. Calls that strace shows in two parts are left out.
 fn comparable(text: &str, names: &[&str]) -> Vec<String> {
@@ -53,20 +55,10 @@ fn strace() -> Command {
     command
 }
 
-fn has_strace() -> bool {
-    let is_there = Command::new("strace").arg("-V").output().is_ok();
-    if !is_there {
-        eprintln!("skipped: strace is not there (Debian: strace)");
-    }
-    is_there
-}
-
 #[test]
 fn lines_are_those_that_strace_prints() {
     const NAMES: [&str; 11] = ["access", "close", "dup2", "fcntl", "mmap", "mprotect", "openat", "pread64", "prlimit64", "read", "rt_sigaction"];
-    if !has_strace() {
-        return;
-    }
+    needs!("strace");
     let place = Place::new("trace-beside-strace");
     fs::write(place.work("data"), "some text\n").unwrap();
     let program = ["sh", "-c", "trap 'echo end' TERM; (exit 3); read x < data; echo $x > copy; cat data none; exit 0"];
@@ -130,10 +122,9 @@ int main(void)
 #[test]
 fn waiting_and_making_threads_look_as_strace_prints_them() {
     const NAMES: [&str; 9] = ["poll", "ppoll", "select", "pselect6", "fcntl", "mremap", "clone", "clone3", "rseq"];
+    needs!("strace");
     let place = Place::new("trace-waits-beside-strace");
-    if !has_strace() || !compile(&place, WAITS) {
-        return;
-    }
+    compile(&place, WAITS);
     let (theirs, ours) = side_by_side(&place, &[], &["./program"], &NAMES);
     let missing: Vec<&String> = theirs.iter().filter(|line| !ours.contains(line)).collect();
     assert!(theirs.len() >= 9 && missing.is_empty(), "only strace has: {missing:#?} of {ours:#?}");
@@ -191,13 +182,9 @@ const TOLD: [&str; 30] = [
 
 #[test]
 fn real_programs_look_as_strace_prints_them() {
-    if !has_strace() {
-        return;
-    }
+    needs!("strace");
     for (name, program) in PROGRAMS {
-        let found = Command::new("sh").args(["-c", "command -v \"$0\"", name]).output().unwrap();
-        if !found.status.success() {
-            eprintln!("skipped: {name} is not there");
+        if !["ls", "cp"].contains(&name) && is_lacking(name) {
             continue;
         }
         for (options, count) in [(&[][..], 10), (&["-v", "-s", "1000"][..], 10)] {
@@ -254,9 +241,7 @@ fn steady(line: &str, digits: usize) -> String {
 
 #[test]
 fn summaries_have_the_columns_that_strace_has() {
-    if !has_strace() {
-        return;
-    }
+    needs!("strace");
     let place = Place::new("trace-summary-beside-strace");
     let table = |text: &str| {
         let rows = text.lines().skip(2).filter(|line| !line.starts_with("--"));

@@ -11,7 +11,7 @@
 //! | `args` | arguments, separated by spaces | none |
 //! | `stdin` | a line of standard input; may be repeated | empty |
 //! | `flags` | for the compiler and linker | none |
-//! | `needs` | what the machine must have, see `needs.rs` | nothing |
+//! | `needs` | what the machine must have, see `retake_testing::needs` | nothing |
 //! | `stdout`, `stderr` | a regular expression (`^` and `$` match at lines) that must be found; may be repeated | none |
 //! | `output` | `same`: every run prints the same; `varies` | `varies` |
 //! | `group` | the kind shown beside the test's name | none |
