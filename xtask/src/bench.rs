@@ -34,11 +34,13 @@ use std::process::Command;
 
 use machine::Machine;
 use measure::{Bench, Measured};
-pub use options::USAGE;
-use options::{Options, Subject};
+pub use options::Options;
+use options::Subject;
 use pace::Clock;
 use svg::Chart;
 use workload::Workload;
+
+use crate::selection;
 
 /// What goes wrong in the harness itself. A workload that fails is a result, not an error.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -49,26 +51,39 @@ const DOCUMENT: &str = "docs/BENCHMARKS.md";
 /// Runs the command. True if all workloads succeeded, and with `--gate` kept within their limits.
 ///
 /// # Errors
-/// A mistake in the command line or a workload file, and failures of the harness.
-pub fn run(repository: &Path, arguments: &[&str]) -> Result<bool> {
-    let options = Options::parse(arguments)?;
-    let repository = repository.canonicalize()?;
-    match options.subject {
-        Subject::Workloads => run_workloads(&repository, &options),
-        Subject::Micro => run_micro(&repository, &options),
-        Subject::Scaling => run_scaling(&repository, &options),
-        Subject::Tracing => run_tracing(&repository, &options),
-    }
-}
-
-fn run_workloads(repository: &Path, options: &Options) -> Result<bool> {
-    let workloads = select(workload::read_all(&repository.join("benches/workloads"))?, options)?;
+/// A name that is not known, a mistake in a workload file, and failures of the harness.
+pub fn run(repository: &Path, options: &Options) -> Result<bool> {
+    let repository = &repository.canonicalize()?;
+    let workloads = workload::read_all(&repository.join("benches/workloads"))?;
+    let known = known(options.subject(), &workloads);
+    let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+    selection::check("benchmark", &options.only, &names)?;
     if options.list {
-        for workload in &workloads {
-            println!("{:<20} {}", workload.name, workload.title);
+        for (name, title) in known.iter().filter(|(name, _)| options.wants(name)) {
+            println!("{}", format!("{name:<20} {title}").trim_end());
         }
         return Ok(true);
     }
+    match options.subject() {
+        Subject::Workloads => run_workloads(repository, options, &workloads),
+        Subject::Micro => run_micro(repository, options),
+        Subject::Scaling => run_scaling(repository, options),
+        Subject::Tracing => run_tracing(repository, options),
+    }
+}
+
+/// What `--only` can name, each with a title if it has one.
+fn known(subject: Subject, workloads: &[Workload]) -> Vec<(&str, &str)> {
+    match subject {
+        Subject::Workloads => workloads.iter().map(Workload::name_and_title).collect(),
+        Subject::Micro => micro::names().map(|name| (name, "")).collect(),
+        Subject::Scaling => scaling::names().collect(),
+        Subject::Tracing => tracing::names(workloads).collect(),
+    }
+}
+
+fn run_workloads(repository: &Path, options: &Options, known: &[Workload]) -> Result<bool> {
+    let workloads: Vec<_> = known.iter().filter(|it| options.wants(&it.name)).cloned().collect();
     let bench = prepare(repository, options)?;
     let machine = Machine::look();
     machine.warn();
@@ -154,15 +169,6 @@ fn write_document(repository: &Path, name: &str, text: &str, charts: &[(&str, Ch
         println!("wrote docs/{file}");
     }
     Ok(())
-}
-
-fn select(workloads: Vec<Workload>, options: &Options) -> Result<Vec<Workload>> {
-    for name in &options.only {
-        if !workloads.iter().any(|workload| workload.name == *name) {
-            return Err(format!("no workload {name}; --list names them").into());
-        }
-    }
-    Ok(workloads.into_iter().filter(|workload| options.wants(&workload.name)).collect())
 }
 
 /// The program to measure: the one that was asked for, else a release build of this repository.

@@ -33,6 +33,11 @@ pub struct Attached {
     trouble: Option<String>,
 }
 
+/// Those of the workloads that are traced.
+pub fn servers(workloads: &[Workload]) -> impl Iterator<Item = &Workload> {
+    workloads.iter().filter(|workload| SERVERS.contains(&workload.name.as_str()))
+}
+
 /// Measures those that are wanted.
 ///
 /// # Errors
@@ -40,7 +45,7 @@ pub struct Attached {
 pub fn run(bench: &Bench, rounds: usize, wants: impl Fn(&str) -> bool) -> Result<Vec<Attached>> {
     let workloads = workload::read_all(&bench.repository().join("benches/workloads"))?;
     let mut all = Vec::new();
-    for workload in workloads.iter().filter(|workload| SERVERS.contains(&workload.name.as_str()) && wants(&workload.name)) {
+    for workload in servers(&workloads).filter(|workload| wants(&workload.name)) {
         println!("{}, traced while it runs ...", workload.title);
         let mut attached = Attached::new(workload);
         attached.trouble = match workload.requires.iter().find(|what| !is_present(what)) {

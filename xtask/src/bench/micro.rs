@@ -135,6 +135,11 @@ pub struct Micro {
     footprint: Footprint,
 }
 
+/// The names of all operations.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    OPERATIONS.iter().map(|operation| operation.name)
+}
+
 /// Measures.
 ///
 /// # Errors

@@ -74,6 +74,11 @@ pub struct Scaling {
     axes: Vec<(&'static Axis, Vec<Point>, Option<String>)>,
 }
 
+/// The names of what grows, with their titles.
+pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    AXES.iter().map(|axis| (axis.name, axis.title))
+}
+
 /// Measures.
 ///
 /// # Errors

@@ -12,6 +12,7 @@ use super::measure::{Bench, is_present};
 use super::statistics::Series;
 use super::stopwatch::Stopwatch;
 use super::table::{NOTHING, Table, number};
+use super::workload::Workload;
 
 /// Says what a command took: seconds, user and system time. Traced with it, for it must see the program's end and nothing else.
 const TIMED: &str = "#!/bin/bash\nout=$1\nshift\nTIMEFORMAT='%R %U %S'\n{ time \"$@\" > output 2> errors || touch failed; } 2> \"$out\"\n";
@@ -129,6 +130,12 @@ pub struct Tracing {
     rounds: usize,
     points: Vec<Point>,
     attached: Vec<Attached>,
+}
+
+/// The names of what is traced, with their titles: programs, and servers among the workloads.
+pub fn names(workloads: &[Workload]) -> impl Iterator<Item = (&str, &str)> {
+    let servers = attach::servers(workloads).map(Workload::name_and_title);
+    LOADS.iter().map(|load| (load.name, load.title)).chain(servers)
 }
 
 /// Measures.
