@@ -27,14 +27,8 @@ pub enum For {
 #[derive(Debug, Args)]
 pub struct Options {
     /// What is going to run.
-    #[arg(value_delimiter = ',', default_values_t = [For::Tests])]
+    #[arg(value_delimiter = ',', default_value = "tests")]
     what: Vec<For>,
-}
-
-impl std::fmt::Display for For {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(self.folder())
-    }
 }
 
 impl For {
@@ -154,7 +148,7 @@ mod tests {
     fn what_programs_need_is_found_in_their_files() {
         let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         for what in For::value_variants() {
-            assert!(!program_files(&repository.join("tests").join(what.folder())).unwrap().is_empty(), "{what}");
+            assert!(!program_files(&repository.join("tests").join(what.folder())).unwrap().is_empty(), "{what:?}");
             missing_packages(&repository, *what).unwrap();
         }
         assert!(is_there("sh") && is_there("/etc/passwd") && !is_there("no-such-command"));
