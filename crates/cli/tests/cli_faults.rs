@@ -455,7 +455,9 @@ fn cut_recordings_replay_a_prefix_or_say_why_not() {
     let step = boundaries.len().div_ceil(MOST_CUTS - 2);
     let mut cuts: Vec<usize> = boundaries.iter().copied().step_by(step).collect();
     // In the middle of a header, and of what follows one.
-    cuts.extend([boundaries[boundaries.len() / 2] + 8, bytes.len() / 2]);
+    cuts.extend([boundaries[boundaries.len() / 2] + 8, bytes.len() / 2, bytes.len()]);
+    cuts.sort_unstable();
+    let mut printed = Vec::new();
     for cut in cuts {
         fs::write(&events, &bytes[..cut]).unwrap();
         let start = Instant::now();
@@ -466,7 +468,11 @@ fn cut_recordings_replay_a_prefix_or_say_why_not() {
         let is_said = ran.stderr.contains("warning: ") || ran.stderr.contains("error: ");
         assert!(is_said || cut == bytes.len(), "nothing said of the cut at {cut}: {ran:?}");
         assert!(ran.status != Some(120), "a cut at {cut} is no divergence: {ran:?}");
-        println!("cut at {cut} of {}: status {:?}, signal {:?}, {} bytes printed", bytes.len(), ran.status, ran.signal, ran.stdout.len());
+        printed.push(ran.stdout.len());
     }
+    // What is not cut off is replayed: the later the cut, the more is printed, and in the end all of it.
+    assert!(printed.is_sorted() && printed.last() == Some(&whole.len()), "{printed:?} of {}", whole.len());
+    printed.dedup();
+    assert!(printed.len() >= 4, "{printed:?}");
     assert_eq!(place.scratch(), [""; 0]);
 }

@@ -214,11 +214,18 @@ fn a_damaged_or_cut_one_gives_an_answer() {
     record(&place, &["--keep-last", "1M"], "fork", 100, 0);
     let events = place.recording("forker-1/events");
     let good = fs::read(&events).unwrap();
+    const COMMANDS: [&[&str]; 4] = [&["info"], &["ps"], &["dump", "--kind", "dropped"], &["replay"]];
+    let undamaged = COMMANDS.map(|arguments| place.run(arguments));
+    assert_eq!(undamaged[3].status, Some(9), "{undamaged:?}");
     let check = |bytes: &[u8], what: &str| {
         fs::write(&events, bytes).unwrap();
-        for arguments in [&["info"][..], &["ps"], &["dump", "--kind", "dropped"], &["replay", "--quiet"]] {
+        for (arguments, undamaged) in COMMANDS.iter().zip(&undamaged) {
             let ran = place.run(arguments);
-            assert!(ran.signal.is_none_or(|signal| arguments[0] == "replay" && signal == 9), "{what}: {ran:?}");
+            let is_replay = arguments[0] == "replay";
+            assert!(ran.signal.is_none_or(|signal| is_replay && signal == 9), "{what}: {ran:?}");
+            let is_told = ["error: ", "warning: "].iter().any(|word| ran.stderr.contains(word)) || ran.stdout.contains("warning ");
+            assert!(is_told || (&ran.stdout, ran.status) == (&undamaged.stdout, undamaged.status), "{what}: {ran:?}");
+            assert!(!is_replay || undamaged.stdout.starts_with(&ran.stdout), "{what}: {ran:?}");
         }
     };
     for part in 1..6 {
