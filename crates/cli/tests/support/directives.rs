@@ -14,6 +14,7 @@
 //! | `needs` | what the machine must have, see `retake_testing::needs` | nothing |
 //! | `stdout`, `stderr` | a regular expression (`^` and `$` match at lines) that must be found; may be repeated | none |
 //! | `output` | `same`: every run prints the same; `varies` | `varies` |
+//! | `calls` | `same`: every run makes the same calls; `varies` | as `output` |
 //! | `group` | the kind shown beside the test's name | none |
 //!
 //! Other comments there are prose; one that begins with a lower-case word and a colon is taken for a directive that
@@ -36,6 +37,8 @@ pub struct Directives {
     pub stdout: Vec<Regex>,
     pub stderr: Vec<Regex>,
     pub same_output: bool,
+    /// `None`: as the output.
+    pub same_calls: Option<bool>,
     pub group: String,
 }
 
@@ -51,6 +54,7 @@ impl Default for Directives {
             stdout: Vec::new(),
             stderr: Vec::new(),
             same_output: false,
+            same_calls: None,
             group: String::new(),
         }
     }
@@ -97,17 +101,20 @@ fn apply(directives: &mut Directives, key: &str, value: &str) -> Result<(), Stri
         "needs" => directives.needs = words(value),
         "stdout" => directives.stdout.push(expression(value)?),
         "stderr" => directives.stderr.push(expression(value)?),
-        "output" => {
-            directives.same_output = match value {
-                "same" => true,
-                "varies" => false,
-                _ => return Err(format!("output is `same` or `varies`, not {value}")),
-            };
-        }
+        "output" => directives.same_output = is_same(key, value)?,
+        "calls" => directives.same_calls = Some(is_same(key, value)?),
         "group" => directives.group = value.to_owned(),
         _ => return Err(format!("there is no directive {key}")),
     }
     Ok(())
+}
+
+fn is_same(key: &str, value: &str) -> Result<bool, String> {
+    match value {
+        "same" => Ok(true),
+        "varies" => Ok(false),
+        _ => Err(format!("{key} is `same` or `varies`, not {value}")),
+    }
 }
 
 fn words(value: &str) -> Vec<String> {
