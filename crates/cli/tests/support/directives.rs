@@ -14,7 +14,7 @@
 //! | `needs` | what the machine must have, see `retake_testing::needs` | nothing |
 //! | `stdout`, `stderr` | a regular expression (`^` and `$` match at lines) that must be found; may be repeated | none |
 //! | `output` | `same`: every run prints the same; `varies` | `varies` |
-//! | `calls` | `same`: every run makes the same calls; `varies` | as `output` |
+//! | `calls` | `same`: every run makes the same calls; `varies` | as `output`, but `varies` with `-pthread` |
 //! | `group` | the kind shown beside the test's name | none |
 //!
 //! Other comments there are prose; one that begins with a lower-case word and a colon is taken for a directive that
@@ -37,7 +37,7 @@ pub struct Directives {
     pub stdout: Vec<Regex>,
     pub stderr: Vec<Regex>,
     pub same_output: bool,
-    /// `None`: as the output.
+    /// `None`: as the output, but for programs with threads.
     pub same_calls: Option<bool>,
     pub group: String,
 }
@@ -57,6 +57,14 @@ impl Default for Directives {
             same_calls: None,
             group: String::new(),
         }
+    }
+}
+
+impl Directives {
+    /// Whether every run makes the same calls.
+    pub fn makes_same_calls(&self) -> bool {
+        let has_threads = self.flags.iter().any(|flag| flag == "-pthread");
+        self.same_calls.unwrap_or(self.same_output && !has_threads)
     }
 }
 

@@ -96,8 +96,7 @@ impl Test<'_> {
         if self.program.directives.same_output {
             demand_same_output(&self.native()?, &traced, "the native run")?;
         }
-        let directives = &self.program.directives;
-        if directives.same_calls.unwrap_or(directives.same_output) { self.demand_calls(&text) } else { Ok(()) }
+        if self.program.directives.makes_same_calls() { self.demand_calls(&text) } else { Ok(()) }
     }
 
     /// Every call that a recording has is in the trace, as often, and no other.
