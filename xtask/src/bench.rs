@@ -5,7 +5,6 @@ mod attach;
 mod charts;
 #[cfg(test)]
 mod end_to_end_tests;
-mod json;
 mod machine;
 mod measure;
 mod micro;
@@ -143,8 +142,8 @@ fn prepare(repository: &Path, options: &Options) -> Result<Bench> {
     Bench::prepare(repository, &scratch, &retake, options.keep)
 }
 
-fn write_json(repository: &Path, name: &str, json: &json::Json) -> Result<()> {
-    std::fs::write(repository.join("target").join(name), json.print())?;
+fn write_json(repository: &Path, name: &str, figures: &serde_json::Value) -> Result<()> {
+    std::fs::write(repository.join("target").join(name), format!("{figures:#}\n"))?;
     println!("all figures: target/{name}");
     Ok(())
 }

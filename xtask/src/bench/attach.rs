@@ -4,8 +4,9 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
+
 use super::Result;
-use super::json::Json;
 use super::measure::{Bench, is_present};
 use super::mode::Mode;
 use super::stage::{Stage, environment, tail};
@@ -129,11 +130,8 @@ impl Attached {
     }
 
     /// All figures, for programs.
-    pub fn json(&self) -> Json {
-        let list = |series: &Series| Json::List(series.figures.iter().copied().map(Json::Number).collect());
-        let figures = [("before", &self.before), ("during", &self.during), ("after", &self.after)];
-        let figures = figures.into_iter().map(|(name, series)| (name, list(series)));
-        Json::Object(std::iter::once(("name", Json::text(&self.name))).chain(figures).collect())
+    pub fn json(&self) -> Value {
+        json!({"name": self.name, "before": self.before, "during": self.during, "after": self.after})
     }
 }
 

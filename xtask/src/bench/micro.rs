@@ -4,12 +4,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde_json::{Value, json};
+
 use super::Result;
-use super::json::Json;
 use super::machine::Machine;
 use super::measure::Bench;
 use super::micro_extras::{Designs, Footprint, Forced, Starting};
-use super::report::series_json;
 use super::statistics::Series;
 use super::stopwatch::Stopwatch;
 use super::svg::{Bar, Chart};
@@ -259,22 +259,24 @@ impl Micro {
     }
 
     /// All figures, for programs.
-    pub fn json(&self) -> Json {
-        let cost_json = |name: &str, cost: &Cost| {
-            let mut fields = vec![("name", Json::text(name)), ("log_bytes", Json::Number(cost.log_bytes))];
-            fields.extend(Way::ALL.map(|way| (way.name(), series_json(&cost.nanoseconds[way as usize]))));
-            Json::Object(fields)
+    pub fn json(&self) -> Value {
+        let cost_json = |(name, cost): (&str, &Cost)| {
+            let mut figures = json!({"name": name, "log_bytes": cost.log_bytes});
+            for way in Way::ALL {
+                figures[way.name()] = cost.nanoseconds[way as usize].json();
+            }
+            figures
         };
-        let mut costs: Vec<Json> = self.costs.iter().map(|(operation, cost)| cost_json(operation.name, cost)).collect();
-        costs.push(cost_json("turn", &self.ping_pong));
-        Json::Object(vec![
-            ("machine", self.machine.json()),
-            ("nanoseconds", Json::List(costs)),
-            ("forced", self.forced.json()),
-            ("ring_designs", self.designs.json()),
-            ("starting", self.starting.json()),
-            ("footprint", self.footprint.json()),
-        ])
+        let operations = self.costs.iter().map(|(operation, cost)| (operation.name, cost));
+        let costs = operations.chain([("turn", &self.ping_pong)]);
+        json!({
+            "machine": self.machine.json(),
+            "nanoseconds": costs.map(cost_json).collect::<Value>(),
+            "forced": self.forced.json(),
+            "ring_designs": self.designs.json(),
+            "starting": self.starting.json(),
+            "footprint": self.footprint,
+        })
     }
 }
 

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
+use serde_json::{Value, json};
+
 use super::Result;
-use super::json::Json;
-use super::report::series_json;
 use super::stage::environment;
 use super::statistics::Series;
 use super::stopwatch::Stopwatch;
@@ -72,9 +73,13 @@ impl Forced {
         ]
     }
 
-    pub fn json(&self) -> Json {
-        let series = [("one_core", &self.one_core), ("record", &self.record), ("replay", &self.replay), ("points", &self.points)];
-        Json::Object(series.map(|(name, series)| (name, series_json(series))).into())
+    pub fn json(&self) -> Value {
+        json!({
+            "one_core": self.one_core.json(),
+            "record": self.record.json(),
+            "replay": self.replay.json(),
+            "points": self.points.json(),
+        })
     }
 }
 
@@ -112,11 +117,15 @@ impl Designs {
         table
     }
 
-    pub fn json(&self) -> Json {
+    pub fn json(&self) -> Value {
         let row = |(name, rate, full): &(String, f64, f64)| {
-            Json::Object(vec![("name", Json::text(name)), ("million_events_per_second", Json::Number(*rate)), ("full", Json::Number(*full))])
+            json!({
+                "name": name,
+                "million_events_per_second": rate,
+                "full": full,
+            })
         };
-        Json::List(self.rows.iter().map(row).collect())
+        self.rows.iter().map(row).collect()
     }
 }
 
@@ -162,18 +171,18 @@ impl Starting {
         table
     }
 
-    pub fn json(&self) -> Json {
-        Json::Object(vec![
-            ("native", series_json(&self.native)),
-            ("record", series_json(&self.record)),
-            ("replay", series_json(&self.replay)),
-            ("log_bytes", Json::Integer(self.log_bytes)),
-        ])
+    pub fn json(&self) -> Value {
+        json!({
+            "native": self.native.json(),
+            "record": self.record.json(),
+            "replay": self.replay.json(),
+            "log_bytes": self.log_bytes,
+        })
     }
 }
 
 /// Memory in KB, shared pages counted in parts, of a program that sleeps.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Footprint {
     supervisor_kb: u64,
     native_kb: u64,
@@ -204,14 +213,6 @@ impl Footprint {
         let added = self.recorded_kb.saturating_sub(self.native_kb);
         table.push([self.supervisor_kb, self.native_kb, self.recorded_kb, added].map(|kb| number(Some(kb as f64 / 1e3), 2)).to_vec());
         table
-    }
-
-    pub fn json(&self) -> Json {
-        Json::Object(vec![
-            ("supervisor_kb", Json::Integer(self.supervisor_kb)),
-            ("native_kb", Json::Integer(self.native_kb)),
-            ("recorded_kb", Json::Integer(self.recorded_kb)),
-        ])
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the figures say: tables for the terminal and for docs/BENCHMARKS.md, and all figures as JSON.
 
-use super::json::Json;
+use serde_json::{Value, json};
+
 use super::machine::Machine;
 use super::measure::{Measured, Outcome};
 use super::mode::Mode;
@@ -89,14 +90,14 @@ impl Report {
     }
 
     /// All figures, for programs.
-    pub fn json(&self) -> Json {
-        Json::Object(vec![
-            ("machine", self.machine.json()),
-            ("rounds", Json::Integer(self.rounds as u64)),
-            ("strace_rounds", Json::Integer(self.strace_rounds as u64)),
-            ("noisy_spread", Json::Number(NOISY_SPREAD)),
-            ("workloads", Json::List(self.measured.iter().map(workload_json).collect())),
-        ])
+    pub fn json(&self) -> Value {
+        json!({
+            "machine": self.machine.json(),
+            "rounds": self.rounds,
+            "strace_rounds": self.strace_rounds,
+            "noisy_spread": NOISY_SPREAD,
+            "workloads": self.measured.iter().map(workload_json).collect::<Value>(),
+        })
     }
 
     /// Whether no workload failed, and, if limits count, none exceeded one.
@@ -224,52 +225,43 @@ fn with_limit(figure: Option<f64>, sign: &str, limit: Option<f64>) -> String {
     }
 }
 
-fn workload_json(measured: &Measured) -> Json {
+fn workload_json(measured: &Measured) -> Value {
     let workload = &measured.workload;
     let (outcome, reason) = match &measured.outcome {
-        Outcome::Done => ("done", Json::Null),
-        Outcome::Skipped(reason) => ("skipped", Json::text(reason)),
-        Outcome::Failed(reason) => ("failed", Json::text(reason)),
+        Outcome::Done => ("done", None),
+        Outcome::Skipped(reason) => ("skipped", Some(reason)),
+        Outcome::Failed(reason) => ("failed", Some(reason)),
     };
-    let all = |series: fn(&Measured, Mode) -> &Series| Json::Object(Mode::ALL.map(|mode| (mode.name(), series_json(series(measured, mode)))).into());
-    let exceeded = exceeded(measured).into_iter().map(Json::text).collect();
-    Json::Object(vec![
-        ("name", Json::text(&workload.name)),
-        ("title", Json::text(&workload.title)),
-        ("server", Json::Bool(workload.is_server())),
-        ("outcome", Json::text(outcome)),
-        ("reason", reason),
-        ("baseline", Json::text(measured.baseline_mode().name())),
-        ("noisy", Json::Bool(measured.baseline().is_noisy())),
-        ("strace_ratio", Json::number(measured.ratio(Mode::Strace))),
-        ("strace_was_stopped", Json::Bool(measured.strace_was_stopped)),
-        ("record_ratio", Json::number(measured.ratio(Mode::Record))),
-        ("record_limit", Json::number(workload.record_ratio_limit())),
-        ("replay_ratio", Json::number(measured.ratio(Mode::Replay))),
-        ("replay_limit", Json::number(workload.replay_limit)),
-        ("parallel_record_ratio", Json::number(measured.ratio_to_all_cores(Mode::ParallelRecord))),
-        ("parallel_replay_ratio", Json::number(measured.ratio_to_all_cores(Mode::ParallelReplay))),
-        ("latency_ratio", Json::number(measured.latency_ratio())),
-        ("latency_limit", Json::number(workload.latency_limit)),
-        ("exceeded", Json::List(exceeded)),
-        ("record_peak_kb", Json::Integer(measured.record_peak_kb)),
-        ("replay_peak_kb", Json::Integer(measured.replay_peak_kb)),
-        ("log_bytes", Json::Integer(measured.log_bytes)),
-        ("file_bytes", Json::Integer(measured.file_bytes)),
-        ("seconds", all(Measured::seconds)),
-        ("latency_us", all(Measured::latency_us)),
-    ])
-}
-
-/// All figures of a series.
-pub fn series_json(series: &Series) -> Json {
-    let figures = series.figures.iter().copied().map(Json::Number).collect();
-    Json::Object(vec![
-        ("median", Json::number(series.median())),
-        ("minimum", Json::number(series.minimum())),
-        ("maximum", Json::number(series.maximum())),
-        ("rounds", Json::List(figures)),
-    ])
+    let all = |series: fn(&Measured, Mode) -> &Series| {
+        let of = |mode: Mode| (mode.name(), series(measured, mode).json());
+        Mode::ALL.into_iter().map(of).collect::<Value>()
+    };
+    json!({
+        "name": workload.name,
+        "title": workload.title,
+        "server": workload.is_server(),
+        "outcome": outcome,
+        "reason": reason,
+        "baseline": measured.baseline_mode().name(),
+        "noisy": measured.baseline().is_noisy(),
+        "strace_ratio": measured.ratio(Mode::Strace),
+        "strace_was_stopped": measured.strace_was_stopped,
+        "record_ratio": measured.ratio(Mode::Record),
+        "record_limit": workload.record_ratio_limit(),
+        "replay_ratio": measured.ratio(Mode::Replay),
+        "replay_limit": workload.replay_limit,
+        "parallel_record_ratio": measured.ratio_to_all_cores(Mode::ParallelRecord),
+        "parallel_replay_ratio": measured.ratio_to_all_cores(Mode::ParallelReplay),
+        "latency_ratio": measured.latency_ratio(),
+        "latency_limit": workload.latency_limit,
+        "exceeded": exceeded(measured),
+        "record_peak_kb": measured.record_peak_kb,
+        "replay_peak_kb": measured.replay_peak_kb,
+        "log_bytes": measured.log_bytes,
+        "file_bytes": measured.file_bytes,
+        "seconds": all(Measured::seconds),
+        "latency_us": all(Measured::latency_us),
+    })
 }
 
 #[cfg(test)]
@@ -298,7 +290,10 @@ mod tests {
         let report = report(vec![program]);
         assert!(report.markdown().contains("| a | 1.000 | 0 % | > 9.00 | 1.30 (≤ 1.4) | 0.25 | – | – | – | good |\n"));
         assert!(report.terminal().contains("1.30 (≤ 1.4)"));
-        assert!(report.json().print().contains("\"record_ratio\": 1.3,"));
+        let json = &report.json()["workloads"][0];
+        assert_eq!((&json["record_ratio"], &json["latency_ratio"]), (&json!(1.3), &Value::Null));
+        let seconds = json!({"median": 1.3, "minimum": 1.3, "maximum": 1.3, "rounds": [1.3]});
+        assert_eq!(json["seconds"]["record"], seconds);
         assert!(report.succeeded(true) && report.tables().len() == 1);
     }
 

@@ -3,8 +3,9 @@
 
 use std::fs;
 
+use serde_json::{Value, json};
+
 use super::Result;
-use super::json::Json;
 use super::machine::Machine;
 use super::measure::Bench;
 use super::scaling_point::{Point, measure};
@@ -163,16 +164,16 @@ impl Scaling {
     }
 
     /// All figures, for programs.
-    pub fn json(&self) -> Json {
+    pub fn json(&self) -> Value {
         let axis = |(axis, points, trouble): &(&Axis, Vec<Point>, Option<String>)| {
-            Json::Object(vec![
-                ("name", Json::text(axis.name)),
-                ("points", Json::List(points.iter().map(Point::json).collect())),
-                ("trouble", trouble.as_deref().map_or(Json::Null, Json::text)),
-                ("grows", Json::List(grown(points).into_iter().map(Json::text).collect())),
-            ])
+            json!({
+                "name": axis.name,
+                "points": points.iter().map(Point::json).collect::<Value>(),
+                "trouble": trouble,
+                "grows": grown(points),
+            })
         };
-        Json::Object(vec![("machine", self.machine.json()), ("axes", Json::List(self.axes.iter().map(axis).collect()))])
+        json!({"machine": self.machine.json(), "axes": self.axes.iter().map(axis).collect::<Value>()})
     }
 }
 

@@ -4,9 +4,11 @@
 use std::fs;
 use std::time::Instant;
 
+use serde::Deserialize;
+use serde_json::{Value, json};
+
 use super::Result;
 use super::attach::{self, Attached};
-use super::json::Json;
 use super::machine::Machine;
 use super::measure::{Bench, is_present};
 use super::statistics::Series;
@@ -99,10 +101,14 @@ impl Figures {
     fn push(&mut self, said: &str) -> Result<f64> {
         let words: Vec<f64> = said.split_whitespace().filter_map(|word| word.parse().ok()).collect();
         let [seconds, user, system] = words[..] else { return Err(format!("not three times: {said}").into()) };
+        self.add([seconds, user, system]);
+        Ok(seconds)
+    }
+
+    fn add(&mut self, [seconds, user, system]: [f64; 3]) {
         self.seconds.push(seconds);
         self.user.push(user);
         self.system.push(system);
-        Ok(seconds)
     }
 
     fn processor_seconds(&self) -> Option<f64> {
@@ -229,14 +235,16 @@ fn run_again(stopwatch: &Stopwatch<'_>, point: &mut Point) -> Result<()> {
     let times = fs::read_to_string(stopwatch.folder().join("times"))?;
     point.whole_again.push(times.split_whitespace().nth(1).unwrap_or_default().parse()?);
     // Not what it takes to make what the trace has found: that was there before.
-    let figure = |name| figure(&said, name).ok_or("reanimate does not say how long it took");
-    point.again.push(&format!("{} {} 0", figure("replay_seconds")?, figure("replay_user_seconds")?)).map(drop)
+    let report: Reanimated = serde_json::from_str(&said)?;
+    point.again.add([report.replay_seconds, report.replay_user_seconds, 0.0]);
+    Ok(())
 }
 
-/// A number of a report.
-fn figure(report: &str, name: &str) -> Option<f64> {
-    let (_, after) = report.split_once(&format!("\"{name}\":"))?;
-    after.split([',', '}']).next()?.trim().parse().ok()
+/// What matters here of the report of `retake reanimate --json`.
+#[derive(Debug, Deserialize)]
+struct Reanimated {
+    replay_seconds: f64,
+    replay_user_seconds: f64,
 }
 
 impl Point {
@@ -340,27 +348,29 @@ impl Tracing {
     }
 
     /// All figures, for programs.
-    pub fn json(&self) -> Json {
-        let list = |series: &Series| Json::List(series.figures.iter().copied().map(Json::Number).collect());
+    pub fn json(&self) -> Value {
         let way = |(name, figures): (&str, &Figures)| {
-            Json::Object(vec![
-                ("way", Json::text(name)),
-                ("seconds", list(&figures.seconds)),
-                ("user", list(&figures.user)),
-                ("system", list(&figures.system)),
-            ])
+            json!({
+                "way": name,
+                "seconds": figures.seconds,
+                "user": figures.user,
+                "system": figures.system,
+            })
         };
         let point = |point: &Point| {
             let ways = WAYS.iter().map(|(name, _)| *name).zip(&point.ways).chain([("again", &point.again)]);
-            Json::Object(vec![
-                ("name", Json::text(point.load.name)),
-                ("ways", Json::List(ways.map(way).collect())),
-                ("whole_again_user", list(&point.whole_again)),
-                ("conversion", list(&point.conversion)),
-            ])
+            json!({
+                "name": point.load.name,
+                "ways": ways.map(way).collect::<Value>(),
+                "whole_again_user": point.whole_again,
+                "conversion": point.conversion,
+            })
         };
-        let attached = Json::List(self.attached.iter().map(Attached::json).collect());
-        Json::Object(vec![("machine", self.machine.json()), ("points", Json::List(self.points.iter().map(point).collect())), ("attached", attached)])
+        json!({
+            "machine": self.machine.json(),
+            "points": self.points.iter().map(point).collect::<Value>(),
+            "attached": self.attached.iter().map(Attached::json).collect::<Value>(),
+        })
     }
 }
 
@@ -374,7 +384,9 @@ mod tests {
         assert_eq!(figures.push("1.5 0.25 0.5\n").unwrap(), 1.5);
         assert_eq!(figures.processor_seconds(), Some(0.75));
         assert!(figures.push("bash: no such file").is_err());
-        assert_eq!(figure("{\"calls\": 3, \"replay_seconds\": 0.25, \"x\": 1}", "replay_seconds"), Some(0.25));
+        let said = r#"{"calls": 3, "replay_seconds": 0.25, "x": 1, "replay_user_seconds": 2}"#;
+        let report: Reanimated = serde_json::from_str(said).unwrap();
+        assert_eq!((report.replay_seconds, report.replay_user_seconds), (0.25, 2.0));
         assert_eq!(quoted("it's"), r"'it'\''s'");
     }
 
