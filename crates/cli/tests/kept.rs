@@ -4,8 +4,8 @@ mod cli_support;
 
 use cli_support::Place;
 use cli_support::debugging::{compile, gdb, in_order, record};
-use retake_testing::needs;
 use retake_recording::{Checkpoints, PieceName, Recording};
+use retake_testing::needs;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -33,9 +33,7 @@ pub fn defined(source: &str) -> BTreeSet<String> {
 pub fn check_numbers<'a>(headers: &str, facts: impl IntoIterator<Item = (&'a str, u32)>) -> usize {
     let defined = defined(headers);
     let known: Vec<_> = facts.into_iter().filter(|(name, _)| defined.contains(*name)).collect();
-    let assertion = |(name, number): &(&str, u32)| {
-        format!("_Static_assert((unsigned int)({name}) == {number:#x}u, \"{name}\");\n")
-    };
+    let assertion = |(name, number): &(&str, u32)| format!("_Static_assert((unsigned int)({name}) == {number:#x}u, \"{name}\");\n");
     let assertions: String = known.iter().map(assertion).collect();
     let said = complaints(&format!("{headers}{assertions}"));
     assert!(said.is_empty(), "{said}");

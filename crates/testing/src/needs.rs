@@ -99,10 +99,7 @@ pub fn find_command(name: &str) -> Option<PathBuf> {
 
 /// The Python environment of the tests.
 pub fn python_environment() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"),
-        PathBuf::from,
-    );
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"), PathBuf::from);
     target.join("test-python")
 }
 

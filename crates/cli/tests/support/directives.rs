@@ -10,6 +10,7 @@
 //! | `signal` | the signal it must die of, without `SIG` | none |
 //! | `args` | arguments, separated by spaces | none |
 //! | `stdin` | a line of standard input; may be repeated | empty |
+//! | `compiler` | another one than gcc, which the machine must have | gcc |
 //! | `flags` | for the compiler and linker | none |
 //! | `needs` | what the machine must have, see `retake_testing::needs` | nothing |
 //! | `stdout`, `stderr` | a regular expression (`^` and `$` match at lines) that must be found; may be repeated | none |
@@ -32,6 +33,7 @@ pub struct Directives {
     pub ending: Ending,
     pub arguments: Vec<String>,
     pub stdin: String,
+    pub compiler: String,
     pub flags: Vec<String>,
     pub needs: Vec<String>,
     pub stdout: Vec<Regex>,
@@ -49,6 +51,7 @@ impl Default for Directives {
             ending: Ending::Exited(0),
             arguments: Vec::new(),
             stdin: String::new(),
+            compiler: "gcc".to_owned(),
             flags: Vec::new(),
             needs: Vec::new(),
             stdout: Vec::new(),
@@ -105,8 +108,12 @@ fn apply(directives: &mut Directives, key: &str, value: &str) -> Result<(), Stri
             directives.stdin.push_str(value);
             directives.stdin.push('\n');
         }
+        "compiler" => {
+            value.clone_into(&mut directives.compiler);
+            directives.needs.push(value.to_owned());
+        }
         "flags" => directives.flags = words(value),
-        "needs" => directives.needs = words(value),
+        "needs" => directives.needs.extend(words(value)),
         "stdout" => directives.stdout.push(expression(value)?),
         "stderr" => directives.stderr.push(expression(value)?),
         "output" => directives.same_output = is_same(key, value)?,
