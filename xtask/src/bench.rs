@@ -3,6 +3,7 @@
 
 mod attach;
 mod charts;
+mod counts;
 #[cfg(test)]
 mod end_to_end_tests;
 mod gate;
@@ -70,6 +71,7 @@ pub fn run(repository: &Path, options: &Options) -> Result<bool> {
         Subject::Micro => run_micro(repository, options),
         Subject::Scaling => run_scaling(repository, options),
         Subject::Tracing => run_tracing(repository, options),
+        Subject::Counts => run_counts(repository, options),
     }
 }
 
@@ -80,6 +82,7 @@ fn known(subject: Subject, workloads: &[Workload]) -> Vec<(&str, &str)> {
         Subject::Micro => micro::names().map(|name| (name, "")).collect(),
         Subject::Scaling => scaling::names().collect(),
         Subject::Tracing => tracing::names(workloads).collect(),
+        Subject::Counts => counts::names().map(|name| (name, "")).collect(),
     }
 }
 
@@ -138,6 +141,18 @@ fn run_tracing(repository: &Path, options: &Options) -> Result<bool> {
         write_document(repository, "tracing", &tracing.markdown(), &[])?;
     }
     Ok(is_open(options, &tracing.findings()))
+}
+
+fn run_counts(repository: &Path, options: &Options) -> Result<bool> {
+    let bench = prepare(repository, options)?;
+    let counts = counts::run(&bench, |name| options.wants(name))?;
+    drop(bench);
+    println!("\n{}", counts.terminal());
+    write_json(repository, "bench-counts.json", &counts.json())?;
+    if options.update {
+        println!("wrote {}", counts.update(repository, |name| options.wants(name))?);
+    }
+    Ok(!options.gate || passes(&counts.complaints()))
 }
 
 /// Whether there is no gate, or it opens; else says why not.

@@ -40,6 +40,8 @@ pub enum Subject {
     Scaling,
     /// What tracing costs, and running a trace again.
     Tracing,
+    /// Instructions, system calls and the like.
+    Counts,
 }
 
 /// What is measured instead of workloads.
@@ -55,6 +57,9 @@ struct Subjects {
     /// Measure what tracing costs, and running a trace again.
     #[arg(long)]
     tracing: bool,
+    /// Count instructions, system calls, page faults and bytes, which noise does not change.
+    #[arg(long)]
+    counts: bool,
 }
 
 /// The command line.
@@ -75,7 +80,7 @@ pub struct Options {
     /// Only print the names of what there is.
     #[arg(long)]
     pub list: bool,
-    /// Write tables and charts into docs/.
+    /// Write tables and charts into docs/; of counts, the file of limits.
     #[arg(long)]
     pub update: bool,
     /// Fail also if a limit is exceeded, or something is noisy or skipped.
@@ -104,6 +109,7 @@ impl Options {
             Subjects { micro: true, .. } => Subject::Micro,
             Subjects { scaling: true, .. } => Subject::Scaling,
             Subjects { tracing: true, .. } => Subject::Tracing,
+            Subjects { counts: true, .. } => Subject::Counts,
             _ => Subject::Workloads,
         }
     }
@@ -174,6 +180,7 @@ mod tests {
         assert_eq!((subject(&[]), parse(&[]).unwrap().rounds()), (Subject::Workloads, FULL_ROUNDS));
         assert_eq!(subject(&["--scaling"]), Subject::Scaling);
         assert_eq!(subject(&["--tracing"]), Subject::Tracing);
+        assert_eq!(subject(&["--counts"]), Subject::Counts);
         assert!(parse(&["--micro", "--tracing"]).is_err(), "one at a time");
     }
 
