@@ -3,8 +3,10 @@
 
 mod attach;
 mod charts;
+mod counts;
 #[cfg(test)]
 mod end_to_end_tests;
+mod gate;
 mod machine;
 mod measure;
 mod micro;
@@ -47,7 +49,8 @@ pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 /// The document with all results.
 const DOCUMENT: &str = "docs/BENCHMARKS.md";
 
-/// Runs the command. True if all workloads succeeded, and with `--gate` kept within their limits.
+/// Runs the command. True if all workloads succeeded, and with `--gate` all were measured and kept
+/// within their limits.
 ///
 /// # Errors
 /// A name that is not known, a mistake in a workload file, and failures of the harness.
@@ -68,6 +71,7 @@ pub fn run(repository: &Path, options: &Options) -> Result<bool> {
         Subject::Micro => run_micro(repository, options),
         Subject::Scaling => run_scaling(repository, options),
         Subject::Tracing => run_tracing(repository, options),
+        Subject::Counts => run_counts(repository, options),
     }
 }
 
@@ -78,6 +82,7 @@ fn known(subject: Subject, workloads: &[Workload]) -> Vec<(&str, &str)> {
         Subject::Micro => micro::names().map(|name| (name, "")).collect(),
         Subject::Scaling => scaling::names().collect(),
         Subject::Tracing => tracing::names(workloads).collect(),
+        Subject::Counts => counts::names().map(|name| (name, "")).collect(),
     }
 }
 
@@ -96,43 +101,70 @@ fn run_workloads(repository: &Path, options: &Options, known: &[Workload]) -> Re
     if options.update {
         write_document(repository, "bench", &report.markdown(), &charts::charts(&report.measured))?;
     }
-    Ok(report.succeeded(options.gate))
+    Ok(report.succeeded() && is_open(options, &report.findings()))
 }
 
 fn run_micro(repository: &Path, options: &Options) -> Result<bool> {
     let bench = prepare(repository, options)?;
-    let micro = micro::run(&bench, options.quick, |name| options.wants(name))?;
+    let most = options.most_measurements();
+    let micro = micro::run(&bench, options.quick, most, |name| options.wants(name))?;
     drop(bench);
     println!("\n{}", micro.terminal());
     write_json(repository, "bench-micro.json", &micro.json())?;
     if options.update {
         write_document(repository, "micro", &micro.markdown(), &[("bench-micro.svg", micro.chart())])?;
     }
-    Ok(true)
+    Ok(is_open(options, &micro.findings()))
 }
 
 fn run_scaling(repository: &Path, options: &Options) -> Result<bool> {
     let bench = prepare(repository, options)?;
-    let scaling = scaling::run(&bench, options.quick, |name| options.wants(name))?;
+    let most = options.most_measurements();
+    let scaling = scaling::run(&bench, options.quick, most, |name| options.wants(name))?;
     drop(bench);
     println!("\n{}", scaling.terminal());
     write_json(repository, "bench-scaling.json", &scaling.json())?;
     if options.update {
         write_document(repository, "scaling", &scaling.markdown(), &[("bench-scaling.svg", scaling.chart())])?;
     }
-    Ok(scaling.is_good() || !options.gate)
+    Ok(is_open(options, &scaling.findings()))
 }
 
 fn run_tracing(repository: &Path, options: &Options) -> Result<bool> {
     let bench = prepare(repository, options)?;
-    let tracing = tracing::run(&bench, options.rounds(), |name| options.wants(name))?;
+    let most = options.most_measurements();
+    let tracing = tracing::run(&bench, options.rounds(), most, |name| options.wants(name))?;
     drop(bench);
     println!("\n{}", tracing.terminal());
     write_json(repository, "bench-tracing.json", &tracing.json())?;
     if options.update {
         write_document(repository, "tracing", &tracing.markdown(), &[])?;
     }
-    Ok(tracing.is_good() || !options.gate)
+    Ok(is_open(options, &tracing.findings()))
+}
+
+fn run_counts(repository: &Path, options: &Options) -> Result<bool> {
+    let bench = prepare(repository, options)?;
+    let counts = counts::run(&bench, |name| options.wants(name))?;
+    drop(bench);
+    println!("\n{}", counts.terminal());
+    write_json(repository, "bench-counts.json", &counts.json())?;
+    if options.update {
+        println!("wrote {}", counts.update(repository, |name| options.wants(name))?);
+    }
+    Ok(!options.gate || passes(&counts.complaints()))
+}
+
+/// Whether there is no gate, or it opens; else says why not.
+fn is_open(options: &Options, rows: &[gate::Row]) -> bool {
+    !options.gate || passes(&gate::complaints(rows, &options.may_skip))
+}
+
+fn passes(complaints: &[String]) -> bool {
+    for complaint in complaints {
+        eprintln!("gate: {complaint}");
+    }
+    complaints.is_empty()
 }
 
 /// Builds what is measured and makes the scratch folder.
@@ -194,7 +226,8 @@ fn measure_all(bench: &Bench, workloads: &[Workload], options: &Options) -> Resu
     for (index, workload) in workloads.iter().enumerate() {
         println!("{} ...", workload.title);
         let pace = options.pace(clock.share(&workloads[index..]));
-        let measured = bench.measure(workload, pace)?;
+        let most = options.most_measurements();
+        let measured = gate::until_quiet(most, Measured::is_noisy, || bench.measure(workload, pace))?;
         println!("    {}", report::line(&measured));
         write_profile(bench.repository(), &measured)?;
         all.push(measured);

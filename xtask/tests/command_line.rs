@@ -18,11 +18,12 @@ fn refusal(arguments: &[&str]) -> String {
 }
 
 /// Every subject of a benchmark and every list of programs, with names it knows.
-const SELECTIONS: [(&[&str], [&str; 2]); 7] = [
+const SELECTIONS: [(&[&str], [&str; 2]); 8] = [
     (&["bench"], ["small-calls", "go-http"]),
     (&["bench", "--micro"], ["getppid", "payload-out"]),
     (&["bench", "--scaling"], ["threads", "payload"]),
     (&["bench", "--tracing"], ["dd-null", "mariadb"]),
+    (&["bench", "--counts"], ["open-close", "true"]),
     (&["real"], ["git", "vim"]),
     (&["corpus"], ["nginx", "xz"]),
     (&["debugger"], ["race", "tree"]),

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Result;
+use super::gate::Finding;
 use super::stage::environment;
 use super::statistics::Series;
 use super::stopwatch::Stopwatch;
@@ -52,6 +53,12 @@ impl Forced {
             forced.points.push(stopwatch.output()?.lines().filter(|line| line.contains("stopped between events")).count() as f64);
         }
         Ok(forced)
+    }
+
+    /// A run in which nobody was stopped says nothing of what that costs.
+    pub fn finding(&self) -> Finding {
+        let has_points = self.points.median().is_some_and(|points| points > 0.0);
+        if has_points { Finding::Good } else { Finding::Failed("no thread was stopped".to_owned()) }
     }
 
     /// Microseconds that one point adds to a series.
@@ -99,6 +106,13 @@ impl Designs {
         stopwatch.native(&[program, "2".to_owned(), seconds.to_owned()])?;
         let rows = stopwatch.output()?.lines().filter_map(design_row).collect();
         Ok(Self { rows })
+    }
+
+    pub fn finding(&self) -> Finding {
+        match self.rows.is_empty() {
+            true => Finding::Failed("no design was measured".to_owned()),
+            false => Finding::Good,
+        }
     }
 
     pub fn table(&self) -> Table {
@@ -164,6 +178,18 @@ impl Starting {
         Ok(starting)
     }
 
+    pub fn is_noisy(&self) -> bool {
+        self.native.is_noisy()
+    }
+
+    pub fn finding(&self) -> Finding {
+        match self.native.median() {
+            None => Finding::Failed("no figure of native".to_owned()),
+            Some(_) if self.is_noisy() => Finding::Noisy,
+            Some(_) => Finding::Good,
+        }
+    }
+
     pub fn table(&self) -> Table {
         let mut table = Table::new("Starting: /bin/true, ms", &["native", "record", "replay", "log bytes"]);
         let shown = |series: &Series| number(series.median().map(|seconds| seconds * 1e3), 1);
@@ -205,6 +231,14 @@ impl Footprint {
         let footprint = Self { supervisor_kb: proportional_kb(supervisor.id()), native_kb, recorded_kb: proportional_kb(child) };
         supervisor.wait(APPEARING);
         Ok(footprint)
+    }
+
+    /// Zero stands for what could not be read.
+    pub fn finding(&self) -> Finding {
+        match [self.supervisor_kb, self.native_kb, self.recorded_kb].contains(&0) {
+            true => Finding::Failed("the memory of a process cannot be read".to_owned()),
+            false => Finding::Good,
+        }
     }
 
     pub fn table(&self) -> Table {
@@ -261,6 +295,24 @@ mod tests {
         let forced = Forced { one_core: series(1.0), record: series(1.5), replay: series(3.0), points: series(1000.0) };
         assert_eq!(&forced.cells()[3..5], ["500.0", "2000.0"]);
         assert_eq!(Forced::default().added_us(&series(1.0)), None);
+    }
+
+    #[test]
+    fn a_gate_is_told_of_what_was_not_measured() {
+        let is_good = |finding: Finding| finding == Finding::Good;
+        let points = |points: &[f64]| Series { figures: points.to_vec() };
+        let forced = |figures| Forced { points: points(figures), ..Forced::default() };
+        assert!(is_good(forced(&[3.0]).finding()));
+        assert!(!is_good(forced(&[0.0]).finding()) && !is_good(Forced::default().finding()));
+        let rows = vec![("lock".to_owned(), 1.0, 0.0)];
+        assert!(is_good(Designs { rows }.finding()));
+        assert!(!is_good(Designs { rows: Vec::new() }.finding()));
+        let starting = |figures| Starting { native: points(figures), ..Starting::default() };
+        assert!(is_good(starting(&[1.0, 1.1]).finding()));
+        assert_eq!(starting(&[1.0, 2.0]).finding(), Finding::Noisy);
+        assert!(!is_good(Starting::default().finding()));
+        let footprint = |supervisor_kb| Footprint { supervisor_kb, native_kb: 1, recorded_kb: 2 };
+        assert!(is_good(footprint(3).finding()) && !is_good(footprint(0).finding()));
     }
 
     #[test]

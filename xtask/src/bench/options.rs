@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 
+use super::gate;
 use super::pace::Pace;
 use crate::selection;
 
@@ -39,6 +40,8 @@ pub enum Subject {
     Scaling,
     /// What tracing costs, and running a trace again.
     Tracing,
+    /// Instructions, system calls and the like.
+    Counts,
 }
 
 /// What is measured instead of workloads.
@@ -54,6 +57,9 @@ struct Subjects {
     /// Measure what tracing costs, and running a trace again.
     #[arg(long)]
     tracing: bool,
+    /// Count instructions, system calls, page faults and bytes, which noise does not change.
+    #[arg(long)]
+    counts: bool,
 }
 
 /// The command line.
@@ -74,12 +80,15 @@ pub struct Options {
     /// Only print the names of what there is.
     #[arg(long)]
     pub list: bool,
-    /// Write tables and charts into docs/.
+    /// Write tables and charts into docs/; of counts, the file of limits.
     #[arg(long)]
     pub update: bool,
-    /// Fail if a limit is exceeded, not only if a workload fails.
+    /// Fail also if a limit is exceeded, or something is noisy or skipped.
     #[arg(long)]
     pub gate: bool,
+    /// The gate lets these be skipped for want of a program; may be repeated.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "gate")]
+    pub may_skip: Vec<String>,
     /// Say where the time goes in what exceeds a limit.
     #[arg(long)]
     profile: bool,
@@ -100,6 +109,7 @@ impl Options {
             Subjects { micro: true, .. } => Subject::Micro,
             Subjects { scaling: true, .. } => Subject::Scaling,
             Subjects { tracing: true, .. } => Subject::Tracing,
+            Subjects { counts: true, .. } => Subject::Counts,
             _ => Subject::Workloads,
         }
     }
@@ -107,6 +117,11 @@ impl Options {
     pub fn rounds(&self) -> usize {
         let usual = if self.quick { QUICK_ROUNDS } else { FULL_ROUNDS };
         self.rounds.unwrap_or(usual)
+    }
+
+    /// How often something noisy is measured.
+    pub fn most_measurements(&self) -> usize {
+        if self.gate { gate::MOST_MEASUREMENTS } else { 1 }
     }
 
     /// What all workloads may take together.
@@ -165,7 +180,16 @@ mod tests {
         assert_eq!((subject(&[]), parse(&[]).unwrap().rounds()), (Subject::Workloads, FULL_ROUNDS));
         assert_eq!(subject(&["--scaling"]), Subject::Scaling);
         assert_eq!(subject(&["--tracing"]), Subject::Tracing);
+        assert_eq!(subject(&["--counts"]), Subject::Counts);
         assert!(parse(&["--micro", "--tracing"]).is_err(), "one at a time");
+    }
+
+    #[test]
+    fn only_a_gate_measures_again_and_allows_skips() {
+        let gate = parse(&["--gate", "--may-skip", "a,b", "--may-skip", "c"]).unwrap();
+        assert_eq!((gate.may_skip.len(), gate.most_measurements()), (3, gate::MOST_MEASUREMENTS));
+        assert_eq!(parse(&[]).unwrap().most_measurements(), 1);
+        assert!(parse(&["--may-skip", "a"]).is_err());
     }
 
     #[test]

@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
+use super::gate;
 use super::machine::Machine;
 use super::measure::{Measured, Outcome};
 use super::mode::Mode;
 use super::statistics::{NOISY_SPREAD, Series};
 use super::table::{NOTHING, Table, megabytes, number};
-use super::verdict::{exceeded, verdict};
+use super::verdict::{exceeded, finding, verdict};
 use super::workload::Baseline;
 
 const PROGRAM_HEADINGS: [&str; 10] =
@@ -100,13 +101,15 @@ impl Report {
         })
     }
 
-    /// Whether no workload failed, and, if limits count, none exceeded one.
-    pub fn succeeded(&self, limits_count: bool) -> bool {
-        self.measured.iter().all(|measured| match measured.outcome {
-            Outcome::Failed(_) => false,
-            Outcome::Skipped(_) => true,
-            Outcome::Done => !limits_count || exceeded(measured).is_empty(),
-        })
+    /// Whether no workload failed, with or without a gate.
+    pub fn succeeded(&self) -> bool {
+        !self.measured.iter().any(|measured| matches!(measured.outcome, Outcome::Failed(_)))
+    }
+
+    /// What came of each workload, for the gate.
+    pub fn findings(&self) -> Vec<gate::Row> {
+        let row = |measured: &Measured| (measured.workload.name.clone(), finding(measured));
+        self.measured.iter().map(row).collect()
     }
 }
 
@@ -267,6 +270,7 @@ fn workload_json(measured: &Measured) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::gate::Finding;
     use crate::bench::workload::Workload;
 
     fn measured(workload: &Workload, native: f64, record: f64, replay: f64) -> Measured {
@@ -294,7 +298,8 @@ mod tests {
         assert_eq!((&json["record_ratio"], &json["latency_ratio"]), (&json!(1.3), &Value::Null));
         let seconds = json!({"median": 1.3, "minimum": 1.3, "maximum": 1.3, "rounds": [1.3]});
         assert_eq!(json["seconds"]["record"], seconds);
-        assert!(report.succeeded(true) && report.tables().len() == 1);
+        assert_eq!(report.findings(), [(String::new(), Finding::Good)]);
+        assert!(report.succeeded() && report.tables().len() == 1);
     }
 
     #[test]
@@ -307,7 +312,8 @@ mod tests {
         let report = report(vec![server]);
         assert!(report.markdown().contains("| s | 1000 | – | 0 % | – | 0.50 (≥ 0.85) | 0.50 | 0.50 | 1.50 | – | over: record |\n"));
         assert!(report.markdown().contains("| s | 2.00 / 0.50 | – | – | RR 2 |\n"));
-        assert!(report.succeeded(false) && !report.succeeded(true));
+        assert_eq!(report.findings(), [(String::new(), Finding::Over("record".to_owned()))]);
+        assert!(report.succeeded());
     }
 
     #[test]
@@ -349,7 +355,8 @@ mod tests {
     fn failures_count_always() {
         let mut report = report(vec![measured(&Workload::default(), 1.0, 1.0, 1.0)]);
         report.measured[0].outcome = Outcome::Failed("x".to_owned());
-        assert!(!report.succeeded(false));
+        assert_eq!(report.findings(), [(String::new(), Finding::Failed("x".to_owned()))]);
+        assert!(!report.succeeded());
     }
 
     #[test]

@@ -25,7 +25,7 @@ const REPETITIONS: usize = 5;
 const STEADY_SECONDS: f64 = 1.0;
 
 /// One size on one axis.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Point {
     pub size: u64,
     pub native: f64,
@@ -38,7 +38,7 @@ pub struct Point {
 }
 
 /// What must not depend on the length of a recording.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Opening {
     /// Seconds until replay has printed something.
     pub first_output: Series,
