@@ -125,7 +125,11 @@ fn both(place: &Place, options: &[&str], commands: &[&str]) -> (String, String) 
 /// Both must be the same, but for where it began; that.
 fn same(plain: &str, kept: &str) -> String {
     let (begun, rest): (Vec<&str>, Vec<&str>) = kept.lines().partition(|line| line.starts_with("retake: begins"));
-    assert_eq!(rest.join("\n"), plain.trim_end_matches('\n'));
+    // Whether a session leaves a checkpoint depends on how long it took to get there.
+    let is_of_the_place = |line: &&str| !line.starts_with("retake: kept a checkpoint");
+    let rest: Vec<&str> = rest.into_iter().filter(is_of_the_place).collect();
+    let plain: Vec<&str> = plain.trim_end_matches('\n').lines().filter(is_of_the_place).collect();
+    assert_eq!(rest.join("\n"), plain.join("\n"));
     begun.join("\n")
 }
 
