@@ -27,6 +27,7 @@ mod stopwatch;
 mod svg;
 mod table;
 mod tracing;
+mod tracing_loads;
 mod verdict;
 mod workload;
 

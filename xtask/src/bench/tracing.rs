@@ -15,70 +15,11 @@ use super::measure::{Bench, Outcome};
 use super::statistics::Series;
 use super::stopwatch::Stopwatch;
 use super::table::{NOTHING, Table, number};
+use super::tracing_loads::{LOADS, Load};
 use super::workload::Workload;
 
 /// Says what a command took: seconds, user and system time. Traced with it, for it must see the program's end and nothing else.
 const TIMED: &str = "#!/bin/bash\nout=$1\nshift\nTIMEFORMAT='%R %U %S'\n{ time \"$@\" > output 2> errors || touch failed; } 2> \"$out\"\n";
-
-/// One program, and what its ratios should be at most.
-struct Load {
-    name: &'static str,
-    title: &'static str,
-    requires: &'static [&'static str],
-    prepare: &'static str,
-    /// In a folder of its own, which is empty.
-    command: &'static str,
-    in_process_limit: f64,
-    kernel_limit: Option<f64>,
-}
-
-const LOADS: [Load; 5] = [
-    Load {
-        name: "dd",
-        title: "dd, 4 KB × 50,000, to a file",
-        requires: &["dd"],
-        prepare: "head -c 200M /dev/urandom > data",
-        command: "exec dd if=../data of=copy bs=4k status=none",
-        in_process_limit: 1.5,
-        kernel_limit: Some(1.8),
-    },
-    Load {
-        name: "dd-null",
-        title: "dd, 4 KB × 50,000, to /dev/null",
-        requires: &["dd"],
-        prepare: "head -c 200M /dev/urandom > data",
-        command: "exec dd if=../data of=/dev/null bs=4k status=none",
-        in_process_limit: f64::INFINITY,
-        kernel_limit: None,
-    },
-    Load {
-        name: "fio",
-        title: "fio, buffered, random reads and writes of 4 KB",
-        requires: &["fio"],
-        prepare: "head -c 32M /dev/urandom > data",
-        command: "cp ../data it; exec fio --name=it --filename=it --rw=randrw --bs=4k --size=32m --io_size=64m --ioengine=psync --randseed=7 --minimal",
-        in_process_limit: 1.4,
-        kernel_limit: Some(1.6),
-    },
-    Load {
-        name: "tar",
-        title: "tar of /usr/include",
-        requires: &["tar"],
-        prepare: "tar cf warm -C /usr include; rm warm",
-        command: "exec tar cf it -C /usr include",
-        in_process_limit: 1.25,
-        kernel_limit: Some(1.5),
-    },
-    Load {
-        name: "leveldb",
-        title: "LevelDB, what db_bench does, 60,000 entries",
-        requires: &["gcc", "/usr/include/leveldb/c.h"],
-        prepare: "gcc -O2 -o leveldb_bench $PROGRAMS/leveldb_bench.c -lleveldb",
-        command: "exec ../leveldb_bench database 60000",
-        in_process_limit: 1.4,
-        kernel_limit: None,
-    },
-];
 
 /// Ways to run a load, in the order in which a round takes them.
 const WAYS: [(&str, &[&str]); 5] = [
