@@ -213,21 +213,6 @@ mod tests {
         assert_eq!(asked(4, &[cache; 100]).len(), MOST_SUBLEAVES as usize + 1);
     }
 
-    /// The kernel says in the auxiliary vector how large its signal frames are: the extended state is the greater part.
-    #[test]
-    fn the_extended_state_is_that_of_signal_frames() {
-        const AT_MINSIGSTKSZ: u64 = 51;
-        // The frame without it, the end marker, and what alignment and the red zone take.
-        const OTHERS: std::ops::RangeInclusive<u64> = 440..=1024;
-        let vector = std::fs::read("/proc/self/auxv").unwrap();
-        let words: Vec<u64> = vector.chunks_exact(8).map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap())).collect();
-        let frame = words.chunks_exact(2).find(|pair| pair[0] == AT_MINSIGSTKSZ).map(|pair| pair[1]);
-        let (features, bytes) = extended_state();
-        assert_eq!(features & 3, 3);
-        let others = frame.expect("every kernel since 5.14 says it") - u64::from(bytes);
-        assert!(OTHERS.contains(&others), "{bytes} bytes of {frame:?}");
-    }
-
     #[test]
     fn every_answer_of_this_machine_has_a_place() {
         let table = table();
