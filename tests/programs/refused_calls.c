@@ -5,6 +5,8 @@
 #include <linux/bpf.h>
 #include <linux/futex.h>
 #include <linux/perf_event.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 
@@ -15,6 +17,7 @@ enum {
     CALL_IO_URING_REGISTER = 427,
     CALL_PROCESS_MADVISE = 440,
     CALL_MEMFD_SECRET = 447,
+    CALL_MAP_SHADOW_STACK = 453,
     CALL_GETXATTRAT = 464,
 };
 
@@ -73,6 +76,21 @@ static void rights_and_segments(void) {
     CHECK_FAILS(syscall(SYS_set_thread_area, page), ENOSYS);
     CHECK_FAILS(syscall(SYS_arch_prctl, ARCH_SET_GS, page), EPERM);
     CHECK(syscall(SYS_arch_prctl, ARCH_GET_FS, &base) == 0 && base != 0);
+    CHECK_FAILS(syscall(SYS_arch_prctl, 0x1023 /* ARCH_REQ_XCOMP_PERM */, 18), EOPNOTSUPP);
+    CHECK_FAILS(syscall(SYS_arch_prctl, 0x5001 /* ARCH_SHSTK_ENABLE */, 1), EOPNOTSUPP);
+    CHECK_FAILS(syscall(CALL_MAP_SHADOW_STACK, 0, sizeof page, 0), EOPNOTSUPP);
+    CHECK_FAILS(prctl(59 /* PR_SET_SYSCALL_USER_DISPATCH */, 1, 0, 0, NULL), EINVAL);
+    CHECK_FAILS(syscall(SYS_remap_file_pages, page, sizeof page, 0, 0, 0), EINVAL);
+}
+
+/* Commands whose structures point to more memory. This machine has what they are for. */
+static void commands(void) {
+    uint64_t scan[12] = {sizeof scan, 0, (uintptr_t)page, (uintptr_t)page + sizeof page};
+    struct { char name[16]; void *data; } interface = {"lo", (uint32_t[]){0xa /* ETHTOOL_GLINK */, 0}};
+    int pages = open("/proc/self/pagemap", O_RDONLY), socket = (int)syscall(SYS_socket, 2, 2, 0);
+    CHECK(pages >= 0 && socket >= 0);
+    CHECK_FAILS(ioctl(pages, 0xc0606610 /* PAGEMAP_SCAN */, scan), ENOTTY);
+    CHECK_FAILS(ioctl(socket, 0x8946 /* SIOCETHTOOL */, &interface), EOPNOTSUPP);
 }
 
 static void others(void) {
@@ -89,6 +107,7 @@ int main(void) {
     tracing();
     futexes();
     rights_and_segments();
+    commands();
     others();
     say("process %d\n", getpid());
     return 0;

@@ -281,3 +281,28 @@ fn the_store_has_files_by_hash_and_identities_of_80_bytes() {
     let fields: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).chain(id.0).collect();
     assert_eq!(identities, [&fields[..], &xxh3_64(&fields).to_le_bytes()].concat());
 }
+
+#[test]
+fn nothing_that_was_written_is_changed_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("r");
+    let writer = RecordingWriter::create(&directory, &metadata()).unwrap();
+    let mut before = Vec::new();
+    let mut check = || {
+        let now = fs::read(directory.join("events")).unwrap();
+        assert!(now.len() > before.len() && now.starts_with(&before));
+        before = now;
+    };
+    check();
+    writer.declare_stream(&stream_info(0)).unwrap();
+    check();
+    for seed in 0..5 {
+        let bytes = noise(1000, seed);
+        writer.append(StreamId(0), &bytes, one_event(&bytes), Codec::Dense).unwrap();
+        check();
+    }
+    writer.update_metadata(|metadata| metadata.environment_count = 7).unwrap();
+    check();
+    writer.finish(&outcome()).unwrap();
+    check();
+}
