@@ -411,3 +411,90 @@ fn under_the_sync_policy_signals_reach_a_thread_that_computes() {
     let replayed = place.run(&["replay"]);
     assert!(matches!(replayed.status, Some(0 | DIVERGED)), "{replayed:?}");
 }
+
+#[test]
+fn a_number_without_a_call_is_shown() {
+    let place = Place::new("limits-number");
+    let source = r#"
+        #include <errno.h>
+        #include <stdio.h>
+        #include <unistd.h>
+        int main(void)
+        {
+            long result = syscall(9999, 1, 2);
+            printf("%ld %d\n", result, errno);
+            return 0;
+        }"#;
+    compile(&place, "calls", source, &[]);
+    assert_eq!(record(&place, &[], "./calls"), "-1 38\n");
+    let shown = place.run_well(&["dump", "--range", "30.."]);
+    assert!(shown.contains("syscall_9999() = -1 ENOSYS"), "{shown}");
+    assert_eq!(place.run_well(&["replay"]), "-1 38\n");
+}
+
+/// What is in a folder: names and contents.
+fn contents(place: &Place) -> Vec<(String, Vec<u8>)> {
+    let entries = fs::read_dir(place.work("")).unwrap().map(|entry| entry.unwrap());
+    let mut found: Vec<_> = entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap_or_default())).collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn what_is_replayed_acts_on_nothing_outside() {
+    let place = Place::new("limits-nothing");
+    fs::write(place.work("removed"), "as it was").unwrap();
+    fs::write(place.work("moved"), "as it was").unwrap();
+    fs::write(place.work("changed"), "as it was").unwrap();
+    let before = contents(&place);
+    let script = "echo made > made; rm removed; mv moved elsewhere; echo more >> changed; mkdir folder; chmod 0 changed; echo done";
+    place.run_well(&["record", "sh", "-c", script]);
+    assert_ne!(contents(&place), before);
+    fs::remove_dir_all(place.work("")).unwrap();
+    fs::create_dir(place.work("")).unwrap();
+    for (name, bytes) in &before {
+        fs::write(place.work(name), bytes).unwrap();
+    }
+    assert_eq!(place.run_well(&["replay"]), "done\n");
+    assert_eq!(contents(&place), before);
+    assert_eq!(fs::metadata(place.work("changed")).unwrap().permissions().mode() & 0o777, 0o644);
+}
+
+/// Two processes compute; with an argument, in memory that they share.
+const COMPUTES: &str = r#"
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int count, char **arguments)
+{
+    int kind = (arguments[1] ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS;
+    volatile unsigned long *sum = mmap(0, 4096, PROT_READ | PROT_WRITE, kind, -1, 0);
+    for (int i = 0; i < 2; i++) {
+        if (!fork()) {
+            for (unsigned long round = 0; round < 100000000; round++)
+                *sum += round;
+            _exit(0);
+        }
+    }
+    while (wait(0) > 0)
+        ;
+    return count > 2;
+}"#;
+
+/// Nothing keeps processes from running in parallel but turns, and only those that share memory take any.
+#[test]
+fn processes_that_share_nothing_take_no_turns() {
+    let place = Place::new("limits-parallel");
+    compile(&place, "computes", COMPUTES, &[]);
+    let turns = |arguments: &[&str]| -> u64 {
+        place.run_well(&[&["record", "./computes"], arguments].concat());
+        assert_eq!(place.run_well(&["replay"]), "");
+        let processes = place.run_json(&["ps", "--json"]);
+        let processes = processes.as_array().unwrap();
+        assert_eq!(processes.len(), 3);
+        let threads = processes.iter().flat_map(|process| process["threads"].as_array().unwrap());
+        threads.map(|thread| thread["turns"].as_u64().unwrap() + thread["waits"].as_u64().unwrap()).sum()
+    };
+    assert_eq!(turns(&[]), 0);
+    assert!(turns(&["shared"]) > 0);
+}
