@@ -165,6 +165,9 @@ struct descriptor_uses {
 	} high[HIGH_DESCRIPTORS]; /* any others */
 };
 
+/* Whether somebody waits for a slot, and whether the supervisor can make none. */
+enum ready { READY_ENOUGH, READY_WANTED, READY_NONE };
+
 struct slot {
 	u32 state;
 	u32 next_ready;
@@ -273,7 +276,7 @@ struct shared_header {
 	u32 request_taken;
 	u64 ready_top;        /* slot index + 1 in the low half, change counter in the high half */
 	u32 ready_futex;
-	u32 ready_low;        /* somebody wants slots */
+	u32 ready_low;        /* enum ready */
 	u32 next_stream;
 	u32 slots_used;       /* slots [0, slots_used) have ever been ready */
 	u64 console_sequence; /* record: next number to give */

@@ -180,6 +180,9 @@ static void follow(struct file_entry *file, u32 changes)
 	file->followed = 1;
 }
 
+/* Where the program would like to have it. A wish for the runtime's place is not passed on: what is free of that is needed later. */
+static u64 wished_address(const u64 *a) { return !(a[3] & MAP_FIXED) && touches_runtime(a[0], a[1]) ? 0 : a[0]; }
+
 /* Whoever maps a file privately that it can also write to may see the writes. */
 static u32 may_change(const u64 *a) { return (a[3] & MAP_TYPE) == MAP_PRIVATE && is_writable(a); }
 
@@ -207,7 +210,7 @@ static u32 mmap_record(struct call *call)
 	else if (wants_room(index, a))
 		call->result = map_with_room(context->process, index, a);
 	else
-		call->result = sys6(NR_mmap, a[0], a[1], a[2], a[3], a[4], a[5]);
+		call->result = sys6(NR_mmap, wished_address(a), a[1], a[2], a[3], a[4], a[5]);
 	u32 extra = 0, patched = 0;
 	struct extra_item item;
 	if (call->result > 0 || call->result < -4095) {

@@ -200,6 +200,8 @@ void child_start(struct context *context)
 static struct slot *new_child(struct call *call, u64 flags)
 {
 	struct slot *slot = slot_claim();
+	if (!slot)
+		return NULL;
 	slot->parent_stream = call->context->slot->stream;
 	slot->event_count = slot->slow_calls = 0;
 	slot->filter = call->context->slot->filter;
@@ -360,6 +362,11 @@ static u32 spawn(struct call *call, const struct clone_request *request)
 	if (!(request->flags & CLONE_FILES) != !(request->flags & CLONE_THREAD))
 		context->process->mixed_descriptors = 1;
 	struct slot *slot = new_child(call, request->flags);
+	if (!slot) {
+		call->result = -EAGAIN;
+		call_finish(call, NULL, 0);
+		return leave_spawn(call, request);
+	}
 	u32 stream = slot->stream; /* when the clone returns the child may have ended and its slot be another's */
 	hold_signals(context); /* one that came to the child before it has a stream of its own would be lost */
 	i64 pid = request->flags & CLONE_VM ? clone_sharing(context, slot, request) : clone_copying(context, slot, request);

@@ -48,6 +48,7 @@ static struct slot *claim_unlisted(struct shared_header *header)
 	return NULL;
 }
 
+/* None if the supervisor cannot make room for more, which it knows only while recording. */
 struct slot *slot_claim(void)
 {
 	struct shared_header *header = HEADER;
@@ -59,12 +60,14 @@ struct slot *slot_claim(void)
 			if (unlisted)
 				return unlisted;
 			u32 seen = __atomic_load_n(&header->ready_futex, __ATOMIC_ACQUIRE);
-			__atomic_store_n(&header->ready_low, 1, __ATOMIC_RELEASE);
+			__atomic_store_n(&header->ready_low, READY_WANTED, __ATOMIC_RELEASE);
 			ring_drain();
 			top = __atomic_load_n(&header->ready_top, __ATOMIC_ACQUIRE);
 			if (!(u32)top)
 				futex_wait(&header->ready_futex, seen, 100);
 			top = __atomic_load_n(&header->ready_top, __ATOMIC_ACQUIRE);
+			if (!(u32)top && __atomic_load_n(&header->ready_low, __ATOMIC_ACQUIRE) == READY_NONE)
+				return NULL;
 			continue;
 		}
 		struct slot *slot = &header->slots[index - 1];

@@ -4,6 +4,14 @@
 #define EINVAL 22
 #define MAX_ATTACHMENT_PARTS 32
 
+/* Whether a segment is wanted where the runtime lies. Its size is unknown to whoever may not read it. */
+static u32 reaches_runtime(const u64 *a)
+{
+	u64 info[14] = { 0 };
+	u64 bytes = sys3(NR_shmctl, a[0], 2 /* IPC_STAT */, info) ? PAGE_BYTES : PAGE_CEIL(info[6]);
+	return a[1] && touches_runtime(PAGE_FLOOR(a[1]), bytes);
+}
+
 /* System V segments of the program. At replay a segment is a shared scratch file named by its id. */
 u32 handle_shmat(struct call *call)
 {
@@ -11,7 +19,10 @@ u32 handle_shmat(struct call *call)
 	u64 info[14] = { 0 };
 	shared_join(context);
 	call_prepare(call);
-	if (recording()) {
+	if (recording() && reaches_runtime(call->arguments)) {
+		call->result = -EINVAL;
+		call_finish(call, NULL, 0);
+	} else if (recording()) {
 		if (call->arguments[2] & SHM_EXEC)
 			expect_unknown_calls(context);
 		if (call->arguments[2] & SHM_REMAP)

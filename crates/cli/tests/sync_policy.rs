@@ -145,7 +145,12 @@ fn a_race_is_told() {
 fn nobody_looks_on_yet() {
     let place = Place::new("sync-refused");
     record(&place, &["true"]);
-    place.run_badly(&["debug", "--", "-batch"], 125, &["--policy sync", "recording again"]);
+    for command in [&["debug", "--", "-batch"][..], &["checkpoint", "--at", "exit"], &["trace", "--from", "latest"]] {
+        place.run_badly(command, 125, &["--policy sync", "recording again"]);
+    }
+    record(&place, &["sh", "-c", "kill -SEGV $$"]);
+    let told = place.run_well(&["backtrace"]);
+    assert!(told.contains("crashed: SIGSEGV") && told.contains("no stacks") && told.contains("--policy sync"), "{told}");
     let ran = place.run(&["record", "--policy", "sync", "--chaos", "true"]);
     assert!(ran.status == Some(125) && ran.stderr.contains("cannot be used with"), "{ran:?}");
 }

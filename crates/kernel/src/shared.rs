@@ -56,6 +56,10 @@ pub const TIE_FILE: u32 = 2;
 pub const TIE_PARENT: u32 = 4;
 
 pub const SLOT_UNUSED: u32 = 0;
+/// Values of `ready_low`: nobody waits for a slot, somebody does, and there will be none until a thread ends.
+pub const READY_ENOUGH: u32 = 0;
+pub const READY_WANTED: u32 = 1;
+pub const READY_NONE: u32 = 2;
 pub const SLOT_READY: u32 = 1;
 pub const SLOT_CLAIMED: u32 = 2;
 pub const SLOT_LIVE: u32 = 3;

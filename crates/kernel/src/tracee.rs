@@ -33,6 +33,22 @@ pub enum Event {
 
 const WNOTHREAD: i32 = 0x2000_0000;
 
+/// Waits until a tracee of this thread that was killed is gone, and returns its wait status; `None` if it is no tracee of
+/// this thread.
+pub fn end_of(tid: i32) -> Option<i32> {
+    loop {
+        let mut status = 0;
+        // SAFETY: `status` is valid for the call. WNOTHREAD: only what this thread attached.
+        let pid = unsafe { libc::waitpid(tid, &mut status, libc::__WALL | WNOTHREAD) };
+        if pid < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            return None;
+        }
+        if pid == tid && (libc::WIFEXITED(status) || libc::WIFSIGNALED(status)) {
+            return Some(status);
+        }
+    }
+}
+
 impl Attached {
     /// Attaches without stopping it. If this process dies, the tracee is killed.
     ///

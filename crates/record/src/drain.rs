@@ -5,6 +5,7 @@ use crate::shared_state::Recorder;
 use crate::slices::{self, Slices};
 use crate::unborn::Unborn;
 use retake_kernel::{futex, process, shared};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -55,19 +56,18 @@ fn run(recorder: &Recorder, stop: &AtomicBool) -> retake_recording::Result<()> {
     let mut checked = Instant::now();
     let mut unborn = Unborn::default();
     let mut contended = false;
+    let mut is_short = false;
     let mut slices = Slices::default();
     let mut homes = Homes::new(recorder);
     let mut slice_end = BUSY_PERIOD;
     loop {
         let seen = header.drain_doorbell.load(Acquire);
         let last = stop.load(Acquire);
-        if header.ready_low.load(Acquire) != 0 || ready_slots(recorder) < READY_SLOTS {
-            let count = recorder.slot_count().clamp(READY_SLOTS, 64);
-            if let Err(error) = recorder.add_slots(count) {
-                eprintln!("retake: cannot make room for more threads: {error}");
-            }
-        }
+        let room = make_room(recorder);
         drain_all(recorder, last)?;
+        if let Err(error) = room {
+            refuse_threads(recorder, &error, &mut is_short);
+        }
         let waiting = somebody_waits(recorder);
         if waiting {
             header.yield_tick.fetch_add(u32::from(contended), AcqRel);
@@ -89,6 +89,28 @@ fn run(recorder: &Recorder, stop: &AtomicBool) -> retake_recording::Result<()> {
         let busy = contended || header.dying.load(Acquire) != 0;
         let period = if has_homes { homes::PERIOD } else { PERIOD };
         futex::wait(&header.drain_doorbell, seen, Some(if busy { BUSY_PERIOD.min(slice_end) } else { period }));
+    }
+}
+
+/// Sees to it that the next threads find a slot each.
+fn make_room(recorder: &Recorder) -> io::Result<()> {
+    if recorder.header().ready_low.load(Acquire) == shared::READY_ENOUGH && ready_slots(recorder) >= READY_SLOTS {
+        return Ok(());
+    }
+    recorder.add_slots(recorder.slot_count().clamp(READY_SLOTS, 64))
+}
+
+/// Tells a thread that waits for a slot that there is none, unless one has become free meanwhile.
+fn refuse_threads(recorder: &Recorder, error: &io::Error, was_said: &mut bool) {
+    let header = recorder.header();
+    let (wanted, none) = (shared::READY_WANTED, shared::READY_NONE);
+    if ready_slots(recorder) > 0 || header.ready_low.compare_exchange(wanted, none, AcqRel, Acquire).is_err() {
+        return;
+    }
+    header.ready_futex.fetch_add(1, AcqRel);
+    futex::wake(&header.ready_futex, i32::MAX);
+    if !std::mem::replace(was_said, true) {
+        eprintln!("retake: cannot make room for more threads: {error}; until others end, new ones fail with EAGAIN");
     }
 }
 

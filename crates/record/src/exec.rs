@@ -6,7 +6,7 @@ use crate::shared_state::Recorder;
 use crate::space::wait_for_space;
 use retake_kernel::maps::{self, Mapping};
 use retake_kernel::shared;
-use retake_kernel::tracee::{Attached, Event, Stopped};
+use retake_kernel::tracee::{self, Attached, Event, Stopped};
 use retake_kernel::{memory, process};
 use retake_patch::Placement;
 use retake_supervisor::runtime_image;
@@ -41,30 +41,36 @@ pub(crate) fn attend(recorder: &Recorder, slot: usize, attached: Attached) -> At
                 recorder.counters.stops.fetch_add(1, Relaxed);
                 recorder.counters.execs.fetch_add(1, Relaxed);
                 let tid = stopped.tid();
-                if let Err(error) = inject(recorder, slot, stopped) {
-                    // One that was killed meanwhile needs no word.
-                    if error.raw_os_error() != Some(libc::ESRCH) && !process::is_gone(tid) {
-                        eprintln!("retake: cannot record the program that process {tid} executed: {error}");
-                    }
-                    process::kill(tid, libc::SIGKILL);
+                let Err(error) = inject(recorder, slot, stopped) else {
+                    return Attended::Executed;
+                };
+                // One that was killed meanwhile needs no word.
+                if error.raw_os_error() != Some(libc::ESRCH) && !process::is_gone(tid) {
+                    eprintln!("retake: cannot record the program that process {tid} executed: {error}");
                 }
-                return Attended::Executed;
+                return end(tid);
             }
-            Event::GroupStop(stopped) => stopped.listen(),
+            Event::GroupStop(stopped) => (stopped.tid(), stopped.listen()),
             Event::Signal(stopped, number) => {
                 recorder.counters.stops.fetch_add(1, Relaxed);
+                let tid = stopped.tid();
                 if number == libc::SIGSYS && shared_slot.exec_pending.load(Acquire) == EXEC_FAILED {
-                    let _ = stopped.detach();
-                    return Attended::NotExecuted;
+                    return if stopped.detach().is_ok() { Attended::NotExecuted } else { end(tid) };
                 }
-                stopped.resume(number)
+                (tid, stopped.resume(number))
             }
         };
         match next {
-            Ok(again) => attached = again,
-            Err(_) => return Attended::NotExecuted, // killed meanwhile
+            (_, Ok(again)) => attached = again,
+            (tid, Err(_)) => return end(tid), // killed meanwhile
         }
     }
+}
+
+/// Ends a tracee that is not let go. Its parent, who waits for it, is told only when its tracer knows.
+fn end(tid: i32) -> Attended {
+    process::kill(tid, libc::SIGKILL);
+    tracee::end_of(tid).map_or(Attended::NotExecuted, Attended::Ended)
 }
 
 fn inject(recorder: &Recorder, slot: usize, stopped: Stopped) -> io::Result<()> {

@@ -132,7 +132,7 @@ impl Recorder {
             shared::push_ready(header, index);
         }
         drop(rings);
-        header.ready_low.store(0, Release);
+        header.ready_low.store(shared::READY_ENOUGH, Release);
         header.ready_futex.fetch_add(1, AcqRel);
         futex::wake(&header.ready_futex, i32::MAX);
         Ok(())

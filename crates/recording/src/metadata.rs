@@ -292,4 +292,13 @@ mod tests {
             assert!(Metadata::from_json(&good[..at]).is_err(), "cut at {at}");
         }
     }
+
+    #[test]
+    fn fields_come_and_go() {
+        let zeros = "0".repeat(CHECKSUM_DIGITS);
+        let text = format!("{PREFIX}{zeros}\",\n  \"command\": \"/bin/cat\", \"of_another_version\": [1]\n}}\n");
+        let checksum = format!("{:016x}", xxh3_64(text.as_bytes()));
+        let read = Metadata::from_json(text.replacen(&zeros, &checksum, 1).as_bytes()).unwrap();
+        assert_eq!(read, Metadata { command: "/bin/cat".into(), ..Metadata::default() });
+    }
 }

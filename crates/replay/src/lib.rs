@@ -1,7 +1,7 @@
 //! Replaying a recording: processes made of the runtime alone, fed with their streams.
 //!
-//! Nothing of the original is executed by the kernel and nothing outside is touched: the recording is the only input, standard output and error the
-//! only outputs.
+//! The kernel executes nothing but the runtime. The recording is the only input, standard output and error are the only outputs. That holds for what was
+//! recorded, not for what somebody has put into a recording: its code runs natively, and can reach the runtime's own system-call instruction.
 
 #![forbid(unsafe_code)]
 

@@ -67,7 +67,7 @@ pub struct Workload {
     pub throughput_limit: Option<f64>,
     /// The highest good ratio of the latency that 99.9 % of all answers keep.
     pub latency_limit: Option<f64>,
-    /// What nobody can undercut, and what others measured: `record / replay`, for people.
+    /// An estimate of the least that it costs, and what others measured: `record / replay`, for people.
     pub floor: String,
     pub published: String,
     pub same_machine: String,

@@ -12,6 +12,10 @@ use crate::output::{Output, Style};
 #[command(after_help = "\
 Each line says `ok`, `limited` (recording works, something is slower or unavailable) or `missing` (recording cannot work), and \
 where possible the one command that mends it. The status is 0 if recording can work, else 125.
+
+Examples:
+  retake doctor
+  retake doctor --json
 ")]
 pub struct Options {
     /// As JSON

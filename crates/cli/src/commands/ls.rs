@@ -15,6 +15,10 @@ Recordings are kept in $RETAKE_DIR, else in $XDG_DATA_HOME/retake, else in ~/.lo
 events; files the program read are shared by all recordings (see `retake info`). EXIT is the program's status or the signal \
 that killed it, `running` while it is being recorded, `cut off` if the recorder was killed: what it had written by then can be \
 replayed.
+
+Examples:
+  retake ls
+  retake ls --json | jq -r '.[].name'
 ")]
 pub struct Options {
     /// As JSON

@@ -1,0 +1,197 @@
+//! Events are laid out as docs/DESIGN.md and docs/FORMAT.md say: streams of recordings are read here by those tables alone.
+
+mod cli_support;
+
+use std::io::Read;
+use std::time::Duration;
+
+use cli_support::Place;
+use retake_recording::{Recording, StreamId};
+
+const CALL: u8 = 1;
+const EXIT: u8 = 4;
+const EXEC: u8 = 6;
+const START: u8 = 7;
+const TURN: u8 = 8;
+const FORCED: u8 = 9;
+const THREAD: u8 = 12;
+const DROPPED: u8 = 14;
+/// The supervisor's own stream.
+const SUPERVISOR: u32 = u32::MAX - 1;
+
+/// Longer than hundreds of programs take, on a busy machine.
+const LIMIT: Duration = Duration::from_secs(90);
+
+/// A thread that computes, and one that wants to do so too: each is stopped where it is.
+const COMPUTES: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+static volatile unsigned long sums[2];
+static void *sum(void *at)
+{
+    for (unsigned long i = 0; i < 300000000; i++)
+        *(volatile unsigned long *)at += i;
+    return 0;
+}
+int main(void)
+{
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], 0, sum, (void *)&sums[i]);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], 0);
+    printf("%lu\n", sums[0] + sums[1]);
+    return 0;
+}"#;
+
+fn number(bytes: &[u8], at: usize, count: usize) -> u64 {
+    bytes[at..at + count].iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
+}
+
+/// One event.
+#[derive(Debug)]
+struct Event {
+    kind: u8,
+    number: u64,
+    value: u64,
+    body: Vec<u8>,
+}
+
+impl Event {
+    fn word(&self, at: usize) -> u64 {
+        number(&self.body, at, 8)
+    }
+}
+
+/// The events of a stream, which fill it.
+fn events(recording: &Recording, stream: u32) -> Vec<Event> {
+    let mut bytes = Vec::new();
+    recording.stream(StreamId(stream)).unwrap().read_to_end(&mut bytes).unwrap();
+    let (mut events, mut at) = (Vec::new(), 0);
+    while at < bytes.len() {
+        let size = number(&bytes, at, 4) as usize;
+        assert!(size >= 16 && size.is_multiple_of(8));
+        let body = bytes[at + 16..at + size].to_vec();
+        events.push(Event { kind: bytes[at + 4], number: number(&bytes, at + 6, 2), value: number(&bytes, at + 8, 8), body });
+        at += size;
+    }
+    events
+}
+
+fn streams(recording: &Recording) -> Vec<u32> {
+    recording.streams().map(|summary| summary.info.id.0).collect()
+}
+
+/// Number, start and length of each item behind the arguments of a call.
+fn items(event: &Event, arguments: usize) -> Vec<(u8, u8, &[u8])> {
+    let (mut items, mut at) = (Vec::new(), 8 * arguments);
+    while at < event.body.len() {
+        let inline = number(&event.body, at + 4, 4) as usize;
+        items.push((event.body[at], event.body[at + 1], &event.body[at + 24..at + 24 + inline]));
+        at += 24 + inline.next_multiple_of(8);
+    }
+    assert_eq!(at, event.body.len(), "items fill the event");
+    items
+}
+
+#[test]
+fn calls_have_their_arguments_and_data() {
+    const READ: u64 = 0;
+    const WRITE: u64 = 1;
+    let place = Place::new("format-calls");
+    std::fs::write(place.work("data"), "some data").unwrap();
+    place.run_well(&["record", "-o", "made", "cat", "data"]);
+    let recording = Recording::open(&place.work("made")).unwrap();
+    let events = events(&recording, 0);
+    let call = |number, bytes: u64| events.iter().find(|event| (event.kind, event.number, event.value) == (CALL, number, bytes)).unwrap();
+    let read = call(READ, 9);
+    assert!(items(read, 3).contains(&(1, 1, b"some data")), "an output of argument 1: {read:?}");
+    let write = call(WRITE, 9);
+    assert_eq!((write.word(0), write.word(16)), (1, 9), "descriptor and size");
+    let written = items(write, 3);
+    assert!(written.contains(&(1, 0, b"some data")), "an input of argument 1: {written:?}");
+    assert!(written.iter().any(|item| item.1 == 4), "the number of the output: {written:?}");
+    let end = events.last().unwrap();
+    assert_eq!((end.kind, end.value, end.body.len()), (EXIT, 0, 16));
+}
+
+#[test]
+fn programs_begin_with_an_exec_event() {
+    let place = Place::new("format-exec");
+    place.run_well(&["record", "-o", "made", "true"]);
+    let recording = Recording::open(&place.work("made")).unwrap();
+    let events = events(&recording, 0);
+    let pid = recording.streams().next().unwrap().info.pid;
+    assert_eq!((events[0].kind, events[1].kind), (START, EXEC));
+    assert_eq!(number(&events[0].body, 0, 4), u64::from(pid.cast_unsigned()));
+    let exec = &events[1];
+    let (counter, stack, mappings, areas) = (exec.word(0), exec.word(8), exec.word(48), exec.word(56));
+    let mut at = 64;
+    let (mut executable, mut on_stack, mut stored) = (false, false, 0);
+    for _ in 0..mappings {
+        let (start, end) = (exec.word(at), exec.word(at + 8));
+        let (protection, flags) = (number(&exec.body, at + 16, 4), number(&exec.body, at + 20, 4));
+        assert!(start < end && flags <= 3);
+        executable |= (start..end).contains(&counter) && protection & 4 != 0;
+        on_stack |= (start..end).contains(&stack) && flags & 2 != 0;
+        if flags & 1 != 0 {
+            let content: String = exec.body[at + 32..at + 64].iter().map(|byte| format!("{byte:02x}")).collect();
+            assert!(place.files_of("made").contains(&content), "{content}");
+            stored += 1;
+        }
+        at += 64;
+    }
+    assert!(executable && on_stack && stored > 4);
+    for _ in 0..areas {
+        at += 16 + (exec.word(at + 8) as usize).next_multiple_of(8);
+    }
+    assert_eq!(at, exec.body.len(), "mappings and areas fill the event");
+}
+
+#[test]
+fn threads_that_compute_have_forced_events() {
+    let place = Place::new("format-forced");
+    std::fs::write(place.work("computes.c"), COMPUTES).unwrap();
+    assert!(place.command_of("gcc", &["-O1", "-pthread", "computes.c", "-o", "computes"]).status().unwrap().success());
+    let printed = place.run_well(&["record", "-o", "made", "./computes"]);
+    let recording = Recording::open(&place.work("made")).unwrap();
+    let all: Vec<Event> = streams(&recording).into_iter().flat_map(|stream| events(&recording, stream)).collect();
+    let forced: Vec<&Event> = all.iter().filter(|event| event.kind == FORCED).collect();
+    assert!(!forced.is_empty() && all.iter().any(|event| event.kind == TURN), "both compute");
+    for event in forced {
+        let (window, areas, cells) = (event.word(152), event.word(168) as usize, event.word(192) as usize);
+        assert!(window <= 32_768 && areas <= 400 && cells <= 1000);
+        assert_eq!(event.body.len(), 328 + 8 * areas + 16 * cells);
+        let (stack, place) = (event.word(120), event.word(128));
+        assert!(stack > 0x7000_0000_0000 && place > 0x1000, "{stack:x} {place:x}");
+    }
+    assert_eq!(place.run_well(&["replay", "./made"]), printed);
+}
+
+#[test]
+fn the_supervisor_notes_threads_and_what_was_dropped() {
+    let place = Place::new("format-supervisor");
+    let script = "i=0; while [ $i -lt 400 ]; do i=$((i+1)); /bin/echo $i; done";
+    let ran = place.run_within(&["record", "--keep-last", "1M", "-o", "made", "sh", "-c", script], LIMIT);
+    assert_eq!(ran.status, Some(0), "{ran:?}");
+    let recording = Recording::open(&place.work("made")).unwrap();
+    let events = events(&recording, SUPERVISOR);
+    let dropped = &events[0];
+    assert_eq!(dropped.kind, DROPPED);
+    let words: Vec<u64> = (0..7).map(|word| dropped.word(8 * word)).collect();
+    let [processes, dropped_events, bytes, ended_ns, ranges @ ..] = &words[..] else { panic!("{words:?}") };
+    assert!(*processes > 0 && dropped_events > processes && *bytes > 16 * dropped_events && *ended_ns > 0, "{words:?}");
+    assert_eq!(dropped.body.len() as u64, 56 + 16 * ranges.iter().sum::<u64>());
+    for range in dropped.body[56..].chunks(16) {
+        assert!(number(range, 0, 8) < number(range, 8, 8));
+    }
+    let left = streams(&recording);
+    // A program that the shell executed began in the shell's memory: its beginning is left.
+    let is_cut = |stream: u64| dropped.body[56..].chunks(16).any(|range| (number(range, 0, 8)..number(range, 8, 8)).contains(&stream));
+    assert!(left.iter().any(|&stream| is_cut(u64::from(stream))), "{words:?} {left:?}");
+    for thread in events.iter().filter(|event| event.kind == THREAD) {
+        assert!(left.contains(&(thread.value as u32)), "no account of a thread that is gone");
+        assert_eq!(thread.body.len(), 72);
+        assert!(thread.word(0) <= thread.word(8), "it begins before it ends");
+    }
+}
