@@ -1,16 +1,19 @@
-//! `cargo xtask`: gen, gen --check, tidy, bench, real, corpus, debugger.
+//! `cargo xtask`: gen, gen --check, tidy, bench, real, corpus, debugger, mutants.
 
 #![forbid(unsafe_code)]
 
 mod bench;
+mod mutants;
 mod programs;
 mod watched;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::Parser;
+
 const USAGE: &str = "usage: cargo xtask gen [--check] | tidy | bench [--quick] [OPTIONS] | real [NAME...] [OPTIONS] | \
-                     corpus [NAME...] [OPTIONS] | debugger [NAME...] [OPTIONS]";
+                     corpus [NAME...] [OPTIONS] | debugger [NAME...] [OPTIONS] | mutants [OPTIONS]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -40,6 +43,10 @@ fn main() -> ExitCode {
             Ok(true)
         }
         ["bench", options @ ..] => bench::run(&repository, options),
+        ["mutants", options @ ..] => {
+            let options = mutants::Options::try_parse_from(["mutants"].iter().chain(options)).unwrap_or_else(|error| error.exit());
+            mutants::run(&repository, &options)
+        }
         [name, options @ ..] => match programs::List::named(name) {
             Some(_) if matches!(options, ["--help" | "-h"]) => {
                 println!("usage: cargo xtask {name} {}", programs::OPTIONS);
