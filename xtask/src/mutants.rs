@@ -1,5 +1,5 @@
-//! `cargo xtask mutants`: breaks the product in small ways, one at a time, and looks whether a test notices. `tests/mutants/README.md`
-//! tells how to read what it prints.
+//! `cargo xtask mutants`: breaks the product in small ways, one at a time, and looks whether a
+//! test notices. `tests/mutants/README.md` tells how to read what it prints.
 
 mod area;
 mod baseline;
@@ -65,7 +65,8 @@ struct Slot {
 /// Runs the command. True if every mutation was noticed.
 ///
 /// # Errors
-/// A mutation in the lists has no place in the sources, a test program fails without one, there can be no namespaces.
+/// A mutation in the lists has no place in the sources, a test program fails without one, there
+/// can be no namespaces.
 pub fn run(repository: &Path, options: &Options) -> Result<bool> {
     let repository = repository.canonicalize()?;
     let set_aside = list::set_aside(&repository)?;

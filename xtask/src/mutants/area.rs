@@ -47,8 +47,8 @@ pub fn is_left_out(file: &str) -> bool {
     LEFT_OUT.iter().any(|left_out| file.starts_with(left_out))
 }
 
-/// Tests in the order in which they are most likely to notice, by the beginning of a file's path. A test is `PACKAGE::TARGET`. The file's own
-/// package comes before, all others after.
+/// Tests in the order in which they are most likely to notice, by the beginning of a file's path.
+/// A test is `PACKAGE::TARGET`. The file's own package comes before, all others after.
 const NEAREST: [(&str, &[&str]); 12] = [
     ("runtime/source/chaos", &["retake::chaos", "retake::until_failure", "retake::programs"]),
     ("runtime/source/debug", &["retake::debug", "retake::debug_commands", "retake::debug_engine", "retake::debug_catch"]),

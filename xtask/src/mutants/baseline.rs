@@ -1,4 +1,5 @@
-//! The tests without any mutation: which of them fail on this machine all the same, and how long each program takes.
+//! The tests without any mutation: which of them fail on this machine all the same, and how long
+//! each program takes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};

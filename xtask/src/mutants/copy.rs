@@ -1,4 +1,5 @@
-//! The copy of the repository in which mutations are made: files as they are in the work tree, and a target folder that stays.
+//! The copy of the repository in which mutations are made: files as they are in the work tree,
+//! and a target folder that stays.
 
 use std::collections::HashSet;
 use std::fs;
@@ -25,7 +26,8 @@ pub fn files(repository: &Path) -> Result<Vec<String>> {
     Ok(files)
 }
 
-/// Makes `copy` the same as the work tree. What is the same already keeps its time, so that it is not built again.
+/// Makes `copy` the same as the work tree. What is the same already keeps its time, so that it is
+/// not built again.
 ///
 /// # Errors
 /// A file cannot be read or written.

@@ -27,8 +27,8 @@ pub fn candidates(repository: &Path) -> Result<Vec<Mutation>> {
     Ok(found)
 }
 
-/// The order in which candidates are taken, for each of `count` places: the second one of a place is for when the first does not do.
-/// The areas take turns at the places.
+/// The order in which candidates are taken, for each of `count` places: the second one of a place
+/// is for when the first does not do. The areas take turns at the places.
 pub fn orders(candidates: &[Mutation], seed: u64, count: usize) -> Vec<Vec<Mutation>> {
     let mut orders = vec![Vec::new(); count];
     for (number, area) in AREAS.iter().enumerate() {
@@ -44,8 +44,8 @@ pub fn orders(candidates: &[Mutation], seed: u64, count: usize) -> Vec<Vec<Mutat
     orders
 }
 
-/// Every other one is from the area's first folder, while there are any. A kind is drawn first, then one of that kind: else nearly all
-/// would be comparisons.
+/// Every other one is from the area's first folder, while there are any. A kind is drawn first,
+/// then one of that kind: else nearly all would be comparisons.
 fn area_order<'all>(area: &Area, candidates: &'all [Mutation], random: &mut Random) -> Vec<&'all Mutation> {
     let of_area = candidates.iter().filter(|mutation| area.has(&mutation.file));
     let (first, others): (Vec<_>, Vec<_>) = of_area.partition(|mutation| mutation.file.starts_with(area.folders[0]));

@@ -1,7 +1,9 @@
-# Runs a command where it can do little harm: in namespaces that `unshare` has just made, with nothing to write to but a scratch folder.
+# Runs a command where it can do little harm: in namespaces that `unshare` has just made, with
+# nothing to write to but a scratch folder.
 #
 # usage: guard.sh SCRATCH FOLDER USER GROUP COMMAND...
-# FOLDER is where it runs. USER and GROUP are whose it is outside: an ordinary user was only made root to get here, and becomes one again.
+# FOLDER is where it runs. USER and GROUP are whose it is outside: an ordinary user was only made
+# root to get here, and becomes one again.
 set -eu
 scratch=$1 folder=$2 user=$3 group=$4
 shift 4
@@ -23,14 +25,15 @@ done </proc/self/mountinfo
 # The folder as it is mounted now.
 cd "$folder"
 
-# The kernel ends these first when memory is short. A limit of address space would end sanitizers, which only reserve it.
+# The kernel ends these first when memory is short. A limit of address space would end sanitizers,
+# which only reserve it.
 echo 1000 >/proc/self/oom_score_adj
 ulimit -c 0
-ulimit -d 8388608  # KB
-ulimit -f 33554432 # halves of a KB
+ulimit -d 8388608 # KB
 if [ "$user" != 0 ]; then
 	set -- unshare --user --map-user="$user" --map-group="$group" -- "$@"
 fi
-# The first process of a PID namespace gets orphans, and no signal that it does not handle: no place for a test.
+# The first process of a PID namespace gets orphans, and no signal that it does not handle: no
+# place for a test.
 "$@" &
 wait $!

@@ -1,4 +1,5 @@
-//! Tries one mutation: applies it to the copy, builds, and asks the tests, nearest first, until one notices.
+//! Tries one mutation: applies it to the copy, builds, and asks the tests, nearest first, until
+//! one notices.
 
 use std::fs;
 use std::path::Path;

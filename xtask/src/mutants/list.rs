@@ -1,4 +1,5 @@
-//! The two lists in `tests/mutants/`: mutations that a person wrote, and drawn ones that are set aside because nothing could notice them.
+//! The two lists in `tests/mutants/`: mutations that a person wrote, and drawn ones that are set
+//! aside because nothing could notice them.
 
 use std::path::Path;
 

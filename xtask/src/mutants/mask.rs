@@ -1,7 +1,9 @@
-//! Which characters of a source file may be mutated: what is no comment, string, attribute, assertion, message or test.
+//! Which characters of a source file may be mutated: what is no comment, string, attribute,
+//! assertion, message or test.
 //!
-//! The mask of a text is as long as the text, with a blank for each byte that is none of the product's code, so that places in one are
-//! places in the other. It is made by a small lexer for both languages, which knows no grammar beyond brackets that match.
+//! The mask of a text is as long as the text, with a blank for each byte that is none of the
+//! product's code, so that places in one are places in the other. It is made by a small lexer for
+//! both languages, which knows no grammar beyond brackets that match.
 
 /// The two languages that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +23,8 @@ impl Language {
     }
 }
 
-/// What only checks or tells. Another branch in an assertion, or another word in a message, is no fault of the product.
+/// What only checks or tells. Another branch in an assertion, or another word in a message, is no
+/// fault of the product.
 const TOLD: [&str; 21] = [
     "assert!",
     "assert_eq!",

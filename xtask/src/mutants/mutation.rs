@@ -78,7 +78,8 @@ impl Mutation {
         }
     }
 
-    /// By what it is known in results: a change elsewhere in the file makes it another one, which costs no more than running it again.
+    /// By what it is known in results: a change elsewhere in the file makes it another one, which
+    /// costs no more than running it again.
     pub fn key(&self) -> String {
         format!("{}:{}:{}", self.file, self.start, self.becomes)
     }

@@ -1,5 +1,6 @@
-//! Where mutated programs run: in namespaces of their own, with a read-only file system but for the scratch folder. A recorder with a
-//! mistake may kill(-1), remove folders or leave shared memory behind.
+//! Where mutated programs run: in namespaces of their own, with a read-only file system but for
+//! the scratch folder. A recorder with a mistake may kill(-1), remove folders or leave shared
+//! memory behind.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
@@ -65,8 +66,8 @@ impl Sandbox {
         command
     }
 
-    /// Runs a program in a folder until it ends, the time is up, or `decide` makes something of a line that it prints. Whatever it has
-    /// started is dead then.
+    /// Runs a program in a folder until it ends, the time is up, or `decide` makes something of a
+    /// line that it prints. Whatever it has started is dead then.
     ///
     /// # Errors
     /// It cannot be started.

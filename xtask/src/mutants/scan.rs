@@ -1,4 +1,5 @@
-//! Finds where a source file can be mutated: operators, constants and statements, each with what it becomes.
+//! Finds where a source file can be mutated: operators, constants and statements, each with what
+//! it becomes.
 
 use super::mask::{self, Language, is_name_byte};
 use super::mutation::{Kind, Mutation};
@@ -26,7 +27,8 @@ const ANSWERS: [(&str, &str); 4] =
 /// A constant is a length if its name ends with one of these.
 const LENGTHS: [&str; 5] = ["BYTES", "SIZE", "LENGTH", "WORDS", "STRIDE"];
 
-/// A line with one of these compares times. Nothing can see to it that two of them are the same, so what holds then cannot be tested.
+/// A line with one of these compares times. Nothing can see to it that two of them are the same,
+/// so what holds then cannot be tested.
 const TIMES: [&str; 5] = ["elapsed", "now_ns", "_ns ", "deadline", "Instant"];
 
 /// Words with which a line begins that is no call.
