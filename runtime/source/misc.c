@@ -4,6 +4,7 @@
 #define EINVAL 22
 #define EPERM 1
 #define ENODEV 19
+#define EOPNOTSUPP 95
 #define ESRCH 3
 
 u32 handle_plainly(struct call *call)
@@ -108,7 +109,10 @@ u32 handle_prctl(struct call *call)
 	return handle_plainly(call);
 }
 
-enum { ARCH_SET_GS = 0x1001, ARCH_SET_FS = 0x1002, ARCH_GET_GS = 0x1004, ARCH_GET_CPUID = 0x1011, ARCH_SET_CPUID = 0x1012 };
+enum {
+	ARCH_SET_GS = 0x1001, ARCH_SET_FS = 0x1002, ARCH_GET_GS = 0x1004, ARCH_GET_CPUID = 0x1011, ARCH_SET_CPUID = 0x1012,
+	ARCH_REQ_XCOMP_PERM = 0x1023,
+};
 
 u32 handle_arch_prctl(struct call *call)
 {
@@ -124,6 +128,7 @@ u32 handle_arch_prctl(struct call *call)
 	case ARCH_SET_GS: case ARCH_GET_GS: return answer_call(call, -EPERM); /* %gs is the runtime's */
 	case ARCH_GET_CPUID: return answer_call(call, 1);
 	case ARCH_SET_CPUID: return answer_call(call, -ENODEV);
+	case ARCH_REQ_XCOMP_PERM: return answer_call(call, -EOPNOTSUPP); /* signal frames have no room for tiles */
 	}
 	if ((u32)call->arguments[0] >= 0x5001 && (u32)call->arguments[0] <= 0x5005)
 		return answer_call(call, -EINVAL); /* shadow stacks */

@@ -1,6 +1,7 @@
 // SIGKILL sent to itself: nothing in the process gets a chance to act.
 // signal: KILL
 // output: same
+// calls: varies
 // stdout: ^last words$
 #include "check.h"
 

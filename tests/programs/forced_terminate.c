@@ -1,6 +1,7 @@
 // A child that computes for ever is ended by signals whose default is to kill.
 // group: forced
 // output: same
+// calls: varies
 #include "check.h"
 
 static void spin(void) {

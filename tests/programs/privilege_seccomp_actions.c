@@ -1,5 +1,6 @@
 // What filters can do with a call: trap, kill the process, refuse with the caller's number, allow; the strictest of several decides.
 // output: same
+// calls: varies
 #include "check.h"
 #include <linux/audit.h>
 #include <linux/filter.h>

@@ -2,6 +2,7 @@
 // flags: -pthread
 // group: threads
 // output: same
+// calls: varies
 #include "check.h"
 #include <pthread.h>
 

@@ -3,9 +3,10 @@
 
 mod attach;
 mod charts;
+mod counts;
 #[cfg(test)]
 mod end_to_end_tests;
-mod json;
+mod gate;
 mod machine;
 mod measure;
 mod micro;
@@ -34,11 +35,13 @@ use std::process::Command;
 
 use machine::Machine;
 use measure::{Bench, Measured};
-pub use options::USAGE;
-use options::{Options, Subject};
+pub use options::Options;
+use options::Subject;
 use pace::Clock;
 use svg::Chart;
 use workload::Workload;
+
+use crate::selection;
 
 /// What goes wrong in the harness itself. A workload that fails is a result, not an error.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -46,29 +49,45 @@ pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 /// The document with all results.
 const DOCUMENT: &str = "docs/BENCHMARKS.md";
 
-/// Runs the command. True if all workloads succeeded, and with `--gate` kept within their limits.
+/// Runs the command. True if all workloads succeeded, and with `--gate` all were measured and kept
+/// within their limits.
 ///
 /// # Errors
-/// A mistake in the command line or a workload file, and failures of the harness.
-pub fn run(repository: &Path, arguments: &[&str]) -> Result<bool> {
-    let options = Options::parse(arguments)?;
-    let repository = repository.canonicalize()?;
-    match options.subject {
-        Subject::Workloads => run_workloads(&repository, &options),
-        Subject::Micro => run_micro(&repository, &options),
-        Subject::Scaling => run_scaling(&repository, &options),
-        Subject::Tracing => run_tracing(&repository, &options),
-    }
-}
-
-fn run_workloads(repository: &Path, options: &Options) -> Result<bool> {
-    let workloads = select(workload::read_all(&repository.join("benches/workloads"))?, options)?;
+/// A name that is not known, a mistake in a workload file, and failures of the harness.
+pub fn run(repository: &Path, options: &Options) -> Result<bool> {
+    let repository = &repository.canonicalize()?;
+    let workloads = workload::read_all(&repository.join("benches/workloads"))?;
+    let known = known(options.subject(), &workloads);
+    let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+    selection::check("benchmark", &options.only, &names)?;
     if options.list {
-        for workload in &workloads {
-            println!("{:<20} {}", workload.name, workload.title);
+        for (name, title) in known.iter().filter(|(name, _)| options.wants(name)) {
+            println!("{}", format!("{name:<20} {title}").trim_end());
         }
         return Ok(true);
     }
+    match options.subject() {
+        Subject::Workloads => run_workloads(repository, options, &workloads),
+        Subject::Micro => run_micro(repository, options),
+        Subject::Scaling => run_scaling(repository, options),
+        Subject::Tracing => run_tracing(repository, options),
+        Subject::Counts => run_counts(repository, options),
+    }
+}
+
+/// What `--only` can name, each with a title if it has one.
+fn known(subject: Subject, workloads: &[Workload]) -> Vec<(&str, &str)> {
+    match subject {
+        Subject::Workloads => workloads.iter().map(Workload::name_and_title).collect(),
+        Subject::Micro => micro::names().map(|name| (name, "")).collect(),
+        Subject::Scaling => scaling::names().collect(),
+        Subject::Tracing => tracing::names(workloads).collect(),
+        Subject::Counts => counts::names().map(|name| (name, "")).collect(),
+    }
+}
+
+fn run_workloads(repository: &Path, options: &Options, known: &[Workload]) -> Result<bool> {
+    let workloads: Vec<_> = known.iter().filter(|it| options.wants(&it.name)).cloned().collect();
     let bench = prepare(repository, options)?;
     let machine = Machine::look();
     machine.warn();
@@ -82,43 +101,70 @@ fn run_workloads(repository: &Path, options: &Options) -> Result<bool> {
     if options.update {
         write_document(repository, "bench", &report.markdown(), &charts::charts(&report.measured))?;
     }
-    Ok(report.succeeded(options.gate))
+    Ok(report.succeeded() && is_open(options, &report.findings()))
 }
 
 fn run_micro(repository: &Path, options: &Options) -> Result<bool> {
     let bench = prepare(repository, options)?;
-    let micro = micro::run(&bench, options.quick, |name| options.wants(name))?;
+    let most = options.most_measurements();
+    let micro = micro::run(&bench, options.quick, most, |name| options.wants(name))?;
     drop(bench);
     println!("\n{}", micro.terminal());
     write_json(repository, "bench-micro.json", &micro.json())?;
     if options.update {
         write_document(repository, "micro", &micro.markdown(), &[("bench-micro.svg", micro.chart())])?;
     }
-    Ok(true)
+    Ok(is_open(options, &micro.findings()))
 }
 
 fn run_scaling(repository: &Path, options: &Options) -> Result<bool> {
     let bench = prepare(repository, options)?;
-    let scaling = scaling::run(&bench, options.quick, |name| options.wants(name))?;
+    let most = options.most_measurements();
+    let scaling = scaling::run(&bench, options.quick, most, |name| options.wants(name))?;
     drop(bench);
     println!("\n{}", scaling.terminal());
     write_json(repository, "bench-scaling.json", &scaling.json())?;
     if options.update {
         write_document(repository, "scaling", &scaling.markdown(), &[("bench-scaling.svg", scaling.chart())])?;
     }
-    Ok(scaling.is_good() || !options.gate)
+    Ok(is_open(options, &scaling.findings()))
 }
 
 fn run_tracing(repository: &Path, options: &Options) -> Result<bool> {
     let bench = prepare(repository, options)?;
-    let tracing = tracing::run(&bench, options.rounds(), |name| options.wants(name))?;
+    let most = options.most_measurements();
+    let tracing = tracing::run(&bench, options.rounds(), most, |name| options.wants(name))?;
     drop(bench);
     println!("\n{}", tracing.terminal());
     write_json(repository, "bench-tracing.json", &tracing.json())?;
     if options.update {
         write_document(repository, "tracing", &tracing.markdown(), &[])?;
     }
-    Ok(tracing.is_good() || !options.gate)
+    Ok(is_open(options, &tracing.findings()))
+}
+
+fn run_counts(repository: &Path, options: &Options) -> Result<bool> {
+    let bench = prepare(repository, options)?;
+    let counts = counts::run(&bench, |name| options.wants(name))?;
+    drop(bench);
+    println!("\n{}", counts.terminal());
+    write_json(repository, "bench-counts.json", &counts.json())?;
+    if options.update {
+        println!("wrote {}", counts.update(repository, |name| options.wants(name))?);
+    }
+    Ok(!options.gate || passes(&counts.complaints()))
+}
+
+/// Whether there is no gate, or it opens; else says why not.
+fn is_open(options: &Options, rows: &[gate::Row]) -> bool {
+    !options.gate || passes(&gate::complaints(rows, &options.may_skip))
+}
+
+fn passes(complaints: &[String]) -> bool {
+    for complaint in complaints {
+        eprintln!("gate: {complaint}");
+    }
+    complaints.is_empty()
 }
 
 /// Builds what is measured and makes the scratch folder.
@@ -128,8 +174,8 @@ fn prepare(repository: &Path, options: &Options) -> Result<Bench> {
     Bench::prepare(repository, &scratch, &retake, options.keep)
 }
 
-fn write_json(repository: &Path, name: &str, json: &json::Json) -> Result<()> {
-    std::fs::write(repository.join("target").join(name), json.print())?;
+fn write_json(repository: &Path, name: &str, figures: &serde_json::Value) -> Result<()> {
+    std::fs::write(repository.join("target").join(name), format!("{figures:#}\n"))?;
     println!("all figures: target/{name}");
     Ok(())
 }
@@ -156,15 +202,6 @@ fn write_document(repository: &Path, name: &str, text: &str, charts: &[(&str, Ch
     Ok(())
 }
 
-fn select(workloads: Vec<Workload>, options: &Options) -> Result<Vec<Workload>> {
-    for name in &options.only {
-        if !workloads.iter().any(|workload| workload.name == *name) {
-            return Err(format!("no workload {name}; --list names them").into());
-        }
-    }
-    Ok(workloads.into_iter().filter(|workload| options.wants(&workload.name)).collect())
-}
-
 /// The program to measure: the one that was asked for, else a release build of this repository.
 ///
 /// # Errors
@@ -189,7 +226,8 @@ fn measure_all(bench: &Bench, workloads: &[Workload], options: &Options) -> Resu
     for (index, workload) in workloads.iter().enumerate() {
         println!("{} ...", workload.title);
         let pace = options.pace(clock.share(&workloads[index..]));
-        let measured = bench.measure(workload, pace)?;
+        let most = options.most_measurements();
+        let measured = gate::until_quiet(most, Measured::is_noisy, || bench.measure(workload, pace))?;
         println!("    {}", report::line(&measured));
         write_profile(bench.repository(), &measured)?;
         all.push(measured);

@@ -2,9 +2,37 @@
 
 use std::path::Path;
 
+use clap::Args;
+
 use crate::parse::{Sources, parse};
 use crate::table::Table;
 use crate::{emit_c, emit_docs, emit_rust};
+
+/// The command line of `cargo xtask gen`.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Write nothing; fail if something is not what the tables say.
+    #[arg(long)]
+    check: bool,
+}
+
+/// Runs `cargo xtask gen`. False if something is stale that is only checked.
+///
+/// # Errors
+/// See [`write`].
+pub fn run(repository: &Path, options: &Options) -> Result<bool, Box<dyn std::error::Error>> {
+    if options.check {
+        let stale = stale(repository)?;
+        for path in &stale {
+            eprintln!("{path} is not what tables/ says: run `cargo xtask gen`");
+        }
+        return Ok(stale.is_empty());
+    }
+    for path in write(repository)? {
+        println!("wrote {path}");
+    }
+    Ok(true)
+}
 
 /// A generated file: its path below the repository, and its text.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,68 +1,94 @@
-//! `cargo xtask`: gen, gen --check, tidy, bench, real, corpus, debugger, mutants.
+//! `cargo xtask`: the tasks of this repository. Each keeps its options beside its code.
 
 #![forbid(unsafe_code)]
 
 mod bench;
 mod mutants;
 mod programs;
+mod selection;
+mod setup;
+mod suite;
 mod watched;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Parser;
+use bench::Result;
+use clap::{Parser, Subcommand};
+use xtask::{generate, tidy};
 
-const USAGE: &str = "usage: cargo xtask gen [--check] | tidy | bench [--quick] [OPTIONS] | real [NAME...] [OPTIONS] | \
-                     corpus [NAME...] [OPTIONS] | debugger [NAME...] [OPTIONS] | mutants [OPTIONS]";
+/// The tasks of this repository.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Generate code and documents from tables/.
+    Gen(generate::Options),
+    /// Check the style of all sources.
+    Tidy,
+    /// Set up what tests need, run them all, and count what was skipped.
+    Test(suite::Options),
+    /// Install what tests need.
+    Setup(setup::Options),
+    /// Measure what recording and replaying cost.
+    Bench(bench::Options),
+    /// Record programs as they are, and replay them.
+    Real(programs::Replaying),
+    /// The same for programs with threads, and for servers under load.
+    Corpus(programs::Replaying),
+    /// Go about in recordings with a debugger.
+    Debugger(programs::Debugging),
+    /// Break the product in small ways, one at a time: some test must notice each.
+    Mutants(mutants::Options),
+}
+
+impl Command {
+    /// True if all is as it should be; else what is not has been told.
+    fn run(&self, repository: &Path) -> Result<bool> {
+        match self {
+            Self::Gen(options) => generate::run(repository, options),
+            Self::Tidy => tell(&tidy::check(repository)?),
+            Self::Test(options) => suite::run(repository, options),
+            Self::Setup(options) => setup::run(repository, options),
+            Self::Bench(options) => bench::run(repository, options),
+            Self::Real(options) => programs::replay(&programs::REAL, repository, options),
+            Self::Corpus(options) => programs::replay(&programs::CORPUS, repository, options),
+            Self::Debugger(options) => programs::debug(repository, options),
+            Self::Mutants(options) => mutants::run(repository, options),
+        }
+    }
+}
+
+fn tell(complaints: &[String]) -> Result<bool> {
+    for complaint in complaints {
+        eprintln!("{complaint}");
+    }
+    Ok(complaints.is_empty())
+}
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let repository = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
-    let outcome = match arguments.as_slice() {
-        ["gen"] => xtask::generate::write(&repository).map(|written| {
-            for path in written {
-                println!("wrote {path}");
-            }
-            true
-        }),
-        ["gen", "--check"] => xtask::generate::stale(&repository).map(|stale| {
-            for path in &stale {
-                eprintln!("{path} is not what tables/ says: run `cargo xtask gen`");
-            }
-            stale.is_empty()
-        }),
-        ["tidy"] => xtask::tidy::check(&repository).map_err(Into::into).map(|complaints| {
-            for complaint in &complaints {
-                eprintln!("{complaint}");
-            }
-            complaints.is_empty()
-        }),
-        ["bench", "--help" | "-h"] => {
-            println!("usage: {}", bench::USAGE);
-            Ok(true)
-        }
-        ["bench", options @ ..] => bench::run(&repository, options),
-        ["mutants", options @ ..] => {
-            let options = mutants::Options::try_parse_from(["mutants"].iter().chain(options)).unwrap_or_else(|error| error.exit());
-            mutants::run(&repository, &options)
-        }
-        [name, options @ ..] => match programs::List::named(name) {
-            Some(_) if matches!(options, ["--help" | "-h"]) => {
-                println!("usage: cargo xtask {name} {}", programs::OPTIONS);
-                Ok(true)
-            }
-            Some(list) => programs::run(&list, &repository, options),
-            None => Err(USAGE.into()),
-        },
-        [] => Err(USAGE.into()),
-    };
-    match outcome {
+    match CommandLine::parse().command.run(&repository) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_declared_without_contradiction() {
+        <CommandLine as clap::CommandFactory>::command().debug_assert();
     }
 }

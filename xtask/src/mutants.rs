@@ -17,7 +17,7 @@ mod tests;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use clap::Parser;
+use clap::Args;
 use serde_json::json;
 
 use crate::bench::Result;
@@ -29,9 +29,8 @@ use results::{Outcome, Record, Results};
 use sandbox::Sandbox;
 use tests::Built;
 
-/// Breaks the product in small ways, one at a time: some test must notice each.
-#[derive(Debug, Parser)]
-#[command(name = "cargo xtask mutants")]
+/// The command line.
+#[derive(Debug, Args)]
 pub struct Options {
     /// What the mutations that nobody wrote are drawn by.
     #[arg(long, default_value_t = 1)]
@@ -168,15 +167,27 @@ fn summarise(options: &Options, tried: &[(usize, Record)]) -> Result<bool> {
 #[cfg(test)]
 mod option_tests {
     use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct CommandLine {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn options(arguments: &[&str]) -> Options {
+        CommandLine::try_parse_from(["mutants"].iter().chain(arguments)).unwrap().options
+    }
 
     #[test]
     fn sixty_are_tried_by_default() {
-        let options = Options::try_parse_from(["mutants"]).unwrap();
         let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let numbers: Vec<usize> = slots(&repository, &options).unwrap().iter().map(|slot| slot.number).collect();
-        assert_eq!(numbers, (1..=60).collect::<Vec<_>>());
-        let options = Options::try_parse_from(["mutants", "--only", "2,60", "--seed", "9"]).unwrap();
-        assert_eq!(slots(&repository, &options).unwrap().iter().map(|slot| slot.number).collect::<Vec<_>>(), [2, 60]);
-        assert!(Options::try_parse_from(["mutants", "--seed", "x"]).is_err());
+        let numbers = |arguments: &[&str]| {
+            let slots = slots(&repository, &options(arguments)).unwrap();
+            slots.iter().map(|slot| slot.number).collect::<Vec<_>>()
+        };
+        assert_eq!(numbers(&[]), (1..=60).collect::<Vec<_>>());
+        assert_eq!(numbers(&["--only", "2,60", "--seed", "9"]), [2, 60]);
+        assert_eq!(numbers(&["--count", "0"]).len(), 30);
     }
 }

@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use crate::bench::Result;
 use crate::bench::scratch::Scratch;
+use crate::selection;
 use options::Options;
+pub use options::{Debugging, Replaying};
 use program::Program;
 use trial::{Report, Trial};
-
-pub use options::OPTIONS;
 
 /// Programs that belong together: a folder with a file for each, and what holds for them unless their file says something else.
 #[derive(Debug)]
@@ -40,27 +40,42 @@ pub const CORPUS: List = List { name: "corpus", folder: "tests/corpus", check: "
 /// Programs of all kinds, gone about in with a debugger.
 pub const DEBUGGER: List = List { name: "debugger", folder: "tests/debugger", check: "sampled", same_output: false, limit: Duration::from_secs(120) };
 
-impl List {
-    /// The list with this name.
-    pub fn named(name: &str) -> Option<Self> {
-        [REAL, CORPUS, DEBUGGER].into_iter().find(|list| list.name == name)
-    }
+/// A line of the table, and whether the program did as it should.
+type Row = (String, bool);
 
-    /// Recordings are debugged, not only replayed.
-    fn is_debugged(&self) -> bool {
-        self.name == DEBUGGER.name
-    }
-}
-
-/// Runs programs of `list` and prints a table. True if all that are installed did as they should.
+/// Records and replays programs of `list`. True if all that are installed did as they should.
 ///
 /// # Errors
-/// A mistake in the command line or in a program's file, and failures of the harness. A program that fails is a result, not an error.
-pub fn run(list: &List, repository: &Path, arguments: &[&str]) -> Result<bool> {
-    let options = Options::parse(list, arguments)?;
+/// A name that is not known, a mistake in a program's file, and failures of the harness. A program
+/// that fails is a result, not an error.
+pub fn replay(list: &List, repository: &Path, options: &Replaying) -> Result<bool> {
+    let replays = options.replays;
+    run(list, repository, &options.options, &heading(), |trial| {
+        let report = trial.run(replays)?;
+        Ok((line(trial.program, &report, replays), report.troubles.is_empty()))
+    })
+}
+
+/// Records programs of [`DEBUGGER`] and debugs the recordings. True and errors as for [`replay`].
+///
+/// # Errors
+/// See [`replay`].
+pub fn debug(repository: &Path, options: &Debugging) -> Result<bool> {
+    let tour = repository.canonicalize()?.join(DEBUGGER.folder).join("tour.py");
+    run(&DEBUGGER, repository, &options.options, &debugged::heading(), |trial| {
+        let report = debugged::run(trial, &tour, options.seeks)?;
+        Ok((report.line(&trial.program.name), report.is_good()))
+    })
+}
+
+/// Runs programs of `list`, each by `one`, and prints a table.
+fn run<F>(list: &List, repository: &Path, options: &Options, heading: &str, one: F) -> Result<bool>
+where
+    F: Fn(&Trial<'_>) -> Result<Row>,
+{
     let repository = repository.canonicalize()?;
     let folder = repository.join(list.folder);
-    let programs = select(list, program::read_all(list, &folder)?, &options.names)?;
+    let programs = select(program::read_all(list, &folder)?, &options.names())?;
     if options.list {
         for program in &programs {
             println!("{:<16} {}", program.name, program.title);
@@ -68,8 +83,8 @@ pub fn run(list: &List, repository: &Path, arguments: &[&str]) -> Result<bool> {
         return Ok(true);
     }
     let retake = crate::bench::retake(&repository, options.retake.as_deref())?;
-    let mut scratch = Scratch::create(&options.scratch, options.keep)?;
-    println!("{}", if list.is_debugged() { debugged::heading() } else { heading() });
+    let mut scratch = Scratch::create(&options.scratch(list), options.keep)?;
+    println!("{heading}");
     let mut all_good = true;
     for program in &programs {
         let lacking = program.lacking();
@@ -78,16 +93,8 @@ pub fn run(list: &List, repository: &Path, arguments: &[&str]) -> Result<bool> {
             continue;
         }
         let place = place::Place::new(retake.clone(), scratch.path().join(&program.name), folder.join("programs"));
-        let trial = Trial { list, program, place: &place, replays: options.replays };
-        let good = if list.is_debugged() {
-            let report = debugged::run(&trial, &folder.join("tour.py"), options.seeks)?;
-            println!("{}", report.line(&program.name));
-            report.is_good()
-        } else {
-            let report = trial.run()?;
-            println!("{}", line(program, &report, options.replays));
-            report.troubles.is_empty()
-        };
+        let (line, good) = one(&Trial { list, program, place: &place })?;
+        println!("{line}");
         all_good &= good;
         if good && !options.keep {
             std::fs::remove_dir_all(&place.folder)?;
@@ -99,11 +106,11 @@ pub fn run(list: &List, repository: &Path, arguments: &[&str]) -> Result<bool> {
     Ok(all_good)
 }
 
-fn select(list: &List, programs: Vec<Program>, names: &[String]) -> Result<Vec<Program>> {
-    if let Some(unknown) = names.iter().find(|name| !programs.iter().any(|program| program.name == **name)) {
-        return Err(format!("no program {unknown} in {}; --list names them", list.folder).into());
-    }
-    Ok(programs.into_iter().filter(|program| names.is_empty() || names.contains(&program.name)).collect())
+fn select(mut programs: Vec<Program>, wanted: &[String]) -> Result<Vec<Program>> {
+    let known: Vec<&str> = programs.iter().map(|program| program.name.as_str()).collect();
+    selection::check("program", wanted, &known)?;
+    programs.retain(|program| selection::wants(wanted, &program.name));
+    Ok(programs)
 }
 
 fn heading() -> String {

@@ -6,6 +6,7 @@ use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use serde::Serialize;
 
 use crate::failure::{Failure, Result};
+use crate::text;
 
 /// How a piece of text is emphasised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +41,7 @@ impl Output {
         Self { writer: BufWriter::new(stdout.lock()), is_terminal, has_colour: is_terminal && !refused && !is_dumb }
     }
 
-    /// How many characters a line has room for; `None` where that does not matter.
+    /// How many columns a line has room for; `None` where that does not matter.
     pub fn width(&self) -> Option<usize> {
         if !self.is_terminal {
             return None;
@@ -136,30 +137,72 @@ impl Table {
     /// # Errors
     /// As [`Output::line`].
     pub fn print(&self, output: &mut Output) -> Result<()> {
-        let columns = self.rows[0].len();
-        let width_of = |column: usize| {
-            let widths = self.rows.iter().filter_map(|row| Some(row.get(column)?.chars().count()));
-            widths.max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..columns).map(width_of).collect();
-        let before_last: usize = widths[..columns - 1].iter().map(|width| width + 2).sum();
-        let room = output.width().map(|all| all.saturating_sub(before_last));
-        for (index, row) in self.rows.iter().enumerate() {
-            let mut line = String::new();
-            for (column, cell) in row.iter().enumerate() {
-                let is_last = column + 1 == columns;
-                let width = widths[column];
-                match (is_last, room) {
-                    (true, Some(room)) => line += &crate::text::cut(cell, room),
-                    (true, None) => line += cell,
-                    _ if self.right.contains(&column) => line += &format!("{cell:>width$}  "),
-                    _ => line += &format!("{cell:<width$}  "),
-                }
-            }
-            let line = line.trim_end();
-            let line = if index == 0 { output.styled(Style::Bold, line) } else { line.to_owned() };
+        for (index, line) in self.lines(output.width()).into_iter().enumerate() {
+            let line = if index == 0 { output.styled(Style::Bold, line) } else { line };
             output.line(line)?;
         }
         Ok(())
+    }
+
+    /// Its lines, none wider than the terminal if the last column has room at all.
+    fn lines(&self, terminal: Option<usize>) -> Vec<String> {
+        let last = self.rows[0].len() - 1;
+        let width_of = |column: usize| self.rows.iter().map(|row| text::width(&row[column])).max();
+        let widths: Vec<usize> = (0..last).filter_map(width_of).collect();
+        let before_last: usize = widths.iter().map(|width| width + 2).sum();
+        let line = |row: &Vec<String>| {
+            let mut line = String::new();
+            for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+                let padding = " ".repeat(width - text::width(cell));
+                let is_right = self.right.contains(&column);
+                line += &if is_right { padding + cell } else { cell.to_owned() + &padding };
+                line += "  ";
+            }
+            line += &match terminal {
+                Some(width) => text::cut(&row[last], width.saturating_sub(before_last)),
+                None => row[last].clone(),
+            };
+            line.truncate(line.trim_end().len());
+            line
+        };
+        self.rows.iter().map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Columns are as wide as terminals show them: CJK and emoji take two, combining marks none.
+    #[test]
+    fn columns_are_aligned_whatever_is_in_them() {
+        let mut table = Table::new(&["NAME", "SIZE", "COMMAND"], &[1]);
+        let names = ["ab", "録画", "e\u{301}te\u{301}", "👩\u{200d}💻x", "❤\u{fe0f}", "한글한글"];
+        for (name, size) in names.into_iter().zip(1..) {
+            let command = "再生 e\u{301} 👩\u{200d}💻 end";
+            table.row([name.to_owned(), "9".repeat(size), command.to_owned()]);
+        }
+        let lines = table.lines(None);
+        assert_eq!(lines[0], "NAME        SIZE  COMMAND");
+        assert_eq!(lines[2], "録画          99  再生 e\u{301} 👩\u{200d}💻 end");
+        assert_eq!(lines[6], "한글한글  999999  再生 e\u{301} 👩\u{200d}💻 end");
+        for line in &lines[1..] {
+            let (before, _) = line.split_once("再生").unwrap();
+            assert_eq!(text::width(before), 18, "{line}");
+        }
+        for terminal in 0..40 {
+            for (whole, line) in lines.iter().zip(table.lines(Some(terminal))) {
+                assert!(text::width(&line) <= terminal.max(19), "{terminal}: {line}");
+                let is_cut = line.ends_with('…') && terminal < 35;
+                assert!(&line == whole || is_cut, "{terminal}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn lines_end_with_their_last_letter() {
+        let mut table = Table::new(&["A", "B"], &[]);
+        table.row(["wide".to_owned(), String::new()]);
+        assert_eq!(table.lines(Some(80)), ["A     B", "wide"]);
     }
 }

@@ -39,9 +39,12 @@ pub fn checkpoints(recording: &Recording) -> Checkpoints {
     Checkpoints::of(recording, Location::from_environment().ok().as_ref())
 }
 
-/// What `--keep-last` has left out of a recording; nothing where that cannot be read, which shows elsewhere.
+/// What `--keep-last` has left out of a recording. Where that cannot be read, it says so and goes on with nothing.
 pub fn dropped(recording: &Recording) -> Dropped {
-    dropped::of_recording(recording).unwrap_or_default()
+    dropped::of_recording(recording).unwrap_or_else(|error| {
+        eprintln!("warning: what was left out of the recording cannot be read: {error}");
+        Dropped::default()
+    })
 }
 
 /// The same for people; `None` if all is there.

@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use retake_recording::{ByteText, Exit};
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
 
 /// `999 B`, `1.2 kB`, `34.5 MB`.
 pub fn bytes(count: u64) -> String {
@@ -98,13 +100,24 @@ pub fn quoted(argument: &str) -> String {
     format!("'{}'", argument.replace('\'', "'\\''"))
 }
 
-/// The text cut to `width` characters, the last then being `…`.
+/// How many columns of a terminal the text takes.
+pub fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// The text cut to `width` columns, the last then being `…`. What is one letter for its reader, with
+/// all its marks, stays whole or goes.
 pub fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
+    if text.width() <= width {
         return text.to_owned();
     }
-    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
-    kept + "…"
+    let mut room = width.saturating_sub(1);
+    let has_room = |letter: &&str| {
+        let left = room.checked_sub(letter.width());
+        room = left.unwrap_or(0);
+        left.is_some()
+    };
+    text.graphemes(true).take_while(has_room).chain(["…"]).collect()
 }
 
 #[cfg(test)]
@@ -128,5 +141,18 @@ mod tests {
         assert_eq!(command(&arguments), "a 'b c' '' 'it'\\''s' '\\u{1b}[2J' --x=1");
         assert_eq!(cut("abcdef", 4), "abc…");
         assert_eq!(cut("abcd", 4), "abcd");
+        assert_eq!((cut("abcd", 1), cut("", 0)), ("…".to_owned(), String::new()));
+    }
+
+    #[test]
+    fn letters_are_as_wide_as_terminals_show_them() {
+        let texts = ["abc", "漢字", "e\u{301}", "👩\u{200d}💻", "❤\u{fe0f}", "🇩🇪", "ﾊﾝ"];
+        assert_eq!(texts.map(width), [3, 4, 1, 2, 2, 2, 2]);
+        // A wide letter that has half of its room goes.
+        let cuts = [3, 4, 5, 6].map(|width| cut("漢字漢", width));
+        assert_eq!(cuts, ["漢…", "漢…", "漢字…", "漢字漢"]);
+        assert_eq!(cut("e\u{301}e\u{301}e\u{301}", 2), "e\u{301}…");
+        let cuts = [2, 3].map(|width| cut("👩\u{200d}💻ab", width));
+        assert_eq!(cuts, ["…", "👩\u{200d}💻…"]);
     }
 }

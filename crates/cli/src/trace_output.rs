@@ -138,7 +138,7 @@ impl TraceOutput {
 
 fn printer(style: Style) -> Printer {
     let offset = TimeZone::system().to_offset(Timestamp::now()).seconds();
-    Printer::new(style, i64::from(offset))
+    Printer::new(style, offset)
 }
 
 /// Lines of each thread in a file of its own.

@@ -5,6 +5,8 @@ mod cli_support;
 use std::path::Path;
 
 use cli_support::Place;
+use retake_testing::needs;
+use retake_testing::needs::python_with;
 use retake_trace_format::{BufferDirection, TraceRecord, TraceWriter, TraceWriterOptions, TracedBuffer, TracedCall};
 
 /// The type of nearly all records of the sample.
@@ -124,13 +126,9 @@ fn traces_are_printed_and_asked_questions() {
     let counts = place.run_json(&["ds", "stat", "trace.ds", "-t", "openat", "-v", "time_returned - time_called", "-q", "0.5", "--json"]);
     assert_eq!((counts["count"].as_u64(), counts["max"].as_f64()), (Some(20), Some(300.0)));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/trace_parquet.py");
-    let ran = std::process::Command::new("python3").arg(script).arg(place.work("trace.ds")).arg(env!("CARGO_BIN_EXE_retake")).output();
-    match ran {
-        Err(error) => println!("skipped: python3: {error}"),
-        Ok(ran) if ran.status.code() == Some(77) => println!("{}", String::from_utf8_lossy(&ran.stdout)),
-        Ok(ran) => {
-            let text = String::from_utf8_lossy(&ran.stdout);
-            assert!(ran.status.success() && text.contains("openat") && text.contains("what failed"), "{ran:?}");
-        }
-    }
+    needs!("python:duckdb");
+    let python = python_with("duckdb").unwrap();
+    let ran = std::process::Command::new(python).arg(script).arg(place.work("trace.ds")).arg(env!("CARGO_BIN_EXE_retake")).output().unwrap();
+    let text = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success() && text.contains("openat") && text.contains("what failed"), "{ran:?}");
 }

@@ -7,12 +7,12 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use cli_support::{Place, Ran};
+use retake_testing::needs;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 /// How long anything that is waited for may take.
@@ -102,22 +102,6 @@ fn segments_of(pid: Pid) -> usize {
     let wanted = pid.as_raw_nonzero().to_string();
     let text = fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
     text.lines().filter(|line| line.split_ascii_whitespace().nth(4) == Some(&wanted)).count()
-}
-
-fn has_tool(name: &str) -> bool {
-    let found = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"].iter().any(|folder| Path::new(folder).join(name).exists());
-    if !found {
-        println!("skipped: there is no {name}");
-    }
-    found
-}
-
-fn is_root() -> bool {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        println!("skipped: only root can try this");
-    }
-    root
 }
 
 /// Replays the latest recording, which must end as given and print `stdout`, without a complaint.
@@ -232,9 +216,7 @@ fn children_killed_before_they_begin_hold_nobody_up() {
 
 #[test]
 fn a_full_disk_stops_the_program_until_there_is_space() {
-    if !is_root() || !has_tool("unshare") || !has_tool("mount") {
-        return;
-    }
+    needs!("root", "mounts");
     let place = Place::new("full-disk");
     fs::create_dir(place.work("disk")).unwrap();
     // What it prints is what the assertions below look for.
@@ -264,10 +246,6 @@ fn a_full_disk_stops_the_program_until_there_is_space() {
     let mut shell = place.command_of("unshare", &["-m", "sh", "-c", script]);
     let output = shell.arg(retake).output();
     let ran = Ran::of(output.unwrap(), &["full-disk"]);
-    if ran.stdout.contains("cannot mount") || ran.stderr.contains("unshare") {
-        println!("skipped: file systems cannot be mounted here");
-        return;
-    }
     for part in ["stopped until there is space", "there is space again", "recorded: 0", "replayed: 0", "same"] {
         assert!(ran.stdout.contains(part), "{part:?} is not in {ran:?}");
     }
@@ -279,9 +257,7 @@ fn a_full_disk_stops_the_program_until_there_is_space() {
 #[test]
 fn a_user_without_privileges_can_record_and_replay() {
     const NOBODY: u32 = 65534;
-    if !is_root() || !has_tool("setpriv") {
-        return;
-    }
+    needs!("root", "setpriv");
     let folder = std::env::temp_dir().join(format!("retake-nobody-{}", std::process::id()));
     fs::create_dir(&folder).unwrap();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
@@ -373,9 +349,7 @@ fn interrupted_on_a_terminal(place: &Place, name: &str, program: &str) -> Option
 
 #[test]
 fn what_was_printed_to_the_terminal_by_name_is_printed_again() {
-    if !has_tool("script") {
-        return;
-    }
+    needs!("script");
     let place = Place::new("terminal-by-name");
     let retake = env!("CARGO_BIN_EXE_retake");
     let line = format!("exec {retake} record sh -c 'echo one; echo two > /dev/tty; echo three > \"$(tty)\"; echo four > /dev/null'");
@@ -395,9 +369,7 @@ fn inherited_descriptors_that_lead_to_the_output_are_known() {
 
 #[test]
 fn an_interrupt_from_the_terminal_ends_the_program() {
-    if !has_tool("script") {
-        return;
-    }
+    needs!("script");
     let place = Place::new("interrupt");
     let status = interrupted_on_a_terminal(&place, "sleep", "sleep 100");
     assert_eq!(status, Some(130));
@@ -483,7 +455,9 @@ fn cut_recordings_replay_a_prefix_or_say_why_not() {
     let step = boundaries.len().div_ceil(MOST_CUTS - 2);
     let mut cuts: Vec<usize> = boundaries.iter().copied().step_by(step).collect();
     // In the middle of a header, and of what follows one.
-    cuts.extend([boundaries[boundaries.len() / 2] + 8, bytes.len() / 2]);
+    cuts.extend([boundaries[boundaries.len() / 2] + 8, bytes.len() / 2, bytes.len()]);
+    cuts.sort_unstable();
+    let mut printed = Vec::new();
     for cut in cuts {
         fs::write(&events, &bytes[..cut]).unwrap();
         let start = Instant::now();
@@ -494,7 +468,11 @@ fn cut_recordings_replay_a_prefix_or_say_why_not() {
         let is_said = ran.stderr.contains("warning: ") || ran.stderr.contains("error: ");
         assert!(is_said || cut == bytes.len(), "nothing said of the cut at {cut}: {ran:?}");
         assert!(ran.status != Some(120), "a cut at {cut} is no divergence: {ran:?}");
-        println!("cut at {cut} of {}: status {:?}, signal {:?}, {} bytes printed", bytes.len(), ran.status, ran.signal, ran.stdout.len());
+        printed.push(ran.stdout.len());
     }
+    // What is not cut off is replayed: the later the cut, the more is printed, and in the end all of it.
+    assert!(printed.is_sorted() && printed.last() == Some(&whole.len()), "{printed:?} of {}", whole.len());
+    printed.dedup();
+    assert!(printed.len() >= 4, "{printed:?}");
     assert_eq!(place.scratch(), [""; 0]);
 }

@@ -2,19 +2,40 @@
 
 mod cli_support;
 
+use std::collections::HashMap;
 use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
 use cli_support::Place;
 use cli_support::traces::compile;
+use retake_testing::needs;
+use retake_testing::needs::is_lacking;
 
-/// Lines of calls whose texts do not depend on who looks, without process ids and addresses, sorted. Calls that strace shows in two parts are left out.
+/// A tracer's lines, each behind the number of its process. What it shows of a call in two parts is joined.
+fn whole_lines(text: &str) -> Vec<String> {
+    let mut begun: HashMap<String, String> = HashMap::new();
+    let mut whole = Vec::new();
+    for line in text.lines() {
+        let (process, rest) = line.split_once(' ').unwrap_or(("", line));
+        let rest = rest.trim_start();
+        if let Some(beginning) = rest.strip_suffix(" <unfinished ...>") {
+            begun.insert(process.to_owned(), beginning.to_owned());
+        } else if let Some((_, end)) = rest.strip_prefix("<... ").and_then(|rest| rest.split_once(" resumed>")) {
+            let beginning = begun.remove(process).unwrap_or_else(|| panic!("not begun: {line}"));
+            whole.push(beginning + end);
+        } else {
+            whole.push(rest.to_owned());
+        }
+    }
+    // Calls in which their process ended.
+    whole.extend(begun.into_values());
+    whole
+}
+
+/// Lines of calls whose texts do not depend on who looks, without process ids and addresses, sorted.
 fn comparable(text: &str, names: &[&str]) -> Vec<String> {
-    let without_process = |line: &str| line.trim_start_matches(|first: char| first.is_ascii_digit() || first == ' ').to_owned();
-    let is_meant = |line: &String| {
-        names.iter().any(|name| line.strip_prefix(name).is_some_and(|rest| rest.starts_with('('))) && !line.ends_with("<unfinished ...>")
-    };
+    let is_meant = |line: &String| names.iter().any(|name| line.strip_prefix(name).is_some_and(|rest| rest.starts_with('(')));
     let plain = |line: String| {
         let words = line
             .split("0x")
@@ -25,8 +46,7 @@ fn comparable(text: &str, names: &[&str]) -> Vec<String> {
         let ends = if line.starts_with("clone") { [" => ", " = "].as_slice() } else { &[", left ", "], left "] };
         ends.iter().filter_map(|end| line.find(end)).min().map_or(line.clone(), |end| line[..end].to_owned())
     };
-    let lines = text.lines().map(|line| line.split_once("] ").filter(|_| line.starts_with("[pid")).map_or(line, |(_, line)| line));
-    let mut lines: Vec<String> = lines.map(without_process).filter(is_meant).map(plain).collect();
+    let mut lines: Vec<String> = whole_lines(text).into_iter().filter(is_meant).map(plain).collect();
     lines.sort();
     lines
 }
@@ -46,6 +66,17 @@ fn side_by_side(place: &Place, options: &[&str], program: &[&str], names: &[&str
     (comparable(&text("strace.txt"), names), comparable(&text("ours.txt"), names))
 }
 
+/// The same lines, and each as often. Both are sorted.
+fn assert_same(theirs: &[String], ours: &[String], what: &str) {
+    let without = |lines: &[String], others: &[String]| {
+        let mut rest = others.to_vec();
+        let is_more = |line: &&String| rest.iter().position(|other| other == *line).map(|at| rest.swap_remove(at)).is_none();
+        lines.iter().filter(is_more).cloned().collect::<Vec<_>>()
+    };
+    let (missing, surplus) = (without(theirs, ours), without(ours, theirs));
+    assert!(missing.is_empty() && surplus.is_empty(), "{what}: only strace has {missing:#?}, only we have {surplus:#?}");
+}
+
 /// With signals as retake has them here: whoever started the tests may ignore some.
 fn strace() -> Command {
     let mut command = Command::new("env");
@@ -53,26 +84,16 @@ fn strace() -> Command {
     command
 }
 
-fn has_strace() -> bool {
-    let is_there = Command::new("strace").arg("-V").output().is_ok();
-    if !is_there {
-        eprintln!("skipped: strace is not there (Debian: strace)");
-    }
-    is_there
-}
-
 #[test]
 fn lines_are_those_that_strace_prints() {
     const NAMES: [&str; 11] = ["access", "close", "dup2", "fcntl", "mmap", "mprotect", "openat", "pread64", "prlimit64", "read", "rt_sigaction"];
-    if !has_strace() {
-        return;
-    }
+    needs!("strace");
     let place = Place::new("trace-beside-strace");
     fs::write(place.work("data"), "some text\n").unwrap();
     let program = ["sh", "-c", "trap 'echo end' TERM; (exit 3); read x < data; echo $x > copy; cat data none; exit 0"];
     let (theirs, ours) = side_by_side(&place, &[], &program, &NAMES);
-    let missing: Vec<&String> = theirs.iter().filter(|line| !ours.contains(line)).collect();
-    assert!(theirs.len() > 40 && missing.is_empty(), "only strace has: {missing:#?} of {ours:#?}");
+    assert!(theirs.len() > 40);
+    assert_same(&theirs, &ours, "sh");
     // The first program's name is what was found for it.
     let first = |name: &str| fs::read_to_string(place.work(name)).unwrap().lines().next().and_then(|line| line.split('"').nth(1).map(str::to_owned));
     assert_eq!(first("ours.txt"), first("strace.txt"));
@@ -130,13 +151,12 @@ int main(void)
 #[test]
 fn waiting_and_making_threads_look_as_strace_prints_them() {
     const NAMES: [&str; 9] = ["poll", "ppoll", "select", "pselect6", "fcntl", "mremap", "clone", "clone3", "rseq"];
+    needs!("strace");
     let place = Place::new("trace-waits-beside-strace");
-    if !has_strace() || !compile(&place, WAITS) {
-        return;
-    }
+    compile(&place, WAITS);
     let (theirs, ours) = side_by_side(&place, &[], &["./program"], &NAMES);
-    let missing: Vec<&String> = theirs.iter().filter(|line| !ours.contains(line)).collect();
-    assert!(theirs.len() >= 9 && missing.is_empty(), "only strace has: {missing:#?} of {ours:#?}");
+    assert!(theirs.len() >= 9);
+    assert_same(&theirs, &ours, "waits");
 }
 
 /// What real programs do with files, sockets and processes.
@@ -191,20 +211,16 @@ const TOLD: [&str; 30] = [
 
 #[test]
 fn real_programs_look_as_strace_prints_them() {
-    if !has_strace() {
-        return;
-    }
+    needs!("strace");
     for (name, program) in PROGRAMS {
-        let found = Command::new("sh").args(["-c", "command -v \"$0\"", name]).output().unwrap();
-        if !found.status.success() {
-            eprintln!("skipped: {name} is not there");
+        if !["ls", "cp"].contains(&name) && is_lacking(name) {
             continue;
         }
         for (options, count) in [(&[][..], 10), (&["-v", "-s", "1000"][..], 10)] {
             let place = Place::new(&format!("trace-{name}-beside-strace"));
             let (theirs, ours) = (made(&place, options, program, "strace"), made(&place, options, program, "retake"));
-            let missing: Vec<&String> = theirs.iter().filter(|line| !ours.contains(line)).collect();
-            assert!(theirs.len() >= count && missing.is_empty(), "{name} {options:?}: only strace has {missing:#?} of {ours:#?}");
+            assert!(theirs.len() >= count, "{name}");
+            assert_same(&theirs, &ours, &format!("{name} {options:?}"));
         }
     }
 }
@@ -254,9 +270,7 @@ fn steady(line: &str, digits: usize) -> String {
 
 #[test]
 fn summaries_have_the_columns_that_strace_has() {
-    if !has_strace() {
-        return;
-    }
+    needs!("strace");
     let place = Place::new("trace-summary-beside-strace");
     let table = |text: &str| {
         let rows = text.lines().skip(2).filter(|line| !line.starts_with("--"));

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use cli_support::Place;
 use cli_support::traces::{calls, compile, methods, moved, name, noise, records, whole};
+use retake_testing::needs;
 use retake_trace_format::{MappedPages, StartKind, TraceReader, TraceReaderOptions, TraceRecord, TracedCall};
 
 /// Traces a command by every method and, after recording it, from the recording.
@@ -125,9 +126,7 @@ int main(void) {
     return 0;
 }
 "#;
-    if !compile(&place, source) {
-        return;
-    }
+    compile(&place, source);
     for file in in_every_way(&place, &["-e", "pwrite64"], "out.ds", &["./program"]) {
         let records = whole(&place, &file);
         let mut next: HashMap<u32, u64> = HashMap::new();
@@ -307,9 +306,7 @@ int main(void) {
     return munmap(bytes, 4096);
 }
 "#;
-    if !compile(&place, source) {
-        return;
-    }
+    compile(&place, source);
     for file in in_every_way(&place, &[], "out.ds", &["./program"]) {
         let records = whole(&place, &file);
         let is_it = |pages: &MappedPages| pages.write && pages.data[5] == b'x' && pages.path == place.work("file").as_os_str().as_bytes();
@@ -337,6 +334,7 @@ fn what_the_kernel_moves_is_in_recordings_that_keep_it() {
 
 #[test]
 fn what_fits_on_a_full_disk_is_read() {
+    needs!("mounts");
     let place = Place::new("trace-full");
     fs::create_dir(place.work("small")).unwrap();
     // The disk goes away with the namespace that it is mounted in.
@@ -348,11 +346,8 @@ fn what_fits_on_a_full_disk_is_read() {
     "#;
     let mut command = Command::new("unshare");
     command.args(["-m", "sh", "-c", script, env!("CARGO_BIN_EXE_retake")]).current_dir(place.work("")).stdin(Stdio::null());
-    let Ok(ran) = command.output() else { return eprintln!("skipped: there is no unshare") };
+    let ran = command.output().unwrap();
     let (told, stdout) = (String::from_utf8_lossy(&ran.stderr), String::from_utf8_lossy(&ran.stdout));
-    if stdout.is_empty() {
-        return eprintln!("skipped: nothing can be mounted here: {told}");
-    }
     assert!(stdout.contains("ended with 125") && told.contains("no space left") && told.contains("retake trace --from"), "{stdout} {told}");
     assert!(ran.status.success(), "{told}");
     let records = records(&place, "rest.ds");
@@ -446,9 +441,7 @@ int main(void) {
 #[test]
 fn every_shape_of_buffer_is_seen_alike() {
     let place = Place::new("trace-shapes");
-    if !compile(&place, SHAPES) {
-        return;
-    }
+    compile(&place, SHAPES);
     let wanted = "writev,readv,sendmsg,recvmsg,sendmmsg,poll,select,getsockopt,getsockname,ioctl,recvfrom,pwrite64,pread64,mkdir,rename,symlink,readlink,rmdir,write";
     let mut seen: Vec<(&str, Vec<TracedCall>)> = Vec::new();
     for method in methods() {

@@ -3,11 +3,11 @@
 mod cli_support;
 
 use std::io::Read;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use cli_support::Place;
+use retake_testing::needs;
 
 /// How long the process of one round is looked for.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -145,19 +145,15 @@ fn shares_a_core(above: u32, cores: &str) -> bool {
     parents.filter(|parent| parent.cores.parse::<u32>().is_ok()).any(|parent| is_below(parent, above, &all))
 }
 
-/// As `/proc` shows them, or `None` if there is only one.
-fn all_cores() -> Option<String> {
-    let cores = field(&std::fs::read_to_string("/proc/self/status").unwrap(), "Cpus_allowed_list:");
-    let is_one = cores.parse::<u32>().is_ok();
-    if is_one {
-        eprintln!("skipped: there is only one core");
-    }
-    (!is_one).then_some(cores)
+/// As `/proc` shows them.
+fn all_cores() -> String {
+    field(&std::fs::read_to_string("/proc/self/status").unwrap(), "Cpus_allowed_list:")
 }
 
 #[test]
 fn turns_are_taken_on_one_core() {
-    let Some(cores) = all_cores() else { return };
+    needs!("two cores");
+    let cores = all_cores();
     let place = Place::new("turns_are_taken_on_one_core");
     let program = compile(&place, STARTS_OTHERS);
     for arguments in [&["record", "--", &program][..], &["replay"]] {
@@ -167,7 +163,8 @@ fn turns_are_taken_on_one_core() {
 
 #[test]
 fn who_takes_no_more_turns_is_set_free() {
-    let Some(cores) = all_cores() else { return };
+    needs!("two cores");
+    let cores = all_cores();
     let place = Place::new("who_takes_no_more_turns_is_set_free");
     let program = compile(&place, GOES_ON_ALONE);
     place.run_well(&["record", "--", &program, &cores]);
@@ -175,11 +172,7 @@ fn who_takes_no_more_turns_is_set_free() {
 
 #[test]
 fn who_shares_a_core_with_others_moves_to_one_that_is_idle() {
-    let Some(_) = all_cores() else { return };
-    if !Path::new("/sys/devices/system/cpu/cpu0/cpuidle/state0").exists() {
-        eprintln!("skipped: this kernel does not say how long cores are idle");
-        return;
-    }
+    needs!("two cores", "idle times");
     let place = Place::new("who_shares_a_core_with_others_moves_to_one_that_is_idle");
     let program = compile(&place, COMPUTES_IN_TURN);
     // All cores may be busy, with other tests too.

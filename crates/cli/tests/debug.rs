@@ -3,7 +3,8 @@
 mod cli_support;
 
 use cli_support::Place;
-use cli_support::debugging::{PLAIN, compile, gdb, has_gdb, in_order, record};
+use cli_support::debugging::{PLAIN, compile, gdb, in_order, record};
+use retake_testing::needs;
 
 /// Three threads take turns at a variable; a signal comes before them.
 const THREADS: &str = r#"
@@ -40,9 +41,7 @@ int main(void)
 
 #[test]
 fn breakpoints_values_and_the_end() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-plain");
     let program = compile(&place, "plain", PLAIN, &[]);
     record(&place, &[&program]);
@@ -54,9 +53,7 @@ fn breakpoints_values_and_the_end() {
 
 #[test]
 fn a_crash_is_seen_where_it_happens() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-crash");
     let program = compile(&place, "plain", PLAIN, &["-O1", "-fno-inline"]);
     record(&place, &[&program, "crash"]);
@@ -66,9 +63,7 @@ fn a_crash_is_seen_where_it_happens() {
 
 #[test]
 fn the_runtime_is_invisible() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-runtime");
     let program = compile(&place, "plain", PLAIN, &[]);
     record(&place, &[&program]);
@@ -102,9 +97,7 @@ fn the_runtime_is_invisible() {
 
 #[test]
 fn threads_signals_and_watchpoints() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-threads");
     let program = compile(&place, "threads", THREADS, &[]);
     record(&place, &[&program]);
@@ -134,9 +127,7 @@ fn threads_signals_and_watchpoints() {
 
 #[test]
 fn backwards_over_breakpoints_and_steps() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-back");
     let program = compile(&place, "plain", PLAIN, &[]);
     record(&place, &[&program, "crash"]);
@@ -167,9 +158,7 @@ fn backwards_over_breakpoints_and_steps() {
 
 #[test]
 fn backwards_one_instruction_at_a_time() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-back-steps");
     let program = compile(&place, "plain", PLAIN, &[]);
     record(&place, &[&program]);
@@ -190,9 +179,7 @@ fn backwards_one_instruction_at_a_time() {
 
 #[test]
 fn backwards_to_what_wrote_a_variable() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-last");
     let program = compile(&place, "threads", THREADS, &[]);
     record(&place, &[&program]);
@@ -217,9 +204,7 @@ fn backwards_to_what_wrote_a_variable() {
 
 #[test]
 fn places_by_event_and_checkpoints() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-seek");
     let program = compile(&place, "plain", PLAIN, &[]);
     record(&place, &[&program]);
@@ -251,9 +236,7 @@ fn places_by_event_and_checkpoints() {
 
 #[test]
 fn a_process_of_a_tree_is_chosen() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-tree");
     let program = compile(&place, "plain", PLAIN, &[]);
     let script = format!("true; {program}; {program} crash; exit 0");
@@ -287,9 +270,7 @@ int main(void)
 /// The dynamic linker binds a function when it is called first: gdb then has breakpoints in code that is not mapped yet where the way back begins.
 #[test]
 fn back_over_calls_that_are_bound_on_the_way() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-lazy");
     let program = compile(&place, "lazy", LAZY, &["-Wl,-z,lazy"]);
     record(&place, &[&program]);

@@ -3,7 +3,9 @@
 mod cli_support;
 
 use cli_support::Place;
-use cli_support::debugging::{compile, compile_cpp, gdb, has_gdb, in_order, record};
+use cli_support::debugging::{compile, compile_cpp, gdb, in_order, record};
+use retake_testing::needs;
+use retake_testing::needs::is_lacking;
 
 /// Makes children in both ways, writes between, and gets signals.
 const CAUGHT: &str = r#"
@@ -40,7 +42,7 @@ int main(void)
 const QUIET: &str = "handle SIGUSR1 nostop noprint pass";
 
 fn caught(test: &str) -> Option<Place> {
-    if !has_gdb() {
+    if is_lacking("gdb") {
         return None;
     }
     let place = Place::new(test);
@@ -149,9 +151,7 @@ int main()
 
 #[test]
 fn exceptions_are_caught_both_ways() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("catch-exceptions");
     let program = compile_cpp(&place, "throws", THROWS, &[]);
     record(&place, &[&program]);

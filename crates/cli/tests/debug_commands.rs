@@ -3,7 +3,9 @@
 mod cli_support;
 
 use cli_support::Place;
-use cli_support::debugging::{PLAIN, compile, gdb, has_gdb, in_order, no_process_is_left, record};
+use cli_support::debugging::{PLAIN, compile, gdb, in_order, no_process_is_left, record};
+use retake_testing::needs;
+use retake_testing::needs::is_lacking;
 
 /// Reads a file, waits, prints on both outputs.
 const FILE: &str = r#"
@@ -64,9 +66,7 @@ fn while_it_sleeps(place: &Place) -> String {
 
 #[test]
 fn it_begins_at_the_crash_or_the_end() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-at");
     let program = compile(&place, "plain", PLAIN, &[]);
     record(&place, &[&program]);
@@ -88,9 +88,7 @@ fn it_begins_at_the_crash_or_the_end() {
 
 #[test]
 fn a_killed_process_has_an_end_too() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-killed");
     let source = "#include <signal.h>\n#include <unistd.h>\n\
                   int main(void) { if (fork() == 0) { usleep(50000); kill(getppid(), SIGKILL); return 0; } for (;;) pause(); }\n";
@@ -102,9 +100,7 @@ fn a_killed_process_has_an_end_too() {
 
 #[test]
 fn output_and_times_up_to_here() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-output");
     std::fs::write(place.work("data"), "some text\n").unwrap();
     let program = compile(&place, "file", FILE, &[]);
@@ -124,9 +120,7 @@ fn output_and_times_up_to_here() {
 
 #[test]
 fn where_a_value_comes_from() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-origin");
     std::fs::write(place.work("data"), "some text\n").unwrap();
     let program = compile(&place, "file", FILE, &[]);
@@ -150,9 +144,7 @@ fn a_backtrace_for_logs() {
     let text = place.run_well(&["backtrace", "--gdb", "no-such-gdb"]);
     in_order(&text, &["crashed: SIGSEGV (SEGV_MAPERR: nothing is mapped at 0x0)", "there is no no-such-gdb", "apt install gdb"]);
     in_order(&text, &["last events", "write(1, \"sum 90 of", "+++ killed by SIGSEGV"]);
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let text = place.run_well(&["backtrace", "--events", "1"]);
     in_order(&text, &["crashed: SIGSEGV", "#0  follow (node=0x", "plain.c:13", "#1  main (argc=2", "node = {value = 5, next = 0x0}", "sum = 90"]);
     let json = place.run_json(&["backtrace", "--json"]);
@@ -183,9 +175,7 @@ fn gdb_must_know_python() {
 
 #[test]
 fn the_race_of_the_examples_is_followed_back() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-race");
     let source = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/race.c")).unwrap();
     let program = compile(&place, "race", &source, &[]);
@@ -203,7 +193,7 @@ fn parts_of_a_replay_and_what_it_does() {
     std::fs::write(place.work("data"), "some text\n").unwrap();
     let program = compile(&place, "file", FILE, &[]);
     record(&place, &[&program]);
-    if has_gdb() {
+    if !is_lacking("gdb") {
         let moment = while_it_sleeps(&place);
         let ran = place.run(&["replay", "--until", &moment]);
         assert_eq!((ran.status, ran.stdout.as_str()), (Some(0), "read some text\n"), "{ran:?}");
@@ -221,9 +211,7 @@ fn parts_of_a_replay_and_what_it_does() {
 
 #[test]
 fn a_profile_is_the_same_each_time() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("replay-profile");
     let source = "#include <unistd.h>\nvoid often(void) { for (int i = 0; i < 90; i++) getppid(); }\n\
                   void seldom(void) { for (int i = 0; i < 10; i++) getppid(); }\nint main(void) { often(); seldom(); return 0; }\n";
@@ -246,9 +234,7 @@ fn a_profile_is_the_same_each_time() {
 
 #[test]
 fn a_crash_is_looked_at_at_once() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("on-crash");
     let program = compile(&place, "aborts", ABORTS, &[]);
     let ran = place.run(&["record", "--debug-on-crash", &program]);
@@ -304,9 +290,7 @@ const LOADED: &str = "__thread int filler[5000], loaded = 7; int *get_loaded(voi
 
 #[test]
 fn thread_local_variables() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-tls");
     let needed = compile(&place, "libneeded.so", NEEDED, &["-shared", "-fPIC"]);
     let loaded = compile(&place, "libloaded.so", LOADED, &["-shared", "-fPIC"]);

@@ -3,7 +3,8 @@
 mod cli_support;
 
 use cli_support::Place;
-use cli_support::debugging::{PLAIN, compile, has_gdb, left_behind, no_process_is_left, record};
+use cli_support::debugging::{PLAIN, compile, left_behind, no_process_is_left, record};
+use retake_testing::needs;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -180,9 +181,7 @@ fn breakpoints(editor: &mut Editor, place: &Place, wanted: Value) -> Value {
 
 #[test]
 fn forwards_and_backwards() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("dap");
     let program = compile(&place, "plain", PLAIN, &[]);
     record(&place, &[&program, "crash"]);
@@ -243,9 +242,7 @@ fn forwards_and_backwards() {
 
 #[test]
 fn at_the_crash_and_over_a_connection() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("dap-attach");
     let program = compile(&place, "plain", PLAIN, &[]);
     record(&place, &[&program, "crash"]);
@@ -315,9 +312,7 @@ int main(void)
 /// An adapter that is killed cannot say that it goes, and gdb does not look while the program runs.
 #[test]
 fn a_killed_adapter_takes_its_session_with_it() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     const SOON: Duration = Duration::from_secs(2);
     let place = Place::new("debug-dap-killed");
     let program = compile(&place, "long", LONG, &[]);

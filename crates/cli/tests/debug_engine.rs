@@ -3,7 +3,8 @@
 mod cli_support;
 
 use cli_support::Place;
-use cli_support::debugging::{compile, gdb, has_gdb, in_order, left_behind, record};
+use cli_support::debugging::{compile, gdb, in_order, left_behind, record};
+use retake_testing::needs;
 use std::collections::BTreeSet;
 
 /// Functions that a user may call.
@@ -47,9 +48,7 @@ int main(void)
 
 #[test]
 fn changes_and_calls_go_to_a_copy() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-diversion");
     let program = compile(&place, "called", CALLED, &[]);
     record(&place, &[&program]);
@@ -112,9 +111,7 @@ int main(void)
 /// gdb keeps the breakpoint at which such a function would have returned: on the stack, where the program has data.
 #[test]
 fn a_called_function_that_never_returns_leaves_no_trap() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-unreturned");
     let program = compile(&place, "stacked", STACKED, &[]);
     record(&place, &[&program]);
@@ -153,9 +150,7 @@ int main(int argc, char **argv)
 
 #[test]
 fn backwards_in_a_busy_computation() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-busy");
     let program = compile(&place, "busy", BUSY, &[]);
     record(&place, &[&program, "5000000"]);
@@ -239,9 +234,7 @@ print("walked %d known %d" % (again, again - len(known)))
 /// 100 seeks; with RETAKE_SEEKS=10000 that many.
 #[test]
 fn the_state_is_the_same_at_the_same_place() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-walk");
     let program = compile(&place, "called", CALLED, &[]);
     record(&place, &[&program]);
@@ -407,9 +400,7 @@ fn impatience_is_no_end() {
 
 #[test]
 fn nobody_is_left_when_gdb_or_we_are_killed() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-killed");
     let program = compile(&place, "busy", BUSY, &[]);
     record(&place, &[&program, "100000000"]);
@@ -494,9 +485,7 @@ int main(void)
 
 #[test]
 fn threads_have_names_and_vectors_are_whole() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-named");
     let has_avx = std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| text.contains(" avx "));
     let options: &[&str] = if has_avx { &["-mavx"] } else { &[] };
@@ -530,9 +519,7 @@ int main(void)
 /// Breakpoints are bytes in memory. Where the recorded program was stopped between events memory is compared; code must not be.
 #[test]
 fn breakpoints_do_not_hide_where_a_signal_came() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-alarms");
     let program = compile(&place, "alarms", ALARMS, &[]);
     record(&place, &[&program]);
@@ -575,9 +562,7 @@ int main(void)
 
 #[test]
 fn copies_have_the_memory_that_children_do_not_get() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-unshared");
     let program = compile(&place, "unshared", UNSHARED, &[]);
     record(&place, &[&program]);
@@ -624,9 +609,7 @@ int main(void)
 /// What the threads of a copy have of the runtime's is theirs again, though the process was where they had not begun.
 #[test]
 fn threads_of_a_checkpoint_come_back_from_before_their_beginning() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-lots");
     let program = compile(&place, "lots", IN_TWO_LOTS, &["-pthread"]);
     record(&place, &[&program]);
@@ -678,9 +661,7 @@ int main(int argc, char **argv)
 /// A mapping that is shared with nobody is copied with the process; one that is, is not, and who wants to go back is told.
 #[test]
 fn shared_memory_that_nobody_shares_is_no_obstacle() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-alone");
     let program = compile(&place, "counters", COUNTERS, &[]);
     let (file, counter) = (place.work("file").display().to_string(), "print counters[0]");
@@ -729,9 +710,7 @@ int main(void)
 /// The program is on the same core, whatever way it comes.
 #[test]
 fn code_that_notices_its_core_finds_one() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-core");
     let program = compile(&place, "core", NOTICES_CORE, &[]);
     record(&place, &[&program]);

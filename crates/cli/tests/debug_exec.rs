@@ -3,7 +3,8 @@
 mod cli_support;
 
 use cli_support::Place;
-use cli_support::debugging::{compile, gdb, has_gdb, in_order, record};
+use cli_support::debugging::{compile, gdb, in_order, record};
+use retake_testing::needs::is_lacking;
 
 /// Executes the program that it is called with, from its first thread or, in the second version, from another one.
 const FIRST: &str = r#"
@@ -53,7 +54,7 @@ int main(int argc, char **argv)
 "#;
 
 fn executing(test: &str, options: &[&str]) -> Option<Place> {
-    if !has_gdb() {
+    if is_lacking("gdb") {
         return None;
     }
     let place = Place::new(test);

@@ -3,7 +3,8 @@
 mod cli_support;
 
 use cli_support::Place;
-use cli_support::debugging::{compile, gdb, has_gdb, in_order, record};
+use cli_support::debugging::{compile, gdb, in_order, record};
+use retake_testing::needs;
 
 /// Computes with two threads that take turns, system calls and a handler now and then: what is called once is called in the middle.
 const PROGRAM: &str = r#"
@@ -86,9 +87,7 @@ fn walk(place: &Place) -> String {
 
 #[test]
 fn what_was_not_executed_is_passed_over() {
-    if !has_gdb() || std::thread::available_parallelism().is_ok_and(|cores| cores.get() < 2) {
-        return;
-    }
+    needs!("gdb", "two cores");
     let place = recorded("debug-executed", &["-O1"], &[]);
     let text = walk(&place);
     in_order(&text, &["enough True many True", "No more reverse-execution history", "Breakpoint 2, once", "main (", "No more reverse"]);
@@ -98,9 +97,7 @@ fn what_was_not_executed_is_passed_over() {
 /// Copies with several threads: what they cannot go through is gone through as before, and nothing is missed.
 #[test]
 fn nothing_is_missed_where_threads_take_turns() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = recorded("debug-executed-threads", &["-O1", "-pthread"], &["threads"]);
     let text = walk(&place);
     in_order(&text, &["enough", "No more reverse-execution history", "Breakpoint 2, once", "main (", "No more reverse", "Breakpoint 3, handler"]);
@@ -109,9 +106,7 @@ fn nothing_is_missed_where_threads_take_turns() {
 /// What one session has found out, the next one knows.
 #[test]
 fn another_session_knows_it_too() {
-    if !has_gdb() || std::thread::available_parallelism().is_ok_and(|cores| cores.get() < 2) {
-        return;
-    }
+    needs!("gdb", "two cores");
     let place = recorded("debug-executed-kept", &["-O1"], &[]);
     gdb(&place, &["--at", "exit", "--checkpoint-after", "0"], &[WAIT]);
     let past = |name: &std::ffi::OsStr| name.to_string_lossy().ends_with(".past");

@@ -3,10 +3,10 @@
 mod cli_support;
 
 use std::fs;
-use std::process::Command;
 use std::time::Duration;
 
 use cli_support::Place;
+use retake_testing::needs;
 
 const LONG: Duration = Duration::from_secs(120);
 
@@ -40,16 +40,9 @@ go
 crash
 ";
 
-fn has_lldb() -> bool {
-    Command::new("lldb").arg("--version").output().is_ok_and(|output| output.status.success())
-}
-
 #[test]
 fn lldb_goes_forwards_and_backwards() {
-    if !has_lldb() {
-        eprintln!("skipped: there is no lldb here");
-        return;
-    }
+    needs!("lldb");
     let place = Place::new("lldb");
     fs::write(place.work("crash.c"), SOURCE).unwrap();
     fs::write(place.work("commands"), COMMANDS).unwrap();

@@ -3,13 +3,12 @@
 mod cli_support;
 
 use cli_support::Place;
-use cli_support::debugging::{compile, gdb, has_gdb, in_order, record};
+use cli_support::debugging::{compile, gdb, in_order, record};
+use retake_testing::needs;
 
 /// Goes back over all of it, to a breakpoint that was hit once in the beginning, and further.
 fn goes_back(test: &str, source: &str) {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new(test);
     let program = compile(&place, "program", source, &["-O1"]);
     record(&place, &[&program]);
@@ -84,9 +83,7 @@ fn in_code_that_moves() {
 /// The instruction behind a system call is where a process pauses on its way; a breakpoint there is hit all the same.
 #[test]
 fn behind_a_system_call() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     const PROGRAM: &str = r#"
         #include <sys/syscall.h>
         volatile long number, sum;
@@ -114,9 +111,7 @@ fn behind_a_system_call() {
 /// Jumps for probes need a page near the text, and the program may have taken it at one time and not at another.
 #[test]
 fn near_memory_that_is_taken() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     const PROGRAM: &str = r#"
         #include <sys/mman.h>
         volatile unsigned long sum;

@@ -6,7 +6,8 @@
 mod cli_support;
 
 use cli_support::Place;
-use cli_support::debugging::{compile, gdb, has_gdb, in_order, record};
+use cli_support::debugging::{compile, gdb, in_order, record};
+use retake_testing::needs;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -96,9 +97,7 @@ int main(void)
 /// hours.
 #[test]
 fn a_line_that_takes_long_is_one_step() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     const LINE: &str = r#"
 int twice(int x) { return 2 * x; }
 int main(void)
@@ -139,9 +138,7 @@ int main(void)
 /// Rounds with calls are passed over too, but nothing that stops its user, nor where the function begins anew.
 #[test]
 fn a_line_with_many_calls_is_one_step_back() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     const CALLS: &str = r#"
 #include <setjmp.h>
 static jmp_buf out;
@@ -186,9 +183,7 @@ int main(void)
 /// Copies that go through stretches ahead of the search pass over none that has a stop, and what is stopped at has the program's registers.
 #[test]
 fn rare_calls_in_a_long_computation_are_found() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-speed-rare");
     let program = compile(&place, "rare", RARE, &[]);
     record(&place, &[&program]);
@@ -261,9 +256,7 @@ fn seconds_of_record_full(program: &str) -> f64 {
 
 #[test]
 fn a_user_does_not_wait_long() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let is_full = std::env::var_os("RETAKE_SPEED").is_some();
     let place = Place::new("debug-speed");
     let program = compile(&place, "busy", BUSY, &[]);

@@ -3,7 +3,8 @@
 mod cli_support;
 
 use cli_support::Place;
-use cli_support::debugging::{compile, gdb, has_gdb, in_order, record};
+use cli_support::debugging::{compile, gdb, in_order, record};
+use retake_testing::needs;
 
 /// One thread computes for some tenths of a second and ends; the other one waits for it meanwhile, and exits or does not.
 const ENDS: &str = r#"
@@ -43,9 +44,7 @@ int main(int argc, char **argv)
 /// instruction back from its exit is the system call that ends it, of the thread that makes it.
 #[test]
 fn the_way_back_from_the_end_leads_over_ends_of_threads() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-threads-end");
     let program = compile(&place, "ends", ENDS, &[]);
     for (arguments, who) in [(vec![], "main"), (vec!["main-first"], "last")] {
@@ -109,9 +108,7 @@ int main(void)
 /// A function that the debugger calls comes past the call of the lock where the recorded thread gave the baton away; the thread itself does not.
 #[test]
 fn functions_that_lock_can_be_called_before_a_passage() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-threads-locks");
     let program = compile(&place, "locks", LOCKS, &[]);
     record(&place, &[program.as_str()]);
@@ -156,9 +153,7 @@ int main(void)
 /// The kernel does not stop a thread that waits for its child, and the child may wait for a thread that is stopped.
 #[test]
 fn a_thread_that_waits_for_its_child_is_not_waited_for() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-threads-wait");
     let program = compile(&place, "waits", WAITS, &[]);
     record(&place, &[&program]);
@@ -208,9 +203,7 @@ int main(int argc, char **argv)
 /// The count of the turns of a process that maps memory shared is not in its own memory, but goes back with it.
 #[test]
 fn turns_are_taken_again_after_going_back() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("debug-threads-turns");
     let program = compile(&place, "turns", TAKES_TURNS, &["-pthread"]);
     record(&place, &[&program, &place.work("file").display().to_string()]);

@@ -5,7 +5,7 @@ mod cli_support;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 
 use cli_support::{Place, compile_program};
+use retake_testing::needs;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 const TIME_LIMIT: Duration = Duration::from_secs(20);
@@ -175,10 +176,7 @@ fn a_signal_at_any_moment_of_the_start_ends_the_recorder() {
 /// As a shell would run it: on a terminal of its own, whose user presses Ctrl-C.
 #[test]
 fn a_deadlock_is_ended_by_control_c() {
-    if !Command::new("script").arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success()) {
-        eprintln!("skipped: there is no `script`, which makes a terminal (package bsdutils or util-linux)");
-        return;
-    }
+    needs!("script");
     let place = Place::new("interrupted-pty");
     let executable = executable("deadlocked", &place);
     let command = format!("{} record {}", env!("CARGO_BIN_EXE_retake"), executable.display());

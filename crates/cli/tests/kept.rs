@@ -3,8 +3,9 @@
 mod cli_support;
 
 use cli_support::Place;
-use cli_support::debugging::{compile, gdb, has_gdb, in_order, record};
+use cli_support::debugging::{compile, gdb, in_order, record};
 use retake_recording::{Checkpoints, PieceName, Recording};
+use retake_testing::needs;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -144,9 +145,7 @@ fn files(place: &Place) -> Vec<PathBuf> {
 
 #[test]
 fn threads_are_what_they_were() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("kept-threads");
     let program = compile(&place, "threads", THREADS, &["-O1"]);
     record(&place, &[&program, "2000"]);
@@ -167,9 +166,7 @@ fn threads_are_what_they_were() {
 
 #[test]
 fn a_crash_is_opened_at_once() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("kept-crash");
     let program = compile(&place, "crash", CRASH, &[]);
     record(&place, &[&program]);
@@ -203,9 +200,7 @@ fn a_crash_is_opened_at_once() {
 
 #[test]
 fn they_are_left_and_used_by_themselves() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("kept-left");
     let program = compile(&place, "crash", CRASH, &[]);
     record(&place, &[&program]);
@@ -228,9 +223,7 @@ fn they_are_left_and_used_by_themselves() {
 
 #[test]
 fn what_is_damaged_or_foreign_is_not_used() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("kept-damaged");
     let program = compile(&place, "crash", CRASH, &[]);
     record(&place, &[&program]);
@@ -325,9 +318,7 @@ int main(void)
 /// Filters lie in memory that all processes of a session share: a place before them has none of them, whichever way it is come to.
 #[test]
 fn filters_of_system_calls_come_and_go() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("kept-filters");
     let program = compile(&place, "filtered", FILTERED, &[]);
     record(&place, &[&program]);
@@ -347,9 +338,7 @@ fn filters_of_system_calls_come_and_go() {
 /// What was kept is of one program of a process; from there it goes on to the next.
 #[test]
 fn the_way_leads_on_over_an_exec() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("kept-exec");
     let program = compile(&place, "crash", CRASH, &[]);
     let script = format!("i=0; while [ $i -lt 3000 ]; do i=$((i+1)); [ -e / ]; done; echo from the shell; exec {program}");
@@ -366,9 +355,7 @@ fn the_way_leads_on_over_an_exec() {
 
 #[test]
 fn python_goes_on_where_it_was() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     const PROGRAM: &str = "
 import hashlib, json, random, threading
 random.seed(5)
@@ -414,12 +401,10 @@ fn seconds_to_open(place: &Place, options: &[&str]) -> f64 {
     since.elapsed().as_secs_f64()
 }
 
-/// With `RETAKE_SPEED=1` only: a computation of ten seconds. The numbers are printed.
 #[test]
+#[ignore = "a computation of ten seconds"]
 fn what_takes_long_to_replay_is_opened_at_once() {
-    if !has_gdb() || std::env::var_os("RETAKE_SPEED").is_none() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("kept-speed");
     let program = compile(&place, "threads", THREADS, &["-O1"]);
     record(&place, &[&program, "100000"]);
@@ -475,9 +460,7 @@ int main(void)
 
 #[test]
 fn mappings_have_the_same_nature() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("kept-natures");
     let program = compile(&place, "natures", NATURES, &[]);
     record(&place, &[&program]);
@@ -528,9 +511,7 @@ fn with_value(pieces: &mut Pieces, key: &str, value: &str) {
 /// A recording comes from anywhere, and so does a checkpoint: what makes no sense is not used, and nothing but that happens.
 #[test]
 fn forged_checkpoints_are_not_used() {
-    if !has_gdb() {
-        return;
-    }
+    needs!("gdb");
     let place = Place::new("kept-forged");
     let program = compile(&place, "crash", CRASH, &[]);
     record(&place, &[&program]);

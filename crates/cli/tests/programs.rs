@@ -14,12 +14,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Trial};
+use retake_testing::{needs, report};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use support::compile::Program;
 use support::folders::Folders;
 use support::modes::{self, Mode};
-use support::needs;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
@@ -51,8 +51,8 @@ fn main() -> ExitCode {
 /// One trial for each mode the program asks for; ignored ones, with a printed reason, where the machine lacks something.
 fn trials_of(program: &Arc<Program>, folders: &Arc<Folders>) -> Vec<Trial> {
     let lacking = program.directives.needs.iter().find_map(|need| needs::lacking(need));
-    if let Some(reason) = &lacking {
-        eprintln!("skipped: {}: {reason}", program.name);
+    if let Some(lack) = &lacking {
+        report::skip_test(&format!("programs::{}", program.name), lack.cause, &lack.reason);
     }
     program.directives.modes.iter().map(|&mode| trial(program, mode, folders, lacking.is_some())).collect()
 }

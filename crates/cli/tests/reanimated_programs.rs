@@ -14,6 +14,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use cli_support::Place;
+use retake_testing::report::Cause;
 use retake_trace_format::{TraceReader, TraceReaderOptions, TraceRecord};
 
 /// One `NAME.program`.
@@ -161,7 +162,8 @@ fn real_programs_leave_the_same_trees() {
     let methods = methods();
     for program in programs.iter().filter(|program| is_wanted(program)) {
         if let Some(missing) = program.missing() {
-            eprintln!("{}: skipped, {missing} is not there (Debian: {})", program.name, program.all("packages").join(" "));
+            let reason = format!("{}: no {missing} (Debian: {})", program.name, program.all("packages").join(" "));
+            retake_testing::report::skip(Cause::NotInstalled, &reason);
             continue;
         }
         let is_told = |method: &&String| *method != RECORDING || !program.all("recording").is_empty();

@@ -4,10 +4,11 @@
 mod cli_support;
 
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use cli_support::{Place, Ran, compile_program};
+use retake_testing::needs;
+use retake_testing::needs::is_lacking;
 
 /// Status of a replay that diverged.
 const DIVERGED: i32 = 120;
@@ -93,8 +94,7 @@ fn compressors_with_threads() {
     for command in
         [&["xz", "-T2", "-1", "--block-size=200000", "-c", "numbers"][..], &["pigz", "-p2", "-c", "numbers"], &["pbzip2", "-p2", "-c", "numbers"]]
     {
-        if Command::new(command[0]).arg("--version").output().is_err() {
-            eprintln!("skipped: there is no {}", command[0]);
+        if is_lacking(command[0]) {
             continue;
         }
         repeats(&place, command, 2);
@@ -113,10 +113,7 @@ fn fastest(mut run: impl FnMut()) -> Duration {
 
 #[test]
 fn threads_compute_at_the_same_time() {
-    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
-        eprintln!("skipped: there is one core only");
-        return;
-    }
+    needs!("two cores");
     let place = Place::new("sync-parallel");
     let executable = compile(&place, "parallel", &[]);
     let command = [executable.to_str().unwrap(), "100"];

@@ -1,4 +1,7 @@
 //! The two digests of an extent, and the chain over all extents.
+//!
+//! The Jenkins hash is the project's own: the chain needs its mixing step alone, which libraries
+//! do not offer.
 
 use crate::order::ByteOrder;
 

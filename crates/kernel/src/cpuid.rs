@@ -24,11 +24,19 @@ const RDSEED: u32 = 1 << 18; // leaf 7 ebx
 const WAITPKG: u32 = 1 << 5; // leaf 7 ecx
 const RDPID: u32 = 1 << 22; // leaf 7 ecx
 const SHADOW_STACK: u32 = 1 << 7; // leaf 7 ecx
+const TILES: u32 = 1 << 22 | 1 << 24 | 1 << 25; // leaf 7 edx: AMX-BF16, AMX-TILE, AMX-INT8
+const MORE_TILES: u32 = 1 << 21; // leaf 7, subleaf 1, eax: AMX-FP16
+
+/// State components that a process has only once the kernel has permitted it to (`ARCH_REQ_XCOMP_PERM`): AMX's tiles. Until
+/// then signal frames do not have them, and restoring them faults.
+const ON_PERMISSION: u64 = 1 << 18;
 
 /// More subleaves than any leaf has that a program asks for.
 const MOST_SUBLEAVES: u32 = 32;
 /// All numbers that state components can have.
 const COMPONENTS: u32 = 63;
+/// The x87 and SSE registers, and the header of the area.
+const LEGACY_BYTES: u32 = 576;
 
 /// Which subleaves a leaf has.
 enum Subleaves {
@@ -56,8 +64,8 @@ fn subleaves(leaf: u32) -> Subleaves {
     }
 }
 
-/// All answers of this machine, without what a recording cannot repeat: RDRAND, RDSEED, RDPID, transactions, and the number of the core. To ask costs
-/// up to 20 us on a virtual machine.
+/// All answers of this machine, without what a recording cannot repeat: RDRAND, RDSEED, RDPID, transactions, tiles, and the
+/// number of the core. To ask costs up to 20 us on a virtual machine.
 pub fn table() -> Vec<Answer> {
     let mut answers = Vec::new();
     for base in [0u32, 0x4000_0000, 0x8000_0000] {
@@ -115,21 +123,29 @@ fn mask(mut answer: Answer) -> Answer {
         (7, 0) => {
             answer.ebx &= !(HLE | RTM | RDSEED);
             answer.ecx &= !(WAITPKG | RDPID | SHADOW_STACK);
+            answer.edx &= !TILES;
         }
+        (7, 1) => answer.eax &= !MORE_TILES,
         (0xb | 0x1f, _) => answer.edx = 0,
         _ => {}
     }
     answer
 }
 
-/// The state components that signal frames save (XCR0), and the size of that area in bytes.
+/// The state components that signal frames save, and the size of that area in bytes: XCR0 without what needs permission.
 pub fn extended_state() -> (u64, u32) {
     if __cpuid_count(1, 0).ecx & OSXSAVE == 0 {
-        return (3, 576);
+        return (3, LEGACY_BYTES);
     }
     // SAFETY: OSXSAVE says that the instruction is there.
-    let features = unsafe { read_features() };
-    (features, __cpuid_count(0xd, 0).ebx)
+    let enabled = unsafe { read_features() };
+    let features = enabled & !ON_PERMISSION;
+    let end = |number| {
+        let (size, place) = component(number);
+        place + size
+    };
+    let ends = (2..COMPONENTS).filter(|number| features >> number & 1 == 1).map(end);
+    (features, ends.fold(LEGACY_BYTES, u32::max))
 }
 
 /// Size and place, in bytes, of a state component in that area.
@@ -195,6 +211,21 @@ mod tests {
         assert_eq!(asked(0xd, &[[7, 0, 0, 0], [0, 0, 0x100, 0]]), [0, 1, 2, 8]);
         assert_eq!(asked(0x8000_0008, &[[1, 2, 3, 4]; 8]), [u32::MAX]);
         assert_eq!(asked(4, &[cache; 100]).len(), MOST_SUBLEAVES as usize + 1);
+    }
+
+    /// The kernel says in the auxiliary vector how large its signal frames are: the extended state is the greater part.
+    #[test]
+    fn the_extended_state_is_that_of_signal_frames() {
+        const AT_MINSIGSTKSZ: u64 = 51;
+        // The frame without it, the end marker, and what alignment and the red zone take.
+        const OTHERS: std::ops::RangeInclusive<u64> = 440..=1024;
+        let vector = std::fs::read("/proc/self/auxv").unwrap();
+        let words: Vec<u64> = vector.chunks_exact(8).map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap())).collect();
+        let frame = words.chunks_exact(2).find(|pair| pair[0] == AT_MINSIGSTKSZ).map(|pair| pair[1]);
+        let (features, bytes) = extended_state();
+        assert_eq!(features & 3, 3);
+        let others = frame.expect("every kernel since 5.14 says it") - u64::from(bytes);
+        assert!(OTHERS.contains(&others), "{bytes} bytes of {frame:?}");
     }
 
     #[test]

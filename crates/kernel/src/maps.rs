@@ -1,4 +1,7 @@
 //! Reading `/proc/PID/maps`.
+//!
+//! One form of a line is all that is wanted of `/proc` here, which is less than a library that
+//! reads the whole of it.
 
 use std::collections::HashMap;
 use std::io;

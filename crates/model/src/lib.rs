@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod calendar;
 pub mod describe;
 pub mod divergence;
 pub mod dropped;

@@ -1,5 +1,6 @@
 //! What `stat` and `statx` tell of a file, as text: what matters of its kind, or all of it.
 
+use crate::calendar;
 use crate::event::{read_u32, read_u64};
 use crate::flags;
 use crate::layout::file_mode;
@@ -86,27 +87,8 @@ pub(crate) fn date(seconds: i64, nanoseconds: u64, options: &TextOptions) -> Str
     if (seconds == 0 && nanoseconds == 0) || !(-LATEST..=LATEST).contains(&seconds) {
         return String::new();
     }
-    let offset = i64::from(options.utc_offset_s);
-    let local = seconds + offset;
-    let (year, month, day) = civil(local.div_euclid(86_400));
-    let time = local.rem_euclid(86_400);
-    let fraction = if nanoseconds == 0 { String::new() } else { format!(".{nanoseconds:09}") };
-    let (sign, minutes) = (if offset < 0 { '-' } else { '+' }, offset.unsigned_abs() / 60);
-    let clock = format!("{:02}:{:02}:{:02}{fraction}", time / 3600, time / 60 % 60, time % 60);
-    format!(" /* {year:04}-{month:02}-{day:02}T{clock}{sign}{:02}{:02} */", minutes / 60, minutes % 60)
-}
-
-/// Year, month and day of the Gregorian calendar, of a number of days since 1970. Years are counted from March, so that a leap day is the last.
-fn civil(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let of_era = days.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let year = year_of_era + era * 400 + i64::from(month >= 10);
-    (year, if month < 10 { month + 3 } else { month - 9 }, day)
+    let text = calendar::date(seconds, nanoseconds, options.utc_offset_s);
+    text.map_or_else(String::new, |text| format!(" /* {text} */"))
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! The numbers of flags are those of the installed headers, as far as these know the names.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
-use std::io::Write as _;
-use std::process::{Command, Stdio};
 
 use retake_model::flags::{self, FlagSet};
 use retake_model::table::{ArgumentKind, CALLS, Row, ValueType};
+use retake_testing::c::check_numbers;
+
+/// The headers of Debian 12 know 383.
+const LEAST_CHECKED: usize = 370;
 
 const HEADERS: &str = "\
 #define _GNU_SOURCE
@@ -63,21 +64,6 @@ fn numbers_are_those_of_the_headers() {
     others.iter().for_each(|set| collect(&mut names, set));
     assert!(names.len() > 300);
 
-    let mut source = HEADERS.to_string();
-    for (name, number) in &names {
-        writeln!(source, "#ifdef {name}\n_Static_assert((unsigned int)({name}) == {number:#x}u, \"{name}\");\n#endif").unwrap();
-    }
-    let gcc = Command::new("gcc").args(["-fsyntax-only", "-w", "-x", "c", "-"]).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let Ok(mut gcc) = gcc else {
-        eprintln!("skipped: there is no gcc");
-        return;
-    };
-    gcc.stdin.take().unwrap().write_all(source.as_bytes()).unwrap();
-    let output = gcc.wait_with_output().unwrap();
-    let text = String::from_utf8_lossy(&output.stderr);
-    if text.contains("No such file") {
-        eprintln!("skipped: there are no C headers");
-        return;
-    }
-    assert!(output.status.success(), "{text}");
+    let checked = check_numbers(HEADERS, names.iter().map(|(name, number)| (*name, *number)));
+    assert!(checked >= LEAST_CHECKED, "only {checked} of {} names are in the headers", names.len());
 }

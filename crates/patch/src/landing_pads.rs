@@ -1,4 +1,7 @@
 //! Jump targets of exceptions: where the unwinder continues a function, from its language-specific table.
+//!
+//! This decoder is the project's own: gimli reads the unwinding tables and says where this one is,
+//! but not what it says.
 
 use crate::bytes::array_at;
 use crate::elf::ElfView;

@@ -138,10 +138,7 @@ fn numbers() -> impl FnMut() -> u64 {
 fn instructions_of_libraries() {
     let mut flags = numbers();
     for name in ["libc.so.6", "libm.so.6", "libstdc++.so.6", "libcrypto.so.3"] {
-        let Ok(bytes) = fs::read(Path::new("/lib/x86_64-linux-gnu").join(name)) else {
-            println!("skipped: {name} is not on this machine");
-            continue;
-        };
+        let bytes = fs::read(Path::new("/lib/x86_64-linux-gnu").join(name)).expect("a library that gcc and git need");
         let file = object::File::parse(&*bytes).unwrap();
         let mut cases = Vec::new();
         for section in file.sections().filter(|section| section.kind() == SectionKind::Text) {

@@ -4,6 +4,7 @@ mod common;
 
 use common::{check_image, counts, print_counts};
 use retake_patch::{Options, Placement, Refusal, SiteKind, Verdict, examine};
+use retake_testing::needs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -46,12 +47,9 @@ fn check_with_sections(bytes: &[u8], without: &Verdict) {
     }
 }
 
-fn examine_library(name: &str) -> Option<Verdict> {
-    let Some(path) = find_library(name) else {
-        println!("skipped: {name} is not on this machine");
-        return None;
-    };
-    Some(examine_file(&path))
+fn examine_library(name: &str) -> Verdict {
+    let path = find_library(name).unwrap_or_else(|| panic!("{name}, which gcc and git need"));
+    examine_file(&path)
 }
 
 fn refused_for_other_reasons(verdict: &Verdict, kind: SiteKind) -> usize {
@@ -60,9 +58,7 @@ fn refused_for_other_reasons(verdict: &Verdict, kind: SiteKind) -> usize {
 
 #[test]
 fn c_library() {
-    let Some(verdict) = examine_library("libc.so.6") else {
-        return;
-    };
+    let verdict = examine_library("libc.so.6");
     assert!(counts(&verdict, SiteKind::SystemCall).0 > 300);
     assert!(refused_for_other_reasons(&verdict, SiteKind::SystemCall) <= 2);
     let restorers = verdict.refused().iter().filter(|site| site.reason == Refusal::SignalReturn).count();
@@ -72,9 +68,7 @@ fn c_library() {
 
 #[test]
 fn dynamic_linker() {
-    let Some(verdict) = examine_library("ld-linux-x86-64.so.2") else {
-        return;
-    };
+    let verdict = examine_library("ld-linux-x86-64.so.2");
     assert!(counts(&verdict, SiteKind::SystemCall).0 > 20);
     assert!(refused_for_other_reasons(&verdict, SiteKind::SystemCall) <= 1);
     assert!(counts(&verdict, SiteKind::Cpuid).0 > 10);
@@ -82,10 +76,7 @@ fn dynamic_linker() {
 
 #[test]
 fn functions_are_found_without_sections() {
-    let Some(path) = find_library("ld-linux-x86-64.so.2") else {
-        println!("skipped: no dynamic linker on this machine");
-        return;
-    };
+    let path = find_library("ld-linux-x86-64.so.2").expect("the dynamic linker");
     let mut bytes = std::fs::read(path).expect("readable");
     // The offset and count of section headers, and which of them holds names.
     bytes[40..48].fill(0);
@@ -99,18 +90,14 @@ fn functions_are_found_without_sections() {
 
 #[test]
 fn data_in_text_is_left_alone() {
-    let Some(verdict) = examine_library("libcrypto.so.3") else {
-        return;
-    };
+    let verdict = examine_library("libcrypto.so.3");
     assert!(counts(&verdict, SiteKind::SystemCall).0 <= 4, "libcrypto hardly makes system calls itself");
     assert!(refused_for_other_reasons(&verdict, SiteKind::SystemCall) <= 4);
 }
 
 #[test]
 fn libraries_without_sites() {
-    let Some(verdict) = examine_library("libm.so.6") else {
-        return;
-    };
+    let verdict = examine_library("libm.so.6");
     assert!(counts(&verdict, SiteKind::SystemCall).0 <= 2);
 }
 
@@ -132,13 +119,7 @@ impl Drop for Folder {
 }
 
 fn run(command: &mut Command) -> bool {
-    match command.status() {
-        Ok(status) => status.success(),
-        Err(error) => {
-            println!("skipped: {error}");
-            false
-        }
-    }
+    command.status().expect("it runs").success()
 }
 
 #[test]
@@ -148,38 +129,31 @@ fn static_program() {
     std::fs::write(&source, "#include <stdio.h>\nint main(void) { puts(\"hello\"); return 0; }\n").expect("written");
     for (name, flags) in [("fixed", ["-static", "-no-pie"]), ("movable", ["-static-pie", "-fpie"])] {
         let program = folder.0.join(name);
-        if !run(Command::new("gcc").args(["-O2", "-o"]).arg(&program).arg(&source).args(flags)) {
-            println!("skipped: no static {name} program could be compiled");
-            continue;
-        }
+        assert!(run(Command::new("gcc").args(["-O2", "-o"]).arg(&program).arg(&source).args(flags)), "{name}");
         let verdict = examine_file(&program);
         assert!(counts(&verdict, SiteKind::SystemCall).0 > 50);
         assert!(refused_for_other_reasons(&verdict, SiteKind::SystemCall) <= 3);
         let stripped = folder.0.join(format!("{name}-stripped"));
-        if run(Command::new("strip").arg("-o").arg(&stripped).arg(&program)) {
-            let verdict = examine_file(&stripped);
-            assert!(counts(&verdict, SiteKind::SystemCall).0 > 50);
-        }
+        assert!(run(Command::new("strip").arg("-o").arg(&stripped).arg(&program)));
+        let verdict = examine_file(&stripped);
+        assert!(counts(&verdict, SiteKind::SystemCall).0 > 50);
         let bare = folder.0.join(format!("{name}-bare"));
         let remove = ["--strip-all", "--remove-section=.eh_frame", "--remove-section=.eh_frame_hdr"];
-        if run(Command::new("objcopy").args(remove).arg(&program).arg(&bare)) {
-            let verdict = examine_file(&bare);
-            assert!(counts(&verdict, SiteKind::SystemCall).0 > 30);
-        }
+        assert!(run(Command::new("objcopy").args(remove).arg(&program).arg(&bare)));
+        let verdict = examine_file(&bare);
+        assert!(counts(&verdict, SiteKind::SystemCall).0 > 30);
     }
 }
 
 #[test]
 fn go_program() {
+    needs!("go");
     let folder = Folder::new("go");
     std::fs::write(folder.0.join("main.go"), "package main\n\nfunc main() { println(\"hello\") }\n").expect("written");
     std::fs::write(folder.0.join("go.mod"), "module hello\n\ngo 1.20\n").expect("written");
     for (name, flags) in [("whole", "-ldflags="), ("stripped", "-ldflags=-s -w"), ("pie", "-buildmode=pie")] {
         let build = |command: &mut Command| run(command.current_dir(&folder.0).env("GOFLAGS", "-mod=mod").env("CGO_ENABLED", "0"));
-        if !build(Command::new("go").args(["build", flags, "-o", name, "."])) {
-            println!("skipped: no Go program could be built ({name})");
-            continue;
-        }
+        assert!(build(Command::new("go").args(["build", flags, "-o", name, "."])), "{name}");
         let verdict = examine_file(&folder.0.join(name));
         assert!(counts(&verdict, SiteKind::SystemCall).0 > 20, "{name}");
         assert!(refused_for_other_reasons(&verdict, SiteKind::SystemCall) <= 2, "{name}");
@@ -188,7 +162,7 @@ fn go_program() {
 
 #[test]
 fn lazy_binding_does_not_say_which_registers_are_in_use() {
-    let Some(Verdict::Patched(image)) = examine_library("ld-linux-x86-64.so.2") else { return };
+    let Verdict::Patched(image) = examine_library("ld-linux-x86-64.so.2") else { panic!("not patched") };
     assert!(image.saves.len() >= 2 && image.saves.len().is_multiple_of(2), "{:x?}", image.saves);
     for address in &image.saves {
         let segment = image.segments.iter().find(|segment| (segment.address..segment.address + segment.bytes.len() as u64).contains(address));

@@ -2,6 +2,7 @@
 
 mod support;
 
+use retake_testing::report::{self, Cause};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
@@ -113,7 +114,8 @@ fn full_device(path: &Path) -> bool {
     let numbers = rustix::fs::makedev(1, 7);
     let made = rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::CharacterDevice, rustix::fs::Mode::RWXU, numbers);
     let opened = made.map_err(std::io::Error::from).and_then(|()| std::fs::OpenOptions::new().write(true).open(path));
-    opened.map_err(|error| eprintln!("skipped: devices cannot be made and opened here: {error}")).is_ok()
+    let tell = |error| report::skip(Cause::Machine, &format!("devices cannot be made and opened: {error}"));
+    opened.map_err(tell).is_ok()
 }
 
 #[test]

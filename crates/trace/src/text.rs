@@ -3,6 +3,7 @@
 use crate::call;
 use crate::observation::{Ending, Observation};
 use crate::tracker::Tracker;
+use retake_model::calendar;
 use retake_model::describe::{CallDescription, describe_call};
 use retake_model::parse_event;
 use retake_model::print::{TextOptions, quote};
@@ -97,8 +98,6 @@ pub struct Printer {
     style: Style,
     /// Threads that live, and their processes.
     threads: HashMap<u32, u32>,
-    /// Seconds that local time is ahead of UTC.
-    utc_offset_s: i64,
     last_ns: Option<u64>,
     started: bool,
 }
@@ -110,9 +109,9 @@ const EXECVE: u32 = 59;
 
 impl Printer {
     /// For local time that is so many seconds ahead of UTC.
-    pub fn new(style: Style, utc_offset_s: i64) -> Self {
-        let text = TextOptions { utc_offset_s: utc_offset_s as i32, ..style.text.clone() };
-        Self { style: Style { text, ..style }, threads: HashMap::new(), utc_offset_s, last_ns: None, started: false }
+    pub fn new(style: Style, utc_offset_s: i32) -> Self {
+        let text = TextOptions { utc_offset_s, ..style.text.clone() };
+        Self { style: Style { text, ..style }, threads: HashMap::new(), last_ns: None, started: false }
     }
 
     /// The line for an observation; `None` if there is nothing to say. The tracker must not have followed it yet.
@@ -171,14 +170,12 @@ impl Printer {
 
     fn time(&mut self, time_ns: u64) -> String {
         let since = time_ns.saturating_sub(self.last_ns.replace(time_ns).unwrap_or(time_ns));
-        let seconds = (time_ns / 1_000_000_000) as i64 + self.utc_offset_s;
-        let day = seconds.rem_euclid(86_400);
-        let clock = format!("{:02}:{:02}:{:02}", day / 3600, day / 60 % 60, day % 60);
+        let clock = || calendar::time_of_day(time_ns, self.style.text.utc_offset_s);
         let micro = time_ns / 1000 % 1_000_000;
         match self.style.clock {
             Clock::None => String::new(),
-            Clock::Seconds => format!("{clock} "),
-            Clock::Microseconds => format!("{clock}.{micro:06} "),
+            Clock::Seconds => format!("{} ", clock()),
+            Clock::Microseconds => format!("{}.{micro:06} ", clock()),
             Clock::Unix => format!("{}.{micro:06} ", time_ns / 1_000_000_000),
             Clock::Relative => format!("{:>6}.{:06} ", since / 1_000_000_000, since / 1000 % 1_000_000),
         }

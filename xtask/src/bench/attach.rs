@@ -4,9 +4,11 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
+
 use super::Result;
-use super::json::Json;
-use super::measure::{Bench, is_present};
+use super::gate::{self, Finding};
+use super::measure::{Bench, Outcome};
 use super::mode::Mode;
 use super::stage::{Stage, environment, tail};
 use super::statistics::Series;
@@ -30,24 +32,30 @@ pub struct Attached {
     before: Series,
     during: Series,
     after: Series,
-    trouble: Option<String>,
+    outcome: Outcome,
 }
 
-/// Measures those that are wanted.
+/// Those of the workloads that are traced.
+pub fn servers(workloads: &[Workload]) -> impl Iterator<Item = &Workload> {
+    workloads.iter().filter(|workload| SERVERS.contains(&workload.name.as_str()))
+}
+
+/// Measures those that are wanted, what is noisy up to `most` times. `lacking` is why nothing can be
+/// traced from the kernel, if that is so.
 ///
 /// # Errors
 /// Failures of the harness; a server that fails is told.
-pub fn run(bench: &Bench, rounds: usize, wants: impl Fn(&str) -> bool) -> Result<Vec<Attached>> {
+pub fn run(bench: &Bench, rounds: usize, most: usize, lacking: Option<&str>, wants: impl Fn(&str) -> bool) -> Result<Vec<Attached>> {
     let workloads = workload::read_all(&bench.repository().join("benches/workloads"))?;
     let mut all = Vec::new();
-    for workload in workloads.iter().filter(|workload| SERVERS.contains(&workload.name.as_str()) && wants(&workload.name)) {
+    for workload in servers(&workloads).filter(|workload| wants(&workload.name)) {
         println!("{}, traced while it runs ...", workload.title);
-        let mut attached = Attached::new(workload);
-        attached.trouble = match workload.requires.iter().find(|what| !is_present(what)) {
-            Some(missing) => Some(format!("skipped: {missing} is not there")),
-            None => measure(bench, workload, &mut attached, rounds).err().map(|error| error.to_string()),
-        };
-        all.push(attached);
+        all.push(gate::until_quiet(most, Attached::is_noisy, || {
+            let mut attached = Attached::new(workload);
+            let skipped = lacking.map(|reason| Outcome::Skipped(reason.to_owned())).or_else(|| Outcome::without(&workload.requires));
+            attached.outcome = skipped.unwrap_or_else(|| Outcome::of(measure(bench, workload, &mut attached, rounds)));
+            Ok(attached)
+        })?);
     }
     Ok(all)
 }
@@ -106,16 +114,26 @@ fn is_traced(process: u32) -> bool {
 impl Attached {
     fn new(workload: &Workload) -> Self {
         let (before, during, after) = Default::default();
-        Self { name: workload.name.clone(), title: workload.title.clone(), before, during, after, trouble: None }
+        Self { name: workload.name.clone(), title: workload.title.clone(), before, during, after, outcome: Outcome::Done }
     }
 
     fn share(&self, of: &Series) -> Option<f64> {
         Some(of.median()? / self.before.median()?)
     }
 
-    /// Whether nothing failed, and nothing is left of it.
-    pub fn is_good(&self) -> bool {
-        self.trouble.is_none() && self.share(&self.after).is_some_and(|share| share >= AFTERWARDS)
+    fn is_noisy(&self) -> bool {
+        self.outcome == Outcome::Done && self.before.is_noisy()
+    }
+
+    /// What came of it, for the gate: nothing may be left of a tracer.
+    pub fn finding(&self) -> gate::Row {
+        let finding = self.outcome.finding().unwrap_or_else(|| match self.share(&self.after) {
+            None => Finding::Failed("no figure".to_owned()),
+            Some(_) if self.is_noisy() => Finding::Noisy,
+            Some(share) if share < AFTERWARDS => Finding::Over("afterwards".to_owned()),
+            Some(_) => Finding::Good,
+        });
+        (self.name.clone(), finding)
     }
 
     fn cells(&self) -> Vec<String> {
@@ -124,11 +142,8 @@ impl Attached {
     }
 
     /// All figures, for programs.
-    pub fn json(&self) -> Json {
-        let list = |series: &Series| Json::List(series.figures.iter().copied().map(Json::Number).collect());
-        let figures = [("before", &self.before), ("during", &self.during), ("after", &self.after)];
-        let figures = figures.into_iter().map(|(name, series)| (name, list(series)));
-        Json::Object(std::iter::once(("name", Json::text(&self.name))).chain(figures).collect())
+    pub fn json(&self) -> Value {
+        json!({"name": self.name, "before": self.before, "during": self.during, "after": self.after})
     }
 }
 
@@ -140,7 +155,7 @@ pub fn text(all: &[Attached], print: fn(&Table) -> String) -> String {
     let headings = ["server, traced from the kernel while it runs", "requests/s before", "meanwhile ×", "afterwards ×"];
     let mut table = Table::new("", &headings);
     all.iter().for_each(|attached| table.push(attached.cells()));
-    let troubles = all.iter().filter_map(|attached| Some(format!("\n{}: {}\n", attached.title, attached.trouble.as_ref()?)));
+    let troubles = all.iter().filter_map(|attached| Some(format!("\n{}: {}\n", attached.title, attached.outcome.trouble()?)));
     format!("\n{}{}", print(&table), troubles.collect::<String>())
 }
 
@@ -156,10 +171,16 @@ mod tests {
             series
         };
         let (before, during) = (series(1000.0), series(600.0));
-        let mut attached = Attached { name: String::new(), title: "it".to_owned(), before, during, after: series(950.0), trouble: None };
+        let mut attached = Attached { name: String::new(), title: "it".to_owned(), before, during, after: series(950.0), outcome: Outcome::Done };
         assert_eq!(attached.cells(), ["it", "1000", "0.60", "0.95 (≥ 0.9)"]);
-        assert!(attached.is_good());
+        assert_eq!(attached.finding().1, Finding::Good);
         attached.after = series(500.0);
-        assert!(!attached.is_good());
+        assert_eq!(attached.finding().1, Finding::Over("afterwards".to_owned()));
+        attached.before.push(3000.0);
+        assert_eq!(attached.finding().1, Finding::Noisy);
+        attached.before = Series::default();
+        assert_eq!(attached.finding().1, Finding::Failed("no figure".to_owned()));
+        attached.outcome = Outcome::Skipped("no redis".to_owned());
+        assert_eq!(attached.finding().1, Finding::Skipped("no redis".to_owned()));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::json::Json;
+use serde_json::{Value, json};
 
 /// More load than this for each core, before anything was measured, is somebody else's work.
 const QUIET_LOAD: f64 = 0.25;
@@ -56,15 +56,15 @@ impl Machine {
     }
 
     /// For programs.
-    pub fn json(&self) -> Json {
-        Json::Object(vec![
-            ("processor", Json::text(&self.processor)),
-            ("core_count", Json::Integer(self.core_count as u64)),
-            ("memory_mb", Json::Integer(self.memory_mb)),
-            ("kernel", Json::text(&self.kernel)),
-            ("load_before", Json::Number(self.load)),
-            ("busy", Json::Bool(self.is_busy())),
-        ])
+    pub fn json(&self) -> Value {
+        json!({
+            "processor": self.processor,
+            "core_count": self.core_count,
+            "memory_mb": self.memory_mb,
+            "kernel": self.kernel,
+            "load_before": self.load,
+            "busy": self.is_busy(),
+        })
     }
 
     fn memory_gb(&self) -> f64 {

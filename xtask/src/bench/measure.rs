@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::Result;
+use super::gate::Finding;
 use super::mode::Mode;
 use super::pace::Pace;
 use super::scratch::{Scratch, folder_bytes};
@@ -29,6 +30,40 @@ pub enum Outcome {
     Skipped(String),
     /// A run failed, and how. Figures are those until then.
     Failed(String),
+}
+
+impl Outcome {
+    /// What a measurement that ended so came to.
+    pub fn of(ended: Result<()>) -> Self {
+        match ended {
+            Ok(()) => Self::Done,
+            Err(error) => Self::Failed(error.to_string()),
+        }
+    }
+
+    /// Skipped, if one of `required` is not there.
+    pub fn without<T: AsRef<str>>(required: &[T]) -> Option<Self> {
+        let missing = required.iter().map(T::as_ref).find(|what| !is_present(what))?;
+        Some(Self::Skipped(format!("{missing} is not there")))
+    }
+
+    /// Why there are no figures, if there are none, in words.
+    pub fn trouble(&self) -> Option<String> {
+        match self {
+            Self::Done => None,
+            Self::Skipped(reason) => Some(format!("skipped: {reason}")),
+            Self::Failed(reason) => Some(format!("FAILED: {reason}")),
+        }
+    }
+
+    /// The same for the gate.
+    pub fn finding(&self) -> Option<Finding> {
+        match self {
+            Self::Done => None,
+            Self::Skipped(reason) => Some(Finding::Skipped(reason.clone())),
+            Self::Failed(reason) => Some(Finding::Failed(reason.clone())),
+        }
+    }
 }
 
 /// The figures of a workload.
@@ -115,6 +150,13 @@ impl Measured {
         Some(self.seconds(mode).median()? / self.baseline().median()?)
     }
 
+    /// Whether it succeeded, but what it is compared with varies too much.
+    pub fn is_noisy(&self) -> bool {
+        let compares_all_cores = self.workload.parallel_limits.is_some();
+        let is_noisy = self.baseline().is_noisy() || (compares_all_cores && self.seconds(Mode::Native).is_noisy());
+        self.outcome == Outcome::Done && is_noisy
+    }
+
     /// The latency of the recorded server as a multiple of the baseline's.
     pub fn latency_ratio(&self) -> Option<f64> {
         Some(self.latency_us(Mode::Record).median()? / self.latency_us(self.baseline_mode()).median()?)
@@ -185,10 +227,12 @@ impl Bench {
             return Ok(measured);
         }
         let work = scratch.path().join(&workload.name);
-        fs::create_dir(&work)?;
-        if let Err(error) = self.rounds(&mut measured, &work, pace) {
-            measured.outcome = Outcome::Failed(error.to_string());
+        if work.exists() {
+            // It was kept, but is measured again.
+            fs::remove_dir_all(&work)?;
         }
+        fs::create_dir(&work)?;
+        measured.outcome = Outcome::of(self.rounds(&mut measured, &work, pace));
         if !self.scratch.keeps() {
             fs::remove_dir_all(&work)?;
         }

@@ -4,12 +4,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde_json::{Value, json};
+
 use super::Result;
-use super::json::Json;
+use super::gate::{self, Finding};
 use super::machine::Machine;
 use super::measure::Bench;
 use super::micro_extras::{Designs, Footprint, Forced, Starting};
-use super::report::series_json;
 use super::statistics::Series;
 use super::stopwatch::Stopwatch;
 use super::svg::{Bar, Chart};
@@ -121,6 +122,21 @@ impl Cost {
     fn of(&self, way: Way) -> Option<f64> {
         self.nanoseconds[way as usize].median()
     }
+
+    /// Whether the program itself takes too different times, or many take no longer than few.
+    fn is_noisy(&self) -> bool {
+        let takes_nothing = |way| self.of(way).is_some_and(|nanoseconds| nanoseconds <= 0.0);
+        self.nanoseconds[Way::Native as usize].is_noisy() || Way::ALL.into_iter().any(takes_nothing)
+    }
+
+    fn finding(&self) -> Finding {
+        let missing = Way::ALL.into_iter().find(|&way| self.of(way).is_none());
+        match missing {
+            Some(way) => Finding::Failed(format!("no figure of {}", way.name())),
+            None if self.is_noisy() => Finding::Noisy,
+            None => Finding::Good,
+        }
+    }
 }
 
 /// Measures everything and says what came of it.
@@ -135,17 +151,25 @@ pub struct Micro {
     footprint: Footprint,
 }
 
-/// Measures.
+/// The names of all operations.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    OPERATIONS.iter().map(|operation| operation.name)
+}
+
+/// Measures what is noisy up to `most` times.
 ///
 /// # Errors
 /// If a program does not build, or an operation fails.
-pub fn run(bench: &Bench, is_quick: bool, wants: impl Fn(&str) -> bool) -> Result<Micro> {
+pub fn run(bench: &Bench, is_quick: bool, most: usize, wants: impl Fn(&str) -> bool) -> Result<Micro> {
     let machine = Machine::look();
     machine.warn();
     let folder = bench.scratch().path().join("micro");
     fs::create_dir_all(&folder)?;
     let rounds = if is_quick { QUICK_ROUNDS } else { FULL_ROUNDS };
     let stopwatch = Stopwatch::new(bench, &folder);
+    let quietly = |count, units, command: &dyn Fn(u64) -> Vec<String>| {
+        gate::until_quiet(most, Cost::is_noisy, || measure(&stopwatch, rounds, count, units, command))
+    };
     for program in ["operations", "futex_ping_pong", "racing_counters", "ring_designs"] {
         stopwatch.compile(program)?;
     }
@@ -153,19 +177,19 @@ pub fn run(bench: &Bench, is_quick: bool, wants: impl Fn(&str) -> bool) -> Resul
     for operation in OPERATIONS.iter().filter(|operation| wants(operation.name)) {
         println!("{} ...", operation.name);
         let command = |count: u64| vec![text(&folder.join("operations")), operation.name.to_owned(), count.to_string()];
-        costs.push((operation, measure(&stopwatch, rounds, operation.count, operation.units, command)?));
+        costs.push((operation, quietly(operation.count, operation.units, &command)?));
     }
     println!("turns, forced points, rings, starting ...");
     let command = |count: u64| vec![text(&folder.join("futex_ping_pong")), count.to_string()];
     // Each round hands the baton over twice.
-    let ping_pong = measure(&stopwatch, rounds, 5000, 2, command)?;
+    let ping_pong = quietly(5000, 2, &command)?;
     Ok(Micro {
         machine,
         costs,
         ping_pong,
         forced: Forced::measure(&stopwatch, rounds)?,
         designs: Designs::measure(&stopwatch, is_quick)?,
-        starting: Starting::measure(&stopwatch, rounds)?,
+        starting: gate::until_quiet(most, Starting::is_noisy, || Starting::measure(&stopwatch, rounds))?,
         footprint: Footprint::measure(&stopwatch)?,
     })
 }
@@ -175,7 +199,7 @@ fn text(path: &Path) -> String {
 }
 
 /// All ways in each round: few, then many.
-fn measure(stopwatch: &Stopwatch<'_>, rounds: usize, count: u64, units: u64, command: impl Fn(u64) -> Vec<String>) -> Result<Cost> {
+fn measure(stopwatch: &Stopwatch<'_>, rounds: usize, count: u64, units: u64, command: &dyn Fn(u64) -> Vec<String>) -> Result<Cost> {
     let mut cost = Cost::default();
     let few = (count / FEW).max(1);
     let recordings: [PathBuf; 2] = ["few", "many"].map(|name| stopwatch.folder().join(name));
@@ -203,6 +227,19 @@ fn measure(stopwatch: &Stopwatch<'_>, rounds: usize, count: u64, units: u64, com
 }
 
 impl Micro {
+    /// What came of each row, for the gate.
+    pub fn findings(&self) -> Vec<gate::Row> {
+        let costs = self.costs.iter().map(|(operation, cost)| (operation.name, cost.finding()));
+        let others = [
+            ("turn", self.ping_pong.finding()),
+            ("forced", self.forced.finding()),
+            ("ring_designs", self.designs.finding()),
+            ("starting", self.starting.finding()),
+            ("footprint", self.footprint.finding()),
+        ];
+        costs.chain(others).map(|(name, finding)| (name.to_owned(), finding)).collect()
+    }
+
     /// All tables.
     pub fn tables(&self) -> Vec<Table> {
         let mut calls =
@@ -254,22 +291,24 @@ impl Micro {
     }
 
     /// All figures, for programs.
-    pub fn json(&self) -> Json {
-        let cost_json = |name: &str, cost: &Cost| {
-            let mut fields = vec![("name", Json::text(name)), ("log_bytes", Json::Number(cost.log_bytes))];
-            fields.extend(Way::ALL.map(|way| (way.name(), series_json(&cost.nanoseconds[way as usize]))));
-            Json::Object(fields)
+    pub fn json(&self) -> Value {
+        let cost_json = |(name, cost): (&str, &Cost)| {
+            let mut figures = json!({"name": name, "log_bytes": cost.log_bytes});
+            for way in Way::ALL {
+                figures[way.name()] = cost.nanoseconds[way as usize].json();
+            }
+            figures
         };
-        let mut costs: Vec<Json> = self.costs.iter().map(|(operation, cost)| cost_json(operation.name, cost)).collect();
-        costs.push(cost_json("turn", &self.ping_pong));
-        Json::Object(vec![
-            ("machine", self.machine.json()),
-            ("nanoseconds", Json::List(costs)),
-            ("forced", self.forced.json()),
-            ("ring_designs", self.designs.json()),
-            ("starting", self.starting.json()),
-            ("footprint", self.footprint.json()),
-        ])
+        let operations = self.costs.iter().map(|(operation, cost)| (operation.name, cost));
+        let costs = operations.chain([("turn", &self.ping_pong)]);
+        json!({
+            "machine": self.machine.json(),
+            "nanoseconds": costs.map(cost_json).collect::<Value>(),
+            "forced": self.forced.json(),
+            "ring_designs": self.designs.json(),
+            "starting": self.starting.json(),
+            "footprint": self.footprint,
+        })
     }
 }
 
@@ -329,6 +368,17 @@ mod tests {
         assert_eq!(call_cells("a", &cost), ["a", "100", "110", "150", "50", "20", "3.2", "21.7"]);
         assert_eq!(event_cells("a", &cost), ["a", "0.1", "0.1", "0.1", "0.0", "3"]);
         assert_eq!(payload_cells("a", &cost), ["a", "0.0", "0.0", "0.0", "0.1", "3.25"]);
+    }
+
+    #[test]
+    fn a_gate_is_told_of_missing_and_noisy_costs() {
+        let cost = |figures: [&[f64]; 4]| Cost { nanoseconds: figures.map(|figures| Series { figures: figures.to_vec() }), log_bytes: 0.0 };
+        let native = &[100.0, 110.0, 120.0][..];
+        assert_eq!(cost([native, &[1.0], &[1.0], &[1.0]]).finding(), Finding::Good);
+        let expected = Finding::Failed("no figure of replay".to_owned());
+        assert_eq!(cost([native, &[1.0], &[1.0], &[]]).finding(), expected);
+        assert_eq!(cost([&[100.0, 200.0], &[1.0], &[1.0], &[1.0]]).finding(), Finding::Noisy);
+        assert_eq!(cost([native, &[1.0], &[0.0], &[1.0]]).finding(), Finding::Noisy);
     }
 
     #[test]

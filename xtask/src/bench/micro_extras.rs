@@ -5,9 +5,11 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
+use serde_json::{Value, json};
+
 use super::Result;
-use super::json::Json;
-use super::report::series_json;
+use super::gate::Finding;
 use super::stage::environment;
 use super::statistics::Series;
 use super::stopwatch::Stopwatch;
@@ -53,6 +55,12 @@ impl Forced {
         Ok(forced)
     }
 
+    /// A run in which nobody was stopped says nothing of what that costs.
+    pub fn finding(&self) -> Finding {
+        let has_points = self.points.median().is_some_and(|points| points > 0.0);
+        if has_points { Finding::Good } else { Finding::Failed("no thread was stopped".to_owned()) }
+    }
+
     /// Microseconds that one point adds to a series.
     fn added_us(&self, series: &Series) -> Option<f64> {
         let points = self.points.median().filter(|&points| points > 0.0)?;
@@ -72,9 +80,13 @@ impl Forced {
         ]
     }
 
-    pub fn json(&self) -> Json {
-        let series = [("one_core", &self.one_core), ("record", &self.record), ("replay", &self.replay), ("points", &self.points)];
-        Json::Object(series.map(|(name, series)| (name, series_json(series))).into())
+    pub fn json(&self) -> Value {
+        json!({
+            "one_core": self.one_core.json(),
+            "record": self.record.json(),
+            "replay": self.replay.json(),
+            "points": self.points.json(),
+        })
     }
 }
 
@@ -96,6 +108,13 @@ impl Designs {
         Ok(Self { rows })
     }
 
+    pub fn finding(&self) -> Finding {
+        match self.rows.is_empty() {
+            true => Finding::Failed("no design was measured".to_owned()),
+            false => Finding::Good,
+        }
+    }
+
     pub fn table(&self) -> Table {
         let headings = ["design", "million events/s", "found it full", "CASTOR's Figure 2, 4 cores, measured elsewhere"];
         let mut table = Table::new("Rings: two producers and a drain, 64-byte events", &headings);
@@ -112,11 +131,15 @@ impl Designs {
         table
     }
 
-    pub fn json(&self) -> Json {
+    pub fn json(&self) -> Value {
         let row = |(name, rate, full): &(String, f64, f64)| {
-            Json::Object(vec![("name", Json::text(name)), ("million_events_per_second", Json::Number(*rate)), ("full", Json::Number(*full))])
+            json!({
+                "name": name,
+                "million_events_per_second": rate,
+                "full": full,
+            })
         };
-        Json::List(self.rows.iter().map(row).collect())
+        self.rows.iter().map(row).collect()
     }
 }
 
@@ -155,6 +178,18 @@ impl Starting {
         Ok(starting)
     }
 
+    pub fn is_noisy(&self) -> bool {
+        self.native.is_noisy()
+    }
+
+    pub fn finding(&self) -> Finding {
+        match self.native.median() {
+            None => Finding::Failed("no figure of native".to_owned()),
+            Some(_) if self.is_noisy() => Finding::Noisy,
+            Some(_) => Finding::Good,
+        }
+    }
+
     pub fn table(&self) -> Table {
         let mut table = Table::new("Starting: /bin/true, ms", &["native", "record", "replay", "log bytes"]);
         let shown = |series: &Series| number(series.median().map(|seconds| seconds * 1e3), 1);
@@ -162,18 +197,18 @@ impl Starting {
         table
     }
 
-    pub fn json(&self) -> Json {
-        Json::Object(vec![
-            ("native", series_json(&self.native)),
-            ("record", series_json(&self.record)),
-            ("replay", series_json(&self.replay)),
-            ("log_bytes", Json::Integer(self.log_bytes)),
-        ])
+    pub fn json(&self) -> Value {
+        json!({
+            "native": self.native.json(),
+            "record": self.record.json(),
+            "replay": self.replay.json(),
+            "log_bytes": self.log_bytes,
+        })
     }
 }
 
 /// Memory in KB, shared pages counted in parts, of a program that sleeps.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Footprint {
     supervisor_kb: u64,
     native_kb: u64,
@@ -198,20 +233,20 @@ impl Footprint {
         Ok(footprint)
     }
 
+    /// Zero stands for what could not be read.
+    pub fn finding(&self) -> Finding {
+        match [self.supervisor_kb, self.native_kb, self.recorded_kb].contains(&0) {
+            true => Finding::Failed("the memory of a process cannot be read".to_owned()),
+            false => Finding::Good,
+        }
+    }
+
     pub fn table(&self) -> Table {
         let headings = ["supervisor MB", "the program alone MB", "the program recorded MB", "added MB"];
         let mut table = Table::new("Memory: /bin/sleep, in proportional set size", &headings);
         let added = self.recorded_kb.saturating_sub(self.native_kb);
         table.push([self.supervisor_kb, self.native_kb, self.recorded_kb, added].map(|kb| number(Some(kb as f64 / 1e3), 2)).to_vec());
         table
-    }
-
-    pub fn json(&self) -> Json {
-        Json::Object(vec![
-            ("supervisor_kb", Json::Integer(self.supervisor_kb)),
-            ("native_kb", Json::Integer(self.native_kb)),
-            ("recorded_kb", Json::Integer(self.recorded_kb)),
-        ])
     }
 }
 
@@ -260,6 +295,24 @@ mod tests {
         let forced = Forced { one_core: series(1.0), record: series(1.5), replay: series(3.0), points: series(1000.0) };
         assert_eq!(&forced.cells()[3..5], ["500.0", "2000.0"]);
         assert_eq!(Forced::default().added_us(&series(1.0)), None);
+    }
+
+    #[test]
+    fn a_gate_is_told_of_what_was_not_measured() {
+        let is_good = |finding: Finding| finding == Finding::Good;
+        let points = |points: &[f64]| Series { figures: points.to_vec() };
+        let forced = |figures| Forced { points: points(figures), ..Forced::default() };
+        assert!(is_good(forced(&[3.0]).finding()));
+        assert!(!is_good(forced(&[0.0]).finding()) && !is_good(Forced::default().finding()));
+        let rows = vec![("lock".to_owned(), 1.0, 0.0)];
+        assert!(is_good(Designs { rows }.finding()));
+        assert!(!is_good(Designs { rows: Vec::new() }.finding()));
+        let starting = |figures| Starting { native: points(figures), ..Starting::default() };
+        assert!(is_good(starting(&[1.0, 1.1]).finding()));
+        assert_eq!(starting(&[1.0, 2.0]).finding(), Finding::Noisy);
+        assert!(!is_good(Starting::default().finding()));
+        let footprint = |supervisor_kb| Footprint { supervisor_kb, native_kb: 1, recorded_kb: 2 };
+        assert!(is_good(footprint(3).finding()) && !is_good(footprint(0).finding()));
     }
 
     #[test]

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::Result;
-use super::pace::Pace;
+use clap::Args;
+use clap::builder::RangedU64ValueParser;
 
-pub const USAGE: &str = "cargo xtask bench [--micro | --scaling | --tracing] [--quick] [--rounds N] [--only NAME[,NAME]] [--list] [--update] [--gate] \
-                         [--profile] [--keep] [--scratch DIR] [--retake FILE]";
+use super::gate;
+use super::pace::Pace;
+use crate::selection;
 
 const QUICK_ROUNDS: usize = 5;
 const FULL_ROUNDS: usize = 15;
@@ -27,12 +28,11 @@ const QUICK_TIME: Duration = Duration::from_secs(420);
 const FULL_TIME: Duration = Duration::from_secs(2400);
 
 /// Nobody waits for more, and every round's figures are kept.
-const MAXIMUM_ROUNDS: usize = 1000;
+const MAXIMUM_ROUNDS: u64 = 1000;
 
 /// What is measured.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
-    #[default]
     Workloads,
     /// What single operations cost.
     Micro,
@@ -40,62 +40,88 @@ pub enum Subject {
     Scaling,
     /// What tracing costs, and running a trace again.
     Tracing,
+    /// Instructions, system calls and the like.
+    Counts,
+}
+
+/// What is measured instead of workloads.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+struct Subjects {
+    /// Measure what single operations cost.
+    #[arg(long)]
+    micro: bool,
+    /// Measure how cost grows.
+    #[arg(long)]
+    scaling: bool,
+    /// Measure what tracing costs, and running a trace again.
+    #[arg(long)]
+    tracing: bool,
+    /// Count instructions, system calls, page faults and bytes, which noise does not change.
+    #[arg(long)]
+    counts: bool,
 }
 
 /// The command line.
-#[derive(Debug, Default)]
+#[derive(Debug, Args)]
 pub struct Options {
-    pub subject: Subject,
+    #[command(flatten)]
+    subjects: Subjects,
+    /// Take less time: fewer rounds, smaller sizes.
+    #[arg(long)]
     pub quick: bool,
+    /// Measure so often.
+    #[arg(long, value_name = "N",
+        value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAXIMUM_ROUNDS))]
     rounds: Option<usize>,
-    /// Names; empty for all.
+    /// Measure only these; may be repeated.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub only: Vec<String>,
+    /// Only print the names of what there is.
+    #[arg(long)]
     pub list: bool,
-    /// Write tables and charts into docs/.
+    /// Write tables and charts into docs/; of counts, the file of limits.
+    #[arg(long)]
     pub update: bool,
-    /// Fail if a limit is exceeded, not only if a workload fails.
+    /// Fail also if a limit is exceeded, or something is noisy or skipped.
+    #[arg(long)]
     pub gate: bool,
+    /// The gate lets these be skipped for want of a program; may be repeated.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "gate")]
+    pub may_skip: Vec<String>,
     /// Say where the time goes in what exceeds a limit.
+    #[arg(long)]
     profile: bool,
     /// Leave the scratch folder behind.
+    #[arg(long)]
     pub keep: bool,
+    /// Measure in this folder.
+    #[arg(long, value_name = "DIR")]
     pub scratch: Option<PathBuf>,
+    /// Measure this program; without it, one is built.
+    #[arg(long, value_name = "FILE")]
     pub retake: Option<PathBuf>,
 }
 
 impl Options {
-    /// Reads it.
-    ///
-    /// # Errors
-    /// A mistake, and how it is used.
-    pub fn parse(arguments: &[&str]) -> Result<Self> {
-        let mut options = Self::default();
-        let mut arguments = arguments.iter();
-        while let Some(argument) = arguments.next() {
-            let mut value = || arguments.next().copied().ok_or(format!("{argument} needs a value\nusage: {USAGE}"));
-            match *argument {
-                "--micro" => options.subject = Subject::Micro,
-                "--scaling" => options.subject = Subject::Scaling,
-                "--tracing" => options.subject = Subject::Tracing,
-                "--quick" => options.quick = true,
-                "--list" => options.list = true,
-                "--update" => options.update = true,
-                "--gate" => options.gate = true,
-                "--profile" => options.profile = true,
-                "--keep" => options.keep = true,
-                "--rounds" => options.rounds = Some(parse_rounds(value()?)?),
-                "--only" => options.only = value()?.split(',').map(str::to_owned).collect(),
-                "--scratch" => options.scratch = Some(PathBuf::from(value()?)),
-                "--retake" => options.retake = Some(PathBuf::from(value()?)),
-                _ => return Err(format!("no such option: {argument}\nusage: {USAGE}").into()),
-            }
+    pub fn subject(&self) -> Subject {
+        match self.subjects {
+            Subjects { micro: true, .. } => Subject::Micro,
+            Subjects { scaling: true, .. } => Subject::Scaling,
+            Subjects { tracing: true, .. } => Subject::Tracing,
+            Subjects { counts: true, .. } => Subject::Counts,
+            _ => Subject::Workloads,
         }
-        Ok(options)
     }
 
     pub fn rounds(&self) -> usize {
         let usual = if self.quick { QUICK_ROUNDS } else { FULL_ROUNDS };
         self.rounds.unwrap_or(usual)
+    }
+
+    /// How often something noisy is measured.
+    pub fn most_measurements(&self) -> usize {
+        if self.gate { gate::MOST_MEASUREMENTS } else { 1 }
     }
 
     /// What all workloads may take together.
@@ -116,36 +142,64 @@ impl Options {
 
     /// Whether something of this name is asked for.
     pub fn wants(&self, name: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|only| only == name)
-    }
-}
-
-fn parse_rounds(text: &str) -> Result<usize> {
-    match text.parse() {
-        Ok(rounds @ 1..=MAXIMUM_ROUNDS) => Ok(rounds),
-        _ => Err(format!("--rounds needs a number from 1 to {MAXIMUM_ROUNDS}, not {text}").into()),
+        selection::wants(&self.only, name)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Debug, Parser)]
+    struct CommandLine {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn parse(arguments: &[&str]) -> Result<Options, clap::Error> {
+        let line = CommandLine::try_parse_from([&["bench"], arguments].concat());
+        line.map(|line| line.options)
+    }
 
     #[test]
     fn options_are_read() {
-        let options = Options::parse(&["--quick", "--only", "a,b", "--rounds", "3", "--micro"]).unwrap();
-        assert!(options.quick && !options.update && options.subject == Subject::Micro);
+        let options = parse(&["--quick", "--only", "a,b", "--rounds", "3", "--micro"]).unwrap();
+        assert!(options.quick && !options.update && options.subject() == Subject::Micro);
         assert!(options.wants("a") && options.wants("b") && !options.wants("c"));
         assert_eq!((options.rounds(), options.pace(None).strace_rounds, options.whole_time()), (3, 1, None));
-        assert_eq!(Options::parse(&[]).unwrap().rounds(), FULL_ROUNDS);
-        let whole_time = |arguments: &[&str]| Options::parse(arguments).unwrap().whole_time();
+        assert_eq!(parse(&["--only", "a", "--only", "b,c"]).unwrap().only, ["a", "b", "c"]);
+        let whole_time = |arguments: &[&str]| parse(arguments).unwrap().whole_time();
         assert!(whole_time(&["--quick"]) < whole_time(&[]) && whole_time(&["--quick"]).is_some());
     }
 
     #[test]
+    fn workloads_are_measured_unless_something_else_is_asked_for() {
+        let subject = |arguments: &[&str]| parse(arguments).unwrap().subject();
+        assert_eq!((subject(&[]), parse(&[]).unwrap().rounds()), (Subject::Workloads, FULL_ROUNDS));
+        assert_eq!(subject(&["--scaling"]), Subject::Scaling);
+        assert_eq!(subject(&["--tracing"]), Subject::Tracing);
+        assert_eq!(subject(&["--counts"]), Subject::Counts);
+        assert!(parse(&["--micro", "--tracing"]).is_err(), "one at a time");
+    }
+
+    #[test]
+    fn only_a_gate_measures_again_and_allows_skips() {
+        let gate = parse(&["--gate", "--may-skip", "a,b", "--may-skip", "c"]).unwrap();
+        assert_eq!((gate.may_skip.len(), gate.most_measurements()), (3, gate::MOST_MEASUREMENTS));
+        assert_eq!(parse(&[]).unwrap().most_measurements(), 1);
+        assert!(parse(&["--may-skip", "a"]).is_err());
+    }
+
+    #[test]
     fn wrong_options_are_refused() {
-        for arguments in [&["--fast"][..], &["--rounds"], &["--rounds", "0"], &["--rounds", "many"]] {
-            assert!(Options::parse(arguments).is_err(), "{arguments:?}");
+        for arguments in [&["--fast"][..], &["--rounds"], &["xz"]] {
+            assert!(parse(arguments).is_err(), "{arguments:?}");
         }
+        for rounds in ["0", "1001", "many", ""] {
+            assert!(parse(&["--rounds", rounds]).is_err(), "{rounds}");
+        }
+        assert_eq!(parse(&["--rounds", "1000"]).unwrap().rounds(), 1000);
     }
 }

@@ -1,12 +1,14 @@
 //! What the figures say: tables for the terminal and for docs/BENCHMARKS.md, and all figures as JSON.
 
-use super::json::Json;
+use serde_json::{Value, json};
+
+use super::gate;
 use super::machine::Machine;
 use super::measure::{Measured, Outcome};
 use super::mode::Mode;
 use super::statistics::{NOISY_SPREAD, Series};
 use super::table::{NOTHING, Table, megabytes, number};
-use super::verdict::{exceeded, verdict};
+use super::verdict::{exceeded, finding, verdict};
 use super::workload::Baseline;
 
 const PROGRAM_HEADINGS: [&str; 10] =
@@ -89,23 +91,25 @@ impl Report {
     }
 
     /// All figures, for programs.
-    pub fn json(&self) -> Json {
-        Json::Object(vec![
-            ("machine", self.machine.json()),
-            ("rounds", Json::Integer(self.rounds as u64)),
-            ("strace_rounds", Json::Integer(self.strace_rounds as u64)),
-            ("noisy_spread", Json::Number(NOISY_SPREAD)),
-            ("workloads", Json::List(self.measured.iter().map(workload_json).collect())),
-        ])
+    pub fn json(&self) -> Value {
+        json!({
+            "machine": self.machine.json(),
+            "rounds": self.rounds,
+            "strace_rounds": self.strace_rounds,
+            "noisy_spread": NOISY_SPREAD,
+            "workloads": self.measured.iter().map(workload_json).collect::<Value>(),
+        })
     }
 
-    /// Whether no workload failed, and, if limits count, none exceeded one.
-    pub fn succeeded(&self, limits_count: bool) -> bool {
-        self.measured.iter().all(|measured| match measured.outcome {
-            Outcome::Failed(_) => false,
-            Outcome::Skipped(_) => true,
-            Outcome::Done => !limits_count || exceeded(measured).is_empty(),
-        })
+    /// Whether no workload failed, with or without a gate.
+    pub fn succeeded(&self) -> bool {
+        !self.measured.iter().any(|measured| matches!(measured.outcome, Outcome::Failed(_)))
+    }
+
+    /// What came of each workload, for the gate.
+    pub fn findings(&self) -> Vec<gate::Row> {
+        let row = |measured: &Measured| (measured.workload.name.clone(), finding(measured));
+        self.measured.iter().map(row).collect()
     }
 }
 
@@ -224,57 +228,49 @@ fn with_limit(figure: Option<f64>, sign: &str, limit: Option<f64>) -> String {
     }
 }
 
-fn workload_json(measured: &Measured) -> Json {
+fn workload_json(measured: &Measured) -> Value {
     let workload = &measured.workload;
     let (outcome, reason) = match &measured.outcome {
-        Outcome::Done => ("done", Json::Null),
-        Outcome::Skipped(reason) => ("skipped", Json::text(reason)),
-        Outcome::Failed(reason) => ("failed", Json::text(reason)),
+        Outcome::Done => ("done", None),
+        Outcome::Skipped(reason) => ("skipped", Some(reason)),
+        Outcome::Failed(reason) => ("failed", Some(reason)),
     };
-    let all = |series: fn(&Measured, Mode) -> &Series| Json::Object(Mode::ALL.map(|mode| (mode.name(), series_json(series(measured, mode)))).into());
-    let exceeded = exceeded(measured).into_iter().map(Json::text).collect();
-    Json::Object(vec![
-        ("name", Json::text(&workload.name)),
-        ("title", Json::text(&workload.title)),
-        ("server", Json::Bool(workload.is_server())),
-        ("outcome", Json::text(outcome)),
-        ("reason", reason),
-        ("baseline", Json::text(measured.baseline_mode().name())),
-        ("noisy", Json::Bool(measured.baseline().is_noisy())),
-        ("strace_ratio", Json::number(measured.ratio(Mode::Strace))),
-        ("strace_was_stopped", Json::Bool(measured.strace_was_stopped)),
-        ("record_ratio", Json::number(measured.ratio(Mode::Record))),
-        ("record_limit", Json::number(workload.record_ratio_limit())),
-        ("replay_ratio", Json::number(measured.ratio(Mode::Replay))),
-        ("replay_limit", Json::number(workload.replay_limit)),
-        ("parallel_record_ratio", Json::number(measured.ratio_to_all_cores(Mode::ParallelRecord))),
-        ("parallel_replay_ratio", Json::number(measured.ratio_to_all_cores(Mode::ParallelReplay))),
-        ("latency_ratio", Json::number(measured.latency_ratio())),
-        ("latency_limit", Json::number(workload.latency_limit)),
-        ("exceeded", Json::List(exceeded)),
-        ("record_peak_kb", Json::Integer(measured.record_peak_kb)),
-        ("replay_peak_kb", Json::Integer(measured.replay_peak_kb)),
-        ("log_bytes", Json::Integer(measured.log_bytes)),
-        ("file_bytes", Json::Integer(measured.file_bytes)),
-        ("seconds", all(Measured::seconds)),
-        ("latency_us", all(Measured::latency_us)),
-    ])
-}
-
-/// All figures of a series.
-pub fn series_json(series: &Series) -> Json {
-    let figures = series.figures.iter().copied().map(Json::Number).collect();
-    Json::Object(vec![
-        ("median", Json::number(series.median())),
-        ("minimum", Json::number(series.minimum())),
-        ("maximum", Json::number(series.maximum())),
-        ("rounds", Json::List(figures)),
-    ])
+    let all = |series: fn(&Measured, Mode) -> &Series| {
+        let of = |mode: Mode| (mode.name(), series(measured, mode).json());
+        Mode::ALL.into_iter().map(of).collect::<Value>()
+    };
+    json!({
+        "name": workload.name,
+        "title": workload.title,
+        "server": workload.is_server(),
+        "outcome": outcome,
+        "reason": reason,
+        "baseline": measured.baseline_mode().name(),
+        "noisy": measured.baseline().is_noisy(),
+        "strace_ratio": measured.ratio(Mode::Strace),
+        "strace_was_stopped": measured.strace_was_stopped,
+        "record_ratio": measured.ratio(Mode::Record),
+        "record_limit": workload.record_ratio_limit(),
+        "replay_ratio": measured.ratio(Mode::Replay),
+        "replay_limit": workload.replay_limit,
+        "parallel_record_ratio": measured.ratio_to_all_cores(Mode::ParallelRecord),
+        "parallel_replay_ratio": measured.ratio_to_all_cores(Mode::ParallelReplay),
+        "latency_ratio": measured.latency_ratio(),
+        "latency_limit": workload.latency_limit,
+        "exceeded": exceeded(measured),
+        "record_peak_kb": measured.record_peak_kb,
+        "replay_peak_kb": measured.replay_peak_kb,
+        "log_bytes": measured.log_bytes,
+        "file_bytes": measured.file_bytes,
+        "seconds": all(Measured::seconds),
+        "latency_us": all(Measured::latency_us),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::gate::Finding;
     use crate::bench::workload::Workload;
 
     fn measured(workload: &Workload, native: f64, record: f64, replay: f64) -> Measured {
@@ -298,8 +294,12 @@ mod tests {
         let report = report(vec![program]);
         assert!(report.markdown().contains("| a | 1.000 | 0 % | > 9.00 | 1.30 (≤ 1.4) | 0.25 | – | – | – | good |\n"));
         assert!(report.terminal().contains("1.30 (≤ 1.4)"));
-        assert!(report.json().print().contains("\"record_ratio\": 1.3,"));
-        assert!(report.succeeded(true) && report.tables().len() == 1);
+        let json = &report.json()["workloads"][0];
+        assert_eq!((&json["record_ratio"], &json["latency_ratio"]), (&json!(1.3), &Value::Null));
+        let seconds = json!({"median": 1.3, "minimum": 1.3, "maximum": 1.3, "rounds": [1.3]});
+        assert_eq!(json["seconds"]["record"], seconds);
+        assert_eq!(report.findings(), [(String::new(), Finding::Good)]);
+        assert!(report.succeeded() && report.tables().len() == 1);
     }
 
     #[test]
@@ -312,7 +312,8 @@ mod tests {
         let report = report(vec![server]);
         assert!(report.markdown().contains("| s | 1000 | – | 0 % | – | 0.50 (≥ 0.85) | 0.50 | 0.50 | 1.50 | – | over: record |\n"));
         assert!(report.markdown().contains("| s | 2.00 / 0.50 | – | – | RR 2 |\n"));
-        assert!(report.succeeded(false) && !report.succeeded(true));
+        assert_eq!(report.findings(), [(String::new(), Finding::Over("record".to_owned()))]);
+        assert!(report.succeeded());
     }
 
     #[test]
@@ -354,7 +355,8 @@ mod tests {
     fn failures_count_always() {
         let mut report = report(vec![measured(&Workload::default(), 1.0, 1.0, 1.0)]);
         report.measured[0].outcome = Outcome::Failed("x".to_owned());
-        assert!(!report.succeeded(false));
+        assert_eq!(report.findings(), [(String::new(), Finding::Failed("x".to_owned()))]);
+        assert!(!report.succeeded());
     }
 
     #[test]

@@ -3,8 +3,10 @@
 
 use std::fs;
 
+use serde_json::{Value, json};
+
 use super::Result;
-use super::json::Json;
+use super::gate::{self, Finding};
 use super::machine::Machine;
 use super::measure::Bench;
 use super::scaling_point::{Point, measure};
@@ -74,11 +76,16 @@ pub struct Scaling {
     axes: Vec<(&'static Axis, Vec<Point>, Option<String>)>,
 }
 
-/// Measures.
+/// The names of what grows, with their titles.
+pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    AXES.iter().map(|axis| (axis.name, axis.title))
+}
+
+/// Measures what is noisy up to `most` times.
 ///
 /// # Errors
 /// If the program does not build. A size that fails ends its axis, and is told.
-pub fn run(bench: &Bench, is_quick: bool, wants: impl Fn(&str) -> bool) -> Result<Scaling> {
+pub fn run(bench: &Bench, is_quick: bool, most: usize, wants: impl Fn(&str) -> bool) -> Result<Scaling> {
     let machine = Machine::look();
     machine.warn();
     let folder = bench.scratch().path().join("scaling");
@@ -91,7 +98,8 @@ pub fn run(bench: &Bench, is_quick: bool, wants: impl Fn(&str) -> bool) -> Resul
         let mut trouble = None;
         for &size in if is_quick { axis.quick_sizes } else { axis.sizes } {
             println!("{} {} ...", size, axis.title);
-            match measure(&stopwatch, axis.name, size, axis.middle(size)) {
+            let one = || measure(&stopwatch, axis.name, size, axis.middle(size));
+            match gate::until_quiet(most, is_noisy, one) {
                 Ok(point) => points.push(point),
                 Err(error) => {
                     trouble = Some(format!("{size}: {error}"));
@@ -105,9 +113,10 @@ pub fn run(bench: &Bench, is_quick: bool, wants: impl Fn(&str) -> bool) -> Resul
 }
 
 impl Scaling {
-    /// Whether nothing grows that must not, and no size failed.
-    pub fn is_good(&self) -> bool {
-        self.axes.iter().all(|(_, points, trouble)| trouble.is_none() && grown(points).is_empty())
+    /// What came of each axis, for the gate.
+    pub fn findings(&self) -> Vec<gate::Row> {
+        let row = |(axis, points, trouble): &(&Axis, Vec<Point>, Option<String>)| (axis.name.to_owned(), finding(points, trouble.as_deref()));
+        self.axes.iter().map(row).collect()
     }
 
     /// All tables, with what grows.
@@ -158,17 +167,39 @@ impl Scaling {
     }
 
     /// All figures, for programs.
-    pub fn json(&self) -> Json {
+    pub fn json(&self) -> Value {
         let axis = |(axis, points, trouble): &(&Axis, Vec<Point>, Option<String>)| {
-            Json::Object(vec![
-                ("name", Json::text(axis.name)),
-                ("points", Json::List(points.iter().map(Point::json).collect())),
-                ("trouble", trouble.as_deref().map_or(Json::Null, Json::text)),
-                ("grows", Json::List(grown(points).into_iter().map(Json::text).collect())),
-            ])
+            json!({
+                "name": axis.name,
+                "points": points.iter().map(Point::json).collect::<Value>(),
+                "trouble": trouble,
+                "grows": grown(points),
+            })
         };
-        Json::Object(vec![("machine", self.machine.json()), ("axes", Json::List(self.axes.iter().map(axis).collect()))])
+        json!({"machine": self.machine.json(), "axes": self.axes.iter().map(axis).collect::<Value>()})
     }
+}
+
+/// What came of one axis.
+fn finding(points: &[Point], trouble: Option<&str>) -> Finding {
+    let grown = grown(points);
+    match trouble {
+        Some(trouble) => Finding::Failed(trouble.to_owned()),
+        None if points.iter().any(is_noisy) => Finding::Noisy,
+        None if points.is_empty() => Finding::Failed("no size was measured".to_owned()),
+        None if !grown.is_empty() => Finding::Over(grown.join(", ")),
+        None => Finding::Good,
+    }
+}
+
+/// Whether what is compared between lengths varies by more than what may grow.
+fn is_noisy(point: &Point) -> bool {
+    let varies = |series: &Series| {
+        let range = series.maximum().zip(series.minimum()).map(|(most, least)| most - least);
+        series.is_noisy() && range.is_some_and(|seconds| seconds > GROWTH_SECONDS)
+    };
+    let opening = point.opening.as_ref();
+    opening.is_some_and(|it| [&it.first_output, &it.info, &it.dump].into_iter().any(varies))
 }
 
 /// What grows with the length and must not: from the first point to the last.
@@ -248,6 +279,22 @@ mod tests {
         assert!(grown(&[point(0.01, 10_000)]).is_empty(), "one is no growth");
         assert!(grown(&[point(0.01, 10_000), point(0.02, 12_000)]).is_empty(), "chance");
         assert_eq!(grown(&[point(0.01, 10_000), point(0.01, 10_000), point(0.5, 90_000)]), ["replay's start", "memory of record"]);
+    }
+
+    #[test]
+    fn a_gate_is_told_what_came_of_an_axis() {
+        let even = [point(0.01, 10_000), point(0.01, 10_000)];
+        assert_eq!(finding(&even, None), Finding::Good);
+        assert_eq!(finding(&even, Some("7: no disk")), Finding::Failed("7: no disk".to_owned()));
+        assert_eq!(finding(&[], None), Finding::Failed("no size was measured".to_owned()));
+        let [short, mut long] = [point(0.01, 10_000), point(0.5, 10_000)];
+        let grown = finding(&[short.clone(), long.clone()], None);
+        assert_eq!(grown, Finding::Over("replay's start".to_owned()));
+        let series = &mut long.opening.as_mut().unwrap().first_output;
+        series.figures = vec![0.1, 0.5, 0.5];
+        assert_eq!(finding(&[short.clone(), long.clone()], None), Finding::Noisy);
+        long.opening.as_mut().unwrap().first_output.figures = vec![0.001, 0.008, 0.004];
+        assert_eq!(finding(&[short, long], None), Finding::Good, "it may vary by that much");
     }
 
     #[test]

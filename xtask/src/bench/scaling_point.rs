@@ -7,8 +7,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use serde_json::{Value, json};
+
 use super::Result;
-use super::json::Json;
 use super::process::kill_group;
 use super::stage::environment;
 use super::statistics::Series;
@@ -24,7 +25,7 @@ const REPETITIONS: usize = 5;
 const STEADY_SECONDS: f64 = 1.0;
 
 /// One size on one axis.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Point {
     pub size: u64,
     pub native: f64,
@@ -37,7 +38,7 @@ pub struct Point {
 }
 
 /// What must not depend on the length of a recording.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Opening {
     /// Seconds until replay has printed something.
     pub first_output: Series,
@@ -125,25 +126,23 @@ fn first_output(stopwatch: &Stopwatch<'_>, recording: &Path) -> Result<f64> {
 
 impl Point {
     /// All figures, for programs.
-    pub fn json(&self) -> Json {
-        let mut fields = vec![
-            ("size", Json::Integer(self.size)),
-            ("native", Json::Number(self.native)),
-            ("record", Json::Number(self.record)),
-            ("replay", Json::Number(self.replay)),
-            ("record_peak_kb", Json::Integer(self.record_peak_kb)),
-            ("replay_peak_kb", Json::Integer(self.replay_peak_kb)),
-            ("log_bytes", Json::Integer(self.log_bytes)),
-        ];
+    pub fn json(&self) -> Value {
+        let mut figures = json!({
+            "size": self.size,
+            "native": self.native,
+            "record": self.record,
+            "replay": self.replay,
+            "record_peak_kb": self.record_peak_kb,
+            "replay_peak_kb": self.replay_peak_kb,
+            "log_bytes": self.log_bytes,
+        });
         if let Some(opening) = &self.opening {
-            fields.extend([
-                ("first_output", Json::number(opening.first_output.median())),
-                ("info", Json::number(opening.info.median())),
-                ("info_peak_kb", opening.info_peak_kb.map_or(Json::Null, Json::Integer)),
-                ("dump", Json::number(opening.dump.median())),
-                ("dump_peak_kb", opening.dump_peak_kb.map_or(Json::Null, Json::Integer)),
-            ]);
+            figures["first_output"] = json!(opening.first_output.median());
+            figures["info"] = json!(opening.info.median());
+            figures["info_peak_kb"] = json!(opening.info_peak_kb);
+            figures["dump"] = json!(opening.dump.median());
+            figures["dump_peak_kb"] = json!(opening.dump_peak_kb);
         }
-        Json::Object(fields)
+        figures
     }
 }

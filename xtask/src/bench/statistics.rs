@@ -1,10 +1,14 @@
 //! Figures of several runs.
 
+use serde::Serialize;
+use serde_json::{Value, json};
+
 /// The spread of the baseline from which on ratios to it mean nothing.
 pub const NOISY_SPREAD: f64 = 0.4;
 
 /// The figures of one way to run a workload, one a round.
-#[derive(Debug, Default, Clone, PartialEq)]
+#[derive(Debug, Default, Clone, PartialEq, Serialize)]
+#[serde(transparent)]
 pub struct Series {
     pub figures: Vec<f64>,
 }
@@ -43,6 +47,16 @@ impl Series {
     /// Maximum less minimum, in medians.
     pub fn spread(&self) -> Option<f64> {
         Some((self.maximum()? - self.minimum()?) / self.median()?)
+    }
+
+    /// All figures and what they come to, for programs.
+    pub fn json(&self) -> Value {
+        json!({
+            "median": self.median(),
+            "minimum": self.minimum(),
+            "maximum": self.maximum(),
+            "rounds": self.figures,
+        })
     }
 
     pub fn is_noisy(&self) -> bool {

@@ -1,4 +1,7 @@
 //! Bar charts as SVG: horizontal bars in groups, with error bars, readable on light and dark pages.
+//!
+//! They are made here. A chart is some rectangles, lines and texts; a plotting library would be a
+//! large dependency for that.
 
 use std::fmt::Write;
 

@@ -4,14 +4,18 @@
 use std::fs;
 use std::time::Instant;
 
+use serde::Deserialize;
+use serde_json::{Value, json};
+
 use super::Result;
 use super::attach::{self, Attached};
-use super::json::Json;
+use super::gate::{self, Finding};
 use super::machine::Machine;
-use super::measure::{Bench, is_present};
+use super::measure::{Bench, Outcome};
 use super::statistics::Series;
 use super::stopwatch::Stopwatch;
 use super::table::{NOTHING, Table, number};
+use super::workload::Workload;
 
 /// Says what a command took: seconds, user and system time. Traced with it, for it must see the program's end and nothing else.
 const TIMED: &str = "#!/bin/bash\nout=$1\nshift\nTIMEFORMAT='%R %U %S'\n{ time \"$@\" > output 2> errors || touch failed; } 2> \"$out\"\n";
@@ -98,10 +102,14 @@ impl Figures {
     fn push(&mut self, said: &str) -> Result<f64> {
         let words: Vec<f64> = said.split_whitespace().filter_map(|word| word.parse().ok()).collect();
         let [seconds, user, system] = words[..] else { return Err(format!("not three times: {said}").into()) };
+        self.add([seconds, user, system]);
+        Ok(seconds)
+    }
+
+    fn add(&mut self, [seconds, user, system]: [f64; 3]) {
         self.seconds.push(seconds);
         self.user.push(user);
         self.system.push(system);
-        Ok(seconds)
     }
 
     fn processor_seconds(&self) -> Option<f64> {
@@ -120,36 +128,62 @@ struct Point {
     /// MB of trace a second, once the program has ended, and the most memory of `retake`.
     conversion: Series,
     peak_kb: u64,
-    trouble: Option<String>,
+    outcome: Outcome,
+    /// Ways for which there are no figures.
+    lacking: Vec<&'static str>,
 }
+
+/// A way that cannot be measured here, and why.
+type Lacking = (&'static str, String);
 
 /// All results.
 pub struct Tracing {
     machine: Machine,
     rounds: usize,
+    lacking: Vec<Lacking>,
     points: Vec<Point>,
     attached: Vec<Attached>,
 }
 
-/// Measures.
+/// The names of what is traced, with their titles: programs, and servers among the workloads.
+pub fn names(workloads: &[Workload]) -> impl Iterator<Item = (&str, &str)> {
+    let servers = attach::servers(workloads).map(Workload::name_and_title);
+    LOADS.iter().map(|load| (load.name, load.title)).chain(servers)
+}
+
+/// Measures what is noisy up to `most` times.
 ///
 /// # Errors
 /// Failures of the harness; a load that fails is told.
-pub fn run(bench: &Bench, rounds: usize, wants: impl Fn(&str) -> bool) -> Result<Tracing> {
+pub fn run(bench: &Bench, rounds: usize, most: usize, wants: impl Fn(&str) -> bool) -> Result<Tracing> {
     let machine = Machine::look();
     machine.warn();
+    let lacking = lacking(bench);
     let mut points = Vec::new();
     for load in LOADS.iter().filter(|load| wants(load.name)) {
         println!("{} ...", load.title);
-        let mut point = Point::new(load);
-        point.trouble = load.requires.iter().find(|what| !is_present(what)).map(|what| format!("skipped: {what} is not there"));
-        if point.trouble.is_none() {
-            point.trouble = measure(bench, &mut point, rounds).err().map(|error| error.to_string());
-        }
-        points.push(point);
+        points.push(gate::until_quiet(most, Point::is_noisy, || {
+            let mut point = Point::new(load, &lacking);
+            let skipped = Outcome::without(load.requires);
+            point.outcome = skipped.unwrap_or_else(|| Outcome::of(measure(bench, &mut point, rounds)));
+            Ok(point)
+        })?);
     }
-    let attached = attach::run(bench, rounds, &wants)?;
-    Ok(Tracing { machine, rounds, points, attached })
+    let reason = lacking.iter().find(|(way, _)| *way == "ebpf").map(|(_, reason)| reason.as_str());
+    let attached = attach::run(bench, rounds, most, reason, &wants)?;
+    Ok(Tracing { machine, rounds, lacking, points, attached })
+}
+
+/// What cannot be measured: strace where it is not installed, and tracing from the kernel where that
+/// is not possible or not allowed. Where it once works it must always.
+fn lacking(bench: &Bench) -> Vec<Lacking> {
+    let stopwatch = Stopwatch::new(bench, bench.scratch().path());
+    let retake = bench.retake().display().to_string();
+    let trial = ["trace", "--method", "ebpf", "-o", "trial.ds", "--", "true"].map(str::to_owned);
+    let from_kernel = stopwatch.run(&[&[retake], &trial[..]].concat());
+    let strace = (!bench.has_strace()).then(|| ("strace", "strace is not there".to_owned()));
+    let ebpf = from_kernel.err().map(|error| ("ebpf", error.to_string()));
+    strace.into_iter().chain(ebpf).collect()
 }
 
 fn measure(bench: &Bench, point: &mut Point, rounds: usize) -> Result<()> {
@@ -161,13 +195,11 @@ fn measure(bench: &Bench, point: &mut Point, rounds: usize) -> Result<()> {
     stopwatch.run(&shell(&point.load.prepare.replace("$PROGRAMS", &programs.display().to_string())))?;
     for round in 0..=rounds {
         // The first one fills the page cache and the store.
-        let mut unused = Point::new(point.load);
+        let mut unused = Point { lacking: point.lacking.clone(), ..Point::new(point.load, &[]) };
         let point = if round == 0 { &mut unused } else { &mut *point };
         for (way, (name, _)) in WAYS.iter().enumerate() {
-            let is_missing = *name == "strace" && !bench.has_strace();
-            // Whoever may not use the kernel's has no figures of it.
-            if !is_missing && one_way(&stopwatch, point, way).is_err_and(|_| *name != "ebpf") {
-                return Err(format!("{name} fails").into());
+            if !point.lacking.contains(name) {
+                one_way(&stopwatch, point, way).map_err(|error| format!("{name} fails: {error}"))?;
             }
         }
         run_again(&stopwatch, point)?;
@@ -222,20 +254,34 @@ fn run_again(stopwatch: &Stopwatch<'_>, point: &mut Point) -> Result<()> {
     let times = fs::read_to_string(stopwatch.folder().join("times"))?;
     point.whole_again.push(times.split_whitespace().nth(1).unwrap_or_default().parse()?);
     // Not what it takes to make what the trace has found: that was there before.
-    let figure = |name| figure(&said, name).ok_or("reanimate does not say how long it took");
-    point.again.push(&format!("{} {} 0", figure("replay_seconds")?, figure("replay_user_seconds")?)).map(drop)
+    let report: Reanimated = serde_json::from_str(&said)?;
+    point.again.add([report.replay_seconds, report.replay_user_seconds, 0.0]);
+    Ok(())
 }
 
-/// A number of a report.
-fn figure(report: &str, name: &str) -> Option<f64> {
-    let (_, after) = report.split_once(&format!("\"{name}\":"))?;
-    after.split([',', '}']).next()?.trim().parse().ok()
+/// What matters here of the report of `retake reanimate --json`.
+#[derive(Debug, Deserialize)]
+struct Reanimated {
+    replay_seconds: f64,
+    replay_user_seconds: f64,
 }
 
 impl Point {
-    fn new(load: &'static Load) -> Self {
-        let (whole_again, conversion) = (Series::default(), Series::default());
-        Self { load, ways: Default::default(), again: Figures::default(), whole_again, conversion, peak_kb: 0, trouble: None }
+    fn new(load: &'static Load, lacking: &[Lacking]) -> Self {
+        Self {
+            load,
+            ways: Default::default(),
+            again: Figures::default(),
+            whole_again: Series::default(),
+            conversion: Series::default(),
+            peak_kb: 0,
+            outcome: Outcome::Done,
+            lacking: lacking.iter().map(|(way, _)| *way).collect(),
+        }
+    }
+
+    fn is_noisy(&self) -> bool {
+        self.outcome == Outcome::Done && self.ways[0].seconds.is_noisy()
     }
 
     fn ratio(&self, way: &str) -> Option<f64> {
@@ -257,9 +303,31 @@ impl Point {
         Some(self.way("strace").seconds.median()? / self.way("ptrace").seconds.median()?)
     }
 
-    fn exceeds(&self) -> bool {
-        let over = |way, limit: f64| self.ratio(way).is_some_and(|ratio| ratio > limit);
-        over("in-process", self.load.in_process_limit) || self.load.kernel_limit.is_some_and(|limit| over("ebpf", limit))
+    /// Ways that have a limit and are measured here.
+    fn limited(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        let kernel = self.load.kernel_limit.filter(|_| !self.lacking.contains(&"ebpf"));
+        std::iter::once(("in-process", self.load.in_process_limit)).chain(kernel.map(|limit| ("ebpf", limit)))
+    }
+
+    /// The ways that exceed their limits.
+    fn exceeded(&self) -> Vec<&'static str> {
+        let is_over = |(way, limit): &(&str, f64)| self.ratio(way).is_some_and(|ratio| ratio > *limit);
+        self.limited().filter(is_over).map(|(way, _)| way).collect()
+    }
+
+    /// What came of it, for the gate.
+    fn finding(&self) -> Finding {
+        if let Some(finding) = self.outcome.finding() {
+            return finding;
+        }
+        let exceeded = self.exceeded();
+        let missing = WAYS.iter().map(|(way, _)| *way).find(|way| !self.lacking.contains(way) && self.ratio(way).is_none());
+        match missing {
+            Some(way) => Finding::Failed(format!("no figure of {way}")),
+            None if self.is_noisy() => Finding::Noisy,
+            None if !exceeded.is_empty() => Finding::Over(exceeded.join(", ")),
+            None => Finding::Good,
+        }
     }
 
     fn cells(&self) -> Vec<String> {
@@ -307,9 +375,11 @@ const HEADINGS: [&str; 14] = [
 ];
 
 impl Tracing {
-    /// Whether nothing failed, and nothing exceeds its limit.
-    pub fn is_good(&self) -> bool {
-        self.points.iter().all(|point| point.trouble.is_none() && !point.exceeds()) && self.attached.iter().all(Attached::is_good)
+    /// What came of each program and server, and of ways that cannot be measured, for the gate.
+    pub fn findings(&self) -> Vec<gate::Row> {
+        let lacking = self.lacking.iter().map(|(way, reason)| (String::from(*way), Finding::Skipped(reason.clone())));
+        let points = self.points.iter().map(|point| (point.load.name.to_owned(), point.finding()));
+        points.chain(self.attached.iter().map(Attached::finding)).chain(lacking).collect()
     }
 
     fn text(&self, print: fn(&Table) -> String) -> String {
@@ -317,9 +387,12 @@ impl Tracing {
         self.points.iter().for_each(|point| table.push(point.cells()));
         let mut text = format!("{}. Medians of {} rounds.\n\n{}", self.machine.describe(), self.rounds, print(&table));
         for point in &self.points {
-            if let Some(trouble) = &point.trouble {
+            if let Some(trouble) = point.outcome.trouble() {
                 text.push_str(&format!("\n{}: {trouble}\n", point.load.title));
             }
+        }
+        for (way, reason) in &self.lacking {
+            text.push_str(&format!("\n{way}: skipped: {reason}\n"));
         }
         text + &attach::text(&self.attached, print)
     }
@@ -333,27 +406,29 @@ impl Tracing {
     }
 
     /// All figures, for programs.
-    pub fn json(&self) -> Json {
-        let list = |series: &Series| Json::List(series.figures.iter().copied().map(Json::Number).collect());
+    pub fn json(&self) -> Value {
         let way = |(name, figures): (&str, &Figures)| {
-            Json::Object(vec![
-                ("way", Json::text(name)),
-                ("seconds", list(&figures.seconds)),
-                ("user", list(&figures.user)),
-                ("system", list(&figures.system)),
-            ])
+            json!({
+                "way": name,
+                "seconds": figures.seconds,
+                "user": figures.user,
+                "system": figures.system,
+            })
         };
         let point = |point: &Point| {
             let ways = WAYS.iter().map(|(name, _)| *name).zip(&point.ways).chain([("again", &point.again)]);
-            Json::Object(vec![
-                ("name", Json::text(point.load.name)),
-                ("ways", Json::List(ways.map(way).collect())),
-                ("whole_again_user", list(&point.whole_again)),
-                ("conversion", list(&point.conversion)),
-            ])
+            json!({
+                "name": point.load.name,
+                "ways": ways.map(way).collect::<Value>(),
+                "whole_again_user": point.whole_again,
+                "conversion": point.conversion,
+            })
         };
-        let attached = Json::List(self.attached.iter().map(Attached::json).collect());
-        Json::Object(vec![("machine", self.machine.json()), ("points", Json::List(self.points.iter().map(point).collect())), ("attached", attached)])
+        json!({
+            "machine": self.machine.json(),
+            "points": self.points.iter().map(point).collect::<Value>(),
+            "attached": self.attached.iter().map(Attached::json).collect::<Value>(),
+        })
     }
 }
 
@@ -367,19 +442,63 @@ mod tests {
         assert_eq!(figures.push("1.5 0.25 0.5\n").unwrap(), 1.5);
         assert_eq!(figures.processor_seconds(), Some(0.75));
         assert!(figures.push("bash: no such file").is_err());
-        assert_eq!(figure("{\"calls\": 3, \"replay_seconds\": 0.25, \"x\": 1}", "replay_seconds"), Some(0.25));
+        let said = r#"{"calls": 3, "replay_seconds": 0.25, "x": 1, "replay_user_seconds": 2}"#;
+        let report: Reanimated = serde_json::from_str(said).unwrap();
+        assert_eq!((report.replay_seconds, report.replay_user_seconds), (0.25, 2.0));
         assert_eq!(quoted("it's"), r"'it'\''s'");
     }
 
     #[test]
     fn ratios_are_to_the_native_runs() {
-        let mut point = Point::new(&LOADS[0]);
-        assert_eq!((point.ratio("ebpf"), point.exceeds()), (None, false));
+        let mut point = Point::new(&LOADS[0], &[]);
+        assert_eq!((point.ratio("ebpf"), point.exceeded().is_empty()), (None, true));
         for (way, seconds) in [2.0, 3.2, 3.0, 8.0, 32.0].into_iter().enumerate() {
             point.ways[way].push(&format!("{seconds} 1 1")).unwrap();
         }
         assert_eq!((point.ratio("ebpf"), point.beside_strace(), point.processor_ratio("ptrace")), (Some(1.5), Some(4.0), Some(1.0)));
-        assert!(point.exceeds(), "in-process");
+        assert_eq!(point.exceeded(), ["in-process"]);
         assert_eq!(point.cells().len(), HEADINGS.len());
+    }
+
+    /// A point of one round with these seconds for each way; none for ways that lack.
+    fn point(seconds: [f64; WAYS.len()], lacking: &[Lacking]) -> Point {
+        let mut point = Point::new(&LOADS[0], lacking);
+        for ((name, _), (figures, seconds)) in WAYS.iter().zip(point.ways.iter_mut().zip(seconds)) {
+            if !point.lacking.contains(name) {
+                figures.push(&format!("{seconds} 1 1")).unwrap();
+            }
+        }
+        point
+    }
+
+    const GOOD: [f64; WAYS.len()] = [1.0, 1.1, 1.1, 9.0, 30.0];
+
+    #[test]
+    fn every_way_that_there_is_must_be_measured() {
+        assert_eq!(point(GOOD, &[]).finding(), Finding::Good);
+        assert_eq!(point([1.0, 1.1, 5.0, 9.0, 30.0], &[]).finding(), Finding::Over("ebpf".to_owned()));
+        let no_ebpf = [("ebpf", "not allowed".to_owned())];
+        assert_eq!(point([1.0, 1.1, 5.0, 9.0, 30.0], &no_ebpf).finding(), Finding::Good);
+        // It was there when it was tried, so it failed.
+        let mut failed = point(GOOD, &no_ebpf);
+        failed.lacking.clear();
+        assert_eq!(failed.finding(), Finding::Failed("no figure of ebpf".to_owned()));
+        failed.outcome = Outcome::of(Err("ebpf fails: x".into()));
+        assert_eq!(failed.finding(), Finding::Failed("ebpf fails: x".to_owned()));
+        let mut noisy = point([1.0, 9.0, 9.0, 9.0, 9.0], &[]);
+        noisy.ways[0].push("2 1 1").unwrap();
+        assert_eq!(noisy.finding(), Finding::Noisy);
+    }
+
+    #[test]
+    fn a_way_that_lacks_is_a_row_of_its_own() {
+        let lacking = vec![("ebpf", "not allowed".to_owned())];
+        let points = vec![point(GOOD, &lacking)];
+        let tracing = Tracing { machine: Machine::look(), rounds: 1, lacking, points, attached: Vec::new() };
+        let findings = tracing.findings();
+        assert_eq!(findings[0], ("dd".to_owned(), Finding::Good));
+        assert_eq!(findings[1], ("ebpf".to_owned(), Finding::Skipped("not allowed".to_owned())));
+        assert_eq!(gate::complaints(&findings, &[]).len(), 1);
+        assert!(gate::complaints(&findings, &["ebpf".to_owned()]).is_empty());
     }
 }

@@ -1,6 +1,7 @@
 //! Whether a workload kept its limits.
 
-use super::measure::{Measured, Outcome};
+use super::gate::Finding;
+use super::measure::Measured;
 use super::mode::Mode;
 
 /// Replay counts as slower than its recording only beyond this: a program that only computes takes the same time in both, and
@@ -9,10 +10,8 @@ const SAME_RATIO: f64 = 1.02;
 
 /// In words.
 pub fn verdict(measured: &Measured) -> String {
-    match &measured.outcome {
-        Outcome::Skipped(reason) => return format!("skipped: {reason}"),
-        Outcome::Failed(reason) => return format!("FAILED: {reason}"),
-        Outcome::Done => {}
+    if let Some(trouble) = measured.outcome.trouble() {
+        return trouble;
     }
     if measured.baseline().is_noisy() {
         return "noisy: no verdict".to_owned();
@@ -21,33 +20,67 @@ pub fn verdict(measured: &Measured) -> String {
     if exceeded.is_empty() { "good".to_owned() } else { format!("over: {}", exceeded.join(", ")) }
 }
 
-/// The limits that were not kept. None if the figures are too noisy to say.
-pub fn exceeded(measured: &Measured) -> Vec<&'static str> {
+/// What the gate is told.
+pub fn finding(measured: &Measured) -> Finding {
+    if let Some(finding) = measured.outcome.finding() {
+        return finding;
+    }
+    let (missing, exceeded) = (unmeasured(measured), exceeded(measured));
+    if measured.is_noisy() {
+        Finding::Noisy
+    } else if !missing.is_empty() {
+        Finding::Failed(format!("no figure for its limit of {}", missing.join(", ")))
+    } else if !exceeded.is_empty() {
+        Finding::Over(exceeded.join(", "))
+    } else {
+        Finding::Good
+    }
+}
+
+/// Something that is limited.
+struct Limited {
+    what: &'static str,
+    figure: Option<f64>,
+    limit: Option<f64>,
+}
+
+/// All that is limited. Figures are none where they are too noisy.
+fn limited(measured: &Measured) -> [Limited; 7] {
     let workload = &measured.workload;
     let record = measured.ratio(Mode::Record);
     let replay = measured.ratio(Mode::Replay);
-    let is_over = |ratio: Option<f64>, limit: Option<f64>| ratio.zip(limit).is_some_and(|(ratio, limit)| ratio > limit);
     // Whoever records chooses the policy.
     let better = |serial, parallel| Some(measured.ratio_to_all_cores(serial)?.min(measured.ratio_to_all_cores(parallel)?));
     let memory_limit_kb = workload.memory_limit_mb * 1000 * 1000 / 1024;
     [
-        ("record", is_over(record, workload.record_ratio_limit())),
-        ("replay", is_over(replay, workload.replay_limit)),
-        ("replay slower than record", is_over(replay, record.map(|record| record * SAME_RATIO))),
-        ("record on all cores", is_over(better(Mode::Record, Mode::ParallelRecord), workload.parallel_limits.map(|limits| limits.0))),
-        ("replay on all cores", is_over(better(Mode::Replay, Mode::ParallelReplay), workload.parallel_limits.map(|limits| limits.1))),
-        ("latency", is_over(measured.latency_ratio(), workload.latency_limit)),
-        ("memory", measured.record_peak_kb > memory_limit_kb),
+        ("record", record, workload.record_ratio_limit()),
+        ("replay", replay, workload.replay_limit),
+        ("replay slower than record", replay, record.map(|record| record * SAME_RATIO)),
+        ("record on all cores", better(Mode::Record, Mode::ParallelRecord), workload.parallel_limits.map(|limits| limits.0)),
+        ("replay on all cores", better(Mode::Replay, Mode::ParallelReplay), workload.parallel_limits.map(|limits| limits.1)),
+        ("latency", measured.latency_ratio(), workload.latency_limit),
+        ("memory", Some(measured.record_peak_kb as f64), Some(memory_limit_kb as f64)),
     ]
-    .into_iter()
-    .filter_map(|(what, is_over)| is_over.then_some(what))
-    .collect()
+    .map(|(what, figure, limit)| Limited { what, figure, limit })
+}
+
+/// The limits that were not kept. None if the figures are too noisy to say.
+pub fn exceeded(measured: &Measured) -> Vec<&'static str> {
+    let is_over = |it: &Limited| it.figure.zip(it.limit).is_some_and(|(figure, limit)| figure > limit);
+    limited(measured).iter().filter(|it| is_over(it)).map(|it| it.what).collect()
+}
+
+/// The limits for which there is no figure.
+fn unmeasured(measured: &Measured) -> Vec<&'static str> {
+    let is_missing = |it: &Limited| it.limit.is_some() && it.figure.is_none();
+    limited(measured).iter().filter(|it| is_missing(it)).map(|it| it.what).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::workload::Workload;
+    use crate::bench::measure::Outcome;
+    use crate::bench::workload::{Baseline, Workload};
 
     fn measured(native: &[f64], record: f64, replay: f64) -> Measured {
         let workload = Workload { record_limit: Some(1.4), latency_limit: Some(2.0), memory_limit_mb: 64, ..Workload::default() };
@@ -81,5 +114,43 @@ mod tests {
         assert_eq!(verdict(&server), "good");
         server.latency_us_mut(Mode::Record).push(500.0);
         assert_eq!(verdict(&server), "over: latency");
+    }
+
+    #[test]
+    fn a_gate_is_told_what_came_of_it() {
+        let over = |what: &str| Finding::Over(what.to_owned());
+        let mut good = measured(&[1.0, 1.1, 0.9], 1.3, 1.2);
+        good.workload.latency_limit = None;
+        assert_eq!(finding(&good), Finding::Good);
+        let mut slow = good.clone();
+        slow.seconds_mut(Mode::Record).push(5.0);
+        assert_eq!(finding(&slow), over("record"));
+        slow.seconds_mut(Mode::Native).push(5.0);
+        assert_eq!(finding(&slow), Finding::Noisy, "whatever the ratio is");
+        good.outcome = Outcome::Skipped("no xz".to_owned());
+        assert_eq!(finding(&good), Finding::Skipped("no xz".to_owned()));
+        good.outcome = Outcome::Failed("a crash".to_owned());
+        assert_eq!(finding(&good), Finding::Failed("a crash".to_owned()));
+    }
+
+    #[test]
+    fn a_limit_without_a_figure_is_a_failure() {
+        let expected = |what: &str| Finding::Failed(format!("no figure for its limit of {what}"));
+        let mut server = measured(&[1.0], 1.0, 1.0);
+        assert_eq!(finding(&server), expected("latency"));
+        server.workload.latency_limit = None;
+        server.workload.parallel_limits = Some((1.2, 1.2));
+        assert_eq!(finding(&server), expected("record on all cores, replay on all cores"));
+    }
+
+    #[test]
+    fn all_cores_may_be_noisy_where_one_is_not() {
+        let mut program = measured(&[1.0, 1.0, 2.0], 1.0, 1.0);
+        program.workload.latency_limit = None;
+        program.workload.baseline = Baseline::OneCore;
+        program.seconds_mut(Mode::OneCore).push(2.0);
+        assert_eq!(finding(&program), Finding::Good, "nothing is compared with all cores");
+        program.workload.parallel_limits = Some((1.2, 1.2));
+        assert_eq!(finding(&program), Finding::Noisy);
     }
 }

@@ -74,6 +74,11 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// The name it is selected by, and what people read.
+    pub fn name_and_title(&self) -> (&str, &str) {
+        (&self.name, &self.title)
+    }
+
     /// Whether it has to be driven and stopped.
     pub fn is_server(&self) -> bool {
         !self.load.is_empty()

@@ -1,81 +1,115 @@
-//! The command line of `cargo xtask real`, `cargo xtask corpus` and `cargo xtask debugger`.
+//! The command lines of `cargo xtask real`, `cargo xtask corpus` and `cargo xtask debugger`.
 
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use super::List;
-use crate::bench::Result;
+use clap::Args;
+use clap::builder::RangedU64ValueParser;
 
-/// What follows the command's name.
-pub const OPTIONS: &str = "[NAME...] [--only NAME,...] [--replays N | --seeks N] [--list] [--keep] [--scratch DIR] [--retake FILE]";
+use super::List;
 
 const USUAL_REPLAYS: usize = 3;
-const MOST_REPLAYS: usize = 10_000;
+const MOST_REPLAYS: u64 = 10_000;
 const USUAL_SEEKS: usize = 100;
-const MOST_SEEKS: usize = 1_000_000;
+const MOST_SEEKS: u64 = 1_000_000;
 
-#[derive(Debug)]
+/// What all of them have.
+#[derive(Debug, Args)]
 pub struct Options {
-    /// Names of programs; empty for all.
-    pub names: Vec<String>,
-    pub replays: usize,
-    /// How often the debugger goes to some place of each recording.
-    pub seeks: usize,
-    /// Only print what there is.
+    /// Programs; all without any.
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Programs too, for those who like to name an option; may be repeated.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Only print the names of what there is.
+    #[arg(long)]
     pub list: bool,
     /// Leave recordings and outputs behind.
+    #[arg(long)]
     pub keep: bool,
-    pub scratch: PathBuf,
-    /// The program to test; else it is built.
+    /// Run the programs in this folder.
+    #[arg(long, value_name = "DIR")]
+    scratch: Option<PathBuf>,
+    /// Test this program; without it, one is built.
+    #[arg(long, value_name = "FILE")]
     pub retake: Option<PathBuf>,
 }
 
-impl Options {
-    /// Reads the command line of `list`.
-    ///
-    /// # Errors
-    /// A mistake in it, with how it should be.
-    pub fn parse(list: &List, arguments: &[&str]) -> Result<Self> {
-        let scratch = std::env::temp_dir().join(format!("retake-{}-{}", list.name, std::process::id()));
-        let mut options = Self { names: Vec::new(), replays: USUAL_REPLAYS, seeks: USUAL_SEEKS, list: false, keep: false, scratch, retake: None };
-        let usage = format!("usage: cargo xtask {} {OPTIONS}", list.name);
-        let mut arguments = arguments.iter();
-        while let Some(argument) = arguments.next() {
-            let mut value = || arguments.next().copied().ok_or(format!("{argument} needs a value\n{usage}"));
-            match *argument {
-                "--replays" if !list.is_debugged() => options.replays = number(argument, value()?, 1..=MOST_REPLAYS)?,
-                "--seeks" if list.is_debugged() => options.seeks = number(argument, value()?, 0..=MOST_SEEKS)?,
-                "--only" => options.names.extend(value()?.split(',').map(str::to_owned)),
-                "--list" => options.list = true,
-                "--keep" => options.keep = true,
-                "--scratch" => options.scratch = PathBuf::from(value()?),
-                "--retake" => options.retake = Some(PathBuf::from(value()?)),
-                name if !name.starts_with('-') => options.names.push(name.to_owned()),
-                _ => return Err(format!("no such option: {argument}\n{usage}").into()),
-            }
-        }
-        Ok(options)
-    }
+/// The command line of `cargo xtask real` and `cargo xtask corpus`.
+#[derive(Debug, Args)]
+pub struct Replaying {
+    #[command(flatten)]
+    pub options: Options,
+    /// Replay each recording so often.
+    #[arg(long, value_name = "N", default_value_t = USUAL_REPLAYS,
+        value_parser = RangedU64ValueParser::<usize>::new().range(1..=MOST_REPLAYS))]
+    pub replays: usize,
 }
 
-fn number(option: &str, text: &str, range: RangeInclusive<usize>) -> Result<usize> {
-    let parsed = text.parse().ok().filter(|number| range.contains(number));
-    parsed.ok_or_else(|| format!("{option} needs a number from {} to {}, not {text}", range.start(), range.end()).into())
+/// The command line of `cargo xtask debugger`.
+#[derive(Debug, Args)]
+pub struct Debugging {
+    #[command(flatten)]
+    pub options: Options,
+    /// Go to so many places of each recording.
+    #[arg(long, value_name = "N", default_value_t = USUAL_SEEKS,
+        value_parser = RangedU64ValueParser::<usize>::new().range(0..=MOST_SEEKS))]
+    pub seeks: usize,
+}
+
+impl Options {
+    /// Names of programs; empty for all.
+    pub fn names(&self) -> Vec<String> {
+        [&self.names[..], &self.only].concat()
+    }
+
+    /// Where programs of `list` run.
+    pub fn scratch(&self, list: &List) -> PathBuf {
+        let name = format!("retake-{}-{}", list.name, std::process::id());
+        self.scratch.clone().unwrap_or_else(|| std::env::temp_dir().join(name))
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CORPUS, DEBUGGER};
+    use clap::{FromArgMatches, Parser};
+
     use super::*;
 
+    #[derive(Debug, Parser)]
+    struct CommandLine<T: Args + FromArgMatches> {
+        #[command(flatten)]
+        options: T,
+    }
+
+    fn parse<T: Args>(arguments: &[&str]) -> Result<T, clap::Error> {
+        CommandLine::try_parse_from([&["it"], arguments].concat()).map(|line| line.options)
+    }
+
     #[test]
-    fn options_are_read() {
-        let options = Options::parse(&CORPUS, &["redis", "--replays", "20", "nginx"]).unwrap();
-        assert_eq!((options.names, options.replays), (vec!["redis".to_owned(), "nginx".to_owned()], 20));
-        let options = Options::parse(&DEBUGGER, &["--only", "race,go", "--seeks", "0"]).unwrap();
-        assert_eq!((options.names, options.seeks), (vec!["race".to_owned(), "go".to_owned()], 0));
-        for wrong in [&["--replays", "0"][..], &["--seeks", "1"], &["--fast"], &["--retake"]] {
-            assert!(Options::parse(&CORPUS, wrong).is_err(), "{wrong:?}");
+    fn programs_are_named_with_and_without_an_option() {
+        let names = |arguments: &[&str]| parse::<Options>(arguments).unwrap().names();
+        assert!(names(&[]).is_empty());
+        assert_eq!(names(&["redis", "--keep", "nginx"]), ["redis", "nginx"]);
+        assert_eq!(names(&["--only", "race,go", "--only", "c++"]), ["race", "go", "c++"]);
+    }
+
+    #[test]
+    fn numbers_have_limits() {
+        let replays = |arguments: &[&str]| parse::<Replaying>(arguments).map(|it| it.replays).ok();
+        assert_eq!(replays(&[]), Some(USUAL_REPLAYS));
+        assert_eq!(replays(&["--replays", "20", "git"]), Some(20));
+        assert_eq!((replays(&["--replays", "0"]), replays(&["--replays", "10001"])), (None, None));
+        let seeks = |arguments: &[&str]| parse::<Debugging>(arguments).map(|it| it.seeks).ok();
+        assert_eq!((seeks(&[]), seeks(&["--seeks", "0"])), (Some(USUAL_SEEKS), Some(0)));
+        assert_eq!((seeks(&["--seeks", "1000001"]), seeks(&["--seeks", "x"])), (None, None));
+    }
+
+    #[test]
+    fn wrong_options_are_refused() {
+        for wrong in [&["--seeks", "1"][..], &["--fast"], &["--retake"]] {
+            assert!(parse::<Replaying>(wrong).is_err(), "{wrong:?}");
         }
+        assert!(parse::<Debugging>(&["--replays", "1"]).is_err());
     }
 }

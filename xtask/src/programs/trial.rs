@@ -26,7 +26,6 @@ pub struct Trial<'a> {
     pub list: &'a List,
     pub program: &'a Program,
     pub place: &'a Place,
-    pub replays: usize,
 }
 
 /// How it went.
@@ -62,20 +61,20 @@ enum Condition {
 }
 
 impl Trial<'_> {
-    /// Runs it all.
+    /// Runs it all, and replays the recording so often.
     ///
     /// # Errors
     /// The folder cannot be used. What the program or retake do wrong is in the report.
-    pub fn run(&self) -> Result<Report> {
+    pub fn run(&self, replays: usize) -> Result<Report> {
         let mut report = Report::default();
         fs::create_dir_all(&self.place.folder)?;
-        if let Err(trouble) = self.steps(&mut report) {
+        if let Err(trouble) = self.steps(replays, &mut report) {
             report.troubles.push(trouble.to_string());
         }
         Ok(report)
     }
 
-    fn steps(&self, report: &mut Report) -> Result<()> {
+    fn steps(&self, replays: usize, report: &mut Report) -> Result<()> {
         self.place.prepare(self.program)?;
         let port = free_port()?;
         let mut command = self.place.command("bash", port);
@@ -96,7 +95,7 @@ impl Trial<'_> {
             recorded.compare(&native).map_err(|difference| format!("recorded it prints other things than natively: {difference}"))?;
         }
         fs::remove_dir_all(&self.place.work)?;
-        self.replay_all(&recorded, report)
+        self.replay_all(&recorded, replays, report)
     }
 
     /// Records it in a fresh work folder, which stays.
@@ -167,10 +166,10 @@ impl Trial<'_> {
         Err(format!("it is not ready after {READY_LIMIT:?}").into())
     }
 
-    fn replay_all(&self, recorded: &Outcome, report: &mut Report) -> Result<()> {
+    fn replay_all(&self, recorded: &Outcome, replays: usize, report: &mut Report) -> Result<()> {
         let can_unplug = Command::new("unshare").args(["-n", "true"]).output().is_ok_and(|output| output.status.success());
         let mut times = Vec::new();
-        for number in 0..self.replays {
+        for number in 0..replays {
             let condition = match number {
                 1 if can_unplug => Condition::Unplugged,
                 2 => Condition::Moved,

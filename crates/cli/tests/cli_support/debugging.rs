@@ -38,15 +38,6 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// Whether gdb is there; says so if it is not.
-pub fn has_gdb() -> bool {
-    let found = Command::new("gdb").arg("--version").output().is_ok_and(|output| output.status.success());
-    if !found {
-        eprintln!("skipped: there is no gdb here");
-    }
-    found
-}
-
 /// Compiles a C program with debug information; its path.
 pub fn compile(place: &Place, name: &str, source: &str, options: &[&str]) -> String {
     compile_with("gcc", &place.work(&format!("{name}.c")), &place.work(name), source, options)

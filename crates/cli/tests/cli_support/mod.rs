@@ -20,8 +20,13 @@ const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// Compiles a C program of the folder `tests/`, given without its ending.
 pub fn compile_program(program: &str, options: &[&str], executable: &Path) {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../tests/{program}.c"));
-    let output = Command::new("gcc").args(["-std=gnu11", "-pthread", "-o"]).arg(executable).arg(source).args(options).output().unwrap();
+    compile_with("gcc", &format!("{program}.c"), &[&["-std=gnu11", "-pthread"], options].concat(), executable);
+}
+
+/// Compiles a program of the folder `tests/` with some compiler.
+pub fn compile_with(compiler: &str, source: &str, options: &[&str], executable: &Path) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(source);
+    let output = Command::new(compiler).arg("-o").arg(executable).arg(source).args(options).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 

@@ -12,7 +12,6 @@ use std::sync::OnceLock;
 
 use super::directives::{self, Directives};
 
-const COMPILER: &str = "gcc";
 const FLAGS: [&str; 8] = [
     "-std=gnu11",
     "-O1",
@@ -79,16 +78,17 @@ impl Program {
         fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         // Compiled under another name first: an interrupted run must not leave half an executable behind.
         let unfinished = folder.join(format!("unfinished-{}", std::process::id()));
-        let output = Command::new(COMPILER)
+        let compiler = &self.directives.compiler;
+        let output = Command::new(compiler)
             .args(FLAGS)
             .arg(&self.source)
             .arg("-o")
             .arg(&unfinished)
             .args(&self.directives.flags)
             .output()
-            .map_err(|error| format!("cannot run {COMPILER}: {error}"))?;
+            .map_err(|error| format!("cannot run {compiler}: {error}"))?;
         if !output.status.success() {
-            return Err(format!("{COMPILER} fails:\n{}", String::from_utf8_lossy(&output.stderr)));
+            return Err(format!("{compiler} fails:\n{}", String::from_utf8_lossy(&output.stderr)));
         }
         fs::rename(&unfinished, &executable).map_err(|error| format!("{}: {error}", executable.display()))?;
         Ok(executable)
@@ -101,6 +101,7 @@ impl Program {
         read(&self.source)?.hash(&mut hasher);
         read(&self.source.with_file_name("check.h"))?.hash(&mut hasher);
         FLAGS.hash(&mut hasher);
+        self.directives.compiler.hash(&mut hasher);
         compiler_version()?.hash(&mut hasher);
         Ok(hasher.finish())
     }
@@ -109,8 +110,8 @@ impl Program {
 fn compiler_version() -> Result<Vec<u8>, String> {
     static VERSION: OnceLock<Result<Vec<u8>, String>> = OnceLock::new();
     let ask = || {
-        let output = Command::new(COMPILER).arg("--version").output();
-        output.map(|output| output.stdout).map_err(|error| format!("cannot run {COMPILER}: {error}"))
+        let output = Command::new("gcc").arg("--version").output();
+        output.map(|output| output.stdout).map_err(|error| format!("cannot run gcc: {error}"))
     };
     VERSION.get_or_init(ask).clone()
 }

@@ -10,10 +10,12 @@
 //! | `signal` | the signal it must die of, without `SIG` | none |
 //! | `args` | arguments, separated by spaces | none |
 //! | `stdin` | a line of standard input; may be repeated | empty |
+//! | `compiler` | another one than gcc, which the machine must have | gcc |
 //! | `flags` | for the compiler and linker | none |
-//! | `needs` | what the machine must have, see `needs.rs` | nothing |
+//! | `needs` | what the machine must have, see `retake_testing::needs` | nothing |
 //! | `stdout`, `stderr` | a regular expression (`^` and `$` match at lines) that must be found; may be repeated | none |
 //! | `output` | `same`: every run prints the same; `varies` | `varies` |
+//! | `calls` | `same`: every run makes the same calls; `varies` | as `output`, but `varies` with `-pthread` |
 //! | `group` | the kind shown beside the test's name | none |
 //!
 //! Other comments there are prose; one that begins with a lower-case word and a colon is taken for a directive that
@@ -31,11 +33,14 @@ pub struct Directives {
     pub ending: Ending,
     pub arguments: Vec<String>,
     pub stdin: String,
+    pub compiler: String,
     pub flags: Vec<String>,
     pub needs: Vec<String>,
     pub stdout: Vec<Regex>,
     pub stderr: Vec<Regex>,
     pub same_output: bool,
+    /// `None`: as the output, but for programs with threads.
+    pub same_calls: Option<bool>,
     pub group: String,
 }
 
@@ -46,13 +51,23 @@ impl Default for Directives {
             ending: Ending::Exited(0),
             arguments: Vec::new(),
             stdin: String::new(),
+            compiler: "gcc".to_owned(),
             flags: Vec::new(),
             needs: Vec::new(),
             stdout: Vec::new(),
             stderr: Vec::new(),
             same_output: false,
+            same_calls: None,
             group: String::new(),
         }
+    }
+}
+
+impl Directives {
+    /// Whether every run makes the same calls.
+    pub fn makes_same_calls(&self) -> bool {
+        let has_threads = self.flags.iter().any(|flag| flag == "-pthread");
+        self.same_calls.unwrap_or(self.same_output && !has_threads)
     }
 }
 
@@ -93,21 +108,28 @@ fn apply(directives: &mut Directives, key: &str, value: &str) -> Result<(), Stri
             directives.stdin.push_str(value);
             directives.stdin.push('\n');
         }
+        "compiler" => {
+            value.clone_into(&mut directives.compiler);
+            directives.needs.push(value.to_owned());
+        }
         "flags" => directives.flags = words(value),
-        "needs" => directives.needs = words(value),
+        "needs" => directives.needs.extend(words(value)),
         "stdout" => directives.stdout.push(expression(value)?),
         "stderr" => directives.stderr.push(expression(value)?),
-        "output" => {
-            directives.same_output = match value {
-                "same" => true,
-                "varies" => false,
-                _ => return Err(format!("output is `same` or `varies`, not {value}")),
-            };
-        }
+        "output" => directives.same_output = is_same(key, value)?,
+        "calls" => directives.same_calls = Some(is_same(key, value)?),
         "group" => directives.group = value.to_owned(),
         _ => return Err(format!("there is no directive {key}")),
     }
     Ok(())
+}
+
+fn is_same(key: &str, value: &str) -> Result<bool, String> {
+    match value {
+        "same" => Ok(true),
+        "varies" => Ok(false),
+        _ => Err(format!("{key} is `same` or `varies`, not {value}")),
+    }
 }
 
 fn words(value: &str) -> Vec<String> {

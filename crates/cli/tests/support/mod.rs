@@ -4,5 +4,4 @@ pub mod compile;
 pub mod directives;
 pub mod folders;
 pub mod modes;
-pub mod needs;
 pub mod run;

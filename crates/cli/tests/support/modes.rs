@@ -1,5 +1,6 @@
 //! The modes a program is tested in, and what each demands.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -18,7 +19,8 @@ pub enum Mode {
     Replay,
     /// As `Replay`, with every system call taking the slow path.
     Slow,
-    /// Traced: as natively, and every call is in the trace.
+    /// Traced: as natively, and its beginning and its end are in the trace; where every run makes the same calls, so is each of
+    /// them, as often as in a recording.
     Trace,
 }
 
@@ -79,20 +81,41 @@ impl Test<'_> {
         Ok(())
     }
 
-    /// Its own end is in the trace too: nothing was lost on the way.
     fn trace(&self) -> Result<(), String> {
         let trace = self.folder.path_of("trace.txt");
         let mut command = Command::new(env!("CARGO_BIN_EXE_retake"));
         command.arg("trace").arg("-o").arg(&trace).arg("--").arg(&self.executable).args(&self.program.directives.arguments);
         let traced = self.run("trace", command)?;
         self.demand_directives(&traced)?;
-        if self.program.directives.same_output {
-            demand_same_output(&self.native()?, &traced, "the native run")?;
-        }
         let text = std::fs::read_to_string(&trace).map_err(|error| format!("cannot read the trace: {error}"))?;
         let ends = text.lines().any(|line| line.contains("+++ exited with ") || line.contains("+++ killed by "));
         let begins = text.lines().next().is_some_and(|line| line.contains("execve("));
-        if begins && ends { Ok(()) } else { Err(format!("the trace lacks its beginning or end:\n{}", excerpt("trace", text.as_bytes()))) }
+        if !begins || !ends {
+            return Err(format!("the trace lacks its beginning or end:\n{}", excerpt("trace", text.as_bytes())));
+        }
+        if self.program.directives.same_output {
+            demand_same_output(&self.native()?, &traced, "the native run")?;
+        }
+        if self.program.directives.makes_same_calls() { self.demand_calls(&text) } else { Ok(()) }
+    }
+
+    /// Every call that a recording has is in the trace, as often, and no other.
+    fn demand_calls(&self, trace: &str) -> Result<(), String> {
+        self.record(&[])?;
+        let mut command = Command::new(env!("CARGO_BIN_EXE_retake"));
+        command.args(["info", "--json", "--calls"]).arg(self.recording());
+        let info = self.run("info", command)?;
+        let info: serde_json::Value = serde_json::from_slice(&info.stdout).map_err(|error| format!("info: {error}"))?;
+        let calls = info["calls"].as_object().ok_or("info has no calls")?;
+        let count = |call: &serde_json::Value| call["count"].as_u64().unwrap_or(0);
+        let mut recorded: BTreeMap<&str, u64> = calls.iter().map(|(name, call)| (name.as_str(), count(call))).collect();
+        let mut traced: BTreeMap<&str, u64> = BTreeMap::new();
+        trace.lines().filter_map(begun_call).for_each(|name| *traced.entry(name).or_default() += 1);
+        for counts in [&mut recorded, &mut traced] {
+            // A recording has events of other kinds for ends and programs.
+            counts.retain(|name, _| !["exit", "exit_group", "execve", "execveat"].contains(name));
+        }
+        if recorded == traced { Ok(()) } else { Err(format!("a recording has the calls\n{recorded:?}\nthe trace\n{traced:?}")) }
     }
 
     fn record_and_replay(&self, options: &[&str]) -> Result<(), String> {
@@ -166,6 +189,15 @@ fn demand_same_output(expected: &Outcome, actual: &Outcome, what: &str) -> Resul
         }
     }
     Ok(())
+}
+
+/// The call that begins in a line of a trace; `None` for signals, ends, and second parts of lines.
+fn begun_call(line: &str) -> Option<&str> {
+    let line = line.strip_prefix("[pid").and_then(|line| line.split_once("] ")).map_or(line, |(_, line)| line);
+    let line = line.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == ' ');
+    let (name, _) = line.split_once('(')?;
+    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    is_name.then_some(name)
 }
 
 /// The first byte at which two outputs differ, or where the shorter one ends.

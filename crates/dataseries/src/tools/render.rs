@@ -1,4 +1,7 @@
 //! Values as text, CSV and JSON.
+//!
+//! CSV is written here: null is nothing and the empty text is `""`, which libraries for CSV do not
+//! keep apart.
 
 use std::io::{self, Write};
 
@@ -120,26 +123,8 @@ fn write_json(out: &mut impl Write, style: BytesStyle, value: Scalar<'_>) -> io:
 }
 
 /// A JSON string.
-pub(crate) fn write_json_string(out: &mut impl Write, text: &str) -> io::Result<()> {
-    out.write_all(b"\"")?;
-    let mut done = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        if byte >= 0x20 && byte != b'"' && byte != b'\\' {
-            continue;
-        }
-        out.write_all(&text.as_bytes()[done..at])?;
-        match byte {
-            b'"' => out.write_all(b"\\\"")?,
-            b'\\' => out.write_all(b"\\\\")?,
-            b'\n' => out.write_all(b"\\n")?,
-            b'\t' => out.write_all(b"\\t")?,
-            b'\r' => out.write_all(b"\\r")?,
-            other => write!(out, "\\u{other:04x}")?,
-        }
-        done = at + 1;
-    }
-    out.write_all(&text.as_bytes()[done..])?;
-    out.write_all(b"\"")
+fn write_json_string(out: &mut impl Write, text: &str) -> io::Result<()> {
+    serde_json::to_writer(out, text).map_err(io::Error::from)
 }
 
 /// Text with everything escaped that could break a line or a terminal. What is UTF-8 stays readable.

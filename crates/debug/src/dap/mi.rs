@@ -1,4 +1,7 @@
 //! What gdb says in its machine interface, version 3: one record a line.
+//!
+//! The parser is the project's own: a library for this also runs gdb, in a way of its own. Values
+//! become those of serde_json, so that there is no second kind of them.
 
 use serde_json::{Map, Value};
 use std::fmt::Write;

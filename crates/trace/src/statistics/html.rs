@@ -1,4 +1,7 @@
 //! A report as a page that needs nothing but itself: tables and drawings, no scripts.
+//!
+//! The drawings are SVG made here. They are rows of rectangles; a plotting library would bring its
+//! own fonts and axes, or a script, to draw them.
 
 use super::text::{bytes, seconds, size_class};
 use super::{Sizes, Slice, StatisticsReport};

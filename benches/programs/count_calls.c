@@ -1,0 +1,162 @@
+/* Runs `retake record` or `retake replay`, and counts the system calls that the supervisor makes,
+ * and those that the program's processes make, or the runtime in them. Prints names and numbers.
+ *
+ *     count_calls RETAKE ARGUMENTS
+ *
+ * A filter (seccomp) tells each call of the whole tree to this process, which lets all go on. That
+ * needs no tracer, so it collides with none: the supervisor traces whoever executes a program. A
+ * call that is dispatched to the runtime does not come to the filter; the one that the runtime
+ * makes for it does.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* How often these are made depends on how fast others are: nobody's work. */
+static const int waits[] = {
+    SYS_futex,     SYS_sched_yield,     SYS_poll,  SYS_ppoll,  SYS_epoll_wait,     SYS_epoll_pwait,
+    SYS_nanosleep, SYS_clock_nanosleep, SYS_wait4, SYS_waitid, SYS_restart_syscall,
+};
+
+enum { PROGRAM, SUPERVISOR, WHO_COUNT };
+enum { NOT_YET = -2 };
+
+static const char *const who_names[] = {"program", "supervisor"};
+static char retake[4096];
+static long calls[WHO_COUNT];
+
+static void require(int is_good, const char *what)
+{
+    if (!is_good) {
+        perror(what);
+        exit(1);
+    }
+}
+
+static int is_wait(int number)
+{
+    for (size_t index = 0; index < sizeof waits / sizeof *waits; index++)
+        if (waits[index] == number)
+            return 1;
+    return 0;
+}
+
+/* Until it executes another program, what the supervisor has forked is the supervisor too. */
+static int who_is(pid_t thread)
+{
+    char path[64], program[sizeof retake] = "";
+    snprintf(path, sizeof path, "/proc/%d/exe", thread);
+    ssize_t length = readlink(path, program, sizeof program - 1);
+    program[length < 0 ? 0 : length] = 0;
+    return strcmp(program, retake) == 0 ? SUPERVISOR : PROGRAM;
+}
+
+/* Installs the filter. The number of its listener, or -1. */
+static int listen_here(void)
+{
+    struct sock_filter all[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF)};
+    struct sock_fprog filter = {.len = 1, .filter = all};
+    unsigned flags = SECCOMP_FILTER_FLAG_NEW_LISTENER;
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &filter);
+}
+
+/* Starts it under the filter. Until it executes the program it shares our descriptors, so the
+ * listener is ours too. */
+static pid_t start(char **command, int *listener)
+{
+    int access = PROT_READ | PROT_WRITE;
+    int *shared = mmap(NULL, sizeof *shared, access, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    require(shared != MAP_FAILED, "mmap");
+    *shared = NOT_YET;
+    pid_t child = (pid_t)syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0);
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        __atomic_store_n(shared, listen_here(), __ATOMIC_RELEASE);
+        execv(command[0], command);
+        _exit(127);
+    }
+    require(child > 0, "clone");
+    while ((*listener = __atomic_load_n(shared, __ATOMIC_ACQUIRE)) == NOT_YET)
+        require(waitpid(child, NULL, WNOHANG) == 0, "the child ended early");
+    errno = EPERM;
+    require(*listener >= 0, "seccomp: no filter that tells of calls");
+    return child;
+}
+
+/* Lets all calls go on, and counts them, until nobody is left under the filter. */
+static void listen_to_all(int listener)
+{
+    for (;;) {
+        struct pollfd one = {.fd = listener, .events = POLLIN};
+        struct seccomp_notif told = {0};
+        require(poll(&one, 1, -1) == 1, "poll");
+        if (one.revents & POLLHUP)
+            return;
+        if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &told) != 0) {
+            require(errno == ENOENT || errno == EINTR, "receive");
+            continue;
+        }
+        calls[who_is((pid_t)told.pid)] += !is_wait(told.data.nr);
+        struct seccomp_notif_resp answer = {.id = told.id};
+        answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+        /* Who was killed meanwhile wants no answer. */
+        if (ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer) != 0)
+            require(errno == ENOENT, "answer");
+    }
+}
+
+/* The page faults of a process that has ended, and of those it has waited for. */
+static void print_faults(pid_t process)
+{
+    char path[64], text[1024];
+    long own, others;
+    snprintf(path, sizeof path, "/proc/%d/stat", process);
+    FILE *file = fopen(path, "r");
+    require(file != NULL, path);
+    size_t length = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[length] = 0;
+    char *behind_name = strrchr(text, ')');
+    const char *format = ") %*c %*d %*d %*d %*d %*d %*u %ld %ld";
+    require(behind_name != NULL && sscanf(behind_name, format, &own, &others) == 2, path);
+    printf("faults.supervisor %ld\nfaults.program %ld\n", own, others);
+}
+
+int main(int argc, char **argv)
+{
+    int listener, status;
+    struct rusage usage;
+    siginfo_t ended;
+    require(argc > 1 && realpath(argv[1], retake) != NULL, "count_calls RETAKE ARGUMENTS");
+    /* What the program prints is not what we print. */
+    int output = dup(STDOUT_FILENO);
+    require(output >= 0 && freopen("/dev/null", "w", stdout) != NULL, "/dev/null");
+    pid_t child = start(argv + 1, &listener);
+    listen_to_all(listener);
+    require(waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT) == 0, "waitid");
+    fflush(stdout);
+    require(dup2(output, STDOUT_FILENO) == STDOUT_FILENO, "dup2");
+    for (int who = 0; who < WHO_COUNT; who++)
+        printf("calls.%s %ld\n", who_names[who], calls[who]);
+    print_faults(child);
+    require(wait4(child, &status, 0, &usage) == child, "wait4");
+    printf("peak_kb %ld\n", usage.ru_maxrss);
+    if (status != 0)
+        fprintf(stderr, "retake ended with %x\n", (unsigned)status);
+    return status != 0;
+}

@@ -1,0 +1,84 @@
+//! Tests of faults that are known and not mended yet.
+//!
+//! Each such test is written as it shall pass one day, and listed in `tests/known_failures.txt` with the piece of work that
+//! will mend it. While it is listed it must fail: when its fault is mended the test says that its line is to be removed. So
+//! the list only shrinks, which `xtask/tests/known_failures.rs` holds it to.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use crate::report;
+
+/// One line of the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// `BINARY::TEST`.
+    pub test: String,
+    /// The piece of work that will mend it.
+    pub mended_by: String,
+}
+
+/// Reads the list: a line is `BINARY::TEST: PIECE OF WORK`; `#` begins a comment.
+///
+/// # Panics
+/// If it cannot be read, or a line has no colon and space.
+pub fn list() -> Vec<Known> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/known_failures.txt");
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.map(|line| parse(line).unwrap_or_else(|| panic!("not `TEST: WORK`: {line}"))).collect()
+}
+
+fn parse(line: &str) -> Option<Known> {
+    let (test, mended_by) = line.split_once(": ")?;
+    Some(Known { test: test.to_owned(), mended_by: mended_by.to_owned() })
+}
+
+/// Runs the body of a test whose fault is known: `known_failure!(tries, body)`, as the last thing that the test does.
+///
+/// It may pass by chance: up to `tries` runs are made, until one fails.
+#[macro_export]
+macro_rules! known_failure {
+    ($tries:expr, $body:expr $(,)?) => {{
+        fn here() {}
+        let name = std::any::type_name_of_val(&here);
+        $crate::known::fails(name.trim_end_matches("::here"), $tries, $body)
+    }};
+}
+
+/// What `known_failure!` does, about the test with this name.
+///
+/// # Panics
+/// If the test is not in the list; if none of the runs failed.
+pub fn fails(test: &str, tries: u32, body: impl Fn()) {
+    let Some(known) = list().into_iter().find(|known| known.test == test) else {
+        panic!("{test} is not in tests/known_failures.txt");
+    };
+    for _ in 0..tries {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(&body)) {
+            let said = panic.downcast_ref::<String>().map_or("it failed", String::as_str);
+            let first = said.lines().next().unwrap_or_default();
+            report::known_failure(test, &format!("{} ({})", first.chars().take(100).collect::<String>(), known.mended_by));
+            return;
+        }
+    }
+    panic!("{test} passed {tries} times: its fault is mended. Call its body directly, and remove it from tests/known_failures.txt");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_test_and_what_will_mend_it() {
+        let known = parse("known_failures::a::b: every program").unwrap();
+        assert_eq!((known.test.as_str(), known.mended_by.as_str()), ("known_failures::a::b", "every program"));
+        assert!(parse("known_failures::b").is_none());
+    }
+
+    #[test]
+    #[should_panic(expected = "is not in tests/known_failures.txt")]
+    fn who_is_not_listed_may_not_fail() {
+        crate::known_failure!(1, || panic!("a fault"));
+    }
+}

@@ -1,0 +1,161 @@
+//! What a test may need of the machine.
+//!
+//! A need is the name of a command, `python:MODULE`, or one of the words of [`lacking`]. Commands are known with the Debian
+//! package that has them, so that `cargo xtask setup` can install what is missing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use crate::report::{self, Cause};
+
+/// Commands that tests use, and the Debian packages that have them.
+pub const COMMANDS: &[(&str, &str)] = &[
+    ("bash", "bash"),
+    ("clang", "clang"),
+    ("curl", "curl"),
+    ("gcc", "gcc"),
+    ("gdb", "gdb"),
+    ("git", "git"),
+    ("go", "golang-go"),
+    ("g++", "g++"),
+    ("lldb", "lldb"),
+    ("make", "make"),
+    ("mount", "mount"),
+    ("musl-gcc", "musl-tools"),
+    ("objcopy", "binutils"),
+    ("pbzip2", "pbzip2"),
+    ("pigz", "pigz"),
+    ("python3", "python3"),
+    ("rsync", "rsync"),
+    ("script", "bsdutils"),
+    ("setfattr", "attr"),
+    ("setpriv", "util-linux"),
+    ("sqlite3", "sqlite3"),
+    ("strace", "strace"),
+    ("strip", "binutils"),
+    ("tar", "tar"),
+    ("unshare", "util-linux"),
+    ("xz", "xz-utils"),
+];
+
+/// Python modules that tests use. `cargo xtask setup` installs them into [`python_environment`].
+pub const PYTHON_MODULES: &[&str] = &["duckdb"];
+
+/// Why a machine cannot serve a need.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lack {
+    pub cause: Cause,
+    /// For people.
+    pub reason: String,
+}
+
+/// Whether the machine lacks this; if it does, the running test is reported as skipped.
+pub fn is_lacking(need: &str) -> bool {
+    let lack = lacking(need);
+    if let Some(lack) = &lack {
+        report::skip(lack.cause, &lack.reason);
+    }
+    lack.is_some()
+}
+
+/// Why the machine cannot serve a need, or `None` if it can.
+///
+/// # Panics
+/// If the need is not known: a misspelt one must not skip a test.
+pub fn lacking(need: &str) -> Option<Lack> {
+    if let Some((_, package)) = COMMANDS.iter().find(|(command, _)| *command == need) {
+        let lack = || Lack { cause: Cause::NotInstalled, reason: format!("no {need} (Debian: {package})") };
+        return find_command(need).is_none().then(lack);
+    }
+    if let Some(module) = need.strip_prefix("python:") {
+        let reason = format!("no Python module {module} (cargo xtask setup)");
+        return python_with(module).is_none().then_some(Lack { cause: Cause::NotInstalled, reason });
+    }
+    let served = match need {
+        "root" => rustix::process::geteuid().is_root(),
+        "two cores" => std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1),
+        "pty" => fs::File::open("/dev/ptmx").is_ok() && Path::new("/dev/pts/ptmx").exists(),
+        "ipv6" => has_ipv6_loopback(),
+        "userns" => may("unshare", &["--user", "--pid", "--fork", "true"]),
+        "mounts" => may("unshare", &["--mount", "mount", "-t", "tmpfs", "none", "/tmp"]),
+        "mqueue" => Path::new("/proc/sys/fs/mqueue").exists(),
+        "idle times" => Path::new("/sys/devices/system/cpu/cpu0/cpuidle/state0").exists(),
+        "avx2" => std::arch::is_x86_feature_detected!("avx2"),
+        "xattr" => has_user_attributes(),
+        _ => panic!("no test may need {need:?}: crates/testing/src/needs.rs does not know it"),
+    };
+    let lack = || Lack { cause: Cause::Machine, reason: format!("this machine has no {need}") };
+    (!served).then(lack)
+}
+
+/// Where a command is, in the folders of `PATH` and in those of the administrator.
+pub fn find_command(name: &str) -> Option<PathBuf> {
+    let mut path = std::env::var_os("PATH").unwrap_or_default();
+    path.push(":/usr/local/sbin:/usr/sbin:/sbin");
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
+/// The Python environment of the tests.
+pub fn python_environment() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"), PathBuf::from);
+    target.join("test-python")
+}
+
+/// A Python that has a module: the one of the tests' environment, else the system's.
+pub fn python_with(module: &str) -> Option<PathBuf> {
+    let pythons = [python_environment().join("bin/python3"), PathBuf::from("python3")];
+    pythons.into_iter().find(|python| succeeds(Command::new(python).args(["-c", &format!("import {module}")])))
+}
+
+fn has_ipv6_loopback() -> bool {
+    const LOOPBACK: &str = "00000000000000000000000000000001 ";
+    fs::read_to_string("/proc/net/if_inet6").is_ok_and(|text| text.contains(LOOPBACK))
+}
+
+/// Tries a command out. Its answer does not change while tests run.
+fn may(command: &str, arguments: &[&str]) -> bool {
+    succeeds(Command::new(command).args(arguments))
+}
+
+/// Tries it out: whether a file system keeps `user.` attributes cannot be read anywhere.
+fn has_user_attributes() -> bool {
+    static ANSWER: OnceLock<bool> = OnceLock::new();
+    *ANSWER.get_or_init(|| {
+        let path = std::env::temp_dir().join(format!("retake-attribute-{}", std::process::id()));
+        let set = || {
+            fs::write(&path, "x").ok()?;
+            let flags = rustix::fs::XattrFlags::empty();
+            rustix::fs::setxattr(&path, "user.retake", b"1", flags).ok()
+        };
+        let served = set().is_some();
+        let _ = fs::remove_file(&path);
+        served
+    })
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    quiet.status().is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_looked_for() {
+        assert_eq!(lacking("bash"), None);
+        assert!(find_command("no-such-command").is_none());
+        let lack = lacking("python:no_such_module").unwrap();
+        assert_eq!(lack.cause, Cause::NotInstalled);
+        assert!(lack.reason.contains("no_such_module"), "{lack:?}");
+    }
+
+    #[test]
+    #[should_panic(expected = "does not know it")]
+    fn a_misspelt_need_is_a_mistake() {
+        lacking("gbd");
+    }
+}

@@ -1,0 +1,173 @@
+//! `cargo xtask bench --counts`: what recording and replaying take, in numbers that are the same on
+//! a busy machine: instructions, system calls, page faults, bytes. A gate on times would fail when
+//! somebody else uses the cores; a gate on these fails when the code has changed.
+//!
+//! * **Instructions** of one call: `count_steps` single-steps a recorded process, and a replayed
+//!   one, from one mark in the program to the next. That is exact: the processor stops behind each
+//!   instruction, and with fixed addresses each run executes the same ones. Emulators cannot run
+//!   the runtime: qemu has no syscall user dispatch, and valgrind hides the vDSO. To step from
+//!   within, by the trap flag, needs a handler of SIGTRAP, and the runtime stands between a program
+//!   and its handlers. Hardware counters are what virtual machines lack.
+//! * **System calls** and **page faults**: `count_calls` has a seccomp filter that tells of each
+//!   call, and the kernel's account of processes that ended. strace would collide with the
+//!   supervisor, which traces a process when it executes a program; software events of perf need a
+//!   privilege. Calls that wait are left out: how many there are depends on who was faster. What
+//!   is left varies by a few, for the supervisor looks after its processes every few milliseconds;
+//!   that only adds, so the least of some runs counts.
+//! * **Bytes** of events, before and after compression, are read from the headers of frames.
+//!
+//! All runs have fixed addresses (`setarch -R`) and an environment of their own: the stack of a
+//! program is part of its recording.
+
+mod frames;
+mod limits;
+mod take;
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::Result;
+use super::machine::Machine;
+use super::measure::Bench;
+use super::stopwatch::Stopwatch;
+use super::table::{NOTHING, Table};
+use limits::{Limits, Row};
+use take::{Count, Taker};
+
+/// The limits, in the repository.
+const LIMITS: &str = "benches/counts.limits";
+
+/// Calls of `counted`, whose instructions are counted, and their bytes in a loop of `operations`.
+const CALLS: [&str; 6] = ["getppid", "read", "write", "clock_gettime", "futex", "open-close"];
+/// Operations whose system calls and page faults are counted: 50 of them.
+const EVENTS: [&str; 3] = ["fork", "exec", "thread"];
+/// The smallest program, from its start to its end.
+const WHOLE: &str = "true";
+
+/// The names of what is counted.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    CALLS.into_iter().chain(EVENTS).chain([WHOLE])
+}
+
+/// All counts, beside their limits.
+#[derive(Debug)]
+pub struct Counts {
+    machine: Machine,
+    counts: Vec<Count>,
+    rows: Vec<Row>,
+    limits: Limits,
+}
+
+/// Counts.
+///
+/// # Errors
+/// The file of limits has a mistake, or something cannot be counted: that is a failure, never less
+/// to look at.
+pub fn run(bench: &Bench, wants: impl Fn(&str) -> bool) -> Result<Counts> {
+    let limits = Limits::read(&bench.repository().join(LIMITS))?;
+    let folder = bench.scratch().path().join("counts");
+    fs::create_dir_all(&folder)?;
+    let taker = Taker::new(Stopwatch::new(bench, &folder))?;
+    let mut counts = Vec::new();
+    if CALLS.iter().any(|name| wants(name)) {
+        println!("instructions ...");
+        let all = taker.instructions()?;
+        counts.extend(all.into_iter().filter(|count| wants(count.workload())));
+    }
+    for name in CALLS.into_iter().filter(|name| wants(name)) {
+        println!("{name} ...");
+        counts.extend(taker.bytes(name)?);
+    }
+    for name in EVENTS.into_iter().filter(|name| wants(name)) {
+        println!("{name} ...");
+        counts.extend(taker.calls_of_events(name)?);
+    }
+    if wants(WHOLE) {
+        println!("{WHOLE} ...");
+        counts.extend(taker.whole(WHOLE, &format!("/bin/{WHOLE}"))?);
+    }
+    let rows = limits.judge(&counts, wants);
+    Ok(Counts { machine: Machine::look(), counts, rows, limits })
+}
+
+impl Counts {
+    /// What is wrong, a line each; nothing if no count exceeds its limit and each has one.
+    pub fn complaints(&self) -> Vec<String> {
+        if self.counts.is_empty() {
+            return vec!["nothing was counted".to_owned()];
+        }
+        self.rows.iter().filter_map(Row::complaint).collect()
+    }
+
+    /// Makes the counts the limits, and returns the path of their file.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn update(&self, repository: &Path, wants: impl Fn(&str) -> bool) -> Result<&'static str> {
+        fs::write(repository.join(LIMITS), self.limits.updated(&self.counts, wants).print())?;
+        Ok(LIMITS)
+    }
+
+    pub fn terminal(&self) -> String {
+        let mut table = Table::new("", &["what", "count", "limit", "+", "verdict"]);
+        let shown = |number: Option<u64>| number.map_or(NOTHING.to_owned(), |it| it.to_string());
+        for row in &self.rows {
+            let (limit, tolerance) = (row.limit.map(|it| it.count), row.limit.map(|it| it.tolerance));
+            let [count, limit, tolerance] = [row.count, limit, tolerance].map(shown);
+            let verdict = row.verdict.text().to_owned();
+            table.push(vec![row.name.clone(), count, limit, tolerance, verdict]);
+        }
+        format!("{}\n\n{}", self.machine.describe(), table.terminal())
+    }
+
+    /// All figures, for programs.
+    pub fn json(&self) -> Value {
+        let row = |row: &Row| {
+            json!({
+                "name": row.name,
+                "count": row.count,
+                "limit": row.limit.map(|limit| limit.count),
+                "tolerance": row.limit.map(|limit| limit.tolerance),
+                "verdict": row.verdict.text(),
+                "good": row.complaint().is_none(),
+            })
+        };
+        let counts: Value = self.rows.iter().map(row).collect();
+        json!({"machine": self.machine.json(), "counts": counts})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_programs_know_what_is_counted() {
+        let knows = |source: &str, name: &str| source.contains(&format!("{{\"{name}\", "));
+        let operations = include_str!("../../../benches/programs/operations.c");
+        let counted = include_str!("../../../benches/programs/counted.c");
+        for name in CALLS {
+            assert!(knows(operations, name) && knows(counted, name), "{name}");
+        }
+        assert!(EVENTS.iter().all(|name| knows(operations, name)));
+    }
+
+    #[test]
+    fn the_limits_of_this_repository_are_right() {
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let limits = Limits::read(&repository.join(LIMITS)).unwrap();
+        for name in names() {
+            assert!(limits.all().any(|(row, _)| limits::workload(row) == name), "{name}");
+        }
+        assert!(limits.all().all(|(row, _)| names().any(|name| name == limits::workload(row))));
+    }
+
+    #[test]
+    fn a_gate_that_saw_nothing_is_closed() {
+        let limits = Limits::default();
+        let counts = Counts { machine: Machine::look(), counts: Vec::new(), rows: Vec::new(), limits };
+        assert_eq!(counts.complaints(), ["nothing was counted"]);
+    }
+}

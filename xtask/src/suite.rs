@@ -1,0 +1,180 @@
+//! `cargo xtask test`: sets up what the tests need, runs them, and counts what passed, failed, was skipped, or is known to fail.
+//!
+//! Cargo's own summary counts a test that returned early as passed. Tests that skip say so in a report (crates/testing); this
+//! command reads it.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use clap::Args;
+use retake_testing::report::{self, Cause, Kind, Line};
+
+use crate::bench::Result;
+use crate::setup::{self, For};
+
+/// Options of the command.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Install nothing.
+    #[arg(long)]
+    no_setup: bool,
+    /// Fail if a test was skipped for want of something that can be installed.
+    #[arg(long)]
+    strict: bool,
+    /// What to test, and how, in the words of `cargo test`; else everything.
+    #[arg(last = true)]
+    cargo: Vec<String>,
+}
+
+/// What `cargo test` printed about all test binaries.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Counts {
+    passed: usize,
+    failed: usize,
+    /// Those marked `#[ignore]`, with their reasons.
+    ignored: usize,
+    reasons: Vec<String>,
+}
+
+impl Counts {
+    /// Takes one line of the output.
+    fn read(&mut self, line: &str) {
+        if let Some(rest) = line.strip_prefix("test result: ") {
+            for part in rest.split(['.', ';']).map(str::trim) {
+                let Some((count, what)) = part.split_once(' ') else { continue };
+                let Ok(count) = count.parse::<usize>() else { continue };
+                match what {
+                    "passed" => self.passed += count,
+                    "failed" => self.failed += count,
+                    "ignored" => self.ignored += count,
+                    _ => {}
+                }
+            }
+        } else if let Some((test, reason)) = line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... ignored, ")) {
+            self.reasons.push(format!("{test}: {reason}"));
+        }
+    }
+}
+
+/// Sets up, runs and counts. True if no test failed.
+///
+/// # Errors
+/// Cargo cannot be run, or the report cannot be read.
+pub fn run(repository: &Path, options: &Options) -> Result<bool> {
+    if !options.no_setup {
+        // What is missing is told, and the tests that need it skip.
+        setup::prepare(repository, For::Tests)?;
+    }
+    let report = repository.join("target/test-report.jsonl");
+    std::fs::create_dir_all(repository.join("target"))?;
+    std::fs::write(&report, "")?;
+    let (passes, counts) = cargo_test(repository, options, &report)?;
+    let text = std::fs::read_to_string(&report)?;
+    let lines = text.lines().map(serde_json::from_str).collect::<std::result::Result<Vec<Line>, _>>()?;
+    println!("\n{}", summary(&counts, &lines));
+    let is_whole = !lines.iter().any(|line| line.kind == Kind::Skipped(Cause::NotInstalled));
+    if options.strict && !is_whole {
+        eprintln!("error: tests were skipped for want of what can be installed, and --strict forbids that");
+    }
+    Ok(passes && (is_whole || !options.strict))
+}
+
+/// Runs `cargo test`, shows what it prints, and counts.
+fn cargo_test(repository: &Path, options: &Options, report: &Path) -> Result<(bool, Counts)> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(["test", "--release", "--no-fail-fast"]);
+    match options.cargo.as_slice() {
+        [] => command.arg("--workspace"),
+        chosen => command.args(chosen),
+    };
+    let report = report.canonicalize()?;
+    let mut child = command.current_dir(repository).env(report::VARIABLE, report).stdout(Stdio::piped()).spawn()?;
+    let mut counts = Counts::default();
+    for line in BufReader::new(child.stdout.take().expect("it is piped")).lines() {
+        let line = line?;
+        println!("{line}");
+        counts.read(&line);
+    }
+    Ok((child.wait()?.success(), counts))
+}
+
+/// What people read at the end.
+fn summary(counts: &Counts, lines: &[Line]) -> String {
+    let named = |is_meant: &dyn Fn(&Kind) -> bool| {
+        let mut tests: Vec<&str> = lines.iter().filter(|line| is_meant(&line.kind)).map(|line| line.test.as_str()).collect();
+        tests.sort_unstable();
+        tests.dedup();
+        tests.len()
+    };
+    let skipped = named(&|kind| matches!(kind, Kind::Skipped(_)));
+    let known = named(&|kind| *kind == Kind::KnownFailure);
+    let mut text = format!(
+        "{} tests passed, {} failed, {skipped} were skipped in whole or in part, {known} failed as is known, {} are not run by default\n",
+        counts.passed.saturating_sub(known),
+        counts.failed,
+        counts.ignored
+    );
+    text += &paragraph("skipped", &by_reason(lines, &|kind| matches!(kind, Kind::Skipped(_))));
+    let known: Vec<String> =
+        lines.iter().filter(|line| line.kind == Kind::KnownFailure).map(|line| format!("{}: {}", line.test, line.reason)).collect();
+    text += &paragraph("known failures (tests/known_failures.txt)", &known);
+    text + &paragraph("not run by default", &counts.reasons)
+}
+
+/// How many tests each reason stopped.
+fn by_reason(lines: &[Line], is_meant: &dyn Fn(&Kind) -> bool) -> Vec<String> {
+    let mut tests = BTreeMap::<&str, Vec<&str>>::new();
+    for line in lines.iter().filter(|line| is_meant(&line.kind)) {
+        tests.entry(&line.reason).or_default().push(&line.test);
+    }
+    let row = |(reason, mut tests): (&str, Vec<&str>)| {
+        tests.sort_unstable();
+        tests.dedup();
+        format!("{reason}: {}, the first is {}", tests.len(), tests[0])
+    };
+    tests.into_iter().map(row).collect()
+}
+
+fn paragraph(heading: &str, rows: &[String]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let rows: String = rows.iter().map(|row| format!("  {row}\n")).collect();
+    format!("{heading}:\n{rows}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_added_up() {
+        let mut counts = Counts::default();
+        for line in [
+            "test a ... ok",
+            "test b ... ignored, takes long",
+            "test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.10s",
+            "test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.00s",
+        ] {
+            counts.read(line);
+        }
+        let expected = Counts { passed: 7, failed: 1, ignored: 1, reasons: vec!["b: takes long".to_owned()] };
+        assert_eq!(counts, expected);
+    }
+
+    #[test]
+    fn a_skip_is_counted_and_told() {
+        let line = |kind, test: &str, reason: &str| Line { kind, test: test.to_owned(), reason: reason.to_owned() };
+        let lines = [
+            line(Kind::Skipped(Cause::NotInstalled), "debug::a", "no gdb"),
+            line(Kind::Skipped(Cause::NotInstalled), "debug::b", "no gdb"),
+            line(Kind::KnownFailure, "known::c", "hangs (every program)"),
+        ];
+        let text = summary(&Counts { passed: 10, ..Counts::default() }, &lines);
+        assert!(text.starts_with("9 tests passed, 0 failed, 2 were skipped"), "{text}");
+        assert!(text.contains("no gdb: 2, the first is debug::a") && text.contains("known::c: hangs"), "{text}");
+    }
+}
