@@ -43,7 +43,16 @@ pub const DEBUGGER: List = List { name: "debugger", folder: "tests/debugger", ch
 /// A line of the table, and whether the program did as it should.
 type Row = (String, bool);
 
-/// Records and replays programs of `list`. True if all that are installed did as they should.
+/// What came of the programs of a list.
+#[derive(Debug, Default)]
+struct Tally {
+    good: usize,
+    bad: usize,
+    skipped: Vec<String>,
+}
+
+/// Records and replays programs of `list`. True if some ran, all that ran did as they should, and
+/// those that were asked for by name ran.
 ///
 /// # Errors
 /// A name that is not known, a mistake in a program's file, and failures of the harness. A program
@@ -85,17 +94,18 @@ where
     let retake = crate::bench::retake(&repository, options.retake.as_deref())?;
     let mut scratch = Scratch::create(&options.scratch(list), options.keep)?;
     println!("{heading}");
-    let mut all_good = true;
+    let mut tally = Tally::default();
     for program in &programs {
         let lacking = program.lacking();
         if !lacking.is_empty() {
             println!("{:<16} skipped: no {}; try: apt-get install -y {}", program.name, lacking.join(", "), program.packages);
+            tally.skipped.push(program.name.clone());
             continue;
         }
         let place = place::Place::new(retake.clone(), scratch.path().join(&program.name), folder.join("programs"));
         let (line, good) = one(&Trial { list, program, place: &place })?;
         println!("{line}");
-        all_good &= good;
+        *if good { &mut tally.good } else { &mut tally.bad } += 1;
         if good && !options.keep {
             std::fs::remove_dir_all(&place.folder)?;
         } else {
@@ -103,7 +113,21 @@ where
             println!("{:<16} is left in {}", "", place.folder.display());
         }
     }
-    Ok(all_good)
+    println!("{} good, {} bad, {} skipped", tally.good, tally.bad, tally.skipped.len());
+    let trouble = tally.trouble(!options.names().is_empty());
+    trouble.iter().for_each(|trouble| eprintln!("error: {trouble}"));
+    Ok(trouble.is_none() && tally.bad == 0)
+}
+
+impl Tally {
+    /// Why it is not as it should be, though no program that ran was bad. What somebody names must run.
+    fn trouble(&self, are_named: bool) -> Option<String> {
+        if self.good + self.bad == 0 {
+            return Some("no program ran".to_owned());
+        }
+        let lacks_named = are_named && !self.skipped.is_empty();
+        lacks_named.then(|| format!("asked for, but skipped: {}", self.skipped.join(", ")))
+    }
 }
 
 fn select(mut programs: Vec<Program>, wanted: &[String]) -> Result<Vec<Program>> {
@@ -123,7 +147,11 @@ fn line(program: &Program, report: &Report, replays: usize) -> String {
         (Some(native), Some(recorded)) => format!("{:.2}x", recorded.as_secs_f64() / native.as_secs_f64().max(0.001)),
         _ => "-".to_owned(),
     };
-    let result = if report.troubles.is_empty() { "ok".to_owned() } else { report.troubles.join("\n    ") };
+    let result = match report.untried {
+        _ if !report.troubles.is_empty() => report.troubles.join("\n    "),
+        Some(untried) => format!("ok, but not tried: {untried}"),
+        None => "ok".to_owned(),
+    };
     format!(
         "{:<16} {:>8} {:>8} {:>8} {:>9}  {ratio} {result}",
         program.name,
@@ -137,6 +165,32 @@ fn line(program: &Program, report: &Report, replays: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_of_which_nothing_ran_is_not_good() {
+        let tally = |good, bad, skipped: &[&str]| {
+            let skipped = skipped.iter().map(|&name| name.to_owned()).collect();
+            Tally { good, bad, skipped }
+        };
+        for nothing in [tally(0, 0, &[]), tally(0, 0, &["vim"])] {
+            assert_eq!(nothing.trouble(false), Some("no program ran".to_owned()));
+        }
+        assert_eq!(tally(1, 0, &["vim"]).trouble(false), None);
+        let expected = Some("asked for, but skipped: vim, git".to_owned());
+        assert_eq!(tally(1, 1, &["vim", "git"]).trouble(true), expected);
+        assert_eq!(tally(1, 0, &[]).trouble(true), None);
+    }
+
+    #[test]
+    fn what_was_not_tried_is_told() {
+        let programs = program::read_all(&REAL, &Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/real")).unwrap();
+        let result = |report: &Report| line(&programs[0], report, 3).split("  ").last().unwrap().trim().to_owned();
+        assert_eq!(result(&Report::default()), "- ok");
+        let untried = Report { untried: Some("no network"), ..Report::default() };
+        assert_eq!(result(&untried), "- ok, but not tried: no network");
+        let bad = Report { troubles: vec!["it crashes".to_owned()], ..untried };
+        assert_eq!(result(&bad), "- it crashes");
+    }
 
     #[test]
     fn every_file_of_this_repository_is_valid() {

@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-use super::trial::Trial;
+use super::trial::{Trial, last_line};
 use crate::bench::Result;
+use crate::bench::process::describe;
 
 /// A tour may take so long, and each seek in addition.
 const TOUR_LIMIT: Duration = Duration::from_secs(600);
@@ -85,8 +86,10 @@ fn from_kept(trial: &Trial<'_>, script: &str, seeks: usize) -> Result<Vec<String
     command.arg("checkpoint").arg(place.path("recording")).args(["--every", KEPT_EVERY]);
     let kept = place.start("checkpoint", command)?.wait(TOUR_LIMIT);
     let printed = fs::read_to_string(place.path("checkpoint.out"))?;
-    if kept.is_none() {
-        return Err(format!("to keep checkpoints takes longer than {TOUR_LIMIT:?}").into());
+    let kept = kept.ok_or_else(|| format!("to keep checkpoints takes longer than {TOUR_LIMIT:?}"))?;
+    if !kept.success() {
+        let errors = fs::read(place.path("checkpoint.err"))?;
+        return Err(format!("to keep checkpoints ends with {}: {}", describe(kept), last_line(&errors)).into());
     }
     if printed.is_empty() {
         return Ok(Vec::new());
@@ -106,11 +109,8 @@ fn tour(trial: &Trial<'_>, what: &str, mut command: Command, limit: Duration) ->
     command.env("RETAKE_TOUR", place.path("tour"));
     let ended = place.start(what, command)?.wait(limit);
     let told = Told::read(&String::from_utf8_lossy(&fs::read(place.path(&format!("{what}.out")))?));
-    match ended {
-        None => Err(format!("{what} takes longer than {limit:?}").into()),
-        Some(_) if told.checks.is_empty() => Err(format!("{what} breaks off: see {}", place.path(&format!("{what}.err")).display()).into()),
-        Some(_) => Ok(told),
-    }
+    let status = ended.ok_or_else(|| format!("{what} takes longer than {limit:?}"))?;
+    told.ended(status).map_err(|trouble| format!("{what} {trouble}: see {}", place.path(&format!("{what}.err")).display()).into())
 }
 
 /// The first fact that differs.
@@ -121,6 +121,21 @@ fn difference(recorded: &[String], live: &[String]) -> Option<String> {
 }
 
 impl Told {
+    /// With how the debugger ended: otherwise than well is wrong, whatever was right before.
+    ///
+    /// # Errors
+    /// The tour did not come to its end.
+    fn ended(mut self, status: ExitStatus) -> std::result::Result<Self, String> {
+        let how = describe(status);
+        if self.checks.is_empty() {
+            return Err(format!("breaks off with {how}"));
+        }
+        if !status.success() {
+            self.wrong.push(format!("the debugger ends with {how}"));
+        }
+        Ok(self)
+    }
+
     fn read(output: &str) -> Self {
         let mut told = Self::default();
         for line in output.lines().filter_map(|line| line.strip_prefix("tour: ")) {
@@ -164,6 +179,8 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
     use super::*;
 
     #[test]
@@ -171,6 +188,17 @@ mod tests {
         let told = Told::read("noise\ntour: fact next main:3 a = 1\n\ntour: wrong all\ntour: checks 7\ntour: seeks\n");
         let expected = Told { facts: vec!["next main:3 a = 1".to_owned()], wrong: vec!["all".to_owned()], checks: "7".to_owned(), ..Told::default() };
         assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn how_a_tour_ends_counts() {
+        let told = || Told { checks: "7".to_owned(), ..Told::default() };
+        assert_eq!(told().ended(ExitStatus::from_raw(0)), Ok(told()));
+        let wrong = |raw| told().ended(ExitStatus::from_raw(raw)).unwrap().wrong;
+        assert_eq!(wrong(3 << 8), ["the debugger ends with status 3"]);
+        assert_eq!(wrong(11), ["the debugger ends with signal 11"]);
+        let broken_off = Told::default().ended(ExitStatus::from_raw(0));
+        assert_eq!(broken_off, Err("breaks off with status 0".to_owned()));
     }
 
     #[test]

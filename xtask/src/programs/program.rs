@@ -7,6 +7,9 @@ use super::List;
 use crate::bench::Result;
 use crate::watched::search_path;
 
+/// Signals that end servers.
+const STOP_SIGNALS: [(&str, i32); 5] = [("HUP", 1), ("INT", 2), ("QUIT", 3), ("KILL", 9), ("TERM", 15)];
+
 /// One program and what is done with it. Scripts are for bash.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Program {
@@ -64,6 +67,11 @@ impl Program {
         }
     }
 
+    /// The number of the signal that ends a server.
+    pub fn stop_number(&self) -> Option<i32> {
+        STOP_SIGNALS.iter().find(|(name, _)| *name == self.stop).map(|(_, number)| *number)
+    }
+
     /// What of `requires` is not installed.
     pub fn lacking(&self) -> Vec<&str> {
         let folders: Vec<_> = std::env::split_paths(&search_path()).collect();
@@ -92,7 +100,7 @@ pub fn read_all(list: &List, folder: &Path) -> Result<Vec<Program>> {
 }
 
 /// Parses one file. An error starts with the number of its line.
-fn parse(list: &List, name: &str, text: &str) -> std::result::Result<Program, String> {
+pub(super) fn parse(list: &List, name: &str, text: &str) -> std::result::Result<Program, String> {
     let mut program = Program::new(list, name);
     for (index, line) in text.lines().enumerate() {
         if !line.trim().is_empty() && !line.starts_with('#') {
@@ -103,6 +111,9 @@ fn parse(list: &List, name: &str, text: &str) -> std::result::Result<Program, St
         if value.is_empty() {
             return Err(format!("{}: {key} is missing", text.lines().count()));
         }
+    }
+    if program.stop_number().is_none() {
+        return Err(format!("{}: no signal that ends a server: {}", text.lines().count(), program.stop));
     }
     if !program.load.is_empty() {
         program.status = None;
@@ -177,6 +188,7 @@ mod tests {
             ("title = a\n", "1: script is missing"),
             ("output = some\n", "1: output is same or varies, not some"),
             ("status = -1\n", "1: not a number: -1"),
+            ("title = a\nscript = b\nstop = SIGTERM\n", "3: no signal that ends a server: SIGTERM"),
         ] {
             assert_eq!(parse(&REAL, "it", text), Err(expected.to_owned()), "{text}");
         }

@@ -38,6 +38,8 @@ pub struct Report {
     pub good_replays: usize,
     /// For people; empty if everything was right.
     pub troubles: Vec<String>,
+    /// What this machine does not allow.
+    pub untried: Option<&'static str>,
 }
 
 /// What a run printed and how it ended.
@@ -106,7 +108,7 @@ impl Trial<'_> {
         fs::create_dir_all(&self.place.folder)?;
         self.place.prepare(self.program)?;
         let recorded = self.record()?;
-        if self.program.status.is_some_and(|status| status != shell_status(recorded.status)) {
+        if !ends_well(self.program, recorded.status) {
             return Err(format!("recorded it ends with {}: {}", describe(recorded.status), last_line(&recorded.errors)).into());
         }
         Ok(recorded.time)
@@ -168,6 +170,9 @@ impl Trial<'_> {
 
     fn replay_all(&self, recorded: &Outcome, replays: usize, report: &mut Report) -> Result<()> {
         let can_unplug = Command::new("unshare").args(["-n", "true"]).output().is_ok_and(|output| output.status.success());
+        if !can_unplug && replays > 1 {
+            report.untried = Some("a replay without a network, for `unshare -n` fails");
+        }
         let mut times = Vec::new();
         for number in 0..replays {
             let condition = match number {
@@ -247,18 +252,42 @@ impl Outcome {
     }
 }
 
+/// Whether it ends as it should when nobody knows how it ends natively: with its status, and if it is a
+/// server, with success or by the signal that ends it.
+fn ends_well(program: &Program, status: ExitStatus) -> bool {
+    let got = shell_status(status);
+    match program.status {
+        Some(wanted) => got == wanted,
+        None => got == 0 || program.stop_number().is_some_and(|number| got == 128 + number),
+    }
+}
+
 /// As a shell says it: a death by signal is 128 and the signal's number.
 fn shell_status(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }
 
-fn last_line(bytes: &[u8]) -> String {
+/// The last line of what was printed.
+pub fn last_line(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).lines().last().unwrap_or("nothing printed").to_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn servers_end_well_by_their_signal() {
+        let text = "title = a\ncommand = a\nload = b\nstop = INT\n";
+        let server = super::super::program::parse(&super::super::DEBUGGER, "it", text).unwrap();
+        let is_good = |raw| ends_well(&server, ExitStatus::from_raw(raw));
+        assert!(is_good(0) && is_good(2) && is_good(130 << 8));
+        // A crash, another signal, an error of retake.
+        assert!(!is_good(11) && !is_good(15) && !is_good(125 << 8));
+        let program = Program { status: Some(3), ..server };
+        assert!(ends_well(&program, ExitStatus::from_raw(3 << 8)));
+        assert!(!ends_well(&program, ExitStatus::from_raw(0)));
+    }
 
     #[test]
     fn differences_are_told() {

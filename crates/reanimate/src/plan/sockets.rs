@@ -213,10 +213,10 @@ mod tests {
         let rights = message(20, sys::SOL_SOCKET, sys::SCM_RIGHTS, &[7]);
         let other = message(20, sys::SOL_SOCKET, 2, &[9]);
         assert_eq!(passed_descriptors(&[other.clone(), rights.clone(), rights].concat()), [7, 7]);
-        assert_eq!(passed_descriptors(&other), []);
+        assert_eq!(passed_descriptors(&other), [] as [i32; 0]);
         for length in [0, 15, 25, u64::MAX] {
-            assert_eq!(passed_descriptors(&message(length, sys::SOL_SOCKET, sys::SCM_RIGHTS, &[7])), []);
+            assert_eq!(passed_descriptors(&message(length, sys::SOL_SOCKET, sys::SCM_RIGHTS, &[7])), [] as [i32; 0]);
         }
-        assert_eq!(passed_descriptors(&[1, 2, 3]), []);
+        assert_eq!(passed_descriptors(&[1, 2, 3]), [] as [i32; 0]);
     }
 }
