@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod mutants;
 mod programs;
 mod selection;
 mod setup;
@@ -42,6 +43,8 @@ enum Command {
     Corpus(programs::Replaying),
     /// Go about in recordings with a debugger.
     Debugger(programs::Debugging),
+    /// Break the product in small ways, one at a time: some test must notice each.
+    Mutants(mutants::Options),
 }
 
 impl Command {
@@ -56,6 +59,7 @@ impl Command {
             Self::Real(options) => programs::replay(&programs::REAL, repository, options),
             Self::Corpus(options) => programs::replay(&programs::CORPUS, repository, options),
             Self::Debugger(options) => programs::debug(repository, options),
+            Self::Mutants(options) => mutants::run(repository, options),
         }
     }
 }

@@ -1,0 +1,93 @@
+//! Which folders belong together, and which tests are nearest to a file.
+
+/// A part of the product that has a share of the drawn mutations.
+#[derive(Debug)]
+pub struct Area {
+    /// The first has at least half of the area's share.
+    pub folders: &'static [&'static str],
+}
+
+pub const AREAS: [Area; 5] = [
+    Area { folders: &["runtime/source/", "runtime/include/"] },
+    Area {
+        folders: &[
+            "crates/record/src/",
+            "crates/recording/src/",
+            "crates/supervisor/src/",
+            "crates/kernel/src/",
+            "crates/patch/src/",
+            "crates/model/src/",
+        ],
+    },
+    Area { folders: &["crates/replay/src/"] },
+    Area { folders: &["crates/debug/src/"] },
+    Area { folders: &["crates/trace/src/", "crates/trace-format/src/"] },
+];
+
+impl Area {
+    pub fn has(&self, file: &str) -> bool {
+        self.folders.iter().any(|folder| file.starts_with(folder))
+    }
+}
+
+/// Not the product, or such that its tests need what not every machine has.
+const LEFT_OUT: [&str; 5] = [
+    // Written by `cargo xtask gen`.
+    "crates/model/src/gen.rs",
+    // An entry for fuzzers.
+    "crates/recording/src/fuzzing.rs",
+    // Tests.
+    "crates/recording/src/writer_tests.rs",
+    // Tests of these need a clang and a kernel that lets them look.
+    "crates/trace/src/ebpf.rs",
+    "crates/trace/src/ebpf/",
+];
+
+pub fn is_left_out(file: &str) -> bool {
+    LEFT_OUT.iter().any(|left_out| file.starts_with(left_out))
+}
+
+/// Tests in the order in which they are most likely to notice, by the beginning of a file's path.
+/// A test is `PACKAGE::TARGET`. The file's own package comes before, all others after.
+const NEAREST: [(&str, &[&str]); 12] = [
+    ("runtime/source/chaos", &["retake::chaos", "retake::until_failure", "retake::programs"]),
+    ("runtime/source/debug", &["retake::debug", "retake::debug_commands", "retake::debug_engine", "retake::debug_catch"]),
+    ("runtime/source/section", &["retake::sync_policy", "retake::programs"]),
+    ("runtime/source/passage", &["retake::passages", "retake::sync_policy", "retake::programs"]),
+    ("runtime/source/trace", &["retake::cli_trace", "retake::cli_strace", "retake::programs"]),
+    ("runtime/source/look", &["retake::cli_trace", "retake::reanimated_programs", "retake::programs"]),
+    ("runtime/", &["retake::programs", "retake::sync_policy", "retake::passages", "retake::chaos", "retake::debug_engine", "retake::kept"]),
+    ("crates/record/", &["retake::cli_record", "retake::keep_last", "retake::cores", "retake::accounts", "retake::chaos", "retake::programs"]),
+    ("crates/replay/", &["retake::cli_record", "retake::cli_recordings", "retake::cli_faults", "retake::programs"]),
+    (
+        "crates/debug/",
+        &["retake::debug", "retake::debug_commands", "retake::debug_engine", "retake::debug_dap", "retake::kept", "retake::debug_places"],
+    ),
+    ("crates/trace", &["retake::cli_trace", "retake::cli_strace", "retake::cli_ds", "retake::cli_reanimate"]),
+    ("crates/", &["retake::cli_record", "retake::cli_recordings", "retake::programs", "retake::cli_faults"]),
+];
+
+/// The tests nearest to a file.
+pub fn nearest(file: &str) -> &'static [&'static str] {
+    NEAREST.iter().find(|(folder, _)| file.starts_with(folder)).map_or(&[], |(_, tests)| tests)
+}
+
+/// The package that a file is built into first.
+pub fn package(file: &str) -> &str {
+    let folder = file.strip_prefix("crates/").and_then(|rest| rest.split('/').next());
+    // The runtime is compiled and embedded there.
+    folder.unwrap_or("supervisor")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_know_their_area_and_tests() {
+        assert!(AREAS[4].has("crates/trace-format/src/lib.rs") && !AREAS[4].has("crates/trace-ebpf/src/lib.rs"));
+        assert_eq!(nearest("runtime/source/chaos.c")[0], "retake::chaos");
+        assert_eq!(nearest("runtime/source/mmap.c")[0], "retake::programs");
+        assert_eq!((package("runtime/source/mmap.c"), package("crates/debug/src/lib.rs")), ("supervisor", "debug"));
+    }
+}

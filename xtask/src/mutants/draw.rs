@@ -1,0 +1,123 @@
+//! Draws mutations by a seed from all that the scanner finds.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::area::{AREAS, Area, is_left_out};
+use super::copy;
+use super::mask::Language;
+use super::mutation::{Kind, Mutation};
+use super::scan;
+use crate::bench::Result;
+
+/// All candidates, by file and place.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn candidates(repository: &Path) -> Result<Vec<Mutation>> {
+    let mut found = Vec::new();
+    for file in copy::files(repository)? {
+        let Some(language) = Language::of(&file) else { continue };
+        if is_left_out(&file) || !AREAS.iter().any(|area| area.has(&file)) {
+            continue;
+        }
+        let text = std::fs::read_to_string(repository.join(&file)).map_err(|error| format!("{file}: {error}"))?;
+        found.extend(scan::scan(&file, &text, language));
+    }
+    Ok(found)
+}
+
+/// The order in which candidates are taken, for each of `count` places: the second one of a place
+/// is for when the first does not do. The areas take turns at the places.
+pub fn orders(candidates: &[Mutation], seed: u64, count: usize) -> Vec<Vec<Mutation>> {
+    let mut orders = vec![Vec::new(); count];
+    for (number, area) in AREAS.iter().enumerate() {
+        let places: Vec<usize> = (number..count).step_by(AREAS.len()).collect();
+        let mut random = Random::new(seed.wrapping_mul(AREAS.len() as u64).wrapping_add(number as u64));
+        if places.is_empty() {
+            continue;
+        }
+        for (turn, mutation) in area_order(area, candidates, &mut random).into_iter().enumerate() {
+            orders[places[turn % places.len()]].push(mutation.clone());
+        }
+    }
+    orders
+}
+
+/// Every other one is from the area's first folder, while there are any. A kind is drawn first,
+/// then one of that kind: else nearly all would be comparisons.
+fn area_order<'all>(area: &Area, candidates: &'all [Mutation], random: &mut Random) -> Vec<&'all Mutation> {
+    let of_area = candidates.iter().filter(|mutation| area.has(&mutation.file));
+    let (first, others): (Vec<_>, Vec<_>) = of_area.partition(|mutation| mutation.file.starts_with(area.folders[0]));
+    let mut halves = [by_kind(first), by_kind(others)];
+    let mut order = Vec::new();
+    while halves.iter().any(|half| !half.is_empty()) {
+        for half in &mut halves {
+            order.extend(take(half, random));
+        }
+    }
+    order
+}
+
+type Kinds<'all> = BTreeMap<Kind, Vec<&'all Mutation>>;
+
+fn by_kind(mutations: Vec<&Mutation>) -> Kinds<'_> {
+    let mut kinds = Kinds::new();
+    for mutation in mutations {
+        kinds.entry(mutation.kind).or_default().push(mutation);
+    }
+    kinds
+}
+
+fn take<'all>(kinds: &mut Kinds<'all>, random: &mut Random) -> Option<&'all Mutation> {
+    let kind = *kinds.keys().nth(random.below(kinds.len())?)?;
+    let of_kind = kinds.get_mut(&kind)?;
+    let taken = of_kind.swap_remove(random.below(of_kind.len())?);
+    if of_kind.is_empty() {
+        kinds.remove(&kind);
+    }
+    Some(taken)
+}
+
+/// SplitMix64: the same numbers everywhere, from one release to the next.
+struct Random {
+    state: u64,
+}
+
+impl Random {
+    fn new(seed: u64) -> Self {
+        Self { state: seed }
+    }
+
+    fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let value = (self.state ^ self.state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        value ^ value >> 31
+    }
+
+    /// `None` below zero. Lists are so short that the remainder favours nobody.
+    fn below(&mut self, count: usize) -> Option<usize> {
+        (count > 0).then(|| (self.next() % count as u64) as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_draws_the_same_from_all_areas() {
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let candidates = candidates(&repository).unwrap();
+        let (first, again, other) = (orders(&candidates, 1, 30), orders(&candidates, 1, 30), orders(&candidates, 2, 30));
+        assert!(first == again && first != other);
+        for area in AREAS {
+            assert_eq!(first.iter().filter(|order| area.has(&order[0].file)).count(), 6, "{:?}", area.folders);
+        }
+        let drawn: usize = first.iter().map(Vec::len).sum();
+        assert_eq!(drawn, candidates.len());
+        let kinds: std::collections::BTreeSet<Kind> = first.iter().map(|order| order[0].kind).collect();
+        assert!(kinds.len() >= 5, "{kinds:?}");
+    }
+}

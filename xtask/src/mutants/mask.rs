@@ -1,0 +1,265 @@
+//! Which characters of a source file may be mutated: what is no comment, string, attribute,
+//! assertion, message or test.
+//!
+//! The mask of a text is as long as the text, with a blank for each byte that is none of the
+//! product's code, so that places in one are places in the other. It is made by a small lexer for
+//! both languages, which knows no grammar beyond brackets that match.
+
+/// The two languages that are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Language {
+    C,
+    Rust,
+}
+
+impl Language {
+    /// By the ending of a file's name.
+    pub fn of(path: &str) -> Option<Self> {
+        match path.rsplit_once('.')?.1 {
+            "c" | "h" => Some(Self::C),
+            "rs" => Some(Self::Rust),
+            _ => None,
+        }
+    }
+}
+
+/// What only checks or tells. Another branch in an assertion, or another word in a message, is no
+/// fault of the product.
+const TOLD: [&str; 21] = [
+    "assert!",
+    "assert_eq!",
+    "assert_ne!",
+    "debug_assert!",
+    "debug_assert_eq!",
+    "debug_assert_ne!",
+    "format!",
+    "format_args!",
+    "write!",
+    "writeln!",
+    "print!",
+    "println!",
+    "eprint!",
+    "eprintln!",
+    "panic!",
+    "unreachable!",
+    "concat!",
+    "_Static_assert",
+    "__asm__",
+    "asm",
+    "__attribute__",
+];
+
+/// What a block is that begins with one of these, up to its end.
+const LEFT_OUT_BLOCKS: [&str; 3] = ["fmt::Display for", "fmt::Debug for", "const _: () ="];
+
+/// The mask of a text.
+pub fn mask(text: &str, language: Language) -> Vec<u8> {
+    let mut mask = blank_quoted(text.as_bytes(), language);
+    match language {
+        Language::C => blank_directives(&mut mask),
+        Language::Rust => blank_tests(&mut mask),
+    }
+    for word in TOLD {
+        for start in places(&mask, word) {
+            let open = start + word.len();
+            let open = open + mask[open..].iter().take_while(|byte| byte.is_ascii_whitespace() || byte.is_ascii_lowercase()).count();
+            if mask.get(open) == Some(&b'(') {
+                let end = end_of_brackets(&mask, open);
+                blank(&mut mask, start, end);
+            }
+        }
+    }
+    for words in LEFT_OUT_BLOCKS {
+        for start in places(&mask, words) {
+            let end = end_of_item(&mask, start);
+            blank(&mut mask, start, end);
+        }
+    }
+    mask
+}
+
+/// Comments, strings and characters become blanks.
+fn blank_quoted(text: &[u8], language: Language) -> Vec<u8> {
+    let mut mask = text.to_vec();
+    let mut at = 0;
+    while at < text.len() {
+        let rest = &text[at..];
+        let end = at
+            + match rest {
+                [b'/', b'/', ..] => rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len()),
+                [b'/', b'*', ..] => comment_bytes(rest),
+                [b'"', ..] => string_bytes(rest),
+                [b'r', b'"' | b'#', ..] if language == Language::Rust && !is_word(text, at) => raw_string_bytes(rest),
+                [b'\'', ..] => character_bytes(rest, language),
+                _ => 0,
+            };
+        blank(&mut mask, at, end);
+        at = end.max(at + 1);
+    }
+    mask
+}
+
+/// Whether the byte before belongs to a name.
+fn is_word(text: &[u8], at: usize) -> bool {
+    at > 0 && is_name_byte(text[at - 1])
+}
+
+pub fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// Rust's comments nest; in C there are none that seem to.
+fn comment_bytes(text: &[u8]) -> usize {
+    let (mut depth, mut at) = (0, 0);
+    while at < text.len() {
+        match &text[at..] {
+            [b'/', b'*', ..] => (depth, at) = (depth + 1, at + 2),
+            [b'*', b'/', ..] => (depth, at) = (depth - 1, at + 2),
+            _ => at += 1,
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    at
+}
+
+fn string_bytes(text: &[u8]) -> usize {
+    let mut at = 1;
+    while at < text.len() && text[at] != b'"' {
+        at += if text[at] == b'\\' { 2 } else { 1 };
+    }
+    at + 1
+}
+
+/// `r"..."`, `r#"..."#`. Zero for a raw name (`r#type`).
+fn raw_string_bytes(text: &[u8]) -> usize {
+    let hashes = text[1..].iter().take_while(|&&byte| byte == b'#').count();
+    if text.get(1 + hashes) != Some(&b'"') {
+        return 0;
+    }
+    let ending: Vec<u8> = std::iter::once(b'"').chain(std::iter::repeat_n(b'#', hashes)).collect();
+    let body = 2 + hashes;
+    let found = text[body..].windows(ending.len()).position(|window| window == ending);
+    found.map_or(text.len(), |found| body + found + ending.len())
+}
+
+/// A lifetime is none.
+fn character_bytes(text: &[u8], language: Language) -> usize {
+    let is_lifetime = language == Language::Rust && text.get(1).is_some_and(|&byte| is_name_byte(byte)) && text.get(2) != Some(&b'\'');
+    if is_lifetime {
+        return 0;
+    }
+    let mut at = 1;
+    while at < text.len() && text[at] != b'\'' && text[at] != b'\n' {
+        at += if text[at] == b'\\' { 2 } else { 1 };
+    }
+    at + 1
+}
+
+/// What the preprocessor reads, but not what it defines.
+fn blank_directives(mask: &mut [u8]) {
+    let mut at = 0;
+    while at < mask.len() {
+        let line = &mask[at..];
+        let mut end = line.iter().position(|&byte| byte == b'\n').map_or(line.len(), |end| end + 1);
+        if line.starts_with(b"#") && !line.starts_with(b"#define") {
+            while mask[at..at + end].ends_with(b"\\\n") {
+                let more = &mask[at + end..];
+                end += more.iter().position(|&byte| byte == b'\n').map_or(more.len(), |end| end + 1);
+            }
+            blank(mask, at, at + end);
+        }
+        at += end;
+    }
+}
+
+/// Attributes, and the items that are only there in tests.
+fn blank_tests(mask: &mut [u8]) {
+    for start in places(mask, "#[cfg(test)]") {
+        let end = end_of_item(mask, start + "#[cfg(test)]".len());
+        blank(mask, start, end);
+    }
+    for start in places(mask, "#[").into_iter().chain(places(mask, "#![")) {
+        let open = start + mask[start..].iter().position(|&byte| byte == b'[').unwrap_or(0);
+        let end = end_of_brackets(mask, open);
+        blank(mask, start, end);
+    }
+}
+
+/// Where a word begins, as a word of its own.
+fn places(mask: &[u8], word: &str) -> Vec<usize> {
+    let word = word.as_bytes();
+    let found = mask.windows(word.len()).enumerate().filter(|(_, window)| *window == word).map(|(at, _)| at);
+    found.filter(|&at| !is_name_byte(word[0]) || !is_word(mask, at)).collect()
+}
+
+/// Behind the bracket that closes the one at `open`.
+pub fn end_of_brackets(mask: &[u8], open: usize) -> usize {
+    let mut depth = 0_usize;
+    for (at, byte) in mask.iter().enumerate().skip(open) {
+        match byte {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 {
+            return at + 1;
+        }
+    }
+    mask.len()
+}
+
+/// Behind the block, or the semicolon, that ends the item which begins here.
+fn end_of_item(mask: &[u8], start: usize) -> usize {
+    let mut at = start;
+    while at < mask.len() {
+        match mask[at] {
+            b';' => return at + 1,
+            b'{' => return end_of_brackets(mask, at),
+            b'(' | b'[' => at = end_of_brackets(mask, at),
+            _ => at += 1,
+        }
+    }
+    mask.len()
+}
+
+/// Lines stay lines.
+fn blank(mask: &mut [u8], start: usize, end: usize) {
+    let end = end.min(mask.len());
+    if start < end {
+        mask[start..end].iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn masked(text: &str, language: Language) -> String {
+        let mask = mask(text, language);
+        assert_eq!(mask.len(), text.len());
+        String::from_utf8(mask).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn comments_and_strings_are_blank() {
+        for language in [Language::C, Language::Rust] {
+            assert_eq!(masked("a(); // b == c\nd /* e\n== f */ g", language), "a(); d g");
+            assert_eq!(masked("a(\"b \\\" == c\", 'd', '\\'', '\"') == e", language), "a( , , , ) == e");
+        }
+        assert_eq!(masked("a /* b /* c */ d */ e", Language::Rust), "a e");
+        assert_eq!(masked("let a: &'static str = r#\"b \" c\"#; d.r#type", Language::Rust), "let a: &'static str = ; d.r#type");
+        assert_eq!(masked("fn f<'a>(c: char) { c == 'a' || c == '\u{e9}' }", Language::Rust), "fn f<'a>(c: char) { c == || c == }");
+    }
+
+    #[test]
+    fn only_the_product_is_left() {
+        assert_eq!(masked("#include <a.h>\n#define A 1\n#if B == \\\n 2\n_Static_assert(a == b, \"c\");\nd", Language::C), "#define A 1 ; d");
+        assert_eq!(masked("a; __asm__ volatile(\"b\" : \"=r\"(c == d)); e", Language::C), "a; ; e");
+        let rust = "#[derive(A)]\na;\n#[cfg(test)]\nmod tests { b == c }\nassert!(d == e, \"{}\", f);\ng(format!(\"{}\", h == i))";
+        assert_eq!(masked(rust, Language::Rust), "a; ; g( )");
+        assert_eq!(masked("impl fmt::Display for A { b } c; #[cfg(test)] use d; e", Language::Rust), "impl c; e");
+        assert_eq!(masked("my_assert!(a == b)", Language::Rust), "my_assert!(a == b)");
+    }
+}

@@ -1,0 +1,160 @@
+//! Builds the copy with all its tests, and runs one test program at a time.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::sandbox::{self, Ending, Sandbox};
+use crate::bench::Result;
+
+/// This one's own tests say nothing of the product.
+const OWN_PACKAGE: &str = "retake-xtask";
+
+/// One executable full of tests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TestProgram {
+    /// `PACKAGE::TARGET`.
+    pub name: String,
+    executable: PathBuf,
+    /// Where cargo would run it.
+    folder: PathBuf,
+}
+
+/// What came of building.
+#[derive(Debug)]
+pub enum Built {
+    Tests(Vec<TestProgram>),
+    /// The first error.
+    Refused(String),
+}
+
+/// What came of a test program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    Passed,
+    /// The first test that failed.
+    Failed(String),
+    /// It ended otherwise than by a failing test.
+    Broken(String),
+    Late,
+}
+
+/// Builds all tests of the copy.
+///
+/// # Errors
+/// cargo cannot be run.
+pub fn build(copy: &Path, target: &Path) -> Result<Built> {
+    let mut command = Command::new("nice");
+    command.args(["-n", "5", "cargo", "test", "--no-run", "--workspace", "--exclude", OWN_PACKAGE]);
+    command.args(["--profile", "mutants", "--message-format", "json", "--target-dir"]).arg(target).current_dir(copy);
+    let output = command.output()?;
+    let messages = String::from_utf8_lossy(&output.stdout);
+    let messages: Vec<Value> = messages.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    if output.status.success() {
+        return Ok(Built::Tests(messages.iter().filter_map(test_program).collect()));
+    }
+    let errors = messages.iter().filter(|message| message["message"]["level"] == "error");
+    let told = String::from_utf8_lossy(&output.stderr);
+    // What a C compiler says is in cargo's own message.
+    let first = errors.filter_map(|error| error["message"]["message"].as_str()).next();
+    let first = first.or_else(|| told.lines().find(|line| line.contains("error: ")));
+    Ok(Built::Refused(first.unwrap_or("for a reason that cargo does not tell").trim().to_owned()))
+}
+
+fn test_program(message: &Value) -> Option<TestProgram> {
+    let is_test = message["reason"] == "compiler-artifact" && message["profile"]["test"] == true;
+    let executable = PathBuf::from(message["executable"].as_str().filter(|_| is_test)?);
+    let manifest = Path::new(message["manifest_path"].as_str()?);
+    let folder = manifest.parent()?.to_owned();
+    // `retake` is in the folder `cli`.
+    let id = message["package_id"].as_str()?;
+    let package = id.rsplit_once('#')?.1.split('@').next().filter(|name| !name.starts_with(|first: char| first.is_ascii_digit()));
+    let package = package.or_else(|| folder.file_name()?.to_str())?;
+    Some(TestProgram { name: format!("{package}::{}", message["target"]["name"].as_str()?), executable, folder: folder.clone() })
+}
+
+impl TestProgram {
+    /// Runs all tests but those named, or up to the first that fails.
+    ///
+    /// # Errors
+    /// The sandbox cannot be used.
+    pub fn run(&self, sandbox: &Sandbox, without: &[String], limit: Duration) -> Result<(Verdict, Duration)> {
+        let skips = without.iter().flat_map(|name| ["--skip", name]);
+        let arguments: Vec<&str> = ["--exact"].into_iter().chain(skips).collect();
+        let start = Instant::now();
+        let ending = sandbox.run(&self.executable, &arguments, &self.folder, limit, failed_test)?;
+        Ok((verdict(ending), start.elapsed()))
+    }
+
+    /// Runs one test.
+    ///
+    /// # Errors
+    /// The sandbox cannot be used.
+    pub fn run_one(&self, sandbox: &Sandbox, test: &str, limit: Duration) -> Result<Verdict> {
+        Ok(verdict(sandbox.run(&self.executable, &["--exact", test], &self.folder, limit, failed_test)?))
+    }
+
+    /// Runs all tests to their end: the names of those that fail.
+    ///
+    /// # Errors
+    /// The sandbox cannot be used, or the program does not end as tests do.
+    pub fn failing(&self, sandbox: &Sandbox, limit: Duration) -> Result<(Vec<String>, Duration)> {
+        let failing = std::cell::RefCell::new(Vec::new());
+        let note = |line: &str| {
+            failing.borrow_mut().extend(failed_test(line));
+            None
+        };
+        let start = Instant::now();
+        let ending = sandbox.run(&self.executable, &[], &self.folder, limit, note)?;
+        let failing = failing.into_inner();
+        match verdict(ending) {
+            Verdict::Broken(how) if failing.is_empty() => Err(format!("{} ends with {how} although nothing is mutated", self.name).into()),
+            Verdict::Late => Err(format!("{} takes longer than {limit:?} although nothing is mutated", self.name).into()),
+            _ => Ok((failing, start.elapsed())),
+        }
+    }
+}
+
+fn verdict(ending: Ending) -> Verdict {
+    match ending {
+        Ending::Ended(status) if status.success() => Verdict::Passed,
+        Ending::Ended(status) => Verdict::Broken(sandbox::describe(status)),
+        Ending::Stopped(test) => Verdict::Failed(test),
+        Ending::Late => Verdict::Late,
+    }
+}
+
+/// The test's name in a line like `test [kind] NAME - should panic ... FAILED`.
+fn failed_test(line: &str) -> Option<String> {
+    let (before, _) = line.split_once(" ... FAILED")?;
+    let name = before.split("test ").last()?;
+    let name = name.strip_prefix('[').and_then(|rest| rest.split_once("] ")).map_or(name, |(_, name)| name);
+    Some(name.split(" - should panic").next().unwrap_or(name).trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_tests_are_read() {
+        assert_eq!(failed_test("test a::b ... FAILED").as_deref(), Some("a::b"));
+        assert_eq!(failed_test("test [io] replay/a_b ... FAILED").as_deref(), Some("replay/a_b"));
+        assert_eq!(failed_test("test a - should panic ... FAILED").as_deref(), Some("a"));
+        assert_eq!(failed_test("printed by a program, test a ... FAILED").as_deref(), Some("a"));
+        assert!(failed_test("test a ... ok").is_none() && failed_test("test result: FAILED. 1 passed").is_none());
+    }
+
+    #[test]
+    fn messages_of_cargo_are_read() {
+        let message = serde_json::json!({
+            "reason": "compiler-artifact", "profile": { "test": true }, "executable": "/t/deps/debug-1", "manifest_path": "/r/crates/cli/Cargo.toml",
+            "package_id": "path+file:///r/crates/cli#retake@0.1.0", "target": { "name": "debug" },
+        });
+        let program = test_program(&message).unwrap();
+        assert_eq!((program.name.as_str(), program.folder.as_path()), ("retake::debug", Path::new("/r/crates/cli")));
+        assert!(test_program(&serde_json::json!({ "reason": "build-finished" })).is_none());
+    }
+}
