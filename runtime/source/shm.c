@@ -4,19 +4,27 @@
 #define EINVAL 22
 #define MAX_ATTACHMENT_PARTS 32
 
-/* Whether a segment is wanted where the runtime lies. Its size is unknown to whoever may not read it. */
-static u32 reaches_runtime(const u64 *a)
+/* The size of a segment; 0: who may not read it does not know. */
+static u64 segment_bytes(u64 id)
 {
 	u64 info[14] = { 0 };
-	u64 bytes = sys3(NR_shmctl, a[0], 2 /* IPC_STAT */, info) ? PAGE_BYTES : PAGE_CEIL(info[6]);
-	return a[1] && touches_runtime(PAGE_FLOOR(a[1]), bytes);
+	sys3(NR_shmctl, id, 2 /* IPC_STAT */, info);
+	return info[6]; /* shm_segsz follows the 48 bytes of ipc64_perm */
+}
+
+/* Whether a segment is wanted where the runtime lies. */
+static u32 reaches_runtime(const u64 *a)
+{
+	if (!a[1])
+		return 0;
+	u64 bytes = segment_bytes(a[0]);
+	return touches_runtime(PAGE_FLOOR(a[1]), bytes ? PAGE_CEIL(bytes) : PAGE_BYTES);
 }
 
 /* System V segments of the program. At replay a segment is a shared scratch file named by its id. */
 u32 handle_shmat(struct call *call)
 {
 	struct context *context = call->context;
-	u64 info[14] = { 0 };
 	shared_join(context);
 	call_prepare(call);
 	if (recording() && reaches_runtime(call->arguments)) {
@@ -28,12 +36,11 @@ u32 handle_shmat(struct call *call)
 		if (call->arguments[2] & SHM_REMAP)
 			unreached_show(context);
 		call->result = sys3(NR_shmat, call->arguments[0], call->arguments[1], call->arguments[2]);
-		if (call->result > 0) {
-			sys3(NR_shmctl, call->arguments[0], 2 /* IPC_STAT */, info);
-			shared_note((u64)call->result, info[6]);
-		}
+		u64 bytes = call->result > 0 ? segment_bytes(call->arguments[0]) : 0;
+		if (call->result > 0)
+			shared_note((u64)call->result, bytes);
 		struct mapping_body body = { { 0 }, 0x53595356, (u32)call->arguments[0], 1, 0, { { 0 } } };
-		body.overlays[0].bytes = info[6]; /* shm_segsz follows the 48 bytes of ipc64_perm */
+		body.overlays[0].bytes = bytes;
 		struct extra_item item = { 0, ITEM_MAPPING, 0, &body, mapping_bytes(1) };
 		call_finish(call, &item, call->result > 0);
 	} else {

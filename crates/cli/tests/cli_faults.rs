@@ -6,11 +6,12 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use cli_support::started::{Started, wait_until};
 use cli_support::{Place, Ran};
 use retake_testing::needs;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -19,45 +20,6 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Longest that what a killed supervisor leaves behind may live.
 const CLEAN_UP: Duration = Duration::from_secs(5);
-
-/// A started command in a process group of its own, killed when this is dropped.
-struct Started(Child);
-
-impl Started {
-    fn new(command: &mut Command) -> Self {
-        Self(command.process_group(0).spawn().unwrap())
-    }
-
-    fn pid(&self) -> Pid {
-        Pid::from_child(&self.0)
-    }
-
-    fn wait(&mut self, limit: Duration) -> ExitStatus {
-        let mut status = None;
-        wait_until("the command to end", limit, || {
-            status = self.0.try_wait().unwrap();
-            status.is_some()
-        });
-        status.unwrap()
-    }
-}
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        if matches!(self.0.try_wait(), Ok(None)) {
-            let _ = kill_process_group(self.pid(), Signal::KILL);
-            let _ = self.0.wait();
-        }
-    }
-}
-
-fn wait_until(what: &str, limit: Duration, mut condition: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < limit, "waited in vain for {what}");
-        sleep(Duration::from_millis(10));
-    }
-}
 
 /// Numbers of all processes.
 fn processes() -> impl Iterator<Item = i32> {

@@ -5,18 +5,19 @@ mod cli_support;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdout, ExitStatus, Stdio};
+use std::process::{ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 
+use cli_support::started::Started;
 use cli_support::{Place, compile_program};
 use retake_testing::needs;
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process};
 
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 
@@ -28,39 +29,36 @@ fn executable(name: &str, place: &Place) -> PathBuf {
 
 /// A recorder whose program has said that it is ready. Killed if the test fails.
 struct Recording {
-    child: Child,
+    started: Started,
     output: BufReader<ChildStdout>,
     first_line: String,
 }
 
 impl Recording {
     fn start(place: &Place, arguments: &[&str]) -> Self {
-        let child = place.command(arguments).stdout(Stdio::piped()).process_group(0).spawn().unwrap();
-        let mut recording = Self::of(child);
-        recording.output.read_line(&mut recording.first_line).unwrap();
-        assert!(recording.first_line.starts_with("ready"), "{:?}", recording.first_line);
+        let mut recording = Self::of(place.command(arguments).stdout(Stdio::piped()));
+        recording.wait_until_ready();
         recording
     }
 
-    fn of(mut child: Child) -> Self {
-        let output = BufReader::new(child.stdout.take().unwrap());
-        Self { child, output, first_line: String::new() }
+    fn wait_until_ready(&mut self) {
+        self.output.read_line(&mut self.first_line).unwrap();
+        assert!(self.first_line.starts_with("ready"), "{:?}", self.first_line);
+    }
+
+    fn of(command: &mut Command) -> Self {
+        let mut started = Started::new(command);
+        let output = BufReader::new(started.0.stdout.take().unwrap());
+        Self { started, output, first_line: String::new() }
     }
 
     fn pid(&self) -> Pid {
-        Pid::from_child(&self.child)
+        self.started.pid()
     }
 
     /// Waits for the end.
     fn status(&mut self) -> ExitStatus {
-        let deadline = Instant::now() + TIME_LIMIT;
-        loop {
-            match self.child.try_wait().unwrap() {
-                Some(status) => return status,
-                None if Instant::now() > deadline => panic!("the recorder does not end"),
-                None => std::thread::sleep(Duration::from_millis(5)),
-            }
-        }
+        self.started.wait(TIME_LIMIT)
     }
 
     /// Waits for the end. Returns the status and everything that was printed.
@@ -69,15 +67,6 @@ impl Recording {
         let mut printed = self.first_line.clone();
         self.output.read_to_string(&mut printed).unwrap();
         (status, printed)
-    }
-}
-
-impl Drop for Recording {
-    fn drop(&mut self) {
-        if let Ok(None) = self.child.try_wait() {
-            let _ = kill_process_group(self.pid(), Signal::KILL);
-            let _ = self.child.wait();
-        }
     }
 }
 
@@ -164,8 +153,7 @@ fn a_program_that_spins_is_soon_ended_on_a_busy_machine() {
 fn a_signal_at_any_moment_of_the_start_ends_the_recorder() {
     let place = Place::new("interrupted-start");
     for delay in (0..120).map(|step| Duration::from_micros(250 * step)) {
-        let child = place.command(&["record", "sleep", "100"]).stdout(Stdio::piped()).process_group(0).spawn().unwrap();
-        let mut recording = Recording::of(child);
+        let mut recording = Recording::of(place.command(&["record", "sleep", "100"]).stdout(Stdio::piped()));
         std::thread::sleep(delay);
         kill_process(recording.pid(), Signal::TERM).unwrap();
         let status = recording.status();
@@ -180,14 +168,10 @@ fn a_deadlock_is_ended_by_control_c() {
     let place = Place::new("interrupted-pty");
     let executable = executable("deadlocked", &place);
     let command = format!("{} record {}", env!("CARGO_BIN_EXE_retake"), executable.display());
-    let mut child = place.command_of("script", &["-qec", &command, "/dev/null"]);
-    let mut child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0).spawn().unwrap();
-    let mut keyboard = child.stdin.take().unwrap();
-    let mut output = BufReader::new(child.stdout.take().unwrap());
-    let mut line = String::new();
-    output.read_line(&mut line).unwrap();
-    let mut recording = Recording { child, output, first_line: line };
-    assert!(recording.first_line.starts_with("ready"), "{:?}", recording.first_line);
+    let mut script = place.command_of("script", &["-qec", &command, "/dev/null"]);
+    let mut recording = Recording::of(script.stdin(Stdio::piped()).stdout(Stdio::piped()));
+    let mut keyboard = recording.started.0.stdin.take().unwrap();
+    recording.wait_until_ready();
     std::thread::sleep(Duration::from_millis(50));
     keyboard.write_all(b"\x03").unwrap();
     let mut rest = String::new();

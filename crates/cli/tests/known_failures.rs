@@ -4,14 +4,15 @@
 mod cli_support;
 
 use std::fs::{self, File};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use cli_support::started::{Started, wait_until};
 use cli_support::{Place, compile_program, compile_with};
 use retake_testing::{known_failure, needs};
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// Longer than any of these programs takes, recorded or replayed, on a machine that is busy.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -22,58 +23,24 @@ fn compile(place: &Place, name: &str, options: &[&str]) -> String {
     executable.to_str().unwrap().to_owned()
 }
 
-/// A recorder in a process group of its own, which is killed at the end with all that is in it.
-struct Recorder(Child);
-
-impl Recorder {
-    fn start(place: &Place, command: &[&str], printed: &PathBuf) -> Self {
-        let arguments = [&["record", "-o", "made", "--"], command].concat();
-        let mut recorder = place.command(&arguments);
-        let output = File::create(printed).unwrap();
-        Self(recorder.stdout(output).stderr(Stdio::null()).process_group(0).spawn().unwrap())
-    }
-
-    fn pid(&self) -> Pid {
-        Pid::from_child(&self.0)
-    }
-
-    /// The first process that it records.
-    fn program(&self) -> Pid {
-        let pid = self.0.id();
-        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
-        let is_guardian = |child: &&str| fs::read_to_string(format!("/proc/{child}/comm")).is_ok_and(|name| name.contains("guardian"));
-        let child = children.split_whitespace().find(|child| !is_guardian(child)).unwrap();
-        Pid::from_raw(child.parse().unwrap()).unwrap()
-    }
-
-    /// How it ended; panics if it has not in time.
-    fn wait(&mut self) -> std::process::ExitStatus {
-        let start = Instant::now();
-        loop {
-            if let Some(status) = self.0.try_wait().unwrap() {
-                return status;
-            }
-            assert!(start.elapsed() < LIMIT, "the recorder does not end");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
+/// Records a program, whose output goes to a file.
+fn start(place: &Place, command: &[&str], printed: &Path) -> Started {
+    let arguments = [&["record", "-o", "made", "--"], command].concat();
+    let output = File::create(printed).unwrap();
+    Started::new(place.command(&arguments).stdout(output).stderr(Stdio::null()))
 }
 
-impl Drop for Recorder {
-    fn drop(&mut self) {
-        if matches!(self.0.try_wait(), Ok(None)) {
-            let _ = kill_process_group(self.pid(), Signal::KILL);
-            let _ = self.0.wait();
-        }
-    }
+/// The first process that a recorder records.
+fn program_of(recorder: &Started) -> Pid {
+    let pid = recorder.0.id();
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    let is_guardian = |child: &&str| fs::read_to_string(format!("/proc/{child}/comm")).is_ok_and(|name| name.contains("guardian"));
+    let child = children.split_whitespace().find(|child| !is_guardian(child)).unwrap();
+    Pid::from_raw(child.parse().unwrap()).unwrap()
 }
 
-fn wait_for_output(printed: &PathBuf, bytes: u64) {
-    let start = Instant::now();
-    while fs::metadata(printed).unwrap().len() < bytes {
-        assert!(start.elapsed() < LIMIT, "nothing is printed");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+fn wait_for_output(printed: &Path, bytes: u64) {
+    wait_until("output", LIMIT, || fs::metadata(printed).unwrap().len() >= bytes);
 }
 
 /// The recording replays as it was printed, twice.
@@ -91,10 +58,10 @@ fn a_killed_recorder_of_threads_leaves_what_replays() {
     let printed = place.work("printed");
     known_failure!(5, || {
         let _ = fs::remove_dir_all(place.work("made"));
-        let mut recorder = Recorder::start(&place, &[&program], &printed);
+        let mut recorder = start(&place, &[&program], &printed);
         wait_for_output(&printed, 20_000);
         kill_process(recorder.pid(), Signal::KILL).unwrap();
-        recorder.wait();
+        recorder.wait(LIMIT);
         std::thread::sleep(Duration::from_millis(500));
         let ran = place.run_within(&["replay", "./made"], LIMIT);
         let printed = fs::read_to_string(&printed).unwrap();
@@ -188,8 +155,8 @@ fn who_stops_himself_is_continued_with_his_recorder() {
     let printed = place.work("printed");
     known_failure!(1, || {
         let script = "(sleep 0.5; kill -CONT $$) & kill -STOP $$; echo woke";
-        let mut recorder = Recorder::start(&place, &["sh", "-c", script], &printed);
-        let status = recorder.wait();
+        let mut recorder = start(&place, &["sh", "-c", script], &printed);
+        let status = recorder.wait(LIMIT);
         assert!(status.success(), "{status}");
     });
 }
@@ -199,20 +166,20 @@ fn a_stopped_program_with_threads_goes_on() {
     let place = Place::new("known-stopped-threads");
     let program = compile(&place, "printers", &[]);
     let printed = place.work("printed");
-    let mut recorder = Recorder::start(&place, &[&program], &printed);
+    let mut recorder = start(&place, &[&program], &printed);
     for _ in 0..3 {
         let before = fs::metadata(&printed).unwrap().len();
         wait_for_output(&printed, before + 5000);
-        kill_process(recorder.program(), Signal::STOP).unwrap();
+        kill_process(program_of(&recorder), Signal::STOP).unwrap();
         std::thread::sleep(Duration::from_millis(100));
-        kill_process(recorder.program(), Signal::CONT).unwrap();
+        kill_process(program_of(&recorder), Signal::CONT).unwrap();
         // The recorder stops with its program, and nobody but us continues it.
         kill_process(recorder.pid(), Signal::CONT).unwrap();
     }
     let before = fs::metadata(&printed).unwrap().len();
     wait_for_output(&printed, before + 5000);
-    kill_process(recorder.program(), Signal::TERM).unwrap();
-    assert_eq!(recorder.wait().signal(), Some(15));
+    kill_process(program_of(&recorder), Signal::TERM).unwrap();
+    assert_eq!(recorder.wait(LIMIT).signal(), Some(15));
     let ran = place.run_within(&["replay", "./made"], 3 * LIMIT);
     assert_eq!((ran.signal, ran.stdout), (Some(15), fs::read_to_string(&printed).unwrap()), "{}", ran.stderr);
 }
@@ -224,11 +191,11 @@ fn a_program_killed_while_its_threads_compute_replays_to_its_end() {
     let printed = place.work("printed");
     known_failure!(5, || {
         let _ = fs::remove_dir_all(place.work("made"));
-        let mut recorder = Recorder::start(&place, &[&program, "on"], &printed);
+        let mut recorder = start(&place, &[&program, "on"], &printed);
         wait_for_output(&printed, 10);
         std::thread::sleep(Duration::from_millis(300));
-        kill_process(recorder.program(), Signal::KILL).unwrap();
-        assert_eq!(recorder.wait().signal(), Some(9));
+        kill_process(program_of(&recorder), Signal::KILL).unwrap();
+        assert_eq!(recorder.wait(LIMIT).signal(), Some(9));
         let ran = place.run_within(&["replay", "./made"], LIMIT);
         assert_eq!((ran.signal, ran.stdout.as_str()), (Some(9), "computing\n"), "{}", ran.stderr);
     });

@@ -56,7 +56,8 @@ pub fn fails(test: &str, tries: u32, body: impl Fn()) {
     };
     for _ in 0..tries {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(&body)) {
-            let said = panic.downcast_ref::<String>().map_or("it failed", String::as_str);
+            let literal = panic.downcast_ref::<&str>().copied();
+            let said = panic.downcast_ref::<String>().map(String::as_str).or(literal).unwrap_or("it failed");
             let first = said.lines().next().unwrap_or_default();
             report::known_failure(test, &format!("{} ({})", first.chars().take(100).collect::<String>(), known.mended_by));
             return;

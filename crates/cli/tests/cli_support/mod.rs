@@ -4,6 +4,7 @@
 #![allow(dead_code)]
 
 pub mod debugging;
+pub mod started;
 pub mod traces;
 
 use std::fs;
