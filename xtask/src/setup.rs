@@ -89,7 +89,7 @@ fn missing_packages(repository: &Path, what: For) -> Result<BTreeSet<String>> {
             lines.flat_map(|(_, value)| value.split_whitespace()).map(str::to_owned).collect::<Vec<_>>()
         };
         let is_part = what != For::Tests || !words("quick").is_empty();
-        if is_part && words("requires").iter().any(|name| !is_there(name)) {
+        if is_part && words("requires").iter().any(|name| find_command(name).is_none()) {
             missing.extend(words("packages"));
         }
     }
@@ -102,11 +102,6 @@ fn program_files(folder: &Path) -> Result<Vec<PathBuf>> {
     files.retain(|path| path.extension().is_some_and(|ending| ending == "program"));
     files.sort();
     Ok(files)
-}
-
-/// A command, or a file by its path.
-fn is_there(name: &str) -> bool {
-    if name.starts_with('/') { Path::new(name).exists() } else { find_command(name).is_some() }
 }
 
 /// Installs Debian packages. False if nobody may, or it fails.
@@ -151,6 +146,6 @@ mod tests {
             assert!(!program_files(&repository.join("tests").join(what.folder())).unwrap().is_empty(), "{what:?}");
             missing_packages(&repository, *what).unwrap();
         }
-        assert!(is_there("sh") && is_there("/etc/passwd") && !is_there("no-such-command"));
+        assert!(["sh", "/etc/passwd"].iter().all(|name| find_command(name).is_some()));
     }
 }

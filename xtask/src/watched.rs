@@ -1,6 +1,5 @@
 //! Children that are not left behind: servers and what drives them.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::net::TcpListener;
@@ -11,13 +10,6 @@ use std::time::{Duration, Instant};
 
 /// How often a child is looked at.
 pub const POLL: Duration = Duration::from_millis(5);
-
-/// Where commands are looked for. Servers are often where an ordinary user's path does not lead.
-pub fn search_path() -> OsString {
-    let mut path = std::env::var_os("PATH").unwrap_or_default();
-    path.push(":/usr/local/sbin:/usr/sbin:/sbin");
-    path
-}
 
 /// A port on the loopback interface that nobody uses now.
 ///

@@ -3,6 +3,7 @@
 //! A need is the name of a command, `python:MODULE`, or one of the words of [`lacking`]. Commands are known with the Debian
 //! package that has them, so that `cargo xtask setup` can install what is missing.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -90,11 +91,16 @@ pub fn lacking(need: &str) -> Option<Lack> {
     (!served).then(lack)
 }
 
-/// Where a command is, in the folders of `PATH` and in those of the administrator.
-pub fn find_command(name: &str) -> Option<PathBuf> {
+/// Where commands are looked for. Servers are often where an ordinary user's path does not lead.
+pub fn search_path() -> OsString {
     let mut path = std::env::var_os("PATH").unwrap_or_default();
     path.push(":/usr/local/sbin:/usr/sbin:/sbin");
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file())
+    path
+}
+
+/// Where a command is. An absolute path of a file stays what it is.
+pub fn find_command(name: &str) -> Option<PathBuf> {
+    std::env::split_paths(&search_path()).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
 /// The Python environment of the tests.

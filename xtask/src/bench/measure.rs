@@ -16,7 +16,7 @@ use super::stage::{FIRST_TIME_LIMIT, Stage};
 use super::statistics::Series;
 use super::verdict::exceeded;
 use super::workload::{Baseline, Place, Workload};
-use crate::watched::search_path;
+use retake_testing::needs::find_command;
 
 /// How long runs but the first may take: this, and some times what the first took.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
@@ -349,7 +349,7 @@ pub fn is_present(program: &str) -> bool {
     if program.contains('/') {
         return Path::new(program).exists();
     }
-    std::env::split_paths(&search_path()).any(|folder| folder.join(program).is_file())
+    find_command(program).is_some()
 }
 
 /// Compares two files piece by piece: the harness stays small beside what it measures.

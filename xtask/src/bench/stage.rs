@@ -12,7 +12,8 @@ use super::mode::Mode;
 use super::process::{Ran, Run, describe};
 use super::profile;
 use super::workload::Workload;
-use crate::watched::{Watched, free_port, search_path};
+use crate::watched::{Watched, free_port};
+use retake_testing::needs::search_path;
 
 /// How long preparations may take, and the first native run.
 pub const FIRST_TIME_LIMIT: Duration = Duration::from_secs(120);

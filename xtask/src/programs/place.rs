@@ -9,7 +9,8 @@ use std::time::Duration;
 use super::program::Program;
 use crate::bench::Result;
 use crate::bench::process::describe;
-use crate::watched::{Watched, search_path};
+use crate::watched::Watched;
+use retake_testing::needs::search_path;
 
 /// Where a program runs. Outputs of what is started are in `folder`.
 #[derive(Debug)]

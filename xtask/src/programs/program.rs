@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::List;
 use crate::bench::Result;
-use crate::watched::search_path;
+use retake_testing::needs::find_command;
 
 /// Signals that end servers.
 const STOP_SIGNALS: [(&str, i32); 5] = [("HUP", 1), ("INT", 2), ("QUIT", 3), ("KILL", 9), ("TERM", 15)];
@@ -74,9 +74,7 @@ impl Program {
 
     /// What of `requires` is not installed.
     pub fn lacking(&self) -> Vec<&str> {
-        let folders: Vec<_> = std::env::split_paths(&search_path()).collect();
-        // An absolute path stays what it is when it is joined.
-        let missing = |command: &&String| !folders.iter().any(|folder| folder.join(command).is_file());
+        let missing = |command: &&String| find_command(command).is_none();
         self.requires.iter().filter(missing).map(String::as_str).collect()
     }
 }
