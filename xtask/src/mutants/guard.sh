@@ -25,11 +25,10 @@ done </proc/self/mountinfo
 # The folder as it is mounted now.
 cd "$folder"
 
-# The kernel ends these first when memory is short. A limit of address space would end sanitizers,
-# which only reserve it.
+# The kernel ends these first when memory is short. A limit would end sanitizers, which reserve far
+# more than they use.
 echo 1000 >/proc/self/oom_score_adj
 ulimit -c 0
-ulimit -d 8388608 # KB
 if [ "$user" != 0 ]; then
 	set -- unshare --user --map-user="$user" --map-group="$group" -- "$@"
 fi

@@ -27,6 +27,9 @@ const ANSWERS: [(&str, &str); 4] =
 /// A constant is a length if its name ends with one of these.
 const LENGTHS: [&str; 5] = ["BYTES", "SIZE", "LENGTH", "WORDS", "STRIDE"];
 
+/// Words in the names of constants that limit something. One more or less is allowed then: no matter.
+const LIMITS: [&str; 8] = ["MAX", "MAXIMUM", "MOST", "LEAST", "LARGEST", "SMALLEST", "PLENTY", "ABOVE"];
+
 /// A line with one of these compares times. Nothing can see to it that two of them are the same,
 /// so what holds then cannot be tested.
 const TIMES: [&str; 5] = ["elapsed", "now_ns", "_ns ", "deadline", "Instant"];
@@ -137,7 +140,7 @@ impl Line<'_> {
             Language::C => line.strip_prefix("#define ")?.split_once(' ')?,
             Language::Rust => line.split_once("const ")?.1.split_once(" = ")?,
         };
-        let name = name.split(':').next()?;
+        let name = name.split(':').next().filter(|name| !name.split('_').any(|word| LIMITS.contains(&word)))?;
         let value = value.trim_end().trim_end_matches(';').trim_end();
         if value.is_empty()
             || !LENGTHS.iter().any(|length| name.ends_with(length))
@@ -203,6 +206,7 @@ mod tests {
         assert!(becomes("a + 1.5, b + 1 * c, (- 1)", Language::C).len() == 1);
         assert_eq!(becomes("#define A_BYTES 24 // b", Language::C), ["#define A_BYTES ((24) + 1) // b"]);
         assert_eq!(becomes("pub const A_BYTES: usize = 3 * 8;", Language::Rust), ["pub const A_BYTES: usize = ((3 * 8) + 1);"]);
+        assert!(becomes("const MOST_BYTES: u64 = 9;", Language::Rust).is_empty());
         assert!(becomes("#define A 24\nconst B: u8 = 1;\n#define C_BYTES(d) (d)", Language::C).is_empty());
     }
 
