@@ -12,7 +12,7 @@ mod mutation;
 mod results;
 mod sandbox;
 mod scan;
-mod tests;
+mod test_programs;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ use list::SetAside;
 use mutation::Mutation;
 use results::{Outcome, Record, Results};
 use sandbox::Sandbox;
-use tests::Built;
+use test_programs::Built;
 
 /// The command line.
 #[derive(Debug, Args)]
@@ -89,7 +89,7 @@ pub fn run(repository: &Path, options: &Options) -> Result<bool> {
     let sandbox = Sandbox::new(&scratch)?;
     copy::refresh(&repository, &copy)?;
     println!("building all tests in {}", scratch.display());
-    let programs = match tests::build(&copy, &target)? {
+    let programs = match test_programs::build(&copy, &target)? {
         Built::Tests(programs) => programs,
         Built::Refused(because) => return Err(format!("without a mutation it does not compile: {because}").into()),
     };

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::area;
 use super::copy;
 use super::sandbox::Sandbox;
-use super::tests::{TestProgram, Verdict};
+use super::test_programs::{TestProgram, Verdict};
 use crate::bench::Result;
 
 /// No program takes longer, even on a busy machine.

@@ -9,7 +9,7 @@ use super::baseline::Baseline;
 use super::mutation::Mutation;
 use super::results::{Outcome, Record};
 use super::sandbox::Sandbox;
-use super::tests::{self, Built, TestProgram, Verdict};
+use super::test_programs::{self, Built, TestProgram, Verdict};
 use crate::bench::Result;
 
 /// A test that failed is asked again so often: it must fail once more.
@@ -33,7 +33,7 @@ impl Ground<'_> {
         let path = self.copy.join(&mutation.file);
         let (original, mutated) = (fs::read(&path)?, mutation.applied(self.copy)?);
         fs::write(&path, mutated)?;
-        let attempt = tests::build(self.copy, self.target).and_then(|built| self.ask(mutation, built));
+        let attempt = test_programs::build(self.copy, self.target).and_then(|built| self.ask(mutation, built));
         fs::write(&path, original)?;
         attempt
     }
