@@ -98,7 +98,8 @@ fn a_killed_supervisor_leaves_nothing_but_a_recording_that_replays() {
     let printed = fs::read_to_string(&printed).unwrap();
     assert!(ran.stderr.contains("warning: "), "{ran:?}");
     assert!(!ran.stderr.contains("error: "), "{ran:?}");
-    assert!(!ran.stdout.is_empty(), "{ran:?}");
+    // Nothing but what the last few processes did may be lost.
+    assert!(ran.stdout.len() >= 1000, "{} bytes of {}: {ran:?}", ran.stdout.len(), printed.len());
     assert!(printed.starts_with(&ran.stdout), "{printed:?} does not begin with {ran:?}");
     assert_eq!(place.scratch(), [""; 0]);
 }

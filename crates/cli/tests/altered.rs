@@ -1,0 +1,169 @@
+//! Recordings in which one thing was altered, as if the recorder had made a mistake: replay notices. The files themselves are sound,
+//! so that nothing but replay can.
+
+mod cli_support;
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+use cli_support::Place;
+use retake_recording::{ChunkEvents, Codec, Recording, RecordingWriter, StreamId};
+
+const CALL: u8 = 1;
+const EXIT: u8 = 4;
+const HASH: u8 = 10;
+/// Where an event has its number, and its body.
+const NUMBER: usize = 6;
+const BODY: usize = 16;
+/// Where an item has its total bytes, hash, address and data; and its direction if it is an input.
+const TOTAL_BYTES: usize = 8;
+const ITEM_HASH: usize = 12;
+const ADDRESS: usize = 16;
+const DATA: usize = 24;
+const INPUT: u8 = 0;
+/// Numbers of system calls, and how many arguments they have.
+const READ: u16 = 0;
+const WRITE: u16 = 1;
+const GETPPID: u16 = 110;
+const ARGUMENTS: usize = 3;
+
+/// Reads what it prints, handles a signal, and ends.
+const PROGRAM: &str = r#"
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+static char text[16];
+static void handle(int number) { text[0] = 'h'; }
+int main(void)
+{
+    int file = open("input", O_RDONLY);
+    int count = read(file, text, sizeof text);
+    signal(SIGUSR1, handle);
+    kill(getpid(), SIGUSR1);
+    write(1, text, count);
+    return getppid() == 0;
+}"#;
+
+/// The events of the first stream.
+fn events(recording: &Recording) -> Vec<Vec<u8>> {
+    let mut bytes = Vec::new();
+    recording.stream(StreamId(0)).unwrap().read_to_end(&mut bytes).unwrap();
+    let mut events = Vec::new();
+    while let Some(size) = bytes.first_chunk::<4>() {
+        let rest = bytes.split_off(u32::from_le_bytes(*size) as usize);
+        events.push(std::mem::replace(&mut bytes, rest));
+    }
+    events
+}
+
+/// A recording like another one, but for its first stream.
+fn write(from: &Path, events: &[Vec<u8>], to: &Path) {
+    let recording = Recording::open(from).unwrap();
+    let writer = RecordingWriter::create(to, recording.metadata()).unwrap();
+    for stream in recording.streams() {
+        writer.declare_stream(&stream.info).unwrap();
+        let mut bytes = Vec::new();
+        recording.stream(stream.info.id).unwrap().read_to_end(&mut bytes).unwrap();
+        let mut count = stream.event_count as u32;
+        if stream.info.id == StreamId(0) {
+            (bytes, count) = (events.concat(), events.len() as u32);
+        }
+        writer.append(stream.info.id, &bytes, ChunkEvents { first: Some(0), count }, Codec::Fast).unwrap();
+    }
+    for file in fs::read_dir(from.join("files")).unwrap() {
+        let file = file.unwrap();
+        fs::hard_link(file.path(), to.join("files").join(file.file_name())).unwrap();
+    }
+    writer.finish(recording.metadata().outcome.as_ref().unwrap()).unwrap();
+}
+
+/// The program's recording, and what of it is altered.
+struct Original {
+    place: Place,
+    events: Vec<Vec<u8>>,
+}
+
+impl Original {
+    fn record(test: &str) -> Self {
+        let place = Place::new(test);
+        fs::write(place.work("p.c"), PROGRAM).unwrap();
+        let compiled = std::process::Command::new("gcc").arg("-o").arg(place.work("p")).arg(place.work("p.c")).status().unwrap();
+        assert!(compiled.success());
+        fs::write(place.work("input"), "sixteen bytes...").unwrap();
+        assert_eq!(place.run_well(&["record", "--check=full", "-o", "original", "./p"]), "hixteen bytes...");
+        let events = events(&Recording::open(&place.work("original")).unwrap());
+        Self { place, events }
+    }
+
+    /// How a replay of these events ends, and what it says.
+    fn replay(&self, events: &[Vec<u8>], options: &[&str]) -> (Option<i32>, String) {
+        write(&self.place.work("original"), events, &self.place.work("altered"));
+        let ran = self.place.run(&[&["replay", "--quiet"], options, &["altered"]].concat());
+        fs::remove_dir_all(self.place.work("altered")).unwrap();
+        (ran.status, ran.stderr)
+    }
+
+    /// A replay must say that this differs once the bits of a byte of an event are inverted.
+    fn demand(&self, what: &str, differs: &str, index: usize, at: usize) {
+        let mut events = self.events.clone();
+        events[index][at] ^= 0xff;
+        let (status, told) = self.replay(&events, &["--check=full"]);
+        let line = format!("differs   {differs}");
+        assert!(status == Some(120) && told.contains(&line), "{what}, event {index}: {status:?} {told}");
+    }
+
+    /// The last event of this kind and number.
+    fn last(&self, kind: u8, number: u16) -> usize {
+        let is_meant = |event: &Vec<u8>| event[4] == kind && event[NUMBER..NUMBER + 2] == number.to_le_bytes();
+        self.events.iter().rposition(is_meant).expect("the program made it")
+    }
+}
+
+/// Hashes are compared where they are; all else happens, or does not.
+#[test]
+fn an_event_that_is_missing_or_there_twice_is_noticed() {
+    let original = Original::record("altered-events");
+    assert_eq!(original.replay(&original.events, &["--check=full"]), (Some(0), String::new()));
+    let whole: Vec<usize> = (0..original.events.len()).filter(|&index| original.events[index][4] != HASH).collect();
+    assert!(whole.len() > 30);
+    for index in whole {
+        let mut fewer = original.events.clone();
+        fewer.remove(index);
+        assert_ne!(original.replay(&fewer, &[]).0, Some(0), "event {index} is missing: {:x?}", original.events[index]);
+        let mut more = original.events.clone();
+        more.insert(index, original.events[index].clone());
+        // What comes after the end is never read.
+        let status = original.replay(&more, &[]).0;
+        assert!(status != Some(0) || original.events[index][4] == EXIT, "event {index} is there twice: {:x?}", original.events[index]);
+    }
+}
+
+#[test]
+fn what_a_call_is_and_is_given_is_compared() {
+    let original = Original::record("altered-calls");
+    let write = original.last(CALL, WRITE);
+    let item = BODY + ARGUMENTS * 8;
+    assert_eq!(original.events[write][item + 1], INPUT);
+    original.demand("number", "system call", original.last(CALL, GETPPID), NUMBER);
+    for argument in 0..ARGUMENTS {
+        original.demand("argument", "argument", write, BODY + argument * 8);
+    }
+    for (what, at) in [("input's length", TOTAL_BYTES), ("input's hash", ITEM_HASH), ("input's address", ADDRESS)] {
+        original.demand(what, "input data", write, item + at);
+    }
+    // What was read is what is printed.
+    let read = original.last(CALL, READ);
+    original.demand("output", "input data", read, BODY + ARGUMENTS * 8 + DATA + 1);
+}
+
+#[test]
+fn memory_is_compared_unless_it_is_not_to_be() {
+    let original = Original::record("altered-memory");
+    let exit = original.events.iter().rposition(|event| event[4] == EXIT).unwrap();
+    original.demand("memory hash", "memory", exit, BODY);
+    let mut events = original.events.clone();
+    events[exit][BODY] ^= 0xff;
+    assert_eq!(original.replay(&events, &["--check=off"]), (Some(0), String::new()));
+    original.demand("status", "result", exit, 8);
+}
