@@ -1,6 +1,6 @@
 //! Compiles the runtime: freestanding C and assembly into one static executable at a fixed address.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const FLAGS: &[&str] = &[
@@ -29,8 +29,11 @@ const FLAGS: &[&str] = &[
 ];
 
 fn main() {
-    let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").expect("set by cargo")).join("../../runtime");
-    let output = PathBuf::from(std::env::var("OUT_DIR").expect("set by cargo")).join("runtime.elf");
+    let repository = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").expect("set by cargo")).join("../..");
+    let root = repository.join("runtime");
+    let folder = PathBuf::from(std::env::var("OUT_DIR").expect("set by cargo"));
+    write_contract(&repository.join("contract"), &folder.join("contract"));
+    let output = folder.join("runtime.elf");
     let mut sources = vec![root.join("gen/table.c")];
     for entry in std::fs::read_dir(root.join("source")).expect("runtime/source exists") {
         let path = entry.expect("readable").path();
@@ -42,6 +45,10 @@ fn main() {
     let compiler = std::env::var("CC").unwrap_or_else(|_| "gcc".to_owned());
     let status = Command::new(&compiler)
         .args(FLAGS)
+        .arg("-I")
+        .arg(&folder)
+        .arg("-I")
+        .arg(root.join("include"))
         .arg(format!("-Wl,-T,{}", root.join("link.ld").display()))
         .arg("-o")
         .arg(&output)
@@ -51,4 +58,16 @@ fn main() {
     assert!(status.success(), "the runtime does not compile");
     println!("cargo:rerun-if-changed={}", root.display());
     println!("cargo:rerun-if-env-changed=CC");
+}
+
+/// The C side of the contract.
+fn write_contract(source: &Path, target: &Path) {
+    println!("cargo:rerun-if-changed={}", source.display());
+    println!("cargo:rerun-if-env-changed={}", retake_contract_gen::SCRAMBLE);
+    let contract = retake_contract_gen::read(source).unwrap_or_else(|error| panic!("{error}"));
+    let headers = retake_contract_gen::c(&contract).unwrap_or_else(|error| panic!("{error}"));
+    std::fs::create_dir_all(target).expect("a folder of our own");
+    for (name, text) in headers {
+        std::fs::write(target.join(name), text).expect("a folder of our own");
+    }
 }

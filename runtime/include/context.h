@@ -1,28 +1,14 @@
 /* Per-thread and per-process state of the runtime, and what its files offer each other. */
 #ifndef RETAKE_CONTEXT_H
 #define RETAKE_CONTEXT_H
-#include "events.h"
+#include "contract/context.h"
 #include "forced.h"
 #include "shared.h"
 #include "../gen/numbers.h"
 #include "../gen/table.h"
 
-struct siginfo {
-	i32 number, error, code, padding;
-	u64 fields[14];
-};
-
 struct signal_action { /* the kernel's layout for rt_sigaction */
 	u64 handler, flags, restorer, mask;
-};
-
-struct fault { /* what the frame of a synchronous fault shows besides siginfo */
-	u64 error_code, trap_number, address;
-};
-
-struct deferred_signal {
-	struct siginfo info;
-	struct fault fault;
 };
 
 #define MAX_RESERVATIONS 512
@@ -88,100 +74,15 @@ struct process {
 	struct address_range hidden[MAX_HIDDEN];
 };
 
-struct failed { /* a compare-and-exchange, and what it left */
-	u64 site; /* 0: none */
-	u64 rax, rdx, eflags;
-	u64 sections; /* that had ended in the thread's turn */
-};
-
-#define CAUGHT_WORDS 8
-#define MAX_DEFERRED 72
-#define MAX_HELD 8
-
-struct context {
-	struct context *self;  /* 0x00 */
-	u64 stack_top;         /* 0x08 */
-	u64 scratch;           /* 0x10: stubs keep rcx here */
-	u32 deferred_count;    /* 0x18: signals taken but not delivered; checked before every call */
-	u32 mask_held;         /* the kernel's mask blocks everything until delivery */
-	struct registers regs; /* 0x20: the program's registers while it is in the runtime */
-	/* A debugger reads and writes what follows; crates/kernel/src/context.rs mirrors it. */
-	u64 event_count; /* 0xb0 */
-	u64 pause_at;    /* 0xb8: replay: one more than the events after which to stop on the way back to the program; 0: never */
-	struct slot *slot; /* 0xc0 */
-	u64 turn;        /* 0xc8: replay: the turn this thread holds; 0: none */
-	u64 sigmask;     /* 0xd0: the program's */
-	u32 pid, tid;    /* 0xd8: as the program knows them */
-	u64 caught[CAUGHT_WORDS]; /* 0xe0: replay: a bit for each system call that is announced when it is made and when it returns */
-	u64 told_from;            /* 0x120: replay: one more than the events after which all of them are announced; 0: never */
-	u32 caught_call;          /* replay: one more than the number of the one that was announced and has not returned */
-	u32 sections;             /* 0x12c: the policy is sync: stubs shall say where sections begin and end */
-	const u8 *log, *log_end;  /* 0x130: replay: the next event, and the end of the window. Both NULL: recording, or no window yet */
-	i64 passages;             /* 0x140: calls so far of functions that are counted. Negative: the thread is to come to the runtime at the next one */
-	struct watch watch;       /* 0x148: replay */
-	struct process *process;
-	u32 region;
-	u32 in_clock; /* record: in the vDSO, called by us */
-	u64 number; /* of the call being made */
-	u64 temporary_mask;
-	u32 temporary_active;
-	struct domain *domain; /* of the turn that it took last */
-	u32 spins; /* record: how often it usually looks until the baton is free */
-	u32 refused; /* record: times in a row that it offered the baton and nobody came */
-	u64 clear_tid;
-	u64 child_tid_address;
-	u64 robust_list; /* the program's list of locks to be given up when the thread dies */
-	u64 chaos_state; /* record: of the thread's random numbers; 0: not yet seeded */
-	u32 is_thread;
-	u32 is_guest; /* another process in its parent's memory */
-	u64 altstack_pointer, altstack_bytes;
-	u32 altstack_flags;
-	u32 exiting;
-	u32 dispatched;    /* the kernel hands us the calls that are made outside the runtime, */
-#define COUNTER_UNKNOWN 2u /* exec keeps what the program before had */
-	u32 counter_traps; /* and the processor traps where the time-stamp counter is read */
-	u32 handler_depth; /* record: handlers of the program that have not returned; too many where one was left by a jump */
-	u32 seen_tick; /* of the header's yield_tick */
-	u32 thread_alive; /* cleared by the kernel when the thread is gone: its region may be used again */
-	/* record */
-	u8 *ring;
-	u64 head, tail_seen;
-	u64 next_hash_event;
-	/* replay */
-#define WINDOW_PLACES 2
-	i64 window_segments[WINDOW_PLACES]; /* replay: which segment is attached in which place, plus 1 */
-	u32 window_place;                   /* the one that is read */
-	u64 log_offset; /* stream offset of the next event */
-	u32 printed;         /* the next call's output is printed already */
-	u32 inputs_verified; /* the next call's inputs are compared already */
-	u32 held_count, padding4;
-	struct deferred_signal held[MAX_HELD]; /* blocked by the program, but not blockable in the kernel */
-	struct deferred_signal deferred[MAX_DEFERRED];
-	struct force force; /* record */
-	/* sync policy */
-	u32 in_section;    /* it has the baton */
-	u32 section_depth; /* sections of its code that have begun and not ended */
-	u64 section_stack; /* the stack pointer where the outermost one began */
-	u64 turn_sections; /* that ended since its last TURN event */
-	u64 comparing;     /* where the compare-and-exchange is that it makes */
-	struct failed failed; /* record: the last that failed, not logged yet */
-	i64 passages_ahead; /* replay: so much more is in `passages` than there were, for it to become negative at the right one */
-	u32 vain_spins;    /* replay: times in a row that it looked on, and its turn did not come */
-	u32 gone;          /* replay: its stream has nothing more, and it is not counted among the threads of its process any more */
-};
-
-_Static_assert(__builtin_offsetof(struct context, regs) == 0x20, "entry.S depends on it");
-_Static_assert(__builtin_offsetof(struct context, log) == 0x130, "entry.S depends on it");
-_Static_assert(__builtin_offsetof(struct context, passages) == 0x140, "the stubs of passages count there");
-_Static_assert(__builtin_offsetof(struct context, sections) == 0x12c, "entry.S depends on it");
-_Static_assert(__builtin_offsetof(struct context, event_count) == 0xb0 && __builtin_offsetof(struct context, pause_at) == 0xb8, "entry.S depends on it");
+/* In `counter_traps`: exec keeps what the program before had. */
+#define COUNTER_UNKNOWN 2u
 
 #define PROCESS_INITIAL ((struct process *)RUNTIME_DATA)
 
 static inline struct context *context_self(void)
 {
 	struct context *context;
-	__asm__("mov %%gs:0, %0" : "=r"(context));
+	__asm__("mov %%gs:%c1, %0" : "=r"(context) : "i"(__builtin_offsetof(struct context, self)));
 	return context;
 }
 
@@ -271,7 +172,6 @@ static inline void count_event(struct context *context) { context->event_count++
 /* ---- log.c: the stream being replayed ---- */
 const struct event *log_peek(struct context *context); /* NULL: the stream ends here */
 const struct event *log_take(struct context *context, u8 kind, u16 number);
-enum { WHY_KIND = 1, WHY_NUMBER, WHY_ARGUMENT, WHY_INPUT, WHY_RESULT, WHY_HASH, WHY_SIGNAL, WHY_END, WHY_MAPPING, WHY_MEMORY, WHY_FAULT, WHY_CORRUPT, WHY_SECTIONS, WHY_STUCK, WHY_PASSAGE };
 void diverge(struct context *context, u64 why, u64 expected, u64 actual) NORETURN;
 void end_of_stream(struct context *context) NORETURN;
 void end_process(struct context *context, u32 status) NORETURN;
@@ -394,7 +294,6 @@ enum { SIGILL = 4, SIGTRAP = 5, SIGABRT = 6, SIGBUS = 7, SIGFPE = 8, SIGKILL = 9
 #define SYNCHRONOUS (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS) | SIGNAL_BIT(SIGILL) | SIGNAL_BIT(SIGFPE) | SIGNAL_BIT(SIGTRAP) | SIGNAL_BIT(SIGSYS))
 
 /* ---- baton.c ---- */
-enum turn_kind { TURN_AGAIN, TURN_FIRST_THREAD, TURN_SHARED, TURN_GIVEN /* the baton is given away before the thread goes back to its code; one TURN event follows */ };
 void home_follow(struct context *context, struct domain *domain, u64 turn); /* to the core where its domain is, or may go */
 void home_leave(struct context *context);     /* it takes no more turns there, or becomes another program */
 void home_inherit(const struct slot *parent, struct slot *child); /* before the child is made */
@@ -407,8 +306,8 @@ static inline u32 shares_memory(const struct domain *domain) { return domain == 
 static inline u16 turn_kind(const struct context *context) { return shares_memory(context->domain) ? TURN_SHARED : TURN_AGAIN; }
 static inline void note_turn(struct context *context, u64 turn) /* record: its event is in the stream */
 {
-	context->turn = context->slot->turn_logged = turn;
-	context->turn_sections = context->slot->turn_sections = 0;
+	context->turn = context->slot->baton.turn_logged = turn;
+	context->turn_sections = context->slot->baton.turn_sections = 0;
 }
 void baton_release(struct context *context);  /* record */
 u32 baton_lend(struct context *context);     /* record, instead of releasing it, around a call that is soon back, if somebody waits. 1: baton_take_back is to follow */
@@ -535,7 +434,6 @@ void memory_list(struct context *context, struct page_list *list); /* first: lis
 void memory_scan(struct context *context, u64 *hash, u64 *pages); /* of all memory, whatever the options say */
 
 /* ---- descriptors.c: record ---- */
-enum { DESCRIPTOR_CONSOLE_OUT = 1, DESCRIPTOR_CONSOLE_ERR = 2, DESCRIPTOR_MEMORY = 3 /* /proc/self/mem */ };
 u32 high_descriptor_use(const struct process *process, u64 descriptor);
 static inline u32 descriptor_use(const struct process *process, u64 descriptor) /* DESCRIPTOR_*, 0: none of them */
 {
@@ -613,7 +511,6 @@ void walk_writable(void (*visit)(void *closure, u64 start, u64 end), void *closu
 void filter_open(struct call *call);
 
 /* ---- debug.c: replay under a debugger ---- */
-enum debug_event { DEBUG_SIGNAL = 1, DEBUG_DEATH, DEBUG_EXIT, DEBUG_THREAD_EXIT, DEBUG_THREAD_START, DEBUG_CALL, DEBUG_RETURN, DEBUG_FORK, DEBUG_VFORK, DEBUG_EXEC };
 u32 is_debugged(void); /* it is replayed, and a debugger wants one process of the tree */
 void debug_begin(struct context *context);              /* the process begins, or its new program does */
 u32 debug_skips_child(struct call *call, u64 flags);    /* nobody needs that process */

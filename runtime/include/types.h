@@ -14,6 +14,12 @@ typedef long i64;
 #define NULL ((void *)0)
 #define UNUSED __attribute__((unused))
 #define NORETURN __attribute__((noreturn))
+/* A structure whose initialisers must name the fields. */
+#ifdef __clang__
+#define FIELDS_BY_NAME
+#else
+#define FIELDS_BY_NAME __attribute__((designated_init))
+#endif
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define SELDOM __attribute__((cold, noinline)) /* a function that no ordinary call comes to */

@@ -40,8 +40,8 @@ static void log_turn(struct context *context, u64 turn) { log_turn_of(context, t
 static SELDOM void begin_turn(struct context *context, struct domain *domain)
 {
 	context->domain = domain;
-	context->slot->turn = domain->turn + 1; /* first: should we be killed here, the supervisor logs the turn that is taken */
-	domain->turn = context->slot->turn;
+	context->slot->baton.turn = domain->turn + 1; /* first: should we be killed here, the supervisor logs the turn that is taken */
+	domain->turn = context->slot->baton.turn;
 	domain->last = me(context);
 	domain->lent = 0;
 	if (!chaos() && !sync_policy())
@@ -53,7 +53,7 @@ static u32 take(struct context *context, struct domain *domain, u64 *turn)
 {
 	domain->wake_pending = 0;
 	context->process->holder = context;
-	context->slot->baton_state = BATON_HOLDING;
+	context->slot->baton.state = BATON_HOLDING;
 	context->seen_tick = HEADER->yield_tick - chaos(); /* chaos is asked at every sync point */
 	context->in_section = 1;
 	force_open(context);
@@ -101,7 +101,7 @@ static SELDOM u32 spin(struct context *context, struct domain *domain)
 static void wait_for_expected(struct context *context, struct domain *domain)
 {
 	u32 expected, holder;
-	while (context->slot->baton_state == BATON_STOPPED && (expected = __atomic_load_n(&domain->expected, __ATOMIC_SEQ_CST))) {
+	while (context->slot->baton.state == BATON_STOPPED && (expected = __atomic_load_n(&domain->expected, __ATOMIC_SEQ_CST))) {
 		if (__atomic_load_n(&domain->callers, __ATOMIC_SEQ_CST))
 			futex_wake(&domain->lock, 1); /* we may have been woken in place of one */
 		holder = __atomic_load_n(&domain->lock, __ATOMIC_SEQ_CST);
@@ -206,21 +206,21 @@ static void unlock(struct domain *domain, u32 expected)
 /* Also in the handler, of a signal that is put off: the holder shall not keep a thread waiting for long that has one to deliver. */
 void baton_signalled(struct context *context)
 {
-	u32 state = context->slot->baton_state;
+	u32 state = context->slot->baton.state;
 	if (!chaos() && (state == BATON_WAITING || state == BATON_STOPPED))
-		__atomic_store_n(&context->slot->baton_state, BATON_SIGNALLED, __ATOMIC_RELEASE);
+		__atomic_store_n(&context->slot->baton.state, BATON_SIGNALLED, __ATOMIC_RELEASE);
 }
 
 static SELDOM void wait_for_baton(struct context *context, struct domain *domain)
 {
 	struct slot *slot = context->slot;
 	if (chaos()) {
-		slot->baton_domain = domain->identity;
+		slot->baton.domain = domain->identity;
 		chaos_delay(context);
 	}
 	u64 start = now_ns();
 	u32 called = !context->force.stopped || chaos();
-	__atomic_store_n(&slot->baton_state, called ? BATON_WAITING : BATON_STOPPED, __ATOMIC_RELEASE);
+	__atomic_store_n(&slot->baton.state, called ? BATON_WAITING : BATON_STOPPED, __ATOMIC_RELEASE);
 	if (context->deferred_count)
 		baton_signalled(context);
 	__atomic_add_fetch(&domain->callers, called, __ATOMIC_SEQ_CST);
@@ -234,8 +234,8 @@ static SELDOM void wait_for_baton(struct context *context, struct domain *domain
 		earn_credit(domain, waited, end);
 	__atomic_sub_fetch(&domain->waiters, 1, __ATOMIC_SEQ_CST);
 	__atomic_sub_fetch(&domain->callers, called, __ATOMIC_SEQ_CST);
-	slot->baton_waits++;
-	slot->baton_wait_ns += waited;
+	slot->baton.waits++;
+	slot->baton.wait_ns += waited;
 }
 
 static inline __attribute__((always_inline)) void obtain(struct context *context, struct domain *domain)
@@ -287,7 +287,7 @@ void baton_keep_alone(struct context *context, u32 alone)
 void baton_release(struct context *context)
 {
 	force_close(context); /* a forcing signal would end the call that comes with EINTR */
-	context->slot->baton_state = BATON_NONE;
+	context->slot->baton.state = BATON_NONE;
 	context->in_section = 0;
 	unlock(context->process->domain, is_expected(context->process->domain));
 }
@@ -299,7 +299,7 @@ static SELDOM u32 lend_to_waiters(struct context *context, struct domain *domain
 	if (!descriptor_is_soon_back(context) || domain->lent++ >= MOST_LENT)
 		return 0;
 	force_close(context);
-	context->slot->baton_state = BATON_NONE;
+	context->slot->baton.state = BATON_NONE;
 	context->in_section = 0;
 	__atomic_store_n(&domain->lock, me(context) | LENT, __ATOMIC_SEQ_CST);
 	return 1;
@@ -374,7 +374,7 @@ void baton_yield(struct context *context)
 	u64 turn, now;
 	context->seen_tick = HEADER->yield_tick;
 	if (!__atomic_load_n(&domain->callers, __ATOMIC_SEQ_CST) && has_credit(domain, &now))
-		context->slot->kept++;
+		context->slot->baton.kept++;
 	else if (__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST) && let_others(context, &turn))
 		log_turn(context, turn);
 }
@@ -386,7 +386,7 @@ static void offer(struct context *context)
 	context->process->domain->stopped_turn = context->process->domain->turn;
 	context->process->domain->credit_until_ns = 0;
 	if (!(chaos() ? give_away(context, &turn) : let_others(context, &turn)))
-		turn = context->domain->turn = context->slot->turn = context->domain->turn + 1;
+		turn = context->domain->turn = context->slot->baton.turn = context->domain->turn + 1;
 	log_turn(context, turn);
 }
 
@@ -460,7 +460,7 @@ void baton_lock(struct context *context) { obtain_own(context); }
 
 void baton_unlock(struct context *context)
 {
-	context->slot->baton_state = BATON_NONE;
+	context->slot->baton.state = BATON_NONE;
 	unlock(context->process->domain, 0);
 }
 
@@ -469,7 +469,7 @@ void baton_lock_is_section(struct context *context) { take_section(context, cont
 /* Unlike before a call that waits the thread may be forced: it goes on in its own code. */
 static void leave_section_recorded(struct context *context)
 {
-	context->slot->turn_sections = ++context->turn_sections;
+	context->slot->baton.turn_sections = ++context->turn_sections;
 	context->in_section = 0;
 	baton_unlock(context);
 }

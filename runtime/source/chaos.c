@@ -29,7 +29,7 @@ u32 chaos_one_in(struct context *context, u32 count) { return count && next(cont
 void chaos_new_priority(struct context *context)
 {
 	u64 value = next(context);
-	__atomic_store_n(&context->slot->priority, value & 3 ? (u32)(value >> 56) : (u32)(value >> 32), __ATOMIC_RELAXED);
+	__atomic_store_n(&context->slot->baton.priority, value & 3 ? (u32)(value >> 56) : (u32)(value >> 32), __ATOMIC_RELAXED);
 }
 
 /* The thread sleeps without the baton, as if the scheduler had forgotten it. */
@@ -48,9 +48,9 @@ u32 chaos_goes_first(struct context *context)
 	const struct slot *own = context->slot;
 	u32 used = slots_used();
 	for (const struct slot *other = HEADER->slots; other < HEADER->slots + used; other++) {
-		if (other == own || __atomic_load_n(&other->baton_state, __ATOMIC_ACQUIRE) != BATON_WAITING || other->baton_domain != own->baton_domain)
+		if (other == own || __atomic_load_n(&other->baton.state, __ATOMIC_ACQUIRE) != BATON_WAITING || other->baton.domain != own->baton.domain)
 			continue;
-		if (__atomic_load_n(&other->state, __ATOMIC_ACQUIRE) == SLOT_LIVE && other->priority > own->priority)
+		if (__atomic_load_n(&other->state, __ATOMIC_ACQUIRE) == SLOT_LIVE && other->baton.priority > own->baton.priority)
 			return 0;
 	}
 	return 1;

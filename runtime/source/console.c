@@ -113,15 +113,15 @@ static void print_output(struct context *context, struct piece *piece, const str
 static void wait_for_turn(struct context *context, u64 ticket)
 {
 	struct slot *slot = context->slot;
-	slot->console_ticket = ticket;
+	slot->console.ticket = ticket;
 	for (;;) {
 		u32 seen = __atomic_load_n(&HEADER->console_futex, __ATOMIC_ACQUIRE);
 		if (__atomic_load_n(&HEADER->console_printed, __ATOMIC_ACQUIRE) >= ticket)
 			break;
-		__atomic_store_n(&slot->console_waiting, 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&slot->console.waiting, 1, __ATOMIC_RELEASE);
 		futex_wait(&HEADER->console_futex, seen, 1000);
 	}
-	__atomic_store_n(&slot->console_waiting, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&slot->console.waiting, 0, __ATOMIC_RELEASE);
 }
 
 static const struct item *console_item(const struct event *event)

@@ -52,7 +52,7 @@ static u32 set_use(struct process *process, u64 descriptor, u32 use)
 	}
 	if (i == HIGH_DESCRIPTORS)
 		return 1;
-	uses->high[i] = (struct high_descriptor){ (u32)descriptor, use };
+	uses->high[i] = (struct high_descriptor){ .descriptor = (u32)descriptor, .use = use };
 	uses->high_count += i == uses->high_count;
 	return 0;
 }

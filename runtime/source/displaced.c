@@ -2,7 +2,7 @@
  * the processor's debug registers, which takes six times as long in a virtual machine. What is not known here is stepped over.
  *
  * Not among them, besides what is relative to rip: what can say where it was (divisions, x87, calls), and what leads to the kernel or is answered by us. */
-#include "../include/forced.h"
+#include "../include/displaced.h"
 
 enum {
 	KNOWN = 1,

@@ -2,80 +2,71 @@
  *
  * Context: runs on the program's stack pointer until the switch, which happens before the first write to memory; the red zone is never
  * touched. %gs holds the thread's struct context. Only general registers are used, except where extended state is saved on purpose.
- *
- * Offsets into struct context (context.h asserts the first):
  */
-#define CONTEXT_STACK 0x08
-#define CONTEXT_SCRATCH 0x10
-#define CONTEXT_DEFERRED 0x18
-#define R8 0x20
-#define R9 0x28
-#define R10 0x30
-#define R11 0x38
-#define R12 0x40
-#define R13 0x48
-#define R14 0x50
-#define R15 0x58
-#define RDI 0x60
-#define RSI 0x68
-#define RBP 0x70
-#define RBX 0x78
-#define RDX 0x80
-#define RAX 0x88
-#define RCX 0x90
-#define RSP 0x98
-#define RIP 0xa0
-#define EFLAGS 0xa8
-#define EVENT_COUNT 0xb0
-#define PAUSE_AT 0xb8
-#define SECTIONS 0x12c
-#define LOG 0x130
+#include "contract/offsets.h"
+
+/* The program's registers, as %gs finds them. */
+#define R8 CONTEXT_REGS + REGISTERS_R8
+#define R9 CONTEXT_REGS + REGISTERS_R9
+#define R10 CONTEXT_REGS + REGISTERS_R10
+#define R11 CONTEXT_REGS + REGISTERS_R11
+#define R12 CONTEXT_REGS + REGISTERS_R12
+#define R13 CONTEXT_REGS + REGISTERS_R13
+#define R14 CONTEXT_REGS + REGISTERS_R14
+#define R15 CONTEXT_REGS + REGISTERS_R15
+#define RDI CONTEXT_REGS + REGISTERS_RDI
+#define RSI CONTEXT_REGS + REGISTERS_RSI
+#define RBP CONTEXT_REGS + REGISTERS_RBP
+#define RBX CONTEXT_REGS + REGISTERS_RBX
+#define RDX CONTEXT_REGS + REGISTERS_RDX
+#define RAX CONTEXT_REGS + REGISTERS_RAX
+#define RCX CONTEXT_REGS + REGISTERS_RCX
+#define RSP CONTEXT_REGS + REGISTERS_RSP
+#define RIP CONTEXT_REGS + REGISTERS_RIP
+#define EFLAGS CONTEXT_REGS + REGISTERS_EFLAGS
 
 	.section .text.entry, "ax"
 	.globl runtime_text_start
 runtime_text_start:
-/* The entry table: 16 bytes an entry, known to the stubs of every image. */
-	.balign 16
+/* The entry table, known to the stubs of every image. */
+	.org ENTRY_SYSCALL
 	jmp entry_syscall
-	.balign 16
+	.org ENTRY_TSC
 	jmp entry_tsc
-	.balign 16
+	.org ENTRY_TSCP
 	jmp entry_tscp
-	.balign 16
+	.org ENTRY_CPUID
 	jmp entry_cpuid
-	.balign 16
+	.org ENTRY_RECORD
 	jmp start_record
-	.balign 16
+	.org ENTRY_REPLAY
 	.globl start_replay
 start_replay:
 	mov %rsp, %rdi
 	and $-16, %rsp
 	call replay_start
 	ud2
-/* Places for a debugger of a replay, at known addresses: where a thread stops on its way back to the program, */
-	.balign 16
+	.org ENTRY_PAUSE
 runtime_pause:
 	nop
 	jmp restore_registers
-/* a system call to be made for it, */
-	.balign 16
+	.org ENTRY_REMOTE_CALL
 	syscall
 	int3
-/* and debug_event(kind, value), which the runtime calls when something is about to happen that users want to see. */
-	.balign 16
+	.org ENTRY_DEBUG_EVENT
 	.globl debug_event
 debug_event:
 	nop
 	ret
-	.balign 16
+	.org ENTRY_SECTION_BEGIN
 	jmp section_begin
-	.balign 16
+	.org ENTRY_SECTION_END
 	jmp section_end
-	.balign 16
+	.org ENTRY_COMPARE_BEGIN
 	jmp compare_begin
-	.balign 16
+	.org ENTRY_COMPARE_END
 	jmp compare_end
-	.balign 16
+	.org ENTRY_PASSAGE
 	jmp entry_passage
 
 	.text
@@ -83,7 +74,7 @@ debug_event:
 	.globl entry_syscall
 entry_syscall:
 	mov %rsp, %gs:RSP
-	mov %gs:CONTEXT_STACK, %rsp
+	mov %gs:CONTEXT_STACK_TOP, %rsp
 	mov %rax, %gs:RAX
 	mov %rcx, %gs:RIP
 	mov %rcx, %gs:RCX
@@ -98,7 +89,7 @@ entry_syscall:
 	mov %rdx, %gs:RDX
 	mov %gs:EFLAGS, %rax
 	mov %rax, %gs:R11
-	cmpq $0, %gs:LOG
+	cmpq $0, %gs:CONTEXT_LOG
 	jne 2f
 1:	mov %r12, %gs:R12
 	mov %r13, %gs:R13
@@ -106,14 +97,14 @@ entry_syscall:
 	mov %r15, %gs:R15
 	mov %rbp, %gs:RBP
 	mov %rbx, %gs:RBX
-	mov %gs:0, %rdi
+	mov %gs:CONTEXT_SELF, %rdi
 	call runtime_syscall
 	test %eax, %eax
 	jnz leave_full
 	jmp leave_kept
 2:	bt $10, %eax /* direction flag set: leave_full restores all registers, so all have to be saved */
 	jc 1b
-	mov %gs:0, %rdi
+	mov %gs:CONTEXT_SELF, %rdi
 	call replay_plain
 	test %eax, %eax
 	jz 1b
@@ -154,7 +145,7 @@ leave_kept:
 	.macro INSTRUCTION_ENTRY name, which
 \name:
 	mov %rsp, %gs:RSP
-	mov %gs:CONTEXT_STACK, %rsp
+	mov %gs:CONTEXT_STACK_TOP, %rsp
 	mov %rcx, %gs:RIP
 	pushfq
 	popq %gs:EFLAGS
@@ -175,7 +166,7 @@ leave_kept:
 	mov %rbp, %gs:RBP
 	mov %rbx, %gs:RBX
 	mov %rdx, %gs:RDX
-	mov %gs:0, %rdi
+	mov %gs:CONTEXT_SELF, %rdi
 	mov $\which, %esi
 	call runtime_instruction
 	jmp leave_full
@@ -192,7 +183,7 @@ leave_kept:
 	jmp *%gs:RIP
 \name:
 	mov %rcx, %gs:RIP
-	mov %gs:SECTIONS, %ecx
+	mov %gs:CONTEXT_SECTIONS, %ecx
 	jrcxz 1b
 	.endm
 	.macro SECTION_ENTRY name, function
@@ -202,7 +193,7 @@ leave_kept:
 	seto %al
 	mov %rax, %gs:EFLAGS
 	mov %rsp, %gs:RSP
-	mov %gs:CONTEXT_STACK, %rsp
+	mov %gs:CONTEXT_STACK_TOP, %rsp
 	mov %rdx, %gs:RDX
 	mov %rsi, %gs:RSI
 	mov %rdi, %gs:RDI
@@ -210,7 +201,7 @@ leave_kept:
 	mov %r9, %gs:R9
 	mov %r10, %gs:R10
 	mov %r11, %gs:R11
-	mov %gs:0, %rdi
+	mov %gs:CONTEXT_SELF, %rdi
 	call \function
 	mov %gs:EFLAGS, %rax
 	add $0x7f, %al /* overflow flag */
@@ -243,7 +234,7 @@ leave_kept:
 /* After a synchronous fault in the program: the master handler saved the registers and sent us here. */
 	.globl fault_entry
 fault_entry:
-	mov %gs:0, %rdi
+	mov %gs:CONTEXT_SELF, %rdi
 	call runtime_fault
 	jmp leave_full
 
@@ -251,10 +242,10 @@ fault_entry:
 	.globl restore_full
 restore_full:
 leave_full:
-	mov %gs:CONTEXT_STACK, %rsp
-	mov %gs:PAUSE_AT, %rax
+	mov %gs:CONTEXT_STACK_TOP, %rsp
+	mov %gs:CONTEXT_PAUSE_AT, %rax
 	dec %rax
-	cmp %rax, %gs:EVENT_COUNT
+	cmp %rax, %gs:CONTEXT_EVENT_COUNT
 	jae runtime_pause
 restore_registers:
 	pushq %gs:EFLAGS
@@ -289,7 +280,7 @@ call_kernel_window:
 	mov 0(%rsi), %rdi
 	mov 8(%rsi), %rsi
 window_start:
-	cmpl $0, %gs:CONTEXT_DEFERRED
+	cmpl $0, %gs:CONTEXT_DEFERRED_COUNT
 	jne window_abort
 window_call:
 	syscall
@@ -536,3 +527,10 @@ hash_user_fixup:
 	pop %r12
 	pop %rbx
 	ret
+
+/* Where a thread goes on that was stopped in its own code; its registers are in the context. */
+	.globl force_entry
+force_entry:
+	mov %gs:CONTEXT_SELF, %rdi
+	call runtime_forced
+	jmp restore_full

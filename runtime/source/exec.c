@@ -1,7 +1,6 @@
 /* Another program in the same process. Private stack. */
 #include "../include/context.h"
 
-#define EXEC_COMMITTED (-516L) /* value of an execve event written before the exec itself: what happened comes next in the stream */
 
 /* Finds out whether the kernel would refuse the file, without asking for a tracer. */
 static i64 exec_refused(const struct call *call, u64 directory, u64 path, u64 flags)
@@ -35,8 +34,8 @@ static u32 exec_record(struct call *call)
 	home_leave(context);
 	call->result = EXEC_COMMITTED;
 	call_finish(call, NULL, 0);
-	slot->uses = context->process->uses;
-	slot->altered_mask = context->sigmask;
+	slot->carried.uses = context->process->uses;
+	slot->carried.altered_mask = context->sigmask;
 	note_ignored(context);
 	slot->event_count = context->event_count;
 	force_close(context);

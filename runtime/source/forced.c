@@ -4,8 +4,6 @@
  * code; runtime_forced and force_* run on the private stack. */
 #include "../include/context.h"
 
-#define FORCE_SIGNAL SIGFPE        /* see crates/kernel/src/process.rs */
-#define FORCE_VALUE 0x6563726f66UL /* of the supervisor's signal */
 #define TRACE_OFFSET (SCRATCH_OFFSET + PAGE_BYTES)
 #define LIST_OFFSET 0x90000UL      /* page hashes, then copies of pages that change */
 #define COPIES_OFFSET 0xe0000UL
@@ -27,7 +25,6 @@
 #define ARCH_GET_FS 0x1003
 
 /* Where the thread goes from the handler: the private stack, with the program's registers in the context. */
-__asm__(".text\n.globl force_entry\nforce_entry:\n\tmov %gs:0, %rdi\n\tcall runtime_forced\n\tjmp restore_full\n");
 void force_entry(void);
 
 static struct registers *trace_of(struct context *context) { return (struct registers *)(REGIONS + context->region * REGION_STRIDE + TRACE_OFFSET); }
@@ -106,13 +103,13 @@ static u32 observe(struct context *context, const struct registers *regs)
 
 static u32 state_change(struct context *context, u32 from, u32 to)
 {
-	return __atomic_compare_exchange_n(&context->slot->force_state, &from, to, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	return __atomic_compare_exchange_n(&context->slot->forcing.state, &from, to, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
 /* `in_runtime`: it will most likely be delivered in a moment, so nobody is woken; the supervisor looks now and then anyway. */
 void force_want(struct context *context, u32 in_runtime)
 {
-	__atomic_add_fetch(&context->slot->force_sequence, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&context->slot->forcing.sequence, 1, __ATOMIC_RELAXED);
 	if (!state_change(context, FORCE_IDLE, FORCE_WANTED) || in_runtime)
 		return;
 	__atomic_add_fetch(&HEADER->force_doorbell, 1, __ATOMIC_ACQ_REL);
@@ -122,7 +119,7 @@ void force_want(struct context *context, u32 in_runtime)
 static SELDOM void leave_state(struct context *context, u32 to)
 {
 	for (;;) {
-		u32 state = __atomic_load_n(&context->slot->force_state, __ATOMIC_ACQUIRE);
+		u32 state = __atomic_load_n(&context->slot->forcing.state, __ATOMIC_ACQUIRE);
 		if (state == to || state == FORCE_CLOSED)
 			return;
 		if ((state == FORCE_IDLE || state == FORCE_WANTED || state == FORCE_ACTIVE) && state_change(context, state, to))
@@ -147,7 +144,7 @@ void force_close(struct context *context)
 
 void force_open(struct context *context)
 {
-	if (__atomic_load_n(&context->slot->force_state, __ATOMIC_RELAXED) == FORCE_CLOSED) /* only we open, and close */
+	if (__atomic_load_n(&context->slot->forcing.state, __ATOMIC_RELAXED) == FORCE_CLOSED) /* only we open, and close */
 		state_change(context, FORCE_CLOSED, context->deferred_count ? FORCE_WANTED : FORCE_IDLE);
 }
 
@@ -157,7 +154,7 @@ void note_stubs(u64 start, u64 bytes)
 {
 	struct process *process = PROCESS_INITIAL;
 	if (process->first_stub_count < 2)
-		process->first_stubs[process->first_stub_count++] = (struct address_range){ start, start + bytes };
+		process->first_stubs[process->first_stub_count++] = (struct address_range){ .start = start, .end = start + bytes };
 }
 
 u32 in_stubs(const struct process *process, u64 rip)
@@ -247,8 +244,8 @@ static void ask_supervisor(struct context *context, u32 only_if_spinning)
 	struct force_answer *answer = &context->force.answer;
 	u64 thread_base = 0;
 	sys2(NR_arch_prctl, ARCH_GET_FS, &thread_base);
-	context->slot->request_arguments[3] = thread_base;
-	context->slot->request_arguments[4] = only_if_spinning;
+	context->slot->request.arguments[3] = thread_base;
+	context->slot->request.arguments[4] = only_if_spinning;
 	if (request(context, REQUEST_FORCE, (u64)trace_of(context), context->force.steps, (u64)answer) != 0)
 		answer->good_count = answer->written_count = 0;
 	answer->good_count = minimum(answer->good_count, FORCE_GOOD);
@@ -419,7 +416,7 @@ static void correct_address(struct context *context, struct siginfo *info)
 /* The supervisor's, by its value; without it when the kernel had no memory to keep it. */
 static u32 is_force(struct context *context, const struct siginfo *info)
 {
-	u32 state = __atomic_load_n(&context->slot->force_state, __ATOMIC_ACQUIRE);
+	u32 state = __atomic_load_n(&context->slot->forcing.state, __ATOMIC_ACQUIRE);
 	if (info->number != FORCE_SIGNAL || (state != FORCE_SENDING && state != FORCE_SENT))
 		return 0;
 	return (info->code == -1 /* SI_QUEUE */ && info->fields[1] == FORCE_VALUE) || (info->code == 0 && info->fields[0] == 0);
@@ -454,15 +451,15 @@ u32 forced_handler(struct context *context, struct siginfo *info, struct registe
 	if (!is_force(context, info))
 		return 0;
 	if (tracing() || is_parallel(context)) {
-		__atomic_store_n(&context->slot->force_state, FORCE_WANTED, __ATOMIC_RELEASE);
+		__atomic_store_n(&context->slot->forcing.state, FORCE_WANTED, __ATOMIC_RELEASE);
 		if (context->deferred_count == 0 || forced_deliver(context, regs))
-			__atomic_store_n(&context->slot->force_state, FORCE_IDLE, __ATOMIC_RELEASE);
+			__atomic_store_n(&context->slot->forcing.state, FORCE_IDLE, __ATOMIC_RELEASE);
 		return 1;
 	}
 	u32 wanted = context->deferred_count || offers_baton(context);
 	u32 active = wanted && may_stop_at(context, regs->rip) && !observe(context, regs);
 	u32 next = active ? FORCE_ACTIVE : context->deferred_count ? FORCE_WANTED : FORCE_IDLE;
-	__atomic_store_n(&context->slot->force_state, next, __ATOMIC_RELEASE);
+	__atomic_store_n(&context->slot->forcing.state, next, __ATOMIC_RELEASE);
 	if (active)
 		begin(context, regs, extended);
 	return 1;
@@ -577,7 +574,7 @@ void runtime_forced(struct context *context)
 	if (recording()) {
 		flags = offers_baton(context) || (chaos() && context->process->domain) ? FORCED_TURN : 0;
 		log_forced(context, context->deferred_count ? (u16)context->deferred[0].info.number : 0, flags);
-		context->slot->stop_us = (u32)((now_ns() - context->force.began_ns) / 1000);
+		context->slot->baton.stop_us = (u32)((now_ns() - context->force.began_ns) / 1000);
 	} else {
 		const struct event *event = log_peek(context);
 		flags = event->flags;

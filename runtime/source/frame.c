@@ -32,7 +32,7 @@ struct extended_area { u8 bytes[EXTENDED_MAXIMUM]; } __attribute__((aligned(64))
 
 static void save_extended(struct extended_area *area)
 {
-	struct shared_header *header = HEADER;
+	struct header *header = HEADER;
 	memset(area, 0, header->extended_bytes + 8);
 	extended_save(area, header->extended_features);
 	*(u64 *)(area->bytes + 512) = header->extended_features;

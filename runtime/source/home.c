@@ -12,19 +12,19 @@
 #define SHORT_TURN_NS 10000000UL /* on the average between two looks: they begin to be on one core, */
 #define SHORT_UNWATCHED_NS 100000UL /* where nobody moves them when others compute there; */
 #define LONGER 4              /* they leave it when turns are so many times as long */
-#define MASK_BYTES sizeof ((struct slot *)0)->cores
+#define MASK_BYTES sizeof ((struct slot *)0)->affinity.cores
 
 /* As long as this has not been asked, the thread runs wherever it may. */
 static u32 may_choose(struct slot *slot)
 {
-	if (!slot->core_count) {
+	if (!slot->affinity.core_count) {
 		u32 count = 0;
-		if (sys3(NR_sched_getaffinity, 0, MASK_BYTES, slot->cores) > 0)
+		if (sys3(NR_sched_getaffinity, 0, MASK_BYTES, slot->affinity.cores) > 0)
 			for (u32 bit = 0; bit < 8 * MASK_BYTES; bit++)
-				count += slot->cores[bit / 64] >> bit % 64 & 1;
-		slot->core_count = count ? count : 1;
+				count += slot->affinity.cores[bit / 64] >> bit % 64 & 1;
+		slot->affinity.core_count = count ? count : 1;
 	}
-	return slot->core_count > 1;
+	return slot->affinity.core_count > 1;
 }
 
 static void allow(u32 tid, const u64 *cores) { sys3(NR_sched_setaffinity, tid, MASK_BYTES, cores); }
@@ -34,9 +34,9 @@ static void move(struct slot *slot, u32 home)
 	u64 mask[MASK_BYTES / 8] = { 0 };
 	u32 word = (home - 1) / 64;
 	if (home && may_choose(slot) && word < MASK_BYTES / 8)
-		mask[word] = slot->cores[word] & 1UL << (home - 1) % 64;
-	allow(0, home && mask[word] ? mask : slot->cores);
-	slot->home = home;
+		mask[word] = slot->affinity.cores[word] & 1UL << (home - 1) % 64;
+	allow(0, home && mask[word] ? mask : slot->affinity.cores);
+	slot->affinity.home = home;
 }
 
 static u64 short_turn_ns(void) { return recording() && !HEADER->homes_watched ? SHORT_UNWATCHED_NS : SHORT_TURN_NS; }
@@ -69,8 +69,8 @@ void home_follow(struct context *context, struct domain *domain, u64 turn)
 		look(context->slot, domain);
 	if (UNLIKELY(is_crowded(domain)))
 		domain->home = HEADER->roomy_home;
-	if (UNLIKELY(context->slot->home != domain->home)) {
-		context->slot->baton_domain = domain->identity;
+	if (UNLIKELY(context->slot->affinity.home != domain->home)) {
+		context->slot->baton.domain = domain->identity;
 		move(context->slot, domain->home);
 	}
 }
@@ -78,17 +78,17 @@ void home_follow(struct context *context, struct domain *domain, u64 turn)
 void home_leave(struct context *context)
 {
 	struct slot *slot = context->slot;
-	if (slot->home && !is_placed(context))
+	if (slot->affinity.home && !is_placed(context))
 		move(slot, 0);
-	slot->home = slot->core_count = 0;
+	slot->affinity.home = slot->affinity.core_count = 0;
 }
 
 void home_inherit(const struct slot *parent, struct slot *child)
 {
-	child->home = parent->home;
-	child->baton_domain = parent->baton_domain;
-	child->core_count = parent->core_count;
-	memcpy(child->cores, parent->cores, MASK_BYTES);
+	child->affinity.home = parent->affinity.home;
+	child->baton.domain = parent->baton.domain;
+	child->affinity.core_count = parent->affinity.core_count;
+	memcpy(child->affinity.cores, parent->affinity.cores, MASK_BYTES);
 }
 
 /* ---- record: what the program says, and asks, about where its threads run ---- */
@@ -99,10 +99,10 @@ static void set_free(const struct context *context, u32 only)
 	u32 count = slots_used();
 	for (u32 i = 0; recording() && i < count; i++) {
 		struct slot *slot = &HEADER->slots[i];
-		if (!slot->home || (only && slot->inner_tid != only) || !is_of_process(context, slot))
+		if (!slot->affinity.home || (only && slot->pid_space.inner_tid != only) || !is_of_process(context, slot))
 			continue;
-		allow(slot->inner_tid, slot->cores);
-		slot->home = 0;
+		allow(slot->pid_space.inner_tid, slot->affinity.cores);
+		slot->affinity.home = 0;
 	}
 }
 

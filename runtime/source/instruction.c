@@ -55,7 +55,7 @@ void emulate_tsc(struct context *context, struct registers *regs, u32 with_aux)
 
 void emulate_cpuid(struct registers *regs)
 {
-	const struct shared_header *header = HEADER;
+	const struct header *header = HEADER;
 	const struct cpuid_entry *found = NULL;
 	u32 leaf = (u32)regs->rax, subleaf = (u32)regs->rcx;
 	for (u32 i = 0; i < header->cpuid_count && i < MAX_CPUID; i++) {

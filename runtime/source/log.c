@@ -57,7 +57,7 @@ static i64 window_address(struct context *context, i64 segment, u64 bytes)
 static i64 attach_window(struct context *context)
 {
 	i64 segment = request(context, REQUEST_WINDOW, context->log_offset, 0, 0);
-	u64 bytes = (u64)context->slot->reply_values[1];
+	u64 bytes = (u64)context->slot->request.values[1];
 	if (segment < 0 || bytes == 0)
 		return 0;
 	detach_large(context);
@@ -104,15 +104,15 @@ const struct event *log_take(struct context *context, u8 kind, u16 number)
 void diverge(struct context *context, u64 why, u64 expected, u64 actual)
 {
 	struct slot *slot = context->slot;
-	slot->diverged_event = event_index(context);
-	slot->diverged_offset = context->log_offset;
-	slot->diverged_why = why;
-	slot->diverged_number = context->number;
-	slot->diverged_expected = expected;
-	slot->diverged_actual = actual;
-	memcpy(slot->diverged_registers, &context->regs, sizeof context->regs);
+	slot->divergence.event = event_index(context);
+	slot->divergence.offset = context->log_offset;
+	slot->divergence.why = why;
+	slot->divergence.number = context->number;
+	slot->divergence.expected = expected;
+	slot->divergence.actual = actual;
+	memcpy(slot->divergence.registers, &context->regs, sizeof context->regs);
 	u64 arguments[6] = { context->regs.rdi, context->regs.rsi, context->regs.rdx, context->regs.r10, context->regs.r8, context->regs.r9 };
-	memcpy(slot->diverged_arguments, arguments, sizeof arguments);
+	memcpy(slot->divergence.arguments, arguments, sizeof arguments);
 	request(context, REQUEST_DIVERGED, 0, 0, 0);
 	for (;;)
 		sys1(NR_exit_group, 125);

@@ -3,7 +3,6 @@
  * program did, so there they can be looked at too. Private stack. */
 #include "../include/mapping.h"
 
-enum { LOOK_BEFORE_MOVE, LOOK_AFTER_MOVE, LOOK_MAPPED, LOOK_BEFORE_UNMAP, LOOK_USES_MAPPED };
 
 /* Why a call is looked at. */
 enum { USES_FILE = 1 /* the descriptor in argument 0 */, MOVES, SYNCS, CLONES };
@@ -76,7 +75,7 @@ void look_before(struct call *call)
 	if (kind == SYNCS)
 		ask(call->context, LOOK_BEFORE_UNMAP, 0);
 	else if (HEADER->shared_file_count && (is_mapped(a[0]) || (kind == MOVES && is_mapped(a[call->number == NR_sendfile ? 1 : 2])) || (kind == CLONES && is_mapped(a[2]))))
-		ask(call->context, LOOK_USES_MAPPED, 0);
+		ask(call->context, LOOK_USES_MAPPED_FILE, 0);
 	if (kind == MOVES)
 		look_at_socket(call);
 }
@@ -93,7 +92,7 @@ void look_after(struct call *call)
 static void note_range(struct process *process, u64 start, u64 bytes)
 {
 	if (process->looked_count < MAX_LOOKED)
-		process->looked[process->looked_count] = (struct address_range){ start, start + PAGE_CEIL(bytes) };
+		process->looked[process->looked_count] = (struct address_range){ .start = start, .end = start + PAGE_CEIL(bytes) };
 	if (process->looked_count <= MAX_LOOKED)
 		process->looked_count++; /* one too many: from then on any range may be one of them */
 }
@@ -120,7 +119,7 @@ void look_replayed(struct call *call)
 	if (kind == SYNCS && context->process->looked_count)
 		request(context, REQUEST_LOOK, LOOK_BEFORE_UNMAP, 0, context->event_count - 1);
 	else if (HEADER->shared_file_count && (call_find_item(call, ITEM_FILE_WRITE, 0) || call_find_item(call, ITEM_FILE_READ, 0)))
-		request(context, REQUEST_LOOK, LOOK_USES_MAPPED, 0, context->event_count - 1);
+		request(context, REQUEST_LOOK, LOOK_USES_MAPPED_FILE, 0, context->event_count - 1);
 }
 
 void look_note(struct call *call, u32 writes)

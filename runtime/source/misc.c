@@ -47,12 +47,12 @@ static i64 kill_group(struct context *context, i64 group, u64 number)
 	i64 result = -ESRCH;
 	u32 count = slots_used(), self = 0;
 	i64 wanted = group == 0 ? sys1(NR_getpgid, 0) : -group;
-	u32 space = context->slot->pid_space;
+	u32 space = context->slot->pid_space.own;
 	for (u32 i = 0; i < count; i++) {
 		struct slot *slot = &HEADER->slots[i];
-		if (slot->state != SLOT_LIVE || slot->pid != slot->tid || (space && slot->pid_space != space))
+		if (slot->state != SLOT_LIVE || slot->pid != slot->tid || (space && slot->pid_space.own != space))
 			continue;
-		u32 number_here = space ? slot->inner_tid : slot->pid;
+		u32 number_here = space ? slot->pid_space.inner_tid : slot->pid;
 		if (group != -1 && sys1(NR_getpgid, number_here) != wanted)
 			continue;
 		if (slot->pid == context->slot->pid) {
@@ -71,7 +71,7 @@ u32 handle_kill(struct call *call)
 {
 	i64 target = (i32)call->arguments[0];
 	u64 number = call->arguments[1];
-	if (target == -1 && call->context->slot->pid_space)
+	if (target == -1 && call->context->slot->pid_space.own)
 		return handle_plainly(call); /* the supervisor is not in that namespace */
 	if (!recording() || (target != -1 && !(target <= 0 && (number == SIGKILL || number == SIGSTOP))))
 		return handle_plainly(call);

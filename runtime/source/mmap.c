@@ -9,7 +9,7 @@
 
 static u32 find_file(const struct file_identity *identity)
 {
-	const struct shared_header *header = HEADER;
+	const struct header *header = HEADER;
 	u32 next = __atomic_load_n(&header->file_buckets[file_bucket(identity->inode, FILE_BUCKETS)], __ATOMIC_ACQUIRE);
 	for (; next; next = header->files[next - 1].next) {
 		const struct file_entry *entry = &header->files[next - 1];
@@ -47,7 +47,7 @@ static u32 is_followed(const u64 *a, const struct file_identity *identity)
 {
 	if (tracing() || ((a[3] & MAP_TYPE) == MAP_PRIVATE && !is_writable(a)) || !shared_file_changes(identity->device, identity->inode))
 		return 0;
-	const struct shared_header *header = HEADER;
+	const struct header *header = HEADER;
 	u32 next = __atomic_load_n(&header->file_buckets[file_bucket(identity->inode, FILE_BUCKETS)], __ATOMIC_ACQUIRE);
 	for (; next; next = header->files[next - 1].next)
 		if (header->files[next - 1].inode == identity->inode && header->files[next - 1].device == identity->device && header->files[next - 1].followed)
@@ -299,9 +299,9 @@ i64 open_shared(struct context *context, const struct mapping_body *body)
 	u32 is_known = (content[0] | content[1] | content[2] | content[3]) != 0; /* else there is only the copy */
 	if (is_known && is_unchanged(context->process, body))
 		return open_content(body->content);
-	context->slot->request_arguments[3] = content[1];
-	context->slot->request_arguments[4] = content[2];
-	context->slot->request_arguments[5] = content[3];
+	context->slot->request.arguments[3] = content[1];
+	context->slot->request.arguments[4] = content[2];
+	context->slot->request.arguments[5] = content[3];
 	i64 answer = request(context, REQUEST_SHARED_FILE, body->device, body->inode, content[0]);
 	if (answer == SHARED_FILE_UNCHANGED) {
 		note_unchanged(context->process, body);

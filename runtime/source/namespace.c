@@ -16,16 +16,16 @@ enum { SPACE_UNSHARED = 1u << 31, SPACE_ENTERED = 1u << 30 };
 
 void pid_space_inherit(const struct slot *parent, struct slot *child, u64 flags)
 {
-	u32 inherited = flags & CLONE_THREAD ? parent->pid_space : parent->pid_space_children;
-	child->pid_space = flags & CLONE_NEWPID ? child->stream + 1 : inherited;
-	child->pid_space_children = child->pid_space;
+	u32 inherited = flags & CLONE_THREAD ? parent->pid_space.own : parent->pid_space.children;
+	child->pid_space.own = flags & CLONE_NEWPID ? child->stream + 1 : inherited;
+	child->pid_space.children = child->pid_space.own;
 }
 
 void identify_thread(struct context *context, u32 first)
 {
 	struct slot *slot = context->slot;
-	slot->inner_tid = context->tid;
-	if (LIKELY(!slot->pid_space)) {
+	slot->pid_space.inner_tid = context->tid;
+	if (LIKELY(!slot->pid_space.own)) {
 		slot->pid = context->pid;
 		slot->tid = context->tid;
 		return;
@@ -38,7 +38,7 @@ void identify_thread(struct context *context, u32 first)
 
 u32 is_spared(const struct context *context)
 {
-	return recording() && context->slot->pid_space && context->pid == 1;
+	return recording() && context->slot->pid_space.own && context->pid == 1;
 }
 
 u32 may_have_ipc_namespace(u64 flags)
@@ -54,7 +54,7 @@ static void note_pid_space(struct call *call, u64 flags, u32 how)
 {
 	struct slot *slot = call->context->slot;
 	if (recording() && call->result == 0 && flags & CLONE_NEWPID)
-		slot->pid_space_children = how | slot->stream;
+		slot->pid_space.children = how | slot->stream;
 }
 
 static u32 enter(struct call *call, u64 types, u32 how)

@@ -23,7 +23,7 @@ static void add_busy(struct busy *busy, u64 address, u64 bytes)
 	if (address < LOWEST_POINTER || address >= HIGHEST_POINTER || !bytes)
 		return;
 	if (busy->count < BUSY_MOST)
-		busy->ranges[busy->count] = (struct address_range){ address, address + minimum(bytes, LARGEST_BUFFER) };
+		busy->ranges[busy->count] = (struct address_range){ .start = address, .end = address + minimum(bytes, LARGEST_BUFFER) };
 	busy->count++;
 }
 

@@ -111,7 +111,7 @@ void region_attach_ring(struct context *context)
 			fail("cannot attach the ring: is System V shared memory limited here?");
 	sys3(NR_madvise, address, 2 * RING_BYTES, 10 /* MADV_DONTFORK */);
 	context->ring = (u8 *)address;
-	context->head = context->tail_seen = context->slot->head;
+	context->head = context->tail_seen = context->slot->producer.head;
 }
 
 /* ---- children ---- */
@@ -205,7 +205,7 @@ static struct slot *new_child(struct call *call, u64 flags)
 	slot->parent_stream = call->context->slot->stream;
 	slot->event_count = slot->slow_calls = 0;
 	slot->filter = call->context->slot->filter;
-	slot->started_ns = slot->ended_ns = slot->baton_waits = slot->baton_wait_ns = 0;
+	slot->started_ns = slot->ended_ns = slot->baton.waits = slot->baton.wait_ns = 0;
 	if (recording())
 		slot->stream = __atomic_fetch_add(&HEADER->next_stream, 1, __ATOMIC_ACQ_REL);
 	else {

@@ -7,29 +7,29 @@
 i64 request(struct context *context, u32 kind, u64 a, u64 b, u64 c)
 {
 	struct slot *slot = context->slot;
-	struct shared_header *header = HEADER;
+	struct header *header = HEADER;
 	u32 index = (u32)(slot - header->slots);
-	slot->request_arguments[0] = a;
-	slot->request_arguments[1] = b;
-	slot->request_arguments[2] = c;
-	__atomic_store_n(&slot->reply, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&slot->request, kind, __ATOMIC_RELEASE);
+	slot->request.arguments[0] = a;
+	slot->request.arguments[1] = b;
+	slot->request.arguments[2] = c;
+	__atomic_store_n(&slot->request.reply, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->request.kind, kind, __ATOMIC_RELEASE);
 	u32 position = __atomic_fetch_add(&header->request_doorbell, 1, __ATOMIC_ACQ_REL);
 	__atomic_store_n(&header->request_queue[position % MAX_SLOTS], index + 1, __ATOMIC_RELEASE);
 	futex_wake(&header->request_doorbell, 1);
-	for (u32 i = 0; i < PATIENT_LOOKS && !__atomic_load_n(&slot->reply, __ATOMIC_ACQUIRE); i++)
+	for (u32 i = 0; i < PATIENT_LOOKS && !__atomic_load_n(&slot->request.reply, __ATOMIC_ACQUIRE); i++)
 		sys0(NR_sched_yield);
-	while (!__atomic_load_n(&slot->reply, __ATOMIC_ACQUIRE)) {
+	while (!__atomic_load_n(&slot->request.reply, __ATOMIC_ACQUIRE)) {
 		if (__atomic_load_n(&header->stopping, __ATOMIC_ACQUIRE))
 			sys1(NR_exit_group, 125); /* nobody will answer, and the guardian may not know our number */
-		futex_wait(&slot->reply, 0, 1000);
+		futex_wait(&slot->request.reply, 0, 1000);
 	}
-	return slot->reply_values[0];
+	return slot->request.values[0];
 }
 
 /* Takes a slot that the supervisor made ready (with a ring, while recording). Waits when there is none. */
 /* Replay: a slot that was never used, else one whose thread has ended. Few replays need many, and each touches memory. */
-static struct slot *claim_unlisted(struct shared_header *header)
+static struct slot *claim_unlisted(struct header *header)
 {
 	u32 used = __atomic_load_n(&header->slots_used, __ATOMIC_ACQUIRE);
 	while (used < MAX_SLOTS)
@@ -42,7 +42,7 @@ static struct slot *claim_unlisted(struct shared_header *header)
 		u32 exited = SLOT_EXITED;
 		if (!__atomic_compare_exchange_n(&slot->state, &exited, SLOT_CLAIMED, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			continue;
-		slot->pid = slot->exec_pending = slot->baton_state = 0;
+		slot->pid = slot->exec_pending = slot->baton.state = 0;
 		return slot;
 	}
 	return NULL;
@@ -51,7 +51,7 @@ static struct slot *claim_unlisted(struct shared_header *header)
 /* None if the supervisor cannot make room for more, which it knows only while recording. */
 struct slot *slot_claim(void)
 {
-	struct shared_header *header = HEADER;
+	struct header *header = HEADER;
 	u64 top = __atomic_load_n(&header->ready_top, __ATOMIC_ACQUIRE);
 	for (;;) {
 		u32 index = (u32)top;

@@ -9,7 +9,7 @@ void ring_drain(void)
 
 static void tell_drain(struct context *context)
 {
-	if (!__atomic_exchange_n(&context->slot->kicked, 1, __ATOMIC_ACQ_REL))
+	if (!__atomic_exchange_n(&context->slot->producer.kicked, 1, __ATOMIC_ACQ_REL))
 		ring_drain();
 }
 
@@ -17,23 +17,23 @@ void ring_wait(struct context *context, u64 bytes)
 {
 	struct slot *slot = context->slot;
 	for (;;) {
-		u32 seen = __atomic_load_n(&slot->tail_futex, __ATOMIC_ACQUIRE);
-		__atomic_store_n(&slot->tail_waiting, 1, __ATOMIC_SEQ_CST);
-		context->tail_seen = __atomic_load_n(&slot->tail, __ATOMIC_SEQ_CST);
+		u32 seen = __atomic_load_n(&slot->consumer.tail_futex, __ATOMIC_ACQUIRE);
+		__atomic_store_n(&slot->consumer.tail_waiting, 1, __ATOMIC_SEQ_CST);
+		context->tail_seen = __atomic_load_n(&slot->consumer.tail, __ATOMIC_SEQ_CST);
 		if (context->head + bytes - context->tail_seen <= RING_BYTES)
 			break;
 		tell_drain(context);
-		futex_wait(&slot->tail_futex, seen, 1000);
+		futex_wait(&slot->consumer.tail_futex, seen, 1000);
 	}
-	__atomic_store_n(&slot->tail_waiting, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&slot->consumer.tail_waiting, 0, __ATOMIC_RELEASE);
 }
 
 void ring_publish(struct context *context, u64 bytes)
 {
 	context->head += bytes;
-	__atomic_store_n(&context->slot->head, context->head, __ATOMIC_RELEASE);
+	__atomic_store_n(&context->slot->producer.head, context->head, __ATOMIC_RELEASE);
 	if (UNLIKELY(context->head - context->tail_seen > RING_BYTES / 2)) {
-		context->tail_seen = __atomic_load_n(&context->slot->tail, __ATOMIC_ACQUIRE);
+		context->tail_seen = __atomic_load_n(&context->slot->consumer.tail, __ATOMIC_ACQUIRE);
 		if (context->head - context->tail_seen > RING_BYTES / 2)
 			tell_drain(context);
 	}

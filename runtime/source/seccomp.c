@@ -38,7 +38,7 @@ enum { FLAG_TSYNC = 1, FLAG_LOG = 2, FLAG_SPEC_ALLOW = 4, FLAG_TSYNC_ESRCH = 16 
 
 static u32 ask(const struct context *context, const struct call *call)
 {
-	const struct shared_header *header = HEADER;
+	const struct header *header = HEADER;
 	struct seccomp_data data = { (i32)call->number, ARCHITECTURE, context->regs.rip, { 0 } };
 	memcpy(data.arguments, call->arguments, sizeof data.arguments);
 	u32 strictest = ALLOW;
@@ -131,7 +131,7 @@ static u32 path_steps(u32 at)
 
 static u32 find_filter(const struct filter_step *steps, u32 count, u32 before)
 {
-	const struct shared_header *header = HEADER;
+	const struct header *header = HEADER;
 	u32 known = (u32)minimum(__atomic_load_n(&header->filter_count, __ATOMIC_ACQUIRE), MAX_FILTERS);
 	for (u32 i = 0; i < known; i++) {
 		const struct filter *filter = &header->filters[i];
@@ -145,7 +145,7 @@ static u32 find_filter(const struct filter_step *steps, u32 count, u32 before)
 /* 0: no room. Several processes may do this at once: each takes its own place. */
 static u32 add_filter(const struct filter_step *steps, u32 count, u32 before)
 {
-	struct shared_header *header = HEADER;
+	struct header *header = HEADER;
 	u32 place = find_filter(steps, count, before);
 	if (place)
 		return place;
@@ -190,7 +190,7 @@ static i64 spread(struct context *context, u32 from, u32 to, u32 check)
 		if (!check)
 			slot->filter = to;
 		else if (slot->filter == FILTER_STRICT || !is_older(from, slot->filter))
-			return slot->inner_tid;
+			return slot->pid_space.inner_tid;
 	}
 	return 0;
 }

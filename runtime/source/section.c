@@ -93,7 +93,7 @@ static void compare_recorded(struct context *context, u32 begins)
 		baton_lock_is_section(context);
 		baton_leave_section(context);
 	} else {
-		*failed = (struct failed){ context->comparing, regs->rax, regs->rdx, regs->eflags, context->turn_sections };
+		*failed = (struct failed){ .site = context->comparing, .rax = regs->rax, .rdx = regs->rdx, .eflags = regs->eflags, .sections = context->turn_sections };
 		context->comparing = 0;
 		baton_unlock(context);
 	}

@@ -60,7 +60,7 @@ static struct shared_file *find(u64 device, u64 inode) { return find_from(__atom
 /* Enters it at the head of its bucket, unless somebody else has done so meanwhile. */
 static struct shared_file *enter(u64 device, u64 inode)
 {
-	struct shared_header *header = HEADER;
+	struct header *header = HEADER;
 	if (is_overfull())
 		return NULL;
 	u32 place = __atomic_fetch_add(&header->shared_file_places, 1, __ATOMIC_ACQ_REL), *bucket = bucket_of(inode);
@@ -71,7 +71,7 @@ static struct shared_file *enter(u64 device, u64 inode)
 	do {
 		if ((other = find_from(head, device, inode)))
 			return other;
-		*file = (struct shared_file){ device, inode, 0, head };
+		*file = (struct shared_file){ .device = device, .inode = inode, .next = head };
 	} while (!__atomic_compare_exchange_n(bucket, &head, place + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
 	__atomic_fetch_add(&header->shared_file_count, 1, __ATOMIC_RELEASE);
 	return file;

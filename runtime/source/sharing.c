@@ -34,7 +34,7 @@ void shared_note(u64 start, u64 bytes)
 {
 	struct process *process = PROCESS_INITIAL;
 	if (process->shared_range_count < MAX_SHARED_RANGES)
-		process->shared_ranges[process->shared_range_count] = (struct address_range){ start, start + PAGE_CEIL(bytes) };
+		process->shared_ranges[process->shared_range_count] = (struct address_range){ .start = start, .end = start + PAGE_CEIL(bytes) };
 	if (process->shared_range_count <= MAX_SHARED_RANGES)
 		process->shared_range_count++;
 }

@@ -50,7 +50,7 @@ u32 handle_shmat(struct call *call)
 			u64 bytes = PAGE_CEIL(body->overlays[0].bytes);
 			if (touches_runtime((u64)call->result, bytes))
 				diverge(context, WHY_CORRUPT, (u64)call->result, bytes);
-			context->slot->reply_values[1] = (i64)bytes;
+			context->slot->request.values[1] = (i64)bytes;
 			i64 descriptor = open_shared(context, body);
 			sys2(NR_ftruncate, descriptor, bytes);
 			i64 at = sys6(NR_mmap, (u64)call->result, bytes, call->arguments[2] & 010000 ? 1 : 3, MAP_SHARED | MAP_FIXED, (u64)descriptor, 0);
@@ -76,7 +76,7 @@ static void find_attached(void *closure, const struct map_line *line)
 		attachment->device = line->device;
 	}
 	if (line->inode == attachment->inode && line->device == attachment->device && attachment->count < MAX_ATTACHMENT_PARTS)
-		attachment->parts[attachment->count++] = (struct address_range){ line->start, line->end };
+		attachment->parts[attachment->count++] = (struct address_range){ .start = line->start, .end = line->end };
 }
 
 /* Replay: a segment is a mapping of a scratch file there. */

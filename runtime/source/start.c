@@ -97,7 +97,7 @@ static void overlay_first(struct process *process, u64 file_and_one, u64 bias)
 
 static void patch_vdso(u64 base)
 {
-	const struct shared_header *header = HEADER;
+	const struct header *header = HEADER;
 	if (!base || !header->vdso_patch_count || tracing())
 		return;
 	u64 bytes = header->vdso_bytes;
@@ -115,21 +115,21 @@ void record_start(u64 slot_index, u64 program_counter, u64 stack_pointer)
 	struct context *context = first_context(slot);
 	u64 mask = 0;
 	sys4(NR_rt_sigprocmask, 0, NULL, &mask, 8);
-	context->sigmask = mask | (slot->altered_mask & SYNCHRONOUS);
-	context->process->unknown_calls = (u32)slot->request_arguments[5];
-	overlay_first(context->process, slot->request_arguments[0], slot->request_arguments[1]);
-	overlay_first(context->process, slot->request_arguments[2], slot->request_arguments[3]);
-	patch_vdso(slot->request_arguments[4]);
+	context->sigmask = mask | (slot->carried.altered_mask & SYNCHRONOUS);
+	context->process->unknown_calls = (u32)slot->request.arguments[5];
+	overlay_first(context->process, slot->request.arguments[0], slot->request.arguments[1]);
+	overlay_first(context->process, slot->request.arguments[2], slot->request.arguments[3]);
+	patch_vdso(slot->request.arguments[4]);
 	note_vdso(context->process, stack_pointer, HEADER->vdso_bytes, NULL, 0);
-	context->process->clocks = slot->request_arguments[4];
-	descriptors_inherit(context->process, &context->slot->uses);
+	context->process->clocks = slot->request.arguments[4];
+	descriptors_inherit(context->process, &context->slot->carried.uses);
 	slot->exec_pending = 0;
-	slot->call_entered_ns = 0;
-	slot->force_state = FORCE_IDLE;
+	slot->traced.entered_ns = 0;
+	slot->forcing.state = FORCE_IDLE;
 	if (slot->state == SLOT_LIVE) {
 		context->pid = (u32)sys0(NR_getpid);
 		context->tid = (u32)sys0(NR_gettid);
-		slot->inner_tid = context->tid; /* the supervisor has put in what it is to itself */
+		slot->pid_space.inner_tid = context->tid; /* the supervisor has put in what it is to itself */
 		region_attach_ring(context);
 		context->event_count = slot->event_count;
 	}
@@ -169,7 +169,7 @@ void note_ignored(struct context *context)
 	for (u32 i = 1; i <= 64; i++)
 		if (context->process->actions[i].handler == 1)
 			ignored |= SIGNAL_BIT(i);
-	context->slot->ignored_signals = ignored;
+	context->slot->carried.ignored_signals = ignored;
 }
 
 static u32 has_siblings(const struct context *context)
@@ -200,7 +200,7 @@ void host_exec(struct context *context)
 	await_siblings(context);
 	slot->next_window_offset = context->log_offset;
 	slot->event_count = context->event_count;
-	slot->altered_mask = context->sigmask;
+	slot->carried.altered_mask = context->sigmask;
 	const char *arguments[4] = { "retake-replay", put_decimal(header + 24, (u64)HEADER->header_id), put_decimal(index + 24, (u64)(slot - HEADER->slots)), NULL };
 	const char *environment[1] = { NULL };
 	note_ignored(context);

@@ -11,7 +11,7 @@
 
 u64 trace_clock(u32 *processor)
 {
-	const struct shared_header *header = HEADER;
+	const struct header *header = HEADER;
 	struct { u64 seconds, nanoseconds; } now;
 	u32 low, high, aux;
 	if (UNLIKELY(!header->clock_counter)) {
@@ -33,15 +33,15 @@ void trace_prepare(struct call *call)
 	call->start = ring_reserve(context, STAGE_BYTES);
 	u64 *body = (u64 *)(call->start + sizeof(struct event));
 	for (u32 i = 0; i < count; i++)
-		slot->call_arguments[i] = body[i] = call->arguments[i];
+		slot->traced.arguments[i] = body[i] = call->arguments[i];
 	struct item *item = (struct item *)(body + count);
 	*item = (struct item){ 0, ITEM_TIMES, 0, sizeof *call->times, sizeof *call->times, 0, 0 };
 	call->times = (struct call_times *)(item + 1);
 	struct sink sink = { .mode = SINK_INPUT, .context = context, .position = (u8 *)(call->times + 1), .limit = call->start + STAGE_BYTES };
 	call->inputs_late = 0;
 	call->times->entered_ns = trace_clock(&processor);
-	slot->call_number = call->number;
-	__atomic_store_n(&slot->call_entered_ns, call->times->entered_ns, __ATOMIC_RELEASE);
+	slot->traced.number = call->number;
+	__atomic_store_n(&slot->traced.entered_ns, call->times->entered_ns, __ATOMIC_RELEASE);
 	visit_inputs(&sink, call->row, call->arguments);
 	call->position = sink.position;
 	call->pointee_before = sink.pointee_before;
@@ -171,6 +171,6 @@ void trace_finish(struct call *call, const struct extra_item *extra, u32 extra_c
 			fill(context, inputs.room);
 	}
 	emit_extras(context, extra, extra_count);
-	__atomic_store_n(&context->slot->call_entered_ns, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&context->slot->traced.entered_ns, 0, __ATOMIC_RELEASE);
 	count_event(context);
 }

@@ -61,12 +61,12 @@ static void wait_for_turn(struct context *context, u64 turn)
 			u32 seen = __atomic_load_n(&gate->word, __ATOMIC_SEQ_CST);
 			if (has_come(domain, turn))
 				break;
-			context->slot->baton_state = BATON_WAITING;
+			context->slot->baton.state = BATON_WAITING;
 			futex_wait(&gate->word, seen, 1000);
 		}
 		__atomic_sub_fetch(&gate->waiters, 1, __ATOMIC_SEQ_CST);
 	}
-	context->slot->baton_state = BATON_HOLDING;
+	context->slot->baton.state = BATON_HOLDING;
 	context->turn = turn;
 	context->in_section = 1;
 	context->turn_sections = 0;
@@ -88,7 +88,7 @@ static void obey(struct context *context, const struct event *event, u32 at_call
 	if (kind == TURN_SHARED)
 		context->domain = process->domain = &HEADER->shared_domain;
 	if (kind == TURN_FIRST_THREAD) {
-		process->private_domain = (struct domain){ 0 };
+		process->private_domain = (struct domain){ .lock = 0 };
 		context->domain = process->domain = &process->private_domain;
 	}
 	if (!context->domain)

@@ -10,7 +10,7 @@ u32 unreached_hide(struct process *process, const struct file_entry *file, u64 b
 	if (tracing() || process->unknown_calls || file->calls != CALLS_PATCHED)
 		return 1;
 	for (u32 i = 0; i < MAX_UNREACHED; i++) {
-		struct address_range pages = { bias + file->unreached[i].start, bias + file->unreached[i].end };
+		struct address_range pages = { .start = bias + file->unreached[i].start, .end = bias + file->unreached[i].end };
 		if (pages.start == pages.end || !overlaps(&pages, start, end))
 			continue;
 		if (process->hidden_count == MAX_HIDDEN || pages.start < start || pages.end > end || sys3(NR_mprotect, pages.start, pages.end - pages.start, PROT_READ))

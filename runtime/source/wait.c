@@ -30,11 +30,11 @@ static void await(struct context *context, u32 recorded)
 		u32 real = process->children[i].real;
 		process->children[i] = process->children[--process->children_count];
 		/* Who asks whether anybody could still print must not take us for one. */
-		context->slot->console_ticket = ~0UL;
-		__atomic_store_n(&context->slot->console_waiting, 1, __ATOMIC_RELEASE);
+		context->slot->console.ticket = ~0UL;
+		__atomic_store_n(&context->slot->console.waiting, 1, __ATOMIC_RELEASE);
 		while (sys4(NR_wait4, real, NULL, 0, NULL) == -EINTR)
 			;
-		__atomic_store_n(&context->slot->console_waiting, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&context->slot->console.waiting, 0, __ATOMIC_RELEASE);
 		return;
 	}
 }

@@ -247,22 +247,22 @@ static struct watch_test difference(struct context *context, const struct regist
 	const u64 *recorded = (const u64 *)&body->regs, *actual = (const u64 *)regs;
 	for (u32 i = 0; i < COMPARED_REGISTERS; i++)
 		if (recorded[i] != actual[i])
-			return (struct watch_test){ TEST_REGISTER, i, 0, recorded[i] };
+			return (struct watch_test){ .kind = TEST_REGISTER, .index = i, .value = recorded[i] };
 	for (u64 i = 0; i < body->cell_count; i++) {
 		u64 value;
 		if (copy_user(&value, (const void *)cells[i].address, 8))
-			return (struct watch_test){ TEST_OTHER, 0, 0, 0 };
+			return (struct watch_test){ .kind = TEST_OTHER };
 		if (value != cells[i].value)
-			return (struct watch_test){ TEST_CELL, 0, cells[i].address, cells[i].value };
+			return (struct watch_test){ .kind = TEST_CELL, .address = cells[i].address, .value = cells[i].value };
 	}
 	for (u32 i = 0; i < FORCE_VECTORS; i++)
 		if (forced_vector(extended, i) != body->vectors[i])
-			return (struct watch_test){ TEST_VECTOR, i, 0, body->vectors[i] };
+			return (struct watch_test){ .kind = TEST_VECTOR, .index = i, .value = body->vectors[i] };
 	if ((body->regs.eflags ^ regs->eflags) & compared_flags(&context->watch) || stack_hash(regs->rsp, body->stack_bytes) != body->stack_hash || forced_vector_hash(extended) != body->vector_hash || !same_areas(body))
-		return (struct watch_test){ TEST_OTHER, 0, 0, 0 };
+		return (struct watch_test){ .kind = TEST_OTHER };
 	if (!same_memory(context, regs))
-		return (struct watch_test){ TEST_MEMORY, 0, 0, 0 };
-	return (struct watch_test){ TEST_NONE, 0, 0, 0 };
+		return (struct watch_test){ .kind = TEST_MEMORY };
+	return (struct watch_test){ .kind = TEST_NONE };
 }
 
 /* The test that would have spared us this trap goes to the front; the one that has been of no use for longest falls off the end. */
@@ -281,9 +281,9 @@ static void learn(struct watch *watch, const struct watch_test *test)
 static void count_found(struct context *context)
 {
 	struct slot *slot = context->slot;
-	slot->forced_found++;
-	slot->forced_misses += context->watch.misses;
-	slot->forced_search_ns += now_ns() - context->watch.armed_ns;
+	slot->forcing.found++;
+	slot->forcing.misses += context->watch.misses;
+	slot->forcing.search_ns += now_ns() - context->watch.armed_ns;
 }
 
 /* The program stands at the watched place. */

@@ -5,6 +5,7 @@
 mod bench;
 mod mutants;
 mod programs;
+mod scrambled;
 mod selection;
 mod setup;
 mod suite;
@@ -43,6 +44,8 @@ enum Command {
     Corpus(programs::Replaying),
     /// Go about in recordings with a debugger.
     Debugger(programs::Debugging),
+    /// Test the product with fields of structures in another order.
+    Scrambled(scrambled::Options),
     /// Break the product in small ways, one at a time: some test must notice each.
     Mutants(mutants::Options),
 }
@@ -59,6 +62,7 @@ impl Command {
             Self::Real(options) => programs::replay(&programs::REAL, repository, options),
             Self::Corpus(options) => programs::replay(&programs::CORPUS, repository, options),
             Self::Debugger(options) => programs::debug(repository, options),
+            Self::Scrambled(options) => scrambled::run(repository, options),
             Self::Mutants(options) => mutants::run(repository, options),
         }
     }

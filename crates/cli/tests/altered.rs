@@ -8,37 +8,29 @@ use std::io::Read;
 use std::path::Path;
 
 use cli_support::Place;
+use retake_contract::events::{EVENT_CALL, EVENT_EXIT, EVENT_HASH, ITEM_INPUT, event, item};
 use retake_recording::{ChunkEvents, Codec, Recording, RecordingWriter, StreamId};
 
-const CALL: u8 = 1;
-const EXIT: u8 = 4;
-const HASH: u8 = 10;
-/// Where an event has its number, and its body.
-const NUMBER: usize = 6;
-const BODY: usize = 16;
-/// Where an item has its total bytes, hash, address and data; and its direction if it is an input.
-const TOTAL_BYTES: usize = 8;
-const ITEM_HASH: usize = 12;
-const ADDRESS: usize = 16;
-const DATA: usize = 24;
-const INPUT: u8 = 0;
+/// Where the data of an item are.
+const DATA: usize = item::LAYOUT_BYTES;
 /// Numbers of system calls, and how many arguments they have.
 const READ: u16 = 0;
 const WRITE: u16 = 1;
 const GETPPID: u16 = 110;
 const ARGUMENTS: usize = 3;
 
-/// Reads what it prints, handles a signal, and ends.
+/// Reads what it prints, and what it never looks at; handles a signal, and ends.
 const PROGRAM: &str = r#"
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
-static char text[16];
+static char text[16], unseen[16];
 static void handle(int number) { text[0] = 'h'; }
 int main(void)
 {
     int file = open("input", O_RDONLY);
     int count = read(file, text, sizeof text);
+    read(file, unseen, sizeof unseen);
     signal(SIGUSR1, handle);
     kill(getpid(), SIGUSR1);
     write(1, text, count);
@@ -90,7 +82,7 @@ impl Original {
         fs::write(place.work("p.c"), PROGRAM).unwrap();
         let compiled = std::process::Command::new("gcc").arg("-o").arg(place.work("p")).arg(place.work("p.c")).status().unwrap();
         assert!(compiled.success());
-        fs::write(place.work("input"), "sixteen bytes...").unwrap();
+        fs::write(place.work("input"), "sixteen bytes...sixteen others..").unwrap();
         assert_eq!(place.run_well(&["record", "--check=full", "-o", "original", "./p"]), "hixteen bytes...");
         let events = events(&Recording::open(&place.work("original")).unwrap());
         Self { place, events }
@@ -115,8 +107,13 @@ impl Original {
 
     /// The last event of this kind and number.
     fn last(&self, kind: u8, number: u16) -> usize {
-        let is_meant = |event: &Vec<u8>| event[4] == kind && event[NUMBER..NUMBER + 2] == number.to_le_bytes();
-        self.events.iter().rposition(is_meant).expect("the program made it")
+        self.before(self.events.len(), kind, number)
+    }
+
+    /// The last one before an event.
+    fn before(&self, index: usize, kind: u8, number: u16) -> usize {
+        let is_meant = |event: &Vec<u8>| event[event::KIND] == kind && event[event::NUMBER..event::NUMBER + 2] == number.to_le_bytes();
+        self.events[..index].iter().rposition(is_meant).expect("the program made it")
     }
 }
 
@@ -125,7 +122,7 @@ impl Original {
 fn an_event_that_is_missing_or_there_twice_is_noticed() {
     let original = Original::record("altered-events");
     assert_eq!(original.replay(&original.events, &["--check=full"]), (Some(0), String::new()));
-    let whole: Vec<usize> = (0..original.events.len()).filter(|&index| original.events[index][4] != HASH).collect();
+    let whole: Vec<usize> = (0..original.events.len()).filter(|&index| original.events[index][event::KIND] != EVENT_HASH).collect();
     assert!(whole.len() > 30);
     for index in whole {
         let mut fewer = original.events.clone();
@@ -135,35 +132,41 @@ fn an_event_that_is_missing_or_there_twice_is_noticed() {
         more.insert(index, original.events[index].clone());
         // What comes after the end is never read.
         let status = original.replay(&more, &[]).0;
-        assert!(status != Some(0) || original.events[index][4] == EXIT, "event {index} is there twice: {:x?}", original.events[index]);
+        assert!(
+            status != Some(0) || original.events[index][event::KIND] == EVENT_EXIT,
+            "event {index} is there twice: {:x?}",
+            original.events[index]
+        );
     }
 }
 
 #[test]
 fn what_a_call_is_and_is_given_is_compared() {
     let original = Original::record("altered-calls");
-    let write = original.last(CALL, WRITE);
-    let item = BODY + ARGUMENTS * 8;
-    assert_eq!(original.events[write][item + 1], INPUT);
-    original.demand("number", "system call", original.last(CALL, GETPPID), NUMBER);
+    let write = original.last(EVENT_CALL, WRITE);
+    let first = event::LAYOUT_BYTES + ARGUMENTS * 8;
+    assert_eq!(original.events[write][first + item::DIRECTION], ITEM_INPUT);
+    original.demand("number", "system call", original.last(EVENT_CALL, GETPPID), event::NUMBER);
     for argument in 0..ARGUMENTS {
-        original.demand("argument", "argument", write, BODY + argument * 8);
+        original.demand("argument", "argument", write, event::LAYOUT_BYTES + argument * 8);
     }
-    for (what, at) in [("input's length", TOTAL_BYTES), ("input's hash", ITEM_HASH), ("input's address", ADDRESS)] {
-        original.demand(what, "input data", write, item + at);
+    for (what, at) in [("input's length", item::TOTAL_BYTES), ("input's hash", item::HASH), ("input's address", item::ADDRESS)] {
+        original.demand(what, "input data", write, first + at);
     }
     // What was read is what is printed.
-    let read = original.last(CALL, READ);
-    original.demand("output", "input data", read, BODY + ARGUMENTS * 8 + DATA + 1);
+    let printed = original.before(original.last(EVENT_CALL, READ), EVENT_CALL, READ);
+    original.demand("output", "input data", printed, event::LAYOUT_BYTES + ARGUMENTS * 8 + DATA + 1);
 }
 
 #[test]
 fn memory_is_compared_unless_it_is_not_to_be() {
     let original = Original::record("altered-memory");
-    let exit = original.events.iter().rposition(|event| event[4] == EXIT).unwrap();
-    original.demand("memory hash", "memory", exit, BODY);
+    let exit = original.events.iter().rposition(|event| event[event::KIND] == EVENT_EXIT).unwrap();
+    original.demand("memory hash", "memory", exit, event::LAYOUT_BYTES);
     let mut events = original.events.clone();
-    events[exit][BODY] ^= 0xff;
+    events[exit][event::LAYOUT_BYTES] ^= 0xff;
     assert_eq!(original.replay(&events, &["--check=off"]), (Some(0), String::new()));
     original.demand("status", "result", exit, 8);
+    // Nothing but the hash of all memory sees what was read and never looked at.
+    original.demand("unseen output", "memory", original.last(EVENT_CALL, READ), event::LAYOUT_BYTES + ARGUMENTS * 8 + DATA + 1);
 }

@@ -72,18 +72,19 @@ impl Catches {
             return Ok(());
         }
         let told_from = told_from.map_or(0, |events| events.saturating_add(1));
-        let words = self.calls.iter().chain([&told_from]);
-        process.write(base + context::CAUGHT, &words.flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>())
+        let calls: Vec<u8> = self.calls.iter().flat_map(|word| word.to_le_bytes()).collect();
+        process.write(base + context::CAUGHT, &calls)?;
+        process.write(base + context::TOLD_FROM, &told_from.to_le_bytes())
     }
 }
 
 /// What an announcement of the runtime's says was caught, if it is of that kind.
 pub(crate) fn announced(kind: u64, value: u64) -> Option<Caught> {
     Some(match kind {
-        context::EVENT_CALL => Caught::Call(value),
-        context::EVENT_RETURN => Caught::Return(value),
-        context::EVENT_FORK => Caught::Fork(value as u32),
-        context::EVENT_VFORK => Caught::Vfork(value as u32),
+        context::DEBUG_CALL => Caught::Call(value),
+        context::DEBUG_RETURN => Caught::Return(value),
+        context::DEBUG_FORK => Caught::Fork(value as u32),
+        context::DEBUG_VFORK => Caught::Vfork(value as u32),
         _ => return None,
     })
 }

@@ -141,8 +141,8 @@ fn waits_for_turn(process: &Process, header: &Header, tid: i32) -> bool {
     let calls = [libc::SYS_futex as u64, libc::SYS_restart_syscall as u64];
     let in_futex = in_runtime(registers.rip) && (calls.contains(&registers.orig_rax) || waits_next(process, &registers));
     // Those whose stream has ended wait for the process to end.
-    let waits = slot.lines.baton_state.load(Relaxed) == shared::BATON_WAITING || slot.state.load(Acquire) == shared::SLOT_EXITED;
-    is_born && is_its_own && in_futex && waits && slot.lines.reply.load(Relaxed) != 0
+    let waits = slot.baton.state.load(Relaxed) == shared::BATON_WAITING || slot.state.load(Acquire) == shared::SLOT_EXITED;
+    is_born && is_its_own && in_futex && waits && slot.request.reply.load(Relaxed) != 0
 }
 
 /// Whether a thread that was made anew, and has not run since, is about to make the call in which it waited.

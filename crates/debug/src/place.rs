@@ -21,10 +21,10 @@ const VECTORS: usize = 16;
 /// More would be slower than they are of use.
 const MOST_TESTS: usize = 10;
 const COMPARED_REGISTERS: usize = 16;
-const PROGRAM_COUNTER: usize = 16;
+const PROGRAM_COUNTER: usize = retake_contract::context::registers::RIP / 8;
 /// Its place among the words of a context.
-pub(crate) const STACK_POINTER: usize = 15;
-const FLAGS: usize = 17;
+pub(crate) const STACK_POINTER: usize = retake_contract::context::registers::RSP / 8;
+const FLAGS: usize = retake_contract::context::registers::EFLAGS / 8;
 /// How many words that were found to differ are looked at first.
 const REMEMBERED: usize = 16;
 

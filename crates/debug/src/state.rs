@@ -10,7 +10,7 @@ use retake_kernel::{maps, memory};
 use xxhash_rust::xxh3::Xxh3;
 
 const PIECE_BYTES: usize = 1 << 20;
-const PROGRAM_COUNTER: usize = 16;
+const PROGRAM_COUNTER: usize = retake_contract::context::registers::RIP / 8;
 
 impl Debuggee {
     /// A hash of the registers of all threads and of all writable memory, but for what lies just below the stacks.

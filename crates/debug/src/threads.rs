@@ -54,10 +54,10 @@ impl SlotState {
             index,
             state: slot.state.load(Acquire),
             stream: slot.stream.load(Relaxed),
-            baton_state: slot.lines.baton_state.load(Relaxed),
-            event_count: slot.lines.event_count.load(Relaxed),
-            recorded: (slot.lines.recorded_pid.load(Relaxed), slot.lines.recorded_tid.load(Relaxed)),
-            filter: slot.producer.filter.load(Relaxed),
+            baton_state: slot.baton.state.load(Relaxed),
+            event_count: slot.event_count.load(Relaxed),
+            recorded: (slot.recorded_pid.load(Relaxed), slot.recorded_tid.load(Relaxed)),
+            filter: slot.filter.load(Relaxed),
         }
     }
 
@@ -66,11 +66,11 @@ impl SlotState {
         slot.stream.store(self.stream, Relaxed);
         slot.pid.store(pid as u32, Relaxed);
         slot.tid.store(tid as u32, Relaxed);
-        slot.lines.baton_state.store(self.baton_state, Relaxed);
-        slot.lines.event_count.store(self.event_count, Relaxed);
-        slot.lines.recorded_pid.store(self.recorded.0, Relaxed);
-        slot.lines.recorded_tid.store(self.recorded.1, Relaxed);
-        slot.producer.filter.store(self.filter, Relaxed);
+        slot.baton.state.store(self.baton_state, Relaxed);
+        slot.event_count.store(self.event_count, Relaxed);
+        slot.recorded_pid.store(self.recorded.0, Relaxed);
+        slot.recorded_tid.store(self.recorded.1, Relaxed);
+        slot.filter.store(self.filter, Relaxed);
         slot.state.store(self.state, Release);
     }
 }
@@ -208,12 +208,16 @@ impl Threads {
     pub fn put_into_slots(&self, header: &Header, process: &Process, tids: &[i32], indices: &[usize]) -> io::Result<()> {
         for ((thread, &tid), &index) in self.all.iter().zip(tids).zip(indices) {
             let (slot, original) = (&header.slots[index], &header.slots[thread.slot.index]);
-            for (own, word) in [(&slot.pid_space, &original.pid_space), (&slot.inner_tid, &original.inner_tid), (&slot.ties, &original.ties)] {
+            for (own, word) in [
+                (&slot.pid_space.own, &original.pid_space.own),
+                (&slot.pid_space.inner_tid, &original.pid_space.inner_tid),
+                (&slot.ties, &original.ties),
+            ] {
                 own.store(word.load(Relaxed), Relaxed);
             }
-            slot.lines.take_core(&original.lines);
-            slot.lines.request.store(0, Relaxed);
-            slot.lines.reply.store(1, Relaxed);
+            slot.affinity.take(&original.affinity);
+            slot.request.kind.store(0, Relaxed);
+            slot.request.reply.store(1, Relaxed);
             SlotState { index, ..thread.slot }.put_back(header, process.pid, tid);
             process.write(thread.registers.gs_base + context::SLOT, &address_of_slot(index).to_le_bytes())?;
         }
@@ -259,11 +263,11 @@ impl Threads {
             // A thread that has ended may be made again by whoever looks for a slot: not this one.
             slot.pid.store(pid as u32, Relaxed);
             slot.state.store(shared::SLOT_CLAIMED, Release);
-            slot.lines.request.store(0, Relaxed);
-            slot.lines.reply.store(1, Relaxed);
-            slot.lines.console_waiting.store(0, Relaxed);
-            slot.lines.home.store(0, Relaxed);
-            slot.lines.core_count.store(0, Relaxed);
+            slot.request.kind.store(0, Relaxed);
+            slot.request.reply.store(1, Relaxed);
+            slot.console.waiting.store(0, Relaxed);
+            slot.affinity.home.store(0, Relaxed);
+            slot.affinity.core_count.store(0, Relaxed);
             slot.exec_pending.store(0, Relaxed);
         }
         true

@@ -5,7 +5,6 @@ pub mod clock;
 pub mod context;
 pub mod cpuid;
 pub mod futex;
-pub mod header_files;
 pub mod maps;
 pub mod memory;
 pub mod pagemap;

@@ -1,6 +1,7 @@
 //! Starting processes, watching them, and the guardian that ends them if the supervisor is killed.
 
 use crate::check;
+use retake_contract::context::{FORCE_SIGNAL, FORCE_VALUE};
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -162,12 +163,6 @@ pub fn kill(pid: i32, signal: i32) -> bool {
     pid > 0 && unsafe { libc::kill(pid, signal) } == 0
 }
 
-/// What stops a thread; `FORCE_SIGNAL` in the runtime. The kernel drops a signal that is pending already, so this is none whose loss would matter:
-/// an instruction that fails fails again. SIGSYS would take the place of a dispatched call, which would then never be made.
-const FORCE_SIGNAL: i32 = libc::SIGFPE;
-/// What tells the runtime that it comes from us; `FORCE_VALUE` in the runtime.
-const FORCE_VALUE: usize = 0x65_6372_6f66;
-
 /// Sends a thread the signal that stops it between sync points; whether it was there.
 pub fn force(pid: i32, tid: i32) -> bool {
     #[repr(C)]
@@ -183,7 +178,8 @@ pub fn force(pid: i32, tid: i32) -> bool {
     }
     // SAFETY: a plain system call; it always succeeds.
     let (own, user) = unsafe { (libc::getpid(), libc::getuid()) };
-    let info = Queued { number: FORCE_SIGNAL, error: 0, code: libc::SI_QUEUE, padding: 0, pid: own, user, value: FORCE_VALUE, rest: [0; 12] };
+    let info =
+        Queued { number: FORCE_SIGNAL, error: 0, code: libc::SI_QUEUE, padding: 0, pid: own, user, value: FORCE_VALUE as usize, rest: [0; 12] };
     // SAFETY: `info` has the size and layout of the kernel's siginfo, which is only read.
     unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, pid, tid, FORCE_SIGNAL, &raw const info) == 0 }
 }

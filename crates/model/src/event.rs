@@ -4,6 +4,9 @@
 //! returns can be walked without further errors. It does not judge meaning: a call with a result that no kernel gives is an
 //! event like any other.
 
+use retake_contract::context::{deferred_signal, fault, forced_body, registers};
+use retake_contract::events::{TURN_AGAIN, TURN_FIRST_THREAD, TURN_GIVEN, TURN_SHARED, event as layout};
+
 use crate::dropped::Dropped;
 use crate::exec::ExecRef;
 use crate::ids::{Pid, StreamId};
@@ -11,84 +14,10 @@ use crate::item::{self, Direction, ItemRef, Items};
 use crate::signal::{SIGINFO_BYTES, SiginfoRef};
 use crate::table::{self, CallRow, Row, SubRow};
 
+pub use retake_contract::events::{CALL_CONSOLE_ERR, CALL_CONSOLE_OUT, EXEC_COMMITTED, EventKind, SIGNAL_BEFORE_CALL};
+
 /// Bytes of the header; the smallest event.
-pub const HEADER_BYTES: usize = 16;
-
-/// Flag of CALL: the call wrote to the original standard output.
-pub const CALL_CONSOLE_OUT: u8 = 1;
-/// Flag of CALL: the call wrote to the original standard error.
-pub const CALL_CONSOLE_ERR: u8 = 2;
-/// Flag of SIGNAL: delivered in place of the call that the thread was about to make.
-pub const SIGNAL_BEFORE_CALL: u8 = 1;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum EventKind {
-    Call = 1,
-    Signal = 2,
-    Fatal = 3,
-    Exit = 4,
-    Tsc = 5,
-    Exec = 6,
-    Start = 7,
-    Turn = 8,
-    Forced = 9,
-    Hash = 10,
-    End = 11,
-    Thread = 12,
-    State = 13,
-    Dropped = 14,
-    Compare = 15,
-    Passage = 16,
-}
-
-impl EventKind {
-    pub const ALL: [Self; 16] = [
-        Self::Call,
-        Self::Signal,
-        Self::Fatal,
-        Self::Exit,
-        Self::Tsc,
-        Self::Exec,
-        Self::Start,
-        Self::Turn,
-        Self::Forced,
-        Self::Hash,
-        Self::End,
-        Self::Thread,
-        Self::State,
-        Self::Dropped,
-        Self::Compare,
-        Self::Passage,
-    ];
-
-    /// The kind with that number.
-    pub fn from_number(number: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| *kind as u8 == number)
-    }
-
-    /// The name in docs/DESIGN.md.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Call => "CALL",
-            Self::Signal => "SIGNAL",
-            Self::Fatal => "FATAL",
-            Self::Exit => "EXIT",
-            Self::Tsc => "TSC",
-            Self::Exec => "EXEC",
-            Self::Start => "START",
-            Self::Turn => "TURN",
-            Self::Forced => "FORCED",
-            Self::Hash => "HASH",
-            Self::End => "END",
-            Self::Thread => "THREAD",
-            Self::State => "STATE",
-            Self::Dropped => "DROPPED",
-            Self::Compare => "COMPARE",
-            Self::Passage => "PASSAGE",
-        }
-    }
-}
+pub const HEADER_BYTES: usize = layout::LAYOUT_BYTES;
 
 /// Why bytes are not an event. Offsets are from the beginning of the event.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -218,10 +147,10 @@ pub enum TurnKind {
 impl TurnKind {
     fn from_number(number: u16) -> Self {
         match number {
-            0 => Self::Again,
-            1 => Self::FirstThread,
-            2 => Self::Shared,
-            3 => Self::Given,
+            TURN_AGAIN => Self::Again,
+            TURN_FIRST_THREAD => Self::FirstThread,
+            TURN_SHARED => Self::Shared,
+            TURN_GIVEN => Self::Given,
             other => Self::Unknown(other),
         }
     }
@@ -295,9 +224,12 @@ pub fn parse_event(bytes: &[u8]) -> Result<(EventRef<'_>, usize), EventError> {
         return Err(EventError::Truncated { needed: HEADER_BYTES, available });
     };
     let needed = event_size(header)?;
-    let kind = EventKind::from_number(header[4]).ok_or(EventError::Kind { kind: header[4] })?;
+    let kind = header[layout::KIND];
+    let kind = EventKind::from_number(kind).ok_or(EventError::Kind { kind })?;
     let bytes = bytes.get(..needed).ok_or(EventError::Truncated { needed, available })?;
-    let (flags, number, value) = (header[5], u16::from_le_bytes([header[6], header[7]]), read_i64(header, 8));
+    let flags = header[layout::FLAGS];
+    let number = u16::from_le_bytes([header[layout::NUMBER], header[layout::NUMBER + 1]]);
+    let value = read_i64(header, layout::VALUE);
     let event = EventRef { kind, flags, number, value, bytes };
     event.check_body()?;
     Ok((event, needed))
@@ -322,8 +254,6 @@ pub fn event_size(bytes: &[u8]) -> Result<usize, EventError> {
 pub const EXECVE: u16 = 59;
 /// As [`EXECVE`].
 pub const EXECVEAT: u16 = 322;
-/// The value of a call that is about to execute a program.
-pub const EXEC_COMMITTED: i64 = -516;
 
 impl<'log> EventRef<'log> {
     /// Whether this is a call that executes a program and has not failed yet. What became of it is the next event: an exec, or the call
@@ -391,7 +321,7 @@ impl<'log> EventRef<'log> {
 
     /// Where a FORCED event found the thread; `None` for other events.
     pub fn forced_at(&self) -> Option<u64> {
-        const PROGRAM_COUNTER: usize = 16 * 8;
+        const PROGRAM_COUNTER: usize = forced_body::REGS + registers::RIP;
         let bytes = self.body().get(PROGRAM_COUNTER..PROGRAM_COUNTER + 8)?;
         (self.kind == EventKind::Forced).then(|| read_u64(bytes, 0))
     }
@@ -569,8 +499,12 @@ impl<'log> SignalRef<'log> {
 
     /// What follows the siginfo, if it was recorded.
     pub fn fault(&self) -> Option<Fault> {
-        let fault = self.body.get(SIGINFO_BYTES..SIGINFO_BYTES + 24)?;
-        Some(Fault { error_code: read_u64(fault, 0), trap_number: read_u64(fault, 8), address: read_u64(fault, 16) })
+        let body = self.body.get(deferred_signal::FAULT..deferred_signal::LAYOUT_BYTES)?;
+        Some(Fault {
+            error_code: read_u64(body, fault::ERROR_CODE),
+            trap_number: read_u64(body, fault::TRAP_NUMBER),
+            address: read_u64(body, fault::ADDRESS),
+        })
     }
 }
 

@@ -1,17 +1,16 @@
 //! The body of an EXEC event: the address space that a new program begins with, as the supervisor saw it.
 
+use retake_contract::events::{exec_area, exec_body, exec_mapping};
+
 use crate::event::{read_u32, read_u64};
 use crate::ids::ContentId;
 use crate::item::read_content;
 
-const HEAD_BYTES: usize = 64;
-const MAPPING_BYTES: usize = 64;
-const AREA_HEAD_BYTES: usize = 16;
+pub use retake_contract::events::{EXEC_MAPPING_CONTENT as MAPPING_CONTENT, EXEC_MAPPING_GROWS_DOWN as MAPPING_GROWS_DOWN};
 
-/// Flag of a mapping: it shows stored content.
-pub const MAPPING_CONTENT: u32 = 1;
-/// Flag of a mapping: the stack.
-pub const MAPPING_GROWS_DOWN: u32 = 2;
+const HEAD_BYTES: usize = exec_body::LAYOUT_BYTES;
+const MAPPING_BYTES: usize = exec_mapping::LAYOUT_BYTES;
+const AREA_HEAD_BYTES: usize = exec_area::LAYOUT_BYTES;
 
 /// The body, checked by `parse_event`.
 #[derive(Debug, Clone, Copy)]
@@ -49,10 +48,10 @@ impl<'log> ExecRef<'log> {
         if body.len() < HEAD_BYTES {
             return Err("the head is cut off");
         }
-        let mappings = usize::try_from(read_u64(body, 48)).ok().and_then(|count| count.checked_mul(MAPPING_BYTES));
+        let mappings = usize::try_from(read_u64(body, exec_body::MAPPING_COUNT)).ok().and_then(|count| count.checked_mul(MAPPING_BYTES));
         let areas_start = mappings.and_then(|bytes| bytes.checked_add(HEAD_BYTES)).filter(|end| *end <= body.len());
         let mut rest = &body[areas_start.ok_or("there are fewer mappings than it says")?..];
-        for _ in 0..read_u64(body, 56) {
+        for _ in 0..read_u64(body, exec_body::AREA_COUNT) {
             let (_, behind) = next_area(rest).ok_or("a memory area is cut off")?;
             rest = behind;
         }
@@ -60,47 +59,47 @@ impl<'log> ExecRef<'log> {
     }
 
     pub fn program_counter(&self) -> u64 {
-        read_u64(self.body, 0)
+        read_u64(self.body, exec_body::PROGRAM_COUNTER)
     }
 
     pub fn stack_pointer(&self) -> u64 {
-        read_u64(self.body, 8)
+        read_u64(self.body, exec_body::STACK_POINTER)
     }
 
     /// Where the program break begins.
     pub fn break_start(&self) -> u64 {
-        read_u64(self.body, 16)
+        read_u64(self.body, exec_body::BREAK_START)
     }
 
     /// Signals that are ignored; bit 0 is signal 1.
     pub fn ignored_signals(&self) -> u64 {
-        read_u64(self.body, 24)
+        read_u64(self.body, exec_body::IGNORED)
     }
 
     /// Signals that are blocked; bit 0 is signal 1.
     pub fn blocked_signals(&self) -> u64 {
-        read_u64(self.body, 32)
+        read_u64(self.body, exec_body::MASK)
     }
 
     /// Soft limit of the stack's growth, in bytes.
     pub fn stack_limit(&self) -> u64 {
-        read_u64(self.body, 40)
+        read_u64(self.body, exec_body::STACK_LIMIT)
     }
 
     pub fn mappings(&self) -> impl ExactSizeIterator<Item = ExecMapping> + use<'log> {
         let end = HEAD_BYTES + self.mapping_count() * MAPPING_BYTES;
         self.body[HEAD_BYTES..end].chunks_exact(MAPPING_BYTES).map(|bytes| ExecMapping {
-            start: read_u64(bytes, 0),
-            end: read_u64(bytes, 8),
-            protection: read_u32(bytes, 16),
-            flags: read_u32(bytes, 20),
-            offset: read_u64(bytes, 24),
-            content: read_content(&bytes[32..]),
+            start: read_u64(bytes, exec_mapping::START),
+            end: read_u64(bytes, exec_mapping::END),
+            protection: read_u32(bytes, exec_mapping::PROTECTION),
+            flags: read_u32(bytes, exec_mapping::FLAGS),
+            offset: read_u64(bytes, exec_mapping::OFFSET),
+            content: read_content(&bytes[exec_mapping::CONTENT..]),
         })
     }
 
     pub fn areas(&self) -> impl Iterator<Item = MemoryArea<'log>> + use<'log> {
-        let count = read_u64(self.body, 56);
+        let count = read_u64(self.body, exec_body::AREA_COUNT);
         let mut rest = &self.body[HEAD_BYTES + self.mapping_count() * MAPPING_BYTES..];
         (0..count).map_while(move |_| {
             let (area, behind) = next_area(rest)?;
@@ -111,17 +110,17 @@ impl<'log> ExecRef<'log> {
 
     /// `check` has seen that so many are there.
     fn mapping_count(&self) -> usize {
-        read_u64(self.body, 48) as usize
+        read_u64(self.body, exec_body::MAPPING_COUNT) as usize
     }
 }
 
 /// The area at the beginning of `bytes`, and what comes behind it.
 fn next_area(bytes: &[u8]) -> Option<(MemoryArea<'_>, &[u8])> {
     let (head, behind) = bytes.split_at_checked(AREA_HEAD_BYTES)?;
-    let count = usize::try_from(read_u64(head, 8)).ok()?;
+    let count = usize::try_from(read_u64(head, exec_area::BYTES)).ok()?;
     let data = behind.get(..count)?;
     let rest = behind.get(count.checked_next_multiple_of(8)?..)?;
-    Some((MemoryArea { address: read_u64(head, 0), bytes: data }, rest))
+    Some((MemoryArea { address: read_u64(head, exec_area::ADDRESS), bytes: data }, rest))
 }
 
 #[cfg(test)]

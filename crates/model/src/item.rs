@@ -1,58 +1,14 @@
 //! Items: the pieces of data behind the arguments of a CALL event.
 
+use retake_contract::events::{ITEM_FAULTED, call_times, item as layout, mapping_body, mapping_overlay};
+
 use crate::event::{EventError, read_u32, read_u64};
 use crate::ids::ContentId;
 
+pub use retake_contract::events::Direction;
+
 /// Bytes of an item's header.
-pub const HEADER_BYTES: usize = 24;
-
-/// What an item is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Direction {
-    /// What the call read; verified at replay.
-    Input = 0,
-    /// What the kernel wrote; copied at replay.
-    Output = 1,
-    /// The stream of the new thread.
-    Child = 2,
-    /// Which stored file a mapping shows.
-    Mapping = 3,
-    /// The place of console output in the global order.
-    Console = 4,
-    /// A change to a file that somebody maps shared: replay repeats it on its copy.
-    FileWrite = 5,
-    /// In traces: when the call was entered and left, and on which processor.
-    Times = 6,
-    /// In traces: nothing, in place of data that were gone when they were to be copied.
-    Fill = 7,
-    /// The call read a file that somebody maps shared: what was stored there before is seen by it.
-    FileRead = 8,
-    /// What the call moved between descriptors inside the kernel.
-    Moved = 9,
-    /// Behind [`Self::FileWrite`]: what the file holds there now, if that did not come from the program's memory.
-    FileData = 10,
-}
-
-impl Direction {
-    /// The direction with that number.
-    pub fn from_number(number: u8) -> Option<Self> {
-        match number {
-            0 => Some(Self::Input),
-            1 => Some(Self::Output),
-            2 => Some(Self::Child),
-            3 => Some(Self::Mapping),
-            4 => Some(Self::Console),
-            5 => Some(Self::FileWrite),
-            6 => Some(Self::Times),
-            7 => Some(Self::Fill),
-            8 => Some(Self::FileRead),
-            9 => Some(Self::Moved),
-            10 => Some(Self::FileData),
-            _ => None,
-        }
-    }
-}
+pub const HEADER_BYTES: usize = layout::LAYOUT_BYTES;
 
 /// One item, checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +21,7 @@ pub struct ItemRef<'log> {
 impl<'log> ItemRef<'log> {
     /// Which argument it belongs to.
     pub fn argument(&self) -> usize {
-        usize::from(self.header[0])
+        usize::from(self.header[layout::ARGUMENT])
     }
 
     pub fn direction(&self) -> Direction {
@@ -74,12 +30,12 @@ impl<'log> ItemRef<'log> {
 
     /// 1 on an input: the memory could not be read.
     pub fn flags(&self) -> u16 {
-        u16::from_le_bytes([self.header[2], self.header[3]])
+        u16::from_le_bytes([self.header[layout::FLAGS], self.header[layout::FLAGS + 1]])
     }
 
     /// An input that the program had not mapped.
     pub fn faulted(&self) -> bool {
-        self.direction == Direction::Input && self.flags() & 1 != 0
+        self.direction == Direction::Input && self.flags() & ITEM_FAULTED != 0
     }
 
     /// The data that were kept: all of an output, at most the beginning of an input.
@@ -89,23 +45,24 @@ impl<'log> ItemRef<'log> {
 
     /// How long the data are in the program's memory.
     pub fn total_bytes(&self) -> u32 {
-        read_u32(self.header, 8)
+        read_u32(self.header, layout::TOTAL_BYTES)
     }
 
     /// Of all data of an input; 0 for others.
     pub fn hash(&self) -> u32 {
-        read_u32(self.header, 12)
+        read_u32(self.header, layout::HASH)
     }
 
     /// Where the data are in the program's memory.
     pub fn address(&self) -> u64 {
-        read_u64(self.header, 16)
+        read_u64(self.header, layout::ADDRESS)
     }
 
     /// Entered, returned, processor; if it is the item that says so.
     pub fn times(&self) -> Option<(u64, u64, u64)> {
-        let is_times = self.direction == Direction::Times && self.data.len() >= 24;
-        is_times.then(|| (read_u64(self.data, 0), read_u64(self.data, 8), read_u64(self.data, 16)))
+        let is_times = self.direction == Direction::Times && self.data.len() >= call_times::LAYOUT_BYTES;
+        let word = |offset: usize| read_u64(self.data, offset);
+        is_times.then(|| (word(call_times::ENTERED_NS), word(call_times::RETURNED_NS), word(call_times::PROCESSOR)))
     }
 
     /// The mapping, if it is one that is whole.
@@ -113,25 +70,25 @@ impl<'log> ItemRef<'log> {
         if self.direction != Direction::Mapping || self.data.len() < MAPPING_BYTES {
             return None;
         }
-        let count = read_u32(self.data, 48);
+        let count = read_u32(self.data, mapping_body::OVERLAY_COUNT);
         let overlay = |index: usize| Overlay {
-            address: read_u64(self.data, 56 + index * OVERLAY_BYTES),
-            bytes: read_u64(self.data, 64 + index * OVERLAY_BYTES),
-            content: read_content(&self.data[72 + index * OVERLAY_BYTES..]),
+            address: read_u64(self.data, MAPPING_BYTES + index * OVERLAY_BYTES + mapping_overlay::ADDRESS),
+            bytes: read_u64(self.data, MAPPING_BYTES + index * OVERLAY_BYTES + mapping_overlay::BYTES),
+            content: read_content(&self.data[MAPPING_BYTES + index * OVERLAY_BYTES + mapping_overlay::CONTENT..]),
         };
         let count = usize::try_from(count).ok().filter(|count| self.data.len() >= MAPPING_BYTES + count * OVERLAY_BYTES)?;
         Some(Mapping {
-            content: read_content(self.data),
-            device: read_u64(self.data, 32),
-            inode: read_u64(self.data, 40),
-            may_change: read_u32(self.data, 52) != 0,
+            content: read_content(&self.data[mapping_body::CONTENT..]),
+            device: read_u64(self.data, mapping_body::DEVICE),
+            inode: read_u64(self.data, mapping_body::INODE),
+            may_change: read_u32(self.data, mapping_body::MAY_CHANGE) != 0,
             overlays: (0..count).map(overlay).collect(),
         })
     }
 }
 
-const OVERLAY_BYTES: usize = 48;
-const MAPPING_BYTES: usize = 56;
+const OVERLAY_BYTES: usize = mapping_overlay::LAYOUT_BYTES;
+const MAPPING_BYTES: usize = mapping_body::OVERLAYS;
 
 /// Which file a mapping shows, and the patched text over it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -176,8 +133,8 @@ impl<'log> Iterator for Items<'log> {
 
     fn next(&mut self) -> Option<ItemRef<'log>> {
         let (header, behind) = self.rest.split_at_checked(HEADER_BYTES)?;
-        let direction = Direction::from_number(header[1])?;
-        let inline = read_u32(header, 4) as usize;
+        let direction = Direction::from_number(header[layout::DIRECTION])?;
+        let inline = read_u32(header, layout::INLINE_BYTES) as usize;
         let data = behind.get(..inline)?;
         self.rest = behind.get(inline.next_multiple_of(8)..)?;
         Some(ItemRef { direction, header, data })
@@ -194,16 +151,16 @@ pub(crate) fn check(bytes: &[u8], offset: usize, arguments: usize) -> Result<(),
         let Some((header, behind)) = rest.split_at_checked(HEADER_BYTES) else {
             return Err(EventError::Item { offset, needed: HEADER_BYTES as u64, available });
         };
-        let Some(direction) = Direction::from_number(header[1]) else {
-            return Err(EventError::ItemDirection { offset, direction: header[1] });
+        let Some(direction) = Direction::from_number(header[layout::DIRECTION]) else {
+            return Err(EventError::ItemDirection { offset, direction: header[layout::DIRECTION] });
         };
-        let argument = header[0];
+        let argument = header[layout::ARGUMENT];
         let of_argument = matches!(direction, Direction::Input | Direction::Output);
         if of_argument && usize::from(argument) >= arguments {
             return Err(EventError::ItemArgument { offset, argument, count: arguments });
         }
         // In 64 bits, so that the padding of 4 GB cannot overflow.
-        let padded = u64::from(read_u32(header, 4)).next_multiple_of(8);
+        let padded = u64::from(read_u32(header, layout::INLINE_BYTES)).next_multiple_of(8);
         let next = usize::try_from(padded).ok().and_then(|padded| behind.get(padded..));
         let needed = HEADER_BYTES as u64 + padded;
         rest = next.ok_or(EventError::Item { offset, needed, available })?;

@@ -1,6 +1,6 @@
 //! The runtime's entries, which stubs jump to.
 
-use crate::RUNTIME_TEXT;
+use retake_contract::addresses;
 
 /// Where a stub can enter the runtime. Each has a literal at the start of the stub area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -47,17 +47,17 @@ impl Entry {
 
     /// Absolute address.
     pub const fn address(self) -> u64 {
-        RUNTIME_TEXT
+        addresses::RUNTIME_TEXT
             + match self {
-                Entry::SystemCall => 0x00,
-                Entry::Rdtsc => 0x10,
-                Entry::Rdtscp => 0x20,
-                Entry::Cpuid => 0x30,
-                Entry::SectionBegin => 0x90,
-                Entry::SectionEnd => 0xa0,
-                Entry::CompareBegin => 0xb0,
-                Entry::CompareEnd => 0xc0,
-                Entry::Passage => 0xd0,
+                Entry::SystemCall => addresses::ENTRY_SYSCALL,
+                Entry::Rdtsc => addresses::ENTRY_TSC,
+                Entry::Rdtscp => addresses::ENTRY_TSCP,
+                Entry::Cpuid => addresses::ENTRY_CPUID,
+                Entry::SectionBegin => addresses::ENTRY_SECTION_BEGIN,
+                Entry::SectionEnd => addresses::ENTRY_SECTION_END,
+                Entry::CompareBegin => addresses::ENTRY_COMPARE_BEGIN,
+                Entry::CompareEnd => addresses::ENTRY_COMPARE_END,
+                Entry::Passage => addresses::ENTRY_PASSAGE,
             }
     }
 }

@@ -48,8 +48,14 @@ pub use vdso::{BOOTSTRAP_BYTES, VdsoEdit, VdsoFunction, VdsoMethod, VdsoPatch, b
 /// Changes whenever the same input could give a different image. Part of the name of every cached image.
 pub const PATCHER_VERSION: u32 = 12;
 
+/// What an image depends on besides its file: this patcher, and where the contract puts the runtime's
+/// entries and the fields that stubs use. Kept images of another version are of no use.
+pub fn image_version() -> String {
+    format!("{PATCHER_VERSION}-{:016x}", retake_contract::HASH)
+}
+
 /// Bytes of a page, the unit in which the kernel maps files.
 pub const PAGE_BYTES: u64 = 4096;
 
 /// Where the runtime's text is in every recorded process. Its first bytes are the table of entry points that stubs jump to.
-pub const RUNTIME_TEXT: u64 = 0x5500_0000_0000;
+pub use retake_contract::addresses::RUNTIME_TEXT;

@@ -4,21 +4,29 @@ use crate::choice::{JUMP_BYTES, Plan};
 use crate::entry::Entry;
 use crate::image::SiteKind;
 use crate::survey::{Listed, Nature, Role};
+use retake_contract::context::context;
 
-/// `mov %rcx,%gs:0x10`: where the runtime finds the program's `%rcx`.
-pub(crate) const SAVE_RCX: [u8; 9] = [0x65, 0x48, 0x89, 0x0c, 0x25, 0x10, 0, 0, 0];
+/// `mov %rcx,%gs:scratch`: where the runtime finds the program's `%rcx`.
+pub(crate) const SAVE_RCX: [u8; 9] = with_offset([0x65, 0x48, 0x89, 0x0c, 0x25], context::SCRATCH);
 /// `lea disp32(%rip),%rcx`
 pub(crate) const LEA_RCX: [u8; 3] = [0x48, 0x8d, 0x0d];
 /// `jmp *disp32(%rip)`
 pub(crate) const JUMP_INDIRECT: [u8; 2] = [0xff, 0x25];
-/// `incq %gs:0x140`: passages are counted there.
-pub(crate) const COUNT: [u8; 9] = [0x65, 0x48, 0xff, 0x04, 0x25, 0x40, 0x01, 0, 0];
+/// `incq %gs:passages`: they are counted there.
+pub(crate) const COUNT: [u8; 9] = with_offset([0x65, 0x48, 0xff, 0x04, 0x25], context::PASSAGES);
 /// `jns rel8`
 pub(crate) const JUMP_NOT_NEGATIVE: [u8; 1] = [0x79];
 /// `lea` and `jmp` to an entry.
 const CALL_BYTES: usize = LEA_RCX.len() + 4 + JUMP_INDIRECT.len() + 4;
 /// `0f 80+condition rel32`
 const CONDITIONAL_BYTES: usize = 6;
+
+/// An instruction that ends with the place of a field of the thread's context.
+const fn with_offset(instruction: [u8; 5], offset: u64) -> [u8; 9] {
+    let [a, b, c, d, e] = instruction;
+    let [f, g, h, i] = (offset as u32).to_le_bytes();
+    [a, b, c, d, e, f, g, h, i]
+}
 
 /// What a stub consists of. Each stands for an instruction of the text.
 #[derive(Debug, Clone, Copy)]

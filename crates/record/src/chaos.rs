@@ -100,9 +100,9 @@ fn run(recorder: &Recorder, stop: &AtomicBool, mut random: Random) {
     while !stop.load(Acquire) {
         std::thread::sleep(slice(&mut random));
         for (_, slot, _) in slices::holders_others_wait_for(recorder) {
-            let from_idle = slot.force_state.compare_exchange(shared::FORCE_IDLE, shared::FORCE_WANTED, AcqRel, Acquire);
+            let from_idle = slot.forcing.state.compare_exchange(shared::FORCE_IDLE, shared::FORCE_WANTED, AcqRel, Acquire);
             if from_idle.is_ok() {
-                slot.force_sequence.fetch_add(1, Relaxed);
+                slot.forcing.sequence.fetch_add(1, Relaxed);
                 forced::send(slot);
             }
         }

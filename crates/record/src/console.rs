@@ -55,15 +55,15 @@ fn open_descriptors() -> impl Iterator<Item = i32> {
 }
 
 fn note(slot: &Slot, descriptor: i32, which: u8) {
-    let uses = &slot.lines.uses;
+    let uses = &slot.carried.uses;
     if let Some(low) = uses.low.get(descriptor as usize) {
         low.store(which, Relaxed);
         return;
     }
     let count = uses.high_count.load(Relaxed);
-    if let Some([number, kind]) = uses.high.get(count as usize) {
-        number.store(descriptor as u32, Relaxed);
-        kind.store(u32::from(which), Relaxed);
+    if let Some(high) = uses.high.get(count as usize) {
+        high.descriptor.store(descriptor as u32, Relaxed);
+        high.r#use.store(u32::from(which), Relaxed);
         uses.high_count.store(count + 1, Relaxed);
     }
 }

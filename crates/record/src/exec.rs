@@ -19,7 +19,6 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 /// mov $30 (shmat), %eax; syscall; jmp *%rbx
 const BOOTSTRAP: [u8; 9] = [0xb8, 0x1e, 0, 0, 0, 0x0f, 0x05, 0xff, 0xe3];
 const SHM_RDONLY_EXEC: u64 = 0o110_000;
-const EXEC_FAILED: u32 = 2;
 
 /// How [`attend`] ended.
 #[derive(Debug, PartialEq, Eq)]
@@ -54,7 +53,7 @@ pub(crate) fn attend(recorder: &Recorder, slot: usize, attached: Attached) -> At
             Event::Signal(stopped, number) => {
                 recorder.counters.stops.fetch_add(1, Relaxed);
                 let tid = stopped.tid();
-                if number == libc::SIGSYS && shared_slot.exec_pending.load(Acquire) == EXEC_FAILED {
+                if number == libc::SIGSYS && shared_slot.exec_pending.load(Acquire) == shared::REQUEST_EXEC_FAILED {
                     return if stopped.detach().is_ok() { Attended::NotExecuted } else { end(tid) };
                 }
                 (tid, stopped.resume(number))
@@ -99,7 +98,7 @@ fn inject(recorder: &Recorder, slot: usize, stopped: Stopped) -> io::Result<()> 
     recorder.append_in_ring(slot, &bytes)?;
     let ((program, program_bias), (interpreter, interpreter_bias)) = (first.program, first.interpreter);
     let arguments = [program, program_bias, interpreter, interpreter_bias, first.vdso, u64::from(first.unknown_calls)];
-    for (argument, value) in shared_slot.lines.request_arguments.iter().zip(arguments) {
+    for (argument, value) in shared_slot.request.arguments.iter().zip(arguments) {
         argument.store(value, Relaxed);
     }
     let bootstrap_offset = recorder.session.vdso().and_then(Vdso::bootstrap_offset).filter(|_| first.vdso != 0);

@@ -6,6 +6,8 @@
 use crate::chaos::Random;
 use crate::shared_state::Recorder;
 use crate::slices;
+use retake_contract::context::{FORCE_GOOD, FORCE_WRITTEN, force_answer};
+use retake_contract::put_words;
 use retake_kernel::{futex, maps, memory, process, shared};
 use retake_patch::traced::{self, Step};
 use retake_patch::watch::Text;
@@ -26,10 +28,8 @@ const PERIOD: Duration = Duration::from_millis(1);
 /// Between two looks without being called: for signals that were put off inside the runtime, just before it was left.
 const IDLE_PERIOD: Duration = Duration::from_millis(25);
 
-/// Limits and layout of `struct force_answer`.
+/// So much of a trace is looked at.
 const MOST_STEPS: u64 = 4096;
-const GOOD_PLACES: usize = 16;
-const WRITTEN_WORDS: usize = 64;
 
 pub(crate) struct Forcer {
     recorder: Arc<Recorder>,
@@ -89,12 +89,12 @@ fn look(recorder: &Recorder, waiting: &mut Waiting, patience: Duration) {
     let header = recorder.header();
     let used = (header.slots_used.load(Acquire) as usize).min(shared::MAX_SLOTS);
     for (index, slot) in header.slots[..used].iter().enumerate() {
-        let wanted = slot.state.load(Acquire) == shared::SLOT_LIVE && slot.force_state.load(Acquire) == shared::FORCE_WANTED;
+        let wanted = slot.state.load(Acquire) == shared::SLOT_LIVE && slot.forcing.state.load(Acquire) == shared::FORCE_WANTED;
         if !wanted {
             waiting.remove(&index);
             continue;
         }
-        let sequence = slot.force_sequence.load(Relaxed);
+        let sequence = slot.forcing.sequence.load(Relaxed);
         let (known, since) = *waiting.entry(index).or_insert((sequence, Instant::now()));
         if known != sequence && !recorder.is_parallel() {
             waiting.insert(index, (sequence, Instant::now()));
@@ -106,18 +106,18 @@ fn look(recorder: &Recorder, waiting: &mut Waiting, patience: Duration) {
 
 /// Stops the thread of a slot that wants it. The state keeps the thread from leaving user code behind the signal's back.
 pub(crate) fn send(slot: &shared::Slot) {
-    if slot.force_state.compare_exchange(shared::FORCE_WANTED, shared::FORCE_SENDING, AcqRel, Acquire).is_err() {
+    if slot.forcing.state.compare_exchange(shared::FORCE_WANTED, shared::FORCE_SENDING, AcqRel, Acquire).is_err() {
         return;
     }
     let sent = process::force(slot.pid.load(Relaxed) as i32, slot.tid.load(Relaxed) as i32);
     let next = if sent { shared::FORCE_SENT } else { shared::FORCE_WANTED };
     // It may have arrived already, and then the runtime has moved on.
-    let _ = slot.force_state.compare_exchange(shared::FORCE_SENDING, next, AcqRel, Acquire);
+    let _ = slot.forcing.state.compare_exchange(shared::FORCE_SENDING, next, AcqRel, Acquire);
 }
 
 /// Answers REQUEST_FORCE: 0, or -1 when the process cannot be looked at.
 pub(crate) fn answer(slot: &shared::Slot) -> i64 {
-    let argument = |at: usize| slot.lines.request_arguments[at].load(Relaxed);
+    let argument = |at: usize| slot.request.arguments[at].load(Relaxed);
     let pid = slot.pid.load(Relaxed) as i32;
     let only_if_spinning = argument(4) != 0;
     let examined = examine(pid, argument(0), argument(1), argument(3), only_if_spinning);
@@ -141,16 +141,16 @@ fn examine(pid: i32, trace: u64, steps: u64, thread_base: u64, only_if_spinning:
     let spins = traced::is_spinning(&mut text, &steps, thread_base, |addresses| is_writable(pid, addresses));
     let (mut good, mut written) = (Vec::new(), Vec::new());
     if spins || !only_if_spinning {
-        good = traced::good_places(&mut text, &steps, GOOD_PLACES);
+        good = traced::good_places(&mut text, &steps, FORCE_GOOD);
         good = traced::cheapest_places(&mut text, &steps, good);
-        written = traced::written_words(&mut text, &steps, thread_base, WRITTEN_WORDS);
+        written = traced::written_words(&mut text, &steps, thread_base, FORCE_WRITTEN);
     }
-    let mut words = vec![good.len() as u64, written.len() as u64];
-    words.extend(&good);
-    words.resize(2 + GOOD_PLACES, 0);
-    words.extend(&written);
-    words.resize(2 + GOOD_PLACES + WRITTEN_WORDS, 0);
-    Ok((words.iter().flat_map(|word| word.to_le_bytes()).collect(), spins))
+    let mut bytes = vec![0; force_answer::LAYOUT_BYTES as usize];
+    put_words(&mut bytes, force_answer::GOOD_COUNT, &[good.len() as u64]);
+    put_words(&mut bytes, force_answer::WRITTEN_COUNT, &[written.len() as u64]);
+    put_words(&mut bytes, force_answer::GOOD, &good);
+    put_words(&mut bytes, force_answer::WRITTEN, &written);
+    Ok((bytes, spins))
 }
 
 fn is_writable(pid: i32, addresses: &[u64]) -> bool {

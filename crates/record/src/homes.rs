@@ -93,7 +93,7 @@ impl Homes {
     fn see(&mut self, recorder: &Recorder) -> Option<Seen> {
         let mut all: BTreeMap<Bound, Busy> = BTreeMap::new();
         for (_, slot, home) in bound(recorder) {
-            let bound = Bound { core: home - 1, domain: slot.baton_domain.load(Relaxed) };
+            let bound = Bound { core: home - 1, domain: slot.baton.domain.load(Relaxed) };
             all.entry(bound).or_default().processes.insert(slot.pid.load(Relaxed));
         }
         let processes: usize = all.values().map(|busy| busy.processes.len()).sum();
@@ -116,10 +116,10 @@ impl Homes {
         self.freed = Instant::now();
         let before = std::mem::take(&mut self.turns);
         for (index, slot, _) in bound(recorder) {
-            let turn = slot.lines.turn.load(Relaxed);
+            let turn = slot.baton.turn.load(Relaxed);
             if before.get(&index) == Some(&turn) {
-                slot.lines.home.store(0, Relaxed);
-                let cores = slot.lines.cores.iter().map(|word| word.load(Relaxed));
+                slot.affinity.home.store(0, Relaxed);
+                let cores = slot.affinity.cores.iter().map(|word| word.load(Relaxed));
                 // It may be gone, or not ours to bind any more.
                 let _ = Processors::from_words(cores).give(slot.tid.load(Relaxed) as i32);
             } else {
@@ -133,7 +133,7 @@ impl Homes {
 fn bound(recorder: &Recorder) -> impl Iterator<Item = (usize, &shared::Slot, u32)> {
     let slots = recorder.header().slots[..recorder.slot_count()].iter().enumerate();
     slots.filter_map(|(index, slot)| {
-        let home = if slot.state.load(Acquire) == shared::SLOT_LIVE { slot.lines.home.load(Relaxed) } else { 0 };
+        let home = if slot.state.load(Acquire) == shared::SLOT_LIVE { slot.affinity.home.load(Relaxed) } else { 0 };
         (home > 0).then_some((index, slot, home))
     })
 }

@@ -152,8 +152,8 @@ fn run(request: &Request, mode: u32, log: Arc<dyn EventLog>, keeper: Option<Keep
     recorder.add_slots(FIRST_SLOTS)?;
     let slot = recorder.claim_root(child.pid);
     let header = recorder.session.header();
-    header.slots[slot].lines.ignored_signals.store(ignored, Relaxed);
-    header.slots[slot].lines.altered_mask.store(blocked, Relaxed);
+    header.slots[slot].carried.ignored_signals.store(ignored, Relaxed);
+    header.slots[slot].carried.altered_mask.store(blocked, Relaxed);
     if mode == shared::MODE_RECORD {
         console::describe(header, &header.slots[slot]);
     }

@@ -79,7 +79,7 @@ impl Pool {
 
     /// Answers a request. While this thread attends an exec, another is there for the next request.
     fn answer(self: &Arc<Self>, index: usize) {
-        let is_exec = self.recorder.header().slots[index].lines.request.load(Acquire) == shared::REQUEST_EXEC;
+        let is_exec = self.recorder.header().slots[index].request.kind.load(Acquire) == shared::REQUEST_EXEC;
         if !is_exec {
             return answer(&self.recorder, index);
         }
@@ -93,7 +93,7 @@ impl Pool {
 
 fn answer(recorder: &Recorder, index: usize) {
     let slot = &recorder.header().slots[index];
-    match slot.lines.request.load(Acquire) {
+    match slot.request.kind.load(Acquire) {
         shared::REQUEST_EXEC => match Attached::seize(slot.tid.load(Relaxed) as i32) {
             Ok(attached) => {
                 reply(slot, 0);
@@ -111,7 +111,7 @@ fn answer(recorder: &Recorder, index: usize) {
             }
         },
         shared::REQUEST_FILE => {
-            let descriptor = slot.lines.request_arguments[0].load(Relaxed) as i32;
+            let descriptor = slot.request.arguments[0].load(Relaxed) as i32;
             let found = store_file(recorder, slot.pid.load(Relaxed) as i32, descriptor);
             if let Err(error) = &found
                 && recorder.counters.unstored.fetch_add(1, Relaxed) == 0
@@ -124,7 +124,7 @@ fn answer(recorder: &Recorder, index: usize) {
             reply(slot, found.map_or(-1, |found| found as i64));
         }
         shared::REQUEST_OWN_RING => {
-            recorder.give_ring_to(index, slot.lines.request_arguments[0].load(Relaxed) as u32);
+            recorder.give_ring_to(index, slot.request.arguments[0].load(Relaxed) as u32);
             reply(slot, 0);
         }
         shared::REQUEST_LOOK => reply(slot, look(recorder, index).unwrap_or(0)),
@@ -139,24 +139,23 @@ fn answer(recorder: &Recorder, index: usize) {
 
 /// A traced thread asks to be looked at: what is found goes into its stream before the event of the call it is in.
 fn look(recorder: &Recorder, index: usize) -> io::Result<i64> {
-    let lines = &recorder.header().slots[index].lines;
     let slot = &recorder.header().slots[index];
-    let argument = |at: usize| lines.request_arguments[at].load(Relaxed);
+    let argument = |at: usize| slot.request.arguments[at].load(Relaxed);
     let stage = match argument(0) {
-        0 => Stage::BeforeMove,
-        1 => Stage::AfterMove,
-        2 => Stage::Mapped,
-        3 => Stage::BeforeUnmap,
+        shared::LOOK_BEFORE_MOVE => Stage::BeforeMove,
+        shared::LOOK_AFTER_MOVE => Stage::AfterMove,
+        shared::LOOK_MAPPED => Stage::Mapped,
+        shared::LOOK_BEFORE_UNMAP => Stage::BeforeUnmap,
         _ => Stage::UsesMappedFile,
     };
-    let entered_ns = lines.call_entered_ns.load(Relaxed);
+    let entered_ns = slot.traced.entered_ns.load(Relaxed);
     let moment = Moment {
         stage,
         pid: slot.pid.load(Relaxed) as i32,
         tid: slot.tid.load(Relaxed) as i32,
         time_ns: if entered_ns == 0 { argument(2) } else { entered_ns },
-        number: lines.call_number.load(Relaxed),
-        arguments: std::array::from_fn(|at| lines.call_arguments[at].load(Relaxed)),
+        number: slot.traced.number.load(Relaxed),
+        arguments: std::array::from_fn(|at| slot.traced.arguments[at].load(Relaxed)),
         result: argument(1) as i64,
     };
     recorder.log.at_call(&moment, &mut |events| Ok(recorder.append_own(index, events)?))
@@ -168,9 +167,9 @@ fn store_file(recorder: &Recorder, pid: i32, descriptor: i32) -> io::Result<usiz
 }
 
 pub(crate) fn reply(slot: &shared::Slot, value: i64) {
-    slot.lines.reply_values[0].store(value, Relaxed);
-    slot.lines.request.store(0, Relaxed);
-    slot.lines.reply.store(1, Release);
-    let _ = slot.lines.reply.compare_exchange(1, 1, AcqRel, Acquire);
-    futex::wake(&slot.lines.reply, 1);
+    slot.request.values[0].store(value, Relaxed);
+    slot.request.kind.store(0, Relaxed);
+    slot.request.reply.store(1, Release);
+    let _ = slot.request.reply.compare_exchange(1, 1, AcqRel, Acquire);
+    futex::wake(&slot.request.reply, 1);
 }

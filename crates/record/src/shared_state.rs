@@ -110,7 +110,7 @@ impl Recorder {
     pub fn identify(&self, index: usize) -> Option<()> {
         let slot = &self.header().slots[index];
         let pid = lock(&self.ring(index)).ring.last_user()?;
-        let tid = process::thread_called(pid, slot.lines.request_arguments[0].load(Relaxed) as i32)?;
+        let tid = process::thread_called(pid, slot.request.arguments[0].load(Relaxed) as i32)?;
         slot.pid.store(pid as u32, Relaxed);
         slot.tid.store(tid as u32, Relaxed);
         Some(())
@@ -150,7 +150,7 @@ impl Recorder {
         slot.pid.store(pid as u32, Relaxed);
         slot.tid.store(pid as u32, Relaxed);
         slot.ties.store(0, Relaxed);
-        slot.lines.started_ns.store(clock::monotonic_ns(), Relaxed);
+        slot.started_ns.store(clock::monotonic_ns(), Relaxed);
         header.next_stream.store(1, Relaxed);
         slot.state.store(shared::SLOT_LIVE, Release);
         index
@@ -299,10 +299,10 @@ impl Recorder {
         }
         slot.pid.store(0, Relaxed);
         slot.exec_pending.store(0, Relaxed);
-        slot.force_state.store(shared::FORCE_IDLE, Relaxed);
-        slot.lines.baton_state.store(0, Relaxed);
-        slot.lines.slice_us.store(0, Relaxed);
-        slot.lines.stop_us.store(0, Relaxed);
+        slot.forcing.state.store(shared::FORCE_IDLE, Relaxed);
+        slot.baton.state.store(0, Relaxed);
+        slot.baton.slice_us.store(0, Relaxed);
+        slot.baton.stop_us.store(0, Relaxed);
         slot.producer.kicked.store(0, Relaxed);
         shared::push_ready(header, index);
         header.ready_futex.fetch_add(1, AcqRel);
@@ -352,7 +352,7 @@ impl Recorder {
             let _ = self.log.at_death(pid, &mut |events| Ok(self.append_own(index, events)?)); // as below
         }
         events.extend(crate::exec_event::unfinished_call(slot));
-        events.extend(crate::exec_event::end_event(status, self.is_parallel().then(|| slot.lines.turn_sections.load(Relaxed))));
+        events.extend(crate::exec_event::end_event(status, self.is_parallel().then(|| slot.baton.turn_sections.load(Relaxed))));
         let _ = self.append_own(index, &events); // what fails here fails where the drain meets it
         let _ = slot.state.compare_exchange(shared::SLOT_LIVE, shared::SLOT_EXITED, AcqRel, Acquire);
         let _ = slot.state.compare_exchange(shared::SLOT_CLAIMED, shared::SLOT_EXITED, AcqRel, Acquire);
@@ -369,9 +369,9 @@ impl Recorder {
     /// The turn that a thread took and was killed before it logged it. Replay would wait for it for ever.
     fn unlogged_turn(&self, index: usize) -> Option<u64> {
         let (slot, domain) = (&self.header().slots[index], &self.header().shared_domain);
-        let turn = slot.lines.turn.load(Relaxed);
+        let turn = slot.baton.turn.load(Relaxed);
         let holds = domain.lock.load(Acquire) == slot.stream.load(Relaxed) + 1;
-        (holds && domain.turn.load(Relaxed) == turn && slot.lines.turn_logged.load(Relaxed) != turn).then_some(turn)
+        (holds && domain.turn.load(Relaxed) == turn && slot.baton.turn_logged.load(Relaxed) != turn).then_some(turn)
     }
 
     /// A thread that is gone, or has a new program, no longer holds the baton of those that share memory.

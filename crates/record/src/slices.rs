@@ -49,14 +49,14 @@ impl Slices {
         let before = std::mem::take(&mut self.holders);
         let mut soonest = LONGEST;
         for (index, slot, waiters) in holders_others_wait_for(recorder) {
-            let (turn, slice) = (slot.lines.turn.load(Relaxed), slice_of(slot));
+            let (turn, slice) = (slot.baton.turn.load(Relaxed), slice_of(slot));
             // Who spun the last time most likely does so since it got the baton.
             let first_seen = if slice <= SPINNING { last_look.max(now - SPINNING) } else { now };
-            let place = (turn, slot.lines.kept.load(Relaxed));
+            let place = (turn, slot.baton.kept.load(Relaxed));
             let since = before.get(&index).filter(|(known, _)| *known == place).map_or(first_seen, |(_, since)| *since);
             self.holders.insert(index, (place, since));
             let pid = slot.pid.load(Relaxed);
-            let stop_cost = Duration::from_micros(slot.lines.stop_us.load(Relaxed).into());
+            let stop_cost = Duration::from_micros(slot.baton.stop_us.load(Relaxed).into());
             let rest = self.stops.get(&pid).map_or(Duration::ZERO, |at| rest_after_stop(slice, stop_cost, waiters).saturating_sub(now - *at));
             let left = allowed(slice, waiters).saturating_sub(now - since).max(rest);
             if left.is_zero() {
@@ -71,8 +71,8 @@ impl Slices {
 }
 
 fn stop(slot: &Slot) {
-    if slot.force_state.compare_exchange(shared::FORCE_IDLE, shared::FORCE_WANTED, AcqRel, Acquire).is_ok() {
-        slot.force_sequence.fetch_add(1, Relaxed);
+    if slot.forcing.state.compare_exchange(shared::FORCE_IDLE, shared::FORCE_WANTED, AcqRel, Acquire).is_ok() {
+        slot.forcing.sequence.fetch_add(1, Relaxed);
         forced::send(slot);
     }
 }
@@ -91,7 +91,7 @@ fn rest_after_stop(slice: Duration, stop_cost: Duration, waiters: Waiters) -> Du
 }
 
 fn slice_of(slot: &Slot) -> Duration {
-    match slot.lines.slice_us.load(Relaxed) {
+    match slot.baton.slice_us.load(Relaxed) {
         0 => FIRST,
         us => Duration::from_micros(us.into()),
     }
@@ -103,7 +103,7 @@ fn next_slice(slice: Duration, spins: bool) -> Duration {
 
 /// A thread has been stopped: `spins` if it only waits for another one.
 pub(crate) fn stopped(slot: &Slot, spins: bool) {
-    slot.lines.slice_us.store(next_slice(slice_of(slot), spins).as_micros() as u32, Relaxed);
+    slot.baton.slice_us.store(next_slice(slice_of(slot), spins).as_micros() as u32, Relaxed);
 }
 
 /// How many threads wait for a baton, how many of them are not to wait for long because they came from a call or have a signal to deliver, and how many
@@ -118,7 +118,7 @@ pub(crate) struct Waiters {
 impl Waiters {
     fn add(&mut self, slot: &Slot) {
         self.all += 1;
-        let state = slot.lines.baton_state.load(Relaxed);
+        let state = slot.baton.state.load(Relaxed);
         self.from_calls += u32::from(state != shared::BATON_STOPPED);
         self.signalled += u32::from(state == shared::BATON_SIGNALLED);
     }
@@ -126,7 +126,7 @@ impl Waiters {
 
 /// Whether the thread of a slot waits for its baton.
 pub(crate) fn waits(slot: &Slot) -> bool {
-    matches!(slot.lines.baton_state.load(Relaxed), shared::BATON_WAITING | shared::BATON_STOPPED | shared::BATON_SIGNALLED)
+    matches!(slot.baton.state.load(Relaxed), shared::BATON_WAITING | shared::BATON_STOPPED | shared::BATON_SIGNALLED)
 }
 
 /// Threads that hold a baton while others wait for it, with the numbers of their slots. Who waits for the baton of all processes that share memory
@@ -144,7 +144,7 @@ pub(crate) fn holders_others_wait_for(recorder: &Recorder) -> Vec<(usize, &Slot,
         of_all.add(slot);
     }
     live()
-        .filter(|(_, slot)| slot.lines.baton_state.load(Relaxed) == shared::BATON_HOLDING)
+        .filter(|(_, slot)| slot.baton.state.load(Relaxed) == shared::BATON_HOLDING)
         .filter_map(|(index, slot)| {
             let is_shared = shared_waiters > 0 && slot.stream.load(Relaxed) + 1 == shared_holder;
             let waiters = if is_shared { Some(of_all) } else { of_processes.get(&slot.pid.load(Relaxed)).copied() };

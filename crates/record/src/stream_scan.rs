@@ -2,11 +2,14 @@
 //! streams may be dropped later, what the rest of the recording has to do with it.
 
 use crate::thread_account::EventCounts;
+use retake_contract::events::event as layout;
 use retake_model::event::{CALL_CONSOLE_ERR, CALL_CONSOLE_OUT};
 use retake_model::{ContentId, Event, EventKind, Ranges, parse_event};
 use retake_recording::ChunkEvents;
 use std::collections::BTreeSet;
 
+/// Of an event's header, so much is looked at.
+const HEAD_BYTES: usize = layout::VALUE;
 /// Calls with a MAPPING item.
 const MAPPING_CALLS: [u16; 2] = [9, 30]; // mmap, shmat
 /// Calls that make threads and processes.
@@ -77,9 +80,9 @@ impl StreamScan {
         while at < length {
             let start = at as usize;
             // Events are multiples of eight bytes; what is no event was not written by the runtime, and the reader stops there.
-            let Some(head) = piece[start..].first_chunk::<8>() else { break };
-            let size = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
-            self.counts.count(head[4]);
+            let Some(head) = piece[start..].first_chunk::<HEAD_BYTES>() else { break };
+            let size = u32::from_le_bytes(std::array::from_fn(|at| head[layout::SIZE + at]));
+            self.counts.count(head[layout::KIND]);
             if self.findings.is_some() {
                 self.look_at(
                     head,
@@ -90,17 +93,18 @@ impl StreamScan {
             }
             events.first.get_or_insert(start as u32);
             events.count += 1;
-            at += u64::from(size).max(16);
+            at += u64::from(size).max(layout::LAYOUT_BYTES as u64);
         }
         self.remaining = at.saturating_sub(length);
         self.at = Place { bytes: before.bytes + length, events: before.events + u64::from(events.count) };
         events
     }
 
-    fn look_at(&mut self, head: &[u8; 8], size: usize, rest: &[u8], place: Place) {
+    fn look_at(&mut self, head: &[u8; HEAD_BYTES], size: usize, rest: &[u8], place: Place) {
         let Some(findings) = &mut self.findings else { return };
-        let (flags, number) = (head[5], u16::from_le_bytes([head[6], head[7]]));
-        let is_interesting = match EventKind::from_number(head[4]) {
+        let number = u16::from_le_bytes(std::array::from_fn(|at| head[layout::NUMBER + at]));
+        let flags = head[layout::FLAGS];
+        let is_interesting = match EventKind::from_number(head[layout::KIND]) {
             Some(EventKind::Exec) => {
                 findings.exec.get_or_insert(place);
                 true

@@ -15,7 +15,7 @@ const SUPERVISOR_STREAM: StreamId = StreamId(u32::MAX - 1);
 const BATCH_BYTES: usize = 32 * 1024;
 
 /// Numbers of kinds of events are below this.
-const KINDS: usize = 16;
+const KINDS: usize = EventKind::ALL.len() + 1;
 
 /// Events of one stream so far by kind, counted while they are moved to disk.
 #[derive(Debug, Default, Clone, Copy)]
@@ -57,18 +57,17 @@ impl Accounts {
 
     /// What is known of a thread that has ended.
     pub fn of(&self, slot: &shared::Slot, counts: EventCounts) -> ThreadAccount {
-        let lines = &slot.lines;
         let since_base = |ns: u64| if ns == 0 { clock::monotonic_ns() } else { ns }.saturating_sub(self.base_ns);
         ThreadAccount {
-            started_ns: since_base(lines.started_ns.load(Relaxed)),
-            ended_ns: since_base(lines.ended_ns.load(Relaxed)),
+            started_ns: since_base(slot.started_ns.load(Relaxed)),
+            ended_ns: since_base(slot.ended_ns.load(Relaxed)),
             calls: counts.of(&[EventKind::Call, EventKind::Exit]),
-            dispatched: lines.slow_calls.load(Relaxed),
+            dispatched: slot.slow_calls.load(Relaxed),
             signals: counts.of(&[EventKind::Signal, EventKind::Fatal]),
             turns: counts.of(&[EventKind::Turn]),
             forced: counts.of(&[EventKind::Forced]),
-            waits: lines.baton_waits.load(Relaxed),
-            wait_ns: lines.baton_wait_ns.load(Relaxed),
+            waits: slot.baton.waits.load(Relaxed),
+            wait_ns: slot.baton.wait_ns.load(Relaxed),
         }
     }
 

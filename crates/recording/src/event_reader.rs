@@ -1,5 +1,6 @@
 //! Reading the events of a stream one after another.
 
+use retake_contract::events::event as layout;
 use std::io::Read;
 use std::path::PathBuf;
 
@@ -8,9 +9,6 @@ use retake_model::{EventKind, EventRef, parse_event};
 
 use crate::error::{Error, Result};
 use crate::{Recording, StreamId, StreamReader};
-
-/// Where an event's header has its kind.
-const KIND_OFFSET: usize = 4;
 
 /// An event, and its number in the stream.
 #[derive(Debug)]
@@ -100,7 +98,7 @@ impl EventReader {
         }
         self.next_index += 1;
         let event = parse_event(&self.bytes).map(|(event, _)| event);
-        let kind = EventKind::from_number(self.bytes[KIND_OFFSET]);
+        let kind = EventKind::from_number(self.bytes[layout::KIND]);
         Ok(Some(Numbered { index, kind, event }))
     }
 

@@ -204,6 +204,8 @@ pub struct Metadata {
     pub machine: Machine,
     /// Hash of the system-call table.
     pub table_hash: String,
+    /// Hash of the contract between runtime and supervisor.
+    pub contract_hash: String,
     /// Hash of the runtime.
     pub runtime_hash: String,
     /// How often memory hashes were recorded.

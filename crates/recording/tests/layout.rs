@@ -178,7 +178,7 @@ fn metadata_begin_with_their_checksum() {
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(value["recording_id"], format!("{:016x}", number(&frames[0].header, 48, 8)));
     assert_eq!((&value["format_version"], &value["outcome"]["exit"]["exited"]), (&1.into(), &0.into()));
-    for field in ["retake_version", "table_hash", "runtime_hash", "command", "arguments", "working_directory", "environment_count"] {
+    for field in ["retake_version", "table_hash", "contract_hash", "runtime_hash", "command", "arguments", "working_directory", "environment_count"] {
         assert!(!value[field].is_null(), "{field}");
     }
     for field in ["started_unix_ms", "machine", "check_level", "policy", "settings"] {

@@ -1,6 +1,8 @@
 //! Helping a replayed thread to stop where it was forced: what its code looks like around there, and where a stub has room.
 //! The runtime plants and compares; see `docs/FORCED.md`.
 
+use retake_contract::context::{WATCH_CODE_BYTES, WATCH_CODE_OFFSET, WATCH_NO_START, WATCH_PATCH_BYTES, watch_answer};
+use retake_contract::put_words;
 use retake_kernel::maps::{self, Mapping};
 use retake_kernel::shared::{RUNTIME_END, RUNTIME_TEXT};
 use retake_kernel::{memory, shared};
@@ -16,17 +18,12 @@ const LOWEST: u64 = 0x10_0000;
 const HIGHEST: u64 = 0x7fff_ffff_0000;
 /// Kept free below a mapping, which may be a stack that grows.
 const ROOM_BELOW: u64 = 0x20_0000;
-/// Layout of `struct watch_answer`.
-const CODE_OFFSET: u64 = 0x600;
-const CODE_BYTES: usize = 96;
-const MOST_PATCH_BYTES: usize = 24;
-const NO_START: u8 = 0xff;
 /// So many pages of each gap are looked at: every value of the upper bytes of a distance comes up among them.
 const MOST_PAGES: usize = (2 * REACH / PAGE_BYTES) as usize;
 
 /// Answers REQUEST_WATCH: 0, or -1 when the process cannot be looked at.
 pub(crate) fn answer(slot: &shared::Slot) -> i64 {
-    let argument = |at: usize| slot.lines.request_arguments[at].load(Relaxed);
+    let argument = |at: usize| slot.request.arguments[at].load(Relaxed);
     let pid = slot.pid.load(Relaxed) as i32;
     match examine(pid, argument(0)).and_then(|bytes| memory::write(pid, argument(1), &bytes)) {
         Ok(()) => 0,
@@ -41,15 +38,19 @@ fn examine(pid: i32, address: u64) -> io::Result<Vec<u8>> {
     let mut text = Text::new(|at: u64, page: &mut [u8; PAGE_BYTES as usize]| memory::read(pid, at, page).is_ok());
     let stub = Place::at(&mut text, address).and_then(|place| stub_for(&place, &all, code, address)).unwrap_or_default();
     let flags_dead = u64::from(watch::flags_are_dead(&mut text, address));
-    let words = [stub.page, stub.entry, u64::from(code.protection()), stub.patch_bytes.max(1), stub.moved.code.len() as u64, flags_dead];
-    let mut starts = [NO_START; MOST_PATCH_BYTES];
+    let mut bytes = vec![0; watch_answer::LAYOUT_BYTES as usize];
+    put_words(&mut bytes, watch_answer::STUB, &[stub.page]);
+    put_words(&mut bytes, watch_answer::ENTRY, &[stub.entry]);
+    put_words(&mut bytes, watch_answer::PROTECTION, &[code.protection().into()]);
+    put_words(&mut bytes, watch_answer::PATCH_BYTES, &[stub.patch_bytes.max(1)]);
+    put_words(&mut bytes, watch_answer::CODE_BYTES, &[stub.moved.code.len() as u64]);
+    put_words(&mut bytes, watch_answer::FLAGS_DEAD, &[flags_dead]);
+    let starts = &mut bytes[watch_answer::STARTS as usize..][..WATCH_PATCH_BYTES];
+    starts.fill(WATCH_NO_START);
     for (offset, place) in &stub.moved.starts {
         starts[usize::from(*offset)] = *place;
     }
-    let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    bytes.extend(starts);
-    bytes.extend(&stub.moved.code);
-    bytes.resize(words.len() * 8 + MOST_PATCH_BYTES + CODE_BYTES, 0);
+    bytes[watch_answer::CODE as usize..][..stub.moved.code.len()].copy_from_slice(&stub.moved.code);
     Ok(bytes)
 }
 
@@ -66,11 +67,11 @@ struct Stub {
 fn stub_for(place: &Place, all: &[Mapping], code: &Mapping, address: u64) -> Option<Stub> {
     [place.clone(), place.with_trap()].iter().find_map(|place| {
         let patch_bytes = place.patch_bytes();
-        if patch_bytes > MOST_PATCH_BYTES || address + patch_bytes as u64 > code.end {
+        if patch_bytes > WATCH_PATCH_BYTES || address + patch_bytes as u64 > code.end {
             return None; // it goes on in another mapping
         }
         let (page, entry) = free_page(all, address, |page| place.entry_in(page))?;
-        let moved = place.moved(page + CODE_OFFSET).filter(|moved| moved.code.len() <= CODE_BYTES)?;
+        let moved = place.moved(page + WATCH_CODE_OFFSET).filter(|moved| moved.code.len() <= WATCH_CODE_BYTES)?;
         Some(Stub { page, entry, patch_bytes: patch_bytes as u64, moved })
     })
 }

@@ -1,8 +1,11 @@
 //! What is told about a divergence.
 
 use crate::windows::Windows;
+use retake_contract::context::registers;
+use retake_contract::header::Why;
 use retake_kernel::maps;
 use retake_kernel::shared::Slot;
+use retake_model::EventKind;
 use retake_recording::Policy;
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
@@ -26,19 +29,19 @@ pub struct Report {
 
 impl Report {
     pub(crate) fn new(windows: &Windows, slot: &Slot) -> Self {
-        let lines = &slot.lines;
+        let divergence = &slot.divergence;
         let is_sync = windows.recording().metadata().policy == Policy::Sync;
-        let program_counter = lines.diverged_registers[16].load(Relaxed);
+        let program_counter = divergence.registers[registers::RIP / 8].load(Relaxed);
         Self {
             stream: slot.stream.load(Relaxed),
-            pid: lines.recorded_pid.load(Relaxed),
-            event: lines.diverged_event.load(Relaxed),
-            offset: lines.diverged_offset.load(Relaxed),
-            why: lines.diverged_why.load(Relaxed),
-            number: lines.diverged_number.load(Relaxed),
-            arguments: std::array::from_fn(|i| lines.diverged_arguments[i].load(Relaxed)),
-            expected: lines.diverged_expected.load(Relaxed),
-            actual: lines.diverged_actual.load(Relaxed),
+            pid: slot.recorded_pid.load(Relaxed),
+            event: divergence.event.load(Relaxed),
+            offset: divergence.offset.load(Relaxed),
+            why: divergence.why.load(Relaxed),
+            number: divergence.number.load(Relaxed),
+            arguments: std::array::from_fn(|i| divergence.arguments[i].load(Relaxed)),
+            expected: divergence.expected.load(Relaxed),
+            actual: divergence.actual.load(Relaxed),
             place: place(slot.pid.load(Relaxed) as i32, program_counter),
             message: None,
             is_sync,
@@ -59,23 +62,45 @@ fn place(pid: i32, program_counter: u64) -> String {
 }
 
 fn kind_name(kind: u64) -> &'static str {
-    [
-        "nothing: the end of its stream",
-        "a system call",
-        "a signal",
-        "a fatal signal",
-        "its exit",
-        "a time-stamp counter reading",
-        "an exec",
-        "its start",
-        "a turn",
-        "a forced preemption",
-        "a memory hash",
-        "its end",
-    ]
-    .get(kind as usize)
-    .copied()
-    .unwrap_or("something unknown")
+    let Ok(number @ 1..) = u8::try_from(kind) else { return "nothing: the end of its stream" };
+    match EventKind::from_number(number) {
+        Some(EventKind::Call) => "a system call",
+        Some(EventKind::Signal) => "a signal",
+        Some(EventKind::Fatal) => "a fatal signal",
+        Some(EventKind::Exit) => "its exit",
+        Some(EventKind::Tsc) => "a time-stamp counter reading",
+        Some(EventKind::Exec) => "an exec",
+        Some(EventKind::Start) => "its start",
+        Some(EventKind::Turn) => "a turn",
+        Some(EventKind::Forced) => "a forced preemption",
+        Some(EventKind::Hash) => "a memory hash",
+        Some(EventKind::End) => "its end",
+        Some(EventKind::Compare) => "a compare-and-exchange that failed",
+        Some(EventKind::Passage) => "a passage",
+        Some(EventKind::Thread | EventKind::State | EventKind::Dropped) | None => "something unknown",
+    }
+}
+
+/// What differs, for people.
+fn difference(why: Option<Why>) -> &'static str {
+    match why {
+        Some(Why::Kind) => "kind of event",
+        Some(Why::Number) => "system call",
+        Some(Why::Argument) => "argument",
+        Some(Why::Input) => "input data",
+        Some(Why::Result) => "result",
+        Some(Why::Hash) => "memory",
+        Some(Why::Signal) => "signal",
+        Some(Why::End) => "end",
+        Some(Why::Mapping) => "mapping",
+        Some(Why::Memory) => "program memory",
+        Some(Why::Fault) => "fault",
+        Some(Why::Corrupt) => "format",
+        Some(Why::Sections) => "number of sections in a turn",
+        Some(Why::Stuck) => "order of turns",
+        Some(Why::Passage) => "passage",
+        None => "?",
+    }
 }
 
 impl fmt::Display for Report {
@@ -84,32 +109,16 @@ impl fmt::Display for Report {
         if let Some(message) = &self.message {
             return write!(f, "  the recording cannot be read on: {message}");
         }
-        let (expected, actual) = match self.why {
-            1 => (kind_name(self.expected).to_owned(), kind_name(self.actual).to_owned()),
-            2 => (format!("call {}", self.expected), format!("call {}", self.actual)),
-            4 => (format!("input with hash {:08x}", self.expected), format!("hash {:08x}", self.actual)),
-            14 => (format!("turn {}", self.expected), format!("none for {} ms", self.actual)),
-            6 => (format!("memory hash {:016x}", self.expected), format!("{:016x}", self.actual)),
+        let why = Why::from_number(self.why);
+        let (expected, actual) = match why {
+            Some(Why::Kind) => (kind_name(self.expected).to_owned(), kind_name(self.actual).to_owned()),
+            Some(Why::Number) => (format!("call {}", self.expected), format!("call {}", self.actual)),
+            Some(Why::Input) => (format!("input with hash {:08x}", self.expected), format!("hash {:08x}", self.actual)),
+            Some(Why::Stuck) => (format!("turn {}", self.expected), format!("none for {} ms", self.actual)),
+            Some(Why::Hash) => (format!("memory hash {:016x}", self.expected), format!("{:016x}", self.actual)),
             _ => (format!("{:#x}", self.expected), format!("{:#x}", self.actual)),
         };
-        let what = [
-            "?",
-            "kind of event",
-            "system call",
-            "argument",
-            "input data",
-            "result",
-            "memory",
-            "signal",
-            "end",
-            "mapping",
-            "program memory",
-            "fault",
-            "format",
-            "number of sections in a turn",
-            "order of turns",
-        ];
-        writeln!(f, "  differs   {}", what.get(self.why as usize).unwrap_or(&"?"))?;
+        writeln!(f, "  differs   {}", difference(why))?;
         writeln!(f, "  expected  {expected}\n  actual    {actual}")?;
         write!(f, "  at        call {}(", self.number)?;
         for (i, argument) in self.arguments.iter().enumerate() {

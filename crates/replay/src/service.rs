@@ -96,8 +96,8 @@ fn run(windows: &Windows, stop: &AtomicBool, findings: &Findings) {
 
 fn answer(windows: &Windows, index: usize, findings: &Findings) {
     let slot = &windows.session.header().slots[index];
-    let argument = |at: usize| slot.lines.request_arguments[at].load(Relaxed);
-    match slot.lines.request.load(Acquire) {
+    let argument = |at: usize| slot.request.arguments[at].load(Relaxed);
+    match slot.request.kind.load(Acquire) {
         shared::REQUEST_WINDOW => match windows.next(slot.stream.load(Relaxed), argument(0)) {
             Ok(Some((id, bytes))) => windows.answer(slot, (i64::from(id), bytes as i64)),
             Ok(None) => windows.answer(slot, (-1, 0)),

@@ -24,9 +24,9 @@ impl Status {
         let mut status = Self { total_bytes: windows.total_bytes(), done_bytes: windows.done_bytes(), ..Self::default() };
         // Slots are used again by other threads; their counts go on.
         for slot in windows.session.header().used_slots() {
-            status.forced_found += slot.lines.forced_found.load(Relaxed);
-            status.forced_misses += slot.lines.forced_misses.load(Relaxed);
-            status.forced_search += Duration::from_nanos(slot.lines.forced_search_ns.load(Relaxed));
+            status.forced_found += slot.forcing.found.load(Relaxed);
+            status.forced_misses += slot.forcing.misses.load(Relaxed);
+            status.forced_search += Duration::from_nanos(slot.forcing.search_ns.load(Relaxed));
         }
         status
     }

@@ -24,10 +24,6 @@ const FEEDS_BEFORE_SWEEP: usize = 64;
 /// What a thread's room to read in may keep when it is not in use.
 const STAGING_BYTES: usize = 4 << 20;
 
-/// What the runtime calls a stage; any other is `Stage::UsesMappedFile`.
-const LOOK_MAPPED: u64 = 2;
-const LOOK_BEFORE_UNMAP: u64 = 3;
-
 /// The streams that are being read.
 struct Feeds {
     by_stream: HashMap<u32, Arc<Mutex<Feed>>>,
@@ -216,8 +212,8 @@ impl Windows {
     pub fn look(&self, slot: &shared::Slot, stage: u64, events: u64) -> io::Result<()> {
         let Some(onlooker) = &self.onlooker else { return Ok(()) };
         let stage = match stage {
-            LOOK_MAPPED => Stage::Mapped,
-            LOOK_BEFORE_UNMAP => Stage::BeforeUnmap,
+            shared::LOOK_MAPPED => Stage::Mapped,
+            shared::LOOK_BEFORE_UNMAP => Stage::BeforeUnmap,
             _ => Stage::UsesMappedFile,
         };
         let stream = StreamId(slot.stream.load(Relaxed));
@@ -232,9 +228,9 @@ impl Windows {
         let (mut running, mut lowest) = (0, u64::MAX);
         for slot in header.used_slots() {
             let state = slot.state.load(Acquire);
-            if state == shared::SLOT_LIVE && slot.lines.console_waiting.load(Acquire) != 0 {
-                lowest = lowest.min(slot.lines.console_ticket.load(Acquire));
-            } else if state == shared::SLOT_CLAIMED || state == shared::SLOT_LIVE && slot.lines.baton_state.load(Acquire) != shared::BATON_WAITING {
+            if state == shared::SLOT_LIVE && slot.console.waiting.load(Acquire) != 0 {
+                lowest = lowest.min(slot.console.ticket.load(Acquire));
+            } else if state == shared::SLOT_CLAIMED || state == shared::SLOT_LIVE && slot.baton.state.load(Acquire) != shared::BATON_WAITING {
                 running += 1;
             }
         }
@@ -260,12 +256,12 @@ impl Windows {
 
     /// Answers a request. The thread that gave a window reads the next one of that stream before it does anything else.
     pub fn answer(&self, slot: &shared::Slot, values: (i64, i64)) {
-        let gave_window = slot.lines.request.load(Acquire) == shared::REQUEST_WINDOW && values.0 >= 0;
+        let gave_window = slot.request.kind.load(Acquire) == shared::REQUEST_WINDOW && values.0 >= 0;
         let stream = slot.stream.load(Relaxed);
-        slot.lines.reply_values[0].store(values.0, Relaxed);
-        slot.lines.reply_values[1].store(values.1, Relaxed);
-        slot.lines.reply.store(1, Release);
-        futex::wake(&slot.lines.reply, 1);
+        slot.request.values[0].store(values.0, Relaxed);
+        slot.request.values[1].store(values.1, Relaxed);
+        slot.request.reply.store(1, Release);
+        futex::wake(&slot.request.reply, 1);
         if gave_window && let Ok(feed) = self.feed(stream) {
             self.with_staging(|staging| lock(&feed).read_ahead(staging));
         }

@@ -1,11 +1,9 @@
 //! What was left out of a recording while it was made.
 
+use retake_contract::events::event as layout;
 use retake_model::event::event_size;
 use retake_model::{Dropped, EventKind, parse_event};
 use retake_recording::{Recording, Result, StreamKind};
-
-/// Where an event's header has its kind.
-const KIND_OFFSET: usize = 4;
 
 /// The note about it; nothing if all is there. It is the first event of the supervisor's stream.
 ///
@@ -18,7 +16,7 @@ pub fn of_recording(recording: &Recording) -> Result<Dropped> {
     for index in 0..reader.chunk_count() {
         reader.read_chunk(index, &mut chunk)?;
         first.extend_from_slice(&chunk);
-        let is_note = first.get(KIND_OFFSET).is_some_and(|kind| *kind == EventKind::Dropped as u8);
+        let is_note = first.get(layout::KIND).is_some_and(|kind| *kind == EventKind::Dropped as u8);
         match event_size(&first) {
             Ok(size) if is_note && first.len() < size => {}
             _ => break,

@@ -2,10 +2,10 @@
 
 use crate::image_note::{ImageNote, ImagePlaces, Piece};
 use crate::session::Session;
-use retake_kernel::header_files::lasting_device;
+use retake_contract::files::lasting_device;
 use retake_kernel::segment::Segment;
 use retake_kernel::shared::{self, FileEntry, Header, ImagePart, load_content, store_bytes};
-use retake_patch::{Options, PATCHER_VERSION, Placement};
+use retake_patch::{Options, Placement, image_version};
 use retake_recording::{ContentId, FileIdentity, Store};
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, Metadata, OpenOptions};
@@ -180,7 +180,7 @@ impl FileTable {
             return Ok(None);
         }
         let Some((options, variant)) = patching(session.header().mode.load(Relaxed), session.header().options.load(Relaxed)) else { return Ok(None) };
-        let key = format!("{content}-{}{variant}-{PATCHER_VERSION}", if placement == Placement::Before { "before" } else { "after" });
+        let key = format!("{content}-{}{variant}-{}", if placement == Placement::Before { "before" } else { "after" }, image_version());
         if let Some(cached) = self.store.named_cache("images", &key)?
             && let Some(note) = ImageNote::from_bytes(&self.store, &read_all(&cached)?)
         {

@@ -3,7 +3,7 @@
 use retake_kernel::maps;
 use retake_kernel::memory;
 use retake_kernel::shared::{self, Header};
-use retake_patch::{BOOTSTRAP_BYTES, PATCHER_VERSION, build_vdso_patch};
+use retake_patch::{BOOTSTRAP_BYTES, build_vdso_patch, image_version};
 use retake_recording::{ContentId, Store};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read};
@@ -43,7 +43,7 @@ impl Changes {
     }
 
     fn get(store: &Store, vdso: &[u8]) -> Result<Self, String> {
-        let key = format!("{}-{PATCHER_VERSION}", ContentId::of(vdso));
+        let key = format!("{}-{}", ContentId::of(vdso), image_version());
         if let Some(changes) = Self::from_cache(store, &key, vdso) {
             return Ok(changes);
         }

@@ -171,6 +171,9 @@ fn obstacles(metadata: &Metadata) -> Vec<String> {
     if metadata.table_hash != retake_model::TABLE_HASH.to_string() {
         obstacles.push("this retake has another system-call table".to_owned());
     }
+    if metadata.contract_hash != retake_contract::HASH.to_string() {
+        obstacles.push("this retake has another contract between runtime and supervisor".to_owned());
+    }
     if metadata.runtime_hash != runtime_image::hash() {
         obstacles.push("this retake has another runtime".to_owned());
     }

@@ -264,6 +264,7 @@ pub fn describe_program(found: &Found, environment_count: usize) -> Metadata {
         started_unix_ms: now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX)),
         machine: machine::this_machine(),
         table_hash: retake_model::TABLE_HASH.to_string(),
+        contract_hash: retake_contract::HASH.to_string(),
         runtime_hash: runtime_image::hash(),
         ..Metadata::default()
     }

@@ -169,6 +169,7 @@ pub(super) fn check_replayable(metadata: &Metadata) -> Result<()> {
 pub fn check_build(metadata: &Metadata) -> Result<()> {
     let hashes = [
         ("system-call table", &metadata.table_hash, retake_model::TABLE_HASH.to_string()),
+        ("contract", &metadata.contract_hash, retake_contract::HASH.to_string()),
         ("runtime", &metadata.runtime_hash, runtime_image::hash()),
     ];
     for (what, recorded, here) in hashes {

@@ -216,32 +216,32 @@ impl Debuggee {
             return Ok(Some(Stop::Caught(caught)));
         }
         match kind {
-            context::EVENT_SIGNAL => {
+            context::DEBUG_SIGNAL => {
                 self.delivered = self.delivered.with(value as i32);
                 if !self.passed.has(value as i32) || self.is_stepping || self.is_told(tid, kind) {
                     self.current = tid;
                     return Ok(Some(Stop::Signal(value as i32)));
                 }
             }
-            context::EVENT_DEATH => {
+            context::DEBUG_DEATH => {
                 self.current = tid;
                 self.fate = Fate::Dying(value as i32);
                 self.end_told = false;
                 return Ok(Some(Stop::Signal(value as i32)));
             }
-            context::EVENT_EXIT => {
+            context::DEBUG_EXIT => {
                 self.current = tid;
                 self.fate = Fate::Exiting(value as i32);
                 self.end_told = true;
                 return Ok(Some(Stop::End));
             }
-            context::EVENT_EXEC => {
+            context::DEBUG_EXEC => {
                 self.current = tid;
                 self.fate = Fate::Executing;
                 self.end_told = true;
                 return Ok(Some(Stop::Executing));
             }
-            context::EVENT_THREAD_START => {
+            context::DEBUG_THREAD_START => {
                 let context = self.process.context(tid).unwrap_or_default();
                 if let Some((_, events)) = self.pause.filter(|(known, _)| *known == context.tid) {
                     self.process.pause_after(tid, Some(events))?;
@@ -249,8 +249,8 @@ impl Debuggee {
                 self.arm(tid)?;
             }
             // While it waited for the child it could not be told anything.
-            context::EVENT_VFORK => self.arm(tid)?,
-            context::EVENT_THREAD_EXIT => {
+            context::DEBUG_VFORK => self.arm(tid)?,
+            context::DEBUG_THREAD_EXIT => {
                 self.process.let_exit(tid)?;
                 return Ok(None);
             }

@@ -9,7 +9,7 @@ const DEEPEST: i32 = 12;
 const LONGEST: usize = 512;
 /// The protocol's register numbers: rax rbx rcx rdx rsi rdi rbp rsp r8 to r15, then rip.
 const MACHINE_NUMBERS: [u8; 16] = [0, 3, 1, 2, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15];
-const PROGRAM_COUNTER: usize = 16;
+const PROGRAM_COUNTER: usize = retake_contract::context::registers::RIP / 8;
 
 /// Leaves the expression's value on the stack. `None`: it does something that is not known here.
 pub(super) fn compile(code: &mut Assembler, address: u64, expression: &[u8]) -> Option<()> {

@@ -19,7 +19,7 @@ const PLENTY_BYTES: usize = 24 << 20;
 /// A stream that asked for this many windows, each from where the last ended, is read ahead.
 const WINDOWS_IN_A_ROW: u32 = 2;
 /// An event's beginning: size, kind, number and value.
-const SMALLEST_EVENT: usize = 16;
+const SMALLEST_EVENT: usize = retake_contract::events::event::LAYOUT_BYTES;
 
 /// Bytes that all windows have together. The supervisor's memory is bounded by looking at it.
 #[derive(Clone, Default)]

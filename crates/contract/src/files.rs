@@ -1,6 +1,6 @@
 //! The lists of files in the header, as the runtime finds them: by inode, in buckets.
 
-use crate::shared::{FILE_BUCKETS, Header, SHARED_FILE_BUCKETS, SharedFile};
+use crate::header::{FILE_BUCKETS, Header, SHARED_FILE_BUCKETS, SharedFile};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -18,7 +18,7 @@ impl Header {
     /// Enters a file whose place in the table is filled in. One supervisor's thread does it at a time.
     pub fn enter_file(&self, index: usize) {
         let entry = &self.files[index];
-        let bucket = &self.file_buckets[entry.inode.load(Relaxed) as usize % FILE_BUCKETS];
+        let bucket = &self.file_buckets[entry.inode.load(Relaxed) as usize % FILE_BUCKETS as usize];
         entry.next.store(bucket.load(Relaxed), Relaxed);
         bucket.store(index as u32 + 1, Release);
         self.file_count.store(index as u32 + 1, Release);
@@ -31,7 +31,7 @@ impl Header {
 
     /// From here on writes to this file are repeated on the session's copy. Nobody else enters files meanwhile.
     pub fn note_shared_file(&self, device: u64, inode: u64) {
-        let bucket = &self.shared_file_buckets[inode as usize % SHARED_FILE_BUCKETS];
+        let bucket = &self.shared_file_buckets[inode as usize % SHARED_FILE_BUCKETS as usize];
         let behind = |next: u32| next.checked_sub(1).map(|place| &self.shared_files[place as usize]);
         let mut bucket_files = std::iter::successors(behind(bucket.load(Acquire)), |file| behind(file.next.load(Relaxed)));
         if bucket_files.any(|file| file.device.load(Relaxed) == device && file.inode.load(Relaxed) == inode) {

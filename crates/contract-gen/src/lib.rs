@@ -1,0 +1,117 @@
+//! The contract between the runtime and the supervisor: what C, assembly and Rust must agree on.
+//!
+//! `contract/` describes it once, in the small language that [`parse`](mod@parse) explains. From
+//! there build scripts make a C header, a header for the assembler and a Rust module. Nobody writes
+//! the same layout, number or address a second time.
+
+#![forbid(unsafe_code)]
+
+mod emit_c;
+mod emit_rust;
+mod layout;
+mod parse;
+mod scramble;
+
+use std::path::Path;
+
+pub use parse::{Constant, Enumeration, Field, File, Item, Structure, Type};
+
+/// An environment variable. If it is set when the product is built, the fields of structures that
+/// no file format has are in another order. All must work as before.
+pub const SCRAMBLE: &str = "RETAKE_SCRAMBLE";
+
+/// Why there is no contract.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file cannot be read.
+    #[error("{path}: {source}")]
+    Read { path: String, source: std::io::Error },
+    /// A line means nothing.
+    #[error("contract/{file}:{line}: {what}")]
+    Line { file: String, line: usize, what: String },
+    /// Something is used that nothing defines, or that is defined twice.
+    #[error("the contract: {0}")]
+    Meaning(String),
+}
+
+/// All files of the contract, those first that others need.
+#[derive(Debug, Clone)]
+pub struct Contract {
+    files: Vec<File>,
+    hash: u64,
+}
+
+/// Reads all files of a folder.
+///
+/// # Errors
+/// One cannot be read, or is no part of a contract.
+pub fn read(folder: &Path) -> Result<Contract, Error> {
+    let unreadable = |path: &Path| {
+        let path = path.display().to_string();
+        |source| Error::Read { path, source }
+    };
+    let mut texts = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(unreadable(folder))? {
+        let path = entry.map_err(unreadable(folder))?.path();
+        if path.extension().is_some_and(|extension| extension == "contract") {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            texts.push((name, std::fs::read_to_string(&path).map_err(unreadable(&path))?));
+        }
+    }
+    let mut contract = from_texts(texts)?;
+    if let Some(seed) = std::env::var_os(SCRAMBLE).filter(|seed| !seed.is_empty()) {
+        scramble::scramble(&mut contract, &seed.to_string_lossy());
+    }
+    Ok(contract)
+}
+
+/// Takes names and texts of files.
+///
+/// # Errors
+/// They are no contract.
+pub fn from_texts(mut texts: Vec<(String, String)>) -> Result<Contract, Error> {
+    texts.sort();
+    let bytes = texts.iter().flat_map(|(name, text)| name.bytes().chain(text.bytes()));
+    let hash = fnv(bytes);
+    let mut waiting = Vec::new();
+    for (name, text) in texts {
+        waiting.push(parse::parse(&name, &text)?);
+    }
+    let mut files: Vec<File> = Vec::new();
+    while !waiting.is_empty() {
+        let is_there = |name: &String| files.iter().any(|file| file.name == *name);
+        let next = waiting.iter().position(|file| file.uses.iter().all(is_there));
+        let next = next.ok_or_else(|| Error::Meaning(format!("{} uses a file that is not there, or in a circle", waiting[0].name)))?;
+        files.push(waiting.remove(next));
+    }
+    Ok(Contract { files, hash })
+}
+
+/// FNV-1a.
+fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+/// The C headers: `NAME.h` of each file, and `offsets.h` for the assembler.
+///
+/// # Errors
+/// Something is used that nothing defines.
+pub fn c(contract: &Contract) -> Result<Vec<(String, String)>, Error> {
+    let layouts = layout::compute(contract)?;
+    let mut headers = Vec::new();
+    for file in &contract.files {
+        headers.push((format!("{}.h", file.name), emit_c::header(file, &layouts)));
+    }
+    headers.push(("offsets.h".to_owned(), emit_c::offsets(contract, &layouts)));
+    Ok(headers)
+}
+
+/// The Rust modules.
+///
+/// # Errors
+/// Something is used that nothing defines.
+pub fn rust(contract: &Contract) -> Result<String, Error> {
+    let layouts = layout::compute(contract)?;
+    Ok(emit_rust::modules(contract, &layouts))
+}
