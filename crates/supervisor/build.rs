@@ -28,17 +28,23 @@ const FLAGS: &[&str] = &[
     "-Wl,-z,max-page-size=4096",
 ];
 
+/// Folders of the runtime, from the ground up, and what is generated.
+const FLOORS: [&str; 8] = ["base", "log", "order", "place", "calls", "mode", "entry", "gen"];
+
 fn main() {
     let repository = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").expect("set by cargo")).join("../..");
     let root = repository.join("runtime");
     let folder = PathBuf::from(std::env::var("OUT_DIR").expect("set by cargo"));
     write_contract(&repository.join("contract"), &folder.join("contract"));
     let output = folder.join("runtime.elf");
-    let mut sources = vec![root.join("gen/table.c")];
-    for entry in std::fs::read_dir(root.join("source")).expect("runtime/source exists") {
-        let path = entry.expect("readable").path();
-        if path.extension().is_some_and(|extension| extension == "c" || extension == "S") {
-            sources.push(path);
+    let mut sources = Vec::new();
+    for floor in FLOORS {
+        let folder = root.join(floor);
+        for entry in std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
+            let path = entry.expect("readable").path();
+            if path.extension().is_some_and(|extension| extension == "c" || extension == "S") {
+                sources.push(path);
+            }
         }
     }
     sources.sort();
@@ -48,7 +54,7 @@ fn main() {
         .arg("-I")
         .arg(&folder)
         .arg("-I")
-        .arg(root.join("include"))
+        .arg(&root)
         .arg(format!("-Wl,-T,{}", root.join("link.ld").display()))
         .arg("-o")
         .arg(&output)

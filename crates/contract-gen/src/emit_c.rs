@@ -10,7 +10,7 @@ use crate::parse::{Constant, Enumeration, File, Item, Sight, Structure, Type};
 pub fn header(file: &File, layouts: &Layouts) -> String {
     let guard = format!("RETAKE_CONTRACT_{}_H", file.name.to_uppercase());
     let mut text = format!("/* Made of contract/{}.contract. */\n", file.name);
-    let _ = writeln!(text, "#ifndef {guard}\n#define {guard}\n#include \"types.h\"");
+    let _ = writeln!(text, "#ifndef {guard}\n#define {guard}\n#include \"base/types.h\"");
     for used in &file.uses {
         let _ = writeln!(text, "#include \"contract/{used}.h\"");
     }

@@ -1,4 +1,4 @@
-//! What the runtime says of single instructions (`runtime/source/displaced.c`), compared with a whole disassembler: on the text of libraries, and on random bytes.
+//! What the runtime says of single instructions (`runtime/place/displaced.c`), compared with a whole disassembler: on the text of libraries, and on random bytes.
 
 use iced_x86::{ConditionCode, CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind};
 use object::{Object, ObjectSection, SectionKind};
@@ -31,10 +31,11 @@ int main(void)
 fn ask(name: &str, cases: &[([u8; RECORD_BYTES], u64)]) -> Vec<[u64; 3]> {
     let folder = std::env::temp_dir().join(format!("retake-displaced-{name}-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime/source/displaced.c");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime/place/displaced.c");
     fs::write(folder.join("main.c"), MAIN.replace("FILE_NAME", &format!("{source:?}"))).unwrap();
     let compiled = Command::new("gcc")
-        .args(["-O1", "-fsanitize=undefined", "-o", "main", "main.c"])
+        .args(["-O1", "-fsanitize=undefined", "-o", "main", "main.c", "-I"])
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime"))
         .current_dir(&folder)
         .status()
         .expect("gcc is needed to build the runtime");

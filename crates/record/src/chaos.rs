@@ -1,7 +1,7 @@
 //! Chaos: disturbing what is recorded, so that rare interleavings show up.
 //!
 //! Everything that is random comes from one seed. The runtime does what depends on nothing but the seed and the thread: who has the baton next,
-//! where a thread gives it up, how long it sleeps before it wants it again (`runtime/source/chaos.c`). This side decides how often, and stops
+//! where a thread gives it up, how long it sleeps before it wants it again (`runtime/order/chaos.c`). This side decides how often, and stops
 //! threads that compute at random moments: slices of random length.
 //!
 //! No mixture finds every bug: a rare preemption shows what frequent ones hide. So each seed has a mixture of its own.

@@ -1,4 +1,4 @@
-//! Threads are bound to a core while they take turns often (`runtime/source/home.c`). Two things are left to the supervisor.
+//! Threads are bound to a core while they take turns often (`runtime/order/home.c`). Two things are left to the supervisor.
 //!
 //! One that takes no turns any more would stay there, next to whoever else is bound to it, until it took one: it is set free.
 //!

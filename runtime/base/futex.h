@@ -1,0 +1,11 @@
+/* What futex.c offers. */
+#ifndef RETAKE_BASE_FUTEX_H
+#define RETAKE_BASE_FUTEX_H
+#include "contract/context.h"
+
+void futex_wait(u32 *word, u32 value, u64 timeout_ms);
+void futex_wake(u32 *word, i32 count);
+u64 now_ns(void); /* on the monotonic clock */
+void fail(const char *message) NORETURN; /* a bug, or the machine cannot go on: say so and end the process */
+
+#endif

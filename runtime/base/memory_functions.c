@@ -1,0 +1,62 @@
+/* The four functions the compiler may call by itself. General registers only; any stack; async-signal-safe. */
+#include "base/types.h"
+
+#define STRING_INSTRUCTION_BYTES 512 /* below, starting a string instruction costs more than it saves */
+
+typedef u64 __attribute__((may_alias, aligned(1))) unaligned;
+
+void *memcpy(void *destination, const void *source, u64 bytes)
+{
+	void *result = destination;
+	if (bytes < STRING_INSTRUCTION_BYTES) {
+		u8 *to = destination;
+		const u8 *from = source;
+		for (; bytes >= 8; bytes -= 8, to += 8, from += 8)
+			*(unaligned *)to = *(const unaligned *)from;
+		while (bytes--) {
+			*to++ = *from++;
+			__asm__ volatile("" : : : "memory"); /* or this becomes a call of itself */
+		}
+		return result;
+	}
+	__asm__ volatile("rep movsb" : "+D"(destination), "+S"(source), "+c"(bytes) : : "memory");
+	return result;
+}
+
+void *memset(void *destination, int value, u64 bytes)
+{
+	void *result = destination;
+	if (bytes < STRING_INSTRUCTION_BYTES) {
+		u8 *to = destination;
+		u64 pattern = (u8)value * 0x0101010101010101UL;
+		for (; bytes >= 8; bytes -= 8, to += 8)
+			*(unaligned *)to = pattern;
+		while (bytes--) {
+			*to++ = (u8)value;
+			__asm__ volatile("" : : : "memory");
+		}
+		return result;
+	}
+	__asm__ volatile("rep stosb" : "+D"(destination), "+c"(bytes) : "a"(value) : "memory");
+	return result;
+}
+
+int memcmp(const void *left, const void *right, u64 bytes)
+{
+	const u8 *a = left, *b = right;
+	for (u64 i = 0; i < bytes; i++)
+		if (a[i] != b[i])
+			return a[i] < b[i] ? -1 : 1;
+	return 0;
+}
+
+void *memmove(void *destination, const void *source, u64 bytes)
+{
+	u8 *to = destination;
+	const u8 *from = source;
+	if (to <= from || to >= from + bytes)
+		return memcpy(destination, source, bytes);
+	while (bytes--)
+		to[bytes] = from[bytes];
+	return destination;
+}

@@ -1,0 +1,9 @@
+/* What clock.c offers. */
+#ifndef RETAKE_CALLS_CLOCK_H
+#define RETAKE_CALLS_CLOCK_H
+#include "contract/context.h"
+
+u32 clock_record(struct context *context); /* the clock that the thread asks for. 0: the kernel is to be asked */
+void clock_touch(struct context *context, u64 start, u64 bytes);
+
+#endif

@@ -1,0 +1,93 @@
+/* Another program in the same process. Private stack. */
+#include "base/state.h"
+#include "base/sys.h"
+#include "entry/entry.h"
+#include "entry/signal.h"
+#include "entry/start.h"
+#include "gen/numbers.h"
+#include "log/log.h"
+#include "log/request.h"
+#include "mode/call.h"
+#include "mode/debug.h"
+#include "mode/look.h"
+#include "order/baton.h"
+#include "order/home.h"
+#include "order/turn.h"
+#include "place/forced.h"
+
+
+/* Finds out whether the kernel would refuse the file, without asking for a tracer. */
+static i64 exec_refused(const struct call *call, u64 directory, u64 path, u64 flags)
+{
+	(void)call;
+	i64 result = sys4(NR_faccessat2, directory, path, 1 /* X_OK */, 0x200 /* AT_EACCESS */ | (flags & 0x1100));
+	return result == -38 ? 0 : result;
+}
+
+static void exec_undo(struct context *context)
+{
+	__atomic_store_n(&context->slot->exec_pending, 2, __ATOMIC_RELEASE);
+	sys3(NR_tgkill, context->pid, context->tid, SIGSYS); /* the agent sees this stop and lets go of us */
+	__atomic_store_n(&context->slot->exec_pending, 0, __ATOMIC_RELEASE);
+}
+
+static u32 exec_record(struct call *call)
+{
+	struct context *context = call->context;
+	struct slot *slot = context->slot;
+	u32 at = call->number == NR_execveat;
+	call_prepare(call);
+	i64 refused = exec_refused(call, at ? call->arguments[0] : (u64)-100L, call->arguments[at], at ? call->arguments[4] : 0);
+	if (refused) {
+		call->result = refused;
+		call_finish(call, NULL, 0);
+		context->regs.rax = (u64)refused;
+		return leave(context);
+	}
+	look_end(context);
+	home_leave(context);
+	call->result = EXEC_COMMITTED;
+	call_finish(call, NULL, 0);
+	slot->carried.uses = context->process->uses;
+	slot->carried.altered_mask = context->sigmask;
+	note_ignored(context);
+	slot->event_count = context->event_count;
+	force_close(context);
+	__atomic_store_n(&slot->exec_pending, 1, __ATOMIC_RELEASE);
+	request(context, REQUEST_EXEC, 0, 0, 0);
+	call_prepare(call);
+	baton_keep_alone(context, 1);
+	call_execute(call);
+	baton_keep_alone(context, 0);
+	exec_undo(context);
+	force_open(context);
+	call_finish(call, NULL, 0);
+	if (call->result == CALL_ABORTED)
+		return deliver_deferred(context, 1);
+	return leave_with_result(call);
+}
+
+void host_exec(struct context *context) NORETURN;
+
+static u32 exec_replay(struct call *call)
+{
+	struct context *context = call->context;
+	call_prepare(call);
+	if (call->result == EXEC_COMMITTED) {
+		turn_obey_all(context, 1); /* others had it until the kernel refused */
+		const struct event *next = log_peek(context);
+		if (next && next->kind == EVENT_EXEC) {
+			look_end(context);
+			debug_event(DEBUG_EXEC, 0);
+			host_exec(context);
+		}
+		call_prepare(call);
+		if (call->result == CALL_ABORTED)
+			return replay_undone(context);
+	}
+	call_finish(call, NULL, 0);
+	return leave_with_result(call);
+}
+
+u32 handle_execve(struct call *call) { return recording() ? exec_record(call) : exec_replay(call); }
+u32 handle_execveat(struct call *call) { return recording() ? exec_record(call) : exec_replay(call); }

@@ -1,0 +1,50 @@
+/* What the kernel and the processor tell us of: calls that are made at places that are not patched, and reads of the time-stamp counter. */
+#include "calls/interception.h"
+#include "base/shared.h"
+#include "base/state.h"
+#include "base/sys.h"
+#include "entry/entry.h"
+#include "gen/numbers.h"
+#include "place/instruction.h"
+
+enum { PR_SET_TSC = 26, PR_TSC_ENABLE = 1, PR_TSC_SIGSEGV = 2 };
+
+/* Where the counter traps, each switch to and from a thread where it does not changes a control register, for which a virtual machine is left: 7 us. */
+static void trap_counter(struct context *context, u32 wanted)
+{
+	if (context->counter_traps == wanted)
+		return;
+	u32 settable = !tracing() && !(HEADER->options & OPTION_NO_TSC_TRAP);
+	if (wanted && recording() && !context->process->counter_compared) {
+		if (settable && context->counter_traps == COUNTER_UNKNOWN)
+			sys2(NR_prctl, PR_SET_TSC, PR_TSC_ENABLE);
+		counter_compare(context->process);
+	}
+	context->counter_traps = wanted;
+	if (settable)
+		sys2(NR_prctl, PR_SET_TSC, wanted ? PR_TSC_SIGSEGV : PR_TSC_ENABLE);
+}
+
+/* Dispatch makes every call dearer, by a quarter on some processors, so a recorded thread has it only while there is a `syscall` it might come to:
+ * somewhere in unknown code, or in the restorer behind a handler. Replay costs little by it, and so it is a safeguard there. */
+void arm_interception(struct context *context)
+{
+	extern const char runtime_text_start[];
+	u32 has_unknown = !recording() || tracing() || context->process->unknown_calls;
+	u32 wanted = has_unknown || context->handler_depth;
+	trap_counter(context, has_unknown);
+	if (wanted == context->dispatched)
+		return;
+	context->dispatched = wanted;
+	u64 start = wanted ? (u64)runtime_text_start : 0, bytes = wanted ? (u64)(runtime_text_end - runtime_text_start) : 0;
+	sys6(NR_prctl, 59 /* PR_SET_SYSCALL_USER_DISPATCH */, wanted, start, bytes, 0, 0);
+}
+
+/* Before there is such code. Other threads notice when they take the baton. */
+void expect_unknown_calls(struct context *context)
+{
+	if (context->is_guest)
+		PROCESS_INITIAL->unknown_calls = 1;
+	context->process->unknown_calls = 1;
+	arm_interception(context);
+}

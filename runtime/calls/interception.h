@@ -1,0 +1,10 @@
+/* What interception.c offers. */
+#ifndef RETAKE_CALLS_INTERCEPTION_H
+#define RETAKE_CALLS_INTERCEPTION_H
+#include "contract/context.h"
+
+/* Has calls dispatched, or not, as is needed now. */
+void arm_interception(struct context *context);
+void expect_unknown_calls(struct context *context);
+
+#endif

@@ -1,0 +1,106 @@
+/* Walks /proc/self/maps. Private stack; the walk needs 16 KB of it. */
+#include "calls/map_lines.h"
+#include "base/sys.h"
+#include "gen/numbers.h"
+
+#define BUFFER_BYTES 0x4000
+
+u64 hexadecimal(const char **text)
+{
+	u64 value = 0;
+	for (;; (*text)++) {
+		char c = **text;
+		if (c >= '0' && c <= '9')
+			value = value << 4 | (u64)(c - '0');
+		else if (c >= 'a' && c <= 'f')
+			value = value << 4 | (u64)(c - 'a' + 10);
+		else
+			return value;
+	}
+}
+
+struct map_line read_map_line(const char *text)
+{
+	struct map_line line;
+	line.start = hexadecimal(&text);
+	text++;
+	line.end = hexadecimal(&text);
+	line.permissions = ++text;
+	text += 5;
+	line.offset = hexadecimal(&text);
+	line.rest = text;
+	text++;
+	u64 major = hexadecimal(&text);
+	text++;
+	line.device = major << 32 | hexadecimal(&text);
+	line.inode = 0;
+	for (text++; *text >= '0' && *text <= '9'; text++)
+		line.inode = line.inode * 10 + (u64)(*text - '0');
+	return line;
+}
+
+void walk_maps(void (*visit)(void *closure, const struct map_line *line), void *closure)
+{
+	char buffer[BUFFER_BYTES + 1];
+	u64 held = 0;
+	i64 maps = sys4(NR_openat, -100L, "/proc/self/maps", 02000000 /* O_CLOEXEC */, 0);
+	if (maps < 0)
+		return;
+	for (;;) {
+		i64 got = sys3(NR_read, maps, buffer + held, BUFFER_BYTES - held);
+		if (got <= 0)
+			break;
+		u64 end = held + (u64)got, at = 0;
+		for (u64 i = held; i < end; i++) {
+			if (buffer[i] != '\n')
+				continue;
+			buffer[i] = 0;
+			struct map_line line = read_map_line(buffer + at);
+			visit(closure, &line);
+			at = i + 1;
+		}
+		held = end - at;
+		memmove(buffer, buffer + at, held);
+		if (held == BUFFER_BYTES)
+			break;
+	}
+	sys1(NR_close, maps);
+}
+
+/* ioctl PROCMAP_QUERY of /proc/PID/maps, since Linux 6.11; sizes of names and of build ids, and where they go, stay 0. */
+#define PROCMAP_QUERY 0xc0686611UL
+enum { MAP_READABLE = 1, MAP_WRITABLE = 2, COVERING_OR_NEXT = 16 };
+struct map_query { u64 size, flags, address, start, end, permissions, page_bytes, offset, inode, device, name_bytes, name, build_id; };
+_Static_assert(sizeof(struct map_query) == 104, "struct procmap_query");
+
+/* 0: the kernel cannot be asked. */
+static u32 query_writable(i64 maps, void (*visit)(void *closure, u64 start, u64 end), void *closure)
+{
+	struct map_query query = { .size = sizeof query, .flags = MAP_READABLE | MAP_WRITABLE | COVERING_OR_NEXT };
+	i64 result;
+	while (!(result = sys3(NR_ioctl, maps, PROCMAP_QUERY, &query))) {
+		visit(closure, query.start, query.end);
+		query.address = query.end;
+	}
+	return result == -2; /* ENOENT: there is no other */
+}
+
+struct writable_walk { void (*visit)(void *closure, u64 start, u64 end); void *closure; };
+
+static void visit_if_writable(void *closure, const struct map_line *line)
+{
+	const struct writable_walk *walk = closure;
+	if (line->permissions[0] == 'r' && line->permissions[1] == 'w')
+		walk->visit(walk->closure, line->start, line->end);
+}
+
+void walk_writable(void (*visit)(void *closure, u64 start, u64 end), void *closure)
+{
+	struct writable_walk walk = { visit, closure };
+	i64 maps = sys4(NR_openat, -100L, "/proc/self/maps", 02000000 /* O_CLOEXEC */, 0);
+	u32 known = maps >= 0 && query_writable(maps, visit, closure);
+	if (maps >= 0)
+		sys1(NR_close, maps);
+	if (!known)
+		walk_maps(visit_if_writable, &walk);
+}

@@ -1,0 +1,10 @@
+/* What maps.c offers. */
+#ifndef RETAKE_CALLS_MAPS_H
+#define RETAKE_CALLS_MAPS_H
+#include "contract/context.h"
+
+struct call;
+
+void filter_open(struct call *call);
+
+#endif

@@ -1,0 +1,11 @@
+/* What memory.c offers. */
+#ifndef RETAKE_CALLS_MEMORY_H
+#define RETAKE_CALLS_MEMORY_H
+#include "contract/context.h"
+
+struct call;
+
+void note_change(struct context *context, u64 start, u64 bytes, u32 gone); /* the program is about to; `gone`: what is there vanishes */
+u32 refuse_range(struct call *call, i64 result);
+
+#endif

@@ -1,0 +1,193 @@
+/* Calls that need a second look because they would reach the supervisor or take interception away. Private stack. */
+#include "calls/misc.h"
+#include "base/shared.h"
+#include "base/state.h"
+#include "base/sys.h"
+#include "calls/interception.h"
+#include "calls/seccomp.h"
+#include "entry/entry.h"
+#include "entry/signal.h"
+#include "gen/numbers.h"
+#include "mode/call.h"
+
+#define EINVAL 22
+#define EPERM 1
+#define ENODEV 19
+#define EOPNOTSUPP 95
+#define ESRCH 3
+
+u32 handle_plainly(struct call *call)
+{
+	call_prepare(call);
+	if (call_execute(call) == CALL_ABORTED)
+		return deliver_deferred(call->context, 1);
+	call_finish(call, NULL, 0);
+	return leave_with_result(call);
+}
+
+u32 answer_call(struct call *call, i64 result)
+{
+	call_prepare(call);
+	if (recording())
+		call->result = result;
+	call_finish(call, NULL, 0);
+	return leave_with_result(call);
+}
+
+#define READ_IMPLIES_EXEC 0x400000u
+
+u32 handle_personality(struct call *call)
+{
+	call_prepare(call);
+	if (recording()) {
+		u32 persona = (u32)call->arguments[0];
+		if (persona != ~0u && persona & READ_IMPLIES_EXEC)
+			expect_unknown_calls(call->context);
+		call->result = sys1(NR_personality, persona);
+	}
+	call_finish(call, NULL, 0);
+	return leave_with_result(call);
+}
+
+/* ---- signals to many: the supervisor and its guardian share the group but are not part of the program ---- */
+
+static i64 kill_group(struct context *context, i64 group, u64 number)
+{
+	i64 result = -ESRCH;
+	u32 count = slots_used(), self = 0;
+	i64 wanted = group == 0 ? sys1(NR_getpgid, 0) : -group;
+	u32 space = context->slot->pid_space.own;
+	for (u32 i = 0; i < count; i++) {
+		struct slot *slot = &HEADER->slots[i];
+		if (slot->state != SLOT_LIVE || slot->pid != slot->tid || (space && slot->pid_space.own != space))
+			continue;
+		u32 number_here = space ? slot->pid_space.inner_tid : slot->pid;
+		if (group != -1 && sys1(NR_getpgid, number_here) != wanted)
+			continue;
+		if (slot->pid == context->slot->pid) {
+			self = group != -1;
+			result = 0;
+			continue;
+		}
+		if (sys2(NR_kill, number_here, number) == 0)
+			result = 0;
+	}
+	return self ? sys2(NR_kill, context->pid, number) : result;
+}
+
+/* SIGKILL and SIGSTOP to a group, and anything to everybody, go to the recorded processes one by one. */
+u32 handle_kill(struct call *call)
+{
+	i64 target = (i32)call->arguments[0];
+	u64 number = call->arguments[1];
+	if (target == -1 && call->context->slot->pid_space.own)
+		return handle_plainly(call); /* the supervisor is not in that namespace */
+	if (!recording() || (target != -1 && !(target <= 0 && (number == SIGKILL || number == SIGSTOP))))
+		return handle_plainly(call);
+	call_prepare(call);
+	call->result = kill_group(call->context, target, number);
+	call_finish(call, NULL, 0);
+	return leave_with_result(call);
+}
+
+/* ---- prctl and arch_prctl ---- */
+
+enum { PR_GET_SECCOMP = 21, PR_SET_SECCOMP = 22, PR_GET_TSC = 25, PR_SET_TSC = 26, PR_GET_TID_ADDRESS = 40, PR_SET_SYSCALL_USER_DISPATCH = 59 };
+
+/* The kernel knows a word of ours. */
+static u32 thread_id_address(struct call *call)
+{
+	call_prepare(call);
+	if (call_execute(call) == CALL_ABORTED)
+		return deliver_deferred(call->context, 1);
+	if (recording() && call->result == 0)
+		copy_user((void *)call->arguments[1], &call->context->clear_tid, 8);
+	call_finish(call, NULL, 0);
+	return leave_with_result(call);
+}
+
+u32 handle_prctl(struct call *call)
+{
+	switch ((u32)call->arguments[0]) {
+	case PR_GET_SECCOMP: return filter_mode(call);
+	case PR_SET_SECCOMP: return filter_set(call);
+	case PR_SET_SYSCALL_USER_DISPATCH: return answer_call(call, -EINVAL);
+	case PR_SET_TSC: return answer_call(call, 0);
+	case PR_GET_TID_ADDRESS: return thread_id_address(call);
+	}
+	return handle_plainly(call);
+}
+
+enum {
+	ARCH_SET_GS = 0x1001, ARCH_SET_FS = 0x1002, ARCH_GET_GS = 0x1004, ARCH_GET_CPUID = 0x1011, ARCH_SET_CPUID = 0x1012,
+	ARCH_REQ_XCOMP_PERM = 0x1023,
+};
+
+u32 handle_arch_prctl(struct call *call)
+{
+	switch ((u32)call->arguments[0]) {
+	case ARCH_SET_FS:
+		call_prepare(call);
+		if (recording())
+			call->result = sys2(NR_arch_prctl, call->arguments[0], call->arguments[1]);
+		else if (call->result == 0)
+			sys2(NR_arch_prctl, call->arguments[0], call->arguments[1]);
+		call_finish(call, NULL, 0);
+		return leave_with_result(call);
+	case ARCH_SET_GS: case ARCH_GET_GS: return answer_call(call, -EPERM); /* %gs is the runtime's */
+	case ARCH_GET_CPUID: return answer_call(call, 1);
+	case ARCH_SET_CPUID: return answer_call(call, -ENODEV);
+	case ARCH_REQ_XCOMP_PERM: return answer_call(call, -EOPNOTSUPP); /* signal frames have no room for tiles */
+	}
+	if ((u32)call->arguments[0] >= 0x5001 && (u32)call->arguments[0] <= 0x5005)
+		return answer_call(call, -EINVAL); /* shadow stacks */
+	return handle_plainly(call);
+}
+
+/* Copying within one's own memory happens again at replay; other processes' memory is not ours to change behind their back. */
+static u32 own_memory(struct call *call)
+{
+	struct context *context = call->context;
+	if (tracing())
+		return handle_plainly(call);
+	call_prepare(call);
+	if (recording()) {
+		if ((u32)call->arguments[0] != context->pid)
+			call->result = -EPERM;
+		else
+			call->result = sys6(call->number, call->arguments[0], call->arguments[1], call->arguments[2], call->arguments[3], call->arguments[4], call->arguments[5]);
+	} else if (call->result > 0)
+		sys6(call->number, sys0(NR_getpid), call->arguments[1], call->arguments[2], call->arguments[3], call->arguments[4], call->arguments[5]);
+	call_finish(call, NULL, 0);
+	return leave_with_result(call);
+}
+
+u32 handle_process_vm_writev(struct call *call) { return own_memory(call); }
+
+enum { RLIMIT_STACK = 3 };
+
+/* How far the stack may grow is part of what the program can see: its faults. */
+static u32 limit(struct call *call, u64 resource, u64 fresh, u32 own)
+{
+	u64 values[2];
+	u32 growth = own && resource == RLIMIT_STACK && fresh && !copy_user(values, (void *)fresh, sizeof values);
+	call_prepare(call);
+	if (call_execute(call) == CALL_ABORTED)
+		return deliver_deferred(call->context, 1);
+	if (!recording() && growth && call->result == 0) {
+		u64 now[2];
+		sys4(NR_prlimit64, 0, RLIMIT_STACK, NULL, now);
+		values[1] = now[1];
+		sys4(NR_prlimit64, 0, RLIMIT_STACK, values, NULL);
+	}
+	call_finish(call, NULL, 0);
+	return leave_with_result(call);
+}
+
+u32 handle_setrlimit(struct call *call) { return limit(call, call->arguments[0], call->arguments[1], 1); }
+
+u32 handle_prlimit64(struct call *call)
+{
+	u32 own = call->arguments[0] == 0 || (u32)call->arguments[0] == call->context->pid;
+	return limit(call, call->arguments[1], call->arguments[2], own);
+}

@@ -1,0 +1,26 @@
+/* What the code about mappings has in common. */
+#ifndef RETAKE_CALLS_MMAP_H
+#define RETAKE_CALLS_MMAP_H
+#include "contract/context.h"
+
+#define MAP_SHARED 1u
+#define MAP_PRIVATE 2u
+#define MAP_TYPE 15u
+#define MAP_FIXED 0x10u
+#define MAP_ANONYMOUS 0x20u
+#define MAP_GROWSDOWN 0x100u
+#define MAP_NORESERVE 0x4000u
+#define MAP_FIXED_NOREPLACE 0x100000u
+#define SHM_RDONLY 010000
+#define SHM_REMAP 040000
+#define SHM_EXEC 0100000
+static inline u32 touches_runtime(u64 start, u64 bytes) { return start < RUNTIME_END && start + bytes > RUNTIME_TEXT && bytes; }
+/* Of an ITEM_MAPPING. */
+static inline u32 mapping_bytes(u32 overlay_count)
+{
+	return (u32)__builtin_offsetof(struct mapping_body, overlays) + overlay_count * (u32)sizeof(struct mapping_overlay);
+}
+u32 holds_mapping(const struct item *item);
+i64 open_shared(struct context *context, const struct mapping_body *body); /* replay */
+
+#endif

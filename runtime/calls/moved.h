@@ -1,0 +1,20 @@
+/* What moved.c offers. */
+#ifndef RETAKE_CALLS_MOVED_H
+#define RETAKE_CALLS_MOVED_H
+#include "base/shared.h"
+#include "contract/context.h"
+#include "mode/call.h"
+
+struct extra_item;
+
+#define CLONE_FILE 0x40049409u  /* FICLONE */
+#define CLONE_RANGE 0x4020940du /* FICLONERANGE */
+struct view { u64 start, bytes; }; /* memory of ours for a moment */
+u32 moved_needed(const struct call *call);
+static inline u32 moved_wanted(const struct call *call) { return UNLIKELY(HEADER->options & OPTION_MOVED_DATA) && moved_needed(call); }
+u64 moved_to(const struct call *call, u64 *bytes); /* where in the file that it moved them to, ~0 if nobody knows; only of calls that are needed */
+u32 moved_look(const struct call *call, struct view *view, struct extra_item *extra); /* items added */
+const void *view_file(struct view *view, u32 descriptor, u64 start, u64 bytes); /* NULL: it cannot be had */
+void view_end(const struct view *view);
+
+#endif

@@ -1,0 +1,461 @@
+/* How processes and threads begin: regions, fork, vfork, clone. Private stack. */
+#include "calls/process.h"
+#include "base/futex.h"
+#include "base/shared.h"
+#include "base/state.h"
+#include "base/sys.h"
+#include "calls/interception.h"
+#include "calls/misc.h"
+#include "calls/namespace.h"
+#include "calls/unreached.h"
+#include "calls/wait.h"
+#include "entry/entry.h"
+#include "entry/signal.h"
+#include "entry/start.h"
+#include "gen/numbers.h"
+#include "log/log.h"
+#include "log/request.h"
+#include "log/ring.h"
+#include "mode/answer.h"
+#include "mode/call.h"
+#include "mode/debug.h"
+#include "mode/trace.h"
+#include "order/baton.h"
+#include "order/home.h"
+#include "order/section.h"
+
+#define CLONE_VM 0x100UL
+#define CLONE_PIDFD 0x1000UL
+#define CLONE_VFORK 0x4000UL
+#define CLONE_THREAD 0x10000UL
+#define CLONE_SIGHAND 0x800UL
+#define CLONE_FS 0x200UL
+#define CLONE_SYSVSEM 0x40000UL
+#define CLONE_SETTLS 0x80000UL
+#define CLONE_PARENT_SETTID 0x100000UL
+#define CLONE_CHILD_CLEARTID 0x200000UL
+#define CLONE_CHILD_SETTID 0x1000000UL
+#define CLONE_PTRACE 0x2000UL
+#define CLONE_PARENT 0x8000UL
+#define CLONE_CLEAR_SIGHAND 0x100000000UL
+#define EAGAIN 11
+#define EFAULT 14
+#define EINVAL 22
+#define EPERM 1
+#define REGION_PROCESS 0x70000UL
+#define REGION_MAPPED_END 0x80000UL
+
+enum start_how { START_ROOT, START_FORK, START_VFORK, START_THREAD };
+
+u64 region_address(u32 region) { return REGIONS + region * REGION_STRIDE; }
+
+/* ---- what the threads of an address space share ---- */
+
+void process_lock(void)
+{
+	u32 *lock = &PROCESS_INITIAL->lock, free = 0;
+	if (!tracing() || __atomic_compare_exchange_n(lock, &free, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return;
+	while (__atomic_exchange_n(lock, 2, __ATOMIC_ACQUIRE)) /* 2: somebody waits */
+		futex_wait(lock, 2, 100);
+}
+
+void process_unlock(void)
+{
+	u32 *lock = &PROCESS_INITIAL->lock;
+	if (tracing() && __atomic_exchange_n(lock, 0, __ATOMIC_RELEASE) == 2)
+		futex_wake(lock, 1);
+}
+
+/* A region whose thread is gone, or a new one. A thread that ended may still stand on its stack for a moment. Regions are of the address space,
+ * so children that live in their parent's memory take them from the same place. */
+static u32 free_region(void)
+{
+	struct process *process = PROCESS_INITIAL;
+	for (u32 i = 0; i < process->regions_free_count; i++) {
+		u32 region = process->regions_free[i];
+		const struct context *context = (const struct context *)(region_address(region) + REGION_CONTEXT);
+		if (process->regions_unmapped[region / 8] >> region % 8 & 1 || !__atomic_load_n(&context->thread_alive, __ATOMIC_ACQUIRE)) {
+			process->regions_free[i] = process->regions_free[--process->regions_free_count];
+			return region;
+		}
+	}
+	return process->region_count++;
+}
+
+/* Memory for one more thread of this process (or for a vfork child that lives in it). */
+struct context *region_create(u32 *region)
+{
+	struct process *process = PROCESS_INITIAL;
+	process_lock();
+	*region = free_region();
+	if (*region < MAX_REGIONS)
+		process->regions_unmapped[*region / 8] &= (u8)~(1u << *region % 8);
+	process_unlock();
+	u64 base = region_address(*region);
+	i64 at = sys6(NR_mmap, base + REGION_CONTEXT, REGION_MAPPED_END - REGION_CONTEXT, 3, 0x32 /* private, anonymous, fixed */, ~0UL, 0);
+	if (at < 0)
+		return NULL;
+	struct context *context = (struct context *)(base + REGION_CONTEXT);
+	context->self = context;
+	context->stack_top = base + REGION_STACK_TOP;
+	context->region = *region;
+	return context;
+}
+
+void region_return(u32 region)
+{
+	struct process *process = PROCESS_INITIAL;
+	process_lock();
+	if (process->regions_free_count < MAX_REGIONS && region < MAX_REGIONS)
+		process->regions_free[process->regions_free_count++] = (u16)region;
+	process_unlock();
+}
+
+static void region_release(u32 region)
+{
+	sys2(NR_munmap, region_address(region), REGION_STRIDE);
+	if (region < MAX_REGIONS) {
+		process_lock();
+		PROCESS_INITIAL->regions_unmapped[region / 8] |= (u8)(1u << region % 8);
+		process_unlock();
+	}
+	region_return(region);
+}
+
+/* The slot's ring, twice in a row, and kept out of children: each maps its own. */
+void region_attach_ring(struct context *context)
+{
+	u64 address = region_address(context->region) + REGION_RING;
+	if (sys3(NR_shmat, context->slot->ring_id, address, 040000) == -13) /* EACCES: the program has changed its user */
+		request(context, REQUEST_OWN_RING, (u64)sys0(NR_geteuid), 0, 0);
+	for (u32 half = 0; half < 2; half++)
+		if (sys3(NR_shmat, context->slot->ring_id, address + half * RING_BYTES, 040000) != (i64)(address + half * RING_BYTES))
+			fail("cannot attach the ring: is System V shared memory limited here?");
+	sys3(NR_madvise, address, 2 * RING_BYTES, 10 /* MADV_DONTFORK */);
+	context->ring = (u8 *)address;
+	context->head = context->tail_seen = context->slot->producer.head;
+}
+
+/* ---- children ---- */
+
+struct clone_request {
+	u64 flags, parent_tid, child_tid, pidfd, exit_signal, stack, tls;
+	u64 set_tid, set_tid_count, cgroup;
+	u32 extended; /* only clone3 can say it */
+};
+
+struct start_body { u32 pid, tid; u64 how, time_ns /* in a trace */; };
+
+/* The first thing a new thread does, in either mode: from here on it has a stream of its own. */
+static void begin_stream(struct context *context, u64 how)
+{
+	struct slot *slot = context->slot;
+	context->deferred_count = 0;
+	context->temporary_active = 0;
+	context->turn = 0; /* a child's copy of its parent's; it has none, even if it ends before its first event */
+	context->event_count = context->pause_at = context->told_from = context->next_hash_event = 0;
+	context->caught_call = 0;
+	context->robust_list = 0;
+	context->chaos_state = 0;
+	context->log = context->log_end = NULL;
+	context->log_offset = 0;
+	if (recording()) {
+		context->pid = (u32)sys0(NR_getpid);
+		context->tid = (u32)sys0(NR_gettid);
+		slot->started_ns = now_ns();
+		slot->ties = (how == START_VFORK ? TIE_PARENT : 0) | (shares_memory(context->process->domain) ? TIE_MEMORY : 0);
+		region_attach_ring(context);
+		identify_thread(context, how != START_THREAD);
+		u32 processor;
+		struct start_body body = { context->pid, context->tid, how, 0 };
+		if (tracing()) /* nobody replays it: whoever reads it wants numbers that are nobody else's */
+			body = (struct start_body){ slot->pid, slot->tid, how, trace_clock(&processor) };
+		__atomic_store_n(&slot->state, SLOT_LIVE, __ATOMIC_RELEASE);
+		ring_event(context, EVENT_START, 0, 0, slot->parent_stream, &body, sizeof body);
+		baton_begin(context);
+		return;
+	}
+	slot->pid = (u32)sys0(NR_getpid);
+	slot->tid = (u32)sys0(NR_gettid);
+	__atomic_store_n(&slot->state, SLOT_LIVE, __ATOMIC_RELEASE);
+	const struct event *event = log_take(context, EVENT_START, 0);
+	const struct start_body *body = (const struct start_body *)(event + 1);
+	if (event->size < sizeof *event + sizeof *body)
+		diverge(context, WHY_CORRUPT, event->size, 0);
+	context->pid = slot->recorded_pid = body->pid;
+	context->tid = slot->recorded_tid = body->tid;
+	if (how == START_THREAD)
+		debug_event(DEBUG_THREAD_START, slot->stream);
+	else
+		debug_begin(context);
+	baton_begin(context);
+}
+
+void begin_root(struct context *context);
+void begin_root(struct context *context) { begin_stream(context, START_ROOT); }
+
+static void child_registers(struct context *context, const struct clone_request *request)
+{
+	context->regs.rax = 0;
+	if (request->stack)
+		context->regs.rsp = request->stack;
+	if (request->flags & CLONE_CHILD_SETTID && !recording())
+		copy_user((void *)request->child_tid, &context->tid, 4);
+}
+
+/* A thread, or a vfork child that lives in its parent's memory until it execs or exits. Arrives from clone_on_stack on its own region. */
+void child_start(struct context *context);
+void child_start(struct context *context)
+{
+	u64 stack[3] = { region_address(context->region) + REGION_ALTERNATE, 0, REGION_ALTERNATE_TOP - REGION_ALTERNATE };
+	sys2(NR_sigaltstack, stack, NULL);
+	arm_interception(context);
+	begin_stream(context, context->is_thread ? START_THREAD : START_VFORK);
+	if (context->is_thread && context->child_tid_address) /* CLONE_CHILD_SETTID, done by us at an ordered point */
+		copy_user((void *)context->child_tid_address, &context->tid, 4);
+	set_kernel_mask(context, context->sigmask);
+	leave(context);
+	section_leave(context);
+	restore_full(context);
+}
+
+static struct slot *new_child(struct call *call, u64 flags)
+{
+	struct slot *slot = slot_claim();
+	if (!slot)
+		return NULL;
+	slot->parent_stream = call->context->slot->stream;
+	slot->event_count = slot->slow_calls = 0;
+	slot->filter = call->context->slot->filter;
+	slot->started_ns = slot->ended_ns = slot->baton.waits = slot->baton.wait_ns = 0;
+	if (recording())
+		slot->stream = __atomic_fetch_add(&HEADER->next_stream, 1, __ATOMIC_ACQ_REL);
+	else {
+		const struct item *item = call_find_item(call, ITEM_CHILD, 0);
+		if (!item || item->inline_bytes != 4)
+			diverge(call->context, WHY_CORRUPT, 0, 0);
+		slot->stream = *(const u32 *)(item + 1);
+		slot->pid = flags & CLONE_THREAD ? call->context->slot->pid : 0; /* should its process end, or exec, before it can say so itself */
+	}
+	pid_space_inherit(call->context->slot, slot, flags);
+	home_inherit(call->context->slot, slot);
+	return slot;
+}
+
+static void give_back(struct slot *slot)
+{
+	__atomic_store_n(&slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
+}
+
+/* What the kernel is asked for: everything while recording, only what shapes memory at replay. */
+static void kernel_request(const struct clone_request *request, struct clone_request *real)
+{
+	*real = *request;
+	if (recording()) {
+		real->flags &= ~(CLONE_PTRACE | CLONE_CHILD_CLEARTID | CLONE_CLEAR_SIGHAND | CLONE_NEWIPC); /* the runtime's handlers and segments stay */
+		return;
+	}
+	real->flags &= CLONE_SETTLS | CLONE_VM | CLONE_VFORK | CLONE_THREAD | CLONE_SIGHAND | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM;
+	real->exit_signal = request->flags & CLONE_THREAD ? 0 : SIGCHLD;
+	real->parent_tid = real->pidfd = 0;
+	real->set_tid_count = 0;
+}
+
+static void clone3_fields(const struct clone_request *request, u64 fields[11])
+{
+	u64 values[11] = { request->flags, request->pidfd, request->child_tid, request->parent_tid, request->exit_signal, 0, 0, request->tls,
+		request->set_tid, request->set_tid_count, request->cgroup };
+	memcpy(fields, values, sizeof values);
+}
+
+static i64 clone_copying(struct context *context, struct slot *slot, const struct clone_request *request)
+{
+	struct clone_request real;
+	u64 fields[11];
+	i64 pid;
+	kernel_request(request, &real);
+	clone3_fields(&real, fields);
+	process_lock(); /* what the child gets shall be whole */
+	if (request->extended && recording())
+		pid = sys2(NR_clone3, fields, sizeof fields);
+	else
+		pid = sys6(NR_clone, real.flags | real.exit_signal, 0, real.flags & CLONE_PIDFD ? real.pidfd : real.parent_tid, real.child_tid, real.tls, 0);
+	process_unlock();
+	if (pid != 0)
+		return pid;
+	context->slot = slot;
+	if (recording())
+		populate_text();
+	if (request->flags & CLONE_CLEAR_SIGHAND)
+		signals_clear(context);
+	context->process->thread_count = 1;
+	context->process->alone = 0;
+	baton_inherit(context);
+	context->process->children_count = 0;
+	context->clear_tid = request->flags & CLONE_CHILD_CLEARTID ? request->child_tid : 0;
+	context->dispatched = 0; /* the kernel does not pass it on */
+	arm_interception(context);
+	begin_stream(context, START_FORK);
+	set_kernel_mask(context, context->sigmask);
+	child_registers(context, request);
+	leave(context);
+	section_leave(context);
+	restore_full(context);
+}
+
+static i64 clone_sharing(struct context *context, struct slot *slot, const struct clone_request *request)
+{
+	u32 region;
+	struct context *child = region_create(&region);
+	struct clone_request real;
+	if (!child)
+		return -EAGAIN;
+	u32 thread = (request->flags & CLONE_THREAD) != 0;
+	child->process = context->process;
+	child->domain = context->domain;
+	child->sections = context->sections;
+	if (!thread && !(request->flags & CLONE_VFORK) && recording())
+		unreached_show(context); /* neither would notice what the other does */
+	child->counter_traps = context->counter_traps; /* the kernel passes it on */
+	if (!thread) {
+		child->process = (struct process *)(region_address(region) + REGION_PROCESS);
+		memcpy(child->process, context->process, sizeof *child->process);
+		child->is_guest = 1;
+		child->process->thread_count = 1;
+		child->process->alone = 0;
+		child->process->children_count = 0;
+		if (request->flags & CLONE_VFORK)
+			child->domain = child->process->domain = NULL; /* its parent stands still and holds the baton for it */
+	}
+	child->is_thread = thread;
+	child->slot = slot;
+	child->regs = context->regs;
+	child->sigmask = context->sigmask;
+	child->altstack_flags = 2;
+	if (!request->stack) { /* vfork: the same stack, and the same alternate one */
+		child->altstack_pointer = context->altstack_pointer;
+		child->altstack_bytes = context->altstack_bytes;
+		child->altstack_flags = context->altstack_flags;
+		child->handler_depth = context->handler_depth;
+	}
+	kernel_request(request, &real);
+	child->regs.rax = 0;
+	if (request->stack)
+		child->regs.rsp = request->stack;
+	child->clear_tid = request->flags & CLONE_CHILD_CLEARTID ? request->child_tid : 0;
+	child->child_tid_address = request->flags & CLONE_CHILD_SETTID ? request->child_tid : 0;
+	if (thread) {
+		context->process->had_threads = 1;
+		child->thread_alive = 1;
+		__atomic_add_fetch(&context->process->thread_count, 1, __ATOMIC_ACQ_REL);
+		real.flags = (real.flags & ~CLONE_CHILD_SETTID) | CLONE_CHILD_CLEARTID;
+		real.child_tid = (u64)&child->thread_alive;
+	}
+	i64 pid = clone_on_stack(real.flags | real.exit_signal, child->stack_top, real.flags & CLONE_PIDFD ? real.pidfd : real.parent_tid, real.child_tid, real.tls, child);
+	if (thread && pid < 0) {
+		child->thread_alive = 0;
+		__atomic_sub_fetch(&context->process->thread_count, 1, __ATOMIC_ACQ_REL);
+	}
+	if ((!thread && request->flags & CLONE_VFORK) || pid < 0)
+		region_release(region);
+	arm_interception(context);
+	return pid;
+}
+
+static u32 leave_spawn(struct call *call, const struct clone_request *request)
+{
+	call->context->regs.rax = (u64)call->result;
+	if (!recording() && call->result > 0 && !(request->flags & CLONE_THREAD))
+		debug_event(request->flags & CLONE_VFORK ? DEBUG_VFORK : DEBUG_FORK, (u64)call->result);
+	return leave(call->context);
+}
+
+static u32 spawn(struct call *call, const struct clone_request *request)
+{
+	struct context *context = call->context;
+	call->outputs_by_hand = 1;
+	if (recording() && request->flags & CLONE_VM && !context->process->domain && !(request->flags & CLONE_VFORK))
+		baton_create(context);
+	call_prepare(call);
+	if (!recording() && (call->result < 0 || debug_skips_child(call, request->flags))) {
+		call_finish(call, NULL, 0);
+		return leave_spawn(call, request);
+	}
+	if (!(request->flags & CLONE_FILES) != !(request->flags & CLONE_THREAD))
+		context->process->mixed_descriptors = 1;
+	struct slot *slot = new_child(call, request->flags);
+	if (!slot) {
+		call->result = -EAGAIN;
+		call_finish(call, NULL, 0);
+		return leave_spawn(call, request);
+	}
+	u32 stream = slot->stream; /* when the clone returns the child may have ended and its slot be another's */
+	hold_signals(context); /* one that came to the child before it has a stream of its own would be lost */
+	i64 pid = request->flags & CLONE_VM ? clone_sharing(context, slot, request) : clone_copying(context, slot, request);
+	if (!context->deferred_count)
+		set_kernel_mask(context, context->sigmask);
+	if (pid < 0) {
+		give_back(slot);
+		if (!recording())
+			fail("cannot create the process that the recording has here");
+	}
+	child_note(context->process, request->flags, (u32)call->result, (u32)pid);
+	u32 extra_count = 0;
+	u8 place = request->extended ? 0 : 2; /* which argument names the outputs */
+	struct extra_item extra[3];
+	if (recording()) {
+		call->result = pid;
+		if (pid > 0)
+			extra[extra_count++] = (struct extra_item){ 0, ITEM_CHILD, 0, &stream, 4 };
+		if (pid > 0 && request->flags & CLONE_PARENT_SETTID)
+			extra[extra_count++] = (struct extra_item){ place, ITEM_OUTPUT, request->parent_tid, (void *)request->parent_tid, 4 };
+		if (pid > 0 && request->flags & CLONE_PIDFD)
+			extra[extra_count++] = (struct extra_item){ place, ITEM_OUTPUT, request->pidfd, (void *)request->pidfd, 4 };
+	}
+	call_finish(call, extra, extra_count);
+	return leave_spawn(call, request);
+}
+
+static u32 refuse_clone(struct call *call, i64 result)
+{
+	call->outputs_by_hand = 1;
+	return answer_call(call, result);
+}
+
+u32 handle_fork(struct call *call)
+{
+	struct clone_request request = { .exit_signal = SIGCHLD };
+	return spawn(call, &request);
+}
+
+u32 handle_vfork(struct call *call)
+{
+	struct clone_request request = { .flags = CLONE_VM | CLONE_VFORK, .exit_signal = SIGCHLD };
+	return spawn(call, &request);
+}
+
+static u32 clone_checked(struct call *call, const struct clone_request *request)
+{
+	if (recording() && !may_have_ipc_namespace(request->flags))
+		return refuse_clone(call, -EPERM);
+	return spawn(call, request);
+}
+
+u32 handle_clone(struct call *call)
+{
+	const u64 *a = call->arguments;
+	struct clone_request request = { a[0] & ~0xffUL, a[2], a[3], a[2], a[0] & 0xff, a[1], a[4], 0, 0, 0, 0 };
+	return clone_checked(call, &request);
+}
+
+u32 handle_clone3(struct call *call)
+{
+	u64 fields[11] = { 0 }; /* flags pidfd child_tid parent_tid exit_signal stack stack_size tls set_tid set_tid_size cgroup */
+	if (call->arguments[1] < 64)
+		return refuse_clone(call, -EINVAL);
+	if (copy_user(fields, (const void *)call->arguments[0], minimum(call->arguments[1], sizeof fields)))
+		return refuse_clone(call, -EFAULT);
+	struct clone_request request = { fields[0], fields[3], fields[2], fields[1], fields[4], fields[5] ? fields[5] + fields[6] : 0, fields[7], fields[8], fields[9], fields[10], 1 };
+	return clone_checked(call, &request);
+}

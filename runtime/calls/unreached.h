@@ -1,0 +1,12 @@
+/* What unreached.c offers. */
+#ifndef RETAKE_CALLS_UNREACHED_H
+#define RETAKE_CALLS_UNREACHED_H
+#include "base/state.h"
+#include "contract/context.h"
+
+u32 unreached_hide(struct process *process, const struct file_entry *file, u64 bias, u64 start, u64 end);
+void unreached_show(struct context *context);
+u32 unreached_holds(const struct process *process, u64 address); /* it is hidden */
+void unreached_touch(struct context *context, u64 start, u64 bytes, u32 gone);
+
+#endif

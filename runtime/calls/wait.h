@@ -1,0 +1,9 @@
+/* What wait.c offers. */
+#ifndef RETAKE_CALLS_WAIT_H
+#define RETAKE_CALLS_WAIT_H
+#include "base/state.h"
+#include "contract/context.h"
+
+void child_note(struct process *process, u64 flags, u32 recorded, u32 real); /* replay: what the program and what the kernel call a child */
+
+#endif

@@ -1,0 +1,200 @@
+/* Signal frames: the kernel's layout, built and taken down here, identically in record and in replay. Private stack.
+ *
+ * From low to high addresses: return address (the restorer), ucontext, siginfo, gap, extended state (64-byte aligned).
+ * The extended state is written by XSAVE and its XSTATE_BV made constant: XSAVE stores the initial values of components
+ * that are not in use, so claiming them all is the same state, and independent of the processor's in-use tracking. */
+#include "entry/frame.h"
+#include "base/shared.h"
+#include "base/state.h"
+#include "base/sys.h"
+#include "calls/interception.h"
+#include "entry/entry.h"
+#include "entry/signal.h"
+#include "log/log.h"
+#include "mode/call.h"
+
+#define SA_ONSTACK 0x08000000UL
+#define SA_SIGINFO 4UL
+#define SS_ONSTACK 1u
+#define SS_DISABLE 2u
+#define SS_AUTODISARM 0x80000000u
+#define RED_ZONE 128
+#define EXTENDED_MAXIMUM 0x3000
+#define MAGIC1 0x46505853u
+#define MAGIC2 0x46505845u
+#define EPERM 1
+#define ENOMEM 12
+#define EFAULT 14
+#define EINVAL 22
+
+struct machine_context { struct registers regs; u16 cs, gs, fs, ss; u64 error_code, trap_number, old_mask, fault_address, extended, reserved[8]; };
+struct user_stack { u64 pointer; u32 flags, padding; u64 bytes; };
+struct user_context { u64 flags, link; struct user_stack stack; struct machine_context machine; u64 mask; };
+struct signal_frame { u64 return_address; struct user_context user; struct siginfo info; };
+_Static_assert(sizeof(struct user_context) == 304, "struct ucontext");
+_Static_assert(sizeof(struct signal_frame) == 440, "struct rt_sigframe");
+
+struct software_bytes { u32 magic1, extended_size; u64 features; u32 state_size, padding[7]; };
+
+struct extended_area { u8 bytes[EXTENDED_MAXIMUM]; } __attribute__((aligned(64)));
+
+static void save_extended(struct extended_area *area)
+{
+	struct header *header = HEADER;
+	memset(area, 0, header->extended_bytes + 8);
+	extended_save(area, header->extended_features);
+	*(u64 *)(area->bytes + 512) = header->extended_features;
+	struct software_bytes software = { MAGIC1, header->extended_bytes + 4, header->extended_features, header->extended_bytes, { 0 } };
+	memcpy(area->bytes + 464, &software, sizeof software);
+	*(u32 *)(area->bytes + header->extended_bytes) = MAGIC2;
+}
+
+#define XMM15 400
+
+static void initialise_extended(u64 xmm15)
+{
+	struct extended_area area;
+	memset(&area, 0, 576);
+	*(u32 *)(area.bytes + 24) = 0x1f80; /* MXCSR */
+	*(u16 *)area.bytes = 0x37f;
+	*(u64 *)(area.bytes + XMM15) = xmm15;
+	*(u64 *)(area.bytes + 512) = 3 & HEADER->extended_features; /* what is in the area: x87 and SSE */
+	extended_restore(&area, HEADER->extended_features);
+}
+
+static u32 on_alternate(const struct context *context, u64 rsp)
+{
+	return !(context->altstack_flags & (SS_DISABLE | SS_AUTODISARM)) && context->altstack_bytes && rsp > context->altstack_pointer &&
+	       rsp - context->altstack_pointer <= context->altstack_bytes;
+}
+
+/* Builds the frame and points the registers at the handler. 0: the stack cannot take it. */
+u32 push_frame(struct context *context, u32 number, const struct siginfo *info, const struct fault *fault, u64 saved_mask)
+{
+	const struct signal_action *action = &context->process->actions[number];
+	struct registers *regs = &context->regs;
+	struct extended_area area;
+	u64 extended_bytes = HEADER->extended_bytes + 4;
+	u64 at = regs->rsp - RED_ZONE;
+	if (action->flags & SA_ONSTACK && !(context->altstack_flags & SS_DISABLE) && context->altstack_bytes && !on_alternate(context, regs->rsp))
+		at = context->altstack_pointer + context->altstack_bytes;
+	u64 extended = (at - extended_bytes) & ~63UL;
+	u64 frame_at = ((extended - sizeof(struct signal_frame) + 8) & ~15UL) - 8;
+	struct signal_frame frame;
+	memset(&frame, 0, sizeof frame);
+	frame.return_address = action->restorer;
+	frame.user.flags = 7; /* UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS */
+	frame.user.stack = (struct user_stack){ context->altstack_pointer, context->altstack_flags, 0, context->altstack_bytes };
+	frame.user.machine.regs = *regs;
+	frame.user.machine.cs = 0x33;
+	frame.user.machine.ss = 0x2b;
+	frame.user.machine.error_code = fault->error_code;
+	frame.user.machine.trap_number = fault->trap_number;
+	frame.user.machine.fault_address = fault->address;
+	frame.user.machine.old_mask = saved_mask;
+	frame.user.machine.extended = extended;
+	frame.user.mask = saved_mask;
+	frame.info = *info;
+	save_extended(&area);
+	if (copy_user((void *)extended, &area, extended_bytes) || copy_user((void *)frame_at, &frame, sizeof frame))
+		return 0;
+	if (context->altstack_flags & SS_AUTODISARM)
+		context->altstack_pointer = 0, context->altstack_bytes = 0, context->altstack_flags = SS_DISABLE;
+	regs->rdi = number;
+	regs->rsi = frame_at + __builtin_offsetof(struct signal_frame, info);
+	regs->rdx = frame_at + __builtin_offsetof(struct signal_frame, user);
+	regs->rax = 0;
+	regs->rsp = frame_at;
+	regs->rip = action->handler;
+	regs->eflags &= ~0x10500UL; /* direction, trap, resume */
+	/* Whether SSE counts as in use, the processor may forget while all its registers are zero, when something comes between that replay does not have;
+	 * and XSAVEC shows it. A handler may find anything in this register. */
+	initialise_extended(1);
+	return 1;
+}
+
+static u32 restore_extended(u64 address)
+{
+	struct extended_area area;
+	if (!address) {
+		initialise_extended(0);
+		return 1;
+	}
+	u64 bytes = HEADER->extended_bytes;
+	if (copy_user(&area, (const void *)address, bytes))
+		return 0;
+	struct software_bytes software;
+	memcpy(&software, area.bytes + 464, sizeof software);
+	if (software.magic1 != MAGIC1)
+		memset(area.bytes + 512, 0, 64), *(u64 *)(area.bytes + 512) = 3; /* only x87 and SSE, as FXSAVE wrote */
+	*(u64 *)(area.bytes + 512) &= HEADER->extended_features;
+	memset(area.bytes + 520, 0, 56);
+	*(u32 *)(area.bytes + 24) &= 0xffff;
+	return extended_restore(&area, HEADER->extended_features) == 0;
+}
+
+static u32 stack_valid(u64 bytes) { return bytes >= 2048; }
+
+/* The program returns from a handler. The event holds nothing, but signals before and after it must be told apart. */
+u32 handle_rt_sigreturn(struct call *call)
+{
+	struct context *context = call->context;
+	struct user_context user;
+	call_prepare(call);
+	call_finish(call, NULL, 0);
+	if (context->handler_depth && !--context->handler_depth)
+		arm_interception(context);
+	if (copy_user(&user, (const void *)context->regs.rsp, sizeof user) || !restore_extended(user.machine.extended))
+		die_by_signal(context, SIGSEGV);
+	u64 flags = (user.machine.regs.eflags & 0x40dd5UL) | 0x202;
+	context->regs = user.machine.regs;
+	context->regs.eflags = flags;
+	context->sigmask = user.mask & ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
+	if (user.stack.flags & SS_DISABLE)
+		context->altstack_pointer = 0, context->altstack_bytes = 0, context->altstack_flags = SS_DISABLE;
+	else if (stack_valid(user.stack.bytes) && !on_alternate(context, context->regs.rsp)) {
+		context->altstack_pointer = user.stack.pointer;
+		context->altstack_bytes = user.stack.bytes;
+		context->altstack_flags = user.stack.flags & SS_AUTODISARM;
+	}
+	if (!context->deferred_count)
+		set_kernel_mask(context, context->sigmask);
+	leave(context);
+	return LEAVE_FULL;
+}
+
+u32 handle_sigaltstack(struct call *call)
+{
+	struct context *context = call->context;
+	struct user_stack fresh, old = { context->altstack_pointer, context->altstack_flags, 0, context->altstack_bytes };
+	u32 on = on_alternate(context, context->regs.rsp);
+	i64 result = 0;
+	call_prepare(call);
+	if (call->arguments[0]) {
+		u32 mode;
+		if (copy_user(&fresh, (const void *)call->arguments[0], sizeof fresh))
+			result = -EFAULT;
+		else if (on)
+			result = -EPERM;
+		else if (mode = fresh.flags & ~SS_AUTODISARM, mode != 0 && mode != SS_ONSTACK && mode != SS_DISABLE)
+			result = -EINVAL;
+		else if (mode != SS_DISABLE && !stack_valid(fresh.bytes))
+			result = -ENOMEM;
+		else {
+			u32 disable = mode == SS_DISABLE;
+			context->altstack_pointer = disable ? 0 : fresh.pointer;
+			context->altstack_bytes = disable ? 0 : fresh.bytes;
+			context->altstack_flags = disable ? SS_DISABLE : fresh.flags;
+		}
+	}
+	if (on)
+		old.flags |= SS_ONSTACK;
+	if (!result && call->arguments[1] && copy_user((void *)call->arguments[1], &old, sizeof old))
+		result = -EFAULT;
+	if (!recording() && result != call->result)
+		diverge(context, WHY_RESULT, (u64)call->result, (u64)result);
+	call->result = result;
+	call_finish(call, NULL, 0);
+	context->regs.rax = (u64)result;
+	return leave(context);
+}

@@ -1,0 +1,325 @@
+/* The first moments of a program: after an exec while recording, and as a replayed process, which is this runtime run as a static executable.
+ * Starts on the region's private stack (record) or on the kernel's (replay). */
+#include "entry/start.h"
+#include "base/futex.h"
+#include "base/shared.h"
+#include "base/state.h"
+#include "base/sys.h"
+#include "calls/descriptors.h"
+#include "calls/interception.h"
+#include "calls/process.h"
+#include "calls/unreached.h"
+#include "entry/entry.h"
+#include "entry/signal.h"
+#include "gen/numbers.h"
+#include "log/log.h"
+#include "log/request.h"
+#include "mode/debug.h"
+#include "order/baton.h"
+#include "order/home.h"
+#include "place/forced.h"
+#include "place/watch.h"
+
+#define DATA_BYTES 0x10000UL
+
+#define REGION_BYTES 0x70000UL
+#define ARCH_SET_GS 0x1001
+#define ARCH_SET_CPUID 0x1012
+#define AT_SYSINFO_EHDR 33
+#define ADDRESS_END 0x7ffffffff000UL
+
+_Static_assert(sizeof(struct process) <= DATA_BYTES, "fits in what entry.S maps");
+_Static_assert(sizeof(struct process) <= 0x10000, "fits in a region");
+_Static_assert(sizeof(struct context) <= REGION_STACK_LOW - REGION_CONTEXT, "fits in its place");
+
+void begin_root(struct context *context);
+void map_content(struct context *context, u64 address, u64 bytes, u64 protection, u64 flags, const u8 *content, u64 offset);
+void call_on_stack(u64 stack, void (*function)(u64, u64, u64), u64 a, u64 b, u64 c) NORETURN;
+
+static struct context *first_context(struct slot *slot)
+{
+	struct context *context = (struct context *)(REGIONS + REGION_CONTEXT);
+	context->self = context;
+	context->stack_top = REGIONS + REGION_STACK_TOP;
+	context->region = 0;
+	context->slot = slot;
+	context->counter_traps = COUNTER_UNKNOWN;
+	context->process = PROCESS_INITIAL;
+	context->process->region_count = 1;
+	context->process->thread_count = 1;
+	context->sections = sync_policy();
+	context->altstack_flags = 2; /* SS_DISABLE */
+	sys2(NR_arch_prctl, ARCH_SET_GS, context);
+	return context;
+}
+
+static void trap_instructions(void)
+{
+	if (!tracing() && !(HEADER->options & OPTION_NO_CPUID_FAULT))
+		sys2(NR_arch_prctl, ARCH_SET_CPUID, 0);
+}
+
+/* Where the vDSO is: its functions are no system calls for the program's filters. `bytes`: 0 when the event's mappings tell. */
+static void note_vdso(struct process *process, u64 stack_pointer, u64 bytes, const struct exec_mapping *mappings, u64 mapping_count)
+{
+	u64 at = stack_pointer, pair[2]; /* the kernel's start-up block: arguments, environment, auxiliary vector */
+	for (u32 zeros = 0; zeros < 2; at += 8) {
+		if (copy_user(pair, (const void *)at, 8))
+			return;
+		zeros += at > stack_pointer && pair[0] == 0;
+	}
+	do {
+		if (copy_user(pair, (const void *)at, sizeof pair) || !pair[0])
+			return;
+		at += sizeof pair;
+	} while (pair[0] != AT_SYSINFO_EHDR);
+	process->vdso_start = pair[1];
+	process->vdso_end = pair[1] + bytes;
+	for (u64 i = 0; i < mapping_count; i++)
+		if (mappings[i].start == pair[1])
+			process->vdso_end = mappings[i].end;
+}
+
+/* ---- record ---- */
+
+/* System V memory is faulted in page by page, and nothing of it is inherited by a fork: one call saves twenty faults. */
+static void populate(u64 address, u64 bytes) { sys3(NR_madvise, address, bytes, 22 /* MADV_POPULATE_READ */); }
+
+void populate_text(void) { populate(RUNTIME_TEXT, (u64)runtime_text_end - RUNTIME_TEXT); }
+
+#define USED_WHOLE_BYTES 0x40000UL /* most pages of a text this small are used: the dynamic linker's */
+
+/* The patched text of the program and of its interpreter, which the kernel mapped before we came. */
+static void overlay_first(struct process *process, u64 file_and_one, u64 bias)
+{
+	if (!file_and_one)
+		return;
+	const struct file_entry *file = &HEADER->files[file_and_one - 1];
+	if (!file->part_count)
+		return;
+	if (sys3(NR_shmat, file->stubs.segment_id, bias + file->stubs.address, 0110000 /* SHM_RDONLY | SHM_EXEC */) < 0) {
+		process->unknown_calls = 1;
+		return;
+	}
+	note_stubs(bias + file->stubs.address, file->stubs.bytes);
+	for (u32 i = 0; i < file->part_count; i++) {
+		const struct image_part *part = &file->parts[i];
+		if (sys3(NR_shmat, part->segment_id, bias + part->address, 0150000) < 0)
+			process->unknown_calls = 1;
+		else if (part->text_bytes <= USED_WHOLE_BYTES)
+			populate(bias + part->address, part->bytes);
+	}
+	if (!unreached_hide(process, file, bias, bias + file->low, bias + file->high))
+		process->unknown_calls = 1;
+}
+
+static void patch_vdso(u64 base)
+{
+	const struct header *header = HEADER;
+	if (!base || !header->vdso_patch_count || tracing())
+		return;
+	u64 bytes = header->vdso_bytes;
+	sys3(NR_mprotect, base, bytes, 7);
+	for (u32 i = 0; i < header->vdso_patch_count; i++)
+		memcpy((void *)(base + header->vdso_patches[i].offset), header->vdso_patches[i].code, header->vdso_patches[i].bytes);
+	sys3(NR_mprotect, base, bytes, 5);
+}
+
+void record_start(u64 slot_index, u64 program_counter, u64 stack_pointer);
+void record_start(u64 slot_index, u64 program_counter, u64 stack_pointer)
+{
+	struct slot *slot = &HEADER->slots[slot_index];
+	populate_text();
+	struct context *context = first_context(slot);
+	u64 mask = 0;
+	sys4(NR_rt_sigprocmask, 0, NULL, &mask, 8);
+	context->sigmask = mask | (slot->carried.altered_mask & SYNCHRONOUS);
+	context->process->unknown_calls = (u32)slot->request.arguments[5];
+	overlay_first(context->process, slot->request.arguments[0], slot->request.arguments[1]);
+	overlay_first(context->process, slot->request.arguments[2], slot->request.arguments[3]);
+	patch_vdso(slot->request.arguments[4]);
+	note_vdso(context->process, stack_pointer, HEADER->vdso_bytes, NULL, 0);
+	context->process->clocks = slot->request.arguments[4];
+	descriptors_inherit(context->process, &context->slot->carried.uses);
+	slot->exec_pending = 0;
+	slot->traced.entered_ns = 0;
+	slot->forcing.state = FORCE_IDLE;
+	if (slot->state == SLOT_LIVE) {
+		context->pid = (u32)sys0(NR_getpid);
+		context->tid = (u32)sys0(NR_gettid);
+		slot->pid_space.inner_tid = context->tid; /* the supervisor has put in what it is to itself */
+		region_attach_ring(context);
+		context->event_count = slot->event_count;
+	}
+	signals_install(context);
+	trap_instructions();
+	arm_interception(context);
+	context->regs.rip = program_counter;
+	context->regs.rsp = stack_pointer;
+	context->regs.eflags = 0x202;
+	restore_full(context);
+}
+
+/* ---- replay ---- */
+
+static u64 decimal(const char *text)
+{
+	u64 value = 0;
+	while (*text >= '0' && *text <= '9')
+		value = value * 10 + (u64)(*text++ - '0');
+	return value;
+}
+
+char *put_decimal(char *end, u64 value)
+{
+	*--end = 0;
+	do
+		*--end = (char)('0' + value % 10);
+	while (value /= 10);
+	return end;
+}
+
+/* What exec keeps of the dispositions. */
+
+void note_ignored(struct context *context)
+{
+	u64 ignored = 0;
+	for (u32 i = 1; i <= 64; i++)
+		if (context->process->actions[i].handler == 1)
+			ignored |= SIGNAL_BIT(i);
+	context->slot->carried.ignored_signals = ignored;
+}
+
+static u32 has_siblings(const struct context *context)
+{
+	u32 used = slots_used();
+	for (u32 i = 0; i < used; i++)
+		if (is_sibling(context, &HEADER->slots[i]))
+			return 1;
+	return context->process->thread_count > 1; /* those that have not begun are counted */
+}
+
+/* The exec ends the other threads, wherever they are: what they did before it in the recording comes first. Each comes to the end of its stream. */
+static void await_siblings(const struct context *context)
+{
+	static u32 const never = 0;
+	while (context->process->had_threads && has_siblings(context))
+		futex_wait((u32 *)&never, 0, 1);
+}
+
+/* A new program in a replayed process: the runtime afresh, in an empty address space, going on in the same stream. */
+void host_exec(struct context *context);
+void host_exec(struct context *context)
+{
+	struct slot *slot = context->slot;
+	char header[24], index[24];
+	baton_end(context);
+	home_leave(context);
+	await_siblings(context);
+	slot->next_window_offset = context->log_offset;
+	slot->event_count = context->event_count;
+	slot->carried.altered_mask = context->sigmask;
+	const char *arguments[4] = { "retake-replay", put_decimal(header + 24, (u64)HEADER->header_id), put_decimal(index + 24, (u64)(slot - HEADER->slots)), NULL };
+	const char *environment[1] = { NULL };
+	note_ignored(context);
+	i64 result = sys6(NR_execveat, (u64)HEADER->host_descriptor, (u64)"", (u64)arguments, (u64)environment, 0x1000, 0);
+	(void)result;
+	fail("cannot exec the replay host");
+}
+
+static void map_initial(struct context *context, const struct exec_mapping *mapping)
+{
+	u64 bytes = mapping->end - mapping->start;
+	if (mapping->start >= mapping->end || mapping->end > ADDRESS_END || (mapping->start < RUNTIME_END && mapping->end > RUNTIME_TEXT))
+		diverge(context, WHY_CORRUPT, mapping->start, mapping->end);
+	if (mapping->flags & EXEC_MAPPING_CONTENT) {
+		map_content(context, mapping->start, bytes, mapping->protection, 2 /* MAP_PRIVATE */, mapping->content, mapping->offset);
+		return;
+	}
+	u64 flags = 0x4032 | (mapping->flags & EXEC_MAPPING_GROWS_DOWN ? 0x100 : 0);
+	i64 at = sys6(NR_mmap, mapping->start, bytes, 3, flags, ~0UL, 0);
+	if (at != (i64)mapping->start)
+		diverge(context, WHY_MAPPING, mapping->start, (u64)at);
+}
+
+/* Contents that come with the event: stack, vDSO, the last pages of data segments. */
+static const u8 *fill_area(struct context *context, const u8 *at, const u8 *end)
+{
+	const u64 *head = (const u64 *)at;
+	if (at + 16 > end || head[1] > (u64)(end - at - 16))
+		diverge(context, WHY_CORRUPT, 0, 0);
+	if (head[0] < RUNTIME_END && head[0] + head[1] > RUNTIME_TEXT)
+		diverge(context, WHY_CORRUPT, head[0], head[1]);
+	if (copy_user((void *)head[0], at + 16, head[1]))
+		diverge(context, WHY_MEMORY, head[0], head[1]);
+	return at + 16 + ALIGN8(head[1]);
+}
+
+void replay_exec(struct context *context, const struct event *event)
+{
+	const struct exec_body *body = (const struct exec_body *)(event + 1);
+	const u8 *end = (const u8 *)event + event->size;
+	if (event->size < sizeof *event + sizeof *body || body->mapping_count > (event->size - sizeof *event - sizeof *body) / sizeof(struct exec_mapping))
+		diverge(context, WHY_CORRUPT, event->size, 0);
+	const struct exec_mapping *mappings = (const struct exec_mapping *)(body + 1);
+	for (u64 i = 0; i < body->mapping_count; i++)
+		map_initial(context, &mappings[i]);
+	const u8 *at = (const u8 *)(mappings + body->mapping_count);
+	for (u64 i = 0; i < body->area_count; i++)
+		at = fill_area(context, at, end);
+	for (u64 i = 0; i < body->mapping_count; i++)
+		if (!(mappings[i].flags & EXEC_MAPPING_CONTENT) && mappings[i].protection != 3)
+			sys3(NR_mprotect, mappings[i].start, mappings[i].end - mappings[i].start, mappings[i].protection);
+	context->sigmask = body->mask;
+	for (u32 i = 1; i <= 64; i++)
+		context->process->actions[i].handler = body->ignored >> (i - 1) & 1;
+	signals_install(context);
+	u64 limits[2];
+	sys4(NR_prlimit64, 0, 3 /* RLIMIT_STACK */, NULL, limits);
+	limits[0] = minimum(body->stack_limit, limits[1]);
+	sys4(NR_prlimit64, 0, 3, limits, NULL);
+	context->process->break_start = context->process->break_end = body->break_start;
+	note_vdso(context->process, body->stack_pointer, 0, mappings, body->mapping_count);
+	context->regs.rip = body->program_counter;
+	context->regs.rsp = body->stack_pointer;
+	context->regs.eflags = 0x202;
+	trap_instructions();
+	arm_interception(context);
+	watch_next(context);
+	debug_begin(context);
+	restore_full(context);
+}
+
+static void replay_on_stack(u64 slot_index, u64 unused, u64 unused2)
+{
+	(void)unused, (void)unused2;
+	struct slot *slot = &HEADER->slots[slot_index];
+	struct context *context = first_context(slot);
+	sys2(NR_munmap, PAGE_BYTES, RUNTIME_TEXT - PAGE_BYTES);
+	sys2(NR_munmap, RUNTIME_END, ADDRESS_END - RUNTIME_END);
+	u64 limit[2] = { 0, 0 };
+	sys4(NR_prlimit64, 0, 4 /* RLIMIT_CORE */, limit, NULL);
+	if (slot->state != SLOT_LIVE)
+		begin_root(context);
+	else {
+		context->log_offset = slot->next_window_offset;
+		context->event_count = slot->event_count;
+		context->pid = slot->recorded_pid;
+		context->tid = slot->recorded_tid;
+	}
+	const struct event *event = log_take(context, EVENT_EXEC, 0);
+	replay_exec(context, event);
+}
+
+void replay_start(u64 *stack);
+void replay_start(u64 *stack)
+{
+	if (stack[0] != 3)
+		fail("this program is a part of retake and not to be run by itself");
+	u64 header = decimal((const char *)stack[2]), slot = decimal((const char *)stack[3]);
+	sys6(NR_mmap, RUNTIME_DATA, DATA_BYTES, 3, 0x32, ~0UL, 0);
+	sys6(NR_mmap, REGIONS + REGION_CONTEXT, REGION_BYTES, 3, 0x32, ~0UL, 0);
+	if (sys3(NR_shmat, header, HEADER_ADDRESS, 0) != (i64)HEADER_ADDRESS)
+		fail("cannot attach the header segment");
+	call_on_stack(REGIONS + REGION_STACK_TOP, replay_on_stack, slot, 0, 0);
+}

@@ -1,0 +1,214 @@
+/* The hash of a process's writable private memory, the same in record and in replay whenever the memory is.
+ *
+ * A sum over pages of a hash of (address, content); zero pages add nothing, so it does not matter which of them are present. Nor does it matter
+ * which pages of a file's private mapping are copies already (mlock and others copy pages without changing them): all of them count, except in
+ * mappings so large that reading them would take long. Left out: the runtime's own memory, and the dead part of the current stack below the red
+ * zone. Private stack. */
+#include "log/hash.h"
+#include "base/shared.h"
+#include "base/state.h"
+#include "base/sys.h"
+#include "calls/map_lines.h"
+#include "entry/entry.h"
+#include "gen/numbers.h"
+#include "log/items.h"
+#include "log/log.h"
+#include "log/request.h"
+#include "log/ring.h"
+
+#define RED_ZONE 128
+#define WHOLE_FILE_BYTES 0x4000000UL /* in larger private mappings of files only changed pages count */
+
+/* The kernel skips what was never touched: sanitizers reserve terabytes. */
+#define PAGEMAP_SCAN 0xc0606610UL
+#define REGION_COUNT 128
+enum { PAGE_IS_FILE = 4, PAGE_IS_PRESENT = 8, PAGE_IS_SWAPPED = 16 };
+struct pagemap_scan { u64 size, flags, start, end, walked_to, regions, region_count, most_pages, inverted, all_of, any_of, told; };
+struct page_region { u64 start, end, categories; };
+
+struct scan {
+	u64 hash, pages;
+	u64 stack_pointer;
+	u64 zero_hash;
+	i64 pagemap;
+	struct page_list *list; /* NULL, or where page hashes go or are looked up */
+};
+
+static u64 mix(u64 value)
+{
+	value ^= value >> 33;
+	value *= 0xff51afd7ed558ccdUL;
+	return value ^ value >> 33;
+}
+
+/* A second scan tells which pages changed since the first; both go through the pages in the same order. */
+static void list_page(struct page_list *list, u64 address, u64 hash)
+{
+	if (!list->complete) {
+		if (list->count < PAGE_LIST_CAPACITY)
+			list->pages[list->count] = (struct page_hash){ address, hash };
+		list->count++;
+		return;
+	}
+	while (list->position < list->count && list->pages[list->position].address < address)
+		list->position++;
+	const struct page_hash *before = &list->pages[list->position];
+	u32 same = list->position < list->count && before->address == address && before->hash == hash;
+	if (!same && list->changed_count < PAGE_LIST_CHANGED)
+		list->changed[list->changed_count++] = address;
+}
+
+static void add_page(struct scan *scan, u64 address, u64 skip)
+{
+	u64 hash;
+	u32 faulted = 0;
+	if (skip) {
+		u64 copy[PAGE_BYTES / 8];
+		if (copy_user(copy, (const void *)address, PAGE_BYTES))
+			return;
+		memset(copy, 0, skip);
+		hash = hash_user(copy, PAGE_BYTES, &faulted);
+	} else
+		hash = hash_user((const void *)address, PAGE_BYTES, &faulted);
+	if (faulted || hash == scan->zero_hash)
+		return;
+	scan->hash += mix(hash ^ mix(address));
+	scan->pages++;
+	if (UNLIKELY(scan->list != NULL))
+		list_page(scan->list, address, hash);
+}
+
+static u64 hash_of_zeros(void)
+{
+	u64 zeros[PAGE_BYTES / 8];
+	u32 faulted = 0;
+	memset(zeros, 0, sizeof zeros);
+	return hash_user(zeros, sizeof zeros, &faulted);
+}
+
+/* A private mapping of a file. Pages beyond the file's end cannot be read and add nothing. */
+static void add_file_range(struct scan *scan, u64 start, u64 end)
+{
+	for (u64 page = start; page < end; page += PAGE_BYTES)
+		add_page(scan, page, 0);
+}
+
+static void add_range(struct scan *scan, u64 start, u64 end)
+{
+	u64 floor = start, skip = 0;
+	if (scan->stack_pointer >= start && scan->stack_pointer < end) {
+		floor = PAGE_FLOOR(scan->stack_pointer - RED_ZONE);
+		skip = (scan->stack_pointer - RED_ZONE) & (PAGE_BYTES - 1) & ~7UL;
+	}
+	struct page_region regions[REGION_COUNT];
+	struct pagemap_scan request = { .size = sizeof request, .start = floor < start ? start : floor, .end = end, .regions = (u64)regions, .region_count = REGION_COUNT,
+		.inverted = PAGE_IS_FILE, .all_of = PAGE_IS_FILE, .any_of = PAGE_IS_PRESENT | PAGE_IS_SWAPPED, .told = PAGE_IS_PRESENT };
+	while (request.start < end) {
+		i64 count = sys3(NR_ioctl, scan->pagemap, PAGEMAP_SCAN, &request);
+		for (i64 i = 0; i < count; i++)
+			for (u64 page = regions[i].start; page < regions[i].end; page += PAGE_BYTES)
+				add_page(scan, page, page == floor ? skip : 0);
+		if (count < 0 || request.walked_to <= request.start)
+			return;
+		request.start = request.walked_to;
+	}
+}
+
+static void add_line(void *closure, const struct map_line *line)
+{
+	struct scan *scan = closure;
+	if (line->start >= RUNTIME_TEXT && line->start < RUNTIME_END)
+		return;
+	if (line->permissions[0] != 'r' || line->permissions[1] != 'w' || line->permissions[3] != 'p')
+		return;
+	u32 has_stack = scan->stack_pointer >= line->start && scan->stack_pointer < line->end;
+	if (line->inode && line->end - line->start <= WHOLE_FILE_BYTES && !has_stack)
+		add_file_range(scan, line->start, line->end);
+	else
+		add_range(scan, line->start, line->end);
+}
+
+static void scan_all(struct context *context, struct page_list *list, u64 *hash, u64 *pages)
+{
+	struct scan scan = { .stack_pointer = context->regs.rsp, .zero_hash = hash_of_zeros(), .list = list };
+	scan.pagemap = sys4(NR_openat, -100L, "/proc/self/pagemap", 02000000, 0);
+	if (scan.pagemap >= 0) {
+		walk_maps(add_line, &scan);
+		sys1(NR_close, scan.pagemap);
+	}
+	*hash = scan.hash;
+	*pages = scan.pages;
+}
+
+void memory_scan(struct context *context, u64 *hash, u64 *pages) { scan_all(context, NULL, hash, pages); }
+
+void memory_list(struct context *context, struct page_list *list)
+{
+	u64 hash, pages;
+	list->position = list->changed_count = 0;
+	scan_all(context, list, &hash, &pages);
+	list->complete = 1;
+}
+
+void memory_hash(struct context *context, u64 *hash, u64 *pages)
+{
+	*hash = *pages = 0;
+	if (HEADER->options & OPTION_CHECK_OFF)
+		return;
+	if (HEADER->options & OPTION_CHECK_FULL) {
+		memory_scan(context, hash, pages);
+		return;
+	}
+	u32 faulted = 0;
+	*hash = hash_user(&context->regs, sizeof context->regs, &faulted) ^ mix(hash_user((const void *)context->regs.rsp, 512, &faulted));
+	if (faulted)
+		*hash = 0;
+}
+
+/* Not where other threads are: the kernel writes for them meanwhile, and below their stack pointers lies what nobody will read again. Guests
+ * change memory behind our back. */
+static u32 runs_alone(const struct context *context) { return !context->is_guest && context->process->thread_count <= 1; }
+
+void final_hash(struct context *context, u64 *hash, u64 *pages)
+{
+	*hash = *pages = 0;
+	if (runs_alone(context))
+		memory_hash(context, hash, pages);
+}
+
+/* ---- hashes at intervals ---- */
+
+#define INTERVAL_EVENTS 256 /* at least so many events from one to the next, */
+#define INTERVAL_EVENTS_A_PAGE 2 /* and so many for each page in the last one: looking at a page takes as long as a short call */
+
+struct hash_body { u64 pages; };
+
+/* Where other threads have been their stacks are left. */
+static u32 always_ran_alone(const struct context *context) { return runs_alone(context) && !context->process->had_threads; }
+
+void hash_at_interval(struct context *context)
+{
+	struct hash_body body;
+	u64 hash;
+	u32 first = context->next_hash_event == 0;
+	context->next_hash_event = context->event_count + INTERVAL_EVENTS;
+	if (first || !(HEADER->options & OPTION_CHECK_FULL) || !always_ran_alone(context))
+		return;
+	memory_hash(context, &hash, &body.pages);
+	if (!hash)
+		return; /* no descriptor is free to look at the memory with */
+	ring_event(context, EVENT_HASH, 0, 0, (i64)hash, &body, sizeof body);
+	context->next_hash_event += body.pages * INTERVAL_EVENTS_A_PAGE;
+}
+
+void hash_replay(struct context *context)
+{
+	u64 hash, pages;
+	const struct event *event = log_take(context, EVENT_HASH, 0);
+	u64 recorded = (u64)event->value;
+	if (event->size < sizeof *event + sizeof(struct hash_body))
+		diverge(context, WHY_CORRUPT, event->size, 0);
+	memory_hash(context, &hash, &pages);
+	if (recorded && hash && hash != recorded)
+		diverge(context, WHY_HASH, recorded, hash);
+}

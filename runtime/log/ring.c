@@ -1,0 +1,96 @@
+/* The producer's side of a thread's ring: record only. Private stack. A full ring waits for the supervisor; nothing is ever dropped. */
+#include "log/ring.h"
+#include "base/futex.h"
+#include "base/shared.h"
+#include "entry/entry.h"
+
+void ring_drain(void)
+{
+	__atomic_add_fetch(&HEADER->drain_doorbell, 1, __ATOMIC_ACQ_REL);
+	futex_wake(&HEADER->drain_doorbell, 1);
+}
+
+static void tell_drain(struct context *context)
+{
+	if (!__atomic_exchange_n(&context->slot->producer.kicked, 1, __ATOMIC_ACQ_REL))
+		ring_drain();
+}
+
+void ring_wait(struct context *context, u64 bytes)
+{
+	struct slot *slot = context->slot;
+	for (;;) {
+		u32 seen = __atomic_load_n(&slot->consumer.tail_futex, __ATOMIC_ACQUIRE);
+		__atomic_store_n(&slot->consumer.tail_waiting, 1, __ATOMIC_SEQ_CST);
+		context->tail_seen = __atomic_load_n(&slot->consumer.tail, __ATOMIC_SEQ_CST);
+		if (context->head + bytes - context->tail_seen <= RING_BYTES)
+			break;
+		tell_drain(context);
+		futex_wait(&slot->consumer.tail_futex, seen, 1000);
+	}
+	__atomic_store_n(&slot->consumer.tail_waiting, 0, __ATOMIC_RELEASE);
+}
+
+void ring_publish(struct context *context, u64 bytes)
+{
+	context->head += bytes;
+	__atomic_store_n(&context->slot->producer.head, context->head, __ATOMIC_RELEASE);
+	if (UNLIKELY(context->head - context->tail_seen > RING_BYTES / 2)) {
+		context->tail_seen = __atomic_load_n(&context->slot->consumer.tail, __ATOMIC_ACQUIRE);
+		if (context->head - context->tail_seen > RING_BYTES / 2)
+			tell_drain(context);
+	}
+}
+
+/* Bytes of any number, published piece by piece. A part of user memory that cannot be read becomes zeros: the kernel wrote it a
+ * moment ago, so only a racing munmap can take it away, and then no one can ever look at it. */
+void ring_write(struct context *context, const void *bytes, u64 count)
+{
+	const u8 *from = bytes;
+	while (count) {
+		u64 piece = minimum(count, RING_BYTES / 4);
+		u8 *to = ring_reserve(context, piece);
+		if (copy_user(to, from, piece))
+			memset(to, 0, piece);
+		ring_publish(context, piece);
+		from += piece;
+		count -= piece;
+	}
+}
+
+#define ONE_PIECE_BYTES 0x10000UL
+
+/* Padded to whole words. */
+void ring_copy(u8 *to, const void *bytes, u64 count)
+{
+	*(u64 *)(to + ALIGN8(count) - 8) = 0;
+	if (UNLIKELY(copy_user(to, bytes, count)))
+		memset(to, 0, count);
+}
+
+void ring_item(struct context *context, const struct item *item, const void *bytes)
+{
+	static const u64 zero = 0;
+	u64 count = item->inline_bytes, size = sizeof *item + ALIGN8(count);
+	if (LIKELY(size <= ONE_PIECE_BYTES)) {
+		u8 *at = ring_reserve(context, size);
+		*(struct item *)at = *item;
+		ring_copy(at + sizeof *item, bytes, count);
+		ring_publish(context, size);
+		return;
+	}
+	ring_write(context, item, sizeof *item);
+	ring_write(context, bytes, count);
+	ring_write(context, &zero, ALIGN8(count) - count);
+}
+
+void ring_event(struct context *context, u8 kind, u8 flags, u16 number, i64 value, const void *body, u64 body_bytes)
+{
+	u64 size = sizeof(struct event) + ALIGN8(body_bytes);
+	u8 *at = ring_reserve(context, size);
+	*(struct event *)at = (struct event){ (u32)size, kind, flags, number, value };
+	memcpy(at + sizeof(struct event), body, body_bytes);
+	memset(at + sizeof(struct event) + body_bytes, 0, ALIGN8(body_bytes) - body_bytes);
+	ring_publish(context, size);
+	count_event(context);
+}

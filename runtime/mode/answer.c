@@ -1,0 +1,117 @@
+/* Replay: a system call is answered by its event, once what it reads is as recorded. Private stack. */
+#include "mode/answer.h"
+#include "base/sys.h"
+#include "calls/futex_pi.h"
+#include "entry/entry.h"
+#include "gen/numbers.h"
+#include "log/items.h"
+#include "log/log.h"
+#include "mode/call.h"
+
+/* Compares what the call reads with its event. The position after the inputs. */
+static const u8 *verify_inputs(struct call *call)
+{
+	struct context *context = call->context;
+	u32 count = call->row->argument_count;
+	const u64 *body = (const u64 *)(call->event + 1);
+	if (UNLIKELY(call->event->size < sizeof(struct event) + count * 8))
+		diverge(context, WHY_CORRUPT, call->event->size, count);
+	for (u32 i = 0; i < count; i++)
+		if (UNLIKELY(body[i] != call->arguments[i]))
+			diverge(context, WHY_ARGUMENT, body[i], call->arguments[i]);
+	if (!call->row->inputs_end)
+		return (const u8 *)(body + count);
+	struct sink sink;
+	sink.mode = SINK_VERIFY;
+	sink.context = context;
+	sink.item = (const u8 *)(body + count);
+	sink.item_end = (const u8 *)call->event + call->event->size;
+	sink.pointee_before = 0;
+	visit_inputs(&sink, call->row, call->arguments);
+	return sink.item;
+}
+
+/* The inputs that were compared already: another thread may have changed them since. */
+static const u8 *skip_inputs(const struct call *call)
+{
+	const u8 *at = (const u8 *)(call->event + 1) + call->row->argument_count * 8, *end = (const u8 *)call->event + call->event->size;
+	while (at + sizeof(struct item) <= end && ((const struct item *)at)->direction == ITEM_INPUT)
+		at += sizeof(struct item) + ALIGN8(((const struct item *)at)->inline_bytes);
+	return at;
+}
+
+void call_answer(struct call *call)
+{
+	call->event = log_take(call->context, EVENT_CALL, (u16)call->number);
+	call->position = (u8 *)(call->context->inputs_verified ? skip_inputs(call) : verify_inputs(call));
+	call->context->inputs_verified = 0;
+	call->result = call->event->value;
+	call->flags = call->event->flags;
+}
+
+/* The thread is about to wait for a turn that it lost inside the call whose event comes next. */
+void call_verify_early(struct context *context)
+{
+	const struct event *event = log_peek(context);
+	struct call call;
+	call_begin(&call, context);
+	futex_waits(&call);
+	call.event = event;
+	if (!event || event->kind != EVENT_CALL || event->number != call.number || !call.row)
+		return;
+	verify_inputs(&call);
+	context->inputs_verified = 1;
+}
+
+/* Some calls (vmsplice) may write or only read, and say so nowhere: then the recorded bytes are there already. */
+static u32 same_bytes(u64 address, const u8 *data, u64 count)
+{
+	u8 copy[256];
+	for (u64 done = 0; done < count; done += sizeof copy) {
+		u64 piece = minimum(sizeof copy, count - done);
+		if (copy_user(copy, (const void *)(address + done), piece) || memcmp(copy, data + done, piece))
+			return 0;
+	}
+	return 1;
+}
+
+/* What went through /proc/self/mem may lie on pages the program cannot write to. */
+static u32 write_forced(u64 address, const u8 *data, u64 count)
+{
+	i64 memory = sys4(NR_openat, -100L, "/proc/self/mem", 02000002 /* O_RDWR | O_CLOEXEC */, 0);
+	i64 written = memory < 0 ? -1 : sys4(NR_pwrite64, memory, data, count, address);
+	if (memory >= 0)
+		sys1(NR_close, memory);
+	return written == (i64)count;
+}
+
+/* Copies the recorded outputs where the kernel had put them. The addresses were verified with the inputs. */
+void call_finish_answered(struct call *call)
+{
+	const u8 *at = call->position, *end = (const u8 *)call->event + call->event->size;
+	while (at < end) {
+		const struct item *item = (const struct item *)at;
+		const u8 *data = at + sizeof *item;
+		if (UNLIKELY(data > end || data + ALIGN8(item->inline_bytes) > end))
+			diverge(call->context, WHY_CORRUPT, item->inline_bytes, (u64)(end - at));
+		if (item->direction == ITEM_OUTPUT) {
+			if (UNLIKELY(item->address < RUNTIME_END && item->address + item->inline_bytes > RUNTIME_TEXT))
+				diverge(call->context, WHY_CORRUPT, item->address, 0);
+			if (UNLIKELY(copy_user((void *)item->address, data, item->inline_bytes)) && !same_bytes(item->address, data, item->inline_bytes) && !write_forced(item->address, data, item->inline_bytes))
+				diverge(call->context, WHY_MEMORY, item->address, item->inline_bytes);
+		}
+		at = data + ALIGN8(item->inline_bytes);
+	}
+}
+
+const struct item *call_find_item(struct call *call, u8 direction, u8 argument)
+{
+	const u8 *at = call->position, *end = (const u8 *)call->event + call->event->size;
+	while (at + sizeof(struct item) <= end) {
+		const struct item *item = (const struct item *)at;
+		if (item->direction == direction && item->argument == argument)
+			return item;
+		at += sizeof *item + ALIGN8(item->inline_bytes);
+	}
+	return NULL;
+}

@@ -1,0 +1,13 @@
+/* What answer.c offers. */
+#ifndef RETAKE_MODE_ANSWER_H
+#define RETAKE_MODE_ANSWER_H
+#include "contract/context.h"
+
+struct call;
+
+const struct item *call_find_item(struct call *call, u8 direction, u8 argument);
+void call_verify_early(struct context *context); /* what it reads, for it waits for its turn before it takes the event */
+void call_answer(struct call *call);          /* takes and verifies the event */
+void call_finish_answered(struct call *call); /* copies the recorded outputs where the kernel had put them */
+
+#endif

@@ -1,0 +1,43 @@
+/* Replay under a debugger: it takes hold of one process of the tree, at a moment when nothing of the program has run. Private stack. */
+#include "mode/debug.h"
+#include "base/shared.h"
+#include "base/state.h"
+#include "base/sys.h"
+#include "log/request.h"
+#include "mode/answer.h"
+#include "mode/call.h"
+#include "order/baton.h"
+
+u32 is_debugged(void) { return HEADER->options & OPTION_DEBUG && !recording(); }
+
+void debug_begin(struct context *context)
+{
+	if (UNLIKELY(is_debugged()))
+		request(context, REQUEST_DEBUG, context->event_count, 0, 0);
+}
+
+/* What a process does is in its own stream: without shared memory its parent does not notice that it is not there. A debugger does not want all of
+ * them, and some may have been dropped from the recording. */
+u32 debug_skips_child(struct call *call, u64 flags)
+{
+	if (LIKELY(!(HEADER->options & (OPTION_DEBUG | OPTION_DROPPED))) || flags & 0x100 /* CLONE_VM */ || shares_memory(call->context->domain))
+		return 0;
+	const struct item *item = call_find_item(call, ITEM_CHILD, 0);
+	if (!item || item->inline_bytes != 4)
+		return 0;
+	return !request(call->context, REQUEST_CHILD, *(const u32 *)(item + 1), 0, 0);
+}
+
+/* A system call that somebody wants to know of: when the program makes it, and when it is on its way back. */
+void debug_call(struct context *context)
+{
+	context->caught_call = (u32)context->number + 1;
+	debug_event(DEBUG_CALL, context->number);
+}
+
+void debug_return(struct context *context)
+{
+	u64 number = context->caught_call - 1;
+	context->caught_call = 0;
+	debug_event(DEBUG_RETURN, number);
+}

@@ -1,0 +1,20 @@
+/* What look.c offers. */
+#ifndef RETAKE_MODE_LOOK_H
+#define RETAKE_MODE_LOOK_H
+#include "contract/context.h"
+
+struct call;
+
+u32 look_needed(const struct call *call);
+void look_before(struct call *call);
+void look_after(struct call *call);
+void look_mapped(struct call *call, u32 is_program);
+void look_unmapped(struct context *context, u64 start, u64 bytes);
+void look_moved(struct context *context, u64 start, u64 bytes);
+void look_end(struct context *context);
+u32 looks_at_mappings(void);                      /* somebody wants to know what is stored in mapped files */
+void look_note(struct call *call, u32 writes);    /* what the call has mapped is of interest */
+void look_replayed(struct call *call);            /* replay: its event was taken, nothing of it was done */
+u32 look_unmap(struct context *context, u64 start, u64 bytes); /* before: whether something of interest is there */
+
+#endif

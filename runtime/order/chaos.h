@@ -1,0 +1,14 @@
+/* What chaos.c offers. */
+#ifndef RETAKE_ORDER_CHAOS_H
+#define RETAKE_ORDER_CHAOS_H
+#include "base/shared.h"
+#include "contract/context.h"
+
+static inline u32 chaos(void) { return HEADER->chaos.seed != 0; }
+u64 chaos_below(struct context *context, u64 limit); /* a random number */
+u32 chaos_one_in(struct context *context, u32 count);
+void chaos_new_priority(struct context *context);
+void chaos_delay(struct context *context);
+u32 chaos_goes_first(struct context *context); /* of all that wait for the same baton */
+
+#endif

@@ -1,0 +1,17 @@
+/* What stepping.c offers. */
+#ifndef RETAKE_PLACE_STEPPING_H
+#define RETAKE_PLACE_STEPPING_H
+#include "contract/context.h"
+
+u64 scratch_page(const struct context *context);
+u32 repeated_string(u64 rip); /* f2 or f3 with movs, cmps, stos, lods, scas: bytes of the instruction; 0 for everything else */
+u32 bring_over(struct context *context, struct registers *regs); /* over the next instructions. 1: the thread is already; 0: a trap follows */
+u64 place_in_program(const struct context *context, u64 address); /* where that is of which a copy lies at the address; else the address */
+u32 pushes_flags(u64 rip);               /* bytes, or 0 */
+void clear_pushed_trap_flag(u64 rsp, u32 bytes);
+#define TRAP_FLAG 0x100UL
+#define RESUME_FLAG 0x10000UL
+#define TRAP_TRACE 2
+#define STATUS_FLAGS 0xcd5UL /* carry, parity, adjust, zero, sign, direction, overflow */
+
+#endif

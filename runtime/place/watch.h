@@ -1,0 +1,10 @@
+/* What watch.c offers. */
+#ifndef RETAKE_PLACE_WATCH_H
+#define RETAKE_PLACE_WATCH_H
+#include "contract/context.h"
+
+u32 watch_handler(struct context *context, const struct siginfo *info, struct registers *regs, u64 extended);
+void watch_disarm(struct context *context);
+void watch_next(struct context *context);                 /* replay: control is about to go back to the program */
+
+#endif
