@@ -222,7 +222,10 @@ fn program_placement(first: &Mapping, mappings: &[Mapping]) -> Placement {
 fn stubs_fit(header: &shared::Header, (index, bias): (u64, u64), mappings: &[Mapping]) -> bool {
     let stubs = &header.files[index as usize - 1].stubs;
     let start = bias.wrapping_add(stubs.address.load(Relaxed));
-    let end = start.wrapping_add(stubs.bytes.load(Relaxed));
+    is_free(start, start.wrapping_add(stubs.bytes.load(Relaxed)), mappings)
+}
+
+fn is_free(start: u64, end: u64, mappings: &[Mapping]) -> bool {
     mappings.iter().all(|mapping| mapping.end <= start || mapping.start >= end)
 }
 
@@ -240,4 +243,26 @@ fn check_class(program: &File) -> io::Result<()> {
 fn break_start(pid: i32) -> Option<u64> {
     let text = String::from_utf8(process::read_proc(pid, "stat").ok()?).ok()?;
     text.rsplit_once(") ")?.1.split_ascii_whitespace().nth(44)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_free_if_nothing_reaches_into_it() {
+        let text = "1000-2000 r-xp 00000000 00:00 0\n5000-6000 rw-p 00000000 00:00 0\n";
+        let mappings = retake_kernel::maps::parse(text).unwrap();
+        for (start, end, expected) in [
+            (0x2000, 0x5000, true),
+            (0x6000, 0x9000, true),
+            (0, 0x1000, true),
+            (0x1fff, 0x3000, false),
+            (0x4000, 0x5001, false),
+            (0x1800, 0x1900, false),
+            (0, 0x9000, false),
+        ] {
+            assert_eq!(is_free(start, end, &mappings), expected, "{start:#x} to {end:#x}");
+        }
+    }
 }

@@ -131,6 +131,23 @@ fn chunks_without_a_first_event_say_so() {
 }
 
 #[test]
+fn each_byte_of_a_stream_is_in_one_chunk() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("r");
+    let writer = RecordingWriter::create(&directory, &metadata()).unwrap();
+    writer.declare_stream(&stream_info(0)).unwrap();
+    for bytes in [100, 8, 300] {
+        let bytes = noise(bytes, 1);
+        writer.append(StreamId(0), &bytes, one_event(&bytes), Codec::Raw).unwrap();
+    }
+    writer.finish(&outcome()).unwrap();
+    let recording = Recording::open(&directory).unwrap();
+    let reader = recording.stream(StreamId(0)).unwrap();
+    let chunks = [0, 99, 100, 107, 108, 407, 408].map(|offset| reader.chunk_containing(offset));
+    assert_eq!(chunks, [0, 0, 1, 1, 2, 2, 3]);
+}
+
+#[test]
 fn streams_are_declared_with_kind_parent_and_label() {
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().join("r");

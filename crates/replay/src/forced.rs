@@ -94,3 +94,34 @@ fn free_page(mappings: &[Mapping], address: u64, entry: impl Fn(u64) -> Option<u
         })
         .min_by_key(|(page, _)| page.abs_diff(address))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CODE: u64 = 0x5555_0000_1000;
+    /// `lea 0x12345678(%rbx),%rax`: a jump overwrites it as a whole, and may lead anywhere.
+    const INSTRUCTION: &[u8] = b"\x48\x8d\x83\x78\x56\x34\x12";
+
+    /// Bytes that are overwritten at [`CODE`], where a mapping goes on for so many.
+    fn patch_bytes(bytes: u64) -> Option<u64> {
+        let mut text = Text::new(|address: u64, page: &mut [u8; PAGE_BYTES as usize]| {
+            page.fill(0x90);
+            page[..INSTRUCTION.len()].copy_from_slice(INSTRUCTION);
+            address == CODE
+        });
+        let place = Place::at(&mut text, CODE).unwrap();
+        let line = format!("{CODE:x}-{:x} r-xp 00000000 00:00 0", CODE + bytes);
+        let code = maps::parse(&line).unwrap().remove(0);
+        stub_for(&place, std::slice::from_ref(&code), &code, CODE).map(|stub| stub.patch_bytes)
+    }
+
+    #[test]
+    fn nothing_is_planted_beyond_the_end_of_the_mapping() {
+        let whole = INSTRUCTION.len() as u64;
+        assert_eq!(patch_bytes(whole + 1), Some(whole));
+        assert_eq!(patch_bytes(whole), Some(whole));
+        // A trap has room.
+        assert_eq!(patch_bytes(whole - 1), Some(1));
+    }
+}
