@@ -32,7 +32,8 @@ const FLAGS: &[&str] = &[
 const FLOORS: [&str; 8] = ["base", "log", "order", "place", "calls", "mode", "entry", "gen"];
 
 fn main() {
-    let repository = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").expect("set by cargo")).join("../..");
+    let repository =
+        PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").expect("set by cargo")).join("../..");
     let root = repository.join("runtime");
     let folder = PathBuf::from(std::env::var("OUT_DIR").expect("set by cargo"));
     write_contract(&repository.join("contract"), &folder.join("contract"));
@@ -40,7 +41,9 @@ fn main() {
     let mut sources = Vec::new();
     for floor in FLOORS {
         let folder = root.join(floor);
-        for entry in std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
+        for entry in std::fs::read_dir(&folder)
+            .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
+        {
             let path = entry.expect("readable").path();
             if path.extension().is_some_and(|extension| extension == "c" || extension == "S") {
                 sources.push(path);
@@ -60,7 +63,9 @@ fn main() {
         .arg(&output)
         .args(&sources)
         .status()
-        .unwrap_or_else(|error| panic!("the runtime needs a C compiler: cannot run {compiler}: {error}"));
+        .unwrap_or_else(|error| {
+            panic!("the runtime needs a C compiler: cannot run {compiler}: {error}")
+        });
     assert!(status.success(), "the runtime does not compile");
     println!("cargo:rerun-if-changed={}", root.display());
     println!("cargo:rerun-if-env-changed=CC");

@@ -1,15 +1,30 @@
-//! Compiles the programs that run in the kernel, if there is a clang that can. Without one the crate is built too, and says so when it is used.
+//! Compiles the programs that run in the kernel, if there is a clang that can. Without one the
+//! crate is built too, and says so when it is used.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const FLAGS: &[&str] = &["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-c"];
+const FLAGS: &[&str] = &[
+    "-target",
+    "bpf",
+    "-mcpu=v3",
+    "-O2",
+    "-g",
+    "-Wall",
+    "-Wextra",
+    "-Wno-unused-parameter",
+    "-Werror",
+    "-c",
+];
 
 /// Ring sizes: for machines with few processors, and with many.
 const OBJECTS: [(&str, u32); 2] = [("large.o", 25), ("small.o", 22)];
 
 /// Debian has clang under these names.
-const CLANGS: &[&str] = &["clang", "clang-21", "clang-20", "clang-19", "clang-18", "clang-17", "clang-16", "clang-15", "clang-14"];
+const CLANGS: &[&str] = &[
+    "clang", "clang-21", "clang-20", "clang-19", "clang-18", "clang-17", "clang-16", "clang-15",
+    "clang-14",
+];
 
 fn main() {
     let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").expect("set by cargo"));
@@ -19,11 +34,14 @@ fn main() {
     }
     println!("cargo:rerun-if-env-changed=BPF_CLANG");
     let built = find_clang().and_then(|clang| {
-        let compile = |(name, bits): &(&str, u32)| compile(&clang, &root.join("bpf/program.c"), &output.join(name), *bits);
+        let compile = |(name, bits): &(&str, u32)| {
+            compile(&clang, &root.join("bpf/program.c"), &output.join(name), *bits)
+        };
         OBJECTS.iter().try_for_each(compile)
     });
     if let Err(reason) = &built {
-        // One that is installed later is noticed: the folder is newer then, while the program itself has the date of its package.
+        // One that is installed later is noticed: the folder is newer then, while the program
+        // itself has the date of its package.
         println!("cargo:rerun-if-changed=/usr/bin");
         for (name, _) in OBJECTS {
             std::fs::write(output.join(name), []).expect("OUT_DIR can be written");
@@ -40,20 +58,39 @@ fn find_clang() -> Result<String, String> {
     }
     let makes_bpf = |name: &&&str| {
         let ran = Command::new(name).arg("-print-targets").stderr(Stdio::null()).output();
-        ran.is_ok_and(|ran| ran.status.success() && String::from_utf8_lossy(&ran.stdout).contains("bpf"))
+        ran.is_ok_and(|ran| {
+            ran.status.success() && String::from_utf8_lossy(&ran.stdout).contains("bpf")
+        })
     };
-    CLANGS.iter().find(makes_bpf).map(|name| (*name).to_owned()).ok_or_else(|| "there was no clang".to_owned())
+    CLANGS
+        .iter()
+        .find(makes_bpf)
+        .map(|name| (*name).to_owned())
+        .ok_or_else(|| "there was no clang".to_owned())
 }
 
 /// One that cannot compile them is as good as none, unless somebody has named it.
 fn compile(clang: &str, source: &Path, output: &Path, bits: u32) -> Result<(), String> {
     let mut command = Command::new(clang);
-    let ran = command.args(FLAGS).arg(format!("-DRING_BITS={bits}")).arg("-o").arg(output).arg(source).output();
+    let ran = command
+        .args(FLAGS)
+        .arg(format!("-DRING_BITS={bits}"))
+        .arg("-o")
+        .arg(output)
+        .arg(source)
+        .output();
     let reason = match ran {
         Ok(ran) if ran.status.success() => return Ok(()),
-        Ok(ran) => String::from_utf8_lossy(&ran.stderr).lines().find(|line| line.contains("error")).unwrap_or("it failed").to_owned(),
+        Ok(ran) => String::from_utf8_lossy(&ran.stderr)
+            .lines()
+            .find(|line| line.contains("error"))
+            .unwrap_or("it failed")
+            .to_owned(),
         Err(error) => error.to_string(),
     };
-    assert!(std::env::var_os("BPF_CLANG").is_none(), "{clang}, which BPF_CLANG names, does not compile the programs for the kernel: {reason}");
+    assert!(
+        std::env::var_os("BPF_CLANG").is_none(),
+        "{clang}, which BPF_CLANG names, does not compile the programs for the kernel: {reason}"
+    );
     Err(format!("{clang} did not compile them: {reason}"))
 }

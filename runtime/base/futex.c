@@ -1,11 +1,13 @@
-/* Waiting for the supervisor and waking it; and the end of the road. Any stack; makes system calls. */
+/* Waiting for the supervisor and waking it; and the end of the road. Any stack; makes system calls.
+ */
 #include "base/futex.h"
 #include "base/sys.h"
 #include "gen/numbers.h"
 
 enum { FUTEX_WAIT = 0, FUTEX_WAKE = 1, FUTEX_PRIVATE = 128 };
 
-/* Other processes map the header too, and may map the program's memory. What is in the runtime's own data the kernel finds more quickly. */
+/* Other processes map the header too, and may map the program's memory. What is in the runtime's
+ * own data the kernel finds more quickly. */
 static u64 operation(const u32 *word, u64 plain)
 {
 	u64 at = (u64)word;
@@ -15,18 +17,19 @@ static u64 operation(const u32 *word, u64 plain)
 /* Returns after a wake, a signal, a timeout, or at once. */
 void futex_wait(u32 *word, u32 value, u64 timeout_ms)
 {
-	struct { i64 seconds, nanoseconds; } timeout = { (i64)(timeout_ms / 1000), (i64)(timeout_ms % 1000) * 1000000 };
+	struct {
+		i64 seconds, nanoseconds;
+	} timeout = {(i64)(timeout_ms / 1000), (i64)(timeout_ms % 1000) * 1000000};
 	sys4(NR_futex, word, operation(word, FUTEX_WAIT), value, timeout_ms ? &timeout : NULL);
 }
 
-void futex_wake(u32 *word, i32 count)
-{
-	sys3(NR_futex, word, operation(word, FUTEX_WAKE), count);
-}
+void futex_wake(u32 *word, i32 count) { sys3(NR_futex, word, operation(word, FUTEX_WAKE), count); }
 
 u64 now_ns(void)
 {
-	struct { u64 seconds, nanoseconds; } now;
+	struct {
+		u64 seconds, nanoseconds;
+	} now;
 	sys2(NR_clock_gettime, 1 /* CLOCK_MONOTONIC */, &now);
 	return now.seconds * 1000000000UL + now.nanoseconds;
 }

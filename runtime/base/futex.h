@@ -5,7 +5,9 @@
 
 void futex_wait(u32 *word, u32 value, u64 timeout_ms);
 void futex_wake(u32 *word, i32 count);
-u64 now_ns(void); /* on the monotonic clock */
-void fail(const char *message) NORETURN; /* a bug, or the machine cannot go on: say so and end the process */
+/* On the monotonic clock. */
+u64 now_ns(void);
+/* A bug, or the machine cannot go on: say so and end the process. */
+void fail(const char *message) NORETURN;
 
 #endif

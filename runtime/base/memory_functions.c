@@ -1,7 +1,9 @@
-/* The four functions the compiler may call by itself. General registers only; any stack; async-signal-safe. */
+/* The four functions the compiler may call by itself. General registers only; any stack;
+ * async-signal-safe. */
 #include "base/types.h"
 
-#define STRING_INSTRUCTION_BYTES 512 /* below, starting a string instruction costs more than it saves */
+/* Below, starting a string instruction costs more than it saves. */
+#define STRING_INSTRUCTION_BYTES 512
 
 typedef u64 __attribute__((may_alias, aligned(1))) unaligned;
 

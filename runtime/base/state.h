@@ -4,11 +4,13 @@
 #include "base/shared.h"
 #include "contract/context.h"
 
-struct signal_action { /* the kernel's layout for rt_sigaction */
+/* The kernel's layout for rt_sigaction. */
+struct signal_action {
 	u64 handler, flags, restorer, mask;
 };
 #define MAX_RESERVATIONS 512
-struct reservation { /* a library whose stubs have their place */
+/* A library whose stubs have their place. */
+struct reservation {
 	u64 base;
 	u32 file;
 	u32 stubs_attached;
@@ -18,51 +20,77 @@ struct reservation { /* a library whose stubs have their place */
 #define MAX_LOOKED 32u
 #define MAX_HIDDEN 32u
 #define MAX_CHILDREN 128
-struct child { u32 recorded, real; };
+struct child {
+	u32 recorded, real;
+};
 #define UNCHANGED_FILES 16
 struct process {
-	struct domain *domain;      /* NULL: one thread, no memory shared with others. At replay each thread's context says where it is */
+	/* NULL: one thread, no memory shared with others. At replay each thread's context says
+	 * where it is. */
+	struct domain *domain;
 	struct domain private_domain;
-	struct context *holder;     /* record: of the thread that took the private domain's baton last */
+	/* Record: of the thread that took the private domain's baton last. */
+	struct context *holder;
 	u32 thread_count;
-	u32 had_threads;            /* this process, or one that it is a copy of */
-	u32 ending;                 /* replay: a thread has ended the process; the last of the others does it. with ending_status */
-	u32 ending_status;          /* wait status */
-	u32 alone;                  /* record: stream + 1 of the thread that is ending all others: those get no turn any more */
-	u32 lock;                   /* trace: see process_lock */
-	u32 shared_range_count;     /* record: more than there is room for: not all are known. Of the first process in this memory */
-	struct address_range shared_ranges[MAX_SHARED_RANGES]; /* record: where memory is, or was, that other processes may have too */
-	u32 stored_count;           /* record: files that the supervisor stored for it */
-	u32 unknown_calls;          /* record: there is code that may call the kernel where nothing is patched */
+	u32 had_threads; /* this process, or one that it is a copy of */
+	/* Replay: a thread has ended the process; the last of the others does it. with
+	 * ending_status. */
+	u32 ending;
+	u32 ending_status; /* wait status */
+	/* Record: stream + 1 of the thread that is ending all others: those get no turn any more.
+	 */
+
+	u32 alone;
+	u32 lock; /* trace: see process_lock */
+	/* Record: more than there is room for: not all are known. Of the first process in this
+	 * memory. */
+	u32 shared_range_count;
+	/* Record: where memory is, or was, that other processes may have too. */
+	struct address_range shared_ranges[MAX_SHARED_RANGES];
+	u32 stored_count; /* record: files that the supervisor stored for it */
+	/* Record: there is code that may call the kernel where nothing is patched. */
+	u32 unknown_calls;
 	struct signal_action actions[65];
 	u64 break_start, break_end; /* replay: the emulated program break */
-	u32 region_count;           /* regions ever handed out */
+	u32 region_count;	    /* regions ever handed out */
 	u32 regions_free_count;
 	u16 regions_free[MAX_REGIONS];
 	u8 regions_unmapped[MAX_REGIONS / 8];
 	struct descriptor_uses uses;
-	u64 files[LOW_DESCRIPTORS / 64]; /* record: descriptors of regular files whose writes do not wait for the disk, */
-	u64 asked[LOW_DESCRIPTORS / 64]; /* those for which the kernel was asked whether calls wait, */
+	/* Record: descriptors of regular files whose writes do not wait for the disk, */
+	u64 files[LOW_DESCRIPTORS / 64];
+	/* Those for which the kernel was asked whether calls wait, */
+	u64 asked[LOW_DESCRIPTORS / 64];
 	u64 ready[LOW_DESCRIPTORS / 64]; /* and those whose calls do not: O_NONBLOCK */
-	u64 apart[LOW_DESCRIPTORS / 64]; /* record: descriptors whose files are none of the header's shared files, */
-	u32 apart_among;                 /* when those were so many */
-	u32 mixed_descriptors;           /* record: its threads, or another process and it, may have more or fewer descriptors in common than is usual */
+	/* Record: descriptors whose files are none of the header's shared files, */
+	u64 apart[LOW_DESCRIPTORS / 64];
+	u32 apart_among; /* when those were so many */
+	/* Record: its threads, or another process and it, may have more or fewer descriptors in
+	 * common than is usual. */
+	u32 mixed_descriptors;
 	u32 reservation_count;
 	struct reservation reservations[MAX_RESERVATIONS];
 	u32 unchanged_next;
-	struct { u64 device, inode; } unchanged[UNCHANGED_FILES]; /* replay: files that nothing in the recording changes, as the supervisor said */
+	/* Replay: files that nothing in the recording changes, as the supervisor said. */
+	struct {
+		u64 device, inode;
+	} unchanged[UNCHANGED_FILES];
 	u32 children_count; /* replay: those that its parent may wait for */
 	struct child children[MAX_CHILDREN];
 	u64 vdso_start, vdso_end;
 	u32 is_placed; /* record: it has said itself where its threads are to run */
 	u32 counter_compared;
-	u64 counter_ahead; /* record: ticks of the time-stamp counter beyond what the kernel's clock makes of them */
-	u64 clocks; /* record: where the vDSO is as long as we can call it; 0: not */
+	/* Record: ticks of the time-stamp counter beyond what the kernel's clock makes of them. */
+	u64 counter_ahead;
+	u64 clocks;	      /* record: where the vDSO is as long as we can call it; 0: not */
 	u32 first_stub_count; /* of the program and of its interpreter */
 	struct address_range first_stubs[2];
-	u32 looked_count;           /* trace, or replay for one: mapped files whose pages are of interest; MAX_LOOKED + 1: more than that */
+	/* Trace, or replay for one: mapped files whose pages are of interest; MAX_LOOKED + 1: more
+	 * than that. */
+	u32 looked_count;
 	struct address_range looked[MAX_LOOKED];
-	u32 hidden_count;           /* record: text that is not executable although the program thinks so */
+	/* Record: text that is not executable although the program thinks so. */
+	u32 hidden_count;
 	struct address_range hidden[MAX_HIDDEN];
 };
 /* In `counter_traps`: exec keeps what the program before had. */
@@ -75,7 +103,8 @@ static inline struct context *context_self(void)
 	return context;
 }
 
-static inline u32 recording(void) { return HEADER->mode != MODE_REPLAY; } /* or tracing: calls are executed */
+/* Or tracing: calls are executed. */
+static inline u32 recording(void) { return HEADER->mode != MODE_REPLAY; }
 static inline u32 tracing(void) { return HEADER->mode == MODE_TRACE; }
 static inline u32 slots_used(void)
 {
@@ -83,7 +112,14 @@ static inline u32 slots_used(void)
 	return used < MAX_SLOTS ? used : MAX_SLOTS;
 }
 /* A thread that lives, of this process; another one than this. */
-static inline u32 is_of_process(const struct context *context, const struct slot *slot) { return slot->pid == context->slot->pid && __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == SLOT_LIVE; }
-static inline u32 is_sibling(const struct context *context, const struct slot *slot) { return slot != context->slot && is_of_process(context, slot); }
+static inline u32 is_of_process(const struct context *context, const struct slot *slot)
+{
+	return slot->pid == context->slot->pid &&
+	       __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == SLOT_LIVE;
+}
+static inline u32 is_sibling(const struct context *context, const struct slot *slot)
+{
+	return slot != context->slot && is_of_process(context, slot);
+}
 
 #endif

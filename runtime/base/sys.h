@@ -12,7 +12,10 @@ static inline i64 sys6(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
 	register u64 r10 __asm__("r10") = d;
 	register u64 r8 __asm__("r8") = e;
 	register u64 r9 __asm__("r9") = f;
-	__asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
 	return result;
 }
 #define sys0(n) sys6(n, 0, 0, 0, 0, 0, 0)
@@ -21,7 +24,8 @@ static inline i64 sys6(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
 #define sys3(n, a, b, c) sys6(n, (u64)(a), (u64)(b), (u64)(c), 0, 0, 0)
 #define sys4(n, a, b, c, d) sys6(n, (u64)(a), (u64)(b), (u64)(c), (u64)(d), 0, 0)
 #define sys5(n, a, b, c, d, e) sys6(n, (u64)(a), (u64)(b), (u64)(c), (u64)(d), (u64)(e), 0)
-/* The kernel keeps the number of each core in the limit of this segment, for programs to read without a call. */
+/* The kernel keeps the number of each core in the limit of this segment, for programs to read
+ * without a call. */
 static inline u32 this_core(void)
 {
 	u64 limit = 0;

@@ -1,8 +1,10 @@
-/* Plain types and the few helpers every file uses. Freestanding: no libc header anywhere in the runtime. */
+/* Plain types and the few helpers every file uses. Freestanding: no libc header anywhere in the
+ * runtime. */
 #ifndef RETAKE_TYPES_H
 #define RETAKE_TYPES_H
 
-#pragma GCC visibility push(hidden) /* for what is declared, too: no address goes through a table */
+/* For what is declared, too: no address goes through a table. */
+#pragma GCC visibility push(hidden)
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -22,7 +24,8 @@ typedef long i64;
 #endif
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
-#define SELDOM __attribute__((cold, noinline)) /* a function that no ordinary call comes to */
+/* A function that no ordinary call comes to. */
+#define SELDOM __attribute__((cold, noinline))
 #define PAGE_BYTES 4096UL
 #define PAGE_FLOOR(x) ((u64)(x) & ~(PAGE_BYTES - 1))
 #define PAGE_CEIL(x) PAGE_FLOOR((u64)(x) + PAGE_BYTES - 1)

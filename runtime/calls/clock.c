@@ -1,5 +1,5 @@
-/* Clocks that programs ask the vDSO for. The runtime asks it too, by what was there before the patcher came: a system call takes five times as long.
- * Record only. Private stack. */
+/* Clocks that programs ask the vDSO for. The runtime asks it too, by what was there before the
+ * patcher came: a system call takes five times as long. Record only. Private stack. */
 #include "calls/clock.h"
 #include "base/shared.h"
 #include "base/state.h"
@@ -21,13 +21,14 @@ static const struct vdso_clock *original_of(u32 number)
 	return NULL;
 }
 
-/* The code reads the counter, and makes system calls for what it does not know: neither may be trapped, for we are not the program. NULL: the kernel is to
- * be asked. */
+/* The code reads the counter, and makes system calls for what it does not know: neither may be
+ * trapped, for we are not the program. NULL: the kernel is to be asked. */
 static clock_function *function_of(const struct context *context)
 {
 	const struct registers *regs = &context->regs;
 	u32 number = (u32)regs->rax, asks_zone = number == NR_gettimeofday && regs->rsi;
-	if (!context->process->clocks || context->dispatched || context->counter_traps || tracing() || context->slot->filter || asks_zone)
+	if (!context->process->clocks || context->dispatched || context->counter_traps ||
+		tracing() || context->slot->filter || asks_zone)
 		return NULL;
 	const struct vdso_clock *clock = original_of(number);
 	return clock ? (clock_function *)(context->process->clocks + clock->offset) : NULL;
@@ -43,14 +44,16 @@ static i64 read_clock(struct context *context, clock_function *function, u64 fir
 	return result;
 }
 
-/* Programs ask this so often that there is no struct call: the time goes to the ring, and from there to the program. 0: the kernel is to be asked. */
+/* Programs ask this so often that there is no struct call: the time goes to the ring, and from
+ * there to the program. 0: the kernel is to be asked. */
 u32 clock_record(struct context *context)
 {
 	const struct registers *regs = &context->regs;
 	clock_function *function = function_of(context);
 	if (UNLIKELY(!function))
 		return 0;
-	u32 number = (u32)regs->rax, by_clock = number == NR_clock_gettime, count = call_rows[number].argument_count;
+	u32 number = (u32)regs->rax, by_clock = number == NR_clock_gettime,
+	    count = call_rows[number].argument_count;
 	u64 address = by_clock ? regs->rsi : regs->rdi, bytes = number == NR_time ? 8 : 16;
 	u8 *start = ring_reserve(context, sizeof(struct event) + 2 * 8 + sizeof(struct item) + 16);
 	u64 *arguments = (u64 *)(start + sizeof(struct event));
@@ -58,7 +61,8 @@ u32 clock_record(struct context *context)
 	arguments[1] = regs->rsi;
 	struct item *item = (struct item *)(arguments + count);
 	u64 time = (u64)(item + 1), size = (u64)((u8 *)item - start);
-	i64 result = by_clock ? read_clock(context, function, regs->rdi, time) : read_clock(context, function, time, 0);
+	i64 result = by_clock ? read_clock(context, function, regs->rdi, time)
+			      : read_clock(context, function, time, 0);
 	u32 is_wanted = result >= 0 && (address || by_clock);
 	if (is_wanted && UNLIKELY(copy_user((void *)address, (const void *)time, bytes))) {
 		result = -EFAULT;
@@ -66,7 +70,7 @@ u32 clock_record(struct context *context)
 		*item = output_item(by_clock, address, bytes);
 		size += sizeof *item + bytes;
 	}
-	*(struct event *)start = (struct event){ (u32)size, EVENT_CALL, 0, (u16)number, result };
+	*(struct event *)start = (struct event){(u32)size, EVENT_CALL, 0, (u16)number, result};
 	ring_publish(context, size);
 	count_event(context);
 	context->regs.rax = (u64)result;

@@ -3,7 +3,8 @@
 #define RETAKE_CALLS_CLOCK_H
 #include "contract/context.h"
 
-u32 clock_record(struct context *context); /* the clock that the thread asks for. 0: the kernel is to be asked */
+/* The clock that the thread asks for. 0: the kernel is to be asked. */
+u32 clock_record(struct context *context);
 void clock_touch(struct context *context, u64 start, u64 bytes);
 
 #endif

@@ -1,5 +1,6 @@
-/* Output of the program to the original standard output and error: numbered while recording, printed in that order at replay.
- * Which descriptors lead there is known from descriptors.c. Private stack. */
+/* Output of the program to the original standard output and error: numbered while recording,
+ * printed in that order at replay. Which descriptors lead there is known from descriptors.c.
+ * Private stack. */
 #include "calls/console.h"
 #include "base/futex.h"
 #include "base/shared.h"
@@ -20,16 +21,18 @@ static u32 console_of(struct process *process, u64 descriptor)
 	return use == DESCRIPTOR_MEMORY ? 0 : use;
 }
 
-/* For a call that writes to its first argument. Writers go one after the other, so that the numbers are the true order. The lock is held over the write alone,
- * never while waiting for the baton. */
+/* For a call that writes to its first argument. Writers go one after the other, so that the numbers
+ * are the true order. The lock is held over the write alone, never while waiting for the baton. */
 u32 console_lock(struct call *call)
 {
-	u32 which = console_of(call->context->process, call->arguments[0]), *lock = &HEADER->console_lock, mine = call->context->slot->stream + 1;
+	u32 which = console_of(call->context->process, call->arguments[0]),
+	    *lock = &HEADER->console_lock, mine = call->context->slot->stream + 1;
 	if (!which)
 		return 0;
 	for (;;) {
 		u32 holder = 0;
-		if (__atomic_compare_exchange_n(lock, &holder, mine, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		if (__atomic_compare_exchange_n(
+			    lock, &holder, mine, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			return which;
 		futex_wait(lock, holder, 20);
 	}
@@ -45,19 +48,21 @@ void console_unlock(struct call *call, u32 which)
 	futex_wake(&HEADER->console_lock, 1);
 }
 
-/* Calls whose data never pass through the program's memory cannot be printed at replay: they get EINVAL,
- * which makes copying programs fall back to read and write. */
+/* Calls whose data never pass through the program's memory cannot be printed at replay: they get
+ * EINVAL, which makes copying programs fall back to read and write. */
 u32 console_hides_data(struct call *call)
 {
 	switch (call->number) {
 	case NR_sendfile: return console_of(call->context->process, call->arguments[0]);
-	case NR_splice: case NR_copy_file_range: return console_of(call->context->process, call->arguments[2]);
+	case NR_splice:
+	case NR_copy_file_range: return console_of(call->context->process, call->arguments[2]);
 	case NR_tee: return console_of(call->context->process, call->arguments[1]);
 	}
 	return 0;
 }
 
-/* In front of each piece that is printed for a debugger, which may come here again and must know what it has. */
+/* In front of each piece that is printed for a debugger, which may come here again and must know
+ * what it has. */
 struct piece {
 	u64 ticket; /* among all outputs */
 	u64 offset; /* in this one */
@@ -68,7 +73,7 @@ struct piece {
 static void print_piece(struct piece *piece, u64 address, u64 bytes)
 {
 	piece->bytes = (u32)bytes;
-	u64 vectors[] = { (u64)piece, sizeof *piece, address, bytes };
+	u64 vectors[] = {(u64)piece, sizeof *piece, address, bytes};
 	/* To a file that it is appended to, at once: others append to it too. */
 	sys3(NR_writev, piece->descriptor, (u64)vectors, 2);
 	piece->offset += bytes;
@@ -107,18 +112,18 @@ static void print_output(struct context *context, struct piece *piece, const str
 	const u64 *arguments = (const u64 *)(event + 1);
 	u64 vectors[2], bytes = (u64)event->value;
 	switch (event->number) {
-	case NR_write: case NR_pwrite64: case NR_sendto:
-		print_bytes(piece, arguments[1], bytes);
-		return;
-	case NR_writev: case NR_pwritev: case NR_pwritev2: case NR_vmsplice:
-		print_vectors(piece, arguments[1], arguments[2], bytes);
-		return;
+	case NR_write:
+	case NR_pwrite64:
+	case NR_sendto: print_bytes(piece, arguments[1], bytes); return;
+	case NR_writev:
+	case NR_pwritev:
+	case NR_pwritev2:
+	case NR_vmsplice: print_vectors(piece, arguments[1], arguments[2], bytes); return;
 	case NR_sendmsg:
 		if (!copy_user(vectors, (const void *)(arguments[1] + 16), sizeof vectors))
 			print_vectors(piece, vectors[0], vectors[1], bytes);
 		return;
-	default:
-		diverge(context, WHY_CORRUPT, event->number, 0);
+	default: diverge(context, WHY_CORRUPT, event->number, 0);
 	}
 }
 
@@ -139,7 +144,8 @@ static void wait_for_turn(struct context *context, u64 ticket)
 static const struct item *console_item(const struct event *event)
 {
 	const struct call_row *row = &call_rows[event->number];
-	const u8 *at = (const u8 *)(event + 1) + row->argument_count * 8, *end = (const u8 *)event + event->size;
+	const u8 *at = (const u8 *)(event + 1) + row->argument_count * 8,
+		 *end = (const u8 *)event + event->size;
 	while (at + sizeof(struct item) <= end) {
 		const struct item *item = (const struct item *)at;
 		if (item->direction == ITEM_CONSOLE && item->inline_bytes == 8)
@@ -149,8 +155,9 @@ static const struct item *console_item(const struct event *event)
 	return NULL;
 }
 
-/* Prints what the recorded call printed, once it is its turn on the console. Holding the baton here could wait for a thread that needs it: a
- * thread that lost the baton during the call prints before it waits to get it back. */
+/* Prints what the recorded call printed, once it is its turn on the console. Holding the baton here
+ * could wait for a thread that needs it: a thread that lost the baton during the call prints before
+ * it waits to get it back. */
 void console_replay(struct context *context, const struct event *event)
 {
 	const struct item *item = console_item(event);
@@ -164,7 +171,8 @@ void console_replay(struct context *context, const struct event *event)
 		if (HEADER->options & OPTION_QUIET) /* what comes before it is lost */
 			return;
 	}
-	struct piece piece = { .ticket = ticket, .descriptor = event->flags & CALL_CONSOLE_OUT ? 1 : 2 };
+	struct piece piece = {
+		.ticket = ticket, .descriptor = event->flags & CALL_CONSOLE_OUT ? 1 : 2};
 	print_output(context, &piece, event);
 	if (is_debugged())
 		return;

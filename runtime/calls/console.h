@@ -5,7 +5,8 @@
 
 struct call;
 
-u32 console_lock(struct call *call); /* which console it writes to: 0 none */
+/* Which console it writes to: 0 none. */
+u32 console_lock(struct call *call);
 void console_unlock(struct call *call, u32 which);
 u32 console_hides_data(struct call *call);
 void console_replay(struct context *context, const struct event *event);

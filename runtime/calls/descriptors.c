@@ -1,5 +1,5 @@
-/* Which descriptors lead to the program's original standard output and error, or to its memory: tracked while recording, since replay is told by
- * the events. Private stack. */
+/* Which descriptors lead to the program's original standard output and error, or to its memory:
+ * tracked while recording, since replay is told by the events. Private stack. */
 #include "calls/descriptors.h"
 #include "base/shared.h"
 #include "base/state.h"
@@ -16,11 +16,13 @@
 #define TYPE_MASK 0170000u
 #define CHARACTER_DEVICE 0020000u
 #define REGULAR_FILE 0100000u
-#define WRITES 3UL                /* O_WRONLY | O_RDWR */
+#define WRITES 3UL		/* O_WRONLY | O_RDWR */
 #define WAITS_FOR_DISK 050000UL /* O_DSYNC | O_DIRECT */
 #define F_SETFL 4
 #define MSG_DONTWAIT 0x40
-#define SENDS_OR_RECEIVES (1UL << NR_read | 1UL << NR_write | 1UL << NR_readv | 1UL << NR_writev | 1UL << NR_sendto | 1UL << NR_recvfrom | 1UL << NR_sendmsg | 1UL << NR_recvmsg)
+#define SENDS_OR_RECEIVES                                                        \
+	(1UL << NR_read | 1UL << NR_write | 1UL << NR_readv | 1UL << NR_writev | \
+		1UL << NR_sendto | 1UL << NR_recvfrom | 1UL << NR_sendmsg | 1UL << NR_recvmsg)
 
 /* Its index, or high_count. */
 static u32 find_high(const struct descriptor_uses *uses, u64 descriptor)
@@ -31,7 +33,10 @@ static u32 find_high(const struct descriptor_uses *uses, u64 descriptor)
 	return i;
 }
 
-static void remove_high(struct descriptor_uses *uses, u32 i) { uses->high[i] = uses->high[--uses->high_count]; }
+static void remove_high(struct descriptor_uses *uses, u32 i)
+{
+	uses->high[i] = uses->high[--uses->high_count];
+}
 
 u32 high_descriptor_use(const struct process *process, u64 descriptor)
 {
@@ -59,14 +64,18 @@ static u32 set_use(struct process *process, u64 descriptor, u32 use)
 	}
 	if (i == HIGH_DESCRIPTORS)
 		return 1;
-	uses->high[i] = (struct high_descriptor){ .descriptor = (u32)descriptor, .use = use };
+	uses->high[i] = (struct high_descriptor){.descriptor = (u32)descriptor, .use = use};
 	uses->high_count += i == uses->high_count;
 	return 0;
 }
 
-void descriptor_is_memory(struct call *call) { set_use(call->context->process, (u64)call->result, DESCRIPTOR_MEMORY); }
+void descriptor_is_memory(struct call *call)
+{
+	set_use(call->context->process, (u64)call->result, DESCRIPTOR_MEMORY);
+}
 
-/* Output that nobody tracks would be missing at replay: better that the program has one descriptor less. */
+/* Output that nobody tracks would be missing at replay: better that the program has one descriptor
+ * less. */
 static void keep_use(struct call *call, u64 descriptor, u32 use)
 {
 	if (!set_use(call->context->process, descriptor, use))
@@ -76,8 +85,9 @@ static void keep_use(struct call *call, u64 descriptor, u32 use)
 		call->result = -EMFILE;
 }
 
-/* What a descriptor leads to that did not come from another one of the process: /dev/stdout and a passed descriptor may lead to the same output as
- * descriptor 1. Other devices than terminals have no output that anybody looks at. */
+/* What a descriptor leads to that did not come from another one of the process: /dev/stdout and a
+ * passed descriptor may lead to the same output as descriptor 1. Other devices than terminals have
+ * no output that anybody looks at. */
 static u32 found_use(u64 descriptor, u32 *is_regular)
 {
 	u64 stat[18];
@@ -90,7 +100,9 @@ static u32 found_use(u64 descriptor, u32 *is_regular)
 		return 0;
 	for (u32 i = 0; i < 2; i++) {
 		const struct console *console = &HEADER->consoles[i];
-		if (is_device ? terminal == console->terminal : !console->terminal && stat[0] == console->device && stat[1] == console->inode)
+		if (is_device ? terminal == console->terminal
+			      : !console->terminal && stat[0] == console->device &&
+					stat[1] == console->inode)
 			return i ? DESCRIPTOR_CONSOLE_ERR : DESCRIPTOR_CONSOLE_OUT;
 	}
 	return 0;
@@ -102,8 +114,11 @@ static u64 open_flags(const struct call *call)
 	switch (call->number) {
 	case NR_open: return call->arguments[1];
 	case NR_openat: return call->arguments[2];
-	case NR_openat2: return copy_user(&flags, (const void *)call->arguments[2], sizeof flags) ? 0 : flags;
-	case NR_creat: case NR_pidfd_getfd: return WRITES;
+	case NR_openat2:
+		return copy_user(&flags, (const void *)call->arguments[2], sizeof flags) ? 0
+											 : flags;
+	case NR_creat:
+	case NR_pidfd_getfd: return WRITES;
 	}
 	return 0;
 }
@@ -133,17 +148,21 @@ static u32 never_waits(struct process *process, u64 descriptor)
 	return (process->ready[word] & bit) != 0;
 }
 
-/* Where threads run on different cores one of them can compute while the kernel works for another: only on one core is nothing gained by that. */
+/* Where threads run on different cores one of them can compute while the kernel works for another:
+ * only on one core is nothing gained by that. */
 u32 descriptor_is_soon_back(struct context *context)
 {
 	const struct registers *regs = &context->regs;
 	struct process *process = context->process;
 	u64 number = (u32)regs->rax, descriptor = regs->rdi;
-	if (number == NR_write && descriptor < LOW_DESCRIPTORS && process->files[descriptor / 64] >> descriptor % 64 & 1)
+	if (number == NR_write && descriptor < LOW_DESCRIPTORS &&
+		process->files[descriptor / 64] >> descriptor % 64 & 1)
 		return 1;
 	if (!process->domain->home || number >= 64 || !(SENDS_OR_RECEIVES >> number & 1))
 		return 0;
-	u64 flags = number == NR_sendto || number == NR_recvfrom ? regs->r10 : number == NR_sendmsg || number == NR_recvmsg ? regs->rdx : 0;
+	u64 flags = number == NR_sendto || number == NR_recvfrom   ? regs->r10
+		    : number == NR_sendmsg || number == NR_recvmsg ? regs->rdx
+								   : 0;
 	return flags & MSG_DONTWAIT || never_waits(process, descriptor);
 }
 
@@ -153,9 +172,12 @@ static void find_received(struct call *call, u64 message)
 	if (copy_user(control, (const void *)(message + 32), sizeof control))
 		return;
 	u64 at = control[0], end = control[0] + control[1];
-	while (at + sizeof header <= end && !copy_user(header, (const void *)at, sizeof header) && header[0] >= sizeof header && header[0] <= end - at) {
+	while (at + sizeof header <= end && !copy_user(header, (const void *)at, sizeof header) &&
+		header[0] >= sizeof header && header[0] <= end - at) {
 		u32 descriptor, is_regular;
-		for (u64 i = sizeof header; header[1] == (SOL_SOCKET | (u64)SCM_RIGHTS << 32) && i + sizeof descriptor <= header[0]; i += sizeof descriptor)
+		for (u64 i = sizeof header; header[1] == (SOL_SOCKET | (u64)SCM_RIGHTS << 32) &&
+					    i + sizeof descriptor <= header[0];
+			i += sizeof descriptor)
 			if (!copy_user(&descriptor, (const void *)(at + i), sizeof descriptor))
 				keep_use(call, descriptor, found_use(descriptor, &is_regular));
 		at += ALIGN8(header[0]);
@@ -190,7 +212,8 @@ void descriptors_after(struct call *call)
 	const u64 *arguments = call->arguments;
 	if (call->number == NR_fcntl && arguments[1] == F_SETFL)
 		memset(process->asked, 0, sizeof process->asked); /* others may lead to the same */
-	u32 is_close = call->row->descriptor_effect == DESCRIPTORS_CLOSES; /* which also closes when it fails to write what was left */
+	/* Which also closes when it fails to write what was left. */
+	u32 is_close = call->row->descriptor_effect == DESCRIPTORS_CLOSES;
 	if (call->result < 0 && !is_close)
 		return;
 	switch (call->row->descriptor_effect) {
@@ -199,16 +222,15 @@ void descriptors_after(struct call *call)
 		if (call->number == NR_open || call->number == NR_openat)
 			filter_open(call);
 		break;
-	case DESCRIPTORS_CLOSES:
-		set_use(process, arguments[0], 0);
-		break;
+	case DESCRIPTORS_CLOSES: set_use(process, arguments[0], 0); break;
 	case DESCRIPTORS_CLOSES_RANGE:
 		if (arguments[2] & 2 /* CLOSE_RANGE_UNSHARE */)
 			process->mixed_descriptors = 1;
 		if (!(arguments[2] & 4)) /* CLOSE_RANGE_CLOEXEC */
 			close_all(process, arguments[0], arguments[1]);
 		break;
-	case DESCRIPTORS_DUPS: case DESCRIPTORS_DUPS_ONTO:
+	case DESCRIPTORS_DUPS:
+	case DESCRIPTORS_DUPS_ONTO:
 		keep_use(call, (u64)call->result, descriptor_use(process, arguments[0]));
 		break;
 	case DESCRIPTORS_RECEIVES:

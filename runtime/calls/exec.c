@@ -15,19 +15,20 @@
 #include "order/turn.h"
 #include "place/forced.h"
 
-
 /* Finds out whether the kernel would refuse the file, without asking for a tracer. */
 static i64 exec_refused(const struct call *call, u64 directory, u64 path, u64 flags)
 {
 	(void)call;
-	i64 result = sys4(NR_faccessat2, directory, path, 1 /* X_OK */, 0x200 /* AT_EACCESS */ | (flags & 0x1100));
+	i64 result = sys4(NR_faccessat2, directory, path, 1 /* X_OK */,
+		0x200 /* AT_EACCESS */ | (flags & 0x1100));
 	return result == -38 ? 0 : result;
 }
 
 static void exec_undo(struct context *context)
 {
 	__atomic_store_n(&context->slot->exec_pending, 2, __ATOMIC_RELEASE);
-	sys3(NR_tgkill, context->pid, context->tid, SIGSYS); /* the agent sees this stop and lets go of us */
+	/* The agent sees this stop and lets go of us. */
+	sys3(NR_tgkill, context->pid, context->tid, SIGSYS);
 	__atomic_store_n(&context->slot->exec_pending, 0, __ATOMIC_RELEASE);
 }
 
@@ -37,7 +38,8 @@ static u32 exec_record(struct call *call)
 	struct slot *slot = context->slot;
 	u32 at = call->number == NR_execveat;
 	call_prepare(call);
-	i64 refused = exec_refused(call, at ? call->arguments[0] : (u64)-100L, call->arguments[at], at ? call->arguments[4] : 0);
+	i64 refused = exec_refused(call, at ? call->arguments[0] : (u64)-100L, call->arguments[at],
+		at ? call->arguments[4] : 0);
 	if (refused) {
 		call->result = refused;
 		call_finish(call, NULL, 0);
@@ -90,4 +92,7 @@ static u32 exec_replay(struct call *call)
 }
 
 u32 handle_execve(struct call *call) { return recording() ? exec_record(call) : exec_replay(call); }
-u32 handle_execveat(struct call *call) { return recording() ? exec_record(call) : exec_replay(call); }
+u32 handle_execveat(struct call *call)
+{
+	return recording() ? exec_record(call) : exec_replay(call);
+}

@@ -19,9 +19,12 @@
 #include "mode/trace.h"
 #include "order/baton.h"
 
-struct exit_body { u64 hash, pages; };
+struct exit_body {
+	u64 hash, pages;
+};
 
-/* The process ends: threads of it that are still somewhere will die without a word. One that is no longer counted may be on its way out. */
+/* The process ends: threads of it that are still somewhere will die without a word. One that is no
+ * longer counted may be on its way out. */
 void mark_siblings_dying(struct context *context)
 {
 	u32 used = slots_used();
@@ -32,7 +35,8 @@ void mark_siblings_dying(struct context *context)
 		struct slot *slot = &HEADER->slots[i];
 		u32 live = SLOT_LIVE;
 		if (slot != context->slot && slot->pid == context->slot->pid)
-			__atomic_compare_exchange_n(&slot->state, &live, SLOT_DYING, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+			__atomic_compare_exchange_n(&slot->state, &live, SLOT_DYING, 0,
+				__ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 	}
 	__atomic_store_n(&HEADER->dying, 1, __ATOMIC_RELEASE);
 	ring_drain();
@@ -40,10 +44,11 @@ void mark_siblings_dying(struct context *context)
 
 void log_exit(struct context *context, u16 number, i64 status)
 {
-	struct exit_body body = { 0, 0 };
+	struct exit_body body = {0, 0};
 	u32 processor;
 	if (tracing())
-		body = (struct exit_body){ trace_clock(&processor), processor }; /* a trace has no use for hashes, but for times */
+		/* A trace has no use for hashes, but for times. */
+		body = (struct exit_body){trace_clock(&processor), processor};
 	else
 		final_hash(context, &body.hash, &body.pages);
 	if (recording()) {
@@ -99,7 +104,8 @@ u32 handle_exit(struct call *call)
 	struct context *context = call->context;
 	struct process *process = context->process;
 	if (!recording())
-		debug_event(process->thread_count > 1 ? DEBUG_THREAD_EXIT : DEBUG_EXIT, (u32)call->arguments[0] & 0xff);
+		debug_event(process->thread_count > 1 ? DEBUG_THREAD_EXIT : DEBUG_EXIT,
+			(u32)call->arguments[0] & 0xff);
 	if (process->thread_count <= 1)
 		look_end(context);
 	log_exit(context, (u16)call->number, (i32)call->arguments[0]);

@@ -5,6 +5,7 @@
 
 void mark_siblings_dying(struct context *context);
 void log_exit(struct context *context, u16 number, i64 status);
-void slot_exited(struct context *context); /* the last word of a stream: from here on the slot may be another thread's */
+/* The last word of a stream: from here on the slot may be another thread's. */
+void slot_exited(struct context *context);
 
 #endif

@@ -41,7 +41,7 @@ static u32 load(const struct filter_step *step, const struct seccomp_data *data,
 /* Jumps go forward only, so that it ends. */
 u32 filter_run(const struct filter_step *steps, const struct seccomp_data *data)
 {
-	u32 a = 0, x = 0, memory[FILTER_MEMORY] = { 0 };
+	u32 a = 0, x = 0, memory[FILTER_MEMORY] = {0};
 	for (const struct filter_step *step = steps;; step++) {
 		u16 operation = step->code & 0xf0;
 		u32 operand = step->code & BPF_X ? x : step->k;
@@ -59,7 +59,8 @@ u32 filter_run(const struct filter_step *steps, const struct seccomp_data *data)
 			if (operation == BPF_JA)
 				step += step->k;
 			else
-				step += holds(operation, a, operand) ? step->when_true : step->when_false;
+				step += holds(operation, a, operand) ? step->when_true
+								     : step->when_false;
 			break;
 		case BPF_RET: return step->code & BPF_A ? a : step->k;
 		case BPF_MISC:

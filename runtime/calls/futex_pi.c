@@ -1,8 +1,10 @@
-/* Locks with priority inheritance. The kernel would write the words of waiting threads at moments of its own; so what it does is done here, at
- * ordered points, and waiting is that of ordinary futexes. Priorities are not passed on: threads take turns anyway. Private stack.
+/* Locks with priority inheritance. The kernel would write the words of waiting threads at moments
+ * of its own; so what it does is done here, at ordered points, and waiting is that of ordinary
+ * futexes. Priorities are not passed on: threads take turns anyway. Private stack.
  *
- * A word holds its owner's thread number, and whether somebody waits. What is done to it depends on memory alone, so replay does it again. All
- * waits are as for shared futexes, so that a dying owner finds the waiters without knowing how they wait. */
+ * A word holds its owner's thread number, and whether somebody waits. What is done to it depends on
+ * memory alone, so replay does it again. All waits are as for shared futexes, so that a dying owner
+ * finds the waiters without knowing how they wait. */
 #include "calls/futex_pi.h"
 #include "base/futex.h"
 #include "base/state.h"
@@ -26,13 +28,28 @@
 #define EDEADLK 35
 #define ENOSYS 38
 #define ETIMEDOUT 110
-#define RESTART (-513L) /* as the kernel has it: the call is made again once the signals are delivered */
+/* As the kernel has it: the call is made again once the signals are delivered. */
+#define RESTART (-513L)
 
-enum { LOCK_PI = 6, UNLOCK_PI = 7, TRYLOCK_PI = 8, WAIT_BITSET = 9, LOCK_PI2 = 13, PRIVATE = 0x80, CLOCK_REALTIME = 0x100 };
+enum {
+	LOCK_PI = 6,
+	UNLOCK_PI = 7,
+	TRYLOCK_PI = 8,
+	WAIT_BITSET = 9,
+	LOCK_PI2 = 13,
+	PRIVATE = 0x80,
+	CLOCK_REALTIME = 0x100
+};
 
-static u32 operation_of(const struct call *call) { return (u32)call->arguments[1] & ~(u32)(PRIVATE | CLOCK_REALTIME); }
+static u32 operation_of(const struct call *call)
+{
+	return (u32)call->arguments[1] & ~(u32)(PRIVATE | CLOCK_REALTIME);
+}
 
-static u32 is_lock(const struct call *call) { return operation_of(call) == LOCK_PI || operation_of(call) == LOCK_PI2; }
+static u32 is_lock(const struct call *call)
+{
+	return operation_of(call) == LOCK_PI || operation_of(call) == LOCK_PI2;
+}
 
 /* -EAGAIN: somebody else has it, and it says now that there is a waiter. */
 static i64 try_lock(struct call *call, u32 *word, u32 waits)
@@ -56,13 +73,15 @@ static i64 try_lock(struct call *call, u32 *word, u32 waits)
 /* Until the lock is free, the time is up, or a signal comes. */
 static i64 lock(struct call *call)
 {
-	u64 turn, clock = operation_of(call) == LOCK_PI ? CLOCK_REALTIME : call->arguments[1] & CLOCK_REALTIME;
+	u64 turn, clock = operation_of(call) == LOCK_PI ? CLOCK_REALTIME
+							: call->arguments[1] & CLOCK_REALTIME;
 	u32 word;
 	for (;;) {
 		i64 result = try_lock(call, &word, 1);
 		if (result != -EAGAIN)
 			return result;
-		u64 wait[6] = { call->arguments[0], WAIT_BITSET | clock, word, call->arguments[3], 0, ~0U };
+		u64 wait[6] = {
+			call->arguments[0], WAIT_BITSET | clock, word, call->arguments[3], 0, ~0U};
 		u32 shares = call->context->process->domain != NULL;
 		if (shares)
 			baton_release(call->context);
@@ -104,7 +123,8 @@ static i64 decide(struct call *call)
 	return recording() ? lock(call) : try_lock(call, &word, 1);
 }
 
-/* Replay: the thread lost the baton while it waited for a lock; before that it had marked the word. */
+/* Replay: the thread lost the baton while it waited for a lock; before that it had marked the word.
+ */
 void futex_waits(struct call *call)
 {
 	u32 word;
@@ -118,7 +138,8 @@ u32 handle_futex(struct call *call)
 	if (tracing())
 		return handle_plainly(call);
 	call_prepare(call);
-	u32 is_known = is_lock(call) || operation_of(call) == UNLOCK_PI || operation_of(call) == TRYLOCK_PI;
+	u32 is_known = is_lock(call) || operation_of(call) == UNLOCK_PI ||
+		       operation_of(call) == TRYLOCK_PI;
 	i64 result = is_known ? decide(call) : -ENOSYS;
 	if (recording())
 		call->result = result;

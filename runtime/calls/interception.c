@@ -1,4 +1,5 @@
-/* What the kernel and the processor tell us of: calls that are made at places that are not patched, and reads of the time-stamp counter. */
+/* What the kernel and the processor tell us of: calls that are made at places that are not patched,
+ * and reads of the time-stamp counter. */
 #include "calls/interception.h"
 #include "base/shared.h"
 #include "base/state.h"
@@ -9,7 +10,8 @@
 
 enum { PR_SET_TSC = 26, PR_TSC_ENABLE = 1, PR_TSC_SIGSEGV = 2 };
 
-/* Where the counter traps, each switch to and from a thread where it does not changes a control register, for which a virtual machine is left: 7 us. */
+/* Where the counter traps, each switch to and from a thread where it does not changes a control
+ * register, for which a virtual machine is left: 7 us. */
 static void trap_counter(struct context *context, u32 wanted)
 {
 	if (context->counter_traps == wanted)
@@ -25,8 +27,9 @@ static void trap_counter(struct context *context, u32 wanted)
 		sys2(NR_prctl, PR_SET_TSC, wanted ? PR_TSC_SIGSEGV : PR_TSC_ENABLE);
 }
 
-/* Dispatch makes every call dearer, by a quarter on some processors, so a recorded thread has it only while there is a `syscall` it might come to:
- * somewhere in unknown code, or in the restorer behind a handler. Replay costs little by it, and so it is a safeguard there. */
+/* Dispatch makes every call dearer, by a quarter on some processors, so a recorded thread has it
+ * only while there is a `syscall` it might come to: somewhere in unknown code, or in the restorer
+ * behind a handler. Replay costs little by it, and so it is a safeguard there. */
 void arm_interception(struct context *context)
 {
 	extern const char runtime_text_start[];
@@ -36,7 +39,8 @@ void arm_interception(struct context *context)
 	if (wanted == context->dispatched)
 		return;
 	context->dispatched = wanted;
-	u64 start = wanted ? (u64)runtime_text_start : 0, bytes = wanted ? (u64)(runtime_text_end - runtime_text_start) : 0;
+	u64 start = wanted ? (u64)runtime_text_start : 0,
+	    bytes = wanted ? (u64)(runtime_text_end - runtime_text_start) : 0;
 	sys6(NR_prctl, 59 /* PR_SET_SYSCALL_USER_DISPATCH */, wanted, start, bytes, 0, 0);
 }
 

@@ -67,16 +67,21 @@ void walk_maps(void (*visit)(void *closure, const struct map_line *line), void *
 	sys1(NR_close, maps);
 }
 
-/* ioctl PROCMAP_QUERY of /proc/PID/maps, since Linux 6.11; sizes of names and of build ids, and where they go, stay 0. */
+/* ioctl PROCMAP_QUERY of /proc/PID/maps, since Linux 6.11; sizes of names and of build ids, and
+ * where they go, stay 0. */
 #define PROCMAP_QUERY 0xc0686611UL
 enum { MAP_READABLE = 1, MAP_WRITABLE = 2, COVERING_OR_NEXT = 16 };
-struct map_query { u64 size, flags, address, start, end, permissions, page_bytes, offset, inode, device, name_bytes, name, build_id; };
+struct map_query {
+	u64 size, flags, address, start, end, permissions, page_bytes, offset, inode, device,
+		name_bytes, name, build_id;
+};
 _Static_assert(sizeof(struct map_query) == 104, "struct procmap_query");
 
 /* 0: the kernel cannot be asked. */
 static u32 query_writable(i64 maps, void (*visit)(void *closure, u64 start, u64 end), void *closure)
 {
-	struct map_query query = { .size = sizeof query, .flags = MAP_READABLE | MAP_WRITABLE | COVERING_OR_NEXT };
+	struct map_query query = {
+		.size = sizeof query, .flags = MAP_READABLE | MAP_WRITABLE | COVERING_OR_NEXT};
 	i64 result;
 	while (!(result = sys3(NR_ioctl, maps, PROCMAP_QUERY, &query))) {
 		visit(closure, query.start, query.end);
@@ -85,7 +90,10 @@ static u32 query_writable(i64 maps, void (*visit)(void *closure, u64 start, u64 
 	return result == -2; /* ENOENT: there is no other */
 }
 
-struct writable_walk { void (*visit)(void *closure, u64 start, u64 end); void *closure; };
+struct writable_walk {
+	void (*visit)(void *closure, u64 start, u64 end);
+	void *closure;
+};
 
 static void visit_if_writable(void *closure, const struct map_line *line)
 {
@@ -96,7 +104,7 @@ static void visit_if_writable(void *closure, const struct map_line *line)
 
 void walk_writable(void (*visit)(void *closure, u64 start, u64 end), void *closure)
 {
-	struct writable_walk walk = { visit, closure };
+	struct writable_walk walk = {visit, closure};
 	i64 maps = sys4(NR_openat, -100L, "/proc/self/maps", 02000000 /* O_CLOEXEC */, 0);
 	u32 known = maps >= 0 && query_writable(maps, visit, closure);
 	if (maps >= 0)

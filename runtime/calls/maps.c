@@ -1,5 +1,5 @@
-/* /proc/PID/maps without us: the program gets a memfd with the filtered text in place of the file it opened. Record only; the program's
- * reads of it are recorded like any others. Private stack. */
+/* /proc/PID/maps without us: the program gets a memfd with the filtered text in place of the file
+ * it opened. Record only; the program's reads of it are recorded like any others. Private stack. */
 #include "calls/maps.h"
 #include "base/state.h"
 #include "base/sys.h"
@@ -45,7 +45,7 @@ struct written {
 	struct map_line line;
 	char *at;
 	const char *rest_end; /* NULL: there is none */
-	u32 patched;          /* its end shows patched or hidden text */
+	u32 patched;	      /* its end shows patched or hidden text */
 };
 
 static char *put_line(struct written *written)
@@ -62,10 +62,13 @@ static char *put_line(struct written *written)
 	return to + (written->rest_end - line->rest);
 }
 
-static u32 is_text(const struct map_line *line) { return memcmp(line->permissions, "r-xp", 4) == 0; }
+static u32 is_text(const struct map_line *line)
+{
+	return memcmp(line->permissions, "r-xp", 4) == 0;
+}
 
-/* A patched text lies over a mapping of its file, of which there may be parts before and behind it: it takes its name, and an offset that continues
- * the one before. */
+/* A patched text lies over a mapping of its file, of which there may be parts before and behind it:
+ * it takes its name, and an offset that continues the one before. */
 static char *put_overlay(struct written *written, const struct map_line *line, char *at)
 {
 	if (!is_text(&written->line)) {
@@ -82,13 +85,15 @@ static char *put_overlay(struct written *written, const struct map_line *line, c
 static u32 continues(const struct written *written, const struct map_line *line, u32 hidden)
 {
 	const struct map_line *before = &written->line;
-	return (written->patched || hidden) && line->start == before->end && is_text(line) && line->device == before->device && line->inode == before->inode && line->offset == before->offset + before->end - before->start;
+	return (written->patched || hidden) && line->start == before->end && is_text(line) &&
+	       line->device == before->device && line->inode == before->inode &&
+	       line->offset == before->offset + before->end - before->start;
 }
 
 static u64 filter(const char *from, u64 bytes, char *to)
 {
 	char *at = to;
-	struct written written = { .rest_end = NULL };
+	struct written written = {.rest_end = NULL};
 	const char *limit = from + bytes;
 	while (from < limit) {
 		const char *end = from;
@@ -100,16 +105,18 @@ static u64 filter(const char *from, u64 bytes, char *to)
 		if (hidden)
 			line.permissions = "r-xp";
 		u32 ours = contains(line.rest, end, "/SYSV00000000") && line.permissions[2] == 'x';
-		if ((line.start >= RUNTIME_TEXT && line.start < RUNTIME_END) || (ours && in_stubs(context_self()->process, line.start))) {
+		if ((line.start >= RUNTIME_TEXT && line.start < RUNTIME_END) ||
+			(ours && in_stubs(context_self()->process, line.start))) {
 			/* dropped */
 		} else if (!ours && written.rest_end && continues(&written, &line, hidden)) {
 			written.line.end = line.end;
 			written.patched |= hidden;
 			at = put_line(&written);
 		} else if (!ours) {
-			written = (struct written){ line, at, end, hidden };
+			written = (struct written){line, at, end, hidden};
 			at = put_line(&written);
-		} else if (written.rest_end && written.line.end == line.start && !contains(written.line.rest, written.rest_end, "[")) {
+		} else if (written.rest_end && written.line.end == line.start &&
+			   !contains(written.line.rest, written.rest_end, "[")) {
 			at = put_overlay(&written, &line, at);
 		}
 		from = end;
@@ -148,10 +155,12 @@ void filter_open(struct call *call)
 {
 	char path[64];
 	u64 address = call->arguments[call->number == NR_open ? 0 : 1];
-	if (call->result < 0 || copy_user(path, (const void *)address, 6) || memcmp(path, "/proc/", 6))
+	if (call->result < 0 || copy_user(path, (const void *)address, 6) ||
+		memcmp(path, "/proc/", 6))
 		return;
 	i64 length = string_length_user((const char *)address, sizeof path);
-	if (length < 0 || length >= (i64)sizeof path || copy_user(path, (const void *)address, (u64)length))
+	if (length < 0 || length >= (i64)sizeof path ||
+		copy_user(path, (const void *)address, (u64)length))
 		return;
 	if (ends_with(path, (u64)length, "self/mem")) {
 		expect_unknown_calls(call->context); /* even text can be written through it */

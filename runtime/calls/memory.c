@@ -1,4 +1,5 @@
-/* Calls that change the address space. They are executed in both modes; replay puts everything where the log says it was. Private stack. */
+/* Calls that change the address space. They are executed in both modes; replay puts everything
+ * where the log says it was. Private stack. */
 #include "calls/memory.h"
 #include "base/shared.h"
 #include "base/state.h"
@@ -32,9 +33,11 @@ static u32 repeat(struct call *call, u32 again)
 	struct context *context = call->context;
 	call_prepare(call);
 	if (recording()) {
-		call->result = sys6(call->number, call->actual[0], call->actual[1], call->actual[2], call->actual[3], call->actual[4], call->actual[5]);
+		call->result = sys6(call->number, call->actual[0], call->actual[1], call->actual[2],
+			call->actual[3], call->actual[4], call->actual[5]);
 	} else if (again && (call->result >= 0 || call->result < -4095)) {
-		i64 result = sys6(call->number, call->actual[0], call->actual[1], call->actual[2], call->actual[3], call->actual[4], call->actual[5]);
+		i64 result = sys6(call->number, call->actual[0], call->actual[1], call->actual[2],
+			call->actual[3], call->actual[4], call->actual[5]);
 		if (result != call->result)
 			diverge(context, WHY_RESULT, (u64)call->result, (u64)result);
 	}
@@ -68,7 +71,8 @@ static i64 unmap_around(u64 start, u64 bytes)
 {
 	u64 end = start + bytes;
 	i64 result = start < RUNTIME_TEXT ? sys2(NR_munmap, start, RUNTIME_TEXT - start) : 0;
-	return result == 0 && end > RUNTIME_END ? sys2(NR_munmap, RUNTIME_END, end - RUNTIME_END) : result;
+	return result == 0 && end > RUNTIME_END ? sys2(NR_munmap, RUNTIME_END, end - RUNTIME_END)
+						: result;
 }
 
 static u32 munmap_around(struct call *call)
@@ -96,13 +100,15 @@ u32 handle_munmap(struct call *call)
 		note_change(call->context, call->arguments[0], call->arguments[1], 1);
 		process_unlock();
 	}
-	u32 looked = look_unmap(call->context, call->arguments[0], call->arguments[1]), how = repeat(call, 1);
+	u32 looked = look_unmap(call->context, call->arguments[0], call->arguments[1]),
+	    how = repeat(call, 1);
 	if (looked && call->result == 0)
 		look_unmapped(call->context, call->arguments[0], call->arguments[1]);
 	return how;
 }
 
-/* Patched text is a shared read-only attachment; a program that wants to write to its text gets a private copy of it first. */
+/* Patched text is a shared read-only attachment; a program that wants to write to its text gets a
+ * private copy of it first. */
 static void make_private(struct context *context, u64 start, u64 bytes)
 {
 	(void)context;
@@ -111,7 +117,8 @@ static void make_private(struct context *context, u64 start, u64 bytes)
 		u8 copy[PAGE_BYTES];
 		if (copy_user(copy, (const void *)page, PAGE_BYTES))
 			continue;
-		sys6(NR_mmap, page, PAGE_BYTES, 7, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, ~0UL, 0);
+		sys6(NR_mmap, page, PAGE_BYTES, 7, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, ~0UL,
+			0);
 		copy_user((void *)page, copy, PAGE_BYTES);
 	}
 }
@@ -126,12 +133,16 @@ u32 handle_mprotect(struct call *call)
 		if (call->arguments[2] & PROT_EXEC)
 			expect_unknown_calls(context);
 		note_change(context, call->arguments[0], call->arguments[1], 0);
-		call->result = sys6(call->number, call->actual[0], call->actual[1], call->actual[2], call->actual[3], 0, 0);
-		if (call->result == -13 && call->arguments[2] & PROT_WRITE) { /* EACCES: an image lies there */
+		call->result = sys6(call->number, call->actual[0], call->actual[1], call->actual[2],
+			call->actual[3], 0, 0);
+		/* EACCES: an image lies there. */
+		if (call->result == -13 && call->arguments[2] & PROT_WRITE) {
 			make_private(context, call->arguments[0], call->arguments[1]);
-			call->result = sys6(call->number, call->actual[0], call->actual[1], call->actual[2], call->actual[3], 0, 0);
+			call->result = sys6(call->number, call->actual[0], call->actual[1],
+				call->actual[2], call->actual[3], 0, 0);
 		}
-	} else if (call->result == 0 && sys6(call->number, call->actual[0], call->actual[1], call->actual[2], call->actual[3], 0, 0))
+	} else if (call->result == 0 && sys6(call->number, call->actual[0], call->actual[1],
+						call->actual[2], call->actual[3], 0, 0))
 		diverge(context, WHY_MAPPING, call->arguments[0], call->arguments[1]);
 	call_finish(call, NULL, 0);
 	return leave_with_result(call);
@@ -166,27 +177,47 @@ u32 handle_mremap(struct call *call)
 	return how;
 }
 
-enum { MADV_DONTNEED = 4, MADV_FREE = 8, MADV_REMOVE = 9, MADV_DONTFORK = 10, MADV_DOFORK = 11, MADV_WIPEONFORK = 18, MADV_KEEPONFORK = 19, MADV_DONTNEED_LOCKED = 24, MADV_GUARD_INSTALL = 102, MADV_GUARD_REMOVE = 103 };
+enum {
+	MADV_DONTNEED = 4,
+	MADV_FREE = 8,
+	MADV_REMOVE = 9,
+	MADV_DONTFORK = 10,
+	MADV_DOFORK = 11,
+	MADV_WIPEONFORK = 18,
+	MADV_KEEPONFORK = 19,
+	MADV_DONTNEED_LOCKED = 24,
+	MADV_GUARD_INSTALL = 102,
+	MADV_GUARD_REMOVE = 103
+};
 
 u32 handle_madvise(struct call *call)
 {
 	if (touches_runtime(call->arguments[0], call->arguments[1]))
 		return refuse_range(call, -EINVAL);
 	if (call->arguments[2] == MADV_FREE && !tracing())
-		call->actual[2] = MADV_DONTNEED; /* the kernel frees at will, which nothing could repeat */
+		/* The kernel frees at will, which nothing could repeat. */
+		call->actual[2] = MADV_DONTNEED;
 	if (call->arguments[2] == MADV_DONTNEED || call->arguments[2] == MADV_REMOVE)
 		look_unmap(call->context, call->arguments[0], call->arguments[1]);
 	switch (call->arguments[2]) {
-	case MADV_DONTFORK: case MADV_WIPEONFORK: case MADV_DOFORK: case MADV_KEEPONFORK:
+	case MADV_DONTFORK:
+	case MADV_WIPEONFORK:
+	case MADV_DOFORK:
+	case MADV_KEEPONFORK:
 		/* A debugger copies the process by forking it: the copies have all there is. */
 		return repeat(call, !is_debugged());
-	case MADV_DONTNEED: case MADV_FREE: case MADV_REMOVE: case MADV_DONTNEED_LOCKED: case MADV_GUARD_INSTALL: case MADV_GUARD_REMOVE:
-		return repeat(call, 1);
+	case MADV_DONTNEED:
+	case MADV_FREE:
+	case MADV_REMOVE:
+	case MADV_DONTNEED_LOCKED:
+	case MADV_GUARD_INSTALL:
+	case MADV_GUARD_REMOVE: return repeat(call, 1);
 	}
 	return repeat(call, 0);
 }
 
-/* The program break: the kernel's while recording, emulated at replay, where the kernel's own lies elsewhere. */
+/* The program break: the kernel's while recording, emulated at replay, where the kernel's own lies
+ * elsewhere. */
 u32 handle_brk(struct call *call)
 {
 	struct process *process = call->context->process;
@@ -196,7 +227,10 @@ u32 handle_brk(struct call *call)
 	u64 end = (u64)call->result, old = PAGE_CEIL(process->break_end), fresh = PAGE_CEIL(end);
 	if (touches_runtime(old, fresh > old ? fresh - old : 0))
 		diverge(call->context, WHY_CORRUPT, end, old);
-	if (process->break_end && fresh > old && sys6(NR_mmap, old, fresh - old, 3, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL, 0) != (i64)old)
+	if (process->break_end && fresh > old &&
+		sys6(NR_mmap, old, fresh - old, 3,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL,
+			0) != (i64)old)
 		diverge(call->context, WHY_MAPPING, old, fresh);
 	if (fresh < old)
 		sys2(NR_munmap, fresh, old - fresh);

@@ -5,7 +5,8 @@
 
 struct call;
 
-void note_change(struct context *context, u64 start, u64 bytes, u32 gone); /* the program is about to; `gone`: what is there vanishes */
+/* The program is about to; `gone`: what is there vanishes. */
+void note_change(struct context *context, u64 start, u64 bytes, u32 gone);
 u32 refuse_range(struct call *call, i64 result);
 
 #endif

@@ -1,4 +1,5 @@
-/* Calls that need a second look because they would reach the supervisor or take interception away. Private stack. */
+/* Calls that need a second look because they would reach the supervisor or take interception away.
+ * Private stack. */
 #include "calls/misc.h"
 #include "base/shared.h"
 #include "base/state.h"
@@ -49,7 +50,8 @@ u32 handle_personality(struct call *call)
 	return leave_with_result(call);
 }
 
-/* ---- signals to many: the supervisor and its guardian share the group but are not part of the program ---- */
+/* ---- signals to many: the supervisor and its guardian share the group but are not part of the
+ * program ---- */
 
 static i64 kill_group(struct context *context, i64 group, u64 number)
 {
@@ -59,7 +61,8 @@ static i64 kill_group(struct context *context, i64 group, u64 number)
 	u32 space = context->slot->pid_space.own;
 	for (u32 i = 0; i < count; i++) {
 		struct slot *slot = &HEADER->slots[i];
-		if (slot->state != SLOT_LIVE || slot->pid != slot->tid || (space && slot->pid_space.own != space))
+		if (slot->state != SLOT_LIVE || slot->pid != slot->tid ||
+			(space && slot->pid_space.own != space))
 			continue;
 		u32 number_here = space ? slot->pid_space.inner_tid : slot->pid;
 		if (group != -1 && sys1(NR_getpgid, number_here) != wanted)
@@ -75,14 +78,16 @@ static i64 kill_group(struct context *context, i64 group, u64 number)
 	return self ? sys2(NR_kill, context->pid, number) : result;
 }
 
-/* SIGKILL and SIGSTOP to a group, and anything to everybody, go to the recorded processes one by one. */
+/* SIGKILL and SIGSTOP to a group, and anything to everybody, go to the recorded processes one by
+ * one. */
 u32 handle_kill(struct call *call)
 {
 	i64 target = (i32)call->arguments[0];
 	u64 number = call->arguments[1];
 	if (target == -1 && call->context->slot->pid_space.own)
 		return handle_plainly(call); /* the supervisor is not in that namespace */
-	if (!recording() || (target != -1 && !(target <= 0 && (number == SIGKILL || number == SIGSTOP))))
+	if (!recording() ||
+		(target != -1 && !(target <= 0 && (number == SIGKILL || number == SIGSTOP))))
 		return handle_plainly(call);
 	call_prepare(call);
 	call->result = kill_group(call->context, target, number);
@@ -92,7 +97,14 @@ u32 handle_kill(struct call *call)
 
 /* ---- prctl and arch_prctl ---- */
 
-enum { PR_GET_SECCOMP = 21, PR_SET_SECCOMP = 22, PR_GET_TSC = 25, PR_SET_TSC = 26, PR_GET_TID_ADDRESS = 40, PR_SET_SYSCALL_USER_DISPATCH = 59 };
+enum {
+	PR_GET_SECCOMP = 21,
+	PR_SET_SECCOMP = 22,
+	PR_GET_TSC = 25,
+	PR_SET_TSC = 26,
+	PR_GET_TID_ADDRESS = 40,
+	PR_SET_SYSCALL_USER_DISPATCH = 59
+};
 
 /* The kernel knows a word of ours. */
 static u32 thread_id_address(struct call *call)
@@ -119,7 +131,11 @@ u32 handle_prctl(struct call *call)
 }
 
 enum {
-	ARCH_SET_GS = 0x1001, ARCH_SET_FS = 0x1002, ARCH_GET_GS = 0x1004, ARCH_GET_CPUID = 0x1011, ARCH_SET_CPUID = 0x1012,
+	ARCH_SET_GS = 0x1001,
+	ARCH_SET_FS = 0x1002,
+	ARCH_GET_GS = 0x1004,
+	ARCH_GET_CPUID = 0x1011,
+	ARCH_SET_CPUID = 0x1012,
 	ARCH_REQ_XCOMP_PERM = 0x1023,
 };
 
@@ -134,17 +150,20 @@ u32 handle_arch_prctl(struct call *call)
 			sys2(NR_arch_prctl, call->arguments[0], call->arguments[1]);
 		call_finish(call, NULL, 0);
 		return leave_with_result(call);
-	case ARCH_SET_GS: case ARCH_GET_GS: return answer_call(call, -EPERM); /* %gs is the runtime's */
+	case ARCH_SET_GS:
+	case ARCH_GET_GS: return answer_call(call, -EPERM); /* %gs is the runtime's */
 	case ARCH_GET_CPUID: return answer_call(call, 1);
 	case ARCH_SET_CPUID: return answer_call(call, -ENODEV);
-	case ARCH_REQ_XCOMP_PERM: return answer_call(call, -EOPNOTSUPP); /* signal frames have no room for tiles */
+	case ARCH_REQ_XCOMP_PERM:
+		return answer_call(call, -EOPNOTSUPP); /* signal frames have no room for tiles */
 	}
 	if ((u32)call->arguments[0] >= 0x5001 && (u32)call->arguments[0] <= 0x5005)
 		return answer_call(call, -EINVAL); /* shadow stacks */
 	return handle_plainly(call);
 }
 
-/* Copying within one's own memory happens again at replay; other processes' memory is not ours to change behind their back. */
+/* Copying within one's own memory happens again at replay; other processes' memory is not ours to
+ * change behind their back. */
 static u32 own_memory(struct call *call)
 {
 	struct context *context = call->context;
@@ -155,9 +174,12 @@ static u32 own_memory(struct call *call)
 		if ((u32)call->arguments[0] != context->pid)
 			call->result = -EPERM;
 		else
-			call->result = sys6(call->number, call->arguments[0], call->arguments[1], call->arguments[2], call->arguments[3], call->arguments[4], call->arguments[5]);
+			call->result = sys6(call->number, call->arguments[0], call->arguments[1],
+				call->arguments[2], call->arguments[3], call->arguments[4],
+				call->arguments[5]);
 	} else if (call->result > 0)
-		sys6(call->number, sys0(NR_getpid), call->arguments[1], call->arguments[2], call->arguments[3], call->arguments[4], call->arguments[5]);
+		sys6(call->number, sys0(NR_getpid), call->arguments[1], call->arguments[2],
+			call->arguments[3], call->arguments[4], call->arguments[5]);
 	call_finish(call, NULL, 0);
 	return leave_with_result(call);
 }
@@ -170,7 +192,8 @@ enum { RLIMIT_STACK = 3 };
 static u32 limit(struct call *call, u64 resource, u64 fresh, u32 own)
 {
 	u64 values[2];
-	u32 growth = own && resource == RLIMIT_STACK && fresh && !copy_user(values, (void *)fresh, sizeof values);
+	u32 growth = own && resource == RLIMIT_STACK && fresh &&
+		     !copy_user(values, (void *)fresh, sizeof values);
 	call_prepare(call);
 	if (call_execute(call) == CALL_ABORTED)
 		return deliver_deferred(call->context, 1);
@@ -184,7 +207,10 @@ static u32 limit(struct call *call, u64 resource, u64 fresh, u32 own)
 	return leave_with_result(call);
 }
 
-u32 handle_setrlimit(struct call *call) { return limit(call, call->arguments[0], call->arguments[1], 1); }
+u32 handle_setrlimit(struct call *call)
+{
+	return limit(call, call->arguments[0], call->arguments[1], 1);
+}
 
 u32 handle_prlimit64(struct call *call)
 {

@@ -5,7 +5,9 @@
 
 struct call;
 
-u32 handle_plainly(struct call *call); /* with nothing special about it */
-u32 answer_call(struct call *call, i64 result); /* record: it is not made; the program gets the result */
+/* With nothing special about it. */
+u32 handle_plainly(struct call *call);
+/* Record: it is not made; the program gets the result. */
+u32 answer_call(struct call *call, i64 result);
 
 #endif

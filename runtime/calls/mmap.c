@@ -1,4 +1,5 @@
-/* Mappings, of files above all. While recording, images lie over the text of programs; replay puts everything where the log says it was. Private stack. */
+/* Mappings, of files above all. While recording, images lie over the text of programs; replay puts
+ * everything where the log says it was. Private stack. */
 #include "calls/mmap.h"
 #include "base/shared.h"
 #include "base/state.h"
@@ -28,11 +29,15 @@
 static u32 find_file(const struct file_identity *identity)
 {
 	const struct header *header = HEADER;
-	u32 next = __atomic_load_n(&header->file_buckets[file_bucket(identity->inode, FILE_BUCKETS)], __ATOMIC_ACQUIRE);
+	u32 next =
+		__atomic_load_n(&header->file_buckets[file_bucket(identity->inode, FILE_BUCKETS)],
+			__ATOMIC_ACQUIRE);
 	for (; next; next = header->files[next - 1].next) {
 		const struct file_entry *entry = &header->files[next - 1];
-		if (entry->inode == identity->inode && entry->device == identity->device && entry->size == identity->size &&
-		    entry->modified_ns == identity->modified_ns && entry->changed_ns == identity->changed_ns)
+		if (entry->inode == identity->inode && entry->device == identity->device &&
+			entry->size == identity->size &&
+			entry->modified_ns == identity->modified_ns &&
+			entry->changed_ns == identity->changed_ns)
 			return next - 1;
 	}
 	return NO_FILE;
@@ -41,45 +46,62 @@ static u32 find_file(const struct file_identity *identity)
 static u32 is_elf(u64 descriptor)
 {
 	u32 magic = 0;
-	return sys4(NR_pread64, descriptor, &magic, sizeof magic, 0) == sizeof magic && magic == 0x464c457f;
+	return sys4(NR_pread64, descriptor, &magic, sizeof magic, 0) == sizeof magic &&
+	       magic == 0x464c457f;
 }
 
 static u32 is_writable(const u64 *a) { return (status_flags(a[4]) & 3) != 0; }
 
-#define STORED_FIRST 32u       /* files that each process has stored, whatever their size */
+#define STORED_FIRST 32u /* files that each process has stored, whatever their size */
 #define SMALL_BYTES 0x20000UL
-#define TINY_BYTES 0x1000UL    /* always: to wait for the supervisor takes longer than to copy them */
+/* Always: to wait for the supervisor takes longer than to copy them. */
+#define TINY_BYTES 0x1000UL
 
-/* Whether what a mapping shows goes into the log, as the result of a read would. Programs that map thousands of small files, as git does with its objects,
- * would otherwise wait for the supervisor each time, and fill its list; of large files the list has place for the first ones. */
-static u32 fits_log(const struct process *process, const u64 *a, const struct file_identity *identity)
+/* Whether what a mapping shows goes into the log, as the result of a read would. Programs that map
+ * thousands of small files, as git does with its objects, would otherwise wait for the supervisor
+ * each time, and fill its list; of large files the list has place for the first ones. */
+static u32 fits_log(
+	const struct process *process, const u64 *a, const struct file_identity *identity)
 {
 	u32 is_full = HEADER->file_count >= MAX_FILES;
 	u64 bytes = PAGE_CEIL(a[1]);
-	return !tracing() && (process->stored_count >= STORED_FIRST || is_full || bytes <= TINY_BYTES) && bytes >= a[1] && (bytes <= SMALL_BYTES || is_full) && (a[3] & MAP_TYPE) == MAP_PRIVATE
-		&& (a[2] & (PROT_READ | PROT_EXEC)) == PROT_READ && a[5] < identity->size && bytes <= PAGE_CEIL(identity->size) - a[5] && (is_full || !is_writable(a)) && !is_elf((u32)a[4]);
+	return !tracing() &&
+	       (process->stored_count >= STORED_FIRST || is_full || bytes <= TINY_BYTES) &&
+	       bytes >= a[1] && (bytes <= SMALL_BYTES || is_full) &&
+	       (a[3] & MAP_TYPE) == MAP_PRIVATE && (a[2] & (PROT_READ | PROT_EXEC)) == PROT_READ &&
+	       a[5] < identity->size && bytes <= PAGE_CEIL(identity->size) - a[5] &&
+	       (is_full || !is_writable(a)) && !is_elf((u32)a[4]);
 }
 
-/* Whether replay has a copy of the file, on which all changes are repeated: what it holds now need not be stored again. */
+/* Whether replay has a copy of the file, on which all changes are repeated: what it holds now need
+ * not be stored again. */
 static u32 is_followed(const u64 *a, const struct file_identity *identity)
 {
-	if (tracing() || ((a[3] & MAP_TYPE) == MAP_PRIVATE && !is_writable(a)) || !shared_file_changes(identity->device, identity->inode))
+	if (tracing() || ((a[3] & MAP_TYPE) == MAP_PRIVATE && !is_writable(a)) ||
+		!shared_file_changes(identity->device, identity->inode))
 		return 0;
 	const struct header *header = HEADER;
-	u32 next = __atomic_load_n(&header->file_buckets[file_bucket(identity->inode, FILE_BUCKETS)], __ATOMIC_ACQUIRE);
+	u32 next =
+		__atomic_load_n(&header->file_buckets[file_bucket(identity->inode, FILE_BUCKETS)],
+			__ATOMIC_ACQUIRE);
 	for (; next; next = header->files[next - 1].next)
-		if (header->files[next - 1].inode == identity->inode && header->files[next - 1].device == identity->device && header->files[next - 1].followed)
+		if (header->files[next - 1].inode == identity->inode &&
+			header->files[next - 1].device == identity->device &&
+			header->files[next - 1].followed)
 			return 1;
 	return 0;
 }
 
 enum shown { SHOWN_STORED, SHOWN_LOGGED /* what it shows goes into the log */, SHOWN_FOLLOWED };
 
-/* The stored copy of what a mapping shows; a trace needs none but those with an image. The supervisor makes it the first time. */
-static u32 file_of(struct context *context, const u64 *a, struct file_identity *identity, enum shown *shown)
+/* The stored copy of what a mapping shows; a trace needs none but those with an image. The
+ * supervisor makes it the first time. */
+static u32 file_of(
+	struct context *context, const u64 *a, struct file_identity *identity, enum shown *shown)
 {
 	u64 descriptor = (u32)a[4];
-	if (!identify_file(descriptor, identity, 1) || !identity->regular || (tracing() && !is_elf(descriptor)))
+	if (!identify_file(descriptor, identity, 1) || !identity->regular ||
+		(tracing() && !is_elf(descriptor)))
 		return NO_FILE;
 	u32 index = find_file(identity);
 	if (index != NO_FILE) {
@@ -87,7 +109,9 @@ static u32 file_of(struct context *context, const u64 *a, struct file_identity *
 			__atomic_store_n(&HEADER->files[index].used, 1, __ATOMIC_RELAXED);
 		return index;
 	}
-	*shown = is_followed(a, identity) ? SHOWN_FOLLOWED : fits_log(context->process, a, identity) ? SHOWN_LOGGED : SHOWN_STORED;
+	*shown = is_followed(a, identity)		   ? SHOWN_FOLLOWED
+		 : fits_log(context->process, a, identity) ? SHOWN_LOGGED
+							   : SHOWN_STORED;
 	if (*shown != SHOWN_STORED)
 		return NO_FILE;
 	context->process->stored_count++;
@@ -97,7 +121,8 @@ static u32 file_of(struct context *context, const u64 *a, struct file_identity *
 
 static i64 attach(const struct image_part *part, u64 address, u32 replace)
 {
-	return sys3(NR_shmat, part->segment_id, address, SHM_RDONLY | SHM_EXEC | (replace ? SHM_REMAP : 0));
+	return sys3(NR_shmat, part->segment_id, address,
+		SHM_RDONLY | SHM_EXEC | (replace ? SHM_REMAP : 0));
 }
 
 /* The first mapping of a library: asks for room behind it, where its stubs go. */
@@ -107,7 +132,8 @@ static i64 map_with_room(struct process *process, u32 index, const u64 *a)
 	u64 room = file->stubs.address + file->stubs.bytes - file->low;
 	if (process->reservation_count >= MAX_RESERVATIONS || a[1] > file->high - file->low)
 		return sys6(NR_mmap, a[0], a[1], a[2], a[3], a[4], a[5]);
-	i64 base = sys6(NR_mmap, a[0], room, 0, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, ~0UL, 0);
+	i64 base =
+		sys6(NR_mmap, a[0], room, 0, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, ~0UL, 0);
 	if (base < 0 && base > -4096)
 		return sys6(NR_mmap, a[0], a[1], a[2], a[3], a[4], a[5]);
 	i64 result = sys6(NR_mmap, (u64)base, a[1], a[2], a[3] | MAP_FIXED, a[4], a[5]);
@@ -116,10 +142,12 @@ static i64 map_with_room(struct process *process, u32 index, const u64 *a)
 		return result;
 	}
 	u64 used = PAGE_CEIL(a[1]);
-	sys2(NR_munmap, (u64)base + used, (u64)base + file->stubs.address - file->low - ((u64)base + used));
+	sys2(NR_munmap, (u64)base + used,
+		(u64)base + file->stubs.address - file->low - ((u64)base + used));
 	sys2(NR_munmap, (u64)base + file->stubs.address - file->low, file->stubs.bytes);
 	if (attach(&file->stubs, (u64)base + file->stubs.address - file->low, 0) > 0)
-		process->reservations[process->reservation_count++] = (struct reservation){ (u64)base - file->low, index, 1 };
+		process->reservations[process->reservation_count++] =
+			(struct reservation){(u64)base - file->low, index, 1};
 	return result;
 }
 
@@ -143,14 +171,16 @@ u32 holds_mapping(const struct item *item)
 static void add_overlay(struct mapping_body *body, u64 address, const struct image_part *part)
 {
 	struct mapping_overlay *overlay = &body->overlays[body->overlay_count++];
-	*overlay = (struct mapping_overlay){ address, part->bytes, { 0 } };
+	*overlay = (struct mapping_overlay){address, part->bytes, {0}};
 	memcpy(overlay->content, part->content, 32);
 }
 
 _Static_assert(MAX_OVERLAYS == MAX_PARTS + 1, "all patched pages and the stubs");
 
-/* Patched text goes over a mapping that shows exactly the text that it is of. Fills the overlays for the log; whether all of it is in place. */
-static u32 overlay_text(struct process *process, u32 index, u64 address, const u64 *a, struct mapping_body *body)
+/* Patched text goes over a mapping that shows exactly the text that it is of. Fills the overlays
+ * for the log; whether all of it is in place. */
+static u32 overlay_text(
+	struct process *process, u32 index, u64 address, const u64 *a, struct mapping_body *body)
 {
 	const struct file_entry *file = &HEADER->files[index];
 	u64 base = 0;
@@ -158,7 +188,8 @@ static u32 overlay_text(struct process *process, u32 index, u64 address, const u
 	for (u32 i = 0; i < file->part_count; i++) {
 		const struct image_part *part = &file->parts[i];
 		u64 at = address + part->offset;
-		if (part->text_offset != a[5] || PAGE_CEIL(a[1]) != part->text_bytes || !has_place_for_stubs(process, at - part->address, index))
+		if (part->text_offset != a[5] || PAGE_CEIL(a[1]) != part->text_bytes ||
+			!has_place_for_stubs(process, at - part->address, index))
 			continue;
 		if (attach(part, at, 1) != (i64)at) {
 			whole = 0;
@@ -175,7 +206,8 @@ static u32 overlay_text(struct process *process, u32 index, u64 address, const u
 	return whole && unreached_hide(process, file, base, address, address + PAGE_CEIL(a[1]));
 }
 
-/* Whether a new mapping of code can make no call that is not patched. `patched`: its image lies over it. */
+/* Whether a new mapping of code can make no call that is not patched. `patched`: its image lies
+ * over it. */
 static u32 calls_are_known(u32 index, const u64 *a, u32 patched)
 {
 	if (index == NO_FILE || a[2] & PROT_WRITE || (a[3] & MAP_TYPE) != MAP_PRIVATE)
@@ -189,7 +221,9 @@ static u32 wants_room(u32 index, const u64 *a)
 	if (index == NO_FILE)
 		return 0;
 	const struct file_entry *file = &HEADER->files[index];
-	return file->part_count && file->stubs.segment_id >= 0 && file->stubs.address >= file->high && a[5] == 0 && a[0] == 0 && !(a[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE)) && (a[3] & MAP_TYPE) == MAP_PRIVATE;
+	return file->part_count && file->stubs.segment_id >= 0 &&
+	       file->stubs.address >= file->high && a[5] == 0 && a[0] == 0 &&
+	       !(a[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE)) && (a[3] & MAP_TYPE) == MAP_PRIVATE;
 }
 
 static void follow(struct file_entry *file, u32 changes)
@@ -198,8 +232,12 @@ static void follow(struct file_entry *file, u32 changes)
 	file->followed = 1;
 }
 
-/* Where the program would like to have it. A wish for the runtime's place is not passed on: what is free of that is needed later. */
-static u64 wished_address(const u64 *a) { return !(a[3] & MAP_FIXED) && touches_runtime(a[0], a[1]) ? 0 : a[0]; }
+/* Where the program would like to have it. A wish for the runtime's place is not passed on: what is
+ * free of that is needed later. */
+static u64 wished_address(const u64 *a)
+{
+	return !(a[3] & MAP_FIXED) && touches_runtime(a[0], a[1]) ? 0 : a[0];
+}
 
 /* Whoever maps a file privately that it can also write to may see the writes. */
 static u32 may_change(const u64 *a) { return (a[3] & MAP_TYPE) == MAP_PRIVATE && is_writable(a); }
@@ -208,8 +246,8 @@ static u32 mmap_record(struct call *call)
 {
 	struct context *context = call->context;
 	const u64 *a = call->arguments;
-	struct file_identity identity = { 0 };
-	struct mapping_body body = { { 0 }, 0, 0, 0, 0, { { 0 } } };
+	struct file_identity identity = {0};
+	struct mapping_body body = {{0}, 0, 0, 0, 0, {{0}}};
 	u32 index = NO_FILE;
 	enum shown shown = SHOWN_STORED;
 	u32 shared = shared_by(a[2], a[3], a[4]);
@@ -240,21 +278,27 @@ static u32 mmap_record(struct call *call)
 			body.inode = identity.inode;
 			if ((a[3] & MAP_TYPE) != MAP_PRIVATE)
 				follow(&HEADER->files[index], is_writable(a));
-			if (a[2] & PROT_EXEC && (a[3] & MAP_TYPE) == MAP_PRIVATE && !(a[2] & PROT_WRITE))
-				patched = overlay_text(context->process, index, (u64)call->result, a, &body);
+			if (a[2] & PROT_EXEC && (a[3] & MAP_TYPE) == MAP_PRIVATE &&
+				!(a[2] & PROT_WRITE))
+				patched = overlay_text(
+					context->process, index, (u64)call->result, a, &body);
 			body.may_change = !body.overlay_count && may_change(a);
 			if (body.may_change)
 				follow(&HEADER->files[index], 0);
-			item = (struct extra_item){ DESCRIPTOR_ARGUMENT, ITEM_MAPPING, 0, &body, mapping_bytes(body.overlay_count) };
+			item = (struct extra_item){DESCRIPTOR_ARGUMENT, ITEM_MAPPING, 0, &body,
+				mapping_bytes(body.overlay_count)};
 			extra = !tracing();
 		} else if (shown == SHOWN_FOLLOWED) {
 			body.device = identity.device;
 			body.inode = identity.inode;
 			body.may_change = (a[3] & MAP_TYPE) == MAP_PRIVATE;
-			item = (struct extra_item){ DESCRIPTOR_ARGUMENT, ITEM_MAPPING, 0, &body, mapping_bytes(0) };
+			item = (struct extra_item){
+				DESCRIPTOR_ARGUMENT, ITEM_MAPPING, 0, &body, mapping_bytes(0)};
 			extra = 1;
 		} else if (shown == SHOWN_LOGGED) {
-			item = (struct extra_item){ DESCRIPTOR_ARGUMENT, ITEM_OUTPUT, (u64)call->result, (const void *)call->result, (u32)PAGE_CEIL(a[1]) };
+			item = (struct extra_item){DESCRIPTOR_ARGUMENT, ITEM_OUTPUT,
+				(u64)call->result, (const void *)call->result,
+				(u32)PAGE_CEIL(a[1])};
 			extra = 1;
 		}
 		if (a[2] & PROT_EXEC && !calls_are_known(index, a, patched))
@@ -296,7 +340,8 @@ static i64 open_content(const u8 *content)
 static u32 is_unchanged(const struct process *process, const struct mapping_body *body)
 {
 	for (u32 i = 0; i < UNCHANGED_FILES; i++)
-		if (process->unchanged[i].device == body->device && process->unchanged[i].inode == body->inode)
+		if (process->unchanged[i].device == body->device &&
+			process->unchanged[i].inode == body->inode)
 			return process->unchanged[i].inode != 0;
 	return 0;
 }
@@ -309,12 +354,14 @@ static void note_unchanged(struct process *process, const struct mapping_body *b
 	process->unchanged[at].inode = body->inode;
 }
 
-/* A copy of the file that all processes share; or the file as it is stored, if nothing in the recording changes it. */
+/* A copy of the file that all processes share; or the file as it is stored, if nothing in the
+ * recording changes it. */
 i64 open_shared(struct context *context, const struct mapping_body *body)
 {
 	u64 content[4];
 	memcpy(content, body->content, 32);
-	u32 is_known = (content[0] | content[1] | content[2] | content[3]) != 0; /* else there is only the copy */
+	/* Else there is only the copy. */
+	u32 is_known = (content[0] | content[1] | content[2] | content[3]) != 0;
 	if (is_known && is_unchanged(context->process, body))
 		return open_content(body->content);
 	context->slot->request.arguments[3] = content[1];
@@ -332,13 +379,16 @@ i64 open_shared(struct context *context, const struct mapping_body *body)
 }
 
 /* Maps stored content at an exact place. */
-void map_content(struct context *context, u64 address, u64 bytes, u64 protection, u64 flags, const u8 *content, u64 offset);
-void map_content(struct context *context, u64 address, u64 bytes, u64 protection, u64 flags, const u8 *content, u64 offset)
+void map_content(struct context *context, u64 address, u64 bytes, u64 protection, u64 flags,
+	const u8 *content, u64 offset);
+void map_content(struct context *context, u64 address, u64 bytes, u64 protection, u64 flags,
+	const u8 *content, u64 offset)
 {
 	i64 descriptor = open_content(content);
 	if (descriptor < 0)
 		diverge(context, WHY_MAPPING, address, (u64)descriptor);
-	i64 at = sys6(NR_mmap, address, bytes, protection, flags | MAP_FIXED, (u64)descriptor, offset);
+	i64 at = sys6(
+		NR_mmap, address, bytes, protection, flags | MAP_FIXED, (u64)descriptor, offset);
 	sys1(NR_close, descriptor);
 	if (at != (i64)address)
 		diverge(context, WHY_MAPPING, address, (u64)at);
@@ -352,7 +402,8 @@ static void map_file(struct call *call, const struct mapping_body *body, u64 fla
 	u64 type = is_private || HEADER->options & OPTION_ALONE ? MAP_PRIVATE : MAP_SHARED;
 	if (!is_private || body->may_change) {
 		i64 descriptor = open_shared(call->context, body);
-		i64 at = sys6(NR_mmap, address, a[1], a[2], type | MAP_FIXED, (u64)descriptor, a[5]);
+		i64 at =
+			sys6(NR_mmap, address, a[1], a[2], type | MAP_FIXED, (u64)descriptor, a[5]);
 		sys1(NR_close, descriptor);
 		if (descriptor < 0 || at != (i64)address)
 			diverge(call->context, WHY_MAPPING, address, (u64)at);
@@ -361,13 +412,17 @@ static void map_file(struct call *call, const struct mapping_body *body, u64 fla
 	map_content(call->context, address, a[1], a[2], flags, body->content, a[5]);
 	for (u32 i = 0; i < body->overlay_count; i++)
 		if (!touches_runtime(body->overlays[i].address, body->overlays[i].bytes))
-			map_content(call->context, body->overlays[i].address, body->overlays[i].bytes, i + 1 == body->overlay_count ? 5 : a[2], MAP_PRIVATE, body->overlays[i].content, 0);
+			map_content(call->context, body->overlays[i].address,
+				body->overlays[i].bytes, i + 1 == body->overlay_count ? 5 : a[2],
+				MAP_PRIVATE, body->overlays[i].content, 0);
 }
 
-/* For a trace: what the program stores in a shared mapping is of interest, and what it reads in others, unless they show a program. */
+/* For a trace: what the program stores in a shared mapping is of interest, and what it reads in
+ * others, unless they show a program. */
 static void look_at_mapping(struct call *call, const struct mapping_body *body)
 {
-	u32 is_private = (call->arguments[3] & MAP_TYPE) == MAP_PRIVATE, is_program = body->overlay_count != 0;
+	u32 is_private = (call->arguments[3] & MAP_TYPE) == MAP_PRIVATE,
+	    is_program = body->overlay_count != 0;
 	if (is_private && !body->may_change && !is_program) {
 		i64 descriptor = open_content(body->content);
 		is_program = descriptor < 0 || is_elf((u64)descriptor);
@@ -384,10 +439,12 @@ static u32 mmap_replay(struct call *call)
 	if (a[3] & MAP_FIXED)
 		look_unmap(context, a[0], a[1]);
 	call_prepare(call);
-	u32 logged = call->result > 0 && call_find_item(call, ITEM_OUTPUT, DESCRIPTOR_ARGUMENT) != NULL;
+	u32 logged =
+		call->result > 0 && call_find_item(call, ITEM_OUTPUT, DESCRIPTOR_ARGUMENT) != NULL;
 	if (call->result > 0) {
 		u64 address = (u64)call->result;
-		u64 flags = (a[3] & (MAP_TYPE | MAP_ANONYMOUS | MAP_GROWSDOWN)) | MAP_FIXED | MAP_NORESERVE;
+		u64 flags = (a[3] & (MAP_TYPE | MAP_ANONYMOUS | MAP_GROWSDOWN)) | MAP_FIXED |
+			    MAP_NORESERVE;
 		if ((a[3] & MAP_TYPE) == 3) /* MAP_SHARED_VALIDATE */
 			flags = (flags & ~MAP_TYPE) | MAP_SHARED;
 		if (HEADER->options & OPTION_ALONE)
@@ -396,10 +453,12 @@ static u32 mmap_replay(struct call *call)
 			diverge(context, WHY_CORRUPT, address, a[1]);
 		const struct item *item = call_find_item(call, ITEM_MAPPING, DESCRIPTOR_ARGUMENT);
 		if (holds_mapping(item)) {
-			map_file(call, (const struct mapping_body *)(item + 1), flags & ~MAP_ANONYMOUS);
+			map_file(call, (const struct mapping_body *)(item + 1),
+				flags & ~MAP_ANONYMOUS);
 			if (UNLIKELY(looks_at_mappings()))
 				look_at_mapping(call, (const struct mapping_body *)(item + 1));
-		} else if (sys6(NR_mmap, address, a[1], a[2] | (logged ? PROT_WRITE : 0), flags | MAP_ANONYMOUS, ~0UL, 0) != call->result)
+		} else if (sys6(NR_mmap, address, a[1], a[2] | (logged ? PROT_WRITE : 0),
+				   flags | MAP_ANONYMOUS, ~0UL, 0) != call->result)
 			diverge(context, WHY_MAPPING, address, a[1]);
 	}
 	call_finish(call, NULL, 0);

@@ -14,13 +14,18 @@
 #define SHM_RDONLY 010000
 #define SHM_REMAP 040000
 #define SHM_EXEC 0100000
-static inline u32 touches_runtime(u64 start, u64 bytes) { return start < RUNTIME_END && start + bytes > RUNTIME_TEXT && bytes; }
+static inline u32 touches_runtime(u64 start, u64 bytes)
+{
+	return start < RUNTIME_END && start + bytes > RUNTIME_TEXT && bytes;
+}
 /* Of an ITEM_MAPPING. */
 static inline u32 mapping_bytes(u32 overlay_count)
 {
-	return (u32)__builtin_offsetof(struct mapping_body, overlays) + overlay_count * (u32)sizeof(struct mapping_overlay);
+	return (u32) __builtin_offsetof(struct mapping_body, overlays) +
+	       overlay_count * (u32)sizeof(struct mapping_overlay);
 }
 u32 holds_mapping(const struct item *item);
-i64 open_shared(struct context *context, const struct mapping_body *body); /* replay */
+/* Replay. */
+i64 open_shared(struct context *context, const struct mapping_body *body);
 
 #endif

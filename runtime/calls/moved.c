@@ -1,6 +1,8 @@
-/* Recording, where it is wanted: what a call moved between descriptors inside the kernel, which a replay has no use for but a trace that is made of the
- * recording. It is looked at once more where it came from, else where it went: a file is mapped for that moment, what waits in a pipe is copied. What
- * cannot be had that way (a socket on both sides, a pipe that somebody else has emptied) is left out, and the trace says so. Private stack. */
+/* Recording, where it is wanted: what a call moved between descriptors inside the kernel, which a
+ * replay has no use for but a trace that is made of the recording. It is looked at once more where
+ * it came from, else where it went: a file is mapped for that moment, what waits in a pipe is
+ * copied. What cannot be had that way (a socket on both sides, a pipe that somebody else has
+ * emptied) is left out, and the trace says so. Private stack. */
 #include "calls/moved.h"
 #include "base/sys.h"
 #include "calls/descriptors.h"
@@ -15,18 +17,29 @@
 #define MODE_REGULAR 0100000u
 #define OPEN_NONBLOCK 04000
 #define OPEN_CLOEXEC 02000000
-#define PIPE_BYTES 0x100000UL    /* as much as a pipe of ours may hold */
-#define MOST_BYTES 0x80000000UL  /* of one call: the kernel moves no more at once */
+#define PIPE_BYTES 0x100000UL	/* as much as a pipe of ours may hold */
+#define MOST_BYTES 0x80000000UL /* of one call: the kernel moves no more at once */
 #define NO_PLACE (~0UL)
 
-struct side { u32 descriptor; u64 start; /* NO_PLACE: nobody knows */ };
-struct move { struct side from, to; u64 bytes; };
+struct side {
+	u32 descriptor;
+	u64 start; /* NO_PLACE: nobody knows */
+};
+struct move {
+	struct side from, to;
+	u64 bytes;
+};
 
 u32 moved_needed(const struct call *call)
 {
 	switch (call->number) {
-	case NR_sendfile: case NR_copy_file_range: case NR_splice: case NR_tee: return 1;
-	case NR_ioctl: return (u32)call->arguments[1] == CLONE_FILE || (u32)call->arguments[1] == CLONE_RANGE;
+	case NR_sendfile:
+	case NR_copy_file_range:
+	case NR_splice:
+	case NR_tee: return 1;
+	case NR_ioctl:
+		return (u32)call->arguments[1] == CLONE_FILE ||
+		       (u32)call->arguments[1] == CLONE_RANGE;
 	default: return 0;
 	}
 }
@@ -42,16 +55,24 @@ static u64 start_of(u64 descriptor, u64 pointer, u64 bytes)
 	return now < (i64)bytes ? NO_PLACE : (u64)now - bytes;
 }
 
-static struct side side(u64 descriptor, u64 pointer, u64 bytes) { return (struct side){ (u32)descriptor, start_of(descriptor, pointer, bytes) }; }
+static struct side side(u64 descriptor, u64 pointer, u64 bytes)
+{
+	return (struct side){(u32)descriptor, start_of(descriptor, pointer, bytes)};
+}
 
 static struct move cloned(const u64 *a)
 {
-	struct { i64 source; u64 from, bytes, to; } range = { (i64)a[2], 0, 0, 0 };
+	struct {
+		i64 source;
+		u64 from, bytes, to;
+	} range = {(i64)a[2], 0, 0, 0};
 	u64 stat[18];
 	if ((u32)a[1] == CLONE_RANGE && copy_user(&range, (const void *)a[2], sizeof range))
-		return (struct move){ { 0, NO_PLACE }, { 0, NO_PLACE }, 0 };
-	u64 size = sys2(NR_fstat, (u32)range.source, stat) ? 0 : stat[6], rest = size > range.from ? size - range.from : 0;
-	return (struct move){ { (u32)range.source, range.from }, { (u32)a[0], range.to }, range.bytes ? minimum(range.bytes, rest) : rest };
+		return (struct move){{0, NO_PLACE}, {0, NO_PLACE}, 0};
+	u64 size = sys2(NR_fstat, (u32)range.source, stat) ? 0 : stat[6],
+	    rest = size > range.from ? size - range.from : 0;
+	return (struct move){{(u32)range.source, range.from}, {(u32)a[0], range.to},
+		range.bytes ? minimum(range.bytes, rest) : rest};
 }
 
 static struct move move_of(const struct call *call)
@@ -59,10 +80,11 @@ static struct move move_of(const struct call *call)
 	const u64 *a = call->arguments;
 	u64 bytes = (u64)call->result;
 	switch (call->number) {
-	case NR_sendfile: return (struct move){ side(a[1], a[2], bytes), side(a[0], 0, bytes), bytes };
-	case NR_tee: return (struct move){ { (u32)a[0], NO_PLACE }, { (u32)a[1], NO_PLACE }, bytes };
+	case NR_sendfile:
+		return (struct move){side(a[1], a[2], bytes), side(a[0], 0, bytes), bytes};
+	case NR_tee: return (struct move){{(u32)a[0], NO_PLACE}, {(u32)a[1], NO_PLACE}, bytes};
 	case NR_ioctl: return cloned(a);
-	default: return (struct move){ side(a[0], a[1], bytes), side(a[2], a[3], bytes), bytes };
+	default: return (struct move){side(a[0], a[1], bytes), side(a[2], a[3], bytes), bytes};
 	}
 }
 
@@ -85,7 +107,8 @@ static i64 reopen(u32 descriptor)
 const void *view_file(struct view *view, u32 descriptor, u64 start, u64 bytes)
 {
 	u64 stat[18], skip = start & (PAGE_BYTES - 1);
-	if (start == NO_PLACE || bytes > MOST_BYTES || sys2(NR_fstat, descriptor, stat) || ((u32)stat[3] & MODE_KIND) != MODE_REGULAR || stat[6] < start + bytes)
+	if (start == NO_PLACE || bytes > MOST_BYTES || sys2(NR_fstat, descriptor, stat) ||
+		((u32)stat[3] & MODE_KIND) != MODE_REGULAR || stat[6] < start + bytes)
 		return NULL;
 	u32 write_only = (status_flags(descriptor) & 3) == 1;
 	i64 own = write_only ? reopen(descriptor) : descriptor;
@@ -96,7 +119,7 @@ const void *view_file(struct view *view, u32 descriptor, u64 start, u64 bytes)
 		sys1(NR_close, own);
 	if (at < 0)
 		return NULL;
-	*view = (struct view){ (u64)at, skip + bytes };
+	*view = (struct view){(u64)at, skip + bytes};
 	return (const void *)((u64)at + skip);
 }
 
@@ -107,7 +130,8 @@ static u64 copy_pipe(i64 pipe, void *to)
 	u64 done = 0;
 	if (sys2(NR_pipe2, ends, OPEN_CLOEXEC))
 		return 0;
-	sys3(NR_fcntl, ends[1], 1031 /* F_SETPIPE_SZ */, PIPE_BYTES); /* as it is, it is as large as most */
+	/* If that is refused, it is as large as most. */
+	sys3(NR_fcntl, ends[1], 1031 /* F_SETPIPE_SZ */, PIPE_BYTES);
 	i64 count = sys4(NR_tee, pipe, ends[1], PIPE_BYTES, 2 /* SPLICE_F_NONBLOCK */), got = 1;
 	while (count > 0 && done < (u64)count && got > 0) {
 		got = sys3(NR_read, ends[0], (u64)to + done, (u64)count - done);
@@ -122,17 +146,19 @@ static u64 copy_pipe(i64 pipe, void *to)
 static const void *view_pipe(struct view *view, u32 descriptor, u64 bytes, u32 first)
 {
 	u64 stat[18];
-	if (bytes > PIPE_BYTES || sys2(NR_fstat, descriptor, stat) || ((u32)stat[3] & MODE_KIND) != MODE_PIPE)
+	if (bytes > PIPE_BYTES || sys2(NR_fstat, descriptor, stat) ||
+		((u32)stat[3] & MODE_KIND) != MODE_PIPE)
 		return NULL;
 	i64 pipe = reopen(descriptor);
 	if (pipe < 0)
 		return NULL;
-	i64 at = sys6(NR_mmap, 0, PIPE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, ~0UL, 0);
+	i64 at = sys6(NR_mmap, 0, PIPE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		~0UL, 0);
 	u64 count = at < 0 ? 0 : copy_pipe(pipe, (void *)at);
 	sys1(NR_close, pipe);
 	if (at < 0)
 		return NULL;
-	*view = (struct view){ (u64)at, PIPE_BYTES };
+	*view = (struct view){(u64)at, PIPE_BYTES};
 	return count < bytes ? NULL : (const void *)((u64)at + (first ? 0 : count - bytes));
 }
 
@@ -147,10 +173,12 @@ u32 moved_look(const struct call *call, struct view *view, struct extra_item *ex
 	if (!bytes)
 		bytes = view_file(view, move.to.descriptor, move.to.start, move.bytes);
 	if (!bytes)
-		bytes = call->number == NR_tee ? view_pipe(view, move.from.descriptor, move.bytes, 1) : view_pipe(view, move.to.descriptor, move.bytes, 0);
+		bytes = call->number == NR_tee
+				? view_pipe(view, move.from.descriptor, move.bytes, 1)
+				: view_pipe(view, move.to.descriptor, move.bytes, 0);
 	if (!bytes)
 		return 0;
-	*extra = (struct extra_item){ 0, ITEM_MOVED, 0, bytes, (u32)move.bytes };
+	*extra = (struct extra_item){0, ITEM_MOVED, 0, bytes, (u32)move.bytes};
 	return 1;
 }
 

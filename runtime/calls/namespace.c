@@ -1,7 +1,9 @@
 /* Namespaces of process numbers and of System V objects. Private stack.
  *
- * In another PID namespace a process has other numbers than the supervisor knows it by: the slot has the supervisor's, the context the process's own.
- * Another IPC namespace would hide the supervisor's segments from the next exec, so none is made; the program is told that there is one. */
+ * In another PID namespace a process has other numbers than the supervisor knows it by: the slot
+ * has the supervisor's, the context the process's own. Another IPC namespace would hide the
+ * supervisor's segments from the next exec, so none is made; the program is told that there is one.
+ */
 #include "calls/namespace.h"
 #include "base/futex.h"
 #include "base/state.h"
@@ -20,7 +22,8 @@
 #define EPERM 1
 #define EBADF 9
 
-/* Namespaces have no numbers of their own: the stream of the thread that began one stands for it, and how it did. */
+/* Namespaces have no numbers of their own: the stream of the thread that began one stands for it,
+ * and how it did. */
 enum { SPACE_UNSHARED = 1u << 31, SPACE_ENTERED = 1u << 30 };
 
 void pid_space_inherit(const struct slot *parent, struct slot *child, u64 flags)
@@ -40,7 +43,8 @@ void identify_thread(struct context *context, u32 first)
 		return;
 	}
 	if (request(context, REQUEST_IDENTITY, context->tid, 0, 0) < 0)
-		fail("the supervisor cannot find this process, which is in a PID namespace of its own");
+		fail("the supervisor cannot find this process, which is in a PID namespace of its "
+		     "own");
 	if (first)
 		signals_apply(context);
 }
@@ -52,8 +56,13 @@ u32 is_spared(const struct context *context)
 
 u32 may_have_ipc_namespace(u64 flags)
 {
-	struct { u32 version; i32 pid; } head = { 0x20080522 /* _LINUX_CAPABILITY_VERSION_3 */, 0 };
-	struct { u32 effective, permitted, inheritable; } sets[2];
+	struct {
+		u32 version;
+		i32 pid;
+	} head = {0x20080522 /* _LINUX_CAPABILITY_VERSION_3 */, 0};
+	struct {
+		u32 effective, permitted, inheritable;
+	} sets[2];
 	if (!(flags & CLONE_NEWIPC) || flags & CLONE_NEWUSER)
 		return 1;
 	return sys2(NR_capget, &head, sets) == 0 && sets[0].effective >> CAP_SYS_ADMIN & 1;
@@ -82,7 +91,8 @@ u32 handle_unshare(struct call *call)
 	call->actual[0] = flags & ~CLONE_NEWIPC;
 	if (flags & CLONE_FILES)
 		call->context->process->mixed_descriptors = 1;
-	return may_have_ipc_namespace(flags) ? enter(call, flags, SPACE_UNSHARED) : answer_call(call, -EPERM);
+	return may_have_ipc_namespace(flags) ? enter(call, flags, SPACE_UNSHARED)
+					     : answer_call(call, -EPERM);
 }
 
 static u32 is_process(u64 descriptor)

@@ -7,8 +7,11 @@
 #define CLONE_NEWIPC 0x08000000UL
 #define CLONE_NEWPID 0x20000000UL
 void pid_space_inherit(const struct slot *parent, struct slot *child, u64 flags);
-void identify_thread(struct context *context, u32 first); /* record: fills in who it is, for itself and for the supervisor. first: of its process */
-u32 may_have_ipc_namespace(u64 flags);                    /* record: as the kernel would decide */
-u32 is_spared(const struct context *context);             /* the first process of a PID namespace is not ended by signals without handlers */
+/* Record: fills in who it is, for itself and for the supervisor. first: of its process. */
+void identify_thread(struct context *context, u32 first);
+/* Record: as the kernel would decide. */
+u32 may_have_ipc_namespace(u64 flags);
+/* The first process of a PID namespace is not ended by signals without handlers. */
+u32 is_spared(const struct context *context);
 
 #endif

@@ -54,7 +54,8 @@ u64 region_address(u32 region) { return REGIONS + region * REGION_STRIDE; }
 void process_lock(void)
 {
 	u32 *lock = &PROCESS_INITIAL->lock, free = 0;
-	if (!tracing() || __atomic_compare_exchange_n(lock, &free, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+	if (!tracing() ||
+		__atomic_compare_exchange_n(lock, &free, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return;
 	while (__atomic_exchange_n(lock, 2, __ATOMIC_ACQUIRE)) /* 2: somebody waits */
 		futex_wait(lock, 2, 100);
@@ -67,16 +68,20 @@ void process_unlock(void)
 		futex_wake(lock, 1);
 }
 
-/* A region whose thread is gone, or a new one. A thread that ended may still stand on its stack for a moment. Regions are of the address space,
- * so children that live in their parent's memory take them from the same place. */
+/* A region whose thread is gone, or a new one. A thread that ended may still stand on its stack for
+ * a moment. Regions are of the address space, so children that live in their parent's memory take
+ * them from the same place. */
 static u32 free_region(void)
 {
 	struct process *process = PROCESS_INITIAL;
 	for (u32 i = 0; i < process->regions_free_count; i++) {
 		u32 region = process->regions_free[i];
-		const struct context *context = (const struct context *)(region_address(region) + REGION_CONTEXT);
-		if (process->regions_unmapped[region / 8] >> region % 8 & 1 || !__atomic_load_n(&context->thread_alive, __ATOMIC_ACQUIRE)) {
-			process->regions_free[i] = process->regions_free[--process->regions_free_count];
+		const struct context *context =
+			(const struct context *)(region_address(region) + REGION_CONTEXT);
+		if (process->regions_unmapped[region / 8] >> region % 8 & 1 ||
+			!__atomic_load_n(&context->thread_alive, __ATOMIC_ACQUIRE)) {
+			process->regions_free[i] =
+				process->regions_free[--process->regions_free_count];
 			return region;
 		}
 	}
@@ -90,10 +95,11 @@ struct context *region_create(u32 *region)
 	process_lock();
 	*region = free_region();
 	if (*region < MAX_REGIONS)
-		process->regions_unmapped[*region / 8] &= (u8)~(1u << *region % 8);
+		process->regions_unmapped[*region / 8] &= (u8) ~(1u << *region % 8);
 	process_unlock();
 	u64 base = region_address(*region);
-	i64 at = sys6(NR_mmap, base + REGION_CONTEXT, REGION_MAPPED_END - REGION_CONTEXT, 3, 0x32 /* private, anonymous, fixed */, ~0UL, 0);
+	i64 at = sys6(NR_mmap, base + REGION_CONTEXT, REGION_MAPPED_END - REGION_CONTEXT, 3,
+		0x32 /* private, anonymous, fixed */, ~0UL, 0);
 	if (at < 0)
 		return NULL;
 	struct context *context = (struct context *)(base + REGION_CONTEXT);
@@ -127,10 +133,12 @@ static void region_release(u32 region)
 void region_attach_ring(struct context *context)
 {
 	u64 address = region_address(context->region) + REGION_RING;
-	if (sys3(NR_shmat, context->slot->ring_id, address, 040000) == -13) /* EACCES: the program has changed its user */
+	/* EACCES: the program has changed its user. */
+	if (sys3(NR_shmat, context->slot->ring_id, address, 040000) == -13)
 		request(context, REQUEST_OWN_RING, (u64)sys0(NR_geteuid), 0, 0);
 	for (u32 half = 0; half < 2; half++)
-		if (sys3(NR_shmat, context->slot->ring_id, address + half * RING_BYTES, 040000) != (i64)(address + half * RING_BYTES))
+		if (sys3(NR_shmat, context->slot->ring_id, address + half * RING_BYTES, 040000) !=
+			(i64)(address + half * RING_BYTES))
 			fail("cannot attach the ring: is System V shared memory limited here?");
 	sys3(NR_madvise, address, 2 * RING_BYTES, 10 /* MADV_DONTFORK */);
 	context->ring = (u8 *)address;
@@ -145,7 +153,10 @@ struct clone_request {
 	u32 extended; /* only clone3 can say it */
 };
 
-struct start_body { u32 pid, tid; u64 how, time_ns /* in a trace */; };
+struct start_body {
+	u32 pid, tid;
+	u64 how, time_ns /* in a trace */;
+};
 
 /* The first thing a new thread does, in either mode: from here on it has a stream of its own. */
 static void begin_stream(struct context *context, u64 how)
@@ -153,8 +164,10 @@ static void begin_stream(struct context *context, u64 how)
 	struct slot *slot = context->slot;
 	context->deferred_count = 0;
 	context->temporary_active = 0;
-	context->turn = 0; /* a child's copy of its parent's; it has none, even if it ends before its first event */
-	context->event_count = context->pause_at = context->told_from = context->next_hash_event = 0;
+	/* A child's copy of its parent's; it has none, even if it ends before its first event. */
+	context->turn = 0;
+	context->event_count = context->pause_at = context->told_from = context->next_hash_event =
+		0;
 	context->caught_call = 0;
 	context->robust_list = 0;
 	context->chaos_state = 0;
@@ -164,13 +177,16 @@ static void begin_stream(struct context *context, u64 how)
 		context->pid = (u32)sys0(NR_getpid);
 		context->tid = (u32)sys0(NR_gettid);
 		slot->started_ns = now_ns();
-		slot->ties = (how == START_VFORK ? TIE_PARENT : 0) | (shares_memory(context->process->domain) ? TIE_MEMORY : 0);
+		slot->ties = (how == START_VFORK ? TIE_PARENT : 0) |
+			     (shares_memory(context->process->domain) ? TIE_MEMORY : 0);
 		region_attach_ring(context);
 		identify_thread(context, how != START_THREAD);
 		u32 processor;
-		struct start_body body = { context->pid, context->tid, how, 0 };
-		if (tracing()) /* nobody replays it: whoever reads it wants numbers that are nobody else's */
-			body = (struct start_body){ slot->pid, slot->tid, how, trace_clock(&processor) };
+		struct start_body body = {context->pid, context->tid, how, 0};
+		/* Nobody replays it: whoever reads it wants numbers that are nobody else's. */
+		if (tracing())
+			body = (struct start_body){
+				slot->pid, slot->tid, how, trace_clock(&processor)};
 		__atomic_store_n(&slot->state, SLOT_LIVE, __ATOMIC_RELEASE);
 		ring_event(context, EVENT_START, 0, 0, slot->parent_stream, &body, sizeof body);
 		baton_begin(context);
@@ -204,15 +220,18 @@ static void child_registers(struct context *context, const struct clone_request 
 		copy_user((void *)request->child_tid, &context->tid, 4);
 }
 
-/* A thread, or a vfork child that lives in its parent's memory until it execs or exits. Arrives from clone_on_stack on its own region. */
+/* A thread, or a vfork child that lives in its parent's memory until it execs or exits. Arrives
+ * from clone_on_stack on its own region. */
 void child_start(struct context *context);
 void child_start(struct context *context)
 {
-	u64 stack[3] = { region_address(context->region) + REGION_ALTERNATE, 0, REGION_ALTERNATE_TOP - REGION_ALTERNATE };
+	u64 stack[3] = {region_address(context->region) + REGION_ALTERNATE, 0,
+		REGION_ALTERNATE_TOP - REGION_ALTERNATE};
 	sys2(NR_sigaltstack, stack, NULL);
 	arm_interception(context);
 	begin_stream(context, context->is_thread ? START_THREAD : START_VFORK);
-	if (context->is_thread && context->child_tid_address) /* CLONE_CHILD_SETTID, done by us at an ordered point */
+	/* CLONE_CHILD_SETTID, done by us at an ordered point. */
+	if (context->is_thread && context->child_tid_address)
 		copy_user((void *)context->child_tid_address, &context->tid, 4);
 	set_kernel_mask(context, context->sigmask);
 	leave(context);
@@ -236,7 +255,8 @@ static struct slot *new_child(struct call *call, u64 flags)
 		if (!item || item->inline_bytes != 4)
 			diverge(call->context, WHY_CORRUPT, 0, 0);
 		slot->stream = *(const u32 *)(item + 1);
-		slot->pid = flags & CLONE_THREAD ? call->context->slot->pid : 0; /* should its process end, or exec, before it can say so itself */
+		/* Should its process end, or exec, before it can say so itself. */
+		slot->pid = flags & CLONE_THREAD ? call->context->slot->pid : 0;
 	}
 	pid_space_inherit(call->context->slot, slot, flags);
 	home_inherit(call->context->slot, slot);
@@ -253,10 +273,13 @@ static void kernel_request(const struct clone_request *request, struct clone_req
 {
 	*real = *request;
 	if (recording()) {
-		real->flags &= ~(CLONE_PTRACE | CLONE_CHILD_CLEARTID | CLONE_CLEAR_SIGHAND | CLONE_NEWIPC); /* the runtime's handlers and segments stay */
+		/* The runtime's handlers and segments stay. */
+		real->flags &=
+			~(CLONE_PTRACE | CLONE_CHILD_CLEARTID | CLONE_CLEAR_SIGHAND | CLONE_NEWIPC);
 		return;
 	}
-	real->flags &= CLONE_SETTLS | CLONE_VM | CLONE_VFORK | CLONE_THREAD | CLONE_SIGHAND | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM;
+	real->flags &= CLONE_SETTLS | CLONE_VM | CLONE_VFORK | CLONE_THREAD | CLONE_SIGHAND |
+		       CLONE_FS | CLONE_FILES | CLONE_SYSVSEM;
 	real->exit_signal = request->flags & CLONE_THREAD ? 0 : SIGCHLD;
 	real->parent_tid = real->pidfd = 0;
 	real->set_tid_count = 0;
@@ -264,12 +287,14 @@ static void kernel_request(const struct clone_request *request, struct clone_req
 
 static void clone3_fields(const struct clone_request *request, u64 fields[11])
 {
-	u64 values[11] = { request->flags, request->pidfd, request->child_tid, request->parent_tid, request->exit_signal, 0, 0, request->tls,
-		request->set_tid, request->set_tid_count, request->cgroup };
+	u64 values[11] = {request->flags, request->pidfd, request->child_tid, request->parent_tid,
+		request->exit_signal, 0, 0, request->tls, request->set_tid, request->set_tid_count,
+		request->cgroup};
 	memcpy(fields, values, sizeof values);
 }
 
-static i64 clone_copying(struct context *context, struct slot *slot, const struct clone_request *request)
+static i64 clone_copying(
+	struct context *context, struct slot *slot, const struct clone_request *request)
 {
 	struct clone_request real;
 	u64 fields[11];
@@ -280,7 +305,9 @@ static i64 clone_copying(struct context *context, struct slot *slot, const struc
 	if (request->extended && recording())
 		pid = sys2(NR_clone3, fields, sizeof fields);
 	else
-		pid = sys6(NR_clone, real.flags | real.exit_signal, 0, real.flags & CLONE_PIDFD ? real.pidfd : real.parent_tid, real.child_tid, real.tls, 0);
+		pid = sys6(NR_clone, real.flags | real.exit_signal, 0,
+			real.flags & CLONE_PIDFD ? real.pidfd : real.parent_tid, real.child_tid,
+			real.tls, 0);
 	process_unlock();
 	if (pid != 0)
 		return pid;
@@ -304,7 +331,8 @@ static i64 clone_copying(struct context *context, struct slot *slot, const struc
 	restore_full(context);
 }
 
-static i64 clone_sharing(struct context *context, struct slot *slot, const struct clone_request *request)
+static i64 clone_sharing(
+	struct context *context, struct slot *slot, const struct clone_request *request)
 {
 	u32 region;
 	struct context *child = region_create(&region);
@@ -326,7 +354,8 @@ static i64 clone_sharing(struct context *context, struct slot *slot, const struc
 		child->process->alone = 0;
 		child->process->children_count = 0;
 		if (request->flags & CLONE_VFORK)
-			child->domain = child->process->domain = NULL; /* its parent stands still and holds the baton for it */
+			/* Its parent stands still and holds the baton for it. */
+			child->domain = child->process->domain = NULL;
 	}
 	child->is_thread = thread;
 	child->slot = slot;
@@ -352,7 +381,9 @@ static i64 clone_sharing(struct context *context, struct slot *slot, const struc
 		real.flags = (real.flags & ~CLONE_CHILD_SETTID) | CLONE_CHILD_CLEARTID;
 		real.child_tid = (u64)&child->thread_alive;
 	}
-	i64 pid = clone_on_stack(real.flags | real.exit_signal, child->stack_top, real.flags & CLONE_PIDFD ? real.pidfd : real.parent_tid, real.child_tid, real.tls, child);
+	i64 pid = clone_on_stack(real.flags | real.exit_signal, child->stack_top,
+		real.flags & CLONE_PIDFD ? real.pidfd : real.parent_tid, real.child_tid, real.tls,
+		child);
 	if (thread && pid < 0) {
 		child->thread_alive = 0;
 		__atomic_sub_fetch(&context->process->thread_count, 1, __ATOMIC_ACQ_REL);
@@ -367,7 +398,8 @@ static u32 leave_spawn(struct call *call, const struct clone_request *request)
 {
 	call->context->regs.rax = (u64)call->result;
 	if (!recording() && call->result > 0 && !(request->flags & CLONE_THREAD))
-		debug_event(request->flags & CLONE_VFORK ? DEBUG_VFORK : DEBUG_FORK, (u64)call->result);
+		debug_event(
+			request->flags & CLONE_VFORK ? DEBUG_VFORK : DEBUG_FORK, (u64)call->result);
 	return leave(call->context);
 }
 
@@ -375,7 +407,8 @@ static u32 spawn(struct call *call, const struct clone_request *request)
 {
 	struct context *context = call->context;
 	call->outputs_by_hand = 1;
-	if (recording() && request->flags & CLONE_VM && !context->process->domain && !(request->flags & CLONE_VFORK))
+	if (recording() && request->flags & CLONE_VM && !context->process->domain &&
+		!(request->flags & CLONE_VFORK))
 		baton_create(context);
 	call_prepare(call);
 	if (!recording() && (call->result < 0 || debug_skips_child(call, request->flags))) {
@@ -390,9 +423,12 @@ static u32 spawn(struct call *call, const struct clone_request *request)
 		call_finish(call, NULL, 0);
 		return leave_spawn(call, request);
 	}
-	u32 stream = slot->stream; /* when the clone returns the child may have ended and its slot be another's */
-	hold_signals(context); /* one that came to the child before it has a stream of its own would be lost */
-	i64 pid = request->flags & CLONE_VM ? clone_sharing(context, slot, request) : clone_copying(context, slot, request);
+	/* When the clone returns the child may have ended and its slot be another's. */
+	u32 stream = slot->stream;
+	/* One that came to the child before it has a stream of its own would be lost. */
+	hold_signals(context);
+	i64 pid = request->flags & CLONE_VM ? clone_sharing(context, slot, request)
+					    : clone_copying(context, slot, request);
 	if (!context->deferred_count)
 		set_kernel_mask(context, context->sigmask);
 	if (pid < 0) {
@@ -407,11 +443,13 @@ static u32 spawn(struct call *call, const struct clone_request *request)
 	if (recording()) {
 		call->result = pid;
 		if (pid > 0)
-			extra[extra_count++] = (struct extra_item){ 0, ITEM_CHILD, 0, &stream, 4 };
+			extra[extra_count++] = (struct extra_item){0, ITEM_CHILD, 0, &stream, 4};
 		if (pid > 0 && request->flags & CLONE_PARENT_SETTID)
-			extra[extra_count++] = (struct extra_item){ place, ITEM_OUTPUT, request->parent_tid, (void *)request->parent_tid, 4 };
+			extra[extra_count++] = (struct extra_item){place, ITEM_OUTPUT,
+				request->parent_tid, (void *)request->parent_tid, 4};
 		if (pid > 0 && request->flags & CLONE_PIDFD)
-			extra[extra_count++] = (struct extra_item){ place, ITEM_OUTPUT, request->pidfd, (void *)request->pidfd, 4 };
+			extra[extra_count++] = (struct extra_item){
+				place, ITEM_OUTPUT, request->pidfd, (void *)request->pidfd, 4};
 	}
 	call_finish(call, extra, extra_count);
 	return leave_spawn(call, request);
@@ -425,13 +463,13 @@ static u32 refuse_clone(struct call *call, i64 result)
 
 u32 handle_fork(struct call *call)
 {
-	struct clone_request request = { .exit_signal = SIGCHLD };
+	struct clone_request request = {.exit_signal = SIGCHLD};
 	return spawn(call, &request);
 }
 
 u32 handle_vfork(struct call *call)
 {
-	struct clone_request request = { .flags = CLONE_VM | CLONE_VFORK, .exit_signal = SIGCHLD };
+	struct clone_request request = {.flags = CLONE_VM | CLONE_VFORK, .exit_signal = SIGCHLD};
 	return spawn(call, &request);
 }
 
@@ -445,17 +483,23 @@ static u32 clone_checked(struct call *call, const struct clone_request *request)
 u32 handle_clone(struct call *call)
 {
 	const u64 *a = call->arguments;
-	struct clone_request request = { a[0] & ~0xffUL, a[2], a[3], a[2], a[0] & 0xff, a[1], a[4], 0, 0, 0, 0 };
+	struct clone_request request = {
+		a[0] & ~0xffUL, a[2], a[3], a[2], a[0] & 0xff, a[1], a[4], 0, 0, 0, 0};
 	return clone_checked(call, &request);
 }
 
 u32 handle_clone3(struct call *call)
 {
-	u64 fields[11] = { 0 }; /* flags pidfd child_tid parent_tid exit_signal stack stack_size tls set_tid set_tid_size cgroup */
+	/* Flags pidfd child_tid parent_tid exit_signal stack stack_size tls set_tid set_tid_size
+	 * cgroup. */
+	u64 fields[11] = {0};
 	if (call->arguments[1] < 64)
 		return refuse_clone(call, -EINVAL);
-	if (copy_user(fields, (const void *)call->arguments[0], minimum(call->arguments[1], sizeof fields)))
+	if (copy_user(fields, (const void *)call->arguments[0],
+		    minimum(call->arguments[1], sizeof fields)))
 		return refuse_clone(call, -EFAULT);
-	struct clone_request request = { fields[0], fields[3], fields[2], fields[1], fields[4], fields[5] ? fields[5] + fields[6] : 0, fields[7], fields[8], fields[9], fields[10], 1 };
+	struct clone_request request = {fields[0], fields[3], fields[2], fields[1], fields[4],
+		fields[5] ? fields[5] + fields[6] : 0, fields[7], fields[8], fields[9], fields[10],
+		1};
 	return clone_checked(call, &request);
 }

@@ -3,6 +3,7 @@
 #define RETAKE_CALLS_ROBUST_H
 #include "contract/context.h"
 
-void robust_release(struct context *context); /* the thread dies */
+/* The thread dies. */
+void robust_release(struct context *context);
 
 #endif

@@ -1,8 +1,10 @@
-/* The program's own seccomp filters. The kernel never sees them, for it would apply them to the runtime's calls: they are kept in the
- * header, where they outlive exec, and asked here before every call, alike in record and in replay. Private stack.
+/* The program's own seccomp filters. The kernel never sees them, for it would apply them to the
+ * runtime's calls: they are kept in the header, where they outlive exec, and asked here before
+ * every call, alike in record and in replay. Private stack.
  *
- * A thread's filters are a chain from the latest to the first; threads and children share the older part. Nothing is ever removed, but
- * an equal filter after an equal chain is found again, so what processes install over and over takes room once. */
+ * A thread's filters are a chain from the latest to the first; threads and children share the older
+ * part. Nothing is ever removed, but an equal filter after an equal chain is found again, so what
+ * processes install over and over takes room once. */
 #include "calls/seccomp.h"
 #include "base/shared.h"
 #include "base/state.h"
@@ -47,12 +49,15 @@ enum { FLAG_TSYNC = 1, FLAG_LOG = 2, FLAG_SPEC_ALLOW = 4, FLAG_TSYNC_ESRCH = 16 
 static u32 ask(const struct context *context, const struct call *call)
 {
 	const struct header *header = HEADER;
-	struct seccomp_data data = { (i32)call->number, ARCHITECTURE, context->regs.rip, { 0 } };
+	struct seccomp_data data = {(i32)call->number, ARCHITECTURE, context->regs.rip, {0}};
 	memcpy(data.arguments, call->arguments, sizeof data.arguments);
 	u32 strictest = ALLOW;
 	for (u32 at = context->slot->filter; at; at = header->filters[at - 1].before) {
-		u32 answer = filter_run((const struct filter_step *)&header->filter_steps[header->filters[at - 1].first_step], &data);
-		if ((i32)(answer & 0xffff0000) < (i32)(strictest & 0xffff0000)) /* the order of the actions, as signed numbers */
+		u32 answer = filter_run((const struct filter_step *)&header
+						->filter_steps[header->filters[at - 1].first_step],
+			&data);
+		/* The order of the actions, as signed numbers. */
+		if ((i32)(answer & 0xffff0000) < (i32)(strictest & 0xffff0000))
 			strictest = answer;
 	}
 	return strictest;
@@ -73,7 +78,7 @@ static u32 answer_instead(struct call *call, i64 result)
 
 static u32 send(struct call *call, u32 number, u32 reason, u32 certain)
 {
-	struct deferred_signal signal = { 0 };
+	struct deferred_signal signal = {0};
 	signal.info.number = (i32)number;
 	if (number == SIGSYS) {
 		signal.info.error = (i32)reason;
@@ -95,12 +100,17 @@ static u32 end_thread(struct call *call, u32 number)
 	return handle_exit(call);
 }
 
-static u32 strict_allows(u64 number) { return number == NR_read || number == NR_write || number == NR_exit || number == NR_rt_sigreturn; }
+static u32 strict_allows(u64 number)
+{
+	return number == NR_read || number == NR_write || number == NR_exit ||
+	       number == NR_rt_sigreturn;
+}
 
 /* What the vDSO does is not a system call for the kernel, nor for the program's filter. */
 static u32 of_vdso(const struct context *context)
 {
-	return context->regs.rip > context->process->vdso_start && context->regs.rip <= context->process->vdso_end;
+	return context->regs.rip > context->process->vdso_start &&
+	       context->regs.rip <= context->process->vdso_end;
 }
 
 u32 filter_call(struct call *call, u32 *how)
@@ -116,9 +126,11 @@ u32 filter_call(struct call *call, u32 *how)
 	}
 	u32 answer = ask(context, call), data = answer & 0xffff;
 	switch (answer & 0xffff0000) {
-	case ALLOW: case LOG: return 0;
+	case ALLOW:
+	case LOG: return 0;
 	case ERRNO: *how = answer_instead(call, -(i64)minimum(data, MAX_ERRNO)); break;
-	case TRACE: case USER_NOTIF: *how = answer_instead(call, -ENOSYS); break; /* nobody traces or listens */
+	case TRACE:
+	case USER_NOTIF: *how = answer_instead(call, -ENOSYS); break; /* nobody traces or listens */
 	case TRAP: *how = send(call, SIGSYS, data, 0); break;
 	case KILL_THREAD: *how = end_thread(call, SIGSYS); break;
 	default: *how = send(call, SIGSYS, data, 1);
@@ -140,11 +152,14 @@ static u32 path_steps(u32 at)
 static u32 find_filter(const struct filter_step *steps, u32 count, u32 before)
 {
 	const struct header *header = HEADER;
-	u32 known = (u32)minimum(__atomic_load_n(&header->filter_count, __ATOMIC_ACQUIRE), MAX_FILTERS);
+	u32 known =
+		(u32)minimum(__atomic_load_n(&header->filter_count, __ATOMIC_ACQUIRE), MAX_FILTERS);
 	for (u32 i = 0; i < known; i++) {
 		const struct filter *filter = &header->filters[i];
-		if (__atomic_load_n(&filter->ready, __ATOMIC_ACQUIRE) && filter->before == before && filter->step_count == count &&
-		    memcmp(&header->filter_steps[filter->first_step], steps, count * sizeof *steps) == 0)
+		if (__atomic_load_n(&filter->ready, __ATOMIC_ACQUIRE) && filter->before == before &&
+			filter->step_count == count &&
+			memcmp(&header->filter_steps[filter->first_step], steps,
+				count * sizeof *steps) == 0)
 			return i + 1;
 	}
 	return 0;
@@ -157,7 +172,9 @@ static u32 add_filter(const struct filter_step *steps, u32 count, u32 before)
 	u32 place = find_filter(steps, count, before);
 	if (place)
 		return place;
-	if (__atomic_load_n(&header->filter_count, __ATOMIC_ACQUIRE) >= MAX_FILTERS || __atomic_load_n(&header->filter_step_count, __ATOMIC_ACQUIRE) + count > MAX_FILTER_STEPS)
+	if (__atomic_load_n(&header->filter_count, __ATOMIC_ACQUIRE) >= MAX_FILTERS ||
+		__atomic_load_n(&header->filter_step_count, __ATOMIC_ACQUIRE) + count >
+			MAX_FILTER_STEPS)
 		return 0;
 	u32 first = __atomic_fetch_add(&header->filter_step_count, count, __ATOMIC_ACQ_REL);
 	u32 index = __atomic_fetch_add(&header->filter_count, 1, __ATOMIC_ACQ_REL);
@@ -174,7 +191,7 @@ static u32 add_filter(const struct filter_step *steps, u32 count, u32 before)
 
 static u32 may_install(void)
 {
-	u32 head[2] = { 0x20080522 /* _LINUX_CAPABILITY_VERSION_3 */, 0 }, sets[6] = { 0 };
+	u32 head[2] = {0x20080522 /* _LINUX_CAPABILITY_VERSION_3 */, 0}, sets[6] = {0};
 	if (sys6(NR_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0, 0) == 1)
 		return 1;
 	return sys2(NR_capget, head, sets) == 0 && sets[0] >> CAPABILITY_SYS_ADMIN & 1;
@@ -187,7 +204,8 @@ static u32 is_older(u32 chain, u32 wanted)
 	return chain == wanted;
 }
 
-/* All threads of the process get the filter. The number of one that has others than its siblings, if there is any. */
+/* All threads of the process get the filter. The number of one that has others than its siblings,
+ * if there is any. */
 static i64 spread(struct context *context, u32 from, u32 to, u32 check)
 {
 	u32 used = slots_used();
@@ -203,13 +221,19 @@ static i64 spread(struct context *context, u32 from, u32 to, u32 check)
 	return 0;
 }
 
-struct program { u16 count; u16 padding[3]; u64 steps; };
+struct program {
+	u16 count;
+	u16 padding[3];
+	u64 steps;
+};
 
 static i64 read_filter(u64 address, u64 flags, struct filter_step *steps, u32 *count)
 {
 	struct program program;
 	if (flags & ~(u64)FLAGS_KNOWN)
-		return -EINVAL; /* among them: a listener, which would be another process that decides about our calls */
+		/* Among them: a listener, which would be another process that decides about our
+		 * calls. */
+		return -EINVAL;
 	if (copy_user(&program, (const void *)address, sizeof program))
 		return -EFAULT;
 	if (program.count == 0 || program.count > FILTER_MOST_STEPS)
@@ -246,7 +270,8 @@ static u32 set_filter(struct call *call, u64 flags, u64 address)
 		result = -ENOMEM;
 	call_prepare(call);
 	if (!recording())
-		result = call->result; /* who may install one, and which thread is named, only the log knows */
+		/* Who may install one, and which thread is named, only the log knows. */
+		result = call->result;
 	if (result == 0) {
 		u32 fresh = count ? add_filter(steps, count, before) : 0;
 		if (!fresh && !recording())
@@ -280,7 +305,13 @@ static u32 action_known(struct call *call)
 	if (copy_user(&action, (const void *)call->arguments[2], sizeof action))
 		return refused(call, -EFAULT);
 	switch (action) {
-	case KILL_PROCESS: case KILL_THREAD: case TRAP: case ERRNO: case TRACE: case LOG: case ALLOW: return refused(call, 0);
+	case KILL_PROCESS:
+	case KILL_THREAD:
+	case TRAP:
+	case ERRNO:
+	case TRACE:
+	case LOG:
+	case ALLOW: return refused(call, 0);
 	}
 	return refused(call, -EOPNOTSUPP);
 }
@@ -290,7 +321,9 @@ static u32 action_known(struct call *call)
 u32 handle_seccomp(struct call *call)
 {
 	switch ((u32)call->arguments[0]) {
-	case SET_MODE_STRICT: return call->arguments[1] || call->arguments[2] ? refused(call, -EINVAL) : set_strict(call);
+	case SET_MODE_STRICT:
+		return call->arguments[1] || call->arguments[2] ? refused(call, -EINVAL)
+								: set_strict(call);
 	case SET_MODE_FILTER: return set_filter(call, (u32)call->arguments[1], call->arguments[2]);
 	case GET_ACTION_AVAIL: return action_known(call);
 	}
@@ -306,4 +339,7 @@ u32 filter_set(struct call *call)
 	return refused(call, -EINVAL);
 }
 
-u32 filter_mode(struct call *call) { return refused(call, call->context->slot->filter ? MODE_FILTER : 0); }
+u32 filter_mode(struct call *call)
+{
+	return refused(call, call->context->slot->filter ? MODE_FILTER : 0);
+}

@@ -5,8 +5,11 @@
 
 struct call;
 
-u32 filter_call(struct call *call, u32 *how); /* 1: the program's filter has decided; *how is LEAVE_* */
-u32 filter_set(struct call *call);            /* prctl(PR_SET_SECCOMP) */
-u32 filter_mode(struct call *call);           /* prctl(PR_GET_SECCOMP) */
+/* 1: the program's filter has decided; *how is LEAVE_*. */
+u32 filter_call(struct call *call, u32 *how);
+/* prctl(PR_SET_SECCOMP). */
+u32 filter_set(struct call *call);
+/* prctl(PR_GET_SECCOMP). */
+u32 filter_mode(struct call *call);
 
 #endif

@@ -1,4 +1,5 @@
-/* Files that are mapped shared and written by calls as well: replay maps a scratch copy, and the writes are repeated on it. Private stack. */
+/* Files that are mapped shared and written by calls as well: replay maps a scratch copy, and the
+ * writes are repeated on it. Private stack. */
 #include "calls/shared_file.h"
 #include "base/shared.h"
 #include "base/state.h"
@@ -18,13 +19,23 @@ struct file_status {
 	u32 links, user, group;
 	u16 mode, spare;
 	u64 inode, size, blocks, attributes_mask;
-	struct { i64 seconds; u32 nanoseconds, spare; } accessed, made, changed, modified;
+	struct {
+		i64 seconds;
+		u32 nanoseconds, spare;
+	} accessed, made, changed, modified;
 	u32 special_major, special_minor, device_major, device_minor;
 	u64 rest[14];
 };
-enum { STATX_TYPE = 1, STATX_MTIME = 0x40, STATX_CTIME = 0x80, STATX_INO = 0x100, STATX_SIZE = 0x200, STATX_BTIME = 0x800 };
+enum {
+	STATX_TYPE = 1,
+	STATX_MTIME = 0x40,
+	STATX_CTIME = 0x80,
+	STATX_INO = 0x100,
+	STATX_SIZE = 0x200,
+	STATX_BTIME = 0x800
+};
 
-#define IS_REGULAR(mode) (((mode) & 0170000) == 0100000)
+#define IS_REGULAR(mode) (((mode)&0170000) == 0100000)
 #define NANOSECONDS(time) ((u64)(time).seconds * 1000000000UL + (time).nanoseconds)
 
 /* Without statx: a file that was made where another had been is taken for that one. */
@@ -33,27 +44,42 @@ static u32 identify_without_birth(u64 descriptor, struct file_identity *identity
 	u64 stat[18];
 	if (sys2(NR_fstat, descriptor, stat))
 		return 0;
-	*identity = (struct file_identity){ stat[0], stat[1], stat[6], stat[11] * 1000000000UL + stat[12], stat[13] * 1000000000UL + stat[14], IS_REGULAR((u32)stat[3]) };
+	*identity = (struct file_identity){stat[0], stat[1], stat[6],
+		stat[11] * 1000000000UL + stat[12], stat[13] * 1000000000UL + stat[14],
+		IS_REGULAR((u32)stat[3])};
 	return 1;
 }
 
-/* Times are asked for only where they are needed: once they were, the kernel gives the next write a time of its own, which costs more than a short write. */
+/* Times are asked for only where they are needed: once they were, the kernel gives the next write a
+ * time of its own, which costs more than a short write. */
 u32 identify_file(u64 descriptor, struct file_identity *identity, u32 with_times)
 {
 	struct file_status status;
-	u32 wanted = STATX_TYPE | STATX_INO | STATX_SIZE | STATX_BTIME | (with_times ? STATX_MTIME | STATX_CTIME : 0);
+	u32 wanted = STATX_TYPE | STATX_INO | STATX_SIZE | STATX_BTIME |
+		     (with_times ? STATX_MTIME | STATX_CTIME : 0);
 	if (sys5(NR_statx, descriptor, "", 0x1000 /* AT_EMPTY_PATH */, wanted, &status))
 		return identify_without_birth(descriptor, identity);
-	u64 device = (status.device_minor & 0xff) | status.device_major << 8 | (status.device_minor & ~0xffu) << 12;
-	u64 made = status.mask & STATX_BTIME && status.made.seconds > 0 ? NANOSECONDS(status.made) * 0x9e3779b97f4a7c15UL : 0;
-	*identity = (struct file_identity){ device | (made & 0xffffffff00000000UL), status.inode, status.size, NANOSECONDS(status.modified), NANOSECONDS(status.changed), IS_REGULAR(status.mode) };
+	u64 device = (status.device_minor & 0xff) | status.device_major << 8 |
+		     (status.device_minor & ~0xffu) << 12;
+	u64 made = status.mask & STATX_BTIME && status.made.seconds > 0
+			   ? NANOSECONDS(status.made) * 0x9e3779b97f4a7c15UL
+			   : 0;
+	*identity = (struct file_identity){device | (made & 0xffffffff00000000UL), status.inode,
+		status.size, NANOSECONDS(status.modified), NANOSECONDS(status.changed),
+		IS_REGULAR(status.mode)};
 	return 1;
 }
 
 /* There were more than have places: all files are taken for such. */
-static u32 is_overfull(void) { return __atomic_load_n(&HEADER->shared_file_places, __ATOMIC_RELAXED) > MAX_SHARED_FILES; }
+static u32 is_overfull(void)
+{
+	return __atomic_load_n(&HEADER->shared_file_places, __ATOMIC_RELAXED) > MAX_SHARED_FILES;
+}
 
-static u32 *bucket_of(u64 inode) { return &HEADER->shared_file_buckets[file_bucket(inode, SHARED_FILE_BUCKETS)]; }
+static u32 *bucket_of(u64 inode)
+{
+	return &HEADER->shared_file_buckets[file_bucket(inode, SHARED_FILE_BUCKETS)];
+}
 
 static struct shared_file *find_from(u32 next, u64 device, u64 inode)
 {
@@ -65,7 +91,10 @@ static struct shared_file *find_from(u32 next, u64 device, u64 inode)
 	return NULL;
 }
 
-static struct shared_file *find(u64 device, u64 inode) { return find_from(__atomic_load_n(bucket_of(inode), __ATOMIC_ACQUIRE), device, inode); }
+static struct shared_file *find(u64 device, u64 inode)
+{
+	return find_from(__atomic_load_n(bucket_of(inode), __ATOMIC_ACQUIRE), device, inode);
+}
 
 /* Enters it at the head of its bucket, unless somebody else has done so meanwhile. */
 static struct shared_file *enter(u64 device, u64 inode)
@@ -73,7 +102,8 @@ static struct shared_file *enter(u64 device, u64 inode)
 	struct header *header = HEADER;
 	if (is_overfull())
 		return NULL;
-	u32 place = __atomic_fetch_add(&header->shared_file_places, 1, __ATOMIC_ACQ_REL), *bucket = bucket_of(inode);
+	u32 place = __atomic_fetch_add(&header->shared_file_places, 1, __ATOMIC_ACQ_REL),
+	    *bucket = bucket_of(inode);
 	if (place >= MAX_SHARED_FILES)
 		return NULL;
 	struct shared_file *file = &header->shared_files[place], *other;
@@ -81,13 +111,15 @@ static struct shared_file *enter(u64 device, u64 inode)
 	do {
 		if ((other = find_from(head, device, inode)))
 			return other;
-		*file = (struct shared_file){ .device = device, .inode = inode, .next = head };
-	} while (!__atomic_compare_exchange_n(bucket, &head, place + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+		*file = (struct shared_file){.device = device, .inode = inode, .next = head};
+	} while (!__atomic_compare_exchange_n(
+		bucket, &head, place + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
 	__atomic_fetch_add(&header->shared_file_count, 1, __ATOMIC_RELEASE);
 	return file;
 }
 
-/* Both modes: from here on writes to this file matter. `changes`: it may be written through the mapping itself. */
+/* Both modes: from here on writes to this file matter. `changes`: it may be written through the
+ * mapping itself. */
 void shared_file_note(u64 device, u64 inode, u32 changes)
 {
 	struct shared_file *file = find(device, inode);
@@ -106,15 +138,18 @@ u32 shared_file_changes(u64 device, u64 inode)
 	return file ? file->changes != 0 : is_overfull();
 }
 
-/* Whether a descriptor was seen to lead to none of them, and has not been closed since: asking the kernel costs as much as a short write. */
-static inline __attribute__((always_inline)) u32 known_apart(struct process *process, u64 descriptor)
+/* Whether a descriptor was seen to lead to none of them, and has not been closed since: asking the
+ * kernel costs as much as a short write. */
+static inline __attribute__((always_inline)) u32 known_apart(
+	struct process *process, u64 descriptor)
 {
 	u32 count = __atomic_load_n(&HEADER->shared_file_count, __ATOMIC_ACQUIRE);
 	if (process->apart_among != count) {
 		process->apart_among = count;
 		memset(process->apart, 0, sizeof process->apart);
 	}
-	return descriptor < LOW_DESCRIPTORS && process->apart[descriptor / 64] >> descriptor % 64 & 1;
+	return descriptor < LOW_DESCRIPTORS &&
+	       process->apart[descriptor / 64] >> descriptor % 64 & 1;
 }
 
 static void note_apart(struct process *process, u64 descriptor)
@@ -131,7 +166,8 @@ static u32 is_entered(const struct file_identity *identity, struct shared_file *
 }
 
 /* The same of a descriptor. */
-static u32 may_be_shared(struct process *process, u64 descriptor, struct file_identity *identity, struct shared_file **file)
+static u32 may_be_shared(struct process *process, u64 descriptor, struct file_identity *identity,
+	struct shared_file **file)
 {
 	if (known_apart(process, descriptor) || !identify_file(descriptor, identity, 0))
 		return 0;
@@ -141,14 +177,31 @@ static u32 may_be_shared(struct process *process, u64 descriptor, struct file_id
 	return 0;
 }
 
-/* Calls that may read or change a file by another way than a mapping: of most it is the one that argument 0 leads to. */
+/* Calls that may read or change a file by another way than a mapping: of most it is the one that
+ * argument 0 leads to. */
 enum { BY_FIRST = 1, BY_OTHERS };
 static const u8 moving_calls[CALL_ROW_COUNT] = {
-	[NR_read] = BY_FIRST, [NR_readv] = BY_FIRST, [NR_pread64] = BY_FIRST, [NR_preadv] = BY_FIRST, [NR_preadv2] = BY_FIRST,
-	[NR_write] = BY_FIRST, [NR_writev] = BY_FIRST, [NR_pwrite64] = BY_FIRST, [NR_pwritev] = BY_FIRST, [NR_pwritev2] = BY_FIRST,
-	[NR_ftruncate] = BY_FIRST, [NR_fallocate] = BY_FIRST, [NR_ioctl] = BY_FIRST,
-	[NR_sendfile] = BY_OTHERS, [NR_splice] = BY_OTHERS, [NR_copy_file_range] = BY_OTHERS, [NR_truncate] = BY_OTHERS,
-	[NR_open] = BY_OTHERS, [NR_openat] = BY_OTHERS, [NR_openat2] = BY_OTHERS, [NR_creat] = BY_OTHERS,
+	[NR_read] = BY_FIRST,
+	[NR_readv] = BY_FIRST,
+	[NR_pread64] = BY_FIRST,
+	[NR_preadv] = BY_FIRST,
+	[NR_preadv2] = BY_FIRST,
+	[NR_write] = BY_FIRST,
+	[NR_writev] = BY_FIRST,
+	[NR_pwrite64] = BY_FIRST,
+	[NR_pwritev] = BY_FIRST,
+	[NR_pwritev2] = BY_FIRST,
+	[NR_ftruncate] = BY_FIRST,
+	[NR_fallocate] = BY_FIRST,
+	[NR_ioctl] = BY_FIRST,
+	[NR_sendfile] = BY_OTHERS,
+	[NR_splice] = BY_OTHERS,
+	[NR_copy_file_range] = BY_OTHERS,
+	[NR_truncate] = BY_OTHERS,
+	[NR_open] = BY_OTHERS,
+	[NR_openat] = BY_OTHERS,
+	[NR_openat2] = BY_OTHERS,
+	[NR_creat] = BY_OTHERS,
 };
 
 u32 shared_file_concerns(struct process *process, u64 number, u64 first_argument)
@@ -178,10 +231,21 @@ static u32 truncates(const struct call *call)
 static u64 written_to(const struct call *call)
 {
 	switch (call->number) {
-	case NR_write: case NR_writev: case NR_pwrite64: case NR_pwritev: case NR_pwritev2: case NR_ftruncate: case NR_fallocate: case NR_sendfile: return call->arguments[0];
-	case NR_splice: case NR_copy_file_range: return call->arguments[2];
+	case NR_write:
+	case NR_writev:
+	case NR_pwrite64:
+	case NR_pwritev:
+	case NR_pwritev2:
+	case NR_ftruncate:
+	case NR_fallocate:
+	case NR_sendfile: return call->arguments[0];
+	case NR_splice:
+	case NR_copy_file_range: return call->arguments[2];
 	case NR_ioctl: return moved_needed(call) ? call->arguments[0] : NO_DESCRIPTOR;
-	case NR_open: case NR_openat: case NR_openat2: case NR_creat: return truncates(call) ? (u64)call->result : NO_DESCRIPTOR;
+	case NR_open:
+	case NR_openat:
+	case NR_openat2:
+	case NR_creat: return truncates(call) ? (u64)call->result : NO_DESCRIPTOR;
 	default: return NO_DESCRIPTOR;
 	}
 }
@@ -189,19 +253,24 @@ static u64 written_to(const struct call *call)
 /* Written wherever the file ended, whatever offset the call names. */
 static u32 appends(const struct call *call)
 {
-	if (call->number == NR_pwritev2 && (u32)call->arguments[5] & 0x30 /* RWF_APPEND, RWF_NOAPPEND */)
+	if (call->number == NR_pwritev2 &&
+		(u32)call->arguments[5] & 0x30 /* RWF_APPEND, RWF_NOAPPEND */)
 		return ((u32)call->arguments[5] & 0x10) != 0;
 	return (status_flags(call->arguments[0]) & 02000 /* O_APPEND */) != 0;
 }
 
-/* Where a call changed a file that may be mapped, and how much there the kernel changed by itself. */
-struct change { u64 start, bytes; };
+/* Where a call changed a file that may be mapped, and how much there the kernel changed by itself.
+ */
+struct change {
+	u64 start, bytes;
+};
 #define TO_END (~0UL)
 
 static struct change allocated(const u64 *a)
 {
-	const u64 harmless = 0x41 /* FALLOC_FL_KEEP_SIZE | UNSHARE_RANGE */, moves_rest = 0x28 /* COLLAPSE_RANGE | INSERT_RANGE */;
-	return (struct change){ a[2], a[1] & moves_rest ? TO_END : a[1] & ~harmless ? a[3] : 0 };
+	const u64 harmless = 0x41 /* FALLOC_FL_KEEP_SIZE | UNSHARE_RANGE */,
+		  moves_rest = 0x28 /* COLLAPSE_RANGE | INSERT_RANGE */;
+	return (struct change){a[2], a[1] & moves_rest ? TO_END : a[1] & ~harmless ? a[3] : 0};
 }
 
 static struct change change_of(const struct call *call, u64 size)
@@ -209,26 +278,33 @@ static struct change change_of(const struct call *call, u64 size)
 	const u64 *a = call->arguments;
 	u64 bytes, start;
 	switch (call->number) {
-	case NR_pwrite64: case NR_pwritev: case NR_pwritev2:
+	case NR_pwrite64:
+	case NR_pwritev:
+	case NR_pwritev2:
 		if (appends(call))
-			return (struct change){ size - (u64)call->result, 0 };
+			return (struct change){size - (u64)call->result, 0};
 		if ((i64)a[3] >= 0)
-			return (struct change){ a[3], 0 };
+			return (struct change){a[3], 0};
 		/* fall through */
-	case NR_write: case NR_writev: return (struct change){ (u64)(sys3(NR_lseek, (u32)a[0], 0, 1 /* SEEK_CUR */) - call->result), 0 };
+	case NR_write:
+	case NR_writev:
+		return (struct change){
+			(u64)(sys3(NR_lseek, (u32)a[0], 0, 1 /* SEEK_CUR */) - call->result), 0};
 	case NR_fallocate: return allocated(a);
 	default:
 		if (!moved_needed(call))
-			return (struct change){ 0, 0 };
+			return (struct change){0, 0};
 		start = moved_to(call, &bytes);
-		return (struct change){ start, bytes };
+		return (struct change){start, bytes};
 	}
 }
 
 /* truncate(2) names no descriptor. */
-static u32 truncated_by_name(const struct call *call, struct file_identity *identity, struct shared_file **file)
+static u32 truncated_by_name(
+	const struct call *call, struct file_identity *identity, struct shared_file **file)
 {
-	i64 descriptor = sys4(NR_openat, -100L, call->arguments[0], 012000000 /* O_PATH | O_CLOEXEC */, 0);
+	i64 descriptor =
+		sys4(NR_openat, -100L, call->arguments[0], 012000000 /* O_PATH | O_CLOEXEC */, 0);
 	if (descriptor < 0)
 		return 0;
 	u32 known = identify_file((u64)descriptor, identity, 0);
@@ -236,48 +312,61 @@ static u32 truncated_by_name(const struct call *call, struct file_identity *iden
 	return known && is_entered(identity, file);
 }
 
-u32 shared_file_write(struct call *call, struct file_write *write, struct view *view, struct extra_item *extra)
+u32 shared_file_write(
+	struct call *call, struct file_write *write, struct view *view, struct extra_item *extra)
 {
 	struct file_identity identity;
 	struct shared_file *file;
 	if (call->result < 0)
 		return 0;
 	u64 descriptor = written_to(call);
-	if (call->number == NR_truncate ? !truncated_by_name(call, &identity, &file)
-					: descriptor == NO_DESCRIPTOR || !may_be_shared(call->context->process, (u32)descriptor, &identity, &file))
+	if (call->number == NR_truncate
+			? !truncated_by_name(call, &identity, &file)
+			: descriptor == NO_DESCRIPTOR || !may_be_shared(call->context->process,
+								 (u32)descriptor, &identity, &file))
 		return 0;
 	if (file)
 		file->changes = 1;
 	struct change change = change_of(call, identity.size);
-	*write = (struct file_write){ identity.device, identity.inode, change.start, identity.size };
-	extra[0] = (struct extra_item){ 0, ITEM_FILE_WRITE, 0, write, sizeof *write };
+	*write = (struct file_write){identity.device, identity.inode, change.start, identity.size};
+	extra[0] = (struct extra_item){0, ITEM_FILE_WRITE, 0, write, sizeof *write};
 	call->context->slot->ties |= TIE_FILE;
-	u64 bytes = minimum(change.bytes, identity.size > change.start ? identity.size - change.start : 0);
+	u64 bytes = minimum(
+		change.bytes, identity.size > change.start ? identity.size - change.start : 0);
 	const void *now = bytes ? view_file(view, (u32)descriptor, change.start, bytes) : NULL;
 	if (!now)
 		return 1;
-	extra[1] = (struct extra_item){ 0, ITEM_FILE_DATA, 0, now, (u32)bytes };
+	extra[1] = (struct extra_item){0, ITEM_FILE_DATA, 0, now, (u32)bytes};
 	return 2;
 }
 
 static u64 read_from(const struct call *call)
 {
 	switch (call->number) {
-	case NR_read: case NR_readv: case NR_pread64: case NR_preadv: case NR_preadv2: case NR_copy_file_range: case NR_splice: return call->arguments[0];
+	case NR_read:
+	case NR_readv:
+	case NR_pread64:
+	case NR_preadv:
+	case NR_preadv2:
+	case NR_copy_file_range:
+	case NR_splice: return call->arguments[0];
 	case NR_sendfile: return call->arguments[1];
 	default: return NO_DESCRIPTOR;
 	}
 }
 
-/* Who reads a file sees what was stored in its mappings before: a trace that is made of the recording has to know. */
+/* Who reads a file sees what was stored in its mappings before: a trace that is made of the
+ * recording has to know. */
 u32 shared_file_read(const struct call *call, struct extra_item *extra)
 {
 	struct file_identity identity;
 	u64 descriptor = call->result > 0 ? read_from(call) : NO_DESCRIPTOR;
 	struct shared_file *file;
-	if (descriptor == NO_DESCRIPTOR || !may_be_shared(call->context->process, (u32)descriptor, &identity, &file) || (file && !file->changes))
+	if (descriptor == NO_DESCRIPTOR ||
+		!may_be_shared(call->context->process, (u32)descriptor, &identity, &file) ||
+		(file && !file->changes))
 		return 0;
-	*extra = (struct extra_item){ 0, ITEM_FILE_READ, 0, NULL, 0 };
+	*extra = (struct extra_item){0, ITEM_FILE_READ, 0, NULL, 0};
 	return 1;
 }
 
@@ -294,7 +383,7 @@ static char *put_hex(char *to, const u8 *bytes, u32 count)
 i64 scratch_open(u64 device, u64 inode)
 {
 	char path[1200], *to = path;
-	u64 name[2] = { device, inode };
+	u64 name[2] = {device, inode};
 	for (const char *from = HEADER->scratch; *from; from++)
 		*to++ = *from;
 	*put_hex(to, (const u8 *)name, 16) = 0;
@@ -328,7 +417,8 @@ void shared_file_rewrite(struct call *call, const struct item *item)
 		write_all(descriptor, (u64)(data + 1), data->inline_bytes, offset);
 	else if (call->number == NR_write || call->number == NR_pwrite64)
 		write_all(descriptor, call->arguments[1], left, offset);
-	else if (call->number == NR_writev || call->number == NR_pwritev || call->number == NR_pwritev2) {
+	else if (call->number == NR_writev || call->number == NR_pwritev ||
+		 call->number == NR_pwritev2) {
 		for (u64 i = 0; i < call->arguments[2] && left; i++) {
 			u64 vector[2];
 			if (copy_user(vector, (const void *)(call->arguments[1] + i * 16), 16))

@@ -1,5 +1,5 @@
-/* Memory that other processes may have too: whoever maps it joins the domain of all processes that share memory. Record only; replay finds the
- * TURN event. Private stack. */
+/* Memory that other processes may have too: whoever maps it joins the domain of all processes that
+ * share memory. Record only; replay finds the TURN event. Private stack. */
 #include "calls/sharing.h"
 #include "base/shared.h"
 #include "base/state.h"
@@ -12,8 +12,9 @@
 #define TMPFS_MAGIC 0x01021994u
 #define HUGETLBFS_MAGIC 0x958458f6u
 
-/* Whether others can write, now or later, what this mapping shows. What is mapped only to be read may be written through another mapping; of files
- * on disk that is left out, or whoever looks at a cache of the system's would be ordered with all others. */
+/* Whether others can write, now or later, what this mapping shows. What is mapped only to be read
+ * may be written through another mapping; of files on disk that is left out, or whoever looks at a
+ * cache of the system's would be ordered with all others. */
 u32 shared_by(u64 protection, u64 flags, u64 descriptor)
 {
 	u64 statistics[15];
@@ -23,14 +24,16 @@ u32 shared_by(u64 protection, u64 flags, u64 descriptor)
 		return 1;
 	if ((status_flags(descriptor) & 3) == 2 /* O_RDWR: mprotect may make it writable */)
 		return 1;
-	return sys2(NR_fstatfs, (u32)descriptor, statistics) == 0 && (statistics[0] == TMPFS_MAGIC || statistics[0] == HUGETLBFS_MAGIC);
+	return sys2(NR_fstatfs, (u32)descriptor, statistics) == 0 &&
+	       (statistics[0] == TMPFS_MAGIC || statistics[0] == HUGETLBFS_MAGIC);
 }
 
 /* Before the call is staged. */
 void shared_join(struct context *context)
 {
 	const struct domain *domain = context->process->domain;
-	u32 is_borrower = context->is_guest && !domain; /* its parent stands still, and holds the baton for it */
+	/* Its parent stands still, and holds the baton for it. */
+	u32 is_borrower = context->is_guest && !domain;
 	context->slot->ties |= TIE_MEMORY;
 	if (recording() && !tracing() && !shares_memory(domain) && !is_borrower)
 		baton_join(context);
@@ -41,7 +44,8 @@ void shared_note(u64 start, u64 bytes)
 {
 	struct process *process = PROCESS_INITIAL;
 	if (process->shared_range_count < MAX_SHARED_RANGES)
-		process->shared_ranges[process->shared_range_count] = (struct address_range){ .start = start, .end = start + PAGE_CEIL(bytes) };
+		process->shared_ranges[process->shared_range_count] =
+			(struct address_range){.start = start, .end = start + PAGE_CEIL(bytes)};
 	if (process->shared_range_count <= MAX_SHARED_RANGES)
 		process->shared_range_count++;
 }

@@ -20,7 +20,7 @@
 /* The size of a segment; 0: who may not read it does not know. */
 static u64 segment_bytes(u64 id)
 {
-	u64 info[14] = { 0 };
+	u64 info[14] = {0};
 	sys3(NR_shmctl, id, 2 /* IPC_STAT */, info);
 	return info[6]; /* shm_segsz follows the 48 bytes of ipc64_perm */
 }
@@ -34,7 +34,8 @@ static u32 reaches_runtime(const u64 *a)
 	return touches_runtime(PAGE_FLOOR(a[1]), bytes ? PAGE_CEIL(bytes) : PAGE_BYTES);
 }
 
-/* System V segments of the program. At replay a segment is a shared scratch file named by its id. */
+/* System V segments of the program. At replay a segment is a shared scratch file named by its id.
+ */
 u32 handle_shmat(struct call *call)
 {
 	struct context *context = call->context;
@@ -48,17 +49,19 @@ u32 handle_shmat(struct call *call)
 			expect_unknown_calls(context);
 		if (call->arguments[2] & SHM_REMAP)
 			unreached_show(context);
-		call->result = sys3(NR_shmat, call->arguments[0], call->arguments[1], call->arguments[2]);
+		call->result =
+			sys3(NR_shmat, call->arguments[0], call->arguments[1], call->arguments[2]);
 		u64 bytes = call->result > 0 ? segment_bytes(call->arguments[0]) : 0;
 		if (call->result > 0)
 			shared_note((u64)call->result, bytes);
-		struct mapping_body body = { { 0 }, 0x53595356, (u32)call->arguments[0], 1, 0, { { 0 } } };
+		struct mapping_body body = {{0}, 0x53595356, (u32)call->arguments[0], 1, 0, {{0}}};
 		body.overlays[0].bytes = bytes;
-		struct extra_item item = { 0, ITEM_MAPPING, 0, &body, mapping_bytes(1) };
+		struct extra_item item = {0, ITEM_MAPPING, 0, &body, mapping_bytes(1)};
 		call_finish(call, &item, call->result > 0);
 	} else {
 		const struct item *item = call_find_item(call, ITEM_MAPPING, 0);
-		if (call->result > 0 && holds_mapping(item) && ((const struct mapping_body *)(item + 1))->overlay_count == 1) {
+		if (call->result > 0 && holds_mapping(item) &&
+			((const struct mapping_body *)(item + 1))->overlay_count == 1) {
 			const struct mapping_body *body = (const struct mapping_body *)(item + 1);
 			u64 bytes = PAGE_CEIL(body->overlays[0].bytes);
 			if (touches_runtime((u64)call->result, bytes))
@@ -66,7 +69,9 @@ u32 handle_shmat(struct call *call)
 			context->slot->request.values[1] = (i64)bytes;
 			i64 descriptor = open_shared(context, body);
 			sys2(NR_ftruncate, descriptor, bytes);
-			i64 at = sys6(NR_mmap, (u64)call->result, bytes, call->arguments[2] & 010000 ? 1 : 3, MAP_SHARED | MAP_FIXED, (u64)descriptor, 0);
+			i64 at = sys6(NR_mmap, (u64)call->result, bytes,
+				call->arguments[2] & 010000 ? 1 : 3, MAP_SHARED | MAP_FIXED,
+				(u64)descriptor, 0);
 			sys1(NR_close, descriptor);
 			if (at != call->result)
 				diverge(context, WHY_MAPPING, (u64)call->result, (u64)at);
@@ -76,29 +81,37 @@ u32 handle_shmat(struct call *call)
 	return leave_with_result(call);
 }
 
-struct attachment { u64 address, inode, device; u32 count; struct address_range parts[MAX_ATTACHMENT_PARTS]; };
+struct attachment {
+	u64 address, inode, device;
+	u32 count;
+	struct address_range parts[MAX_ATTACHMENT_PARTS];
+};
 
 /* Parts of the segment that still lie where it was attached. */
 static void find_attached(void *closure, const struct map_line *line)
 {
 	struct attachment *attachment = closure;
-	if (line->permissions[3] != 's' || line->start < attachment->address || line->start - attachment->address != line->offset)
+	if (line->permissions[3] != 's' || line->start < attachment->address ||
+		line->start - attachment->address != line->offset)
 		return;
 	if (attachment->count == 0) {
 		attachment->inode = line->inode;
 		attachment->device = line->device;
 	}
-	if (line->inode == attachment->inode && line->device == attachment->device && attachment->count < MAX_ATTACHMENT_PARTS)
-		attachment->parts[attachment->count++] = (struct address_range){ .start = line->start, .end = line->end };
+	if (line->inode == attachment->inode && line->device == attachment->device &&
+		attachment->count < MAX_ATTACHMENT_PARTS)
+		attachment->parts[attachment->count++] =
+			(struct address_range){.start = line->start, .end = line->end};
 }
 
 /* Replay: a segment is a mapping of a scratch file there. */
 static void detach_again(u64 address)
 {
-	struct attachment attachment = { .address = address };
+	struct attachment attachment = {.address = address};
 	walk_maps(find_attached, &attachment);
 	for (u32 i = 0; i < attachment.count; i++)
-		sys2(NR_munmap, attachment.parts[i].start, attachment.parts[i].end - attachment.parts[i].start);
+		sys2(NR_munmap, attachment.parts[i].start,
+			attachment.parts[i].end - attachment.parts[i].start);
 }
 
 u32 handle_shmdt(struct call *call)

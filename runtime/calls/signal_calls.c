@@ -16,13 +16,16 @@ u32 handle_rt_sigaction(struct call *call)
 {
 	struct context *context = call->context;
 	u64 number = call->arguments[0];
-	struct signal_action fresh, *slot = &context->process->actions[number <= 64 ? number : 0], old;
+	struct signal_action fresh, *slot = &context->process->actions[number <= 64 ? number : 0],
+				    old;
 	call_prepare(call);
 	if (recording()) {
 		call->result = 0;
-		if (number < 1 || number > 64 || call->arguments[3] != 8 || (call->arguments[1] && (number == SIGKILL || number == SIGSTOP)))
+		if (number < 1 || number > 64 || call->arguments[3] != 8 ||
+			(call->arguments[1] && (number == SIGKILL || number == SIGSTOP)))
 			call->result = -EINVAL;
-		else if (call->arguments[1] && copy_user(&fresh, (void *)call->arguments[1], sizeof fresh))
+		else if (call->arguments[1] &&
+			 copy_user(&fresh, (void *)call->arguments[1], sizeof fresh))
 			call->result = -EFAULT;
 	} else if (call->arguments[1] && call->result == 0)
 		copy_user(&fresh, (void *)call->arguments[1], sizeof fresh);
@@ -87,7 +90,8 @@ u32 handle_rt_sigpending(struct call *call)
 	if (call_execute(call) == CALL_ABORTED)
 		return deliver_deferred(call->context, 1);
 	u64 pending = 0, at = call->arguments[0];
-	if (recording() && call->result == 0 && call->context->held_count && !copy_user(&pending, (void *)at, 8)) {
+	if (recording() && call->result == 0 && call->context->held_count &&
+		!copy_user(&pending, (void *)at, 8)) {
 		for (u32 i = 0; i < call->context->held_count; i++)
 			pending |= SIGNAL_BIT(call->context->held[i].info.number);
 		copy_user((void *)at, &pending, 8);
@@ -96,16 +100,20 @@ u32 handle_rt_sigpending(struct call *call)
 	return leave_with_result(call);
 }
 
-/* Calls that wait under another mask. The kernel gets a copy of it without the signals that are ours. */
+/* Calls that wait under another mask. The kernel gets a copy of it without the signals that are
+ * ours. */
 static u32 wait_with_mask(struct call *call, u64 mask_address, u32 argument, u32 pair)
 {
 	struct context *context = call->context;
-	struct { u64 address, bytes; } substitute;
+	struct {
+		u64 address, bytes;
+	} substitute;
 	u64 mask = 0;
 	call_prepare(call);
 	if (recording()) {
 		if (mask_address && !copy_user(&mask, (void *)mask_address, 8)) {
-			context->temporary_mask = mask & ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
+			context->temporary_mask =
+				mask & ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
 			mask &= ~SYNCHRONOUS;
 			substitute.address = (u64)&mask;
 			substitute.bytes = 8;
@@ -120,14 +128,20 @@ static u32 wait_with_mask(struct call *call, u64 mask_address, u32 argument, u32
 	return leave_with_result(call);
 }
 
-u32 handle_rt_sigsuspend(struct call *call) { return wait_with_mask(call, call->arguments[0], 0, 0); }
+u32 handle_rt_sigsuspend(struct call *call)
+{
+	return wait_with_mask(call, call->arguments[0], 0, 0);
+}
 u32 handle_ppoll(struct call *call) { return wait_with_mask(call, call->arguments[3], 3, 0); }
 u32 handle_epoll_pwait(struct call *call) { return wait_with_mask(call, call->arguments[4], 4, 0); }
-u32 handle_epoll_pwait2(struct call *call) { return wait_with_mask(call, call->arguments[4], 4, 0); }
+u32 handle_epoll_pwait2(struct call *call)
+{
+	return wait_with_mask(call, call->arguments[4], 4, 0);
+}
 
 u32 handle_pselect6(struct call *call)
 {
-	u64 pair[2] = { 0, 0 };
+	u64 pair[2] = {0, 0};
 	if (call->arguments[5])
 		copy_user(pair, (void *)call->arguments[5], 16);
 	return wait_with_mask(call, pair[1] == 8 ? pair[0] : 0, 5, 1);
@@ -139,7 +153,8 @@ static u32 with_set(struct call *call, u32 argument)
 	u64 set = 0;
 	call_prepare(call);
 	if (recording()) {
-		if (call->arguments[argument] && !copy_user(&set, (void *)call->arguments[argument], 8)) {
+		if (call->arguments[argument] &&
+			!copy_user(&set, (void *)call->arguments[argument], 8)) {
 			set &= ~SIGNAL_BIT(SIGSYS);
 			call->actual[argument] = (u64)&set;
 		}
@@ -173,6 +188,9 @@ static u32 take_held(struct call *call)
 	return 0;
 }
 
-u32 handle_rt_sigtimedwait(struct call *call) { return take_held(call) ? leave(call->context) : with_set(call, 0); }
+u32 handle_rt_sigtimedwait(struct call *call)
+{
+	return take_held(call) ? leave(call->context) : with_set(call, 0);
+}
 u32 handle_signalfd(struct call *call) { return with_set(call, 1); }
 u32 handle_signalfd4(struct call *call) { return with_set(call, 1); }

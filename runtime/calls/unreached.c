@@ -1,7 +1,8 @@
-/* Pages of patched files on which no function is known, but the bytes of a call or of a counter read occur: tables, most likely, as those of libcrypto.
- * Nobody executes them, but to be sure that nobody does unnoticed, the kernel would have to dispatch all calls, and the processor to trap the counter.
- * Instead these pages are not executable; who executes them all the same brings all that about first. Record only. Private stack, or the alternate one
- * after a fault. */
+/* Pages of patched files on which no function is known, but the bytes of a call or of a counter
+ * read occur: tables, most likely, as those of libcrypto. Nobody executes them, but to be sure that
+ * nobody does unnoticed, the kernel would have to dispatch all calls, and the processor to trap the
+ * counter. Instead these pages are not executable; who executes them all the same brings all that
+ * about first. Record only. Private stack, or the alternate one after a fault. */
 #include "calls/unreached.h"
 #include "base/shared.h"
 #include "base/state.h"
@@ -10,16 +11,20 @@
 #include "gen/numbers.h"
 #include "gen/table.h"
 
-/* Of a file whose image has just been put over its text: the pages in a part of memory. 1: none of them can be executed now. */
-u32 unreached_hide(struct process *process, const struct file_entry *file, u64 bias, u64 start, u64 end)
+/* Of a file whose image has just been put over its text: the pages in a part of memory. 1: none of
+ * them can be executed now. */
+u32 unreached_hide(
+	struct process *process, const struct file_entry *file, u64 bias, u64 start, u64 end)
 {
 	if (tracing() || process->unknown_calls || file->calls != CALLS_PATCHED)
 		return 1;
 	for (u32 i = 0; i < MAX_UNREACHED; i++) {
-		struct address_range pages = { .start = bias + file->unreached[i].start, .end = bias + file->unreached[i].end };
+		struct address_range pages = {.start = bias + file->unreached[i].start,
+			.end = bias + file->unreached[i].end};
 		if (pages.start == pages.end || !overlaps(&pages, start, end))
 			continue;
-		if (process->hidden_count == MAX_HIDDEN || pages.start < start || pages.end > end || sys3(NR_mprotect, pages.start, pages.end - pages.start, PROT_READ))
+		if (process->hidden_count == MAX_HIDDEN || pages.start < start || pages.end > end ||
+			sys3(NR_mprotect, pages.start, pages.end - pages.start, PROT_READ))
 			return 0;
 		process->hidden[process->hidden_count++] = pages;
 	}
@@ -31,7 +36,8 @@ void unreached_show(struct context *context)
 {
 	struct process *process = context->process;
 	for (u32 i = 0; i < process->hidden_count; i++)
-		sys3(NR_mprotect, process->hidden[i].start, process->hidden[i].end - process->hidden[i].start, PROT_READ | PROT_EXEC);
+		sys3(NR_mprotect, process->hidden[i].start,
+			process->hidden[i].end - process->hidden[i].start, PROT_READ | PROT_EXEC);
 	process->hidden_count = 0;
 	if (context->is_guest)
 		PROCESS_INITIAL->hidden_count = 0;
@@ -46,7 +52,8 @@ u32 unreached_holds(const struct process *process, u64 address)
 	return 0;
 }
 
-/* The program is about to change something about these addresses; `gone`: what is there vanishes. */
+/* The program is about to change something about these addresses; `gone`: what is there vanishes.
+ */
 void unreached_touch(struct context *context, u64 start, u64 bytes, u32 gone)
 {
 	struct process *process = context->process;

@@ -4,9 +4,11 @@
 #include "base/state.h"
 #include "contract/context.h"
 
-u32 unreached_hide(struct process *process, const struct file_entry *file, u64 bias, u64 start, u64 end);
+u32 unreached_hide(
+	struct process *process, const struct file_entry *file, u64 bias, u64 start, u64 end);
 void unreached_show(struct context *context);
-u32 unreached_holds(const struct process *process, u64 address); /* it is hidden */
+/* It is hidden. */
+u32 unreached_holds(const struct process *process, u64 address);
 void unreached_touch(struct context *context, u64 start, u64 bytes, u32 gone);
 
 #endif

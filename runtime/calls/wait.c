@@ -1,8 +1,9 @@
 /* Replay: a process that waited for a child waits for it again. Private stack.
  *
- * What wait returns is in the log, and nothing would go wrong without this; but a script that starts a thousand programs one after the other would
- * start them all at once at replay, and leave a thousand zombies. A child's last event came before its parent's wait ended, so the wait ends at replay too.
- * A debugger, which holds processes for as long as it likes, is not waited for. */
+ * What wait returns is in the log, and nothing would go wrong without this; but a script that
+ * starts a thousand programs one after the other would start them all at once at replay, and leave
+ * a thousand zombies. A child's last event came before its parent's wait ended, so the wait ends at
+ * replay too. A debugger, which holds processes for as long as it likes, is not waited for. */
 #include "calls/wait.h"
 #include "base/shared.h"
 #include "base/state.h"
@@ -24,8 +25,9 @@ void child_note(struct process *process, u64 flags, u32 recorded, u32 real)
 	if (recording() || HEADER->options & OPTION_DEBUG || flags & (CLONE_THREAD | CLONE_PARENT))
 		return;
 	if (process->children_count == MAX_CHILDREN) /* nobody waited for the oldest */
-		memmove(&process->children[0], &process->children[1], --process->children_count * sizeof process->children[0]);
-	process->children[process->children_count++] = (struct child){ recorded, real };
+		memmove(&process->children[0], &process->children[1],
+			--process->children_count * sizeof process->children[0]);
+	process->children[process->children_count++] = (struct child){recorded, real};
 }
 
 static void await(struct context *context, u32 recorded)
@@ -46,21 +48,30 @@ static void await(struct context *context, u32 recorded)
 	}
 }
 
-/* Only those that ended by themselves are waited for: of the threads of a killed process one may compute on, for who would stop it where it was? */
+/* Only those that ended by themselves are waited for: of the threads of a killed process one may
+ * compute on, for who would stop it where it was? */
 u32 handle_wait4(struct call *call)
 {
 	u32 status = 1;
 	u32 how = handle_plainly(call);
-	if (!recording() && call->result > 0 && call->arguments[1] && !copy_user(&status, (const void *)call->arguments[1], sizeof status) && !(status & 0x7f))
+	if (!recording() && call->result > 0 && call->arguments[1] &&
+		!copy_user(&status, (const void *)call->arguments[1], sizeof status) &&
+		!(status & 0x7f))
 		await(call->context, (u32)call->result);
 	return how;
 }
 
 u32 handle_waitid(struct call *call)
 {
-	struct { i32 number, error, code, padding; u32 pid; } info;
+	struct {
+		i32 number, error, code, padding;
+		u32 pid;
+	} info;
 	u32 how = handle_plainly(call);
-	if (!recording() && call->result == 0 && call->arguments[2] && !(call->arguments[3] & WNOWAIT) && !copy_user(&info, (const void *)call->arguments[2], sizeof info) && info.code == CLD_EXITED)
+	if (!recording() && call->result == 0 && call->arguments[2] &&
+		!(call->arguments[3] & WNOWAIT) &&
+		!copy_user(&info, (const void *)call->arguments[2], sizeof info) &&
+		info.code == CLD_EXITED)
 		await(call->context, info.pid);
 	return how;
 }

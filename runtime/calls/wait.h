@@ -4,6 +4,7 @@
 #include "base/state.h"
 #include "contract/context.h"
 
-void child_note(struct process *process, u64 flags, u32 recorded, u32 real); /* replay: what the program and what the kernel call a child */
+/* Replay: what the program and what the kernel call a child. */
+void child_note(struct process *process, u64 flags, u32 recorded, u32 real);
 
 #endif

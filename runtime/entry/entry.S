@@ -1,8 +1,8 @@
 /* Where the program comes in and goes out.
  *
- * Context: runs on the program's stack pointer until the switch, which happens before the first write to memory; the red zone is never
- * touched. %gs holds the thread's struct context. Only general registers are used, except where extended state is saved on purpose.
- */
+ * Context: runs on the program's stack pointer until the switch, which happens before the first
+ * write to memory; the red zone is never touched. %gs holds the thread's struct context. Only
+ * general registers are used, except where extended state is saved on purpose. */
 #include "contract/offsets.h"
 
 /* The program's registers, as %gs finds them. */
@@ -102,7 +102,8 @@ entry_syscall:
 	test %eax, %eax
 	jnz leave_full
 	jmp leave_kept
-2:	bt $10, %eax /* direction flag set: leave_full restores all registers, so all have to be saved */
+	/* Direction flag set: leave_full restores all registers, so all have to be saved. */
+2:	bt $10, %eax
 	jc 1b
 	mov %gs:CONTEXT_SELF, %rdi
 	call replay_plain
@@ -176,8 +177,9 @@ leave_kept:
 	INSTRUCTION_ENTRY entry_cpuid, 2
 	INSTRUCTION_ENTRY entry_passage, 5
 
-/* Where a section begins or ends, under the sync policy; without it (the text may have been patched for another recording) nothing is done. No register or
- * flag may change; those that compiled code keeps are not even saved. */
+/* Where a section begins or ends, under the sync policy; without it (the text may have been
+ * patched for another recording) nothing is done. No register or flag may change; those that
+ * compiled code keeps are not even saved. */
 	.macro SECTION_NAME name
 1:	mov %gs:CONTEXT_SCRATCH, %rcx
 	jmp *%gs:RIP
@@ -221,7 +223,8 @@ leave_kept:
 	SECTION_ENTRY section_begin, section_begins
 	SECTION_ENTRY section_end, section_ends
 
-/* The same for those that are a compare-and-exchange: the runtime reads and may change registers and flags. */
+/* The same for those that are a compare-and-exchange: the runtime reads and may change registers
+ * and flags. */
 	.macro COMPARE_ENTRY name, which
 	INSTRUCTION_ENTRY \name\()_whole, \which
 	SECTION_NAME \name
@@ -231,7 +234,8 @@ leave_kept:
 	COMPARE_ENTRY compare_begin, 3
 	COMPARE_ENTRY compare_end, 4
 
-/* After a synchronous fault in the program: the master handler saved the registers and sent us here. */
+/* After a synchronous fault in the program: the master handler saved the registers and sent us
+ * here. */
 	.globl fault_entry
 fault_entry:
 	mov %gs:CONTEXT_SELF, %rdi
@@ -268,8 +272,9 @@ restore_registers:
 	mov %gs:RSP, %rsp
 	jmp *%gs:RIP
 
-/* call_kernel_window(number, arguments): where calls that may wait are made, with kernel_window_here in call.c. A signal that arrives before the
- * instruction moves us to window_abort; one that makes the kernel restart the call finds rip at window_call: the same. */
+/* call_kernel_window(number, arguments): where calls that may wait are made, with
+ * kernel_window_here in call.c. A signal that arrives before the instruction moves us to
+ * window_abort; one that makes the kernel restart the call finds rip at window_call: the same. */
 	.globl call_kernel_window, window_start, window_call, window_abort
 call_kernel_window:
 	mov %rdi, %rax
@@ -289,7 +294,8 @@ window_abort:
 	mov $-512, %rax
 	ret
 
-/* copy_user(destination, source, bytes): bytes not copied. Either side may be the program's memory and fault. */
+/* copy_user(destination, source, bytes): bytes not copied. Either side may be the program's memory
+ * and fault. */
 	.globl copy_user, copy_user_start, copy_user_end, copy_user_fixup
 copy_user:
 	mov %rdx, %rcx
@@ -403,7 +409,8 @@ extended_restore_fixup:
 	mov $1, %eax
 	ret
 
-/* clone_on_stack(flags, stack, parent_tid, child_tid, tls, child): the child goes to child_start(child) on its own stack. */
+/* clone_on_stack(flags, stack, parent_tid, child_tid, tls, child): the child goes to
+ * child_start(child) on its own stack. */
 	.globl clone_on_stack
 clone_on_stack:
 	mov %rcx, %r10
@@ -444,8 +451,9 @@ signal_restorer:
 signal_entry:
 	jmp master_handler
 
-/* From the bootstrap in the vDSO's padding, right after exec: r12 = header segment, r13 = slot, r14 = the program's first
- * instruction. The program's stack is not ours to use: map our own first. */
+/* From the bootstrap in the vDSO's padding, right after exec: r12 = header segment, r13 = slot,
+ * r14 = the program's first instruction. The program's stack is not ours to use: map our own
+ * first. */
 start_record:
 	mov $9, %eax /* mmap(RUNTIME_DATA, 64 KB, read write, private anonymous fixed) */
 	mov $0x550010000000, %rdi
@@ -484,7 +492,8 @@ start_record:
 
 	.section .note.GNU-stack, "", @progbits
 	.text
-/* hash_user_blocks(bytes, block_count, lanes[4]): mixes 32-byte blocks into four lanes; 0, or 1 after a fault. */
+/* hash_user_blocks(bytes, block_count, lanes[4]): mixes 32-byte blocks into four lanes; 0, or 1
+ * after a fault. */
 	.globl hash_user_blocks, hash_user_start, hash_user_end, hash_user_fixup
 hash_user_blocks:
 	push %rbx

@@ -1,8 +1,10 @@
-/* Signal frames: the kernel's layout, built and taken down here, identically in record and in replay. Private stack.
+/* Signal frames: the kernel's layout, built and taken down here, identically in record and in
+ * replay. Private stack.
  *
- * From low to high addresses: return address (the restorer), ucontext, siginfo, gap, extended state (64-byte aligned).
- * The extended state is written by XSAVE and its XSTATE_BV made constant: XSAVE stores the initial values of components
- * that are not in use, so claiming them all is the same state, and independent of the processor's in-use tracking. */
+ * From low to high addresses: return address (the restorer), ucontext, siginfo, gap, extended state
+ * (64-byte aligned). The extended state is written by XSAVE and its XSTATE_BV made constant: XSAVE
+ * stores the initial values of components that are not in use, so claiming them all is the same
+ * state, and independent of the processor's in-use tracking. */
 #include "entry/frame.h"
 #include "base/shared.h"
 #include "base/state.h"
@@ -27,16 +29,39 @@
 #define EFAULT 14
 #define EINVAL 22
 
-struct machine_context { struct registers regs; u16 cs, gs, fs, ss; u64 error_code, trap_number, old_mask, fault_address, extended, reserved[8]; };
-struct user_stack { u64 pointer; u32 flags, padding; u64 bytes; };
-struct user_context { u64 flags, link; struct user_stack stack; struct machine_context machine; u64 mask; };
-struct signal_frame { u64 return_address; struct user_context user; struct siginfo info; };
+struct machine_context {
+	struct registers regs;
+	u16 cs, gs, fs, ss;
+	u64 error_code, trap_number, old_mask, fault_address, extended, reserved[8];
+};
+struct user_stack {
+	u64 pointer;
+	u32 flags, padding;
+	u64 bytes;
+};
+struct user_context {
+	u64 flags, link;
+	struct user_stack stack;
+	struct machine_context machine;
+	u64 mask;
+};
+struct signal_frame {
+	u64 return_address;
+	struct user_context user;
+	struct siginfo info;
+};
 _Static_assert(sizeof(struct user_context) == 304, "struct ucontext");
 _Static_assert(sizeof(struct signal_frame) == 440, "struct rt_sigframe");
 
-struct software_bytes { u32 magic1, extended_size; u64 features; u32 state_size, padding[7]; };
+struct software_bytes {
+	u32 magic1, extended_size;
+	u64 features;
+	u32 state_size, padding[7];
+};
 
-struct extended_area { u8 bytes[EXTENDED_MAXIMUM]; } __attribute__((aligned(64)));
+struct extended_area {
+	u8 bytes[EXTENDED_MAXIMUM];
+} __attribute__((aligned(64)));
 
 static void save_extended(struct extended_area *area)
 {
@@ -44,7 +69,8 @@ static void save_extended(struct extended_area *area)
 	memset(area, 0, header->extended_bytes + 8);
 	extended_save(area, header->extended_features);
 	*(u64 *)(area->bytes + 512) = header->extended_features;
-	struct software_bytes software = { MAGIC1, header->extended_bytes + 4, header->extended_features, header->extended_bytes, { 0 } };
+	struct software_bytes software = {MAGIC1, header->extended_bytes + 4,
+		header->extended_features, header->extended_bytes, {0}};
 	memcpy(area->bytes + 464, &software, sizeof software);
 	*(u32 *)(area->bytes + header->extended_bytes) = MAGIC2;
 }
@@ -58,25 +84,29 @@ static void initialise_extended(u64 xmm15)
 	*(u32 *)(area.bytes + 24) = 0x1f80; /* MXCSR */
 	*(u16 *)area.bytes = 0x37f;
 	*(u64 *)(area.bytes + XMM15) = xmm15;
-	*(u64 *)(area.bytes + 512) = 3 & HEADER->extended_features; /* what is in the area: x87 and SSE */
+	/* What is in the area: x87 and SSE. */
+	*(u64 *)(area.bytes + 512) = 3 & HEADER->extended_features;
 	extended_restore(&area, HEADER->extended_features);
 }
 
 static u32 on_alternate(const struct context *context, u64 rsp)
 {
-	return !(context->altstack_flags & (SS_DISABLE | SS_AUTODISARM)) && context->altstack_bytes && rsp > context->altstack_pointer &&
+	return !(context->altstack_flags & (SS_DISABLE | SS_AUTODISARM)) &&
+	       context->altstack_bytes && rsp > context->altstack_pointer &&
 	       rsp - context->altstack_pointer <= context->altstack_bytes;
 }
 
 /* Builds the frame and points the registers at the handler. 0: the stack cannot take it. */
-u32 push_frame(struct context *context, u32 number, const struct siginfo *info, const struct fault *fault, u64 saved_mask)
+u32 push_frame(struct context *context, u32 number, const struct siginfo *info,
+	const struct fault *fault, u64 saved_mask)
 {
 	const struct signal_action *action = &context->process->actions[number];
 	struct registers *regs = &context->regs;
 	struct extended_area area;
 	u64 extended_bytes = HEADER->extended_bytes + 4;
 	u64 at = regs->rsp - RED_ZONE;
-	if (action->flags & SA_ONSTACK && !(context->altstack_flags & SS_DISABLE) && context->altstack_bytes && !on_alternate(context, regs->rsp))
+	if (action->flags & SA_ONSTACK && !(context->altstack_flags & SS_DISABLE) &&
+		context->altstack_bytes && !on_alternate(context, regs->rsp))
 		at = context->altstack_pointer + context->altstack_bytes;
 	u64 extended = (at - extended_bytes) & ~63UL;
 	u64 frame_at = ((extended - sizeof(struct signal_frame) + 8) & ~15UL) - 8;
@@ -84,7 +114,8 @@ u32 push_frame(struct context *context, u32 number, const struct siginfo *info, 
 	memset(&frame, 0, sizeof frame);
 	frame.return_address = action->restorer;
 	frame.user.flags = 7; /* UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS */
-	frame.user.stack = (struct user_stack){ context->altstack_pointer, context->altstack_flags, 0, context->altstack_bytes };
+	frame.user.stack = (struct user_stack){
+		context->altstack_pointer, context->altstack_flags, 0, context->altstack_bytes};
 	frame.user.machine.regs = *regs;
 	frame.user.machine.cs = 0x33;
 	frame.user.machine.ss = 0x2b;
@@ -96,10 +127,12 @@ u32 push_frame(struct context *context, u32 number, const struct siginfo *info, 
 	frame.user.mask = saved_mask;
 	frame.info = *info;
 	save_extended(&area);
-	if (copy_user((void *)extended, &area, extended_bytes) || copy_user((void *)frame_at, &frame, sizeof frame))
+	if (copy_user((void *)extended, &area, extended_bytes) ||
+		copy_user((void *)frame_at, &frame, sizeof frame))
 		return 0;
 	if (context->altstack_flags & SS_AUTODISARM)
-		context->altstack_pointer = 0, context->altstack_bytes = 0, context->altstack_flags = SS_DISABLE;
+		context->altstack_pointer = 0, context->altstack_bytes = 0,
+		context->altstack_flags = SS_DISABLE;
 	regs->rdi = number;
 	regs->rsi = frame_at + __builtin_offsetof(struct signal_frame, info);
 	regs->rdx = frame_at + __builtin_offsetof(struct signal_frame, user);
@@ -107,8 +140,9 @@ u32 push_frame(struct context *context, u32 number, const struct siginfo *info, 
 	regs->rsp = frame_at;
 	regs->rip = action->handler;
 	regs->eflags &= ~0x10500UL; /* direction, trap, resume */
-	/* Whether SSE counts as in use, the processor may forget while all its registers are zero, when something comes between that replay does not have;
-	 * and XSAVEC shows it. A handler may find anything in this register. */
+	/* Whether SSE counts as in use, the processor may forget while all its registers are zero,
+	 * when something comes between that replay does not have; and XSAVEC shows it. A handler
+	 * may find anything in this register. */
 	initialise_extended(1);
 	return 1;
 }
@@ -126,7 +160,8 @@ static u32 restore_extended(u64 address)
 	struct software_bytes software;
 	memcpy(&software, area.bytes + 464, sizeof software);
 	if (software.magic1 != MAGIC1)
-		memset(area.bytes + 512, 0, 64), *(u64 *)(area.bytes + 512) = 3; /* only x87 and SSE, as FXSAVE wrote */
+		/* Only x87 and SSE, as FXSAVE wrote. */
+		memset(area.bytes + 512, 0, 64), *(u64 *)(area.bytes + 512) = 3;
 	*(u64 *)(area.bytes + 512) &= HEADER->extended_features;
 	memset(area.bytes + 520, 0, 56);
 	*(u32 *)(area.bytes + 24) &= 0xffff;
@@ -135,7 +170,8 @@ static u32 restore_extended(u64 address)
 
 static u32 stack_valid(u64 bytes) { return bytes >= 2048; }
 
-/* The program returns from a handler. The event holds nothing, but signals before and after it must be told apart. */
+/* The program returns from a handler. The event holds nothing, but signals before and after it must
+ * be told apart. */
 u32 handle_rt_sigreturn(struct call *call)
 {
 	struct context *context = call->context;
@@ -144,14 +180,16 @@ u32 handle_rt_sigreturn(struct call *call)
 	call_finish(call, NULL, 0);
 	if (context->handler_depth && !--context->handler_depth)
 		arm_interception(context);
-	if (copy_user(&user, (const void *)context->regs.rsp, sizeof user) || !restore_extended(user.machine.extended))
+	if (copy_user(&user, (const void *)context->regs.rsp, sizeof user) ||
+		!restore_extended(user.machine.extended))
 		die_by_signal(context, SIGSEGV);
 	u64 flags = (user.machine.regs.eflags & 0x40dd5UL) | 0x202;
 	context->regs = user.machine.regs;
 	context->regs.eflags = flags;
 	context->sigmask = user.mask & ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
 	if (user.stack.flags & SS_DISABLE)
-		context->altstack_pointer = 0, context->altstack_bytes = 0, context->altstack_flags = SS_DISABLE;
+		context->altstack_pointer = 0, context->altstack_bytes = 0,
+		context->altstack_flags = SS_DISABLE;
 	else if (stack_valid(user.stack.bytes) && !on_alternate(context, context->regs.rsp)) {
 		context->altstack_pointer = user.stack.pointer;
 		context->altstack_bytes = user.stack.bytes;
@@ -166,7 +204,8 @@ u32 handle_rt_sigreturn(struct call *call)
 u32 handle_sigaltstack(struct call *call)
 {
 	struct context *context = call->context;
-	struct user_stack fresh, old = { context->altstack_pointer, context->altstack_flags, 0, context->altstack_bytes };
+	struct user_stack fresh, old = {context->altstack_pointer, context->altstack_flags, 0,
+					 context->altstack_bytes};
 	u32 on = on_alternate(context, context->regs.rsp);
 	i64 result = 0;
 	call_prepare(call);
@@ -176,7 +215,8 @@ u32 handle_sigaltstack(struct call *call)
 			result = -EFAULT;
 		else if (on)
 			result = -EPERM;
-		else if (mode = fresh.flags & ~SS_AUTODISARM, mode != 0 && mode != SS_ONSTACK && mode != SS_DISABLE)
+		else if (mode = fresh.flags & ~SS_AUTODISARM,
+			mode != 0 && mode != SS_ONSTACK && mode != SS_DISABLE)
 			result = -EINVAL;
 		else if (mode != SS_DISABLE && !stack_valid(fresh.bytes))
 			result = -ENOMEM;
@@ -189,7 +229,8 @@ u32 handle_sigaltstack(struct call *call)
 	}
 	if (on)
 		old.flags |= SS_ONSTACK;
-	if (!result && call->arguments[1] && copy_user((void *)call->arguments[1], &old, sizeof old))
+	if (!result && call->arguments[1] &&
+		copy_user((void *)call->arguments[1], &old, sizeof old))
 		result = -EFAULT;
 	if (!recording() && result != call->result)
 		diverge(context, WHY_RESULT, (u64)call->result, (u64)result);

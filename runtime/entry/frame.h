@@ -3,6 +3,7 @@
 #define RETAKE_ENTRY_FRAME_H
 #include "contract/context.h"
 
-u32 push_frame(struct context *context, u32 number, const struct siginfo *info, const struct fault *fault, u64 saved_mask);
+u32 push_frame(struct context *context, u32 number, const struct siginfo *info,
+	const struct fault *fault, u64 saved_mask);
 
 #endif

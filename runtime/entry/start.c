@@ -1,5 +1,6 @@
-/* The first moments of a program: after an exec while recording, and as a replayed process, which is this runtime run as a static executable.
- * Starts on the region's private stack (record) or on the kernel's (replay). */
+/* The first moments of a program: after an exec while recording, and as a replayed process, which
+ * is this runtime run as a static executable. Starts on the region's private stack (record) or on
+ * the kernel's (replay). */
 #include "entry/start.h"
 #include "base/futex.h"
 #include "base/shared.h"
@@ -33,7 +34,8 @@ _Static_assert(sizeof(struct process) <= 0x10000, "fits in a region");
 _Static_assert(sizeof(struct context) <= REGION_STACK_LOW - REGION_CONTEXT, "fits in its place");
 
 void begin_root(struct context *context);
-void map_content(struct context *context, u64 address, u64 bytes, u64 protection, u64 flags, const u8 *content, u64 offset);
+void map_content(struct context *context, u64 address, u64 bytes, u64 protection, u64 flags,
+	const u8 *content, u64 offset);
 void call_on_stack(u64 stack, void (*function)(u64, u64, u64), u64 a, u64 b, u64 c) NORETURN;
 
 static struct context *first_context(struct slot *slot)
@@ -59,10 +61,13 @@ static void trap_instructions(void)
 		sys2(NR_arch_prctl, ARCH_SET_CPUID, 0);
 }
 
-/* Where the vDSO is: its functions are no system calls for the program's filters. `bytes`: 0 when the event's mappings tell. */
-static void note_vdso(struct process *process, u64 stack_pointer, u64 bytes, const struct exec_mapping *mappings, u64 mapping_count)
+/* Where the vDSO is: its functions are no system calls for the program's filters. `bytes`: 0 when
+ * the event's mappings tell. */
+static void note_vdso(struct process *process, u64 stack_pointer, u64 bytes,
+	const struct exec_mapping *mappings, u64 mapping_count)
 {
-	u64 at = stack_pointer, pair[2]; /* the kernel's start-up block: arguments, environment, auxiliary vector */
+	/* The kernel's start-up block: arguments, environment, auxiliary vector. */
+	u64 at = stack_pointer, pair[2];
 	for (u32 zeros = 0; zeros < 2; at += 8) {
 		if (copy_user(pair, (const void *)at, 8))
 			return;
@@ -82,14 +87,20 @@ static void note_vdso(struct process *process, u64 stack_pointer, u64 bytes, con
 
 /* ---- record ---- */
 
-/* System V memory is faulted in page by page, and nothing of it is inherited by a fork: one call saves twenty faults. */
-static void populate(u64 address, u64 bytes) { sys3(NR_madvise, address, bytes, 22 /* MADV_POPULATE_READ */); }
+/* System V memory is faulted in page by page, and nothing of it is inherited by a fork: one call
+ * saves twenty faults. */
+static void populate(u64 address, u64 bytes)
+{
+	sys3(NR_madvise, address, bytes, 22 /* MADV_POPULATE_READ */);
+}
 
 void populate_text(void) { populate(RUNTIME_TEXT, (u64)runtime_text_end - RUNTIME_TEXT); }
 
-#define USED_WHOLE_BYTES 0x40000UL /* most pages of a text this small are used: the dynamic linker's */
+/* Most pages of a text this small are used: the dynamic linker's. */
+#define USED_WHOLE_BYTES 0x40000UL
 
-/* The patched text of the program and of its interpreter, which the kernel mapped before we came. */
+/* The patched text of the program and of its interpreter, which the kernel mapped before we came.
+ */
 static void overlay_first(struct process *process, u64 file_and_one, u64 bias)
 {
 	if (!file_and_one)
@@ -97,7 +108,8 @@ static void overlay_first(struct process *process, u64 file_and_one, u64 bias)
 	const struct file_entry *file = &HEADER->files[file_and_one - 1];
 	if (!file->part_count)
 		return;
-	if (sys3(NR_shmat, file->stubs.segment_id, bias + file->stubs.address, 0110000 /* SHM_RDONLY | SHM_EXEC */) < 0) {
+	if (sys3(NR_shmat, file->stubs.segment_id, bias + file->stubs.address,
+		    0110000 /* SHM_RDONLY | SHM_EXEC */) < 0) {
 		process->unknown_calls = 1;
 		return;
 	}
@@ -121,7 +133,8 @@ static void patch_vdso(u64 base)
 	u64 bytes = header->vdso_bytes;
 	sys3(NR_mprotect, base, bytes, 7);
 	for (u32 i = 0; i < header->vdso_patch_count; i++)
-		memcpy((void *)(base + header->vdso_patches[i].offset), header->vdso_patches[i].code, header->vdso_patches[i].bytes);
+		memcpy((void *)(base + header->vdso_patches[i].offset),
+			header->vdso_patches[i].code, header->vdso_patches[i].bytes);
 	sys3(NR_mprotect, base, bytes, 5);
 }
 
@@ -147,7 +160,8 @@ void record_start(u64 slot_index, u64 program_counter, u64 stack_pointer)
 	if (slot->state == SLOT_LIVE) {
 		context->pid = (u32)sys0(NR_getpid);
 		context->tid = (u32)sys0(NR_gettid);
-		slot->pid_space.inner_tid = context->tid; /* the supervisor has put in what it is to itself */
+		/* The supervisor has put in what it is to itself. */
+		slot->pid_space.inner_tid = context->tid;
 		region_attach_ring(context);
 		context->event_count = slot->event_count;
 	}
@@ -199,7 +213,8 @@ static u32 has_siblings(const struct context *context)
 	return context->process->thread_count > 1; /* those that have not begun are counted */
 }
 
-/* The exec ends the other threads, wherever they are: what they did before it in the recording comes first. Each comes to the end of its stream. */
+/* The exec ends the other threads, wherever they are: what they did before it in the recording
+ * comes first. Each comes to the end of its stream. */
 static void await_siblings(const struct context *context)
 {
 	static u32 const never = 0;
@@ -207,7 +222,8 @@ static void await_siblings(const struct context *context)
 		futex_wait((u32 *)&never, 0, 1);
 }
 
-/* A new program in a replayed process: the runtime afresh, in an empty address space, going on in the same stream. */
+/* A new program in a replayed process: the runtime afresh, in an empty address space, going on in
+ * the same stream. */
 void host_exec(struct context *context);
 void host_exec(struct context *context)
 {
@@ -219,10 +235,13 @@ void host_exec(struct context *context)
 	slot->next_window_offset = context->log_offset;
 	slot->event_count = context->event_count;
 	slot->carried.altered_mask = context->sigmask;
-	const char *arguments[4] = { "retake-replay", put_decimal(header + 24, (u64)HEADER->header_id), put_decimal(index + 24, (u64)(slot - HEADER->slots)), NULL };
-	const char *environment[1] = { NULL };
+	const char *arguments[4] = {"retake-replay",
+		put_decimal(header + 24, (u64)HEADER->header_id),
+		put_decimal(index + 24, (u64)(slot - HEADER->slots)), NULL};
+	const char *environment[1] = {NULL};
 	note_ignored(context);
-	i64 result = sys6(NR_execveat, (u64)HEADER->host_descriptor, (u64)"", (u64)arguments, (u64)environment, 0x1000, 0);
+	i64 result = sys6(NR_execveat, (u64)HEADER->host_descriptor, (u64) "", (u64)arguments,
+		(u64)environment, 0x1000, 0);
 	(void)result;
 	fail("cannot exec the replay host");
 }
@@ -230,10 +249,12 @@ void host_exec(struct context *context)
 static void map_initial(struct context *context, const struct exec_mapping *mapping)
 {
 	u64 bytes = mapping->end - mapping->start;
-	if (mapping->start >= mapping->end || mapping->end > ADDRESS_END || (mapping->start < RUNTIME_END && mapping->end > RUNTIME_TEXT))
+	if (mapping->start >= mapping->end || mapping->end > ADDRESS_END ||
+		(mapping->start < RUNTIME_END && mapping->end > RUNTIME_TEXT))
 		diverge(context, WHY_CORRUPT, mapping->start, mapping->end);
 	if (mapping->flags & EXEC_MAPPING_CONTENT) {
-		map_content(context, mapping->start, bytes, mapping->protection, 2 /* MAP_PRIVATE */, mapping->content, mapping->offset);
+		map_content(context, mapping->start, bytes, mapping->protection,
+			2 /* MAP_PRIVATE */, mapping->content, mapping->offset);
 		return;
 	}
 	u64 flags = 0x4032 | (mapping->flags & EXEC_MAPPING_GROWS_DOWN ? 0x100 : 0);
@@ -259,7 +280,9 @@ void replay_exec(struct context *context, const struct event *event)
 {
 	const struct exec_body *body = (const struct exec_body *)(event + 1);
 	const u8 *end = (const u8 *)event + event->size;
-	if (event->size < sizeof *event + sizeof *body || body->mapping_count > (event->size - sizeof *event - sizeof *body) / sizeof(struct exec_mapping))
+	if (event->size < sizeof *event + sizeof *body ||
+		body->mapping_count >
+			(event->size - sizeof *event - sizeof *body) / sizeof(struct exec_mapping))
 		diverge(context, WHY_CORRUPT, event->size, 0);
 	const struct exec_mapping *mappings = (const struct exec_mapping *)(body + 1);
 	for (u64 i = 0; i < body->mapping_count; i++)
@@ -269,7 +292,8 @@ void replay_exec(struct context *context, const struct event *event)
 		at = fill_area(context, at, end);
 	for (u64 i = 0; i < body->mapping_count; i++)
 		if (!(mappings[i].flags & EXEC_MAPPING_CONTENT) && mappings[i].protection != 3)
-			sys3(NR_mprotect, mappings[i].start, mappings[i].end - mappings[i].start, mappings[i].protection);
+			sys3(NR_mprotect, mappings[i].start, mappings[i].end - mappings[i].start,
+				mappings[i].protection);
 	context->sigmask = body->mask;
 	for (u32 i = 1; i <= 64; i++)
 		context->process->actions[i].handler = body->ignored >> (i - 1) & 1;
@@ -297,7 +321,7 @@ static void replay_on_stack(u64 slot_index, u64 unused, u64 unused2)
 	struct context *context = first_context(slot);
 	sys2(NR_munmap, PAGE_BYTES, RUNTIME_TEXT - PAGE_BYTES);
 	sys2(NR_munmap, RUNTIME_END, ADDRESS_END - RUNTIME_END);
-	u64 limit[2] = { 0, 0 };
+	u64 limit[2] = {0, 0};
 	sys4(NR_prlimit64, 0, 4 /* RLIMIT_CORE */, limit, NULL);
 	if (slot->state != SLOT_LIVE)
 		begin_root(context);

@@ -3,9 +3,12 @@
 #define RETAKE_ENTRY_START_H
 #include "contract/context.h"
 
-void populate_text(void); /* record: after the text appeared in this process */
-char *put_decimal(char *end, u64 value); /* digits and a zero, up to there; where they begin */
+/* Record: after the text appeared in this process. */
+void populate_text(void);
+/* Digits and a zero, up to there; where they begin. */
+char *put_decimal(char *end, u64 value);
 void replay_exec(struct context *context, const struct event *event) NORETURN;
-void note_ignored(struct context *context); /* what exec keeps of the dispositions goes into the slot */
+/* What exec keeps of the dispositions goes into the slot. */
+void note_ignored(struct context *context);
 
 #endif

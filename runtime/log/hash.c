@@ -1,9 +1,11 @@
-/* The hash of a process's writable private memory, the same in record and in replay whenever the memory is.
+/* The hash of a process's writable private memory, the same in record and in replay whenever the
+ * memory is.
  *
- * A sum over pages of a hash of (address, content); zero pages add nothing, so it does not matter which of them are present. Nor does it matter
- * which pages of a file's private mapping are copies already (mlock and others copy pages without changing them): all of them count, except in
- * mappings so large that reading them would take long. Left out: the runtime's own memory, and the dead part of the current stack below the red
- * zone. Private stack. */
+ * A sum over pages of a hash of (address, content); zero pages add nothing, so it does not matter
+ * which of them are present. Nor does it matter which pages of a file's private mapping are copies
+ * already (mlock and others copy pages without changing them): all of them count, except in
+ * mappings so large that reading them would take long. Left out: the runtime's own memory, and the
+ * dead part of the current stack below the red zone. Private stack. */
 #include "log/hash.h"
 #include "base/shared.h"
 #include "base/state.h"
@@ -17,14 +19,20 @@
 #include "log/ring.h"
 
 #define RED_ZONE 128
-#define WHOLE_FILE_BYTES 0x4000000UL /* in larger private mappings of files only changed pages count */
+/* In larger private mappings of files only changed pages count. */
+#define WHOLE_FILE_BYTES 0x4000000UL
 
 /* The kernel skips what was never touched: sanitizers reserve terabytes. */
 #define PAGEMAP_SCAN 0xc0606610UL
 #define REGION_COUNT 128
 enum { PAGE_IS_FILE = 4, PAGE_IS_PRESENT = 8, PAGE_IS_SWAPPED = 16 };
-struct pagemap_scan { u64 size, flags, start, end, walked_to, regions, region_count, most_pages, inverted, all_of, any_of, told; };
-struct page_region { u64 start, end, categories; };
+struct pagemap_scan {
+	u64 size, flags, start, end, walked_to, regions, region_count, most_pages, inverted, all_of,
+		any_of, told;
+};
+struct page_region {
+	u64 start, end, categories;
+};
 
 struct scan {
 	u64 hash, pages;
@@ -41,19 +49,21 @@ static u64 mix(u64 value)
 	return value ^ value >> 33;
 }
 
-/* A second scan tells which pages changed since the first; both go through the pages in the same order. */
+/* A second scan tells which pages changed since the first; both go through the pages in the same
+ * order. */
 static void list_page(struct page_list *list, u64 address, u64 hash)
 {
 	if (!list->complete) {
 		if (list->count < PAGE_LIST_CAPACITY)
-			list->pages[list->count] = (struct page_hash){ address, hash };
+			list->pages[list->count] = (struct page_hash){address, hash};
 		list->count++;
 		return;
 	}
 	while (list->position < list->count && list->pages[list->position].address < address)
 		list->position++;
 	const struct page_hash *before = &list->pages[list->position];
-	u32 same = list->position < list->count && before->address == address && before->hash == hash;
+	u32 same =
+		list->position < list->count && before->address == address && before->hash == hash;
 	if (!same && list->changed_count < PAGE_LIST_CHANGED)
 		list->changed[list->changed_count++] = address;
 }
@@ -101,8 +111,15 @@ static void add_range(struct scan *scan, u64 start, u64 end)
 		skip = (scan->stack_pointer - RED_ZONE) & (PAGE_BYTES - 1) & ~7UL;
 	}
 	struct page_region regions[REGION_COUNT];
-	struct pagemap_scan request = { .size = sizeof request, .start = floor < start ? start : floor, .end = end, .regions = (u64)regions, .region_count = REGION_COUNT,
-		.inverted = PAGE_IS_FILE, .all_of = PAGE_IS_FILE, .any_of = PAGE_IS_PRESENT | PAGE_IS_SWAPPED, .told = PAGE_IS_PRESENT };
+	struct pagemap_scan request = {.size = sizeof request,
+		.start = floor < start ? start : floor,
+		.end = end,
+		.regions = (u64)regions,
+		.region_count = REGION_COUNT,
+		.inverted = PAGE_IS_FILE,
+		.all_of = PAGE_IS_FILE,
+		.any_of = PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
+		.told = PAGE_IS_PRESENT};
 	while (request.start < end) {
 		i64 count = sys3(NR_ioctl, scan->pagemap, PAGEMAP_SCAN, &request);
 		for (i64 i = 0; i < count; i++)
@@ -119,7 +136,8 @@ static void add_line(void *closure, const struct map_line *line)
 	struct scan *scan = closure;
 	if (line->start >= RUNTIME_TEXT && line->start < RUNTIME_END)
 		return;
-	if (line->permissions[0] != 'r' || line->permissions[1] != 'w' || line->permissions[3] != 'p')
+	if (line->permissions[0] != 'r' || line->permissions[1] != 'w' ||
+		line->permissions[3] != 'p')
 		return;
 	u32 has_stack = scan->stack_pointer >= line->start && scan->stack_pointer < line->end;
 	if (line->inode && line->end - line->start <= WHOLE_FILE_BYTES && !has_stack)
@@ -130,7 +148,8 @@ static void add_line(void *closure, const struct map_line *line)
 
 static void scan_all(struct context *context, struct page_list *list, u64 *hash, u64 *pages)
 {
-	struct scan scan = { .stack_pointer = context->regs.rsp, .zero_hash = hash_of_zeros(), .list = list };
+	struct scan scan = {
+		.stack_pointer = context->regs.rsp, .zero_hash = hash_of_zeros(), .list = list};
 	scan.pagemap = sys4(NR_openat, -100L, "/proc/self/pagemap", 02000000, 0);
 	if (scan.pagemap >= 0) {
 		walk_maps(add_line, &scan);
@@ -140,7 +159,10 @@ static void scan_all(struct context *context, struct page_list *list, u64 *hash,
 	*pages = scan.pages;
 }
 
-void memory_scan(struct context *context, u64 *hash, u64 *pages) { scan_all(context, NULL, hash, pages); }
+void memory_scan(struct context *context, u64 *hash, u64 *pages)
+{
+	scan_all(context, NULL, hash, pages);
+}
 
 void memory_list(struct context *context, struct page_list *list)
 {
@@ -160,14 +182,18 @@ void memory_hash(struct context *context, u64 *hash, u64 *pages)
 		return;
 	}
 	u32 faulted = 0;
-	*hash = hash_user(&context->regs, sizeof context->regs, &faulted) ^ mix(hash_user((const void *)context->regs.rsp, 512, &faulted));
+	*hash = hash_user(&context->regs, sizeof context->regs, &faulted) ^
+		mix(hash_user((const void *)context->regs.rsp, 512, &faulted));
 	if (faulted)
 		*hash = 0;
 }
 
-/* Not where other threads are: the kernel writes for them meanwhile, and below their stack pointers lies what nobody will read again. Guests
- * change memory behind our back. */
-static u32 runs_alone(const struct context *context) { return !context->is_guest && context->process->thread_count <= 1; }
+/* Not where other threads are: the kernel writes for them meanwhile, and below their stack pointers
+ * lies what nobody will read again. Guests change memory behind our back. */
+static u32 runs_alone(const struct context *context)
+{
+	return !context->is_guest && context->process->thread_count <= 1;
+}
 
 void final_hash(struct context *context, u64 *hash, u64 *pages)
 {
@@ -179,12 +205,18 @@ void final_hash(struct context *context, u64 *hash, u64 *pages)
 /* ---- hashes at intervals ---- */
 
 #define INTERVAL_EVENTS 256 /* at least so many events from one to the next, */
-#define INTERVAL_EVENTS_A_PAGE 2 /* and so many for each page in the last one: looking at a page takes as long as a short call */
+/* And so many for each page in the last one: looking at a page takes as long as a short call. */
+#define INTERVAL_EVENTS_A_PAGE 2
 
-struct hash_body { u64 pages; };
+struct hash_body {
+	u64 pages;
+};
 
 /* Where other threads have been their stacks are left. */
-static u32 always_ran_alone(const struct context *context) { return runs_alone(context) && !context->process->had_threads; }
+static u32 always_ran_alone(const struct context *context)
+{
+	return runs_alone(context) && !context->process->had_threads;
+}
 
 void hash_at_interval(struct context *context)
 {

@@ -4,18 +4,26 @@
 #include "contract/context.h"
 
 void memory_hash(struct context *context, u64 *hash, u64 *pages);
-void final_hash(struct context *context, u64 *hash, u64 *pages); /* 0: nothing can be said */
-struct page_hash { u64 address, hash; };
-#define PAGE_LIST_CAPACITY 20000 /* 80 MB: in larger processes nobody looks for changed pages */
+/* 0: nothing can be said. */
+void final_hash(struct context *context, u64 *hash, u64 *pages);
+struct page_hash {
+	u64 address, hash;
+};
+/* 80 MB: in larger processes nobody looks for changed pages. */
+#define PAGE_LIST_CAPACITY 20000
 #define PAGE_LIST_CHANGED 16
 struct page_list {
 	u64 complete, count, position, changed_count;
 	u64 changed[PAGE_LIST_CHANGED];
 	struct page_hash pages[PAGE_LIST_CAPACITY];
 };
-void hash_at_interval(struct context *context); /* record: a HASH event, if it is time for one */
-void hash_replay(struct context *context);      /* replay: the next event is a HASH event */
-void memory_list(struct context *context, struct page_list *list); /* first: lists all pages. again: those that changed since */
-void memory_scan(struct context *context, u64 *hash, u64 *pages); /* of all memory, whatever the options say */
+/* Record: a HASH event, if it is time for one. */
+void hash_at_interval(struct context *context);
+/* Replay: the next event is a HASH event. */
+void hash_replay(struct context *context);
+/* First: lists all pages. again: those that changed since. */
+void memory_list(struct context *context, struct page_list *list);
+/* Of all memory, whatever the options say. */
+void memory_scan(struct context *context, u64 *hash, u64 *pages);
 
 #endif

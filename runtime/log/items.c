@@ -1,5 +1,6 @@
-/* What a call reads and writes, walked from its table row. One walk serves four purposes (struct sink): stage inputs and verify
- * inputs before the call, measure outputs and emit outputs after it. Private stack; touches the program's memory only by copy_user. */
+/* What a call reads and writes, walked from its table row. One walk serves four purposes (struct
+ * sink): stage inputs and verify inputs before the call, measure outputs and emit outputs after it.
+ * Private stack; touches the program's memory only by copy_user. */
 #include "log/items.h"
 #include "base/futex.h"
 #include "base/shared.h"
@@ -17,8 +18,9 @@
 #define INLINE_STRING 4096u
 #define MAX_VECTORS 1024u
 #define EFAULT 14
-#define FAULTED_BYTES 0x10000UL /* of one output or vector array, after a call that failed half way */
-#define MAX_STRINGS 150u /* of one list: two must fit the space for inputs */
+/* Of one output or vector array, after a call that failed half way. */
+#define FAULTED_BYTES 0x10000UL
+#define MAX_STRINGS 150u     /* of one list: two must fit the space for inputs */
 #define RULE_IOCTL_SIZE 0x80 /* our own: the byte count is in the command */
 
 #define BLOCK_BYTES 32UL
@@ -31,16 +33,24 @@ static u64 mix(u64 value)
 	return value ^ value >> 29;
 }
 
-static u64 mix_lanes(const u64 *lanes) { return mix(lanes[0]) ^ mix(lanes[1] + 1) ^ mix(lanes[2] + 2) ^ mix(lanes[3] + 3); }
+static u64 mix_lanes(const u64 *lanes)
+{
+	return mix(lanes[0]) ^ mix(lanes[1] + 1) ^ mix(lanes[2] + 2) ^ mix(lanes[3] + 3);
+}
 
-#define LANES(bytes) { bytes, 1, 2, 3 }
+#define LANES(bytes)           \
+	{                      \
+		bytes, 1, 2, 3 \
+	}
 #define BLOCKS(bytes) (((bytes) + BLOCK_BYTES - 1) / BLOCK_BYTES)
 
 /* As if zeros followed up to the end of the last block. */
 u64 hash_user(const void *bytes, u64 count, u32 *faulted)
 {
-	u64 lanes[4] = LANES(count), tail[4] = { 0 }, blocks = count / BLOCK_BYTES, rest = count % BLOCK_BYTES;
-	if (hash_user_blocks(bytes, blocks, lanes) || copy_user(tail, (const u8 *)bytes + blocks * BLOCK_BYTES, rest)) {
+	u64 lanes[4] = LANES(count), tail[4] = {0}, blocks = count / BLOCK_BYTES,
+	    rest = count % BLOCK_BYTES;
+	if (hash_user_blocks(bytes, blocks, lanes) ||
+		copy_user(tail, (const u8 *)bytes + blocks * BLOCK_BYTES, rest)) {
 		*faulted = 1;
 		return 0;
 	}
@@ -62,14 +72,28 @@ static u64 compare_command(u64 command, const struct sub_row *rows, u32 count)
 	return low;
 }
 
-#define UNDESCRIBED(way) { .policy = POLICY_EMULATE, .argument_count = 3, .may_wait = 1, .inputs_end = 3, .outputs_end = 3, .selector_argument = NO_SELECTOR, \
-	.arguments = { [2] = { .direction = way, .shape = SHAPE_PLAIN, .length_rule = LENGTH_CONSTANT, .element_bytes = 1, .flags = way ? RULE_IOCTL_SIZE : 0 } } }
-static const struct call_row undescribed_ioctls[4] = { UNDESCRIBED(DIRECTION_VALUE), UNDESCRIBED(DIRECTION_IN), UNDESCRIBED(DIRECTION_OUT), UNDESCRIBED(DIRECTION_INOUT) };
+#define UNDESCRIBED(way)                                                                       \
+	{                                                                                      \
+		.policy = POLICY_EMULATE, .argument_count = 3, .may_wait = 1, .inputs_end = 3, \
+		.outputs_end = 3, .selector_argument = NO_SELECTOR, .arguments = {             \
+			[2] = {.direction = way,                                               \
+				.shape = SHAPE_PLAIN,                                          \
+				.length_rule = LENGTH_CONSTANT,                                \
+				.element_bytes = 1,                                            \
+				.flags = way ? RULE_IOCTL_SIZE : 0}                            \
+		}                                                                              \
+	}
+static const struct call_row undescribed_ioctls[4] = {UNDESCRIBED(DIRECTION_VALUE),
+	UNDESCRIBED(DIRECTION_IN), UNDESCRIBED(DIRECTION_OUT), UNDESCRIBED(DIRECTION_INOUT)};
 
-/* An ioctl without a row says in its number how many bytes go which way; drivers that ignore the convention are rare. */
+/* An ioctl without a row says in its number how many bytes go which way; drivers that ignore the
+ * convention are rare. */
 static const struct call_row *decode_ioctl(const u64 *arguments)
 {
-	static const struct call_row refused = { .policy = POLICY_REFUSE, .argument_count = 3, .selector_argument = NO_SELECTOR, .refuse_errno = 25 /* ENOTTY */ };
+	static const struct call_row refused = {.policy = POLICY_REFUSE,
+		.argument_count = 3,
+		.selector_argument = NO_SELECTOR,
+		.refuse_errno = 25 /* ENOTTY */};
 	u32 low = (u32)arguments[1] & 0xffff;
 	for (u32 i = 0; i < REFUSED_RANGE_COUNT; i++)
 		if (low >= refused_ranges[i].first && low <= refused_ranges[i].last)
@@ -86,7 +110,8 @@ const struct call_row *find_row(u64 number, const u64 *arguments)
 	if (LIKELY(row->selector_argument == 0xff))
 		return row;
 	const struct sub_row *rows = &sub_rows[row->first_sub_row];
-	u64 command = number == NR_ioctl ? (u32)arguments[1] : (u32)arguments[row->selector_argument];
+	u64 command =
+		number == NR_ioctl ? (u32)arguments[1] : (u32)arguments[row->selector_argument];
 	u64 at = compare_command(command, rows, row->sub_row_count);
 	if (at < row->sub_row_count && rows[at].command == command)
 		return &rows[at].row;
@@ -116,7 +141,8 @@ static u32 stage_part(u8 *data, u64 address, u64 total, u64 inline_bytes, u32 *h
 	return copy_user(data, (const void *)address, inline_bytes) != 0;
 }
 
-u8 *stage_input(u8 *position, const u8 *limit, u32 argument, u64 address, u64 total, u64 inline_limit)
+u8 *stage_input(
+	u8 *position, const u8 *limit, u32 argument, u64 address, u64 total, u64 inline_limit)
 {
 	u64 inline_bytes = total <= inline_limit ? total : INLINE_PART;
 	struct item *item = (struct item *)position;
@@ -126,10 +152,12 @@ u8 *stage_input(u8 *position, const u8 *limit, u32 argument, u64 address, u64 to
 	if (data > limit)
 		fail("the inputs of one call do not fit");
 	u32 hash, is_whole = inline_bytes == total && data + BLOCKS(total) * BLOCK_BYTES <= limit;
-	u32 faulted = LIKELY(is_whole) ? stage_whole(data, address, total, &hash) : stage_part(data, address, total, inline_bytes, &hash);
+	u32 faulted = LIKELY(is_whole) ? stage_whole(data, address, total, &hash)
+				       : stage_part(data, address, total, inline_bytes, &hash);
 	if (UNLIKELY(faulted))
 		inline_bytes = hash = 0;
-	*item = (struct item){ (u8)argument, ITEM_INPUT, (u16)faulted, (u32)inline_bytes, (u32)total, hash, address };
+	*item = (struct item){(u8)argument, ITEM_INPUT, (u16)faulted, (u32)inline_bytes, (u32)total,
+		hash, address};
 	return data + ALIGN8(inline_bytes);
 }
 
@@ -140,9 +168,12 @@ static void verify_input(struct sink *sink, u32 argument, u64 address, u64 total
 		diverge(sink->context, WHY_INPUT, 0, argument);
 	u32 faulted = 0;
 	u32 hash = (u32)hash_user((const void *)address, total, &faulted);
-	if (UNLIKELY(item->argument != argument || item->address != address || item->total_bytes != (u32)total || item->flags != faulted || item->hash != hash))
+	if (UNLIKELY(item->argument != argument || item->address != address ||
+		     item->total_bytes != (u32)total || item->flags != faulted ||
+		     item->hash != hash))
 		diverge(sink->context, WHY_INPUT, item->hash, hash);
-	if (UNLIKELY(HEADER->options & OPTION_WHOLE_INPUTS) && !faulted && item->inline_bytes < item->total_bytes)
+	if (UNLIKELY(HEADER->options & OPTION_WHOLE_INPUTS) && !faulted &&
+		item->inline_bytes < item->total_bytes)
 		request(sink->context, REQUEST_INPUT, address, total, 0);
 	sink->item += sizeof *item + ALIGN8(item->inline_bytes);
 }
@@ -157,11 +188,14 @@ u8 *stage_output(u8 *position, const u8 *limit, u32 argument, u64 address, u64 b
 	return position + size;
 }
 
-/* Few outputs are large, and to walk the arguments twice for them all would cost more than the call's whole event. */
+/* Few outputs are large, and to walk the arguments twice for them all would cost more than the
+ * call's whole event. */
 static void measure_output(struct sink *sink, u32 argument, u64 address, u64 bytes)
 {
 	sink->bytes += sizeof(struct item) + ALIGN8(bytes);
-	u8 *next = sink->overflown ? NULL : stage_output(sink->position, sink->limit, argument, address, bytes);
+	u8 *next = sink->overflown
+			   ? NULL
+			   : stage_output(sink->position, sink->limit, argument, address, bytes);
 	if (next)
 		sink->position = next;
 	else
@@ -185,7 +219,10 @@ static void one_item(struct sink *sink, u32 argument, u64 address, u64 bytes, u6
 		return;
 	}
 	switch (sink->mode) {
-	case SINK_INPUT: sink->position = stage_input(sink->position, sink->limit, argument, address, bytes, inline_limit); break;
+	case SINK_INPUT:
+		sink->position = stage_input(
+			sink->position, sink->limit, argument, address, bytes, inline_limit);
+		break;
 	case SINK_VERIFY: verify_input(sink, argument, address, bytes); break;
 	case SINK_MEASURE: measure_output(sink, argument, address, bytes); break;
 	case SINK_EMIT: emit_output(sink, argument, address, bytes); break;
@@ -194,7 +231,9 @@ static void one_item(struct sink *sink, u32 argument, u64 address, u64 bytes, u6
 
 /* ---- shapes ---- */
 
-struct vector { u64 base, bytes; };
+struct vector {
+	u64 base, bytes;
+};
 
 static void visit_vectors(struct sink *sink, u32 argument, u64 array, u64 count, u64 limit)
 {
@@ -210,7 +249,12 @@ static void visit_vectors(struct sink *sink, u32 argument, u64 array, u64 count,
 	}
 }
 
-struct message { u64 name; u32 name_bytes, padding; u64 vectors, vector_count, control, control_bytes; u32 flags, padding2; };
+struct message {
+	u64 name;
+	u32 name_bytes, padding;
+	u64 vectors, vector_count, control, control_bytes;
+	u32 flags, padding2;
+};
 _Static_assert(sizeof(struct message) == 56, "struct user_msghdr");
 
 static void message_inputs(struct sink *sink, u32 argument, u64 address, u32 sends)
@@ -219,15 +263,18 @@ static void message_inputs(struct sink *sink, u32 argument, u64 address, u32 sen
 	one_item(sink, argument, address, sizeof message, INLINE_WHOLE);
 	if (!address || copy_user(&message, (const void *)address, sizeof message))
 		return;
-	one_item(sink, argument, message.vectors, minimum(message.vector_count, MAX_VECTORS) * 16, INLINE_WHOLE);
+	one_item(sink, argument, message.vectors, minimum(message.vector_count, MAX_VECTORS) * 16,
+		INLINE_WHOLE);
 	if (!sends)
 		return;
 	one_item(sink, argument, message.name, minimum(message.name_bytes, 128), INLINE_WHOLE);
 	visit_vectors(sink, argument, message.vectors, message.vector_count, ~0UL);
-	one_item(sink, argument, message.control, minimum(message.control_bytes, 0x10000), INLINE_WHOLE);
+	one_item(sink, argument, message.control, minimum(message.control_bytes, 0x10000),
+		INLINE_WHOLE);
 }
 
-/* After a receive: the structure says how long name and control became. The name may be reported longer than its buffer. */
+/* After a receive: the structure says how long name and control became. The name may be reported
+ * longer than its buffer. */
 static void message_outputs(struct sink *sink, u32 argument, u64 address, u64 received)
 {
 	struct message message;
@@ -265,47 +312,72 @@ static u64 pointee(u64 address, u64 bytes)
 
 static u32 has_failed(i64 result) { return result < 0 && result >= -4095; }
 
-static __attribute__((noinline)) u64 count_elements(struct sink *sink, const struct argument_rule *rule, u64 address, const u64 *arguments, i64 result)
+static __attribute__((noinline)) u64 count_elements(struct sink *sink,
+	const struct argument_rule *rule, u64 address, const u64 *arguments, i64 result)
 {
-	u64 argument = not_negative(arguments[rule->length_argument]), answer = result > 0 ? (u64)result : 0;
+	u64 argument = not_negative(arguments[rule->length_argument]),
+	    answer = result > 0 ? (u64)result : 0;
 	switch (rule->length_rule) {
 	case LENGTH_CONSTANT: return 0;
 	case LENGTH_RESULT: return answer;
 	case LENGTH_RESULT_MAX_ARGUMENT: return minimum(answer, argument);
-	case LENGTH_POINTEE32: return minimum(pointee(arguments[rule->length_argument], 4), sink->pointee_before);
-	case LENGTH_POINTEE64: return minimum(pointee(arguments[rule->length_argument], 8), sink->pointee_before);
+	case LENGTH_POINTEE32:
+		return minimum(pointee(arguments[rule->length_argument], 4), sink->pointee_before);
+	case LENGTH_POINTEE64:
+		return minimum(pointee(arguments[rule->length_argument], 8), sink->pointee_before);
 	case LENGTH_BITS: return (argument + 63) / 64 * 8;
 	case LENGTH_PAGES: return (argument + 4095) / 4096;
-	case LENGTH_PRODUCT: return minimum(argument, LARGEST_MOVE) * minimum(not_negative(arguments[rule->length_argument2]), LARGEST_MOVE);
-	case LENGTH_COUNTED: return minimum(pointee(address + rule->length_argument, rule->length_argument2), sink->pointee_before);
+	case LENGTH_PRODUCT:
+		return minimum(argument, LARGEST_MOVE) *
+		       minimum(not_negative(arguments[rule->length_argument2]), LARGEST_MOVE);
+	case LENGTH_COUNTED:
+		return minimum(pointee(address + rule->length_argument, rule->length_argument2),
+			sink->pointee_before);
 	}
 	return 0;
 }
 
-
-static u64 plain_bytes(struct sink *sink, u32 i, const struct argument_rule *rule, const u64 *arguments, i64 result)
+static u64 plain_bytes(struct sink *sink, u32 i, const struct argument_rule *rule,
+	const u64 *arguments, i64 result)
 {
 	if (rule->flags & RULE_IOCTL_SIZE)
 		return (u32)arguments[1] >> 16 & 0x3fff;
 	if (rule->length_rule == LENGTH_CONSTANT)
 		return (u64)rule->count * rule->element_bytes;
-	u64 count = rule->length_rule == LENGTH_ARGUMENT ? not_negative(arguments[rule->length_argument]) : count_elements(sink, rule, arguments[i], arguments, result);
+	u64 count = rule->length_rule == LENGTH_ARGUMENT
+			    ? not_negative(arguments[rule->length_argument])
+			    : count_elements(sink, rule, arguments[i], arguments, result);
 	return bytes_of(rule, count);
 }
 
 /* What the length will be compared with after the call. */
-static void note_pointee(struct sink *sink, u32 i, const struct argument_rule *rule, const u64 *arguments)
+static void note_pointee(
+	struct sink *sink, u32 i, const struct argument_rule *rule, const u64 *arguments)
 {
 	switch (rule->length_rule) {
-	case LENGTH_POINTEE32: sink->pointee_before = pointee(arguments[rule->length_argument], 4); break;
-	case LENGTH_POINTEE64: sink->pointee_before = pointee(arguments[rule->length_argument], 8); break;
-	case LENGTH_COUNTED: sink->pointee_before = arguments[i] ? pointee(arguments[i] + rule->length_argument, rule->length_argument2) : 0; break;
+	case LENGTH_POINTEE32:
+		sink->pointee_before = pointee(arguments[rule->length_argument], 4);
+		break;
+	case LENGTH_POINTEE64:
+		sink->pointee_before = pointee(arguments[rule->length_argument], 8);
+		break;
+	case LENGTH_COUNTED:
+		sink->pointee_before = arguments[i] ? pointee(arguments[i] + rule->length_argument,
+							      rule->length_argument2)
+						    : 0;
+		break;
 	}
 }
 
-static u8 is_data(const struct argument_rule *rule) { return rule->element_bytes == 1 && rule->length_rule != LENGTH_CONSTANT; }
+static u8 is_data(const struct argument_rule *rule)
+{
+	return rule->element_bytes == 1 && rule->length_rule != LENGTH_CONSTANT;
+}
 
-struct interfaces { u32 bytes, padding; u64 buffer; };
+struct interfaces {
+	u32 bytes, padding;
+	u64 buffer;
+};
 
 static void interface_outputs(struct sink *sink, u32 i, u64 address)
 {
@@ -316,16 +388,18 @@ static void interface_outputs(struct sink *sink, u32 i, u64 address)
 	one_item(sink, i, list.buffer, minimum(list.bytes, 0x100000), 0);
 }
 
-/* How many semaphores the set in argument 0 has, as semctl(IPC_STAT) says. Both modes need it: replay gets it from the items. */
+/* How many semaphores the set in argument 0 has, as semctl(IPC_STAT) says. Both modes need it:
+ * replay gets it from the items. */
 static u64 semaphore_bytes(const u64 *arguments)
 {
-	u64 status[13] = { 0 };
+	u64 status[13] = {0};
 	if (sys4(NR_semctl, arguments[0], 0, 2 /* IPC_STAT */, status) < 0)
 		return 0;
 	return minimum(status[10], 32000) * 2;
 }
 
-static __attribute__((noinline)) void visit_input(struct sink *sink, u32 i, const struct argument_rule *rule, const u64 *arguments)
+static __attribute__((noinline)) void visit_input(
+	struct sink *sink, u32 i, const struct argument_rule *rule, const u64 *arguments)
 {
 	note_pointee(sink, i, rule, arguments);
 	u32 reads = rule->direction != DIRECTION_OUT;
@@ -340,23 +414,29 @@ static __attribute__((noinline)) void visit_input(struct sink *sink, u32 i, cons
 		break;
 	case SHAPE_STRINGS: visit_strings(sink, i, address); break;
 	case SHAPE_IOVEC:
-		one_item(sink, i, address, minimum(arguments[rule->length_argument], MAX_VECTORS) * 16, INLINE_WHOLE);
+		one_item(sink, i, address,
+			minimum(arguments[rule->length_argument], MAX_VECTORS) * 16, INLINE_WHOLE);
 		if (reads)
 			visit_vectors(sink, i, address, arguments[rule->length_argument], ~0UL);
 		break;
-	case SHAPE_IFCONF: one_item(sink, i, address, sizeof(struct interfaces), INLINE_WHOLE); break;
+	case SHAPE_IFCONF:
+		one_item(sink, i, address, sizeof(struct interfaces), INLINE_WHOLE);
+		break;
 	case SHAPE_SEMARRAY:
 		if (reads && recording())
 			one_item(sink, i, address, semaphore_bytes(arguments), INLINE_WHOLE);
 		else if (reads && sink->item < sink->item_end)
-			one_item(sink, i, address, ((const struct item *)sink->item)->total_bytes, INLINE_WHOLE);
+			one_item(sink, i, address, ((const struct item *)sink->item)->total_bytes,
+				INLINE_WHOLE);
 		break;
 	case SHAPE_SIGMASK_PAIR:
 		one_item(sink, i, address, 16, INLINE_WHOLE);
 		if (address)
 			one_item(sink, i, pointee(address, 8), 8, INLINE_WHOLE);
 		break;
-	case SHAPE_MSGHDR: message_inputs(sink, i, address, reads && rule->direction == DIRECTION_IN); break;
+	case SHAPE_MSGHDR:
+		message_inputs(sink, i, address, reads && rule->direction == DIRECTION_IN);
+		break;
 	case SHAPE_MMSGHDR:
 		for (u64 k = 0; k < minimum(arguments[rule->length_argument], MAX_VECTORS); k++)
 			message_inputs(sink, i, address + k * 64, rule->direction == DIRECTION_IN);
@@ -364,7 +444,8 @@ static __attribute__((noinline)) void visit_input(struct sink *sink, u32 i, cons
 	default:
 		sink->is_data = is_data(rule);
 		if (reads)
-			one_item(sink, i, address, plain_bytes(sink, i, rule, arguments, 0), INLINE_WHOLE);
+			one_item(sink, i, address, plain_bytes(sink, i, rule, arguments, 0),
+				INLINE_WHOLE);
 		sink->is_data = 0;
 	}
 }
@@ -376,14 +457,17 @@ void visit_inputs(struct sink *sink, const struct call_row *row, const u64 *argu
 		const struct argument_rule *rule = &row->arguments[i];
 		if (rule->direction == DIRECTION_VALUE)
 			continue;
-		if (rule->direction == DIRECTION_IN && rule->shape == SHAPE_PLAIN && rule->length_rule == LENGTH_ARGUMENT && !tracing())
-			one_item(sink, i, arguments[i], plain_bytes(sink, i, rule, arguments, 0), INLINE_WHOLE);
+		if (rule->direction == DIRECTION_IN && rule->shape == SHAPE_PLAIN &&
+			rule->length_rule == LENGTH_ARGUMENT && !tracing())
+			one_item(sink, i, arguments[i], plain_bytes(sink, i, rule, arguments, 0),
+				INLINE_WHOLE);
 		else
 			visit_input(sink, i, rule, arguments);
 	}
 }
 
-/* ---- outputs of a call that failed with EFAULT: the kernel writes from the beginning and stops where it cannot go on ---- */
+/* ---- outputs of a call that failed with EFAULT: the kernel writes from the beginning and stops
+ * where it cannot go on ---- */
 
 static u32 readable(u64 address)
 {
@@ -424,29 +508,41 @@ static void visit_faulted(struct sink *sink, const struct call_row *row, const u
 	struct message message;
 	for (u32 i = 0; i < row->outputs_end; i++) {
 		const struct argument_rule *rule = &row->arguments[i];
-		if (arguments[i] == 0 || (rule->direction != DIRECTION_OUT && rule->direction != DIRECTION_INOUT))
+		if (arguments[i] == 0 ||
+			(rule->direction != DIRECTION_OUT && rule->direction != DIRECTION_INOUT))
 			continue;
 		switch (rule->shape) {
-		case SHAPE_PLAIN: readable_part(sink, i, arguments[i], minimum(plain_bytes(sink, i, rule, arguments, FAULTED_BYTES), FAULTED_BYTES)); break;
-		case SHAPE_IOVEC: readable_vectors(sink, i, arguments[i], arguments[rule->length_argument]); break;
+		case SHAPE_PLAIN:
+			readable_part(sink, i, arguments[i],
+				minimum(plain_bytes(sink, i, rule, arguments, FAULTED_BYTES),
+					FAULTED_BYTES));
+			break;
+		case SHAPE_IOVEC:
+			readable_vectors(sink, i, arguments[i], arguments[rule->length_argument]);
+			break;
 		case SHAPE_MSGHDR:
 			if (copy_user(&message, (const void *)arguments[i], sizeof message))
 				break;
 			readable_part(sink, i, arguments[i], sizeof message);
 			readable_vectors(sink, i, message.vectors, message.vector_count);
 			readable_part(sink, i, message.name, minimum(message.name_bytes, 128));
-			readable_part(sink, i, message.control, minimum(message.control_bytes, FAULTED_BYTES));
+			readable_part(sink, i, message.control,
+				minimum(message.control_bytes, FAULTED_BYTES));
 			break;
 		}
 	}
 }
 
-static __attribute__((noinline)) void visit_output(struct sink *sink, u32 i, const struct argument_rule *rule, const u64 *arguments, i64 result)
+static __attribute__((noinline)) void visit_output(struct sink *sink, u32 i,
+	const struct argument_rule *rule, const u64 *arguments, i64 result)
 {
 	u32 failed = has_failed(result);
 	u64 address = arguments[i], bytes;
 	switch (rule->shape) {
-	case SHAPE_STRING: case SHAPE_STRINGS: case SHAPE_SIGMASK: case SHAPE_SIGMASK_PAIR: break;
+	case SHAPE_STRING:
+	case SHAPE_STRINGS:
+	case SHAPE_SIGMASK:
+	case SHAPE_SIGMASK_PAIR: break;
 	case SHAPE_IFCONF: interface_outputs(sink, i, address); break;
 	case SHAPE_SEMARRAY:
 		if (rule->direction != DIRECTION_IN)
@@ -454,7 +550,8 @@ static __attribute__((noinline)) void visit_output(struct sink *sink, u32 i, con
 		break;
 	case SHAPE_IOVEC:
 		if (rule->direction == DIRECTION_OUT)
-			visit_vectors(sink, i, address, arguments[rule->length_argument], result > 0 ? (u64)result : 0);
+			visit_vectors(sink, i, address, arguments[rule->length_argument],
+				result > 0 ? (u64)result : 0);
 		break;
 	case SHAPE_MSGHDR:
 		if (rule->direction != DIRECTION_IN)
@@ -474,7 +571,8 @@ static __attribute__((noinline)) void visit_output(struct sink *sink, u32 i, con
 			break;
 		bytes = plain_bytes(sink, i, rule, arguments, result);
 		sink->is_data = is_data(rule);
-		if (!failed || bytes <= 0x10000) /* a failed call with an impossible size wrote nothing */
+		/* A failed call with an impossible size wrote nothing. */
+		if (!failed || bytes <= 0x10000)
 			one_item(sink, i, address, bytes, 0);
 		sink->is_data = 0;
 	}
@@ -489,7 +587,8 @@ void visit_outputs(struct sink *sink, const struct call_row *row, const u64 *arg
 	}
 	for (u32 i = 0; i < row->outputs_end; i++) {
 		const struct argument_rule *rule = &row->arguments[i];
-		if (rule->direction == DIRECTION_VALUE || arguments[i] == 0 || (has_failed(result) && !(rule->flags & ARGUMENT_ALWAYS)))
+		if (rule->direction == DIRECTION_VALUE || arguments[i] == 0 ||
+			(has_failed(result) && !(rule->flags & ARGUMENT_ALWAYS)))
 			continue;
 		visit_output(sink, i, rule, arguments, result);
 	}

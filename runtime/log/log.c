@@ -1,4 +1,5 @@
-/* The consumer's side of a recorded stream: replay only. Private stack. Cursors are private memory, so a fork is a checkpoint. */
+/* The consumer's side of a recorded stream: replay only. Private stack. Cursors are private memory,
+ * so a fork is a checkpoint. */
 #include "log/log.h"
 #include "base/futex.h"
 #include "base/state.h"
@@ -13,13 +14,16 @@
 
 static u64 event_index(struct context *context) { return context->event_count; }
 
-/* Two places, so that one window can be filled while the other is read. The supervisor uses the segments of a long stream again and again: they
- * stay attached. */
+/* Two places, so that one window can be filled while the other is read. The supervisor uses the
+ * segments of a long stream again and again: they stay attached. */
 #define WINDOW_STRIDE 0x300000UL
-#define WINDOW(context, place) (REGIONS + (context)->region * REGION_STRIDE + REGION_RING + (place) * WINDOW_STRIDE)
-_Static_assert(REGION_RING + WINDOW_PLACES * WINDOW_STRIDE <= REGION_STRIDE, "the windows have room");
+#define WINDOW(context, place) \
+	(REGIONS + (context)->region * REGION_STRIDE + REGION_RING + (place)*WINDOW_STRIDE)
+_Static_assert(
+	REGION_RING + WINDOW_PLACES * WINDOW_STRIDE <= REGION_STRIDE, "the windows have room");
 #define POPULATE_FROM 0x10000UL /* fewer bytes are cheaper to fault in */
-/* A window with one event that no region has room for is attached beyond all regions, in the first of these places that is free. */
+/* A window with one event that no region has room for is attached beyond all regions, in the first
+ * of these places that is free. */
 #define LARGE_WINDOWS (RUNTIME_TEXT + 0x1000000000UL)
 #define LARGE_WINDOW_STRIDE 0x100000000UL /* an event's size has 32 bits */
 
@@ -44,11 +48,14 @@ static i64 attach_small(struct context *context, i64 segment, u64 bytes)
 	u32 place = context->window_place ^= 1;
 	u64 address = WINDOW(context, place);
 	sys1(NR_shmdt, address);
-	if (sys3(NR_shmat, segment, address, 010000 /* SHM_RDONLY */ | 040000 /* SHM_REMAP */) != (i64)address)
+	if (sys3(NR_shmat, segment, address, 010000 /* SHM_RDONLY */ | 040000 /* SHM_REMAP */) !=
+		(i64)address)
 		return -1;
 	context->window_segments[place] = segment + 1;
 	if (bytes >= POPULATE_FROM)
-		sys3(NR_madvise, address, PAGE_CEIL(bytes), 22 /* MADV_POPULATE_READ */); /* a thousand faults less; older kernels refuse, and fault */
+		sys3(NR_madvise, address, PAGE_CEIL(bytes),
+			/* A thousand faults less; older kernels refuse, and fault. */
+			22 /* MADV_POPULATE_READ */);
 	return (i64)address;
 }
 
@@ -79,7 +86,8 @@ static i64 attach_window(struct context *context)
 	return 1;
 }
 
-/* The next event, not consumed. The supervisor gives windows that end where an event ends, and checked their sizes. */
+/* The next event, not consumed. The supervisor gives windows that end where an event ends, and
+ * checked their sizes. */
 const struct event *log_peek(struct context *context)
 {
 	if (UNLIKELY(context->log == context->log_end) && !attach_window(context))
@@ -121,20 +129,23 @@ void diverge(struct context *context, u64 why, u64 expected, u64 actual)
 	slot->divergence.expected = expected;
 	slot->divergence.actual = actual;
 	memcpy(slot->divergence.registers, &context->regs, sizeof context->regs);
-	u64 arguments[6] = { context->regs.rdi, context->regs.rsi, context->regs.rdx, context->regs.r10, context->regs.r8, context->regs.r9 };
+	u64 arguments[6] = {context->regs.rdi, context->regs.rsi, context->regs.rdx,
+		context->regs.r10, context->regs.r8, context->regs.r9};
 	memcpy(slot->divergence.arguments, arguments, sizeof arguments);
 	request(context, REQUEST_DIVERGED, 0, 0, 0);
 	for (;;)
 		sys1(NR_exit_group, 125);
 }
 
-/* Replay: this thread runs no further. The process ends with its last thread: until they died, the others may have had turns that processes
- * sharing its memory wait for. Who first ended it decides how. */
+/* Replay: this thread runs no further. The process ends with its last thread: until they died, the
+ * others may have had turns that processes sharing its memory wait for. Who first ended it decides
+ * how. */
 void end_process(struct context *context, u32 status)
 {
 	struct process *process = context->process;
 	u32 first = 0;
-	if (__atomic_compare_exchange_n(&process->ending, &first, 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+	if (__atomic_compare_exchange_n(
+		    &process->ending, &first, 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		process->ending_status = status;
 	end_of_stream(context);
 }

@@ -3,7 +3,8 @@
 #define RETAKE_LOG_LOG_H
 #include "contract/context.h"
 
-const struct event *log_peek(struct context *context); /* NULL: the stream ends here */
+/* NULL: the stream ends here. */
+const struct event *log_peek(struct context *context);
 const struct event *log_take(struct context *context, u8 kind, u16 number);
 void diverge(struct context *context, u64 why, u64 expected, u64 actual) NORETURN;
 void end_of_stream(struct context *context) NORETURN;

@@ -1,5 +1,5 @@
-/* Asking the supervisor for what is rare. Private stack. A request waits for its answer; if the supervisor dies, its guardian ends us, or says that all
- * shall end. */
+/* Asking the supervisor for what is rare. Private stack. A request waits for its answer; if the
+ * supervisor dies, its guardian ends us, or says that all shall end. */
 #include "log/request.h"
 #include "base/futex.h"
 #include "base/shared.h"
@@ -8,7 +8,8 @@
 #include "gen/numbers.h"
 #include "log/ring.h"
 
-#define PATIENT_LOOKS 1000 /* some hundred microseconds: most answers come sooner, and to be woken takes long */
+/* Some hundred microseconds: most answers come sooner, and to be woken takes long. */
+#define PATIENT_LOOKS 1000
 
 i64 request(struct context *context, u32 kind, u64 a, u64 b, u64 c)
 {
@@ -23,30 +24,37 @@ i64 request(struct context *context, u32 kind, u64 a, u64 b, u64 c)
 	u32 position = __atomic_fetch_add(&header->request_doorbell, 1, __ATOMIC_ACQ_REL);
 	__atomic_store_n(&header->request_queue[position % MAX_SLOTS], index + 1, __ATOMIC_RELEASE);
 	futex_wake(&header->request_doorbell, 1);
-	for (u32 i = 0; i < PATIENT_LOOKS && !__atomic_load_n(&slot->request.reply, __ATOMIC_ACQUIRE); i++)
+	for (u32 i = 0;
+		i < PATIENT_LOOKS && !__atomic_load_n(&slot->request.reply, __ATOMIC_ACQUIRE); i++)
 		sys0(NR_sched_yield);
 	while (!__atomic_load_n(&slot->request.reply, __ATOMIC_ACQUIRE)) {
 		if (__atomic_load_n(&header->stopping, __ATOMIC_ACQUIRE))
-			sys1(NR_exit_group, 125); /* nobody will answer, and the guardian may not know our number */
+			/* Nobody will answer, and the guardian may not know our number. */
+			sys1(NR_exit_group, 125);
 		futex_wait(&slot->request.reply, 0, 1000);
 	}
 	return slot->request.values[0];
 }
 
-/* Takes a slot that the supervisor made ready (with a ring, while recording). Waits when there is none. */
-/* Replay: a slot that was never used, else one whose thread has ended. Few replays need many, and each touches memory. */
+/* Takes a slot that the supervisor made ready (with a ring, while recording). Waits when there is
+ * none. */
+/* Replay: a slot that was never used, else one whose thread has ended. Few replays need many, and
+ * each touches memory. */
 static struct slot *claim_unlisted(struct header *header)
 {
 	u32 used = __atomic_load_n(&header->slots_used, __ATOMIC_ACQUIRE);
 	while (used < MAX_SLOTS)
-		if (__atomic_compare_exchange_n(&header->slots_used, &used, used + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-			__atomic_store_n(&header->slots[used].state, SLOT_CLAIMED, __ATOMIC_RELEASE);
+		if (__atomic_compare_exchange_n(&header->slots_used, &used, used + 1, 0,
+			    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+			__atomic_store_n(
+				&header->slots[used].state, SLOT_CLAIMED, __ATOMIC_RELEASE);
 			return &header->slots[used];
 		}
 	for (u32 i = 0; i < MAX_SLOTS; i++) {
 		struct slot *slot = &header->slots[i];
 		u32 exited = SLOT_EXITED;
-		if (!__atomic_compare_exchange_n(&slot->state, &exited, SLOT_CLAIMED, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		if (!__atomic_compare_exchange_n(&slot->state, &exited, SLOT_CLAIMED, 0,
+			    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			continue;
 		slot->pid = slot->exec_pending = slot->baton.state = 0;
 		return slot;
@@ -72,13 +80,16 @@ struct slot *slot_claim(void)
 			if (!(u32)top)
 				futex_wait(&header->ready_futex, seen, 100);
 			top = __atomic_load_n(&header->ready_top, __ATOMIC_ACQUIRE);
-			if (!(u32)top && __atomic_load_n(&header->ready_low, __ATOMIC_ACQUIRE) == READY_NONE)
+			if (!(u32)top &&
+				__atomic_load_n(&header->ready_low, __ATOMIC_ACQUIRE) == READY_NONE)
 				return NULL;
 			continue;
 		}
 		struct slot *slot = &header->slots[index - 1];
-		u64 next = ((top >> 32) + 1) << 32 | __atomic_load_n(&slot->next_ready, __ATOMIC_RELAXED);
-		if (__atomic_compare_exchange_n(&header->ready_top, &top, next, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		u64 next = ((top >> 32) + 1) << 32 |
+			   __atomic_load_n(&slot->next_ready, __ATOMIC_RELAXED);
+		if (__atomic_compare_exchange_n(&header->ready_top, &top, next, 0, __ATOMIC_ACQ_REL,
+			    __ATOMIC_ACQUIRE)) {
 			__atomic_store_n(&slot->state, SLOT_CLAIMED, __ATOMIC_RELEASE);
 			return slot;
 		}

@@ -1,4 +1,5 @@
-/* The producer's side of a thread's ring: record only. Private stack. A full ring waits for the supervisor; nothing is ever dropped. */
+/* The producer's side of a thread's ring: record only. Private stack. A full ring waits for the
+ * supervisor; nothing is ever dropped. */
 #include "log/ring.h"
 #include "base/futex.h"
 #include "base/shared.h"
@@ -36,14 +37,16 @@ void ring_publish(struct context *context, u64 bytes)
 	context->head += bytes;
 	__atomic_store_n(&context->slot->producer.head, context->head, __ATOMIC_RELEASE);
 	if (UNLIKELY(context->head - context->tail_seen > RING_BYTES / 2)) {
-		context->tail_seen = __atomic_load_n(&context->slot->consumer.tail, __ATOMIC_ACQUIRE);
+		context->tail_seen =
+			__atomic_load_n(&context->slot->consumer.tail, __ATOMIC_ACQUIRE);
 		if (context->head - context->tail_seen > RING_BYTES / 2)
 			tell_drain(context);
 	}
 }
 
-/* Bytes of any number, published piece by piece. A part of user memory that cannot be read becomes zeros: the kernel wrote it a
- * moment ago, so only a racing munmap can take it away, and then no one can ever look at it. */
+/* Bytes of any number, published piece by piece. A part of user memory that cannot be read becomes
+ * zeros: the kernel wrote it a moment ago, so only a racing munmap can take it away, and then no
+ * one can ever look at it. */
 void ring_write(struct context *context, const void *bytes, u64 count)
 {
 	const u8 *from = bytes;
@@ -84,11 +87,12 @@ void ring_item(struct context *context, const struct item *item, const void *byt
 	ring_write(context, &zero, ALIGN8(count) - count);
 }
 
-void ring_event(struct context *context, u8 kind, u8 flags, u16 number, i64 value, const void *body, u64 body_bytes)
+void ring_event(struct context *context, u8 kind, u8 flags, u16 number, i64 value, const void *body,
+	u64 body_bytes)
 {
 	u64 size = sizeof(struct event) + ALIGN8(body_bytes);
 	u8 *at = ring_reserve(context, size);
-	*(struct event *)at = (struct event){ (u32)size, kind, flags, number, value };
+	*(struct event *)at = (struct event){(u32)size, kind, flags, number, value};
 	memcpy(at + sizeof(struct event), body, body_bytes);
 	memset(at + sizeof(struct event) + body_bytes, 0, ALIGN8(body_bytes) - body_bytes);
 	ring_publish(context, size);

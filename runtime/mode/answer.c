@@ -1,4 +1,5 @@
-/* Replay: a system call is answered by its event, once what it reads is as recorded. Private stack. */
+/* Replay: a system call is answered by its event, once what it reads is as recorded. Private stack.
+ */
 #include "mode/answer.h"
 #include "base/sys.h"
 #include "calls/futex_pi.h"
@@ -34,8 +35,10 @@ static const u8 *verify_inputs(struct call *call)
 /* The inputs that were compared already: another thread may have changed them since. */
 static const u8 *skip_inputs(const struct call *call)
 {
-	const u8 *at = (const u8 *)(call->event + 1) + call->row->argument_count * 8, *end = (const u8 *)call->event + call->event->size;
-	while (at + sizeof(struct item) <= end && ((const struct item *)at)->direction == ITEM_INPUT)
+	const u8 *at = (const u8 *)(call->event + 1) + call->row->argument_count * 8,
+		 *end = (const u8 *)call->event + call->event->size;
+	while (at + sizeof(struct item) <= end &&
+		((const struct item *)at)->direction == ITEM_INPUT)
 		at += sizeof(struct item) + ALIGN8(((const struct item *)at)->inline_bytes);
 	return at;
 }
@@ -43,7 +46,8 @@ static const u8 *skip_inputs(const struct call *call)
 void call_answer(struct call *call)
 {
 	call->event = log_take(call->context, EVENT_CALL, (u16)call->number);
-	call->position = (u8 *)(call->context->inputs_verified ? skip_inputs(call) : verify_inputs(call));
+	call->position =
+		(u8 *)(call->context->inputs_verified ? skip_inputs(call) : verify_inputs(call));
 	call->context->inputs_verified = 0;
 	call->result = call->event->value;
 	call->flags = call->event->flags;
@@ -63,13 +67,15 @@ void call_verify_early(struct context *context)
 	context->inputs_verified = 1;
 }
 
-/* Some calls (vmsplice) may write or only read, and say so nowhere: then the recorded bytes are there already. */
+/* Some calls (vmsplice) may write or only read, and say so nowhere: then the recorded bytes are
+ * there already. */
 static u32 same_bytes(u64 address, const u8 *data, u64 count)
 {
 	u8 copy[256];
 	for (u64 done = 0; done < count; done += sizeof copy) {
 		u64 piece = minimum(sizeof copy, count - done);
-		if (copy_user(copy, (const void *)(address + done), piece) || memcmp(copy, data + done, piece))
+		if (copy_user(copy, (const void *)(address + done), piece) ||
+			memcmp(copy, data + done, piece))
 			return 0;
 	}
 	return 1;
@@ -85,7 +91,8 @@ static u32 write_forced(u64 address, const u8 *data, u64 count)
 	return written == (i64)count;
 }
 
-/* Copies the recorded outputs where the kernel had put them. The addresses were verified with the inputs. */
+/* Copies the recorded outputs where the kernel had put them. The addresses were verified with the
+ * inputs. */
 void call_finish_answered(struct call *call)
 {
 	const u8 *at = call->position, *end = (const u8 *)call->event + call->event->size;
@@ -95,10 +102,14 @@ void call_finish_answered(struct call *call)
 		if (UNLIKELY(data > end || data + ALIGN8(item->inline_bytes) > end))
 			diverge(call->context, WHY_CORRUPT, item->inline_bytes, (u64)(end - at));
 		if (item->direction == ITEM_OUTPUT) {
-			if (UNLIKELY(item->address < RUNTIME_END && item->address + item->inline_bytes > RUNTIME_TEXT))
+			if (UNLIKELY(item->address < RUNTIME_END &&
+				     item->address + item->inline_bytes > RUNTIME_TEXT))
 				diverge(call->context, WHY_CORRUPT, item->address, 0);
-			if (UNLIKELY(copy_user((void *)item->address, data, item->inline_bytes)) && !same_bytes(item->address, data, item->inline_bytes) && !write_forced(item->address, data, item->inline_bytes))
-				diverge(call->context, WHY_MEMORY, item->address, item->inline_bytes);
+			if (UNLIKELY(copy_user((void *)item->address, data, item->inline_bytes)) &&
+				!same_bytes(item->address, data, item->inline_bytes) &&
+				!write_forced(item->address, data, item->inline_bytes))
+				diverge(call->context, WHY_MEMORY, item->address,
+					item->inline_bytes);
 		}
 		at = data + ALIGN8(item->inline_bytes);
 	}

@@ -6,8 +6,11 @@
 struct call;
 
 const struct item *call_find_item(struct call *call, u8 direction, u8 argument);
-void call_verify_early(struct context *context); /* what it reads, for it waits for its turn before it takes the event */
-void call_answer(struct call *call);          /* takes and verifies the event */
-void call_finish_answered(struct call *call); /* copies the recorded outputs where the kernel had put them */
+/* What it reads, for it waits for its turn before it takes the event. */
+void call_verify_early(struct context *context);
+/* Takes and verifies the event. */
+void call_answer(struct call *call);
+/* Copies the recorded outputs where the kernel had put them. */
+void call_finish_answered(struct call *call);
 
 #endif

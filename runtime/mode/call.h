@@ -4,7 +4,8 @@
 #include "contract/context.h"
 #include "gen/table.h"
 
-struct extra_item { /* an item that a custom call adds to its event */
+/* An item that a custom call adds to its event. */
+struct extra_item {
 	u8 argument, direction;
 	u64 address;
 	const void *bytes;
@@ -15,24 +16,33 @@ struct call {
 	const struct call_row *row;
 	u64 number;
 	u64 arguments[6]; /* the program's */
-	u64 actual[6];    /* what is handed to the kernel */
+	u64 actual[6];	  /* what is handed to the kernel */
 	i64 result;
 	const struct event *event; /* replay: the event that answers it */
-	u8 *start, *position; /* record: the event under construction. replay: position = its first item after the inputs */
+	/* Record: the event under construction. replay: position = its first item after the inputs.
+	 */
+
+	u8 *start, *position;
 	u64 pointee_before;
 	u8 flags;
 	u64 console_sequence;
 	u8 outputs_by_hand; /* the handler knows them better than the table's row */
-	u8 inputs_late;     /* trace: not all inputs fit in what was staged */
+	u8 inputs_late;	    /* trace: not all inputs fit in what was staged */
 	u32 inputs_staged;
 	struct call_times *times;
 };
-void call_begin(struct call *call, struct context *context); /* of its registers, everything that not every call sets itself */
-void call_prepare(struct call *call);          /* record: stage inputs. replay: take the event, verify it */
-void turn_before_staged(struct context *context, u64 turn, u8 **start, u8 **position); /* record: a TURN event, before the staged one */
-i64 call_execute(struct call *call);           /* record: execute `actual`, result kept. replay: result from the log */
-void call_finish(struct call *call, const struct extra_item *extra, u32 extra_count); /* record: log. replay: write outputs */
-typedef u32 custom_handler(struct call *call); /* returns LEAVE_* ; the result is in call->result */
+/* Of its registers, everything that not every call sets itself. */
+void call_begin(struct call *call, struct context *context);
+/* Record: stage inputs. replay: take the event, verify it. */
+void call_prepare(struct call *call);
+/* Record: a TURN event, before the staged one. */
+void turn_before_staged(struct context *context, u64 turn, u8 **start, u8 **position);
+/* Record: execute `actual`, result kept. replay: result from the log. */
+i64 call_execute(struct call *call);
+/* Record: log. replay: write outputs. */
+void call_finish(struct call *call, const struct extra_item *extra, u32 extra_count);
+/* Returns LEAVE_* ; the result is in call->result. */
+typedef u32 custom_handler(struct call *call);
 #define DECLARE_HANDLER(name) u32 handle_##name(struct call *call);
 CUSTOM_HANDLERS(DECLARE_HANDLER)
 u32 runtime_syscall(struct context *context);

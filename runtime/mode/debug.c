@@ -1,4 +1,5 @@
-/* Replay under a debugger: it takes hold of one process of the tree, at a moment when nothing of the program has run. Private stack. */
+/* Replay under a debugger: it takes hold of one process of the tree, at a moment when nothing of
+ * the program has run. Private stack. */
 #include "mode/debug.h"
 #include "base/shared.h"
 #include "base/state.h"
@@ -16,11 +17,13 @@ void debug_begin(struct context *context)
 		request(context, REQUEST_DEBUG, context->event_count, 0, 0);
 }
 
-/* What a process does is in its own stream: without shared memory its parent does not notice that it is not there. A debugger does not want all of
- * them, and some may have been dropped from the recording. */
+/* What a process does is in its own stream: without shared memory its parent does not notice that
+ * it is not there. A debugger does not want all of them, and some may have been dropped from the
+ * recording. */
 u32 debug_skips_child(struct call *call, u64 flags)
 {
-	if (LIKELY(!(HEADER->options & (OPTION_DEBUG | OPTION_DROPPED))) || flags & 0x100 /* CLONE_VM */ || shares_memory(call->context->domain))
+	if (LIKELY(!(HEADER->options & (OPTION_DEBUG | OPTION_DROPPED))) ||
+		flags & 0x100 /* CLONE_VM */ || shares_memory(call->context->domain))
 		return 0;
 	const struct item *item = call_find_item(call, ITEM_CHILD, 0);
 	if (!item || item->inline_bytes != 4)
@@ -28,7 +31,8 @@ u32 debug_skips_child(struct call *call, u64 flags)
 	return !request(call->context, REQUEST_CHILD, *(const u32 *)(item + 1), 0, 0);
 }
 
-/* A system call that somebody wants to know of: when the program makes it, and when it is on its way back. */
+/* A system call that somebody wants to know of: when the program makes it, and when it is on its
+ * way back. */
 void debug_call(struct context *context)
 {
 	context->caught_call = (u32)context->number + 1;

@@ -1,5 +1,6 @@
-/* Tracing: asks the supervisor to look where no register shows what happens: data that the kernel moves between descriptors, and files read and
- * written through mappings (crates/trace/src/look). Only where all data are wanted. A replay of which a trace is made stores through mappings as the
+/* Tracing: asks the supervisor to look where no register shows what happens: data that the kernel
+ * moves between descriptors, and files read and written through mappings (crates/trace/src/look).
+ * Only where all data are wanted. A replay of which a trace is made stores through mappings as the
  * program did, so there they can be looked at too. Private stack. */
 #include "mode/look.h"
 #include "base/shared.h"
@@ -17,7 +18,6 @@
 #include "mode/call.h"
 #include "mode/trace.h"
 
-
 /* Why a call is looked at. */
 enum { USES_FILE = 1 /* the descriptor in argument 0 */, MOVES, SYNCS, CLONES };
 
@@ -27,16 +27,33 @@ enum { USES_FILE = 1 /* the descriptor in argument 0 */, MOVES, SYNCS, CLONES };
 #define MODE_REGULAR 0100000u
 
 static const u8 look_kinds[CALL_ROW_COUNT] = {
-	[NR_read] = USES_FILE, [NR_pread64] = USES_FILE, [NR_readv] = USES_FILE, [NR_preadv] = USES_FILE, [NR_preadv2] = USES_FILE,
-	[NR_write] = USES_FILE, [NR_pwrite64] = USES_FILE, [NR_writev] = USES_FILE, [NR_pwritev] = USES_FILE, [NR_pwritev2] = USES_FILE,
-	[NR_ftruncate] = USES_FILE, [NR_fallocate] = USES_FILE, [NR_fsync] = USES_FILE, [NR_fdatasync] = USES_FILE,
-	[NR_sendfile] = MOVES, [NR_copy_file_range] = MOVES, [NR_splice] = MOVES, [NR_tee] = MOVES, [NR_msync] = SYNCS, [NR_ioctl] = CLONES,
+	[NR_read] = USES_FILE,
+	[NR_pread64] = USES_FILE,
+	[NR_readv] = USES_FILE,
+	[NR_preadv] = USES_FILE,
+	[NR_preadv2] = USES_FILE,
+	[NR_write] = USES_FILE,
+	[NR_pwrite64] = USES_FILE,
+	[NR_writev] = USES_FILE,
+	[NR_pwritev] = USES_FILE,
+	[NR_pwritev2] = USES_FILE,
+	[NR_ftruncate] = USES_FILE,
+	[NR_fallocate] = USES_FILE,
+	[NR_fsync] = USES_FILE,
+	[NR_fdatasync] = USES_FILE,
+	[NR_sendfile] = MOVES,
+	[NR_copy_file_range] = MOVES,
+	[NR_splice] = MOVES,
+	[NR_tee] = MOVES,
+	[NR_msync] = SYNCS,
+	[NR_ioctl] = CLONES,
 };
 
 static i64 ask(struct context *context, u32 stage, i64 result)
 {
 	u32 processor;
-	return request(context, REQUEST_LOOK, stage, (u64)result, tracing() ? trace_clock(&processor) : context->event_count);
+	return request(context, REQUEST_LOOK, stage, (u64)result,
+		tracing() ? trace_clock(&processor) : context->event_count);
 }
 
 static u32 wanted(void) { return HEADER->data_limit == ~0UL; }
@@ -51,20 +68,27 @@ u32 look_needed(const struct call *call)
 	switch (kind) {
 	case USES_FILE: return HEADER->shared_file_count != 0;
 	case SYNCS: return call->context->process->looked_count != 0;
-	case CLONES: return (u32)call->arguments[1] == CLONE_FILE || (u32)call->arguments[1] == CLONE_RANGE;
+	case CLONES:
+		return (u32)call->arguments[1] == CLONE_FILE ||
+		       (u32)call->arguments[1] == CLONE_RANGE;
 	}
 	return 1;
 }
 
-static u32 file_mode(u64 descriptor, u64 *stat) { return sys2(NR_fstat, (u32)descriptor, stat) ? 0 : (u32)stat[3] & MODE_KIND; }
+static u32 file_mode(u64 descriptor, u64 *stat)
+{
+	return sys2(NR_fstat, (u32)descriptor, stat) ? 0 : (u32)stat[3] & MODE_KIND;
+}
 
 static u32 is_mapped(u64 descriptor)
 {
 	struct file_identity identity;
-	return identify_file((u32)descriptor, &identity, 0) && identity.regular && shared_file_is(identity.device, identity.inode);
+	return identify_file((u32)descriptor, &identity, 0) && identity.regular &&
+	       shared_file_is(identity.device, identity.inode);
 }
 
-/* Data from a socket can only be seen before they are gone: the call waits for them here, and moves no more than was seen. */
+/* Data from a socket can only be seen before they are gone: the call waits for them here, and moves
+ * no more than was seen. */
 static void look_at_socket(struct call *call)
 {
 	const u64 *a = call->arguments;
@@ -72,8 +96,11 @@ static void look_at_socket(struct call *call)
 	u64 source = a[sends ? 1 : 0], stat[18];
 	if (call->number == NR_tee || file_mode(source, stat) != MODE_SOCKET)
 		return;
-	struct { i32 descriptor; u16 events, revents; } polled = { (i32)source, 1 /* POLLIN */, 0 };
-	u64 arguments[6] = { (u64)&polled, 1, ~0UL, 0, 0, 0 };
+	struct {
+		i32 descriptor;
+		u16 events, revents;
+	} polled = {(i32)source, 1 /* POLLIN */, 0};
+	u64 arguments[6] = {(u64)&polled, 1, ~0UL, 0, 0, 0};
 	u32 waits = !(status_flags(source) & O_NONBLOCK) && (sends || !(a[5] & SPLICE_NONBLOCK));
 	if (waits)
 		call_kernel_window(NR_poll, arguments);
@@ -88,7 +115,10 @@ void look_before(struct call *call)
 	u32 kind = look_kinds[call->number];
 	if (kind == SYNCS)
 		ask(call->context, LOOK_BEFORE_UNMAP, 0);
-	else if (HEADER->shared_file_count && (is_mapped(a[0]) || (kind == MOVES && is_mapped(a[call->number == NR_sendfile ? 1 : 2])) || (kind == CLONES && is_mapped(a[2]))))
+	else if (HEADER->shared_file_count &&
+		 (is_mapped(a[0]) ||
+			 (kind == MOVES && is_mapped(a[call->number == NR_sendfile ? 1 : 2])) ||
+			 (kind == CLONES && is_mapped(a[2]))))
 		ask(call->context, LOOK_USES_MAPPED_FILE, 0);
 	if (kind == MOVES)
 		look_at_socket(call);
@@ -106,9 +136,11 @@ void look_after(struct call *call)
 static void note_range(struct process *process, u64 start, u64 bytes)
 {
 	if (process->looked_count < MAX_LOOKED)
-		process->looked[process->looked_count] = (struct address_range){ .start = start, .end = start + PAGE_CEIL(bytes) };
+		process->looked[process->looked_count] =
+			(struct address_range){.start = start, .end = start + PAGE_CEIL(bytes)};
 	if (process->looked_count <= MAX_LOOKED)
-		process->looked_count++; /* one too many: from then on any range may be one of them */
+		/* One too many: from then on any range may be one of them. */
+		process->looked_count++;
 }
 
 void look_mapped(struct call *call, u32 is_program)
@@ -125,14 +157,16 @@ void look_mapped(struct call *call, u32 is_program)
 	look_note(call, writes);
 }
 
-/* Before a program reads or writes a file that it, or somebody, has mapped, what was stored there counts as stored. */
+/* Before a program reads or writes a file that it, or somebody, has mapped, what was stored there
+ * counts as stored. */
 void look_replayed(struct call *call)
 {
 	struct context *context = call->context;
 	u32 kind = call->number < CALL_ROW_COUNT ? look_kinds[call->number] : 0;
 	if (kind == SYNCS && context->process->looked_count)
 		request(context, REQUEST_LOOK, LOOK_BEFORE_UNMAP, 0, context->event_count - 1);
-	else if (HEADER->shared_file_count && (call_find_item(call, ITEM_FILE_WRITE, 0) || call_find_item(call, ITEM_FILE_READ, 0)))
+	else if (HEADER->shared_file_count && (call_find_item(call, ITEM_FILE_WRITE, 0) ||
+						      call_find_item(call, ITEM_FILE_READ, 0)))
 		request(context, REQUEST_LOOK, LOOK_USES_MAPPED_FILE, 0, context->event_count - 1);
 }
 
@@ -163,7 +197,8 @@ void look_unmapped(struct context *context, u64 start, u64 bytes)
 	struct process *process = context->process;
 	process_lock();
 	for (u32 i = 0; process->looked_count <= MAX_LOOKED && i < process->looked_count; i++)
-		if (start <= process->looked[i].start && process->looked[i].end <= start + PAGE_CEIL(bytes))
+		if (start <= process->looked[i].start &&
+			process->looked[i].end <= start + PAGE_CEIL(bytes))
 			process->looked[i--] = process->looked[--process->looked_count];
 	process_unlock();
 }
@@ -173,7 +208,8 @@ void look_moved(struct context *context, u64 start, u64 bytes)
 	process_lock();
 	note_range(context->process, start, bytes);
 	process_unlock();
-	ask(context, LOOK_MAPPED, 0); /* a child may be killed before it is looked at: then what its parent had counts */
+	/* A child may be killed before it is looked at: then what its parent had counts. */
+	ask(context, LOOK_MAPPED, 0);
 }
 
 /* The process ends, or its memory does. A guest's memory is its parent's. */

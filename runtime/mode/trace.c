@@ -1,9 +1,10 @@
-/* Tracing: every call is logged whole, with the times at which it was entered and left. Nothing is ordered and nothing will be repeated, so
- * threads run in parallel. Private stack.
+/* Tracing: every call is logged whole, with the times at which it was entered and left. Nothing is
+ * ordered and nothing will be repeated, so threads run in parallel. Private stack.
  *
- * Inputs are staged before the call as far as they fit in STAGE_BYTES of the ring; the rest is copied once the call has returned. Nobody but
- * another thread can have changed them by then. What such a thread makes shorter between measuring and copying is filled up, what it makes
- * longer is cut: the size of an event is never wrong. */
+ * Inputs are staged before the call as far as they fit in STAGE_BYTES of the ring; the rest is
+ * copied once the call has returned. Nobody but another thread can have changed them by then. What
+ * such a thread makes shorter between measuring and copying is filled up, what it makes longer is
+ * cut: the size of an event is never wrong. */
 #include "mode/trace.h"
 #include "base/shared.h"
 #include "base/sys.h"
@@ -14,12 +15,15 @@
 #include "mode/call.h"
 
 #define STAGE_BYTES 0x10000UL
-#define STAGED_ITEM_BYTES 0x8000UL /* larger ones are copied faster behind the call, straight from where they are */
+/* Larger ones are copied faster behind the call, straight from where they are. */
+#define STAGED_ITEM_BYTES 0x8000UL
 
 u64 trace_clock(u32 *processor)
 {
 	const struct header *header = HEADER;
-	struct { u64 seconds, nanoseconds; } now;
+	struct {
+		u64 seconds, nanoseconds;
+	} now;
 	u32 low, high, aux;
 	if (UNLIKELY(!header->clock_counter)) {
 		sys3(NR_getcpu, processor, NULL, NULL);
@@ -42,9 +46,12 @@ void trace_prepare(struct call *call)
 	for (u32 i = 0; i < count; i++)
 		slot->traced.arguments[i] = body[i] = call->arguments[i];
 	struct item *item = (struct item *)(body + count);
-	*item = (struct item){ 0, ITEM_TIMES, 0, sizeof *call->times, sizeof *call->times, 0, 0 };
+	*item = (struct item){0, ITEM_TIMES, 0, sizeof *call->times, sizeof *call->times, 0, 0};
 	call->times = (struct call_times *)(item + 1);
-	struct sink sink = { .mode = SINK_INPUT, .context = context, .position = (u8 *)(call->times + 1), .limit = call->start + STAGE_BYTES };
+	struct sink sink = {.mode = SINK_INPUT,
+		.context = context,
+		.position = (u8 *)(call->times + 1),
+		.limit = call->start + STAGE_BYTES};
 	call->inputs_late = 0;
 	call->times->entered_ns = trace_clock(&processor);
 	slot->traced.number = call->number;
@@ -75,12 +82,14 @@ static void stage(struct sink *sink, u32 argument, u64 address, u64 bytes)
 	u32 faulted = copy_user(data, (const void *)address, kept) != 0;
 	if (faulted)
 		kept = 0;
-	*item = (struct item){ (u8)argument, ITEM_INPUT, (u16)faulted, (u32)kept, (u32)bytes, 0, address };
+	*item = (struct item){
+		(u8)argument, ITEM_INPUT, (u16)faulted, (u32)kept, (u32)bytes, 0, address};
 	sink->position = data + ALIGN8(kept);
 	sink->staged++;
 }
 
-/* One byte of every page: outputs are there, but what the program says it has for input need not be. */
+/* One byte of every page: outputs are there, but what the program says it has for input need not
+ * be. */
 static u32 readable(u64 address, u64 bytes)
 {
 	u8 byte;
@@ -96,7 +105,9 @@ static void emit(struct sink *sink, u32 argument, u64 address, u64 bytes, u64 ke
 	if (size != sink->room && size + sizeof(struct item) > sink->room)
 		return;
 	sink->room -= size;
-	struct item item = { (u8)argument, sink->direction, (u16)(sink->direction == ITEM_INPUT && bytes && !kept && HEADER->data_limit), (u32)kept, (u32)bytes, 0, address };
+	struct item item = {(u8)argument, sink->direction,
+		(u16)(sink->direction == ITEM_INPUT && bytes && !kept && HEADER->data_limit),
+		(u32)kept, (u32)bytes, 0, address};
 	ring_item(sink->context, &item, (const void *)address);
 }
 
@@ -136,8 +147,8 @@ static void walk(struct call *call, struct sink *inputs, struct sink *outputs)
 
 static void fill(struct context *context, u64 bytes)
 {
-	static const u64 zeros[32] = { 0 };
-	struct item item = { 0, ITEM_FILL, 0, (u32)(bytes - sizeof item), 0, 0, 0 };
+	static const u64 zeros[32] = {0};
+	struct item item = {0, ITEM_FILL, 0, (u32)(bytes - sizeof item), 0, 0, 0};
 	ring_write(context, &item, sizeof item);
 	for (bytes -= sizeof item; bytes;) {
 		u64 piece = minimum(bytes, sizeof zeros);
@@ -149,7 +160,8 @@ static void fill(struct context *context, u64 bytes)
 static void emit_extras(struct context *context, const struct extra_item *extra, u32 count)
 {
 	for (u32 i = 0; i < count; i++) {
-		struct item item = { extra[i].argument, extra[i].direction, 0, extra[i].count, extra[i].count, 0, extra[i].address };
+		struct item item = {extra[i].argument, extra[i].direction, 0, extra[i].count,
+			extra[i].count, 0, extra[i].address};
 		ring_item(context, &item, extra[i].bytes);
 	}
 }
@@ -164,15 +176,18 @@ void trace_finish(struct call *call, const struct extra_item *extra, u32 extra_c
 	call->times->returned_ns = trace_clock(&processor);
 	call->times->processor = processor;
 	u64 staged = (u64)(call->position - call->start), extras = 0;
-	struct sink inputs = { .mode = SINK_MEASURE, .context = context }, outputs = { .mode = SINK_MEASURE, .context = context };
+	struct sink inputs = {.mode = SINK_MEASURE, .context = context},
+		    outputs = {.mode = SINK_MEASURE, .context = context};
 	walk(call, &inputs, &outputs);
 	for (u32 i = 0; i < extra_count; i++)
 		extras += sizeof(struct item) + ALIGN8(extra[i].count);
 	u64 data = minimum(inputs.bytes + outputs.bytes, EVENT_LIMIT - staged - extras);
-	*(struct event *)call->start = (struct event){ (u32)(staged + data + extras), EVENT_CALL, 0, (u16)call->number, call->result };
+	*(struct event *)call->start = (struct event){
+		(u32)(staged + data + extras), EVENT_CALL, 0, (u16)call->number, call->result};
 	ring_publish(context, staged);
 	if (data) {
-		inputs = outputs = (struct sink){ .mode = SINK_EMIT, .context = context, .room = data };
+		inputs = outputs =
+			(struct sink){.mode = SINK_EMIT, .context = context, .room = data};
 		walk(call, &inputs, &outputs);
 		if (inputs.room)
 			fill(context, inputs.room);

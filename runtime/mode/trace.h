@@ -10,6 +10,7 @@ struct extra_item;
 void trace_prepare(struct call *call);
 void trace_finish(struct call *call, const struct extra_item *extra, u32 extra_count);
 void sink_item(struct sink *sink, u32 argument, u64 address, u64 bytes);
-u64 trace_clock(u32 *processor); /* nanoseconds since 1970 */
+/* Nanoseconds since 1970. */
+u64 trace_clock(u32 *processor);
 
 #endif

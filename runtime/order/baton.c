@@ -1,12 +1,18 @@
-/* The baton: of all threads that share writable memory, one runs user code at a time. Private stack.
+/* The baton: of all threads that share writable memory, one runs user code at a time. Private
+ * stack.
  *
- * While recording it is a lock. A thread gives it up around calls that may wait, and takes it back; only when the holder changed in between is a TURN
- * event logged, with a number that counts the changes. Replay obeys the numbers, see turn.c. Handing over costs a system call only when somebody waits.
+ * While recording it is a lock. A thread gives it up around calls that may wait, and takes it back;
+ * only when the holder changed in between is a TURN event logged, with a number that counts the
+ * changes. Replay obeys the numbers, see turn.c. Handing over costs a system call only when
+ * somebody waits.
  *
- * A call that never waits for long is back before anybody has come: during such a call the baton is lent. Only those who may ask for it take it then.
+ * A call that never waits for long is back before anybody has come: during such a call the baton is
+ * lent. Only those who may ask for it take it then.
  *
- * Whoever computes gives the baton up only when it is stopped, which is dear. So once a thread waited long for it after a call, all that make calls
- * have credit: for as long as it waited they have the baton among themselves, and are expected back from their calls by those that were stopped. */
+ * Whoever computes gives the baton up only when it is stopped, which is dear. So once a thread
+ * waited long for it after a call, all that make calls have credit: for as long as it waited they
+ * have the baton among themselves, and are expected back from their calls by those that were
+ * stopped. */
 #include "order/baton.h"
 #include "base/futex.h"
 #include "base/shared.h"
@@ -24,20 +30,24 @@
 #include "place/forced.h"
 
 #define CHAOS_LOOKS 20 /* of a millisecond each, at most */
-#define MOST_SPINS 1000 /* some microseconds: what a short call takes, and less than going to sleep and being woken */
+/* Some microseconds: what a short call takes, and less than going to sleep and being woken. */
+#define MOST_SPINS 1000
 #define LEAST_SPINS 200
 #define FIRST_PAUSE_NS 50000UL
-#define MOST_COURTESY_NS 20000000UL /* some rounds of the kernel's scheduler */
+#define MOST_COURTESY_NS 20000000UL	  /* some rounds of the kernel's scheduler */
 #define LEAST_WAIT_FOR_CREDIT_NS 900000UL /* somebody computes */
-#define MOST_CREDIT_NS 240000000UL         /* as long as anybody computes, see crates/record/src/slices.rs, */
-#define ROUND_NS 1000000000UL              /* and a fair part of this, where many do */
-#define EXPECTED_MS 1UL                    /* what a call may take whose caller is waited for, */
-#define UNEXPECTED_NS 25000000UL           /* and for how long nobody is waited for when it was in vain */
+/* As long as anybody computes, see crates/record/src/slices.rs, */
+#define MOST_CREDIT_NS 240000000UL
+#define ROUND_NS 1000000000UL /* and a fair part of this, where many do */
+#define EXPECTED_MS 1UL	      /* what a call may take whose caller is waited for, */
+/* And for how long nobody is waited for when it was in vain. */
+#define UNEXPECTED_NS 25000000UL
 #define ASK_AFTER_MS 1UL    /* from a call; */
 #define ASK_STOPPED_MS 10UL /* others, who would only take turns in computing */
-#define MOST_LENT 200 /* times in a turn: at the next such call whoever waits is woken */
+#define MOST_LENT 200	    /* times in a turn: at the next such call whoever waits is woken */
 #define LONGEST_LOOK_MS 100UL
-#define RING_AFTER_MS 4UL /* a wait as long as this is no ordinary hand-over: the drain shall look */
+/* A wait as long as this is no ordinary hand-over: the drain shall look. */
+#define RING_AFTER_MS 4UL
 
 static u32 me(struct context *context) { return context->slot->stream + 1; }
 
@@ -47,14 +57,18 @@ static void log_turn_of(struct context *context, u16 kind, u64 turn)
 	note_turn(context, turn);
 }
 
-static void log_turn(struct context *context, u64 turn) { log_turn_of(context, turn_kind(context), turn); }
+static void log_turn(struct context *context, u64 turn)
+{
+	log_turn_of(context, turn_kind(context), turn);
+}
 
 /* ---- record ---- */
 
 static SELDOM void begin_turn(struct context *context, struct domain *domain)
 {
 	context->domain = domain;
-	context->slot->baton.turn = domain->turn + 1; /* first: should we be killed here, the supervisor logs the turn that is taken */
+	/* First: should we be killed here, the supervisor logs the turn that is taken. */
+	context->slot->baton.turn = domain->turn + 1;
 	domain->turn = context->slot->baton.turn;
 	domain->last = me(context);
 	domain->lent = 0;
@@ -83,7 +97,8 @@ static u32 take(struct context *context, struct domain *domain, u64 *turn)
 /* From `*holder`, which becomes who has it if that is somebody else. */
 static u32 lock_from(struct context *context, struct domain *domain, u32 *holder)
 {
-	return __atomic_compare_exchange_n(&domain->lock, holder, me(context), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	return __atomic_compare_exchange_n(
+		&domain->lock, holder, me(context), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 static u32 lock(struct context *context, struct domain *domain, u32 *holder)
@@ -92,16 +107,20 @@ static u32 lock(struct context *context, struct domain *domain, u32 *holder)
 	return lock_from(context, domain, holder);
 }
 
-/* Most turns are short. How long looking on pays is learnt from how it went, but it is never less than going to sleep takes. Whoever looks on from the
- * holder's own core only keeps it from coming to an end. */
+/* Most turns are short. How long looking on pays is learnt from how it went, but it is never less
+ * than going to sleep takes. Whoever looks on from the holder's own core only keeps it from coming
+ * to an end. */
 static SELDOM u32 spin(struct context *context, struct domain *domain)
 {
-	u32 holder, limit = sync_policy() ? SECTION_SPINS : (u32)minimum(2 * context->spins + LEAST_SPINS, MOST_SPINS);
+	u32 holder, limit = sync_policy()
+				    ? SECTION_SPINS
+				    : (u32)minimum(2 * context->spins + LEAST_SPINS, MOST_SPINS);
 	if (__atomic_load_n(&domain->core, __ATOMIC_RELAXED) == this_core() && !sync_policy())
 		return 0;
 	for (u32 i = 0; i < limit; i++) {
 		__builtin_ia32_pause();
-		if (!__atomic_load_n(&domain->lock, __ATOMIC_RELAXED) && lock(context, domain, &holder)) {
+		if (!__atomic_load_n(&domain->lock, __ATOMIC_RELAXED) &&
+			lock(context, domain, &holder)) {
 			context->spins = (7 * context->spins + i + 7) / 8;
 			return 1;
 		}
@@ -110,24 +129,27 @@ static SELDOM u32 spin(struct context *context, struct domain *domain)
 	return 0;
 }
 
-/* It was stopped: as long as others have credit, and come back from their calls in time, it keeps away from the baton. Who gives the baton to those
- * wakes nobody here. */
+/* It was stopped: as long as others have credit, and come back from their calls in time, it keeps
+ * away from the baton. Who gives the baton to those wakes nobody here. */
 static void wait_for_expected(struct context *context, struct domain *domain)
 {
 	u32 expected, holder;
-	while (context->slot->baton.state == BATON_STOPPED && (expected = __atomic_load_n(&domain->expected, __ATOMIC_SEQ_CST))) {
+	while (context->slot->baton.state == BATON_STOPPED &&
+		(expected = __atomic_load_n(&domain->expected, __ATOMIC_SEQ_CST))) {
 		if (__atomic_load_n(&domain->callers, __ATOMIC_SEQ_CST))
 			futex_wake(&domain->lock, 1); /* we may have been woken in place of one */
 		holder = __atomic_load_n(&domain->lock, __ATOMIC_SEQ_CST);
 		futex_wait(&domain->expected, expected, EXPECTED_MS);
-		if (!holder && __atomic_load_n(&domain->expected, __ATOMIC_SEQ_CST) == expected && !__atomic_load_n(&domain->lock, __ATOMIC_SEQ_CST)) {
+		if (!holder && __atomic_load_n(&domain->expected, __ATOMIC_SEQ_CST) == expected &&
+			!__atomic_load_n(&domain->lock, __ATOMIC_SEQ_CST)) {
 			domain->late_ns = now_ns();
 			return;
 		}
 	}
 }
 
-/* Who has waited so long looks again after so many milliseconds: when it may ask, when it rings, and then ever more seldom. */
+/* Who has waited so long looks again after so many milliseconds: when it may ask, when it rings,
+ * and then ever more seldom. */
 static u64 look_again_ms(u64 waited, u64 patience)
 {
 	if (waited < minimum(patience, RING_AFTER_MS))
@@ -159,12 +181,14 @@ static void wait_for_lock(struct context *context, struct domain *domain)
 	}
 }
 
-/* Whoever has the highest priority goes first; if it does not come (it may have been killed), anybody. */
+/* Whoever has the highest priority goes first; if it does not come (it may have been killed),
+ * anybody. */
 static void wait_in_chaos(struct context *context, struct domain *domain)
 {
 	for (u32 look = 0;; look++) {
 		u32 holder = __atomic_load_n(&domain->lock, __ATOMIC_SEQ_CST);
-		if ((look >= CHAOS_LOOKS || chaos_goes_first(context)) && lock(context, domain, &holder))
+		if ((look >= CHAOS_LOOKS || chaos_goes_first(context)) &&
+			lock(context, domain, &holder))
 			return;
 		futex_wait(&domain->lock, holder, 1);
 	}
@@ -173,7 +197,8 @@ static void wait_in_chaos(struct context *context, struct domain *domain)
 /* The holder asks. There is credit only while somebody waits that was stopped. */
 static SELDOM u32 has_credit_yet(struct domain *domain, u64 *now)
 {
-	if (__atomic_load_n(&domain->waiters, __ATOMIC_RELAXED) <= __atomic_load_n(&domain->callers, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&domain->waiters, __ATOMIC_RELAXED) <=
+		__atomic_load_n(&domain->callers, __ATOMIC_RELAXED))
 		return 0;
 	*now = now_ns();
 	if (*now >= domain->credit_until_ns)
@@ -181,7 +206,10 @@ static SELDOM u32 has_credit_yet(struct domain *domain, u64 *now)
 	return domain->credit_until_ns != 0;
 }
 
-static u32 has_credit(struct domain *domain, u64 *now) { return UNLIKELY(domain->credit_until_ns) && has_credit_yet(domain, now); }
+static u32 has_credit(struct domain *domain, u64 *now)
+{
+	return UNLIKELY(domain->credit_until_ns) && has_credit_yet(domain, now);
+}
 
 static u32 is_expected(struct domain *domain)
 {
@@ -193,16 +221,20 @@ static u32 is_expected(struct domain *domain)
 static void earn_credit(struct domain *domain, u64 waited, u64 now)
 {
 	if (domain->turn == domain->stopped_turn && waited >= LEAST_WAIT_FOR_CREDIT_NS)
-		domain->credit_until_ns = now + minimum(waited, minimum(MOST_CREDIT_NS, ROUND_NS / domain->waiters));
+		domain->credit_until_ns =
+			now + minimum(waited, minimum(MOST_CREDIT_NS, ROUND_NS / domain->waiters));
 }
 
-/* `expected`: the holder is, back, and was `before`. Once one of those that were stopped knows that, only callers are woken while it stays so. */
+/* `expected`: the holder is, back, and was `before`. Once one of those that were stopped knows
+ * that, only callers are woken while it stays so. */
 static SELDOM void wake_waiters(struct domain *domain, u32 expected, u32 before)
 {
 	if (expected && before && !__atomic_load_n(&domain->callers, __ATOMIC_SEQ_CST))
 		return;
 	if (chaos() || domain->merged)
-		futex_wake(&domain->lock, 0x7fffffff); /* they find out among themselves who goes first, or that they are to go elsewhere */
+		/* They find out among themselves who goes first, or that they are to go elsewhere.
+		 */
+		futex_wake(&domain->lock, 0x7fffffff);
 	else if (!__atomic_exchange_n(&domain->wake_pending, 1, __ATOMIC_SEQ_CST))
 		futex_wake(&domain->lock, 1);
 }
@@ -211,13 +243,18 @@ static void unlock(struct domain *domain, u32 expected)
 {
 	u32 before = domain->expected;
 	if (UNLIKELY(before | expected))
-		__atomic_store_n(&domain->expected, !expected ? 0 : before + 1 ? before + 1 : 1, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&domain->expected,
+			!expected    ? 0
+			: before + 1 ? before + 1
+				     : 1,
+			__ATOMIC_SEQ_CST);
 	__atomic_store_n(&domain->lock, 0, __ATOMIC_SEQ_CST);
 	if (UNLIKELY(__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST)))
 		wake_waiters(domain, expected, before);
 }
 
-/* Also in the handler, of a signal that is put off: the holder shall not keep a thread waiting for long that has one to deliver. */
+/* Also in the handler, of a signal that is put off: the holder shall not keep a thread waiting for
+ * long that has one to deliver. */
 void baton_signalled(struct context *context)
 {
 	u32 state = context->slot->baton.state;
@@ -234,7 +271,8 @@ static SELDOM void wait_for_baton(struct context *context, struct domain *domain
 	}
 	u64 start = now_ns();
 	u32 called = !context->force.stopped || chaos();
-	__atomic_store_n(&slot->baton.state, called ? BATON_WAITING : BATON_STOPPED, __ATOMIC_RELEASE);
+	__atomic_store_n(
+		&slot->baton.state, called ? BATON_WAITING : BATON_STOPPED, __ATOMIC_RELEASE);
 	if (context->deferred_count)
 		baton_signalled(context);
 	__atomic_add_fetch(&domain->callers, called, __ATOMIC_SEQ_CST);
@@ -252,18 +290,21 @@ static SELDOM void wait_for_baton(struct context *context, struct domain *domain
 	slot->baton.wait_ns += waited;
 }
 
-static inline __attribute__((always_inline)) void obtain(struct context *context, struct domain *domain)
+static inline __attribute__((always_inline)) void obtain(
+	struct context *context, struct domain *domain)
 {
 	u32 holder, at_once = !chaos() && (!domain->expected || !context->force.stopped);
 	if (UNLIKELY(!at_once || (!lock(context, domain, &holder) && !spin(context, domain))))
 		wait_for_baton(context, domain);
 }
 
-/* Another thread of the process may have made it join others while this one was in a call, or waited: then what it got is of no use. */
+/* Another thread of the process may have made it join others while this one was in a call, or
+ * waited: then what it got is of no use. */
 static SELDOM u32 is_of_use(struct context *context, struct domain *domain)
 {
 	struct process *process = context->process;
-	u32 alone = __atomic_load_n(&process->alone, __ATOMIC_ACQUIRE), is_kept_out = alone && alone != me(context);
+	u32 alone = __atomic_load_n(&process->alone, __ATOMIC_ACQUIRE),
+	    is_kept_out = alone && alone != me(context);
 	if (!is_kept_out && !domain->merged)
 		return 1;
 	if (!is_kept_out)
@@ -280,14 +321,20 @@ static inline __attribute__((always_inline)) struct domain *obtain_own(struct co
 	for (;;) {
 		struct domain *domain = __atomic_load_n(&process->domain, __ATOMIC_ACQUIRE);
 		obtain(context, domain);
-		if (LIKELY(!__atomic_load_n(&process->alone, __ATOMIC_ACQUIRE) && !domain->merged) || is_of_use(context, domain))
+		if (LIKELY(!__atomic_load_n(&process->alone, __ATOMIC_ACQUIRE) &&
+			    !domain->merged) ||
+			is_of_use(context, domain))
 			return domain;
 	}
 }
 
-u32 baton_acquire(struct context *context, u64 *turn) { return take(context, obtain_own(context), turn); }
+u32 baton_acquire(struct context *context, u64 *turn)
+{
+	return take(context, obtain_own(context), turn);
+}
 
-/* The thread holds the baton, and gives it up to end all others of its process: they would go on to an unknown place, with what other processes see. */
+/* The thread holds the baton, and gives it up to end all others of its process: they would go on to
+ * an unknown place, with what other processes see. */
 void baton_keep_alone(struct context *context, u32 alone)
 {
 	u32 *word = &context->process->alone;
@@ -308,7 +355,8 @@ void baton_release(struct context *context)
 
 static SELDOM u32 lend_to_waiters(struct context *context, struct domain *domain)
 {
-	if (domain != &context->process->private_domain || chaos() || sync_policy() || domain->expected)
+	if (domain != &context->process->private_domain || chaos() || sync_policy() ||
+		domain->expected)
 		return 0;
 	if (!descriptor_is_soon_back(context) || domain->lent++ >= MOST_LENT)
 		return 0;
@@ -322,17 +370,20 @@ static SELDOM u32 lend_to_waiters(struct context *context, struct domain *domain
 u32 baton_lend(struct context *context)
 {
 	struct domain *domain = context->process->domain;
-	return UNLIKELY(__atomic_load_n(&domain->waiters, __ATOMIC_RELAXED)) && lend_to_waiters(context, domain);
+	return UNLIKELY(__atomic_load_n(&domain->waiters, __ATOMIC_RELAXED)) &&
+	       lend_to_waiters(context, domain);
 }
 
 u32 baton_take_back(struct context *context, u64 *turn)
 {
 	struct domain *domain = context->process->domain;
 	u32 lent = me(context) | LENT;
-	return lock_from(context, domain, &lent) ? take(context, domain, turn) : baton_acquire(context, turn);
+	return lock_from(context, domain, &lent) ? take(context, domain, turn)
+						 : baton_acquire(context, turn);
 }
 
-/* Chaos: whoever waits goes first, or whoever comes during the delay; or nobody. 1: somebody did. */
+/* Chaos: whoever waits goes first, or whoever comes during the delay; or nobody. 1: somebody did.
+ */
 static u32 give_away(struct context *context, u64 *turn)
 {
 	chaos_new_priority(context);
@@ -355,19 +406,23 @@ static void yield_in_chaos(struct context *context)
 /* Somebody waits, and nobody has had a turn since. */
 static u32 nobody_came(const struct domain *domain, u64 turn)
 {
-	return __atomic_load_n(&domain->turn, __ATOMIC_ACQUIRE) == turn && __atomic_load_n(&domain->waiters, __ATOMIC_RELAXED);
+	return __atomic_load_n(&domain->turn, __ATOMIC_ACQUIRE) == turn &&
+	       __atomic_load_n(&domain->waiters, __ATOMIC_RELAXED);
 }
 
-/* Whoever waits has time to come, also where all cores are busy and it must wait for one: ours is left to it. But it may be stopped, or dead,
- * so the less it came before the less it is waited for. 1: somebody came. */
+/* Whoever waits has time to come, also where all cores are busy and it must wait for one: ours is
+ * left to it. But it may be stopped, or dead, so the less it came before the less it is waited for.
+ * 1: somebody came. */
 static u32 let_others(struct context *context, u64 *turn)
 {
 	struct domain *domain = context->process->domain;
-	u64 before = domain->turn, most = MOST_COURTESY_NS >> minimum(context->refused, 8), spent = 0;
+	u64 before = domain->turn, most = MOST_COURTESY_NS >> minimum(context->refused, 8),
+	    spent = 0;
 	baton_release(context);
 	for (u32 i = 0; i < 50 && nobody_came(domain, before); i++)
 		sys0(NR_sched_yield);
-	for (u64 pause[2] = { 0, FIRST_PAUSE_NS }; spent < most && nobody_came(domain, before); pause[1] *= 2) {
+	for (u64 pause[2] = {0, FIRST_PAUSE_NS}; spent < most && nobody_came(domain, before);
+		pause[1] *= 2) {
 		sys2(NR_nanosleep, pause, NULL);
 		spent += pause[1];
 	}
@@ -393,18 +448,21 @@ void baton_yield(struct context *context)
 		log_turn(context, turn);
 }
 
-/* At a forced point, which says that a TURN event follows: there is one even if nobody took the baton. */
+/* At a forced point, which says that a TURN event follows: there is one even if nobody took the
+ * baton. */
 static void offer(struct context *context)
 {
 	u64 turn;
 	context->process->domain->stopped_turn = context->process->domain->turn;
 	context->process->domain->credit_until_ns = 0;
 	if (!(chaos() ? give_away(context, &turn) : let_others(context, &turn)))
-		turn = context->domain->turn = context->slot->baton.turn = context->domain->turn + 1;
+		turn = context->domain->turn = context->slot->baton.turn =
+			context->domain->turn + 1;
 	log_turn(context, turn);
 }
 
-/* What comes after the call may be for others to see, so the log says that the baton was given away even if it never comes back. */
+/* What comes after the call may be for others to see, so the log says that the baton was given away
+ * even if it never comes back. */
 void baton_leave(struct context *context)
 {
 	if (!context->process->domain || !chaos_one_in(context, HEADER->chaos.yield_one_in))
@@ -413,7 +471,8 @@ void baton_leave(struct context *context)
 	offer(context);
 }
 
-/* The log says first where it is: should the thread never get the baton back, that is where it ends. */
+/* The log says first where it is: should the thread never get the baton back, that is where it
+ * ends. */
 u32 baton_give(struct context *context, u64 passages)
 {
 	struct domain *domain = context->process->domain;
@@ -439,12 +498,13 @@ void baton_create(struct context *context)
 	struct process *process = context->process;
 	if (tracing())
 		return;
-	process->private_domain = (struct domain){ .lock = me(context), .identity = context->slot->pid };
+	process->private_domain =
+		(struct domain){.lock = me(context), .identity = context->slot->pid};
 	begin_domain(context, &process->private_domain, TURN_FIRST_THREAD);
 }
 
-/* Turns of the process so far are over before the first one among the others begins: its own baton is kept until then. Then whoever waits for
- * that one, or will, finds it merged. */
+/* Turns of the process so far are over before the first one among the others begins: its own baton
+ * is kept until then. Then whoever waits for that one, or will, finds it merged. */
 void baton_join(struct context *context)
 {
 	struct domain *own = context->process->domain;
@@ -464,11 +524,15 @@ static void take_section(struct context *context, struct domain *domain)
 	u64 turn;
 	if (!take(context, domain, &turn))
 		return;
-	ring_event(context, EVENT_TURN, TURN_SECTION, turn_kind(context), (i64)turn, &context->turn_sections, sizeof context->turn_sections);
+	ring_event(context, EVENT_TURN, TURN_SECTION, turn_kind(context), (i64)turn,
+		&context->turn_sections, sizeof context->turn_sections);
 	note_turn(context, turn);
 }
 
-static void enter_section_recorded(struct context *context) { take_section(context, obtain_own(context)); }
+static void enter_section_recorded(struct context *context)
+{
+	take_section(context, obtain_own(context));
+}
 
 void baton_lock(struct context *context) { obtain_own(context); }
 
@@ -478,7 +542,10 @@ void baton_unlock(struct context *context)
 	unlock(context->process->domain, 0);
 }
 
-void baton_lock_is_section(struct context *context) { take_section(context, context->process->domain); }
+void baton_lock_is_section(struct context *context)
+{
+	take_section(context, context->process->domain);
+}
 
 /* Unlike before a call that waits the thread may be forced: it goes on in its own code. */
 static void leave_section_recorded(struct context *context)
@@ -506,7 +573,8 @@ void baton_leave_section(struct context *context)
 		turn_leave_section(context);
 }
 
-/* `child`: in a process of its own, which has what memory its parent shares with others, but no other thread. */
+/* `child`: in a process of its own, which has what memory its parent shares with others, but no
+ * other thread. */
 void baton_inherit(struct context *child)
 {
 	struct domain *domain = domain_of(child);
@@ -522,7 +590,8 @@ void baton_begin(struct context *context)
 	if (!domain_of(context))
 		return;
 	if (!recording())
-		turn_obey_next(context); /* a new thread always waits for its turn; it may have died before */
+		/* A new thread always waits for its turn; it may have died before. */
+		turn_obey_next(context);
 	else if (baton_acquire(context, &turn))
 		log_turn(context, turn);
 }
@@ -535,7 +604,8 @@ void baton_offer(struct context *context)
 		turn_obey_next(context);
 }
 
-/* The whole process ends. Its own threads get no turn any more; those of others in the domain do. */
+/* The whole process ends. Its own threads get no turn any more; those of others in the domain do.
+ */
 void baton_end_process(struct context *context)
 {
 	if (domain_of(context) != &context->process->private_domain)

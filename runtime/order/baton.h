@@ -6,36 +6,66 @@
 #include "base/sys.h"
 #include "contract/context.h"
 
-void baton_begin(struct context *context);    /* the first thing in a new stream that has a domain */
-void baton_inherit(struct context *child);    /* a process that was forked off */
-void baton_create(struct context *context);   /* record: from here on the process has a domain */
-void baton_join(struct context *context);     /* record: from here on it is that of all processes that share memory */
-static inline u32 shares_memory(const struct domain *domain) { return domain == &HEADER->shared_domain; }
-/* Of a turn taken now. Each one says whose it is: another thread may have made the process join others. */
-static inline u16 turn_kind(const struct context *context) { return shares_memory(context->domain) ? TURN_SHARED : TURN_AGAIN; }
-static inline void note_turn(struct context *context, u64 turn) /* record: its event is in the stream */
+/* The first thing in a new stream that has a domain. */
+void baton_begin(struct context *context);
+/* A process that was forked off. */
+void baton_inherit(struct context *child);
+/* Record: from here on the process has a domain. */
+void baton_create(struct context *context);
+/* Record: from here on it is that of all processes that share memory. */
+void baton_join(struct context *context);
+static inline u32 shares_memory(const struct domain *domain)
+{
+	return domain == &HEADER->shared_domain;
+}
+/* Of a turn taken now. Each one says whose it is: another thread may have made the process join
+ * others. */
+static inline u16 turn_kind(const struct context *context)
+{
+	return shares_memory(context->domain) ? TURN_SHARED : TURN_AGAIN;
+}
+/* Record: its event is in the stream. */
+static inline void note_turn(struct context *context, u64 turn)
 {
 	context->turn = context->slot->baton.turn_logged = turn;
 	context->turn_sections = context->slot->baton.turn_sections = 0;
 }
-void baton_release(struct context *context);  /* record */
-u32 baton_lend(struct context *context);     /* record, instead of releasing it, around a call that is soon back, if somebody waits. 1: baton_take_back is to follow */
-u32 baton_take_back(struct context *context, u64 *turn); /* as baton_acquire */
+/* Record. */
+void baton_release(struct context *context);
+/* Record, instead of releasing it, around a call that is soon back, if somebody waits. 1:
+ * baton_take_back is to follow. */
+u32 baton_lend(struct context *context);
+/* As baton_acquire. */
+u32 baton_take_back(struct context *context, u64 *turn);
 void baton_keep_alone(struct context *context, u32 alone);
-u32 baton_acquire(struct context *context, u64 *turn); /* record: 1 when the holder changed: the caller logs the turn */
-void baton_yield(struct context *context);    /* record: lets those who waited long go first */
-void baton_leave(struct context *context);    /* record, chaos: on the way back to the program's code */
-void baton_signalled(struct context *context); /* record: a signal was put off */
-u32 baton_give(struct context *context, u64 passages); /* record, at a passage: others go first, if there are any. 1: the log says so */
-void baton_offer(struct context *context);    /* at a forced point whose event has FORCED_TURN */
+/* Record: 1 when the holder changed: the caller logs the turn. */
+u32 baton_acquire(struct context *context, u64 *turn);
+/* Record: lets those who waited long go first. */
+void baton_yield(struct context *context);
+/* Record, chaos: on the way back to the program's code. */
+void baton_leave(struct context *context);
+/* Record: a signal was put off. */
+void baton_signalled(struct context *context);
+/* Record, at a passage: others go first, if there are any. 1: the log says so. */
+u32 baton_give(struct context *context, u64 passages);
+/* At a forced point whose event has FORCED_TURN. */
+void baton_offer(struct context *context);
 void baton_end_process(struct context *context);
-void baton_end(struct context *context);      /* the thread will run no more user code */
-static inline struct domain *domain_of(const struct context *context) { return recording() ? context->process->domain : context->domain; }
-void baton_enter_section(struct context *context); /* it has not the baton, and gets it */
-void baton_leave_section(struct context *context); /* it has, and gives it up */
-void baton_lock(struct context *context);          /* record: nobody else has the baton, but it is no turn */
+/* The thread will run no more user code. */
+void baton_end(struct context *context);
+static inline struct domain *domain_of(const struct context *context)
+{
+	return recording() ? context->process->domain : context->domain;
+}
+/* It has not the baton, and gets it. */
+void baton_enter_section(struct context *context);
+/* It has, and gives it up. */
+void baton_leave_section(struct context *context);
+/* Record: nobody else has the baton, but it is no turn. */
+void baton_lock(struct context *context);
 void baton_unlock(struct context *context);
-void baton_lock_is_section(struct context *context); /* record: it is, after all */
+/* Record: it is, after all. */
+void baton_lock_is_section(struct context *context);
 static inline u32 sync_policy(void) { return HEADER->options & OPTION_SYNC; }
 
 #endif

@@ -1,8 +1,9 @@
-/* Disturbing a recording on purpose, so that rare interleavings show up: random priorities, delays and places to give up the baton. Private
- * stack.
+/* Disturbing a recording on purpose, so that rare interleavings show up: random priorities, delays
+ * and places to give up the baton. Private stack.
  *
- * Each thread has a generator of its own, seeded with the session's seed and the thread's stream: what it chooses depends on nothing else. How
- * often something happens is in the header, chosen by the supervisor from the same seed. */
+ * Each thread has a generator of its own, seeded with the session's seed and the thread's stream:
+ * what it chooses depends on nothing else. How often something happens is in the header, chosen by
+ * the supervisor from the same seed. */
 #include "order/chaos.h"
 #include "base/shared.h"
 #include "base/state.h"
@@ -10,13 +11,14 @@
 #include "gen/numbers.h"
 
 #define STREAM_STRIDE 0x9e3779b97f4a7c15UL /* odd, bits well spread */
-#define DELAY_SCALES 8                     /* short delays are as likely as long ones */
+#define DELAY_SCALES 8			   /* short delays are as likely as long ones */
 
 /* SplitMix64. */
 static u64 next(struct context *context)
 {
 	if (!context->chaos_state) {
-		context->chaos_state = HEADER->chaos.seed + (context->slot->stream + 1UL) * STREAM_STRIDE * STREAM_STRIDE;
+		context->chaos_state = HEADER->chaos.seed + (context->slot->stream + 1UL) *
+								    STREAM_STRIDE * STREAM_STRIDE;
 		chaos_new_priority(context);
 	}
 	u64 value = context->chaos_state += STREAM_STRIDE;
@@ -29,11 +31,13 @@ u64 chaos_below(struct context *context, u64 limit) { return limit ? next(contex
 
 u32 chaos_one_in(struct context *context, u32 count) { return count && next(context) % count == 0; }
 
-/* Most are so low that the thread stands still until all others wait: what takes long elsewhere then happens in between. */
+/* Most are so low that the thread stands still until all others wait: what takes long elsewhere
+ * then happens in between. */
 void chaos_new_priority(struct context *context)
 {
 	u64 value = next(context);
-	__atomic_store_n(&context->slot->baton.priority, value & 3 ? (u32)(value >> 56) : (u32)(value >> 32), __ATOMIC_RELAXED);
+	__atomic_store_n(&context->slot->baton.priority,
+		value & 3 ? (u32)(value >> 56) : (u32)(value >> 32), __ATOMIC_RELAXED);
 }
 
 /* The thread sleeps without the baton, as if the scheduler had forgotten it. */
@@ -43,7 +47,9 @@ void chaos_delay(struct context *context)
 	if (!chaos_one_in(context, chaos->delay_one_in))
 		return;
 	u64 most = chaos->delay_most_us >> chaos_below(context, DELAY_SCALES);
-	struct { u64 seconds, nanoseconds; } delay = { 0, 1000 * (1 + chaos_below(context, most)) };
+	struct {
+		u64 seconds, nanoseconds;
+	} delay = {0, 1000 * (1 + chaos_below(context, most))};
 	sys2(NR_nanosleep, &delay, NULL);
 }
 
@@ -52,9 +58,12 @@ u32 chaos_goes_first(struct context *context)
 	const struct slot *own = context->slot;
 	u32 used = slots_used();
 	for (const struct slot *other = HEADER->slots; other < HEADER->slots + used; other++) {
-		if (other == own || __atomic_load_n(&other->baton.state, __ATOMIC_ACQUIRE) != BATON_WAITING || other->baton.domain != own->baton.domain)
+		if (other == own ||
+			__atomic_load_n(&other->baton.state, __ATOMIC_ACQUIRE) != BATON_WAITING ||
+			other->baton.domain != own->baton.domain)
 			continue;
-		if (__atomic_load_n(&other->state, __ATOMIC_ACQUIRE) == SLOT_LIVE && other->baton.priority > own->baton.priority)
+		if (__atomic_load_n(&other->state, __ATOMIC_ACQUIRE) == SLOT_LIVE &&
+			other->baton.priority > own->baton.priority)
 			return 0;
 	}
 	return 1;

@@ -5,10 +5,12 @@
 #include "contract/context.h"
 
 static inline u32 chaos(void) { return HEADER->chaos.seed != 0; }
-u64 chaos_below(struct context *context, u64 limit); /* a random number */
+/* A random number. */
+u64 chaos_below(struct context *context, u64 limit);
 u32 chaos_one_in(struct context *context, u32 count);
 void chaos_new_priority(struct context *context);
 void chaos_delay(struct context *context);
-u32 chaos_goes_first(struct context *context); /* of all that wait for the same baton */
+/* Of all that wait for the same baton. */
+u32 chaos_goes_first(struct context *context);
 
 #endif

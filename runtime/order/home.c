@@ -1,10 +1,13 @@
 /* Threads that take turns often do so on one core. Private stack, while the thread has its turn.
  *
- * Of a domain one thread at a time runs the program's code. Handing over to a thread on the same core is a third of the work of waking one on a core that
- * sleeps, and what the last thread touched is still in the cache. Now and then the kernel may choose another core; where turns are very long, it always may.
- * Where somebody else computes on the core, the supervisor chooses one (crates/record/src/homes.rs).
+ * Of a domain one thread at a time runs the program's code. Handing over to a thread on the same
+ * core is a third of the work of waking one on a core that sleeps, and what the last thread touched
+ * is still in the cache. Now and then the kernel may choose another core; where turns are very
+ * long, it always may. Where somebody else computes on the core, the supervisor chooses one
+ * (crates/record/src/homes.rs).
  *
- * The recorded program sees nothing of it: it is asked in vain where its threads may run, and once it says so itself it is left alone. */
+ * The recorded program sees nothing of it: it is asked in vain where its threads may run, and once
+ * it says so itself it is left alone. */
 #include "order/home.h"
 #include "base/futex.h"
 #include "base/shared.h"
@@ -16,11 +19,12 @@
 #include "order/baton.h"
 
 #define ROUND_NS 1000000000UL /* after so long the kernel chooses a core, for LOOK turns */
-#define LOOK 32UL             /* turns from one look at the clock to the next */
-#define SHORT_TURN_NS 10000000UL /* on the average between two looks: they begin to be on one core, */
+#define LOOK 32UL	      /* turns from one look at the clock to the next */
+/* On the average between two looks: they begin to be on one core, */
+#define SHORT_TURN_NS 10000000UL
 #define SHORT_UNWATCHED_NS 100000UL /* where nobody moves them when others compute there; */
-#define LONGER 4              /* they leave it when turns are so many times as long */
-#define MASK_BYTES sizeof ((struct slot *)0)->affinity.cores
+#define LONGER 4		    /* they leave it when turns are so many times as long */
+#define MASK_BYTES sizeof((struct slot *)0)->affinity.cores
 
 /* As long as this has not been asked, the thread runs wherever it may. */
 static u32 may_choose(struct slot *slot)
@@ -39,7 +43,7 @@ static void allow(u32 tid, const u64 *cores) { sys3(NR_sched_setaffinity, tid, M
 
 static void move(struct slot *slot, u32 home)
 {
-	u64 mask[MASK_BYTES / 8] = { 0 };
+	u64 mask[MASK_BYTES / 8] = {0};
 	u32 word = (home - 1) / 64;
 	if (home && may_choose(slot) && word < MASK_BYTES / 8)
 		mask[word] = slot->affinity.cores[word] & 1UL << (home - 1) % 64;
@@ -47,7 +51,10 @@ static void move(struct slot *slot, u32 home)
 	slot->affinity.home = home;
 }
 
-static u64 short_turn_ns(void) { return recording() && !HEADER->homes_watched ? SHORT_UNWATCHED_NS : SHORT_TURN_NS; }
+static u64 short_turn_ns(void)
+{
+	return recording() && !HEADER->homes_watched ? SHORT_UNWATCHED_NS : SHORT_TURN_NS;
+}
 
 static void look(struct slot *slot, struct domain *domain)
 {
@@ -64,10 +71,15 @@ static void look(struct slot *slot, struct domain *domain)
 
 static u32 is_crowded(const struct domain *domain)
 {
-	return domain->home && domain->home == __atomic_load_n(&HEADER->crowded_home, __ATOMIC_ACQUIRE) && domain->identity == HEADER->crowded_domain;
+	return domain->home &&
+	       domain->home == __atomic_load_n(&HEADER->crowded_home, __ATOMIC_ACQUIRE) &&
+	       domain->identity == HEADER->crowded_domain;
 }
 
-static u32 is_placed(const struct context *context) { return context->process->is_placed | HEADER->is_on_one_core; }
+static u32 is_placed(const struct context *context)
+{
+	return context->process->is_placed | HEADER->is_on_one_core;
+}
 
 void home_follow(struct context *context, struct domain *domain, u64 turn)
 {
@@ -107,7 +119,8 @@ static void set_free(const struct context *context, u32 only)
 	u32 count = slots_used();
 	for (u32 i = 0; recording() && i < count; i++) {
 		struct slot *slot = &HEADER->slots[i];
-		if (!slot->affinity.home || (only && slot->pid_space.inner_tid != only) || !is_of_process(context, slot))
+		if (!slot->affinity.home || (only && slot->pid_space.inner_tid != only) ||
+			!is_of_process(context, slot))
 			continue;
 		allow(slot->pid_space.inner_tid, slot->affinity.cores);
 		slot->affinity.home = 0;

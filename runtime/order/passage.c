@@ -1,5 +1,6 @@
-/* Passages: calls of functions that lock. Stubs count them, for each thread, so a thread can give up the baton at any of them and be found there again at
- * replay, for the price of a hand-over. Private stack. */
+/* Passages: calls of functions that lock. Stubs count them, for each thread, so a thread can give
+ * up the baton at any of them and be found there again at replay, for the price of a hand-over.
+ * Private stack. */
 #include "order/passage.h"
 #include "base/state.h"
 #include "base/sys.h"
@@ -10,16 +11,19 @@
 
 #define HIGHEST_BYTE 7 /* of the count: nobody makes so many calls that they would reach it */
 #define MOST_TIMES_ASKED 20
-#define NOTICE_SPINS 50 /* a microsecond or two: longer than a processor keeps back what it writes */
+/* A microsecond or two: longer than a processor keeps back what it writes. */
+#define NOTICE_SPINS 50
 #define COUNT_MASK 0xffffffffffffffUL
 
-/* Whoever has it may count at this moment, in which case it does not notice: its count is never harmed, but what was written is gone. */
+/* Whoever has it may count at this moment, in which case it does not notice: its count is never
+ * harmed, but what was written is gone. */
 static u32 is_noticed(const struct domain *domain, u32 lock, const struct context *holder)
 {
 	u8 highest;
 	for (u32 i = 0; i < NOTICE_SPINS; i++)
 		__builtin_ia32_pause();
-	return ((__atomic_load_n(&domain->lock, __ATOMIC_RELAXED) ^ lock) & ~LENT) || copy_user(&highest, (const u8 *)&holder->passages + HIGHEST_BYTE, 1) || highest;
+	return ((__atomic_load_n(&domain->lock, __ATOMIC_RELAXED) ^ lock) & ~LENT) ||
+	       copy_user(&highest, (const u8 *)&holder->passages + HIGHEST_BYTE, 1) || highest;
 }
 
 void passage_ask(struct domain *domain, u32 lock)
@@ -30,11 +34,15 @@ void passage_ask(struct domain *domain, u32 lock)
 	if (domain != &process->private_domain || !holder || sync_policy())
 		return;
 	for (u32 i = 0; i < MOST_TIMES_ASKED; i++)
-		if (copy_user((u8 *)&holder->passages + HIGHEST_BYTE, &negative, 1) || is_noticed(domain, lock, holder))
+		if (copy_user((u8 *)&holder->passages + HIGHEST_BYTE, &negative, 1) ||
+			is_noticed(domain, lock, holder))
 			return;
 }
 
-static u64 passages_so_far(const struct context *context) { return (u64)(context->passages - context->passages_ahead); }
+static u64 passages_so_far(const struct context *context)
+{
+	return (u64)(context->passages - context->passages_ahead);
+}
 
 void passage_expect(struct context *context, const struct event *event)
 {
@@ -56,7 +64,8 @@ static void replay(struct context *context)
 static u32 record(struct context *context)
 {
 	context->passages &= (i64)COUNT_MASK;
-	return baton_give(context, (u64)context->passages & COUNT_MASK); /* it may be asked again at any time */
+	/* It may be asked again at any time. */
+	return baton_give(context, (u64)context->passages & COUNT_MASK);
 }
 
 void passage(struct context *context)

@@ -1,6 +1,7 @@
 /* Replay: the order of turns that the recording has. Private stack.
  *
- * A thread that meets a TURN event in its stream lost the baton there: its turn is over, and it waits until all turns before the one in the event are. */
+ * A thread that meets a TURN event in its stream lost the baton there: its turn is over, and it
+ * waits until all turns before the one in the event are. */
 #include "order/turn.h"
 #include "base/futex.h"
 #include "base/shared.h"
@@ -14,9 +15,13 @@
 
 #define MOST_VAIN_SPINS 4 /* halvings of SECTION_SPINS */
 
-static struct turn_gate *gate_of(struct domain *domain, u64 turn) { return &domain->gates[turn % TURN_GATES]; }
+static struct turn_gate *gate_of(struct domain *domain, u64 turn)
+{
+	return &domain->gates[turn % TURN_GATES];
+}
 
-/* Whoever waits for the next turn is in the gate's count before it looks a last time at what is completed. */
+/* Whoever waits for the next turn is in the gate's count before it looks a last time at what is
+ * completed. */
 void turn_complete(struct context *context)
 {
 	struct domain *domain = context->domain;
@@ -31,9 +36,13 @@ void turn_complete(struct context *context)
 	futex_wake(&next->word, 0x7fffffff);
 }
 
-static u32 has_come(const struct domain *domain, u64 turn) { return __atomic_load_n(&domain->completed, __ATOMIC_SEQ_CST) + 1 >= turn; }
+static u32 has_come(const struct domain *domain, u64 turn)
+{
+	return __atomic_load_n(&domain->completed, __ATOMIC_SEQ_CST) + 1 >= turn;
+}
 
-/* Looking on is in vain where there is only one core, or others compute for long: the more often it was, the shorter it is. */
+/* Looking on is in vain where there is only one core, or others compute for long: the more often it
+ * was, the shorter it is. */
 static u32 comes_soon(struct context *context, u64 turn)
 {
 	u32 limit = sync_policy() ? SECTION_SPINS >> context->vain_spins : 0;
@@ -48,14 +57,16 @@ static u32 comes_soon(struct context *context, u64 turn)
 	return has_come(context->domain, turn);
 }
 
-struct patience { u64 since_ns, completed; };
+struct patience {
+	u64 since_ns, completed;
+};
 
 /* Threads that race may wait for each other in a way that the recorded ones did not. */
 static void be_patient(struct context *context, struct patience *patience)
 {
 	u64 completed = context->domain->completed, now = HEADER->turn_patience_ns ? now_ns() : 0;
 	if (completed != patience->completed || !patience->since_ns)
-		*patience = (struct patience){ now, completed };
+		*patience = (struct patience){now, completed};
 	else if (now - patience->since_ns > HEADER->turn_patience_ns)
 		diverge(context, WHY_STUCK, completed + 1, (now - patience->since_ns) / 1000000);
 }
@@ -66,7 +77,7 @@ static void wait_for_turn(struct context *context, u64 turn)
 	struct turn_gate *gate = gate_of(domain, turn);
 	if (!comes_soon(context, turn)) {
 		__atomic_add_fetch(&gate->waiters, 1, __ATOMIC_SEQ_CST);
-		for (struct patience patience = { 0, 0 };; be_patient(context, &patience)) {
+		for (struct patience patience = {0, 0};; be_patient(context, &patience)) {
 			u32 seen = __atomic_load_n(&gate->word, __ATOMIC_SEQ_CST);
 			if (has_come(domain, turn))
 				break;
@@ -83,7 +94,8 @@ static void wait_for_turn(struct context *context, u64 turn)
 		home_follow(context, domain, turn);
 }
 
-/* `at_call`: the thread has come to the call that follows in its stream, so what that one prints is in memory. */
+/* `at_call`: the thread has come to the call that follows in its stream, so what that one prints is
+ * in memory. */
 static void obey(struct context *context, const struct event *event, u32 at_call)
 {
 	struct process *process = context->process;
@@ -97,13 +109,14 @@ static void obey(struct context *context, const struct event *event, u32 at_call
 	if (kind == TURN_SHARED)
 		context->domain = process->domain = &HEADER->shared_domain;
 	if (kind == TURN_FIRST_THREAD) {
-		process->private_domain = (struct domain){ .lock = 0 };
+		process->private_domain = (struct domain){.lock = 0};
 		context->domain = process->domain = &process->private_domain;
 	}
 	if (!context->domain)
 		diverge(context, WHY_CORRUPT, turn, 0);
 	event = log_peek(context);
-	if (at_call && event && event->kind == EVENT_CALL && event->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR)) {
+	if (at_call && event && event->kind == EVENT_CALL &&
+		event->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR)) {
 		console_replay(context, event);
 		context->printed = 1;
 	}
@@ -130,19 +143,24 @@ void turn_obey_next(struct context *context)
 	obey(context, event, 0);
 }
 
-/* Sections that the recorded thread ended in its turn, as the event says that ends the turn; ~0 if the next event is not that. */
+/* Sections that the recorded thread ended in its turn, as the event says that ends the turn; ~0 if
+ * the next event is not that. */
 static u64 sections_of_turn(const struct event *event)
 {
 	if (!event)
 		return 0;
-	if (event->kind == EVENT_TURN && event->flags & TURN_SECTION && event->size >= sizeof *event + sizeof(u64))
+	if (event->kind == EVENT_TURN && event->flags & TURN_SECTION &&
+		event->size >= sizeof *event + sizeof(u64))
 		return *(const u64 *)(event + 1);
 	if (event->kind == EVENT_END)
 		return event->size >= sizeof *event + sizeof(u64) ? *(const u64 *)(event + 1) : 0;
 	return ~0UL;
 }
 
-u32 turn_is_over(struct context *context) { return context->turn_sections >= sections_of_turn(log_peek(context)); }
+u32 turn_is_over(struct context *context)
+{
+	return context->turn_sections >= sections_of_turn(log_peek(context));
+}
 
 void turn_enter_section(struct context *context)
 {

@@ -1,18 +1,20 @@
-/* Instructions that do the same wherever they are, so that a thread is brought over one by running a copy of it with an `int3` behind: a single step touches
- * the processor's debug registers, which takes six times as long in a virtual machine. What is not known here is stepped over.
+/* Instructions that do the same wherever they are, so that a thread is brought over one by running
+ * a copy of it with an `int3` behind: a single step touches the processor's debug registers, which
+ * takes six times as long in a virtual machine. What is not known here is stepped over.
  *
- * Not among them, besides what is relative to rip: what can say where it was (divisions, x87, calls), and what leads to the kernel or is answered by us. */
+ * Not among them, besides what is relative to rip: what can say where it was (divisions, x87,
+ * calls), and what leads to the kernel or is answered by us. */
 #include "place/displaced.h"
 
 enum {
 	KNOWN = 1,
-	OPERANDS = 2,  /* a ModRM byte follows, with what it says about memory */
-	BYTE = 4,      /* one byte of the instruction at its end */
-	WORD = 8,      /* four; two with the operand-size prefix */
-	WIDE = 16,     /* eight with REX.W */
-	FIRST_OF = 32, /* only with the first number in the ModRM byte, */
+	OPERANDS = 2,	/* a ModRM byte follows, with what it says about memory */
+	BYTE = 4,	/* one byte of the instruction at its end */
+	WORD = 8,	/* four; two with the operand-size prefix */
+	WIDE = 16,	/* eight with REX.W */
+	FIRST_OF = 32,	/* only with the first number in the ModRM byte, */
 	FIRST_TWO = 64, /* or the first two */
-	MEMORY = 128   /* touches memory that is no operand, or pauses */
+	MEMORY = 128	/* touches memory that is no operand, or pauses */
 };
 #define R (KNOWN | OPERANDS)
 
@@ -22,26 +24,39 @@ static u32 number_of(u8 operands) { return operands >> 3 & 7; }
 static u32 in_first_map(u8 code, u8 operands)
 {
 	if (code < 0x40) {
-		static const u8 of_arithmetic[8] = { R, R, R, R, KNOWN | BYTE, KNOWN | WORD, 0, 0 };
+		static const u8 of_arithmetic[8] = {R, R, R, R, KNOWN | BYTE, KNOWN | WORD, 0, 0};
 		return of_arithmetic[code & 7];
 	}
 	switch (code) {
 	case 0x50 ... 0x5f: return KNOWN | MEMORY; /* push, pop */
 	case 0x68: return KNOWN | WORD | MEMORY;
 	case 0x6a: return KNOWN | BYTE | MEMORY;
-	case 0x69: case 0x81: return R | WORD;
-	case 0x6b: case 0x80: case 0x83: case 0xc0: case 0xc1: return R | BYTE;
-	case 0x63: case 0x84 ... 0x8b: case 0x8d: case 0xd0 ... 0xd3: return R;
-	case 0x90: case 0xc9: return KNOWN | MEMORY; /* pause, leave */
-	case 0x91 ... 0x99: case 0x9e: case 0x9f: return KNOWN;
-	case 0xa8: case 0xb0 ... 0xb7: return KNOWN | BYTE;
+	case 0x69:
+	case 0x81: return R | WORD;
+	case 0x6b:
+	case 0x80:
+	case 0x83:
+	case 0xc0:
+	case 0xc1: return R | BYTE;
+	case 0x63:
+	case 0x84 ... 0x8b:
+	case 0x8d:
+	case 0xd0 ... 0xd3: return R;
+	case 0x90:
+	case 0xc9: return KNOWN | MEMORY; /* pause, leave */
+	case 0x91 ... 0x99:
+	case 0x9e:
+	case 0x9f: return KNOWN;
+	case 0xa8:
+	case 0xb0 ... 0xb7: return KNOWN | BYTE;
 	case 0xa9: return KNOWN | WORD;
 	case 0xb8 ... 0xbf: return KNOWN | WORD | WIDE;
 	case 0xc6: return R | BYTE | FIRST_OF; /* the last is xabort, */
 	case 0xc7: return R | WORD | FIRST_OF; /* xbegin */
 	case 0xf6: return number_of(operands) < 2 ? R | BYTE : number_of(operands) < 6 ? R : 0;
 	case 0xf7: return number_of(operands) < 2 ? R | WORD : number_of(operands) < 6 ? R : 0;
-	case 0xfe: case 0xff: return R | FIRST_TWO;
+	case 0xfe:
+	case 0xff: return R | FIRST_TWO;
 	}
 	return 0;
 }
@@ -50,23 +65,60 @@ static u32 in_first_map(u8 code, u8 operands)
 static u32 in_second_map(u8 code, u8 operands)
 {
 	switch (code) {
-	case 0x10 ... 0x18: case 0x1e: case 0x1f: case 0x28 ... 0x2f: case 0x40 ... 0x6f: case 0x74 ... 0x76: case 0x7c ... 0x7f: case 0x90 ... 0x9f: return R;
-	case 0x70 ... 0x73: case 0xa4: case 0xac: case 0xba: case 0xc2: case 0xc4 ... 0xc6: return R | BYTE;
-	case 0xa3: case 0xa5: case 0xab: case 0xad: case 0xaf: case 0xb0: case 0xb1: case 0xb3: case 0xb6 ... 0xb8: case 0xbb ... 0xbf: return R;
-	case 0xc0: case 0xc1: case 0xc3: case 0xd0 ... 0xf6: case 0xf8 ... 0xfe: return R;
+	case 0x10 ... 0x18:
+	case 0x1e:
+	case 0x1f:
+	case 0x28 ... 0x2f:
+	case 0x40 ... 0x6f:
+	case 0x74 ... 0x76:
+	case 0x7c ... 0x7f:
+	case 0x90 ... 0x9f: return R;
+	case 0x70 ... 0x73:
+	case 0xa4:
+	case 0xac:
+	case 0xba:
+	case 0xc2:
+	case 0xc4 ... 0xc6: return R | BYTE;
+	case 0xa3:
+	case 0xa5:
+	case 0xab:
+	case 0xad:
+	case 0xaf:
+	case 0xb0:
+	case 0xb1:
+	case 0xb3:
+	case 0xb6 ... 0xb8:
+	case 0xbb ... 0xbf: return R;
+	case 0xc0:
+	case 0xc1:
+	case 0xc3:
+	case 0xd0 ... 0xf6:
+	case 0xf8 ... 0xfe: return R;
 	case 0xf7: return R | MEMORY; /* a masked store */
-	case 0xc7: return number_of(operands) == 1 && operands < 0xc0 ? R : 0; /* compare and exchange 8 or 16 bytes */
+	case 0xc7:
+		/* Compare and exchange 8 or 16 bytes. */
+		return number_of(operands) == 1 && operands < 0xc0 ? R : 0;
 	case 0xc8 ... 0xcf: return KNOWN;
 	}
 	return 0;
 }
 
-static u32 in_third_map(u8 code) { return code <= 0x41 || (code >= 0xc8 && code <= 0xdf) || code == 0xf0 || code == 0xf1 ? R : 0; }
+static u32 in_third_map(u8 code)
+{
+	return code <= 0x41 || (code >= 0xc8 && code <= 0xdf) || code == 0xf0 || code == 0xf1 ? R
+											      : 0;
+}
 
 static u32 in_vector_map(u32 map, u8 code)
 {
 	switch (map) {
-	case 1: return code == 0x77 ? KNOWN : code == 0xf7 ? R | MEMORY : (code >= 0x70 && code <= 0x73) || code == 0xc2 || (code >= 0xc4 && code <= 0xc6) ? R | BYTE : R;
+	case 1:
+		return code == 0x77   ? KNOWN
+		       : code == 0xf7 ? R | MEMORY
+		       : (code >= 0x70 && code <= 0x73) || code == 0xc2 ||
+				       (code >= 0xc4 && code <= 0xc6)
+			       ? R | BYTE
+			       : R;
 	case 2: return R;
 	case 3: return R | BYTE;
 	}
@@ -89,16 +141,19 @@ static u32 operand_bytes(const u8 *at)
 	return bytes + (mode == 1 ? 1 : mode == 2 ? 4 : 0);
 }
 
-struct prefixes { u32 length, wide, short_operands; };
+struct prefixes {
+	u32 length, wide, short_operands;
+};
 
 static struct prefixes read_prefixes(const u8 *code)
 {
-	struct prefixes found = { 0, 0, 0 };
+	struct prefixes found = {0, 0, 0};
 	for (; found.length < 5; found.length++) {
 		u8 byte = code[found.length];
 		if (byte == 0x66)
 			found.short_operands = 1;
-		else if (byte != 0xf0 && byte != 0xf2 && byte != 0xf3 && byte != 0x64 && byte != 0x65 && byte != 0x2e && byte != 0x3e)
+		else if (byte != 0xf0 && byte != 0xf2 && byte != 0xf3 && byte != 0x64 &&
+			 byte != 0x65 && byte != 0x2e && byte != 0x3e)
 			break;
 	}
 	if ((code[found.length] & 0xf0) == 0x40)
@@ -132,7 +187,8 @@ static u32 examine(const u8 *code, u32 *in_registers)
 		kind = in_second_map(at[1], at[2]);
 		at += 2;
 	}
-	if (!kind || (kind & FIRST_OF && number_of(*at)) || (kind & FIRST_TWO && number_of(*at) > 1))
+	if (!kind || (kind & FIRST_OF && number_of(*at)) ||
+		(kind & FIRST_TWO && number_of(*at) > 1))
 		return 0;
 	if (kind & OPERANDS) {
 		u32 bytes = operand_bytes(at);
@@ -142,7 +198,9 @@ static u32 examine(const u8 *code, u32 *in_registers)
 		at += bytes;
 	}
 	*in_registers = !(kind & MEMORY);
-	u32 word = prefixes.wide && kind & WIDE ? 8 : prefixes.short_operands && !prefixes.wide ? 2 : 4;
+	u32 word = prefixes.wide && kind & WIDE		       ? 8
+		   : prefixes.short_operands && !prefixes.wide ? 2
+							       : 4;
 	at += (kind & BYTE ? 1 : 0) + (kind & WORD ? word : 0);
 	return (u32)(at - code) <= MOST_INSTRUCTION_BYTES ? (u32)(at - code) : 0;
 }
@@ -162,7 +220,8 @@ u32 displaced_in_registers(const u8 *code)
 /* What the low half of a conditional jump's code asks of the status flags. */
 static u32 holds(u32 condition, u64 flags)
 {
-	u32 carry = flags & 1, parity = flags >> 2 & 1, zero = flags >> 6 & 1, sign = flags >> 7 & 1, overflow = flags >> 11 & 1, asked = 0;
+	u32 carry = flags & 1, parity = flags >> 2 & 1, zero = flags >> 6 & 1,
+	    sign = flags >> 7 & 1, overflow = flags >> 11 & 1, asked = 0;
 	switch (condition >> 1) {
 	case 0: asked = overflow; break;
 	case 1: asked = carry; break;
@@ -188,6 +247,9 @@ u64 displaced_branch(const u8 *code, u64 rip, u64 flags)
 		return rip + 5 + (u64)(i64)far;
 	}
 	if (code[0] == 0xeb || (code[0] & 0xf0) == 0x70)
-		return rip + 2 + (code[0] == 0xeb || holds(code[0] & 15, flags) ? (u64)(i64)(signed char)code[1] : 0);
+		return rip + 2 +
+		       (code[0] == 0xeb || holds(code[0] & 15, flags)
+				       ? (u64)(i64)(signed char)code[1]
+				       : 0);
 	return 0;
 }

@@ -1,7 +1,9 @@
-/* Stopping a thread wherever it is in the program's code, while recording. docs/FORCED.md explains the protocol.
+/* Stopping a thread wherever it is in the program's code, while recording. docs/FORCED.md explains
+ * the protocol.
  *
- * Context: everything named *_handler and what it calls runs in the master handler, on the alternate stack, with the thread standing in user
- * code; runtime_forced and force_* run on the private stack. */
+ * Context: everything named *_handler and what it calls runs in the master handler, on the
+ * alternate stack, with the thread standing in user code; runtime_forced and force_* run on the
+ * private stack. */
 #include "place/forced.h"
 #include "base/futex.h"
 #include "base/shared.h"
@@ -23,7 +25,7 @@
 #include "place/watch.h"
 
 #define TRACE_OFFSET (SCRATCH_OFFSET + PAGE_BYTES)
-#define LIST_OFFSET 0x90000UL      /* page hashes, then copies of pages that change */
+#define LIST_OFFSET 0x90000UL /* page hashes, then copies of pages that change */
 #define COPIES_OFFSET 0xe0000UL
 #define LIST_END (COPIES_OFFSET + PAGE_LIST_CHANGED * PAGE_BYTES)
 #define STACK_WORDS_BELOW 16
@@ -34,31 +36,46 @@
 #define CHEAP_SCAN_NS 4000000UL
 #define FRAME_WORDS_BELOW 16
 #define FRAME_WORDS 20
-#define MOST_CANCELLED 3 /* then a thread is stopped without a trace: its loop enters the runtime too often, or faults */
+/* Then a thread is stopped without a trace: its loop enters the runtime too often, or faults. */
+#define MOST_CANCELLED 3
 #define ROUNDS_THAT_TELL 3
-#define MOST_ASKED 8 /* a return says nothing about what comes next: a step later the supervisor may know good places */
+/* A return says nothing about what comes next: a step later the supervisor may know good places. */
+#define MOST_ASKED 8
 #define LIBRARIES 0x7f0000000000UL
 #define MOST_STEPS 4096 /* then a thread has left its own code for long */
-#define STOPS_UNTIL_RARER 64 /* chaos: so that a thread that runs long gets on, it is stopped ever more seldom */
+/* Chaos: so that a thread that runs long gets on, it is stopped ever more seldom. */
+#define STOPS_UNTIL_RARER 64
 #define ARCH_GET_FS 0x1003
 
-/* Where the thread goes from the handler: the private stack, with the program's registers in the context. */
+/* Where the thread goes from the handler: the private stack, with the program's registers in the
+ * context. */
 void force_entry(void);
 
-static struct registers *trace_of(struct context *context) { return (struct registers *)(REGIONS + context->region * REGION_STRIDE + TRACE_OFFSET); }
+static struct registers *trace_of(struct context *context)
+{
+	return (struct registers *)(REGIONS + context->region * REGION_STRIDE + TRACE_OFFSET);
+}
 #define TRACE_BYTES PAGE_CEIL(FORCE_TRACE_STEPS * sizeof(struct registers))
 _Static_assert(TRACE_OFFSET + TRACE_BYTES <= LIST_OFFSET, "the trace has room");
 
 /* ---- which memory changes ----
  *
- * The memory hash tells visits of a place apart that nothing else does, but at replay it is far too slow to be compared at each of them.
- * So the words are found that change from round to round, whatever the loop is: page hashes at one moment, copies of the pages that have
- * changed at a second, and at the third, the stop itself, the words that differ from the copies. */
+ * The memory hash tells visits of a place apart that nothing else does, but at replay it is far too
+ * slow to be compared at each of them. So the words are found that change from round to round,
+ * whatever the loop is: page hashes at one moment, copies of the pages that have changed at a
+ * second, and at the third, the stop itself, the words that differ from the copies. */
 
-_Static_assert(LIST_OFFSET + sizeof(struct page_list) <= COPIES_OFFSET && LIST_END <= REGION_RING, "the lists have room");
+_Static_assert(LIST_OFFSET + sizeof(struct page_list) <= COPIES_OFFSET && LIST_END <= REGION_RING,
+	"the lists have room");
 
-static struct page_list *list_of(struct context *context) { return (struct page_list *)(REGIONS + context->region * REGION_STRIDE + LIST_OFFSET); }
-static u8 *copies_of(struct context *context) { return (u8 *)(REGIONS + context->region * REGION_STRIDE + COPIES_OFFSET); }
+static struct page_list *list_of(struct context *context)
+{
+	return (struct page_list *)(REGIONS + context->region * REGION_STRIDE + LIST_OFFSET);
+}
+static u8 *copies_of(struct context *context)
+{
+	return (u8 *)(REGIONS + context->region * REGION_STRIDE + COPIES_OFFSET);
+}
 
 static void forget_changes(struct context *context)
 {
@@ -67,7 +84,8 @@ static void forget_changes(struct context *context)
 	context->force.phase = PHASE_FIRST;
 }
 
-/* Where other threads are, the kernel may be writing for them at this moment. In large processes at most a ninth of the time goes into it. */
+/* Where other threads are, the kernel may be writing for them at this moment. In large processes at
+ * most a ninth of the time goes into it. */
 static u32 may_scan(struct context *context)
 {
 	const struct force *force = &context->force;
@@ -87,7 +105,8 @@ static void scanned(struct context *context, u64 start)
 static u32 has_copies(struct context *context)
 {
 	const struct page_list *list = list_of(context);
-	return context->force.phase == PHASE_COPIED && list->changed_count && list->changed_count < PAGE_LIST_CHANGED;
+	return context->force.phase == PHASE_COPIED && list->changed_count &&
+	       list->changed_count < PAGE_LIST_CHANGED;
 }
 
 /* Stops in passing; 0: there is nothing more to learn. */
@@ -113,7 +132,8 @@ static u32 observe(struct context *context, const struct registers *regs)
 	memory_list(context, list);
 	scanned(context, start);
 	for (u64 i = 0; i < list->changed_count; i++)
-		copy_user(copies_of(context) + i * PAGE_BYTES, (const void *)list->changed[i], PAGE_BYTES);
+		copy_user(copies_of(context) + i * PAGE_BYTES, (const void *)list->changed[i],
+			PAGE_BYTES);
 	return 1;
 }
 
@@ -121,10 +141,12 @@ static u32 observe(struct context *context, const struct registers *regs)
 
 static u32 state_change(struct context *context, u32 from, u32 to)
 {
-	return __atomic_compare_exchange_n(&context->slot->forcing.state, &from, to, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	return __atomic_compare_exchange_n(
+		&context->slot->forcing.state, &from, to, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* `in_runtime`: it will most likely be delivered in a moment, so nobody is woken; the supervisor looks now and then anyway. */
+/* `in_runtime`: it will most likely be delivered in a moment, so nobody is woken; the supervisor
+ * looks now and then anyway. */
 void force_want(struct context *context, u32 in_runtime)
 {
 	__atomic_add_fetch(&context->slot->forcing.sequence, 1, __ATOMIC_RELAXED);
@@ -140,11 +162,14 @@ static SELDOM void leave_state(struct context *context, u32 to)
 		u32 state = __atomic_load_n(&context->slot->forcing.state, __ATOMIC_ACQUIRE);
 		if (state == to || state == FORCE_CLOSED)
 			return;
-		if ((state == FORCE_IDLE || state == FORCE_WANTED || state == FORCE_ACTIVE) && state_change(context, state, to))
+		if ((state == FORCE_IDLE || state == FORCE_WANTED || state == FORCE_ACTIVE) &&
+			state_change(context, state, to))
 			return;
-		sys0(NR_sched_yield); /* it is being sent, or was: it comes with the end of this call at the latest */
+		/* It is being sent, or was: it comes with the end of this call at the latest. */
+		sys0(NR_sched_yield);
 		if (state == FORCE_SENT && state_change(context, FORCE_SENT, to))
-			return; /* it never will: the kernel took it for another of the same number */
+			/* It never will: the kernel took it for another of the same number. */
+			return;
 	}
 }
 
@@ -162,8 +187,10 @@ void force_close(struct context *context)
 
 void force_open(struct context *context)
 {
-	if (__atomic_load_n(&context->slot->forcing.state, __ATOMIC_RELAXED) == FORCE_CLOSED) /* only we open, and close */
-		state_change(context, FORCE_CLOSED, context->deferred_count ? FORCE_WANTED : FORCE_IDLE);
+	/* Only we open, and close. */
+	if (__atomic_load_n(&context->slot->forcing.state, __ATOMIC_RELAXED) == FORCE_CLOSED)
+		state_change(
+			context, FORCE_CLOSED, context->deferred_count ? FORCE_WANTED : FORCE_IDLE);
 }
 
 /* ---- where a thread may be stopped ---- */
@@ -172,7 +199,8 @@ void note_stubs(u64 start, u64 bytes)
 {
 	struct process *process = PROCESS_INITIAL;
 	if (process->first_stub_count < 2)
-		process->first_stubs[process->first_stub_count++] = (struct address_range){ .start = start, .end = start + bytes };
+		process->first_stubs[process->first_stub_count++] =
+			(struct address_range){.start = start, .end = start + bytes};
 }
 
 u32 in_stubs(const struct process *process, u64 rip)
@@ -181,7 +209,8 @@ u32 in_stubs(const struct process *process, u64 rip)
 		if (rip >= process->first_stubs[i].start && rip < process->first_stubs[i].end)
 			return 1;
 	for (u32 i = 0; i < process->reservation_count; i++) {
-		const struct image_part *stubs = &HEADER->files[process->reservations[i].file].stubs;
+		const struct image_part *stubs =
+			&HEADER->files[process->reservations[i].file].stubs;
 		u64 start = process->reservations[i].base + stubs->address;
 		if (rip >= start && rip < start + stubs->bytes)
 			return 1;
@@ -192,12 +221,17 @@ u32 in_stubs(const struct process *process, u64 rip)
 /* In the runtime and on the way to it a sync point is near. */
 static u32 may_stop_at(struct context *context, u64 rip)
 {
-	return (rip < RUNTIME_TEXT || rip >= RUNTIME_END) && !context->in_clock && !in_stubs(context->process, rip);
+	return (rip < RUNTIME_TEXT || rip >= RUNTIME_END) && !context->in_clock &&
+	       !in_stubs(context->process, rip);
 }
 
-/* Places that other threads pass at the same time are not looked for: replay plants things there. Signals are delivered all the same, after a while: replay
- * delivers them behind the event before. */
-static u32 is_parallel(const struct context *context) { return sync_policy() && domain_of(context); }
+/* Places that other threads pass at the same time are not looked for: replay plants things there.
+ * Signals are delivered all the same, after a while: replay delivers them behind the event before.
+ */
+static u32 is_parallel(const struct context *context)
+{
+	return sync_policy() && domain_of(context);
+}
 
 /* Whether stopping it would do anything: the baton is wanted, or signals wait. */
 static u32 offers_baton(const struct context *context)
@@ -264,7 +298,8 @@ static void ask_supervisor(struct context *context, u32 only_if_spinning)
 	sys2(NR_arch_prctl, ARCH_GET_FS, &thread_base);
 	context->slot->request.arguments[3] = thread_base;
 	context->slot->request.arguments[4] = only_if_spinning;
-	if (request(context, REQUEST_FORCE, (u64)trace_of(context), context->force.steps, (u64)answer) != 0)
+	if (request(context, REQUEST_FORCE, (u64)trace_of(context), context->force.steps,
+		    (u64)answer) != 0)
 		answer->good_count = answer->written_count = 0;
 	answer->good_count = minimum(answer->good_count, FORCE_GOOD);
 	answer->written_count = minimum(answer->written_count, FORCE_WRITTEN);
@@ -278,19 +313,22 @@ static u32 good_place(const struct force_answer *answer, u64 rip)
 	return !answer->good_count;
 }
 
-/* Chaos: what the thread did last is traced; words that a longer loop writes are the supervisor's to find at other stops. */
+/* Chaos: what the thread did last is traced; words that a longer loop writes are the supervisor's
+ * to find at other stops. */
 static void trace_latest(struct context *context, const struct registers *regs)
 {
 	struct force *force = &context->force;
 	struct registers *trace = trace_of(context);
 	if (force->steps == FORCE_TRACE_STEPS) {
 		force->steps = FORCE_TRACE_STEPS / 2;
-		memmove(trace, trace + FORCE_TRACE_STEPS - force->steps, force->steps * sizeof *trace);
+		memmove(trace, trace + FORCE_TRACE_STEPS - force->steps,
+			force->steps * sizeof *trace);
 	}
 	trace[force->steps++] = *regs;
 }
 
-/* Chaos: so many instructions of the program's own code, which lies below the libraries, are executed before the thread is stopped. */
+/* Chaos: so many instructions of the program's own code, which lies below the libraries, are
+ * executed before the thread is stopped. */
 static u32 stepped_after(struct context *context, struct registers *regs, u64 extended)
 {
 	struct force *force = &context->force;
@@ -327,13 +365,15 @@ static u32 still_leaving(struct context *context, struct registers *regs)
 	return context->force.leaving;
 }
 
-/* Whether the trace has enough rounds of a short loop to tell whether the thread only waits: then it is not worth the rest of the trace. */
+/* Whether the trace has enough rounds of a short loop to tell whether the thread only waits: then
+ * it is not worth the rest of the trace. */
 static u32 goes_round(struct context *context)
 {
 	const struct force *force = &context->force;
 	const struct registers *trace = trace_of(context), *last = &trace[force->steps - 1];
 	u32 rounds = 0;
-	if (has_copies(context) || force->steps < 3 || last->rip != trace[1].rip) /* the first step may have begun within what is else one */
+	/* The first step may have begun within what is else one. */
+	if (has_copies(context) || force->steps < 3 || last->rip != trace[1].rip)
 		return 0;
 	for (u32 i = 1; i < force->steps; i++)
 		rounds += trace[i].rip == last->rip;
@@ -353,7 +393,8 @@ static u32 stepped_once(struct context *context, struct registers *regs, u64 ext
 	if (force->leaving && still_leaving(context, regs))
 		return 0;
 	if (!context->in_clock && in_stubs(context->process, regs->rip))
-		return bring_over(context, regs); /* that of a passage leads back to the program soon, others into the runtime */
+		/* That of a passage leads back to the program soon, others into the runtime. */
+		return bring_over(context, regs);
 	if (!may_stop_at(context, regs->rip)) {
 		cancel(context, regs);
 		return 0;
@@ -367,13 +408,15 @@ static u32 stepped_once(struct context *context, struct registers *regs, u64 ext
 			force->steps = 0;
 		} else if (force->steps >= (has_copies(context) ? 1 : FORCE_TRACE_STEPS)) {
 			ask_supervisor(context, 0);
-			if (force->answer.good_count || force->steps >= FORCE_TRACE_STEPS || ++force->asked >= MOST_ASKED) {
+			if (force->answer.good_count || force->steps >= FORCE_TRACE_STEPS ||
+				++force->asked >= MOST_ASKED) {
 				force->stage = FORCE_SEEK;
 				force->steps = 0;
 			}
 		}
 	}
-	if (force->stage != FORCE_SEEK || repeated_string(regs->rip) || (!good_place(&force->answer, regs->rip) && force->steps++ < FORCE_SEEK_STEPS))
+	if (force->stage != FORCE_SEEK || repeated_string(regs->rip) ||
+		(!good_place(&force->answer, regs->rip) && force->steps++ < FORCE_SEEK_STEPS))
 		return bring_over(context, regs);
 	stop_here(context, regs, extended);
 	return 0;
@@ -389,14 +432,16 @@ static u32 prepare(struct context *context)
 {
 	struct force *force = &context->force;
 	u64 at = scratch_page(context);
-	if (sys6(NR_mmap, at, PAGE_BYTES + TRACE_BYTES, 3, 0x32 /* private, anonymous, fixed */, ~0UL, 0) != (i64)at) {
+	if (sys6(NR_mmap, at, PAGE_BYTES + TRACE_BYTES, 3, 0x32 /* private, anonymous, fixed */,
+		    ~0UL, 0) != (i64)at) {
 		state_change(context, FORCE_ACTIVE, FORCE_WANTED);
 		return 0;
 	}
 	force->apart = !sys3(NR_mprotect, at, PAGE_BYTES, 7);
 	force->began_ns = now_ns();
 	force->stage = force->cancelled < MOST_CANCELLED ? FORCE_TRACE : FORCE_SEEK;
-	force->steps = force->asked = force->finishing = force->after_pushf = force->leaving = force->stop_after = force->total = force->counted = 0;
+	force->steps = force->asked = force->finishing = force->after_pushf = force->leaving =
+		force->stop_after = force->total = force->counted = 0;
 	force->answer.good_count = force->answer.written_count = 0;
 	return 1;
 }
@@ -407,13 +452,14 @@ static void begin(struct context *context, struct registers *regs, u64 extended)
 		stepped(context, regs, extended);
 }
 
-/* Critical sections are short, and most are near a system call: the supervisor's signals would seldom meet them. So the thread is stopped so
- * many instructions after it is back in its code. */
+/* Critical sections are short, and most are near a system call: the supervisor's signals would
+ * seldom meet them. So the thread is stopped so many instructions after it is back in its code. */
 u32 force_after(struct context *context)
 {
 	struct force *force = &context->force;
 	u32 one_in = HEADER->chaos.step_one_in * (1 + force->stops / STOPS_UNTIL_RARER);
-	if (!context->process->domain || !chaos_one_in(context, one_in) || !state_change(context, FORCE_IDLE, FORCE_ACTIVE))
+	if (!context->process->domain || !chaos_one_in(context, one_in) ||
+		!state_change(context, FORCE_IDLE, FORCE_ACTIVE))
 		return LEAVE_FAST;
 	if (!prepare(context))
 		return LEAVE_FAST;
@@ -437,17 +483,20 @@ static u32 is_force(struct context *context, const struct siginfo *info)
 	u32 state = __atomic_load_n(&context->slot->forcing.state, __ATOMIC_ACQUIRE);
 	if (info->number != FORCE_SIGNAL || (state != FORCE_SENDING && state != FORCE_SENT))
 		return 0;
-	return (info->code == -1 /* SI_QUEUE */ && info->fields[1] == FORCE_VALUE) || (info->code == 0 && info->fields[0] == 0);
+	return (info->code == -1 /* SI_QUEUE */ && info->fields[1] == FORCE_VALUE) ||
+	       (info->code == 0 && info->fields[0] == 0);
 }
 
-u32 forced_handler(struct context *context, struct siginfo *info, struct registers *regs, u64 extended)
+u32 forced_handler(
+	struct context *context, struct siginfo *info, struct registers *regs, u64 extended)
 {
 	struct force *force = &context->force;
 	if (!recording())
 		return context->watch.armed && watch_handler(context, info, regs, extended);
 	if (force->stage) {
 		u32 trace = info->number == SIGTRAP && info->code == TRAP_TRACE;
-		u32 finished = info->number == SIGTRAP && force->finishing && regs->rip == force->finish_trap;
+		u32 finished = info->number == SIGTRAP && force->finishing &&
+			       regs->rip == force->finish_trap;
 		if (finished) {
 			regs->rip = force->finish_next;
 			force->finishing = 0;
@@ -462,7 +511,8 @@ u32 forced_handler(struct context *context, struct siginfo *info, struct registe
 		correct_address(context, info);
 		cancel(context, regs);
 	}
-	if (info->number == SIGTRAP && info->code == TRAP_TRACE && regs->rip >= RUNTIME_TEXT && regs->rip < RUNTIME_END) {
+	if (info->number == SIGTRAP && info->code == TRAP_TRACE && regs->rip >= RUNTIME_TEXT &&
+		regs->rip < RUNTIME_END) {
 		regs->eflags &= ~TRAP_FLAG; /* it was cancelled on the way out */
 		return 1;
 	}
@@ -471,7 +521,8 @@ u32 forced_handler(struct context *context, struct siginfo *info, struct registe
 	if (tracing() || is_parallel(context)) {
 		__atomic_store_n(&context->slot->forcing.state, FORCE_WANTED, __ATOMIC_RELEASE);
 		if (context->deferred_count == 0 || forced_deliver(context, regs))
-			__atomic_store_n(&context->slot->forcing.state, FORCE_IDLE, __ATOMIC_RELEASE);
+			__atomic_store_n(
+				&context->slot->forcing.state, FORCE_IDLE, __ATOMIC_RELEASE);
 		return 1;
 	}
 	u32 wanted = context->deferred_count || offers_baton(context);
@@ -485,7 +536,8 @@ u32 forced_handler(struct context *context, struct siginfo *info, struct registe
 
 /* ---- the signature ---- */
 
-/* Without what the processor may or may not keep: the last x87 instruction's addresses, the header, and components beyond AVX. */
+/* Without what the processor may or may not keep: the last x87 instruction's addresses, the header,
+ * and components beyond AVX. */
 u64 forced_vector_hash(u64 extended)
 {
 	u64 area[832 / 8];
@@ -512,8 +564,9 @@ static u64 add_cells(struct forced_cell *cells, u64 count, u64 from, u64 words)
 {
 	u64 readable_from = 0;
 	for (u64 i = 0; i < words && count < FORCE_CELLS; i++) {
-		struct forced_cell cell = { from + 8 * i, 0 };
-		if (cell.address < readable_from || (cell.address >= RUNTIME_TEXT - 8 && cell.address < RUNTIME_END))
+		struct forced_cell cell = {from + 8 * i, 0};
+		if (cell.address < readable_from ||
+			(cell.address >= RUNTIME_TEXT - 8 && cell.address < RUNTIME_END))
 			continue;
 		if (copy_user(&cell.value, (const void *)cell.address, 8))
 			readable_from = PAGE_FLOOR(cell.address) + PAGE_BYTES;
@@ -543,14 +596,18 @@ static u64 add_changed(struct context *context, struct forced_cell *cells, u64 c
 			continue;
 		for (u64 word = 0; word < PAGE_BYTES / 8 && count < limit; word++)
 			if (page[word] != before[word])
-				cells[count++] = (struct forced_cell){ list->changed[i] + 8 * word, page[word] };
+				cells[count++] = (struct forced_cell){
+					list->changed[i] + 8 * word, page[word]};
 	}
 	return count;
 }
 
 static void log_forced(struct context *context, u16 number, u8 flags)
 {
-	struct { struct forced_body body; u64 places[FORCE_AREAS + 2 * FORCE_CELLS]; } event;
+	struct {
+		struct forced_body body;
+		u64 places[FORCE_AREAS + 2 * FORCE_CELLS];
+	} event;
 	struct forced_body *body = &event.body;
 	struct forced_cell cells[FORCE_CELLS];
 	struct busy busy;
@@ -568,7 +625,8 @@ static void log_forced(struct context *context, u16 number, u8 flags)
 	hash_memory(context, &hash, &body->memory_pages);
 	for (u64 i = 0; i < force->answer.written_count; i++)
 		count = add_cells(cells, count, force->answer.written[i], 1);
-	count = add_cells(cells, count, (regs->rsp & ~7UL) - 8 * STACK_WORDS_BELOW, minimum(STACK_WORDS, body->stack_bytes / 8));
+	count = add_cells(cells, count, (regs->rsp & ~7UL) - 8 * STACK_WORDS_BELOW,
+		minimum(STACK_WORDS, body->stack_bytes / 8));
 	count = add_cells(cells, count, (regs->rbp & ~7UL) - 8 * FRAME_WORDS_BELOW, FRAME_WORDS);
 	for (u64 i = 0; i < minimum(body->area_count, AREAS_IN_WORDS); i++)
 		count = add_cells(cells, count, area_start(event.places[i]), AREA_WORDS);
@@ -576,7 +634,8 @@ static void log_forced(struct context *context, u16 number, u8 flags)
 		count = add_changed(context, cells, count);
 	body->cell_count = count;
 	memcpy(event.places + body->area_count, cells, count * sizeof cells[0]);
-	ring_event(context, EVENT_FORCED, flags, number, (i64)hash, &event, sizeof *body + body->area_count * 8 + count * sizeof cells[0]);
+	ring_event(context, EVENT_FORCED, flags, number, (i64)hash, &event,
+		sizeof *body + body->area_count * 8 + count * sizeof cells[0]);
 }
 
 /* At the place itself, in both modes. */
@@ -590,8 +649,10 @@ void runtime_forced(struct context *context)
 		return;
 	}
 	if (recording()) {
-		flags = offers_baton(context) || (chaos() && context->process->domain) ? FORCED_TURN : 0;
-		log_forced(context, context->deferred_count ? (u16)context->deferred[0].info.number : 0, flags);
+		flags = offers_baton(context) || (chaos() && context->process->domain) ? FORCED_TURN
+										       : 0;
+		log_forced(context,
+			context->deferred_count ? (u16)context->deferred[0].info.number : 0, flags);
 		context->slot->baton.stop_us = (u32)((now_ns() - context->force.began_ns) / 1000);
 	} else {
 		const struct event *event = log_peek(context);

@@ -1,5 +1,5 @@
-/* RDTSC, RDTSCP and CPUID, from patched sites and from traps. RDTSC is recorded; CPUID is answered from the recording machine's
- * table, the same in both modes, so it needs no event. Any stack. */
+/* RDTSC, RDTSCP and CPUID, from patched sites and from traps. RDTSC is recorded; CPUID is answered
+ * from the recording machine's table, the same in both modes, so it needs no event. Any stack. */
 #include "place/instruction.h"
 #include "base/shared.h"
 #include "base/state.h"
@@ -16,7 +16,9 @@
 /* Where RDTSC traps for us too, the kernel's clock stands in for the counter. */
 static u64 clock_ticks(void)
 {
-	struct { i64 seconds, nanoseconds; } now;
+	struct {
+		i64 seconds, nanoseconds;
+	} now;
 	sys2(NR_clock_gettime, 4 /* CLOCK_MONOTONIC_RAW */, &now);
 	u64 per_second = HEADER->ticks_per_second;
 	return (u64)now.seconds * per_second + (u64)now.nanoseconds * (per_second / 1000) / 1000000;
@@ -38,7 +40,8 @@ void counter_compare(struct process *process)
 
 static u64 read_counter(const struct context *context)
 {
-	return context->counter_traps ? clock_ticks() + context->process->counter_ahead : processor_ticks();
+	return context->counter_traps ? clock_ticks() + context->process->counter_ahead
+				      : processor_ticks();
 }
 
 void emulate_tsc(struct context *context, struct registers *regs, u32 with_aux)
@@ -50,7 +53,8 @@ void emulate_tsc(struct context *context, struct registers *regs, u32 with_aux)
 		value = read_counter(context);
 		if (with_aux)
 			sys3(NR_getcpu, &aux, NULL, NULL);
-		ring_event(context, EVENT_TSC, 0, (u16)with_aux, (i64)value, &aux, with_aux ? 8 : 0);
+		ring_event(
+			context, EVENT_TSC, 0, (u16)with_aux, (i64)value, &aux, with_aux ? 8 : 0);
 	} else {
 		const struct event *event = log_take(context, EVENT_TSC, (u16)with_aux);
 		value = (u64)event->value;
@@ -71,7 +75,8 @@ void emulate_cpuid(struct registers *regs)
 	u32 leaf = (u32)regs->rax, subleaf = (u32)regs->rcx;
 	for (u32 i = 0; i < header->cpuid_count && i < MAX_CPUID; i++) {
 		const struct cpuid_entry *entry = &header->cpuid[i];
-		if (entry->leaf == leaf && (entry->subleaf == subleaf || (entry->subleaf == ~0u && !found)))
+		if (entry->leaf == leaf &&
+			(entry->subleaf == subleaf || (entry->subleaf == ~0u && !found)))
 			found = entry;
 	}
 	regs->rax = found ? found->eax : 0;

@@ -1,8 +1,10 @@
-/* The memory around a thread that is stopped between events: its stack, and what its registers and its stack point to. It tells apart visits of a
- * place whose registers are the same, because a loop keeps its state in memory. Record: chosen. Replay: compared.
+/* The memory around a thread that is stopped between events: its stack, and what its registers and
+ * its stack point to. It tells apart visits of a place whose registers are the same, because a loop
+ * keeps its state in memory. Record: chosen. Replay: compared.
  *
- * Context: the private stack, or the master handler with the thread in user code. What the kernel may be writing at this moment, for calls of
- * other threads that are not over, is left out: replay writes it when those calls end. So is all memory of other processes. */
+ * Context: the private stack, or the master handler with the thread in user code. What the kernel
+ * may be writing at this moment, for calls of other threads that are not over, is left out: replay
+ * writes it when those calls end. So is all memory of other processes. */
 #include "place/neighbourhood.h"
 #include "base/state.h"
 #include "calls/map_lines.h"
@@ -13,9 +15,11 @@
 #include "place/forced.h"
 
 #define RED_ZONE 128
-#define LARGEST_BUFFER 0x1000000UL /* no more of one is left out, nor of an output whose size only the result tells */
+/* No more of one is left out, nor of an output whose size only the result tells. */
+#define LARGEST_BUFFER 0x1000000UL
 #define LIST_BUFFERS 16
-#define AREA_UNIT 64UL           /* an area is its address, a multiple of this, plus how many of these it has */
+/* An area is its address, a multiple of this, plus how many of these it has. */
+#define AREA_UNIT 64UL
 #define POINTER_UNITS 2
 #define REGISTER_UNITS 16
 #define LOWEST_POINTER 0x10000UL
@@ -30,13 +34,16 @@ static void add_busy(struct busy *busy, u64 address, u64 bytes)
 	if (address < LOWEST_POINTER || address >= HIGHEST_POINTER || !bytes)
 		return;
 	if (busy->count < BUSY_MOST)
-		busy->ranges[busy->count] = (struct address_range){ .start = address, .end = address + minimum(bytes, LARGEST_BUFFER) };
+		busy->ranges[busy->count] = (struct address_range){
+			.start = address, .end = address + minimum(bytes, LARGEST_BUFFER)};
 	busy->count++;
 }
 
 static void add_vectors(struct busy *busy, u64 list, u64 count)
 {
-	struct { u64 address, bytes; } buffers[LIST_BUFFERS];
+	struct {
+		u64 address, bytes;
+	} buffers[LIST_BUFFERS];
 	count = minimum(count, LIST_BUFFERS);
 	if (copy_user(buffers, (const void *)list, count * sizeof buffers[0]))
 		return;
@@ -46,7 +53,8 @@ static void add_vectors(struct busy *busy, u64 list, u64 count)
 
 static void add_message(struct busy *busy, u64 address)
 {
-	u64 header[7]; /* name, its length, vectors, their number, control messages, their length, flags */
+	/* Name, its length, vectors, their number, control messages, their length, flags. */
+	u64 header[7];
 	if (copy_user(header, (const void *)address, sizeof header))
 		return;
 	add_busy(busy, address, sizeof header);
@@ -59,8 +67,10 @@ static u64 largest_bytes(const struct argument_rule *rule, const u64 *arguments)
 {
 	switch (rule->length_rule) {
 	case LENGTH_CONSTANT: return (u64)rule->element_bytes * rule->count;
-	case LENGTH_ARGUMENT: case LENGTH_RESULT_MAX_ARGUMENT:
-		return rule->element_bytes * (minimum(arguments[rule->length_argument], LARGEST_BUFFER) + rule->count);
+	case LENGTH_ARGUMENT:
+	case LENGTH_RESULT_MAX_ARGUMENT:
+		return rule->element_bytes *
+		       (minimum(arguments[rule->length_argument], LARGEST_BUFFER) + rule->count);
 	default: return LARGEST_BUFFER;
 	}
 }
@@ -77,7 +87,8 @@ static void add_call(struct busy *busy, u64 number, const u64 *arguments)
 		else if (rule->shape == SHAPE_MSGHDR)
 			add_message(busy, arguments[i]);
 		else if (rule->shape == SHAPE_MMSGHDR)
-			busy->count = BUSY_MOST + 1; /* too seldom to be worth it: nothing is compared */
+			/* Too seldom to be worth it: nothing is compared. */
+			busy->count = BUSY_MOST + 1;
 		else
 			add_busy(busy, arguments[i], largest_bytes(rule, arguments));
 	}
@@ -88,15 +99,19 @@ void find_busy(struct context *context, struct busy *busy)
 {
 	const struct process *process = context->process;
 	busy->count = 0;
-	for (u32 region = 0; process->domain && region < process->region_count && region < MAX_REGIONS; region++) {
+	for (u32 region = 0;
+		process->domain && region < process->region_count && region < MAX_REGIONS;
+		region++) {
 		struct registers regs;
 		u64 number;
-		const struct context *from = (const struct context *)(REGIONS + region * REGION_STRIDE + REGION_CONTEXT);
+		const struct context *from =
+			(const struct context *)(REGIONS + region * REGION_STRIDE + REGION_CONTEXT);
 		if (from == context || process->regions_unmapped[region / 8] >> region % 8 & 1)
 			continue;
-		if (copy_user(&regs, &from->regs, sizeof regs) || copy_user(&number, &from->number, 8) || regs.rax != number)
+		if (copy_user(&regs, &from->regs, sizeof regs) ||
+			copy_user(&number, &from->number, 8) || regs.rax != number)
 			continue;
-		u64 arguments[6] = { regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9 };
+		u64 arguments[6] = {regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9};
 		add_call(busy, number, arguments);
 	}
 }
@@ -127,7 +142,9 @@ u64 stack_window(struct context *context, const struct busy *busy)
 u64 stack_hash(u64 rsp, u64 bytes)
 {
 	u32 faulted = 0;
-	u64 hash = bytes <= STACK_WINDOW ? hash_user((const void *)(rsp - RED_ZONE), bytes, &faulted) : 0;
+	u64 hash = bytes <= STACK_WINDOW
+			   ? hash_user((const void *)(rsp - RED_ZONE), bytes, &faulted)
+			   : 0;
 	return faulted ? 0 : hash;
 }
 
@@ -145,30 +162,39 @@ struct choice {
 	u64 candidates[MOST_CANDIDATES];
 };
 
-static u64 area_end(u64 area) { return area_start(area) + (area & (AREA_WRITABLE - 1)) * AREA_UNIT; }
+static u64 area_end(u64 area)
+{
+	return area_start(area) + (area & (AREA_WRITABLE - 1)) * AREA_UNIT;
+}
 
-/* Whether there is anything is asked of all at once: to try costs a signal where there is nothing, and stacks are full of numbers. */
+/* Whether there is anything is asked of all at once: to try costs a signal where there is nothing,
+ * and stacks are full of numbers. */
 static void add_candidate(struct choice *choice, u64 pointer, u64 units)
 {
 	u64 start = (pointer - AREA_UNIT / 4) & ~(AREA_UNIT - 1), end = start + units * AREA_UNIT;
 	u64 mark = (start / AREA_UNIT * 0x9e3779b97f4a7c15UL >> 32) % SEEN_BITS;
-	if (pointer < LOWEST_POINTER || pointer >= HIGHEST_POINTER || choice->count >= MOST_CANDIDATES || choice->seen[mark / 64] >> mark % 64 & 1)
+	if (pointer < LOWEST_POINTER || pointer >= HIGHEST_POINTER ||
+		choice->count >= MOST_CANDIDATES || choice->seen[mark / 64] >> mark % 64 & 1)
 		return;
-	if ((end > RUNTIME_TEXT && start < RUNTIME_END) || (end > choice->stack_start && start < choice->stack_end))
+	if ((end > RUNTIME_TEXT && start < RUNTIME_END) ||
+		(end > choice->stack_start && start < choice->stack_end))
 		return;
-	if ((end > choice->place && start < choice->place + WATCH_PATCH_BYTES) || is_busy(choice->busy, start, end) || shared_overlaps(start, end))
+	if ((end > choice->place && start < choice->place + WATCH_PATCH_BYTES) ||
+		is_busy(choice->busy, start, end) || shared_overlaps(start, end))
 		return;
 	choice->seen[mark / 64] |= 1UL << mark % 64;
 	choice->candidates[choice->count++] = start + units;
 }
 
-/* What cannot be written is the same at every visit; but a debugger of the replay has its breakpoints in code. */
+/* What cannot be written is the same at every visit; but a debugger of the replay has its
+ * breakpoints in code. */
 static void note_writable(void *closure, u64 start, u64 end)
 {
 	struct choice *choice = closure;
 	choice->mappings++;
 	for (u64 i = 0; i < choice->count; i++)
-		if (area_start(choice->candidates[i]) >= start && area_end(choice->candidates[i]) <= end)
+		if (area_start(choice->candidates[i]) >= start &&
+			area_end(choice->candidates[i]) <= end)
 			choice->candidates[i] |= AREA_WRITABLE;
 }
 
@@ -182,7 +208,9 @@ static u32 is_readable(u64 area)
 
 u64 find_areas(struct context *context, const struct busy *busy, u64 stack_bytes, u64 *areas)
 {
-	struct choice choice = { .busy = busy, .stack_start = context->regs.rsp - RED_ZONE, .place = context->regs.rip };
+	struct choice choice = {.busy = busy,
+		.stack_start = context->regs.rsp - RED_ZONE,
+		.place = context->regs.rip};
 	const u64 *registers = (const u64 *)&context->regs;
 	u64 word, count = 0;
 	choice.stack_end = choice.stack_start + stack_bytes;
@@ -195,7 +223,8 @@ u64 find_areas(struct context *context, const struct busy *busy, u64 stack_bytes
 			add_candidate(&choice, word, POINTER_UNITS);
 	walk_writable(note_writable, &choice);
 	for (u64 i = 0; i < choice.count && count < FORCE_AREAS; i++)
-		if ((choice.candidates[i] & AREA_WRITABLE || !choice.mappings) && is_readable(choice.candidates[i]))
+		if ((choice.candidates[i] & AREA_WRITABLE || !choice.mappings) &&
+			is_readable(choice.candidates[i]))
 			areas[count++] = choice.candidates[i] & ~AREA_WRITABLE;
 	return count;
 }
@@ -206,7 +235,8 @@ u64 areas_hash(const u64 *areas, u64 count)
 	u32 faulted = 0;
 	for (u64 i = 0; i < count; i++) {
 		u64 start = area_start(areas[i]), bytes = (areas[i] & (AREA_UNIT - 1)) * AREA_UNIT;
-		hash = (hash ^ hash_user((const void *)start, bytes, &faulted)) * 0x9e3779b97f4a7c15UL;
+		hash = (hash ^ hash_user((const void *)start, bytes, &faulted)) *
+		       0x9e3779b97f4a7c15UL;
 	}
 	return faulted ? 0 : hash;
 }

@@ -4,12 +4,18 @@
 #include "contract/context.h"
 #include "place/forced.h"
 
-struct busy { u64 count; struct address_range ranges[BUSY_MOST]; }; /* where the kernel may be writing; a higher count: more than could be listed */
+/* Where the kernel may be writing; a higher count: more than could be listed. */
+struct busy {
+	u64 count;
+	struct address_range ranges[BUSY_MOST];
+};
 void find_busy(struct context *context, struct busy *busy);
-u64 stack_window(struct context *context, const struct busy *busy); /* bytes that are compared, from the red zone's end on */
+/* Bytes that are compared, from the red zone's end on. */
+u64 stack_window(struct context *context, const struct busy *busy);
 u64 stack_hash(u64 rsp, u64 bytes);
 u64 find_areas(struct context *context, const struct busy *busy, u64 stack_bytes, u64 *areas);
 static inline u64 area_start(u64 area) { return area & ~63UL; }
-u64 areas_hash(const u64 *areas, u64 count); /* 0: something cannot be read */
+/* 0: something cannot be read. */
+u64 areas_hash(const u64 *areas, u64 count);
 
 #endif

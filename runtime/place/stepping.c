@@ -1,5 +1,6 @@
-/* Bringing a thread that is to be stopped over the program's instructions, while recording: by a copy of them in a page of ours with a trap behind it, by
- * working out where a branch leads, or by a single step. In the master handler, on the alternate stack. */
+/* Bringing a thread that is to be stopped over the program's instructions, while recording: by a
+ * copy of them in a page of ours with a trap behind it, by working out where a branch leads, or by
+ * a single step. In the master handler, on the alternate stack. */
 #include "place/stepping.h"
 #include "base/sys.h"
 #include "entry/entry.h"
@@ -10,7 +11,10 @@
 #define RUN_BYTES (64 + MOST_INSTRUCTION_BYTES)
 #define RETURN 0xc3
 
-u64 scratch_page(const struct context *context) { return REGIONS + context->region * REGION_STRIDE + SCRATCH_OFFSET; }
+u64 scratch_page(const struct context *context)
+{
+	return REGIONS + context->region * REGION_STRIDE + SCRATCH_OFFSET;
+}
 
 u32 repeated_string(u64 rip)
 {
@@ -49,7 +53,8 @@ void clear_pushed_trap_flag(u64 rsp, u32 bytes)
 	copy_user((void *)rsp, &flags, bytes);
 }
 
-/* In a page of ours, with a trap behind it. Of several instructions all but the first touch registers only. */
+/* In a page of ours, with a trap behind it. Of several instructions all but the first touch
+ * registers only. */
 static void run_apart(struct context *context, struct registers *regs, u32 length)
 {
 	struct force *force = &context->force;
@@ -68,11 +73,13 @@ static void run_apart(struct context *context, struct registers *regs, u32 lengt
 	regs->eflags &= ~TRAP_FLAG;
 }
 
-/* Bytes of the instruction and of those behind it that touch no memory: of these nothing would be learnt. 0: it must be stepped over. */
+/* Bytes of the instruction and of those behind it that touch no memory: of these nothing would be
+ * learnt. 0: it must be stepped over. */
 static u32 run_bytes(const struct force *force, const u8 *code, u32 readable)
 {
 	u32 length = displaced_length(code), more = length;
-	while (force->stage == FORCE_TRACE && !force->stop_after && more && length + MOST_INSTRUCTION_BYTES <= readable) {
+	while (force->stage == FORCE_TRACE && !force->stop_after && more &&
+		length + MOST_INSTRUCTION_BYTES <= readable) {
 		more = displaced_in_registers(code + length);
 		length += more;
 	}
@@ -82,7 +89,8 @@ static u32 run_bytes(const struct force *force, const u8 *code, u32 readable)
 /* 1: it is a branch, and the thread stands where it leads. */
 static u32 follow(struct registers *regs, const u8 *code)
 {
-	u64 next = displaced_branch(code, regs->rip, regs->eflags), after = regs->rip + NEAR_CALL_BYTES;
+	u64 next = displaced_branch(code, regs->rip, regs->eflags),
+	    after = regs->rip + NEAR_CALL_BYTES;
 	if (code[0] == RETURN) {
 		if (copy_user(&next, (const void *)regs->rsp, 8))
 			return 0;
@@ -100,12 +108,14 @@ static u32 follow(struct registers *regs, const u8 *code)
 /* Steps would stop after each repetition of a string instruction: the rest of it runs in one go. */
 u32 bring_over(struct context *context, struct registers *regs)
 {
-	u8 code[RUN_BYTES + 1] = { 0 };
+	u8 code[RUN_BYTES + 1] = {0};
 	u32 length = repeated_string(regs->rip), readable = RUN_BYTES;
 	regs->eflags &= ~RESUME_FLAG;
 	if (!length && context->force.apart) {
 		if (copy_user(code, (const void *)regs->rip, readable))
-			readable = copy_user(code, (const void *)regs->rip, MOST_INSTRUCTION_BYTES) ? 0 : MOST_INSTRUCTION_BYTES;
+			readable = copy_user(code, (const void *)regs->rip, MOST_INSTRUCTION_BYTES)
+					   ? 0
+					   : MOST_INSTRUCTION_BYTES;
 		if (readable && follow(regs, code))
 			return 1;
 		length = readable ? run_bytes(&context->force, code, readable) : 0;
@@ -125,5 +135,6 @@ u64 place_in_program(const struct context *context, u64 address)
 	u64 page = scratch_page(context);
 	if (!force->finishing || address - page >= PAGE_BYTES)
 		return address;
-	return address >= force->finish_trap - 1 ? force->finish_next : force->finish_at + address - page;
+	return address >= force->finish_trap - 1 ? force->finish_next
+						 : force->finish_at + address - page;
 }

@@ -1,7 +1,9 @@
-/* Replay: stopping a thread at the place where the log says it was forced. docs/FORCED.md explains the levels.
+/* Replay: stopping a thread at the place where the log says it was forced. docs/FORCED.md explains
+ * the levels.
  *
- * Context: watch_next runs on the private stack or, after an emulated instruction, in the handler; watch_handler runs in the master
- * handler with the thread in user code, or in the stub that stands for it. */
+ * Context: watch_next runs on the private stack or, after an emulated instruction, in the handler;
+ * watch_handler runs in the master handler with the thread in user code, or in the stub that stands
+ * for it. */
 #include "place/watch.h"
 #include "base/futex.h"
 #include "base/state.h"
@@ -18,7 +20,8 @@
 #include "place/stepping.h"
 
 enum test_kind { TEST_NONE, TEST_REGISTER, TEST_VECTOR, TEST_CELL, TEST_OTHER, TEST_MEMORY };
-#define MOST_HASH_MISSES 100000 /* visits equal in everything but the memory hash: replay went astray before */
+/* Visits equal in everything but the memory hash: replay went astray before. */
+#define MOST_HASH_MISSES 100000
 #define TRAP 0xcc
 #define JUMP 0xe9
 #define JUMP_BYTES 5
@@ -72,7 +75,8 @@ static u8 *put_restore(u8 *at)
 }
 
 /* Machine numbers of the registers, in the order of struct registers. */
-static const u8 machine_number[COMPARED_REGISTERS] = { 8, 9, 10, 11, 12, 13, 14, 15, 7, 6, 5, 3, 2, 0, 1, 4 };
+static const u8 machine_number[COMPARED_REGISTERS] = {
+	8, 9, 10, 11, 12, 13, 14, 15, 7, 6, 5, 3, 2, 0, 1, 4};
 
 /* rcx = what is compared minus the recorded value. */
 static u8 *put_difference(u8 *at, const struct watch_test *test)
@@ -80,37 +84,46 @@ static u8 *put_difference(u8 *at, const struct watch_test *test)
 	u32 number = 0; /* rax */
 	if (test->kind == TEST_CELL) {
 		at = put64(PUT(at, "\x48\xb8"), test->address); /* movabs $address, %rax */
-		at = PUT(at, "\x48\x8b\x00");                   /* mov (%rax), %rax */
+		at = PUT(at, "\x48\x8b\x00");			/* mov (%rax), %rax */
 	} else if (test->kind == TEST_VECTOR) {
-		u8 move[5] = { 0x66, (u8)(0x48 | (test->index >= 8 ? 4 : 0)), 0x0f, 0x7e, (u8)(0xc0 | (test->index & 7) << 3) }; /* movq %xmm, %rax */
+		/* Movq %xmm, %rax. */
+		u8 move[5] = {0x66, (u8)(0x48 | (test->index >= 8 ? 4 : 0)), 0x0f, 0x7e,
+			(u8)(0xc0 | (test->index & 7) << 3)};
 		at = put(at, (const char *)move, sizeof move);
 	} else if (machine_number[test->index] <= 1) {
-		at = put32(PUT(at, "\x65\x48\x8b\x04\x25"), machine_number[test->index] ? SLOT_RCX : SLOT_RAX);
+		at = put32(PUT(at, "\x65\x48\x8b\x04\x25"),
+			machine_number[test->index] ? SLOT_RCX : SLOT_RAX);
 	} else
 		number = machine_number[test->index];
 	at = put64(PUT(at, "\x48\xb9"), -test->value); /* movabs $-value, %rcx */
-	u8 add[5] = { (u8)(0x48 | (number >= 8 ? 1 : 0)), 0x8d, 0x4c, (u8)(0x08 | (number & 7)), 0 }; /* lea 0(%number, %rcx), %rcx */
+	/* Lea 0(%number, %rcx), %rcx. */
+	u8 add[5] = {(u8)(0x48 | (number >= 8 ? 1 : 0)), 0x8d, 0x4c, (u8)(0x08 | (number & 7)), 0};
 	return put(at, (const char *)add, sizeof add);
 }
 
-/* Where the flags are free a comparison of the low half of a register, which nearly always tells, spares the rest of the stub. */
+/* Where the flags are free a comparison of the low half of a register, which nearly always tells,
+ * spares the rest of the stub. */
 static u8 *put_quick_test(u8 *at, const struct watch *watch, const u8 *code)
 {
 	const struct watch_test *test = &watch->tests[0];
 	u32 has_room = (u64)at + QUICK_TEST_BYTES + JUMP_BYTES <= watch->answer.stub + PAGE_BYTES;
-	if (!watch->answer.flags_dead || !watch->test_count || test->kind != TEST_REGISTER || !has_room)
+	if (!watch->answer.flags_dead || !watch->test_count || test->kind != TEST_REGISTER ||
+		!has_room)
 		return at;
 	u32 number = machine_number[test->index];
-	u8 compare[3] = { (u8)(number >= 8 ? 0x41 : 0x40), 0x81, (u8)(0xf8 | (number & 7)) }; /* cmp $value, %number */
+	/* Cmp $value, %number. */
+	u8 compare[3] = {(u8)(number >= 8 ? 0x41 : 0x40), 0x81, (u8)(0xf8 | (number & 7))};
 	at = put32(put(at, (const char *)compare, sizeof compare), test->value);
 	at = PUT(at, "\x0f\x85"); /* jne to the displaced instructions */
 	return put32(at, (u64)(code - (at + 4)));
 }
 
-/* From the front: tests, each leading on when it holds; a trap; the way back for all that fail; the displaced instructions. */
+/* From the front: tests, each leading on when it holds; a trap; the way back for all that fail; the
+ * displaced instructions. */
 static void build_stub(struct watch *watch)
 {
-	u8 *start = (u8 *)watch->answer.stub, *code = start + WATCH_CODE_OFFSET, *miss = code - RESTORE_BYTES;
+	u8 *start = (u8 *)watch->answer.stub, *code = start + WATCH_CODE_OFFSET,
+	   *miss = code - RESTORE_BYTES;
 	sys3(NR_mprotect, start, PAGE_BYTES, 3);
 	u8 *at = put_save(start);
 	for (u32 i = 0; i < watch->test_count; i++) {
@@ -149,7 +162,10 @@ static void plant(struct watch *watch)
 	write_code(watch, code, watch->answer.patch_bytes);
 }
 
-static void unplant(struct watch *watch) { write_code(watch, watch->original, watch->answer.patch_bytes); }
+static void unplant(struct watch *watch)
+{
+	write_code(watch, watch->original, watch->answer.patch_bytes);
+}
 
 void watch_disarm(struct context *context)
 {
@@ -160,17 +176,23 @@ void watch_disarm(struct context *context)
 	watch->armed = 0;
 }
 
-/* What the supervisor proposes, made usable: without a stub only a trap, and single steps over the instruction. */
+/* What the supervisor proposes, made usable: without a stub only a trap, and single steps over the
+ * instruction. */
 static void take_answer(struct context *context)
 {
 	struct watch *watch = &context->watch;
 	struct watch_answer *answer = &watch->answer;
 	if (request(context, REQUEST_WATCH, watch->address, (u64)answer, 0) != 0)
 		memset(answer, 0, sizeof *answer), answer->protection = FALLBACK_PROTECTION;
-	u32 usable = answer->stub && answer->code_bytes && answer->code_bytes <= sizeof answer->code && answer->patch_bytes <= sizeof watch->original;
-	usable = usable && answer->entry >= answer->stub + WATCH_CODE_OFFSET + WATCH_CODE_BYTES && answer->entry + JUMP_BYTES <= answer->stub + PAGE_BYTES;
+	u32 usable = answer->stub && answer->code_bytes &&
+		     answer->code_bytes <= sizeof answer->code &&
+		     answer->patch_bytes <= sizeof watch->original;
+	usable = usable && answer->entry >= answer->stub + WATCH_CODE_OFFSET + WATCH_CODE_BYTES &&
+		 answer->entry + JUMP_BYTES <= answer->stub + PAGE_BYTES;
 	if (usable)
-		usable = sys6(NR_mmap, answer->stub, PAGE_BYTES, 3, 0x100022 /* private, anonymous, fixed and free */, ~0UL, 0) == (i64)answer->stub;
+		usable = sys6(NR_mmap, answer->stub, PAGE_BYTES, 3,
+				 0x100022 /* private, anonymous, fixed and free */, ~0UL,
+				 0) == (i64)answer->stub;
 	if (!usable)
 		answer->stub = answer->code_bytes = 0;
 	if (!usable || answer->patch_bytes < JUMP_BYTES)
@@ -182,8 +204,10 @@ static void arm(struct context *context, const struct event *event)
 	struct watch *watch = &context->watch;
 	const struct forced_body *body = (const struct forced_body *)(event + 1);
 	u64 room = event->size - sizeof *event;
-	if (room < sizeof *body || body->area_count > FORCE_AREAS || body->cell_count > FORCE_CELLS ||
-	    room - sizeof *body < body->area_count * 8 + body->cell_count * sizeof(struct forced_cell))
+	if (room < sizeof *body || body->area_count > FORCE_AREAS ||
+		body->cell_count > FORCE_CELLS ||
+		room - sizeof *body <
+			body->area_count * 8 + body->cell_count * sizeof(struct forced_cell))
 		diverge(context, WHY_CORRUPT, event->size, 0);
 	u64 at = body->regs.rip;
 	if (at + 16 > RUNTIME_TEXT && at < RUNTIME_END)
@@ -203,8 +227,9 @@ static void arm(struct context *context, const struct event *event)
 	watch->armed = 1;
 }
 
-/* A process whose stream ends here was killed, in its own code or in a call it never came back from. What it did until then touched only its
- * own memory, which is gone: it ends at once, instead of running on for ever. */
+/* A process whose stream ends here was killed, in its own code or in a call it never came back
+ * from. What it did until then touched only its own memory, which is gone: it ends at once, instead
+ * of running on for ever. */
 static u32 was_killed_here(struct context *context, const struct event *event)
 {
 	if (context->process->thread_count != 1 || context->process->domain)
@@ -215,7 +240,8 @@ static u32 was_killed_here(struct context *context, const struct event *event)
 void watch_next(struct context *context)
 {
 	const struct event *event = log_peek(context);
-	if (LIKELY(event && event->kind != EVENT_FORCED && event->kind != EVENT_END && event->kind != EVENT_PASSAGE))
+	if (LIKELY(event && event->kind != EVENT_FORCED && event->kind != EVENT_END &&
+		    event->kind != EVENT_PASSAGE))
 		return;
 	if (event && event->kind == EVENT_PASSAGE)
 		passage_expect(context, event);
@@ -250,35 +276,48 @@ static u32 same_areas(const struct forced_body *body)
 }
 
 /* The stub may have overwritten those that the program does not look at any more. */
-static u64 compared_flags(const struct watch *watch) { return watch->answer.flags_dead ? STATUS_FLAGS & DIRECTION_FLAG : STATUS_FLAGS; }
+static u64 compared_flags(const struct watch *watch)
+{
+	return watch->answer.flags_dead ? STATUS_FLAGS & DIRECTION_FLAG : STATUS_FLAGS;
+}
 
-/* The first difference between here and the recorded place, as a test that a stub could make; TEST_NONE: this is it. */
-static struct watch_test difference(struct context *context, const struct registers *regs, u64 extended)
+/* The first difference between here and the recorded place, as a test that a stub could make;
+ * TEST_NONE: this is it. */
+static struct watch_test difference(
+	struct context *context, const struct registers *regs, u64 extended)
 {
 	const struct forced_body *body = context->watch.body;
-	const struct forced_cell *cells = (const struct forced_cell *)((const u64 *)(body + 1) + body->area_count);
+	const struct forced_cell *cells =
+		(const struct forced_cell *)((const u64 *)(body + 1) + body->area_count);
 	const u64 *recorded = (const u64 *)&body->regs, *actual = (const u64 *)regs;
 	for (u32 i = 0; i < COMPARED_REGISTERS; i++)
 		if (recorded[i] != actual[i])
-			return (struct watch_test){ .kind = TEST_REGISTER, .index = i, .value = recorded[i] };
+			return (struct watch_test){
+				.kind = TEST_REGISTER, .index = i, .value = recorded[i]};
 	for (u64 i = 0; i < body->cell_count; i++) {
 		u64 value;
 		if (copy_user(&value, (const void *)cells[i].address, 8))
-			return (struct watch_test){ .kind = TEST_OTHER };
+			return (struct watch_test){.kind = TEST_OTHER};
 		if (value != cells[i].value)
-			return (struct watch_test){ .kind = TEST_CELL, .address = cells[i].address, .value = cells[i].value };
+			return (struct watch_test){.kind = TEST_CELL,
+				.address = cells[i].address,
+				.value = cells[i].value};
 	}
 	for (u32 i = 0; i < FORCE_VECTORS; i++)
 		if (forced_vector(extended, i) != body->vectors[i])
-			return (struct watch_test){ .kind = TEST_VECTOR, .index = i, .value = body->vectors[i] };
-	if ((body->regs.eflags ^ regs->eflags) & compared_flags(&context->watch) || stack_hash(regs->rsp, body->stack_bytes) != body->stack_hash || forced_vector_hash(extended) != body->vector_hash || !same_areas(body))
-		return (struct watch_test){ .kind = TEST_OTHER };
+			return (struct watch_test){
+				.kind = TEST_VECTOR, .index = i, .value = body->vectors[i]};
+	if ((body->regs.eflags ^ regs->eflags) & compared_flags(&context->watch) ||
+		stack_hash(regs->rsp, body->stack_bytes) != body->stack_hash ||
+		forced_vector_hash(extended) != body->vector_hash || !same_areas(body))
+		return (struct watch_test){.kind = TEST_OTHER};
 	if (!same_memory(context, regs))
-		return (struct watch_test){ .kind = TEST_MEMORY };
-	return (struct watch_test){ .kind = TEST_NONE };
+		return (struct watch_test){.kind = TEST_MEMORY};
+	return (struct watch_test){.kind = TEST_NONE};
 }
 
-/* The test that would have spared us this trap goes to the front; the one that has been of no use for longest falls off the end. */
+/* The test that would have spared us this trap goes to the front; the one that has been of no use
+ * for longest falls off the end. */
 static void learn(struct watch *watch, const struct watch_test *test)
 {
 	if (watch->answer.patch_bytes < JUMP_BYTES || test->kind >= TEST_OTHER)
@@ -307,7 +346,8 @@ static void visit(struct context *context, struct registers *regs, u64 extended)
 	regs->eflags &= ~(TRAP_FLAG | RESUME_FLAG);
 	struct watch_test test = difference(context, regs, extended);
 	if (test.kind == TEST_NONE) {
-		regs->eflags = (regs->eflags & ~STATUS_FLAGS) | (watch->body->regs.eflags & STATUS_FLAGS);
+		regs->eflags =
+			(regs->eflags & ~STATUS_FLAGS) | (watch->body->regs.eflags & STATUS_FLAGS);
 		count_found(context);
 		watch_disarm(context);
 		force_to_entry(context, regs);
@@ -339,16 +379,20 @@ static u32 stub_fault(struct context *context, struct registers *regs)
 }
 
 /* Something leads to an instruction that the planted jump covers: it is in the stub. */
-static u32 inside_jump(const struct watch *watch, const struct siginfo *info, struct registers *regs)
+static u32 inside_jump(
+	const struct watch *watch, const struct siginfo *info, struct registers *regs)
 {
 	u64 offset = regs->rip - (info->number == SIGTRAP) - watch->address;
-	if ((info->number != SIGTRAP && info->number != SIGILL) || !offset || offset >= watch->answer.patch_bytes || watch->answer.starts[offset] == WATCH_NO_START)
+	if ((info->number != SIGTRAP && info->number != SIGILL) || !offset ||
+		offset >= watch->answer.patch_bytes ||
+		watch->answer.starts[offset] == WATCH_NO_START)
 		return 0;
 	regs->rip = watch->answer.stub + WATCH_CODE_OFFSET + watch->answer.starts[offset];
 	return 1;
 }
 
-u32 watch_handler(struct context *context, const struct siginfo *info, struct registers *regs, u64 extended)
+u32 watch_handler(
+	struct context *context, const struct siginfo *info, struct registers *regs, u64 extended)
 {
 	struct watch *watch = &context->watch;
 	if (watch->stepping) {
@@ -358,7 +402,8 @@ u32 watch_handler(struct context *context, const struct siginfo *info, struct re
 		if (info->number != SIGTRAP || info->code != TRAP_TRACE)
 			return 0;
 		clear_pushed_trap_flag(regs->rsp, watch->after_pushf);
-		if (regs->rip == watch->address) /* in the middle of a repeated instruction, or it jumps to itself */
+		/* In the middle of a repeated instruction, or it jumps to itself. */
+		if (regs->rip == watch->address)
 			visit(context, regs, extended);
 		return 1;
 	}

@@ -3,8 +3,10 @@
 #define RETAKE_PLACE_WATCH_H
 #include "contract/context.h"
 
-u32 watch_handler(struct context *context, const struct siginfo *info, struct registers *regs, u64 extended);
+u32 watch_handler(
+	struct context *context, const struct siginfo *info, struct registers *regs, u64 extended);
 void watch_disarm(struct context *context);
-void watch_next(struct context *context);                 /* replay: control is about to go back to the program */
+/* Replay: control is about to go back to the program. */
+void watch_next(struct context *context);
 
 #endif

@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: runs the workloads of `benches/workloads` natively, under strace, recorded and replayed, and says what
-//! that costs. docs/BENCHMARKS.md tells how to read the numbers.
+//! `cargo xtask bench`: runs the workloads of `benches/workloads` natively, under strace, recorded
+//! and replayed, and says what that costs. docs/BENCHMARKS.md tells how to read the numbers.
 
 mod attach;
 mod charts;
@@ -96,7 +96,12 @@ fn run_workloads(repository: &Path, options: &Options, known: &[Workload]) -> Re
     drop(bench);
 
     let pace = options.pace(None);
-    let report = report::Report { machine, rounds: pace.rounds, strace_rounds: pace.strace_rounds, measured };
+    let report = report::Report {
+        machine,
+        rounds: pace.rounds,
+        strace_rounds: pace.strace_rounds,
+        measured,
+    };
     println!("\n{}", report.terminal());
     write_json(repository, "bench.json", &report.json())?;
     if options.update {
@@ -113,7 +118,12 @@ fn run_micro(repository: &Path, options: &Options) -> Result<bool> {
     println!("\n{}", micro.terminal());
     write_json(repository, "bench-micro.json", &micro.json())?;
     if options.update {
-        write_document(repository, "micro", &micro.markdown(), &[("bench-micro.svg", micro.chart())])?;
+        write_document(
+            repository,
+            "micro",
+            &micro.markdown(),
+            &[("bench-micro.svg", micro.chart())],
+        )?;
     }
     Ok(is_open(options, &micro.findings()))
 }
@@ -126,7 +136,12 @@ fn run_scaling(repository: &Path, options: &Options) -> Result<bool> {
     println!("\n{}", scaling.terminal());
     write_json(repository, "bench-scaling.json", &scaling.json())?;
     if options.update {
-        write_document(repository, "scaling", &scaling.markdown(), &[("bench-scaling.svg", scaling.chart())])?;
+        write_document(
+            repository,
+            "scaling",
+            &scaling.markdown(),
+            &[("bench-scaling.svg", scaling.chart())],
+        )?;
     }
     Ok(is_open(options, &scaling.findings()))
 }
@@ -171,7 +186,8 @@ fn passes(complaints: &[String]) -> bool {
 /// Builds what is measured and makes the scratch folder.
 fn prepare(repository: &Path, options: &Options) -> Result<Bench> {
     let retake = retake(repository, options.retake.as_deref())?;
-    let scratch = options.scratch.clone().unwrap_or_else(|| repository.join("target/bench-scratch"));
+    let scratch =
+        options.scratch.clone().unwrap_or_else(|| repository.join("target/bench-scratch"));
     Bench::prepare(repository, &scratch, &retake, options.keep)
 }
 
@@ -193,7 +209,12 @@ fn write_profile(repository: &Path, measured: &Measured) -> Result<()> {
 }
 
 /// Puts tables and charts into docs/.
-fn write_document(repository: &Path, name: &str, text: &str, charts: &[(&str, Chart)]) -> Result<()> {
+fn write_document(
+    repository: &Path,
+    name: &str,
+    text: &str,
+    charts: &[(&str, Chart)],
+) -> Result<()> {
     table::update(&repository.join(DOCUMENT), name, text)?;
     println!("wrote {DOCUMENT}");
     for (file, chart) in charts {
@@ -213,7 +234,10 @@ pub fn retake(repository: &Path, wanted: Option<&Path>) -> Result<PathBuf> {
         return found.map_err(|error| format!("{}: {error}", path.display()).into());
     }
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo).args(["build", "--release", "--quiet", "--package", "retake"]).current_dir(repository).status()?;
+    let status = Command::new(cargo)
+        .args(["build", "--release", "--quiet", "--package", "retake"])
+        .current_dir(repository)
+        .status()?;
     if !status.success() {
         return Err("retake does not build".into());
     }
@@ -228,7 +252,8 @@ fn measure_all(bench: &Bench, workloads: &[Workload], options: &Options) -> Resu
         println!("{} ...", workload.title);
         let pace = options.pace(clock.share(&workloads[index..]));
         let most = options.most_measurements();
-        let measured = gate::until_quiet(most, Measured::is_noisy, || bench.measure(workload, pace))?;
+        let measured =
+            gate::until_quiet(most, Measured::is_noisy, || bench.measure(workload, pace))?;
         println!("    {}", report::line(&measured));
         write_profile(bench.repository(), &measured)?;
         all.push(measured);

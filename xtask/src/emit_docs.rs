@@ -33,32 +33,51 @@ const GAPS: &str = "
 pub fn coverage(table: &Table) -> String {
     let mut out = format!("<!-- {NOTICE} -->\n\n# System calls\n\n{INTRODUCTION}\n");
     summary(&mut out, table);
-    out.push_str("\n## Calls\n\n| number | call | handling | may wait | commands |\n|---|---|---|---|---|\n");
+    out.push_str(
+        "\n## Calls\n\n| number | call | handling | may wait | commands |\n|---|---|---|---|---|\n",
+    );
     for call in table.calls.iter().filter(|call| call.named) {
         let waits = if call.row.waits { "yes" } else { "" };
         let commands = if call.sub_rows.is_empty() { String::new() } else { commands_link(call) };
         let handling = handling(&call.row.policy);
         // Writing to a String cannot fail.
-        let _ = writeln!(out, "| {} | `{}` | {handling} | {waits} | {commands} |", call.number, call.name);
+        let _ = writeln!(
+            out,
+            "| {} | `{}` | {handling} | {waits} | {commands} |",
+            call.number, call.name
+        );
     }
     for call in table.calls.iter().filter(|call| !call.sub_rows.is_empty()) {
         commands(&mut out, call);
     }
-    out.push_str("\n## ioctl commands refused by range\n\n| low 16 bits | commands | error |\n|---|---|---|\n");
+    out.push_str(
+        "\n## ioctl commands refused by range\n\n| low 16 bits | commands | error \
+    |\n|---|---|---|\n",
+    );
     for range in &table.ranges {
-        let _ = writeln!(out, "| {:#06x} to {:#06x} | `{}` | {} |", range.first, range.last, range.name, range.errno.name);
+        let _ = writeln!(
+            out,
+            "| {:#06x} to {:#06x} | `{}` | {} |",
+            range.first, range.last, range.name, range.errno.name
+        );
     }
     out.push_str(GAPS);
     out
 }
 
 fn summary(out: &mut String, table: &Table) {
-    let count = |wanted: fn(&Policy) -> bool| table.calls.iter().filter(|call| call.named && wanted(&call.row.policy)).count();
+    let count = |wanted: fn(&Policy) -> bool| {
+        table.calls.iter().filter(|call| call.named && wanted(&call.row.policy)).count()
+    };
     let emulated = count(|policy| matches!(policy, Policy::Emulate));
     let custom = count(|policy| matches!(policy, Policy::Custom));
     let refused = count(|policy| matches!(policy, Policy::Refuse(_)));
     let commands: usize = table.calls.iter().map(|call| distinct(call).len()).sum();
-    let _ = writeln!(out, "{emulated} calls are emulated, {custom} custom, {refused} refused; {commands} commands have rows.");
+    let _ = writeln!(
+        out,
+        "{emulated} calls are emulated, {custom} custom, {refused} refused; {commands} commands \
+        have rows."
+    );
 }
 
 fn handling(policy: &Policy) -> String {
@@ -83,7 +102,11 @@ fn commands(out: &mut String, call: &Call) {
     let _ = writeln!(out, "\n## Commands of {}\n", call.name);
     for title in ["emulated", "custom", "refused"] {
         let of_title = |sub: &&SubRow| handling(&sub.row.policy).starts_with(title);
-        let names: Vec<String> = distinct(call).into_iter().filter(of_title).map(|sub| format!("`{}`", sub.name)).collect();
+        let names: Vec<String> = distinct(call)
+            .into_iter()
+            .filter(of_title)
+            .map(|sub| format!("`{}`", sub.name))
+            .collect();
         if !names.is_empty() {
             let _ = writeln!(out, "* {title}: {}", names.join(" "));
         }

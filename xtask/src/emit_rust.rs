@@ -1,17 +1,27 @@
-//! Writes `crates/model/src/gen.rs`: the table as static data in the types of `crates/model/src/table.rs`.
+//! Writes `crates/model/src/gen.rs`: the table as static data in the types of
+//! `crates/model/src/table.rs`.
 
 use std::fmt::Write;
 
 use crate::emit_c::NOTICE;
-use crate::table::{Argument, Call, DescriptorEffect, Direction, Kind, LengthRule, Pointer, Policy, Row, Shape, SubRow, Table, ValueType};
+use crate::table::{
+    Argument, Call, DescriptorEffect, Direction, Kind, LengthRule, Pointer, Policy, Row, Shape,
+    SubRow, Table, ValueType,
+};
 
 /// `crates/model/src/gen.rs`.
 pub fn data(table: &Table, hash: u64) -> String {
     let mut out = format!("//! {NOTICE}\n\n");
     out.push_str("use crate::flags;\nuse crate::table::{\n");
-    out.push_str("    Argument, ArgumentKind, CallRow, Classes, DescriptorEffect, Direction, LengthRule, Pointer, Policy,\n");
+    out.push_str(
+        "    Argument, ArgumentKind, CallRow, Classes, DescriptorEffect, Direction, \
+    LengthRule, Pointer, Policy,\n",
+    );
     out.push_str("    RefusedRange, Resources, Row, Shape, SubRow, ValueType,\n};\n\n");
-    out.push_str("/// Of the C data that the runtime is built with. Recorded, so that replay notices another table.\n");
+    out.push_str(
+        "/// Of the C data that the runtime is built with. Recorded, so that replay \
+    notices another table.\n",
+    );
     // Writing to a String cannot fail.
     let _ = writeln!(out, "pub const TABLE_HASH: u64 = {};\n", grouped(hash));
     out.push_str("/// Every call, indexed by number.\n");
@@ -40,7 +50,10 @@ fn call_row(out: &mut String, call: &Call) {
     let selector = call.selector.map_or("None".to_string(), |index| format!("Some({index})"));
     let (number, name, named) = (call.number, &call.name, call.named);
     let _ = writeln!(out, "    CallRow {{");
-    let _ = writeln!(out, "        number: {number}, name: {name:?}, named: {named}, selector: {selector},");
+    let _ = writeln!(
+        out,
+        "        number: {number}, name: {name:?}, named: {named}, selector: {selector},"
+    );
     let _ = writeln!(out, "        row: {},", row(&call.row));
     if call.sub_rows.is_empty() {
         out.push_str("        sub_rows: &[],\n    },\n");
@@ -55,7 +68,11 @@ fn call_row(out: &mut String, call: &Call) {
 
 fn sub_row(out: &mut String, sub: &SubRow) {
     let (command, name) = (sub.command, &sub.name);
-    let _ = writeln!(out, "            SubRow {{ command: {command:#x}, name: {name:?}, row: {} }},", row(&sub.row));
+    let _ = writeln!(
+        out,
+        "            SubRow {{ command: {command:#x}, name: {name:?}, row: {} }},",
+        row(&sub.row)
+    );
 }
 
 fn row(row: &Row) -> String {
@@ -82,7 +99,8 @@ fn bits(of: &str, names: &[String]) -> String {
     if names.is_empty() {
         return "0".to_string();
     }
-    let parts: Vec<String> = names.iter().map(|name| format!("{of}::{}.0", name.to_uppercase())).collect();
+    let parts: Vec<String> =
+        names.iter().map(|name| format!("{of}::{}.0", name.to_uppercase())).collect();
     parts.join(" | ")
 }
 
@@ -144,7 +162,8 @@ fn pointer(pointer: &Pointer) -> String {
         }
     };
     format!(
-        "Pointer {{ direction: Direction::{direction}, shape: Shape::{}, element: {:?}, element_bytes: {}, \
+        "Pointer \
+        {{ direction: Direction::{direction}, shape: Shape::{}, element: {:?}, element_bytes: {}, \
          length: LengthRule::{length}, count: {}, always: {} }}",
         shape(pointer.shape),
         pointer.element,

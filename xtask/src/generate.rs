@@ -44,7 +44,9 @@ pub struct Output {
 /// FNV-1a over the C data, which contains all that decides what a recording holds.
 pub fn table_hash(table: &Table) -> u64 {
     let text = emit_c::data(table);
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// Everything that `cargo xtask gen` writes.
@@ -94,6 +96,8 @@ pub fn write(repository: &Path) -> Result<Vec<&'static str>, Box<dyn std::error:
 /// See [`generate`].
 pub fn stale(repository: &Path) -> Result<Vec<&'static str>, Box<dyn std::error::Error>> {
     let outputs = generate(repository)?;
-    let differs = |output: &Output| !std::fs::read_to_string(repository.join(output.path)).is_ok_and(|text| text == output.text);
+    let differs = |output: &Output| {
+        !std::fs::read_to_string(repository.join(output.path)).is_ok_and(|text| text == output.text)
+    };
     Ok(outputs.iter().filter(|output| differs(output)).map(|output| output.path).collect())
 }

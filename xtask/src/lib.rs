@@ -1,8 +1,8 @@
 //! The repository's own tasks, as a library so that the tests can call them.
 //!
-//! `table` and `parse` read `tables/`; `generate` turns them into the committed C, Rust and Markdown; `tidy` checks the
-//! style of the sources. Nothing here needs the other crates of the workspace, so that the tables can
-//! always be regenerated.
+//! `table` and `parse` read `tables/`; `generate` turns them into the committed C, Rust and
+//! Markdown; `tidy` checks the style of the sources. Nothing here needs the other crates of the
+//! workspace, so that the tables can always be regenerated.
 
 #![forbid(unsafe_code)]
 

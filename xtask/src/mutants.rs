@@ -72,7 +72,9 @@ pub fn run(repository: &Path, options: &Options) -> Result<bool> {
     let slots = slots(&repository, options)?;
     if options.list {
         for slot in &slots {
-            if let Some(mutation) = slot.choices.iter().find(|mutation| reason(&set_aside, mutation).is_none()) {
+            if let Some(mutation) =
+                slot.choices.iter().find(|mutation| reason(&set_aside, mutation).is_none())
+            {
                 println!("{:>3} {mutation}", slot.number);
             }
         }
@@ -91,9 +93,12 @@ pub fn run(repository: &Path, options: &Options) -> Result<bool> {
     println!("building all tests in {}", scratch.display());
     let programs = match test_programs::build(&copy, &target)? {
         Built::Tests(programs) => programs,
-        Built::Refused(because) => return Err(format!("without a mutation it does not compile: {because}").into()),
+        Built::Refused(because) => {
+            return Err(format!("without a mutation it does not compile: {because}").into());
+        }
     };
-    let baseline = Baseline::measure(&repository, &scratch.join("baseline.json"), &sandbox, &programs)?;
+    let baseline =
+        Baseline::measure(&repository, &scratch.join("baseline.json"), &sandbox, &programs)?;
     let results = options.resume.clone().unwrap_or_else(|| scratch.join("results.jsonl"));
     let mut results = Results::open(&results, options.resume.is_some())?;
     let ground = Ground { copy: &copy, target: &target, sandbox: &sandbox, baseline: &baseline };
@@ -107,8 +112,13 @@ pub fn run(repository: &Path, options: &Options) -> Result<bool> {
 fn slots(repository: &Path, options: &Options) -> Result<Vec<Slot>> {
     let written = list::written(repository)?.into_iter().map(|mutation| vec![mutation]);
     let drawn = draw::orders(&draw::candidates(repository)?, options.seed, options.count);
-    let numbered = written.chain(drawn).enumerate().map(|(index, choices)| Slot { number: index + 1, choices });
-    let slots: Vec<Slot> = numbered.filter(|slot| options.only.is_empty() || options.only.contains(&slot.number)).collect();
+    let numbered = written
+        .chain(drawn)
+        .enumerate()
+        .map(|(index, choices)| Slot { number: index + 1, choices });
+    let slots: Vec<Slot> = numbered
+        .filter(|slot| options.only.is_empty() || options.only.contains(&slot.number))
+        .collect();
     if slots.is_empty() {
         return Err("there are no such numbers; --list shows them".into());
     }
@@ -121,7 +131,12 @@ fn reason<'list>(set_aside: &'list [SetAside], mutation: &Mutation) -> Option<&'
 }
 
 /// Tries the first choice that is not set aside and compiles.
-fn try_slot(slot: &Slot, set_aside: &[SetAside], ground: &Ground<'_>, results: &mut Results) -> Result<Record> {
+fn try_slot(
+    slot: &Slot,
+    set_aside: &[SetAside],
+    ground: &Ground<'_>,
+    results: &mut Results,
+) -> Result<Record> {
     for mutation in &slot.choices {
         if let Some(reason) = reason(set_aside, mutation) {
             println!("{:>3} {mutation}\n    set aside: {reason}", slot.number);
@@ -147,9 +162,14 @@ fn describe(record: &Record) -> String {
     let outcome = match &record.outcome {
         Outcome::Noticed { by } => format!("noticed by {by} after {:.0} s", record.seconds),
         Outcome::Survived => format!("SURVIVED all tests, {:.0} s", record.seconds),
-        Outcome::NotCompiled { because } => format!("does not compile, and another is drawn: {because}"),
+        Outcome::NotCompiled { because } => {
+            format!("does not compile, and another is drawn: {because}")
+        }
     };
-    let unsteady = record.unsteady.iter().map(|test| format!("; {test} failed once only, which does not count"));
+    let unsteady = record
+        .unsteady
+        .iter()
+        .map(|test| format!("; {test} failed once only, which does not count"));
     std::iter::once(outcome).chain(unsteady).collect()
 }
 
@@ -157,8 +177,12 @@ fn summarise(options: &Options, tried: &[(usize, Record)]) -> Result<bool> {
     let noticed = tried.iter().filter(|(_, record)| record.outcome != Outcome::Survived).count();
     println!("{noticed} of {} noticed; seed {}", tried.len(), options.seed);
     if let Some(file) = &options.json {
-        let mutants: Vec<_> = tried.iter().map(|(number, record)| json!({ "number": number, "record": record })).collect();
-        let document = json!({ "seed": options.seed, "noticed": noticed, "of": tried.len(), "mutants": mutants });
+        let mutants: Vec<_> = tried
+            .iter()
+            .map(|(number, record)| json!({ "number": number, "record": record }))
+            .collect();
+        let document = json!({ "seed": options.seed, "noticed": noticed, "of": tried.len(),
+            "mutants": mutants });
         fs::write(file, serde_json::to_vec_pretty(&document)?)?;
     }
     Ok(noticed == tried.len())

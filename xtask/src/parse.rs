@@ -5,7 +5,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::signature;
-use crate::table::{Argument, Call, DescriptorEffect, Errno, Kind, Layout, Policy, RefusedRange, Row, SubRow, Table};
+use crate::table::{
+    Argument, Call, DescriptorEffect, Errno, Kind, Layout, Policy, RefusedRange, Row, SubRow, Table,
+};
 
 /// Error numbers that a row may refuse with.
 const ERRNOS: [(&str, i16); 10] = [
@@ -21,8 +23,10 @@ const ERRNOS: [(&str, i16); 10] = [
     ("EOPNOTSUPP", 95),
 ];
 
-const CLASSES: [&str; 9] = ["clock", "creds", "desc", "file", "ipc", "memory", "network", "process", "signal"];
-const RESOURCES: [&str; 7] = ["descriptors", "global", "inode", "ipc", "memory", "mount", "process"];
+const CLASSES: [&str; 9] =
+    ["clock", "creds", "desc", "file", "ipc", "memory", "network", "process", "signal"];
+const RESOURCES: [&str; 7] =
+    ["descriptors", "global", "inode", "ipc", "memory", "mount", "process"];
 
 /// Far above the newest call; keeps a slip of the pen in a range from filling memory.
 const MAXIMUM_NUMBER: u32 = 1023;
@@ -63,7 +67,12 @@ impl Sources {
     /// A file that cannot be read.
     pub fn read(directory: &Path) -> std::io::Result<Self> {
         let read = |name: &str| std::fs::read_to_string(directory.join(name));
-        Ok(Self { calls: read("syscalls.tbl")?, ioctls: read("ioctls.tbl")?, commands: read("commands.tbl")?, layouts: read("layouts.tbl")? })
+        Ok(Self {
+            calls: read("syscalls.tbl")?,
+            ioctls: read("ioctls.tbl")?,
+            commands: read("commands.tbl")?,
+            layouts: read("layouts.tbl")?,
+        })
     }
 }
 
@@ -76,7 +85,10 @@ pub fn parse(sources: &Sources) -> Result<Table, TableError> {
     let mut calls = BTreeMap::new();
     for_each_line("syscalls.tbl", &sources.calls, |line| {
         for call in parse_call(line, &layouts)? {
-            if calls.values().any(|other: &Call| other.named && call.named && other.name == call.name) {
+            if calls
+                .values()
+                .any(|other: &Call| other.named && call.named && other.name == call.name)
+            {
                 return Err(format!("`{}` is in the table twice", call.name));
             }
             if calls.insert(call.number, call.clone()).is_some() {
@@ -93,7 +105,11 @@ pub fn parse(sources: &Sources) -> Result<Table, TableError> {
     finish(calls, ranges, layouts)
 }
 
-fn finish(mut calls: Vec<Call>, mut ranges: Vec<RefusedRange>, layouts: Vec<Layout>) -> Result<Table, TableError> {
+fn finish(
+    mut calls: Vec<Call>,
+    mut ranges: Vec<RefusedRange>,
+    layouts: Vec<Layout>,
+) -> Result<Table, TableError> {
     let whole = |message: String| TableError { file: "syscalls.tbl".into(), line: 0, message };
     for (index, call) in calls.iter().enumerate() {
         if call.number as usize != index {
@@ -102,7 +118,8 @@ fn finish(mut calls: Vec<Call>, mut ranges: Vec<RefusedRange>, layouts: Vec<Layo
     }
     for call in &mut calls {
         call.sub_rows.sort_by_key(|sub| sub.command);
-        if let Some(pair) = call.sub_rows.windows(2).find(|pair| pair[0].command == pair[1].command) {
+        if let Some(pair) = call.sub_rows.windows(2).find(|pair| pair[0].command == pair[1].command)
+        {
             let (first, second) = (&pair[0].name, &pair[1].name);
             return Err(whole(format!("{}: {first} and {second} are the same command", call.name)));
         }
@@ -115,7 +132,11 @@ fn finish(mut calls: Vec<Call>, mut ranges: Vec<RefusedRange>, layouts: Vec<Layo
 }
 
 /// Calls `parse` with every line that is neither empty nor a comment.
-fn for_each_line<T>(file: &str, text: &str, mut parse: impl FnMut(&str) -> Result<T, String>) -> Result<Vec<T>, TableError> {
+fn for_each_line<T>(
+    file: &str,
+    text: &str,
+    mut parse: impl FnMut(&str) -> Result<T, String>,
+) -> Result<Vec<T>, TableError> {
     let mut rows = Vec::new();
     for (index, line) in text.lines().enumerate() {
         if line.trim().is_empty() || line.starts_with('#') {
@@ -132,7 +153,11 @@ fn parse_layout(line: &str) -> Result<Layout, String> {
     let [name, bytes, header, c_type @ ..] = fields.as_slice() else {
         return Err("a layout is: name, bytes, header, C type".to_string());
     };
-    let bytes = bytes.parse().ok().filter(|bytes| *bytes > 0).ok_or_else(|| format!("`{bytes}` is not a size"))?;
+    let bytes = bytes
+        .parse()
+        .ok()
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| format!("`{bytes}` is not a size"))?;
     let source = (*header != "-").then(|| ((*header).to_string(), c_type.join(" ")));
     Ok(Layout { name: (*name).to_string(), bytes, source })
 }
@@ -149,9 +174,13 @@ struct Columns<'line> {
 /// One line of `syscalls.tbl`: one call, or the refused numbers of a range.
 fn parse_call(line: &str, layouts: &[Layout]) -> Result<Vec<Call>, String> {
     let columns = parse_columns(line, layouts)?;
-    let position = |name: &str| columns.row.arguments.iter().position(|argument| argument.name == name);
+    let position =
+        |name: &str| columns.row.arguments.iter().position(|argument| argument.name == name);
     let selector = match columns.select {
-        Some(name) => Some(position(name).ok_or_else(|| format!("select names `{name}`, there is no such argument"))?),
+        Some(name) => Some(
+            position(name)
+                .ok_or_else(|| format!("select names `{name}`, there is no such argument"))?,
+        ),
         None => None,
     };
     let call = |number: u32, name: String, named: bool| Call {
@@ -177,7 +206,12 @@ fn parse_call(line: &str, layouts: &[Layout]) -> Result<Vec<Call>, String> {
     Ok(numbers.map(|number| call(number, format!("{name}_{number}"), false)).collect())
 }
 
-fn add_sub_row(line: &str, layouts: &[Layout], calls: &mut BTreeMap<u32, Call>, ranges: &mut Vec<RefusedRange>) -> Result<(), String> {
+fn add_sub_row(
+    line: &str,
+    layouts: &[Layout],
+    calls: &mut BTreeMap<u32, Call>,
+    ranges: &mut Vec<RefusedRange>,
+) -> Result<(), String> {
     let columns = parse_columns(line, layouts)?;
     let (call, name) = columns.first.split_once('/').ok_or("a sub-row begins with CALL/NAME")?;
     let call_number = number(call)?;
@@ -195,8 +229,16 @@ fn add_sub_row(line: &str, layouts: &[Layout], calls: &mut BTreeMap<u32, Call>, 
         if call_number != IOCTL {
             return Err("only ioctl has ranges".to_string());
         }
-        let bits = |text| number(text).and_then(|n| u16::try_from(n).map_err(|_| "a range is of 16 bits".to_string()));
-        ranges.push(RefusedRange { first: bits(first)?, last: bits(last)?, name: name.to_string(), errno });
+        let bits = |text| {
+            number(text)
+                .and_then(|n| u16::try_from(n).map_err(|_| "a range is of 16 bits".to_string()))
+        };
+        ranges.push(RefusedRange {
+            first: bits(first)?,
+            last: bits(last)?,
+            name: name.to_string(),
+            errno,
+        });
         return Ok(());
     }
     check_sub_row(call, &columns.row)?;
@@ -214,7 +256,8 @@ fn add_sub_row(line: &str, layouts: &[Layout], calls: &mut BTreeMap<u32, Call>, 
     Ok(())
 }
 
-/// The runtime and the reader of a recording find the sub-row by the selector, then its arguments by the sub-row.
+/// The runtime and the reader of a recording find the sub-row by the selector, then its arguments
+/// by the sub-row.
 fn check_sub_row(call: &Call, row: &Row) -> Result<(), String> {
     let count = call.row.arguments.len();
     if row.arguments.len() > count {
@@ -267,12 +310,17 @@ fn parse_policy(text: &str) -> Result<Policy, String> {
     let name = text.strip_prefix("refuse(").and_then(|rest| rest.strip_suffix(')'));
     let name = name.ok_or_else(|| format!("`{text}` is not emulate, custom or refuse(ERROR)"))?;
     let known = ERRNOS.iter().find(|(errno, _)| *errno == name);
-    let (_, number) = known.ok_or_else(|| format!("`{name}` is not an error that calls are refused with"))?;
+    let (_, number) =
+        known.ok_or_else(|| format!("`{name}` is not an error that calls are refused with"))?;
     Ok(Policy::Refuse(Errno { name: name.to_string(), number: *number }))
 }
 
-fn apply_attribute<'line>(columns: &mut Columns<'line>, attribute: &'line str) -> Result<(), String> {
-    let (key, value) = attribute.split_once('=').ok_or_else(|| format!("`{attribute}` is not key=value"))?;
+fn apply_attribute<'line>(
+    columns: &mut Columns<'line>,
+    attribute: &'line str,
+) -> Result<(), String> {
+    let (key, value) =
+        attribute.split_once('=').ok_or_else(|| format!("`{attribute}` is not key=value"))?;
     match key {
         "select" => columns.select = Some(value),
         "class" => columns.row.classes = parse_list(value, &CLASSES)?,
@@ -292,7 +340,8 @@ fn apply_attribute<'line>(columns: &mut Columns<'line>, attribute: &'line str) -
         "modifiers" => {
             for modifier in value.split(',') {
                 let parts = modifier.split_once(':');
-                let (bit, suffix) = parts.ok_or_else(|| format!("`{modifier}` is not BIT:SUFFIX"))?;
+                let (bit, suffix) =
+                    parts.ok_or_else(|| format!("`{modifier}` is not BIT:SUFFIX"))?;
                 columns.modifiers.push((number(bit)?, suffix.to_string()));
             }
             if columns.modifiers.len() > 5 {
@@ -317,8 +366,12 @@ fn parse_list(value: &str, known: &[&str]) -> Result<Vec<String>, String> {
 
 /// Adds the classes and resources that the arguments imply.
 fn derive_from_arguments(row: &mut Row) {
-    let is_descriptor = |argument: &Argument| matches!(&argument.kind, Kind::Value(value) if value.name == "fd");
-    let is_path = |argument: &Argument| matches!(&argument.kind, Kind::Pointer(pointer) if pointer.element == "path");
+    let is_descriptor =
+        |argument: &Argument| matches!(&argument.kind, Kind::Value(value) if value.name == "fd");
+    let is_path = |argument: &Argument| {
+        matches!(&argument.kind, Kind::Pointer(pointer)
+        if pointer.element == "path")
+    };
     let add = |list: &mut Vec<String>, item: &str| {
         if !list.iter().any(|other| other == item) {
             list.push(item.to_string());

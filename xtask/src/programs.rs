@@ -1,5 +1,5 @@
-//! `cargo xtask real`, `corpus` and `debugger`: record programs as they are, and replay or debug what was recorded. docs/REAL_PROGRAMS.md and
-//! docs/DEBUG.md tell more.
+//! `cargo xtask real`, `corpus` and `debugger`: record programs as they are, and replay or debug
+//! what was recorded. docs/REAL_PROGRAMS.md and docs/DEBUG.md tell more.
 
 mod debugged;
 mod options;
@@ -18,7 +18,8 @@ pub use options::{Debugging, Replaying};
 use program::Program;
 use trial::{Report, Trial};
 
-/// Programs that belong together: a folder with a file for each, and what holds for them unless their file says something else.
+/// Programs that belong together: a folder with a file for each, and what holds for them unless
+/// their file says something else.
 #[derive(Debug)]
 pub struct List {
     /// The command that runs them.
@@ -33,12 +34,30 @@ pub struct List {
 }
 
 /// Programs as people start them, mostly with one thread; everything is compared.
-pub const REAL: List = List { name: "real", folder: "tests/real", check: "full", same_output: true, limit: Duration::from_secs(60) };
+pub const REAL: List = List {
+    name: "real",
+    folder: "tests/real",
+    check: "full",
+    same_output: true,
+    limit: Duration::from_secs(60),
+};
 /// Programs with threads and servers under load, recorded as cheaply as they are by default.
-pub const CORPUS: List = List { name: "corpus", folder: "tests/corpus", check: "sampled", same_output: false, limit: Duration::from_secs(90) };
+pub const CORPUS: List = List {
+    name: "corpus",
+    folder: "tests/corpus",
+    check: "sampled",
+    same_output: false,
+    limit: Duration::from_secs(90),
+};
 
 /// Programs of all kinds, gone about in with a debugger.
-pub const DEBUGGER: List = List { name: "debugger", folder: "tests/debugger", check: "sampled", same_output: false, limit: Duration::from_secs(120) };
+pub const DEBUGGER: List = List {
+    name: "debugger",
+    folder: "tests/debugger",
+    check: "sampled",
+    same_output: false,
+    limit: Duration::from_secs(120),
+};
 
 /// A line of the table, and whether the program did as it should.
 type Row = (String, bool);
@@ -98,11 +117,20 @@ where
     for program in &programs {
         let lacking = program.lacking();
         if !lacking.is_empty() {
-            println!("{:<16} skipped: no {}; try: apt-get install -y {}", program.name, lacking.join(", "), program.packages);
+            println!(
+                "{:<16} skipped: no {}; try: apt-get install -y {}",
+                program.name,
+                lacking.join(", "),
+                program.packages
+            );
             tally.skipped.push(program.name.clone());
             continue;
         }
-        let place = place::Place::new(retake.clone(), scratch.path().join(&program.name), folder.join("programs"));
+        let place = place::Place::new(
+            retake.clone(),
+            scratch.path().join(&program.name),
+            folder.join("programs"),
+        );
         let (line, good) = one(&Trial { list, program, place: &place })?;
         println!("{line}");
         *if good { &mut tally.good } else { &mut tally.bad } += 1;
@@ -120,7 +148,8 @@ where
 }
 
 impl Tally {
-    /// Why it is not as it should be, though no program that ran was bad. What somebody names must run.
+    /// Why it is not as it should be, though no program that ran was bad. What somebody names must
+    /// run.
     fn trouble(&self, are_named: bool) -> Option<String> {
         if self.good + self.bad == 0 {
             return Some("no program ran".to_owned());
@@ -138,13 +167,20 @@ fn select(mut programs: Vec<Program>, wanted: &[String]) -> Result<Vec<Program>>
 }
 
 fn heading() -> String {
-    format!("{:<16} {:>8} {:>8} {:>8} {:>9}  ratio result", "program", "native", "record", "replay", "replays")
+    format!(
+        "{:<16} {:>8} {:>8} {:>8} {:>9}  ratio result",
+        "program", "native", "record", "replay", "replays"
+    )
 }
 
 fn line(program: &Program, report: &Report, replays: usize) -> String {
-    let seconds = |time: Option<Duration>| time.map_or_else(|| "-".to_owned(), |time| format!("{:.2}s", time.as_secs_f64()));
+    let seconds = |time: Option<Duration>| {
+        time.map_or_else(|| "-".to_owned(), |time| format!("{:.2}s", time.as_secs_f64()))
+    };
     let ratio = match (report.native, report.recorded) {
-        (Some(native), Some(recorded)) => format!("{:.2}x", recorded.as_secs_f64() / native.as_secs_f64().max(0.001)),
+        (Some(native), Some(recorded)) => {
+            format!("{:.2}x", recorded.as_secs_f64() / native.as_secs_f64().max(0.001))
+        }
         _ => "-".to_owned(),
     };
     let result = match report.untried {
@@ -183,8 +219,12 @@ mod tests {
 
     #[test]
     fn what_was_not_tried_is_told() {
-        let programs = program::read_all(&REAL, &Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/real")).unwrap();
-        let result = |report: &Report| line(&programs[0], report, 3).split("  ").last().unwrap().trim().to_owned();
+        let programs =
+            program::read_all(&REAL, &Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/real"))
+                .unwrap();
+        let result = |report: &Report| {
+            line(&programs[0], report, 3).split("  ").last().unwrap().trim().to_owned()
+        };
         assert_eq!(result(&Report::default()), "- ok");
         let untried = Report { untried: Some("no network"), ..Report::default() };
         assert_eq!(result(&untried), "- ok, but not tried: no network");

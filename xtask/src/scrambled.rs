@@ -1,5 +1,6 @@
-//! `cargo xtask scrambled`: builds the product with the fields of all shared and private structures in another order, and runs
-//! tests of it. Whoever knows the place of a field from elsewhere than the contract fails.
+//! `cargo xtask scrambled`: builds the product with the fields of all shared and private structures
+//! in another order, and runs tests of it. Whoever knows the place of a field from elsewhere than
+//! the contract fails.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +10,8 @@ use clap::Args;
 use crate::bench::Result;
 
 /// Tests that record, replay, debug, trace, and take turns in parallel.
-const TESTS: [&str; 7] = ["programs", "debug_engine", "debug_catch", "kept", "sync_policy", "passages", "cli_trace"];
+const TESTS: [&str; 7] =
+    ["programs", "debug_engine", "debug_catch", "kept", "sync_policy", "passages", "cli_trace"];
 
 /// Options of the command.
 #[derive(Debug, Args)]
@@ -33,8 +35,20 @@ pub fn run(repository: &Path, options: &Options) -> Result<bool> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     // Built quickly, and apart from what is used otherwise.
-    command.args(["test", "--profile", "mutants", "--package", "retake", "--target-dir", "target/scrambled"]);
-    let chosen = if options.tests.is_empty() { TESTS.map(str::to_owned).to_vec() } else { options.tests.clone() };
+    command.args([
+        "test",
+        "--profile",
+        "mutants",
+        "--package",
+        "retake",
+        "--target-dir",
+        "target/scrambled",
+    ]);
+    let chosen = if options.tests.is_empty() {
+        TESTS.map(str::to_owned).to_vec()
+    } else {
+        options.tests.clone()
+    };
     for test in chosen {
         command.args(["--test", &test]);
     }

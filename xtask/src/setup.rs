@@ -1,12 +1,14 @@
-//! `cargo xtask setup`: installs what the tests need beside what the build needs. It asks nothing; where it may not install, it
-//! says what is missing.
+//! `cargo xtask setup`: installs what the tests need beside what the build needs. It asks nothing;
+//! where it may not install, it says what is missing.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::{Args, ValueEnum};
-use retake_testing::needs::{self, COMMANDS, PYTHON_MODULES, find_command, python_environment, python_with};
+use retake_testing::needs::{
+    self, COMMANDS, PYTHON_MODULES, find_command, python_environment, python_with,
+};
 
 use crate::bench::Result;
 
@@ -70,7 +72,10 @@ pub fn prepare(repository: &Path, what: For) -> Result<bool> {
     let modules: Vec<&str> = PYTHON_MODULES.iter().filter(lacking).copied().collect();
     let has_modules = modules.is_empty() || install_modules(&modules);
     if !has_modules {
-        eprintln!("missing: the Python modules {}, which could not be installed", modules.join(", "));
+        eprintln!(
+            "missing: the Python modules {}, which could not be installed",
+            modules.join(", ")
+        );
     }
     Ok(has_packages && has_modules)
 }
@@ -85,8 +90,13 @@ fn missing_packages(repository: &Path, what: For) -> Result<BTreeSet<String>> {
     for path in program_files(&repository.join("tests").join(what.folder()))? {
         let text = std::fs::read_to_string(&path)?;
         let words = |key: &str| {
-            let lines = text.lines().filter_map(|line| line.split_once('=').filter(|(name, _)| name.trim() == key));
-            lines.flat_map(|(_, value)| value.split_whitespace()).map(str::to_owned).collect::<Vec<_>>()
+            let lines = text
+                .lines()
+                .filter_map(|line| line.split_once('=').filter(|(name, _)| name.trim() == key));
+            lines
+                .flat_map(|(_, value)| value.split_whitespace())
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
         };
         let is_part = what != For::Tests || !words("quick").is_empty();
         if is_part && words("requires").iter().any(|name| find_command(name).is_none()) {
@@ -97,7 +107,8 @@ fn missing_packages(repository: &Path, what: For) -> Result<BTreeSet<String>> {
 }
 
 fn program_files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let entries =
+        std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut files: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
     files.retain(|path| path.extension().is_some_and(|ending| ending == "program"));
     files.sort();
@@ -112,7 +123,11 @@ fn install(packages: &BTreeSet<String>) -> bool {
     println!("installing {}", packages.iter().map(String::as_str).collect::<Vec<_>>().join(" "));
     let apt = |arguments: &[&str]| {
         let mut command = Command::new("apt-get");
-        command.env("DEBIAN_FRONTEND", "noninteractive").args(["-q", "-o", "DPkg::Lock::Timeout=120"]);
+        command.env("DEBIAN_FRONTEND", "noninteractive").args([
+            "-q",
+            "-o",
+            "DPkg::Lock::Timeout=120",
+        ]);
         command.args(arguments).stdout(std::process::Stdio::null());
         command
     };
@@ -127,8 +142,14 @@ fn install_modules(modules: &[&str]) -> bool {
     println!("installing the Python modules {}", modules.join(", "));
     let environment = python_environment();
     let pip = environment.join("bin/pip");
-    let is_made = pip.exists() || succeeds(Command::new("python3").args(["-m", "venv"]).arg(&environment));
-    is_made && succeeds(Command::new(pip).args(["install", "--quiet", "--disable-pip-version-check"]).args(modules))
+    let is_made =
+        pip.exists() || succeeds(Command::new("python3").args(["-m", "venv"]).arg(&environment));
+    is_made
+        && succeeds(
+            Command::new(pip)
+                .args(["install", "--quiet", "--disable-pip-version-check"])
+                .args(modules),
+        )
 }
 
 fn succeeds(command: &mut Command) -> bool {
@@ -143,7 +164,10 @@ mod tests {
     fn what_programs_need_is_found_in_their_files() {
         let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         for what in For::value_variants() {
-            assert!(!program_files(&repository.join("tests").join(what.folder())).unwrap().is_empty(), "{what:?}");
+            assert!(
+                !program_files(&repository.join("tests").join(what.folder())).unwrap().is_empty(),
+                "{what:?}"
+            );
             missing_packages(&repository, *what).unwrap();
         }
         assert!(["sh", "/etc/passwd"].iter().all(|name| find_command(name).is_some()));

@@ -1,13 +1,16 @@
 //! Reads a signature: `(fd: fd, buffer: out[u8; ret<=count], count: size) -> size`.
 //!
-//! Lengths may name an argument that comes later, so names are resolved once the whole list has been read.
+//! Lengths may name an argument that comes later, so names are resolved once the whole list has
+//! been read.
 
-use crate::table::{Argument, Direction, Kind, Layout, Length, LengthRule, Pointer, Shape, ValueType};
+use crate::table::{
+    Argument, Direction, Kind, Layout, Length, LengthRule, Pointer, Shape, ValueType,
+};
 
 /// Types of value arguments; `flags:` and `enum:` name a set in `crates/model/src/flags.rs`.
 const VALUE_TYPES: [&str; 20] = [
-    "fd", "dirfd", "int", "uint", "long", "ulong", "size", "off", "mode", "dev", "pid", "uid", "gid", "sig", "addr", "clock", "command", "time",
-    "flags", "enum",
+    "fd", "dirfd", "int", "uint", "long", "ulong", "size", "off", "mode", "dev", "pid", "uid",
+    "gid", "sig", "addr", "clock", "command", "time", "flags", "enum",
 ];
 
 /// Reads `(arguments) -> result`.
@@ -23,7 +26,8 @@ pub fn parse(text: &str, layouts: &[Layout]) -> Result<(Vec<Argument>, ValueType
     }
     let mut named = Vec::new();
     for part in &parts {
-        let (name, kind) = part.split_once(": ").ok_or_else(|| format!("`{part}` is not `name: type`"))?;
+        let (name, kind) =
+            part.split_once(": ").ok_or_else(|| format!("`{part}` is not `name: type`"))?;
         if named.iter().any(|(other, _)| *other == name) {
             return Err(format!("two arguments are called `{name}`"));
         }
@@ -32,10 +36,15 @@ pub fn parse(text: &str, layouts: &[Layout]) -> Result<(Vec<Argument>, ValueType
     let names: Vec<&str> = named.iter().map(|(name, _)| *name).collect();
     let mut arguments = Vec::new();
     for (name, kind) in &named {
-        let kind = parse_kind(kind, &names, layouts).map_err(|error| format!("argument `{name}`: {error}"))?;
+        let kind = parse_kind(kind, &names, layouts)
+            .map_err(|error| format!("argument `{name}`: {error}"))?;
         arguments.push(Argument { name: (*name).to_string(), kind });
     }
-    let result = if result == "none" { ValueType { name: "none".to_string(), set: None } } else { parse_value(result)? };
+    let result = if result == "none" {
+        ValueType { name: "none".to_string(), set: None }
+    } else {
+        parse_value(result)?
+    };
     Ok((arguments, result))
 }
 
@@ -142,7 +151,8 @@ fn parse_element(element: &str, layouts: &[Layout]) -> Result<Pointer, String> {
 }
 
 fn apply_length(pointer: &mut Pointer, text: Option<&str>, names: &[&str]) -> Result<(), String> {
-    let needs_length = matches!(pointer.shape, Shape::Iovec | Shape::Mmsghdr | Shape::Fdset | Shape::Sigmask);
+    let needs_length =
+        matches!(pointer.shape, Shape::Iovec | Shape::Mmsghdr | Shape::Fdset | Shape::Sigmask);
     let Some(text) = text else {
         if needs_length {
             return Err(format!("`{}` needs a length", pointer.element));
@@ -163,7 +173,8 @@ fn apply_length(pointer: &mut Pointer, text: Option<&str>, names: &[&str]) -> Re
         Err(_) => return Err(format!("`{text}`: add the numbers up")),
     };
     let bytes = u64::from(pointer.element_bytes) * u64::from(multiplier);
-    pointer.element_bytes = u16::try_from(bytes).map_err(|_| format!("elements of {bytes} bytes are too large"))?;
+    pointer.element_bytes =
+        u16::try_from(bytes).map_err(|_| format!("elements of {bytes} bytes are too large"))?;
     if pointer.shape == Shape::Fdset {
         pointer.length = match pointer.length.rule {
             LengthRule::Argument(index) => Length { rule: LengthRule::Bits(index), count: 0 },
@@ -215,14 +226,16 @@ fn parse_rule(text: &str, names: &[&str]) -> Result<Rule, String> {
 
 /// `u16@24`: an integer in the buffer itself.
 fn parse_counted(text: &str) -> Result<LengthRule, String> {
-    let (width, offset) = text.split_once('@').ok_or_else(|| format!("`{text}` is not uN@OFFSET"))?;
+    let (width, offset) =
+        text.split_once('@').ok_or_else(|| format!("`{text}` is not uN@OFFSET"))?;
     let width = match width {
         "u16" => 2,
         "u32" => 4,
         "u64" => 8,
         other => return Err(format!("`{other}` is not u16, u32 or u64")),
     };
-    let offset = u8::try_from(number(offset)?).map_err(|_| format!("offset {offset} is above 255"))?;
+    let offset =
+        u8::try_from(number(offset)?).map_err(|_| format!("offset {offset} is above 255"))?;
     Ok(LengthRule::Counted { offset, width })
 }
 

@@ -1,7 +1,8 @@
-//! `cargo xtask test`: sets up what the tests need, runs them, and counts what passed, failed, was skipped, or is known to fail.
+//! `cargo xtask test`: sets up what the tests need, runs them, and counts what passed, failed, was
+//! skipped, or is known to fail.
 //!
-//! Cargo's own summary counts a test that returned early as passed. Tests that skip say so in a report (crates/testing); this
-//! command reads it.
+//! Cargo's own summary counts a test that returned early as passed. Tests that skip say so in a
+//! report (crates/testing); this command reads it.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -52,7 +53,9 @@ impl Counts {
                     _ => {}
                 }
             }
-        } else if let Some((test, reason)) = line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... ignored, ")) {
+        } else if let Some((test, reason)) =
+            line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... ignored, "))
+        {
             self.reasons.push(format!("{test}: {reason}"));
         }
     }
@@ -72,11 +75,14 @@ pub fn run(repository: &Path, options: &Options) -> Result<bool> {
     std::fs::write(&report, "")?;
     let (passes, counts) = cargo_test(repository, options, &report)?;
     let text = std::fs::read_to_string(&report)?;
-    let lines = text.lines().map(serde_json::from_str).collect::<std::result::Result<Vec<Line>, _>>()?;
+    let lines =
+        text.lines().map(serde_json::from_str).collect::<std::result::Result<Vec<Line>, _>>()?;
     println!("\n{}", summary(&counts, &lines));
     let is_whole = !lines.iter().any(|line| line.kind == Kind::Skipped(Cause::NotInstalled));
     if options.strict && !is_whole {
-        eprintln!("error: tests were skipped for want of what can be installed, and --strict forbids that");
+        eprintln!(
+            "error: tests were skipped for want of what can be installed, and --strict forbids that"
+        );
     }
     Ok(passes && (is_whole || !options.strict))
 }
@@ -91,7 +97,11 @@ fn cargo_test(repository: &Path, options: &Options, report: &Path) -> Result<(bo
         chosen => command.args(chosen),
     };
     let report = report.canonicalize()?;
-    let mut child = command.current_dir(repository).env(report::VARIABLE, report).stdout(Stdio::piped()).spawn()?;
+    let mut child = command
+        .current_dir(repository)
+        .env(report::VARIABLE, report)
+        .stdout(Stdio::piped())
+        .spawn()?;
     let mut counts = Counts::default();
     for line in BufReader::new(child.stdout.take().expect("it is piped")).lines() {
         let line = line?;
@@ -104,7 +114,11 @@ fn cargo_test(repository: &Path, options: &Options, report: &Path) -> Result<(bo
 /// What people read at the end.
 fn summary(counts: &Counts, lines: &[Line]) -> String {
     let named = |is_meant: &dyn Fn(&Kind) -> bool| {
-        let mut tests: Vec<&str> = lines.iter().filter(|line| is_meant(&line.kind)).map(|line| line.test.as_str()).collect();
+        let mut tests: Vec<&str> = lines
+            .iter()
+            .filter(|line| is_meant(&line.kind))
+            .map(|line| line.test.as_str())
+            .collect();
         tests.sort_unstable();
         tests.dedup();
         tests.len()
@@ -112,14 +126,18 @@ fn summary(counts: &Counts, lines: &[Line]) -> String {
     let skipped = named(&|kind| matches!(kind, Kind::Skipped(_)));
     let known = named(&|kind| *kind == Kind::KnownFailure);
     let mut text = format!(
-        "{} tests passed, {} failed, {skipped} were skipped in whole or in part, {known} failed as is known, {} are not run by default\n",
+        "{} tests passed, {} failed, {skipped} were skipped in whole or in part, {known} failed \
+        as is known, {} are not run by default\n",
         counts.passed.saturating_sub(known),
         counts.failed,
         counts.ignored
     );
     text += &paragraph("skipped", &by_reason(lines, &|kind| matches!(kind, Kind::Skipped(_))));
-    let known: Vec<String> =
-        lines.iter().filter(|line| line.kind == Kind::KnownFailure).map(|line| format!("{}: {}", line.test, line.reason)).collect();
+    let known: Vec<String> = lines
+        .iter()
+        .filter(|line| line.kind == Kind::KnownFailure)
+        .map(|line| format!("{}: {}", line.test, line.reason))
+        .collect();
     text += &paragraph("known failures (tests/known_failures.txt)", &known);
     text + &paragraph("not run by default", &counts.reasons)
 }
@@ -156,18 +174,25 @@ mod tests {
         for line in [
             "test a ... ok",
             "test b ... ignored, takes long",
-            "test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.10s",
-            "test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.00s",
+            "test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished \
+            in 0.10s",
+            "test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; \
+            finished in 1.00s",
         ] {
             counts.read(line);
         }
-        let expected = Counts { passed: 7, failed: 1, ignored: 1, reasons: vec!["b: takes long".to_owned()] };
+        let expected =
+            Counts { passed: 7, failed: 1, ignored: 1, reasons: vec!["b: takes long".to_owned()] };
         assert_eq!(counts, expected);
     }
 
     #[test]
     fn a_skip_is_counted_and_told() {
-        let line = |kind, test: &str, reason: &str| Line { kind, test: test.to_owned(), reason: reason.to_owned() };
+        let line = |kind, test: &str, reason: &str| Line {
+            kind,
+            test: test.to_owned(),
+            reason: reason.to_owned(),
+        };
         let lines = [
             line(Kind::Skipped(Cause::NotInstalled), "debug::a", "no gdb"),
             line(Kind::Skipped(Cause::NotInstalled), "debug::b", "no gdb"),
@@ -175,6 +200,9 @@ mod tests {
         ];
         let text = summary(&Counts { passed: 10, ..Counts::default() }, &lines);
         assert!(text.starts_with("9 tests passed, 0 failed, 2 were skipped"), "{text}");
-        assert!(text.contains("no gdb: 2, the first is debug::a") && text.contains("known::c: hangs"), "{text}");
+        assert!(
+            text.contains("no gdb: 2, the first is debug::a") && text.contains("known::c: hangs"),
+            "{text}"
+        );
     }
 }

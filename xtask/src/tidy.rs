@@ -1,5 +1,5 @@
-//! Style that a machine can check: length of files, a header comment in each, nothing that belongs to one machine, no open
-//! ends. Generated files are left alone.
+//! Style that a machine can check: length of files, a header comment in each, nothing that belongs
+//! to one machine, no open ends. Generated files are left alone.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,15 +10,23 @@ use crate::emit_c::NOTICE;
 const MAXIMUM_LINES: usize = 800;
 
 /// Folders with nothing of ours, or with data.
-const SKIPPED_FOLDERS: [&str; 7] = ["target", ".git", "node_modules", "fixtures", "corpus", "artifacts", "coverage"];
+const SKIPPED_FOLDERS: [&str; 7] =
+    ["target", ".git", "node_modules", "fixtures", "corpus", "artifacts", "coverage"];
 
 /// What is read at all.
-const TEXT_ENDINGS: [&str; 12] = ["rs", "c", "h", "S", "s", "md", "toml", "tbl", "sh", "py", "yml", "ld"];
+const TEXT_ENDINGS: [&str; 12] =
+    ["rs", "c", "h", "S", "s", "md", "toml", "tbl", "sh", "py", "yml", "ld"];
 
 const SOURCE_ENDINGS: [&str; 5] = ["rs", "c", "h", "S", "s"];
 
-/// Parts of paths of a development machine. Written so that this file does not complain about itself.
-const MACHINE_PATHS: [&str; 4] = [concat!("/wo", "rk/main"), concat!("/wo", "rk/shared"), concat!("/ro", "ot/"), concat!("/wo", "rk/.")];
+/// Parts of paths of a development machine. Written so that this file does not complain about
+/// itself.
+const MACHINE_PATHS: [&str; 4] = [
+    concat!("/wo", "rk/main"),
+    concat!("/wo", "rk/shared"),
+    concat!("/ro", "ot/"),
+    concat!("/wo", "rk/."),
+];
 
 /// Words for what somebody means to do later.
 const OPEN_ENDS: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X:")];
@@ -68,7 +76,9 @@ pub fn check_file(path: &Path, text: &str, complaints: &mut Vec<String>) {
     if text.lines().next().is_some_and(|line| line.contains(NOTICE)) {
         return;
     }
-    let mut complain = |line: usize, message: &str| complaints.push(format!("{}:{line}: {message}", path.display()));
+    let mut complain = |line: usize, message: &str| {
+        complaints.push(format!("{}:{line}: {message}", path.display()))
+    };
     if has_ending(path, &SOURCE_ENDINGS) {
         let lines = text.lines().count();
         if lines > MAXIMUM_LINES {
@@ -95,5 +105,9 @@ fn has_header_comment(path: &Path, text: &str) -> bool {
         let first = lines.find(|line| !line.starts_with("#!["));
         return first.is_some_and(|line| line.starts_with("//!"));
     }
-    lines.next().is_some_and(|line| line.starts_with("/*") || line.starts_with("//") || line.starts_with('#') && has_ending(path, &["S", "s"]))
+    lines.next().is_some_and(|line| {
+        line.starts_with("/*")
+            || line.starts_with("//")
+            || line.starts_with('#') && has_ending(path, &["S", "s"])
+    })
 }

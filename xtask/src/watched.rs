@@ -33,7 +33,11 @@ impl Watched {
     /// If it or the files for its output cannot be had.
     pub fn start(command: Command, output: &Path, errors: &Path) -> io::Result<Self> {
         let mut command = bound(&command);
-        command.stdin(Stdio::null()).stdout(File::create(output)?).stderr(File::create(errors)?).process_group(0);
+        command
+            .stdin(Stdio::null())
+            .stdout(File::create(output)?)
+            .stderr(File::create(errors)?)
+            .process_group(0);
         Ok(Self { child: command.spawn()?, ended: None })
     }
 
@@ -61,10 +65,12 @@ impl Watched {
         send(name, self.child.id());
     }
 
-    /// Sends a signal, by its name, to its first child, if it has any: to what a tracer has started.
+    /// Sends a signal, by its name, to its first child, if it has any: to what a tracer has
+    /// started.
     pub fn signal_child(&self, name: &str) {
         let id = self.child.id();
-        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+        let children =
+            std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
         if let Some(Ok(child)) = children.split_whitespace().next().map(str::parse) {
             send(name, child);
         }
@@ -94,7 +100,10 @@ fn bound(command: &Command) -> Command {
 
 fn send(name: &str, process: u32) {
     // If it is gone already, waiting for it says so.
-    let _ = Command::new("kill").args([&format!("-{name}"), "--", &process.to_string()]).stderr(Stdio::null()).status();
+    let _ = Command::new("kill")
+        .args([&format!("-{name}"), "--", &process.to_string()])
+        .stderr(Stdio::null())
+        .status();
 }
 
 impl Drop for Watched {

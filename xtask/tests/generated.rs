@@ -1,4 +1,5 @@
-//! The committed files are what the tables say, and the C of them compiles where there is no C library.
+//! The committed files are what the tables say, and the C of them compiles where there is no C
+//! library.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,7 +28,17 @@ fn generated_c_is_freestanding_and_needs_no_relocation() {
     std::fs::create_dir_all(&folder).unwrap();
     let object = folder.join("table.o");
     let compiled = Command::new("gcc")
-        .args(["-std=gnu11", "-ffreestanding", "-nostdlib", "-fPIC", "-Wall", "-Wextra", "-Werror", "-c", "-o"])
+        .args([
+            "-std=gnu11",
+            "-ffreestanding",
+            "-nostdlib",
+            "-fPIC",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-c",
+            "-o",
+        ])
         .arg(&object)
         .arg(repository().join("runtime/gen/table.c"))
         .output()
@@ -36,17 +47,21 @@ fn generated_c_is_freestanding_and_needs_no_relocation() {
     if let Ok(listed) = Command::new("readelf").arg("-rSW").arg(&object).output() {
         let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
         assert!(listed.contains("There are no relocations"), "{listed}");
-        let writable = listed.lines().filter(|line| line.contains(" WA ") && !line.contains(" 000000 00 "));
+        let writable =
+            listed.lines().filter(|line| line.contains(" WA ") && !line.contains(" 000000 00 "));
         assert_eq!(writable.count(), 0, "{listed}");
     }
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// Calls that are recorded on the short way follow one buffer at most, make no descriptors and have no commands.
+/// Calls that are recorded on the short way follow one buffer at most, make no descriptors and have
+/// no commands.
 #[test]
 fn plain_calls_are_those_with_one_buffer_at_most() {
     let table = std::fs::read_to_string(repository().join("runtime/gen/table.c")).unwrap();
-    let row_of = |name: &str| table.split(&format!("/* {name} */\n")).nth(1).and_then(|rest| rest.lines().next()).unwrap();
+    let row_of = |name: &str| {
+        table.split(&format!("/* {name} */\n")).nth(1).and_then(|rest| rest.lines().next()).unwrap()
+    };
     for (name, plain) in [
         ("read", "PLAIN_BUFFER + 1, 0,"),
         ("write", "PLAIN_BUFFER + 1, 0,"),

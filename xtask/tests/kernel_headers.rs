@@ -1,7 +1,8 @@
-//! Sizes and numbers in the tables are those of the kernel's headers, as far as the installed ones know them.
+//! Sizes and numbers in the tables are those of the kernel's headers, as far as the installed ones
+//! know them.
 //!
-//! Each group of facts becomes a C file of static assertions. What the headers do not know is not compared: so each test says
-//! how many facts it must have compared at least.
+//! Each group of facts becomes a C file of static assertions. What the headers do not know is not
+//! compared: so each test says how many facts it must have compared at least.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -42,12 +43,16 @@ fn layouts_have_the_sizes_of_the_headers() {
     for header in headers {
         let mut source = format!("#include <{header}>\n");
         for (name, c_type, bytes) in &by_header[header] {
-            writeln!(source, "_Static_assert(sizeof({c_type}) == {bytes}, \"layout {name}\");").unwrap();
+            writeln!(source, "_Static_assert(sizeof({c_type}) == {bytes}, \"layout {name}\");")
+                .unwrap();
             checked += 1;
         }
         assert_eq!(complaints(&source), "", "{header}");
     }
-    assert!(checked >= LEAST_LAYOUTS, "only {checked} layouts could be compared: are the kernel's headers there?");
+    assert!(
+        checked >= LEAST_LAYOUTS,
+        "only {checked} layouts could be compared: are the kernel's headers there?"
+    );
 }
 
 /// Headers that can be included together and define commands.
@@ -116,7 +121,11 @@ fn commands_have_the_numbers_of_the_headers() {
         facts.extend(rows.map(|sub| (sub.name.as_str(), sub.command)));
     }
     let checked = check_numbers(&headers, facts.iter().copied());
-    assert!(checked >= LEAST_COMMANDS, "only {checked} of {} commands are in the headers", facts.len());
+    assert!(
+        checked >= LEAST_COMMANDS,
+        "only {checked} of {} commands are in the headers",
+        facts.len()
+    );
 }
 
 #[test]
@@ -131,6 +140,7 @@ fn calls_have_the_numbers_of_the_headers() {
 
     // The other direction: every call that the header has is in the table.
     let defined = defined(headers);
-    let missing: Vec<_> = defined.iter().filter(|name| name.starts_with("__NR_") && !names.contains(name)).collect();
+    let missing: Vec<_> =
+        defined.iter().filter(|name| name.starts_with("__NR_") && !names.contains(name)).collect();
     assert!(missing.is_empty(), "no row has {missing:?}");
 }

@@ -6,10 +6,16 @@ use xtask::parse::{Sources, parse};
 use xtask::tidy;
 
 const LAYOUTS: &str = "timespec 16 - -\n";
-const CALLS: &str = "0 read emulate may (fd: fd, command: command, buffer: out[u8; ret<=count], count: size) -> size select=command";
+const CALLS: &str = "0 read emulate may (fd: fd, command: command, buffer: out[u8; ret<=count], \
+count: size) -> size select=command";
 
 fn error_of(calls: &str, commands: &str, layouts: &str) -> String {
-    let sources = Sources { calls: calls.to_string(), commands: commands.to_string(), layouts: layouts.to_string(), ioctls: String::new() };
+    let sources = Sources {
+        calls: calls.to_string(),
+        commands: commands.to_string(),
+        layouts: layouts.to_string(),
+        ioctls: String::new(),
+    };
     match parse(&sources) {
         Ok(_) => String::new(),
         Err(error) => error.to_string(),
@@ -19,7 +25,10 @@ fn error_of(calls: &str, commands: &str, layouts: &str) -> String {
 #[test]
 fn good_tables_are_read() {
     assert_eq!(error_of(CALLS, "", LAYOUTS), "");
-    assert_eq!(error_of(CALLS, "0/ONE 1 refuse(EPERM) never (fd: fd, command: command) -> none", LAYOUTS), "");
+    assert_eq!(
+        error_of(CALLS, "0/ONE 1 refuse(EPERM) never (fd: fd, command: command) -> none", LAYOUTS),
+        ""
+    );
 }
 
 #[test]
@@ -28,20 +37,29 @@ fn mistakes_in_calls() {
         ("0 read emulate may", "the signature is missing"),
         ("0 read emulate (fd: fd) -> size", "four columns before the signature"),
         ("0 read emulate maybe (fd: fd) -> size", "`maybe` is not may or never"),
-        ("0 read imitate may (fd: fd) -> size", "`imitate` is not emulate, custom or refuse(ERROR)"),
+        (
+            "0 read imitate may (fd: fd) -> size",
+            "`imitate` is not emulate, custom or refuse(ERROR)",
+        ),
         ("0 read refuse(EWHAT) may (fd: fd) -> size", "`EWHAT` is not an error"),
         ("x read emulate may (fd: fd) -> size", "`x` is not a number"),
         ("0 read emulate may (fd: fd)", "ends in `) -> TYPE`"),
         ("0 read emulate may (fd: fd) -> many", "`many` is not a type"),
         ("0 read emulate may (fd) -> size", "`fd` is not `name: type`"),
         ("0 read emulate may (a: fd, a: fd) -> size", "two arguments are called `a`"),
-        ("0 read emulate may (a: int, b: int, c: int, d: int, e: int, f: int, g: int) -> size", "7 arguments"),
+        (
+            "0 read emulate may (a: int, b: int, c: int, d: int, e: int, f: int, g: int) -> size",
+            "7 arguments",
+        ),
         ("0 read emulate may (a: flags) -> size", "flags and enum name a set"),
         ("0 read emulate may (a: int!) -> size", "`!` belongs to pointers"),
         ("0 read emulate may (a: in[u8]!) -> size", "`!` belongs to what the kernel writes"),
         ("0 read emulate may (a: up[u8]) -> size", "`up` is not in, out or inout"),
         ("0 read emulate may (a: in[u8; 4) -> size", "`]` is missing"),
-        ("0 read emulate may (a: in[u128]) -> size", "`u128` is no type, no shape and not in layouts.tbl"),
+        (
+            "0 read emulate may (a: in[u128]) -> size",
+            "`u128` is no type, no shape and not in layouts.tbl",
+        ),
         ("0 read emulate may (a: in[u8; b]) -> size", "names the argument `b`, there is none"),
         ("0 read emulate may (a: in[u8; u9@4]) -> size", "`u9` is not u16, u32 or u64"),
         ("0 read emulate may (a: in[u8; u32@999]) -> size", "offset 999 is above 255"),
@@ -77,14 +95,23 @@ fn mistakes_in_sub_rows() {
         ("0 1 emulate never (fd: fd, command: command) -> int", "begins with CALL/NAME"),
         ("9/ONE 1 emulate never (fd: fd, command: command) -> int", "there is no call 9"),
         ("0/ONE 1 custom never (fd: fd, command: command) -> int", "read is not custom"),
-        ("0/ONE 1 emulate never (command: command, fd: fd) -> int", "must be where the call has it"),
+        (
+            "0/ONE 1 emulate never (command: command, fd: fd) -> int",
+            "must be where the call has it",
+        ),
         ("0/ONE 1 emulate never (fd: fd) -> int", "must be where the call has it"),
         ("0/ONE 1..2 emulate never (fd: fd, command: command) -> int", "can only be refused"),
-        ("0/ONE 1..2 refuse(EPERM) never (fd: fd, command: command) -> int", "only ioctl has ranges"),
+        (
+            "0/ONE 1..2 refuse(EPERM) never (fd: fd, command: command) -> int",
+            "only ioctl has ranges",
+        ),
     ];
     for (line, expected) in cases {
         let error = error_of(CALLS, line, LAYOUTS);
-        assert!(error.starts_with("commands.tbl:1: ") && error.contains(expected), "`{line}`: {error}");
+        assert!(
+            error.starts_with("commands.tbl:1: ") && error.contains(expected),
+            "`{line}`: {error}"
+        );
     }
     let row = "0/ONE 1 emulate never (fd: fd, command: command) -> int\n";
     let error = error_of(CALLS, &format!("{row}{}", row.replace("ONE", "TWO")), LAYOUTS);
@@ -95,7 +122,11 @@ fn mistakes_in_sub_rows() {
 
 #[test]
 fn mistakes_in_layouts() {
-    for (line, expected) in [("timespec", "a layout is"), ("timespec 0 - -", "`0` is not a size"), ("timespec 99999 - -", "`99999`")] {
+    for (line, expected) in [
+        ("timespec", "a layout is"),
+        ("timespec 0 - -", "`0` is not a size"),
+        ("timespec 99999 - -", "`99999`"),
+    ] {
         let error = error_of(CALLS, "", line);
         assert!(error.starts_with("layouts.tbl:1: ") && error.contains(expected), "{error}");
     }
@@ -103,7 +134,8 @@ fn mistakes_in_layouts() {
 
 #[test]
 fn random_text_never_panics() {
-    let alphabet: Vec<char> = "0 read emulate may (fd: in[u8; ret<=*@+!..\n/x,) -> size\u{e9}=#".chars().collect();
+    let alphabet: Vec<char> =
+        "0 read emulate may (fd: in[u8; ret<=*@+!..\n/x,) -> size\u{e9}=#".chars().collect();
     let mut state = 1_u64;
     for _ in 0..3000 {
         let mut text = String::new();
@@ -113,7 +145,11 @@ fn random_text_never_panics() {
         }
         error_of(&text, &text, &text);
         error_of(&format!("0 read emulate may ({text}) -> size"), "", LAYOUTS);
-        error_of(CALLS, &format!("0/A 1 emulate never (fd: fd, command: command, a: in[{text}]) -> int"), LAYOUTS);
+        error_of(
+            CALLS,
+            &format!("0/A 1 emulate never (fd: fd, command: command, a: in[{text}]) -> int"),
+            LAYOUTS,
+        );
     }
 }
 
@@ -130,7 +166,10 @@ fn tidy_finds_what_it_looks_for() {
     assert!(complaints("a.S", "# Purpose.\n").is_empty());
     assert_eq!(complaints("a.rs", "fn main() {}\n").len(), 1);
     assert_eq!(complaints("a.c", "#include <x.h>\n").len(), 1);
-    assert_eq!(complaints("a.rs", &format!("//! Long.\n{}", "x\n".repeat(800))), ["a.rs:801: 801 lines; 800 are the most"]);
+    assert_eq!(
+        complaints("a.rs", &format!("//! Long.\n{}", "x\n".repeat(800))),
+        ["a.rs:801: 801 lines; 800 are the most"]
+    );
     let open_end = format!("//! Purpose.\n// {}: later\n", ["TO", "DO"].concat());
     assert_eq!(complaints("a.rs", &open_end), ["a.rs:2: an open end"]);
     let path = format!("see {}\n", ["/wo", "rk/main/x"].concat());

@@ -1,4 +1,5 @@
-//! docs/PROMISES.md is whole: what it quotes is in the documents, the tests that it names are there, and no limit is without one.
+//! docs/PROMISES.md is whole: what it quotes is in the documents, the tests that it names are
+//! there, and no limit is without one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,7 +27,8 @@ fn joined(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Reads the table: a heading `##` names a document, one `###` a section of it, and each row has two columns.
+/// Reads the table: a heading `##` names a document, one `###` a section of it, and each row has
+/// two columns.
 fn promises(text: &str) -> Vec<Promise> {
     let (mut document, mut section) = (String::new(), String::new());
     let mut promises = Vec::new();
@@ -35,10 +37,20 @@ fn promises(text: &str) -> Vec<Promise> {
             section = heading.to_owned();
         } else if let Some(heading) = line.strip_prefix("## ") {
             document = heading.to_owned();
-        } else if let Some(row) = line.strip_prefix("| ").filter(|row| !row.starts_with("the sentence |")) {
-            let (quote, held_by) = row.trim_end_matches(" |").rsplit_once(" | ").unwrap_or_else(|| panic!("two columns: {line}"));
+        } else if let Some(row) =
+            line.strip_prefix("| ").filter(|row| !row.starts_with("the sentence |"))
+        {
+            let (quote, held_by) = row
+                .trim_end_matches(" |")
+                .rsplit_once(" | ")
+                .unwrap_or_else(|| panic!("two columns: {line}"));
             let [document, section] = [&document, &section].map(Clone::clone);
-            promises.push(Promise { document, section, quote: joined(quote), held_by: held_by.to_owned() });
+            promises.push(Promise {
+                document,
+                section,
+                quote: joined(quote),
+                held_by: held_by.to_owned(),
+            });
         }
     }
     promises
@@ -50,7 +62,9 @@ fn sections(text: &str) -> BTreeMap<String, String> {
     let mut heading = String::new();
     for line in text.lines() {
         match line.strip_prefix("## ").or_else(|| line.strip_prefix("# ")) {
-            Some(name) if name.chars().next().is_some_and(char::is_uppercase) => heading = name.to_owned(),
+            Some(name) if name.chars().next().is_some_and(char::is_uppercase) => {
+                heading = name.to_owned()
+            }
             _ => sections.entry(heading.clone()).or_default().extend([line, "\n"]),
         }
     }
@@ -58,7 +72,10 @@ fn sections(text: &str) -> BTreeMap<String, String> {
 }
 
 /// What is wrong with a row.
-fn complaint(promise: &Promise, documents: &BTreeMap<String, BTreeMap<String, String>>) -> Option<String> {
+fn complaint(
+    promise: &Promise,
+    documents: &BTreeMap<String, BTreeMap<String, String>>,
+) -> Option<String> {
     let Promise { document, section, quote, held_by } = promise;
     let Some(text) = documents.get(document).and_then(|sections| sections.get(section)) else {
         return Some(format!("{document} has no section {section}"));
@@ -77,11 +94,14 @@ fn complaint(promise: &Promise, documents: &BTreeMap<String, BTreeMap<String, St
     }
 }
 
-/// Whether this is the path of a program of the driver, or the path of a Rust file and a test in it that is not left out.
+/// Whether this is the path of a program of the driver, or the path of a Rust file and a test in it
+/// that is not left out.
 fn is_test(name: &str) -> bool {
     let root = repository();
     let Some((file, function)) = name.split_once("::") else {
-        return name.starts_with("tests/programs/") && name.ends_with(".c") && root.join(name).is_file();
+        return name.starts_with("tests/programs/")
+            && name.ends_with(".c")
+            && root.join(name).is_file();
     };
     let Ok(text) = fs::read_to_string(root.join(file)) else {
         return false;
@@ -117,7 +137,9 @@ fn rows(text: &str) -> Vec<String> {
 }
 
 /// What must be quoted at least once: in each document the name of a section, and a piece of it.
-fn wanted(documents: &BTreeMap<String, BTreeMap<String, String>>) -> Vec<(&'static str, String, String)> {
+fn wanted(
+    documents: &BTreeMap<String, BTreeMap<String, String>>,
+) -> Vec<(&'static str, String, String)> {
     let mut wanted = Vec::new();
     let mut want = |document, section: &str, pieces: Vec<String>| {
         wanted.extend(pieces.into_iter().map(|piece| (document, section.to_owned(), piece)));
@@ -145,10 +167,16 @@ fn documents() -> BTreeMap<String, BTreeMap<String, String>> {
 fn every_promise_is_in_its_document_and_held_by_a_test() {
     let documents = documents();
     let promises = promises(&read("docs/PROMISES.md"));
-    let complaints: Vec<String> = promises.iter().filter_map(|promise| complaint(promise, &documents)).collect();
+    let complaints: Vec<String> =
+        promises.iter().filter_map(|promise| complaint(promise, &documents)).collect();
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
-    let untried = promises.iter().filter(|promise| promise.held_by.starts_with("not tried: ")).count();
-    assert!(untried * 10 < promises.len(), "{untried} of {} promises are held by nothing", promises.len());
+    let untried =
+        promises.iter().filter(|promise| promise.held_by.starts_with("not tried: ")).count();
+    assert!(
+        untried * 10 < promises.len(),
+        "{untried} of {} promises are held by nothing",
+        promises.len()
+    );
 }
 
 #[test]
@@ -158,17 +186,28 @@ fn no_limit_is_without_a_promise() {
     let wanted = wanted(&documents);
     assert!(wanted.len() > 60, "{} bullets, rows and sections were found", wanted.len());
     for (document, section, piece) in wanted {
-        let of_section = promises.iter().filter(|promise| promise.document == document && promise.section == section);
+        let of_section = promises
+            .iter()
+            .filter(|promise| promise.document == document && promise.section == section);
         let text = joined(&piece);
-        assert!(of_section.into_iter().any(|promise| text.contains(&promise.quote)), "docs/PROMISES.md quotes nothing of {document}: {text}");
+        assert!(
+            of_section.into_iter().any(|promise| text.contains(&promise.quote)),
+            "docs/PROMISES.md quotes nothing of {document}: {text}"
+        );
     }
 }
 
 #[test]
 fn what_is_wrong_with_a_row_is_told() {
-    let documents = BTreeMap::from([("A.md".to_owned(), sections("# Title\n\n## First\n\nIt works\nevery time.\n"))]);
+    let documents = BTreeMap::from([(
+        "A.md".to_owned(),
+        sections("# Title\n\n## First\n\nIt works\nevery time.\n"),
+    )]);
     let row = |section: &str, quote: &str, held_by: &str| {
-        let text = format!("## A.md\n\n### {section}\n\n| the sentence | held by |\n|---|---|\n| {quote} | {held_by} |\n");
+        let text = format!(
+            "## A.md\n\n### {section}\n\n| the sentence | held by |\n|---|---|\n| {quote} | \
+            {held_by} |\n"
+        );
         let [promise] = &promises(&text)[..] else { panic!("one row: {text}") };
         complaint(promise, &documents).unwrap_or_default()
     };
@@ -180,14 +219,20 @@ fn what_is_wrong_with_a_row_is_told() {
     assert!(row("Second", "works every", here).contains("no section Second"));
     assert!(row("First", "works every", "by hand").contains("no test holds"));
     assert!(row("First", "works every", "not tried: ").contains("no reason"));
-    for gone in ["`xtask/tests/promises.rs::gone`", "`xtask/tests/promises.rs::documents`", "`tests/programs/gone.c`", "`xtask/tests/gone.rs::x`"] {
+    for gone in [
+        "`xtask/tests/promises.rs::gone`",
+        "`xtask/tests/promises.rs::documents`",
+        "`tests/programs/gone.c`",
+        "`xtask/tests/gone.rs::x`",
+    ] {
         assert!(row("First", "works every", gone).contains("there is no test"), "{gone}");
     }
 }
 
 #[test]
 fn bullets_and_rows_are_found() {
-    let text = "Text.\n\n* one\n  goes on\n* two\n\nNot inside.\n| head | x |\n|---|---|\n| row | y |\n";
+    let text =
+        "Text.\n\n* one\n  goes on\n* two\n\nNot inside.\n| head | x |\n|---|---|\n| row | y |\n";
     assert_eq!(bullets(text), ["* one\n  goes on\n", "* two\n"]);
     assert_eq!(rows(text), ["| row | y |"]);
 }

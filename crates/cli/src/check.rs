@@ -17,7 +17,11 @@ pub enum Check {
 impl Check {
     /// As the runtime is told.
     pub fn session_options(self) -> retake_supervisor::Options {
-        retake_supervisor::Options { check_full: self == Self::Full, check_off: self == Self::Off, ..retake_supervisor::Options::default() }
+        retake_supervisor::Options {
+            check_full: self == Self::Full,
+            check_off: self == Self::Off,
+            ..retake_supervisor::Options::default()
+        }
     }
 }
 

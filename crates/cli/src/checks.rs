@@ -85,8 +85,12 @@ fn kernel() -> Check {
     let check = |state, detail| Check::new("kernel", state, detail);
     match version_of(&release) {
         Some(version) if version >= GOOD_KERNEL => check(State::Ok, detail),
-        Some(version) if version >= OLDEST_KERNEL => check(State::Limited, format!("{detail}, older than 6.7: comparing memory is slow")),
-        Some(_) => check(State::Missing, format!("{detail}, older than 5.11: a newer kernel is needed")),
+        Some(version) if version >= OLDEST_KERNEL => {
+            check(State::Limited, format!("{detail}, older than 6.7: comparing memory is slow"))
+        }
+        Some(_) => {
+            check(State::Missing, format!("{detail}, older than 5.11: a newer kernel is needed"))
+        }
         None => check(State::Limited, format!("unknown version {release:?}")),
     }
 }
@@ -100,8 +104,14 @@ fn version_of(release: &str) -> Option<(u32, u32)> {
 fn dispatch() -> Check {
     match probe::syscall_user_dispatch() {
         Ok(()) => Check::new("system-call dispatch", State::Ok, "available"),
-        Err(error) => Check::new("system-call dispatch", State::Missing, format!("the kernel or a filter refuses it: {error}"))
-            .mend("a kernel with CONFIG_GENERIC_ENTRY; in a container --security-opt seccomp=unconfined"),
+        Err(error) => Check::new(
+            "system-call dispatch",
+            State::Missing,
+            format!("the kernel or a filter refuses it: {error}"),
+        )
+        .mend(
+            "a kernel with CONFIG_GENERIC_ENTRY; in a container --security-opt seccomp=unconfined",
+        ),
     }
 }
 
@@ -110,16 +120,30 @@ fn tracing() -> Check {
     let scope = scope.map_or("no yama".to_owned(), |text| format!("ptrace_scope {}", text.trim()));
     match probe::tracing() {
         Ok(()) => Check::new("tracing of children", State::Ok, format!("allowed ({scope})")),
-        Err(error) => Check::new("tracing of children", State::Missing, format!("forbidden ({scope}): {error}"))
-            .mend("sudo sysctl -w kernel.yama.ptrace_scope=1; in a container --cap-add SYS_PTRACE"),
+        Err(error) => Check::new(
+            "tracing of children",
+            State::Missing,
+            format!("forbidden ({scope}): {error}"),
+        )
+        .mend("sudo sysctl -w kernel.yama.ptrace_scope=1; in a container --cap-add SYS_PTRACE"),
     }
 }
 
 fn shared_memory() -> Check {
     match probe::executable_shared_memory() {
         Ok(()) => Check::new("shared memory", State::Ok, "System V, executable"),
-        Err(error) => Check::new("shared memory", State::Missing, format!("System V shared memory cannot be attached executable: {error}"))
-            .mend("a kernel with CONFIG_SYSVIPC; in a container --ipc=private --security-opt seccomp=unconfined"),
+        Err(error) => Check::new(
+            "shared memory",
+            State::Missing,
+            format!(
+                "System V shared memory \
+        cannot be attached executable: {error}"
+            ),
+        )
+        .mend(
+            "a kernel with CONFIG_SYSVIPC; in a container --ipc=private --security-opt \
+            seccomp=unconfined",
+        ),
     }
 }
 
@@ -129,7 +153,9 @@ fn shared_memory_limits() -> Check {
         text.trim().parse::<u64>().ok()
     };
     let check = |state, detail| Check::new("shared memory limits", state, detail);
-    let (Some(bytes), Some(pages), Some(segments)) = (limit("shmmax"), limit("shmall"), limit("shmmni")) else {
+    let (Some(bytes), Some(pages), Some(segments)) =
+        (limit("shmmax"), limit("shmall"), limit("shmmni"))
+    else {
         return check(State::Limited, "/proc/sys/kernel does not tell them".to_owned());
     };
     let all_bytes = pages.saturating_mul(4096);
@@ -137,11 +163,13 @@ fn shared_memory_limits() -> Check {
     let threads = segments.min(rings).min(shared::MAX_SLOTS as u64).saturating_sub(8);
     let detail = format!("room for {threads} threads at a time");
     if bytes.min(all_bytes) < ENOUGH_SEGMENT_BYTES {
-        return check(State::Missing, "segments are too small".to_owned())
-            .mend("sudo sysctl -w kernel.shmmax=18446744073692774399 kernel.shmall=18446744073692774399");
+        return check(State::Missing, "segments are too small".to_owned()).mend(
+            "sudo sysctl -w kernel.shmmax=18446744073692774399 kernel.shmall=18446744073692774399",
+        );
     }
     if threads < ENOUGH_SEGMENTS {
-        return check(State::Limited, detail).mend("sudo sysctl -w kernel.shmmni=4096 kernel.shmall=18446744073692774399");
+        return check(State::Limited, detail)
+            .mend("sudo sysctl -w kernel.shmmni=4096 kernel.shmall=18446744073692774399");
     }
     check(State::Ok, detail)
 }
@@ -151,11 +179,14 @@ fn session() -> Check {
     let check = |state, detail| Check::new("session", state, detail);
     match Session::create(shared::MODE_RECORD, Options::default(), &this_processor(), None) {
         Ok(_) => check(State::Ok, "can be set up".to_owned()),
-        Err(SessionError::SharedMemory(error)) => check(State::Missing, format!("no shared memory: {error}")),
+        Err(SessionError::SharedMemory(error)) => {
+            check(State::Missing, format!("no shared memory: {error}"))
+        }
         Err(error @ (SessionError::Vdso(_) | SessionError::Processor(_))) => {
             let error = error.to_string();
             let first_line = error.lines().next().unwrap_or_default();
-            check(State::Missing, first_line.to_owned()).mend("booting with vdso=1, or reporting the kernel version")
+            check(State::Missing, first_line.to_owned())
+                .mend("booting with vdso=1, or reporting the kernel version")
         }
     }
 }
@@ -165,8 +196,14 @@ fn vdso() -> Check {
     let mappings = maps::of_process(own).unwrap_or_default();
     let found = mappings.iter().find(|mapping| mapping.name == "[vdso]");
     match found {
-        Some(mapping) => Check::new("vDSO", State::Ok, format!("{} bytes", mapping.end.saturating_sub(mapping.start))),
-        None => Check::new("vDSO", State::Missing, "processes have none").mend("booting with vdso=1"),
+        Some(mapping) => Check::new(
+            "vDSO",
+            State::Ok,
+            format!("{} bytes", mapping.end.saturating_sub(mapping.start)),
+        ),
+        None => {
+            Check::new("vDSO", State::Missing, "processes have none").mend("booting with vdso=1")
+        }
     }
 }
 
@@ -174,7 +211,11 @@ fn cpuid_faulting() -> Check {
     if cpuid::can_fault() {
         Check::new("CPUID faulting", State::Ok, "available")
     } else {
-        Check::new("CPUID faulting", State::Limited, "not on this processor: CPUID in code made at run time is not recorded")
+        Check::new(
+            "CPUID faulting",
+            State::Limited,
+            "not on this processor: CPUID in code made at run time is not recorded",
+        )
     }
 }
 
@@ -185,8 +226,11 @@ fn seccomp() -> Check {
     match mode {
         "0" => check(State::Ok, "no filter".to_owned()),
         "" => check(State::Limited, "unknown".to_owned()),
-        mode => check(State::Limited, format!("a filter is active (mode {mode}); calls it forbids fail in recordings too"))
-            .mend("in a container --security-opt seccomp=unconfined, if recording fails"),
+        mode => check(
+            State::Limited,
+            format!("a filter is active (mode {mode}); calls it forbids fail in recordings too"),
+        )
+        .mend("in a container --security-opt seccomp=unconfined, if recording fails"),
     }
 }
 
@@ -195,13 +239,15 @@ fn disk() -> Check {
     let location = match Location::from_environment() {
         Ok(location) => location,
         Err(error) => {
-            return check(State::Missing, error.to_string()).mend("export RETAKE_DIR=\"$HOME/recordings\"");
+            return check(State::Missing, error.to_string())
+                .mend("export RETAKE_DIR=\"$HOME/recordings\"");
         }
     };
     let folder = existing_ancestor(&location.recordings);
     let shown = location.recordings.display();
     if let Err(error) = access(&folder, Access::WRITE_OK | Access::EXEC_OK) {
-        return check(State::Missing, format!("{shown} cannot be written: {error}")).mend("export RETAKE_DIR=\"$HOME/recordings\"");
+        return check(State::Missing, format!("{shown} cannot be written: {error}"))
+            .mend("export RETAKE_DIR=\"$HOME/recordings\"");
     }
     let free = match statvfs(&folder) {
         Ok(system) => system.f_bavail.saturating_mul(system.f_frsize),
@@ -211,7 +257,9 @@ fn disk() -> Check {
     };
     let detail = format!("{} free for {shown}", text::bytes(free));
     match free {
-        0..NO_SPACE_BYTES => check(State::Missing, detail).mend("retake rm RECORDING, or RETAKE_DIR on another disk"),
+        0..NO_SPACE_BYTES => {
+            check(State::Missing, detail).mend("retake rm RECORDING, or RETAKE_DIR on another disk")
+        }
         NO_SPACE_BYTES..LITTLE_SPACE_BYTES => check(State::Limited, detail),
         _ => check(State::Ok, detail),
     }
@@ -225,7 +273,9 @@ fn existing_ancestor(folder: &Path) -> PathBuf {
 
 fn debugger() -> Check {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).map(|folder| folder.join("gdb")).find(|candidate| candidate.is_file());
+    let found = std::env::split_paths(&path)
+        .map(|folder| folder.join("gdb"))
+        .find(|candidate| candidate.is_file());
     match found {
         Some(path) => Check::new("gdb", State::Ok, path.display().to_string()),
         None => Check::new("gdb", State::Limited, "not found; only debugging needs it")
@@ -242,7 +292,8 @@ fn tracing_in_kernel() -> Check {
     };
     let mut lines = error.lines();
     let reason = lines.next().unwrap_or_default().to_owned();
-    let check = Check::new(name, State::Limited, format!("{reason}; only trace --method ebpf needs it"));
+    let check =
+        Check::new(name, State::Limited, format!("{reason}; only trace --method ebpf needs it"));
     match lines.find_map(|line| line.trim().strip_prefix("try")) {
         Some(way) => check.mend(way.trim()),
         None => check,
@@ -255,7 +306,13 @@ mod tests {
 
     #[test]
     fn versions_of_kernels() {
-        let cases = [("6.18.5-arch1", Some((6, 18))), ("5.4.0", Some((5, 4))), ("6.7", Some((6, 7))), ("6", None), ("", None)];
+        let cases = [
+            ("6.18.5-arch1", Some((6, 18))),
+            ("5.4.0", Some((5, 4))),
+            ("6.7", Some((6, 7))),
+            ("6", None),
+            ("", None),
+        ];
         for (release, version) in cases {
             assert_eq!(version_of(release), version, "{release}");
         }

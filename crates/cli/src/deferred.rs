@@ -1,4 +1,5 @@
-//! Options that are described to the parser only once their command was called: describing those of all commands takes longer than many programs run.
+//! Options that are described to the parser only once their command was called: describing those of
+//! all commands takes longer than many programs run.
 
 use clap::builder::Resettable;
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
@@ -20,7 +21,9 @@ impl<Options: Args> Args for Deferred<Options> {
 /// What a command is for was said where it was listed, and stays.
 fn described<Options: Args>(command: Command) -> Command {
     let (about, long_about) = (command.get_about().cloned(), command.get_long_about().cloned());
-    Options::augment_args(command).about(Resettable::from(about)).long_about(Resettable::from(long_about))
+    Options::augment_args(command)
+        .about(Resettable::from(about))
+        .long_about(Resettable::from(long_about))
 }
 
 impl<Options: FromArgMatches> FromArgMatches for Deferred<Options> {

@@ -1,5 +1,5 @@
-//! Why a command failed, as it is told to the user: what happened, what is likely behind it, what to try; and with which
-//! status the command then ends.
+//! Why a command failed, as it is told to the user: what happened, what is likely behind it, what
+//! to try; and with which status the command then ends.
 
 use std::fmt;
 use std::io;
@@ -29,9 +29,15 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure of retake itself. The message begins in lower case and may have indented further lines of its own.
+    /// A failure of retake itself. The message begins in lower case and may have indented further
+    /// lines of its own.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { status: STATUS_FAILED, message: message.into(), notes: Vec::new(), broken_pipe: false }
+        Self {
+            status: STATUS_FAILED,
+            message: message.into(),
+            notes: Vec::new(),
+            broken_pipe: false,
+        }
     }
 
     /// The same, ending with another status.
@@ -61,7 +67,10 @@ impl Failure {
 
     /// An error of writing to standard output.
     pub fn output(error: &io::Error) -> Self {
-        Self { broken_pipe: error.kind() == io::ErrorKind::BrokenPipe, ..Self::new(format!("cannot write the output: {error}")) }
+        Self {
+            broken_pipe: error.kind() == io::ErrorKind::BrokenPipe,
+            ..Self::new(format!("cannot write the output: {error}"))
+        }
     }
 
     /// Whether this is only the reader of our output having gone, which is not worth a word.
@@ -82,14 +91,22 @@ impl From<retake_recording::Error> for Failure {
         use retake_recording::Error;
         let failure = Self::new(error.to_string());
         match &error {
-            Error::NotARecording { .. } => failure.attempt("retake ls, which lists the recordings there are"),
+            Error::NotARecording { .. } => {
+                failure.attempt("retake ls, which lists the recordings there are")
+            }
             Error::Damaged { .. } | Error::BadMetadata { .. } | Error::BadContent { .. } => failure
                 .likely("the file was changed or cut after it was recorded, or the disk is failing")
                 .attempt("retake info RECORDING, which says what can still be read"),
-            Error::BadCheckpoint { .. } => failure.attempt("retake checkpoint --delete NUMBER, and to keep the place again"),
-            Error::Malformed { .. } => failure.likely("the recording is damaged, or another version of retake made it"),
+            Error::BadCheckpoint { .. } => {
+                failure.attempt("retake checkpoint --delete NUMBER, and to keep the place again")
+            }
+            Error::Malformed { .. } => {
+                failure.likely("the recording is damaged, or another version of retake made it")
+            }
             Error::FileLimit { .. } => failure.attempt("ulimit -f unlimited, then the same again"),
-            Error::NoSpace { .. } => failure.attempt("retake rm RECORDING, to make room; or RETAKE_DIR on another disk"),
+            Error::NoSpace { .. } => {
+                failure.attempt("retake rm RECORDING, to make room; or RETAKE_DIR on another disk")
+            }
             _ => failure,
         }
     }

@@ -25,7 +25,8 @@ pub struct Found {
     pub arguments: Vec<OsString>,
 }
 
-/// Finds the program that `command` names: a path if it has a slash, else a name to be searched in `search_path`.
+/// Finds the program that `command` names: a path if it has a slash, else a name to be searched in
+/// `search_path`.
 ///
 /// # Errors
 /// With the statuses of a shell: 127 if there is no such program, 126 if it may not be executed.
@@ -48,8 +49,11 @@ pub fn find(command: &[OsString], search_path: Option<&OsStr>) -> Result<Found> 
 }
 
 fn search(name: &OsStr, search_path: &OsStr) -> Result<PathBuf> {
-    let not_found =
-        || Failure::new(format!("cannot find the program {}", name.display())).with_status(STATUS_NOT_FOUND).attempt("its path, or another PATH");
+    let not_found = || {
+        Failure::new(format!("cannot find the program {}", name.display()))
+            .with_status(STATUS_NOT_FOUND)
+            .attempt("its path, or another PATH")
+    };
     if name.is_empty() {
         return Err(not_found());
     }
@@ -91,7 +95,8 @@ pub fn status_of(error: &io::Error) -> u8 {
 /// Whether the file is text without an interpreter's name: no kernel executes it, a shell reads it.
 fn is_bare_script(path: &Path) -> bool {
     let mut beginning = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(LOOKED_AT_BYTES).read_to_end(&mut beginning));
+    let read =
+        File::open(path).and_then(|file| file.take(LOOKED_AT_BYTES).read_to_end(&mut beginning));
     let first_line = beginning.split(|byte| *byte == b'\n').next();
     let is_text = first_line.is_some_and(|line| !line.contains(&0));
     read.is_ok() && is_text && !beginning.starts_with(b"#!") && !beginning.starts_with(b"\x7fELF")
@@ -108,7 +113,9 @@ mod tests {
 
     #[test]
     fn programs_are_found_as_a_shell_finds_them() {
-        let shell = |name: &str| Ok(Found { program: "/bin/sh".into(), arguments: vec![name.into(), "-c".into()] });
+        let shell = |name: &str| {
+            Ok(Found { program: "/bin/sh".into(), arguments: vec![name.into(), "-c".into()] })
+        };
         assert_eq!(found(&["sh", "-c"], Some("/nowhere:/bin:/usr/bin")), shell("sh"));
         assert_eq!(found(&["sh", "-c"], None), shell("sh"));
         assert_eq!(found(&["/bin/sh", "-c"], Some("/nowhere")), shell("/bin/sh"));
@@ -116,8 +123,14 @@ mod tests {
 
     #[test]
     fn what_cannot_run_has_the_status_of_a_shell() {
-        let cases =
-            [(["no-such-program"], 127), ([""], 127), (["/no/such/program"], 127), (["/etc/passwd/x"], 127), (["/etc"], 126), (["/etc/passwd"], 126)];
+        let cases = [
+            (["no-such-program"], 127),
+            ([""], 127),
+            (["/no/such/program"], 127),
+            (["/etc/passwd/x"], 127),
+            (["/etc"], 126),
+            (["/etc/passwd"], 126),
+        ];
         for (command, status) in cases {
             assert_eq!(found(&command, Some("/bin")), Err(status), "{command:?}");
         }

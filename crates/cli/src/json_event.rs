@@ -7,8 +7,8 @@ use retake_model::{CallRef, Dropped, Event, EventRef, ItemRef, signal};
 use retake_recording::{ByteText, StreamInfo};
 use serde::Serialize;
 
-/// What every event has, and what its kind adds. Hashes and addresses are hexadecimal text: not every reader of JSON keeps
-/// 64 bits of a number.
+/// What every event has, and what its kind adds. Hashes and addresses are hexadecimal text: not
+/// every reader of JSON keeps 64 bits of a number.
 #[derive(Debug, Serialize)]
 pub struct JsonEvent {
     stream: u32,
@@ -192,8 +192,13 @@ fn details(event: &EventRef<'_>, text: &TextOptions) -> Details {
             before_call: delivered.before_call(),
             code: delivered.siginfo().code(),
         },
-        Event::Fatal { signal: fatal, hash } => Details::Fatal { signal: signal::name(fatal.number()).into_owned(), memory_hash: hash_text(hash) },
-        Event::Exit { status, hash, pages, .. } => Details::Exit { status, memory_hash: hash_text(hash), pages },
+        Event::Fatal { signal: fatal, hash } => Details::Fatal {
+            signal: signal::name(fatal.number()).into_owned(),
+            memory_hash: hash_text(hash),
+        },
+        Event::Exit { status, hash, pages, .. } => {
+            Details::Exit { status, memory_hash: hash_text(hash), pages }
+        }
         Event::Tsc { counter, aux } => Details::Tsc { counter, aux },
         Event::Exec(exec) => Details::Exec {
             program_counter: address_text(exec.program_counter()),
@@ -209,7 +214,9 @@ fn details(event: &EventRef<'_>, text: &TextOptions) -> Details {
                 })
                 .collect(),
         },
-        Event::Start { parent, how, .. } => Details::Start { parent: parent.map(|parent| parent.0), how: address_text(how) },
+        Event::Start { parent, how, .. } => {
+            Details::Start { parent: parent.map(|parent| parent.0), how: address_text(how) }
+        }
         Event::Turn { turn, how } => Details::Turn { turn, how: turn_text(how) },
         Event::Passage { count } => Details::Passage { count },
         Event::Forced { signal: number, hash, .. } => Details::Forced {
@@ -221,12 +228,18 @@ fn details(event: &EventRef<'_>, text: &TextOptions) -> Details {
         Event::End { status } => Details::End { wait_status: status },
         Event::Thread { stream, account } => thread(stream.0, &account),
         Event::Dropped { .. } => {
-            let Dropped { processes, events, bytes, streams, cut, console, .. } = Dropped::of_event(event).unwrap_or_default();
-            let [streams, cut_streams, console] = [streams, cut, console].map(|ranges| ranges.iter().collect());
+            let Dropped { processes, events, bytes, streams, cut, console, .. } =
+                Dropped::of_event(event).unwrap_or_default();
+            let [streams, cut_streams, console] =
+                [streams, cut, console].map(|ranges| ranges.iter().collect());
             Details::Dropped { processes, events, bytes, streams, cut_streams, console }
         }
-        Event::Compare { low, high } => Details::Compare { low: address_text(low), high: address_text(high) },
-        Event::State { text } => Details::State { state: String::from_utf8_lossy(text).trim_end_matches('\0').to_owned() },
+        Event::Compare { low, high } => {
+            Details::Compare { low: address_text(low), high: address_text(high) }
+        }
+        Event::State { text } => Details::State {
+            state: String::from_utf8_lossy(text).trim_end_matches('\0').to_owned(),
+        },
     }
 }
 
@@ -242,9 +255,30 @@ fn turn_text(how: TurnKind) -> &'static str {
 
 fn thread(of_stream: u32, account: &ThreadAccount) -> Details {
     let ms = |ns: u64| ns as f64 / 1e6;
-    let ThreadAccount { started_ns, ended_ns, calls, dispatched, signals, turns, forced, waits, wait_ns } = *account;
+    let ThreadAccount {
+        started_ns,
+        ended_ns,
+        calls,
+        dispatched,
+        signals,
+        turns,
+        forced,
+        waits,
+        wait_ns,
+    } = *account;
     let (started_ms, ended_ms, waited_ms) = (ms(started_ns), ms(ended_ns), ms(wait_ns));
-    Details::Thread { of_stream, started_ms, ended_ms, calls, dispatched_calls: dispatched, signals, turns, forced, waits, waited_ms }
+    Details::Thread {
+        of_stream,
+        started_ms,
+        ended_ms,
+        calls,
+        dispatched_calls: dispatched,
+        signals,
+        turns,
+        forced,
+        waits,
+        waited_ms,
+    }
 }
 
 fn json_call(call: &CallRef<'_>, is_begun: bool, text: &TextOptions) -> JsonCall {

@@ -13,9 +13,17 @@ const UNITS: &str = "K, M, G or T of bytes, or s, min, h or d of time";
 pub fn parse(text: &str) -> Result<KeepLast, String> {
     let digits = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().map_err(|_| format!("expected a whole number and a unit: {UNITS}"))?;
-    let size = |shift: u32| number.checked_mul(1 << shift).ok_or("that is more than any disk has".to_owned()).and_then(size);
-    let time = |seconds: u64| number.checked_mul(seconds).filter(|seconds| *seconds > 0).ok_or("no such time".to_owned());
+    let number: u64 =
+        number.parse().map_err(|_| format!("expected a whole number and a unit: {UNITS}"))?;
+    let size = |shift: u32| {
+        number
+            .checked_mul(1 << shift)
+            .ok_or("that is more than any disk has".to_owned())
+            .and_then(size)
+    };
+    let time = |seconds: u64| {
+        number.checked_mul(seconds).filter(|seconds| *seconds > 0).ok_or("no such time".to_owned())
+    };
     let time = |seconds| time(seconds).map(|seconds| KeepLast::Time(Duration::from_secs(seconds)));
     match unit {
         "K" => size(10),
@@ -39,8 +47,12 @@ fn size(bytes: u64) -> Result<KeepLast, String> {
 /// As the user would type it, for the recording's settings.
 pub fn text(limit: KeepLast) -> String {
     match limit {
-        KeepLast::Bytes(bytes) => with_unit(bytes, &[("T", 1 << 40), ("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)]),
-        KeepLast::Time(time) => with_unit(time.as_secs(), &[("d", 86400), ("h", 3600), ("min", 60), ("s", 1)]),
+        KeepLast::Bytes(bytes) => {
+            with_unit(bytes, &[("T", 1 << 40), ("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)])
+        }
+        KeepLast::Time(time) => {
+            with_unit(time.as_secs(), &[("d", 86400), ("h", 3600), ("min", 60), ("s", 1)])
+        }
     }
 }
 
@@ -61,7 +73,20 @@ mod tests {
         }
         assert_eq!(parse("64M"), Ok(KeepLast::Bytes(64 << 20)));
         assert_eq!(parse("30min"), Ok(KeepLast::Time(Duration::from_secs(1800))));
-        for bad in ["", "M", "5", "5x", "0s", "0M", "512K", "-1M", "1.5G", "99999999999T", "99999999999999999d", "5MB"] {
+        for bad in [
+            "",
+            "M",
+            "5",
+            "5x",
+            "0s",
+            "0M",
+            "512K",
+            "-1M",
+            "1.5G",
+            "99999999999T",
+            "99999999999999999d",
+            "5MB",
+        ] {
             assert!(parse(bad).is_err(), "{bad}");
         }
         assert_eq!(parse("10m"), Err("10M of bytes or 10min of time?".to_owned()));

@@ -7,8 +7,9 @@ use retake_kernel::cpuid;
 use retake_recording::Machine;
 use retake_supervisor::this_processor;
 
-/// Features of the processor that programs find and use by themselves, as /proc/cpuinfo calls them. Missing are those that
-/// the runtime hides from programs (RDRAND and the like), and those only a kernel can use.
+/// Features of the processor that programs find and use by themselves, as /proc/cpuinfo calls them.
+/// Missing are those that the runtime hides from programs (RDRAND and the like), and those only a
+/// kernel can use.
 const FEATURES: &[&str] = &[
     "pni",
     "ssse3",
@@ -83,7 +84,9 @@ pub fn missing_features(needed: &[String]) -> Vec<String> {
 }
 
 fn usable_features(processor: &str) -> Vec<String> {
-    let usable = |name: &&str| FEATURES.contains(name) || FEATURE_FAMILIES.iter().any(|family| name.starts_with(family));
+    let usable = |name: &&str| {
+        FEATURES.contains(name) || FEATURE_FAMILIES.iter().any(|family| name.starts_with(family))
+    };
     flags(processor).filter(usable).map(str::to_owned).collect()
 }
 

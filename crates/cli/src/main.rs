@@ -117,7 +117,9 @@ impl Command {
             Self::Ds(Deferred(options)) => commands::ds::run(options),
             Self::Trace(options) => commands::trace::run(&options.0),
             Self::Doctor(Deferred(options)) => commands::doctor::run(options),
-            Self::Completions(Deferred(options)) => commands::completions::run(options, CommandLine::command()),
+            Self::Completions(Deferred(options)) => {
+                commands::completions::run(options, CommandLine::command())
+            }
             Self::Man(Deferred(options)) => commands::man::run(options, CommandLine::command()),
         }
     }
@@ -162,20 +164,29 @@ mod tests {
     #[test]
     fn help_says_what_a_command_is_for() {
         let mut whole = CommandLine::command();
-        let listed: Vec<_> = whole.get_subcommands().map(|command| command.get_about().cloned()).collect();
+        let listed: Vec<_> =
+            whole.get_subcommands().map(|command| command.get_about().cloned()).collect();
         whole.build();
-        let built = whole.get_subcommands().filter(|command| command.get_name() != "help").map(|command| command.get_about().cloned());
+        let built = whole
+            .get_subcommands()
+            .filter(|command| command.get_name() != "help")
+            .map(|command| command.get_about().cloned());
         assert_eq!(built.collect::<Vec<_>>(), listed);
     }
 
     #[test]
     fn options_of_record_end_at_the_program() {
-        for arguments in
-            [&["retake", "record", "--check=full", "ls", "-o", "x", "--", "-y"][..], &["retake", "record", "--", "ls", "--check=nothing"]]
-        {
+        for arguments in [
+            &["retake", "record", "--check=full", "ls", "-o", "x", "--", "-y"][..],
+            &["retake", "record", "--", "ls", "--check=nothing"],
+        ] {
             assert!(CommandLine::try_parse_from(arguments).is_ok(), "{arguments:?}");
         }
-        for arguments in [&["retake", "record"][..], &["retake", "record", "--nonsense", "ls"], &["retake", "record", "--check=nothing", "ls"]] {
+        for arguments in [
+            &["retake", "record"][..],
+            &["retake", "record", "--nonsense", "ls"],
+            &["retake", "record", "--check=nothing", "ls"],
+        ] {
             assert!(CommandLine::try_parse_from(arguments).is_err(), "{arguments:?}");
         }
     }

@@ -1,4 +1,5 @@
-//! Standard output: buffered, coloured where somebody looks at it, and quiet when nobody reads any more.
+//! Standard output: buffered, coloured where somebody looks at it, and quiet when nobody reads any
+//! more.
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
@@ -38,7 +39,11 @@ impl Output {
         let is_terminal = stdout.is_terminal();
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-        Self { writer: BufWriter::new(stdout.lock()), is_terminal, has_colour: is_terminal && !refused && !is_dumb }
+        Self {
+            writer: BufWriter::new(stdout.lock()),
+            is_terminal,
+            has_colour: is_terminal && !refused && !is_dumb,
+        }
     }
 
     /// How many columns a line has room for; `None` where that does not matter.

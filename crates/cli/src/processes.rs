@@ -89,7 +89,8 @@ impl Thread {
     }
 }
 
-/// What the supervisor noted of each thread that ended, by stream. What cannot be read is not known.
+/// What the supervisor noted of each thread that ended, by stream. What cannot be read is not
+/// known.
 fn accounts(recording: &Recording) -> HashMap<u32, ThreadAccount> {
     let mut accounts = HashMap::new();
     for stream in recording.streams().filter(|stream| stream.info.kind == StreamKind::Supervisor) {
@@ -136,8 +137,8 @@ struct Scan {
     end: End,
 }
 
-/// All processes, by stream, and the first damage that was met: a stream is used up to its first damaged chunk. Malformed
-/// events are passed over. Reads the whole recording.
+/// All processes, by stream, and the first damage that was met: a stream is used up to its first
+/// damaged chunk. Malformed events are passed over. Reads the whole recording.
 pub fn of_recording(recording: &Recording, dropped: &Dropped) -> (Vec<Process>, Option<Failure>) {
     let metadata = recording.metadata();
     let first = Image {
@@ -166,7 +167,8 @@ pub fn of_recording(recording: &Recording, dropped: &Dropped) -> (Vec<Process>, 
             process.thread_count += 1;
             process.event_count += stream.event_count;
             let thread = Thread::new(&stream, &scan, accounts.get(&info.id.0));
-            process.ended_ms = process.ended_ms.zip(thread.ended_ms).map(|(one, other)| one.max(other));
+            process.ended_ms =
+                process.ended_ms.zip(thread.ended_ms).map(|(one, other)| one.max(other));
             process.threads.push(thread);
             process_of_stream.insert(info.id.0, index);
             continue;
@@ -198,7 +200,12 @@ impl Scan {
     }
 
     /// Reads a stream. What each child begins with goes to `inherited`.
-    fn read(&mut self, recording: &Recording, stream: StreamId, inherited: &mut HashMap<u32, Image>) -> Result<()> {
+    fn read(
+        &mut self,
+        recording: &Recording,
+        stream: StreamId,
+        inherited: &mut HashMap<u32, Image>,
+    ) -> Result<()> {
         let mut reader = EventReader::new(recording, stream)?;
         let mut asked_for = Image::default();
         while let Some(numbered) = reader.next()? {
@@ -273,12 +280,14 @@ const MAX_DEPTH: usize = 30;
 pub fn tree(processes: &[Process]) -> Vec<Placed<'_>> {
     let mut children: HashMap<Option<u32>, Vec<&Process>> = HashMap::new();
     for process in processes {
-        // A parent's stream was there before; a damaged recording may say otherwise, and must not send us round in circles.
+        // A parent's stream was there before; a damaged recording may say otherwise, and must not
+        // send us round in circles.
         let parent = process.parent_stream.filter(|parent| *parent < process.stream);
         children.entry(parent).or_default().push(process);
     }
     let mut placed = Vec::with_capacity(processes.len());
-    // Each entry: a process, the prefix of its children's line, whether it is its parent's last, its depth.
+    // Each entry: a process, the prefix of its children's line, whether it is its parent's last,
+    // its depth.
     let mut pending: Vec<(&Process, String, bool, usize)> = Vec::new();
     let mut next = (None, String::new(), 0);
     loop {

@@ -14,9 +14,15 @@ pub struct Bar {
 impl Bar {
     /// A bar for what `action` names: "packing".
     pub fn new(action: &'static str) -> Self {
-        let target = if std::io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let target = if std::io::stderr().is_terminal() {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
         let bar = ProgressBar::with_draw_target(None, target);
-        let style = ProgressStyle::with_template("{msg} [{bar:30}] {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left");
+        let style = ProgressStyle::with_template(
+            "{msg} [{bar:30}] {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left",
+        );
         bar.set_style(style.expect("the template is well-formed"));
         bar.set_message(action);
         Self { bar }

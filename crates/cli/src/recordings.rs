@@ -13,7 +13,8 @@ use crate::text;
 /// How many warnings about one recording are printed.
 const SHOWN_WARNINGS: usize = 5;
 
-/// The path of the recording that `name` means: a name in the folder of recordings, `latest`, or a path.
+/// The path of the recording that `name` means: a name in the folder of recordings, `latest`, or a
+/// path.
 ///
 /// # Errors
 /// If there is none.
@@ -39,7 +40,8 @@ pub fn checkpoints(recording: &Recording) -> Checkpoints {
     Checkpoints::of(recording, Location::from_environment().ok().as_ref())
 }
 
-/// What `--keep-last` has left out of a recording. Where that cannot be read, it says so and goes on with nothing.
+/// What `--keep-last` has left out of a recording. Where that cannot be read, it says so and goes
+/// on with nothing.
 pub fn dropped(recording: &Recording) -> Dropped {
     dropped::of_recording(recording).unwrap_or_else(|error| {
         eprintln!("warning: what was left out of the recording cannot be read: {error}");
@@ -54,7 +56,10 @@ pub fn dropped_text(dropped: &Dropped) -> Option<String> {
     }
     let [processes, events] = [dropped.processes, dropped.events].map(text::count);
     let (bytes, until) = (text::bytes(dropped.bytes), text::duration(dropped.until_ns / 1_000_000));
-    Some(format!("{processes} processes that had ended by {until} (--keep-last), with {events} events, {bytes}"))
+    Some(format!(
+        "{processes} processes that had ended by {until} (--keep-last), with {events} events, \
+        {bytes}"
+    ))
 }
 
 /// Says on standard error that some processes are not there.

@@ -35,7 +35,10 @@ impl Scratch {
                 }
             }
         }
-        Err(Failure::new(format!("cannot make a folder in {}: too many are left there", parent.display())))
+        Err(Failure::new(format!(
+            "cannot make a folder in {}: too many are left there",
+            parent.display()
+        )))
     }
 
     /// Where it is.

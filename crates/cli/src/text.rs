@@ -1,4 +1,5 @@
-//! Numbers, times and names as text for people. What comes from a recording is made harmless for a terminal.
+//! Numbers, times and names as text for people. What comes from a recording is made harmless for a
+//! terminal.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -35,7 +36,9 @@ pub fn duration(milliseconds: u64) -> String {
 
 /// `2026-11-21 05:27:13`, in local time; `-` for a time that no calendar has.
 pub fn local_time(unix_milliseconds: u64) -> String {
-    let timestamp = i64::try_from(unix_milliseconds).ok().and_then(|milliseconds| Timestamp::from_millisecond(milliseconds).ok());
+    let timestamp = i64::try_from(unix_milliseconds)
+        .ok()
+        .and_then(|milliseconds| Timestamp::from_millisecond(milliseconds).ok());
     timestamp.map_or("-".to_owned(), |timestamp| {
         let local = timestamp.to_zoned(TimeZone::system());
         local.strftime("%Y-%m-%d %H:%M:%S").to_string()
@@ -79,20 +82,27 @@ pub fn harmless(text: &str) -> String {
         return text.to_owned();
     }
     let escape = |character: char| {
-        if is_harmful(character) { character.escape_default().to_string() } else { character.to_string() }
+        if is_harmful(character) {
+            character.escape_default().to_string()
+        } else {
+            character.to_string()
+        }
     };
     text.chars().map(escape).collect()
 }
 
 /// A command as one would type it.
 pub fn command(arguments: &[ByteText]) -> String {
-    let quoted: Vec<String> = arguments.iter().map(|argument| quoted(&argument.to_string_lossy())).collect();
+    let quoted: Vec<String> =
+        arguments.iter().map(|argument| quoted(&argument.to_string_lossy())).collect();
     quoted.join(" ")
 }
 
 /// An argument, in quotes if a shell would need them.
 pub fn quoted(argument: &str) -> String {
-    let is_plain = |character: char| character.is_alphanumeric() || "-_./=:,+@%^".contains(character) || !character.is_ascii();
+    let is_plain = |character: char| {
+        character.is_alphanumeric() || "-_./=:,+@%^".contains(character) || !character.is_ascii()
+    };
     let argument = harmless(argument);
     if !argument.is_empty() && argument.chars().all(is_plain) {
         return argument;
@@ -105,8 +115,8 @@ pub fn width(text: &str) -> usize {
     text.width()
 }
 
-/// The text cut to `width` columns, the last then being `…`. What is one letter for its reader, with
-/// all its marks, stays whole or goes.
+/// The text cut to `width` columns, the last then being `…`. What is one letter for its reader,
+/// with all its marks, stays whole or goes.
 pub fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();

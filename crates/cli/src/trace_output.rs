@@ -47,7 +47,17 @@ pub struct TraceOutput {
 impl TraceOutput {
     /// One that goes nowhere yet.
     pub fn new(filter: Filter, data_limit: Option<u64>) -> Self {
-        Self { filter, data_limit, tracker: Tracker::default(), next_id: 1, summary: None, text: None, texts: None, printer: None, trace: None }
+        Self {
+            filter,
+            data_limit,
+            tracker: Tracker::default(),
+            next_id: 1,
+            summary: None,
+            text: None,
+            texts: None,
+            printer: None,
+            trace: None,
+        }
     }
 
     /// Adds lines in a style, or without a style only what comes at the end.
@@ -58,7 +68,12 @@ impl TraceOutput {
     /// Adds lines in a style, in a file for each thread: that name and its number.
     pub fn with_texts(self, path: &Path, append: bool, style: Style) -> Self {
         Self {
-            texts: Some(Texts { path: path.to_path_buf(), append, paths: HashMap::new(), files: ManyFiles::default() }),
+            texts: Some(Texts {
+                path: path.to_path_buf(),
+                append,
+                paths: HashMap::new(),
+                files: ManyFiles::default(),
+            }),
             printer: Some(printer(style)),
             ..self
         }
@@ -74,7 +89,8 @@ impl TraceOutput {
     /// # Errors
     /// It cannot be made.
     pub fn with_trace(self, path: &Path) -> Result<Self> {
-        let file = File::create(path).map_err(|error| Failure::system("create", path.display(), &error))?;
+        let file = File::create(path)
+            .map_err(|error| Failure::system("create", path.display(), &error))?;
         let trace = TraceWriter::new(file, TraceWriterOptions::default())
             .map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))?;
         Ok(Self { trace: Some(trace), ..self })
@@ -97,15 +113,20 @@ impl TraceOutput {
     }
 
     fn show(&mut self, observation: &Observation) -> Result<()> {
-        if let (Some((summary, _, _)), Observation::Record(TraceRecord::Call(call))) = (&mut self.summary, observation) {
+        if let (Some((summary, _, _)), Observation::Record(TraceRecord::Call(call))) =
+            (&mut self.summary, observation)
+        {
             summary.add(call);
         }
-        let line = self.printer.as_mut().and_then(|printer| printer.line(observation, &self.tracker));
+        let line =
+            self.printer.as_mut().and_then(|printer| printer.line(observation, &self.tracker));
         let Some(line) = line else { return Ok(()) };
         if let Some(texts) = &mut self.texts {
             return texts.write(observation, &line);
         }
-        self.text.as_mut().map_or(Ok(()), |text| writeln!(text, "{line}").map_err(|error| Failure::output(&error)))
+        self.text.as_mut().map_or(Ok(()), |text| {
+            writeln!(text, "{line}").map_err(|error| Failure::output(&error))
+        })
     }
 
     fn keep(&mut self, mut record: TraceRecord) -> Result<()> {
@@ -114,7 +135,9 @@ impl TraceOutput {
         if let (TraceRecord::Call(call), Some(limit)) = (&mut record, self.data_limit) {
             retake_trace::limit_data(call, limit);
         }
-        trace.write(&record).map_err(|error| Failure::new(format!("cannot write the trace: {error}")))
+        trace
+            .write(&record)
+            .map_err(|error| Failure::new(format!("cannot write the trace: {error}")))
     }
 
     /// Writes what comes at the end.
@@ -123,14 +146,17 @@ impl TraceOutput {
     /// It cannot be written.
     pub fn finish(mut self) -> Result<()> {
         if let Some(trace) = self.trace.take() {
-            trace.finish().map_err(|error| Failure::new(format!("cannot complete the trace: {error}")))?;
+            trace
+                .finish()
+                .map_err(|error| Failure::new(format!("cannot complete the trace: {error}")))?;
         }
         if let Some(texts) = &mut self.texts {
             return texts.close();
         }
         let Some(mut text) = self.text.take() else { return Ok(()) };
         if let Some((summary, order, columns)) = &self.summary {
-            text.write_all(summary.table(*order, columns).as_bytes()).map_err(|error| Failure::output(&error))?;
+            text.write_all(summary.table(*order, columns).as_bytes())
+                .map_err(|error| Failure::output(&error))?;
         }
         text.flush().map_err(|error| Failure::output(&error))
     }
@@ -161,7 +187,8 @@ impl Texts {
                 name.push(format!(".{thread}"));
                 let path = entry.insert(name.into());
                 if !self.append {
-                    File::create(&*path).map_err(|error| Failure::system("write", path.display(), &error))?;
+                    File::create(&*path)
+                        .map_err(|error| Failure::system("write", path.display(), &error))?;
                 }
                 path
             }
@@ -175,7 +202,8 @@ impl Texts {
     }
 }
 
-/// An output that another thread feeds while the program runs. When it cannot write any more, the program goes on untraced.
+/// An output that another thread feeds while the program runs. When it cannot write any more, the
+/// program goes on untraced.
 pub struct Shown(Arc<Mutex<(TraceOutput, Option<Failure>)>>);
 
 impl Shown {

@@ -50,7 +50,8 @@ impl Source {
     /// What a recording of the program would say of it.
     fn describe(&self) -> Metadata {
         let program = |program: &retake_record::Request| {
-            let found = Found { program: program.program.clone(), arguments: program.arguments.clone() };
+            let found =
+                Found { program: program.program.clone(), arguments: program.arguments.clone() };
             record::describe_program(&found, program.environment.len())
         };
         match self {
@@ -58,8 +59,13 @@ impl Source {
             Self::Ptrace(request) | Self::Ebpf(request) => match &request.whom {
                 Whom::Program(request) => program(request),
                 Whom::Processes(processes) => {
-                    let first = processes.first().map_or_else(PathBuf::new, |pid| fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default());
-                    record::describe_program(&Found { arguments: vec![first.clone().into_os_string()], program: first }, 0)
+                    let first = processes.first().map_or_else(PathBuf::new, |pid| {
+                        fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default()
+                    });
+                    record::describe_program(
+                        &Found { arguments: vec![first.clone().into_os_string()], program: first },
+                        0,
+                    )
                 }
             },
         }

@@ -1,5 +1,5 @@
-//! Recordings in which one thing was altered, as if the recorder had made a mistake: replay notices. The files themselves are sound,
-//! so that nothing but replay can.
+//! Recordings in which one thing was altered, as if the recorder had made a mistake: replay
+//! notices. The files themselves are sound, so that nothing but replay can.
 
 mod cli_support;
 
@@ -61,7 +61,9 @@ fn write(from: &Path, events: &[Vec<u8>], to: &Path) {
         if stream.info.id == StreamId(0) {
             (bytes, count) = (events.concat(), events.len() as u32);
         }
-        writer.append(stream.info.id, &bytes, ChunkEvents { first: Some(0), count }, Codec::Fast).unwrap();
+        writer
+            .append(stream.info.id, &bytes, ChunkEvents { first: Some(0), count }, Codec::Fast)
+            .unwrap();
     }
     for file in fs::read_dir(from.join("files")).unwrap() {
         let file = file.unwrap();
@@ -80,10 +82,18 @@ impl Original {
     fn record(test: &str) -> Self {
         let place = Place::new(test);
         fs::write(place.work("p.c"), PROGRAM).unwrap();
-        let compiled = std::process::Command::new("gcc").arg("-o").arg(place.work("p")).arg(place.work("p.c")).status().unwrap();
+        let compiled = std::process::Command::new("gcc")
+            .arg("-o")
+            .arg(place.work("p"))
+            .arg(place.work("p.c"))
+            .status()
+            .unwrap();
         assert!(compiled.success());
         fs::write(place.work("input"), "sixteen bytes...sixteen others..").unwrap();
-        assert_eq!(place.run_well(&["record", "--check=full", "-o", "original", "./p"]), "hixteen bytes...");
+        assert_eq!(
+            place.run_well(&["record", "--check=full", "-o", "original", "./p"]),
+            "hixteen bytes..."
+        );
         let events = events(&Recording::open(&place.work("original")).unwrap());
         Self { place, events }
     }
@@ -102,7 +112,10 @@ impl Original {
         events[index][at] ^= 0xff;
         let (status, told) = self.replay(&events, &["--check=full"]);
         let line = format!("differs   {differs}");
-        assert!(status == Some(120) && told.contains(&line), "{what}, event {index}: {status:?} {told}");
+        assert!(
+            status == Some(120) && told.contains(&line),
+            "{what}, event {index}: {status:?} {told}"
+        );
     }
 
     /// The last event of this kind and number.
@@ -112,7 +125,10 @@ impl Original {
 
     /// The last one before an event.
     fn before(&self, index: usize, kind: u8, number: u16) -> usize {
-        let is_meant = |event: &Vec<u8>| event[event::KIND] == kind && event[event::NUMBER..event::NUMBER + 2] == number.to_le_bytes();
+        let is_meant = |event: &Vec<u8>| {
+            event[event::KIND] == kind
+                && event[event::NUMBER..event::NUMBER + 2] == number.to_le_bytes()
+        };
         self.events[..index].iter().rposition(is_meant).expect("the program made it")
     }
 }
@@ -122,12 +138,19 @@ impl Original {
 fn an_event_that_is_missing_or_there_twice_is_noticed() {
     let original = Original::record("altered-events");
     assert_eq!(original.replay(&original.events, &["--check=full"]), (Some(0), String::new()));
-    let whole: Vec<usize> = (0..original.events.len()).filter(|&index| original.events[index][event::KIND] != EVENT_HASH).collect();
+    let whole: Vec<usize> = (0..original.events.len())
+        .filter(|&index| original.events[index][event::KIND] != EVENT_HASH)
+        .collect();
     assert!(whole.len() > 30);
     for index in whole {
         let mut fewer = original.events.clone();
         fewer.remove(index);
-        assert_ne!(original.replay(&fewer, &[]).0, Some(0), "event {index} is missing: {:x?}", original.events[index]);
+        assert_ne!(
+            original.replay(&fewer, &[]).0,
+            Some(0),
+            "event {index} is missing: {:x?}",
+            original.events[index]
+        );
         let mut more = original.events.clone();
         more.insert(index, original.events[index].clone());
         // What comes after the end is never read.
@@ -150,12 +173,21 @@ fn what_a_call_is_and_is_given_is_compared() {
     for argument in 0..ARGUMENTS {
         original.demand("argument", "argument", write, event::LAYOUT_BYTES + argument * 8);
     }
-    for (what, at) in [("input's length", item::TOTAL_BYTES), ("input's hash", item::HASH), ("input's address", item::ADDRESS)] {
+    for (what, at) in [
+        ("input's length", item::TOTAL_BYTES),
+        ("input's hash", item::HASH),
+        ("input's address", item::ADDRESS),
+    ] {
         original.demand(what, "input data", write, first + at);
     }
     // What was read is what is printed.
     let printed = original.before(original.last(EVENT_CALL, READ), EVENT_CALL, READ);
-    original.demand("output", "input data", printed, event::LAYOUT_BYTES + ARGUMENTS * 8 + DATA + 1);
+    original.demand(
+        "output",
+        "input data",
+        printed,
+        event::LAYOUT_BYTES + ARGUMENTS * 8 + DATA + 1,
+    );
 }
 
 #[test]
@@ -168,5 +200,10 @@ fn memory_is_compared_unless_it_is_not_to_be() {
     assert_eq!(original.replay(&events, &["--check=off"]), (Some(0), String::new()));
     original.demand("status", "result", exit, 8);
     // Nothing but the hash of all memory sees what was read and never looked at.
-    original.demand("unseen output", "memory", original.last(EVENT_CALL, READ), event::LAYOUT_BYTES + ARGUMENTS * 8 + DATA + 1);
+    original.demand(
+        "unseen output",
+        "memory",
+        original.last(EVENT_CALL, READ),
+        event::LAYOUT_BYTES + ARGUMENTS * 8 + DATA + 1,
+    );
 }

@@ -1,7 +1,9 @@
-//! `retake record --chaos` and `--until-failure`: programs of `tests/chaos/` with the classic bugs of concurrency.
+//! `retake record --chaos` and `--until-failure`: programs of `tests/chaos/` with the classic bugs
+//! of concurrency.
 //!
-//! Each bug shows up within 1,000 chaos runs; `cargo test --release -p retake --test chaos -- --ignored` shows how many it takes. The ordinary
-//! tests are satisfied with the bugs that show up soon.
+//! Each bug shows up within 1,000 chaos runs; `cargo test --release -p retake --test chaos --
+//! --ignored` shows how many it takes. The ordinary tests are satisfied with the bugs that show up
+//! soon.
 
 mod cli_support;
 
@@ -41,7 +43,8 @@ const SIGTERM: i32 = 15;
 fn executable(name: &str) -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("chaos-programs-{}", std::process::id()));
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("chaos-programs-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         folder
     });
@@ -50,12 +53,24 @@ fn executable(name: &str) -> PathBuf {
     executable
 }
 
-/// Records under chaos until a run fails, and makes sure that the recording fails in the same way whenever it is replayed. The number of the
-/// run that failed; `None` if none did.
+/// Records under chaos until a run fails, and makes sure that the recording fails in the same way
+/// whenever it is replayed. The number of the run that failed; `None` if none did.
 fn hunt(place: &Place, name: &str, failure: Failure, first_seed: u64, runs: u64) -> Option<u64> {
     let executable = executable(name);
     let (seed, runs) = (first_seed.to_string(), runs.to_string());
-    let arguments = ["record", "--chaos", "--seed", &seed, "--until-failure", "-n", &runs, "--timeout", TIMEOUT, "--", executable.to_str().unwrap()];
+    let arguments = [
+        "record",
+        "--chaos",
+        "--seed",
+        &seed,
+        "--until-failure",
+        "-n",
+        &runs,
+        "--timeout",
+        TIMEOUT,
+        "--",
+        executable.to_str().unwrap(),
+    ];
     let found = place.run_within(&arguments, std::time::Duration::from_secs(900));
     if found.status == Some(0) {
         assert_eq!(place.recordings(), [""; 0], "{found:?}");
@@ -76,7 +91,8 @@ fn hunt(place: &Place, name: &str, failure: Failure, first_seed: u64, runs: u64)
     assert!(found.stderr.contains(&format!("retake replay {recording}")), "{found:?}");
     for _ in 0..3 {
         let replayed = place.run(&["replay", "--check=full"]);
-        let expected = if failure == Failure::NeverEnds { (None, Some(SIGTERM)) } else { (status, signal) };
+        let expected =
+            if failure == Failure::NeverEnds { (None, Some(SIGTERM)) } else { (status, signal) };
         assert_eq!((replayed.status, replayed.signal), expected, "{replayed:?}");
         assert_eq!(replayed.stdout, last_output(&found), "{name}");
     }
@@ -85,10 +101,16 @@ fn hunt(place: &Place, name: &str, failure: Failure, first_seed: u64, runs: u64)
 
 /// What the last of many runs printed.
 fn last_output(found: &Ran) -> String {
-    found.stdout.lines().last().filter(|_| is_of_failure(found)).map_or(String::new(), |line| format!("{line}\n"))
+    found
+        .stdout
+        .lines()
+        .last()
+        .filter(|_| is_of_failure(found))
+        .map_or(String::new(), |line| format!("{line}\n"))
 }
 
-/// Some programs say nothing on standard output when they fail; then the last line is of the run before.
+/// Some programs say nothing on standard output when they fail; then the last line is of the run
+/// before.
 fn is_of_failure(found: &Ran) -> bool {
     let lines = found.stdout.lines().count() as u64;
     lines == run_number(found)
@@ -96,7 +118,9 @@ fn is_of_failure(found: &Ran) -> bool {
 
 fn run_number(found: &Ran) -> u64 {
     let number = found.stderr.split(" in run ").nth(1).and_then(|rest| rest.split(' ').next());
-    number.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("no run is named in {found:?}"))
+    number
+        .and_then(|number| number.parse().ok())
+        .unwrap_or_else(|| panic!("no run is named in {found:?}"))
 }
 
 #[test]
@@ -119,7 +143,8 @@ fn every_bug_shows_up_within_a_thousand_runs() {
     }
 }
 
-/// A thread is brought over most instructions by running copies of them elsewhere. Of that the program sees nothing.
+/// A thread is brought over most instructions by running copies of them elsewhere. Of that the
+/// program sees nothing.
 #[test]
 fn faults_are_told_where_they_are() {
     const SEEDS: u64 = 8;
@@ -127,10 +152,23 @@ fn faults_are_told_where_they_are() {
     let executable = executable("fault_addresses");
     let stopped = |seed: u64| {
         let name = format!("of-{seed}");
-        let recorded = place.run(&["record", "--chaos", "--seed", &seed.to_string(), "-o", &name, executable.to_str().unwrap()]);
-        assert_eq!((recorded.status, &*recorded.stdout), (Some(0), "1200 faults, 2836793135111181443\n"), "seed {seed}: {recorded:?}");
+        let recorded = place.run(&[
+            "record",
+            "--chaos",
+            "--seed",
+            &seed.to_string(),
+            "-o",
+            &name,
+            executable.to_str().unwrap(),
+        ]);
+        assert_eq!(
+            (recorded.status, &*recorded.stdout),
+            (Some(0), "1200 faults, 2836793135111181443\n"),
+            "seed {seed}: {recorded:?}"
+        );
         assert_eq!(place.run(&["replay", &name]).stdout, recorded.stdout, "seed {seed}");
-        place.run_json(&["info", "--json", &name])["metadata"]["outcome"]["counters"]["forced_points"].as_u64().unwrap()
+        place.run_json(&["info", "--json",
+            &name])["metadata"]["outcome"]["counters"]["forced_points"].as_u64().unwrap()
     };
     assert!((1..=SEEDS).map(stopped).sum::<u64>() > 100);
 }

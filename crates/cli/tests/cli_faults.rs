@@ -1,4 +1,5 @@
-//! What goes wrong around a recording: killed supervisors and programs, full disks, closed pipes, cut files, users without privileges.
+//! What goes wrong around a recording: killed supervisors and programs, full disks, closed pipes,
+//! cut files, users without privileges.
 
 mod cli_support;
 
@@ -41,7 +42,8 @@ fn child_called(parent: Pid, name: &str) -> Pid {
     wait_until(name, PATIENCE, || {
         found = processes().find(|&pid| {
             state_of(pid).is_some_and(|(_, its_parent)| its_parent == parent)
-                && fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|found| found.trim_end() == name)
+                && fs::read_to_string(format!("/proc/{pid}/comm"))
+                    .is_ok_and(|found| found.trim_end() == name)
         });
         found.is_some()
     });
@@ -81,16 +83,25 @@ fn a_killed_supervisor_leaves_nothing_but_a_recording_that_replays() {
     let (name, value) = mark.split_once('=').unwrap();
     let script = "i=0; while :; do i=$((i+1)); echo line $i; /bin/true; (echo sub $i); done";
     let printed = place.work("printed");
-    let mut supervisor = Started::new(place.command(&["record", "--", "sh", "-c", script]).env(name, value).stdout(File::create(&printed).unwrap()));
+    let mut supervisor = Started::new(
+        place
+            .command(&["record", "--", "sh", "-c", script])
+            .env(name, value)
+            .stdout(File::create(&printed).unwrap()),
+    );
     wait_until("output", PATIENCE, || fs::metadata(&printed).unwrap().len() > 2000);
-    // Somebody may have ended all processes that are called like the supervisor: its guardian stays.
+    // Somebody may have ended all processes that are called like the supervisor: its guardian
+    // stays.
     kill_process(child_called(supervisor.pid(), "guardian"), Signal::TERM).unwrap();
     kill_process(supervisor.pid(), Signal::KILL).unwrap();
     supervisor.wait(PATIENCE);
     wait_until("the recorded processes to end", CLEAN_UP, || marked(&mark).is_empty());
     wait_until("shared memory to vanish", CLEAN_UP, || segments_of(supervisor.pid()) == 0);
     assert_eq!(place.recordings(), ["latest", "sh-1"]);
-    let mut left: Vec<_> = fs::read_dir(place.recording("sh-1")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let mut left: Vec<_> = fs::read_dir(place.recording("sh-1"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     left.sort();
     assert_eq!(left, ["events", "files", "recording.json"]);
     assert_eq!(place.scratch(), [""; 0]);
@@ -116,7 +127,11 @@ fn a_killed_replay_leaves_nothing() {
     assert_ne!(segments_of(replay.pid()), 0);
     kill_process(replay.pid(), Signal::KILL).unwrap();
     replay.wait(PATIENCE);
-    wait_until("the replayed processes to end, and their shared memory with them", CLEAN_UP, || segments_of(replay.pid()) == 0);
+    wait_until(
+        "the replayed processes to end, and their shared memory with them",
+        CLEAN_UP,
+        || segments_of(replay.pid()) == 0,
+    );
     wait_until("the folder of the replay to vanish", CLEAN_UP, || place.scratch().is_empty());
 }
 
@@ -209,7 +224,13 @@ fn a_full_disk_stops_the_program_until_there_is_space() {
     let mut shell = place.command_of("unshare", &["-m", "sh", "-c", script]);
     let output = shell.arg(retake).output();
     let ran = Ran::of(output.unwrap(), &["full-disk"]);
-    for part in ["stopped until there is space", "there is space again", "recorded: 0", "replayed: 0", "same"] {
+    for part in [
+        "stopped until there is space",
+        "there is space again",
+        "recorded: 0",
+        "replayed: 0",
+        "same",
+    ] {
         assert!(ran.stdout.contains(part), "{part:?} is not in {ran:?}");
     }
     for part in ["was not stopped", "error: ", "so far: 120", "so far: 125"] {
@@ -246,12 +267,21 @@ fn a_user_without_privileges_can_record_and_replay() {
             .output();
         Ran::of(output.unwrap(), arguments)
     };
-    let programs: [&[&str]; 4] = [&["true"], &["id", "-u"], &["sh", "-c", "for i in 1 2 3; do echo $i | cat; done; exit 3"], &["ls", "-l", "/"]];
+    let programs: [&[&str]; 4] = [
+        &["true"],
+        &["id", "-u"],
+        &["sh", "-c", "for i in 1 2 3; do echo $i | cat; done; exit 3"],
+        &["ls", "-l", "/"],
+    ];
     for program in programs {
         let recorded = run(&[&["record", "--"], program].concat());
         let replayed = run(&["replay"]);
         assert_eq!(recorded.stderr, "", "{recorded:?}");
-        assert_eq!((recorded.status, &recorded.stdout), (replayed.status, &replayed.stdout), "{replayed:?}");
+        assert_eq!(
+            (recorded.status, &recorded.stdout),
+            (replayed.status, &replayed.stdout),
+            "{replayed:?}"
+        );
     }
     let listed = run(&["ls"]);
     for name in ["true-1", "id-1", "sh-1", "ls-1"] {
@@ -284,11 +314,13 @@ fn replay_ends_when_nobody_reads_its_output() {
 
 /// Starts a command line on a terminal of its own.
 fn on_a_terminal(place: &Place, line: &str) -> Started {
-    let mut script = place.command_of("script", &["--quiet", "--return", "--command", line, "typescript"]);
+    let mut script =
+        place.command_of("script", &["--quiet", "--return", "--command", line, "typescript"]);
     Started::new(script.stdin(Stdio::piped()).stdout(Stdio::null()))
 }
 
-/// Runs a command on a terminal of its own and types Ctrl-C when `name` runs. Returns how it ended, as a shell says it.
+/// Runs a command on a terminal of its own and types Ctrl-C when `name` runs. Returns how it ended,
+/// as a shell says it.
 fn interrupted_on_a_terminal(place: &Place, name: &str, program: &str) -> Option<i32> {
     let retake = env!("CARGO_BIN_EXE_retake");
     let line = format!("exec {retake} record {program}");
@@ -298,7 +330,8 @@ fn interrupted_on_a_terminal(place: &Place, name: &str, program: &str) -> Option
         let script = terminal.pid().as_raw_nonzero().get();
         supervisor = processes().find(|&pid| {
             state_of(pid).is_some_and(|(_, parent)| parent == script)
-                && fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|found| found.trim_end() == "retake")
+                && fs::read_to_string(format!("/proc/{pid}/comm"))
+                    .is_ok_and(|found| found.trim_end() == "retake")
         });
         supervisor.is_some()
     });
@@ -315,7 +348,10 @@ fn what_was_printed_to_the_terminal_by_name_is_printed_again() {
     needs!("script");
     let place = Place::new("terminal-by-name");
     let retake = env!("CARGO_BIN_EXE_retake");
-    let line = format!("exec {retake} record sh -c 'echo one; echo two > /dev/tty; echo three > \"$(tty)\"; echo four > /dev/null'");
+    let line = format!(
+        "exec {retake} record sh -c 'echo one; echo two > /dev/tty; echo three > \"$(tty)\"; echo \
+        four > /dev/null'"
+    );
     assert!(on_a_terminal(&place, &line).wait(PATIENCE).success());
     replays(&place, Some(0), None, "one\ntwo\nthree\n");
 }
@@ -325,7 +361,8 @@ fn inherited_descriptors_that_lead_to_the_output_are_known() {
     let place = Place::new("inherited-output");
     let retake = env!("CARGO_BIN_EXE_retake");
     let line = format!("{retake} record sh -c 'echo three >&3; echo one' 3>&1");
-    let status = Started::new(place.command_of("sh", &["-c", &line]).stdout(Stdio::piped())).wait(PATIENCE);
+    let status =
+        Started::new(place.command_of("sh", &["-c", &line]).stdout(Stdio::piped())).wait(PATIENCE);
     assert!(status.success());
     replays(&place, Some(0), None, "three\none\n");
 }
@@ -349,9 +386,12 @@ fn an_interrupt_from_the_terminal_ends_the_program() {
 #[test]
 fn a_stopped_program_stops_the_supervisor_and_both_go_on() {
     let place = Place::new("stopped");
-    let mut supervisor = Started::new(place.command(&["record", "sleep", "1"]).stdout(Stdio::null()));
+    let mut supervisor =
+        Started::new(place.command(&["record", "sleep", "1"]).stdout(Stdio::null()));
     let program = child_called(supervisor.pid(), "sleep");
-    let is_stopped = |pid: Pid| state_of(pid.as_raw_nonzero().get()).is_some_and(|(state, _)| matches!(state, 'T' | 't'));
+    let is_stopped = |pid: Pid| {
+        state_of(pid.as_raw_nonzero().get()).is_some_and(|(state, _)| matches!(state, 'T' | 't'))
+    };
     kill_process_group(supervisor.pid(), Signal::TSTP).unwrap();
     wait_until("both to stop", PATIENCE, || is_stopped(program) && is_stopped(supervisor.pid()));
     sleep(Duration::from_millis(300));
@@ -366,7 +406,12 @@ fn a_stopped_program_stops_the_supervisor_and_both_go_on() {
 fn a_replayed_script_starts_its_programs_one_after_the_other() {
     const MOST_AT_ONCE: usize = 6;
     let place = Place::new("one-after-the-other");
-    place.run_well(&["record", "sh", "-c", "i=0; while [ $i -lt 100 ]; do /bin/true; i=$((i+1)); done"]);
+    place.run_well(&[
+        "record",
+        "sh",
+        "-c",
+        "i=0; while [ $i -lt 100 ]; do /bin/true; i=$((i+1)); done",
+    ]);
     let mut replay = Started::new(place.command(&["replay"]).stdout(Stdio::null()));
     let pid = replay.pid().as_raw_nonzero().get();
     let mut most = 0;
@@ -374,7 +419,8 @@ fn a_replayed_script_starts_its_programs_one_after_the_other() {
         if let Some(status) = replay.0.try_wait().unwrap() {
             break status;
         }
-        let parents: HashMap<i32, i32> = processes().filter_map(|pid| Some((pid, state_of(pid)?.1))).collect();
+        let parents: HashMap<i32, i32> =
+            processes().filter_map(|pid| Some((pid, state_of(pid)?.1))).collect();
         let is_below = |mut process: i32| {
             while let Some(&parent) = parents.get(&process) {
                 if parent == pid {
@@ -410,7 +456,8 @@ fn cut_recordings_replay_a_prefix_or_say_why_not() {
     const MOST_CUTS: usize = 30;
     const LIMIT: Duration = Duration::from_secs(10);
     let place = Place::new("cut");
-    let script = "for i in 1 2 3; do echo line $i; sleep 0.05; (echo sub $i); /bin/echo other $i; done; echo end | cat";
+    let script = "for i in 1 2 3; do echo line $i; sleep 0.05; (echo sub $i); /bin/echo other $i; \
+    done; echo end | cat";
     let whole = place.run_well(&["record", "-o", "whole", "sh", "-c", script]);
     let events = place.work("whole/events");
     let bytes = fs::read(&events).unwrap();
@@ -433,8 +480,13 @@ fn cut_recordings_replay_a_prefix_or_say_why_not() {
         assert!(ran.status != Some(120), "a cut at {cut} is no divergence: {ran:?}");
         printed.push(ran.stdout.len());
     }
-    // What is not cut off is replayed: the later the cut, the more is printed, and in the end all of it.
-    assert!(printed.is_sorted() && printed.last() == Some(&whole.len()), "{printed:?} of {}", whole.len());
+    // What is not cut off is replayed: the later the cut, the more is printed, and in the end all
+    // of it.
+    assert!(
+        printed.is_sorted() && printed.last() == Some(&whole.len()),
+        "{printed:?} of {}",
+        whole.len()
+    );
     printed.dedup();
     assert!(printed.len() >= 4, "{printed:?}");
     assert_eq!(place.scratch(), [""; 0]);

@@ -22,9 +22,14 @@ fn reanimated(place: &Place, more: &[&str]) -> Value {
     let made = place.work("made");
     let root = place.work("fresh");
     let _ = fs::remove_dir_all(&root);
-    let arguments = ["reanimate", "x.ds", "--root", "fresh", "--json", "--compare", made.to_str().unwrap()];
+    let arguments =
+        ["reanimate", "x.ds", "--root", "fresh", "--json", "--compare", made.to_str().unwrap()];
     let report = place.run_json(&[&arguments[..], more].concat());
-    assert_eq!((&report["mismatched"], &report["stopped"]), (&0.into(), &false.into()), "{report:#}");
+    assert_eq!(
+        (&report["mismatched"], &report["stopped"]),
+        (&0.into(), &false.into()),
+        "{report:#}"
+    );
     let compared = &report["compared"][0];
     assert_eq!(compared["difference_count"], 0, "{compared:#}");
     assert!(compared["files"].as_u64().unwrap() > 0);
@@ -40,16 +45,32 @@ fn the_same_files_come_out_whatever_the_way() {
         seq 1 20000 | sort -r | gzip -c > numbers.gz; gzip -dc numbers.gz | tail -3 > last
         touch -d 2001-02-03 dated; rm a/b/link; cat < a/file > copy; ls -l > listing";
     traced(&place, script);
-    for more in [&[][..], &["--threads=1"], &["--order=overlap"], &["--order=strict"], &["--verify=none"]] {
+    for more in
+        [&[][..], &["--threads=1"], &["--order=overlap"], &["--order=strict"], &["--verify=none"]]
+    {
         let report = reanimated(&place, more);
         let count = |name: &str| report[name].as_u64().unwrap();
-        let reasons = |name: &str| report[name].as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum::<u64>();
-        assert_eq!(count("calls"), count("verified") + reasons("simulated") + reasons("skipped"), "{report:#}");
+        let reasons = |name: &str| {
+            report[name]
+                .as_object()
+                .unwrap()
+                .values()
+                .map(|count| count.as_u64().unwrap())
+                .sum::<u64>()
+        };
+        assert_eq!(
+            count("calls"),
+            count("verified") + reasons("simulated") + reasons("skipped"),
+            "{report:#}"
+        );
         assert_eq!(reasons("skipped"), 0, "{report:#}");
     }
     let dated = |path: PathBuf| fs::metadata(path).unwrap().modified().unwrap();
     let below: PathBuf = place.work("made").components().skip(1).collect();
-    assert_eq!(dated(place.work("made/dated")), dated(place.work("fresh").join(below).join("dated")));
+    assert_eq!(
+        dated(place.work("made/dated")),
+        dated(place.work("fresh").join(below).join("dated"))
+    );
 }
 
 #[test]
@@ -57,7 +78,11 @@ fn archives_are_unpacked_again() {
     let place = Place::new("reanimate-tar");
     fs::create_dir_all(place.work("source/deep/er")).unwrap();
     for index in 0..100 {
-        fs::write(place.work(&format!("source/deep/file{index}")), vec![index; 1000 * usize::from(index)]).unwrap();
+        fs::write(
+            place.work(&format!("source/deep/file{index}")),
+            vec![index; 1000 * usize::from(index)],
+        )
+        .unwrap();
     }
     std::os::unix::fs::symlink("deep/file7", place.work("source/link")).unwrap();
     traced(&place, "tar cf ../x.tar -C .. source; tar xf ../x.tar");
@@ -70,14 +95,56 @@ fn a_manifest_and_statistics_say_what_a_trace_left() {
     let place = Place::new("reanimate-manifest");
     fs::create_dir(place.work("made")).unwrap();
     let script = "cd made; seq 1 1000 > numbers; cat numbers numbers > twice; ln -s twice link";
-    place.run_well(&["trace", "-o", "x.ds", "--manifest", "x.tree", "--tree", "made", "--", "/bin/sh", "-e", "-c", script]);
-    let report = place.run_json(&["reanimate", "x.ds", "--root", "fresh", "--json", "--verify-tree", "x.tree"]);
-    assert_eq!((&report["compared"][0]["files"], &report["compared"][0]["difference_count"]), (&3.into(), &0.into()), "{report:#}");
+    place.run_well(&[
+        "trace",
+        "-o",
+        "x.ds",
+        "--manifest",
+        "x.tree",
+        "--tree",
+        "made",
+        "--",
+        "/bin/sh",
+        "-e",
+        "-c",
+        script,
+    ]);
+    let report = place.run_json(&[
+        "reanimate",
+        "x.ds",
+        "--root",
+        "fresh",
+        "--json",
+        "--verify-tree",
+        "x.tree",
+    ]);
+    assert_eq!(
+        (&report["compared"][0]["files"], &report["compared"][0]["difference_count"]),
+        (&3.into(), &0.into()),
+        "{report:#}"
+    );
     let below: PathBuf = place.work("made").components().skip(1).collect();
     fs::write(place.work("fresh").join(below).join("more"), "").unwrap();
-    let changed = place.run(&["reanimate", "x.ds", "--root", "fresh", "--prepare=never", "--on-mismatch", "warn", "--verify-tree", "x.tree"]);
-    assert!(changed.status == Some(120) && changed.stdout.contains("more: not in the manifest"), "{changed:?}");
-    place.run_badly(&["reanimate", "x.ds", "--root", "again", "--verify-tree", "x.ds"], 125, &["is no manifest"]);
+    let changed = place.run(&[
+        "reanimate",
+        "x.ds",
+        "--root",
+        "fresh",
+        "--prepare=never",
+        "--on-mismatch",
+        "warn",
+        "--verify-tree",
+        "x.tree",
+    ]);
+    assert!(
+        changed.status == Some(120) && changed.stdout.contains("more: not in the manifest"),
+        "{changed:?}"
+    );
+    place.run_badly(
+        &["reanimate", "x.ds", "--root", "again", "--verify-tree", "x.ds"],
+        125,
+        &["is no manifest"],
+    );
 
     let statistics = place.run_json(&["trace", "stat", "x.ds", "--json"]);
     assert!(statistics["written"]["bytes"].as_u64() >= Some(3893), "{statistics:#}");
@@ -97,7 +164,8 @@ fn differences_are_told() {
     let below: PathBuf = place.work("made").components().skip(1).collect();
     let there = place.work("fresh").join(below);
     fs::create_dir_all(there.join("file")).unwrap();
-    let ran = place.run(&["reanimate", "x.ds", "--root", "fresh", "--on-mismatch", "warn", "--prepare"]);
+    let ran =
+        place.run(&["reanimate", "x.ds", "--root", "fresh", "--on-mismatch", "warn", "--prepare"]);
     assert_eq!(ran.status, Some(120), "{ran:?}");
     assert!(ran.stdout.contains("EISDIR"), "{ran:?}");
     let missing = place.run(&["reanimate", "nothing.ds", "--root", "fresh"]);
@@ -118,7 +186,10 @@ fn on_a_full_disk_replay_ends_and_says_so() {
         echo "ended with $?"
     "#;
     let mut command = std::process::Command::new("unshare");
-    command.args(["-m", "sh", "-c", script, env!("CARGO_BIN_EXE_retake")]).current_dir(place.work("")).stdin(std::process::Stdio::null());
+    command
+        .args(["-m", "sh", "-c", script, env!("CARGO_BIN_EXE_retake")])
+        .current_dir(place.work(""))
+        .stdin(std::process::Stdio::null());
     let ran = command.output().unwrap();
     let stdout = String::from_utf8_lossy(&ran.stdout);
     assert!(stdout.contains("ENOSPC") && stdout.contains("ended with 120"), "{stdout}");

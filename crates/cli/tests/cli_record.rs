@@ -46,9 +46,13 @@ fn files_are_expected_but_not_kept_in_vain() {
     };
     let expected = || {
         let folder = fs::read_dir(place.work("../retake/store/cache/foresight")).unwrap();
-        let files: Vec<_> = folder.map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap()).collect();
+        let files: Vec<_> =
+            folder.map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap()).collect();
         assert_eq!(files.len(), 1, "one program was recorded");
-        files[0].split('\0').map(|path| path.rsplit('/').next().unwrap().to_owned()).collect::<Vec<_>>()
+        files[0]
+            .split('\0')
+            .map(|path| path.rsplit('/').next().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     let images = || fs::read_dir(place.work("../retake/store/cache/images")).unwrap().count();
     let both = record(&place, "both", "ls / > /dev/null; true");
@@ -65,7 +69,8 @@ fn files_are_expected_but_not_kept_in_vain() {
     assert_eq!(place.run(&["replay", "both", "--check=full"]).status, Some(0));
 }
 
-/// Sanitizers reserve terabytes at addresses of their own, and refuse to run where something else is.
+/// Sanitizers reserve terabytes at addresses of their own, and refuse to run where something else
+/// is.
 #[test]
 fn programs_built_with_sanitizers_record_and_replay() {
     let place = Place::new("sanitizers");
@@ -86,13 +91,21 @@ fn programs_built_with_sanitizers_record_and_replay() {
     fs::write(place.work("threads.c"), source).unwrap();
     for sanitizer in ["thread", "address,undefined"] {
         let flag = format!("-fsanitize={sanitizer}");
-        let built = place.command_of("gcc", &["-g", "-pthread", &flag, "threads.c", "-o", "threads"]).status().unwrap();
+        let built = place
+            .command_of("gcc", &["-g", "-pthread", &flag, "threads.c", "-o", "threads"])
+            .status()
+            .unwrap();
         assert!(built.success(), "{flag}");
-        for arguments in [&["record", "--check=full", "./threads"][..], &["replay", "--check=full"]] {
+        for arguments in [&["record", "--check=full", "./threads"][..], &["replay", "--check=full"]]
+        {
             let ran = place.run_command(arguments, LONG, |command| {
                 command.env("ASAN_OPTIONS", "detect_leaks=0");
             });
-            assert_eq!((ran.status, ran.stdout.as_str(), ran.stderr.as_str()), (Some(0), "1\n", ""), "{ran:?}");
+            assert_eq!(
+                (ran.status, ran.stdout.as_str(), ran.stderr.as_str()),
+                (Some(0), "1\n", ""),
+                "{ran:?}"
+            );
         }
     }
 }
@@ -118,7 +131,12 @@ fn recording_is_transparent() {
     let place = Place::new("transparent");
     let script = "cat; echo out; echo err >&2; echo \"$HOME $0\"; pwd";
     let mut command = place.command(&["record", "sh", "-c", script]);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     child.stdin.take().unwrap().write_all(b"in\n").unwrap();
     let recorded = Ran::of(child.wait_with_output().unwrap(), &[]);
     let home = place.work("..").canonicalize().unwrap();
@@ -169,7 +187,10 @@ fn options_end_at_the_program() {
     assert_eq!(place.run_well(&["record", "echo", "-o", "--", "--check=x"]), "-o -- --check=x\n");
     assert_eq!(place.run_well(&["record", "--check=full", "--", "echo", "--"]), "--\n");
     assert_eq!(place.run_well(&["replay", "--check=full"]), "--\n");
-    assert_eq!(place.run_well(&["record", "--no-fast-path", "--check=off", "echo", "slow"]), "slow\n");
+    assert_eq!(
+        place.run_well(&["record", "--no-fast-path", "--check=off", "echo", "slow"]),
+        "slow\n"
+    );
     assert_eq!(place.run_well(&["replay", "--check=off"]), "slow\n");
     place.run_badly(&["record", "--nonsense", "echo"], 125, &["--nonsense"]);
     place.run_badly(&["record"], 125, &["COMMAND"]);

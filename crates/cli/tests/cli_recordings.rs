@@ -61,7 +61,10 @@ fn ps_shows_the_tree() {
     let place = place_with_tree("ps");
     let processes = place.run_json(&["ps", "--json"]);
     let ended_with = |program: &str, status: i64| {
-        array(&processes).iter().any(|process| process["program"].as_str().unwrap().ends_with(program) && process["end"]["exited"] == status)
+        array(&processes).iter().any(|process| {
+            process["program"].as_str().unwrap().ends_with(program)
+                && process["end"]["exited"] == status
+        })
     };
     for (program, status) in [("/ls", 2), ("/sh", 3), ("/echo", 0), ("/cat", 0), ("/sh", 0)] {
         assert!(ended_with(program, status), "{program} {status}: {processes}");
@@ -72,7 +75,11 @@ fn ps_shows_the_tree() {
         assert_eq!(child["parent_pid"], root["pid"], "{processes}");
     }
     let text = place.run_well(&["ps"]);
-    assert!(text.lines().nth(2).unwrap().ends_with("├─ /usr/bin/ls /nosuch") || text.contains("├─ /bin/ls /nosuch"), "{text}");
+    assert!(
+        text.lines().nth(2).unwrap().ends_with("├─ /usr/bin/ls /nosuch")
+            || text.contains("├─ /bin/ls /nosuch"),
+        "{text}"
+    );
     assert!(text.lines().last().unwrap().contains("└─ "), "{text}");
 }
 
@@ -81,9 +88,14 @@ fn dump_shows_events_and_filters_them() {
     let place = place_with_tree("dump");
     let text = place.run_well(&["dump"]);
     assert!(text.starts_with("# stream 0: process "), "{text}");
-    assert!(text.lines().any(|line| line.contains("[\"ls\", \"/nosuch\"], ") && line.contains(" vars */")), "{text}");
+    assert!(
+        text.lines()
+            .any(|line| line.contains("[\"ls\", \"/nosuch\"], ") && line.contains(" vars */")),
+        "{text}"
+    );
     let lines = place.run_well(&["dump", "--json", "--call", "write"]);
-    let events: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let events: Vec<Value> =
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(events.iter().all(|event| event["call"] == "write"));
     let written = events.iter().find(|event| event["console"]["to"] == "stdout").unwrap();
     assert_eq!(written["result"], 4);
@@ -134,7 +146,11 @@ fn only_recordings_are_removed() {
     place.run_well(&["record", "true"]);
     fs::write(place.work("file"), "kept").unwrap();
     fs::write(place.recording("true-1").join("notes"), "kept").unwrap();
-    place.run_badly(&["rm", "file", "true-1", "nosuch", "true-2"], 125, &["file", "notes", "nosuch"]);
+    place.run_badly(
+        &["rm", "file", "true-1", "nosuch", "true-2"],
+        125,
+        &["file", "notes", "nosuch"],
+    );
     assert!(place.work("file").exists());
     assert_eq!(place.recordings(), ["latest", "true-1"]);
 }
@@ -161,7 +177,9 @@ fn damage_is_told_and_the_rest_is_shown() {
             let ran = place.run(&[command, "latest"]);
             // A replay may be killed where the recording ends.
             let is_expected = matches!(ran.status, Some(0 | 120 | 125)) || ran.signal == Some(9);
-            let is_told = ran.stderr.contains("error: ") || ran.stderr.contains("warning: ") || ran.stdout.contains("warning ");
+            let is_told = ran.stderr.contains("error: ")
+                || ran.stderr.contains("warning: ")
+                || ran.stdout.contains("warning ");
             // Who does not read the damaged place tells what there is to tell, all of it.
             assert!(is_expected && (is_told || ran.stdout == *undamaged), "{ran:?}");
         }

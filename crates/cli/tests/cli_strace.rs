@@ -12,7 +12,8 @@ use cli_support::traces::compile;
 use retake_testing::needs;
 use retake_testing::needs::is_lacking;
 
-/// A tracer's lines, each behind the number of its process. What it shows of a call in two parts is joined.
+/// A tracer's lines, each behind the number of its process. What it shows of a call in two parts is
+/// joined.
 fn whole_lines(text: &str) -> Vec<String> {
     let mut begun: HashMap<String, String> = HashMap::new();
     let mut whole = Vec::new();
@@ -21,7 +22,9 @@ fn whole_lines(text: &str) -> Vec<String> {
         let rest = rest.trim_start();
         if let Some(beginning) = rest.strip_suffix(" <unfinished ...>") {
             begun.insert(process.to_owned(), beginning.to_owned());
-        } else if let Some((_, end)) = rest.strip_prefix("<... ").and_then(|rest| rest.split_once(" resumed>")) {
+        } else if let Some((_, end)) =
+            rest.strip_prefix("<... ").and_then(|rest| rest.split_once(" resumed>"))
+        {
             let beginning = begun.remove(process).unwrap_or_else(|| panic!("not begun: {line}"));
             whole.push(beginning + end);
         } else {
@@ -33,33 +36,66 @@ fn whole_lines(text: &str) -> Vec<String> {
     whole
 }
 
-/// Lines of calls whose texts do not depend on who looks, without process ids and addresses, sorted.
+/// Lines of calls whose texts do not depend on who looks, without process ids and addresses,
+/// sorted.
 fn comparable(text: &str, names: &[&str]) -> Vec<String> {
-    let is_meant = |line: &String| names.iter().any(|name| line.strip_prefix(name).is_some_and(|rest| rest.starts_with('(')));
-    let plain = |line: String| {
-        let words = line
-            .split("0x")
-            .enumerate()
-            .map(|(index, part)| if index == 0 { part } else { part.trim_start_matches(|it: char| it.is_ascii_hexdigit()) });
-        let line = words.collect::<Vec<_>>().join("0x").split_whitespace().collect::<Vec<_>>().join(" ");
-        // How much time was left, and which number a thread got, is up to the machine.
-        let ends = if line.starts_with("clone") { [" => ", " = "].as_slice() } else { &[", left ", "], left "] };
-        ends.iter().filter_map(|end| line.find(end)).min().map_or(line.clone(), |end| line[..end].to_owned())
+    let is_meant = |line: &String| {
+        names.iter().any(|name| line.strip_prefix(name).is_some_and(|rest| rest.starts_with('(')))
     };
-    let mut lines: Vec<String> = whole_lines(text).into_iter().filter(is_meant).map(plain).collect();
+    let plain = |line: String| {
+        let words = line.split("0x").enumerate().map(|(index, part)| {
+            if index == 0 {
+                part
+            } else {
+                part.trim_start_matches(|it: char| it.is_ascii_hexdigit())
+            }
+        });
+        let line =
+            words.collect::<Vec<_>>().join("0x").split_whitespace().collect::<Vec<_>>().join(" ");
+        // How much time was left, and which number a thread got, is up to the machine.
+        let ends = if line.starts_with("clone") {
+            [" => ", " = "].as_slice()
+        } else {
+            &[", left ", "], left "]
+        };
+        ends.iter()
+            .filter_map(|end| line.find(end))
+            .min()
+            .map_or(line.clone(), |end| line[..end].to_owned())
+    };
+    let mut lines: Vec<String> =
+        whole_lines(text).into_iter().filter(is_meant).map(plain).collect();
     lines.sort();
     lines
 }
 
 /// The lines of a program's calls of these names, under strace and traced by ptrace.
-fn side_by_side(place: &Place, options: &[&str], program: &[&str], names: &[&str]) -> (Vec<String>, Vec<String>) {
+fn side_by_side(
+    place: &Place,
+    options: &[&str],
+    program: &[&str],
+    names: &[&str],
+) -> (Vec<String>, Vec<String>) {
     // What a program loads would differ: locales, and libraries from where cargo has its own.
-    let environment = |command: &mut Command| _ = command.env("LC_ALL", "C").env_remove("LD_LIBRARY_PATH");
+    let environment =
+        |command: &mut Command| _ = command.env("LC_ALL", "C").env_remove("LD_LIBRARY_PATH");
     let mut strace = strace();
-    environment(strace.args(["-f", "-o", "strace.txt"]).args(options).args(program).current_dir(place.work("")));
+    environment(
+        strace
+            .args(["-f", "-o", "strace.txt"])
+            .args(options)
+            .args(program)
+            .current_dir(place.work("")),
+    );
     let strace = strace.output().unwrap();
     assert!(strace.status.success(), "{strace:?}");
-    let ours = [["trace", "--method", "ptrace", "-f", "-o", "ours.txt"].as_slice(), options, &["--"], program].concat();
+    let ours = [
+        ["trace", "--method", "ptrace", "-f", "-o", "ours.txt"].as_slice(),
+        options,
+        &["--"],
+        program,
+    ]
+    .concat();
     let ran = place.run_command(&ours, Duration::from_secs(60), environment);
     assert_eq!(ran.status, Some(0), "{ran:?}");
     let text = |name| fs::read_to_string(place.work(name)).unwrap();
@@ -70,11 +106,16 @@ fn side_by_side(place: &Place, options: &[&str], program: &[&str], names: &[&str
 fn assert_same(theirs: &[String], ours: &[String], what: &str) {
     let without = |lines: &[String], others: &[String]| {
         let mut rest = others.to_vec();
-        let is_more = |line: &&String| rest.iter().position(|other| other == *line).map(|at| rest.swap_remove(at)).is_none();
+        let is_more = |line: &&String| {
+            rest.iter().position(|other| other == *line).map(|at| rest.swap_remove(at)).is_none()
+        };
         lines.iter().filter(is_more).cloned().collect::<Vec<_>>()
     };
     let (missing, surplus) = (without(theirs, ours), without(ours, theirs));
-    assert!(missing.is_empty() && surplus.is_empty(), "{what}: only strace has {missing:#?}, only we have {surplus:#?}");
+    assert!(
+        missing.is_empty() && surplus.is_empty(),
+        "{what}: only strace has {missing:#?}, only we have {surplus:#?}"
+    );
 }
 
 /// With signals as retake has them here: whoever started the tests may ignore some.
@@ -86,16 +127,38 @@ fn strace() -> Command {
 
 #[test]
 fn lines_are_those_that_strace_prints() {
-    const NAMES: [&str; 11] = ["access", "close", "dup2", "fcntl", "mmap", "mprotect", "openat", "pread64", "prlimit64", "read", "rt_sigaction"];
+    const NAMES: [&str; 11] = [
+        "access",
+        "close",
+        "dup2",
+        "fcntl",
+        "mmap",
+        "mprotect",
+        "openat",
+        "pread64",
+        "prlimit64",
+        "read",
+        "rt_sigaction",
+    ];
     needs!("strace");
     let place = Place::new("trace-beside-strace");
     fs::write(place.work("data"), "some text\n").unwrap();
-    let program = ["sh", "-c", "trap 'echo end' TERM; (exit 3); read x < data; echo $x > copy; cat data none; exit 0"];
+    let program = [
+        "sh",
+        "-c",
+        "trap 'echo end' TERM; (exit 3); read x < data; echo $x > copy; cat data none; exit 0",
+    ];
     let (theirs, ours) = side_by_side(&place, &[], &program, &NAMES);
     assert!(theirs.len() > 40);
     assert_same(&theirs, &ours, "sh");
     // The first program's name is what was found for it.
-    let first = |name: &str| fs::read_to_string(place.work(name)).unwrap().lines().next().and_then(|line| line.split('"').nth(1).map(str::to_owned));
+    let first = |name: &str| {
+        fs::read_to_string(place.work(name))
+            .unwrap()
+            .lines()
+            .next()
+            .and_then(|line| line.split('"').nth(1).map(str::to_owned))
+    };
     assert_eq!(first("ours.txt"), first("strace.txt"));
 }
 
@@ -150,7 +213,8 @@ int main(void)
 
 #[test]
 fn waiting_and_making_threads_look_as_strace_prints_them() {
-    const NAMES: [&str; 9] = ["poll", "ppoll", "select", "pselect6", "fcntl", "mremap", "clone", "clone3", "rseq"];
+    const NAMES: [&str; 9] =
+        ["poll", "ppoll", "select", "pselect6", "fcntl", "mremap", "clone", "clone3", "rseq"];
     needs!("strace");
     let place = Place::new("trace-waits-beside-strace");
     compile(&place, WAITS);
@@ -165,17 +229,27 @@ const PROGRAMS: [(&str, &[&str]); 9] = [
     ("cp", &["cp", "-a", "tree", "copy"]),
     ("tar", &["tar", "cf", "archive", "tree"]),
     ("git", &["git", "hash-object", "tree/file"]),
-    ("sqlite3", &["sqlite3", "base", "create table t(a); insert into t values(1); select * from t"]),
+    (
+        "sqlite3",
+        &["sqlite3", "base", "create table t(a); insert into t values(1); select * from t"],
+    ),
     ("bash", &["bash", "-c", "for i in 1 2; do echo $i | cat; done; exit 0"]),
     ("make", &["make", "-s", "-f", "tree/makefile"]),
     (
         "python3",
-        &["python3", "-S", "-c", "import socket; a, b = socket.socketpair(); a.send(b'hi'); b.recv(9); socket.create_server(('127.0.0.1', 0))"],
+        &[
+            "python3",
+            "-S",
+            "-c",
+            "import socket; a, b = socket.socketpair(); a.send(b'hi'); b.recv(9); \
+            socket.create_server(('127.0.0.1', 0))",
+        ],
     ),
     ("curl", &["curl", "-s", "-o", "got", "file:///etc/passwd"]),
 ];
 
-/// Which files are looked at depends on chance and on the machine: of the same calls the same must be told.
+/// Which files are looked at depends on chance and on the machine: of the same calls the same must
+/// be told.
 const TOLD: [&str; 30] = [
     "access",
     "bind",
@@ -218,7 +292,10 @@ fn real_programs_look_as_strace_prints_them() {
         }
         for (options, count) in [(&[][..], 10), (&["-v", "-s", "1000"][..], 10)] {
             let place = Place::new(&format!("trace-{name}-beside-strace"));
-            let (theirs, ours) = (made(&place, options, program, "strace"), made(&place, options, program, "retake"));
+            let (theirs, ours) = (
+                made(&place, options, program, "strace"),
+                made(&place, options, program, "retake"),
+            );
             assert!(theirs.len() >= count, "{name}");
             assert_same(&theirs, &ours, &format!("{name} {options:?}"));
         }
@@ -235,7 +312,12 @@ fn made(place: &Place, options: &[&str], program: &[&str], tracer: &str) -> Vec<
     let lines = place.work("../lines.txt").display().to_string();
     let before = ["-f", "-o", &lines];
     let environment = |command: &mut Command| {
-        command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").env("LC_ALL", "C").env("HOME", place.work("..")).env("TMPDIR", "/tmp");
+        command
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("LC_ALL", "C")
+            .env("HOME", place.work(".."))
+            .env("TMPDIR", "/tmp");
         command.env("RETAKE_DIR", place.work("../retake")).stdin(std::process::Stdio::null());
     };
     if tracer == "strace" {
@@ -244,23 +326,33 @@ fn made(place: &Place, options: &[&str], program: &[&str], tracer: &str) -> Vec<
         let ran = strace.output().unwrap();
         assert!(ran.status.success(), "{ran:?}");
     } else {
-        let arguments = [&["trace", "--method", "ptrace"][..], &before, options, &["--"], program].concat();
+        let arguments =
+            [&["trace", "--method", "ptrace"][..], &before, options, &["--"], program].concat();
         let ran = place.run_command(&arguments, Duration::from_secs(60), environment);
         assert_eq!(ran.status, Some(0), "{ran:?}");
     }
     let text = fs::read_to_string(&lines).unwrap();
     // Of listings that are longer than what is kept of them only the size is told.
     let is_long = |line: &str| {
-        line.starts_with("getdents64(") && line.rsplit(" = ").next().is_some_and(|bytes| bytes.parse().is_ok_and(|bytes: u64| bytes > 4096))
+        line.starts_with("getdents64(")
+            && line
+                .rsplit(" = ")
+                .next()
+                .is_some_and(|bytes| bytes.parse().is_ok_and(|bytes: u64| bytes > 4096))
     };
-    comparable(&text, &TOLD).into_iter().filter(|line| !is_long(line)).map(|line| steady(&line, if options.is_empty() { 5 } else { 1 })).collect()
+    comparable(&text, &TOLD)
+        .into_iter()
+        .filter(|line| !is_long(line))
+        .map(|line| steady(&line, if options.is_empty() { 5 } else { 1 }))
+        .collect()
 }
 
 /// Without what differs from run to run: numbers of so many digits or more.
 fn steady(line: &str, digits: usize) -> String {
     let mut steady = String::new();
     for part in line.split_inclusive(|letter: char| !letter.is_ascii_digit()) {
-        let number = part.len() - part.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
+        let number =
+            part.len() - part.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
         let is_long = number >= digits;
         steady += if is_long { "#" } else { &part[..number] };
         steady += &part[number..];
@@ -275,23 +367,50 @@ fn summaries_have_the_columns_that_strace_has() {
     let table = |text: &str| {
         let rows = text.lines().skip(2).filter(|line| !line.starts_with("--"));
         // Calls, errors if there were any, and the name.
-        let row = |line: &str| line.split_whitespace().skip(3).map(str::to_owned).collect::<Vec<_>>().join(" ");
+        let row = |line: &str| {
+            line.split_whitespace().skip(3).map(str::to_owned).collect::<Vec<_>>().join(" ")
+        };
         let mut rows: Vec<String> = rows.map(row).collect();
         rows.sort();
         (text.lines().next().unwrap_or_default().trim_end().to_owned(), rows)
     };
-    let environment = |command: &mut Command| _ = command.env("LC_ALL", "C").env_remove("LD_LIBRARY_PATH");
+    let environment =
+        |command: &mut Command| _ = command.env("LC_ALL", "C").env_remove("LD_LIBRARY_PATH");
     let columns = "time-percent,total-time,avg-time,calls,errors,name";
     for order in ["calls", "name", "errors", "avg-time", "max-time", "min-time", "nothing"] {
         let mut strace = strace();
-        environment(strace.args(["-c", "-w", "-S", order, "-U", columns, "cat", "/etc/passwd", "none"]).current_dir(place.work("")));
-        let theirs = table(&String::from_utf8_lossy(&strace.output().unwrap().stderr).replace("cat: none: No such file or directory\n", ""));
-        let arguments = ["trace", "--method", "ptrace", "-c", "-w", "-S", order, "-U", columns, "cat", "/etc/passwd", "none"];
+        environment(
+            strace
+                .args(["-c", "-w", "-S", order, "-U", columns, "cat", "/etc/passwd", "none"])
+                .current_dir(place.work("")),
+        );
+        let theirs = table(
+            &String::from_utf8_lossy(&strace.output().unwrap().stderr)
+                .replace("cat: none: No such file or directory\n", ""),
+        );
+        let arguments = [
+            "trace",
+            "--method",
+            "ptrace",
+            "-c",
+            "-w",
+            "-S",
+            order,
+            "-U",
+            columns,
+            "cat",
+            "/etc/passwd",
+            "none",
+        ];
         let ran = place.run_command(&arguments, Duration::from_secs(60), environment);
         let mut ours = table(&ran.stderr.replace("cat: none: No such file or directory\n", ""));
-        // The first program is executed before strace's tracing begins, and after; here only before.
-        let without_exec =
-            |rows: &mut Vec<String>| rows.retain(|row| !row.ends_with("execve") && !row.ends_with("exit_group") && !row.ends_with("total"));
+        // The first program is executed before strace's tracing begins, and after; here only
+        // before.
+        let without_exec = |rows: &mut Vec<String>| {
+            rows.retain(|row| {
+                !row.ends_with("execve") && !row.ends_with("exit_group") && !row.ends_with("total")
+            })
+        };
         let (heading, mut expected) = theirs;
         without_exec(&mut expected);
         without_exec(&mut ours.1);
@@ -303,7 +422,9 @@ fn summaries_have_the_columns_that_strace_has() {
 fn each_thread_has_a_file_of_its_own_if_asked() {
     let place = Place::new("trace-separately");
     let files = |prefix: &str| {
-        let entries = fs::read_dir(place.work("")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let entries = fs::read_dir(place.work(""))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let mut names: Vec<String> = entries.filter(|name| name.starts_with(prefix)).collect();
         names.sort();
         names
@@ -313,18 +434,37 @@ fn each_thread_has_a_file_of_its_own_if_asked() {
     assert_eq!(own.len(), 2, "{own:?}");
     for name in &own {
         let text = fs::read_to_string(place.work(name)).unwrap();
-        assert!(text.ends_with("+++ exited with 0 +++\n") && !text.contains("[pid"), "{name}: {text}");
+        assert!(
+            text.ends_with("+++ exited with 0 +++\n") && !text.contains("[pid"),
+            "{name}: {text}"
+        );
         let number = name.rsplit('.').next().unwrap();
-        assert!(number.parse::<u32>().is_ok() && !text.lines().any(|line| line.starts_with(number)), "{name}: {text}");
+        assert!(
+            number.parse::<u32>().is_ok() && !text.lines().any(|line| line.starts_with(number)),
+            "{name}: {text}"
+        );
     }
-    place.run_badly(&["trace", "-c", "-ff", "-o", "own", "true"], 125, &["summary", "-f in place of -ff"]);
+    place.run_badly(
+        &["trace", "-c", "-ff", "-o", "own", "true"],
+        125,
+        &["summary", "-f in place of -ff"],
+    );
     // Behind what is there, and with a number in each line.
     place.run_well(&["trace", "-f", "-e", "none", "-o", "appended", "true"]);
     let once = fs::read_to_string(place.work("appended")).unwrap();
     place.run_well(&["trace", "-f", "-A", "-e", "none", "-o", "appended", "true"]);
     let twice = fs::read_to_string(place.work("appended")).unwrap();
-    assert!(twice.starts_with(&once) && twice.lines().count() == 2 * once.lines().count() && once.lines().count() > 0, "{twice}");
-    assert!(once.lines().all(|line| line.split(' ').next().is_some_and(|first| first.parse::<u32>().is_ok())), "{once}");
+    assert!(
+        twice.starts_with(&once)
+            && twice.lines().count() == 2 * once.lines().count()
+            && once.lines().count() > 0,
+        "{twice}"
+    );
+    assert!(
+        once.lines()
+            .all(|line| line.split(' ').next().is_some_and(|first| first.parse::<u32>().is_ok())),
+        "{once}"
+    );
 }
 
 #[test]
@@ -332,8 +472,14 @@ fn options_choose_what_is_shown() {
     let place = Place::new("trace-chosen");
     fs::write(place.work("data"), "some text\n").unwrap();
     let shown = |options: &[&str]| {
-        let ran = place.run(&[&["trace", "-q", "-e", "openat"][..], options, &["cat", "data", "none"]].concat());
-        ran.stderr.lines().filter(|line| line.contains("openat(")).map(str::to_owned).collect::<Vec<_>>()
+        let ran = place.run(
+            &[&["trace", "-q", "-e", "openat"][..], options, &["cat", "data", "none"]].concat(),
+        );
+        ran.stderr
+            .lines()
+            .filter(|line| line.contains("openat("))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
     let all = shown(&[]);
     let failed = |lines: &[String]| lines.iter().filter(|line| line.contains("= -1 ")).count();
@@ -346,16 +492,40 @@ fn options_choose_what_is_shown() {
         (&["-e", "status=unfinished,detached"], false, false),
     ] {
         let lines = shown(options);
-        let expected = if successful { all.len() - failed(&all) } else { 0 } + if unsuccessful { failed(&all) } else { 0 };
-        assert_eq!((lines.len(), failed(&lines)), (expected, if unsuccessful { failed(&all) } else { 0 }), "{options:?}: {lines:?}");
+        let expected = if successful { all.len() - failed(&all) } else { 0 }
+            + if unsuccessful { failed(&all) } else { 0 };
+        assert_eq!(
+            (lines.len(), failed(&lines)),
+            (expected, if unsuccessful { failed(&all) } else { 0 }),
+            "{options:?}: {lines:?}"
+        );
     }
     assert!(shown(&["-n"]).iter().all(|line| line.starts_with("[ 257] openat(")), "numbers");
-    assert!(shown(&["-a", "90"]).iter().all(|line| line.find(" = ") >= Some(89)), "the column of results");
-    let said = place.run_well(&["trace", "-E", "WORD=said", "-E", "HOME", "-o", "out.txt", "sh", "-c", "echo $WORD ${HOME-none}"]);
+    assert!(
+        shown(&["-a", "90"]).iter().all(|line| line.find(" = ") >= Some(89)),
+        "the column of results"
+    );
+    let said = place.run_well(&[
+        "trace",
+        "-E",
+        "WORD=said",
+        "-E",
+        "HOME",
+        "-o",
+        "out.txt",
+        "sh",
+        "-c",
+        "echo $WORD ${HOME-none}",
+    ]);
     assert_eq!(said, "said none\n");
-    for (option, hint) in
-        [("-k", "retake debug"), ("-i", "retake debug"), ("-uroot", "sudo -u"), ("-Xraw", "retake ds txt"), ("-D", "-p PID"), ("-Y", "execve")]
-    {
+    for (option, hint) in [
+        ("-k", "retake debug"),
+        ("-i", "retake debug"),
+        ("-uroot", "sudo -u"),
+        ("-Xraw", "retake ds txt"),
+        ("-D", "-p PID"),
+        ("-Y", "execve"),
+    ] {
         place.run_badly(&["trace", option, "true"], 125, &["strace", hint]);
     }
     place.run_badly(&["trace", "-e", "inject=openat:error=ENOENT", "true"], 125, &["--chaos"]);

@@ -1,4 +1,5 @@
-//! `retake trace` as a user meets it: all ways to see the same calls, whole data, text, filters, and what is left after a crash.
+//! `retake trace` as a user meets it: all ways to see the same calls, whole data, text, filters,
+//! and what is left after a crash.
 
 mod cli_support;
 
@@ -12,18 +13,24 @@ use std::time::{Duration, Instant};
 use cli_support::Place;
 use cli_support::traces::{calls, compile, methods, moved, name, noise, records, whole};
 use retake_testing::needs;
-use retake_trace_format::{MappedPages, StartKind, TraceReader, TraceReaderOptions, TraceRecord, TracedCall};
+use retake_trace_format::{
+    MappedPages, StartKind, TraceReader, TraceReaderOptions, TraceRecord, TracedCall,
+};
 
 /// Traces a command by every method and, after recording it, from the recording.
 fn in_every_way(place: &Place, options: &[&str], output: &str, command: &[&str]) -> Vec<String> {
     let mut files = Vec::new();
     for method in methods() {
         let file = format!("{method}-{output}");
-        let arguments = [&["trace", "--method", method, "-o", &file], options, &["--"], command].concat();
+        let arguments =
+            [&["trace", "--method", method, "-o", &file], options, &["--"], command].concat();
         assert_eq!(place.run(&arguments).status, Some(0), "{method}");
         files.push(file);
     }
-    assert_eq!(place.run(&[&["record", "-o", "recording", "--"], command].concat()).status, Some(0));
+    assert_eq!(
+        place.run(&[&["record", "-o", "recording", "--"], command].concat()).status,
+        Some(0)
+    );
     let file = format!("from-{output}");
     place.run_well(&[&["trace", "--from", "./recording", "-o", &file], options].concat());
     files.push(file);
@@ -34,20 +41,32 @@ fn in_every_way(place: &Place, options: &[&str], output: &str, command: &[&str])
 fn every_way_sees_the_same_calls() {
     let place = Place::new("trace-same");
     fs::write(place.work("data"), "some text\n").unwrap();
-    let files =
-        in_every_way(&place, &["-e", "openat,write,close,exit_group", "-q"], "out.txt", &["sh", "-c", "cat data none; exec tr a-z A-Z < data"]);
+    let files = in_every_way(
+        &place,
+        &["-e", "openat,write,close,exit_group", "-q"],
+        "out.txt",
+        &["sh", "-c", "cat data none; exec tr a-z A-Z < data"],
+    );
     let lines = |file: &String| {
         let text = fs::read_to_string(place.work(file)).unwrap();
         // Which process is which differs from run to run.
-        let without_process = |line: &str| line.trim_start_matches(|first: char| first.is_ascii_digit() || first == ' ').to_owned();
+        let without_process = |line: &str| {
+            line.trim_start_matches(|first: char| first.is_ascii_digit() || first == ' ').to_owned()
+        };
         let words = |line: String| line.split_whitespace().collect::<Vec<_>>().join(" ");
-        text.lines().map(without_process).map(words).filter(|line| !line.starts_with("execve(")).collect::<Vec<_>>()
+        text.lines()
+            .map(without_process)
+            .map(words)
+            .filter(|line| !line.starts_with("execve("))
+            .collect::<Vec<_>>()
     };
     let first = lines(&files[0]);
+    assert!(first.iter().any(|line| line.starts_with("openat(AT_FDCWD, \"none\", O_RDONLY")
+        && line.ends_with("-1 ENOENT (No such file or directory)")));
     assert!(
-        first.iter().any(|line| line.starts_with("openat(AT_FDCWD, \"none\", O_RDONLY") && line.ends_with("-1 ENOENT (No such file or directory)"))
+        first.iter().any(|line| line.starts_with("write(1, \"SOME TEXT\\n\", 10)")),
+        "{first:?}"
     );
-    assert!(first.iter().any(|line| line.starts_with("write(1, \"SOME TEXT\\n\", 10)")), "{first:?}");
     for file in &files[1..] {
         let (mut expected, mut other) = (first.clone(), lines(file));
         // Two processes at once: in each order is the same.
@@ -70,8 +89,15 @@ fn data_are_whole_however_they_are_traced() {
         // dd reads from 0 and writes to 1.
         assert!(moved(&calls, "read", 0) == data, "{file}: what was read");
         assert!(moved(&calls, "write", 1) == data, "{file}: what was written");
-        let TraceRecord::ProcessStart(start) = &records[0] else { panic!("{file}: the state comes first") };
-        assert!(start.how == StartKind::Exec && start.working_directory.ends_with(b"/work") && start.arguments.len() == 4, "{file}: {start:?}");
+        let TraceRecord::ProcessStart(start) = &records[0] else {
+            panic!("{file}: the state comes first")
+        };
+        assert!(
+            start.how == StartKind::Exec
+                && start.working_directory.ends_with(b"/work")
+                && start.arguments.len() == 4,
+            "{file}: {start:?}"
+        );
     }
 }
 
@@ -88,14 +114,21 @@ fn processes_and_pipes_between_them_are_followed() {
         let calls = calls(&records);
         let processes: HashSet<u32> = calls.iter().map(|call| call.process).collect();
         assert_eq!(processes.len(), 3, "{file}");
-        let of = |process: u32| calls.iter().copied().filter(move |call| call.process == process).collect::<Vec<_>>();
+        let of = |process: u32| {
+            calls.iter().copied().filter(move |call| call.process == process).collect::<Vec<_>>()
+        };
         let archive = fs::read(place.work("archive")).unwrap();
-        let written = processes.iter().filter(|process| moved(&of(**process), "write", 1) == archive).count();
+        let written =
+            processes.iter().filter(|process| moved(&of(**process), "write", 1) == archive).count();
         assert_eq!(written, 2, "{file}: tar and cat both write the archive");
-        let starts = records.iter().filter(|record| matches!(record, TraceRecord::ProcessStart(_))).count();
+        let starts =
+            records.iter().filter(|record| matches!(record, TraceRecord::ProcessStart(_))).count();
         assert_eq!(starts, 5, "{file}: three programs and two forks");
         for call in calls {
-            assert!(call.returned_ns == 0 || call.returned_ns >= call.entered_ns, "{file}: {call:?}");
+            assert!(
+                call.returned_ns == 0 || call.returned_ns >= call.entered_ns,
+                "{file}: {call:?}"
+            );
         }
     }
 }
@@ -131,7 +164,11 @@ int main(void) {
         let records = whole(&place, &file);
         let mut next: HashMap<u32, u64> = HashMap::new();
         for call in calls(&records) {
-            let words: Vec<u64> = call.buffers[0].data.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
+            let words: Vec<u64> = call.buffers[0]
+                .data
+                .chunks_exact(8)
+                .map(|word| u64::from_le_bytes(word.try_into().unwrap()))
+                .collect();
             let expected = next.entry(call.thread).or_default();
             assert_eq!(words[1], *expected, "{file}: thread {} in its order", words[0]);
             *expected += 1;
@@ -145,22 +182,50 @@ fn text_is_like_that_of_strace() {
     let place = Place::new("trace-text");
     fs::write(place.work("data"), "some text\n").unwrap();
     for method in methods() {
-        let ran = place.run(&["trace", "--method", method, "-y", "-T", "-e", "trace=openat,read", "-P", "data", "cat", "data"]);
+        let ran = place.run(&[
+            "trace",
+            "--method",
+            method,
+            "-y",
+            "-T",
+            "-e",
+            "trace=openat,read",
+            "-P",
+            "data",
+            "cat",
+            "data",
+        ]);
         assert_eq!((ran.status, ran.stdout.as_str()), (Some(0), "some text\n"), "{ran:?}");
         let lines: Vec<&str> = ran.stderr.lines().collect();
         let path = place.work("data").canonicalize().unwrap();
-        let at = lines.iter().position(|line| line.contains("\"data\", O_RDONLY")).expect("the file is opened");
+        let at = lines
+            .iter()
+            .position(|line| line.contains("\"data\", O_RDONLY"))
+            .expect("the file is opened");
         assert!(lines[at].contains(&format!(" = 3<{}> <0.", path.display())), "{ran:?}");
-        assert!(lines[at + 1].starts_with(&format!("read(3<{}>, \"some text\\n\", 131072)", path.display())), "{ran:?}");
+        assert!(
+            lines[at + 1]
+                .starts_with(&format!("read(3<{}>, \"some text\\n\", 131072)", path.display())),
+            "{ran:?}"
+        );
         assert!(lines.last().unwrap().contains("+++ exited with 0 +++"), "{ran:?}");
     }
     let ran = place.run(&["trace", "-c", "-S", "calls", "cat", "data"]);
-    assert!(ran.stderr.starts_with("% time") && ran.stderr.contains(" p99 ") && ran.stderr.ends_with(" total\n"), "{ran:?}");
+    assert!(
+        ran.stderr.starts_with("% time")
+            && ran.stderr.contains(" p99 ")
+            && ran.stderr.ends_with(" total\n"),
+        "{ran:?}"
+    );
     place.run_badly(&["trace", "-e", "reed", "true"], 125, &["reed", "retake trace --help"]);
     place.run_badly(&["trace", "--method", "in-process", "-p", "1"], 125, &["--method ebpf"]);
     place.run_badly(&["trace", "--method", "ptrace", "-p", "999999999"], 125, &["999999999"]);
     for method in methods() {
-        place.run_badly(&["trace", "--method", method, "./no-such-program"], 127, &["no-such-program"]);
+        place.run_badly(
+            &["trace", "--method", method, "./no-such-program"],
+            127,
+            &["no-such-program"],
+        );
     }
 }
 
@@ -177,14 +242,20 @@ fn strings_are_in_hexadecimal_if_asked() {
 fn calls_that_never_return_and_deaths_are_told() {
     let place = Place::new("trace-deaths");
     // It is killed when it sleeps, however long it takes to get there.
-    let script = "sleep 100 & i=0; until grep -q nanosleep /proc/$!/wchan || [ $i = 100 ]; do i=$((i+1)); sleep 0.1; done; kill -9 $!; wait; exit 3";
+    let script = "sleep 100 & i=0; until grep -q nanosleep /proc/$!/wchan || [ $i = 100 ]; do \
+    i=$((i+1)); sleep 0.1; done; kill -9 $!; wait; exit 3";
     for method in methods() {
         let ran = place.run(&["trace", "--method", method, "sh", "-c", script]);
         assert_eq!(ran.status, Some(3), "{method}: {}", ran.stderr);
         let has = |text: &str| ran.stderr.lines().any(|line| line.contains(text));
-        let sleeps = |line: &str| line.contains("nanosleep(") && line.ends_with(" <unfinished ...>");
+        let sleeps =
+            |line: &str| line.contains("nanosleep(") && line.ends_with(" <unfinished ...>");
         assert!(ran.stderr.lines().any(sleeps), "{method}: {}", ran.stderr);
-        assert!(has("+++ killed by SIGKILL +++") && has("+++ exited with 3 +++"), "{method}: {}", ran.stderr);
+        assert!(
+            has("+++ killed by SIGKILL +++") && has("+++ exited with 3 +++"),
+            "{method}: {}",
+            ran.stderr
+        );
     }
 }
 
@@ -194,12 +265,33 @@ fn limits_keep_what_matters() {
     fs::write(place.work("data"), noise(5000)).unwrap();
     for method in methods() {
         for (option, kept) in [("--no-data", 0), ("--data-limit=7", 7)] {
-            place.run_well(&["trace", "--method", method, option, "-o", "out.ds", "dd", "if=data", "of=copy", "bs=5000", "status=none"]);
+            place.run_well(&[
+                "trace",
+                "--method",
+                method,
+                option,
+                "-o",
+                "out.ds",
+                "dd",
+                "if=data",
+                "of=copy",
+                "bs=5000",
+                "status=none",
+            ]);
             let records = whole(&place, "out.ds");
             let calls = calls(&records);
-            let read = calls.iter().find(|call| name(call) == "read" && call.result == 5000).expect("it was read");
-            assert!(read.buffers.iter().all(|buffer| buffer.total_bytes == 5000 && buffer.data.len() == kept), "{method} {option}");
-            let open = calls.iter().find(|call| name(call) == "openat" && call.buffers[0].data == b"copy");
+            let read = calls
+                .iter()
+                .find(|call| name(call) == "read" && call.result == 5000)
+                .expect("it was read");
+            assert!(
+                read.buffers
+                    .iter()
+                    .all(|buffer| buffer.total_bytes == 5000 && buffer.data.len() == kept),
+                "{method} {option}"
+            );
+            let open =
+                calls.iter().find(|call| name(call) == "openat" && call.buffers[0].data == b"copy");
             assert!(open.is_some(), "{method} {option}: paths are whole");
         }
     }
@@ -210,7 +302,8 @@ const ENDLESS: &str = "echo $$ > pid; i=0; while :; do i=$((i+1)); echo line $i 
 
 /// Traces [`ENDLESS`]; returns the tracer, and the program once it has done something.
 fn endless(place: &Place, method: &str) -> (Running, u32) {
-    let mut command = place.command(&["trace", "--method", method, "-o", "out.ds", "sh", "-c", ENDLESS]);
+    let mut command =
+        place.command(&["trace", "--method", method, "-o", "out.ds", "sh", "-c", ENDLESS]);
     let tracer = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     wait_until("it writes", || fs::metadata(place.work("out")).is_ok_and(|file| file.len() > 1000));
     (tracer, fs::read_to_string(place.work("pid")).unwrap().trim().parse().unwrap())
@@ -233,16 +326,25 @@ fn what_a_killed_tracer_left_is_read_and_nobody_is_left() {
         tracer.0.kill().unwrap();
         tracer.0.wait().unwrap();
         // Killed too; whoever adopted it need not have waited for it.
-        let state =
-            || fs::read_to_string(format!("/proc/{program}/stat")).map_or('X', |text| text.rsplit(") ").next().unwrap().chars().next().unwrap());
+        let state = || {
+            fs::read_to_string(format!("/proc/{program}/stat"))
+                .map_or('X', |text| text.rsplit(") ").next().unwrap().chars().next().unwrap())
+        };
         wait_until("the program ends", || matches!(state(), 'X' | 'Z'));
         let ran = place.run(&["trace", "--from", "./out.ds.spool", "-o", "rest.ds"]);
         assert_eq!(ran.status, Some(0), "{method}: {ran:?}");
-        let told =
-            |record: &TraceRecord| matches!(record, TraceRecord::Incomplete(reason) if reason.contains("stopped before the program had ended"));
+        let told = |record: &TraceRecord| {
+            matches!(record, TraceRecord::Incomplete(reason)
+            if reason.contains("stopped before the program had ended"))
+        };
         assert!(records(&place, "rest.ds").iter().any(told), "{method}: what is lost is said");
         let (all, kept) = (fs::read(place.work("out")).unwrap(), again(&place, "rest.ds"));
-        assert!(kept.len() > 500 && all.starts_with(&kept), "{method}: {} of {}", kept.len(), all.len());
+        assert!(
+            kept.len() > 500 && all.starts_with(&kept),
+            "{method}: {} of {}",
+            kept.len(),
+            all.len()
+        );
     }
 }
 
@@ -251,18 +353,32 @@ fn a_killed_program_is_traced_to_its_end() {
     for method in methods() {
         let place = Place::new(&format!("trace-kill-{method}"));
         let (mut tracer, program) = endless(&place, method);
-        rustix::process::kill_process(rustix::process::Pid::from_raw(program as i32).unwrap(), rustix::process::Signal::KILL).unwrap();
+        rustix::process::kill_process(
+            rustix::process::Pid::from_raw(program as i32).unwrap(),
+            rustix::process::Signal::KILL,
+        )
+        .unwrap();
         let status = tracer.0.wait().unwrap();
-        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(9), "{method}: it ends as the program did");
+        assert_eq!(
+            std::os::unix::process::ExitStatusExt::signal(&status),
+            Some(9),
+            "{method}: it ends as the program did"
+        );
         let records = whole(&place, "out.ds");
         assert!(!place.work("out.ds.spool").exists(), "{method}");
         let (all, kept) = (fs::read(place.work("out")).unwrap(), again(&place, "out.ds"));
-        let missing = all.strip_prefix(kept.as_slice()).unwrap_or_else(|| panic!("{method}: other lines than the program wrote"));
-        // Who is killed inside a call may have done what it asked for, or not: then the trace says that it has not returned.
+        let missing = all
+            .strip_prefix(kept.as_slice())
+            .unwrap_or_else(|| panic!("{method}: other lines than the program wrote"));
+        // Who is killed inside a call may have done what it asked for, or not: then the trace says
+        // that it has not returned.
         let last = calls(&records).into_iter().next_back().unwrap();
         let is_open = name(last) == "write" && last.returned_ns == 0;
         let lines = missing.iter().filter(|byte| **byte == b'\n').count();
-        assert!(lines <= usize::from(is_open), "{method}: {lines} lines are missing after {last:?}");
+        assert!(
+            lines <= usize::from(is_open),
+            "{method}: {lines} lines are missing after {last:?}"
+        );
     }
 }
 
@@ -270,23 +386,55 @@ fn a_killed_program_is_traced_to_its_end() {
 fn a_flipped_byte_in_any_extent_costs_that_extent_and_is_said() {
     const MOST: usize = 40;
     let place = Place::new("trace-flipped");
-    place.run_well(&["trace", "-o", "out.ds", "sh", "-c", "i=0; while [ $i -lt 300 ]; do i=$((i+1)); echo line $i >> out; done"]);
+    place.run_well(&[
+        "trace",
+        "-o",
+        "out.ds",
+        "sh",
+        "-c",
+        "i=0; while [ $i -lt 300 ]; do i=$((i+1)); echo line $i >> out; done",
+    ]);
     place.run_well(&["ds", "repack", "out.ds", "-o", "small.ds", "-e", "4k"]);
     let bytes = fs::read(place.work("small.ds")).unwrap();
     let whole = records(&place, "small.ds");
-    let reader = retake_dataseries::Reader::open(std::io::Cursor::new(&bytes), retake_dataseries::ReadOptions::default()).unwrap();
+    let reader = retake_dataseries::Reader::open(
+        std::io::Cursor::new(&bytes),
+        retake_dataseries::ReadOptions::default(),
+    )
+    .unwrap();
     let extents: Vec<usize> = reader.entries().iter().map(|entry| entry.offset as usize).collect();
     for offset in extents.iter().step_by(extents.len().div_ceil(MOST)) {
         let mut damaged = bytes.clone();
         damaged[offset + 60] ^= 0x10; // behind its header
         fs::write(place.work("damaged.ds"), damaged).unwrap();
-        let reader = TraceReader::open(&place.work("damaged.ds"), &TraceReaderOptions::default()).unwrap();
+        let reader =
+            TraceReader::open(&place.work("damaged.ds"), &TraceReaderOptions::default()).unwrap();
         let left: Vec<TraceRecord> = reader.map(Result::unwrap).collect();
-        assert!(left.iter().any(|record| matches!(record, TraceRecord::Incomplete(_))), "extent at {offset}: nothing is said");
-        let ids = |records: &[TraceRecord]| records.iter().filter(|record| record.id().is_some()).count();
-        assert!(ids(&left) > ids(&whole) / 2, "extent at {offset}: {} of {}", ids(&left), ids(&whole));
-        let ran = place.run(&["reanimate", "damaged.ds", "--root", "root", "--prepare", "--on-mismatch", "warn"]);
-        assert!(matches!(ran.status, Some(0 | 120)) && ran.stdout.contains("incomplete"), "extent at {offset}: {ran:?}");
+        assert!(
+            left.iter().any(|record| matches!(record, TraceRecord::Incomplete(_))),
+            "extent at {offset}: nothing is said"
+        );
+        let ids =
+            |records: &[TraceRecord]| records.iter().filter(|record| record.id().is_some()).count();
+        assert!(
+            ids(&left) > ids(&whole) / 2,
+            "extent at {offset}: {} of {}",
+            ids(&left),
+            ids(&whole)
+        );
+        let ran = place.run(&[
+            "reanimate",
+            "damaged.ds",
+            "--root",
+            "root",
+            "--prepare",
+            "--on-mismatch",
+            "warn",
+        ]);
+        assert!(
+            matches!(ran.status, Some(0 | 120)) && ran.stdout.contains("incomplete"),
+            "extent at {offset}: {ran:?}"
+        );
         fs::remove_dir_all(place.work("root")).unwrap();
     }
 }
@@ -309,8 +457,17 @@ int main(void) {
     compile(&place, source);
     for file in in_every_way(&place, &[], "out.ds", &["./program"]) {
         let records = whole(&place, &file);
-        let is_it = |pages: &MappedPages| pages.write && pages.data[5] == b'x' && pages.path == place.work("file").as_os_str().as_bytes();
-        assert!(records.iter().any(|record| matches!(record, TraceRecord::MappedPages(pages) if is_it(pages))), "{file}");
+        let is_it = |pages: &MappedPages| {
+            pages.write
+                && pages.data[5] == b'x'
+                && pages.path == place.work("file").as_os_str().as_bytes()
+        };
+        assert!(
+            records
+                .iter()
+                .any(|record| matches!(record, TraceRecord::MappedPages(pages) if is_it(pages))),
+            "{file}"
+        );
     }
 }
 
@@ -320,13 +477,22 @@ fn what_the_kernel_moves_is_in_recordings_that_keep_it() {
     let data = noise(100_000);
     fs::write(place.work("data"), &data).unwrap();
     for (option, is_kept) in [(None, false), (Some("--moved-data"), true)] {
-        let record = [&["record", "-o", "recording"][..], option.as_slice(), &["cp", "data", "copy"]].concat();
+        let record =
+            [&["record", "-o", "recording"][..], option.as_slice(), &["cp", "data", "copy"]]
+                .concat();
         assert_eq!(place.run(&record).status, Some(0));
         place.run_well(&["trace", "--from", "./recording", "-o", "out.ds"]);
         let records = records(&place, "out.ds");
-        let moved: Vec<u8> = calls(&records).iter().filter_map(|call| call.moved()).flat_map(|buffer| buffer.data.to_vec()).collect();
+        let moved: Vec<u8> = calls(&records)
+            .iter()
+            .filter_map(|call| call.moved())
+            .flat_map(|buffer| buffer.data.to_vec())
+            .collect();
         assert!(moved == if is_kept { &data[..] } else { &[] }, "{} bytes", moved.len());
-        let is_said = |record: &TraceRecord| matches!(record, TraceRecord::Incomplete(reason) if reason.contains("record --moved-data"));
+        let is_said = |record: &TraceRecord| {
+            matches!(record, TraceRecord::Incomplete(reason)
+            if reason.contains("record --moved-data"))
+        };
         assert_ne!(records.iter().any(is_said), is_kept);
         fs::remove_dir_all(place.work("recording")).unwrap();
     }
@@ -345,15 +511,32 @@ fn what_fits_on_a_full_disk_is_read() {
         exec timeout -k 1 20 "$0" trace --from ./small/full.ds.spool -o rest.ds
     "#;
     let mut command = Command::new("unshare");
-    command.args(["-m", "sh", "-c", script, env!("CARGO_BIN_EXE_retake")]).current_dir(place.work("")).stdin(Stdio::null());
+    command
+        .args(["-m", "sh", "-c", script, env!("CARGO_BIN_EXE_retake")])
+        .current_dir(place.work(""))
+        .stdin(Stdio::null());
     let ran = command.output().unwrap();
-    let (told, stdout) = (String::from_utf8_lossy(&ran.stderr), String::from_utf8_lossy(&ran.stdout));
-    assert!(stdout.contains("ended with 125") && told.contains("no space left") && told.contains("retake trace --from"), "{stdout} {told}");
+    let (told, stdout) =
+        (String::from_utf8_lossy(&ran.stderr), String::from_utf8_lossy(&ran.stdout));
+    assert!(
+        stdout.contains("ended with 125")
+            && told.contains("no space left")
+            && told.contains("retake trace --from"),
+        "{stdout} {told}"
+    );
     assert!(ran.status.success(), "{told}");
     let records = records(&place, "rest.ds");
-    let read = calls(&records).iter().filter(|call| name(call) == "read" && call.result == 4096 && call.buffers[0].data.len() == 4096).count();
+    let read = calls(&records)
+        .iter()
+        .filter(|call| {
+            name(call) == "read" && call.result == 4096 && call.buffers[0].data.len() == 4096
+        })
+        .count();
     assert!((20..2000).contains(&read), "{read} of 2000");
-    assert!(records.iter().any(|record| matches!(record, TraceRecord::Incomplete(_))), "what is lost is said");
+    assert!(
+        records.iter().any(|record| matches!(record, TraceRecord::Incomplete(_))),
+        "what is lost is said"
+    );
 }
 
 #[test]
@@ -366,20 +549,35 @@ fn a_limit_on_file_sizes_is_an_error_and_what_fitted_is_read() {
             echo "ended with $?"
         "#;
         let mut command = Command::new("bash");
-        command.args(["-c", script, env!("CARGO_BIN_EXE_retake"), method]).env("RETAKE_DIR", place.work("store"));
+        command
+            .args(["-c", script, env!("CARGO_BIN_EXE_retake"), method])
+            .env("RETAKE_DIR", place.work("store"));
         let ran = command.current_dir(place.work("")).stdin(Stdio::null()).output().unwrap();
-        let (told, stdout) = (String::from_utf8_lossy(&ran.stderr), String::from_utf8_lossy(&ran.stdout));
-        assert!(stdout.contains("ended with 125") && told.contains("ulimit -f") && told.contains("retake trace --from"), "{method}: {stdout} {told}");
+        let (told, stdout) =
+            (String::from_utf8_lossy(&ran.stderr), String::from_utf8_lossy(&ran.stdout));
+        assert!(
+            stdout.contains("ended with 125")
+                && told.contains("ulimit -f")
+                && told.contains("retake trace --from"),
+            "{method}: {stdout} {told}"
+        );
         let rest = place.run(&["trace", "--from", "./small.ds.spool", "-o", "rest.ds"]);
         assert_eq!(rest.status, Some(0), "{method}: {rest:?}");
         let records = records(&place, "rest.ds");
-        let read = calls(&records).iter().filter(|call| name(call) == "read" && call.result == 4096).count();
+        let read = calls(&records)
+            .iter()
+            .filter(|call| name(call) == "read" && call.result == 4096)
+            .count();
         assert!((20..2000).contains(&read), "{method}: {read} of 2000");
-        assert!(records.iter().any(|record| matches!(record, TraceRecord::Incomplete(_))), "{method}: what is lost is said");
+        assert!(
+            records.iter().any(|record| matches!(record, TraceRecord::Incomplete(_))),
+            "{method}: what is lost is said"
+        );
     }
 }
 
-/// A program that goes through all ways in which the table describes buffers, with results that are the same in every run.
+/// A program that goes through all ways in which the table describes buffers, with results that are
+/// the same in every run.
 const SHAPES: &str = r#"
 #define _GNU_SOURCE
 #include <errno.h>
@@ -442,7 +640,8 @@ int main(void) {
 fn every_shape_of_buffer_is_seen_alike() {
     let place = Place::new("trace-shapes");
     compile(&place, SHAPES);
-    let wanted = "writev,readv,sendmsg,recvmsg,sendmmsg,poll,select,getsockopt,getsockname,ioctl,recvfrom,pwrite64,pread64,mkdir,rename,symlink,readlink,rmdir,write";
+    let wanted = "writev,readv,sendmsg,recvmsg,sendmmsg,poll,select,getsockopt,\
+                  getsockname,ioctl,recvfrom,pwrite64,pread64,mkdir,rename,symlink,readlink,rmdir,write";
     let mut seen: Vec<(&str, Vec<TracedCall>)> = Vec::new();
     for method in methods() {
         for leftover in ["other", "link"] {
@@ -453,7 +652,14 @@ fn every_shape_of_buffer_is_seen_alike() {
         let records = whole(&place, "out.ds");
         let plain = |call: &&TracedCall| {
             let mut call = (*call).clone();
-            (call.id, call.process, call.thread, call.entered_ns, call.returned_ns, call.processor) = (0, 0, 0, 0, 0, 0);
+            (
+                call.id,
+                call.process,
+                call.thread,
+                call.entered_ns,
+                call.returned_ns,
+                call.processor,
+            ) = (0, 0, 0, 0, 0, 0);
             call.arguments = [0; 6]; // addresses differ from run to run
             for buffer in &mut call.buffers {
                 buffer.address = 0;
@@ -461,7 +667,8 @@ fn every_shape_of_buffer_is_seen_alike() {
             call
         };
         // Before that the loader reads libraries, as many as this machine's have parts.
-        let own: Vec<TracedCall> = calls(&records).iter().map(plain).skip_while(|call| name(call) != "writev").collect();
+        let own: Vec<TracedCall> =
+            calls(&records).iter().map(plain).skip_while(|call| name(call) != "writev").collect();
         seen.push((method, own));
     }
     let (_, first) = &seen[0];
@@ -470,12 +677,25 @@ fn every_shape_of_buffer_is_seen_alike() {
     for (method, other) in &seen[1..] {
         assert_eq!(other.len(), first.len(), "{method}");
         for (expected, call) in first.iter().zip(other) {
-            let sizes =
-                |call: &TracedCall| call.buffers.iter().map(|buffer| (buffer.argument, buffer.direction, buffer.data.len())).collect::<Vec<_>>();
-            assert_eq!((call.number, call.result, sizes(call)), (expected.number, expected.result, sizes(expected)), "{method} {}", name(call));
+            let sizes = |call: &TracedCall| {
+                call.buffers
+                    .iter()
+                    .map(|buffer| (buffer.argument, buffer.direction, buffer.data.len()))
+                    .collect::<Vec<_>>()
+            };
+            assert_eq!(
+                (call.number, call.result, sizes(call)),
+                (expected.number, expected.result, sizes(expected)),
+                "{method} {}",
+                name(call)
+            );
             // Structures with pointers in them differ; what they point to is compared.
             let data = |call: &TracedCall| {
-                call.buffers.iter().map(|buffer| buffer.data.clone()).filter(|data| ![16, 32, 56].contains(&data.len())).collect::<Vec<_>>()
+                call.buffers
+                    .iter()
+                    .map(|buffer| buffer.data.clone())
+                    .filter(|data| ![16, 32, 56].contains(&data.len()))
+                    .collect::<Vec<_>>()
             };
             assert!(data(call) == data(expected), "{method} {}", name(call));
         }
@@ -503,8 +723,14 @@ fn more_than_rings_hold_is_not_lost() {
         ]);
         let records = whole(&place, "out.ds");
         for wanted in ["read", "write"] {
-            let moved =
-                calls(&records).iter().filter(|call| name(call) == wanted && call.result == 60_000 && call.buffers[0].data.len() == 60_000).count();
+            let moved = calls(&records)
+                .iter()
+                .filter(|call| {
+                    name(call) == wanted
+                        && call.result == 60_000
+                        && call.buffers[0].data.len() == 60_000
+                })
+                .count();
             assert_eq!(moved, 600, "{method} {wanted}");
         }
     }
@@ -538,22 +764,48 @@ fn whichever_way_a_tracer_ends_the_program_goes_on() {
     use rustix::process::{Pid, Signal, kill_process};
     let place = Place::new("trace-attach-killed");
     // Large writes, for which threads are held.
-    let program = Command::new("dd").args(["if=/dev/zero", "of=/dev/null", "bs=3000000"]).stdin(Stdio::null()).stderr(Stdio::null()).spawn();
+    let program = Command::new("dd")
+        .args(["if=/dev/zero", "of=/dev/null", "bs=3000000"])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
     let program = Running(program.unwrap());
     let pid = program.0.id();
-    let written = || fs::read_to_string(format!("/proc/{pid}/io")).unwrap().lines().find_map(|line| line.strip_prefix("wchar: ")?.parse().ok());
+    let written = || {
+        fs::read_to_string(format!("/proc/{pid}/io"))
+            .unwrap()
+            .lines()
+            .find_map(|line| line.strip_prefix("wchar: ")?.parse().ok())
+    };
     let count = || written().unwrap_or(0_u64) / 3_000_000;
     for method in methods().iter().filter(|method| **method != "in-process") {
         for (round, signal) in [Signal::KILL, Signal::TERM, Signal::KILL].into_iter().enumerate() {
             let output = format!("{method}-{round}.ds");
-            let mut command = place.command(&["trace", "--method", method, "-p", &pid.to_string(), "-o", &output]);
-            let mut tracer = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-            let is_free = || fs::read_to_string(format!("/proc/{pid}/status")).unwrap().lines().any(|line| line == "TracerPid:\t0");
+            let mut command = place.command(&[
+                "trace",
+                "--method",
+                method,
+                "-p",
+                &pid.to_string(),
+                "-o",
+                &output,
+            ]);
+            let mut tracer =
+                Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+            let is_free = || {
+                fs::read_to_string(format!("/proc/{pid}/status"))
+                    .unwrap()
+                    .lines()
+                    .any(|line| line == "TracerPid:\t0")
+            };
             wait_until("it is attached to", || !is_free());
             std::thread::sleep(Duration::from_millis(30 * round as u64));
             kill_process(Pid::from_raw(tracer.0.id() as i32).unwrap(), signal).unwrap();
             let status = tracer.0.wait().unwrap();
-            assert!(signal == Signal::KILL || status.code() == Some(0), "{method}: {status:?} by {signal:?}");
+            assert!(
+                signal == Signal::KILL || status.code() == Some(0),
+                "{method}: {status:?} by {signal:?}"
+            );
             wait_until("nobody traces it any more", is_free);
             let before = count();
             wait_until("it goes on", || count() > before + 2);
@@ -570,14 +822,26 @@ fn running_processes_are_traced_and_left_as_they_were() {
     let script = "cd /; while :; do echo tick >> \"$1\"; (read line < \"$1\"); sleep 0.05; done";
     let ticks = place.work("ticks");
     let count = || fs::read_to_string(&ticks).unwrap_or_default().lines().count();
-    let program = Command::new("sh").args(["-c", script, "sh"]).arg(&ticks).stdin(Stdio::null()).spawn().unwrap();
+    let program = Command::new("sh")
+        .args(["-c", script, "sh"])
+        .arg(&ticks)
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
     let program = Running(program);
     let pid = program.0.id();
     wait_until("it ticks", || count() > 2);
     for method in methods().iter().filter(|method| **method != "in-process") {
-        let mut command = place.command(&["trace", "--method", method, "-p", &pid.to_string(), "-o", "out.ds"]);
-        let mut tracer = Running(command.stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().unwrap());
-        let tracer_pid = || fs::read_to_string(format!("/proc/{pid}/status")).unwrap().lines().any(|line| line == "TracerPid:\t0");
+        let mut command =
+            place.command(&["trace", "--method", method, "-p", &pid.to_string(), "-o", "out.ds"]);
+        let mut tracer =
+            Running(command.stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().unwrap());
+        let tracer_pid = || {
+            fs::read_to_string(format!("/proc/{pid}/status"))
+                .unwrap()
+                .lines()
+                .any(|line| line == "TracerPid:\t0")
+        };
         wait_until("it is attached to", || !tracer_pid());
         let before = count();
         wait_until("it ticks while it is traced", || count() > before + 5);
@@ -588,15 +852,27 @@ fn running_processes_are_traced_and_left_as_they_were() {
         wait_until("it ticks when it is left", || count() > after + 2);
         let records = whole(&place, "out.ds");
         let started = records.iter().find_map(|record| match record {
-            TraceRecord::ProcessStart(start) if start.how == StartKind::Attach => Some(start), // that of a parent comes before its child's
+            // that of a parent comes before its child's
+            TraceRecord::ProcessStart(start) if start.how == StartKind::Attach => Some(start),
             _ => None,
         });
         let started = started.unwrap_or_else(|| panic!("{method}: what it had is known"));
-        assert!(started.process == pid && started.working_directory == b"/" && started.descriptors.len() >= 3, "{method}: {started:?}");
+        assert!(
+            started.process == pid
+                && started.working_directory == b"/"
+                && started.descriptors.len() >= 3,
+            "{method}: {started:?}"
+        );
         let calls = calls(&records);
-        let ticked = calls.iter().filter(|call| call.process == pid && name(call) == "write" && call.buffers[0].data == b"tick\n").count();
+        let ticked = calls
+            .iter()
+            .filter(|call| {
+                call.process == pid && name(call) == "write" && call.buffers[0].data == b"tick\n"
+            })
+            .count();
         assert!(ticked >= 4, "{method}: {ticked}");
-        let by_children = calls.iter().any(|call| call.process != pid && name(call) == "read" && call.result > 0);
+        let by_children =
+            calls.iter().any(|call| call.process != pid && name(call) == "read" && call.result > 0);
         assert!(by_children, "{method}: its children are followed");
     }
 }

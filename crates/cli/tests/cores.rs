@@ -1,4 +1,5 @@
-//! Threads that take turns often share a core, while recording and at replay, and what they start does not.
+//! Threads that take turns often share a core, while recording and at replay, and what they start
+//! does not.
 
 mod cli_support;
 
@@ -12,8 +13,9 @@ use retake_testing::needs;
 /// How long the process of one round is looked for.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The process of the first program: two threads hand over to each other, then a process is started that says more than a pipe can hold; several
-/// times, because now and then the threads may run on any core.
+/// The process of the first program: two threads hand over to each other, then a process is started
+/// that says more than a pipe can hold; several times, because now and then the threads may run on
+/// any core.
 const ROUNDS: usize = 8;
 /// More than a pipe holds.
 const OUTPUT_BYTES: usize = 100_000;
@@ -66,7 +68,8 @@ int main(void)
 }
 "#;
 
-/// Takes turns until it is on one core, then goes on alone, for five seconds at most, until it may run on all.
+/// Takes turns until it is on one core, then goes on alone, for five seconds at most, until it may
+/// run on all.
 const GOES_ON_ALONE: &str = r#"
 static int may_run_on(const char *cores)
 {
@@ -94,7 +97,8 @@ int main(int count, char **arguments)
 }
 "#;
 
-/// Takes turns for a part of a second, but fewer than after which the threads may run on any core again.
+/// Takes turns for a part of a second, but fewer than after which the threads may run on any core
+/// again.
 const COMPUTES_IN_TURN: &str = r#"
 int main(void)
 {
@@ -113,9 +117,14 @@ struct Process {
 
 fn processes() -> Vec<Process> {
     let folders = std::fs::read_dir("/proc").unwrap().flatten();
-    let statuses = folders.filter_map(|folder| std::fs::read_to_string(folder.path().join("status")).ok());
+    let statuses =
+        folders.filter_map(|folder| std::fs::read_to_string(folder.path().join("status")).ok());
     statuses
-        .map(|status| Process { pid: field(&status, "Pid:"), parent: field(&status, "PPid:"), cores: field(&status, "Cpus_allowed_list:") })
+        .map(|status| Process {
+            pid: field(&status, "Pid:"),
+            parent: field(&status, "PPid:"),
+            cores: field(&status, "Cpus_allowed_list:"),
+        })
         .collect()
 }
 
@@ -135,14 +144,20 @@ fn is_below(process: &Process, above: u32, all: &[Process]) -> bool {
 /// The only core of a process below that one.
 fn core_below(above: u32) -> Option<u32> {
     let all = processes();
-    all.iter().filter(|process| is_below(process, above, &all)).find_map(|process| process.cores.parse().ok())
+    all.iter()
+        .filter(|process| is_below(process, above, &all))
+        .find_map(|process| process.cores.parse().ok())
 }
 
-/// Whether below the process there is one on a single core that has started one which may run on all.
+/// Whether below the process there is one on a single core that has started one which may run on
+/// all.
 fn shares_a_core(above: u32, cores: &str) -> bool {
     let all = processes();
-    let parents = all.iter().filter(|child| child.cores == cores).filter_map(|child| parent_of(child, &all));
-    parents.filter(|parent| parent.cores.parse::<u32>().is_ok()).any(|parent| is_below(parent, above, &all))
+    let parents =
+        all.iter().filter(|child| child.cores == cores).filter_map(|child| parent_of(child, &all));
+    parents
+        .filter(|parent| parent.cores.parse::<u32>().is_ok())
+        .any(|parent| is_below(parent, above, &all))
 }
 
 /// As `/proc` shows them.
@@ -157,7 +172,10 @@ fn turns_are_taken_on_one_core() {
     let place = Place::new("turns_are_taken_on_one_core");
     let program = compile(&place, STARTS_OTHERS);
     for arguments in [&["record", "--", &program][..], &["replay"]] {
-        assert!(shared_a_core(&place, arguments, &cores), "{arguments:?}: the threads were never seen on one core");
+        assert!(
+            shared_a_core(&place, arguments, &cores),
+            "{arguments:?}: the threads were never seen on one core"
+        );
     }
 }
 
@@ -179,15 +197,20 @@ fn who_shares_a_core_with_others_moves_to_one_that_is_idle() {
     assert!((0..ROUNDS).any(|_| moved_away(&place, &program)), "the threads never left the core");
 }
 
-/// Records the program and computes on the core that its threads are on. Whether they are on another one soon.
+/// Records the program and computes on the core that its threads are on. Whether they are on
+/// another one soon.
 fn moved_away(place: &Place, program: &str) -> bool {
     let mut running = place.command(&["record", "--", program]).spawn().unwrap();
     let retake = running.id();
     let first = wait_for(PATIENCE / 2, || core_below(retake));
     let moved = first.is_some_and(|first| {
         let computes = "ulimit -t 5; while :; do :; done";
-        let mut other = Command::new("taskset").args(["-c", &first.to_string(), "sh", "-c", computes]).spawn().unwrap();
-        let moved = wait_for(PATIENCE / 2, || core_below(retake).filter(|core| *core != first)).is_some();
+        let mut other = Command::new("taskset")
+            .args(["-c", &first.to_string(), "sh", "-c", computes])
+            .spawn()
+            .unwrap();
+        let moved =
+            wait_for(PATIENCE / 2, || core_below(retake).filter(|core| *core != first)).is_some();
         other.kill().unwrap();
         other.wait().unwrap();
         moved
@@ -213,7 +236,8 @@ fn shared_a_core(place: &Place, arguments: &[&str], cores: &str) -> bool {
     let mut output = running.stdout.take().unwrap();
     let mut seen = false;
     for _ in 0..ROUNDS {
-        seen = seen || wait_for(PATIENCE, || shares_a_core(running.id(), cores).then_some(())).is_some();
+        seen = seen
+            || wait_for(PATIENCE, || shares_a_core(running.id(), cores).then_some(())).is_some();
         output.read_exact(&mut vec![0; OUTPUT_BYTES]).unwrap();
     }
     assert!(running.wait().unwrap().success());
@@ -223,7 +247,11 @@ fn shared_a_core(place: &Place, arguments: &[&str], cores: &str) -> bool {
 fn compile(place: &Place, main: &str) -> String {
     let (source, program) = (place.work("turns.c"), place.work("turns"));
     std::fs::write(&source, [TURNS, main].concat()).unwrap();
-    let output = Command::new("gcc").args(["-O1", "-pthread", "-o"]).args([&program, &source]).output().unwrap();
+    let output = Command::new("gcc")
+        .args(["-O1", "-pthread", "-o"])
+        .args([&program, &source])
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     program.display().to_string()
 }

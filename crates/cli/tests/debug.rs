@@ -45,9 +45,33 @@ fn breakpoints_values_and_the_end() {
     let place = Place::new("debug-plain");
     let program = compile(&place, "plain", PLAIN, &[]);
     record(&place, &[&program]);
-    let commands = ["break twice", "continue", "continue", "backtrace", "print x", "print counter", "finish", "delete", "continue", "continue"];
+    let commands = [
+        "break twice",
+        "continue",
+        "continue",
+        "backtrace",
+        "print x",
+        "print counter",
+        "finish",
+        "delete",
+        "continue",
+        "continue",
+    ];
     let text = gdb(&place, &[], &commands);
-    in_order(&text, &["twice (x=0)", "twice (x=1)", "#0", "twice (x=1)", "#1", "main (argc=1", "= 1", "= 1", "Value returned is $3 = 2"]);
+    in_order(
+        &text,
+        &[
+            "twice (x=0)",
+            "twice (x=1)",
+            "#0",
+            "twice (x=1)",
+            "#1",
+            "main (argc=1",
+            "= 1",
+            "= 1",
+            "Value returned is $3 = 2",
+        ],
+    );
     in_order(&text, &["No more reverse-execution history", "exited with code 03"]);
 }
 
@@ -57,8 +81,20 @@ fn a_crash_is_seen_where_it_happens() {
     let place = Place::new("debug-crash");
     let program = compile(&place, "plain", PLAIN, &["-O1", "-fno-inline"]);
     record(&place, &[&program, "crash"]);
-    let text = gdb(&place, &[], &["continue", "backtrace", "print counter", "continue", "continue"]);
-    in_order(&text, &["SIGSEGV", "#0", "plain.c", "main", "= 10", "No more reverse-execution history", "terminated with signal SIGSEGV"]);
+    let text =
+        gdb(&place, &[], &["continue", "backtrace", "print counter", "continue", "continue"]);
+    in_order(
+        &text,
+        &[
+            "SIGSEGV",
+            "#0",
+            "plain.c",
+            "main",
+            "= 10",
+            "No more reverse-execution history",
+            "terminated with signal SIGSEGV",
+        ],
+    );
 }
 
 #[test]
@@ -86,12 +122,19 @@ fn the_runtime_is_invisible() {
     in_order(&text, &["mov    $0x27,%eax", "syscall", "= 5", "= 1", "Cannot access memory"]);
     let is_ours = |line: &str| line.trim_start().starts_with("0x550") && line.contains("-p");
     assert!(!text.lines().any(is_ours) && text.contains("-p"), "{text}");
-    // Each mapping has the name and the part of the file that the program mapped there, be the text patched or not.
+    // Each mapping has the name and the part of the file that the program mapped there, be the text
+    // patched or not.
     let end_of = |line: &&str| line.trim_end().rsplit('/').next().map(str::to_owned);
     let code: Vec<&str> = text.lines().filter(|line| line.contains("r-xp")).collect();
-    let of = |name: &str| code.iter().filter(|line| end_of(line).is_some_and(|end| end.starts_with(name))).count();
-    assert!(of("plain") > 0 && of("libc") > 0 && of("ld-") > 0 && text.contains("[stack]"), "{text}");
-    let is_first_part = |line: &&&str| line.contains(".so") && line.split_whitespace().nth(3) == Some("0x0");
+    let of = |name: &str| {
+        code.iter().filter(|line| end_of(line).is_some_and(|end| end.starts_with(name))).count()
+    };
+    assert!(
+        of("plain") > 0 && of("libc") > 0 && of("ld-") > 0 && text.contains("[stack]"),
+        "{text}"
+    );
+    let is_first_part =
+        |line: &&&str| line.contains(".so") && line.split_whitespace().nth(3) == Some("0x0");
     assert_eq!(code.iter().filter(is_first_part).count(), 0, "{text}");
 }
 
@@ -121,8 +164,27 @@ fn threads_signals_and_watchpoints() {
         "continue",
     ];
     let text = gdb(&place, &[], &commands);
-    in_order(&text, &["received signal SIGUSR1", "handler (number=10)", "<signal handler called>", "main ()", "worker (argument="]);
-    in_order(&text, &["worker (argument=", "Thread 1.", "start_thread", "Old value = 0", "New value", "exited with code 036"]);
+    in_order(
+        &text,
+        &[
+            "received signal SIGUSR1",
+            "handler (number=10)",
+            "<signal handler called>",
+            "main ()",
+            "worker (argument=",
+        ],
+    );
+    in_order(
+        &text,
+        &[
+            "worker (argument=",
+            "Thread 1.",
+            "start_thread",
+            "Old value = 0",
+            "New value",
+            "exited with code 036",
+        ],
+    );
 }
 
 #[test]
@@ -152,8 +214,28 @@ fn backwards_over_breakpoints_and_steps() {
         "continue",
     ];
     let text = gdb(&place, &[], &commands);
-    in_order(&text, &["SIGSEGV", "twice (x=9)", "= 9", "twice (x=8)", "= 8", "twice (x=9)", "= 9", "main (argc=2"]);
-    in_order(&text, &["breakpoint already hit 1 time", "No more reverse-execution history", "_start", "SIGSEGV"]);
+    in_order(
+        &text,
+        &[
+            "SIGSEGV",
+            "twice (x=9)",
+            "= 9",
+            "twice (x=8)",
+            "= 8",
+            "twice (x=9)",
+            "= 9",
+            "main (argc=2",
+        ],
+    );
+    in_order(
+        &text,
+        &[
+            "breakpoint already hit 1 time",
+            "No more reverse-execution history",
+            "_start",
+            "SIGSEGV",
+        ],
+    );
 }
 
 #[test]
@@ -171,7 +253,9 @@ fn backwards_one_instruction_at_a_time() {
     commands.extend(["reverse-stepi", show].repeat(steps));
     let text = gdb(&place, &[], &commands);
     let (forth, back) = text.split_once("and back").unwrap();
-    let places = |text: &str| -> Vec<String> { text.lines().filter(|line| line.starts_with("at ")).map(str::to_owned).collect() };
+    let places = |text: &str| -> Vec<String> {
+        text.lines().filter(|line| line.starts_with("at ")).map(str::to_owned).collect()
+    };
     let (forth, mut back) = (places(forth), places(back));
     back.reverse();
     assert_eq!((forth.len(), &forth[..steps]), (steps + 1, &back[..]), "{text}");
@@ -198,8 +282,27 @@ fn backwards_to_what_wrote_a_variable() {
         "continue",
     ];
     let text = gdb(&place, &[], &commands);
-    in_order(&text, &["= 30", "Old value = 30", "New value = 2", "Old value = 2", "New value = 2", "worker", "handler (number=10)"]);
-    in_order(&text, &["handler (number=10)", "<signal handler called>", "main ()", "No more reverse-execution history"]);
+    in_order(
+        &text,
+        &[
+            "= 30",
+            "Old value = 30",
+            "New value = 2",
+            "Old value = 2",
+            "New value = 2",
+            "worker",
+            "handler (number=10)",
+        ],
+    );
+    in_order(
+        &text,
+        &[
+            "handler (number=10)",
+            "<signal handler called>",
+            "main ()",
+            "No more reverse-execution history",
+        ],
+    );
 }
 
 #[test]
@@ -229,8 +332,22 @@ fn places_by_event_and_checkpoints() {
         "print x",
     ];
     let text = gdb(&place, &[], &commands);
-    in_order(&text, &["twice (x=0)", "checkpoint 1 at event", "_exit", "event 10 of thread", "event 20 of thread", "_start", "event 2 of"]);
-    in_order(&text, &["event 2 of thread", "twice (x=0)", "= 0", "1  event", "plain", "twice (x=1)", "= 1"]);
+    in_order(
+        &text,
+        &[
+            "twice (x=0)",
+            "checkpoint 1 at event",
+            "_exit",
+            "event 10 of thread",
+            "event 20 of thread",
+            "_start",
+            "event 2 of",
+        ],
+    );
+    in_order(
+        &text,
+        &["event 2 of thread", "twice (x=0)", "= 0", "1  event", "plain", "twice (x=1)", "= 1"],
+    );
     assert!(text.contains("is no place"), "{text}");
 }
 
@@ -244,7 +361,11 @@ fn a_process_of_a_tree_is_chosen() {
     // Without a choice, the one that crashed.
     let text = gdb(&place, &[], &["continue", "backtrace 1"]);
     in_order(&text, &["SIGSEGV", "follow (node="]);
-    let text = gdb(&place, &["-p", "plain"], &["break twice", "continue", "delete", "continue", "continue"]);
+    let text = gdb(
+        &place,
+        &["-p", "plain"],
+        &["break twice", "continue", "delete", "continue", "continue"],
+    );
     in_order(&text, &["twice (x=0)", "exited with code 03"]);
     let text = gdb(&place, &["-p", "sh"], &["continue", "continue"]);
     assert!(text.contains("exited normally"), "{text}");
@@ -267,7 +388,8 @@ int main(void)
 }
 "#;
 
-/// The dynamic linker binds a function when it is called first: gdb then has breakpoints in code that is not mapped yet where the way back begins.
+/// The dynamic linker binds a function when it is called first: gdb then has breakpoints in code
+/// that is not mapped yet where the way back begins.
 #[test]
 fn back_over_calls_that_are_bound_on_the_way() {
     needs!("gdb");
@@ -275,7 +397,28 @@ fn back_over_calls_that_are_bound_on_the_way() {
     let program = compile(&place, "lazy", LAZY, &["-Wl,-z,lazy"]);
     record(&place, &[&program]);
     let back = ["reverse-next"; 4];
-    let text = gdb(&place, &[], &[&["break main", "continue", "next", "next", "next", "next"][..], &back, &["next", "print text", "bt"]].concat());
+    let text = gdb(
+        &place,
+        &[],
+        &[
+            &["break main", "continue", "next", "next", "next", "next"][..],
+            &back,
+            &["next", "print text", "bt"],
+        ]
+        .concat(),
+    );
     in_order(&text, &["text = strdup", "printf", "fflush", "text = NULL", "return length"]);
-    in_order(&text, &["return length", "text = NULL", "fflush", "printf", "text = strdup", "printf", "\"three\"", "main () at"]);
+    in_order(
+        &text,
+        &[
+            "return length",
+            "text = NULL",
+            "fflush",
+            "printf",
+            "text = strdup",
+            "printf",
+            "\"three\"",
+            "main () at",
+        ],
+    );
 }

@@ -79,8 +79,29 @@ fn system_calls_are_caught_both_ways() {
         "continue",
     ];
     let text = gdb(&place, &[], &commands);
-    in_order(&text, &["(call to syscall write)", "$1 = 1", "(returned from syscall write)", "$2 = 8", "(call to", "(returned from", "stop (x=6)"]);
-    in_order(&text, &["stop (x=6)", "(returned from syscall write)", "$3 = 5", "(call to syscall write)", "syscall", "(call to syscall write)"]);
+    in_order(
+        &text,
+        &[
+            "(call to syscall write)",
+            "$1 = 1",
+            "(returned from syscall write)",
+            "$2 = 8",
+            "(call to",
+            "(returned from",
+            "stop (x=6)",
+        ],
+    );
+    in_order(
+        &text,
+        &[
+            "stop (x=6)",
+            "(returned from syscall write)",
+            "$3 = 5",
+            "(call to syscall write)",
+            "syscall",
+            "(call to syscall write)",
+        ],
+    );
     in_order(
         &text,
         &[
@@ -98,18 +119,67 @@ fn system_calls_are_caught_both_ways() {
 #[test]
 fn children_are_caught_both_ways() {
     let Some(place) = caught("catch-children") else { return };
-    let forth = [QUIET, "catch fork", "catch vfork", "continue", "print born", "continue", "continue", "print born", "continue", "continue"];
-    let back = ["reverse-continue", "reverse-continue", "print born", "reverse-stepi", "continue", "delete", "break main", "reverse-continue"];
+    let forth = [
+        QUIET,
+        "catch fork",
+        "catch vfork",
+        "continue",
+        "print born",
+        "continue",
+        "continue",
+        "print born",
+        "continue",
+        "continue",
+    ];
+    let back = [
+        "reverse-continue",
+        "reverse-continue",
+        "print born",
+        "reverse-stepi",
+        "continue",
+        "delete",
+        "break main",
+        "reverse-continue",
+    ];
     let text = gdb(&place, &[], &[&forth[..], &back].concat());
-    in_order(&text, &["(forked process", "$1 = 0", "(forked process", "(forked process", "$2 = 2", "(vforked process", "No more reverse"]);
-    in_order(&text, &["No more reverse", "(vforked process", "(forked process", "$3 = 2", "(forked process", "main () at"]);
+    in_order(
+        &text,
+        &[
+            "(forked process",
+            "$1 = 0",
+            "(forked process",
+            "(forked process",
+            "$2 = 2",
+            "(vforked process",
+            "No more reverse",
+        ],
+    );
+    in_order(
+        &text,
+        &[
+            "No more reverse",
+            "(vforked process",
+            "(forked process",
+            "$3 = 2",
+            "(forked process",
+            "main () at",
+        ],
+    );
 }
 
 /// SIGALRM is one that gdb passes on without a word.
 #[test]
 fn signals_are_caught_both_ways() {
     let Some(place) = caught("catch-signals") else { return };
-    let forth = [QUIET, "catch signal SIGUSR1", "continue", "print handled", "continue", "print handled", "delete"];
+    let forth = [
+        QUIET,
+        "catch signal SIGUSR1",
+        "continue",
+        "print handled",
+        "continue",
+        "print handled",
+        "delete",
+    ];
     let back = [
         "continue",
         "reverse-continue",
@@ -122,8 +192,21 @@ fn signals_are_caught_both_ways() {
         "print $pc == handler",
     ];
     let text = gdb(&place, &[], &[&forth[..], &back].concat());
-    in_order(&text, &["(signal SIGUSR1)", "$1 = 1", "(signal SIGUSR1)", "$2 = 3", "No more reverse", "No more reverse"]);
-    in_order(&text, &["$2 = 3", "(signal SIGALRM)", "(signal SIGALRM)", "(signal SIGALRM)", "$3 = 0", "$4 = 1"]);
+    in_order(
+        &text,
+        &[
+            "(signal SIGUSR1)",
+            "$1 = 1",
+            "(signal SIGUSR1)",
+            "$2 = 3",
+            "No more reverse",
+            "No more reverse",
+        ],
+    );
+    in_order(
+        &text,
+        &["$2 = 3", "(signal SIGALRM)", "(signal SIGALRM)", "(signal SIGALRM)", "$3 = 0", "$4 = 1"],
+    );
 }
 
 const THROWS: &str = r#"
@@ -155,32 +238,113 @@ fn exceptions_are_caught_both_ways() {
     let place = Place::new("catch-exceptions");
     let program = compile_cpp(&place, "throws", THROWS, &[]);
     record(&place, &[&program]);
-    let forth = ["break main", "continue", "catch throw", "catch catch", "continue", "up", "print x", "continue", "print caught", "continue"];
-    let back = ["continue", "print caught", "reverse-continue", "print caught", "reverse-continue", "reverse-continue", "print caught"];
+    let forth = [
+        "break main",
+        "continue",
+        "catch throw",
+        "catch catch",
+        "continue",
+        "up",
+        "print x",
+        "continue",
+        "print caught",
+        "continue",
+    ];
+    let back = [
+        "continue",
+        "print caught",
+        "reverse-continue",
+        "print caught",
+        "reverse-continue",
+        "reverse-continue",
+        "print caught",
+    ];
     let text = gdb(&place, &[], &[&forth[..], &back].concat());
-    in_order(&text, &["(exception thrown)", "risky", "$1 = 1", "(exception caught)", "$2 = 0", "(exception thrown)", "(exception caught)", "$3 = 1"]);
-    in_order(&text, &["$3 = 1", "(exception thrown)", "$4 = 1", "(exception caught)", "(exception thrown)", "$5 = 0"]);
+    in_order(
+        &text,
+        &[
+            "(exception thrown)",
+            "risky",
+            "$1 = 1",
+            "(exception caught)",
+            "$2 = 0",
+            "(exception thrown)",
+            "(exception caught)",
+            "$3 = 1",
+        ],
+    );
+    in_order(
+        &text,
+        &[
+            "$3 = 1",
+            "(exception thrown)",
+            "$4 = 1",
+            "(exception caught)",
+            "(exception thrown)",
+            "$5 = 0",
+        ],
+    );
 }
 
-/// Breakpoints are not taken for passed just because one of several was hit, in either direction and after each other.
+/// Breakpoints are not taken for passed just because one of several was hit, in either direction
+/// and after each other.
 #[test]
 fn stretches_that_are_passed_over_have_no_stop() {
     let Some(place) = caught("catch-passed") else { return };
     let all = ["reverse-continue"; 8];
-    let count = |commands: &[&str], what: &str| gdb(&place, &["--at", "exit"], commands).matches(what).count();
+    let count = |commands: &[&str], what: &str| {
+        gdb(&place, &["--at", "exit"], commands).matches(what).count()
+    };
     assert_eq!(count(&[&[QUIET, "break handler"], &all[..]].concat(), "handler (number="), 6);
-    let both = [&[QUIET, "break handler", "break stop", "reverse-continue", "seek begin", "continue", "seek exit"], &all[..]].concat();
+    let both = [
+        &[
+            QUIET,
+            "break handler",
+            "break stop",
+            "reverse-continue",
+            "seek begin",
+            "continue",
+            "seek exit",
+        ],
+        &all[..],
+    ]
+    .concat();
     assert_eq!(count(&both, "handler (number="), 1 + 6);
     // From a breakpoint without a signal having been told of, signals before it are found.
-    let signals = [&[QUIET, "break stop", "reverse-continue", "delete", "handle SIGUSR1 stop print"], &all[..]].concat();
+    let signals = [
+        &[QUIET, "break stop", "reverse-continue", "delete", "handle SIGUSR1 stop print"],
+        &all[..],
+    ]
+    .concat();
     assert_eq!(count(&signals, "received signal SIGUSR1"), 3);
-    let other = [QUIET, "break handler", "reverse-continue", "delete", "break main", "reverse-continue", "reverse-continue"];
+    let other = [
+        QUIET,
+        "break handler",
+        "reverse-continue",
+        "delete",
+        "break main",
+        "reverse-continue",
+        "reverse-continue",
+    ];
     assert_eq!(count(&other, "main () at"), 1);
 }
 
 #[test]
 fn one_instruction_back_from_where_a_signal_came() {
     let Some(place) = caught("catch-signal-steps") else { return };
-    let text = gdb(&place, &[], &["continue", "reverse-stepi", "x/i $pc", "stepi", "stepi", "print $pc == handler"]);
-    in_order(&text, &["received signal SIGUSR1", "syscall", "received signal SIGUSR1", "handler (number=", "= 1"]);
+    let text = gdb(
+        &place,
+        &[],
+        &["continue", "reverse-stepi", "x/i $pc", "stepi", "stepi", "print $pc == handler"],
+    );
+    in_order(
+        &text,
+        &[
+            "received signal SIGUSR1",
+            "syscall",
+            "received signal SIGUSR1",
+            "handler (number=",
+            "= 1",
+        ],
+    );
 }

@@ -1,4 +1,5 @@
-//! The commands around the debugger: where it begins, what it adds to gdb, `retake backtrace`, `retake record --debug-on-crash`.
+//! The commands around the debugger: where it begins, what it adds to gdb, `retake backtrace`,
+//! `retake record --debug-on-crash`.
 
 mod cli_support;
 
@@ -60,7 +61,11 @@ int main(void)
 /// A moment while the program of [`FILE`] sleeps, as a place.
 fn while_it_sleeps(place: &Place) -> String {
     let text = gdb(place, &[], &["break main", "continue", "break usleep", "continue", "elapsed"]);
-    let seconds = text.split_once("about ").and_then(|(_, rest)| rest.split_once(" s after")).unwrap_or_else(|| panic!("{text}")).0;
+    let seconds = text
+        .split_once("about ")
+        .and_then(|(_, rest)| rest.split_once(" s after"))
+        .unwrap_or_else(|| panic!("{text}"))
+        .0;
     format!("{:.3}s", seconds.parse::<f64>().unwrap() + 0.1)
 }
 
@@ -78,7 +83,15 @@ fn it_begins_at_the_crash_or_the_end() {
     record(&place, &[&program, "crash"]);
     for at in ["crash", "exit"] {
         let text = gdb(&place, &["--at", at], &["info locals", "up", "print sum"]);
-        in_order(&text, &["follow (node=", "SIGSEGV (SEGV_MAPERR: nothing is mapped at 0x0)", "main (argc=2", "= 90"]);
+        in_order(
+            &text,
+            &[
+                "follow (node=",
+                "SIGSEGV (SEGV_MAPERR: nothing is mapped at 0x0)",
+                "main (argc=2",
+                "= 90",
+            ],
+        );
     }
     let text = gdb(&place, &["--at", "12"], &["when"]);
     in_order(&text, &["event 12 of thread"]);
@@ -94,7 +107,8 @@ fn a_killed_process_has_an_end_too() {
                   int main(void) { if (fork() == 0) { usleep(50000); kill(getppid(), SIGKILL); return 0; } for (;;) pause(); }\n";
     let program = compile(&place, "killed", source, &[]);
     record(&place, &[&program]);
-    let text = gdb(&place, &["--at", "exit"], &["backtrace", "reverse-stepi", "seek begin", "when"]);
+    let text =
+        gdb(&place, &["--at", "exit"], &["backtrace", "reverse-stepi", "seek begin", "when"]);
     in_order(&text, &["main ()", "event "]);
 }
 
@@ -106,14 +120,40 @@ fn output_and_times_up_to_here() {
     let program = compile(&place, "file", FILE, &[]);
     record(&place, &[&program]);
     let seek = format!("seek {}", while_it_sleeps(&place));
-    let commands = ["echo A\\n", "continue", "echo B\\n", "reverse-continue", "continue", "echo C\\n", "output", "stdout", "stderr", &seek];
-    let text = gdb(&place, &[], &[&commands[..], &["elapsed", "output", "events 1", "echo D\\n"]].concat());
-    let part = |from: &str, to: &str| text.split_once(from).unwrap().1.split_once(to).unwrap().0.to_owned();
+    let commands = [
+        "echo A\\n",
+        "continue",
+        "echo B\\n",
+        "reverse-continue",
+        "continue",
+        "echo C\\n",
+        "output",
+        "stdout",
+        "stderr",
+        &seek,
+    ];
+    let text = gdb(
+        &place,
+        &[],
+        &[&commands[..], &["elapsed", "output", "events 1", "echo D\\n"]].concat(),
+    );
+    let part = |from: &str, to: &str| {
+        text.split_once(from).unwrap().1.split_once(to).unwrap().0.to_owned()
+    };
     // The program's output is seen once, however often it goes there.
     let shown = text.split_once("--- standard error").unwrap().1;
-    assert!(shown.contains("read some text\nan error\nthe end\\xaa\n") && shown.matches("some text").count() == 1, "{text}");
+    assert!(
+        shown.contains("read some text\nan error\nthe end\\xaa\n")
+            && shown.matches("some text").count() == 1,
+        "{text}"
+    );
     let rest = part("C\n", "D\n");
-    assert!(rest.starts_with("read some text\nan error\nthe end\\xaa\nread some text\nthe end\\xaa\nan error\n"), "{text}");
+    assert!(
+        rest.starts_with(
+            "read some text\nan error\nthe end\\xaa\nread some text\nthe end\\xaa\nan error\n"
+        ),
+        "{text}"
+    );
     in_order(&rest, &["about ", "after recording began", "read some text", "an error", "<- here"]);
     assert_eq!(rest.matches("the end").count(), 2, "{text}");
 }
@@ -125,12 +165,35 @@ fn where_a_value_comes_from() {
     std::fs::write(place.work("data"), "some text\n").unwrap();
     let program = compile(&place, "file", FILE, &[]);
     record(&place, &[&program]);
-    let commands =
-        ["origin copy", "origin line[2]", "origin line[60]", "origin 1 + 1", "origin line", "seek exit", "checkpoint", "delete checkpoint 1"];
-    let text = gdb(&place, &["--at", "exit"], &[&commands[..], &["info checkpoints", "delete checkpoint 1"]].concat());
+    let commands = [
+        "origin copy",
+        "origin line[2]",
+        "origin line[60]",
+        "origin 1 + 1",
+        "origin line",
+        "seek exit",
+        "checkpoint",
+        "delete checkpoint 1",
+    ];
+    let text = gdb(
+        &place,
+        &["--at", "exit"],
+        &[&commands[..], &["info checkpoints", "delete checkpoint 1"]].concat(),
+    );
     in_order(&text, &["written by the instruction", "mov", "main () at", "copy = line[2]"]);
-    in_order(&text, &["written by the system call of event", "read(3, \"some text\\n\", 63) = 10", "byte 2 of 10", "descriptor 3 is from event"]);
-    in_order(&text, &["openat(AT_FDCWD, \"data\"", "it was not written since the beginning", "no checkpoints"]);
+    in_order(
+        &text,
+        &[
+            "written by the system call of event",
+            "read(3, \"some text\\n\", 63) = 10",
+            "byte 2 of 10",
+            "descriptor 3 is from event",
+        ],
+    );
+    in_order(
+        &text,
+        &["openat(AT_FDCWD, \"data\"", "it was not written since the beginning", "no checkpoints"],
+    );
     for error in ["has no address", "has 64 bytes", "there is no checkpoint 1"] {
         assert!(text.contains(error), "{error} in {text}");
     }
@@ -142,16 +205,37 @@ fn a_backtrace_for_logs() {
     let program = compile(&place, "plain", PLAIN, &[]);
     record(&place, &["sh", "-c", &format!("{program}; {program} crash; exit 0")]);
     let text = place.run_well(&["backtrace", "--gdb", "no-such-gdb"]);
-    in_order(&text, &["crashed: SIGSEGV (SEGV_MAPERR: nothing is mapped at 0x0)", "there is no no-such-gdb", "apt install gdb"]);
+    in_order(
+        &text,
+        &[
+            "crashed: SIGSEGV (SEGV_MAPERR: nothing is mapped at 0x0)",
+            "there is no no-such-gdb",
+            "apt install gdb",
+        ],
+    );
     in_order(&text, &["last events", "write(1, \"sum 90 of", "+++ killed by SIGSEGV"]);
     needs!("gdb");
     let text = place.run_well(&["backtrace", "--events", "1"]);
-    in_order(&text, &["crashed: SIGSEGV", "#0  follow (node=0x", "plain.c:13", "#1  main (argc=2", "node = {value = 5, next = 0x0}", "sum = 90"]);
+    in_order(
+        &text,
+        &[
+            "crashed: SIGSEGV",
+            "#0  follow (node=0x",
+            "plain.c:13",
+            "#1  main (argc=2",
+            "node = {value = 5, next = 0x0}",
+            "sum = 90",
+        ],
+    );
     let json = place.run_json(&["backtrace", "--json"]);
     assert_eq!(json["crash"]["signal"], "SIGSEGV");
     assert_eq!(json["crash"]["address"], "0x0");
     let frames = &json["threads"][0]["frames"];
-    assert_eq!((&frames[0]["function"], &frames[0]["line"], &frames[1]["function"]), (&"follow".into(), &13.into(), &"main".into()), "{json}");
+    assert_eq!(
+        (&frames[0]["function"], &frames[0]["line"], &frames[1]["function"]),
+        (&"follow".into(), &13.into(), &"main".into()),
+        "{json}"
+    );
     assert_eq!(json["processes"].as_array().map(Vec::len), Some(3));
     // Elsewhere, and of another process.
     let text = place.run_well(&["backtrace", "-p", "sh"]);
@@ -169,21 +253,32 @@ fn gdb_must_know_python() {
     let fake = place.work("gdb");
     std::fs::write(&fake, "#!/bin/sh\necho --without-python\n").unwrap();
     std::fs::set_permissions(&fake, std::fs::Permissions::from_mode(0o755)).unwrap();
-    place.run_badly(&["debug", "--gdb", fake.to_str().unwrap()], 125, &["without Python", "monitor help"]);
-    place.run_badly(&["debug", "--gdb", "no-such-gdb"], 125, &["there is no no-such-gdb", "apt install gdb", "--serve"]);
+    place.run_badly(
+        &["debug", "--gdb", fake.to_str().unwrap()],
+        125,
+        &["without Python", "monitor help"],
+    );
+    place.run_badly(
+        &["debug", "--gdb", "no-such-gdb"],
+        125,
+        &["there is no no-such-gdb", "apt install gdb", "--serve"],
+    );
 }
 
 #[test]
 fn the_race_of_the_examples_is_followed_back() {
     needs!("gdb");
     let place = Place::new("debug-race");
-    let source = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/race.c")).unwrap();
+    let source =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/race.c"))
+            .unwrap();
     let program = compile(&place, "race", &source, &[]);
-    // How long the hunt takes, chance decides. To what wrote the variable last, it is the same way from any end; on a busy machine the race is run
-    // into now and then.
+    // How long the hunt takes, chance decides. To what wrote the variable last, it is the same way
+    // from any end; on a busy machine the race is run into now and then.
     let ends_well = |_| place.run(&["record", "--", &program]).status == Some(0);
     assert!((0..50).any(ends_well), "every run crashed");
-    let text = gdb(&place, &["--at", "exit"], &["print *current", "last current", "info threads", "when"]);
+    let text =
+        gdb(&place, &["--at", "exit"], &["print *current", "last current", "info threads", "when"]);
     in_order(&text, &["word 20", "replace (", "current = make(i)", "event "]);
 }
 
@@ -204,8 +299,20 @@ fn parts_of_a_replay_and_what_it_does() {
     in_order(&ran.stderr, &["retake: thread ", "the end", "exited with 0"]);
     place.run_badly(&["replay", "--until", "crash"], 125, &["did not crash"]);
     let ran = place.run(&["replay", "--trace-calls"]);
-    assert_eq!((ran.status, ran.stdout.as_str()), (Some(0), "read some text\nthe end\u{fffd}\n"), "{ran:?}");
-    in_order(&ran.stderr, &["an error\n", "openat(AT_FDCWD, \"data\"", "read(3, \"some text\\n\", 63) ", "write(2, \"an error\\n\", 9) "]);
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (Some(0), "read some text\nthe end\u{fffd}\n"),
+        "{ran:?}"
+    );
+    in_order(
+        &ran.stderr,
+        &[
+            "an error\n",
+            "openat(AT_FDCWD, \"data\"",
+            "read(3, \"some text\\n\", 63) ",
+            "write(2, \"an error\\n\", 9) ",
+        ],
+    );
     no_process_is_left(&place);
 }
 
@@ -213,7 +320,8 @@ fn parts_of_a_replay_and_what_it_does() {
 fn a_profile_is_the_same_each_time() {
     needs!("gdb");
     let place = Place::new("replay-profile");
-    let source = "#include <unistd.h>\nvoid often(void) { for (int i = 0; i < 90; i++) getppid(); }\n\
+    let source = "#include <unistd.h>\nvoid often(void) \
+    { for (int i = 0; i < 90; i++) getppid(); }\n\
                   void seldom(void) { for (int i = 0; i < 10; i++) getppid(); }\nint main(void) { often(); seldom(); return 0; }\n";
     let program = compile(&place, "busy", source, &[]);
     record(&place, &[&program]);
@@ -240,8 +348,22 @@ fn a_crash_is_looked_at_at_once() {
     let ran = place.run(&["record", "--debug-on-crash", &program]);
     // No terminal: a backtrace, and the program's own output and end.
     assert_eq!((ran.signal, ran.stdout.as_str()), (Some(6), "giving up\n"), "{ran:?}");
-    in_order(&ran.stderr, &["crashed: SIGABRT (SI_TKILL", "recorded", "raise", "abort", "worker (argument=0x7)", "left = 7", "start_thread"]);
-    in_order(&ran.stderr, &["start_thread", "thread ", "pthread_join", "last events", "tgkill(", "killed by SIGABRT"]);
+    in_order(
+        &ran.stderr,
+        &[
+            "crashed: SIGABRT (SI_TKILL",
+            "recorded",
+            "raise",
+            "abort",
+            "worker (argument=0x7)",
+            "left = 7",
+            "start_thread",
+        ],
+    );
+    in_order(
+        &ran.stderr,
+        &["start_thread", "thread ", "pthread_join", "last events", "tgkill(", "killed by SIGABRT"],
+    );
     let plain = compile(&place, "plain", PLAIN, &[]);
     let ran = place.run(&["record", "--debug-on-crash", &plain]);
     assert_eq!((ran.status, ran.stderr.as_str()), (Some(3), ""), "{ran:?}");
@@ -286,7 +408,8 @@ int main(int argc, char **argv)
 "#;
 
 const NEEDED: &str = "__thread int needed = 6; int *get_needed(void) { return &needed; }\n";
-const LOADED: &str = "__thread int filler[5000], loaded = 7; int *get_loaded(void) { return &loaded; }\n";
+const LOADED: &str =
+    "__thread int filler[5000], loaded = 7; int *get_loaded(void) { return &loaded; }\n";
 
 #[test]
 fn thread_local_variables() {
@@ -294,19 +417,81 @@ fn thread_local_variables() {
     let place = Place::new("debug-tls");
     let needed = compile(&place, "libneeded.so", NEEDED, &["-shared", "-fPIC"]);
     let loaded = compile(&place, "libloaded.so", LOADED, &["-shared", "-fPIC"]);
-    let dynamic = compile(&place, "dynamic", THREAD_LOCAL, &["-DLOADS", &needed, "-ldl", "-Wl,-rpath,$ORIGIN"]);
+    let dynamic = compile(
+        &place,
+        "dynamic",
+        THREAD_LOCAL,
+        &["-DLOADS", &needed, "-ldl", "-Wl,-rpath,$ORIGIN"],
+    );
     let shown = ["print own", "print (int)wide[0]", "print needed", "print loaded"];
-    let commands =
-        [&["print own", "break here", "continue"], &shown[..], &["continue"], &shown, &["continue"], &shown, &["reverse-continue"], &shown].concat();
+    let commands = [
+        &["print own", "break here", "continue"],
+        &shown[..],
+        &["continue"],
+        &shown,
+        &["continue"],
+        &shown,
+        &["reverse-continue"],
+        &shown,
+    ]
+    .concat();
     record(&place, &[&dynamic, &loaded]);
     let text = gdb(&place, &[], &commands);
-    in_order(&text, &["here (number=30)", "= 30\n", "= 30\n", "= 30\n", "= 130\n", "here (number=31)", "= 31\n", "= 31\n", "= 31\n", "= 131\n"]);
-    in_order(&text, &["here (number=0)", "= 30\n", "= 30\n", "= 30\n", "= 130\n", "here (number=31)", "= 31\n", "= 31\n", "= 31\n", "= 131\n"]);
+    in_order(
+        &text,
+        &[
+            "here (number=30)",
+            "= 30\n",
+            "= 30\n",
+            "= 30\n",
+            "= 130\n",
+            "here (number=31)",
+            "= 31\n",
+            "= 31\n",
+            "= 31\n",
+            "= 131\n",
+        ],
+    );
+    in_order(
+        &text,
+        &[
+            "here (number=0)",
+            "= 30\n",
+            "= 30\n",
+            "= 30\n",
+            "= 130\n",
+            "here (number=31)",
+            "= 31\n",
+            "= 31\n",
+            "= 31\n",
+            "= 131\n",
+        ],
+    );
     assert!(text.contains("Cannot find thread-local"), "before there are any: {text}");
     std::fs::write(place.work("needed.c"), NEEDED).unwrap();
-    let fixed = compile(&place, "static", THREAD_LOCAL, &["-static", &place.work("needed.c").to_string_lossy()]);
+    let fixed = compile(
+        &place,
+        "static",
+        THREAD_LOCAL,
+        &["-static", &place.work("needed.c").to_string_lossy()],
+    );
     record(&place, &[&fixed]);
-    let text =
-        gdb(&place, &[], &["break here", "continue", "print own", "print needed", "continue", "print own", "print needed", "print (int)wide[0]"]);
-    in_order(&text, &["here (number=30)", "= 30\n", "= 30\n", "here (number=31)", "= 31\n", "= 31\n", "= 31\n"]);
+    let text = gdb(
+        &place,
+        &[],
+        &[
+            "break here",
+            "continue",
+            "print own",
+            "print needed",
+            "continue",
+            "print own",
+            "print needed",
+            "print (int)wide[0]",
+        ],
+    );
+    in_order(
+        &text,
+        &["here (number=30)", "= 30\n", "= 30\n", "here (number=31)", "= 31\n", "= 31\n", "= 31\n"],
+    );
 }

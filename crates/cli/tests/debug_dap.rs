@@ -45,7 +45,9 @@ impl Editor {
     /// Sends a request; the whole response.
     fn ask(&mut self, command: &str, arguments: Value) -> Value {
         self.seq += 1;
-        let text = json!({"seq": self.seq, "type": "request", "command": command, "arguments": arguments}).to_string();
+        let text =
+            json!({"seq": self.seq, "type": "request", "command": command, "arguments": arguments})
+                .to_string();
         write!(self.output, "Content-Length: {}\r\n\r\n{text}", text.len()).unwrap();
         self.output.flush().unwrap();
         loop {
@@ -88,20 +90,34 @@ impl Editor {
     fn frames(&mut self) -> Vec<Value> {
         let threads = self.get("threads", Value::Null);
         let thread = threads["threads"][0]["id"].clone();
-        self.get("stackTrace", json!({"threadId": thread, "startFrame": 0, "levels": 20}))["stackFrames"].as_array().unwrap().clone()
+        self.get(
+            "stackTrace",
+            json!({"threadId": thread, "startFrame": 0,
+            "levels": 20}),
+        )["stackFrames"]
+            .as_array()
+            .unwrap()
+            .clone()
     }
 
     /// The local variables of a frame, by name.
     fn locals(&mut self, frame: &Value) -> Vec<Value> {
         let scopes = self.get("scopes", json!({"frameId": frame["id"]}));
         let reference = scopes["scopes"][0]["variablesReference"].clone();
-        self.get("variables", json!({"variablesReference": reference}))["variables"].as_array().unwrap().clone()
+        self.get("variables", json!({"variablesReference": reference}))["variables"]
+            .as_array()
+            .unwrap()
+            .clone()
     }
 
     fn local(&mut self, level: usize, name: &str) -> Value {
         let frames = self.frames();
         let locals = self.locals(&frames[level]);
-        locals.iter().find(|variable| variable["name"] == name).unwrap_or_else(|| panic!("no {name} in {locals:?}")).clone()
+        locals
+            .iter()
+            .find(|variable| variable["name"] == name)
+            .unwrap_or_else(|| panic!("no {name} in {locals:?}"))
+            .clone()
     }
 
     fn value(&mut self, level: usize, name: &str) -> String {
@@ -110,14 +126,23 @@ impl Editor {
 
     fn evaluate(&mut self, expression: &str, context: &str) -> String {
         let frame = self.frames()[0]["id"].clone();
-        let body = self.get("evaluate", json!({"expression": expression, "frameId": frame, "context": context}));
+        let body = self.get(
+            "evaluate",
+            json!({"expression": expression, "frameId": frame, "context": context}),
+        );
         body["result"].as_str().unwrap().to_owned()
     }
 
     /// All that the program printed since somebody asked.
     fn printed(&mut self) -> String {
-        let is_output = |event: &Value| event["event"] == "output" && event["body"]["category"] == "stdout";
-        let text = self.events.iter().filter(|event| is_output(event)).filter_map(|event| event["body"]["output"].as_str()).collect();
+        let is_output =
+            |event: &Value| event["event"] == "output" && event["body"]["category"] == "stdout";
+        let text = self
+            .events
+            .iter()
+            .filter(|event| is_output(event))
+            .filter_map(|event| event["body"]["output"].as_str())
+            .collect();
         self.events.retain(|event| !is_output(event));
         text
     }
@@ -142,7 +167,12 @@ fn read(input: &mut impl BufRead) -> Option<Value> {
 
 /// The command on pipes, and an editor at the other ends.
 fn start(place: &Place) -> (Child, Editor) {
-    let mut child = place.command(&["debug", "--dap"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = place
+        .command(&["debug", "--dap"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let editor = Editor::new(child.stdout.take().unwrap(), child.stdin.take().unwrap());
     (child, editor)
 }
@@ -176,7 +206,12 @@ fn launch(editor: &mut Editor, place: &Place, at: &str) -> Value {
 
 fn breakpoints(editor: &mut Editor, place: &Place, wanted: Value) -> Value {
     let path = place.work("plain.c");
-    editor.get("setBreakpoints", json!({"source": {"path": path}, "breakpoints": wanted}))["breakpoints"].clone()
+    editor.get(
+        "setBreakpoints",
+        json!({"source": {"path": path},
+        "breakpoints": wanted}),
+    )["breakpoints"]
+        .clone()
 }
 
 #[test]
@@ -190,7 +225,10 @@ fn forwards_and_backwards() {
     // Forwards, over breakpoints, steps and output.
     assert_eq!(editor.run("continue"), "breakpoint");
     let frames = editor.frames();
-    assert_eq!((&frames[0]["name"], &frames[0]["line"], &frames[1]["name"]), (&"twice".into(), &8.into(), &"main".into()));
+    assert_eq!(
+        (&frames[0]["name"], &frames[0]["line"], &frames[1]["name"]),
+        (&"twice".into(), &8.into(), &"main".into())
+    );
     assert_eq!(frames[0]["source"]["path"], place.work("plain.c").to_string_lossy().as_ref());
     assert_eq!((editor.value(0, "x"), editor.value(1, "sum")), ("0".to_owned(), "0".to_owned()));
     assert_eq!(editor.run("next"), "step");
@@ -203,7 +241,15 @@ fn forwards_and_backwards() {
     assert_eq!(editor.run("continue"), "breakpoint");
     assert_eq!(editor.value(0, "x"), "1");
     // A condition, then none at all: to the crash.
-    assert_eq!(breakpoints(&mut editor, &place, json!([{"line": 8, "condition": "x == 5"}]))[0]["verified"], true);
+    assert_eq!(
+        breakpoints(
+            &mut editor,
+            &place,
+            json!([{"line": 8,
+            "condition": "x == 5"}])
+        )[0]["verified"],
+        true
+    );
     assert_eq!(editor.run("continue"), "breakpoint");
     assert_eq!(editor.value(0, "x"), "5");
     breakpoints(&mut editor, &place, json!([]));
@@ -213,10 +259,18 @@ fn forwards_and_backwards() {
     assert_eq!(editor.get("exceptionInfo", json!({"threadId": 1}))["exceptionId"], "SIGSEGV");
     // A structure and its members.
     let node = editor.local(1, "node");
-    let members = editor.get("variables", json!({"variablesReference": node["variablesReference"]}))["variables"].clone();
-    assert_eq!((&members[0]["name"], &members[0]["value"], &members[1]["name"]), (&"value".into(), &"5".into(), &"next".into()));
+    let members = editor
+        .get("variables", json!({"variablesReference": node["variablesReference"]}))["variables"]
+        .clone();
+    assert_eq!(
+        (&members[0]["name"], &members[0]["value"], &members[1]["name"]),
+        (&"value".into(), &"5".into(), &"next".into())
+    );
     assert_eq!(editor.evaluate("node->value + 1", "watch"), "6");
-    assert_eq!(editor.ask("evaluate", json!({"expression": "nothing", "context": "watch"}))["success"], false);
+    assert_eq!(
+        editor.ask("evaluate", json!({"expression": "nothing", "context": "watch"}))["success"],
+        false
+    );
     // Backwards.
     breakpoints(&mut editor, &place, json!([{"line": 8}]));
     assert_eq!(editor.run("reverseContinue"), "breakpoint");
@@ -224,12 +278,16 @@ fn forwards_and_backwards() {
     breakpoints(&mut editor, &place, json!([]));
     // To what wrote a variable.
     let data = editor.get("dataBreakpointInfo", json!({"name": "counter"}));
-    let set = editor.get("setDataBreakpoints", json!({"breakpoints": [{"dataId": data["dataId"], "accessType": "write"}]}));
+    let set = editor.get(
+        "setDataBreakpoints",
+        json!({"breakpoints": [{"dataId": data["dataId"], "accessType": "write"}]}),
+    );
     assert_eq!(set["breakpoints"][0]["verified"], true, "{data} {set}");
     assert_eq!(editor.run("reverseContinue"), "data breakpoint");
     assert_eq!(editor.value(0, "x"), "8");
     editor.get("setDataBreakpoints", json!({"breakpoints": []}));
-    // What was printed already is not printed again; commands of Retake's work, and tell where they went.
+    // What was printed already is not printed again; commands of Retake's work, and tell where they
+    // went.
     assert_eq!(editor.run("continue"), "exception");
     assert_eq!(editor.printed(), "");
     assert!(editor.evaluate("when", "repl").starts_with("event "));
@@ -249,27 +307,39 @@ fn at_the_crash_and_over_a_connection() {
     // What cannot be launched, says why; the next one can.
     let (child, mut editor) = start(&place);
     editor.get("initialize", json!({"adapterID": "retake"}));
-    for (arguments, reason) in
-        [(json!({"recording": "nothing"}), "nothing"), (json!({"at": "nowhere"}), "is no place"), (json!({"process": "sh"}), "no process")]
-    {
+    for (arguments, reason) in [
+        (json!({"recording": "nothing"}), "nothing"),
+        (json!({"at": "nowhere"}), "is no place"),
+        (json!({"process": "sh"}), "no process"),
+    ] {
         let response = editor.ask("launch", arguments);
-        assert!(response["success"] == false && response["message"].as_str().unwrap().contains(reason), "{response}");
+        assert!(
+            response["success"] == false && response["message"].as_str().unwrap().contains(reason),
+            "{response}"
+        );
     }
     let stop = launch(&mut editor, &place, "crash");
-    assert_eq!((&stop["reason"], &stop["description"]), (&"exception".into(), &"Crash: SIGSEGV".into()));
+    assert_eq!(
+        (&stop["reason"], &stop["description"]),
+        (&"exception".into(), &"Crash: SIGSEGV".into())
+    );
     assert_eq!(editor.frames()[0]["name"], "follow");
     // It goes away without a word.
     drop(editor);
     ends_well(child, &place);
 
     // A debugger that waits, and an adapter that waits: both at a port.
-    let (mut server, address) = listening(&place, &["debug", "--at", "begin", "--serve", "127.0.0.1:0"]);
+    let (mut server, address) =
+        listening(&place, &["debug", "--at", "begin", "--serve", "127.0.0.1:0"]);
     let (adapter, port) = listening(&place, &["debug", "--dap", "--serve", "127.0.0.1:0"]);
     let stream = TcpStream::connect(port).unwrap();
     let mut editor = Editor::new(stream.try_clone().unwrap(), stream);
     editor.get("initialize", json!({"adapterID": "retake"}));
     editor.get("attach", json!({"address": address}));
-    let set = editor.get("setFunctionBreakpoints", json!({"breakpoints": [{"name": "twice", "hitCondition": "4"}]}));
+    let set = editor.get(
+        "setFunctionBreakpoints",
+        json!({"breakpoints": [{"name": "twice", "hitCondition": "4"}]}),
+    );
     assert_eq!(set["breakpoints"][0]["verified"], true);
     editor.get("configurationDone", Value::Null);
     assert_eq!(editor.stop()["reason"], "entry");
@@ -285,7 +355,10 @@ fn the_extension_starts_this_adapter() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../editors/vscode/package.json");
     let package: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let debugger = &package["contributes"]["debuggers"][0];
-    assert_eq!((&debugger["runtime"], &debugger["runtimeArgs"]), (&json!("retake"), &json!(["debug", "--dap"])));
+    assert_eq!(
+        (&debugger["runtime"], &debugger["runtimeArgs"]),
+        (&json!("retake"), &json!(["debug", "--dap"]))
+    );
 }
 
 /// A command that says at which address it waits.

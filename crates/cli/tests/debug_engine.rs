@@ -80,9 +80,23 @@ fn changes_and_calls_go_to_a_copy() {
         "continue",
     ];
     let text = gdb(&place, &[], &commands);
-    in_order(&text, &["stop (x=", "= 15", "= 15", "= 1.5", "= 11", "= -1", "= 1\n", "= 4", "= 77", "= 77", "= 3", "= 73"]);
-    in_order(&text, &["= 73", "add (x=1)", "Value returned", "= 74", "= 10\n", "exited with code 012"]);
-    assert!(text.contains("said hello") && text.contains("openat is not executed") && text.contains("exit_group would end the program"), "{text}");
+    in_order(
+        &text,
+        &[
+            "stop (x=", "= 15", "= 15", "= 1.5", "= 11", "= -1", "= 1\n", "= 4", "= 77", "= 77",
+            "= 3", "= 73",
+        ],
+    );
+    in_order(
+        &text,
+        &["= 73", "add (x=1)", "Value returned", "= 74", "= 10\n", "exited with code 012"],
+    );
+    assert!(
+        text.contains("said hello")
+            && text.contains("openat is not executed")
+            && text.contains("exit_group would end the program"),
+        "{text}"
+    );
     assert!(!left.exists());
 }
 
@@ -108,16 +122,38 @@ int main(void)
 }
 "#;
 
-/// gdb keeps the breakpoint at which such a function would have returned: on the stack, where the program has data.
+/// gdb keeps the breakpoint at which such a function would have returned: on the stack, where the
+/// program has data.
 #[test]
 fn a_called_function_that_never_returns_leaves_no_trap() {
     needs!("gdb");
     let place = Place::new("debug-unreturned");
     let program = compile(&place, "stacked", STACKED, &[]);
     record(&place, &[&program]);
-    let commands = ["break stop", "continue", "up", "break add", "print add(5)", "continue", "continue", "finish", "finish", "continue"];
+    let commands = [
+        "break stop",
+        "continue",
+        "up",
+        "break add",
+        "print add(5)",
+        "continue",
+        "continue",
+        "finish",
+        "finish",
+        "continue",
+    ];
     let text = gdb(&place, &[], &[&commands[..], &["continue", "print $_exitcode"]].concat());
-    in_order(&text, &["stop (x=0)", "add (x=5)", "stop (x=1)", "Value returned is $1 = 1", "Value returned is $2 = 4096", "exited with code 0100"]);
+    in_order(
+        &text,
+        &[
+            "stop (x=0)",
+            "add (x=5)",
+            "stop (x=1)",
+            "Value returned is $1 = 1",
+            "Value returned is $2 = 4096",
+            "exited with code 0100",
+        ],
+    );
 }
 
 /// Computes for long without an event.
@@ -187,11 +223,24 @@ fn backwards_in_a_busy_computation() {
         "print total != 0",
     ];
     let text = gdb(&place, &[], &commands);
-    in_order(&text, &["done (x=", "mix (x=", "i=4999999", "= 4999999", "i=4999998", "= 4999998", "= 1\n", "= 4999997"]);
+    in_order(
+        &text,
+        &[
+            "done (x=",
+            "mix (x=",
+            "i=4999999",
+            "= 4999999",
+            "i=4999998",
+            "= 4999998",
+            "= 1\n",
+            "= 4999997",
+        ],
+    );
     in_order(&text, &["= 4999997", "= 100000\n", "mix (x=", "i=7)", "= 7\n", "done (x=", "= 1\n"]);
 }
 
-/// Walks about in a recording and compares the state at each place with what it was there before; the number of moves that found a place known.
+/// Walks about in a recording and compares the state at each place with what it was there before;
+/// the number of moves that found a place known.
 fn walk(place: &Place, events: u64, seeks: u64) -> u64 {
     let script = place.work("walk.py");
     let text = format!(
@@ -227,7 +276,10 @@ print("walked %d known %d" % (again, again - len(known)))
     let source = format!("source {}", script.display());
     let printed = gdb(place, &[], &[&source]);
     let Some((_, rest)) = printed.split_once("walked ") else { panic!("{printed}") };
-    let known = rest.split_once("known ").and_then(|(_, number)| number.split_whitespace().next()).and_then(|number| number.parse().ok());
+    let known = rest
+        .split_once("known ")
+        .and_then(|(_, number)| number.split_whitespace().next())
+        .and_then(|number| number.parse().ok());
     known.unwrap_or_else(|| panic!("{printed}"))
 }
 
@@ -238,7 +290,8 @@ fn the_state_is_the_same_at_the_same_place() {
     let place = Place::new("debug-walk");
     let program = compile(&place, "called", CALLED, &[]);
     record(&place, &[&program]);
-    let seeks = std::env::var("RETAKE_SEEKS").ok().and_then(|count| count.parse().ok()).unwrap_or(100);
+    let seeks =
+        std::env::var("RETAKE_SEEKS").ok().and_then(|count| count.parse().ok()).unwrap_or(100);
     let known = walk(&place, 30, seeks);
     assert!(known > seeks, "{known} of {seeks} seeks came to a known place");
 }
@@ -280,7 +333,11 @@ impl Client {
 /// A served session on the latest recording, and a connection to it.
 fn serve(place: &Place) -> (std::process::Child, Client) {
     use std::io::{BufRead, BufReader};
-    let mut child = place.command(&["debug", "--at", "begin", "--serve", "127.0.0.1:0"]).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut child = place
+        .command(&["debug", "--at", "begin", "--serve", "127.0.0.1:0"])
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
     let line = BufReader::new(child.stderr.take().unwrap()).lines().next().unwrap().unwrap();
     let address = line.rsplit(' ').next().unwrap().to_owned();
     let stream = std::net::TcpStream::connect(&address).unwrap();
@@ -308,7 +365,9 @@ fn an_interrupt_stops_what_takes_long() {
     record(&place, &[&program, "100000000"]);
     let (mut child, mut client) = serve(&place);
     // The machine may be busy with other things: one of a few tries must be quick.
-    let quickest = |client: &mut Client, command: &str| (0..3).map(|_| interrupted(client, command)).min().unwrap();
+    let quickest = |client: &mut Client, command: &str| {
+        (0..3).map(|_| interrupted(client, command)).min().unwrap()
+    };
     let forth = quickest(&mut client, "vCont;c");
     let back = quickest(&mut client, "bc");
     // An interrupt that came too late is answered when it is read.
@@ -323,7 +382,8 @@ fn an_interrupt_stops_what_takes_long() {
     child.wait().unwrap();
 }
 
-/// Writes some five milliseconds apart, a little more each time: as often as a debugger's wish to stop the program is looked for.
+/// Writes some five milliseconds apart, a little more each time: as often as a debugger's wish to
+/// stop the program is looked for.
 const WRITES: &str = r#"
 #include <sys/mman.h>
 #include <time.h>
@@ -431,8 +491,15 @@ fn nobody_is_left_when_gdb_or_we_are_killed() {
             std::thread::sleep(std::time::Duration::from_millis(300));
             assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
             let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().flatten();
-            let children: String = tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default()).collect();
-            let is_gdb = |pid: &&str| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "gdb");
+            let children: String = tasks
+                .map(|task| {
+                    std::fs::read_to_string(task.path().join("children")).unwrap_or_default()
+                })
+                .collect();
+            let is_gdb = |pid: &&str| {
+                std::fs::read_to_string(format!("/proc/{pid}/comm"))
+                    .is_ok_and(|name| name.trim() == "gdb")
+            };
             let found = children.split_whitespace().find(is_gdb).map(str::to_owned);
             match found {
                 Some(gdb) if before.as_ref() == Some(&gdb) => break gdb,
@@ -516,22 +583,53 @@ int main(void)
 }
 "#;
 
-/// Breakpoints are bytes in memory. Where the recorded program was stopped between events memory is compared; code must not be.
+/// Breakpoints are bytes in memory. Where the recorded program was stopped between events memory is
+/// compared; code must not be.
 #[test]
 fn breakpoints_do_not_hide_where_a_signal_came() {
     needs!("gdb");
     let place = Place::new("debug-alarms");
     let program = compile(&place, "alarms", ALARMS, &[]);
     record(&place, &[&program]);
-    let forth = ["handle SIGALRM nostop noprint pass", "break handler", "ignore 1 3", "continue", "print hits", "continue", "print hits"];
-    let back = ["delete", "continue", "print hits >= 5", "break handler", "reverse-continue", "print hits >= 4"];
-    // The copies that were made on the way here are of a program that is looking for where a signal came.
-    let further = ["set $n = hits", "reverse-continue", "print hits == --$n", "reverse-continue", "print hits == --$n"];
+    let forth = [
+        "handle SIGALRM nostop noprint pass",
+        "break handler",
+        "ignore 1 3",
+        "continue",
+        "print hits",
+        "continue",
+        "print hits",
+    ];
+    let back = [
+        "delete",
+        "continue",
+        "print hits >= 5",
+        "break handler",
+        "reverse-continue",
+        "print hits >= 4",
+    ];
+    // The copies that were made on the way here are of a program that is looking for where a signal
+    // came.
+    let further = [
+        "set $n = hits",
+        "reverse-continue",
+        "print hits == --$n",
+        "reverse-continue",
+        "print hits == --$n",
+    ];
     let last = ["reverse-continue", "print hits == --$n", "reverse-continue", "print hits == --$n"];
     let text = gdb(&place, &[], &[&forth[..], &back, &further, &last].concat());
     in_order(
         &text,
-        &["handler (number=14)", "$1 = 3\n", "$2 = 4\n", "No more reverse-execution history", "$3 = 1\n", "handler (number=14)", "$4 = 1\n"],
+        &[
+            "handler (number=14)",
+            "$1 = 3\n",
+            "$2 = 4\n",
+            "No more reverse-execution history",
+            "$3 = 1\n",
+            "handler (number=14)",
+            "$4 = 1\n",
+        ],
     );
     in_order(&text, &["$4 = 1\n", "$5 = 1\n", "$6 = 1\n", "$7 = 1\n", "$8 = 1\n"]);
 }
@@ -566,9 +664,18 @@ fn copies_have_the_memory_that_children_do_not_get() {
     let place = Place::new("debug-unshared");
     let program = compile(&place, "unshared", UNSHARED, &[]);
     record(&place, &[&program]);
-    let commands = ["break half", "reverse-continue", "print *one", "print *other", "continue", "print $rdi"];
+    let commands =
+        ["break half", "reverse-continue", "print *one", "print *other", "continue", "print $rdi"];
     let text = gdb(&place, &["--at", "exit"], &commands);
-    in_order(&text, &["half (one=", "$1 = 1250000025000000", "$2 = 100000002", "No more reverse-execution history"]);
+    in_order(
+        &text,
+        &[
+            "half (one=",
+            "$1 = 1250000025000000",
+            "$2 = 100000002",
+            "No more reverse-execution history",
+        ],
+    );
 }
 
 /// Four threads that wait, a stop, and four more.
@@ -606,7 +713,8 @@ int main(void)
 }
 "#;
 
-/// What the threads of a copy have of the runtime's is theirs again, though the process was where they had not begun.
+/// What the threads of a copy have of the runtime's is theirs again, though the process was where
+/// they had not begun.
 #[test]
 fn threads_of_a_checkpoint_come_back_from_before_their_beginning() {
     needs!("gdb");
@@ -630,7 +738,17 @@ fn threads_of_a_checkpoint_come_back_from_before_their_beginning() {
         "print done + 200",
     ];
     let printed = gdb(&place, &[], &commands);
-    in_order(&printed, &["No more reverse-execution history", "Breakpoint 2, both", "heckpoint 2", "= 108", "Breakpoint 2, both", "= 200"]);
+    in_order(
+        &printed,
+        &[
+            "No more reverse-execution history",
+            "Breakpoint 2, both",
+            "heckpoint 2",
+            "= 108",
+            "Breakpoint 2, both",
+            "= 200",
+        ],
+    );
 }
 
 /// Counts in memory that others could see.
@@ -658,7 +776,8 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// A mapping that is shared with nobody is copied with the process; one that is, is not, and who wants to go back is told.
+/// A mapping that is shared with nobody is copied with the process; one that is, is not, and who
+/// wants to go back is told.
 #[test]
 fn shared_memory_that_nobody_shares_is_no_obstacle() {
     needs!("gdb");
@@ -667,13 +786,34 @@ fn shared_memory_that_nobody_shares_is_no_obstacle() {
     let (file, counter) = (place.work("file").display().to_string(), "print counters[0]");
     record(&place, &[&program, &file]);
     let back = ["reverse-continue", counter];
-    let text = gdb(&place, &["--at", "exit"], &[&["break step"][..], &back, &back, &back, &["continue", counter]].concat());
+    let text = gdb(
+        &place,
+        &["--at", "exit"],
+        &[&["break step"][..], &back, &back, &back, &["continue", counter]].concat(),
+    );
     in_order(&text, &["$1 = 2", "$2 = 1", "$3 = 0", "$4 = 1"]);
     // The copy of the file is not what an earlier way through the program left.
-    let text = gdb(&place, &["--at", "exit"], &["break step", "seek begin", "continue", counter, "delete", "continue", "continue"]);
+    let text = gdb(
+        &place,
+        &["--at", "exit"],
+        &["break step", "seek begin", "continue", counter, "delete", "continue", "continue"],
+    );
     in_order(&text, &["$1 = 0", "exited with code 03"]);
     record(&place, &[&program, &file, "child"]);
-    let text = gdb(&place, &[], &["break step", "continue", "continue", "reverse-stepi", "reverse-continue", "delete", "continue", "continue"]);
+    let text = gdb(
+        &place,
+        &[],
+        &[
+            "break step",
+            "continue",
+            "continue",
+            "reverse-stepi",
+            "reverse-continue",
+            "delete",
+            "continue",
+            "continue",
+        ],
+    );
     in_order(&text, &["No more reverse-execution history", "exited with code 013"]);
     assert_eq!(text.matches("has not gone back: it shares writable memory").count(), 2, "{text}");
     // Others beside it have nothing of it, unless they map the same file.
@@ -682,7 +822,10 @@ fn shared_memory_that_nobody_shares_is_no_obstacle() {
         gdb(&place, &["--at", "exit", "-p", "counters"], &[&["break step"][..], &back].concat())
     };
     in_order(&beside("/bin/true"), &["$1 = 2"]);
-    assert!(beside(&format!("{program} {file}")).contains("has not gone back: it shares writable memory"));
+    assert!(
+        beside(&format!("{program} {file}"))
+            .contains("has not gone back: it shares writable memory")
+    );
 }
 
 /// Code that is made at run time, and keeps what CPUID says of the core it runs on.
@@ -716,8 +859,15 @@ fn code_that_notices_its_core_finds_one() {
     record(&place, &[&program]);
     let again = ["seek begin", "continue", "monitor hash"];
     let text = gdb(&place, &[], &[&["break end"][..], &again.repeat(12)].concat());
-    let hashes: BTreeSet<&str> = text.lines().filter(|line| line.len() == 16 && line.bytes().all(|byte| byte.is_ascii_hexdigit())).collect();
+    let hashes: BTreeSet<&str> = text
+        .lines()
+        .filter(|line| line.len() == 16 && line.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        .collect();
     assert_eq!(hashes.len(), 1, "{text}");
-    let text = gdb(&place, &["--at", "exit"], &[&["break end", "reverse-continue"][..], &["reverse-stepi"; 30], &["continue"]].concat());
+    let text = gdb(
+        &place,
+        &["--at", "exit"],
+        &[&["break end", "reverse-continue"][..], &["reverse-stepi"; 30], &["continue"]].concat(),
+    );
     in_order(&text, &["Breakpoint 1, end", "Breakpoint 1, end"]);
 }

@@ -6,7 +6,8 @@ use cli_support::Place;
 use cli_support::debugging::{compile, gdb, in_order, record};
 use retake_testing::needs::is_lacking;
 
-/// Executes the program that it is called with, from its first thread or, in the second version, from another one.
+/// Executes the program that it is called with, from its first thread or, in the second version,
+/// from another one.
 const FIRST: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
@@ -69,31 +70,98 @@ fn executing(test: &str, options: &[&str]) -> Option<Place> {
 #[test]
 fn the_programs_of_a_process_follow_each_other() {
     let Some(place) = executing("exec-forwards", &[]) else { return };
-    let commands = ["catch exec", "continue", "break main", "continue", "print prepared", "delete 2", "continue"];
-    let rest = ["break called", "continue", "continue", "print calls", "delete", "continue", "continue"];
+    let commands = [
+        "catch exec",
+        "continue",
+        "break main",
+        "continue",
+        "print prepared",
+        "delete 2",
+        "continue",
+    ];
+    let rest =
+        ["break called", "continue", "continue", "print calls", "delete", "continue", "continue"];
     let text = gdb(&place, &["-p", "sh"], &[&commands[..], &rest].concat());
     in_order(
         &text,
-        &["is executing new program", "/first", "(exec'd", "main (argc=3", "$1 = 0", "/second", "(exec'd", "called (x=0)", "called (x=1)"],
+        &[
+            "is executing new program",
+            "/first",
+            "(exec'd",
+            "main (argc=3",
+            "$1 = 0",
+            "/second",
+            "(exec'd",
+            "called (x=0)",
+            "called (x=1)",
+        ],
     );
-    in_order(&text, &["called (x=1)", "$2 = 1", "No more reverse-execution history", "exited with code 04"]);
+    in_order(
+        &text,
+        &["called (x=1)", "$2 = 1", "No more reverse-execution history", "exited with code 04"],
+    );
 }
 
 #[test]
 fn without_a_catchpoint_programs_just_go_on() {
     let Some(place) = executing("exec-on", &[]) else { return };
-    let text = gdb(&place, &["-p", "first"], &["set breakpoint pending on", "break called", "continue", "print calls", "reverse-continue"]);
-    in_order(&text, &["executing new program", "called (x=0)", "$1 = 0", "No more reverse-execution history"]);
+    let text = gdb(
+        &place,
+        &["-p", "first"],
+        &[
+            "set breakpoint pending on",
+            "break called",
+            "continue",
+            "print calls",
+            "reverse-continue",
+        ],
+    );
+    in_order(
+        &text,
+        &["executing new program", "called (x=0)", "$1 = 0", "No more reverse-execution history"],
+    );
 }
 
 #[test]
 fn back_over_the_programs_of_a_process() {
     let Some(place) = executing("exec-backwards", &[]) else { return };
-    let back = ["catch exec", "reverse-continue", "print prepared", "bt", "break execute", "reverse-continue", "reverse-next", "print prepared"];
-    let again =
-        ["delete 2", "reverse-continue", "info inferiors", "reverse-continue", "reverse-continue", "continue", "continue", "continue", "stdout"];
+    let back = [
+        "catch exec",
+        "reverse-continue",
+        "print prepared",
+        "bt",
+        "break execute",
+        "reverse-continue",
+        "reverse-next",
+        "print prepared",
+    ];
+    let again = [
+        "delete 2",
+        "reverse-continue",
+        "info inferiors",
+        "reverse-continue",
+        "reverse-continue",
+        "continue",
+        "continue",
+        "continue",
+        "stdout",
+    ];
     let text = gdb(&place, &["--at", "exit"], &[&back[..], &again].concat());
-    in_order(&text, &["(exec'd", "/first", "$1 = 7", "execute (", "main (argc=3", "execute (", "$2 = 0", "(exec'd", "/sh", "No more reverse"]);
+    in_order(
+        &text,
+        &[
+            "(exec'd",
+            "/first",
+            "$1 = 7",
+            "execute (",
+            "main (argc=3",
+            "execute (",
+            "$2 = 0",
+            "(exec'd",
+            "/sh",
+            "No more reverse",
+        ],
+    );
     in_order(&text, &["No more reverse", "/first", "/second", "No more reverse", "second 2"]);
 }
 
@@ -101,9 +169,30 @@ fn back_over_the_programs_of_a_process() {
 #[test]
 fn a_thread_that_is_not_the_first_executes() {
     let Some(place) = executing("exec-thread", &["-DTHREAD"]) else { return };
-    let commands = ["catch exec", "reverse-continue", "print prepared", "bt", "continue", "break called", "continue", "print calls"];
+    let commands = [
+        "catch exec",
+        "reverse-continue",
+        "print prepared",
+        "bt",
+        "continue",
+        "break called",
+        "continue",
+        "print calls",
+    ];
     let text = gdb(&place, &["--at", "exit"], &commands);
-    in_order(&text, &["(exec'd", "/first", "$1 = 7", "execute (", "(exec'd", "/second", "called (x=0)", "$2 = 0"]);
+    in_order(
+        &text,
+        &[
+            "(exec'd",
+            "/first",
+            "$1 = 7",
+            "execute (",
+            "(exec'd",
+            "/second",
+            "called (x=0)",
+            "$2 = 0",
+        ],
+    );
     let text = gdb(
         &place,
         &["-p", "first"],

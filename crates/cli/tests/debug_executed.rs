@@ -1,4 +1,5 @@
-//! Finding out which instructions the program executed, while it goes forwards, and passing over what did not come to a breakpoint on the way back.
+//! Finding out which instructions the program executed, while it goes forwards, and passing over
+//! what did not come to a breakpoint on the way back.
 
 mod cli_support;
 
@@ -6,7 +7,8 @@ use cli_support::Place;
 use cli_support::debugging::{compile, gdb, in_order, record};
 use retake_testing::needs;
 
-/// Computes with two threads that take turns, system calls and a handler now and then: what is called once is called in the middle.
+/// Computes with two threads that take turns, system calls and a handler now and then: what is
+/// called once is called in the middle.
 const PROGRAM: &str = r#"
 #include <pthread.h>
 #include <signal.h>
@@ -64,7 +66,8 @@ fn recorded(test: &str, options: &[&str], arguments: &[&str]) -> Place {
     place
 }
 
-/// Waits until all is known that can be known, and says how many stretches there are of which it is.
+/// Waits until all is known that can be known, and says how many stretches there are of which it
+/// is.
 const WAIT: &str = "python
 import gdb, time
 known, since = -1, time.time()
@@ -81,7 +84,21 @@ print('enough', known * 2 > all, 'many', all > 5)";
 fn walk(place: &Place) -> String {
     let back = "reverse-continue";
     let quiet = "handle SIGUSR1 nostop noprint pass";
-    let commands = [quiet, WAIT, "break never", back, "seek exit", "break once", back, "bt 2", back, "seek exit", "delete", "break handler", back];
+    let commands = [
+        quiet,
+        WAIT,
+        "break never",
+        back,
+        "seek exit",
+        "break once",
+        back,
+        "bt 2",
+        back,
+        "seek exit",
+        "delete",
+        "break handler",
+        back,
+    ];
     gdb(place, &["--at", "exit", "--no-checkpoints"], &commands)
 }
 
@@ -90,17 +107,37 @@ fn what_was_not_executed_is_passed_over() {
     needs!("gdb", "two cores");
     let place = recorded("debug-executed", &["-O1"], &[]);
     let text = walk(&place);
-    in_order(&text, &["enough True many True", "No more reverse-execution history", "Breakpoint 2, once", "main (", "No more reverse"]);
+    in_order(
+        &text,
+        &[
+            "enough True many True",
+            "No more reverse-execution history",
+            "Breakpoint 2, once",
+            "main (",
+            "No more reverse",
+        ],
+    );
     in_order(&text, &["Breakpoint 3, handler"]);
 }
 
-/// Copies with several threads: what they cannot go through is gone through as before, and nothing is missed.
+/// Copies with several threads: what they cannot go through is gone through as before, and nothing
+/// is missed.
 #[test]
 fn nothing_is_missed_where_threads_take_turns() {
     needs!("gdb");
     let place = recorded("debug-executed-threads", &["-O1", "-pthread"], &["threads"]);
     let text = walk(&place);
-    in_order(&text, &["enough", "No more reverse-execution history", "Breakpoint 2, once", "main (", "No more reverse", "Breakpoint 3, handler"]);
+    in_order(
+        &text,
+        &[
+            "enough",
+            "No more reverse-execution history",
+            "Breakpoint 2, once",
+            "main (",
+            "No more reverse",
+            "Breakpoint 3, handler",
+        ],
+    );
 }
 
 /// What one session has found out, the next one knows.
@@ -111,9 +148,20 @@ fn another_session_knows_it_too() {
     gdb(&place, &["--at", "exit", "--checkpoint-after", "0"], &[WAIT]);
     let past = |name: &std::ffi::OsStr| name.to_string_lossy().ends_with(".past");
     let folder = place.recording("computing-1").join("checkpoints");
-    let written = std::fs::read_dir(&folder).unwrap().filter(|entry| past(&entry.as_ref().unwrap().file_name())).count();
+    let written = std::fs::read_dir(&folder)
+        .unwrap()
+        .filter(|entry| past(&entry.as_ref().unwrap().file_name()))
+        .count();
     assert!(written > 3, "{written}");
-    let commands = ["handle SIGUSR1 nostop noprint pass", "break never", "reverse-continue", "seek exit", "break once", "reverse-continue", "bt 2"];
+    let commands = [
+        "handle SIGUSR1 nostop noprint pass",
+        "break never",
+        "reverse-continue",
+        "seek exit",
+        "break once",
+        "reverse-continue",
+        "bt 2",
+    ];
     let text = gdb(&place, &["--at", "exit"], &commands);
     assert!(text.contains("begins at checkpoint"), "{text}");
     in_order(&text, &["No more reverse-execution history", "Breakpoint 2, once", "main ("]);
@@ -125,7 +173,11 @@ fn another_session_knows_it_too() {
             std::fs::rename(path.with_extension("copied"), &path).unwrap();
         }
     }
-    let text = gdb(&place, &["--at", "exit"], &["handle SIGUSR1 nostop noprint pass", "break once", "reverse-continue", "bt 2"]);
+    let text = gdb(
+        &place,
+        &["--at", "exit"],
+        &["handle SIGUSR1 nostop noprint pass", "break once", "reverse-continue", "bt 2"],
+    );
     in_order(&text, &["Breakpoint 1, once", "main ("]);
     place.run_well(&["rm", "latest"]);
     assert!(!folder.exists());

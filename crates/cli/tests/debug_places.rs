@@ -12,11 +12,32 @@ fn goes_back(test: &str, source: &str) {
     let place = Place::new(test);
     let program = compile(&place, "program", source, &["-O1"]);
     record(&place, &[&program]);
-    let back = ["break once", "reverse-continue", "print value", "monitor hash", "reverse-continue", "continue", "monitor hash", "continue"];
+    let back = [
+        "break once",
+        "reverse-continue",
+        "print value",
+        "monitor hash",
+        "reverse-continue",
+        "continue",
+        "monitor hash",
+        "continue",
+    ];
     let text = gdb(&place, &["--at", "exit"], &back);
     assert!(!text.contains("has not gone back"), "{text}");
-    in_order(&text, &["once (value=", "$1 = 7", "No more reverse-execution history", "once (value=", "No more reverse-execution history"]);
-    let hashes: Vec<&str> = text.lines().filter(|line| line.len() == 16 && line.bytes().all(|byte| byte.is_ascii_hexdigit())).collect();
+    in_order(
+        &text,
+        &[
+            "once (value=",
+            "$1 = 7",
+            "No more reverse-execution history",
+            "once (value=",
+            "No more reverse-execution history",
+        ],
+    );
+    let hashes: Vec<&str> = text
+        .lines()
+        .filter(|line| line.len() == 16 && line.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        .collect();
     assert!(hashes.len() == 2 && hashes[0] == hashes[1], "{text}");
 }
 
@@ -44,7 +65,8 @@ fn in_the_midst_of_a_repeated_instruction() {
     );
 }
 
-/// Code that runs at one place, is copied to another and runs there, the old place being written again.
+/// Code that runs at one place, is copied to another and runs there, the old place being written
+/// again.
 #[test]
 fn in_code_that_moves() {
     goes_back(
@@ -80,7 +102,8 @@ fn in_code_that_moves() {
     );
 }
 
-/// The instruction behind a system call is where a process pauses on its way; a breakpoint there is hit all the same.
+/// The instruction behind a system call is where a process pauses on its way; a breakpoint there is
+/// hit all the same.
 #[test]
 fn behind_a_system_call() {
     needs!("gdb");
@@ -102,13 +125,28 @@ fn behind_a_system_call() {
     let place = Place::new("place-behind-call");
     let program = compile(&place, "program", PROGRAM, &["-O1"]);
     record(&place, &[&program]);
-    let back = ["break *&behind", "reverse-continue", "print number", "reverse-continue", "print number", "continue", "print number"];
+    let back = [
+        "break *&behind",
+        "reverse-continue",
+        "print number",
+        "reverse-continue",
+        "print number",
+        "continue",
+        "print number",
+    ];
     in_order(&gdb(&place, &["--at", "exit"], &back), &["$1 = 9", "$2 = 8", "$3 = 9"]);
-    let some = ["break *&behind if number % 4 == 3", "reverse-continue", "print number", "reverse-continue", "print number"];
+    let some = [
+        "break *&behind if number % 4 == 3",
+        "reverse-continue",
+        "print number",
+        "reverse-continue",
+        "print number",
+    ];
     in_order(&gdb(&place, &["--at", "exit"], &some), &["$1 = 7", "$2 = 3"]);
 }
 
-/// Jumps for probes need a page near the text, and the program may have taken it at one time and not at another.
+/// Jumps for probes need a page near the text, and the program may have taken it at one time and
+/// not at another.
 #[test]
 fn near_memory_that_is_taken() {
     needs!("gdb");
@@ -138,10 +176,26 @@ fn near_memory_that_is_taken() {
     let program = compile(&place, "program", PROGRAM, &["-O1"]);
     record(&place, &[&program]);
     let inside = "break *&inside if i == 1000";
-    let later = ["break work", "continue", "checkpoint", "continue", "delete", inside, "continue", "print i", "delete"];
+    let later = [
+        "break work",
+        "continue",
+        "checkpoint",
+        "continue",
+        "delete",
+        inside,
+        "continue",
+        "print i",
+        "delete",
+    ];
     let sooner = ["restart 1", inside, "continue", "print i", "reverse-stepi", "stepi", "print i"];
-    in_order(&gdb(&place, &[], &[&later[..], &sooner].concat()), &["$1 = 1000", "$2 = 1000", "$3 = 1000"]);
+    in_order(
+        &gdb(&place, &[], &[&later[..], &sooner].concat()),
+        &["$1 = 1000", "$2 = 1000", "$3 = 1000"],
+    );
     // At the end nothing tells where the stubs must not be.
     let back = ["break work", "reverse-continue", "reverse-continue", "bt 1", "reverse-continue"];
-    in_order(&gdb(&place, &["--at", "exit"], &back), &["1, work", "1, work", "#0  work", "No more reverse-execution history"]);
+    in_order(
+        &gdb(&place, &["--at", "exit"], &back),
+        &["1, work", "1, work", "#0  work", "No more reverse-execution history"],
+    );
 }

@@ -1,7 +1,8 @@
 //! How long a user of `retake debug` waits, on a computation without events.
 //!
-//! With `RETAKE_SPEED=1` in the environment it computes for ten seconds, prints a table, and the limits must be kept: that is for a machine with nothing
-//! else to do. Without, it is short, and only what must not take longer on any machine is compared.
+//! With `RETAKE_SPEED=1` in the environment it computes for ten seconds, prints a table, and the
+//! limits must be kept: that is for a machine with nothing else to do. Without, it is short, and
+//! only what must not take longer on any machine is compared.
 
 mod cli_support;
 
@@ -93,8 +94,8 @@ int main(void)
 }
 "#;
 
-/// A line with a loop is gone through at the program's speed, in both directions, as far as it does not leave it: by the program a second, in steps
-/// hours.
+/// A line with a loop is gone through at the program's speed, in both directions, as far as it does
+/// not leave it: by the program a second, in steps hours.
 #[test]
 fn a_line_that_takes_long_is_one_step() {
     needs!("gdb");
@@ -130,12 +131,35 @@ int main(void)
     ];
     let since = Instant::now();
     let text = gdb(&place, &[], &[&commands[..], &["next", "next"]].concat());
-    in_order(&text, &["main ()", "for (unsigned long", "for (int", "return total", "$1 = 4999999950001560", "for (int", "$2 = 4999999950000000"]);
-    in_order(&text, &["$2 =", "for (unsigned long", "$3 = 0\n", "for (int", "twice (x=0)", "Value returned", "return total"]);
+    in_order(
+        &text,
+        &[
+            "main ()",
+            "for (unsigned long",
+            "for (int",
+            "return total",
+            "$1 = 4999999950001560",
+            "for (int",
+            "$2 = 4999999950000000",
+        ],
+    );
+    in_order(
+        &text,
+        &[
+            "$2 =",
+            "for (unsigned long",
+            "$3 = 0\n",
+            "for (int",
+            "twice (x=0)",
+            "Value returned",
+            "return total",
+        ],
+    );
     assert!(since.elapsed().as_secs() < 100, "{:?}", since.elapsed());
 }
 
-/// Rounds with calls are passed over too, but nothing that stops its user, nor where the function begins anew.
+/// Rounds with calls are passed over too, but nothing that stops its user, nor where the function
+/// begins anew.
 #[test]
 fn a_line_with_many_calls_is_one_step_back() {
     needs!("gdb");
@@ -170,17 +194,32 @@ int main(void)
     let at_line = format!("break {line}");
     let print = "print total * 10 + (limit < 0)";
     let since = Instant::now();
-    let text =
-        gdb(&place, &[], &[&at_line, "continue", "reverse-next", print, "tbreak step if i == 2990", "next", "delete", "reverse-finish", print]);
+    let text = gdb(
+        &place,
+        &[],
+        &[
+            &at_line,
+            "continue",
+            "reverse-next",
+            print,
+            "tbreak step if i == 2990",
+            "next",
+            "delete",
+            "reverse-finish",
+            print,
+        ],
+    );
     in_order(&text, &["$1 = 12251", "step (i=2990", "$2 = 44697801"]);
     let back = ["break step if i == 1500", "reverse-next", "delete", "reverse-finish", print];
     let text = gdb(&place, &[], &[&[at_line.as_str(), "continue"][..], &back].concat());
     in_order(&text, &["step (i=1500", "$1 = 11254751"]);
-    // One round after the other backwards, or with gdb waiting for the follower at each stop, they would take ten times as long.
+    // One round after the other backwards, or with gdb waiting for the follower at each stop, they
+    // would take ten times as long.
     assert!(since.elapsed().as_secs() < 40, "{:?}", since.elapsed());
 }
 
-/// Copies that go through stretches ahead of the search pass over none that has a stop, and what is stopped at has the program's registers.
+/// Copies that go through stretches ahead of the search pass over none that has a stop, and what is
+/// stopped at has the program's registers.
 #[test]
 fn rare_calls_in_a_long_computation_are_found() {
     needs!("gdb");
@@ -188,19 +227,70 @@ fn rare_calls_in_a_long_computation_are_found() {
     let program = compile(&place, "rare", RARE, &[]);
     record(&place, &[&program]);
     let (back, print) = ("reverse-continue", "print calls");
-    let commands = ["break rare", back, print, back, print, back, print, back, "continue", print, "seek exit", "delete", "break rare", back, print];
+    let commands = [
+        "break rare",
+        back,
+        print,
+        back,
+        print,
+        back,
+        print,
+        back,
+        "continue",
+        print,
+        "seek exit",
+        "delete",
+        "break rare",
+        back,
+        print,
+    ];
     let text = gdb(&place, &["--at", "exit"], &commands);
-    in_order(&text, &["$1 = 2", "$2 = 1", "$3 = 0", "No more reverse-execution history", "Breakpoint ", "$4 = 0", "Breakpoint ", "$5 = 2"]);
+    in_order(
+        &text,
+        &[
+            "$1 = 2",
+            "$2 = 1",
+            "$3 = 0",
+            "No more reverse-execution history",
+            "Breakpoint ",
+            "$4 = 0",
+            "Breakpoint ",
+            "$5 = 2",
+        ],
+    );
     let text = gdb(
         &place,
         &["--at", "exit"],
-        &["break rare if calls == 0", back, print, "up", "print i", "delete", "break rare if calls == 7", "seek exit", back],
+        &[
+            "break rare if calls == 0",
+            back,
+            print,
+            "up",
+            "print i",
+            "delete",
+            "break rare if calls == 7",
+            "seek exit",
+            back,
+        ],
     );
     in_order(&text, &["Breakpoint ", "$1 = 0", "$2 = 100", "No more reverse-execution history"]);
     // Nor over what lies between checkpoints that another session left.
     gdb(&place, &["--at", "exit", "--checkpoint-after", "0"], &[]);
-    let text = gdb(&place, &["--at", "exit"], &["break rare", back, print, back, print, back, print, back]);
-    in_order(&text, &["$1 = 2", "$2 = 1", "$3 = 0", "No more reverse-execution history", "begins at checkpoint"]);
+    let text = gdb(
+        &place,
+        &["--at", "exit"],
+        &["break rare", back, print, back, print, back, print, back],
+    );
+    in_order(
+        &text,
+        &[
+            "$1 = 2",
+            "$2 = 1",
+            "$3 = 0",
+            "No more reverse-execution history",
+            "begins at checkpoint",
+        ],
+    );
 }
 
 /// Seconds, in order, by what took them.
@@ -208,7 +298,8 @@ type Times = BTreeMap<String, Vec<f64>>;
 
 fn measure(place: &Place, what: &str, times: &mut Times) -> String {
     let script = place.work("measure.py");
-    std::fs::write(&script, format!("import os\nos.environ['MEASURED'] = '{what}'\n{SCRIPT}")).unwrap();
+    std::fs::write(&script, format!("import os\nos.environ['MEASURED'] = '{what}'\n{SCRIPT}"))
+        .unwrap();
     let text = gdb(place, &["--at", "exit"], &[&format!("source {}", script.display())]);
     for line in text.lines().filter_map(|line| line.strip_prefix("timed ")) {
         let (name, seconds) = line.split_once(' ').unwrap();
@@ -249,7 +340,10 @@ fn seconds_of_record_full(program: &str) -> f64 {
         // It does not know the instructions with which the dynamic linker saves registers.
         gdb.args(["--args", program, &rounds.to_string()]).env("LD_BIND_NOW", "1");
         let output = gdb.output().unwrap();
-        assert!(String::from_utf8_lossy(&output.stdout).contains("Breakpoint 2, done"), "{output:?}");
+        assert!(
+            String::from_utf8_lossy(&output.stdout).contains("Breakpoint 2, done"),
+            "{output:?}"
+        );
     };
     (seconds(|| record(MANY)) - seconds(|| record(FEW))) / f64::from(MANY - FEW)
 }
@@ -261,7 +355,8 @@ fn a_user_does_not_wait_long() {
     let place = Place::new("debug-speed");
     let program = compile(&place, "busy", BUSY, &[]);
     let in_a_second = if is_full { rounds_in_a_second(&program) } else { 10_000_000 };
-    let (two_seconds, ten_seconds) = ((in_a_second * 2).to_string(), (in_a_second * 10).to_string());
+    let (two_seconds, ten_seconds) =
+        ((in_a_second * 2).to_string(), (in_a_second * 10).to_string());
     let mut times = Times::new();
     record(&place, &[&program, &two_seconds]);
     measure(&place, "steps", &mut times);
@@ -274,8 +369,12 @@ fn a_user_does_not_wait_long() {
         assert!(times_slower > 1000.0);
     }
     times.insert("replay".to_owned(), vec![seconds(|| drop(place.run(&["replay"])))]);
-    times.insert("open-at-the-end".to_owned(), vec![seconds(|| drop(place.run(&["debug", "--at", "exit", "--", "-nx", "-batch"])))]);
-    // Those that go back from where the recording was opened have no checkpoints of another session.
+    times.insert(
+        "open-at-the-end".to_owned(),
+        vec![seconds(|| drop(place.run(&["debug", "--at", "exit", "--", "-nx", "-batch"])))],
+    );
+    // Those that go back from where the recording was opened have no checkpoints of another
+    // session.
     place.run(&["checkpoint", "--delete", "all"]);
     measure(&place, "opened", &mut times);
     let text = measure(&place, "long", &mut times);
@@ -286,9 +385,13 @@ fn a_user_does_not_wait_long() {
     }
     let within = |name: &str, median: f64, most: f64| {
         let found = typical(&times[name]);
-        assert!(found.0 <= median && found.1 <= most, "{name}: median and 99th percentile {found:?}");
+        assert!(
+            found.0 <= median && found.1 <= most,
+            "{name}: median and 99th percentile {found:?}"
+        );
     };
-    // Without the way back being remembered, and conditions and pages being looked at in the process, these are far exceeded on any machine.
+    // Without the way back being remembered, and conditions and pages being looked at in the
+    // process, these are far exceeded on any machine.
     let slack = if is_full { 1.0 } else { 4.0 };
     for name in ["reverse-stepi", "reverse-step", "reverse-next"] {
         within(name, 0.1 * slack, 0.5 * slack);
@@ -297,7 +400,8 @@ fn a_user_does_not_wait_long() {
         within(name, 5.0, 5.0);
     }
     within("last", 3.0, 3.0);
-    // On all cores, and looking for the ends of stretches only near them. On one core, and looking all the time, it takes longer than the replay.
+    // On all cores, and looking for the ends of stretches only near them. On one core, and looking
+    // all the time, it takes longer than the replay.
     if is_full && std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1) {
         within("reverse-continue", 3.0, 3.0);
         within("reverse-continue-in-a-second-session", 3.0, 3.0);

@@ -6,7 +6,8 @@ use cli_support::Place;
 use cli_support::debugging::{compile, gdb, in_order, record};
 use retake_testing::needs;
 
-/// One thread computes for some tenths of a second and ends; the other one waits for it meanwhile, and exits or does not.
+/// One thread computes for some tenths of a second and ends; the other one waits for it meanwhile,
+/// and exits or does not.
 const ENDS: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
@@ -40,8 +41,9 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// A copy of the process that was made while a thread ran has that thread for its first; the process is there all the same when it has ended. One
-/// instruction back from its exit is the system call that ends it, of the thread that makes it.
+/// A copy of the process that was made while a thread ran has that thread for its first; the
+/// process is there all the same when it has ended. One instruction back from its exit is the
+/// system call that ends it, of the thread that makes it.
 #[test]
 fn the_way_back_from_the_end_leads_over_ends_of_threads() {
     needs!("gdb");
@@ -49,10 +51,30 @@ fn the_way_back_from_the_end_leads_over_ends_of_threads() {
     let program = compile(&place, "ends", ENDS, &[]);
     for (arguments, who) in [(vec![], "main"), (vec!["main-first"], "last")] {
         record(&place, &[vec![program.as_str()], arguments].concat());
-        let commands =
-            ["reverse-stepi", "x/i $pc", "up", "info frame", "break compute", "reverse-continue", "continue", "reverse-stepi", "x/i $pc", "up"];
+        let commands = [
+            "reverse-stepi",
+            "x/i $pc",
+            "up",
+            "info frame",
+            "break compute",
+            "reverse-continue",
+            "continue",
+            "reverse-stepi",
+            "x/i $pc",
+            "up",
+        ];
         let text = gdb(&place, &["--at", "exit"], &commands);
-        in_order(&text, &["syscall", who, "hit Breakpoint 1, compute", "No more reverse-execution history", "syscall", who]);
+        in_order(
+            &text,
+            &[
+                "syscall",
+                who,
+                "hit Breakpoint 1, compute",
+                "No more reverse-execution history",
+                "syscall",
+                who,
+            ],
+        );
     }
 }
 
@@ -105,7 +127,8 @@ int main(void)
 }
 "#;
 
-/// A function that the debugger calls comes past the call of the lock where the recorded thread gave the baton away; the thread itself does not.
+/// A function that the debugger calls comes past the call of the lock where the recorded thread
+/// gave the baton away; the thread itself does not.
 #[test]
 fn functions_that_lock_can_be_called_before_a_passage() {
     needs!("gdb");
@@ -113,8 +136,33 @@ fn functions_that_lock_can_be_called_before_a_passage() {
     let program = compile(&place, "locks", LOCKS, &[]);
     record(&place, &[program.as_str()]);
     let call = "print lock_often(2000000)";
-    let text = gdb(&place, &[], &["break reached", "continue", call, "continue", call, "reverse-continue", call, "delete", "continue"]);
-    in_order(&text, &["reached", "$1 = 2000000", "reached", "$2 = 2000000", "reached", "$3 = 2000000", "No more reverse-execution history"]);
+    let text = gdb(
+        &place,
+        &[],
+        &[
+            "break reached",
+            "continue",
+            call,
+            "continue",
+            call,
+            "reverse-continue",
+            call,
+            "delete",
+            "continue",
+        ],
+    );
+    in_order(
+        &text,
+        &[
+            "reached",
+            "$1 = 2000000",
+            "reached",
+            "$2 = 2000000",
+            "reached",
+            "$3 = 2000000",
+            "No more reverse-execution history",
+        ],
+    );
 }
 
 /// While a thread waits for its child of vfork, which takes its time, another one works.
@@ -150,7 +198,8 @@ int main(void)
 }
 "#;
 
-/// The kernel does not stop a thread that waits for its child, and the child may wait for a thread that is stopped.
+/// The kernel does not stop a thread that waits for its child, and the child may wait for a thread
+/// that is stopped.
 #[test]
 fn a_thread_that_waits_for_its_child_is_not_waited_for() {
     needs!("gdb");
@@ -160,7 +209,10 @@ fn a_thread_that_waits_for_its_child_is_not_waited_for() {
     let forth = ["break work", "continue", "watch ended", "continue", "delete 1", "continue"];
     let back = ["reverse-continue", "delete", "break work", "reverse-continue", "print number"];
     let text = gdb(&place, &[], &[&forth[..], &back].concat());
-    in_order(&text, &["work (number=0)", "New value = 1", "No more reverse", "Old value = 1", "New value = 0"]);
+    in_order(
+        &text,
+        &["work (number=0)", "New value = 1", "No more reverse", "Old value = 1", "New value = 0"],
+    );
     in_order(&text, &["New value = 0", "work (number=0)", "$1 = 0"]);
 }
 
@@ -200,14 +252,25 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// The count of the turns of a process that maps memory shared is not in its own memory, but goes back with it.
+/// The count of the turns of a process that maps memory shared is not in its own memory, but goes
+/// back with it.
 #[test]
 fn turns_are_taken_again_after_going_back() {
     needs!("gdb");
     let place = Place::new("debug-threads-turns");
     let program = compile(&place, "turns", TAKES_TURNS, &["-pthread"]);
     record(&place, &[&program, &place.work("file").display().to_string()]);
-    let commands = ["break end", "continue", "reverse-continue", "continue", "print ready", "continue"];
+    let commands =
+        ["break end", "continue", "reverse-continue", "continue", "print ready", "continue"];
     let text = gdb(&place, &[], &[&commands[..], &commands[2..]].concat());
-    in_order(&text, &["Breakpoint 1, end", "No more reverse-execution history", "Breakpoint 1, end", "$1 = 1", "No more reverse-execution history"]);
+    in_order(
+        &text,
+        &[
+            "Breakpoint 1, end",
+            "No more reverse-execution history",
+            "Breakpoint 1, end",
+            "$1 = 1",
+            "No more reverse-execution history",
+        ],
+    );
 }

@@ -1,4 +1,5 @@
-//! Events are laid out as docs/DESIGN.md and docs/FORMAT.md say: streams of recordings are read here by those tables alone.
+//! Events are laid out as docs/DESIGN.md and docs/FORMAT.md say: streams of recordings are read
+//! here by those tables alone.
 
 mod cli_support;
 
@@ -72,7 +73,12 @@ fn events(recording: &Recording, stream: u32) -> Vec<Event> {
         let size = number(&bytes, at, 4) as usize;
         assert!(size >= 16 && size.is_multiple_of(8));
         let body = bytes[at + 16..at + size].to_vec();
-        events.push(Event { kind: bytes[at + 4], number: number(&bytes, at + 6, 2), value: number(&bytes, at + 8, 8), body });
+        events.push(Event {
+            kind: bytes[at + 4],
+            number: number(&bytes, at + 6, 2),
+            value: number(&bytes, at + 8, 8),
+            body,
+        });
         at += size;
     }
     events
@@ -103,7 +109,12 @@ fn calls_have_their_arguments_and_data() {
     place.run_well(&["record", "-o", "made", "cat", "data"]);
     let recording = Recording::open(&place.work("made")).unwrap();
     let events = events(&recording, 0);
-    let call = |number, bytes: u64| events.iter().find(|event| (event.kind, event.number, event.value) == (CALL, number, bytes)).unwrap();
+    let call = |number, bytes: u64| {
+        events
+            .iter()
+            .find(|event| (event.kind, event.number, event.value) == (CALL, number, bytes))
+            .unwrap()
+    };
     let read = call(READ, 9);
     assert!(items(read, 3).contains(&(1, 1, b"some data")), "an output of argument 1: {read:?}");
     let write = call(WRITE, 9);
@@ -125,7 +136,8 @@ fn programs_begin_with_an_exec_event() {
     assert_eq!((events[0].kind, events[1].kind), (START, EXEC));
     assert_eq!(number(&events[0].body, 0, 4), u64::from(pid.cast_unsigned()));
     let exec = &events[1];
-    let (counter, stack, mappings, areas) = (exec.word(0), exec.word(8), exec.word(48), exec.word(56));
+    let (counter, stack, mappings, areas) =
+        (exec.word(0), exec.word(8), exec.word(48), exec.word(56));
     let mut at = 64;
     let (mut executable, mut on_stack, mut stored) = (false, false, 0);
     for _ in 0..mappings {
@@ -135,7 +147,8 @@ fn programs_begin_with_an_exec_event() {
         executable |= (start..end).contains(&counter) && protection & 4 != 0;
         on_stack |= (start..end).contains(&stack) && flags & 2 != 0;
         if flags & 1 != 0 {
-            let content: String = exec.body[at + 32..at + 64].iter().map(|byte| format!("{byte:02x}")).collect();
+            let content: String =
+                exec.body[at + 32..at + 64].iter().map(|byte| format!("{byte:02x}")).collect();
             assert!(place.files_of("made").contains(&content), "{content}");
             stored += 1;
         }
@@ -152,14 +165,22 @@ fn programs_begin_with_an_exec_event() {
 fn threads_that_compute_have_forced_events() {
     let place = Place::new("format-forced");
     std::fs::write(place.work("computes.c"), COMPUTES).unwrap();
-    assert!(place.command_of("gcc", &["-O1", "-pthread", "computes.c", "-o", "computes"]).status().unwrap().success());
+    assert!(
+        place
+            .command_of("gcc", &["-O1", "-pthread", "computes.c", "-o", "computes"])
+            .status()
+            .unwrap()
+            .success()
+    );
     let printed = place.run_well(&["record", "-o", "made", "./computes"]);
     let recording = Recording::open(&place.work("made")).unwrap();
-    let all: Vec<Event> = streams(&recording).into_iter().flat_map(|stream| events(&recording, stream)).collect();
+    let all: Vec<Event> =
+        streams(&recording).into_iter().flat_map(|stream| events(&recording, stream)).collect();
     let forced: Vec<&Event> = all.iter().filter(|event| event.kind == FORCED).collect();
     assert!(!forced.is_empty() && all.iter().any(|event| event.kind == TURN), "both compute");
     for event in forced {
-        let (window, areas, cells) = (event.word(152), event.word(168) as usize, event.word(192) as usize);
+        let (window, areas, cells) =
+            (event.word(152), event.word(168) as usize, event.word(192) as usize);
         assert!(window <= 32_768 && areas <= 400 && cells <= 1000);
         assert_eq!(event.body.len(), 328 + 8 * areas + 16 * cells);
         let (stack, place) = (event.word(120), event.word(128));
@@ -172,22 +193,35 @@ fn threads_that_compute_have_forced_events() {
 fn the_supervisor_notes_threads_and_what_was_dropped() {
     let place = Place::new("format-supervisor");
     let script = "i=0; while [ $i -lt 400 ]; do i=$((i+1)); /bin/echo $i; done";
-    let ran = place.run_within(&["record", "--keep-last", "1M", "-o", "made", "sh", "-c", script], LIMIT);
+    let ran =
+        place.run_within(&["record", "--keep-last", "1M", "-o", "made", "sh", "-c", script], LIMIT);
     assert_eq!(ran.status, Some(0), "{ran:?}");
     let recording = Recording::open(&place.work("made")).unwrap();
     let events = events(&recording, SUPERVISOR);
     let dropped = &events[0];
     assert_eq!(dropped.kind, DROPPED);
     let words: Vec<u64> = (0..7).map(|word| dropped.word(8 * word)).collect();
-    let [processes, dropped_events, bytes, ended_ns, ranges @ ..] = &words[..] else { panic!("{words:?}") };
-    assert!(*processes > 0 && dropped_events > processes && *bytes > 16 * dropped_events && *ended_ns > 0, "{words:?}");
+    let [processes, dropped_events, bytes, ended_ns, ranges @ ..] = &words[..] else {
+        panic!("{words:?}")
+    };
+    assert!(
+        *processes > 0
+            && dropped_events > processes
+            && *bytes > 16 * dropped_events
+            && *ended_ns > 0,
+        "{words:?}"
+    );
     assert_eq!(dropped.body.len() as u64, 56 + 16 * ranges.iter().sum::<u64>());
     for range in dropped.body[56..].chunks(16) {
         assert!(number(range, 0, 8) < number(range, 8, 8));
     }
     let left = streams(&recording);
     // A program that the shell executed began in the shell's memory: its beginning is left.
-    let is_cut = |stream: u64| dropped.body[56..].chunks(16).any(|range| (number(range, 0, 8)..number(range, 8, 8)).contains(&stream));
+    let is_cut = |stream: u64| {
+        dropped.body[56..]
+            .chunks(16)
+            .any(|range| (number(range, 0, 8)..number(range, 8, 8)).contains(&stream))
+    };
     assert!(left.iter().any(|&stream| is_cut(u64::from(stream))), "{words:?} {left:?}");
     for thread in events.iter().filter(|event| event.kind == THREAD) {
         assert!(left.contains(&(thread.value as u32)), "no account of a thread that is gone");

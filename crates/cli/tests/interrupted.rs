@@ -1,4 +1,5 @@
-//! Programs that are told to end while they are recorded: their recordings are whole, and replay to the same state.
+//! Programs that are told to end while they are recorded: their recordings are whole, and replay to
+//! the same state.
 
 mod cli_support;
 
@@ -23,7 +24,11 @@ const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 fn executable(name: &str, place: &Place) -> PathBuf {
     let executable = place.work(name);
-    compile_program(&format!("interrupted/{name}"), &["-O1", "-g", "-Wno-unused-result"], &executable);
+    compile_program(
+        &format!("interrupted/{name}"),
+        &["-O1", "-g", "-Wno-unused-result"],
+        &executable,
+    );
     executable
 }
 
@@ -76,7 +81,11 @@ fn check_replay(place: &Place, status: ExitStatus, printed: &str) {
     assert_eq!(info.status, Some(0), "{info:?}");
     for _ in 0..2 {
         let replayed = place.run(&["replay", "--check=full"]);
-        assert_eq!((replayed.status, replayed.signal), (status.code(), status.signal()), "{replayed:?}");
+        assert_eq!(
+            (replayed.status, replayed.signal),
+            (status.code(), status.signal()),
+            "{replayed:?}"
+        );
         assert_eq!((replayed.stdout.as_str(), replayed.stderr.as_str()), (printed, ""));
     }
 }
@@ -88,7 +97,8 @@ fn programs_that_stand_or_spin_are_ended_by_a_signal_to_the_recorder() {
         let executable = executable(name, &place);
         for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
             let recording = Recording::start(&place, &["record", executable.to_str().unwrap()]);
-            std::thread::sleep(Duration::from_millis(50)); // the other thread comes to where it stays
+            // the other thread comes to where it stays
+            std::thread::sleep(Duration::from_millis(50));
             kill_process(recording.pid(), signal).unwrap();
             let (status, printed) = recording.end();
             assert_eq!(status.signal(), Some(signal.as_raw()), "{name}");
@@ -128,8 +138,9 @@ impl Drop for Load {
     }
 }
 
-/// The thread that has the signal may be the one that waits for its turn, with no processor free when its turn comes. How often the other one was stopped
-/// until then says how long it took, on a busy machine too.
+/// The thread that has the signal may be the one that waits for its turn, with no processor free
+/// when its turn comes. How often the other one was stopped until then says how long it took, on a
+/// busy machine too.
 #[test]
 fn a_program_that_spins_is_soon_ended_on_a_busy_machine() {
     let place = Place::new("interrupted-busy");
@@ -142,18 +153,22 @@ fn a_program_that_spins_is_soon_ended_on_a_busy_machine() {
         let (status, _) = recording.end();
         assert_eq!(status.signal(), Some(Signal::INT.as_raw()));
         let info = place.run_json(&["info", "--json"]);
-        let forced = info.pointer("/metadata/outcome/counters/forced_points").and_then(serde_json::Value::as_u64);
+        let forced = info
+            .pointer("/metadata/outcome/counters/forced_points")
+            .and_then(serde_json::Value::as_u64);
         assert!(forced.is_some_and(|count| count <= 10), "{info}");
     }
     drop(load);
 }
 
-/// Also before there is a program, when the process that will become it is stopped, or has not begun to execute it.
+/// Also before there is a program, when the process that will become it is stopped, or has not
+/// begun to execute it.
 #[test]
 fn a_signal_at_any_moment_of_the_start_ends_the_recorder() {
     let place = Place::new("interrupted-start");
     for delay in (0..120).map(|step| Duration::from_micros(250 * step)) {
-        let mut recording = Recording::of(place.command(&["record", "sleep", "100"]).stdout(Stdio::piped()));
+        let mut recording =
+            Recording::of(place.command(&["record", "sleep", "100"]).stdout(Stdio::piped()));
         std::thread::sleep(delay);
         kill_process(recording.pid(), Signal::TERM).unwrap();
         let status = recording.status();
@@ -177,7 +192,11 @@ fn a_deadlock_is_ended_by_control_c() {
     let mut rest = String::new();
     recording.output.read_to_string(&mut rest).unwrap();
     let (status, _) = recording.end();
-    assert_eq!(status.code(), Some(128 + Signal::INT.as_raw()), "script passes on how it ended; {rest:?}");
+    assert_eq!(
+        status.code(),
+        Some(128 + Signal::INT.as_raw()),
+        "script passes on how it ended; {rest:?}"
+    );
     check_replay(&place, ExitStatus::from_raw(Signal::INT.as_raw()), "ready\n");
 }
 
@@ -199,7 +218,10 @@ fn a_threaded_server_closes_its_recording_well() {
         kill_process(recording.pid(), signal).unwrap();
         let (status, printed) = recording.end();
         assert_eq!(status.code(), Some(0));
-        assert!(printed.ends_with(&format!("signal {}, served 6\n", signal.as_raw())), "{printed:?}");
+        assert!(
+            printed.ends_with(&format!("signal {}, served 6\n", signal.as_raw())),
+            "{printed:?}"
+        );
         check_replay(&place, status, &printed);
     }
 }

@@ -1,4 +1,5 @@
-//! `retake record --keep-last`: long recordings of forking programs stay small, and what is left replays.
+//! `retake record --keep-last`: long recordings of forking programs stay small, and what is left
+//! replays.
 
 mod cli_support;
 
@@ -12,8 +13,9 @@ use std::time::Duration;
 
 use cli_support::{Place, Ran};
 
-/// `forker HOW COUNT SLEEP_MS`: a server of which each connection is a process. It makes COUNT of them, one after the other, each of which reads 48 kB of
-/// noise and prints a line; then sleeps, and makes three more.
+/// `forker HOW COUNT SLEEP_MS`: a server of which each connection is a process. It makes COUNT of
+/// them, one after the other, each of which reads 48 kB of noise and prints a line; then sleeps,
+/// and makes three more.
 const FORKER: &str = r#"
 #define _GNU_SOURCE
 #include <spawn.h>
@@ -92,7 +94,11 @@ int main(int count, char **arguments)
 fn place(test: &str) -> Place {
     let place = Place::new(test);
     fs::write(place.work("forker.c"), FORKER).unwrap();
-    let compiled = Command::new("gcc").args(["-O1", "-o"]).arg(place.work("forker")).arg(place.work("forker.c")).status();
+    let compiled = Command::new("gcc")
+        .args(["-O1", "-o"])
+        .arg(place.work("forker"))
+        .arg(place.work("forker.c"))
+        .status();
     assert!(compiled.unwrap().success());
     place
 }
@@ -105,14 +111,22 @@ fn record(place: &Place, options: &[&str], how: &str, count: u32, pause_ms: u32)
         let (largest, has_ended) = (Arc::clone(&largest), Arc::clone(&has_ended));
         std::thread::spawn(move || {
             while !has_ended.load(Ordering::Acquire) {
-                largest.fetch_max(fs::metadata(&events).map_or(0, |metadata| metadata.size()), Ordering::AcqRel);
+                largest.fetch_max(
+                    fs::metadata(&events).map_or(0, |metadata| metadata.size()),
+                    Ordering::AcqRel,
+                );
                 std::thread::sleep(Duration::from_millis(1));
             }
         })
     };
     let (count, pause) = (count.to_string(), pause_ms.to_string());
     let program = place.work("forker");
-    let command = [&["record", "--check=full"], options, &["--", program.to_str().unwrap(), how, &count, &pause]].concat();
+    let command = [
+        &["record", "--check=full"],
+        options,
+        &["--", program.to_str().unwrap(), how, &count, &pause],
+    ]
+    .concat();
     let ran = place.run(&command);
     has_ended.store(true, Ordering::Release);
     watch.join().unwrap();
@@ -164,22 +178,37 @@ fn what_was_left_out_is_said() {
     let place = place("keep-said");
     let (ran, _) = record(&place, &["--keep-last", "1M"], "fork", 120, 0);
     let info = place.run_well(&["info"]);
-    assert!(info.contains("left out") && info.contains("all else can be replayed, but for what those printed"), "{info}");
+    assert!(
+        info.contains("left out")
+            && info.contains("all else can be replayed, but for what those printed"),
+        "{info}"
+    );
     assert!(info.contains("keep last 1M"), "{info}");
-    place.run_badly(&["dump", "--stream", "1"], 125, &["stream 1 was left out while recording", "retake ps"]);
-    let note: serde_json::Value = serde_json::from_str(&place.run(&["dump", "--kind", "dropped", "--json"]).stdout).unwrap();
+    place.run_badly(
+        &["dump", "--stream", "1"],
+        125,
+        &["stream 1 was left out while recording", "retake ps"],
+    );
+    let note: serde_json::Value =
+        serde_json::from_str(&place.run(&["dump", "--kind", "dropped", "--json"]).stdout).unwrap();
     assert_eq!(note["streams"][0][0], 1);
     let ps = place.run(&["ps", "--json"]);
     assert!(ps.stderr.contains("left out"), "{ps:?}");
     let processes: serde_json::Value = serde_json::from_str(&ps.stdout).unwrap();
     let listed = processes.as_array().unwrap().len() as u64;
     assert_eq!(listed + dropped(&place, "processes"), 1 + 123);
-    assert!(processes.as_array().unwrap().iter().all(|process| process["started_ms"].is_number()), "{processes}");
+    assert!(
+        processes.as_array().unwrap().iter().all(|process| process["started_ms"].is_number()),
+        "{processes}"
+    );
     // Packed and unpacked, it is the same.
     let packed = place.work("packed.retake");
     place.run(&["pack", "-o", packed.to_str().unwrap()]);
     let unpacked = place.work("unpacked");
-    assert_eq!(place.run(&["unpack", packed.to_str().unwrap(), "-o", unpacked.to_str().unwrap()]).status, Some(0));
+    assert_eq!(
+        place.run(&["unpack", packed.to_str().unwrap(), "-o", unpacked.to_str().unwrap()]).status,
+        Some(0)
+    );
     let expected = replay(&place, "latest");
     assert_eq!(without_dropped(&ran.stdout, &expected).0, expected);
     for copy in [&packed, &unpacked] {
@@ -194,7 +223,11 @@ fn with_a_time_the_last_are_kept() {
     let (ran, _) = record(&place, &["--keep-last", "2s"], "fork", 20, 4500);
     let replayed = replay(&place, "latest");
     let (expected, kept) = without_dropped(&ran.stdout, &replayed);
-    assert_eq!((replayed, kept), (expected, 3), "of 23 children the last three ended in the last two seconds");
+    assert_eq!(
+        (replayed, kept),
+        (expected, 3),
+        "of 23 children the last three ended in the last two seconds"
+    );
     assert_eq!(dropped(&place, "processes"), 20);
 }
 
@@ -214,7 +247,8 @@ fn a_damaged_or_cut_one_gives_an_answer() {
     record(&place, &["--keep-last", "1M"], "fork", 100, 0);
     let events = place.recording("forker-1/events");
     let good = fs::read(&events).unwrap();
-    const COMMANDS: [&[&str]; 4] = [&["info"], &["ps"], &["dump", "--kind", "dropped"], &["replay"]];
+    const COMMANDS: [&[&str]; 4] =
+        [&["info"], &["ps"], &["dump", "--kind", "dropped"], &["replay"]];
     let undamaged = COMMANDS.map(|arguments| place.run(arguments));
     assert_eq!(undamaged[3].status, Some(9), "{undamaged:?}");
     let check = |bytes: &[u8], what: &str| {
@@ -223,16 +257,25 @@ fn a_damaged_or_cut_one_gives_an_answer() {
             let ran = place.run(arguments);
             let is_replay = arguments[0] == "replay";
             assert!(ran.signal.is_none_or(|signal| is_replay && signal == 9), "{what}: {ran:?}");
-            let is_told = ["error: ", "warning: "].iter().any(|word| ran.stderr.contains(word)) || ran.stdout.contains("warning ");
-            assert!(is_told || (&ran.stdout, ran.status) == (&undamaged.stdout, undamaged.status), "{what}: {ran:?}");
+            let is_told = ["error: ", "warning: "].iter().any(|word| ran.stderr.contains(word))
+                || ran.stdout.contains("warning ");
+            assert!(
+                is_told || (&ran.stdout, ran.status) == (&undamaged.stdout, undamaged.status),
+                "{what}: {ran:?}"
+            );
             assert!(!is_replay || undamaged.stdout.starts_with(&ran.stdout), "{what}: {ran:?}");
         }
     };
     for part in 1..6 {
         check(&good[..good.len() * part / 6], &format!("{part} sixths"));
     }
-    // The note is the third frame: after the metadata and the declaration of the supervisor's stream.
-    let note = (0..good.len() - 8).step_by(8).filter(|at| good[*at..].starts_with(b"RTKF")).nth(2).unwrap();
+    // The note is the third frame: after the metadata and the declaration of the supervisor's
+    // stream.
+    let note = (0..good.len() - 8)
+        .step_by(8)
+        .filter(|at| good[*at..].starts_with(b"RTKF"))
+        .nth(2)
+        .unwrap();
     for at in [note, note + 64, note + 64 + 16, note + 64 + 40] {
         let mut bad = good.clone();
         bad[at] ^= 0x55;
@@ -243,7 +286,11 @@ fn a_damaged_or_cut_one_gives_an_answer() {
 #[test]
 fn limits_that_mean_nothing_are_refused() {
     let place = Place::new("keep-refused");
-    for (limit, part) in [("10m", "10M of bytes or 10min of time?"), ("5", "the unit is missing"), ("1K", "the least is 1M")] {
+    for (limit, part) in [
+        ("10m", "10M of bytes or 10min of time?"),
+        ("5", "the unit is missing"),
+        ("1K", "the least is 1M"),
+    ] {
         let ran = place.run(&["record", "--keep-last", limit, "true"]);
         assert!(ran.status != Some(0) && ran.stderr.contains(part), "{ran:?}");
     }

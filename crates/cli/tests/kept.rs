@@ -1,4 +1,5 @@
-//! Checkpoints that outlive the session: `retake checkpoint`, and those that are left and used by themselves.
+//! Checkpoints that outlive the session: `retake checkpoint`, and those that are left and used by
+//! themselves.
 
 mod cli_support;
 
@@ -106,7 +107,8 @@ const STATE: [&str; 4] = ["monitor when", "monitor hash", "info threads", "backt
 
 /// The commands, with [`STATE`] behind each that goes somewhere.
 fn with_states(commands: &[&str]) -> Vec<String> {
-    let is_going = |command: &&&str| !command.starts_with("break") && !command.starts_with("delete");
+    let is_going =
+        |command: &&&str| !command.starts_with("break") && !command.starts_with("delete");
     let all = commands.iter().flat_map(|command| {
         let states = if is_going(&command) { &STATE[..] } else { &[] };
         std::iter::once(*command).chain(states.iter().copied())
@@ -124,7 +126,8 @@ fn both(place: &Place, options: &[&str], commands: &[&str]) -> (String, String) 
 
 /// Both must be the same, but for where it began; that.
 fn same(plain: &str, kept: &str) -> String {
-    let (begun, rest): (Vec<&str>, Vec<&str>) = kept.lines().partition(|line| line.starts_with("retake: begins"));
+    let (begun, rest): (Vec<&str>, Vec<&str>) =
+        kept.lines().partition(|line| line.starts_with("retake: begins"));
     // Whether a session leaves a checkpoint depends on how long it took to get there.
     let is_of_the_place = |line: &&str| !line.starts_with("retake: kept a checkpoint");
     let rest: Vec<&str> = rest.into_iter().filter(is_of_the_place).collect();
@@ -157,13 +160,23 @@ fn threads_are_what_they_were() {
     let kept = list(&place);
     assert!(kept.len() >= 2 && printed.lines().count() == kept.len(), "{printed}");
     // At the end: begins at the last of them, and goes back to the one before and the beginning.
-    let commands = ["reverse-stepi", "break done", "reverse-continue", "delete", "seek begin", "stepi 5"];
+    let commands =
+        ["reverse-stepi", "break done", "reverse-continue", "delete", "seek begin", "stepi 5"];
     let (plain, used) = both(&place, &["--at", "exit"], &commands);
     assert!(same(&plain, &used).contains("begins at checkpoint"), "{used}");
     // Right behind one of them, on to the end, and before it.
     let middle = &kept[kept.len() / 2];
     let (at, seek) = (behind(middle, 9), format!("seek {}", behind(middle, 9)));
-    let commands = ["stepi 30", "reverse-stepi", "monitor output", "seek exit", "monitor output", &seek, "seek begin", &seek];
+    let commands = [
+        "stepi 30",
+        "reverse-stepi",
+        "monitor output",
+        "seek exit",
+        "monitor output",
+        &seek,
+        "seek begin",
+        &seek,
+    ];
     let (plain, used) = both(&place, &["--at", &at], &commands);
     assert!(same(&plain, &used).contains("begins at checkpoint"), "{used}");
 }
@@ -178,7 +191,10 @@ fn a_crash_is_opened_at_once() {
     assert!(said.contains("checkpoint 1: ") && said.contains(", the end, after"), "{said}");
     // It is there already.
     let again = place.run(&["checkpoint", "--at", "exit"]);
-    assert!(again.stdout.contains("checkpoint 1: ") && again.stderr.contains("begins at checkpoint 1"), "{again:?}");
+    assert!(
+        again.stdout.contains("checkpoint 1: ") && again.stderr.contains("begins at checkpoint 1"),
+        "{again:?}"
+    );
     let commands = [
         "print signals",
         "print total",
@@ -196,10 +212,14 @@ fn a_crash_is_opened_at_once() {
     assert!(same(&plain, &used).contains("begins at checkpoint 1: event"), "{used}");
     // Those on the way serve too.
     place.run_well(&["checkpoint", "--at", "200"]);
-    let (plain, used) = both(&place, &["--at", "250"], &["stepi 3", "reverse-stepi", "seek 180", "seek crash"]);
+    let (plain, used) =
+        both(&place, &["--at", "250"], &["stepi 3", "reverse-stepi", "seek 180", "seek crash"]);
     assert!(same(&plain, &used).contains("begins at checkpoint 2: event 200"), "{used}");
     let backtrace = place.run(&["backtrace"]);
-    assert!(backtrace.stderr.contains("begins at checkpoint 1") && backtrace.stdout.contains("main"), "{backtrace:?}");
+    assert!(
+        backtrace.stderr.contains("begins at checkpoint 1") && backtrace.stdout.contains("main"),
+        "{backtrace:?}"
+    );
 }
 
 #[test]
@@ -213,10 +233,16 @@ fn they_are_left_and_used_by_themselves() {
     let first = gdb(&place, &["--at", "crash", "--checkpoint-after", "0"], &["monitor hash"]);
     assert!(first.contains("retake: kept a checkpoint here"), "{first}");
     let kept = list(&place);
-    assert!(!kept.is_empty() && kept.iter().all(|one| one["summary"]["is_automatic"] == true), "{kept:?}");
+    assert!(
+        !kept.is_empty() && kept.iter().all(|one| one["summary"]["is_automatic"] == true),
+        "{kept:?}"
+    );
     let second = gdb(&place, &["--at", "crash"], &["monitor hash"]);
     assert!(second.contains("retake: begins at checkpoint"), "{second}");
-    assert_eq!(first.lines().find(|line| line.len() == 16), second.lines().find(|line| line.len() == 16));
+    assert_eq!(
+        first.lines().find(|line| line.len() == 16),
+        second.lines().find(|line| line.len() == 16)
+    );
     assert_eq!(list(&place).len(), kept.len());
     // Those that nobody asked for are few.
     for event in 100..115 {
@@ -235,14 +261,21 @@ fn what_is_damaged_or_foreign_is_not_used() {
     let path = files(&place).remove(0);
     let bytes = std::fs::read(&path).unwrap();
     let commands = ["reverse-stepi", "seek crash"];
-    let plain = gdb(&place, &["--at", "crash", "--no-checkpoints"], &[&STATE[..], &commands].concat());
+    let plain =
+        gdb(&place, &["--at", "crash", "--no-checkpoints"], &[&STATE[..], &commands].concat());
     for at in [bytes.len() / 3, bytes.len() / 2, bytes.len() - 10] {
         let mut changed = bytes.clone();
         changed[at] ^= 1;
         std::fs::write(&path, &changed).unwrap();
         let text = gdb(&place, &["--at", "crash"], &[&STATE[..], &commands].concat());
-        let (said, rest): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with("retake: "));
-        assert!(said.len() == 1 && said[0].contains("is damaged") && said[0].contains("is replayed instead"), "{said:?}");
+        let (said, rest): (Vec<&str>, Vec<&str>) =
+            text.lines().partition(|line| line.starts_with("retake: "));
+        assert!(
+            said.len() == 1
+                && said[0].contains("is damaged")
+                && said[0].contains("is replayed instead"),
+            "{said:?}"
+        );
         assert_eq!(rest.join("\n"), plain.trim_end());
     }
     // Another recording's.
@@ -263,22 +296,37 @@ fn they_come_and_go_with_the_recording() {
     let place = Place::new("kept-files");
     let program = compile(&place, "crash", CRASH, &[]);
     record(&place, &[&program]);
-    assert!(place.run(&["checkpoint", "--list"]).stderr.contains("no checkpoint of this recording is kept"));
+    assert!(
+        place
+            .run(&["checkpoint", "--list"])
+            .stderr
+            .contains("no checkpoint of this recording is kept")
+    );
     place.run_well(&["checkpoint", "--at", "100", "--at", "200", "--at", "crash"]);
     assert!(place.run_well(&["info"]).contains("checkpoints 3 with "));
     assert_eq!(place.run_json(&["info", "--json"])["checkpoint_count"], 3);
     place.run_well(&["checkpoint", "--delete", "2"]);
-    let numbers: Vec<u64> = list(&place).iter().map(|kept| kept["number"].as_u64().unwrap()).collect();
+    let numbers: Vec<u64> =
+        list(&place).iter().map(|kept| kept["number"].as_u64().unwrap()).collect();
     assert_eq!(numbers, [1, 3]);
     place.run_badly(&["checkpoint", "--delete", "2"], 125, &["there is no checkpoint 2", "--list"]);
     place.run_badly(&["checkpoint"], 125, &["--at PLACE"]);
     // A packed recording has none, and gets its own elsewhere.
     place.run_well(&["pack", "-o", "packed.retake"]);
-    assert_eq!(place.run_json(&["checkpoint", "packed.retake", "--list", "--json"]).as_array().unwrap().len(), 0);
+    assert_eq!(
+        place
+            .run_json(&["checkpoint", "packed.retake", "--list", "--json"])
+            .as_array()
+            .unwrap()
+            .len(),
+        0
+    );
     place.run_well(&["checkpoint", "packed.retake", "--at", "crash"]);
     let packed = place.run_json(&["checkpoint", "packed.retake", "--list", "--json"]);
     let elsewhere = PathBuf::from(packed[0]["path"].as_str().unwrap());
-    assert!(elsewhere.exists() && elsewhere.to_str().unwrap().contains("/store/cache/checkpoints/"));
+    assert!(
+        elsewhere.exists() && elsewhere.to_str().unwrap().contains("/store/cache/checkpoints/")
+    );
     place.run_well(&["rm", "packed.retake"]);
     assert!(!elsewhere.exists());
     place.run_well(&["rm", "latest"]);
@@ -319,7 +367,8 @@ int main(void)
 }
 "#;
 
-/// Filters lie in memory that all processes of a session share: a place before them has none of them, whichever way it is come to.
+/// Filters lie in memory that all processes of a session share: a place before them has none of
+/// them, whichever way it is come to.
 #[test]
 fn filters_of_system_calls_come_and_go() {
     needs!("gdb");
@@ -329,11 +378,21 @@ fn filters_of_system_calls_come_and_go() {
     let text = gdb(
         &place,
         &["--at", "exit"],
-        &["print behind", "seek begin", "break filtered", "continue", "print before > 0", "delete", "seek exit", "print behind"],
+        &[
+            "print behind",
+            "seek begin",
+            "break filtered",
+            "continue",
+            "print before > 0",
+            "delete",
+            "seek exit",
+            "print behind",
+        ],
     );
     in_order(&text, &["= -1", "filtered (i=0)", "= 1", "= -1"]);
     place.run_well(&["checkpoint", "--at", "150"]);
-    let commands = ["print before > 0", "seek exit", "print behind", "seek begin", "seek 160", "seek exit"];
+    let commands =
+        ["print before > 0", "seek exit", "print behind", "seek begin", "seek 160", "seek exit"];
     let (plain, used) = both(&place, &["--at", "200"], &commands);
     in_order(&plain, &["= 1", "= -1"]);
     assert!(same(&plain, &used).contains("begins at checkpoint 1: event 150"), "{used}");
@@ -345,11 +404,22 @@ fn the_way_leads_on_over_an_exec() {
     needs!("gdb");
     let place = Place::new("kept-exec");
     let program = compile(&place, "crash", CRASH, &[]);
-    let script = format!("i=0; while [ $i -lt 3000 ]; do i=$((i+1)); [ -e / ]; done; echo from the shell; exec {program}");
+    let script = format!(
+        "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); [ -e / ]; done; echo from the shell; exec \
+        {program}"
+    );
     record(&place, &["sh", "-c", &script]);
     let printed = place.run_well(&["checkpoint", "-p", "sh", "--at", "1500"]);
     assert!(printed.contains("checkpoint 1: event 1 500"), "{printed}");
-    let commands = ["catch exec", "continue", "seek crash", "monitor output", "seek begin", "reverse-continue", "seek 1510"];
+    let commands = [
+        "catch exec",
+        "continue",
+        "seek crash",
+        "monitor output",
+        "seek begin",
+        "reverse-continue",
+        "seek 1510",
+    ];
     let (plain, used) = both(&place, &["-p", "sh", "--at", "1600"], &commands);
     assert!(same(&plain, &used).contains("begins at checkpoint 1: event 1500"), "{used}");
     in_order(&plain, &["Catchpoint", "from the shell"]);
@@ -389,18 +459,31 @@ print(len(json.dumps(sorted((list(key), value) for key, value in data.items())))
     let commands = ["monitor output", "reverse-stepi", "stepi", "seek begin", "seek exit"];
     let (plain, used) = both(&place, &["--at", "exit"], &commands);
     assert!(same(&plain, &used).contains("begins at checkpoint"), "{used}");
-    // On a busy machine the first may be where the program begins, on a fast one it may be in a thread.
-    let is_in_midst = |one: &Value| one["after_ms"].as_u64() > Some(20) && one["thread"] == one["pid"] && one["fate"] == "Open";
-    let one = kept.iter().find(|one| is_in_midst(&one["summary"])).unwrap_or_else(|| panic!("none in the midst: {kept:?}"));
+    // On a busy machine the first may be where the program begins, on a fast one it may be in a
+    // thread.
+    let is_in_midst = |one: &Value| {
+        one["after_ms"].as_u64() > Some(20) && one["thread"] == one["pid"] && one["fate"] == "Open"
+    };
+    let one = kept
+        .iter()
+        .find(|one| is_in_midst(&one["summary"]))
+        .unwrap_or_else(|| panic!("none in the midst: {kept:?}"));
     let (at, seek) = (behind(one, 30), format!("seek {}", behind(one, 30)));
-    let (plain, used) = both(&place, &["--at", &at], &["stepi 10", "seek exit", "monitor output", &seek]);
-    assert!(same(&plain, &used).contains(&format!("begins at checkpoint {}: ", one["number"])), "{used}");
+    let (plain, used) =
+        both(&place, &["--at", &at], &["stepi 10", "seek exit", "monitor output", &seek]);
+    assert!(
+        same(&plain, &used).contains(&format!("begins at checkpoint {}: ", one["number"])),
+        "{used}"
+    );
 }
 
 /// Seconds until a debugger stands at the crash.
 fn seconds_to_open(place: &Place, options: &[&str]) -> f64 {
     let since = Instant::now();
-    let ran = place.run_within(&[&["debug"], options, &["--", "-nx", "-batch"]].concat(), Duration::from_secs(300));
+    let ran = place.run_within(
+        &[&["debug"], options, &["--", "-nx", "-batch"]].concat(),
+        Duration::from_secs(300),
+    );
     assert_eq!(ran.status, Some(0), "{ran:?}");
     since.elapsed().as_secs_f64()
 }
@@ -419,7 +502,8 @@ fn what_takes_long_to_replay_is_opened_at_once() {
     assert!(kept < plain / 5.0, "{kept} s in place of {plain} s");
 }
 
-/// Guards, sealed memory and a stack that grows: what the kernel knows of mappings beside what they show. Older kernels refuse the first two.
+/// Guards, sealed memory and a stack that grows: what the kernel knows of mappings beside what they
+/// show. Older kernels refuse the first two.
 const NATURES: &str = r#"
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -469,7 +553,8 @@ fn mappings_have_the_same_nature() {
     let program = compile(&place, "natures", NATURES, &[]);
     record(&place, &[&program]);
     place.run_well(&["checkpoint", "--at", "150"]);
-    let (plain, used) = both(&place, &["--at", "180"], &["seek exit", "monitor output", "seek 160"]);
+    let (plain, used) =
+        both(&place, &["--at", "180"], &["seek exit", "monitor output", "seek 160"]);
     in_order(&plain, &["faults ", "sum 862"]);
     assert!(same(&plain, &used).contains("begins at checkpoint 1: event 150"), "{used}");
 }
@@ -512,7 +597,8 @@ fn with_value(pieces: &mut Pieces, key: &str, value: &str) {
     *bytes = format!("{before}\"{key}\":{value}{}", &rest[end..]).into_bytes();
 }
 
-/// A recording comes from anywhere, and so does a checkpoint: what makes no sense is not used, and nothing but that happens.
+/// A recording comes from anywhere, and so does a checkpoint: what makes no sense is not used, and
+/// nothing but that happens.
 #[test]
 fn forged_checkpoints_are_not_used() {
     needs!("gdb");
@@ -533,9 +619,17 @@ fn forged_checkpoints_are_not_used() {
         ("a filter that there is not", &|pieces| with_value(pieces, "filter", "7")),
         ("half an extended state", &|pieces| with_value(pieces, "extended", "\"00ff\"")),
         ("registers that are none", &|pieces| with_value(pieces, "registers", "7")),
-        ("no text", &|pieces| pieces.iter_mut().filter(|piece| piece.0.kind == DESCRIPTION).for_each(|piece| piece.1 = b"{}".to_vec())),
+        ("no text", &|pieces| {
+            pieces
+                .iter_mut()
+                .filter(|piece| piece.0.kind == DESCRIPTION)
+                .for_each(|piece| piece.1 = b"{}".to_vec())
+        }),
         ("memory of the runtime's text", &|pieces| {
-            pieces.iter_mut().filter(|piece| piece.0.kind == MEMORY).for_each(|piece| piece.0.value = runtime)
+            pieces
+                .iter_mut()
+                .filter(|piece| piece.0.kind == MEMORY)
+                .for_each(|piece| piece.0.value = runtime)
         }),
         ("no memory", &|pieces| pieces.retain(|piece| piece.0.kind != MEMORY)),
     ];
@@ -543,7 +637,8 @@ fn forged_checkpoints_are_not_used() {
         std::fs::write(&files(&place)[0], &original).unwrap();
         forge(&place, change);
         let text = gdb(&place, &["--at", "crash"], &STATE);
-        let (said, rest): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with("retake: "));
+        let (said, rest): (Vec<&str>, Vec<&str>) =
+            text.lines().partition(|line| line.starts_with("retake: "));
         assert!(said.len() == 1 && said[0].contains("is replayed instead"), "{what}: {said:?}");
         assert_eq!(rest.join("\n"), plain.trim_end(), "{what}");
     }

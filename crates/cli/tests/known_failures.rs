@@ -1,5 +1,6 @@
-//! Faults that are known and not mended yet. Each test is written as it shall pass one day; see `retake_testing::known`.
-//! Whoever mends a fault moves its test to where it belongs. The programs are in `tests/faults/`.
+//! Faults that are known and not mended yet. Each test is written as it shall pass one day; see
+//! `retake_testing::known`. Whoever mends a fault moves its test to where it belongs. The programs
+//! are in `tests/faults/`.
 
 mod cli_support;
 
@@ -34,7 +35,10 @@ fn start(place: &Place, command: &[&str], printed: &Path) -> Started {
 fn program_of(recorder: &Started) -> Pid {
     let pid = recorder.0.id();
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
-    let is_guardian = |child: &&str| fs::read_to_string(format!("/proc/{child}/comm")).is_ok_and(|name| name.contains("guardian"));
+    let is_guardian = |child: &&str| {
+        fs::read_to_string(format!("/proc/{child}/comm"))
+            .is_ok_and(|name| name.contains("guardian"))
+    };
     let child = children.split_whitespace().find(|child| !is_guardian(child)).unwrap();
     Pid::from_raw(child.parse().unwrap()).unwrap()
 }
@@ -65,8 +69,18 @@ fn a_killed_recorder_of_threads_leaves_what_replays() {
         std::thread::sleep(Duration::from_millis(500));
         let ran = place.run_within(&["replay", "./made"], LIMIT);
         let printed = fs::read_to_string(&printed).unwrap();
-        assert!(ran.status != Some(120) && ran.stderr.contains("warning: "), "{:?} {}", ran.status, ran.stderr);
-        assert!(ran.stdout.len() > 10_000 && printed.starts_with(&ran.stdout), "{} of {} bytes", ran.stdout.len(), printed.len());
+        assert!(
+            ran.status != Some(120) && ran.stderr.contains("warning: "),
+            "{:?} {}",
+            ran.status,
+            ran.stderr
+        );
+        assert!(
+            ran.stdout.len() > 10_000 && printed.starts_with(&ran.stdout),
+            "{} of {} bytes",
+            ran.stdout.len(),
+            printed.len()
+        );
     });
 }
 
@@ -117,7 +131,12 @@ fn plain_atomics_replay_in_parallel() {
         let recorded = place.run_within(&["record", "--policy", "sync", program], LIMIT);
         assert_eq!(recorded.status, Some(0), "{recorded:?}");
         let replayed = place.run_within(&["replay"], LIMIT);
-        assert_eq!((replayed.status, &replayed.stdout), (Some(0), &recorded.stdout), "{}", replayed.stderr);
+        assert_eq!(
+            (replayed.status, &replayed.stdout),
+            (Some(0), &recorded.stdout),
+            "{}",
+            replayed.stderr
+        );
     });
 }
 
@@ -181,7 +200,12 @@ fn a_stopped_program_with_threads_goes_on() {
     kill_process(program_of(&recorder), Signal::TERM).unwrap();
     assert_eq!(recorder.wait(LIMIT).signal(), Some(15));
     let ran = place.run_within(&["replay", "./made"], 3 * LIMIT);
-    assert_eq!((ran.signal, ran.stdout), (Some(15), fs::read_to_string(&printed).unwrap()), "{}", ran.stderr);
+    assert_eq!(
+        (ran.signal, ran.stdout),
+        (Some(15), fs::read_to_string(&printed).unwrap()),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]

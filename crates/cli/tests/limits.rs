@@ -1,4 +1,5 @@
-//! What `docs/LIMITS.md` says of whole programs: which are refused, which lose something, and where replay tells that it differs.
+//! What `docs/LIMITS.md` says of whole programs: which are refused, which lose something, and where
+//! replay tells that it differs.
 
 mod cli_support;
 
@@ -45,8 +46,10 @@ fn program_of_32_bits() -> Vec<u8> {
     let code = [0xb8, 1, 0, 0, 0, 0xbb, 7, 0, 0, 0, 0xcd, 0x80];
     let size = HEADERS + code.len() as u32;
     let mut bytes = b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
-    let halves = |values: &[u16]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
-    let words = |values: &[u32]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+    let halves =
+        |values: &[u16]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+    let words =
+        |values: &[u32]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
     bytes.extend(halves(&[2, 3])); // an executable, for i386
     bytes.extend(words(&[1, BASE + HEADERS, 52, 0, 0]));
     bytes.extend(halves(&[52, 32, 1, 0, 0, 0]));
@@ -173,7 +176,8 @@ fn what_others_write_to_shared_memory_is_not_seen() {
     compile(&place, "watches", WATCHES_A_FILE, &[]);
     let file = File::create_new(place.work("shared")).unwrap();
     file.set_len(4096).unwrap();
-    let mut recorder = place.command(&["record", "./watches"]).stdout(Stdio::null()).spawn().unwrap();
+    let mut recorder =
+        place.command(&["record", "./watches"]).stdout(Stdio::null()).spawn().unwrap();
     let start = Instant::now();
     let shared = place.work("shared");
     while fs::read(&shared).unwrap()[0] == 0 {
@@ -222,7 +226,8 @@ fn files_on_disk_that_are_mapped_only_to_read_are_not_ordered() {
     replay_diverges(&place, &[]);
 }
 
-/// One thread waits in a read, another one for what comes into the buffer, and counts how often it looks.
+/// One thread waits in a read, another one for what comes into the buffer, and counts how often it
+/// looks.
 const WATCHES_A_BUFFER: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
@@ -252,14 +257,18 @@ int main(void)
     return 0;
 }"#;
 
-/// It may be as it was; else replay says that it differs, or does not end. It never prints something else.
+/// It may be as it was; else replay says that it differs, or does not end. It never prints
+/// something else.
 #[test]
 fn a_buffer_that_another_thread_watches_misleads_nobody() {
     needs!("two cores");
     let place = Place::new("limits-buffer");
     compile(&place, "watches", WATCHES_A_BUFFER, &[]);
     let printed = record(&place, &[], "./watches");
-    let output = place.command_of("timeout", &["5", env!("CARGO_BIN_EXE_retake"), "replay"]).output().unwrap();
+    let output = place
+        .command_of("timeout", &["5", env!("CARGO_BIN_EXE_retake"), "replay"])
+        .output()
+        .unwrap();
     let ran = Ran::of(output, &[]);
     let ended = match ran.status {
         Some(0) => printed.as_str(),
@@ -301,12 +310,14 @@ fn more_shared_files_than_are_stored_are_told() {
     compile(&place, "maps", MAPS_FILES, &[]);
     let beyond = place.run_within(&["record", "./maps", "16500"], 3 * PATIENCE);
     assert_eq!(beyond.status, Some(0), "{beyond:?}");
-    let said = "cannot be stored: more files are mapped than a recording can list; replay will show zeros there";
+    let said = "cannot be stored: more files are mapped than a recording can list; replay will \
+    show zeros there";
     assert_eq!(beyond.stderr.matches(said).count(), 1, "{beyond:?}");
     replay_diverges(&place, &[]);
 }
 
-/// Makes threads until there are as many as the first argument says, and counts how often there could be no more for a while.
+/// Makes threads until there are as many as the first argument says, and counts how often there
+/// could be no more for a while.
 const MAKES_THREADS: &str = r#"
 #include <errno.h>
 #include <pthread.h>
@@ -344,7 +355,10 @@ fn threads_without_room_fail_until_others_end() {
     compile(&place, "makes", MAKES_THREADS, &[]);
     // The limit is the namespace's own: others that record meanwhile have theirs.
     let script = "echo 60 > /proc/sys/kernel/shmmni || exit 99; exec \"$0\" record ./makes 300";
-    let mut shell = place.command_of("timeout", &["30", "unshare", "--ipc", "sh", "-c", script, env!("CARGO_BIN_EXE_retake")]);
+    let mut shell = place.command_of(
+        "timeout",
+        &["30", "unshare", "--ipc", "sh", "-c", script, env!("CARGO_BIN_EXE_retake")],
+    );
     let ran = Ran::of(shell.output().unwrap(), &[]);
     if ran.status == Some(99) || ran.stderr.contains("unshare") {
         report::skip(Cause::Machine, "no IPC namespaces can be made");
@@ -359,12 +373,20 @@ fn threads_without_room_fail_until_others_end() {
 fn looking_for_leaks_needs_ptrace() {
     let place = Place::new("limits-leaks");
     fs::write(place.work("none.c"), "int main(void) { return 0; }").unwrap();
-    if !place.command_of("gcc", &["-fsanitize=address", "none.c", "-o", "none"]).status().unwrap().success() {
+    if !place
+        .command_of("gcc", &["-fsanitize=address", "none.c", "-o", "none"])
+        .status()
+        .unwrap()
+        .success()
+    {
         report::skip(Cause::NotInstalled, "this gcc has no address sanitizer");
         return;
     }
     let ran = place.run_within(&["record", "./none"], 3 * PATIENCE);
-    assert!(ran.status == Some(1) && ran.stderr.contains("LeakSanitizer does not work under ptrace"), "{ran:?}");
+    assert!(
+        ran.status == Some(1) && ran.stderr.contains("LeakSanitizer does not work under ptrace"),
+        "{ran:?}"
+    );
     let ran = place.run_command(&["record", "./none"], 3 * PATIENCE, |command| {
         command.env("ASAN_OPTIONS", "detect_leaks=0");
     });
@@ -435,7 +457,11 @@ fn a_number_without_a_call_is_shown() {
 /// What is in a folder: names and contents.
 fn contents(place: &Place) -> Vec<(String, Vec<u8>)> {
     let entries = fs::read_dir(place.work("")).unwrap().map(|entry| entry.unwrap());
-    let mut found: Vec<_> = entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap_or_default())).collect();
+    let mut found: Vec<_> = entries
+        .map(|entry| {
+            (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap_or_default())
+        })
+        .collect();
     found.sort();
     found
 }
@@ -447,7 +473,8 @@ fn what_is_replayed_acts_on_nothing_outside() {
     fs::write(place.work("moved"), "as it was").unwrap();
     fs::write(place.work("changed"), "as it was").unwrap();
     let before = contents(&place);
-    let script = "echo made > made; rm removed; mv moved elsewhere; echo more >> changed; mkdir folder; chmod 0 changed; echo done";
+    let script = "echo made > made; rm removed; mv moved elsewhere; echo more >> changed; mkdir \
+    folder; chmod 0 changed; echo done";
     place.run_well(&["record", "sh", "-c", script]);
     assert_ne!(contents(&place), before);
     fs::remove_dir_all(place.work("")).unwrap();
@@ -481,7 +508,8 @@ int main(int count, char **arguments)
     return count > 2;
 }"#;
 
-/// Nothing keeps processes from running in parallel but turns, and only those that share memory take any.
+/// Nothing keeps processes from running in parallel but turns, and only those that share memory
+/// take any.
 #[test]
 fn processes_that_share_nothing_take_no_turns() {
     let place = Place::new("limits-parallel");
@@ -493,7 +521,9 @@ fn processes_that_share_nothing_take_no_turns() {
         let processes = processes.as_array().unwrap();
         assert_eq!(processes.len(), 3);
         let threads = processes.iter().flat_map(|process| process["threads"].as_array().unwrap());
-        threads.map(|thread| thread["turns"].as_u64().unwrap() + thread["waits"].as_u64().unwrap()).sum()
+        threads
+            .map(|thread| thread["turns"].as_u64().unwrap() + thread["waits"].as_u64().unwrap())
+            .sum()
     };
     assert_eq!(turns(&[]), 0);
     assert!(turns(&["shared"]) > 0);

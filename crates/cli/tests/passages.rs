@@ -1,4 +1,5 @@
-//! Threads that are asked to give the baton away where they lock: at replay they do so at the same calls.
+//! Threads that are asked to give the baton away where they lock: at replay they do so at the same
+//! calls.
 
 mod cli_support;
 
@@ -8,8 +9,8 @@ use cli_support::{Place, Ran, compile_program};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Records `passing`, and replays it twice to the same output, status and memory. Gives what the recording was, its passages, and how often a thread was
-/// stopped elsewhere.
+/// Records `passing`, and replays it twice to the same output, status and memory. Gives what the
+/// recording was, its passages, and how often a thread was stopped elsewhere.
 fn record_and_replay(how: &str, place: &Place) -> (Ran, usize, u64) {
     let executable = place.work("passing");
     compile_program("passages/passing", &["-O2"], &executable);
@@ -17,12 +18,19 @@ fn record_and_replay(how: &str, place: &Place) -> (Ran, usize, u64) {
     assert_eq!(recorded.stderr, "");
     for _ in 0..2 {
         let replayed = place.run_within(&["replay"], LIMIT);
-        assert_eq!((replayed.stderr.as_str(), replayed.status, &replayed.stdout), ("", recorded.status, &recorded.stdout), "{replayed:?}");
+        assert_eq!(
+            (replayed.stderr.as_str(), replayed.status, &replayed.stdout),
+            ("", recorded.status, &recorded.stdout),
+            "{replayed:?}"
+        );
     }
     let dump = place.run_within(&["dump", "--stream", "0"], LIMIT);
-    let passages = dump.stdout.lines().filter(|line| line.contains("turn given away at passage")).count();
+    let passages =
+        dump.stdout.lines().filter(|line| line.contains("turn given away at passage")).count();
     let info = place.run_json(&["info", "--json"]);
-    let forced = info.pointer("/metadata/outcome/counters/forced_points").and_then(serde_json::Value::as_u64);
+    let forced = info
+        .pointer("/metadata/outcome/counters/forced_points")
+        .and_then(serde_json::Value::as_u64);
     (recorded, passages, forced.unwrap())
 }
 

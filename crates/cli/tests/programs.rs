@@ -1,11 +1,12 @@
-//! Runs every program of `tests/programs/` natively, recorded and replayed, one test for each program and mode.
+//! Runs every program of `tests/programs/` natively, recorded and replayed, one test for each
+//! program and mode.
 //!
-//! A test is called `MODE/PROGRAM`; its kind is the program's group. Names on the command line select as usual:
-//! `cargo test -p retake --test programs -- replay/signal_`. What each comment directive in a program means is
-//! written in `support/directives.rs`.
+//! A test is called `MODE/PROGRAM`; its kind is the program's group. Names on the command line
+//! select as usual: `cargo test -p retake --test programs -- replay/signal_`. What each comment
+//! directive in a program means is written in `support/directives.rs`.
 //!
-//! Environment: `RETAKE_KEEP_FOLDERS=1` leaves the folders of the tests (recordings included) in place and says
-//! where they are.
+//! Environment: `RETAKE_KEEP_FOLDERS=1` leaves the folders of the tests (recordings included) in
+//! place and says where they are.
 
 mod support;
 
@@ -42,19 +43,26 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let trials = programs.into_iter().flat_map(|program| trials_of(&Arc::new(program), &folders)).collect();
+    let trials =
+        programs.into_iter().flat_map(|program| trials_of(&Arc::new(program), &folders)).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     folders.remove();
     conclusion.exit_code()
 }
 
-/// One trial for each mode the program asks for; ignored ones, with a printed reason, where the machine lacks something.
+/// One trial for each mode the program asks for; ignored ones, with a printed reason, where the
+/// machine lacks something.
 fn trials_of(program: &Arc<Program>, folders: &Arc<Folders>) -> Vec<Trial> {
     let lacking = program.directives.needs.iter().find_map(|need| needs::lacking(need));
     if let Some(lack) = &lacking {
         report::skip_test(&format!("programs::{}", program.name), lack.cause, &lack.reason);
     }
-    program.directives.modes.iter().map(|&mode| trial(program, mode, folders, lacking.is_some())).collect()
+    program
+        .directives
+        .modes
+        .iter()
+        .map(|&mode| trial(program, mode, folders, lacking.is_some()))
+        .collect()
 }
 
 fn trial(program: &Arc<Program>, mode: Mode, folders: &Arc<Folders>, ignored: bool) -> Trial {
@@ -62,5 +70,7 @@ fn trial(program: &Arc<Program>, mode: Mode, folders: &Arc<Folders>, ignored: bo
     let kind = program.directives.group.clone();
     let program = Arc::clone(program);
     let folders = Arc::clone(folders);
-    Trial::test(name, move || modes::check(&program, mode, &folders).map_err(Into::into)).with_kind(kind).with_ignored_flag(ignored)
+    Trial::test(name, move || modes::check(&program, mode, &folders).map_err(Into::into))
+        .with_kind(kind)
+        .with_ignored_flag(ignored)
 }

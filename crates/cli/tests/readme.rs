@@ -1,4 +1,5 @@
-//! README.md shows what happens: its session is run, and its commands are there, with the options that it names.
+//! README.md shows what happens: its session is run, and its commands are there, with the options
+//! that it names.
 
 mod cli_support;
 
@@ -15,11 +16,14 @@ fn readme() -> String {
 
 /// The text below a heading, up to the next one.
 fn section<'text>(text: &'text str, heading: &str) -> &'text str {
-    let (_, after) = text.split_once(&format!("\n## {heading}\n")).unwrap_or_else(|| panic!("no heading {heading}"));
+    let (_, after) = text
+        .split_once(&format!("\n## {heading}\n"))
+        .unwrap_or_else(|| panic!("no heading {heading}"));
     after.split("\n## ").next().unwrap()
 }
 
-/// A line without what differs between machines and runs: numbers, units, and the widths of columns.
+/// A line without what differs between machines and runs: numbers, units, and the widths of
+/// columns.
 fn shape(line: &str) -> String {
     let numbers = Regex::new(r"0x[0-9a-f]+|[0-9]+(\.[0-9]+)?").unwrap();
     let units = Regex::new(r"N (ms|s|B|kB|MB)\b").unwrap();
@@ -47,7 +51,8 @@ fn session(block: &str) -> Vec<(&str, Vec<&str>)> {
 #[test]
 fn the_session_goes_as_it_is_shown() {
     let text = readme();
-    let block = section(&text, "A session").split("```").nth(1).unwrap().strip_prefix("console\n").unwrap();
+    let block =
+        section(&text, "A session").split("```").nth(1).unwrap().strip_prefix("console\n").unwrap();
     let place = Place::new("readme-session");
     fs::write(place.work("words"), "one\ntwo\nthree\n").unwrap();
     let folder = Path::new(env!("CARGO_BIN_EXE_retake")).parent().unwrap();
@@ -55,14 +60,25 @@ fn the_session_goes_as_it_is_shown() {
     // The numbers of processes that are shown, and those that they have here.
     let mut numbers: Vec<(String, String)> = Vec::new();
     for (shown, printed) in session(block) {
-        let command = numbers.iter().fold(shown.to_owned(), |command, (old, new)| command.replace(old, new));
-        let output: Output = place.command_of("sh", &["-c", &command]).env("PATH", &path).output().unwrap();
+        let command =
+            numbers.iter().fold(shown.to_owned(), |command, (old, new)| command.replace(old, new));
+        let output: Output =
+            place.command_of("sh", &["-c", &command]).env("PATH", &path).output().unwrap();
         let stdout = String::from_utf8(output.stdout).unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{command}");
-        assert_eq!(shapes(stdout.lines()), shapes(printed.iter().copied()), "{command} prints\n{stdout}");
+        assert_eq!(
+            shapes(stdout.lines()),
+            shapes(printed.iter().copied()),
+            "{command} prints\n{stdout}"
+        );
         if shown == "retake ps" {
             let number = |line: &str| line.split_whitespace().next().unwrap().to_owned();
-            numbers = printed.iter().skip(1).map(|line| number(line)).zip(stdout.lines().skip(1).map(number)).collect();
+            numbers = printed
+                .iter()
+                .skip(1)
+                .map(|line| number(line))
+                .zip(stdout.lines().skip(1).map(number))
+                .collect();
         }
     }
     assert_eq!(numbers.len(), 3, "the session shows the processes");
@@ -81,7 +97,8 @@ fn every_command_is_there_with_its_options_and_examples() {
             let help = place.run_well(&[command, "--help"]);
             let short = place.run_well(&[command, "-h"]);
             assert!(help.contains("Examples:") && short.contains("Usage:"), "{command}: {help}");
-            let named = name.split(' ').chain(does.split('`').skip(1).step_by(2).filter(|_| at == 0));
+            let named =
+                name.split(' ').chain(does.split('`').skip(1).step_by(2).filter(|_| at == 0));
             for option in named.filter(|word| word.starts_with("--")) {
                 assert!(help.contains(option), "{command} has no {option}: {help}");
             }
@@ -96,7 +113,11 @@ fn statuses_are_those_of_the_table_in_the_help() {
     let (text, place) = (readme(), Place::new("readme-statuses"));
     let help = place.run_well(&["--help"]);
     for status in ["120", "125", "126", "127"] {
-        assert!(section(&text, "A session").contains(status) && help.contains(&format!("\n  {status}  ")), "{status}: {help}");
+        assert!(
+            section(&text, "A session").contains(status)
+                && help.contains(&format!("\n  {status}  ")),
+            "{status}: {help}"
+        );
     }
     place.run_badly(&["replay", "nothing"], 125, &[]);
     place.run_badly(&["record", "./nothing"], 127, &[]);
@@ -109,7 +130,14 @@ fn replay_needs_nothing_but_the_recording() {
     let place = Place::new("readme-alone");
     fs::write(place.work("input"), "read\n").unwrap();
     fs::copy("/bin/cat", place.work("reader")).unwrap();
-    place.run_well(&["record", "-o", "made", "sh", "-c", "./reader input; date +%N; cat /proc/sys/kernel/random/uuid"]);
+    place.run_well(&[
+        "record",
+        "-o",
+        "made",
+        "sh",
+        "-c",
+        "./reader input; date +%N; cat /proc/sys/kernel/random/uuid",
+    ]);
     let first = place.run_well(&["replay", "./made"]);
     fs::remove_file(place.work("input")).unwrap();
     fs::remove_file(place.work("reader")).unwrap();

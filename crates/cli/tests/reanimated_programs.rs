@@ -1,9 +1,11 @@
-//! Real programs traced and run again: the same trees come out and every result is verified. `tests/reanimate/README.md` says how one is added.
+//! Real programs traced and run again: the same trees come out and every result is verified.
+//! `tests/reanimate/README.md` says how one is added.
 //!
 //! An ordinary test run has those that take a moment. All, or some by name:
 //!
 //!     RETAKE_PROGRAMS=all cargo test --release -p retake --test reanimated_programs -- --nocapture
-//!     RETAKE_PROGRAMS=git-clone,mariadb cargo test --release -p retake --test reanimated_programs -- --nocapture
+//!     RETAKE_PROGRAMS=git-clone,mariadb cargo test --release -p retake \
+//!         --test reanimated_programs -- --nocapture
 
 mod cli_support;
 
@@ -29,14 +31,33 @@ fn repository() -> PathBuf {
 
 impl Program {
     fn read(path: &Path) -> Self {
-        const KEYS: [&str; 8] = ["title", "requires", "packages", "prepare", "command", "quick", "recording", "limit_seconds"];
+        const KEYS: [&str; 8] = [
+            "title",
+            "requires",
+            "packages",
+            "prepare",
+            "command",
+            "quick",
+            "recording",
+            "limit_seconds",
+        ];
         let mut keys: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for line in fs::read_to_string(path).unwrap().lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-            let (key, value) = line.split_once(" = ").unwrap_or_else(|| panic!("{}: no key: {line}", path.display()));
+        for line in fs::read_to_string(path)
+            .unwrap()
+            .lines()
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        {
+            let (key, value) = line
+                .split_once(" = ")
+                .unwrap_or_else(|| panic!("{}: no key: {line}", path.display()));
             assert!(KEYS.contains(&key), "{}: unknown key {key}", path.display());
             keys.entry(key.to_owned()).or_default().push(value.to_owned());
         }
-        assert!(keys.contains_key("title") && keys.contains_key("command"), "{}: title and command are needed", path.display());
+        assert!(
+            keys.contains_key("title") && keys.contains_key("command"),
+            "{}: title and command are needed",
+            path.display()
+        );
         Self { name: path.file_stem().unwrap().to_string_lossy().into_owned(), keys }
     }
 
@@ -47,13 +68,20 @@ impl Program {
     fn missing(&self) -> Option<&str> {
         let is_there = |what: &str| match what.starts_with('/') {
             true => Path::new(what).exists(),
-            false => ["/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"].iter().any(|folder| Path::new(folder).join(what).exists()),
+            false => ["/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"]
+                .iter()
+                .any(|folder| Path::new(folder).join(what).exists()),
         };
-        self.all("requires").iter().flat_map(|line| line.split_whitespace()).find(|what| !is_there(what))
+        self.all("requires")
+            .iter()
+            .flat_map(|line| line.split_whitespace())
+            .find(|what| !is_there(what))
     }
 
     fn limit(&self) -> Duration {
-        Duration::from_secs(self.all("limit_seconds").first().map_or(120, |seconds| seconds.parse().unwrap()))
+        Duration::from_secs(
+            self.all("limit_seconds").first().map_or(120, |seconds| seconds.parse().unwrap()),
+        )
     }
 }
 
@@ -72,7 +100,12 @@ fn prepare(program: &Program, place: &Place, port: u16) {
         let mut command = Command::new("bash");
         environment(command.args(["-e", "-c", line]).current_dir(place.work("")), place, port);
         let done = command.output().unwrap();
-        assert!(done.status.success(), "{}: {line}: {}", program.name, String::from_utf8_lossy(&done.stderr));
+        assert!(
+            done.status.success(),
+            "{}: {line}: {}",
+            program.name,
+            String::from_utf8_lossy(&done.stderr)
+        );
     }
 }
 
@@ -92,8 +125,24 @@ fn check_ids(trace: &Path) -> u64 {
 
 /// Traces the program while it runs. How what it made is compared.
 fn traced(program: &Program, place: &Place, port: u16, method: &str, script: &str) -> [String; 2] {
-    let trace = ["trace", "--method", method, "-o", "x.ds", "--manifest", "x.tree", "--tree", "made", "--", "bash", "-e", "-c", script];
-    let traced = place.run_command(&trace, program.limit(), |command| environment(command, place, port));
+    let trace = [
+        "trace",
+        "--method",
+        method,
+        "-o",
+        "x.ds",
+        "--manifest",
+        "x.tree",
+        "--tree",
+        "made",
+        "--",
+        "bash",
+        "-e",
+        "-c",
+        script,
+    ];
+    let traced =
+        place.run_command(&trace, program.limit(), |command| environment(command, place, port));
     assert_eq!(traced.status, Some(0), "{}: {traced:?}", program.name);
     ["--verify-tree".to_owned(), "x.tree".to_owned()]
 }
@@ -101,9 +150,14 @@ fn traced(program: &Program, place: &Place, port: u16, method: &str, script: &st
 /// Records the program, and makes the trace from the recording.
 fn recorded(program: &Program, place: &Place, port: u16, script: &str) -> [String; 2] {
     let record = ["record", "--moved-data", "-o", "x.recording", "--", "bash", "-e", "-c", script];
-    let recorded = place.run_command(&record, program.limit(), |command| environment(command, place, port));
+    let recorded =
+        place.run_command(&record, program.limit(), |command| environment(command, place, port));
     assert_eq!(recorded.status, Some(0), "{}: {recorded:?}", program.name);
-    let traced = place.run_command(&["trace", "--from", "x.recording", "-o", "x.ds"], program.limit(), |_| {});
+    let traced = place.run_command(
+        &["trace", "--from", "x.recording", "-o", "x.ds"],
+        program.limit(),
+        |_| {},
+    );
     assert_eq!(traced.status, Some(0), "{} from its recording: {traced:?}", program.name);
     ["--compare".to_owned(), place.work("made").display().to_string()]
 }
@@ -114,17 +168,34 @@ fn run(program: &Program, method: &str) {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     prepare(program, &place, port);
     let script = format!("cd made\n{}", program.all("command").join("\n"));
-    let made = if method == RECORDING { recorded(program, &place, port, &script) } else { traced(program, &place, port, method, &script) };
+    let made = if method == RECORDING {
+        recorded(program, &place, port, &script)
+    } else {
+        traced(program, &place, port, method, &script)
+    };
     let records = check_ids(&place.work("x.ds"));
     let replay = ["reanimate", "x.ds", "--root", "fresh", "--json", &made[0], &made[1]];
     let replayed = place.run_command(&replay, program.limit(), |_| {});
-    let report: serde_json::Value = serde_json::from_str(&replayed.stdout).unwrap_or_else(|_| panic!("{}: {replayed:?}", program.name));
+    let report: serde_json::Value = serde_json::from_str(&replayed.stdout)
+        .unwrap_or_else(|_| panic!("{}: {replayed:?}", program.name));
     assert_eq!(report["mismatched"], 0, "{} by {method}: {}", program.name, report["mismatches"]);
     let skipped = report["skipped"].as_object().unwrap();
     // Where those are is the file system's business: the traced answer stands.
-    assert!(skipped.keys().all(|reason| reason == "places of holes in files"), "{} by {method}: {skipped:?}", program.name);
-    assert_eq!(report["compared"][0]["difference_count"], 0, "{} by {method}: {}", program.name, report["compared"]);
-    assert!(report["compared"][0]["files"].as_u64() > Some(0), "{}: nothing was made", program.name);
+    assert!(
+        skipped.keys().all(|reason| reason == "places of holes in files"),
+        "{} by {method}: {skipped:?}",
+        program.name
+    );
+    assert_eq!(
+        report["compared"][0]["difference_count"], 0,
+        "{} by {method}: {}",
+        program.name, report["compared"]
+    );
+    assert!(
+        report["compared"][0]["files"].as_u64() > Some(0),
+        "{}: nothing was made",
+        program.name
+    );
     eprintln!(
         "{} by {method}: {records} records, {} verified, {:.2} s",
         program.name,
@@ -136,22 +207,30 @@ fn run(program: &Program, method: &str) {
 /// Not while the program runs, but from its recording.
 const RECORDING: &str = "recording";
 
-/// The kernel's needs privilege, and a clang when this was built; and `RETAKE_METHODS` may name some.
+/// The kernel's needs privilege, and a clang when this was built; and `RETAKE_METHODS` may name
+/// some.
 fn methods() -> Vec<String> {
     if let Ok(named) = std::env::var("RETAKE_METHODS") {
         return named.split(',').map(str::to_owned).collect();
     }
     let place = Place::new("program-methods");
-    let has_kernel = place.run(&["trace", "--method", "ebpf", "-o", "out.txt", "true"]).status == Some(0);
-    ["in-process", "ptrace", RECORDING].iter().chain(has_kernel.then_some(&"ebpf")).map(|method| (*method).to_owned()).collect()
+    let has_kernel =
+        place.run(&["trace", "--method", "ebpf", "-o", "out.txt", "true"]).status == Some(0);
+    ["in-process", "ptrace", RECORDING]
+        .iter()
+        .chain(has_kernel.then_some(&"ebpf"))
+        .map(|method| (*method).to_owned())
+        .collect()
 }
 
 #[test]
 fn real_programs_leave_the_same_trees() {
     let folder = repository().join("tests/reanimate");
     let files = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut programs: Vec<Program> =
-        files.filter(|path| path.extension().is_some_and(|it| it == "program")).map(|path| Program::read(&path)).collect();
+    let mut programs: Vec<Program> = files
+        .filter(|path| path.extension().is_some_and(|it| it == "program"))
+        .map(|path| Program::read(&path))
+        .collect();
     programs.sort_by(|left, right| left.name.cmp(&right.name));
     let wanted = std::env::var("RETAKE_PROGRAMS").unwrap_or_default();
     let is_wanted = |program: &Program| match wanted.as_str() {
@@ -162,11 +241,16 @@ fn real_programs_leave_the_same_trees() {
     let methods = methods();
     for program in programs.iter().filter(|program| is_wanted(program)) {
         if let Some(missing) = program.missing() {
-            let reason = format!("{}: no {missing} (Debian: {})", program.name, program.all("packages").join(" "));
+            let reason = format!(
+                "{}: no {missing} (Debian: {})",
+                program.name,
+                program.all("packages").join(" ")
+            );
             retake_testing::report::skip(Cause::NotInstalled, &reason);
             continue;
         }
-        let is_told = |method: &&String| *method != RECORDING || !program.all("recording").is_empty();
+        let is_told =
+            |method: &&String| *method != RECORDING || !program.all("recording").is_empty();
         methods.iter().filter(is_told).for_each(|method| run(program, method));
     }
 }

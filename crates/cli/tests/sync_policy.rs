@@ -1,5 +1,5 @@
-//! `retake record --policy sync`: threads run side by side, and what synchronises them is in order. Programs of `tests/sync/`, whose output depends on
-//! the order of their threads, and real ones.
+//! `retake record --policy sync`: threads run side by side, and what synchronises them is in order.
+//! Programs of `tests/sync/`, whose output depends on the order of their threads, and real ones.
 
 mod cli_support;
 
@@ -25,7 +25,8 @@ fn record(place: &Place, command: &[&str]) -> Ran {
     place.run_within(&arguments, LIMIT)
 }
 
-/// Records a program some times, and replays each recording twice: the same output and status, and the same memory in the end. How many different outputs there were.
+/// Records a program some times, and replays each recording twice: the same output and status, and
+/// the same memory in the end. How many different outputs there were.
 fn repeats(place: &Place, command: &[&str], runs: usize) -> usize {
     let mut outputs: Vec<String> = Vec::new();
     for run in 0..runs {
@@ -33,7 +34,11 @@ fn repeats(place: &Place, command: &[&str], runs: usize) -> usize {
         assert_eq!(recorded.stderr, "", "run {run}: {recorded:?}");
         for _ in 0..2 {
             let replayed = place.run_within(&["replay"], LIMIT);
-            assert_eq!((replayed.stderr.as_str(), replayed.status), ("", recorded.status), "run {run}: {replayed:?}");
+            assert_eq!(
+                (replayed.stderr.as_str(), replayed.status),
+                ("", recorded.status),
+                "run {run}: {replayed:?}"
+            );
             assert_eq!(replayed.stdout, recorded.stdout, "run {run}");
         }
         outputs.push(recorded.stdout);
@@ -60,8 +65,14 @@ fn one_core_is_enough_for_replay() {
     let executable = compile(&place, "locks", &[]);
     let recorded = record(&place, &[executable.to_str().unwrap()]);
     let start = Instant::now();
-    let replayed = place.command_of("taskset", &["-c", "0", env!("CARGO_BIN_EXE_retake"), "replay"]).output().unwrap();
-    assert_eq!((replayed.status.code(), String::from_utf8_lossy(&replayed.stdout)), (Some(0), recorded.stdout.as_str().into()));
+    let replayed = place
+        .command_of("taskset", &["-c", "0", env!("CARGO_BIN_EXE_retake"), "replay"])
+        .output()
+        .unwrap();
+    assert_eq!(
+        (replayed.status.code(), String::from_utf8_lossy(&replayed.stdout)),
+        (Some(0), recorded.stdout.as_str().into())
+    );
     assert!(start.elapsed() < Duration::from_secs(10), "waiting took {:?}", start.elapsed());
 }
 
@@ -89,11 +100,14 @@ fn programs_without_threads_are_as_ever() {
 #[test]
 fn compressors_with_threads() {
     let place = Place::new("sync-compressors");
-    let numbers: String = (0..400_000).map(|number: u64| format!("{}\n", number * number % 9973)).collect();
+    let numbers: String =
+        (0..400_000).map(|number: u64| format!("{}\n", number * number % 9973)).collect();
     std::fs::write(place.work("numbers"), numbers).unwrap();
-    for command in
-        [&["xz", "-T2", "-1", "--block-size=200000", "-c", "numbers"][..], &["pigz", "-p2", "-c", "numbers"], &["pbzip2", "-p2", "-c", "numbers"]]
-    {
+    for command in [
+        &["xz", "-T2", "-1", "--block-size=200000", "-c", "numbers"][..],
+        &["pigz", "-p2", "-c", "numbers"],
+        &["pbzip2", "-p2", "-c", "numbers"],
+    ] {
         if is_lacking(command[0]) {
             continue;
         }
@@ -117,7 +131,9 @@ fn threads_compute_at_the_same_time() {
     let place = Place::new("sync-parallel");
     let executable = compile(&place, "parallel", &[]);
     let command = [executable.to_str().unwrap(), "100"];
-    let serial = fastest(|| assert_eq!(place.run_within(&["record", command[0], command[1]], LIMIT).status, Some(0)));
+    let serial = fastest(|| {
+        assert_eq!(place.run_within(&["record", command[0], command[1]], LIMIT).status, Some(0))
+    });
     let parallel = fastest(|| assert_eq!(record(&place, &command).status, Some(0)));
     let replayed = fastest(|| assert_eq!(place.run_within(&["replay"], LIMIT).status, Some(0)));
     // Two cores may be one with two sets of registers, and others may use them.
@@ -135,7 +151,10 @@ fn a_race_is_told() {
     assert_eq!(record(&place, &[command]).status, Some(0));
     let replayed = place.run_within(&["replay"], LIMIT);
     assert_eq!((replayed.status, replayed.stdout.as_str()), (Some(DIVERGED), ""), "{replayed:?}");
-    assert!(replayed.stderr.contains("input data") && replayed.stderr.contains("--policy sync"), "{replayed:?}");
+    assert!(
+        replayed.stderr.contains("input data") && replayed.stderr.contains("--policy sync"),
+        "{replayed:?}"
+    );
     let recorded = place.run_within(&["record", command], LIMIT);
     let replayed = place.run_within(&["replay"], LIMIT);
     assert_eq!((replayed.status, replayed.stdout), (Some(0), recorded.stdout), "in turns");
@@ -145,12 +164,21 @@ fn a_race_is_told() {
 fn nobody_looks_on_yet() {
     let place = Place::new("sync-refused");
     record(&place, &["true"]);
-    for command in [&["debug", "--", "-batch"][..], &["checkpoint", "--at", "exit"], &["trace", "--from", "latest"]] {
+    for command in [
+        &["debug", "--", "-batch"][..],
+        &["checkpoint", "--at", "exit"],
+        &["trace", "--from", "latest"],
+    ] {
         place.run_badly(command, 125, &["--policy sync", "recording again"]);
     }
     record(&place, &["sh", "-c", "kill -SEGV $$"]);
     let told = place.run_well(&["backtrace"]);
-    assert!(told.contains("crashed: SIGSEGV") && told.contains("no stacks") && told.contains("--policy sync"), "{told}");
+    assert!(
+        told.contains("crashed: SIGSEGV")
+            && told.contains("no stacks")
+            && told.contains("--policy sync"),
+        "{told}"
+    );
     let ran = place.run(&["record", "--policy", "sync", "--chaos", "true"]);
     assert!(ran.status == Some(125) && ran.stderr.contains("cannot be used with"), "{ran:?}");
 }

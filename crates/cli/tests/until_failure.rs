@@ -11,13 +11,18 @@ use cli_support::{Place, Ran};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Fails in its third run.
-const THIRD: &str = "echo x >> count; echo run $(wc -l < count); test $(wc -l < count) -lt 3 || exit 7";
+const THIRD: &str =
+    "echo x >> count; echo run $(wc -l < count); test $(wc -l < count) -lt 3 || exit 7";
 
 #[test]
 fn the_run_that_fails_is_kept() {
     let place = Place::new("until-kept");
     let found = place.run(&["record", "--until-failure", "-n", "10", "sh", "-c", THIRD]);
-    assert_eq!((found.status, found.stdout.as_str()), (Some(7), "run 1\nrun 2\nrun 3\n"), "{found:?}");
+    assert_eq!(
+        (found.status, found.stdout.as_str()),
+        (Some(7), "run 1\nrun 2\nrun 3\n"),
+        "{found:?}"
+    );
     for part in ["failed with status 7 in run 3 of 10", "retake replay sh-1"] {
         assert!(found.stderr.contains(part), "{found:?}");
     }
@@ -69,7 +74,8 @@ fn who_interrupts_it_gets_the_run_that_was_under_way() {
     let place = Place::new("until-interrupted");
     let script = "echo x >> count; test $(wc -l < count) -lt 2 || exec sleep 100";
     let mut command = place.command(&["record", "--until-failure", "sh", "-c", script]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn().unwrap();
+    let child =
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(20);
     while fs::read_to_string(place.work("count")).map_or(0, |text| text.lines().count()) < 2 {
         assert!(Instant::now() < deadline, "the second run does not begin");

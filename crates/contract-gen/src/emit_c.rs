@@ -72,7 +72,10 @@ fn lay_out(text: &mut String, structure: &Structure, layouts: &Layouts) {
     let name = &structure.name;
     for (field, offset) in structure.fields.iter().zip(layouts.offsets(structure)) {
         let field = &field.name;
-        let _ = writeln!(text, "_Static_assert(__builtin_offsetof(struct {name}, {field}) == {offset}, \"{field}\");");
+        let _ = writeln!(
+            text,
+            "_Static_assert(__builtin_offsetof(struct {name}, {field}) == {offset}, \"{field}\");"
+        );
     }
     let bytes = layouts.bytes(structure);
     let _ = writeln!(text, "_Static_assert(sizeof(struct {name}) == {bytes}, \"{name}\");");

@@ -9,7 +9,8 @@ use crate::parse::{Constant, Enumeration, File, Item, Sight, Structure, Type};
 /// All modules, and the hash of the contract.
 pub fn modules(contract: &Contract, layouts: &Layouts) -> String {
     let mut text = format!(
-        "/// Of all that the contract says: another one means other layouts, numbers or addresses.\n\
+        "/// Of all that the contract says: another one means other layouts, numbers or \
+        addresses.\n\
          pub const HASH: u64 = {:#x};\n",
         contract.hash
     );
@@ -22,9 +23,13 @@ pub fn modules(contract: &Contract, layouts: &Layouts) -> String {
 fn module(text: &mut String, file: &File, layouts: &Layouts) {
     document(text, &file.docs, "");
     let _ = writeln!(text, "pub mod {} {{", file.name);
-    let is_shared = |item: &Item| matches!(item, Item::Structure(one) if one.sight == Sight::Shared);
+    let is_shared =
+        |item: &Item| matches!(item, Item::Structure(one) if one.sight == Sight::Shared);
     if file.items.iter().any(is_shared) {
-        text.push_str("#[allow(unused_imports)] use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64};\n");
+        text.push_str(
+            "#[allow(unused_imports)] use \
+        std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64};\n",
+        );
     }
     for used in &file.uses {
         let _ = writeln!(text, "#[allow(unused_imports)] use super::{used}::*;");
@@ -62,12 +67,16 @@ fn enumeration(text: &mut String, enumeration: &Enumeration) {
     let Some(name) = &enumeration.rust else { return };
     document(text, &enumeration.docs, "");
     let kind = &enumeration.kind;
-    let _ = writeln!(text, "#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]\n#[repr({kind})]\npub enum {name} {{");
+    let _ = writeln!(
+        text,
+        "#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]\n#[repr({kind})]\npub enum {name} {{"
+    );
     for value in &enumeration.values {
         document(text, &value.docs, "    ");
         let _ = writeln!(text, "    {} = {},", camel(&value.name), value.value);
     }
-    let variants = |of: &dyn Fn(&Constant) -> String| enumeration.values.iter().map(of).collect::<String>();
+    let variants =
+        |of: &dyn Fn(&Constant) -> String| enumeration.values.iter().map(of).collect::<String>();
     let all = variants(&|value| format!("Self::{}, ", camel(&value.name)));
     let names = variants(&|value| format!("Self::{} => \"{}\", ", camel(&value.name), value.name));
     let count = enumeration.values.len();
@@ -100,7 +109,10 @@ fn shared(text: &mut String, structure: &Structure, layouts: &Layouts) {
     let _ = writeln!(text, "const _: () = assert!(size_of::<{name}>() == {bytes});");
     for (field, offset) in structure.fields.iter().zip(layouts.offsets(structure)) {
         let field = &field.name;
-        let _ = writeln!(text, "const _: () = assert!(std::mem::offset_of!({name}, r#{field}) == {offset});");
+        let _ = writeln!(
+            text,
+            "const _: () = assert!(std::mem::offset_of!({name}, r#{field}) == {offset});"
+        );
     }
 }
 
@@ -111,7 +123,9 @@ fn atomic(kind: &Type) -> String {
         structure => camel(structure),
     };
     match &kind.count {
-        Some(count) if count.starts_with(|first: char| first.is_ascii_digit()) => format!("[{element}; {count}]"),
+        Some(count) if count.starts_with(|first: char| first.is_ascii_digit()) => {
+            format!("[{element}; {count}]")
+        }
         Some(count) => format!("[{element}; {count} as usize]"),
         None => element,
     }

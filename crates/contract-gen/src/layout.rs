@@ -26,7 +26,9 @@ pub struct Layouts {
 /// A name means nothing, or two things.
 pub fn compute(contract: &Contract) -> Result<Layouts, Error> {
     let mut layouts = Layouts::default();
-    for (name, bytes) in [("u8", 1), ("char", 1), ("u16", 2), ("u32", 4), ("i32", 4), ("u64", 8), ("i64", 8)] {
+    for (name, bytes) in
+        [("u8", 1), ("char", 1), ("u16", 2), ("u32", 4), ("i32", 4), ("u64", 8), ("i64", 8)]
+    {
         layouts.extents.insert(name.to_owned(), Extent { bytes, align: bytes });
     }
     for item in contract.files.iter().flat_map(|file| &file.items) {

@@ -81,7 +81,12 @@ pub fn from_texts(mut texts: Vec<(String, String)>) -> Result<Contract, Error> {
     while !waiting.is_empty() {
         let is_there = |name: &String| files.iter().any(|file| file.name == *name);
         let next = waiting.iter().position(|file| file.uses.iter().all(is_there));
-        let next = next.ok_or_else(|| Error::Meaning(format!("{} uses a file that is not there, or in a circle", waiting[0].name)))?;
+        let next = next.ok_or_else(|| {
+            Error::Meaning(format!(
+                "{} uses a file that is not there, or in a circle",
+                waiting[0].name
+            ))
+        })?;
         files.push(waiting.remove(next));
     }
     Ok(Contract { files, hash })

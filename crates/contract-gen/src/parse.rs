@@ -108,10 +108,15 @@ pub struct Type {
 /// # Errors
 /// A line means nothing.
 pub fn parse(name: &str, text: &str) -> Result<File, Error> {
-    let mut file = File { name: name.to_owned(), docs: Vec::new(), uses: Vec::new(), items: Vec::new() };
+    let mut file =
+        File { name: name.to_owned(), docs: Vec::new(), uses: Vec::new(), items: Vec::new() };
     let mut docs: Vec<String> = Vec::new();
     for (index, line) in text.lines().enumerate() {
-        let error = |what: &str| Error::Line { file: format!("{name}.contract"), line: index + 1, what: what.to_owned() };
+        let error = |what: &str| Error::Line {
+            file: format!("{name}.contract"),
+            line: index + 1,
+            what: what.to_owned(),
+        };
         let trimmed = line.trim();
         if let Some(words) = trimmed.strip_prefix('#') {
             docs.push(words.trim().to_owned());
@@ -120,7 +125,8 @@ pub fn parse(name: &str, text: &str) -> Result<File, Error> {
             file.docs.append(&mut docs);
         } else if line.starts_with(' ') {
             let item = file.items.last_mut().ok_or_else(|| error("indented below nothing"))?;
-            member(item, trimmed, std::mem::take(&mut docs)).ok_or_else(|| error("this is no member"))?;
+            member(item, trimmed, std::mem::take(&mut docs))
+                .ok_or_else(|| error("this is no member"))?;
         } else if let Some(used) = trimmed.strip_prefix("use ") {
             file.uses.push(used.trim().to_owned());
         } else {
@@ -146,7 +152,14 @@ fn item(line: &str, docs: Vec<String>) -> Option<Item> {
                 _ => return None,
             };
             let (name, prefix) = (name.to_owned(), prefix.strip_suffix(':')?.to_owned());
-            Some(Item::Enumeration(Enumeration { name, docs, prefix, kind: kind.to_owned(), rust, values: Vec::new() }))
+            Some(Item::Enumeration(Enumeration {
+                name,
+                docs,
+                prefix,
+                kind: kind.to_owned(),
+                rust,
+                values: Vec::new(),
+            }))
         }
         ["shared", "struct", name, ref rest @ ..] => structure(name, docs, Sight::Shared, rest),
         ["format", "struct", name, ref rest @ ..] => structure(name, docs, Sight::Format, rest),
@@ -161,7 +174,13 @@ fn structure(name: &str, docs: Vec<String>, sight: Sight, rest: &[&str]) -> Opti
         ["align", bytes] => bytes.parse().ok()?,
         _ => return None,
     };
-    Some(Item::Structure(Structure { name: name.to_owned(), docs, sight, align, fields: Vec::new() }))
+    Some(Item::Structure(Structure {
+        name: name.to_owned(),
+        docs,
+        sight,
+        align,
+        fields: Vec::new(),
+    }))
 }
 
 fn constant(name: &str, docs: Vec<String>, kind: &str, value: &str) -> Constant {
@@ -179,7 +198,11 @@ fn member(item: &mut Item, line: &str, docs: Vec<String>) -> Option<()> {
         }
         Item::Structure(structure) => {
             let (name, kind) = line.split_once(':')?;
-            structure.fields.push(Field { name: name.trim().to_owned(), docs, kind: field_type(kind.trim())? });
+            structure.fields.push(Field {
+                name: name.trim().to_owned(),
+                docs,
+                kind: field_type(kind.trim())?,
+            });
         }
     }
     Some(())
@@ -187,12 +210,14 @@ fn member(item: &mut Item, line: &str, docs: Vec<String>) -> Option<()> {
 
 fn field_type(text: &str) -> Option<Type> {
     let (is_pointer, text) = text.strip_prefix('*').map_or((false, text), |rest| (true, rest));
-    let (is_constant, text) = text.strip_prefix("const ").map_or((false, text), |rest| (true, rest));
+    let (is_constant, text) =
+        text.strip_prefix("const ").map_or((false, text), |rest| (true, rest));
     let (name, count) = match text.split_once('[') {
         Some((name, rest)) => (name, Some(rest.strip_suffix(']')?.to_owned())),
         None => (text, None),
     };
-    let is_name = !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    let is_name = !name.is_empty()
+        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
     is_name.then(|| Type { name: name.to_owned(), is_pointer, is_constant, count })
 }
 

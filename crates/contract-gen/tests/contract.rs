@@ -13,17 +13,26 @@ fn the_contract_of_this_repository_has_all_three_sides() {
     let headers = c(&repository()).unwrap();
     let offsets = &headers.iter().find(|(name, _)| name == "offsets.h").unwrap().1;
     assert!(offsets.contains("#define CONTEXT_REGS "));
-    assert!(headers.iter().any(|(name, text)| name == "header.h" && text.contains("struct slot {")));
+    assert!(
+        headers.iter().any(|(name, text)| name == "header.h" && text.contains("struct slot {"))
+    );
     assert!(rust(&repository()).unwrap().contains("pub struct Header {"));
 }
 
 #[test]
 fn layouts_follow_the_rules_of_c() {
-    let text = "struct inner\n    a: u8\n    b: u16[3]\nstruct outer align 16\n    c: char\n    d: inner[2]\n    e: *outer\n";
+    let text = "struct inner\n    a: u8\n    b: u16[3]\nstruct outer align 16\n    c: \
+    char\n    d: inner[2]\n    e: *outer\n";
     let contract = from_texts(vec![("x".to_owned(), text.to_owned())]).unwrap();
     let rust = rust(&contract).unwrap();
-    assert!(rust.contains("pub const B: u64 = 2;") && rust.contains("pub const LAYOUT_BYTES: u64 = 8;"), "{rust}");
-    assert!(rust.contains("pub const D: u64 = 2;") && rust.contains("pub const E: u64 = 24;"), "{rust}");
+    assert!(
+        rust.contains("pub const B: u64 = 2;") && rust.contains("pub const LAYOUT_BYTES: u64 = 8;"),
+        "{rust}"
+    );
+    assert!(
+        rust.contains("pub const D: u64 = 2;") && rust.contains("pub const E: u64 = 24;"),
+        "{rust}"
+    );
     assert!(rust.contains("pub const LAYOUT_BYTES: u64 = 32;"), "{rust}");
 }
 

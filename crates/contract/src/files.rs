@@ -6,16 +6,22 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::UNIX_EPOCH;
 
-/// The device of a file, and in the high half some bits of when the file was made, if its file system knows: inodes are used again. The runtime's
-/// `identify_file` makes the same number.
+/// The device of a file, and in the high half some bits of when the file was made, if its file
+/// system knows: inodes are used again. The runtime's `identify_file` makes the same number.
 pub fn lasting_device(metadata: &Metadata) -> u64 {
-    let made = metadata.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()).filter(|since| since.as_secs() > 0);
-    let mixed = made.map_or(0, |since| (since.as_nanos() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let made = metadata
+        .created()
+        .ok()
+        .and_then(|time| time.duration_since(UNIX_EPOCH).ok())
+        .filter(|since| since.as_secs() > 0);
+    let mixed =
+        made.map_or(0, |since| (since.as_nanos() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     metadata.dev() | mixed & 0xffff_ffff_0000_0000
 }
 
 impl Header {
-    /// Enters a file whose place in the table is filled in. One supervisor's thread does it at a time.
+    /// Enters a file whose place in the table is filled in. One supervisor's thread does it at a
+    /// time.
     pub fn enter_file(&self, index: usize) {
         let entry = &self.files[index];
         let bucket = &self.file_buckets[entry.inode.load(Relaxed) as usize % FILE_BUCKETS as usize];
@@ -24,17 +30,24 @@ impl Header {
         self.file_count.store(index as u32 + 1, Release);
     }
 
-    /// The files of which the mappings may see writes. `None` if there were more than have places: then all files are taken for such.
+    /// The files of which the mappings may see writes. `None` if there were more than have places:
+    /// then all files are taken for such.
     pub fn shared_files(&self) -> Option<&[SharedFile]> {
         self.shared_files.get(..self.shared_file_places.load(Acquire) as usize)
     }
 
-    /// From here on writes to this file are repeated on the session's copy. Nobody else enters files meanwhile.
+    /// From here on writes to this file are repeated on the session's copy. Nobody else enters
+    /// files meanwhile.
     pub fn note_shared_file(&self, device: u64, inode: u64) {
         let bucket = &self.shared_file_buckets[inode as usize % SHARED_FILE_BUCKETS as usize];
-        let behind = |next: u32| next.checked_sub(1).map(|place| &self.shared_files[place as usize]);
-        let mut bucket_files = std::iter::successors(behind(bucket.load(Acquire)), |file| behind(file.next.load(Relaxed)));
-        if bucket_files.any(|file| file.device.load(Relaxed) == device && file.inode.load(Relaxed) == inode) {
+        let behind =
+            |next: u32| next.checked_sub(1).map(|place| &self.shared_files[place as usize]);
+        let mut bucket_files = std::iter::successors(behind(bucket.load(Acquire)), |file| {
+            behind(file.next.load(Relaxed))
+        });
+        if bucket_files
+            .any(|file| file.device.load(Relaxed) == device && file.inode.load(Relaxed) == inode)
+        {
             return;
         }
         let place = self.shared_file_places.fetch_add(1, AcqRel);

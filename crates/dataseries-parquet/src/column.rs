@@ -1,7 +1,10 @@
 //! Values of one column, on their way from rows to a file and back.
 
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, FixedLenByteArray, FixedLenByteArrayType, Int32Type, Int64Type};
+use parquet::data_type::{
+    BoolType, ByteArray, ByteArrayType, DataType, DoubleType, FixedLenByteArray,
+    FixedLenByteArrayType, Int32Type, Int64Type,
+};
 use parquet::file::writer::SerializedColumnWriter;
 use retake_dataseries::{FieldType, Value};
 
@@ -53,7 +56,9 @@ impl Column {
             Values::Bool(values) => values.push(value.as_i64().unwrap_or(0) != 0),
             Values::Int32(values) => values.push(value.as_i64().unwrap_or(0) as i32),
             Values::Int64(values) => values.push(value.as_i64().unwrap_or(0)),
-            Values::Double(values) => values.push(if let Value::Double(number) = value { number } else { 0.0 }),
+            Values::Double(values) => {
+                values.push(if let Value::Double(number) = value { number } else { 0.0 })
+            }
             Values::Bytes(values) => {
                 let bytes = value.as_bytes().unwrap_or_default();
                 values.push(if self.is_text { text(bytes) } else { ByteArray::from(bytes) });
@@ -92,7 +97,11 @@ fn text(bytes: &[u8]) -> ByteArray {
     ByteArray::from(String::from_utf8_lossy(bytes).as_ref())
 }
 
-fn write_values<T: DataType>(writer: &mut SerializedColumnWriter<'_>, values: &mut Vec<T::T>, levels: Option<&[i16]>) -> Result<()> {
+fn write_values<T: DataType>(
+    writer: &mut SerializedColumnWriter<'_>,
+    values: &mut Vec<T::T>,
+    levels: Option<&[i16]>,
+) -> Result<()> {
     writer.typed::<T>().write_batch(values, levels, None)?;
     values.clear();
     Ok(())
@@ -110,23 +119,41 @@ pub(crate) enum ReadValues {
 
 impl ReadValues {
     /// Reads the next `count` rows of a column, `name` for errors.
-    pub fn read(reader: &mut ColumnReader, count: usize, nullable: bool, name: &str) -> Result<Self> {
+    pub fn read(
+        reader: &mut ColumnReader,
+        count: usize,
+        nullable: bool,
+        name: &str,
+    ) -> Result<Self> {
         Ok(match reader {
-            ColumnReader::BoolColumnReader(reader) => Self::Bool(read_rows(reader, count, nullable, name)?),
+            ColumnReader::BoolColumnReader(reader) => {
+                Self::Bool(read_rows(reader, count, nullable, name)?)
+            }
             ColumnReader::Int32ColumnReader(reader) => {
                 let values = read_rows(reader, count, nullable, name)?;
                 Self::Int(values.into_iter().map(|value| value.map(i64::from)).collect())
             }
-            ColumnReader::Int64ColumnReader(reader) => Self::Int(read_rows(reader, count, nullable, name)?),
+            ColumnReader::Int64ColumnReader(reader) => {
+                Self::Int(read_rows(reader, count, nullable, name)?)
+            }
             ColumnReader::FloatColumnReader(reader) => {
                 let values = read_rows(reader, count, nullable, name)?;
                 Self::Double(values.into_iter().map(|value| value.map(f64::from)).collect())
             }
-            ColumnReader::DoubleColumnReader(reader) => Self::Double(read_rows(reader, count, nullable, name)?),
-            ColumnReader::ByteArrayColumnReader(reader) => Self::Bytes(read_rows(reader, count, nullable, name)?),
-            ColumnReader::FixedLenByteArrayColumnReader(reader) => Self::Fixed(read_rows(reader, count, nullable, name)?),
+            ColumnReader::DoubleColumnReader(reader) => {
+                Self::Double(read_rows(reader, count, nullable, name)?)
+            }
+            ColumnReader::ByteArrayColumnReader(reader) => {
+                Self::Bytes(read_rows(reader, count, nullable, name)?)
+            }
+            ColumnReader::FixedLenByteArrayColumnReader(reader) => {
+                Self::Fixed(read_rows(reader, count, nullable, name)?)
+            }
             ColumnReader::Int96ColumnReader(_) => {
-                return Err(Error::Column { column: name.to_owned(), what: "a time of 96 bits".to_owned() });
+                return Err(Error::Column {
+                    column: name.to_owned(),
+                    what: "a time of 96 bits".to_owned(),
+                });
             }
         })
     }
@@ -137,8 +164,16 @@ impl ReadValues {
             Self::Bool(values) => values[row].map(i64::from),
             Self::Int(values) => values[row],
             Self::Double(values) => return values[row].map_or(Value::Null, Value::Double),
-            Self::Bytes(values) => return values[row].as_ref().map_or(Value::Null, |bytes| Value::Bytes(bytes.data())),
-            Self::Fixed(values) => return values[row].as_ref().map_or(Value::Null, |bytes| Value::Bytes(bytes.data())),
+            Self::Bytes(values) => {
+                return values[row]
+                    .as_ref()
+                    .map_or(Value::Null, |bytes| Value::Bytes(bytes.data()));
+            }
+            Self::Fixed(values) => {
+                return values[row]
+                    .as_ref()
+                    .map_or(Value::Null, |bytes| Value::Bytes(bytes.data()));
+            }
         };
         integer.map_or(Value::Null, |integer| match field_type {
             FieldType::Bool => Value::Bool(integer != 0),
@@ -149,13 +184,25 @@ impl ReadValues {
     }
 }
 
-fn read_rows<T: DataType>(reader: &mut ColumnReaderImpl<T>, count: usize, nullable: bool, name: &str) -> Result<Vec<Option<T::T>>> {
+fn read_rows<T: DataType>(
+    reader: &mut ColumnReaderImpl<T>,
+    count: usize,
+    nullable: bool,
+    name: &str,
+) -> Result<Vec<Option<T::T>>> {
     let (mut values, mut levels) = (Vec::new(), Vec::new());
     let mut rows = 0;
     while rows < count {
-        let (read, _, _) = reader.read_records(count - rows, nullable.then_some(&mut levels), None, &mut values)?;
+        let (read, _, _) = reader.read_records(
+            count - rows,
+            nullable.then_some(&mut levels),
+            None,
+            &mut values,
+        )?;
         if read == 0 {
-            return Err(Error::Metadata { what: format!("column {name:?} has fewer values than rows") });
+            return Err(Error::Metadata {
+                what: format!("column {name:?} has fewer values than rows"),
+            });
         }
         rows += read;
     }

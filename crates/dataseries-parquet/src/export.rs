@@ -32,7 +32,13 @@ pub struct ExportOptions {
 
 impl Default for ExportOptions {
     fn default() -> Self {
-        Self { types: Vec::new(), text_fields: Vec::new(), level: 3, group_bytes: 32 << 20, read: ReadOptions::default() }
+        Self {
+            types: Vec::new(),
+            text_fields: Vec::new(),
+            level: 3,
+            group_bytes: 32 << 20,
+            read: ReadOptions::default(),
+        }
     }
 }
 
@@ -76,9 +82,19 @@ impl<W: Write + Send> Table<W> {
             for (place, value) in self.plan.places[number].iter().zip(row.values()) {
                 values[*place] = value;
             }
-            bytes += self.columns.iter_mut().zip(values).map(|(column, value)| column.push(value)).sum::<usize>();
+            bytes += self
+                .columns
+                .iter_mut()
+                .zip(values)
+                .map(|(column, value)| column.push(value))
+                .sum::<usize>();
         } else {
-            bytes += self.columns.iter_mut().zip(row.values()).map(|(column, value)| column.push(value)).sum::<usize>();
+            bytes += self
+                .columns
+                .iter_mut()
+                .zip(row.values())
+                .map(|(column, value)| column.push(value))
+                .sum::<usize>();
         }
         self.bytes += bytes;
         self.records += 1;
@@ -92,7 +108,8 @@ impl<W: Write + Send> Table<W> {
         }
         let mut group = self.writer.next_row_group()?;
         for column in &mut self.columns {
-            let mut writer = group.next_column()?.expect("the schema has as many columns as the plan");
+            let mut writer =
+                group.next_column()?.expect("the schema has as many columns as the plan");
             column.write(&mut writer)?;
             writer.close()?;
         }
@@ -126,7 +143,9 @@ fn is_selected(library: &TypeLibrary, options: &ExportOptions) -> Result<BTreeSe
 /// The name of a type as that of a file.
 fn file_name(extent_type: &ExtentType) -> String {
     let name = extent_type.name().replace("::", ".");
-    let plain = |character: char| if character.is_alphanumeric() || "._- ".contains(character) { character } else { '_' };
+    let plain = |character: char| {
+        if character.is_alphanumeric() || "._- ".contains(character) { character } else { '_' }
+    };
     // The folder must not be left.
     let name: String = name.trim_start_matches('.').chars().map(plain).collect();
     format!("{name}.parquet")
@@ -136,13 +155,21 @@ fn file_name(extent_type: &ExtentType) -> String {
 ///
 /// # Errors
 /// Any error of reading, writing and making files.
-pub fn export_types(source: impl Read, folder: &Path, options: &ExportOptions) -> Result<Vec<ExportedFile>> {
+pub fn export_types(
+    source: impl Read,
+    folder: &Path,
+    options: &ExportOptions,
+) -> Result<Vec<ExportedFile>> {
     let mut reader = StreamReader::open(source, options.read.clone())?;
     let selected = is_selected(reader.library(), options)?;
     let mut tables: Vec<(PathBuf, Table<BufWriter<std::fs::File>>)> = Vec::new();
     let mut waiting = 0;
-    while let Some(extent) = reader.next_extent_where(|header| selected.contains(&header.type_name))? {
-        let known = tables.iter().position(|(_, table)| table.plan.types[0].name() == extent.extent_type().name());
+    while let Some(extent) =
+        reader.next_extent_where(|header| selected.contains(&header.type_name))?
+    {
+        let known = tables
+            .iter()
+            .position(|(_, table)| table.plan.types[0].name() == extent.extent_type().name());
         let number = match known {
             Some(number) => number,
             None => {
@@ -176,7 +203,11 @@ pub fn export_types(source: impl Read, folder: &Path, options: &ExportOptions) -
 ///
 /// # Errors
 /// Any error of reading and writing.
-pub fn export_wide<R: Read + Seek, W: Write + Send>(mut source: R, out: W, options: &ExportOptions) -> Result<(W, u64)> {
+pub fn export_wide<R: Read + Seek, W: Write + Send>(
+    mut source: R,
+    out: W,
+    options: &ExportOptions,
+) -> Result<(W, u64)> {
     // Columns are only for types that have records, which must be known first.
     let mut used = BTreeSet::new();
     let mut reader = StreamReader::open(&mut source, options.read.clone())?;
@@ -189,10 +220,17 @@ pub fn export_wide<R: Read + Seek, W: Write + Send>(mut source: R, out: W, optio
     source.seek(SeekFrom::Start(0))?;
     let mut reader = StreamReader::open(source, options.read.clone())?;
     let is_wanted = |name: &str| used.contains(name) && selected.contains(name);
-    let types: Vec<Arc<ExtentType>> = reader.library().types().iter().filter(|own| is_wanted(own.name())).map(Arc::clone).collect();
+    let types: Vec<Arc<ExtentType>> = reader
+        .library()
+        .types()
+        .iter()
+        .filter(|own| is_wanted(own.name()))
+        .map(Arc::clone)
+        .collect();
     let mut table = Table::new(Plan::wide(types, &options.text_fields), out, options)?;
     while let Some(extent) = reader.next_extent_where(|header| is_wanted(&header.type_name))? {
-        let number = table.plan.types.iter().position(|own| own.name() == extent.extent_type().name());
+        let number =
+            table.plan.types.iter().position(|own| own.name() == extent.extent_type().name());
         let number = number.expect("only types of the plan are read");
         for row in extent.rows() {
             table.push(number, &row);

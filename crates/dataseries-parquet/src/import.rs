@@ -50,7 +50,9 @@ impl Input {
         let actual = self.reader.metadata().file_metadata().schema();
         let (planned, actual) = (planned.get_fields(), actual.get_fields());
         if planned.len() != actual.len() {
-            return Err(Error::Metadata { what: format!("{} columns instead of {}", actual.len(), planned.len()) });
+            return Err(Error::Metadata {
+                what: format!("{} columns instead of {}", actual.len(), planned.len()),
+            });
         }
         for (planned, actual) in planned.iter().zip(actual) {
             let same = actual.is_primitive()
@@ -58,7 +60,9 @@ impl Input {
                 && (planned.get_physical_type() == actual.get_physical_type() || is_float(actual))
                 && planned.is_optional() == actual.is_optional();
             if !same {
-                return Err(Error::Metadata { what: format!("column {:?} is not as described", actual.name()) });
+                return Err(Error::Metadata {
+                    what: format!("column {:?} is not as described", actual.name()),
+                });
             }
         }
         Ok(())
@@ -72,15 +76,24 @@ fn is_float(column: &parquet::schema::types::Type) -> bool {
 /// A plan for a file of another program: one type, called like the file.
 fn foreign_plan(path: &Path, schema: &parquet::schema::types::Type) -> Result<Plan> {
     let name = path.file_stem().map_or_else(|| "table".into(), |stem| stem.to_string_lossy());
-    let fields = schema.get_fields().iter().map(|column| foreign_field(column)).collect::<Result<Vec<_>>>()?;
+    let fields = schema
+        .get_fields()
+        .iter()
+        .map(|column| foreign_field(column))
+        .collect::<Result<Vec<_>>>()?;
     Ok(Plan::of_type(&ExtentType::builder(&name).fields(fields).build()?, &[]))
 }
 
-/// Reads Parquet files one after the other into one DataSeries file. Returns the stream and the number of records.
+/// Reads Parquet files one after the other into one DataSeries file. Returns the stream and the
+/// number of records.
 ///
 /// # Errors
 /// Any error of reading and writing, with the file it is about.
-pub fn import<W: Write>(paths: &[PathBuf], out: W, options: &ImportOptions) -> std::result::Result<(W, u64), (PathBuf, Error)> {
+pub fn import<W: Write>(
+    paths: &[PathBuf],
+    out: W,
+    options: &ImportOptions,
+) -> std::result::Result<(W, u64), (PathBuf, Error)> {
     let inputs = paths.iter().map(|path| Input::open(path).map_err(|error| (path.clone(), error)));
     let inputs = inputs.collect::<std::result::Result<Vec<_>, _>>()?;
     let nowhere = |error: DataSeriesError| (PathBuf::from("the new file"), error.into());
@@ -91,7 +104,8 @@ pub fn import<W: Write>(paths: &[PathBuf], out: W, options: &ImportOptions) -> s
                 None => types.push(Arc::clone(extent_type)),
                 Some(known) if known.xml() == extent_type.xml() => {}
                 Some(_) => {
-                    let what = format!("type {:?} is not the same in all files", extent_type.name());
+                    let what =
+                        format!("type {:?} is not the same in all files", extent_type.name());
                     return Err((input.path.clone(), Error::Metadata { what }));
                 }
             }
@@ -110,7 +124,8 @@ fn copy<W: Write>(input: &Input, writer: &mut Writer<W>) -> Result<u64> {
     let library = writer.library();
     let numbers: HashMap<&[u8], (usize, usize)> = (input.plan.types.iter().enumerate())
         .map(|(own, extent_type)| {
-            let number = library.number(extent_type.name()).expect("the writer has all types of its inputs");
+            let number =
+                library.number(extent_type.name()).expect("the writer has all types of its inputs");
             (extent_type.name().as_bytes(), (own, number))
         })
         .collect();
@@ -118,7 +133,9 @@ fn copy<W: Write>(input: &Input, writer: &mut Writer<W>) -> Result<u64> {
     let mut records = 0;
     for group in 0..input.reader.num_row_groups() {
         let group = input.reader.get_row_group(group)?;
-        let mut columns = (0..input.plan.columns.len()).map(|column| Ok(group.get_column_reader(column)?)).collect::<Result<Vec<_>>>()?;
+        let mut columns = (0..input.plan.columns.len())
+            .map(|column| Ok(group.get_column_reader(column)?))
+            .collect::<Result<Vec<_>>>()?;
         let mut left = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
         while left > 0 {
             let count = left.min(BATCH_ROWS);
@@ -127,9 +144,14 @@ fn copy<W: Write>(input: &Input, writer: &mut Writer<W>) -> Result<u64> {
                 let (own, number) = match input.plan.is_wide {
                     false => (0, first),
                     true => {
-                        let name = values[0].value(row, input.plan.columns[0].field_type).as_bytes().unwrap_or_default();
+                        let name = values[0]
+                            .value(row, input.plan.columns[0].field_type)
+                            .as_bytes()
+                            .unwrap_or_default();
                         let found = numbers.get(name).copied();
-                        found.ok_or_else(|| Error::Metadata { what: format!("no type {:?}", String::from_utf8_lossy(name)) })?
+                        found.ok_or_else(|| Error::Metadata {
+                            what: format!("no type {:?}", String::from_utf8_lossy(name)),
+                        })?
                     }
                 };
                 copy_row(&input.plan, own, number, &values, row, writer)?;
@@ -143,12 +165,23 @@ fn copy<W: Write>(input: &Input, writer: &mut Writer<W>) -> Result<u64> {
 
 fn read_batch(plan: &Plan, columns: &mut [ColumnReader], count: usize) -> Result<Vec<ReadValues>> {
     let planned = plan.columns.iter().zip(columns);
-    planned.map(|(planned, column)| ReadValues::read(column, count, planned.nullable, &planned.name)).collect()
+    planned
+        .map(|(planned, column)| ReadValues::read(column, count, planned.nullable, &planned.name))
+        .collect()
 }
 
-fn copy_row<W: Write>(plan: &Plan, own: usize, number: usize, values: &[ReadValues], at: usize, writer: &mut Writer<W>) -> Result<()> {
+fn copy_row<W: Write>(
+    plan: &Plan,
+    own: usize,
+    number: usize,
+    values: &[ReadValues],
+    at: usize,
+    writer: &mut Writer<W>,
+) -> Result<()> {
     let mut row = writer.row(number)?;
-    for (field, (place, declared)) in plan.places[own].iter().zip(plan.types[own].fields()).enumerate() {
+    for (field, (place, declared)) in
+        plan.places[own].iter().zip(plan.types[own].fields()).enumerate()
+    {
         row.set_value(field, values[*place].value(at, declared.field_type))?;
     }
     row.finish();

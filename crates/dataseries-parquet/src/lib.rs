@@ -1,11 +1,12 @@
 //! DataSeries files as Parquet, and back.
 //!
-//! Each type of records becomes a flat table: one file for each type ([`export_types`]), or one file of all of them
-//! ([`export_wide`]), in which fields of one name share a column. The descriptions of the types go along as metadata, so
-//! that [`import`] makes of either what it was; other Parquet files can be imported if they are flat.
+//! Each type of records becomes a flat table: one file for each type ([`export_types`]), or one
+//! file of all of them ([`export_wide`]), in which fields of one name share a column. The
+//! descriptions of the types go along as metadata, so that [`import`] makes of either what it was;
+//! other Parquet files can be imported if they are flat.
 //!
-//! Memory is bounded by one row group and one extent. It deliberately uses no Arrow: rows go from one file to the other,
-//! and nothing is computed in between.
+//! Memory is bounded by one row group and one extent. It deliberately uses no Arrow: rows go from
+//! one file to the other, and nothing is computed in between.
 #![forbid(unsafe_code)]
 
 mod column;

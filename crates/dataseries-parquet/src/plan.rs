@@ -39,28 +39,44 @@ pub(crate) struct Plan {
 impl Plan {
     /// A table for records of one type.
     pub fn of_type(extent_type: &Arc<ExtentType>, text_fields: &[String]) -> Self {
-        let columns = extent_type.fields().iter().map(|field| PlannedColumn::of(field, text_fields)).collect::<Vec<_>>();
+        let columns = extent_type
+            .fields()
+            .iter()
+            .map(|field| PlannedColumn::of(field, text_fields))
+            .collect::<Vec<_>>();
         let places = vec![(0..columns.len()).collect()];
         Self { types: vec![Arc::clone(extent_type)], columns, places, is_wide: false }
     }
 
-    /// A table for records of several types. Fields of one name share a column as wide as the widest of them, unless one
-    /// is a number and the other is not: then the later has a column with its type behind the name.
+    /// A table for records of several types. Fields of one name share a column as wide as the
+    /// widest of them, unless one is a number and the other is not: then the later has a column
+    /// with its type behind the name.
     pub fn wide(types: Vec<Arc<ExtentType>>, text_fields: &[String]) -> Self {
-        let type_column = PlannedColumn { name: TYPE_COLUMN.to_owned(), field_type: FieldType::Variable32, nullable: false, is_text: true };
+        let type_column = PlannedColumn {
+            name: TYPE_COLUMN.to_owned(),
+            field_type: FieldType::Variable32,
+            nullable: false,
+            is_text: true,
+        };
         let mut columns = vec![type_column];
         let mut by_name: HashMap<String, usize> = HashMap::from([(TYPE_COLUMN.to_owned(), 0)]);
         let mut places = Vec::with_capacity(types.len());
         for extent_type in &types {
             let fields = extent_type.fields().iter();
-            places.push(fields.map(|field| place(field, text_fields, &mut columns, &mut by_name)).collect());
+            places.push(
+                fields.map(|field| place(field, text_fields, &mut columns, &mut by_name)).collect(),
+            );
         }
         Self { types, columns, places, is_wide: true }
     }
 
     /// The plan that metadata of ours describe; `None` if there are none.
     pub fn of_metadata(metadata: Option<&Vec<KeyValue>>) -> Result<Option<Self>> {
-        let value = |key: &str| metadata.and_then(|all| all.iter().find(|entry| entry.key == key)).and_then(|entry| entry.value.as_deref());
+        let value = |key: &str| {
+            metadata
+                .and_then(|all| all.iter().find(|entry| entry.key == key))
+                .and_then(|entry| entry.value.as_deref())
+        };
         let mut types = Vec::new();
         while let Some(xml) = value(&format!("{TYPE_KEY}{}", types.len())) {
             types.push(ExtentType::parse(xml)?);
@@ -76,20 +92,31 @@ impl Plan {
     /// The metadata to put in a file.
     pub fn metadata(&self) -> Vec<KeyValue> {
         let types = self.types.iter().enumerate();
-        let types = types.map(|(number, own)| KeyValue::new(format!("{TYPE_KEY}{number}"), own.xml().to_owned()));
+        let types = types.map(|(number, own)| {
+            KeyValue::new(format!("{TYPE_KEY}{number}"), own.xml().to_owned())
+        });
         let layout = self.is_wide.then(|| KeyValue::new(LAYOUT_KEY.to_owned(), "wide".to_owned()));
         types.chain(layout).collect()
     }
 
     /// The schema of the file.
     pub fn schema(&self) -> Result<TypePtr> {
-        let fields = self.columns.iter().map(|column| column.schema().map(Arc::new)).collect::<Result<Vec<_>>>()?;
+        let fields = self
+            .columns
+            .iter()
+            .map(|column| column.schema().map(Arc::new))
+            .collect::<Result<Vec<_>>>()?;
         Ok(Arc::new(Type::group_type_builder("dataseries").with_fields(fields).build()?))
     }
 }
 
 /// Finds or makes the column of a field.
-fn place(field: &Field, text_fields: &[String], columns: &mut Vec<PlannedColumn>, by_name: &mut HashMap<String, usize>) -> usize {
+fn place(
+    field: &Field,
+    text_fields: &[String],
+    columns: &mut Vec<PlannedColumn>,
+    by_name: &mut HashMap<String, usize>,
+) -> usize {
     let mut name = field.name.clone();
     while let Some(&number) = by_name.get(&name) {
         let widest = widest(columns[number].field_type, field.field_type);
@@ -100,14 +127,19 @@ fn place(field: &Field, text_fields: &[String], columns: &mut Vec<PlannedColumn>
         name = format!("{name}_{}", field.field_type.name());
     }
     // Rows of other types have nothing there.
-    columns.push(PlannedColumn { name: name.clone(), nullable: true, ..PlannedColumn::of(field, text_fields) });
+    columns.push(PlannedColumn {
+        name: name.clone(),
+        nullable: true,
+        ..PlannedColumn::of(field, text_fields)
+    });
     by_name.insert(name, columns.len() - 1);
     columns.len() - 1
 }
 
 /// The type that holds values of both, if there is one.
 fn widest(left: FieldType, right: FieldType) -> Option<FieldType> {
-    const INTEGERS: [FieldType; 4] = [FieldType::Bool, FieldType::Byte, FieldType::Int32, FieldType::Int64];
+    const INTEGERS: [FieldType; 4] =
+        [FieldType::Bool, FieldType::Byte, FieldType::Int32, FieldType::Int64];
     let rank = |wanted| INTEGERS.iter().position(|integer| *integer == wanted);
     match (rank(left), rank(right)) {
         (Some(left), Some(right)) => Some(INTEGERS[left.max(right)]),
@@ -118,8 +150,14 @@ fn widest(left: FieldType, right: FieldType) -> Option<FieldType> {
 
 impl PlannedColumn {
     fn of(field: &Field, text_fields: &[String]) -> Self {
-        let is_text = field.field_type == FieldType::Variable32 && text_fields.contains(&field.name);
-        Self { name: field.name.clone(), field_type: field.field_type, nullable: field.nullable, is_text }
+        let is_text =
+            field.field_type == FieldType::Variable32 && text_fields.contains(&field.name);
+        Self {
+            name: field.name.clone(),
+            field_type: field.field_type,
+            nullable: field.nullable,
+            is_text,
+        }
     }
 
     fn schema(&self) -> Result<Type> {
@@ -129,11 +167,14 @@ impl PlannedColumn {
             FieldType::Int32 => (Physical::INT32, None, 0),
             FieldType::Int64 => (Physical::INT64, None, 0),
             FieldType::Double => (Physical::DOUBLE, None, 0),
-            FieldType::Variable32 => (Physical::BYTE_ARRAY, self.is_text.then_some(LogicalType::String), 0),
+            FieldType::Variable32 => {
+                (Physical::BYTE_ARRAY, self.is_text.then_some(LogicalType::String), 0)
+            }
             FieldType::FixedWidth(size) => (Physical::FIXED_LEN_BYTE_ARRAY, None, size as i32),
         };
         let repetition = if self.nullable { Repetition::OPTIONAL } else { Repetition::REQUIRED };
-        let builder = Type::primitive_type_builder(&self.name, physical).with_repetition(repetition);
+        let builder =
+            Type::primitive_type_builder(&self.name, physical).with_repetition(repetition);
         Ok(builder.with_logical_type(logical).with_length(length).build()?)
     }
 }
@@ -149,7 +190,9 @@ pub(crate) fn foreign_field(column: &Type) -> Result<Field> {
         Repetition::REPEATED => return refuse("a list"),
         repetition => repetition == Repetition::OPTIONAL,
     };
-    let Type::PrimitiveType { physical_type, type_length, .. } = column else { return refuse("a structure") };
+    let Type::PrimitiveType { physical_type, type_length, .. } = column else {
+        return refuse("a structure");
+    };
     let field = match physical_type {
         Physical::BOOLEAN => Field::bool(name),
         Physical::INT32 => Field::int32(name),

@@ -5,8 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use retake_dataseries::{Error as DataSeriesError, ExtentType, Field, ReadOptions, StreamReader, Value, Writer, WriterOptions};
-use retake_dataseries_parquet::{Error, ExportOptions, ImportOptions, export_types, export_wide, import};
+use retake_dataseries::{
+    Error as DataSeriesError, ExtentType, Field, ReadOptions, StreamReader, Value, Writer,
+    WriterOptions,
+};
+use retake_dataseries_parquet::{
+    Error, ExportOptions, ImportOptions, export_types, export_wide, import,
+};
 
 /// All rows of a file as text, by type, in order.
 fn rows(bytes: &[u8]) -> Vec<(String, Vec<String>)> {
@@ -87,11 +92,17 @@ fn add(writer: &mut Writer<Vec<u8>>, number: usize, values: &[Value<'_>]) {
 }
 
 fn back(paths: &[PathBuf]) -> Vec<u8> {
-    import(paths, Vec::new(), &ImportOptions::default()).map_err(|(path, error)| format!("{path:?}: {error}")).expect("an import").0
+    import(paths, Vec::new(), &ImportOptions::default())
+        .map_err(|(path, error)| format!("{path:?}: {error}"))
+        .expect("an import")
+        .0
 }
 
 fn parquet_files(folder: &Path) -> Vec<PathBuf> {
-    std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect()
+    std::fs::read_dir(folder)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").path())
+        .collect()
 }
 
 proptest! {
@@ -107,7 +118,8 @@ proptest! {
         let options = ExportOptions { group_bytes, ..ExportOptions::default() };
         let folder = tempfile::tempdir().expect("a folder");
         let wide = folder.path().join("wide.parquet");
-        let (_, records) = export_wide(Cursor::new(&original), std::fs::File::create(&wide).expect("a file"), &options).expect("an export");
+        let (_, records) = export_wide(Cursor::new(&original),
+            std::fs::File::create(&wide).expect("a file"), &options).expect("an export");
         prop_assert_eq!(records, (ones.len() + twos.len()) as u64);
         prop_assert_eq!(rows(&back(&[wide])), rows(&original));
         let tables = folder.path().join("tables");
@@ -122,9 +134,16 @@ proptest! {
 
 #[test]
 fn text_becomes_strings_and_types_can_be_chosen() {
-    let original = write(&[(true, 1, 2, Some(b"path\0".to_vec()), None)], &[(None, None, vec![1], [1, 2, 3], None)]);
+    let original = write(
+        &[(true, 1, 2, Some(b"path\0".to_vec()), None)],
+        &[(None, None, vec![1], [1, 2, 3], None)],
+    );
     let folder = tempfile::tempdir().expect("a folder");
-    let options = ExportOptions { types: vec!["One".to_owned()], text_fields: vec!["name".to_owned()], ..ExportOptions::default() };
+    let options = ExportOptions {
+        types: vec!["One".to_owned()],
+        text_fields: vec!["name".to_owned()],
+        ..ExportOptions::default()
+    };
     let made = export_types(original.as_slice(), folder.path(), &options).expect("an export");
     assert_eq!(made.len(), 1);
     assert!(made[0].path.ends_with("A.One.parquet"), "{made:?}");
@@ -140,10 +159,17 @@ fn damaged_files_are_refused() {
     let original = write(&[(true, 1, 2, Some(b"path\0".to_vec()), None); 1], &[]);
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("file.parquet");
-    export_wide(Cursor::new(&original), std::fs::File::create(&path).expect("a file"), &ExportOptions::default()).expect("an export");
+    export_wide(
+        Cursor::new(&original),
+        std::fs::File::create(&path).expect("a file"),
+        &ExportOptions::default(),
+    )
+    .expect("an export");
     let sound = std::fs::read(&path).expect("the file");
     for bytes in [&sound[..sound.len() / 2], &sound[..10], b"", b"PAR1 nothing PAR1"] {
         std::fs::write(&path, bytes).expect("a file");
-        assert!(import(std::slice::from_ref(&path), Vec::new(), &ImportOptions::default()).is_err());
+        assert!(
+            import(std::slice::from_ref(&path), Vec::new(), &ImportOptions::default()).is_err()
+        );
     }
 }

@@ -1,19 +1,28 @@
-//! Measures how fast records are written and read on one core: `throughput [MEGABYTES [COMPRESSION]]`.
+//! Measures how fast records are written and read on one core: `throughput [MEGABYTES
+//! [COMPRESSION]]`.
 //!
-//! The records are like those of a trace of system calls: a few numbers, and a buffer that compresses about as file
-//! contents do. Time is that on the processor where Linux tells it, so that other programs do not count.
+//! The records are like those of a trace of system calls: a few numbers, and a buffer that
+//! compresses about as file contents do. Time is that on the processor where Linux tells it, so
+//! that other programs do not count.
 
 use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use retake_dataseries::{CompressionSet, Error, ExtentType, Field, ReadOptions, StreamReader, Writer, WriterOptions};
+use retake_dataseries::{
+    CompressionSet, Error, ExtentType, Field, ReadOptions, StreamReader, Writer, WriterOptions,
+};
 
 fn main() -> Result<(), Error> {
-    let megabytes: usize = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(512);
+    let megabytes: usize =
+        std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(512);
     let only = std::env::args().nth(2);
     let source = sample_bytes();
-    for (name, compression) in [("none", CompressionSet::NONE), ("lz4", CompressionSet::LZ4), ("zlib", CompressionSet::ZLIB)] {
+    for (name, compression) in [
+        ("none", CompressionSet::NONE),
+        ("lz4", CompressionSet::LZ4),
+        ("zlib", CompressionSet::ZLIB),
+    ] {
         if only.as_ref().is_some_and(|only| only != name) {
             continue;
         }
@@ -30,14 +39,23 @@ fn sample_bytes() -> Vec<u8> {
     let mut state = 1_u64;
     let mut bytes = Vec::new();
     while bytes.len() < 16 << 20 {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let number = state >> 33;
-        bytes.extend_from_slice(format!("line {number:x}: value {} of {}\n", number % 97, number % 13).as_bytes());
+        bytes.extend_from_slice(
+            format!("line {number:x}: value {} of {}\n", number % 97, number % 13).as_bytes(),
+        );
     }
     bytes
 }
 
-fn measure(name: &str, compression: CompressionSet, source: &[u8], value_bytes: usize, total: usize) -> Result<(), Error> {
+fn measure(
+    name: &str,
+    compression: CompressionSet,
+    source: &[u8],
+    value_bytes: usize,
+    total: usize,
+) -> Result<(), Error> {
     let extent_type = ExtentType::builder("Write")
         .field(Field::int64("id").relative_to("id"))
         .field(Field::int64("time_called").relative_to("time_called"))
@@ -45,13 +63,15 @@ fn measure(name: &str, compression: CompressionSet, source: &[u8], value_bytes: 
         .field(Field::int32("descriptor"))
         .field(Field::variable32("data").nullable())
         .build()?;
-    let [id, called, returned] = ["id", "time_called", "time_returned"].map(|field| extent_type.bind::<i64>(field));
+    let [id, called, returned] =
+        ["id", "time_called", "time_returned"].map(|field| extent_type.bind::<i64>(field));
     let (id, called, returned) = (id?, called?, returned?);
     let descriptor = extent_type.bind::<i32>("descriptor")?;
     let data = extent_type.bind::<[u8]>("data")?;
     let options = WriterOptions { compression, extent_bytes: 1 << 20, ..WriterOptions::default() };
     let rows = total / value_bytes;
-    let mut writer = Writer::new(Vec::with_capacity(total * 5 / 4), vec![Arc::clone(&extent_type)], options)?;
+    let mut writer =
+        Writer::new(Vec::with_capacity(total * 5 / 4), vec![Arc::clone(&extent_type)], options)?;
     let start = Stopwatch::start();
     for index in 0..rows {
         let number = index as i64;
@@ -74,7 +94,8 @@ fn measure(name: &str, compression: CompressionSet, source: &[u8], value_bytes: 
     use io::Write;
     writeln!(
         io::stdout(),
-        "{name:4} values of {value_bytes:5} bytes: write {:6.0} MB/s, read {:6.0} MB/s, stored {:3.0} %",
+        "{name:4} values of {value_bytes:5} bytes: write {:6.0} MB/s, read {:6.0} MB/s, stored \
+        {:3.0} %",
         megabytes / written,
         megabytes / read,
         file.len() as f64 / 1e4 / megabytes

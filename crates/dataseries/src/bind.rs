@@ -7,7 +7,8 @@ use crate::order::ByteOrder;
 use crate::schema::{ExtentType, FieldType, Slot};
 use crate::{Error, Result};
 
-/// A Rust type that fields can have: `bool`, `u8`, `i32`, `i64`, `f64`, or `[u8]` for variable32 and fixedwidth.
+/// A Rust type that fields can have: `bool`, `u8`, `i32`, `i64`, `f64`, or `[u8]` for variable32
+/// and fixedwidth.
 pub trait FieldKind: private::Sealed {
     /// The name, for errors.
     #[doc(hidden)]
@@ -21,7 +22,12 @@ pub trait FieldKind: private::Sealed {
     fn accepts(field_type: FieldType) -> bool;
     /// The value in a record. `pool` gives variable values.
     #[doc(hidden)]
-    fn load<'row>(record: &'row [u8], place: &Place, pool: &'row [u8], order: ByteOrder) -> Self::Value<'row>;
+    fn load<'row>(
+        record: &'row [u8],
+        place: &Place,
+        pool: &'row [u8],
+        order: ByteOrder,
+    ) -> Self::Value<'row>;
     /// Puts a value in a record; variable values are handled before.
     #[doc(hidden)]
     fn store(record: &mut [u8], place: &Place, order: ByteOrder, value: Self::Input<'_>);
@@ -63,7 +69,8 @@ impl Place {
 
 /// A field of a type, read and written as `K`.
 ///
-/// It belongs to the [`ExtentType`] it was made from: using it with rows of another is a bug and panics.
+/// It belongs to the [`ExtentType`] it was made from: using it with rows of another is a bug and
+/// panics.
 #[derive(Debug)]
 pub struct FieldHandle<K: FieldKind + ?Sized> {
     pub(crate) extent_type: Arc<ExtentType>,
@@ -86,7 +93,10 @@ impl<K: FieldKind + ?Sized> FieldHandle<K> {
     /// Asserts that the handle is for rows of this type.
     #[inline]
     pub(crate) fn check(&self, extent_type: &Arc<ExtentType>) {
-        assert!(Arc::ptr_eq(&self.extent_type, extent_type), "a field handle was used with rows of another type");
+        assert!(
+            Arc::ptr_eq(&self.extent_type, extent_type),
+            "a field handle was used with rows of another type"
+        );
     }
 }
 
@@ -99,15 +109,24 @@ impl ExtentType {
         let number = self.require_field(name)?;
         let field_type = self.fields()[number].field_type;
         if !K::accepts(field_type) {
-            return Err(Error::FieldType { field: name.to_owned(), wanted: K::NAME, actual: field_type.name() });
+            return Err(Error::FieldType {
+                field: name.to_owned(),
+                wanted: K::NAME,
+                actual: field_type.name(),
+            });
         }
-        Ok(FieldHandle { extent_type: Arc::clone(self), place: Place::of(self, number), kind: PhantomData })
+        Ok(FieldHandle {
+            extent_type: Arc::clone(self),
+            place: Place::of(self, number),
+            kind: PhantomData,
+        })
     }
 }
 
 /// Kinds that are a fixed number of bytes in a record.
 macro_rules! plain_kind {
-    ($kind:ty, $field:pat, $name:literal, $record:ident, $slot:ident, $order:ident, $value:ident, $load:expr, $store:expr) => {
+    ($kind:ty, $field:pat, $name:literal, $record:ident, $slot:ident, $order:ident, $value:ident,
+        $load:expr, $store:expr) => {
         impl FieldKind for $kind {
             const NAME: &'static str = $name;
             type Value<'row> = $kind;
@@ -118,7 +137,12 @@ macro_rules! plain_kind {
             }
 
             #[inline]
-            fn load<'row>($record: &'row [u8], place: &Place, _pool: &'row [u8], $order: ByteOrder) -> $kind {
+            fn load<'row>(
+                $record: &'row [u8],
+                place: &Place,
+                _pool: &'row [u8],
+                $order: ByteOrder,
+            ) -> $kind {
                 let $slot = place.slot;
                 let _ = $order;
                 $load
@@ -141,9 +165,39 @@ plain_kind!(bool, FieldType::Bool, "bool", record, slot, order, value, slot.bit(
 plain_kind!(u8, FieldType::Byte, "byte", record, slot, order, value, record[slot.offset], {
     record[slot.offset] = value;
 });
-plain_kind!(i32, FieldType::Int32, "int32", record, slot, order, value, order.i32(record, slot.offset), order.put_i32(record, slot.offset, value));
-plain_kind!(i64, FieldType::Int64, "int64", record, slot, order, value, order.i64(record, slot.offset), order.put_i64(record, slot.offset, value));
-plain_kind!(f64, FieldType::Double, "double", record, slot, order, value, order.f64(record, slot.offset), order.put_f64(record, slot.offset, value));
+plain_kind!(
+    i32,
+    FieldType::Int32,
+    "int32",
+    record,
+    slot,
+    order,
+    value,
+    order.i32(record, slot.offset),
+    order.put_i32(record, slot.offset, value)
+);
+plain_kind!(
+    i64,
+    FieldType::Int64,
+    "int64",
+    record,
+    slot,
+    order,
+    value,
+    order.i64(record, slot.offset),
+    order.put_i64(record, slot.offset, value)
+);
+plain_kind!(
+    f64,
+    FieldType::Double,
+    "double",
+    record,
+    slot,
+    order,
+    value,
+    order.f64(record, slot.offset),
+    order.put_f64(record, slot.offset, value)
+);
 
 impl FieldKind for [u8] {
     const NAME: &'static str = "variable32 or fixedwidth";
@@ -155,11 +209,17 @@ impl FieldKind for [u8] {
     }
 
     #[inline]
-    fn load<'row>(record: &'row [u8], place: &Place, pool: &'row [u8], order: ByteOrder) -> &'row [u8] {
+    fn load<'row>(
+        record: &'row [u8],
+        place: &Place,
+        pool: &'row [u8],
+        order: ByteOrder,
+    ) -> &'row [u8] {
         match place.field_type {
             FieldType::FixedWidth(size) => &record[place.slot.offset..][..size as usize],
             // Offsets were checked when the extent was unpacked.
-            _ => crate::pool::value(pool, order, order.u32(record, place.slot.offset) as usize).unwrap_or_default(),
+            _ => crate::pool::value(pool, order, order.u32(record, place.slot.offset) as usize)
+                .unwrap_or_default(),
         }
     }
 

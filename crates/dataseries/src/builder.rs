@@ -13,8 +13,8 @@ use crate::{Error, Result, Value};
 
 /// The records of one extent while it is being filled.
 ///
-/// Several builders of one type can be filled and packed at the same time on different threads; only appending the
-/// packed extents to the file is serial.
+/// Several builders of one type can be filled and packed at the same time on different threads;
+/// only appending the packed extents to the file is serial.
 #[derive(Debug)]
 pub struct ExtentBuilder {
     pub(crate) extent_type: Arc<ExtentType>,
@@ -62,12 +62,15 @@ impl ExtentBuilder {
     /// Begins a row: nullable fields null, others zero or empty.
     ///
     /// # Errors
-    /// [`Error::RecordTooLarge`] if the extent cannot hold more records: pack it first. [`Error::Schema`] for a type
-    /// without fields, which cannot have records.
+    /// [`Error::RecordTooLarge`] if the extent cannot hold more records: pack it first.
+    /// [`Error::Schema`] for a type without fields, which cannot have records.
     pub fn row(&mut self) -> Result<RowBuilder<'_>> {
         let start = self.fixed.len();
         if self.empty_record.is_empty() {
-            return Err(Error::schema(self.extent_type.name(), "has no fields, so it can have no records"));
+            return Err(Error::schema(
+                self.extent_type.name(),
+                "has no fields, so it can have no records",
+            ));
         }
         self.check_part(start as u64 + self.empty_record.len() as u64)?;
         self.fixed.extend_from_slice(&self.empty_record);
@@ -80,7 +83,11 @@ impl ExtentBuilder {
         let limit = u64::from(PART_BYTES_MAX - 1);
         match bytes <= limit {
             true => Ok(()),
-            false => Err(Error::RecordTooLarge { type_name: self.extent_type.name().to_owned(), bytes, limit }),
+            false => Err(Error::RecordTooLarge {
+                type_name: self.extent_type.name().to_owned(),
+                bytes,
+                limit,
+            }),
         }
     }
 
@@ -100,7 +107,8 @@ impl ExtentBuilder {
         {
             return Ok(offset);
         }
-        // On a collision the later value wins: the earlier is then stored again, which is only a loss of space.
+        // On a collision the later value wins: the earlier is then stored again, which is only a
+        // loss of space.
         let offset = pool::push(&mut self.pool, self.order, value);
         self.unique.insert(hash, offset);
         Ok(offset)
@@ -126,7 +134,8 @@ impl ExtentBuilder {
     }
 }
 
-/// A row being filled. It counts once [`RowBuilder::finish`] is called; dropped before, it leaves nothing behind.
+/// A row being filled. It counts once [`RowBuilder::finish`] is called; dropped before, it leaves
+/// nothing behind.
 #[derive(Debug)]
 #[must_use = "a row is dropped unless it is finished"]
 pub struct RowBuilder<'a> {
@@ -145,13 +154,17 @@ impl RowBuilder<'_> {
     /// Sets a bound field, which is then not null.
     ///
     /// # Errors
-    /// [`Error::RecordTooLarge`] if the value does not fit in the extent any more; [`Error::Request`] if a fixedwidth
-    /// value has another size.
+    /// [`Error::RecordTooLarge`] if the value does not fit in the extent any more;
+    /// [`Error::Request`] if a fixedwidth value has another size.
     ///
     /// # Panics
     /// If the handle was made from another type.
     #[inline]
-    pub fn set<K: FieldKind + ?Sized>(&mut self, field: &FieldHandle<K>, value: K::Input<'_>) -> Result<()> {
+    pub fn set<K: FieldKind + ?Sized>(
+        &mut self,
+        field: &FieldHandle<K>,
+        value: K::Input<'_>,
+    ) -> Result<()> {
         field.check(&self.builder.extent_type);
         self.store::<K>(&field.place, value)
     }
@@ -162,7 +175,10 @@ impl RowBuilder<'_> {
             (FieldType::Variable32, Some(bytes)) => Some(self.builder.intern(bytes, place.unique)?),
             (FieldType::FixedWidth(size), Some(bytes)) if bytes.len() != size as usize => {
                 let name = &self.builder.extent_type.fields()[place.number].name;
-                return Err(Error::Request(format!("field {name:?} takes {size} bytes, not {}", bytes.len())));
+                return Err(Error::Request(format!(
+                    "field {name:?} takes {size} bytes, not {}",
+                    bytes.len()
+                )));
             }
             _ => None,
         };
@@ -181,7 +197,8 @@ impl RowBuilder<'_> {
     /// Sets field `number` from a value of its type, or makes it null.
     ///
     /// # Errors
-    /// As [`RowBuilder::set`], and [`Error::FieldType`] if the value has another type or the field cannot be null.
+    /// As [`RowBuilder::set`], and [`Error::FieldType`] if the value has another type or the field
+    /// cannot be null.
     ///
     /// # Panics
     /// If the type has no such field.
@@ -197,7 +214,9 @@ impl RowBuilder<'_> {
             (Value::Int32(value), FieldType::Int32) => self.store::<i32>(&place, value),
             (Value::Int64(value), FieldType::Int64) => self.store::<i64>(&place, value),
             (Value::Double(value), FieldType::Double) => self.store::<f64>(&place, value),
-            (Value::Bytes(value), FieldType::Variable32 | FieldType::FixedWidth(_)) => self.store::<[u8]>(&place, value),
+            (Value::Bytes(value), FieldType::Variable32 | FieldType::FixedWidth(_)) => {
+                self.store::<[u8]>(&place, value)
+            }
             (value, _) => Err(self.mismatch(number, value)),
         }
     }

@@ -23,7 +23,8 @@ fn mix(mut a: u32, mut b: u32, mut c: u32) -> (u32, u32, u32) {
     (a, b, c)
 }
 
-/// The 1996 Jenkins hash of `data`, continuing from `seed`. Words are read little-endian whatever the file's order.
+/// The 1996 Jenkins hash of `data`, continuing from `seed`. Words are read little-endian whatever
+/// the file's order.
 pub(crate) fn jenkins(seed: u32, data: &[u8]) -> u32 {
     const GOLDEN: u32 = 0x9e37_79b9;
     let (mut a, mut b, mut c) = (GOLDEN, GOLDEN, seed);

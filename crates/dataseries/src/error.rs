@@ -7,8 +7,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why a file could not be read or written, or a request not be carried out.
 ///
-/// `offset` is always in bytes from the start of the file: that of the extent concerned, or of the exact place
-/// where that is known.
+/// `offset` is always in bytes from the start of the file: that of the extent concerned, or of the
+/// exact place where that is known.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -21,7 +21,8 @@ pub enum Error {
         /// What is different.
         what: &'static str,
     },
-    /// The file ends before the thing it announced, or before its tail. `recover` salvages the whole extents.
+    /// The file ends before the thing it announced, or before its tail. `recover` salvages the
+    /// whole extents.
     #[error("the file ends at offset {offset} inside {what}; try to recover it")]
     Truncated {
         /// Where the file ends.
@@ -38,7 +39,10 @@ pub enum Error {
         what: String,
     },
     /// A stored digest differs from that of the data.
-    #[error("{digest} mismatch in the extent at offset {offset}: stored {stored:#010x}, computed {computed:#010x}")]
+    #[error(
+        "{digest} mismatch in the extent at offset {offset}: stored {stored:#010x}, computed \
+        {computed:#010x}"
+    )]
     Digest {
         /// Offset of the extent.
         offset: u64,
@@ -94,7 +98,9 @@ pub enum Error {
         actual: &'static str,
     },
     /// One record does not fit in the largest extent that readers accept.
-    #[error("a record of type {type_name:?} needs {bytes} bytes, more than an extent can hold ({limit})")]
+    #[error(
+        "a record of type {type_name:?} needs {bytes} bytes, more than an extent can hold ({limit})"
+    )]
     RecordTooLarge {
         /// The type.
         type_name: String,

@@ -7,7 +7,8 @@ use crate::bind::{FieldHandle, FieldKind, Place};
 use crate::order::ByteOrder;
 use crate::schema::{ExtentType, FieldType, Slot};
 
-/// Memory of an extent that is no longer needed, for another: what was touched once need not be zeroed and mapped again.
+/// Memory of an extent that is no longer needed, for another: what was touched once need not be
+/// zeroed and mapped again.
 #[derive(Debug, Default)]
 pub struct ExtentBuffers {
     pub(crate) fixed: Vec<u8>,
@@ -61,7 +62,8 @@ impl Extent {
         &self.pool
     }
 
-    /// Where in [`Extent::pool`] a value lies that a row of this extent gave; `None` if it lies elsewhere.
+    /// Where in [`Extent::pool`] a value lies that a row of this extent gave; `None` if it lies
+    /// elsewhere.
     pub fn pool_range(&self, value: &[u8]) -> Option<Range<usize>> {
         let start = value.as_ptr().addr().checked_sub(self.pool.as_ptr().addr())?;
         let end = start.checked_add(value.len())?;
@@ -73,7 +75,10 @@ impl Extent {
     /// [`Reader::read_into`]: crate::Reader::read_into
     pub fn take_buffers(&mut self) -> ExtentBuffers {
         self.record_count = 0;
-        ExtentBuffers { fixed: std::mem::take(&mut self.fixed), pool: std::mem::take(&mut self.pool) }
+        ExtentBuffers {
+            fixed: std::mem::take(&mut self.fixed),
+            pool: std::mem::take(&mut self.pool),
+        }
     }
 
     /// Record number `index`, from 0.
@@ -91,7 +96,8 @@ impl Extent {
     }
 }
 
-/// Where rows of a type have a whole number, or a bit, whatever its width: for whoever reads the same few fields of all rows.
+/// Where rows of a type have a whole number, or a bit, whatever its width: for whoever reads the
+/// same few fields of all rows.
 #[derive(Debug, Clone, Copy)]
 pub struct NumberPlace {
     slot: Slot,
@@ -118,7 +124,8 @@ impl ExtentType {
     /// If there is no such field.
     pub fn bytes_place(&self, number: usize) -> Option<BytesPlace> {
         let place = Place::of(self, number);
-        matches!(place.field_type, FieldType::Variable32 | FieldType::FixedWidth(_)).then_some(BytesPlace(place))
+        matches!(place.field_type, FieldType::Variable32 | FieldType::FixedWidth(_))
+            .then_some(BytesPlace(place))
     }
 
     /// The place of field `number`; `None` if its values are no whole numbers.
@@ -245,7 +252,9 @@ impl<'a> Row<'a> {
             FieldType::Int32 => Value::Int32(i32::load(record, &place, pool, order)),
             FieldType::Int64 => Value::Int64(i64::load(record, &place, pool, order)),
             FieldType::Double => Value::Double(f64::load(record, &place, pool, order)),
-            FieldType::Variable32 | FieldType::FixedWidth(_) => Value::Bytes(<[u8]>::load(record, &place, pool, order)),
+            FieldType::Variable32 | FieldType::FixedWidth(_) => {
+                Value::Bytes(<[u8]>::load(record, &place, pool, order))
+            }
         }
     }
 

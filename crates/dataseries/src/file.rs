@@ -8,7 +8,8 @@ pub(crate) const FILE_HEADER_BYTES: usize = 40;
 /// Bytes of the tail.
 pub(crate) const TAIL_BYTES: usize = 28;
 
-/// The file header for a byte order: a mark, then numbers by which the order and the floating-point format show.
+/// The file header for a byte order: a mark, then numbers by which the order and the floating-point
+/// format show.
 pub(crate) fn encode_file_header(order: ByteOrder) -> [u8; FILE_HEADER_BYTES] {
     let mut bytes = [0; FILE_HEADER_BYTES];
     bytes[..4].copy_from_slice(b"DSv1");

@@ -52,7 +52,9 @@ impl ExtentHeader {
     /// Bytes of the whole extent in the file.
     pub fn packed_bytes(&self) -> u64 {
         let padded = |bytes: u32| u64::from(bytes).next_multiple_of(4);
-        self.header_bytes() as u64 + padded(self.fixed_stored_bytes) + padded(self.variable_stored_bytes)
+        self.header_bytes() as u64
+            + padded(self.fixed_stored_bytes)
+            + padded(self.variable_stored_bytes)
     }
 
     /// Bytes that follow the first [`HEADER_BYTES`] until the end of the name's padding.
@@ -61,7 +63,12 @@ impl ExtentHeader {
     }
 
     /// Reads a header: its first bytes and, in `name_part`, the name with its padding.
-    pub(crate) fn parse(start: &[u8; HEADER_BYTES], name_part: &[u8], order: ByteOrder, offset: u64) -> Result<Self> {
+    pub(crate) fn parse(
+        start: &[u8; HEADER_BYTES],
+        name_part: &[u8],
+        order: ByteOrder,
+        offset: u64,
+    ) -> Result<Self> {
         let corrupt = |what: &str| Err(Error::corrupt(offset, what));
         let name_bytes = usize::from(start[26]);
         if name_bytes == 0 || start[27] != 0 || name_part.len() < name_bytes {
@@ -86,10 +93,15 @@ impl ExtentHeader {
             fixed_mode: start[24],
             variable_mode: start[25],
         };
-        if header.fixed_stored_bytes >= PART_BYTES_MAX || header.variable_stored_bytes >= PART_BYTES_MAX {
+        if header.fixed_stored_bytes >= PART_BYTES_MAX
+            || header.variable_stored_bytes >= PART_BYTES_MAX
+        {
             return corrupt("a part of 512 MiB or more");
         }
-        if header.pool_bytes < 4 || header.pool_bytes > i32::MAX as u32 || header.record_count > i32::MAX as u32 {
+        if header.pool_bytes < 4
+            || header.pool_bytes > i32::MAX as u32
+            || header.record_count > i32::MAX as u32
+        {
             return corrupt("impossible sizes in the header");
         }
         Ok(header)
@@ -97,16 +109,27 @@ impl ExtentHeader {
 
     /// The header as bytes, padded.
     pub(crate) fn encode(&self, order: ByteOrder) -> Vec<u8> {
-        assert!((1..=255).contains(&self.type_name.len()), "a type's name was checked when the type was made");
+        assert!(
+            (1..=255).contains(&self.type_name.len()),
+            "a type's name was checked when the type was made"
+        );
         let mut bytes = vec![0; self.header_bytes()];
-        let words = [self.fixed_stored_bytes, self.variable_stored_bytes, self.record_count, self.pool_bytes, self.packed_digest, self.data_digest];
+        let words = [
+            self.fixed_stored_bytes,
+            self.variable_stored_bytes,
+            self.record_count,
+            self.pool_bytes,
+            self.packed_digest,
+            self.data_digest,
+        ];
         for (index, word) in words.into_iter().enumerate() {
             order.put_u32(&mut bytes, index * 4, word);
         }
         bytes[24] = self.fixed_mode;
         bytes[25] = self.variable_mode;
         bytes[26] = self.type_name.len() as u8;
-        bytes[HEADER_BYTES..HEADER_BYTES + self.type_name.len()].copy_from_slice(self.type_name.as_bytes());
+        bytes[HEADER_BYTES..HEADER_BYTES + self.type_name.len()]
+            .copy_from_slice(self.type_name.as_bytes());
         bytes
     }
 }
@@ -122,7 +145,11 @@ pub struct PackedExtent {
 impl PackedExtent {
     /// An extent whose `bytes` begin with `header` and are as long as that says.
     pub(crate) fn new(header: ExtentHeader, order: ByteOrder, bytes: Vec<u8>) -> Self {
-        assert_eq!(header.packed_bytes(), bytes.len() as u64, "header and bytes of an extent belong together");
+        assert_eq!(
+            header.packed_bytes(),
+            bytes.len() as u64,
+            "header and bytes of an extent belong together"
+        );
         Self { header, order, bytes }
     }
 
@@ -160,7 +187,12 @@ impl PackedExtent {
         let computed = digest::packed_digest(&self.bytes);
         match computed == self.header.packed_digest {
             true => Ok(()),
-            false => Err(Error::Digest { offset, digest: "adler32 of the packed data", stored: self.header.packed_digest, computed }),
+            false => Err(Error::Digest {
+                offset,
+                digest: "adler32 of the packed data",
+                stored: self.header.packed_digest,
+                computed,
+            }),
         }
     }
 }

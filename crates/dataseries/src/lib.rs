@@ -1,15 +1,17 @@
 //! DataSeries (DSv1) files: typed records in self-delimiting, compressed, checksummed extents.
 //!
-//! A file is a header, one *type extent* with the XML descriptions of all record types, any number of extents
-//! (each holding records of one type), an index extent and a tail. This crate writes such files as a stream
-//! ([`Writer`]), reads them as a stream ([`StreamReader`]) or through their index ([`Reader`]), salvages what is
-//! whole in a damaged file ([`recover`]), and has the tools that people need on top ([`tools`]).
+//! A file is a header, one *type extent* with the XML descriptions of all record types, any number
+//! of extents (each holding records of one type), an index extent and a tail. This crate writes
+//! such files as a stream ([`Writer`]), reads them as a stream ([`StreamReader`]) or through their
+//! index ([`Reader`]), salvages what is whole in a damaged file ([`recover`]), and has the tools
+//! that people need on top ([`tools`]).
 //!
 //! Invariants:
-//! * Every byte of a file is hostile until checked: sizes are compared with [`ReadOptions::extent_bytes_limit`] and
-//!   with what the compression mode can produce before anything is allocated; no input makes the crate panic.
-//! * Memory is bounded by one extent when reading, by [`WriterOptions::memory_bytes`] and one extent when writing,
-//!   besides 16 bytes of index for each extent.
+//! * Every byte of a file is hostile until checked: sizes are compared with
+//!   [`ReadOptions::extent_bytes_limit`] and with what the compression mode can produce before
+//!   anything is allocated; no input makes the crate panic.
+//! * Memory is bounded by one extent when reading, by [`WriterOptions::memory_bytes`] and one
+//!   extent when writing, besides 16 bytes of index for each extent.
 //! * Both byte orders are read and written; values never depend on the order of the machine.
 //!
 //! It deliberately does not map files into memory, start threads, or know what the records mean.
@@ -76,7 +78,9 @@ pub use header::{ExtentHeader, PackedExtent};
 pub use order::ByteOrder;
 pub use reader::{IndexEntry, Reader};
 pub use recover::{LostRange, RecoverOptions, RecoverReport, recover};
-pub use schema::{ExtentType, ExtentTypeBuilder, Field, FieldOrdering, FieldType, PadRecord, TypeLibrary};
+pub use schema::{
+    ExtentType, ExtentTypeBuilder, Field, FieldOrdering, FieldType, PadRecord, TypeLibrary,
+};
 pub use source::{Digests, ReadOptions};
 pub use stream::{StreamReader, Warning};
 pub use writer::{Writer, WriterOptions};

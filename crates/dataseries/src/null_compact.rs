@@ -1,7 +1,7 @@
 //! Null compaction: records stored without their null values.
 //!
-//! Of each record the bytes up to the last bit are kept, then the values that are not null, smallest alignment
-//! first, each group aligned relative to the start of the data.
+//! Of each record the bytes up to the last bit are kept, then the values that are not null,
+//! smallest alignment first, each group aligned relative to the start of the data.
 
 use crate::schema::Layout;
 
@@ -21,11 +21,16 @@ pub(crate) fn compact(layout: &Layout, fixed: &[u8]) -> Vec<u8> {
     output
 }
 
-/// Whole records from compacted ones, null values zero. `fixed` has the size of all records and is all zero.
+/// Whole records from compacted ones, null values zero. `fixed` has the size of all records and is
+/// all zero.
 ///
 /// # Errors
 /// What is wrong, if the data are too short or too long for so many records.
-pub(crate) fn expand(layout: &Layout, compacted: &[u8], fixed: &mut [u8]) -> Result<(), &'static str> {
+pub(crate) fn expand(
+    layout: &Layout,
+    compacted: &[u8],
+    fixed: &mut [u8],
+) -> Result<(), &'static str> {
     const SHORT: &str = "compacted records end early";
     let mut at = 0_usize;
     let mut take = |bytes: usize, align: usize| {

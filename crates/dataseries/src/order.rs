@@ -14,7 +14,8 @@ pub enum ByteOrder {
 macro_rules! accessors {
     ($($get:ident, $put:ident, $kind:ty, $bytes:literal;)*) => {
         impl ByteOrder {$(
-            #[doc = concat!("The `", stringify!($kind), "` at `at`; the caller has checked that it is inside.")]
+            #[doc = concat!("The `", stringify!($kind), "` at `at`; the caller has checked that \
+            it is inside.")]
             #[inline]
             pub(crate) fn $get(self, bytes: &[u8], at: usize) -> $kind {
                 let mut value = [0; $bytes];

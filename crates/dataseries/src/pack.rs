@@ -17,20 +17,28 @@ impl ExtentBuilder {
     pub fn pack(&mut self, compression: CompressionSet, level: u8) -> Result<PackedExtent> {
         let (extent_type, order) = (std::sync::Arc::clone(&self.extent_type), self.order);
         let record_bytes = extent_type.record_bytes();
-        assert_eq!(self.fixed.len(), self.record_count * record_bytes, "a builder holds whole records");
+        assert_eq!(
+            self.fixed.len(),
+            self.record_count * record_bytes,
+            "a builder holds whole records"
+        );
         if let Some(transform) = Transform::of(&extent_type, order) {
             transform.apply(&mut self.fixed, record_bytes);
         }
         let mut data_digest = DataDigest::new(&self.fixed);
         data_digest.pool(&self.pool);
-        pool::check(&self.pool, order, Some(&mut data_digest)).expect("a builder's pool is made of whole entries");
+        pool::check(&self.pool, order, Some(&mut data_digest))
+            .expect("a builder's pool is made of whole entries");
         let compacted;
         let mut fixed = self.fixed.as_slice();
         if extent_type.is_null_compact() {
             compacted = null_compact::compact(extent_type.layout(), fixed);
             if compacted.len() > fixed.len() {
                 let what = "null compaction makes these records larger";
-                return Err(Error::Request(format!("extent type {:?}: {what}", extent_type.name())));
+                return Err(Error::Request(format!(
+                    "extent type {:?}: {what}",
+                    extent_type.name()
+                )));
             }
             fixed = &compacted;
         }
@@ -45,11 +53,16 @@ impl ExtentBuilder {
             packed_digest: 0,
             data_digest: data_digest.finish(),
         };
-        let mut bytes = Vec::with_capacity(header.header_bytes() + fixed.len() + self.pool.len() + 64);
+        let mut bytes =
+            Vec::with_capacity(header.header_bytes() + fixed.len() + self.pool.len() + 64);
         bytes.resize(header.header_bytes(), 0);
         for (part, stored_bytes, mode) in [
             (fixed, &mut header.fixed_stored_bytes, &mut header.fixed_mode),
-            (&self.pool[POOL_START..], &mut header.variable_stored_bytes, &mut header.variable_mode),
+            (
+                &self.pool[POOL_START..],
+                &mut header.variable_stored_bytes,
+                &mut header.variable_mode,
+            ),
         ] {
             let start = bytes.len();
             *mode = compression.compress(part, level, &mut bytes) as u8;

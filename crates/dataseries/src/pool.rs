@@ -1,7 +1,8 @@
 //! The string pool of an extent: the values of variable32 fields.
 //!
-//! Four zero bytes (the shared empty value), then entries: a length word, the bytes, and zeros until the next
-//! length word is 4 modulo 8 again. A field holds the offset of its value's length word.
+//! Four zero bytes (the shared empty value), then entries: a length word, the bytes, and zeros
+//! until the next length word is 4 modulo 8 again. A field holds the offset of its value's length
+//! word.
 
 use crate::digest::DataDigest;
 use crate::order::ByteOrder;
@@ -14,7 +15,8 @@ pub(crate) fn entry_bytes(value_bytes: u64) -> u64 {
     4 + value_bytes + (12 - value_bytes % 8) % 8
 }
 
-/// Appends a value that is not empty and returns its offset. The caller has checked that the pool may grow so far.
+/// Appends a value that is not empty and returns its offset. The caller has checked that the pool
+/// may grow so far.
 #[inline]
 pub(crate) fn push(pool: &mut Vec<u8>, order: ByteOrder, value: &[u8]) -> u32 {
     let offset = pool.len();
@@ -48,7 +50,9 @@ impl EntryStarts {
         if offset == 0 {
             return true;
         }
-        let Some(index) = offset.checked_sub(POOL_START as u32).filter(|distance| distance % 8 == 0) else {
+        let Some(index) =
+            offset.checked_sub(POOL_START as u32).filter(|distance| distance % 8 == 0)
+        else {
             return false;
         };
         let index = (index / 8) as usize;
@@ -60,7 +64,11 @@ impl EntryStarts {
 ///
 /// # Errors
 /// What is wrong, if the entries do not fill the pool exactly or are not padded with zeros.
-pub(crate) fn check(pool: &[u8], order: ByteOrder, mut digest: Option<&mut DataDigest>) -> Result<EntryStarts, String> {
+pub(crate) fn check(
+    pool: &[u8],
+    order: ByteOrder,
+    mut digest: Option<&mut DataDigest>,
+) -> Result<EntryStarts, String> {
     let mut starts = EntryStarts { bits: vec![0; pool.len() / 512 + 1] };
     let mut at = POOL_START;
     while at < pool.len() {

@@ -7,7 +7,9 @@ use crate::file::{FILE_HEADER_BYTES, TAIL_BYTES, Tail};
 use crate::header::PackedExtent;
 use crate::order::ByteOrder;
 use crate::schema::{ExtentType, INDEX_TYPE, TypeLibrary, XML_TYPE};
-use crate::source::{Next, read_file_header, read_next, read_parts_into, read_type_extent, read_up_to, unpack_types};
+use crate::source::{
+    Next, read_file_header, read_next, read_parts_into, read_type_extent, read_up_to, unpack_types,
+};
 use crate::unpack::{unpack, unpack_into, unpack_without_strings};
 use crate::{Error, Extent, ExtentBuffers, ReadOptions, Result};
 
@@ -46,13 +48,15 @@ impl<R: Read + Seek> Reader<R> {
         let types = read_type_extent(&mut source, order)?;
         let library = unpack_types(&types, &options)?;
         let end = source.seek(SeekFrom::End(0))?;
-        let tail_offset = end.checked_sub(TAIL_BYTES as u64).filter(|&offset| offset > FILE_HEADER_BYTES as u64);
+        let tail_offset =
+            end.checked_sub(TAIL_BYTES as u64).filter(|&offset| offset > FILE_HEADER_BYTES as u64);
         let tail_offset = tail_offset.ok_or(Error::Truncated { offset: end, what: "the tail" })?;
         source.seek(SeekFrom::Start(tail_offset))?;
         let mut bytes = [0; TAIL_BYTES];
         read_up_to(&mut source, &mut bytes)?;
         let tail = Tail::parse(&bytes, order, tail_offset)?;
-        let mut reader = Self { source, options, order, library, entries: Vec::new(), spare: Vec::new() };
+        let mut reader =
+            Self { source, options, order, library, entries: Vec::new(), spare: Vec::new() };
         let packed = reader.packed_at(tail.index_offset)?;
         if packed.header().type_name != INDEX_TYPE.name() {
             return Err(Error::corrupt(tail.index_offset, "the tail does not point to an index"));
@@ -62,8 +66,8 @@ impl<R: Read + Seek> Reader<R> {
         Ok(reader)
     }
 
-    /// Like [`Reader::open`], but without the index: goes from extent to extent as far as their headers lead. The
-    /// error says why that ended before the tail.
+    /// Like [`Reader::open`], but without the index: goes from extent to extent as far as their
+    /// headers lead. The error says why that ended before the tail.
     ///
     /// # Errors
     /// Any reading error about the file header and the types.
@@ -73,7 +77,8 @@ impl<R: Read + Seek> Reader<R> {
         let types = read_type_extent(&mut source, order)?;
         let library = unpack_types(&types, &options)?;
         let end = source.seek(SeekFrom::End(0))?;
-        let mut reader = Self { source, options, order, library, entries: Vec::new(), spare: Vec::new() };
+        let mut reader =
+            Self { source, options, order, library, entries: Vec::new(), spare: Vec::new() };
         let mut offset = FILE_HEADER_BYTES as u64 + types.header().packed_bytes();
         let stopped = loop {
             match reader.step(offset, end) {
@@ -92,7 +97,9 @@ impl<R: Read + Seek> Reader<R> {
         let header = match read_next(&mut self.source, self.order, offset)? {
             Next::Extent(header) => header,
             Next::Tail(_) => return Ok(None),
-            Next::End => return Err(Error::Truncated { offset, what: "the extents: the tail is missing" }),
+            Next::End => {
+                return Err(Error::Truncated { offset, what: "the extents: the tail is missing" });
+            }
         };
         let next = offset + header.packed_bytes();
         if next > end {
@@ -120,7 +127,8 @@ impl<R: Read + Seek> Reader<R> {
                 continue;
             }
             let name = String::from_utf8_lossy(name);
-            entries.push(IndexEntry { offset, extent_type: Arc::clone(self.library.require(&name)?) });
+            entries
+                .push(IndexEntry { offset, extent_type: Arc::clone(self.library.require(&name)?) });
         }
         Ok(entries)
     }
@@ -164,13 +172,16 @@ impl<R: Read + Seek> Reader<R> {
         extent
     }
 
-    /// As [`Reader::read`], with every variable32 field empty: for who wants only the others, and not the time that it takes to expand them.
+    /// As [`Reader::read`], with every variable32 field empty: for who wants only the others, and
+    /// not the time that it takes to expand them.
     ///
     /// # Errors
-    /// As [`Reader::read`]; of what is damaged in the strings only what the digest over the packed bytes tells.
+    /// As [`Reader::read`]; of what is damaged in the strings only what the digest over the packed
+    /// bytes tells.
     pub fn read_without_strings(&mut self, entry: &IndexEntry) -> Result<Extent> {
         let packed = self.packed_for(entry)?;
-        let extent = unpack_without_strings(&packed, &entry.extent_type, &self.options, entry.offset);
+        let extent =
+            unpack_without_strings(&packed, &entry.extent_type, &self.options, entry.offset);
         self.keep(packed);
         extent
     }
@@ -197,7 +208,13 @@ impl<R: Read + Seek> Reader<R> {
         match read_next(&mut self.source, self.order, offset)? {
             Next::Extent(header) => {
                 let spare = std::mem::take(&mut self.spare);
-                read_parts_into(&mut self.source, header, self.order, (offset, self.options.extent_bytes_limit), spare)
+                read_parts_into(
+                    &mut self.source,
+                    header,
+                    self.order,
+                    (offset, self.options.extent_bytes_limit),
+                    spare,
+                )
             }
             Next::Tail(_) => Err(Error::corrupt(offset, "the index points to a tail")),
             Next::End => Err(Error::Truncated { offset, what: "an extent that the index lists" }),

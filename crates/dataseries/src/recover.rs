@@ -1,8 +1,8 @@
 //! Salvages the whole extents of a damaged file.
 //!
-//! Extents carry their own sizes and digests, so a file without index and tail, or with bytes changed or missing
-//! in between, still has all its other extents. After a damaged extent the next one is looked for first where the
-//! damaged header says it is, then byte by byte.
+//! Extents carry their own sizes and digests, so a file without index and tail, or with bytes
+//! changed or missing in between, still has all its other extents. After a damaged extent the next
+//! one is looked for first where the damaged header says it is, then byte by byte.
 
 use std::collections::HashSet;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -12,7 +12,9 @@ use crate::header::{ExtentHeader, HEADER_BYTES, PackedExtent};
 use crate::order::ByteOrder;
 use crate::schema::{INDEX_TYPE, TypeLibrary};
 use crate::sink::FileSink;
-use crate::source::{Next, read_file_header, read_next, read_parts, read_type_extent, read_up_to, unpack_types};
+use crate::source::{
+    Next, read_file_header, read_next, read_parts, read_type_extent, read_up_to, unpack_types,
+};
 use crate::unpack::unpack;
 use crate::{CompressionSet, Digests, Error, ReadOptions, Result};
 
@@ -28,7 +30,8 @@ const HEADER_BYTES_MAX: usize = HEADER_BYTES + 256;
 pub struct RecoverOptions {
     /// How extents are read; digests are always verified.
     pub read: ReadOptions,
-    /// Types to use when the file's own descriptions are damaged; those of a sound file of the same kind.
+    /// Types to use when the file's own descriptions are damaged; those of a sound file of the same
+    /// kind.
     pub types: Option<TypeLibrary>,
 }
 
@@ -77,12 +80,17 @@ impl RecoverReport {
     }
 }
 
-/// Copies every whole extent of `source` into a complete new file; extents are copied byte for byte.
+/// Copies every whole extent of `source` into a complete new file; extents are copied byte for
+/// byte.
 ///
 /// # Errors
-/// [`Error::Io`]; any reading error if the header or the descriptions of types are damaged too and `options` has no
-/// types to use instead.
-pub fn recover<R: Read + Seek, W: Write>(source: R, out: W, options: &RecoverOptions) -> Result<(W, RecoverReport)> {
+/// [`Error::Io`]; any reading error if the header or the descriptions of types are damaged too and
+/// `options` has no types to use instead.
+pub fn recover<R: Read + Seek, W: Write>(
+    source: R,
+    out: W,
+    options: &RecoverOptions,
+) -> Result<(W, RecoverReport)> {
     let mut salvage = Salvage::open(source, options)?;
     let mut sink = match &salvage.type_extent {
         Some(packed) => FileSink::create_with(out, salvage.order, &salvage.library, packed)?,
@@ -172,7 +180,9 @@ impl<R: Read + Seek> Salvage<R> {
         for &order in &orders {
             source.seek(SeekFrom::Start(FILE_HEADER_BYTES as u64))?;
             let packed = read_type_extent(&mut source, order);
-            match packed.and_then(|packed| unpack_types(&packed, &read).map(|library| (packed, library))) {
+            match packed
+                .and_then(|packed| unpack_types(&packed, &read).map(|library| (packed, library)))
+            {
                 Ok((packed, library)) => {
                     types = Some((order, Some(packed), library));
                     break;
@@ -252,7 +262,12 @@ impl<R: Read + Seek> Salvage<R> {
 
     /// Looks for the next sound extent from `from` on, and goes there or to the tail.
     fn search(&mut self, from: u64) -> Result<()> {
-        let mut names: HashSet<Vec<u8>> = self.library.types().iter().map(|extent_type| extent_type.name().as_bytes().to_vec()).collect();
+        let mut names: HashSet<Vec<u8>> = self
+            .library
+            .types()
+            .iter()
+            .map(|extent_type| extent_type.name().as_bytes().to_vec())
+            .collect();
         names.insert(INDEX_TYPE.name().as_bytes().to_vec());
         let mut window = vec![0; WINDOW_BYTES + HEADER_BYTES_MAX];
         let mut start = from;
@@ -286,11 +301,12 @@ impl<R: Read + Seek> Salvage<R> {
         Ok(())
     }
 
-    /// Whether an extent can begin with `bytes` at `offset`: how many bytes it would take to find out, packed and
-    /// unpacked.
+    /// Whether an extent can begin with `bytes` at `offset`: how many bytes it would take to find
+    /// out, packed and unpacked.
     fn candidate(&self, bytes: &[u8], offset: u64, names: &HashSet<Vec<u8>>) -> Option<u64> {
         let (start, rest) = bytes.split_first_chunk::<HEADER_BYTES>()?;
-        if start[27] != 0 || start[26] == 0 || !names.contains(rest.get(..usize::from(start[26]))?) {
+        if start[27] != 0 || start[26] == 0 || !names.contains(rest.get(..usize::from(start[26]))?)
+        {
             return None;
         }
         let name_part = rest.get(..ExtentHeader::name_part_bytes(start))?;

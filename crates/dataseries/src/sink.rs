@@ -30,7 +30,12 @@ pub(crate) struct FileSink<W: Write> {
 
 impl<W: Write> FileSink<W> {
     /// Writes the file header and a type extent for `library`.
-    pub(crate) fn create(out: W, order: ByteOrder, library: &TypeLibrary, compression: CompressionSet) -> Result<Self> {
+    pub(crate) fn create(
+        out: W,
+        order: ByteOrder,
+        library: &TypeLibrary,
+        compression: CompressionSet,
+    ) -> Result<Self> {
         let mut builder = ExtentBuilder::new(std::sync::Arc::clone(&XML_TYPE), order);
         let xml_field = XML_TYPE.bind::<[u8]>("xmltype")?;
         for extent_type in library.types() {
@@ -43,10 +48,16 @@ impl<W: Write> FileSink<W> {
     }
 
     /// Writes the file header and the given type extent.
-    pub(crate) fn create_with(out: W, order: ByteOrder, library: &TypeLibrary, type_extent: &PackedExtent) -> Result<Self> {
+    pub(crate) fn create_with(
+        out: W,
+        order: ByteOrder,
+        library: &TypeLibrary,
+        type_extent: &PackedExtent,
+    ) -> Result<Self> {
         let mut names = vec![XML_TYPE.name().to_owned(), INDEX_TYPE.name().to_owned()];
         names.extend(library.types().iter().map(|extent_type| extent_type.name().to_owned()));
-        let mut sink = Self { out, order, offset: 0, names, index: Vec::new(), chain: 0, failed: false };
+        let mut sink =
+            Self { out, order, offset: 0, names, index: Vec::new(), chain: 0, failed: false };
         sink.write(&encode_file_header(order))?;
         sink.append_numbered(type_extent, 0)?;
         Ok(sink)
@@ -64,9 +75,15 @@ impl<W: Write> FileSink<W> {
 
     fn append_numbered(&mut self, packed: &PackedExtent, name: usize) -> Result<()> {
         assert_eq!(packed.order(), self.order, "all extents of a file have its byte order");
-        assert_eq!(packed.header().type_name, self.names[name], "an extent is appended as what it is");
+        assert_eq!(
+            packed.header().type_name,
+            self.names[name],
+            "an extent is appended as what it is"
+        );
         if self.index.len() == EXTENTS_MAX {
-            return Err(Error::Request(format!("a file cannot have more than {EXTENTS_MAX} extents: make them larger")));
+            return Err(Error::Request(format!(
+                "a file cannot have more than {EXTENTS_MAX} extents: make them larger"
+            )));
         }
         self.index.push((self.offset, name as u32));
         let header = packed.header();

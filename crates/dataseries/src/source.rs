@@ -1,4 +1,5 @@
-//! The pieces that every way of reading a file is made of: its header, its types, and extents one at a time.
+//! The pieces that every way of reading a file is made of: its header, its types, and extents one
+//! at a time.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -20,7 +21,8 @@ pub enum Digests {
     /// That over the packed bytes, and that over the unpacked data.
     #[default]
     Both,
-    /// That over the packed bytes, which finds all damage to the file since it was written, and costs a tenth of the other.
+    /// That over the packed bytes, which finds all damage to the file since it was written, and
+    /// costs a tenth of the other.
     Packed,
     /// None.
     None,
@@ -33,8 +35,8 @@ pub struct ReadOptions {
     pub digests: Digests,
     /// Refuse extents that need more memory than this, in bytes.
     pub extent_bytes_limit: u64,
-    /// Types that the file may have: one that is described in exactly the same way is taken from here, which takes less time than to read its
-    /// description.
+    /// Types that the file may have: one that is described in exactly the same way is taken from
+    /// here, which takes less time than to read its description.
     pub known_types: Vec<Arc<ExtentType>>,
 }
 
@@ -58,7 +60,10 @@ pub(crate) fn read_next(source: &mut impl Read, order: ByteOrder, offset: u64) -
         0 => return Ok(Next::End),
         HEADER_BYTES => {}
         read => {
-            return Err(Error::Truncated { offset: offset + read as u64, what: "an extent header or the tail" });
+            return Err(Error::Truncated {
+                offset: offset + read as u64,
+                what: "an extent header or the tail",
+            });
         }
     }
     if order.u32(&start, 0) == TAIL_MARK {
@@ -68,13 +73,22 @@ pub(crate) fn read_next(source: &mut impl Read, order: ByteOrder, offset: u64) -
     let name = &mut name[..ExtentHeader::name_part_bytes(&start)];
     let read = read_up_to(source, name)?;
     if read < name.len() {
-        return Err(Error::Truncated { offset: offset + (HEADER_BYTES + read) as u64, what: "an extent header" });
+        return Err(Error::Truncated {
+            offset: offset + (HEADER_BYTES + read) as u64,
+            what: "an extent header",
+        });
     }
     Ok(Next::Extent(ExtentHeader::parse(&start, name, order, offset)?))
 }
 
 /// Reads the two parts that follow a header.
-pub(crate) fn read_parts(source: &mut impl Read, header: ExtentHeader, order: ByteOrder, offset: u64, limit: u64) -> Result<PackedExtent> {
+pub(crate) fn read_parts(
+    source: &mut impl Read,
+    header: ExtentHeader,
+    order: ByteOrder,
+    offset: u64,
+    limit: u64,
+) -> Result<PackedExtent> {
     read_parts_into(source, header, order, (offset, limit), Vec::new())
 }
 
@@ -129,7 +143,9 @@ pub(crate) fn read_file_header(source: &mut impl Read) -> Result<ByteOrder> {
 pub(crate) fn read_type_extent(source: &mut impl Read, order: ByteOrder) -> Result<PackedExtent> {
     let offset = FILE_HEADER_BYTES as u64;
     match read_next(source, order, offset)? {
-        Next::Extent(header) if header.type_name == XML_TYPE.name() => read_parts(source, header, order, offset, TYPE_EXTENT_BYTES_MAX),
+        Next::Extent(header) if header.type_name == XML_TYPE.name() => {
+            read_parts(source, header, order, offset, TYPE_EXTENT_BYTES_MAX)
+        }
         Next::End => Err(Error::Truncated { offset, what: "the type extent" }),
         _ => Err(Error::corrupt(offset, "the first extent does not describe types")),
     }
@@ -143,7 +159,8 @@ pub(crate) fn unpack_types(packed: &PackedExtent, options: &ReadOptions) -> Resu
     }
     let options = ReadOptions { extent_bytes_limit: TYPE_EXTENT_BYTES_MAX, ..options.clone() };
     let extent = unpack(packed, &XML_TYPE, &options, offset)?;
-    // A value can be pointed to more than once, so the descriptions together can be longer than the extent.
+    // A value can be pointed to more than once, so the descriptions together can be longer than the
+    // extent.
     let mut total_bytes = 0;
     let mut types = Vec::with_capacity(extent.record_count());
     for row in extent.rows() {
@@ -152,7 +169,8 @@ pub(crate) fn unpack_types(packed: &PackedExtent, options: &ReadOptions) -> Resu
         if total_bytes > TYPE_EXTENT_BYTES_MAX {
             return Err(Error::corrupt(offset, "descriptions of types are too long"));
         }
-        let text = std::str::from_utf8(text).map_err(|_| Error::schema("", "the description is not UTF-8"))?;
+        let text = std::str::from_utf8(text)
+            .map_err(|_| Error::schema("", "the description is not UTF-8"))?;
         let known = options.known_types.iter().find(|known| known.xml() == text);
         types.push(known.map_or_else(|| ExtentType::parse(text), |known| Ok(Arc::clone(known)))?);
     }

@@ -8,7 +8,10 @@ use crate::file::{FILE_HEADER_BYTES, TAIL_BYTES, Tail};
 use crate::header::{ExtentHeader, PackedExtent};
 use crate::order::ByteOrder;
 use crate::schema::{ExtentType, INDEX_TYPE, TypeLibrary};
-use crate::source::{Next, ReadOptions, read_file_header, read_next, read_parts, read_type_extent, read_up_to, unpack_types};
+use crate::source::{
+    Next, ReadOptions, read_file_header, read_next, read_parts, read_type_extent, read_up_to,
+    unpack_types,
+};
 use crate::unpack::unpack;
 use crate::{Error, Extent, Result, digest};
 
@@ -16,7 +19,8 @@ use crate::{Error, Extent, Result, digest};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// The checksum chained over all extents differs. Writers of 2006 to 2008 stored nothing useful there.
+    /// The checksum chained over all extents differs. Writers of 2006 to 2008 stored nothing useful
+    /// there.
     Chain,
     /// The index does not list exactly the extents of the file.
     Index,
@@ -28,7 +32,9 @@ impl Warning {
     /// A sentence for people.
     pub fn text(self) -> &'static str {
         match self {
-            Self::Chain => "the checksum chained over all extents differs, as in files of old writers",
+            Self::Chain => {
+                "the checksum chained over all extents differs, as in files of old writers"
+            }
             Self::Index => "the index does not list exactly the extents of the file",
             Self::TrailingBytes => "there are bytes after the tail",
         }
@@ -37,7 +43,8 @@ impl Warning {
 
 /// Reads extents in file order.
 ///
-/// Memory is that of one extent. After an error about one extent's contents the next can still be read.
+/// Memory is that of one extent. After an error about one extent's contents the next can still be
+/// read.
 #[derive(Debug)]
 pub struct StreamReader<R: Read> {
     source: R,
@@ -114,11 +121,15 @@ impl<R: Read> StreamReader<R> {
         self.next_extent_where(|_| true)
     }
 
-    /// The next extent whose header is wanted; others are skipped without being unpacked or verified.
+    /// The next extent whose header is wanted; others are skipped without being unpacked or
+    /// verified.
     ///
     /// # Errors
     /// As [`StreamReader::next_extent`].
-    pub fn next_extent_where(&mut self, wanted: impl FnMut(&ExtentHeader) -> bool) -> Result<Option<Extent>> {
+    pub fn next_extent_where(
+        &mut self,
+        wanted: impl FnMut(&ExtentHeader) -> bool,
+    ) -> Result<Option<Extent>> {
         match self.next_packed_where(wanted)? {
             Some((offset, packed)) => self.unpack(&packed, offset).map(Some),
             None => Ok(None),
@@ -129,7 +140,10 @@ impl<R: Read> StreamReader<R> {
     ///
     /// # Errors
     /// As [`StreamReader::next_extent`].
-    pub fn next_packed_where(&mut self, mut wanted: impl FnMut(&ExtentHeader) -> bool) -> Result<Option<(u64, PackedExtent)>> {
+    pub fn next_packed_where(
+        &mut self,
+        mut wanted: impl FnMut(&ExtentHeader) -> bool,
+    ) -> Result<Option<(u64, PackedExtent)>> {
         while !self.finished {
             let offset = self.offset;
             let header = match read_next(&mut self.source, self.order, offset)? {
@@ -139,7 +153,10 @@ impl<R: Read> StreamReader<R> {
                     break;
                 }
                 Next::End => {
-                    return Err(Error::Truncated { offset, what: "the extents: the tail is missing" });
+                    return Err(Error::Truncated {
+                        offset,
+                        what: "the extents: the tail is missing",
+                    });
                 }
             };
             if header.type_name == INDEX_TYPE.name() {
@@ -185,7 +202,13 @@ impl<R: Read> StreamReader<R> {
         if self.index_seen.is_some() {
             return Err(Error::corrupt(offset, "a second index"));
         }
-        let packed = read_parts(&mut self.source, header, self.order, offset, self.options.extent_bytes_limit)?;
+        let packed = read_parts(
+            &mut self.source,
+            header,
+            self.order,
+            offset,
+            self.options.extent_bytes_limit,
+        )?;
         self.advance(packed.header());
         let index = unpack(&packed, &INDEX_TYPE, &self.options, offset)?;
         let mut listed = DefaultHasher::new();

@@ -1,6 +1,7 @@
 //! Relative and scaled fields: from values to what is stored, and back.
 //!
-//! Whole numbers wrap. With null compaction a null value takes no part; without it, its stored zero does.
+//! Whole numbers wrap. With null compaction a null value takes no part; without it, its stored zero
+//! does.
 
 use crate::order::ByteOrder;
 use crate::schema::{ExtentType, FieldType, Slot};
@@ -48,7 +49,10 @@ impl Transform {
             scale: extent_type.fields()[field].scale.unwrap_or(1.0),
         };
         let relative = |to_self: bool| {
-            let wanted = layout.relative.iter().filter(move |relative| (relative.field == relative.base) == to_self);
+            let wanted = layout
+                .relative
+                .iter()
+                .filter(move |relative| (relative.field == relative.base) == to_self);
             wanted.map(|relative| step(relative.field, relative.base)).collect()
         };
         let scaled = layout.scaled.iter().map(|&field| step(field, field)).collect();
@@ -69,7 +73,10 @@ impl Transform {
                     let last = *previous;
                     *previous = step.load(record, order);
                     let value = *previous;
-                    let difference = Previous { whole: value.whole.wrapping_sub(last.whole), double: value.double - last.double };
+                    let difference = Previous {
+                        whole: value.whole.wrapping_sub(last.whole),
+                        double: value.double - last.double,
+                    };
                     step.store(record, order, difference);
                 }
             }
@@ -138,13 +145,22 @@ impl Step {
     }
 
     /// Replaces the value by what comes out of it and its base; a null stays as it is.
-    fn combine(&self, record: &mut [u8], order: ByteOrder, whole: fn(i64, i64) -> i64, double: fn(f64, f64) -> f64) {
+    fn combine(
+        &self,
+        record: &mut [u8],
+        order: ByteOrder,
+        whole: fn(i64, i64) -> i64,
+        double: fn(f64, f64) -> f64,
+    ) {
         if self.is_null(record) {
             return;
         }
         let value = self.load(record, order);
         let base = self.load_at(record, order, self.base);
-        let combined = Previous { whole: whole(value.whole, base.whole), double: double(value.double, base.double) };
+        let combined = Previous {
+            whole: whole(value.whole, base.whole),
+            double: double(value.double, base.double),
+        };
         self.store(record, order, combined);
     }
 }

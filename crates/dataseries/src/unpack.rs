@@ -14,7 +14,12 @@ use crate::{Compression, Error, Extent, ExtentBuffers, Result, null_compact};
 /// Unpacks an extent of the given type that lies at `offset`.
 ///
 /// Sizes and string offsets are always checked; digests if `options` want it.
-pub(crate) fn unpack(packed: &PackedExtent, extent_type: &Arc<ExtentType>, options: &ReadOptions, offset: u64) -> Result<Extent> {
+pub(crate) fn unpack(
+    packed: &PackedExtent,
+    extent_type: &Arc<ExtentType>,
+    options: &ReadOptions,
+    offset: u64,
+) -> Result<Extent> {
     unpack_into(packed, extent_type, options, offset, ExtentBuffers::default())
 }
 
@@ -29,21 +34,36 @@ pub(crate) fn unpack_into(
     let mut extent = unpack_records(packed, extent_type, options, offset, buffers.fixed)?;
     let header = packed.header();
     let corrupt = |what: String| Error::corrupt(offset, what);
-    extent.pool = unpack_pool(packed.parts().1, header.variable_mode, header.pool_bytes as usize, buffers.pool).map_err(corrupt)?;
+    extent.pool = unpack_pool(
+        packed.parts().1,
+        header.variable_mode,
+        header.pool_bytes as usize,
+        buffers.pool,
+    )
+    .map_err(corrupt)?;
     let starts = check_data(&extent.fixed, &extent.pool, packed, options, offset)?;
     check_offsets(&extent.fixed, extent_type, extent.order, &starts).map_err(corrupt)?;
     undo_transform(&mut extent);
     Ok(extent)
 }
 
-/// As [`unpack`], but leaves every string empty without expanding any. Nothing but the digest over the packed bytes is checked of them.
-pub(crate) fn unpack_without_strings(packed: &PackedExtent, extent_type: &Arc<ExtentType>, options: &ReadOptions, offset: u64) -> Result<Extent> {
+/// As [`unpack`], but leaves every string empty without expanding any. Nothing but the digest over
+/// the packed bytes is checked of them.
+pub(crate) fn unpack_without_strings(
+    packed: &PackedExtent,
+    extent_type: &Arc<ExtentType>,
+    options: &ReadOptions,
+    offset: u64,
+) -> Result<Extent> {
     let mut extent = unpack_records(packed, extent_type, options, offset, Vec::new())?;
     extent.pool = vec![0; POOL_START];
     let layout = extent_type.layout();
     if !layout.variable.is_empty() {
         for record in extent.fixed.chunks_exact_mut(layout.record_bytes) {
-            layout.variable.iter().for_each(|&number| packed.order().put_u32(record, layout.slots[number].offset, 0));
+            layout
+                .variable
+                .iter()
+                .for_each(|&number| packed.order().put_u32(record, layout.slots[number].offset, 0));
         }
     }
     undo_transform(&mut extent);
@@ -51,7 +71,13 @@ pub(crate) fn unpack_without_strings(packed: &PackedExtent, extent_type: &Arc<Ex
 }
 
 /// The fixed records of an extent, as they are before a transform is undone, and no pool yet.
-fn unpack_records(packed: &PackedExtent, extent_type: &Arc<ExtentType>, options: &ReadOptions, offset: u64, buffer: Vec<u8>) -> Result<Extent> {
+fn unpack_records(
+    packed: &PackedExtent,
+    extent_type: &Arc<ExtentType>,
+    options: &ReadOptions,
+    offset: u64,
+    buffer: Vec<u8>,
+) -> Result<Extent> {
     let (header, order) = (packed.header(), packed.order());
     assert_eq!(header.type_name, extent_type.name(), "an extent is unpacked with its own type");
     if options.digests != Digests::None {
@@ -62,10 +88,28 @@ fn unpack_records(packed: &PackedExtent, extent_type: &Arc<ExtentType>, options:
     if record_bytes == 0 && header.record_count > 0 {
         return Err(Error::corrupt(offset, "records of a type without fields"));
     }
-    check_limit(offset, "an extent", fixed_bytes + u64::from(header.pool_bytes), options.extent_bytes_limit)?;
-    let fixed = unpack_fixed(packed.parts().0, header.fixed_mode, fixed_bytes as usize, extent_type, buffer);
+    check_limit(
+        offset,
+        "an extent",
+        fixed_bytes + u64::from(header.pool_bytes),
+        options.extent_bytes_limit,
+    )?;
+    let fixed = unpack_fixed(
+        packed.parts().0,
+        header.fixed_mode,
+        fixed_bytes as usize,
+        extent_type,
+        buffer,
+    );
     let fixed = fixed.map_err(|what| Error::corrupt(offset, what))?;
-    Ok(Extent { extent_type: Arc::clone(extent_type), order, offset, record_count: header.record_count as usize, fixed, pool: Vec::new() })
+    Ok(Extent {
+        extent_type: Arc::clone(extent_type),
+        order,
+        offset,
+        record_count: header.record_count as usize,
+        fixed,
+        pool: Vec::new(),
+    })
 }
 
 fn undo_transform(extent: &mut Extent) {
@@ -74,16 +118,26 @@ fn undo_transform(extent: &mut Extent) {
     }
 }
 
-/// Checks the pool, and the digest over both parts if `options` want it; returns where strings begin.
-fn check_data(fixed: &[u8], pool: &[u8], packed: &PackedExtent, options: &ReadOptions, offset: u64) -> Result<pool::EntryStarts> {
+/// Checks the pool, and the digest over both parts if `options` want it; returns where strings
+/// begin.
+fn check_data(
+    fixed: &[u8],
+    pool: &[u8],
+    packed: &PackedExtent,
+    options: &ReadOptions,
+    offset: u64,
+) -> Result<pool::EntryStarts> {
     let mut digest = (options.digests == Digests::Both).then(|| DataDigest::new(fixed));
     if let Some(digest) = &mut digest {
         digest.pool(pool);
     }
-    let starts = pool::check(pool, packed.order(), digest.as_mut()).map_err(|what| Error::corrupt(offset, what))?;
+    let starts = pool::check(pool, packed.order(), digest.as_mut())
+        .map_err(|what| Error::corrupt(offset, what))?;
     let stored = packed.header().data_digest;
     match digest.map(DataDigest::finish) {
-        Some(computed) if computed != stored => Err(Error::Digest { offset, digest: "hash of the unpacked data", stored, computed }),
+        Some(computed) if computed != stored => {
+            Err(Error::Digest { offset, digest: "hash of the unpacked data", stored, computed })
+        }
         _ => Ok(starts),
     }
 }
@@ -96,9 +150,15 @@ fn check_limit(offset: u64, what: &'static str, bytes: u64, limit: u64) -> Resul
     }
 }
 
-/// Expands a stored part to at most `bytes`, after `prefix` zero bytes; returns the buffer and the bytes used.
-/// What `output` held before is still behind those.
-fn expand(stored: &[u8], mode: u8, prefix: usize, bytes: usize, mut output: Vec<u8>) -> std::result::Result<(Vec<u8>, usize), String> {
+/// Expands a stored part to at most `bytes`, after `prefix` zero bytes; returns the buffer and the
+/// bytes used. What `output` held before is still behind those.
+fn expand(
+    stored: &[u8],
+    mode: u8,
+    prefix: usize,
+    bytes: usize,
+    mut output: Vec<u8>,
+) -> std::result::Result<(Vec<u8>, usize), String> {
     if bytes == 0 {
         // Some writers leave the mode of an empty part undefined.
         return match stored.is_empty() {
@@ -106,7 +166,8 @@ fn expand(stored: &[u8], mode: u8, prefix: usize, bytes: usize, mut output: Vec<
             false => Err("stored bytes for an empty part".to_owned()),
         };
     }
-    let mode = Compression::from_number(mode).ok_or_else(|| format!("unknown compression mode {mode}"))?;
+    let mode =
+        Compression::from_number(mode).ok_or_else(|| format!("unknown compression mode {mode}"))?;
     let possible = mode.expansion_limit(stored.len() as u64);
     let length = prefix + bytes.min(usize::try_from(possible).unwrap_or(usize::MAX));
     if output.capacity() < length {
@@ -114,12 +175,19 @@ fn expand(stored: &[u8], mode: u8, prefix: usize, bytes: usize, mut output: Vec<
     }
     output.resize(length, 0);
     output[..prefix].fill(0);
-    let used = mode.decompress(stored, &mut output[prefix..]).map_err(|error| error.0.to_owned())?;
+    let used =
+        mode.decompress(stored, &mut output[prefix..]).map_err(|error| error.0.to_owned())?;
     Ok((output, used))
 }
 
 /// The fixed records, nulls expanded.
-fn unpack_fixed(stored: &[u8], mode: u8, bytes: usize, extent_type: &ExtentType, buffer: Vec<u8>) -> std::result::Result<Vec<u8>, String> {
+fn unpack_fixed(
+    stored: &[u8],
+    mode: u8,
+    bytes: usize,
+    extent_type: &ExtentType,
+    buffer: Vec<u8>,
+) -> std::result::Result<Vec<u8>, String> {
     let (mut data, used) = expand(stored, mode, 0, bytes, buffer)?;
     if extent_type.is_null_compact() && bytes > 0 {
         let layout = extent_type.layout();
@@ -139,16 +207,28 @@ fn unpack_fixed(stored: &[u8], mode: u8, bytes: usize, extent_type: &ExtentType,
 }
 
 /// The string pool, its four implicit bytes included.
-fn unpack_pool(stored: &[u8], mode: u8, bytes: usize, buffer: Vec<u8>) -> std::result::Result<Vec<u8>, String> {
+fn unpack_pool(
+    stored: &[u8],
+    mode: u8,
+    bytes: usize,
+    buffer: Vec<u8>,
+) -> std::result::Result<Vec<u8>, String> {
     let (pool, used) = expand(stored, mode, POOL_START, bytes - POOL_START, buffer)?;
     match used == bytes - POOL_START {
         true => Ok(pool),
-        false => Err(format!("{used} bytes of strings where {} were announced", bytes - POOL_START)),
+        false => {
+            Err(format!("{used} bytes of strings where {} were announced", bytes - POOL_START))
+        }
     }
 }
 
 /// Checks that every variable32 field points to a value.
-fn check_offsets(fixed: &[u8], extent_type: &ExtentType, order: ByteOrder, starts: &pool::EntryStarts) -> std::result::Result<(), String> {
+fn check_offsets(
+    fixed: &[u8],
+    extent_type: &ExtentType,
+    order: ByteOrder,
+    starts: &pool::EntryStarts,
+) -> std::result::Result<(), String> {
     let layout = extent_type.layout();
     if layout.variable.is_empty() {
         return Ok(());
@@ -158,7 +238,9 @@ fn check_offsets(fixed: &[u8], extent_type: &ExtentType, order: ByteOrder, start
             let value_offset = order.u32(record, layout.slots[number].offset);
             if !starts.allows(value_offset) {
                 let name = &extent_type.fields()[number].name;
-                return Err(format!("record {index}: field {name:?} points to {value_offset}, where no value begins"));
+                return Err(format!(
+                    "record {index}: field {name:?} points to {value_offset}, where no value begins"
+                ));
             }
         }
     }

@@ -22,24 +22,31 @@ pub struct WriterOptions {
     pub compression: CompressionSet,
     /// Level of zlib and bzip2, 1 to 9.
     pub level: u8,
-    /// An extent is written when its rows have so many bytes. Larger compresses better, smaller needs less memory
-    /// of readers. At most 64 MiB.
+    /// An extent is written when its rows have so many bytes. Larger compresses better, smaller
+    /// needs less memory of readers. At most 64 MiB.
     pub extent_bytes: usize,
-    /// All rows waiting together take at most about so many bytes: the largest extent is written early if need be.
+    /// All rows waiting together take at most about so many bytes: the largest extent is written
+    /// early if need be.
     pub memory_bytes: usize,
 }
 
 impl Default for WriterOptions {
     fn default() -> Self {
-        Self { order: ByteOrder::Little, compression: CompressionSet::LZ4, level: 6, extent_bytes: 256 << 10, memory_bytes: 64 << 20 }
+        Self {
+            order: ByteOrder::Little,
+            compression: CompressionSet::LZ4,
+            level: 6,
+            extent_bytes: 256 << 10,
+            memory_bytes: 64 << 20,
+        }
     }
 }
 
 /// Writes rows of several types to one stream, which need not seek.
 ///
-/// Extents are written whole as they fill. If the program dies, [`crate::recover()`] makes a complete file of those
-/// that reached the disk; [`Writer::flush`] bounds what would be missing. A writer dropped without
-/// [`Writer::finish`] leaves such a file too.
+/// Extents are written whole as they fill. If the program dies, [`crate::recover()`] makes a
+/// complete file of those that reached the disk; [`Writer::flush`] bounds what would be missing. A
+/// writer dropped without [`Writer::finish`] leaves such a file too.
 #[derive(Debug)]
 pub struct Writer<W: Write> {
     sink: FileSink<W>,
@@ -63,9 +70,13 @@ impl<W: Write> Writer<W> {
         let library = TypeLibrary::new(types)?;
         options.extent_bytes = options.extent_bytes.min(EXTENT_BYTES_MAX);
         let sink = FileSink::create(out, options.order, &library, options.compression)?;
-        let builders = library.types().iter().map(|extent_type| ExtentBuilder::new(Arc::clone(extent_type), options.order));
+        let builders = library
+            .types()
+            .iter()
+            .map(|extent_type| ExtentBuilder::new(Arc::clone(extent_type), options.order));
         let builders = builders.collect();
-        let releases = options.extent_bytes.saturating_mul(library.types().len()) > options.memory_bytes;
+        let releases =
+            options.extent_bytes.saturating_mul(library.types().len()) > options.memory_bytes;
         Ok(Self { sink, library, builders, releases, options, pending_bytes: 0, last: None })
     }
 
@@ -105,7 +116,8 @@ impl<W: Write> Writer<W> {
             self.write_builder(number)?;
         }
         while self.pending_bytes > self.options.memory_bytes {
-            let largest = (0..self.builders.len()).max_by_key(|&number| self.builders[number].bytes());
+            let largest =
+                (0..self.builders.len()).max_by_key(|&number| self.builders[number].bytes());
             self.write_builder(largest.expect("bytes are pending, so there is a builder"))?;
         }
         Ok(())
@@ -128,13 +140,16 @@ impl<W: Write> Writer<W> {
     /// Appends an extent packed elsewhere, on another thread perhaps.
     ///
     /// # Errors
-    /// [`Error::UnknownType`] if this file does not have its type, [`Error::Request`] if its byte order differs,
-    /// [`Error::Io`] from the stream.
+    /// [`Error::UnknownType`] if this file does not have its type, [`Error::Request`] if its byte
+    /// order differs, [`Error::Io`] from the stream.
     pub fn append(&mut self, packed: &PackedExtent) -> Result<()> {
         let name = &packed.header().type_name;
-        let number = self.library.number(name).ok_or_else(|| Error::UnknownType { name: name.clone() })?;
+        let number =
+            self.library.number(name).ok_or_else(|| Error::UnknownType { name: name.clone() })?;
         if packed.order() != self.options.order {
-            return Err(Error::Request("an extent of the other byte order cannot be appended".to_owned()));
+            return Err(Error::Request(
+                "an extent of the other byte order cannot be appended".to_owned(),
+            ));
         }
         self.sink.append(packed, number)
     }

@@ -1,12 +1,13 @@
-//! Files changed at random or on purpose: no panic, no unbounded memory, and what is whole is salvaged.
+//! Files changed at random or on purpose: no panic, no unbounded memory, and what is whole is
+//! salvaged.
 
 use std::io::{self, Cursor, Write};
 use std::sync::Arc;
 
 use retake_dataseries::tools::{Format, InfoOptions, StatOptions, TxtOptions, info, stat, txt};
 use retake_dataseries::{
-    ByteOrder, Compression, CompressionSet, Digests, Error, ExtentType, Field, ReadOptions, Reader, RecoverOptions, StreamReader, Writer,
-    WriterOptions, recover,
+    ByteOrder, Compression, CompressionSet, Digests, Error, ExtentType, Field, ReadOptions, Reader,
+    RecoverOptions, StreamReader, Writer, WriterOptions, recover,
 };
 
 /// A generator of numbers with a fixed start, so that failures repeat.
@@ -39,7 +40,8 @@ fn example_types() -> Vec<Arc<ExtentType>> {
 
 /// A file of two types and many small extents.
 fn example(order: ByteOrder, compression: CompressionSet, rows: i64) -> Vec<u8> {
-    let options = WriterOptions { order, compression, extent_bytes: 700, ..WriterOptions::default() };
+    let options =
+        WriterOptions { order, compression, extent_bytes: 700, ..WriterOptions::default() };
     let mut writer = Writer::new(Vec::new(), example_types(), options).expect("a writer");
     for id in 0..rows {
         let [plain, compact] = [0, 1].map(|number| Arc::clone(&writer.library().types()[number]));
@@ -62,7 +64,13 @@ fn example(order: ByteOrder, compression: CompressionSet, rows: i64) -> Vec<u8> 
 
 fn compressions() -> Vec<CompressionSet> {
     let only = |mode| CompressionSet::NONE.with(mode).expect("writable");
-    vec![CompressionSet::NONE, CompressionSet::LZ4, CompressionSet::ZLIB, only(Compression::Bzip2), only(Compression::Snappy)]
+    vec![
+        CompressionSet::NONE,
+        CompressionSet::LZ4,
+        CompressionSet::ZLIB,
+        only(Compression::Bzip2),
+        only(Compression::Snappy),
+    ]
 }
 
 /// Reads a file in every way there is. Errors are fine; how many rows came out is returned.
@@ -71,7 +79,8 @@ fn read_in_every_way(bytes: &[u8]) -> usize {
     for digests in [Digests::Both, Digests::Packed, Digests::None] {
         let read = ReadOptions { digests, extent_bytes_limit: 4 << 20, ..ReadOptions::default() };
         if let Ok(mut reader) = StreamReader::open(bytes, read.clone()) {
-            // Errors about contents leave the reader usable; those about structure repeat, so steps are limited.
+            // Errors about contents leave the reader usable; those about structure repeat, so steps
+            // are limited.
             for _ in 0..1000 {
                 match reader.next_extent() {
                     Ok(Some(extent)) => {
@@ -87,14 +96,24 @@ fn read_in_every_way(bytes: &[u8]) -> usize {
                 let _ = reader.read(&entry).map(|extent| extent.rows().count());
             }
         }
-        let options = TxtOptions { format: Format::Json, read: read.clone(), ..TxtOptions::default() };
+        let options =
+            TxtOptions { format: Format::Json, read: read.clone(), ..TxtOptions::default() };
         let _ = txt(bytes, &mut io::sink(), &options);
-        let _ = info(bytes, &mut io::sink(), &InfoOptions { read: read.clone(), ..InfoOptions::default() });
-        let options = StatOptions { group_by: vec!["@type".to_owned()], read: read.clone(), ..StatOptions::default() };
+        let _ = info(
+            bytes,
+            &mut io::sink(),
+            &InfoOptions { read: read.clone(), ..InfoOptions::default() },
+        );
+        let options = StatOptions {
+            group_by: vec!["@type".to_owned()],
+            read: read.clone(),
+            ..StatOptions::default()
+        };
         let _ = stat(bytes, &mut io::sink(), &options);
         let options = RecoverOptions { read, types: None };
         if let Ok((salvaged, _)) = recover(Cursor::new(bytes), Vec::new(), &options) {
-            let mut reader = StreamReader::open(salvaged.as_slice(), ReadOptions::default()).expect("a sound file");
+            let mut reader = StreamReader::open(salvaged.as_slice(), ReadOptions::default())
+                .expect("a sound file");
             while reader.next_extent().expect("only sound extents are salvaged").is_some() {}
         }
     }
@@ -186,23 +205,28 @@ fn changed_samples_never_panic() {
 fn a_file_cut_anywhere_keeps_its_whole_extents() {
     let original = example(ByteOrder::Little, CompressionSet::LZ4, 60);
     let mut ends = Vec::new();
-    let mut reader = StreamReader::open(original.as_slice(), ReadOptions::default()).expect("a sound file");
+    let mut reader =
+        StreamReader::open(original.as_slice(), ReadOptions::default()).expect("a sound file");
     let types_end = reader.offset();
     while let Some((offset, packed)) = reader.next_packed_where(|_| true).expect("a sound extent") {
         ends.push(offset + packed.bytes().len() as u64);
     }
     for cut in (types_end as usize..original.len()).step_by(13) {
-        let (salvaged, report) = recover(Cursor::new(&original[..cut]), Vec::new(), &RecoverOptions::default()).expect("recovered");
+        let (salvaged, report) =
+            recover(Cursor::new(&original[..cut]), Vec::new(), &RecoverOptions::default())
+                .expect("recovered");
         let expected = ends.iter().filter(|&&end| end <= cut as u64).count();
         assert_eq!(report.extents, expected as u64, "cut at {cut}");
         assert!(!report.is_sound());
-        let mut reader = StreamReader::open(salvaged.as_slice(), ReadOptions::default()).expect("a sound file");
+        let mut reader =
+            StreamReader::open(salvaged.as_slice(), ReadOptions::default()).expect("a sound file");
         let mut count = 0;
         while reader.next_extent().expect("a sound extent").is_some() {
             count += 1;
         }
         assert_eq!(count, expected);
-        let mut reader = StreamReader::open(&original[..cut], ReadOptions::default()).expect("the types are whole");
+        let mut reader = StreamReader::open(&original[..cut], ReadOptions::default())
+            .expect("the types are whole");
         let end = loop {
             match reader.next_extent() {
                 Ok(Some(_)) => {}
@@ -211,7 +235,8 @@ fn a_file_cut_anywhere_keeps_its_whole_extents() {
         };
         assert!(matches!(end, Err(Error::Truncated { .. })), "{end:?}");
     }
-    let (same, report) = recover(Cursor::new(&original), Vec::new(), &RecoverOptions::default()).expect("recovered");
+    let (same, report) =
+        recover(Cursor::new(&original), Vec::new(), &RecoverOptions::default()).expect("recovered");
     assert!(report.is_sound());
     assert_eq!(same, original, "a sound file is copied as it is");
 }
@@ -219,14 +244,17 @@ fn a_file_cut_anywhere_keeps_its_whole_extents() {
 #[test]
 fn a_flipped_byte_costs_one_extent() {
     let original = example(ByteOrder::Big, CompressionSet::NONE, 60);
-    let (_, sound) = recover(Cursor::new(&original), Vec::new(), &RecoverOptions::default()).expect("recovered");
-    let mut reader = StreamReader::open(original.as_slice(), ReadOptions::default()).expect("a sound file");
+    let (_, sound) =
+        recover(Cursor::new(&original), Vec::new(), &RecoverOptions::default()).expect("recovered");
+    let mut reader =
+        StreamReader::open(original.as_slice(), ReadOptions::default()).expect("a sound file");
     let start = reader.offset() as usize;
     while reader.next_extent().expect("a sound extent").is_some() {}
     for at in (start..original.len() - 28).step_by(37) {
         let mut damaged = original.clone();
         damaged[at] ^= 0x40;
-        let (_, report) = recover(Cursor::new(&damaged), Vec::new(), &RecoverOptions::default()).expect("recovered");
+        let (_, report) = recover(Cursor::new(&damaged), Vec::new(), &RecoverOptions::default())
+            .expect("recovered");
         assert!(report.extents >= sound.extents - 1, "flip at {at}: {report:?}");
         assert_eq!(report.lost_ranges, 1, "flip at {at}");
         assert!(report.had_tail, "flip at {at}");
@@ -236,11 +264,15 @@ fn a_flipped_byte_costs_one_extent() {
 #[test]
 fn damaged_descriptions_are_replaced_from_another_file() {
     let mut damaged = example(ByteOrder::Little, CompressionSet::NONE, 30);
-    let (_, sound) = recover(Cursor::new(&damaged), Vec::new(), &RecoverOptions::default()).expect("recovered");
+    let (_, sound) =
+        recover(Cursor::new(&damaged), Vec::new(), &RecoverOptions::default()).expect("recovered");
     damaged[150] ^= 1;
     assert!(recover(Cursor::new(&damaged), Vec::new(), &RecoverOptions::default()).is_err());
     let other = example(ByteOrder::Big, CompressionSet::LZ4, 1);
-    let types = StreamReader::open(other.as_slice(), ReadOptions::default()).expect("a sound file").library().clone();
+    let types = StreamReader::open(other.as_slice(), ReadOptions::default())
+        .expect("a sound file")
+        .library()
+        .clone();
     let options = RecoverOptions { types: Some(types), ..RecoverOptions::default() };
     let (_, report) = recover(Cursor::new(&damaged), Vec::new(), &options).expect("recovered");
     assert_eq!((report.extents, report.records), (sound.extents, sound.records));
@@ -249,7 +281,8 @@ fn damaged_descriptions_are_replaced_from_another_file() {
 #[test]
 fn a_small_file_cannot_ask_for_much_memory() {
     let original = example(ByteOrder::Little, CompressionSet::NONE, 20);
-    let mut reader = StreamReader::open(original.as_slice(), ReadOptions::default()).expect("a sound file");
+    let mut reader =
+        StreamReader::open(original.as_slice(), ReadOptions::default()).expect("a sound file");
     let (offset, _) = reader.next_packed_where(|_| true).expect("an extent").expect("one");
     let mut bytes = original.clone();
     // Two billion records: refused by size, before anything is expanded.
@@ -280,7 +313,11 @@ impl Write for Full {
 #[test]
 fn a_full_disk_is_an_error_and_the_file_recovers() {
     let mut full = Full(Vec::new(), 5000);
-    let options = WriterOptions { extent_bytes: 500, compression: CompressionSet::NONE, ..WriterOptions::default() };
+    let options = WriterOptions {
+        extent_bytes: 500,
+        compression: CompressionSet::NONE,
+        ..WriterOptions::default()
+    };
     let types = example_types();
     let id = types[0].bind::<i64>("id").expect("id");
     let mut writer = Writer::new(&mut full, types, options).expect("a writer");
@@ -296,17 +333,22 @@ fn a_full_disk_is_an_error_and_the_file_recovers() {
     assert!(matches!(failure, Some(Error::Io(_))), "{failure:?}");
     assert!(matches!(writer.flush(), Err(Error::Poisoned) | Ok(())));
     drop(writer);
-    let (_, report) = recover(Cursor::new(&full.0), Vec::new(), &RecoverOptions::default()).expect("recovered");
+    let (_, report) =
+        recover(Cursor::new(&full.0), Vec::new(), &RecoverOptions::default()).expect("recovered");
     assert!(report.records > 50 && !report.is_sound(), "{report:?}");
 }
 
 #[test]
 fn descriptions_made_to_hurt_are_refused() {
     let deep = format!("<ExtentType name=\"a\">{}", "<field>".repeat(30_000));
-    let wide =
-        format!("<ExtentType name=\"a\">{}</ExtentType>", (0..20_000).map(|i| format!("<field type=\"byte\" name=\"{i}\"/>")).collect::<String>());
-    let large = "<ExtentType name=\"a\"><field type=\"fixedwidth\" name=\"b\" size=\"4000000000\"/></ExtentType>";
-    let laughs = "<!DOCTYPE x [<!ENTITY a \"aaaa\"><!ENTITY b \"&a;&a;\">]><ExtentType name=\"&b;\"></ExtentType>";
+    let wide = format!(
+        "<ExtentType name=\"a\">{}</ExtentType>",
+        (0..20_000).map(|i| format!("<field type=\"byte\" name=\"{i}\"/>")).collect::<String>()
+    );
+    let large = "<ExtentType name=\"a\"><field type=\"fixedwidth\" name=\"b\" \
+    size=\"4000000000\"/></ExtentType>";
+    let laughs = "<!DOCTYPE x [<!ENTITY a \"aaaa\"><!ENTITY b \"&a;&a;\">]><ExtentType \
+    name=\"&b;\"></ExtentType>";
     let long = format!("<ExtentType name=\"a\" comment=\"{}\"></ExtentType>", "x".repeat(2 << 20));
     for xml in [&deep, &wide, large, laughs, &long] {
         assert!(matches!(ExtentType::parse(xml), Err(Error::Schema { .. })), "{:.60}", xml);
@@ -316,7 +358,8 @@ fn descriptions_made_to_hurt_are_refused() {
 #[test]
 fn a_file_of_false_headers_is_searched_in_bounded_time() {
     let original = example(ByteOrder::Little, CompressionSet::NONE, 5);
-    let start = StreamReader::open(original.as_slice(), ReadOptions::default()).expect("sound").offset();
+    let start =
+        StreamReader::open(original.as_slice(), ReadOptions::default()).expect("sound").offset();
     let mut bytes = original[..start as usize].to_vec();
     // Each claims to hold most of the file, and none does.
     for _ in 0..20_000 {
@@ -328,7 +371,8 @@ fn a_file_of_false_headers_is_searched_in_bounded_time() {
         bytes.extend(header);
     }
     let began = std::time::Instant::now();
-    let (_, report) = recover(Cursor::new(&bytes), Vec::new(), &RecoverOptions::default()).expect("recovered");
+    let (_, report) =
+        recover(Cursor::new(&bytes), Vec::new(), &RecoverOptions::default()).expect("recovered");
     assert_eq!(report.extents, 0);
     assert_eq!(report.lost_bytes, bytes.len() as u64 - start);
     assert!(began.elapsed().as_secs() < 60, "{:?}", began.elapsed());

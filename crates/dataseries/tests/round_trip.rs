@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use retake_dataseries::{
-    ByteOrder, Compression, CompressionSet, ExtentBuffers, ExtentBuilder, ExtentType, Field, FieldOrdering, FieldType, PadRecord, ReadOptions,
-    Reader, Row, StreamReader, Value, Writer, WriterOptions,
+    ByteOrder, Compression, CompressionSet, ExtentBuffers, ExtentBuilder, ExtentType, Field,
+    FieldOrdering, FieldType, PadRecord, ReadOptions, Reader, Row, StreamReader, Value, Writer,
+    WriterOptions,
 };
 use slow::Slow;
 
@@ -22,11 +23,18 @@ struct FieldPlan {
 }
 
 fn field_plan() -> impl Strategy<Value = FieldPlan> {
-    (0..8_u8, any::<bool>(), any::<bool>(), 0..20_usize).prop_map(|(kind, nullable, option, base)| FieldPlan { kind, nullable, option, base })
+    (0..8_u8, any::<bool>(), any::<bool>(), 0..20_usize)
+        .prop_map(|(kind, nullable, option, base)| FieldPlan { kind, nullable, option, base })
 }
 
 /// A legal type from whatever plan.
-fn make_type(name: &str, plans: &[FieldPlan], compact: bool, big_first: bool, max_pad: bool) -> Arc<ExtentType> {
+fn make_type(
+    name: &str,
+    plans: &[FieldPlan],
+    compact: bool,
+    big_first: bool,
+    max_pad: bool,
+) -> Arc<ExtentType> {
     let mut fields: Vec<Field> = Vec::new();
     for (index, plan) in plans.iter().enumerate() {
         let name = format!("f{index}{}", ["", "-x", "&\"<é>"][index % 3]);
@@ -48,7 +56,8 @@ fn make_type(name: &str, plans: &[FieldPlan], compact: bool, big_first: bool, ma
         fields.push(field);
     }
     let any_bit = fields.iter().any(|field| field.nullable || field.field_type == FieldType::Bool);
-    let mut builder = ExtentType::builder(name).namespace("example.org").version(1, 2).fields(fields);
+    let mut builder =
+        ExtentType::builder(name).namespace("example.org").version(1, 2).fields(fields);
     if big_first {
         builder = builder.ordering(FieldOrdering::BigToSmall);
     } else if compact && any_bit {
@@ -62,11 +71,16 @@ fn make_type(name: &str, plans: &[FieldPlan], compact: bool, big_first: bool, ma
 
 /// Adds the option of the field's type. Doubles only refer to others: their own differences round.
 fn with_option(field: Field, base: usize, earlier: &[Field]) -> Field {
-    let same: Vec<&Field> = earlier.iter().filter(|other| other.field_type == field.field_type).collect();
+    let same: Vec<&Field> =
+        earlier.iter().filter(|other| other.field_type == field.field_type).collect();
     let name = field.name.clone();
     match field.field_type {
-        FieldType::Int32 | FieldType::Int64 if base & 1 == 0 || same.is_empty() => field.relative_to(&name),
-        FieldType::Int32 | FieldType::Int64 => field.relative_to(&same[base % same.len()].name.clone()),
+        FieldType::Int32 | FieldType::Int64 if base & 1 == 0 || same.is_empty() => {
+            field.relative_to(&name)
+        }
+        FieldType::Int32 | FieldType::Int64 => {
+            field.relative_to(&same[base % same.len()].name.clone())
+        }
         FieldType::Variable32 => field.unique(),
         _ => field,
     }
@@ -84,7 +98,9 @@ fn make_value(field: &Field, number: i64, bytes: &[u8]) -> Slow {
         FieldType::Int64 => Slow::Int64(number),
         FieldType::Double => Slow::Double((number as f64 / 7.0).to_bits()),
         FieldType::Variable32 => Slow::Bytes(bytes.to_vec()),
-        FieldType::FixedWidth(size) => Slow::Bytes(bytes.iter().copied().cycle().chain([0; 64]).take(size as usize).collect()),
+        FieldType::FixedWidth(size) => {
+            Slow::Bytes(bytes.iter().copied().cycle().chain([0; 64]).take(size as usize).collect())
+        }
     }
 }
 
@@ -124,14 +140,16 @@ fn compression(choice: u8) -> CompressionSet {
 fn read_all(file: &[u8], types: &[Arc<ExtentType>]) -> Vec<Vec<Vec<Slow>>> {
     let mut rows = vec![Vec::new(); types.len()];
     for extent in slow::read(file) {
-        let number = types.iter().position(|own| own.name() == extent.type_name).expect("a known type");
+        let number =
+            types.iter().position(|own| own.name() == extent.type_name).expect("a known type");
         rows[number].extend(extent.rows);
     }
     let mut streamed = vec![Vec::new(); types.len()];
     let mut reader = StreamReader::open(file, ReadOptions::default()).expect("a sound file");
     while let Some(extent) = reader.next_extent().expect("a sound extent") {
         let number = reader.library().number(extent.extent_type().name()).expect("a known type");
-        streamed[number].extend(extent.rows().map(|row| row.values().map(Slow::from).collect::<Vec<_>>()));
+        streamed[number]
+            .extend(extent.rows().map(|row| row.values().map(Slow::from).collect::<Vec<_>>()));
     }
     assert!(reader.warnings().is_empty(), "{:?}", reader.warnings());
     assert_eq!(streamed, rows, "stream and slow reader");
@@ -144,7 +162,8 @@ fn read_all(file: &[u8], types: &[Arc<ExtentType>]) -> Vec<Vec<Vec<Slow>>> {
         let mut extent = reader.read_into(&entry, buffers).expect("a sound extent");
         let number = reader.library().number(entry.extent_type.name()).expect("a known type");
         assert!(Arc::ptr_eq(extent.extent_type(), &types[number]), "the type was known");
-        indexed[number].extend(extent.rows().map(|row| row.values().map(Slow::from).collect::<Vec<_>>()));
+        indexed[number]
+            .extend(extent.rows().map(|row| row.values().map(Slow::from).collect::<Vec<_>>()));
         extent.rows().for_each(|row| check_numbers(&row));
         buffers = extent.take_buffers();
     }
@@ -156,13 +175,20 @@ fn read_all(file: &[u8], types: &[Arc<ExtentType>]) -> Vec<Vec<Vec<Slow>>> {
 fn check_numbers(row: &Row<'_>) {
     for (number, field) in row.extent_type().fields().iter().enumerate() {
         let place = row.extent_type().number_place(number);
-        let is_number = matches!(field.field_type, FieldType::Bool | FieldType::Byte | FieldType::Int32 | FieldType::Int64);
-        assert_eq!((place.is_some(), place.and_then(|place| row.number(&place))), (is_number, row.value(number).as_i64()));
+        let is_number = matches!(
+            field.field_type,
+            FieldType::Bool | FieldType::Byte | FieldType::Int32 | FieldType::Int64
+        );
+        assert_eq!(
+            (place.is_some(), place.and_then(|place| row.number(&place))),
+            (is_number, row.value(number).as_i64())
+        );
     }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None,
+        ..ProptestConfig::default() })]
 
     #[test]
     fn what_is_written_is_read(
@@ -171,12 +197,14 @@ proptest! {
         compression_choice in 0..5_u8,
         extent_bytes in 1..3000_usize,
         memory_bytes in 500..5000_usize,
-        numbers in prop::collection::vec((any::<i64>(), prop::collection::vec(any::<u8>(), 0..40)), 0..120),
+        numbers in prop::collection::vec((any::<i64>(), prop::collection::vec(any::<u8>(), 0..40)),
+            0..120),
     ) {
         let types: Vec<_> = plans
             .iter()
             .enumerate()
-            .map(|(index, plans)| make_type(&format!("Type::{index}"), plans, compact, big_first, max_pad))
+            .map(|(index, plans)| make_type(&format!("Type::{index}"), plans, compact, big_first,
+                max_pad))
             .collect();
         let order = if big_endian { ByteOrder::Big } else { ByteOrder::Little };
         let compression = compression(compression_choice);
@@ -189,7 +217,8 @@ proptest! {
             // Small differences and repeats, as real records have them.
             let row: Vec<Slow> = fields
                 .map(|(field_index, field)| {
-                    make_value(field, number.rotate_left(field_index as u32), &bytes[..bytes.len() >> (field_index % 3)])
+                    make_value(field, number.rotate_left(field_index as u32),
+                        &bytes[..bytes.len() >> (field_index % 3)])
                 })
                 .collect();
             put(&mut writer, chosen, &row);
@@ -216,14 +245,17 @@ fn scaled_and_relative_doubles_come_back_rounded() {
         .expect("a legal type");
     for order in [ByteOrder::Little, ByteOrder::Big] {
         let options = WriterOptions { order, ..WriterOptions::default() };
-        let mut writer = Writer::new(Vec::new(), vec![Arc::clone(&extent_type)], options).expect("a writer");
-        let given: Vec<f64> = (0..1000).map(|index| 1e6 + f64::from(index * index) * 0.0123).collect();
+        let mut writer =
+            Writer::new(Vec::new(), vec![Arc::clone(&extent_type)], options).expect("a writer");
+        let given: Vec<f64> =
+            (0..1000).map(|index| 1e6 + f64::from(index * index) * 0.0123).collect();
         for &time in &given {
             let bits = |value: f64| Slow::Double(value.to_bits());
             put(&mut writer, 0, &[bits(time), bits(time + 0.25), bits(time)]);
         }
         let file = writer.finish().expect("a finished file");
-        for (row, time) in read_all(&file, std::slice::from_ref(&extent_type))[0].iter().zip(given) {
+        for (row, time) in read_all(&file, std::slice::from_ref(&extent_type))[0].iter().zip(given)
+        {
             let double = |value: &Slow| {
                 if let Slow::Double(bits) = value { f64::from_bits(*bits) } else { f64::NAN }
             };
@@ -236,11 +268,14 @@ fn scaled_and_relative_doubles_come_back_rounded() {
 
 #[test]
 fn many_strings_cross_the_batches_of_the_digest() {
-    let extent_type = ExtentType::builder("Strings").field(Field::variable32("s")).build().expect("a legal type");
+    let extent_type =
+        ExtentType::builder("Strings").field(Field::variable32("s")).build().expect("a legal type");
     for count in [1023_usize, 1024, 1025, 2048, 5000] {
         let options = WriterOptions { extent_bytes: 64 << 20, ..WriterOptions::default() };
-        let mut writer = Writer::new(Vec::new(), vec![Arc::clone(&extent_type)], options).expect("a writer");
-        let rows: Vec<Vec<Slow>> = (0..count).map(|index| vec![Slow::Bytes(vec![b'x'; 1 + index % 50])]).collect();
+        let mut writer =
+            Writer::new(Vec::new(), vec![Arc::clone(&extent_type)], options).expect("a writer");
+        let rows: Vec<Vec<Slow>> =
+            (0..count).map(|index| vec![Slow::Bytes(vec![b'x'; 1 + index % 50])]).collect();
         rows.iter().for_each(|row| put(&mut writer, 0, row));
         let file = writer.finish().expect("a finished file");
         assert!(read_all(&file, std::slice::from_ref(&extent_type))[0] == rows, "{count}");
@@ -249,8 +284,11 @@ fn many_strings_cross_the_batches_of_the_digest() {
 
 #[test]
 fn extents_packed_elsewhere_are_appended() {
-    let extent_type = ExtentType::builder("Numbers").field(Field::int64("n")).build().expect("a legal type");
-    let mut writer = Writer::new(Vec::new(), vec![Arc::clone(&extent_type)], WriterOptions::default()).expect("a writer");
+    let extent_type =
+        ExtentType::builder("Numbers").field(Field::int64("n")).build().expect("a legal type");
+    let mut writer =
+        Writer::new(Vec::new(), vec![Arc::clone(&extent_type)], WriterOptions::default())
+            .expect("a writer");
     let packed: Vec<_> = (0..4_i64)
         .map(|thread| {
             let extent_type = Arc::clone(&extent_type);

@@ -6,14 +6,18 @@ use std::io::Cursor;
 use std::path::PathBuf;
 
 use retake_dataseries::tools::{RepackOptions, repack};
-use retake_dataseries::{ByteOrder, Compression, CompressionSet, ReadOptions, Reader, StreamReader, Warning, WriterOptions};
+use retake_dataseries::{
+    ByteOrder, Compression, CompressionSet, ReadOptions, Reader, StreamReader, Warning,
+    WriterOptions,
+};
 use slow::{Slow, SlowExtent};
 
 /// The sample files at hand: the small ones kept with this test, and those in `DATASERIES_SAMPLES`.
 fn samples() -> Vec<PathBuf> {
     let mut folders = vec![PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")];
     folders.extend(std::env::var_os("DATASERIES_SAMPLES").map(PathBuf::from));
-    let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).expect("the folder of samples"));
+    let files =
+        folders.iter().flat_map(|folder| std::fs::read_dir(folder).expect("the folder of samples"));
     let mut files: Vec<PathBuf> = files.map(|entry| entry.expect("an entry").path()).collect();
     files.sort();
     files
@@ -25,7 +29,10 @@ fn stream(bytes: &[u8]) -> (Vec<SlowExtent>, Vec<Warning>) {
     let mut extents = Vec::new();
     while let Some(extent) = reader.next_extent().expect("a sound extent") {
         let rows = extent.rows().map(|row| row.values().map(Slow::from).collect());
-        extents.push(SlowExtent { type_name: extent.extent_type().name().to_owned(), rows: rows.collect() });
+        extents.push(SlowExtent {
+            type_name: extent.extent_type().name().to_owned(),
+            rows: rows.collect(),
+        });
     }
     (extents, reader.warnings().to_vec())
 }
@@ -50,13 +57,15 @@ fn the_index_leads_to_the_same_rows() {
     for path in samples() {
         let bytes = std::fs::read(&path).expect("a readable sample");
         let (extents, _) = stream(&bytes);
-        let mut reader = Reader::open(Cursor::new(&bytes), ReadOptions::default()).expect("a sound file");
+        let mut reader =
+            Reader::open(Cursor::new(&bytes), ReadOptions::default()).expect("a sound file");
         let entries = reader.entries().to_vec();
         assert_eq!(entries.len(), extents.len());
         // Backwards, since any order must do.
         for (entry, expected) in entries.iter().zip(&extents).rev() {
             let extent = reader.read(entry).expect("a sound extent");
-            let rows: Vec<Vec<Slow>> = extent.rows().map(|row| row.values().map(Slow::from).collect()).collect();
+            let rows: Vec<Vec<Slow>> =
+                extent.rows().map(|row| row.values().map(Slow::from).collect()).collect();
             assert!(rows == expected.rows, "{}: extent at {}", path.display(), entry.offset);
         }
     }
@@ -69,12 +78,25 @@ fn both_byte_orders_of_a_sample_hold_the_same() {
             continue;
         };
         let big = rows_by_type(&std::fs::read(&path).expect("a readable sample"));
-        let little = rows_by_type(&std::fs::read(format!("{little}littleend")).expect("the other order"));
+        let little =
+            rows_by_type(&std::fs::read(format!("{little}littleend")).expect("the other order"));
         assert!(big.keys().eq(little.keys()), "{}: types", path.display());
-        let counts = |rows: &Rows| rows.values().map(|rows| rows.iter().map(Vec::len).collect()).collect::<Vec<Vec<usize>>>();
-        assert_eq!(counts(&big), counts(&little), "{}: rows and values of each type", path.display());
-        for (big, little) in big.values().flatten().flatten().zip(little.values().flatten().flatten()) {
-            // The two were written on different machines, whose arithmetic differs in the last bits.
+        let counts = |rows: &Rows| {
+            rows.values()
+                .map(|rows| rows.iter().map(Vec::len).collect())
+                .collect::<Vec<Vec<usize>>>()
+        };
+        assert_eq!(
+            counts(&big),
+            counts(&little),
+            "{}: rows and values of each type",
+            path.display()
+        );
+        for (big, little) in
+            big.values().flatten().flatten().zip(little.values().flatten().flatten())
+        {
+            // The two were written on different machines, whose arithmetic differs in the last
+            // bits.
             let same = match (big, little) {
                 (Slow::Double(big), Slow::Double(little)) => {
                     let (big, little) = (f64::from_bits(*big), f64::from_bits(*little));
@@ -108,18 +130,35 @@ fn repacked_samples_hold_the_same() {
             continue;
         }
         let expected = rows_by_type(&bytes);
-        let ways = [(ByteOrder::Little, CompressionSet::LZ4), (ByteOrder::Big, zlib_and_others), (ByteOrder::Big, CompressionSet::NONE)];
+        let ways = [
+            (ByteOrder::Little, CompressionSet::LZ4),
+            (ByteOrder::Big, zlib_and_others),
+            (ByteOrder::Big, CompressionSet::NONE),
+        ];
         // Samples of many rows go one way each, or this takes minutes without optimisation.
         let count = expected.values().map(Vec::len).sum::<usize>();
         let few = if count > 50_000 { &ways[bytes.len() % 3..][..1] } else { &ways[..] };
         for &(order, compression) in few {
-            let writer = WriterOptions { order, compression, extent_bytes: 20_000, ..WriterOptions::default() };
+            let writer = WriterOptions {
+                order,
+                compression,
+                extent_bytes: 20_000,
+                ..WriterOptions::default()
+            };
             let options = RepackOptions { writer, ..RepackOptions::default() };
-            let (repacked, report) = repack(vec![bytes.as_slice()], Vec::new(), &options).expect("repacked");
+            let (repacked, report) =
+                repack(vec![bytes.as_slice()], Vec::new(), &options).expect("repacked");
             assert_eq!(report.records_read, report.records_written);
             slow::read(&repacked);
-            assert!(slow::SLOW_CHAIN.with(std::cell::Cell::get), "the chain of a new file is right");
-            assert!(rows_by_type(&repacked) == expected, "{} {order:?} {compression:?}", path.display());
+            assert!(
+                slow::SLOW_CHAIN.with(std::cell::Cell::get),
+                "the chain of a new file is right"
+            );
+            assert!(
+                rows_by_type(&repacked) == expected,
+                "{} {order:?} {compression:?}",
+                path.display()
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Whether the memory that a process maps shared is its own all the same: then it need not be shared at replay, and the process can be copied.
+//! Whether the memory that a process maps shared is its own all the same: then it need not be
+//! shared at replay, and the process can be copied.
 //!
 //! Many programs map a file shared that others may look at but hardly ever do: Java its counters.
 
@@ -22,8 +23,9 @@ struct Mapped {
     shared_to_write: bool,
 }
 
-/// Whether no other process, no other mapping and no system call ever shows or changes what the process of `target` maps shared and may write to.
-/// Memory that a parent made it with counts as another's, and so does all memory if the process makes others, which have what it has.
+/// Whether no other process, no other mapping and no system call ever shows or changes what the
+/// process of `target` maps shared and may write to. Memory that a parent made it with counts as
+/// another's, and so does all memory if the process makes others, which have what it has.
 ///
 /// # Errors
 /// The recording cannot be read.
@@ -31,9 +33,11 @@ pub(crate) fn is_alone(recording: &Recording, target: &Target) -> Result<bool> {
     Ok(maps_to_share(recording, target)? && is_seen_by_nobody(recording, target)?)
 }
 
-/// Whether the process maps anything shared to write to it: most do not, and then nothing else need be known. Looks into few events.
+/// Whether the process maps anything shared to write to it: most do not, and then nothing else need
+/// be known. Looks into few events.
 fn maps_to_share(recording: &Recording, target: &Target) -> Result<bool> {
-    let is_mapping = |header: &Header| header.kind == Some(EventKind::Call) && header.number == MMAP;
+    let is_mapping =
+        |header: &Header| header.kind == Some(EventKind::Call) && header.number == MMAP;
     let mut bytes = Vec::new();
     for stream in recording.streams().filter(|stream| stream.info.pid == target.pid) {
         let mut scan = Scan::new(recording, stream.info.id)?;
@@ -51,7 +55,8 @@ fn maps_to_share(recording: &Recording, target: &Target) -> Result<bool> {
 }
 
 fn is_shared_to_write(call: &CallRef) -> bool {
-    let has = |index, flag: i32| call.argument(index).is_some_and(|argument| argument & flag as u64 != 0);
+    let has =
+        |index, flag: i32| call.argument(index).is_some_and(|argument| argument & flag as u64 != 0);
     // MAP_SHARED is a bit of MAP_SHARED_VALIDATE too.
     call.number() == MMAP && has(3, libc::MAP_SHARED) && has(2, libc::PROT_WRITE)
 }
@@ -59,7 +64,8 @@ fn is_shared_to_write(call: &CallRef) -> bool {
 fn is_seen_by_nobody(recording: &Recording, target: &Target) -> Result<bool> {
     let streams: Vec<StreamSummary> = recording.streams().collect();
     let is_targets = |stream: &StreamSummary| stream.info.pid == target.pid;
-    let parents: HashSet<i32> = makers(&streams, target.stream).map(|maker| maker.info.pid).collect();
+    let parents: HashSet<i32> =
+        makers(&streams, target.stream).map(|maker| maker.info.pid).collect();
     let mut files: HashMap<(u64, u64), Mapped> = HashMap::new();
     for stream in streams.iter().filter(|stream| stream.info.kind != StreamKind::Supervisor) {
         let has_what_target_has = is_targets(stream) || parents.contains(&stream.info.pid);
@@ -71,12 +77,16 @@ fn is_seen_by_nobody(recording: &Recording, target: &Target) -> Result<bool> {
             let Ok(event) = &numbered.event else { return Ok(false) };
             let Event::Call(call) = event.decode() else { continue };
             let may_write = is_shared_to_write(&call);
-            let is_another_view = call.number() == MREMAP && call.argument(1).unwrap_or(0) == 0 || call.number() == SHMAT;
-            let is_shown = has_what_target_has && (is_another_view || may_write && !is_targets(stream));
+            let is_another_view = call.number() == MREMAP && call.argument(1).unwrap_or(0) == 0
+                || call.number() == SHMAT;
+            let is_shown =
+                has_what_target_has && (is_another_view || may_write && !is_targets(stream));
             if is_shown || call.items().any(|item| item.direction() == ItemDirection::FileWrite) {
                 return Ok(false);
             }
-            let item = call.items().find(|item| call.number() == MMAP && item.direction() == ItemDirection::Mapping);
+            let item = call
+                .items()
+                .find(|item| call.number() == MMAP && item.direction() == ItemDirection::Mapping);
             if let Some(file) = item.and_then(|item| identity(item.inline_bytes())) {
                 let mapped = files.entry(file).or_default();
                 mapped.count += 1;

@@ -7,14 +7,19 @@ use retake_model::event::Console;
 use std::io::{self, Write};
 
 impl Session {
-    /// Writes what the program, and those it comes from, wrote to standard output and error up to here.
+    /// Writes what the program, and those it comes from, wrote to standard output and error up to
+    /// here.
     ///
     /// # Errors
     /// It cannot be read, or written.
     pub fn write_output(&mut self, out: &mut dyn Write, err: &mut dyn Write) -> Result<()> {
         let mut result = Ok(());
-        self.printed(Some(Console::Out), &mut |bytes| keep_first(&mut result, out.write_all(bytes)))?;
-        self.printed(Some(Console::Err), &mut |bytes| keep_first(&mut result, err.write_all(bytes)))?;
+        self.printed(Some(Console::Out), &mut |bytes| {
+            keep_first(&mut result, out.write_all(bytes))
+        })?;
+        self.printed(Some(Console::Err), &mut |bytes| {
+            keep_first(&mut result, err.write_all(bytes))
+        })?;
         Ok(result.and_then(|()| out.flush()).and_then(|()| err.flush())?)
     }
 
@@ -29,14 +34,16 @@ impl Session {
         Ok(format!("thread {}, event {}{where_to}: {next}", context.tid, context.event_count))
     }
 
-    /// Places evenly spread over the events of the process, forced points among them, as [`Destination`](crate::Destination) reads them: thread by thread.
+    /// Places evenly spread over the events of the process, forced points among them, as
+    /// [`Destination`](crate::Destination) reads them: thread by thread.
     pub(crate) fn samples(&self, wanted: u64) -> Vec<String> {
         let own = || self.recording.streams().filter(|stream| stream.info.pid == self.target.pid);
         let all: u64 = own().map(|stream| stream.event_count).sum();
         let step = all.div_ceil(wanted.max(1)).max(1);
         let places = own().flat_map(|stream| {
             // Before the program there is nothing to look at.
-            let first = if stream.info.id == self.target.stream { self.target.first_event } else { 1 };
+            let first =
+                if stream.info.id == self.target.stream { self.target.first_event } else { 1 };
             let events = (first..stream.event_count).filter(move |event| event % step == 0);
             events.map(move |event| format!("{}:{event}", stream.info.tid))
         });

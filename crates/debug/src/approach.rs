@@ -1,7 +1,9 @@
-//! One instruction back: coming so near to a place that the rest can be stepped, without stepping through what ran for long.
+//! One instruction back: coming so near to a place that the rest can be stepped, without stepping
+//! through what ran for long.
 //!
-//! The program is inside some loop. Visits of an address are counted by a probe on the way to the place; then the program is stopped at one of the last
-//! of them. On the way copies are left at distances that shrink by a factor, so that the next search begins near.
+//! The program is inside some loop. Visits of an address are counted by a probe on the way to the
+//! place; then the program is stopped at one of the last of them. On the way copies are left at
+//! distances that shrink by a factor, so that the next search begins near.
 
 use crate::debuggee::{Fate, GiveUp, Stop};
 use crate::error::Result;
@@ -16,7 +18,8 @@ use std::collections::{BTreeSet, HashMap};
 const MOST_EVENTS_BACK: u64 = 64;
 /// So many steps are made to look whether the place is near.
 const STEPS: u64 = 1000;
-/// Of the visits of an address in so many steps, this part is left to step through: a way that is known for a while.
+/// Of the visits of an address in so many steps, this part is left to step through: a way that is
+/// known for a while.
 const KEPT: (u64, u64) = (3, 4);
 /// Each copy is nearer to the place by this factor.
 const FACTOR: u64 = 8;
@@ -94,7 +97,12 @@ impl Session {
     }
 
     /// The latest moment before `end` at which its thread came out of the runtime.
-    pub(crate) fn start_of_stretch(&mut self, base: Checkpoint, end: &Place, give_up: GiveUp) -> Result<Checkpoint> {
+    pub(crate) fn start_of_stretch(
+        &mut self,
+        base: Checkpoint,
+        end: &Place,
+        give_up: GiveUp,
+    ) -> Result<Checkpoint> {
         for back in 0..MOST_EVENTS_BACK {
             let Some(events) = end.mark.events.checked_sub(back) else { break };
             if base.place.mark.events >= events && base.place.thread == end.thread {
@@ -117,15 +125,17 @@ impl Session {
         Ok(base)
     }
 
-    /// Runs until the thread that is to pause does. `None`: `end` is not behind that. What is announced may come before the program goes on or after, with
-    /// as many events.
+    /// Runs until the thread that is to pause does. `None`: `end` is not behind that. What is
+    /// announced may come before the program goes on or after, with as many events.
     fn pause_before(&mut self, end: &Place, give_up: GiveUp) -> Result<Option<Stop>> {
         loop {
             let stop = self.resume(give_up)?;
             if end.is_here(&self.debuggee)? {
                 return Ok(None);
             }
-            if !matches!(stop, Stop::Signal(_) | Stop::Caught(_)) || self.debuggee.fate != Fate::Open {
+            if !matches!(stop, Stop::Signal(_) | Stop::Caught(_))
+                || self.debuggee.fate != Fate::Open
+            {
                 return Ok(Some(stop));
             }
         }
@@ -142,7 +152,12 @@ impl Session {
     }
 
     /// A copy from which `end` can be stepped to, and the number of steps.
-    fn approach(&mut self, mut near: Checkpoint, end: &End, give_up: GiveUp) -> Result<Option<(Checkpoint, u64)>> {
+    fn approach(
+        &mut self,
+        mut near: Checkpoint,
+        end: &End,
+        give_up: GiveUp,
+    ) -> Result<Option<(Checkpoint, u64)>> {
         for _ in 0..MOST_ROUNDS {
             self.revive(&near)?;
             let visits = match self.step_towards(&end.meant, give_up)? {
@@ -153,11 +168,17 @@ impl Session {
             // If no address is visited again, what was stepped is behind us.
             let Some(stepped) = self.checkpoint()? else { return Ok(None) };
             let own = end.meant.address();
-            let mut hot: Vec<(u64, u64)> = visits.iter().map(|(address, count)| (*count, *address)).filter(|(_, address)| *address != own).collect();
+            let mut hot: Vec<(u64, u64)> = visits
+                .iter()
+                .map(|(address, count)| (*count, *address))
+                .filter(|(_, address)| *address != own)
+                .collect();
             hot.sort_unstable();
             let others = hot.into_iter().rev().map(|(_, address)| address);
-            let addresses =
-                std::iter::once(own).chain(others).filter(|address| self.debuggee.can_probe(*address, &[end.address()])).take(MOST_ADDRESSES);
+            let addresses = std::iter::once(own)
+                .chain(others)
+                .filter(|address| self.debuggee.can_probe(*address, &[end.address()]))
+                .take(MOST_ADDRESSES);
             let addresses: Vec<u64> = addresses.collect();
             let mut nearer = None;
             for address in addresses {
@@ -184,8 +205,12 @@ impl Session {
             if end.is_here(&self.debuggee)? {
                 return Ok(Stepped::There(steps));
             }
-            let is_past = self.mark().events > end.mark.events && self.debuggee.context().tid == end.thread;
-            if is_past || !matches!(stop, Stop::Step | Stop::Signal(_) | Stop::Caught(_)) || give_up() {
+            let is_past =
+                self.mark().events > end.mark.events && self.debuggee.context().tid == end.thread;
+            if is_past
+                || !matches!(stop, Stop::Step | Stop::Signal(_) | Stop::Caught(_))
+                || give_up()
+            {
                 return Ok(Stepped::Lost);
             }
             *visits.entry(self.debuggee.program_counter()?).or_default() += 1;
@@ -193,8 +218,8 @@ impl Session {
         Ok(Stepped::NotYet(visits))
     }
 
-    /// Goes to one of the last visits of an address on the way from a copy to `end`, so that so many are left; `None` if there are none. Err: it was
-    /// interrupted.
+    /// Goes to one of the last visits of an address on the way from a copy to `end`, so that so
+    /// many are left; `None` if there are none. Err: it was interrupted.
     fn go_to_last_visits(
         &mut self,
         from: &Checkpoint,
@@ -208,9 +233,17 @@ impl Session {
         result
     }
 
-    fn count_and_go(&mut self, from: &Checkpoint, kept: u64, end: &End, give_up: GiveUp) -> Result<std::result::Result<Option<Checkpoint>, Stop>> {
+    fn count_and_go(
+        &mut self,
+        from: &Checkpoint,
+        kept: u64,
+        end: &End,
+        give_up: GiveUp,
+    ) -> Result<std::result::Result<Option<Checkpoint>, Stop>> {
         self.revive(from)?;
-        let Arrival::There(tally) = self.run_to_end(end, None, give_up)? else { return Ok(Err(Stop::Interrupted)) };
+        let Arrival::There(tally) = self.run_to_end(end, None, give_up)? else {
+            return Ok(Err(Stop::Interrupted));
+        };
         let mut left = tally.breakpoints.saturating_sub(end.visits_beyond());
         if left == 0 {
             return Ok(Ok(None));
@@ -218,9 +251,16 @@ impl Session {
         self.revive(from)?;
         loop {
             // The first visit may be where we are: one that is left out is no loss.
-            let ahead = if left > kept * FACTOR { left - left / FACTOR } else { left.saturating_sub(kept).max(1) };
+            let ahead = if left > kept * FACTOR {
+                left - left / FACTOR
+            } else {
+                left.saturating_sub(kept).max(1)
+            };
             let last = if left <= kept { left } else { ahead };
-            if !matches!(self.run_to_end(end, Some(Goal::Breakpoint(last)), give_up)?, Arrival::At(_)) {
+            if !matches!(
+                self.run_to_end(end, Some(Goal::Breakpoint(last)), give_up)?,
+                Arrival::At(_)
+            ) {
                 return Ok(Err(Stop::Interrupted));
             }
             left -= last;

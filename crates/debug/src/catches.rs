@@ -55,14 +55,16 @@ impl Catches {
     /// Whether this is to be told.
     pub fn wants(&self, caught: Caught) -> bool {
         match caught {
-            Caught::Call(number) | Caught::Return(number) => {
-                self.calls.get((number / BITS) as usize).is_some_and(|word| word >> (number % BITS) & 1 != 0)
-            }
+            Caught::Call(number) | Caught::Return(number) => self
+                .calls
+                .get((number / BITS) as usize)
+                .is_some_and(|word| word >> (number % BITS) & 1 != 0),
             Caught::Fork(_) | Caught::Vfork(_) => self.forks,
         }
     }
 
-    /// Tells a stopped thread which calls it is to announce: these, and all once it has consumed so many events.
+    /// Tells a stopped thread which calls it is to announce: these, and all once it has consumed so
+    /// many events.
     ///
     /// # Errors
     /// It is gone.
@@ -89,7 +91,8 @@ pub(crate) fn announced(kind: u64, value: u64) -> Option<Caught> {
     })
 }
 
-/// An announcement at which a thread stops whether anybody wants it or not, because it is a place that is looked for.
+/// An announcement at which a thread stops whether anybody wants it or not, because it is a place
+/// that is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Told {
     /// By the program's number.
@@ -146,18 +149,28 @@ mod tests {
         assert!(catches.is_empty() && !catches.wants(Caught::Call(1)));
         catches.set_calls(Some(&mut [1u64, 231, 5000].into_iter()));
         assert!(catches.wants(Caught::Call(1)) && catches.wants(Caught::Return(231)));
-        assert!(!catches.wants(Caught::Call(2)) && !catches.wants(Caught::Call(5000)) && !catches.wants(Caught::Fork(7)));
+        assert!(
+            !catches.wants(Caught::Call(2))
+                && !catches.wants(Caught::Call(5000))
+                && !catches.wants(Caught::Fork(7))
+        );
         catches.set_calls(None);
         assert!(catches.wants(Caught::Return(2)));
         catches.clear_calls();
         catches.forks = true;
-        assert!(!catches.wants(Caught::Call(1)) && catches.wants(Caught::Vfork(7)) && !catches.is_empty());
+        assert!(
+            !catches.wants(Caught::Call(1))
+                && catches.wants(Caught::Vfork(7))
+                && !catches.is_empty()
+        );
     }
 
     #[test]
     fn signals_are_sets() {
         let two = Signals::of([1, 64].into_iter());
         assert!(two.has(1) && two.has(64) && !two.has(2));
-        assert!(two.are_in(two.with(9)) && !two.with(9).are_in(two) && Signals::default().are_in(two));
+        assert!(
+            two.are_in(two.with(9)) && !two.with(9).are_in(two) && Signals::default().are_in(two)
+        );
     }
 }

@@ -1,8 +1,9 @@
 //! Copies of the process at one moment, from which it can go on again and again.
 //!
-//! A copy is a child that never runs: one thread, stopped, with all of the memory. What the kernel keeps of the other threads is kept here;
-//! they are made anew when the copy is revived. Their log cursors are private memory, so they go on reading where they were; the header's slots
-//! are shared, and their contents are kept here too. Not kept: memory shared with other processes.
+//! A copy is a child that never runs: one thread, stopped, with all of the memory. What the kernel
+//! keeps of the other threads is kept here; they are made anew when the copy is revived. Their log
+//! cursors are private memory, so they go on reading where they were; the header's slots are
+//! shared, and their contents are kept here too. Not kept: memory shared with other processes.
 
 use crate::process::{Process, in_runtime};
 use crate::remote;
@@ -16,9 +17,10 @@ use std::mem::{offset_of, size_of};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{Duration, Instant};
 
-/// Between two looks whether threads wait for their turn, at first and at most. To look is to stop them: with naps that stay short, a thread on a busy
-/// machine never comes to execute anything.
-pub(crate) const NAPS: (Duration, Duration) = (Duration::from_micros(100), Duration::from_millis(50));
+/// Between two looks whether threads wait for their turn, at first and at most. To look is to stop
+/// them: with naps that stay short, a thread on a busy machine never comes to execute anything.
+pub(crate) const NAPS: (Duration, Duration) =
+    (Duration::from_micros(100), Duration::from_millis(50));
 
 /// A copy. Its process ends when this is dropped.
 #[derive(Debug)]
@@ -31,16 +33,24 @@ pub(crate) struct Snapshot {
 impl Drop for Snapshot {
     fn drop(&mut self) {
         process::kill(self.pid, libc::SIGKILL);
-        while ptrace::wait(self.pid).is_ok_and(|status| !matches!(status, Status::Exited(_) | Status::Killed(_))) {}
+        while ptrace::wait(self.pid)
+            .is_ok_and(|status| !matches!(status, Status::Exited(_) | Status::Killed(_)))
+        {}
     }
 }
 
 impl Snapshot {
-    /// Copies a stopped process. `None` if that cannot be done here: it shares memory, or a thread is busy for longer than `patience`, or has news.
+    /// Copies a stopped process. `None` if that cannot be done here: it shares memory, or a thread
+    /// is busy for longer than `patience`, or has news.
     ///
     /// # Errors
     /// No process, no memory.
-    pub fn take(process: &mut Process, header: &Header, current: i32, patience: Duration) -> io::Result<Option<Self>> {
+    pub fn take(
+        process: &mut Process,
+        header: &Header,
+        current: i32,
+        patience: Duration,
+    ) -> io::Result<Option<Self>> {
         if shares_memory(process)? || !quiesce(process, header, current, patience)? {
             return Ok(None);
         }
@@ -55,7 +65,8 @@ impl Snapshot {
         self.threads.extended()
     }
 
-    /// A process that goes on from here, in place of `live`, which ends. Also: the thread that the stop was about.
+    /// A process that goes on from here, in place of `live`, which ends. Also: the thread that the
+    /// stop was about.
     ///
     /// # Errors
     /// No process, no memory.
@@ -69,7 +80,8 @@ impl Snapshot {
         Ok((process, pid))
     }
 
-    /// A process that goes on from here beside the live one, with these slots, of which there is one for each thread.
+    /// A process that goes on from here beside the live one, with these slots, of which there is
+    /// one for each thread.
     ///
     /// # Errors
     /// No process, no memory.
@@ -85,7 +97,12 @@ impl Snapshot {
         }
     }
 
-    fn make_beside(&self, header: &Header, slots: &[usize], process: &mut Process) -> io::Result<()> {
+    fn make_beside(
+        &self,
+        header: &Header,
+        slots: &[usize],
+        process: &mut Process,
+    ) -> io::Result<()> {
         process.set_apart();
         let tids = self.threads.make_in(process)?;
         process.set_apart();
@@ -104,11 +121,18 @@ pub(crate) fn slot_of(process: &Process, tid: i32) -> Option<usize> {
 /// What a copy writes to shared memory, the original would see.
 pub(crate) fn shares_memory(process: &Process) -> io::Result<bool> {
     let is_programs = |start: u64| !in_runtime(start) && !process.is_probe_page(start);
-    Ok(maps::of_process(process.pid)?.iter().any(|mapping| mapping.shared && mapping.writable && is_programs(mapping.start)))
+    Ok(maps::of_process(process.pid)?
+        .iter()
+        .any(|mapping| mapping.shared && mapping.writable && is_programs(mapping.start)))
 }
 
 /// Brings all threads but the current one to where they wait for their turn.
-fn quiesce(process: &mut Process, header: &Header, current: i32, patience: Duration) -> io::Result<bool> {
+fn quiesce(
+    process: &mut Process,
+    header: &Header,
+    current: i32,
+    patience: Duration,
+) -> io::Result<bool> {
     let since = Instant::now();
     let (mut nap, longest) = NAPS;
     loop {
@@ -116,7 +140,8 @@ fn quiesce(process: &mut Process, header: &Header, current: i32, patience: Durat
             return Ok(false);
         }
         let others: Vec<i32> = process.threads().filter(|tid| *tid != current).collect();
-        let busy: Vec<i32> = others.into_iter().filter(|tid| !waits_for_turn(process, header, *tid)).collect();
+        let busy: Vec<i32> =
+            others.into_iter().filter(|tid| !waits_for_turn(process, header, *tid)).collect();
         if busy.is_empty() && process.is_stopped() {
             return Ok(true);
         }
@@ -133,21 +158,29 @@ fn quiesce(process: &mut Process, header: &Header, current: i32, patience: Durat
 }
 
 fn waits_for_turn(process: &Process, header: &Header, tid: i32) -> bool {
-    let (Ok(registers), Some(slot)) = (process.registers(tid), slot_of(process, tid)) else { return false };
+    let (Ok(registers), Some(slot)) = (process.registers(tid), slot_of(process, tid)) else {
+        return false;
+    };
     let is_born = process.context(tid).is_some_and(|context: Context| context.tid != 0);
     let slot = &header.slots[slot];
     let is_its_own = slot.tid.load(Relaxed) as i32 == tid;
     // Once interrupted, a wait with a timeout goes on as another call.
     let calls = [libc::SYS_futex as u64, libc::SYS_restart_syscall as u64];
-    let in_futex = in_runtime(registers.rip) && (calls.contains(&registers.orig_rax) || waits_next(process, &registers));
+    let in_futex = in_runtime(registers.rip)
+        && (calls.contains(&registers.orig_rax) || waits_next(process, &registers));
     // Those whose stream has ended wait for the process to end.
-    let waits = slot.baton.state.load(Relaxed) == shared::BATON_WAITING || slot.state.load(Acquire) == shared::SLOT_EXITED;
+    let waits = slot.baton.state.load(Relaxed) == shared::BATON_WAITING
+        || slot.state.load(Acquire) == shared::SLOT_EXITED;
     is_born && is_its_own && in_futex && waits && slot.request.reply.load(Relaxed) != 0
 }
 
-/// Whether a thread that was made anew, and has not run since, is about to make the call in which it waited.
+/// Whether a thread that was made anew, and has not run since, is about to make the call in which
+/// it waited.
 fn waits_next(process: &Process, registers: &Registers) -> bool {
     const SYSCALL: [u8; 2] = [0x0f, 0x05];
     let mut code = [0; 2];
-    registers.orig_rax == u64::MAX && registers.rax == libc::SYS_futex as u64 && process.read(registers.rip, &mut code) == 2 && code == SYSCALL
+    registers.orig_rax == u64::MAX
+        && registers.rax == libc::SYS_futex as u64
+        && process.read(registers.rip, &mut code) == 2
+        && code == SYSCALL
 }

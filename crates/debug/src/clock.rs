@@ -1,5 +1,6 @@
-//! When things happened. A recording has no times of events, but it says when threads began and ended, and what the program read from clocks; between
-//! these, time is taken to pass evenly from event to event.
+//! When things happened. A recording has no times of events, but it says when threads began and
+//! ended, and what the program read from clocks; between these, time is taken to pass evenly from
+//! event to event.
 
 use crate::destination::Destination;
 use crate::error::{DebugError, Result};
@@ -43,7 +44,8 @@ impl Clock {
             let _ = read_clocks(recording, stream, &mut readings);
         }
         let mut clock = Self::default();
-        let bases: [Option<i128>; KINDS] = std::array::from_fn(|kind| base(&readings, &spans, kind));
+        let bases: [Option<i128>; KINDS] =
+            std::array::from_fn(|kind| base(&readings, &spans, kind));
         for (&stream, &(events, started, ended)) in &spans {
             let own = readings.iter().filter(|reading| reading.stream == stream);
             let between = own.filter_map(|reading| {
@@ -66,7 +68,8 @@ impl Clock {
         Some(between(events, (first, last), (start, end)))
     }
 
-    /// Where the process was at a time: the thread that came there last, and its events. None: it had not begun.
+    /// Where the process was at a time: the thread that came there last, and its events. None: it
+    /// had not begun.
     pub fn place(&self, ns: u64) -> Option<(StreamId, u64)> {
         let places = self.threads.iter().filter_map(|(stream, moments)| {
             let after = moments.partition_point(|moment| moment.1 <= ns);
@@ -77,7 +80,9 @@ impl Clock {
             };
             Some((self.time(*stream, events)?, *stream, events))
         });
-        places.max_by_key(|(time, stream, _)| (*time, std::cmp::Reverse(stream.0))).map(|(_, stream, events)| (stream, events))
+        places
+            .max_by_key(|(time, stream, _)| (*time, std::cmp::Reverse(stream.0)))
+            .map(|(_, stream, events)| (stream, events))
     }
 
     /// When the last thread ended.
@@ -98,7 +103,8 @@ fn in_order(mut moments: Vec<Moment>) -> Vec<Moment> {
     let mut kept: Vec<Moment> = Vec::new();
     let last = moments.len().saturating_sub(1);
     for (index, (event, ns)) in moments.into_iter().enumerate() {
-        let is_new = kept.last().is_none_or(|(known, time)| event > *known && ns >= time + RESOLUTION_NS);
+        let is_new =
+            kept.last().is_none_or(|(known, time)| event > *known && ns >= time + RESOLUTION_NS);
         if is_new {
             kept.push((event, ns));
         } else if let (true, Some(end)) = (index == last, kept.last_mut()) {
@@ -110,8 +116,11 @@ fn in_order(mut moments: Vec<Moment>) -> Vec<Moment> {
 
 /// Of each thread: events, start and end, as the supervisor noted them.
 fn spans(recording: &Recording, pid: i32) -> HashMap<StreamId, (u64, u64, u64)> {
-    let events: HashMap<StreamId, u64> =
-        recording.streams().filter(|stream| stream.info.pid == pid).map(|stream| (stream.info.id, stream.event_count)).collect();
+    let events: HashMap<StreamId, u64> = recording
+        .streams()
+        .filter(|stream| stream.info.pid == pid)
+        .map(|stream| (stream.info.id, stream.event_count))
+        .collect();
     let mut spans = HashMap::new();
     for stream in recording.streams().filter(|stream| stream.info.kind == StreamKind::Supervisor) {
         let Ok(mut reader) = EventReader::new(recording, stream.info.id) else { continue };
@@ -120,14 +129,21 @@ fn spans(recording: &Recording, pid: i32) -> HashMap<StreamId, (u64, u64, u64)> 
                 && let Event::Thread { stream, account } = event.decode()
                 && let Some(events) = events.get(&stream)
             {
-                spans.insert(stream, (*events, account.started_ns, account.ended_ns.max(account.started_ns)));
+                spans.insert(
+                    stream,
+                    (*events, account.started_ns, account.ended_ns.max(account.started_ns)),
+                );
             }
         }
     }
     spans
 }
 
-fn read_clocks(recording: &Recording, stream: StreamId, readings: &mut Vec<Reading>) -> retake_recording::Result<()> {
+fn read_clocks(
+    recording: &Recording,
+    stream: StreamId,
+    readings: &mut Vec<Reading>,
+) -> retake_recording::Result<()> {
     let mut reader = EventReader::new(recording, stream)?;
     while let Some(numbered) = reader.next()? {
         let Ok(event) = numbered.event else { continue };
@@ -145,8 +161,13 @@ fn read_clocks(recording: &Recording, stream: StreamId, readings: &mut Vec<Readi
             _ => continue,
         };
         let Some(item) = call.items_of(argument, ItemDirection::Output).next() else { continue };
-        let Some(&[seconds, fraction]) = words(item.inline_bytes()).as_deref().and_then(|words| words.first_chunk()) else { continue };
-        let ns = seconds.saturating_mul(1_000_000_000).saturating_add(fraction.saturating_mul(scale));
+        let Some(&[seconds, fraction]) =
+            words(item.inline_bytes()).as_deref().and_then(|words| words.first_chunk())
+        else {
+            continue;
+        };
+        let ns =
+            seconds.saturating_mul(1_000_000_000).saturating_add(fraction.saturating_mul(scale));
         readings.push(Reading { stream, event: numbered.index, kind, ns });
     }
     Ok(())
@@ -156,12 +177,20 @@ fn words(bytes: &[u8]) -> Option<Vec<u64>> {
     bytes.chunks(8).map(|chunk| chunk.try_into().ok().map(u64::from_le_bytes)).collect()
 }
 
-/// What a kind of clock showed when recording began: each reading lies between the beginning and the end of its thread, which leaves little room.
-fn base(readings: &[Reading], spans: &HashMap<StreamId, (u64, u64, u64)>, kind: usize) -> Option<i128> {
+/// What a kind of clock showed when recording began: each reading lies between the beginning and
+/// the end of its thread, which leaves little room.
+fn base(
+    readings: &[Reading],
+    spans: &HashMap<StreamId, (u64, u64, u64)>,
+    kind: usize,
+) -> Option<i128> {
     let own = readings.iter().filter(|reading| reading.kind == kind);
     let bounds = own.filter_map(|reading| {
         let (_, started, ended) = spans.get(&reading.stream)?;
-        Some((i128::from(reading.ns) - i128::from(*ended), i128::from(reading.ns) - i128::from(*started)))
+        Some((
+            i128::from(reading.ns) - i128::from(*ended),
+            i128::from(reading.ns) - i128::from(*started),
+        ))
     });
     let (low, high) = bounds.reduce(|one, other| (one.0.max(other.0), one.1.min(other.1)))?;
     // A clock that was set meanwhile says nothing.
@@ -173,7 +202,8 @@ impl Session {
         self.clock.get_or_insert_with(|| Clock::of(&self.recording, self.target.pid))
     }
 
-    /// Nanoseconds from when recording began to here, and to the end of the process; as near as is known.
+    /// Nanoseconds from when recording began to here, and to the end of the process; as near as is
+    /// known.
     pub(crate) fn elapsed(&mut self) -> Option<(u64, u64)> {
         let (stream, events) = (self.current_stream()?, self.debuggee.context().event_count);
         let clock = self.clock();
@@ -185,14 +215,18 @@ impl Session {
         let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let clock = self.clock();
         let Some(end) = clock.end() else {
-            return Err(DebugError::NoPlace("the recording does not say when anything happened: it was cut off".to_owned()));
+            return Err(DebugError::NoPlace(
+                "the recording does not say when anything happened: it was cut off".to_owned(),
+            ));
         };
         if ns >= end {
             return Ok(Destination::End);
         }
         let Some((stream, events)) = clock.place(ns) else { return Ok(Destination::Begin) };
-        let info = self.recording.streams().find(|known| known.info.id == stream).map(|known| known.info);
-        Ok(info.map_or(Destination::Begin, |info| Destination::Event(Some(info.tid as u32), events)))
+        let info =
+            self.recording.streams().find(|known| known.info.id == stream).map(|known| known.info);
+        Ok(info
+            .map_or(Destination::Begin, |info| Destination::Event(Some(info.tid as u32), events)))
     }
 }
 
@@ -201,13 +235,19 @@ mod tests {
     use super::*;
 
     fn clock(threads: &[(u32, &[Moment])]) -> Clock {
-        Clock { threads: threads.iter().map(|(stream, moments)| (StreamId(*stream), in_order(moments.to_vec()))).collect() }
+        Clock {
+            threads: threads
+                .iter()
+                .map(|(stream, moments)| (StreamId(*stream), in_order(moments.to_vec())))
+                .collect(),
+        }
     }
 
     #[test]
     fn time_passes_evenly_between_readings() {
         let clock = clock(&[(0, &[(0, 1_000_000), (10, 3_000_000), (20, 13_000_000)])]);
-        let times = [0, 5, 10, 15, 20, 30].map(|events| clock.time(StreamId(0), events).unwrap() / 1000);
+        let times =
+            [0, 5, 10, 15, 20, 30].map(|events| clock.time(StreamId(0), events).unwrap() / 1000);
         assert_eq!(times, [1000, 2000, 3000, 8000, 13_000, 13_000]);
         assert_eq!(clock.place(2_000_000), Some((StreamId(0), 5)));
         assert_eq!(clock.place(10), None);
@@ -217,7 +257,8 @@ mod tests {
 
     #[test]
     fn the_last_thread_to_come_there_counts() {
-        let clock = clock(&[(0, &[(0, 0), (10, 10_000_000)]), (1, &[(0, 5_000_000), (100, 6_000_000)])]);
+        let clock =
+            clock(&[(0, &[(0, 0), (10, 10_000_000)]), (1, &[(0, 5_000_000), (100, 6_000_000)])]);
         assert_eq!(clock.place(4_000_000), Some((StreamId(0), 4)));
         assert_eq!(clock.place(5_500_000), Some((StreamId(1), 50)));
         assert_eq!(clock.place(8_000_000), Some((StreamId(0), 8)));

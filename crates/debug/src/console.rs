@@ -1,6 +1,8 @@
-//! What the program printed. Each piece is shown once, the first time that the program comes there; what is run again prints nothing.
+//! What the program printed. Each piece is shown once, the first time that the program comes there;
+//! what is run again prints nothing.
 //!
-//! Replayed processes append to a file what they print, each piece behind a header that `console.c` writes.
+//! Replayed processes append to a file what they print, each piece behind a header that `console.c`
+//! writes.
 
 use crate::error::Result;
 use crate::session::Session;
@@ -30,7 +32,8 @@ struct Piece {
     is_error: bool,
 }
 
-/// Gets the number of an output and an offset in it, whether it was standard error, and what was printed there.
+/// Gets the number of an output and an offset in it, whether it was standard error, and what was
+/// printed there.
 type TakePiece<'a> = &'a mut dyn FnMut((u64, u64), bool, &[u8]);
 
 /// Everything that was printed so far.
@@ -55,8 +58,23 @@ impl Console {
         let path = folder.join(INCOMING);
         let appended = File::options().create_new(true).append(true).open(&path)?;
         let incoming = File::options().read(true).write(true).open(&path)?;
-        let kept = File::options().create_new(true).read(true).write(true).open(folder.join("console-kept"))?;
-        Ok((Self { incoming, read: 0, given_back: 0, kept, kept_bytes: 0, pieces: BTreeMap::new(), listener: None }, appended))
+        let kept = File::options()
+            .create_new(true)
+            .read(true)
+            .write(true)
+            .open(folder.join("console-kept"))?;
+        Ok((
+            Self {
+                incoming,
+                read: 0,
+                given_back: 0,
+                kept,
+                kept_bytes: 0,
+                pieces: BTreeMap::new(),
+                listener: None,
+            },
+            appended,
+        ))
     }
 
     /// What the processes of another replay are to append to: what they print again is known.
@@ -97,9 +115,15 @@ impl Console {
     fn give_back(&mut self) {
         let whole = self.read - self.read % PIECE_BYTES as u64;
         if whole > self.given_back {
-            let flags = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
+            let flags =
+                rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
             // Where the file system cannot do that, the file is large until the session ends.
-            let _ = rustix::fs::fallocate(&self.incoming, flags, self.given_back, whole - self.given_back);
+            let _ = rustix::fs::fallocate(
+                &self.incoming,
+                flags,
+                self.given_back,
+                whole - self.given_back,
+            );
             self.given_back = whole;
         }
     }
@@ -138,12 +162,15 @@ impl Console {
         Ok(())
     }
 
-    /// Hands over all pieces of outputs with numbers that are wanted: where they are, and whether it was standard error.
+    /// Hands over all pieces of outputs with numbers that are wanted: where they are, and whether
+    /// it was standard error.
     ///
     /// # Errors
     /// They cannot be read.
     pub fn each(&self, is_wanted: &dyn Fn(u64) -> bool, take: TakePiece<'_>) -> io::Result<()> {
-        for (&(ticket, offset), piece) in self.pieces.iter().filter(|((ticket, _), _)| is_wanted(*ticket)) {
+        for (&(ticket, offset), piece) in
+            self.pieces.iter().filter(|((ticket, _), _)| is_wanted(*ticket))
+        {
             let mut done = 0;
             while done < u64::from(piece.bytes) {
                 let mut buffer = vec![0; PIECE_BYTES.min((u64::from(piece.bytes) - done) as usize)];
@@ -159,7 +186,12 @@ impl Console {
     ///
     /// # Errors
     /// They cannot be read, or what `take` says.
-    pub fn printed(&self, last: u64, which: Option<Which>, take: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+    pub fn printed(
+        &self,
+        last: u64,
+        which: Option<Which>,
+        take: &mut dyn FnMut(&[u8]),
+    ) -> io::Result<()> {
         self.each(&|ticket| ticket <= last, &mut |_, is_error, bytes| {
             if which.is_none_or(|which| (which == Which::Err) == is_error) {
                 take(bytes);
@@ -181,8 +213,14 @@ pub(crate) fn readable(bytes: &[u8]) -> String {
     text
 }
 
-/// The number of the last output among the first `events` events of a stream, and in turns up to `turn`.
-fn last_output(recording: &Recording, stream: StreamId, events: u64, turn: u64) -> Result<Option<u64>> {
+/// The number of the last output among the first `events` events of a stream, and in turns up to
+/// `turn`.
+fn last_output(
+    recording: &Recording,
+    stream: StreamId,
+    events: u64,
+    turn: u64,
+) -> Result<Option<u64>> {
     let mut reader = EventReader::new(recording, stream)?;
     let (mut last, mut at_turn) = (None, 0);
     while let Ok(Some(numbered)) = reader.next() {
@@ -218,14 +256,20 @@ fn next_output(recording: &Recording, stream: StreamId, events: u64) -> Result<O
 }
 
 impl Session {
-    /// The numbers of the outputs that these threads, which have consumed so many events, are just making: they have printed, and wait for their turn.
+    /// The numbers of the outputs that these threads, which have consumed so many events, are just
+    /// making: they have printed, and wait for their turn.
     pub(crate) fn outputs_under_way(&self, threads: &[(StreamId, u64)]) -> Result<Vec<u64>> {
-        let outputs = threads.iter().map(|(stream, events)| next_output(&self.recording, *stream, *events));
+        let outputs =
+            threads.iter().map(|(stream, events)| next_output(&self.recording, *stream, *events));
         Ok(outputs.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
     }
 
     /// Hands over what the process, and those it comes from, printed up to here.
-    pub(crate) fn printed(&mut self, which: Option<Which>, take: &mut dyn FnMut(&[u8])) -> Result<()> {
+    pub(crate) fn printed(
+        &mut self,
+        which: Option<Which>,
+        take: &mut dyn FnMut(&[u8]),
+    ) -> Result<()> {
         self.console.collect()?;
         let turn = self.debuggee.context().turn;
         let living = self.living_streams();
@@ -233,7 +277,8 @@ impl Session {
         Ok(self.console.printed(last, which, take)?)
     }
 
-    /// The number of the last output of the process up to where its threads have consumed so many events, and it is this turn.
+    /// The number of the last output of the process up to where its threads have consumed so many
+    /// events, and it is this turn.
     pub(crate) fn last_output(&self, living: &[(StreamId, u64)], turn: u64) -> Result<Option<u64>> {
         let mut last = None;
         for stream in self.recording.streams().filter(|stream| stream.info.pid == self.target.pid) {
@@ -253,7 +298,8 @@ mod tests {
     use super::*;
 
     fn record(ticket: u64, descriptor: u32, offset: u64, text: &str) -> Vec<u8> {
-        let mut bytes: Vec<u8> = [ticket, offset].iter().flat_map(|word| word.to_le_bytes()).collect();
+        let mut bytes: Vec<u8> =
+            [ticket, offset].iter().flat_map(|word| word.to_le_bytes()).collect();
         bytes.extend(descriptor.to_le_bytes());
         bytes.extend((text.len() as u32).to_le_bytes());
         bytes.extend(text.bytes());
@@ -262,10 +308,16 @@ mod tests {
 
     #[test]
     fn every_piece_is_kept_once_and_in_order() {
-        let folder = std::env::temp_dir().join(format!("retake-console-test-{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("retake-console-test-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let (mut console, mut file) = Console::new(&folder).unwrap();
-        let pieces = [record(4, 1, 0, "two\n"), record(2, 1, 0, "one\n"), record(3, 2, 0, "error\n"), record(2, 1, 0, "one\n")];
+        let pieces = [
+            record(4, 1, 0, "two\n"),
+            record(2, 1, 0, "one\n"),
+            record(3, 2, 0, "error\n"),
+            record(2, 1, 0, "one\n"),
+        ];
         for piece in &pieces {
             file.write_all(piece).unwrap();
         }

@@ -5,12 +5,16 @@ use retake_model::signal::{self, SIGINFO_BYTES, SiginfoRef};
 use retake_model::{Event, EventKind};
 use retake_recording::{EventReader, Recording, StreamId, StreamKind, StreamSummary};
 
-/// Whether a thread of a process recorded its end. If none did, the process was killed from outside, or recording was cut off.
+/// Whether a thread of a process recorded its end. If none did, the process was killed from
+/// outside, or recording was cut off.
 ///
 /// # Errors
 /// The recording cannot be read.
 pub(crate) fn has_end(recording: &Recording, pid: i32) -> Result<bool> {
-    for stream in recording.streams().filter(|stream| stream.info.pid == pid && stream.info.kind != StreamKind::Supervisor) {
+    for stream in recording
+        .streams()
+        .filter(|stream| stream.info.pid == pid && stream.info.kind != StreamKind::Supervisor)
+    {
         let mut reader = EventReader::new(recording, stream.info.id)?;
         reader.seek_before(stream.event_count.saturating_sub(1))?;
         let mut last = None;
@@ -25,8 +29,17 @@ pub(crate) fn has_end(recording: &Recording, pid: i32) -> Result<bool> {
 }
 
 /// Signals that say that a program is wrong, not that somebody wanted it to end.
-const FAULTS: [i32; 9] =
-    [libc::SIGILL, libc::SIGTRAP, libc::SIGABRT, libc::SIGBUS, libc::SIGFPE, libc::SIGSEGV, libc::SIGSYS, libc::SIGXCPU, libc::SIGXFSZ];
+const FAULTS: [i32; 9] = [
+    libc::SIGILL,
+    libc::SIGTRAP,
+    libc::SIGABRT,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGSEGV,
+    libc::SIGSYS,
+    libc::SIGXCPU,
+    libc::SIGXFSZ,
+];
 
 /// The death of a process by a signal that one of its threads got.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,14 +58,16 @@ pub struct Crash {
 }
 
 impl Crash {
-    /// The first crash of a process, or of any; where there is none, the first death by another signal.
+    /// The first crash of a process, or of any; where there is none, the first death by another
+    /// signal.
     ///
     /// # Errors
     /// The recording cannot be read.
     pub fn find(recording: &Recording, pid: Option<i32>) -> Result<Option<Self>> {
         let mut other = None;
         for stream in recording.streams() {
-            let is_wanted = stream.info.kind != StreamKind::Supervisor && pid.is_none_or(|pid| pid == stream.info.pid);
+            let is_wanted = stream.info.kind != StreamKind::Supervisor
+                && pid.is_none_or(|pid| pid == stream.info.pid);
             if !is_wanted {
                 continue;
             }
@@ -71,9 +86,18 @@ impl Crash {
         // What cannot be read has no crash in it that could be shown.
         while let Ok(Some(numbered)) = reader.next() {
             let Ok(event) = numbered.event else { continue };
-            if let (Event::Fatal { signal, .. }, Some(siginfo)) = (event.decode(), event.body().first_chunk()) {
+            if let (Event::Fatal { signal, .. }, Some(siginfo)) =
+                (event.decode(), event.body().first_chunk())
+            {
                 let (StreamSummary { info, .. }, event) = (stream, numbered.index);
-                found = Some(Self { stream: info.id, pid: info.pid, tid: info.tid, event, signal: signal.number(), siginfo: *siginfo });
+                found = Some(Self {
+                    stream: info.id,
+                    pid: info.pid,
+                    tid: info.tid,
+                    event,
+                    signal: signal.number(),
+                    siginfo: *siginfo,
+                });
             }
         }
         Ok(found)
@@ -102,14 +126,20 @@ impl Crash {
 
     /// `SIGSEGV (SEGV_MAPERR: nothing is mapped at 0x8)`.
     pub fn describe(&self) -> String {
-        let Some(siginfo) = self.siginfo().filter(|_| self.siginfo_fits()) else { return self.signal_name() };
+        let Some(siginfo) = self.siginfo().filter(|_| self.siginfo_fits()) else {
+            return self.signal_name();
+        };
         let code = self.code_name();
         let (address, sender) = (siginfo.address(), siginfo.pid());
         let why = match code.as_str() {
             "SEGV_MAPERR" => format!("nothing is mapped at {address:#x}"),
             "SEGV_ACCERR" => format!("the memory at {address:#x} does not allow it"),
-            "BUS_ADRERR" => format!("there is no memory behind {address:#x}: the mapped file is shorter"),
-            "FPE_INTDIV" => format!("an integer divided by zero, or a quotient too large, at {address:#x}"),
+            "BUS_ADRERR" => {
+                format!("there is no memory behind {address:#x}: the mapped file is shorter")
+            }
+            "FPE_INTDIV" => {
+                format!("an integer divided by zero, or a quotient too large, at {address:#x}")
+            }
             "SI_TKILL" => format!("sent by process {sender}, as abort() does"),
             "SI_USER" | "SI_QUEUE" => format!("sent by process {sender}"),
             _ if siginfo.is_fault() => format!("at {address:#x}"),
@@ -143,8 +173,16 @@ mod tests {
     #[test]
     fn crashes_are_described() {
         let cases = [
-            (crash(11, &[11, 0, 1, 0, 0x10, 0]), "SIGSEGV (SEGV_MAPERR: nothing is mapped at 0x10)", Some(0x10)),
-            (crash(6, &[6, 0, -6, 0, 77, 0]), "SIGABRT (SI_TKILL: sent by process 77, as abort() does)", None),
+            (
+                crash(11, &[11, 0, 1, 0, 0x10, 0]),
+                "SIGSEGV (SEGV_MAPERR: nothing is mapped at 0x10)",
+                Some(0x10),
+            ),
+            (
+                crash(6, &[6, 0, -6, 0, 77, 0]),
+                "SIGABRT (SI_TKILL: sent by process 77, as abort() does)",
+                None,
+            ),
             (crash(15, &[15, 0, 0, 0, 12, 0]), "SIGTERM (SI_USER: sent by process 12)", None),
             (crash(4, &[4, 0, 2, 0, 0x1000, 0]), "SIGILL (ILL_ILLOPN: at 0x1000)", Some(0x1000)),
             (crash(11, &[]), "SIGSEGV", None),

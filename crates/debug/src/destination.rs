@@ -45,7 +45,8 @@ impl fmt::Display for Destination {
 }
 
 /// Units of time, in seconds. Those that others end with come first.
-const UNITS: [(&str, f64); 5] = [("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9), ("min", 60.0), ("s", 1.0)];
+const UNITS: [(&str, f64); 5] =
+    [("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9), ("min", 60.0), ("s", 1.0)];
 
 impl FromStr for Destination {
     type Err = String;
@@ -70,7 +71,8 @@ impl FromStr for Destination {
 }
 
 fn time(text: &str) -> Option<Duration> {
-    let (number, scale) = UNITS.iter().find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)))?;
+    let (number, scale) =
+        UNITS.iter().find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)))?;
     let number: f64 = number.trim_end().parse().ok()?;
     Duration::try_from_secs_f64(number * scale).ok()
 }
@@ -99,15 +101,23 @@ impl Session {
     /// There is no such place.
     pub(crate) fn exact(&mut self, destination: Destination) -> Result<Destination> {
         Ok(match destination {
-            Destination::Crash if self.crash.is_none() => return Err(DebugError::NoPlace("this process did not crash".to_owned())),
+            Destination::Crash if self.crash.is_none() => {
+                return Err(DebugError::NoPlace("this process did not crash".to_owned()));
+            }
             Destination::Time(time) => self.event_at(time)?,
             Destination::Event(Some(thread), _) if !self.has_thread(thread) => {
-                return Err(DebugError::NoPlace(format!("the process never had a thread {thread}")));
+                return Err(DebugError::NoPlace(format!(
+                    "the process never had a thread {thread}"
+                )));
             }
             Destination::Checkpoint(number) if !self.has_checkpoint(number) => {
                 return Err(DebugError::NoPlace(format!("there is no checkpoint {number}")));
             }
-            Destination::End if !self.target.is_replaced() && !has_end(&self.recording, self.target.pid)? => self.last_event()?,
+            Destination::End
+                if !self.target.is_replaced() && !has_end(&self.recording, self.target.pid)? =>
+            {
+                self.last_event()?
+            }
             other => other,
         })
     }
@@ -130,10 +140,14 @@ impl Session {
     /// Goes to a place that [`Session::exact`] gave.
     pub(crate) fn go_to(&mut self, destination: Destination, give_up: GiveUp) -> Result<Stop> {
         match destination {
-            Destination::Event(..) | Destination::End | Destination::Crash if self.timeline.moves > 0 => match self.arrive_at_kept(destination)? {
-                Some(stop) => Ok(stop),
-                None => self.replay_to(destination, give_up),
-            },
+            Destination::Event(..) | Destination::End | Destination::Crash
+                if self.timeline.moves > 0 =>
+            {
+                match self.arrive_at_kept(destination)? {
+                    Some(stop) => Ok(stop),
+                    None => self.replay_to(destination, give_up),
+                }
+            }
             destination => self.replay_to(destination, give_up),
         }
     }
@@ -151,7 +165,9 @@ impl Session {
     }
 
     fn has_thread(&self, thread: u32) -> bool {
-        self.recording.streams().any(|stream| stream.info.pid == self.target.pid && stream.info.tid as u32 == thread)
+        self.recording
+            .streams()
+            .any(|stream| stream.info.pid == self.target.pid && stream.info.tid as u32 == thread)
     }
 }
 

@@ -24,11 +24,15 @@ pub enum DebugError {
     #[error("no checkpoint can be kept here: {0}")]
     CannotKeep(String),
     /// The replay ended before the process to be debugged began.
-    #[error("the replay ended before process {0} began\n  likely    the recording was cut, or is damaged: see retake info")]
+    #[error(
+        "the replay ended before process {0} began\n  likely    the recording was cut, or is \
+        damaged: see retake info"
+    )]
     NeverBegan(i32),
     /// The machine does not let us trace.
     #[error(
-        "cannot trace the replayed process: {0}\n  likely    ptrace is forbidden here: see /proc/sys/kernel/yama/ptrace_scope, or the container's seccomp profile"
+        "cannot trace the replayed process: {0}\n  likely    ptrace is forbidden here: see \
+        /proc/sys/kernel/yama/ptrace_scope, or the container's seccomp profile"
     )]
     Trace(#[source] io::Error),
     /// Something the machine refused.

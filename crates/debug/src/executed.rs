@@ -63,7 +63,10 @@ impl Executed {
     /// Whether what is at an address in a mapping certainly was not executed.
     pub fn excludes(&self, address: u64, mapping: &Mapping) -> bool {
         let asked = Part::of(mapping);
-        let is_known = self.text.iter().any(|part| (part.start..part.end).contains(&address) && part.is_of_same(&asked));
+        let is_known = self
+            .text
+            .iter()
+            .any(|part| (part.start..part.end).contains(&address) && part.is_of_same(&asked));
         self.is_nothing || is_known && !self.ran.touch(address, 1)
     }
 
@@ -73,7 +76,10 @@ impl Executed {
             (true, _) => other.clone(),
             (_, true) => self.clone(),
             _ => {
-                let common = self.text.iter().flat_map(|one| other.text.iter().filter_map(|other| one.common(other)));
+                let common = self
+                    .text
+                    .iter()
+                    .flat_map(|one| other.text.iter().filter_map(|other| one.common(other)));
                 Self::of(common.collect(), self.ran.clone().and(&other.ran))
             }
         }
@@ -86,16 +92,25 @@ mod tests {
     use retake_kernel::maps;
 
     fn mapping(start: u64, end: u64, name: &str) -> Mapping {
-        maps::parse(&format!("{start:x}-{end:x} r-xp 00000000 08:01 77 {name}\n")).unwrap().remove(0)
+        maps::parse(&format!("{start:x}-{end:x} r-xp 00000000 08:01 77 {name}\n"))
+            .unwrap()
+            .remove(0)
     }
 
     #[test]
     fn only_what_is_known_is_excluded() {
         let (code, other) = (mapping(0x1000, 0x3000, "/code"), mapping(0x1000, 0x3000, "/other"));
         let one = Executed::of(vec![Part::of(&code)], [(0x1100, 0x1200)].into_iter().collect());
-        assert!(one.excludes(0x10ff, &code) && one.excludes(0x1200, &code) && !one.excludes(0x1100, &code));
+        assert!(
+            one.excludes(0x10ff, &code)
+                && one.excludes(0x1200, &code)
+                && !one.excludes(0x1100, &code)
+        );
         assert!(!one.excludes(0x1000, &other), "another file lies there now");
-        assert!(!Executed::default().excludes(0x1000, &code) && Executed::nothing().excludes(0x1000, &code));
+        assert!(
+            !Executed::default().excludes(0x1000, &code)
+                && Executed::nothing().excludes(0x1000, &code)
+        );
     }
 
     #[test]
@@ -104,7 +119,11 @@ mod tests {
         let one = Executed::of(vec![Part::of(&all)], [(0x1100, 0x1200)].into_iter().collect());
         let two = Executed::of(vec![Part::of(&half)], [(0x1800, 0x1900)].into_iter().collect());
         let both = one.and(&two);
-        assert!(both.excludes(0x1000, &all) && !both.excludes(0x1100, &all) && !both.excludes(0x1800, &all));
+        assert!(
+            both.excludes(0x1000, &all)
+                && !both.excludes(0x1100, &all)
+                && !both.excludes(0x1800, &all)
+        );
         assert!(!both.excludes(0x2000, &all), "the second says nothing about it");
         assert_eq!(one.and(&Executed::nothing()), one);
         assert!(!one.and(&Executed::default()).is_known());

@@ -1,7 +1,9 @@
-//! While the process goes forwards on one core, a copy goes through each stretch behind it on another, to find which instructions that executed: so
-//! whoever goes backwards need not go through what did not come to his breakpoints.
+//! While the process goes forwards on one core, a copy goes through each stretch behind it on
+//! another, to find which instructions that executed: so whoever goes backwards need not go through
+//! what did not come to his breakpoints.
 //!
-//! The copy has traps for text. What it says counts only if it ends where the process did, to the last byte of memory.
+//! The copy has traps for text. What it says counts only if it ends where the process did, to the
+//! last byte of memory.
 
 use crate::catches::Signals;
 use crate::debuggee::GiveUp;
@@ -20,13 +22,15 @@ use std::time::{Duration, Instant};
 
 /// To fill more text with traps takes too long.
 const MOST_TEXT_BYTES: u64 = 64 << 20;
-/// After so many stretches in a row that it did not get through it gives up: of a program that reads its text as data, say.
+/// After so many stretches in a row that it did not get through it gives up: of a program that
+/// reads its text as data, say.
 const MOST_FAILURES: u32 = 3;
 /// While traps come one upon the other they are waited for: for so long each, and so long in all.
 const EAGER: Duration = Duration::from_micros(50);
 const LONGEST_TURN: Duration = Duration::from_millis(2);
 const NAP: Duration = Duration::from_micros(300);
-/// In hundredths of a stretch: one that missed the end makes the next look earlier, one that found it later, up to this.
+/// In hundredths of a stretch: one that missed the end makes the next look earlier, one that found
+/// it later, up to this.
 const EARLIER: u32 = 15;
 const LATER: u32 = 4;
 const MOST_BLIND: u32 = 60;
@@ -55,10 +59,12 @@ struct Away {
 }
 
 impl Away {
-    /// Fills its text with traps and sends it on: while the process goes forwards, for that takes milliseconds.
+    /// Fills its text with traps and sends it on: while the process goes forwards, for that takes
+    /// milliseconds.
     fn set_off(&mut self, original: i32) -> Result<()> {
         let process = &mut self.scout.debuggee().process;
-        process.close_text(self.text.iter().map(|part| part.start..part.end).collect(), original)?;
+        process
+            .close_text(self.text.iter().map(|part| part.start..part.end).collect(), original)?;
         for tid in process.threads() {
             // It may run as it does.
             let _ = setpriority_process(Pid::from_raw(tid), NICENESS);
@@ -74,9 +80,12 @@ impl Default for Follower {
 }
 
 impl Follower {
-    /// Serves the copy for a moment, unless it is known before that somebody waits for something else.
+    /// Serves the copy for a moment, unless it is known before that somebody waits for something
+    /// else.
     pub fn tend(&mut self, is_wanted_elsewhere: GiveUp) {
-        let Some(away) = self.away.as_mut().filter(|away| away.said == Word::NotYet) else { return };
+        let Some(away) = self.away.as_mut().filter(|away| away.said == Word::NotYet) else {
+            return;
+        };
         if let Some(original) = away.original.take() {
             away.said = away.set_off(original).map_or(Word::Stopped, |()| Word::NotYet);
             return;
@@ -90,7 +99,11 @@ impl Follower {
                 // One trap is soon followed by another.
                 (traps, last, patience) = (scout.traps(), Instant::now(), EAGER);
             }
-            if *said != Word::NotYet || last.elapsed() > patience || begun.elapsed() > LONGEST_TURN || is_wanted_elsewhere() {
+            if *said != Word::NotYet
+                || last.elapsed() > patience
+                || begun.elapsed() > LONGEST_TURN
+                || is_wanted_elsewhere()
+            {
                 return;
             }
             std::thread::yield_now();
@@ -118,7 +131,8 @@ impl Follower {
 }
 
 impl Session {
-    /// Takes what the copy has found out, and sends one through the first stretch of which nothing is known. Whether one is on its way.
+    /// Takes what the copy has found out, and sends one through the first stretch of which nothing
+    /// is known. Whether one is on its way.
     pub(crate) fn go_after(&mut self) -> bool {
         if self.timeline.follower.is_away() {
             return true;
@@ -164,13 +178,17 @@ impl Session {
         Processors::of(self.debuggee.process.pid).is_ok_and(|own| own.count() > 1)
     }
 
-    /// The checkpoints between which the first stretches are that a copy could tell something of: as many as it may go through at once. The longer it goes, the
-    /// less it costs; and the more is gone through again by whoever looks for what was executed in one of them.
+    /// The checkpoints between which the first stretches are that a copy could tell something of:
+    /// as many as it may go through at once. The longer it goes, the less it costs; and the more is
+    /// gone through again by whoever looks for what was executed in one of them.
     fn first_unknown(&self) -> Option<(usize, usize)> {
         let all = &self.timeline.checkpoints;
         let whole = ran_to(all);
         let most = SHORTEST_SPAN.max(whole / SPANS);
-        let is_unknown = |end: &usize| !all[*end].since.executed.is_known() && !self.timeline.follower.refused.contains(&all[*end].snapshot.pid);
+        let is_unknown = |end: &usize| {
+            !all[*end].since.executed.is_known()
+                && !self.timeline.follower.refused.contains(&all[*end].snapshot.pid)
+        };
         let first = (1..all.len()).find(is_unknown)?;
         let mut ran = Duration::ZERO;
         let is_fit = |end: &usize| {
@@ -194,7 +212,9 @@ impl Session {
                 follower.failures = 0;
                 follower.blind = (follower.blind + LATER).min(MOST_BLIND);
             }
-            Word::Lost if follower.blind > LESS_BLIND => follower.blind = follower.blind.saturating_sub(EARLIER).max(LESS_BLIND),
+            Word::Lost if follower.blind > LESS_BLIND => {
+                follower.blind = follower.blind.saturating_sub(EARLIER).max(LESS_BLIND)
+            }
             _ => {
                 follower.failures += 1;
                 follower.refuse(stretches);
@@ -207,12 +227,18 @@ impl Session {
         let Checkpoint { place, is_at_event, .. } = self.timeline.checkpoints[end].clone();
         let gauge = Gauge::to(&self.timeline.checkpoints, end);
         let way = Way { place, is_at_event, ran, blind: self.timeline.follower.blind, gauge };
-        let Some(mut scout) = self.quietly(|session| session.scout_between(start, end, way))? else { return Ok(None) };
+        let Some(mut scout) = self.quietly(|session| session.scout_between(start, end, way))?
+        else {
+            return Ok(None);
+        };
         let debuggee = scout.debuggee();
         debuggee.passed = Signals::ALL;
         debuggee.text.refresh(debuggee.process.pid);
-        let text: Vec<Part> = self.closable(scout.debuggee().text.mappings()).map(Part::of).collect();
-        if text.is_empty() || text.iter().map(|part| part.end - part.start).sum::<u64>() > MOST_TEXT_BYTES {
+        let text: Vec<Part> =
+            self.closable(scout.debuggee().text.mappings()).map(Part::of).collect();
+        if text.is_empty()
+            || text.iter().map(|part| part.end - part.start).sum::<u64>() > MOST_TEXT_BYTES
+        {
             return Ok(None);
         }
         let original = Some(self.timeline.checkpoints[start].snapshot.pid);
@@ -221,7 +247,14 @@ impl Session {
 
     /// Text of files, as far as the program cannot change it and it is not ours.
     fn closable<'a>(&'a self, mappings: &'a [Mapping]) -> impl Iterator<Item = &'a Mapping> {
-        let is_files = |mapping: &&Mapping| mapping.executable && !mapping.writable && !mapping.shared && mapping.name.starts_with('/');
-        mappings.iter().filter(is_files).filter(|mapping| !in_runtime(mapping.start) && !self.debuggee.text.is_stub(mapping.start))
+        let is_files = |mapping: &&Mapping| {
+            mapping.executable
+                && !mapping.writable
+                && !mapping.shared
+                && mapping.name.starts_with('/')
+        };
+        mappings.iter().filter(is_files).filter(|mapping| {
+            !in_runtime(mapping.start) && !self.debuggee.text.is_stub(mapping.start)
+        })
     }
 }

@@ -1,7 +1,8 @@
 //! How far a copy has come in a stretch without events: counters of the program's own tell.
 //!
-//! A long computation nearly always counts something, in a register or near the top of its stack. What has grown as time has from checkpoint to checkpoint
-//! is taken for such a counter. It only says when to look for a place, not where that is; so it does no harm if it was none.
+//! A long computation nearly always counts something, in a register or near the top of its stack.
+//! What has grown as time has from checkpoint to checkpoint is taken for such a counter. It only
+//! says when to look for a place, not where that is; so it does no harm if it was none.
 
 use crate::debuggee::Debuggee;
 use crate::place::{Place, STACK_POINTER};
@@ -12,7 +13,8 @@ use std::time::Duration;
 /// Fewer checkpoints do not tell what grows with time.
 const FEWEST_POINTS: usize = 3;
 const MOST_POINTS: usize = 6;
-/// Stacks are looked at from a little below their top, for what called functions have there, up to so far above.
+/// Stacks are looked at from a little below their top, for what called functions have there, up to
+/// so far above.
 const BELOW_BYTES: u64 = 128;
 const ABOVE_BYTES: u64 = 2048;
 /// The machine's speed changes, so a counter need not grow evenly.
@@ -45,11 +47,17 @@ struct Sample {
 }
 
 impl Gauge {
-    /// For the way to the checkpoint with this number, from where its thread comes from its last event.
+    /// For the way to the checkpoint with this number, from where its thread comes from its last
+    /// event.
     pub fn to(all: &[Checkpoint], end: usize) -> Self {
         let there = &all[end].place;
-        let is_of_stretch = |one: &&Checkpoint| one.place.mark == there.mark && one.place.thread == there.thread && one.place.announces.is_none();
-        let before = all[..=end].iter().rev().take_while(is_of_stretch).take(MOST_POINTS - 1).count();
+        let is_of_stretch = |one: &&Checkpoint| {
+            one.place.mark == there.mark
+                && one.place.thread == there.thread
+                && one.place.announces.is_none()
+        };
+        let before =
+            all[..=end].iter().rev().take_while(is_of_stretch).take(MOST_POINTS - 1).count();
         let after = all[end + 1..].iter().take_while(is_of_stretch).take(1).count();
         let points = &all[end + 1 - before..end + 1 + after];
         if points.len() < FEWEST_POINTS {
@@ -59,25 +67,32 @@ impl Gauge {
         let samples: Vec<Sample> = points.iter().map(|one| Sample::of(one, first)).collect();
         let ran: Vec<Duration> = points[1..].iter().map(|one| one.since.ran).collect();
         let registers = (0..STACK_POINTER).map(Counter::Register);
-        let words = (0..samples.iter().map(|sample| sample.words.len()).min().unwrap_or(0)).map(|index| Counter::Word(first + (index * WORD) as u64));
+        let words = (0..samples.iter().map(|sample| sample.words.len()).min().unwrap_or(0))
+            .map(|index| Counter::Word(first + (index * WORD) as u64));
         let mut found: Vec<(f64, Counter, u64)> = registers
             .chain(words)
             .filter_map(|counter| {
-                let values: Vec<u64> = samples.iter().map(|sample| sample.value(counter, first)).collect();
+                let values: Vec<u64> =
+                    samples.iter().map(|sample| sample.value(counter, first)).collect();
                 Some((unevenness(&values, &ran)?, counter, values[before - 1]))
             })
             .collect();
         found.sort_by(|one, other| one.0.total_cmp(&other.0));
         found.truncate(MOST_COUNTERS);
-        Self { counters: found.into_iter().map(|(_, counter, value)| (counter, value)).collect(), begin: Vec::new() }
+        Self {
+            counters: found.into_iter().map(|(_, counter, value)| (counter, value)).collect(),
+            begin: Vec::new(),
+        }
     }
 
     /// The way begins where the copy is.
     pub fn begin(&mut self, copy: &Debuggee, here: &Place) {
-        self.begin = self.counters.iter().map(|(counter, _)| value_in(*counter, copy, here)).collect();
+        self.begin =
+            self.counters.iter().map(|(counter, _)| value_in(*counter, copy, here)).collect();
     }
 
-    /// Which part of the way lies behind the copy, in the middle of what the counters say; more than 1: it is beyond the place. `None`: they do not say.
+    /// Which part of the way lies behind the copy, in the middle of what the counters say; more
+    /// than 1: it is beyond the place. `None`: they do not say.
     pub fn part(&self, copy: &Debuggee, here: &Place) -> Option<f64> {
         let part = |((counter, end), begin): (&(Counter, u64), &Option<u64>)| {
             let (now, begin) = (value_in(*counter, copy, here)?, (*begin)?);
@@ -92,8 +107,13 @@ impl Gauge {
 
 impl Sample {
     fn of(checkpoint: &Checkpoint, first: u64) -> Self {
-        let bytes = memory::peek_vec(checkpoint.snapshot.pid, first, (BELOW_BYTES + ABOVE_BYTES) as usize).unwrap_or_default();
-        let words = bytes.chunks_exact(WORD).filter_map(|word| Some(u64::from_le_bytes(word.try_into().ok()?))).collect();
+        let bytes =
+            memory::peek_vec(checkpoint.snapshot.pid, first, (BELOW_BYTES + ABOVE_BYTES) as usize)
+                .unwrap_or_default();
+        let words = bytes
+            .chunks_exact(WORD)
+            .filter_map(|word| Some(u64::from_le_bytes(word.try_into().ok()?)))
+            .collect();
         Self { registers: std::array::from_fn(|index| checkpoint.place.register(index)), words }
     }
 
@@ -115,9 +135,12 @@ fn value_in(counter: Counter, copy: &Debuggee, here: &Place) -> Option<u64> {
 /// How much faster a value grows at one time than at another; `None`: it is no counter.
 fn unevenness(values: &[u64], ran: &[Duration]) -> Option<f64> {
     let grown = values.windows(2).map(|pair| pair[1].wrapping_sub(pair[0]) as i64 as f64);
-    let speeds: Vec<f64> = grown.zip(ran).map(|(grown, ran)| grown / ran.as_secs_f64().max(1e-6)).collect();
-    let [slowest, fastest] = [f64::min, f64::max].map(|choose| speeds.iter().copied().reduce(choose));
-    let (slowest, fastest) = if slowest? > 0.0 { (slowest?, fastest?) } else { (-fastest?, -slowest?) };
+    let speeds: Vec<f64> =
+        grown.zip(ran).map(|(grown, ran)| grown / ran.as_secs_f64().max(1e-6)).collect();
+    let [slowest, fastest] =
+        [f64::min, f64::max].map(|choose| speeds.iter().copied().reduce(choose));
+    let (slowest, fastest) =
+        if slowest? > 0.0 { (slowest?, fastest?) } else { (-fastest?, -slowest?) };
     (slowest > 0.0 && fastest < slowest * MOST_UNEVEN).then(|| fastest / slowest)
 }
 
@@ -129,8 +152,14 @@ mod tests {
     fn counters_grow_with_time() {
         let ran = [100, 120, 100].map(Duration::from_millis);
         assert!(unevenness(&[0, 100, 220, 320], &ran).is_some_and(|uneven| uneven < 1.01));
-        assert!(unevenness(&[u64::MAX, u64::MAX - 90, u64::MAX - 220, u64::MAX - 330], &ran).is_some_and(|uneven| uneven < 1.3));
-        assert!(unevenness(&[u64::MAX - 50, 50, 160, 260], &ran).is_some(), "counters may run over");
+        assert!(
+            unevenness(&[u64::MAX, u64::MAX - 90, u64::MAX - 220, u64::MAX - 330], &ran)
+                .is_some_and(|uneven| uneven < 1.3)
+        );
+        assert!(
+            unevenness(&[u64::MAX - 50, 50, 160, 260], &ran).is_some(),
+            "counters may run over"
+        );
         assert_eq!(unevenness(&[0, 100, 50, 150], &ran), None);
         assert_eq!(unevenness(&[7, 7, 7, 7], &ran), None);
         assert_eq!(unevenness(&[0, 100, 1000, 1100], &ran), None);

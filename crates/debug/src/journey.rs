@@ -1,6 +1,7 @@
 //! Getting to an exact place that is ahead, and counting what would stop a user on the way.
 //!
-//! Breakpoints on the way are counted by probes, so that a million hits cost little; all else stops the process each time.
+//! Breakpoints on the way are counted by probes, so that a million hits cost little; all else stops
+//! the process each time.
 
 use crate::debuggee::{GiveUp, Sought, Stop};
 use crate::error::Result;
@@ -88,8 +89,9 @@ impl End {
 }
 
 impl Session {
-    /// Where a run goes that is to end at a checkpoint. If no probe fits there, visits of its address could not be told apart without stopping at each; so
-    /// the run goes a few instructions further.
+    /// Where a run goes that is to end at a checkpoint. If no probe fits there, visits of its
+    /// address could not be told apart without stopping at each; so the run goes a few instructions
+    /// further.
     pub(crate) fn end_at(&mut self, checkpoint: &Checkpoint) -> Result<End> {
         let meant = checkpoint.place.clone();
         let exact = End { place: meant.clone(), meant: meant.clone(), beyond: Tally::default() };
@@ -97,13 +99,18 @@ impl Session {
         if exact.place.announces.is_some() || checkpoint.is_at_event {
             return Ok(exact);
         }
-        // Whether a probe fits depends on what the program looks for there. None finds what is in the midst of an instruction.
+        // Whether a probe fits depends on what the program looks for there. None finds what is in
+        // the midst of an instruction.
         self.revive(checkpoint)?;
-        if !self.debuggee.is_at_repeated()? && self.debuggee.can_probe(exact.place.address(), &others) {
+        if !self.debuggee.is_at_repeated()?
+            && self.debuggee.can_probe(exact.place.address(), &others)
+        {
             return Ok(exact);
         }
         let is_stop = self.debuggee.is_at_breakpoint()?;
-        let Some(place) = self.quietly(|session| session.step_to_probe(&others))? else { return Ok(exact) };
+        let Some(place) = self.quietly(|session| session.step_to_probe(&others))? else {
+            return Ok(exact);
+        };
         self.revive(checkpoint)?;
         match self.run_to(&place, None, &mut || false)? {
             Arrival::There(mut beyond) => {
@@ -118,7 +125,8 @@ impl Session {
     fn step_to_probe(&mut self, others: &[u64]) -> Result<Option<Place>> {
         let mark = self.mark();
         for _ in 0..MOST_STEPS_BEYOND {
-            let is_over = self.debuggee.finish_repeated()?.is_some() || self.step(None, &mut || false)? == Stop::Step;
+            let is_over = self.debuggee.finish_repeated()?.is_some()
+                || self.step(None, &mut || false)? == Stop::Step;
             if !is_over || self.mark() != mark {
                 return Ok(None);
             }
@@ -130,8 +138,14 @@ impl Session {
         Ok(None)
     }
 
-    /// Runs on to an end, or to a stop on the way. The stops are those before the place that is meant.
-    pub(crate) fn run_to_end(&mut self, end: &End, goal: Option<Goal>, give_up: GiveUp) -> Result<Arrival> {
+    /// Runs on to an end, or to a stop on the way. The stops are those before the place that is
+    /// meant.
+    pub(crate) fn run_to_end(
+        &mut self,
+        end: &End,
+        goal: Option<Goal>,
+        give_up: GiveUp,
+    ) -> Result<Arrival> {
         Ok(match self.run_to(&end.place, goal, give_up)? {
             Arrival::There(tally) => Arrival::There(tally.without(&end.beyond)),
             arrival => arrival,
@@ -139,7 +153,12 @@ impl Session {
     }
 
     /// Runs on to `place`, which is not behind us, or to a stop on the way.
-    pub(crate) fn run_to(&mut self, place: &Place, goal: Option<Goal>, give_up: GiveUp) -> Result<Arrival> {
+    pub(crate) fn run_to(
+        &mut self,
+        place: &Place,
+        goal: Option<Goal>,
+        give_up: GiveUp,
+    ) -> Result<Arrival> {
         let first = match goal {
             Some(Goal::Breakpoint(number)) => number,
             _ => UNCOUNTED,
@@ -152,7 +171,13 @@ impl Session {
         arrival
     }
 
-    fn count_to(&mut self, place: &Place, goal: Option<Goal>, first: u64, give_up: GiveUp) -> Result<Arrival> {
+    fn count_to(
+        &mut self,
+        place: &Place,
+        goal: Option<Goal>,
+        first: u64,
+        give_up: GiveUp,
+    ) -> Result<Arrival> {
         let mut tally = Tally::default();
         loop {
             tally.breakpoints = first - self.debuggee.remaining.unwrap_or(first);
@@ -164,9 +189,14 @@ impl Session {
             let is_arrival = !matches!(stop, Stop::Watch(_)) && place.is_here(&self.debuggee)?;
             match stop {
                 _ if is_arrival => {}
-                Stop::Interrupted | Stop::Exited(_) | Stop::Killed(_) | Stop::Executing | Stop::End => return Ok(Arrival::Interrupted),
+                Stop::Interrupted
+                | Stop::Exited(_)
+                | Stop::Killed(_)
+                | Stop::Executing
+                | Stop::End => return Ok(Arrival::Interrupted),
                 Stop::Breakpoint if self.is_goal_reached()? => return Ok(Arrival::At(stop)),
-                // It paused behind a call, where the instruction to come has a breakpoint: it would only step off that.
+                // It paused behind a call, where the instruction to come has a breakpoint: it would
+                // only step off that.
                 Stop::Step if self.is_goal_reached()? => return Ok(Arrival::At(Stop::Breakpoint)),
                 Stop::Watch(_) | Stop::Signal(_) | Stop::Caught(_) if self.debuggee.wants(stop) => {
                     tally.others += 1;
@@ -197,12 +227,14 @@ impl Session {
         }
     }
 
-    /// Goes on to the next stop. In the stretch between events in which `place` is, its address is one.
+    /// Goes on to the next stop. In the stretch between events in which `place` is, its address is
+    /// one.
     fn towards(&mut self, place: &Place, give_up: GiveUp) -> Result<Stop> {
         let context = self.debuggee.context();
         let is_near = context.tid == place.thread && context.event_count >= place.mark.events;
         if is_near && place.announces.is_none() {
-            self.debuggee.sought = Some(Sought { address: place.address(), tests: place.tests(), stack: None });
+            self.debuggee.sought =
+                Some(Sought { address: place.address(), tests: place.tests(), stack: None });
             let stop = self.resume(give_up);
             self.debuggee.sought = None;
             return stop;

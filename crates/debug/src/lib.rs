@@ -1,12 +1,15 @@
-//! Time-travel debugging: a process of a recording is replayed under our control, and a debugger is told about it over the gdb remote protocol.
+//! Time-travel debugging: a process of a recording is replayed under our control, and a debugger is
+//! told about it over the gdb remote protocol.
 //!
 //! * `process`: the replayed process under ptrace.
 //! * `text`: what its text looks like without patches and stubs.
 //! * `probe`: places where it decides itself whether it stops.
 //! * `debuggee`: running it, and what stops it.
 //! * `session`: a replay of which one process is debugged.
-//! * `alone`: shared memory that nobody shares; `one_core`: programs that notice on which core they run.
-//! * `checkpoint`, `writes`, `place`, `timeline`, `journey`: copies of it, places in it, and getting from one to the other.
+//! * `alone`: shared memory that nobody shares; `one_core`: programs that notice on which core they
+//!   run.
+//! * `checkpoint`, `writes`, `place`, `timeline`, `journey`: copies of it, places in it, and
+//!   getting from one to the other.
 //! * `threads`: what there is of them beside memory.
 //! * `kept`: checkpoints that outlive the session.
 //! * `pagemap`, `difference`: which pages processes have, and where the memory of two differs.
@@ -14,10 +17,12 @@
 //! * `catches`: system calls, children and signals that stop it.
 //! * `stops`: what stops it for its user.
 //! * `line`: going through a range of code at once; `loops`: the same backwards.
-//! * `scouts`: going through several stretches at once; `gauge`: how far a copy on its way through one has come.
+//! * `scouts`: going through several stretches at once; `gauge`: how far a copy on its way through
+//!   one has come.
 //! * `backwards`, `approach`, `trail`, `seek`, `destination`: what users ask for with these.
 //! * `diversion`: throw-away copies, in which registers and memory may be changed.
-//! * `past`, `clock`, `console`, `crash`: what the recording says about a place: events, time, output, the end.
+//! * `past`, `clock`, `console`, `crash`: what the recording says about a place: events, time,
+//!   output, the end.
 //! * `thread_names`: what its threads are called.
 //! * `tls`: where its thread-local variables are.
 //! * `state`: comparing two visits of a place.
@@ -25,7 +30,8 @@
 //! * `gdb`: the protocol.
 //! * `dap`: another one, for editors, in front of a gdb.
 //!
-//! The runtime in the process is invisible to users: a thread that is in it is shown where it called it.
+//! The runtime in the process is invisible to users: a thread that is in it is shown where it
+//! called it.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! Going through a range of code, such as a line's: at the program's speed as long as it does not leave it.
+//! Going through a range of code, such as a line's: at the program's speed as long as it does not
+//! leave it.
 
 use crate::debuggee::{GiveUp, Stop};
 use crate::error::Result;
@@ -14,7 +15,12 @@ const LONGEST: u64 = 64 << 10;
 
 impl Session {
     /// Goes on until a thread leaves a range of addresses, or something else stops it.
-    pub(crate) fn forward_range(&mut self, tid: Option<i32>, range: &Range<u64>, give_up: GiveUp) -> Result<Stop> {
+    pub(crate) fn forward_range(
+        &mut self,
+        tid: Option<i32>,
+        range: &Range<u64>,
+        give_up: GiveUp,
+    ) -> Result<Stop> {
         for _ in 0..STEPS {
             if let Some(stop) = self.step_in(tid, range, give_up)? {
                 return Ok(stop);
@@ -30,10 +36,17 @@ impl Session {
     }
 
     /// One instruction; `None`: it is still in the range, and nothing stopped it.
-    fn step_in(&mut self, tid: Option<i32>, range: &Range<u64>, give_up: GiveUp) -> Result<Option<Stop>> {
+    fn step_in(
+        &mut self,
+        tid: Option<i32>,
+        range: &Range<u64>,
+        give_up: GiveUp,
+    ) -> Result<Option<Stop>> {
         let stop = self.forward_step(tid, give_up)?;
         let address = self.debuggee.program_counter()?;
-        let is_over = stop != Stop::Step || !range.contains(&address) || self.debuggee.breakpoints.contains(&address);
+        let is_over = stop != Stop::Step
+            || !range.contains(&address)
+            || self.debuggee.breakpoints.contains(&address);
         Ok(is_over.then_some(stop))
     }
 

@@ -1,10 +1,14 @@
-//! Back through a loop that a debugger goes through instruction by instruction, because it looks for the beginning of a line.
+//! Back through a loop that a debugger goes through instruction by instruction, because it looks
+//! for the beginning of a line.
 //!
-//! What it makes of an instruction depends on its address and the frame: where it has gone on from once, it goes on from again. So once it goes round
-//! and round, all the rounds can be passed over, to where the thread came into the loop.
+//! What it makes of an instruction depends on its address and the frame: where it has gone on from
+//! once, it goes on from again. So once it goes round and round, all the rounds can be passed over,
+//! to where the thread came into the loop.
 //!
-//! From behind a call it steps back into the function that was called, continues to the beginning of that, and steps out of it to the call. A function
-//! may also be left without returning; so where calls are among the rounds, all that could lead into the loop again counts as a way out of it.
+//! From behind a call it steps back into the function that was called, continues to the beginning
+//! of that, and steps out of it to the call. A function may also be left without returning; so
+//! where calls are among the rounds, all that could lead into the loop again counts as a way out of
+//! it.
 
 use crate::debuggee::{GiveUp, Stop};
 use crate::error::Result;
@@ -29,7 +33,8 @@ const MOST_DEEPER: usize = 16;
 /// An instruction has no more bytes.
 const INSTRUCTION_BYTES: u64 = 15;
 
-/// Instructions that a debugger has gone back over, one after the other, without doing anything else.
+/// Instructions that a debugger has gone back over, one after the other, without doing anything
+/// else.
 #[derive(Debug, Default)]
 pub(crate) struct GoneOver {
     addresses: BTreeSet<u64>,
@@ -67,7 +72,8 @@ impl GoneOver {
     }
 
     fn is_loop(&self) -> bool {
-        self.again >= LEAST_STEPS.max(ROUNDS * self.rounds.len()) << self.failures.min(usize::BITS / 2)
+        self.again
+            >= LEAST_STEPS.max(ROUNDS * self.rounds.len()) << self.failures.min(usize::BITS / 2)
     }
 }
 
@@ -105,7 +111,8 @@ impl Session {
         Ok(stop)
     }
 
-    /// Back to the last stop, which may be where a function was called that the debugger has stepped back into.
+    /// Back to the last stop, which may be where a function was called that the debugger has
+    /// stepped back into.
     pub(crate) fn backward_over_call(&mut self, give_up: GiveUp) -> Result<Stop> {
         let is_in_call = self.gone_over.moves == self.timeline.moves && self.is_deeper()?;
         let stop = self.backward(give_up)?;
@@ -124,8 +131,8 @@ impl Session {
         Ok((registers.rip, registers.rsp))
     }
 
-    /// To the first instruction since which the thread was always at some of the loop, or in what that calls, and nothing of the user's stopped it. False:
-    /// there is none before here.
+    /// To the first instruction since which the thread was always at some of the loop, or in what
+    /// that calls, and nothing of the user's stopped it. False: there is none before here.
     fn back_to_beginning_of_loop(&mut self, give_up: GiveUp) -> Result<bool> {
         let Some(ways) = self.ways_out_of_loop() else { return Ok(false) };
         let users = Stops::of(&self.debuggee);
@@ -152,8 +159,15 @@ impl Session {
         Ok(is_there)
     }
 
-    /// Goes to where the thread came into the loop, and stayed in it until `here`. False: nowhere before that, in the stretch from `near` on.
-    fn enter_loop(&mut self, near: &Checkpoint, here: &Checkpoint, stops: Stops, give_up: GiveUp) -> Result<bool> {
+    /// Goes to where the thread came into the loop, and stayed in it until `here`. False: nowhere
+    /// before that, in the stretch from `near` on.
+    fn enter_loop(
+        &mut self,
+        near: &Checkpoint,
+        here: &Checkpoint,
+        stops: Stops,
+        give_up: GiveUp,
+    ) -> Result<bool> {
         stops.put(&mut self.debuggee);
         let end = self.end_at(here)?;
         self.revive(near)?;
@@ -169,7 +183,9 @@ impl Session {
         if !is_in_loop && !self.comes_to(&end, 1, give_up)? {
             return Ok(false);
         }
-        Ok(self.at()?.1 == self.gone_over.stack && self.mark() == here.place.mark && !here.place.is_here(&self.debuggee)?)
+        Ok(self.at()?.1 == self.gone_over.stack
+            && self.mark() == here.place.mark
+            && !here.place.is_here(&self.debuggee)?)
     }
 
     /// Goes to a breakpoint, by its number on the way.
@@ -196,16 +212,21 @@ impl Session {
             ways.retain(|way| !calls.contains(way));
             ways.extend(self.ways_into_loop(&(first..end))?);
         }
-        // A jump to who knows where among what was gone over leads out without a place that could be told.
+        // A jump to who knows where among what was gone over leads out without a place that could
+        // be told.
         (ways.is_disjoint(gone)).then_some(ways)
     }
 
     /// Where the function that the loop is in comes into it. `None`: it is not known, or too long.
     fn ways_into_loop(&self, range: &Range<u64>) -> Option<BTreeSet<u64>> {
-        let function = self.gone_over.function.as_ref().filter(|function| function.code.start <= range.start && range.end <= function.code.end)?;
+        let function = self.gone_over.function.as_ref().filter(|function| {
+            function.code.start <= range.start && range.end <= function.code.end
+        })?;
         let bytes = function.code.end - function.code.start;
         let mut code = vec![0; bytes.min(LONGEST_FUNCTION) as usize];
-        if bytes > LONGEST_FUNCTION || self.debuggee.read(function.code.start, &mut code) != code.len() {
+        if bytes > LONGEST_FUNCTION
+            || self.debuggee.read(function.code.start, &mut code) != code.len()
+        {
             return None;
         }
         let mut ways = ways_in(function.code.start, &code, range)?;

@@ -67,9 +67,13 @@ impl Page {
         self.0 & SWAPPED != 0 || self.0 & (PRESENT | EXCLUSIVE) == PRESENT | EXCLUSIVE
     }
 
-    /// Both certainly have the same contents, as pages of mappings of the same thing. Where the memory is, the kernel tells the privileged only.
+    /// Both certainly have the same contents, as pages of mappings of the same thing. Where the
+    /// memory is, the kernel tells the privileged only.
     pub fn is_same(self, other: Self) -> bool {
-        let is_one = self.0 & PRESENT != 0 && other.0 & PRESENT != 0 && self.0 & FRAME != 0 && self.0 & FRAME == other.0 & FRAME;
+        let is_one = self.0 & PRESENT != 0
+            && other.0 & PRESENT != 0
+            && self.0 & FRAME != 0
+            && self.0 & FRAME == other.0 & FRAME;
         is_one || self.is_absent() && other.is_absent()
     }
 }
@@ -81,18 +85,33 @@ mod tests {
     #[test]
     fn pages_are_compared() {
         let (absent, swapped, untold) = (Page(0), Page(SWAPPED | 5), Page(PRESENT));
-        let (here, also_here, elsewhere) = (Page(PRESENT | 7), Page(PRESENT | EXCLUSIVE | 7), Page(PRESENT | 8));
+        let (here, also_here, elsewhere) =
+            (Page(PRESENT | 7), Page(PRESENT | EXCLUSIVE | 7), Page(PRESENT | 8));
         assert!(absent.is_same(absent) && here.is_same(also_here));
-        for (one, other) in [(absent, here), (swapped, swapped), (untold, untold), (here, elsewhere), (absent, swapped)] {
+        for (one, other) in [
+            (absent, here),
+            (swapped, swapped),
+            (untold, untold),
+            (here, elsewhere),
+            (absent, swapped),
+        ] {
             assert!(!one.is_same(other) && !other.is_same(one), "{one:?} {other:?}");
         }
-        assert!(also_here.may_be_its_own() && swapped.may_be_its_own() && !here.may_be_its_own() && !absent.may_be_its_own());
+        assert!(
+            also_here.may_be_its_own()
+                && swapped.may_be_its_own()
+                && !here.may_be_its_own()
+                && !absent.may_be_its_own()
+        );
     }
 
     #[test]
     fn what_was_written_is_there() {
         let bytes = vec![1u8; 3 * PAGE_BYTES as usize];
-        let pages = Pagemap::of(std::process::id() as i32).unwrap().pages(bytes.as_ptr() as u64, 2).unwrap();
+        let pages = Pagemap::of(std::process::id() as i32)
+            .unwrap()
+            .pages(bytes.as_ptr() as u64, 2)
+            .unwrap();
         assert!(pages.len() == 2 && pages.iter().all(|page| !page.is_absent()));
     }
 }

@@ -1,4 +1,5 @@
-//! Execution points: naming where the process is, so that the same place is known again when it is come to by another way.
+//! Execution points: naming where the process is, so that the same place is known again when it is
+//! come to by another way.
 
 use crate::catches::Told;
 use crate::checkpoint::Snapshot;
@@ -64,7 +65,15 @@ impl Place {
         let context = debuggee.context();
         let (words, announces) = state(debuggee, &context)?;
         let mark = Mark { turn: context.turn, events: context.event_count };
-        Ok(Self { mark, thread: context.tid, words, announces, snapshot, differing: RefCell::default(), tests: RefCell::default() })
+        Ok(Self {
+            mark,
+            thread: context.tid,
+            words,
+            announces,
+            snapshot,
+            differing: RefCell::default(),
+            tests: RefCell::default(),
+        })
     }
 
     /// The program counter there, as it is, be it in a stub.
@@ -101,7 +110,8 @@ impl Place {
             self.learn_register(&words);
             return Ok(false);
         }
-        Ok(announces.is_some() || (self.has_same_vectors(debuggee)? && self.has_same_memory(debuggee)))
+        Ok(announces.is_some()
+            || (self.has_same_vectors(debuggee)? && self.has_same_memory(debuggee)))
     }
 
     /// The announcement there, so that a run stops at it.
@@ -125,7 +135,9 @@ impl Place {
         if words[PROGRAM_COUNTER] != self.words[PROGRAM_COUNTER] {
             return;
         }
-        if let Some(index) = (0..COMPARED_REGISTERS).find(|index| words[*index] != self.words[*index]) {
+        if let Some(index) =
+            (0..COMPARED_REGISTERS).find(|index| words[*index] != self.words[*index])
+        {
             self.learn(Test::Register { index, value: self.words[index] });
         }
     }
@@ -143,13 +155,16 @@ impl Place {
             }
         }
         // Then all of them, and the x87 registers, but not where the unit last was.
-        Ok(is_same(FLOATING_OFFSET..LEGACY_END) && mine.get(EXTENSIONS_OFFSET..) == wanted.get(EXTENSIONS_OFFSET..))
+        Ok(is_same(FLOATING_OFFSET..LEGACY_END)
+            && mine.get(EXTENSIONS_OFFSET..) == wanted.get(EXTENSIONS_OFFSET..))
     }
 
     /// Of all threads.
     fn stack_pointers(&self, debuggee: &Debuggee) -> Vec<u64> {
         let others = debuggee.process.threads().filter(|tid| *tid != debuggee.current);
-        let others = others.filter_map(|tid| debuggee.process.context(tid)).map(|context| context.registers[STACK_POINTER]);
+        let others = others
+            .filter_map(|tid| debuggee.process.context(tid))
+            .map(|context| context.registers[STACK_POINTER]);
         others.chain([self.words[STACK_POINTER]]).collect()
     }
 
@@ -160,12 +175,24 @@ impl Place {
             let mut bytes = [0; 8];
             memory::peek(snapshot.pid, address, &mut bytes).ok().map(|()| u64::from_le_bytes(bytes))
         };
-        let known = self.differing.borrow().iter().copied().find(|&address| debuggee.process.word(address) != wanted(address));
-        if let Some((address, value)) = known.and_then(|address| Some((address, wanted(address)?))) {
+        let known = self
+            .differing
+            .borrow()
+            .iter()
+            .copied()
+            .find(|&address| debuggee.process.word(address) != wanted(address));
+        if let Some((address, value)) = known.and_then(|address| Some((address, wanted(address)?)))
+        {
             self.learn(Test::Word { address, value });
             return false;
         }
-        let Some(address) = first_difference(&debuggee.process, snapshot.pid, &dead_ranges(&self.stack_pointers(debuggee))) else { return true };
+        let Some(address) = first_difference(
+            &debuggee.process,
+            snapshot.pid,
+            &dead_ranges(&self.stack_pointers(debuggee)),
+        ) else {
+            return true;
+        };
         if let Some(value) = wanted(address) {
             self.learn(Test::Word { address, value });
         }
@@ -189,7 +216,8 @@ fn state(debuggee: &Debuggee, context: &Context) -> Result<([u64; 18], Option<u6
 /// Flags that depend on how the thread was stopped.
 const RESUME_AND_TRAP: u64 = 0x10100;
 
-/// How far below a stack pointer there may be what the processor left there, which depends on more than the program.
+/// How far below a stack pointer there may be what the processor left there, which depends on more
+/// than the program.
 const DEAD_BYTES: u64 = 16 << 10;
 const RED_ZONE: u64 = 128;
 

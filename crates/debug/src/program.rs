@@ -38,8 +38,14 @@ impl Program {
     pub fn of_new(debuggee: &Debuggee, recording: &Recording, target: &Target) -> Self {
         let stack = debuggee.registers(debuggee.current).map_or(0, |registers| registers.rsp);
         let mut this = Self { path: path_of(recording, target), stack, ..Self::default() };
-        let Some(mut at) = behind_null(debuggee, stack + 8).and_then(|environment| behind_null(debuggee, environment)) else { return this };
-        while let (Some(key), Some(value)) = (debuggee.process.word(at), debuggee.process.word(at + 8)) {
+        let Some(mut at) = behind_null(debuggee, stack + 8)
+            .and_then(|environment| behind_null(debuggee, environment))
+        else {
+            return this;
+        };
+        while let (Some(key), Some(value)) =
+            (debuggee.process.word(at), debuggee.process.word(at + 8))
+        {
             this.auxv.extend(key.to_le_bytes().into_iter().chain(value.to_le_bytes()));
             this.entries.insert(key, value);
             at += 16;
@@ -57,11 +63,18 @@ impl Program {
             return main;
         }
         let main_bytes = main.and_then(|path| std::fs::read(path).ok());
-        if main_bytes.as_deref().and_then(interpreter).is_some_and(|interpreter| interpreter == name) {
+        if main_bytes
+            .as_deref()
+            .and_then(interpreter)
+            .is_some_and(|interpreter| interpreter == name)
+        {
             return debuggee.text.original_at(self.entry(AT_BASE)?);
         }
         let libraries = self.libraries(debuggee, main_bytes.as_deref()?);
-        let library = libraries.iter().find(|library| library.name == name).or_else(|| same_file_name(&libraries, name))?;
+        let library = libraries
+            .iter()
+            .find(|library| library.name == name)
+            .or_else(|| same_file_name(&libraries, name))?;
         debuggee.text.original_at(library.dynamic)
     }
 
@@ -71,7 +84,9 @@ impl Program {
         let bytes = std::fs::read(&main).unwrap_or_default();
         let libraries = self.libraries(debuggee, &bytes);
         let named = libraries.into_iter().filter(|library| library.name.starts_with('/'));
-        let mut names: HashMap<_, _> = named.filter_map(|one| Some((debuggee.text.original_at(one.dynamic)?, one.name))).collect();
+        let mut names: HashMap<_, _> = named
+            .filter_map(|one| Some((debuggee.text.original_at(one.dynamic)?, one.name)))
+            .collect();
         let linker = self.entry(AT_BASE).and_then(|base| debuggee.text.original_at(base));
         names.extend(linker.zip(interpreter(&bytes)));
         names.insert(main, self.path.clone());
@@ -89,14 +104,18 @@ impl Program {
         main.map_or_else(Vec::new, |main| self.libraries(debuggee, &main))
     }
 
-    /// Where the dynamic linker stops for debuggers, and what it writes to before. `None`: there is none yet, or it has several such places.
+    /// Where the dynamic linker stops for debuggers, and what it writes to before. `None`: there is
+    /// none yet, or it has several such places.
     pub fn linker_stop(&self, debuggee: &Debuggee) -> Option<(u64, u64)> {
         const STOP: u64 = 16;
         const ONE_LIST: u64 = 1;
         let main = std::fs::read(self.main_file(debuggee)?).ok()?;
         let state = self.linker_state(debuggee, &main)?;
         let has_one_list = debuggee.process.word(state)? & u64::from(u32::MAX) == ONE_LIST;
-        has_one_list.then(|| debuggee.process.word(state + STOP)).flatten().map(|stop| (stop, state))
+        has_one_list
+            .then(|| debuggee.process.word(state + STOP))
+            .flatten()
+            .map(|stop| (stop, state))
     }
 
     /// Where the dynamic linker keeps what debuggers ask for.
@@ -105,7 +124,9 @@ impl Program {
         for _ in 0..LIMIT {
             match debuggee.process.word(dynamic)? {
                 0 => break,
-                tag if tag == DT_DEBUG as u64 => return debuggee.process.word(dynamic + 8).filter(|state| *state != 0),
+                tag if tag == DT_DEBUG as u64 => {
+                    return debuggee.process.word(dynamic + 8).filter(|state| *state != 0);
+                }
                 _ => dynamic += 16,
             }
         }
@@ -132,7 +153,9 @@ impl Program {
         let mut libraries = Vec::new();
         let mut next = self.linker_state(debuggee, main).and_then(|state| process.word(state + 8));
         while let Some(at) = next.filter(|at| *at != 0) {
-            let (Some(name), Some(dynamic)) = (process.word(at + 8), process.word(at + 16)) else { break };
+            let (Some(name), Some(dynamic)) = (process.word(at + 8), process.word(at + 16)) else {
+                break;
+            };
             let bias = process.word(at).unwrap_or(0);
             libraries.push(Library { name: text(debuggee, name), dynamic, link_map: at, bias });
             next = process.word(at + 24);
@@ -193,8 +216,12 @@ fn interpreter(elf: &[u8]) -> Option<String> {
 fn dynamic_section(elf: &[u8], headers: u64) -> Option<u64> {
     let header = FileHeader64::<LittleEndian>::parse(elf).ok()?;
     let segments = header.program_headers(LittleEndian, elf).ok()?;
-    let first = segments.iter().find(|segment| segment.p_type(LittleEndian) == PT_LOAD && segment.p_offset(LittleEndian) == 0)?;
-    let bias = headers.wrapping_sub(header.e_phoff.get(LittleEndian)).wrapping_sub(first.p_vaddr(LittleEndian));
+    let first = segments.iter().find(|segment| {
+        segment.p_type(LittleEndian) == PT_LOAD && segment.p_offset(LittleEndian) == 0
+    })?;
+    let bias = headers
+        .wrapping_sub(header.e_phoff.get(LittleEndian))
+        .wrapping_sub(first.p_vaddr(LittleEndian));
     let dynamic = segments.iter().find(|segment| segment.p_type(LittleEndian) == PT_DYNAMIC)?;
     Some(dynamic.p_vaddr(LittleEndian).wrapping_add(bias))
 }
@@ -209,14 +236,21 @@ pub(crate) fn path_of(recording: &Recording, target: &Target) -> String {
     folder.join(path).components().collect::<PathBuf>().to_string_lossy().into_owned()
 }
 
-fn executed_path(recording: &Recording, target: &Target, (offset, size): (u64, usize)) -> Option<String> {
+fn executed_path(
+    recording: &Recording,
+    target: &Target,
+    (offset, size): (u64, usize),
+) -> Option<String> {
     let mut reader = recording.stream(target.stream).ok()?;
     reader.seek_to_offset(offset).ok()?;
     let mut bytes = vec![0; size.min(LIMIT)];
     std::io::Read::read_exact(&mut reader, &mut bytes).ok()?;
     let (event, _): (EventRef<'_>, _) = parse_event(&bytes).ok()?;
     let Event::Call(call) = event.decode() else { return None };
-    let name = call.items().find(|item| item.direction() == ItemDirection::Input && call.argument(item.argument()) == Some(item.address()))?;
+    let name = call.items().find(|item| {
+        item.direction() == ItemDirection::Input
+            && call.argument(item.argument()) == Some(item.address())
+    })?;
     let bytes = name.inline_bytes().split(|byte| *byte == 0).next()?;
     Some(String::from_utf8_lossy(bytes).into_owned())
 }

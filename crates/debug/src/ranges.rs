@@ -19,7 +19,9 @@ impl Ranges {
     pub fn insert(&mut self, start: u64, end: u64) {
         let first = self.0.partition_point(|range| range.1 < start);
         let last = self.0.partition_point(|range| range.0 <= end);
-        let joined = self.0[first..last].iter().fold((start, end), |(start, end), range| (start.min(range.0), end.max(range.1)));
+        let joined = self.0[first..last]
+            .iter()
+            .fold((start, end), |(start, end), range| (start.min(range.0), end.max(range.1)));
         self.0.splice(first..last, [joined]);
     }
 

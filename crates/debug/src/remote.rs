@@ -1,4 +1,5 @@
-//! System calls that a stopped thread makes for us, and what is built from them: copies of processes, and their threads.
+//! System calls that a stopped thread makes for us, and what is built from them: copies of
+//! processes, and their threads.
 
 use retake_kernel::context;
 use retake_kernel::ptrace::{self, Registers, Status};
@@ -12,22 +13,41 @@ const PR_SYS_DISPATCH_ON: u64 = 1;
 /// In no system call: nothing is to be restarted.
 const NO_CALL: u64 = u64::MAX;
 
-/// Makes a stopped thread make a system call, with six arguments at most. Its registers are as before then. Also: the process or thread that the call made.
+/// Makes a stopped thread make a system call, with six arguments at most. Its registers are as
+/// before then. Also: the process or thread that the call made.
 ///
 /// # Errors
 /// It is gone.
-pub(crate) fn call<const COUNT: usize>(tid: i32, number: i64, arguments: [u64; COUNT]) -> io::Result<(i64, Option<i32>)> {
+pub(crate) fn call<const COUNT: usize>(
+    tid: i32,
+    number: i64,
+    arguments: [u64; COUNT],
+) -> io::Result<(i64, Option<i32>)> {
     const RETURNED: u64 = context::REMOTE_CALL + 3;
     let before = ptrace::registers(tid)?;
-    let [rdi, rsi, rdx, r10, r8, r9] = std::array::from_fn(|index| arguments.get(index).copied().unwrap_or(0));
-    let during = Registers { rip: context::REMOTE_CALL, rax: number as u64, orig_rax: NO_CALL, rdi, rsi, rdx, r10, r8, r9, ..before };
+    let [rdi, rsi, rdx, r10, r8, r9] =
+        std::array::from_fn(|index| arguments.get(index).copied().unwrap_or(0));
+    let during = Registers {
+        rip: context::REMOTE_CALL,
+        rax: number as u64,
+        orig_rax: NO_CALL,
+        rdi,
+        rsi,
+        rdx,
+        r10,
+        r8,
+        r9,
+        ..before
+    };
     ptrace::set_registers(tid, &during)?;
     ptrace::resume(tid, 0)?;
     let mut child = None;
     loop {
         match ptrace::wait(tid)? {
             Status::Signal(libc::SIGTRAP) if ptrace::registers(tid)?.rip == RETURNED => break,
-            Status::Event(libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_CLONE) => child = ptrace::event_message(tid).ok(),
+            Status::Event(libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_CLONE) => {
+                child = ptrace::event_message(tid).ok()
+            }
             Status::Exited(_) | Status::Killed(_) => return Err(io::ErrorKind::NotFound.into()),
             _ => {}
         }
@@ -51,9 +71,11 @@ pub(crate) fn checked(result: i64) -> io::Result<()> {
 /// # Errors
 /// No process, no memory.
 pub(crate) fn fork(tid: i32) -> io::Result<i32> {
-    let (result, child) = call(tid, libc::SYS_clone, [CLONE_PARENT | libc::SIGCHLD as u64, 0, 0, 0, 0])?;
+    let (result, child) =
+        call(tid, libc::SYS_clone, [CLONE_PARENT | libc::SIGCHLD as u64, 0, 0, 0, 0])?;
     checked(result)?;
-    let child = child.ok_or_else(|| io::Error::other("the copy of the process was not announced"))?;
+    let child =
+        child.ok_or_else(|| io::Error::other("the copy of the process was not announced"))?;
     while ptrace::wait(child)? != Status::Event(libc::PTRACE_EVENT_STOP) {
         ptrace::resume(child, 0)?;
     }
@@ -84,7 +106,8 @@ pub(crate) fn intercept_calls(tid: i32, start: u64, bytes: u64) -> io::Result<()
     checked(call(tid, libc::SYS_prctl, arguments)?.0)
 }
 
-/// Gives a thread its alternate signal stack; `description` is the address of the kernel's structure for it.
+/// Gives a thread its alternate signal stack; `description` is the address of the kernel's
+/// structure for it.
 ///
 /// # Errors
 /// It cannot be one.

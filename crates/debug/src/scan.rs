@@ -40,10 +40,17 @@ impl Scan {
         self.next_with(&mut Vec::new(), |_| false)
     }
 
-    /// The next event's header, and all bytes of the event if it is `wanted`: else `body` stays as it is.
-    pub fn next_with(&mut self, body: &mut Vec<u8>, wanted: impl Fn(&Header) -> bool) -> Option<Header> {
+    /// The next event's header, and all bytes of the event if it is `wanted`: else `body` stays as
+    /// it is.
+    pub fn next_with(
+        &mut self,
+        body: &mut Vec<u8>,
+        wanted: impl Fn(&Header) -> bool,
+    ) -> Option<Header> {
         let bytes = self.take()?;
-        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let word = |at: usize| {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
         let size = word(0) as usize;
         let rest = size.checked_sub(HEADER_BYTES)?;
         let header = Header {

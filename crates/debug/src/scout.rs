@@ -1,8 +1,10 @@
-//! A copy of the process that goes from one checkpoint to the next, beside the process, to see what there is on the way.
+//! A copy of the process that goes from one checkpoint to the next, beside the process, to see what
+//! there is on the way.
 //!
-//! To look for the end of a stretch slows a loop down in which it lies. So a copy looks only near it: when a counter of the program's says so, or else when
-//! it has computed for a good part of the time that the stretch took. One that has missed the end is found out by its counter, or its time, and another one
-//! may be sent that looks earlier.
+//! To look for the end of a stretch slows a loop down in which it lies. So a copy looks only near
+//! it: when a counter of the program's says so, or else when it has computed for a good part of the
+//! time that the stretch took. One that has missed the end is found out by its counter, or its
+//! time, and another one may be sent that looks earlier.
 
 use crate::checkpoint::Snapshot;
 use crate::debuggee::{Debuggee, Sought, Stop};
@@ -17,21 +19,25 @@ use retake_replay::CopySlots;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// In hundredths: this part of a stretch is gone through without looking for its end, or where the copy is. The processor may be faster now than it was.
+/// In hundredths: this part of a stretch is gone through without looking for its end, or where the
+/// copy is. The processor may be faster now than it was.
 pub(crate) const BLIND: u32 = 40;
 /// And this by one that is sent after one that was too fast.
 pub(crate) const LESS_BLIND: u32 = 5;
-/// One that looks for so many times as long as what is left of the stretch should take has missed the end: to look takes some times as long as not to.
+/// One that looks for so many times as long as what is left of the stretch should take has missed
+/// the end: to look takes some times as long as not to.
 const LOST: u32 = 4;
 /// But not before this: of a short stretch it is hardly known how long it took.
 const LEAST_LOST: Duration = Duration::from_millis(20);
-/// With a counter it looks for the end behind this part of the way, and aims at this one: naps and other programs make it come later.
+/// With a counter it looks for the end behind this part of the way, and aims at this one: naps and
+/// other programs make it come later.
 const NEAR: f64 = 0.85;
 const AIM: f64 = 0.92;
 /// Counters that say less, or more than this, are none.
 const LEAST_PART: f64 = 0.05;
 const MOST_PART: f64 = 4.0;
-/// And one that is not at the end when the copy has computed for so many times as long as the stretch took.
+/// And one that is not at the end when the copy has computed for so many times as long as the
+/// stretch took.
 const SLOWEST: u32 = 2;
 /// One that gets nowhere for so long, waits for something that does not come.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
@@ -97,10 +103,25 @@ impl Drop for Scout {
 
 impl Scout {
     /// `debuggee` is a copy of the first of two checkpoints, and is to go to the end of the way.
-    pub fn new(debuggee: Debuggee, slots: CopySlots, (start, end): (&Checkpoint, &Checkpoint), way: Way) -> Self {
+    pub fn new(
+        debuggee: Debuggee,
+        slots: CopySlots,
+        (start, end): (&Checkpoint, &Checkpoint),
+        way: Way,
+    ) -> Self {
         let ends = [start, end].map(|one| Rc::clone(&one.snapshot));
-        let (behind_events, look_at, seen) = (Duration::ZERO, Duration::ZERO, (Duration::ZERO, Instant::now()));
-        Self { debuggee, way, leg: Leg::ToEvents, behind_events, look_at, seen, ends, _slots: slots }
+        let (behind_events, look_at, seen) =
+            (Duration::ZERO, Duration::ZERO, (Duration::ZERO, Instant::now()));
+        Self {
+            debuggee,
+            way,
+            leg: Leg::ToEvents,
+            behind_events,
+            look_at,
+            seen,
+            ends,
+            _slots: slots,
+        }
     }
 
     /// In hundredths: before which part of the way it does not look where it is.
@@ -110,7 +131,10 @@ impl Scout {
 
     /// The numbers of the checkpoints between which its way is, if they are still there.
     pub fn ends(&self, all: &[Checkpoint]) -> Option<(usize, usize)> {
-        let [start, end] = self.ends.each_ref().map(|own| all.iter().position(|one| Rc::ptr_eq(own, &one.snapshot)));
+        let [start, end] = self
+            .ends
+            .each_ref()
+            .map(|own| all.iter().position(|one| Rc::ptr_eq(own, &one.snapshot)));
         start.zip(end)
     }
 
@@ -137,15 +161,19 @@ impl Scout {
         if self.leg == Leg::ToEvents && self.is_behind_events() {
             self.begin_last_leg()?;
         }
-        let (address, tests, stack) = (self.way.place.address(), self.way.place.tests(), Some(self.way.place.stack()));
-        self.debuggee.pause = (self.leg == Leg::ToEvents).then_some((self.way.place.thread, self.way.place.mark.events));
-        self.debuggee.sought = (self.leg == Leg::Looking).then_some(Sought { address, tests, stack });
+        let (address, tests, stack) =
+            (self.way.place.address(), self.way.place.tests(), Some(self.way.place.stack()));
+        self.debuggee.pause = (self.leg == Leg::ToEvents)
+            .then_some((self.way.place.thread, self.way.place.mark.events));
+        self.debuggee.sought =
+            (self.leg == Leg::Looking).then_some(Sought { address, tests, stack });
         self.debuggee.set_off()
     }
 
     fn begin_last_leg(&mut self) -> Result<()> {
         self.behind_events = self.computed();
-        self.look_at = self.behind_events + self.way.ran.saturating_sub(self.behind_events) * self.way.blind / 100;
+        self.look_at = self.behind_events
+            + self.way.ran.saturating_sub(self.behind_events) * self.way.blind / 100;
         self.leg = Leg::Blind;
         self.way.gauge.begin(&self.debuggee, &Place::here(&self.debuggee, None)?);
         if self.behind_events >= self.look_at { self.look() } else { Ok(()) }
@@ -188,14 +216,22 @@ impl Scout {
         if computed != self.seen.0 {
             self.seen = (computed, Instant::now());
         }
-        let longest_look = (self.way.ran * (100 - self.way.blind) / 100 * LOST).max(LEAST_LOST + OPENING * self.openings());
-        if self.seen.1.elapsed() > LONGEST_WAIT || self.leg == Leg::Looking && computed > self.way.ran + longest_look {
+        let longest_look = (self.way.ran * (100 - self.way.blind) / 100 * LOST)
+            .max(LEAST_LOST + OPENING * self.openings());
+        if self.seen.1.elapsed() > LONGEST_WAIT
+            || self.leg == Leg::Looking && computed > self.way.ran + longest_look
+        {
             return Ok(Word::Lost);
         }
-        if self.leg == Leg::Blind && computed >= self.look_at { self.look_around() } else { Ok(Word::NotYet) }
+        if self.leg == Leg::Blind && computed >= self.look_at {
+            self.look_around()
+        } else {
+            Ok(Word::NotYet)
+        }
     }
 
-    /// Stops it, and sends it on: with or without looking for the end, depending on how far it has come.
+    /// Stops it, and sends it on: with or without looking for the end, depending on how far it has
+    /// come.
     fn look_around(&mut self) -> Result<Word> {
         if self.debuggee.settle()?.is_some() {
             return Ok(Word::Stopped);
@@ -225,7 +261,9 @@ impl Scout {
             // Whoever comes from a call has come to a breakpoint there too.
             return Ok(match stop {
                 Stop::Step if self.way.place.is_here(&self.debuggee)? => Word::Through,
-                Stop::Step if !self.way.is_at_event && !self.debuggee.is_at_breakpoint()? => Word::NotYet,
+                Stop::Step if !self.way.is_at_event && !self.debuggee.is_at_breakpoint()? => {
+                    Word::NotYet
+                }
                 _ => Word::Stopped,
             });
         }
@@ -238,7 +276,10 @@ impl Scout {
         }
         // The comparison has changed the flags, which nobody looks at.
         let registers = debuggee.process.registers(debuggee.current)?;
-        ptrace::set_registers(debuggee.current, &Registers { eflags: self.way.place.flags(), ..registers })?;
+        ptrace::set_registers(
+            debuggee.current,
+            &Registers { eflags: self.way.place.flags(), ..registers },
+        )?;
         if self.way.place.is_here(debuggee)? {
             return Ok(Word::Through);
         }

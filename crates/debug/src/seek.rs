@@ -18,10 +18,16 @@ impl Session {
         let checkpoints = &self.timeline.checkpoints;
         let before = checkpoints.iter().rposition(|one| is_before(one.count(thread)));
         let context = self.debuggee.context();
-        let is_near = |index: usize| checkpoints[index].count(thread).is_some_and(|count| count <= context.event_count);
-        let is_on_the_way = context.tid == thread && context.event_count < events && before.is_none_or(is_near);
-        let is_behind = |one: &Summary| !is_on_the_way || one.count(thread) > Some(context.event_count);
-        let kept = self.bring_in(before.unwrap_or(0), |_, _, one| one.count(thread).is_some_and(|count| count < events) && is_behind(one))?;
+        let is_near = |index: usize| {
+            checkpoints[index].count(thread).is_some_and(|count| count <= context.event_count)
+        };
+        let is_on_the_way =
+            context.tid == thread && context.event_count < events && before.is_none_or(is_near);
+        let is_behind =
+            |one: &Summary| !is_on_the_way || one.count(thread) > Some(context.event_count);
+        let kept = self.bring_in(before.unwrap_or(0), |_, _, one| {
+            one.count(thread).is_some_and(|count| count < events) && is_behind(one)
+        })?;
         if kept.is_none() && !is_on_the_way {
             self.revive_number(before.unwrap_or(0))?;
         }
@@ -72,7 +78,10 @@ impl Session {
     pub(crate) fn kept_checkpoints(&self) -> Vec<String> {
         let line = |(number, one): &(u64, Checkpoint)| {
             let (events, thread) = (one.place.mark.events, one.place.thread);
-            format!("{number}  event {events} of thread {thread}, {:#x}", self.debuggee.text.shown(one.place.address()))
+            format!(
+                "{number}  event {events} of thread {thread}, {:#x}",
+                self.debuggee.text.shown(one.place.address())
+            )
         };
         self.timeline.kept.iter().map(line).collect()
     }
@@ -83,7 +92,12 @@ impl Session {
 
     /// Goes back to one.
     pub(crate) fn restart(&mut self, number: u64) -> Result<Stop> {
-        let found = self.timeline.kept.iter().find(|(known, _)| *known == number).map(|(_, checkpoint)| checkpoint.clone());
+        let found = self
+            .timeline
+            .kept
+            .iter()
+            .find(|(known, _)| *known == number)
+            .map(|(_, checkpoint)| checkpoint.clone());
         let Some(checkpoint) = found else { return Ok(Stop::Interrupted) };
         self.revive(&checkpoint)?;
         self.find_base(checkpoint.place.mark);
@@ -98,7 +112,10 @@ impl Session {
 
     /// Whether the debugged program has executed nothing yet, as far as checkpoints tell.
     pub(crate) fn is_at_begin(&self) -> Result<bool> {
-        self.timeline.checkpoints.first().map_or(Ok(true), |first| first.place.is_here(&self.debuggee))
+        self.timeline
+            .checkpoints
+            .first()
+            .map_or(Ok(true), |first| first.place.is_here(&self.debuggee))
     }
 
     /// Goes to where the debugged program begins.

@@ -72,8 +72,9 @@ impl Session {
         std::mem::take(&mut self.remarks)
     }
 
-    /// Replays the recording up to where the program of `target` has executed nothing yet. `folder` is for files of this session. Other threads of this
-    /// process may do nothing but wait meanwhile.
+    /// Replays the recording up to where the program of `target` has executed nothing yet. `folder`
+    /// is for files of this session. Other threads of this process may do nothing but wait
+    /// meanwhile.
     ///
     /// # Errors
     /// See [`DebugError`].
@@ -102,9 +103,18 @@ impl Session {
         })
     }
 
-    fn replay(recording: &Recording, target: &Target, output: File, folder: &Path) -> Result<(Running, Debuggee)> {
+    fn replay(
+        recording: &Recording,
+        target: &Target,
+        output: File,
+        folder: &Path,
+    ) -> Result<(Running, Debuggee)> {
         let request = Request { quiet: false, check_off: true };
-        let purpose = Purpose { wanted: Some(target.wanted(recording)?), output: Some(output), ..Purpose::default() };
+        let purpose = Purpose {
+            wanted: Some(target.wanted(recording)?),
+            output: Some(output),
+            ..Purpose::default()
+        };
         let running = Running::start(recording.clone(), request, purpose, folder)?;
         match Self::begin(&running, recording, target) {
             Ok(debuggee) => Ok((running, debuggee)),
@@ -127,19 +137,24 @@ impl Session {
         let mut debuggee = Debuggee::new(process);
         match debuggee.run(&mut || running.divergence().is_some())? {
             Stop::Step => Ok(debuggee),
-            _ => Err(running.divergence().map_or(DebugError::NeverBegan(target.pid), |report| DebugError::Diverged(Box::new(report)))),
+            _ => Err(running.divergence().map_or(DebugError::NeverBegan(target.pid), |report| {
+                DebugError::Diverged(Box::new(report))
+            })),
         }
     }
 
     // ---- from one program of the process to another ----
 
-    /// The process, which is about to execute its next program, does that: nothing of it has been executed then.
+    /// The process, which is about to execute its next program, does that: nothing of it has been
+    /// executed then.
     ///
     /// # Errors
     /// The replay diverged, or the process cannot be controlled.
     pub(crate) fn follow_exec(&mut self) -> Result<()> {
         let next = self.target.with_program(&self.recording, self.target.program + 1);
-        let (Some(target), Some(running)) = (next, &self.running) else { return Err(DebugError::NeverBegan(self.target.pid)) };
+        let (Some(target), Some(running)) = (next, &self.running) else {
+            return Err(DebugError::NeverBegan(self.target.pid));
+        };
         // Copies are of a program that is gone.
         self.timeline = Timeline::default();
         running.want(target.wanted(&self.recording)?);
@@ -148,22 +163,29 @@ impl Session {
         self.enter(target, debuggee)
     }
 
-    /// Goes back to the end of the program before this one: where the process is about to execute this. The recording is replayed anew up to there.
+    /// Goes back to the end of the program before this one: where the process is about to execute
+    /// this. The recording is replayed anew up to there.
     ///
     /// # Errors
     /// As [`Session::start`].
     pub(crate) fn return_before_exec(&mut self, give_up: GiveUp) -> Result<()> {
-        let before = self.target.program.checked_sub(1).and_then(|program| self.target.with_program(&self.recording, program));
+        let before = self
+            .target
+            .program
+            .checked_sub(1)
+            .and_then(|program| self.target.with_program(&self.recording, program));
         let Some(target) = before else { return Ok(()) };
         self.end_replay();
-        let (running, debuggee) = Self::replay(&self.recording, &target, Console::again(&self.folder)?, &self.folder)?;
+        let (running, debuggee) =
+            Self::replay(&self.recording, &target, Console::again(&self.folder)?, &self.folder)?;
         self.running = Some(running);
         self.enter(target, debuggee)?;
         self.go_to_end(give_up)?;
         Ok(self.console.collect()?)
     }
 
-    /// From here on the session is about this program. What users want to be told of stays, but for what has addresses.
+    /// From here on the session is about this program. What users want to be told of stays, but for
+    /// what has addresses.
     fn enter(&mut self, target: Target, debuggee: Debuggee) -> Result<()> {
         let before = std::mem::replace(&mut self.debuggee, debuggee);
         (self.debuggee.catches, self.debuggee.passed) = (before.catches, before.passed);
@@ -187,9 +209,13 @@ impl Session {
 
     /// What a thread, by the program's number, is called here.
     pub(crate) fn thread_name(&self, thread: u32) -> &str {
-        let names = self.names.get_or_init(|| ThreadNames::of(&self.recording, &self.target, &self.program.path));
+        let names = self
+            .names
+            .get_or_init(|| ThreadNames::of(&self.recording, &self.target, &self.program.path));
         let tid = self.debuggee.thread(thread);
-        let events = tid.and_then(|tid| self.debuggee.process.context(tid)).map_or(u64::MAX, |context| context.event_count);
+        let events = tid
+            .and_then(|tid| self.debuggee.process.context(tid))
+            .map_or(u64::MAX, |context| context.event_count);
         names.name(thread, events)
     }
 
@@ -219,13 +245,24 @@ impl Session {
 
     /// The process ran.
     fn note(&mut self, unhit: Unhit) {
-        let ran = Past { unhit, signals: self.debuggee.take_signals(), executed: Executed::default(), ..Past::nothing() };
+        let ran = Past {
+            unhit,
+            signals: self.debuggee.take_signals(),
+            executed: Executed::default(),
+            ..Past::nothing()
+        };
         self.timeline.since_base = self.timeline.since_base.and(&ran);
     }
 
-    fn with_divergence(&mut self, give_up: GiveUp, act: impl FnOnce(&mut Debuggee, GiveUp) -> Result<Stop>) -> Result<Stop> {
+    fn with_divergence(
+        &mut self,
+        give_up: GiveUp,
+        act: impl FnOnce(&mut Debuggee, GiveUp) -> Result<Stop>,
+    ) -> Result<Stop> {
         let running = self.running.as_ref();
-        act(&mut self.debuggee, &mut || running.is_some_and(|running| running.divergence().is_some()) || give_up())
+        act(&mut self.debuggee, &mut || {
+            running.is_some_and(|running| running.divergence().is_some()) || give_up()
+        })
     }
 
     fn checked(&self, stop: Stop) -> Result<Stop> {
@@ -238,10 +275,20 @@ impl Session {
 
 fn about(recording: &Recording, target: &Target, program: &Program) -> String {
     let metadata = recording.metadata();
-    let words: Vec<String> = metadata.arguments.iter().map(|argument| argument.to_string_lossy()).collect();
-    let events: u64 = recording.streams().filter(|stream| stream.info.pid == target.pid).map(|stream| stream.event_count).sum();
+    let words: Vec<String> =
+        metadata.arguments.iter().map(|argument| argument.to_string_lossy()).collect();
+    let events: u64 = recording
+        .streams()
+        .filter(|stream| stream.info.pid == target.pid)
+        .map(|stream| stream.event_count)
+        .sum();
     let path = recording.path().display();
-    format!("recording {path}\ncommand   {}\nprocess   {} ({events} events), {}", words.join(" "), target.pid, program.path)
+    format!(
+        "recording {path}\ncommand   {}\nprocess   {} ({events} events), {}",
+        words.join(" "),
+        target.pid,
+        program.path
+    )
 }
 
 impl Drop for Session {

@@ -1,4 +1,5 @@
-//! All that the program could see of itself, as one number: to compare two visits of the same place.
+//! All that the program could see of itself, as one number: to compare two visits of the same
+//! place.
 
 use crate::debuggee::Debuggee;
 use crate::error::Result;
@@ -13,7 +14,8 @@ const PIECE_BYTES: usize = 1 << 20;
 const PROGRAM_COUNTER: usize = retake_contract::context::registers::RIP / 8;
 
 impl Debuggee {
-    /// A hash of the registers of all threads and of all writable memory, but for what lies just below the stacks.
+    /// A hash of the registers of all threads and of all writable memory, but for what lies just
+    /// below the stacks.
     ///
     /// # Errors
     /// The process is gone.
@@ -29,10 +31,16 @@ impl Debuggee {
         }
         let pid = self.process.pid;
         let pagemap = Pagemap::of(pid)?;
-        let is_seen = |one: &&maps::Mapping| one.writable && one.readable && !in_runtime(one.start) && !self.process.is_probe_page(one.start);
+        let is_seen = |one: &&maps::Mapping| {
+            one.writable
+                && one.readable
+                && !in_runtime(one.start)
+                && !self.process.is_probe_page(one.start)
+        };
         let mut end = 0;
         for mapping in maps::of_process(pid)?.iter().filter(is_seen) {
-            // Whether mappings that touch are one is the kernel's business; in copies of the process they often are not.
+            // Whether mappings that touch are one is the kernel's business; in copies of the
+            // process they often are not.
             if mapping.start != end {
                 hash.update(&mapping.start.to_le_bytes());
             }
@@ -40,7 +48,9 @@ impl Debuggee {
             for address in (mapping.start..mapping.end).step_by(PIECE_BYTES) {
                 let count = PIECE_BYTES.min((mapping.end - address) as usize);
                 let is_anonymous = mapping.inode == 0;
-                let Ok(mut bytes) = read(pid, &pagemap, (address, count), is_anonymous) else { continue };
+                let Ok(mut bytes) = read(pid, &pagemap, (address, count), is_anonymous) else {
+                    continue;
+                };
                 self.process.take_traps_out(address, &mut bytes);
                 for dead in dead_ranges(&tops) {
                     let start = dead.start.clamp(address, address + count as u64) - address;
@@ -54,8 +64,14 @@ impl Debuggee {
     }
 }
 
-/// Reads memory. To read pages that nobody has touched would give them to the process: those of anonymous memory are zeros.
-fn read(pid: i32, pagemap: &Pagemap, (address, count): (u64, usize), is_anonymous: bool) -> std::io::Result<Vec<u8>> {
+/// Reads memory. To read pages that nobody has touched would give them to the process: those of
+/// anonymous memory are zeros.
+fn read(
+    pid: i32,
+    pagemap: &Pagemap,
+    (address, count): (u64, usize),
+    is_anonymous: bool,
+) -> std::io::Result<Vec<u8>> {
     if !is_anonymous {
         return memory::peek_vec(pid, address, count);
     }

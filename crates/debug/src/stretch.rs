@@ -1,4 +1,5 @@
-//! What is known of a stretch of the program's way, so that whoever goes backwards can pass over it.
+//! What is known of a stretch of the program's way, so that whoever goes backwards can pass over
+//! it.
 
 use crate::catches::Signals;
 use crate::debuggee::Debuggee;
@@ -31,12 +32,18 @@ impl Past {
     /// Of a stretch without an instruction.
     pub fn nothing() -> Self {
         let unhit = Unhit { is_all: true, ..Unhit::default() };
-        Self { writes: Some(Ranges::default()), unhit, executed: Executed::nothing(), ..Self::default() }
+        Self {
+            writes: Some(Ranges::default()),
+            unhit,
+            executed: Executed::nothing(),
+            ..Self::default()
+        }
     }
 
     /// Of two stretches, one after the other.
     pub fn and(&self, other: &Self) -> Self {
-        let writes = self.writes.clone().zip(other.writes.as_ref()).map(|(one, other)| one.and(other));
+        let writes =
+            self.writes.clone().zip(other.writes.as_ref()).map(|(one, other)| one.and(other));
         Self {
             writes,
             signals: self.signals.and(other.signals),
@@ -68,7 +75,8 @@ impl Unhit {
 
     /// A run with the breakpoints that are set came to none of them.
     pub fn add(&mut self, debuggee: &Debuggee) {
-        let conditions = |address: &u64| debuggee.conditions.get(address).cloned().unwrap_or_default();
+        let conditions =
+            |address: &u64| debuggee.conditions.get(address).cloned().unwrap_or_default();
         for address in &debuggee.breakpoints {
             if !self.has(*address, &conditions(address)) {
                 self.known.insert(*address, conditions(address));
@@ -78,7 +86,8 @@ impl Unhit {
 
     /// Whether a breakpoint certainly does not stop the program there.
     pub fn has(&self, address: u64, conditions: &[Vec<u8>]) -> bool {
-        self.is_all || self.known.get(&address).is_some_and(|known| known.is_empty() || known == conditions)
+        self.is_all
+            || self.known.get(&address).is_some_and(|known| known.is_empty() || known == conditions)
     }
 
     /// Both are known of the same stretch.
@@ -96,8 +105,16 @@ impl Unhit {
             (true, _) => other.clone(),
             (_, true) => self.clone(),
             _ => {
-                let both = self.known.iter().filter(|(address, conditions)| other.has(**address, conditions));
-                Self { is_all: false, known: both.map(|(address, conditions)| (*address, conditions.clone())).collect() }
+                let both = self
+                    .known
+                    .iter()
+                    .filter(|(address, conditions)| other.has(**address, conditions));
+                Self {
+                    is_all: false,
+                    known: both
+                        .map(|(address, conditions)| (*address, conditions.clone()))
+                        .collect(),
+                }
             }
         }
     }
@@ -108,7 +125,9 @@ mod tests {
     use super::*;
 
     fn unhit(known: &[(u64, &[u8])]) -> Unhit {
-        let one = |(address, condition): &(u64, &[u8])| (*address, if condition.is_empty() { vec![] } else { vec![condition.to_vec()] });
+        let one = |(address, condition): &(u64, &[u8])| {
+            (*address, if condition.is_empty() { vec![] } else { vec![condition.to_vec()] })
+        };
         Unhit { is_all: false, known: known.iter().map(one).collect() }
     }
 
@@ -121,7 +140,12 @@ mod tests {
         assert_eq!(other.and(&one), unhit(&[(1, b"x")]));
         assert_eq!(Past::nothing().unhit.and(&one), one);
         assert_eq!(Unhit::default().and(&one), Unhit::default());
-        assert!(one.has(1, &[b"y".to_vec()]) && one.has(2, &[b"x".to_vec()]) && !one.has(2, &[]) && !one.has(4, &[]));
+        assert!(
+            one.has(1, &[b"y".to_vec()])
+                && one.has(2, &[b"x".to_vec()])
+                && !one.has(2, &[])
+                && !one.has(4, &[])
+        );
         assert!(Past::nothing().unhit.has(9, &[]));
     }
 }

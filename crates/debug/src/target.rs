@@ -17,7 +17,8 @@ pub struct Target {
     pub pid: i32,
     /// How many events of that stream come before the program that is debugged.
     pub first_event: u64,
-    /// The call that executed it: offset in the stream, and bytes. None where the recorder did, or where it is a copy of its parent.
+    /// The call that executed it: offset in the stream, and bytes. None where the recorder did, or
+    /// where it is a copy of its parent.
     pub exec_call: Option<(u64, usize)>,
     /// The streams from the first process to it.
     pub path: Vec<u32>,
@@ -37,14 +38,20 @@ struct ProgramStart {
 }
 
 impl Target {
-    /// The last program of the process with this number, or of the one that crashed, or of the first.
+    /// The last program of the process with this number, or of the one that crashed, or of the
+    /// first.
     ///
     /// # Errors
     /// There is none, or the recording cannot be read.
     pub fn choose(recording: &Recording, pid: Option<i32>) -> Result<Self> {
-        let streams: Vec<StreamSummary> = recording.streams().filter(|stream| stream.info.kind != StreamKind::Supervisor).collect();
+        let streams: Vec<StreamSummary> = recording
+            .streams()
+            .filter(|stream| stream.info.kind != StreamKind::Supervisor)
+            .collect();
         let chosen = match pid {
-            Some(pid) => streams.iter().rfind(|stream| is_process(stream) && stream.info.pid == pid),
+            Some(pid) => {
+                streams.iter().rfind(|stream| is_process(stream) && stream.info.pid == pid)
+            }
             None => crashed(recording, &streams)?.or_else(|| streams.first()),
         };
         let named = || pid.map_or("there".to_owned(), |pid| format!("number {pid}"));
@@ -56,12 +63,26 @@ impl Target {
     /// Another of the programs that the process executed; `None`: it executed fewer.
     pub fn with_program(&self, recording: &Recording, program: usize) -> Option<Self> {
         let streams: Vec<StreamSummary> = recording.streams().collect();
-        (program < self.programs.len()).then(|| Self::of_program(&streams, self.pid, program, self.programs.clone()))
+        (program < self.programs.len())
+            .then(|| Self::of_program(&streams, self.pid, program, self.programs.clone()))
     }
 
-    fn of_program(streams: &[StreamSummary], pid: i32, program: usize, programs: Vec<ProgramStart>) -> Self {
+    fn of_program(
+        streams: &[StreamSummary],
+        pid: i32,
+        program: usize,
+        programs: Vec<ProgramStart>,
+    ) -> Self {
         let ProgramStart { stream, first_event, exec_call } = programs[program];
-        Self { stream, pid, first_event, exec_call, path: path_to(streams, stream), program, programs }
+        Self {
+            stream,
+            pid,
+            first_event,
+            exec_call,
+            path: path_to(streams, stream),
+            program,
+            programs,
+        }
     }
 
     /// Whether the process executed another program after this one.
@@ -88,7 +109,12 @@ impl Target {
     /// The recording cannot be read.
     pub fn wanted(&self, recording: &Recording) -> Result<Wanted> {
         let is_alone = is_alone(recording, self)?;
-        Ok(Wanted { stream: self.stream.0, events: self.first_event, path: self.path.clone(), is_alone })
+        Ok(Wanted {
+            stream: self.stream.0,
+            events: self.first_event,
+            path: self.path.clone(),
+            is_alone,
+        })
     }
 }
 
@@ -97,31 +123,61 @@ fn is_process(stream: &StreamSummary) -> bool {
 }
 
 /// The process that crashed first.
-fn crashed<'a>(recording: &Recording, streams: &'a [StreamSummary]) -> Result<Option<&'a StreamSummary>> {
+fn crashed<'a>(
+    recording: &Recording,
+    streams: &'a [StreamSummary],
+) -> Result<Option<&'a StreamSummary>> {
     let Some(crash) = Crash::find(recording, None)? else { return Ok(None) };
-    Ok(streams.iter().find(|first| is_process(first) && first.info.pid == crash.pid && first.info.id <= crash.stream))
+    Ok(streams.iter().find(|first| {
+        is_process(first) && first.info.pid == crash.pid && first.info.id <= crash.stream
+    }))
 }
 
 /// The streams from which one comes, its maker's first; all are in the order of their numbers.
-pub(crate) fn makers(streams: &[StreamSummary], stream: StreamId) -> impl Iterator<Item = &StreamSummary> {
-    let find = |id: StreamId| streams.binary_search_by_key(&id, |one| one.info.id).ok().map(|index| &streams[index]);
+pub(crate) fn makers(
+    streams: &[StreamSummary],
+    stream: StreamId,
+) -> impl Iterator<Item = &StreamSummary> {
+    let find = |id: StreamId| {
+        streams.binary_search_by_key(&id, |one| one.info.id).ok().map(|index| &streams[index])
+    };
     // A damaged recording may send us round in circles: makers were there before.
-    let maker = move |of: &StreamSummary| of.info.parent.filter(|parent| *parent < of.info.id).and_then(find);
+    let maker = move |of: &StreamSummary| {
+        of.info.parent.filter(|parent| *parent < of.info.id).and_then(find)
+    };
     std::iter::successors(find(stream).and_then(maker), move |of| maker(of))
 }
 
-/// The stream with which a process began. One that executed a program as another thread than the first is a process of its own in the list of streams.
+/// The stream with which a process began. One that executed a program as another thread than the
+/// first is a process of its own in the list of streams.
 fn origin<'a>(streams: &'a [StreamSummary], process: &'a StreamSummary) -> &'a StreamSummary {
-    makers(streams, process.info.id).take_while(|maker| maker.info.pid == process.info.pid).last().unwrap_or(process)
+    makers(streams, process.info.id)
+        .take_while(|maker| maker.info.pid == process.info.pid)
+        .last()
+        .unwrap_or(process)
 }
 
-/// The programs of a process: each begins with an EXEC event, but for the first of a copy of its parent, which begins with a START event.
-fn programs(recording: &Recording, streams: &[StreamSummary], process: &StreamSummary) -> Result<Vec<ProgramStart>> {
-    let own = |stream: &&StreamSummary| stream.info.id >= process.info.id && stream.info.pid == process.info.pid;
+/// The programs of a process: each begins with an EXEC event, but for the first of a copy of its
+/// parent, which begins with a START event.
+fn programs(
+    recording: &Recording,
+    streams: &[StreamSummary],
+    process: &StreamSummary,
+) -> Result<Vec<ProgramStart>> {
+    let own = |stream: &&StreamSummary| {
+        stream.info.id >= process.info.id && stream.info.pid == process.info.pid
+    };
     let is_later = |stream: &&StreamSummary| origin(streams, stream).info.id != process.info.id;
-    let mut programs = vec![ProgramStart { stream: process.info.id, first_event: 1, exec_call: None }];
-    // A number may be given to another process later. Threads that execute nothing say nothing of it.
-    for stream in streams.iter().filter(own).filter(|stream| is_process(stream)).take_while(|stream| !is_later(stream)) {
+    let mut programs =
+        vec![ProgramStart { stream: process.info.id, first_event: 1, exec_call: None }];
+    // A number may be given to another process later. Threads that execute nothing say nothing of
+    // it.
+    for stream in streams
+        .iter()
+        .filter(own)
+        .filter(|stream| is_process(stream))
+        .take_while(|stream| !is_later(stream))
+    {
         let mut scan = Scan::new(recording, stream.info.id)?;
         let mut last_call = None;
         while let Some(event) = scan.next() {
@@ -129,7 +185,11 @@ fn programs(recording: &Recording, streams: &[StreamSummary], process: &StreamSu
                 Some(EventKind::Exec) => {
                     // The recorder executes the first of all without a call.
                     programs.truncate(if last_call.is_none() { 0 } else { programs.len() });
-                    programs.push(ProgramStart { stream: stream.info.id, first_event: event.index + 1, exec_call: last_call });
+                    programs.push(ProgramStart {
+                        stream: stream.info.id,
+                        first_event: event.index + 1,
+                        exec_call: last_call,
+                    });
                 }
                 Some(EventKind::Call) => last_call = Some((event.offset, event.size)),
                 _ => {}

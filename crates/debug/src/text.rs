@@ -1,4 +1,5 @@
-//! What a process's text looks like to its user: the files as they were, without our patches and stubs.
+//! What a process's text looks like to its user: the files as they were, without our patches and
+//! stubs.
 
 use crate::ranges::Ranges;
 use object::LittleEndian;
@@ -11,7 +12,8 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// A file's data may have lost its name to anonymous memory; mappings of the file that have it are not far.
+/// A file's data may have lost its name to anonymous memory; mappings of the file that have it are
+/// not far.
 const NEAR_MAPPINGS: usize = 3;
 /// Within a page.
 const PAGE: u64 = 0xfff;
@@ -68,12 +70,21 @@ impl Text {
             if let Some(file) = file
                 && let Some(bias) = bias_of(&file.bytes, first)
             {
-                let pads = file.image.sites.iter().filter_map(|site| Some((site.pad_address?, site.patch_address)));
-                self.pads.extend(pads.map(|(pad, site)| (pad.wrapping_add(bias), site.wrapping_add(bias))));
+                let pads = file
+                    .image
+                    .sites
+                    .iter()
+                    .filter_map(|site| Some((site.pad_address?, site.patch_address)));
+                self.pads.extend(
+                    pads.map(|(pad, site)| (pad.wrapping_add(bias), site.wrapping_add(bias))),
+                );
                 self.patched.push(Patched { file, bias });
             }
         }
-        mappings.iter().filter(|mapping| !is_stub_page(mapping)).for_each(|mapping| self.taken.insert(mapping.start, mapping.end));
+        mappings
+            .iter()
+            .filter(|mapping| !is_stub_page(mapping))
+            .for_each(|mapping| self.taken.insert(mapping.start, mapping.end));
         self.mappings = mappings;
     }
 
@@ -82,26 +93,37 @@ impl Text {
         &self.taken
     }
 
-    /// The stored file that shows at an address, or near it the one that was patched for what shows there.
+    /// The stored file that shows at an address, or near it the one that was patched for what shows
+    /// there.
     pub fn original_at(&self, address: u64) -> Option<PathBuf> {
         let is_in = |patched: &&Patched| {
-            let (low, high) = (patched.image().low.wrapping_add(patched.bias), patched.image().high.wrapping_add(patched.bias));
+            let (low, high) = (
+                patched.image().low.wrapping_add(patched.bias),
+                patched.image().high.wrapping_add(patched.bias),
+            );
             (low..high).contains(&address)
         };
         if let Some(patched) = self.patched.iter().find(is_in) {
-            let known = self.known.iter().find(|(_, file)| file.as_ref().is_some_and(|file| Rc::ptr_eq(file, &patched.file)));
+            let known = self.known.iter().find(|(_, file)| {
+                file.as_ref().is_some_and(|file| Rc::ptr_eq(file, &patched.file))
+            });
             return known.map(|(path, _)| path.clone());
         }
         let at = self.mappings.partition_point(|mapping| mapping.start <= address);
         let below = self.mappings[..at].iter().rev();
-        below.take(NEAR_MAPPINGS).find(|mapping| content_of(&mapping.name).is_some()).map(|mapping| PathBuf::from(&mapping.name))
+        below
+            .take(NEAR_MAPPINGS)
+            .find(|mapping| content_of(&mapping.name).is_some())
+            .map(|mapping| PathBuf::from(&mapping.name))
     }
 
     /// Which part of its file the user sees at the beginning of a mapping.
     pub fn file_offset(&self, mapping: &Mapping) -> u64 {
         let found = self.patched.iter().find_map(|patched| {
             let address = mapping.start.wrapping_sub(patched.bias);
-            let segment = patched.image().segments.iter().find(|one| (one.address..one.address + one.bytes.len() as u64).contains(&address))?;
+            let segment = patched.image().segments.iter().find(|one| {
+                (one.address..one.address + one.bytes.len() as u64).contains(&address)
+            })?;
             Some(segment.file_offset + (address - segment.address))
         });
         found.unwrap_or(mapping.offset)
@@ -135,8 +157,10 @@ impl Text {
         found.or_else(|| self.pads.get(&address).copied()).unwrap_or(address)
     }
 
-    /// Where a thread must be stopped so that the user sees it at `address`: nowhere, where nothing can be executed. (A function that was called from
-    /// the debugger and never returned leaves it a breakpoint on the stack; on the time line there is data, and a trap in it would change that.)
+    /// Where a thread must be stopped so that the user sees it at `address`: nowhere, where nothing
+    /// can be executed. (A function that was called from the debugger and never returned leaves it
+    /// a breakpoint on the stack; on the time line there is data, and a trap in it would change
+    /// that.)
     pub fn places(&self, address: u64) -> Vec<u64> {
         let mut places = Vec::new();
         if self.mapping(address).is_some_and(|mapping| !mapping.executable) {
@@ -147,9 +171,16 @@ impl Text {
             let (image, wanted) = (patched.image(), address.wrapping_sub(patched.bias));
             let near = image.sites.partition_point(|site| site.patch_address + 64 < wanted);
             for site in image.sites[near..].iter().take_while(|site| site.patch_address <= wanted) {
-                is_covered |= wanted > site.patch_address && wanted < site.patch_address + u64::from(site.patch_length);
-                let points = site.stub.points.iter().filter(|point| point.text_address == wanted && wanted != site.patch_address);
-                let stub = patched.bias.wrapping_add(image.stub_address).wrapping_add(u64::from(site.stub.offset));
+                is_covered |= wanted > site.patch_address
+                    && wanted < site.patch_address + u64::from(site.patch_length);
+                let points =
+                    site.stub.points.iter().filter(|point| {
+                        point.text_address == wanted && wanted != site.patch_address
+                    });
+                let stub = patched
+                    .bias
+                    .wrapping_add(image.stub_address)
+                    .wrapping_add(u64::from(site.stub.offset));
                 places.extend(points.map(|point| stub.wrapping_add(u64::from(point.offset))));
             }
         }
@@ -170,19 +201,39 @@ impl Text {
                     continue;
                 }
                 for (place, count) in patched.image().rewritten() {
-                    self.restore(patched, segment.address, segment.file_offset, place, count, address, bytes);
+                    self.restore(
+                        patched,
+                        segment.address,
+                        segment.file_offset,
+                        place,
+                        count,
+                        address,
+                        bytes,
+                    );
                 }
             }
         }
     }
 
     #[allow(clippy::too_many_arguments, reason = "all of them are places in three address spaces")]
-    fn restore(&self, patched: &Patched, segment: u64, file_offset: u64, place: u64, count: u64, address: u64, bytes: &mut [u8]) {
+    fn restore(
+        &self,
+        patched: &Patched,
+        segment: u64,
+        file_offset: u64,
+        place: u64,
+        count: u64,
+        address: u64,
+        bytes: &mut [u8],
+    ) {
         for at in place..place + count {
             let target = at.wrapping_add(patched.bias).wrapping_sub(address);
             let source = at.wrapping_sub(segment).wrapping_add(file_offset);
-            let original = usize::try_from(source).ok().and_then(|source| patched.file.bytes.get(source));
-            if let (Some(byte), Some(original)) = (usize::try_from(target).ok().and_then(|target| bytes.get_mut(target)), original) {
+            let original =
+                usize::try_from(source).ok().and_then(|source| patched.file.bytes.get(source));
+            if let (Some(byte), Some(original)) =
+                (usize::try_from(target).ok().and_then(|target| bytes.get_mut(target)), original)
+            {
                 *byte = *original;
             }
         }
@@ -191,13 +242,19 @@ impl Text {
 
 /// Whether it is as the pages that probes' stubs are in.
 fn is_stub_page(mapping: &Mapping) -> bool {
-    mapping.shared && mapping.writable && mapping.executable && mapping.name.starts_with("/dev/zero")
+    mapping.shared
+        && mapping.writable
+        && mapping.executable
+        && mapping.name.starts_with("/dev/zero")
 }
 
 /// For each stored file that is mapped, one of its mappings.
 fn first_of_each_file(mappings: &[Mapping]) -> Vec<&Mapping> {
     let mut seen = HashSet::new();
-    mappings.iter().filter(|mapping| content_of(&mapping.name).is_some() && seen.insert(&mapping.name)).collect()
+    mappings
+        .iter()
+        .filter(|mapping| content_of(&mapping.name).is_some() && seen.insert(&mapping.name))
+        .collect()
 }
 
 /// Where an ELF file is loaded, seen from one of its mappings; `None` for other files.
@@ -205,16 +262,25 @@ fn bias_of(bytes: &[u8], mapping: &Mapping) -> Option<u64> {
     let header = FileHeader64::<LittleEndian>::parse(bytes).ok()?;
     let segments = header.program_headers(LittleEndian, bytes).ok()?;
     let loaded = segments.iter().filter(|segment| segment.p_type(LittleEndian) == PT_LOAD);
-    let mut starts = loaded.map(|segment| (segment.p_offset(LittleEndian) & !PAGE, segment.p_vaddr(LittleEndian) & !PAGE));
-    starts.find(|(offset, _)| *offset == mapping.offset).map(|(_, address)| mapping.start.wrapping_sub(address))
+    let mut starts = loaded.map(|segment| {
+        (segment.p_offset(LittleEndian) & !PAGE, segment.p_vaddr(LittleEndian) & !PAGE)
+    });
+    starts
+        .find(|(offset, _)| *offset == mapping.offset)
+        .map(|(_, address)| mapping.start.wrapping_sub(address))
 }
 
-/// The image of a file that the process has mapped, if it has one. Which one it is, only the contents say.
+/// The image of a file that the process has mapped, if it has one. Which one it is, only the
+/// contents say.
 fn find_image(path: &Path, first: &Mapping, mappings: &[Mapping]) -> Option<PatchedFile> {
     let bytes = std::fs::read(path).ok()?;
     let bias = bias_of(&bytes, first)?;
     for placement in [Placement::After, Placement::Before] {
-        for options in [Options::default(), Options { trap_cpuid: true, ..Options::default() }, Options::untrappable()] {
+        for options in [
+            Options::default(),
+            Options { trap_cpuid: true, ..Options::default() },
+            Options::untrappable(),
+        ] {
             let image = build_image(&bytes, placement, &options).ok().flatten();
             if let Some(image) = image.filter(|image| is_mapped(image, bias, mappings)) {
                 return Some(PatchedFile { bytes, image });
@@ -224,11 +290,14 @@ fn find_image(path: &Path, first: &Mapping, mappings: &[Mapping]) -> Option<Patc
     None
 }
 
-/// Whether a process has this very image mapped: its stubs, by content. They say all that was rewritten; of the text only pages lie over the file.
+/// Whether a process has this very image mapped: its stubs, by content. They say all that was
+/// rewritten; of the text only pages lie over the file.
 fn is_mapped(image: &Image, bias: u64, mappings: &[Mapping]) -> bool {
     let start = image.stub_address.wrapping_add(bias);
     let found = mappings.iter().find(|mapping| mapping.start == start);
-    found.and_then(|mapping| content_of(&mapping.name)).is_some_and(|content| content == ContentId::of(&image.stubs))
+    found
+        .and_then(|mapping| content_of(&mapping.name))
+        .is_some_and(|content| content == ContentId::of(&image.stubs))
 }
 
 /// The content that a stored file's name stands for.

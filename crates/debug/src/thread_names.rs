@@ -20,10 +20,12 @@ pub(crate) struct ThreadNames {
 }
 
 impl ThreadNames {
-    /// As far as the recording can be read. Threads are called like the program until they are named.
+    /// As far as the recording can be read. Threads are called like the program until they are
+    /// named.
     pub fn of(recording: &Recording, target: &Target, program: &str) -> Self {
         let file = program.rsplit('/').next().unwrap_or_default();
-        let mut this = Self { program: file.chars().take(LONGEST_NAME).collect(), threads: HashMap::new() };
+        let mut this =
+            Self { program: file.chars().take(LONGEST_NAME).collect(), threads: HashMap::new() };
         for stream in recording.streams().filter(|stream| stream.info.pid == target.pid) {
             if let Ok(names) = names_in(recording, stream.info.id) {
                 this.threads.entry(stream.info.tid as u32).or_default().extend(names);
@@ -47,7 +49,9 @@ fn names_in(recording: &Recording, stream: StreamId) -> Result<Vec<(u64, String)
         match header.kind {
             // A new program has its own name.
             Some(EventKind::Exec) => names.clear(),
-            Some(EventKind::Call) if i64::from(header.number) == libc::SYS_prctl && header.value == 0 => {
+            Some(EventKind::Call)
+                if i64::from(header.number) == libc::SYS_prctl && header.value == 0 =>
+            {
                 let mut bytes = vec![0; header.size.min(LARGEST_CALL)];
                 reader.seek_to_offset(header.offset)?;
                 if reader.read_exact(&mut bytes).is_ok() {

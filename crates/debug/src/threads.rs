@@ -1,4 +1,5 @@
-//! What the kernel and the shared header keep of the threads of a stopped process, so that they can be made anew in a copy of its memory.
+//! What the kernel and the shared header keep of the threads of a stopped process, so that they can
+//! be made anew in a copy of its memory.
 
 use crate::checkpoint::slot_of;
 use crate::process::Process;
@@ -13,7 +14,8 @@ use std::io;
 use std::mem::{offset_of, size_of};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-/// Offsets in a thread's region of the runtime: from its context to its signal stack, and to the end of a stack that is hardly ever used up.
+/// Offsets in a thread's region of the runtime: from its context to its signal stack, and to the
+/// end of a stack that is hardly ever used up.
 const SIGNAL_STACK: u64 = 0x40000;
 const SIGNAL_STACK_BYTES: u64 = 0x10000;
 pub(crate) const SCRATCH: u64 = 0x10000;
@@ -75,8 +77,9 @@ impl SlotState {
     }
 }
 
-/// The count of turns that lies in the header: that of a process which mapped memory shared. Where nobody else ever sees that memory the process can be
-/// copied, and nobody else takes these turns. `None`: others do, or may.
+/// The count of turns that lies in the header: that of a process which mapped memory shared. Where
+/// nobody else ever sees that memory the process can be copied, and nobody else takes these turns.
+/// `None`: others do, or may.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct SharedTurns(Option<u64>);
 
@@ -128,7 +131,8 @@ impl Threads {
         self.all.iter().map(|thread| (thread.slot.stream, thread.registers.gs_base))
     }
 
-    /// Which filters of the program their system calls pass: of each thread, where in the header the last one is, plus 1; 0: none.
+    /// Which filters of the program their system calls pass: of each thread, where in the header
+    /// the last one is, plus 1; 0: none.
     pub fn filters(&self) -> Vec<u32> {
         self.all.iter().map(|thread| thread.slot.filter).collect()
     }
@@ -142,7 +146,8 @@ impl Threads {
         self
     }
 
-    /// Makes all of them in a process with a copy of the memory, which has one thread. Their numbers, in the same order.
+    /// Makes all of them in a process with a copy of the memory, which has one thread. Their
+    /// numbers, in the same order.
     ///
     /// # Errors
     /// No thread, no memory.
@@ -172,17 +177,22 @@ impl Threads {
         self.all[0].give_signal_stack(process, process.pid)
     }
 
-    /// Puts what the header has of them back, for process `pid` with these threads in place of `old`.
+    /// Puts what the header has of them back, for process `pid` with these threads in place of
+    /// `old`.
     pub fn put_into_header(&self, header: &Header, old: i32, pid: i32, tids: &[i32]) {
         let kept = |index: usize| self.all.iter().any(|thread| thread.slot.index == index);
         for (index, slot) in header.used_slots().iter().enumerate() {
-            let used = matches!(slot.state.load(Acquire), shared::SLOT_CLAIMED | shared::SLOT_LIVE | shared::SLOT_EXITED);
+            let used = matches!(
+                slot.state.load(Acquire),
+                shared::SLOT_CLAIMED | shared::SLOT_LIVE | shared::SLOT_EXITED
+            );
             if used && slot.pid.load(Relaxed) as i32 == old && !kept(index) {
                 slot.pid.store(0, Relaxed);
                 shared::push_ready(header, index);
             }
         }
-        // Ready are also those of threads that there were not yet where the process was in the meantime.
+        // Ready are also those of threads that there were not yet where the process was in the
+        // meantime.
         let indices: Vec<usize> = self.all.iter().map(|thread| thread.slot.index).collect();
         shared::withdraw_ready(header, &indices);
         for (thread, &tid) in self.all.iter().zip(tids) {
@@ -196,7 +206,8 @@ impl Threads {
         self.all.len()
     }
 
-    /// Whether a copy can run beside the process. Not where turns are counted in the header: there is but one count.
+    /// Whether a copy can run beside the process. Not where turns are counted in the header: there
+    /// is but one count.
     pub fn can_run_beside(&self) -> bool {
         self.turns.0.is_none()
     }
@@ -205,7 +216,13 @@ impl Threads {
     ///
     /// # Errors
     /// It is gone.
-    pub fn put_into_slots(&self, header: &Header, process: &Process, tids: &[i32], indices: &[usize]) -> io::Result<()> {
+    pub fn put_into_slots(
+        &self,
+        header: &Header,
+        process: &Process,
+        tids: &[i32],
+        indices: &[usize],
+    ) -> io::Result<()> {
         for ((thread, &tid), &index) in self.all.iter().zip(tids).zip(indices) {
             let (slot, original) = (&header.slots[index], &header.slots[thread.slot.index]);
             for (own, word) in [
@@ -219,7 +236,10 @@ impl Threads {
             slot.request.kind.store(0, Relaxed);
             slot.request.reply.store(1, Relaxed);
             SlotState { index, ..thread.slot }.put_back(header, process.pid, tid);
-            process.write(thread.registers.gs_base + context::SLOT, &address_of_slot(index).to_le_bytes())?;
+            process.write(
+                thread.registers.gs_base + context::SLOT,
+                &address_of_slot(index).to_le_bytes(),
+            )?;
         }
         Ok(())
     }
@@ -229,8 +249,13 @@ impl Threads {
     /// What makes no sense about them, if anything does.
     pub fn fault(&self) -> Option<&'static str> {
         let indices: HashSet<usize> = self.all.iter().map(|thread| thread.slot.index).collect();
-        let is_dead = |thread: &&Thread| !matches!(thread.slot.state, shared::SLOT_LIVE | shared::SLOT_EXITED);
-        if self.all.is_empty() || indices.len() != self.all.len() || indices.iter().any(|index| *index >= MAX_SLOTS) {
+        let is_dead = |thread: &&Thread| {
+            !matches!(thread.slot.state, shared::SLOT_LIVE | shared::SLOT_EXITED)
+        };
+        if self.all.is_empty()
+            || indices.len() != self.all.len()
+            || indices.iter().any(|index| *index >= MAX_SLOTS)
+        {
             return Some("its threads have no slots of their own");
         }
         self.all.iter().find(is_dead).map(|_| "a thread of it does not live")
@@ -239,12 +264,14 @@ impl Threads {
     /// Whether the contexts, which are in memory, name the same slots.
     pub fn own_their_slots(&self, process: &Process) -> bool {
         self.all.iter().all(|thread| {
-            let slot = Context::read(process.pid, thread.registers.gs_base).map(|context| context.slot);
+            let slot =
+                Context::read(process.pid, thread.registers.gs_base).map(|context| context.slot);
             slot.is_ok_and(|slot| slot == address_of_slot(thread.slot.index))
         })
     }
 
-    /// Takes the slots that they had for the process `pid`. False: another process has one of them here.
+    /// Takes the slots that they had for the process `pid`. False: another process has one of them
+    /// here.
     pub fn claim_slots(&self, header: &Header, pid: i32) -> bool {
         let most = self.all.iter().map(|thread| thread.slot.index + 1).max().unwrap_or(0) as u32;
         let before = header.slots_used.fetch_max(most, AcqRel);
@@ -256,7 +283,9 @@ impl Threads {
         shared::withdraw_ready(header, &indices);
         for &index in &indices {
             let slot = &header.slots[index];
-            let is_taken = matches!(slot.state.load(Acquire), shared::SLOT_CLAIMED | shared::SLOT_LIVE) && slot.pid.load(Relaxed) as i32 != pid;
+            let is_taken =
+                matches!(slot.state.load(Acquire), shared::SLOT_CLAIMED | shared::SLOT_LIVE)
+                    && slot.pid.load(Relaxed) as i32 != pid;
             if is_taken {
                 return false;
             }
@@ -298,19 +327,28 @@ impl Thread {
 
     fn give_signal_stack(&self, process: &Process, tid: i32) -> io::Result<()> {
         let context = self.registers.gs_base;
-        let description: Vec<u8> = [context + SIGNAL_STACK, 0, SIGNAL_STACK_BYTES].iter().flat_map(|word| word.to_le_bytes()).collect();
+        let description: Vec<u8> = [context + SIGNAL_STACK, 0, SIGNAL_STACK_BYTES]
+            .iter()
+            .flat_map(|word| word.to_le_bytes())
+            .collect();
         process.write(context + SCRATCH, &description)?;
         remote::set_signal_stack(tid, context + SCRATCH)
     }
 }
 
-/// As if an interrupted system call had not begun: it is made again. (Where it already goes on as `restart_syscall`, that will find nothing to
-/// restart, which ends the wait; whoever waits looks again.)
+/// As if an interrupted system call had not begun: it is made again. (Where it already goes on as
+/// `restart_syscall`, that will find nothing to restart, which ends the wait; whoever waits looks
+/// again.)
 fn restartable(registers: Registers) -> Registers {
     const RESTARTS: [i64; 4] = [-512, -513, -514, -516];
     let none = u64::MAX;
     if registers.orig_rax != none && RESTARTS.contains(&(registers.rax as i64)) {
-        return Registers { rax: registers.orig_rax, rip: registers.rip - 2, orig_rax: none, ..registers };
+        return Registers {
+            rax: registers.orig_rax,
+            rip: registers.rip - 2,
+            orig_rax: none,
+            ..registers
+        };
     }
     Registers { orig_rax: none, ..registers }
 }
@@ -321,22 +359,27 @@ mod words {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     #[rustfmt::skip]
-    pub fn serialize<S: Serializer>(registers: &Registers, serializer: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(registers: &Registers, serializer: S) -> Result<S::Ok,
+        S::Error> {
         let Registers {
-            r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi, orig_rax, rip, cs, eflags, rsp, ss, fs_base, gs_base, ds, es, fs, gs,
+            r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi, orig_rax, rip,
+                cs, eflags, rsp, ss, fs_base, gs_base, ds, es, fs, gs,
         } = *registers;
         [
-            r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi, orig_rax, rip, cs, eflags, rsp, ss, fs_base, gs_base, ds, es, fs, gs,
+            r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi, orig_rax, rip,
+                cs, eflags, rsp, ss, fs_base, gs_base, ds, es, fs, gs,
         ].serialize(serializer)
     }
 
     #[rustfmt::skip]
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Registers, D::Error> {
         let [
-            r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi, orig_rax, rip, cs, eflags, rsp, ss, fs_base, gs_base, ds, es, fs, gs,
+            r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi, orig_rax, rip,
+                cs, eflags, rsp, ss, fs_base, gs_base, ds, es, fs, gs,
         ] = <[u64; 27]>::deserialize(deserializer)?;
         Ok(Registers {
-            r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi, orig_rax, rip, cs, eflags, rsp, ss, fs_base, gs_base, ds, es, fs, gs,
+            r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi, orig_rax, rip,
+                cs, eflags, rsp, ss, fs_base, gs_base, ds, es, fs, gs,
         })
     }
 }
@@ -357,7 +400,10 @@ mod digits {
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let pairs = text.as_bytes().chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap_or(""), 16));
+        let pairs = text
+            .as_bytes()
+            .chunks(2)
+            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap_or(""), 16));
         pairs.collect::<Result<_, _>>().map_err(D::Error::custom)
     }
 }
@@ -367,8 +413,17 @@ mod tests {
     use super::*;
 
     fn thread(index: usize) -> Thread {
-        let registers: Registers = words::deserialize(&serde_json::json!((0..27).collect::<Vec<u64>>())).unwrap();
-        let slot = SlotState { index, state: shared::SLOT_LIVE, stream: 3, baton_state: 1, event_count: 9, recorded: (4, 5), filter: 0 };
+        let registers: Registers =
+            words::deserialize(&serde_json::json!((0..27).collect::<Vec<u64>>())).unwrap();
+        let slot = SlotState {
+            index,
+            state: shared::SLOT_LIVE,
+            stream: 3,
+            baton_state: 1,
+            event_count: 9,
+            recorded: (4, 5),
+            filter: 0,
+        };
         Thread { registers, extended: vec![0, 0xff, 7], mask: u64::MAX, slot }
     }
 
@@ -379,7 +434,10 @@ mod tests {
         let again: Threads = serde_json::from_str(&text).unwrap();
         assert_eq!(serde_json::to_string(&again).unwrap(), text);
         assert!(again.fault().is_none() && again.extended() == [0, 0xff, 7]);
-        assert_eq!((again.all[1].registers.r15, again.all[1].registers.gs, again.all[1].registers.rip), (0, 26, 16));
+        assert_eq!(
+            (again.all[1].registers.r15, again.all[1].registers.gs, again.all[1].registers.rip),
+            (0, 26, 16)
+        );
     }
 
     #[test]

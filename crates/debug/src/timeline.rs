@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Later this part of the whole way.
 const PART_OF_WAY: u32 = 40;
-/// A thread that is on its way to where it will wait gets there within this time, also where the machine has much else to do.
+/// A thread that is on its way to where it will wait gets there within this time, also where the
+/// machine has much else to do.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Going on is worth more than one more checkpoint.
 const LITTLE_PATIENCE: Duration = Duration::from_millis(20);
@@ -66,7 +67,8 @@ pub(crate) struct Timeline {
     pub base: usize,
     /// What happened since then, up to the last copy.
     pub since_base: Past,
-    /// How long it has gone on since it was time for a checkpoint, with whatever stopped it on the way.
+    /// How long it has gone on since it was time for a checkpoint, with whatever stopped it on the
+    /// way.
     went_on: Duration,
     /// Counts every change of where the process is.
     pub moves: u64,
@@ -125,7 +127,11 @@ impl Session {
             }
             let stop = self.forward_to_event(give_up)?;
             let is_at_event = stop == Some(Stop::Step);
-            let stop = if stop.is_none() { self.forward_to_probe(give_up)? } else { stop.filter(|_| !is_at_event) };
+            let stop = if stop.is_none() {
+                self.forward_to_probe(give_up)?
+            } else {
+                stop.filter(|_| !is_at_event)
+            };
             if let Some(stop) = stop {
                 return Ok(stop);
             }
@@ -152,7 +158,8 @@ impl Session {
         }
     }
 
-    /// Goes on until something stops the program; `None`: nothing has for so long, or the follower wants to be sent on.
+    /// Goes on until something stops the program; `None`: nothing has for so long, or the follower
+    /// wants to be sent on.
     fn forward_for(&mut self, limit: Duration, give_up: GiveUp) -> Result<Option<Stop>> {
         let (since, before) = (Instant::now(), self.computed());
         let mut is_asked = false;
@@ -173,10 +180,15 @@ impl Session {
         Ok((stop != Stop::Interrupted || is_asked).then_some(stop))
     }
 
-    /// To where the thread comes from its next event, if it has one soon, which `Stop::Step` says: such a place is found again without being looked for. Code that the program
-    /// writes it may also move, and a trap with it: so there an event is worth a longer way.
+    /// To where the thread comes from its next event, if it has one soon, which `Stop::Step` says:
+    /// such a place is found again without being looked for. Code that the program writes it may
+    /// also move, and a trap with it: so there an event is worth a longer way.
     fn forward_to_event(&mut self, give_up: GiveUp) -> Result<Option<Stop>> {
-        let longest = if self.debuggee.is_in_writable_code()? { LONGEST_WAY_TO_EVENT } else { SHORT_WAY_TO_EVENT };
+        let longest = if self.debuggee.is_in_writable_code()? {
+            LONGEST_WAY_TO_EVENT
+        } else {
+            SHORT_WAY_TO_EVENT
+        };
         let context = self.debuggee.context();
         self.debuggee.pause = Some((context.tid, context.event_count + 1));
         let stop = self.forward_for(longest, give_up);
@@ -184,13 +196,18 @@ impl Session {
         stop
     }
 
-    /// A few instructions further, to where the place can be looked for without stopping at each visit.
+    /// A few instructions further, to where the place can be looked for without stopping at each
+    /// visit.
     fn forward_to_probe(&mut self, give_up: GiveUp) -> Result<Option<Stop>> {
         let others = self.debuggee.breakpoint_places();
         for steps in 0..MOST_STEPS_TO_PROBE {
             let address = self.debuggee.process.registers(self.debuggee.current)?.rip;
             let is_quick = steps < MOST_STEPS_TO_QUICK_PROBE;
-            let is_fit = if is_quick { self.debuggee.can_probe_quickly(address, &others) } else { self.debuggee.can_probe(address, &others) };
+            let is_fit = if is_quick {
+                self.debuggee.can_probe_quickly(address, &others)
+            } else {
+                self.debuggee.can_probe(address, &others)
+            };
             if in_runtime(address) || is_fit && !self.debuggee.is_at_repeated()? {
                 break;
             }
@@ -247,7 +264,9 @@ impl Session {
     fn advance_base(&mut self) {
         let mark = self.mark();
         let timeline = &mut self.timeline;
-        while let Some(next) = timeline.checkpoints.get_mut(timeline.base + 1).filter(|next| next.place.mark < mark) {
+        while let Some(next) =
+            timeline.checkpoints.get_mut(timeline.base + 1).filter(|next| next.place.mark < mark)
+        {
             // What was not come to on the way to here, was not on the way to there, nor from there.
             let unhit = std::mem::take(&mut timeline.since_base).unhit;
             next.since.unhit.or(&unhit);
@@ -256,7 +275,8 @@ impl Session {
         }
     }
 
-    /// The checkpoint with this number is the last that is not behind us, and where we came from is not known.
+    /// The checkpoint with this number is the last that is not behind us, and where we came from is
+    /// not known.
     pub(crate) fn rebase(&mut self, index: usize) {
         self.timeline.base = index;
         self.timeline.since_base = Past::default();
@@ -271,10 +291,12 @@ impl Session {
         let writes = writes::since_copy(self.debuggee.process.pid);
         let Some(snapshot) = self.snapshot(patience)? else { return Ok(None) };
         let snapshot = Rc::new(snapshot);
-        self.timeline.since_base = self.timeline.since_base.and(&Past { writes, ..Past::nothing() });
+        self.timeline.since_base =
+            self.timeline.since_base.and(&Past { writes, ..Past::nothing() });
         let place = Place::here(&self.debuggee, Some(Rc::clone(&snapshot)))?;
         let since = self.timeline.since_base.clone();
-        let (announced, fate, counts) = (self.timeline.announced, self.debuggee.fate, self.debuggee.counts());
+        let (announced, fate, counts) =
+            (self.timeline.announced, self.debuggee.fate, self.debuggee.counts());
         Ok(Some(Checkpoint { place, snapshot, is_at_event: false, announced, fate, counts, since }))
     }
 
@@ -282,7 +304,8 @@ impl Session {
         let Some(running) = &self.running else { return Ok(None) };
         for _ in 0..MOST_NEWS {
             let current = self.debuggee.current;
-            let taken = Snapshot::take(&mut self.debuggee.process, running.header(), current, patience)?;
+            let taken =
+                Snapshot::take(&mut self.debuggee.process, running.header(), current, patience)?;
             if taken.is_some() || !self.debuggee.process.has_news() {
                 return Ok(taken);
             }
@@ -293,13 +316,17 @@ impl Session {
 
     fn add_checkpoint(&mut self, is_at_event: bool) -> Result<()> {
         // Without the first there is no way back at all.
-        let patience = if self.timeline.checkpoints.is_empty() { PATIENCE } else { LITTLE_PATIENCE };
+        let patience =
+            if self.timeline.checkpoints.is_empty() { PATIENCE } else { LITTLE_PATIENCE };
         let Some(fresh) = self.checkpoint_within(patience)? else { return Ok(()) };
         let fresh = Checkpoint { is_at_event, ..fresh };
         let timeline = &mut self.timeline;
         let at = (timeline.base + 1).min(timeline.checkpoints.len());
         // Whether those of the same mark come before or after it, nobody knows.
-        let same = timeline.checkpoints[at..].iter().take_while(|other| other.place.mark <= fresh.place.mark).count();
+        let same = timeline.checkpoints[at..]
+            .iter()
+            .take_while(|other| other.place.mark <= fresh.place.mark)
+            .count();
         let gone: Vec<Checkpoint> = timeline.checkpoints.splice(at..at + same, [fresh]).collect();
         if let Some(next) = timeline.checkpoints.get_mut(at + 1) {
             next.since = gone.iter().fold(next.since.clone(), |since, one| since.and(&one.since));
@@ -310,7 +337,8 @@ impl Session {
         Ok(())
     }
 
-    /// Adds one that is known to come right after the base and not after the place that the process is to go to.
+    /// Adds one that is known to come right after the base and not after the place that the process
+    /// is to go to.
     pub(crate) fn insert_checkpoint(&mut self, fresh: &Checkpoint) {
         let timeline = &mut self.timeline;
         let at = (timeline.base + 1).min(timeline.checkpoints.len());
@@ -326,14 +354,18 @@ impl Session {
         }
     }
 
-    /// The first one stays, and so do the latest. Of the others those go that leave the shortest stretch behind, so that all are about as long.
+    /// The first one stays, and so do the latest. Of the others those go that leave the shortest
+    /// stretch behind, so that all are about as long.
     fn thin_out(&mut self) {
         let timeline = &mut self.timeline;
         while timeline.checkpoints.len() > FEW_CHECKPOINTS {
             let all = &timeline.checkpoints;
-            let is_free = |index: &usize| *index != timeline.base && !timeline.follower.needs(&all[*index]);
+            let is_free =
+                |index: &usize| *index != timeline.base && !timeline.follower.needs(&all[*index]);
             let stretch = |index: &usize| all[*index].since.ran + all[index + 1].since.ran;
-            let Some(gone) = (1..all.len() - LATEST).filter(is_free).min_by_key(stretch) else { break };
+            let Some(gone) = (1..all.len() - LATEST).filter(is_free).min_by_key(stretch) else {
+                break;
+            };
             let since = timeline.checkpoints.remove(gone).since;
             timeline.checkpoints[gone].since = since.and(&timeline.checkpoints[gone].since);
             timeline.base -= usize::from(gone < timeline.base);
@@ -342,10 +374,12 @@ impl Session {
 
     // ---- going to a checkpoint ----
 
-    /// Puts the process where a checkpoint was made. Which of the time line's is the last before it, the caller knows.
+    /// Puts the process where a checkpoint was made. Which of the time line's is the last before
+    /// it, the caller knows.
     pub(crate) fn revive(&mut self, checkpoint: &Checkpoint) -> Result<()> {
         let Some(running) = &self.running else { return Ok(()) };
-        let (process, current) = checkpoint.snapshot.revive(running.header(), &mut self.debuggee.process)?;
+        let (process, current) =
+            checkpoint.snapshot.revive(running.header(), &mut self.debuggee.process)?;
         self.debuggee.process = process;
         self.debuggee.current = current;
         self.debuggee.fate = checkpoint.fate;

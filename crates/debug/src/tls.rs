@@ -1,7 +1,8 @@
 //! Thread-local variables: where a module's are for a thread, as the C libraries lay them out.
 //!
-//! Modules that are there from the start lie at fixed distances below the thread pointer; others are found through the thread's table of modules. What
-//! its dynamic linker keeps of a module, glibc says in data meant for debuggers; musl numbers modules in the order of its list.
+//! Modules that are there from the start lie at fixed distances below the thread pointer; others
+//! are found through the thread's table of modules. What its dynamic linker keeps of a module,
+//! glibc says in data meant for debuggers; musl numbers modules in the order of its list.
 
 use crate::session::Session;
 use object::LittleEndian;
@@ -12,7 +13,8 @@ type Elf = FileHeader64<LittleEndian>;
 
 /// Of the thread control block, and in both libraries: the address of the thread's table.
 const TABLE: u64 = 8;
-/// Where glibc's dynamic linker says what a module's number is, and how far below the thread pointer its variables begin.
+/// Where glibc's dynamic linker says what a module's number is, and how far below the thread
+/// pointer its variables begin.
 const NUMBER_SYMBOL: &[u8] = b"_thread_db_link_map_l_tls_modid";
 const DISTANCE_SYMBOL: &[u8] = b"_thread_db_link_map_l_tls_offset";
 /// Such a description is three 4-byte numbers: bits, elements, offset.
@@ -20,14 +22,19 @@ const DESCRIBED_OFFSET: u64 = 8;
 const DESCRIPTION_BYTES: u64 = 12;
 
 impl Session {
-    /// The address of a thread-local variable, `offset` bytes into those of the module whose link map is at `module`; 0 there: of a program without
-    /// dynamic linker. `None`: the thread has none of that module yet.
+    /// The address of a thread-local variable, `offset` bytes into those of the module whose link
+    /// map is at `module`; 0 there: of a program without dynamic linker. `None`: the thread has
+    /// none of that module yet.
     pub(crate) fn thread_local(&self, thread: u32, offset: u64, module: u64) -> Option<u64> {
         let pointer = self.registers(thread).ok()?.0.fs_base;
         if pointer == 0 {
             return None;
         }
-        let start = if module == 0 { pointer.checked_sub(self.static_bytes()?)? } else { self.block(pointer, module)? };
+        let start = if module == 0 {
+            pointer.checked_sub(self.static_bytes()?)?
+        } else {
+            self.block(pointer, module)?
+        };
         Some(start.wrapping_add(offset))
     }
 
@@ -41,7 +48,9 @@ impl Session {
     /// Where a thread has the variables of a module.
     fn block(&self, pointer: u64, module: u64) -> Option<u64> {
         const ENTRY_BYTES: u64 = 16;
-        let Some((number_at, distance_at)) = self.glibc_offsets() else { return self.block_of_musl(pointer, module) };
+        let Some((number_at, distance_at)) = self.glibc_offsets() else {
+            return self.block_of_musl(pointer, module);
+        };
         let distance = self.word_at(module + distance_at)?;
         let is_static = distance != 0 && distance != u64::MAX;
         if is_static {
@@ -49,7 +58,10 @@ impl Session {
         }
         let (number, table) = (self.word_at(module + number_at)?, self.word_at(pointer + TABLE)?);
         let most = self.word_at(table.checked_sub(ENTRY_BYTES)?)?;
-        let block = (1..=most).contains(&number).then(|| self.word_at(table + number * ENTRY_BYTES)).flatten()?;
+        let block = (1..=most)
+            .contains(&number)
+            .then(|| self.word_at(table + number * ENTRY_BYTES))
+            .flatten()?;
         (block != 0 && block != u64::MAX).then_some(block)
     }
 
@@ -58,22 +70,31 @@ impl Session {
         let mut number = 0;
         for library in self.program.loaded(&self.debuggee) {
             let file = self.debuggee.text.original_at(library.dynamic);
-            let has_any = file.and_then(|file| std::fs::read(file).ok()).is_some_and(|elf| thread_local_segment(&elf).is_some());
+            let has_any = file
+                .and_then(|file| std::fs::read(file).ok())
+                .is_some_and(|elf| thread_local_segment(&elf).is_some());
             number += u64::from(has_any);
             if library.link_map == module {
                 let table = self.word_at(pointer + TABLE)?;
                 let most = self.word_at(table)?;
-                return (has_any && number <= most).then(|| self.word_at(table + number * ENTRY_BYTES)).flatten();
+                return (has_any && number <= most)
+                    .then(|| self.word_at(table + number * ENTRY_BYTES))
+                    .flatten();
             }
         }
         None
     }
 
-    /// Offsets in a link map of glibc's: of the module's number, and of its distance. `None`: this is not glibc.
+    /// Offsets in a link map of glibc's: of the module's number, and of its distance. `None`: this
+    /// is not glibc.
     fn glibc_offsets(&self) -> Option<(u64, u64)> {
         self.program.loaded(&self.debuggee).iter().find_map(|library| {
             let elf = std::fs::read(self.debuggee.text.original_at(library.dynamic)?).ok()?;
-            let described = |name: &[u8]| Some(u64::from(self.described(library.bias.wrapping_add(dynamic_symbol(&elf, name)?))?));
+            let described = |name: &[u8]| {
+                Some(u64::from(
+                    self.described(library.bias.wrapping_add(dynamic_symbol(&elf, name)?))?,
+                ))
+            };
             Some((described(NUMBER_SYMBOL)?, described(DISTANCE_SYMBOL)?))
         })
     }
@@ -103,7 +124,8 @@ fn thread_local_segment(elf: &[u8]) -> Option<(u64, u64)> {
 fn dynamic_symbol(elf: &[u8], name: &[u8]) -> Option<u64> {
     let sections = Elf::parse(elf).ok()?.sections(LittleEndian, elf).ok()?;
     let symbols = sections.symbols(LittleEndian, elf, object::elf::SHT_DYNSYM).ok()?;
-    let found = symbols.iter().find(|symbol| symbol.name(LittleEndian, symbols.strings()) == Ok(name))?;
+    let found =
+        symbols.iter().find(|symbol| symbol.name(LittleEndian, symbols.strings()) == Ok(name))?;
     Some(found.st_value(LittleEndian))
 }
 
@@ -114,7 +136,10 @@ mod tests {
     #[test]
     fn what_is_no_elf_file_has_nothing() {
         for bytes in [&b""[..], b"\x7fELF", &[0; 64]] {
-            assert_eq!((thread_local_segment(bytes), dynamic_symbol(bytes, NUMBER_SYMBOL)), (None, None));
+            assert_eq!(
+                (thread_local_segment(bytes), dynamic_symbol(bytes, NUMBER_SYMBOL)),
+                (None, None)
+            );
         }
     }
 }

@@ -1,7 +1,9 @@
-//! A way to where the process is that is known instruction by instruction: whoever goes back along it needs no search.
+//! A way to where the process is that is known instruction by instruction: whoever goes back along
+//! it needs no search.
 //!
-//! Steps are counted from copies on the way. Going back by a step is going forwards by one less from the last copy. So copies are left halfway to where
-//! the process is, and halfway from there, until few steps remain; those before are there for when it has gone back to them.
+//! Steps are counted from copies on the way. Going back by a step is going forwards by one less
+//! from the last copy. So copies are left halfway to where the process is, and halfway from there,
+//! until few steps remain; those before are there for when it has gone back to them.
 
 use crate::catches::Told;
 use crate::checkpoint::Snapshot;
@@ -35,7 +37,10 @@ impl Trail {
     /// One instruction less. False: that lies before it.
     fn shorten(&mut self) -> bool {
         while self.steps == 0 {
-            let Some((_, steps)) = (self.copies.len() > 1).then(|| self.copies.pop()).flatten() else { return false };
+            let Some((_, steps)) = (self.copies.len() > 1).then(|| self.copies.pop()).flatten()
+            else {
+                return false;
+            };
             self.steps = steps;
         }
         self.steps -= 1;
@@ -46,8 +51,18 @@ impl Trail {
 impl Session {
     /// A way of so many steps from a copy to here. The time line's base is not behind the copy.
     pub(crate) fn trail_from(&self, from: Checkpoint, steps: u64) -> Trail {
-        let base = self.timeline.checkpoints.get(self.timeline.base).and_then(|base| base.place.snapshot.clone());
-        Trail { copies: vec![(from, 0)], steps, moves: self.timeline.moves, told: self.debuggee.told, base }
+        let base = self
+            .timeline
+            .checkpoints
+            .get(self.timeline.base)
+            .and_then(|base| base.place.snapshot.clone());
+        Trail {
+            copies: vec![(from, 0)],
+            steps,
+            moves: self.timeline.moves,
+            told: self.debuggee.told,
+            base,
+        }
     }
 
     /// Goes back by one instruction if it is known how.
@@ -64,7 +79,8 @@ impl Session {
     }
 
     fn back_on(&mut self, trail: &mut Trail) -> Result<bool> {
-        let is_known = trail.moves == self.timeline.moves || self.quietly(|session| session.rejoin(trail))?;
+        let is_known =
+            trail.moves == self.timeline.moves || self.quietly(|session| session.rejoin(trail))?;
         if !is_known || !trail.shorten() {
             return Ok(false);
         }
@@ -75,7 +91,8 @@ impl Session {
     /// The process made a step.
     pub(crate) fn lengthen(&mut self, trail: Trail) {
         if trail.steps < LONG {
-            self.timeline.trail = Some(Trail { steps: trail.steps + 1, moves: self.timeline.moves, ..trail });
+            self.timeline.trail =
+                Some(Trail { steps: trail.steps + 1, moves: self.timeline.moves, ..trail });
         }
     }
 
@@ -115,7 +132,9 @@ impl Session {
             if to.place.is_here(&self.debuggee)? {
                 return Ok(Some(steps));
             }
-            if steps < most && !matches!(self.step(None, &mut || false)?, Stop::Step | Stop::Caught(_)) {
+            if steps < most
+                && !matches!(self.step(None, &mut || false)?, Stop::Step | Stop::Caught(_))
+            {
                 break;
             }
         }
@@ -139,7 +158,13 @@ impl Session {
         self.moved();
         trail.moves = self.timeline.moves;
         let checkpoints = &self.timeline.checkpoints;
-        let is_base = |one: &Checkpoint| one.place.snapshot.as_ref().zip(trail.base.as_ref()).is_some_and(|(one, base)| Rc::ptr_eq(one, base));
+        let is_base = |one: &Checkpoint| {
+            one.place
+                .snapshot
+                .as_ref()
+                .zip(trail.base.as_ref())
+                .is_some_and(|(one, base)| Rc::ptr_eq(one, base))
+        };
         match (checkpoints.iter().position(is_base), trail.copies.first()) {
             (Some(base), _) => self.rebase(base),
             (None, Some((first, _))) => self.find_base(first.place.mark),

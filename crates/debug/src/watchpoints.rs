@@ -69,7 +69,9 @@ impl Watchpoints {
         for (watchpoint, one) in self.all.iter().enumerate() {
             let (mut address, end) = (one.address, one.address.saturating_add(one.bytes));
             while address < end && pieces.len() <= COUNT {
-                let fitting = [8, 4, 2, 1].into_iter().find(|bytes| address.is_multiple_of(*bytes) && address + bytes <= end);
+                let fitting = [8, 4, 2, 1]
+                    .into_iter()
+                    .find(|bytes| address.is_multiple_of(*bytes) && address + bytes <= end);
                 let bytes = fitting.unwrap_or(1);
                 pieces.push(Piece { address, bytes, watchpoint });
                 address += bytes;
@@ -117,11 +119,14 @@ mod tests {
     fn watchpoints_are_cut_where_the_processor_needs_it() {
         let mut watchpoints = Watchpoints::default();
         assert!(watchpoints.add(watchpoint(0x1001, 7)));
-        let pieces: Vec<_> = watchpoints.pieces().iter().map(|piece| (piece.address, piece.bytes)).collect();
+        let pieces: Vec<_> =
+            watchpoints.pieces().iter().map(|piece| (piece.address, piece.bytes)).collect();
         assert_eq!(pieces, [(0x1001, 1), (0x1002, 2), (0x1004, 4)]);
         assert!(!watchpoints.add(watchpoint(0x2000, 16)));
         assert!(watchpoints.add(watchpoint(0x2000, 8)));
         assert_eq!(watchpoints.hit(8), Some(watchpoint(0x2000, 8)));
-        assert!(watchpoints.remove(watchpoint(0x1001, 7)) && !watchpoints.remove(watchpoint(0x1001, 7)));
+        assert!(
+            watchpoints.remove(watchpoint(0x1001, 7)) && !watchpoints.remove(watchpoint(0x1001, 7))
+        );
     }
 }

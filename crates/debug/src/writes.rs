@@ -1,5 +1,5 @@
-//! Which pages a process wrote to since it was last copied. Right after a fork it shares every page with the copy; one that it alone has now, it has
-//! written to, or had not then.
+//! Which pages a process wrote to since it was last copied. Right after a fork it shares every page
+//! with the copy; one that it alone has now, it has written to, or had not then.
 
 use crate::pagemap::{PAGE_BYTES, PAGES_AT_ONCE, Pagemap};
 use crate::ranges::Ranges;
@@ -35,7 +35,8 @@ fn add_written(writes: &mut Ranges, pagemap: &Pagemap, start: u64, end: u64) -> 
 mod tests {
     use super::*;
 
-    /// A child that the test's own process copies itself to would be another test's too: so its pages are looked at before and after one.
+    /// A child that the test's own process copies itself to would be another test's too: so its
+    /// pages are looked at before and after one.
     #[test]
     fn a_fresh_page_counts_as_written() {
         let page = vec![1u8; 3 * PAGE_BYTES as usize];

@@ -1,6 +1,8 @@
-//! ptrace for following system calls: every thread stops where it enters a call and where it leaves it.
+//! ptrace for following system calls: every thread stops where it enters a call and where it leaves
+//! it.
 //!
-//! All of it belongs to the operating-system thread that attached. Calls on a thread that was killed meanwhile fail, and its end is reported next.
+//! All of it belongs to the operating-system thread that attached. Calls on a thread that was
+//! killed meanwhile fail, and its end is reported next.
 
 use crate::check;
 use std::io;
@@ -19,7 +21,8 @@ pub enum Stop {
     Signal(i32),
     /// It begins, or job control holds it.
     Group(i32),
-    /// It is about to end: its memory is still there. Only of those that were asked for it ([`seize_to_the_end`]).
+    /// It is about to end: its memory is still there. Only of those that were asked for it
+    /// ([`seize_to_the_end`]).
     Exiting,
     /// It ended with this status.
     Exited(i32),
@@ -38,8 +41,11 @@ pub enum CallStop {
     Other,
 }
 
-const OPTIONS: i32 =
-    libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACEEXEC | libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK | libc::PTRACE_O_TRACECLONE;
+const OPTIONS: i32 = libc::PTRACE_O_TRACESYSGOOD
+    | libc::PTRACE_O_TRACEEXEC
+    | libc::PTRACE_O_TRACEFORK
+    | libc::PTRACE_O_TRACEVFORK
+    | libc::PTRACE_O_TRACECLONE;
 
 /// What becomes of the threads when the one that attached to them ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +56,8 @@ pub enum Afterwards {
     GoOn,
 }
 
-/// Attaches to a thread, which does not stop for it; all that it makes from here on is attached too.
+/// Attaches to a thread, which does not stop for it; all that it makes from here on is attached
+/// too.
 ///
 /// # Errors
 /// EPERM: it is traced already, or the machine forbids it. ESRCH: it is gone.
@@ -67,7 +74,8 @@ pub fn seize_to_the_end(tid: i32, afterwards: Afterwards) -> io::Result<()> {
 }
 
 fn seize_with(tid: i32, afterwards: Afterwards, options: i32) -> io::Result<()> {
-    let options = if afterwards == Afterwards::End { options | libc::PTRACE_O_EXITKILL } else { options };
+    let options =
+        if afterwards == Afterwards::End { options | libc::PTRACE_O_EXITKILL } else { options };
     // SAFETY: PTRACE_SEIZE takes no memory of ours.
     check(unsafe { libc::ptrace(libc::PTRACE_SEIZE, tid, 0, options as usize) })?;
     Ok(())
@@ -120,7 +128,9 @@ fn stop_of(tid: i32, status: i32) -> Stop {
         0 => Stop::Signal(signal),
         libc::PTRACE_EVENT_EXEC => Stop::Exec(message(tid)),
         libc::PTRACE_EVENT_EXIT => Stop::Exiting,
-        libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => Stop::Child(message(tid)),
+        libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
+            Stop::Child(message(tid))
+        }
         _ => Stop::Group(signal),
     }
 }
@@ -200,7 +210,9 @@ impl Processors {
         // SAFETY: an all-zero set is valid.
         let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
         // SAFETY: the kernel writes at most the size that is given.
-        check(i64::from(unsafe { libc::sched_getaffinity(tid, std::mem::size_of_val(&set), &mut set) }))?;
+        check(i64::from(unsafe {
+            libc::sched_getaffinity(tid, std::mem::size_of_val(&set), &mut set)
+        }))?;
         Ok(Self(set))
     }
 
@@ -211,7 +223,8 @@ impl Processors {
 
     /// That one alone, if it is among them.
     pub fn only(&self, number: u32) -> Option<Self> {
-        let number = usize::try_from(number).ok().filter(|number| *number < libc::CPU_SETSIZE as usize)?;
+        let number =
+            usize::try_from(number).ok().filter(|number| *number < libc::CPU_SETSIZE as usize)?;
         // SAFETY: the macro indexes a set of exactly that many bits.
         if !unsafe { libc::CPU_ISSET(number, &self.0) } {
             return None;
@@ -227,8 +240,11 @@ impl Processors {
     pub fn from_words(words: impl IntoIterator<Item = u64>) -> Self {
         // SAFETY: an all-zero set is valid.
         let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-        let bits = words.into_iter().flat_map(|word| (0..u64::BITS).map(move |bit| word >> bit & 1 == 1));
-        for (number, _) in bits.take(libc::CPU_SETSIZE as usize).enumerate().filter(|(_, is_one)| *is_one) {
+        let bits =
+            words.into_iter().flat_map(|word| (0..u64::BITS).map(move |bit| word >> bit & 1 == 1));
+        for (number, _) in
+            bits.take(libc::CPU_SETSIZE as usize).enumerate().filter(|(_, is_one)| *is_one)
+        {
             // SAFETY: the macro indexes a set of exactly that many bits.
             unsafe { libc::CPU_SET(number, &mut set) };
         }
@@ -247,7 +263,9 @@ impl Processors {
     /// It is gone, or none of them is left on this machine.
     pub fn give(&self, tid: i32) -> io::Result<()> {
         // SAFETY: the kernel reads one set.
-        check(i64::from(unsafe { libc::sched_setaffinity(tid, std::mem::size_of_val(&self.0), &self.0) }))?;
+        check(i64::from(unsafe {
+            libc::sched_setaffinity(tid, std::mem::size_of_val(&self.0), &self.0)
+        }))?;
         Ok(())
     }
 }

@@ -39,7 +39,8 @@ pub fn monotonic_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Measures the counter; takes 10 milliseconds. `None` where it does not run at one rate on all processors, or has no RDTSCP.
+/// Measures the counter; takes 10 milliseconds. `None` where it does not run at one rate on all
+/// processors, or has no RDTSCP.
 pub fn measure() -> Option<CounterClock> {
     let highest = __cpuid(0x8000_0000).eax;
     let invariant = highest >= 0x8000_0007 && __cpuid(0x8000_0007).edx & 1 << 8 != 0;
@@ -53,7 +54,11 @@ pub fn measure() -> Option<CounterClock> {
     let (ticks, elapsed) = (counter.checked_sub(first_counter)?, ns.checked_sub(first_ns)?);
     let scale = (u128::from(elapsed) << 32).checked_div(u128::from(ticks))?;
     // Slower than 100 MHz or faster than 100 GHz is no counter of this kind.
-    (scale > 1 << 25 && scale < 10 << 32).then_some(CounterClock { counter, ns, scale: scale as u64 })
+    (scale > 1 << 25 && scale < 10 << 32).then_some(CounterClock {
+        counter,
+        ns,
+        scale: scale as u64,
+    })
 }
 
 /// Counter and time of the same moment, as near as it gets.
@@ -85,7 +90,8 @@ mod tests {
         };
         std::thread::sleep(Duration::from_millis(20));
         let (counter, ns) = pair().unwrap();
-        let told = clock.ns + ((u128::from(counter - clock.counter) * u128::from(clock.scale)) >> 32) as u64;
+        let told = clock.ns
+            + ((u128::from(counter - clock.counter) * u128::from(clock.scale)) >> 32) as u64;
         assert!(told.abs_diff(ns) < 1_000_000, "{told} instead of {ns}");
     }
 }

@@ -1,20 +1,25 @@
-//! What a debugger looks at in the runtime: a thread's `struct context`, where the contract puts it, and
-//! the places in the runtime's text that are there for it.
+//! What a debugger looks at in the runtime: a thread's `struct context`, where the contract puts
+//! it, and the places in the runtime's text that are there for it.
 
 use crate::{memory, ptrace};
-use retake_contract::addresses::{ENTRY_DEBUG_EVENT, ENTRY_PAUSE, ENTRY_REMOTE_CALL, ENTRY_SYSCALL, RUNTIME_TEXT};
+use retake_contract::addresses::{
+    ENTRY_DEBUG_EVENT, ENTRY_PAUSE, ENTRY_REMOTE_CALL, ENTRY_SYSCALL, RUNTIME_TEXT,
+};
 use retake_contract::context::{registers, watch, watch_answer};
 use std::io;
 
 pub use retake_contract::addresses::{
-    DEBUG_CALL, DEBUG_DEATH, DEBUG_EXEC, DEBUG_EXIT, DEBUG_FORK, DEBUG_RETURN, DEBUG_SIGNAL, DEBUG_THREAD_EXIT, DEBUG_THREAD_START, DEBUG_VFORK,
+    DEBUG_CALL, DEBUG_DEATH, DEBUG_EXEC, DEBUG_EXIT, DEBUG_FORK, DEBUG_RETURN, DEBUG_SIGNAL,
+    DEBUG_THREAD_EXIT, DEBUG_THREAD_START, DEBUG_VFORK,
 };
 pub use retake_contract::context::context::*;
 pub use retake_contract::context::{CAUGHT_WORDS, WINDOW_PLACES};
 
-/// Offset of whether a replayed thread looks for the place at which it was stopped between two events.
+/// Offset of whether a replayed thread looks for the place at which it was stopped between two
+/// events.
 pub const WATCH_ARMED: u64 = WATCH + watch::ARMED;
-/// Offset of the page of the stub that compares, to which a jump in the program's text leads; 0: there is none.
+/// Offset of the page of the stub that compares, to which a jump in the program's text leads; 0:
+/// there is none.
 pub const WATCH_STUB: u64 = WATCH + watch::ANSWER + watch_answer::STUB;
 /// Where the program's system calls come in.
 pub const ENTRY_CALL: u64 = RUNTIME_TEXT + ENTRY_SYSCALL;
@@ -28,8 +33,17 @@ pub const DEBUG_EVENT: u64 = RUNTIME_TEXT + ENTRY_DEBUG_EVENT;
 /// Registers in a context.
 const REGISTERS: usize = registers::LAYOUT_BYTES / 8;
 /// What [`Context`] has of it: where each begins, and bytes.
-const PARTS: [(u64, u64); 9] =
-    [(REGS, registers::LAYOUT_BYTES as u64), (SCRATCH, 8), (EVENT_COUNT, 8), (PAUSE_AT, 8), (SLOT, 8), (TURN, 8), (SIGMASK, 8), (PID, 4), (TID, 4)];
+const PARTS: [(u64, u64); 9] = [
+    (REGS, registers::LAYOUT_BYTES as u64),
+    (SCRATCH, 8),
+    (EVENT_COUNT, 8),
+    (PAUSE_AT, 8),
+    (SLOT, 8),
+    (TURN, 8),
+    (SIGMASK, 8),
+    (PID, 4),
+    (TID, 4),
+];
 /// Where the first of these begins, and where the last ends.
 const SPAN: (u64, u64) = span(&PARTS);
 
@@ -86,14 +100,57 @@ impl Context {
 
     /// The program's registers, with the segment registers and bases of `others`.
     pub fn program_registers(&self, others: &ptrace::Registers) -> ptrace::Registers {
-        let [r8, r9, r10, r11, r12, r13, r14, r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags] = self.registers;
+        let [
+            r8,
+            r9,
+            r10,
+            r11,
+            r12,
+            r13,
+            r14,
+            r15,
+            rdi,
+            rsi,
+            rbp,
+            rbx,
+            rdx,
+            rax,
+            rcx,
+            rsp,
+            rip,
+            eflags,
+        ] = self.registers;
         let none = u64::MAX; // in no system call, so that the kernel restarts none
-        ptrace::Registers { r8, r9, r10, r11, r12, r13, r14, r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags, orig_rax: none, ..*others }
+        ptrace::Registers {
+            r8,
+            r9,
+            r10,
+            r11,
+            r12,
+            r13,
+            r14,
+            r15,
+            rdi,
+            rsi,
+            rbp,
+            rbx,
+            rdx,
+            rax,
+            rcx,
+            rsp,
+            rip,
+            eflags,
+            orig_rax: none,
+            ..*others
+        }
     }
 }
 
 /// The words of `registers` in the order of a context.
 pub fn words_of(registers: &ptrace::Registers) -> [u64; REGISTERS] {
     let r = registers;
-    [r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rdi, r.rsi, r.rbp, r.rbx, r.rdx, r.rax, r.rcx, r.rsp, r.rip, r.eflags]
+    [
+        r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rdi, r.rsi, r.rbp, r.rbx, r.rdx,
+        r.rax, r.rcx, r.rsp, r.rip, r.eflags,
+    ]
 }

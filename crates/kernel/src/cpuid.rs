@@ -27,8 +27,9 @@ const SHADOW_STACK: u32 = 1 << 7; // leaf 7 ecx
 const TILES: u32 = 1 << 22 | 1 << 24 | 1 << 25; // leaf 7 edx: AMX-BF16, AMX-TILE, AMX-INT8
 const MORE_TILES: u32 = 1 << 21; // leaf 7, subleaf 1, eax: AMX-FP16
 
-/// State components that a process has only once the kernel has permitted it to (`ARCH_REQ_XCOMP_PERM`): AMX's tiles. Until
-/// then signal frames do not have them, and restoring them faults.
+/// State components that a process has only once the kernel has permitted it to
+/// (`ARCH_REQ_XCOMP_PERM`): AMX's tiles. Until then signal frames do not have them, and restoring
+/// them faults.
 const ON_PERMISSION: u64 = 1 << 18;
 
 /// More subleaves than any leaf has that a program asks for.
@@ -64,8 +65,8 @@ fn subleaves(leaf: u32) -> Subleaves {
     }
 }
 
-/// All answers of this machine, without what a recording cannot repeat: RDRAND, RDSEED, RDPID, transactions, tiles, and the
-/// number of the core. To ask costs up to 20 us on a virtual machine.
+/// All answers of this machine, without what a recording cannot repeat: RDRAND, RDSEED, RDPID,
+/// transactions, tiles, and the number of the core. To ask costs up to 20 us on a virtual machine.
 pub fn table() -> Vec<Answer> {
     let mut answers = Vec::new();
     for base in [0u32, 0x4000_0000, 0x8000_0000] {
@@ -80,7 +81,8 @@ pub fn table() -> Vec<Answer> {
     answers
 }
 
-/// The answers to one leaf. To a subleaf that is not among them the answer is zero, which ends the loops in which programs look for the last.
+/// The answers to one leaf. To a subleaf that is not among them the answer is zero, which ends the
+/// loops in which programs look for the last.
 fn push_leaf(answers: &mut Vec<Answer>, leaf: u32, ask: impl Fn(u32, u32) -> Answer) {
     let first = ask(leaf, 0);
     let is_last = |answer: &Answer| match subleaves(leaf) {
@@ -96,7 +98,11 @@ fn push_leaf(answers: &mut Vec<Answer>, leaf: u32, ask: impl Fn(u32, u32) -> Ans
             let bits = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
             let present = bits(first.eax, first.edx) | bits(second.ecx, second.edx);
             answers.extend([first, second]);
-            answers.extend((2..COMPONENTS).filter(|number| present >> number & 1 == 1).map(|number| ask(leaf, number)));
+            answers.extend(
+                (2..COMPONENTS)
+                    .filter(|number| present >> number & 1 == 1)
+                    .map(|number| ask(leaf, number)),
+            );
         }
         _ => {
             answers.push(mask(first));
@@ -132,7 +138,8 @@ fn mask(mut answer: Answer) -> Answer {
     answer
 }
 
-/// The state components that signal frames save, and the size of that area in bytes: XCR0 without what needs permission.
+/// The state components that signal frames save, and the size of that area in bytes: XCR0 without
+/// what needs permission.
 pub fn extended_state() -> (u64, u32) {
     if __cpuid_count(1, 0).ecx & OSXSAVE == 0 {
         return (3, LEGACY_BYTES);
@@ -160,13 +167,18 @@ fn read_features() -> u64 {
     unsafe { _xgetbv(0) }
 }
 
-/// Frequency of the time-stamp counter in ticks per second, as good as CPUID knows it; 2.5 GHz where it does not.
+/// Frequency of the time-stamp counter in ticks per second, as good as CPUID knows it; 2.5 GHz
+/// where it does not.
 pub fn ticks_per_second() -> u64 {
     let clock = __cpuid_count(0x15, 0);
     if __cpuid_count(0, 0).eax >= 0x15 && clock.eax != 0 && clock.ebx != 0 && clock.ecx != 0 {
         return u64::from(clock.ecx) * u64::from(clock.ebx) / u64::from(clock.eax);
     }
-    let megahertz = if __cpuid_count(0, 0).eax >= 0x16 { u64::from(__cpuid_count(0x16, 0).eax & 0xffff) } else { 0 };
+    let megahertz = if __cpuid_count(0, 0).eax >= 0x16 {
+        u64::from(__cpuid_count(0x16, 0).eax & 0xffff)
+    } else {
+        0
+    };
     if megahertz == 0 { 2_500_000_000 } else { megahertz * 1_000_000 }
 }
 
@@ -175,12 +187,15 @@ pub fn can_fault() -> bool {
     description().contains(" cpuid_fault")
 }
 
-/// What the kernel says of the first processor in /proc/cpuinfo; nothing if it does not. There may be hundreds of them, which takes time.
+/// What the kernel says of the first processor in /proc/cpuinfo; nothing if it does not. There may
+/// be hundreds of them, which takes time.
 pub fn description() -> &'static str {
     static DESCRIPTION: OnceLock<String> = OnceLock::new();
     DESCRIPTION.get_or_init(|| {
-        let lines = File::open("/proc/cpuinfo").map(|file| BufReader::with_capacity(4096, file).lines());
-        let first = lines.into_iter().flatten().map_while(Result::ok).take_while(|line| !line.is_empty());
+        let lines =
+            File::open("/proc/cpuinfo").map(|file| BufReader::with_capacity(4096, file).lines());
+        let first =
+            lines.into_iter().flatten().map_while(Result::ok).take_while(|line| !line.is_empty());
         first.flat_map(|line| [line, "\n".to_owned()]).collect()
     })
 }
@@ -217,7 +232,10 @@ mod tests {
     fn every_answer_of_this_machine_has_a_place() {
         let table = table();
         assert!(table.len() < crate::shared::MAX_CPUID, "{}", table.len());
-        let same = |one: &Answer, other: &Answer| (one.leaf, one.subleaf) == (other.leaf, other.subleaf);
-        assert!((0..table.len()).all(|at| !table[at + 1..].iter().any(|other| same(&table[at], other))));
+        let same =
+            |one: &Answer, other: &Answer| (one.leaf, one.subleaf) == (other.leaf, other.subleaf);
+        assert!(
+            (0..table.len()).all(|at| !table[at + 1..].iter().any(|other| same(&table[at], other)))
+        );
     }
 }

@@ -5,10 +5,15 @@ use std::time::Duration;
 
 /// Waits while `word` is `value`; returns after a wake, a signal, the timeout, or at once.
 pub fn wait(word: &AtomicU32, value: u32, timeout: Option<Duration>) {
-    let limit = timeout.map(|t| libc::timespec { tv_sec: t.as_secs() as i64, tv_nsec: i64::from(t.subsec_nanos()) });
+    let limit = timeout.map(|t| libc::timespec {
+        tv_sec: t.as_secs() as i64,
+        tv_nsec: i64::from(t.subsec_nanos()),
+    });
     let limit_address = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: both addresses are valid for the call; the kernel only reads them.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, value, limit_address) };
+    unsafe {
+        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, value, limit_address)
+    };
 }
 
 /// Wakes up to `count` waiters.

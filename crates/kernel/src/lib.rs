@@ -1,4 +1,5 @@
-//! What the supervisor needs of Linux, each as a small safe function or type. All `unsafe` of the supervisor is in this crate.
+//! What the supervisor needs of Linux, each as a small safe function or type. All `unsafe` of the
+//! supervisor is in this crate.
 
 pub mod call_tracer;
 pub mod clock;

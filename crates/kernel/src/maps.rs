@@ -64,7 +64,14 @@ impl Mapping {
 /// `InvalidData` with the line.
 pub fn parse(text: &str) -> io::Result<Vec<Mapping>> {
     text.lines()
-        .map(|line| Mapping::parse(line).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("unexpected line in maps: {line}"))))
+        .map(|line| {
+            Mapping::parse(line).ok_or_else(|| {
+                io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    format!("unexpected line in maps: {line}"),
+                )
+            })
+        })
         .collect()
 }
 
@@ -88,7 +95,8 @@ pub struct Nature {
     pub has_key: bool,
 }
 
-/// The natures of those mappings that are out of the ordinary, by where they start. Looks at every page table: that takes a while.
+/// The natures of those mappings that are out of the ordinary, by where they start. Looks at every
+/// page table: that takes a while.
 ///
 /// # Errors
 /// The process is gone, or may not be looked at.

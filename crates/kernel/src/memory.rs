@@ -13,12 +13,16 @@ use std::os::unix::fs::FileExt;
 pub fn read(pid: i32, address: u64, bytes: &mut [u8]) -> io::Result<()> {
     let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
-    // SAFETY: `local` describes `bytes`, which outlives the call; the kernel checks the remote side.
+    // SAFETY: `local` describes `bytes`, which outlives the call; the kernel checks the remote
+    // side.
     let got = check(unsafe { libc::process_vm_readv(pid, &local, 1, &remote, 1, 0) } as i64)?;
     if got as usize == bytes.len() {
         Ok(())
     } else {
-        Err(io::Error::new(io::ErrorKind::UnexpectedEof, format!("only {got} of {} bytes at {address:#x} of process {pid}", bytes.len())))
+        Err(io::Error::new(
+            io::ErrorKind::UnexpectedEof,
+            format!("only {got} of {} bytes at {address:#x} of process {pid}", bytes.len()),
+        ))
     }
 }
 
@@ -32,7 +36,8 @@ pub fn read_vec(pid: i32, address: u64, count: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// As [`read`], for a process that shares pages with copies of it: [`read`] pins them, for which the kernel gives the process pages of its own.
+/// As [`read`], for a process that shares pages with copies of it: [`read`] pins them, for which
+/// the kernel gives the process pages of its own.
 ///
 /// # Errors
 /// As [`read`].
@@ -62,12 +67,15 @@ pub fn write(pid: i32, address: u64, bytes: &[u8]) -> io::Result<()> {
     if done as usize == bytes.len() {
         Ok(())
     } else {
-        Err(io::Error::new(io::ErrorKind::UnexpectedEof, format!("only {done} of {} bytes at {address:#x} of process {pid}", bytes.len())))
+        Err(io::Error::new(
+            io::ErrorKind::UnexpectedEof,
+            format!("only {done} of {} bytes at {address:#x} of process {pid}", bytes.len()),
+        ))
     }
 }
 
-/// The file behind a descriptor of another process, with its own position shared; opened again where it could only be read in whole blocks
-/// (`O_DIRECT`).
+/// The file behind a descriptor of another process, with its own position shared; opened again
+/// where it could only be read in whole blocks (`O_DIRECT`).
 ///
 /// # Errors
 /// The process or descriptor is gone, or the process is not ours.
@@ -76,7 +84,12 @@ pub fn descriptor_of(pid: i32, descriptor: i32) -> io::Result<File> {
     let (found, flags) = unsafe {
         let process = check(libc::syscall(libc::SYS_pidfd_open, pid, 0))?;
         let process = File::from_raw_fd(process as i32);
-        let found = check(libc::syscall(libc::SYS_pidfd_getfd, std::os::fd::AsRawFd::as_raw_fd(&process), descriptor, 0))?;
+        let found = check(libc::syscall(
+            libc::SYS_pidfd_getfd,
+            std::os::fd::AsRawFd::as_raw_fd(&process),
+            descriptor,
+            0,
+        ))?;
         (File::from_raw_fd(found as i32), libc::fcntl(found as i32, libc::F_GETFL))
     };
     if flags >= 0 && flags & libc::O_DIRECT != 0 {
@@ -90,7 +103,8 @@ pub fn descriptor_of(pid: i32, descriptor: i32) -> io::Result<File> {
 /// # Errors
 /// No memory, no descriptor.
 pub fn executable_file(name: &std::ffi::CStr, bytes: &[u8]) -> io::Result<File> {
-    // SAFETY: plain system call; the descriptor is new and ours. MFD_EXEC (0x10) is refused by kernels that do not know it.
+    // SAFETY: plain system call; the descriptor is new and ours. MFD_EXEC (0x10) is refused by
+    // kernels that do not know it.
     let descriptor = unsafe {
         let with_exec = libc::memfd_create(name.as_ptr(), 0x10);
         if with_exec >= 0 { with_exec } else { libc::memfd_create(name.as_ptr(), 0) }
@@ -108,6 +122,8 @@ pub fn executable_file(name: &std::ffi::CStr, bytes: &[u8]) -> io::Result<File> 
 /// None that a valid descriptor could cause.
 pub fn keep_across_exec(file: &File) -> io::Result<()> {
     // SAFETY: plain system call on a descriptor that is ours.
-    check(i64::from(unsafe { libc::fcntl(std::os::fd::AsRawFd::as_raw_fd(file), libc::F_SETFD, 0) }))?;
+    check(i64::from(unsafe {
+        libc::fcntl(std::os::fd::AsRawFd::as_raw_fd(file), libc::F_SETFD, 0)
+    }))?;
     Ok(())
 }

@@ -38,7 +38,8 @@ struct Region {
     categories: u64,
 }
 
-/// Which pages are looked for: those with all of `all`, any of `any` (0: whatever else) and none of `none`.
+/// Which pages are looked for: those with all of `all`, any of `any` (0: whatever else) and none of
+/// `none`.
 #[derive(Debug, Clone, Copy)]
 struct Wanted {
     all: u64,
@@ -46,8 +47,8 @@ struct Wanted {
     none: u64,
 }
 
-/// The parts of a range of a process's memory that show pages of files and that its page tables hold: the process touched them, or the kernel
-/// put them there with a neighbour.
+/// The parts of a range of a process's memory that show pages of files and that its page tables
+/// hold: the process touched them, or the kernel put them there with a neighbour.
 ///
 /// # Errors
 /// The process is gone or not ours, or the kernel is older than 6.7.
@@ -55,8 +56,9 @@ pub fn present_file_pages(pid: i32, range: Range<u64>) -> io::Result<Vec<Range<u
     scan(pid, range, Wanted { all: PAGE_IS_PRESENT | PAGE_IS_FILE, any: 0, none: 0 })
 }
 
-/// The parts of a range of a process's private memory with contents of their own: neither as a file has them nor untouched. Among them may be pages that
-/// cannot be read, because the program made them guards.
+/// The parts of a range of a process's private memory with contents of their own: neither as a file
+/// has them nor untouched. Among them may be pages that cannot be read, because the program made
+/// them guards.
 ///
 /// # Errors
 /// As [`present_file_pages`].
@@ -82,8 +84,11 @@ fn scan(pid: i32, range: Range<u64>, wanted: Wanted) -> io::Result<Vec<Range<u64
             told: wanted.all | wanted.any,
             ..ScanArgument::default()
         };
-        // SAFETY: the kernel reads and writes `argument`, and writes at most `region_count` regions; both outlive the call.
-        let count = check(i64::from(unsafe { libc::ioctl(pagemap.as_raw_fd(), PAGEMAP_SCAN, &mut argument) }))?;
+        // SAFETY: the kernel reads and writes `argument`, and writes at most `region_count`
+        // regions; both outlive the call.
+        let count = check(i64::from(unsafe {
+            libc::ioctl(pagemap.as_raw_fd(), PAGEMAP_SCAN, &mut argument)
+        }))?;
         for region in &regions[..(count as usize).min(REGIONS)] {
             match found.last_mut() {
                 Some(last) if last.end == region.start => last.end = region.end,
@@ -107,13 +112,21 @@ mod tests {
 
     type Found = io::Result<Vec<Range<u64>>>;
 
-    /// Four pages of a file are mapped, and the third is written to. The range of that one, and what is found in the whole mapping then.
+    /// Four pages of a file are mapped, and the third is written to. The range of that one, and
+    /// what is found in the whole mapping then.
     fn with_third_written(sharing: i32, find: fn(i32, Range<u64>) -> Found) -> (Range<u64>, Found) {
         let file = crate::memory::executable_file(c"pages", &[1; 4 * PAGE]).unwrap();
         file.write_all_at(&[2], 0).unwrap();
         // SAFETY: a new mapping of our own file, used within its bounds and unmapped once.
         unsafe {
-            let start = libc::mmap(std::ptr::null_mut(), 4 * PAGE, libc::PROT_READ | libc::PROT_WRITE, sharing, file.as_raw_fd(), 0);
+            let start = libc::mmap(
+                std::ptr::null_mut(),
+                4 * PAGE,
+                libc::PROT_READ | libc::PROT_WRITE,
+                sharing,
+                file.as_raw_fd(),
+                0,
+            );
             assert_ne!(start, libc::MAP_FAILED);
             std::hint::black_box(*start.cast::<u8>());
             *start.cast::<u8>().add(2 * PAGE) = 7;
@@ -128,7 +141,9 @@ mod tests {
     fn touched_pages_of_files_are_found() {
         let (page, found) = with_third_written(libc::MAP_SHARED, present_file_pages);
         match found {
-            Ok(found) => assert!(found.iter().any(|range| range.contains(&page.start)), "{found:x?}"),
+            Ok(found) => {
+                assert!(found.iter().any(|range| range.contains(&page.start)), "{found:x?}")
+            }
             Err(_) => eprintln!("skipped: this kernel has no PAGEMAP_SCAN"),
         }
     }

@@ -51,7 +51,8 @@ pub fn prepare(program: &Program<'_>) -> io::Result<Prepared> {
     let (failure_read, failure_write) = pipe()?;
     let arguments = pointers(program.arguments);
     let environment = pointers(program.environment);
-    // SAFETY: the child calls only functions that are safe after fork in a process with threads: close, read, dup2, signal, exec, write, _exit.
+    // SAFETY: the child calls only functions that are safe after fork in a process with threads:
+    // close, read, dup2, signal, exec, write, _exit.
     let pid = unsafe { libc::fork() };
     check(i64::from(pid))?;
     if pid == 0 {
@@ -71,10 +72,19 @@ pub fn prepare(program: &Program<'_>) -> io::Result<Prepared> {
             }
             libc::signal(libc::SIGPIPE, libc::SIG_DFL);
             match program.by_descriptor {
-                Some(descriptor) => {
-                    libc::syscall(libc::SYS_execveat, descriptor, c"".as_ptr(), arguments.as_ptr(), environment.as_ptr(), libc::AT_EMPTY_PATH)
-                }
-                None => i64::from(libc::execve(program.path.as_ptr(), arguments.as_ptr(), environment.as_ptr())),
+                Some(descriptor) => libc::syscall(
+                    libc::SYS_execveat,
+                    descriptor,
+                    c"".as_ptr(),
+                    arguments.as_ptr(),
+                    environment.as_ptr(),
+                    libc::AT_EMPTY_PATH,
+                ),
+                None => i64::from(libc::execve(
+                    program.path.as_ptr(),
+                    arguments.as_ptr(),
+                    environment.as_ptr(),
+                )),
             };
             let code = *libc::__errno_location();
             libc::write(failure_write.as_raw_fd(), (&raw const code).cast(), 4);
@@ -139,18 +149,28 @@ pub fn reap(pid: i32) -> Option<i32> {
     (got == pid).then_some(status)
 }
 
-/// Reaps the adopted children that have ended, except `keep`. To be called by the first thread of a process, which is the one that the kernel
-/// makes a parent of orphans; children of other threads, such as a debugger, are theirs to wait for.
+/// Reaps the adopted children that have ended, except `keep`. To be called by the first thread of a
+/// process, which is the one that the kernel makes a parent of orphans; children of other threads,
+/// such as a debugger, are theirs to wait for.
 pub fn reap_adopted(keep: i32) {
     loop {
         // SAFETY: an all-zero siginfo is valid, and the kernel fills it.
         let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
         // SAFETY: `info` is valid for the call.
-        let got = unsafe { libc::waitid(libc::P_ALL, 0, &mut info, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WNOTHREAD) };
+        let got = unsafe {
+            libc::waitid(
+                libc::P_ALL,
+                0,
+                &mut info,
+                libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WNOTHREAD,
+            )
+        };
         // SAFETY: waitid filled the child fields, or left them zero.
         let pid = unsafe { info.si_pid() };
-        // The kernel also tells of stops of threads that another thread of ours traces. Those are that thread's to take.
-        let has_ended = matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED);
+        // The kernel also tells of stops of threads that another thread of ours traces. Those are
+        // that thread's to take.
+        let has_ended =
+            matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED);
         if got != 0 || pid == 0 || pid == keep || !has_ended || reap(pid).is_none() {
             return;
         }
@@ -178,10 +198,20 @@ pub fn force(pid: i32, tid: i32) -> bool {
     }
     // SAFETY: a plain system call; it always succeeds.
     let (own, user) = unsafe { (libc::getpid(), libc::getuid()) };
-    let info =
-        Queued { number: FORCE_SIGNAL, error: 0, code: libc::SI_QUEUE, padding: 0, pid: own, user, value: FORCE_VALUE as usize, rest: [0; 12] };
+    let info = Queued {
+        number: FORCE_SIGNAL,
+        error: 0,
+        code: libc::SI_QUEUE,
+        padding: 0,
+        pid: own,
+        user,
+        value: FORCE_VALUE as usize,
+        rest: [0; 12],
+    };
     // SAFETY: `info` has the size and layout of the kernel's siginfo, which is only read.
-    unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, pid, tid, FORCE_SIGNAL, &raw const info) == 0 }
+    unsafe {
+        libc::syscall(libc::SYS_rt_tgsigqueueinfo, pid, tid, FORCE_SIGNAL, &raw const info) == 0
+    }
 }
 
 /// The state letter of a process or thread in `/proc` (`R`, `S`, `T`, `Z`…); `None` if it is gone.
@@ -203,22 +233,27 @@ pub fn group_leader(tid: i32) -> Option<i32> {
 /// The thread that traces a thread; `None` if there is none, or the thread is gone.
 pub fn tracer(tid: i32) -> Option<i32> {
     let text = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
-    let tracer = text.lines().find_map(|line| line.strip_prefix("TracerPid:")?.trim().parse().ok())?;
+    let tracer =
+        text.lines().find_map(|line| line.strip_prefix("TracerPid:")?.trim().parse().ok())?;
     (tracer != 0).then_some(tracer)
 }
 
 /// The thread of a process that has this number in the PID namespace it lives in.
 pub fn thread_called(pid: i32, inner: i32) -> Option<i32> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
-    threads.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(|&tid: &i32| {
-        let status = read_proc(pid, &format!("task/{tid}/status")).unwrap_or_default();
-        let status = String::from_utf8_lossy(&status);
-        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
-        numbers.and_then(|numbers| numbers.split_whitespace().last()?.parse().ok()) == Some(inner)
-    })
+    threads.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(
+        |&tid: &i32| {
+            let status = read_proc(pid, &format!("task/{tid}/status")).unwrap_or_default();
+            let status = String::from_utf8_lossy(&status);
+            let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+            numbers.and_then(|numbers| numbers.split_whitespace().last()?.parse().ok())
+                == Some(inner)
+        },
+    )
 }
 
-/// A field of `/proc/PID/stat`, counted from the state, which is 0: the name before it may hold anything.
+/// A field of `/proc/PID/stat`, counted from the state, which is 0: the name before it may hold
+/// anything.
 fn stat_field(pid: i32, index: usize) -> Option<String> {
     stat_fields(pid).into_iter().nth(index)
 }
@@ -227,7 +262,10 @@ fn stat_field(pid: i32, index: usize) -> Option<String> {
 pub fn stat_fields(pid: i32) -> Vec<String> {
     let text = read_proc(pid, "stat").unwrap_or_default();
     let close = text.iter().rposition(|&b| b == b')').unwrap_or(text.len());
-    let fields = text.get(close + 1..).and_then(|fields| std::str::from_utf8(fields).ok()).unwrap_or_default();
+    let fields = text
+        .get(close + 1..)
+        .and_then(|fields| std::str::from_utf8(fields).ok())
+        .unwrap_or_default();
     fields.split_ascii_whitespace().map(str::to_owned).collect()
 }
 
@@ -271,14 +309,16 @@ pub struct Guardian {
 }
 
 impl Guardian {
-    /// Forks it. `clean_up` runs in it if this process ends without [`Guardian::dismiss`]. Other threads may do nothing but wait meanwhile: the guardian
-    /// goes on in a copy of this process that has only this thread.
+    /// Forks it. `clean_up` runs in it if this process ends without [`Guardian::dismiss`]. Other
+    /// threads may do nothing but wait meanwhile: the guardian goes on in a copy of this process
+    /// that has only this thread.
     ///
     /// # Errors
     /// No process, no descriptor.
     pub fn start(clean_up: impl FnOnce()) -> io::Result<Self> {
         let (mut read, write) = pipe()?;
-        // SAFETY: no other thread holds a lock, as the documentation asks, so the child may go on normally.
+        // SAFETY: no other thread holds a lock, as the documentation asks, so the child may go on
+        // normally.
         let pid = unsafe { libc::fork() };
         check(i64::from(pid))?;
         if pid != 0 {
@@ -289,7 +329,8 @@ impl Guardian {
         unsafe {
             libc::setsid();
             libc::prctl(libc::PR_SET_NAME, c"guardian".as_ptr());
-            // Whoever ends everything of this name means the supervisor, whose end is what this waits for.
+            // Whoever ends everything of this name means the supervisor, whose end is what this
+            // waits for.
             for number in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM] {
                 libc::signal(number, libc::SIG_IGN);
             }
@@ -340,7 +381,8 @@ impl Dismissed {
     }
 }
 
-/// Soft and hard limit of a process on a resource (`RLIMIT_*`); `None` if there is no such resource, or the process is not ours.
+/// Soft and hard limit of a process on a resource (`RLIMIT_*`); `None` if there is no such
+/// resource, or the process is not ours.
 pub fn limit(pid: i32, resource: u32) -> Option<(u64, u64)> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel writes one structure of that type.
@@ -356,14 +398,16 @@ pub fn stack_limit(pid: i32) -> u64 {
     limit.rlim_cur
 }
 
-/// The signals that wait to be delivered to this very thread; bit 0 is signal 1. None if it is gone.
+/// The signals that wait to be delivered to this very thread; bit 0 is signal 1. None if it is
+/// gone.
 pub fn pending_signals(tid: i32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
     let pending = text.lines().find_map(|line| line.strip_prefix("SigPnd:"));
     pending.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// The effective user of a process. Not the owner of its folder in `/proc`, which is root for processes that may not be dumped.
+/// The effective user of a process. Not the owner of its folder in `/proc`, which is root for
+/// processes that may not be dumped.
 ///
 /// # Errors
 /// The process is gone.
@@ -375,7 +419,8 @@ pub fn effective_user(pid: i32) -> io::Result<u32> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no Uid line in status"))
 }
 
-/// A file of `/proc/PID`. With a buffer that holds most of them at once: the kernel makes the text anew for every read, and an exec waits for it.
+/// A file of `/proc/PID`. With a buffer that holds most of them at once: the kernel makes the text
+/// anew for every read, and an exec waits for it.
 ///
 /// # Errors
 /// The process is gone, or may not be looked at.
@@ -397,15 +442,19 @@ pub fn read_proc(pid: i32, name: &str) -> io::Result<Vec<u8>> {
     }
 }
 
-/// From here on threads that wake up on this thread's core need not wait until it has used up its time slice: it asks for a slice longer than all others.
-/// Its share of the time stays the same. For work in the background: a server with a full core beside it answers within a tenth of the time.
+/// From here on threads that wake up on this thread's core need not wait until it has used up its
+/// time slice: it asks for a slice longer than all others. Its share of the time stays the same.
+/// For work in the background: a server with a full core beside it answers within a tenth of the
+/// time.
 ///
-/// Kernels before 6.12 know no such wish, and nothing changes; nor does it for threads with a policy of their own.
+/// Kernels before 6.12 know no such wish, and nothing changes; nor does it for threads with a
+/// policy of their own.
 pub fn let_waking_threads_go_first() {
     const LONGEST_SLICE_NS: u64 = 100_000_000;
     let mut attributes = std::mem::MaybeUninit::<libc::sched_attr>::zeroed();
     let bytes = std::mem::size_of::<libc::sched_attr>();
-    // SAFETY: the kernel fills at most that many bytes of the structure, for which all zeros are valid.
+    // SAFETY: the kernel fills at most that many bytes of the structure, for which all zeros are
+    // valid.
     let mut attributes = unsafe {
         if libc::syscall(libc::SYS_sched_getattr, 0, attributes.as_mut_ptr(), bytes, 0) != 0 {
             return;

@@ -1,7 +1,8 @@
-//! Ptrace for a debugger, which holds many threads for a long time: each request as a small safe function on a thread number.
+//! Ptrace for a debugger, which holds many threads for a long time: each request as a small safe
+//! function on a thread number.
 //!
-//! All of them must be called from the operating-system thread that seized the tracee. [`crate::tracee`] is for the recorder, which holds one
-//! thread for a moment.
+//! All of them must be called from the operating-system thread that seized the tracee.
+//! [`crate::tracee`] is for the recorder, which holds one thread for a moment.
 
 use crate::check;
 use std::io;
@@ -13,7 +14,8 @@ pub type Registers = libc::user_regs_struct;
 pub const SIGINFO_BYTES: usize = 128;
 const LARGEST_EXTENDED_BYTES: usize = 16 << 10;
 const NT_X86_XSTATE: usize = 0x202;
-const CHILDREN: i32 = libc::PTRACE_O_TRACECLONE | libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK;
+const CHILDREN: i32 =
+    libc::PTRACE_O_TRACECLONE | libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK;
 const OPTIONS: i32 = CHILDREN | libc::PTRACE_O_TRACEEXEC | libc::PTRACE_O_EXITKILL;
 const PTRACE_GETSIGMASK: libc::c_uint = 0x420a;
 const PTRACE_SETSIGMASK: libc::c_uint = 0x420b;
@@ -32,11 +34,13 @@ pub enum Status {
 }
 
 fn request(kind: libc::c_uint, tid: i32, address: usize, data: usize) -> io::Result<()> {
-    // SAFETY: the callers below pass integers only, or pointers to memory of the size that the request wants.
+    // SAFETY: the callers below pass integers only, or pointers to memory of the size that the
+    // request wants.
     check(unsafe { libc::ptrace(kind, tid, address, data) }).map(drop)
 }
 
-/// Begins to trace a thread without stopping it. What it makes is traced too; if we die, all of it is killed.
+/// Begins to trace a thread without stopping it. What it makes is traced too; if we die, all of it
+/// is killed.
 ///
 /// # Errors
 /// EPERM: it is traced already, or the machine forbids it. ESRCH: it is gone.
@@ -44,7 +48,8 @@ pub fn seize(tid: i32) -> io::Result<()> {
     request(libc::PTRACE_SEIZE, tid, 0, OPTIONS as usize)
 }
 
-/// A stopped thread stops once more, with `PTRACE_EVENT_EXIT`, when it exits: with all its process has still there.
+/// A stopped thread stops once more, with `PTRACE_EVENT_EXIT`, when it exits: with all its process
+/// has still there.
 ///
 /// # Errors
 /// It is gone.
@@ -94,11 +99,14 @@ pub fn event_message(tid: i32) -> io::Result<i32> {
     Ok(message as i32)
 }
 
-/// What the next child or tracee of this thread did; `None` if nothing has happened, or nobody is left. Other threads' children are theirs.
+/// What the next child or tracee of this thread did; `None` if nothing has happened, or nobody is
+/// left. Other threads' children are theirs.
 pub fn poll(tid: i32) -> Option<(i32, Status)> {
     let mut status = 0;
     // SAFETY: `status` is valid for the call.
-    let got = unsafe { libc::waitpid(tid, &mut status, libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG) };
+    let got = unsafe {
+        libc::waitpid(tid, &mut status, libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG)
+    };
     (got > 0).then(|| (got, decode(status)))
 }
 
@@ -167,7 +175,8 @@ pub fn extended_state(tid: i32) -> io::Result<Vec<u8>> {
 /// # Errors
 /// It is gone, or the bytes are not such a state.
 pub fn set_extended_state(tid: i32, bytes: &[u8]) -> io::Result<()> {
-    let mut vector = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let mut vector =
+        libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     request(libc::PTRACE_SETREGSET, tid, NT_X86_XSTATE, (&raw mut vector) as usize)
 }
 

@@ -1,4 +1,5 @@
-//! System V shared memory: attached by number, without paths or descriptors, and gone when the last process that uses it is.
+//! System V shared memory: attached by number, without paths or descriptors, and gone when the last
+//! process that uses it is.
 
 use crate::check;
 use std::io;
@@ -12,8 +13,8 @@ pub struct Segment {
     bytes: usize,
 }
 
-// SAFETY: the memory belongs to this value alone within this process; what others do to it goes through atomics (`shared`) or is
-// ordered by the ring protocol.
+// SAFETY: the memory belongs to this value alone within this process; what others do to it goes
+// through atomics (`shared`) or is ordered by the ring protocol.
 unsafe impl Send for Segment {}
 // SAFETY: as above; the methods that hand out references say what the caller must keep.
 unsafe impl Sync for Segment {}
@@ -22,7 +23,8 @@ impl Segment {
     /// Makes a segment of zeros, readable and writable by this user only.
     ///
     /// # Errors
-    /// What shmget, shmat or shmctl say: no memory, the limits of `/proc/sys/kernel/shm*`, or no System V memory at all.
+    /// What shmget, shmat or shmctl say: no memory, the limits of `/proc/sys/kernel/shm*`, or no
+    /// System V memory at all.
     pub fn create(bytes: usize) -> io::Result<Self> {
         // SAFETY: plain system call, no memory of ours involved.
         let id = check(i64::from(unsafe { libc::shmget(libc::IPC_PRIVATE, bytes, 0o700) }))? as i32;
@@ -45,15 +47,19 @@ impl Segment {
     pub fn with_bytes(content: &[u8], bytes: usize) -> io::Result<Self> {
         let segment = Self::create(bytes.max(content.len()))?;
         // SAFETY: the segment is at least as long as `content`, and nobody else knows it yet.
-        unsafe { std::ptr::copy_nonoverlapping(content.as_ptr(), segment.address.as_ptr(), content.len()) };
+        unsafe {
+            std::ptr::copy_nonoverlapping(content.as_ptr(), segment.address.as_ptr(), content.len())
+        };
         Ok(segment)
     }
 
-    /// Has the kernel make all pages at once, for a segment that is about to be filled: a fault for each costs more than filling it. Where the kernel cannot,
-    /// they are made as they are touched.
+    /// Has the kernel make all pages at once, for a segment that is about to be filled: a fault for
+    /// each costs more than filling it. Where the kernel cannot, they are made as they are touched.
     pub fn populate(&self) {
         // SAFETY: a range of our own memory, whose content this does not change.
-        unsafe { libc::madvise(self.address.as_ptr().cast(), self.bytes, libc::MADV_POPULATE_WRITE) };
+        unsafe {
+            libc::madvise(self.address.as_ptr().cast(), self.bytes, libc::MADV_POPULATE_WRITE)
+        };
     }
 
     /// The number by which others attach it.
@@ -73,19 +79,26 @@ impl Segment {
 
     /// Bytes `[start, start + count)` for reading.
     ///
-    /// The bytes must not change while the slice lives: the ring protocol keeps what lies between tail and head as it is.
+    /// The bytes must not change while the slice lives: the ring protocol keeps what lies between
+    /// tail and head as it is.
     ///
     /// # Panics
     /// If the range is not within the segment.
     pub fn slice(&self, start: usize, count: usize) -> &[u8] {
-        assert!(start.checked_add(count).is_some_and(|end| end <= self.bytes), "within the segment");
-        // SAFETY: in bounds by the assertion; constancy is the caller's promise above, kept by the ring protocol.
+        assert!(
+            start.checked_add(count).is_some_and(|end| end <= self.bytes),
+            "within the segment"
+        );
+        // SAFETY: in bounds by the assertion; constancy is the caller's promise above, kept by the
+        // ring protocol.
         unsafe { std::slice::from_raw_parts(self.address.as_ptr().add(start), count) }
     }
 
-    /// All bytes for writing. Others must not look at them meanwhile, as the exchange of windows makes sure.
+    /// All bytes for writing. Others must not look at them meanwhile, as the exchange of windows
+    /// makes sure.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the segment is as long as that, and `self` is borrowed alone; processes that have it attached wait to be told.
+        // SAFETY: the segment is as long as that, and `self` is borrowed alone; processes that have
+        // it attached wait to be told.
         unsafe { std::slice::from_raw_parts_mut(self.address.as_ptr(), self.bytes) }
     }
 
@@ -94,7 +107,11 @@ impl Segment {
         // SAFETY: `status` is a plain structure that IPC_STAT fills.
         let pid = unsafe {
             let mut status: libc::shmid_ds = std::mem::zeroed();
-            if libc::shmctl(self.id, libc::IPC_STAT, &mut status) == 0 { status.shm_lpid } else { 0 }
+            if libc::shmctl(self.id, libc::IPC_STAT, &mut status) == 0 {
+                status.shm_lpid
+            } else {
+                0
+            }
         };
         (pid > 0).then_some(pid)
     }
@@ -104,7 +121,9 @@ impl Segment {
         // SAFETY: `status` is a plain structure that IPC_STAT fills before IPC_SET reads it.
         unsafe {
             let mut status: libc::shmid_ds = std::mem::zeroed();
-            if libc::shmctl(self.id, libc::IPC_STAT, &mut status) == 0 && status.shm_perm.uid != user {
+            if libc::shmctl(self.id, libc::IPC_STAT, &mut status) == 0
+                && status.shm_perm.uid != user
+            {
                 status.shm_perm.uid = user;
                 libc::shmctl(self.id, libc::IPC_SET, &mut status);
             }

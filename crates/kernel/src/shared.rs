@@ -1,6 +1,7 @@
 //! The header segment. The contract has its layout; here is what the supervisor does with it.
 //!
-//! Every field is an atomic: the runtime of many processes changes them at any time, and nothing here can then be undefined behaviour.
+//! Every field is an atomic: the runtime of many processes changes them at any time, and nothing
+//! here can then be undefined behaviour.
 
 use crate::segment::Segment;
 use std::io;
@@ -33,7 +34,8 @@ impl HeaderSegment {
 
     /// The shared structure.
     pub fn get(&self) -> &Header {
-        // SAFETY: the segment is as large as the structure, page-aligned, and every bit pattern is a valid value of atomics.
+        // SAFETY: the segment is as large as the structure, page-aligned, and every bit pattern is
+        // a valid value of atomics.
         unsafe { &*self.segment.address().cast::<Header>() }
     }
 
@@ -68,16 +70,23 @@ pub fn take_request(header: &Header) -> Option<usize> {
             std::hint::spin_loop(); // counted, but not yet written
             continue;
         }
-        if header.request_taken.compare_exchange(taken, taken.wrapping_add(1), Ordering::AcqRel, Ordering::Acquire).is_ok() {
+        if header
+            .request_taken
+            .compare_exchange(taken, taken.wrapping_add(1), Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
+        {
             entry.store(0, Ordering::Release);
             return Some(value as usize - 1).filter(|&index| index < MAX_SLOTS);
         }
     }
 }
 
-/// Takes these slots off the list of ready ones, where they are on it. For a moment others find none there, and look again.
+/// Takes these slots off the list of ready ones, where they are on it. For a moment others find
+/// none there, and look again.
 pub fn withdraw_ready(header: &Header, withdrawn: &[usize]) {
-    let taken = header.ready_top.fetch_update(Ordering::AcqRel, Ordering::Acquire, |top| Some(((top >> 32) + 1) << 32));
+    let taken = header
+        .ready_top
+        .fetch_update(Ordering::AcqRel, Ordering::Acquire, |top| Some(((top >> 32) + 1) << 32));
     let mut next = taken.unwrap_or_else(|top| top) as u32;
     while let Some(index) = (next as usize).checked_sub(1) {
         next = header.slots[index].next_ready.load(Ordering::Relaxed);

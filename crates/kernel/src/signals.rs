@@ -1,4 +1,5 @@
-//! Signals to the supervisor itself: what the terminal sends reaches the program anyway; what somebody sends to us alone is passed on.
+//! Signals to the supervisor itself: what the terminal sends reaches the program anyway; what
+//! somebody sends to us alone is passed on.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -6,7 +7,11 @@ static PASS_TO: AtomicI32 = AtomicI32::new(0);
 /// The last signal that came and asks to end; 0: none.
 static ASKED_TO_END: AtomicI32 = AtomicI32::new(0);
 
-extern "C" fn pass_on(number: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+extern "C" fn pass_on(
+    number: libc::c_int,
+    info: *mut libc::siginfo_t,
+    _context: *mut libc::c_void,
+) {
     // SAFETY: the kernel gives a valid siginfo to an SA_SIGINFO handler.
     let code = unsafe { (*info).si_code };
     if !matches!(number, libc::SIGUSR1 | libc::SIGUSR2) {
@@ -20,10 +25,13 @@ extern "C" fn pass_on(number: libc::c_int, info: *mut libc::siginfo_t, _context:
     }
 }
 
-/// From now on SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 sent to this process go to `pid`, and those of the terminal to nobody twice.
+/// From now on SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 sent to this process go to
+/// `pid`, and those of the terminal to nobody twice.
 pub fn pass_to(pid: i32) {
     PASS_TO.store(pid, Ordering::Relaxed);
-    for number in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2] {
+    for number in
+        [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2]
+    {
         // SAFETY: the action is fully initialised, and its handler only makes one system call.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
@@ -43,7 +51,8 @@ pub fn pass_to_nobody() {
     PASS_TO.store(0, Ordering::Relaxed);
 }
 
-/// The signal that asked this process to end (SIGINT, SIGTERM, SIGHUP or SIGQUIT), since [`pass_to`] was called first.
+/// The signal that asked this process to end (SIGINT, SIGTERM, SIGHUP or SIGQUIT), since
+/// [`pass_to`] was called first.
 pub fn asked_to_end() -> Option<i32> {
     Some(ASKED_TO_END.load(Ordering::Relaxed)).filter(|&number| number != 0)
 }
@@ -56,7 +65,8 @@ fn interruption() -> i32 {
 /// Makes [`interrupt`] harmless but for the call that it cuts short.
 pub fn allow_interruption() {
     extern "C" fn nothing(_number: libc::c_int) {}
-    // SAFETY: the action is fully initialised, and its handler does nothing. Without SA_RESTART the interrupted call returns.
+    // SAFETY: the action is fully initialised, and its handler does nothing. Without SA_RESTART the
+    // interrupted call returns.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = nothing as *const () as usize;
@@ -64,7 +74,8 @@ pub fn allow_interruption() {
     }
 }
 
-/// Cuts short the call that a thread of this process waits in. It may be just before it: repeat this until it shows.
+/// Cuts short the call that a thread of this process waits in. It may be just before it: repeat
+/// this until it shows.
 pub fn interrupt(tid: i32) {
     // SAFETY: plain system calls on ourselves.
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, interruption()) };
@@ -76,11 +87,13 @@ pub fn own_tid() -> i32 {
     unsafe { libc::gettid() }
 }
 
-/// From now on what the terminal sends with Ctrl-C and Ctrl-\ is not for this process, but for the one it runs in the foreground.
+/// From now on what the terminal sends with Ctrl-C and Ctrl-\ is not for this process, but for the
+/// one it runs in the foreground.
 pub fn leave_to_children() {
     extern "C" fn nothing(_number: libc::c_int) {}
     for number in [libc::SIGINT, libc::SIGQUIT] {
-        // SAFETY: the action is fully initialised, and its handler does nothing. A handler, because ignoring would be inherited.
+        // SAFETY: the action is fully initialised, and its handler does nothing. A handler, because
+        // ignoring would be inherited.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = nothing as *const () as usize;
@@ -90,14 +103,17 @@ pub fn leave_to_children() {
     }
 }
 
-/// From now on writing beyond the limit on file sizes is an error of the write, not the end of this process. Programs started from here meet the
-/// limit as always.
+/// From now on writing beyond the limit on file sizes is an error of the write, not the end of this
+/// process. Programs started from here meet the limit as always.
 pub fn survive_file_limit() {
     extern "C" fn nothing(_number: libc::c_int) {}
-    // SAFETY: both structures are fully initialised, and the handler does nothing. A handler, because ignoring would be inherited.
+    // SAFETY: both structures are fully initialised, and the handler does nothing. A handler,
+    // because ignoring would be inherited.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
-        if libc::sigaction(libc::SIGXFSZ, std::ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_DFL {
+        if libc::sigaction(libc::SIGXFSZ, std::ptr::null(), &mut action) == 0
+            && action.sa_sigaction == libc::SIG_DFL
+        {
             action.sa_sigaction = nothing as *const () as usize;
             action.sa_flags = libc::SA_RESTART;
             libc::sigaction(libc::SIGXFSZ, &action, std::ptr::null_mut());
@@ -105,15 +121,18 @@ pub fn survive_file_limit() {
     }
 }
 
-/// Which signals this process ignores, and which it blocks, as bit sets (bit n − 1 for signal n): what a program started from here inherits.
-/// SIGPIPE does not count as ignored: the language's start-up code did that.
+/// Which signals this process ignores, and which it blocks, as bit sets (bit n − 1 for signal n):
+/// what a program started from here inherits. SIGPIPE does not count as ignored: the language's
+/// start-up code did that.
 pub fn inherited() -> (u64, u64) {
     let mut ignored = 0;
     for number in (1..=64).filter(|&n| n != libc::SIGPIPE) {
         // SAFETY: asking for an action writes one structure of that type.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
-            if libc::sigaction(number, std::ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_IGN {
+            if libc::sigaction(number, std::ptr::null(), &mut action) == 0
+                && action.sa_sigaction == libc::SIG_IGN
+            {
                 ignored |= 1 << (number - 1);
             }
         }

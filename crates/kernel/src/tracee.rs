@@ -1,7 +1,9 @@
-//! The few moments in which the supervisor is a tracer: from just before an exec to the stop after it.
+//! The few moments in which the supervisor is a tracer: from just before an exec to the stop after
+//! it.
 //!
-//! [`Attached`] is a thread that runs under this tracer; [`Stopped`] one that stands still. Only a stopped one has registers, and resuming it
-//! consumes it, so touching a running tracee does not compile. Both belong to the operating-system thread that attached.
+//! [`Attached`] is a thread that runs under this tracer; [`Stopped`] one that stands still. Only a
+//! stopped one has registers, and resuming it consumes it, so touching a running tracee does not
+//! compile. Both belong to the operating-system thread that attached.
 
 use crate::check;
 use std::io;
@@ -33,8 +35,8 @@ pub enum Event {
 
 const WNOTHREAD: i32 = 0x2000_0000;
 
-/// Waits until a tracee of this thread that was killed is gone, and returns its wait status; `None` if it is no tracee of
-/// this thread.
+/// Waits until a tracee of this thread that was killed is gone, and returns its wait status; `None`
+/// if it is no tracee of this thread.
 pub fn end_of(tid: i32) -> Option<i32> {
     loop {
         let mut status = 0;
@@ -53,7 +55,8 @@ impl Attached {
     /// Attaches without stopping it. If this process dies, the tracee is killed.
     ///
     /// # Errors
-    /// EPERM: it is traced already, or the machine forbids it (`kernel.yama.ptrace_scope`, seccomp). ESRCH: it is gone.
+    /// EPERM: it is traced already, or the machine forbids it (`kernel.yama.ptrace_scope`,
+    /// seccomp). ESRCH: it is gone.
     pub fn seize(tid: i32) -> io::Result<Self> {
         let options = libc::PTRACE_O_TRACEEXEC | libc::PTRACE_O_EXITKILL;
         // SAFETY: PTRACE_SEIZE takes no memory of ours.
@@ -61,7 +64,8 @@ impl Attached {
         Ok(Self { tid })
     }
 
-    /// Waits for the next stop or the end. An exec by another thread of the process makes the thread take over the process's number.
+    /// Waits for the next stop or the end. An exec by another thread of the process makes the
+    /// thread take over the process's number.
     pub fn wait(self) -> Event {
         loop {
             let mut status = 0;
@@ -117,7 +121,8 @@ impl Stopped {
         Ok(())
     }
 
-    /// Writes into its memory, read-only pages included (they are copied first). What lies behind the last byte of the last 8-byte word stays.
+    /// Writes into its memory, read-only pages included (they are copied first). What lies behind
+    /// the last byte of the last 8-byte word stays.
     ///
     /// # Errors
     /// It was killed meanwhile, or there is no memory.
@@ -126,15 +131,20 @@ impl Stopped {
             let mut word = if part.len() == 8 { [0; 8] } else { self.word(at)?.to_ne_bytes() };
             word[..part.len()].copy_from_slice(part);
             // SAFETY: the word is passed by value.
-            check(unsafe { libc::ptrace(libc::PTRACE_POKEDATA, self.tid, at, u64::from_ne_bytes(word)) })?;
+            check(unsafe {
+                libc::ptrace(libc::PTRACE_POKEDATA, self.tid, at, u64::from_ne_bytes(word))
+            })?;
         }
         Ok(())
     }
 
     fn word(&self, address: u64) -> io::Result<u64> {
         let mut word = 0u64;
-        // SAFETY: the kernel's own interface, unlike the C library's, stores the word where the last argument says.
-        check(unsafe { libc::syscall(libc::SYS_ptrace, libc::PTRACE_PEEKDATA, self.tid, address, &mut word) })?;
+        // SAFETY: the kernel's own interface, unlike the C library's, stores the word where the
+        // last argument says.
+        check(unsafe {
+            libc::syscall(libc::SYS_ptrace, libc::PTRACE_PEEKDATA, self.tid, address, &mut word)
+        })?;
         Ok(word)
     }
 

@@ -5,7 +5,8 @@ use std::sync::mpsc;
 
 use retake_kernel::process;
 
-/// A debugger is the child of a thread of its own: what ends at the same moment as the replay must not be taken from that thread.
+/// A debugger is the child of a thread of its own: what ends at the same moment as the replay must
+/// not be taken from that thread.
 #[test]
 fn children_of_other_threads_are_theirs() {
     let (ended, has_ended) = mpsc::channel();

@@ -1,5 +1,5 @@
-//! A CALL event taken apart for people: names, values, texts, and the data behind them. `print` makes lines of it, other
-//! programs may make JSON of it.
+//! A CALL event taken apart for people: names, values, texts, and the data behind them. `print`
+//! makes lines of it, other programs may make JSON of it.
 
 use crate::errno;
 use crate::event::{CallRef, read_u32, read_u64};
@@ -10,7 +10,9 @@ use crate::item::{Direction as ItemDirection, ItemRef};
 use crate::layout::{element_text, socket_address};
 use crate::print::{TextOptions, quote};
 use crate::signal;
-use crate::table::{Argument, ArgumentKind, CallRow, Direction, LengthRule, Pointer, Row, Shape, SubRow, ValueType};
+use crate::table::{
+    Argument, ArgumentKind, CallRow, Direction, LengthRule, Pointer, Row, Shape, SubRow, ValueType,
+};
 
 /// A call and all that was recorded of it.
 #[derive(Debug, Clone)]
@@ -49,9 +51,11 @@ impl CallDescription<'_> {
         if let Some(shown) = &self.shown {
             return format!("{}({})", self.name, shown.join(", "));
         }
-        let values: Vec<(&str, u64)> = self.arguments.iter().map(|argument| (argument.name, argument.value)).collect();
+        let values: Vec<(&str, u64)> =
+            self.arguments.iter().map(|argument| (argument.name, argument.value)).collect();
         let shown = habits::meaningful(&self.name, self.command, &values).unwrap_or(values.len());
-        let texts: Vec<&str> = self.arguments.iter().take(shown).map(|argument| argument.text.as_str()).collect();
+        let texts: Vec<&str> =
+            self.arguments.iter().take(shown).map(|argument| argument.text.as_str()).collect();
         format!("{}({})", self.name, texts.join(", "))
     }
 }
@@ -63,7 +67,15 @@ pub fn describe_call<'log>(call: &CallRef<'log>, options: &TextOptions) -> CallD
     let Some((row, sub_row)) = call.row() else {
         let name = format!("syscall_{}", call.number());
         let result_text = result_text(ValueType::Long, result);
-        return CallDescription { name, command: None, arguments: Vec::new(), shown: None, result, error, result_text };
+        return CallDescription {
+            name,
+            command: None,
+            arguments: Vec::new(),
+            shown: None,
+            result,
+            error,
+            result_text,
+        };
     };
     let call_row = call.call_row().expect("a call with a row has a call row");
     let options = &habits::text_options(call_row.name, options);
@@ -74,17 +86,29 @@ pub fn describe_call<'log>(call: &CallRef<'log>, options: &TextOptions) -> CallD
         let text = match &argument.kind {
             ArgumentKind::Value(ValueType::Command) => command_text(call_row, sub_row, value),
             // What a mapping of a descriptor shows belongs to it, but it is not the value.
-            ArgumentKind::Value(value_type @ ValueType::Descriptor) => value_text(*value_type, value),
+            ArgumentKind::Value(value_type @ ValueType::Descriptor) => {
+                value_text(*value_type, value)
+            }
             ArgumentKind::Value(value_type) if inputs.is_empty() && outputs.is_empty() => {
-                habits::register_text(call_row.name, argument.name, value).unwrap_or_else(|| value_text(*value_type, value))
+                habits::register_text(call_row.name, argument.name, value)
+                    .unwrap_or_else(|| value_text(*value_type, value))
             }
             // A command without a row: what was recorded follows from the bits of its number.
             ArgumentKind::Value(_) => both(&UNKNOWN, value, &inputs, &outputs, options),
             ArgumentKind::Pointer(pointer) => {
-                habits::memory_text(call_row.name, argument.name, value, &inputs, &outputs, options).unwrap_or_else(|| {
-                    let is_empty = result == 0 && value != 0 && returns_bytes(pointer) && outputs.is_empty() && !asks_for_size(call, pointer);
-                    if is_empty { quote(&[], 0, options) } else { both(pointer, value, &inputs, &outputs, options) }
-                })
+                habits::memory_text(call_row.name, argument.name, value, &inputs, &outputs, options)
+                    .unwrap_or_else(|| {
+                        let is_empty = result == 0
+                            && value != 0
+                            && returns_bytes(pointer)
+                            && outputs.is_empty()
+                            && !asks_for_size(call, pointer);
+                        if is_empty {
+                            quote(&[], 0, options)
+                        } else {
+                            both(pointer, value, &inputs, &outputs, options)
+                        }
+                    })
             }
         };
         ArgumentDescription { name: argument.name, value, text, inputs, outputs }
@@ -126,7 +150,8 @@ fn command_text(call: &CallRow, sub_row: Option<&SubRow>, value: u64) -> String 
 
 /// `_IOC(_IOC_READ, 0x54, 0x30, 0x4)`: direction, type, number, size.
 fn ioctl_text(command: u32) -> String {
-    let direction = ["_IOC_NONE", "_IOC_WRITE", "_IOC_READ", "_IOC_READ|_IOC_WRITE"][(command >> 30) as usize];
+    let direction =
+        ["_IOC_NONE", "_IOC_WRITE", "_IOC_READ", "_IOC_READ|_IOC_WRITE"][(command >> 30) as usize];
     let (kind, number, size) = (command >> 8 & 0xff, command & 0xff, command >> 16 & 0x3fff);
     format!("_IOC({direction}, {kind:#x}, {number:#x}, {size:#x})")
 }
@@ -135,16 +160,23 @@ fn ioctl_text(command: u32) -> String {
 pub fn value_text(value_type: ValueType, value: u64) -> String {
     match value_type {
         ValueType::DirectoryDescriptor if value as i32 == -100 => "AT_FDCWD".to_string(),
-        ValueType::Descriptor | ValueType::DirectoryDescriptor | ValueType::Int | ValueType::Pid | ValueType::Uid | ValueType::Gid => {
-            (value as i32).to_string()
-        }
+        ValueType::Descriptor
+        | ValueType::DirectoryDescriptor
+        | ValueType::Int
+        | ValueType::Pid
+        | ValueType::Uid
+        | ValueType::Gid => (value as i32).to_string(),
         ValueType::Uint => (value as u32).to_string(),
         ValueType::Long | ValueType::Offset | ValueType::Time => (value as i64).to_string(),
         // Sizes are small, addresses and bit sets are not.
         ValueType::Ulong if value > 0xffff_ffff => format!("{value:#x}"),
         ValueType::Ulong | ValueType::Size => value.to_string(),
         ValueType::Mode => format!("0{:o}", value as u32),
-        ValueType::Device => format!("makedev({:#x}, {:#x})", value >> 8 & 0xfff, value & 0xff | value >> 12 & 0xfff00),
+        ValueType::Device => format!(
+            "makedev({:#x}, {:#x})",
+            value >> 8 & 0xfff,
+            value & 0xff | value >> 12 & 0xfff00
+        ),
         ValueType::Signal => signal::name(u16::try_from(value).unwrap_or(0)).into_owned(),
         ValueType::Address | ValueType::None if value == 0 => "NULL".to_string(),
         ValueType::Address | ValueType::None => format!("{value:#x}"),
@@ -168,7 +200,13 @@ fn result_text(value_type: ValueType, result: i64) -> String {
 }
 
 /// What was read, what was written, or both with `=>` between them.
-fn both(pointer: &Pointer, address: u64, inputs: &[ItemRef<'_>], outputs: &[ItemRef<'_>], options: &TextOptions) -> String {
+fn both(
+    pointer: &Pointer,
+    address: u64,
+    inputs: &[ItemRef<'_>],
+    outputs: &[ItemRef<'_>],
+    options: &TextOptions,
+) -> String {
     let plain_address = || value_text(ValueType::Address, address);
     // Before a receive only the structure that says where to put the data has been read.
     let inputs = if pointer.direction == Direction::Out { &[] } else { inputs };
@@ -177,7 +215,9 @@ fn both(pointer: &Pointer, address: u64, inputs: &[ItemRef<'_>], outputs: &[Item
         (None, None) => plain_address(),
         (Some(text), None) | (None, Some(text)) => text,
         (Some(read), Some(written)) if read == written => read,
-        (Some(read), Some(written)) if is_length(pointer) => format!("{} => {}", read.trim_end_matches(']'), written.trim_start_matches('[')),
+        (Some(read), Some(written)) if is_length(pointer) => {
+            format!("{} => {}", read.trim_end_matches(']'), written.trim_start_matches('['))
+        }
         (Some(read), Some(written)) => format!("{read} => {written}"),
     }
 }
@@ -186,7 +226,8 @@ fn both(pointer: &Pointer, address: u64, inputs: &[ItemRef<'_>], outputs: &[Item
 fn asks_for_size(call: &CallRef<'_>, pointer: &Pointer) -> bool {
     let is_nothing = |index: u8| call.arguments().nth(usize::from(index)) == Some(0);
     let concerns_attributes = call.call_row().is_some_and(|row| row.name.contains("xattr"));
-    concerns_attributes && matches!(pointer.length, LengthRule::ResultMaxArgument(index) if is_nothing(index))
+    concerns_attributes
+        && matches!(pointer.length, LengthRule::ResultMaxArgument(index) if is_nothing(index))
 }
 
 fn is_single(pointer: &Pointer) -> bool {
@@ -200,11 +241,18 @@ fn is_length(pointer: &Pointer) -> bool {
 
 /// Whether the result says how many bytes were written.
 fn returns_bytes(pointer: &Pointer) -> bool {
-    pointer.shape == Shape::Plain && pointer.element == "u8" && matches!(pointer.length, LengthRule::Result | LengthRule::ResultMaxArgument(_))
+    pointer.shape == Shape::Plain
+        && pointer.element == "u8"
+        && matches!(pointer.length, LengthRule::Result | LengthRule::ResultMaxArgument(_))
 }
 
 /// `None` where nothing readable was recorded.
-fn items_text(pointer: &Pointer, address: u64, items: &[ItemRef<'_>], options: &TextOptions) -> Option<String> {
+fn items_text(
+    pointer: &Pointer,
+    address: u64,
+    items: &[ItemRef<'_>],
+    options: &TextOptions,
+) -> Option<String> {
     let first = items.first()?;
     if first.faulted() {
         return None;
@@ -213,15 +261,18 @@ fn items_text(pointer: &Pointer, address: u64, items: &[ItemRef<'_>], options: &
         Shape::String => {
             let bytes = first.inline_bytes();
             let text = bytes.strip_suffix(&[0]).unwrap_or(bytes);
-            let total = first.total_bytes() as usize - (bytes.len() - text.len()).min(first.total_bytes() as usize);
+            let total = first.total_bytes() as usize
+                - (bytes.len() - text.len()).min(first.total_bytes() as usize);
             // Of a path every part matters.
-            let string_bytes = if pointer.element == "path" { usize::MAX } else { options.string_bytes };
+            let string_bytes =
+                if pointer.element == "path" { usize::MAX } else { options.string_bytes };
             Some(quote(text, total, &TextOptions { string_bytes, ..options.clone() }))
         }
         Shape::Strings | Shape::Iovec => Some(pieces_text(address, items, options)),
         Shape::Msghdr => message_text(address, items, options),
         Shape::Mmsghdr => {
-            let messages = (0..).map_while(|index| message_text(address.checked_add(index * 64)?, items, options));
+            let messages = (0..)
+                .map_while(|index| message_text(address.checked_add(index * 64)?, items, options));
             Some(list(messages, options))
         }
         _ => plain_text(pointer, first, options),
@@ -240,15 +291,22 @@ fn piece_text(item: &ItemRef<'_>, options: &TextOptions) -> String {
         return format!("{:#x}", item.address());
     }
     let text = bytes.strip_suffix(&[0]).unwrap_or(bytes);
-    quote(text, item.total_bytes() as usize - (bytes.len() - text.len()).min(item.total_bytes() as usize), options)
+    quote(
+        text,
+        item.total_bytes() as usize - (bytes.len() - text.len()).min(item.total_bytes() as usize),
+        options,
+    )
 }
 
 /// `struct msghdr`: where its name, vector and control data are, and how long.
 fn message_text(address: u64, items: &[ItemRef<'_>], options: &TextOptions) -> Option<String> {
-    let header = items.iter().position(|item| item.address() == address && item.total_bytes() >= 56)?;
+    let header =
+        items.iter().position(|item| item.address() == address && item.total_bytes() >= 56)?;
     let bytes = items[header].inline_bytes().get(..56)?;
     let (name, vector, control) = (read_u64(bytes, 0), read_u64(bytes, 16), read_u64(bytes, 32));
-    let of_message = items[header + 1..].iter().take_while(|item| item.total_bytes() != 56 || item.address() < address);
+    let of_message = items[header + 1..]
+        .iter()
+        .take_while(|item| item.total_bytes() != 56 || item.address() < address);
     let mut data = Vec::new();
     let (mut name_text, mut control_text) = (value_text(ValueType::Address, name), None);
     for item in of_message {
@@ -262,7 +320,9 @@ fn message_text(address: u64, items: &[ItemRef<'_>], options: &TextOptions) -> O
     let control_text = control_text.unwrap_or_else(|| value_text(ValueType::Address, control));
     let data = list(data.into_iter(), options);
     let flags = flags::MESSAGE.format(read_u32(bytes, 48));
-    Some(format!("{{msg_name={name_text}, msg_iov={data}, msg_control={control_text}, msg_flags={flags}}}"))
+    Some(format!(
+        "{{msg_name={name_text}, msg_iov={data}, msg_control={control_text}, msg_flags={flags}}}"
+    ))
 }
 
 fn address_text(item: &ItemRef<'_>, options: &TextOptions) -> String {
@@ -287,14 +347,20 @@ fn plain_text(pointer: &Pointer, item: &ItemRef<'_>, options: &TextOptions) -> O
     let elements: Vec<_> = match pointer.element {
         "u8" => bytes.iter().map(|byte| Some(byte.to_string())).collect(),
         "sigmask" => vec![element_text("sigmask", bytes, options)],
-        element => bytes.chunks_exact(size).map(|bytes| element_text(element, bytes, options)).collect(),
+        element => {
+            bytes.chunks_exact(size).map(|bytes| element_text(element, bytes, options)).collect()
+        }
     };
     // All elements have the same type: either each has a text or none has.
     let elements: Option<Vec<String>> = elements.into_iter().collect();
     match elements {
         Some(elements) if !elements.is_empty() && (single || pointer.shape == Shape::Sigmask) => {
-            let is_number = matches!(pointer.element, "u16" | "i16" | "u32" | "i32" | "u64" | "i64");
-            elements.into_iter().next().map(|text| if is_number { format!("[{text}]") } else { text })
+            let is_number =
+                matches!(pointer.element, "u16" | "i16" | "u32" | "i32" | "u64" | "i64");
+            elements
+                .into_iter()
+                .next()
+                .map(|text| if is_number { format!("[{text}]") } else { text })
         }
         Some(elements) if elements.len() * size == total || !elements.is_empty() => {
             let missing = elements.len() * size < total;

@@ -1,4 +1,5 @@
-//! Divergence: replay does what the log does not say. A value, so that programs can act on it; the text is for people.
+//! Divergence: replay does what the log does not say. A value, so that programs can act on it; the
+//! text is for people.
 
 use std::fmt;
 
@@ -34,11 +35,14 @@ pub enum Mismatch {
     Fault = 11,
     /// The log says something impossible.
     Corrupt = 12,
-    /// Under the sync policy, another number of sections in a turn; expected and actual are numbers.
+    /// Under the sync policy, another number of sections in a turn; expected and actual are
+    /// numbers.
     Sections = 13,
-    /// Under the sync policy, a turn does not come; expected is its number, actual how many milliseconds it was waited for.
+    /// Under the sync policy, a turn does not come; expected is its number, actual how many
+    /// milliseconds it was waited for.
     Stuck = 14,
-    /// A thread has come past the place where it gave the baton away; expected and actual are numbers of passages.
+    /// A thread has come past the place where it gave the baton away; expected and actual are
+    /// numbers of passages.
     Passage = 15,
 }
 
@@ -69,17 +73,32 @@ impl Mismatch {
     /// What it most often means.
     fn likely(self) -> &'static str {
         match self {
-            Self::Kind | Self::Number | Self::Passage => "the program took another path: memory differed before this event",
-            Self::Argument | Self::Input => "the program computed something else: memory differed before this event",
+            Self::Kind | Self::Number | Self::Passage => {
+                "the program took another path: memory differed before this event"
+            }
+            Self::Argument | Self::Input => {
+                "the program computed something else: memory differed before this event"
+            }
             Self::Result => "this machine answered a call that is executed again differently",
-            Self::Hash => "a call wrote memory that the table does not say, or threads raced between recorded events",
-            Self::Signal | Self::Fault => "memory that was mapped or readable while recording is not so now",
+            Self::Hash => {
+                "a call wrote memory that the table does not say, or threads raced between \
+                recorded events"
+            }
+            Self::Signal | Self::Fault => {
+                "memory that was mapped or readable while recording is not so now"
+            }
             Self::End => "the recording was cut short, or the program went on where it had ended",
             Self::Mapping => "the address is taken at replay, or a stored file is missing",
             Self::Memory => "the program's memory layout differs from the recorded one",
             Self::Corrupt => "the recording is damaged, or was made by another version",
-            Self::Sections => "threads raced in a way that the sync policy does not record: record without --policy sync",
-            Self::Stuck => "threads that race wait for each other, as they did not while recording: record without --policy sync",
+            Self::Sections => {
+                "threads raced in a way that the sync policy does not record: record without \
+                --policy sync"
+            }
+            Self::Stuck => {
+                "threads that race wait for each other, as they did not while recording: record \
+                without --policy sync"
+            }
         }
     }
 }
@@ -116,10 +135,18 @@ impl Divergence {
     pub fn sides(&self) -> (String, String) {
         match self.mismatch {
             Mismatch::End => ("the end of the log".to_string(), self.place()),
-            Mismatch::Corrupt => ("a whole event".to_string(), format!("{} and {:#x}", self.expected, self.actual)),
-            Mismatch::Stuck => (format!("turn {}", self.expected), format!("none for {} ms", self.actual)),
-            Mismatch::Sections => (format!("{} sections in the turn", self.expected), self.actual.to_string()),
-            Mismatch::Passage => (format!("passage {}", self.expected), format!("{} passages", self.actual)),
+            Mismatch::Corrupt => {
+                ("a whole event".to_string(), format!("{} and {:#x}", self.expected, self.actual))
+            }
+            Mismatch::Stuck => {
+                (format!("turn {}", self.expected), format!("none for {} ms", self.actual))
+            }
+            Mismatch::Sections => {
+                (format!("{} sections in the turn", self.expected), self.actual.to_string())
+            }
+            Mismatch::Passage => {
+                (format!("passage {}", self.expected), format!("{} passages", self.actual))
+            }
             Mismatch::Memory => {
                 let expected = format!("{} bytes at {:#x}", self.actual, self.expected);
                 (expected, "no such memory".to_string())
@@ -132,7 +159,9 @@ impl Divergence {
         match self.mismatch {
             Mismatch::Kind => kind_text(value),
             Mismatch::Number => call_text(value),
-            Mismatch::Signal => u16::try_from(value).map_or(format!("{value:#x}"), |n| signal::name(n).into_owned()),
+            Mismatch::Signal => {
+                u16::try_from(value).map_or(format!("{value:#x}"), |n| signal::name(n).into_owned())
+            }
             Mismatch::Result => format!("{} -> {}", self.place(), result_text(value as i64)),
             Mismatch::Hash => format!("memory {value:016x}"),
             Mismatch::Input => format!("{} reading {value:08x}", self.place()),
@@ -170,7 +199,15 @@ mod tests {
     use super::*;
 
     fn divergence(mismatch: Mismatch, expected: u64, actual: u64) -> Divergence {
-        Divergence { mismatch, stream: StreamId(3), tid: Pid(7), event: EventIndex(48213), call: Some(0), expected, actual }
+        Divergence {
+            mismatch,
+            stream: StreamId(3),
+            tid: Pid(7),
+            event: EventIndex(48213),
+            call: Some(0),
+            expected,
+            actual,
+        }
     }
 
     #[test]

@@ -1,10 +1,12 @@
-//! What was left out of a recording while it was made, to bound its size: a note in the supervisor's own stream.
+//! What was left out of a recording while it was made, to bound its size: a note in the
+//! supervisor's own stream.
 
 use crate::event::{HEADER_BYTES, read_u64};
 use crate::ids::StreamId;
 use crate::{Event, EventKind, EventRef};
 
-/// Numbers that lie apart, as ranges without their ends. Adding and asking take the logarithm of their number.
+/// Numbers that lie apart, as ranges without their ends. Adding and asking take the logarithm of
+/// their number.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ranges(Vec<(u64, u64)>);
 
@@ -24,7 +26,9 @@ impl Ranges {
         }
         let from = self.0.partition_point(|range| range.1 < first);
         let to = self.0.partition_point(|range| range.0 <= end);
-        let joined = self.0[from..to].iter().fold((first, end), |all, range| (all.0.min(range.0), all.1.max(range.1)));
+        let joined = self.0[from..to]
+            .iter()
+            .fold((first, end), |all, range| (all.0.min(range.0), all.1.max(range.1)));
         self.0.splice(from..to, [joined]);
     }
 
@@ -98,12 +102,21 @@ impl Dropped {
         let count: usize = ranges.iter().map(|ranges| ranges.0.len()).sum();
         let size = HEADER_BYTES + FIXED_BYTES + count * RANGE_BYTES;
         let mut bytes = Vec::with_capacity(size);
-        bytes.extend(u32::try_from(size).expect("a hundred million ranges are no bounded recording").to_le_bytes());
+        bytes.extend(
+            u32::try_from(size)
+                .expect("a hundred million ranges are no bounded recording")
+                .to_le_bytes(),
+        );
         bytes.extend([EventKind::Dropped as u8, 0, 0, 0]);
         bytes.extend(0_u64.to_le_bytes());
         let counts = ranges.map(|ranges| ranges.0.len() as u64);
-        let fixed = [self.processes, self.events, self.bytes, self.until_ns].into_iter().chain(counts);
-        let all = fixed.chain(ranges.into_iter().flat_map(|ranges| ranges.0.iter().flat_map(|range| [range.0, range.1])));
+        let fixed =
+            [self.processes, self.events, self.bytes, self.until_ns].into_iter().chain(counts);
+        let all = fixed.chain(
+            ranges
+                .into_iter()
+                .flat_map(|ranges| ranges.0.iter().flat_map(|range| [range.0, range.1])),
+        );
         bytes.extend(all.flat_map(u64::to_le_bytes));
         bytes
     }
@@ -116,20 +129,26 @@ impl Dropped {
         let mut at = FIXED_BYTES;
         let [streams, cut, console] = counts.map(|count| {
             let end = at + count as usize * RANGE_BYTES;
-            let list = body[at..end].chunks_exact(RANGE_BYTES).map(|range| (read_u64(range, 0), read_u64(range, 8)));
+            let list = body[at..end]
+                .chunks_exact(RANGE_BYTES)
+                .map(|range| (read_u64(range, 0), read_u64(range, 8)));
             at = end;
             Ranges::of(list.collect())
         });
         Some(Self { processes, events, bytes, until_ns, streams, cut, console })
     }
 
-    /// How many bytes a body must have that begins like this one. Too large for any body if its counts are.
+    /// How many bytes a body must have that begins like this one. Too large for any body if its
+    /// counts are.
     pub(crate) fn body_bytes(body: &[u8]) -> usize {
         if body.len() < FIXED_BYTES {
             return FIXED_BYTES;
         }
         let counts = (4..7).map(|at| read_u64(body, at * 8));
-        let bytes = counts.fold(0_u64, u64::saturating_add).saturating_mul(RANGE_BYTES as u64).saturating_add(FIXED_BYTES as u64);
+        let bytes = counts
+            .fold(0_u64, u64::saturating_add)
+            .saturating_mul(RANGE_BYTES as u64)
+            .saturating_add(FIXED_BYTES as u64);
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 }
@@ -162,7 +181,10 @@ mod tests {
         }
         let some = ranges(&[(3, 5), (8, 9)]);
         assert_eq!((0..10).filter(|number| some.contains(*number)).collect::<Vec<_>>(), [3, 4, 8]);
-        assert_eq!((some.from(0), some.from(4), some.from(5), some.from(9)), (Some((3, 5)), Some((3, 5)), Some((8, 9)), None));
+        assert_eq!(
+            (some.from(0), some.from(4), some.from(5), some.from(9)),
+            (Some((3, 5)), Some((3, 5)), Some((8, 9)), None)
+        );
         assert_eq!(some.count(), 3);
     }
 
@@ -180,7 +202,11 @@ mod tests {
         let bytes = dropped.event();
         let (event, size) = parse_event(&bytes).unwrap();
         assert_eq!((size, Dropped::of_event(&event)), (bytes.len(), Some(dropped.clone())));
-        assert!(dropped.has_stream(StreamId(2)) && !dropped.has_stream(StreamId(3)) && dropped.has_cut(StreamId(5)));
+        assert!(
+            dropped.has_stream(StreamId(2))
+                && !dropped.has_stream(StreamId(3))
+                && dropped.has_cut(StreamId(5))
+        );
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! Events, as docs/DESIGN.md lays them out, read from bytes that nobody vouches for.
 //!
-//! [`parse_event`] checks one event completely: its size, its body by kind, and every argument and item of a call. What it
-//! returns can be walked without further errors. It does not judge meaning: a call with a result that no kernel gives is an
-//! event like any other.
+//! [`parse_event`] checks one event completely: its size, its body by kind, and every argument and
+//! item of a call. What it returns can be walked without further errors. It does not judge meaning:
+//! a call with a result that no kernel gives is an event like any other.
 
 use retake_contract::context::{deferred_signal, fault, forced_body, registers};
-use retake_contract::events::{TURN_AGAIN, TURN_FIRST_THREAD, TURN_GIVEN, TURN_SHARED, event as layout};
+use retake_contract::events::{
+    TURN_AGAIN, TURN_FIRST_THREAD, TURN_GIVEN, TURN_SHARED, event as layout,
+};
 
 use crate::dropped::Dropped;
 use crate::exec::ExecRef;
@@ -14,7 +16,9 @@ use crate::item::{self, Direction, ItemRef, Items};
 use crate::signal::{SIGINFO_BYTES, SiginfoRef};
 use crate::table::{self, CallRow, Row, SubRow};
 
-pub use retake_contract::events::{CALL_CONSOLE_ERR, CALL_CONSOLE_OUT, EXEC_COMMITTED, EventKind, SIGNAL_BEFORE_CALL};
+pub use retake_contract::events::{
+    CALL_CONSOLE_ERR, CALL_CONSOLE_OUT, EXEC_COMMITTED, EventKind, SIGNAL_BEFORE_CALL,
+};
 
 /// Bytes of the header; the smallest event.
 pub const HEADER_BYTES: usize = layout::LAYOUT_BYTES;
@@ -93,8 +97,8 @@ pub enum Event<'log> {
         /// How many such functions it has begun, this one included.
         count: u64,
     },
-    /// The thread was stopped between events; `state` is its registers and the hash of its stack window.
-    /// Stopped between events, to deliver a signal or to give up the baton.
+    /// The thread was stopped between events; `state` is its registers and the hash of its stack
+    /// window. Stopped between events, to deliver a signal or to give up the baton.
     Forced {
         signal: u16,
         hash: u64,
@@ -122,7 +126,8 @@ pub enum Event<'log> {
     Dropped {
         body: &'log [u8],
     },
-    /// Under the sync policy: a compare-and-exchange failed, and was not tried again at once; what it saw.
+    /// Under the sync policy: a compare-and-exchange failed, and was not tried again at once; what
+    /// it saw.
     Compare {
         low: u64,
         high: u64,
@@ -203,18 +208,30 @@ impl ThreadAccount {
     }
 
     fn fields(&self) -> [u64; 9] {
-        let Self { started_ns, ended_ns, calls, dispatched, signals, turns, forced, waits, wait_ns } = *self;
+        let Self {
+            started_ns,
+            ended_ns,
+            calls,
+            dispatched,
+            signals,
+            turns,
+            forced,
+            waits,
+            wait_ns,
+        } = *self;
         [started_ns, ended_ns, calls, dispatched, signals, turns, forced, waits, wait_ns]
     }
 
     /// `body` holds [`Self::BYTES`]: the caller has checked.
     fn read(body: &[u8]) -> Self {
-        let [started_ns, ended_ns, calls, dispatched, signals, turns, forced, waits, wait_ns] = std::array::from_fn(|at| read_u64(body, at * 8));
+        let [started_ns, ended_ns, calls, dispatched, signals, turns, forced, waits, wait_ns] =
+            std::array::from_fn(|at| read_u64(body, at * 8));
         Self { started_ns, ended_ns, calls, dispatched, signals, turns, forced, waits, wait_ns }
     }
 }
 
-/// Checks the event at the beginning of `bytes`. Returns it and its size; the next event begins there.
+/// Checks the event at the beginning of `bytes`. Returns it and its size; the next event begins
+/// there.
 ///
 /// # Errors
 /// [`EventError::Truncated`] when `bytes` ends inside the event, other errors when it is malformed.
@@ -256,10 +273,12 @@ pub const EXECVE: u16 = 59;
 pub const EXECVEAT: u16 = 322;
 
 impl<'log> EventRef<'log> {
-    /// Whether this is a call that executes a program and has not failed yet. What became of it is the next event: an exec, or the call
-    /// once more with its result.
+    /// Whether this is a call that executes a program and has not failed yet. What became of it is
+    /// the next event: an exec, or the call once more with its result.
     pub fn is_begun_exec(&self) -> bool {
-        self.kind == EventKind::Call && matches!(self.number, EXECVE | EXECVEAT) && self.value == EXEC_COMMITTED
+        self.kind == EventKind::Call
+            && matches!(self.number, EXECVE | EXECVEAT)
+            && self.value == EXEC_COMMITTED
     }
 
     pub fn kind(&self) -> EventKind {
@@ -295,11 +314,21 @@ impl<'log> EventRef<'log> {
         let body = self.body();
         let value = self.value as u64;
         match self.kind {
-            EventKind::Call => Event::Call(CallRef { event: *self, argument_count: argument_count(self.number, body) }),
+            EventKind::Call => Event::Call(CallRef {
+                event: *self,
+                argument_count: argument_count(self.number, body),
+            }),
             EventKind::Signal => Event::Signal(self.signal()),
             EventKind::Fatal => Event::Fatal { signal: self.signal(), hash: value },
-            EventKind::Exit => Event::Exit { call: self.number, status: self.value, hash: read_u64(body, 0), pages: read_u64(body, 8) },
-            EventKind::Tsc => Event::Tsc { counter: value, aux: (self.number == 1).then(|| read_u64(body, 0)) },
+            EventKind::Exit => Event::Exit {
+                call: self.number,
+                status: self.value,
+                hash: read_u64(body, 0),
+                pages: read_u64(body, 8),
+            },
+            EventKind::Tsc => {
+                Event::Tsc { counter: value, aux: (self.number == 1).then(|| read_u64(body, 0)) }
+            }
             EventKind::Exec => Event::Exec(ExecRef::new(body)),
             EventKind::Start => Event::Start {
                 parent: (value as u32 != u32::MAX).then_some(StreamId(value as u32)),
@@ -312,7 +341,9 @@ impl<'log> EventRef<'log> {
             EventKind::Forced => Event::Forced { signal: self.number, hash: value, state: body },
             EventKind::Hash => Event::Hash { hash: value, pages: read_u64(body, 0) },
             EventKind::End => Event::End { status: value },
-            EventKind::Thread => Event::Thread { stream: StreamId(value as u32), account: ThreadAccount::read(body) },
+            EventKind::Thread => {
+                Event::Thread { stream: StreamId(value as u32), account: ThreadAccount::read(body) }
+            }
             EventKind::State => Event::State { text: body },
             EventKind::Dropped => Event::Dropped { body },
             EventKind::Compare => Event::Compare { low: value, high: read_u64(body, 0) },
@@ -352,7 +383,12 @@ impl<'log> EventRef<'log> {
             EventKind::Hash => 8,
             EventKind::Thread => ThreadAccount::BYTES,
             EventKind::Dropped => Dropped::body_bytes(body),
-            EventKind::Tsc | EventKind::Turn | EventKind::Passage | EventKind::Forced | EventKind::End | EventKind::State => 0,
+            EventKind::Tsc
+            | EventKind::Turn
+            | EventKind::Passage
+            | EventKind::Forced
+            | EventKind::End
+            | EventKind::State => 0,
         };
         if body.len() < needed {
             return Err(EventError::Body { kind: self.kind, needed, available: body.len() });
@@ -364,7 +400,11 @@ impl<'log> EventRef<'log> {
         let body = self.body();
         let count = argument_count(self.number, body);
         if body.len() < count * 8 {
-            return Err(EventError::Body { kind: self.kind, needed: count * 8, available: body.len() });
+            return Err(EventError::Body {
+                kind: self.kind,
+                needed: count * 8,
+                available: body.len(),
+            });
         }
         item::check(&body[count * 8..], HEADER_BYTES + count * 8, count)
     }
@@ -442,8 +482,13 @@ impl<'log> CallRef<'log> {
     }
 
     /// The items of one argument in one direction.
-    pub fn items_of(&self, argument: usize, direction: Direction) -> impl Iterator<Item = ItemRef<'log>> + use<'log> {
-        self.items().filter(move |item| item.argument() == argument && item.direction() == direction)
+    pub fn items_of(
+        &self,
+        argument: usize,
+        direction: Direction,
+    ) -> impl Iterator<Item = ItemRef<'log>> + use<'log> {
+        self.items()
+            .filter(move |item| item.argument() == argument && item.direction() == direction)
     }
 
     /// The stream of the thread that the call made.

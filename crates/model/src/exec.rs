@@ -1,4 +1,5 @@
-//! The body of an EXEC event: the address space that a new program begins with, as the supervisor saw it.
+//! The body of an EXEC event: the address space that a new program begins with, as the supervisor
+//! saw it.
 
 use retake_contract::events::{exec_area, exec_body, exec_mapping};
 
@@ -6,7 +7,9 @@ use crate::event::{read_u32, read_u64};
 use crate::ids::ContentId;
 use crate::item::read_content;
 
-pub use retake_contract::events::{EXEC_MAPPING_CONTENT as MAPPING_CONTENT, EXEC_MAPPING_GROWS_DOWN as MAPPING_GROWS_DOWN};
+pub use retake_contract::events::{
+    EXEC_MAPPING_CONTENT as MAPPING_CONTENT, EXEC_MAPPING_GROWS_DOWN as MAPPING_GROWS_DOWN,
+};
 
 const HEAD_BYTES: usize = exec_body::LAYOUT_BYTES;
 const MAPPING_BYTES: usize = exec_mapping::LAYOUT_BYTES;
@@ -48,8 +51,12 @@ impl<'log> ExecRef<'log> {
         if body.len() < HEAD_BYTES {
             return Err("the head is cut off");
         }
-        let mappings = usize::try_from(read_u64(body, exec_body::MAPPING_COUNT)).ok().and_then(|count| count.checked_mul(MAPPING_BYTES));
-        let areas_start = mappings.and_then(|bytes| bytes.checked_add(HEAD_BYTES)).filter(|end| *end <= body.len());
+        let mappings = usize::try_from(read_u64(body, exec_body::MAPPING_COUNT))
+            .ok()
+            .and_then(|count| count.checked_mul(MAPPING_BYTES));
+        let areas_start = mappings
+            .and_then(|bytes| bytes.checked_add(HEAD_BYTES))
+            .filter(|end| *end <= body.len());
         let mut rest = &body[areas_start.ok_or("there are fewer mappings than it says")?..];
         for _ in 0..read_u64(body, exec_body::AREA_COUNT) {
             let (_, behind) = next_area(rest).ok_or("a memory area is cut off")?;
@@ -148,9 +155,15 @@ mod tests {
         ExecRef::check(&bytes).unwrap();
         let exec = ExecRef::new(&bytes);
         assert_eq!((exec.program_counter(), exec.stack_pointer()), (0x401000, 0x7fff_0000));
-        assert_eq!((exec.break_start(), exec.ignored_signals(), exec.blocked_signals()), (0x600000, 4, 8));
+        assert_eq!(
+            (exec.break_start(), exec.ignored_signals(), exec.blocked_signals()),
+            (0x600000, 4, 8)
+        );
         let mapping = exec.mappings().next().unwrap();
-        assert_eq!((mapping.protection, mapping.flags, mapping.offset), (5, MAPPING_CONTENT, 0x2000));
+        assert_eq!(
+            (mapping.protection, mapping.flags, mapping.offset),
+            (5, MAPPING_CONTENT, 0x2000)
+        );
         assert_eq!(mapping.content, ContentId([7; 32]));
         let areas: Vec<_> = exec.areas().map(|area| (area.address, area.bytes)).collect();
         assert_eq!(areas, [(0x1000, &b"abc"[..]), (0x2000, &b"12345678"[..])]);

@@ -1,11 +1,13 @@
-//! Names for the bits of flag arguments and for the values of enumerations. `flag_sets.rs` holds the data.
+//! Names for the bits of flag arguments and for the values of enumerations. `flag_sets.rs` holds
+//! the data.
 
 pub use crate::flag_sets::*;
 
 /// The names of one kind of argument.
 ///
-/// The bits of `field_mask` hold one of `fields`; the other bits each have a meaning of their own. For an enumeration the
-/// field is the whole number and `bits` is empty. A name in `bits` for 0 is that of no flag at all.
+/// The bits of `field_mask` hold one of `fields`; the other bits each have a meaning of their own.
+/// For an enumeration the field is the whole number and `bits` is empty. A name in `bits` for 0 is
+/// that of no flag at all.
 #[derive(Debug)]
 pub struct FlagSet {
     pub field_mask: u32,
@@ -14,7 +16,8 @@ pub struct FlagSet {
 }
 
 impl FlagSet {
-    /// `O_RDWR|O_CREAT`: the names, and what has no name in hexadecimal. Kernel flags of this kind are 32 bits wide.
+    /// `O_RDWR|O_CREAT`: the names, and what has no name in hexadecimal. Kernel flags of this kind
+    /// are 32 bits wide.
     pub fn format(&self, value: u32) -> String {
         let mut parts = Vec::new();
         let field = value & self.field_mask;

@@ -15,8 +15,8 @@ pub struct EventIndex(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pid(pub i32);
 
-/// BLAKE3 of the bytes of a file. Its text is also the only file name ever derived from one: whatever a recording says, it cannot name a
-/// file outside its folder.
+/// BLAKE3 of the bytes of a file. Its text is also the only file name ever derived from one:
+/// whatever a recording says, it cannot name a file outside its folder.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContentId(pub [u8; 32]);
 

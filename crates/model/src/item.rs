@@ -1,6 +1,8 @@
 //! Items: the pieces of data behind the arguments of a CALL event.
 
-use retake_contract::events::{ITEM_FAULTED, call_times, item as layout, mapping_body, mapping_overlay};
+use retake_contract::events::{
+    ITEM_FAULTED, call_times, item as layout, mapping_body, mapping_overlay,
+};
 
 use crate::event::{EventError, read_u32, read_u64};
 use crate::ids::ContentId;
@@ -60,9 +62,16 @@ impl<'log> ItemRef<'log> {
 
     /// Entered, returned, processor; if it is the item that says so.
     pub fn times(&self) -> Option<(u64, u64, u64)> {
-        let is_times = self.direction == Direction::Times && self.data.len() >= call_times::LAYOUT_BYTES;
+        let is_times =
+            self.direction == Direction::Times && self.data.len() >= call_times::LAYOUT_BYTES;
         let word = |offset: usize| read_u64(self.data, offset);
-        is_times.then(|| (word(call_times::ENTERED_NS), word(call_times::RETURNED_NS), word(call_times::PROCESSOR)))
+        is_times.then(|| {
+            (
+                word(call_times::ENTERED_NS),
+                word(call_times::RETURNED_NS),
+                word(call_times::PROCESSOR),
+            )
+        })
     }
 
     /// The mapping, if it is one that is whole.
@@ -72,11 +81,21 @@ impl<'log> ItemRef<'log> {
         }
         let count = read_u32(self.data, mapping_body::OVERLAY_COUNT);
         let overlay = |index: usize| Overlay {
-            address: read_u64(self.data, MAPPING_BYTES + index * OVERLAY_BYTES + mapping_overlay::ADDRESS),
-            bytes: read_u64(self.data, MAPPING_BYTES + index * OVERLAY_BYTES + mapping_overlay::BYTES),
-            content: read_content(&self.data[MAPPING_BYTES + index * OVERLAY_BYTES + mapping_overlay::CONTENT..]),
+            address: read_u64(
+                self.data,
+                MAPPING_BYTES + index * OVERLAY_BYTES + mapping_overlay::ADDRESS,
+            ),
+            bytes: read_u64(
+                self.data,
+                MAPPING_BYTES + index * OVERLAY_BYTES + mapping_overlay::BYTES,
+            ),
+            content: read_content(
+                &self.data[MAPPING_BYTES + index * OVERLAY_BYTES + mapping_overlay::CONTENT..],
+            ),
         };
-        let count = usize::try_from(count).ok().filter(|count| self.data.len() >= MAPPING_BYTES + count * OVERLAY_BYTES)?;
+        let count = usize::try_from(count)
+            .ok()
+            .filter(|count| self.data.len() >= MAPPING_BYTES + count * OVERLAY_BYTES)?;
         Some(Mapping {
             content: read_content(&self.data[mapping_body::CONTENT..]),
             device: read_u64(self.data, mapping_body::DEVICE),
@@ -141,8 +160,8 @@ impl<'log> Iterator for Items<'log> {
     }
 }
 
-/// Checks that `bytes` is a sequence of whole items. `offset` is where it begins in the event, `arguments` how many
-/// arguments the call has.
+/// Checks that `bytes` is a sequence of whole items. `offset` is where it begins in the event,
+/// `arguments` how many arguments the call has.
 pub(crate) fn check(bytes: &[u8], offset: usize, arguments: usize) -> Result<(), EventError> {
     let mut rest = bytes;
     while !rest.is_empty() {

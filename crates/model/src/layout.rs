@@ -60,7 +60,16 @@ const LAYOUTS: &[Fields] = &[
     ("itimerspec", 32, &[("it_interval", 0, TIME), ("it_value", 16, TIME)]),
     ("itimerval", 32, &[("it_interval", 0, MICRO_TIME), ("it_value", 16, MICRO_TIME)]),
     ("utimbuf", 16, &[("actime", 0, Type::I64), ("modtime", 8, Type::I64)]),
-    ("tms", 32, &[("tms_utime", 0, Type::I64), ("tms_stime", 8, Type::I64), ("tms_cutime", 16, Type::I64), ("tms_cstime", 24, Type::I64)]),
+    (
+        "tms",
+        32,
+        &[
+            ("tms_utime", 0, Type::I64),
+            ("tms_stime", 8, Type::I64),
+            ("tms_cutime", 16, Type::I64),
+            ("tms_cstime", 24, Type::I64),
+        ],
+    ),
     ("rlimit", 16, &[("rlim_cur", 0, Type::Limit), ("rlim_max", 8, Type::Limit)]),
     (
         "rusage",
@@ -85,8 +94,20 @@ const LAYOUTS: &[Fields] = &[
             ("ru_nivcsw", 136, Type::I64),
         ],
     ),
-    ("pollfd", 8, &[("fd", 0, Type::I32), ("events", 4, Type::Flags16(&flags::POLL_EVENTS)), ("revents", 6, Type::Flags16(&flags::POLL_EVENTS))]),
-    ("epoll_event", 12, &[("events", 0, Type::Flags32(&flags::EPOLL_EVENTS)), ("data", 4, Type::Hex64)]),
+    (
+        "pollfd",
+        8,
+        &[
+            ("fd", 0, Type::I32),
+            ("events", 4, Type::Flags16(&flags::POLL_EVENTS)),
+            ("revents", 6, Type::Flags16(&flags::POLL_EVENTS)),
+        ],
+    ),
+    (
+        "epoll_event",
+        12,
+        &[("events", 0, Type::Flags32(&flags::EPOLL_EVENTS)), ("data", 4, Type::Hex64)],
+    ),
     (
         "statfs",
         120,
@@ -157,8 +178,20 @@ const LAYOUTS: &[Fields] = &[
             ("sa_restorer", 16, Type::Hex64),
         ],
     ),
-    ("stack", 24, &[("ss_sp", 0, Type::Hex64), ("ss_flags", 8, Type::Hex32), ("ss_size", 16, Type::U64)]),
-    ("sigevent", 64, &[("sigev_value", 0, Type::Hex64), ("sigev_signo", 8, Type::Signal), ("sigev_notify", 12, Type::I32)]),
+    (
+        "stack",
+        24,
+        &[("ss_sp", 0, Type::Hex64), ("ss_flags", 8, Type::Hex32), ("ss_size", 16, Type::U64)],
+    ),
+    (
+        "sigevent",
+        64,
+        &[
+            ("sigev_value", 0, Type::Hex64),
+            ("sigev_signo", 8, Type::Signal),
+            ("sigev_notify", 12, Type::I32),
+        ],
+    ),
     (
         "siginfo_child",
         28,
@@ -170,7 +203,16 @@ const LAYOUTS: &[Fields] = &[
             ("si_status", 24, Type::I32),
         ],
     ),
-    ("winsize", 8, &[("ws_row", 0, Type::U16), ("ws_col", 2, Type::U16), ("ws_xpixel", 4, Type::U16), ("ws_ypixel", 6, Type::U16)]),
+    (
+        "winsize",
+        8,
+        &[
+            ("ws_row", 0, Type::U16),
+            ("ws_col", 2, Type::U16),
+            ("ws_xpixel", 4, Type::U16),
+            ("ws_ypixel", 6, Type::U16),
+        ],
+    ),
     (
         "termios",
         36,
@@ -183,17 +225,44 @@ const LAYOUTS: &[Fields] = &[
         ],
     ),
     ("ifreq", 40, &[("ifr_name", 0, Type::Text(16)), ("ifr_value", 16, Type::Hex64)]),
-    ("sembuf", 6, &[("sem_num", 0, Type::U16), ("sem_op", 2, Type::I16), ("sem_flg", 4, Type::I16)]),
-    ("mq_attr", 64, &[("mq_flags", 0, Type::Hex64), ("mq_maxmsg", 8, Type::I64), ("mq_msgsize", 16, Type::I64), ("mq_curmsgs", 24, Type::I64)]),
+    (
+        "sembuf",
+        6,
+        &[("sem_num", 0, Type::U16), ("sem_op", 2, Type::I16), ("sem_flg", 4, Type::I16)],
+    ),
+    (
+        "mq_attr",
+        64,
+        &[
+            ("mq_flags", 0, Type::Hex64),
+            ("mq_maxmsg", 8, Type::I64),
+            ("mq_msgsize", 16, Type::I64),
+            ("mq_curmsgs", 24, Type::I64),
+        ],
+    ),
     ("cap_header", 8, &[("version", 0, Type::Hex32), ("pid", 4, Type::I32)]),
-    ("cap_data", 12, &[("effective", 0, Type::Hex32), ("permitted", 4, Type::Hex32), ("inheritable", 8, Type::Hex32)]),
+    (
+        "cap_data",
+        12,
+        &[
+            ("effective", 0, Type::Hex32),
+            ("permitted", 4, Type::Hex32),
+            ("inheritable", 8, Type::Hex32),
+        ],
+    ),
     ("sock_fprog", 16, &[("len", 0, Type::U16), ("filter", 8, Type::Hex64)]),
-    ("futex_waitv", 24, &[("val", 0, Type::U64), ("uaddr", 8, Type::Hex64), ("flags", 16, Type::Hex32)]),
+    (
+        "futex_waitv",
+        24,
+        &[("val", 0, Type::U64), ("uaddr", 8, Type::Hex64), ("flags", 16, Type::Hex32)],
+    ),
 ];
 
-/// One element as text; `None` when the element has no text of its own or `bytes` is too short for it.
+/// One element as text; `None` when the element has no text of its own or `bytes` is too short for
+/// it.
 pub fn element_text(element: &str, bytes: &[u8], options: &TextOptions) -> Option<String> {
-    let number = |count: usize| bytes.first_chunk::<8>().filter(|_| count == 8).map(|_| read_u64(bytes, 0));
+    let number =
+        |count: usize| bytes.first_chunk::<8>().filter(|_| count == 8).map(|_| read_u64(bytes, 0));
     match element {
         "u16" => bytes.first_chunk().map(|bytes| u16::from_le_bytes(*bytes).to_string()),
         "i16" => bytes.first_chunk().map(|bytes| i16::from_le_bytes(*bytes).to_string()),
@@ -261,10 +330,13 @@ fn field_text(field_type: Type, bytes: &[u8], options: &TextOptions) -> String {
         Type::Hex64 => format!("{:#x}", read_u64(bytes, 0)),
         Type::Limit => limit_text(read_u64(bytes, 0)),
         Type::U64s(count) => {
-            let numbers: Vec<String> = (0..count).map(|index| read_u64(bytes, index * 8).to_string()).collect();
+            let numbers: Vec<String> =
+                (0..count).map(|index| read_u64(bytes, index * 8).to_string()).collect();
             format!("[{}]", numbers.join(", "))
         }
-        Type::FileSystemId => format!("{{val=[{:#x}, {:#x}]}}", read_u32(bytes, 0), read_u32(bytes, 4)),
+        Type::FileSystemId => {
+            format!("{{val=[{:#x}, {:#x}]}}", read_u32(bytes, 0), read_u32(bytes, 4))
+        }
         Type::Rest => String::new(),
         Type::Handler => handler_text(read_u64(bytes, 0)),
         Type::Signal => signal::name(u16::try_from(read_u32(bytes, 0)).unwrap_or(0)).into_owned(),
@@ -292,7 +364,8 @@ pub(crate) fn file_mode(mode: u32) -> String {
         _ => return format!("0{mode:o}"),
     };
     let bits = [(0o4000, "S_ISUID|"), (0o2000, "S_ISGID|"), (0o1000, "S_ISVTX|")];
-    let bits: String = bits.iter().filter(|(bit, _)| mode & bit != 0).map(|(_, name)| *name).collect();
+    let bits: String =
+        bits.iter().filter(|(bit, _)| mode & bit != 0).map(|(_, name)| *name).collect();
     format!("{kind}{bits}0{:03o}", mode & 0o777)
 }
 
@@ -312,7 +385,8 @@ fn handler_text(handler: u64) -> String {
     }
 }
 
-/// A socket address by family; `None` for families shown as bytes and for addresses that are cut off.
+/// A socket address by family; `None` for families shown as bytes and for addresses that are cut
+/// off.
 pub fn socket_address(bytes: &[u8], options: &TextOptions) -> Option<String> {
     let family = u16::from_le_bytes(*bytes.first_chunk()?);
     let name = flags::SOCKET_FAMILY.format(u32::from(family));
@@ -365,22 +439,36 @@ mod tests {
     #[test]
     fn structures_as_text() {
         let options = TextOptions::default();
-        let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+        let words =
+            |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
         let cases = [
             ("timespec", words(&[3, 5]), "{tv_sec=3, tv_nsec=5}"),
             ("u32", vec![1, 0, 0, 0], "1"),
             ("i32", vec![255; 4], "-1"),
             ("sigset", words(&[0x4002]), "[INT TERM]"),
             ("sigset", words(&[!0x100]), "~[KILL]"),
-            ("itimerval", words(&[0, 0, 1, 500]), "{it_interval={tv_sec=0, tv_usec=0}, it_value={tv_sec=1, tv_usec=500}}"),
-            ("rlimit", words(&[8192 * 1024, u64::MAX]), "{rlim_cur=8192*1024, rlim_max=RLIM64_INFINITY}"),
+            (
+                "itimerval",
+                words(&[0, 0, 1, 500]),
+                "{it_interval={tv_sec=0, tv_usec=0}, it_value={tv_sec=1, tv_usec=500}}",
+            ),
+            (
+                "rlimit",
+                words(&[8192 * 1024, u64::MAX]),
+                "{rlim_cur=8192*1024, rlim_max=RLIM64_INFINITY}",
+            ),
             ("sigaction", words(&[1, 0, 0, 0]), "{sa_handler=SIG_IGN, sa_mask=[], sa_flags=0}"),
             (
                 "sigaction",
                 words(&[0x5000, 0x400_0000, 0x7000, 0x1_8000_0000]),
-                "{sa_handler=0x5000, sa_mask=[RTMIN RT_1], sa_flags=SA_RESTORER, sa_restorer=0x7000}",
+                "{sa_handler=0x5000, sa_mask=[RTMIN RT_1], \
+                 sa_flags=SA_RESTORER, sa_restorer=0x7000}",
             ),
-            ("pollfd", vec![3, 0, 0, 0, 1, 0, 5, 0], "{fd=3, events=POLLIN, revents=POLLIN|POLLOUT}"),
+            (
+                "pollfd",
+                vec![3, 0, 0, 0, 1, 0, 5, 0],
+                "{fd=3, events=POLLIN, revents=POLLIN|POLLOUT}",
+            ),
         ];
         for (element, bytes, text) in cases {
             assert_eq!(element_text(element, &bytes, &options).as_deref(), Some(text));
@@ -397,7 +485,10 @@ mod tests {
         let expected = "{sa_family=AF_INET, sin_port=htons(80), sin_addr=inet_addr(\"127.0.0.1\")}";
         assert_eq!(text(&inet).as_deref(), Some(expected));
         assert_eq!(text(&inet[..7]), None);
-        assert_eq!(text(b"\x01\0/run/x\0rest").as_deref(), Some("{sa_family=AF_UNIX, sun_path=\"/run/x\"}"));
+        assert_eq!(
+            text(b"\x01\0/run/x\0rest").as_deref(),
+            Some("{sa_family=AF_UNIX, sun_path=\"/run/x\"}")
+        );
         assert_eq!(text(b"\x01\0\0abc").as_deref(), Some("{sa_family=AF_UNIX, sun_path=@\"abc\"}"));
         assert_eq!(text(b"\x01\0").as_deref(), Some("{sa_family=AF_UNIX}"));
         assert_eq!(text(&[]), None);

@@ -1,7 +1,8 @@
-//! What a recording is made of, as pure data: the system-call table, ids, events, divergences, and their text.
+//! What a recording is made of, as pure data: the system-call table, ids, events, divergences, and
+//! their text.
 //!
-//! Nothing here does I/O or reads a clock. Every byte that comes from a recording is hostile: [`event::parse_event`] checks
-//! all lengths once, so that the accessors behind it cannot fail.
+//! Nothing here does I/O or reads a clock. Every byte that comes from a recording is hostile:
+//! [`event::parse_event`] checks all lengths once, so that the accessors behind it cannot fail.
 
 #![forbid(unsafe_code)]
 

@@ -36,7 +36,14 @@ pub enum Hexadecimal {
 
 impl Default for TextOptions {
     fn default() -> Self {
-        Self { string_bytes: 32, element_count: 16, hexadecimal: Hexadecimal::Never, unabbreviated: false, environment: false, utc_offset_s: 0 }
+        Self {
+            string_bytes: 32,
+            element_count: 16,
+            hexadecimal: Hexadecimal::Never,
+            unabbreviated: false,
+            environment: false,
+            utc_offset_s: 0,
+        }
     }
 }
 
@@ -55,7 +62,11 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
         Event::Call(call) => call_line(&call, options),
         Event::Signal(signal) => {
             let place = if signal.before_call() { " (before the call)" } else { "" };
-            format!("--- {} {}{place} ---", signal::name(signal.number()), signal.siginfo().describe())
+            format!(
+                "--- {} {}{place} ---",
+                signal::name(signal.number()),
+                signal.siginfo().describe()
+            )
         }
         Event::Fatal { signal, hash } => {
             format!("+++ killed by {} +++ memory {hash:016x}", signal::name(signal.number()))
@@ -69,11 +80,17 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
             let mappings = exec.mappings().len();
             format!("exec: begins at {:#x} with {mappings} mappings", exec.program_counter())
         }
-        Event::Start { parent: None, pid, tid, .. } => format!("start: process {pid}, thread {tid}, the first"),
-        Event::Start { parent: Some(parent), pid, tid, .. } => format!("start: process {pid}, thread {tid}, made by stream {parent}"),
+        Event::Start { parent: None, pid, tid, .. } => {
+            format!("start: process {pid}, thread {tid}, the first")
+        }
+        Event::Start { parent: Some(parent), pid, tid, .. } => {
+            format!("start: process {pid}, thread {tid}, made by stream {parent}")
+        }
         Event::Turn { turn, how } => match how {
             TurnKind::Again => format!("turn {turn}"),
-            TurnKind::FirstThread => format!("turn {turn}, of a process that makes its first thread"),
+            TurnKind::FirstThread => {
+                format!("turn {turn}, of a process that makes its first thread")
+            }
             TurnKind::Shared => format!("turn {turn} among processes that share memory"),
             TurnKind::Given => "turn given away".to_owned(),
             TurnKind::Unknown(kind) => format!("turn {turn} of the unknown kind {kind}"),
@@ -81,26 +98,45 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
         Event::Passage { count } => format!("turn given away at passage {count}"),
         Event::Forced { signal, hash, .. } => {
             let at = event.forced_at().map_or(String::new(), |at| format!(" at {at:#x}"));
-            let by = if signal == 0 { String::new() } else { format!(" by {}", signal::name(signal)) };
+            let by =
+                if signal == 0 { String::new() } else { format!(" by {}", signal::name(signal)) };
             format!("stopped between events{by}{at}, memory {hash:016x}")
         }
         Event::Hash { hash, pages } => format!("memory {hash:016x}, {pages} pages"),
-        Event::State { text } => format!("state: {}", String::from_utf8_lossy(text).trim_end_matches('\0').escape_default()),
+        Event::State { text } => format!(
+            "state: {}",
+            String::from_utf8_lossy(text).trim_end_matches('\0').escape_default()
+        ),
         Event::Dropped { .. } => {
-            let Dropped { processes, events, bytes, until_ns, streams, cut, .. } = Dropped::of_event(event).unwrap_or_default();
+            let Dropped { processes, events, bytes, until_ns, streams, cut, .. } =
+                Dropped::of_event(event).unwrap_or_default();
             let (gone, cut) = (streams.count(), cut.count());
             format!(
-                "dropped: {processes} processes, ended by {:.3} ms: {gone} streams, the rest of {cut}, {events} events, {bytes} bytes",
+                "dropped: {processes} processes, ended by {:.3} ms: {gone} streams, the rest of \
+                {cut}, {events} events, {bytes} bytes",
                 until_ns as f64 / 1e6
             )
         }
-        Event::Compare { low, high } => format!("compare-and-exchange that failed: saw {low:#x}, {high:#x}"),
+        Event::Compare { low, high } => {
+            format!("compare-and-exchange that failed: saw {low:#x}, {high:#x}")
+        }
         Event::End { status } => format!("+++ died +++ wait status {status:#x}"),
         Event::Thread { stream, account } => {
             let ms = |ns: u64| ns as f64 / 1e6;
-            let ThreadAccount { started_ns, ended_ns, calls, dispatched, signals, turns, forced, waits, wait_ns } = account;
+            let ThreadAccount {
+                started_ns,
+                ended_ns,
+                calls,
+                dispatched,
+                signals,
+                turns,
+                forced,
+                waits,
+                wait_ns,
+            } = account;
             format!(
-                "thread of stream {stream}: from {:.3} to {:.3} ms, {calls} calls ({dispatched} dispatched), {signals} signals, {turns} turns, \
+                "thread of stream {stream}: from {:.3} to {:.3} ms, {calls} calls ({dispatched} \
+                dispatched), {signals} signals, {turns} turns, \
                  {forced} forced, waited {waits} times for {:.3} ms",
                 ms(started_ns),
                 ms(ended_ns),
@@ -110,13 +146,15 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
     }
 }
 
-/// Bytes between quotes with the escapes of C. `total` is how many there are in the program; where more than are shown,
-/// `...` follows the closing quote.
+/// Bytes between quotes with the escapes of C. `total` is how many there are in the program; where
+/// more than are shown, `...` follows the closing quote.
 pub fn quote(bytes: &[u8], total: usize, options: &TextOptions) -> String {
     let shown = &bytes[..bytes.len().min(options.string_bytes)];
     let mut text = String::with_capacity(shown.len() + 2);
     text.push('"');
-    if options.hexadecimal == Hexadecimal::Always || options.hexadecimal == Hexadecimal::Binary && !is_text(shown) {
+    if options.hexadecimal == Hexadecimal::Always
+        || options.hexadecimal == Hexadecimal::Binary && !is_text(shown)
+    {
         shown.iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
         return closed(text, total > shown.len());
     }
@@ -131,7 +169,9 @@ pub fn quote(bytes: &[u8], total: usize, options: &TextOptions) -> String {
             0x0c => text.push_str("\\f"),
             b' '..=b'~' => text.push(char::from(*byte)),
             // Octal digits that follow would be read as part of a short escape.
-            _ if shown.get(index + 1).is_some_and(u8::is_ascii_digit) => text.push_str(&format!("\\{byte:03o}")),
+            _ if shown.get(index + 1).is_some_and(u8::is_ascii_digit) => {
+                text.push_str(&format!("\\{byte:03o}"))
+            }
             _ => text.push_str(&format!("\\{byte:o}")),
         }
     }

@@ -71,7 +71,8 @@ pub fn by_name(text: &str) -> Option<u16> {
     (1..=MAXIMUM).find(|number| name(*number)[3..] == *short)
 }
 
-/// A siginfo as the kernel lays it out: number, error and code, 4 bytes each, then a union from byte 16 on.
+/// A siginfo as the kernel lays it out: number, error and code, 4 bytes each, then a union from
+/// byte 16 on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SiginfoRef<'log>(&'log [u8; SIGINFO_BYTES]);
 
@@ -151,10 +152,21 @@ impl<'log> SiginfoRef<'log> {
         let tail = if self.is_fault() {
             format!("si_addr={:#x}", self.address())
         } else if self.signal() == 17 && self.code() > 0 {
-            let times = format!("si_utime={}, si_stime={}", ticks(self.word(32)), ticks(self.word(40)));
-            format!("si_pid={}, si_uid={}, si_status={}, {times}", self.pid(), self.uid(), self.child_status())
+            let times =
+                format!("si_utime={}, si_stime={}", ticks(self.word(32)), ticks(self.word(40)));
+            format!(
+                "si_pid={}, si_uid={}, si_status={}, {times}",
+                self.pid(),
+                self.uid(),
+                self.child_status()
+            )
         } else if self.code() == -2 {
-            format!("si_timerid={}, si_overrun={}, si_value={:#x}", self.word(16), self.word(20), self.value())
+            format!(
+                "si_timerid={}, si_overrun={}, si_value={:#x}",
+                self.word(16),
+                self.word(20),
+                self.value()
+            )
         } else {
             format!("si_pid={}, si_uid={}", self.pid(), self.uid())
         };
@@ -175,17 +187,46 @@ impl<'log> SiginfoRef<'log> {
             code if code > 0 => self.positive_code(code),
             _ => "",
         };
-        if general.is_empty() { Cow::Owned(self.code().to_string()) } else { Cow::Borrowed(general) }
+        if general.is_empty() {
+            Cow::Owned(self.code().to_string())
+        } else {
+            Cow::Borrowed(general)
+        }
     }
 
     fn positive_code(&self, code: i32) -> &'static str {
         let names: &[&'static str] = match self.signal() {
-            4 => &["ILL_ILLOPC", "ILL_ILLOPN", "ILL_ILLADR", "ILL_ILLTRP", "ILL_PRVOPC", "ILL_PRVREG", "ILL_COPROC", "ILL_BADSTK"],
+            4 => &[
+                "ILL_ILLOPC",
+                "ILL_ILLOPN",
+                "ILL_ILLADR",
+                "ILL_ILLTRP",
+                "ILL_PRVOPC",
+                "ILL_PRVREG",
+                "ILL_COPROC",
+                "ILL_BADSTK",
+            ],
             5 => &["TRAP_BRKPT", "TRAP_TRACE", "TRAP_BRANCH", "TRAP_HWBKPT"],
             7 => &["BUS_ADRALN", "BUS_ADRERR", "BUS_OBJERR", "BUS_MCEERR_AR", "BUS_MCEERR_AO"],
-            8 => &["FPE_INTDIV", "FPE_INTOVF", "FPE_FLTDIV", "FPE_FLTOVF", "FPE_FLTUND", "FPE_FLTRES", "FPE_FLTINV", "FPE_FLTSUB"],
+            8 => &[
+                "FPE_INTDIV",
+                "FPE_INTOVF",
+                "FPE_FLTDIV",
+                "FPE_FLTOVF",
+                "FPE_FLTUND",
+                "FPE_FLTRES",
+                "FPE_FLTINV",
+                "FPE_FLTSUB",
+            ],
             11 => &["SEGV_MAPERR", "SEGV_ACCERR", "SEGV_BNDERR", "SEGV_PKUERR"],
-            17 => &["CLD_EXITED", "CLD_KILLED", "CLD_DUMPED", "CLD_TRAPPED", "CLD_STOPPED", "CLD_CONTINUED"],
+            17 => &[
+                "CLD_EXITED",
+                "CLD_KILLED",
+                "CLD_DUMPED",
+                "CLD_TRAPPED",
+                "CLD_STOPPED",
+                "CLD_CONTINUED",
+            ],
             29 => &["POLL_IN", "POLL_OUT", "POLL_MSG", "POLL_ERR", "POLL_PRI", "POLL_HUP"],
             31 => &["SYS_SECCOMP", "SYS_USER_DISPATCH"],
             _ => &[],
@@ -204,7 +245,11 @@ impl<'log> SiginfoRef<'log> {
 
 /// Of the kernel's clock, of which a second has a hundred: `5 /* 0.05 s */`.
 fn ticks(count: u32) -> String {
-    if count == 0 { "0".to_owned() } else { format!("{count} /* {}.{:02} s */", count / 100, count % 100) }
+    if count == 0 {
+        "0".to_owned()
+    } else {
+        format!("{count} /* {}.{:02} s */", count / 100, count % 100)
+    }
 }
 
 #[cfg(test)]
@@ -237,9 +282,16 @@ mod tests {
     #[test]
     fn siginfo_is_described_by_its_kind() {
         let cases = [
-            (vec![15, 0, 0, 0, 77, 1000], "{si_signo=SIGTERM, si_code=SI_USER, si_pid=77, si_uid=1000}"),
+            (
+                vec![15, 0, 0, 0, 77, 1000],
+                "{si_signo=SIGTERM, si_code=SI_USER, si_pid=77, si_uid=1000}",
+            ),
             (vec![11, 0, 1, 0, 0x10, 0], "{si_signo=SIGSEGV, si_code=SEGV_MAPERR, si_addr=0x10}"),
-            (vec![17, 0, 1, 0, 9, 0, 3], "{si_signo=SIGCHLD, si_code=CLD_EXITED, si_pid=9, si_uid=0, si_status=3, si_utime=0, si_stime=0}"),
+            (
+                vec![17, 0, 1, 0, 9, 0, 3],
+                "{si_signo=SIGCHLD, si_code=CLD_EXITED, si_pid=9, si_uid=0, \
+                 si_status=3, si_utime=0, si_stime=0}",
+            ),
             (vec![-1, 0, i32::MIN], "{si_signo=0, si_code=-2147483648, si_pid=0, si_uid=0}"),
         ];
         for (words, text) in cases {

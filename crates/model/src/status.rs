@@ -22,7 +22,10 @@ pub(crate) fn hexadecimal(value: u64) -> String {
 
 /// `makedev(0xfe, 0)`.
 fn device(number: u64) -> String {
-    let (major, minor) = ((number >> 8 & 0xfff) | (number >> 32 & !0xfff), (number & 0xff) | (number >> 12 & 0xffff_ff00));
+    let (major, minor) = (
+        (number >> 8 & 0xfff) | (number >> 32 & !0xfff),
+        (number & 0xff) | (number >> 12 & 0xffff_ff00),
+    );
     format!("makedev({}, {})", hexadecimal(major), hexadecimal(minor))
 }
 
@@ -40,13 +43,33 @@ pub(crate) fn stat(bytes: &[u8], options: &TextOptions) -> String {
     if !options.unabbreviated {
         return format!("{{st_mode={}, {extent}, ...}}", file_mode(mode));
     }
-    let mut text = format!("{{st_dev={}, st_ino={}, st_mode={}", device(read_u64(bytes, 0)), read_u64(bytes, 8), file_mode(mode));
+    let mut text = format!(
+        "{{st_dev={}, st_ino={}, st_mode={}",
+        device(read_u64(bytes, 0)),
+        read_u64(bytes, 8),
+        file_mode(mode)
+    );
     // Writing to a String cannot fail.
-    let _ = write!(text, ", st_nlink={}, st_uid={}, st_gid={}", read_u64(bytes, 16), read_u32(bytes, 28), read_u32(bytes, 32));
-    let _ = write!(text, ", st_blksize={}, st_blocks={}, {extent}", read_u64(bytes, 56), read_u64(bytes, 64));
+    let _ = write!(
+        text,
+        ", st_nlink={}, st_uid={}, st_gid={}",
+        read_u64(bytes, 16),
+        read_u32(bytes, 28),
+        read_u32(bytes, 32)
+    );
+    let _ = write!(
+        text,
+        ", st_blksize={}, st_blocks={}, {extent}",
+        read_u64(bytes, 56),
+        read_u64(bytes, 64)
+    );
     for (name, at) in [("st_atime", 72), ("st_mtime", 88), ("st_ctime", 104)] {
         let (seconds, nanoseconds) = (read_u64(bytes, at) as i64, read_u64(bytes, at + 8));
-        let _ = write!(text, ", {name}={seconds}{}, {name}_nsec={nanoseconds}", date(seconds, nanoseconds, options));
+        let _ = write!(
+            text,
+            ", {name}={seconds}{}, {name}_nsec={nanoseconds}",
+            date(seconds, nanoseconds, options)
+        );
     }
     text + "}"
 }
@@ -59,23 +82,55 @@ pub(crate) fn statx(bytes: &[u8], options: &TextOptions) -> String {
     let head = format!("{{stx_mask={}", flags::STATX.format(mask));
     let (kind, size) = (file_mode(mode), read_u64(bytes, 40));
     if !options.unabbreviated {
-        return format!("{head}, stx_attributes={attributes}, stx_mode={kind}, stx_size={size}, ...}}");
+        return format!(
+            "{head}, stx_attributes={attributes}, stx_mode={kind}, stx_size={size}, ...}}"
+        );
     }
-    let mut text = format!("{head}, stx_blksize={}, stx_attributes={attributes}", read_u32(bytes, 4));
+    let mut text =
+        format!("{head}, stx_blksize={}, stx_attributes={attributes}", read_u32(bytes, 4));
     // Writing to a String cannot fail.
-    let _ = write!(text, ", stx_nlink={}, stx_uid={}, stx_gid={}", read_u32(bytes, 16), read_u32(bytes, 20), read_u32(bytes, 24));
-    let _ = write!(text, ", stx_mode={kind}, stx_ino={}, stx_size={size}, stx_blocks={}", read_u64(bytes, 32), read_u64(bytes, 48));
+    let _ = write!(
+        text,
+        ", stx_nlink={}, stx_uid={}, stx_gid={}",
+        read_u32(bytes, 16),
+        read_u32(bytes, 20),
+        read_u32(bytes, 24)
+    );
+    let _ = write!(
+        text,
+        ", stx_mode={kind}, stx_ino={}, stx_size={size}, stx_blocks={}",
+        read_u64(bytes, 32),
+        read_u64(bytes, 48)
+    );
     let _ = write!(text, ", stx_attributes_mask={}", hexadecimal(read_u64(bytes, 56)));
-    for (name, at, bit) in
-        [("stx_atime", 64, STATX_ATIME), ("stx_btime", 80, STATX_BIRTH), ("stx_ctime", 96, STATX_CTIME), ("stx_mtime", 112, STATX_MTIME)]
-    {
+    for (name, at, bit) in [
+        ("stx_atime", 64, STATX_ATIME),
+        ("stx_btime", 80, STATX_BIRTH),
+        ("stx_ctime", 96, STATX_CTIME),
+        ("stx_mtime", 112, STATX_MTIME),
+    ] {
         if mask & bit != 0 {
-            let (seconds, nanoseconds) = (read_u64(bytes, at) as i64, u64::from(read_u32(bytes, at + 8)));
-            let _ = write!(text, ", {name}={{tv_sec={seconds}, tv_nsec={nanoseconds}}}{}", date(seconds, nanoseconds, options));
+            let (seconds, nanoseconds) =
+                (read_u64(bytes, at) as i64, u64::from(read_u32(bytes, at + 8)));
+            let _ = write!(
+                text,
+                ", {name}={{tv_sec={seconds}, tv_nsec={nanoseconds}}}{}",
+                date(seconds, nanoseconds, options)
+            );
         }
     }
-    let _ = write!(text, ", stx_rdev_major={}, stx_rdev_minor={}", read_u32(bytes, 128), read_u32(bytes, 132));
-    let _ = write!(text, ", stx_dev_major={}, stx_dev_minor={}", read_u32(bytes, 136), read_u32(bytes, 140));
+    let _ = write!(
+        text,
+        ", stx_rdev_major={}, stx_rdev_minor={}",
+        read_u32(bytes, 128),
+        read_u32(bytes, 132)
+    );
+    let _ = write!(
+        text,
+        ", stx_dev_major={}, stx_dev_minor={}",
+        read_u32(bytes, 136),
+        read_u32(bytes, 140)
+    );
     let _ = write!(text, ", stx_mnt_id={}", hexadecimal(read_u64(bytes, 144)));
     text + "}"
 }
@@ -121,10 +176,14 @@ mod tests {
         assert_eq!(stat(&bytes, &TextOptions::default()), "{st_mode=S_IFREG|0644, st_size=7, ...}");
         bytes[24..28].copy_from_slice(&0o020_666_u32.to_le_bytes());
         bytes[40..48].copy_from_slice(&0x103_u64.to_le_bytes());
-        assert_eq!(stat(&bytes, &TextOptions::default()), "{st_mode=S_IFCHR|0666, st_rdev=makedev(0x1, 0x3), ...}");
+        assert_eq!(
+            stat(&bytes, &TextOptions::default()),
+            "{st_mode=S_IFCHR|0666, st_rdev=makedev(0x1, 0x3), ...}"
+        );
         let whole = stat(&bytes, &TextOptions { unabbreviated: true, ..TextOptions::default() });
         assert!(
-            whole.starts_with("{st_dev=makedev(0, 0), st_ino=0, st_mode=S_IFCHR|0666, st_nlink=0") && whole.ends_with("st_ctime_nsec=0}"),
+            whole.starts_with("{st_dev=makedev(0, 0), st_ino=0, st_mode=S_IFCHR|0666, st_nlink=0")
+                && whole.ends_with("st_ctime_nsec=0}"),
             "{whole}"
         );
     }

@@ -310,7 +310,9 @@ mod tests {
 
     #[test]
     fn lengths_name_value_or_pointer_arguments_that_exist() {
-        let rows = CALLS.iter().flat_map(|call| std::iter::once(&call.row).chain(call.sub_rows.iter().map(|sub| &sub.row)));
+        let rows = CALLS.iter().flat_map(|call| {
+            std::iter::once(&call.row).chain(call.sub_rows.iter().map(|sub| &sub.row))
+        });
         for row in rows {
             for argument in row.arguments {
                 let ArgumentKind::Pointer(pointer) = &argument.kind else {
@@ -326,8 +328,14 @@ mod tests {
                     _ => continue,
                 };
                 let named = &row.arguments[usize::from(index)];
-                let points = matches!(pointer.length, LengthRule::Pointee32(_) | LengthRule::Pointee64(_));
-                assert_eq!(matches!(named.kind, ArgumentKind::Pointer(_)), points, "{}", argument.name);
+                let points =
+                    matches!(pointer.length, LengthRule::Pointee32(_) | LengthRule::Pointee64(_));
+                assert_eq!(
+                    matches!(named.kind, ArgumentKind::Pointer(_)),
+                    points,
+                    "{}",
+                    argument.name
+                );
             }
         }
     }
@@ -346,7 +354,10 @@ mod tests {
         assert!(ioctl.resolve(&[]).1.is_none());
         assert_eq!(ioctl.refused_range(0xae01).unwrap().name, "KVM_*");
         let futex = call_by_name("futex").unwrap();
-        assert_eq!(futex.sub_row(0x189).unwrap().name, "FUTEX_WAIT_BITSET_PRIVATE|FUTEX_CLOCK_REALTIME");
+        assert_eq!(
+            futex.sub_row(0x189).unwrap().name,
+            "FUTEX_WAIT_BITSET_PRIVATE|FUTEX_CLOCK_REALTIME"
+        );
     }
 
     #[test]

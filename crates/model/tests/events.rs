@@ -96,18 +96,69 @@ fn every_kind_is_decoded_and_has_a_line() {
     signal_body[8] = 1;
     let mut with_fault = signal_body.clone();
     with_fault.extend([6, 14, 0x10].iter().flat_map(|word: &u64| word.to_le_bytes()));
-    let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    let words =
+        |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
     let cases = [
-        (EventKind::Signal, 1, 11, 0, with_fault, "--- SIGSEGV {si_signo=SIGSEGV, si_code=SEGV_MAPERR, si_addr=0x0} (before the call) ---"),
-        (EventKind::Fatal, 0, 11, 5, signal_body, "+++ killed by SIGSEGV +++ memory 0000000000000005"),
-        (EventKind::Exit, 0, 231, 3, words(&[7, 8]), "+++ exited with 3 +++ memory 0000000000000007, 8 pages"),
+        (
+            EventKind::Signal,
+            1,
+            11,
+            0,
+            with_fault,
+            "--- SIGSEGV {si_signo=SIGSEGV, si_code=SEGV_MAPERR, \
+             si_addr=0x0} (before the call) ---",
+        ),
+        (
+            EventKind::Fatal,
+            0,
+            11,
+            5,
+            signal_body,
+            "+++ killed by SIGSEGV +++ memory 0000000000000005",
+        ),
+        (
+            EventKind::Exit,
+            0,
+            231,
+            3,
+            words(&[7, 8]),
+            "+++ exited with 3 +++ memory 0000000000000007, 8 pages",
+        ),
         (EventKind::Tsc, 0, 0, 100, vec![], "rdtsc = 100"),
         (EventKind::Tsc, 0, 1, 100, words(&[2]), "rdtscp = 100, 0x2"),
-        (EventKind::Exec, 0, 0, 0, words(&[0x401000, 0, 0, 0, 0, 0, 0, 0]), "exec: begins at 0x401000 with 0 mappings"),
-        (EventKind::Start, 0, 0, 2, words(&[5 | 6 << 32, 1]), "start: process 5, thread 6, made by stream 2"),
-        (EventKind::Start, 0, 0, -1, words(&[5 | 5 << 32, 0]), "start: process 5, thread 5, the first"),
+        (
+            EventKind::Exec,
+            0,
+            0,
+            0,
+            words(&[0x401000, 0, 0, 0, 0, 0, 0, 0]),
+            "exec: begins at 0x401000 with 0 mappings",
+        ),
+        (
+            EventKind::Start,
+            0,
+            0,
+            2,
+            words(&[5 | 6 << 32, 1]),
+            "start: process 5, thread 6, made by stream 2",
+        ),
+        (
+            EventKind::Start,
+            0,
+            0,
+            -1,
+            words(&[5 | 5 << 32, 0]),
+            "start: process 5, thread 5, the first",
+        ),
         (EventKind::Turn, 0, 0, 12, vec![], "turn 12"),
-        (EventKind::Forced, 0, 15, 1, vec![], "stopped between events by SIGTERM, memory 0000000000000001"),
+        (
+            EventKind::Forced,
+            0,
+            15,
+            1,
+            vec![],
+            "stopped between events by SIGTERM, memory 0000000000000001",
+        ),
         (EventKind::Hash, 0, 0, -1, words(&[3]), "memory ffffffffffffffff, 3 pages"),
         (EventKind::End, 0, 0, 9, vec![], "+++ died +++ wait status 0x9"),
         (EventKind::Turn, 0, 3, 0, vec![], "turn given away"),
@@ -118,9 +169,17 @@ fn every_kind_is_decoded_and_has_a_line() {
             0,
             4,
             words(&[1_000_000, 2_500_000, 30, 2, 1, 7, 3, 5, 1_250_000]),
-            "thread of stream 4: from 1.000 to 2.500 ms, 30 calls (2 dispatched), 1 signals, 7 turns, 3 forced, waited 5 times for 1.250 ms",
+            "thread of stream 4: from 1.000 to 2.500 ms, 30 calls (2 dispatched), 1 signals, 7 \
+            turns, 3 forced, waited 5 times for 1.250 ms",
         ),
-        (EventKind::Compare, 0, 0, 7, words(&[1, 0x246, 3]), "compare-and-exchange that failed: saw 0x7, 0x1"),
+        (
+            EventKind::Compare,
+            0,
+            0,
+            7,
+            words(&[1, 0x246, 3]),
+            "compare-and-exchange that failed: saw 0x7, 0x1",
+        ),
         (EventKind::State, 0, 0, 2, words(&[0x7d7b]), "state: {}"),
         (
             EventKind::Dropped,
@@ -128,7 +187,8 @@ fn every_kind_is_decoded_and_has_a_line() {
             0,
             0,
             words(&[2, 30, 400, 5_000_000, 1, 0, 0, 4, 6]),
-            "dropped: 2 processes, ended by 5.000 ms: 2 streams, the rest of 0, 30 events, 400 bytes",
+            "dropped: 2 processes, ended by 5.000 ms: 2 streams, the rest of 0, 30 events, 400 \
+            bytes",
         ),
     ];
     for (kind, flags, number, value, body, line) in cases {
@@ -138,12 +198,21 @@ fn every_kind_is_decoded_and_has_a_line() {
         assert_eq!(event_line(&parsed, &TextOptions::default()), line);
         if kind == EventKind::Signal {
             let Event::Signal(signal) = parsed.decode() else { panic!("not a signal") };
-            assert_eq!(signal.fault(), Some(Fault { error_code: 6, trap_number: 14, address: 0x10 }));
+            assert_eq!(
+                signal.fault(),
+                Some(Fault { error_code: 6, trap_number: 14, address: 0x10 })
+            );
             assert!(signal.before_call());
         }
         if kind == EventKind::Start {
-            let Event::Start { parent, pid, tid, how } = parsed.decode() else { panic!("not a start") };
-            let expected = if value < 0 { (None, Pid(5), Pid(5), 0) } else { (Some(StreamId(2)), Pid(5), Pid(6), 1) };
+            let Event::Start { parent, pid, tid, how } = parsed.decode() else {
+                panic!("not a start")
+            };
+            let expected = if value < 0 {
+                (None, Pid(5), Pid(5), 0)
+            } else {
+                (Some(StreamId(2)), Pid(5), Pid(6), 1)
+            };
             assert_eq!((parent, pid, tid, how), expected);
         }
         // A body that is one word short is noticed.
@@ -174,9 +243,15 @@ fn malformed_events_name_what_is_wrong() {
     assert_eq!(with(4, &[17]), EventError::Kind { kind: 17 });
     assert_eq!(with(40, &[3]), EventError::ItemArgument { offset: 40, argument: 3, count: 3 });
     assert_eq!(with(41, &[200]), EventError::ItemDirection { offset: 40, direction: 200 });
-    assert_eq!(with(44, &[0xff; 4]), EventError::Item { offset: 40, needed: 24 + (1 << 32), available: 32 });
+    assert_eq!(
+        with(44, &[0xff; 4]),
+        EventError::Item { offset: 40, needed: 24 + (1 << 32), available: 32 }
+    );
     assert_eq!(with(44, &[9, 0, 0, 0]), EventError::Item { offset: 40, needed: 40, available: 32 });
-    assert_eq!(with(0, &[24, 0, 0, 0]), EventError::Body { kind: EventKind::Call, needed: 24, available: 8 });
+    assert_eq!(
+        with(0, &[24, 0, 0, 0]),
+        EventError::Body { kind: EventKind::Call, needed: 24, available: 8 }
+    );
 }
 
 /// Walks everything there is to walk.
@@ -185,12 +260,20 @@ fn exercise(bytes: &[u8]) {
         return;
     };
     assert!(size >= 16 && size <= bytes.len() && size % 8 == 0);
-    let line = event_line(&event, &TextOptions { string_bytes: 16, element_count: 4, ..TextOptions::default() });
+    let line = event_line(
+        &event,
+        &TextOptions { string_bytes: 16, element_count: 4, ..TextOptions::default() },
+    );
     assert!(!line.is_empty());
     match event.decode() {
         Event::Call(call) => {
-            let counted: usize = call.items().map(|item| 24 + item.inline_bytes().len().next_multiple_of(8)).sum();
-            assert_eq!(counted + call.arguments().len() * 8 + 16, size, "every byte belongs to something");
+            let counted: usize =
+                call.items().map(|item| 24 + item.inline_bytes().len().next_multiple_of(8)).sum();
+            assert_eq!(
+                counted + call.arguments().len() * 8 + 16,
+                size,
+                "every byte belongs to something"
+            );
             call.items().for_each(|item| drop(item.mapping()));
             let _ = (call.child(), call.console());
         }
@@ -204,14 +287,23 @@ fn exercise(bytes: &[u8]) {
 fn any_item() -> impl Strategy<Value = TestItem> {
     let data = prop::collection::vec(any::<u8>(), 0..80);
     (0..7_u8, 0..6_u8, 0..3_u16, any::<u32>(), prop_oneof![0..4096_u64, any::<u64>()], data)
-        .prop_map(|(argument, direction, flags, total, address, data)| TestItem { argument, direction, flags, total, address, data })
+        .prop_map(|(argument, direction, flags, total, address, data)| TestItem {
+            argument,
+            direction,
+            flags,
+            total,
+            address,
+            data,
+        })
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None,
+        ..ProptestConfig::default() })]
 
     #[test]
-    fn random_bytes_never_panic(kind in 0..16_u8, number in 0..520_u16, body in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn random_bytes_never_panic(kind in 0..16_u8, number in 0..520_u16,
+        body in prop::collection::vec(any::<u8>(), 0..400)) {
         let mut bytes = vec![0; 16];
         bytes.extend(&body[..body.len() / 8 * 8]);
         let size = bytes.len() as u32;
@@ -228,14 +320,16 @@ proptest! {
         result in prop_oneof![-40..4000_i64, any::<i64>()],
         of_call in prop::collection::vec(any_item(), 0..6),
     ) {
-        let mut body: Vec<u8> = arguments.iter().flat_map(|argument| argument.to_le_bytes()).collect();
+        let mut body: Vec<u8> = arguments.iter().flat_map(|argument|
+            argument.to_le_bytes()).collect();
         body.extend(items(&of_call));
         exercise(&event(EventKind::Call, 3, number, result, &body));
     }
 
     #[test]
     fn messages_and_vectors_never_panic(
-        name in prop::sample::select(vec!["sendmsg", "recvmsg", "sendmmsg", "recvmmsg", "writev", "readv", "execve"]),
+        name in prop::sample::select(vec!["sendmsg", "recvmsg", "sendmmsg", "recvmmsg", "writev",
+            "readv", "execve"]),
         addresses in prop::collection::vec(0..300_u64, 6),
         of_call in prop::collection::vec((any_item(), prop::bool::ANY), 0..6),
     ) {

@@ -8,7 +8,8 @@ use std::time::Instant;
 const RUNS: usize = 5;
 
 fn main() {
-    let (flags, paths): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|argument| argument == "--sections");
+    let (flags, paths): (Vec<String>, Vec<String>) =
+        std::env::args().skip(1).partition(|argument| argument == "--sections");
     let options = Options { sections: !flags.is_empty(), ..Options::default() };
     for path in paths {
         match std::fs::read(&path) {
@@ -45,7 +46,9 @@ fn show(verdict: &Verdict, options: &Options) {
         println!("  {kind:?}: {patched} patched, {refused} refused{}", reasons(verdict, kind));
     }
     match verdict {
-        Verdict::Patched(image) => println!("  stubs {} bytes at {:#x}", image.stubs.len(), image.stub_address),
+        Verdict::Patched(image) => {
+            println!("  stubs {} bytes at {:#x}", image.stubs.len(), image.stub_address)
+        }
         Verdict::Unpatched(unpatched) => println!("  unpatched: {:?}", unpatched.reason),
     }
     println!("  unknown_calls {}", verdict.unknown_calls());
@@ -58,9 +61,14 @@ fn show(verdict: &Verdict, options: &Options) {
 /// How often each reason was given for sites of a kind.
 fn reasons(verdict: &Verdict, kind: SiteKind) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for site in verdict.refused().iter().filter(|site| site.kind == kind && site.reason != Refusal::NotWanted) {
+    for site in verdict
+        .refused()
+        .iter()
+        .filter(|site| site.kind == kind && site.reason != Refusal::NotWanted)
+    {
         *counts.entry(format!("{:?}", site.reason)).or_default() += 1;
     }
-    let counts: Vec<String> = counts.into_iter().map(|(reason, count)| format!("{reason} {count}")).collect();
+    let counts: Vec<String> =
+        counts.into_iter().map(|(reason, count)| format!("{reason} {count}")).collect();
     if counts.is_empty() { String::new() } else { format!(" ({})", counts.join(", ")) }
 }

@@ -8,13 +8,17 @@ use crate::emit::{Emitted, OutOfReach, Patch, emit, jumps};
 use crate::error::PatchError;
 use crate::functions::find_functions;
 use crate::gather::{Gathered, gather, recognise};
-use crate::image::{Image, ImageSegment, Placement, Refusal, RefusedSite, SiteKind, Unpatched, UnpatchedReason, Verdict};
+use crate::image::{
+    Image, ImageSegment, Placement, Refusal, RefusedSite, SiteKind, Unpatched, UnpatchedReason,
+    Verdict,
+};
 use crate::lazy_binding;
 use crate::passages;
 use crate::sections::{self, Wanted, choose_wanted};
 use crate::survey::Role;
 
-/// More patterns than any real text has (200 MB of random bytes have a tenth of it); bounds what a hostile file can make us use.
+/// More patterns than any real text has (200 MB of random bytes have a tenth of it); bounds what a
+/// hostile file can make us use.
 const CANDIDATE_LIMIT: usize = 1 << 17;
 
 /// What to patch. The default is everything.
@@ -26,41 +30,54 @@ pub struct Options {
     pub time_stamp_counter: bool,
     /// Patch `cpuid`.
     pub cpuid: bool,
-    /// A file with more bytes of text than this gets no image for the sake of `cpuid` alone: it is executed a few times at start,
-    /// and the image of a compiler takes 100 MB.
+    /// A file with more bytes of text than this gets no image for the sake of `cpuid` alone: it is
+    /// executed a few times at start, and the image of a compiler takes 100 MB.
     pub cpuid_text_limit: u64,
-    /// Turn a `cpuid` that cannot be patched into [`CPUID_TRAP`], for processors on which `cpuid` itself does not trap.
+    /// Turn a `cpuid` that cannot be patched into [`CPUID_TRAP`], for processors on which `cpuid`
+    /// itself does not trap.
     pub trap_cpuid: bool,
-    /// Make sections of atomic instructions, and of the C library's functions that synchronise threads.
+    /// Make sections of atomic instructions, and of the C library's functions that synchronise
+    /// threads.
     pub sections: bool,
 }
 
-/// Takes the place of a `cpuid`: `int $0xa2`, which faults with a general protection error. One byte differs.
+/// Takes the place of a `cpuid`: `int $0xa2`, which faults with a general protection error. One
+/// byte differs.
 pub const CPUID_TRAP: [u8; 2] = [0xcd, 0xa2];
 
-/// Takes the place of every `syscall` that surely is one, patched or not, but for signal restorers: `int $5`, which faults in the same way. So whoever comes to it past the
-/// jump is noticed even where the kernel does not dispatch calls.
+/// Takes the place of every `syscall` that surely is one, patched or not, but for signal restorers:
+/// `int $5`, which faults in the same way. So whoever comes to it past the jump is noticed even
+/// where the kernel does not dispatch calls.
 pub const CALL_TRAP: [u8; 2] = [0xcd, 0x05];
 
-/// Take the place of every `rdtsc` and `rdtscp` that surely is one, patched or not, in the same way: so the counter itself need not trap, which processes
-/// pay for at every context switch.
+/// Take the place of every `rdtsc` and `rdtscp` that surely is one, patched or not, in the same
+/// way: so the counter itself need not trap, which processes pay for at every context switch.
 pub const COUNTER_TRAPS: [&[u8]; 2] = [&[0xcd, 0x31], &[0xcd, 0xf9, NOP]];
 
 const NOP: u8 = 0x90;
 
 impl Default for Options {
     fn default() -> Self {
-        Self { system_calls: true, time_stamp_counter: true, cpuid: true, cpuid_text_limit: 4 << 20, trap_cpuid: false, sections: false }
+        Self {
+            system_calls: true,
+            time_stamp_counter: true,
+            cpuid: true,
+            cpuid_text_limit: 4 << 20,
+            trap_cpuid: false,
+            sections: false,
+        }
     }
 }
 
 impl Options {
-    /// Only what would give another answer on every processor core if it were executed: nothing of it traps by itself here.
+    /// Only what would give another answer on every processor core if it were executed: nothing of
+    /// it traps by itself here.
     pub fn untrappable() -> Self {
         Self { system_calls: false, time_stamp_counter: false, trap_cpuid: true, ..Self::default() }
     }
 
-    /// Whether calls of the functions that lock are counted: where they are sections there is no need.
+    /// Whether calls of the functions that lock are counted: where they are sections there is no
+    /// need.
     fn passages(&self) -> bool {
         self.system_calls && !self.sections
     }
@@ -76,11 +93,16 @@ impl Options {
     }
 }
 
-/// The patched image of a file, or `None` where its own text is to be used; [`examine`] also tells why.
+/// The patched image of a file, or `None` where its own text is to be used; [`examine`] also tells
+/// why.
 ///
 /// # Errors
 /// The file is not a well-formed x86-64 program or library.
-pub fn build_image(elf: &[u8], placement: Placement, options: &Options) -> Result<Option<Image>, PatchError> {
+pub fn build_image(
+    elf: &[u8],
+    placement: Placement,
+    options: &Options,
+) -> Result<Option<Image>, PatchError> {
     Ok(examine(elf, placement, options)?.into_image())
 }
 
@@ -110,7 +132,8 @@ pub fn examine(elf: &[u8], placement: Placement, options: &Options) -> Result<Ve
     }
     let mut places = [&recognised.sites[..], &wanted.places].concat();
     places.sort_unstable();
-    let Gathered { survey, targets, references, targets_complete } = gather(&elf, &functions, &places);
+    let Gathered { survey, targets, references, targets_complete } =
+        gather(&elf, &functions, &places);
     let context = Context {
         elf: &elf,
         listing: &survey.listing,
@@ -132,19 +155,29 @@ fn unpatched(reason: UnpatchedReason, refused: Vec<RefusedSite>, unknown_calls: 
 }
 
 /// Makes the image, if there is anything to patch, it is worth an image, and it is in reach.
-fn conclude(elf: &ElfView, placement: Placement, options: &Options, chosen: Chosen, unknown_calls: bool) -> Verdict {
+fn conclude(
+    elf: &ElfView,
+    placement: Placement,
+    options: &Options,
+    chosen: Chosen,
+    unknown_calls: bool,
+) -> Verdict {
     let Chosen { plans, refused } = chosen;
     let mut edits = traps(elf, options, &plans, &refused);
     let saves = lazy_binding::patches(elf);
     let save_addresses = saves.iter().map(|(address, _)| *address).collect();
     edits.extend(saves);
-    let is_unknown = |site: &RefusedSite| site.kind.must_be_seen() && site.reason != Refusal::SignalReturn && !is_sure(elf, site);
+    let is_unknown = |site: &RefusedSite| {
+        site.kind.must_be_seen() && site.reason != Refusal::SignalReturn && !is_sure(elf, site)
+    };
     let unknown_calls = unknown_calls || refused.iter().any(is_unknown);
     if plans.is_empty() && edits.is_empty() {
         return unpatched(UnpatchedReason::AllRefused, refused, unknown_calls);
     }
     let text_bytes: u64 = elf.text_segments().map(|segment| segment.file_bytes).sum();
-    if text_bytes > options.cpuid_text_limit && plans.iter().all(|plan| plan.kind == SiteKind::Cpuid) {
+    if text_bytes > options.cpuid_text_limit
+        && plans.iter().all(|plan| plan.kind == SiteKind::Cpuid)
+    {
         return unpatched(UnpatchedReason::NotWorthwhile, refused, unknown_calls);
     }
     match assemble(elf, placement, &plans, edits) {
@@ -161,7 +194,8 @@ fn conclude(elf: &ElfView, placement: Placement, options: &Options, chosen: Chos
             unknown_calls,
         }),
         Err(OutOfReach) => {
-            let mut kinds = plans.iter().map(|plan| plan.kind).chain(refused.iter().map(|site| site.kind));
+            let mut kinds =
+                plans.iter().map(|plan| plan.kind).chain(refused.iter().map(|site| site.kind));
             let unknown_calls = unknown_calls || kinds.any(SiteKind::must_be_seen);
             unpatched(UnpatchedReason::OutOfReach, refused, unknown_calls)
         }
@@ -176,7 +210,11 @@ fn choose_all(context: &Context, options: &Options, mut pads: Pads) -> Chosen {
         let Role::Site(kind) = listed.role else {
             continue;
         };
-        let choice = if options.wants(kind) { context.choose(index, kind, floor, &mut pads) } else { Err(Refusal::NotWanted) };
+        let choice = if options.wants(kind) {
+            context.choose(index, kind, floor, &mut pads)
+        } else {
+            Err(Refusal::NotWanted)
+        };
         match choice {
             Ok(plan) => {
                 assert!(plan.patch_start() >= floor && plan.patch_end <= plan.end());
@@ -192,19 +230,25 @@ fn choose_all(context: &Context, options: &Options, mut pads: Pads) -> Chosen {
 /// Whether a refused site surely is the instruction, without prefixes.
 fn is_sure(elf: &ElfView, site: &RefusedSite) -> bool {
     let starts_with = |opcode| elf.bytes_from(site.address).starts_with(opcode);
-    matches!(site.reason, Refusal::NoRoom | Refusal::JumpTarget) && site.kind.opcode().is_some_and(starts_with)
+    matches!(site.reason, Refusal::NoRoom | Refusal::JumpTarget)
+        && site.kind.opcode().is_some_and(starts_with)
 }
 
-/// The edits that make instructions trap: what is behind a jump, and what could not be patched but surely is an instruction.
+/// The edits that make instructions trap: what is behind a jump, and what could not be patched but
+/// surely is an instruction.
 fn traps(elf: &ElfView, options: &Options, plans: &[Plan], refused: &[RefusedSite]) -> Vec<Patch> {
     let behind = plans.iter().filter(|plan| plan.kind.must_be_seen()).filter_map(|plan| {
         let trap = trap(plan.kind, options)?;
-        let mut bytes = vec![NOP; usize::from(plan.site.length)]; // prefixes mean nothing to the instruction, but would be part of the trap
+        // prefixes mean nothing to the instruction, but would be part of the trap
+        let mut bytes = vec![NOP; usize::from(plan.site.length)];
         bytes.truncate(bytes.len() - trap.len());
         bytes.extend(trap);
         Some((plan.site.address, bytes))
     });
-    let rest = refused.iter().filter(|site| is_sure(elf, site)).filter_map(|site| Some((site.address, trap(site.kind, options)?.to_vec())));
+    let rest = refused
+        .iter()
+        .filter(|site| is_sure(elf, site))
+        .filter_map(|site| Some((site.address, trap(site.kind, options)?.to_vec())));
     behind.chain(rest).collect()
 }
 
@@ -215,12 +259,19 @@ fn trap(kind: SiteKind, options: &Options) -> Option<&'static [u8]> {
         SiteKind::Rdtsc => Some(COUNTER_TRAPS[0]),
         SiteKind::Rdtscp => Some(COUNTER_TRAPS[1]),
         SiteKind::Cpuid => options.trap_cpuid.then_some(&CPUID_TRAP),
-        SiteKind::Atomic | SiteKind::SectionBegin | SiteKind::SectionEnd | SiteKind::Passage => None,
+        SiteKind::Atomic | SiteKind::SectionBegin | SiteKind::SectionEnd | SiteKind::Passage => {
+            None
+        }
     }
 }
 
 /// Writes the stubs and the patched copies of all segments that have patches.
-fn assemble(elf: &ElfView, placement: Placement, plans: &[Plan], mut patches: Vec<Patch>) -> Result<(Vec<ImageSegment>, Emitted), OutOfReach> {
+fn assemble(
+    elf: &ElfView,
+    placement: Placement,
+    plans: &[Plan],
+    mut patches: Vec<Patch>,
+) -> Result<(Vec<ImageSegment>, Emitted), OutOfReach> {
     let emitted = emit(elf, placement, plans)?;
     for site in &emitted.sites {
         patches.extend(jumps(site, emitted.stub_address)?);
@@ -238,7 +289,8 @@ fn assemble(elf: &ElfView, placement: Placement, plans: &[Plan], mut patches: Ve
     Ok((segments, emitted))
 }
 
-/// The whole pages that the kernel shows for a part of a file: what precedes and follows the part in its pages comes from the file too.
+/// The whole pages that the kernel shows for a part of a file: what precedes and follows the part
+/// in its pages comes from the file too.
 fn mapped_pages(elf: &ElfView, segment: &LoadSegment) -> ImageSegment {
     let start = page_floor(segment.file_offset);
     let end = page_ceiling(segment.file_offset + segment.file_bytes).expect("inside the file");

@@ -1,9 +1,11 @@
-//! Finding the bytes of instructions of interest, before anything is decoded. Most files have none, and cost no more than this scan.
+//! Finding the bytes of instructions of interest, before anything is decoded. Most files have none,
+//! and cost no more than this scan.
 
 use crate::elf::ElfView;
 use crate::image::SiteKind;
 
-/// A place where the bytes of an instruction of interest occur; whether it is that instruction is for decoding to say.
+/// A place where the bytes of an instruction of interest occur; whether it is that instruction is
+/// for decoding to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Candidate {
     /// `None` for the other ways into the kernel, which are never patched: see [`OTHER_GATES`].
@@ -11,7 +13,8 @@ pub(crate) struct Candidate {
     pub address: u64,
 }
 
-/// `int $0x80` and `sysenter`. No 64-bit program uses them, but their bytes occur in other instructions.
+/// `int $0x80` and `sysenter`. No 64-bit program uses them, but their bytes occur in other
+/// instructions.
 const OTHER_GATES: [[u8; 2]; 2] = [[0xcd, 0x80], [0x0f, 0x34]];
 
 /// All candidates in executable text, by address.
@@ -23,7 +26,8 @@ pub(crate) fn find_candidates(elf: &ElfView) -> Vec<Candidate> {
         found.extend(pairs.filter_map(|(offset, pair)| {
             let kind = kind_at(&bytes[offset..]);
             let gate = OTHER_GATES.iter().any(|gate| gate == pair);
-            (kind.is_some() || gate).then_some(Candidate { kind, address: segment.address + offset as u64 })
+            (kind.is_some() || gate)
+                .then_some(Candidate { kind, address: segment.address + offset as u64 })
         }));
     }
     found
@@ -31,5 +35,7 @@ pub(crate) fn find_candidates(elf: &ElfView) -> Vec<Candidate> {
 
 /// The kind of instruction whose opcode `bytes` begin with.
 fn kind_at(bytes: &[u8]) -> Option<SiteKind> {
-    SiteKind::REPLACED.into_iter().find(|kind| kind.opcode().is_some_and(|opcode| bytes.starts_with(opcode)))
+    SiteKind::REPLACED
+        .into_iter()
+        .find(|kind| kind.opcode().is_some_and(|opcode| bytes.starts_with(opcode)))
 }

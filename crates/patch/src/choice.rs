@@ -1,10 +1,11 @@
 //! Deciding, for one site, which instructions to displace.
 //!
-//! A jump takes five bytes. The instructions under those bytes run in the stub instead, so nothing may jump to the second or a later one of them. Instructions
-//! of the run beyond those five bytes stay as they are, too: whoever jumps to them reaches the site itself, which then traps.
+//! A jump takes five bytes. The instructions under those bytes run in the stub instead, so nothing
+//! may jump to the second or a later one of them. Instructions of the run beyond those five bytes
+//! stay as they are, too: whoever jumps to them reaches the site itself, which then traps.
 //!
-//! Where five bytes cannot be had, two may do, if there is padding near enough for a short jump to hold the long one (`xor %eax,%eax; syscall` at the start
-//! of a function).
+//! Where five bytes cannot be had, two may do, if there is padding near enough for a short jump to
+//! hold the long one (`xor %eax,%eax; syscall` at the start of a function).
 
 use crate::elf::ElfView;
 use crate::functions::is_plain_call;
@@ -43,7 +44,8 @@ pub(crate) struct Plan {
     pub site: Listed,
     /// Displaced instructions before the site.
     pub before: Vec<Listed>,
-    /// How many of those an atomic instruction's section leaves out; the others jump into the instruction, over its LOCK prefix.
+    /// How many of those an atomic instruction's section leaves out; the others jump into the
+    /// instruction, over its LOCK prefix.
     pub outside: usize,
     /// Displaced instructions after it.
     pub after: Vec<Listed>,
@@ -63,7 +65,8 @@ impl Plan {
         self.after.last().unwrap_or(&self.site).end()
     }
 
-    /// Lower is better: few instructions, preferably none that could fault in a stub, preferably none after the site.
+    /// Lower is better: few instructions, preferably none that could fault in a stub, preferably
+    /// none after the site.
     fn cost(&self) -> usize {
         let displaced = self.before.iter().chain(&self.after);
         let each = displaced.map(|instruction| if instruction.memory { 12 } else { 4 });
@@ -113,7 +116,8 @@ pub(crate) struct Wish {
     pub bounds: Range<u64>,
     /// The end of padding that follows the site and may be overwritten; else its own end.
     pub tail_end: u64,
-    /// Whether others may jump to the site and find it as it was: only what leads to it from before is patched.
+    /// Whether others may jump to the site and find it as it was: only what leads to it from before
+    /// is patched.
     pub bare: bool,
 }
 
@@ -137,10 +141,18 @@ pub(crate) struct Context<'a, 'data> {
 }
 
 impl Context<'_, '_> {
-    /// The best plan for the site at `index` of the listing. Nothing before `floor` may be displaced: it belongs to an earlier plan.
-    pub fn choose(&self, index: usize, kind: SiteKind, floor: u64, pads: &mut Pads) -> Result<Plan, Refusal> {
+    /// The best plan for the site at `index` of the listing. Nothing before `floor` may be
+    /// displaced: it belongs to an earlier plan.
+    pub fn choose(
+        &self,
+        index: usize,
+        kind: SiteKind,
+        floor: u64,
+        pads: &mut Pads,
+    ) -> Result<Plan, Refusal> {
         let site = self.listing[index];
-        let Some(segment) = self.elf.text_segments().find(|segment| segment.holds(site.address)) else {
+        let Some(segment) = self.elf.text_segments().find(|segment| segment.holds(site.address))
+        else {
             return Err(Refusal::NoRoom);
         };
         let bounds = floor.max(segment.address)..segment.file_end();
@@ -155,15 +167,21 @@ impl Context<'_, '_> {
         }
         let wish = Wish { index, kind, bounds, tail_end: site.end(), bare: false };
         let plan = self.cheapest(&wish, |from| pads.take(from))?;
-        let plain = plan.before.len() == 1 && is_plain_call(self.elf.bytes_from(plan.patch_start()));
+        let plain =
+            plan.before.len() == 1 && is_plain_call(self.elf.bytes_from(plan.patch_start()));
         if !self.functions_known && !plain {
             return Err(Refusal::NoFunctionTable);
         }
         Ok(plan)
     }
 
-    /// The cheapest plan, if need be with a short jump to padding, for which `take_pad` finds a place near an address.
-    pub fn cheapest(&self, wish: &Wish, mut take_pad: impl FnMut(u64) -> Option<u64>) -> Result<Plan, Refusal> {
+    /// The cheapest plan, if need be with a short jump to padding, for which `take_pad` finds a
+    /// place near an address.
+    pub fn cheapest(
+        &self,
+        wish: &Wish,
+        mut take_pad: impl FnMut(u64) -> Option<u64>,
+    ) -> Result<Plan, Refusal> {
         self.best(wish, JUMP_BYTES).or_else(|refusal| {
             let mut plan = self.best(wish, SHORT_JUMP_BYTES).map_err(|_| refusal)?;
             let pad = take_pad(plan.patch_start() + SHORT_JUMP_BYTES).ok_or(refusal)?;
@@ -177,7 +195,9 @@ impl Context<'_, '_> {
         let (most_before, most_after) = self.most_around(wish);
         let mut refusal = Refusal::NoRoom;
         let mut best: Option<Plan> = None;
-        for (before, after) in (0..=most_before).flat_map(|before| (0..=most_after).map(move |after| (before, after))) {
+        for (before, after) in
+            (0..=most_before).flat_map(|before| (0..=most_after).map(move |after| (before, after)))
+        {
             let Some(plan) = self.plan(wish, (before, after), jump_bytes) else {
                 continue;
             };
@@ -199,11 +219,14 @@ impl Context<'_, '_> {
         match wish.kind {
             SiteKind::SystemCall | SiteKind::SectionEnd => (before(), 0),
             SiteKind::SectionBegin | SiteKind::Passage => (0, after()),
-            SiteKind::Rdtsc | SiteKind::Rdtscp | SiteKind::Cpuid | SiteKind::Atomic => (before(), after()),
+            SiteKind::Rdtsc | SiteKind::Rdtscp | SiteKind::Cpuid | SiteKind::Atomic => {
+                (before(), after())
+            }
         }
     }
 
-    /// The plan with so many instructions displaced before and after the site, if they make room for the jump.
+    /// The plan with so many instructions displaced before and after the site, if they make room
+    /// for the jump.
     fn plan(&self, wish: &Wish, (before, after): (usize, usize), jump_bytes: u64) -> Option<Plan> {
         let (index, kind) = (wish.index, wish.kind);
         let run = &self.listing[index - before..=index + after];
@@ -215,12 +238,16 @@ impl Context<'_, '_> {
         let in_tail = (jump_end <= wish.tail_end).then_some(jump_end);
         let patch_end = run.iter().map(Listed::end).find(|end| *end >= jump_end).or(in_tail)?;
         let (before, after) = (run[..before].to_vec(), run[before + 1..].to_vec());
-        let skips = |instruction: &Listed| matches!(instruction.role, Role::Conditional { target, .. } if site.has_inside(target));
+        let skips = |instruction: &Listed| {
+            matches!(instruction.role, Role::Conditional { target,
+            .. } if site.has_inside(target))
+        };
         let outside = before.iter().position(skips).unwrap_or(before.len());
         Some(Plan { kind, site, before, outside, after, patch_end, jump: Jump::Near })
     }
 
-    /// Whether something may jump into the bytes that the jump replaces, other than to their start; or past it to the site, if that matters.
+    /// Whether something may jump into the bytes that the jump replaces, other than to their start;
+    /// or past it to the site, if that matters.
     fn is_entered(&self, wish: &Wish, plan: &Plan) -> bool {
         let first = plan.before.first().unwrap_or(&plan.site);
         if !self.targets_complete && first.end() < plan.patch_end {
@@ -236,21 +263,32 @@ impl Context<'_, '_> {
         inside.any(|target| !(plan.kind == SiteKind::Atomic && self.is_own_skip(plan, *target)))
     }
 
-    /// Whether only the displaced instructions jump to a place inside the atomic instruction: over its LOCK prefix.
+    /// Whether only the displaced instructions jump to a place inside the atomic instruction: over
+    /// its LOCK prefix.
     fn is_own_skip(&self, plan: &Plan, target: u64) -> bool {
         let first = self.branches.partition_point(|branch| branch.target < target);
         let branches = self.branches[first..].iter().take_while(|branch| branch.target == target);
-        let is_own = |branch: &Branch| plan.before[plan.outside..].iter().any(|instruction| instruction.address == branch.source);
-        plan.site.has_inside(target) && branches.clone().count() > 0 && branches.into_iter().all(is_own)
+        let is_own = |branch: &Branch| {
+            plan.before[plan.outside..]
+                .iter()
+                .any(|instruction| instruction.address == branch.source)
+        };
+        plan.site.has_inside(target)
+            && branches.clone().count() > 0
+            && branches.into_iter().all(is_own)
     }
 
     fn movable_before(&self, wish: &Wish) -> usize {
         let mut next = self.listing[wish.index].address;
-        let run = self.listing[..wish.index].iter().rev().take(RUN_INSTRUCTIONS).take_while(|instruction| {
-            let joins = instruction.end() == next && instruction.address >= wish.bounds.start && self.may_move(instruction, wish.kind);
-            next = instruction.address;
-            joins
-        });
+        let run = self.listing[..wish.index].iter().rev().take(RUN_INSTRUCTIONS).take_while(
+            |instruction| {
+                let joins = instruction.end() == next
+                    && instruction.address >= wish.bounds.start
+                    && self.may_move(instruction, wish.kind);
+                next = instruction.address;
+                joins
+            },
+        );
         run.count()
     }
 
@@ -262,20 +300,34 @@ impl Context<'_, '_> {
             joins
         };
         let following = &self.listing[wish.index + 1..];
-        let run = following.iter().take(RUN_INSTRUCTIONS).take_while(|instruction| joins(instruction) && self.may_move(instruction, wish.kind));
+        let run = following
+            .iter()
+            .take(RUN_INSTRUCTIONS)
+            .take_while(|instruction| joins(instruction) && self.may_move(instruction, wish.kind));
         let count = run.count();
-        let leaves = |last: &&Listed| wish.kind == SiteKind::Atomic && last.leaves() && last.end() <= wish.bounds.end;
+        let leaves = |last: &&Listed| {
+            wish.kind == SiteKind::Atomic && last.leaves() && last.end() <= wish.bounds.end
+        };
         let end = following[..count].last().unwrap_or(&self.listing[wish.index]).end();
-        count + usize::from(following.get(count).filter(leaves).is_some_and(|last| last.address == end))
+        count
+            + usize::from(
+                following.get(count).filter(leaves).is_some_and(|last| last.address == end),
+            )
     }
 
-    /// Whether an instruction may be displaced for a site of the kind. An atomic one needs its own section, unless it is in one already.
+    /// Whether an instruction may be displaced for a site of the kind. An atomic one needs its own
+    /// section, unless it is in one already.
     fn may_move(&self, instruction: &Listed, kind: SiteKind) -> bool {
-        let needs_own = kind == SiteKind::Atomic && matches!(instruction.nature, Nature::Atomic { .. });
-        instruction.is_movable() && !needs_own && (!self.functions_known || !self.suspect[instruction.chunk as usize])
+        let needs_own =
+            kind == SiteKind::Atomic && matches!(instruction.nature, Nature::Atomic { .. });
+        instruction.is_movable()
+            && !needs_own
+            && (!self.functions_known || !self.suspect[instruction.chunk as usize])
     }
 
     fn is_restorer(&self, site: &Listed) -> bool {
-        site.address.checked_sub(7).is_some_and(|start| self.elf.bytes_from(start).starts_with(&RESTORER))
+        site.address
+            .checked_sub(7)
+            .is_some_and(|start| self.elf.bytes_from(start).starts_with(&RESTORER))
     }
 }

@@ -1,13 +1,14 @@
 //! The parts of an ELF file that patching needs: loadable segments, sections by name, symbols.
 //!
-//! Sections are optional: they may be stripped, or lie. Segments are what the kernel maps, so only they decide what is text.
+//! Sections are optional: they may be stripped, or lie. Segments are what the kernel maps, so only
+//! they decide what is text.
 
 use crate::bytes::{page_ceiling, page_floor};
 use crate::{PAGE_BYTES, PatchError};
 use object::LittleEndian;
 use object::elf::{
-    EM_X86_64, ET_DYN, ET_EXEC, FileHeader64, PF_W, PF_X, PT_GNU_EH_FRAME, PT_LOAD, SHN_UNDEF, SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, STT_FUNC,
-    STT_GNU_IFUNC, Sym64,
+    EM_X86_64, ET_DYN, ET_EXEC, FileHeader64, PF_W, PF_X, PT_GNU_EH_FRAME, PT_LOAD, SHN_UNDEF,
+    SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, STT_FUNC, STT_GNU_IFUNC, Sym64,
 };
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym};
 
@@ -20,7 +21,8 @@ const ADDRESS_LIMIT: u64 = 1 << 47;
 /// More loadable segments than any linker makes.
 const SEGMENT_LIMIT: usize = 256;
 
-/// One loadable segment, checked: its bytes are inside the file and its addresses below [`ADDRESS_LIMIT`].
+/// One loadable segment, checked: its bytes are inside the file and its addresses below
+/// [`ADDRESS_LIMIT`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LoadSegment {
     pub address: u64,
@@ -42,7 +44,8 @@ impl LoadSegment {
         (self.address..self.file_end()).contains(&address)
     }
 
-    /// Whether an image of it can be made: text that the program does not itself write, that the kernel fills from the file alone.
+    /// Whether an image of it can be made: text that the program does not itself write, that the
+    /// kernel fills from the file alone.
     fn patchable(&self) -> bool {
         self.executable
             && !self.writable
@@ -101,7 +104,8 @@ impl<'data> ElfView<'data> {
             return Err(PatchError::Malformed { what: "no loadable segment", position: 0 });
         };
         let low = page_floor(first.address);
-        let high = page_ceiling(last.address + last.memory_bytes).expect("addresses are below the limit");
+        let high =
+            page_ceiling(last.address + last.memory_bytes).expect("addresses are below the limit");
         Ok(Self {
             data,
             fixed_address: file_type == ET_EXEC,
@@ -130,7 +134,8 @@ impl<'data> ElfView<'data> {
         &self.data[start..start + segment.file_bytes as usize]
     }
 
-    /// The bytes loaded from `address` to the end of its segment; empty where nothing is loaded from the file.
+    /// The bytes loaded from `address` to the end of its segment; empty where nothing is loaded
+    /// from the file.
     pub fn bytes_from(&self, address: u64) -> &'data [u8] {
         let Some(segment) = self.segments.iter().find(|segment| segment.holds(address)) else {
             return &[];
@@ -144,14 +149,20 @@ impl<'data> ElfView<'data> {
         if section.sh_type(ENDIAN) == SHT_NOBITS {
             return None;
         }
-        Some(Section { address: section.sh_addr(ENDIAN), bytes: section.data(ENDIAN, self.data).ok()? })
+        Some(Section {
+            address: section.sh_addr(ENDIAN),
+            bytes: section.data(ENDIAN, self.data).ok()?,
+        })
     }
 
     /// The segment that points to unwinding tables, for files without sections.
     pub fn unwind_header(&self) -> Option<Section<'data>> {
         let headers = self.header.program_headers(ENDIAN, self.data).ok()?;
         let header = headers.iter().find(|header| header.p_type(ENDIAN) == PT_GNU_EH_FRAME)?;
-        Some(Section { address: header.p_vaddr(ENDIAN), bytes: header.data(ENDIAN, self.data).ok()? })
+        Some(Section {
+            address: header.p_vaddr(ENDIAN),
+            bytes: header.data(ENDIAN, self.data).ok()?,
+        })
     }
 
     /// All defined function symbols of both symbol tables.
@@ -159,7 +170,11 @@ impl<'data> ElfView<'data> {
         let mut found = Vec::new();
         self.each_symbol(|name, symbol| {
             if matches!(symbol.st_type(), STT_FUNC | STT_GNU_IFUNC) {
-                found.push(FunctionSymbol { name, address: symbol.st_value(ENDIAN), bytes: symbol.st_size(ENDIAN) });
+                found.push(FunctionSymbol {
+                    name,
+                    address: symbol.st_value(ENDIAN),
+                    bytes: symbol.st_size(ENDIAN),
+                });
             }
         });
         found
@@ -179,7 +194,9 @@ impl<'data> ElfView<'data> {
     /// Calls `take` with every defined symbol of both symbol tables.
     fn each_symbol(&self, mut take: impl FnMut(&'data [u8], &Sym64<LittleEndian>)) {
         for kind in [SHT_SYMTAB, SHT_DYNSYM] {
-            let Some(Ok(table)) = self.sections.as_ref().map(|sections| sections.symbols(ENDIAN, self.data, kind)) else {
+            let Some(Ok(table)) =
+                self.sections.as_ref().map(|sections| sections.symbols(ENDIAN, self.data, kind))
+            else {
                 continue;
             };
             for symbol in table.iter().filter(|symbol| symbol.st_shndx(ENDIAN) != SHN_UNDEF) {
@@ -191,9 +208,13 @@ impl<'data> ElfView<'data> {
 
 fn load_segments(header: &Header, data: &[u8]) -> Result<Vec<LoadSegment>, PatchError> {
     let malformed = |what, position| PatchError::Malformed { what, position };
-    let headers = header.program_headers(ENDIAN, data).map_err(|_| malformed("program headers outside the file", 0))?;
+    let headers = header
+        .program_headers(ENDIAN, data)
+        .map_err(|_| malformed("program headers outside the file", 0))?;
     let mut segments = Vec::new();
-    for program_header in headers.iter().filter(|program_header| program_header.p_type(ENDIAN) == PT_LOAD) {
+    for program_header in
+        headers.iter().filter(|program_header| program_header.p_type(ENDIAN) == PT_LOAD)
+    {
         let segment = LoadSegment {
             address: program_header.p_vaddr(ENDIAN),
             file_offset: program_header.p_offset(ENDIAN),

@@ -33,7 +33,11 @@ pub(crate) struct Emitted {
 }
 
 /// Lays out and writes the stubs of all plans.
-pub(crate) fn emit(elf: &ElfView, placement: Placement, plans: &[Plan]) -> Result<Emitted, OutOfReach> {
+pub(crate) fn emit(
+    elf: &ElfView,
+    placement: Placement,
+    plans: &[Plan],
+) -> Result<Emitted, OutOfReach> {
     let (offsets, total_bytes) = lay_out(plans);
     u32::try_from(total_bytes).map_err(|_| OutOfReach)?;
     let area_bytes = page_ceiling(total_bytes as u64).ok_or(OutOfReach)?;
@@ -48,7 +52,8 @@ pub(crate) fn emit(elf: &ElfView, placement: Placement, plans: &[Plan]) -> Resul
     let mut sites = Vec::with_capacity(plans.len());
     for (plan, offset) in plans.iter().zip(offsets) {
         stubs.resize(offset, TRAP);
-        let mut writer = Writer { area: stub_address, out: &mut stubs, start: offset, points: Vec::new() };
+        let mut writer =
+            Writer { area: stub_address, out: &mut stubs, start: offset, points: Vec::new() };
         sites.push(writer.stub(elf, plan)?);
     }
     assert_eq!(stubs.len(), total_bytes, "layout and emission agree");
@@ -117,7 +122,8 @@ impl Writer<'_> {
                     self.out.extend(i32::try_from(bytes).expect("inside the stub").to_le_bytes());
                 }
                 Piece::Call { entry, text_next, skipped, .. } => {
-                    let next = text_next.unwrap_or_else(|| self.address().wrapping_add(piece.bytes() as u64));
+                    let next = text_next
+                        .unwrap_or_else(|| self.address().wrapping_add(piece.bytes() as u64));
                     continue_at.get_or_insert(next);
                     self.call(entry, next)?;
                     self.out.extend(skipped);
@@ -138,7 +144,8 @@ impl Writer<'_> {
             address: plan.site.address,
             length: plan.site.length,
             patch_address: plan.patch_start(),
-            patch_length: u8::try_from(plan.patch_end - plan.patch_start()).expect("a jump and at most one more instruction"),
+            patch_length: u8::try_from(plan.patch_end - plan.patch_start())
+                .expect("a jump and at most one more instruction"),
             pad_address: match plan.jump {
                 Jump::Near => None,
                 Jump::ByWayOf { pad } => Some(pad),
@@ -180,7 +187,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Copies an instruction; a displacement relative to its own address grows by as much as the instruction moves back.
+    /// Copies an instruction; a displacement relative to its own address grows by as much as the
+    /// instruction moves back.
     fn displaced(&mut self, elf: &ElfView, instruction: &Listed) -> Result<(), OutOfReach> {
         if let Role::Conditional { condition, target } = instruction.role {
             self.out.extend([0x0f, 0x80 | condition]);
@@ -191,7 +199,8 @@ impl Writer<'_> {
         self.out.extend(&elf.bytes_from(instruction.address)[..usize::from(instruction.length)]);
         if let Some(offset) = instruction.displacement_at {
             let field = at + usize::from(offset);
-            let old = i32::from_le_bytes(self.out[field..field + 4].try_into().expect("four bytes"));
+            let old =
+                i32::from_le_bytes(self.out[field..field + 4].try_into().expect("four bytes"));
             let new = i32::try_from(i64::from(old) + moved_back).map_err(|_| OutOfReach)?;
             self.out[field..field + 4].copy_from_slice(&new.to_le_bytes());
         }

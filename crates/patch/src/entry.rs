@@ -17,8 +17,9 @@ pub enum Entry {
     SectionBegin,
     /// A section ends: all registers and flags are kept.
     SectionEnd,
-    /// A section begins that is a compare-and-exchange. The runtime may go on behind the section instead, having done what one does that fails: the byte before
-    /// where it would go on otherwise says how many bytes further that is.
+    /// A section begins that is a compare-and-exchange. The runtime may go on behind the section
+    /// instead, having done what one does that fails: the byte before where it would go on
+    /// otherwise says how many bytes further that is.
     CompareBegin,
     /// It ends: the runtime sees from the flags whether it succeeded.
     CompareEnd,

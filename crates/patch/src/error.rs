@@ -2,7 +2,8 @@
 
 use thiserror::Error;
 
-/// Why a file could not be examined at all. A file that merely has nothing to patch is not an error: see [`crate::Verdict`].
+/// Why a file could not be examined at all. A file that merely has nothing to patch is not an
+/// error: see [`crate::Verdict`].
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
 pub enum PatchError {
     /// The bytes do not start with a 64-bit little-endian ELF header.

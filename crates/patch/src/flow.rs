@@ -1,4 +1,5 @@
-//! How far a function reaches whose size nobody tells: assembler functions without `.size`, the entry point.
+//! How far a function reaches whose size nobody tells: assembler functions without `.size`, the
+//! entry point.
 
 use crate::elf::ElfView;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
@@ -6,9 +7,9 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 /// Longest function whose end is inferred, in bytes.
 const INFERENCE_LIMIT: usize = 64 * 1024;
 
-/// The end of the function at `start`: decoding goes straight on until an instruction that never falls through and that no earlier
-/// branch skips. `None` where that does not happen, where the bytes do not decode, or
-/// when `left_bytes` are used up.
+/// The end of the function at `start`: decoding goes straight on until an instruction that never
+/// falls through and that no earlier branch skips. `None` where that does not happen, where the
+/// bytes do not decode, or when `left_bytes` are used up.
 pub(crate) fn inferred_end(elf: &ElfView, start: u64, left_bytes: &mut usize) -> Option<u64> {
     let bytes = elf.bytes_from(start);
     let bytes = &bytes[..bytes.len().min(INFERENCE_LIMIT)];
@@ -24,11 +25,18 @@ pub(crate) fn inferred_end(elf: &ElfView, start: u64, left_bytes: &mut usize) ->
         *left_bytes = left_bytes.checked_sub(instruction.len())?;
         let target = instruction.near_branch_target();
         let flow = instruction.flow_control();
-        let stays = matches!(flow, FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch);
+        let stays =
+            matches!(flow, FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch);
         if stays && target > start && target < limit {
             furthest = furthest.max(target);
         }
-        let ends = matches!(flow, FlowControl::UnconditionalBranch | FlowControl::IndirectBranch | FlowControl::Return | FlowControl::Exception);
+        let ends = matches!(
+            flow,
+            FlowControl::UnconditionalBranch
+                | FlowControl::IndirectBranch
+                | FlowControl::Return
+                | FlowControl::Exception
+        );
         if ends && instruction.next_ip() > furthest {
             return Some(instruction.next_ip());
         }

@@ -1,7 +1,7 @@
 //! Which parts of the text are functions, and so may be decoded as instructions.
 //!
-//! Text contains data too (most of libcrypto's `0f 05` are tables). Only what a symbol, an unwinding table or Go's function table calls a function is
-//! decoded as one.
+//! Text contains data too (most of libcrypto's `0f 05` are tables). Only what a symbol, an
+//! unwinding table or Go's function table calls a function is decoded as one.
 
 use crate::bytes::u32_at;
 use crate::candidates::Candidate;
@@ -10,12 +10,16 @@ use crate::elf::{ElfView, Section};
 use crate::flow::inferred_end;
 use crate::image::{SYSCALL, SiteKind};
 use crate::pclntab::go_functions;
-use gimli::{BaseAddresses, CieOrFde, CommonInformationEntry, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, UnwindSection};
+use gimli::{
+    BaseAddresses, CieOrFde, CommonInformationEntry, EhFrame, EhFrameHdr, EndianSlice,
+    LittleEndian, UnwindSection,
+};
 use std::collections::HashMap;
 
 type Header<'data> = CommonInformationEntry<EndianSlice<'data, LittleEndian>>;
 
-/// Bytes decoded, in all, to infer where functions end; symbols at the same places would otherwise make it quadratic.
+/// Bytes decoded, in all, to infer where functions end; symbols at the same places would otherwise
+/// make it quadratic.
 const INFERENCE_TOTAL_BYTES: usize = 1 << 26;
 
 /// No system call has a number as high as this.
@@ -51,7 +55,8 @@ pub(crate) fn find_functions(elf: &ElfView, candidates: &[Candidate]) -> Functio
     for symbol in elf.function_symbols() {
         match symbol.bytes {
             0 => starts.push(symbol.address),
-            bytes => ranges.push(Chunk { start: symbol.address, end: symbol.address.saturating_add(bytes) }),
+            bytes => ranges
+                .push(Chunk { start: symbol.address, end: symbol.address.saturating_add(bytes) }),
         }
     }
     let mut exception_tables = Vec::new();
@@ -72,13 +77,18 @@ pub(crate) fn find_functions(elf: &ElfView, candidates: &[Candidate]) -> Functio
     }
     let chunks = cut(elf, ranges);
     if chunks.is_empty() {
-        return Functions { chunks: all_text(elf, candidates), exception_tables: Vec::new(), known: false };
+        return Functions {
+            chunks: all_text(elf, candidates),
+            exception_tables: Vec::new(),
+            known: false,
+        };
     }
     let chunks = with_plain_calls(elf, chunks, candidates);
     Functions { chunks, exception_tables, known: true }
 }
 
-/// Clips ranges to the text and cuts them at every start, so that they do not overlap and each function is decoded from where it begins.
+/// Clips ranges to the text and cuts them at every start, so that they do not overlap and each
+/// function is decoded from where it begins.
 fn cut(elf: &ElfView, mut ranges: Vec<Chunk>) -> Vec<Chunk> {
     ranges.retain_mut(|range| {
         let Some(segment) = elf.text_segments().find(|segment| segment.holds(range.start)) else {
@@ -100,25 +110,34 @@ fn cut(elf: &ElfView, mut ranges: Vec<Chunk>) -> Vec<Chunk> {
     chunks
 }
 
-/// The text as a linear sweep sees it: the `.text` section where there is one, else whole segments. The sweep starts anew at whatever looks like a
-/// plain system call, lest data before it hide it.
+/// The text as a linear sweep sees it: the `.text` section where there is one, else whole segments.
+/// The sweep starts anew at whatever looks like a plain system call, lest data before it hide it.
 fn all_text(elf: &ElfView, candidates: &[Candidate]) -> Vec<Chunk> {
-    let section = elf.section(b".text").map(|text| Chunk { start: text.address, end: text.address.saturating_add(text.bytes.len() as u64) });
+    let section = elf.section(b".text").map(|text| Chunk {
+        start: text.address,
+        end: text.address.saturating_add(text.bytes.len() as u64),
+    });
     let mut ranges = cut(elf, section.into_iter().collect());
     if ranges.is_empty() {
-        ranges.extend(elf.text_segments().map(|segment| Chunk { start: segment.address, end: segment.file_end() }));
+        ranges.extend(
+            elf.text_segments()
+                .map(|segment| Chunk { start: segment.address, end: segment.file_end() }),
+        );
     }
     ranges.extend(plain_calls(elf, candidates));
     cut(elf, ranges)
 }
 
-/// Adds the plain system calls outside all known functions. The C library ends the unwinding entry of `clone` and `clone3` right before the call.
+/// Adds the plain system calls outside all known functions. The C library ends the unwinding entry
+/// of `clone` and `clone3` right before the call.
 fn with_plain_calls(elf: &ElfView, mut chunks: Vec<Chunk>, candidates: &[Candidate]) -> Vec<Chunk> {
     let mut outside = Vec::new();
     for call in plain_calls(elf, candidates) {
         let after = chunks.partition_point(|chunk| chunk.end <= call.start);
         match chunks.get_mut(after) {
-            Some(chunk) if chunk.start <= call.start && chunk.end == call.start + JUMP_BYTES => chunk.end = call.end,
+            Some(chunk) if chunk.start <= call.start && chunk.end == call.start + JUMP_BYTES => {
+                chunk.end = call.end
+            }
             Some(chunk) if chunk.start < call.end => {}
             _ => outside.push(call),
         }
@@ -136,12 +155,16 @@ fn plain_calls(elf: &ElfView, candidates: &[Candidate]) -> impl Iterator<Item = 
     })
 }
 
-/// Whether `bytes` begin with `mov $number,%eax; syscall`: seven bytes that mean nothing else, whether or not they are in a function.
+/// Whether `bytes` begin with `mov $number,%eax; syscall`: seven bytes that mean nothing else,
+/// whether or not they are in a function.
 pub(crate) fn is_plain_call(bytes: &[u8]) -> bool {
-    bytes.first() == Some(&0xb8) && u32_at(bytes, 1).is_some_and(|number| number < NUMBER_LIMIT) && bytes[JUMP_BYTES as usize..].starts_with(&SYSCALL)
+    bytes.first() == Some(&0xb8)
+        && u32_at(bytes, 1).is_some_and(|number| number < NUMBER_LIMIT)
+        && bytes[JUMP_BYTES as usize..].starts_with(&SYSCALL)
 }
 
-/// Functions from the unwinding table, found by its section or, failing that, by its program header.
+/// Functions from the unwinding table, found by its section or, failing that, by its program
+/// header.
 fn unwind_ranges(elf: &ElfView, ranges: &mut Vec<Chunk>, tables: &mut Vec<ExceptionTable>) {
     let Some(frames) = elf.section(b".eh_frame").or_else(|| frames_by_header(elf)) else {
         return;
@@ -159,7 +182,8 @@ fn unwind_ranges(elf: &ElfView, ranges: &mut Vec<Chunk>, tables: &mut Vec<Except
             continue;
         };
         let frame = partial.parse(|section, bases, offset| {
-            let header = headers.entry(offset.0).or_insert_with(|| section.cie_from_offset(bases, offset));
+            let header =
+                headers.entry(offset.0).or_insert_with(|| section.cie_from_offset(bases, offset));
             header.clone()
         });
         let Ok(frame) = frame else { continue };

@@ -1,7 +1,7 @@
 //! The result of patching: images, sites, and the verdict on a file.
 //!
-//! All addresses are *link-time* addresses, as the file's program headers give them. Where the file is loaded at another place, add the load
-//! bias with wrapping arithmetic to each of them.
+//! All addresses are *link-time* addresses, as the file's program headers give them. Where the file
+//! is loaded at another place, add the load bias with wrapping arithmetic to each of them.
 
 use crate::PAGE_BYTES;
 use crate::choice::JUMP_BYTES;
@@ -35,7 +35,8 @@ pub enum SiteKind {
     SectionBegin,
     /// An instruction by which such a function is left.
     SectionEnd,
-    /// Where a function begins whose calls are counted in the thread's context, at `%gs:0x140`: when the count becomes negative, the runtime is entered.
+    /// Where a function begins whose calls are counted in the thread's context, at `%gs:0x140`:
+    /// when the count becomes negative, the runtime is entered.
     Passage,
 }
 
@@ -53,7 +54,8 @@ impl SiteKind {
     ];
 
     /// Those that are one instruction each, for which the runtime stands in.
-    pub const REPLACED: [SiteKind; 4] = [SiteKind::SystemCall, SiteKind::Rdtsc, SiteKind::Rdtscp, SiteKind::Cpuid];
+    pub const REPLACED: [SiteKind; 4] =
+        [SiteKind::SystemCall, SiteKind::Rdtsc, SiteKind::Rdtscp, SiteKind::Cpuid];
 
     /// Whether it must not be executed unnoticed. CPUID may: it traps by itself, or answers alike.
     pub fn must_be_seen(self) -> bool {
@@ -65,14 +67,18 @@ impl SiteKind {
         matches!(self, SiteKind::Atomic | SiteKind::SectionBegin | SiteKind::SectionEnd)
     }
 
-    /// The instruction without prefixes, for which the runtime stands in; nothing where the program executes it itself.
+    /// The instruction without prefixes, for which the runtime stands in; nothing where the program
+    /// executes it itself.
     pub fn opcode(self) -> Option<&'static [u8]> {
         match self {
             SiteKind::SystemCall => Some(&SYSCALL),
             SiteKind::Rdtsc => Some(&[0x0f, 0x31]),
             SiteKind::Rdtscp => Some(&[0x0f, 0x01, 0xf9]),
             SiteKind::Cpuid => Some(&[0x0f, 0xa2]),
-            SiteKind::Atomic | SiteKind::SectionBegin | SiteKind::SectionEnd | SiteKind::Passage => None,
+            SiteKind::Atomic
+            | SiteKind::SectionBegin
+            | SiteKind::SectionEnd
+            | SiteKind::Passage => None,
         }
     }
 }
@@ -110,7 +116,11 @@ impl Verdict {
     pub(crate) fn with_unreached(mut self, unreached: Vec<Range<u64>>) -> Self {
         match &mut self {
             Verdict::Patched(image) => {
-                let is_free = |pages: &Range<u64>| image.rewritten().all(|(start, bytes)| start + bytes <= pages.start || start >= pages.end);
+                let is_free = |pages: &Range<u64>| {
+                    image
+                        .rewritten()
+                        .all(|(start, bytes)| start + bytes <= pages.start || start >= pages.end)
+                };
                 image.unknown_calls |= !unreached.iter().all(is_free);
                 image.unreached = unreached;
             }
@@ -119,7 +129,8 @@ impl Verdict {
         self
     }
 
-    /// Whether the text may call the kernel or read the counter at a place that is not patched: see [`Image::unknown_calls`].
+    /// Whether the text may call the kernel or read the counter at a place that is not patched: see
+    /// [`Image::unknown_calls`].
     pub fn unknown_calls(&self) -> bool {
         match self {
             Verdict::Patched(image) => image.unknown_calls,
@@ -146,7 +157,8 @@ pub enum UnpatchedReason {
     NoSites,
     /// There are patterns, but none could be accepted.
     AllRefused,
-    /// The file is so large that a stub and its site, or what a displaced instruction refers to, are more than 2 GiB apart.
+    /// The file is so large that a stub and its site, or what a displaced instruction refers to,
+    /// are more than 2 GiB apart.
     OutOfReach,
     /// The text is large and executes only `cpuid`: see [`crate::Options::cpuid_text_limit`].
     NotWorthwhile,
@@ -159,10 +171,12 @@ pub enum UnpatchedReason {
 pub struct Image {
     /// One for each executable segment that has patched sites, by address.
     pub segments: Vec<ImageSegment>,
-    /// Where the stubs go: a link-time, page-aligned address. With [`Placement::Before`] and a file linked at 0 it lies below zero and has wrapped
-    /// around; the sum with the load bias is right all the same.
+    /// Where the stubs go: a link-time, page-aligned address. With [`Placement::Before`] and a file
+    /// linked at 0 it lies below zero and has wrapped around; the sum with the load bias is right
+    /// all the same.
     pub stub_address: u64,
-    /// The stub area: whole pages, beginning with an 8-byte literal for each [`crate::Entry`], the addresses of the runtime's entries.
+    /// The stub area: whole pages, beginning with an 8-byte literal for each [`crate::Entry`], the
+    /// addresses of the runtime's entries.
     pub stubs: Vec<u8>,
     /// Page-aligned start of the first loadable segment.
     pub low: u64,
@@ -172,14 +186,18 @@ pub struct Image {
     pub sites: Vec<Site>,
     /// What was recognised and left alone, by address.
     pub refused: Vec<RefusedSite>,
-    /// Instructions of the dynamic linker that save and restore registers, which shorter ones of the same length replace.
+    /// Instructions of the dynamic linker that save and restore registers, which shorter ones of
+    /// the same length replace.
     pub saves: Vec<u64>,
-    /// Whole pages, untouched by the image, in which no function is known, but the bytes of such instructions occur (see below): tables, most likely, as
-    /// in libcrypto. Whoever loads the file must take care that they are not executed unnoticed.
+    /// Whole pages, untouched by the image, in which no function is known, but the bytes of such
+    /// instructions occur (see below): tables, most likely, as in libcrypto. Whoever loads the file
+    /// must take care that they are not executed unnoticed.
     pub unreached: Vec<Range<u64>>,
-    /// Whether the bytes of an instruction that calls the kernel or reads the time-stamp counter occur, at any offset in executable bytes, where they
-    /// were neither patched (with no way past the patch) nor proven to be inside another instruction, nor are on unreached pages. Where this is false for all text of a process,
-    /// the kernel need not make them trap, but for the signal restorers ([`Refusal::SignalReturn`]), which do not count.
+    /// Whether the bytes of an instruction that calls the kernel or reads the time-stamp counter
+    /// occur, at any offset in executable bytes, where they were neither patched (with no way past
+    /// the patch) nor proven to be inside another instruction, nor are on unreached pages. Where
+    /// this is false for all text of a process, the kernel need not make them trap, but for the
+    /// signal restorers ([`Refusal::SignalReturn`]), which do not count.
     pub unknown_calls: bool,
 }
 
@@ -219,25 +237,36 @@ impl Image {
             let far_jump = site.pad_address.map(|pad| (pad, JUMP_BYTES));
             [Some(jump), far_jump, Some((site.address, u64::from(site.length)))]
         });
-        let traps = self.refused.iter().filter_map(|site| Some((site.address, site.kind.opcode()?.len() as u64)));
+        let traps = self
+            .refused
+            .iter()
+            .filter_map(|site| Some((site.address, site.kind.opcode()?.len() as u64)));
         let saves = self.saves.iter().map(|address| (*address, lazy_binding::INSTRUCTION_BYTES));
         sites.flatten().chain(traps).chain(saves)
     }
 
-    /// Runs of pages that hold everything rewritten, by address: at most `most` of them, or one for each segment. What lies between runs is the file's own, and
-    /// so much of it that leaving it alone pays: pages of the file come from the page cache, and many at once.
+    /// Runs of pages that hold everything rewritten, by address: at most `most` of them, or one for
+    /// each segment. What lies between runs is the file's own, and so much of it that leaving it
+    /// alone pays: pages of the file come from the page cache, and many at once.
     pub fn rewritten_runs(&self, most: usize) -> Vec<Run> {
-        let mut pages: Vec<u64> =
-            self.rewritten().flat_map(|(start, bytes)| [start, start + bytes - 1]).map(|address| address / PAGE_BYTES).collect();
+        let mut pages: Vec<u64> = self
+            .rewritten()
+            .flat_map(|(start, bytes)| [start, start + bytes - 1])
+            .map(|address| address / PAGE_BYTES)
+            .collect();
         pages.sort_unstable();
         let mut runs: Vec<Run> = Vec::new();
         for page in pages {
             let address = page * PAGE_BYTES;
-            let Some(segment) = self.segments.iter().position(|segment| address.wrapping_sub(segment.address) < segment.bytes.len() as u64) else {
+            let Some(segment) = self.segments.iter().position(|segment| {
+                address.wrapping_sub(segment.address) < segment.bytes.len() as u64
+            }) else {
                 continue;
             };
             match runs.last_mut() {
-                Some(run) if run.segment == segment && address < run.address + run.bytes + NEAR_BYTES => {
+                Some(run)
+                    if run.segment == segment && address < run.address + run.bytes + NEAR_BYTES =>
+                {
                     run.bytes = address + PAGE_BYTES - run.address
                 }
                 _ => runs.push(Run { segment, address, bytes: PAGE_BYTES }),
@@ -245,7 +274,8 @@ impl Image {
         }
         while runs.len() > most {
             let gap = |at: usize| runs[at + 1].address - runs[at].address - runs[at].bytes;
-            let same_segment = (0..runs.len() - 1).filter(|&at| runs[at].segment == runs[at + 1].segment);
+            let same_segment =
+                (0..runs.len() - 1).filter(|&at| runs[at].segment == runs[at + 1].segment);
             let Some(at) = same_segment.min_by_key(|&at| gap(at)) else { break };
             let next = runs.remove(at + 1);
             runs[at].bytes = next.address + next.bytes - runs[at].address;
@@ -253,8 +283,8 @@ impl Image {
         runs
     }
 
-    /// The address in the file's text that an address in the stub area stands for: where a debugger should say the program is.
-    /// `None` for an address outside the stubs.
+    /// The address in the file's text that an address in the stub area stands for: where a debugger
+    /// should say the program is. `None` for an address outside the stubs.
     pub fn text_address(&self, stub_address: u64) -> Option<u64> {
         let offset = stub_address.wrapping_sub(self.stub_address);
         if offset >= self.stubs.len() as u64 {
@@ -271,7 +301,8 @@ impl Image {
     }
 }
 
-/// One patched segment: what the kernel would show when it maps this part of the file, with the patches in it.
+/// One patched segment: what the kernel would show when it maps this part of the file, with the
+/// patches in it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ImageSegment {
     /// Page-aligned offset in the file.
@@ -322,10 +353,12 @@ pub struct StubInfo {
     pub offset: u32,
     /// Bytes of code.
     pub length: u32,
-    /// The link-time address that the stub leaves in `%rcx`: where the runtime returns to. In the text, or in the stub where
-    /// instructions after the site were displaced, or the site belongs to a section. An atomic instruction's is that of the first call.
+    /// The link-time address that the stub leaves in `%rcx`: where the runtime returns to. In the
+    /// text, or in the stub where instructions after the site were displaced, or the site belongs
+    /// to a section. An atomic instruction's is that of the first call.
     pub continue_at: u64,
-    /// Which instruction of the text each part of the stub stands for, by offset; the first is at offset 0.
+    /// Which instruction of the text each part of the stub stands for, by offset; the first is at
+    /// offset 0.
     pub points: Vec<StubPoint>,
 }
 
@@ -360,7 +393,8 @@ pub enum Refusal {
     JumpTarget,
     /// The function it is in does not decode cleanly.
     SuspectFunction,
-    /// The file says nothing about its functions, and the site has not the one form that is safe regardless.
+    /// The file says nothing about its functions, and the site has not the one form that is safe
+    /// regardless.
     NoFunctionTable,
     /// The options exclude its kind.
     NotWanted,
@@ -376,11 +410,23 @@ mod tests {
 
     fn site(address: u64) -> Site {
         let stub = StubInfo { offset: 0, length: 0, continue_at: 0, points: Vec::new() };
-        Site { kind: SiteKind::SystemCall, address, length: 2, patch_address: address - 5, patch_length: 5, pad_address: None, stub }
+        Site {
+            kind: SiteKind::SystemCall,
+            address,
+            length: 2,
+            patch_address: address - 5,
+            patch_length: 5,
+            pad_address: None,
+            stub,
+        }
     }
 
     fn image(sites: &[u64]) -> Image {
-        let segment = |address: u64, pages: u64| ImageSegment { file_offset: address, address, bytes: vec![0; (pages * PAGE_BYTES) as usize] };
+        let segment = |address: u64, pages: u64| ImageSegment {
+            file_offset: address,
+            address,
+            bytes: vec![0; (pages * PAGE_BYTES) as usize],
+        };
         Image {
             segments: vec![segment(0x10_0000, 0x800), segment(0x100_0000, 1)],
             stub_address: 0,
@@ -396,16 +442,31 @@ mod tests {
     }
 
     fn runs(sites: &[u64], most: usize) -> Vec<(usize, u64, u64)> {
-        image(sites).rewritten_runs(most).into_iter().map(|run| (run.segment, run.address, run.bytes)).collect()
+        image(sites)
+            .rewritten_runs(most)
+            .into_iter()
+            .map(|run| (run.segment, run.address, run.bytes))
+            .collect()
     }
 
     #[test]
     fn runs_hold_all_that_is_rewritten_and_little_else() {
         let sites = [0x10_0010, 0x11_0000, 0x20_0000, 0x50_0ffe, 0x80_0010, 0x100_0010];
         // The jump before 0x11_0000 is on the page before. What is 64 kB apart is apart.
-        let apart = [(0, 0x10_0000, 0x1_1000), (0, 0x1f_f000, 0x2000), (0, 0x50_0000, 0x1000), (0, 0x80_0000, 0x1000), (1, 0x100_0000, 0x1000)];
+        let apart = [
+            (0, 0x10_0000, 0x1_1000),
+            (0, 0x1f_f000, 0x2000),
+            (0, 0x50_0000, 0x1000),
+            (0, 0x80_0000, 0x1000),
+            (1, 0x100_0000, 0x1000),
+        ];
         assert_eq!(runs(&sites, 8), apart);
-        let joined = [(0, 0x10_0000, 0x10_1000), (0, 0x50_0000, 0x1000), (0, 0x80_0000, 0x1000), (1, 0x100_0000, 0x1000)];
+        let joined = [
+            (0, 0x10_0000, 0x10_1000),
+            (0, 0x50_0000, 0x1000),
+            (0, 0x80_0000, 0x1000),
+            (1, 0x100_0000, 0x1000),
+        ];
         assert_eq!(runs(&sites, 4), joined, "the nearest are joined");
         assert_eq!(runs(&sites, 1).len(), 2, "never across segments");
     }

@@ -1,4 +1,5 @@
-//! Jump targets of exceptions: where the unwinder continues a function, from its language-specific table.
+//! Jump targets of exceptions: where the unwinder continues a function, from its language-specific
+//! table.
 //!
 //! This decoder is the project's own: gimli reads the unwinding tables and says where this one is,
 //! but not what it says.
@@ -11,11 +12,18 @@ use crate::windows::Windows;
 const OMITTED: u8 = 0xff;
 const FORM_MASK: u8 = 0x0f;
 
-/// Entries read in all; functions may share a table, so this bounds what a small hostile file costs.
+/// Entries read in all; functions may share a table, so this bounds what a small hostile file
+/// costs.
 const TOTAL_ENTRIES: usize = 1 << 24;
 
-/// Adds the landing pads near candidates. Returns the functions whose table could not be read: anything in them may be a target.
-pub(crate) fn landing_pad_targets(elf: &ElfView, windows: &Windows, tables: &[ExceptionTable], targets: &mut Vec<u64>) -> Vec<u64> {
+/// Adds the landing pads near candidates. Returns the functions whose table could not be read:
+/// anything in them may be a target.
+pub(crate) fn landing_pad_targets(
+    elf: &ElfView,
+    windows: &Windows,
+    tables: &[ExceptionTable],
+    targets: &mut Vec<u64>,
+) -> Vec<u64> {
     let mut left = TOTAL_ENTRIES;
     let mut unreadable = Vec::new();
     for table in tables {
@@ -34,8 +42,14 @@ struct Cursor<'data> {
 }
 
 impl Cursor<'_> {
-    /// Calls `found` for each landing pad; `None` where the table ends early or has an encoding that compilers do not use here.
-    fn landing_pads(&mut self, function: u64, left: &mut usize, mut found: impl FnMut(u64)) -> Option<()> {
+    /// Calls `found` for each landing pad; `None` where the table ends early or has an encoding
+    /// that compilers do not use here.
+    fn landing_pads(
+        &mut self,
+        function: u64,
+        left: &mut usize,
+        mut found: impl FnMut(u64),
+    ) -> Option<()> {
         if self.byte()? != OMITTED {
             return None;
         }
@@ -112,7 +126,10 @@ mod tests {
     #[test]
     fn variable_length_entries() {
         // No base, no types; two entries, one of them without a pad.
-        assert_eq!(pads(&[0xff, 0xff, 0x01, 9, 0, 4, 0x90, 0x02, 1, 4, 4, 0, 0]), Some(vec![0x1110]));
+        assert_eq!(
+            pads(&[0xff, 0xff, 0x01, 9, 0, 4, 0x90, 0x02, 1, 4, 4, 0, 0]),
+            Some(vec![0x1110])
+        );
     }
 
     #[test]

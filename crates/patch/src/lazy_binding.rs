@@ -1,9 +1,11 @@
 //! The dynamic linker's lazy binding, made repeatable.
 //!
-//! When a function is called for the first time, glibc's linker saves the vector registers on the program's stack with XSAVEC or XSAVE. These also
-//! store which of them are in use, and XSAVEC nothing of the others; and of registers that are all zero the processor may forget or remember that
-//! they are in use at any interruption. The stack below would differ at replay. The linker itself leaves the upper halves of vector registers
-//! alone, so that FXSAVE does as well, of which it has a variant too, for processors without the other instructions.
+//! When a function is called for the first time, glibc's linker saves the vector registers on the
+//! program's stack with XSAVEC or XSAVE. These also store which of them are in use, and XSAVEC
+//! nothing of the others; and of registers that are all zero the processor may forget or remember
+//! that they are in use at any interruption. The stack below would differ at replay. The linker
+//! itself leaves the upper halves of vector registers alone, so that FXSAVE does as well, of which
+//! it has a variant too, for processors without the other instructions.
 
 use crate::elf::ElfView;
 use crate::emit::Patch;
@@ -22,11 +24,16 @@ pub(crate) const INSTRUCTION_BYTES: u64 = 5;
 /// Between saving and restoring lies one call, and before saving an area is cleared.
 const MOST_BYTES: usize = 96;
 
-/// The edits of a file's text. Any other file has none: what is looked for is a save and a restore of the same place with the same mask, next to
-/// each other.
+/// The edits of a file's text. Any other file has none: what is looked for is a save and a restore
+/// of the same place with the same mask, next to each other.
 pub(crate) fn patches(elf: &ElfView) -> Vec<Patch> {
     let segments = elf.text_segments();
-    segments.flat_map(|segment| in_text(elf.segment_bytes(segment)).map(|(at, bytes)| (segment.address + at as u64, bytes))).collect()
+    segments
+        .flat_map(|segment| {
+            in_text(elf.segment_bytes(segment))
+                .map(|(at, bytes)| (segment.address + at as u64, bytes))
+        })
+        .collect()
 }
 
 fn in_text(text: &[u8]) -> impl Iterator<Item = (usize, Vec<u8>)> {
@@ -40,7 +47,9 @@ fn pair(text: &[u8], restore: usize) -> Option<[(usize, Vec<u8>); 2]> {
     let mask = text.get(restore.checked_sub(5)?..restore).filter(|bytes| bytes[0] == MOVE_MASK)?;
     let start = restore.saturating_sub(MOST_BYTES);
     let before = &text[start..restore - mask.len()];
-    let save = before.windows(5).rposition(|bytes| bytes[4] == place && SAVES.iter().any(|save| bytes.starts_with(save)))?;
+    let save = before
+        .windows(5)
+        .rposition(|bytes| bytes[4] == place && SAVES.iter().any(|save| bytes.starts_with(save)))?;
     before[..save].windows(mask.len()).any(|bytes| bytes == mask).then_some(())?;
     let with_place = |instruction: [u8; 4]| [&instruction[..], &[place]].concat();
     Some([(start + save, with_place(SHORT_SAVE)), (restore + 2, with_place(SHORT_RESTORE))])
@@ -54,7 +63,19 @@ mod tests {
 
     fn resolver(save: &[u8], place: u8) -> Vec<u8> {
         let call = [0xe8, 1, 2, 3, 4, 0x49, 0x89, 0xc3];
-        [&[0x90; 40], &MASK[..], &[0x31, 0xd2], save, &[place], &call, &MASK, &RESTORE, &[place], &[0xc3]].concat()
+        [
+            &[0x90; 40],
+            &MASK[..],
+            &[0x31, 0xd2],
+            save,
+            &[place],
+            &call,
+            &MASK,
+            &RESTORE,
+            &[place],
+            &[0xc3],
+        ]
+        .concat()
     }
 
     #[test]
@@ -62,7 +83,13 @@ mod tests {
         for save in SAVES {
             let text = resolver(&save, 0x40);
             let edits: Vec<_> = in_text(&text).collect();
-            assert_eq!(edits, [(47, vec![0x0f, 0xae, 0x44, 0x24, 0x40]), (67, vec![0x0f, 0xae, 0x4c, 0x24, 0x40])]);
+            assert_eq!(
+                edits,
+                [
+                    (47, vec![0x0f, 0xae, 0x44, 0x24, 0x40]),
+                    (67, vec![0x0f, 0xae, 0x4c, 0x24, 0x40])
+                ]
+            );
             assert_eq!(text[67..72], [0x0f, 0xae, 0x6c, 0x24, 0x40]);
         }
     }

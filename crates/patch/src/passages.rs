@@ -1,5 +1,5 @@
-//! Functions whose calls are counted, so that a thread can be stopped at one of them and found there again at replay: those that threads call before
-//! they touch what they share.
+//! Functions whose calls are counted, so that a thread can be stopped at one of them and found
+//! there again at replay: those that threads call before they touch what they share.
 
 use crate::elf::ElfView;
 use crate::functions::{Chunk, Functions};
@@ -22,7 +22,9 @@ pub(crate) fn find(elf: &ElfView, functions: &Functions) -> Vec<u64> {
         return Vec::new();
     }
     let symbols = elf.function_symbols();
-    let counted = symbols.iter().filter(|symbol| COUNTED.contains(&symbol.name) && begins(&functions.chunks, symbol.address));
+    let counted = symbols.iter().filter(|symbol| {
+        COUNTED.contains(&symbol.name) && begins(&functions.chunks, symbol.address)
+    });
     let mut found: Vec<u64> = counted.map(|symbol| behind_mark(elf, symbol.address)).collect();
     found.sort_unstable();
     found.dedup();

@@ -1,4 +1,5 @@
-//! Go's table of functions (`.gopclntab`): present in every Go program, stripped or not, which has no unwinding tables.
+//! Go's table of functions (`.gopclntab`): present in every Go program, stripped or not, which has
+//! no unwinding tables.
 //!
 //! This decoder is the project's own: the table is Go's, neither ELF nor DWARF, which are what
 //! object and gimli read.
@@ -16,7 +17,9 @@ const TRAITS: u32 = 0x0801_0000;
 
 /// All functions of a Go program; empty for other programs and unknown versions of the table.
 pub(crate) fn go_functions(elf: &ElfView) -> Vec<Chunk> {
-    let table = [b".gopclntab".as_slice(), b".data.rel.ro.gopclntab".as_slice()].into_iter().find_map(|name| elf.section(name));
+    let table = [b".gopclntab".as_slice(), b".data.rel.ro.gopclntab".as_slice()]
+        .into_iter()
+        .find_map(|name| elf.section(name));
     table.and_then(|table| parse(elf, table.bytes)).unwrap_or_default()
 }
 
@@ -33,7 +36,9 @@ fn parse(elf: &ElfView, table: &[u8]) -> Option<Vec<Chunk>> {
                 0 => elf.section(b".text")?.address,
                 address => address,
             };
-            ranges(count, |index| text.checked_add(u64::from(u32_at(entries, index.checked_mul(8)?)?)))
+            ranges(count, |index| {
+                text.checked_add(u64::from(u32_at(entries, index.checked_mul(8)?)?))
+            })
         }
         MAGIC_116 => {
             let entries = table.get(usize::try_from(u64_at(table, 56)?).ok()?..)?;

@@ -12,27 +12,37 @@ const TABLE_ENTRIES: u64 = 4096;
 /// Entries looked at in all of them; far more than real programs have.
 const TOTAL_ENTRIES: usize = 1 << 26;
 
-/// Adds the addresses near sites that pointers in data lead to. Relocations need no separate reading: their addends are 8-byte words in
-/// loaded segments too, and so are the words that relative relocations apply to.
+/// Adds the addresses near sites that pointers in data lead to. Relocations need no separate
+/// reading: their addends are 8-byte words in loaded segments too, and so are the words that
+/// relative relocations apply to.
 pub(crate) fn pointer_targets(elf: &ElfView, windows: &Windows, targets: &mut Vec<u64>) {
     for segment in &elf.segments {
         let bytes = elf.segment_bytes(segment);
         let skip = (segment.address.wrapping_neg() % 8) as usize;
         let words = bytes.get(skip..).unwrap_or_default().chunks_exact(8);
-        let values = words.map(|word| u64::from_le_bytes(word.try_into().expect("chunks of 8 bytes")));
+        let values =
+            words.map(|word| u64::from_le_bytes(word.try_into().expect("chunks of 8 bytes")));
         targets.extend(values.filter(|value| windows.contains(*value)));
     }
 }
 
-/// Adds the addresses near sites that jump tables of 4-byte offsets relative to the table lead to. Any address that code loads may be such a table; reading
-/// stops at the first entry that does not lead into text.
+/// Adds the addresses near sites that jump tables of 4-byte offsets relative to the table lead to.
+/// Any address that code loads may be such a table; reading stops at the first entry that does not
+/// lead into text.
 ///
-/// Where the next table starts this one should end. But what looks like a start may be no more than an address computed from one, so reading goes on for as long
-/// as entries lead into the function that uses the table.
+/// Where the next table starts this one should end. But what looks like a start may be no more than
+/// an address computed from one, so reading goes on for as long as entries lead into the function
+/// that uses the table.
 ///
 /// Returns false where there are more entries than will be looked at: then targets may be missing.
 #[must_use]
-pub(crate) fn table_targets(elf: &ElfView, windows: &Windows, chunks: &[Chunk], mut bases: Vec<TableBase>, targets: &mut Vec<u64>) -> bool {
+pub(crate) fn table_targets(
+    elf: &ElfView,
+    windows: &Windows,
+    chunks: &[Chunk],
+    mut bases: Vec<TableBase>,
+    targets: &mut Vec<u64>,
+) -> bool {
     bases.sort_unstable();
     bases.dedup();
     let mut left = TOTAL_ENTRIES;

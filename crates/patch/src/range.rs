@@ -4,8 +4,8 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// The addresses outside that this code, which begins at `start`, goes on at, and those inside from which it goes on nobody can say where, or makes
-/// a call. `None`: it is no code.
+/// The addresses outside that this code, which begins at `start`, goes on at, and those inside from
+/// which it goes on nobody can say where, or makes a call. `None`: it is no code.
 pub fn ways_out(start: u64, code: &[u8]) -> Option<BTreeSet<u64>> {
     let range = start..start.checked_add(code.len() as u64)?;
     let mut ways = BTreeSet::new();
@@ -18,7 +18,8 @@ pub fn ways_out(start: u64, code: &[u8]) -> Option<BTreeSet<u64>> {
     Some(ways)
 }
 
-/// Where each instruction begins and ends of code that begins at `start`, up to the one at `last`. `None`: there is none at `last`.
+/// Where each instruction begins and ends of code that begins at `start`, up to the one at `last`.
+/// `None`: there is none at `last`.
 pub fn instructions(start: u64, code: &[u8], last: u64) -> Option<Vec<(u64, u64)>> {
     let mut all = Vec::new();
     for instruction in Decoder::with_ip(64, code, start, DecoderOptions::NONE) {
@@ -35,11 +36,18 @@ pub fn instructions(start: u64, code: &[u8], last: u64) -> Option<Vec<(u64, u64)
 
 /// The instructions of code that begins at `start` that call.
 pub fn calls(start: u64, code: &[u8]) -> BTreeSet<u64> {
-    let is_call = |one: &Instruction| matches!(one.flow_control(), FlowControl::Call | FlowControl::IndirectCall);
-    Decoder::with_ip(64, code, start, DecoderOptions::NONE).iter().filter(is_call).map(|one| one.ip()).collect()
+    let is_call = |one: &Instruction| {
+        matches!(one.flow_control(), FlowControl::Call | FlowControl::IndirectCall)
+    };
+    Decoder::with_ip(64, code, start, DecoderOptions::NONE)
+        .iter()
+        .filter(is_call)
+        .map(|one| one.ip())
+        .collect()
 }
 
-/// The instructions of a function's code, which begins at `start`, that are outside a range and may lead into it. `None`: it is no code.
+/// The instructions of a function's code, which begins at `start`, that are outside a range and may
+/// lead into it. `None`: it is no code.
 pub fn ways_in(start: u64, code: &[u8], range: &Range<u64>) -> Option<BTreeSet<u64>> {
     let mut ways = BTreeSet::new();
     for instruction in Decoder::with_ip(64, code, start, DecoderOptions::NONE) {
@@ -49,7 +57,9 @@ pub fn ways_in(start: u64, code: &[u8], range: &Range<u64>) -> Option<BTreeSet<u
         let mut own = BTreeSet::new();
         add_ways(&instruction, &(instruction.ip()..instruction.ip()), &mut own);
         let is_anywhere = instruction.flow_control() == FlowControl::IndirectBranch;
-        let leads_in = is_anywhere || own.iter().any(|to| range.contains(to)) || range.contains(&instruction.next_ip());
+        let leads_in = is_anywhere
+            || own.iter().any(|to| range.contains(to))
+            || range.contains(&instruction.next_ip());
         if leads_in && !range.contains(&instruction.ip()) {
             ways.insert(instruction.ip());
         }
@@ -57,8 +67,9 @@ pub fn ways_in(start: u64, code: &[u8], range: &Range<u64>) -> Option<BTreeSet<u
     Some(ways)
 }
 
-/// Bytes of the instructions, as far as all of them are there, that a thread executes which comes to `start` and which nothing interrupts: up to the first
-/// one that may lead elsewhere, that included.
+/// Bytes of the instructions, as far as all of them are there, that a thread executes which comes
+/// to `start` and which nothing interrupts: up to the first one that may lead elsewhere, that
+/// included.
 pub fn straight_run(start: u64, code: &[u8]) -> usize {
     let mut end = 0;
     for instruction in Decoder::with_ip(64, code, start, DecoderOptions::NONE) {
@@ -99,11 +110,15 @@ mod tests {
     #[test]
     fn a_loop_is_left_behind_it_and_where_it_calls() {
         // add $1, %eax; call; ret; cmp; jne to the start; jmp far ahead
-        let code = [0x83, 0xc0, 1, 0xe8, 0, 1, 0, 0, 0xc3, 0x39, 0xc8, 0x75, 0xf3, 0xe9, 0, 1, 0, 0];
+        let code =
+            [0x83, 0xc0, 1, 0xe8, 0, 1, 0, 0, 0xc3, 0x39, 0xc8, 0x75, 0xf3, 0xe9, 0, 1, 0, 0];
         assert_eq!(ways_out(0x1000, &code), Some(BTreeSet::from([0x1003, 0x1008, 0x1112])));
         assert_eq!(ways_out(0x1000, &code[..13]), Some(BTreeSet::from([0x1003, 0x1008, 0x100d])));
         assert_eq!(ways_out(0x1000, &[0x06]), None);
-        assert_eq!(instructions(0x1000, &code, 0x1003), Some(vec![(0x1000, 0x1003), (0x1003, 0x1008)]));
+        assert_eq!(
+            instructions(0x1000, &code, 0x1003),
+            Some(vec![(0x1000, 0x1003), (0x1003, 0x1008)])
+        );
         assert_eq!(instructions(0x1000, &code, 0x1004), None);
     }
 
@@ -120,10 +135,17 @@ mod tests {
 
     #[test]
     fn a_range_is_come_into_from_before_it_and_by_jumps() {
-        // 1000 nop; 1001 jmp 1006; 1003 nop; 1004 jmp *%rax; 1006 call; 100b jne 1003; 100d jmp 1000
+        // 1000 nop; 1001 jmp 1006; 1003 nop; 1004 jmp *%rax; 1006 call; 100b jne 1003; 100d jmp
+        // 1000
         let code = [0x90, 0xeb, 3, 0x90, 0xff, 0xe0, 0xe8, 0, 1, 0, 0, 0x75, 0xf6, 0xeb, 0xf1];
-        assert_eq!(ways_in(0x1000, &code, &(0x1003..0x1004)), Some(BTreeSet::from([0x1001, 0x1004, 0x100b])));
-        assert_eq!(ways_in(0x1000, &code, &(0x1006..0x100d)), Some(BTreeSet::from([0x1001, 0x1004])));
+        assert_eq!(
+            ways_in(0x1000, &code, &(0x1003..0x1004)),
+            Some(BTreeSet::from([0x1001, 0x1004, 0x100b]))
+        );
+        assert_eq!(
+            ways_in(0x1000, &code, &(0x1006..0x100d)),
+            Some(BTreeSet::from([0x1001, 0x1004]))
+        );
         assert_eq!(ways_in(0x1000, &[0x06], &(0x1000..0x1001)), None);
         assert_eq!(calls(0x1000, &code), BTreeSet::from([0x1006]));
     }

@@ -8,9 +8,10 @@ const LONGEST: usize = 15;
 /// No jump over one byte lies further from where it leads to.
 pub(crate) const SHORT_REACH: usize = 2 + 128;
 
-/// Where something in the code at `start` may refer to another place, by its bytes alone, and to which: jumps and calls over four bytes, and what is
-/// relative to the program counter. Wherever an instruction begins, none is missing; [`of_code`] around tells which of them are true. Calls `found`
-/// with what is referred to and the place.
+/// Where something in the code at `start` may refer to another place, by its bytes alone, and to
+/// which: jumps and calls over four bytes, and what is relative to the program counter. Wherever an
+/// instruction begins, none is missing; [`of_code`] around tells which of them are true. Calls
+/// `found` with what is referred to and the place.
 pub(crate) fn possible(start: u64, code: &[u8], mut found: impl FnMut(u64, u64)) {
     // Nothing, or 1, 2 or 4 bytes of the instruction may follow an address relative to it.
     const BEHIND: [u64; 4] = [0, 1, 2, 4];
@@ -22,14 +23,16 @@ pub(crate) fn possible(start: u64, code: &[u8], mut found: impl FnMut(u64, u64))
             Kind::Operands => (1, &BEHIND[..]),
             _ => continue,
         };
-        let distance = i32::from_le_bytes([bytes[from], bytes[from + 1], bytes[from + 2], bytes[from + 3]]);
+        let distance =
+            i32::from_le_bytes([bytes[from], bytes[from + 1], bytes[from + 2], bytes[from + 3]]);
         let source = start + at as u64;
         let target = (source + from as u64 + 4).wrapping_add_signed(distance.into());
         behind.iter().for_each(|more| found(target.wrapping_add(*more), source));
     }
 }
 
-/// The same for jumps over one byte that may lead to `target`, which lies `place` bytes into the code.
+/// The same for jumps over one byte that may lead to `target`, which lies `place` bytes into the
+/// code.
 pub(crate) fn possible_short(code: &[u8], place: usize) -> impl Iterator<Item = usize> + use<'_> {
     let first = place.saturating_sub(2 + i8::MAX as usize);
     code.windows(2).enumerate().skip(first).take(2 * SHORT_REACH).filter_map(move |(at, bytes)| {
@@ -67,8 +70,8 @@ static KINDS: [Kind; 256] = {
     kinds
 };
 
-/// Adds what the code that lies at `start` refers to. Decoding starts at several places, because nothing says where instructions begin; it soon
-/// falls into step.
+/// Adds what the code that lies at `start` refers to. Decoding starts at several places, because
+/// nothing says where instructions begin; it soon falls into step.
 pub(crate) fn of_code(start: u64, code: &[u8], found: &mut HashSet<u64>) {
     let mut seen = vec![false; code.len()];
     let mut instruction = Instruction::default();
@@ -93,7 +96,10 @@ pub(crate) fn of_code(start: u64, code: &[u8], found: &mut HashSet<u64>) {
 }
 
 fn of_instruction(instruction: &Instruction) -> Option<u64> {
-    if matches!(instruction.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64) {
+    if matches!(
+        instruction.op0_kind(),
+        OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64
+    ) {
         return Some(instruction.near_branch_target());
     }
     instruction.is_ip_rel_memory_operand().then(|| instruction.ip_rel_memory_address())
@@ -109,14 +115,17 @@ mod tests {
         const START: u64 = 0x10_0000;
         let mut state = 1_u64;
         let mut next = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) as u8
         };
         for round in 0..40 {
             // Short distances, and bytes that tell of references more often than others do.
             let mut code: Vec<u8> = (0..4096).map(|_| next()).collect();
             for at in (0..4096 - 8).step_by(7) {
-                let first = [0xe8, 0xe9, 0x0f, 0xeb, 0x74, 0x48, 0xe3, 0xc7][usize::from(next()) % 8];
+                let first =
+                    [0xe8, 0xe9, 0x0f, 0xeb, 0x74, 0x48, 0xe3, 0xc7][usize::from(next()) % 8];
                 code[at..at + 5].copy_from_slice(&[
                     first,
                     next(),
@@ -135,7 +144,12 @@ mod tests {
             for target in decoded {
                 let place = target.wrapping_sub(START) as usize;
                 let is_short = place < code.len() && possible_short(&code, place).next().is_some();
-                assert!(expected.contains(&target) || is_short || !(START..START + 4096).contains(&target), "{target:#x}");
+                assert!(
+                    expected.contains(&target)
+                        || is_short
+                        || !(START..START + 4096).contains(&target),
+                    "{target:#x}"
+                );
             }
         }
     }

@@ -1,7 +1,10 @@
-//! A look at every byte of the text, without decoding it: which functions may refer to the neighbourhood of a site, and where jump tables may be.
+//! A look at every byte of the text, without decoding it: which functions may refer to the
+//! neighbourhood of a site, and where jump tables may be.
 //!
-//! Decoding a large program takes seconds, looking at it a fraction. Whatever refers to a site from afar has a 32-bit displacement (or, in programs at a fixed
-//! address, the address itself) among its bytes, so only functions with such bytes need to be decoded; the short jumps come from near by.
+//! Decoding a large program takes seconds, looking at it a fraction. Whatever refers to a site from
+//! afar has a 32-bit displacement (or, in programs at a fixed address, the address itself) among
+//! its bytes, so only functions with such bytes need to be decoded; the short jumps come from near
+//! by.
 
 use crate::bytes::u32_at;
 use crate::elf::{ElfView, LoadSegment};
@@ -10,7 +13,8 @@ use crate::windows::Windows;
 /// What the scan found.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
-    /// Addresses of 4-byte words that lead near a site if they are displacements or addresses; ascending.
+    /// Addresses of 4-byte words that lead near a site if they are displacements or addresses;
+    /// ascending.
     pub hits: Vec<Hit>,
     /// Where jump tables may start.
     pub table_bases: Vec<TableBase>,
@@ -54,7 +58,10 @@ impl Scan {
             let before = &bytes[..offset];
             if loads_address(before) && may_be_table(elf, windows, target) {
                 self.table_bases.push(TableBase { base: target, user: address });
-            } else if elf.fixed_address && loads_constant(before) && may_be_table(elf, windows, u64::from(word)) {
+            } else if elf.fixed_address
+                && loads_constant(before)
+                && may_be_table(elf, windows, u64::from(word))
+            {
                 self.table_bases.push(TableBase { base: u64::from(word), user: address });
             }
         }
@@ -77,8 +84,11 @@ fn may_be_table(elf: &ElfView, windows: &Windows, base: u64) -> bool {
     entry.is_some_and(|entry| windows.is_text(base.wrapping_add_signed(i64::from(entry as i32))))
 }
 
-/// Whether the displacement, in code outside all known functions, is preceded by the opcode of a jump or call.
+/// Whether the displacement, in code outside all known functions, is preceded by the opcode of a
+/// jump or call.
 pub(crate) fn is_unknown_jump(elf: &ElfView, hit: &Hit) -> bool {
-    let before = |bytes: u64| hit.address.checked_sub(bytes).map(|start| elf.bytes_from(start)).unwrap_or_default();
+    let before = |bytes: u64| {
+        hit.address.checked_sub(bytes).map(|start| elf.bytes_from(start)).unwrap_or_default()
+    };
     matches!(before(1), [0xe8 | 0xe9, ..]) || matches!(before(2), [0x0f, 0x80..=0x8f, ..])
 }

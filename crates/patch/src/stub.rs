@@ -1,4 +1,5 @@
-//! What stubs consist of: instructions displaced from the text, calls of the runtime, and jumps back into the text.
+//! What stubs consist of: instructions displaced from the text, calls of the runtime, and jumps
+//! back into the text.
 
 use crate::choice::{JUMP_BYTES, Plan};
 use crate::entry::Entry;
@@ -35,10 +36,12 @@ pub(crate) enum Piece {
     Moved(Listed),
     /// A conditional jump over the next so many bytes of the stub.
     Skip { condition: u8, bytes: usize, stands_for: u64 },
-    /// A call of the runtime, which goes on behind it, or at a place in the text. With `skipped`, a byte follows it that says how far it is from behind that byte to
-    /// where the runtime may go on instead.
+    /// A call of the runtime, which goes on behind it, or at a place in the text. With `skipped`, a
+    /// byte follows it that says how far it is from behind that byte to where the runtime may go on
+    /// instead.
     Call { entry: Entry, text_next: Option<u64>, skipped: Option<u8>, stands_for: u64 },
-    /// Counts a passage, and jumps over the next so many bytes of the stub as long as the count is not negative.
+    /// Counts a passage, and jumps over the next so many bytes of the stub as long as the count is
+    /// not negative.
     Count { bytes: u8, stands_for: u64 },
     /// A jump to the text.
     Jump { target: u64, stands_for: u64 },
@@ -60,7 +63,9 @@ impl Piece {
             Piece::Moved(instruction) => moved_bytes(instruction),
             Piece::Skip { .. } => CONDITIONAL_BYTES,
             Piece::Call { entry: Entry::SystemCall, .. } => CALL_BYTES,
-            Piece::Call { skipped, .. } => SAVE_RCX.len() + CALL_BYTES + usize::from(skipped.is_some()),
+            Piece::Call { skipped, .. } => {
+                SAVE_RCX.len() + CALL_BYTES + usize::from(skipped.is_some())
+            }
             Piece::Count { .. } => COUNT.len() + JUMP_NOT_NEGATIVE.len() + 1,
             Piece::Jump { .. } => JUMP_BYTES as usize,
         }
@@ -70,9 +75,10 @@ impl Piece {
     pub fn stands_for(&self) -> u64 {
         match self {
             Piece::Moved(instruction) => instruction.address,
-            Piece::Skip { stands_for, .. } | Piece::Call { stands_for, .. } | Piece::Count { stands_for, .. } | Piece::Jump { stands_for, .. } => {
-                *stands_for
-            }
+            Piece::Skip { stands_for, .. }
+            | Piece::Call { stands_for, .. }
+            | Piece::Count { stands_for, .. }
+            | Piece::Jump { stands_for, .. } => *stands_for,
         }
     }
 }
@@ -108,17 +114,29 @@ fn replaced(plan: &Plan, entry: Entry) -> Vec<Piece> {
 /// The instruction between two calls. What jumps over its LOCK prefix is between them, too.
 fn atomic(plan: &Plan) -> Vec<Piece> {
     let (outside, inside) = plan.before.split_at(plan.outside);
-    let mut within: Vec<Piece> =
-        inside.iter().enumerate().map(|(index, instruction)| between_calls(plan, instruction, &inside[index + 1..])).collect();
+    let mut within: Vec<Piece> = inside
+        .iter()
+        .enumerate()
+        .map(|(index, instruction)| between_calls(plan, instruction, &inside[index + 1..]))
+        .collect();
     within.push(Piece::Moved(plan.site));
     // Nothing but the instruction may be left out when it is said to have failed.
     let is_compare = plan.site.nature == Nature::Atomic { compares: true }
         && inside.iter().all(|instruction| matches!(instruction.role, Role::Conditional { .. }));
-    let (begin, end) = if is_compare { (Entry::CompareBegin, Entry::CompareEnd) } else { (Entry::SectionBegin, Entry::SectionEnd) };
+    let (begin, end) = if is_compare {
+        (Entry::CompareBegin, Entry::CompareEnd)
+    } else {
+        (Entry::SectionBegin, Entry::SectionEnd)
+    };
     within.push(Piece::call(end, plan.site.end()));
     let skipped = is_compare.then(|| within.iter().map(Piece::bytes).sum::<usize>() as u8);
     let mut pieces: Vec<Piece> = moved(outside).collect();
-    pieces.push(Piece::Call { entry: begin, text_next: None, skipped, stands_for: inside.first().unwrap_or(&plan.site).address });
+    pieces.push(Piece::Call {
+        entry: begin,
+        text_next: None,
+        skipped,
+        stands_for: inside.first().unwrap_or(&plan.site).address,
+    });
     pieces.extend(within);
     match plan.after.split_last().filter(|(last, _)| last.leaves()) {
         Some((last, others)) => pieces.extend(moved(others).chain([leave(last)])),
@@ -127,29 +145,37 @@ fn atomic(plan: &Plan) -> Vec<Piece> {
     pieces
 }
 
-/// An instruction between the calls; `rest` are those between it and the atomic one, over whose prefix it may jump.
+/// An instruction between the calls; `rest` are those between it and the atomic one, over whose
+/// prefix it may jump.
 fn between_calls(plan: &Plan, instruction: &Listed, rest: &[Listed]) -> Piece {
     match instruction.role {
         Role::Conditional { condition, target } if plan.site.has_inside(target) => {
             let between: usize = rest.iter().map(moved_bytes).sum();
-            Piece::Skip { condition, bytes: between + (target - plan.site.address) as usize, stands_for: instruction.address }
+            Piece::Skip {
+                condition,
+                bytes: between + (target - plan.site.address) as usize,
+                stands_for: instruction.address,
+            }
         }
         _ => Piece::Moved(*instruction),
     }
 }
 
 fn section_begin(plan: &Plan) -> Vec<Piece> {
-    let mut pieces = vec![Piece::call(Entry::SectionBegin, plan.site.address), Piece::Moved(plan.site)];
+    let mut pieces =
+        vec![Piece::call(Entry::SectionBegin, plan.site.address), Piece::Moved(plan.site)];
     pieces.extend(moved(&plan.after));
     pieces.push(Piece::back(plan.end()));
     pieces
 }
 
-/// The first instructions of a function, behind the count. Status flags mean nothing where a function begins.
+/// The first instructions of a function, behind the count. Status flags mean nothing where a
+/// function begins.
 fn passage(plan: &Plan) -> Vec<Piece> {
     let stands_for = plan.site.address;
     let call = Piece::call(Entry::Passage, stands_for);
-    let mut pieces = vec![Piece::Count { bytes: call.bytes() as u8, stands_for }, call, Piece::Moved(plan.site)];
+    let mut pieces =
+        vec![Piece::Count { bytes: call.bytes() as u8, stands_for }, call, Piece::Moved(plan.site)];
     pieces.extend(moved(&plan.after));
     pieces.push(Piece::back(plan.end()));
     pieces

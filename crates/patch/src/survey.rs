@@ -1,11 +1,14 @@
-//! Decoding functions: the instructions near sites, and every address near them that something may jump to.
+//! Decoding functions: the instructions near sites, and every address near them that something may
+//! jump to.
 
 use crate::elf::ElfView;
 use crate::functions::{Chunk, Functions};
 use crate::image::SiteKind;
 use crate::sections::is_atomic;
 use crate::windows::Windows;
-use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{
+    Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register,
+};
 
 /// Longest gap between functions that may be padding.
 const GAP_BYTES: usize = 256;
@@ -96,7 +99,8 @@ pub(crate) struct Branch {
     pub is_call: bool,
 }
 
-/// Bytes of padding that nothing executes: they follow an instruction that never falls through, and do nothing.
+/// Bytes of padding that nothing executes: they follow an instruction that never falls through, and
+/// do nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pad {
     pub start: u64,
@@ -118,10 +122,20 @@ pub(crate) struct Survey {
 }
 
 /// Decodes the functions that `wanted` says, by their index.
-pub(crate) fn survey(elf: &ElfView, functions: &Functions, windows: &Windows, wanted: impl Fn(usize) -> bool) -> Survey {
+pub(crate) fn survey(
+    elf: &ElfView,
+    functions: &Functions,
+    windows: &Windows,
+    wanted: impl Fn(usize) -> bool,
+) -> Survey {
     let chunks = &functions.chunks;
-    let mut result =
-        Survey { listing: Vec::new(), branches: Vec::new(), references: Vec::new(), pads: Vec::new(), suspect: vec![false; chunks.len()] };
+    let mut result = Survey {
+        listing: Vec::new(),
+        branches: Vec::new(),
+        references: Vec::new(),
+        pads: Vec::new(),
+        suspect: vec![false; chunks.len()],
+    };
     for (index, chunk) in chunks.iter().enumerate().filter(|(index, _)| wanted(*index)) {
         if windows.contains(chunk.start) {
             result.references.push(chunk.start);
@@ -134,7 +148,14 @@ pub(crate) fn survey(elf: &ElfView, functions: &Functions, windows: &Windows, wa
 
 impl Survey {
     /// Decodes one chunk, and the gap to the next one at `next`; true where the chunk is not clean.
-    fn decode(&mut self, elf: &ElfView, windows: &Windows, chunk: &Chunk, index: u32, next: u64) -> bool {
+    fn decode(
+        &mut self,
+        elf: &ElfView,
+        windows: &Windows,
+        chunk: &Chunk,
+        index: u32,
+        next: u64,
+    ) -> bool {
         let bytes = elf.bytes_from(chunk.start);
         let bytes = &bytes[..bytes.len().min((chunk.end - chunk.start) as usize)];
         let mut decoder = Decoder::with_ip(64, bytes, chunk.start, DecoderOptions::NONE);
@@ -171,7 +192,8 @@ impl Survey {
         suspect
     }
 
-    /// The instruction of a cleanly decoded function, near a site, that the byte at `address` belongs to.
+    /// The instruction of a cleanly decoded function, near a site, that the byte at `address`
+    /// belongs to.
     pub fn covering(&self, address: u64) -> Option<&Listed> {
         let index = self.listing.partition_point(|listed| listed.address <= address);
         let listed = self.listing[..index].last()?;
@@ -187,7 +209,11 @@ impl Survey {
     fn note_references(&mut self, elf: &ElfView, windows: &Windows, instruction: &Instruction) {
         let branch = instruction.near_branch_target();
         if branch != 0 && windows.contains(branch) {
-            self.branches.push(Branch { target: branch, source: instruction.ip(), is_call: instruction.is_call_near() });
+            self.branches.push(Branch {
+                target: branch,
+                source: instruction.ip(),
+                is_call: instruction.is_call_near(),
+            });
         }
         if instruction.is_ip_rel_memory_operand() {
             let address = instruction.ip_rel_memory_address();
@@ -215,7 +241,8 @@ impl Survey {
 }
 
 fn touches_memory(instruction: &Instruction) -> bool {
-    let explicit = (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
+    let explicit =
+        (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
     (explicit && !matches!(instruction.mnemonic(), Mnemonic::Lea | Mnemonic::Nop))
         || instruction.is_stack_instruction()
         || instruction.is_string_instruction()
@@ -231,18 +258,28 @@ fn listed(instruction: &Instruction, bytes: &[u8], decoder: &Decoder, chunk: u32
             role = Role::Fixed;
         }
     }
-    let (address, length, memory) = (instruction.ip(), instruction.len() as u8, touches_memory(instruction));
+    let (address, length, memory) =
+        (instruction.ip(), instruction.len() as u8, touches_memory(instruction));
     Listed { address, length, role, nature: nature_of(instruction), memory, displacement_at, chunk }
 }
 
 fn nature_of(instruction: &Instruction) -> Nature {
     match instruction.flow_control() {
-        FlowControl::Next if is_atomic(instruction) => {
-            Nature::Atomic { compares: matches!(instruction.mnemonic(), Mnemonic::Cmpxchg | Mnemonic::Cmpxchg8b | Mnemonic::Cmpxchg16b) }
+        FlowControl::Next if is_atomic(instruction) => Nature::Atomic {
+            compares: matches!(
+                instruction.mnemonic(),
+                Mnemonic::Cmpxchg | Mnemonic::Cmpxchg8b | Mnemonic::Cmpxchg16b
+            ),
+        },
+        FlowControl::Return if matches!(instruction.code(), Code::Retnq | Code::Retnq_imm16) => {
+            Nature::Return
         }
-        FlowControl::Return if matches!(instruction.code(), Code::Retnq | Code::Retnq_imm16) => Nature::Return,
-        FlowControl::UnconditionalBranch => Nature::Jump { target: instruction.near_branch_target() },
-        FlowControl::IndirectBranch if instruction.is_ip_rel_memory_operand() => Nature::JumpThrough,
+        FlowControl::UnconditionalBranch => {
+            Nature::Jump { target: instruction.near_branch_target() }
+        }
+        FlowControl::IndirectBranch if instruction.is_ip_rel_memory_operand() => {
+            Nature::JumpThrough
+        }
         _ => Nature::Plain,
     }
 }
@@ -255,7 +292,8 @@ fn role_of(instruction: &Instruction, bytes: &[u8]) -> Role {
         Mnemonic::Cpuid => return Role::Site(SiteKind::Cpuid),
         Mnemonic::Sysenter => return Role::Gate,
         Mnemonic::Int if instruction.immediate8() == 0x80 => return Role::Gate,
-        // An entry mark says that something jumps here; the others belong to a mechanism that looks at addresses.
+        // An entry mark says that something jumps here; the others belong to a mechanism that looks
+        // at addresses.
         Mnemonic::Endbr64 | Mnemonic::Endbr32 | Mnemonic::Xend | Mnemonic::Xabort => {
             return Role::Fixed;
         }
@@ -276,7 +314,8 @@ fn role_of(instruction: &Instruction, bytes: &[u8]) -> Role {
     Role::Movable
 }
 
-/// The plain forms of a conditional jump, short and long; those with prefixes, and `loop` and `jrcxz`, stay where they are.
+/// The plain forms of a conditional jump, short and long; those with prefixes, and `loop` and
+/// `jrcxz`, stay where they are.
 fn conditional(instruction: &Instruction, bytes: &[u8]) -> Option<Role> {
     let opcode = match bytes {
         [opcode @ 0x70..=0x7f, _] => opcode,
@@ -298,13 +337,17 @@ struct Padding {
 impl Padding {
     /// Takes the next instruction; gives the padding that it ends.
     fn next(&mut self, instruction: &Instruction) -> Option<Pad> {
-        let ends_flow = matches!(instruction.flow_control(), FlowControl::Return | FlowControl::UnconditionalBranch | FlowControl::IndirectBranch);
+        let ends_flow = matches!(
+            instruction.flow_control(),
+            FlowControl::Return | FlowControl::UnconditionalBranch | FlowControl::IndirectBranch
+        );
         if self.unreached && does_nothing(instruction) {
             self.end = instruction.next_ip();
             return None;
         }
         let pad = self.finish();
-        *self = Self { unreached: ends_flow, start: instruction.next_ip(), end: instruction.next_ip() };
+        *self =
+            Self { unreached: ends_flow, start: instruction.next_ip(), end: instruction.next_ip() };
         pad
     }
 
@@ -314,10 +357,12 @@ impl Padding {
     }
 
     fn finish(&self) -> Option<Pad> {
-        (self.unreached && self.end > self.start).then_some(Pad { start: self.start, end: self.end })
+        (self.unreached && self.end > self.start)
+            .then_some(Pad { start: self.start, end: self.end })
     }
 
-    /// The padding that goes on between the end of one function and the start of the next, if that is all there is between them.
+    /// The padding that goes on between the end of one function and the start of the next, if that
+    /// is all there is between them.
     fn through_gap(mut self, elf: &ElfView, from: u64, to: u64) -> Option<Pad> {
         let gap = usize::try_from(to.checked_sub(from)?).ok().filter(|bytes| *bytes <= GAP_BYTES);
         let bytes = gap.and_then(|gap| elf.bytes_from(from).get(..gap)).unwrap_or_default();

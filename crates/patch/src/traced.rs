@@ -1,11 +1,14 @@
-//! What instructions that were traced while recording tell: where near by a jump can be planted, which memory they wrote, and whether they only
-//! wait for another thread.
+//! What instructions that were traced while recording tell: where near by a jump can be planted,
+//! which memory they wrote, and whether they only wait for another thread.
 
 use crate::watch::{self, Fit, Pages, Text};
-use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register, UsedMemory};
+use iced_x86::{
+    FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register, UsedMemory,
+};
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// General registers, program counter and flags before a traced instruction, in the kernel's order (`struct registers` of the runtime).
+/// General registers, program counter and flags before a traced instruction, in the kernel's order
+/// (`struct registers` of the runtime).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Step(pub [u64; 18]);
 
@@ -47,18 +50,26 @@ impl Step {
             Register::RSP,
         ];
         let full = register.full_register();
-        let value = ORDER.iter().position(|candidate| *candidate == full).map(|index| self.0[index])?;
-        if register.is_gpr64() { Some(value) } else { register.is_gpr32().then_some(value & 0xffff_ffff) }
+        let value =
+            ORDER.iter().position(|candidate| *candidate == full).map(|index| self.0[index])?;
+        if register.is_gpr64() {
+            Some(value)
+        } else {
+            register.is_gpr32().then_some(value & 0xffff_ffff)
+        }
     }
 }
 
-/// Addresses near where a jump can be planted, at most `limit`: those that are reached next from the end of the trace, then those of the trace. Where a
-/// compiler might rewrite its code they are taken only if there are no others: a trap for each visit costs far more.
+/// Addresses near where a jump can be planted, at most `limit`: those that are reached next from
+/// the end of the trace, then those of the trace. Where a compiler might rewrite its code they are
+/// taken only if there are no others: a trap for each visit costs far more.
 pub fn good_places<P: Pages>(text: &mut Text<P>, trace: &[Step], limit: usize) -> Vec<u64> {
     let mut queue: VecDeque<u64> = trace.iter().rev().take(1).map(Step::address).collect();
     let mut seen = HashSet::new();
     let (mut good, mut others) = (Vec::new(), Vec::new());
-    let unseen = |seen: &HashSet<u64>| trace.iter().rev().map(Step::address).find(|address| !seen.contains(address));
+    let unseen = |seen: &HashSet<u64>| {
+        trace.iter().rev().map(Step::address).find(|address| !seen.contains(address))
+    };
     while let Some(address) = queue.pop_front().or_else(|| unseen(&seen)) {
         if good.len() >= limit || seen.len() >= 4 * limit {
             break;
@@ -80,11 +91,16 @@ pub fn good_places<P: Pages>(text: &mut Text<P>, trace: &[Step], limit: usize) -
 /// Steps at the end of a trace that tell where the thread will come by again soon.
 const SOON: usize = 64;
 
-/// Those of the places where replay may compare without keeping the flags, if the thread comes by at one again and again; else all.
+/// Those of the places where replay may compare without keeping the flags, if the thread comes by
+/// at one again and again; else all.
 pub fn cheapest_places<P: Pages>(text: &mut Text<P>, trace: &[Step], places: Vec<u64>) -> Vec<u64> {
     let latest = &trace[trace.len().saturating_sub(SOON)..];
     let again = |place: u64| latest.iter().filter(|step| step.address() == place).count() > 1;
-    let cheap: Vec<u64> = places.iter().copied().filter(|place| again(*place) && watch::flags_are_dead(text, *place)).collect();
+    let cheap: Vec<u64> = places
+        .iter()
+        .copied()
+        .filter(|place| again(*place) && watch::flags_are_dead(text, *place))
+        .collect();
     if cheap.is_empty() { places } else { cheap }
 }
 
@@ -100,15 +116,25 @@ fn successors(instruction: &Instruction) -> impl Iterator<Item = u64> + use<> {
     both.into_iter().flatten()
 }
 
-/// The 8-byte words that the traced instructions wrote, the latest first, at most `limit`. `thread_base` is where `%fs` points.
-pub fn written_words<P: Pages>(text: &mut Text<P>, trace: &[Step], thread_base: u64, limit: usize) -> Vec<u64> {
+/// The 8-byte words that the traced instructions wrote, the latest first, at most `limit`.
+/// `thread_base` is where `%fs` points.
+pub fn written_words<P: Pages>(
+    text: &mut Text<P>,
+    trace: &[Step],
+    thread_base: u64,
+    limit: usize,
+) -> Vec<u64> {
     let mut factory = InstructionInfoFactory::new();
     let mut words = Vec::new();
     for step in trace.iter().rev() {
         let Some(instruction) = text.instruction(step.address()) else { continue };
         for memory in factory.info(&instruction).used_memory() {
-            let Some(address) = address_of(memory, step, thread_base).filter(|_| writes(memory)) else { continue };
-            let last = address.wrapping_add(memory.memory_size().size().clamp(1, 16) as u64 - 1) & !7;
+            let Some(address) = address_of(memory, step, thread_base).filter(|_| writes(memory))
+            else {
+                continue;
+            };
+            let last =
+                address.wrapping_add(memory.memory_size().size().clamp(1, 16) as u64 - 1) & !7;
             for word in [address & !7, last] {
                 if words.len() < limit && !words.contains(&word) {
                     words.push(word);
@@ -129,7 +155,10 @@ fn address_of(memory: &UsedMemory, step: &Step, thread_base: u64) -> Option<u64>
 }
 
 fn writes(memory: &UsedMemory) -> bool {
-    matches!(memory.access(), OpAccess::Write | OpAccess::ReadWrite | OpAccess::CondWrite | OpAccess::ReadCondWrite)
+    matches!(
+        memory.access(),
+        OpAccess::Write | OpAccess::ReadWrite | OpAccess::CondWrite | OpAccess::ReadCondWrite
+    )
 }
 
 /// A place in a traced loop that writes nothing: the registers, and how much had been read before.
@@ -141,10 +170,16 @@ struct Passed {
 /// Registers that a loop may change which only counts how often it has looked.
 const COUNTERS: usize = 2;
 
-/// Whether the traced thread does nothing but wait until another one changes memory: it pauses, or goes round a loop that writes nothing but what
-/// an attempt to take a lock writes, and either comes to the same registers again or only counts while it reads the same words. `is_writable` tells
-/// whether what is at one of the addresses that it reads can be changed at all.
-pub fn is_spinning<P: Pages>(text: &mut Text<P>, trace: &[Step], thread_base: u64, is_writable: impl Fn(&[u64]) -> bool) -> bool {
+/// Whether the traced thread does nothing but wait until another one changes memory: it pauses, or
+/// goes round a loop that writes nothing but what an attempt to take a lock writes, and either
+/// comes to the same registers again or only counts while it reads the same words. `is_writable`
+/// tells whether what is at one of the addresses that it reads can be changed at all.
+pub fn is_spinning<P: Pages>(
+    text: &mut Text<P>,
+    trace: &[Step],
+    thread_base: u64,
+    is_writable: impl Fn(&[u64]) -> bool,
+) -> bool {
     let mut factory = InstructionInfoFactory::new();
     let mut loops: HashMap<u64, Vec<Passed>> = HashMap::new();
     let mut reads: Vec<u64> = Vec::new();
@@ -154,12 +189,16 @@ pub fn is_spinning<P: Pages>(text: &mut Text<P>, trace: &[Step], thread_base: u6
             return true;
         }
         let rounds = loops.entry(step.address()).or_default();
-        if rounds.iter().any(|passed| passed.step == *step) || looks_again(rounds, step, &reads).is_some_and(&is_writable) {
+        if rounds.iter().any(|passed| passed.step == *step)
+            || looks_again(rounds, step, &reads).is_some_and(&is_writable)
+        {
             return true;
         }
         rounds.push(Passed { step: *step, reads_before: reads.len() });
         let takes_lock = instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg;
-        let calls = matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall) || instruction.mnemonic() == Mnemonic::Push;
+        let calls =
+            matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall)
+                || instruction.mnemonic() == Mnemonic::Push;
         let memory = factory.info(&instruction).used_memory();
         if !takes_lock && !calls && memory.iter().any(writes) {
             loops.clear();
@@ -172,8 +211,12 @@ pub fn is_spinning<P: Pages>(text: &mut Text<P>, trace: &[Step], thread_base: u6
 /// What the thread reads in each round, if its last two before `now` were alike but for a counter.
 fn looks_again<'a>(rounds: &[Passed], now: &Step, reads: &'a [u64]) -> Option<&'a [u64]> {
     let [.., first, second] = rounds else { return None };
-    let (earlier, later) = (&reads[first.reads_before..second.reads_before], &reads[second.reads_before..]);
-    let changed = |from: &Step, to: &Step| from.0[..16].iter().zip(&to.0[..16]).filter(|(from, to)| from != to).count();
-    let counts = changed(&first.step, &second.step) <= COUNTERS && changed(&second.step, now) <= COUNTERS;
+    let (earlier, later) =
+        (&reads[first.reads_before..second.reads_before], &reads[second.reads_before..]);
+    let changed = |from: &Step, to: &Step| {
+        from.0[..16].iter().zip(&to.0[..16]).filter(|(from, to)| from != to).count()
+    };
+    let counts =
+        changed(&first.step, &second.step) <= COUNTERS && changed(&second.step, now) <= COUNTERS;
     (counts && !later.is_empty() && earlier == later).then_some(later)
 }

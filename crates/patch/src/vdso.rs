@@ -1,12 +1,15 @@
 //! Turning the functions of the vDSO into system calls, which the runtime sees.
 //!
-//! The vDSO reads clocks and processor numbers without entering the kernel, so without anyone noticing. Each function's start is replaced by a jump to the
-//! runtime's system-call entry with the number of the call it stands for; the runtime returns to the `ret` behind it. `getrandom` keeps state
-//! in memory that only the kernel and the vDSO understand: its replacement says that it is not implemented, and the C library makes the
-//! call.
+//! The vDSO reads clocks and processor numbers without entering the kernel, so without anyone
+//! noticing. Each function's start is replaced by a jump to the runtime's system-call entry with
+//! the number of the call it stands for; the runtime returns to the `ret` behind it. `getrandom`
+//! keeps state in memory that only the kernel and the vDSO understand: its replacement says that it
+//! is not implemented, and the C library makes the call.
 //!
-//! The runtime itself may ask the vDSO, which is five times faster than the kernel: of functions that only read clocks the original stays callable. Its first
-//! instructions move to the padding behind all code, and the replacement lies there too, so that a short jump is all that is written over the function.
+//! The runtime itself may ask the vDSO, which is five times faster than the kernel: of functions
+//! that only read clocks the original stays callable. Its first instructions move to the padding
+//! behind all code, and the replacement lies there too, so that a short jump is all that is written
+//! over the function.
 
 use crate::analysis::CALL_TRAP;
 use crate::bytes::array_at;
@@ -20,8 +23,9 @@ use iced_x86::{Code, Decoder, DecoderOptions, Encoder, FlowControl, Instruction,
 /// Bytes reserved for the supervisor's bootstrap code.
 pub const BOOTSTRAP_BYTES: usize = 16;
 
-/// `mov $number,%eax`, `lea AFTER(%rip),%rcx`, `jmp *LITERAL(%rip)`, [`CALL_TRAP`], AFTER: `ret`, the literal. Where a signal comes before the call
-/// the program goes back to the trap, as it would to one of its own.
+/// `mov $number,%eax`, `lea AFTER(%rip),%rcx`, `jmp *LITERAL(%rip)`, [`CALL_TRAP`], AFTER: `ret`,
+/// the literal. Where a signal comes before the call the program goes back to the trap, as it would
+/// to one of its own.
 const JUMP_BYTES: usize = 5 + 7 + 6 + 2 + 1 + 8;
 /// `mov $number,%eax`, [`CALL_TRAP`], `ret`
 const PLAIN_BYTES: usize = 5 + 2 + 1;
@@ -35,7 +39,8 @@ const NOT_IMPLEMENTED: [u8; 8] = [0x48, 0xc7, 0xc0, 0xda, 0xff, 0xff, 0xff, 0xc3
 /// Those of [`FUNCTIONS`] whose originals stay callable.
 const CLOCKS: [u32; 3] = [228, 96, 201];
 
-/// Name without the prefix `__vdso_`, and the number of the system call; `None` for what must fail instead.
+/// Name without the prefix `__vdso_`, and the number of the system call; `None` for what must fail
+/// instead.
 const FUNCTIONS: [(&str, Option<u32>); 6] = [
     ("clock_gettime", Some(228)),
     ("gettimeofday", Some(96)),
@@ -52,9 +57,11 @@ pub struct VdsoPatch {
     pub functions: Vec<VdsoFunction>,
     /// What to write where.
     pub edits: Vec<VdsoEdit>,
-    /// Where [`BOOTSTRAP_BYTES`] of zero padding are free for bootstrap code, executable like the rest; `None` if the last page is full.
+    /// Where [`BOOTSTRAP_BYTES`] of zero padding are free for bootstrap code, executable like the
+    /// rest; `None` if the last page is full.
     pub bootstrap_offset: Option<u64>,
-    /// Functions of the vDSO that the patcher does not know, or could not change: they answer without the runtime.
+    /// Functions of the vDSO that the patcher does not know, or could not change: they answer
+    /// without the runtime.
     pub left_alone: Vec<String>,
 }
 
@@ -67,7 +74,8 @@ pub struct VdsoFunction {
     pub offset: u64,
     /// What became of it.
     pub method: VdsoMethod,
-    /// The system call that it stands for, and the offset at which what it did before can be called; `None`: no longer.
+    /// The system call that it stands for, and the offset at which what it did before can be
+    /// called; `None`: no longer.
     pub original: Option<(u32, u64)>,
 }
 
@@ -100,19 +108,36 @@ pub fn build_vdso_patch(vdso: &[u8]) -> Result<VdsoPatch, PatchError> {
     let mut symbols = elf.function_symbols();
     symbols.retain(|symbol| elf.is_text(symbol.address));
     symbols.sort_by_key(|symbol| symbol.address);
-    let mut patch = VdsoPatch { functions: Vec::new(), edits: Vec::new(), bootstrap_offset: padding(vdso), left_alone: Vec::new() };
-    let mut free = patch.bootstrap_offset.map_or(vdso.len(), |offset| offset as usize + BOOTSTRAP_BYTES);
+    let mut patch = VdsoPatch {
+        functions: Vec::new(),
+        edits: Vec::new(),
+        bootstrap_offset: padding(vdso),
+        left_alone: Vec::new(),
+    };
+    let mut free =
+        patch.bootstrap_offset.map_or(vdso.len(), |offset| offset as usize + BOOTSTRAP_BYTES);
     for (name, number) in FUNCTIONS {
-        let Some(symbol) = symbols.iter().find(|symbol| plain_name(symbol.name) == name.as_bytes()) else {
+        let Some(symbol) = symbols.iter().find(|symbol| plain_name(symbol.name) == name.as_bytes())
+        else {
             continue;
         };
         let room = room(&elf, &symbols, symbol);
         let offset = symbol.address - elf.low;
         let clock = number.filter(|number| CLOCKS.contains(number));
-        if let Some((number, kept)) = clock.and_then(|number| Some((number, keep(&elf, symbol, number, vdso.get(free..)?, free as u64)?))) {
+        if let Some((number, kept)) = clock.and_then(|number| {
+            Some((number, keep(&elf, symbol, number, vdso.get(free..)?, free as u64)?))
+        }) {
             free = (free + kept.moved.len()).next_multiple_of(BOOTSTRAP_BYTES);
-            patch.functions.push(VdsoFunction { name, offset, method: VdsoMethod::Jump, original: Some((number, kept.original)) });
-            patch.edits.extend([VdsoEdit { offset, bytes: kept.jump }, VdsoEdit { offset: kept.place, bytes: kept.moved }]);
+            patch.functions.push(VdsoFunction {
+                name,
+                offset,
+                method: VdsoMethod::Jump,
+                original: Some((number, kept.original)),
+            });
+            patch.edits.extend([
+                VdsoEdit { offset, bytes: kept.jump },
+                VdsoEdit { offset: kept.place, bytes: kept.moved },
+            ]);
             continue;
         }
         let Some((method, bytes)) = replacement(number, room) else {
@@ -124,8 +149,14 @@ pub fn build_vdso_patch(vdso: &[u8]) -> Result<VdsoPatch, PatchError> {
     if patch.functions.is_empty() {
         return Err(PatchError::EmptyVdso);
     }
-    let changed = |symbol: &&FunctionSymbol| patch.functions.iter().any(|function| function.offset == symbol.address - elf.low);
-    let left: Vec<_> = symbols.iter().filter(|symbol| !changed(symbol)).map(|symbol| String::from_utf8_lossy(symbol.name).into_owned()).collect();
+    let changed = |symbol: &&FunctionSymbol| {
+        patch.functions.iter().any(|function| function.offset == symbol.address - elf.low)
+    };
+    let left: Vec<_> = symbols
+        .iter()
+        .filter(|symbol| !changed(symbol))
+        .map(|symbol| String::from_utf8_lossy(symbol.name).into_owned())
+        .collect();
     patch.left_alone = left;
     Ok(patch)
 }
@@ -134,16 +165,20 @@ fn plain_name(name: &[u8]) -> &[u8] {
     name.strip_prefix(b"__vdso_").unwrap_or(name)
 }
 
-/// How many bytes at a function's start may be overwritten: its own, and the padding up to the next function.
+/// How many bytes at a function's start may be overwritten: its own, and the padding up to the next
+/// function.
 fn room(elf: &ElfView, symbols: &[FunctionSymbol], symbol: &FunctionSymbol) -> usize {
     let bytes = elf.bytes_from(symbol.address);
     let own = usize::try_from(symbol.bytes).unwrap_or(usize::MAX).min(bytes.len());
     let next = symbols.iter().map(|other| other.address).find(|address| *address > symbol.address);
-    let limit = next.map_or(own, |next| usize::try_from(next - symbol.address).unwrap_or(usize::MAX)).min(bytes.len());
+    let limit = next
+        .map_or(own, |next| usize::try_from(next - symbol.address).unwrap_or(usize::MAX))
+        .min(bytes.len());
     if own > limit {
         return limit;
     }
-    // Only single-byte padding is recognised: after a function's end anything else might be the start of code without a symbol.
+    // Only single-byte padding is recognised: after a function's end anything else might be the
+    // start of code without a symbol.
     own + bytes[own..limit].iter().take_while(|byte| matches!(byte, 0x90 | 0xcc)).count()
 }
 
@@ -151,35 +186,54 @@ fn room(elf: &ElfView, symbols: &[FunctionSymbol], symbol: &FunctionSymbol) -> u
 struct Kept {
     /// What to write over its start.
     jump: Vec<u8>,
-    /// Where the rest goes, and what it is: the replacement, and the instructions that the jump displaces.
+    /// Where the rest goes, and what it is: the replacement, and the instructions that the jump
+    /// displaces.
     place: u64,
     moved: Vec<u8>,
     /// Where the latter are.
     original: u64,
 }
 
-/// `padding` is what is in memory from the offset `place` on. `None`: the function cannot be taken apart, or there is no room.
-fn keep(elf: &ElfView, symbol: &FunctionSymbol, number: u32, padding: &[u8], place: u64) -> Option<Kept> {
+/// `padding` is what is in memory from the offset `place` on. `None`: the function cannot be taken
+/// apart, or there is no room.
+fn keep(
+    elf: &ElfView,
+    symbol: &FunctionSymbol,
+    number: u32,
+    padding: &[u8],
+    place: u64,
+) -> Option<Kept> {
     let start = symbol.address;
     let code = elf.bytes_from(start).get(..usize::try_from(symbol.bytes).ok()?)?;
-    let instructions: Vec<Instruction> = Decoder::with_ip(64, code, start, DecoderOptions::NONE).into_iter().collect();
-    let enough = |instruction: &Instruction| instruction.next_ip() - start >= NEAR_JUMP_BYTES as u64;
+    let instructions: Vec<Instruction> =
+        Decoder::with_ip(64, code, start, DecoderOptions::NONE).into_iter().collect();
+    let enough =
+        |instruction: &Instruction| instruction.next_ip() - start >= NEAR_JUMP_BYTES as u64;
     let (displaced, _) = instructions.split_at(instructions.iter().position(enough)? + 1);
     let back = displaced.last()?.next_ip();
-    let leads_inside = |instruction: &Instruction| (start + 1..back).contains(&instruction.near_branch_target());
-    let is_movable = |instruction: &Instruction| matches!(instruction.flow_control(), FlowControl::Next | FlowControl::ConditionalBranch);
-    if !instructions.iter().all(uses_general_registers) || instructions.iter().any(leads_inside) || !displaced.iter().all(is_movable) {
+    let leads_inside =
+        |instruction: &Instruction| (start + 1..back).contains(&instruction.near_branch_target());
+    let is_movable = |instruction: &Instruction| {
+        matches!(instruction.flow_control(), FlowControl::Next | FlowControl::ConditionalBranch)
+    };
+    if !instructions.iter().all(uses_general_registers)
+        || instructions.iter().any(leads_inside)
+        || !displaced.iter().all(is_movable)
+    {
         return None;
     }
     let (_, mut moved) = replacement(Some(number), JUMP_BYTES)?;
     let mut encoder = Encoder::new(64);
     let mut at = elf.low + place + moved.len() as u64;
     let original = at - elf.low;
-    for instruction in displaced.iter().copied().chain([Instruction::with_branch(Code::Jmp_rel32_64, back).ok()?]) {
+    for instruction in
+        displaced.iter().copied().chain([Instruction::with_branch(Code::Jmp_rel32_64, back).ok()?])
+    {
         at += put(&mut encoder, instruction, at)?;
     }
     moved.extend(encoder.take_buffer());
-    let distance = i32::try_from((elf.low + place) as i64 - (start + NEAR_JUMP_BYTES as u64) as i64).ok()?;
+    let distance =
+        i32::try_from((elf.low + place) as i64 - (start + NEAR_JUMP_BYTES as u64) as i64).ok()?;
     let mut jump = vec![NEAR_JUMP];
     jump.extend(distance.to_le_bytes());
     let is_free = padding.get(..moved.len())?.iter().all(|byte| *byte == 0);
@@ -188,14 +242,18 @@ fn keep(elf: &ElfView, symbol: &FunctionSymbol, number: u32, padding: &[u8], pla
 
 /// The runtime saves no others before it calls the function.
 fn uses_general_registers(instruction: &Instruction) -> bool {
-    let is_general = |operand| instruction.op_kind(operand) != OpKind::Register || instruction.op_register(operand).is_gpr();
+    let is_general = |operand| {
+        instruction.op_kind(operand) != OpKind::Register
+            || instruction.op_register(operand).is_gpr()
+    };
     !instruction.is_invalid() && (0..instruction.op_count()).all(is_general)
 }
 
 /// The best replacement that fits.
 fn replacement(number: Option<u32>, room: usize) -> Option<(VdsoMethod, Vec<u8>)> {
     let Some(number) = number else {
-        return (room >= NOT_IMPLEMENTED.len()).then(|| (VdsoMethod::NotImplemented, NOT_IMPLEMENTED.to_vec()));
+        return (room >= NOT_IMPLEMENTED.len())
+            .then(|| (VdsoMethod::NotImplemented, NOT_IMPLEMENTED.to_vec()));
     };
     let mut code = vec![0xb8];
     code.extend(number.to_le_bytes());

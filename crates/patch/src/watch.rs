@@ -1,11 +1,16 @@
-//! Stopping a running program at one address: which instructions a jump planted there displaces, and what they look like in a stub.
+//! Stopping a running program at one address: which instructions a jump planted there displaces,
+//! and what they look like in a stub.
 //!
-//! Unlike an image this is about memory of a live process, whatever put the code there: no file, no symbols. The rule is the same: a jump is
-//! planted only where nothing known jumps to a byte inside it, and so that whoever does come to an instruction inside it ends in a trap. Where that
-//! cannot be, a byte is planted, a trap.
+//! Unlike an image this is about memory of a live process, whatever put the code there: no file, no
+//! symbols. The rule is the same: a jump is planted only where nothing known jumps to a byte inside
+//! it, and so that whoever does come to an instruction inside it ends in a trap. Where that cannot
+//! be, a byte is planted, a trap.
 
 use crate::references::{self, SHORT_REACH};
-use iced_x86::{Code, Decoder, DecoderOptions, Encoder, FlowControl, Instruction, MemoryOperand, Mnemonic, OpKind, Register, RflagsBits};
+use iced_x86::{
+    Code, Decoder, DecoderOptions, Encoder, FlowControl, Instruction, MemoryOperand, Mnemonic,
+    OpKind, Register, RflagsBits,
+};
 use std::collections::{HashMap, HashSet};
 
 /// Bytes of a near jump.
@@ -42,7 +47,12 @@ pub struct Text<P> {
 impl<P: Pages> Text<P> {
     /// Nothing read yet.
     pub fn new(source: P) -> Self {
-        Self { source, pages: HashMap::new(), instructions: HashMap::new(), references: HashMap::new() }
+        Self {
+            source,
+            pages: HashMap::new(),
+            instructions: HashMap::new(),
+            references: HashMap::new(),
+        }
     }
 
     fn page(&mut self, address: u64) -> Option<&[u8; PAGE_BYTES as usize]> {
@@ -72,7 +82,8 @@ impl<P: Pages> Text<P> {
         bytes
     }
 
-    /// What is readable within `reach` bytes, less than a page, of an address that is; and where that begins.
+    /// What is readable within `reach` bytes, less than a page, of an address that is; and where
+    /// that begins.
     fn bytes_around(&mut self, address: u64, reach: u64) -> (u64, Vec<u8>) {
         let (start, end) = (address.saturating_sub(reach), address.saturating_add(reach));
         let code = self.bytes(start, end);
@@ -98,7 +109,9 @@ impl<P: Pages> Text<P> {
     /// Whether anything in the code around refers to the address.
     fn leads_to(&mut self, address: u64) -> bool {
         let (start, around) = self.bytes_around(address, SHORT_REACH as u64);
-        let mut sources: Vec<u64> = references::possible_short(&around, (address - start) as usize).map(|at| start + at as u64).collect();
+        let mut sources: Vec<u64> = references::possible_short(&around, (address - start) as usize)
+            .map(|at| start + at as u64)
+            .collect();
         for piece in address.saturating_sub(REACH) / REACH..=address.saturating_add(REACH) / REACH {
             if !self.references.contains_key(&piece) {
                 let found = self.references_of(piece);
@@ -106,12 +119,18 @@ impl<P: Pages> Text<P> {
             }
             let references = &self.references[&piece];
             let first = references.partition_point(|(target, _)| *target < address);
-            sources.extend(references[first..].iter().take_while(|(target, _)| *target == address).map(|(_, source)| *source));
+            sources.extend(
+                references[first..]
+                    .iter()
+                    .take_while(|(target, _)| *target == address)
+                    .map(|(_, source)| *source),
+            );
         }
         sources.into_iter().any(|source| self.truly_leads(source, address))
     }
 
-    /// Whether an instruction around `source` refers to the address, and not bytes that only look like one.
+    /// Whether an instruction around `source` refers to the address, and not bytes that only look
+    /// like one.
     fn truly_leads(&mut self, source: u64, address: u64) -> bool {
         let (start, code) = self.bytes_around(source, UNTIL_IN_STEP);
         let mut found = HashSet::new();
@@ -119,7 +138,8 @@ impl<P: Pages> Text<P> {
         found.contains(&address)
     }
 
-    /// What the code of one piece may refer to, and from where, in order: only what lies within reach.
+    /// What the code of one piece may refer to, and from where, in order: only what lies within
+    /// reach.
     fn references_of(&mut self, piece: u64) -> Vec<(u64, u64)> {
         let (start, end) = (piece * REACH, (piece + 1).saturating_mul(REACH));
         let near = start.saturating_sub(REACH)..=end.saturating_add(REACH);
@@ -128,7 +148,8 @@ impl<P: Pages> Text<P> {
         while at < end {
             let mut code = self.bytes(at, end.saturating_add(LONGEST as u64));
             let readable = code.len();
-            code.extend([0; LONGEST]); // the last instruction of all may be shorter than what is looked at
+            // the last instruction of all may be shorter than what is looked at
+            code.extend([0; LONGEST]);
             references::possible(at, &code, |target, source| {
                 if near.contains(&target) {
                     found.push((target, source));
@@ -141,9 +162,12 @@ impl<P: Pages> Text<P> {
     }
 }
 
-/// Bytes that end in a trap wherever they are executed as the first of an instruction: the breakpoint, and what is none in 64-bit mode.
-const TRAPPING: [u8; 15] = [0xcc, 0x06, 0x07, 0x0e, 0x16, 0x17, 0x1e, 0x1f, 0x27, 0x2f, 0x37, 0x3f, 0x60, 0x61, 0xce];
-/// What there is room for where a jump leads: a comparison, and jumps to the displaced instructions and the page's first byte.
+/// Bytes that end in a trap wherever they are executed as the first of an instruction: the
+/// breakpoint, and what is none in 64-bit mode.
+const TRAPPING: [u8; 15] =
+    [0xcc, 0x06, 0x07, 0x0e, 0x16, 0x17, 0x1e, 0x1f, 0x27, 0x2f, 0x37, 0x3f, 0x60, 0x61, 0xce];
+/// What there is room for where a jump leads: a comparison, and jumps to the displaced instructions
+/// and the page's first byte.
 pub const ENTRY_BYTES: u64 = 24;
 /// A jump's target in the stub page: behind the displaced instructions.
 const ENTRY_OFFSETS: std::ops::RangeInclusive<u64> = 0x700..=PAGE_BYTES - ENTRY_BYTES;
@@ -186,16 +210,21 @@ impl Place {
         if self.jump { self.run.iter().map(Instruction::len).sum() } else { 1 }
     }
 
-    /// Where in a stub page the jump may lead. Code that nobody knows of, a switch or an interpreter for example, may jump to any of the displaced
-    /// instructions: the bytes of the planted jump must trap there.
+    /// Where in a stub page the jump may lead. Code that nobody knows of, a switch or an
+    /// interpreter for example, may jump to any of the displaced instructions: the bytes of the
+    /// planted jump must trap there.
     pub fn entry_in(&self, page: u64) -> Option<u64> {
         let after = self.run[0].ip() + JUMP_BYTES as u64;
         let traps_from = |first: usize, entry: u64| {
             let distance = (entry.wrapping_sub(after) as u32).to_le_bytes();
-            self.interior().filter(|offset| *offset >= first).all(|offset| TRAPPING.contains(&distance[offset - 1]))
+            self.interior()
+                .filter(|offset| *offset >= first)
+                .all(|offset| TRAPPING.contains(&distance[offset - 1]))
         };
         // The upper bytes are the same all over a page, or for each half of it.
-        if !traps_from(3, page + ENTRY_OFFSETS.start()) && !traps_from(3, page + ENTRY_OFFSETS.end()) {
+        if !traps_from(3, page + ENTRY_OFFSETS.start())
+            && !traps_from(3, page + ENTRY_OFFSETS.end())
+        {
             return None;
         }
         ENTRY_OFFSETS.map(|offset| page + offset).find(|entry| traps_from(1, *entry))
@@ -204,7 +233,10 @@ impl Place {
     /// Offsets of instructions, other than the first, that begin in the bytes of the jump.
     fn interior(&self) -> impl Iterator<Item = usize> {
         let first = self.run[0].ip();
-        self.run[1..].iter().map(move |instruction| (instruction.ip() - first) as usize).filter(|offset| *offset < JUMP_BYTES)
+        self.run[1..]
+            .iter()
+            .map(move |instruction| (instruction.ip() - first) as usize)
+            .filter(|offset| *offset < JUMP_BYTES)
     }
 
     /// The instructions at another address; `None` when something is out of reach.
@@ -214,19 +246,30 @@ impl Place {
 }
 
 /// The status flags that a stub's comparison overwrites.
-const STATUS_FLAGS: u32 = RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::CF | RflagsBits::PF;
+const STATUS_FLAGS: u32 = RflagsBits::OF
+    | RflagsBits::SF
+    | RflagsBits::ZF
+    | RflagsBits::AF
+    | RflagsBits::CF
+    | RflagsBits::PF;
 /// So many instructions are looked at for one that sets the flags anew.
 const MOST_UNTIL_SET: usize = 16;
 
-/// Whether all status flags are set anew from `address` on before anything looks at them. What an instruction leaves undefined is not set.
+/// Whether all status flags are set anew from `address` on before anything looks at them. What an
+/// instruction leaves undefined is not set.
 pub fn flags_are_dead<P: Pages>(text: &mut Text<P>, address: u64) -> bool {
     let (mut at, mut old) = (address, STATUS_FLAGS);
     for _ in 0..MOST_UNTIL_SET {
         let Some(instruction) = text.instruction(at) else { return false };
-        if instruction.rflags_read() & old != 0 || instruction.flow_control() != FlowControl::Next || is_repeated_string(&instruction) {
+        if instruction.rflags_read() & old != 0
+            || instruction.flow_control() != FlowControl::Next
+            || is_repeated_string(&instruction)
+        {
             return false;
         }
-        old &= !(instruction.rflags_written() | instruction.rflags_cleared() | instruction.rflags_set());
+        old &= !(instruction.rflags_written()
+            | instruction.rflags_cleared()
+            | instruction.rflags_set());
         if old == 0 {
             return true;
         }
@@ -235,13 +278,19 @@ pub fn flags_are_dead<P: Pages>(text: &mut Text<P>, address: u64) -> bool {
     false
 }
 
-/// Whether an instruction can be made to do the same elsewhere. System calls and traps tell where they are.
+/// Whether an instruction can be made to do the same elsewhere. System calls and traps tell where
+/// they are.
 fn is_movable(instruction: &Instruction) -> bool {
     let flow = match instruction.flow_control() {
-        FlowControl::Next | FlowControl::UnconditionalBranch | FlowControl::IndirectBranch | FlowControl::Return => true,
+        FlowControl::Next
+        | FlowControl::UnconditionalBranch
+        | FlowControl::IndirectBranch
+        | FlowControl::Return => true,
         FlowControl::ConditionalBranch => instruction.is_jcc_short_or_near(),
         FlowControl::Call => instruction.is_call_near(),
-        FlowControl::IndirectCall => instruction.code() == Code::Call_rm64 && !uses_stack_pointer(instruction),
+        FlowControl::IndirectCall => {
+            instruction.code() == Code::Call_rm64 && !uses_stack_pointer(instruction)
+        }
         _ => false,
     };
     flow && !matches!(
@@ -267,7 +316,9 @@ fn run_for_jump<P: Pages>(text: &mut Text<P>, first: &Instruction) -> Option<Vec
             return None;
         }
         let next = text.instruction(last.next_ip()).filter(is_movable)?;
-        if matches!(next.mnemonic(), Mnemonic::Endbr64 | Mnemonic::Endbr32) || is_repeated_string(&next) {
+        if matches!(next.mnemonic(), Mnemonic::Endbr64 | Mnemonic::Endbr32)
+            || is_repeated_string(&next)
+        {
             return None;
         }
         bytes += next.len();
@@ -283,13 +334,16 @@ fn run_for_jump<P: Pages>(text: &mut Text<P>, first: &Instruction) -> Option<Vec
 }
 
 fn is_repeated_string(instruction: &Instruction) -> bool {
-    instruction.is_string_instruction() && (instruction.has_rep_prefix() || instruction.has_repne_prefix())
+    instruction.is_string_instruction()
+        && (instruction.has_rep_prefix() || instruction.has_repne_prefix())
 }
 
-/// Whether the operand's place or value depends on the stack pointer, which a moved call changes before it looks.
+/// Whether the operand's place or value depends on the stack pointer, which a moved call changes
+/// before it looks.
 fn uses_stack_pointer(instruction: &Instruction) -> bool {
     let operand_is_memory = instruction.op0_kind() == OpKind::Memory;
-    (operand_is_memory && instruction.memory_base() == Register::RSP) || (!operand_is_memory && instruction.op0_register() == Register::RSP)
+    (operand_is_memory && instruction.memory_base() == Register::RSP)
+        || (!operand_is_memory && instruction.op0_register() == Register::RSP)
 }
 
 /// A call elsewhere: pushes the address that the original would, without changing flags, and jumps.
@@ -311,13 +365,17 @@ fn moved_call(call: &Instruction) -> Option<[Instruction; 4]> {
     ])
 }
 
-/// The same instructions at another address, followed by a jump to behind the last one. `None` when something is out of reach.
+/// The same instructions at another address, followed by a jump to behind the last one. `None` when
+/// something is out of reach.
 fn relocate(run: &[Instruction], code_address: u64) -> Option<Moved> {
     let mut encoder = Encoder::new(64);
     let mut at = code_address;
     let mut starts = Vec::new();
     for instruction in run {
-        starts.push((u8::try_from(instruction.ip() - run[0].ip()).ok()?, u8::try_from(at - code_address).ok()?));
+        starts.push((
+            u8::try_from(instruction.ip() - run[0].ip()).ok()?,
+            u8::try_from(at - code_address).ok()?,
+        ));
         if matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall) {
             for piece in moved_call(instruction)? {
                 at += put(&mut encoder, piece, at)?;
@@ -335,7 +393,10 @@ fn relocate(run: &[Instruction], code_address: u64) -> Option<Moved> {
 
 /// Encodes one instruction; its bytes.
 pub(crate) fn put(encoder: &mut Encoder, mut instruction: Instruction, at: u64) -> Option<u64> {
-    if matches!(instruction.flow_control(), FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch) {
+    if matches!(
+        instruction.flow_control(),
+        FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch
+    ) {
         instruction.as_near_branch();
     }
     encoder.encode(&instruction, at).ok().map(|bytes| bytes as u64)
@@ -354,7 +415,9 @@ pub(crate) enum Fit {
 
 /// Whether a jump fits at the instruction.
 pub(crate) fn fit<P: Pages>(text: &mut Text<P>, first: &Instruction) -> Fit {
-    let run = (is_movable(first) && !is_repeated_string(first)).then(|| run_for_jump(text, first)).flatten();
+    let run = (is_movable(first) && !is_repeated_string(first))
+        .then(|| run_for_jump(text, first))
+        .flatten();
     match run {
         Some(run) if run.iter().any(may_be_rewritten) => Fit::Rewritable,
         Some(_) => Fit::Good,
@@ -362,7 +425,9 @@ pub(crate) fn fit<P: Pages>(text: &mut Text<P>, first: &Instruction) -> Fit {
     }
 }
 
-/// What just-in-time compilers read and change in their own code: the targets of calls and jumps, and constants of 8 bytes.
+/// What just-in-time compilers read and change in their own code: the targets of calls and jumps,
+/// and constants of 8 bytes.
 fn may_be_rewritten(instruction: &Instruction) -> bool {
-    matches!(instruction.flow_control(), FlowControl::Call | FlowControl::UnconditionalBranch) || instruction.code() == Code::Mov_r64_imm64
+    matches!(instruction.flow_control(), FlowControl::Call | FlowControl::UnconditionalBranch)
+        || instruction.code() == Code::Mov_r64_imm64
 }

@@ -1,4 +1,5 @@
-//! A set of text addresses close to something of interest, for a quick test per byte or instruction.
+//! A set of text addresses close to something of interest, for a quick test per byte or
+//! instruction.
 
 use crate::elf::ElfView;
 
@@ -7,7 +8,8 @@ struct Segment {
     end: u64,
     /// One bit a byte of text.
     bits: Vec<u64>,
-    /// One bit a block of text: whether any byte of it is in the set. Small enough to stay in the cache where `bits` is not.
+    /// One bit a block of text: whether any byte of it is in the set. Small enough to stay in the
+    /// cache where `bits` is not.
     blocks: Vec<u64>,
 }
 
@@ -64,13 +66,17 @@ impl Windows {
         self.segments.iter().any(|segment| {
             // Below the start the difference wraps around to something far larger than any segment.
             let offset = address.wrapping_sub(segment.start);
-            offset < segment.end - segment.start && is_set(&segment.blocks, offset / BLOCK_BYTES) && is_set(&segment.bits, offset)
+            offset < segment.end - segment.start
+                && is_set(&segment.blocks, offset / BLOCK_BYTES)
+                && is_set(&segment.bits, offset)
         })
     }
 
     /// Whether `address` is in any text segment.
     #[inline]
     pub fn is_text(&self, address: u64) -> bool {
-        self.segments.iter().any(|segment| address.wrapping_sub(segment.start) < segment.end - segment.start)
+        self.segments
+            .iter()
+            .any(|segment| address.wrapping_sub(segment.start) < segment.end - segment.start)
     }
 }

@@ -1,6 +1,10 @@
-//! What the runtime says of single instructions (`runtime/place/displaced.c`), compared with a whole disassembler: on the text of libraries, and on random bytes.
+//! What the runtime says of single instructions (`runtime/place/displaced.c`), compared with a
+//! whole disassembler: on the text of libraries, and on random bytes.
 
-use iced_x86::{ConditionCode, CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind};
+use iced_x86::{
+    ConditionCode, CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction,
+    InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
+};
 use object::{Object, ObjectSection, SectionKind};
 use std::fs;
 use std::io::Write;
@@ -27,9 +31,11 @@ int main(void)
 }
 "#;
 
-/// The length that the runtime finds, a branch's target, and the length again if nothing but registers is touched.
+/// The length that the runtime finds, a branch's target, and the length again if nothing but
+/// registers is touched.
 fn ask(name: &str, cases: &[([u8; RECORD_BYTES], u64)]) -> Vec<[u64; 3]> {
-    let folder = std::env::temp_dir().join(format!("retake-displaced-{name}-{}", std::process::id()));
+    let folder =
+        std::env::temp_dir().join(format!("retake-displaced-{name}-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime/place/displaced.c");
     fs::write(folder.join("main.c"), MAIN.replace("FILE_NAME", &format!("{source:?}"))).unwrap();
@@ -40,14 +46,22 @@ fn ask(name: &str, cases: &[([u8; RECORD_BYTES], u64)]) -> Vec<[u64; 3]> {
         .status()
         .expect("gcc is needed to build the runtime");
     assert!(compiled.success());
-    let mut child = Command::new(folder.join("main")).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = Command::new(folder.join("main"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut input = child.stdin.take().unwrap();
-    let bytes: Vec<u8> = cases.iter().flat_map(|(code, flags)| code.iter().copied().chain(flags.to_le_bytes())).collect();
+    let bytes: Vec<u8> = cases
+        .iter()
+        .flat_map(|(code, flags)| code.iter().copied().chain(flags.to_le_bytes()))
+        .collect();
     let writer = std::thread::spawn(move || input.write_all(&bytes).unwrap());
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap();
     fs::remove_dir_all(&folder).unwrap();
-    let numbers: Vec<u64> = output.stdout.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
+    let numbers: Vec<u64> =
+        output.stdout.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
     assert_eq!(numbers.len(), 3 * cases.len());
     numbers.as_chunks().0.to_vec()
 }
@@ -61,15 +75,24 @@ fn depends_on_its_place(instruction: &Instruction) -> bool {
     use Mnemonic::{Cpuid, Div, Idiv, Popf, Popfq, Pushf, Pushfq, Rdtsc, Rdtscp, Syscall, Xbegin};
     instruction.is_ip_rel_memory_operand()
         || instruction.flow_control() != FlowControl::Next
-        || matches!(instruction.mnemonic(), Cpuid | Div | Idiv | Popf | Popfq | Pushf | Pushfq | Rdtsc | Rdtscp | Syscall | Xbegin)
+        || matches!(
+            instruction.mnemonic(),
+            Cpuid | Div | Idiv | Popf | Popfq | Pushf | Pushfq | Rdtsc | Rdtscp | Syscall | Xbegin
+        )
         || instruction.op_kinds().any(|kind| matches!(kind, OpKind::NearBranch64))
-        || instruction.cpuid_features().iter().any(|feature| matches!(feature, CpuidFeature::FPU | CpuidFeature::FPU287 | CpuidFeature::FPU387))
+        || instruction.cpuid_features().iter().any(|feature| {
+            matches!(feature, CpuidFeature::FPU | CpuidFeature::FPU287 | CpuidFeature::FPU387)
+        })
 }
 
 /// Whether another thread could tell that it was executed, or it waits for one.
 fn touches_memory(instruction: &Instruction) -> bool {
     let mut factory = InstructionInfoFactory::new();
-    let accesses = factory.info(instruction).used_memory().iter().any(|memory| memory.access() != OpAccess::NoMemAccess);
+    let accesses = factory
+        .info(instruction)
+        .used_memory()
+        .iter()
+        .any(|memory| memory.access() != OpAccess::NoMemAccess);
     accesses || instruction.mnemonic() == Mnemonic::Pause
 }
 
@@ -103,17 +126,28 @@ fn compare(name: &str, cases: &[([u8; RECORD_BYTES], u64)]) -> (usize, usize) {
     let (mut known, mut valid) = (0, 0);
     for ((code, flags), [length, place, in_registers]) in cases.iter().zip(ask(name, cases)) {
         let instruction = decode(&code[..15]);
-        let about = || format!("{:02x?} is {:?}, {} bytes", &code[..15], instruction.code(), instruction.len());
+        let about = || {
+            format!("{:02x?} is {:?}, {} bytes", &code[..15], instruction.code(), instruction.len())
+        };
         valid += usize::from(!instruction.is_invalid());
         if place != 0 {
-            let leads = matches!(instruction.flow_control(), FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch | FlowControl::Call);
+            let leads = matches!(
+                instruction.flow_control(),
+                FlowControl::ConditionalBranch
+                    | FlowControl::UnconditionalBranch
+                    | FlowControl::Call
+            );
             assert!(leads, "{}", about());
             assert_eq!(place, target(&instruction, *flags), "{} with flags {flags:#x}", about());
             known += 1;
         } else if length != 0 && !instruction.is_invalid() {
             assert!(!depends_on_its_place(&instruction), "{}", about());
             assert_eq!(length as usize, instruction.len(), "{}", about());
-            assert!(in_registers == 0 || (in_registers == length && !touches_memory(&instruction)), "{}", about());
+            assert!(
+                in_registers == 0 || (in_registers == length && !touches_memory(&instruction)),
+                "{}",
+                about()
+            );
             known += 1;
         }
     }
@@ -130,7 +164,8 @@ fn record(code: &[u8]) -> [u8; RECORD_BYTES] {
 fn numbers() -> impl FnMut() -> u64 {
     let mut state = 1_u64;
     move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state ^ state >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ state >> 32
     }
 }
@@ -139,7 +174,8 @@ fn numbers() -> impl FnMut() -> u64 {
 fn instructions_of_libraries() {
     let mut flags = numbers();
     for name in ["libc.so.6", "libm.so.6", "libstdc++.so.6", "libcrypto.so.3"] {
-        let bytes = fs::read(Path::new("/lib/x86_64-linux-gnu").join(name)).expect("a library that gcc and git need");
+        let bytes = fs::read(Path::new("/lib/x86_64-linux-gnu").join(name))
+            .expect("a library that gcc and git need");
         let file = object::File::parse(&*bytes).unwrap();
         let mut cases = Vec::new();
         for section in file.sections().filter(|section| section.kind() == SectionKind::Text) {
@@ -160,7 +196,10 @@ fn instructions_of_libraries() {
 
 #[test]
 fn random_bytes() {
-    const PREFIXES: [u8; 16] = [0x66, 0xf2, 0xf3, 0xf0, 0x48, 0x41, 0x4f, 0x64, 0x2e, 0x3e, 0x65, 0x44, 0xc4, 0xc5, 0x62, 0x0f];
+    const PREFIXES: [u8; 16] = [
+        0x66, 0xf2, 0xf3, 0xf0, 0x48, 0x41, 0x4f, 0x64, 0x2e, 0x3e, 0x65, 0x44, 0xc4, 0xc5, 0x62,
+        0x0f,
+    ];
     let mut next = numbers();
     let cases: Vec<_> = (0..600_000)
         .map(|_| {

@@ -1,5 +1,5 @@
-//! Runs patched code: a library made for the purpose is laid out in memory with its image over it, and a stand-in for the runtime at the
-//! runtime's address answers what the stubs ask.
+//! Runs patched code: a library made for the purpose is laid out in memory with its image over it,
+//! and a stand-in for the runtime at the runtime's address answers what the stubs ask.
 
 mod common;
 
@@ -253,11 +253,16 @@ stand_in_end:
 const ARCH_SET_GS: libc::c_long = 0x1001;
 
 fn compile() -> Vec<u8> {
-    let folder = std::env::temp_dir().join(format!("retake-patch-execution-{}", std::process::id()));
+    let folder =
+        std::env::temp_dir().join(format!("retake-patch-execution-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a temporary folder");
     let (source, library) = (folder.join("code.s"), folder.join("code.so"));
     std::fs::write(&source, SOURCE).expect("written");
-    let status = Command::new("gcc").args(["-shared", "-nostdlib", "-Wl,-Bsymbolic", "-o"]).arg(&library).arg(&source).status();
+    let status = Command::new("gcc")
+        .args(["-shared", "-nostdlib", "-Wl,-Bsymbolic", "-o"])
+        .arg(&library)
+        .arg(&source)
+        .status();
     assert!(status.expect("gcc runs").success());
     let bytes = std::fs::read(&library).expect("just compiled");
     std::fs::remove_dir_all(Path::new(&folder)).expect("removed");
@@ -269,12 +274,22 @@ fn map(address: u64, bytes: usize) -> *mut u8 {
     let fixed = if address == 0 { 0 } else { libc::MAP_FIXED_NOREPLACE };
     let protection = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
     // SAFETY: a new anonymous mapping, which replaces nothing (MAP_FIXED_NOREPLACE).
-    let mapped = unsafe { libc::mmap(address as *mut c_void, bytes, protection, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | fixed, -1, 0) };
+    let mapped = unsafe {
+        libc::mmap(
+            address as *mut c_void,
+            bytes,
+            protection,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | fixed,
+            -1,
+            0,
+        )
+    };
     assert_ne!(mapped, libc::MAP_FAILED);
     mapped.cast()
 }
 
-/// Lays out the library, its image and its stubs; returns the address that stands for link-time address 0.
+/// Lays out the library, its image and its stubs; returns the address that stands for link-time
+/// address 0.
 fn load(library: &object::File, image: &Image, placement: Placement) -> u64 {
     let span = (image.high - image.low) as usize;
     let base = map(0, span + 2 * image.stubs.len());
@@ -282,7 +297,8 @@ fn load(library: &object::File, image: &Image, placement: Placement) -> u64 {
     let bias = (base as u64 + gap).wrapping_sub(image.low);
     let write = |address: u64, bytes: &[u8]| {
         let to = bias.wrapping_add(address) as *mut u8;
-        // SAFETY: segments and stubs lie inside the area mapped above, by the checks that every image passes.
+        // SAFETY: segments and stubs lie inside the area mapped above, by the checks that every
+        // image passes.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
     };
     for segment in library.segments() {
@@ -305,7 +321,8 @@ impl Loaded {
     fn call(&self, name: &str, arguments: [u64; 3]) -> u64 {
         let address = self.bias.wrapping_add(self.symbols[name]);
         // SAFETY: the symbol is a function written above, following the C calling convention.
-        let function: extern "C" fn(u64, u64, u64) -> u64 = unsafe { std::mem::transmute(address as *const ()) };
+        let function: extern "C" fn(u64, u64, u64) -> u64 =
+            unsafe { std::mem::transmute(address as *const ()) };
         function(arguments[0], arguments[1], arguments[2])
     }
 }
@@ -313,7 +330,9 @@ impl Loaded {
 /// Puts the stand-in where stubs expect the runtime.
 fn install_stand_in(library: &object::File, symbols: &HashMap<String, u64>) {
     let (start, end) = (symbols["stand_in"], symbols["stand_in_end"]);
-    let segment = library.segments().find(|segment| (segment.address()..segment.address() + segment.size()).contains(&start));
+    let segment = library
+        .segments()
+        .find(|segment| (segment.address()..segment.address() + segment.size()).contains(&start));
     let segment = segment.expect("the stand-in is in a segment");
     let at = (start - segment.address()) as usize;
     let code = &segment.data().expect("segment data")[at..at + (end - start) as usize];
@@ -324,14 +343,20 @@ fn install_stand_in(library: &object::File, symbols: &HashMap<String, u64>) {
 
 /// How many system calls came through stubs.
 fn entries() -> u64 {
-    // SAFETY: the stand-in is mapped for the rest of the process, and its counter is at this offset.
+    // SAFETY: the stand-in is mapped for the rest of the process, and its counter is at this
+    // offset.
     unsafe { ((RUNTIME_TEXT + 0x40) as *const u64).read_volatile() }
 }
 
 /// How many sections began and ended.
 fn sections() -> (u64, u64) {
     // SAFETY: as for the counter of system calls, behind which these are.
-    unsafe { (((RUNTIME_TEXT + 0x48) as *const u64).read_volatile(), ((RUNTIME_TEXT + 0x50) as *const u64).read_volatile()) }
+    unsafe {
+        (
+            ((RUNTIME_TEXT + 0x48) as *const u64).read_volatile(),
+            ((RUNTIME_TEXT + 0x50) as *const u64).read_volatile(),
+        )
+    }
 }
 
 /// Whether a compare-and-exchange is left out, as if it had failed.
@@ -343,7 +368,8 @@ fn set_fails(fails: bool) {
 /// Gives `%gs:0x10` of this thread a place.
 fn give_scratch() {
     let scratch = Box::leak(Box::new([0_u64; 8]));
-    // SAFETY: %gs is used by nothing else in a 64-bit process, and the scratch memory is never freed.
+    // SAFETY: %gs is used by nothing else in a 64-bit process, and the scratch memory is never
+    // freed.
     let result = unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_SET_GS, scratch.as_mut_ptr()) };
     assert_eq!(result, 0);
 }
@@ -389,7 +415,11 @@ fn check_sections(loaded: &Loaded) {
         let before = sections();
         assert_eq!(loaded.call(name, arguments), result, "{name} {arguments:x?}");
         let after = sections();
-        assert_eq!((after.0 - before.0, after.1 - before.1), (count, count), "{name} {arguments:x?}");
+        assert_eq!(
+            (after.0 - before.0, after.1 - before.1),
+            (count, count),
+            "{name} {arguments:x?}"
+        );
     }
     set_fails(true);
     for taken in [0, 1] {
@@ -404,12 +434,21 @@ fn check_sections(loaded: &Loaded) {
 fn patched_code_runs() {
     let bytes = compile();
     let library = object::File::parse(&*bytes).expect("a library");
-    let symbols: HashMap<_, _> = library.dynamic_symbols().filter_map(|symbol| Some((symbol.name().ok()?.to_owned(), symbol.address()))).collect();
+    let symbols: HashMap<_, _> = library
+        .dynamic_symbols()
+        .filter_map(|symbol| Some((symbol.name().ok()?.to_owned(), symbol.address())))
+        .collect();
     install_stand_in(&library, &symbols);
     give_scratch();
-    for (placement, sections) in [(Placement::After, false), (Placement::Before, false), (Placement::After, true), (Placement::Before, true)] {
+    for (placement, sections) in [
+        (Placement::After, false),
+        (Placement::Before, false),
+        (Placement::After, true),
+        (Placement::Before, true),
+    ] {
         let options = Options { sections, ..Options::default() };
-        let image = build_image(&bytes, placement, &options).expect("well formed").expect("patched");
+        let image =
+            build_image(&bytes, placement, &options).expect("well formed").expect("patched");
         check_image(&bytes, &image, placement);
         let count = |kind| image.sites.iter().filter(|site| site.kind == kind).count();
         assert_eq!(SiteKind::REPLACED.map(count), [5, 2, 1, 1]);

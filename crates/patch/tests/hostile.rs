@@ -24,15 +24,18 @@ fn code() -> impl Strategy<Value = Vec<u8>> {
         2 => Just(vec![0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0]),
         2 => Just(vec![0xc3]),
         2 => any::<i8>().prop_map(|distance| vec![0xeb, distance as u8]),
-        2 => (0x70..=0x7f_u8, any::<i8>()).prop_map(|(opcode, distance)| vec![opcode, distance as u8]),
-        1 => any::<i16>().prop_map(|distance| [&[0x48, 0x8b, 0x05][..], &i32::from(distance).to_le_bytes()].concat()),
+        2 => (0x70..=0x7f_u8, any::<i8>()).prop_map(|(opcode, distance)| vec![opcode,
+            distance as u8]),
+        1 => any::<i16>().prop_map(|distance| [&[0x48, 0x8b, 0x05][..],
+            &i32::from(distance).to_le_bytes()].concat()),
         1 => prop::collection::vec(any::<u8>(), 1..4),
     ];
     prop::collection::vec(piece, 1..80).prop_map(|pieces| pieces.concat())
 }
 
 fn symbols() -> impl Strategy<Value = Vec<Symbol>> {
-    let symbol = (0..300_u64, prop_oneof![Just(0), 1..300_u64]).prop_map(|(start, bytes)| Symbol { start, bytes });
+    let symbol = (0..300_u64, prop_oneof![Just(0), 1..300_u64])
+        .prop_map(|(start, bytes)| Symbol { start, bytes });
     prop::collection::vec(symbol, 0..6)
 }
 
@@ -41,7 +44,10 @@ fn assert_not_entered(file: &[u8], image: &Image) {
     for site in &image.sites {
         let inside = site.patch_address + 1..site.patch_address + u64::from(site.patch_length);
         let pad = site.pad_address.unwrap_or_default();
-        let on_pad = image.sites.iter().any(|other| (pad.saturating_sub(u64::from(other.patch_length)) + 1..pad + 5).contains(&other.patch_address));
+        let on_pad = image.sites.iter().any(|other| {
+            (pad.saturating_sub(u64::from(other.patch_length)) + 1..pad + 5)
+                .contains(&other.patch_address)
+        });
         assert!(pad == 0 || !on_pad, "a jump in padding overlaps a patch");
         let entered = image.sites.iter().any(|other| inside.contains(&other.patch_address));
         assert!(!entered, "patches overlap in {} bytes", file.len());
@@ -49,11 +55,13 @@ fn assert_not_entered(file: &[u8], image: &Image) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None,
+        ..ProptestConfig::default() })]
 
     #[test]
     fn generated_code(code in code(), symbols in symbols(), after in any::<bool>(), kind in 0..3) {
-        let file = if kind == 2 { named_file(&code, &symbols, "pthread_mutex_lock") } else { small_file(&code, &symbols) };
+        let file = if kind == 2 { named_file(&code, &symbols, "pthread_mutex_lock") } else {
+            small_file(&code, &symbols) };
         let placement = if after { Placement::After } else { Placement::Before };
         let options = Options { sections: kind > 0, ..Options::default() };
         let verdict = examine(&file, placement, &options).expect("well formed");
@@ -69,12 +77,14 @@ proptest! {
         let _ = build_vdso_patch(&bytes);
         let mut file = small_file(&[0xc3], &[]);
         let length = bytes.len().min(file.len());
-        file[7..length.max(7)].copy_from_slice(&bytes[7.min(bytes.len())..length.max(7.min(bytes.len()))]);
+        file[7..length.max(7)].copy_from_slice(&bytes[7.min(bytes.len())
+            ..length.max(7.min(bytes.len()))]);
         let _ = examine(&file, Placement::Before, &Options::default());
     }
 
     #[test]
-    fn damaged_headers(changes in prop::collection::vec((0..0x1400_usize, any::<u8>()), 1..12), code in code()) {
+    fn damaged_headers(changes in prop::collection::vec((0..0x1400_usize, any::<u8>()), 1..12),
+        code in code()) {
         let mut file = small_file(&code, &[Symbol { start: 0, bytes: code.len() as u64 }]);
         for (at, byte) in changes {
             // Half of the positions fall into the headers.

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-const LIBRARY_FOLDERS: [&str; 4] = ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64"];
+const LIBRARY_FOLDERS: [&str; 4] =
+    ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64"];
 
 fn find_library(name: &str) -> Option<PathBuf> {
     LIBRARY_FOLDERS.iter().map(|folder| Path::new(folder).join(name)).find(|path| path.exists())
@@ -53,7 +54,11 @@ fn examine_library(name: &str) -> Verdict {
 }
 
 fn refused_for_other_reasons(verdict: &Verdict, kind: SiteKind) -> usize {
-    verdict.refused().iter().filter(|site| site.kind == kind && site.reason != Refusal::SignalReturn).count()
+    verdict
+        .refused()
+        .iter()
+        .filter(|site| site.kind == kind && site.reason != Refusal::SignalReturn)
+        .count()
 }
 
 #[test]
@@ -61,9 +66,14 @@ fn c_library() {
     let verdict = examine_library("libc.so.6");
     assert!(counts(&verdict, SiteKind::SystemCall).0 > 300);
     assert!(refused_for_other_reasons(&verdict, SiteKind::SystemCall) <= 2);
-    let restorers = verdict.refused().iter().filter(|site| site.reason == Refusal::SignalReturn).count();
+    let restorers =
+        verdict.refused().iter().filter(|site| site.reason == Refusal::SignalReturn).count();
     assert_eq!(restorers, 1);
-    assert_eq!(counts(&verdict, SiteKind::Passage), (3, 0), "a mutex, and a lock for readers and writers");
+    assert_eq!(
+        counts(&verdict, SiteKind::Passage),
+        (3, 0),
+        "a mutex, and a lock for readers and writers"
+    );
 }
 
 #[test]
@@ -91,7 +101,10 @@ fn functions_are_found_without_sections() {
 #[test]
 fn data_in_text_is_left_alone() {
     let verdict = examine_library("libcrypto.so.3");
-    assert!(counts(&verdict, SiteKind::SystemCall).0 <= 4, "libcrypto hardly makes system calls itself");
+    assert!(
+        counts(&verdict, SiteKind::SystemCall).0 <= 4,
+        "libcrypto hardly makes system calls itself"
+    );
     assert!(refused_for_other_reasons(&verdict, SiteKind::SystemCall) <= 4);
 }
 
@@ -126,10 +139,15 @@ fn run(command: &mut Command) -> bool {
 fn static_program() {
     let folder = Folder::new("static");
     let source = folder.0.join("main.c");
-    std::fs::write(&source, "#include <stdio.h>\nint main(void) { puts(\"hello\"); return 0; }\n").expect("written");
-    for (name, flags) in [("fixed", ["-static", "-no-pie"]), ("movable", ["-static-pie", "-fpie"])] {
+    std::fs::write(&source, "#include <stdio.h>\nint main(void) { puts(\"hello\"); return 0; }\n")
+        .expect("written");
+    for (name, flags) in [("fixed", ["-static", "-no-pie"]), ("movable", ["-static-pie", "-fpie"])]
+    {
         let program = folder.0.join(name);
-        assert!(run(Command::new("gcc").args(["-O2", "-o"]).arg(&program).arg(&source).args(flags)), "{name}");
+        assert!(
+            run(Command::new("gcc").args(["-O2", "-o"]).arg(&program).arg(&source).args(flags)),
+            "{name}"
+        );
         let verdict = examine_file(&program);
         assert!(counts(&verdict, SiteKind::SystemCall).0 > 50);
         assert!(refused_for_other_reasons(&verdict, SiteKind::SystemCall) <= 3);
@@ -138,7 +156,8 @@ fn static_program() {
         let verdict = examine_file(&stripped);
         assert!(counts(&verdict, SiteKind::SystemCall).0 > 50);
         let bare = folder.0.join(format!("{name}-bare"));
-        let remove = ["--strip-all", "--remove-section=.eh_frame", "--remove-section=.eh_frame_hdr"];
+        let remove =
+            ["--strip-all", "--remove-section=.eh_frame", "--remove-section=.eh_frame_hdr"];
         assert!(run(Command::new("objcopy").args(remove).arg(&program).arg(&bare)));
         let verdict = examine_file(&bare);
         assert!(counts(&verdict, SiteKind::SystemCall).0 > 30);
@@ -149,10 +168,18 @@ fn static_program() {
 fn go_program() {
     needs!("go");
     let folder = Folder::new("go");
-    std::fs::write(folder.0.join("main.go"), "package main\n\nfunc main() { println(\"hello\") }\n").expect("written");
+    std::fs::write(
+        folder.0.join("main.go"),
+        "package main\n\nfunc main() { println(\"hello\") }\n",
+    )
+    .expect("written");
     std::fs::write(folder.0.join("go.mod"), "module hello\n\ngo 1.20\n").expect("written");
-    for (name, flags) in [("whole", "-ldflags="), ("stripped", "-ldflags=-s -w"), ("pie", "-buildmode=pie")] {
-        let build = |command: &mut Command| run(command.current_dir(&folder.0).env("GOFLAGS", "-mod=mod").env("CGO_ENABLED", "0"));
+    for (name, flags) in
+        [("whole", "-ldflags="), ("stripped", "-ldflags=-s -w"), ("pie", "-buildmode=pie")]
+    {
+        let build = |command: &mut Command| {
+            run(command.current_dir(&folder.0).env("GOFLAGS", "-mod=mod").env("CGO_ENABLED", "0"))
+        };
         assert!(build(Command::new("go").args(["build", flags, "-o", name, "."])), "{name}");
         let verdict = examine_file(&folder.0.join(name));
         assert!(counts(&verdict, SiteKind::SystemCall).0 > 20, "{name}");
@@ -162,12 +189,19 @@ fn go_program() {
 
 #[test]
 fn lazy_binding_does_not_say_which_registers_are_in_use() {
-    let Verdict::Patched(image) = examine_library("ld-linux-x86-64.so.2") else { panic!("not patched") };
+    let Verdict::Patched(image) = examine_library("ld-linux-x86-64.so.2") else {
+        panic!("not patched")
+    };
     assert!(image.saves.len() >= 2 && image.saves.len().is_multiple_of(2), "{:x?}", image.saves);
     for address in &image.saves {
-        let segment = image.segments.iter().find(|segment| (segment.address..segment.address + segment.bytes.len() as u64).contains(address));
+        let segment = image.segments.iter().find(|segment| {
+            (segment.address..segment.address + segment.bytes.len() as u64).contains(address)
+        });
         let segment = segment.expect("an edited address is in a segment");
         let bytes = &segment.bytes[(address - segment.address) as usize..][..4];
-        assert!(bytes == [0x0f, 0xae, 0x44, 0x24] || bytes == [0x0f, 0xae, 0x4c, 0x24], "{bytes:x?}");
+        assert!(
+            bytes == [0x0f, 0xae, 0x44, 0x24] || bytes == [0x0f, 0xae, 0x4c, 0x24],
+            "{bytes:x?}"
+        );
     }
 }

@@ -9,7 +9,8 @@ use retake_patch::{Image, Options, Placement, SiteKind, build_image, examine};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const LIBRARIES: [&str; 3] = ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6", "/usr/lib/libc.so.6"];
+const LIBRARIES: [&str; 3] =
+    ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6", "/usr/lib/libc.so.6"];
 
 /// What must be sections as a whole, by beginnings of names.
 const SECTIONS: [&str; 24] = [
@@ -52,34 +53,62 @@ fn kind_at(image: &Image, address: u64) -> Option<SiteKind> {
     image.sites.iter().find(|site| site.address == address).map(|site| site.kind)
 }
 
-/// Whether a function begins a section, and each of its returns ends one. One that only jumps to another leaves that to it.
+/// Whether a function begins a section, and each of its returns ends one. One that only jumps to
+/// another leaves that to it.
 fn is_section(bytes: &[u8], image: &Image, start: u64, length: u64) -> bool {
-    let segment = image.segments.iter().find(|segment| start.wrapping_sub(segment.address) < segment.bytes.len() as u64).expect("text");
+    let segment = image
+        .segments
+        .iter()
+        .find(|segment| start.wrapping_sub(segment.address) < segment.bytes.len() as u64)
+        .expect("text");
     let at = (segment.file_offset + (start - segment.address)) as usize;
-    let code: Vec<_> = Decoder::with_ip(64, &bytes[at..at + length as usize], start, DecoderOptions::NONE).into_iter().collect();
+    let code: Vec<_> =
+        Decoder::with_ip(64, &bytes[at..at + length as usize], start, DecoderOptions::NONE)
+            .into_iter()
+            .collect();
     let leaves = |instruction: &&Instruction| instruction.flow_control() != FlowControl::Next;
-    if let Some(jump) = code.iter().find(leaves).filter(|first| first.flow_control() == FlowControl::UnconditionalBranch) {
+    if let Some(jump) = code
+        .iter()
+        .find(leaves)
+        .filter(|first| first.flow_control() == FlowControl::UnconditionalBranch)
+    {
         return kind_at(image, jump.near_branch_target()) == Some(SiteKind::SectionBegin);
     }
-    let mut returns = code.iter().filter(|instruction| instruction.flow_control() == FlowControl::Return);
-    kind_at(image, start) == Some(SiteKind::SectionBegin) && returns.all(|ret| kind_at(image, ret.ip()) == Some(SiteKind::SectionEnd))
+    let mut returns =
+        code.iter().filter(|instruction| instruction.flow_control() == FlowControl::Return);
+    kind_at(image, start) == Some(SiteKind::SectionBegin)
+        && returns.all(|ret| kind_at(image, ret.ip()) == Some(SiteKind::SectionEnd))
 }
 
 #[test]
 fn c_library() {
-    let path = LIBRARIES.map(Path::new).into_iter().find(|path| path.exists()).expect("a C library");
+    let path =
+        LIBRARIES.map(Path::new).into_iter().find(|path| path.exists()).expect("a C library");
     let bytes = std::fs::read(path).expect("readable");
     let image = with_sections(&bytes);
     let library = object::File::parse(&*bytes).expect("a library");
     let mut found = 0;
-    for symbol in library.dynamic_symbols().filter(|symbol| SECTIONS.contains(&symbol.name().unwrap_or_default())) {
+    for symbol in library
+        .dynamic_symbols()
+        .filter(|symbol| SECTIONS.contains(&symbol.name().unwrap_or_default()))
+    {
         let name = symbol.name().expect("just compared");
-        assert!(is_section(&bytes, &image, symbol.address(), symbol.size()), "{name} at {:#x}", symbol.address());
+        assert!(
+            is_section(&bytes, &image, symbol.address(), symbol.size()),
+            "{name} at {:#x}",
+            symbol.address()
+        );
         found += 1;
     }
     assert!(found >= SECTIONS.len() - 4, "{found}");
-    let never = library.dynamic_symbols().filter(|symbol| matches!(symbol.name(), Ok("pthread_self" | "pthread_getspecific" | "pthread_spin_lock")));
-    assert!(never.into_iter().all(|symbol| kind_at(&image, symbol.address()) != Some(SiteKind::SectionBegin)));
+    let never = library.dynamic_symbols().filter(|symbol| {
+        matches!(symbol.name(), Ok("pthread_self" | "pthread_getspecific" | "pthread_spin_lock"))
+    });
+    assert!(
+        never
+            .into_iter()
+            .all(|symbol| kind_at(&image, symbol.address()) != Some(SiteKind::SectionBegin))
+    );
     let refused = image.refused.iter().filter(|site| site.kind == SiteKind::Atomic).count();
     assert!(refused <= 5, "{refused} atomic instructions refused");
 }
@@ -88,17 +117,20 @@ fn c_library() {
 fn dynamic_linker() {
     let bytes = std::fs::read("/lib64/ld-linux-x86-64.so.2").expect("the dynamic linker");
     let sections = Options { sections: true, ..Options::default() };
-    let images = [Options::default(), sections].map(|options| build_image(&bytes, Placement::After, &options));
+    let images = [Options::default(), sections]
+        .map(|options| build_image(&bytes, Placement::After, &options));
     assert!(images[0] == images[1], "it has none");
 }
 
 /// A program with a C library of its own.
 fn static_program(folder: &Path) -> Vec<u8> {
     let (source, program): (PathBuf, PathBuf) = (folder.join("main.c"), folder.join("main"));
-    let text = "#include <pthread.h>\n#include <stdlib.h>\nstatic int count;\nstatic void *run(void *a) { __atomic_add_fetch(&count, 1, 5); return a; }\n\
+    let text = "#include <pthread.h>\n#include <stdlib.h>\nstatic int count;\nstatic void \
+    *run(void *a) { __atomic_add_fetch(&count, 1, 5); return a; }\n\
         int main(void) { pthread_t t; pthread_create(&t, 0, run, 0); pthread_join(t, 0); free(malloc(count)); return count; }\n";
     std::fs::write(&source, text).expect("written");
-    let status = Command::new("gcc").args(["-static", "-O1", "-o"]).arg(&program).arg(&source).status();
+    let status =
+        Command::new("gcc").args(["-static", "-O1", "-o"]).arg(&program).arg(&source).status();
     assert!(status.expect("gcc runs").success());
     std::fs::read(&program).expect("just linked")
 }
@@ -118,5 +150,7 @@ fn static_programs() {
     }
     let run = program.symbols().find(|symbol| symbol.name() == Ok("run")).expect("linked");
     let own = run.address()..run.address() + run.size();
-    assert!(image.sites.iter().any(|site| site.kind == SiteKind::Atomic && own.contains(&site.address)));
+    assert!(
+        image.sites.iter().any(|site| site.kind == SiteKind::Atomic && own.contains(&site.address))
+    );
 }

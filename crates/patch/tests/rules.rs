@@ -4,7 +4,10 @@ mod common;
 
 use common::assembler::{CODE_ADDRESS, Symbol, small_file};
 use common::check_image;
-use retake_patch::{CALL_TRAP, Image, Options, PAGE_BYTES, Placement, Refusal, SiteKind, UnpatchedReason, Verdict, examine};
+use retake_patch::{
+    CALL_TRAP, Image, Options, PAGE_BYTES, Placement, Refusal, SiteKind, UnpatchedReason, Verdict,
+    examine,
+};
 
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
 const RDTSC: [u8; 2] = [0x0f, 0x31];
@@ -62,7 +65,8 @@ fn a_jump_between_displaced_instructions_is_not() {
 #[test]
 fn instructions_behind_the_jump_stay_whole() {
     // lea 1(%rdi),%rdi (4); mov %esi,%edi (2); L: mov %rsi,%rdi (3); syscall; jmp L
-    let code = [&[0x48, 0x8d, 0x7f, 1, 0x89, 0xf7, 0x48, 0x89, 0xf7][..], &SYSCALL, &[0xeb, 0xf9]].concat();
+    let code = [&[0x48, 0x8d, 0x7f, 1, 0x89, 0xf7, 0x48, 0x89, 0xf7][..], &SYSCALL, &[0xeb, 0xf9]]
+        .concat();
     let image = image(&code);
     assert_eq!(image.sites[0].patch_length, 6);
     let kept = (CODE_ADDRESS + 6) as usize;
@@ -84,7 +88,8 @@ fn calls_are_never_displaced() {
 #[test]
 fn conditional_jumps_are_displaced_in_long_form() {
     // cmpb $0,0x10(%rip); je +3; xor %eax,%eax; syscall; ret; ret
-    let code = [&[0x80, 0x3d, 0x10, 0, 0, 0, 0, 0x74, 5][..], &XOR_EAX, &SYSCALL, &RET, &RET].concat();
+    let code =
+        [&[0x80, 0x3d, 0x10, 0, 0, 0, 0, 0x74, 5][..], &XOR_EAX, &SYSCALL, &RET, &RET].concat();
     let image = image(&code);
     assert_eq!(image.sites[0].patch_address, CODE_ADDRESS);
     assert_eq!(image.sites[0].pad_address, None);
@@ -104,7 +109,10 @@ fn padding_between_functions_is_used() {
     let code = [&RET[..], &NOPL_8, &XOR_EAX, &SYSCALL, &RET].concat();
     let functions = [Symbol { start: 0, bytes: 1 }, Symbol { start: 9, bytes: 5 }];
     let file = small_file(&code, &functions);
-    let image = examine(&file, Placement::After, &Options::default()).expect("well formed").into_image().expect("patched");
+    let image = examine(&file, Placement::After, &Options::default())
+        .expect("well formed")
+        .into_image()
+        .expect("patched");
     check_image(&file, &image, Placement::After);
     assert_eq!(image.sites[0].pad_address, Some(CODE_ADDRESS + 1));
 }
@@ -126,7 +134,10 @@ fn counter_reads_take_what_follows() {
     let code = [&RDTSC[..], &[0x48, 0xc1, 0xe2, 0x20], &[0x48, 0x09, 0xd0], &[0xeb, 0xf5]].concat();
     let image = image(&code);
     let site = &image.sites[0];
-    assert_eq!((site.kind, site.patch_address, site.patch_length), (SiteKind::Rdtsc, CODE_ADDRESS, 6));
+    assert_eq!(
+        (site.kind, site.patch_address, site.patch_length),
+        (SiteKind::Rdtsc, CODE_ADDRESS, 6)
+    );
     assert!(site.stub.continue_at > image.high, "it continues in the stub");
     assert!(!image.unknown_calls);
 }
@@ -137,7 +148,10 @@ fn counter_reads_without_room_trap() {
     let call = [0xe8, 0, 0, 0, 0];
     let code = [&call[..], &RDTSC, &RET, &call, &[0x0f, 0x01, 0xf9], &RET].concat();
     let image = image(&code);
-    assert_eq!(image.refused.iter().map(|site| site.reason).collect::<Vec<_>>(), [Refusal::NoRoom; 2]);
+    assert_eq!(
+        image.refused.iter().map(|site| site.reason).collect::<Vec<_>>(),
+        [Refusal::NoRoom; 2]
+    );
     let at = CODE_ADDRESS as usize;
     assert_eq!(image.segments[0].bytes[at + 5..at + 7], [0xcd, 0x31]);
     assert_eq!(image.segments[0].bytes[at + 13..at + 16], [0xcd, 0xf9, 0x90]);
@@ -169,7 +183,10 @@ fn calls_trap_behind_their_jump_and_where_there_is_no_jump() {
 fn plain_calls_outside_functions_are_patched() {
     let code = [&RET[..], &MOV_EAX, &SYSCALL, &RET].concat();
     let file = small_file(&code, &[Symbol { start: 0, bytes: 1 }]);
-    let image = examine(&file, Placement::After, &Options::default()).expect("well formed").into_image().expect("patched");
+    let image = examine(&file, Placement::After, &Options::default())
+        .expect("well formed")
+        .into_image()
+        .expect("patched");
     check_image(&file, &image, Placement::After);
     assert_eq!(image.sites.len(), 1);
     assert!(!image.unknown_calls);
@@ -180,7 +197,10 @@ fn other_ways_into_the_kernel_are_unknown_calls() {
     for gate in [[0xcd, 0x80], [0x0f, 0x34]] {
         assert!(verdict(&[&gate[..], &RET].concat()).unknown_calls(), "{gate:x?}");
         // Inside mov $n,%eax they are nothing.
-        assert!(!verdict(&[&[0xb8][..], &gate, &[0, 0], &RET].concat()).unknown_calls(), "{gate:x?}");
+        assert!(
+            !verdict(&[&[0xb8][..], &gate, &[0, 0], &RET].concat()).unknown_calls(),
+            "{gate:x?}"
+        );
     }
 }
 
@@ -189,8 +209,12 @@ fn between_functions(bytes: &[u8]) -> Image {
     let function = [&MOV_EAX[..], &SYSCALL, &RET].concat();
     let code = [&function[..], bytes, &function].concat();
     let size = function.len() as u64;
-    let symbols = [Symbol { start: 0, bytes: size }, Symbol { start: code.len() as u64 - size, bytes: size }];
-    examine(&small_file(&code, &symbols), Placement::After, &Options::default()).expect("well formed").into_image().expect("patched")
+    let symbols =
+        [Symbol { start: 0, bytes: size }, Symbol { start: code.len() as u64 - size, bytes: size }];
+    examine(&small_file(&code, &symbols), Placement::After, &Options::default())
+        .expect("well formed")
+        .into_image()
+        .expect("patched")
 }
 
 #[test]
@@ -200,10 +224,14 @@ fn gates_by_chance_between_functions_are_not_unknown_calls() {
     // Bytes that are no instructions follow: 07 is none.
     assert!(!between_functions(&[0xcd, 0x80, 0x07]).unknown_calls);
     assert!(between_functions(&[0xcd, 0x80, 0xc3]).unknown_calls);
-    assert!(between_functions(&[&SYSCALL[..], &[0x07]].concat()).unknown_calls, "a system call may be one");
+    assert!(
+        between_functions(&[&SYSCALL[..], &[0x07]].concat()).unknown_calls,
+        "a system call may be one"
+    );
 }
 
-/// Programs without unwind tables are one such place of more than 100 MB, and have thousands of such bytes.
+/// Programs without unwind tables are one such place of more than 100 MB, and have thousands of
+/// such bytes.
 #[test]
 fn the_place_between_functions_is_decoded_once() {
     let started = std::time::Instant::now();
@@ -220,7 +248,12 @@ fn whole_pages_between_functions_are_unreached() {
     assert!(!image.unknown_calls);
     let pages = image.unreached[0].clone();
     let at = CODE_ADDRESS + 8 + PAGE_BYTES;
-    assert!(image.unreached.len() == 1 && pages.contains(&at) && pages.start.is_multiple_of(PAGE_BYTES) && pages.end.is_multiple_of(PAGE_BYTES));
+    assert!(
+        image.unreached.len() == 1
+            && pages.contains(&at)
+            && pages.start.is_multiple_of(PAGE_BYTES)
+            && pages.end.is_multiple_of(PAGE_BYTES)
+    );
     // On the page of the first function.
     bytes[..2].copy_from_slice(&SYSCALL);
     assert!(between_functions(&bytes).unknown_calls);
@@ -258,7 +291,9 @@ fn patterns_inside_instructions_are_not_sites() {
 fn patterns_outside_functions_are_not_patched() {
     let code = [&RET[..], &XOR_EAX, &SYSCALL, &RDTSC, &RET].concat();
     let file = small_file(&code, &[Symbol { start: 0, bytes: 1 }]);
-    let Verdict::Unpatched(unpatched) = examine(&file, Placement::After, &Options::default()).expect("well formed") else {
+    let Verdict::Unpatched(unpatched) =
+        examine(&file, Placement::After, &Options::default()).expect("well formed")
+    else {
         panic!("patched data");
     };
     assert_eq!(unpatched.reason, UnpatchedReason::NoSites);
@@ -269,7 +304,10 @@ fn patterns_outside_functions_are_not_patched() {
 fn functions_without_size_are_followed_to_their_end() {
     let code = [&MOV_EAX[..], &SYSCALL, &RET, &[0x0f, 0x05, 0x06]].concat();
     let file = small_file(&code, &[Symbol { start: 0, bytes: 0 }]);
-    let image = examine(&file, Placement::After, &Options::default()).expect("well formed").into_image().expect("patched");
+    let image = examine(&file, Placement::After, &Options::default())
+        .expect("well formed")
+        .into_image()
+        .expect("patched");
     assert_eq!(image.sites.len(), 1);
     assert!(image.unknown_calls, "what follows the end is not decoded");
 }
@@ -282,9 +320,14 @@ fn functions_with_invalid_instructions_are_suspect() {
 
 #[test]
 fn without_functions_only_plain_calls_are_patched() {
-    let code = [&MOV_EAX[..], &SYSCALL, &[0x48, 0x89, 0xf7, 0x89, 0xc0], &SYSCALL, &MOV_EAX, &RDTSC, &RET].concat();
+    let code =
+        [&MOV_EAX[..], &SYSCALL, &[0x48, 0x89, 0xf7, 0x89, 0xc0], &SYSCALL, &MOV_EAX, &RDTSC, &RET]
+            .concat();
     let file = small_file(&code, &[]);
-    let image = examine(&file, Placement::After, &Options::default()).expect("well formed").into_image().expect("patched");
+    let image = examine(&file, Placement::After, &Options::default())
+        .expect("well formed")
+        .into_image()
+        .expect("patched");
     assert_eq!(image.sites.len(), 1);
     assert!(image.refused.iter().all(|site| site.reason == Refusal::NoFunctionTable));
     assert_eq!(image.refused.len(), 2);
@@ -306,7 +349,13 @@ fn pointers_in_data_are_targets() {
 #[test]
 fn jump_tables_are_targets() {
     // lea table(%rip),%rax; mov %rsi,%rdi; L: mov %rdx,%rsi; syscall; ret; table: .long L - table
-    let mut code = [&[0x48, 0x8d, 0x05, 9, 0, 0, 0][..], &[0x48, 0x89, 0xf7, 0x48, 0x89, 0xd6], &SYSCALL, &RET].concat();
+    let mut code = [
+        &[0x48, 0x8d, 0x05, 9, 0, 0, 0][..],
+        &[0x48, 0x89, 0xf7, 0x48, 0x89, 0xd6],
+        &SYSCALL,
+        &RET,
+    ]
+    .concat();
     assert_eq!(code.len(), 16);
     let function = code.len() as u64;
     code.extend((10_i32 - 16).to_le_bytes());
@@ -322,7 +371,10 @@ fn options_exclude_kinds() {
     let code = [&MOV_EAX[..], &SYSCALL, &MOV_EAX, &RDTSC, &RET].concat();
     let file = small_file(&code, &whole(&code));
     let options = Options { time_stamp_counter: false, ..Options::default() };
-    let image = examine(&file, Placement::Before, &options).expect("well formed").into_image().expect("patched");
+    let image = examine(&file, Placement::Before, &options)
+        .expect("well formed")
+        .into_image()
+        .expect("patched");
     check_image(&file, &image, Placement::Before);
     assert_eq!(image.sites.len(), 1);
     assert_eq!(image.refused[0].reason, Refusal::NotWanted);
@@ -359,7 +411,9 @@ fn cpuid_alone_is_not_worth_a_large_image() {
     let patched = examine(&file, Placement::After, &Options::default()).expect("well formed");
     assert!(patched.into_image().is_some());
     let options = Options { cpuid_text_limit: 0, ..Options::default() };
-    let Verdict::Unpatched(unpatched) = examine(&file, Placement::After, &options).expect("well formed") else {
+    let Verdict::Unpatched(unpatched) =
+        examine(&file, Placement::After, &options).expect("well formed")
+    else {
         panic!("patched");
     };
     assert_eq!(unpatched.reason, UnpatchedReason::NotWorthwhile);
@@ -399,7 +453,10 @@ fn a_cpuid_without_room_traps_where_the_processor_does_not() {
     let file = small_file(&code, &whole(&code));
     let plain = examine(&file, Placement::After, &Options::default()).expect("well formed");
     assert!(plain.into_image().is_none());
-    let image = examine(&file, Placement::After, &Options::untrappable()).expect("well formed").into_image().expect("a trap is planted");
+    let image = examine(&file, Placement::After, &Options::untrappable())
+        .expect("well formed")
+        .into_image()
+        .expect("a trap is planted");
     let segment = &image.segments[0];
     let at = (CODE_ADDRESS + 5 - segment.address) as usize;
     assert_eq!(segment.bytes[at..at + 2], retake_patch::CPUID_TRAP);

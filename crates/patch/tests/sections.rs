@@ -1,10 +1,13 @@
-//! The rules by which atomic instructions and functions become sections, each on a few bytes of code.
+//! The rules by which atomic instructions and functions become sections, each on a few bytes of
+//! code.
 
 mod common;
 
 use common::assembler::{CODE_ADDRESS, Symbol, named_file};
 use common::check_image;
-use retake_patch::{Image, Options, Placement, Refusal, SiteKind, UnpatchedReason, Verdict, examine};
+use retake_patch::{
+    Image, Options, Placement, Refusal, SiteKind, UnpatchedReason, Verdict, examine,
+};
 
 /// `lock cmpxchg %rdx,(%rdi)`
 const ATOMIC: [u8; 5] = [0xf0, 0x48, 0x0f, 0xb1, 0x17];
@@ -21,8 +24,14 @@ const RET: [u8; 1] = [0xc3];
 const NOPL_8: [u8; 8] = [0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0];
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 
-const SECTIONS: Options =
-    Options { system_calls: true, time_stamp_counter: true, cpuid: true, cpuid_text_limit: 4 << 20, trap_cpuid: false, sections: true };
+const SECTIONS: Options = Options {
+    system_calls: true,
+    time_stamp_counter: true,
+    cpuid: true,
+    cpuid_text_limit: 4 << 20,
+    trap_cpuid: false,
+    sections: true,
+};
 
 fn verdict_of(functions: &[&[u8]], names: &str) -> Verdict {
     let mut symbols = Vec::new();
@@ -50,7 +59,11 @@ fn sites(image: &Image) -> Vec<(SiteKind, u64)> {
 }
 
 fn refusals(verdict: &Verdict) -> Vec<(SiteKind, u64, Refusal)> {
-    verdict.refused().iter().map(|site| (site.kind, site.address - CODE_ADDRESS, site.reason)).collect()
+    verdict
+        .refused()
+        .iter()
+        .map(|site| (site.kind, site.address - CODE_ADDRESS, site.reason))
+        .collect()
 }
 
 #[test]
@@ -66,7 +79,8 @@ fn only_on_demand() {
     let code = [&ATOMIC[..], &RET].concat();
     let file = named_file(&code, &[Symbol { start: 0, bytes: 6 }], "pthread_mutex_lock");
     let verdict = examine(&file, Placement::After, &Options::default()).expect("well formed");
-    assert!(matches!(verdict, Verdict::Unpatched(unpatched) if unpatched.reason == UnpatchedReason::NoSites && unpatched.refused.is_empty()));
+    assert!(matches!(verdict, Verdict::Unpatched(unpatched)
+            if unpatched.reason == UnpatchedReason::NoSites && unpatched.refused.is_empty()));
 }
 
 #[test]
@@ -79,7 +93,10 @@ fn fences_need_none() {
 fn nothing_may_jump_to_the_instruction_past_the_section() {
     // mov; mov; L: xchg; call *%rdx; jmp L
     let code = [&MOVE[..], &MOVE, &EXCHANGE, &CALL_ANYTHING, &[0xeb, 0xfa]].concat();
-    assert_eq!(refusals(&verdict_of(&[&code], "any")), [(SiteKind::Atomic, 6, Refusal::JumpTarget)]);
+    assert_eq!(
+        refusals(&verdict_of(&[&code], "any")),
+        [(SiteKind::Atomic, 6, Refusal::JumpTarget)]
+    );
     // Without the jump it is displaced with what is before it.
     let code = [&MOVE[..], &MOVE, &EXCHANGE, &CALL_ANYTHING, &RET].concat();
     assert_eq!(image_of(&[&code], "any").sites[0].patch_address, CODE_ADDRESS + 3);
@@ -88,12 +105,25 @@ fn nothing_may_jump_to_the_instruction_past_the_section() {
 #[test]
 fn a_jump_behind_the_instruction_goes_along() {
     // L: xchg; jmp L; and: call; xchg; ret
-    let image = image_of(&[&[&EXCHANGE[..], &MOVE, &[0xeb, 0xf9]].concat(), &[&CALL_ANYTHING[..], &EXCHANGE, &MOVE, &RET].concat()], "any other");
-    let patches: Vec<_> = image.sites.iter().map(|site| (site.patch_address - CODE_ADDRESS, site.patch_length)).collect();
+    let image = image_of(
+        &[
+            &[&EXCHANGE[..], &MOVE, &[0xeb, 0xf9]].concat(),
+            &[&CALL_ANYTHING[..], &EXCHANGE, &MOVE, &RET].concat(),
+        ],
+        "any other",
+    );
+    let patches: Vec<_> = image
+        .sites
+        .iter()
+        .map(|site| (site.patch_address - CODE_ADDRESS, site.patch_length))
+        .collect();
     assert_eq!(patches, [(0, 5), (9, 5)]);
     // L: lock incl (%rdi); jmp L
     let image = image_of(&[&[0xf0, 0xff, 0x07, 0xeb, 0xfb]], "any");
-    assert_eq!((image.sites[0].patch_length, image.sites[0].stub.continue_at > image.high), (5, true));
+    assert_eq!(
+        (image.sites[0].patch_length, image.sites[0].stub.continue_at > image.high),
+        (5, true)
+    );
 }
 
 #[test]
@@ -105,7 +135,10 @@ fn a_jump_over_the_lock_prefix_goes_along() {
     assert_eq!(image.sites[0].patch_address, CODE_ADDRESS + 3);
     // One that comes from afar cannot.
     let code = [&[0x83, 0xfe, 0, 0x74, 1][..], &ATOMIC, &[0x74, 0xfa], &RET].concat();
-    assert_eq!(refusals(&verdict_of(&[&code], "any")), [(SiteKind::Atomic, 5, Refusal::JumpTarget)]);
+    assert_eq!(
+        refusals(&verdict_of(&[&code], "any")),
+        [(SiteKind::Atomic, 5, Refusal::JumpTarget)]
+    );
 }
 
 #[test]
@@ -113,7 +146,10 @@ fn a_function_is_one_section() {
     // Two ways out: before padding, and behind instructions that can be displaced.
     let code = [&LOAD[..], &MOVE, &[0x74, 9], &RET, &NOPL_8, &ATOMIC, &MOVE, &MOVE, &RET].concat();
     let image = image_of(&[&code], "pthread_mutex_lock");
-    assert_eq!(sites(&image), [(SiteKind::SectionBegin, 0), (SiteKind::SectionEnd, 8), (SiteKind::SectionEnd, 28)]);
+    assert_eq!(
+        sites(&image),
+        [(SiteKind::SectionBegin, 0), (SiteKind::SectionEnd, 8), (SiteKind::SectionEnd, 28)]
+    );
     assert_eq!((image.sites[1].patch_address, image.sites[1].patch_length), (CODE_ADDRESS + 8, 5));
     assert_eq!(image.sites[2].patch_address, CODE_ADDRESS + 22);
 }
@@ -132,7 +168,10 @@ fn a_return_may_stay_if_all_that_leads_to_it_is_patched() {
     // mov; mov; cmpxchg; je R; mov; mov; R: ret
     let code = [&LOAD[..], &MOVE, &ATOMIC, &[0x74, 6], &MOVE, &MOVE, &RET].concat();
     let image = image_of(&[&code], "pthread_mutex_lock");
-    assert_eq!(sites(&image), [(SiteKind::SectionBegin, 0), (SiteKind::SectionEnd, 11), (SiteKind::SectionEnd, 19)]);
+    assert_eq!(
+        sites(&image),
+        [(SiteKind::SectionBegin, 0), (SiteKind::SectionEnd, 11), (SiteKind::SectionEnd, 19)]
+    );
     let last = &image.sites[2];
     assert_eq!((last.patch_address, last.patch_length), (CODE_ADDRESS + 13, 6));
     assert_eq!(image.segments[0].bytes[CODE_ADDRESS as usize + 19], RET[0]);
@@ -148,7 +187,10 @@ fn what_may_run_for_ever_is_no_section() {
     assert!(sites(&once).contains(&(SiteKind::SectionBegin, code.len() as u64)), "an exception");
     // jmp *%rax
     let tail = [&ATOMIC[..], &[0xff, 0xe0]].concat();
-    assert_eq!(refusals(&verdict_of(&[&tail], "pthread_mutex_lock")), [(SiteKind::SectionBegin, 0, Refusal::IndirectCall)]);
+    assert_eq!(
+        refusals(&verdict_of(&[&tail], "pthread_mutex_lock")),
+        [(SiteKind::SectionBegin, 0, Refusal::IndirectCall)]
+    );
 }
 
 #[test]
@@ -156,7 +198,10 @@ fn returning_to_the_beginning_begins_again() {
     // L: mov; mov; cmpxchg; jne L; mov; mov; ret
     let code = [&LOAD[..], &MOVE, &ATOMIC, &[0x75, 0xf3], &MOVE, &MOVE, &RET].concat();
     let image = image_of(&[&code], "pthread_mutex_lock");
-    assert_eq!(sites(&image), [(SiteKind::SectionBegin, 0), (SiteKind::SectionEnd, 11), (SiteKind::SectionEnd, 19)]);
+    assert_eq!(
+        sites(&image),
+        [(SiteKind::SectionBegin, 0), (SiteKind::SectionEnd, 11), (SiteKind::SectionEnd, 19)]
+    );
 }
 
 #[test]
@@ -194,7 +239,8 @@ fn jumps_to_other_functions_are_exits() {
 fn what_only_jumps_on_needs_none() {
     let thunk = [0xe9, 0, 0, 0, 0];
     let other = [&MOVE[..], &RET].concat();
-    assert!(matches!(verdict_of(&[&thunk, &other], "pthread_mutex_lock other"), Verdict::Unpatched(unpatched) if unpatched.refused.is_empty()));
+    assert!(matches!(verdict_of(&[&thunk, &other], "pthread_mutex_lock other"),
+            Verdict::Unpatched(unpatched) if unpatched.refused.is_empty()));
 }
 
 #[test]
@@ -203,9 +249,17 @@ fn the_futex_call_makes_a_section_in_the_c_library() {
     let lock = [&LOAD[..], &MOVE, &MOVE, &MOVE, &RET].concat();
     let image = image_of(&[&lock, &waits], "pthread_mutex_lock internal");
     let start = lock.len() as u64;
-    let expected = [(SiteKind::SectionBegin, start), (SiteKind::SystemCall, start + 11), (SiteKind::SectionEnd, start + 19)];
+    let expected = [
+        (SiteKind::SectionBegin, start),
+        (SiteKind::SystemCall, start + 11),
+        (SiteKind::SectionEnd, start + 19),
+    ];
     assert_eq!(sites(&image)[2..], expected);
-    assert_eq!(sites(&image_of(&[&waits], "internal")), [(SiteKind::SystemCall, 11)], "elsewhere it does not");
+    assert_eq!(
+        sites(&image_of(&[&waits], "internal")),
+        [(SiteKind::SystemCall, 11)],
+        "elsewhere it does not"
+    );
 }
 
 #[test]
@@ -213,7 +267,9 @@ fn names_make_sections() {
     let code = [&LOAD[..], &MOVE, &MOVE, &MOVE, &RET].concat();
     let begins = |names: &str, functions: &[&[u8]]| {
         let verdict = verdict_of(functions, names);
-        verdict.into_image().map_or(0, |image| image.sites.iter().filter(|site| site.kind == SiteKind::SectionBegin).count())
+        verdict.into_image().map_or(0, |image| {
+            image.sites.iter().filter(|site| site.kind == SiteKind::SectionBegin).count()
+        })
     };
     assert_eq!(begins("free", &[&code]), 1, "an allocator of any file");
     assert_eq!(begins("sem_of_a_program", &[&code]), 0);
@@ -227,7 +283,10 @@ fn names_make_sections() {
 fn programs_with_a_c_library_of_their_own() {
     let atomic = [&ATOMIC[..], &MOVE, &MOVE, &RET].concat();
     let image = image_of(&[&atomic, &atomic], "main pthread_mutex_lock");
-    assert_eq!(sites(&image), [(SiteKind::Atomic, 0), (SiteKind::SectionBegin, 12), (SiteKind::SectionEnd, 23)]);
+    assert_eq!(
+        sites(&image),
+        [(SiteKind::Atomic, 0), (SiteKind::SectionBegin, 12), (SiteKind::SectionEnd, 23)]
+    );
 }
 
 #[test]

@@ -4,7 +4,10 @@ mod common;
 
 use common::assembler::small_file;
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
-use retake_patch::{BOOTSTRAP_BYTES, Entry, PAGE_BYTES, PatchError, VdsoEdit, VdsoFunction, VdsoMethod, VdsoPatch, build_vdso_patch};
+use retake_patch::{
+    BOOTSTRAP_BYTES, Entry, PAGE_BYTES, PatchError, VdsoEdit, VdsoFunction, VdsoMethod, VdsoPatch,
+    build_vdso_patch,
+};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -24,7 +27,8 @@ fn edit_at(patch: &VdsoPatch, offset: u64) -> &VdsoEdit {
     patch.edits.iter().find(|edit| edit.offset == offset).expect("something is written there")
 }
 
-/// The place where the replacement of a function lies that can still be called: it starts with a jump there, and the displaced instructions lead back.
+/// The place where the replacement of a function lies that can still be called: it starts with a
+/// jump there, and the displaced instructions lead back.
 fn check_original(vdso: &[u8], patch: &VdsoPatch, function: &VdsoFunction) -> u64 {
     let first = edit_at(patch, function.offset);
     let jump = Decoder::with_ip(64, &first.bytes, first.offset, DecoderOptions::NONE).decode();
@@ -33,12 +37,21 @@ fn check_original(vdso: &[u8], patch: &VdsoPatch, function: &VdsoFunction) -> u6
     let moved = edit_at(patch, place);
     let (_, original) = function.original.expect("it can be called");
     let displaced = &moved.bytes[(original - place) as usize..];
-    let moved: Vec<_> = Decoder::with_ip(64, displaced, original, DecoderOptions::NONE).into_iter().collect();
+    let moved: Vec<_> =
+        Decoder::with_ip(64, displaced, original, DecoderOptions::NONE).into_iter().collect();
     let (back, moved) = moved.split_last().expect("some instructions");
-    let unmoved = Decoder::with_ip(64, &vdso[function.offset as usize..], function.offset, DecoderOptions::NONE);
+    let unmoved = Decoder::with_ip(
+        64,
+        &vdso[function.offset as usize..],
+        function.offset,
+        DecoderOptions::NONE,
+    );
     for (moved, unmoved) in moved.iter().zip(unmoved) {
         assert_eq!(moved.mnemonic(), unmoved.mnemonic());
-        assert!(!moved.is_ip_rel_memory_operand() || moved.ip_rel_memory_address() == unmoved.ip_rel_memory_address());
+        assert!(
+            !moved.is_ip_rel_memory_operand()
+                || moved.ip_rel_memory_address() == unmoved.ip_rel_memory_address()
+        );
     }
     assert_eq!(back.mnemonic(), Mnemonic::Jmp);
     assert!(back.near_branch_target() >= function.offset + first.bytes.len() as u64);
@@ -69,7 +82,9 @@ fn running_kernel() {
     println!("{:?}, left alone: {:?}", patch.functions, patch.left_alone);
     for function in &patch.functions {
         match function.method {
-            VdsoMethod::Jump if function.original.is_some() => check_jump(&vdso, &patch, check_original(&vdso, &patch, function)),
+            VdsoMethod::Jump if function.original.is_some() => {
+                check_jump(&vdso, &patch, check_original(&vdso, &patch, function))
+            }
             VdsoMethod::Jump => check_jump(&vdso, &patch, function.offset),
             VdsoMethod::SystemCall => {
                 assert!(edit_at(&patch, function.offset).bytes.ends_with(&[0xcd, 0x05, 0xc3]))
@@ -80,8 +95,15 @@ fn running_kernel() {
     for name in ["clock_gettime", "gettimeofday", "time", "getcpu"] {
         assert!(patch.functions.iter().any(|function| function.name == name), "{name}");
     }
-    assert!(patch.functions.iter().any(|function| function.name == "clock_gettime" && function.original.is_some()), "no clock to be called");
-    let mut edits: Vec<_> = patch.edits.iter().map(|edit| edit.offset..edit.offset + edit.bytes.len() as u64).collect();
+    assert!(
+        patch
+            .functions
+            .iter()
+            .any(|function| function.name == "clock_gettime" && function.original.is_some()),
+        "no clock to be called"
+    );
+    let mut edits: Vec<_> =
+        patch.edits.iter().map(|edit| edit.offset..edit.offset + edit.bytes.len() as u64).collect();
     edits.sort_by_key(|range| range.start);
     assert!(edits.windows(2).all(|pair| pair[0].end <= pair[1].start), "edits overlap");
     if let Some(place) = patch.bootstrap_offset {

@@ -1,7 +1,9 @@
-//! Who used what, so that calls that depend on each other keep their order and all others need not wait.
+//! Who used what, so that calls that depend on each other keep their order and all others need not
+//! wait.
 //!
-//! Everything that calls can conflict on (a name in a directory, the content of a file, the position of an open file) has an
-//! [`AccessLog`]. A call that joins it learns which earlier calls it has to wait for.
+//! Everything that calls can conflict on (a name in a directory, the content of a file, the
+//! position of an open file) has an [`AccessLog`]. A call that joins it learns which earlier calls
+//! it has to wait for.
 
 use smallvec::SmallVec;
 
@@ -30,7 +32,8 @@ pub fn add(tickets: &mut Tickets, ticket: Ticket) {
     }
 }
 
-/// How a call uses something. Uses of one kind other than [`Access::Exclusive`] may happen in any order.
+/// How a call uses something. Uses of one kind other than [`Access::Exclusive`] may happen in any
+/// order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// It looks.
@@ -41,7 +44,8 @@ pub enum Access {
     Exclusive,
 }
 
-/// The last uses of one thing: a group of uses that may overlap, and the group before, which they all wait for.
+/// The last uses of one thing: a group of uses that may overlap, and the group before, which they
+/// all wait for.
 #[derive(Debug, Default)]
 pub struct AccessLog {
     access: Option<Access>,

@@ -116,7 +116,14 @@ pub enum Action {
     /// Write to a pipe what the trace says went in.
     WritePipe { handle: Arc<Handle>, data: Data },
     /// Move data between two open files.
-    Transfer { how: Transfer, from: Arc<Handle>, to: Arc<Handle>, from_offset: Option<u64>, to_offset: Option<u64>, requested: u64 },
+    Transfer {
+        how: Transfer,
+        from: Arc<Handle>,
+        to: Arc<Handle>,
+        from_offset: Option<u64>,
+        to_offset: Option<u64>,
+        requested: u64,
+    },
     /// Make one file share the blocks of another, or copy them.
     Clone { from: Arc<Handle>, to: Arc<Handle>, range: Option<CloneRange> },
     /// `lseek`.

@@ -29,7 +29,10 @@ impl<'a> Arguments<'a> {
 
     /// The first buffer that the kernel wrote there.
     pub fn output(self, index: u8) -> Option<&'a [u8]> {
-        self.0.buffers_of(index, BufferDirection::Output).next().map(|buffer| buffer.data.as_slice())
+        self.0
+            .buffers_of(index, BufferDirection::Output)
+            .next()
+            .map(|buffer| buffer.data.as_slice())
     }
 
     /// A path or a name.
@@ -63,7 +66,12 @@ impl Opening {
         let arguments = Arguments(call);
         let (directory, path, flags, mode) = match i64::from(call.number) {
             libc::SYS_open => (None, 0, arguments.uint(1), arguments.uint(2)),
-            libc::SYS_creat => (None, 0, (libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC) as u32, arguments.uint(1)),
+            libc::SYS_creat => (
+                None,
+                0,
+                (libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC) as u32,
+                arguments.uint(1),
+            ),
             libc::SYS_openat => (Some(0), 1, arguments.uint(2), arguments.uint(3)),
             libc::SYS_openat2 => {
                 let how = &arguments.input(2)?.data;
@@ -76,7 +84,8 @@ impl Opening {
 
     /// Whether what is opened can be written to.
     pub fn writes(&self) -> bool {
-        self.flags & libc::O_ACCMODE as u32 != libc::O_RDONLY as u32 && self.flags & libc::O_PATH as u32 == 0
+        self.flags & libc::O_ACCMODE as u32 != libc::O_RDONLY as u32
+            && self.flags & libc::O_PATH as u32 == 0
     }
 }
 
@@ -100,17 +109,29 @@ pub fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(offset..)?.first_chunk()?))
 }
 
-/// The buffers of a call that moves data: what the program gave or got, without the array that says where the pieces are.
-pub fn pieces(call: &TracedCall, argument: u8, direction: BufferDirection) -> impl Iterator<Item = &TracedBuffer> {
+/// The buffers of a call that moves data: what the program gave or got, without the array that says
+/// where the pieces are.
+pub fn pieces(
+    call: &TracedCall,
+    argument: u8,
+    direction: BufferDirection,
+) -> impl Iterator<Item = &TracedBuffer> {
     let array_address = call.arguments[usize::from(argument)];
     let is_vector = matches!(
         i64::from(call.number),
-        libc::SYS_readv | libc::SYS_writev | libc::SYS_preadv | libc::SYS_pwritev | libc::SYS_preadv2 | libc::SYS_pwritev2 | libc::SYS_vmsplice
+        libc::SYS_readv
+            | libc::SYS_writev
+            | libc::SYS_preadv
+            | libc::SYS_pwritev
+            | libc::SYS_preadv2
+            | libc::SYS_pwritev2
+            | libc::SYS_vmsplice
     );
     // Traces from elsewhere do not know addresses, and have no such array.
     let mut is_array = is_vector && array_address != 0;
     call.buffers_of(argument, direction).filter(move |buffer| {
-        let skipped = is_array && direction == BufferDirection::Input && buffer.address == array_address;
+        let skipped =
+            is_array && direction == BufferDirection::Input && buffer.address == array_address;
         is_array &= !skipped;
         !skipped
     })

@@ -45,7 +45,10 @@ impl Comparison {
     pub(crate) fn note(&mut self, path: &Path, what: impl Into<String>) {
         self.difference_count += 1;
         if self.differences.len() < MAXIMUM_DIFFERENCES {
-            self.differences.push(TreeDifference { path: path.to_string_lossy().into_owned(), what: what.into() });
+            self.differences.push(TreeDifference {
+                path: path.to_string_lossy().into_owned(),
+                what: what.into(),
+            });
         }
     }
 }
@@ -53,23 +56,34 @@ impl Comparison {
 struct Walk {
     comparison: Comparison,
     compares_owners: bool,
-    /// For files with several names: which file of the copy the first of them was, and the other way round.
+    /// For files with several names: which file of the copy the first of them was, and the other
+    /// way round.
     pairs: HashMap<(u64, u64), (u64, u64)>,
     /// Directories still to go into.
     waiting: Vec<PathBuf>,
 }
 
-/// Compares the tree at `original` with the one at `copy`. No link is followed. Owners count if we are root, times do not.
+/// Compares the tree at `original` with the one at `copy`. No link is followed. Owners count if we
+/// are root, times do not.
 ///
 /// # Errors
 /// If one of them cannot be read.
 pub fn compare_trees(original: &Path, copy: &Path) -> Result<Comparison, Error> {
     let compares_owners = rustix::process::geteuid().is_root();
-    let mut walk = Walk { comparison: Comparison::default(), compares_owners, pairs: HashMap::new(), waiting: vec![PathBuf::new()] };
+    let mut walk = Walk {
+        comparison: Comparison::default(),
+        compares_owners,
+        pairs: HashMap::new(),
+        waiting: vec![PathBuf::new()],
+    };
     while let Some(path) = walk.waiting.pop() {
         let (left, right) = (original.join(&path), copy.join(&path));
         let open = |path: &Path| {
-            let opened = rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
+            let opened = rustix::fs::open(
+                path,
+                OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+                Mode::empty(),
+            );
             opened.map_err(|error| Error::Compare { path: path.to_owned(), error: error.into() })
         };
         let (left_directory, right_directory) = (open(&left)?, open(&right)?);
@@ -91,23 +105,42 @@ impl Walk {
             }
         }
         for name in others.into_keys() {
-            self.comparison.note(&path.join(std::ffi::OsStr::from_bytes(&name)), "only in the copy");
+            self.comparison
+                .note(&path.join(std::ffi::OsStr::from_bytes(&name)), "only in the copy");
         }
         Ok(())
     }
 
-    fn entry(&mut self, path: &Path, name: &[u8], left: (&OwnedFd, &Stat), right: (&OwnedFd, &Stat)) -> Result<(), Errno> {
+    fn entry(
+        &mut self,
+        path: &Path,
+        name: &[u8],
+        left: (&OwnedFd, &Stat),
+        right: (&OwnedFd, &Stat),
+    ) -> Result<(), Errno> {
         let (own, other) = (left.1, right.1);
         let kind = FileType::from_raw_mode(own.st_mode);
         if kind != FileType::from_raw_mode(other.st_mode) {
-            self.comparison.note(path, format!("type {:?} and {:?}", kind, FileType::from_raw_mode(other.st_mode)));
+            self.comparison.note(
+                path,
+                format!("type {:?} and {:?}", kind, FileType::from_raw_mode(other.st_mode)),
+            );
             return Ok(());
         }
         if own.st_mode != other.st_mode && kind != FileType::Symlink {
-            self.comparison.note(path, format!("mode {:o} and {:o}", own.st_mode & 0o7777, other.st_mode & 0o7777));
+            self.comparison.note(
+                path,
+                format!("mode {:o} and {:o}", own.st_mode & 0o7777, other.st_mode & 0o7777),
+            );
         }
         if self.compares_owners && (own.st_uid, own.st_gid) != (other.st_uid, other.st_gid) {
-            self.comparison.note(path, format!("owners {}:{} and {}:{}", own.st_uid, own.st_gid, other.st_uid, other.st_gid));
+            self.comparison.note(
+                path,
+                format!(
+                    "owners {}:{} and {}:{}",
+                    own.st_uid, own.st_gid, other.st_uid, other.st_gid
+                ),
+            );
         }
         match kind {
             FileType::Directory => self.waiting.push(path.to_owned()),
@@ -122,7 +155,13 @@ impl Walk {
         Ok(())
     }
 
-    fn links(&mut self, path: &Path, name: &[u8], left: &OwnedFd, right: &OwnedFd) -> Result<(), Errno> {
+    fn links(
+        &mut self,
+        path: &Path,
+        name: &[u8],
+        left: &OwnedFd,
+        right: &OwnedFd,
+    ) -> Result<(), Errno> {
         let own = rustix::fs::readlinkat(left, name, Vec::new())?;
         let other = rustix::fs::readlinkat(right, name, Vec::new())?;
         if own != other {
@@ -131,20 +170,36 @@ impl Walk {
         Ok(())
     }
 
-    fn files(&mut self, path: &Path, name: &[u8], left: (&OwnedFd, &Stat), right: (&OwnedFd, &Stat)) -> Result<(), Errno> {
+    fn files(
+        &mut self,
+        path: &Path,
+        name: &[u8],
+        left: (&OwnedFd, &Stat),
+        right: (&OwnedFd, &Stat),
+    ) -> Result<(), Errno> {
         let (own, other) = (left.1, right.1);
         if own.st_nlink > 1 || other.st_nlink > 1 {
             let identity = |stat: &Stat| (stat.st_dev, stat.st_ino);
             let paired = *self.pairs.entry(identity(own)).or_insert(identity(other));
             if own.st_nlink != other.st_nlink || paired != identity(other) {
-                self.comparison.note(path, format!("{} names and {}, or others", own.st_nlink, other.st_nlink));
+                self.comparison.note(
+                    path,
+                    format!("{} names and {}, or others", own.st_nlink, other.st_nlink),
+                );
             }
         }
         if own.st_size != other.st_size {
             self.comparison.note(path, format!("size {} and {}", own.st_size, other.st_size));
             return Ok(());
         }
-        let open = |directory| rustix::fs::openat(directory, name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
+        let open = |directory| {
+            rustix::fs::openat(
+                directory,
+                name,
+                OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+                Mode::empty(),
+            )
+        };
         let (left, right) = (open(left.0)?, open(right.0)?);
         if let Some(first) = first_difference(&left, &right)? {
             self.comparison.note(path, format!("contents, from byte {first} on"));
@@ -152,9 +207,20 @@ impl Walk {
         Ok(())
     }
 
-    fn attributes(&mut self, path: &Path, name: &[u8], left: &OwnedFd, right: &OwnedFd) -> Result<(), Errno> {
+    fn attributes(
+        &mut self,
+        path: &Path,
+        name: &[u8],
+        left: &OwnedFd,
+        right: &OwnedFd,
+    ) -> Result<(), Errno> {
         let read = |directory| {
-            let object = rustix::fs::openat(directory, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+            let object = rustix::fs::openat(
+                directory,
+                name,
+                OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+                Mode::empty(),
+            )?;
             user_attributes(&object)
         };
         if read(left)? != read(right)? {
@@ -194,7 +260,9 @@ fn first_difference(left: &OwnedFd, right: &OwnedFd) -> Result<Option<u64>, Errn
                 more => got += more,
             }
         }
-        if let Some(first) = own[..count].iter().zip(&other[..count]).position(|(own, other)| own != other) {
+        if let Some(first) =
+            own[..count].iter().zip(&other[..count]).position(|(own, other)| own != other)
+        {
             return Ok(Some(at + first as u64));
         }
         at += count as u64;
@@ -239,7 +307,11 @@ mod tests {
         change(right.path());
         let comparison = compare_trees(left.path(), right.path()).unwrap();
         assert_eq!(comparison.files, 4);
-        comparison.differences.into_iter().map(|difference| format!("{}: {}", difference.path, difference.what)).collect()
+        comparison
+            .differences
+            .into_iter()
+            .map(|difference| format!("{}: {}", difference.path, difference.what))
+            .collect()
     }
 
     #[test]
@@ -256,17 +328,30 @@ mod tests {
         });
         assert_eq!(
             changed,
-            [format!("again: contents, from byte {} on", READ_BYTES + 3), format!("d/file: contents, from byte {} on", READ_BYTES + 3)]
+            [
+                format!("again: contents, from byte {} on", READ_BYTES + 3),
+                format!("d/file: contents, from byte {} on", READ_BYTES + 3)
+            ]
         );
-        assert_eq!(differences(|path| std::fs::remove_file(path.join("link")).unwrap()), ["link: only in the original"]);
-        assert_eq!(differences(|path| std::fs::write(path.join("d/new"), "").unwrap()), ["d/new: only in the copy"]);
+        assert_eq!(
+            differences(|path| std::fs::remove_file(path.join("link")).unwrap()),
+            ["link: only in the original"]
+        );
+        assert_eq!(
+            differences(|path| std::fs::write(path.join("d/new"), "").unwrap()),
+            ["d/new: only in the copy"]
+        );
         let relinked = differences(|path| {
             std::fs::remove_file(path.join("again")).unwrap();
             std::fs::copy(path.join("d/file"), path.join("again")).unwrap();
         });
         assert_eq!(relinked.len(), 2, "{relinked:?}");
         let mode = differences(|path| {
-            std::fs::set_permissions(path.join("d"), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+            std::fs::set_permissions(
+                path.join("d"),
+                std::os::unix::fs::PermissionsExt::from_mode(0o700),
+            )
+            .unwrap();
         });
         assert_eq!(mode, ["d: mode 755 and 700"]);
     }

@@ -22,7 +22,8 @@ pub enum Error {
         error: std::io::Error,
     },
     /// There is too much below the root.
-    #[error("there are more than {maximum} files below {}; give an empty directory, or one with only the files of the trace", path.display())]
+    #[error("there are more than {maximum} files below {}; give an empty directory, or one with \
+    only the files of the trace", path.display())]
     TooLarge {
         /// The directory.
         path: PathBuf,

@@ -1,15 +1,16 @@
 //! The directories that names of calls are in.
 //!
-//! Calls one after the other are mostly about names in the same few directories. Its path is put together once for all of them, and who executes
-//! the first opens it for the others: they need neither the path nor the way along it.
+//! Calls one after the other are mostly about names in the same few directories. Its path is put
+//! together once for all of them, and who executes the first opens it for the others: they need
+//! neither the path nor the way along it.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A directory below the root, for as long as no directory changes its name. No links lead to it if the trace is right; if it is wrong,
-/// opening it still cannot lead out.
+/// A directory below the root, for as long as no directory changes its name. No links lead to it if
+/// the trace is right; if it is wrong, opening it still cannot lead out.
 #[derive(Debug, Default)]
 pub struct Folder {
     path: Vec<u8>,
@@ -60,7 +61,11 @@ impl Folder {
     ///
     /// # Errors
     /// Those of `open`.
-    pub fn opened<E>(&self, count: &KeptCount, open: impl FnOnce(&[u8]) -> Result<OwnedFd, E>) -> Result<Object<'_>, E> {
+    pub fn opened<E>(
+        &self,
+        count: &KeptCount,
+        open: impl FnOnce(&[u8]) -> Result<OwnedFd, E>,
+    ) -> Result<Object<'_>, E> {
         if let Some(kept) = self.file.get() {
             return Ok(Object::Kept(kept.file.as_fd()));
         }
@@ -79,7 +84,11 @@ impl KeptCount {
 
     /// Whether there is room for one more, which is then counted.
     fn take(&self) -> bool {
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| (count < Self::MAXIMUM).then_some(count + 1)).is_ok()
+        self.0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
+                (count < Self::MAXIMUM).then_some(count + 1)
+            })
+            .is_ok()
     }
 }
 
@@ -112,8 +121,12 @@ mod tests {
     #[test]
     fn no_more_than_some_are_kept_open() {
         let count = KeptCount::default();
-        let folders: Vec<_> = (0..KeptCount::MAXIMUM + 2).map(|_| Folder::new(Vec::new())).collect();
-        let kept = folders.iter().filter(|folder| matches!(folder.opened(&count, open).unwrap(), Object::Kept(_))).count();
+        let folders: Vec<_> =
+            (0..KeptCount::MAXIMUM + 2).map(|_| Folder::new(Vec::new())).collect();
+        let kept = folders
+            .iter()
+            .filter(|folder| matches!(folder.opened(&count, open).unwrap(), Object::Kept(_)))
+            .count();
         assert_eq!(kept, KeptCount::MAXIMUM as usize);
     }
 

@@ -5,14 +5,16 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::verify::Listing;
 
-/// An open file description: planned when the trace opened it, open once its worker did so, closed with its last user.
+/// An open file description: planned when the trace opened it, open once its worker did so, closed
+/// with its last user.
 #[derive(Debug, Default)]
 pub struct Handle {
     file: OnceLock<OpenFile>,
     /// The directory listing in progress.
     pub listing: Mutex<Option<Listing>>,
-    /// Of the end of a pipe that is written: the end that is read. By the times of a trace who reads may be gone before who writes: a process is
-    /// leaving from its call on, and its descriptors stay open for a while. What was written meanwhile must not find nobody.
+    /// Of the end of a pipe that is written: the end that is read. By the times of a trace who
+    /// reads may be gone before who writes: a process is leaving from its call on, and its
+    /// descriptors stay open for a while. What was written meanwhile must not find nobody.
     reader: OnceLock<Arc<Handle>>,
 }
 

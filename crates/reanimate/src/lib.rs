@@ -1,14 +1,16 @@
 //! Runs the system calls of a trace again on a file system, and verifies them.
 //!
-//! A trace is planned by one thread, in the order in which its calls took effect ([`sequence`](crate::sequence)): it knows
-//! the name space and all descriptors as the traced results tell ([`world`](crate::world), [`tasks`](crate::tasks)), and
-//! which calls depend on which ([`access`](crate::access)). What has to be done goes to one worker for each traced thread,
-//! which executes it ([`execute`](crate::execute)) and compares ([`verify`](crate::verify)). Everything happens below one
-//! directory, from which nothing leads out ([`root`](crate::root)).
+//! A trace is planned by one thread, in the order in which its calls took effect
+//! ([`sequence`](crate::sequence)): it knows the name space and all descriptors as the traced
+//! results tell ([`world`](crate::world), [`tasks`](crate::tasks)), and which calls depend on which
+//! ([`access`](crate::access)). What has to be done goes to one worker for each traced thread,
+//! which executes it ([`execute`](crate::execute)) and compares ([`verify`](crate::verify)).
+//! Everything happens below one directory, from which nothing leads out ([`root`](crate::root)).
 //!
-//! Only calls about files are executed. Processes, sockets and memory are followed as far as they matter for files, and
-//! counted as simulated. Paper: [RE-ANIMATOR §2.4]; unlike there, calls that touch different things run in parallel even if
-//! the trace had them one after the other, waiting threads sleep, and what the trace needs to find can be made from it.
+//! Only calls about files are executed. Processes, sockets and memory are followed as far as they
+//! matter for files, and counted as simulated. Paper: [RE-ANIMATOR §2.4]; unlike there, calls that
+//! touch different things run in parallel even if the trace had them one after the other, waiting
+//! threads sleep, and what the trace needs to find can be made from it.
 
 #![deny(unsafe_code)]
 
@@ -60,9 +62,11 @@ pub enum Step {
 /// What a trace is read for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pass {
-    /// To find out what must have been there. What `write` wrote is not looked at ([`TraceReaderOptions::skips_written`]).
+    /// To find out what must have been there. What `write` wrote is not looked at
+    /// ([`TraceReaderOptions::skips_written`]).
     ///
-    /// [`TraceReaderOptions::skips_written`]: retake_trace_format::TraceReaderOptions::skips_written
+    /// [`TraceReaderOptions::skips_written`]:
+    /// retake_trace_format::TraceReaderOptions::skips_written
     Preparing,
     /// To make its calls.
     Replaying,
@@ -71,8 +75,8 @@ pub enum Pass {
 /// Replays a trace. `open` begins to read it, twice if something has to be prepared.
 ///
 /// # Errors
-/// If the root cannot be used or the trace cannot be read. Calls that do something else than the trace says are no errors:
-/// they are in the report.
+/// If the root cannot be used or the trace cannot be read. Calls that do something else than the
+/// trace says are no errors: they are in the report.
 pub fn reanimate<Records, E>(
     options: &Options,
     mut open: impl FnMut(Pass) -> Result<Records, E>,
@@ -101,7 +105,9 @@ where
     raise_descriptor_limit();
     let planner = plan::Planner::new(scanned.world, options.threads.get(), options.order, None);
     let records = open(Pass::Replaying).map_err(|error| Error::Trace(error.to_string()))?;
-    run::run(options, &root, planner, records, &mut report, &mut |seen| observe(Step::Replaying(seen.done)))?;
+    run::run(options, &root, planner, records, &mut report, &mut |seen| {
+        observe(Step::Replaying(seen.done))
+    })?;
     Ok(report)
 }
 
@@ -111,7 +117,8 @@ fn open_root(path: &Path) -> Result<Root, Error> {
     Root::new(path).map_err(|error| failed(error.into()))
 }
 
-/// Reads what is below the root. If devices are, nothing that is opened from now on may be one: neither preparation nor the calls open any.
+/// Reads what is below the root. If devices are, nothing that is opened from now on may be one:
+/// neither preparation nor the calls open any.
 fn scan_root(root: &mut Root, path: &Path) -> Result<scan::Scanned, Error> {
     let scanned = scan::scan(root, path)?;
     if scanned.has_devices {
@@ -128,7 +135,8 @@ fn prepare_root<E: std::fmt::Display>(
 ) -> Result<Prepared, Error> {
     const OBSERVED: u64 = 1024;
     let preparation = prepare::Preparation::new(root.clone());
-    let mut planner = plan::Planner::new(world::World::unknown(), 1, Order::Resource, Some(preparation));
+    let mut planner =
+        plan::Planner::new(world::World::unknown(), 1, Order::Resource, Some(preparation));
     let mut tasks = Vec::new();
     for record in sequence::Sequencer::new(records) {
         let record = record.map_err(|error| Error::Trace(error.to_string()))?;

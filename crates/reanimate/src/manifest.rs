@@ -1,4 +1,5 @@
-//! What a tree looks like, written down: taken where a program left it, held against what a replay made of it.
+//! What a tree looks like, written down: taken where a program left it, held against what a replay
+//! made of it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::OwnedFd;
@@ -63,10 +64,12 @@ impl Manifest {
     /// # Errors
     /// If it cannot be read.
     pub fn take(tree: &Path) -> Result<Self, Error> {
-        let mut take = Take { entries: BTreeMap::new(), names: HashMap::new(), waiting: vec![PathBuf::new()] };
+        let mut take =
+            Take { entries: BTreeMap::new(), names: HashMap::new(), waiting: vec![PathBuf::new()] };
         while let Some(below) = take.waiting.pop() {
             let path = tree.join(&below);
-            take.directory(&path, &below).map_err(|error| Error::Compare { path, error: error.into() })?;
+            take.directory(&path, &below)
+                .map_err(|error| Error::Compare { path, error: error.into() })?;
         }
         Ok(Self { tree: tree.to_string_lossy().into_owned(), entries: take.entries })
     }
@@ -78,11 +81,15 @@ impl Manifest {
     pub fn compare(&self, copy: &Path) -> Result<Comparison, Error> {
         let mut others = Self::take(copy)?.entries;
         let compares_owners = rustix::process::geteuid().is_root();
-        let mut comparison = Comparison { files: self.entries.len() as u64, ..Comparison::default() };
+        let mut comparison =
+            Comparison { files: self.entries.len() as u64, ..Comparison::default() };
         for (path, entry) in &self.entries {
             match others.remove(path) {
                 None => comparison.note(Path::new(path), "only in the manifest"),
-                Some(other) => entry.differences(&other, compares_owners).into_iter().for_each(|what| comparison.note(Path::new(path), what)),
+                Some(other) => entry
+                    .differences(&other, compares_owners)
+                    .into_iter()
+                    .for_each(|what| comparison.note(Path::new(path), what)),
             }
         }
         others.keys().for_each(|path| comparison.note(Path::new(path), "not in the manifest"));
@@ -98,11 +105,23 @@ impl ManifestEntry {
         let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| String::from("none"));
         let checks = [
             (self.mode != other.mode, format!("mode {:o} and {:o}", self.mode, other.mode)),
-            (compares_owners && self.owners != other.owners, format!("owners {:?} and {:?}", self.owners, other.owners)),
-            (self.bytes != other.bytes, format!("size {} and {}", self.bytes.unwrap_or(0), other.bytes.unwrap_or(0))),
+            (
+                compares_owners && self.owners != other.owners,
+                format!("owners {:?} and {:?}", self.owners, other.owners),
+            ),
+            (
+                self.bytes != other.bytes,
+                format!("size {} and {}", self.bytes.unwrap_or(0), other.bytes.unwrap_or(0)),
+            ),
             (self.bytes == other.bytes && self.content != other.content, String::from("contents")),
-            (self.target != other.target, format!("leads to {} and {}", shown(&self.target), shown(&other.target))),
-            (self.same_as != other.same_as, format!("the same file as {} and {}", shown(&self.same_as), shown(&other.same_as))),
+            (
+                self.target != other.target,
+                format!("leads to {} and {}", shown(&self.target), shown(&other.target)),
+            ),
+            (
+                self.same_as != other.same_as,
+                format!("the same file as {} and {}", shown(&self.same_as), shown(&other.same_as)),
+            ),
             (self.attributes != other.attributes, String::from("extended attributes")),
         ];
         checks.into_iter().filter_map(|(differs, what)| differs.then_some(what)).collect()
@@ -111,7 +130,11 @@ impl ManifestEntry {
 
 impl Take {
     fn directory(&mut self, path: &Path, below: &Path) -> Result<(), Errno> {
-        let directory = rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+        let directory = rustix::fs::open(
+            path,
+            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
         for (name, stat) in list(&directory)? {
             let entry_path = below.join(std::ffi::OsStr::from_bytes(&name));
             let entry = self.entry(&directory, &name, &stat, &entry_path)?;
@@ -120,10 +143,27 @@ impl Take {
         Ok(())
     }
 
-    fn entry(&mut self, directory: &OwnedFd, name: &[u8], stat: &Stat, path: &Path) -> Result<ManifestEntry, Errno> {
+    fn entry(
+        &mut self,
+        directory: &OwnedFd,
+        name: &[u8],
+        stat: &Stat,
+        path: &Path,
+    ) -> Result<ManifestEntry, Errno> {
         let kind = FileType::from_raw_mode(stat.st_mode);
-        let mut entry = ManifestEntry { mode: stat.st_mode & 0o7777, owners: (stat.st_uid, stat.st_gid), ..ManifestEntry::default() };
-        let open = |flags| rustix::fs::openat(directory, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
+        let mut entry = ManifestEntry {
+            mode: stat.st_mode & 0o7777,
+            owners: (stat.st_uid, stat.st_gid),
+            ..ManifestEntry::default()
+        };
+        let open = |flags| {
+            rustix::fs::openat(
+                directory,
+                name,
+                flags | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+                Mode::empty(),
+            )
+        };
         entry.kind = String::from(match kind {
             FileType::RegularFile => "file",
             FileType::Directory => "directory",
@@ -136,20 +176,31 @@ impl Take {
             FileType::Directory => self.waiting.push(path.to_owned()),
             FileType::Symlink => {
                 entry.mode = 0;
-                entry.target = Some(rustix::fs::readlinkat(directory, name, Vec::new())?.as_bytes().escape_ascii().to_string());
+                entry.target = Some(
+                    rustix::fs::readlinkat(directory, name, Vec::new())?
+                        .as_bytes()
+                        .escape_ascii()
+                        .to_string(),
+                );
             }
             FileType::RegularFile => {
                 entry.bytes = Some(stat.st_size as u64);
                 entry.content = Some(hash(&open(OFlags::RDONLY)?)?);
                 entry.same_as = self.first_name(stat, path);
             }
-            FileType::CharacterDevice | FileType::BlockDevice => entry.target = Some(format!("device {:#x}", stat.st_rdev)),
+            FileType::CharacterDevice | FileType::BlockDevice => {
+                entry.target = Some(format!("device {:#x}", stat.st_rdev))
+            }
             _ => {}
         }
         if matches!(kind, FileType::Directory | FileType::RegularFile) {
             let attributes = user_attributes(&open(OFlags::PATH)?)?;
-            entry.attributes =
-                attributes.into_iter().map(|(name, value)| (name.escape_ascii().to_string(), value.escape_ascii().to_string())).collect();
+            entry.attributes = attributes
+                .into_iter()
+                .map(|(name, value)| {
+                    (name.escape_ascii().to_string(), value.escape_ascii().to_string())
+                })
+                .collect();
         }
         Ok(entry)
     }
@@ -197,14 +248,24 @@ mod tests {
         let copy = tree();
         change(copy.path());
         let comparison = manifest.compare(copy.path()).unwrap();
-        comparison.differences.into_iter().map(|difference| format!("{}: {}", difference.path, difference.what)).collect()
+        comparison
+            .differences
+            .into_iter()
+            .map(|difference| format!("{}: {}", difference.path, difference.what))
+            .collect()
     }
 
     #[test]
     fn what_differs_from_a_manifest_is_told() {
         assert!(differences(|_| {}).is_empty());
-        assert_eq!(differences(|path| fs::write(path.join("d/new"), "").unwrap()), ["d/new: not in the manifest"]);
-        assert_eq!(differences(|path| fs::remove_file(path.join("link")).unwrap()), ["link: only in the manifest"]);
+        assert_eq!(
+            differences(|path| fs::write(path.join("d/new"), "").unwrap()),
+            ["d/new: not in the manifest"]
+        );
+        assert_eq!(
+            differences(|path| fs::remove_file(path.join("link")).unwrap()),
+            ["link: only in the manifest"]
+        );
         let changed = differences(|path| {
             let mut data = vec![7; READ_BYTES + 10];
             data[3] = 8;

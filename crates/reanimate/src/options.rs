@@ -43,7 +43,8 @@ pub enum Prepare {
     /// If the root is empty.
     #[default]
     Auto,
-    /// In any case; what is there already stays, but for bytes that the trace proves to be different.
+    /// In any case; what is there already stays, but for bytes that the trace proves to be
+    /// different.
     Always,
     /// Never: everything is there.
     Never,

@@ -1,13 +1,15 @@
-//! Calls that overlapped in time, and whose results tell which was first: reads and writes of the same bytes, a descriptor's closing and the
-//! opening that got its number, the end of a named pipe's data and the opening by somebody who writes more.
+//! Calls that overlapped in time, and whose results tell which was first: reads and writes of the
+//! same bytes, a descriptor's closing and the opening that got its number, the end of a named
+//! pipe's data and the opening by somebody who writes more.
 
 use libc as sys;
 use retake_trace_format::{BufferDirection, TraceRecord, TracedCall};
 
 use crate::calls::Opening;
 
-/// Whether the second call of the same process, which overlaps the first, must have been before it: one reads what the other writes, by the same
-/// descriptor, and read the new bytes, or old ones; or the first got the number of a descriptor that the second closes.
+/// Whether the second call of the same process, which overlaps the first, must have been before it:
+/// one reads what the other writes, by the same descriptor, and read the new bytes, or old ones; or
+/// the first got the number of a descriptor that the second closes.
 pub fn must_precede(first: &TraceRecord, second: &TraceRecord) -> bool {
     let (TraceRecord::Call(first), TraceRecord::Call(second)) = (first, second) else {
         return false;
@@ -38,14 +40,19 @@ pub fn is_end(call: &TracedCall) -> bool {
     call.result == 0 && requested > 0
 }
 
-/// Whether a call opened something to write to it: as long as a named pipe is open so, its data have no end.
+/// Whether a call opened something to write to it: as long as a named pipe is open so, its data
+/// have no end.
 pub fn opens_to_write(call: &TracedCall) -> bool {
     !call.failed() && Opening::of(call).is_some_and(|opening| opening.writes())
 }
 
 /// Whether a call may have closed what a pipe was written to by.
 pub fn closes(call: &TracedCall) -> bool {
-    !call.failed() && matches!(call.number.into(), sys::SYS_close | sys::SYS_close_range | sys::SYS_dup2 | sys::SYS_dup3)
+    !call.failed()
+        && matches!(
+            call.number.into(),
+            sys::SYS_close | sys::SYS_close_range | sys::SYS_dup2 | sys::SYS_dup3
+        )
 }
 
 /// Whether a call of another thread was entered before this one returned.
@@ -57,12 +64,26 @@ pub fn reaches_into(other: &TracedCall, call: &TracedCall) -> bool {
 fn got_descriptor(call: &TracedCall, number: u32) -> bool {
     let is_result = call.result == i64::from(number);
     match call.number.into() {
-        sys::SYS_open | sys::SYS_openat | sys::SYS_openat2 | sys::SYS_creat | sys::SYS_dup | sys::SYS_memfd_create => is_result,
-        sys::SYS_socket | sys::SYS_accept | sys::SYS_accept4 | sys::SYS_epoll_create1 | sys::SYS_eventfd2 | sys::SYS_timerfd_create => is_result,
-        sys::SYS_fcntl => is_result && matches!(call.arguments[1] as i32, sys::F_DUPFD | sys::F_DUPFD_CLOEXEC),
+        sys::SYS_open
+        | sys::SYS_openat
+        | sys::SYS_openat2
+        | sys::SYS_creat
+        | sys::SYS_dup
+        | sys::SYS_memfd_create => is_result,
+        sys::SYS_socket
+        | sys::SYS_accept
+        | sys::SYS_accept4
+        | sys::SYS_epoll_create1
+        | sys::SYS_eventfd2
+        | sys::SYS_timerfd_create => is_result,
+        sys::SYS_fcntl => {
+            is_result && matches!(call.arguments[1] as i32, sys::F_DUPFD | sys::F_DUPFD_CLOEXEC)
+        }
         sys::SYS_pipe | sys::SYS_pipe2 if !call.failed() => {
             let pair = call.buffers_of(0, BufferDirection::Output).next();
-            pair.is_some_and(|pair| pair.data.chunks_exact(4).any(|bytes| bytes == number.to_le_bytes()))
+            pair.is_some_and(|pair| {
+                pair.data.chunks_exact(4).any(|bytes| bytes == number.to_le_bytes())
+            })
         }
         _ => false,
     }
@@ -73,11 +94,13 @@ fn read_it<'call>(read: &'call TracedCall, write: &'call TracedCall) -> Option<b
     let (got, put) = (data(read, BufferDirection::Output)?, data(write, BufferDirection::Input)?);
     let (read_start, write_start) = (read.arguments[3], write.arguments[3]);
     let start = read_start.max(write_start);
-    let end = read_start.checked_add(got.len() as u64)?.min(write_start.checked_add(put.len() as u64)?);
+    let end =
+        read_start.checked_add(got.len() as u64)?.min(write_start.checked_add(put.len() as u64)?);
     if start >= end {
         return None;
     }
-    let part = |data: &'call [u8], first: u64| &data[(start - first) as usize..(end - first) as usize];
+    let part =
+        |data: &'call [u8], first: u64| &data[(start - first) as usize..(end - first) as usize];
     Some(part(got, read_start) == part(put, write_start))
 }
 

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 /// How long a wait sleeps before it looks around.
 pub const SLICE: Duration = Duration::from_millis(20);
 
-/// How long nothing at all may happen until whoever waits for data gives up. Half as long after each who did: a trace can wait for as many
-/// data that never come as it likes.
+/// How long nothing at all may happen until whoever waits for data gives up. Half as long after
+/// each who did: a trace can wait for as many data that never come as it likes.
 const MAXIMUM_SILENCE: Duration = Duration::from_secs(5);
 
 /// What happens in the whole replay, as those see it who wait.
@@ -83,7 +83,8 @@ impl Patience<'_> {
         }
         let silence = self.since.get_or_insert_with(Instant::now).elapsed();
         let disappointed = &self.pulse.disappointed;
-        let is_silent = silence > MAXIMUM_SILENCE / 2_u32.saturating_pow(disappointed.load(Ordering::Relaxed));
+        let is_silent =
+            silence > MAXIMUM_SILENCE / 2_u32.saturating_pow(disappointed.load(Ordering::Relaxed));
         if is_silent {
             disappointed.fetch_add(1, Ordering::Relaxed);
         }

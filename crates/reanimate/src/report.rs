@@ -50,7 +50,8 @@ pub struct Report {
     pub verified: u64,
     /// Calls that were executed, and did not.
     pub mismatched: u64,
-    /// Calls that were not executed because they have no effect on files, or none that can be repeated, by reason.
+    /// Calls that were not executed because they have no effect on files, or none that can be
+    /// repeated, by reason.
     pub simulated: BTreeMap<&'static str, u64>,
     /// Calls that were left out though they may have had an effect on files, by reason.
     pub skipped: BTreeMap<&'static str, u64>,
@@ -98,7 +99,10 @@ impl Stopwatch {
 
     /// Seconds since, and those spent outside of the kernel.
     pub fn seconds(&self) -> (f64, f64) {
-        (self.began.elapsed().as_secs_f64(), user_time().saturating_sub(self.user_before).as_secs_f64())
+        (
+            self.began.elapsed().as_secs_f64(),
+            user_time().saturating_sub(self.user_before).as_secs_f64(),
+        )
     }
 }
 
@@ -122,12 +126,19 @@ impl Tally {
     }
 
     /// A call did something else.
-    pub fn mismatched(&mut self, call: &TracedCall, differences: &[(String, String)], maximum: usize) {
+    pub fn mismatched(
+        &mut self,
+        call: &TracedCall,
+        differences: &[(String, String)],
+        maximum: usize,
+    ) {
         self.by_number.entry(call.number).or_default().mismatched += 1;
         if self.mismatches.len() >= maximum {
             return;
         }
-        let join = |text: fn(&(String, String)) -> &str| differences.iter().map(text).collect::<Vec<_>>().join(", ");
+        let join = |text: fn(&(String, String)) -> &str| {
+            differences.iter().map(text).collect::<Vec<_>>().join(", ")
+        };
         self.mismatches.push(Mismatch {
             id: call.id,
             process: call.process,
@@ -156,21 +167,34 @@ impl Tally {
 
 /// The call with what it is about: its descriptors and paths.
 fn describe(call: &TracedCall) -> String {
-    let row = u16::try_from(call.number).ok().and_then(table::call).map(|row| row.resolve(&call.arguments).0);
+    let row = u16::try_from(call.number)
+        .ok()
+        .and_then(table::call)
+        .map(|row| row.resolve(&call.arguments).0);
     let arguments = row.map(|row| row.arguments).unwrap_or_default();
-    let described = arguments.iter().take(call.arguments.len()).enumerate().filter_map(|(index, argument)| match &argument.kind {
-        ArgumentKind::Value(ValueType::Descriptor | ValueType::DirectoryDescriptor) => {
-            let number = call.arguments[index] as i32;
-            Some(if number == libc::AT_FDCWD { String::from("AT_FDCWD") } else { number.to_string() })
-        }
-        ArgumentKind::Pointer(pointer) if matches!(pointer.element, "path" | "string") => {
-            let text = Arguments(call).text(index as u8)?;
-            let shown = String::from_utf8_lossy(&text[..text.len().min(MAXIMUM_TEXT)]).into_owned();
-            Some(format!("{shown:?}"))
-        }
-        ArgumentKind::Value(ValueType::Size | ValueType::Offset) => Some(call.arguments[index].to_string()),
-        _ => None,
-    });
+    let described =
+        arguments.iter().take(call.arguments.len()).enumerate().filter_map(|(index, argument)| {
+            match &argument.kind {
+                ArgumentKind::Value(ValueType::Descriptor | ValueType::DirectoryDescriptor) => {
+                    let number = call.arguments[index] as i32;
+                    Some(if number == libc::AT_FDCWD {
+                        String::from("AT_FDCWD")
+                    } else {
+                        number.to_string()
+                    })
+                }
+                ArgumentKind::Pointer(pointer) if matches!(pointer.element, "path" | "string") => {
+                    let text = Arguments(call).text(index as u8)?;
+                    let shown =
+                        String::from_utf8_lossy(&text[..text.len().min(MAXIMUM_TEXT)]).into_owned();
+                    Some(format!("{shown:?}"))
+                }
+                ArgumentKind::Value(ValueType::Size | ValueType::Offset) => {
+                    Some(call.arguments[index].to_string())
+                }
+                _ => None,
+            }
+        });
     format!("{}({})", name_of(call.number), described.collect::<Vec<_>>().join(", "))
 }
 
@@ -181,7 +205,13 @@ mod tests {
 
     #[test]
     fn calls_are_described_by_what_they_are_about() {
-        let path = TracedBuffer { argument: 1, direction: BufferDirection::Input, address: 1, total_bytes: 5, data: b"a/b\"c".to_vec().into() };
+        let path = TracedBuffer {
+            argument: 1,
+            direction: BufferDirection::Input,
+            address: 1,
+            total_bytes: 5,
+            data: b"a/b\"c".to_vec().into(),
+        };
         let call = TracedCall {
             number: libc::SYS_unlinkat as u32,
             arguments: [u64::from(libc::AT_FDCWD as u32), 1, 0, 0, 0, 0],
@@ -189,8 +219,15 @@ mod tests {
             ..TracedCall::default()
         };
         assert_eq!(describe(&call), r#"unlinkat(AT_FDCWD, "a/b\"c")"#);
-        let read = TracedCall { number: libc::SYS_read as u32, arguments: [3, 7, 100, 0, 0, 0], ..TracedCall::default() };
+        let read = TracedCall {
+            number: libc::SYS_read as u32,
+            arguments: [3, 7, 100, 0, 0, 0],
+            ..TracedCall::default()
+        };
         assert_eq!(describe(&read), "read(3, 100)");
-        assert_eq!(describe(&TracedCall { number: u32::MAX, ..TracedCall::default() }), "unknown()");
+        assert_eq!(
+            describe(&TracedCall { number: u32::MAX, ..TracedCall::default() }),
+            "unknown()"
+        );
     }
 }

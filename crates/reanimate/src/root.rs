@@ -1,8 +1,9 @@
 //! The directory that everything happens in.
 //!
-//! Every path is opened with `openat2` and `RESOLVE_IN_ROOT`, so that neither `..` nor an absolute path nor a symbolic link
-//! leads out, whatever the trace says and whatever was made below the root before. What is then done is done to the object
-//! that was opened, or to a single name in a directory that was opened, in ways that follow no link.
+//! Every path is opened with `openat2` and `RESOLVE_IN_ROOT`, so that neither `..` nor an absolute
+//! path nor a symbolic link leads out, whatever the trace says and whatever was made below the root
+//! before. What is then done is done to the object that was opened, or to a single name in a
+//! directory that was opened, in ways that follow no link.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
@@ -55,7 +56,9 @@ impl Root {
     }
 
     fn refuse_device(&self, path: &[u8], flags: OFlags) -> Result<(), Errno> {
-        let Ok(object) = self.open_any(path, OFlags::PATH | flags & OFlags::NOFOLLOW, Mode::empty()) else {
+        let Ok(object) =
+            self.open_any(path, OFlags::PATH | flags & OFlags::NOFOLLOW, Mode::empty())
+        else {
             return Ok(());
         };
         if is_device(object)? { Err(Errno::NXIO) } else { Ok(()) }
@@ -63,18 +66,30 @@ impl Root {
 
     fn open_any(&self, path: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
         let path = if path.is_empty() { b"." } else { path };
-        open_at(&*self.directory, path, (flags, mode), ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS)
+        open_at(
+            &*self.directory,
+            path,
+            (flags, mode),
+            ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS,
+        )
     }
 
-    /// Opens a name in a directory that was opened, or makes a file of that name; neither links nor `..` lead anywhere from there.
+    /// Opens a name in a directory that was opened, or makes a file of that name; neither links nor
+    /// `..` lead anywhere from there.
     ///
     /// # Errors
     /// What the kernel says; `ELOOP` for a link.
-    pub fn open_in(directory: impl AsFd, name: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    pub fn open_in(
+        directory: impl AsFd,
+        name: &[u8],
+        flags: OFlags,
+        mode: Mode,
+    ) -> Result<OwnedFd, Errno> {
         open_at(directory, name, (flags, mode), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
     }
 
-    /// Opens a file to be written, by its name in a directory that was opened; made if it was not there.
+    /// Opens a file to be written, by its name in a directory that was opened; made if it was not
+    /// there.
     ///
     /// # Errors
     /// What the kernel says; `ELOOP` for a link, `ENXIO` for a device.
@@ -100,7 +115,9 @@ impl Root {
     /// # Errors
     /// What the kernel says.
     pub fn folder<'place>(&self, place: &'place Place) -> Result<Object<'place>, Errno> {
-        place.directory.opened(&self.kept, |path| self.open(path, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()))
+        place.directory.opened(&self.kept, |path| {
+            self.open(path, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())
+        })
     }
 
     /// Whether devices may be below it.
@@ -149,12 +166,21 @@ pub fn single_name(name: &[u8]) -> Result<&[u8], Errno> {
     }
 }
 
-fn open_at(directory: impl AsFd, path: &[u8], (flags, mode): (OFlags, Mode), resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
+fn open_at(
+    directory: impl AsFd,
+    path: &[u8],
+    (flags, mode): (OFlags, Mode),
+    resolve: ResolveFlags,
+) -> Result<OwnedFd, Errno> {
     // The kernel refuses modes where it would ignore them.
     let makes = flags.contains(OFlags::CREATE) || flags.contains(OFlags::TMPFILE);
     let mode = if makes { mode } else { Mode::empty() };
     let is_path = flags.contains(OFlags::PATH);
-    let flags = if is_path { flags & (OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW) } else { flags | OFlags::NOCTTY };
+    let flags = if is_path {
+        flags & (OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW)
+    } else {
+        flags | OFlags::NOCTTY
+    };
     for _ in 0..MAXIMUM_TRIES {
         match rustix::fs::openat2(&directory, path, flags | OFlags::CLOEXEC, mode, resolve) {
             Err(Errno::AGAIN | Errno::INTR) => {}
@@ -169,7 +195,8 @@ fn is_device(object: impl AsFd) -> Result<bool, Errno> {
     Ok(matches!(kind, FileType::CharacterDevice | FileType::BlockDevice))
 }
 
-/// A path that leads to exactly the object of a descriptor: for calls that take no descriptors opened without access.
+/// A path that leads to exactly the object of a descriptor: for calls that take no descriptors
+/// opened without access.
 pub fn object_path(object: impl AsFd) -> String {
     format!("/proc/self/fd/{}", object.as_fd().as_raw_fd())
 }
@@ -183,7 +210,9 @@ mod tests {
         std::fs::write(outside.path().join("secret"), "secret").unwrap();
         let inside = outside.path().join("root");
         std::fs::create_dir(&inside).unwrap();
-        for (target, name) in [("/", "absolute"), ("..", "up"), ("../secret", "file"), ("/proc/self/root", "magic")] {
+        for (target, name) in
+            [("/", "absolute"), ("..", "up"), ("../secret", "file"), ("/proc/self/root", "magic")]
+        {
             std::os::unix::fs::symlink(target, inside.join(name)).unwrap();
         }
         let root = Root::new(&inside).unwrap();
@@ -194,7 +223,15 @@ mod tests {
     fn no_path_leads_out() {
         let (outside, root) = outside_and_root();
         let absolute = outside.path().join("secret");
-        let paths = ["../secret", "/../secret", "up/secret", "absolute/../../secret", "file", "up/../secret", "magic/etc/passwd"];
+        let paths = [
+            "../secret",
+            "/../secret",
+            "up/secret",
+            "absolute/../../secret",
+            "file",
+            "up/../secret",
+            "magic/etc/passwd",
+        ];
         for path in paths.iter().copied().chain(absolute.to_str()) {
             let found = root.open(path.as_bytes(), OFlags::RDONLY, Mode::empty());
             assert!(found.is_err(), "{path}");

@@ -28,7 +28,8 @@ const READ_PORTIONS: usize = 2;
 /// Calls handed over together.
 const HANDED_OVER: usize = 64;
 
-/// Memory that planned calls may take until planning waits, and that it may take if nothing moves without planning on.
+/// Memory that planned calls may take until planning waits, and that it may take if nothing moves
+/// without planning on.
 const PLANNED_BYTES: u64 = 64 << 20;
 const MAXIMUM_PLANNED_BYTES: u64 = 1 << 30;
 
@@ -73,7 +74,8 @@ impl Budget {
         }
     }
 
-    /// Waits for room. If nothing is done for a while, somebody may wait for what is not planned yet.
+    /// Waits for room. If nothing is done for a while, somebody may wait for what is not planned
+    /// yet.
     fn wait(&self, pulse: &Pulse) {
         const NAP: Duration = Duration::from_millis(50);
         let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
@@ -92,7 +94,8 @@ impl Budget {
 /// Replays records with a planner that knows what is there. What came of it is added to the report.
 ///
 /// # Errors
-/// If the trace cannot be read to its end, or threads cannot be made. What was executed until then is in the report.
+/// If the trace cannot be read to its end, or threads cannot be made. What was executed until then
+/// is in the report.
 pub fn run<Records, E>(
     options: &Options,
     root: &Root,
@@ -107,7 +110,14 @@ where
 {
     let progress = (0..options.threads.get()).map(|_| Progress::default()).collect();
     let (began, stopwatch) = (Instant::now(), Stopwatch::start());
-    let shared = Shared { options, root, pulse: Pulse::default(), progress, budget: Budget::default(), began };
+    let shared = Shared {
+        options,
+        root,
+        pulse: Pulse::default(),
+        progress,
+        budget: Budget::default(),
+        began,
+    };
     let (sender, receiver) = crossbeam_channel::bounded(READ_PORTIONS);
     let result = std::thread::scope(|scope| {
         let pulse = &shared.pulse;
@@ -126,7 +136,11 @@ where
 type Portion = Result<Vec<TraceRecord>, String>;
 
 /// Reads records in portions until the end, an error, or nobody wants more.
-fn read<E: std::fmt::Display>(records: impl Iterator<Item = Result<TraceRecord, E>>, sender: &Sender<Portion>, pulse: &Pulse) {
+fn read<E: std::fmt::Display>(
+    records: impl Iterator<Item = Result<TraceRecord, E>>,
+    sender: &Sender<Portion>,
+    pulse: &Pulse,
+) {
     let mut portion = Vec::new();
     let mut bytes = 0;
     for record in Sequencer::new(records) {
@@ -211,7 +225,9 @@ fn plan<'scope, 'run>(
         tally.add_to(report);
     }
     report.calls = planner.call_count;
-    for (own, whole) in [(&planner.simulated, &mut report.simulated), (&planner.skipped, &mut report.skipped)] {
+    for (own, whole) in
+        [(&planner.simulated, &mut report.simulated), (&planner.skipped, &mut report.skipped)]
+    {
         own.iter().for_each(|(reason, count)| *whole.entry(reason).or_default() += count);
     }
     result
@@ -253,7 +269,9 @@ impl<'scope> Workers<'scope, '_> {
         };
         let first = *self.first_entry_ns.get_or_insert(entered_ns);
         let since = Duration::from_nanos(entered_ns.saturating_sub(first)).as_secs_f64() / factor;
-        Duration::try_from_secs_f64(since).ok().and_then(|since| self.shared.began.checked_add(since))
+        Duration::try_from_secs_f64(since)
+            .ok()
+            .and_then(|since| self.shared.began.checked_add(since))
     }
 
     fn worker(&mut self, index: usize) -> std::io::Result<&mut Worker<'scope>> {
@@ -263,8 +281,10 @@ impl<'scope> Workers<'scope, '_> {
         if self.workers[index].is_none() {
             let (sender, receiver) = crossbeam_channel::unbounded();
             let shared = self.shared;
-            let builder = std::thread::Builder::new().name(format!("replay-{index}")).stack_size(STACK_BYTES);
-            let thread = builder.spawn_scoped(self.scope, move || execute(shared, index, &receiver))?;
+            let builder =
+                std::thread::Builder::new().name(format!("replay-{index}")).stack_size(STACK_BYTES);
+            let thread =
+                builder.spawn_scoped(self.scope, move || execute(shared, index, &receiver))?;
             self.workers[index] = Some(Worker { sender, thread, waiting: Vec::new() });
         }
         Ok(self.workers[index].as_mut().expect("it was made"))
@@ -272,7 +292,8 @@ impl<'scope> Workers<'scope, '_> {
 
     /// Gives every worker what was planned for it.
     fn hand_over(&mut self) {
-        for worker in self.workers.iter_mut().flatten().filter(|worker| !worker.waiting.is_empty()) {
+        for worker in self.workers.iter_mut().flatten().filter(|worker| !worker.waiting.is_empty())
+        {
             // A worker ends only when this sender does.
             let _ = worker.sender.send(std::mem::take(&mut worker.waiting));
         }
@@ -280,29 +301,42 @@ impl<'scope> Workers<'scope, '_> {
 
     /// Waits for all.
     fn finish(self) -> Vec<Tally> {
-        let threads: Vec<_> = self.workers.into_iter().flatten().map(|worker| worker.thread).collect();
+        let threads: Vec<_> =
+            self.workers.into_iter().flatten().map(|worker| worker.thread).collect();
         threads.into_iter().map(|thread| thread.join().unwrap_or_default()).collect()
     }
 }
 
 /// Memory that a task takes.
 fn cost(task: &Task) -> u64 {
-    let data: usize = task.call.buffers.iter().map(|buffer| buffer.data.len() + size_of_val(buffer)).sum();
+    let data: usize =
+        task.call.buffers.iter().map(|buffer| buffer.data.len() + size_of_val(buffer)).sum();
     (data + size_of_val(task)) as u64
 }
 
 /// A worker: executes what it is given until nothing more comes.
-fn execute(shared: &Shared<'_>, index: usize, receiver: &Receiver<Vec<(Task, Option<Instant>)>>) -> Tally {
+fn execute(
+    shared: &Shared<'_>,
+    index: usize,
+    receiver: &Receiver<Vec<(Task, Option<Instant>)>>,
+) -> Tally {
     let mut tally = Tally::default();
     let own = crate::thread_state::own_umask();
-    let mut executor = Executor::new(shared.root, shared.options.verify, shared.options.allocation_limit, &shared.pulse);
+    let mut executor = Executor::new(
+        shared.root,
+        shared.options.verify,
+        shared.options.allocation_limit,
+        &shared.pulse,
+    );
     let mut sequence = 0;
     for tasks in receiver.iter() {
         let mut freed = 0;
         for (task, due) in tasks {
             sequence += 1;
             freed += cost(&task);
-            task.dependencies.iter().for_each(|ticket| shared.progress[ticket.worker as usize].wait(ticket.sequence));
+            task.dependencies
+                .iter()
+                .for_each(|ticket| shared.progress[ticket.worker as usize].wait(ticket.sequence));
             if !shared.pulse.is_stopped() {
                 if let Some(due) = due {
                     shared.pulse.sleep_until(due);
@@ -341,6 +375,10 @@ fn one(shared: &Shared<'_>, executor: &mut Executor<'_>, task: &Task, tally: &mu
 /// Without a mask of its own a worker would make files with wrong modes.
 fn refuse(shared: &Shared<'_>, task: &Task, tally: &mut Tally, error: &rustix::io::Errno) {
     let text = format!("the thread cannot have a file mode mask of its own: {error}");
-    tally.mismatched(&task.call, &[(String::from("a thread to execute it"), text)], shared.options.maximum_mismatches);
+    tally.mismatched(
+        &task.call,
+        &[(String::from("a thread to execute it"), text)],
+        shared.options.maximum_mismatches,
+    );
     shared.pulse.stop();
 }

@@ -1,4 +1,5 @@
-//! Taking in what is below the root before the trace runs, so that planning knows every link and every second name.
+//! Taking in what is below the root before the trace runs, so that planning knows every link and
+//! every second name.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -60,7 +61,11 @@ fn as_path(bytes: &[u8]) -> PathBuf {
 
 impl Scan<'_> {
     fn directory(&mut self, node: &NodeRef, path: &[u8]) -> Result<(), Errno> {
-        let file = match self.root.open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW, Mode::empty()) {
+        let file = match self.root.open(
+            path,
+            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW,
+            Mode::empty(),
+        ) {
             // Whoever replays without rights does without what they hide.
             Err(Errno::ACCESS | Errno::PERM) => {
                 self.scanned.has_devices = true;
@@ -92,14 +97,23 @@ impl Scan<'_> {
         Ok(())
     }
 
-    fn entry(&mut self, parent: &NodeRef, path: &[u8], file: &std::os::fd::OwnedFd, name: &[u8], stat: &Stat) -> Result<(), Errno> {
+    fn entry(
+        &mut self,
+        parent: &NodeRef,
+        path: &[u8],
+        file: &std::os::fd::OwnedFd,
+        name: &[u8],
+        stat: &Stat,
+    ) -> Result<(), Errno> {
         let kind = match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => {
                 self.child_directory(parent, path, name);
                 return Ok(());
             }
             FileType::RegularFile => Kind::File,
-            FileType::Symlink => Kind::Symlink(rustix::fs::readlinkat(file, name, Vec::new())?.into_bytes()),
+            FileType::Symlink => {
+                Kind::Symlink(rustix::fs::readlinkat(file, name, Vec::new())?.into_bytes())
+            }
             FileType::Fifo => Kind::Fifo,
             FileType::CharacterDevice | FileType::BlockDevice => {
                 self.scanned.has_devices = true;
@@ -125,14 +139,19 @@ impl Scan<'_> {
 
     /// Whether there is anything in a directory that is not gone into.
     fn hides_something(&self, path: &[u8]) -> bool {
-        let opened = self.root.open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW, Mode::empty());
+        let opened = self.root.open(
+            path,
+            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW,
+            Mode::empty(),
+        );
         let names = opened.and_then(|directory| crate::compare::list(&directory));
         names.map_or(true, |names| names.keys().any(|name| path != b"dev" || name != b"shm"))
     }
 
     fn child_directory(&mut self, parent: &NodeRef, path: &[u8], name: &[u8]) {
         let below = if path.is_empty() { name.to_vec() } else { [path, b"/", name].concat() };
-        // What only shows the machine is not gone into, except for the files that programs keep in memory.
+        // What only shows the machine is not gone into, except for the files that programs keep in
+        // memory.
         if let Some(known) = self.scanned.world.child(parent, name) {
             self.scanned.has_devices |= self.hides_something(&below);
             if below == b"dev" {
@@ -171,7 +190,8 @@ mod tests {
         assert_eq!(file.borrow().content.size, Some(5));
         let b = world.child(&a, b"b").unwrap();
         assert!(std::rc::Rc::ptr_eq(&file, &world.child(&b, b"again").unwrap()));
-        assert!(matches!(&world.child(&a, b"link").unwrap().borrow().kind, Kind::Symlink(target) if target == b"b/again"));
+        assert!(matches!(&world.child(&a, b"link").unwrap().borrow().kind, Kind::Symlink(target)
+                if target == b"b/again"));
         assert_eq!(world.path_of(&b).unwrap(), b"a/b");
     }
 

@@ -1,8 +1,9 @@
 //! The order in which calls took effect, as far as their times tell.
 //!
-//! A call has its effect somewhere between its entry and its return. What supplies others (a write into a pipe, the making
-//! of a process) counts from its entry, all else from its return, so that no call comes before one whose result it used.
-//! Within a thread this is the thread's own order, whatever the clock did.
+//! A call has its effect somewhere between its entry and its return. What supplies others (a write
+//! into a pipe, the making of a process) counts from its entry, all else from its return, so that
+//! no call comes before one whose result it used. Within a thread this is the thread's own order,
+//! whatever the clock did.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -11,8 +12,8 @@ use retake_trace_format::{TraceRecord, TracedCall};
 
 use crate::overlap::{closes, is_end, must_precede, opens_to_write, reaches_into};
 
-/// Records that may wait for one that took effect earlier. Each traced thread has at most one in flight, so that only a trace
-/// with impossible times gets here.
+/// Records that may wait for one that took effect earlier. Each traced thread has at most one in
+/// flight, so that only a trace with impossible times gets here.
 const MAXIMUM_WAITING: usize = 1 << 14;
 
 /// The data they may hold.
@@ -56,7 +57,8 @@ where
     }
 
     fn take_in(&mut self, record: TraceRecord) {
-        let (entered_ns, mut effect_ns) = times(&record).unwrap_or((self.latest_entry_ns, self.latest_entry_ns));
+        let (entered_ns, mut effect_ns) =
+            times(&record).unwrap_or((self.latest_entry_ns, self.latest_entry_ns));
         if let TraceRecord::Call(call) = &record {
             let latest = self.threads.entry(call.thread).or_default();
             effect_ns = effect_ns.max(*latest);
@@ -76,11 +78,14 @@ where
         self.order.push(Reverse((effect_ns, self.arrival, place)));
     }
 
-    /// The place of the record whose turn it is, or of one that overlapped it and, by what was read, was before.
+    /// The place of the record whose turn it is, or of one that overlapped it and, by what was
+    /// read, was before.
     fn next_place(&mut self) -> Option<u32> {
         let Reverse(next) = self.order.pop()?;
         let first = self.waiting[next.2 as usize].as_ref()?;
-        let earlier = self.waiting_place(|other| must_precede(first, other)).or_else(|| self.end_before(first));
+        let earlier = self
+            .waiting_place(|other| must_precede(first, other))
+            .or_else(|| self.end_before(first));
         let Some(earlier) = earlier else {
             return Some(next.2);
         };
@@ -95,8 +100,9 @@ where
         places.find(|place| self.waiting[*place as usize].as_ref().is_some_and(&is_it))
     }
 
-    /// Who opens a named pipe to write to it comes after an end of data that overlapped, and after the closings that may have made it one. Which
-    /// pipe it is only planning knows: it is shown the end in time, and keeps it until then if it has nothing to do with the opening.
+    /// Who opens a named pipe to write to it comes after an end of data that overlapped, and after
+    /// the closings that may have made it one. Which pipe it is only planning knows: it is shown
+    /// the end in time, and keeps it until then if it has nothing to do with the opening.
     fn end_before(&self, first: &TraceRecord) -> Option<u32> {
         let TraceRecord::Call(opening) = first else {
             return None;
@@ -118,7 +124,9 @@ where
 
     fn is_due(&self) -> bool {
         let earliest = self.order.peek();
-        earliest.is_some_and(|Reverse((effect_ns, ..))| self.is_at_end || *effect_ns <= self.latest_entry_ns || self.holds_too_much())
+        earliest.is_some_and(|Reverse((effect_ns, ..))| {
+            self.is_at_end || *effect_ns <= self.latest_entry_ns || self.holds_too_much()
+        })
     }
 }
 
@@ -150,7 +158,10 @@ pub fn times(record: &TraceRecord) -> Option<(u64, u64)> {
     match record {
         TraceRecord::Call(call) => {
             let counts_from_entry = call.returned_ns < call.entered_ns || supplies(call);
-            Some((call.entered_ns, if counts_from_entry { call.entered_ns } else { call.returned_ns }))
+            Some((
+                call.entered_ns,
+                if counts_from_entry { call.entered_ns } else { call.returned_ns },
+            ))
         }
         TraceRecord::ProcessStart(start) => Some((start.time_ns, start.time_ns)),
         TraceRecord::MappedPages(pages) => Some((pages.time_ns, pages.time_ns)),
@@ -184,7 +195,14 @@ mod tests {
     use super::*;
 
     fn call(id: u64, thread: u32, number: i64, entered_ns: u64, returned_ns: u64) -> TraceRecord {
-        TraceRecord::Call(TracedCall { id, thread, number: number as u32, entered_ns, returned_ns, ..Default::default() })
+        TraceRecord::Call(TracedCall {
+            id,
+            thread,
+            number: number as u32,
+            entered_ns,
+            returned_ns,
+            ..Default::default()
+        })
     }
 
     fn order(records: Vec<TraceRecord>) -> Vec<u64> {
@@ -194,15 +212,27 @@ mod tests {
 
     #[test]
     fn a_blocked_read_comes_after_the_write_that_fed_it() {
-        let by_entry = vec![call(1, 1, libc::SYS_read, 10, 50), call(2, 2, libc::SYS_write, 20, 60), call(3, 2, libc::SYS_read, 70, 80)];
+        let by_entry = vec![
+            call(1, 1, libc::SYS_read, 10, 50),
+            call(2, 2, libc::SYS_write, 20, 60),
+            call(3, 2, libc::SYS_read, 70, 80),
+        ];
         assert_eq!(order(by_entry), [2, 1, 3]);
-        let by_return = vec![call(1, 2, libc::SYS_write, 20, 40), call(2, 1, libc::SYS_read, 10, 50), call(3, 2, libc::SYS_read, 70, 80)];
+        let by_return = vec![
+            call(1, 2, libc::SYS_write, 20, 40),
+            call(2, 1, libc::SYS_read, 10, 50),
+            call(3, 2, libc::SYS_read, 70, 80),
+        ];
         assert_eq!(order(by_return), [1, 2, 3]);
     }
 
     #[test]
     fn a_process_is_made_before_its_first_call() {
-        let records = vec![call(1, 1, libc::SYS_vfork, 10, 90), call(2, 2, libc::SYS_close, 20, 30), call(3, 2, libc::SYS_execve, 40, 50)];
+        let records = vec![
+            call(1, 1, libc::SYS_vfork, 10, 90),
+            call(2, 2, libc::SYS_close, 20, 30),
+            call(3, 2, libc::SYS_execve, 40, 50),
+        ];
         assert_eq!(order(records), [1, 2, 3]);
     }
 
@@ -221,7 +251,11 @@ mod tests {
 
     #[test]
     fn calls_that_never_returned_have_their_place() {
-        let records = vec![call(1, 1, libc::SYS_read, 10, 20), call(2, 1, libc::SYS_exit_group, 30, 0), call(3, 2, libc::SYS_read, 40, 45)];
+        let records = vec![
+            call(1, 1, libc::SYS_read, 10, 20),
+            call(2, 1, libc::SYS_exit_group, 30, 0),
+            call(3, 2, libc::SYS_read, 40, 45),
+        ];
         assert_eq!(order(records), [1, 2, 3]);
     }
 
@@ -230,18 +264,43 @@ mod tests {
         let with = |record, arguments: [u64; 3], result: i64| {
             let TraceRecord::Call(call) = record else { unreachable!("it is a call") };
             let [first, second, third] = arguments;
-            TraceRecord::Call(TracedCall { arguments: [first, second, third, 0, 0, 0], result, ..call })
+            TraceRecord::Call(TracedCall {
+                arguments: [first, second, third, 0, 0, 0],
+                result,
+                ..call
+            })
         };
-        let read = |id, times: (u64, u64), result| with(call(id, id as u32, libc::SYS_read, times.0, times.1), [3, 1, 100], result);
-        let open = |id, times: (u64, u64), flags: i32| with(call(id, id as u32, libc::SYS_open, times.0, times.1), [1, flags as u64, 0], 4);
-        let close = |id, times: (u64, u64)| with(call(id, id as u32, libc::SYS_close, times.0, times.1), [5, 0, 0], 0);
+        let read = |id, times: (u64, u64), result| {
+            with(call(id, id as u32, libc::SYS_read, times.0, times.1), [3, 1, 100], result)
+        };
+        let open = |id, times: (u64, u64), flags: i32| {
+            with(call(id, id as u32, libc::SYS_open, times.0, times.1), [1, flags as u64, 0], 4)
+        };
+        let close = |id, times: (u64, u64)| {
+            with(call(id, id as u32, libc::SYS_close, times.0, times.1), [5, 0, 0], 0)
+        };
         let last = || call(9, 9, libc::SYS_getpid, 90, 91);
         let write = libc::O_WRONLY;
         assert_eq!(order(vec![read(1, (10, 50), 0), open(2, (20, 30), write), last()]), [1, 2, 9]);
-        assert_eq!(order(vec![close(1, (5, 60)), read(2, (10, 50), 0), open(3, (20, 30), write), last()]), [1, 2, 3, 9]);
-        assert_eq!(order(vec![read(1, (10, 50), 7), open(2, (20, 30), write), last()]), [2, 1, 9], "data");
-        assert_eq!(order(vec![read(1, (10, 50), 0), open(2, (20, 30), libc::O_RDONLY), last()]), [2, 1, 9], "nothing to write");
-        assert_eq!(order(vec![open(1, (20, 30), write), read(2, (31, 50), 0), last()]), [1, 2, 9], "one after the other");
+        assert_eq!(
+            order(vec![close(1, (5, 60)), read(2, (10, 50), 0), open(3, (20, 30), write), last()]),
+            [1, 2, 3, 9]
+        );
+        assert_eq!(
+            order(vec![read(1, (10, 50), 7), open(2, (20, 30), write), last()]),
+            [2, 1, 9],
+            "data"
+        );
+        assert_eq!(
+            order(vec![read(1, (10, 50), 0), open(2, (20, 30), libc::O_RDONLY), last()]),
+            [2, 1, 9],
+            "nothing to write"
+        );
+        assert_eq!(
+            order(vec![open(1, (20, 30), write), read(2, (31, 50), 0), last()]),
+            [1, 2, 9],
+            "one after the other"
+        );
     }
 
     #[test]
@@ -250,30 +309,76 @@ mod tests {
             let TraceRecord::Call(call) = record else { unreachable!("it is a call") };
             TraceRecord::Call(TracedCall { arguments: [argument, 0, 0, 0, 0, 0], result, ..call })
         };
-        let close = |id, times: (u64, u64)| with(call(id, id as u32, libc::SYS_close, times.0, times.1), 7, 0);
-        let open = |id, times: (u64, u64), result| with(call(id, id as u32, libc::SYS_open, times.0, times.1), 0x1000, result);
+        let close = |id, times: (u64, u64)| {
+            with(call(id, id as u32, libc::SYS_close, times.0, times.1), 7, 0)
+        };
+        let open = |id, times: (u64, u64), result| {
+            with(call(id, id as u32, libc::SYS_open, times.0, times.1), 0x1000, result)
+        };
         let last = || call(9, 9, libc::SYS_getpid, 90, 91);
         assert_eq!(order(vec![close(1, (10, 40)), open(2, (20, 30), 7), last()]), [1, 2, 9]);
         assert_eq!(order(vec![open(1, (5, 30), 7), close(2, (10, 40)), last()]), [2, 1, 9]);
-        assert_eq!(order(vec![close(1, (10, 40)), open(2, (20, 30), 8), last()]), [2, 1, 9], "another number");
+        assert_eq!(
+            order(vec![close(1, (10, 40)), open(2, (20, 30), 8), last()]),
+            [2, 1, 9],
+            "another number"
+        );
     }
 
     #[test]
     fn what_was_read_tells_who_was_first() {
         use retake_trace_format::{BufferDirection, TracedBuffer};
         let moved = |id, number: i64, data: &[u8], times: (u64, u64)| {
-            let TraceRecord::Call(call) = call(id, id as u32, number, times.0, times.1) else { unreachable!("it is a call") };
-            let direction = if number == libc::SYS_pread64 { BufferDirection::Output } else { BufferDirection::Input };
-            let buffer = TracedBuffer { argument: 1, direction, address: 1, total_bytes: 4, data: data.into() };
-            TraceRecord::Call(TracedCall { arguments: [3, 1, 4, 0, 0, 0], result: 4, buffers: vec![buffer], ..call })
+            let TraceRecord::Call(call) = call(id, id as u32, number, times.0, times.1) else {
+                unreachable!("it is a call")
+            };
+            let direction = if number == libc::SYS_pread64 {
+                BufferDirection::Output
+            } else {
+                BufferDirection::Input
+            };
+            let buffer = TracedBuffer {
+                argument: 1,
+                direction,
+                address: 1,
+                total_bytes: 4,
+                data: data.into(),
+            };
+            TraceRecord::Call(TracedCall {
+                arguments: [3, 1, 4, 0, 0, 0],
+                result: 4,
+                buffers: vec![buffer],
+                ..call
+            })
         };
         let read = |id, data: &[u8], times| moved(id, libc::SYS_pread64, data, times);
         let write = |id, data: &[u8], times| moved(id, libc::SYS_pwrite64, data, times);
         // The read saw what a write wrote that returned later.
-        assert_eq!(order(vec![read(1, b"new!", (10, 20)), write(2, b"new!", (12, 30)), write(3, b"then", (40, 50))]), [2, 1, 3]);
+        assert_eq!(
+            order(vec![
+                read(1, b"new!", (10, 20)),
+                write(2, b"new!", (12, 30)),
+                write(3, b"then", (40, 50))
+            ]),
+            [2, 1, 3]
+        );
         // The read saw what was there before a write that returned earlier.
-        assert_eq!(order(vec![read(1, b"old!", (10, 30)), write(2, b"new!", (12, 20)), write(3, b"then", (40, 50))]), [1, 2, 3]);
+        assert_eq!(
+            order(vec![
+                read(1, b"old!", (10, 30)),
+                write(2, b"new!", (12, 20)),
+                write(3, b"then", (40, 50))
+            ]),
+            [1, 2, 3]
+        );
         // Those that did not overlap keep their order.
-        assert_eq!(order(vec![write(1, b"new!", (10, 20)), read(2, b"else", (21, 30)), write(3, b"then", (40, 50))]), [1, 2, 3]);
+        assert_eq!(
+            order(vec![
+                write(1, b"new!", (10, 20)),
+                read(2, b"else", (21, 30)),
+                write(3, b"then", (40, 50))
+            ]),
+            [1, 2, 3]
+        );
     }
 }

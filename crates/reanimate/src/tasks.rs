@@ -63,8 +63,8 @@ impl Channel {
     }
 }
 
-/// Connections that are not complete: those that were made and not accepted, or, where the trace has the return of `accept` first, those that were
-/// accepted and not made.
+/// Connections that are not complete: those that were made and not accepted, or, where the trace
+/// has the return of `accept` first, those that were accepted and not made.
 #[derive(Debug, Default)]
 pub struct Backlog {
     /// Ends for who accepts next.
@@ -92,7 +92,11 @@ impl Description {
 
 impl Drop for Description {
     fn drop(&mut self) {
-        if let Some(fifo) = self.fifo.get().filter(|_| self.flags.get() & libc::O_ACCMODE as u32 != libc::O_RDONLY as u32) {
+        if let Some(fifo) = self
+            .fifo
+            .get()
+            .filter(|_| self.flags.get() & libc::O_ACCMODE as u32 != libc::O_RDONLY as u32)
+        {
             fifo.open_writers.set(fifo.open_writers.get() - 1);
         }
     }
@@ -111,8 +115,8 @@ pub struct Slot {
 #[derive(Debug, Clone, Default)]
 pub struct Descriptors {
     slots: BTreeMap<i32, Slot>,
-    /// What had a number when another call got the same one, with the return of that call: the call that closed it was slower
-    /// to return.
+    /// What had a number when another call got the same one, with the return of that call: the call
+    /// that closed it was slower to return.
     displaced: HashMap<i32, VecDeque<(Slot, u64)>>,
 }
 
@@ -274,7 +278,10 @@ mod tests {
 
     fn slot() -> Slot {
         let ticket = Ticket { worker: 0, sequence: 1 };
-        Slot { description: Description::new(Opened::Virtual("test"), ticket, 0), closes_on_exec: false }
+        Slot {
+            description: Description::new(Opened::Virtual("test"), ticket, 0),
+            closes_on_exec: false,
+        }
     }
 
     #[test]

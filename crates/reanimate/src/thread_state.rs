@@ -1,4 +1,5 @@
-//! What the kernel keeps for threads: state of their own, if it is asked to, and the time they took.
+//! What the kernel keeps for threads: state of their own, if it is asked to, and the time they
+//! took.
 
 #![allow(unsafe_code)]
 
@@ -8,13 +9,14 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::thread::UnshareFlags;
 
-/// Gives the calling thread a mask for new files of its own, which hides nothing: the masks of the traced processes are
-/// applied to each call.
+/// Gives the calling thread a mask for new files of its own, which hides nothing: the masks of the
+/// traced processes are applied to each call.
 ///
 /// # Errors
 /// If the kernel refuses.
 pub fn own_umask() -> Result<(), Errno> {
-    // SAFETY: only working directory, root and mask become the thread's own; the table of descriptors stays shared.
+    // SAFETY: only working directory, root and mask become the thread's own; the table of
+    // descriptors stays shared.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FS) }?;
     rustix::process::umask(Mode::empty());
     Ok(())
@@ -28,7 +30,8 @@ pub fn user_time() -> Duration {
     let result = unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
     assert_eq!(result, 0, "asking for one's own times cannot fail");
     let number = |value: i64| u64::try_from(value).unwrap_or(0);
-    Duration::from_secs(number(usage.ru_utime.tv_sec)) + Duration::from_micros(number(usage.ru_utime.tv_usec))
+    Duration::from_secs(number(usage.ru_utime.tv_sec))
+        + Duration::from_micros(number(usage.ru_utime.tv_usec))
 }
 
 #[cfg(test)]

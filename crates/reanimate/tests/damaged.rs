@@ -1,10 +1,12 @@
-//! Damaged traces run again: bytes are flipped, files cut, records changed. Whatever comes of it, replay ends, does not crash, takes no more memory
-//! than it may, and touches nothing outside its root.
+//! Damaged traces run again: bytes are flipped, files cut, records changed. Whatever comes of it,
+//! replay ends, does not crash, takes no more memory than it may, and touches nothing outside its
+//! root.
 //!
-//! An ordinary test run has a few hundred variants of a trace made here. More, of traces of real programs (those that `retake ds repack` made
-//! without compression are damaged most):
+//! An ordinary test run has a few hundred variants of a trace made here. More, of traces of real
+//! programs (those that `retake ds repack` made without compression are damaged most):
 //!
-//!     RETAKE_VARIANTS=20000 RETAKE_TRACES=a.ds:b.ds cargo test --release -p retake-reanimate --test damaged -- --nocapture
+//!     RETAKE_VARIANTS=20000 RETAKE_TRACES=a.ds:b.ds cargo test --release -p retake-reanimate \
+//!         --test damaged -- --nocapture
 
 mod support;
 
@@ -18,7 +20,9 @@ use std::time::{Duration, Instant};
 use libc::*;
 use retake_dataseries::{CompressionSet, Digests, ReadOptions, Reader};
 use retake_reanimate::{Options, Order, Pass, Prepare, reanimate};
-use retake_trace_format::{TraceReader, TraceReaderOptions, TraceRecord, TraceWriter, TraceWriterOptions, TracedCall};
+use retake_trace_format::{
+    TraceReader, TraceReaderOptions, TraceRecord, TraceWriter, TraceWriterOptions, TracedCall,
+};
 use support::{HERE, Scene, Trace, entries};
 
 /// What one variant may take, and what all of them may hold in memory.
@@ -48,7 +52,8 @@ impl Random {
     }
 }
 
-/// Some of everything: files, names, links, attributes, pipes, processes, data moved inside the kernel.
+/// Some of everything: files, names, links, attributes, pipes, processes, data moved inside the
+/// kernel.
 fn some_of_everything() -> Vec<TraceRecord> {
     let mut trace = Trace::new();
     trace.start("/work", vec![]);
@@ -60,26 +65,69 @@ fn some_of_everything() -> Vec<TraceRecord> {
         trace.call(SYS_lseek, &[3, 0, SEEK_SET as u64], 0).read(3, 4096, &[index as u8; 3000]);
         trace.call(SYS_ftruncate, &[3, 5000 + index], 0).call(SYS_fallocate, &[3, 0, 0, 8192], 0);
         trace.status(SYS_fstat, 3, S_IFREG | 0o644, 8192).call(SYS_fsync, &[3], 0).close(3);
-        trace.path(SYS_chmod, &path, &[0o600], 0).paths(SYS_rename, &path, &format!("a/moved{index}"), 0);
+        trace.path(SYS_chmod, &path, &[0o600], 0).paths(
+            SYS_rename,
+            &path,
+            &format!("a/moved{index}"),
+            0,
+        );
     }
-    trace.paths(SYS_symlink, "moved1", "a/link", 0).paths(SYS_link, "a/moved2", "a/again", 0).paths(SYS_symlink, "..", "a/up", 0);
-    trace.open("a/link", O_RDONLY, 0, 3).read(3, 10, &[1; 10]).open("a/up/copy", O_RDWR | O_CREAT | O_EXCL, 0o600, 4);
-    trace.call(SYS_copy_file_range, &[3, 0, 4, 0, 2000, 0], 2000).call(SYS_sendfile, &[4, 3, 0, 100], 100).close(4);
+    trace
+        .paths(SYS_symlink, "moved1", "a/link", 0)
+        .paths(SYS_link, "a/moved2", "a/again", 0)
+        .paths(SYS_symlink, "..", "a/up", 0);
+    trace.open("a/link", O_RDONLY, 0, 3).read(3, 10, &[1; 10]).open(
+        "a/up/copy",
+        O_RDWR | O_CREAT | O_EXCL,
+        0o600,
+        4,
+    );
+    trace
+        .call(SYS_copy_file_range, &[3, 0, 4, 0, 2000, 0], 2000)
+        .call(SYS_sendfile, &[4, 3, 0, 100], 100)
+        .close(4);
     trace.open("before", O_RDONLY, 0, 4).read(4, 100, b"what was there before").close(4);
     trace.open("a", O_RDONLY | O_DIRECTORY, 0, 4).call(SYS_getdents64, &[4, 1, 4096], 120);
     trace.output(1, entries(&[(".", 4), ("..", 4), ("b", 4), ("again", 8), ("link", 10)])).close(4);
-    trace.call(SYS_setxattr, &[1, 2, 3, 5, 0], 0).input(0, "a/again").input(1, "user.name").input(2, "value");
-    trace.call(SYS_pipe2, &[1, 0], 0).output(0, [5, 0, 0, 0, 6, 0, 0, 0]).write(6, b"through a pipe");
+    trace
+        .call(SYS_setxattr, &[1, 2, 3, 5, 0], 0)
+        .input(0, "a/again")
+        .input(1, "user.name")
+        .input(2, "value");
+    trace
+        .call(SYS_pipe2, &[1, 0], 0)
+        .output(0, [5, 0, 0, 0, 6, 0, 0, 0])
+        .write(6, b"through a pipe");
     trace.call(SYS_fork, &[], 2);
-    trace.by(2, 2).read(5, 100, b"through a pipe").path(SYS_chdir, "a", &[], 0).path(SYS_mkdir, "c", &[0o700], 0).close(6).close(5);
+    trace
+        .by(2, 2)
+        .read(5, 100, b"through a pipe")
+        .path(SYS_chdir, "a", &[], 0)
+        .path(SYS_mkdir, "c", &[0o700], 0)
+        .close(6)
+        .close(5);
     trace.call(SYS_exit_group, &[0], 0);
-    trace.by(1, 1).close(6).close(5).call(SYS_wait4, &[2, 0, 0, 0], 2).path(SYS_chroot, "a", &[], 0).path(SYS_mkdir, "/../../inside", &[0o755], 0);
-    trace.call(SYS_utimensat, &[HERE, 1, 0, 0], 0).input(1, "b").path(SYS_unlink, "again", &[], 0).path(SYS_rmdir, "b", &[], 0);
+    trace
+        .by(1, 1)
+        .close(6)
+        .close(5)
+        .call(SYS_wait4, &[2, 0, 0, 0], 2)
+        .path(SYS_chroot, "a", &[], 0)
+        .path(SYS_mkdir, "/../../inside", &[0o755], 0);
+    trace
+        .call(SYS_utimensat, &[HERE, 1, 0, 0], 0)
+        .input(1, "b")
+        .path(SYS_unlink, "again", &[], 0)
+        .path(SYS_rmdir, "b", &[], 0);
     trace.records
 }
 
 fn written(records: &[TraceRecord]) -> Vec<u8> {
-    let options = TraceWriterOptions { extent_bytes: 600, compression: CompressionSet::NONE, ..TraceWriterOptions::default() };
+    let options = TraceWriterOptions {
+        extent_bytes: 600,
+        compression: CompressionSet::NONE,
+        ..TraceWriterOptions::default()
+    };
     let mut writer = TraceWriter::new(Vec::new(), options).unwrap();
     records.iter().for_each(|record| writer.write(record).unwrap());
     writer.finish().unwrap()
@@ -96,7 +144,12 @@ struct Original {
 impl Original {
     fn new(bytes: Vec<u8>) -> Self {
         let reader = Reader::open(Cursor::new(&bytes), ReadOptions::default()).unwrap();
-        let boundaries = reader.entries().iter().map(|entry| entry.offset as usize).chain([bytes.len()]).collect();
+        let boundaries = reader
+            .entries()
+            .iter()
+            .map(|entry| entry.offset as usize)
+            .chain([bytes.len()])
+            .collect();
         let reader = TraceReader::new(Cursor::new(&bytes), &TraceReaderOptions::default()).unwrap();
         let records = reader.take(MAXIMUM_RECORDS).map(Result::unwrap).collect();
         Self { bytes, boundaries, records }
@@ -104,7 +157,9 @@ impl Original {
 
     fn all() -> Vec<Self> {
         match std::env::var("RETAKE_TRACES") {
-            Ok(files) => files.split(':').map(|file| Self::new(std::fs::read(file).unwrap())).collect(),
+            Ok(files) => {
+                files.split(':').map(|file| Self::new(std::fs::read(file).unwrap())).collect()
+            }
             Err(_) => vec![Self::new(written(&some_of_everything()))],
         }
     }
@@ -115,7 +170,9 @@ impl Original {
         let end = self.bytes.len() - 1;
         match random.below(2) {
             0 => random.below(end),
-            _ => (*random.of(&self.boundaries) + random.below(NEAR)).saturating_sub(NEAR / 4).min(end),
+            _ => (*random.of(&self.boundaries) + random.below(NEAR))
+                .saturating_sub(NEAR / 4)
+                .min(end),
         }
     }
 
@@ -163,8 +220,22 @@ impl Original {
 
 /// One lie in a call.
 fn change(call: &mut TracedCall, random: &mut Random) {
-    const WORDS: [u64; 14] =
-        [0, 1, 3, 4, HERE, 4096, 1 << 20, 0x7fff_ffff, 0x8000_0000, u32::MAX as u64, 1 << 40, i64::MAX as u64, 1 << 63, u64::MAX];
+    const WORDS: [u64; 14] = [
+        0,
+        1,
+        3,
+        4,
+        HERE,
+        4096,
+        1 << 20,
+        0x7fff_ffff,
+        0x8000_0000,
+        u32::MAX as u64,
+        1 << 40,
+        i64::MAX as u64,
+        1 << 63,
+        u64::MAX,
+    ];
     const TEXTS: [&str; 14] = [
         "../victim",
         "/../victims/made",
@@ -216,7 +287,11 @@ impl Scene {
         let victim = self.folder.path().join("victim");
         assert_eq!(std::fs::read(&victim).unwrap(), b"untouched", "variant {variant}");
         assert_eq!(self.victim_changed(), changed, "variant {variant}");
-        assert_eq!(std::fs::read_dir(self.folder.path().join("victims")).unwrap().count(), 0, "variant {variant}");
+        assert_eq!(
+            std::fs::read_dir(self.folder.path().join("victims")).unwrap().count(),
+            0,
+            "variant {variant}"
+        );
         assert_eq!(std::fs::read_dir(self.folder.path()).unwrap().count(), 3, "variant {variant}");
     }
 }
@@ -258,7 +333,11 @@ fn replay(original: &Original, random: &mut Random, root: &Path) {
     };
     if random.below(2) == 0 {
         let records = original.changed(random);
-        let open = |_| Ok::<_, std::convert::Infallible>(records.clone().into_iter().map(Ok::<_, std::convert::Infallible>));
+        let open = |_| {
+            Ok::<_, std::convert::Infallible>(
+                records.clone().into_iter().map(Ok::<_, std::convert::Infallible>),
+            )
+        };
         reanimate(&options, open, &mut |_| {}).unwrap();
         return;
     }
@@ -270,7 +349,8 @@ fn replay(original: &Original, random: &mut Random, root: &Path) {
         skips_written: false,
     };
     let open = |pass| {
-        let reading = TraceReaderOptions { skips_written: pass == Pass::Preparing, ..reading.clone() };
+        let reading =
+            TraceReaderOptions { skips_written: pass == Pass::Preparing, ..reading.clone() };
         TraceReader::new(Cursor::new(bytes.as_slice()), &reading)
     };
     let _ = reanimate(&options, open, &mut |_| {});
@@ -284,7 +364,8 @@ fn peak_kb() -> u64 {
 
 #[test]
 fn damaged_traces_end_and_stay_below_the_root() {
-    let number = |name: &str, usual| std::env::var(name).map_or(usual, |text| text.parse().unwrap());
+    let number =
+        |name: &str, usual| std::env::var(name).map_or(usual, |text| text.parse().unwrap());
     let (first, count) = (number("RETAKE_FIRST_VARIANT", 1), number("RETAKE_VARIANTS", 300));
     let originals = Original::all();
     let started = watch();

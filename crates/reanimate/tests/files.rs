@@ -25,7 +25,12 @@ fn moved_data_reach_files_from_wherever_they_came() {
     let mut trace = Trace::new();
     trace.start("/", Vec::new());
     // A file that was there, copied inside the kernel: nothing but the moved data tell what it had.
-    trace.open("there", libc::O_RDONLY, 0, 3).open("copy", libc::O_CREAT | libc::O_WRONLY, 0o600, 4);
+    trace.open("there", libc::O_RDONLY, 0, 3).open(
+        "copy",
+        libc::O_CREAT | libc::O_WRONLY,
+        0o600,
+        4,
+    );
     trace.call(libc::SYS_copy_file_range, &[3, 0, 4, 0, 100, 0], 5);
     moved(&mut trace, 4, b"bytes");
     trace.call(libc::SYS_sendfile, &[4, 3, 0, 100], 4);
@@ -38,7 +43,12 @@ fn moved_data_reach_files_from_wherever_they_came() {
     moved(&mut trace, 4, b"socket");
     trace.call(libc::SYS_tee, &[6, 9, 4096, 0], 6);
     moved(&mut trace, 2, b"socket");
-    trace.open("first", libc::O_CREAT | libc::O_WRONLY, 0o600, 10).open("second", libc::O_CREAT | libc::O_WRONLY, 0o600, 11);
+    trace.open("first", libc::O_CREAT | libc::O_WRONLY, 0o600, 10).open(
+        "second",
+        libc::O_CREAT | libc::O_WRONLY,
+        0o600,
+        11,
+    );
     trace.call(libc::SYS_splice, &[6, 0, 10, 0, 4096, 0], 6);
     moved(&mut trace, 4, b"socket");
     trace.read(8, 100, b"socket").write(11, b"socket");
@@ -46,7 +56,12 @@ fn moved_data_reach_files_from_wherever_they_came() {
     trace.call(libc::SYS_sendfile, &[5, 3, 0, 100], 3);
     moved(&mut trace, 3, b"end");
     trace.replay_faithfully(folder.path());
-    for (name, text) in [("copy", "bytesmore"), ("first", "socket"), ("second", "socket"), ("there", "bytesmoreend")] {
+    for (name, text) in [
+        ("copy", "bytesmore"),
+        ("first", "socket"),
+        ("second", "socket"),
+        ("there", "bytesmoreend"),
+    ] {
         assert_eq!(std::fs::read_to_string(folder.path().join(name)).unwrap(), text, "{name}");
     }
 }
@@ -78,7 +93,10 @@ fn files_are_written_read_and_verified() {
     assert_eq!(std::fs::read(&file).unwrap(), b"hello world");
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o7777, 0o640);
     assert_eq!(file.metadata().unwrap().nlink(), 1);
-    assert_eq!(std::fs::read_link(root.path().join("work/d/link")).unwrap().to_str(), Some("other"));
+    assert_eq!(
+        std::fs::read_link(root.path().join("work/d/link")).unwrap().to_str(),
+        Some("other")
+    );
     assert_eq!(report.verified, report.calls);
 }
 
@@ -93,7 +111,13 @@ fn what_must_have_been_there_is_prepared() {
     trace.read(3, 4, b"0123").read(3, 4, b"4567");
     trace.close(3);
     trace.open("input", O_RDONLY | O_DIRECTORY, 0, 3);
-    let listed = entries(&[(".", DT_DIR), ("..", DT_DIR), ("data", DT_REG), ("sub", DT_DIR), ("more", DT_REG)]);
+    let listed = entries(&[
+        (".", DT_DIR),
+        ("..", DT_DIR),
+        ("data", DT_REG),
+        ("sub", DT_DIR),
+        ("more", DT_REG),
+    ]);
     trace.call(SYS_getdents64, &[3, 1, 32768], listed.len() as i64).output(1, &listed);
     trace.call(SYS_getdents64, &[3, 1, 32768], 0).close(3);
     trace.path(SYS_access, "/usr/bin/tool", &[X_OK as u64], 0);
@@ -120,7 +144,11 @@ fn an_existing_file_opened_with_create_is_told_from_a_new_one() {
     trace.open("database", O_RDWR | O_CREAT, 0o644, 3);
     trace.status(SYS_fstat, 3, S_IFREG | 0o644, 6);
     trace.read(3, 6, b"before").close(3);
-    trace.open("touched", O_WRONLY | O_CREAT, 0o600, 3).call(SYS_utimensat, &[3, 0, 0, 0], 0).status(SYS_fstat, 3, S_IFREG | 0o600, 0).close(3);
+    trace
+        .open("touched", O_WRONLY | O_CREAT, 0o600, 3)
+        .call(SYS_utimensat, &[3, 0, 0, 0], 0)
+        .status(SYS_fstat, 3, S_IFREG | 0o600, 0)
+        .close(3);
     trace.open("fresh", O_RDWR | O_CREAT, 0o644, 3);
     trace.status(SYS_fstat, 3, S_IFREG | 0o644, 0);
     trace.read(3, 6, b"").write(3, b"after").close(3);
@@ -140,12 +168,20 @@ fn every_difference_is_reported() {
     trace.status(SYS_fstat, 3, S_IFREG | 0o600, 9);
     trace.open("nothing", O_RDONLY, 0, 4).read(4, 10, b"x");
     trace.path(SYS_unlink, "file", &[], errno(EPERM));
-    let options = Options { keeps_going: true, prepare: Prepare::Never, ..Options::new(root.path()) };
+    let options =
+        Options { keeps_going: true, prepare: Prepare::Never, ..Options::new(root.path()) };
     let report = trace.replay_with(&options);
-    let found: Vec<_> = report.mismatches.iter().map(|found| (found.id, found.expected.as_str(), found.actual.as_str())).collect();
+    let found: Vec<_> = report
+        .mismatches
+        .iter()
+        .map(|found| (found.id, found.expected.as_str(), found.actual.as_str()))
+        .collect();
     assert_eq!(found[0], (2, r#"byte 0 is "expect""#, r#"byte 0 is "actual""#));
     assert_eq!(found[1], (3, "4", "0"));
-    assert_eq!((found[2].0, found[2].1.contains("mode 100600"), found[2].1.contains("size 9")), (4, true, true));
+    assert_eq!(
+        (found[2].0, found[2].1.contains("mode 100600"), found[2].1.contains("size 9")),
+        (4, true, true)
+    );
     assert_eq!(found[3], (5, "4", "ENOENT"));
     assert_eq!(found[4], (7, "EPERM", "0"));
     assert_eq!((report.mismatched, report.skipped.values().sum::<u64>()), (5, 1));
@@ -175,7 +211,12 @@ fn verification_can_be_less_and_replay_stops_at_the_first_difference() {
 #[test]
 fn vectors_positions_and_sizes() {
     let root = tempfile::tempdir().unwrap();
-    let vector = |lengths: &[u64]| lengths.iter().flat_map(|length| [0x9000_u64.to_le_bytes(), length.to_le_bytes()].concat()).collect::<Vec<u8>>();
+    let vector = |lengths: &[u64]| {
+        lengths
+            .iter()
+            .flat_map(|length| [0x9000_u64.to_le_bytes(), length.to_le_bytes()].concat())
+            .collect::<Vec<u8>>()
+    };
     let mut trace = Trace::new();
     trace.start("/", vec![]);
     trace.open("file", O_RDWR | O_CREAT | O_EXCL, 0o600, 3);
@@ -185,7 +226,11 @@ fn vectors_positions_and_sizes() {
     trace.last().buffers[1].address = 0x9000;
     trace.last().buffers[2].address = 0x9000;
     trace.call(SYS_pwrite64, &[3, 1, 2, 8], 2).input(1, "xy");
-    trace.call(SYS_readv, &[3, 0x2000, 2], 4).input(1, vector(&[3, 10])).output(1, "\0\0x").output(1, "y");
+    trace
+        .call(SYS_readv, &[3, 0x2000, 2], 4)
+        .input(1, vector(&[3, 10]))
+        .output(1, "\0\0x")
+        .output(1, "y");
     trace.last().buffers[1].address = 0x9000;
     trace.last().buffers[2].address = 0xa000;
     trace.call(SYS_ftruncate, &[3, 9], 0);
@@ -226,17 +271,31 @@ fn times_attributes_and_nodes() {
     trace.call(SYS_umask, &[0o077], 0o022);
     trace.call(SYS_mknodat, &[HERE, 1, u64::from(S_IFREG | 0o666), 0], 0).input(1, "file");
     trace.call(SYS_mknodat, &[HERE, 1, u64::from(S_IFIFO | 0o666), 0], 0).input(1, "fifo");
-    let times: Vec<u8> = [1_000_000_i64, 5, 2_000_000, 7].iter().flat_map(|word| word.to_le_bytes()).collect();
+    let times: Vec<u8> =
+        [1_000_000_i64, 5, 2_000_000, 7].iter().flat_map(|word| word.to_le_bytes()).collect();
     trace.call(SYS_utimensat, &[HERE, 1, 1, 0], 0).input(1, "file").input(2, &times);
-    trace.call(SYS_setxattr, &[1, 2, 3, 5, 0], 0).input(0, "file").input(1, "user.colour").input(2, "green");
-    trace.call(SYS_getxattr, &[1, 2, 3, 100], 5).input(0, "file").input(1, "user.colour").output(2, "green");
+    trace
+        .call(SYS_setxattr, &[1, 2, 3, 5, 0], 0)
+        .input(0, "file")
+        .input(1, "user.colour")
+        .input(2, "green");
+    trace
+        .call(SYS_getxattr, &[1, 2, 3, 100], 5)
+        .input(0, "file")
+        .input(1, "user.colour")
+        .output(2, "green");
     trace.call(SYS_listxattr, &[1, 2, 100], 12).input(0, "file").output(1, "user.colour\0");
     trace.call(SYS_mknodat, &[HERE, 1, u64::from(S_IFCHR | 0o666), 0x103], 0).input(1, "null");
     trace.open("null", O_WRONLY, 0, 3).write(3, b"gone").close(3);
     trace.path(SYS_unlink, "null", &[], 0);
     let report = trace.replay(root.path());
     assert!(report.is_faithful(), "{:#?}", report.mismatches);
-    assert_eq!(report.skipped.get("device nodes, which are not made"), Some(&1), "{:?}", report.skipped);
+    assert_eq!(
+        report.skipped.get("device nodes, which are not made"),
+        Some(&1),
+        "{:?}",
+        report.skipped
+    );
     let file = root.path().join("file").metadata().unwrap();
     assert_eq!((file.mtime(), file.mtime_nsec(), file.mode() & 0o7777), (2_000_000, 7, 0o600));
     assert!(!root.path().join("null").exists());
@@ -264,10 +323,19 @@ fn names_in_moved_directories_and_behind_links() {
     trace.open("/moved/target/x", O_RDONLY, 0, errno(ENOTDIR));
     trace.path(SYS_mkdir, "/moved/b/.", &[0o755], errno(EEXIST));
     trace.path(SYS_rmdir, "/moved/b/..", &[], errno(ENOTEMPTY));
-    trace.call(SYS_renameat2, &[HERE, 1, HERE, 3, u64::from(RENAME_EXCHANGE)], 0).input(1, "/moved/b").input(3, "/moved/sibling");
+    trace
+        .call(SYS_renameat2, &[HERE, 1, HERE, 3, u64::from(RENAME_EXCHANGE)], 0)
+        .input(1, "/moved/b")
+        .input(3, "/moved/sibling");
     trace.open("second", WRITE_NEW, 0o644, 4).close(4);
     trace.replay_faithfully(root.path());
-    for path in ["moved/sibling/here", "moved/sibling/there", "moved/sibling/second", "moved/b/inside", "moved/target"] {
+    for path in [
+        "moved/sibling/here",
+        "moved/sibling/there",
+        "moved/sibling/second",
+        "moved/b/inside",
+        "moved/target",
+    ] {
         assert!(root.path().join(path).exists(), "{path}");
     }
 }
@@ -291,12 +359,21 @@ fn directories_that_take_over_names_are_not_confused() {
     // One that is empty gives way, and one that was removed is made again.
     trace.paths(SYS_rename, "c", "b", 0);
     file(&mut trace, "b/in/again", "in b");
-    trace.path(SYS_mkdir, "b/in/d", &[0o755], 0).path(SYS_rmdir, "b/in/d", &[], 0).path(SYS_mkdir, "b/in/d", &[0o755], 0);
+    trace.path(SYS_mkdir, "b/in/d", &[0o755], 0).path(SYS_rmdir, "b/in/d", &[], 0).path(
+        SYS_mkdir,
+        "b/in/d",
+        &[0o755],
+        0,
+    );
     file(&mut trace, "b/in/d/file", "anew");
     trace.replay_faithfully(root.path());
-    for (path, text) in
-        [("a/in/file", "second"), ("b/in/file", "first"), ("b/in/more", "of the first"), ("b/in/again", "in b"), ("b/in/d/file", "anew")]
-    {
+    for (path, text) in [
+        ("a/in/file", "second"),
+        ("b/in/file", "first"),
+        ("b/in/more", "of the first"),
+        ("b/in/again", "in b"),
+        ("b/in/d/file", "anew"),
+    ] {
         assert_eq!(std::fs::read_to_string(root.path().join(path)).unwrap(), text, "{path}");
     }
 }
@@ -307,7 +384,10 @@ fn files_without_a_name_are_given_one() {
     let mut trace = Trace::new();
     trace.start("/", vec![]);
     trace.open("/", O_RDWR | O_TMPFILE, 0o644, 3).write(3, b"data");
-    trace.call(SYS_linkat, &[HERE, 1, HERE, 3, AT_SYMLINK_FOLLOW as u64], 0).input(1, "/proc/self/fd/3").input(3, "named");
+    trace
+        .call(SYS_linkat, &[HERE, 1, HERE, 3, AT_SYMLINK_FOLLOW as u64], 0)
+        .input(1, "/proc/self/fd/3")
+        .input(3, "named");
     trace.open("named", O_PATH | O_NOFOLLOW, 0, 4).path(SYS_chmod, "/proc/self/fd/4", &[0o751], 0);
     trace.replay_faithfully(root.path());
     assert_eq!(root.path().join("named").metadata().unwrap().permissions().mode() & 0o7777, 0o751);

@@ -1,4 +1,5 @@
-//! Traces of several threads and processes: who has which descriptors, what waits for what, what flows through pipes.
+//! Traces of several threads and processes: who has which descriptors, what waits for what, what
+//! flows through pipes.
 
 mod support;
 
@@ -76,7 +77,8 @@ fn what_was_written_while_the_reader_left_finds_somebody() {
         }
     };
     write(&mut trace);
-    // The other process ends without having read a byte; nobody waits for it. Until its descriptors are closed there is room in the pipe.
+    // The other process ends without having read a byte; nobody waits for it. Until its descriptors
+    // are closed there is room in the pipe.
     trace.by(2, 2).call(libc::SYS_exit_group, &[0], 0);
     trace.last().returned_ns = 0;
     write(&mut trace);
@@ -95,7 +97,10 @@ fn data_flow_through_pipes_between_processes() {
             let trace = pipeline(order_of_read);
             let report = trace.replay_with(&Options { order, ..Options::new(root.path()) });
             assert!(report.is_faithful(), "{order:?} {order_of_read} {:#?}", report.mismatches);
-            assert_eq!(std::fs::read(root.path().join("out")).unwrap(), vec![b'x'; if order_of_read { 100_000 } else { 60_000 }]);
+            assert_eq!(
+                std::fs::read(root.path().join("out")).unwrap(),
+                vec![b'x'; if order_of_read { 100_000 } else { 60_000 }]
+            );
             assert_eq!(report.threads, 3);
         }
     }
@@ -107,7 +112,10 @@ fn fewer_threads_than_traced_do_the_same() {
     let one = std::num::NonZeroU32::MIN;
     let report = pipeline(true).replay_with(&Options { threads: one, ..Options::new(root.path()) });
     assert!(report.is_faithful(), "{:#?}", report.mismatches);
-    assert_eq!((report.threads, std::fs::read(root.path().join("out")).unwrap().len()), (1, 100_000));
+    assert_eq!(
+        (report.threads, std::fs::read(root.path().join("out")).unwrap().len()),
+        (1, 100_000)
+    );
 }
 
 #[test]
@@ -146,7 +154,10 @@ fn threads_that_depend_on_each_other_keep_their_order() {
         trace.path(SYS_mkdir, &format!("d{}", round % 3), &[0o700], 0);
         trace.by(1, 2 + (round + 5) % 8).path(SYS_rmdir, &format!("d{}", round % 3), &[], 0);
         trace.status(SYS_fstat, 3, S_IFREG | 0o600, u64::from(round + 1) * 4);
-        trace.by(1, thread).call(SYS_pread64, &[3, 1, 4, u64::from(round) * 4], 4).output(1, round.to_le_bytes());
+        trace
+            .by(1, thread)
+            .call(SYS_pread64, &[3, 1, 4, u64::from(round) * 4], 4)
+            .output(1, round.to_le_bytes());
     }
     let report = trace.replay_faithfully(root.path());
     assert_eq!(report.threads, 9);
@@ -160,7 +171,10 @@ fn independent_threads_do_not_wait_for_each_other() {
     trace.start("/", vec![]);
     trace.call(SYS_clone, &[SIGCHLD as u64], 2).call(SYS_clone, &[SIGCHLD as u64], 3);
     // A fifo that nobody reads until the other process is done with its own files.
-    trace.by(2, 2).call(SYS_mknodat, &[support::HERE, 1, u64::from(S_IFIFO | 0o600), 0], 0).input(1, "fifo");
+    trace
+        .by(2, 2)
+        .call(SYS_mknodat, &[support::HERE, 1, u64::from(S_IFIFO | 0o600), 0], 0)
+        .input(1, "fifo");
     trace.open("fifo", O_WRONLY, 0, 3);
     trace.last().returned_ns += 1_000_000;
     trace.by(3, 3);
@@ -182,7 +196,13 @@ fn independent_threads_do_not_wait_for_each_other() {
 fn descriptors_are_inherited_shared_marked_and_closed() {
     let root = tempfile::tempdir().unwrap();
     let mut trace = Trace::new();
-    let log = StartDescriptor { number: 1, path: b"/log".to_vec(), kind: DescriptorKind::File, offset: 0, flags: O_WRONLY as u32 };
+    let log = StartDescriptor {
+        number: 1,
+        path: b"/log".to_vec(),
+        kind: DescriptorKind::File,
+        offset: 0,
+        flags: O_WRONLY as u32,
+    };
     let errors = StartDescriptor { number: 2, ..log.clone() };
     trace.start("/", vec![log, errors]);
     trace.write(1, b"one ").write(2, b"two ");
@@ -208,13 +228,21 @@ fn descriptors_passed_through_sockets_are_followed() {
     let root = tempfile::tempdir().unwrap();
     let mut trace = Trace::new();
     trace.start("/", vec![]);
-    trace.call(SYS_socketpair, &[AF_UNIX as u64, SOCK_STREAM as u64, 0, 1], 0).output(3, [5_i32.to_le_bytes(), 6_i32.to_le_bytes()].concat());
+    trace
+        .call(SYS_socketpair, &[AF_UNIX as u64, SOCK_STREAM as u64, 0, 1], 0)
+        .output(3, [5_i32.to_le_bytes(), 6_i32.to_le_bytes()].concat());
     trace.call(SYS_clone, &[SIGCHLD as u64], 2);
     trace.open("file", WRITE_NEW, 0o644, 3);
     let mut header = vec![0; 56];
     header[32..40].copy_from_slice(&0x7000_u64.to_le_bytes());
     let control = |number: i32| {
-        [20_u64.to_le_bytes().to_vec(), SOL_SOCKET.to_le_bytes().to_vec(), SCM_RIGHTS.to_le_bytes().to_vec(), number.to_le_bytes().to_vec()].concat()
+        [
+            20_u64.to_le_bytes().to_vec(),
+            SOL_SOCKET.to_le_bytes().to_vec(),
+            SCM_RIGHTS.to_le_bytes().to_vec(),
+            number.to_le_bytes().to_vec(),
+        ]
+        .concat()
     };
     trace.call(SYS_sendmsg, &[5, 0x2000, 0], 1).input(1, &header).input(1, control(3));
     trace.last().buffers[1].address = 0x7000;
@@ -235,7 +263,8 @@ fn pauses_are_kept_if_asked_for() {
     trace.last().returned_ns += 400_000_000;
     let timed = |speed, name: &str| {
         let began = std::time::Instant::now();
-        let options = Options { speed, prepare: Prepare::Always, ..Options::new(root.path().join(name)) };
+        let options =
+            Options { speed, prepare: Prepare::Always, ..Options::new(root.path().join(name)) };
         assert!(trace.replay_with(&options).is_faithful());
         began.elapsed().as_millis()
     };
@@ -244,7 +273,8 @@ fn pauses_are_kept_if_asked_for() {
     assert!((200..4000).contains(&halved), "{halved}");
 }
 
-/// Two writers of a named pipe, one after the other, and who reads from it: process 1. `meanwhile` comes after the first one wrote, and was read.
+/// Two writers of a named pipe, one after the other, and who reads from it: process 1. `meanwhile`
+/// comes after the first one wrote, and was read.
 fn named_pipe(meanwhile: impl FnOnce(&mut Trace)) -> Trace {
     let mut trace = Trace::new();
     trace.start("/", Vec::new());

@@ -1,10 +1,12 @@
 //! Chaos: disturbing what is recorded, so that rare interleavings show up.
 //!
-//! Everything that is random comes from one seed. The runtime does what depends on nothing but the seed and the thread: who has the baton next,
-//! where a thread gives it up, how long it sleeps before it wants it again (`runtime/order/chaos.c`). This side decides how often, and stops
+//! Everything that is random comes from one seed. The runtime does what depends on nothing but the
+//! seed and the thread: who has the baton next, where a thread gives it up, how long it sleeps
+//! before it wants it again (`runtime/order/chaos.c`). This side decides how often, and stops
 //! threads that compute at random moments: slices of random length.
 //!
-//! No mixture finds every bug: a rare preemption shows what frequent ones hide. So each seed has a mixture of its own.
+//! No mixture finds every bug: a rare preemption shows what frequent ones hide. So each seed has a
+//! mixture of its own.
 
 use crate::shared_state::Recorder;
 use crate::{forced, slices};
@@ -17,7 +19,8 @@ use std::time::Duration;
 
 /// Slices of threads that compute.
 const SHORTEST_SLICE: Duration = Duration::from_micros(40);
-/// A slice is the shortest one times a power of two up to this, times a random number from one to two.
+/// A slice is the shortest one times a power of two up to this, times a random number from one to
+/// two.
 const SLICE_SCALES: u64 = 9;
 
 /// Random numbers that a seed alone decides (SplitMix64, as in the runtime).
@@ -59,8 +62,14 @@ impl Mixture {
     fn of_seed(seed: u64) -> Self {
         let mut random = Random::new(seed);
         // Long delays are rare ones.
-        let (delay_one_in, delay_most_us) = random.choice([(0, 0), (2, 100), (4, 1_000), (8, 5_000), (32, 40_000)]);
-        Self { yield_one_in: random.choice([2, 4, 8, 32]), step_one_in: random.choice([1, 1, 3, 0]), delay_one_in, delay_most_us }
+        let (delay_one_in, delay_most_us) =
+            random.choice([(0, 0), (2, 100), (4, 1_000), (8, 5_000), (32, 40_000)]);
+        Self {
+            yield_one_in: random.choice([2, 4, 8, 32]),
+            step_one_in: random.choice([1, 1, 3, 0]),
+            delay_one_in,
+            delay_most_us,
+        }
     }
 }
 
@@ -73,7 +82,8 @@ pub(crate) fn announce(header: &Header, seed: u64) {
     header.chaos.delay_one_in.store(mixture.delay_one_in, Relaxed);
     header.chaos.delay_most_us.store(mixture.delay_most_us, Relaxed);
     header.chaos.seed.store(seed, Relaxed);
-    header.yield_tick.store(1, Relaxed); // processes without a baton, too, ask at each call what they shall do
+    // processes without a baton, too, ask at each call what they shall do
+    header.yield_tick.store(1, Relaxed);
 }
 
 /// The thread that ends slices.
@@ -100,7 +110,12 @@ fn run(recorder: &Recorder, stop: &AtomicBool, mut random: Random) {
     while !stop.load(Acquire) {
         std::thread::sleep(slice(&mut random));
         for (_, slot, _) in slices::holders_others_wait_for(recorder) {
-            let from_idle = slot.forcing.state.compare_exchange(shared::FORCE_IDLE, shared::FORCE_WANTED, AcqRel, Acquire);
+            let from_idle = slot.forcing.state.compare_exchange(
+                shared::FORCE_IDLE,
+                shared::FORCE_WANTED,
+                AcqRel,
+                Acquire,
+            );
             if from_idle.is_ok() {
                 slot.forcing.sequence.fetch_add(1, Relaxed);
                 forced::send(slot);
@@ -130,14 +145,22 @@ mod tests {
         let mixtures: Vec<Mixture> = (1..=64).map(Mixture::of_seed).collect();
         assert!(mixtures.iter().any(|mixture| mixture.step_one_in == 0));
         assert!(mixtures.iter().any(|mixture| mixture.step_one_in > 0 && mixture.delay_one_in > 0));
-        assert!(mixtures.iter().all(|mixture| mixture.delay_most_us < 1_000_000), "nanoseconds of a delay are below a second");
+        assert!(
+            mixtures.iter().all(|mixture| mixture.delay_most_us < 1_000_000),
+            "nanoseconds of a delay are below a second"
+        );
     }
 
     #[test]
     fn slices_are_of_many_lengths() {
         let mut random = Random::new(3);
         let slices: Vec<Duration> = (0..1000).map(|_| slice(&mut random)).collect();
-        assert!(slices.iter().all(|slice| (SHORTEST_SLICE..Duration::from_millis(25)).contains(slice)));
-        assert!(slices.iter().any(|slice| *slice < Duration::from_micros(100)) && slices.iter().any(|slice| *slice > Duration::from_millis(5)));
+        assert!(
+            slices.iter().all(|slice| (SHORTEST_SLICE..Duration::from_millis(25)).contains(slice))
+        );
+        assert!(
+            slices.iter().any(|slice| *slice < Duration::from_micros(100))
+                && slices.iter().any(|slice| *slice > Duration::from_millis(5))
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Where the program's output goes: which of the descriptors that it inherits lead to our standard output and error, and by what the runtime knows
-//! others that do.
+//! Where the program's output goes: which of the descriptors that it inherits lead to our standard
+//! output and error, and by what the runtime knows others that do.
 
 use retake_kernel::shared::{self, Header, Slot};
 use retake_kernel::terminal;
@@ -17,7 +17,8 @@ enum Open {
 
 /// Of other devices than terminals nobody looks at the output.
 fn open_as(descriptor: i32) -> Option<Open> {
-    let metadata = std::fs::metadata(Path::new("/proc/self/fd").join(descriptor.to_string())).ok()?;
+    let metadata =
+        std::fs::metadata(Path::new("/proc/self/fd").join(descriptor.to_string())).ok()?;
     if metadata.file_type().is_char_device() {
         return terminal::device(descriptor).map(Open::Terminal);
     }
@@ -41,10 +42,15 @@ pub fn describe(header: &Header, slot: &Slot) {
         let index = match descriptor {
             1 => Some(0),
             2 => Some(1),
-            _ => open_as(descriptor).and_then(|this| outputs.iter().position(|output| *output == Some(this))),
+            _ => open_as(descriptor)
+                .and_then(|this| outputs.iter().position(|output| *output == Some(this))),
         };
         if let Some(index) = index {
-            note(slot, descriptor, [shared::DESCRIPTOR_CONSOLE_OUT, shared::DESCRIPTOR_CONSOLE_ERR][index]);
+            note(
+                slot,
+                descriptor,
+                [shared::DESCRIPTOR_CONSOLE_OUT, shared::DESCRIPTOR_CONSOLE_ERR][index],
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Ending a tree that runs too long: politely first, so that its recording says how each process ended.
+//! Ending a tree that runs too long: politely first, so that its recording says how each process
+//! ended.
 
 use retake_kernel::process;
 use retake_kernel::shared::{self, Header};
@@ -52,7 +53,8 @@ impl Deadline {
 
 fn end_all(header: &Header, signal: i32) {
     let used = (header.slots_used.load(Acquire) as usize).min(shared::MAX_SLOTS);
-    let live = header.slots[..used].iter().filter(|slot| slot.state.load(Acquire) == shared::SLOT_LIVE);
+    let live =
+        header.slots[..used].iter().filter(|slot| slot.state.load(Acquire) == shared::SLOT_LIVE);
     let processes: BTreeSet<i32> = live.map(|slot| slot.pid.load(Relaxed) as i32).collect();
     for pid in processes {
         process::kill(pid, signal);

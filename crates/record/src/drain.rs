@@ -1,4 +1,5 @@
-//! The drain: one thread that moves rings to disk, lazily and in large pieces, and keeps slots ready.
+//! The drain: one thread that moves rings to disk, lazily and in large pieces, and keeps slots
+//! ready.
 
 use crate::homes::{self, Homes};
 use crate::shared_state::Recorder;
@@ -88,13 +89,19 @@ fn run(recorder: &Recorder, stop: &AtomicBool) -> retake_recording::Result<()> {
         }
         let busy = contended || header.dying.load(Acquire) != 0;
         let period = if has_homes { homes::PERIOD } else { PERIOD };
-        futex::wait(&header.drain_doorbell, seen, Some(if busy { BUSY_PERIOD.min(slice_end) } else { period }));
+        futex::wait(
+            &header.drain_doorbell,
+            seen,
+            Some(if busy { BUSY_PERIOD.min(slice_end) } else { period }),
+        );
     }
 }
 
 /// Sees to it that the next threads find a slot each.
 fn make_room(recorder: &Recorder) -> io::Result<()> {
-    if recorder.header().ready_low.load(Acquire) == shared::READY_ENOUGH && ready_slots(recorder) >= READY_SLOTS {
+    if recorder.header().ready_low.load(Acquire) == shared::READY_ENOUGH
+        && ready_slots(recorder) >= READY_SLOTS
+    {
         return Ok(());
     }
     recorder.add_slots(recorder.slot_count().clamp(READY_SLOTS, 64))
@@ -104,19 +111,27 @@ fn make_room(recorder: &Recorder) -> io::Result<()> {
 fn refuse_threads(recorder: &Recorder, error: &io::Error, was_said: &mut bool) {
     let header = recorder.header();
     let (wanted, none) = (shared::READY_WANTED, shared::READY_NONE);
-    if ready_slots(recorder) > 0 || header.ready_low.compare_exchange(wanted, none, AcqRel, Acquire).is_err() {
+    if ready_slots(recorder) > 0
+        || header.ready_low.compare_exchange(wanted, none, AcqRel, Acquire).is_err()
+    {
         return;
     }
     header.ready_futex.fetch_add(1, AcqRel);
     futex::wake(&header.ready_futex, i32::MAX);
     if !std::mem::replace(was_said, true) {
-        eprintln!("retake: cannot make room for more threads: {error}; until others end, new ones fail with EAGAIN");
+        eprintln!(
+            "retake: cannot make room for more threads: {error}; until others end, new ones fail \
+            with EAGAIN"
+        );
     }
 }
 
 fn ready_slots(recorder: &Recorder) -> usize {
     let header = recorder.header();
-    header.slots[..recorder.slot_count()].iter().filter(|slot| slot.state.load(Relaxed) == shared::SLOT_READY).count()
+    header.slots[..recorder.slot_count()]
+        .iter()
+        .filter(|slot| slot.state.load(Relaxed) == shared::SLOT_READY)
+        .count()
 }
 
 fn drain_all(recorder: &Recorder, last: bool) -> retake_recording::Result<()> {
@@ -125,7 +140,10 @@ fn drain_all(recorder: &Recorder, last: bool) -> retake_recording::Result<()> {
     let everything = last || header.mode.load(Relaxed) == shared::MODE_TRACE;
     for index in 0..recorder.slot_count() {
         let state = header.slots[index].state.load(Acquire);
-        if !matches!(state, shared::SLOT_CLAIMED | shared::SLOT_LIVE | shared::SLOT_EXITED | shared::SLOT_DYING) {
+        if !matches!(
+            state,
+            shared::SLOT_CLAIMED | shared::SLOT_LIVE | shared::SLOT_EXITED | shared::SLOT_DYING
+        ) {
             continue;
         }
         if everything || state != shared::SLOT_LIVE {
@@ -143,7 +161,9 @@ fn drain_all(recorder: &Recorder, last: bool) -> retake_recording::Result<()> {
 
 fn somebody_waits(recorder: &Recorder) -> bool {
     let header = recorder.header();
-    header.slots[..recorder.slot_count()].iter().any(|slot| slot.state.load(Relaxed) == shared::SLOT_LIVE && slices::waits(slot))
+    header.slots[..recorder.slot_count()]
+        .iter()
+        .any(|slot| slot.state.load(Relaxed) == shared::SLOT_LIVE && slices::waits(slot))
 }
 
 /// Threads whose process ended: each stream gets its end once the thread is gone.
@@ -168,7 +188,9 @@ fn find_dead(recorder: &Recorder) {
     let header = recorder.header();
     for index in 0..recorder.slot_count() {
         let slot = &header.slots[index];
-        if slot.state.load(Acquire) != shared::SLOT_LIVE || slot.parent_stream.load(Relaxed) == u32::MAX {
+        if slot.state.load(Acquire) != shared::SLOT_LIVE
+            || slot.parent_stream.load(Relaxed) == u32::MAX
+        {
             continue; // the first process is waited for
         }
         if is_over(slot) && slot.state.load(Acquire) == shared::SLOT_LIVE {
@@ -177,8 +199,8 @@ fn find_dead(recorder: &Recorder) {
     }
 }
 
-/// Whether the thread of a slot has ended. One that execs takes over the number of its process at some moment, and its own vanishes: it has ended
-/// only if both are gone, asked for in this order.
+/// Whether the thread of a slot has ended. One that execs takes over the number of its process at
+/// some moment, and its own vanishes: it has ended only if both are gone, asked for in this order.
 fn is_over(slot: &shared::Slot) -> bool {
     let has_ended = |number: u32| matches!(process::state(number as i32), None | Some('Z' | 'X'));
     let (pid, tid) = (slot.pid.load(Relaxed), slot.tid.load(Relaxed));

@@ -2,7 +2,9 @@
 
 use std::io;
 
-use retake_recording::{ChunkEvents, Codec, ContentId, Outcome, RecordingWriter, Result, Store, StreamId, StreamInfo};
+use retake_recording::{
+    ChunkEvents, Codec, ContentId, Outcome, RecordingWriter, Result, Store, StreamId, StreamInfo,
+};
 
 /// Where a traced thread stands when it is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,7 +15,8 @@ pub enum Stage {
     AfterMove,
     /// A file was mapped.
     Mapped,
-    /// Before something after which mapped memory cannot be looked at any more, or no longer be told from what others write.
+    /// Before something after which mapped memory cannot be looked at any more, or no longer be
+    /// told from what others write.
     BeforeUnmap,
     /// Before a call on a file that somebody has mapped for writing.
     UsesMappedFile,
@@ -38,8 +41,9 @@ pub struct Moment {
     pub result: i64,
 }
 
-/// Takes what the recorded or traced threads log. Its methods are called from several threads, but never for one stream from two at once.
-/// One that fails for want of space is called again with the same arguments until it succeeds; the program waits meanwhile.
+/// Takes what the recorded or traced threads log. Its methods are called from several threads, but
+/// never for one stream from two at once. One that fails for want of space is called again with the
+/// same arguments until it succeeds; the program waits meanwhile.
 pub trait EventLog: std::fmt::Debug + Send + Sync {
     /// A thread begins. Comes before its first events.
     ///
@@ -62,16 +66,22 @@ pub trait EventLog: std::fmt::Debug + Send + Sync {
     /// A file that was kept, and that nobody needs after all.
     fn drop_file(&self, _content: ContentId) {}
 
-    /// What to add to the stream of a process that has executed a program and stands before its first instruction: whole events.
+    /// What to add to the stream of a process that has executed a program and stands before its
+    /// first instruction: whole events.
     fn at_exec(&self, _pid: i32) -> Vec<u8> {
         Vec::new()
     }
 
-    /// Traces: a thread asks to be looked at. What is found goes to `sink` as whole events for its stream; the answer is the thread's.
+    /// Traces: a thread asks to be looked at. What is found goes to `sink` as whole events for its
+    /// stream; the answer is the thread's.
     ///
     /// # Errors
     /// What `sink` says.
-    fn at_call(&self, _moment: &Moment, _sink: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<i64> {
+    fn at_call(
+        &self,
+        _moment: &Moment,
+        _sink: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<i64> {
         Ok(0)
     }
 
@@ -79,7 +89,11 @@ pub trait EventLog: std::fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// What `sink` says.
-    fn at_death(&self, _pid: i32, _sink: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    fn at_death(
+        &self,
+        _pid: i32,
+        _sink: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
         Ok(())
     }
 

@@ -1,5 +1,6 @@
-//! The exec stop: the one moment in which a recorded process stands still for the supervisor. Its address space is described in its stream,
-//! nine bytes of bootstrap are written into the padding of its vDSO, and it is let go for good.
+//! The exec stop: the one moment in which a recorded process stands still for the supervisor. Its
+//! address space is described in its stream, nine bytes of bootstrap are written into the padding
+//! of its vDSO, and it is let go for good.
 
 use crate::exec_event::{ExecEvent, start_event};
 use crate::shared_state::Recorder;
@@ -45,7 +46,9 @@ pub(crate) fn attend(recorder: &Recorder, slot: usize, attached: Attached) -> At
                 };
                 // One that was killed meanwhile needs no word.
                 if error.raw_os_error() != Some(libc::ESRCH) && !process::is_gone(tid) {
-                    eprintln!("retake: cannot record the program that process {tid} executed: {error}");
+                    eprintln!(
+                        "retake: cannot record the program that process {tid} executed: {error}"
+                    );
                 }
                 return end(tid);
             }
@@ -53,7 +56,9 @@ pub(crate) fn attend(recorder: &Recorder, slot: usize, attached: Attached) -> At
             Event::Signal(stopped, number) => {
                 recorder.counters.stops.fetch_add(1, Relaxed);
                 let tid = stopped.tid();
-                if number == libc::SIGSYS && shared_slot.exec_pending.load(Acquire) == shared::REQUEST_EXEC_FAILED {
+                if number == libc::SIGSYS
+                    && shared_slot.exec_pending.load(Acquire) == shared::REQUEST_EXEC_FAILED
+                {
                     return if stopped.detach().is_ok() { Attended::NotExecuted } else { end(tid) };
                 }
                 (tid, stopped.resume(number))
@@ -66,7 +71,8 @@ pub(crate) fn attend(recorder: &Recorder, slot: usize, attached: Attached) -> At
     }
 }
 
-/// Ends a tracee that is not let go. Its parent, who waits for it, is told only when its tracer knows.
+/// Ends a tracee that is not let go. Its parent, who waits for it, is told only when its tracer
+/// knows.
 fn end(tid: i32) -> Attended {
     process::kill(tid, libc::SIGKILL);
     tracee::end_of(tid).map_or(Attended::NotExecuted, Attended::Ended)
@@ -78,7 +84,8 @@ fn inject(recorder: &Recorder, slot: usize, stopped: Stopped) -> io::Result<()> 
     let mappings = maps::of_process(pid)?;
     let shared_slot = &recorder.header().slots[slot];
     // A thread that was about to end the process has marked this one, and lost against the exec.
-    let _ = shared_slot.state.compare_exchange(shared::SLOT_DYING, shared::SLOT_LIVE, AcqRel, Acquire);
+    let _ =
+        shared_slot.state.compare_exchange(shared::SLOT_DYING, shared::SLOT_LIVE, AcqRel, Acquire);
     recorder.siblings_died(slot, pid);
     recorder.release_baton(slot);
     shared_slot.pid.store(pid as u32, Relaxed);
@@ -87,7 +94,12 @@ fn inject(recorder: &Recorder, slot: usize, stopped: Stopped) -> io::Result<()> 
     recorder.session.give_to(user);
     recorder.files.give_to(user);
     recorder.give_rings_to(user);
-    let mut event = ExecEvent::new(&registers, break_start(pid).unwrap_or(0), process::stack_limit(pid), shared_slot);
+    let mut event = ExecEvent::new(
+        &registers,
+        break_start(pid).unwrap_or(0),
+        process::stack_limit(pid),
+        shared_slot,
+    );
     let first = add_mappings(recorder, pid, &mappings, &registers, &mut event)?;
     let mut bytes = Vec::new();
     if shared_slot.parent_stream.load(Relaxed) == u32::MAX && recorder.first_exec() {
@@ -96,13 +108,23 @@ fn inject(recorder: &Recorder, slot: usize, stopped: Stopped) -> io::Result<()> 
     bytes.extend(event.encode());
     bytes.extend(recorder.log.at_exec(pid));
     recorder.append_in_ring(slot, &bytes)?;
-    let ((program, program_bias), (interpreter, interpreter_bias)) = (first.program, first.interpreter);
-    let arguments = [program, program_bias, interpreter, interpreter_bias, first.vdso, u64::from(first.unknown_calls)];
+    let ((program, program_bias), (interpreter, interpreter_bias)) =
+        (first.program, first.interpreter);
+    let arguments = [
+        program,
+        program_bias,
+        interpreter,
+        interpreter_bias,
+        first.vdso,
+        u64::from(first.unknown_calls),
+    ];
     for (argument, value) in shared_slot.request.arguments.iter().zip(arguments) {
         argument.store(value, Relaxed);
     }
-    let bootstrap_offset = recorder.session.vdso().and_then(Vdso::bootstrap_offset).filter(|_| first.vdso != 0);
-    let at = first.vdso + bootstrap_offset.ok_or_else(|| io::Error::other("this kernel gives programs no vDSO"))?;
+    let bootstrap_offset =
+        recorder.session.vdso().and_then(Vdso::bootstrap_offset).filter(|_| first.vdso != 0);
+    let at = first.vdso
+        + bootstrap_offset.ok_or_else(|| io::Error::other("this kernel gives programs no vDSO"))?;
     stopped.write(at, &BOOTSTRAP)?;
     registers.r12 = recorder.session.header_id() as u64;
     registers.r13 = slot as u64;
@@ -116,7 +138,8 @@ fn inject(recorder: &Recorder, slot: usize, stopped: Stopped) -> io::Result<()> 
     stopped.detach()
 }
 
-/// What the runtime must know of the first mappings: header index plus one and load bias of program and interpreter, and the vDSO.
+/// What the runtime must know of the first mappings: header index plus one and load bias of program
+/// and interpreter, and the vDSO.
 #[derive(Default)]
 struct First {
     program: (u64, u64),
@@ -126,8 +149,17 @@ struct First {
     unknown_calls: bool,
 }
 
-fn add_mappings(recorder: &Recorder, pid: i32, mappings: &[Mapping], registers: &libc::user_regs_struct, event: &mut ExecEvent) -> io::Result<First> {
-    let mut first = First { unknown_calls: !recorder.session.vdso().is_some_and(Vdso::is_covered), ..First::default() };
+fn add_mappings(
+    recorder: &Recorder,
+    pid: i32,
+    mappings: &[Mapping],
+    registers: &libc::user_regs_struct,
+    event: &mut ExecEvent,
+) -> io::Result<First> {
+    let mut first = First {
+        unknown_calls: !recorder.session.vdso().is_some_and(Vdso::is_covered),
+        ..First::default()
+    };
     let program = format!("/proc/{pid}/exe");
     let program_metadata = std::fs::metadata(&program)?;
     let program_identity = (program_metadata.dev(), program_metadata.ino());
@@ -138,13 +170,19 @@ fn add_mappings(recorder: &Recorder, pid: i32, mappings: &[Mapping], registers: 
             "[vdso]" => {
                 first.vdso = mapping.start;
                 event.add_anonymous(mapping, false);
-                event.add_area(mapping.start, &recorder.session.vdso().map(Vdso::patched).unwrap_or_default());
+                event.add_area(
+                    mapping.start,
+                    &recorder.session.vdso().map(Vdso::patched).unwrap_or_default(),
+                );
                 continue;
             }
             "[stack]" => {
                 first.unknown_calls |= mapping.executable;
                 event.add_anonymous(mapping, true);
-                event.add_area(registers.rsp, &memory::read_vec(pid, registers.rsp, (mapping.end - registers.rsp) as usize)?);
+                event.add_area(
+                    registers.rsp,
+                    &memory::read_vec(pid, registers.rsp, (mapping.end - registers.rsp) as usize)?,
+                );
                 continue;
             }
             _ if mapping.inode == 0 => {
@@ -158,7 +196,8 @@ fn add_mappings(recorder: &Recorder, pid: i32, mappings: &[Mapping], registers: 
         let index = match indices.iter().find(|(known, _)| *known == identity) {
             Some((_, index)) => *index,
             None => {
-                let is_program = identity == program_identity || mapping.start <= registers.rip && mapping.name.is_empty();
+                let is_program = identity == program_identity
+                    || mapping.start <= registers.rip && mapping.name.is_empty();
                 let index = if is_program {
                     let placement = program_placement(mapping, mappings);
                     match recorder.files.known(recorder.header(), &program_metadata, placement) {
@@ -166,21 +205,34 @@ fn add_mappings(recorder: &Recorder, pid: i32, mappings: &[Mapping], registers: 
                         None => {
                             let file = File::open(&program)?;
                             check_class(&file)?;
-                            wait_for_space(|| recorder.files.index_of(&recorder.session, &file, placement))?
+                            wait_for_space(|| {
+                                recorder.files.index_of(&recorder.session, &file, placement)
+                            })?
                         }
                     }
                 } else {
-                    let path = format!("/proc/{pid}/root{}", mapping.name); // as the process sees it, whatever its root directory is
+                    // as the process sees it, whatever its root directory is
+                    let path = format!("/proc/{pid}/root{}", mapping.name);
                     let metadata = std::fs::metadata(&path)?;
                     if metadata.ino() != mapping.inode {
-                        return Err(io::Error::other(format!("{} was replaced at this moment", mapping.name)));
+                        return Err(io::Error::other(format!(
+                            "{} was replaced at this moment",
+                            mapping.name
+                        )));
                     }
                     match recorder.files.known(recorder.header(), &metadata, Placement::After) {
                         Some(index) => index,
-                        None => wait_for_space(|| recorder.files.index_of(&recorder.session, &File::open(&path)?, Placement::After))?,
+                        None => wait_for_space(|| {
+                            recorder.files.index_of(
+                                &recorder.session,
+                                &File::open(&path)?,
+                                Placement::After,
+                            )
+                        })?,
                     }
                 };
-                first.unknown_calls |= recorder.header().files[index].calls.load(Relaxed) == shared::CALLS_UNKNOWN;
+                first.unknown_calls |=
+                    recorder.header().files[index].calls.load(Relaxed) == shared::CALLS_UNKNOWN;
                 let low = recorder.header().files[index].low.load(Relaxed);
                 let place = (index as u64 + 1, mapping.start.wrapping_sub(low));
                 if is_program {
@@ -213,9 +265,14 @@ fn add_mappings(recorder: &Recorder, pid: i32, mappings: &[Mapping], registers: 
     Ok(first)
 }
 
-/// Heaps follow programs, so stubs go before them; except where programs lie among the libraries, right behind the vDSO (static position-independent ones).
+/// Heaps follow programs, so stubs go before them; except where programs lie among the libraries,
+/// right behind the vDSO (static position-independent ones).
 fn program_placement(first: &Mapping, mappings: &[Mapping]) -> Placement {
-    if mappings.iter().any(|mapping| mapping.end == first.start) { Placement::After } else { Placement::Before }
+    if mappings.iter().any(|mapping| mapping.end == first.start) {
+        Placement::After
+    } else {
+        Placement::Before
+    }
 }
 
 /// Whether the place of a file's stubs is free.

@@ -1,8 +1,9 @@
 //! The bodies of the events that the supervisor writes itself.
 
 use retake_contract::events::{
-    EVENT_CALL, EVENT_END, EVENT_EXEC, EVENT_START, EVENT_TURN, EXEC_MAPPING_CONTENT, EXEC_MAPPING_GROWS_DOWN, ITEM_TIMES, TURN_SHARED, call_times,
-    event, exec_area, exec_body, exec_mapping, item,
+    EVENT_CALL, EVENT_END, EVENT_EXEC, EVENT_START, EVENT_TURN, EXEC_MAPPING_CONTENT,
+    EXEC_MAPPING_GROWS_DOWN, ITEM_TIMES, TURN_SHARED, call_times, event, exec_area, exec_body,
+    exec_mapping, item,
 };
 use retake_contract::put;
 use retake_kernel::maps::Mapping;
@@ -29,12 +30,19 @@ pub(crate) fn start_event(pid: i32) -> Vec<u8> {
     encode(EVENT_START, 0, u64::MAX, &body)
 }
 
-/// A thread ended without saying so. `sections`: under the sync policy, how many it ended in its last turn.
+/// A thread ended without saying so. `sections`: under the sync policy, how many it ended in its
+/// last turn.
 pub(crate) fn end_event(status: i32, sections: Option<u64>) -> Vec<u8> {
-    encode(EVENT_END, 0, status as u64, &sections.map_or(Vec::new(), |count| count.to_le_bytes().to_vec()))
+    encode(
+        EVENT_END,
+        0,
+        status as u64,
+        &sections.map_or(Vec::new(), |count| count.to_le_bytes().to_vec()),
+    )
 }
 
-/// A turn among processes that share memory, taken by a thread that was killed before it could say so.
+/// A turn among processes that share memory, taken by a thread that was killed before it could say
+/// so.
 pub(crate) fn turn_event(turn: u64) -> Vec<u8> {
     encode(EVENT_TURN, TURN_SHARED, turn, &[])
 }
@@ -44,9 +52,12 @@ pub(crate) fn unfinished_call(slot: &Slot) -> Vec<u8> {
     let entered = slot.traced.entered_ns.swap(0, Relaxed);
     let number = slot.traced.number.load(Relaxed) as u16;
     let arguments = slot.traced.arguments.each_ref().map(|argument| argument.load(Relaxed));
-    let Some(row) = retake_model::table::call(number).filter(|_| entered != 0) else { return Vec::new() };
+    let Some(row) = retake_model::table::call(number).filter(|_| entered != 0) else {
+        return Vec::new();
+    };
     let count = row.resolve(&arguments).0.arguments.len();
-    let mut body: Vec<u8> = arguments[..count].iter().flat_map(|argument| argument.to_le_bytes()).collect();
+    let mut body: Vec<u8> =
+        arguments[..count].iter().flat_map(|argument| argument.to_le_bytes()).collect();
     let mut times = [0; item::LAYOUT_BYTES + call_times::LAYOUT_BYTES];
     let bytes = (call_times::LAYOUT_BYTES as u32).to_le_bytes();
     times[item::DIRECTION] = ITEM_TIMES;
@@ -68,8 +79,14 @@ pub(crate) struct ExecEvent {
 }
 
 impl ExecEvent {
-    pub fn new(registers: &libc::user_regs_struct, break_start: u64, stack_limit: u64, slot: &Slot) -> Self {
-        let (ignored, mask) = (slot.carried.ignored_signals.load(Relaxed), slot.carried.altered_mask.load(Relaxed));
+    pub fn new(
+        registers: &libc::user_regs_struct,
+        break_start: u64,
+        stack_limit: u64,
+        slot: &Slot,
+    ) -> Self {
+        let (ignored, mask) =
+            (slot.carried.ignored_signals.load(Relaxed), slot.carried.altered_mask.load(Relaxed));
         let mut head = [0; exec_body::LAYOUT_BYTES];
         for (offset, value) in [
             (exec_body::PROGRAM_COUNTER, registers.rip),
@@ -81,10 +98,25 @@ impl ExecEvent {
         ] {
             put(&mut head, offset, &value.to_le_bytes());
         }
-        Self { head, program_counter: registers.rip, mappings: Vec::new(), mapping_count: 0, areas: Vec::new(), area_count: 0 }
+        Self {
+            head,
+            program_counter: registers.rip,
+            mappings: Vec::new(),
+            mapping_count: 0,
+            areas: Vec::new(),
+            area_count: 0,
+        }
     }
 
-    fn add(&mut self, start: u64, end: u64, protection: u32, flags: u32, offset: u64, content: &[u8; 32]) {
+    fn add(
+        &mut self,
+        start: u64,
+        end: u64,
+        protection: u32,
+        flags: u32,
+        offset: u64,
+        content: &[u8; 32],
+    ) {
         let mut bytes = [0; exec_mapping::LAYOUT_BYTES];
         put(&mut bytes, exec_mapping::START, &start.to_le_bytes());
         put(&mut bytes, exec_mapping::END, &end.to_le_bytes());
@@ -97,12 +129,26 @@ impl ExecEvent {
     }
 
     pub fn add_anonymous(&mut self, mapping: &Mapping, grows_down: bool) {
-        self.add(mapping.start, mapping.end, mapping.protection(), if grows_down { EXEC_MAPPING_GROWS_DOWN } else { 0 }, 0, &[0; 32]);
+        self.add(
+            mapping.start,
+            mapping.end,
+            mapping.protection(),
+            if grows_down { EXEC_MAPPING_GROWS_DOWN } else { 0 },
+            0,
+            &[0; 32],
+        );
     }
 
     pub fn add_file(&mut self, header: &Header, mapping: &Mapping, index: usize) {
         let content = load_content(&header.files[index].content);
-        self.add(mapping.start, mapping.end, mapping.protection(), EXEC_MAPPING_CONTENT, mapping.offset, &content);
+        self.add(
+            mapping.start,
+            mapping.end,
+            mapping.protection(),
+            EXEC_MAPPING_CONTENT,
+            mapping.offset,
+            &content,
+        );
     }
 
     /// The patched text over a file's own, and its stubs.
@@ -119,7 +165,14 @@ impl ExecEvent {
 
     fn add_part(&mut self, part: &ImagePart, bias: u64) {
         let start = bias.wrapping_add(part.address.load(Relaxed));
-        self.add(start, start + part.bytes.load(Relaxed), READ_EXECUTE, EXEC_MAPPING_CONTENT, 0, &load_content(&part.content));
+        self.add(
+            start,
+            start + part.bytes.load(Relaxed),
+            READ_EXECUTE,
+            EXEC_MAPPING_CONTENT,
+            0,
+            &load_content(&part.content),
+        );
     }
 
     pub fn add_area(&mut self, address: u64, bytes: &[u8]) {
@@ -135,6 +188,11 @@ impl ExecEvent {
     pub fn encode(mut self) -> Vec<u8> {
         put(&mut self.head, exec_body::MAPPING_COUNT, &self.mapping_count.to_le_bytes());
         put(&mut self.head, exec_body::AREA_COUNT, &self.area_count.to_le_bytes());
-        encode(EVENT_EXEC, 0, self.program_counter, &[&self.head[..], &self.mappings, &self.areas].concat())
+        encode(
+            EVENT_EXEC,
+            0,
+            self.program_counter,
+            &[&self.head[..], &self.mappings, &self.areas].concat(),
+        )
     }
 }

@@ -1,7 +1,9 @@
-//! Stopping threads that run on in user code while signals wait for them, or others for the baton. `docs/FORCED.md` tells the whole story.
+//! Stopping threads that run on in user code while signals wait for them, or others for the baton.
+//! `docs/FORCED.md` tells the whole story.
 //!
-//! One thread watches the slots that asked for it. It sends a signal that the runtime keeps unblocked; the runtime traces a few instructions and
-//! asks what they were (`answer`), then stops the thread where replay can find it again.
+//! One thread watches the slots that asked for it. It sends a signal that the runtime keeps
+//! unblocked; the runtime traces a few instructions and asks what they were (`answer`), then stops
+//! the thread where replay can find it again.
 
 use crate::chaos::Random;
 use crate::shared_state::Recorder;
@@ -21,11 +23,13 @@ use std::time::{Duration, Instant};
 
 /// A signal waits this long for the thread to come to a sync point by itself.
 const PATIENCE: Duration = Duration::from_millis(2);
-/// The same under the sync policy, where replay does not find the place again: there it is the last resort.
+/// The same under the sync policy, where replay does not find the place again: there it is the last
+/// resort.
 const PATIENCE_IN_PARALLEL: Duration = Duration::from_millis(100);
 /// Between two looks while somebody waits, and between two attempts.
 const PERIOD: Duration = Duration::from_millis(1);
-/// Between two looks without being called: for signals that were put off inside the runtime, just before it was left.
+/// Between two looks without being called: for signals that were put off inside the runtime, just
+/// before it was left.
 const IDLE_PERIOD: Duration = Duration::from_millis(25);
 
 /// So much of a trace is looked at.
@@ -89,7 +93,8 @@ fn look(recorder: &Recorder, waiting: &mut Waiting, patience: Duration) {
     let header = recorder.header();
     let used = (header.slots_used.load(Acquire) as usize).min(shared::MAX_SLOTS);
     for (index, slot) in header.slots[..used].iter().enumerate() {
-        let wanted = slot.state.load(Acquire) == shared::SLOT_LIVE && slot.forcing.state.load(Acquire) == shared::FORCE_WANTED;
+        let wanted = slot.state.load(Acquire) == shared::SLOT_LIVE
+            && slot.forcing.state.load(Acquire) == shared::FORCE_WANTED;
         if !wanted {
             waiting.remove(&index);
             continue;
@@ -104,9 +109,15 @@ fn look(recorder: &Recorder, waiting: &mut Waiting, patience: Duration) {
     }
 }
 
-/// Stops the thread of a slot that wants it. The state keeps the thread from leaving user code behind the signal's back.
+/// Stops the thread of a slot that wants it. The state keeps the thread from leaving user code
+/// behind the signal's back.
 pub(crate) fn send(slot: &shared::Slot) {
-    if slot.forcing.state.compare_exchange(shared::FORCE_WANTED, shared::FORCE_SENDING, AcqRel, Acquire).is_err() {
+    if slot
+        .forcing
+        .state
+        .compare_exchange(shared::FORCE_WANTED, shared::FORCE_SENDING, AcqRel, Acquire)
+        .is_err()
+    {
         return;
     }
     let sent = process::force(slot.pid.load(Relaxed) as i32, slot.tid.load(Relaxed) as i32);
@@ -121,7 +132,9 @@ pub(crate) fn answer(slot: &shared::Slot) -> i64 {
     let pid = slot.pid.load(Relaxed) as i32;
     let only_if_spinning = argument(4) != 0;
     let examined = examine(pid, argument(0), argument(1), argument(3), only_if_spinning);
-    match examined.and_then(|(bytes, spins)| memory::write(pid, argument(2), &bytes).map(|()| spins)) {
+    match examined
+        .and_then(|(bytes, spins)| memory::write(pid, argument(2), &bytes).map(|()| spins))
+    {
         Ok(spins) => {
             if spins || !only_if_spinning {
                 slices::stopped(slot, spins);
@@ -133,12 +146,21 @@ pub(crate) fn answer(slot: &shared::Slot) -> i64 {
 }
 
 /// The bytes of a `struct force_answer`, and whether the thread only waits for another one.
-fn examine(pid: i32, trace: u64, steps: u64, thread_base: u64, only_if_spinning: bool) -> io::Result<(Vec<u8>, bool)> {
+fn examine(
+    pid: i32,
+    trace: u64,
+    steps: u64,
+    thread_base: u64,
+    only_if_spinning: bool,
+) -> io::Result<(Vec<u8>, bool)> {
     let count = steps.min(MOST_STEPS) as usize;
     let bytes = memory::read_vec(pid, trace, count * Step::BYTES)?;
     let steps: Vec<Step> = bytes.as_chunks().0.iter().map(Step::from_bytes).collect();
-    let mut text = Text::new(|address: u64, page: &mut [u8; 4096]| memory::read(pid, address, page).is_ok());
-    let spins = traced::is_spinning(&mut text, &steps, thread_base, |addresses| is_writable(pid, addresses));
+    let mut text =
+        Text::new(|address: u64, page: &mut [u8; 4096]| memory::read(pid, address, page).is_ok());
+    let spins = traced::is_spinning(&mut text, &steps, thread_base, |addresses| {
+        is_writable(pid, addresses)
+    });
     let (mut good, mut written) = (Vec::new(), Vec::new());
     if spins || !only_if_spinning {
         good = traced::good_places(&mut text, &steps, FORCE_GOOD);
@@ -156,6 +178,7 @@ fn examine(pid: i32, trace: u64, steps: u64, thread_base: u64, only_if_spinning:
 fn is_writable(pid: i32, addresses: &[u64]) -> bool {
     let all = maps::of_process(pid).unwrap_or_default();
     all.iter().any(|mapping| {
-        mapping.protection() & libc::PROT_WRITE as u32 != 0 && addresses.iter().any(|address| (mapping.start..mapping.end).contains(address))
+        mapping.protection() & libc::PROT_WRITE as u32 != 0
+            && addresses.iter().any(|address| (mapping.start..mapping.end).contains(address))
     })
 }

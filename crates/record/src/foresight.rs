@@ -1,4 +1,5 @@
-//! What a program's processes mapped the last time it was recorded is entered into the list of files while it starts. They find it there, and need not wait.
+//! What a program's processes mapped the last time it was recorded is entered into the list of
+//! files while it starts. They find it there, and need not wait.
 
 use crate::shared_state::Recorder;
 use retake_kernel::process;
@@ -35,27 +36,35 @@ impl Foresight {
         let key = path.to_string_lossy().into_owned();
         let before = remembered(recorder, &key);
         let stop = Arc::new(AtomicBool::new(false));
-        let mut foresight = Self { recorder: Arc::clone(recorder), key, before, stop, thread: None };
+        let mut foresight =
+            Self { recorder: Arc::clone(recorder), key, before, stop, thread: None };
         if !foresight.before.is_empty() {
-            let (recorder, files, stop) = (Arc::clone(recorder), foresight.before.clone(), Arc::clone(&foresight.stop));
+            let (recorder, files, stop) =
+                (Arc::clone(recorder), foresight.before.clone(), Arc::clone(&foresight.stop));
             foresight.thread = Some(std::thread::spawn(move || enter(&recorder, &files, &stop)));
         }
         foresight
     }
 
-    /// The last process has ended: takes away what was expected in vain, and remembers what was not.
+    /// The last process has ended: takes away what was expected in vain, and remembers what was
+    /// not.
     pub fn finish(self) {
         self.stop.store(true, Release);
         if let Some(thread) = self.thread {
             let _ = thread.join();
         }
         let Self { recorder, key, before, .. } = self;
-        recorder.files.unused_contents(recorder.header()).into_iter().for_each(|content| recorder.log.drop_file(content));
+        recorder
+            .files
+            .unused_contents(recorder.header())
+            .into_iter()
+            .for_each(|content| recorder.log.drop_file(content));
         let mut now = recorder.files.used(recorder.header());
         now.truncate(MOST_FILES);
         if now != before {
             let bytes = now.iter().map(to_bytes).collect::<Vec<_>>().join(&0);
-            let _ = recorder.files.store().put_named_hint(KIND, &key, &bytes); // the next recording starts slower
+            // the next recording starts slower
+            let _ = recorder.files.store().put_named_hint(KIND, &key, &bytes);
         }
     }
 }
@@ -66,7 +75,8 @@ fn enter(recorder: &Recorder, files: &[Foreseen], stop: &AtomicBool) {
         if stop.load(Acquire) {
             return;
         }
-        let _ = recorder.files.foresee(&recorder.session, file); // whoever maps it meets the same, and says so
+        // whoever maps it meets the same, and says so
+        let _ = recorder.files.foresee(&recorder.session, file);
     }
 }
 

@@ -1,9 +1,12 @@
-//! Threads are bound to a core while they take turns often (`runtime/order/home.c`). Two things are left to the supervisor.
+//! Threads are bound to a core while they take turns often (`runtime/order/home.c`). Two things are
+//! left to the supervisor.
 //!
-//! One that takes no turns any more would stay there, next to whoever else is bound to it, until it took one: it is set free.
+//! One that takes no turns any more would stay there, next to whoever else is bound to it, until it
+//! took one: it is set free.
 //!
-//! And who is bound cannot be moved by the kernel. When a client is woken on the core of the server that answers it, the kernel takes tens of
-//! milliseconds to take it away again, although another core is idle. So threads move when somebody else computes where they are bound.
+//! And who is bound cannot be moved by the kernel. When a client is woken on the core of the server
+//! that answers it, the kernel takes tens of milliseconds to take it away again, although another
+//! core is idle. So threads move when somebody else computes where they are bound.
 
 use crate::idle::{IdleTimes, MOST_CORES};
 use crate::shared_state::Recorder;
@@ -58,11 +61,22 @@ struct Busy {
 impl Homes {
     pub fn new(recorder: &Recorder) -> Self {
         let now = Instant::now();
-        recorder.header().homes_watched.store(IdleTimes::exist_for(current_processor()).into(), Relaxed);
-        Self { freed: now, turns: HashMap::new(), idle: IdleTimes::default(), seen: None, moved: now, rest: REST }
+        recorder
+            .header()
+            .homes_watched
+            .store(IdleTimes::exist_for(current_processor()).into(), Relaxed);
+        Self {
+            freed: now,
+            turns: HashMap::new(),
+            idle: IdleTimes::default(),
+            seen: None,
+            moved: now,
+            rest: REST,
+        }
     }
 
-    /// Called as often as may be. Whether somebody is bound, so that it shall be called again after [`PERIOD`].
+    /// Called as often as may be. Whether somebody is bound, so that it shall be called again after
+    /// [`PERIOD`].
     pub fn look(&mut self, recorder: &Recorder) -> bool {
         if self.freed.elapsed() >= PATIENCE {
             self.free(recorder);
@@ -78,9 +92,15 @@ impl Homes {
         let before = self.seen.take();
         self.seen = self.see(recorder);
         let Some(now) = &self.seen else { return false };
-        let roomier = before.and_then(|before| roomier(&before, now)).filter(|_| self.moved.elapsed() >= self.rest);
+        let roomier = before
+            .and_then(|before| roomier(&before, now))
+            .filter(|_| self.moved.elapsed() >= self.rest);
         if let Some((bound, core)) = roomier {
-            self.rest = if self.moved.elapsed() < 4 * self.rest { LONGEST_REST.min(2 * self.rest) } else { REST };
+            self.rest = if self.moved.elapsed() < 4 * self.rest {
+                LONGEST_REST.min(2 * self.rest)
+            } else {
+                REST
+            };
             self.moved = Instant::now();
             header.crowded_domain.store(bound.domain, Relaxed);
             header.roomy_home.store(core + 1, Relaxed);
@@ -133,26 +153,43 @@ impl Homes {
 fn bound(recorder: &Recorder) -> impl Iterator<Item = (usize, &shared::Slot, u32)> {
     let slots = recorder.header().slots[..recorder.slot_count()].iter().enumerate();
     slots.filter_map(|(index, slot)| {
-        let home = if slot.state.load(Acquire) == shared::SLOT_LIVE { slot.affinity.home.load(Relaxed) } else { 0 };
+        let home = if slot.state.load(Acquire) == shared::SLOT_LIVE {
+            slot.affinity.home.load(Relaxed)
+        } else {
+            0
+        };
         (home > 0).then_some((index, slot, home))
     })
 }
 
-/// Threads that had their core for a part of the time only, while others used it, and a core that was idle for most of the time.
+/// Threads that had their core for a part of the time only, while others used it, and a core that
+/// was idle for most of the time.
 fn roomier(before: &Seen, now: &Seen) -> Option<(Bound, u32)> {
     let passed = now.at - before.at;
     let idle = |core: u32| {
-        let at = |seen: &Seen| seen.idle.iter().find(|(known, _)| *known == core).map(|(_, idle)| *idle);
+        let at =
+            |seen: &Seen| seen.idle.iter().find(|(known, _)| *known == core).map(|(_, idle)| *idle);
         Some(at(now)?.saturating_sub(at(before)?))
     };
     let is_crowded = |bound: &Bound, busy: &Busy| {
-        let earlier = before.bound.get(bound).filter(|earlier| earlier.processes == busy.processes)?;
-        let by_others = passed.saturating_sub(busy.computed.saturating_sub(earlier.computed)).saturating_sub(idle(bound.core)?);
+        let earlier =
+            before.bound.get(bound).filter(|earlier| earlier.processes == busy.processes)?;
+        let by_others = passed
+            .saturating_sub(busy.computed.saturating_sub(earlier.computed))
+            .saturating_sub(idle(bound.core)?);
         Some(10 * by_others >= 3 * passed)
     };
-    let (bound, _) = now.bound.iter().find(|(bound, busy)| is_crowded(bound, busy) == Some(true))?;
-    let others = now.idle.iter().filter(|(core, _)| *core != bound.core).filter_map(|(core, _)| Some((*core, idle(*core)?)));
-    others.filter(|(_, idle)| 10 * *idle >= 6 * passed).max_by_key(|(_, idle)| *idle).map(|(core, _)| (*bound, core))
+    let (bound, _) =
+        now.bound.iter().find(|(bound, busy)| is_crowded(bound, busy) == Some(true))?;
+    let others = now
+        .idle
+        .iter()
+        .filter(|(core, _)| *core != bound.core)
+        .filter_map(|(core, _)| Some((*core, idle(*core)?)));
+    others
+        .filter(|(_, idle)| 10 * *idle >= 6 * passed)
+        .max_by_key(|(_, idle)| *idle)
+        .map(|(core, _)| (*bound, core))
 }
 
 #[cfg(test)]
@@ -165,13 +202,25 @@ mod tests {
 
     fn start(bound: &[Bound]) -> Seen {
         let idle = (0..3).map(|core| (core, Duration::from_secs(u64::from(core)))).collect();
-        let busy = |bound: &Bound| Busy { processes: BTreeSet::from([bound.domain]), computed: Duration::from_secs(3) };
-        Seen { at: Instant::now(), idle, bound: bound.iter().map(|bound| (*bound, busy(bound))).collect() }
+        let busy = |bound: &Bound| Busy {
+            processes: BTreeSet::from([bound.domain]),
+            computed: Duration::from_secs(3),
+        };
+        Seen {
+            at: Instant::now(),
+            idle,
+            bound: bound.iter().map(|bound| (*bound, busy(bound))).collect(),
+        }
     }
 
-    /// What is seen after ten milliseconds in which all computed for so many, and each core was idle for so many.
+    /// What is seen after ten milliseconds in which all computed for so many, and each core was
+    /// idle for so many.
     fn after(before: &Seen, computed: u64, idle: &[u64]) -> Seen {
-        let idle = before.idle.iter().zip(idle).map(|((core, so_far), more)| (*core, *so_far + Duration::from_millis(*more)));
+        let idle = before
+            .idle
+            .iter()
+            .zip(idle)
+            .map(|((core, so_far), more)| (*core, *so_far + Duration::from_millis(*more)));
         let mut bound = before.bound.clone();
         bound.values_mut().for_each(|busy| busy.computed += Duration::from_millis(computed));
         Seen { at: before.at + WINDOW, idle: idle.collect(), bound }
@@ -188,7 +237,11 @@ mod tests {
     fn one_of_two_on_a_core_moves() {
         let before = start(&[FIRST, SECOND]);
         assert_eq!(roomier(&before, &after(&before, 5, &[7, 0, 9])), Some((FIRST, 2)));
-        assert_eq!(roomier(&before, &after(&before, 2, &[9, 6, 9])), None, "there is room for both");
+        assert_eq!(
+            roomier(&before, &after(&before, 2, &[9, 6, 9])),
+            None,
+            "there is room for both"
+        );
     }
 
     #[test]
@@ -197,7 +250,11 @@ mod tests {
         assert_eq!(roomier(&before, &after(&before, 5, &[9, 4, 9])), None, "idle for a part of it");
         assert_eq!(roomier(&before, &after(&before, 9, &[9, 0, 9])), None, "busy all the time");
         assert_eq!(roomier(&before, &after(&before, 12, &[9, 0, 0])), None, "on several cores");
-        assert_eq!(roomier(&before, &after(&before, 5, &[5, 0, 5])), None, "the others are used as well");
+        assert_eq!(
+            roomier(&before, &after(&before, 5, &[5, 0, 5])),
+            None,
+            "the others are used as well"
+        );
     }
 
     #[test]
@@ -207,6 +264,10 @@ mod tests {
         let mut other = after(&before, 2, &crowded);
         other.bound.values_mut().for_each(|busy| _ = busy.processes.insert(8));
         assert_eq!(roomier(&before, &other), None);
-        assert_eq!(roomier(&before, &Seen { idle: Vec::new(), ..after(&before, 2, &crowded) }), None, "the kernel keeps no account");
+        assert_eq!(
+            roomier(&before, &Seen { idle: Vec::new(), ..after(&before, 2, &crowded) }),
+            None,
+            "the kernel keeps no account"
+        );
     }
 }

@@ -24,9 +24,15 @@ impl IdleTimes {
     /// Of these cores and of others that the caller may use.
     pub fn around(cores: &BTreeSet<u32>) -> Self {
         let Ok(usable) = Processors::of(0) else { return Self::default() };
-        let others = (0..libc::CPU_SETSIZE as u32).filter(|core| !cores.contains(core) && usable.only(*core).is_some());
+        let others = (0..libc::CPU_SETSIZE as u32)
+            .filter(|core| !cores.contains(core) && usable.only(*core).is_some());
         let cores = cores.iter().copied().chain(others).take(MOST_CORES);
-        Self { cores: cores.map(|core| (core, open(core))).filter(|(_, states)| !states.is_empty()).collect() }
+        Self {
+            cores: cores
+                .map(|core| (core, open(core)))
+                .filter(|(_, states)| !states.is_empty())
+                .collect(),
+        }
     }
 
     pub fn include(&self, cores: &BTreeSet<u32>) -> bool {
@@ -40,13 +46,16 @@ impl IdleTimes {
 }
 
 fn open(core: u32) -> Vec<File> {
-    let state = |number: usize| File::open(format!("/sys/devices/system/cpu/cpu{core}/cpuidle/state{number}/time")).ok();
+    let state = |number: usize| {
+        File::open(format!("/sys/devices/system/cpu/cpu{core}/cpuidle/state{number}/time")).ok()
+    };
     (0..).map_while(state).collect()
 }
 
 fn read(state: &File) -> Duration {
     let mut text = [0; 24];
     let count = state.read_at(&mut text, 0).unwrap_or(0);
-    let microseconds = std::str::from_utf8(&text[..count]).ok().and_then(|text| text.trim_end().parse().ok());
+    let microseconds =
+        std::str::from_utf8(&text[..count]).ok().and_then(|text| text.trim_end().parse().ok());
     Duration::from_micros(microseconds.unwrap_or(0))
 }

@@ -1,7 +1,9 @@
-//! Keeping a recording small while it is made: what is finished and not needed any more is left out.
+//! Keeping a recording small while it is made: what is finished and not needed any more is left
+//! out.
 //!
-//! A thread of its own rewrites the recording now and then, while the drain goes on. With a limit in bytes the drain waits for it when the file
-//! would grow beyond the limit though something could go.
+//! A thread of its own rewrites the recording now and then, while the drain goes on. With a limit
+//! in bytes the drain waits for it when the file would grow beyond the limit though something could
+//! go.
 
 mod plan;
 
@@ -103,7 +105,13 @@ impl Keeping {
 
 impl Keeper {
     pub fn new(limit: KeepLast, writer: Arc<RecordingWriter>) -> Self {
-        Self { limit, base_ns: clock::monotonic_ns(), writer, state: Mutex::default(), changed: Condvar::new() }
+        Self {
+            limit,
+            base_ns: clock::monotonic_ns(),
+            writer,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -112,14 +120,19 @@ impl Keeper {
 
     /// A stream begins.
     pub fn declared(&self, info: &StreamInfo) {
-        let kept = Kept { parent: info.parent.map(|parent| parent.0), is_thread: info.kind == StreamKind::Thread, ..Kept::default() };
+        let kept = Kept {
+            parent: info.parent.map(|parent| parent.0),
+            is_thread: info.kind == StreamKind::Thread,
+            ..Kept::default()
+        };
         self.lock().streams.insert(info.id.0, kept);
     }
 
     /// A thread has ended, and all that it wrote is on disk.
     pub fn ended(&self, stream: StreamId, ties: u32, scan: StreamScan, account: ThreadAccount) {
         let (findings, size) = scan.finish();
-        let end = End { account, ties, findings, size, stored_bytes: self.writer.stored_bytes(stream) };
+        let end =
+            End { account, ties, findings, size, stored_bytes: self.writer.stored_bytes(stream) };
         let mut state = self.lock();
         if let Some(kept) = state.streams.get_mut(&stream.0) {
             kept.end = Some(end);
@@ -139,14 +152,23 @@ impl Keeper {
         }
         let started = Instant::now();
         let mut state = self.lock();
-        while !state.is_exhausted && !state.is_stopping && self.writer.file_bytes() >= limit - limit / 8 && started.elapsed() < PATIENCE {
+        while !state.is_exhausted
+            && !state.is_stopping
+            && self.writer.file_bytes() >= limit - limit / 8
+            && started.elapsed() < PATIENCE
+        {
             self.changed.notify_all();
-            state = self.changed.wait_timeout(state, Duration::from_millis(20)).unwrap_or_else(PoisonError::into_inner).0;
+            state = self
+                .changed
+                .wait_timeout(state, Duration::from_millis(20))
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
         if state.is_exhausted && !state.was_told && self.writer.file_bytes() > limit {
             state.was_told = true;
             eprintln!(
-                "retake: the recording outgrows --keep-last: what it holds is of processes that still run, or that such ones need; nothing is lost, it grows on"
+                "retake: the recording outgrows --keep-last: what it holds is of processes that \
+                still run, or that such ones need; nothing is lost, it grows on"
             );
         }
     }
@@ -157,7 +179,11 @@ impl Keeper {
         while !state.is_stopping {
             let is_due = Instant::now() >= not_before && (state.has_ended || !state.is_exhausted);
             let Some(demand) = self.demand().filter(|_| is_due) else {
-                state = self.changed.wait_timeout(state, PERIOD).unwrap_or_else(PoisonError::into_inner).0;
+                state = self
+                    .changed
+                    .wait_timeout(state, PERIOD)
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0;
                 continue;
             };
             state.has_ended = false;
@@ -174,7 +200,8 @@ impl Keeper {
         }
     }
 
-    /// Until the next look, after one that took so long. With very many streams it takes long in vain.
+    /// Until the next look, after one that took so long. With very many streams it takes long in
+    /// vain.
     fn pause(&self, result: &retake_recording::Result<bool>, elapsed: Duration) -> Duration {
         match (result, self.limit) {
             (Err(_), _) => PAUSE,
@@ -188,9 +215,14 @@ impl Keeper {
     fn demand(&self) -> Option<Demand> {
         let file_bytes = self.writer.file_bytes();
         match self.limit {
-            KeepLast::Bytes(limit) => (file_bytes >= limit - limit / 4)
-                .then(|| Demand { need: Need::Bytes(file_bytes - limit / 2), least_bytes: (limit / 8).max(file_bytes / 5) }),
-            KeepLast::Time(time) => Some(Demand { need: self.ended_by(time), least_bytes: SMALL_BYTES.max(file_bytes / 2) }),
+            KeepLast::Bytes(limit) => (file_bytes >= limit - limit / 4).then(|| Demand {
+                need: Need::Bytes(file_bytes - limit / 2),
+                least_bytes: (limit / 8).max(file_bytes / 5),
+            }),
+            KeepLast::Time(time) => Some(Demand {
+                need: self.ended_by(time),
+                least_bytes: SMALL_BYTES.max(file_bytes / 2),
+            }),
         }
     }
 
@@ -220,7 +252,9 @@ impl Keeper {
             Some(&Place { bytes, events }) => Keep::Until { bytes, events },
             None => Keep::All,
         };
-        if let Err(error) = rewrite.run(&keep, &Replaced { info: &supervisor_info(), chunks: &chunks }) {
+        if let Err(error) =
+            rewrite.run(&keep, &Replaced { info: &supervisor_info(), chunks: &chunks })
+        {
             recorder.accounts.put_back(batch);
             return Err(error);
         }
@@ -228,14 +262,16 @@ impl Keeper {
         Ok(true)
     }
 
-    /// Everything has ended: what remains to be done for the limit, and the files that nothing needs any more.
+    /// Everything has ended: what remains to be done for the limit, and the files that nothing
+    /// needs any more.
     fn finish(&self, recorder: &Recorder) {
         let file_bytes = self.writer.file_bytes();
         let need = match self.limit {
             KeepLast::Bytes(limit) => (file_bytes > limit).then(|| Need::Bytes(file_bytes - limit)),
             KeepLast::Time(time) => Some(self.ended_by(time)),
         };
-        let result = need.map_or(Ok(false), |need| self.pass(recorder, Demand { need, least_bytes: 1 }));
+        let result =
+            need.map_or(Ok(false), |need| self.pass(recorder, Demand { need, least_bytes: 1 }));
         let unneeded = self.lock().unneeded_contents();
         if let Err(error) = result.and_then(|_| self.writer.unlink_contents(&unneeded)) {
             eprintln!("retake: not all that --keep-last would drop is gone: {error}");
@@ -248,7 +284,9 @@ impl State {
     fn dropped_after(&self, plan: &Plan) -> Dropped {
         let mut dropped = self.dropped.clone();
         for &stream in &plan.gone {
-            let Kept { is_thread, is_cut, end: Some(end), .. } = &self.streams[&stream] else { continue };
+            let Kept { is_thread, is_cut, end: Some(end), .. } = &self.streams[&stream] else {
+                continue;
+            };
             dropped.streams.add(u64::from(stream), u64::from(stream) + 1);
             dropped.console.add_all(&end.findings.console_before);
             dropped.console.add_all(&end.findings.console);
@@ -263,15 +301,25 @@ impl State {
         dropped
     }
 
-    /// What the supervisor's own stream holds then: the note, and the accounts of threads that are left.
+    /// What the supervisor's own stream holds then: the note, and the accounts of threads that are
+    /// left.
     fn supervisor_stream(&self, plan: &Plan, dropped: &Dropped) -> Vec<(Vec<u8>, ChunkEvents)> {
         let one = ChunkEvents { first: Some(0), count: 1 };
         let note = dropped.event();
-        let mut chunks: Vec<_> =
-            note.chunks(CHUNK_BYTES).enumerate().map(|(at, bytes)| (bytes.to_vec(), if at == 0 { one } else { ChunkEvents::default() })).collect();
+        let mut chunks: Vec<_> = note
+            .chunks(CHUNK_BYTES)
+            .enumerate()
+            .map(|(at, bytes)| (bytes.to_vec(), if at == 0 { one } else { ChunkEvents::default() }))
+            .collect();
         let left = self.streams.iter().filter(|(stream, _)| !plan.gone.contains(stream));
-        let accounts: Vec<Vec<u8>> = left.filter_map(|(&stream, kept)| Some(kept.end.as_ref()?.account.event(StreamId(stream)))).collect();
-        chunks.extend(accounts.chunks(ACCOUNTS_IN_CHUNK).map(|part| (part.concat(), ChunkEvents { count: part.len() as u32, ..one })));
+        let accounts: Vec<Vec<u8>> = left
+            .filter_map(|(&stream, kept)| Some(kept.end.as_ref()?.account.event(StreamId(stream))))
+            .collect();
+        chunks.extend(
+            accounts
+                .chunks(ACCOUNTS_IN_CHUNK)
+                .map(|part| (part.concat(), ChunkEvents { count: part.len() as u32, ..one })),
+        );
         chunks
     }
 
@@ -291,11 +339,15 @@ impl State {
         }
     }
 
-    /// Files that only what is gone had mapped. None as long as a thread lives: what that one maps is not known yet.
+    /// Files that only what is gone had mapped. None as long as a thread lives: what that one maps
+    /// is not known yet.
     fn unneeded_contents(&self) -> Vec<ContentId> {
         let ends: Option<Vec<&End>> = self.streams.values().map(|kept| kept.end.as_ref()).collect();
-        let Some(ends) = ends.filter(|ends| ends.iter().all(|end| !end.findings.is_opaque)) else { return Vec::new() };
-        let needed: BTreeSet<&ContentId> = ends.iter().flat_map(|end| &end.findings.contents).collect();
+        let Some(ends) = ends.filter(|ends| ends.iter().all(|end| !end.findings.is_opaque)) else {
+            return Vec::new();
+        };
+        let needed: BTreeSet<&ContentId> =
+            ends.iter().flat_map(|end| &end.findings.contents).collect();
         self.dropped_contents.iter().filter(|content| !needed.contains(content)).copied().collect()
     }
 }

@@ -1,7 +1,9 @@
-//! Recording a program tree: start it, inject the runtime at every exec, drain the rings to disk, wait for the last process.
+//! Recording a program tree: start it, inject the runtime at every exec, drain the rings to disk,
+//! wait for the last process.
 //!
-//! Threads: the caller's waits for the program; one drains; a few serve requests of the runtime (an exec to attend, a file to store); at the start one
-//! enters the files that the program mapped the last time. No thread is on the path of an ordinary system call.
+//! Threads: the caller's waits for the program; one drains; a few serve requests of the runtime (an
+//! exec to attend, a file to store); at the start one enters the files that the program mapped the
+//! last time. No thread is on the path of an ordinary system call.
 
 #![forbid(unsafe_code)]
 
@@ -97,7 +99,8 @@ pub enum RecordError {
     },
     /// Attaching to our own child failed.
     #[error(
-        "cannot attach to the program: {0}\n  likely    this machine forbids tracing (seccomp profile, kernel.yama.ptrace_scope = 3)\n  try       retake doctor"
+        "cannot attach to the program: {0}\n  likely    this machine forbids tracing (seccomp \
+        profile, kernel.yama.ptrace_scope = 3)\n  try       retake doctor"
     )]
     Attach(#[source] io::Error),
     /// The recording could not be written.
@@ -115,21 +118,36 @@ const FIRST_SLOTS: usize = 2;
 ///
 /// # Errors
 /// See [`RecordError`]. What was recorded until then stays readable.
-pub fn record(request: &Request, writer: RecordingWriter, store: Store) -> Result<Ended, RecordError> {
+pub fn record(
+    request: &Request,
+    writer: RecordingWriter,
+    store: Store,
+) -> Result<Ended, RecordError> {
     let writer = Arc::new(writer);
     let keeper = request.keep_last.map(|limit| Keeper::new(limit, Arc::clone(&writer)));
     run(request, shared::MODE_RECORD, writer, keeper, store)
 }
 
-/// As [`record`], but threads run in parallel and calls are logged whole, with times: nothing that could be replayed.
+/// As [`record`], but threads run in parallel and calls are logged whole, with times: nothing that
+/// could be replayed.
 ///
 /// # Errors
 /// As [`record`].
-pub fn trace(request: &Request, log: Arc<dyn EventLog>, store: Store) -> Result<Ended, RecordError> {
+pub fn trace(
+    request: &Request,
+    log: Arc<dyn EventLog>,
+    store: Store,
+) -> Result<Ended, RecordError> {
     run(request, shared::MODE_TRACE, log, None, store)
 }
 
-fn run(request: &Request, mode: u32, log: Arc<dyn EventLog>, keeper: Option<Keeper>, store: Store) -> Result<Ended, RecordError> {
+fn run(
+    request: &Request,
+    mode: u32,
+    log: Arc<dyn EventLog>,
+    keeper: Option<Keeper>,
+    store: Store,
+) -> Result<Ended, RecordError> {
     let started = Instant::now();
     let (ignored, blocked) = signals::inherited();
     let session = Session::create(mode, request.options, &request.processor, Some(&store))?;
@@ -140,7 +158,8 @@ fn run(request: &Request, mode: u32, log: Arc<dyn EventLog>, keeper: Option<Keep
     }
     process::adopt_orphans();
     let mut child = prepare(request)?;
-    // It loads its program while we go on here, and stops at its first instruction until we attend to it.
+    // It loads its program while we go on here, and stops at its first instruction until we attend
+    // to it.
     let attached = Attached::seize(child.pid);
     if attached.is_ok() {
         let _ = child.start(); // what is gone already is noticed as what goes later
@@ -148,7 +167,8 @@ fn run(request: &Request, mode: u32, log: Arc<dyn EventLog>, keeper: Option<Keep
     let linking = Arc::clone(&log);
     let files = FileTable::new(store, move |store, content| Ok(linking.keep_file(store, content)?));
     let recorder = Arc::new(Recorder::new(session, files, log, keeper));
-    let foresight = (mode == shared::MODE_RECORD).then(|| Foresight::start(&recorder, &request.program));
+    let foresight =
+        (mode == shared::MODE_RECORD).then(|| Foresight::start(&recorder, &request.program));
     recorder.add_slots(FIRST_SLOTS)?;
     let slot = recorder.claim_root(child.pid);
     let header = recorder.session.header();
@@ -178,7 +198,9 @@ fn run(request: &Request, mode: u32, log: Arc<dyn EventLog>, keeper: Option<Keep
     let deadline = Deadline::new(request.timeout);
     let status = match attended {
         Attended::Ended(status) => status, // a signal came before its exec
-        Attended::Executed | Attended::NotExecuted => wait_for_first(&recorder, child.pid, &watch, &deadline),
+        Attended::Executed | Attended::NotExecuted => {
+            wait_for_first(&recorder, child.pid, &watch, &deadline)
+        }
     };
     recorder.note_root_ended(status);
     wait_for_rest(&recorder, child.pid, &deadline);
@@ -201,7 +223,11 @@ fn run(request: &Request, mode: u32, log: Arc<dyn EventLog>, keeper: Option<Keep
     }
     let (threads, account) = recorder.accounts.finish(&recorder)?;
     let outcome = Outcome {
-        exit: if libc::WIFSIGNALED(status) { Exit::Killed(libc::WTERMSIG(status)) } else { Exit::Exited(libc::WEXITSTATUS(status)) },
+        exit: if libc::WIFSIGNALED(status) {
+            Exit::Killed(libc::WTERMSIG(status))
+        } else {
+            Exit::Exited(libc::WEXITSTATUS(status))
+        },
         duration_ms: started.elapsed().as_millis() as u64,
         counters: counters(&recorder, threads, &account),
         changed_files: changed_files(recorder.header()),
@@ -238,24 +264,37 @@ fn counters(recorder: &Recorder, threads: u64, account: &ThreadAccount) -> BTree
 }
 
 fn c_string(bytes: &[u8]) -> io::Result<CString> {
-    CString::new(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "an argument contains a NUL byte"))
+    CString::new(bytes)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "an argument contains a NUL byte"))
 }
 
 fn prepare(request: &Request) -> Result<Prepared, RecordError> {
     let path = c_string(request.program.as_os_str().as_bytes())?;
-    let arguments = request.arguments.iter().map(|a| c_string(a.as_bytes())).collect::<io::Result<Vec<_>>>()?;
+    let arguments =
+        request.arguments.iter().map(|a| c_string(a.as_bytes())).collect::<io::Result<Vec<_>>>()?;
     let environment = request
         .environment
         .iter()
         .map(|(name, value)| c_string(&[name.as_bytes(), b"=", value.as_bytes()].concat()))
         .collect::<io::Result<Vec<_>>>()?;
-    let program = Program { path: &path, by_descriptor: None, output: None, arguments: &arguments, environment: &environment };
+    let program = Program {
+        path: &path,
+        by_descriptor: None,
+        output: None,
+        arguments: &arguments,
+        environment: &environment,
+    };
     Ok(process::prepare(&program)?)
 }
 
-/// Waits for the first process; follows it into and out of job-control stops. A traced stop is none: it is ours, at an exec, and takes as long as
-/// the patcher takes.
-fn wait_for_first(recorder: &Recorder, pid: i32, watch: &std::os::fd::OwnedFd, deadline: &Deadline) -> i32 {
+/// Waits for the first process; follows it into and out of job-control stops. A traced stop is
+/// none: it is ours, at an exec, and takes as long as the patcher takes.
+fn wait_for_first(
+    recorder: &Recorder,
+    pid: i32,
+    watch: &std::os::fd::OwnedFd,
+    deadline: &Deadline,
+) -> i32 {
     let mut stopped = false;
     loop {
         if process::ended(watch, deadline.wait_ms(100)) {
@@ -291,10 +330,12 @@ fn wait_for_rest(recorder: &Recorder, first: i32, deadline: &Deadline) {
 
 /// How often the guardian looks whether somebody lives, at most.
 const GUARDIAN_LOOKS: u32 = 500;
-/// For so many of those it waits for children that have not named themselves yet: some were killed before.
+/// For so many of those it waits for children that have not named themselves yet: some were killed
+/// before.
 const UNBORN_LOOKS: u32 = 50;
 
-/// Kills what is still alive: the guardian does it when the supervisor was killed, the drain when it can write no more.
+/// Kills what is still alive: the guardian does it when the supervisor was killed, the drain when
+/// it can write no more.
 fn end_everything(header: &Header) {
     for look in 0..GUARDIAN_LOOKS {
         let (mut alive, mut unborn) = (false, false);

@@ -29,8 +29,12 @@ struct Pool {
 
 impl Service {
     pub fn start(recorder: &Arc<Recorder>) -> Self {
-        let pool =
-            Arc::new(Pool { recorder: Arc::clone(recorder), stop: AtomicBool::new(false), threads: Mutex::default(), busy: AtomicUsize::new(0) });
+        let pool = Arc::new(Pool {
+            recorder: Arc::clone(recorder),
+            stop: AtomicBool::new(false),
+            threads: Mutex::default(),
+            busy: AtomicUsize::new(0),
+        });
         pool.grow();
         Self(pool)
     }
@@ -38,7 +42,8 @@ impl Service {
     /// Asks the threads to end.
     pub fn stop(&self) {
         self.0.stop.store(true, Release);
-        // The doorbell also counts the queue's entries, so waking must not change it: the threads look at `stop` once their wait ends.
+        // The doorbell also counts the queue's entries, so waking must not change it: the threads
+        // look at `stop` once their wait ends.
         futex::wake(&self.0.recorder.header().request_doorbell, i32::MAX);
     }
 
@@ -72,14 +77,17 @@ impl Pool {
             let seen = header.request_doorbell.load(Acquire);
             match shared::take_request(header) {
                 Some(index) => self.answer(index),
-                None => futex::wait(&header.request_doorbell, seen, Some(Duration::from_millis(50))),
+                None => {
+                    futex::wait(&header.request_doorbell, seen, Some(Duration::from_millis(50)))
+                }
             }
         }
     }
 
     /// Answers a request. While this thread attends an exec, another is there for the next request.
     fn answer(self: &Arc<Self>, index: usize) {
-        let is_exec = self.recorder.header().slots[index].request.kind.load(Acquire) == shared::REQUEST_EXEC;
+        let is_exec =
+            self.recorder.header().slots[index].request.kind.load(Acquire) == shared::REQUEST_EXEC;
         if !is_exec {
             return answer(&self.recorder, index);
         }
@@ -103,7 +111,10 @@ fn answer(recorder: &Recorder, index: usize) {
                 let tid = slot.tid.load(Relaxed) as i32;
                 // One that was killed meanwhile cannot be attached to, and need not be.
                 if !process::is_gone(tid) {
-                    let reason = format!("cannot attach to process {tid} at its exec: {error}; it runs unrecorded from here");
+                    let reason = format!(
+                        "cannot attach to process {tid} at its exec: {error}; it runs unrecorded \
+                        from here"
+                    );
                     eprintln!("retake: {reason}");
                     recorder.log.incomplete(&reason);
                 }
@@ -118,7 +129,8 @@ fn answer(recorder: &Recorder, index: usize) {
             {
                 let pid = slot.pid.load(Relaxed);
                 eprintln!(
-                    "retake: a file mapped by process {pid} cannot be stored: {error}; replay will show zeros there, and in all others of which this is true"
+                    "retake: a file mapped by process {pid} cannot be stored: {error}; replay \
+                    will show zeros there, and in all others of which this is true"
                 );
             }
             reply(slot, found.map_or(-1, |found| found as i64));
@@ -137,7 +149,8 @@ fn answer(recorder: &Recorder, index: usize) {
     }
 }
 
-/// A traced thread asks to be looked at: what is found goes into its stream before the event of the call it is in.
+/// A traced thread asks to be looked at: what is found goes into its stream before the event of the
+/// call it is in.
 fn look(recorder: &Recorder, index: usize) -> io::Result<i64> {
     let slot = &recorder.header().slots[index];
     let argument = |at: usize| slot.request.arguments[at].load(Relaxed);

@@ -56,7 +56,8 @@ pub(crate) struct Recorder {
     user: AtomicU64,
 }
 
-/// Less than this is left in a ring by the lazy drain, for so long. Far less than what a thread waits for.
+/// Less than this is left in a ring by the lazy drain, for so long. Far less than what a thread
+/// waits for.
 const LITTLE_BYTES: u64 = 64 << 10;
 const LITTLE_PERIOD: Duration = Duration::from_millis(200);
 
@@ -65,7 +66,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Recorder {
-    pub fn new(session: Session, files: FileTable, log: Arc<dyn EventLog>, keeper: Option<Keeper>) -> Self {
+    pub fn new(
+        session: Session,
+        files: FileTable,
+        log: Arc<dyn EventLog>,
+        keeper: Option<Keeper>,
+    ) -> Self {
         Self {
             session,
             files,
@@ -105,8 +111,9 @@ impl Recorder {
         }
     }
 
-    /// Finds out which thread has a slot, if it cannot say so itself: in a PID namespace of its own it does not know its number in ours. The process is
-    /// the one that attached the ring last; the thread is found by its number in there.
+    /// Finds out which thread has a slot, if it cannot say so itself: in a PID namespace of its own
+    /// it does not know its number in ours. The process is the one that attached the ring last; the
+    /// thread is found by its number in there.
     pub fn identify(&self, index: usize) -> Option<()> {
         let slot = &self.header().slots[index];
         let pid = lock(&self.ring(index)).ring.last_user()?;
@@ -127,7 +134,12 @@ impl Recorder {
             }
             let ring = Segment::create(RING_BYTES)?;
             header.slots[index].ring_id.store(ring.id(), Relaxed);
-            rings.push(Arc::new(Mutex::new(RingState { ring, declared: None, scan: StreamScan::default(), drained: Instant::now() })));
+            rings.push(Arc::new(Mutex::new(RingState {
+                ring,
+                declared: None,
+                scan: StreamScan::default(),
+                drained: Instant::now(),
+            })));
             header.slots_used.store(rings.len() as u32, Release);
             shared::push_ready(header, index);
         }
@@ -144,7 +156,9 @@ impl Recorder {
         let top = header.ready_top.load(Acquire);
         let index = top as u32 as usize - 1;
         let slot = &header.slots[index];
-        header.ready_top.store(((top >> 32) + 1) << 32 | u64::from(slot.next_ready.load(Relaxed)), Release);
+        header
+            .ready_top
+            .store(((top >> 32) + 1) << 32 | u64::from(slot.next_ready.load(Relaxed)), Release);
         slot.stream.store(0, Relaxed);
         slot.parent_stream.store(u32::MAX, Relaxed);
         slot.pid.store(pid as u32, Relaxed);
@@ -171,7 +185,8 @@ impl Recorder {
         self.drain_locked(index, &mut state)
     }
 
-    /// As [`Recorder::drain_slot`], but leaves a little in the ring for a while: large chunks compress better, and wake nobody up so often.
+    /// As [`Recorder::drain_slot`], but leaves a little in the ring for a while: large chunks
+    /// compress better, and wake nobody up so often.
     pub fn drain_lazily(&self, index: usize) -> retake_recording::Result<u64> {
         let ring = self.ring(index);
         let mut state = lock(&ring);
@@ -192,7 +207,8 @@ impl Recorder {
         }
         self.declare(index, state)?;
         let stream = StreamId(slot.stream.load(Relaxed));
-        let (start, count) = (tail as usize % RING_BYTES, (head - tail).min(RING_BYTES as u64) as usize);
+        let (start, count) =
+            (tail as usize % RING_BYTES, (head - tail).min(RING_BYTES as u64) as usize);
         let first = count.min(RING_BYTES - start);
         for (at, bytes) in [(start, first), (0, count - first)] {
             if bytes > 0 {
@@ -214,7 +230,8 @@ impl Recorder {
         Ok(count as u64)
     }
 
-    /// Appends events of the supervisor's own to a slot's stream, after everything its thread has written. The thread must stand still or be gone.
+    /// Appends events of the supervisor's own to a slot's stream, after everything its thread has
+    /// written. The thread must stand still or be gone.
     pub fn append_own(&self, index: usize, bytes: &[u8]) -> retake_recording::Result<()> {
         let ring = self.ring(index);
         let mut state = lock(&ring);
@@ -228,7 +245,8 @@ impl Recorder {
         wait_for_space(|| self.log.append(stream, bytes, events))
     }
 
-    /// As [`Recorder::append_own`], for a thread that stands still and will go on: its ring takes them, and nothing is written now.
+    /// As [`Recorder::append_own`], for a thread that stands still and will go on: its ring takes
+    /// them, and nothing is written now.
     pub fn append_in_ring(&self, index: usize, bytes: &[u8]) -> retake_recording::Result<()> {
         let ring = self.ring(index);
         let mut state = lock(&ring);
@@ -295,7 +313,8 @@ impl Recorder {
             if let Some(keeper) = &self.keeper {
                 keeper.ended(stream, slot.ties.load(Relaxed), scan, account);
             }
-            let _ = self.accounts.close(self, stream, &account); // what fails here fails where the drain meets it
+            // what fails here fails where the drain meets it
+            let _ = self.accounts.close(self, stream, &account);
         }
         slot.pid.store(0, Relaxed);
         slot.exec_pending.store(0, Relaxed);
@@ -316,7 +335,13 @@ impl Recorder {
         let header = self.header();
         (0..self.slot_count())
             .filter(|&i| {
-                matches!(header.slots[i].state.load(Acquire), shared::SLOT_CLAIMED | shared::SLOT_LIVE | shared::SLOT_EXITED | shared::SLOT_DYING)
+                matches!(
+                    header.slots[i].state.load(Acquire),
+                    shared::SLOT_CLAIMED
+                        | shared::SLOT_LIVE
+                        | shared::SLOT_EXITED
+                        | shared::SLOT_DYING
+                )
             })
             .count()
     }
@@ -326,17 +351,24 @@ impl Recorder {
         *lock(&self.progress.0)
     }
 
-    /// Asks for the streams of threads that have ended, and waits until one has ended since there were `seen`.
+    /// Asks for the streams of threads that have ended, and waits until one has ended since there
+    /// were `seen`.
     pub fn wait_for_progress(&self, seen: u64, limit: Duration) {
         self.ring_drain_bell();
-        let _ = self.progress.1.wait_timeout_while(lock(&self.progress.0), limit, |ended| *ended == seen);
+        let _ = self
+            .progress
+            .1
+            .wait_timeout_while(lock(&self.progress.0), limit, |ended| *ended == seen);
     }
 
     /// The first process has ended: if it did not say so in its stream, the supervisor does.
     pub fn note_root_ended(&self, status: i32) {
         let header = self.header();
         for (index, slot) in header.slots[..self.slot_count()].iter().enumerate() {
-            if slot.stream.load(Relaxed) == 0 && slot.state.load(Acquire) == shared::SLOT_LIVE && slot.parent_stream.load(Relaxed) == u32::MAX {
+            if slot.stream.load(Relaxed) == 0
+                && slot.state.load(Acquire) == shared::SLOT_LIVE
+                && slot.parent_stream.load(Relaxed) == u32::MAX
+            {
                 self.note_death(index, status);
             }
         }
@@ -345,18 +377,26 @@ impl Recorder {
     /// Ends a slot whose thread is gone without an exit of its own.
     pub fn note_death(&self, index: usize, status: i32) {
         let slot = &self.header().slots[index];
-        let mut events = self.unlogged_turn(index).map(crate::exec_event::turn_event).unwrap_or_default();
+        let mut events =
+            self.unlogged_turn(index).map(crate::exec_event::turn_event).unwrap_or_default();
         self.release_baton(index);
         let (pid, tid) = (slot.pid.load(Relaxed) as i32, slot.tid.load(Relaxed) as i32);
         if pid == tid {
-            let _ = self.log.at_death(pid, &mut |events| Ok(self.append_own(index, events)?)); // as below
+            // as below
+            let _ = self.log.at_death(pid, &mut |events| Ok(self.append_own(index, events)?));
         }
         events.extend(crate::exec_event::unfinished_call(slot));
-        events.extend(crate::exec_event::end_event(status, self.is_parallel().then(|| slot.baton.turn_sections.load(Relaxed))));
+        events.extend(crate::exec_event::end_event(
+            status,
+            self.is_parallel().then(|| slot.baton.turn_sections.load(Relaxed)),
+        ));
         let _ = self.append_own(index, &events); // what fails here fails where the drain meets it
-        let _ = slot.state.compare_exchange(shared::SLOT_LIVE, shared::SLOT_EXITED, AcqRel, Acquire);
-        let _ = slot.state.compare_exchange(shared::SLOT_CLAIMED, shared::SLOT_EXITED, AcqRel, Acquire);
-        let _ = slot.state.compare_exchange(shared::SLOT_DYING, shared::SLOT_EXITED, AcqRel, Acquire);
+        let _ =
+            slot.state.compare_exchange(shared::SLOT_LIVE, shared::SLOT_EXITED, AcqRel, Acquire);
+        let _ =
+            slot.state.compare_exchange(shared::SLOT_CLAIMED, shared::SLOT_EXITED, AcqRel, Acquire);
+        let _ =
+            slot.state.compare_exchange(shared::SLOT_DYING, shared::SLOT_EXITED, AcqRel, Acquire);
         // The drain itself may be here, with its round behind it.
         self.ring_drain_bell();
     }
@@ -366,15 +406,18 @@ impl Recorder {
         self.header().options.load(Relaxed) & retake_kernel::shared::OPTION_SYNC != 0
     }
 
-    /// The turn that a thread took and was killed before it logged it. Replay would wait for it for ever.
+    /// The turn that a thread took and was killed before it logged it. Replay would wait for it for
+    /// ever.
     fn unlogged_turn(&self, index: usize) -> Option<u64> {
         let (slot, domain) = (&self.header().slots[index], &self.header().shared_domain);
         let turn = slot.baton.turn.load(Relaxed);
         let holds = domain.lock.load(Acquire) == slot.stream.load(Relaxed) + 1;
-        (holds && domain.turn.load(Relaxed) == turn && slot.baton.turn_logged.load(Relaxed) != turn).then_some(turn)
+        (holds && domain.turn.load(Relaxed) == turn && slot.baton.turn_logged.load(Relaxed) != turn)
+            .then_some(turn)
     }
 
-    /// A thread that is gone, or has a new program, no longer holds the baton of those that share memory.
+    /// A thread that is gone, or has a new program, no longer holds the baton of those that share
+    /// memory.
     pub fn release_baton(&self, index: usize) {
         let header = self.header();
         let stream = header.slots[index].stream.load(Relaxed);
@@ -391,7 +434,10 @@ impl Recorder {
     pub fn siblings_died(&self, survivor: usize, pid: i32) {
         let header = self.header();
         for (index, slot) in header.slots[..self.slot_count()].iter().enumerate() {
-            if index != survivor && slot.pid.load(Relaxed) as i32 == pid && slot.state.load(Acquire) == shared::SLOT_LIVE {
+            if index != survivor
+                && slot.pid.load(Relaxed) as i32 == pid
+                && slot.state.load(Acquire) == shared::SLOT_LIVE
+            {
                 self.note_death(index, 0);
             }
         }

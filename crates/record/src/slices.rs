@@ -1,11 +1,13 @@
-//! How long a thread may keep the baton while others wait for it and it comes to no sync point. Then it is stopped where it is, which is dear
-//! (`docs/FORCED.md`), so slices adapt:
+//! How long a thread may keep the baton while others wait for it and it comes to no sync point.
+//! Then it is stopped where it is, which is dear (`docs/FORCED.md`), so slices adapt:
 //!
-//! * Who computes may go on longer after each stop, up to [`LONGEST`] while all that wait were stopped in computing themselves, and up to
-//!   [`LONGEST_FOR_CALLS`] while one waits that came from a call: it may have an answer to give.
+//! * Who computes may go on longer after each stop, up to [`LONGEST`] while all that wait were
+//!   stopped in computing themselves, and up to [`LONGEST_FOR_CALLS`] while one waits that came
+//!   from a call: it may have an answer to give.
 //! * Who only waits for another thread, without a call, is stopped soon.
-//! * Once somebody waited long after a call, those that make calls have the baton among themselves for as long, and threads that were stopped in computing wait: each of
-//!   them would have to be stopped again (`has_credit` in `runtime/order/baton.c`).
+//! * Once somebody waited long after a call, those that make calls have the baton among themselves
+//!   for as long, and threads that were stopped in computing wait: each of them would have to be
+//!   stopped again (`has_credit` in `runtime/order/baton.c`).
 //! * The stops themselves take a small part of the time of a process that computes.
 
 use crate::forced;
@@ -24,10 +26,12 @@ const LONGEST: Duration = Duration::from_millis(240);
 const LONGEST_FOR_CALLS: Duration = Duration::from_millis(10);
 /// Who waits with a signal to deliver gets a turn as soon after the last stop, whatever that cost.
 const LONGEST_REST_FOR_SIGNALS: Duration = Duration::from_millis(20);
-/// All that wait together get at least one turn in about this time, as long as each slice is at least [`SHORTEST_IN_CROWD`].
+/// All that wait together get at least one turn in about this time, as long as each slice is at
+/// least [`SHORTEST_IN_CROWD`].
 const ROUND: Duration = Duration::from_secs(1);
 const SHORTEST_IN_CROWD: Duration = Duration::from_millis(20);
-/// From one stop in a process to the next it is so many times as long as stopping took, and less where somebody waits that came from a call.
+/// From one stop in a process to the next it is so many times as long as stopping took, and less
+/// where somebody waits that came from a call.
 const STOPS_IN_A_SLICE: u32 = 40;
 const STOPS_FOR_CALLS: u32 = 16;
 
@@ -42,7 +46,8 @@ pub(crate) struct Slices {
 }
 
 impl Slices {
-    /// Stops whoever has had its slice. Called every few milliseconds while somebody waits; returns when the next slice ends, at the earliest.
+    /// Stops whoever has had its slice. Called every few milliseconds while somebody waits; returns
+    /// when the next slice ends, at the earliest.
     pub fn end(&mut self, recorder: &Recorder) -> Duration {
         let now = Instant::now();
         let last_look = self.looked.replace(now).unwrap_or(now);
@@ -53,11 +58,16 @@ impl Slices {
             // Who spun the last time most likely does so since it got the baton.
             let first_seen = if slice <= SPINNING { last_look.max(now - SPINNING) } else { now };
             let place = (turn, slot.baton.kept.load(Relaxed));
-            let since = before.get(&index).filter(|(known, _)| *known == place).map_or(first_seen, |(_, since)| *since);
+            let since = before
+                .get(&index)
+                .filter(|(known, _)| *known == place)
+                .map_or(first_seen, |(_, since)| *since);
             self.holders.insert(index, (place, since));
             let pid = slot.pid.load(Relaxed);
             let stop_cost = Duration::from_micros(slot.baton.stop_us.load(Relaxed).into());
-            let rest = self.stops.get(&pid).map_or(Duration::ZERO, |at| rest_after_stop(slice, stop_cost, waiters).saturating_sub(now - *at));
+            let rest = self.stops.get(&pid).map_or(Duration::ZERO, |at| {
+                rest_after_stop(slice, stop_cost, waiters).saturating_sub(now - *at)
+            });
             let left = allowed(slice, waiters).saturating_sub(now - since).max(rest);
             if left.is_zero() {
                 stop(slot);
@@ -71,7 +81,12 @@ impl Slices {
 }
 
 fn stop(slot: &Slot) {
-    if slot.forcing.state.compare_exchange(shared::FORCE_IDLE, shared::FORCE_WANTED, AcqRel, Acquire).is_ok() {
+    if slot
+        .forcing
+        .state
+        .compare_exchange(shared::FORCE_IDLE, shared::FORCE_WANTED, AcqRel, Acquire)
+        .is_ok()
+    {
         slot.forcing.sequence.fetch_add(1, Relaxed);
         forced::send(slot);
     }
@@ -83,7 +98,8 @@ fn allowed(slice: Duration, waiters: Waiters) -> Duration {
     slice.min(if waiters.from_calls > 0 { LONGEST_FOR_CALLS } else { crowded })
 }
 
-/// How long after a stop nobody in the process is stopped. Who spins does no work that a stop could keep it from.
+/// How long after a stop nobody in the process is stopped. Who spins does no work that a stop could
+/// keep it from.
 fn rest_after_stop(slice: Duration, stop_cost: Duration, waiters: Waiters) -> Duration {
     let longest = if waiters.signalled > 0 { LONGEST_REST_FOR_SIGNALS } else { LONGEST };
     let times = if waiters.from_calls > 0 { STOPS_FOR_CALLS } else { STOPS_IN_A_SLICE };
@@ -106,8 +122,8 @@ pub(crate) fn stopped(slot: &Slot, spins: bool) {
     slot.baton.slice_us.store(next_slice(slice_of(slot), spins).as_micros() as u32, Relaxed);
 }
 
-/// How many threads wait for a baton, how many of them are not to wait for long because they came from a call or have a signal to deliver, and how many
-/// have one.
+/// How many threads wait for a baton, how many of them are not to wait for long because they came
+/// from a call or have a signal to deliver, and how many have one.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Waiters {
     all: u32,
@@ -126,15 +142,23 @@ impl Waiters {
 
 /// Whether the thread of a slot waits for its baton.
 pub(crate) fn waits(slot: &Slot) -> bool {
-    matches!(slot.baton.state.load(Relaxed), shared::BATON_WAITING | shared::BATON_STOPPED | shared::BATON_SIGNALLED)
+    matches!(
+        slot.baton.state.load(Relaxed),
+        shared::BATON_WAITING | shared::BATON_STOPPED | shared::BATON_SIGNALLED
+    )
 }
 
-/// Threads that hold a baton while others wait for it, with the numbers of their slots. Who waits for the baton of all processes that share memory
-/// is not known, only how many do.
+/// Threads that hold a baton while others wait for it, with the numbers of their slots. Who waits
+/// for the baton of all processes that share memory is not known, only how many do.
 pub(crate) fn holders_others_wait_for(recorder: &Recorder) -> Vec<(usize, &Slot, Waiters)> {
     let header = recorder.header();
     let used = (header.slots_used.load(Acquire) as usize).min(shared::MAX_SLOTS);
-    let live = || header.slots[..used].iter().enumerate().filter(|(_, slot)| slot.state.load(Relaxed) == shared::SLOT_LIVE);
+    let live = || {
+        header.slots[..used]
+            .iter()
+            .enumerate()
+            .filter(|(_, slot)| slot.state.load(Relaxed) == shared::SLOT_LIVE)
+    };
     let shared_holder = header.shared_domain.lock.load(Acquire);
     let shared_waiters = header.shared_domain.waiters.load(Relaxed);
     let mut of_processes: HashMap<u32, Waiters> = HashMap::new();
@@ -147,7 +171,11 @@ pub(crate) fn holders_others_wait_for(recorder: &Recorder) -> Vec<(usize, &Slot,
         .filter(|(_, slot)| slot.baton.state.load(Relaxed) == shared::BATON_HOLDING)
         .filter_map(|(index, slot)| {
             let is_shared = shared_waiters > 0 && slot.stream.load(Relaxed) + 1 == shared_holder;
-            let waiters = if is_shared { Some(of_all) } else { of_processes.get(&slot.pid.load(Relaxed)).copied() };
+            let waiters = if is_shared {
+                Some(of_all)
+            } else {
+                of_processes.get(&slot.pid.load(Relaxed)).copied()
+            };
             waiters.map(|waiters| (index, slot, waiters))
         })
         .collect()
@@ -164,7 +192,10 @@ mod tests {
 
     #[test]
     fn slices_of_those_that_compute_grow() {
-        let slices: Vec<Duration> = std::iter::successors(Some(FIRST), |slice| Some(next_slice(*slice, false))).take(8).collect();
+        let slices: Vec<Duration> =
+            std::iter::successors(Some(FIRST), |slice| Some(next_slice(*slice, false)))
+                .take(8)
+                .collect();
         assert!(slices.is_sorted() && slices[7] == LONGEST);
         assert_eq!(allowed(LONGEST, COMPUTING), LONGEST);
         assert_eq!(allowed(LONGEST, FROM_CALL), LONGEST_FOR_CALLS);

@@ -1,4 +1,5 @@
-//! A full disk stops the program, not the recording: whatever must be written waits until there is room again.
+//! A full disk stops the program, not the recording: whatever must be written waits until there is
+//! room again.
 
 use std::io;
 use std::sync::atomic::AtomicBool;
@@ -26,15 +27,20 @@ impl Fails for retake_recording::Error {
 impl Fails for io::Error {
     fn for_want_of_space(&self) -> bool {
         // Not by its kind: shared memory that is used up gives the same one.
-        self.get_ref().and_then(|inner| inner.downcast_ref::<retake_recording::Error>()).is_some_and(retake_recording::Error::is_no_space)
+        self.get_ref()
+            .and_then(|inner| inner.downcast_ref::<retake_recording::Error>())
+            .is_some_and(retake_recording::Error::is_no_space)
     }
 }
 
-/// Does something again and again until it fails for another reason than a full disk, or succeeds. It must leave nothing behind when it fails.
+/// Does something again and again until it fails for another reason than a full disk, or succeeds.
+/// It must leave nothing behind when it fails.
 ///
 /// # Errors
 /// All but want of space.
-pub(crate) fn wait_for_space<T, E: Fails>(mut action: impl FnMut() -> Result<T, E>) -> Result<T, E> {
+pub(crate) fn wait_for_space<T, E: Fails>(
+    mut action: impl FnMut() -> Result<T, E>,
+) -> Result<T, E> {
     loop {
         match action() {
             Err(error) if error.for_want_of_space() => {

@@ -1,5 +1,6 @@
-//! What is noticed of a stream while its bytes pass by on their way to disk: where events start, how many there are of each kind, and, where
-//! streams may be dropped later, what the rest of the recording has to do with it.
+//! What is noticed of a stream while its bytes pass by on their way to disk: where events start,
+//! how many there are of each kind, and, where streams may be dropped later, what the rest of the
+//! recording has to do with it.
 
 use crate::thread_account::EventCounts;
 use retake_contract::events::event as layout;
@@ -79,7 +80,8 @@ impl StreamScan {
         self.complete(piece);
         while at < length {
             let start = at as usize;
-            // Events are multiples of eight bytes; what is no event was not written by the runtime, and the reader stops there.
+            // Events are multiples of eight bytes; what is no event was not written by the runtime,
+            // and the reader stops there.
             let Some(head) = piece[start..].first_chunk::<HEAD_BYTES>() else { break };
             let size = u32::from_le_bytes(std::array::from_fn(|at| head[layout::SIZE + at]));
             self.counts.count(head[layout::KIND]);
@@ -88,7 +90,10 @@ impl StreamScan {
                     head,
                     size as usize,
                     &piece[start..],
-                    Place { bytes: before.bytes + at, events: before.events + u64::from(events.count) },
+                    Place {
+                        bytes: before.bytes + at,
+                        events: before.events + u64::from(events.count),
+                    },
                 );
             }
             events.first.get_or_insert(start as u32);
@@ -96,7 +101,8 @@ impl StreamScan {
             at += u64::from(size).max(layout::LAYOUT_BYTES as u64);
         }
         self.remaining = at.saturating_sub(length);
-        self.at = Place { bytes: before.bytes + length, events: before.events + u64::from(events.count) };
+        self.at =
+            Place { bytes: before.bytes + length, events: before.events + u64::from(events.count) };
         events
     }
 
@@ -110,7 +116,9 @@ impl StreamScan {
                 true
             }
             Some(EventKind::Call) => {
-                flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR) != 0 || MAPPING_CALLS.contains(&number) || CLONING_CALLS.contains(&number)
+                flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR) != 0
+                    || MAPPING_CALLS.contains(&number)
+                    || CLONING_CALLS.contains(&number)
             }
             _ => false,
         };
@@ -150,10 +158,16 @@ impl Findings {
             return;
         };
         match event.decode() {
-            Event::Exec(exec) => self.contents.extend(exec.mappings().map(|mapping| mapping.content).filter(|content| !content.is_none())),
+            Event::Exec(exec) => self.contents.extend(
+                exec.mappings().map(|mapping| mapping.content).filter(|content| !content.is_none()),
+            ),
             Event::Call(call) => {
                 if let Some((_, ticket)) = call.console() {
-                    let console = if self.exec.is_some() { &mut self.console } else { &mut self.console_before };
+                    let console = if self.exec.is_some() {
+                        &mut self.console
+                    } else {
+                        &mut self.console_before
+                    };
                     console.add(ticket, ticket.saturating_add(1));
                 }
                 self.children.extend(call.child().map(|child| child.0));
@@ -193,7 +207,14 @@ mod tests {
 
     /// A write with a number on the console, a fork, an exec, another write.
     fn stream() -> Vec<u8> {
-        let write = |ticket: u64| event(EventKind::Call, CALL_CONSOLE_OUT, 1, &[vec![0; 24], item(0, 4, &ticket.to_le_bytes())].concat());
+        let write = |ticket: u64| {
+            event(
+                EventKind::Call,
+                CALL_CONSOLE_OUT,
+                1,
+                &[vec![0; 24], item(0, 4, &ticket.to_le_bytes())].concat(),
+            )
+        };
         let fork = event(EventKind::Call, 0, 57, &item(0, 2, &9_u32.to_le_bytes()));
         let exec = event(EventKind::Exec, 0, 0, &[0; 64]);
         [write(3), fork, exec, write(8), ThreadAccount::default().event(StreamId(1))].concat()
@@ -207,9 +228,21 @@ mod tests {
             let counted: u32 = stream.chunks(piece).map(|piece| scan.feed(piece).count).sum();
             assert!(!scan.is_within_event());
             let (findings, end) = scan.finish();
-            assert_eq!((counted, end), (5, Place { bytes: stream.len() as u64, events: 5 }), "pieces of {piece}");
-            assert_eq!(findings.exec, Some(Place { bytes: 72 + 48, events: 2 }), "pieces of {piece}");
-            assert!(findings.console_before.contains(3) && findings.console.contains(8) && findings.console.count() == 1);
+            assert_eq!(
+                (counted, end),
+                (5, Place { bytes: stream.len() as u64, events: 5 }),
+                "pieces of {piece}"
+            );
+            assert_eq!(
+                findings.exec,
+                Some(Place { bytes: 72 + 48, events: 2 }),
+                "pieces of {piece}"
+            );
+            assert!(
+                findings.console_before.contains(3)
+                    && findings.console.contains(8)
+                    && findings.console.count() == 1
+            );
             assert_eq!(findings.children, BTreeSet::from([9]));
             assert!(!findings.is_opaque);
         }
@@ -219,12 +252,16 @@ mod tests {
     #[test]
     #[ignore = "measures"]
     fn how_fast() {
-        let piece: Vec<u8> = (0..32_768).flat_map(|_| event(EventKind::Call, 0, 110, &[])).collect();
+        let piece: Vec<u8> =
+            (0..32_768).flat_map(|_| event(EventKind::Call, 0, 110, &[])).collect();
         for with_findings in [false, true] {
             let mut scan = StreamScan::new(with_findings);
             let started = std::time::Instant::now();
             let events: u64 = (0..1000).map(|_| u64::from(scan.feed(&piece).count)).sum();
-            println!("findings {with_findings}: {:.0} M events/s", events as f64 / started.elapsed().as_secs_f64() / 1e6);
+            println!(
+                "findings {with_findings}: {:.0} M events/s",
+                events as f64 / started.elapsed().as_secs_f64() / 1e6
+            );
         }
     }
 
@@ -235,6 +272,10 @@ mod tests {
         assert!(scan.finish().0.is_opaque);
         let mut scan = StreamScan::new(false);
         scan.feed(&stream());
-        assert_eq!(scan.finish().0.children.len(), 0, "nothing is looked for where nothing is wanted");
+        assert_eq!(
+            scan.finish().0.children.len(),
+            0,
+            "nothing is looked for where nothing is wanted"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What is known of a thread once it has ended: when it ran, what it did, how long it waited. Written to a stream of the supervisor's own.
+//! What is known of a thread once it has ended: when it ran, what it did, how long it waited.
+//! Written to a stream of the supervisor's own.
 
 use crate::shared_state::Recorder;
 use crate::space::wait_for_space;
@@ -57,7 +58,8 @@ impl Accounts {
 
     /// What is known of a thread that has ended.
     pub fn of(&self, slot: &shared::Slot, counts: EventCounts) -> ThreadAccount {
-        let since_base = |ns: u64| if ns == 0 { clock::monotonic_ns() } else { ns }.saturating_sub(self.base_ns);
+        let since_base =
+            |ns: u64| if ns == 0 { clock::monotonic_ns() } else { ns }.saturating_sub(self.base_ns);
         ThreadAccount {
             started_ns: since_base(slot.started_ns.load(Relaxed)),
             ended_ns: since_base(slot.ended_ns.load(Relaxed)),
@@ -72,7 +74,12 @@ impl Accounts {
     }
 
     /// A thread has ended, and all that it wrote is on disk.
-    pub fn close(&self, recorder: &Recorder, stream: StreamId, account: &ThreadAccount) -> retake_recording::Result<()> {
+    pub fn close(
+        &self,
+        recorder: &Recorder,
+        stream: StreamId,
+        account: &ThreadAccount,
+    ) -> retake_recording::Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.threads += 1;
         state.total.add(account);
@@ -83,8 +90,13 @@ impl Accounts {
         state.write(recorder)
     }
 
-    /// Begins to write the recording anew. What is kept back here is given back: it is written with the rest, or put back.
-    pub fn begin_rewrite<'a>(&self, recorder: &Recorder, writer: &'a RecordingWriter) -> retake_recording::Result<(Rewrite<'a>, Vec<u8>)> {
+    /// Begins to write the recording anew. What is kept back here is given back: it is written with
+    /// the rest, or put back.
+    pub fn begin_rewrite<'a>(
+        &self,
+        recorder: &Recorder,
+        writer: &'a RecordingWriter,
+    ) -> retake_recording::Result<(Rewrite<'a>, Vec<u8>)> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.declare(recorder)?;
         let rewrite = writer.begin_rewrite()?;
@@ -108,7 +120,14 @@ impl Accounts {
 /// The declaration of the stream that accounts go to.
 pub(crate) fn supervisor_info() -> StreamInfo {
     let pid = std::process::id() as i32;
-    StreamInfo { id: SUPERVISOR_STREAM, parent: None, pid, tid: pid, kind: StreamKind::Supervisor, label: String::new() }
+    StreamInfo {
+        id: SUPERVISOR_STREAM,
+        parent: None,
+        pid,
+        tid: pid,
+        kind: StreamKind::Supervisor,
+        label: String::new(),
+    }
 }
 
 impl State {

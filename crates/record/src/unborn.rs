@@ -1,7 +1,9 @@
-//! Children that never came to their first event: killed between the clone and the moment in which they name themselves.
+//! Children that never came to their first event: killed between the clone and the moment in which
+//! they name themselves.
 //!
-//! Their slot is claimed and nobody will ever give it back. It is given up only when that is certain: the parent has gone on (or is gone), and no
-//! living process or thread near the recorded ones is without a slot.
+//! Their slot is claimed and nobody will ever give it back. It is given up only when that is
+//! certain: the parent has gone on (or is gone), and no living process or thread near the recorded
+//! ones is without a slot.
 
 use crate::shared_state::Recorder;
 use retake_kernel::{process, shared};
@@ -23,7 +25,8 @@ pub(crate) struct Unborn {
 }
 
 impl Unborn {
-    /// Ends the streams of children that will never come. Each must have been seen before, at an earlier call.
+    /// Ends the streams of children that will never come. Each must have been seen before, at an
+    /// earlier call.
     pub fn find(&mut self, recorder: &Recorder) {
         let mut suspects = Vec::new();
         let mut claims = HashMap::new();
@@ -32,7 +35,10 @@ impl Unborn {
             if slot.state.load(Acquire) != shared::SLOT_CLAIMED {
                 continue;
             }
-            let now = Claim { stream: slot.stream.load(Relaxed), parent_head: parent_head(recorder, slot.parent_stream.load(Relaxed)) };
+            let now = Claim {
+                stream: slot.stream.load(Relaxed),
+                parent_head: parent_head(recorder, slot.parent_stream.load(Relaxed)),
+            };
             match self.claims.get(&index) {
                 Some(before) if before.stream == now.stream => {
                     if now.parent_head.is_none() || now.parent_head != before.parent_head {
@@ -51,7 +57,9 @@ impl Unborn {
         }
         for (index, stream) in suspects {
             let slot = &recorder.header().slots[index];
-            if slot.state.load(Acquire) == shared::SLOT_CLAIMED && slot.stream.load(Relaxed) == stream {
+            if slot.state.load(Acquire) == shared::SLOT_CLAIMED
+                && slot.stream.load(Relaxed) == stream
+            {
                 recorder.note_death(index, libc::SIGKILL);
             }
         }
@@ -61,14 +69,15 @@ impl Unborn {
 /// How much the thread with this stream has written; `None` if it is gone.
 fn parent_head(recorder: &Recorder, stream: u32) -> Option<u64> {
     let header = recorder.header();
-    let slot = header.slots[..recorder.slot_count()]
-        .iter()
-        .find(|slot| slot.state.load(Acquire) == shared::SLOT_LIVE && slot.stream.load(Relaxed) == stream)?;
+    let slot = header.slots[..recorder.slot_count()].iter().find(|slot| {
+        slot.state.load(Acquire) == shared::SLOT_LIVE && slot.stream.load(Relaxed) == stream
+    })?;
     let tid = slot.tid.load(Relaxed) as i32;
     (!process::is_gone(tid)).then(|| slot.producer.head.load(Acquire))
 }
 
-/// Whether a thread lives that could be a recorded one but has no slot yet: a thread of a recorded process, or a child of one, or of ours.
+/// Whether a thread lives that could be a recorded one but has no slot yet: a thread of a recorded
+/// process, or a child of one, or of ours.
 fn somebody_is_unknown(recorder: &Recorder) -> bool {
     let header = recorder.header();
     let own = std::process::id();
@@ -89,6 +98,7 @@ fn somebody_is_unknown(recorder: &Recorder) -> bool {
         if pid != own && parents.contains(&pid) {
             return numbers(&format!("/proc/{pid}/task")).into_iter().any(is_unknown);
         }
-        is_unknown(pid) && process::parent(pid as i32).is_some_and(|parent| parents.contains(&(parent as u32)))
+        is_unknown(pid)
+            && process::parent(pid as i32).is_some_and(|parent| parents.contains(&(parent as u32)))
     })
 }

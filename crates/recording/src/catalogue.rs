@@ -1,7 +1,8 @@
-//! What a recording file holds and where: built from the index, or by a scan when there is no usable index.
+//! What a recording file holds and where: built from the index, or by a scan when there is no
+//! usable index.
 //!
-//! Invariant: the chunks of a stream in the catalogue are its first ones, without a gap. The first chunk that does not
-//! follow ends its stream, and a warning says so.
+//! Invariant: the chunks of a stream in the catalogue are its first ones, without a gap. The first
+//! chunk that does not follow ends its stream, and a warning says so.
 
 use std::collections::BTreeMap;
 
@@ -73,7 +74,9 @@ impl Catalogue {
     pub(crate) fn build(source: &Source) -> Result<Self> {
         let mut catalogue = Self::default();
         match read_index(source)? {
-            Ok(entries) => entries.into_iter().try_for_each(|(offset, header)| catalogue.add(source, offset, header))?,
+            Ok(entries) => entries
+                .into_iter()
+                .try_for_each(|(offset, header)| catalogue.add(source, offset, header))?,
             Err(reason) => {
                 let warning = match source.is_being_recorded() {
                     true => Warning::BeingRecorded,
@@ -106,13 +109,19 @@ impl Catalogue {
         };
         let place = header.place(offset);
         match StreamInfo::decode(id, &bytes) {
-            Err(reason) => self.warnings.push(Warning::Damaged { place, reason: reason.to_owned() }),
+            Err(reason) => {
+                self.warnings.push(Warning::Damaged { place, reason: reason.to_owned() })
+            }
             Ok(_) if self.streams.contains_key(&id) => {
-                let reason = "the stream is declared twice, or has chunks before its declaration".to_owned();
+                let reason =
+                    "the stream is declared twice, or has chunks before its declaration".to_owned();
                 self.warnings.push(Warning::Damaged { place, reason });
             }
             Ok(info) => {
-                self.streams.insert(id, CataloguedStream { info, pieces: Pieces::default(), event_count: 0 });
+                self.streams.insert(
+                    id,
+                    CataloguedStream { info, pieces: Pieces::default(), event_count: 0 },
+                );
             }
         }
         Ok(())
@@ -123,11 +132,19 @@ impl Catalogue {
         let warnings = &mut self.warnings;
         let stream = self.streams.entry(id).or_insert_with(|| {
             warnings.push(Warning::UndeclaredStream { stream: id });
-            CataloguedStream { info: StreamInfo::lost(id), pieces: Pieces::default(), event_count: 0 }
+            CataloguedStream {
+                info: StreamInfo::lost(id),
+                pieces: Pieces::default(),
+                event_count: 0,
+            }
         });
         let (kept_chunks, was_cut) = (stream.pieces.frames.len(), stream.pieces.cut);
         if stream.pieces.push(offset, header).is_err() {
-            warnings.push(Warning::StreamCut { place: header.place(offset), kept_chunks, kept_bytes: stream.pieces.bytes });
+            warnings.push(Warning::StreamCut {
+                place: header.place(offset),
+                kept_chunks,
+                kept_bytes: stream.pieces.bytes,
+            });
         } else if !was_cut {
             stream.event_count += u64::from(header.event_count);
         }
@@ -145,29 +162,39 @@ impl Catalogue {
         let mut hash = [0; 32];
         hash.copy_from_slice(&declaration[..32]);
         let id = ContentId(hash);
-        let is_new = !self.contents.contains_key(&id) && !self.content_numbers.contains_key(&header.stream);
+        let is_new =
+            !self.contents.contains_key(&id) && !self.content_numbers.contains_key(&header.stream);
         if !is_new {
             let reason = format!("the file with content {id} is declared twice");
             self.warnings.push(Warning::Damaged { place: header.place(offset), reason });
             return Ok(());
         }
         self.content_numbers.insert(header.stream, id);
-        let content = CataloguedContent { bytes: read_u64(&declaration, 32), pieces: Pieces::default() };
+        let content =
+            CataloguedContent { bytes: read_u64(&declaration, 32), pieces: Pieces::default() };
         self.contents.insert(id, content);
         Ok(())
     }
 
     fn add_content_chunk(&mut self, offset: u64, header: FrameHeader) {
-        let content = self.content_numbers.get(&header.stream).and_then(|id| self.contents.get_mut(id));
+        let content =
+            self.content_numbers.get(&header.stream).and_then(|id| self.contents.get_mut(id));
         // A missing piece shows when the file is asked for: its size is known.
-        let result = content.map_or(Err("it belongs to no file"), |content| content.pieces.push(offset, header));
+        let result = content
+            .map_or(Err("it belongs to no file"), |content| content.pieces.push(offset, header));
         if let Err(reason) = result {
-            self.warnings.push(Warning::Damaged { place: header.place(offset), reason: reason.to_owned() });
+            self.warnings
+                .push(Warning::Damaged { place: header.place(offset), reason: reason.to_owned() });
         }
     }
 
     /// The payload of a declaration, or `None` and a warning if it is damaged.
-    fn read_declaration(&mut self, source: &Source, offset: u64, header: FrameHeader) -> Result<Option<Vec<u8>>> {
+    fn read_declaration(
+        &mut self,
+        source: &Source,
+        offset: u64,
+        header: FrameHeader,
+    ) -> Result<Option<Vec<u8>>> {
         let place = header.place(offset);
         if header.stored_bytes as usize > MAX_DECLARATION_BYTES {
             let reason = "a declaration cannot be so large".to_owned();
@@ -211,10 +238,15 @@ fn read_index(source: &Source) -> Result<std::result::Result<Vec<PlacedFrame>, S
         let header = match source.read_header(offset)? {
             Ok(header) => header,
             Err(fault) => {
-                return Ok(Err(format!("{place}, part of the index, is damaged: {}", fault.describe())));
+                return Ok(Err(format!(
+                    "{place}, part of the index, is damaged: {}",
+                    fault.describe()
+                )));
             }
         };
-        let expected = header.kind == FrameKind::Index && header.sequence == sequence && header.recording == trailer.recording;
+        let expected = header.kind == FrameKind::Index
+            && header.sequence == sequence
+            && header.recording == trailer.recording;
         if !expected {
             return Ok(Err(format!("{place} should be part of the index")));
         }
@@ -225,17 +257,28 @@ fn read_index(source: &Source) -> Result<std::result::Result<Vec<PlacedFrame>, S
             }
             Err(error) => return Err(error),
         }
-        if let Err(reason) = decode_entries(&bytes, trailer.recording, trailer.offset, &mut entries) {
+        if let Err(reason) = decode_entries(&bytes, trailer.recording, trailer.offset, &mut entries)
+        {
             return Ok(Err(format!("{place}, part of the index: {reason}")));
         }
         offset += header.frame_bytes();
         sequence += 1;
     }
-    Ok(if offset == trailer_offset { Ok(entries) } else { Err("the index overlaps the trailer".to_owned()) })
+    Ok(if offset == trailer_offset {
+        Ok(entries)
+    } else {
+        Err("the index overlaps the trailer".to_owned())
+    })
 }
 
-/// Appends the entries in `bytes` to `entries`; they must be of this recording, in order, apart, and before the index.
-fn decode_entries(bytes: &[u8], recording: u64, index_offset: u64, entries: &mut Vec<PlacedFrame>) -> std::result::Result<(), &'static str> {
+/// Appends the entries in `bytes` to `entries`; they must be of this recording, in order, apart,
+/// and before the index.
+fn decode_entries(
+    bytes: &[u8],
+    recording: u64,
+    index_offset: u64,
+    entries: &mut Vec<PlacedFrame>,
+) -> std::result::Result<(), &'static str> {
     let (parts, []) = bytes.as_chunks::<INDEX_ENTRY_BYTES>() else {
         return Err("its size is not that of whole entries");
     };
@@ -244,8 +287,10 @@ fn decode_entries(bytes: &[u8], recording: u64, index_offset: u64, entries: &mut
         let offset = read_u64(part, 0);
         let mut header_bytes = [0; HEADER_BYTES];
         header_bytes.copy_from_slice(&part[8..]);
-        let header = FrameHeader::decode(&header_bytes, offset).map_err(|_| "an entry is not the header of a frame")?;
-        let end = offset.checked_add(header.frame_bytes()).ok_or("an entry lies outside the file")?;
+        let header = FrameHeader::decode(&header_bytes, offset)
+            .map_err(|_| "an entry is not the header of a frame")?;
+        let end =
+            offset.checked_add(header.frame_bytes()).ok_or("an entry lies outside the file")?;
         if offset < free_from || end > index_offset {
             return Err("an entry is out of order or lies outside the file");
         }

@@ -1,6 +1,8 @@
-//! A kept checkpoint: one file of pieces, each compressed and checked by itself. What the pieces mean is not this crate's business.
+//! A kept checkpoint: one file of pieces, each compressed and checked by itself. What the pieces
+//! mean is not this crate's business.
 //!
-//! It belongs to one recording and to the build of the runtime that made it: whoever opens it for another is refused.
+//! It belongs to one recording and to the build of the runtime that made it: whoever opens it for
+//! another is refused.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
@@ -54,7 +56,8 @@ impl Owner {
     pub(crate) fn of(recording: &Recording) -> Option<Self> {
         let metadata = recording.metadata();
         let number = u64::from_str_radix(&metadata.recording_id, 16).ok()?;
-        let build = ContentId::of(format!("{} {}", metadata.table_hash, metadata.runtime_hash).as_bytes());
+        let build =
+            ContentId::of(format!("{} {}", metadata.table_hash, metadata.runtime_hash).as_bytes());
         Some(Self { recording: number, build: build.0 })
     }
 
@@ -78,10 +81,22 @@ pub struct CheckpointWriter {
 impl CheckpointWriter {
     pub(crate) fn create_in(folder: &Path, owner: Owner) -> Result<Self> {
         let mut temporary = TemporaryFile::create_in(folder)?;
-        let file = temporary.file().try_clone().map_err(|error| Error::io("open", temporary.path(), error))?;
+        let file = temporary
+            .file()
+            .try_clone()
+            .map_err(|error| Error::io("open", temporary.path(), error))?;
         let mut output = BufWriter::with_capacity(BUFFER_BYTES, file);
-        output.write_all(&[0; HEADER_BYTES]).map_err(|error| Error::io("write to", temporary.path(), error))?;
-        Ok(Self { output, temporary, owner, encoder: Encoder::new(), end: HEADER_BYTES as u64, piece_count: 0 })
+        output
+            .write_all(&[0; HEADER_BYTES])
+            .map_err(|error| Error::io("write to", temporary.path(), error))?;
+        Ok(Self {
+            output,
+            temporary,
+            owner,
+            encoder: Encoder::new(),
+            end: HEADER_BYTES as u64,
+            piece_count: 0,
+        })
     }
 
     /// Adds a piece.
@@ -124,7 +139,8 @@ impl CheckpointWriter {
         header[48..56].copy_from_slice(&self.piece_count.to_le_bytes());
         let hash = xxh3_64(&header[..CHECKED_BYTES]);
         header[CHECKED_BYTES..].copy_from_slice(&hash.to_le_bytes());
-        let written = self.output.flush().and_then(|()| self.output.get_ref().write_all_at(&header, 0));
+        let written =
+            self.output.flush().and_then(|()| self.output.get_ref().write_all_at(&header, 0));
         written.map_err(|error| Error::io("write to", self.temporary.path(), error))
     }
 }
@@ -144,7 +160,8 @@ pub struct CheckpointReader {
 impl CheckpointReader {
     pub(crate) fn open(path: &Path, owner: Owner) -> Result<Self> {
         let file = open_regular(path)?;
-        // Only tells who makes room that it is of use; a file system that refuses it loses nothing else.
+        // Only tells who makes room that it is of use; a file system that refuses it loses nothing
+        // else.
         let _ = file.set_modified(SystemTime::now());
         Self::of(file, path, owner)
     }
@@ -152,7 +169,15 @@ impl CheckpointReader {
     fn of(file: File, path: &Path, owner: Owner) -> Result<Self> {
         let length = file.metadata().map_err(|error| Error::io("inspect", path, error))?.len();
         let input = BufReader::with_capacity(BUFFER_BYTES, file);
-        let mut this = Self { input, path: path.to_path_buf(), left: 0, offset: 0, length, stored: Vec::new(), bytes: Vec::new() };
+        let mut this = Self {
+            input,
+            path: path.to_path_buf(),
+            left: 0,
+            offset: 0,
+            length,
+            stored: Vec::new(),
+            bytes: Vec::new(),
+        };
         let mut header = [0; HEADER_BYTES];
         this.fill(&mut header)?;
         this.left = this.check(&header, owner)?;
@@ -166,7 +191,9 @@ impl CheckpointReader {
         }
         let version = u16::from_le_bytes([header[4], header[5]]);
         if version != CHECKPOINT_VERSION {
-            return Err(self.bad(&format!("it has version {version}, this retake reads version {CHECKPOINT_VERSION}")));
+            return Err(self.bad(&format!(
+                "it has version {version}, this retake reads version {CHECKPOINT_VERSION}"
+            )));
         }
         if read_u64(header, CHECKED_BYTES) != xxh3_64(&header[..CHECKED_BYTES]) {
             return Err(self.bad("its header is damaged"));
@@ -186,7 +213,11 @@ impl CheckpointReader {
     /// `BadCheckpoint` if it is damaged, or the file does not end behind the last; `Io`.
     pub fn next_piece(&mut self) -> Result<Option<(PieceName, &[u8])>> {
         if self.left == 0 {
-            return if self.offset == self.length { Ok(None) } else { Err(self.bad("there is more in it than it says")) };
+            return if self.offset == self.length {
+                Ok(None)
+            } else {
+                Err(self.bad("there is more in it than it says"))
+            };
         }
         self.left -= 1;
         let start = self.offset;
@@ -201,15 +232,20 @@ impl CheckpointReader {
         let filled = self.fill(&mut buffer);
         self.stored = buffer;
         filled?;
-        if read_u64(&header, CHECKED_PIECE_BYTES) != piece_hash(&header[..CHECKED_PIECE_BYTES], &self.stored, start) {
+        if read_u64(&header, CHECKED_PIECE_BYTES)
+            != piece_hash(&header[..CHECKED_PIECE_BYTES], &self.stored, start)
+        {
             return Err(self.damaged(start));
         }
-        let Some(stored_as) = stored_as_of_number(header[1]) else { return Err(self.damaged(start)) };
+        let Some(stored_as) = stored_as_of_number(header[1]) else {
+            return Err(self.damaged(start));
+        };
         self.bytes.resize(bytes, 0);
         if let Err(reason) = decode_into(stored_as, &self.stored, &mut self.bytes) {
             return Err(self.bad(&format!("the piece at {start:#x}: {reason}")));
         }
-        let name = PieceName { kind: header[0], which: read_u32(&header, 4), value: read_u64(&header, 8) };
+        let name =
+            PieceName { kind: header[0], which: read_u32(&header, 4), value: read_u64(&header, 8) };
         Ok(Some((name, &self.bytes)))
     }
 
@@ -257,7 +293,11 @@ mod tests {
     }
 
     /// All pieces, or what is wrong.
-    fn read(folder: &Path, bytes: &[u8], owner: Owner) -> std::result::Result<Vec<(PieceName, Vec<u8>)>, String> {
+    fn read(
+        folder: &Path,
+        bytes: &[u8],
+        owner: Owner,
+    ) -> std::result::Result<Vec<(PieceName, Vec<u8>)>, String> {
         let path = folder.join("checkpoint");
         std::fs::write(&path, bytes).unwrap();
         let mut reader = CheckpointReader::open(&path, owner).map_err(|error| error.to_string())?;
@@ -273,7 +313,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let bytes = written(folder.path());
         let pieces = read(folder.path(), &bytes, OWNER).unwrap();
-        let names: Vec<_> = pieces.iter().map(|(name, bytes)| (name.kind, name.which, name.value, bytes.len())).collect();
+        let names: Vec<_> = pieces
+            .iter()
+            .map(|(name, bytes)| (name.kind, name.which, name.value, bytes.len()))
+            .collect();
         assert_eq!(names, [(1, 2, 0x1000, 5000), (9, 0, 0, MAX_PIECE_BYTES), (2, 0, 8, 3)]);
         assert!(pieces[0].1 == [5; 5000] && pieces[2].1 == b"few");
     }
@@ -289,7 +332,11 @@ mod tests {
         for index in 0..bytes.len() {
             let mut changed = bytes.clone();
             changed[index] ^= 0x10;
-            assert!(read(folder.path(), &changed, OWNER).is_err(), "byte {index} of {}", bytes.len());
+            assert!(
+                read(folder.path(), &changed, OWNER).is_err(),
+                "byte {index} of {}",
+                bytes.len()
+            );
         }
         for end in [0, 1, 63, 64, 80, bytes.len() - 1] {
             assert!(read(folder.path(), &bytes[..end], OWNER).is_err(), "cut at {end}");

@@ -1,4 +1,5 @@
-//! Where the checkpoints of a recording are kept: in its folder, or in the store's cache if that cannot be written to, or the recording is packed.
+//! Where the checkpoints of a recording are kept: in its folder, or in the store's cache if that
+//! cannot be written to, or the recording is packed.
 
 use std::fs;
 use std::io;
@@ -43,7 +44,8 @@ impl Checkpoints {
     /// Those of a recording. Without a location only its own folder is one.
     pub fn of(recording: &Recording, location: Option<&Location>) -> Self {
         let own = (!recording.is_packed()).then(|| recording.path().join(CHECKPOINTS_NAME));
-        let elsewhere = location.map(|location| location.store.join(CACHE_NAME).join(CHECKPOINTS_NAME));
+        let elsewhere =
+            location.map(|location| location.store.join(CACHE_NAME).join(CHECKPOINTS_NAME));
         Self { owner: Owner::of(recording), own, elsewhere }
     }
 
@@ -56,7 +58,8 @@ impl Checkpoints {
         for (folder, prefix) in self.folders() {
             for entry in entries_of(folder)? {
                 let name = entry.file_name();
-                let number = name.to_str().and_then(|name| name.strip_prefix(&*prefix)).and_then(number_of);
+                let number =
+                    name.to_str().and_then(|name| name.strip_prefix(&*prefix)).and_then(number_of);
                 let metadata = entry.metadata().ok().filter(fs::Metadata::is_file);
                 if let Some((number, metadata)) = number.zip(metadata) {
                     all.push(KeptCheckpoint { number, path: entry.path(), bytes: metadata.len() });
@@ -82,7 +85,8 @@ impl Checkpoints {
     pub fn create(&self) -> Result<CheckpointWriter> {
         let mut failure = None;
         for (folder, _) in self.folders() {
-            let made = make_private_directories(folder).and_then(|()| CheckpointWriter::create_in(folder, self.owner(folder)?));
+            let made = make_private_directories(folder)
+                .and_then(|()| CheckpointWriter::create_in(folder, self.owner(folder)?));
             match made {
                 Err(error @ Error::Io { .. }) => failure = failure.or(Some(error)),
                 made => return made,
@@ -100,14 +104,19 @@ impl Checkpoints {
         let bytes = writer.bytes();
         let written = writer.temporary.path().to_path_buf();
         let folder = written.parent().unwrap_or(Path::new("."));
-        let prefix = self.folders().find(|(known, _)| *known == folder).map_or_else(String::new, |(_, prefix)| prefix);
+        let prefix = self
+            .folders()
+            .find(|(known, _)| *known == folder)
+            .map_or_else(String::new, |(_, prefix)| prefix);
         let mut number = self.list()?.last().map_or(1, |kept| kept.number.saturating_add(1));
         loop {
             let path = folder.join(format!("{prefix}{number}"));
             match fs::hard_link(&written, &path) {
                 Ok(()) => return Ok(KeptCheckpoint { number, path, bytes }),
                 // Somebody else was faster.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number = number.saturating_add(1),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    number = number.saturating_add(1)
+                }
                 // A file system without hard links.
                 Err(_) => {
                     writer.temporary.replace(&path)?;
@@ -122,7 +131,10 @@ impl Checkpoints {
     /// # Errors
     /// The folder cannot be written to; `NoSpace`.
     pub fn begin_past(&self, kept: &KeptCheckpoint) -> Result<CheckpointWriter> {
-        CheckpointWriter::create_in(kept.path.parent().unwrap_or(Path::new(".")), self.owner(&kept.path)?)
+        CheckpointWriter::create_in(
+            kept.path.parent().unwrap_or(Path::new(".")),
+            self.owner(&kept.path)?,
+        )
     }
 
     /// Puts that in the place of what was known before.
@@ -140,7 +152,11 @@ impl Checkpoints {
     /// As [`Self::open`].
     pub fn open_past(&self, kept: &KeptCheckpoint) -> Result<Option<CheckpointReader>> {
         let path = past_of(&kept.path);
-        if path.exists() { CheckpointReader::open(&path, self.owner(&path)?).map(Some) } else { Ok(None) }
+        if path.exists() {
+            CheckpointReader::open(&path, self.owner(&path)?).map(Some)
+        } else {
+            Ok(None)
+        }
     }
 
     /// Removes one.
@@ -150,7 +166,9 @@ impl Checkpoints {
     pub fn remove(&self, kept: &KeptCheckpoint) -> Result<()> {
         for path in [&past_of(&kept.path), &kept.path] {
             match fs::remove_file(path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io("remove", path, error)),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(Error::io("remove", path, error));
+                }
                 _ => {}
             }
         }
@@ -163,13 +181,17 @@ impl Checkpoints {
     /// `Io`.
     pub fn remove_elsewhere(&self) -> Result<()> {
         let own = self.own.as_deref();
-        let elsewhere = self.list()?.into_iter().filter(|kept| own.is_none_or(|own| !kept.path.starts_with(own)));
+        let elsewhere = self
+            .list()?
+            .into_iter()
+            .filter(|kept| own.is_none_or(|own| !kept.path.starts_with(own)));
         elsewhere.into_iter().try_for_each(|kept| self.remove(&kept))
     }
 
     fn owner(&self, path: &Path) -> Result<Owner> {
         let reason = || "the recording has no number that it could belong to".to_owned();
-        self.owner.ok_or_else(|| Error::BadCheckpoint { path: path.to_path_buf(), reason: reason() })
+        self.owner
+            .ok_or_else(|| Error::BadCheckpoint { path: path.to_path_buf(), reason: reason() })
     }
 
     /// Each with how the names in it begin that are this recording's.
@@ -192,6 +214,7 @@ fn past_of(path: &Path) -> PathBuf {
 
 /// Whether a file of this name belongs into the folder.
 pub(crate) fn is_name(name: &str) -> bool {
-    let number = name.strip_suffix(PAST_EXTENSION).and_then(|name| name.strip_suffix('.')).unwrap_or(name);
+    let number =
+        name.strip_suffix(PAST_EXTENSION).and_then(|name| name.strip_suffix('.')).unwrap_or(name);
     number_of(number).is_some()
 }

@@ -1,4 +1,5 @@
-//! Compressing chunks, with buffers that are used again, and decompressing them into a buffer of known size.
+//! Compressing chunks, with buffers that are used again, and decompressing them into a buffer of
+//! known size.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -13,10 +14,11 @@ use crate::frame::StoredAs;
 pub enum Codec {
     /// Not at all.
     Raw,
-    /// LZ4 where it gains at least a tenth, found out on a sample first: for data while a recording is made.
+    /// LZ4 where it gains at least a tenth, found out on a sample first: for data while a recording
+    /// is made.
     Fast,
-    /// Zstandard at its quickest ordinary level: for many small events while a recording is made. They become a third smaller than with LZ4, at two
-    /// thirds of its speed.
+    /// Zstandard at its quickest ordinary level: for many small events while a recording is made.
+    /// They become a third smaller than with LZ4, at two thirds of its speed.
     Small,
     /// Zstandard: for what is kept or sent.
     Dense,
@@ -27,7 +29,8 @@ const SAMPLE_BYTES: usize = 16 << 10;
 const SAMPLE_THRESHOLD_BYTES: usize = 64 << 10;
 const SMALL_LEVEL: i32 = 1;
 const DENSE_LEVEL: i32 = 6;
-/// What is shorter than this is given to LZ4 instead: setting Zstandard up takes longer than compressing it.
+/// What is shorter than this is given to LZ4 instead: setting Zstandard up takes longer than
+/// compressing it.
 const LEAST_SMALL_BYTES: usize = 1 << 10;
 
 /// Compresses chunks one after the other. Its buffers grow to the largest chunk seen.
@@ -51,12 +54,20 @@ impl Encoder {
 
     /// The bytes to store, and how they are stored. Whatever gains too little comes back as it is.
     pub(crate) fn encode<'a>(&'a mut self, bytes: &'a [u8], codec: Codec) -> (StoredAs, &'a [u8]) {
-        let codec = if codec == Codec::Small && bytes.len() < LEAST_SMALL_BYTES { Codec::Fast } else { codec };
+        let codec = if codec == Codec::Small && bytes.len() < LEAST_SMALL_BYTES {
+            Codec::Fast
+        } else {
+            codec
+        };
         let (stored_as, compressed_bytes) = match codec {
             Codec::Raw => (StoredAs::Raw, None),
             Codec::Fast => (StoredAs::Lz4, self.try_lz4(bytes)),
-            Codec::Small => (StoredAs::Zstd, try_zstd(&mut self.small, SMALL_LEVEL, bytes, &mut self.output)),
-            Codec::Dense => (StoredAs::Zstd, try_zstd(&mut self.dense, DENSE_LEVEL, bytes, &mut self.output)),
+            Codec::Small => {
+                (StoredAs::Zstd, try_zstd(&mut self.small, SMALL_LEVEL, bytes, &mut self.output))
+            }
+            Codec::Dense => {
+                (StoredAs::Zstd, try_zstd(&mut self.dense, DENSE_LEVEL, bytes, &mut self.output))
+            }
         };
         match compressed_bytes {
             Some(count) => (stored_as, &self.output[..count]),
@@ -80,12 +91,18 @@ impl Encoder {
     }
 }
 
-fn try_zstd(compressor: &mut Option<Compressor<'static>>, level: i32, bytes: &[u8], output: &mut Vec<u8>) -> Option<usize> {
+fn try_zstd(
+    compressor: &mut Option<Compressor<'static>>,
+    level: i32,
+    bytes: &[u8],
+    output: &mut Vec<u8>,
+) -> Option<usize> {
     make_room(output, bytes.len());
     if compressor.is_none() {
         *compressor = Compressor::new(level).ok();
     }
-    // No room for the result means that it gains nothing; either way the bytes are stored as they are.
+    // No room for the result means that it gains nothing; either way the bytes are stored as they
+    // are.
     let count = compressor.as_mut()?.compress_to_buffer(bytes, &mut output[..]).ok()?;
     (count < bytes.len()).then_some(count)
 }
@@ -105,7 +122,11 @@ thread_local! {
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-fn decode_zstd(kept: &mut Option<Decompressor<'static>>, stored: &[u8], output: &mut [u8]) -> Option<usize> {
+fn decode_zstd(
+    kept: &mut Option<Decompressor<'static>>,
+    stored: &[u8],
+    output: &mut [u8],
+) -> Option<usize> {
     if kept.is_none() {
         *kept = Decompressor::new().ok();
     }
@@ -113,7 +134,11 @@ fn decode_zstd(kept: &mut Option<Decompressor<'static>>, stored: &[u8], output: 
 }
 
 /// Decompresses `stored` into exactly `output`; the error says what is wrong with it.
-pub(crate) fn decode_into(stored_as: StoredAs, stored: &[u8], output: &mut [u8]) -> Result<(), &'static str> {
+pub(crate) fn decode_into(
+    stored_as: StoredAs,
+    stored: &[u8],
+    output: &mut [u8],
+) -> Result<(), &'static str> {
     let count = match stored_as {
         StoredAs::Raw => {
             if stored.len() != output.len() {
@@ -122,8 +147,11 @@ pub(crate) fn decode_into(stored_as: StoredAs, stored: &[u8], output: &mut [u8])
             output.copy_from_slice(stored);
             stored.len()
         }
-        StoredAs::Lz4 => lz4_flex::block::decompress_into(stored, output).map_err(|_| "its LZ4 data are malformed")?,
-        StoredAs::Zstd => DECOMPRESSOR.with_borrow_mut(|kept| decode_zstd(kept, stored, output)).ok_or("its Zstandard data are malformed")?,
+        StoredAs::Lz4 => lz4_flex::block::decompress_into(stored, output)
+            .map_err(|_| "its LZ4 data are malformed")?,
+        StoredAs::Zstd => DECOMPRESSOR
+            .with_borrow_mut(|kept| decode_zstd(kept, stored, output))
+            .ok_or("its Zstandard data are malformed")?,
     };
     if count == output.len() { Ok(()) } else { Err("it holds fewer bytes than it claims") }
 }

@@ -17,7 +17,12 @@ const BLOCK_BYTES: usize = 1 << 20;
 /// All files with their sizes, in the order of their names.
 pub(crate) fn list(shared: &Shared) -> Result<Vec<(ContentId, u64)>> {
     let Some(directory) = &shared.directory else {
-        return Ok(shared.catalogue.contents.iter().map(|(id, content)| (*id, content.bytes)).collect());
+        return Ok(shared
+            .catalogue
+            .contents
+            .iter()
+            .map(|(id, content)| (*id, content.bytes))
+            .collect());
     };
     let mut contents = Vec::new();
     let Some(files) = files_folder(directory) else {
@@ -27,7 +32,8 @@ pub(crate) fn list(shared: &Shared) -> Result<Vec<(ContentId, u64)>> {
         let entry = entry.map_err(|error| Error::io("list", &files, error))?;
         // Anything whose name is not a content's is a left-over of a copy that was cut short.
         if let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) {
-            let metadata = entry.metadata().map_err(|error| Error::io("inspect", &entry.path(), error))?;
+            let metadata =
+                entry.metadata().map_err(|error| Error::io("inspect", &entry.path(), error))?;
             if metadata.is_file() {
                 contents.push((id, metadata.len()));
             }
@@ -72,8 +78,11 @@ pub(crate) fn extract(shared: &Shared, id: ContentId, folder: &Path) -> Result<T
     let mut temporary = TemporaryFile::create_in(folder)?;
     let path = temporary.path().to_path_buf();
     let file = temporary.file();
-    for_each_block(shared, id, &mut |block| file.write_all(block).map_err(|error| Error::io("write to", &path, error)))?;
-    // After a loss of power it must not be there without its bytes: its presence is all that is checked later.
+    for_each_block(shared, id, &mut |block| {
+        file.write_all(block).map_err(|error| Error::io("write to", &path, error))
+    })?;
+    // After a loss of power it must not be there without its bytes: its presence is all that is
+    // checked later.
     temporary.sync()?;
     Ok(temporary)
 }
@@ -82,7 +91,11 @@ pub(crate) fn extract(shared: &Shared, id: ContentId, folder: &Path) -> Result<T
 pub(crate) type BlockAction<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
 
 /// Passes the blocks of the file to `action` and checks its hash at the end; returns its size.
-pub(crate) fn for_each_block(shared: &Shared, id: ContentId, action: BlockAction<'_>) -> Result<u64> {
+pub(crate) fn for_each_block(
+    shared: &Shared,
+    id: ContentId,
+    action: BlockAction<'_>,
+) -> Result<u64> {
     match &shared.directory {
         Some(directory) => own_blocks(shared, &own_path(directory, id), id, action),
         None => packed_blocks(shared, id, packed(shared, id)?, action),
@@ -110,10 +123,16 @@ fn own_blocks(shared: &Shared, path: &Path, id: ContentId, action: BlockAction<'
     Ok(total)
 }
 
-fn packed_blocks(shared: &Shared, id: ContentId, content: &CataloguedContent, action: BlockAction<'_>) -> Result<u64> {
+fn packed_blocks(
+    shared: &Shared,
+    id: ContentId,
+    content: &CataloguedContent,
+    action: BlockAction<'_>,
+) -> Result<u64> {
     let path = shared.source.path();
     if content.pieces.bytes != content.bytes {
-        let reason = format!("only {} of its {} bytes are there", content.pieces.bytes, content.bytes);
+        let reason =
+            format!("only {} of its {} bytes are there", content.pieces.bytes, content.bytes);
         return Err(Error::BadContent { path: path.to_path_buf(), id, reason });
     }
     let mut hasher = blake3::Hasher::new();
@@ -132,7 +151,11 @@ fn check_hash(path: &Path, id: ContentId, hasher: &blake3::Hasher) -> Result<()>
     if found == id {
         return Ok(());
     }
-    Err(Error::BadContent { path: path.to_path_buf(), id, reason: format!("its content is {found}") })
+    Err(Error::BadContent {
+        path: path.to_path_buf(),
+        id,
+        reason: format!("its content is {found}"),
+    })
 }
 
 /// The folder of a recording's files, if it is one: a link in its place could lead anywhere.

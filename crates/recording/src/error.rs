@@ -33,7 +33,11 @@ impl FramePlace {
 impl fmt::Display for FramePlace {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.stream, self.sequence) {
-            (Some(stream), Some(sequence)) => write!(formatter, "chunk {sequence} of stream {stream} (file offset {:#x})", self.file_offset),
+            (Some(stream), Some(sequence)) => write!(
+                formatter,
+                "chunk {sequence} of stream {stream} (file offset {:#x})",
+                self.file_offset
+            ),
             (Some(stream), None) => {
                 write!(formatter, "stream {stream} (file offset {:#x})", self.file_offset)
             }
@@ -56,8 +60,10 @@ pub enum Error {
         source: io::Error,
     },
 
-    /// A file is as large as the process, or the file system, allows files to be. Waiting does not help.
-    #[error("{} is as large as files may be ({source}; see ulimit -f, and the limits of its file system); what was recorded so far is intact", path.display())]
+    /// A file is as large as the process, or the file system, allows files to be. Waiting does not
+    /// help.
+    #[error("{} is as large as files may be ({source}; see ulimit -f, and the limits of its file \
+    system); what was recorded so far is intact", path.display())]
     FileLimit {
         /// The file that could not grow.
         path: PathBuf,
@@ -65,9 +71,10 @@ pub enum Error {
         source: io::Error,
     },
 
-    /// No room (disk full or quota). Nothing of what failed was kept, so the same call can be made again
-    /// once there is room.
-    #[error("no space left to write to {} ({source}); what was recorded so far is intact", path.display())]
+    /// No room (disk full or quota). Nothing of what failed was kept, so the same call can be made
+    /// again once there is room.
+    #[error("no space left to write to {} ({source}); what was recorded so far is intact",
+        path.display())]
     NoSpace {
         /// The file that could not grow.
         path: PathBuf,
@@ -137,7 +144,9 @@ pub enum Error {
     },
 
     /// The event counts given with a chunk contradict its size.
-    #[error("a chunk of {bytes} bytes cannot have {count} events of which the first is at {first:?}")]
+    #[error(
+        "a chunk of {bytes} bytes cannot have {count} events of which the first is at {first:?}"
+    )]
     BadChunkEvents {
         /// Size of the chunk.
         bytes: usize,
@@ -188,7 +197,8 @@ pub enum Error {
     },
 
     /// Something was appended after events that could not be written.
-    #[error("nothing can be added to the recording {}: what came before could not be written", path.display())]
+    #[error("nothing can be added to the recording {}: what came before could not be written",
+        path.display())]
     Cut {
         /// The recording.
         path: PathBuf,
@@ -247,7 +257,8 @@ pub enum Error {
     },
 
     /// A removal of something that holds files which are not part of a recording.
-    #[error("{} is not removed: it holds {entry:?}, which is not part of a recording", path.display())]
+    #[error("{} is not removed: it holds {entry:?}, which is not part of a recording",
+        path.display())]
     ForeignEntry {
         /// The directory.
         path: PathBuf,
@@ -270,7 +281,10 @@ pub enum Error {
     },
 
     /// Neither RETAKE_DIR, XDG_DATA_HOME nor HOME says where recordings are kept.
-    #[error("nothing says where recordings are kept: set RETAKE_DIR, XDG_DATA_HOME or HOME to an absolute path")]
+    #[error(
+        "nothing says where recordings are kept: set RETAKE_DIR, XDG_DATA_HOME or HOME to an \
+        absolute path"
+    )]
     NoLocation,
 }
 
@@ -279,7 +293,9 @@ impl Error {
     pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();
         match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace { path, source },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Self::NoSpace { path, source }
+            }
             io::ErrorKind::FileTooLarge => Self::FileLimit { path, source },
             _ => Self::Io { action, path, source },
         }
@@ -294,8 +310,13 @@ impl Error {
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let kind = match &error {
-            Error::Io { source, .. } | Error::NoSpace { source, .. } | Error::FileLimit { source, .. } => source.kind(),
-            Error::Damaged { .. } | Error::BadContent { .. } | Error::BadMetadata { .. } | Error::BadCheckpoint { .. } => io::ErrorKind::InvalidData,
+            Error::Io { source, .. }
+            | Error::NoSpace { source, .. }
+            | Error::FileLimit { source, .. } => source.kind(),
+            Error::Damaged { .. }
+            | Error::BadContent { .. }
+            | Error::BadMetadata { .. }
+            | Error::BadCheckpoint { .. } => io::ErrorKind::InvalidData,
             _ => io::ErrorKind::Other,
         };
         Self::new(kind, error)

@@ -41,10 +41,18 @@ impl EventReader {
     /// If there is no such stream.
     pub fn new(recording: &Recording, stream: StreamId) -> Result<Self> {
         let path = recording.path().to_path_buf();
-        Ok(Self { stream, path, reader: recording.stream(stream)?, bytes: Vec::new(), next_index: 0, is_cut: false })
+        Ok(Self {
+            stream,
+            path,
+            reader: recording.stream(stream)?,
+            bytes: Vec::new(),
+            next_index: 0,
+            is_cut: false,
+        })
     }
 
-    /// Goes on at event `index`, or somewhere before it: what lies in chunks before that event's is not read.
+    /// Goes on at event `index`, or somewhere before it: what lies in chunks before that event's is
+    /// not read.
     ///
     /// # Errors
     /// If the chunk cannot be read.
@@ -67,7 +75,8 @@ impl EventReader {
         Ok(())
     }
 
-    /// Whether the stream ended in the middle of an event: its writer was stopped there, or the rest is lost.
+    /// Whether the stream ended in the middle of an event: its writer was stopped there, or the
+    /// rest is lost.
     pub fn is_cut(&self) -> bool {
         self.is_cut
     }
@@ -90,7 +99,11 @@ impl EventReader {
             self.is_cut = !self.bytes.is_empty();
             return Ok(None);
         }
-        let size = event_size(&self.bytes).map_err(|error| Error::Malformed { stream: self.stream, index, error })?;
+        let size = event_size(&self.bytes).map_err(|error| Error::Malformed {
+            stream: self.stream,
+            index,
+            error,
+        })?;
         self.read_up_to(size - HEADER_BYTES)?;
         if self.bytes.len() < size {
             self.is_cut = true;

@@ -1,8 +1,9 @@
-//! The frame: the unit a recording file is made of. A header of fixed size, the stored bytes, and zeros up to a multiple
-//! of eight.
+//! The frame: the unit a recording file is made of. A header of fixed size, the stored bytes, and
+//! zeros up to a multiple of eight.
 //!
-//! Invariants: every field is little-endian; the header's checksum covers all of it *and its place in the file*, so that a
-//! copy of a frame inside the data of another is never mistaken for a frame; a header that decodes is consistent in itself.
+//! Invariants: every field is little-endian; the header's checksum covers all of it *and its place
+//! in the file*, so that a copy of a frame inside the data of another is never mistaken for a
+//! frame; a header that decodes is consistent in itself.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
@@ -58,7 +59,8 @@ pub(crate) struct FrameHeader {
     pub stream: u32,
     /// The frame's number among those of its kind and stream.
     pub sequence: u32,
-    /// Offset of its bytes in the uncompressed stream or content; for a trailer, the file offset of the first index frame.
+    /// Offset of its bytes in the uncompressed stream or content; for a trailer, the file offset of
+    /// the first index frame.
     pub offset: u64,
     /// Where the first event that starts in this chunk starts.
     pub first_event: Option<u32>,
@@ -110,7 +112,12 @@ impl FrameHeader {
     }
 
     /// Completes the header with size and hash of what is stored.
-    pub(crate) fn describe_payload(&mut self, stored_as: StoredAs, uncompressed_bytes: usize, stored: &[u8]) {
+    pub(crate) fn describe_payload(
+        &mut self,
+        stored_as: StoredAs,
+        uncompressed_bytes: usize,
+        stored: &[u8],
+    ) {
         assert!(uncompressed_bytes <= MAX_CHUNK_BYTES && stored.len() <= uncompressed_bytes);
         self.stored_as = stored_as;
         self.uncompressed_bytes = uncompressed_bytes as u32;
@@ -126,8 +133,14 @@ impl FrameHeader {
     /// Where this frame is, for messages.
     pub(crate) fn place(&self, file_offset: u64) -> FramePlace {
         match self.kind {
-            FrameKind::Chunk => FramePlace { file_offset, stream: Some(StreamId(self.stream)), sequence: Some(self.sequence) },
-            FrameKind::Stream => FramePlace { file_offset, stream: Some(StreamId(self.stream)), sequence: None },
+            FrameKind::Chunk => FramePlace {
+                file_offset,
+                stream: Some(StreamId(self.stream)),
+                sequence: Some(self.sequence),
+            },
+            FrameKind::Stream => {
+                FramePlace { file_offset, stream: Some(StreamId(self.stream)), sequence: None }
+            }
             _ => FramePlace::at(file_offset),
         }
     }
@@ -152,8 +165,12 @@ impl FrameHeader {
         bytes
     }
 
-    /// Reads a header that stands at `file_offset`, and checks all that can be checked without the rest of the file.
-    pub(crate) fn decode(bytes: &[u8; HEADER_BYTES], file_offset: u64) -> Result<Self, HeaderFault> {
+    /// Reads a header that stands at `file_offset`, and checks all that can be checked without the
+    /// rest of the file.
+    pub(crate) fn decode(
+        bytes: &[u8; HEADER_BYTES],
+        file_offset: u64,
+    ) -> Result<Self, HeaderFault> {
         if bytes[0..4] != MAGIC {
             return Err(HeaderFault::NoMagic);
         }
@@ -166,8 +183,10 @@ impl FrameHeader {
         }
         let first_event = read_u32(bytes, 24);
         let header = Self {
-            kind: kind_of_number(bytes[6]).ok_or(HeaderFault::Inconsistent("its kind is unknown"))?,
-            stored_as: stored_as_of_number(bytes[7]).ok_or(HeaderFault::Inconsistent("its compression is unknown"))?,
+            kind: kind_of_number(bytes[6])
+                .ok_or(HeaderFault::Inconsistent("its kind is unknown"))?,
+            stored_as: stored_as_of_number(bytes[7])
+                .ok_or(HeaderFault::Inconsistent("its compression is unknown"))?,
             stream: read_u32(bytes, 8),
             sequence: read_u32(bytes, 12),
             offset: read_u64(bytes, 16),
@@ -208,8 +227,8 @@ impl FrameHeader {
     }
 }
 
-/// True if `count` events, the first at `first`, can start in a chunk of `bytes`. No event is shorter than a byte here: the
-/// size of events is not this crate's business.
+/// True if `count` events, the first at `first`, can start in a chunk of `bytes`. No event is
+/// shorter than a byte here: the size of events is not this crate's business.
 pub(crate) fn events_fit(bytes: usize, first: Option<u32>, count: u32) -> bool {
     match first {
         None => count == 0,
@@ -222,8 +241,8 @@ pub(crate) fn payload_hash(stored: &[u8]) -> u64 {
     xxh3_64(stored)
 }
 
-/// The format version a frame states, whether or not anything else about it can be understood. Its place is the same in
-/// all versions.
+/// The format version a frame states, whether or not anything else about it can be understood. Its
+/// place is the same in all versions.
 pub(crate) fn stated_version(bytes: &[u8; HEADER_BYTES]) -> u16 {
     u16::from_le_bytes([bytes[4], bytes[5]])
 }

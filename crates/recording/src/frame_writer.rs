@@ -1,7 +1,7 @@
 //! Appends frames to a file and remembers where they are, for the index.
 //!
-//! Invariant: `end` moves only when a whole frame has been written. After an error the file is what it was, and the same
-//! frame can be written again: no duplicate, no hole.
+//! Invariant: `end` moves only when a whole frame has been written. After an error the file is what
+//! it was, and the same frame can be written again: no duplicate, no hole.
 
 use std::fmt;
 use std::io::IoSlice;
@@ -27,7 +27,11 @@ pub(crate) struct FrameWriter {
 
 impl fmt::Debug for FrameWriter {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("FrameWriter").field("path", &self.path).field("end", &self.end).finish()
+        formatter
+            .debug_struct("FrameWriter")
+            .field("path", &self.path)
+            .field("end", &self.end)
+            .finish()
     }
 }
 
@@ -61,8 +65,8 @@ impl FrameWriter {
         let padding = &[0; ALIGNMENT as usize][..padding_bytes];
         let mut slices = [IoSlice::new(&header_bytes), IoSlice::new(stored), IoSlice::new(padding)];
         if let Err(error) = write_all_at(&mut *self.storage, self.end, &mut slices) {
-            // What was written of the frame has no meaning and the next attempt overwrites it; cutting it off only spares
-            // a reader the warning, so it may fail.
+            // What was written of the frame has no meaning and the next attempt overwrites it;
+            // cutting it off only spares a reader the warning, so it may fail.
             let _ = self.storage.truncate(self.end);
             return Err(Error::io("write to", &self.path, error));
         }
@@ -77,7 +81,8 @@ impl FrameWriter {
         self.put(header, bytes)
     }
 
-    /// Appends `last`, the index and the trailer. On an error the file is as before, and this can be called again.
+    /// Appends `last`, the index and the trailer. On an error the file is as before, and this can
+    /// be called again.
     pub(crate) fn put_ending(&mut self, last: &[u8]) -> Result<()> {
         let (end, entry_count) = (self.end, self.entries.len());
         let result = self.try_put_ending(last);
@@ -101,7 +106,8 @@ impl FrameWriter {
                 bytes.extend_from_slice(&offset.to_le_bytes());
                 bytes.extend_from_slice(&header.encode(*offset));
             }
-            let header = FrameHeader { sequence: sequence as u32, ..FrameHeader::new(FrameKind::Index) };
+            let header =
+                FrameHeader { sequence: sequence as u32, ..FrameHeader::new(FrameKind::Index) };
             self.put_raw(header, &bytes)?;
         }
         let trailer = FrameHeader { offset: index_offset, ..FrameHeader::new(FrameKind::Trailer) };

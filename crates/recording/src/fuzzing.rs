@@ -2,14 +2,17 @@
 
 use std::io::Read;
 
-use crate::frame::{ALIGNMENT, FORMAT_VERSION, HEADER_BYTES, MAGIC, payload_hash, read_u32, restamp};
+use crate::frame::{
+    ALIGNMENT, FORMAT_VERSION, HEADER_BYTES, MAGIC, payload_hash, read_u32, restamp,
+};
 use crate::frame_writer::INDEX_ENTRY_BYTES;
 use crate::recording::Recording;
 
 /// Bytes read from one input: a small file may claim, and compress, very much more.
 const READ_LIMIT_BYTES: u64 = 64 << 20;
 
-/// Opens a recording and reads all of it, as far as it can be read. Whatever the bytes, this must return.
+/// Opens a recording and reads all of it, as far as it can be read. Whatever the bytes, this must
+/// return.
 pub fn exercise(bytes: Vec<u8>) {
     let Ok(recording) = Recording::from_bytes(bytes) else {
         return;
@@ -17,7 +20,10 @@ pub fn exercise(bytes: Vec<u8>) {
     recording.warnings().iter().for_each(|warning| drop(warning.to_string()));
     let mut budget = READ_LIMIT_BYTES;
     for summary in recording.streams() {
-        assert_eq!(recording.stream(summary.info.id).map(|reader| reader.summary()).ok(), Some(summary.clone()));
+        assert_eq!(
+            recording.stream(summary.info.id).map(|reader| reader.summary()).ok(),
+            Some(summary.clone())
+        );
         if summary.bytes > budget {
             continue;
         }
@@ -38,8 +44,8 @@ pub fn exercise(bytes: Vec<u8>) {
     }
 }
 
-/// Makes the checksums, lengths and other formalities of mutated bytes right again, so that what lies behind them is tried
-/// too: every frame, and every entry of an index.
+/// Makes the checksums, lengths and other formalities of mutated bytes right again, so that what
+/// lies behind them is tried too: every frame, and every entry of an index.
 pub fn repair(bytes: &mut [u8]) {
     let mut recording = [0; 8];
     let mut at = 0;

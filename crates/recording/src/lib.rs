@@ -1,13 +1,15 @@
 //! The recording on disk, and the store of files that recordings share.
 //!
-//! A recording is a directory (`recording.json`, `events`, `files/`) or one packed file. The format is specified in
-//! `docs/FORMAT.md` and known to this crate alone.
+//! A recording is a directory (`recording.json`, `events`, `files/`) or one packed file. The format
+//! is specified in `docs/FORMAT.md` and known to this crate alone.
 //!
-//! Invariants: what a writer appended before a crash, a kill or a full disk stays readable; a reader delivers exactly what
-//! was appended, from the beginning of each stream to its end or to a reported gap; no recording, however damaged or
-//! hostile, makes a reader panic, allocate by an unchecked length, or touch a file outside its place.
+//! Invariants: what a writer appended before a crash, a kill or a full disk stays readable; a
+//! reader delivers exactly what was appended, from the beginning of each stream to its end or to a
+//! reported gap; no recording, however damaged or hostile, makes a reader panic, allocate by an
+//! unchecked length, or touch a file outside its place.
 //!
-//! What events mean is not this crate's business: a stream is bytes here. [`EventReader`] gives them one by one.
+//! What events mean is not this crate's business: a stream is bytes here. [`EventReader`] gives
+//! them one by one.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -39,7 +41,9 @@ mod stream_reader;
 mod warning;
 mod writer;
 
-pub use checkpoint_file::{CHECKPOINT_VERSION, CheckpointReader, CheckpointWriter, MAX_PIECE_BYTES, PieceName};
+pub use checkpoint_file::{
+    CHECKPOINT_VERSION, CheckpointReader, CheckpointWriter, MAX_PIECE_BYTES, PieceName,
+};
 pub use checkpoints::{Checkpoints, KeptCheckpoint};
 pub use codec::Codec;
 pub use error::{Error, FramePlace, Result};
@@ -47,7 +51,9 @@ pub use event_reader::{EventReader, Numbered};
 pub use frame::{FORMAT_VERSION, MAX_CHUNK_BYTES};
 pub use library::{Listing, create_numbered, latest, list, resolve, set_latest};
 pub use location::Location;
-pub use metadata::{ByteText, CheckLevel, CpuidAnswer, Exit, Machine, Metadata, Outcome, Policy, Processor};
+pub use metadata::{
+    ByteText, CheckLevel, CpuidAnswer, Exit, Machine, Metadata, Outcome, Policy, Processor,
+};
 pub use pack::{Progress, pack, unpack};
 pub use recording::{Recording, StreamSummary};
 pub use removal::remove;

@@ -32,11 +32,16 @@ pub struct Listing {
     pub file_bytes: u64,
 }
 
-/// Starts a recording of `program` in the folder `recordings`, named `<program>-<n>` with a number above all there are.
+/// Starts a recording of `program` in the folder `recordings`, named `<program>-<n>` with a number
+/// above all there are.
 ///
 /// # Errors
 /// As [`RecordingWriter::create`].
-pub fn create_numbered(recordings: &Path, program: &OsStr, metadata: &Metadata) -> Result<RecordingWriter> {
+pub fn create_numbered(
+    recordings: &Path,
+    program: &OsStr,
+    metadata: &Metadata,
+) -> Result<RecordingWriter> {
     let prefix = name_of_program(program);
     let mut number = highest_number(recordings, &prefix)? + 1;
     loop {
@@ -84,8 +89,10 @@ pub(crate) fn entries_of(folder: &Path) -> Result<Vec<fs::DirEntry>> {
 /// Makes `latest` point to `recording`, an entry of the folder, at once.
 pub fn set_latest(recordings: &Path, recording: &Path) -> Result<()> {
     let name = recording.file_name().filter(|name| recordings.join(name).exists());
-    let name =
-        name.ok_or_else(|| Error::BadName { name: recording.to_string_lossy().into_owned(), reason: "it is not in the folder of recordings" })?;
+    let name = name.ok_or_else(|| Error::BadName {
+        name: recording.to_string_lossy().into_owned(),
+        reason: "it is not in the folder of recordings",
+    })?;
     let (new, link) = (recordings.join(NEW_LATEST_NAME), recordings.join(LATEST_NAME));
     // Two recorders may do this at once: the link of either will do.
     let _ = fs::remove_file(&new);
@@ -96,12 +103,15 @@ pub fn set_latest(recordings: &Path, recording: &Path) -> Result<()> {
         _ => {}
     }
     match fs::rename(&new, &link) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("replace", &link, error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::io("replace", &link, error))
+        }
         _ => Ok(()),
     }
 }
 
-/// The latest recording of the folder, if there is one: where `latest` points, else the one that started last.
+/// The latest recording of the folder, if there is one: where `latest` points, else the one that
+/// started last.
 pub fn latest(recordings: &Path) -> Result<Option<PathBuf>> {
     // The link names an entry of the folder and nothing else, whoever made it.
     let target = fs::read_link(recordings.join(LATEST_NAME)).ok();
@@ -109,21 +119,26 @@ pub fn latest(recordings: &Path) -> Result<Option<PathBuf>> {
     if let Some(path) = linked.filter(|path| path.exists()) {
         return Ok(Some(path));
     }
-    let started = |entry: &Listing| entry.metadata.as_ref().map_or(0, |metadata| metadata.started_unix_ms);
+    let started =
+        |entry: &Listing| entry.metadata.as_ref().map_or(0, |metadata| metadata.started_unix_ms);
     Ok(list(recordings)?.into_iter().max_by_key(started).map(|entry| entry.path))
 }
 
-/// The recording a user means by `name`: `latest`, an entry of the folder (a packed one with or without `.retake`), or a
-/// path.
+/// The recording a user means by `name`: `latest`, an entry of the folder (a packed one with or
+/// without `.retake`), or a path.
 ///
 /// # Errors
 /// `NotARecording` if there is none.
 pub fn resolve(recordings: &Path, name: &OsStr) -> Result<PathBuf> {
-    let none = |reason: &str| Error::NotARecording { path: PathBuf::from(name), reason: reason.to_owned() };
+    let none = |reason: &str| Error::NotARecording {
+        path: PathBuf::from(name),
+        reason: reason.to_owned(),
+    };
     if name == LATEST_NAME {
         return latest(recordings)?.ok_or_else(|| none("nothing has been recorded yet"));
     }
-    let is_plain = Path::new(name).components().count() == 1 && Path::new(name).file_name() == Some(name);
+    let is_plain =
+        Path::new(name).components().count() == 1 && Path::new(name).file_name() == Some(name);
     if is_plain {
         let mut packed_name = name.to_owned();
         packed_name.push(".retake");
@@ -133,21 +148,28 @@ pub fn resolve(recordings: &Path, name: &OsStr) -> Result<PathBuf> {
         }
     }
     let path = PathBuf::from(name);
-    if path.exists() { Ok(path) } else { Err(none("there is no such file, nor a recording of that name")) }
+    if path.exists() {
+        Ok(path)
+    } else {
+        Err(none("there is no such file, nor a recording of that name"))
+    }
 }
 
-/// All recordings of a folder, by name; numbers within names count as such. What is not a recording is left out.
+/// All recordings of a folder, by name; numbers within names count as such. What is not a recording
+/// is left out.
 ///
 /// # Errors
 /// Only if the folder cannot be read; an unreadable recording is listed with its error.
 pub fn list(recordings: &Path) -> Result<Vec<Listing>> {
-    let mut listings: Vec<Listing> = names_in(recordings)?.iter().filter_map(|name| listing_of(recordings, name)).collect();
+    let mut listings: Vec<Listing> =
+        names_in(recordings)?.iter().filter_map(|name| listing_of(recordings, name)).collect();
     listings.sort_by_cached_key(|listing| sort_key(&listing.name));
     Ok(listings)
 }
 
 fn sort_key(name: &str) -> (String, u64) {
-    let split = name.rsplit_once('-').and_then(|(prefix, number)| Some((prefix, number.parse().ok()?)));
+    let split =
+        name.rsplit_once('-').and_then(|(prefix, number)| Some((prefix, number.parse().ok()?)));
     split.map_or((name.to_owned(), 0), |(prefix, number)| (prefix.to_owned(), number))
 }
 
@@ -156,7 +178,8 @@ fn listing_of(recordings: &Path, name: &OsStr) -> Option<Listing> {
     let kind = fs::symlink_metadata(&path).ok()?;
     let name = name.to_string_lossy().into_owned();
     if kind.is_dir() {
-        let events = fs::symlink_metadata(path.join(EVENTS_NAME)).ok().filter(fs::Metadata::is_file)?;
+        let events =
+            fs::symlink_metadata(path.join(EVENTS_NAME)).ok().filter(fs::Metadata::is_file)?;
         // Much the cheapest; where it is damaged, the events file has another copy.
         let metadata = read_metadata_file(&path).or_else(|_| metadata_of(&path));
         return Some(Listing { name, path, is_packed: false, metadata, file_bytes: events.len() });

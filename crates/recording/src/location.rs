@@ -39,11 +39,14 @@ impl Location {
         if let Some(root) = path("RETAKE_DIR") {
             // A recorder may change its directory; the place must not change with it.
             let absolute = std::path::absolute(&root);
-            return absolute.map(|root| Self::within(&root)).map_err(|error| Error::io("find", &root, error));
+            return absolute
+                .map(|root| Self::within(&root))
+                .map_err(|error| Error::io("find", &root, error));
         }
         // The XDG rules say to ignore a relative path.
         let data = path("XDG_DATA_HOME").filter(|data| data.is_absolute());
-        let home = || path("HOME").filter(|home| home.is_absolute()).map(|home| home.join(".local/share"));
+        let home =
+            || path("HOME").filter(|home| home.is_absolute()).map(|home| home.join(".local/share"));
         let data = data.or_else(home).ok_or(Error::NoLocation)?;
         Ok(Self::within(&data.join("retake")))
     }
@@ -54,8 +57,12 @@ mod tests {
     use super::*;
 
     fn recordings_with(variables: &[(&str, &str)]) -> Option<String> {
-        let find = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into());
-        Location::from_variables(find).ok().map(|location| location.recordings.to_str().unwrap().to_owned())
+        let find = |name: &str| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into())
+        };
+        Location::from_variables(find)
+            .ok()
+            .map(|location| location.recordings.to_str().unwrap().to_owned())
     }
 
     #[test]

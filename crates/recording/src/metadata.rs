@@ -1,7 +1,8 @@
-//! What a recording says about itself as a whole: `recording.json`, and the same text in a frame of the events file.
+//! What a recording says about itself as a whole: `recording.json`, and the same text in a frame of
+//! the events file.
 //!
-//! The file begins with a checksum of the rest, so that a changed byte is noticed; the copy inside the events file is the
-//! one that counts.
+//! The file begins with a checksum of the rest, so that a changed byte is noticed; the copy inside
+//! the events file is the one that counts.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -12,11 +13,12 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::frame::MAX_CHUNK_BYTES;
 
-/// The largest metadata text that is written or read: a frame's worth. The arguments of a program fit easily.
+/// The largest metadata text that is written or read: a frame's worth. The arguments of a program
+/// fit easily.
 pub(crate) const MAX_METADATA_BYTES: usize = MAX_CHUNK_BYTES;
 
-/// Bytes that are nearly always text: a path, an argument. JSON has them as a string where they are UTF-8, otherwise as
-/// `{"hex": "..."}`, so that nothing is lost.
+/// Bytes that are nearly always text: a path, an argument. JSON has them as a string where they are
+/// UTF-8, otherwise as `{"hex": "..."}`, so that nothing is lost.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
 pub struct ByteText(pub Vec<u8>);
 
@@ -55,7 +57,9 @@ impl Serialize for ByteText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let form = match std::str::from_utf8(&self.0) {
             Ok(text) => ByteTextForm::Text(text.to_owned()),
-            Err(_) => ByteTextForm::Hex { hex: self.0.iter().map(|byte| format!("{byte:02x}")).collect() },
+            Err(_) => {
+                ByteTextForm::Hex { hex: self.0.iter().map(|byte| format!("{byte:02x}")).collect() }
+            }
         };
         form.serialize(serializer)
     }
@@ -65,7 +69,9 @@ impl<'de> Deserialize<'de> for ByteText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match ByteTextForm::deserialize(deserializer)? {
             ByteTextForm::Text(text) => Ok(Self(text.into_bytes())),
-            ByteTextForm::Hex { hex } => bytes_of_hex(&hex).map(Self).ok_or_else(|| serde::de::Error::custom("expected pairs of hexadecimal digits")),
+            ByteTextForm::Hex { hex } => bytes_of_hex(&hex)
+                .map(Self)
+                .ok_or_else(|| serde::de::Error::custom("expected pairs of hexadecimal digits")),
         }
     }
 }
@@ -122,8 +128,12 @@ impl TryFrom<String> for CpuidAnswer {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        let words: Option<Vec<u32>> = text.split(' ').map(|word| u32::from_str_radix(word, 16).ok()).collect();
-        words.and_then(|words| words.try_into().ok()).map(Self).ok_or("expected six hexadecimal numbers")
+        let words: Option<Vec<u32>> =
+            text.split(' ').map(|word| u32::from_str_radix(word, 16).ok()).collect();
+        words
+            .and_then(|words| words.try_into().ok())
+            .map(Self)
+            .ok_or("expected six hexadecimal numbers")
     }
 }
 
@@ -147,7 +157,8 @@ pub enum Policy {
     /// All: they take turns, and one of them runs user code at a time.
     #[default]
     Serial,
-    /// That of system calls, of atomic instructions and of the C library's functions for threads; user code runs in parallel.
+    /// That of system calls, of atomic instructions and of the C library's functions for threads;
+    /// user code runs in parallel.
     Sync,
 }
 
@@ -170,12 +181,12 @@ pub struct Outcome {
     pub exit: Exit,
     /// From start to end, in milliseconds.
     pub duration_ms: u64,
-    /// Counts by name: "calls", "ptrace_stops" and so on. The writer adds "streams", "chunks", "events", "stream_bytes" and
-    /// "file_bytes".
+    /// Counts by name: "calls", "ptrace_stops" and so on. The writer adds "streams", "chunks",
+    /// "events", "stream_bytes" and "file_bytes".
     #[serde(default)]
     pub counters: BTreeMap<String, u64>,
-    /// Device (in its high half: some bits of when the file was made) and inode of the files that the program may have changed while it had them mapped; absent:
-    /// nobody knows.
+    /// Device (in its high half: some bits of when the file was made) and inode of the files that
+    /// the program may have changed while it had them mapped; absent: nobody knows.
     #[serde(default)]
     pub changed_files: Option<Vec<(u64, u64)>>,
 }
@@ -233,12 +244,17 @@ impl Metadata {
     pub(crate) fn to_json(&self) -> Result<Vec<u8>, String> {
         let zeros = "0".repeat(CHECKSUM_DIGITS);
         let form = WithChecksum { checksum: &zeros, metadata: self };
-        let mut text = serde_json::to_string_pretty(&form).expect("metadata has string keys only").into_bytes();
+        let mut text = serde_json::to_string_pretty(&form)
+            .expect("metadata has string keys only")
+            .into_bytes();
         text.push(b'\n');
         let checksum = format!("{:016x}", xxh3_64(&text));
         text[PREFIX.len()..PREFIX.len() + CHECKSUM_DIGITS].copy_from_slice(checksum.as_bytes());
         if text.len() > MAX_METADATA_BYTES {
-            return Err(format!("they have {} bytes, more than the {MAX_METADATA_BYTES} possible", text.len()));
+            return Err(format!(
+                "they have {} bytes, more than the {MAX_METADATA_BYTES} possible",
+                text.len()
+            ));
         }
         Ok(text)
     }
@@ -298,7 +314,9 @@ mod tests {
     #[test]
     fn fields_come_and_go() {
         let zeros = "0".repeat(CHECKSUM_DIGITS);
-        let text = format!("{PREFIX}{zeros}\",\n  \"command\": \"/bin/cat\", \"of_another_version\": [1]\n}}\n");
+        let text = format!(
+            "{PREFIX}{zeros}\",\n  \"command\": \"/bin/cat\", \"of_another_version\": [1]\n}}\n"
+        );
         let checksum = format!("{:016x}", xxh3_64(text.as_bytes()));
         let read = Metadata::from_json(text.replacen(&zeros, &checksum, 1).as_bytes()).unwrap();
         assert_eq!(read, Metadata { command: "/bin/cat".into(), ..Metadata::default() });

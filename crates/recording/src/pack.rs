@@ -1,6 +1,7 @@
 //! One self-contained file of a recording, and back.
 //!
-//! A packed file is made of the same frames as an events file, the files the recording needs among them.
+//! A packed file is made of the same frames as an events file, the files the recording needs among
+//! them.
 
 use std::fs;
 use std::path::Path;
@@ -17,9 +18,13 @@ use crate::storage::ReservingFile;
 use crate::store::Store;
 use crate::store::temporary::TemporaryFile;
 use crate::stream_info::StreamId;
-use crate::writer::{ChunkEvents, EVENTS_NAME, FILES_NAME, create_private, make_directory, metadata_text, new_recording_number, write_metadata};
+use crate::writer::{
+    ChunkEvents, EVENTS_NAME, FILES_NAME, create_private, make_directory, metadata_text,
+    new_recording_number, write_metadata,
+};
 
-/// Chunks are joined up to this size, because larger ones compress better; a larger one stays as it is.
+/// Chunks are joined up to this size, because larger ones compress better; a larger one stays as it
+/// is.
 const PACKED_CHUNK_BYTES: usize = 1 << 20;
 
 /// How far packing or unpacking has come.
@@ -34,31 +39,44 @@ pub struct Progress {
 /// Is told about the progress from time to time.
 type ProgressCallback<'a> = &'a mut dyn FnMut(Progress);
 
-/// Packs what can be read of a recording into the new file `output`. What is written appears whole or not at all.
+/// Packs what can be read of a recording into the new file `output`. What is written appears whole
+/// or not at all.
 ///
 /// # Errors
-/// `AlreadyExists`; `Damaged` or `BadContent` if a chunk or a file is damaged (what opening the recording left out is not
-/// missed here: look at its warnings); `NoSpace`; `Io`.
+/// `AlreadyExists`; `Damaged` or `BadContent` if a chunk or a file is damaged (what opening the
+/// recording left out is not missed here: look at its warnings); `NoSpace`; `Io`.
 pub fn pack(recording: &Recording, output: &Path, progress: ProgressCallback<'_>) -> Result<()> {
     if fs::symlink_metadata(output).is_ok() {
         return Err(Error::AlreadyExists { path: output.to_path_buf() });
     }
-    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder =
+        output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut temporary = TemporaryFile::create_in(folder)?;
     let file = temporary.file().try_clone().map_err(|error| Error::io("open", output, error))?;
-    let frames = FrameWriter::new(Box::new(ReservingFile::new(file)), output, recording_number(recording));
-    let mut packer = Packer { frames, encoder: Encoder::new(), counter: Counter::new(recording, progress)? };
+    let frames =
+        FrameWriter::new(Box::new(ReservingFile::new(file)), output, recording_number(recording));
+    let mut packer =
+        Packer { frames, encoder: Encoder::new(), counter: Counter::new(recording, progress)? };
     packer.pack(recording)?;
     packer.frames.sync()?;
-    if temporary.publish_if_absent(output)? { Ok(()) } else { Err(Error::AlreadyExists { path: output.to_path_buf() }) }
+    if temporary.publish_if_absent(output)? {
+        Ok(())
+    } else {
+        Err(Error::AlreadyExists { path: output.to_path_buf() })
+    }
 }
 
-/// Makes the new recording directory `directory` of a recording, normally a packed one. Files go into `store` too where it
-/// is on the same file system, and come from there where it has them.
+/// Makes the new recording directory `directory` of a recording, normally a packed one. Files go
+/// into `store` too where it is on the same file system, and come from there where it has them.
 ///
 /// # Errors
 /// As [`pack`]. The directory is removed again after an error.
-pub fn unpack(recording: &Recording, directory: &Path, store: Option<&Store>, progress: ProgressCallback<'_>) -> Result<()> {
+pub fn unpack(
+    recording: &Recording,
+    directory: &Path,
+    store: Option<&Store>,
+    progress: ProgressCallback<'_>,
+) -> Result<()> {
     let counter = Counter::new(recording, progress)?;
     make_directory(directory)?;
     let result = unpack_into(recording, directory, store, counter);
@@ -103,7 +121,8 @@ impl Packer<'_> {
         let metadata = metadata_text(recording.metadata(), recording.path())?;
         self.frames.put_raw(FrameHeader::new(FrameKind::Metadata), &metadata)?;
         for summary in recording.streams() {
-            let header = FrameHeader { stream: summary.info.id.0, ..FrameHeader::new(FrameKind::Stream) };
+            let header =
+                FrameHeader { stream: summary.info.id.0, ..FrameHeader::new(FrameKind::Stream) };
             self.frames.put_raw(header, &summary.info.encode())?;
             self.pack_stream(recording, summary.info.id)?;
         }
@@ -125,14 +144,22 @@ impl Packer<'_> {
         self.put_pending(&mut pieces)
     }
 
-    fn pack_content(&mut self, recording: &Recording, number: u32, id: ContentId, bytes: u64) -> Result<()> {
+    fn pack_content(
+        &mut self,
+        recording: &Recording,
+        number: u32,
+        id: ContentId,
+        bytes: u64,
+    ) -> Result<()> {
         let mut declaration = [0; CONTENT_DECLARATION_BYTES];
         declaration[..32].copy_from_slice(&id.0);
         declaration[32..].copy_from_slice(&bytes.to_le_bytes());
         let header = FrameHeader { stream: number, ..FrameHeader::new(FrameKind::Content) };
         self.frames.put_raw(header, &declaration)?;
         let mut pieces = Pieces::new(FrameKind::ContentChunk, number);
-        let copied_bytes = contents::for_each_block(&recording.shared, id, &mut |block| self.add_to(&mut pieces, block, ChunkEvents::default()))?;
+        let copied_bytes = contents::for_each_block(&recording.shared, id, &mut |block| {
+            self.add_to(&mut pieces, block, ChunkEvents::default())
+        })?;
         if copied_bytes != bytes {
             let reason = format!("it has {copied_bytes} bytes instead of {bytes}");
             return Err(Error::BadContent { path: recording.path().to_path_buf(), id, reason });
@@ -188,24 +215,42 @@ struct Pieces {
 
 impl Pieces {
     fn new(kind: FrameKind, number: u32) -> Self {
-        Self { kind, number, sequence: 0, offset: 0, pending: Vec::new(), events: ChunkEvents::default() }
+        Self {
+            kind,
+            number,
+            sequence: 0,
+            offset: 0,
+            pending: Vec::new(),
+            events: ChunkEvents::default(),
+        }
     }
 }
 
-fn unpack_into(recording: &Recording, directory: &Path, store: Option<&Store>, mut counter: Counter<'_>) -> Result<()> {
+fn unpack_into(
+    recording: &Recording,
+    directory: &Path,
+    store: Option<&Store>,
+    mut counter: Counter<'_>,
+) -> Result<()> {
     let files = directory.join(FILES_NAME);
     make_directory(&files)?;
     let metadata = metadata_text(recording.metadata(), recording.path())?;
     write_metadata(directory, &metadata)?;
     let path = directory.join(EVENTS_NAME);
-    let mut frames = FrameWriter::new(Box::new(ReservingFile::new(create_private(&path)?)), &path, recording_number(recording));
+    let mut frames = FrameWriter::new(
+        Box::new(ReservingFile::new(create_private(&path)?)),
+        &path,
+        recording_number(recording),
+    );
     frames.put_raw(FrameHeader::new(FrameKind::Metadata), &metadata)?;
     for stream in recording.shared.catalogue.streams.values() {
-        let header = FrameHeader { stream: stream.info.id.0, ..FrameHeader::new(FrameKind::Stream) };
+        let header =
+            FrameHeader { stream: stream.info.id.0, ..FrameHeader::new(FrameKind::Stream) };
         frames.put_raw(header, &stream.info.encode())?;
         let mut stored = Vec::new();
         for (offset, header) in &stream.pieces.frames {
-            // The stored bytes are taken over as they are: whether they can be decompressed shows when they are read.
+            // The stored bytes are taken over as they are: whether they can be decompressed shows
+            // when they are read.
             recording.shared.source.read_stored(*offset, header, &mut stored)?;
             frames.put(*header, &stored)?;
             counter.add(header.uncompressed_bytes as usize);
@@ -219,7 +264,12 @@ fn unpack_into(recording: &Recording, directory: &Path, store: Option<&Store>, m
     Ok(())
 }
 
-fn unpack_content(recording: &Recording, id: ContentId, files: &Path, store: Option<&Store>) -> Result<()> {
+fn unpack_content(
+    recording: &Recording,
+    id: ContentId,
+    files: &Path,
+    store: Option<&Store>,
+) -> Result<()> {
     if let Some(store) = store.filter(|store| store.contains(id)) {
         return store.link_into(id, files);
     }
@@ -233,5 +283,6 @@ fn unpack_content(recording: &Recording, id: ContentId, files: &Path, store: Opt
 
 /// The number in all frames of the recording, which a packed copy shares.
 fn recording_number(recording: &Recording) -> u64 {
-    u64::from_str_radix(&recording.metadata().recording_id, 16).unwrap_or_else(|_| new_recording_number())
+    u64::from_str_radix(&recording.metadata().recording_id, 16)
+        .unwrap_or_else(|_| new_recording_number())
 }

@@ -48,17 +48,21 @@ pub struct StreamSummary {
 }
 
 impl Recording {
-    /// Opens the recording at `path`: a directory, or a packed file. Takes time by the size of the index, except where
-    /// that is missing or damaged: then the file is searched, and [`Recording::warnings`] says what was lost.
+    /// Opens the recording at `path`: a directory, or a packed file. Takes time by the size of the
+    /// index, except where that is missing or damaged: then the file is searched, and
+    /// [`Recording::warnings`] says what was lost.
     ///
     /// # Errors
-    /// `NotARecording`, `UnsupportedVersion`, `BadMetadata` if no copy of the metadata is left, `Io`.
+    /// `NotARecording`, `UnsupportedVersion`, `BadMetadata` if no copy of the metadata is left,
+    /// `Io`.
     pub fn open(path: &Path) -> Result<Self> {
         let path = &fs::canonicalize(path).map_err(|error| Error::io("open", path, error))?;
         let is_directory = path.is_dir();
         let events = if is_directory { path.join(EVENTS_NAME) } else { path.clone() };
         let source = Source::open(&events).map_err(|error| match error {
-            Error::Io { source, .. } if is_directory && source.kind() == std::io::ErrorKind::NotFound => {
+            Error::Io { source, .. }
+                if is_directory && source.kind() == std::io::ErrorKind::NotFound =>
+            {
                 let reason = "it is a directory without an events file".to_owned();
                 Error::NotARecording { path: path.clone(), reason }
             }
@@ -76,7 +80,8 @@ impl Recording {
         check_beginning(&source)?;
         let mut catalogue = Catalogue::build(&source)?;
         let mut warnings = std::mem::take(&mut catalogue.warnings);
-        let metadata = find_metadata(&source, &catalogue.metadata, directory.as_deref(), &mut warnings)?;
+        let metadata =
+            find_metadata(&source, &catalogue.metadata, directory.as_deref(), &mut warnings)?;
         let warnings = warnings.into_list();
         Ok(Self { shared: Arc::new(Shared { source, catalogue, directory, metadata, warnings }) })
     }
@@ -86,8 +91,8 @@ impl Recording {
         &self.shared.metadata
     }
 
-    /// What was found to be lost or damaged on opening. Damage to the data of single chunks shows when they are read, or
-    /// with [`Recording::check`].
+    /// What was found to be lost or damaged on opening. Damage to the data of single chunks shows
+    /// when they are read, or with [`Recording::check`].
     pub fn warnings(&self) -> &[Warning] {
         &self.shared.warnings
     }
@@ -128,7 +133,11 @@ impl Recording {
         let mut warnings = Warnings::default();
         self.shared.warnings.iter().cloned().for_each(|warning| warnings.push(warning));
         // Without an index, opening has read all frames.
-        let has_index = !self.shared.warnings.iter().any(|warning| matches!(warning, Warning::NoIndex { .. } | Warning::BeingRecorded));
+        let has_index = !self
+            .shared
+            .warnings
+            .iter()
+            .any(|warning| matches!(warning, Warning::NoIndex { .. } | Warning::BeingRecorded));
         if has_index {
             check_unindexed(&self.shared.source, &mut |result| note_damage(result, &mut warnings))?;
         }
@@ -155,8 +164,9 @@ impl Recording {
         crate::contents::has(&self.shared, id)
     }
 
-    /// The path of a file with this content: the recording's own, or for a packed recording one in `cache_directory`,
-    /// extracted and checked now unless it is there already. The directory is made if needed.
+    /// The path of a file with this content: the recording's own, or for a packed recording one in
+    /// `cache_directory`, extracted and checked now unless it is there already. The directory is
+    /// made if needed.
     ///
     /// # Errors
     /// `NoContent`, `BadContent`, `Damaged`, `NoSpace`.
@@ -164,13 +174,16 @@ impl Recording {
         crate::contents::path(&self.shared, id, cache_directory)
     }
 
-    /// Copies a file of the recording to `output`, checking that it is what its name says; returns its size.
+    /// Copies a file of the recording to `output`, checking that it is what its name says; returns
+    /// its size.
     ///
     /// # Errors
     /// As [`Recording::content_path`]; `output` may have got part of the bytes.
     pub fn copy_content(&self, id: ContentId, output: &mut dyn Write) -> Result<u64> {
         let write = |error| Error::io("copy a file from", self.path(), error);
-        crate::contents::for_each_block(&self.shared, id, &mut |block| output.write_all(block).map_err(write))
+        crate::contents::for_each_block(&self.shared, id, &mut |block| {
+            output.write_all(block).map_err(write)
+        })
     }
 }
 
@@ -182,12 +195,19 @@ impl Shared {
 }
 
 pub(crate) fn summarise(stream: &CataloguedStream) -> StreamSummary {
-    StreamSummary { info: stream.info.clone(), bytes: stream.pieces.bytes, event_count: stream.event_count, chunk_count: stream.pieces.frames.len() }
+    StreamSummary {
+        info: stream.info.clone(),
+        bytes: stream.pieces.bytes,
+        event_count: stream.event_count,
+        chunk_count: stream.pieces.frames.len(),
+    }
 }
 
 fn note_damage(result: Result<()>, warnings: &mut Warnings) -> Result<()> {
     match result {
-        Err(Error::Damaged { place, reason, .. }) => warnings.push(Warning::Damaged { place, reason }),
+        Err(Error::Damaged { place, reason, .. }) => {
+            warnings.push(Warning::Damaged { place, reason })
+        }
         Err(error @ (Error::BadContent { .. } | Error::NoContent { .. })) => {
             warnings.push(Warning::BadContent { reason: error.to_string() });
         }
@@ -198,7 +218,10 @@ fn note_damage(result: Result<()>, warnings: &mut Warnings) -> Result<()> {
 
 /// Refuses what does not begin like a recording, or like one of another version.
 fn check_beginning(source: &Source) -> Result<()> {
-    let not_a_recording = |reason: &str| Error::NotARecording { path: source.path().to_path_buf(), reason: reason.to_owned() };
+    let not_a_recording = |reason: &str| Error::NotARecording {
+        path: source.path().to_path_buf(),
+        reason: reason.to_owned(),
+    };
     let mut bytes = [0; HEADER_BYTES];
     if source.read_at(0, &mut bytes)? < HEADER_BYTES {
         return Err(not_a_recording("the file is too short"));
@@ -214,13 +237,21 @@ fn check_beginning(source: &Source) -> Result<()> {
     Ok(())
 }
 
-/// The newest metadata that can be read: from the last frame of them, an earlier one, or `recording.json`.
-fn find_metadata(source: &Source, frames: &[PlacedFrame], directory: Option<&Path>, warnings: &mut Warnings) -> Result<Metadata> {
+/// The newest metadata that can be read: from the last frame of them, an earlier one, or
+/// `recording.json`.
+fn find_metadata(
+    source: &Source,
+    frames: &[PlacedFrame],
+    directory: Option<&Path>,
+    warnings: &mut Warnings,
+) -> Result<Metadata> {
     let mut first_reason = None;
     for frame in frames.iter().rev() {
         match read_metadata_frame(source, frame) {
             Ok(metadata) => {
-                first_reason.into_iter().for_each(|reason| warnings.push(Warning::OldMetadata { reason }));
+                first_reason
+                    .into_iter()
+                    .for_each(|reason| warnings.push(Warning::OldMetadata { reason }));
                 return Ok(metadata);
             }
             Err(Error::Damaged { reason, .. } | Error::BadMetadata { reason, .. }) => {

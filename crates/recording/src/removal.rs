@@ -14,12 +14,13 @@ use crate::source::open_regular;
 use crate::store::temporary::TEMPORARY_PREFIX;
 use crate::writer::{EVENTS_NAME, FILES_NAME, METADATA_NAME, NEW_EVENTS_NAME, NEW_METADATA_NAME};
 
-/// Removes the recording at `path`, a directory or a packed file; a symbolic link to one stands for it. If `latest` in the
-/// same folder pointed to it, it then points to the latest of the others. Files in the store stay until a collection.
+/// Removes the recording at `path`, a directory or a packed file; a symbolic link to one stands for
+/// it. If `latest` in the same folder pointed to it, it then points to the latest of the others.
+/// Files in the store stay until a collection.
 ///
 /// # Errors
-/// `NotARecording`; `ForeignEntry` if it holds anything that is not part of a recording, and then nothing is removed;
-/// `BeingRecorded`; `Io`.
+/// `NotARecording`; `ForeignEntry` if it holds anything that is not part of a recording, and then
+/// nothing is removed; `BeingRecorded`; `Io`.
 pub fn remove(path: &Path) -> Result<()> {
     let path = fs::canonicalize(path).map_err(|error| Error::io("find", path, error))?;
     if path.is_dir() {
@@ -38,8 +39,10 @@ fn remove_directory(path: &Path) -> Result<()> {
     let contents = files.as_deref().map_or(Ok(Vec::new()), content_entries)?;
     let checkpoints = folder_in(path, CHECKPOINTS_NAME);
     let kept = checkpoints.as_deref().map_or(Ok(Vec::new()), checkpoint_entries)?;
-    let is_folder = |entry: &PathBuf| Some(entry) == files.as_ref() || Some(entry) == checkpoints.as_ref();
-    for file in contents.iter().chain(&kept).chain(entries.iter().filter(|entry| !is_folder(entry))) {
+    let is_folder =
+        |entry: &PathBuf| Some(entry) == files.as_ref() || Some(entry) == checkpoints.as_ref();
+    for file in contents.iter().chain(&kept).chain(entries.iter().filter(|entry| !is_folder(entry)))
+    {
         fs::remove_file(file).map_err(|error| Error::io("remove", file, error))?;
     }
     for folder in files.as_deref().into_iter().chain(checkpoints.as_deref()).chain([path]) {
@@ -50,7 +53,10 @@ fn remove_directory(path: &Path) -> Result<()> {
 
 /// Makes sure that `events` is the events file of a recording that nobody writes.
 fn check_events(events: &Path, recording: &Path) -> Result<()> {
-    let not_one = |reason: &str| Error::NotARecording { path: recording.to_path_buf(), reason: reason.to_owned() };
+    let not_one = |reason: &str| Error::NotARecording {
+        path: recording.to_path_buf(),
+        reason: reason.to_owned(),
+    };
     let mut file = match open_regular(events) {
         Ok(file) => file,
         Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
@@ -59,7 +65,8 @@ fn check_events(events: &Path, recording: &Path) -> Result<()> {
         Err(error) => return Err(error),
     };
     let mut beginning = Vec::new();
-    let read = io::Read::read_to_end(&mut io::Read::take(&mut file, MAGIC.len() as u64), &mut beginning);
+    let read =
+        io::Read::read_to_end(&mut io::Read::take(&mut file, MAGIC.len() as u64), &mut beginning);
     read.map_err(|error| Error::io("read", events, error))?;
     // An events file may be empty: the recorder found a full disk.
     let is_empty_events = beginning.is_empty() && events != recording;
@@ -67,14 +74,26 @@ fn check_events(events: &Path, recording: &Path) -> Result<()> {
         return Err(not_one("it does not begin like one"));
     }
     match file.try_lock() {
-        Err(TryLockError::WouldBlock) => Err(Error::BeingRecorded { path: recording.to_path_buf() }),
+        Err(TryLockError::WouldBlock) => {
+            Err(Error::BeingRecorded { path: recording.to_path_buf() })
+        }
         _ => Ok(()),
     }
 }
 
 /// What is in a recording's directory, if all of it belongs there.
 fn own_entries(path: &Path) -> Result<Vec<PathBuf>> {
-    entries_if(path, |name| [EVENTS_NAME, NEW_EVENTS_NAME, METADATA_NAME, NEW_METADATA_NAME, FILES_NAME, CHECKPOINTS_NAME].contains(&name))
+    entries_if(path, |name| {
+        [
+            EVENTS_NAME,
+            NEW_EVENTS_NAME,
+            METADATA_NAME,
+            NEW_METADATA_NAME,
+            FILES_NAME,
+            CHECKPOINTS_NAME,
+        ]
+        .contains(&name)
+    })
 }
 
 fn checkpoint_entries(folder: &Path) -> Result<Vec<PathBuf>> {
@@ -82,7 +101,9 @@ fn checkpoint_entries(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn content_entries(files: &Path) -> Result<Vec<PathBuf>> {
-    entries_if(files, |name| name.parse::<ContentId>().is_ok() || name.starts_with(TEMPORARY_PREFIX))
+    entries_if(files, |name| {
+        name.parse::<ContentId>().is_ok() || name.starts_with(TEMPORARY_PREFIX)
+    })
 }
 
 fn entries_if(folder: &Path, belongs: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>> {

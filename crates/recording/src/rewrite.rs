@@ -1,8 +1,10 @@
-//! Writing a recording anew while it is made, without some of its streams: so that a long one can be kept small.
+//! Writing a recording anew while it is made, without some of its streams: so that a long one can
+//! be kept small.
 //!
-//! The new events file is made beside the old one and takes its place in one step. Nothing is ever changed in place: a recorder that is killed
-//! meanwhile leaves the old file or the new one. Others append to the old file while most of it is copied; what they added is copied last,
-//! and only for that do they wait.
+//! The new events file is made beside the old one and takes its place in one step. Nothing is ever
+//! changed in place: a recorder that is killed meanwhile leaves the old file or the new one. Others
+//! append to the old file while most of it is copied; what they added is copied last, and only for
+//! that do they wait.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -17,7 +19,10 @@ use crate::frame_writer::FrameWriter;
 use crate::source::Source;
 use crate::storage::ReservingFile;
 use crate::stream_info::{StreamId, StreamInfo};
-use crate::writer::{ChunkEvents, EVENTS_NAME, NEW_EVENTS_NAME, RecordingWriter, StreamEnd, create_private, lock, metadata_text};
+use crate::writer::{
+    ChunkEvents, EVENTS_NAME, NEW_EVENTS_NAME, RecordingWriter, StreamEnd, create_private, lock,
+    metadata_text,
+};
 
 /// What becomes of a stream when a recording is written anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +40,8 @@ pub enum Keep {
     Nothing,
 }
 
-/// A stream that is given other bytes when a recording is written anew. What is appended later follows them.
+/// A stream that is given other bytes when a recording is written anew. What is appended later
+/// follows them.
 #[derive(Debug, Clone)]
 pub struct Replaced<'a> {
     /// Its declaration.
@@ -44,7 +50,8 @@ pub struct Replaced<'a> {
     pub chunks: &'a [(Vec<u8>, ChunkEvents)],
 }
 
-/// A recording as it stood at some moment, about to be written anew. Made by [`RecordingWriter::begin_rewrite`].
+/// A recording as it stood at some moment, about to be written anew. Made by
+/// [`RecordingWriter::begin_rewrite`].
 #[derive(Debug)]
 pub struct Rewrite<'a> {
     writer: &'a RecordingWriter,
@@ -70,8 +77,8 @@ impl RecordingWriter {
 }
 
 impl Rewrite<'_> {
-    /// Writes the recording anew: of each stream what `keep` says, `replaced` instead of what that stream held at the beginning of the rewrite.
-    /// Streams that were declared since are kept.
+    /// Writes the recording anew: of each stream what `keep` says, `replaced` instead of what that
+    /// stream held at the beginning of the rewrite. Streams that were declared since are kept.
     ///
     /// # Errors
     /// `NoSpace`, `Damaged`, what the system says: then the recording is as it was, and goes on.
@@ -86,21 +93,35 @@ impl Rewrite<'_> {
         result
     }
 
-    fn write_to(self, path: &PathBuf, keep: &dyn Fn(StreamId) -> Keep, replaced: &Replaced<'_>) -> Result<()> {
+    fn write_to(
+        self,
+        path: &PathBuf,
+        keep: &dyn Fn(StreamId) -> Keep,
+        replaced: &Replaced<'_>,
+    ) -> Result<()> {
         let Self { writer, source, frames } = self;
         let target = writer.directory().join(EVENTS_NAME);
         let file = create_private(path)?;
         let _ = file.try_lock(); // as RecordingWriter::create does
         let held = file.try_clone().map_err(|error| Error::io("open", path, error))?;
         let metadata = metadata_text(&lock(&writer.state).metadata, &target)?;
-        let mut copy = Copy::new(FrameWriter::new(Box::new(ReservingFile::new(file)), &target, lock(&writer.state).frames.recording()));
+        let mut copy = Copy::new(FrameWriter::new(
+            Box::new(ReservingFile::new(file)),
+            &target,
+            lock(&writer.state).frames.recording(),
+        ));
         copy.frames.put_raw(FrameHeader::new(FrameKind::Metadata), &metadata)?;
         copy.put_replaced(replaced)?;
         for frame in &frames {
             let is_replaced = frame.1.stream == replaced.info.id.0;
-            copy.take(&source, *frame, if is_replaced { Keep::Nothing } else { keep(StreamId(frame.1.stream)) })?;
+            copy.take(
+                &source,
+                *frame,
+                if is_replaced { Keep::Nothing } else { keep(StreamId(frame.1.stream)) },
+            )?;
         }
-        // The name may be on the disk before the bytes are: a loss of power would then leave neither the old file nor the new one.
+        // The name may be on the disk before the bytes are: a loss of power would then leave
+        // neither the old file nor the new one.
         copy.frames.sync()?;
         let mut state = writer.unfinished_state()?;
         let source = Source::open(&target)?;
@@ -124,12 +145,21 @@ struct Copy {
 
 impl Copy {
     fn new(frames: FrameWriter) -> Self {
-        Self { frames, streams: HashMap::new(), encoder: Encoder::new(), stored: Vec::new(), bytes: Vec::new() }
+        Self {
+            frames,
+            streams: HashMap::new(),
+            encoder: Encoder::new(),
+            stored: Vec::new(),
+            bytes: Vec::new(),
+        }
     }
 
     fn put_replaced(&mut self, replaced: &Replaced<'_>) -> Result<()> {
         let id = replaced.info.id;
-        self.declare(FrameHeader { stream: id.0, ..FrameHeader::new(FrameKind::Stream) }, &replaced.info.encode())?;
+        self.declare(
+            FrameHeader { stream: id.0, ..FrameHeader::new(FrameKind::Stream) },
+            &replaced.info.encode(),
+        )?;
         replaced.chunks.iter().try_for_each(|(bytes, events)| self.put_encoded(id, bytes, *events))
     }
 
@@ -139,11 +169,17 @@ impl Copy {
             (FrameKind::Stream, _) => {
                 source.read_stored(offset, &header, &mut self.stored)?;
                 let declaration = std::mem::take(&mut self.stored);
-                let result = if self.streams.contains_key(&StreamId(header.stream)) { Ok(()) } else { self.declare(header, &declaration) };
+                let result = if self.streams.contains_key(&StreamId(header.stream)) {
+                    Ok(())
+                } else {
+                    self.declare(header, &declaration)
+                };
                 self.stored = declaration;
                 result
             }
-            (FrameKind::Chunk, Keep::Until { bytes, events }) => self.take_beginning(source, (offset, header), bytes, events),
+            (FrameKind::Chunk, Keep::Until { bytes, events }) => {
+                self.take_beginning(source, (offset, header), bytes, events)
+            }
             (FrameKind::Chunk, Keep::All) => {
                 source.read_stored(offset, &header, &mut self.stored)?;
                 let stored = std::mem::take(&mut self.stored);
@@ -157,7 +193,13 @@ impl Copy {
     }
 
     /// Of a chunk, what belongs to the first `bytes` of its stream.
-    fn take_beginning(&mut self, source: &Source, (offset, header): PlacedFrame, bytes: u64, events: u64) -> Result<()> {
+    fn take_beginning(
+        &mut self,
+        source: &Source,
+        (offset, header): PlacedFrame,
+        bytes: u64,
+        events: u64,
+    ) -> Result<()> {
         let id = StreamId(header.stream);
         let before = self.streams.get(&id).copied().unwrap_or_default();
         if bytes <= before.bytes {
@@ -170,7 +212,11 @@ impl Copy {
         source.read_frame(offset, &header, &mut self.stored, &mut chunk)?;
         chunk.truncate((bytes - before.bytes) as usize);
         let count = events.saturating_sub(before.events) as u32;
-        let result = self.put_encoded(id, &chunk, ChunkEvents { first: header.first_event.filter(|_| count > 0), count });
+        let result = self.put_encoded(
+            id,
+            &chunk,
+            ChunkEvents { first: header.first_event.filter(|_| count > 0), count },
+        );
         self.bytes = chunk;
         result
     }
@@ -179,7 +225,8 @@ impl Copy {
         let before = self.frames.end();
         self.frames.put_raw(header, declaration)?;
         let stored_bytes = self.frames.end() - before;
-        self.streams.insert(StreamId(header.stream), StreamEnd { stored_bytes, ..StreamEnd::default() });
+        self.streams
+            .insert(StreamId(header.stream), StreamEnd { stored_bytes, ..StreamEnd::default() });
         Ok(())
     }
 
@@ -189,7 +236,12 @@ impl Copy {
         }
         let mut encoder = std::mem::replace(&mut self.encoder, Encoder::new());
         let (stored_as, stored) = encoder.encode(bytes, Codec::Small);
-        let mut header = FrameHeader { stream: stream.0, first_event: events.first, event_count: events.count, ..FrameHeader::new(FrameKind::Chunk) };
+        let mut header = FrameHeader {
+            stream: stream.0,
+            first_event: events.first,
+            event_count: events.count,
+            ..FrameHeader::new(FrameKind::Chunk)
+        };
         header.describe_payload(stored_as, bytes.len(), stored);
         let result = self.put_chunk(header, stored);
         self.encoder = encoder;
@@ -206,7 +258,8 @@ impl Copy {
 }
 
 impl crate::writer::State {
-    /// Goes on with another file, of which the caller has made sure that it holds what this one does.
+    /// Goes on with another file, of which the caller has made sure that it holds what this one
+    /// does.
     fn adopt(&mut self, frames: FrameWriter, streams: HashMap<StreamId, StreamEnd>, held: File) {
         self.frames = frames;
         self.streams = streams;
@@ -214,11 +267,14 @@ impl crate::writer::State {
     }
 }
 
-/// Removes files of a recording that is being made, which nothing left in it refers to. Those that are not there are no error.
+/// Removes files of a recording that is being made, which nothing left in it refers to. Those that
+/// are not there are no error.
 pub(crate) fn remove_files(paths: impl Iterator<Item = PathBuf>) -> Result<()> {
     for path in paths {
         match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io("remove", &path, error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::io("remove", &path, error));
+            }
             _ => {}
         }
     }

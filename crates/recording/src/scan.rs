@@ -1,7 +1,8 @@
 //! Finding the frames of a file without its index.
 //!
-//! Every frame's data are checked too: after a crash a header may be on the disk without them. Where no frame stands, the
-//! next one is searched for; a header's checksum covers its place, so nothing inside a chunk's data passes for a frame.
+//! Every frame's data are checked too: after a crash a header may be on the disk without them.
+//! Where no frame stands, the next one is searched for; a header's checksum covers its place, so
+//! nothing inside a chunk's data passes for a frame.
 
 use crate::catalogue::Catalogue;
 use crate::error::{Error, FramePlace, Result};
@@ -35,9 +36,12 @@ pub(crate) fn scan(source: &Source, catalogue: &mut Catalogue) -> Result<()> {
     Ok(())
 }
 
-/// Reads what only a reader without the index would: the headers where they stand, metadata that newer ones follow, the zeros behind frames.
-/// `note` is given each damage.
-pub(crate) fn check_unindexed(source: &Source, note: &mut dyn FnMut(Result<()>) -> Result<()>) -> Result<()> {
+/// Reads what only a reader without the index would: the headers where they stand, metadata that
+/// newer ones follow, the zeros behind frames. `note` is given each damage.
+pub(crate) fn check_unindexed(
+    source: &Source,
+    note: &mut dyn FnMut(Result<()>) -> Result<()>,
+) -> Result<()> {
     let mut stored = Vec::new();
     let mut offset = 0;
     while offset < source.length() {
@@ -55,7 +59,12 @@ pub(crate) fn check_unindexed(source: &Source, note: &mut dyn FnMut(Result<()>) 
     Ok(())
 }
 
-fn check_frame(source: &Source, offset: u64, header: &FrameHeader, stored: &mut Vec<u8>) -> Result<()> {
+fn check_frame(
+    source: &Source,
+    offset: u64,
+    header: &FrameHeader,
+    stored: &mut Vec<u8>,
+) -> Result<()> {
     if header.kind == FrameKind::Metadata {
         source.read_stored(offset, header, stored)?;
     }
@@ -65,11 +74,19 @@ fn check_frame(source: &Source, offset: u64, header: &FrameHeader, stored: &mut 
     source.read_exact_at(offset + data_end, padding)?;
     match padding.iter().all(|byte| *byte == 0) {
         true => Ok(()),
-        false => Err(source.damaged(header.place(offset), "the bytes that fill it up are not zeros")),
+        false => {
+            Err(source.damaged(header.place(offset), "the bytes that fill it up are not zeros"))
+        }
     }
 }
 
-fn add_checked(source: &Source, catalogue: &mut Catalogue, offset: u64, header: FrameHeader, stored: &mut Vec<u8>) -> Result<()> {
+fn add_checked(
+    source: &Source,
+    catalogue: &mut Catalogue,
+    offset: u64,
+    header: FrameHeader,
+    stored: &mut Vec<u8>,
+) -> Result<()> {
     match source.read_stored(offset, &header, stored) {
         Ok(()) => catalogue.add(source, offset, header),
         Err(Error::Damaged { place, reason, .. }) => {
@@ -102,7 +119,8 @@ fn find_frame(source: &Source, offset: u64, recording: Option<u64>) -> Result<Op
 }
 
 fn is_frame(bytes: &[u8], offset: u64, recording: Option<u64>) -> bool {
-    let Some(bytes) = bytes.first_chunk::<HEADER_BYTES>().filter(|bytes| bytes[..4] == MAGIC) else {
+    let Some(bytes) = bytes.first_chunk::<HEADER_BYTES>().filter(|bytes| bytes[..4] == MAGIC)
+    else {
         return false;
     };
     let header = FrameHeader::decode(bytes, offset);

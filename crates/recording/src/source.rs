@@ -1,4 +1,5 @@
-//! The bytes of a recording file, read from any place in it, every length checked against what is there.
+//! The bytes of a recording file, read from any place in it, every length checked against what is
+//! there.
 
 use std::fs::File;
 use std::io;
@@ -26,7 +27,8 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Opens a regular file. Anything else is refused without waiting on it: a pipe would block, a device might answer.
+    /// Opens a regular file. Anything else is refused without waiting on it: a pipe would block, a
+    /// device might answer.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let file = open_regular(path)?;
         let length = file.metadata().map_err(|error| Error::io("inspect", path, error))?.len();
@@ -49,7 +51,9 @@ impl Source {
     /// True if a recorder holds the file at the moment.
     pub(crate) fn is_being_recorded(&self) -> bool {
         match &self.bytes {
-            Bytes::File(file) => matches!(file.try_lock_shared(), Err(std::fs::TryLockError::WouldBlock)),
+            Bytes::File(file) => {
+                matches!(file.try_lock_shared(), Err(std::fs::TryLockError::WouldBlock))
+            }
             Bytes::Memory(_) => false,
         }
     }
@@ -59,12 +63,18 @@ impl Source {
         let result = match &self.bytes {
             Bytes::File(file) => file.read_exact_at(output, offset),
             Bytes::Memory(bytes) => {
-                let range = usize::try_from(offset).ok().and_then(|start| bytes.get(start..)?.get(..output.len()));
-                range.map(|range| output.copy_from_slice(range)).ok_or(io::ErrorKind::UnexpectedEof.into())
+                let range = usize::try_from(offset)
+                    .ok()
+                    .and_then(|start| bytes.get(start..)?.get(..output.len()));
+                range
+                    .map(|range| output.copy_from_slice(range))
+                    .ok_or(io::ErrorKind::UnexpectedEof.into())
             }
         };
         result.map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => self.damaged(FramePlace::at(offset), "the file ends within it"),
+            io::ErrorKind::UnexpectedEof => {
+                self.damaged(FramePlace::at(offset), "the file ends within it")
+            }
             _ => Error::io("read", &self.path, error),
         })
     }
@@ -77,39 +87,66 @@ impl Source {
         Ok(count)
     }
 
-    /// Reads and checks the header at `offset`. The whole frame lies in the file when this succeeds.
-    pub(crate) fn read_header(&self, offset: u64) -> Result<std::result::Result<FrameHeader, HeaderFault>> {
+    /// Reads and checks the header at `offset`. The whole frame lies in the file when this
+    /// succeeds.
+    pub(crate) fn read_header(
+        &self,
+        offset: u64,
+    ) -> Result<std::result::Result<FrameHeader, HeaderFault>> {
         let mut bytes = [0; HEADER_BYTES];
         if self.length.saturating_sub(offset) < HEADER_BYTES as u64 {
             return Ok(Err(HeaderFault::Inconsistent("the file ends within its header")));
         }
         self.read_exact_at(offset, &mut bytes)?;
-        Ok(FrameHeader::decode(&bytes, offset).and_then(|header| match offset.checked_add(header.frame_bytes()) {
-            Some(end) if end <= self.length => Ok(header),
-            _ => Err(HeaderFault::Inconsistent("the file ends within it")),
+        Ok(FrameHeader::decode(&bytes, offset).and_then(|header| {
+            match offset.checked_add(header.frame_bytes()) {
+                Some(end) if end <= self.length => Ok(header),
+                _ => Err(HeaderFault::Inconsistent("the file ends within it")),
+            }
         }))
     }
 
     /// Reads what the frame at `offset` stores into `stored`, and checks it.
-    pub(crate) fn read_stored(&self, offset: u64, header: &FrameHeader, stored: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn read_stored(
+        &self,
+        offset: u64,
+        header: &FrameHeader,
+        stored: &mut Vec<u8>,
+    ) -> Result<()> {
         resize_within(stored, header.stored_bytes as usize);
         self.read_stored_into(offset, header, stored)
     }
 
     fn read_stored_into(&self, offset: u64, header: &FrameHeader, stored: &mut [u8]) -> Result<()> {
         self.read_exact_at(offset.saturating_add(HEADER_BYTES as u64), stored)?;
-        if payload_hash(stored) == header.stored_hash { Ok(()) } else { Err(self.damaged(header.place(offset), "the checksum of its data is wrong")) }
+        if payload_hash(stored) == header.stored_hash {
+            Ok(())
+        } else {
+            Err(self.damaged(header.place(offset), "the checksum of its data is wrong"))
+        }
     }
 
-    /// Reads, checks and decompresses the frame at `offset`, which must have exactly this `header`, into `output`; `stored`
-    /// is room to work in.
-    pub(crate) fn read_frame(&self, offset: u64, header: &FrameHeader, stored: &mut Vec<u8>, output: &mut Vec<u8>) -> Result<()> {
+    /// Reads, checks and decompresses the frame at `offset`, which must have exactly this `header`,
+    /// into `output`; `stored` is room to work in.
+    pub(crate) fn read_frame(
+        &self,
+        offset: u64,
+        header: &FrameHeader,
+        stored: &mut Vec<u8>,
+        output: &mut Vec<u8>,
+    ) -> Result<()> {
         resize_within(output, header.uncompressed_bytes as usize);
         self.read_frame_into(offset, header, stored, output)
     }
 
     /// As [`Source::read_frame`], into exactly as many bytes as the frame has uncompressed.
-    pub(crate) fn read_frame_into(&self, offset: u64, header: &FrameHeader, stored: &mut Vec<u8>, output: &mut [u8]) -> Result<()> {
+    pub(crate) fn read_frame_into(
+        &self,
+        offset: u64,
+        header: &FrameHeader,
+        stored: &mut Vec<u8>,
+        output: &mut [u8],
+    ) -> Result<()> {
         let place = header.place(offset);
         match self.read_header(offset)? {
             Ok(found) if found == *header => {}
@@ -134,10 +171,21 @@ fn resize_within(buffer: &mut Vec<u8>, bytes: usize) {
     buffer.resize(bytes, 0);
 }
 
-/// Opens a regular file for reading; a symbolic link at the end of the path, a pipe or a device is refused.
+/// Opens a regular file for reading; a symbolic link at the end of the path, a pipe or a device is
+/// refused.
 pub(crate) fn open_regular(path: &Path) -> Result<File> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-    let file: File = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| Error::io("open", path, error.into()))?.into();
+    let flags =
+        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file: File = rustix::fs::open(path, flags, Mode::empty())
+        .map_err(|error| Error::io("open", path, error.into()))?
+        .into();
     let kind = file.metadata().map_err(|error| Error::io("inspect", path, error))?;
-    if kind.is_file() { Ok(file) } else { Err(Error::NotARecording { path: path.to_path_buf(), reason: "it is not a regular file".to_owned() }) }
+    if kind.is_file() {
+        Ok(file)
+    } else {
+        Err(Error::NotARecording {
+            path: path.to_path_buf(),
+            reason: "it is not a regular file".to_owned(),
+        })
+    }
 }

@@ -1,4 +1,5 @@
-//! The file a recording is written to, as the few operations the writer needs. Tests put a failing one in its place.
+//! The file a recording is written to, as the few operations the writer needs. Tests put a failing
+//! one in its place.
 
 use rustix::fs::FallocateFlags;
 use std::fs::File;
@@ -19,8 +20,9 @@ pub(crate) trait Storage: Send {
     fn release(&mut self, _bytes: u64) {}
 }
 
-/// A file whose next blocks are reserved before they are written, many at once: to find a block for each page as it is written is a third of
-/// what a write costs. Its size is that of what was written, so nobody who reads it sees the difference.
+/// A file whose next blocks are reserved before they are written, many at once: to find a block for
+/// each page as it is written is a third of what a write costs. Its size is that of what was
+/// written, so nobody who reads it sees the difference.
 #[derive(Debug)]
 pub(crate) struct ReservingFile {
     file: File,
@@ -28,7 +30,8 @@ pub(crate) struct ReservingFile {
     reserved: Option<u64>,
 }
 
-/// A file that grows beyond this is likely to grow more; reserving for shorter ones would cost more than it saves.
+/// A file that grows beyond this is likely to grow more; reserving for shorter ones would cost more
+/// than it saves.
 const RESERVE_FROM: u64 = 1 << 20;
 /// As much is reserved at once at most: it is missing elsewhere, and stays behind if we are killed.
 const MOST_RESERVED: u64 = 64 << 20;
@@ -48,7 +51,8 @@ impl ReservingFile {
         match rustix::fs::fallocate(&self.file, FallocateFlags::KEEP_SIZE, offset, length) {
             Ok(()) => self.reserved = Some(offset + length),
             Err(_) => {
-                // A full disk, or a file system that cannot: what it took nevertheless is given back.
+                // A full disk, or a file system that cannot: what it took nevertheless is given
+                // back.
                 let _ = self.file.set_len(offset);
                 self.reserved = None;
             }
@@ -90,7 +94,11 @@ impl Drop for ReservingFile {
 }
 
 /// Writes all of `slices` at `offset`, whatever pieces the storage takes them in.
-pub(crate) fn write_all_at(storage: &mut dyn Storage, mut offset: u64, slices: &mut [IoSlice<'_>]) -> io::Result<()> {
+pub(crate) fn write_all_at(
+    storage: &mut dyn Storage,
+    mut offset: u64,
+    slices: &mut [IoSlice<'_>],
+) -> io::Result<()> {
     let mut rest = slices;
     IoSlice::advance_slices(&mut rest, 0);
     while !rest.is_empty() {

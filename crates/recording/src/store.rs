@@ -1,11 +1,11 @@
 //! The store: files by content, shared by all recordings.
 //!
-//! Layout: `<first two digits>/<hash>` the files; `cache/<kind>/<hash of the key>` derived files; `identities` which file of
-//! the system had which content; `temporary/`; `lock`.
+//! Layout: `<first two digits>/<hash>` the files; `cache/<kind>/<hash of the key>` derived files;
+//! `identities` which file of the system had which content; `temporary/`; `lock`.
 //!
-//! Invariants: a file under its hash has exactly the bytes of the hash (it was hashed while these very bytes were written)
-//! and is never changed; names appear only with whole files behind them. Any number of processes may use a store at once; a
-//! collection has it to itself.
+//! Invariants: a file under its hash has exactly the bytes of the hash (it was hashed while these
+//! very bytes were written) and is never changed; names appear only with whole files behind them.
+//! Any number of processes may use a store at once; a collection has it to itself.
 
 mod collect;
 mod copy;
@@ -41,12 +41,14 @@ const COPY_ATTEMPTS: u32 = 5;
 pub struct Store {
     root: PathBuf,
     identities: Mutex<IdentityCache>,
-    /// Held shared while the store is open: content just added, which no recording links to yet, is not collected.
+    /// Held shared while the store is open: content just added, which no recording links to yet, is
+    /// not collected.
     _lock: File,
 }
 
 impl Store {
-    /// Opens the store in directory `root`, which is made if needed. Waits for a collection under way.
+    /// Opens the store in directory `root`, which is made if needed. Waits for a collection under
+    /// way.
     pub fn open(root: &Path) -> Result<Self> {
         make_private_directories(&root.join(TEMPORARY_NAME))?;
         make_private_directories(&root.join(CACHE_NAME))?;
@@ -83,14 +85,16 @@ impl Store {
         if self.contains(id) { open_regular(&self.path(id)) } else { Err(self.no_content(id)) }
     }
 
-    /// The content of a file known by its identity, if the store has it: no byte of the file needs to be read then.
+    /// The content of a file known by its identity, if the store has it: no byte of the file needs
+    /// to be read then.
     pub fn lookup(&self, identity: &FileIdentity) -> Option<ContentId> {
         let id = self.identities.lock().unwrap_or_else(PoisonError::into_inner).get(identity)?;
         self.has_sized(id, identity.bytes).then_some(id)
     }
 
-    /// Adds the bytes of a regular file, whatever its position. They are read once if the store has them already, or the
-    /// file system can share them between files; otherwise twice. A file known by its identity is not read at all.
+    /// Adds the bytes of a regular file, whatever its position. They are read once if the store has
+    /// them already, or the file system can share them between files; otherwise twice. A file known
+    /// by its identity is not read at all.
     ///
     /// # Errors
     /// `FileChanging` if somebody keeps writing to it; `NoSpace`; `Io`.
@@ -102,7 +106,8 @@ impl Store {
             }
             let id = self.add_unknown(file, identity.bytes)?;
             // Bytes written while we read may be in the copy or not, or half of them.
-            if let Some(id) = id.filter(|_| FileIdentity::of(file).is_ok_and(|now| now == identity)) {
+            if let Some(id) = id.filter(|_| FileIdentity::of(file).is_ok_and(|now| now == identity))
+            {
                 self.remember(&identity, id);
                 return Ok(id);
             }
@@ -150,7 +155,8 @@ impl Store {
         Ok(id)
     }
 
-    /// Gives `directory` a file named by this content: a hard link, or where that is impossible a copy.
+    /// Gives `directory` a file named by this content: a hard link, or where that is impossible a
+    /// copy.
     pub(crate) fn link_into(&self, id: ContentId, directory: &Path) -> Result<()> {
         if !self.contains(id) {
             return Err(self.no_content(id));
@@ -164,8 +170,8 @@ impl Store {
         }
     }
 
-    /// Shares a file whose bytes have been checked to be this content, if the store does not have it and hard links between
-    /// the two places are possible. Nothing is lost if not.
+    /// Shares a file whose bytes have been checked to be this content, if the store does not have
+    /// it and hard links between the two places are possible. Nothing is lost if not.
     pub(crate) fn adopt(&self, id: ContentId, path: &Path) {
         let target = self.path(id);
         if target.parent().is_some_and(|folder| make_private_directories(folder).is_ok()) {
@@ -187,8 +193,9 @@ impl Store {
         temporary.publish_if_absent(target).map(drop)
     }
 
-    /// True if the store has this content and its file has this size. After a loss of power a file may be there with its
-    /// bytes missing; taking it for absent replaces it, which spares every addition a wait for the disk.
+    /// True if the store has this content and its file has this size. After a loss of power a file
+    /// may be there with its bytes missing; taking it for absent replaces it, which spares every
+    /// addition a wait for the disk.
     fn has_sized(&self, id: ContentId, bytes: u64) -> bool {
         let metadata = fs::symlink_metadata(self.path(id));
         metadata.is_ok_and(|metadata| metadata.is_file() && metadata.len() == bytes)
@@ -203,13 +210,18 @@ impl Store {
         if self.has_sized(id, bytes) {
             return Ok(());
         }
-        if self.contains(id) { temporary.replace(&target) } else { temporary.publish_if_absent(&target).map(drop) }
+        if self.contains(id) {
+            temporary.replace(&target)
+        } else {
+            temporary.publish_if_absent(&target).map(drop)
+        }
     }
 
     /// Remembers what a file contains. Failing to costs no more than hashing it again.
     fn remember(&self, identity: &FileIdentity, id: ContentId) {
         if identity.is_settled() {
-            let _ = self.identities.lock().unwrap_or_else(PoisonError::into_inner).insert(identity, id);
+            let _ =
+                self.identities.lock().unwrap_or_else(PoisonError::into_inner).insert(identity, id);
         }
     }
 
@@ -226,6 +238,12 @@ pub(crate) fn content_path(root: &Path, id: ContentId) -> PathBuf {
 
 fn open_lock(root: &Path) -> Result<File> {
     let path = root.join(LOCK_NAME);
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path);
     file.map_err(|error| Error::io("open", &path, error))
 }

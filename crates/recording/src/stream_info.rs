@@ -1,4 +1,5 @@
-//! What a recording says about each of its streams, and how that is laid out in a declaration frame.
+//! What a recording says about each of its streams, and how that is laid out in a declaration
+//! frame.
 
 pub use retake_model::StreamId;
 
@@ -63,9 +64,11 @@ impl StreamInfo {
         bytes
     }
 
-    /// Reads the payload of a declaration frame of stream `id`; the error says what is wrong with it.
+    /// Reads the payload of a declaration frame of stream `id`; the error says what is wrong with
+    /// it.
     pub(crate) fn decode(id: StreamId, bytes: &[u8]) -> Result<Self, &'static str> {
-        let (fixed, label) = bytes.split_at_checked(FIXED_BYTES).ok_or("the stream declaration is too short")?;
+        let (fixed, label) =
+            bytes.split_at_checked(FIXED_BYTES).ok_or("the stream declaration is too short")?;
         if label.len() > Self::MAX_LABEL_BYTES {
             return Err("the label of the stream is too long");
         }
@@ -78,7 +81,8 @@ impl StreamInfo {
         if word(1) & !HAS_PARENT != 0 {
             return Err("the stream declaration has unknown flags");
         }
-        let label = std::str::from_utf8(label).map_err(|_| "the label of the stream is not UTF-8")?;
+        let label =
+            std::str::from_utf8(label).map_err(|_| "the label of the stream is not UTF-8")?;
         Ok(Self {
             id,
             parent: (word(1) & HAS_PARENT != 0).then(|| StreamId(word(2))),
@@ -116,7 +120,14 @@ mod tests {
     use super::*;
 
     fn example(label: &str) -> StreamInfo {
-        StreamInfo { id: StreamId(7), parent: Some(StreamId(3)), pid: 100, tid: -1, kind: StreamKind::Thread, label: label.to_owned() }
+        StreamInfo {
+            id: StreamId(7),
+            parent: Some(StreamId(3)),
+            pid: 100,
+            tid: -1,
+            kind: StreamKind::Thread,
+            label: label.to_owned(),
+        }
     }
 
     #[test]

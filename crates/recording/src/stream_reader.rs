@@ -25,13 +25,15 @@ pub struct ChunkInfo {
     pub event_count: u32,
 }
 
-/// A position in a stream of a recording. Streams end where their data end, or before the first missing chunk; reading a
-/// damaged chunk is an error that names it, with everything before it read already.
+/// A position in a stream of a recording. Streams end where their data end, or before the first
+/// missing chunk; reading a damaged chunk is an error that names it, with everything before it read
+/// already.
 #[derive(Debug)]
 pub struct StreamReader {
     shared: Arc<Shared>,
     stream: StreamId,
-    /// The chunk in `bytes`, if `bytes` is not empty; the chunk to be read next is the one after it, or `next`.
+    /// The chunk in `bytes`, if `bytes` is not empty; the chunk to be read next is the one after
+    /// it, or `next`.
     bytes: Vec<u8>,
     consumed: usize,
     next: usize,
@@ -40,10 +42,14 @@ pub struct StreamReader {
 
 impl StreamReader {
     pub(crate) fn new(shared: Arc<Shared>, stream: StreamId) -> Result<Self> {
-        let reader = Self { shared, stream, bytes: Vec::new(), consumed: 0, next: 0, stored: Vec::new() };
+        let reader =
+            Self { shared, stream, bytes: Vec::new(), consumed: 0, next: 0, stored: Vec::new() };
         match reader.shared.catalogued(stream) {
             Some(_) => Ok(reader),
-            None => Err(Error::UnknownStream { path: reader.shared.source.path().to_path_buf(), stream }),
+            None => Err(Error::UnknownStream {
+                path: reader.shared.source.path().to_path_buf(),
+                stream,
+            }),
         }
     }
 
@@ -100,7 +106,11 @@ impl StreamReader {
     /// `NoSuchChunk`.
     pub fn seek_to_chunk(&mut self, index: usize) -> Result<()> {
         if index > self.chunk_count() {
-            return Err(Error::NoSuchChunk { stream: self.stream, index, count: self.chunk_count() });
+            return Err(Error::NoSuchChunk {
+                stream: self.stream,
+                index,
+                count: self.chunk_count(),
+            });
         }
         self.bytes.clear();
         self.consumed = 0;
@@ -125,24 +135,30 @@ impl StreamReader {
 
     /// The number of the chunk that has the byte at `offset`; one past the last if none does.
     pub fn chunk_containing(&self, offset: u64) -> usize {
-        let ends_before = |(_, header): &PlacedFrame| header.offset + u64::from(header.uncompressed_bytes) <= offset;
+        let ends_before = |(_, header): &PlacedFrame| {
+            header.offset + u64::from(header.uncompressed_bytes) <= offset
+        };
         self.frames().partition_point(ends_before)
     }
 
     /// Offset in the stream of the byte that is read next.
     pub fn position(&self) -> u64 {
         match self.frames().get(self.next) {
-            _ if self.consumed < self.bytes.len() => self.frames()[self.next - 1].1.offset + self.consumed as u64,
+            _ if self.consumed < self.bytes.len() => {
+                self.frames()[self.next - 1].1.offset + self.consumed as u64
+            }
             Some((_, header)) => header.offset,
             None => self.shared.catalogued(self.stream).map_or(0, |stream| stream.pieces.bytes),
         }
     }
 
-    /// Puts the next chunk into `bytes`. Must not be called at the end of the stream. After an error the same chunk is next.
+    /// Puts the next chunk into `bytes`. Must not be called at the end of the stream. After an
+    /// error the same chunk is next.
     fn load_next(&mut self) -> Result<()> {
         let (offset, header) = self.frame(self.next)?;
         self.consumed = 0;
-        let result = self.shared.source.read_frame(offset, &header, &mut self.stored, &mut self.bytes);
+        let result =
+            self.shared.source.read_frame(offset, &header, &mut self.stored, &mut self.bytes);
         if result.is_err() {
             self.bytes.clear();
         } else {
@@ -153,25 +169,38 @@ impl StreamReader {
 }
 
 impl StreamReader {
-    /// Bytes that [`Read::read`] gives without going through a buffer of its own, if there is room for all of them: what is left of the
-    /// chunk at this position. 0 at the end of the stream.
+    /// Bytes that [`Read::read`] gives without going through a buffer of its own, if there is room
+    /// for all of them: what is left of the chunk at this position. 0 at the end of the stream.
     pub fn next_piece_bytes(&self) -> usize {
         match self.bytes.len() - self.consumed {
-            0 => self.frames().get(self.next).map_or(0, |(_, header)| header.uncompressed_bytes as usize),
+            0 => self
+                .frames()
+                .get(self.next)
+                .map_or(0, |(_, header)| header.uncompressed_bytes as usize),
             left => left,
         }
     }
 
-    /// Reads the next chunk straight into the beginning of `output`; `None` where a buffer is needed.
+    /// Reads the next chunk straight into the beginning of `output`; `None` where a buffer is
+    /// needed.
     fn read_direct(&mut self, output: &mut [u8]) -> Result<Option<usize>> {
-        let Some(&(offset, header)) = self.frames().get(self.next).filter(|_| self.consumed == self.bytes.len()) else { return Ok(None) };
+        let Some(&(offset, header)) =
+            self.frames().get(self.next).filter(|_| self.consumed == self.bytes.len())
+        else {
+            return Ok(None);
+        };
         let bytes = header.uncompressed_bytes as usize;
         if bytes == 0 || bytes > output.len() {
             return Ok(None);
         }
         self.bytes.clear();
         self.consumed = 0;
-        self.shared.source.read_frame_into(offset, &header, &mut self.stored, &mut output[..bytes])?;
+        self.shared.source.read_frame_into(
+            offset,
+            &header,
+            &mut self.stored,
+            &mut output[..bytes],
+        )?;
         self.next += 1;
         Ok(Some(bytes))
     }

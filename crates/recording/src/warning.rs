@@ -45,7 +45,8 @@ pub enum Warning {
         /// Which.
         stream: StreamId,
     },
-    /// The metadata came from `recording.json`, or from an earlier state, because the copy that counts is damaged.
+    /// The metadata came from `recording.json`, or from an earlier state, because the copy that
+    /// counts is damaged.
     OldMetadata {
         /// What is wrong with it.
         reason: String,
@@ -65,21 +66,32 @@ pub enum Warning {
 impl fmt::Display for Warning {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::BeingRecorded => formatter.write_str("it is still being recorded; only what is there so far is used"),
-            Self::NoIndex { reason } => write!(formatter, "the index cannot be used ({reason}); it was rebuilt"),
+            Self::BeingRecorded => {
+                formatter.write_str("it is still being recorded; only what is there so far is used")
+            }
+            Self::NoIndex { reason } => {
+                write!(formatter, "the index cannot be used ({reason}); it was rebuilt")
+            }
             Self::LostBytes { file_offset, bytes, reason } => {
-                write!(formatter, "{bytes} bytes at file offset {file_offset:#x} are lost: {reason}")
+                write!(
+                    formatter,
+                    "{bytes} bytes at file offset {file_offset:#x} are lost: {reason}"
+                )
             }
             Self::Damaged { place, reason } => write!(formatter, "{place} is damaged: {reason}"),
             Self::StreamCut { place, kept_chunks, kept_bytes } => write!(
                 formatter,
-                "{place} cannot be used because the chunk before it is lost; {kept_chunks} chunks ({kept_bytes} bytes) of the stream are left"
+                "{place} cannot be used because the chunk before it is lost; {kept_chunks} chunks \
+                ({kept_bytes} bytes) of the stream are left"
             ),
             Self::UndeclaredStream { stream } => {
                 write!(formatter, "the declaration of stream {stream} is lost")
             }
             Self::OldMetadata { reason } => {
-                write!(formatter, "the metadata are damaged ({reason}); an older or secondary copy is used")
+                write!(
+                    formatter,
+                    "the metadata are damaged ({reason}); an older or secondary copy is used"
+                )
             }
             Self::More { count } => write!(formatter, "and {count} more"),
             Self::BadContent { reason } => {
@@ -89,7 +101,8 @@ impl fmt::Display for Warning {
     }
 }
 
-/// The most warnings that are kept of one recording: a damaged file can cause as many as it has frames.
+/// The most warnings that are kept of one recording: a damaged file can cause as many as it has
+/// frames.
 const MAX_WARNINGS: usize = 1000;
 
 /// Warnings, and a count of those too many.

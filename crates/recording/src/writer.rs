@@ -1,6 +1,7 @@
 //! Making a recording.
 //!
-//! Several threads may append at once; one stream belongs to one thread at a time. Compression happens outside the lock.
+//! Several threads may append at once; one stream belongs to one thread at a time. Compression
+//! happens outside the lock.
 
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -39,7 +40,8 @@ pub struct ChunkEvents {
     pub count: u32,
 }
 
-/// A recording while it is made. `finish` completes it; if it is dropped before, it can be read nevertheless.
+/// A recording while it is made. `finish` completes it; if it is dropped before, it can be read
+/// nevertheless.
 #[derive(Debug)]
 pub struct RecordingWriter {
     directory: PathBuf,
@@ -54,7 +56,8 @@ pub(crate) struct State {
     pub streams: HashMap<StreamId, StreamEnd>,
     pub metadata: Metadata,
     events_finished: bool,
-    /// Events were lost because they could not be written. What comes after them would make no sense.
+    /// Events were lost because they could not be written. What comes after them would make no
+    /// sense.
     is_cut: bool,
     /// Locked while recording, so that nobody removes the recording meanwhile.
     pub held: Option<File>,
@@ -73,7 +76,10 @@ pub(crate) struct StreamEnd {
 impl StreamEnd {
     /// A chunk was added.
     pub(crate) fn add(&mut self, chunk: &FrameHeader) {
-        self.chunks = self.chunks.checked_add(1).expect("four thousand million chunks of one stream fit no disk");
+        self.chunks = self
+            .chunks
+            .checked_add(1)
+            .expect("four thousand million chunks of one stream fit no disk");
         self.bytes += u64::from(chunk.uncompressed_bytes);
         self.events += u64::from(chunk.event_count);
         self.stored_bytes += chunk.frame_bytes();
@@ -81,8 +87,8 @@ impl StreamEnd {
 }
 
 impl RecordingWriter {
-    /// Makes `directory`, which must not exist, readable by its owner only, and starts a recording in it. The writer fills
-    /// in the format version and the recording's id.
+    /// Makes `directory`, which must not exist, readable by its owner only, and starts a recording
+    /// in it. The writer fills in the format version and the recording's id.
     ///
     /// # Errors
     /// `AlreadyExists` if there is such a directory, else what the system says.
@@ -100,14 +106,20 @@ impl RecordingWriter {
         make_directory(&directory.join(FILES_NAME))?;
         let path = directory.join(EVENTS_NAME);
         let file = create_private(&path)?;
-        // Nobody else has it: this fails only on a file system without locks, which protects the recording less.
+        // Nobody else has it: this fails only on a file system without locks, which protects the
+        // recording less.
         let _ = file.try_lock();
         let lock = file.try_clone().map_err(|error| Error::io("open", &path, error))?;
         Self::start(directory, Box::new(ReservingFile::new(file)), metadata, Some(lock))
     }
 
     /// A recording whose events go to `storage`; the directory exists.
-    pub(crate) fn start(directory: &Path, storage: Box<dyn Storage>, metadata: &Metadata, lock: Option<File>) -> Result<Self> {
+    pub(crate) fn start(
+        directory: &Path,
+        storage: Box<dyn Storage>,
+        metadata: &Metadata,
+        lock: Option<File>,
+    ) -> Result<Self> {
         let recording = new_recording_number();
         let mut metadata = metadata.clone();
         metadata.format_version = FORMAT_VERSION;
@@ -116,8 +128,19 @@ impl RecordingWriter {
         let text = metadata_text(&metadata, directory)?;
         write_metadata(directory, &text)?;
         frames.put_raw(FrameHeader::new(FrameKind::Metadata), &text)?;
-        let state = State { frames, streams: HashMap::new(), metadata, events_finished: false, is_cut: false, held: lock };
-        Ok(Self { directory: directory.to_path_buf(), state: Mutex::new(state), encoders: Mutex::default() })
+        let state = State {
+            frames,
+            streams: HashMap::new(),
+            metadata,
+            events_finished: false,
+            is_cut: false,
+            held: lock,
+        };
+        Ok(Self {
+            directory: directory.to_path_buf(),
+            state: Mutex::new(state),
+            encoders: Mutex::default(),
+        })
     }
 
     /// Where the recording is.
@@ -142,13 +165,20 @@ impl RecordingWriter {
         Ok(())
     }
 
-    /// Adds `bytes`, at most [`MAX_CHUNK_BYTES`], to the end of a stream. Events may lie across chunks; `events` says where
-    /// in `bytes` the first one starts. Appending nothing does nothing.
+    /// Adds `bytes`, at most [`MAX_CHUNK_BYTES`], to the end of a stream. Events may lie across
+    /// chunks; `events` says where in `bytes` the first one starts. Appending nothing does nothing.
     ///
     /// # Errors
-    /// `NoSpace`, after which the same call can be made again: nothing of it was kept. What else the system says, after which nothing
-    /// can be added (`Cut`). `UnknownStream`, `ChunkTooLarge` and `BadChunkEvents` if the caller is wrong.
-    pub fn append(&self, stream: StreamId, bytes: &[u8], events: ChunkEvents, codec: Codec) -> Result<()> {
+    /// `NoSpace`, after which the same call can be made again: nothing of it was kept. What else
+    /// the system says, after which nothing can be added (`Cut`). `UnknownStream`, `ChunkTooLarge`
+    /// and `BadChunkEvents` if the caller is wrong.
+    pub fn append(
+        &self,
+        stream: StreamId,
+        bytes: &[u8],
+        events: ChunkEvents,
+        codec: Codec,
+    ) -> Result<()> {
         if bytes.len() > MAX_CHUNK_BYTES {
             return Err(Error::ChunkTooLarge { bytes: bytes.len(), limit: MAX_CHUNK_BYTES });
         }
@@ -161,7 +191,12 @@ impl RecordingWriter {
         }
         let mut encoder = lock(&self.encoders).pop().unwrap_or_else(Encoder::new);
         let (stored_as, stored) = encoder.encode(bytes, codec);
-        let mut header = FrameHeader { stream: stream.0, first_event: events.first, event_count: events.count, ..FrameHeader::new(FrameKind::Chunk) };
+        let mut header = FrameHeader {
+            stream: stream.0,
+            first_event: events.first,
+            event_count: events.count,
+            ..FrameHeader::new(FrameKind::Chunk)
+        };
         header.describe_payload(stored_as, bytes.len(), stored);
         let result = self.put_chunk(stream, header, stored);
         lock(&self.encoders).push(encoder);
@@ -185,13 +220,14 @@ impl RecordingWriter {
         Ok(())
     }
 
-    /// Gives the recording a file from the store: as a hard link where possible, else as a copy of its own, so that removing
-    /// either leaves the other whole. Doing it twice is harmless.
+    /// Gives the recording a file from the store: as a hard link where possible, else as a copy of
+    /// its own, so that removing either leaves the other whole. Doing it twice is harmless.
     pub fn link_content(&self, store: &Store, id: ContentId) -> Result<()> {
         store.link_into(id, &self.directory.join(FILES_NAME))
     }
 
-    /// Takes a file away again that no event speaks of. One that cannot be removed only takes space.
+    /// Takes a file away again that no event speaks of. One that cannot be removed only takes
+    /// space.
     pub fn unlink_content(&self, id: ContentId) {
         let _ = std::fs::remove_file(self.directory.join(FILES_NAME).join(id.to_string()));
     }
@@ -201,7 +237,8 @@ impl RecordingWriter {
         lock(&self.state).frames.end()
     }
 
-    /// Changes the metadata while recording; `format_version`, `recording_id` and `outcome` are the writer's and stay.
+    /// Changes the metadata while recording; `format_version`, `recording_id` and `outcome` are the
+    /// writer's and stay.
     pub fn update_metadata(&self, change: impl FnOnce(&mut Metadata)) -> Result<()> {
         let mut state = self.unfinished_state()?;
         let mut changed = state.metadata.clone();
@@ -236,7 +273,8 @@ impl RecordingWriter {
         write_metadata(&self.directory, &metadata_text(&state.metadata, &self.directory)?)
     }
 
-    /// Removes files that the recording was given, as nothing left in it refers to them. The store keeps its own.
+    /// Removes files that the recording was given, as nothing left in it refers to them. The store
+    /// keeps its own.
     ///
     /// # Errors
     /// What the system says.
@@ -247,7 +285,11 @@ impl RecordingWriter {
 
     pub(crate) fn unfinished_state(&self) -> Result<MutexGuard<'_, State>> {
         let state = lock(&self.state);
-        if state.events_finished { Err(Error::Finished { path: self.directory.clone() }) } else { Ok(state) }
+        if state.events_finished {
+            Err(Error::Finished { path: self.directory.clone() })
+        } else {
+            Ok(state)
+        }
     }
 }
 
@@ -275,7 +317,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// A number no other recording is likely to have.
 pub(crate) fn new_recording_number() -> u64 {
     use std::hash::{BuildHasher, RandomState};
-    // The standard library seeds this from the system's randomness; twice, because one thread's seeds are related.
+    // The standard library seeds this from the system's randomness; twice, because one thread's
+    // seeds are related.
     let time = std::time::SystemTime::now();
     RandomState::new().hash_one((std::process::id(), time))
 }
@@ -306,7 +349,13 @@ pub(crate) fn metadata_text(metadata: &Metadata, path: &Path) -> Result<Vec<u8>>
 pub(crate) fn write_metadata(directory: &Path, text: &[u8]) -> Result<()> {
     let new = directory.join(NEW_METADATA_NAME);
     let fail = |error| Error::io("write", &new, error);
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new).map_err(fail)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&new)
+        .map_err(fail)?;
     file.write_all(text).map_err(fail)?;
     let target = directory.join(METADATA_NAME);
     fs::rename(&new, &target).map_err(|error| Error::io("replace", &target, error))

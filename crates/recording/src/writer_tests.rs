@@ -27,7 +27,12 @@ struct FakeStorage(Arc<Mutex<Disk>>);
 
 impl FakeStorage {
     fn new(capacity: usize, piece_bytes: usize, cannot_truncate: bool) -> Self {
-        Self(Arc::new(Mutex::new(Disk { bytes: Vec::new(), capacity, piece_bytes, cannot_truncate })))
+        Self(Arc::new(Mutex::new(Disk {
+            bytes: Vec::new(),
+            capacity,
+            piece_bytes,
+            cannot_truncate,
+        })))
     }
 
     fn recording(&self) -> Recording {
@@ -43,7 +48,8 @@ impl Storage for FakeStorage {
         if room == 0 {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        let all: Vec<u8> = slices.iter().flat_map(|slice| slice.iter().copied()).take(room).collect();
+        let all: Vec<u8> =
+            slices.iter().flat_map(|slice| slice.iter().copied()).take(room).collect();
         if disk.bytes.len() < offset + all.len() {
             disk.bytes.resize(offset + all.len(), 0);
         }
@@ -68,7 +74,9 @@ impl Storage for FakeStorage {
 const STREAM: StreamId = StreamId(1);
 
 fn start(directory: &Path, storage: &FakeStorage) -> RecordingWriter {
-    let writer = RecordingWriter::start(directory, Box::new(storage.clone()), &Metadata::default(), None).unwrap();
+    let writer =
+        RecordingWriter::start(directory, Box::new(storage.clone()), &Metadata::default(), None)
+            .unwrap();
     let kind = StreamKind::Initial;
     let info = StreamInfo { id: STREAM, parent: None, pid: 1, tid: 1, kind, label: String::new() };
     writer.declare_stream(&info).unwrap();
@@ -76,7 +84,12 @@ fn start(directory: &Path, storage: &FakeStorage) -> RecordingWriter {
 }
 
 fn outcome() -> Outcome {
-    Outcome { exit: Exit::Exited(0), duration_ms: 0, counters: Default::default(), changed_files: None }
+    Outcome {
+        exit: Exit::Exited(0),
+        duration_ms: 0,
+        counters: Default::default(),
+        changed_files: None,
+    }
 }
 
 fn read_all(recording: &Recording) -> Vec<u8> {
@@ -85,8 +98,14 @@ fn read_all(recording: &Recording) -> Vec<u8> {
     bytes
 }
 
-/// Gives the disk `more` bytes of room whenever `action` finds it full; everything before must be readable then.
-fn retry(storage: &FakeStorage, more: usize, written: &[u8], mut action: impl FnMut() -> Result<()>) -> usize {
+/// Gives the disk `more` bytes of room whenever `action` finds it full; everything before must be
+/// readable then.
+fn retry(
+    storage: &FakeStorage,
+    more: usize,
+    written: &[u8],
+    mut action: impl FnMut() -> Result<()>,
+) -> usize {
     let mut failure_count = 0;
     while let Err(error) = action() {
         assert!(error.is_no_space(), "{error}");
@@ -116,7 +135,8 @@ proptest! {
         for (number, size) in sizes.iter().enumerate() {
             let bytes = vec![number as u8; *size];
             let events = ChunkEvents { first: Some(0), count: 1 };
-            failure_count += retry(&storage, more, &written, || writer.append(STREAM, &bytes, events, Codec::Fast));
+            failure_count += retry(&storage, more, &written, || writer.append(STREAM, &bytes,
+                events, Codec::Fast));
             written.extend_from_slice(&bytes);
         }
         failure_count += retry(&storage, more, &written, || writer.finish(&outcome()));
@@ -159,7 +179,8 @@ fn other_errors_name_the_file() {
         }
     }
     let folder = tempfile::tempdir().unwrap();
-    let result = RecordingWriter::start(folder.path(), Box::new(Broken), &Metadata::default(), None);
+    let result =
+        RecordingWriter::start(folder.path(), Box::new(Broken), &Metadata::default(), None);
     let error = result.unwrap_err();
     assert!(!error.is_no_space() && error.to_string().contains("events"), "{error}");
 }
@@ -171,7 +192,11 @@ fn nothing_comes_after_events_that_were_lost() {
     impl Storage for Limited {
         fn write_at(&mut self, offset: u64, slices: &[IoSlice<'_>]) -> io::Result<usize> {
             let bytes: usize = slices.iter().map(|slice| slice.len()).sum();
-            if offset as usize + bytes > 1000 { Err(io::ErrorKind::FileTooLarge.into()) } else { self.0.write_at(offset, slices) }
+            if offset as usize + bytes > 1000 {
+                Err(io::ErrorKind::FileTooLarge.into())
+            } else {
+                self.0.write_at(offset, slices)
+            }
         }
         fn truncate(&mut self, bytes: u64) -> io::Result<()> {
             self.0.truncate(bytes)
@@ -182,10 +207,25 @@ fn nothing_comes_after_events_that_were_lost() {
     }
     let folder = tempfile::tempdir().unwrap();
     let disk = FakeStorage::new(10_000, usize::MAX, false);
-    let writer = RecordingWriter::start(folder.path(), Box::new(Limited(disk.clone())), &Metadata::default(), None).unwrap();
-    let info = StreamInfo { id: STREAM, parent: None, pid: 1, tid: 1, kind: StreamKind::Initial, label: String::new() };
+    let writer = RecordingWriter::start(
+        folder.path(),
+        Box::new(Limited(disk.clone())),
+        &Metadata::default(),
+        None,
+    )
+    .unwrap();
+    let info = StreamInfo {
+        id: STREAM,
+        parent: None,
+        pid: 1,
+        tid: 1,
+        kind: StreamKind::Initial,
+        label: String::new(),
+    };
     writer.declare_stream(&info).unwrap();
-    let append = |bytes: &[u8]| writer.append(STREAM, bytes, ChunkEvents { first: Some(0), count: 1 }, Codec::Raw);
+    let append = |bytes: &[u8]| {
+        writer.append(STREAM, bytes, ChunkEvents { first: Some(0), count: 1 }, Codec::Raw)
+    };
     append(&[1; 16]).unwrap();
     assert!(append(&[2; 2000]).unwrap_err().to_string().contains("ulimit -f"));
     assert!(matches!(append(&[3; 16]), Err(Error::Cut { .. })), "though there is room for it");

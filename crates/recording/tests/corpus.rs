@@ -1,4 +1,5 @@
-//! Replays the inputs that fuzzing collected, and small recordings with any one field set to awkward values.
+//! Replays the inputs that fuzzing collected, and small recordings with any one field set to
+//! awkward values.
 
 mod common;
 
@@ -34,7 +35,8 @@ fn packed_example() -> Vec<u8> {
     fs::read(path).unwrap()
 }
 
-/// Every four-byte field set to values at the edges, with right checksums: headers, index and declarations among them.
+/// Every four-byte field set to values at the edges, with right checksums: headers, index and
+/// declarations among them.
 #[test]
 fn awkward_fields_are_harmless() {
     let good = packed_example();

@@ -1,4 +1,5 @@
-//! A damaged recording gives what is undamaged, says what is not, and never delivers anything wrong.
+//! A damaged recording gives what is undamaged, says what is not, and never delivers anything
+//! wrong.
 
 mod common;
 
@@ -17,7 +18,8 @@ fn example(folder: &Path) -> (std::path::PathBuf, Vec<u8>, BTreeMap<u32, Vec<u8>
     (directory, events, streams)
 }
 
-/// Checks that every stream read is a prefix of what was written; returns whether everything is there.
+/// Checks that every stream read is a prefix of what was written; returns whether everything is
+/// there.
 fn check_prefixes(recording: &Recording, streams: &BTreeMap<u32, Vec<u8>>, what: &str) -> bool {
     let (read, failed) = read_streams(recording);
     for (id, bytes) in &read {
@@ -69,9 +71,14 @@ fn every_flipped_byte_is_harmless_or_told() {
                     let metadata = recording.metadata();
                     assert_eq!(metadata.command, original.command, "{what}");
                     assert_eq!(metadata.recording_id, original.recording_id, "{what}");
-                    assert!(!recording.check().unwrap().is_empty(), "{what}: a check does not see it");
+                    assert!(
+                        !recording.check().unwrap().is_empty(),
+                        "{what}: a check does not see it"
+                    );
                 }
-                Err(_) => assert!(at < 64, "{what}: only the beginning decides whether it is a recording"),
+                Err(_) => {
+                    assert!(at < 64, "{what}: only the beginning decides whether it is a recording")
+                }
             }
         }
     }
@@ -138,10 +145,10 @@ fn a_frame_inside_a_chunk_is_not_taken_for_one() {
     let recording = Recording::open(&directory).unwrap();
     assert_eq!(read_streams(&recording).0[&0], b"secret");
     let expected = (second as u64, (events.len() - second) as u64);
-    let lost = recording
-        .warnings()
-        .iter()
-        .any(|warning| matches!(warning, Warning::LostBytes { file_offset, bytes, .. } if (*file_offset, *bytes) == expected));
+    let lost = recording.warnings().iter().any(|warning| {
+        matches!(warning, Warning::LostBytes { file_offset, bytes, .. }
+            if (*file_offset, *bytes) == expected)
+    });
     assert!(lost, "{:?}", recording.warnings());
 }
 
@@ -150,14 +157,20 @@ fn damaged_metadata_are_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let (directory, events, _) = example(folder.path());
     let json = fs::read(directory.join("recording.json")).unwrap();
-    let copies: Vec<usize> = (0..events.len() - 20).filter(|&at| events[at..].starts_with(b"\"/bin/example\"")).collect();
+    let copies: Vec<usize> = (0..events.len() - 20)
+        .filter(|&at| events[at..].starts_with(b"\"/bin/example\""))
+        .collect();
     assert_eq!(copies.len(), 2);
     let mut bad = events.clone();
     bad[copies[1] + 3] ^= 1;
     fs::write(directory.join("events"), &bad).unwrap();
     let recording = Recording::open(&directory).unwrap();
     assert!(matches!(recording.warnings(), [Warning::OldMetadata { .. }]));
-    assert_eq!(recording.metadata().outcome, None, "the first copy is from the beginning of the recording");
+    assert_eq!(
+        recording.metadata().outcome,
+        None,
+        "the first copy is from the beginning of the recording"
+    );
     bad[copies[0] + 3] ^= 1;
     fs::write(directory.join("events"), &bad).unwrap();
     let recording = Recording::open(&directory).unwrap();
@@ -173,7 +186,10 @@ fn another_version_is_refused() {
     events[4] = 99;
     fs::write(directory.join("events"), &events).unwrap();
     let error = Recording::open(&directory).unwrap_err();
-    assert!(matches!(error, Error::UnsupportedVersion { found: 99, supported: FORMAT_VERSION, .. }));
+    assert!(matches!(
+        error,
+        Error::UnsupportedVersion { found: 99, supported: FORMAT_VERSION, .. }
+    ));
     assert!(error.to_string().contains("format 99"), "{error}");
 }
 

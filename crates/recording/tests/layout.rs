@@ -1,4 +1,5 @@
-//! Files are laid out as docs/FORMAT.md says: what the writers make is read here by its tables alone, without the crate's readers.
+//! Files are laid out as docs/FORMAT.md says: what the writers make is read here by its tables
+//! alone, without the crate's readers.
 
 mod common;
 
@@ -65,7 +66,11 @@ fn frames(file: &Path) -> Vec<Frame> {
         let header = bytes[at..at + 64].to_vec();
         assert_eq!(&header[..4], b"RTKF");
         assert_eq!(number(&header, 4, 2), 1);
-        assert_eq!(number(&header, 56, 8), xxh3_64_with_seed(&header[..56], at as u64), "the header at {at}");
+        assert_eq!(
+            number(&header, 56, 8),
+            xxh3_64_with_seed(&header[..56], at as u64),
+            "the header at {at}"
+        );
         let stored = bytes[at + 64..at + 64 + number(&header, 36, 4) as usize].to_vec();
         assert_eq!(number(&header, 40, 8), xxh3_64(&stored), "the bytes of the frame at {at}");
         let end = at + 64 + stored.len();
@@ -99,7 +104,8 @@ fn frames_follow_each_other() {
     let streams = small_recording(&directory);
     let frames = frames(&directory.join("events"));
     for id in 0..2 {
-        let chunks: Vec<&Frame> = of_kind(&frames, CHUNK).into_iter().filter(|frame| frame.u32(8) == id).collect();
+        let chunks: Vec<&Frame> =
+            of_kind(&frames, CHUNK).into_iter().filter(|frame| frame.u32(8) == id).collect();
         let mut read = Vec::new();
         for (sequence, chunk) in chunks.iter().enumerate() {
             assert_eq!((chunk.u32(12), chunk.offset()), (sequence as u32, read.len() as u64));
@@ -108,11 +114,14 @@ fn frames_follow_each_other() {
             read.extend(chunk.payload());
         }
         assert!(read == streams[&id]);
-        let declared = frames.iter().position(|frame| frame.kind() == STREAM && frame.u32(8) == id).unwrap();
-        let first = frames.iter().position(|frame| frame.kind() == CHUNK && frame.u32(8) == id).unwrap();
+        let declared =
+            frames.iter().position(|frame| frame.kind() == STREAM && frame.u32(8) == id).unwrap();
+        let first =
+            frames.iter().position(|frame| frame.kind() == CHUNK && frame.u32(8) == id).unwrap();
         assert!(declared < first);
     }
-    let mut stored_as: Vec<u8> = of_kind(&frames, CHUNK).iter().map(|frame| frame.header[7]).collect();
+    let mut stored_as: Vec<u8> =
+        of_kind(&frames, CHUNK).iter().map(|frame| frame.header[7]).collect();
     stored_as.sort_unstable();
     assert_eq!(stored_as, [0, 0, 0, 1, 2], "raw, LZ4 and Zstandard");
 }
@@ -123,7 +132,9 @@ fn chunks_without_a_first_event_say_so() {
     let directory = folder.path().join("r");
     let writer = RecordingWriter::create(&directory, &metadata()).unwrap();
     writer.declare_stream(&stream_info(0)).unwrap();
-    writer.append(StreamId(0), b"no event starts here", ChunkEvents::default(), Codec::Raw).unwrap();
+    writer
+        .append(StreamId(0), b"no event starts here", ChunkEvents::default(), Codec::Raw)
+        .unwrap();
     drop(writer);
     let frames = frames(&directory.join("events"));
     let chunk = of_kind(&frames, CHUNK)[0];
@@ -173,10 +184,15 @@ fn the_index_has_every_frame_before_it() {
     small_recording(&directory);
     let frames = frames(&directory.join("events"));
     let (trailer, index) = (frames.last().unwrap(), &frames[frames.len() - 2]);
-    assert_eq!((trailer.kind(), trailer.stored.len(), trailer.offset()), (TRAILER, 0, index.at as u64));
+    assert_eq!(
+        (trailer.kind(), trailer.stored.len(), trailer.offset()),
+        (TRAILER, 0, index.at as u64)
+    );
     assert_eq!((index.kind(), index.u32(12), index.header[7]), (INDEX, 0, 0));
     let expected = frames[..frames.len() - 2].iter();
-    let expected: Vec<u8> = expected.flat_map(|frame| [(frame.at as u64).to_le_bytes().to_vec(), frame.header.clone()].concat()).collect();
+    let expected: Vec<u8> = expected
+        .flat_map(|frame| [(frame.at as u64).to_le_bytes().to_vec(), frame.header.clone()].concat())
+        .collect();
     assert!(index.stored == expected);
 }
 
@@ -194,8 +210,20 @@ fn metadata_begin_with_their_checksum() {
     assert_eq!(digits, format!("{:016x}", xxh3_64(zeroed.as_bytes())));
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(value["recording_id"], format!("{:016x}", number(&frames[0].header, 48, 8)));
-    assert_eq!((&value["format_version"], &value["outcome"]["exit"]["exited"]), (&1.into(), &0.into()));
-    for field in ["retake_version", "table_hash", "contract_hash", "runtime_hash", "command", "arguments", "working_directory", "environment_count"] {
+    assert_eq!(
+        (&value["format_version"], &value["outcome"]["exit"]["exited"]),
+        (&1.into(), &0.into())
+    );
+    for field in [
+        "retake_version",
+        "table_hash",
+        "contract_hash",
+        "runtime_hash",
+        "command",
+        "arguments",
+        "working_directory",
+        "environment_count",
+    ] {
         assert!(!value[field].is_null(), "{field}");
     }
     for field in ["started_unix_ms", "machine", "check_level", "policy", "settings"] {
@@ -213,7 +241,10 @@ fn text_that_is_not_utf_8_is_in_hexadecimal() {
     RecordingWriter::create(&directory, &odd).unwrap();
     let text = fs::read(directory.join("recording.json")).unwrap();
     let value: serde_json::Value = serde_json::from_slice(&text).unwrap();
-    assert_eq!((&value["command"]["hex"], &value["arguments"][0]), (&"ff61".into(), &"example".into()));
+    assert_eq!(
+        (&value["command"]["hex"], &value["arguments"][0]),
+        (&"ff61".into(), &"example".into())
+    );
 }
 
 #[test]
@@ -236,7 +267,10 @@ fn a_packed_file_has_the_contents_among_its_frames() {
     assert_eq!(blake3::hash(&bytes).as_bytes(), &id.0);
     let mut read = Vec::new();
     for (sequence, piece) in of_kind(&frames, CONTENT_CHUNK).iter().enumerate() {
-        assert_eq!((piece.u32(8), piece.u32(12), piece.offset()), (declared[0].u32(8), sequence as u32, read.len() as u64));
+        assert_eq!(
+            (piece.u32(8), piece.u32(12), piece.offset()),
+            (declared[0].u32(8), sequence as u32, read.len() as u64)
+        );
         assert!(piece.u32(32) <= 1 << 20, "at most 1 MiB");
         read.extend(piece.payload());
     }
@@ -247,12 +281,17 @@ fn a_packed_file_has_the_contents_among_its_frames() {
 fn kept_checkpoints_have_a_header_and_pieces() {
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().join("r");
-    let made = Metadata { table_hash: "table".to_owned(), runtime_hash: "runtime".to_owned(), ..metadata() };
+    let made = Metadata {
+        table_hash: "table".to_owned(),
+        runtime_hash: "runtime".to_owned(),
+        ..metadata()
+    };
     RecordingWriter::create(&directory, &made).unwrap().finish(&outcome()).unwrap();
     let recording = Recording::open(&directory).unwrap();
     let checkpoints = Checkpoints::of(&recording, None);
     let mut writer = checkpoints.create().unwrap();
-    let pieces = [(1, 0, 0, b"{}".to_vec()), (4, 0, 0x1000, vec![7; 4096]), (6, 2, 9, noise(100, 5))];
+    let pieces =
+        [(1, 0, 0, b"{}".to_vec()), (4, 0, 0x1000, vec![7; 4096]), (6, 2, 9, noise(100, 5))];
     for (kind, which, value, bytes) in &pieces {
         writer.put(PieceName { kind: *kind, which: *which, value: *value }, bytes).unwrap();
     }
@@ -266,11 +305,21 @@ fn kept_checkpoints_have_a_header_and_pieces() {
     for (kind, which, value, expected) in pieces {
         let header = &bytes[at..at + 32];
         let stored = &bytes[at + 32..at + 32 + number(header, 20, 4) as usize];
-        assert_eq!((header[0], number(header, 2, 2), number(header, 4, 4), number(header, 8, 8)), (kind, 0, u64::from(which), value));
+        assert_eq!(
+            (header[0], number(header, 2, 2), number(header, 4, 4), number(header, 8, 8)),
+            (kind, 0, u64::from(which), value)
+        );
         assert_eq!(number(header, 16, 4), expected.len() as u64);
-        let payload = if header[1] == 0 { stored.to_vec() } else { zstd::bulk::decompress(stored, expected.len()).unwrap() };
+        let payload = if header[1] == 0 {
+            stored.to_vec()
+        } else {
+            zstd::bulk::decompress(stored, expected.len()).unwrap()
+        };
         assert!(payload == expected && matches!(header[1], 0 | 2));
-        assert_eq!(number(header, 24, 8), xxh3_64_with_seed(&[&header[..24], stored].concat(), at as u64));
+        assert_eq!(
+            number(header, 24, 8),
+            xxh3_64_with_seed(&[&header[..24], stored].concat(), at as u64)
+        );
         at += 32 + stored.len();
     }
     assert_eq!(at, bytes.len());
@@ -294,7 +343,13 @@ fn the_store_has_files_by_hash_and_identities_of_80_bytes() {
     assert!(root.join("temporary").is_dir() && root.join("lock").is_file());
     let identities = fs::read(root.join("identities")).unwrap();
     let identity = FileIdentity::of(&file).unwrap();
-    let words = [identity.device, identity.inode, identity.bytes, identity.modified_ns as u64, identity.changed_ns as u64];
+    let words = [
+        identity.device,
+        identity.inode,
+        identity.bytes,
+        identity.modified_ns as u64,
+        identity.changed_ns as u64,
+    ];
     let fields: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).chain(id.0).collect();
     assert_eq!(identities, [&fields[..], &xxh3_64(&fields).to_le_bytes()].concat());
 }

@@ -34,13 +34,31 @@ fn recordings_are_named_and_listed() {
     record(recordings, "...", 0);
     fs::create_dir(recordings.join("other")).unwrap();
     fs::write(recordings.join("notes"), "x".repeat(100)).unwrap();
-    let expected =
-        ["a_b_-1", "cat-1", "cat-2", "cat-3", "cat-4", "cat-5", "cat-6", "cat-7", "cat-8", "cat-9", "cat-10", "cat-11", "program-1", "program-2"];
+    let expected = [
+        "a_b_-1",
+        "cat-1",
+        "cat-2",
+        "cat-3",
+        "cat-4",
+        "cat-5",
+        "cat-6",
+        "cat-7",
+        "cat-8",
+        "cat-9",
+        "cat-10",
+        "cat-11",
+        "program-1",
+        "program-2",
+    ];
     assert_eq!(names(recordings), expected);
     remove(&recordings.join("cat-3")).unwrap();
     assert!(record(recordings, "cat", 0).ends_with("cat-12"), "a number is not used twice");
     let listing = list(recordings).unwrap();
-    assert!(listing.iter().all(|entry| !entry.is_packed && entry.metadata.as_ref().unwrap().outcome.is_some()));
+    assert!(
+        listing
+            .iter()
+            .all(|entry| !entry.is_packed && entry.metadata.as_ref().unwrap().outcome.is_some())
+    );
 }
 
 #[test]
@@ -91,7 +109,9 @@ fn names_are_resolved() {
     assert_eq!(find(path.to_str().unwrap()), Some(path));
     assert_eq!(find("none"), None);
     assert_eq!(find(""), None);
-    assert!(list(recordings).unwrap().iter().any(|entry| entry.is_packed && entry.metadata.is_ok()));
+    assert!(
+        list(recordings).unwrap().iter().any(|entry| entry.is_packed && entry.metadata.is_ok())
+    );
     remove(&packed).unwrap();
     assert_eq!(find("b"), None);
 }

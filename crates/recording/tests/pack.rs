@@ -62,7 +62,10 @@ fn check(recording: &Recording, example: &Example, cache: &Path) {
         assert!(fs::read(recording.content_path(id, cache).unwrap()).unwrap() == *content);
     }
     assert!(!recording.has_content(ContentId::of(b"none")));
-    assert!(matches!(recording.content_path(ContentId::of(b"none"), cache), Err(Error::NoContent { .. })));
+    assert!(matches!(
+        recording.content_path(ContentId::of(b"none"), cache),
+        Err(Error::NoContent { .. })
+    ));
 }
 
 #[test]
@@ -130,7 +133,10 @@ fn a_wrong_file_is_not_packed_and_not_unpacked() {
     let mut wrong = id;
     wrong.0[0] ^= 1;
     let cache = example.folder.path().join("cache");
-    assert!(matches!(recording.content_path(wrong, &cache), Err(Error::BadContent { .. } | Error::NoContent { .. })));
+    assert!(matches!(
+        recording.content_path(wrong, &cache),
+        Err(Error::BadContent { .. } | Error::NoContent { .. })
+    ));
     assert!(!cache.join(wrong.to_string()).exists());
     assert!(recording.contents().unwrap().iter().all(|(found, _)| *found != id));
     if recording.has_content(wrong) {

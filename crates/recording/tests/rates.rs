@@ -1,5 +1,6 @@
-//! How fast one thread writes and reads a recording, by its processor time: the machine may have other work. Measured on demand only:
-//! `cargo test --release -p retake-recording --test rates -- --ignored --nocapture`.
+//! How fast one thread writes and reads a recording, by its processor time: the machine may have
+//! other work. Measured on demand only: `cargo test --release -p retake-recording --test rates --
+//! --ignored --nocapture`.
 
 mod common;
 
@@ -19,7 +20,9 @@ struct Piece {
 /// Events of which only the result differs.
 fn small_calls() -> Piece {
     let events = (PIECE_BYTES / 16) as u32;
-    let event = |at: u32| [16, 0, 0, 0, 1, 0, 110, 0].into_iter().chain(u64::from(4711 + at % 2).to_le_bytes());
+    let event = |at: u32| {
+        [16, 0, 0, 0, 1, 0, 110, 0].into_iter().chain(u64::from(4711 + at % 2).to_le_bytes())
+    };
     Piece { bytes: (0..events).flat_map(event).collect(), events }
 }
 
@@ -43,9 +46,28 @@ fn calls_with_data() -> Piece {
 
 /// What a `read` of source code brings.
 fn text() -> Piece {
-    let words = ["static ", "int ", "return ", "value", " = ", "context->", "if (", ");\n", "\t", "struct ", "0", "};\n", "offset", "/* ", " */"];
+    let words = [
+        "static ",
+        "int ",
+        "return ",
+        "value",
+        " = ",
+        "context->",
+        "if (",
+        ");\n",
+        "\t",
+        "struct ",
+        "0",
+        "};\n",
+        "offset",
+        "/* ",
+        " */",
+    ];
     let choices = noise(PIECE_BYTES, 5);
-    let mut bytes: Vec<u8> = choices.iter().flat_map(|choice| words[usize::from(*choice) % words.len()].bytes()).collect();
+    let mut bytes: Vec<u8> = choices
+        .iter()
+        .flat_map(|choice| words[usize::from(*choice) % words.len()].bytes())
+        .collect();
     bytes.truncate(PIECE_BYTES);
     Piece { bytes, events: 4 }
 }
@@ -79,7 +101,14 @@ fn writing_and_reading() {
         writer.declare_stream(&stream_info(0)).unwrap();
         let started = processor_seconds();
         for _ in 0..PIECES {
-            writer.append(StreamId(0), &piece.bytes, ChunkEvents { first: Some(0), count: piece.events }, codec).unwrap();
+            writer
+                .append(
+                    StreamId(0),
+                    &piece.bytes,
+                    ChunkEvents { first: Some(0), count: piece.events },
+                    codec,
+                )
+                .unwrap();
         }
         let seconds = processor_seconds() - started;
         let raw = (piece.bytes.len() * PIECES) as f64;
@@ -93,7 +122,11 @@ fn writing_and_reading() {
             reader.read_chunk(index, &mut chunk).unwrap();
         });
         let read = raw / (processor_seconds() - started) / 1e6;
-        let (written, events) = (raw / seconds / 1e6, f64::from(piece.events) * PIECES as f64 / seconds / 1e6);
-        println!("{name:16} {codec:?}: {written:6.0} MB/s, {events:6.2} M events/s, {ratio:6.1} times smaller; read at {read:6.0} MB/s");
+        let (written, events) =
+            (raw / seconds / 1e6, f64::from(piece.events) * PIECES as f64 / seconds / 1e6);
+        println!(
+            "{name:16} {codec:?}: {written:6.0} MB/s, {events:6.2} M events/s, {ratio:6.1} times \
+            smaller; read at {read:6.0} MB/s"
+        );
     }
 }

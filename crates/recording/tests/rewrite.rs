@@ -102,7 +102,11 @@ fn it_can_be_done_again_and_again() {
     let info = stream_info(OWN);
     for round in 0..5 {
         let chunks = [(vec![round; 10], one_event(&[round; 10]))];
-        writer.begin_rewrite().unwrap().run(&keep, &Replaced { info: &info, chunks: &chunks }).unwrap();
+        writer
+            .begin_rewrite()
+            .unwrap()
+            .run(&keep, &Replaced { info: &info, chunks: &chunks })
+            .unwrap();
     }
     writer.finish(&outcome()).unwrap();
     let recording = Recording::open(&directory).unwrap();
@@ -123,9 +127,14 @@ fn one_that_fails_changes_nothing() {
     bytes[at] ^= 1;
     std::fs::write(&events, &bytes).unwrap();
     let info = stream_info(OWN);
-    let error = writer.begin_rewrite().unwrap().run(&keep, &Replaced { info: &info, chunks: &[] }).unwrap_err();
+    let error = writer
+        .begin_rewrite()
+        .unwrap()
+        .run(&keep, &Replaced { info: &info, chunks: &[] })
+        .unwrap_err();
     assert!(matches!(error, Error::Damaged { .. }), "{error}");
-    let names: Vec<_> = std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let names: Vec<_> =
+        std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(!names.contains(&"events.new".into()), "{names:?}");
     writer.append(StreamId(0), b"on", one_event(b"on"), Codec::Fast).unwrap();
     writer.finish(&outcome()).unwrap();

@@ -33,7 +33,8 @@ fn chunk() -> impl Strategy<Value = (u32, Vec<u8>, Codec, ChunkEvents)> {
 }
 
 fn expected(chunks: &[(u32, Vec<u8>, Codec, ChunkEvents)]) -> BTreeMap<u32, (Vec<u8>, u64)> {
-    let mut streams: BTreeMap<u32, (Vec<u8>, u64)> = (0..4).map(|id| (id, Default::default())).collect();
+    let mut streams: BTreeMap<u32, (Vec<u8>, u64)> =
+        (0..4).map(|id| (id, Default::default())).collect();
     for (stream, bytes, _, events) in chunks {
         let entry = streams.get_mut(stream).unwrap();
         entry.0.extend_from_slice(bytes);
@@ -96,17 +97,23 @@ fn metadata_are_completed() {
     let directory = folder.path().join("r");
     let writer = RecordingWriter::create(&directory, &metadata()).unwrap();
     writer.declare_stream(&stream_info(0)).unwrap();
-    writer.append(StreamId(0), b"12345678", ChunkEvents { first: Some(0), count: 1 }, Codec::Raw).unwrap();
+    writer
+        .append(StreamId(0), b"12345678", ChunkEvents { first: Some(0), count: 1 }, Codec::Raw)
+        .unwrap();
     writer.update_metadata(|metadata| metadata.machine.kernel = "6.7".to_owned()).unwrap();
     let counters = [("calls".to_owned(), 5)].into();
-    writer.finish(&Outcome { exit: Exit::Killed(9), duration_ms: 3, counters, changed_files: None }).unwrap();
+    writer
+        .finish(&Outcome { exit: Exit::Killed(9), duration_ms: 3, counters, changed_files: None })
+        .unwrap();
     let recording = Recording::open(&directory).unwrap();
     let read = recording.metadata();
     assert_eq!(read.machine.kernel, "6.7");
     assert_eq!(read.recording_id.len(), 16);
     let outcome = read.outcome.as_ref().unwrap();
     assert_eq!(outcome.exit, Exit::Killed(9));
-    let counters: Vec<_> = ["calls", "streams", "chunks", "events", "stream_bytes"].map(|name| outcome.counters[name]).into();
+    let counters: Vec<_> = ["calls", "streams", "chunks", "events", "stream_bytes"]
+        .map(|name| outcome.counters[name])
+        .into();
     assert_eq!(counters, [5, 1, 1, 1, 8]);
     assert!(writer.append(StreamId(0), b"x", ChunkEvents::default(), Codec::Raw).is_err());
 }
@@ -126,7 +133,10 @@ fn only_the_owner_may_look() {
 #[test]
 fn an_existing_directory_is_not_touched() {
     let folder = tempfile::tempdir().unwrap();
-    assert!(matches!(RecordingWriter::create(folder.path(), &metadata()), Err(Error::AlreadyExists { .. })));
+    assert!(matches!(
+        RecordingWriter::create(folder.path(), &metadata()),
+        Err(Error::AlreadyExists { .. })
+    ));
     assert_eq!(folder.path().read_dir().unwrap().count(), 0);
 }
 
@@ -134,7 +144,9 @@ fn an_existing_directory_is_not_touched() {
 fn wrong_callers_are_told() {
     let folder = tempfile::tempdir().unwrap();
     let writer = RecordingWriter::create(&folder.path().join("r"), &metadata()).unwrap();
-    let append = |bytes: &[u8], first, count| writer.append(StreamId(0), bytes, ChunkEvents { first, count }, Codec::Fast).unwrap_err();
+    let append = |bytes: &[u8], first, count| {
+        writer.append(StreamId(0), bytes, ChunkEvents { first, count }, Codec::Fast).unwrap_err()
+    };
     assert!(matches!(append(b"x", None, 0), Error::UnknownStream { .. }));
     assert!(matches!(append(b"x", Some(0), 2), Error::BadChunkEvents { .. }));
     assert!(matches!(append(b"x", None, 1), Error::BadChunkEvents { .. }));

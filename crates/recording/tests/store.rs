@@ -24,7 +24,9 @@ fn content_of(store: &Store, id: ContentId) -> Vec<u8> {
 fn stored_files(root: &Path) -> Vec<PathBuf> {
     let folders = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path());
     let folders = folders.filter(|path| path.is_dir() && path.file_name().unwrap().len() == 2);
-    folders.flat_map(|folder| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path())).collect()
+    folders
+        .flat_map(|folder| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()))
+        .collect()
 }
 
 #[test]
@@ -68,7 +70,9 @@ fn a_known_file_is_not_read_again() {
     let path = std::env::current_exe().unwrap();
     let file = File::open(&path).unwrap();
     let identity = FileIdentity::of(&file).unwrap();
-    let settled = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos() as i64 - 3_000_000_000;
+    let settled = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos()
+        as i64
+        - 3_000_000_000;
     if identity.changed_ns > settled {
         std::thread::sleep(Duration::from_secs(3));
     }
@@ -79,7 +83,10 @@ fn a_known_file_is_not_read_again() {
     drop(store);
     let store = Store::open(&root).unwrap();
     assert_eq!(store.lookup(&identity), Some(id), "remembered across processes");
-    assert_eq!(store.lookup(&FileIdentity { modified_ns: identity.modified_ns + 1, ..identity }), None);
+    assert_eq!(
+        store.lookup(&FileIdentity { modified_ns: identity.modified_ns + 1, ..identity }),
+        None
+    );
     fs::remove_file(store.path(id)).unwrap();
     assert_eq!(store.lookup(&identity), None, "a memory without the content is of no use");
     assert_eq!(store.add_file(&file).unwrap(), id);
@@ -153,7 +160,10 @@ fn child_adds_files() {
         let store = Store::open(&folder.join("store")).unwrap();
         for seed in 0..8 {
             let path = folder.join(format!("file{seed}"));
-            assert_eq!(store.add_file(&File::open(path).unwrap()).unwrap(), ContentId::of(&noise(500_000, seed)));
+            assert_eq!(
+                store.add_file(&File::open(path).unwrap()).unwrap(),
+                ContentId::of(&noise(500_000, seed))
+            );
             store.put_named_cache("image", &seed.to_string(), &noise(1000, seed)).unwrap();
         }
     }
@@ -162,7 +172,9 @@ fn child_adds_files() {
 #[test]
 fn processes_add_the_same_files_at_once() {
     let folder = tempfile::tempdir().unwrap();
-    (0..8).for_each(|seed| fs::write(folder.path().join(format!("file{seed}")), noise(500_000, seed)).unwrap());
+    (0..8).for_each(|seed| {
+        fs::write(folder.path().join(format!("file{seed}")), noise(500_000, seed)).unwrap()
+    });
     let start = || {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--ignored", "--exact", "child_adds_files"]).env(CHILD_FOLDER, folder.path());
@@ -176,15 +188,20 @@ fn processes_add_the_same_files_at_once() {
     assert_eq!(stored_files(&root).len(), 8);
     assert_eq!(fs::read_dir(root.join("temporary")).unwrap().count(), 0);
     let store = Store::open(&root).unwrap();
-    (0..8).for_each(|seed| assert!(content_of(&store, ContentId::of(&noise(500_000, seed))) == noise(500_000, seed)));
+    (0..8).for_each(|seed| {
+        assert!(content_of(&store, ContentId::of(&noise(500_000, seed))) == noise(500_000, seed))
+    });
 }
 
-/// Collects as soon as nobody has the store open: a process that another test starts has all our files open until it executes its program.
+/// Collects as soon as nobody has the store open: a process that another test starts has all our
+/// files open until it executes its program.
 fn collect(root: &Path, unused_for: Duration) -> CollectionReport {
     let begun = Instant::now();
     loop {
         match Store::collect(root, unused_for) {
-            Err(Error::StoreBusy { .. }) if begun.elapsed() < Duration::from_secs(10) => std::thread::sleep(Duration::from_millis(5)),
+            Err(Error::StoreBusy { .. }) if begun.elapsed() < Duration::from_secs(10) => {
+                std::thread::sleep(Duration::from_millis(5))
+            }
             report => return report.unwrap(),
         }
     }
@@ -201,10 +218,16 @@ fn recordings_and_the_store_outlive_each_other() {
     let writer = RecordingWriter::create(&directory, &metadata()).unwrap();
     writer.link_content(&store, used).unwrap();
     writer.link_content(&store, used).unwrap();
-    assert!(matches!(writer.link_content(&store, ContentId::of(b"none")), Err(Error::NoContent { .. })));
+    assert!(matches!(
+        writer.link_content(&store, ContentId::of(b"none")),
+        Err(Error::NoContent { .. })
+    ));
     assert_eq!(store.path(used).metadata().unwrap().nlink(), 2);
 
-    assert!(matches!(Store::collect(&root, NEVER), Err(Error::StoreBusy { .. })), "the store is open");
+    assert!(
+        matches!(Store::collect(&root, NEVER), Err(Error::StoreBusy { .. })),
+        "the store is open"
+    );
     drop(store);
     let report = collect(&root, NEVER);
     assert_eq!((report.removed_count, report.removed_bytes, report.kept_count), (1, 6, 1));
@@ -271,5 +294,8 @@ fn a_collection_leaves_what_is_not_ours() {
     assert!(root.join("my/notes").exists() && root.join("ab/notes").exists());
     assert!(!root.join("temporary/.new-1-1").exists());
     assert!(stored_files(&root).iter().all(|path| path.ends_with("notes")));
-    assert_eq!(Store::collect(&folder.path().join("none"), NEVER).unwrap(), CollectionReport::default());
+    assert_eq!(
+        Store::collect(&folder.path().join("none"), NEVER).unwrap(),
+        CollectionReport::default()
+    );
 }

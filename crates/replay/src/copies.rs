@@ -1,4 +1,5 @@
-//! Slots for copies of a process that run beside it. A copy that diverges is ended, and nothing else: whoever made it finds that out.
+//! Slots for copies of a process that run beside it. A copy that diverges is ended, and nothing
+//! else: whoever made it finds that out.
 
 use crate::windows::Windows;
 use retake_kernel::shared::{self, Header, MAX_SLOTS};
@@ -6,7 +7,8 @@ use std::collections::HashSet;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Programs have slots from the beginning; those of copies come from the end, and so many between the two stay free.
+/// Programs have slots from the beginning; those of copies come from the end, and so many between
+/// the two stay free.
 const KEPT_FREE: usize = 64;
 
 /// The slots that copies have.
@@ -27,7 +29,8 @@ impl Copies {
     fn take(&self, header: &Header, count: usize) -> Option<Vec<usize>> {
         let lowest = header.slots_used.load(Acquire) as usize + KEPT_FREE;
         let mut taken = self.taken();
-        let free: Vec<usize> = (lowest..MAX_SLOTS).rev().filter(|index| !taken.contains(index)).take(count).collect();
+        let free: Vec<usize> =
+            (lowest..MAX_SLOTS).rev().filter(|index| !taken.contains(index)).take(count).collect();
         if free.len() < count {
             return None;
         }
@@ -36,7 +39,8 @@ impl Copies {
     }
 }
 
-/// The slots of one copy, one for each thread. They are free again when this is dropped, before which the copy must have ended.
+/// The slots of one copy, one for each thread. They are free again when this is dropped, before
+/// which the copy must have ended.
 pub struct CopySlots {
     windows: Arc<Windows>,
     copies: Arc<Copies>,

@@ -1,7 +1,9 @@
-//! Helping a replayed thread to stop where it was forced: what its code looks like around there, and where a stub has room.
-//! The runtime plants and compares; see `docs/FORCED.md`.
+//! Helping a replayed thread to stop where it was forced: what its code looks like around there,
+//! and where a stub has room. The runtime plants and compares; see `docs/FORCED.md`.
 
-use retake_contract::context::{WATCH_CODE_BYTES, WATCH_CODE_OFFSET, WATCH_NO_START, WATCH_PATCH_BYTES, watch_answer};
+use retake_contract::context::{
+    WATCH_CODE_BYTES, WATCH_CODE_OFFSET, WATCH_NO_START, WATCH_PATCH_BYTES, watch_answer,
+};
 use retake_contract::put_words;
 use retake_kernel::maps::{self, Mapping};
 use retake_kernel::shared::{RUNTIME_END, RUNTIME_TEXT};
@@ -18,7 +20,8 @@ const LOWEST: u64 = 0x10_0000;
 const HIGHEST: u64 = 0x7fff_ffff_0000;
 /// Kept free below a mapping, which may be a stack that grows.
 const ROOM_BELOW: u64 = 0x20_0000;
-/// So many pages of each gap are looked at: every value of the upper bytes of a distance comes up among them.
+/// So many pages of each gap are looked at: every value of the upper bytes of a distance comes up
+/// among them.
 const MOST_PAGES: usize = (2 * REACH / PAGE_BYTES) as usize;
 
 /// Answers REQUEST_WATCH: 0, or -1 when the process cannot be looked at.
@@ -34,9 +37,16 @@ pub(crate) fn answer(slot: &shared::Slot) -> i64 {
 /// The bytes of a `struct watch_answer`.
 fn examine(pid: i32, address: u64) -> io::Result<Vec<u8>> {
     let all = maps::of_process(pid)?;
-    let code = all.iter().find(|mapping| (mapping.start..mapping.end).contains(&address)).ok_or_else(|| io::Error::other("no code there"))?;
-    let mut text = Text::new(|at: u64, page: &mut [u8; PAGE_BYTES as usize]| memory::read(pid, at, page).is_ok());
-    let stub = Place::at(&mut text, address).and_then(|place| stub_for(&place, &all, code, address)).unwrap_or_default();
+    let code = all
+        .iter()
+        .find(|mapping| (mapping.start..mapping.end).contains(&address))
+        .ok_or_else(|| io::Error::other("no code there"))?;
+    let mut text = Text::new(|at: u64, page: &mut [u8; PAGE_BYTES as usize]| {
+        memory::read(pid, at, page).is_ok()
+    });
+    let stub = Place::at(&mut text, address)
+        .and_then(|place| stub_for(&place, &all, code, address))
+        .unwrap_or_default();
     let flags_dead = u64::from(watch::flags_are_dead(&mut text, address));
     let mut bytes = vec![0; watch_answer::LAYOUT_BYTES as usize];
     put_words(&mut bytes, watch_answer::STUB, &[stub.page]);
@@ -63,7 +73,8 @@ struct Stub {
     moved: Moved,
 }
 
-/// A jump if its bytes can be such that they trap where they must; else a trap, which leads to the stub too.
+/// A jump if its bytes can be such that they trap where they must; else a trap, which leads to the
+/// stub too.
 fn stub_for(place: &Place, all: &[Mapping], code: &Mapping, address: u64) -> Option<Stub> {
     [place.clone(), place.with_trap()].iter().find_map(|place| {
         let patch_bytes = place.patch_bytes();
@@ -71,28 +82,44 @@ fn stub_for(place: &Place, all: &[Mapping], code: &Mapping, address: u64) -> Opt
             return None; // it goes on in another mapping
         }
         let (page, entry) = free_page(all, address, |page| place.entry_in(page))?;
-        let moved = place.moved(page + WATCH_CODE_OFFSET).filter(|moved| moved.code.len() <= WATCH_CODE_BYTES)?;
+        let moved = place
+            .moved(page + WATCH_CODE_OFFSET)
+            .filter(|moved| moved.code.len() <= WATCH_CODE_BYTES)?;
         Some(Stub { page, entry, patch_bytes: patch_bytes as u64, moved })
     })
 }
 
 /// The nearest free page, if one is near enough, in which there is an `entry`.
-fn free_page(mappings: &[Mapping], address: u64, entry: impl Fn(u64) -> Option<u64>) -> Option<(u64, u64)> {
+fn free_page(
+    mappings: &[Mapping],
+    address: u64,
+    entry: impl Fn(u64) -> Option<u64>,
+) -> Option<(u64, u64)> {
     let ends = mappings.iter().map(|mapping| mapping.end);
     let starts = mappings.iter().map(|mapping| mapping.start);
     let lowest = (address.saturating_sub(REACH) & !(PAGE_BYTES - 1)).max(LOWEST);
     let highest = (address + REACH).min(HIGHEST);
     let gaps = std::iter::once(LOWEST).chain(ends).zip(starts.chain(std::iter::once(HIGHEST)));
     let usable = |page: &u64| !(RUNTIME_TEXT..RUNTIME_END).contains(page);
-    gaps.map(|(low, high)| (low.max(lowest), high.saturating_sub(ROOM_BELOW + PAGE_BYTES).min(highest) & !(PAGE_BYTES - 1)))
-        .filter(|(low, last)| low <= last)
-        .filter_map(|(low, last)| {
-            let up = (low..=last).step_by(PAGE_BYTES as usize).take(MOST_PAGES);
-            let down = (0..=(last - low) / PAGE_BYTES).map(|pages| last - pages * PAGE_BYTES).take(MOST_PAGES);
-            let found = |page: u64| entry(page).map(|entry| (page, entry));
-            if low >= address { up.filter(usable).find_map(found) } else { down.filter(usable).find_map(found) }
-        })
-        .min_by_key(|(page, _)| page.abs_diff(address))
+    gaps.map(|(low, high)| {
+        (
+            low.max(lowest),
+            high.saturating_sub(ROOM_BELOW + PAGE_BYTES).min(highest) & !(PAGE_BYTES - 1),
+        )
+    })
+    .filter(|(low, last)| low <= last)
+    .filter_map(|(low, last)| {
+        let up = (low..=last).step_by(PAGE_BYTES as usize).take(MOST_PAGES);
+        let down =
+            (0..=(last - low) / PAGE_BYTES).map(|pages| last - pages * PAGE_BYTES).take(MOST_PAGES);
+        let found = |page: u64| entry(page).map(|entry| (page, entry));
+        if low >= address {
+            up.filter(usable).find_map(found)
+        } else {
+            down.filter(usable).find_map(found)
+        }
+    })
+    .min_by_key(|(page, _)| page.abs_diff(address))
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! Replaying a recording: processes made of the runtime alone, fed with their streams.
 //!
-//! The kernel executes nothing but the runtime. The recording is the only input, standard output and error are the only outputs. That holds for what was
-//! recorded, not for what somebody has put into a recording: its code runs natively, and can reach the runtime's own system-call instruction.
+//! The kernel executes nothing but the runtime. The recording is the only input, standard output
+//! and error are the only outputs. That holds for what was recorded, not for what somebody has put
+//! into a recording: its code runs natively, and can reach the runtime's own system-call
+//! instruction.
 
 #![forbid(unsafe_code)]
 
@@ -59,7 +61,8 @@ pub enum ReplayError {
     Recording(#[from] retake_recording::Error),
     /// It was made by another build, whose runtime or table differs.
     #[error(
-        "this recording needs the retake that made it ({what} differs: recorded {recorded}, here {here})\n  try       the version named by `retake info`"
+        "this recording needs the retake that made it ({what} differs: recorded {recorded}, here \
+        {here})\n  try       the version named by `retake info`"
     )]
     OtherBuild {
         /// What differs.
@@ -74,7 +77,8 @@ pub enum ReplayError {
     Empty,
     /// It can be replayed, but nobody can look on: its threads run side by side.
     #[error(
-        "this recording was made with --policy sync: its threads run at the same time, so there is no one order in which to look at them\n  try       recording again without --policy"
+        "this recording was made with --policy sync: its threads run at the same time, so there \
+        is no one order in which to look at them\n  try       recording again without --policy"
     )]
     Parallel,
     /// Something the machine refused.
@@ -86,7 +90,12 @@ pub enum ReplayError {
 ///
 /// # Errors
 /// See [`ReplayError`].
-pub fn replay(recording: Recording, request: Request, folder: &Path, observe: &mut dyn FnMut(&Status)) -> Result<Outcome, ReplayError> {
+pub fn replay(
+    recording: Recording,
+    request: Request,
+    folder: &Path,
+    observe: &mut dyn FnMut(&Status),
+) -> Result<Outcome, ReplayError> {
     replay_for(recording, request, folder, None, observe)
 }
 
@@ -95,7 +104,8 @@ pub fn replay(recording: Recording, request: Request, folder: &Path, observe: &m
 pub enum Stage {
     /// A file was mapped that the process may write to.
     Mapped,
-    /// Before something after which mapped memory is gone, or no longer to be told from what others write.
+    /// Before something after which mapped memory is gone, or no longer to be told from what others
+    /// write.
     BeforeUnmap,
     /// Before a call that read or wrote a file that somebody has mapped.
     UsesMappedFile,
@@ -116,7 +126,8 @@ pub struct Standing {
 
 /// Takes what a recording has only in part, or not at all, but replay brings to light.
 pub trait Onlooker: Send + Sync {
-    /// The next input of a stream that the recording has only in part, in the order in which its items stand there.
+    /// The next input of a stream that the recording has only in part, in the order in which its
+    /// items stand there.
     ///
     /// # Errors
     /// It cannot be kept.
@@ -140,7 +151,8 @@ pub fn replay_for(
     onlooker: Option<Arc<dyn Onlooker>>,
     observe: &mut dyn FnMut(&Status),
 ) -> Result<Outcome, ReplayError> {
-    let running = Running::start(recording, request, Purpose { onlooker, ..Purpose::default() }, folder)?;
+    let running =
+        Running::start(recording, request, Purpose { onlooker, ..Purpose::default() }, folder)?;
     let outcome = running.wait(observe);
     if matches!(outcome, Outcome::Diverged(_)) {
         running.end_with_children();
@@ -197,8 +209,11 @@ fn end_everything(header: &Header) {
         let mut alive = false;
         for slot in header.used_slots() {
             let pid = slot.pid.load(Relaxed) as i32;
-            if matches!(slot.state.load(Acquire), shared::SLOT_CLAIMED | shared::SLOT_LIVE) && pid > 0 {
-                alive |= process::kill(pid, libc::SIGKILL) && process::state(pid).is_some_and(|state| state != 'Z');
+            if matches!(slot.state.load(Acquire), shared::SLOT_CLAIMED | shared::SLOT_LIVE)
+                && pid > 0
+            {
+                alive |= process::kill(pid, libc::SIGKILL)
+                    && process::state(pid).is_some_and(|state| state != 'Z');
             }
         }
         if !alive {
@@ -208,12 +223,17 @@ fn end_everything(header: &Header) {
     }
 }
 
-/// Kills what has become our child by losing its parent: also those that had no slot of their own yet.
+/// Kills what has become our child by losing its parent: also those that had no slot of their own
+/// yet.
 fn end_children(keep: i32) {
     let own = std::process::id() as i32;
     for _ in 0..200 {
-        let alive: Vec<i32> =
-            process::all().into_iter().filter(|&pid| pid != keep && process::parent(pid) == Some(own) && !process::is_gone(pid)).collect();
+        let alive: Vec<i32> = process::all()
+            .into_iter()
+            .filter(|&pid| {
+                pid != keep && process::parent(pid) == Some(own) && !process::is_gone(pid)
+            })
+            .collect();
         if alive.is_empty() {
             return;
         }

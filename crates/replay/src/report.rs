@@ -54,9 +54,13 @@ impl Report {
 }
 
 fn place(pid: i32, program_counter: u64) -> String {
-    let mapping = maps::of_process(pid).ok().and_then(|all| all.into_iter().find(|m| (m.start..m.end).contains(&program_counter)));
+    let mapping = maps::of_process(pid)
+        .ok()
+        .and_then(|all| all.into_iter().find(|m| (m.start..m.end).contains(&program_counter)));
     match mapping {
-        Some(m) => format!("{program_counter:#x} ({}+{:#x})", m.name, program_counter - m.start + m.offset),
+        Some(m) => {
+            format!("{program_counter:#x} ({}+{:#x})", m.name, program_counter - m.start + m.offset)
+        }
         None => format!("{program_counter:#x}"),
     }
 }
@@ -77,7 +81,9 @@ fn kind_name(kind: u64) -> &'static str {
         Some(EventKind::End) => "its end",
         Some(EventKind::Compare) => "a compare-and-exchange that failed",
         Some(EventKind::Passage) => "a passage",
-        Some(EventKind::Thread | EventKind::State | EventKind::Dropped) | None => "something unknown",
+        Some(EventKind::Thread | EventKind::State | EventKind::Dropped) | None => {
+            "something unknown"
+        }
     }
 }
 
@@ -105,17 +111,32 @@ fn difference(why: Option<Why>) -> &'static str {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "replay diverged at event {} of stream {} (process {}, stream offset {})", self.event, self.stream, self.pid, self.offset)?;
+        writeln!(
+            f,
+            "replay diverged at event {} of stream {} (process {}, stream offset {})",
+            self.event, self.stream, self.pid, self.offset
+        )?;
         if let Some(message) = &self.message {
             return write!(f, "  the recording cannot be read on: {message}");
         }
         let why = Why::from_number(self.why);
         let (expected, actual) = match why {
-            Some(Why::Kind) => (kind_name(self.expected).to_owned(), kind_name(self.actual).to_owned()),
-            Some(Why::Number) => (format!("call {}", self.expected), format!("call {}", self.actual)),
-            Some(Why::Input) => (format!("input with hash {:08x}", self.expected), format!("hash {:08x}", self.actual)),
-            Some(Why::Stuck) => (format!("turn {}", self.expected), format!("none for {} ms", self.actual)),
-            Some(Why::Hash) => (format!("memory hash {:016x}", self.expected), format!("{:016x}", self.actual)),
+            Some(Why::Kind) => {
+                (kind_name(self.expected).to_owned(), kind_name(self.actual).to_owned())
+            }
+            Some(Why::Number) => {
+                (format!("call {}", self.expected), format!("call {}", self.actual))
+            }
+            Some(Why::Input) => (
+                format!("input with hash {:08x}", self.expected),
+                format!("hash {:08x}", self.actual),
+            ),
+            Some(Why::Stuck) => {
+                (format!("turn {}", self.expected), format!("none for {} ms", self.actual))
+            }
+            Some(Why::Hash) => {
+                (format!("memory hash {:016x}", self.expected), format!("{:016x}", self.actual))
+            }
             _ => (format!("{:#x}", self.expected), format!("{:#x}", self.actual)),
         };
         writeln!(f, "  differs   {}", difference(why))?;
@@ -126,7 +147,11 @@ impl fmt::Display for Report {
         }
         write!(f, ") from {}", self.place)?;
         if self.is_sync {
-            write!(f, "\n  likely    threads raced in a way that --policy sync does not record\n  try       recording again without --policy")?;
+            write!(
+                f,
+                "\n  likely    threads raced in a way that --policy sync does not \
+                record\n  try       recording again without --policy"
+            )?;
         }
         Ok(())
     }

@@ -6,7 +6,8 @@ use crate::service::Service;
 use crate::status::Status;
 use crate::windows::Windows;
 use crate::{
-    Onlooker, Outcome, ROOT_SLOT, ReplayError, Request, end_children, end_everything, host_descriptor, lay_out_files, live_slots, store_path,
+    Onlooker, Outcome, ROOT_SLOT, ReplayError, Request, end_children, end_everything,
+    host_descriptor, lay_out_files, live_slots, store_path,
 };
 use retake_kernel::process::{self, Guardian, Prepared, Program};
 use retake_kernel::shared::{self, Header};
@@ -24,7 +25,8 @@ use std::time::{Duration, Instant};
 /// How often the observer is asked.
 const OBSERVED: Duration = Duration::from_millis(100);
 
-/// Under the sync policy: how long a thread waits for its turn, as a multiple of the whole recording and then some more, until it never comes.
+/// Under the sync policy: how long a thread waits for its turn, as a multiple of the whole
+/// recording and then some more, until it never comes.
 const SLOWEST_REPLAY: u32 = 5;
 const LEAST_PATIENCE: Duration = Duration::from_secs(20);
 
@@ -33,11 +35,14 @@ const LEAST_PATIENCE: Duration = Duration::from_secs(20);
 pub struct Wanted {
     /// The stream of its first thread.
     pub stream: u32,
-    /// It is held once that thread has consumed this many events: the start of the process, or of a program it executes.
+    /// It is held once that thread has consumed this many events: the start of the process, or of a
+    /// program it executes.
     pub events: u64,
-    /// The streams from the first process to it. The processes of others are made only if they share memory.
+    /// The streams from the first process to it. The processes of others are made only if they
+    /// share memory.
     pub path: Vec<u32>,
-    /// What it maps shared, nobody else ever sees: it is mapped so that copies of the process have copies of it.
+    /// What it maps shared, nobody else ever sees: it is mapped so that copies of the process have
+    /// copies of it.
     pub is_alone: bool,
 }
 
@@ -48,7 +53,8 @@ pub struct Purpose {
     pub wanted: Option<Wanted>,
     /// Takes what the recording does not have.
     pub onlooker: Option<Arc<dyn Onlooker>>,
-    /// Takes what the program prints, in place of standard output and error. With a wanted process, in pieces as the runtime describes them.
+    /// Takes what the program prints, in place of standard output and error. With a wanted process,
+    /// in pieces as the runtime describes them.
     pub output: Option<File>,
 }
 
@@ -73,16 +79,23 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts a replay. Other threads of this process may do nothing but wait meanwhile. `folder` takes what it unpacks; if this process is killed, the folder is
-    /// removed.
+    /// Starts a replay. Other threads of this process may do nothing but wait meanwhile. `folder`
+    /// takes what it unpacks; if this process is killed, the folder is removed.
     ///
     /// # Errors
     /// See [`ReplayError`].
-    pub fn start(recording: Recording, request: Request, purpose: Purpose, folder: &Path) -> Result<Self, ReplayError> {
+    pub fn start(
+        recording: Recording,
+        request: Request,
+        purpose: Purpose,
+        folder: &Path,
+    ) -> Result<Self, ReplayError> {
         if recording.streams().next().is_none() {
             return Err(ReplayError::Empty);
         }
-        if recording.metadata().policy == Policy::Sync && (purpose.wanted.is_some() || purpose.onlooker.is_some()) {
+        if recording.metadata().policy == Policy::Sync
+            && (purpose.wanted.is_some() || purpose.onlooker.is_some())
+        {
             return Err(ReplayError::Parallel);
         }
         // Before there is any process that would have to be ended.
@@ -98,12 +111,18 @@ impl Running {
             sync: recording.metadata().policy == Policy::Sync,
             ..Options::default()
         };
-        let session = Session::create(shared::MODE_REPLAY, options, &recording.metadata().machine.processor, None)?;
+        let session = Session::create(
+            shared::MODE_REPLAY,
+            options,
+            &recording.metadata().machine.processor,
+            None,
+        )?;
         let header = session.header();
         if let Some(outcome) = &recording.metadata().outcome
             && options.sync
         {
-            let patience = Duration::from_millis(outcome.duration_ms) * SLOWEST_REPLAY + LEAST_PATIENCE;
+            let patience =
+                Duration::from_millis(outcome.duration_ms) * SLOWEST_REPLAY + LEAST_PATIENCE;
             header.turn_patience_ns.store(patience.as_nanos() as u64, Relaxed);
         }
         if let Some(wanted) = &wanted {
@@ -121,7 +140,10 @@ impl Running {
         store_path(&header.store, &files);
         store_path(&header.scratch, &scratch);
         header.slots_used.store(ROOT_SLOT as u32 + 1, Release);
-        let host = host_descriptor(&memory::executable_file(c"retake-replay", runtime_image::EXECUTABLE)?)?;
+        let host = host_descriptor(&memory::executable_file(
+            c"retake-replay",
+            runtime_image::EXECUTABLE,
+        )?)?;
         header.host_descriptor.store(host.as_raw_fd(), Relaxed);
         let mut child = prepare_root(&session, &host, output.as_ref())?;
         match wanted {
@@ -145,7 +167,8 @@ impl Running {
         self.service.diverged()
     }
 
-    /// Waits until everything has ended as the recording says, or has diverged. `observe` is called now and then, and once at the end.
+    /// Waits until everything has ended as the recording says, or has diverged. `observe` is called
+    /// now and then, and once at the end.
     pub fn wait(&self, observe: &mut dyn FnMut(&Status)) -> Outcome {
         let outcome = self.wait_observed(observe);
         observe(&Status::of(&self.windows));
@@ -172,7 +195,9 @@ impl Running {
                 && live_slots(self.header()) == 0
             {
                 // A report may have come with the end of the process it is about.
-                return self.divergence().map_or(Outcome::Finished(status), |report| Outcome::Diverged(Box::new(report)));
+                return self.divergence().map_or(Outcome::Finished(status), |report| {
+                    Outcome::Diverged(Box::new(report))
+                });
             }
             if status.is_some() {
                 std::thread::sleep(Duration::from_millis(1));
@@ -202,7 +227,8 @@ impl Running {
         }
     }
 
-    /// Slots for a copy of the wanted process with so many threads, that runs beside it; `None`: there are not so many.
+    /// Slots for a copy of the wanted process with so many threads, that runs beside it; `None`:
+    /// there are not so many.
     pub fn slots_for_copy(&self, threads: usize) -> Option<CopySlots> {
         self.service.slots_for_copy(threads)
     }
@@ -218,7 +244,8 @@ impl Running {
         self.guardian.dismiss().wait();
     }
 
-    /// As [`Running::end`], and whatever else is a child of this process by now: a replayed one may be so young that nothing names it.
+    /// As [`Running::end`], and whatever else is a child of this process by now: a replayed one may
+    /// be so young that nothing names it.
     pub(crate) fn end_with_children(self) {
         end_everything(self.header());
         end_children(self.guardian.pid());
@@ -242,11 +269,23 @@ fn set_alone(header: &Header, is_alone: bool) {
     }
 }
 
-fn prepare_root(session: &Session, host: &File, output: Option<&File>) -> Result<Prepared, ReplayError> {
-    let arguments = ["retake-replay".to_owned(), session.header_id().to_string(), ROOT_SLOT.to_string()];
-    let arguments: Vec<CString> = arguments.into_iter().map(|a| CString::new(a).expect("no NUL")).collect();
+fn prepare_root(
+    session: &Session,
+    host: &File,
+    output: Option<&File>,
+) -> Result<Prepared, ReplayError> {
+    let arguments =
+        ["retake-replay".to_owned(), session.header_id().to_string(), ROOT_SLOT.to_string()];
+    let arguments: Vec<CString> =
+        arguments.into_iter().map(|a| CString::new(a).expect("no NUL")).collect();
     let output = output.map(AsRawFd::as_raw_fd);
-    let program = Program { path: c"", by_descriptor: Some(host.as_raw_fd()), output, arguments: &arguments, environment: &[] };
+    let program = Program {
+        path: c"",
+        by_descriptor: Some(host.as_raw_fd()),
+        output,
+        arguments: &arguments,
+        environment: &[],
+    };
     let child = process::prepare(&program)?;
     let slot = &session.header().slots[ROOT_SLOT];
     slot.stream.store(0, Relaxed);

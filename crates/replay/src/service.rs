@@ -37,7 +37,8 @@ impl Service {
         let findings = Arc::new(Findings { wanted: Mutex::new(wanted), ..Findings::default() });
         let threads = (0..THREADS)
             .map(|_| {
-                let (windows, stop, findings) = (Arc::clone(windows), Arc::clone(&stop), Arc::clone(&findings));
+                let (windows, stop, findings) =
+                    (Arc::clone(windows), Arc::clone(&stop), Arc::clone(&findings));
                 std::thread::spawn(move || run(&windows, &stop, &findings))
             })
             .collect();
@@ -79,7 +80,9 @@ impl Findings {
     }
 
     fn wants(&self, stream: u32, events: u64) -> bool {
-        self.wanted().as_ref().is_some_and(|wanted| wanted.stream == stream && wanted.events == events)
+        self.wanted()
+            .as_ref()
+            .is_some_and(|wanted| wanted.stream == stream && wanted.events == events)
     }
 }
 
@@ -123,7 +126,9 @@ fn answer(windows: &Windows, index: usize, findings: &Findings) {
             windows.answer(slot, (answer, 0));
         }
         // Not answered: the process stays where it is until everything is ended.
-        shared::REQUEST_DIVERGED => keep_first(findings, index, slot, || Report::new(windows, slot)),
+        shared::REQUEST_DIVERGED => {
+            keep_first(findings, index, slot, || Report::new(windows, slot))
+        }
         shared::REQUEST_INPUT => {
             let result = windows.hand_over_input(slot, argument(0), argument(1));
             if let Err(error) = &result {
@@ -134,15 +139,21 @@ fn answer(windows: &Windows, index: usize, findings: &Findings) {
         shared::REQUEST_LOOK => {
             let result = windows.look(slot, argument(0), argument(2));
             if let Err(error) = &result {
-                eprintln!("retake: cannot look at what a process has stored in mapped files: {error}");
+                eprintln!(
+                    "retake: cannot look at what a process has stored in mapped files: {error}"
+                );
             }
             windows.answer(slot, (if result.is_ok() { 0 } else { -1 }, 0));
         }
         shared::REQUEST_CHILD => {
-            let is_on_path = findings.wanted().as_ref().is_none_or(|wanted| wanted.path.iter().any(|stream| u64::from(*stream) == argument(0)));
+            let is_on_path = findings.wanted().as_ref().is_none_or(|wanted| {
+                wanted.path.iter().any(|stream| u64::from(*stream) == argument(0))
+            });
             windows.answer(slot, (i64::from(is_on_path && !windows.lacks(argument(0))), 0));
         }
-        shared::REQUEST_CONSOLE => windows.answer(slot, (windows.console_behind(argument(0)) as i64, 0)),
+        shared::REQUEST_CONSOLE => {
+            windows.answer(slot, (windows.console_behind(argument(0)) as i64, 0))
+        }
         shared::REQUEST_DEBUG if findings.wants(slot.stream.load(Relaxed), argument(0)) => {
             // Answered by Running::release.
             let held = Held { pid: slot.pid.load(Relaxed) as i32, slot: index };
@@ -157,7 +168,12 @@ fn answer(windows: &Windows, index: usize, findings: &Findings) {
     }
 }
 
-fn keep_first(findings: &Findings, index: usize, slot: &shared::Slot, fresh: impl FnOnce() -> Report) {
+fn keep_first(
+    findings: &Findings,
+    index: usize,
+    slot: &shared::Slot,
+    fresh: impl FnOnce() -> Report,
+) {
     if findings.copies.has(index) {
         process::kill(slot.pid.load(Relaxed) as i32, libc::SIGKILL);
         return;

@@ -21,7 +21,11 @@ pub struct Status {
 
 impl Status {
     pub(crate) fn of(windows: &Windows) -> Self {
-        let mut status = Self { total_bytes: windows.total_bytes(), done_bytes: windows.done_bytes(), ..Self::default() };
+        let mut status = Self {
+            total_bytes: windows.total_bytes(),
+            done_bytes: windows.done_bytes(),
+            ..Self::default()
+        };
         // Slots are used again by other threads; their counts go on.
         for slot in windows.session.header().used_slots() {
             status.forced_found += slot.forcing.found.load(Relaxed);

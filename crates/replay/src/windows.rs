@@ -1,4 +1,5 @@
-//! Streams, handed to the runtime one window at a time: each a read-only segment that begins and ends where events do.
+//! Streams, handed to the runtime one window at a time: each a read-only segment that begins and
+//! ends where events do.
 
 mod feed;
 
@@ -19,7 +20,8 @@ use std::time::{Duration, Instant};
 /// How long nobody may move before a number on the console is taken to be lost.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// With this many streams open, those that ended are looked for and closed; then again at twice as many as are left.
+/// With this many streams open, those that ended are looked for and closed; then again at twice as
+/// many as are left.
 const FEEDS_BEFORE_SWEEP: usize = 64;
 /// What a thread's room to read in may keep when it is not in use.
 const STAGING_BYTES: usize = 4 << 20;
@@ -64,7 +66,8 @@ impl Windows {
         if !dropped.is_nothing() {
             session.header().options.fetch_or(shared::OPTION_DROPPED, Relaxed);
         }
-        let total_bytes = recording.streams().map(|stream| stream.bytes).fold(0, u64::saturating_add);
+        let total_bytes =
+            recording.streams().map(|stream| stream.bytes).fold(0, u64::saturating_add);
         let feeds = Mutex::new(Feeds { by_stream: HashMap::new(), sweep_at: FEEDS_BEFORE_SWEEP });
         let this = Self {
             recording,
@@ -91,7 +94,8 @@ impl Windows {
         self.dropped.streams.contains(stream)
     }
 
-    /// The first number on the console from `number` on that is not of a dropped process. Notes where the next such numbers are.
+    /// The first number on the console from `number` on that is not of a dropped process. Notes
+    /// where the next such numbers are.
     pub fn console_behind(&self, number: u64) -> u64 {
         let console = &self.dropped.console;
         let behind = console.from(number).filter(|gap| gap.0 <= number).map_or(number, |gap| gap.1);
@@ -130,9 +134,11 @@ impl Windows {
         self.done_bytes.load(Relaxed).min(self.total_bytes)
     }
 
-    /// A recording that was not finished may lack a whole stream whose beginning another one tells of: nothing of it had been written yet.
+    /// A recording that was not finished may lack a whole stream whose beginning another one tells
+    /// of: nothing of it had been written yet.
     fn was_cut_off(&self, stream: u32) -> bool {
-        !self.recording.warnings().is_empty() && self.recording.streams().all(|known| known.info.id != StreamId(stream))
+        !self.recording.warnings().is_empty()
+            && self.recording.streams().all(|known| known.info.id != StreamId(stream))
     }
 
     /// The stream's feed, made on its first request.
@@ -157,7 +163,10 @@ impl Windows {
     fn live_streams(&self) -> HashSet<u32> {
         let ended = [shared::SLOT_UNUSED, shared::SLOT_READY, shared::SLOT_EXITED];
         let slots = self.session.header().used_slots().iter();
-        slots.filter(|slot| !ended.contains(&slot.state.load(Acquire))).map(|slot| slot.stream.load(Relaxed)).collect()
+        slots
+            .filter(|slot| !ended.contains(&slot.state.load(Acquire)))
+            .map(|slot| slot.stream.load(Relaxed))
+            .collect()
     }
 
     fn with_staging<T>(&self, read: impl FnOnce(&mut Vec<u8>) -> T) -> T {
@@ -169,18 +178,27 @@ impl Windows {
         result
     }
 
-    /// Copies a shared file's first content to where replayed processes share it. False: nothing changes the file, so there is no copy.
+    /// Copies a shared file's first content to where replayed processes share it. False: nothing
+    /// changes the file, so there is no copy.
     pub fn prepare_shared(&self, device: u64, inode: u64, content: ContentId) -> io::Result<bool> {
         use std::os::unix::fs::OpenOptionsExt;
         let known = content.0 != [0; 32];
         if known && self.is_unchanged(device, inode) {
             return Ok(false);
         }
-        let name: String = [device, inode].iter().flat_map(|value| value.to_le_bytes()).map(|byte| format!("{byte:02x}")).collect();
+        let name: String = [device, inode]
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         let path = self.scratch.join(name);
         let _guard = lock(&self.shared_files);
         if path.exists() {
-            let bytes = if known { std::fs::metadata(self.files.join(content.to_string()))?.len() } else { 0 };
+            let bytes = if known {
+                std::fs::metadata(self.files.join(content.to_string()))?.len()
+            } else {
+                0
+            };
             let file = std::fs::OpenOptions::new().write(true).open(&path)?;
             if file.metadata()?.len() < bytes {
                 file.set_len(bytes)?;
@@ -188,7 +206,8 @@ impl Windows {
             return Ok(true);
         }
         std::fs::create_dir_all(&self.scratch)?;
-        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        let mut file =
+            std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
         if known {
             self.recording.copy_content(content, &mut file).map_err(io::Error::from)?;
         }
@@ -198,13 +217,19 @@ impl Windows {
     /// Whether the recording is whole, and says that the program did not change this file.
     fn is_unchanged(&self, device: u64, inode: u64) -> bool {
         let outcome = self.recording.metadata().outcome.as_ref();
-        outcome.and_then(|outcome| outcome.changed_files.as_ref()).is_some_and(|changed| !changed.contains(&(device, inode)))
+        outcome
+            .and_then(|outcome| outcome.changed_files.as_ref())
+            .is_some_and(|changed| !changed.contains(&(device, inode)))
     }
 
     /// Copies an input of the call that a replayed thread is about to make out of its memory.
     pub fn hand_over_input(&self, slot: &shared::Slot, address: u64, bytes: u64) -> io::Result<()> {
         let Some(onlooker) = &self.onlooker else { return Ok(()) };
-        let data = retake_kernel::memory::read_vec(slot.pid.load(Relaxed) as i32, address, bytes as usize)?;
+        let data = retake_kernel::memory::read_vec(
+            slot.pid.load(Relaxed) as i32,
+            address,
+            bytes as usize,
+        )?;
         onlooker.take_input(StreamId(slot.stream.load(Relaxed)), &data)
     }
 
@@ -220,8 +245,10 @@ impl Windows {
         onlooker.look(&Standing { pid: slot.pid.load(Relaxed) as i32, stream, events, stage })
     }
 
-    /// When everybody who could print waits for a number that never comes, goes on with the next one: a process was killed after it had printed, but before
-    /// that was in the log. If part of the recording is lost, nothing is printed from there on, so that what is printed is how the program's output begins.
+    /// When everybody who could print waits for a number that never comes, goes on with the next
+    /// one: a process was killed after it had printed, but before that was in the log. If part of
+    /// the recording is lost, nothing is printed from there on, so that what is printed is how the
+    /// program's output begins.
     pub fn unblock_console(&self) {
         let header = self.session.header();
         let printed = header.console_printed.load(Acquire);
@@ -230,7 +257,10 @@ impl Windows {
             let state = slot.state.load(Acquire);
             if state == shared::SLOT_LIVE && slot.console.waiting.load(Acquire) != 0 {
                 lowest = lowest.min(slot.console.ticket.load(Acquire));
-            } else if state == shared::SLOT_CLAIMED || state == shared::SLOT_LIVE && slot.baton.state.load(Acquire) != shared::BATON_WAITING {
+            } else if state == shared::SLOT_CLAIMED
+                || state == shared::SLOT_LIVE
+                    && slot.baton.state.load(Acquire) != shared::BATON_WAITING
+            {
                 running += 1;
             }
         }
@@ -241,7 +271,9 @@ impl Windows {
             *since = stuck.then(|| (printed, Instant::now()));
             return;
         }
-        if since.is_some_and(|(_, when)| when.elapsed() > PATIENCE) && header.console_printed.load(Acquire) == printed {
+        if since.is_some_and(|(_, when)| when.elapsed() > PATIENCE)
+            && header.console_printed.load(Acquire) == printed
+        {
             let next = if self.recording.warnings().is_empty() {
                 self.console_behind(lowest)
             } else {
@@ -254,9 +286,11 @@ impl Windows {
         }
     }
 
-    /// Answers a request. The thread that gave a window reads the next one of that stream before it does anything else.
+    /// Answers a request. The thread that gave a window reads the next one of that stream before it
+    /// does anything else.
     pub fn answer(&self, slot: &shared::Slot, values: (i64, i64)) {
-        let gave_window = slot.request.kind.load(Acquire) == shared::REQUEST_WINDOW && values.0 >= 0;
+        let gave_window =
+            slot.request.kind.load(Acquire) == shared::REQUEST_WINDOW && values.0 >= 0;
         let stream = slot.stream.load(Relaxed);
         slot.request.values[0].store(values.0, Relaxed);
         slot.request.values[1].store(values.1, Relaxed);

@@ -10,7 +10,10 @@ use retake_recording::{Recording, Result, StreamKind};
 /// # Errors
 /// The beginning of that stream cannot be read.
 pub fn of_recording(recording: &Recording) -> Result<Dropped> {
-    let Some(own) = recording.streams().find(|stream| stream.info.kind == StreamKind::Supervisor) else { return Ok(Dropped::default()) };
+    let Some(own) = recording.streams().find(|stream| stream.info.kind == StreamKind::Supervisor)
+    else {
+        return Ok(Dropped::default());
+    };
     let mut reader = recording.stream(own.info.id)?;
     let (mut first, mut chunk) = (Vec::new(), Vec::new());
     for index in 0..reader.chunk_count() {
@@ -22,5 +25,8 @@ pub fn of_recording(recording: &Recording) -> Result<Dropped> {
             _ => break,
         }
     }
-    Ok(parse_event(&first).ok().and_then(|(event, _)| Dropped::of_event(&event)).unwrap_or_default())
+    Ok(parse_event(&first)
+        .ok()
+        .and_then(|(event, _)| Dropped::of_event(&event))
+        .unwrap_or_default())
 }

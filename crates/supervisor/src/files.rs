@@ -1,4 +1,5 @@
-//! The files the tree maps: each stored once, its patched image made once, and both listed in the header for the runtime to find.
+//! The files the tree maps: each stored once, its patched image made once, and both listed in the
+//! header for the runtime to find.
 
 use crate::image_note::{ImageNote, ImagePlaces, Piece};
 use crate::session::Session;
@@ -16,7 +17,8 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::{Mutex, PoisonError};
 
-/// Files above this size are not searched for system calls: no program text is that large, and it would have to be in memory.
+/// Files above this size are not searched for system calls: no program text is that large, and it
+/// would have to be in memory.
 const LARGEST_PATCHED_BYTES: u64 = 1 << 30;
 const SMALLEST_ELF_BYTES: u64 = 64;
 
@@ -37,8 +39,12 @@ impl Identity {
             device: lasting_device(metadata),
             inode: metadata.ino(),
             size: metadata.size(),
-            modified_ns: (metadata.mtime() as u64).wrapping_mul(1_000_000_000).wrapping_add(metadata.mtime_nsec() as u64),
-            changed_ns: (metadata.ctime() as u64).wrapping_mul(1_000_000_000).wrapping_add(metadata.ctime_nsec() as u64),
+            modified_ns: (metadata.mtime() as u64)
+                .wrapping_mul(1_000_000_000)
+                .wrapping_add(metadata.mtime_nsec() as u64),
+            changed_ns: (metadata.ctime() as u64)
+                .wrapping_mul(1_000_000_000)
+                .wrapping_add(metadata.ctime_nsec() as u64),
             before: placement == Placement::Before,
         }
     }
@@ -56,7 +62,8 @@ pub struct Foreseen {
 /// Called with content that is new to the table.
 type OnContent = dyn Fn(&Store, ContentId) -> io::Result<()> + Send + Sync;
 
-/// The table. Content that enters it is handed to `on_content` once, to be linked into the recording.
+/// The table. Content that enters it is handed to `on_content` once, to be linked into the
+/// recording.
 pub struct FileTable {
     store: Store,
     known: Mutex<HashMap<Identity, usize>>,
@@ -74,8 +81,17 @@ impl std::fmt::Debug for FileTable {
 
 impl FileTable {
     /// An empty table over a store.
-    pub fn new(store: Store, on_content: impl Fn(&Store, ContentId) -> io::Result<()> + Send + Sync + 'static) -> Self {
-        Self { store, known: Mutex::default(), segments: Mutex::default(), places: Mutex::default(), on_content: Box::new(on_content) }
+    pub fn new(
+        store: Store,
+        on_content: impl Fn(&Store, ContentId) -> io::Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            store,
+            known: Mutex::default(),
+            segments: Mutex::default(),
+            places: Mutex::default(),
+            on_content: Box::new(on_content),
+        }
     }
 
     /// Where contents are kept.
@@ -84,18 +100,29 @@ impl FileTable {
     }
 
     /// The index in the header of a file that is stored already. It counts as used from then on.
-    pub fn known(&self, header: &Header, metadata: &Metadata, placement: Placement) -> Option<usize> {
+    pub fn known(
+        &self,
+        header: &Header,
+        metadata: &Metadata,
+        placement: Placement,
+    ) -> Option<usize> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let index = *known.get(&Identity::new(metadata, placement))?;
         header.files[index].used.store(1, Relaxed);
         Some(index)
     }
 
-    /// The index in the header of this file, stored and patched if it is new. `placement` is where stubs would go.
+    /// The index in the header of this file, stored and patched if it is new. `placement` is where
+    /// stubs would go.
     ///
     /// # Errors
     /// The file cannot be read or stored, or the table is full.
-    pub fn index_of(&self, session: &Session, file: &File, placement: Placement) -> io::Result<usize> {
+    pub fn index_of(
+        &self,
+        session: &Session,
+        file: &File,
+        placement: Placement,
+    ) -> io::Result<usize> {
         let metadata = file.metadata()?;
         if !metadata.is_file() {
             return Err(io::Error::other("not a regular file"));
@@ -105,14 +132,23 @@ impl FileTable {
         Ok(index)
     }
 
-    /// Enters a file that will be mapped, as it seems, so that nobody waits for it then. One that is not stored yet is left alone: it would have to be read.
+    /// Enters a file that will be mapped, as it seems, so that nobody waits for it then. One that
+    /// is not stored yet is left alone: it would have to be read.
     ///
     /// # Errors
     /// It is not there any more, or the table is full.
-    pub fn foresee(&self, session: &Session, Foreseen { path, placement }: &Foreseen) -> io::Result<()> {
-        let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    pub fn foresee(
+        &self,
+        session: &Session,
+        Foreseen { path, placement }: &Foreseen,
+    ) -> io::Result<()> {
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+            .open(path)?;
         let metadata = file.metadata()?;
-        if metadata.is_file() && self.store.lookup(&FileIdentity::of_metadata(&metadata)).is_some() {
+        if metadata.is_file() && self.store.lookup(&FileIdentity::of_metadata(&metadata)).is_some()
+        {
             self.index_by(session, &file, Identity::new(&metadata, *placement), *placement)?;
         }
         Ok(())
@@ -126,7 +162,12 @@ impl FileTable {
     /// The files that have been used, of those that [`FileTable::foresee`] can enter.
     pub fn used(&self, header: &Header) -> Vec<Foreseen> {
         let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        places.iter().zip(entries(header)).filter(|(_, entry)| is_used(entry)).filter_map(|(place, _)| place.clone()).collect()
+        places
+            .iter()
+            .zip(entries(header))
+            .filter(|(_, entry)| is_used(entry))
+            .filter_map(|(place, _)| place.clone())
+            .collect()
     }
 
     /// Contents that were foreseen, but not used.
@@ -138,7 +179,13 @@ impl FileTable {
         &unused - &used
     }
 
-    fn index_by(&self, session: &Session, file: &File, identity: Identity, placement: Placement) -> io::Result<usize> {
+    fn index_by(
+        &self,
+        session: &Session,
+        file: &File,
+        identity: Identity,
+        placement: Placement,
+    ) -> io::Result<usize> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(&index) = known.get(&identity) {
             return Ok(index);
@@ -148,10 +195,19 @@ impl FileTable {
         Ok(index)
     }
 
-    fn add(&self, session: &Session, file: &File, identity: &Identity, placement: Placement) -> io::Result<usize> {
+    fn add(
+        &self,
+        session: &Session,
+        file: &File,
+        identity: &Identity,
+        placement: Placement,
+    ) -> io::Result<usize> {
         let header = session.header();
         let index = header.file_count.load(Relaxed) as usize;
-        let entry = header.files.get(index).ok_or_else(|| io::Error::other("more files are mapped than a recording can list"))?;
+        let entry = header
+            .files
+            .get(index)
+            .ok_or_else(|| io::Error::other("more files are mapped than a recording can list"))?;
         let content = self.store.add_file(file)?;
         (self.on_content)(&self.store, content)?;
         entry.device.store(identity.device, Relaxed);
@@ -167,20 +223,44 @@ impl FileTable {
         }
         // One that has just been written may well be gone the next time.
         let is_settled = FileIdentity::of(file)?.is_settled();
-        let path = is_settled.then(|| std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()).flatten();
-        self.places.lock().unwrap_or_else(PoisonError::into_inner).push(path.map(|path| Foreseen { path, placement }));
+        let path = is_settled
+            .then(|| std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok())
+            .flatten();
+        self.places
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(path.map(|path| Foreseen { path, placement }));
         header.enter_file(index);
         Ok(index)
     }
 
-    /// What is to be done with a file: from the store's cache, or found out and cached. `None` for what is no program, and where nothing is patched.
-    fn note(&self, session: &Session, file: &File, size: u64, content: ContentId, placement: Placement) -> io::Result<Option<ImageNote>> {
+    /// What is to be done with a file: from the store's cache, or found out and cached. `None` for
+    /// what is no program, and where nothing is patched.
+    fn note(
+        &self,
+        session: &Session,
+        file: &File,
+        size: u64,
+        content: ContentId,
+        placement: Placement,
+    ) -> io::Result<Option<ImageNote>> {
         let mut magic = [0; 4];
-        if !(SMALLEST_ELF_BYTES..=LARGEST_PATCHED_BYTES).contains(&size) || file.read_at(&mut magic, 0)? < 4 || magic != *b"\x7fELF" {
+        if !(SMALLEST_ELF_BYTES..=LARGEST_PATCHED_BYTES).contains(&size)
+            || file.read_at(&mut magic, 0)? < 4
+            || magic != *b"\x7fELF"
+        {
             return Ok(None);
         }
-        let Some((options, variant)) = patching(session.header().mode.load(Relaxed), session.header().options.load(Relaxed)) else { return Ok(None) };
-        let key = format!("{content}-{}{variant}-{}", if placement == Placement::Before { "before" } else { "after" }, image_version());
+        let Some((options, variant)) =
+            patching(session.header().mode.load(Relaxed), session.header().options.load(Relaxed))
+        else {
+            return Ok(None);
+        };
+        let key = format!(
+            "{content}-{}{variant}-{}",
+            if placement == Placement::Before { "before" } else { "after" },
+            image_version()
+        );
         if let Some(cached) = self.store.named_cache("images", &key)?
             && let Some(note) = ImageNote::from_bytes(&self.store, &read_all(&cached)?)
         {
@@ -243,15 +323,19 @@ fn is_used(entry: &FileEntry) -> bool {
 /// A file's own content, and those of its image.
 fn contents(entry: &FileEntry) -> impl Iterator<Item = ContentId> {
     let parts = &entry.parts[..entry.part_count.load(Relaxed) as usize];
-    let image = parts.iter().chain((!parts.is_empty()).then_some(&entry.stubs)).map(|part| &part.content);
+    let image =
+        parts.iter().chain((!parts.is_empty()).then_some(&entry.stubs)).map(|part| &part.content);
     std::iter::once(&entry.content).chain(image).map(|content| ContentId(load_content(content)))
 }
 
-/// What is patched in this session, and the name of that choice in the cache. Without the fast path that is only what nothing else catches.
+/// What is patched in this session, and the name of that choice in the cache. Without the fast path
+/// that is only what nothing else catches.
 fn patching(mode: u32, session_options: u32) -> Option<(Options, &'static str)> {
     let fast = session_options & shared::OPTION_NO_FAST_PATH == 0;
     if mode == shared::MODE_TRACE {
-        return fast.then(|| (Options { time_stamp_counter: false, cpuid: false, ..Options::default() }, "-calls"));
+        return fast.then(|| {
+            (Options { time_stamp_counter: false, cpuid: false, ..Options::default() }, "-calls")
+        });
     }
     let trap_cpuid = session_options & shared::OPTION_NO_CPUID_FAULT != 0;
     let sections = session_options & shared::OPTION_SYNC != 0;

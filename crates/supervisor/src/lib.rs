@@ -1,4 +1,5 @@
-//! What record and replay have in common: the session's shared memory, the runtime's image, the patched images of files.
+//! What record and replay have in common: the session's shared memory, the runtime's image, the
+//! patched images of files.
 
 #![forbid(unsafe_code)]
 

@@ -3,13 +3,19 @@
 use retake_kernel::cpuid::{self, Answer};
 use retake_recording::{CpuidAnswer, Processor};
 
-/// CPUID's leaf of state components; from subleaf 2 on, each is the component of that number: its size in eax, its place in ebx.
+/// CPUID's leaf of state components; from subleaf 2 on, each is the component of that number: its
+/// size in eax, its place in ebx.
 const COMPONENTS: u32 = 0xd;
 
 /// That of this machine.
 pub fn this_processor() -> Processor {
     let (extended_features, extended_bytes) = cpuid::extended_state();
-    Processor { cpuid: cpuid::table().into_iter().map(answer).collect(), extended_features, extended_bytes, traps_cpuid: cpuid::can_fault() }
+    Processor {
+        cpuid: cpuid::table().into_iter().map(answer).collect(),
+        extended_features,
+        extended_bytes,
+        traps_cpuid: cpuid::can_fault(),
+    }
 }
 
 fn answer(Answer { leaf, subleaf, eax, ebx, ecx, edx }: Answer) -> CpuidAnswer {
@@ -20,7 +26,9 @@ fn answer(Answer { leaf, subleaf, eax, ebx, ecx, edx }: Answer) -> CpuidAnswer {
 pub(crate) fn difference(recorded: &Processor) -> Option<&'static str> {
     let (features, bytes) = cpuid::extended_state();
     let is_elsewhere = |&CpuidAnswer([leaf, subleaf, size, place, ..]): &CpuidAnswer| {
-        let is_used = leaf == COMPONENTS && (2..64).contains(&subleaf) && recorded.extended_features >> subleaf & 1 == 1;
+        let is_used = leaf == COMPONENTS
+            && (2..64).contains(&subleaf)
+            && recorded.extended_features >> subleaf & 1 == 1;
         is_used && cpuid::component(subleaf) != (size, place)
     };
     if recorded.cpuid.is_empty() {

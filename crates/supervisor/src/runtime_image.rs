@@ -11,7 +11,8 @@ pub const START_RECORD: u64 = retake_kernel::shared::RUNTIME_TEXT + 4 * ENTRY_BY
 
 /// The text as it lies in memory: the content of the executable's only loadable segment.
 pub fn text() -> &'static [u8] {
-    let word = |at: usize| u64::from_le_bytes(EXECUTABLE[at..at + 8].try_into().expect("eight bytes"));
+    let word =
+        |at: usize| u64::from_le_bytes(EXECUTABLE[at..at + 8].try_into().expect("eight bytes"));
     let table = word(32) as usize; // e_phoff
     let (offset, bytes) = (word(table + 8) as usize, word(table + 32) as usize);
     &EXECUTABLE[offset..offset + bytes]

@@ -38,14 +38,21 @@ pub enum SessionError {
     #[error("cannot make shared memory for the session: {0}\n  try       retake doctor")]
     SharedMemory(#[source] io::Error),
     /// The vDSO of this kernel cannot be handled.
-    #[error("cannot take over this kernel's vDSO: {0}\n  try       booting with vdso=1, or report the kernel version")]
+    #[error(
+        "cannot take over this kernel's vDSO: {0}\n  try       booting with vdso=1, or report the \
+        kernel version"
+    )]
     Vdso(String),
     /// This machine cannot stand in for the recorded processor.
-    #[error("this machine's processor cannot replay the recording: {0}\n  try       replaying on a machine of the kind that `retake info` names")]
+    #[error(
+        "this machine's processor cannot replay the recording: {0}\n  try       replaying on a \
+        machine of the kind that `retake info` names"
+    )]
     Processor(&'static str),
 }
 
-/// The session's segments. Dropping it detaches them; they vanish with the last process that uses them.
+/// The session's segments. Dropping it detaches them; they vanish with the last process that uses
+/// them.
 #[derive(Debug)]
 pub struct Session {
     header: HeaderSegment,
@@ -55,11 +62,17 @@ pub struct Session {
 }
 
 impl Session {
-    /// Sets up shared memory for `mode` (`shared::MODE_*`), and the processor that programs shall see. `store` spares work that was done before.
+    /// Sets up shared memory for `mode` (`shared::MODE_*`), and the processor that programs shall
+    /// see. `store` spares work that was done before.
     ///
     /// # Errors
     /// See [`SessionError`].
-    pub fn create(mode: u32, options: Options, processor: &Processor, store: Option<&Store>) -> Result<Self, SessionError> {
+    pub fn create(
+        mode: u32,
+        options: Options,
+        processor: &Processor,
+        store: Option<&Store>,
+    ) -> Result<Self, SessionError> {
         if mode == shared::MODE_REPLAY
             && let Some(difference) = processor::difference(processor)
         {
@@ -80,8 +93,12 @@ impl Session {
         }
         let header = HeaderSegment::create(mode, bits).map_err(SessionError::SharedMemory)?;
         let text = runtime_image::text();
-        let text = Segment::with_bytes(text, text.len().next_multiple_of(4096)).map_err(SessionError::SharedMemory)?;
-        let vdso = (mode != shared::MODE_REPLAY).then(|| Vdso::own(store)).transpose().map_err(SessionError::Vdso)?;
+        let text = Segment::with_bytes(text, text.len().next_multiple_of(4096))
+            .map_err(SessionError::SharedMemory)?;
+        let vdso = (mode != shared::MODE_REPLAY)
+            .then(|| Vdso::own(store))
+            .transpose()
+            .map_err(SessionError::Vdso)?;
         let session = Self { header, text, vdso };
         session.describe_processor(processor);
         if let Some(vdso) = &session.vdso {
@@ -122,7 +139,9 @@ impl Session {
 
     fn describe_processor(&self, processor: &Processor) {
         let header = self.header();
-        for (entry, &CpuidAnswer([leaf, subleaf, eax, ebx, ecx, edx])) in header.cpuid.iter().zip(&processor.cpuid) {
+        for (entry, &CpuidAnswer([leaf, subleaf, eax, ebx, ecx, edx])) in
+            header.cpuid.iter().zip(&processor.cpuid)
+        {
             entry.leaf.store(leaf, Relaxed);
             entry.subleaf.store(subleaf, Relaxed);
             entry.eax.store(eax, Relaxed);

@@ -1,4 +1,5 @@
-//! The vDSO of this boot, and what is changed in it: worked out once, and kept in the store's cache.
+//! The vDSO of this boot, and what is changed in it: worked out once, and kept in the store's
+//! cache.
 
 use retake_kernel::maps;
 use retake_kernel::memory;
@@ -9,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, Read};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What [`build_vdso_patch`] says, as far as recording needs it. Offsets count from the vDSO's first byte.
+/// What [`build_vdso_patch`] says, as far as recording needs it. Offsets count from the vDSO's
+/// first byte.
 #[derive(Debug, Serialize, Deserialize)]
 struct Changes {
     edits: Vec<(u64, Vec<u8>)>,
@@ -35,7 +37,9 @@ impl Changes {
         let mut bytes = Vec::new();
         store.named_cache("vdso", key).ok()??.read_to_end(&mut bytes).ok()?;
         let changes: Self = serde_json::from_slice(&bytes).ok()?;
-        let fits = |offset: u64, bytes: usize| offset.checked_add(bytes as u64).is_some_and(|end| end <= vdso.len() as u64);
+        let fits = |offset: u64, bytes: usize| {
+            offset.checked_add(bytes as u64).is_some_and(|end| end <= vdso.len() as u64)
+        };
         let usable = changes.edits.iter().all(|(offset, bytes)| fits(*offset, bytes.len()))
             && changes.bootstrap_offset.is_none_or(|offset| fits(offset, BOOTSTRAP_BYTES))
             && changes.originals.iter().all(|(_, offset)| fits(*offset, 1));
@@ -48,8 +52,10 @@ impl Changes {
             return Ok(changes);
         }
         let changes = Self::build(vdso)?;
-        // A store that keeps nothing costs half a millisecond at the next start, and will be complained of where it matters.
-        let _ = serde_json::to_vec(&changes).map(|bytes| store.put_named_cache("vdso", &key, &bytes));
+        // A store that keeps nothing costs half a millisecond at the next start, and will be
+        // complained of where it matters.
+        let _ =
+            serde_json::to_vec(&changes).map(|bytes| store.put_named_cache("vdso", &key, &bytes));
         Ok(changes)
     }
 }
@@ -99,7 +105,8 @@ impl Vdso {
         for (offset, edit) in &self.changes.edits {
             for (piece, code) in edit.chunks(shared::VDSO_CODE_BYTES).enumerate() {
                 let Some(slot) = header.vdso_patches.get(count) else { return };
-                slot.offset.store(*offset as u32 + (piece * shared::VDSO_CODE_BYTES) as u32, Relaxed);
+                slot.offset
+                    .store(*offset as u32 + (piece * shared::VDSO_CODE_BYTES) as u32, Relaxed);
                 slot.bytes.store(code.len() as u32, Relaxed);
                 shared::store_bytes(&slot.code, code);
                 count += 1;
@@ -115,8 +122,10 @@ impl Vdso {
 
 fn own_bytes() -> io::Result<Vec<u8>> {
     let pid = std::process::id() as i32;
-    let mapping =
-        maps::of_process(pid)?.into_iter().find(|mapping| mapping.name == "[vdso]").ok_or_else(|| io::Error::other("this process has none"))?;
+    let mapping = maps::of_process(pid)?
+        .into_iter()
+        .find(|mapping| mapping.name == "[vdso]")
+        .ok_or_else(|| io::Error::other("this process has none"))?;
     memory::read_vec(pid, mapping.start, (mapping.end - mapping.start) as usize)
 }
 
@@ -142,7 +151,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
         let vdso = own_bytes().unwrap();
-        let wrong = Changes { edits: vec![(vdso.len() as u64 - 1, vec![0; 2])], bootstrap_offset: None, is_covered: true, originals: Vec::new() };
+        let wrong = Changes {
+            edits: vec![(vdso.len() as u64 - 1, vec![0; 2])],
+            bootstrap_offset: None,
+            is_covered: true,
+            originals: Vec::new(),
+        };
         store.put_named_cache("vdso", "key", &serde_json::to_vec(&wrong).unwrap()).unwrap();
         assert!(Changes::from_cache(&store, "key", &vdso).is_none());
     }

@@ -22,18 +22,22 @@ pub fn defined(source: &str) -> BTreeSet<String> {
     let output = compile(&["-dM", "-E"], source);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let names = text.lines().filter_map(|line| line.strip_prefix("#define ")?.split([' ', '(']).next());
+    let names =
+        text.lines().filter_map(|line| line.strip_prefix("#define ")?.split([' ', '(']).next());
     names.map(str::to_owned).collect()
 }
 
-/// Every fact `(name, number)` whose name is among `defined` has this number after `headers`. How many these are.
+/// Every fact `(name, number)` whose name is among `defined` has this number after `headers`. How
+/// many these are.
 ///
 /// # Panics
 /// If one has another number.
 pub fn check_numbers<'a>(headers: &str, facts: impl IntoIterator<Item = (&'a str, u32)>) -> usize {
     let defined = defined(headers);
     let known: Vec<_> = facts.into_iter().filter(|(name, _)| defined.contains(*name)).collect();
-    let assertion = |(name, number): &(&str, u32)| format!("_Static_assert((unsigned int)({name}) == {number:#x}u, \"{name}\");\n");
+    let assertion = |(name, number): &(&str, u32)| {
+        format!("_Static_assert((unsigned int)({name}) == {number:#x}u, \"{name}\");\n")
+    };
     let assertions: String = known.iter().map(assertion).collect();
     let said = complaints(&format!("{headers}{assertions}"));
     assert!(said.is_empty(), "{said}");

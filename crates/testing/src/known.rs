@@ -1,8 +1,9 @@
 //! Tests of faults that are known and not mended yet.
 //!
-//! Each such test is written as it shall pass one day, and listed in `tests/known_failures.txt` with the piece of work that
-//! will mend it. While it is listed it must fail: when its fault is mended the test says that its line is to be removed. So
-//! the list only shrinks, which `xtask/tests/known_failures.rs` holds it to.
+//! Each such test is written as it shall pass one day, and listed in `tests/known_failures.txt`
+//! with the piece of work that will mend it. While it is listed it must fail: when its fault is
+//! mended the test says that its line is to be removed. So the list only shrinks, which
+//! `xtask/tests/known_failures.rs` holds it to.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -24,7 +25,8 @@ pub struct Known {
 /// If it cannot be read, or a line has no colon and space.
 pub fn list() -> Vec<Known> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/known_failures.txt");
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let text = std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.map(|line| parse(line).unwrap_or_else(|| panic!("not `TEST: WORK`: {line}"))).collect()
 }
@@ -34,7 +36,8 @@ fn parse(line: &str) -> Option<Known> {
     Some(Known { test: test.to_owned(), mended_by: mended_by.to_owned() })
 }
 
-/// Runs the body of a test whose fault is known: `known_failure!(tries, body)`, as the last thing that the test does.
+/// Runs the body of a test whose fault is known: `known_failure!(tries, body)`, as the last thing
+/// that the test does.
 ///
 /// It may pass by chance: up to `tries` runs are made, until one fails.
 #[macro_export]
@@ -57,13 +60,23 @@ pub fn fails(test: &str, tries: u32, body: impl Fn()) {
     for _ in 0..tries {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(&body)) {
             let literal = panic.downcast_ref::<&str>().copied();
-            let said = panic.downcast_ref::<String>().map(String::as_str).or(literal).unwrap_or("it failed");
+            let said = panic
+                .downcast_ref::<String>()
+                .map(String::as_str)
+                .or(literal)
+                .unwrap_or("it failed");
             let first = said.lines().next().unwrap_or_default();
-            report::known_failure(test, &format!("{} ({})", first.chars().take(100).collect::<String>(), known.mended_by));
+            report::known_failure(
+                test,
+                &format!("{} ({})", first.chars().take(100).collect::<String>(), known.mended_by),
+            );
             return;
         }
     }
-    panic!("{test} passed {tries} times: its fault is mended. Call its body directly, and remove it from tests/known_failures.txt");
+    panic!(
+        "{test} passed {tries} times: its fault is mended. Call its body directly, and remove it \
+        from tests/known_failures.txt"
+    );
 }
 
 #[cfg(test)]
@@ -73,7 +86,10 @@ mod tests {
     #[test]
     fn a_line_is_a_test_and_what_will_mend_it() {
         let known = parse("known_failures::a::b: every program").unwrap();
-        assert_eq!((known.test.as_str(), known.mended_by.as_str()), ("known_failures::a::b", "every program"));
+        assert_eq!(
+            (known.test.as_str(), known.mended_by.as_str()),
+            ("known_failures::a::b", "every program")
+        );
         assert!(parse("known_failures::b").is_none());
     }
 

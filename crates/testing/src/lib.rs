@@ -2,11 +2,13 @@
 //!
 //! * [`c`]: asking the C compiler.
 //! * [`needs`]: what a test needs of the machine, and how its absence is found out.
-//! * [`report`]: tests that could not run, and failures that are known, written down for `cargo xtask test`.
+//! * [`report`]: tests that could not run, and failures that are known, written down for `cargo
+//!   xtask test`.
 //! * [`known`]: tests of faults that are not mended yet.
 //!
-//! Cargo's test harness knows no skipped test. So a test that cannot run says so on standard error, past the harness that
-//! would hide it, and in the file that `RETAKE_TEST_REPORT` names. `cargo xtask test` sets that variable, and counts.
+//! Cargo's test harness knows no skipped test. So a test that cannot run says so on standard error,
+//! past the harness that would hide it, and in the file that `RETAKE_TEST_REPORT` names. `cargo
+//! xtask test` sets that variable, and counts.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,8 @@
 //! What a test may need of the machine.
 //!
-//! A need is the name of a command, `python:MODULE`, or one of the words of [`lacking`]. Commands are known with the Debian
-//! package that has them, so that `cargo xtask setup` can install what is missing.
+//! A need is the name of a command, `python:MODULE`, or one of the words of [`lacking`]. Commands
+//! are known with the Debian package that has them, so that `cargo xtask setup` can install what is
+//! missing.
 
 use std::ffi::OsString;
 use std::fs;
@@ -67,12 +68,17 @@ pub fn is_lacking(need: &str) -> bool {
 /// If the need is not known: a misspelt one must not skip a test.
 pub fn lacking(need: &str) -> Option<Lack> {
     if let Some((_, package)) = COMMANDS.iter().find(|(command, _)| *command == need) {
-        let lack = || Lack { cause: Cause::NotInstalled, reason: format!("no {need} (Debian: {package})") };
+        let lack = || Lack {
+            cause: Cause::NotInstalled,
+            reason: format!("no {need} (Debian: {package})"),
+        };
         return find_command(need).is_none().then(lack);
     }
     if let Some(module) = need.strip_prefix("python:") {
         let reason = format!("no Python module {module} (cargo xtask setup)");
-        return python_with(module).is_none().then_some(Lack { cause: Cause::NotInstalled, reason });
+        return python_with(module)
+            .is_none()
+            .then_some(Lack { cause: Cause::NotInstalled, reason });
     }
     let served = match need {
         "root" => rustix::process::geteuid().is_root(),
@@ -100,19 +106,24 @@ pub fn search_path() -> OsString {
 
 /// Where a command is. An absolute path of a file stays what it is.
 pub fn find_command(name: &str) -> Option<PathBuf> {
-    std::env::split_paths(&search_path()).map(|folder| folder.join(name)).find(|path| path.is_file())
+    std::env::split_paths(&search_path())
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
 }
 
 /// The Python environment of the tests.
 pub fn python_environment() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"), PathBuf::from);
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"), PathBuf::from);
     target.join("test-python")
 }
 
 /// A Python that has a module: the one of the tests' environment, else the system's.
 pub fn python_with(module: &str) -> Option<PathBuf> {
     let pythons = [python_environment().join("bin/python3"), PathBuf::from("python3")];
-    pythons.into_iter().find(|python| succeeds(Command::new(python).args(["-c", &format!("import {module}")])))
+    pythons
+        .into_iter()
+        .find(|python| succeeds(Command::new(python).args(["-c", &format!("import {module}")])))
 }
 
 fn has_ipv6_loopback() -> bool {

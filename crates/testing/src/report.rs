@@ -1,7 +1,7 @@
 //! What tests say about themselves beside passing and failing.
 //!
-//! The file is named by `RETAKE_TEST_REPORT`; each line is one [`Line`] as JSON. Lines are appended with one write each, so
-//! that tests of many processes can share it.
+//! The file is named by `RETAKE_TEST_REPORT`; each line is one [`Line`] as JSON. Lines are appended
+//! with one write each, so that tests of many processes can share it.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -94,6 +94,9 @@ mod tests {
             let text = serde_json::to_string(&line).unwrap();
             assert_eq!(serde_json::from_str::<Line>(&text).unwrap(), line);
         }
-        assert_eq!(running_test(), "retake_testing::report::tests::lines_are_read_as_they_were_written");
+        assert_eq!(
+            running_test(),
+            "retake_testing::report::tests::lines_are_read_as_they_were_written"
+        );
     }
 }

@@ -41,8 +41,8 @@ pub(crate) fn is_built() -> bool {
 pub struct Settings {
     /// Bytes kept of each buffer that means nothing to the kernel.
     pub data_limit: u64,
-    /// Threads are held ([`crate::Body::Held`]) that have moved data from descriptor to descriptor, or whose call has to do with mapped files: so
-    /// that all this can be looked at.
+    /// Threads are held ([`crate::Body::Held`]) that have moved data from descriptor to descriptor,
+    /// or whose call has to do with mapped files: so that all this can be looked at.
     pub looks: bool,
 }
 
@@ -81,7 +81,8 @@ impl Mappers {
     }
 }
 
-/// The programs in the kernel. They see nothing before [`Programs::attach`], and nobody but whom [`Programs::follow`] names and what those make.
+/// The programs in the kernel. They see nothing before [`Programs::attach`], and nobody but whom
+/// [`Programs::follow`] names and what those make.
 pub struct Programs {
     kernel: Ebpf,
     next_thread: u64,
@@ -107,7 +108,8 @@ impl Programs {
             return Err(Error::Namespace);
         }
         let processors = aya::util::nr_cpus().map_err(|(_, error)| error)?;
-        let (object, ring_bytes) = if processors <= FEW_PROCESSORS { (LARGE, LARGE_BYTES) } else { (SMALL, SMALL_BYTES) };
+        let (object, ring_bytes) =
+            if processors <= FEW_PROCESSORS { (LARGE, LARGE_BYTES) } else { (SMALL, SMALL_BYTES) };
         let types = Btf::from_sys_fs().map_err(|error| Error::Types(error.to_string()))?;
         let offset = system::real_time_offset_ns();
         let looks = u64::from(settings.looks);
@@ -121,7 +123,9 @@ impl Programs {
             .load(&object.0)
             .map_err(|error| refused("maps", &error))?;
         for (program, point) in PROGRAMS {
-            trace_point(&mut kernel, program)?.load(point, &types).map_err(|error| refused(program, &error))?;
+            trace_point(&mut kernel, program)?
+                .load(point, &types)
+                .map_err(|error| refused(program, &error))?;
         }
         let rings = match kernel.map("rings") {
             Some(Map::Array(map)) => Rings::map(map.fd().as_fd(), processors, ring_bytes)?,
@@ -136,17 +140,22 @@ impl Programs {
     /// The kernel refuses.
     pub fn attach(&mut self) -> Result<(), Error> {
         for (program, _) in PROGRAMS {
-            trace_point(&mut self.kernel, program)?.attach().map_err(|error| refused(program, &error))?;
+            trace_point(&mut self.kernel, program)?
+                .attach()
+                .map_err(|error| refused(program, &error))?;
         }
         Ok(())
     }
 
-    /// Follows a thread and all that it makes; if `awaits_exec`, from when it has executed a program. Returns what records call it.
+    /// Follows a thread and all that it makes; if `awaits_exec`, from when it has executed a
+    /// program. Returns what records call it.
     ///
     /// # Errors
     /// It is gone.
     pub fn follow(&mut self, tid: i32, awaits_exec: bool) -> Result<u64, Error> {
-        let Some(Map::Unsupported(threads)) = self.kernel.map("threads") else { return Err(missing("threads")) };
+        let Some(Map::Unsupported(threads)) = self.kernel.map("threads") else {
+            return Err(missing("threads"));
+        };
         let mut value = [0u64; THREAD_WORDS];
         value[0] = self.next_thread;
         value[1] = u64::from(awaits_exec) << 32;
@@ -177,12 +186,16 @@ impl Programs {
     }
 }
 
-/// Threads that are named from here have numbers from this one on; those that the programs see begin count from 0.
+/// Threads that are named from here have numbers from this one on; those that the programs see
+/// begin count from 0.
 const FIRST_NAMED: u64 = 1 << 63;
 /// Of the value that is kept with a thread.
 const THREAD_WORDS: usize = 16;
 
-fn trace_point<'kernel>(kernel: &'kernel mut Ebpf, name: &str) -> Result<&'kernel mut BtfTracePoint, Error> {
+fn trace_point<'kernel>(
+    kernel: &'kernel mut Ebpf,
+    name: &str,
+) -> Result<&'kernel mut BtfTracePoint, Error> {
     let program = kernel.program_mut(name).ok_or_else(|| missing(name))?;
     program.try_into().map_err(|error: ProgramError| refused(name, &error))
 }
@@ -191,7 +204,8 @@ fn missing(what: &str) -> Error {
     Error::Refused { what: what.to_owned(), reason: "not in the object".to_owned() }
 }
 
-/// Says why in a few words: what the verifier says has thousands of lines, of which the last ones matter.
+/// Says why in a few words: what the verifier says has thousands of lines, of which the last ones
+/// matter.
 fn refused(what: &str, error: &(dyn std::error::Error + 'static)) -> Error {
     let mut cause = Some(error);
     while let Some(this) = cause {
@@ -204,7 +218,11 @@ fn refused(what: &str, error: &(dyn std::error::Error + 'static)) -> Error {
     }
     let text = error.to_string();
     let lines: Vec<&str> = text.lines().collect();
-    let shown = if std::env::var_os("RETAKE_VERIFIER_LOG").is_some() { lines.len() } else { LAST_LINES.min(lines.len()) };
+    let shown = if std::env::var_os("RETAKE_VERIFIER_LOG").is_some() {
+        lines.len()
+    } else {
+        LAST_LINES.min(lines.len())
+    };
     Error::Refused { what: what.to_owned(), reason: lines[lines.len() - shown..].join("\n") }
 }
 
@@ -222,7 +240,12 @@ mod tests {
                 rings.drain(|record| Err(format!("{record:?}"))).unwrap();
                 assert_eq!(programs.counters(), Counters { lost: 0, foreign: 0 });
             }
-            Err(error @ (Error::NotBuilt(_) | Error::Privilege(_) | Error::Types(_) | Error::Namespace)) => eprintln!("skipped: {error}"),
+            Err(
+                error @ (Error::NotBuilt(_)
+                | Error::Privilege(_)
+                | Error::Types(_)
+                | Error::Namespace),
+            ) => eprintln!("skipped: {error}"),
             Err(error) => panic!("{error}"),
         }
     }

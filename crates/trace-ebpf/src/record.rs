@@ -35,7 +35,8 @@ impl OwnedRecord {
 pub enum Body<'ring> {
     /// A CALL event, whole.
     Call(&'ring [u8]),
-    /// A CALL event without its data. They are in the memory of the thread, which is held meanwhile.
+    /// A CALL event without its data. They are in the memory of the thread, which is held
+    /// meanwhile.
     Held {
         /// The event.
         event: &'ring [u8],
@@ -106,9 +107,17 @@ impl<'ring> Record<'ring> {
     /// Reads a whole record.
     pub(crate) fn parse(bytes: &'ring [u8]) -> Self {
         let (kind, flags) = (bytes[4], bytes[5]);
-        let body = Body::parse(kind, flags & FAULTED != 0, &bytes[HEADER_BYTES..]).unwrap_or(Body::Malformed);
+        let body = Body::parse(kind, flags & FAULTED != 0, &bytes[HEADER_BYTES..])
+            .unwrap_or(Body::Malformed);
         let is_stopped = flags & STOPPED != 0;
-        Self { thread: u64_at(bytes, 8), sequence: u32_at(bytes, 16), tid: u32_at(bytes, 20), is_stopped, body, bytes }
+        Self {
+            thread: u64_at(bytes, 8),
+            sequence: u32_at(bytes, 16),
+            tid: u32_at(bytes, 20),
+            is_stopped,
+            body,
+            bytes,
+        }
     }
 
     /// A copy that outlives the ring's.
@@ -136,8 +145,16 @@ impl<'ring> Body<'ring> {
             },
             5 => {
                 let (fixed, path) = body.split_at_checked(EXEC_BYTES)?;
-                let call = ExecCall { number: u64_at(fixed, 8) as u32, entered_ns: u64_at(fixed, 16), arguments: words(&fixed[24..]) };
-                Self::Exec { call: Some(call).filter(|_| u64_at(fixed, 8) != u64::MAX), path: path.get(..u32_at(fixed, 0) as usize)?, is_faulted }
+                let call = ExecCall {
+                    number: u64_at(fixed, 8) as u32,
+                    entered_ns: u64_at(fixed, 16),
+                    arguments: words(&fixed[24..]),
+                };
+                Self::Exec {
+                    call: Some(call).filter(|_| u64_at(fixed, 8) != u64::MAX),
+                    path: path.get(..u32_at(fixed, 0) as usize)?,
+                    is_faulted,
+                }
             }
             6 if body.len() >= 8 => Self::End { status: u32_at(body, 0) },
             _ => return None,
@@ -177,10 +194,16 @@ mod tests {
         let bytes = record(5, FAULTED, &exec);
         let read = Record::parse(&bytes);
         assert_eq!((read.thread, read.sequence, read.tid, read.is_stopped), (7, 3, 99, false));
-        assert!(matches!(read.body, Body::Exec { call: None, path: b"/a/b", is_faulted: true }), "{read:?}");
+        assert!(
+            matches!(read.body, Body::Exec { call: None, path: b"/a/b", is_faulted: true }),
+            "{read:?}"
+        );
         let held = [&[1; 16][..], &[2; 48]].concat();
         let bytes = record(1, STOPPED, &held);
-        assert!(matches!(Record::parse(&bytes), Record { is_stopped: true, body: Body::Held { event: [1, ..], .. }, .. }));
+        assert!(matches!(
+            Record::parse(&bytes),
+            Record { is_stopped: true, body: Body::Held { event: [1, ..], .. }, .. }
+        ));
     }
 
     #[test]

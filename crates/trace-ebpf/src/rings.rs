@@ -35,17 +35,28 @@ impl Rings {
     pub(crate) fn map(map: BorrowedFd<'_>, count: usize, ring_bytes: usize) -> io::Result<Self> {
         let (bytes, protection) = (stride(ring_bytes) * count, libc::PROT_READ | libc::PROT_WRITE);
         // SAFETY: a new shared mapping at a place that the kernel picks.
-        let memory = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, libc::MAP_SHARED, map.as_raw_fd(), 0) };
+        let memory = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                protection,
+                libc::MAP_SHARED,
+                map.as_raw_fd(),
+                0,
+            )
+        };
         if memory == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let memory = NonNull::new(memory.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))?;
+        let memory =
+            NonNull::new(memory.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))?;
         Ok(Self { memory, count, ring_bytes })
     }
 
     fn position(&self, ring: usize, offset: usize) -> &AtomicU64 {
         assert!(ring < self.count);
-        // SAFETY: inside the mapping: the first page of a ring is there for its two positions, which are aligned and only used as atomics.
+        // SAFETY: inside the mapping: the first page of a ring is there for its two positions,
+        // which are aligned and only used as atomics.
         unsafe { self.memory.add(ring * stride(self.ring_bytes) + offset).cast().as_ref() }
     }
 
@@ -53,16 +64,25 @@ impl Rings {
     fn bytes(&self, ring: usize, position: u64, count: usize) -> &[u8] {
         let offset = (position as usize) & (self.ring_bytes - 1);
         assert!(ring < self.count && count <= RECORD_LIMIT + 4096);
-        // SAFETY: inside the mapping, as a ring is followed by room for two longest records. The kernel writes only where head has not been and
-        // tail has passed, and `&mut self` of the caller keeps tail where it is while this is borrowed.
-        unsafe { std::slice::from_raw_parts(self.memory.as_ptr().add(ring * stride(self.ring_bytes) + BYTES_OFFSET + offset), count) }
+        // SAFETY: inside the mapping, as a ring is followed by room for two longest records. The
+        // kernel writes only where head has not been and tail has passed, and `&mut self` of the
+        // caller keeps tail where it is while this is borrowed.
+        unsafe {
+            std::slice::from_raw_parts(
+                self.memory.as_ptr().add(ring * stride(self.ring_bytes) + BYTES_OFFSET + offset),
+                count,
+            )
+        }
     }
 
     /// Hands on all records that are there at this moment, those of each processor in their order.
     ///
     /// # Errors
     /// What `visit` says. The records until then have been taken.
-    pub fn drain<E>(&mut self, mut visit: impl FnMut(Record<'_>) -> Result<(), E>) -> Result<(), E> {
+    pub fn drain<E>(
+        &mut self,
+        mut visit: impl FnMut(Record<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
         for ring in 0..self.count {
             let head = self.position(ring, 0).load(Ordering::Acquire);
             let mut tail = self.position(ring, TAIL_OFFSET).load(Ordering::Relaxed);

@@ -44,10 +44,23 @@ struct UpdateElement {
 /// It is gone; EEXIST: it has one.
 pub fn keep_with_thread(map: BorrowedFd<'_>, thread: &OwnedFd, value: &[u64]) -> io::Result<()> {
     let key = thread.as_raw_fd();
-    let request =
-        UpdateElement { map: map.as_raw_fd() as u32, padding: 0, key: (&raw const key) as u64, value: value.as_ptr() as u64, flags: BPF_NOEXIST };
-    // SAFETY: the kernel reads the request, a descriptor as key, and as many bytes of the value as the map's values have, which is its length.
-    let result = unsafe { libc::syscall(libc::SYS_bpf, BPF_MAP_UPDATE_ELEM, &raw const request, size_of::<UpdateElement>()) };
+    let request = UpdateElement {
+        map: map.as_raw_fd() as u32,
+        padding: 0,
+        key: (&raw const key) as u64,
+        value: value.as_ptr() as u64,
+        flags: BPF_NOEXIST,
+    };
+    // SAFETY: the kernel reads the request, a descriptor as key, and as many bytes of the value as
+    // the map's values have, which is its length.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            BPF_MAP_UPDATE_ELEM,
+            &raw const request,
+            size_of::<UpdateElement>(),
+        )
+    };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
@@ -60,7 +73,8 @@ pub fn real_time_offset_ns() -> u64 {
         now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
     };
     let look = || {
-        let (before, real, after) = (read(libc::CLOCK_MONOTONIC), read(libc::CLOCK_REALTIME), read(libc::CLOCK_MONOTONIC));
+        let (before, real, after) =
+            (read(libc::CLOCK_MONOTONIC), read(libc::CLOCK_REALTIME), read(libc::CLOCK_MONOTONIC));
         (after - before, real.wrapping_sub(before + (after - before) / 2))
     };
     (0..5).map(|_| look()).min().map_or(0, |(_, offset)| offset)

@@ -1,7 +1,8 @@
 //! The bytes of a record: its own, or a part of an extent of the trace that is read.
 //!
-//! A trace holds its data in extents of some hundred kilobytes. To copy each value out of them costs more than all else that
-//! reading a record takes, so that records share the extent instead. How much memory that keeps in use is bounded: see [`Ledger`].
+//! A trace holds its data in extents of some hundred kilobytes. To copy each value out of them
+//! costs more than all else that reading a record takes, so that records share the extent instead.
+//! How much memory that keeps in use is bounded: see [`Ledger`].
 
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use retake_dataseries::{Extent, ExtentBuffers, Row};
 
-/// Extents that nobody reads on in, but whose data are in use: beyond so many bytes of them data are copied.
+/// Extents that nobody reads on in, but whose data are in use: beyond so many bytes of them data
+/// are copied.
 const SHARED_BYTES_MAX: u64 = 64 << 20;
 
 /// Data of larger extents are copied always: one small record must not keep all of it.
@@ -69,7 +71,9 @@ impl TraceData {
     pub fn truncate(&mut self, length: usize) {
         match &mut self.0 {
             Bytes::Own(bytes) => bytes.truncate(length),
-            Bytes::Shared(_, range) => range.end = range.end.min(range.start.saturating_add(length)),
+            Bytes::Shared(_, range) => {
+                range.end = range.end.min(range.start.saturating_add(length))
+            }
         }
     }
 }
@@ -166,7 +170,9 @@ impl SharedExtent {
     /// A value that a row of it gave.
     fn data(self: &Arc<Self>, value: &[u8]) -> TraceData {
         match self.extent.pool_range(value) {
-            Some(range) if self.shares && !range.is_empty() => TraceData(Bytes::Shared(Arc::clone(self), range)),
+            Some(range) if self.shares && !range.is_empty() => {
+                TraceData(Bytes::Shared(Arc::clone(self), range))
+            }
             _ => value.into(),
         }
     }
@@ -179,7 +185,8 @@ impl Drop for SharedExtent {
     }
 }
 
-/// How much memory the extents of a trace take: those that are read on, and those whose data are still in use.
+/// How much memory the extents of a trace take: those that are read on, and those whose data are
+/// still in use.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     live_bytes: AtomicU64,
@@ -193,11 +200,13 @@ struct Spare {
 }
 
 impl Ledger {
-    /// Takes in an extent. `read_bytes` is what all extents take that are read on, this one included.
+    /// Takes in an extent. `read_bytes` is what all extents take that are read on, this one
+    /// included.
     pub fn enter(self: &Arc<Self>, extent: Extent, read_bytes: u64) -> Arc<SharedExtent> {
         let bytes = extent.unpacked_bytes();
         let live_bytes = self.live_bytes.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
-        let shares = bytes <= EXTENT_BYTES_MAX && live_bytes.saturating_sub(read_bytes) <= SHARED_BYTES_MAX;
+        let shares =
+            bytes <= EXTENT_BYTES_MAX && live_bytes.saturating_sub(read_bytes) <= SHARED_BYTES_MAX;
         Arc::new(SharedExtent { extent, shares, ledger: Arc::clone(self) })
     }
 
@@ -257,7 +266,12 @@ mod tests {
 
     /// An extent of so many rows, each with a value of its own.
     fn extent(rows: usize, buffers: ExtentBuffers) -> Extent {
-        let file_type = ExtentType::builder("Test").namespace("example.org").version(1, 0).field(Field::variable32("value")).build().unwrap();
+        let file_type = ExtentType::builder("Test")
+            .namespace("example.org")
+            .version(1, 0)
+            .field(Field::variable32("value"))
+            .build()
+            .unwrap();
         let value = file_type.bind::<[u8]>("value").unwrap();
         let options = WriterOptions { extent_bytes: 1 << 30, ..WriterOptions::default() };
         let mut writer = Writer::new(Vec::new(), vec![file_type], options).unwrap();
@@ -266,7 +280,8 @@ mod tests {
             row.set(&value, VALUE).unwrap();
             row.finish();
         }
-        let mut reader = Reader::open(Cursor::new(writer.finish().unwrap()), ReadOptions::default()).unwrap();
+        let mut reader =
+            Reader::open(Cursor::new(writer.finish().unwrap()), ReadOptions::default()).unwrap();
         let entry = reader.entries()[0].clone();
         reader.read_into(&entry, buffers).unwrap()
     }
@@ -312,9 +327,12 @@ mod tests {
     fn what_is_kept_in_use_is_bounded() {
         let ledger = Arc::new(Ledger::default());
         let rows = 100_000;
-        let kept: Vec<TraceData> = (0..40).map(|_| first(&ledger.enter(extent(rows, ledger.spare()), 0))).collect();
+        let kept: Vec<TraceData> =
+            (0..40).map(|_| first(&ledger.enter(extent(rows, ledger.spare()), 0))).collect();
         let extent_bytes = rows as u64 * 40;
-        assert!(kept.iter().all(|data| data == VALUE) && is_shared(&kept[0]) && !is_shared(&kept[39]));
+        assert!(
+            kept.iter().all(|data| data == VALUE) && is_shared(&kept[0]) && !is_shared(&kept[39])
+        );
         assert!(ledger.live_bytes.load(Ordering::Relaxed) <= SHARED_BYTES_MAX + extent_bytes);
         let large = ledger.enter(extent(200_000, ExtentBuffers::default()), 0);
         assert!(!is_shared(&first(&large)), "one value would keep all of a large extent");

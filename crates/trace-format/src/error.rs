@@ -25,7 +25,10 @@ pub enum TraceError {
         types: String,
     },
     /// Our own file, of a version that this program does not know.
-    #[error("the trace has format version {version}, this program reads version {known}; use a newer retake")]
+    #[error(
+        "the trace has format version {version}, this program reads version {known}; use a newer \
+        retake"
+    )]
     Version {
         /// As the file says.
         version: i32,
@@ -33,13 +36,18 @@ pub enum TraceError {
         known: i32,
     },
     /// The file is legal but would need too much memory.
-    #[error("the trace needs more than {limit} bytes of memory at once; retake ds repack --extent-size makes smaller extents of it")]
+    #[error(
+        "the trace needs more than {limit} bytes of memory at once; retake ds repack \
+        --extent-size makes smaller extents of it"
+    )]
     Memory {
         /// What the caller allows.
         limit: u64,
     },
     /// An earlier write failed.
-    #[error("an earlier write to this trace failed; retake ds recover saves what was written before")]
+    #[error(
+        "an earlier write to this trace failed; retake ds recover saves what was written before"
+    )]
     Poisoned,
 }
 

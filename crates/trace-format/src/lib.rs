@@ -1,14 +1,15 @@
 //! Traces of system calls: what one is made of, and the DataSeries files that hold them.
 //!
-//! A trace is a sequence of [`TraceRecord`]s in the order of their ids. Whoever captures calls makes such records and gives
-//! them to a [`TraceWriter`]; whoever prints, counts or repeats them takes such records from a [`TraceReader`]. What the
-//! reader gives is what the writer was given.
+//! A trace is a sequence of [`TraceRecord`]s in the order of their ids. Whoever captures calls
+//! makes such records and gives them to a [`TraceWriter`]; whoever prints, counts or repeats them
+//! takes such records from a [`TraceReader`]. What the reader gives is what the writer was given.
 //!
-//! In the file each call of the system-call table that RE-ANIMATOR (Paper: [RE-ANIMATOR]) knew has the type that it
-//! defined, newer ones have types of their own, and all others share one; see `docs/TRACE.md`, which comes from the
-//! tables in `schema`.
+//! In the file each call of the system-call table that RE-ANIMATOR (Paper: [RE-ANIMATOR]) knew has
+//! the type that it defined, newer ones have types of their own, and all others share one; see
+//! `docs/TRACE.md`, which comes from the tables in `schema`.
 //!
-//! It deliberately knows nothing of how calls are captured, and does not decode flags or structures to text.
+//! It deliberately knows nothing of how calls are captured, and does not decode flags or structures
+//! to text.
 #![forbid(unsafe_code)]
 
 mod data;
@@ -26,8 +27,8 @@ pub use data::TraceData;
 pub use error::{Result, TraceError};
 pub use read::{TraceHeader, TraceReader, TraceReaderOptions};
 pub use record::{
-    BufferDirection, Credentials, DescriptorKind, MappedPages, ProcessStart, ResourceLimit, StartDescriptor, StartKind, TraceRecord, TracedBuffer,
-    TracedCall, moved_argument,
+    BufferDirection, Credentials, DescriptorKind, MappedPages, ProcessStart, ResourceLimit,
+    StartDescriptor, StartKind, TraceRecord, TracedBuffer, TracedCall, moved_argument,
 };
 pub use retake_dataseries::Digests;
 pub use schema::document;

@@ -1,7 +1,9 @@
-//! What is known of each process while a trace is written: its ids, its working directory, what its descriptors refer to.
+//! What is known of each process while a trace is written: its ids, its working directory, what its
+//! descriptors refer to.
 //!
-//! The calls themselves tell, so that every record can name its parent process and the absolute path it is about.
-//! Nothing depends on this knowledge: what is not known is null. Memory is bounded by forgetting everything.
+//! The calls themselves tell, so that every record can name its parent process and the absolute
+//! path it is about. Nothing depends on this knowledge: what is not known is null. Memory is
+//! bounded by forgetting everything.
 
 use std::collections::HashMap;
 
@@ -59,12 +61,14 @@ impl Processes {
             process.group = process.group.or(before.group);
         }
         let files = start.descriptors.iter().filter(|descriptor| descriptor.path.starts_with(b"/"));
-        process.paths = files.map(|descriptor| (descriptor.number as i32, descriptor.path.clone())).collect();
+        process.paths =
+            files.map(|descriptor| (descriptor.number as i32, descriptor.path.clone())).collect();
         self.insert(start.process, process);
     }
 
     fn insert(&mut self, id: u32, process: Process) {
-        let bytes = process.paths.values().map(|path| path.len() + ENTRY_BYTES).sum::<usize>() + ENTRY_BYTES;
+        let bytes = process.paths.values().map(|path| path.len() + ENTRY_BYTES).sum::<usize>()
+            + ENTRY_BYTES;
         self.remember(bytes);
         self.processes.insert(id, process);
     }
@@ -96,7 +100,9 @@ impl Processes {
                 self.change(call.process, |process| process.working_directory = path);
             }
             "fchdir" => {
-                let path = self.descriptor_path(call.process, call.arguments[0] as i32).map(<[u8]>::to_vec);
+                let path = self
+                    .descriptor_path(call.process, call.arguments[0] as i32)
+                    .map(<[u8]>::to_vec);
                 self.change(call.process, |process| process.working_directory = path);
             }
             "chroot" | "pivot_root" | "setns" => self.change(call.process, |process| {
@@ -105,10 +111,14 @@ impl Processes {
             }),
             "setsid" => {
                 let id = call.result as u32;
-                self.change(call.process, |process| (process.session, process.group) = (Some(id), Some(id)));
+                self.change(call.process, |process| {
+                    (process.session, process.group) = (Some(id), Some(id))
+                });
             }
             "setpgid" => self.set_group(call),
-            "setuid" | "setreuid" | "setresuid" => self.change(call.process, |process| process.uid = None),
+            "setuid" | "setreuid" | "setresuid" => {
+                self.change(call.process, |process| process.uid = None)
+            }
             _ => self.update_descriptors(call, row),
         }
     }
@@ -127,7 +137,8 @@ impl Processes {
 
     fn fork(&mut self, call: &TracedCall, flags: u64) {
         let Ok(child) = u32::try_from(call.result) else { return };
-        // A child that shares descriptors knows nothing of its own: what its parent does later would be missing.
+        // A child that shares descriptors knows nothing of its own: what its parent does later
+        // would be missing.
         if child == 0 || flags & CLONE_THREAD != 0 {
             return;
         }
@@ -145,7 +156,8 @@ impl Processes {
         let first = call.arguments[0] as i32;
         match row.descriptors {
             DescriptorEffect::Makes => {
-                let path = opened_path(row).and_then(|(directory, path)| self.full_path(call, directory, path));
+                let path = opened_path(row)
+                    .and_then(|(directory, path)| self.full_path(call, directory, path));
                 self.set_path(call.process, call.result as i32, path);
             }
             DescriptorEffect::Dups => {
@@ -159,9 +171,13 @@ impl Processes {
             DescriptorEffect::Closes => self.set_path(call.process, first, None),
             DescriptorEffect::ClosesRange => {
                 let range = call.arguments[0] as u32..=call.arguments[1] as u32;
-                self.change(call.process, |process| process.paths.retain(|number, _| !range.contains(&(*number as u32))));
+                self.change(call.process, |process| {
+                    process.paths.retain(|number, _| !range.contains(&(*number as u32)))
+                });
             }
-            DescriptorEffect::MakesPair | DescriptorEffect::Receives | DescriptorEffect::Unchanged => {}
+            DescriptorEffect::MakesPair
+            | DescriptorEffect::Receives
+            | DescriptorEffect::Unchanged => {}
         }
     }
 
@@ -181,9 +197,12 @@ impl Processes {
         self.get(id)?.paths.get(&descriptor).map(Vec::as_slice)
     }
 
-    /// The absolute path that a string argument of a call means. `directory` is the argument with the descriptor it is below.
+    /// The absolute path that a string argument of a call means. `directory` is the argument with
+    /// the descriptor it is below.
     pub fn full_path(&self, call: &TracedCall, directory: Option<u8>, path: u8) -> Option<Vec<u8>> {
-        let given = call.buffers_of(path, BufferDirection::Input).find(|buffer| buffer.data.len() as u64 == buffer.total_bytes)?;
+        let given = call
+            .buffers_of(path, BufferDirection::Input)
+            .find(|buffer| buffer.data.len() as u64 == buffer.total_bytes)?;
         let given = given.data.as_slice();
         if given.is_empty() {
             return None;
@@ -192,7 +211,8 @@ impl Processes {
             return Some(given.to_vec());
         }
         let process = self.get(call.process)?;
-        let descriptor = directory.map_or(AT_FDCWD, |argument| call.arguments[usize::from(argument)] as i32);
+        let descriptor =
+            directory.map_or(AT_FDCWD, |argument| call.arguments[usize::from(argument)] as i32);
         let base = match descriptor {
             AT_FDCWD => process.working_directory.as_ref()?,
             descriptor => process.paths.get(&descriptor)?,
@@ -220,16 +240,24 @@ fn join(base: &[u8], given: &[u8]) -> Vec<u8> {
 
 /// Of a call that opens a path: the argument with the directory, and that with the path.
 fn opened_path(row: &table::Row) -> Option<(Option<u8>, u8)> {
-    let is_path = |argument: &table::Argument| matches!(&argument.kind, ArgumentKind::Pointer(pointer) if pointer.shape == Shape::String && pointer.element == "path");
+    let is_path = |argument: &table::Argument| {
+        matches!(&argument.kind,
+        ArgumentKind::Pointer(pointer) if pointer.shape == Shape::String &&
+        pointer.element == "path")
+    };
     let path = row.arguments.iter().position(is_path)?;
     let before = path.checked_sub(1);
-    let directory = before.filter(|index| matches!(row.arguments[*index].kind, ArgumentKind::Value(ValueType::DirectoryDescriptor)));
+    let directory = before.filter(|index| {
+        matches!(row.arguments[*index].kind, ArgumentKind::Value(ValueType::DirectoryDescriptor))
+    });
     Some((directory.map(|index| index as u8), path as u8))
 }
 
 fn clone3_flags(call: &TracedCall) -> u64 {
     let buffer = call.buffers_of(0, BufferDirection::Input).next();
-    buffer.and_then(|buffer| buffer.data.first_chunk()).map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    buffer
+        .and_then(|buffer| buffer.data.first_chunk())
+        .map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
 #[cfg(test)]
@@ -238,10 +266,19 @@ mod tests {
 
     #[test]
     fn paths_are_joined_but_not_resolved() {
-        for (base, given, expected) in
-            [("/a", "b", "/a/b"), ("/", "b", "/b"), ("/a", "./b", "/a/b"), ("/a", ".", "/a"), ("/a", "./", "/a"), ("/a", "../b", "/a/../b")]
-        {
-            assert_eq!(join(base.as_bytes(), given.as_bytes()), expected.as_bytes(), "{base} {given}");
+        for (base, given, expected) in [
+            ("/a", "b", "/a/b"),
+            ("/", "b", "/b"),
+            ("/a", "./b", "/a/b"),
+            ("/a", ".", "/a"),
+            ("/a", "./", "/a"),
+            ("/a", "../b", "/a/../b"),
+        ] {
+            assert_eq!(
+                join(base.as_bytes(), given.as_bytes()),
+                expected.as_bytes(),
+                "{base} {given}"
+            );
         }
     }
 }

@@ -11,7 +11,8 @@ use retake_dataseries::{Digests, Error, IndexEntry, ReadOptions, Reader};
 
 use crate::TraceRecord;
 use crate::decode::{
-    BufferRows, CallCursor, Cursor, DescriptorRows, Extents, LimitRows, end_of, finish, header_of, incomplete_of, mapped_of, start_of,
+    BufferRows, CallCursor, Cursor, DescriptorRows, Extents, LimitRows, end_of, finish, header_of,
+    incomplete_of, mapped_of, start_of,
 };
 use crate::encode::FORMAT_VERSION;
 use crate::error::{Result, TraceError};
@@ -22,7 +23,8 @@ use crate::schema::{SCHEMA, WRITE_NAME, other};
 pub struct TraceReaderOptions {
     /// Which digests of every extent are checked. Sizes and offsets are checked always.
     pub digests: Digests,
-    /// Leave out the bytes that `write` wrote, which are half of many a trace: the calls come without that buffer.
+    /// Leave out the bytes that `write` wrote, which are half of many a trace: the calls come
+    /// without that buffer.
     pub skips_written: bool,
     /// Refuse traces that need more memory than this at once, in bytes.
     pub memory_bytes: u64,
@@ -45,18 +47,21 @@ pub struct TraceHeader {
 
 /// Reads the records of a trace in the order of their ids.
 ///
-/// Ours come back as they were written. Traces of RE-ANIMATOR's tools are read as far as they go: registers that no field
-/// tells are 0, addresses of buffers are not known, and data are put together from fields; ids have gaps there.
+/// Ours come back as they were written. Traces of RE-ANIMATOR's tools are read as far as they go:
+/// registers that no field tells are 0, addresses of buffers are not known, and data are put
+/// together from fields; ids have gaps there.
 ///
-/// What is damaged is left out: a [`TraceRecord::Incomplete`] says so, and so does one at the end of a trace that was cut
-/// off. Errors are only those of the stream, and of files that are no traces.
+/// What is damaged is left out: a [`TraceRecord::Incomplete`] says so, and so does one at the end
+/// of a trace that was cut off. Errors are only those of the stream, and of files that are no
+/// traces.
 #[derive(Debug)]
 pub struct TraceReader<R: Read + Seek> {
     extents: Extents<R>,
     sources: Vec<Source>,
     /// What comes next from each source.
     heap: BinaryHeap<Reverse<Next>>,
-    /// What comes before all in `heap`, if it is known: many a program makes the same call again and again.
+    /// What comes before all in `heap`, if it is known: many a program makes the same call again
+    /// and again.
     next: Option<Next>,
     buffers: BufferRows,
     descriptors: DescriptorRows,
@@ -87,7 +92,8 @@ enum Source {
 /// What comes next from a source: id, rank among equals, and the source.
 type Next = (u64, u8, usize);
 
-/// Among records of one id: what is missing from the beginning, records, what is missing behind them.
+/// Among records of one id: what is missing from the beginning, records, what is missing behind
+/// them.
 const RANK_FIRST: u8 = 0;
 const RANK_RECORD: u8 = 1;
 const RANK_AFTER: u8 = 2;
@@ -122,10 +128,15 @@ impl<R: Read + Seek> TraceReader<R> {
     /// Reads types and index; a file without an index is walked through, as far as that goes.
     ///
     /// # Errors
-    /// From the stream; for files that are not DataSeries, hold no trace, or are of a newer version.
+    /// From the stream; for files that are not DataSeries, hold no trace, or are of a newer
+    /// version.
     pub fn new(mut source: R, options: &TraceReaderOptions) -> Result<Self> {
         let extent_bytes_limit = options.memory_bytes.min(256 << 20);
-        let read = ReadOptions { digests: options.digests, extent_bytes_limit, known_types: SCHEMA.types() };
+        let read = ReadOptions {
+            digests: options.digests,
+            extent_bytes_limit,
+            known_types: SCHEMA.types(),
+        };
         let (reader, cut) = match Reader::open(&mut source, read.clone()) {
             Ok(_) => (Reader::open(source, read)?, None),
             Err(Error::Io(error)) => return Err(error.into()),
@@ -133,14 +144,23 @@ impl<R: Read + Seek> TraceReader<R> {
         };
         let mut by_type: HashMap<String, VecDeque<IndexEntry>> = HashMap::new();
         for entry in reader.entries() {
-            by_type.entry(entry.extent_type.name().to_owned()).or_default().push_back(entry.clone());
+            by_type
+                .entry(entry.extent_type.name().to_owned())
+                .or_default()
+                .push_back(entry.clone());
         }
         let is_own = reader.library().get(other::PLAIN[other::HEADER].name).is_some();
         if !is_own {
             check_foreign(&reader)?;
         }
         let mut by_type = ByType(by_type);
-        let extents = Extents { reader, loaded_bytes: 0, limit_bytes: options.memory_bytes, ledger: Arc::default(), problems: VecDeque::new() };
+        let extents = Extents {
+            reader,
+            loaded_bytes: 0,
+            limit_bytes: options.memory_bytes,
+            ledger: Arc::default(),
+            problems: VecDeque::new(),
+        };
         let buffers = by_type.take(other::PLAIN[other::BUFFER].name);
         let buffer_type = buffers.front().map(|entry| entry.extent_type.clone());
         let buffer_id = buffer_type.as_ref().and_then(|own| own.field_number("unique_id"));
@@ -152,7 +172,10 @@ impl<R: Read + Seek> TraceReader<R> {
             sources: Vec::new(),
             heap: BinaryHeap::new(),
             next: None,
-            buffers: BufferRows::new(buffer_type.is_some().then(|| Cursor::new(buffers, buffer_id)), buffer_type.as_deref()),
+            buffers: BufferRows::new(
+                buffer_type.is_some().then(|| Cursor::new(buffers, buffer_id)),
+                buffer_type.as_deref(),
+            ),
             descriptors: DescriptorRows::new(descriptors, descriptor_id.flatten()),
             limits: LimitRows::new(limits, limit_id.flatten()),
             header: None,
@@ -172,7 +195,9 @@ impl<R: Read + Seek> TraceReader<R> {
     }
 
     fn read_header(&mut self, by_type: &mut ByType) -> Result<()> {
-        let Some((mut cursor, _)) = by_type.cursor(other::HEADER, "format_version") else { return Ok(()) };
+        let Some((mut cursor, _)) = by_type.cursor(other::HEADER, "format_version") else {
+            return Ok(());
+        };
         cursor.fill(&mut self.extents)?;
         let Some(row) = cursor.row() else { return Ok(()) };
         let (version, table_hash, producer) = header_of(&row);
@@ -201,7 +226,11 @@ impl<R: Read + Seek> TraceReader<R> {
         self.sources.extend(starts.map(|(cursor, _)| Source::Starts(cursor)));
         for (plain, write) in [(other::MAPPED_READ, false), (other::MAPPED_WRITE, true)] {
             let mapped = by_type.cursor(plain, "unique_id");
-            self.sources.extend(mapped.map(|(cursor, id_field)| Source::Mapped { cursor, id_field, write }));
+            self.sources.extend(mapped.map(|(cursor, id_field)| Source::Mapped {
+                cursor,
+                id_field,
+                write,
+            }));
         }
         let incomplete = by_type.cursor(other::INCOMPLETE, "after_id");
         self.sources.extend(incomplete.map(|(cursor, _)| Source::Incomplete(cursor)));
@@ -256,7 +285,9 @@ impl<R: Read + Seek> TraceReader<R> {
             if let Some(record) = self.ready.pop_front() {
                 return Ok(Some(record));
             }
-            let Some((_, _, source)) = self.next.take().or_else(|| self.heap.pop().map(|Reverse(next)| next)) else {
+            let Some((_, _, source)) =
+                self.next.take().or_else(|| self.heap.pop().map(|Reverse(next)| next))
+            else {
                 if std::mem::replace(&mut self.has_ended, true) {
                     return Ok(None);
                 }
@@ -265,7 +296,10 @@ impl<R: Read + Seek> TraceReader<R> {
             };
             let record = self.take(source)?;
             self.next = self.look(source)?;
-            if let Some(later) = self.next.take_if(|next| self.heap.peek().is_some_and(|Reverse(first)| first < next)) {
+            if let Some(later) = self
+                .next
+                .take_if(|next| self.heap.peek().is_some_and(|Reverse(first)| first < next))
+            {
                 self.heap.push(Reverse(later));
             }
             self.note_gap(&record);
@@ -281,7 +315,11 @@ impl<R: Read + Seek> TraceReader<R> {
         Ok(match &mut self.sources[index] {
             Source::Calls(calls) => {
                 let part = calls.take().unwrap_or_default();
-                let placed = if calls.fields.is_own { self.buffers.take(part.call.id, &mut self.extents)? } else { Vec::new() };
+                let placed = if calls.fields.is_own {
+                    self.buffers.take(part.call.id, &mut self.extents)?
+                } else {
+                    Vec::new()
+                };
                 TraceRecord::Call(finish(part, calls.fields.schema, placed))
             }
             Source::Starts(cursor) => {
@@ -322,7 +360,8 @@ impl<R: Read + Seek> TraceReader<R> {
         let Some((records, last_id)) = self.end else {
             let why = cut.map_or(String::new(), |error| format!(": {error}"));
             let is_cut = self.is_own || !why.is_empty();
-            let text = format!("the trace was cut off while it was written, or its end is lost{why}");
+            let text =
+                format!("the trace was cut off while it was written, or its end is lost{why}");
             self.ready.extend(is_cut.then_some(TraceRecord::Incomplete(text)));
             return;
         };
@@ -334,7 +373,9 @@ impl<R: Read + Seek> TraceReader<R> {
             left = left.saturating_sub((last - from).saturating_add(1));
         }
         if left > 0 {
-            self.ready.push_back(TraceRecord::Incomplete(format!("{left} records are missing before the first")));
+            self.ready.push_back(TraceRecord::Incomplete(format!(
+                "{left} records are missing before the first"
+            )));
         }
     }
 }
@@ -353,8 +394,11 @@ fn check_foreign<R: Read + Seek>(reader: &Reader<R>) -> Result<()> {
     if has_calls {
         return Ok(());
     }
-    let names: Vec<&str> = library.types().iter().take(3).map(|extent_type| extent_type.name()).collect();
-    Err(TraceError::NotATrace { types: if names.is_empty() { "no types at all".to_owned() } else { names.join(", ") } })
+    let names: Vec<&str> =
+        library.types().iter().take(3).map(|extent_type| extent_type.name()).collect();
+    Err(TraceError::NotATrace {
+        types: if names.is_empty() { "no types at all".to_owned() } else { names.join(", ") },
+    })
 }
 
 impl<R: Read + Seek> Iterator for TraceReader<R> {

@@ -2,7 +2,8 @@
 
 use crate::data::TraceData;
 
-/// One record of a trace. All but [`TraceRecord::Incomplete`] have an id; ids increase by one from record to record.
+/// One record of a trace. All but [`TraceRecord::Incomplete`] have an id; ids increase by one from
+/// record to record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TraceRecord {
     /// A system call.
@@ -55,11 +56,13 @@ pub struct TracedCall {
     pub processor: u32,
     /// System call number of x86-64.
     pub number: u32,
-    /// What the kernel put in `rax`: from -4095 to -1 a negated error number. 0 if the call never returned.
+    /// What the kernel put in `rax`: from -4095 to -1 a negated error number. 0 if the call never
+    /// returned.
     pub result: i64,
     /// The argument registers. Those beyond the arguments of the call are 0.
     pub arguments: [u64; 6],
-    /// The memory behind pointers: inputs in the order of arguments, then outputs. See [`TracedBuffer`].
+    /// The memory behind pointers: inputs in the order of arguments, then outputs. See
+    /// [`TracedBuffer`].
     pub buffers: Vec<TracedBuffer>,
 }
 
@@ -74,20 +77,28 @@ impl TracedCall {
         self.failed().then(|| self.result.unsigned_abs() as u32)
     }
 
-    /// What the call moved between descriptors inside the kernel, if it is such a call and the bytes are known. See [`moved_argument`].
+    /// What the call moved between descriptors inside the kernel, if it is such a call and the
+    /// bytes are known. See [`moved_argument`].
     pub fn moved(&self) -> Option<&TracedBuffer> {
         let argument = moved_argument(self.number, self.arguments[1])?;
         self.buffers_of(argument, BufferDirection::Output).next()
     }
 
     /// The buffers of one argument in one direction.
-    pub fn buffers_of(&self, argument: u8, direction: BufferDirection) -> impl Iterator<Item = &TracedBuffer> {
-        self.buffers.iter().filter(move |buffer| buffer.argument == argument && buffer.direction == direction)
+    pub fn buffers_of(
+        &self,
+        argument: u8,
+        direction: BufferDirection,
+    ) -> impl Iterator<Item = &TracedBuffer> {
+        self.buffers
+            .iter()
+            .filter(move |buffer| buffer.argument == argument && buffer.direction == direction)
     }
 }
 
-/// Which argument stands for the data that a call moves between descriptors inside the kernel, where no pointer shows them: the one that says
-/// how many bytes, and of an `ioctl` that clones files (`command` is its second argument) the third. `None` for all other calls.
+/// Which argument stands for the data that a call moves between descriptors inside the kernel,
+/// where no pointer shows them: the one that says how many bytes, and of an `ioctl` that clones
+/// files (`command` is its second argument) the third. `None` for all other calls.
 pub fn moved_argument(number: u32, command: u64) -> Option<u8> {
     const SENDFILE: u32 = 40;
     const SPLICE: u32 = 275;
@@ -117,16 +128,17 @@ pub enum BufferDirection {
 /// Memory behind a pointer argument.
 ///
 /// The system-call table says how long it is. An argument can have several buffers:
-/// * a *string* (the table's `path` and `string`) is one input: its bytes **without** the NUL, so that an empty string is
-///   a buffer without bytes;
-/// * *strings* (`execve`) are the array of pointers without its final null pointer, if it is not empty, then one input for each
-///   string without its NUL;
-/// * *vectors* (`readv`, `writev`) are the array of `struct iovec` as an input, then one buffer for each piece: inputs as long as
-///   the piece, outputs up to the bytes that were transferred;
-/// * *messages* (`sendmsg`, `recvmsg`) are the `struct msghdr`, its vector array, and (inputs when sending, outputs
-///   when receiving) name, pieces and control data; pieces that are empty are left out.
-/// * data that are *moved* between descriptors inside the kernel are an output of the argument that [`moved_argument`] names. It has no address
-///   of its own, and repeats the argument there.
+/// * a *string* (the table's `path` and `string`) is one input: its bytes **without** the NUL, so
+///   that an empty string is a buffer without bytes;
+/// * *strings* (`execve`) are the array of pointers without its final null pointer, if it is not
+///   empty, then one input for each string without its NUL;
+/// * *vectors* (`readv`, `writev`) are the array of `struct iovec` as an input, then one buffer for
+///   each piece: inputs as long as the piece, outputs up to the bytes that were transferred;
+/// * *messages* (`sendmsg`, `recvmsg`) are the `struct msghdr`, its vector array, and (inputs when
+///   sending, outputs when receiving) name, pieces and control data; pieces that are empty are left
+///   out.
+/// * data that are *moved* between descriptors inside the kernel are an output of the argument that
+///   [`moved_argument`] names. It has no address of its own, and repeats the argument there.
 ///
 /// Memory that could not be read has no buffer, and so has a null pointer.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,9 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use retake_dataseries::{ByteOrder, CompressionSet, ExtentBuilder, ExtentType, Value, Writer, WriterOptions};
+use retake_dataseries::{
+    ByteOrder, CompressionSet, ExtentBuilder, ExtentType, Value, Writer, WriterOptions,
+};
 
 use crate::encode::{self, CallRows, Rows};
 use crate::error::{Result, TraceError};
@@ -21,7 +23,8 @@ pub struct TraceWriterOptions {
     pub compression: CompressionSet,
     /// Level of zlib and bzip2, 1 to 9.
     pub level: u8,
-    /// An extent is written when its rows have so many bytes. A reader needs one for each kind of call at a time.
+    /// An extent is written when its rows have so many bytes. A reader needs one for each kind of
+    /// call at a time.
     pub extent_bytes: usize,
     /// All rows waiting together take at most about so many bytes.
     pub memory_bytes: usize,
@@ -47,9 +50,10 @@ impl Default for TraceWriterOptions {
 
 /// Writes records to a DataSeries file, which need not seek.
 ///
-/// Extents are packed and written on a thread of its own, as they fill. If the program dies, what was written is a file
-/// that [`crate::TraceReader`] reads as far as it goes; [`TraceWriter::flush`] bounds what is missing. So is a file
-/// whose writer was dropped without [`TraceWriter::finish`].
+/// Extents are packed and written on a thread of its own, as they fill. If the program dies, what
+/// was written is a file that [`crate::TraceReader`] reads as far as it goes;
+/// [`TraceWriter::flush`] bounds what is missing. So is a file whose writer was dropped without
+/// [`TraceWriter::finish`].
 #[derive(Debug)]
 pub struct TraceWriter<W: Write + Send + 'static> {
     builders: Builders,
@@ -90,9 +94,20 @@ impl Rows for Builders {
 
 impl Builders {
     fn new(types: Vec<Arc<ExtentType>>, order: ByteOrder) -> Self {
-        let builders = types.iter().map(|extent_type| ExtentBuilder::new(Arc::clone(extent_type), order)).collect();
+        let builders = types
+            .iter()
+            .map(|extent_type| ExtentBuilder::new(Arc::clone(extent_type), order))
+            .collect();
         let spare = types.iter().map(|_| None).collect();
-        Self { builders, order, touched: Vec::new(), sizes: vec![0; types.len()], total_bytes: 0, spare, types }
+        Self {
+            builders,
+            order,
+            touched: Vec::new(),
+            sizes: vec![0; types.len()],
+            total_bytes: 0,
+            spare,
+            types,
+        }
     }
 
     /// Takes the rows of one type; `None` if there are none.
@@ -103,7 +118,8 @@ impl Builders {
         self.total_bytes -= self.sizes[number];
         self.sizes[number] = 0;
         let fresh = self.spare[number].take();
-        let fresh = fresh.unwrap_or_else(|| ExtentBuilder::new(Arc::clone(&self.types[number]), self.order));
+        let fresh = fresh
+            .unwrap_or_else(|| ExtentBuilder::new(Arc::clone(&self.types[number]), self.order));
         Some(std::mem::replace(&mut self.builders[number], fresh))
     }
 }
@@ -115,8 +131,12 @@ impl<W: Write + Send + 'static> TraceWriter<W> {
     /// From the stream.
     pub fn new(out: W, options: TraceWriterOptions) -> Result<Self> {
         let types = SCHEMA.types();
-        let writer_options =
-            WriterOptions { order: options.order, compression: options.compression, level: options.level, ..WriterOptions::default() };
+        let writer_options = WriterOptions {
+            order: options.order,
+            compression: options.compression,
+            level: options.level,
+            ..WriterOptions::default()
+        };
         let writer = Writer::new(out, types.clone(), writer_options)?;
         let mut this = Self {
             builders: Builders::new(types, options.order),
@@ -136,11 +156,12 @@ impl<W: Write + Send + 'static> TraceWriter<W> {
 
     /// Adds a record.
     ///
-    /// More than 64 MiB of one buffer, or 128 MiB of one call, are not kept; the record then says so as it does for all data
-    /// that are missing.
+    /// More than 64 MiB of one buffer, or 128 MiB of one call, are not kept; the record then says
+    /// so as it does for all data that are missing.
     ///
     /// # Errors
-    /// [`TraceError::Order`] if its id is not larger than those before; errors of the stream, after which nothing can be added.
+    /// [`TraceError::Order`] if its id is not larger than those before; errors of the stream, after
+    /// which nothing can be added.
     pub fn write(&mut self, record: &TraceRecord) -> Result<()> {
         if self.has_failed {
             return Err(TraceError::Poisoned);
@@ -171,7 +192,9 @@ impl<W: Write + Send + 'static> TraceWriter<W> {
                 self.processes.start(start);
             }
             TraceRecord::MappedPages(pages) => encode::write_mapped(&mut self.builders, pages)?,
-            TraceRecord::Incomplete(reason) => encode::write_incomplete(&mut self.builders, self.last_id, reason)?,
+            TraceRecord::Incomplete(reason) => {
+                encode::write_incomplete(&mut self.builders, self.last_id, reason)?
+            }
         }
         if let Some(id) = record.id() {
             self.last_id = Some(id);
@@ -180,7 +203,8 @@ impl<W: Write + Send + 'static> TraceWriter<W> {
         Ok(())
     }
 
-    /// RE-ANIMATOR's replayer takes main thread and umask from a record of `umask` with id 0. It stands for no call.
+    /// RE-ANIMATOR's replayer takes main thread and umask from a record of `umask` with id 0. It
+    /// stands for no call.
     fn write_first_umask(&mut self, start: &ProcessStart) -> Result<()> {
         let position = SCHEMA.position(UMASK);
         let extent_type = &SCHEMA.calls[position].extent_type;
@@ -239,7 +263,8 @@ impl<W: Write + Send + 'static> TraceWriter<W> {
         (0..self.builders.builders.len()).try_for_each(|number| self.pack(number))
     }
 
-    /// Writes everything added so far, however little, and waits until it is with the operating system.
+    /// Writes everything added so far, however little, and waits until it is with the operating
+    /// system.
     ///
     /// # Errors
     /// From the stream.

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use common::{WithBuffers, buffer, call, write};
 use retake_dataseries::{ExtentType, FieldType, ReadOptions, StreamReader, Value};
 use retake_trace_format::{
-    BufferDirection, Credentials, ProcessStart, StartKind, TraceReader, TraceReaderOptions, TraceRecord, TraceWriterOptions, TracedCall,
+    BufferDirection, Credentials, ProcessStart, StartKind, TraceReader, TraceReaderOptions,
+    TraceRecord, TraceWriterOptions, TracedCall,
 };
 
 const PREFIX: &str = "IOTTAFSL::Trace::Syscall::";
@@ -17,7 +18,12 @@ const PREFIX: &str = "IOTTAFSL::Trace::Syscall::";
 fn field_text(extent_type: &ExtentType) -> Vec<String> {
     let text = |field: &retake_dataseries::Field| {
         assert!(!matches!(field.field_type, FieldType::FixedWidth(_)), "no type uses it");
-        format!("{}:{}{}", field.name, field.field_type.name(), if field.nullable { "?" } else { "" })
+        format!(
+            "{}:{}{}",
+            field.name,
+            field.field_type.name(),
+            if field.nullable { "?" } else { "" }
+        )
     };
     extent_type.fields().iter().map(text).collect()
 }
@@ -80,17 +86,28 @@ fn every_type_of_reanimator_is_there_with_its_fields() {
     let reader = StreamReader::open(file.as_slice(), ReadOptions::default()).expect("a sound file");
     let table = include_str!("fixtures/reanimator_types.txt");
     let mut lines = table.lines().filter(|line| !line.starts_with('#'));
-    let common: Vec<&str> = lines.next().expect("a line of common fields").split(' ').skip(1).collect();
+    let common: Vec<&str> =
+        lines.next().expect("a line of common fields").split(' ').skip(1).collect();
     let mut count = 0;
     for line in lines {
         let mut words = line.split(' ');
         let name = words.next().expect("a name");
         let expected: Vec<&str> = common.iter().copied().chain(words).collect();
-        let own = reader.library().get(&format!("{PREFIX}{name}")).unwrap_or_else(|| panic!("no type for {name}"));
-        assert_eq!((own.namespace(), own.version()), (Some("iotta.snia.org"), Some((1, 0))), "{name}");
+        let own = reader
+            .library()
+            .get(&format!("{PREFIX}{name}"))
+            .unwrap_or_else(|| panic!("no type for {name}"));
+        assert_eq!(
+            (own.namespace(), own.version()),
+            (Some("iotta.snia.org"), Some((1, 0))),
+            "{name}"
+        );
         let fields = field_text(own);
         assert_eq!(fields[..expected.len()], expected, "{name}");
-        assert!(fields[expected.len()..].iter().all(|field| field.starts_with("retake_")), "{name}: {fields:?}");
+        assert!(
+            fields[expected.len()..].iter().all(|field| field.starts_with("retake_")),
+            "{name}: {fields:?}"
+        );
         count += 1;
     }
     assert_eq!(count, 103);
@@ -134,7 +151,15 @@ fn fields_have_the_values_of_the_call() {
         ],
     );
     let without_mode = one("open", call(1, "open", &[0x1000, 0, 0o777], -2).input(0, b"none"));
-    expect(&without_mode, &[("return_value", "-1"), ("errno_number", "2"), ("errno_string", "ENOENT"), ("flag_read_only", "1")]);
+    expect(
+        &without_mode,
+        &[
+            ("return_value", "-1"),
+            ("errno_number", "2"),
+            ("errno_string", "ENOENT"),
+            ("flag_read_only", "1"),
+        ],
+    );
     assert!(!without_mode.contains_key("mode_value"), "no mode without O_CREAT");
 
     let mut status = vec![0; 144];
@@ -144,24 +169,60 @@ fn fields_have_the_values_of_the_call() {
     status[96..104].copy_from_slice(&500_000_000_u64.to_le_bytes());
     let stat = one("fstat", call(1, "fstat", &[3, 0x1000], 0).output(1, &status));
     let half = ((1_700_000_000_i64 << 32) + (1 << 31)).to_string();
-    expect(&stat, &[("stat_result_mode", "33188"), ("stat_result_size", "12345"), ("stat_result_mtime", half.as_str())]);
+    expect(
+        &stat,
+        &[
+            ("stat_result_mode", "33188"),
+            ("stat_result_size", "12345"),
+            ("stat_result_mtime", half.as_str()),
+        ],
+    );
 
-    let lock = [&1_u16.to_le_bytes()[..], &2_u16.to_le_bytes(), &[0; 4], &10_u64.to_le_bytes(), &20_u64.to_le_bytes(), &[0; 8]].concat();
+    let lock = [
+        &1_u16.to_le_bytes()[..],
+        &2_u16.to_le_bytes(),
+        &[0; 4],
+        &10_u64.to_le_bytes(),
+        &20_u64.to_le_bytes(),
+        &[0; 8],
+    ]
+    .concat();
     let fcntl = one("fcntl", call(1, "fcntl", &[3, 6, 0x1000], 0).input(2, &lock));
-    expect(&fcntl, &[("command_set_lock", "1"), ("lock_type_write", "1"), ("lock_whence_end", "1"), ("lock_start", "10"), ("lock_length", "20")]);
+    expect(
+        &fcntl,
+        &[
+            ("command_set_lock", "1"),
+            ("lock_type_write", "1"),
+            ("lock_whence_end", "1"),
+            ("lock_start", "10"),
+            ("lock_length", "20"),
+        ],
+    );
     assert!(!fcntl.contains_key("argument_value"), "an address is no argument value");
 
     let fds = [5_i32.to_le_bytes(), 6_i32.to_le_bytes()].concat();
-    expect(&one("pipe", call(1, "pipe", &[0x1000], 0).output(0, &fds)), &[("read_descriptor", "5"), ("write_descriptor", "6")]);
-    expect(&one("pipe2", call(1, "pipe2", &[0x1000, 0x800], 0).output(0, &fds)), &[("read_descriptor", "5"), ("flags_value", "2048")]);
+    expect(
+        &one("pipe", call(1, "pipe", &[0x1000], 0).output(0, &fds)),
+        &[("read_descriptor", "5"), ("write_descriptor", "6")],
+    );
+    expect(
+        &one("pipe2", call(1, "pipe2", &[0x1000, 0x800], 0).output(0, &fds)),
+        &[("read_descriptor", "5"), ("flags_value", "2048")],
+    );
     let other = one("other", call(1, "getpriority", &[1, 2], 20));
-    expect(&other, &[("call_name", "getpriority"), ("retake_argument_1", "2"), ("return_value", "20")]);
+    expect(
+        &other,
+        &[("call_name", "getpriority"), ("retake_argument_1", "2"), ("return_value", "20")],
+    );
 }
 
 #[test]
 fn data_fields_are_as_long_as_the_result() {
     let written = one("write", call(1, "write", &[1, 0x1000, 10], 4).input(1, b"0123456789"));
-    expect(&written, &[("data_written", "0123"), ("bytes_requested", "10"), ("buffer_not_captured", "0")]);
+    expect(
+        &written,
+        &[("data_written", "0123"), ("bytes_requested", "10"), ("buffer_not_captured", "0")],
+    );
     let failed = one("write", call(1, "write", &[1, 0x1000, 10], -5).input(1, b"0123456789"));
     assert!(!failed.contains_key("data_written"));
     let end = one("read", call(1, "read", &[1, 0x1000, 10], 0));
@@ -173,7 +234,8 @@ fn data_fields_are_as_long_as_the_result() {
 
 #[test]
 fn vectors_and_programs_take_several_rows() {
-    let array: Vec<u8> = [0x5000_u64, 3, 0x6000, 5].iter().flat_map(|word| word.to_le_bytes()).collect();
+    let array: Vec<u8> =
+        [0x5000_u64, 3, 0x6000, 5].iter().flat_map(|word| word.to_le_bytes()).collect();
     let mut vector = call(4, "writev", &[1, 0x1000, 2], 8).input(1, &array);
     vector.buffers.push(buffer(1, BufferDirection::Input, 0x5000, b"abc"));
     vector.buffers.push(buffer(1, BufferDirection::Input, 0x6000, b"defgh"));
@@ -181,11 +243,18 @@ fn vectors_and_programs_take_several_rows() {
     let vector = &file["writev"];
     assert_eq!(vector.len(), 3);
     assert!(vector.iter().all(|row| row["unique_id"] == "4"));
-    expect(&vector[0], &[("iov_number", "-1"), ("bytes_requested", "8"), ("count", "2"), ("descriptor", "1")]);
-    expect(&vector[2], &[("iov_number", "1"), ("bytes_requested", "5"), ("iov_data_written", "defgh")]);
+    expect(
+        &vector[0],
+        &[("iov_number", "-1"), ("bytes_requested", "8"), ("count", "2"), ("descriptor", "1")],
+    );
+    expect(
+        &vector[2],
+        &[("iov_number", "1"), ("bytes_requested", "5"), ("iov_data_written", "defgh")],
+    );
     assert!(!vector[2].contains_key("descriptor"));
 
-    let mut exec = call(5, "execve", &[0x1000, 0x2000, 0x3000], 0).input(0, b"/bin/ls").input(1, &[0; 16]);
+    let mut exec =
+        call(5, "execve", &[0x1000, 0x2000, 0x3000], 0).input(0, b"/bin/ls").input(1, &[0; 16]);
     exec.buffers.push(buffer(1, BufferDirection::Input, 0x2100, b"ls"));
     exec.buffers.push(buffer(1, BufferDirection::Input, 0x2200, b"-l"));
     exec = exec.input(2, &[0; 8]);
@@ -211,24 +280,51 @@ fn processes_and_paths_are_known() {
     let mut in_child = call(6, "rmdir", &[0x1000], 0).input(0, b"old");
     in_child.process = 200;
     let calls = [open, inside, change, moved, child, in_child].map(TraceRecord::Call);
-    let records: Vec<TraceRecord> = [TraceRecord::ProcessStart(Box::new(start(0)))].into_iter().chain(calls).collect();
+    let records: Vec<TraceRecord> =
+        [TraceRecord::ProcessStart(Box::new(start(0)))].into_iter().chain(calls).collect();
     let file = write(&records, TraceWriterOptions::default());
     assert_eq!(common::read(&file), records);
     let rows = rows(&file);
-    expect(&rows["openat"][0], &[("full_pathname", "/data/below/file\0"), ("executing_ppid", "99"), ("executing_uid", "1000")]);
-    expect(&rows["openat"][1], &[("full_pathname", "/home/user/here\0"), ("executing_sid", "90"), ("executing_pgid", "91")]);
+    expect(
+        &rows["openat"][0],
+        &[
+            ("full_pathname", "/data/below/file\0"),
+            ("executing_ppid", "99"),
+            ("executing_uid", "1000"),
+        ],
+    );
+    expect(
+        &rows["openat"][1],
+        &[
+            ("full_pathname", "/home/user/here\0"),
+            ("executing_sid", "90"),
+            ("executing_pgid", "91"),
+        ],
+    );
     expect(&rows["mkdir"][0], &[("full_pathname", "/tmp/new\0")]);
     expect(&rows["rmdir"][0], &[("full_pathname", "/tmp/old\0"), ("executing_ppid", "100")]);
     // What its replayer wants to see first.
-    expect(&rows["umask"][0], &[("unique_id", "0"), ("mode_value", "18"), ("return_value", "18"), ("executing_pid", "100")]);
+    expect(
+        &rows["umask"][0],
+        &[
+            ("unique_id", "0"),
+            ("mode_value", "18"),
+            ("return_value", "18"),
+            ("executing_pid", "100"),
+        ],
+    );
 }
 
 #[test]
-#[ignore = "needs a trace of RE-ANIMATOR's own tool, reanimator-strace.ds in the folder DATASERIES_SAMPLES"]
+#[ignore = "needs a trace of RE-ANIMATOR's own tool, reanimator-strace.ds in the folder \
+DATASERIES_SAMPLES"]
 fn its_own_traces_are_read() {
-    let folder = PathBuf::from(std::env::var_os("DATASERIES_SAMPLES").expect("DATASERIES_SAMPLES names a folder"));
+    let folder = PathBuf::from(
+        std::env::var_os("DATASERIES_SAMPLES").expect("DATASERIES_SAMPLES names a folder"),
+    );
     let bytes = std::fs::read(folder.join("reanimator-strace.ds")).expect("the sample");
-    let reader = TraceReader::new(Cursor::new(&bytes), &TraceReaderOptions::default()).expect("a trace");
+    let reader =
+        TraceReader::new(Cursor::new(&bytes), &TraceReaderOptions::default()).expect("a trace");
     let mut by_number: HashMap<u32, Vec<TracedCall>> = HashMap::new();
     for record in reader {
         match record.expect("a sound record") {
@@ -236,7 +332,8 @@ fn its_own_traces_are_read() {
             other => panic!("nothing but calls: {other:?}"),
         }
     }
-    let of = |name: &str| by_number.get(&call(0, name, &[], 0).number).map_or(&[][..], Vec::as_slice);
+    let of =
+        |name: &str| by_number.get(&call(0, name, &[], 0).number).map_or(&[][..], Vec::as_slice);
     let total: usize = by_number.values().map(Vec::len).sum();
     println!("{total} calls of {} kinds", by_number.len());
     assert!(total > 10_000);
@@ -247,7 +344,10 @@ fn its_own_traces_are_read() {
     for program in of("execve") {
         let path = program.buffers_of(0, BufferDirection::Input).next().expect("a path");
         assert!(!path.data.contains(&0) && !path.data.is_empty());
-        assert!(program.buffers_of(1, BufferDirection::Input).count() >= 2, "the array and the name of the program");
+        assert!(
+            program.buffers_of(1, BufferDirection::Input).count() >= 2,
+            "the array and the name of the program"
+        );
     }
     for pipe in of("pipe").iter().filter(|call| call.result == 0) {
         assert_eq!(pipe.buffers.len(), 1);
@@ -257,6 +357,9 @@ fn its_own_traces_are_read() {
         assert_eq!(open.arguments[0] as i32, -100);
     }
     for stat in of("newfstatat").iter().filter(|call| call.result == 0) {
-        assert_eq!(stat.buffers_of(2, BufferDirection::Output).next().expect("the structure").data.len(), 144);
+        assert_eq!(
+            stat.buffers_of(2, BufferDirection::Output).next().expect("the structure").data.len(),
+            144
+        );
     }
 }

@@ -7,7 +7,9 @@ use std::io::Cursor;
 use common::{WithBuffers, any_trace, call, read, write};
 use proptest::prelude::*;
 use retake_dataseries::{CompressionSet, Digests};
-use retake_trace_format::{TraceError, TraceReader, TraceReaderOptions, TraceRecord, TraceWriter, TraceWriterOptions};
+use retake_trace_format::{
+    TraceError, TraceReader, TraceReaderOptions, TraceRecord, TraceWriter, TraceWriterOptions,
+};
 
 /// All records, unless the file cannot be read at all.
 fn try_read(bytes: &[u8]) -> Option<Vec<TraceRecord>> {
@@ -23,31 +25,40 @@ fn try_read(bytes: &[u8]) -> Option<Vec<TraceRecord>> {
 
 /// A trace of small extents.
 fn small_extents(trace: &[TraceRecord], compression: CompressionSet) -> Vec<u8> {
-    write(trace, TraceWriterOptions { extent_bytes: 600, compression, ..TraceWriterOptions::default() })
+    write(
+        trace,
+        TraceWriterOptions { extent_bytes: 600, compression, ..TraceWriterOptions::default() },
+    )
 }
 
-/// Whether `part` has nothing but records of `whole`, in its order; texts about what is missing do not count.
+/// Whether `part` has nothing but records of `whole`, in its order; texts about what is missing do
+/// not count.
 fn is_part_of(part: &[TraceRecord], whole: &[TraceRecord]) -> bool {
     let mut rest = whole.iter();
-    part.iter().filter(|record| record.id().is_some()).all(|record| rest.any(|other| other == record))
+    part.iter()
+        .filter(|record| record.id().is_some())
+        .all(|record| rest.any(|other| other == record))
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_was_cut_off_is_read_as_far_as_it_goes(trace in any_trace(1..40), share in 0.0..1.0_f64) {
+    fn what_was_cut_off_is_read_as_far_as_it_goes(trace in any_trace(1..40),
+        share in 0.0..1.0_f64) {
         let whole = small_extents(&trace, CompressionSet::LZ4);
         let cut = &whole[..(whole.len() as f64 * share) as usize];
         if let Some(records) = try_read(cut) {
             // Of the very end only the index can be missing, and with it nothing.
-            let is_said = records == trace || matches!(records.last(), Some(TraceRecord::Incomplete(_)));
+            let is_said = records == trace || matches!(records.last(),
+                Some(TraceRecord::Incomplete(_)));
             prop_assert!(is_said, "{:?}", records.last());
         }
     }
 
     #[test]
-    fn flipped_bytes_lose_only_what_they_hit(trace in any_trace(1..40), at in 0.0..1.0_f64, flip in 1..=255_u8) {
+    fn flipped_bytes_lose_only_what_they_hit(trace in any_trace(1..40), at in 0.0..1.0_f64,
+        flip in 1..=255_u8) {
         let mut bytes = small_extents(&trace, CompressionSet::NONE);
         let place = (bytes.len() as f64 * at) as usize;
         bytes[place] ^= flip;
@@ -59,14 +70,16 @@ proptest! {
     }
 
     #[test]
-    fn bytes_that_digests_do_not_protect_do_no_harm(trace in any_trace(1..20), flips in proptest::collection::vec((0.0..1.0_f64, 1..=255_u8), 1..30)) {
+    fn bytes_that_digests_do_not_protect_do_no_harm(trace in any_trace(1..20),
+        flips in proptest::collection::vec((0.0..1.0_f64, 1..=255_u8), 1..30)) {
         let mut bytes = small_extents(&trace, CompressionSet::NONE);
         let flip_count = flips.len();
         for (at, flip) in flips {
             let place = (bytes.len() as f64 * at) as usize;
             bytes[place] ^= flip;
         }
-        let options = TraceReaderOptions { digests: Digests::None, memory_bytes: 64 << 20, skips_written: flip_count % 2 == 0 };
+        let options = TraceReaderOptions { digests: Digests::None, memory_bytes: 64 << 20,
+            skips_written: flip_count % 2 == 0 };
         if let Ok(reader) = TraceReader::new(Cursor::new(&bytes), &options) {
             prop_assert!(reader.take(100_000).take_while(Result::is_ok).count() < 100_000);
         }
@@ -79,14 +92,19 @@ proptest! {
 }
 
 fn reads(count: u64) -> Vec<TraceRecord> {
-    (0..count).map(|id| TraceRecord::Call(call(id, "read", &[3, 0x1000, 100], 100).output(1, &[id as u8; 100]))).collect()
+    (0..count)
+        .map(|id| {
+            TraceRecord::Call(call(id, "read", &[3, 0x1000, 100], 100).output(1, &[id as u8; 100]))
+        })
+        .collect()
 }
 
 #[test]
 fn a_damaged_extent_costs_its_own_records() {
     let trace = reads(100);
     let mut bytes = small_extents(&trace, CompressionSet::NONE);
-    let place = bytes.windows(50).position(|window| window == [40; 50]).expect("the data of record 40");
+    let place =
+        bytes.windows(50).position(|window| window == [40; 50]).expect("the data of record 40");
     bytes[place] ^= 1;
     let records = try_read(&bytes).expect("a trace");
     assert!(is_part_of(&records, &trace));
@@ -108,7 +126,10 @@ fn a_trace_that_was_never_finished_is_read() {
     std::fs::remove_file(&folder).expect("the file");
     let mut records = try_read(&bytes).expect("a trace");
     let last = records.pop();
-    assert!(matches!(&last, Some(TraceRecord::Incomplete(why)) if why.contains("cut off")), "{last:?}");
+    assert!(
+        matches!(&last, Some(TraceRecord::Incomplete(why)) if why.contains("cut off")),
+        "{last:?}"
+    );
     assert_eq!(records, trace);
 }
 
@@ -117,7 +138,9 @@ fn recovered_traces_say_what_is_missing() {
     let trace = reads(100);
     let whole = small_extents(&trace, CompressionSet::LZ4);
     let cut = &whole[..whole.len() * 2 / 3];
-    let (recovered, _) = retake_dataseries::recover(Cursor::new(cut), Vec::new(), &Default::default()).expect("a recovery");
+    let (recovered, _) =
+        retake_dataseries::recover(Cursor::new(cut), Vec::new(), &Default::default())
+            .expect("a recovery");
     let records = read(&recovered);
     assert!(is_part_of(&records, &trace));
     assert!(matches!(records.last(), Some(TraceRecord::Incomplete(_))));
@@ -125,8 +148,12 @@ fn recovered_traces_say_what_is_missing() {
 
 #[test]
 fn other_files_are_refused() {
-    let extent_type = retake_dataseries::ExtentType::builder("Weather").field(retake_dataseries::Field::double("wind")).build().expect("a type");
-    let writer = retake_dataseries::Writer::new(Vec::new(), vec![extent_type], Default::default()).expect("a writer");
+    let extent_type = retake_dataseries::ExtentType::builder("Weather")
+        .field(retake_dataseries::Field::double("wind"))
+        .build()
+        .expect("a type");
+    let writer = retake_dataseries::Writer::new(Vec::new(), vec![extent_type], Default::default())
+        .expect("a writer");
     let bytes = writer.finish().expect("a file");
     let error = TraceReader::new(Cursor::new(bytes), &TraceReaderOptions::default()).unwrap_err();
     assert!(matches!(error, TraceError::NotATrace { .. }), "{error}");
@@ -135,12 +162,24 @@ fn other_files_are_refused() {
 
 #[test]
 fn memory_is_limited() {
-    let trace: Vec<TraceRecord> =
-        (0..4).map(|id| TraceRecord::Call(call(id, "write", &[1, 0x1000, 1 << 20], 1 << 20).input(1, &[1; 1 << 20]))).collect();
+    let trace: Vec<TraceRecord> = (0..4)
+        .map(|id| {
+            TraceRecord::Call(
+                call(id, "write", &[1, 0x1000, 1 << 20], 1 << 20).input(1, &[1; 1 << 20]),
+            )
+        })
+        .collect();
     let bytes = write(&trace, TraceWriterOptions::default());
     let options = TraceReaderOptions { memory_bytes: 1 << 19, ..TraceReaderOptions::default() };
-    let records: Vec<_> = TraceReader::new(Cursor::new(&bytes), &options).expect("a trace").collect();
-    let is_kept = |record: &Result<TraceRecord, TraceError>| matches!(record, Ok(record) if record.id().is_some());
+    let records: Vec<_> =
+        TraceReader::new(Cursor::new(&bytes), &options).expect("a trace").collect();
+    let is_kept = |record: &Result<TraceRecord, TraceError>| {
+        matches!(record, Ok(record)
+        if record.id().is_some())
+    };
     assert!(!records.iter().any(is_kept), "extents above the limit are refused");
-    assert!(records.iter().all(|record| matches!(record, Ok(TraceRecord::Incomplete(_)) | Err(TraceError::Memory { .. }))));
+    assert!(records.iter().all(|record| matches!(
+        record,
+        Ok(TraceRecord::Incomplete(_)) | Err(TraceError::Memory { .. })
+    )));
 }

@@ -1,5 +1,5 @@
-//! Every trace obeys the description of the format, byte by byte, by a reader that shares no code with the writer: what the original tools check
-//! when all their checks are on.
+//! Every trace obeys the description of the format, byte by byte, by a reader that shares no code
+//! with the writer: what the original tools check when all their checks are on.
 
 mod common;
 #[path = "../../dataseries/tests/slow/mod.rs"]
@@ -11,12 +11,15 @@ use retake_dataseries::{ByteOrder, CompressionSet};
 use retake_trace_format::{TraceRecord, TraceWriterOptions};
 use slow::{Slow, SlowExtent};
 
-/// Ids of all calls, by the fields of RE-ANIMATOR's schema, which the columns of each type begin with.
+/// Ids of all calls, by the fields of RE-ANIMATOR's schema, which the columns of each type begin
+/// with.
 fn ids(extents: &[SlowExtent], columns: &dyn Fn(&str) -> Option<usize>) -> Vec<i64> {
     let mut ids = Vec::new();
     for extent in extents {
         let Some(column) = columns(&extent.type_name) else { continue };
-        let of_type = extent.rows.iter().map(|row| if let Slow::Int64(id) = row[column] { id } else { panic!("an id is never null") });
+        let of_type = extent.rows.iter().map(|row| {
+            if let Slow::Int64(id) = row[column] { id } else { panic!("an id is never null") }
+        });
         let of_type: Vec<i64> = of_type.collect();
         assert!(of_type.is_sorted(), "{}", extent.type_name);
         ids.extend(of_type);
@@ -30,10 +33,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
     #[test]
-    fn traces_obey_the_rules_of_the_format(trace in any_trace(0..40), extent_bytes in 1..20_000_usize, big in any::<bool>(), way in 0..3_usize) {
+    fn traces_obey_the_rules_of_the_format(trace in any_trace(0..40),
+        extent_bytes in 1..20_000_usize, big in any::<bool>(), way in 0..3_usize) {
         let order = if big { ByteOrder::Big } else { ByteOrder::Little };
         let compression = [CompressionSet::NONE, CompressionSet::LZ4, CompressionSet::ZLIB][way];
-        let file = write(&trace, TraceWriterOptions { extent_bytes, order, compression, ..TraceWriterOptions::default() });
+        let file = write(&trace, TraceWriterOptions { extent_bytes, order, compression,
+            ..TraceWriterOptions::default() });
         slow::obeys(&file);
         let extents = slow::read(&file);
         prop_assert!(slow::SLOW_CHAIN.with(std::cell::Cell::get), "the chain of checksums");
@@ -41,6 +46,7 @@ proptest! {
         let of_calls = |name: &str| name.starts_with("IOTTAFSL::Trace::Syscall::").then_some(13);
         let found = ids(&extents, &of_calls);
         let written: Vec<u64> = trace.iter().filter_map(TraceRecord::id).collect();
-        prop_assert!(found.iter().all(|id| *id == 0 || written.contains(&(*id as u64))), "{found:?} of {written:?}");
+        prop_assert!(found.iter().all(|id| *id == 0 || written.contains(&(*id as u64))),
+            "{found:?} of {written:?}");
     }
 }

@@ -1,4 +1,5 @@
-//! Whom to trace from outside: a program that is started for it, or processes that run already, with all that they have made.
+//! Whom to trace from outside: a program that is started for it, or processes that run already,
+//! with all that they have made.
 
 use crate::{Error, Result};
 use retake_kernel::process::{self, Prepared, Program};
@@ -29,19 +30,34 @@ pub struct Request {
 
 /// A child that stands before the exec of its program.
 pub(crate) fn prepare(program: &retake_record::Request) -> Result<Prepared> {
-    let text = |bytes: &[u8]| CString::new(bytes).map_err(|_| io::Error::other("an argument contains a NUL byte"));
+    let text = |bytes: &[u8]| {
+        CString::new(bytes).map_err(|_| io::Error::other("an argument contains a NUL byte"))
+    };
     let path = text(program.program.as_os_str().as_bytes())?;
-    let arguments = program.arguments.iter().map(|argument| text(argument.as_bytes())).collect::<io::Result<Vec<_>>>()?;
-    let pair = |(name, value): &(OsString, OsString)| text(&[name.as_bytes(), b"=", value.as_bytes()].concat());
+    let arguments = program
+        .arguments
+        .iter()
+        .map(|argument| text(argument.as_bytes()))
+        .collect::<io::Result<Vec<_>>>()?;
+    let pair = |(name, value): &(OsString, OsString)| {
+        text(&[name.as_bytes(), b"=", value.as_bytes()].concat())
+    };
     let environment = program.environment.iter().map(pair).collect::<io::Result<Vec<_>>>()?;
-    Ok(process::prepare(&Program { path: &path, by_descriptor: None, output: None, arguments: &arguments, environment: &environment })?)
+    Ok(process::prepare(&Program {
+        path: &path,
+        by_descriptor: None,
+        output: None,
+        arguments: &arguments,
+        environment: &environment,
+    })?)
 }
 
 /// Passes a tree grows by while one looks at it: more means that it grows faster than one can look.
 const MOST_PASSES: usize = 200;
 
-/// Takes in every thread of some processes and of their descendants, those that come while this goes on included. `take` says of a process and
-/// one of its threads whether it was there; what it says of the first thread of a process that was named decides.
+/// Takes in every thread of some processes and of their descendants, those that come while this
+/// goes on included. `take` says of a process and one of its threads whether it was there; what it
+/// says of the first thread of a process that was named decides.
 ///
 /// # Errors
 /// A process that was named is not there, or what `take` says of it.
@@ -75,7 +91,8 @@ pub(crate) fn take_tree(roots: &[i32], mut take: impl FnMut(i32, i32) -> Result<
 
 /// The processes themselves and all below them, parents first.
 fn descendants(roots: &[i32]) -> Vec<i32> {
-    let pairs: Vec<(i32, i32)> = process::all().into_iter().filter_map(|pid| Some((pid, process::parent(pid)?))).collect();
+    let pairs: Vec<(i32, i32)> =
+        process::all().into_iter().filter_map(|pid| Some((pid, process::parent(pid)?))).collect();
     let mut found = roots.to_vec();
     let mut next = 0;
     while let Some(parent) = found.get(next).copied() {
@@ -88,7 +105,8 @@ fn descendants(roots: &[i32]) -> Vec<i32> {
 }
 
 fn threads(process: i32) -> Vec<i32> {
-    let entries = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let entries =
+        std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
@@ -102,7 +120,9 @@ pub(crate) fn guard(whom: &Whom) -> io::Result<Option<process::Guardian>> {
     let roots = roots.clone();
     Ok(Some(process::Guardian::start(move || {
         std::thread::sleep(std::time::Duration::from_millis(100));
-        for process in descendants(&roots).into_iter().filter(|pid| process::state(*pid) == Some('T')) {
+        for process in
+            descendants(&roots).into_iter().filter(|pid| process::state(*pid) == Some('T'))
+        {
             process::kill(process, libc::SIGCONT);
         }
     })?))
@@ -136,9 +156,10 @@ impl Leave {
     }
 }
 
-/// Runs `trace` on a thread of its own, to which all that it attaches to belongs: when it ends, the kernel lets them go without stopping them.
-/// Meanwhile `idle` is called again and again; it waits as long as it likes, or until this thread is unparked. A tracer of processes that ran
-/// before is asked to leave when somebody asks us to end: then `before_leaving` is called once.
+/// Runs `trace` on a thread of its own, to which all that it attaches to belongs: when it ends, the
+/// kernel lets them go without stopping them. Meanwhile `idle` is called again and again; it waits
+/// as long as it likes, or until this thread is unparked. A tracer of processes that ran before is
+/// asked to leave when somebody asks us to end: then `before_leaving` is called once.
 pub(crate) fn on_own_thread<T: Send>(
     whom: &Whom,
     mut idle: impl FnMut(),

@@ -9,8 +9,19 @@ use retake_trace_format::{BufferDirection, TracedBuffer, TracedCall};
 pub(crate) type Supply<'a> = &'a mut dyn FnMut(&ItemRef<'_>) -> Option<Vec<u8>>;
 
 /// The record of a call. Times and processor come from the event if it has them.
-pub(crate) fn from_event(call: &CallRef<'_>, process: u32, thread: u32, supply: Supply<'_>) -> TracedCall {
-    let mut traced = TracedCall { process, thread, number: u32::from(call.number()), result: call.result(), ..TracedCall::default() };
+pub(crate) fn from_event(
+    call: &CallRef<'_>,
+    process: u32,
+    thread: u32,
+    supply: Supply<'_>,
+) -> TracedCall {
+    let mut traced = TracedCall {
+        process,
+        thread,
+        number: u32::from(call.number()),
+        result: call.result(),
+        ..TracedCall::default()
+    };
     for (to, from) in traced.arguments.iter_mut().zip(call.arguments()) {
         *to = from;
     }
@@ -20,15 +31,22 @@ pub(crate) fn from_event(call: &CallRef<'_>, process: u32, thread: u32, supply: 
         match item.direction() {
             ItemDirection::Times => {
                 if let Some((entered, returned, processor)) = item.times() {
-                    (traced.entered_ns, traced.returned_ns, traced.processor) = (entered, returned, processor as u32);
+                    (traced.entered_ns, traced.returned_ns, traced.processor) =
+                        (entered, returned, processor as u32);
                 }
             }
             ItemDirection::Moved => moved.extend(item.inline_bytes()),
             ItemDirection::Input | ItemDirection::Output if !item.faulted() => {
                 let argument = item.argument();
-                let whole = item.inline_bytes().len() < item.total_bytes() as usize && item.direction() == ItemDirection::Input;
+                let whole = item.inline_bytes().len() < item.total_bytes() as usize
+                    && item.direction() == ItemDirection::Input;
                 let data = if whole { supply(&item) } else { None };
-                let buffer = buffer(&item, data, shapes.get(argument).copied().flatten(), traced.arguments[argument]);
+                let buffer = buffer(
+                    &item,
+                    data,
+                    shapes.get(argument).copied().flatten(),
+                    traced.arguments[argument],
+                );
                 traced.buffers.push(buffer);
             }
             _ => {}
@@ -40,8 +58,17 @@ pub(crate) fn from_event(call: &CallRef<'_>, process: u32, thread: u32, supply: 
     traced
 }
 
-fn buffer(item: &ItemRef<'_>, data: Option<Vec<u8>>, shape: Option<Shape>, pointer: u64) -> TracedBuffer {
-    let direction = if item.direction() == ItemDirection::Input { BufferDirection::Input } else { BufferDirection::Output };
+fn buffer(
+    item: &ItemRef<'_>,
+    data: Option<Vec<u8>>,
+    shape: Option<Shape>,
+    pointer: u64,
+) -> TracedBuffer {
+    let direction = if item.direction() == ItemDirection::Input {
+        BufferDirection::Input
+    } else {
+        BufferDirection::Output
+    };
     let mut data = data.unwrap_or_else(|| item.inline_bytes().to_vec());
     let mut total_bytes = u64::from(item.total_bytes());
     // The runtime keeps the NUL of each string of a list.
@@ -49,7 +76,13 @@ fn buffer(item: &ItemRef<'_>, data: Option<Vec<u8>>, shape: Option<Shape>, point
         total_bytes -= 1;
         data.truncate(total_bytes as usize);
     }
-    TracedBuffer { argument: item.argument() as u8, direction, address: item.address(), total_bytes, data: data.into() }
+    TracedBuffer {
+        argument: item.argument() as u8,
+        direction,
+        address: item.address(),
+        total_bytes,
+        data: data.into(),
+    }
 }
 
 /// Empty strings have no item of their own.
@@ -59,7 +92,13 @@ fn add_empty_strings(traced: &mut TracedCall, call: &CallRef<'_>, shapes: &[Opti
         let is_there = || call.items_of(index, ItemDirection::Input).next().is_some();
         if *shape == Some(Shape::String) && address != 0 && !is_there() {
             let argument = index as u8;
-            traced.buffers.push(TracedBuffer { argument, direction: BufferDirection::Input, address, total_bytes: 0, data: Vec::new().into() });
+            traced.buffers.push(TracedBuffer {
+                argument,
+                direction: BufferDirection::Input,
+                address,
+                total_bytes: 0,
+                data: Vec::new().into(),
+            });
         }
     }
 }
@@ -76,14 +115,19 @@ fn shapes(number: u16, arguments: &[u64]) -> Vec<Option<Shape>> {
 
 const CALL: u8 = 1;
 
-/// Keeps at most `limit` bytes of each buffer that holds data, and all of what means something to the kernel: paths and structures.
+/// Keeps at most `limit` bytes of each buffer that holds data, and all of what means something to
+/// the kernel: paths and structures.
 pub fn limit_data(call: &mut TracedCall, limit: u64) {
     let Some(row) = u16::try_from(call.number).ok().and_then(table::call) else { return };
     let row = row.resolve(&call.arguments).0;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     for buffer in &mut call.buffers {
         let index = usize::from(buffer.argument);
-        let Some(ArgumentKind::Pointer(pointer)) = row.arguments.get(index).map(|argument| &argument.kind) else { continue };
+        let Some(ArgumentKind::Pointer(pointer)) =
+            row.arguments.get(index).map(|argument| &argument.kind)
+        else {
+            continue;
+        };
         let is_data = match pointer.shape {
             Shape::Plain => pointer.element_bytes == 1 && pointer.length != LengthRule::Constant,
             Shape::Iovec => buffer.address != call.arguments[index],
@@ -121,17 +165,30 @@ pub(crate) fn to_event(call: &TracedCall) -> Vec<u8> {
     for word in [0, call.entered_ns, call.returned_ns, u64::from(call.processor)] {
         bytes.extend(word.to_le_bytes());
     }
-    let inputs_first = |direction| call.buffers.iter().filter(move |buffer| buffer.direction == direction);
-    for buffer in inputs_first(BufferDirection::Input).chain(inputs_first(BufferDirection::Output)) {
+    let inputs_first =
+        |direction| call.buffers.iter().filter(move |buffer| buffer.direction == direction);
+    for buffer in inputs_first(BufferDirection::Input).chain(inputs_first(BufferDirection::Output))
+    {
         if usize::from(buffer.argument) >= count {
             continue;
         }
-        bytes.extend([buffer.argument, u8::from(buffer.direction == BufferDirection::Output), 0, 0]);
+        bytes.extend([
+            buffer.argument,
+            u8::from(buffer.direction == BufferDirection::Output),
+            0,
+            0,
+        ]);
         let argument = usize::from(buffer.argument);
         // The runtime keeps the NUL of each string of a list.
-        let nul = usize::from(shapes.get(argument) == Some(&Some(Shape::Strings)) && buffer.address != call.arguments[argument]);
+        let nul = usize::from(
+            shapes.get(argument) == Some(&Some(Shape::Strings))
+                && buffer.address != call.arguments[argument],
+        );
         bytes.extend(((buffer.data.len() + nul) as u32).to_le_bytes());
-        bytes.extend((buffer.total_bytes.saturating_add(nul as u64).min(u64::from(u32::MAX)) as u32).to_le_bytes());
+        bytes.extend(
+            (buffer.total_bytes.saturating_add(nul as u64).min(u64::from(u32::MAX)) as u32)
+                .to_le_bytes(),
+        );
         bytes.extend([0; 4]);
         bytes.extend(buffer.address.to_le_bytes());
         bytes.extend(&*buffer.data);
@@ -166,7 +223,8 @@ mod tests {
             buffers: vec![input(1, 0x1000, b"/etc/passwd")],
             ..TracedCall::default()
         };
-        let empty = TracedCall { buffers: vec![input(1, 0x1000, b"")], result: -2, ..openat.clone() };
+        let empty =
+            TracedCall { buffers: vec![input(1, 0x1000, b"")], result: -2, ..openat.clone() };
         for call in [openat, empty] {
             let bytes = to_event(&call);
             let (event, size) = parse_event(&bytes).unwrap();

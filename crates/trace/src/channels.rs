@@ -1,5 +1,6 @@
-//! Pipes and pairs of sockets between processes: whose descriptors are their ends, and how much is in them. Where no times tell which of two
-//! processes was first, this does: nobody reads what has not been written, writes more than there is room for, sees an end before all writers have
+//! Pipes and pairs of sockets between processes: whose descriptors are their ends, and how much is
+//! in them. Where no times tell which of two processes was first, this does: nobody reads what has
+//! not been written, writes more than there is room for, sees an end before all writers have
 //! closed, or is told that nobody reads while somebody does.
 
 use crate::descriptors::{self, Descriptor, Table};
@@ -114,17 +115,29 @@ impl Channels {
 
     /// Whether that can have come to pass by now.
     pub fn allow(&self, observation: &Observation) -> bool {
-        if self.filling.get(&thread_of(observation)).is_some_and(|flow| flow.bytes.get() > flow.capacity.get() && flow.is_drained()) {
+        if self
+            .filling
+            .get(&thread_of(observation))
+            .is_some_and(|flow| flow.bytes.get() > flow.capacity.get() && flow.is_drained())
+        {
             return false;
         }
         let Observation::Record(TraceRecord::Call(call)) = observation else { return true };
-        if let Some(flow) = reads_from(call).and_then(|number| self.end(call, number)?.reads.clone()) {
+        if let Some(flow) =
+            reads_from(call).and_then(|number| self.end(call, number)?.reads.clone())
+        {
             return match call.result {
-                0 => call.arguments[2] == 0 && call.number == READ || flow.bytes.get() == 0 && !flow.is_fed(),
+                0 => {
+                    call.arguments[2] == 0 && call.number == READ
+                        || flow.bytes.get() == 0 && !flow.is_fed()
+                }
                 bytes => bytes < 0 || flow.bytes.get() >= bytes as u64,
             };
         }
-        let Some(flow) = writes_to(call).and_then(|number| self.end(call, number)?.writes.clone()) else { return true };
+        let Some(flow) = writes_to(call).and_then(|number| self.end(call, number)?.writes.clone())
+        else {
+            return true;
+        };
         match call.result {
             EPIPE => !flow.is_drained(),
             1.. => flow.bytes.get() < flow.capacity.get() || !flow.is_drained(),
@@ -132,13 +145,15 @@ impl Channels {
         }
     }
 
-    /// The processes that could write no more after this, as it closes the last descriptor to read from there. What they have yet to write with success
-    /// was written before.
+    /// The processes that could write no more after this, as it closes the last descriptor to read
+    /// from there. What they have yet to write with success was written before.
     pub fn cut_off(&self, observation: &Observation) -> Vec<u32> {
         let (process, closed) = match observation {
             Observation::Record(TraceRecord::Call(call)) => match call.number {
                 CLOSE if !call.failed() => (call.process, Some(call.arguments[0] as u32)),
-                DUP2 | DUP3 if !call.failed() && call.arguments[0] != call.arguments[1] => (call.process, Some(call.arguments[1] as u32)),
+                DUP2 | DUP3 if !call.failed() && call.arguments[0] != call.arguments[1] => {
+                    (call.process, Some(call.arguments[1] as u32))
+                }
                 EXIT_GROUP => (call.process, None),
                 _ => return Vec::new(),
             },
@@ -146,19 +161,41 @@ impl Channels {
             _ => return Vec::new(),
         };
         let Some(table) = self.processes.get(&process) else { return Vec::new() };
-        let own = || table.iter().filter(|(number, _)| closed.is_none_or(|closed| closed == **number)).map(|(_, slot)| &slot.end);
-        let is_last = |end: &&Rc<End>| own().filter(|other| Rc::ptr_eq(other, end)).count() == Rc::strong_count(end);
-        let flows: Vec<&Rc<Flow>> = own().filter(is_last).filter_map(|end| end.reads.as_ref()).collect();
-        let writes = |slot: &Slot| slot.end.writes.as_ref().is_some_and(|flow| flows.iter().any(|lost| Rc::ptr_eq(lost, flow)));
-        let others = self.processes.iter().filter(|(other, _)| !flows.is_empty() && **other != process);
-        others.filter(|(_, table)| table.values().any(writes)).map(|(process, _)| *process).collect()
+        let own = || {
+            table
+                .iter()
+                .filter(|(number, _)| closed.is_none_or(|closed| closed == **number))
+                .map(|(_, slot)| &slot.end)
+        };
+        let is_last = |end: &&Rc<End>| {
+            own().filter(|other| Rc::ptr_eq(other, end)).count() == Rc::strong_count(end)
+        };
+        let flows: Vec<&Rc<Flow>> =
+            own().filter(is_last).filter_map(|end| end.reads.as_ref()).collect();
+        let writes = |slot: &Slot| {
+            slot.end
+                .writes
+                .as_ref()
+                .is_some_and(|flow| flows.iter().any(|lost| Rc::ptr_eq(lost, flow)))
+        };
+        let others =
+            self.processes.iter().filter(|(other, _)| !flows.is_empty() && **other != process);
+        others
+            .filter(|(_, table)| table.values().any(writes))
+            .map(|(process, _)| *process)
+            .collect()
     }
 
     /// Takes in what happened.
     pub fn follow(&mut self, observation: &Observation) {
         match observation {
-            Observation::Record(TraceRecord::ProcessStart(start)) if start.how == StartKind::Exec => {
-                self.processes.entry(start.process).or_default().retain(|_, slot| !slot.closes_on_exec);
+            Observation::Record(TraceRecord::ProcessStart(start))
+                if start.how == StartKind::Exec =>
+            {
+                self.processes
+                    .entry(start.process)
+                    .or_default()
+                    .retain(|_, slot| !slot.closes_on_exec);
             }
             Observation::Record(TraceRecord::Call(call)) if !call.failed() => self.call(call),
             _ => {}
@@ -171,32 +208,47 @@ impl Channels {
 
     fn call(&mut self, call: &TracedCall) {
         let bytes = u64::try_from(call.result).unwrap_or(0);
-        if let Some(flow) = writes_to(call).and_then(|number| self.end(call, number)?.writes.clone()) {
+        if let Some(flow) =
+            writes_to(call).and_then(|number| self.end(call, number)?.writes.clone())
+        {
             flow.bytes.set(flow.bytes.get().saturating_add(bytes));
             self.filling.insert(call.thread, flow);
         } else {
             self.filling.remove(&call.thread);
         }
-        let stays = call.number == TEE || matches!(call.number, RECVFROM | RECVMSG) && flags_of(call) & MSG_PEEK != 0;
-        if let Some(flow) = reads_from(call).filter(|_| !stays).and_then(|number| self.end(call, number)?.reads.clone()) {
+        let stays = call.number == TEE
+            || matches!(call.number, RECVFROM | RECVMSG) && flags_of(call) & MSG_PEEK != 0;
+        if let Some(flow) = reads_from(call)
+            .filter(|_| !stays)
+            .and_then(|number| self.end(call, number)?.reads.clone())
+        {
             flow.bytes.set(flow.bytes.get().saturating_sub(bytes));
         }
         match call.number {
             SHUTDOWN => self.shut(call),
             FCNTL if call.arguments[1] == F_SETPIPE_SZ => {
                 let end = self.end(call, call.arguments[0] as u32);
-                end.and_then(|end| end.reads.as_ref().or(end.writes.as_ref())).into_iter().for_each(|flow| flow.capacity.set(bytes));
+                end.and_then(|end| end.reads.as_ref().or(end.writes.as_ref()))
+                    .into_iter()
+                    .for_each(|flow| flow.capacity.set(bytes));
             }
             _ => {}
         }
-        let Some(row) = u16::try_from(call.number).ok().and_then(table::call).map(|row| row.resolve(&call.arguments).0) else { return };
+        let Some(row) = u16::try_from(call.number)
+            .ok()
+            .and_then(table::call)
+            .map(|row| row.resolve(&call.arguments).0)
+        else {
+            return;
+        };
         let table = self.processes.entry(call.process).or_default();
         let mut ends: Option<[Rc<End>; 2]> = None;
         descriptors::change(table, call, row, |index| {
             if row.descriptors != table::DescriptorEffect::MakesPair {
                 return None;
             }
-            let ends = ends.get_or_insert_with(|| if call.number == SOCKETPAIR { sockets() } else { pipe() });
+            let ends = ends
+                .get_or_insert_with(|| if call.number == SOCKETPAIR { sockets() } else { pipe() });
             ends.get(index).map(|end| Slot { end: Rc::clone(end), closes_on_exec: false })
         });
     }
@@ -206,7 +258,11 @@ impl Channels {
         const SHUT_WR: u64 = 1;
         let Some(end) = self.end(call, call.arguments[0] as u32) else { return };
         let sides = [(SHUT_WR, &end.reads), (SHUT_RD, &end.writes)];
-        sides.iter().filter(|(spares, _)| call.arguments[1] != *spares).filter_map(|(_, flow)| flow.as_ref()).for_each(|flow| flow.is_shut.set(true));
+        sides
+            .iter()
+            .filter(|(spares, _)| call.arguments[1] != *spares)
+            .filter_map(|(_, flow)| flow.as_ref())
+            .for_each(|flow| flow.is_shut.set(true));
     }
 }
 
@@ -253,7 +309,12 @@ fn pipe() -> [Rc<End>; 2] {
 
 fn sockets() -> [Rc<End>; 2] {
     let flows = [(); 2].map(|()| Flow::with_room_for(SOCKET_BYTES));
-    let end = |own: usize| Rc::new(End { reads: Some(Rc::clone(&flows[own])), writes: Some(Rc::clone(&flows[1 - own])) });
+    let end = |own: usize| {
+        Rc::new(End {
+            reads: Some(Rc::clone(&flows[own])),
+            writes: Some(Rc::clone(&flows[1 - own])),
+        })
+    };
     let ends = [end(0), end(1)];
     for (own, flow) in flows.iter().enumerate() {
         flow.reader.replace(Rc::downgrade(&ends[own]));
@@ -271,10 +332,23 @@ mod tests {
 
     fn call(process: u32, number: u32, arguments: [u64; 3], result: i64) -> Observation {
         let [first, second, third] = arguments;
-        let mut call = TracedCall { process, thread: process, number, result, arguments: [first, second, third, 0, 0, 0], ..TracedCall::default() };
+        let mut call = TracedCall {
+            process,
+            thread: process,
+            number,
+            result,
+            arguments: [first, second, third, 0, 0, 0],
+            ..TracedCall::default()
+        };
         if matches!(number, PIPE | SOCKETPAIR) {
             let data = [3_u32, 4].map(u32::to_le_bytes).concat();
-            call.buffers.push(TracedBuffer { argument: 0, direction: BufferDirection::Output, address: 1, total_bytes: 8, data: data.into() });
+            call.buffers.push(TracedBuffer {
+                argument: 0,
+                direction: BufferDirection::Output,
+                address: 1,
+                total_bytes: 8,
+                data: data.into(),
+            });
         }
         Observation::Record(TraceRecord::Call(call))
     }
@@ -289,7 +363,9 @@ mod tests {
         follow(&mut channels, &[call(1, PIPE, [9, 0, 0], 0)]);
         channels.forked(1, 2);
         let read = |bytes: i64| call(2, READ, [3, 9, 100], bytes);
-        assert!(!channels.allow(&read(1)) && !channels.allow(&read(0)) && channels.allow(&read(-11)));
+        assert!(
+            !channels.allow(&read(1)) && !channels.allow(&read(0)) && channels.allow(&read(-11))
+        );
         follow(&mut channels, &[call(1, WRITE, [4, 9, 5], 5)]);
         assert!(channels.allow(&read(5)) && !channels.allow(&read(6)) && !channels.allow(&read(0)));
         follow(&mut channels, &[read(5), call(1, CLOSE, [4, 0, 0], 0)]);
@@ -334,7 +410,10 @@ mod tests {
         follow(&mut channels, &[call(1, SOCKETPAIR, [1, 1, 0], 0)]);
         channels.forked(1, 2);
         follow(&mut channels, &[call(1, WRITE, [3, 9, 5], 5)]);
-        assert!(channels.allow(&call(2, RECVFROM, [4, 9, 100], 5)) && !channels.allow(&call(1, READ, [3, 9, 100], 5)));
+        assert!(
+            channels.allow(&call(2, RECVFROM, [4, 9, 100], 5))
+                && !channels.allow(&call(1, READ, [3, 9, 100], 5))
+        );
         assert!(!channels.allow(&call(1, READ, [3, 9, 100], 0)));
         follow(&mut channels, &[call(2, SHUTDOWN, [4, 1, 0], 0)]);
         assert!(channels.allow(&call(1, READ, [3, 9, 100], 0)), "the other side writes no more");

@@ -25,11 +25,21 @@ pub(crate) trait Descriptor: Clone {
 /// Descriptors by number.
 pub(crate) type Table<T> = BTreeMap<u32, T>;
 
-/// Does to a table what a call did that succeeded. `made` says what there is to know of what it made, if anything; of a pair first of the one, then of the other.
-pub(crate) fn change<T: Descriptor>(table: &mut Table<T>, call: &TracedCall, row: &Row, mut made: impl FnMut(usize) -> Option<T>) {
-    let (first, second, result) = (call.arguments[0] as u32, call.arguments[1] as u32, call.result as u32);
+/// Does to a table what a call did that succeeded. `made` says what there is to know of what it
+/// made, if anything; of a pair first of the one, then of the other.
+pub(crate) fn change<T: Descriptor>(
+    table: &mut Table<T>,
+    call: &TracedCall,
+    row: &Row,
+    mut made: impl FnMut(usize) -> Option<T>,
+) {
+    let (first, second, result) =
+        (call.arguments[0] as u32, call.arguments[1] as u32, call.result as u32);
     if call.number == FCNTL && second == F_SETFD {
-        table.get_mut(&first).into_iter().for_each(|descriptor| descriptor.set_closes_on_exec(call.arguments[2] & 1 != 0));
+        table
+            .get_mut(&first)
+            .into_iter()
+            .for_each(|descriptor| descriptor.set_closes_on_exec(call.arguments[2] & 1 != 0));
     }
     match row.descriptors {
         DescriptorEffect::Unchanged | DescriptorEffect::Receives => {}
@@ -37,17 +47,25 @@ pub(crate) fn change<T: Descriptor>(table: &mut Table<T>, call: &TracedCall, row
         DescriptorEffect::MakesPair => {
             for (index, number) in pair(call).into_iter().flatten().enumerate() {
                 let mut descriptor = made(index);
-                descriptor.iter_mut().for_each(|descriptor| descriptor.set_closes_on_exec(open_flags(call, row) & O_CLOEXEC != 0));
+                descriptor.iter_mut().for_each(|descriptor| {
+                    descriptor.set_closes_on_exec(open_flags(call, row) & O_CLOEXEC != 0)
+                });
                 put(table, number, descriptor);
             }
         }
         DescriptorEffect::Closes => put(table, first, None),
         DescriptorEffect::ClosesRange if call.arguments[2] & CLOSE_RANGE_CLOEXEC != 0 => {
-            table.range_mut(first..=second.max(first)).for_each(|(_, descriptor)| descriptor.set_closes_on_exec(true));
+            table
+                .range_mut(first..=second.max(first))
+                .for_each(|(_, descriptor)| descriptor.set_closes_on_exec(true));
         }
-        DescriptorEffect::ClosesRange => table.retain(|number, _| !(first..=second).contains(number)),
+        DescriptorEffect::ClosesRange => {
+            table.retain(|number, _| !(first..=second).contains(number))
+        }
         DescriptorEffect::Dups => duplicate(table, first, result, closes_copy(call, row)),
-        DescriptorEffect::DupsOnto if first != second => duplicate(table, first, second, closes_copy(call, row)),
+        DescriptorEffect::DupsOnto if first != second => {
+            duplicate(table, first, second, closes_copy(call, row))
+        }
         DescriptorEffect::DupsOnto => {}
     }
 }
@@ -73,19 +91,30 @@ fn duplicate<T: Descriptor>(table: &mut Table<T>, from: u32, to: u32, closes_on_
 
 /// The two numbers that the kernel wrote.
 fn pair(call: &TracedCall) -> Option<[u32; 2]> {
-    let written = |buffer: &&retake_trace_format::TracedBuffer| buffer.direction == BufferDirection::Output && buffer.data.len() >= 8;
+    let written = |buffer: &&retake_trace_format::TracedBuffer| {
+        buffer.direction == BufferDirection::Output && buffer.data.len() >= 8
+    };
     let bytes = call.buffers.iter().find(written)?.data.first_chunk::<8>()?;
     let [a, b, c, d, e, f, g, h] = *bytes;
     Some([u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h])])
 }
 
-/// The flags a new descriptor was asked to have. Those of `accept4`, `pipe2` and others share the values of `open`.
+/// The flags a new descriptor was asked to have. Those of `accept4`, `pipe2` and others share the
+/// values of `open`.
 pub(crate) fn open_flags(call: &TracedCall, row: &Row) -> u32 {
     let flags = row.arguments.iter().position(|argument| argument.name == "flags");
-    let kind = row.arguments.iter().position(|argument| argument.name == "type").filter(|_| call.number != FCNTL);
+    let kind = row
+        .arguments
+        .iter()
+        .position(|argument| argument.name == "type")
+        .filter(|_| call.number != FCNTL);
     flags.or(kind).map_or(0, |index| call.arguments[index] as u32)
 }
 
 fn closes_copy(call: &TracedCall, row: &Row) -> bool {
-    if call.number == FCNTL { call.arguments[1] == F_DUPFD_CLOEXEC } else { open_flags(call, row) & O_CLOEXEC != 0 }
+    if call.number == FCNTL {
+        call.arguments[1] == F_DUPFD_CLOEXEC
+    } else {
+        open_flags(call, row) & O_CLOEXEC != 0
+    }
 }

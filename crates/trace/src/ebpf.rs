@@ -1,9 +1,12 @@
-//! Tracing from the kernel: programs of ours see each call where it returns and copy its data into rings. Nothing in the traced programs stops or
-//! changes, they need not be started by us, and those that are not traced pay next to nothing.
+//! Tracing from the kernel: programs of ours see each call where it returns and copy its data into
+//! rings. Nothing in the traced programs stops or changes, they need not be started by us, and
+//! those that are not traced pay next to nothing.
 //!
-//! Nothing is lost: the tree is also seized by ptrace, without any stop at calls. A thread that fills a ring too far, or whose data only we can
-//! read, is sent SIGSTOP by the program in the kernel; ptrace reports that before the thread sees anything, and it goes on without a signal when
-//! the rings are empty. Paper: [RE-ANIMATOR §2.3], whose tracer in the kernel has such a brake too, but a module to go with it.
+//! Nothing is lost: the tree is also seized by ptrace, without any stop at calls. A thread that
+//! fills a ring too far, or whose data only we can read, is sent SIGSTOP by the program in the
+//! kernel; ptrace reports that before the thread sees anything, and it goes on without a signal
+//! when the rings are empty. Paper: [RE-ANIMATOR §2.3], whose tracer in the kernel has such a brake
+//! too, but a module to go with it.
 
 mod calls;
 mod collector;
@@ -34,10 +37,12 @@ pub fn check() -> Result<()> {
     Ok(retake_trace_ebpf::check()?)
 }
 
-/// Hands on what a program or processes do, calls in the order in which they return. Returns the program's wait status, or 0.
+/// Hands on what a program or processes do, calls in the order in which they return. Returns the
+/// program's wait status, or 0.
 ///
 /// # Errors
-/// The program cannot be run, a process cannot be followed, or the kernel takes no programs from us.
+/// The program cannot be run, a process cannot be followed, or the kernel takes no programs from
+/// us.
 pub fn live(request: &Request, observer: Observer) -> Result<i32> {
     outside::live(request, observer, run)
 }
@@ -52,7 +57,8 @@ pub fn into_spool(request: &Request, folder: &Path, metadata: &Metadata) -> Resu
 
 /// While there is something in the rings they are looked at so often.
 const BUSY_PERIOD: Duration = Duration::from_millis(1);
-/// Without anything in them, the pause grows up to this. What is written meanwhile fits, or whoever writes it is held.
+/// Without anything in them, the pause grows up to this. What is written meanwhile fits, or whoever
+/// writes it is held.
 const IDLE_PERIOD: Duration = Duration::from_millis(20);
 
 type Shared = Mutex<Collector>;
@@ -71,12 +77,17 @@ fn run(request: &Request, log: Arc<dyn EventLog>, looker: Option<Arc<Looker>>) -
 }
 
 fn trace(request: &Request, log: Arc<dyn EventLog>, looker: Option<Arc<Looker>>) -> Result<i32> {
-    let (mut programs, rings) = Programs::load(&Settings { data_limit: request.data_limit, looks: looker.is_some() })?;
+    let (mut programs, rings) =
+        Programs::load(&Settings { data_limit: request.data_limit, looks: looker.is_some() })?;
     programs.attach()?;
-    let mappings = looker.map(|looker| programs.take_mappers().map(|mappers| Mappings::new(looker, mappers))).transpose()?;
+    let mappings = looker
+        .map(|looker| programs.take_mappers().map(|mappers| Mappings::new(looker, mappers)))
+        .transpose()?;
     let shared = Mutex::new(Collector::new(Arc::clone(&log), rings, request.data_limit, mappings));
     let child = match &request.whom {
-        Whom::Program(program) => Some((program.program.display().to_string(), attach::prepare(program)?)),
+        Whom::Program(program) => {
+            Some((program.program.display().to_string(), attach::prepare(program)?))
+        }
         Whom::Processes(_) => None,
     };
     let programs = Mutex::new(Some(programs));
@@ -99,8 +110,18 @@ fn trace(request: &Request, log: Arc<dyn EventLog>, looker: Option<Arc<Looker>>)
     let mut collector = lock(&shared);
     collector.drain();
     collector.finish()?;
-    tell_losses(&*log, programs.into_inner().unwrap_or_else(PoisonError::into_inner).map(|programs| programs.counters()));
-    let exit = if libc::WIFSIGNALED(status) { Exit::Killed(libc::WTERMSIG(status)) } else { Exit::Exited(libc::WEXITSTATUS(status)) };
+    tell_losses(
+        &*log,
+        programs
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+            .map(|programs| programs.counters()),
+    );
+    let exit = if libc::WIFSIGNALED(status) {
+        Exit::Killed(libc::WTERMSIG(status))
+    } else {
+        Exit::Exited(libc::WEXITSTATUS(status))
+    };
     log.finish(&Outcome { exit, duration_ms: 0, counters: [].into(), changed_files: None })?;
     log.drained();
     Ok(status)

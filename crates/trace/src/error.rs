@@ -18,7 +18,10 @@ pub enum Error {
     #[error(transparent)]
     Recording(#[from] retake_recording::Error),
     /// An event that no thread of a traced program writes.
-    #[error("event {index} of stream {stream} is malformed: {error}\n  likely    the recording is damaged, or another version of retake made it")]
+    #[error(
+        "event {index} of stream {stream} is malformed: {error}\n  likely    the recording is \
+        damaged, or another version of retake made it"
+    )]
     Malformed {
         /// Where.
         stream: u32,
@@ -37,7 +40,8 @@ pub enum Error {
     },
     /// ptrace is forbidden, or the process is traced by somebody else.
     #[error(
-        "cannot attach to {whom}: {source}\n  likely    this machine forbids tracing (seccomp profile, kernel.yama.ptrace_scope), or a debugger has it\n  try       retake doctor"
+        "cannot attach to {whom}: {source}\n  likely    this machine forbids tracing (seccomp \
+        profile, kernel.yama.ptrace_scope), or a debugger has it\n  try       retake doctor"
     )]
     Attach {
         /// The program or process.
@@ -49,7 +53,10 @@ pub enum Error {
     #[error("there is no process {0}\n  try       ps -e, which lists them")]
     NoProcess(i32),
     /// Tracing from the kernel was left out of this build.
-    #[error("this retake was built without tracing from the kernel\n  try       cargo build --release -p retake --features ebpf, or --method ptrace")]
+    #[error(
+        "this retake was built without tracing from the kernel\n  try       cargo build --release \
+        -p retake --features ebpf, or --method ptrace"
+    )]
     LeftOut,
     /// Calls cannot be seen from the kernel.
     #[cfg(feature = "ebpf")]

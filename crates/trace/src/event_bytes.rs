@@ -1,4 +1,5 @@
-//! Events as bytes, written by those who see calls from outside as the runtime would have written them.
+//! Events as bytes, written by those who see calls from outside as the runtime would have written
+//! them.
 
 use crate::Result;
 use retake_record::EventLog;
@@ -29,7 +30,13 @@ pub(crate) fn event(kind: u8, number: u16, value: i64, body: &[u8]) -> Vec<u8> {
 }
 
 /// The first event of a thread.
-pub(crate) fn start(process: i32, tid: i32, parent: Option<u32>, how: u64, time_ns: u64) -> Vec<u8> {
+pub(crate) fn start(
+    process: i32,
+    tid: i32,
+    parent: Option<u32>,
+    how: u64,
+    time_ns: u64,
+) -> Vec<u8> {
     let body = [u64::from(process as u32) | u64::from(tid as u32) << 32, how, time_ns];
     let parent = parent.map_or(u64::from(u32::MAX), u64::from);
     event(START, 0, parent as i64, &words(&body))

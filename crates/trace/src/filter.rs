@@ -16,7 +16,13 @@ const NAMED_SETS: &[(&str, &[&str])] = &[
     ("statfs", &["statfs"]),
     ("fstatfs", &["fstatfs"]),
     ("%statfs", &["statfs", "fstatfs", "ustat"]),
-    ("pure", &["getpid", "getppid", "gettid", "getuid", "geteuid", "getgid", "getegid", "getpgrp", "umask"]),
+    (
+        "pure",
+        &[
+            "getpid", "getppid", "gettid", "getuid", "geteuid", "getgid", "getegid", "getpgrp",
+            "umask",
+        ],
+    ),
 ];
 
 /// A choice of system calls.
@@ -54,8 +60,13 @@ fn inversion(text: &str) -> (bool, &str) {
 /// What strace has and this has not, with what would help instead.
 fn refusal(qualifier: &str) -> Option<&'static str> {
     Some(match qualifier {
-        "inject" | "fault" => "calls are not tampered with here; retake record --chaos disturbs a program in other ways",
-        "read" | "reads" | "r" | "write" | "writes" | "w" => "data are not dumped; -s shows more of them, -o FILE.ds keeps all, for retake ds txt",
+        "inject" | "fault" => {
+            "calls are not tampered with here; retake record --chaos disturbs a program in other \
+            ways"
+        }
+        "read" | "reads" | "r" | "write" | "writes" | "w" => {
+            "data are not dumped; -s shows more of them, -o FILE.ds keeps all, for retake ds txt"
+        }
         "raw" | "x" => "arguments are always told by what they mean; retake ds txt has the numbers",
         "kvm" => "exits of virtual processors are not told",
         _ => return None,
@@ -67,7 +78,8 @@ fn calls_named(name: &str) -> Result<Vec<u16>, String> {
         return Err("regular expressions are not understood: name the calls, or a class".to_owned());
     }
     if let Some(class) = name.strip_prefix('%') {
-        return class_members(class).ok_or_else(|| format!("there is no class %{class}: try one of {}", class_names()));
+        return class_members(class)
+            .ok_or_else(|| format!("there is no class %{class}: try one of {}", class_names()));
     }
     let (optional, name) = name.strip_prefix('?').map_or((false, name), |name| (true, name));
     match table::call_by_name(name) {
@@ -79,9 +91,18 @@ fn calls_named(name: &str) -> Result<Vec<u16>, String> {
 
 fn class_members(class: &str) -> Option<Vec<u16>> {
     let with_sign = format!("%{class}");
-    let set = NAMED_SETS.iter().find(|(name, _)| *name == with_sign).or_else(|| NAMED_SETS.iter().find(|(name, _)| *name == class));
+    let set = NAMED_SETS
+        .iter()
+        .find(|(name, _)| *name == with_sign)
+        .or_else(|| NAMED_SETS.iter().find(|(name, _)| *name == class));
     if let Some((_, names)) = set {
-        return Some(names.iter().filter_map(|name| table::call_by_name(name)).map(|row| row.number).collect());
+        return Some(
+            names
+                .iter()
+                .filter_map(|name| table::call_by_name(name))
+                .map(|row| row.number)
+                .collect(),
+        );
     }
     let class = match class {
         "net" => "network",
@@ -89,7 +110,10 @@ fn class_members(class: &str) -> Option<Vec<u16>> {
         other => other,
     };
     let class = Classes::by_name(class)?;
-    let is_member = |call: &&CallRow| call.row.classes.intersects(class) || call.sub_rows.iter().any(|sub| sub.row.classes.intersects(class));
+    let is_member = |call: &&CallRow| {
+        call.row.classes.intersects(class)
+            || call.sub_rows.iter().any(|sub| sub.row.classes.intersects(class))
+    };
     Some(CALLS.iter().filter(is_member).map(|call| call.number).collect())
 }
 
@@ -105,7 +129,8 @@ enum Status {
     Failed,
     /// The thread never came back.
     Unfinished,
-    /// strace's own: what it could not find out, and what was going on when it left. There are no such calls here.
+    /// strace's own: what it could not find out, and what was going on when it left. There are no
+    /// such calls here.
     Never,
 }
 
@@ -127,13 +152,24 @@ fn statuses(text: &str) -> Result<HashSet<Status>, String> {
             "all" => chosen.extend(STATUSES.iter().map(|(_, status)| *status)),
             "none" => {}
             name => {
-                let known = || STATUSES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+                let known =
+                    || STATUSES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
                 let found = STATUSES.iter().find(|(other, _)| *other == name);
-                chosen.insert(found.ok_or_else(|| format!("there is no status {name}: all, {}", known()))?.1);
+                chosen.insert(
+                    found.ok_or_else(|| format!("there is no status {name}: all, {}", known()))?.1,
+                );
             }
         }
     }
-    Ok(if inverted { STATUSES.iter().map(|(_, status)| *status).filter(|status| !chosen.contains(status)).collect() } else { chosen })
+    Ok(if inverted {
+        STATUSES
+            .iter()
+            .map(|(_, status)| *status)
+            .filter(|status| !chosen.contains(status))
+            .collect()
+    } else {
+        chosen
+    })
 }
 
 /// Kinds of descriptors by the names that users give them.
@@ -164,13 +200,21 @@ impl Default for Filter {
     fn default() -> Self {
         let signals = (1..=64).collect();
         let (descriptors, processes) = Default::default();
-        Self { calls: CallSet::all(), signals, statuses: None, errors: None, descriptors, paths: Vec::new(), processes }
+        Self {
+            calls: CallSet::all(),
+            signals,
+            statuses: None,
+            errors: None,
+            descriptors,
+            paths: Vec::new(),
+            processes,
+        }
     }
 }
 
 impl Filter {
-    /// Adds an expression as after strace's `-e`: `trace=SET`, `signal=SET`, `status=KIND`, `error=NAMES`, `descriptor=KINDS`, or a SET of
-    /// calls alone.
+    /// Adds an expression as after strace's `-e`: `trace=SET`, `signal=SET`, `status=KIND`,
+    /// `error=NAMES`, `descriptor=KINDS`, or a SET of calls alone.
     ///
     /// # Errors
     /// What is not understood.
@@ -181,13 +225,22 @@ impl Filter {
             "signal" | "signals" | "s" => self.signals = signals(value)?,
             "status" => self.statuses = Some(statuses(value)?).filter(|_| value != "all"),
             "error" => {
-                let number = |name: &str| errno::by_name(name).ok_or_else(|| format!("there is no error {name}"));
+                let number = |name: &str| {
+                    errno::by_name(name).ok_or_else(|| format!("there is no error {name}"))
+                };
                 self.errors = Some(value.split(',').map(number).collect::<Result<_, _>>()?);
             }
             "descriptor" => self.descriptors = descriptor_kinds(value)?,
             other => {
-                return Err(refusal(other)
-                    .map_or_else(|| format!("there is no expression {other}=: trace, signal, status, error, descriptor"), str::to_owned));
+                return Err(refusal(other).map_or_else(
+                    || {
+                        format!(
+                            "there is no expression {other}=: trace, signal, \
+                    status, error, descriptor"
+                        )
+                    },
+                    str::to_owned,
+                ));
             }
         }
         Ok(())
@@ -205,11 +258,16 @@ impl Filter {
 
     /// Whether all is wanted.
     pub fn is_open(&self) -> bool {
-        let of_calls = self.calls == CallSet::all() && self.statuses.is_none() && self.errors.is_none();
-        of_calls && self.descriptors.is_empty() && self.paths.is_empty() && self.processes.is_empty()
+        let of_calls =
+            self.calls == CallSet::all() && self.statuses.is_none() && self.errors.is_none();
+        of_calls
+            && self.descriptors.is_empty()
+            && self.paths.is_empty()
+            && self.processes.is_empty()
     }
 
-    /// Whether this is wanted. The tracker must not have followed it yet: a descriptor that it closes is still open then.
+    /// Whether this is wanted. The tracker must not have followed it yet: a descriptor that it
+    /// closes is still open then.
     pub fn wants(&self, observation: &Observation, tracker: &Tracker) -> bool {
         if !self.processes.is_empty() && !self.processes.contains(&observation.process()) {
             return false;
@@ -222,7 +280,9 @@ impl Filter {
     }
 
     fn wants_call(&self, call: &TracedCall, tracker: &Tracker) -> bool {
-        if !u16::try_from(call.number).is_ok_and(|number| self.calls.0.contains(&number) || usize::from(number) >= CALLS.len()) {
+        if !u16::try_from(call.number).is_ok_and(|number| {
+            self.calls.0.contains(&number) || usize::from(number) >= CALLS.len()
+        }) {
             return false;
         }
         let unfinished = call.returned_ns == 0;
@@ -232,19 +292,30 @@ impl Filter {
             (false, false) => Status::Successful,
         };
         let status = self.statuses.as_ref().is_none_or(|statuses| statuses.contains(&status));
-        let error = self.errors.as_ref().is_none_or(|errors| call.errno().is_some_and(|errno| errors.contains(&(errno as u16))));
-        let kind = self.descriptors.is_empty() || tracker.descriptor_kinds_of(call).iter().any(|kind| self.descriptors.contains(kind));
-        status && error && kind && (self.paths.is_empty() || tracker.paths_of(call).iter().any(|path| self.paths.contains(path)))
+        let error = self.errors.as_ref().is_none_or(|errors| {
+            call.errno().is_some_and(|errno| errors.contains(&(errno as u16)))
+        });
+        let kind = self.descriptors.is_empty()
+            || tracker.descriptor_kinds_of(call).iter().any(|kind| self.descriptors.contains(kind));
+        status
+            && error
+            && kind
+            && (self.paths.is_empty()
+                || tracker.paths_of(call).iter().any(|path| self.paths.contains(path)))
     }
 }
 
 fn descriptor_kinds(text: &str) -> Result<HashSet<DescriptorKind>, String> {
     let (inverted, list) = inversion(text);
-    if let Some(unknown) = list.split(',').find(|name| DESCRIPTOR_KINDS.iter().all(|(known, _)| known != name)) {
+    if let Some(unknown) =
+        list.split(',').find(|name| DESCRIPTOR_KINDS.iter().all(|(known, _)| known != name))
+    {
         let known: Vec<&str> = DESCRIPTOR_KINDS.iter().map(|(name, _)| *name).collect();
         return Err(format!("there is no kind of descriptor {unknown}: {}", known.join(", ")));
     }
-    let chosen = DESCRIPTOR_KINDS.iter().filter(|(name, _)| list.split(',').any(|wanted| wanted == *name) != inverted);
+    let chosen = DESCRIPTOR_KINDS
+        .iter()
+        .filter(|(name, _)| list.split(',').any(|wanted| wanted == *name) != inverted);
     Ok(chosen.flat_map(|(_, kinds)| kinds.iter().copied()).collect())
 }
 
@@ -256,8 +327,14 @@ fn signals(text: &str) -> Result<HashSet<u16>, String> {
             "all" => chosen.extend(1..=64),
             "none" => {}
             name => {
-                let full = if name.starts_with("SIG") { name.to_owned() } else { format!("SIG{}", name.to_ascii_uppercase()) };
-                chosen.insert(signal::by_name(&full).ok_or_else(|| format!("there is no signal {name}"))?);
+                let full = if name.starts_with("SIG") {
+                    name.to_owned()
+                } else {
+                    format!("SIG{}", name.to_ascii_uppercase())
+                };
+                chosen.insert(
+                    signal::by_name(&full).ok_or_else(|| format!("there is no signal {name}"))?,
+                );
             }
         }
     }
@@ -272,7 +349,12 @@ mod tests {
 
     fn call(name: &str, result: i64) -> Observation {
         let number = u32::from(table::call_by_name(name).unwrap().number);
-        Observation::Record(TraceRecord::Call(TracedCall { number, result, returned_ns: 1, ..TracedCall::default() }))
+        Observation::Record(TraceRecord::Call(TracedCall {
+            number,
+            result,
+            returned_ns: 1,
+            ..TracedCall::default()
+        }))
     }
 
     fn wanted(expressions: &[&str], name: &str, result: i64) -> bool {
@@ -303,26 +385,42 @@ mod tests {
             (&["?no_such_call,close"], "close", 0, true),
         ];
         for (expressions, name, result, expected) in cases {
-            assert_eq!(wanted(expressions, name, result), expected, "{expressions:?} {name} {result}");
+            assert_eq!(
+                wanted(expressions, name, result),
+                expected,
+                "{expressions:?} {name} {result}"
+            );
         }
     }
 
     #[test]
     fn kinds_of_descriptors_choose_calls() {
         let mut tracker = Tracker::default();
-        let descriptor = |number, path: &str, kind| StartDescriptor { number, path: path.into(), kind, offset: 0, flags: 0 };
+        let descriptor = |number, path: &str, kind| StartDescriptor {
+            number,
+            path: path.into(),
+            kind,
+            offset: 0,
+            flags: 0,
+        };
         let descriptors = vec![
             descriptor(0, "/dev/pts/0", DescriptorKind::CharacterDevice),
             descriptor(1, "pipe:[1]", DescriptorKind::Pipe),
             descriptor(3, "/etc/passwd", DescriptorKind::Unknown),
             descriptor(4, "/dev/null", DescriptorKind::Unknown),
         ];
-        let start = ProcessStart { process: 1, descriptors, ..state::of_process(std::process::id().cast_signed(), StartKind::Exec).unwrap() };
+        let start = ProcessStart {
+            process: 1,
+            descriptors,
+            ..state::of_process(std::process::id().cast_signed(), StartKind::Exec).unwrap()
+        };
         tracker.follow(&mut Observation::Record(TraceRecord::ProcessStart(Box::new(start))));
         let wanted = |kinds: &str, name: &str, descriptor: u64| {
             let mut filter = Filter::default();
             filter.expression(&format!("descriptor={kinds}")).unwrap();
-            let Observation::Record(TraceRecord::Call(mut call)) = call(name, 5) else { unreachable!() };
+            let Observation::Record(TraceRecord::Call(mut call)) = call(name, 5) else {
+                unreachable!()
+            };
             (call.process, call.arguments[0]) = (1, descriptor);
             filter.wants(&Observation::Record(TraceRecord::Call(call)), &tracker)
         };

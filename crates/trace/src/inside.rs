@@ -11,7 +11,8 @@ use retake_trace_format::TraceRecord;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Runs a program and hands on what it does, calls in the order in which they return, a moment after they did. Returns its wait status.
+/// Runs a program and hands on what it does, calls in the order in which they return, a moment
+/// after they did. Returns its wait status.
 ///
 /// # Errors
 /// The program cannot be run, or what its threads log is malformed.
@@ -21,11 +22,17 @@ pub fn live(request: &Request, store: Store, observer: Observer) -> Result<i32> 
     live.take_error().map_or(Ok(status), Err)
 }
 
-/// Runs a program and keeps all that it does in a new folder, to be read with [`read_spool`]. Returns its wait status.
+/// Runs a program and keeps all that it does in a new folder, to be read with [`read_spool`].
+/// Returns its wait status.
 ///
 /// # Errors
 /// The program cannot be run, or the folder cannot be made.
-pub fn into_spool(request: &Request, store: Store, folder: &Path, metadata: &Metadata) -> Result<i32> {
+pub fn into_spool(
+    request: &Request,
+    store: Store,
+    folder: &Path,
+    metadata: &Metadata,
+) -> Result<i32> {
     Ok(retake_record::trace(request, Arc::new(Spool::create(folder, metadata)?), store)?.status)
 }
 
@@ -38,7 +45,10 @@ pub fn is_spool(recording: &Recording) -> bool {
 ///
 /// # Errors
 /// It is damaged, which the observations before it do not suffer from; or what `observe` says.
-pub fn read_spool<E: From<Error>>(spool: &Recording, mut observe: impl FnMut(Observation) -> Result<(), E>) -> Result<(), E> {
+pub fn read_spool<E: From<Error>>(
+    spool: &Recording,
+    mut observe: impl FnMut(Observation) -> Result<(), E>,
+) -> Result<(), E> {
     let mut merge = Merge::new(spool)?;
     let result = loop {
         match merge.next() {

@@ -39,7 +39,14 @@ pub(crate) struct Meaning {
 impl Interpreter {
     /// For a stream; `parent` is the process that made it.
     pub fn new(info: &StreamInfo, parent: u32) -> Self {
-        Self { process: info.pid as u32, thread: info.tid as u32, parent, last_ns: 0, exec: None, moved: Vec::new() }
+        Self {
+            process: info.pid as u32,
+            thread: info.tid as u32,
+            parent,
+            last_ns: 0,
+            exec: None,
+            moved: Vec::new(),
+        }
     }
 
     /// The process it belongs to now.
@@ -72,22 +79,46 @@ impl Interpreter {
             Event::State { text } => meaning.observations.extend(self.state(event.number(), text)),
             Event::Signal(signal) => {
                 let (number, siginfo) = (signal.number(), signal.siginfo().bytes().to_vec());
-                meaning.observations.push(Observation::Signal { process, thread, time_ns: self.last_ns, number, siginfo });
+                meaning.observations.push(Observation::Signal {
+                    process,
+                    thread,
+                    time_ns: self.last_ns,
+                    number,
+                    siginfo,
+                });
             }
             Event::Fatal { signal, .. } => {
                 let (number, time_ns) = (signal.number(), self.last_ns);
                 let siginfo = signal.siginfo().bytes().to_vec();
-                meaning.observations.push(Observation::Signal { process, thread, time_ns, number, siginfo });
-                meaning.observations.push(Observation::Ended { process, thread, time_ns, how: Ending::Killed(i32::from(number)) });
+                meaning.observations.push(Observation::Signal {
+                    process,
+                    thread,
+                    time_ns,
+                    number,
+                    siginfo,
+                });
+                meaning.observations.push(Observation::Ended {
+                    process,
+                    thread,
+                    time_ns,
+                    how: Ending::Killed(i32::from(number)),
+                });
             }
-            Event::Exit { call, status, .. } => meaning.observations.extend(self.exited(event, call, status)),
+            Event::Exit { call, status, .. } => {
+                meaning.observations.extend(self.exited(event, call, status))
+            }
             Event::End { status } => {
                 let how = match (status & 0x7f, status >> 8 & 0xff) {
                     (0, 0) => Ending::WithProcess,
                     (0, status) => Ending::Exited(status as i32),
                     (signal, _) => Ending::Killed(signal as i32),
                 };
-                meaning.observations.push(Observation::Ended { process, thread, time_ns: self.last_ns, how });
+                meaning.observations.push(Observation::Ended {
+                    process,
+                    thread,
+                    time_ns: self.last_ns,
+                    how,
+                });
             }
             Event::Tsc { .. }
             | Event::Turn { .. }
@@ -101,7 +132,12 @@ impl Interpreter {
         meaning
     }
 
-    fn call(&mut self, call: &CallRef<'_>, begins_exec: bool, supply: Supply<'_>) -> Option<Observation> {
+    fn call(
+        &mut self,
+        call: &CallRef<'_>,
+        begins_exec: bool,
+        supply: Supply<'_>,
+    ) -> Option<Observation> {
         let mut traced = call::from_event(call, self.process, self.thread, supply);
         self.last_ns = self.last_ns.max(traced.entered_ns).max(traced.returned_ns);
         look::add_moved(&mut traced, std::mem::take(&mut self.moved));
@@ -121,7 +157,12 @@ impl Interpreter {
         match number {
             kind::START => return self.executed(body),
             kind::MOVED => self.moved.extend(look::moved_bytes(body).unwrap_or_default()),
-            _ => return look::pages_of(number, body).map(|pages| Observation::Record(TraceRecord::MappedPages(pages))).into_iter().collect(),
+            _ => {
+                return look::pages_of(number, body)
+                    .map(|pages| Observation::Record(TraceRecord::MappedPages(pages)))
+                    .into_iter()
+                    .collect();
+            }
         }
         Vec::new()
     }
@@ -179,10 +220,21 @@ impl Interpreter {
         let processor = word(event.body(), 1).unwrap_or(0) as u32;
         self.last_ns = self.last_ns.max(entered_ns);
         let arguments = [status as u32 as u64, 0, 0, 0, 0, 0];
-        let call = TracedCall { process, thread, entered_ns, processor, number: u32::from(number), arguments, ..TracedCall::default() };
+        let call = TracedCall {
+            process,
+            thread,
+            entered_ns,
+            processor,
+            number: u32::from(number),
+            arguments,
+            ..TracedCall::default()
+        };
         // The kernel keeps eight bits.
         let how = Ending::Exited((status & 0xff) as i32);
-        vec![Observation::Record(TraceRecord::Call(call)), Observation::Ended { process, thread, time_ns: entered_ns, how }]
+        vec![
+            Observation::Record(TraceRecord::Call(call)),
+            Observation::Ended { process, thread, time_ns: entered_ns, how },
+        ]
     }
 }
 

@@ -1,7 +1,8 @@
 //! Capturing system calls with all their data, and showing them.
 //!
-//! Sources ([`inside`], [`ebpf`], [`ptrace`], [`recording`]) give [`Observation`]s in the order in which calls were entered, or, live, in which they
-//! returned. [`Tracker`] knows from them what each descriptor is, [`Filter`] picks some, [`text`] and [`summary`] show them.
+//! Sources ([`inside`], [`ebpf`], [`ptrace`], [`recording`]) give [`Observation`]s in the order in
+//! which calls were entered, or, live, in which they returned. [`Tracker`] knows from them what
+//! each descriptor is, [`Filter`] picks some, [`text`] and [`summary`] show them.
 //!
 //! Paper: [RE-ANIMATOR §2].
 

@@ -44,7 +44,14 @@ impl std::fmt::Debug for Live {
 impl Live {
     /// Hands observations to `observer`.
     pub fn new(observer: Observer) -> Arc<Self> {
-        let state = State { threads: HashMap::new(), waiting: Vec::new(), complete_ns: 0, began_ns: 0, observer, error: None };
+        let state = State {
+            threads: HashMap::new(),
+            waiting: Vec::new(),
+            complete_ns: 0,
+            began_ns: 0,
+            observer,
+            error: None,
+        };
         Arc::new(Self(Mutex::new(state)))
     }
 
@@ -71,7 +78,8 @@ impl State {
     /// Shows what happened up to a moment; it must be such that nothing earlier can still come.
     fn show(&mut self, until_ns: u64) {
         self.waiting.sort_by_key(Observation::completed_ns);
-        let count = self.waiting.partition_point(|observation| observation.completed_ns() <= until_ns);
+        let count =
+            self.waiting.partition_point(|observation| observation.completed_ns() <= until_ns);
         for observation in self.waiting.drain(..count) {
             (self.observer)(observation);
         }
@@ -81,13 +89,22 @@ impl State {
 impl EventLog for Live {
     fn declare_stream(&self, info: &StreamInfo) -> retake_recording::Result<()> {
         let mut state = self.state();
-        let parent = info.parent.and_then(|parent| state.threads.get(&parent.0)).map_or(0, |thread| thread.interpreter.process());
-        let thread = Thread { events: EventBuffer::default(), interpreter: Interpreter::new(info, parent) };
+        let parent = info
+            .parent
+            .and_then(|parent| state.threads.get(&parent.0))
+            .map_or(0, |thread| thread.interpreter.process());
+        let thread =
+            Thread { events: EventBuffer::default(), interpreter: Interpreter::new(info, parent) };
         state.threads.insert(info.id.0, thread);
         Ok(())
     }
 
-    fn append(&self, stream: StreamId, bytes: &[u8], _events: ChunkEvents) -> retake_recording::Result<()> {
+    fn append(
+        &self,
+        stream: StreamId,
+        bytes: &[u8],
+        _events: ChunkEvents,
+    ) -> retake_recording::Result<()> {
         let mut state = self.state();
         if let Err(error) = state.append(stream, bytes) {
             state.error.get_or_insert(error);
@@ -100,7 +117,9 @@ impl EventLog for Live {
     }
 
     fn at_exec(&self, pid: i32) -> Vec<u8> {
-        state::of_process(pid, StartKind::Exec).map(|start| state::to_event(&start)).unwrap_or_default()
+        state::of_process(pid, StartKind::Exec)
+            .map(|start| state::to_event(&start))
+            .unwrap_or_default()
     }
 
     fn incomplete(&self, reason: &str) {
@@ -109,8 +128,8 @@ impl EventLog for Live {
 
     fn drained(&self) {
         let mut state = self.state();
-        // What was logged before this look began is here. A thread may have read the clock just before that and logged just after, so what
-        // is shown lags behind by one more look.
+        // What was logged before this look began is here. A thread may have read the clock just
+        // before that and logged just after, so what is shown lags behind by one more look.
         let began_ns = state.began_ns;
         let until_ns = std::mem::replace(&mut state.complete_ns, began_ns);
         state.began_ns = clock::real_time_ns().unwrap_or(0);

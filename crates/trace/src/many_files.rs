@@ -32,7 +32,9 @@ impl<Key: Eq + Hash> ManyFiles<Key> {
         }
         let file = match self.open.entry(key) {
             std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::hash_map::Entry::Vacant(entry) => entry.insert(BufWriter::new(File::options().create(true).append(true).open(path)?)),
+            std::collections::hash_map::Entry::Vacant(entry) => {
+                entry.insert(BufWriter::new(File::options().create(true).append(true).open(path)?))
+            }
         };
         parts.iter().try_for_each(|part| file.write_all(part))
     }

@@ -26,7 +26,9 @@ impl Cursor {
             if let Some(event) = self.events.next(stream)? {
                 let meaning = self.interpreter.event(&event, &mut |_| None);
                 let mut child = meaning.child;
-                self.ready.extend(meaning.observations.into_iter().map(|observation| (observation, child.take())));
+                self.ready.extend(
+                    meaning.observations.into_iter().map(|observation| (observation, child.take())),
+                );
                 continue;
             }
             if self.next_chunk >= self.reader.chunk_count() {
@@ -47,7 +49,8 @@ fn makes_thread(number: u32) -> bool {
     matches!(number, CLONE..=VFORK | CLONE3)
 }
 
-/// Streams are opened when the thread that makes them does so, and closed at their end: memory is bounded by the threads that live at once.
+/// Streams are opened when the thread that makes them does so, and closed at their end: memory is
+/// bounded by the threads that live at once.
 pub(crate) struct Merge<'spool> {
     spool: &'spool Recording,
     cursors: HashMap<u32, Cursor>,
@@ -66,14 +69,29 @@ impl<'spool> Merge<'spool> {
     /// # Errors
     /// It cannot be read.
     pub fn new(spool: &'spool Recording) -> Result<Self> {
-        let unborn: HashMap<_, _> = spool.streams().map(|summary| (summary.info.id.0, summary.info)).collect();
+        let unborn: HashMap<_, _> =
+            spool.streams().map(|summary| (summary.info.id.0, summary.info)).collect();
         let mut by_number: HashMap<i32, Vec<u32>> = HashMap::new();
         for info in unborn.values() {
             by_number.entry(info.tid).or_default().push(info.id.0);
         }
-        by_number.values_mut().for_each(|streams| streams.sort_unstable_by_key(|stream| Reverse(*stream)));
-        let mut merge = Self { spool, cursors: HashMap::new(), order: BinaryHeap::new(), unborn, by_number, processes: HashMap::new() };
-        let mut roots: Vec<u32> = merge.unborn.values().filter(|info| info.parent.is_none()).map(|info| info.id.0).collect();
+        by_number
+            .values_mut()
+            .for_each(|streams| streams.sort_unstable_by_key(|stream| Reverse(*stream)));
+        let mut merge = Self {
+            spool,
+            cursors: HashMap::new(),
+            order: BinaryHeap::new(),
+            unborn,
+            by_number,
+            processes: HashMap::new(),
+        };
+        let mut roots: Vec<u32> = merge
+            .unborn
+            .values()
+            .filter(|info| info.parent.is_none())
+            .map(|info| info.id.0)
+            .collect();
         roots.sort_unstable();
         for root in roots {
             merge.begin(root)?;
@@ -83,12 +101,16 @@ impl<'spool> Merge<'spool> {
 
     fn begin(&mut self, stream: u32) -> Result<()> {
         let Some(info) = self.unborn.remove(&stream) else { return Ok(()) };
-        let parent = info.parent.and_then(|parent| self.processes.get(&parent.0)).copied().unwrap_or(0);
+        let parent =
+            info.parent.and_then(|parent| self.processes.get(&parent.0)).copied().unwrap_or(0);
         let reader = self.spool.stream(info.id)?;
         let (events, ready) = (EventBuffer::default(), VecDeque::new());
         let interpreter = Interpreter::new(&info, parent);
         self.processes.insert(stream, interpreter.process());
-        self.cursors.insert(stream, Cursor { reader, next_chunk: 0, chunk: Vec::new(), events, interpreter, ready });
+        self.cursors.insert(
+            stream,
+            Cursor { reader, next_chunk: 0, chunk: Vec::new(), events, interpreter, ready },
+        );
         self.queue(stream)
     }
 
@@ -120,7 +142,9 @@ impl<'spool> Merge<'spool> {
             let next = self.cursors.get_mut(&stream).and_then(|cursor| cursor.ready.pop_front());
             self.queue(stream)?;
             if let Some((observation, child)) = next {
-                if let Some(child) = child.map(|child| child.0).or_else(|| self.child_by_number(&observation)) {
+                if let Some(child) =
+                    child.map(|child| child.0).or_else(|| self.child_by_number(&observation))
+                {
                     self.begin(child)?;
                 }
                 return Ok(Some(observation));
@@ -128,10 +152,13 @@ impl<'spool> Merge<'spool> {
         }
     }
 
-    /// The stream that a call made, by the number of its thread: who looks from outside may hear of the new thread after the call has returned.
+    /// The stream that a call made, by the number of its thread: who looks from outside may hear of
+    /// the new thread after the call has returned.
     fn child_by_number(&mut self, observation: &Observation) -> Option<u32> {
         let Observation::Record(TraceRecord::Call(call)) = observation else { return None };
-        let number = i32::try_from(call.result).ok().filter(|number| *number > 0 && makes_thread(call.number))?;
+        let number = i32::try_from(call.result)
+            .ok()
+            .filter(|number| *number > 0 && makes_thread(call.number))?;
         let unborn = &self.unborn;
         let streams = self.by_number.get_mut(&number)?;
         while streams.last().is_some_and(|stream| !unborn.contains_key(stream)) {

@@ -46,7 +46,8 @@ pub enum Ending {
 }
 
 impl Observation {
-    /// By what observations are put in order: when the call was entered, or the time of anything else.
+    /// By what observations are put in order: when the call was entered, or the time of anything
+    /// else.
     pub fn time_ns(&self) -> u64 {
         match self {
             Self::Record(TraceRecord::Call(call)) => call.entered_ns,

@@ -1,4 +1,5 @@
-//! What the two ways of tracing from outside have in common: a run of the program, with what it does handed on at once or kept.
+//! What the two ways of tracing from outside have in common: a run of the program, with what it
+//! does handed on at once or kept.
 
 use crate::Result;
 use crate::attach::Request;
@@ -10,7 +11,8 @@ use retake_recording::Metadata;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Traces what the request says into a log. Without a looker nobody wants to know what no register shows.
+/// Traces what the request says into a log. Without a looker nobody wants to know what no register
+/// shows.
 pub type Run = fn(&Request, Arc<dyn EventLog>, Option<Arc<Looker>>) -> Result<i32>;
 
 /// # Errors

@@ -1,4 +1,5 @@
-//! Tracing from outside by ptrace: needs no privilege and no help from the program, and costs several microseconds a call.
+//! Tracing from outside by ptrace: needs no privilege and no help from the program, and costs
+//! several microseconds a call.
 //!
 //! What is seen is written as the runtime would write it, so that everything behind it is the same.
 
@@ -26,12 +27,14 @@ use std::time::Duration;
 
 const EXIT: u64 = 60;
 const EXIT_GROUP: u64 = 231;
-/// While these are made a thread has the processors that it believes to have: it asks for them, or hands them on.
+/// While these are made a thread has the processors that it believes to have: it asks for them, or
+/// hands them on.
 const ABOUT_PROCESSORS: [u64; 9] = [203, 204, 56, 57, 58, 59, 322, 435, 309];
 /// How often is looked whether somebody asks to leave.
 const PERIOD: Duration = Duration::from_millis(20);
 
-/// Hands on what a program or processes do, calls in the order in which they return. Returns the program's wait status, or 0.
+/// Hands on what a program or processes do, calls in the order in which they return. Returns the
+/// program's wait status, or 0.
 ///
 /// # Errors
 /// The program cannot be run, or something cannot be traced.
@@ -49,7 +52,9 @@ pub fn into_spool(request: &Request, folder: &Path, metadata: &Metadata) -> Resu
 
 fn run(request: &Request, log: Arc<dyn EventLog>, looker: Option<Arc<Looker>>) -> Result<i32> {
     let child = match &request.whom {
-        Whom::Program(program) => Some((program.program.display().to_string(), attach::prepare(program)?)),
+        Whom::Program(program) => {
+            Some((program.program.display().to_string(), attach::prepare(program)?))
+        }
         Whom::Processes(_) => None,
     };
     let idle = || std::thread::park_timeout(PERIOD);
@@ -61,7 +66,9 @@ fn run(request: &Request, log: Arc<dyn EventLog>, looker: Option<Arc<Looker>>) -
             let mut tracer = Tracer::new(log, request.data_limit, looker);
             match (&request.whom, child) {
                 (Whom::Processes(processes), _) => tracer.trace_processes(processes, leave)?,
-                (Whom::Program(_), Some((name, child))) => tracer.trace_program(&name, child, leave)?,
+                (Whom::Program(_), Some((name, child))) => {
+                    tracer.trace_program(&name, child, leave)?
+                }
                 (Whom::Program(_), None) => {}
             }
             let status = tracer.status.unwrap_or(0);
@@ -120,7 +127,8 @@ impl Tracer {
     }
 
     fn trace_program(&mut self, name: &str, mut child: Prepared, leave: &Leave) -> Result<()> {
-        call_tracer::seize(child.pid, Afterwards::End).map_err(|source| Error::Attach { whom: name.to_owned(), source })?;
+        call_tracer::seize(child.pid, Afterwards::End)
+            .map_err(|source| Error::Attach { whom: name.to_owned(), source })?;
         signals::pass_to(child.pid);
         self.root = Some(child.pid);
         self.turns.allow();
@@ -133,13 +141,21 @@ impl Tracer {
         Err(Error::Exec { program: name.to_owned(), source })
     }
 
-    /// Their threads have to be stopped once; after that they stop at their calls. Processors are left as they are: so they can be left any time.
+    /// Their threads have to be stopped once; after that they stop at their calls. Processors are
+    /// left as they are: so they can be left any time.
     fn trace_processes(&mut self, processes: &[i32], leave: &Leave) -> Result<()> {
         self.has_begun = true;
         attach::take_tree(processes, |process, tid| {
             match call_tracer::seize(tid, Afterwards::GoOn) {
-                Err(error) if error.raw_os_error() == Some(libc::EPERM) && process::tracer(tid) == Some(signals::own_tid()) => return Ok(()),
-                Err(source) => return Err(Error::Attach { whom: format!("process {process}"), source }),
+                Err(error)
+                    if error.raw_os_error() == Some(libc::EPERM)
+                        && process::tracer(tid) == Some(signals::own_tid()) =>
+                {
+                    return Ok(());
+                }
+                Err(source) => {
+                    return Err(Error::Attach { whom: format!("process {process}"), source });
+                }
                 Ok(()) => {}
             }
             ptrace::interrupt(tid)?;
@@ -201,7 +217,8 @@ impl Tracer {
                 return Ok(call_tracer::listen(tid));
             }
             Stop::Child(child) if child > 0 => self.made(tid, child)?,
-            Stop::Group(_) | Stop::Child(_) | Stop::Exiting | Stop::Exited(_) | Stop::Killed(_) => {}
+            Stop::Group(_) | Stop::Child(_) | Stop::Exiting | Stop::Exited(_) | Stop::Killed(_) => {
+            }
         }
         self.log.drained();
         Ok(call_tracer::go_on(tid, signal))
@@ -211,9 +228,13 @@ impl Tracer {
         event_bytes::append(&*self.log, stream, event, 1)
     }
 
-    /// A thread has made another one, whose own first stop, and all of its life, may have been seen before this.
+    /// A thread has made another one, whose own first stop, and all of its life, may have been seen
+    /// before this.
     fn made(&mut self, tid: i32, child: i32) -> Result<()> {
-        let known = self.unannounced.remove(&child).or_else(|| self.threads.get(&child).map(|child| child.stream));
+        let known = self
+            .unannounced
+            .remove(&child)
+            .or_else(|| self.threads.get(&child).map(|child| child.stream));
         let Some(stream) = known else { return self.begin(child, Some(tid)) };
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.children.push(stream);
@@ -221,12 +242,19 @@ impl Tracer {
         Ok(())
     }
 
-    /// A thread is seen for the first time. `maker` is making it; if that is not known, the first thread of its process or of the one before.
+    /// A thread is seen for the first time. `maker` is making it; if that is not known, the first
+    /// thread of its process or of the one before.
     fn begin(&mut self, tid: i32, maker: Option<i32>) -> Result<()> {
         let process = process::group_leader(tid).unwrap_or(tid);
         let is_process = process == tid;
-        let of = maker.unwrap_or_else(|| if is_process { process::parent(tid).unwrap_or(0) } else { process });
-        let stranger = self.strangers.iter().position(|stranger| *stranger == tid).map(|index| self.strangers.swap_remove(index));
+        let of = maker.unwrap_or_else(|| {
+            if is_process { process::parent(tid).unwrap_or(0) } else { process }
+        });
+        let stranger = self
+            .strangers
+            .iter()
+            .position(|stranger| *stranger == tid)
+            .map(|index| self.strangers.swap_remove(index));
         let is_root = self.root == Some(tid) || stranger.is_some();
         let stream = self.next_stream;
         self.next_stream += 1;
@@ -240,13 +268,26 @@ impl Tracer {
             (false, false) => (StreamKind::Thread, AS_THREAD),
         };
         let kind = if parent.is_none() { StreamKind::Initial } else { kind };
-        let info = StreamInfo { id: StreamId(stream), parent: parent.map(StreamId), pid: process, tid, kind, label: String::new() };
+        let info = StreamInfo {
+            id: StreamId(stream),
+            parent: parent.map(StreamId),
+            pid: process,
+            tid,
+            kind,
+            label: String::new(),
+        };
         self.log.declare_stream(&info)?;
         if maker.is_none() && !is_root {
             self.unannounced.insert(tid, stream);
         }
-        self.threads.insert(tid, Thread { stream, process, call: None, children: Vec::new(), skips_return: false });
-        self.append(stream, &event_bytes::start(process, tid, parent, how, clock::real_time_ns()?))?;
+        self.threads.insert(
+            tid,
+            Thread { stream, process, call: None, children: Vec::new(), skips_return: false },
+        );
+        self.append(
+            stream,
+            &event_bytes::start(process, tid, parent, how, clock::real_time_ns()?),
+        )?;
         match stranger.map(|process| state::of_process(process, StartKind::Attach)) {
             Some(Ok(start)) => self.append(stream, &state::to_event(&start)),
             _ => Ok(()),
@@ -269,26 +310,52 @@ impl Tracer {
         let entered_ns = clock::real_time_ns()?;
         if matches!(number, EXIT | EXIT_GROUP) {
             let stream = thread.stream;
-            let moment = Moment { stage: Stage::BeforeUnmap, pid: thread.process, tid, time_ns: entered_ns, number, arguments, result: 0 };
+            let moment = Moment {
+                stage: Stage::BeforeUnmap,
+                pid: thread.process,
+                tid,
+                time_ns: entered_ns,
+                number,
+                arguments,
+                result: 0,
+            };
             if number == EXIT_GROUP || thread.process == tid {
                 self.look(stream, moment, Looker::before_end)?;
             }
             let body = words(&[entered_ns, u64::from(call_tracer::current_processor())]);
-            return self.append(stream, &event(EXITED, number as u16, i64::from(arguments[0] as i32), &body));
+            return self.append(
+                stream,
+                &event(EXITED, number as u16, i64::from(arguments[0] as i32), &body),
+            );
         }
         let (process, number) = (thread.process as u32, number as u32);
-        let mut call = TracedCall { process, thread: tid as u32, entered_ns, number, ..TracedCall::default() };
+        let mut call =
+            TracedCall { process, thread: tid as u32, entered_ns, number, ..TracedCall::default() };
         call.arguments[..].copy_from_slice(&arguments);
         call::forget_unused_arguments(&mut call);
         let before = walk::inputs(Memory { pid: tid, data_limit: self.data_limit }, &mut call);
         thread.call = Some((call, before));
-        let moment = Moment { stage: Stage::BeforeMove, pid: thread.process, tid, time_ns: entered_ns, number: number.into(), arguments, result: 0 };
+        let moment = Moment {
+            stage: Stage::BeforeMove,
+            pid: thread.process,
+            tid,
+            time_ns: entered_ns,
+            number: number.into(),
+            arguments,
+            result: 0,
+        };
         let stream = thread.stream;
         self.look(stream, moment, Looker::entered)
     }
 
-    /// Looks at a thread for what no register shows; it goes into the stream before the event of the call.
-    fn look(&self, stream: u32, moment: Moment, how: impl Fn(&Looker, Moment, crate::look::Sink<'_>) -> std::io::Result<()>) -> Result<()> {
+    /// Looks at a thread for what no register shows; it goes into the stream before the event of
+    /// the call.
+    fn look(
+        &self,
+        stream: u32,
+        moment: Moment,
+        how: impl Fn(&Looker, Moment, crate::look::Sink<'_>) -> std::io::Result<()>,
+    ) -> Result<()> {
         let Some(looker) = &self.looker else { return Ok(()) };
         let mut append = |events: &[u8]| self.append(stream, events).map_err(std::io::Error::other);
         Ok(how(looker, moment, &mut append)?)
@@ -305,10 +372,20 @@ impl Tracer {
         call.processor = call_tracer::current_processor();
         walk::outputs(Memory { pid: tid, data_limit: self.data_limit }, &mut call, before);
         let (stream, process) = (thread.stream, thread.process);
-        let children: Vec<u8> = thread.children.drain(..).flat_map(event_bytes::child_item).collect();
+        let children: Vec<u8> =
+            thread.children.drain(..).flat_map(event_bytes::child_item).collect();
         if !call.failed() {
-            let (number, time_ns, arguments) = (call.number.into(), call.entered_ns, call.arguments);
-            let moment = Moment { stage: Stage::AfterMove, pid: process, tid, time_ns, number, arguments, result };
+            let (number, time_ns, arguments) =
+                (call.number.into(), call.entered_ns, call.arguments);
+            let moment = Moment {
+                stage: Stage::AfterMove,
+                pid: process,
+                tid,
+                time_ns,
+                number,
+                arguments,
+                result,
+            };
             self.look(stream, moment, Looker::returned)?;
         }
         let mut bytes = call::to_event(&call);
@@ -344,7 +421,10 @@ impl Tracer {
     }
 
     fn signal(&mut self, tid: i32, number: i32) -> Result<()> {
-        let (Some(thread), Ok(info)) = (self.threads.get(&tid), call_tracer::signal_info(tid)) else { return Ok(()) };
+        let (Some(thread), Ok(info)) = (self.threads.get(&tid), call_tracer::signal_info(tid))
+        else {
+            return Ok(());
+        };
         self.append(thread.stream, &event(SIGNAL, number as u16, 0, &info))
     }
 
@@ -358,9 +438,18 @@ impl Tracer {
             self.append(thread.stream, &call::to_event(call))?;
         }
         if thread.process == tid {
-            let moment =
-                Moment { stage: Stage::BeforeUnmap, pid: tid, tid, time_ns: clock::real_time_ns()?, number: 0, arguments: [0; 6], result: 0 };
-            self.look(thread.stream, moment, |looker, moment, sink| looker.at_death(moment.pid, moment.time_ns, sink))?;
+            let moment = Moment {
+                stage: Stage::BeforeUnmap,
+                pid: tid,
+                tid,
+                time_ns: clock::real_time_ns()?,
+                number: 0,
+                arguments: [0; 6],
+                result: 0,
+            };
+            self.look(thread.stream, moment, |looker, moment, sink| {
+                looker.at_death(moment.pid, moment.time_ns, sink)
+            })?;
         }
         if libc::WIFSIGNALED(status) {
             self.append(thread.stream, &event(END, 0, i64::from(status), &[]))?;
@@ -370,7 +459,16 @@ impl Tracer {
     }
 
     fn finish(&self, status: i32) -> Result<()> {
-        let exit = if libc::WIFSIGNALED(status) { Exit::Killed(libc::WTERMSIG(status)) } else { Exit::Exited(libc::WEXITSTATUS(status)) };
-        Ok(self.log.finish(&Outcome { exit, duration_ms: 0, counters: [].into(), changed_files: None })?)
+        let exit = if libc::WIFSIGNALED(status) {
+            Exit::Killed(libc::WTERMSIG(status))
+        } else {
+            Exit::Exited(libc::WEXITSTATUS(status))
+        };
+        Ok(self.log.finish(&Outcome {
+            exit,
+            duration_ms: 0,
+            counters: [].into(),
+            changed_files: None,
+        })?)
     }
 }

@@ -1,11 +1,15 @@
-//! A recording as a trace, after the fact: its calls with all that they were given, which a replay brings to light.
+//! A recording as a trace, after the fact: its calls with all that they were given, which a replay
+//! brings to light.
 //!
-//! A recording has no times, and no order between threads but what it needs for itself. Calls are put in an order in which they can have happened:
-//! that in which the threads' events came to the disk, corrected where it contradicts turns of the baton, the making of threads, waiting for
-//! the end of processes, or what came through pipes and pairs of sockets. Times are that order, a microsecond a call, from when recording began; a call in which its thread gave the baton away
+//! A recording has no times, and no order between threads but what it needs for itself. Calls are
+//! put in an order in which they can have happened: that in which the threads' events came to the
+//! disk, corrected where it contradicts turns of the baton, the making of threads, waiting for the
+//! end of processes, or what came through pipes and pairs of sockets. Times are that order, a
+//! microsecond a call, from when recording began; a call in which its thread gave the baton away
 //! was entered before what others did meanwhile.
 //!
-//! What programs stored in mapped files the replay stores once more: so it can be looked at there, and comes before the call at which it was.
+//! What programs stored in mapped files the replay stores once more: so it can be looked at there,
+//! and comes before the call at which it was.
 
 mod aside;
 mod stored;
@@ -22,7 +26,9 @@ use retake_model::item::Mapping;
 use retake_model::{CallRef, Event, EventKind, ItemDirection, ItemRef, StreamId};
 use retake_recording::{Metadata, Recording, StreamInfo, StreamReader};
 use retake_replay::Outcome;
-use retake_trace_format::{BufferDirection, Credentials, ProcessStart, StartKind, TraceRecord, TracedCall};
+use retake_trace_format::{
+    BufferDirection, Credentials, ProcessStart, StartKind, TraceRecord, TracedCall,
+};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::path::Path;
@@ -45,8 +51,8 @@ pub struct Wanted {
     pub mapped_pages: bool,
 }
 
-/// Hands on all that a recording holds. It is replayed first, in `scratch`, a folder that may be written to. Returns the wait status of the first
-/// process.
+/// Hands on all that a recording holds. It is replayed first, in `scratch`, a folder that may be
+/// written to. Returns the wait status of the first process.
 ///
 /// # Errors
 /// It cannot be replayed or read; or what `observe` says.
@@ -56,10 +62,17 @@ pub fn read<E: From<Error>>(
     scratch: &Path,
     mut observe: impl FnMut(Observation) -> Result<(), E>,
 ) -> Result<i32, E> {
-    let aside = Arc::new(Aside::create(&scratch.join("aside"), wanted.mapped_pages).map_err(Error::from)?);
+    let aside =
+        Arc::new(Aside::create(&scratch.join("aside"), wanted.mapped_pages).map_err(Error::from)?);
     let request = retake_replay::Request { quiet: wanted.quiet, check_off: false };
-    let outcome =
-        retake_replay::replay_for(recording.clone(), request, scratch, Some(Arc::clone(&aside) as Arc<_>), &mut |_| {}).map_err(Error::from)?;
+    let outcome = retake_replay::replay_for(
+        recording.clone(),
+        request,
+        scratch,
+        Some(Arc::clone(&aside) as Arc<_>),
+        &mut |_| {},
+    )
+    .map_err(Error::from)?;
     let status = match outcome {
         Outcome::Finished(status) => status,
         Outcome::Diverged(report) => return Err(Error::Diverged(report).into()),
@@ -143,10 +156,12 @@ struct Order<'recording> {
 
 impl<'recording> Order<'recording> {
     fn new(recording: &'recording Recording, aside: &'recording Aside) -> Result<Self> {
-        let unborn: HashMap<_, _> = recording.streams().map(|summary| (summary.info.id.0, summary.info)).collect();
+        let unborn: HashMap<_, _> =
+            recording.streams().map(|summary| (summary.info.id.0, summary.info)).collect();
         let mut living = HashMap::new();
         unborn.values().for_each(|info| *living.entry(info.pid as u32).or_insert(0) += 1);
-        let roots: Vec<u32> = unborn.values().filter(|info| info.parent.is_none()).map(|info| info.id.0).collect();
+        let roots: Vec<u32> =
+            unborn.values().filter(|info| info.parent.is_none()).map(|info| info.id.0).collect();
         let mut order = Self {
             recording,
             aside,
@@ -167,7 +182,8 @@ impl<'recording> Order<'recording> {
 
     fn begin(&mut self, stream: u32) -> Result<()> {
         let Some(info) = self.unborn.remove(&stream) else { return Ok(()) };
-        let parent = info.parent.and_then(|parent| self.processes.get(&parent.0)).copied().unwrap_or(0);
+        let parent =
+            info.parent.and_then(|parent| self.processes.get(&parent.0)).copied().unwrap_or(0);
         let reader = self.recording.stream(info.id)?;
         let aside = self.aside.reader(info.id);
         let interpreter = Interpreter::new(&info, parent);
@@ -221,20 +237,22 @@ impl<'recording> Order<'recording> {
     }
 
     fn may_come(&self, stream: u32, step: &Step) -> bool {
-        self.is_open(stream, step.gate) && step.observation.as_ref().is_none_or(|observation| self.channels.allow(observation))
+        self.is_open(stream, step.gate)
+            && step.observation.as_ref().is_none_or(|observation| self.channels.allow(observation))
     }
 
     fn is_open(&self, stream: u32, gate: Gate) -> bool {
         match gate {
             Gate::Open => true,
-            Gate::Turn { domain, turn } => {
-                self.holders.get(&domain).is_none_or(|holder| turn <= holder.turn + 1 && self.has_passed_on(*holder, stream))
-            }
+            Gate::Turn { domain, turn } => self.holders.get(&domain).is_none_or(|holder| {
+                turn <= holder.turn + 1 && self.has_passed_on(*holder, stream)
+            }),
             Gate::End(process) => self.living.get(&process).is_none_or(|count| *count == 0),
         }
     }
 
-    /// Gives an observation of a stream its times: those of the order, and before that back to when the thread went to wait.
+    /// Gives an observation of a stream its times: those of the order, and before that back to when
+    /// the thread went to wait.
     fn stamp(&mut self, stream: u32, observation: &mut Observation) {
         let at_ns = self.time_ns;
         match observation {
@@ -243,13 +261,16 @@ impl<'recording> Order<'recording> {
                 let has_waited = std::mem::take(&mut cursor.has_waited);
                 call.entered_ns = if has_waited { cursor.returned_ns } else { at_ns };
                 call.processor = 0;
-                call.returned_ns = if matches!(call.number, EXIT | EXIT_GROUP) { 0 } else { at_ns + TICK_NS / 2 };
+                call.returned_ns =
+                    if matches!(call.number, EXIT | EXIT_GROUP) { 0 } else { at_ns + TICK_NS / 2 };
                 cursor.returned_ns = at_ns + TICK_NS / 2 + 1;
             }
             Observation::Record(TraceRecord::ProcessStart(start)) => start.time_ns = at_ns,
             Observation::Record(TraceRecord::MappedPages(pages)) => pages.time_ns = at_ns,
             Observation::Record(_) => {}
-            Observation::Signal { time_ns, .. } | Observation::Ended { time_ns, .. } => *time_ns = at_ns,
+            Observation::Signal { time_ns, .. } | Observation::Ended { time_ns, .. } => {
+                *time_ns = at_ns
+            }
         }
     }
 
@@ -263,24 +284,35 @@ impl<'recording> Order<'recording> {
         self.order.extend(self.blocked.drain(..).map(Reverse));
     }
 
-    /// Who goes on before a stream's next step, if that would close the last descriptor to read from where others can still write: what they wrote with success
-    /// came before. They may have nothing more to write, so this has limits.
+    /// Who goes on before a stream's next step, if that would close the last descriptor to read
+    /// from where others can still write: what they wrote with success came before. They may have
+    /// nothing more to write, so this has limits.
     fn first_before(&self, stream: u32, depth: u32) -> Option<u32> {
         const MAXIMUM_DEPTH: u32 = 16;
         const MAXIMUM_STEPS: u32 = 10_000;
-        let cursor = self.cursors.get(&stream).filter(|cursor| depth < MAXIMUM_DEPTH && cursor.stood_aside < MAXIMUM_STEPS)?;
+        let cursor = self
+            .cursors
+            .get(&stream)
+            .filter(|cursor| depth < MAXIMUM_DEPTH && cursor.stood_aside < MAXIMUM_STEPS)?;
         let writers = self.channels.cut_off(cursor.ready.front()?.observation.as_ref()?);
         if writers.is_empty() {
             return None;
         }
-        let is_writer = |other: u32| other != stream && self.processes.get(&other).is_some_and(|process| writers.contains(process));
-        let can_go_on =
-            |(other, cursor): &(&u32, &Cursor)| is_writer(**other) && cursor.ready.front().is_some_and(|step| self.may_come(**other, step));
-        let (first, _) = self.cursors.iter().filter(can_go_on).min_by_key(|(_, cursor)| cursor.place)?;
+        let is_writer = |other: u32| {
+            other != stream
+                && self.processes.get(&other).is_some_and(|process| writers.contains(process))
+        };
+        let can_go_on = |(other, cursor): &(&u32, &Cursor)| {
+            is_writer(**other)
+                && cursor.ready.front().is_some_and(|step| self.may_come(**other, step))
+        };
+        let (first, _) =
+            self.cursors.iter().filter(can_go_on).min_by_key(|(_, cursor)| cursor.place)?;
         Some(self.first_before(*first, depth + 1).unwrap_or(*first))
     }
 
-    /// The stream that goes on next. Where all wait for each other, the order on disk is all there is.
+    /// The stream that goes on next. Where all wait for each other, the order on disk is all there
+    /// is.
     fn choose(&mut self) -> Option<u32> {
         while let Some(Reverse((place, stream))) = self.order.pop() {
             let step = self.cursors.get(&stream).and_then(|cursor| cursor.ready.front());
@@ -306,7 +338,9 @@ impl<'recording> Order<'recording> {
                 self.begin(stream)?;
                 continue;
             };
-            let Some(mut step) = self.cursors.get_mut(&stream).and_then(Cursor::take) else { continue };
+            let Some(mut step) = self.cursors.get_mut(&stream).and_then(Cursor::take) else {
+                continue;
+            };
             if let Gate::Turn { domain, turn } = step.gate {
                 let last = self.holders.get(&domain).map_or(0, |holder| holder.turn);
                 if turn >= last {
@@ -318,7 +352,9 @@ impl<'recording> Order<'recording> {
                 self.stamp(stream, observation);
                 self.channels.follow(observation);
             }
-            step.observation = step.observation.and_then(|observation| self.names.follow(observation, step.mapping.as_ref()));
+            step.observation = step
+                .observation
+                .and_then(|observation| self.names.follow(observation, step.mapping.as_ref()));
             if let Some(child) = step.child {
                 self.make(stream, child.0)?;
             }
@@ -354,11 +390,15 @@ impl Cursor {
         Ok(true)
     }
 
-    /// What mapped files had in them when the thread came to an event, piece by piece; false if that is all.
+    /// What mapped files had in them when the thread came to an event, piece by piece; false if
+    /// that is all.
     fn stored_before(&mut self, event: u64) -> Result<bool> {
         let Some(mut pages) = self.aside.stored_before(event)? else { return Ok(false) };
         (pages.process, pages.thread) = (self.interpreter.process(), self.interpreter.thread());
-        self.ready.push_back(Step { observation: Some(Observation::Record(TraceRecord::MappedPages(pages))), ..Step::default() });
+        self.ready.push_back(Step {
+            observation: Some(Observation::Record(TraceRecord::MappedPages(pages))),
+            ..Step::default()
+        });
         Ok(true)
     }
 
@@ -377,7 +417,8 @@ impl Cursor {
             Event::Call(call) => gate_of(&call),
             _ => Gate::Open,
         };
-        let mut mapping = event.as_call().and_then(|call| call.items().find_map(|item| item.mapping()));
+        let mut mapping =
+            event.as_call().and_then(|call| call.items().find_map(|item| item.mapping()));
         let meaning = self.interpreter.event(&event, &mut supply);
         let mut steps: Vec<Observation> = meaning.observations;
         if event.kind() == EventKind::Exec {
@@ -391,7 +432,12 @@ impl Cursor {
             self.ready.push_back(Step { child, gate, ..Step::default() });
         }
         for observation in steps {
-            self.ready.push_back(Step { observation: Some(observation), child: child.take(), gate, mapping: mapping.take() });
+            self.ready.push_back(Step {
+                observation: Some(observation),
+                child: child.take(),
+                gate,
+                mapping: mapping.take(),
+            });
         }
         Ok(true)
     }
@@ -406,22 +452,30 @@ fn gate_of(call: &CallRef<'_>) -> Gate {
     ended.filter(|process| *process > 0).map_or(Gate::Open, Gate::End)
 }
 
-/// Which process `waitid` found to have ended: it may also say that one has stopped, or that none has done anything.
+/// Which process `waitid` found to have ended: it may also say that one has stopped, or that none
+/// has done anything.
 fn child_in_siginfo(call: &CallRef<'_>) -> Option<u32> {
     const CLD_EXITED: u32 = 1;
     const CLD_DUMPED: u32 = 3;
     let item = call.items_of(2, ItemDirection::Output).next()?;
-    let word = |offset: usize| item.inline_bytes().get(offset..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+    let word = |offset: usize| {
+        item.inline_bytes().get(offset..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+    };
     word(8).filter(|code| (CLD_EXITED..=CLD_DUMPED).contains(code)).and_then(|_| word(12))
 }
 
-/// What is known of a program that begins: of the first from the recording's metadata, of others from the call.
+/// What is known of a program that begins: of the first from the recording's metadata, of others
+/// from the call.
 fn start_of(call: Option<&Observation>, metadata: &Metadata, process: u32) -> Observation {
     let (executable, arguments) = match call {
         Some(Observation::Record(TraceRecord::Call(call))) => executed(call),
-        _ => (metadata.command.0.clone(), metadata.arguments.iter().map(|argument| argument.0.clone()).collect()),
+        _ => (
+            metadata.command.0.clone(),
+            metadata.arguments.iter().map(|argument| argument.0.clone()).collect(),
+        ),
     };
-    let working_directory = if call.is_none() { metadata.working_directory.0.clone() } else { Vec::new() };
+    let working_directory =
+        if call.is_none() { metadata.working_directory.0.clone() } else { Vec::new() };
     let root = if call.is_none() { b"/".to_vec() } else { Vec::new() };
     Observation::Record(TraceRecord::ProcessStart(Box::new(ProcessStart {
         id: 0,
@@ -448,6 +502,9 @@ fn executed(call: &TracedCall) -> (Vec<u8>, Vec<Vec<u8>>) {
     let inputs = |argument: u8| call.buffers_of(argument, BufferDirection::Input);
     let executable = inputs(path).next().map(|buffer| buffer.data.to_vec()).unwrap_or_default();
     let array = call.arguments[usize::from(path) + 1];
-    let arguments = inputs(path + 1).filter(|buffer| buffer.address != array).map(|buffer| buffer.data.to_vec()).collect();
+    let arguments = inputs(path + 1)
+        .filter(|buffer| buffer.address != array)
+        .map(|buffer| buffer.data.to_vec())
+        .collect();
     (executable, arguments)
 }

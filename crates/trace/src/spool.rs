@@ -1,11 +1,15 @@
-//! Traced threads' events kept on disk as they come, to be put in order afterwards. A spool has the form of a recording, so that one that was
-//! cut off by a crash is read like any other; it cannot be replayed.
+//! Traced threads' events kept on disk as they come, to be put in order afterwards. A spool has the
+//! form of a recording, so that one that was cut off by a crash is read like any other; it cannot
+//! be replayed.
 
 use crate::look::Looker;
 use crate::state;
 use retake_kernel::clock;
 use retake_record::{EventLog, Moment};
-use retake_recording::{ChunkEvents, Codec, ContentId, Metadata, Outcome, Recording, RecordingWriter, Result, Store, StreamId, StreamInfo};
+use retake_recording::{
+    ChunkEvents, Codec, ContentId, Metadata, Outcome, Recording, RecordingWriter, Result, Store,
+    StreamId, StreamInfo,
+};
 use retake_trace_format::StartKind;
 use std::io;
 use std::path::Path;
@@ -72,10 +76,16 @@ impl EventLog for Spool {
     }
 
     fn at_exec(&self, pid: i32) -> Vec<u8> {
-        state::of_process(pid, StartKind::Exec).map(|start| state::to_event(&start)).unwrap_or_default()
+        state::of_process(pid, StartKind::Exec)
+            .map(|start| state::to_event(&start))
+            .unwrap_or_default()
     }
 
-    fn at_call(&self, moment: &Moment, sink: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<i64> {
+    fn at_call(
+        &self,
+        moment: &Moment,
+        sink: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<i64> {
         self.looker.at_call(moment, sink)
     }
 

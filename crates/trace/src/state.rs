@@ -4,7 +4,9 @@ use crate::look::kind;
 use retake_kernel::clock;
 use retake_model::EventKind;
 use retake_recording::ByteText;
-use retake_trace_format::{Credentials, DescriptorKind, ProcessStart, ResourceLimit, StartDescriptor, StartKind};
+use retake_trace_format::{
+    Credentials, DescriptorKind, ProcessStart, ResourceLimit, StartDescriptor, StartKind,
+};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
@@ -27,7 +29,9 @@ pub(crate) fn of_process(pid: i32, how: StartKind) -> io::Result<ProcessStart> {
     let gids = numbers("Gid:");
     let id = |ids: &[u32], index: usize| ids.get(index).copied().unwrap_or(0);
     let stat = retake_kernel::process::stat_fields(pid);
-    let field = |index: usize| stat.get(index).and_then(|field| field.parse::<i64>().ok()).unwrap_or(0) as u32;
+    let field = |index: usize| {
+        stat.get(index).and_then(|field| field.parse::<i64>().ok()).unwrap_or(0) as u32
+    };
     Ok(ProcessStart {
         id: 0,
         time_ns: clock::real_time_ns()?,
@@ -60,7 +64,9 @@ pub(crate) fn of_process(pid: i32, how: StartKind) -> io::Result<ProcessStart> {
 
 fn numbers(status: &str, name: &str, radix: u32) -> Vec<u32> {
     let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
-    line.split_ascii_whitespace().filter_map(|number| u32::from_str_radix(number, radix).ok()).collect()
+    line.split_ascii_whitespace()
+        .filter_map(|number| u32::from_str_radix(number, radix).ok())
+        .collect()
 }
 
 fn link(path: &str) -> Vec<u8> {
@@ -76,7 +82,13 @@ fn arguments(folder: &str) -> Vec<Vec<u8>> {
 }
 
 fn limits(pid: i32) -> Vec<ResourceLimit> {
-    let of = |resource| retake_kernel::process::limit(pid, resource).map(|(soft, hard)| ResourceLimit { resource, soft, hard });
+    let of = |resource| {
+        retake_kernel::process::limit(pid, resource).map(|(soft, hard)| ResourceLimit {
+            resource,
+            soft,
+            hard,
+        })
+    };
     (0..LIMITS).filter_map(of).collect()
 }
 
@@ -93,7 +105,8 @@ fn descriptor(folder: &str, number: u32) -> StartDescriptor {
     let info = fs::read_to_string(format!("{folder}/fdinfo/{number}")).unwrap_or_default();
     let target = link(&path);
     let kind = kind_of(&path, &target);
-    let (offset, flags) = (field(&info, "pos:", 10).unwrap_or(0), field(&info, "flags:", 8).unwrap_or(0));
+    let (offset, flags) =
+        (field(&info, "pos:", 10).unwrap_or(0), field(&info, "flags:", 8).unwrap_or(0));
     StartDescriptor { number, path: target, kind, offset, flags: flags as u32 }
 }
 
@@ -165,7 +178,8 @@ const KINDS: [DescriptorKind; 9] = [
 
 /// The STATE event that says so.
 pub(crate) fn to_event(start: &ProcessStart) -> Vec<u8> {
-    let kind = |kind: DescriptorKind| KINDS.iter().position(|other| *other == kind).unwrap_or(0) as u8;
+    let kind =
+        |kind: DescriptorKind| KINDS.iter().position(|other| *other == kind).unwrap_or(0) as u8;
     let credentials = &start.credentials;
     let text = Text {
         attached: start.how == StartKind::Attach,
@@ -177,10 +191,24 @@ pub(crate) fn to_event(start: &ProcessStart) -> Vec<u8> {
         working_directory: ByteText(start.working_directory.clone()),
         root: ByteText(start.root.clone()),
         umask: start.umask,
-        descriptors: start.descriptors.iter().map(|d| (d.number, ByteText(d.path.clone()), kind(d.kind), d.offset, d.flags)).collect(),
+        descriptors: start
+            .descriptors
+            .iter()
+            .map(|d| (d.number, ByteText(d.path.clone()), kind(d.kind), d.offset, d.flags))
+            .collect(),
         limits: start.limits.iter().map(|limit| (limit.resource, limit.soft, limit.hard)).collect(),
-        users: [credentials.uid, credentials.effective_uid, credentials.saved_uid, credentials.filesystem_uid],
-        groups: [credentials.gid, credentials.effective_gid, credentials.saved_gid, credentials.filesystem_gid],
+        users: [
+            credentials.uid,
+            credentials.effective_uid,
+            credentials.saved_uid,
+            credentials.filesystem_uid,
+        ],
+        groups: [
+            credentials.gid,
+            credentials.effective_gid,
+            credentials.saved_gid,
+            credentials.filesystem_gid,
+        ],
         more_groups: credentials.groups.clone(),
         executable: ByteText(start.executable.clone()),
         arguments: start.arguments.iter().cloned().map(ByteText).collect(),
@@ -208,13 +236,14 @@ pub(crate) fn from_event(body: &[u8]) -> Option<ProcessStart> {
     let [uid, effective_uid, saved_uid, filesystem_uid] = text.users;
     let [gid, effective_gid, saved_gid, filesystem_gid] = text.groups;
     let groups = text.more_groups;
-    let descriptor = |(number, path, kind, offset, flags): (u32, ByteText, u8, u64, u32)| StartDescriptor {
-        number,
-        path: path.0,
-        kind: KINDS.get(usize::from(kind)).copied().unwrap_or(DescriptorKind::Unknown),
-        offset,
-        flags,
-    };
+    let descriptor =
+        |(number, path, kind, offset, flags): (u32, ByteText, u8, u64, u32)| StartDescriptor {
+            number,
+            path: path.0,
+            kind: KINDS.get(usize::from(kind)).copied().unwrap_or(DescriptorKind::Unknown),
+            offset,
+            flags,
+        };
     Some(ProcessStart {
         id: 0,
         time_ns: text.time_ns,
@@ -228,8 +257,22 @@ pub(crate) fn from_event(body: &[u8]) -> Option<ProcessStart> {
         root: text.root.0,
         umask: text.umask,
         descriptors: text.descriptors.into_iter().map(descriptor).collect(),
-        limits: text.limits.into_iter().map(|(resource, soft, hard)| ResourceLimit { resource, soft, hard }).collect(),
-        credentials: Credentials { uid, effective_uid, saved_uid, filesystem_uid, gid, effective_gid, saved_gid, filesystem_gid, groups },
+        limits: text
+            .limits
+            .into_iter()
+            .map(|(resource, soft, hard)| ResourceLimit { resource, soft, hard })
+            .collect(),
+        credentials: Credentials {
+            uid,
+            effective_uid,
+            saved_uid,
+            filesystem_uid,
+            gid,
+            effective_gid,
+            saved_gid,
+            filesystem_gid,
+            groups,
+        },
         executable: text.executable.0,
         arguments: text.arguments.into_iter().map(|argument| argument.0).collect(),
     })
@@ -251,7 +294,11 @@ mod tests {
 
     fn there_and_back(start: ProcessStart) {
         assert_eq!(start.process, std::process::id());
-        assert!(start.descriptors.len() >= 3 && start.limits.len() == 16 && !start.working_directory.is_empty());
+        assert!(
+            start.descriptors.len() >= 3
+                && start.limits.len() == 16
+                && !start.working_directory.is_empty()
+        );
         let bytes = to_event(&start);
         let (event, _) = parse_event(&bytes).unwrap();
         let Event::State { text } = event.decode() else { panic!("a STATE event") };

@@ -88,7 +88,8 @@ pub struct Summary {
 impl Summary {
     /// Counts a call.
     pub fn add(&mut self, call: &TracedCall) {
-        let new = || Row { total_ns: 0, calls: 0, errors: 0, durations: Histogram::new(DIGITS).ok() };
+        let new =
+            || Row { total_ns: 0, calls: 0, errors: 0, durations: Histogram::new(DIGITS).ok() };
         let row = self.rows.entry(call.number).or_insert_with(new);
         row.calls += 1;
         row.errors += u64::from(call.failed());
@@ -104,13 +105,16 @@ impl Summary {
 
     /// A row for each call.
     pub fn rows(&self, order: Order) -> Vec<SummaryRow> {
-        let mut rows: Vec<_> = self.rows.iter().map(|(number, row)| row.told(name(*number))).collect();
+        let mut rows: Vec<_> =
+            self.rows.iter().map(|(number, row)| row.told(name(*number))).collect();
         match order {
             Order::Time => rows.sort_by_key(|row| std::cmp::Reverse(row.total_ns)),
             Order::Calls => rows.sort_by_key(|row| std::cmp::Reverse(row.calls)),
             Order::Errors => rows.sort_by_key(|row| std::cmp::Reverse(row.errors)),
             Order::Name => rows.sort_by(|left, right| left.name.cmp(&right.name)),
-            Order::Average => rows.sort_by_key(|row| std::cmp::Reverse(row.total_ns / row.calls.max(1))),
+            Order::Average => {
+                rows.sort_by_key(|row| std::cmp::Reverse(row.total_ns / row.calls.max(1)))
+            }
             Order::Shortest => rows.sort_by_key(|row| std::cmp::Reverse(row.min_ns)),
             Order::Longest => rows.sort_by_key(|row| std::cmp::Reverse(row.max_ns)),
             Order::Nothing => {}
@@ -149,11 +153,23 @@ pub struct SummaryRow {
 
 impl Row {
     fn told(&self, name: String) -> SummaryRow {
-        let quantile = |quantile: f64| self.durations.as_ref().map_or(0, |durations| durations.value_at_quantile(quantile));
+        let quantile = |quantile: f64| {
+            self.durations.as_ref().map_or(0, |durations| durations.value_at_quantile(quantile))
+        };
         let Self { total_ns, calls, errors, .. } = *self;
         let max_ns = self.durations.as_ref().map_or(0, Histogram::max);
         let min_ns = self.durations.as_ref().map_or(0, Histogram::min);
-        SummaryRow { name, calls, errors, total_ns, min_ns, p50_ns: quantile(0.5), p95_ns: quantile(0.95), p99_ns: quantile(0.99), max_ns }
+        SummaryRow {
+            name,
+            calls,
+            errors,
+            total_ns,
+            min_ns,
+            p50_ns: quantile(0.5),
+            p95_ns: quantile(0.95),
+            p99_ns: quantile(0.99),
+            max_ns,
+        }
     }
 }
 
@@ -214,8 +230,15 @@ impl Column {
 /// Rows with a heading and a sum.
 pub(crate) fn table(rows: &[SummaryRow], columns: &[Column]) -> String {
     let total_ns: u64 = rows.iter().map(|row| row.total_ns).sum();
-    let (calls, errors) = rows.iter().fold((0, 0), |(calls, errors), row| (calls + row.calls, errors + row.errors));
-    let all = SummaryRow { name: String::from("total"), calls, errors, total_ns, ..SummaryRow::default() };
+    let (calls, errors) =
+        rows.iter().fold((0, 0), |(calls, errors), row| (calls + row.calls, errors + row.errors));
+    let all = SummaryRow {
+        name: String::from("total"),
+        calls,
+        errors,
+        total_ns,
+        ..SummaryRow::default()
+    };
     let rule = line(columns, |column| "-".repeat(column.width()));
     let mut text = line(columns, |column| column.heading().to_owned()) + &rule;
     for row in rows {
@@ -251,13 +274,32 @@ mod tests {
     fn calls_are_summed_up() {
         let mut summary = Summary::default();
         for ns in 1..=100 {
-            summary.add(&TracedCall { number: 0, entered_ns: 1, returned_ns: 1 + ns * 1000, ..TracedCall::default() });
+            summary.add(&TracedCall {
+                number: 0,
+                entered_ns: 1,
+                returned_ns: 1 + ns * 1000,
+                ..TracedCall::default()
+            });
         }
-        summary.add(&TracedCall { number: 2, result: -2, entered_ns: 1, returned_ns: 2, ..TracedCall::default() });
+        summary.add(&TracedCall {
+            number: 2,
+            result: -2,
+            entered_ns: 1,
+            returned_ns: 2,
+            ..TracedCall::default()
+        });
         let text = summary.table(Order::Name, &COLUMNS);
         let lines: Vec<&str> = text.lines().collect();
-        assert!(lines[2].ends_with(" open") && lines[3].ends_with(" read") && lines[5].ends_with(" total"), "{text}");
-        assert_eq!(lines[3].split_ascii_whitespace().collect::<Vec<_>>()[..4], ["100.00", "0.005050", "50", "100"]);
+        assert!(
+            lines[2].ends_with(" open")
+                && lines[3].ends_with(" read")
+                && lines[5].ends_with(" total"),
+            "{text}"
+        );
+        assert_eq!(
+            lines[3].split_ascii_whitespace().collect::<Vec<_>>()[..4],
+            ["100.00", "0.005050", "50", "100"]
+        );
         assert!(lines[3].contains("50.") && lines[2].contains(" 1 "), "{text}");
         let text = summary.table(Order::Shortest, &[Column::Calls, Column::Shortest, Column::Name]);
         assert_eq!(text.lines().next(), Some("    calls  shortest syscall"), "{text}");

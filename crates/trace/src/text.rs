@@ -111,14 +111,21 @@ impl Printer {
     /// For local time that is so many seconds ahead of UTC.
     pub fn new(style: Style, utc_offset_s: i32) -> Self {
         let text = TextOptions { utc_offset_s, ..style.text.clone() };
-        Self { style: Style { text, ..style }, threads: HashMap::new(), last_ns: None, started: false }
+        Self {
+            style: Style { text, ..style },
+            threads: HashMap::new(),
+            last_ns: None,
+            started: false,
+        }
     }
 
-    /// The line for an observation; `None` if there is nothing to say. The tracker must not have followed it yet.
+    /// The line for an observation; `None` if there is nothing to say. The tracker must not have
+    /// followed it yet.
     pub fn line(&mut self, observation: &Observation, tracker: &Tracker) -> Option<String> {
         let line = self.line_of(observation, tracker);
         if let Observation::Ended { process, thread, .. } = observation {
-            self.threads.retain(|known, of| known != thread && (process != thread || of != process));
+            self.threads
+                .retain(|known, of| known != thread && (process != thread || of != process));
         }
         line
     }
@@ -129,22 +136,37 @@ impl Printer {
         }
         let lead = self.lead(observation);
         let body = match observation {
-            Observation::Record(TraceRecord::Call(call)) => return Some(self.call(&lead, call, tracker)),
-            Observation::Record(TraceRecord::ProcessStart(start)) => return self.start(&lead, start),
+            Observation::Record(TraceRecord::Call(call)) => {
+                return Some(self.call(&lead, call, tracker));
+            }
+            Observation::Record(TraceRecord::ProcessStart(start)) => {
+                return self.start(&lead, start);
+            }
             Observation::Record(TraceRecord::MappedPages(pages)) => {
                 let name = if pages.write { "mmappwrite" } else { "mmappread" };
                 let path = quote(&pages.path, pages.path.len(), &self.style.text);
                 let data = quote(&pages.data, pages.data.len(), &self.style.text);
                 format!("{name}({path}, {}, {data}, {})", pages.file_offset, pages.data.len())
             }
-            Observation::Record(TraceRecord::Incomplete(reason)) => format!("!!! incomplete: {reason} !!!"),
-            Observation::Signal { .. } | Observation::Ended { .. } if self.style.quiet => return None,
+            Observation::Record(TraceRecord::Incomplete(reason)) => {
+                format!("!!! incomplete: {reason} !!!")
+            }
+            Observation::Signal { .. } | Observation::Ended { .. } if self.style.quiet => {
+                return None;
+            }
             Observation::Signal { number, siginfo, .. } => {
-                let info = SiginfoRef::new(siginfo).map(|siginfo| siginfo.describe()).unwrap_or_default();
+                let info =
+                    SiginfoRef::new(siginfo).map(|siginfo| siginfo.describe()).unwrap_or_default();
                 format!("--- {} {info} ---", signal::name(*number))
             }
-            Observation::Ended { how: Ending::Exited(status), process, thread, .. } if process == thread => format!("+++ exited with {status} +++"),
-            Observation::Ended { how: Ending::Killed(number), .. } => format!("+++ killed by {} +++", signal::name(*number as u16)),
+            Observation::Ended { how: Ending::Exited(status), process, thread, .. }
+                if process == thread =>
+            {
+                format!("+++ exited with {status} +++")
+            }
+            Observation::Ended { how: Ending::Killed(number), .. } => {
+                format!("+++ killed by {} +++", signal::name(*number as u16))
+            }
             Observation::Ended { .. } => return None,
         };
         Some(format!("{lead}{}{body}", self.time(observation.time_ns())))
@@ -177,7 +199,9 @@ impl Printer {
             Clock::Seconds => format!("{} ", clock()),
             Clock::Microseconds => format!("{}.{micro:06} ", clock()),
             Clock::Unix => format!("{}.{micro:06} ", time_ns / 1_000_000_000),
-            Clock::Relative => format!("{:>6}.{:06} ", since / 1_000_000_000, since / 1000 % 1_000_000),
+            Clock::Relative => {
+                format!("{:>6}.{:06} ", since / 1_000_000_000, since / 1000 % 1_000_000)
+            }
         }
     }
 
@@ -199,9 +223,16 @@ impl Printer {
             (true, _) => quoted(&given.environment, texts),
         };
         // Of a path every part matters.
-        let program = quote(&given.program, given.program.len(), &TextOptions { string_bytes: usize::MAX, ..texts.clone() });
+        let program = quote(
+            &given.program,
+            given.program.len(),
+            &TextOptions { string_bytes: usize::MAX, ..texts.clone() },
+        );
         let number = self.number(EXECVE);
-        let head = format!("{lead}{time}{number}execve({program}, {}, {environment})", quoted(&given.arguments, texts));
+        let head = format!(
+            "{lead}{time}{number}execve({program}, {}, {environment})",
+            quoted(&given.arguments, texts)
+        );
         Some(self.with_result(head, "0"))
     }
 
@@ -214,8 +245,12 @@ impl Printer {
         self.started = true;
         let lead = format!("{lead}{}{}", self.time(call.entered_ns), self.number(call.number));
         let bytes = call::to_event(call);
-        let Ok((event, _)) = parse_event(&bytes) else { return format!("{lead}syscall_{}(?)", call.number) };
-        let Some(call_ref) = event.as_call() else { return format!("{lead}syscall_{}(?)", call.number) };
+        let Ok((event, _)) = parse_event(&bytes) else {
+            return format!("{lead}syscall_{}(?)", call.number);
+        };
+        let Some(call_ref) = event.as_call() else {
+            return format!("{lead}syscall_{}(?)", call.number);
+        };
         let mut description = describe_call(&call_ref, &self.style.text);
         if self.style.paths {
             self.add_paths(&mut description, call, tracker);
@@ -223,34 +258,57 @@ impl Printer {
         let head = format!("{lead}{}", description.head());
         if call.returned_ns == 0 {
             let never = matches!(description.name.as_str(), "exit" | "exit_group");
-            return if never { self.with_result(head, "?") } else { format!("{} <unfinished ...>", head.trim_end_matches(')')) };
+            return if never {
+                self.with_result(head, "?")
+            } else {
+                format!("{} <unfinished ...>", head.trim_end_matches(')'))
+            };
         }
         let spent = call.returned_ns.saturating_sub(call.entered_ns);
-        let duration = if self.style.durations { format!(" <{}.{:06}>", spent / 1_000_000_000, spent / 1000 % 1_000_000) } else { String::new() };
+        let duration = if self.style.durations {
+            format!(" <{}.{:06}>", spent / 1_000_000_000, spent / 1000 % 1_000_000)
+        } else {
+            String::new()
+        };
         self.with_result(head, &format!("{}{duration}", description.result_text))
     }
 
     /// `3</etc/passwd>` in place of `3`.
-    fn add_paths(&self, description: &mut CallDescription<'_>, call: &TracedCall, tracker: &Tracker) {
+    fn add_paths(
+        &self,
+        description: &mut CallDescription<'_>,
+        call: &TracedCall,
+        tracker: &Tracker,
+    ) {
         let Some(row) = u16::try_from(call.number).ok().and_then(table::call) else { return };
         let row: &Row = row.resolve(&call.arguments).0;
         let path = |descriptor: i32| tracker.descriptor_path(call.process, descriptor).map(angled);
         for (argument, described) in row.arguments.iter().zip(&mut description.arguments) {
-            if matches!(argument.kind, ArgumentKind::Value(ValueType::Descriptor | ValueType::DirectoryDescriptor)) {
+            if matches!(
+                argument.kind,
+                ArgumentKind::Value(ValueType::Descriptor | ValueType::DirectoryDescriptor)
+            ) {
                 described.text += &path(described.value as i32).unwrap_or_default();
             }
         }
         if matches!(row.result, ValueType::Descriptor) && !call.failed() && call.returned_ns != 0 {
             let mut after = tracker.of_process(call.process);
             after.follow(&mut Observation::Record(TraceRecord::Call(call.clone())));
-            description.result_text += &after.descriptor_path(call.process, call.result as i32).map(angled).unwrap_or_default();
+            description.result_text += &after
+                .descriptor_path(call.process, call.result as i32)
+                .map(angled)
+                .unwrap_or_default();
         }
     }
 }
 
 /// `["a", "b"]`, as many as fit.
 fn quoted(strings: &[Vec<u8>], texts: &TextOptions) -> String {
-    let mut shown: Vec<String> = strings.iter().take(texts.element_count).map(|text| quote(text, text.len(), texts)).collect();
+    let mut shown: Vec<String> = strings
+        .iter()
+        .take(texts.element_count)
+        .map(|text| quote(text, text.len(), texts))
+        .collect();
     if shown.len() < strings.len() {
         shown.push("...".to_owned());
     }
@@ -258,7 +316,11 @@ fn quoted(strings: &[Vec<u8>], texts: &TextOptions) -> String {
 }
 
 fn angled(path: &[u8]) -> String {
-    let text = quote(path, path.len(), &TextOptions { string_bytes: usize::MAX, ..TextOptions::default() });
+    let text = quote(
+        path,
+        path.len(),
+        &TextOptions { string_bytes: usize::MAX, ..TextOptions::default() },
+    );
     format!("<{}>", text.trim_matches('"'))
 }
 
@@ -277,38 +339,77 @@ mod tests {
     }
 
     fn close(process: u32, entered_ns: u64) -> Observation {
-        let call =
-            TracedCall { process, thread: process, entered_ns, returned_ns: entered_ns + 1500, number: 3, result: -9, ..TracedCall::default() };
+        let call = TracedCall {
+            process,
+            thread: process,
+            entered_ns,
+            returned_ns: entered_ns + 1500,
+            number: 3,
+            result: -9,
+            ..TracedCall::default()
+        };
         Observation::Record(TraceRecord::Call(TracedCall { arguments: [7, 0, 0, 0, 0, 0], ..call }))
     }
 
     #[test]
     fn lines_are_those_of_strace() {
-        let ended = |process| Observation::Ended { process, thread: process, time_ns: 0, how: Ending::Exited(3) };
+        let ended = |process| Observation::Ended {
+            process,
+            thread: process,
+            time_ns: 0,
+            how: Ending::Exited(3),
+        };
         let lines = printed(Style::default(), &[close(5, 9), ended(5), close(6, 9)]);
-        let plain = |lead: &str| format!("{:<39} = -1 EBADF (Bad file descriptor)", format!("{lead}close(7)"));
+        let plain = |lead: &str| {
+            format!("{:<39} = -1 EBADF (Bad file descriptor)", format!("{lead}close(7)"))
+        };
         assert_eq!(lines, [plain(""), "+++ exited with 3 +++".to_owned(), plain("")]);
         let both = [close(5, 9), close(6, 9), ended(5), close(6, 9)];
         let lines = printed(Style::default(), &both);
-        assert_eq!(lines, [plain(""), plain("[pid     6] "), "[pid     5] +++ exited with 3 +++".to_owned(), plain("")]);
-        let lines = printed(Style { prefix: Prefix::Always, numbers: true, ..Style::default() }, &both[..1]);
+        assert_eq!(
+            lines,
+            [
+                plain(""),
+                plain("[pid     6] "),
+                "[pid     5] +++ exited with 3 +++".to_owned(),
+                plain("")
+            ]
+        );
+        let lines = printed(
+            Style { prefix: Prefix::Always, numbers: true, ..Style::default() },
+            &both[..1],
+        );
         assert_eq!(lines, [plain("5     [   3] ")]);
-        assert_eq!(printed(Style { prefix: Prefix::Never, ..Style::default() }, &both[1..2]), [plain("")]);
+        assert_eq!(
+            printed(Style { prefix: Prefix::Never, ..Style::default() }, &both[1..2]),
+            [plain("")]
+        );
     }
 
     #[test]
     fn the_first_program_is_told_as_it_was_started() {
-        let start = crate::state::of_process(std::process::id().cast_signed(), StartKind::Exec).unwrap();
+        let start =
+            crate::state::of_process(std::process::id().cast_signed(), StartKind::Exec).unwrap();
         let start = Observation::Record(TraceRecord::ProcessStart(Box::new(start)));
-        let execution = Execution { program: b"/bin/x".to_vec(), arguments: vec![b"x".to_vec(); 3], environment: vec![b"A=1".to_vec(); 2] };
+        let execution = Execution {
+            program: b"/bin/x".to_vec(),
+            arguments: vec![b"x".to_vec(); 3],
+            environment: vec![b"A=1".to_vec(); 2],
+        };
         let style = |unabbreviated, element_count| Style {
             execution: Some(execution.clone()),
             text: TextOptions { unabbreviated, element_count, ..TextOptions::default() },
             ..Style::default()
         };
         let line = |style| printed(style, std::slice::from_ref(&start)).remove(0);
-        assert_eq!(line(style(false, 2)), r#"execve("/bin/x", ["x", "x", ...], [/* 2 vars */]) = 0"#);
-        assert_eq!(line(style(true, 9)), r#"execve("/bin/x", ["x", "x", "x"], ["A=1", "A=1"]) = 0"#);
+        assert_eq!(
+            line(style(false, 2)),
+            r#"execve("/bin/x", ["x", "x", ...], [/* 2 vars */]) = 0"#
+        );
+        assert_eq!(
+            line(style(true, 9)),
+            r#"execve("/bin/x", ["x", "x", "x"], ["A=1", "A=1"]) = 0"#
+        );
     }
 
     #[test]

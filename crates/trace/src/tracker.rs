@@ -1,10 +1,13 @@
-//! What each process has at every moment: descriptors and what they are, working directory, umask. Known from the state it started with and
-//! from its calls since.
+//! What each process has at every moment: descriptors and what they are, working directory, umask.
+//! Known from the state it started with and from its calls since.
 
 use crate::descriptors::{self, Descriptor, O_CLOEXEC, Table};
 use crate::observation::Observation;
 use retake_model::table::{self, ArgumentKind, DescriptorEffect, Row, Shape, ValueType};
-use retake_trace_format::{BufferDirection, DescriptorKind, ProcessStart, StartDescriptor, StartKind, TraceRecord, TracedCall};
+use retake_trace_format::{
+    BufferDirection, DescriptorKind, ProcessStart, StartDescriptor, StartKind, TraceRecord,
+    TracedCall,
+};
 use std::collections::HashMap;
 
 const AT_FDCWD: i32 = -100;
@@ -36,7 +39,11 @@ impl Tracker {
     pub fn follow(&mut self, observation: &mut Observation) {
         match observation {
             Observation::Record(TraceRecord::ProcessStart(start)) => self.begin(start),
-            Observation::Record(TraceRecord::Call(call)) if !call.failed() && call.returned_ns != 0 => self.call(call),
+            Observation::Record(TraceRecord::Call(call))
+                if !call.failed() && call.returned_ns != 0 =>
+            {
+                self.call(call)
+            }
             _ => {}
         }
     }
@@ -77,9 +84,14 @@ impl Tracker {
         for (index, argument) in row.arguments.iter().enumerate() {
             match &argument.kind {
                 ArgumentKind::Value(ValueType::Descriptor | ValueType::DirectoryDescriptor) => {
-                    paths.extend(self.descriptor_path(call.process, call.arguments[index] as i32).map(<[u8]>::to_vec));
+                    paths.extend(
+                        self.descriptor_path(call.process, call.arguments[index] as i32)
+                            .map(<[u8]>::to_vec),
+                    );
                 }
-                ArgumentKind::Pointer(pointer) if pointer.shape == Shape::String => paths.extend(self.path(call, row, index)),
+                ArgumentKind::Pointer(pointer) if pointer.shape == Shape::String => {
+                    paths.extend(self.path(call, row, index))
+                }
                 _ => {}
             }
         }
@@ -88,15 +100,24 @@ impl Tracker {
 
     /// The kinds of the descriptors that a call is given, or has made, as far as they are known.
     pub fn descriptor_kinds_of(&self, call: &TracedCall) -> Vec<DescriptorKind> {
-        let (Some(row), Some(process)) = (row_of(call), self.processes.get(&call.process)) else { return Vec::new() };
+        let (Some(row), Some(process)) = (row_of(call), self.processes.get(&call.process)) else {
+            return Vec::new();
+        };
         let mut kinds = Vec::new();
         for (index, argument) in row.arguments.iter().enumerate() {
-            if matches!(argument.kind, ArgumentKind::Value(ValueType::Descriptor | ValueType::DirectoryDescriptor)) {
-                let descriptor = u32::try_from(call.arguments[index] as i32).ok().and_then(|number| process.descriptors.get(&number));
+            if matches!(
+                argument.kind,
+                ArgumentKind::Value(ValueType::Descriptor | ValueType::DirectoryDescriptor)
+            ) {
+                let descriptor = u32::try_from(call.arguments[index] as i32)
+                    .ok()
+                    .and_then(|number| process.descriptors.get(&number));
                 kinds.extend(descriptor.map(kind_of));
             }
         }
-        if matches!(row.descriptors, DescriptorEffect::Makes | DescriptorEffect::MakesPair) && !call.failed() {
+        if matches!(row.descriptors, DescriptorEffect::Makes | DescriptorEffect::MakesPair)
+            && !call.failed()
+        {
             let path = self.first_path(call, row);
             kinds.push(kind_of(&made(call, row, path.as_deref())));
         }
@@ -111,7 +132,16 @@ impl Tracker {
             let parent_start = parent.start.clone();
             let descriptors = parent.descriptors.values().cloned().collect();
             let ProcessStart { id, time_ns, process, thread, parent, how, .. } = *start;
-            *start = ProcessStart { id, time_ns, process, thread, parent, how, descriptors, ..parent_start };
+            *start = ProcessStart {
+                id,
+                time_ns,
+                process,
+                thread,
+                parent,
+                how,
+                descriptors,
+                ..parent_start
+            };
         }
         if start.how == StartKind::Exec
             && start.working_directory.is_empty()
@@ -120,17 +150,33 @@ impl Tracker {
             let stays = |descriptor: &&StartDescriptor| !descriptor.closes_on_exec();
             let descriptors = before.descriptors.values().filter(stays).cloned().collect();
             let ProcessStart { id, time_ns, process, thread, how, .. } = *start;
-            let (executable, arguments) = (std::mem::take(&mut start.executable), std::mem::take(&mut start.arguments));
-            *start = ProcessStart { id, time_ns, process, thread, how, descriptors, executable, arguments, ..before.start.clone() };
+            let (executable, arguments) =
+                (std::mem::take(&mut start.executable), std::mem::take(&mut start.arguments));
+            *start = ProcessStart {
+                id,
+                time_ns,
+                process,
+                thread,
+                how,
+                descriptors,
+                executable,
+                arguments,
+                ..before.start.clone()
+            };
         }
-        let descriptors = start.descriptors.iter().map(|descriptor| (descriptor.number, descriptor.clone())).collect();
+        let descriptors = start
+            .descriptors
+            .iter()
+            .map(|descriptor| (descriptor.number, descriptor.clone()))
+            .collect();
         self.processes.insert(start.process, Process { start: start.clone(), descriptors });
     }
 
     fn call(&mut self, call: &TracedCall) {
         let Some(row) = row_of(call) else { return };
         let path = self.first_path(call, row);
-        let to_descriptor = || self.descriptor_path(call.process, call.arguments[0] as i32).map(<[u8]>::to_vec);
+        let to_descriptor =
+            || self.descriptor_path(call.process, call.arguments[0] as i32).map(<[u8]>::to_vec);
         let directory = if call.number == FCHDIR { to_descriptor() } else { path.clone() };
         let Some(process) = self.processes.get_mut(&call.process) else { return };
         match call.number {
@@ -139,14 +185,17 @@ impl Tracker {
             UMASK => process.start.umask = call.arguments[0] as u32 & 0o777,
             _ => {}
         }
-        descriptors::change(&mut process.descriptors, call, row, |_| Some(made(call, row, path.as_deref())));
+        descriptors::change(&mut process.descriptors, call, row, |_| {
+            Some(made(call, row, path.as_deref()))
+        });
     }
 
     fn first_path(&self, call: &TracedCall, row: &Row) -> Option<Vec<u8>> {
         row.arguments.iter().position(is_path).and_then(|index| self.path(call, row, index))
     }
 
-    /// The absolute form of a path argument: the descriptor before it, or the working directory, is where it begins.
+    /// The absolute form of a path argument: the descriptor before it, or the working directory, is
+    /// where it begins.
     fn path(&self, call: &TracedCall, row: &Row, index: usize) -> Option<Vec<u8>> {
         if !is_path(row.arguments.get(index)?) {
             return None;
@@ -155,7 +204,9 @@ impl Tracker {
         let path = buffer.data.strip_suffix(&[0]).unwrap_or(&buffer.data);
         let before = index.checked_sub(1).map(|before| &row.arguments[before].kind);
         let directory = match before {
-            Some(ArgumentKind::Value(ValueType::DirectoryDescriptor)) => call.arguments[index - 1] as i32,
+            Some(ArgumentKind::Value(ValueType::DirectoryDescriptor)) => {
+                call.arguments[index - 1] as i32
+            }
             _ => AT_FDCWD,
         };
         Some(absolute(self.descriptor_path(call.process, directory).unwrap_or_default(), path))
@@ -180,22 +231,33 @@ impl Descriptor for StartDescriptor {
 fn made(call: &TracedCall, row: &Row, path: Option<&[u8]>) -> StartDescriptor {
     let name = u16::try_from(call.number).ok().and_then(table::call).map_or("", |row| row.name);
     let (path, kind) = match (path, name) {
-        (Some(path), _) if name.starts_with("open") || name == "creat" => (path.to_vec(), DescriptorKind::Unknown),
+        (Some(path), _) if name.starts_with("open") || name == "creat" => {
+            (path.to_vec(), DescriptorKind::Unknown)
+        }
         (_, "pipe" | "pipe2") => (b"pipe".to_vec(), DescriptorKind::Pipe),
-        (_, "socket" | "socketpair" | "accept" | "accept4") => (b"socket".to_vec(), DescriptorKind::Socket),
+        (_, "socket" | "socketpair" | "accept" | "accept4") => {
+            (b"socket".to_vec(), DescriptorKind::Socket)
+        }
         (_, name) => {
-            let what = name.trim_end_matches(|last: char| last.is_ascii_digit()).trim_end_matches("_create").trim_end_matches("_init");
+            let what = name
+                .trim_end_matches(|last: char| last.is_ascii_digit())
+                .trim_end_matches("_create")
+                .trim_end_matches("_init");
             (format!("anon_inode:[{what}]").into_bytes(), DescriptorKind::Anonymous)
         }
     };
     StartDescriptor { number: 0, path, kind, offset: 0, flags: descriptors::open_flags(call, row) }
 }
 
-/// Of what was opened by name only the name and the flags are known, and that it is no pipe or socket.
+/// Of what was opened by name only the name and the flags are known, and that it is no pipe or
+/// socket.
 fn kind_of(descriptor: &StartDescriptor) -> DescriptorKind {
     match descriptor.kind {
         DescriptorKind::Unknown if descriptor.flags & O_DIRECTORY != 0 => DescriptorKind::Directory,
-        DescriptorKind::Unknown if descriptor.path.starts_with(b"/dev/") && !descriptor.path.starts_with(b"/dev/shm/") => {
+        DescriptorKind::Unknown
+            if descriptor.path.starts_with(b"/dev/")
+                && !descriptor.path.starts_with(b"/dev/shm/") =>
+        {
             DescriptorKind::CharacterDevice
         }
         DescriptorKind::Unknown => DescriptorKind::File,
@@ -204,7 +266,8 @@ fn kind_of(descriptor: &StartDescriptor) -> DescriptorKind {
 }
 
 fn is_path(argument: &table::Argument) -> bool {
-    matches!(&argument.kind, ArgumentKind::Pointer(pointer) if pointer.shape == Shape::String && pointer.element == "path")
+    matches!(&argument.kind, ArgumentKind::Pointer(pointer) if pointer.shape == Shape::String &&
+        pointer.element == "path")
 }
 
 fn row_of(call: &TracedCall) -> Option<&'static Row> {
@@ -238,21 +301,41 @@ mod tests {
     use super::*;
     use retake_trace_format::TracedBuffer;
 
-    fn follow(tracker: &mut Tracker, name: &str, arguments: &[u64], result: i64, buffers: Vec<TracedBuffer>) {
+    fn follow(
+        tracker: &mut Tracker,
+        name: &str,
+        arguments: &[u64],
+        result: i64,
+        buffers: Vec<TracedBuffer>,
+    ) {
         let number = u32::from(table::call_by_name(name).unwrap().number);
-        let mut call = TracedCall { process: 1, number, result, returned_ns: 1, buffers, ..TracedCall::default() };
+        let mut call = TracedCall {
+            process: 1,
+            number,
+            result,
+            returned_ns: 1,
+            buffers,
+            ..TracedCall::default()
+        };
         call.arguments[..arguments.len()].copy_from_slice(arguments);
         tracker.follow(&mut Observation::Record(TraceRecord::Call(call)));
     }
 
     fn text(argument: u8, text: &[u8]) -> Vec<TracedBuffer> {
-        vec![TracedBuffer { argument, direction: BufferDirection::Input, address: 9, total_bytes: text.len() as u64, data: text.into() }]
+        vec![TracedBuffer {
+            argument,
+            direction: BufferDirection::Input,
+            address: 9,
+            total_bytes: text.len() as u64,
+            data: text.into(),
+        }]
     }
 
     #[test]
     fn descriptors_are_followed() {
         let mut tracker = Tracker::default();
-        let mut start = crate::state::of_process(std::process::id() as i32, StartKind::Exec).unwrap();
+        let mut start =
+            crate::state::of_process(std::process::id() as i32, StartKind::Exec).unwrap();
         (start.process, start.working_directory) = (1, b"/home".to_vec());
         tracker.follow(&mut Observation::Record(TraceRecord::ProcessStart(Box::new(start))));
         let at = AT_FDCWD as u32 as u64;
@@ -260,7 +343,10 @@ mod tests {
         assert_eq!(tracker.descriptor_path(1, 50), Some(&b"/home/data"[..]));
         follow(&mut tracker, "dup2", &[50, 51], 51, Vec::new());
         follow(&mut tracker, "close", &[50], 0, Vec::new());
-        assert_eq!((tracker.descriptor_path(1, 50), tracker.descriptor_path(1, 51)), (None, Some(&b"/home/data"[..])));
+        assert_eq!(
+            (tracker.descriptor_path(1, 50), tracker.descriptor_path(1, 51)),
+            (None, Some(&b"/home/data"[..]))
+        );
         follow(&mut tracker, "chdir", &[9], 0, text(0, b"/tmp/"));
         assert_eq!(tracker.descriptor_path(1, AT_FDCWD), Some(&b"/tmp"[..]));
         follow(&mut tracker, "openat", &[at, 9, 0, 0], -2, text(1, b"none"));
@@ -269,7 +355,12 @@ mod tests {
 
     #[test]
     fn paths_are_made_absolute() {
-        let cases = [("/a", "b", "/a/b"), ("/a", "/c/./d//e", "/c/d/e"), ("/a/b", "../../..", "/"), ("", "x", "/x")];
+        let cases = [
+            ("/a", "b", "/a/b"),
+            ("/a", "/c/./d//e", "/c/d/e"),
+            ("/a/b", "../../..", "/"),
+            ("", "x", "/x"),
+        ];
         for (directory, path, whole) in cases {
             assert_eq!(absolute(directory.as_bytes(), path.as_bytes()), whole.as_bytes());
         }

@@ -1,8 +1,10 @@
-//! Tracer and traced thread on one processor: they take turns, and to wake somebody on another one takes longer than all else that a stop costs.
+//! Tracer and traced thread on one processor: they take turns, and to wake somebody on another one
+//! takes longer than all else that a stop costs.
 
 use retake_kernel::call_tracer::{Processors, current_processor};
 
-/// So many stops of one thread without one of another show that it runs alone for now: others sleep, or compute.
+/// So many stops of one thread without one of another show that it runs alone for now: others
+/// sleep, or compute.
 const ALONE: u32 = 8;
 
 /// Who shares a processor with the tracer.
@@ -71,7 +73,12 @@ mod tests {
 
     fn processors(tid: i32) -> String {
         let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap();
-        status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim().to_owned()
+        status
+            .lines()
+            .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
+            .unwrap()
+            .trim()
+            .to_owned()
     }
 
     fn sleeper() -> (Child, i32) {
@@ -90,7 +97,11 @@ mod tests {
         turns.allow();
         let all = processors(one);
         (0..4 * ALONE).for_each(|turn| turns.stopped(if turn % 2 == 0 { one } else { other }));
-        assert_eq!((processors(one), processors(other)), (all.clone(), all.clone()), "two that take turns are not alone");
+        assert_eq!(
+            (processors(one), processors(other)),
+            (all.clone(), all.clone()),
+            "two that take turns are not alone"
+        );
         (0..ALONE).for_each(|_| turns.stopped(one));
         assert!(processors(one).parse::<u32>().is_ok() && processors(other) == all);
         // Another one's stop now and then changes nothing; many do.

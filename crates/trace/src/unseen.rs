@@ -1,4 +1,5 @@
-//! What a recording has nothing of, because replay does without: then a trace of it is incomplete, and has to say so.
+//! What a recording has nothing of, because replay does without: then a trace of it is incomplete,
+//! and has to say so.
 
 use crate::observation::Observation;
 use retake_trace_format::{TraceRecord, TracedCall, moved_argument};
@@ -19,14 +20,19 @@ impl Unseen {
     /// What is missing; nothing if all is there.
     pub fn reason(&self) -> Option<String> {
         let count = self.moved;
-        (count > 0)
-            .then(|| format!("{count} calls moved data inside the kernel that the recording does not have (retake record --moved-data keeps them)"))
+        (count > 0).then(|| {
+            format!(
+                "{count} calls moved data inside the kernel that the recording does \
+            not have (retake record --moved-data keeps them)"
+            )
+        })
     }
 }
 
 fn moves_unseen(call: &TracedCall) -> bool {
     const IOCTL: u32 = 16;
-    let moves = moved_argument(call.number, call.arguments[1]).is_some() && (call.result > 0 || call.number == IOCTL && call.result == 0);
+    let moves = moved_argument(call.number, call.arguments[1]).is_some()
+        && (call.result > 0 || call.number == IOCTL && call.result == 0);
     moves && call.moved().is_none()
 }
 
@@ -36,7 +42,12 @@ mod tests {
 
     fn reason_for(number: u32, arguments: [u64; 6], result: i64) -> Option<String> {
         let mut unseen = Unseen::default();
-        unseen.note(&Observation::Record(TraceRecord::Call(TracedCall { number, arguments, result, ..TracedCall::default() })));
+        unseen.note(&Observation::Record(TraceRecord::Call(TracedCall {
+            number,
+            arguments,
+            result,
+            ..TracedCall::default()
+        })));
         unseen.reason()
     }
 

@@ -1,7 +1,10 @@
-//! What a call reads and writes, taken from the memory of a stopped thread as its row of the table says. The runtime walks the same rows in C.
+//! What a call reads and writes, taken from the memory of a stopped thread as its row of the table
+//! says. The runtime walks the same rows in C.
 
 use retake_kernel::memory;
-use retake_model::table::{self, Argument, ArgumentKind, Direction, LengthRule, Pointer, Row, Shape};
+use retake_model::table::{
+    self, Argument, ArgumentKind, Direction, LengthRule, Pointer, Row, Shape,
+};
 use retake_trace_format::{BufferDirection, TracedBuffer, TracedCall};
 
 const MOST_VECTORS: u64 = 1024;
@@ -84,7 +87,9 @@ pub(crate) fn outputs(memory: Memory, call: &mut TracedCall, before: Before) {
     let mut walk = Walk { memory, call, before, direction: BufferDirection::Output };
     for (index, argument) in row.iter().flat_map(|row| row.arguments).enumerate() {
         match &argument.kind {
-            ArgumentKind::Pointer(pointer) if !failed || pointer.always => walk.output(index, pointer, failed),
+            ArgumentKind::Pointer(pointer) if !failed || pointer.always => {
+                walk.output(index, pointer, failed)
+            }
             _ => {}
         }
     }
@@ -119,7 +124,13 @@ impl Walk<'_> {
         }
         let kept = if is_data { total_bytes.min(self.memory.data_limit) } else { total_bytes };
         if let Some(data) = self.memory.bytes(address, kept) {
-            self.call.buffers.push(TracedBuffer { argument: index as u8, direction: self.direction, address, total_bytes, data: data.into() });
+            self.call.buffers.push(TracedBuffer {
+                argument: index as u8,
+                direction: self.direction,
+                address,
+                total_bytes,
+                data: data.into(),
+            });
         }
     }
 
@@ -135,7 +146,9 @@ impl Walk<'_> {
     fn counted(&self, index: usize, offset: u8, width: u8) -> u64 {
         match self.call.arguments[index] {
             0 => 0,
-            address => self.memory.word(address.wrapping_add(u64::from(offset)), u64::from(width.min(8))),
+            address => {
+                self.memory.word(address.wrapping_add(u64::from(offset)), u64::from(width.min(8)))
+            }
         }
     }
 
@@ -169,10 +182,17 @@ impl Walk<'_> {
                 self.take(index, address, 16, false);
                 self.take(index, self.memory.word(address, 8), 8, false);
             }
-            Shape::Msghdr => self.message(index, address, reads && pointer.direction == Direction::In, u64::MAX),
+            Shape::Msghdr => {
+                self.message(index, address, reads && pointer.direction == Direction::In, u64::MAX)
+            }
             Shape::Mmsghdr => {
                 for message in 0..self.vector_count(pointer) {
-                    self.message(index, address + message * 64, pointer.direction == Direction::In, u64::MAX);
+                    self.message(
+                        index,
+                        address + message * 64,
+                        pointer.direction == Direction::In,
+                        u64::MAX,
+                    );
                 }
             }
             Shape::Semarray => {}
@@ -186,12 +206,23 @@ impl Walk<'_> {
         let writes = pointer.direction != Direction::In;
         match pointer.shape {
             _ if address == 0 => {}
-            Shape::String | Shape::Strings | Shape::Sigmask | Shape::SigmaskPair | Shape::Semarray => {}
+            Shape::String
+            | Shape::Strings
+            | Shape::Sigmask
+            | Shape::SigmaskPair
+            | Shape::Semarray => {}
             Shape::Ifconf => {
                 self.take(index, address, 16, false);
-                self.take(index, self.memory.word(address.wrapping_add(8), 8), self.memory.word(address, 4), false);
+                self.take(
+                    index,
+                    self.memory.word(address.wrapping_add(8), 8),
+                    self.memory.word(address, 4),
+                    false,
+                );
             }
-            Shape::Iovec if writes => self.vectors(index, address, self.vector_count(pointer), self.result()),
+            Shape::Iovec if writes => {
+                self.vectors(index, address, self.vector_count(pointer), self.result())
+            }
             Shape::Msghdr if writes => self.message(index, address, true, self.result()),
             Shape::Mmsghdr => {
                 for message in 0..self.result().min(MOST_VECTORS) {
@@ -204,7 +235,9 @@ impl Walk<'_> {
                 }
             }
             Shape::Iovec | Shape::Msghdr => {}
-            _ if writes && (!failed || self.plain_bytes(index, pointer) <= 0x10000) => self.plain(index, pointer),
+            _ if writes && (!failed || self.plain_bytes(index, pointer) <= 0x10000) => {
+                self.plain(index, pointer)
+            }
             _ => {}
         }
     }
@@ -228,7 +261,13 @@ impl Walk<'_> {
         for address in pointers {
             if let Some(data) = self.memory.string(address, STRING_LIMIT) {
                 let total_bytes = data.len() as u64;
-                self.call.buffers.push(TracedBuffer { argument: index as u8, direction: self.direction, address, total_bytes, data: data.into() });
+                self.call.buffers.push(TracedBuffer {
+                    argument: index as u8,
+                    direction: self.direction,
+                    address,
+                    total_bytes,
+                    data: data.into(),
+                });
             }
         }
     }
@@ -236,18 +275,21 @@ impl Walk<'_> {
     fn vectors(&mut self, index: usize, array: u64, count: u64, mut limit: u64) {
         let Some(vectors) = self.memory.bytes(array, count.min(MOST_VECTORS) * 16) else { return };
         for vector in vectors.chunks_exact(16) {
-            let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| vector[at + byte]));
+            let word =
+                |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| vector[at + byte]));
             let bytes = word(8).min(limit);
             self.take(index, word(0), bytes, true);
             limit -= bytes;
         }
     }
 
-    /// `struct msghdr`; what it points to when that holds data, of which `limit` bytes are in the vectors.
+    /// `struct msghdr`; what it points to when that holds data, of which `limit` bytes are in the
+    /// vectors.
     fn message(&mut self, index: usize, address: u64, with_data: bool, limit: u64) {
         let Some(header) = self.memory.bytes(address, MESSAGE_BYTES) else { return };
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| header[at + byte]));
-        let (name, name_bytes, vectors, count, control, control_bytes) = (word(0), word(8) & 0xffff_ffff, word(16), word(24), word(32), word(40));
+        let (name, name_bytes, vectors, count, control, control_bytes) =
+            (word(0), word(8) & 0xffff_ffff, word(16), word(24), word(32), word(40));
         self.take(index, address, MESSAGE_BYTES, false);
         if self.direction == BufferDirection::Input {
             self.take(index, vectors, count.min(MOST_VECTORS) * 16, false);
@@ -268,7 +310,9 @@ impl Walk<'_> {
         let argument = |other: u8| not_negative(self.argument(other));
         let before = self.before[index];
         let count = match pointer.length {
-            LengthRule::Constant => return u64::from(pointer.count) * u64::from(pointer.element_bytes),
+            LengthRule::Constant => {
+                return u64::from(pointer.count) * u64::from(pointer.element_bytes);
+            }
             LengthRule::Argument(other) => argument(other),
             LengthRule::Result => self.result(),
             LengthRule::ResultMaxArgument(other) => self.result().min(argument(other)),
@@ -276,17 +320,29 @@ impl Walk<'_> {
             LengthRule::Pointee64(other) => self.memory.word(self.argument(other), 8).min(before),
             LengthRule::Bits(other) => argument(other).div_ceil(64).saturating_mul(8),
             LengthRule::Pages(other) => argument(other).div_ceil(4096),
-            LengthRule::Product(one, other) => argument(one).min(LARGEST).saturating_mul(argument(other).min(LARGEST)),
+            LengthRule::Product(one, other) => {
+                argument(one).min(LARGEST).saturating_mul(argument(other).min(LARGEST))
+            }
             LengthRule::Counted { offset, width } => self.counted(index, offset, width).min(before),
         };
-        count.min(LARGEST).saturating_mul(u64::from(pointer.element_bytes)).saturating_add(u64::from(pointer.count)).min(LARGEST)
+        count
+            .min(LARGEST)
+            .saturating_mul(u64::from(pointer.element_bytes))
+            .saturating_add(u64::from(pointer.count))
+            .min(LARGEST)
     }
 
     /// An ioctl without a row says in its number how many bytes go which way.
     fn undescribed(&mut self, row: Option<&'static Row>, way: Direction) {
-        let Some(Argument { kind: ArgumentKind::Value(_), .. }) = row.and_then(|row| row.arguments.get(2)) else { return };
+        let Some(Argument { kind: ArgumentKind::Value(_), .. }) =
+            row.and_then(|row| row.arguments.get(2))
+        else {
+            return;
+        };
         let command = self.call.arguments[1] as u32;
-        let known = table::call(IOCTL as u16).is_some_and(|ioctl| ioctl.sub_row(command).is_some() || ioctl.refused_range(command).is_some());
+        let known = table::call(IOCTL as u16).is_some_and(|ioctl| {
+            ioctl.sub_row(command).is_some() || ioctl.refused_range(command).is_some()
+        });
         let bit = if way == Direction::In { 1 } else { 2 };
         if self.call.number == IOCTL && !known && command >> 30 & bit != 0 {
             self.take(2, self.call.arguments[2], u64::from(command >> 16 & 0x3fff), false);

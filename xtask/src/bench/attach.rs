@@ -1,4 +1,5 @@
-//! Tracing of servers that run already: what it costs while it lasts, and that nothing is left of it.
+//! Tracing of servers that run already: what it costs while it lasts, and that nothing is left of
+//! it.
 
 use std::fs;
 use std::process::Command;
@@ -40,27 +41,41 @@ pub fn servers(workloads: &[Workload]) -> impl Iterator<Item = &Workload> {
     workloads.iter().filter(|workload| SERVERS.contains(&workload.name.as_str()))
 }
 
-/// Measures those that are wanted, what is noisy up to `most` times. `lacking` is why nothing can be
-/// traced from the kernel, if that is so.
+/// Measures those that are wanted, what is noisy up to `most` times. `lacking` is why nothing can
+/// be traced from the kernel, if that is so.
 ///
 /// # Errors
 /// Failures of the harness; a server that fails is told.
-pub fn run(bench: &Bench, rounds: usize, most: usize, lacking: Option<&str>, wants: impl Fn(&str) -> bool) -> Result<Vec<Attached>> {
+pub fn run(
+    bench: &Bench,
+    rounds: usize,
+    most: usize,
+    lacking: Option<&str>,
+    wants: impl Fn(&str) -> bool,
+) -> Result<Vec<Attached>> {
     let workloads = workload::read_all(&bench.repository().join("benches/workloads"))?;
     let mut all = Vec::new();
     for workload in servers(&workloads).filter(|workload| wants(&workload.name)) {
         println!("{}, traced while it runs ...", workload.title);
         all.push(gate::until_quiet(most, Attached::is_noisy, || {
             let mut attached = Attached::new(workload);
-            let skipped = lacking.map(|reason| Outcome::Skipped(reason.to_owned())).or_else(|| Outcome::without(&workload.requires));
-            attached.outcome = skipped.unwrap_or_else(|| Outcome::of(measure(bench, workload, &mut attached, rounds)));
+            let skipped = lacking
+                .map(|reason| Outcome::Skipped(reason.to_owned()))
+                .or_else(|| Outcome::without(&workload.requires));
+            attached.outcome = skipped
+                .unwrap_or_else(|| Outcome::of(measure(bench, workload, &mut attached, rounds)));
             Ok(attached)
         })?);
     }
     Ok(all)
 }
 
-fn measure(bench: &Bench, workload: &Workload, attached: &mut Attached, rounds: usize) -> Result<()> {
+fn measure(
+    bench: &Bench,
+    workload: &Workload,
+    attached: &mut Attached,
+    rounds: usize,
+) -> Result<()> {
     let work = bench.scratch().path().join(format!("attach-{}", workload.name));
     fs::create_dir_all(&work)?;
     let stage = Stage::prepare(bench, workload, &work)?;
@@ -79,7 +94,13 @@ fn one_round(stage: &Stage<'_>, attached: &mut Attached) -> Result<()> {
     tracer.signal("INT");
     match tracer.wait(TRACER_LIMIT) {
         Some(status) if status.success() => {}
-        _ => return Err(format!("the tracer did not end well: {}", tail(&fs::read(stage.work.join("tracer.errors"))?)).into()),
+        _ => {
+            return Err(format!(
+                "the tracer did not end well: {}",
+                tail(&fs::read(stage.work.join("tracer.errors"))?)
+            )
+            .into());
+        }
     }
     if is_traced(server.id()) {
         return Err("the server is still traced".into());
@@ -94,7 +115,10 @@ fn one_round(stage: &Stage<'_>, attached: &mut Attached) -> Result<()> {
 /// Begins to trace a process, and returns when that has come about.
 fn attach(stage: &Stage<'_>, process: u32) -> Result<Watched> {
     let mut command = Command::new(stage.bench.retake());
-    command.args(["trace", "--method", "ebpf", "-p", &process.to_string(), "-o", "x.ds"]).current_dir(&stage.work).envs(environment(stage.bench));
+    command
+        .args(["trace", "--method", "ebpf", "-p", &process.to_string(), "-o", "x.ds"])
+        .current_dir(&stage.work)
+        .envs(environment(stage.bench));
     let errors = stage.work.join("tracer.errors");
     let mut tracer = Watched::start(command, &stage.work.join("tracer.output"), &errors)?;
     let start = Instant::now();
@@ -108,13 +132,23 @@ fn attach(stage: &Stage<'_>, process: u32) -> Result<Watched> {
 
 fn is_traced(process: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    status.lines().find_map(|line| line.strip_prefix("TracerPid:")).is_some_and(|tracer| tracer.trim() != "0")
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("TracerPid:"))
+        .is_some_and(|tracer| tracer.trim() != "0")
 }
 
 impl Attached {
     fn new(workload: &Workload) -> Self {
         let (before, during, after) = Default::default();
-        Self { name: workload.name.clone(), title: workload.title.clone(), before, during, after, outcome: Outcome::Done }
+        Self {
+            name: workload.name.clone(),
+            title: workload.title.clone(),
+            before,
+            during,
+            after,
+            outcome: Outcome::Done,
+        }
     }
 
     fn share(&self, of: &Series) -> Option<f64> {
@@ -138,12 +172,18 @@ impl Attached {
 
     fn cells(&self) -> Vec<String> {
         let after = format!("{} (≥ {AFTERWARDS})", number(self.share(&self.after), 2));
-        vec![self.title.clone(), number(self.before.median(), 0), number(self.share(&self.during), 2), after]
+        vec![
+            self.title.clone(),
+            number(self.before.median(), 0),
+            number(self.share(&self.during), 2),
+            after,
+        ]
     }
 
     /// All figures, for programs.
     pub fn json(&self) -> Value {
-        json!({"name": self.name, "before": self.before, "during": self.during, "after": self.after})
+        json!({"name": self.name, "before": self.before, "during": self.during,
+            "after": self.after})
     }
 }
 
@@ -152,10 +192,17 @@ pub fn text(all: &[Attached], print: fn(&Table) -> String) -> String {
     if all.is_empty() {
         return String::new();
     }
-    let headings = ["server, traced from the kernel while it runs", "requests/s before", "meanwhile ×", "afterwards ×"];
+    let headings = [
+        "server, traced from the kernel while it runs",
+        "requests/s before",
+        "meanwhile ×",
+        "afterwards ×",
+    ];
     let mut table = Table::new("", &headings);
     all.iter().for_each(|attached| table.push(attached.cells()));
-    let troubles = all.iter().filter_map(|attached| Some(format!("\n{}: {}\n", attached.title, attached.outcome.trouble()?)));
+    let troubles = all.iter().filter_map(|attached| {
+        Some(format!("\n{}: {}\n", attached.title, attached.outcome.trouble()?))
+    });
     format!("\n{}{}", print(&table), troubles.collect::<String>())
 }
 
@@ -171,7 +218,14 @@ mod tests {
             series
         };
         let (before, during) = (series(1000.0), series(600.0));
-        let mut attached = Attached { name: String::new(), title: "it".to_owned(), before, during, after: series(950.0), outcome: Outcome::Done };
+        let mut attached = Attached {
+            name: String::new(),
+            title: "it".to_owned(),
+            before,
+            during,
+            after: series(950.0),
+            outcome: Outcome::Done,
+        };
         assert_eq!(attached.cells(), ["it", "1000", "0.60", "0.95 (≥ 0.9)"]);
         assert_eq!(attached.finding().1, Finding::Good);
         attached.after = series(500.0);

@@ -11,7 +11,9 @@ const LONGEST_RATIO: f64 = 4.0;
 
 /// The charts with the names of their files in docs/: of what has figures.
 pub fn charts(measured: &[Measured]) -> Vec<(&'static str, Chart)> {
-    let has_figures = |measured: &&Measured| measured.outcome == Outcome::Done && measured.ratio(Mode::Record).is_some();
+    let has_figures = |measured: &&Measured| {
+        measured.outcome == Outcome::Done && measured.ratio(Mode::Record).is_some()
+    };
     let (servers, programs): (Vec<&Measured>, Vec<&Measured>) =
         measured.iter().filter(has_figures).partition(|measured| measured.workload.is_server());
     let mut charts = Vec::new();
@@ -32,7 +34,9 @@ fn time_chart(programs: &[&Measured]) -> Chart {
     };
     Chart {
         title: "Recording and replaying".to_owned(),
-        subtitle: "time as a multiple of the program's own; shorter is better; medians, error bars from the fastest to the slowest run".to_owned(),
+        subtitle: "time as a multiple of the program's own; shorter is better; medians, error \
+        bars from the fastest to the slowest run"
+            .to_owned(),
         series: vec!["record".to_owned(), "replay".to_owned()],
         groups: programs.iter().map(group).collect(),
         reference: Some(1.0),
@@ -42,14 +46,20 @@ fn time_chart(programs: &[&Measured]) -> Chart {
 
 fn server_chart(servers: &[&Measured]) -> Chart {
     let group = |measured: &&Measured| {
-        let throughput = measured.baseline().median().and_then(|baseline| bar_of(measured.seconds(Mode::Record), baseline, f64::recip));
+        let throughput = measured
+            .baseline()
+            .median()
+            .and_then(|baseline| bar_of(measured.seconds(Mode::Record), baseline, f64::recip));
         let alone = measured.latency_us(measured.baseline_mode()).median();
-        let latency = alone.and_then(|alone| bar_of(measured.latency_us(Mode::Record), alone, |ratio| ratio));
+        let latency =
+            alone.and_then(|alone| bar_of(measured.latency_us(Mode::Record), alone, |ratio| ratio));
         (report::title(measured), vec![throughput, latency])
     };
     Chart {
         title: "Recorded servers".to_owned(),
-        subtitle: "as a multiple of the server's own: throughput (longer is better), 99.9 % latency at half load (shorter is better)".to_owned(),
+        subtitle: "as a multiple of the server's own: throughput (longer is better), 99.9 % \
+        latency at half load (shorter is better)"
+            .to_owned(),
         series: vec!["throughput".to_owned(), "latency".to_owned()],
         groups: servers.iter().map(group).collect(),
         reference: Some(1.0),
@@ -60,7 +70,11 @@ fn server_chart(servers: &[&Measured]) -> Chart {
 /// A bar of a series' ratio to a baseline, seen through `view`.
 fn bar_of(series: &Series, baseline: f64, view: impl Fn(f64) -> f64) -> Option<Bar> {
     let ends = [view(series.minimum()? / baseline), view(series.maximum()? / baseline)];
-    Some(Bar { value: view(series.median()? / baseline), low: ends[0].min(ends[1]), high: ends[0].max(ends[1]) })
+    Some(Bar {
+        value: view(series.median()? / baseline),
+        low: ends[0].min(ends[1]),
+        high: ends[0].max(ends[1]),
+    })
 }
 
 #[cfg(test)]
@@ -72,7 +86,10 @@ mod tests {
     fn throughput_is_the_inverse_of_time() {
         let series = Series { figures: vec![2.0, 4.0, 8.0] };
         assert_eq!(bar_of(&series, 4.0, f64::recip), Some(Bar { value: 1.0, low: 0.5, high: 2.0 }));
-        assert_eq!(bar_of(&series, 4.0, |ratio| ratio), Some(Bar { value: 1.0, low: 0.5, high: 2.0 }));
+        assert_eq!(
+            bar_of(&series, 4.0, |ratio| ratio),
+            Some(Bar { value: 1.0, low: 0.5, high: 2.0 })
+        );
         assert_eq!(bar_of(&Series::default(), 4.0, f64::recip), None);
     }
 

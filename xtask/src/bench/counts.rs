@@ -114,7 +114,8 @@ impl Counts {
         let mut table = Table::new("", &["what", "count", "limit", "+", "verdict"]);
         let shown = |number: Option<u64>| number.map_or(NOTHING.to_owned(), |it| it.to_string());
         for row in &self.rows {
-            let (limit, tolerance) = (row.limit.map(|it| it.count), row.limit.map(|it| it.tolerance));
+            let (limit, tolerance) =
+                (row.limit.map(|it| it.count), row.limit.map(|it| it.tolerance));
             let [count, limit, tolerance] = [row.count, limit, tolerance].map(shown);
             let verdict = row.verdict.text().to_owned();
             table.push(vec![row.name.clone(), count, limit, tolerance, verdict]);
@@ -167,7 +168,8 @@ mod tests {
     #[test]
     fn a_gate_that_saw_nothing_is_closed() {
         let limits = Limits::default();
-        let counts = Counts { machine: Machine::look(), counts: Vec::new(), rows: Vec::new(), limits };
+        let counts =
+            Counts { machine: Machine::look(), counts: Vec::new(), rows: Vec::new(), limits };
         assert_eq!(counts.complaints(), ["nothing was counted"]);
     }
 }

@@ -1,4 +1,5 @@
-//! The harness on workloads of its own, with a recorder that only writes down the command and repeats it.
+//! The harness on workloads of its own, with a recorder that only writes down the command and
+//! repeats it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -50,13 +51,25 @@ fn measure(name: &str, text: &str, replay: &str) -> Measured {
     if !replay.is_empty() {
         fs::write(bench.scratch().path().join("fake-replay"), replay).unwrap();
     }
-    let pace = Pace { rounds: 3, strace_rounds: 0, share: Some(Duration::ZERO), strace_limit: Duration::ZERO, load_seconds: 1, profile: false };
+    let pace = Pace {
+        rounds: 3,
+        strace_rounds: 0,
+        share: Some(Duration::ZERO),
+        strace_limit: Duration::ZERO,
+        load_seconds: 1,
+        profile: false,
+    };
     bench.measure(&parse(name, text).unwrap(), pace).unwrap()
 }
 
 #[test]
 fn a_program_is_measured_in_all_modes() {
-    let measured = measure("program", "title = p\nprepare = echo hello > {work}/file\ncommand = cat {work}/file\nrequires = cat\n", "");
+    let measured = measure(
+        "program",
+        "title = p\nprepare = echo hello > {work}/file\n\
+         command = cat {work}/file\nrequires = cat\n",
+        "",
+    );
     assert_eq!(measured.outcome, Outcome::Done);
     // There is no time, so there are the fewest rounds.
     for mode in [Mode::Native, Mode::Record, Mode::Replay] {
@@ -68,12 +81,17 @@ fn a_program_is_measured_in_all_modes() {
 #[test]
 fn a_replay_that_prints_something_else_fails() {
     let measured = measure("different", "title = p\ncommand = echo hello\n", "echo hallo");
-    assert_eq!(measured.outcome, Outcome::Failed("replay printed something else than was recorded".to_owned()));
+    assert_eq!(
+        measured.outcome,
+        Outcome::Failed("replay printed something else than was recorded".to_owned())
+    );
 }
 
 #[test]
 fn a_program_that_fails_says_how() {
-    let Outcome::Failed(reason) = measure("failing", "title = p\ncommand = sh -c 'echo broken >&2; exit 3'\n", "").outcome else {
+    let Outcome::Failed(reason) =
+        measure("failing", "title = p\ncommand = sh -c 'echo broken >&2; exit 3'\n", "").outcome
+    else {
         panic!("it failed")
     };
     assert_eq!(reason, "native ended with status 3: broken");
@@ -81,11 +99,19 @@ fn a_program_that_fails_says_how() {
 
 #[test]
 fn what_is_not_installed_is_skipped() {
-    let measured = measure("skipped", "title = p\ncommand = a\nrequires = no-such-program\npackages = some-package\n", "");
-    assert_eq!(measured.outcome, Outcome::Skipped("needs no-such-program; try: apt-get install some-package".to_owned()));
+    let measured = measure(
+        "skipped",
+        "title = p\ncommand = a\nrequires = no-such-program\npackages = some-package\n",
+        "",
+    );
+    assert_eq!(
+        measured.outcome,
+        Outcome::Skipped("needs no-such-program; try: apt-get install some-package".to_owned())
+    );
 }
 
-const SERVER: &str = "title = s\ncommand = bash -c 'trap \"exit 0\" TERM; echo $$ > {work}/up; while :; do sleep 0.01; done'\n\
+const SERVER: &str = "title = s\ncommand = bash -c 'trap \"exit 0\" TERM; echo $$ > {work}/up; \
+while :; do sleep 0.01; done'\n\
                       ready = test -s {work}/up\nreset = rm -f {work}/up\nload = [[ {seconds} = 1 ]] && [[ {rate} = 0 || {rate} = 1000 ]]\n";
 
 #[test]
@@ -103,7 +129,9 @@ fn a_server_is_driven_stopped_and_replayed() {
 #[test]
 fn a_server_whose_replay_ends_otherwise_fails() {
     let load = "load = printf 'requests 1000\\nseconds 0.5\\nlatency_us 250\\n'\n";
-    let Outcome::Failed(reason) = measure("server-status", &format!("{SERVER}{load}"), "echo lost >&2; exit 120").outcome else {
+    let Outcome::Failed(reason) =
+        measure("server-status", &format!("{SERVER}{load}"), "echo lost >&2; exit 120").outcome
+    else {
         panic!("it failed")
     };
     assert_eq!(reason, "replay ended with status 120, recorded was status 0: lost");

@@ -33,8 +33,12 @@ pub fn complaints(rows: &[Row], may_skip: &[String]) -> Vec<String> {
             Finding::Skipped(_) if may_skip(name) => None,
             Finding::Over(what) => Some(format!("{name}: over its limit: {what}")),
             Finding::Failed(reason) => Some(format!("{name}: failed: {reason}")),
-            Finding::Noisy => Some(format!("{name}: noisy, also when it was measured {MOST_MEASUREMENTS} times")),
-            Finding::Skipped(reason) => Some(format!("{name}: skipped: {reason}; --may-skip {name} allows that")),
+            Finding::Noisy => {
+                Some(format!("{name}: noisy, also when it was measured {MOST_MEASUREMENTS} times"))
+            }
+            Finding::Skipped(reason) => {
+                Some(format!("{name}: skipped: {reason}; --may-skip {name} allows that"))
+            }
         })
         .collect();
     if rows.iter().all(|(_, finding)| matches!(finding, Finding::Skipped(_))) {
@@ -47,7 +51,11 @@ pub fn complaints(rows: &[Row], may_skip: &[String]) -> Vec<String> {
 ///
 /// # Errors
 /// Those of a measurement.
-pub fn until_quiet<T>(most: usize, is_noisy: impl Fn(&T) -> bool, mut measure: impl FnMut() -> Result<T>) -> Result<T> {
+pub fn until_quiet<T>(
+    most: usize,
+    is_noisy: impl Fn(&T) -> bool,
+    mut measure: impl FnMut() -> Result<T>,
+) -> Result<T> {
     let mut measured = measure()?;
     for _ in 1..most {
         if !is_noisy(&measured) {
@@ -64,7 +72,8 @@ mod tests {
     use super::*;
 
     fn closed(rows: &[(&str, Finding)], may_skip: &[&str]) -> Vec<String> {
-        let rows: Vec<Row> = rows.iter().map(|(name, it)| ((*name).to_owned(), it.clone())).collect();
+        let rows: Vec<Row> =
+            rows.iter().map(|(name, it)| ((*name).to_owned(), it.clone())).collect();
         let may_skip: Vec<String> = may_skip.iter().map(|&name| name.to_owned()).collect();
         complaints(&rows, &may_skip)
     }
@@ -80,7 +89,11 @@ mod tests {
 
     #[test]
     fn what_fails_or_exceeds_its_limit_does_not_pass() {
-        let rows = [("a", Finding::Good), ("b", Finding::Failed("it crashes".to_owned())), ("c", Finding::Over("record".to_owned()))];
+        let rows = [
+            ("a", Finding::Good),
+            ("b", Finding::Failed("it crashes".to_owned())),
+            ("c", Finding::Over("record".to_owned())),
+        ];
         let expected = ["b: failed: it crashes", "c: over its limit: record"];
         assert_eq!(closed(&rows, &["b", "c"]), expected, "only skips can be allowed");
     }

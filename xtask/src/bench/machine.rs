@@ -39,7 +39,11 @@ impl Machine {
     /// Tells on standard error if the figures will not be worth much.
     pub fn warn(&self) {
         if self.is_busy() {
-            eprintln!("warning: others are using this machine (load average {:.2}): figures will be noisy", self.load);
+            eprintln!(
+                "warning: others are using this machine (load average {:.2}): \
+                 figures will be noisy",
+                self.load
+            );
         }
     }
 

@@ -1,5 +1,5 @@
-//! Measures a workload in rounds: each round is native, strace, record, replay, one after the other, so that what drifts on the
-//! machine drifts for all of them.
+//! Measures a workload in rounds: each round is native, strace, record, replay, one after the
+//! other, so that what drifts on the machine drifts for all of them.
 
 use std::fs;
 use std::io::Read;
@@ -71,7 +71,8 @@ impl Outcome {
 pub struct Measured {
     pub workload: Workload,
     pub outcome: Outcome,
-    /// Seconds, by mode, in the order of `Mode::ALL`: of a whole run, or of one request to a server.
+    /// Seconds, by mode, in the order of `Mode::ALL`: of a whole run, or of one request to a
+    /// server.
     seconds: [Series; Mode::ALL.len()],
     /// Of a server at half load: microseconds that 99.9 % of the answers kept, by mode.
     latency_us: [Series; Mode::ALL.len()],
@@ -82,7 +83,8 @@ pub struct Measured {
     pub replay_peak_kb: u64,
     /// What one recording takes for itself, in bytes: all but `file_bytes`.
     pub log_bytes: u64,
-    /// The files that one recording needs, in bytes: once in the store, however many recordings need them.
+    /// The files that one recording needs, in bytes: once in the store, however many recordings
+    /// need them.
     pub file_bytes: u64,
     /// Where the time goes, if that was asked for and a limit exceeded.
     pub profile: String,
@@ -133,7 +135,8 @@ impl Measured {
         }
     }
 
-    /// The median as a multiple of the native one on all cores. Nothing if there are no figures, or that is too noisy.
+    /// The median as a multiple of the native one on all cores. Nothing if there are no figures, or
+    /// that is too noisy.
     pub fn ratio_to_all_cores(&self, mode: Mode) -> Option<f64> {
         let native = self.seconds(Mode::Native);
         if native.is_noisy() {
@@ -142,7 +145,8 @@ impl Measured {
         Some(self.seconds(mode).median()? / native.median()?)
     }
 
-    /// The median as a multiple of the baseline's. Nothing if there are no figures, or the baseline is too noisy.
+    /// The median as a multiple of the baseline's. Nothing if there are no figures, or the baseline
+    /// is too noisy.
     pub fn ratio(&self, mode: Mode) -> Option<f64> {
         if self.baseline().is_noisy() {
             return None;
@@ -153,13 +157,17 @@ impl Measured {
     /// Whether it succeeded, but what it is compared with varies too much.
     pub fn is_noisy(&self) -> bool {
         let compares_all_cores = self.workload.parallel_limits.is_some();
-        let is_noisy = self.baseline().is_noisy() || (compares_all_cores && self.seconds(Mode::Native).is_noisy());
+        let is_noisy = self.baseline().is_noisy()
+            || (compares_all_cores && self.seconds(Mode::Native).is_noisy());
         self.outcome == Outcome::Done && is_noisy
     }
 
     /// The latency of the recorded server as a multiple of the baseline's.
     pub fn latency_ratio(&self) -> Option<f64> {
-        Some(self.latency_us(Mode::Record).median()? / self.latency_us(self.baseline_mode()).median()?)
+        Some(
+            self.latency_us(Mode::Record).median()?
+                / self.latency_us(self.baseline_mode()).median()?,
+        )
     }
 
     /// Notes what the recording takes on disk.
@@ -174,7 +182,8 @@ impl Measured {
 pub struct Bench {
     repository: PathBuf,
     scratch: Scratch,
-    /// A copy: a build during the measurements must not change what is measured, nor make recordings of another build.
+    /// A copy: a build during the measurements must not change what is measured, nor make
+    /// recordings of another build.
     retake: PathBuf,
     has_strace: bool,
     has_rr: bool,
@@ -190,7 +199,13 @@ impl Bench {
         let copy = scratch.path().join("retake");
         fs::copy(retake, &copy).map_err(|error| format!("{}: {error}", retake.display()))?;
         let has_rr = rr_works(&scratch);
-        Ok(Self { repository: repository.to_path_buf(), scratch, retake: copy, has_strace: is_present("strace"), has_rr })
+        Ok(Self {
+            repository: repository.to_path_buf(),
+            scratch,
+            retake: copy,
+            has_strace: is_present("strace"),
+            has_rr,
+        })
     }
 
     /// Whether strace can be measured.
@@ -257,7 +272,8 @@ impl Bench {
         if !workload.is_server() {
             stage.time_limit = FIRST_TIME_LIMIT;
             let first = stage.run_once(Mode::Native)?;
-            stage.time_limit = TIME_LIMIT + Duration::from_secs_f64(first.seconds * TIME_LIMIT_RATIO);
+            stage.time_limit =
+                TIME_LIMIT + Duration::from_secs_f64(first.seconds * TIME_LIMIT_RATIO);
         }
         // Fills the page cache and the store, and finds out early what does not work. Not counted.
         stage.warm_up()?;
@@ -275,11 +291,19 @@ impl Bench {
 
 impl Stage<'_> {
     fn warm_up(&self) -> Result<()> {
-        if self.workload.is_server() { self.record_server(1) } else { self.program_round(&mut Measured::new(self.workload), false) }
+        if self.workload.is_server() {
+            self.record_server(1)
+        } else {
+            self.program_round(&mut Measured::new(self.workload), false)
+        }
     }
 
     fn round(&self, measured: &mut Measured, with_others: bool, load_seconds: u64) -> Result<()> {
-        if self.workload.is_server() { self.server_round(measured, with_others, load_seconds) } else { self.program_round(measured, with_others) }
+        if self.workload.is_server() {
+            self.server_round(measured, with_others, load_seconds)
+        } else {
+            self.program_round(measured, with_others)
+        }
     }
 
     /// All modes once, and the recording's figures.
@@ -289,7 +313,9 @@ impl Stage<'_> {
                 Mode::Strace => with_others && self.bench.has_strace,
                 Mode::RrRecord | Mode::RrReplay => with_others && self.bench.has_rr,
                 Mode::OneCore => self.workload.baseline == Baseline::OneCore,
-                Mode::ParallelRecord | Mode::ParallelReplay => self.workload.parallel_limits.is_some(),
+                Mode::ParallelRecord | Mode::ParallelReplay => {
+                    self.workload.parallel_limits.is_some()
+                }
                 Mode::Native | Mode::Record | Mode::Replay => true,
             };
             if !is_wanted {
@@ -308,13 +334,24 @@ impl Stage<'_> {
                 }
                 Mode::Replay => measured.replay_peak_kb = measured.replay_peak_kb.max(ran.peak_kb),
                 Mode::Strace => measured.strace_was_stopped |= ran.was_stopped,
-                Mode::Native | Mode::OneCore | Mode::ParallelRecord | Mode::ParallelReplay | Mode::RrRecord | Mode::RrReplay => {}
+                Mode::Native
+                | Mode::OneCore
+                | Mode::ParallelRecord
+                | Mode::ParallelReplay
+                | Mode::RrRecord
+                | Mode::RrReplay => {}
             }
         }
-        for (record, replay) in [(Mode::Record, Mode::Replay), (Mode::ParallelRecord, Mode::ParallelReplay)] {
+        for (record, replay) in
+            [(Mode::Record, Mode::Replay), (Mode::ParallelRecord, Mode::ParallelReplay)]
+        {
             if self.recording(record).exists() {
                 if !same_bytes(&self.output_of(record), &self.output_of(replay))? {
-                    return Err(format!("{} printed something else than was recorded", replay.name()).into());
+                    return Err(format!(
+                        "{} printed something else than was recorded",
+                        replay.name()
+                    )
+                    .into());
                 }
                 fs::remove_dir_all(self.recording(record))?;
             }
@@ -327,7 +364,13 @@ impl Stage<'_> {
 fn rr_works(scratch: &Scratch) -> bool {
     let recording = scratch.path().join("rr_trial");
     let mut command = Command::new("rr");
-    command.args(["record", "-o"]).arg(recording).arg("true").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .args(["record", "-o"])
+        .arg(recording)
+        .arg("true")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     is_present("rr") && command.status().is_ok_and(|status| status.success())
 }
 
@@ -339,7 +382,9 @@ fn reason_to_skip(workload: &Workload, scratch: &Scratch) -> Option<String> {
         }
     }
     match scratch.free_mb() {
-        Some(free) if free < workload.disk_mb => Some(format!("needs {} MB of disk, {free} are free", workload.disk_mb)),
+        Some(free) if free < workload.disk_mb => {
+            Some(format!("needs {} MB of disk, {free} are free", workload.disk_mb))
+        }
         _ => None,
     }
 }

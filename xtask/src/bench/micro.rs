@@ -1,5 +1,6 @@
-//! `cargo xtask bench --micro`: what single operations cost natively, armed, recorded and replayed. Each is timed from outside, as
-//! the difference between many and few of them, so that a replay can be timed like the rest.
+//! `cargo xtask bench --micro`: what single operations cost natively, armed, recorded and replayed.
+//! Each is timed from outside, as the difference between many and few of them, so that a replay can
+//! be timed like the rest.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -160,7 +161,12 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 ///
 /// # Errors
 /// If a program does not build, or an operation fails.
-pub fn run(bench: &Bench, is_quick: bool, most: usize, wants: impl Fn(&str) -> bool) -> Result<Micro> {
+pub fn run(
+    bench: &Bench,
+    is_quick: bool,
+    most: usize,
+    wants: impl Fn(&str) -> bool,
+) -> Result<Micro> {
     let machine = Machine::look();
     machine.warn();
     let folder = bench.scratch().path().join("micro");
@@ -168,7 +174,9 @@ pub fn run(bench: &Bench, is_quick: bool, most: usize, wants: impl Fn(&str) -> b
     let rounds = if is_quick { QUICK_ROUNDS } else { FULL_ROUNDS };
     let stopwatch = Stopwatch::new(bench, &folder);
     let quietly = |count, units, command: &dyn Fn(u64) -> Vec<String>| {
-        gate::until_quiet(most, Cost::is_noisy, || measure(&stopwatch, rounds, count, units, command))
+        gate::until_quiet(most, Cost::is_noisy, || {
+            measure(&stopwatch, rounds, count, units, command)
+        })
     };
     for program in ["operations", "futex_ping_pong", "racing_counters", "ring_designs"] {
         stopwatch.compile(program)?;
@@ -176,7 +184,9 @@ pub fn run(bench: &Bench, is_quick: bool, most: usize, wants: impl Fn(&str) -> b
     let mut costs = Vec::new();
     for operation in OPERATIONS.iter().filter(|operation| wants(operation.name)) {
         println!("{} ...", operation.name);
-        let command = |count: u64| vec![text(&folder.join("operations")), operation.name.to_owned(), count.to_string()];
+        let command = |count: u64| {
+            vec![text(&folder.join("operations")), operation.name.to_owned(), count.to_string()]
+        };
         costs.push((operation, quietly(operation.count, operation.units, &command)?));
     }
     println!("turns, forced points, rings, starting ...");
@@ -189,7 +199,9 @@ pub fn run(bench: &Bench, is_quick: bool, most: usize, wants: impl Fn(&str) -> b
         ping_pong,
         forced: Forced::measure(&stopwatch, rounds)?,
         designs: Designs::measure(&stopwatch, is_quick)?,
-        starting: gate::until_quiet(most, Starting::is_noisy, || Starting::measure(&stopwatch, rounds))?,
+        starting: gate::until_quiet(most, Starting::is_noisy, || {
+            Starting::measure(&stopwatch, rounds)
+        })?,
         footprint: Footprint::measure(&stopwatch)?,
     })
 }
@@ -199,7 +211,13 @@ fn text(path: &Path) -> String {
 }
 
 /// All ways in each round: few, then many.
-fn measure(stopwatch: &Stopwatch<'_>, rounds: usize, count: u64, units: u64, command: &dyn Fn(u64) -> Vec<String>) -> Result<Cost> {
+fn measure(
+    stopwatch: &Stopwatch<'_>,
+    rounds: usize,
+    count: u64,
+    units: u64,
+    command: &dyn Fn(u64) -> Vec<String>,
+) -> Result<Cost> {
     let mut cost = Cost::default();
     let few = (count / FEW).max(1);
     let recordings: [PathBuf; 2] = ["few", "many"].map(|name| stopwatch.folder().join(name));
@@ -211,14 +229,17 @@ fn measure(stopwatch: &Stopwatch<'_>, rounds: usize, count: u64, units: u64, com
             for (index, command) in commands.iter().enumerate() {
                 seconds[index] = match way {
                     Way::Native => stopwatch.native(command)?,
-                    Way::Armed => stopwatch.native(&[command.as_slice(), &["armed".to_owned()]].concat())?,
+                    Way::Armed => {
+                        stopwatch.native(&[command.as_slice(), &["armed".to_owned()]].concat())?
+                    }
                     Way::Record => stopwatch.record(command, &recordings[index])?,
                     Way::Replay => stopwatch.replay(&recordings[index])?,
                 };
             }
             if round > 0 {
                 let whole_units = (count - few) as f64 * units as f64;
-                cost.nanoseconds[way as usize].push((seconds[1] - seconds[0]).max(0.0) * 1e9 / whole_units);
+                cost.nanoseconds[way as usize]
+                    .push((seconds[1] - seconds[0]).max(0.0) * 1e9 / whole_units);
             }
         }
         cost.log_bytes = stopwatch.log_bytes(&recordings[1]) as f64 / (count * units) as f64;
@@ -242,11 +263,25 @@ impl Micro {
 
     /// All tables.
     pub fn tables(&self) -> Vec<Table> {
-        let mut calls =
-            Table::new("Calls and instructions, ns each", &["call", "native", "armed", "recorded", "added", "replayed", "log bytes", "log MB/s"]);
-        let mut events = Table::new("Rarer events, µs each", &["event", "native", "recorded", "added", "replayed", "log bytes"]);
-        let mut payloads =
-            Table::new("Payload by 64 KB, GB/s", &["payload", "native", "recorded", "into the recording", "replayed", "log bytes per byte"]);
+        let mut calls = Table::new(
+            "Calls and instructions, ns each",
+            &["call", "native", "armed", "recorded", "added", "replayed", "log bytes", "log MB/s"],
+        );
+        let mut events = Table::new(
+            "Rarer events, µs each",
+            &["event", "native", "recorded", "added", "replayed", "log bytes"],
+        );
+        let mut payloads = Table::new(
+            "Payload by 64 KB, GB/s",
+            &[
+                "payload",
+                "native",
+                "recorded",
+                "into the recording",
+                "replayed",
+                "log bytes per byte",
+            ],
+        );
         for (operation, cost) in &self.costs {
             match operation.kind {
                 Kind::Call => calls.push(call_cells(operation.name, cost)),
@@ -256,7 +291,8 @@ impl Micro {
         }
         events.push(event_cells("turn (futex ping-pong)", &self.ping_pong));
         events.push(self.forced.cells());
-        let mut tables: Vec<Table> = [calls, events, payloads].into_iter().filter(|table| !table.rows.is_empty()).collect();
+        let mut tables: Vec<Table> =
+            [calls, events, payloads].into_iter().filter(|table| !table.rows.is_empty()).collect();
         tables.extend([self.designs.table(), self.starting.table(), self.footprint.table()]);
         tables
     }
@@ -275,16 +311,25 @@ impl Micro {
 
     /// What each call costs.
     pub fn chart(&self) -> Chart {
-        let bar = |series: &Series| Some(Bar { value: series.median()?, low: series.minimum()?, high: series.maximum()? });
+        let bar = |series: &Series| {
+            Some(Bar { value: series.median()?, low: series.minimum()?, high: series.maximum()? })
+        };
         let group = |(operation, cost): &(&Operation, Cost)| {
-            let shown = [Way::Native, Way::Record, Way::Replay].map(|way| bar(&cost.nanoseconds[way as usize]));
+            let shown = [Way::Native, Way::Record, Way::Replay]
+                .map(|way| bar(&cost.nanoseconds[way as usize]));
             (operation.name.to_owned(), shown.to_vec())
         };
         Chart {
             title: "One call".to_owned(),
-            subtitle: "nanoseconds; medians, error bars from the fastest to the slowest round".to_owned(),
+            subtitle: "nanoseconds; medians, error bars from the fastest to the slowest round"
+                .to_owned(),
             series: ["native", "record", "replay"].map(str::to_owned).to_vec(),
-            groups: self.costs.iter().filter(|(operation, _)| operation.kind == Kind::Call).map(group).collect(),
+            groups: self
+                .costs
+                .iter()
+                .filter(|(operation, _)| operation.kind == Kind::Call)
+                .map(group)
+                .collect(),
             reference: None,
             longest: 1000.0,
         }
@@ -326,12 +371,18 @@ fn call_cells(name: &str, cost: &Cost) -> Vec<String> {
         number(difference(cost), 0),
         shown(Way::Replay),
         number(Some(cost.log_bytes), 1),
-        number(cost.of(Way::Record).filter(|&nanoseconds| nanoseconds > 0.0).map(|nanoseconds| cost.log_bytes * 1e3 / nanoseconds), 1),
+        number(
+            cost.of(Way::Record)
+                .filter(|&nanoseconds| nanoseconds > 0.0)
+                .map(|nanoseconds| cost.log_bytes * 1e3 / nanoseconds),
+            1,
+        ),
     ]
 }
 
 fn event_cells(name: &str, cost: &Cost) -> Vec<String> {
-    let shown = |nanoseconds: Option<f64>| number(nanoseconds.map(|nanoseconds| nanoseconds / 1e3), 1);
+    let shown =
+        |nanoseconds: Option<f64>| number(nanoseconds.map(|nanoseconds| nanoseconds / 1e3), 1);
     vec![
         name.to_owned(),
         shown(cost.of(Way::Native)),
@@ -344,7 +395,9 @@ fn event_cells(name: &str, cost: &Cost) -> Vec<String> {
 
 fn payload_cells(name: &str, cost: &Cost) -> Vec<String> {
     // Bytes a nanosecond are gigabytes a second.
-    let shown = |nanoseconds: Option<f64>| number(nanoseconds.filter(|&nanoseconds| nanoseconds > 0.0).map(f64::recip), 1);
+    let shown = |nanoseconds: Option<f64>| {
+        number(nanoseconds.filter(|&nanoseconds| nanoseconds > 0.0).map(f64::recip), 1)
+    };
     vec![
         name.to_owned(),
         shown(cost.of(Way::Native)),
@@ -372,7 +425,10 @@ mod tests {
 
     #[test]
     fn a_gate_is_told_of_missing_and_noisy_costs() {
-        let cost = |figures: [&[f64]; 4]| Cost { nanoseconds: figures.map(|figures| Series { figures: figures.to_vec() }), log_bytes: 0.0 };
+        let cost = |figures: [&[f64]; 4]| Cost {
+            nanoseconds: figures.map(|figures| Series { figures: figures.to_vec() }),
+            log_bytes: 0.0,
+        };
         let native = &[100.0, 110.0, 120.0][..];
         assert_eq!(cost([native, &[1.0], &[1.0], &[1.0]]).finding(), Finding::Good);
         let expected = Finding::Failed("no figure of replay".to_owned());

@@ -1,4 +1,5 @@
-//! What `--micro` measures besides operations: forced points, designs of rings, starting, and memory.
+//! What `--micro` measures besides operations: forced points, designs of rings, starting, and
+//! memory.
 
 use std::fs;
 use std::path::Path;
@@ -43,14 +44,21 @@ impl Forced {
         let mut forced = Self::default();
         let program = stopwatch.folder().join("racing_counters").display().to_string();
         let command = [program, RACING_ADDITIONS.to_owned()];
-        let one_core: Vec<String> = ["taskset", "-c", "0"].map(str::to_owned).into_iter().chain(command.clone()).collect();
+        let one_core: Vec<String> =
+            ["taskset", "-c", "0"].map(str::to_owned).into_iter().chain(command.clone()).collect();
         let recording = stopwatch.folder().join("forced");
         for _ in 0..rounds {
             forced.one_core.push(stopwatch.native(&one_core)?);
             forced.record.push(stopwatch.record(&command, &recording)?);
             forced.replay.push(stopwatch.replay(&recording)?);
             stopwatch.run(&stopwatch.retake(&["dump", "--kind", "forced"], &recording))?;
-            forced.points.push(stopwatch.output()?.lines().filter(|line| line.contains("stopped between events")).count() as f64);
+            forced.points.push(
+                stopwatch
+                    .output()?
+                    .lines()
+                    .filter(|line| line.contains("stopped between events"))
+                    .count() as f64,
+            );
         }
         Ok(forced)
     }
@@ -116,7 +124,12 @@ impl Designs {
     }
 
     pub fn table(&self) -> Table {
-        let headings = ["design", "million events/s", "found it full", "CASTOR's Figure 2, 4 cores, measured elsewhere"];
+        let headings = [
+            "design",
+            "million events/s",
+            "found it full",
+            "CASTOR's Figure 2, 4 cores, measured elsewhere",
+        ];
         let mut table = Table::new("Rings: two producers and a drain, 64-byte events", &headings);
         for (name, rate, full) in &self.rows {
             let (title, elsewhere) = match name.as_str() {
@@ -126,7 +139,12 @@ impl Designs {
                 "object" => ("ring for each, a number in each object", NOTHING),
                 _ => ("ring for each, no order: threads that take turns, as in Retake", NOTHING),
             };
-            table.push(vec![title.to_owned(), number(Some(*rate), 1), format!("{:.2} %", full * 100.0), elsewhere.to_owned()]);
+            table.push(vec![
+                title.to_owned(),
+                number(Some(*rate), 1),
+                format!("{:.2} %", full * 100.0),
+                elsewhere.to_owned(),
+            ]);
         }
         table
     }
@@ -167,9 +185,17 @@ impl Starting {
         let command = ["/bin/true".to_owned()];
         let recording = stopwatch.folder().join("starting");
         for round in 0..=rounds {
-            let times = [stopwatch.native(&command)?, stopwatch.record(&command, &recording)?, stopwatch.replay(&recording)?];
+            let times = [
+                stopwatch.native(&command)?,
+                stopwatch.record(&command, &recording)?,
+                stopwatch.replay(&recording)?,
+            ];
             if round > 0 {
-                for (series, time) in [&mut starting.native, &mut starting.record, &mut starting.replay].into_iter().zip(times) {
+                for (series, time) in
+                    [&mut starting.native, &mut starting.record, &mut starting.replay]
+                        .into_iter()
+                        .zip(times)
+                {
                     series.push(time);
                 }
             }
@@ -191,9 +217,15 @@ impl Starting {
     }
 
     pub fn table(&self) -> Table {
-        let mut table = Table::new("Starting: /bin/true, ms", &["native", "record", "replay", "log bytes"]);
+        let mut table =
+            Table::new("Starting: /bin/true, ms", &["native", "record", "replay", "log bytes"]);
         let shown = |series: &Series| number(series.median().map(|seconds| seconds * 1e3), 1);
-        table.push(vec![shown(&self.native), shown(&self.record), shown(&self.replay), self.log_bytes.to_string()]);
+        table.push(vec![
+            shown(&self.native),
+            shown(&self.record),
+            shown(&self.replay),
+            self.log_bytes.to_string(),
+        ]);
         table
     }
 
@@ -228,7 +260,11 @@ impl Footprint {
         let mut supervisor = start(stopwatch, &stopwatch.record_command(&sleep, &recording))?;
         let child = first_child(supervisor.id()).ok_or("the recorded program does not start")?;
         std::thread::sleep(SETTLING);
-        let footprint = Self { supervisor_kb: proportional_kb(supervisor.id()), native_kb, recorded_kb: proportional_kb(child) };
+        let footprint = Self {
+            supervisor_kb: proportional_kb(supervisor.id()),
+            native_kb,
+            recorded_kb: proportional_kb(child),
+        };
         supervisor.wait(APPEARING);
         Ok(footprint)
     }
@@ -242,10 +278,15 @@ impl Footprint {
     }
 
     pub fn table(&self) -> Table {
-        let headings = ["supervisor MB", "the program alone MB", "the program recorded MB", "added MB"];
+        let headings =
+            ["supervisor MB", "the program alone MB", "the program recorded MB", "added MB"];
         let mut table = Table::new("Memory: /bin/sleep, in proportional set size", &headings);
         let added = self.recorded_kb.saturating_sub(self.native_kb);
-        table.push([self.supervisor_kb, self.native_kb, self.recorded_kb, added].map(|kb| number(Some(kb as f64 / 1e3), 2)).to_vec());
+        table.push(
+            [self.supervisor_kb, self.native_kb, self.recorded_kb, added]
+                .map(|kb| number(Some(kb as f64 / 1e3), 2))
+                .to_vec(),
+        );
         table
     }
 }
@@ -262,7 +303,9 @@ fn first_child(process: u32) -> Option<u32> {
     while start.elapsed() < APPEARING {
         for thread in fs::read_dir(format!("/proc/{process}/task")).ok()?.flatten() {
             let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
-            if let Some(child) = children.split_whitespace().next().and_then(|child| child.parse().ok()) {
+            if let Some(child) =
+                children.split_whitespace().next().and_then(|child| child.parse().ok())
+            {
                 return Some(child);
             }
         }
@@ -292,7 +335,12 @@ mod tests {
     #[test]
     fn points_share_what_they_add() {
         let series = |figure: f64| Series { figures: vec![figure] };
-        let forced = Forced { one_core: series(1.0), record: series(1.5), replay: series(3.0), points: series(1000.0) };
+        let forced = Forced {
+            one_core: series(1.0),
+            record: series(1.5),
+            replay: series(3.0),
+            points: series(1000.0),
+        };
         assert_eq!(&forced.cells()[3..5], ["500.0", "2000.0"]);
         assert_eq!(Forced::default().added_us(&series(1.0)), None);
     }

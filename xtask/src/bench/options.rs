@@ -137,7 +137,14 @@ impl Options {
             true => (QUICK_STRACE_ROUNDS, QUICK_STRACE_LIMIT, QUICK_LOAD_SECONDS),
             false => (FULL_STRACE_ROUNDS, FULL_STRACE_LIMIT, FULL_LOAD_SECONDS),
         };
-        Pace { rounds: self.rounds(), strace_rounds: strace_rounds.min(self.rounds()), share, strace_limit, load_seconds, profile: self.profile }
+        Pace {
+            rounds: self.rounds(),
+            strace_rounds: strace_rounds.min(self.rounds()),
+            share,
+            strace_limit,
+            load_seconds,
+            profile: self.profile,
+        }
     }
 
     /// Whether something of this name is asked for.
@@ -168,7 +175,10 @@ mod tests {
         let options = parse(&["--quick", "--only", "a,b", "--rounds", "3", "--micro"]).unwrap();
         assert!(options.quick && !options.update && options.subject() == Subject::Micro);
         assert!(options.wants("a") && options.wants("b") && !options.wants("c"));
-        assert_eq!((options.rounds(), options.pace(None).strace_rounds, options.whole_time()), (3, 1, None));
+        assert_eq!(
+            (options.rounds(), options.pace(None).strace_rounds, options.whole_time()),
+            (3, 1, None)
+        );
         assert_eq!(parse(&["--only", "a", "--only", "b,c"]).unwrap().only, ["a", "b", "c"]);
         let whole_time = |arguments: &[&str]| parse(arguments).unwrap().whole_time();
         assert!(whole_time(&["--quick"]) < whole_time(&[]) && whole_time(&["--quick"]).is_some());

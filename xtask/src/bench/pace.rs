@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::workload::Workload;
 
-/// Fewer rounds than this say nothing about spread. Only a workload that is far over its share makes do with two.
+/// Fewer rounds than this say nothing about spread. Only a workload that is far over its share
+/// makes do with two.
 const WANTED_ROUNDS: usize = 3;
 const FEWEST_ROUNDS: usize = 2;
 const FAR_OVER_PERCENT: u32 = 125;
@@ -77,7 +78,14 @@ mod tests {
     use super::*;
 
     fn pace(share: Option<u64>) -> Pace {
-        Pace { rounds: 5, strace_rounds: 1, share: share.map(Duration::from_secs), strace_limit: Duration::MAX, load_seconds: 1, profile: false }
+        Pace {
+            rounds: 5,
+            strace_rounds: 1,
+            share: share.map(Duration::from_secs),
+            strace_limit: Duration::MAX,
+            load_seconds: 1,
+            profile: false,
+        }
     }
 
     #[test]
@@ -92,7 +100,13 @@ mod tests {
 
     #[test]
     fn servers_have_half_of_the_rounds() {
-        assert_eq!((pace(None).for_server().rounds, pace(None).for_server().for_server().for_server().rounds), (3, 1));
+        assert_eq!(
+            (
+                pace(None).for_server().rounds,
+                pace(None).for_server().for_server().for_server().rounds
+            ),
+            (3, 1)
+        );
     }
 
     #[test]
@@ -102,7 +116,10 @@ mod tests {
         let clock = Clock::start(Some(Duration::from_secs(100)));
         let between = |left: &[Workload], low, high| {
             let share = clock.share(left).unwrap();
-            assert!(Duration::from_secs(low) <= share && share <= Duration::from_secs(high), "{share:?}");
+            assert!(
+                Duration::from_secs(low) <= share && share <= Duration::from_secs(high),
+                "{share:?}"
+            );
         };
         between(&vec![program.clone(); 10], 9, 10);
         between(&[server.clone(), program.clone(), program.clone()], 49, 50);

@@ -9,7 +9,8 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// How often the memory of the program is looked at: often at first, so that short runs are seen at all.
+/// How often the memory of the program is looked at: often at first, so that short runs are seen at
+/// all.
 const FIRST_INTERVAL: Duration = Duration::from_millis(2);
 const LATER_INTERVAL: Duration = Duration::from_millis(20);
 const FIRST_SAMPLES: u32 = 25;
@@ -112,7 +113,10 @@ pub fn peak_memory_kb(process: u32, name: &str) -> u64 {
 /// Kills all of a process group. `std` can only kill a process itself, not what it has started.
 pub fn kill_group(process: u32) {
     // If there is no kill command, waiting goes on until somebody interrupts it.
-    let _ = Command::new("kill").args(["-KILL", "--", &format!("-{process}")]).stderr(Stdio::null()).status();
+    let _ = Command::new("kill")
+        .args(["-KILL", "--", &format!("-{process}")])
+        .stderr(Stdio::null())
+        .status();
 }
 
 /// The status in words, as a shell user would put it.

@@ -1,4 +1,5 @@
-//! `--profile`: where a workload that exceeds a limit spends its time, recorded and replayed, by perf with a software clock.
+//! `--profile`: where a workload that exceeds a limit spends its time, recorded and replayed, by
+//! perf with a software clock.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +22,8 @@ pub fn prefix(data: &str) -> [&str; 9] {
 }
 
 impl Stage<'_> {
-    /// Records and replays once more under perf. What it saw, as text; and why not, if it could not.
+    /// Records and replays once more under perf. What it saw, as text; and why not, if it could
+    /// not.
     pub fn profile(&mut self, load_seconds: u64) -> String {
         if !is_present("perf") {
             return "no profile: needs perf; try: apt-get install linux-perf\n".to_owned();
@@ -32,7 +34,9 @@ impl Stage<'_> {
             self.profile_into = Some(data.clone());
             let ran = self.run_profiled(mode, load_seconds);
             self.profile_into = None;
-            let shown = ran.and_then(|()| report(&data)).unwrap_or_else(|error| format!("no profile: {error}\n"));
+            let shown = ran
+                .and_then(|()| report(&data))
+                .unwrap_or_else(|error| format!("no profile: {error}\n"));
             text.push_str(&format!("{}\n\n{shown}\n", mode.name()));
         }
         text
@@ -42,7 +46,8 @@ impl Stage<'_> {
         if self.workload.is_server() && mode == Mode::Record {
             return self.record_server(load_seconds);
         }
-        // How it ends is not what is asked here, and a server does not end with status 0 everywhere.
+        // How it ends is not what is asked here, and a server does not end with status 0
+        // everywhere.
         self.run(mode).map(|_| ())
     }
 }
@@ -52,9 +57,16 @@ fn report(data: &Path) -> Result<String> {
     let mut text = String::new();
     for (keys, shown) in [("comm,dso", SHOWN_OBJECTS), ("comm,dso,sym", SHOWN_SYMBOLS)] {
         let mut command = Command::new("perf");
-        let output = command.args(["report", "--stdio", "--quiet", "--no-children", "-s", keys, "-i"]).arg(data).output()?;
+        let output = command
+            .args(["report", "--stdio", "--quiet", "--no-children", "-s", keys, "-i"])
+            .arg(data)
+            .output()?;
         let printed = String::from_utf8_lossy(&output.stdout);
-        for line in printed.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')).take(shown) {
+        for line in printed
+            .lines()
+            .filter(|line| !line.trim().is_empty() && !line.starts_with('#'))
+            .take(shown)
+        {
             text.push_str(line.trim_end());
             text.push('\n');
         }

@@ -1,4 +1,5 @@
-//! What the figures say: tables for the terminal and for docs/BENCHMARKS.md, and all figures as JSON.
+//! What the figures say: tables for the terminal and for docs/BENCHMARKS.md, and all figures as
+//! JSON.
 
 use serde_json::{Value, json};
 
@@ -11,8 +12,18 @@ use super::table::{NOTHING, Table, megabytes, number};
 use super::verdict::{exceeded, finding, verdict};
 use super::workload::Baseline;
 
-const PROGRAM_HEADINGS: [&str; 10] =
-    ["workload", "native s", "spread", "strace ×", "record ×", "replay ×", "record MB", "replay MB", "log MB", "verdict"];
+const PROGRAM_HEADINGS: [&str; 10] = [
+    "workload",
+    "native s",
+    "spread",
+    "strace ×",
+    "record ×",
+    "replay ×",
+    "record MB",
+    "replay MB",
+    "log MB",
+    "verdict",
+];
 
 const SERVER_HEADINGS: [&str; 11] = [
     "server",
@@ -39,7 +50,13 @@ const PARALLEL_HEADINGS: [&str; 8] = [
     "another recorder, such a machine",
 ];
 
-const OTHERS_HEADINGS: [&str; 5] = ["workload", "record / replay ×", "floor", "another recorder, such a machine", "published, measured elsewhere"];
+const OTHERS_HEADINGS: [&str; 5] = [
+    "workload",
+    "record / replay ×",
+    "floor",
+    "another recorder, such a machine",
+    "published, measured elsewhere",
+];
 
 /// All results.
 #[derive(Debug)]
@@ -67,7 +84,10 @@ impl Report {
             parallel.rows.extend(parallel_cells(measured));
             others.rows.extend(others_cells(measured));
         }
-        [programs, servers, parallel, others].into_iter().filter(|table| !table.rows.is_empty()).collect()
+        [programs, servers, parallel, others]
+            .into_iter()
+            .filter(|table| !table.rows.is_empty())
+            .collect()
     }
 
     /// For people at a terminal.
@@ -83,10 +103,18 @@ impl Report {
     }
 
     fn method(&self) -> String {
-        let rounds = |count: usize| if count == 1 { "1 round".to_owned() } else { format!("{count} rounds") };
-        let counts = || self.measured.iter().map(|measured| measured.baseline().figures.len()).filter(|&count| count > 0);
+        let rounds = |count: usize| {
+            if count == 1 { "1 round".to_owned() } else { format!("{count} rounds") }
+        };
+        let counts = || {
+            self.measured
+                .iter()
+                .map(|measured| measured.baseline().figures.len())
+                .filter(|&count| count > 0)
+        };
         let (fewest, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
-        let range = if fewest == most { rounds(most) } else { format!("{fewest} to {}", rounds(most)) };
+        let range =
+            if fewest == most { rounds(most) } else { format!("{fewest} to {}", rounds(most)) };
         format!("Medians of {range}; strace {}.", rounds(self.strace_rounds))
     }
 
@@ -115,10 +143,14 @@ impl Report {
 
 /// One workload in a line, while others are still running.
 pub fn line(measured: &Measured) -> String {
-    let (headings, cells): (&[&str], _) =
-        if measured.workload.is_server() { (&SERVER_HEADINGS, server_cells(measured)) } else { (&PROGRAM_HEADINGS, program_cells(measured)) };
+    let (headings, cells): (&[&str], _) = if measured.workload.is_server() {
+        (&SERVER_HEADINGS, server_cells(measured))
+    } else {
+        (&PROGRAM_HEADINGS, program_cells(measured))
+    };
     let last = headings.len() - 1;
-    let figures: Vec<String> = (1..last).map(|column| format!("{} {}", headings[column], cells[column])).collect();
+    let figures: Vec<String> =
+        (1..last).map(|column| format!("{} {}", headings[column], cells[column])).collect();
     format!("{}: {}", figures.join(", "), cells[last])
 }
 
@@ -150,14 +182,19 @@ fn server_cells(measured: &Measured) -> Vec<String> {
     let workload = &measured.workload;
     let throughput = measured.ratio(Mode::Record).map(f64::recip);
     let rate = |mode| number(measured.seconds(mode).median().map(f64::recip), 0);
-    let alone_ms = measured.latency_us(measured.baseline_mode()).median().map(|latency| latency / 1000.0);
+    let alone_ms =
+        measured.latency_us(measured.baseline_mode()).median().map(|latency| latency / 1000.0);
     vec![
         title(measured),
         rate(Mode::Native),
         rate(Mode::OneCore),
         spread_cell(measured.baseline()),
         strace_cell(measured),
-        if is_hidden(measured, Mode::Record) { "noisy".to_owned() } else { with_limit(throughput, "≥", workload.throughput_limit) },
+        if is_hidden(measured, Mode::Record) {
+            "noisy".to_owned()
+        } else {
+            with_limit(throughput, "≥", workload.throughput_limit)
+        },
         ratio_cell(measured, Mode::Replay, workload.replay_limit),
         number(alone_ms, 2),
         with_limit(measured.latency_ratio(), "≤", workload.latency_limit),
@@ -171,7 +208,13 @@ fn parallel_cells(measured: &Measured) -> Option<Vec<String>> {
     let (record_limit, replay_limit) = measured.workload.parallel_limits?;
     let native = measured.seconds(Mode::Native);
     let pair = |record, replay| {
-        let figure = |mode| if native.is_noisy() { "noisy".to_owned() } else { number(measured.ratio_to_all_cores(mode), 2) };
+        let figure = |mode| {
+            if native.is_noisy() {
+                "noisy".to_owned()
+            } else {
+                number(measured.ratio_to_all_cores(mode), 2)
+            }
+        };
         format!("{} / {}", figure(record), figure(replay))
     };
     Some(vec![
@@ -193,10 +236,17 @@ fn others_cells(measured: &Measured) -> Option<Vec<String>> {
     if others.iter().all(|text| text.is_empty()) && measured.ratio(Mode::RrRecord).is_none() {
         return None;
     }
-    let own = format!("{} / {}", number(measured.ratio(Mode::Record), 2), number(measured.ratio(Mode::Replay), 2));
+    let own = format!(
+        "{} / {}",
+        number(measured.ratio(Mode::Record), 2),
+        number(measured.ratio(Mode::Replay), 2)
+    );
     let mut cells = vec![title(measured), own];
-    cells.extend(others.map(|text| if text.is_empty() { NOTHING.to_owned() } else { text.clone() }));
-    if let (Some(record), Some(replay)) = (measured.ratio(Mode::RrRecord), measured.ratio(Mode::RrReplay)) {
+    cells
+        .extend(others.map(|text| if text.is_empty() { NOTHING.to_owned() } else { text.clone() }));
+    if let (Some(record), Some(replay)) =
+        (measured.ratio(Mode::RrRecord), measured.ratio(Mode::RrReplay))
+    {
         cells[3] = format!("rr, here: {record:.2} / {replay:.2}");
     }
     Some(cells)
@@ -213,7 +263,11 @@ fn is_hidden(measured: &Measured, mode: Mode) -> bool {
 
 /// The ratio and its limit: `1.18 (≤ 1.4)`.
 fn ratio_cell(measured: &Measured, mode: Mode, limit: Option<f64>) -> String {
-    if is_hidden(measured, mode) { "noisy".to_owned() } else { with_limit(measured.ratio(mode), "≤", limit) }
+    if is_hidden(measured, mode) {
+        "noisy".to_owned()
+    } else {
+        with_limit(measured.ratio(mode), "≤", limit)
+    }
 }
 
 fn strace_cell(measured: &Measured) -> String {
@@ -287,12 +341,21 @@ mod tests {
 
     #[test]
     fn programs_have_a_row() {
-        let workload = Workload { title: "a".to_owned(), record_limit: Some(1.4), memory_limit_mb: 64, ..Workload::default() };
+        let workload = Workload {
+            title: "a".to_owned(),
+            record_limit: Some(1.4),
+            memory_limit_mb: 64,
+            ..Workload::default()
+        };
         let mut program = measured(&workload, 1.0, 1.3, 0.25);
         program.seconds_mut(Mode::Strace).push(9.0);
         program.strace_was_stopped = true;
         let report = report(vec![program]);
-        assert!(report.markdown().contains("| a | 1.000 | 0 % | > 9.00 | 1.30 (≤ 1.4) | 0.25 | – | – | – | good |\n"));
+        assert!(
+            report.markdown().contains(
+                "| a | 1.000 | 0 % | > 9.00 | 1.30 (≤ 1.4) | 0.25 | – | – | – | good |\n"
+            )
+        );
         assert!(report.terminal().contains("1.30 (≤ 1.4)"));
         let json = &report.json()["workloads"][0];
         assert_eq!((&json["record_ratio"], &json["latency_ratio"]), (&json!(1.3), &Value::Null));
@@ -304,13 +367,21 @@ mod tests {
 
     #[test]
     fn servers_have_throughput_and_latency() {
-        let workload =
-            Workload { title: "s".to_owned(), load: "x".to_owned(), throughput_limit: Some(0.85), memory_limit_mb: 64, ..Workload::default() };
-        let mut server = measured(&Workload { published: "RR 2".to_owned(), ..workload }, 0.001, 0.002, 0.0005);
+        let workload = Workload {
+            title: "s".to_owned(),
+            load: "x".to_owned(),
+            throughput_limit: Some(0.85),
+            memory_limit_mb: 64,
+            ..Workload::default()
+        };
+        let mut server =
+            measured(&Workload { published: "RR 2".to_owned(), ..workload }, 0.001, 0.002, 0.0005);
         server.latency_us_mut(Mode::Native).push(500.0);
         server.latency_us_mut(Mode::Record).push(750.0);
         let report = report(vec![server]);
-        assert!(report.markdown().contains("| s | 1000 | – | 0 % | – | 0.50 (≥ 0.85) | 0.50 | 0.50 | 1.50 | – | over: record |\n"));
+        assert!(report.markdown().contains(
+            "| s | 1000 | – | 0 % | – | 0.50 (≥ 0.85) | 0.50 | 0.50 | 1.50 | – | over: record |\n"
+        ));
         assert!(report.markdown().contains("| s | 2.00 / 0.50 | – | – | RR 2 |\n"));
         assert_eq!(report.findings(), [(String::new(), Finding::Over("record".to_owned()))]);
         assert!(report.succeeded());
@@ -326,21 +397,33 @@ mod tests {
             ..Workload::default()
         };
         let mut program = measured(&workload, 1.0, 1.9, 1.9);
-        for (mode, seconds) in [(Mode::OneCore, 2.0), (Mode::ParallelRecord, 1.1), (Mode::ParallelReplay, 1.15)] {
+        for (mode, seconds) in
+            [(Mode::OneCore, 2.0), (Mode::ParallelRecord, 1.1), (Mode::ParallelReplay, 1.15)]
+        {
             program.seconds_mut(mode).push(seconds);
         }
         let report = report(vec![program]);
-        assert!(report.markdown().contains("| p | 1.000 | 0 % | 2.00 | 1.90 / 1.90 | 1.10 / 1.15 | ≤ 1.2 / 1.1 |  |"), "{}", report.markdown());
+        assert!(
+            report.markdown().contains(
+                "| p | 1.000 | 0 % | 2.00 | 1.90 / 1.90 | 1.10 / 1.15 | ≤ 1.2 / 1.1 |  |"
+            ),
+            "{}",
+            report.markdown()
+        );
         assert!(report.markdown().contains("over: replay on all cores"));
     }
 
     #[test]
     fn another_recorder_stands_beside() {
-        let mut program = measured(&Workload { title: "p".to_owned(), ..Workload::default() }, 1.0, 1.25, 0.5);
+        let mut program =
+            measured(&Workload { title: "p".to_owned(), ..Workload::default() }, 1.0, 1.25, 0.5);
         assert_eq!(others_cells(&program), None);
         program.seconds_mut(Mode::RrRecord).push(8.0);
         program.seconds_mut(Mode::RrReplay).push(4.0);
-        assert_eq!(others_cells(&program).unwrap(), ["p", "1.25 / 0.50", "–", "rr, here: 8.00 / 4.00", "–"]);
+        assert_eq!(
+            others_cells(&program).unwrap(),
+            ["p", "1.25 / 0.50", "–", "rr, here: 8.00 / 4.00", "–"]
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! `cargo xtask bench --scaling`: how cost grows with threads, processes, event rate, mappings, and the length of a recording. What must
-//! not grow with the length is compared between the shortest and the longest: replay's start, `info`, a range of `dump`, and memory.
+//! `cargo xtask bench --scaling`: how cost grows with threads, processes, event rate, mappings, and
+//! the length of a recording. What must not grow with the length is compared between the shortest
+//! and the longest: replay's start, `info`, a range of `dump`, and memory.
 
 use std::fs;
 
@@ -15,7 +16,8 @@ use super::stopwatch::Stopwatch;
 use super::svg::{Bar, Chart};
 use super::table::{NOTHING, Table, number};
 
-/// Longer recordings may take so much longer to open, and so many seconds: more than chance, less than anybody would notice.
+/// Longer recordings may take so much longer to open, and so many seconds: more than chance, less
+/// than anybody would notice.
 const GROWTH_RATIO: f64 = 1.5;
 const GROWTH_SECONDS: f64 = 0.01;
 /// The same for memory.
@@ -34,7 +36,13 @@ struct Axis {
 }
 
 const AXES: [Axis; 6] = [
-    Axis { name: "threads", title: "threads that share 400,000 calls", sizes: &[1, 2, 4, 8, 16, 32, 64], quick_sizes: &[1, 8, 64], is_length: false },
+    Axis {
+        name: "threads",
+        title: "threads that share 400,000 calls",
+        sizes: &[1, 2, 4, 8, 16, 32, 64],
+        quick_sizes: &[1, 8, 64],
+        is_length: false,
+    },
     Axis {
         name: "processes",
         title: "processes that share 400,000 calls",
@@ -56,8 +64,20 @@ const AXES: [Axis; 6] = [
         quick_sizes: &[0, 1000, 10_000],
         is_length: false,
     },
-    Axis { name: "calls", title: "calls", sizes: &[10_000, 100_000, 1_000_000, 10_000_000], quick_sizes: &[10_000, 1_000_000], is_length: true },
-    Axis { name: "payload", title: "MB of payload", sizes: &[1, 100, 1000, 10_000], quick_sizes: &[1, 1000], is_length: true },
+    Axis {
+        name: "calls",
+        title: "calls",
+        sizes: &[10_000, 100_000, 1_000_000, 10_000_000],
+        quick_sizes: &[10_000, 1_000_000],
+        is_length: true,
+    },
+    Axis {
+        name: "payload",
+        title: "MB of payload",
+        sizes: &[1, 100, 1000, 10_000],
+        quick_sizes: &[1, 1000],
+        is_length: true,
+    },
 ];
 
 impl Axis {
@@ -85,7 +105,12 @@ pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
 ///
 /// # Errors
 /// If the program does not build. A size that fails ends its axis, and is told.
-pub fn run(bench: &Bench, is_quick: bool, most: usize, wants: impl Fn(&str) -> bool) -> Result<Scaling> {
+pub fn run(
+    bench: &Bench,
+    is_quick: bool,
+    most: usize,
+    wants: impl Fn(&str) -> bool,
+) -> Result<Scaling> {
     let machine = Machine::look();
     machine.warn();
     let folder = bench.scratch().path().join("scaling");
@@ -115,7 +140,9 @@ pub fn run(bench: &Bench, is_quick: bool, most: usize, wants: impl Fn(&str) -> b
 impl Scaling {
     /// What came of each axis, for the gate.
     pub fn findings(&self) -> Vec<gate::Row> {
-        let row = |(axis, points, trouble): &(&Axis, Vec<Point>, Option<String>)| (axis.name.to_owned(), finding(points, trouble.as_deref()));
+        let row = |(axis, points, trouble): &(&Axis, Vec<Point>, Option<String>)| {
+            (axis.name.to_owned(), finding(points, trouble.as_deref()))
+        };
         self.axes.iter().map(row).collect()
     }
 
@@ -151,16 +178,23 @@ impl Scaling {
 
     /// Record and replay at each size.
     pub fn chart(&self) -> Chart {
-        let bar = |seconds: f64, native: f64| Some(Bar { value: seconds / native, low: seconds / native, high: seconds / native });
+        let bar = |seconds: f64, native: f64| {
+            Some(Bar { value: seconds / native, low: seconds / native, high: seconds / native })
+        };
         let group = |axis: &Axis, point: &Point| {
             let bars = vec![bar(point.record, point.native), bar(point.replay, point.native)];
             (format!("{} {}", point.size, axis.title), bars)
         };
         Chart {
             title: "How cost grows".to_owned(),
-            subtitle: "time as a multiple of the program's own; medians of up to five runs".to_owned(),
+            subtitle: "time as a multiple of the program's own; medians of up to five runs"
+                .to_owned(),
             series: ["record", "replay"].map(str::to_owned).to_vec(),
-            groups: self.axes.iter().flat_map(|(axis, points, _)| points.iter().map(move |point| group(axis, point))).collect(),
+            groups: self
+                .axes
+                .iter()
+                .flat_map(|(axis, points, _)| points.iter().map(move |point| group(axis, point)))
+                .collect(),
             reference: Some(1.0),
             longest: 6.0,
         }
@@ -176,7 +210,8 @@ impl Scaling {
                 "grows": grown(points),
             })
         };
-        json!({"machine": self.machine.json(), "axes": self.axes.iter().map(axis).collect::<Value>()})
+        json!({"machine": self.machine.json(),
+            "axes": self.axes.iter().map(axis).collect::<Value>()})
     }
 }
 
@@ -217,8 +252,20 @@ fn grown(points: &[Point]) -> Vec<&'static str> {
         ("dump of a range", slower(&before.dump, &after.dump)),
         ("memory of record", larger(first.record_peak_kb, last.record_peak_kb)),
         ("memory of replay", larger(first.replay_peak_kb, last.replay_peak_kb)),
-        ("memory of info", before.info_peak_kb.zip(after.info_peak_kb).is_some_and(|(before, after)| larger(before, after))),
-        ("memory of dump", before.dump_peak_kb.zip(after.dump_peak_kb).is_some_and(|(before, after)| larger(before, after))),
+        (
+            "memory of info",
+            before
+                .info_peak_kb
+                .zip(after.info_peak_kb)
+                .is_some_and(|(before, after)| larger(before, after)),
+        ),
+        (
+            "memory of dump",
+            before
+                .dump_peak_kb
+                .zip(after.dump_peak_kb)
+                .is_some_and(|(before, after)| larger(before, after)),
+        ),
     ]
     .into_iter()
     .filter_map(|(what, is_grown)| is_grown.then_some(what))
@@ -226,13 +273,22 @@ fn grown(points: &[Point]) -> Vec<&'static str> {
 }
 
 fn table(axis: &Axis, points: &[Point]) -> Table {
-    let mut headings = vec![axis.title, "native s", "record ×", "replay ×", "record MB", "replay MB", "log MB"];
+    let mut headings =
+        vec![axis.title, "native s", "record ×", "replay ×", "record MB", "replay MB", "log MB"];
     if axis.is_length {
-        headings.extend(["replay's first output ms", "info ms", "info MB", "dump of 10 events ms", "dump MB"]);
+        headings.extend([
+            "replay's first output ms",
+            "info ms",
+            "info MB",
+            "dump of 10 events ms",
+            "dump MB",
+        ]);
     }
     let mut table = Table::new("", &headings);
     let mb = |kb: u64| number((kb > 0).then_some(kb as f64 * 1.024 / 1e3), 1);
-    let ms = |series: &Series| series.median().map_or(NOTHING.to_owned(), |seconds| format!("{:.1}", seconds * 1e3));
+    let ms = |series: &Series| {
+        series.median().map_or(NOTHING.to_owned(), |seconds| format!("{:.1}", seconds * 1e3))
+    };
     for point in points {
         let mut cells = vec![
             point.size.to_string(),
@@ -271,14 +327,26 @@ mod tests {
             dump: series(0.004),
             dump_peak_kb: Some(5000),
         };
-        Point { size: 1, native: 1.0, record: 1.5, replay: 0.5, record_peak_kb: peak_kb, replay_peak_kb: 0, log_bytes: 0, opening: Some(opening) }
+        Point {
+            size: 1,
+            native: 1.0,
+            record: 1.5,
+            replay: 0.5,
+            record_peak_kb: peak_kb,
+            replay_peak_kb: 0,
+            log_bytes: 0,
+            opening: Some(opening),
+        }
     }
 
     #[test]
     fn growth_is_noticed() {
         assert!(grown(&[point(0.01, 10_000)]).is_empty(), "one is no growth");
         assert!(grown(&[point(0.01, 10_000), point(0.02, 12_000)]).is_empty(), "chance");
-        assert_eq!(grown(&[point(0.01, 10_000), point(0.01, 10_000), point(0.5, 90_000)]), ["replay's start", "memory of record"]);
+        assert_eq!(
+            grown(&[point(0.01, 10_000), point(0.01, 10_000), point(0.5, 90_000)]),
+            ["replay's start", "memory of record"]
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! One size of what grows: how long it takes natively, recorded and replayed, and what opening its recording costs.
+//! One size of what grows: how long it takes natively, recorded and replayed, and what opening its
+//! recording costs.
 
 use std::fs;
 use std::io::Read;
@@ -49,15 +50,23 @@ pub struct Opening {
     pub dump_peak_kb: Option<u64>,
 }
 
-/// Measures one size; `middle` is, where sizes are lengths of recordings, the number of an event in the middle.
+/// Measures one size; `middle` is, where sizes are lengths of recordings, the number of an event in
+/// the middle.
 ///
 /// # Errors
 /// A run that fails, or too little disk.
-pub fn measure(stopwatch: &Stopwatch<'_>, axis: &str, size: u64, middle: Option<u64>) -> Result<Point> {
+pub fn measure(
+    stopwatch: &Stopwatch<'_>,
+    axis: &str,
+    size: u64,
+    middle: Option<u64>,
+) -> Result<Point> {
     if axis == "payload" {
         let free = stopwatch.bench().scratch().free_mb().unwrap_or(0);
         if free < size + SPARE_DISK_MB {
-            return Err(format!("needs {} MB of disk, {free} are free", size + SPARE_DISK_MB).into());
+            return Err(
+                format!("needs {} MB of disk, {free} are free", size + SPARE_DISK_MB).into()
+            );
         }
     }
     let program = stopwatch.folder().join("growth").display().to_string();
@@ -79,7 +88,8 @@ pub fn measure(stopwatch: &Stopwatch<'_>, axis: &str, size: u64, middle: Option<
         }
     }
     let [native, record, replay] = times.map(|series| series.median().unwrap_or(0.0));
-    let opening = middle.map(|middle| Opening::measure(stopwatch, &recording, middle)).transpose()?;
+    let opening =
+        middle.map(|middle| Opening::measure(stopwatch, &recording, middle)).transpose()?;
     let log_bytes = stopwatch.log_bytes(&recording);
     fs::remove_dir_all(&recording)?;
     Ok(Point { size, native, record, replay, record_peak_kb, replay_peak_kb, log_bytes, opening })
@@ -110,9 +120,14 @@ impl Opening {
 fn first_output(stopwatch: &Stopwatch<'_>, recording: &Path) -> Result<f64> {
     let words = stopwatch.retake(&["replay"], recording);
     let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).envs(environment(stopwatch.bench())).current_dir(stopwatch.folder()).process_group(0);
+    command
+        .args(&words[1..])
+        .envs(environment(stopwatch.bench()))
+        .current_dir(stopwatch.folder())
+        .process_group(0);
     let start = Instant::now();
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
     let mut first = [0];
     let read = child.stdout.as_mut().map(|output| output.read(&mut first));
     let seconds = start.elapsed().as_secs_f64();

@@ -1,5 +1,6 @@
-//! Servers: driven as hard as they can natively and recorded, then at half of that, for the time that 99.9 % of the answers
-//! take. What they print is little; how they end, and that a replay ends so too, is compared.
+//! Servers: driven as hard as they can natively and recorded, then at half of that, for the time
+//! that 99.9 % of the answers take. What they print is little; how they end, and that a replay ends
+//! so too, is compared.
 
 use std::fs;
 use std::process::{Command, ExitStatus};
@@ -21,9 +22,10 @@ const LOAD_SLACK: Duration = Duration::from_secs(30);
 
 /// The half of the throughput without a recorder: nobody runs a server at its limit.
 const LATENCY_LOAD: f64 = 0.5;
-/// It is driven so many times in a row in each run, each time as long as for the throughput. The first does not count: a server that was just started does
-/// for the first time what it will do. Of the others, 99.9 % of the answers of a second are all but a single moment in which the machine did something
-/// else, and the median leaves out the times in which it did.
+/// It is driven so many times in a row in each run, each time as long as for the throughput. The
+/// first does not count: a server that was just started does for the first time what it will do. Of
+/// the others, 99.9 % of the answers of a second are all but a single moment in which the machine
+/// did something else, and the median leaves out the times in which it did.
 const LATENCY_TIMES: usize = 3;
 
 /// What a load script said.
@@ -40,10 +42,18 @@ impl Load {
     fn parse(text: &str) -> Result<Self> {
         let value = |key: &str| -> Result<f64> {
             let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '));
-            let number = line.and_then(|number| number.trim().parse::<f64>().ok()).filter(|number| number.is_finite() && *number >= 0.0);
-            number.ok_or_else(|| format!("its load did not say {key}: {}", tail(text.as_bytes())).into())
+            let number = line
+                .and_then(|number| number.trim().parse::<f64>().ok())
+                .filter(|number| number.is_finite() && *number >= 0.0);
+            number.ok_or_else(|| {
+                format!("its load did not say {key}: {}", tail(text.as_bytes())).into()
+            })
         };
-        let load = Self { requests: value("requests")?, seconds: value("seconds")?, latency_us: value("latency_us")? };
+        let load = Self {
+            requests: value("requests")?,
+            seconds: value("seconds")?,
+            latency_us: value("latency_us")?,
+        };
         if load.requests < 1.0 || load.seconds <= 0.0 {
             return Err("its load did nothing".into());
         }
@@ -88,11 +98,18 @@ impl Stage<'_> {
     ///
     /// # Errors
     /// A failure of the workload.
-    pub fn server_round(&self, measured: &mut Measured, with_others: bool, load_seconds: u64) -> Result<()> {
+    pub fn server_round(
+        &self,
+        measured: &mut Measured,
+        with_others: bool,
+        load_seconds: u64,
+    ) -> Result<()> {
         let baseline = measured.baseline_mode();
         for mode in [Mode::Native, Mode::OneCore] {
             if mode == Mode::Native || mode == baseline {
-                measured.seconds_mut(mode).push(self.session(mode, 0.0, load_seconds, 1)?.seconds_each());
+                measured
+                    .seconds_mut(mode)
+                    .push(self.session(mode, 0.0, load_seconds, 1)?.seconds_each());
             }
         }
         // Only a comparison: what strace cannot do is not our failure.
@@ -124,14 +141,20 @@ impl Stage<'_> {
         }
         if replayed.status != recorded.status {
             let complaint = tail(&fs::read(self.errors_of(Mode::Replay))?);
-            return Err(format!("replay ended with {}, recorded was {}: {complaint}", describe(replayed.status), describe(recorded.status)).into());
+            return Err(format!(
+                "replay ended with {}, recorded was {}: {complaint}",
+                describe(replayed.status),
+                describe(recorded.status)
+            )
+            .into());
         }
         measured.seconds_mut(Mode::Replay).push(replayed.seconds / recorded.requests());
         measured.replay_peak_kb = measured.replay_peak_kb.max(replayed.peak_kb);
         Ok(())
     }
 
-    /// Starts the server, drives it some times at `rate` requests a second (0: as many as it can answer), and stops it.
+    /// Starts the server, drives it some times at `rate` requests a second (0: as many as it can
+    /// answer), and stops it.
     fn session(&self, mode: Mode, rate: f64, load_seconds: u64, times: usize) -> Result<Session> {
         let mut server = self.start_server(mode)?;
         let loads: Result<Vec<_>> = (0..times).map(|_| self.drive(rate, load_seconds)).collect();
@@ -164,12 +187,19 @@ impl Stage<'_> {
     /// Drives a server that answers.
     pub(super) fn drive(&self, rate: f64, seconds: u64) -> Result<Load> {
         let more = [("rate", format!("{rate:.0}")), ("seconds", seconds.to_string())];
-        Load::parse(&self.script_within("load", &self.workload.load, &more, Duration::from_secs(seconds) + LOAD_SLACK)?)
+        Load::parse(&self.script_within(
+            "load",
+            &self.workload.load,
+            &more,
+            Duration::from_secs(seconds) + LOAD_SLACK,
+        )?)
     }
 
     /// Waits for a server that was told to end.
     pub(super) fn ended(&self, server: &mut Watched, name: &str) -> Result<ExitStatus> {
-        let status = server.wait(READY_LIMIT).ok_or_else(|| format!("{name} did not end {} s after it was stopped", READY_LIMIT.as_secs()))?;
+        let status = server.wait(READY_LIMIT).ok_or_else(|| {
+            format!("{name} did not end {} s after it was stopped", READY_LIMIT.as_secs())
+        })?;
         server.clear();
         Ok(status)
     }
@@ -183,7 +213,11 @@ impl Stage<'_> {
             }
             if let Some(status) = server.wait(POLL) {
                 let complaint = tail(&fs::read(self.errors_of(mode))?);
-                return Err(format!("{name} ended with {} before it was ready: {complaint}", describe(status)).into());
+                return Err(format!(
+                    "{name} ended with {} before it was ready: {complaint}",
+                    describe(status)
+                )
+                .into());
             }
             std::thread::sleep(POLL);
         }
@@ -200,8 +234,12 @@ mod tests {
         let load = Load::parse("other 1\nrequests 2000\nseconds 0.5\nlatency_us 120.5\n").unwrap();
         assert_eq!(load, Load { requests: 2000.0, seconds: 0.5, latency_us: 120.5 });
         assert!((load.throughput() - 4000.0).abs() < 1e-9);
-        for wrong in ["", "requests 0\nseconds 1\nlatency_us 1\n", "requests 5\nseconds NaN\nlatency_us 1\n", "requestsx 5\nseconds 1\nlatency_us 1"]
-        {
+        for wrong in [
+            "",
+            "requests 0\nseconds 1\nlatency_us 1\n",
+            "requests 5\nseconds NaN\nlatency_us 1\n",
+            "requestsx 5\nseconds 1\nlatency_us 1",
+        ] {
             assert!(Load::parse(wrong).is_err(), "{wrong}");
         }
     }

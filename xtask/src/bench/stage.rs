@@ -58,7 +58,14 @@ impl<'a> Stage<'a> {
             profile_into: None,
         };
         for program in &workload.compile {
-            stage.script("compilation", &format!("${{CC:-gcc}} -O2 -pthread -o '{{work}}/{program}' '{{programs}}/{program}.c' -lm"), &[])?;
+            stage.script(
+                "compilation",
+                &format!(
+                    "${{CC:-gcc}} -O2 -pthread -o \
+            '{{work}}/{program}' '{{programs}}/{program}.c' -lm"
+                ),
+                &[],
+            )?;
         }
         stage.script("preparation", &workload.prepare, &[])?;
         if !workload.folder.is_empty() {
@@ -75,7 +82,11 @@ impl<'a> Stage<'a> {
     fn fill(&self, text: &str, more: &[(&str, String)]) -> Result<String> {
         let programs = self.bench.repository().join("benches/programs");
         let mut filled = text.to_owned();
-        for (name, path) in [("{work}", self.work.as_path()), ("{repository}", self.bench.repository()), ("{programs}", &programs)] {
+        for (name, path) in [
+            ("{work}", self.work.as_path()),
+            ("{repository}", self.bench.repository()),
+            ("{programs}", &programs),
+        ] {
             filled = filled.replace(name, text_of(path)?);
         }
         filled = filled.replace("{port}", &self.port.to_string());
@@ -97,17 +108,31 @@ impl<'a> Stage<'a> {
     ///
     /// # Errors
     /// As there.
-    pub fn script_within(&self, what: &str, script: &str, more: &[(&str, String)], limit: Duration) -> Result<String> {
+    pub fn script_within(
+        &self,
+        what: &str,
+        script: &str,
+        more: &[(&str, String)],
+        limit: Duration,
+    ) -> Result<String> {
         if script.is_empty() {
             return Ok(String::new());
         }
         let mut command = Command::new("bash");
-        command.args(["-euc", &self.fill(script, more)?]).current_dir(&self.work).envs(environment(self.bench));
+        command
+            .args(["-euc", &self.fill(script, more)?])
+            .current_dir(&self.work)
+            .envs(environment(self.bench));
         let (output, errors) = (self.work.join("script.out"), self.work.join("script.err"));
         let mut child = Watched::start(command, &output, &errors)?;
         match child.wait(limit) {
             Some(status) if status.success() => Ok(fs::read_to_string(output)?),
-            Some(status) => Err(format!("its {what} ended with {}: {}", describe(status), tail(&fs::read(errors)?)).into()),
+            Some(status) => Err(format!(
+                "its {what} ended with {}: {}",
+                describe(status),
+                tail(&fs::read(errors)?)
+            )
+            .into()),
             None => Err(format!("its {what} did not end within {} s", limit.as_secs()).into()),
         }
     }
@@ -178,7 +203,11 @@ impl<'a> Stage<'a> {
             environment: &environment(self.bench),
             output: &self.output_of(mode),
             errors: &self.errors_of(mode),
-            time_limit: if mode.is_other() { self.time_limit.min(self.strace_limit) } else { self.time_limit },
+            time_limit: if mode.is_other() {
+                self.time_limit.min(self.strace_limit)
+            } else {
+                self.time_limit
+            },
             watched_name: matches!(mode, Mode::Record | Mode::Replay).then_some("retake"),
         };
         run.run().map_err(|error| format!("{}: {error}", mode.name()).into())
@@ -219,7 +248,11 @@ impl<'a> Stage<'a> {
 /// What all processes that are measured find in their environment.
 pub fn environment(bench: &Bench) -> [(String, OsString); 3] {
     let store = bench.scratch().path().join("recordings").into_os_string();
-    [("RETAKE_DIR".to_owned(), store), ("LC_ALL".to_owned(), "C".into()), ("PATH".to_owned(), search_path())]
+    [
+        ("RETAKE_DIR".to_owned(), store),
+        ("LC_ALL".to_owned(), "C".into()),
+        ("PATH".to_owned(), search_path()),
+    ]
 }
 
 fn text_of(path: &Path) -> Result<&str> {

@@ -1,4 +1,5 @@
-//! Times single commands natively, recorded and replayed, without what a workload needs around them.
+//! Times single commands natively, recorded and replayed, without what a workload needs around
+//! them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -45,9 +46,19 @@ impl<'a> Stopwatch<'a> {
         let compiler = std::env::var_os("CC").unwrap_or_else(|| "gcc".into());
         let source = self.bench.repository().join(format!("benches/programs/{program}.c"));
         let mut command = Command::new(&compiler);
-        command.args(["-O2", "-pthread", "-o"]).arg(self.folder.join(program)).arg(source).arg("-lm");
-        let output = command.output().map_err(|error| format!("{}: {error}; try: apt-get install gcc libc6-dev", compiler.display()))?;
-        if output.status.success() { Ok(()) } else { Err(format!("{program} does not build: {}", tail(&output.stderr)).into()) }
+        command
+            .args(["-O2", "-pthread", "-o"])
+            .arg(self.folder.join(program))
+            .arg(source)
+            .arg("-lm");
+        let output = command.output().map_err(|error| {
+            format!("{}: {error}; try: apt-get install gcc libc6-dev", compiler.display())
+        })?;
+        if output.status.success() {
+            Ok(())
+        } else {
+            Err(format!("{program} does not build: {}", tail(&output.stderr)).into())
+        }
     }
 
     /// Seconds of a command as it is.
@@ -101,8 +112,8 @@ impl<'a> Stopwatch<'a> {
         all
     }
 
-    /// The highest resident memory of a command in KB, as GNU time tells it: runs of a few milliseconds are over before anybody has looked
-    /// at them. Nothing without that program.
+    /// The highest resident memory of a command in KB, as GNU time tells it: runs of a few
+    /// milliseconds are over before anybody has looked at them. Nothing without that program.
     ///
     /// # Errors
     /// As above.
@@ -152,7 +163,13 @@ impl<'a> Stopwatch<'a> {
             return Err(format!("{} did not end within {} s", shown(), LIMIT.as_secs()).into());
         }
         if !ran.status.success() {
-            return Err(format!("{} ended with {}: {}", shown(), describe(ran.status), tail(&fs::read(&errors)?)).into());
+            return Err(format!(
+                "{} ended with {}: {}",
+                shown(),
+                describe(ran.status),
+                tail(&fs::read(&errors)?)
+            )
+            .into());
         }
         Ok(ran)
     }

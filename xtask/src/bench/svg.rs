@@ -48,17 +48,30 @@ impl Chart {
         let group_height = BAR * self.series.len() as f64 + GROUP_GAP;
         let height = TOP + group_height * self.groups.len() as f64 + BOTTOM;
         let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" font-family=\"sans-serif\" font-size=\"12\" fill=\"{INK}\">\n"
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" \
+            font-family=\"sans-serif\" font-size=\"12\" fill=\"{INK}\">\n"
         );
         self.head(&mut svg);
         self.grid(&mut svg, height);
         for (index, (label, bars)) in self.groups.iter().enumerate() {
             let top = TOP + group_height * index as f64;
             let middle = top + BAR * self.series.len() as f64 / 2.0 + 4.0;
-            put(&mut svg, format_args!("<text x=\"{}\" y=\"{middle:.1}\" text-anchor=\"end\">{}</text>\n", LABEL_WIDTH - 8.0, escape(label)));
+            put(
+                &mut svg,
+                format_args!(
+                    "<text x=\"{}\" y=\"{middle:.1}\" text-anchor=\"end\">{}</text>\n",
+                    LABEL_WIDTH - 8.0,
+                    escape(label)
+                ),
+            );
             for (series, bar) in bars.iter().enumerate() {
                 if let Some(bar) = bar {
-                    self.bar(&mut svg, *bar, COLOURS[series % COLOURS.len()], top + BAR * series as f64);
+                    self.bar(
+                        &mut svg,
+                        *bar,
+                        COLOURS[series % COLOURS.len()],
+                        top + BAR * series as f64,
+                    );
                 }
             }
         }
@@ -68,12 +81,23 @@ impl Chart {
 
     /// Title, subtitle and legend.
     fn head(&self, svg: &mut String) {
-        put(svg, format_args!("<text x=\"10\" y=\"20\" font-size=\"16\" font-weight=\"bold\">{}</text>\n", escape(&self.title)));
+        put(
+            svg,
+            format_args!(
+                "<text x=\"10\" y=\"20\" font-size=\"16\" font-weight=\"bold\">{}</text>\n",
+                escape(&self.title)
+            ),
+        );
         put(svg, format_args!("<text x=\"10\" y=\"38\">{}</text>\n", escape(&self.subtitle)));
         for (index, name) in self.series.iter().enumerate() {
             let x = LABEL_WIDTH + 150.0 * index as f64;
             let colour = COLOURS[index % COLOURS.len()];
-            put(svg, format_args!("<rect x=\"{x}\" y=\"48\" width=\"10\" height=\"10\" fill=\"{colour}\"/>"));
+            put(
+                svg,
+                format_args!(
+                    "<rect x=\"{x}\" y=\"48\" width=\"10\" height=\"10\" fill=\"{colour}\"/>"
+                ),
+            );
             put(svg, format_args!("<text x=\"{}\" y=\"57\">{}</text>\n", x + 15.0, escape(name)));
         }
     }
@@ -85,37 +109,71 @@ impl Chart {
         let mut value = 0.0;
         while value <= self.scale_end() {
             let x = self.x(value);
-            put(svg, format_args!("<path d=\"M{x:.1} {TOP}V{bottom:.1}\" stroke=\"{INK}\" stroke-opacity=\"0.25\"/>"));
-            put(svg, format_args!("<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\n", bottom + 16.0, figure(value)));
+            put(
+                svg,
+                format_args!(
+                    "<path d=\"M{x:.1} {TOP}V{bottom:.1}\" stroke=\"{INK}\" \
+                    stroke-opacity=\"0.25\"/>"
+                ),
+            );
+            put(
+                svg,
+                format_args!(
+                    "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\n",
+                    bottom + 16.0,
+                    figure(value)
+                ),
+            );
             value += step;
         }
         if let Some(reference) = self.reference {
             let x = self.x(reference);
-            put(svg, format_args!("<path d=\"M{x:.1} {TOP}V{bottom:.1}\" stroke=\"{INK}\" stroke-width=\"2\"/>\n"));
+            put(
+                svg,
+                format_args!(
+                    "<path d=\"M{x:.1} {TOP}V{bottom:.1}\" stroke=\"{INK}\" stroke-width=\"2\"/>\n"
+                ),
+            );
         }
     }
 
     fn bar(&self, svg: &mut String, bar: Bar, colour: &str, y: f64) {
         let (start, end) = (self.x(0.0), self.x(bar.value));
         let thick = BAR - 2.0;
-        put(svg, format_args!("<rect x=\"{start:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{thick}\" fill=\"{colour}\"/>", end - start));
+        put(
+            svg,
+            format_args!(
+                "<rect x=\"{start:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{thick}\" \
+                fill=\"{colour}\"/>",
+                end - start
+            ),
+        );
         let (low, high, middle) = (self.x(bar.low), self.x(bar.high), y + thick / 2.0);
         put(
             svg,
             format_args!(
-                "<path d=\"M{low:.1} {middle:.1}H{high:.1}M{low:.1} {:.1}v5M{high:.1} {:.1}v5\" stroke=\"{INK}\" fill=\"none\"/>",
+                "<path d=\"M{low:.1} {middle:.1}H{high:.1}M{low:.1} {:.1}v5M{high:.1} {:.1}v5\" \
+                stroke=\"{INK}\" fill=\"none\"/>",
                 middle - 2.5,
                 middle - 2.5
             ),
         );
         let text = end.max(high) + 4.0;
-        put(svg, format_args!("<text x=\"{text:.1}\" y=\"{:.1}\" font-size=\"10\">{}</text>\n", y + thick - 0.5, figure(bar.value)));
+        put(
+            svg,
+            format_args!(
+                "<text x=\"{text:.1}\" y=\"{:.1}\" font-size=\"10\">{}</text>\n",
+                y + thick - 0.5,
+                figure(bar.value)
+            ),
+        );
     }
 
     /// The largest figure that is drawn as long as it is.
     fn scale_end(&self) -> f64 {
         let bars = self.groups.iter().flat_map(|(_, bars)| bars).flatten();
-        let longest = bars.map(|bar| bar.high.max(bar.value)).chain(self.reference).fold(0.0, f64::max);
+        let longest =
+            bars.map(|bar| bar.high.max(bar.value)).chain(self.reference).fold(0.0, f64::max);
         let end = longest.min(self.longest);
         if end > 0.0 { end } else { 1.0 }
     }
@@ -192,7 +250,9 @@ mod tests {
 
     #[test]
     fn steps_are_round() {
-        for (end, step) in [(1.0, 0.1), (4.0, 0.5), (10.0, 1.0), (15.0, 2.0), (90.0, 10.0), (25_000.0, 5000.0)] {
+        for (end, step) in
+            [(1.0, 0.1), (4.0, 0.5), (10.0, 1.0), (15.0, 2.0), (90.0, 10.0), (25_000.0, 5000.0)]
+        {
             assert!((nice_step(end) - step).abs() < step * 1e-6, "{end}: {}", nice_step(end));
         }
     }

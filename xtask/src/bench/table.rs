@@ -18,7 +18,11 @@ pub struct Table {
 
 impl Table {
     pub fn new(title: &str, headings: &[&str]) -> Self {
-        Self { title: title.to_owned(), headings: headings.iter().map(|&heading| heading.to_owned()).collect(), rows: Vec::new() }
+        Self {
+            title: title.to_owned(),
+            headings: headings.iter().map(|&heading| heading.to_owned()).collect(),
+            rows: Vec::new(),
+        }
     }
 
     /// Adds a row. Cells that it lacks are empty.
@@ -30,14 +34,20 @@ impl Table {
     /// For people at a terminal: words to the left, numbers to the right.
     pub fn terminal(&self) -> String {
         let lines = || std::iter::once(&self.headings).chain(&self.rows);
-        let width = |column: usize| lines().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let width =
+            |column: usize| lines().map(|row| row[column].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..self.headings.len()).map(width).collect();
-        let mut text = if self.title.is_empty() { String::new() } else { format!("{}\n\n", self.title) };
+        let mut text =
+            if self.title.is_empty() { String::new() } else { format!("{}\n\n", self.title) };
         for row in lines() {
             let mut line = String::new();
             for (column, cell) in row.iter().enumerate() {
                 let padding = " ".repeat(widths[column] - cell.chars().count());
-                let (before, after) = if self.is_words(column) { ("", padding.as_str()) } else { (padding.as_str(), "") };
+                let (before, after) = if self.is_words(column) {
+                    ("", padding.as_str())
+                } else {
+                    (padding.as_str(), "")
+                };
                 line.push_str(&format!("{before}{cell}{after}  "));
             }
             text.push_str(line.trim_end());
@@ -54,7 +64,8 @@ impl Table {
 
     /// As a table of Markdown, under its title.
     pub fn markdown(&self) -> String {
-        let mut text = if self.title.is_empty() { String::new() } else { format!("### {}\n\n", self.title) };
+        let mut text =
+            if self.title.is_empty() { String::new() } else { format!("### {}\n\n", self.title) };
         text.push_str(&markdown_row(&self.headings));
         text.push_str(&"|---".repeat(self.headings.len()));
         text.push_str("|\n");
@@ -89,8 +100,10 @@ pub fn megabytes(bytes: u64) -> String {
 /// # Errors
 /// If the file cannot be read or written, or has no such lines.
 pub fn update(path: &Path, name: &str, block: &str) -> Result<()> {
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let updated = replace_block(&text, name, block).ok_or_else(|| format!("{} has no place for {name}", path.display()))?;
+    let text =
+        std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let updated = replace_block(&text, name, block)
+        .ok_or_else(|| format!("{} has no place for {name}", path.display()))?;
     std::fs::write(path, updated)?;
     Ok(())
 }
@@ -112,7 +125,11 @@ mod tests {
         table.push(vec!["a | b".to_owned(), "1.5".to_owned(), "good".to_owned()]);
         table.push(vec!["c".to_owned(), "10.5".to_owned()]);
         assert_eq!(table.terminal(), "t\n\nwhat      s  say\na | b   1.5  good\nc      10.5\n");
-        assert!(table.markdown().starts_with("### t\n\n| what | s | say |\n|---|---|---|\n| a \\| b | 1.5 | good |\n"));
+        assert!(
+            table.markdown().starts_with(
+                "### t\n\n| what | s | say |\n|---|---|---|\n| a \\| b | 1.5 | good |\n"
+            )
+        );
     }
 
     #[test]

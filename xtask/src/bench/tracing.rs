@@ -1,5 +1,6 @@
-//! `cargo xtask bench --tracing`: what it costs to trace a program with all its data, by each method, and to run its trace again. A program's own
-//! time counts; what `retake trace` does once it has ended is a column of its own.
+//! `cargo xtask bench --tracing`: what it costs to trace a program with all its data, by each
+//! method, and to run its trace again. A program's own time counts; what `retake trace` does once
+//! it has ended is a column of its own.
 
 use std::fs;
 use std::time::Instant;
@@ -18,8 +19,10 @@ use super::table::{NOTHING, Table, number};
 use super::tracing_loads::{LOADS, Load};
 use super::workload::Workload;
 
-/// Says what a command took: seconds, user and system time. Traced with it, for it must see the program's end and nothing else.
-const TIMED: &str = "#!/bin/bash\nout=$1\nshift\nTIMEFORMAT='%R %U %S'\n{ time \"$@\" > output 2> errors || touch failed; } 2> \"$out\"\n";
+/// Says what a command took: seconds, user and system time. Traced with it, for it must see the
+/// program's end and nothing else.
+const TIMED: &str = "#!/bin/bash\nout=$1\nshift\nTIMEFORMAT='%R %U \
+%S'\n{ time \"$@\" > output 2> errors || touch failed; } 2> \"$out\"\n";
 
 /// Ways to run a load, in the order in which a round takes them.
 const WAYS: [(&str, &[&str]); 5] = [
@@ -41,8 +44,11 @@ struct Figures {
 impl Figures {
     /// Takes what [`TIMED`] wrote.
     fn push(&mut self, said: &str) -> Result<f64> {
-        let words: Vec<f64> = said.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-        let [seconds, user, system] = words[..] else { return Err(format!("not three times: {said}").into()) };
+        let words: Vec<f64> =
+            said.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        let [seconds, user, system] = words[..] else {
+            return Err(format!("not three times: {said}").into());
+        };
         self.add([seconds, user, system]);
         Ok(seconds)
     }
@@ -96,7 +102,12 @@ pub fn names(workloads: &[Workload]) -> impl Iterator<Item = (&str, &str)> {
 ///
 /// # Errors
 /// Failures of the harness; a load that fails is told.
-pub fn run(bench: &Bench, rounds: usize, most: usize, wants: impl Fn(&str) -> bool) -> Result<Tracing> {
+pub fn run(
+    bench: &Bench,
+    rounds: usize,
+    most: usize,
+    wants: impl Fn(&str) -> bool,
+) -> Result<Tracing> {
     let machine = Machine::look();
     machine.warn();
     let lacking = lacking(bench);
@@ -106,7 +117,8 @@ pub fn run(bench: &Bench, rounds: usize, most: usize, wants: impl Fn(&str) -> bo
         points.push(gate::until_quiet(most, Point::is_noisy, || {
             let mut point = Point::new(load, &lacking);
             let skipped = Outcome::without(load.requires);
-            point.outcome = skipped.unwrap_or_else(|| Outcome::of(measure(bench, &mut point, rounds)));
+            point.outcome =
+                skipped.unwrap_or_else(|| Outcome::of(measure(bench, &mut point, rounds)));
             Ok(point)
         })?);
     }
@@ -115,8 +127,8 @@ pub fn run(bench: &Bench, rounds: usize, most: usize, wants: impl Fn(&str) -> bo
     Ok(Tracing { machine, rounds, lacking, points, attached })
 }
 
-/// What cannot be measured: strace where it is not installed, and tracing from the kernel where that
-/// is not possible or not allowed. Where it once works it must always.
+/// What cannot be measured: strace where it is not installed, and tracing from the kernel where
+/// that is not possible or not allowed. Where it once works it must always.
 fn lacking(bench: &Bench) -> Vec<Lacking> {
     let stopwatch = Stopwatch::new(bench, bench.scratch().path());
     let retake = bench.retake().display().to_string();
@@ -133,14 +145,16 @@ fn measure(bench: &Bench, point: &mut Point, rounds: usize) -> Result<()> {
     fs::write(folder.join("timed"), TIMED)?;
     let stopwatch = Stopwatch::new(bench, &folder);
     let programs = bench.repository().join("benches/programs");
-    stopwatch.run(&shell(&point.load.prepare.replace("$PROGRAMS", &programs.display().to_string())))?;
+    stopwatch
+        .run(&shell(&point.load.prepare.replace("$PROGRAMS", &programs.display().to_string())))?;
     for round in 0..=rounds {
         // The first one fills the page cache and the store.
         let mut unused = Point { lacking: point.lacking.clone(), ..Point::new(point.load, &[]) };
         let point = if round == 0 { &mut unused } else { &mut *point };
         for (way, (name, _)) in WAYS.iter().enumerate() {
             if !point.lacking.contains(name) {
-                one_way(&stopwatch, point, way).map_err(|error| format!("{name} fails: {error}"))?;
+                one_way(&stopwatch, point, way)
+                    .map_err(|error| format!("{name} fails: {error}"))?;
             }
         }
         run_again(&stopwatch, point)?;
@@ -162,9 +176,14 @@ fn quoted(text: &str) -> String {
 
 fn one_way(stopwatch: &Stopwatch<'_>, point: &mut Point, way: usize) -> Result<()> {
     let retake = stopwatch.bench().retake().display().to_string();
-    let prefix: Vec<String> = WAYS[way].1.iter().map(|word| if *word == "RETAKE" { retake.clone() } else { (*word).to_owned() }).collect();
+    let prefix: Vec<String> = WAYS[way]
+        .1
+        .iter()
+        .map(|word| if *word == "RETAKE" { retake.clone() } else { (*word).to_owned() })
+        .collect();
     // Made by the shell that is traced, so that a trace is all there is to its tree.
-    let script = format!("cd made && exec bash ../timed ../times bash -c {}", quoted(point.load.command));
+    let script =
+        format!("cd made && exec bash ../timed ../times bash -c {}", quoted(point.load.command));
     stopwatch.run(&shell("rm -rf made x.ds ebpf.ds ptrace.ds strace.txt; mkdir made"))?;
     stopwatch.bench().scratch().settle();
     let start = Instant::now();
@@ -189,8 +208,10 @@ fn run_again(stopwatch: &Stopwatch<'_>, point: &mut Point) -> Result<()> {
     let retake = quoted(&stopwatch.bench().retake().display().to_string());
     stopwatch.run(&shell("rm -rf fresh made; mkdir made"))?;
     stopwatch.bench().scratch().settle();
-    stopwatch
-        .run(&shell(&format!("cd made && exec bash ../timed ../times {retake} reanimate ../kept.ds --root ../fresh --json; test ! -e failed")))?;
+    stopwatch.run(&shell(&format!(
+        "cd made && exec bash ../timed ../times {retake} reanimate \
+        ../kept.ds --root ../fresh --json; test ! -e failed"
+    )))?;
     let said = fs::read_to_string(stopwatch.folder().join("made/output"))?;
     let times = fs::read_to_string(stopwatch.folder().join("times"))?;
     point.whole_again.push(times.split_whitespace().nth(1).unwrap_or_default().parse()?);
@@ -247,12 +268,14 @@ impl Point {
     /// Ways that have a limit and are measured here.
     fn limited(&self) -> impl Iterator<Item = (&'static str, f64)> {
         let kernel = self.load.kernel_limit.filter(|_| !self.lacking.contains(&"ebpf"));
-        std::iter::once(("in-process", self.load.in_process_limit)).chain(kernel.map(|limit| ("ebpf", limit)))
+        std::iter::once(("in-process", self.load.in_process_limit))
+            .chain(kernel.map(|limit| ("ebpf", limit)))
     }
 
     /// The ways that exceed their limits.
     fn exceeded(&self) -> Vec<&'static str> {
-        let is_over = |(way, limit): &(&str, f64)| self.ratio(way).is_some_and(|ratio| ratio > *limit);
+        let is_over =
+            |(way, limit): &(&str, f64)| self.ratio(way).is_some_and(|ratio| ratio > *limit);
         self.limited().filter(is_over).map(|(way, _)| way).collect()
     }
 
@@ -262,7 +285,10 @@ impl Point {
             return finding;
         }
         let exceeded = self.exceeded();
-        let missing = WAYS.iter().map(|(way, _)| *way).find(|way| !self.lacking.contains(way) && self.ratio(way).is_none());
+        let missing = WAYS
+            .iter()
+            .map(|(way, _)| *way)
+            .find(|way| !self.lacking.contains(way) && self.ratio(way).is_none());
         match missing {
             Some(way) => Finding::Failed(format!("no figure of {way}")),
             None if self.is_noisy() => Finding::Noisy,
@@ -273,16 +299,28 @@ impl Point {
 
     fn cells(&self) -> Vec<String> {
         let limited = |ratio: Option<f64>, limit: Option<f64>| {
-            let limit = limit.filter(|limit| limit.is_finite()).map_or(String::new(), |limit| format!(" (≤ {limit})"));
+            let limit = limit
+                .filter(|limit| limit.is_finite())
+                .map_or(String::new(), |limit| format!(" (≤ {limit})"));
             format!("{}{limit}", number(ratio, 2))
         };
         let native = &self.ways[0];
-        let again = self.again.seconds.median().zip(native.seconds.median()).map(|(again, native)| again / native);
-        let beside_system = |user: &Series| user.median().zip(native.system.median()).map(|(user, system)| user / system.max(1e-3));
+        let again = self
+            .again
+            .seconds
+            .median()
+            .zip(native.seconds.median())
+            .map(|(again, native)| again / native);
+        let beside_system = |user: &Series| {
+            user.median().zip(native.system.median()).map(|(user, system)| user / system.max(1e-3))
+        };
         vec![
             self.load.title.to_owned(),
             number(native.seconds.median(), 3),
-            native.seconds.spread().map_or(NOTHING.to_owned(), |spread| format!("{:.0} %", spread * 100.0)),
+            native
+                .seconds
+                .spread()
+                .map_or(NOTHING.to_owned(), |spread| format!("{:.0} %", spread * 100.0)),
             limited(self.ratio("in-process"), Some(self.load.in_process_limit)),
             number(self.processor_ratio("in-process"), 2),
             limited(self.ratio("ebpf"), self.load.kernel_limit),
@@ -318,7 +356,10 @@ const HEADINGS: [&str; 14] = [
 impl Tracing {
     /// What came of each program and server, and of ways that cannot be measured, for the gate.
     pub fn findings(&self) -> Vec<gate::Row> {
-        let lacking = self.lacking.iter().map(|(way, reason)| (String::from(*way), Finding::Skipped(reason.clone())));
+        let lacking = self
+            .lacking
+            .iter()
+            .map(|(way, reason)| (String::from(*way), Finding::Skipped(reason.clone())));
         let points = self.points.iter().map(|point| (point.load.name.to_owned(), point.finding()));
         points.chain(self.attached.iter().map(Attached::finding)).chain(lacking).collect()
     }
@@ -326,7 +367,12 @@ impl Tracing {
     fn text(&self, print: fn(&Table) -> String) -> String {
         let mut table = Table::new("", &HEADINGS);
         self.points.iter().for_each(|point| table.push(point.cells()));
-        let mut text = format!("{}. Medians of {} rounds.\n\n{}", self.machine.describe(), self.rounds, print(&table));
+        let mut text = format!(
+            "{}. Medians of {} rounds.\n\n{}",
+            self.machine.describe(),
+            self.rounds,
+            print(&table)
+        );
         for point in &self.points {
             if let Some(trouble) = point.outcome.trouble() {
                 text.push_str(&format!("\n{}: {trouble}\n", point.load.title));
@@ -357,7 +403,11 @@ impl Tracing {
             })
         };
         let point = |point: &Point| {
-            let ways = WAYS.iter().map(|(name, _)| *name).zip(&point.ways).chain([("again", &point.again)]);
+            let ways = WAYS
+                .iter()
+                .map(|(name, _)| *name)
+                .zip(&point.ways)
+                .chain([("again", &point.again)]);
             json!({
                 "name": point.load.name,
                 "ways": ways.map(way).collect::<Value>(),
@@ -396,7 +446,10 @@ mod tests {
         for (way, seconds) in [2.0, 3.2, 3.0, 8.0, 32.0].into_iter().enumerate() {
             point.ways[way].push(&format!("{seconds} 1 1")).unwrap();
         }
-        assert_eq!((point.ratio("ebpf"), point.beside_strace(), point.processor_ratio("ptrace")), (Some(1.5), Some(4.0), Some(1.0)));
+        assert_eq!(
+            (point.ratio("ebpf"), point.beside_strace(), point.processor_ratio("ptrace")),
+            (Some(1.5), Some(4.0), Some(1.0))
+        );
         assert_eq!(point.exceeded(), ["in-process"]);
         assert_eq!(point.cells().len(), HEADINGS.len());
     }
@@ -417,7 +470,10 @@ mod tests {
     #[test]
     fn every_way_that_there_is_must_be_measured() {
         assert_eq!(point(GOOD, &[]).finding(), Finding::Good);
-        assert_eq!(point([1.0, 1.1, 5.0, 9.0, 30.0], &[]).finding(), Finding::Over("ebpf".to_owned()));
+        assert_eq!(
+            point([1.0, 1.1, 5.0, 9.0, 30.0], &[]).finding(),
+            Finding::Over("ebpf".to_owned())
+        );
         let no_ebpf = [("ebpf", "not allowed".to_owned())];
         assert_eq!(point([1.0, 1.1, 5.0, 9.0, 30.0], &no_ebpf).finding(), Finding::Good);
         // It was there when it was tried, so it failed.
@@ -435,7 +491,8 @@ mod tests {
     fn a_way_that_lacks_is_a_row_of_its_own() {
         let lacking = vec![("ebpf", "not allowed".to_owned())];
         let points = vec![point(GOOD, &lacking)];
-        let tracing = Tracing { machine: Machine::look(), rounds: 1, lacking, points, attached: Vec::new() };
+        let tracing =
+            Tracing { machine: Machine::look(), rounds: 1, lacking, points, attached: Vec::new() };
         let findings = tracing.findings();
         assert_eq!(findings[0], ("dd".to_owned(), Finding::Good));
         assert_eq!(findings[1], ("ebpf".to_owned(), Finding::Skipped("not allowed".to_owned())));

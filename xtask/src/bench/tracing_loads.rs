@@ -38,7 +38,8 @@ pub const LOADS: [Load; 5] = [
         title: "fio, buffered, random reads and writes of 4 KB",
         requires: &["fio"],
         prepare: "head -c 32M /dev/urandom > data",
-        command: "cp ../data it; exec fio --name=it --filename=it --rw=randrw --bs=4k --size=32m --io_size=64m --ioengine=psync --randseed=7 --minimal",
+        command: "cp ../data it; exec fio --name=it --filename=it --rw=randrw --bs=4k --size=32m \
+        --io_size=64m --ioengine=psync --randseed=7 --minimal",
         in_process_limit: 1.4,
         kernel_limit: Some(1.6),
     },

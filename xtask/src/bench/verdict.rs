@@ -4,8 +4,8 @@ use super::gate::Finding;
 use super::measure::Measured;
 use super::mode::Mode;
 
-/// Replay counts as slower than its recording only beyond this: a program that only computes takes the same time in both, and
-/// which of two equal medians is higher is chance.
+/// Replay counts as slower than its recording only beyond this: a program that only computes takes
+/// the same time in both, and which of two equal medians is higher is chance.
 const SAME_RATIO: f64 = 1.02;
 
 /// In words.
@@ -50,14 +50,24 @@ fn limited(measured: &Measured) -> [Limited; 7] {
     let record = measured.ratio(Mode::Record);
     let replay = measured.ratio(Mode::Replay);
     // Whoever records chooses the policy.
-    let better = |serial, parallel| Some(measured.ratio_to_all_cores(serial)?.min(measured.ratio_to_all_cores(parallel)?));
+    let better = |serial, parallel| {
+        Some(measured.ratio_to_all_cores(serial)?.min(measured.ratio_to_all_cores(parallel)?))
+    };
     let memory_limit_kb = workload.memory_limit_mb * 1000 * 1000 / 1024;
     [
         ("record", record, workload.record_ratio_limit()),
         ("replay", replay, workload.replay_limit),
         ("replay slower than record", replay, record.map(|record| record * SAME_RATIO)),
-        ("record on all cores", better(Mode::Record, Mode::ParallelRecord), workload.parallel_limits.map(|limits| limits.0)),
-        ("replay on all cores", better(Mode::Replay, Mode::ParallelReplay), workload.parallel_limits.map(|limits| limits.1)),
+        (
+            "record on all cores",
+            better(Mode::Record, Mode::ParallelRecord),
+            workload.parallel_limits.map(|limits| limits.0),
+        ),
+        (
+            "replay on all cores",
+            better(Mode::Replay, Mode::ParallelReplay),
+            workload.parallel_limits.map(|limits| limits.1),
+        ),
         ("latency", measured.latency_ratio(), workload.latency_limit),
         ("memory", Some(measured.record_peak_kb as f64), Some(memory_limit_kb as f64)),
     ]
@@ -66,7 +76,8 @@ fn limited(measured: &Measured) -> [Limited; 7] {
 
 /// The limits that were not kept. None if the figures are too noisy to say.
 pub fn exceeded(measured: &Measured) -> Vec<&'static str> {
-    let is_over = |it: &Limited| it.figure.zip(it.limit).is_some_and(|(figure, limit)| figure > limit);
+    let is_over =
+        |it: &Limited| it.figure.zip(it.limit).is_some_and(|(figure, limit)| figure > limit);
     limited(measured).iter().filter(|it| is_over(it)).map(|it| it.what).collect()
 }
 
@@ -83,7 +94,12 @@ mod tests {
     use crate::bench::workload::{Baseline, Workload};
 
     fn measured(native: &[f64], record: f64, replay: f64) -> Measured {
-        let workload = Workload { record_limit: Some(1.4), latency_limit: Some(2.0), memory_limit_mb: 64, ..Workload::default() };
+        let workload = Workload {
+            record_limit: Some(1.4),
+            latency_limit: Some(2.0),
+            memory_limit_mb: 64,
+            ..Workload::default()
+        };
         let mut measured = Measured::new(&workload);
         for &figure in native {
             measured.seconds_mut(Mode::Native).push(figure);

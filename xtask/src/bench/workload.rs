@@ -21,7 +21,8 @@ pub enum Baseline {
 pub enum Place {
     #[default]
     Disk,
-    /// In /dev/shm if there is room: for workloads that make and remove so many files that the disk would be measured.
+    /// In /dev/shm if there is room: for workloads that make and remove so many files that the disk
+    /// would be measured.
     Memory,
 }
 
@@ -49,15 +50,18 @@ pub struct Workload {
     pub baseline: Baseline,
     /// The highest good ratio of recording to the baseline.
     pub record_limit: Option<f64>,
-    /// The highest good ratio of replay to the baseline. Replay must not be slower than the recording in any case.
+    /// The highest good ratio of replay to the baseline. Replay must not be slower than the
+    /// recording in any case.
     pub replay_limit: Option<f64>,
-    /// The highest good ratios of recording and replay to the program natively on all cores, by the better policy. With them `--policy sync` is measured too.
+    /// The highest good ratios of recording and replay to the program natively on all cores, by the
+    /// better policy. With them `--policy sync` is measured too.
     pub parallel_limits: Option<(f64, f64)>,
     pub memory_limit_mb: u64,
     pub place: Place,
     /// Free space that it needs there, in MB.
     pub disk_mb: u64,
-    /// Of a server: a bash script that succeeds once it answers. Empty for a program that ends by itself.
+    /// Of a server: a bash script that succeeds once it answers. Empty for a program that ends by
+    /// itself.
     pub ready: String,
     /// Of a server: a bash script that drives it and prints what came of that. Not recorded.
     pub load: String,
@@ -67,7 +71,8 @@ pub struct Workload {
     pub throughput_limit: Option<f64>,
     /// The highest good ratio of the latency that 99.9 % of all answers keep.
     pub latency_limit: Option<f64>,
-    /// An estimate of the least that it costs, and what others measured: `record / replay`, for people.
+    /// An estimate of the least that it costs, and what others measured: `record / replay`, for
+    /// people.
     pub floor: String,
     pub published: String,
     pub same_machine: String,
@@ -96,7 +101,9 @@ impl Workload {
 /// A file that cannot be read or has a mistake, with its line.
 pub fn read_all(folder: &Path) -> Result<Vec<Workload>> {
     let mut paths = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))? {
+    for entry in
+        std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?
+    {
         let path = entry?.path();
         if path.extension().is_some_and(|ending| ending == "workload") {
             paths.push(path);
@@ -116,7 +123,12 @@ pub fn read_all(folder: &Path) -> Result<Vec<Workload>> {
 
 /// Parses one file. An error starts with the number of its line.
 pub fn parse(name: &str, text: &str) -> std::result::Result<Workload, String> {
-    let mut workload = Workload { name: name.to_owned(), memory_limit_mb: MEMORY_LIMIT_MB, stop: "TERM".to_owned(), ..Workload::default() };
+    let mut workload = Workload {
+        name: name.to_owned(),
+        memory_limit_mb: MEMORY_LIMIT_MB,
+        stop: "TERM".to_owned(),
+        ..Workload::default()
+    };
     for (index, line) in text.lines().enumerate() {
         if line.trim().is_empty() || line.starts_with('#') {
             continue;
@@ -206,7 +218,8 @@ fn parse_ratio(value: &str) -> std::result::Result<f64, String> {
 
 /// `record / replay`
 fn parse_ratios(value: &str) -> std::result::Result<(f64, f64), String> {
-    let (record, replay) = value.split_once('/').ok_or_else(|| format!("not `record / replay`: {value}"))?;
+    let (record, replay) =
+        value.split_once('/').ok_or_else(|| format!("not `record / replay`: {value}"))?;
     Ok((parse_ratio(record.trim())?, parse_ratio(replay.trim())?))
 }
 
@@ -244,7 +257,8 @@ mod tests {
 
     #[test]
     fn a_file_is_read() {
-        let text = "# why\ntitle = A b\nrequires = gcc  xz\nprepare = for x in 1; do\nprepare =     echo = $x\nprepare = done\n\
+        let text = "# why\ntitle = A b\nrequires = gcc  xz\nprepare = for x in 1; do\nprepare \
+        =     echo = $x\nprepare = done\n\
                     command = sh -c 'a  b'\nbaseline = one-core\nrecord_limit = 1.4\ndisk_mb = 5\n";
         let workload = parse("it", text).unwrap();
         assert_eq!(workload.title, "A b");
@@ -278,10 +292,14 @@ mod tests {
 
     #[test]
     fn servers_have_limits_of_their_own() {
-        let text = "title = a\ncommand = a\nready = b\nload = c\nload = d\nthroughput_limit = 0.8\nstop = INT\n";
+        let text = "title = a\ncommand = a\nready = b\nload = c\nload = d\nthroughput_limit = \
+        0.8\nstop = INT\n";
         let server = parse("it", text).unwrap();
         assert!(server.is_server());
-        assert_eq!((server.load.as_str(), server.stop.as_str(), server.record_ratio_limit()), ("c\nd\n", "INT", Some(1.25)));
+        assert_eq!(
+            (server.load.as_str(), server.stop.as_str(), server.record_ratio_limit()),
+            ("c\nd\n", "INT", Some(1.25))
+        );
         assert_eq!(parse("it", "title = a\ncommand = a\n").unwrap().stop, "TERM");
     }
 

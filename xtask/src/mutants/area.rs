@@ -52,20 +52,62 @@ pub fn is_left_out(file: &str) -> bool {
 /// A test is `PACKAGE::TARGET`. The file's own package comes before, all others after.
 const NEAREST: [(&str, &[&str]); 12] = [
     ("runtime/order/chaos", &["retake::chaos", "retake::until_failure", "retake::programs"]),
-    ("runtime/mode/debug", &["retake::debug", "retake::debug_commands", "retake::debug_engine", "retake::debug_catch"]),
+    (
+        "runtime/mode/debug",
+        &["retake::debug", "retake::debug_commands", "retake::debug_engine", "retake::debug_catch"],
+    ),
     ("runtime/order/section", &["retake::sync_policy", "retake::programs"]),
     ("runtime/order/passage", &["retake::passages", "retake::sync_policy", "retake::programs"]),
     ("runtime/mode/trace", &["retake::cli_trace", "retake::cli_strace", "retake::programs"]),
-    ("runtime/mode/look", &["retake::cli_trace", "retake::reanimated_programs", "retake::programs"]),
-    ("runtime/", &["retake::programs", "retake::sync_policy", "retake::passages", "retake::chaos", "retake::debug_engine", "retake::kept"]),
-    ("crates/record/", &["retake::cli_record", "retake::keep_last", "retake::cores", "retake::accounts", "retake::chaos", "retake::programs"]),
-    ("crates/replay/", &["retake::cli_record", "retake::cli_recordings", "retake::cli_faults", "retake::programs"]),
+    (
+        "runtime/mode/look",
+        &["retake::cli_trace", "retake::reanimated_programs", "retake::programs"],
+    ),
+    (
+        "runtime/",
+        &[
+            "retake::programs",
+            "retake::sync_policy",
+            "retake::passages",
+            "retake::chaos",
+            "retake::debug_engine",
+            "retake::kept",
+        ],
+    ),
+    (
+        "crates/record/",
+        &[
+            "retake::cli_record",
+            "retake::keep_last",
+            "retake::cores",
+            "retake::accounts",
+            "retake::chaos",
+            "retake::programs",
+        ],
+    ),
+    (
+        "crates/replay/",
+        &["retake::cli_record", "retake::cli_recordings", "retake::cli_faults", "retake::programs"],
+    ),
     (
         "crates/debug/",
-        &["retake::debug", "retake::debug_commands", "retake::debug_engine", "retake::debug_dap", "retake::kept", "retake::debug_places"],
+        &[
+            "retake::debug",
+            "retake::debug_commands",
+            "retake::debug_engine",
+            "retake::debug_dap",
+            "retake::kept",
+            "retake::debug_places",
+        ],
     ),
-    ("crates/trace", &["retake::cli_trace", "retake::cli_strace", "retake::cli_ds", "retake::cli_reanimate"]),
-    ("crates/", &["retake::cli_record", "retake::cli_recordings", "retake::programs", "retake::cli_faults"]),
+    (
+        "crates/trace",
+        &["retake::cli_trace", "retake::cli_strace", "retake::cli_ds", "retake::cli_reanimate"],
+    ),
+    (
+        "crates/",
+        &["retake::cli_record", "retake::cli_recordings", "retake::programs", "retake::cli_faults"],
+    ),
 ];
 
 /// The tests nearest to a file.
@@ -86,9 +128,15 @@ mod tests {
 
     #[test]
     fn files_know_their_area_and_tests() {
-        assert!(AREAS[4].has("crates/trace-format/src/lib.rs") && !AREAS[4].has("crates/trace-ebpf/src/lib.rs"));
+        assert!(
+            AREAS[4].has("crates/trace-format/src/lib.rs")
+                && !AREAS[4].has("crates/trace-ebpf/src/lib.rs")
+        );
         assert_eq!(nearest("runtime/order/chaos.c")[0], "retake::chaos");
         assert_eq!(nearest("runtime/calls/mmap.c")[0], "retake::programs");
-        assert_eq!((package("runtime/calls/mmap.c"), package("crates/debug/src/lib.rs")), ("supervisor", "debug"));
+        assert_eq!(
+            (package("runtime/calls/mmap.c"), package("crates/debug/src/lib.rs")),
+            ("supervisor", "debug")
+        );
     }
 }

@@ -40,19 +40,35 @@ impl Baseline {
     ///
     /// # Errors
     /// A program does not end as tests do.
-    pub fn measure(repository: &Path, file: &Path, sandbox: &Sandbox, programs: &[TestProgram]) -> Result<Self> {
+    pub fn measure(
+        repository: &Path,
+        file: &Path,
+        sandbox: &Sandbox,
+        programs: &[TestProgram],
+    ) -> Result<Self> {
         let tree = tree_hash(repository)?;
-        let known: Option<Self> = std::fs::read(file).ok().and_then(|text| serde_json::from_slice(&text).ok());
-        let mut baseline = known.filter(|known| known.tree == tree).unwrap_or(Self { tree, programs: BTreeMap::new() });
+        let known: Option<Self> =
+            std::fs::read(file).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        let mut baseline = known
+            .filter(|known| known.tree == tree)
+            .unwrap_or(Self { tree, programs: BTreeMap::new() });
         for program in programs {
             if !baseline.programs.contains_key(&program.name) {
                 let known = look(program, sandbox)?;
-                println!("{:<40} passes without mutations in {:.1} s", program.name, known.milliseconds as f64 / 1000.0);
+                println!(
+                    "{:<40} passes without mutations in {:.1} s",
+                    program.name,
+                    known.milliseconds as f64 / 1000.0
+                );
                 baseline.programs.insert(program.name.clone(), known);
                 std::fs::write(file, serde_json::to_vec(&baseline)?)?;
             }
         }
-        for (name, test) in baseline.programs.iter().flat_map(|(name, known)| known.failing.iter().map(move |test| (name, test))) {
+        for (name, test) in baseline
+            .programs
+            .iter()
+            .flat_map(|(name, known)| known.failing.iter().map(move |test| (name, test)))
+        {
             println!("left out: {name} {test} fails without a mutation");
         }
         Ok(baseline)
@@ -69,12 +85,18 @@ impl Baseline {
     }
 
     fn usual(&self, program: &TestProgram) -> Duration {
-        Duration::from_millis(self.programs.get(&program.name).map_or(0, |known| known.milliseconds))
+        Duration::from_millis(
+            self.programs.get(&program.name).map_or(0, |known| known.milliseconds),
+        )
     }
 
     /// All programs, in the order in which they are likely to notice something in `file` soon.
     pub fn order<'all>(&self, file: &str, programs: &'all [TestProgram]) -> Vec<&'all TestProgram> {
-        let nearest: HashMap<&str, usize> = area::nearest(file).iter().enumerate().map(|(place, name)| (*name, place + 1)).collect();
+        let nearest: HashMap<&str, usize> = area::nearest(file)
+            .iter()
+            .enumerate()
+            .map(|(place, name)| (*name, place + 1))
+            .collect();
         let own = format!("retake-{}::", area::package(file));
         let rank = |program: &TestProgram| match nearest.get(program.name.as_str()) {
             _ if program.name.starts_with(&own) => 0,
@@ -103,7 +125,10 @@ fn tree_hash(repository: &Path) -> Result<u64> {
     let mut hasher = DefaultHasher::new();
     for file in copy::files(repository)? {
         // Documents and these lists change nothing.
-        if !file.ends_with(".md") && !file.starts_with("tests/mutants/") && !file.starts_with("xtask/") {
+        if !file.ends_with(".md")
+            && !file.starts_with("tests/mutants/")
+            && !file.starts_with("xtask/")
+        {
             (&file, std::fs::read(repository.join(&file))?).hash(&mut hasher);
         }
     }

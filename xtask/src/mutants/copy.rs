@@ -15,13 +15,23 @@ use crate::bench::Result;
 /// There is no git, or no repository.
 pub fn files(repository: &Path) -> Result<Vec<String>> {
     let mut command = Command::new("git");
-    let output = command.arg("-C").arg(repository).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).output()?;
+    let output = command
+        .arg("-C")
+        .arg(repository)
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .output()?;
     if !output.status.success() {
-        return Err(format!("git ls-files: {}", String::from_utf8_lossy(&output.stderr).trim()).into());
+        return Err(
+            format!("git ls-files: {}", String::from_utf8_lossy(&output.stderr).trim()).into()
+        );
     }
     let names = String::from_utf8(output.stdout)?;
     // What was deleted in the work tree is still known.
-    let mut files: Vec<String> = names.split_terminator('\0').filter(|name| repository.join(name).is_file()).map(str::to_owned).collect();
+    let mut files: Vec<String> = names
+        .split_terminator('\0')
+        .filter(|name| repository.join(name).is_file())
+        .map(str::to_owned)
+        .collect();
     files.sort();
     Ok(files)
 }

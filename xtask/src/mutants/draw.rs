@@ -21,7 +21,8 @@ pub fn candidates(repository: &Path) -> Result<Vec<Mutation>> {
         if is_left_out(&file) || !AREAS.iter().any(|area| area.has(&file)) {
             continue;
         }
-        let text = std::fs::read_to_string(repository.join(&file)).map_err(|error| format!("{file}: {error}"))?;
+        let text = std::fs::read_to_string(repository.join(&file))
+            .map_err(|error| format!("{file}: {error}"))?;
         found.extend(scan::scan(&file, &text, language));
     }
     Ok(found)
@@ -33,7 +34,8 @@ pub fn orders(candidates: &[Mutation], seed: u64, count: usize) -> Vec<Vec<Mutat
     let mut orders = vec![Vec::new(); count];
     for (number, area) in AREAS.iter().enumerate() {
         let places: Vec<usize> = (number..count).step_by(AREAS.len()).collect();
-        let mut random = Random::new(seed.wrapping_mul(AREAS.len() as u64).wrapping_add(number as u64));
+        let mut random =
+            Random::new(seed.wrapping_mul(AREAS.len() as u64).wrapping_add(number as u64));
         if places.is_empty() {
             continue;
         }
@@ -46,9 +48,14 @@ pub fn orders(candidates: &[Mutation], seed: u64, count: usize) -> Vec<Vec<Mutat
 
 /// Every other one is from the area's first folder, while there are any. A kind is drawn first,
 /// then one of that kind: else nearly all would be comparisons.
-fn area_order<'all>(area: &Area, candidates: &'all [Mutation], random: &mut Random) -> Vec<&'all Mutation> {
+fn area_order<'all>(
+    area: &Area,
+    candidates: &'all [Mutation],
+    random: &mut Random,
+) -> Vec<&'all Mutation> {
     let of_area = candidates.iter().filter(|mutation| area.has(&mutation.file));
-    let (first, others): (Vec<_>, Vec<_>) = of_area.partition(|mutation| mutation.file.starts_with(area.folders[0]));
+    let (first, others): (Vec<_>, Vec<_>) =
+        of_area.partition(|mutation| mutation.file.starts_with(area.folders[0]));
     let mut halves = [by_kind(first), by_kind(others)];
     let mut order = Vec::new();
     while halves.iter().any(|half| !half.is_empty()) {
@@ -110,14 +117,21 @@ mod tests {
     fn a_seed_draws_the_same_from_all_areas() {
         let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let candidates = candidates(&repository).unwrap();
-        let (first, again, other) = (orders(&candidates, 1, 30), orders(&candidates, 1, 30), orders(&candidates, 2, 30));
+        let (first, again, other) =
+            (orders(&candidates, 1, 30), orders(&candidates, 1, 30), orders(&candidates, 2, 30));
         assert!(first == again && first != other);
         for area in AREAS {
-            assert_eq!(first.iter().filter(|order| area.has(&order[0].file)).count(), 6, "{:?}", area.folders);
+            assert_eq!(
+                first.iter().filter(|order| area.has(&order[0].file)).count(),
+                6,
+                "{:?}",
+                area.folders
+            );
         }
         let drawn: usize = first.iter().map(Vec::len).sum();
         assert_eq!(drawn, candidates.len());
-        let kinds: std::collections::BTreeSet<Kind> = first.iter().map(|order| order[0].kind).collect();
+        let kinds: std::collections::BTreeSet<Kind> =
+            first.iter().map(|order| order[0].kind).collect();
         assert!(kinds.len() >= 5, "{kinds:?}");
     }
 }

@@ -33,7 +33,8 @@ impl Ground<'_> {
         let path = self.copy.join(&mutation.file);
         let (original, mutated) = (fs::read(&path)?, mutation.applied(self.copy)?);
         fs::write(&path, mutated)?;
-        let attempt = test_programs::build(self.copy, self.target).and_then(|built| self.ask(mutation, built));
+        let attempt = test_programs::build(self.copy, self.target)
+            .and_then(|built| self.ask(mutation, built));
         fs::write(&path, original)?;
         attempt
     }
@@ -55,7 +56,14 @@ impl Ground<'_> {
             }
         };
         let seconds = start.elapsed().as_secs_f64();
-        Ok(Record { key: mutation.key(), tree: self.baseline.tree, mutation: mutation.to_string(), outcome, seconds, unsteady })
+        Ok(Record {
+            key: mutation.key(),
+            tree: self.baseline.tree,
+            mutation: mutation.to_string(),
+            outcome,
+            seconds,
+            unsteady,
+        })
     }
 
     /// What in a test program notices, if anything does.
@@ -66,8 +74,16 @@ impl Ground<'_> {
             let (verdict, _) = program.run(self.sandbox, &without, limit)?;
             let test = match verdict {
                 Verdict::Passed => return Ok(None),
-                Verdict::Late => return Ok(Some(format!("{}, which does not end in {} s", program.name, limit.as_secs()))),
-                Verdict::Broken(how) => return Ok(Some(format!("{}, which ends with {how}", program.name))),
+                Verdict::Late => {
+                    return Ok(Some(format!(
+                        "{}, which does not end in {} s",
+                        program.name,
+                        limit.as_secs()
+                    )));
+                }
+                Verdict::Broken(how) => {
+                    return Ok(Some(format!("{}, which ends with {how}", program.name)));
+                }
                 Verdict::Failed(test) => test,
             };
             if self.fails_again(program, &test, limit)? {

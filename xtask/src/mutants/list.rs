@@ -46,7 +46,9 @@ pub struct SetAside {
 
 impl SetAside {
     pub fn covers(&self, mutation: &Mutation) -> bool {
-        self.file == mutation.file && self.line == mutation.was.trim() && self.becomes == mutation.becomes.trim()
+        self.file == mutation.file
+            && self.line == mutation.was.trim()
+            && self.becomes == mutation.becomes.trim()
     }
 }
 
@@ -60,12 +62,20 @@ pub fn written(repository: &Path) -> Result<Vec<Mutation>> {
 }
 
 fn located(repository: &Path, entry: Entry) -> Result<Mutation> {
-    let text = std::fs::read_to_string(repository.join(&entry.file)).map_err(|error| format!("{WRITTEN}: {}: {error}", entry.file))?;
+    let text = std::fs::read_to_string(repository.join(&entry.file))
+        .map_err(|error| format!("{WRITTEN}: {}: {error}", entry.file))?;
     let places: Vec<usize> = text.match_indices(&entry.old).map(|(at, _)| at).collect();
     let [start] = places[..] else {
-        return Err(format!("{WRITTEN}: {} has this {} times, not once: {}", entry.file, places.len(), entry.old).into());
+        return Err(format!(
+            "{WRITTEN}: {} has this {} times, not once: {}",
+            entry.file,
+            places.len(),
+            entry.old
+        )
+        .into());
     };
-    let mutation = Mutation::at(&entry.file, &text, start, entry.old.len(), &entry.new, Kind::Written);
+    let mutation =
+        Mutation::at(&entry.file, &text, start, entry.old.len(), &entry.new, Kind::Written);
     Ok(Mutation { why: entry.why, ..mutation })
 }
 
@@ -78,7 +88,8 @@ pub fn set_aside(repository: &Path) -> Result<Vec<SetAside>> {
 }
 
 fn read<T: for<'de> Deserialize<'de>>(repository: &Path, file: &str) -> Result<T> {
-    let text = std::fs::read_to_string(repository.join(file)).map_err(|error| format!("{file}: {error}"))?;
+    let text = std::fs::read_to_string(repository.join(file))
+        .map_err(|error| format!("{file}: {error}"))?;
     toml::from_str(&text).map_err(|error| format!("{file}: {error}").into())
 }
 
@@ -100,7 +111,11 @@ mod tests {
             mutation.applied(&repository()).unwrap();
         }
         for area in area::AREAS {
-            assert!(list.iter().any(|mutation| area.has(&mutation.file)), "none in {:?}", area.folders);
+            assert!(
+                list.iter().any(|mutation| area.has(&mutation.file)),
+                "none in {:?}",
+                area.folders
+            );
         }
     }
 
@@ -115,7 +130,12 @@ mod tests {
                 entry.line,
                 entry.becomes
             );
-            assert!(entry.reason.len() > 20, "{}: a reason says more than {}", entry.file, entry.reason);
+            assert!(
+                entry.reason.len() > 20,
+                "{}: a reason says more than {}",
+                entry.file,
+                entry.reason
+            );
         }
     }
 }

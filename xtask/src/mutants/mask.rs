@@ -62,7 +62,11 @@ pub fn mask(text: &str, language: Language) -> Vec<u8> {
     for word in TOLD {
         for start in places(&mask, word) {
             let open = start + word.len();
-            let open = open + mask[open..].iter().take_while(|byte| byte.is_ascii_whitespace() || byte.is_ascii_lowercase()).count();
+            let open = open
+                + mask[open..]
+                    .iter()
+                    .take_while(|byte| byte.is_ascii_whitespace() || byte.is_ascii_lowercase())
+                    .count();
             if mask.get(open) == Some(&b'(') {
                 let end = end_of_brackets(&mask, open);
                 blank(&mut mask, start, end);
@@ -86,10 +90,14 @@ fn blank_quoted(text: &[u8], language: Language) -> Vec<u8> {
         let rest = &text[at..];
         let end = at
             + match rest {
-                [b'/', b'/', ..] => rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len()),
+                [b'/', b'/', ..] => {
+                    rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len())
+                }
                 [b'/', b'*', ..] => comment_bytes(rest),
                 [b'"', ..] => string_bytes(rest),
-                [b'r', b'"' | b'#', ..] if language == Language::Rust && !is_word(text, at) => raw_string_bytes(rest),
+                [b'r', b'"' | b'#', ..] if language == Language::Rust && !is_word(text, at) => {
+                    raw_string_bytes(rest)
+                }
                 [b'\'', ..] => character_bytes(rest, language),
                 _ => 0,
             };
@@ -146,7 +154,9 @@ fn raw_string_bytes(text: &[u8]) -> usize {
 
 /// A lifetime is none.
 fn character_bytes(text: &[u8], language: Language) -> usize {
-    let is_lifetime = language == Language::Rust && text.get(1).is_some_and(|&byte| is_name_byte(byte)) && text.get(2) != Some(&b'\'');
+    let is_lifetime = language == Language::Rust
+        && text.get(1).is_some_and(|&byte| is_name_byte(byte))
+        && text.get(2) != Some(&b'\'');
     if is_lifetime {
         return 0;
     }
@@ -166,7 +176,8 @@ fn blank_directives(mask: &mut [u8]) {
         if line.starts_with(b"#") && !line.starts_with(b"#define") {
             while mask[at..at + end].ends_with(b"\\\n") {
                 let more = &mask[at + end..];
-                end += more.iter().position(|&byte| byte == b'\n').map_or(more.len(), |end| end + 1);
+                end +=
+                    more.iter().position(|&byte| byte == b'\n').map_or(more.len(), |end| end + 1);
             }
             blank(mask, at, at + end);
         }
@@ -190,7 +201,11 @@ fn blank_tests(mask: &mut [u8]) {
 /// Where a word begins, as a word of its own.
 fn places(mask: &[u8], word: &str) -> Vec<usize> {
     let word = word.as_bytes();
-    let found = mask.windows(word.len()).enumerate().filter(|(_, window)| *window == word).map(|(at, _)| at);
+    let found = mask
+        .windows(word.len())
+        .enumerate()
+        .filter(|(_, window)| *window == word)
+        .map(|(at, _)| at);
     found.filter(|&at| !is_name_byte(word[0]) || !is_word(mask, at)).collect()
 }
 
@@ -246,20 +261,39 @@ mod tests {
     fn comments_and_strings_are_blank() {
         for language in [Language::C, Language::Rust] {
             assert_eq!(masked("a(); // b == c\nd /* e\n== f */ g", language), "a(); d g");
-            assert_eq!(masked("a(\"b \\\" == c\", 'd', '\\'', '\"') == e", language), "a( , , , ) == e");
+            assert_eq!(
+                masked("a(\"b \\\" == c\", 'd', '\\'', '\"') == e", language),
+                "a( , , , ) == e"
+            );
         }
         assert_eq!(masked("a /* b /* c */ d */ e", Language::Rust), "a e");
-        assert_eq!(masked("let a: &'static str = r#\"b \" c\"#; d.r#type", Language::Rust), "let a: &'static str = ; d.r#type");
-        assert_eq!(masked("fn f<'a>(c: char) { c == 'a' || c == '\u{e9}' }", Language::Rust), "fn f<'a>(c: char) { c == || c == }");
+        assert_eq!(
+            masked("let a: &'static str = r#\"b \" c\"#; d.r#type", Language::Rust),
+            "let a: &'static str = ; d.r#type"
+        );
+        assert_eq!(
+            masked("fn f<'a>(c: char) { c == 'a' || c == '\u{e9}' }", Language::Rust),
+            "fn f<'a>(c: char) { c == || c == }"
+        );
     }
 
     #[test]
     fn only_the_product_is_left() {
-        assert_eq!(masked("#include <a.h>\n#define A 1\n#if B == \\\n 2\n_Static_assert(a == b, \"c\");\nd", Language::C), "#define A 1 ; d");
+        assert_eq!(
+            masked(
+                "#include <a.h>\n#define A 1\n#if B == \\\n 2\n_Static_assert(a == b, \"c\");\nd",
+                Language::C
+            ),
+            "#define A 1 ; d"
+        );
         assert_eq!(masked("a; __asm__ volatile(\"b\" : \"=r\"(c == d)); e", Language::C), "a; ; e");
-        let rust = "#[derive(A)]\na;\n#[cfg(test)]\nmod tests { b == c }\nassert!(d == e, \"{}\", f);\ng(format!(\"{}\", h == i))";
+        let rust = "#[derive(A)]\na;\n#[cfg(test)]\nmod tests { b == c }\nassert!(d == e, \"{}\", \
+        f);\ng(format!(\"{}\", h == i))";
         assert_eq!(masked(rust, Language::Rust), "a; ; g( )");
-        assert_eq!(masked("impl fmt::Display for A { b } c; #[cfg(test)] use d; e", Language::Rust), "impl c; e");
+        assert_eq!(
+            masked("impl fmt::Display for A { b } c; #[cfg(test)] use d; e", Language::Rust),
+            "impl c; e"
+        );
         assert_eq!(masked("my_assert!(a == b)", Language::Rust), "my_assert!(a == b)");
     }
 }

@@ -102,6 +102,14 @@ impl Mutation {
 impl fmt::Display for Mutation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        write!(formatter, "{}:{} ({}) `{}` becomes `{}`", self.file, self.line, self.why, line(&self.was), line(&self.becomes))
+        write!(
+            formatter,
+            "{}:{} ({}) `{}` becomes `{}`",
+            self.file,
+            self.line,
+            self.why,
+            line(&self.was),
+            line(&self.becomes)
+        )
     }
 }

@@ -53,7 +53,10 @@ impl Results {
         let mut known = Vec::new();
         if resume && path.exists() {
             for line in std::fs::read_to_string(path)?.lines() {
-                known.push(serde_json::from_str(line).map_err(|error| format!("{}: {error}", path.display()))?);
+                known.push(
+                    serde_json::from_str(line)
+                        .map_err(|error| format!("{}: {error}", path.display()))?,
+                );
             }
         }
         let file = OpenOptions::new().create(true).append(true).open(path)?;
@@ -65,7 +68,9 @@ impl Results {
 
     /// What is known of a mutation. One that survived may be noticed by the tests of another tree.
     pub fn known(&self, key: &str, tree: u64) -> Option<&Record> {
-        self.known.iter().rev().find(|record| record.key == key && (record.tree == tree || record.outcome != Outcome::Survived))
+        self.known.iter().rev().find(|record| {
+            record.key == key && (record.tree == tree || record.outcome != Outcome::Survived)
+        })
     }
 
     /// Adds one.

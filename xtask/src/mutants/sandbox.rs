@@ -42,10 +42,15 @@ impl Sandbox {
         let owner = std::fs::metadata("/proc/self")?;
         let sandbox = Self { scratch: scratch.to_owned(), user: owner.uid(), group: owner.gid() };
         let output = sandbox.command(Path::new("true"), &[], scratch).stdin(Stdio::null()).output();
-        let output = output.map_err(|error| format!("setpriv and unshare of util-linux are needed: {error}"))?;
+        let output = output
+            .map_err(|error| format!("setpriv and unshare of util-linux are needed: {error}"))?;
         if !output.status.success() {
             let message = String::from_utf8_lossy(&output.stderr);
-            return Err(format!("mutants run only in namespaces of their own, and these cannot be had here: {}", message.trim()).into());
+            return Err(format!(
+                "mutants run only in namespaces of their own, and these cannot be had here: {}",
+                message.trim()
+            )
+            .into());
         }
         Ok(sandbox)
     }
@@ -56,11 +61,33 @@ impl Sandbox {
         if self.user != 0 {
             command.args(["--user", "--map-root-user"]);
         }
-        command.args(["--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--ipc", "sh", "-c", GUARD, "guard"]);
-        command.arg(&self.scratch).arg(folder).args([self.user.to_string(), self.group.to_string()]).arg(program).args(arguments);
+        command.args([
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "--mount",
+            "--mount-proc",
+            "--ipc",
+            "sh",
+            "-c",
+            GUARD,
+            "guard",
+        ]);
+        command
+            .arg(&self.scratch)
+            .arg(folder)
+            .args([self.user.to_string(), self.group.to_string()])
+            .arg(program)
+            .args(arguments);
         let (home, data) = (self.scratch.join("home"), self.scratch.join("data"));
         command.env("HOME", &home).env("TMPDIR", "/tmp").env("RETAKE_DIR", &data);
-        for name in ["XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"] {
+        for name in [
+            "XDG_DATA_HOME",
+            "XDG_CONFIG_HOME",
+            "XDG_CACHE_HOME",
+            "XDG_STATE_HOME",
+            "XDG_RUNTIME_DIR",
+        ] {
             command.env(name, &data);
         }
         command
@@ -71,9 +98,17 @@ impl Sandbox {
     ///
     /// # Errors
     /// It cannot be started.
-    pub fn run(&self, program: &Path, arguments: &[&str], folder: &Path, limit: Duration, decide: impl Fn(&str) -> Option<String>) -> Result<Ending> {
+    pub fn run(
+        &self,
+        program: &Path,
+        arguments: &[&str],
+        folder: &Path,
+        limit: Duration,
+        decide: impl Fn(&str) -> Option<String>,
+    ) -> Result<Ending> {
         let mut command = self.command(program, arguments, folder);
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let ending = watch(&mut child, limit, decide);
         // The namespace ends with `unshare`, and all that is in it.
         let _ = child.kill();
@@ -84,7 +119,8 @@ impl Sandbox {
 
     /// What killed tests leave behind. The programs they have compiled may stay.
     fn tidy(&self) {
-        let of_tests = std::fs::read_dir(self.scratch.join("target/tmp")).into_iter().flatten().flatten();
+        let of_tests =
+            std::fs::read_dir(self.scratch.join("target/tmp")).into_iter().flatten().flatten();
         for left in of_tests.filter(|entry| entry.file_name() != "programs") {
             let _ = std::fs::remove_dir_all(left.path());
         }
@@ -97,7 +133,11 @@ impl Sandbox {
 }
 
 /// Reads lines up to the end. `None`: it ended by itself.
-fn watch(child: &mut Child, limit: Duration, decide: impl Fn(&str) -> Option<String>) -> Option<Ending> {
+fn watch(
+    child: &mut Child,
+    limit: Duration,
+    decide: impl Fn(&str) -> Option<String>,
+) -> Option<Ending> {
     let deadline = Instant::now() + limit;
     let output = child.stdout.take()?;
     let (sender, lines) = mpsc::channel();
@@ -126,7 +166,9 @@ fn watch(child: &mut Child, limit: Duration, decide: impl Fn(&str) -> Option<Str
 fn send_lines(output: impl Read, mut send: impl FnMut(String) -> bool) {
     let mut output = BufReader::new(output);
     let mut line = Vec::new();
-    while output.read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0) && send(String::from_utf8_lossy(&line).trim_end().to_owned()) {
+    while output.read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0)
+        && send(String::from_utf8_lossy(&line).trim_end().to_owned())
+    {
         line.clear();
     }
 }

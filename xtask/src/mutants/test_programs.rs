@@ -56,10 +56,14 @@ pub enum Verdict {
 pub fn build(copy: &Path, target: &Path) -> Result<Built> {
     let mut command = Command::new("nice");
     command.args(["-n", "5", "cargo", "test", "--no-run", "--workspace", "--exclude", OWN_PACKAGE]);
-    command.args(["--profile", "mutants", "--message-format", "json", "--target-dir"]).arg(target).current_dir(copy);
+    command
+        .args(["--profile", "mutants", "--message-format", "json", "--target-dir"])
+        .arg(target)
+        .current_dir(copy);
     let output = command.output()?;
     let messages = String::from_utf8_lossy(&output.stdout);
-    let messages: Vec<Value> = messages.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let messages: Vec<Value> =
+        messages.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     if output.status.success() {
         return Ok(Built::Tests(messages.iter().filter_map(test_program).collect()));
     }
@@ -78,9 +82,18 @@ fn test_program(message: &Value) -> Option<TestProgram> {
     let folder = manifest.parent()?.to_owned();
     // `retake` is in the folder `cli`.
     let id = message["package_id"].as_str()?;
-    let package = id.rsplit_once('#')?.1.split('@').next().filter(|name| !name.starts_with(|first: char| first.is_ascii_digit()));
+    let package = id
+        .rsplit_once('#')?
+        .1
+        .split('@')
+        .next()
+        .filter(|name| !name.starts_with(|first: char| first.is_ascii_digit()));
     let package = package.or_else(|| folder.file_name()?.to_str())?;
-    Some(TestProgram { name: format!("{package}::{}", message["target"]["name"].as_str()?), executable, folder: folder.clone() })
+    Some(TestProgram {
+        name: format!("{package}::{}", message["target"]["name"].as_str()?),
+        executable,
+        folder: folder.clone(),
+    })
 }
 
 impl TestProgram {
@@ -88,7 +101,12 @@ impl TestProgram {
     ///
     /// # Errors
     /// The sandbox cannot be used.
-    pub fn run(&self, sandbox: &Sandbox, without: &[String], limit: Duration) -> Result<(Verdict, Duration)> {
+    pub fn run(
+        &self,
+        sandbox: &Sandbox,
+        without: &[String],
+        limit: Duration,
+    ) -> Result<(Verdict, Duration)> {
         let without = without.iter().map(String::as_str).chain(OF_TIME);
         let skips = without.flat_map(|name| ["--skip", name]);
         let arguments: Vec<&str> = ["--exact"].into_iter().chain(skips).collect();
@@ -102,7 +120,13 @@ impl TestProgram {
     /// # Errors
     /// The sandbox cannot be used.
     pub fn run_one(&self, sandbox: &Sandbox, test: &str, limit: Duration) -> Result<Verdict> {
-        Ok(verdict(sandbox.run(&self.executable, &["--exact", test], &self.folder, limit, failed_test)?))
+        Ok(verdict(sandbox.run(
+            &self.executable,
+            &["--exact", test],
+            &self.folder,
+            limit,
+            failed_test,
+        )?))
     }
 
     /// Runs all tests to their end: the names of those that fail.
@@ -116,12 +140,21 @@ impl TestProgram {
             None
         };
         let start = Instant::now();
-        let skips: Vec<&str> = ["--exact"].into_iter().chain(OF_TIME.into_iter().flat_map(|name| ["--skip", name])).collect();
+        let skips: Vec<&str> = ["--exact"]
+            .into_iter()
+            .chain(OF_TIME.into_iter().flat_map(|name| ["--skip", name]))
+            .collect();
         let ending = sandbox.run(&self.executable, &skips, &self.folder, limit, note)?;
         let failing = failing.into_inner();
         match verdict(ending) {
-            Verdict::Broken(how) if failing.is_empty() => Err(format!("{} ends with {how} although nothing is mutated", self.name).into()),
-            Verdict::Late => Err(format!("{} takes longer than {limit:?} although nothing is mutated", self.name).into()),
+            Verdict::Broken(how) if failing.is_empty() => {
+                Err(format!("{} ends with {how} although nothing is mutated", self.name).into())
+            }
+            Verdict::Late => Err(format!(
+                "{} takes longer than {limit:?} although nothing is mutated",
+                self.name
+            )
+            .into()),
             _ => Ok((failing, start.elapsed())),
         }
     }
@@ -140,7 +173,10 @@ fn verdict(ending: Ending) -> Verdict {
 fn failed_test(line: &str) -> Option<String> {
     let (before, _) = line.split_once(" ... FAILED")?;
     let name = before.split("test ").last()?;
-    let name = name.strip_prefix('[').and_then(|rest| rest.split_once("] ")).map_or(name, |(_, name)| name);
+    let name = name
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once("] "))
+        .map_or(name, |(_, name)| name);
     Some(name.split(" - should panic").next().unwrap_or(name).trim().to_owned())
 }
 
@@ -154,17 +190,24 @@ mod tests {
         assert_eq!(failed_test("test [io] replay/a_b ... FAILED").as_deref(), Some("replay/a_b"));
         assert_eq!(failed_test("test a - should panic ... FAILED").as_deref(), Some("a"));
         assert_eq!(failed_test("printed by a program, test a ... FAILED").as_deref(), Some("a"));
-        assert!(failed_test("test a ... ok").is_none() && failed_test("test result: FAILED. 1 passed").is_none());
+        assert!(
+            failed_test("test a ... ok").is_none()
+                && failed_test("test result: FAILED. 1 passed").is_none()
+        );
     }
 
     #[test]
     fn messages_of_cargo_are_read() {
         let message = serde_json::json!({
-            "reason": "compiler-artifact", "profile": { "test": true }, "executable": "/t/deps/debug-1", "manifest_path": "/r/crates/cli/Cargo.toml",
+            "reason": "compiler-artifact", "profile": { "test": true },
+                "executable": "/t/deps/debug-1", "manifest_path": "/r/crates/cli/Cargo.toml",
             "package_id": "path+file:///r/crates/cli#retake@0.1.0", "target": { "name": "debug" },
         });
         let program = test_program(&message).unwrap();
-        assert_eq!((program.name.as_str(), program.folder.as_path()), ("retake::debug", Path::new("/r/crates/cli")));
+        assert_eq!(
+            (program.name.as_str(), program.folder.as_path()),
+            ("retake::debug", Path::new("/r/crates/cli"))
+        );
         assert!(test_program(&serde_json::json!({ "reason": "build-finished" })).is_none());
     }
 }

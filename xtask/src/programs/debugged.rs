@@ -1,4 +1,5 @@
-//! One program of `cargo xtask debugger`: recorded, and gone about in with gdb as `tests/debugger/tour.py` says.
+//! One program of `cargo xtask debugger`: recorded, and gone about in with gdb as
+//! `tests/debugger/tour.py` says.
 
 use std::fs;
 use std::path::Path;
@@ -41,7 +42,8 @@ struct Told {
     slowest: String,
 }
 
-/// Records the program, and takes gdb on its tour: through the recording, and through the program itself where that does the same each time.
+/// Records the program, and takes gdb on its tour: through the recording, and through the program
+/// itself where that does the same each time.
 ///
 /// # Errors
 /// The folder cannot be used. What the program or retake do wrong is in the report.
@@ -60,14 +62,21 @@ fn steps(trial: &Trial<'_>, script: &Path, seeks: usize, report: &mut Report) ->
     let script = script.to_str().ok_or("the path of the repository is no text")?;
     let start = Instant::now();
     let mut command = place.command(&place.retake, 0);
-    command.args(["debug", "--at", "begin"]).arg(place.path("recording")).args(["--", "-nx", "-batch", "-x", script]);
+    command
+        .args(["debug", "--at", "begin"])
+        .arg(place.path("recording"))
+        .args(["--", "-nx", "-batch", "-x", script]);
     command.env("RETAKE_SEEKS", seeks.to_string()).env("RETAKE_STATES", place.path("states"));
-    let told = tour(trial, "tour-recording", command, TOUR_LIMIT + SEEK_LIMIT * u32::try_from(seeks)?)?;
+    let told =
+        tour(trial, "tour-recording", command, TOUR_LIMIT + SEEK_LIMIT * u32::try_from(seeks)?)?;
     report.toured = start.elapsed();
     report.troubles.clone_from(&told.wrong);
     if !program.live.is_empty() {
         let mut command = place.command("gdb", 0);
-        command.args(["-nx", "-batch", "-x", script, "--args"]).args(program.live.split_whitespace()).env("RETAKE_LIVE", "1");
+        command
+            .args(["-nx", "-batch", "-x", script, "--args"])
+            .args(program.live.split_whitespace())
+            .env("RETAKE_LIVE", "1");
         let live = tour(trial, "tour-live", command, TOUR_LIMIT)?;
         report.troubles.extend(live.wrong.iter().map(|wrong| format!("without Retake: {wrong}")));
         report.troubles.extend(difference(&told.facts, &live.facts));
@@ -79,29 +88,47 @@ fn steps(trial: &Trial<'_>, script: &Path, seeks: usize, report: &mut Report) ->
     Ok(())
 }
 
-/// Another session begins at a kept checkpoint and goes to the same places: what is wrong there. Nothing for programs of which none can be kept.
+/// Another session begins at a kept checkpoint and goes to the same places: what is wrong there.
+/// Nothing for programs of which none can be kept.
 fn from_kept(trial: &Trial<'_>, script: &str, seeks: usize) -> Result<Vec<String>> {
     let place = trial.place;
     let mut command = place.command(&place.retake, 0);
     command.arg("checkpoint").arg(place.path("recording")).args(["--every", KEPT_EVERY]);
     let kept = place.start("checkpoint", command)?.wait(TOUR_LIMIT);
     let printed = fs::read_to_string(place.path("checkpoint.out"))?;
-    let kept = kept.ok_or_else(|| format!("to keep checkpoints takes longer than {TOUR_LIMIT:?}"))?;
+    let kept =
+        kept.ok_or_else(|| format!("to keep checkpoints takes longer than {TOUR_LIMIT:?}"))?;
     if !kept.success() {
         let errors = fs::read(place.path("checkpoint.err"))?;
-        return Err(format!("to keep checkpoints ends with {}: {}", describe(kept), last_line(&errors)).into());
+        return Err(format!(
+            "to keep checkpoints ends with {}: {}",
+            describe(kept),
+            last_line(&errors)
+        )
+        .into());
     }
     if printed.is_empty() {
         return Ok(Vec::new());
     }
     fs::write(place.path("tour"), "")?;
     let mut command = place.command(&place.retake, 0);
-    command.args(["debug", "--at", "exit"]).arg(place.path("recording")).args(["--", "-nx", "-batch", "-x", script]);
-    command.env("RETAKE_SEEKS", seeks.min(MOST_KEPT_SEEKS).to_string()).env("RETAKE_STATES", place.path("states"));
+    command
+        .args(["debug", "--at", "exit"])
+        .arg(place.path("recording"))
+        .args(["--", "-nx", "-batch", "-x", script]);
+    command
+        .env("RETAKE_SEEKS", seeks.min(MOST_KEPT_SEEKS).to_string())
+        .env("RETAKE_STATES", place.path("states"));
     let told = tour(trial, "tour-kept", command, TOUR_LIMIT + SEEK_LIMIT * u32::try_from(seeks)?)?;
     let errors = fs::read_to_string(place.path("tour-kept.err"))?;
-    let not_begun = (!errors.contains("begins at checkpoint")).then(|| format!("no kept checkpoint was of use: {}", errors.trim()));
-    Ok(told.wrong.iter().map(|wrong| format!("from a kept checkpoint: {wrong}")).chain(not_begun).collect())
+    let not_begun = (!errors.contains("begins at checkpoint"))
+        .then(|| format!("no kept checkpoint was of use: {}", errors.trim()));
+    Ok(told
+        .wrong
+        .iter()
+        .map(|wrong| format!("from a kept checkpoint: {wrong}"))
+        .chain(not_begun)
+        .collect())
 }
 
 fn tour(trial: &Trial<'_>, what: &str, mut command: Command, limit: Duration) -> Result<Told> {
@@ -110,13 +137,17 @@ fn tour(trial: &Trial<'_>, what: &str, mut command: Command, limit: Duration) ->
     let ended = place.start(what, command)?.wait(limit);
     let told = Told::read(&String::from_utf8_lossy(&fs::read(place.path(&format!("{what}.out")))?));
     let status = ended.ok_or_else(|| format!("{what} takes longer than {limit:?}"))?;
-    told.ended(status).map_err(|trouble| format!("{what} {trouble}: see {}", place.path(&format!("{what}.err")).display()).into())
+    told.ended(status).map_err(|trouble| {
+        format!("{what} {trouble}: see {}", place.path(&format!("{what}.err")).display()).into()
+    })
 }
 
 /// The first fact that differs.
 fn difference(recorded: &[String], live: &[String]) -> Option<String> {
-    let index = (0..recorded.len().max(live.len())).find(|&index| recorded.get(index) != live.get(index))?;
-    let fact = |facts: &[String]| facts.get(index).map_or("nothing more", String::as_str).to_owned();
+    let index = (0..recorded.len().max(live.len()))
+        .find(|&index| recorded.get(index) != live.get(index))?;
+    let fact =
+        |facts: &[String]| facts.get(index).map_or("nothing more", String::as_str).to_owned();
     Some(format!("in the recording: {}; without Retake: {}", fact(recorded), fact(live)))
 }
 
@@ -155,7 +186,10 @@ impl Told {
 
 /// The first line of the table.
 pub fn heading() -> String {
-    format!("{:<16} {:>8} {:>8} {:>6}  {:<36} {:<34} result", "program", "record", "tour", "checks", "seeks", "slowest, s")
+    format!(
+        "{:<16} {:>8} {:>8} {:>6}  {:<36} {:<34} result",
+        "program", "record", "tour", "checks", "seeks", "slowest, s"
+    )
 }
 
 impl Report {
@@ -170,10 +204,16 @@ impl Report {
         let result = if self.is_good() {
             "ok".to_owned()
         } else {
-            format!("{troubles} wrong\n    {}", self.troubles[..troubles.min(MOST_TROUBLES)].join("\n    "))
+            format!(
+                "{troubles} wrong\n    {}",
+                self.troubles[..troubles.min(MOST_TROUBLES)].join("\n    ")
+            )
         };
         let (recorded, toured) = (seconds(self.recorded), seconds(self.toured));
-        format!("{name:<16} {recorded:>8} {toured:>8} {:>6}  {:<36} {:<34} {result}", self.checks, self.seeks, self.slowest)
+        format!(
+            "{name:<16} {recorded:>8} {toured:>8} {:>6}  {:<36} {:<34} {result}",
+            self.checks, self.seeks, self.slowest
+        )
     }
 }
 
@@ -185,8 +225,15 @@ mod tests {
 
     #[test]
     fn what_a_tour_tells_is_read() {
-        let told = Told::read("noise\ntour: fact next main:3 a = 1\n\ntour: wrong all\ntour: checks 7\ntour: seeks\n");
-        let expected = Told { facts: vec!["next main:3 a = 1".to_owned()], wrong: vec!["all".to_owned()], checks: "7".to_owned(), ..Told::default() };
+        let told = Told::read(
+            "noise\ntour: fact next main:3 a = 1\n\ntour: wrong all\ntour: checks 7\ntour: seeks\n",
+        );
+        let expected = Told {
+            facts: vec!["next main:3 a = 1".to_owned()],
+            wrong: vec!["all".to_owned()],
+            checks: "7".to_owned(),
+            ..Told::default()
+        };
         assert_eq!(told, expected);
     }
 
@@ -205,6 +252,9 @@ mod tests {
     fn the_first_difference_is_told() {
         let facts = |all: &[&str]| all.iter().map(|&fact| fact.to_owned()).collect::<Vec<_>>();
         assert_eq!(difference(&facts(&["a", "b"]), &facts(&["a", "b"])), None);
-        assert_eq!(difference(&facts(&["a"]), &facts(&["a", "b"])).unwrap(), "in the recording: nothing more; without Retake: b");
+        assert_eq!(
+            difference(&facts(&["a"]), &facts(&["a", "b"])).unwrap(),
+            "in the recording: nothing more; without Retake: b"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Where a program runs: its folder, its work folder in it, and the environment of all that is started there.
+//! Where a program runs: its folder, its work folder in it, and the environment of all that is
+//! started there.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -55,17 +56,27 @@ impl Place {
         if script.is_empty() {
             return Ok(());
         }
-        let mut child = self.start(what, self.bash(&format!("set -euo pipefail\n{script}"), port))?;
+        let mut child =
+            self.start(what, self.bash(&format!("set -euo pipefail\n{script}"), port))?;
         match child.wait(limit) {
             Some(status) if status.success() => Ok(()),
-            Some(status) => Err(format!("{what} fails with {}: see {}", describe(status), self.path(&format!("{what}.err")).display()).into()),
+            Some(status) => Err(format!(
+                "{what} fails with {}: see {}",
+                describe(status),
+                self.path(&format!("{what}.err")).display()
+            )
+            .into()),
             None => Err(format!("{what} takes longer than {limit:?}").into()),
         }
     }
 
     /// Starts a command in its own process group. What it prints is in `WHAT.out` and `WHAT.err`.
     pub fn start(&self, what: &str, command: Command) -> Result<Watched> {
-        Ok(Watched::start(command, &self.path(&format!("{what}.out")), &self.path(&format!("{what}.err")))?)
+        Ok(Watched::start(
+            command,
+            &self.path(&format!("{what}.out")),
+            &self.path(&format!("{what}.err")),
+        )?)
     }
 
     pub fn bash(&self, script: &str, port: u16) -> Command {
@@ -77,8 +88,15 @@ impl Place {
     /// A command in the work folder, with the environment that scripts find.
     pub fn command(&self, program: impl AsRef<OsStr>, port: u16) -> Command {
         let mut command = Command::new(program);
-        command.current_dir(&self.work).env("PATH", search_path()).env("LC_ALL", "C").env("PORT", port.to_string());
-        command.env("WORK", &self.work).env("PROGRAMS", &self.programs).env("RETAKE_DIR", self.path("home"));
+        command
+            .current_dir(&self.work)
+            .env("PATH", search_path())
+            .env("LC_ALL", "C")
+            .env("PORT", port.to_string());
+        command
+            .env("WORK", &self.work)
+            .env("PROGRAMS", &self.programs)
+            .env("RETAKE_DIR", self.path("home"));
         command
     }
 

@@ -1,4 +1,5 @@
-//! Files of programs: lines of `key = value`, `#` for comments. docs/REAL_PROGRAMS.md lists the keys.
+//! Files of programs: lines of `key = value`, `#` for comments. docs/REAL_PROGRAMS.md lists the
+//! keys.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +9,8 @@ use crate::bench::Result;
 use retake_testing::needs::find_command;
 
 /// Signals that end servers.
-const STOP_SIGNALS: [(&str, i32); 5] = [("HUP", 1), ("INT", 2), ("QUIT", 3), ("KILL", 9), ("TERM", 15)];
+const STOP_SIGNALS: [(&str, i32); 5] =
+    [("HUP", 1), ("INT", 2), ("QUIT", 3), ("KILL", 9), ("TERM", 15)];
 
 /// One program and what is done with it. Scripts are for bash.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,9 +41,11 @@ pub struct Program {
     pub status: Option<i32>,
     /// After this time a step is stopped.
     pub limit: Duration,
-    /// What is looked at in the debugger, in the words of `tests/debugger/tour.py`; empty: the program is replayed instead.
+    /// What is looked at in the debugger, in the words of `tests/debugger/tour.py`; empty: the
+    /// program is replayed instead.
     pub tour: String,
-    /// What the debugger is started with to see the same without Retake; empty: it is not the same each time.
+    /// What the debugger is started with to see the same without Retake; empty: it is not the same
+    /// each time.
     pub live: String,
 }
 
@@ -85,7 +89,9 @@ impl Program {
 /// A file that cannot be read or has a mistake, with its line.
 pub fn read_all(list: &List, folder: &Path) -> Result<Vec<Program>> {
     let mut programs = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))? {
+    for entry in
+        std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?
+    {
         let path = entry?.path();
         if path.extension().is_some_and(|ending| ending == "program") {
             let name = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -111,7 +117,11 @@ pub(super) fn parse(list: &List, name: &str, text: &str) -> std::result::Result<
         }
     }
     if program.stop_number().is_none() {
-        return Err(format!("{}: no signal that ends a server: {}", text.lines().count(), program.stop));
+        return Err(format!(
+            "{}: no signal that ends a server: {}",
+            text.lines().count(),
+            program.stop
+        ));
     }
     if !program.load.is_empty() {
         program.status = None;
@@ -148,7 +158,9 @@ fn set(program: &mut Program, line: &str) -> std::result::Result<(), String> {
                 _ => return Err(format!("output is same or varies, not {trimmed}")),
             };
         }
-        "status" => program.status = Some(i32::try_from(number()?).map_err(|error| error.to_string())?),
+        "status" => {
+            program.status = Some(i32::try_from(number()?).map_err(|error| error.to_string())?)
+        }
         "limit_s" => program.limit = Duration::from_secs(u64::from(number()?)),
         other => return Err(format!("no such key: {other}")),
     }
@@ -162,19 +174,27 @@ mod tests {
 
     #[test]
     fn a_file_is_read() {
-        let text = "# why\ntitle = A b\nrequires = sh  cat /bin/sh\nprepare = if true; then\nprepare =     a=b\nprepare = fi\nscript = cat < a\n\
+        let text = "# why\ntitle = A b\nrequires = sh  cat /bin/sh\nprepare = if true; \
+        then\nprepare =     a=b\nprepare = fi\nscript = cat < a\n\
                     output = varies\nstatus = 139\nlimit_s = 9\n";
         let program = parse(&REAL, "it", text).unwrap();
         assert_eq!((program.title.as_str(), program.script.as_str()), ("A b", "cat < a\n"));
         assert_eq!(program.prepare, "if true; then\n    a=b\nfi\n");
-        assert_eq!((program.same_output, program.status, program.limit), (false, Some(139), Duration::from_secs(9)));
+        assert_eq!(
+            (program.same_output, program.status, program.limit),
+            (false, Some(139), Duration::from_secs(9))
+        );
         assert!(program.lacking().is_empty());
     }
 
     #[test]
     fn a_server_is_read() {
-        let program = parse(&CORPUS, "x", "title = a\ncommand = cat a=b\nload = one\nload = two\n").unwrap();
-        assert_eq!((program.script.as_str(), program.load.as_str(), program.stop.as_str()), ("exec cat a=b\n", "one\ntwo\n", "TERM"));
+        let program =
+            parse(&CORPUS, "x", "title = a\ncommand = cat a=b\nload = one\nload = two\n").unwrap();
+        assert_eq!(
+            (program.script.as_str(), program.load.as_str(), program.stop.as_str()),
+            ("exec cat a=b\n", "one\ntwo\n", "TERM")
+        );
         assert_eq!((program.status, program.same_output), (None, false));
     }
 

@@ -84,17 +84,29 @@ impl Trial<'_> {
         let native = self.drive("native", command, port)?;
         report.native = Some(native.time);
         if self.program.status.is_some_and(|status| status != shell_status(native.status)) {
-            return Err(format!("natively it ends with {}: {}", describe(native.status), last_line(&native.errors)).into());
+            return Err(format!(
+                "natively it ends with {}: {}",
+                describe(native.status),
+                last_line(&native.errors)
+            )
+            .into());
         }
         self.place.prepare(self.program)?;
         let recorded = self.record()?;
         report.recorded = Some(recorded.time);
         if recorded.status != native.status {
-            let (recorded_status, native_status) = (describe(recorded.status), describe(native.status));
-            return Err(format!("recorded it ends with {recorded_status}, natively with {native_status}: {}", last_line(&recorded.errors)).into());
+            let (recorded_status, native_status) =
+                (describe(recorded.status), describe(native.status));
+            return Err(format!(
+                "recorded it ends with {recorded_status}, natively with {native_status}: {}",
+                last_line(&recorded.errors)
+            )
+            .into());
         }
         if self.program.same_output {
-            recorded.compare(&native).map_err(|difference| format!("recorded it prints other things than natively: {difference}"))?;
+            recorded.compare(&native).map_err(|difference| {
+                format!("recorded it prints other things than natively: {difference}")
+            })?;
         }
         fs::remove_dir_all(&self.place.work)?;
         self.replay_all(&recorded, replays, report)
@@ -109,7 +121,12 @@ impl Trial<'_> {
         self.place.prepare(self.program)?;
         let recorded = self.record()?;
         if !ends_well(self.program, recorded.status) {
-            return Err(format!("recorded it ends with {}: {}", describe(recorded.status), last_line(&recorded.errors)).into());
+            return Err(format!(
+                "recorded it ends with {}: {}",
+                describe(recorded.status),
+                last_line(&recorded.errors)
+            )
+            .into());
         }
         Ok(recorded.time)
     }
@@ -117,7 +134,10 @@ impl Trial<'_> {
     fn record(&self) -> Result<Outcome> {
         let port = free_port()?;
         let mut command = self.place.command(&self.place.retake, port);
-        command.args(["record", "--check", self.list.check, "-o"]).arg(self.place.path("recording")).args(["--", "bash", "script"]);
+        command
+            .args(["record", "--check", self.list.check, "-o"])
+            .arg(self.place.path("recording"))
+            .args(["--", "bash", "script"]);
         self.drive("record", command, port)
     }
 
@@ -135,7 +155,9 @@ impl Trial<'_> {
             time = Some(start.elapsed());
             child.signal(&self.program.stop);
         }
-        let status = child.wait(limit).ok_or_else(|| format!("the {what} run takes longer than {limit:?}"))?;
+        let status = child
+            .wait(limit)
+            .ok_or_else(|| format!("the {what} run takes longer than {limit:?}"))?;
         self.outcome(what, status, time.unwrap_or_else(|| start.elapsed()))
     }
 
@@ -157,7 +179,8 @@ impl Trial<'_> {
     fn wait_until_ready(&self, port: u16, server: &mut Watched) -> Result<()> {
         let start = Instant::now();
         while start.elapsed() < READY_LIMIT {
-            let mut question = self.place.start("ready", self.place.bash(&self.program.ready, port))?;
+            let mut question =
+                self.place.start("ready", self.place.bash(&self.program.ready, port))?;
             if question.wait(QUESTION_LIMIT).is_some_and(|status| status.success()) {
                 return Ok(());
             }
@@ -169,7 +192,10 @@ impl Trial<'_> {
     }
 
     fn replay_all(&self, recorded: &Outcome, replays: usize, report: &mut Report) -> Result<()> {
-        let can_unplug = Command::new("unshare").args(["-n", "true"]).output().is_ok_and(|output| output.status.success());
+        let can_unplug = Command::new("unshare")
+            .args(["-n", "true"])
+            .output()
+            .is_ok_and(|output| output.status.success());
         if !can_unplug && replays > 1 {
             report.untried = Some("a replay without a network, for `unshare -n` fails");
         }
@@ -184,7 +210,9 @@ impl Trial<'_> {
             times.push(replayed.time);
             match replayed.compare(recorded) {
                 Ok(()) => report.good_replays += 1,
-                Err(difference) => report.troubles.push(format!("replay {number} ({condition:?}): {difference}")),
+                Err(difference) => {
+                    report.troubles.push(format!("replay {number} ({condition:?}): {difference}"))
+                }
             }
             if report.troubles.len() == MOST_TROUBLES {
                 break;
@@ -197,21 +225,40 @@ impl Trial<'_> {
 
     fn replay(&self, number: usize, condition: Condition) -> Result<Outcome> {
         let (what, limit) = (format!("replay-{number}"), self.program.limit);
-        let recording = if condition == Condition::Moved { self.move_recording()? } else { self.place.path("recording") };
-        let mut command = if condition == Condition::Unplugged { self.place.unplugged("home") } else { self.place.later("home") };
+        let recording = if condition == Condition::Moved {
+            self.move_recording()?
+        } else {
+            self.place.path("recording")
+        };
+        let mut command = if condition == Condition::Unplugged {
+            self.place.unplugged("home")
+        } else {
+            self.place.later("home")
+        };
         command.args(["replay", "--check=full"]).arg(&recording);
         let start = Instant::now();
-        let status = self.place.start(&what, command)?.wait(limit).ok_or_else(|| format!("{what} ({condition:?}) takes longer than {limit:?}"))?;
+        let status = self
+            .place
+            .start(&what, command)?
+            .wait(limit)
+            .ok_or_else(|| format!("{what} ({condition:?}) takes longer than {limit:?}"))?;
         self.outcome(&what, status, start.elapsed())
     }
 
     /// Packs the recording, moves the file, and unpacks it elsewhere.
     fn move_recording(&self) -> Result<PathBuf> {
-        let (packed, moved, copy) = (self.place.path("packed"), self.place.path("moved.retake"), self.place.path("copy"));
+        let (packed, moved, copy) =
+            (self.place.path("packed"), self.place.path("moved.retake"), self.place.path("copy"));
         let original = self.place.path("recording");
-        self.tool("home", &["pack".as_ref(), "-o".as_ref(), packed.as_os_str(), original.as_os_str()])?;
+        self.tool(
+            "home",
+            &["pack".as_ref(), "-o".as_ref(), packed.as_os_str(), original.as_os_str()],
+        )?;
         fs::rename(&packed, &moved)?;
-        self.tool("other-home", &["unpack".as_ref(), "-o".as_ref(), copy.as_os_str(), moved.as_os_str()])?;
+        self.tool(
+            "other-home",
+            &["unpack".as_ref(), "-o".as_ref(), copy.as_os_str(), moved.as_os_str()],
+        )?;
         fs::remove_file(&moved)?;
         Ok(copy)
     }
@@ -238,22 +285,40 @@ impl Outcome {
     fn compare(&self, wanted: &Self) -> std::result::Result<(), String> {
         if self.status != wanted.status {
             let text = String::from_utf8_lossy(&self.errors);
-            let report = text.lines().skip_while(|line| !line.starts_with("error")).take(4).collect::<Vec<_>>().join("; ");
-            return Err(format!("it ends with {}, not {}: {report}", describe(self.status), describe(wanted.status)));
+            let report = text
+                .lines()
+                .skip_while(|line| !line.starts_with("error"))
+                .take(4)
+                .collect::<Vec<_>>()
+                .join("; ");
+            return Err(format!(
+                "it ends with {}, not {}: {report}",
+                describe(self.status),
+                describe(wanted.status)
+            ));
         }
-        for (name, got, wanted) in [("output", &self.output, &wanted.output), ("error", &self.errors, &wanted.errors)] {
+        for (name, got, wanted) in
+            [("output", &self.output, &wanted.output), ("error", &self.errors, &wanted.errors)]
+        {
             if got != wanted {
                 let at = wanted.iter().zip(got).take_while(|(left, right)| left == right).count();
-                let excerpt = |bytes: &[u8]| String::from_utf8_lossy(&bytes[at.min(bytes.len())..bytes.len().min(at + 60)]).into_owned();
-                return Err(format!("standard {name} differs from byte {at}: {:?}, not {:?}", excerpt(got), excerpt(wanted)));
+                let excerpt = |bytes: &[u8]| {
+                    String::from_utf8_lossy(&bytes[at.min(bytes.len())..bytes.len().min(at + 60)])
+                        .into_owned()
+                };
+                return Err(format!(
+                    "standard {name} differs from byte {at}: {:?}, not {:?}",
+                    excerpt(got),
+                    excerpt(wanted)
+                ));
             }
         }
         Ok(())
     }
 }
 
-/// Whether it ends as it should when nobody knows how it ends natively: with its status, and if it is a
-/// server, with success or by the signal that ends it.
+/// Whether it ends as it should when nobody knows how it ends natively: with its status, and if it
+/// is a server, with success or by the signal that ends it.
 fn ends_well(program: &Program, status: ExitStatus) -> bool {
     let got = shell_status(status);
     match program.status {
@@ -293,10 +358,21 @@ mod tests {
     fn differences_are_told() {
         let outcome = |status, output: &str| {
             let status = ExitStatus::from_raw(status << 8);
-            Outcome { status, output: output.into(), errors: b"first\nerror: x\n".to_vec(), time: Duration::ZERO }
+            Outcome {
+                status,
+                output: output.into(),
+                errors: b"first\nerror: x\n".to_vec(),
+                time: Duration::ZERO,
+            }
         };
         assert_eq!(outcome(0, "abc").compare(&outcome(0, "abc")), Ok(()));
-        assert_eq!(outcome(1, "abc").compare(&outcome(0, "abc")).unwrap_err(), "it ends with status 1, not status 0: error: x");
-        assert_eq!(outcome(0, "abd").compare(&outcome(0, "abc")).unwrap_err(), "standard output differs from byte 2: \"d\", not \"c\"");
+        assert_eq!(
+            outcome(1, "abc").compare(&outcome(0, "abc")).unwrap_err(),
+            "it ends with status 1, not status 0: error: x"
+        );
+        assert_eq!(
+            outcome(0, "abd").compare(&outcome(0, "abc")).unwrap_err(),
+            "standard output differs from byte 2: \"d\", not \"c\""
+        );
     }
 }

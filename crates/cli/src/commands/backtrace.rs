@@ -81,8 +81,15 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 fn collect(recording: &Recording, options: &Options) -> Result<Report> {
-    let target = options.process.as_deref().map(|process| debug::target_of(recording, Some(process))).transpose()?;
-    let crash = target.as_ref().map_or_else(|| Crash::find(recording, None), |target| target.crash(recording)).map_err(failure_of)?;
+    let target = options
+        .process
+        .as_deref()
+        .map(|process| debug::target_of(recording, Some(process)))
+        .transpose()?;
+    let crash = target
+        .as_ref()
+        .map_or_else(|| Crash::find(recording, None), |target| target.crash(recording))
+        .map_err(failure_of)?;
     let (processes, failure) = processes::of_recording(recording, &recordings::dropped(recording));
     if let Some(failure) = failure {
         eprintln!("warning: {failure}");
@@ -103,8 +110,12 @@ fn collect(recording: &Recording, options: &Options) -> Result<Report> {
     }
     let is_asked_for = crash.is_some() || target.is_some() || options.at.is_some();
     if is_asked_for {
-        let of_crash = || Target::choose(recording, crash.map(|crash| crash.pid)).map_err(failure_of);
-        match target.map_or_else(of_crash, Ok).and_then(|target| threads(recording, target, options)) {
+        let of_crash =
+            || Target::choose(recording, crash.map(|crash| crash.pid)).map_err(failure_of);
+        match target
+            .map_or_else(of_crash, Ok)
+            .and_then(|target| threads(recording, target, options))
+        {
             Ok(threads) => report.threads = threads,
             Err(failure) => report.no_threads = Some(failure.to_string()),
         }
@@ -115,7 +126,11 @@ fn collect(recording: &Recording, options: &Options) -> Result<Report> {
 /// The events of a thread up to its last.
 fn events_before(recording: &Recording, crash: &Crash, count: u64) -> Result<Vec<JsonEvent>> {
     let options = TextOptions { string_bytes: STRING_BYTES, ..TextOptions::default() };
-    let Some(StreamSummary { info, .. }) = recording.streams().find(|stream| stream.info.id == crash.stream) else { return Ok(Vec::new()) };
+    let Some(StreamSummary { info, .. }) =
+        recording.streams().find(|stream| stream.info.id == crash.stream)
+    else {
+        return Ok(Vec::new());
+    };
     let first = crash.event.saturating_sub(count);
     let mut reader = EventReader::new(recording, crash.stream)?;
     reader.seek_before(first)?;
@@ -133,13 +148,22 @@ fn threads(recording: &Recording, target: Target, options: &Options) -> Result<V
     check_replayable(recording.metadata())?;
     let found = gdb::find(&options.gdb)?;
     let scratch = Scratch::create()?;
-    let session = debug::start(recording, target, options.at.unwrap_or(Destination::End), Keeping::default(), &scratch)?;
+    let session = debug::start(
+        recording,
+        target,
+        options.at.unwrap_or(Destination::End),
+        Keeping::default(),
+        &scratch,
+    )?;
     let result = scratch.path().join("threads.json");
     let mut command = gdb::with_script(&found, BACKTRACE_SCRIPT, &scratch)?;
     command.args(["-nx", "-batch"]).env("RETAKE_OUTPUT", &result);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     gdb::run(session, &mut command, &FrontEnd::ours(), &scratch)?;
-    read(&result).ok_or_else(|| Failure::new("gdb did not say what it sees").likely(format!("{} was built without Python", found.display())))
+    read(&result).ok_or_else(|| {
+        Failure::new("gdb did not say what it sees")
+            .likely(format!("{} was built without Python", found.display()))
+    })
 }
 
 fn read(path: &Path) -> Option<Vec<Thread>> {

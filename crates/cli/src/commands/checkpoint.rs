@@ -1,4 +1,5 @@
-//! `retake checkpoint`: places of a recording that are kept, so that debugging begins there at once.
+//! `retake checkpoint`: places of a recording that are kept, so that debugging begins there at
+//! once.
 
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
@@ -42,11 +43,13 @@ pub struct Options {
     #[arg(value_name = "RECORDING", default_value = "latest", hide_default_value = true)]
     recording: OsString,
 
-    /// Of this process of the tree, by its number while recording or by the name of its program; else of the one that crashed, or the first
+    /// Of this process of the tree, by its number while recording or by the name of its program;
+    /// else of the one that crashed, or the first
     #[arg(short, long, value_name = "PID|NAME")]
     process: Option<String>,
 
-    /// Keep this place: EVENT, THREAD:EVENT, a time since recording began such as 1.5s or 20ms, `exit`, or `crash`. May be given several times
+    /// Keep this place: EVENT, THREAD:EVENT, a time since recording began such as 1.5s or 20ms,
+    /// `exit`, or `crash`. May be given several times
     #[arg(long, value_name = "PLACE", value_parser = place)]
     at: Vec<Destination>,
 
@@ -78,7 +81,8 @@ pub fn run(options: &Options) -> Result<()> {
         return delete(&places, &options.delete);
     }
     if options.at.is_empty() && options.every.is_none() {
-        return Err(Failure::new("nothing says which place is to be kept").attempt("--at PLACE, --every SECONDS, or --list"));
+        return Err(Failure::new("nothing says which place is to be kept")
+            .attempt("--at PLACE, --every SECONDS, or --list"));
     }
     recordings::warn(&recording);
     check_replayable(recording.metadata())?;
@@ -135,7 +139,12 @@ fn keep_every(session: &mut Session, time: Duration, output: &mut Output) -> Res
 
 fn say(output: &mut Output, (kept, summary): &(KeptCheckpoint, Summary)) -> Result<()> {
     let after = text::duration(summary.after_ms);
-    let line = format!("checkpoint {}: {}, after {after} of replay, {}", kept.number, where_it_is(summary), text::bytes(kept.bytes));
+    let line = format!(
+        "checkpoint {}: {}, after {after} of replay, {}",
+        kept.number,
+        where_it_is(summary),
+        text::bytes(kept.bytes)
+    );
     output.line(line)?;
     output.flush()
 }
@@ -163,7 +172,13 @@ impl Row {
             Ok(summary) => (Some(summary), None),
             Err(error) => (None, Some(error)),
         };
-        Self { number: kept.number, path: kept.path.to_string_lossy().into_owned(), file_bytes: kept.bytes, summary, error }
+        Self {
+            number: kept.number,
+            path: kept.path.to_string_lossy().into_owned(),
+            file_bytes: kept.bytes,
+            summary,
+            error,
+        }
     }
 }
 
@@ -178,7 +193,8 @@ fn list(places: &Checkpoints, as_json: bool) -> Result<()> {
         eprintln!("no checkpoint of this recording is kept: try retake checkpoint --at exit");
         return output.finish();
     }
-    let mut table = Table::new(&["NUMBER", "PROCESS", "AFTER", "SIZE", "MADE", "BY", "WHERE"], &[0, 1, 2, 3]);
+    let mut table =
+        Table::new(&["NUMBER", "PROCESS", "AFTER", "SIZE", "MADE", "BY", "WHERE"], &[0, 1, 2, 3]);
     for row in &rows {
         table.row(cells(row));
     }
@@ -190,7 +206,15 @@ fn cells(row: &Row) -> [String; 7] {
     let (number, size) = (row.number.to_string(), text::bytes(row.file_bytes));
     let Some(summary) = &row.summary else {
         let none = || "-".to_owned();
-        return [number, none(), none(), size, none(), none(), text::harmless(row.error.as_deref().unwrap_or_default())];
+        return [
+            number,
+            none(),
+            none(),
+            size,
+            none(),
+            none(),
+            text::harmless(row.error.as_deref().unwrap_or_default()),
+        ];
     };
     let by = if summary.is_automatic { "itself" } else { "command" };
     let (after, made) = (text::duration(summary.after_ms), text::local_time(summary.made_unix_ms));
@@ -204,7 +228,10 @@ fn delete(places: &Checkpoints, numbers: &[String]) -> Result<()> {
     }
     for number in numbers {
         let found = all.iter().find(|kept| kept.number.to_string() == *number);
-        let none = || Failure::new(format!("there is no checkpoint {number}")).attempt("retake checkpoint --list");
+        let none = || {
+            Failure::new(format!("there is no checkpoint {number}"))
+                .attempt("retake checkpoint --list")
+        };
         places.remove(found.ok_or_else(none)?)?;
     }
     Ok(())

@@ -44,13 +44,15 @@ pub struct Options {
     #[arg(value_name = "RECORDING", default_value = "latest", hide_default_value = true)]
     recording: OsString,
 
-    /// Debug this process of the tree, by its number while recording or by the name of its program: the last that it executed, or an earlier one
+    /// Debug this process of the tree, by its number while recording or by the name of its program:
+    /// the last that it executed, or an earlier one
     #[arg(short, long, value_name = "PID|NAME")]
     process: Option<String>,
 
-    /// Where to begin: EVENT, THREAD:EVENT, a time since recording began such as 1.5s or 20ms, `begin`, `exit`, or `crash`. Without it, at
-    /// the crash if there is one, else at the exit
-    #[arg(long, value_name = "PLACE", default_value = "end", hide_default_value = true, value_parser = place)]
+    /// Where to begin: EVENT, THREAD:EVENT, a time since recording began such as 1.5s or 20ms,
+    /// `begin`, `exit`, or `crash`. Without it, at the crash if there is one, else at the exit
+    #[arg(long, value_name = "PLACE", default_value = "end", hide_default_value = true,
+        value_parser = place)]
     at: Destination,
 
     /// The debugger to run
@@ -58,18 +60,21 @@ pub struct Options {
     gdb: PathBuf,
 
     /// Run lldb, or the one at PATH, instead of gdb
-    #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true, default_missing_value = "lldb", conflicts_with_all = ["gdb", "serve", "dap"])]
+    #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true,
+        default_missing_value = "lldb", conflicts_with_all = ["gdb", "serve", "dap"])]
     lldb: Option<PathBuf>,
 
     /// Run no debugger: wait at this address for one that speaks gdb's protocol
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "gdb_arguments")]
     serve: Option<String>,
 
-    /// Speak the Debug Adapter Protocol, as VS Code and other editors do, on standard input and output; with --serve, there
+    /// Speak the Debug Adapter Protocol, as VS Code and other editors do, on standard input and
+    /// output; with --serve, there
     #[arg(long, conflicts_with = "gdb_arguments")]
     dap: bool,
 
-    /// Getting somewhere that takes as long leaves a checkpoint there, so that the next session begins there at once; see retake checkpoint
+    /// Getting somewhere that takes as long leaves a checkpoint there, so that the next session
+    /// begins there at once; see retake checkpoint
     #[arg(long, value_name = "SECONDS", default_value_t = 3.0, value_parser = seconds)]
     checkpoint_after: f64,
 
@@ -104,7 +109,8 @@ pub fn run(options: &Options) -> Result<()> {
                 Some(_) => lldb::with_script(&debugger, &session, &scratch)?,
                 None => gdb::with_script(&debugger, retake_debug::SCRIPT, &scratch)?,
             };
-            let status = gdb::run(session, command.args(&options.gdb_arguments), &front_end, &scratch)?;
+            let status =
+                gdb::run(session, command.args(&options.gdb_arguments), &front_end, &scratch)?;
             drop(scratch);
             end_as(status)
         }
@@ -117,21 +123,37 @@ impl Options {
         if self.no_checkpoints {
             Keeping::NONE
         } else {
-            Keeping { after: Some(Duration::from_secs_f64(self.checkpoint_after)), ..Keeping::default() }
+            Keeping {
+                after: Some(Duration::from_secs_f64(self.checkpoint_after)),
+                ..Keeping::default()
+            }
         }
     }
 }
 
 /// Replays a process up to some place. What the terminal sends then is left to whoever debugs.
-pub(super) fn start(recording: &Recording, target: Target, at: Destination, keeping: Keeping, scratch: &Scratch) -> Result<Session> {
+pub(super) fn start(
+    recording: &Recording,
+    target: Target,
+    at: Destination,
+    keeping: Keeping,
+    scratch: &Scratch,
+) -> Result<Session> {
     let session = replay_to(recording, target, at, keeping, scratch)?;
     retake_kernel::signals::leave_to_children();
     Ok(session)
 }
 
 /// Replays a process up to some place, or begins at a checkpoint near it.
-pub(super) fn replay_to(recording: &Recording, target: Target, at: Destination, keeping: Keeping, scratch: &Scratch) -> Result<Session> {
-    let mut session = Session::start(recording, target, scratch.path()).map_err(failure_of)?.with_kept(keeping);
+pub(super) fn replay_to(
+    recording: &Recording,
+    target: Target,
+    at: Destination,
+    keeping: Keeping,
+    scratch: &Scratch,
+) -> Result<Session> {
+    let mut session =
+        Session::start(recording, target, scratch.path()).map_err(failure_of)?.with_kept(keeping);
     session.go(at).map_err(failure_of)?;
     eprint!("{}", session.take_remarks());
     Ok(session)
@@ -147,7 +169,8 @@ pub(super) fn place(text: &str) -> std::result::Result<Destination, String> {
     text.parse()
 }
 
-/// The process that the user means, by number or name, and the program of it: the last, unless the name is an earlier one's.
+/// The process that the user means, by number or name, and the program of it: the last, unless the
+/// name is an earlier one's.
 pub(super) fn target_of(recording: &Recording, named: Option<&str>) -> Result<Target> {
     let choose = |pid| Target::choose(recording, pid).map_err(failure_of);
     let Some(text) = named else { return choose(None) };
@@ -158,7 +181,9 @@ pub(super) fn target_of(recording: &Recording, named: Option<&str>) -> Result<Ta
     if let Some(process) = all.iter().find(|process| text.parse() == Ok(process.pid)) {
         return choose(Some(process.pid));
     }
-    let runs_last = |process: &&Process| process.program.as_deref().is_some_and(|program| is_called(program, text));
+    let runs_last = |process: &&Process| {
+        process.program.as_deref().is_some_and(|program| is_called(program, text))
+    };
     if let Some(process) = all.iter().find(runs_last) {
         let last = choose(Some(process.pid))?;
         return Ok(program_called(recording, &last, text).unwrap_or(last));
@@ -168,12 +193,14 @@ pub(super) fn target_of(recording: &Recording, named: Option<&str>) -> Result<Ta
             return Ok(target);
         }
     }
-    Err(Failure::new(format!("no process of the recording is {text}")).attempt("retake ps, which lists them"))
+    Err(Failure::new(format!("no process of the recording is {text}"))
+        .attempt("retake ps, which lists them"))
 }
 
 /// The last program of a process that is called so.
 fn program_called(recording: &Recording, last: &Target, name: &str) -> Option<Target> {
-    let programs = (0..=last.program).rev().filter_map(|program| last.with_program(recording, program));
+    let programs =
+        (0..=last.program).rev().filter_map(|program| last.with_program(recording, program));
     programs.into_iter().find(|target| is_called(&target.program_path(recording), name))
 }
 
@@ -200,7 +227,9 @@ fn accept_one(address: &str, whom: &str) -> Result<TcpStream> {
 pub(super) fn failure_of(error: DebugError) -> Failure {
     match error {
         DebugError::Recording(error) => error.into(),
-        DebugError::Diverged(report) => Failure::new(report.to_string()).with_status(STATUS_DIVERGED),
+        DebugError::Diverged(report) => {
+            Failure::new(report.to_string()).with_status(STATUS_DIVERGED)
+        }
         error => Failure::new(error.to_string()),
     }
 }

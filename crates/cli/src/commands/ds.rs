@@ -44,7 +44,8 @@ enum Command {
     Txt(txt::Options),
     /// Describe a file: its types, records, sizes, compression
     Info(info::Options),
-    /// Rewrite files: other compression, extent size or byte order; only some records; several into one
+    /// Rewrite files: other compression, extent size or byte order; only some records; several into
+    /// one
     Repack(repack::Options),
     /// Count and summarise records, by groups
     Stat(stat::Options),
@@ -105,7 +106,8 @@ struct WriteArguments {
     output: PathBuf,
 
     /// Compression to try: none, lz4, snappy, zlib, bz2
-    #[arg(short, long, value_name = "KIND", value_delimiter = ',', default_value = "lz4", value_parser = compression)]
+    #[arg(short, long, value_name = "KIND", value_delimiter = ',', default_value = "lz4",
+        value_parser = compression)]
     compress: Vec<Compression>,
 
     /// Bytes of records in an extent, at most 64M
@@ -118,7 +120,11 @@ impl WriteArguments {
         let wanted = self.compress.iter().filter(|mode| **mode != Compression::None);
         let set = wanted.copied().try_fold(CompressionSet::NONE, CompressionSet::with);
         let compression = set.map_err(|error| Failure::new(error.to_string()))?;
-        Ok(WriterOptions { compression, extent_bytes: self.extent_size, ..WriterOptions::default() })
+        Ok(WriterOptions {
+            compression,
+            extent_bytes: self.extent_size,
+            ..WriterOptions::default()
+        })
     }
 }
 
@@ -180,7 +186,10 @@ struct ReadArguments {
 
 impl ReadArguments {
     fn options(&self) -> ReadOptions {
-        ReadOptions { digests: if self.no_verify { Digests::None } else { Digests::Both }, ..ReadOptions::default() }
+        ReadOptions {
+            digests: if self.no_verify { Digests::None } else { Digests::Both },
+            ..ReadOptions::default()
+        }
     }
 }
 
@@ -192,7 +201,11 @@ fn size(text: &str) -> std::result::Result<usize, String> {
         "k" | "K" | "KiB" => 10,
         "M" | "MiB" => 20,
         "G" | "GiB" => 30,
-        _ => return Err("expected a number of bytes, with k, M or G behind it for KiB, MiB, GiB".to_owned()),
+        _ => {
+            return Err(
+                "expected a number of bytes, with k, M or G behind it for KiB, MiB, GiB".to_owned()
+            );
+        }
     };
     let number = digits.parse::<usize>().ok().filter(|number| *number > 0);
     let bytes = number.and_then(|number| number.checked_mul(1 << shift));
@@ -205,7 +218,10 @@ mod tests {
 
     #[test]
     fn sizes() {
-        assert_eq!([size("1"), size("64k"), size("2MiB"), size("1G")], [Ok(1), Ok(65536), Ok(2 << 20), Ok(1 << 30)]);
+        assert_eq!(
+            [size("1"), size("64k"), size("2MiB"), size("1G")],
+            [Ok(1), Ok(65536), Ok(2 << 20), Ok(1 << 30)]
+        );
         for bad in ["", "k", "0", "1T", "-1", "99999999999999999999", "99999999999G"] {
             assert!(size(bad).is_err(), "{bad}");
         }

@@ -5,7 +5,9 @@ use std::ffi::OsString;
 use clap::{ArgGroup, Args};
 use retake_model::print::{TextOptions, event_line};
 use retake_model::{EventKind, EventRef, table};
-use retake_recording::{Error, EventReader, Numbered, Recording, StreamId, StreamKind, StreamSummary};
+use retake_recording::{
+    Error, EventReader, Numbered, Recording, StreamId, StreamKind, StreamSummary,
+};
 
 use crate::failure::{Failure, Result};
 use crate::json_event::JsonEvent;
@@ -51,8 +53,8 @@ pub struct Options {
     #[arg(long, value_delimiter = ',', value_name = "NAME", value_parser = call_number)]
     call: Vec<u16>,
 
-    /// Only these kinds of events: call, signal, fatal, exit, tsc, exec, start, turn, forced, hash, end, compare; and of what the
-    /// supervisor notes: thread, dropped
+    /// Only these kinds of events: call, signal, fatal, exit, tsc, exec, start, turn, forced, hash,
+    /// end, compare; and of what the supervisor notes: thread, dropped
     #[arg(long, value_delimiter = ',', value_name = "KIND", value_parser = kind)]
     kind: Vec<EventKind>,
 
@@ -90,7 +92,10 @@ fn call_number(name: &str) -> std::result::Result<u16, String> {
 }
 
 fn kind(name: &str) -> std::result::Result<EventKind, String> {
-    EventKind::ALL.into_iter().find(|kind| kind.name().eq_ignore_ascii_case(name)).ok_or_else(|| "there is no such kind of event".to_owned())
+    EventKind::ALL
+        .into_iter()
+        .find(|kind| kind.name().eq_ignore_ascii_case(name))
+        .ok_or_else(|| "there is no such kind of event".to_owned())
 }
 
 fn range(text: &str) -> std::result::Result<EventRange, String> {
@@ -108,14 +113,19 @@ pub fn run(options: &Options) -> Result<()> {
     recordings::warn(&recording);
     let dropped = recordings::dropped(&recording);
     recordings::note_dropped(&dropped);
-    let chosen: Vec<StreamSummary> = recording.streams().filter(|stream| options.wants_stream(stream)).collect();
+    let chosen: Vec<StreamSummary> =
+        recording.streams().filter(|stream| options.wants_stream(stream)).collect();
     if chosen.is_empty() && options.chooses_streams() {
-        if let Some(stream) = options.stream.iter().find(|stream| dropped.has_stream(StreamId(**stream))) {
-            return Err(
-                Failure::new(format!("stream {stream} was left out while recording (--keep-last)")).attempt("retake ps, which lists what is there")
-            );
+        if let Some(stream) =
+            options.stream.iter().find(|stream| dropped.has_stream(StreamId(**stream)))
+        {
+            return Err(Failure::new(format!(
+                "stream {stream} was left out while recording (--keep-last)"
+            ))
+            .attempt("retake ps, which lists what is there"));
         }
-        return Err(Failure::new("no thread of the recording is one of those chosen").attempt("retake ps, which lists the processes"));
+        return Err(Failure::new("no thread of the recording is one of those chosen")
+            .attempt("retake ps, which lists the processes"));
     }
     let mut output = Output::new();
     let mut failure = None;
@@ -131,12 +141,24 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 /// Prints one stream as far as it can be read. Returns the first thing that is wrong with it.
-fn dump_stream(options: &Options, recording: &Recording, stream: &StreamSummary, output: &mut Output) -> Result<Option<Failure>> {
+fn dump_stream(
+    options: &Options,
+    recording: &Recording,
+    stream: &StreamSummary,
+    output: &mut Output,
+) -> Result<Option<Failure>> {
     let range = options.event_range();
-    let text = TextOptions { string_bytes: options.strings, unabbreviated: true, ..TextOptions::default() };
+    let text = TextOptions {
+        string_bytes: options.strings,
+        unabbreviated: true,
+        ..TextOptions::default()
+    };
     let info = &stream.info;
     if !options.json {
-        let heading = format!("# stream {}: process {}, thread {}, {} events", info.id, info.pid, info.tid, stream.event_count);
+        let heading = format!(
+            "# stream {}: process {}, thread {}, {} events",
+            info.id, info.pid, info.tid, stream.event_count
+        );
         output.line(output.styled(Style::Bold, heading))?;
     }
     let mut reader = EventReader::new(recording, info.id)?;
@@ -160,7 +182,9 @@ fn dump_stream(options: &Options, recording: &Recording, stream: &StreamSummary,
             Ok(event) if options.wants_event(&event) => event,
             Ok(_) => continue,
             Err(error) => {
-                problem.get_or_insert_with(|| Error::Malformed { stream: info.id, index, error }.into());
+                problem.get_or_insert_with(|| {
+                    Error::Malformed { stream: info.id, index, error }.into()
+                });
                 continue;
             }
         };
@@ -192,7 +216,9 @@ impl Options {
         {
             return false;
         }
-        is_wanted(&self.pid, &info.pid) && is_wanted(&self.tid, &info.tid) && is_wanted(&self.stream, &info.id.0)
+        is_wanted(&self.pid, &info.pid)
+            && is_wanted(&self.tid, &info.tid)
+            && is_wanted(&self.stream, &info.id.0)
     }
 
     fn wants_event(&self, event: &EventRef<'_>) -> bool {
@@ -203,7 +229,10 @@ impl Options {
     fn event_range(&self) -> EventRange {
         match (self.range, self.around) {
             (Some(range), _) => range,
-            (None, Some(event)) => EventRange { first: event.saturating_sub(AROUND), end: event.saturating_add(AROUND + 1) },
+            (None, Some(event)) => EventRange {
+                first: event.saturating_sub(AROUND),
+                end: event.saturating_add(AROUND + 1),
+            },
             (None, None) => EventRange::ALL,
         }
     }

@@ -54,8 +54,8 @@ struct Info<'recording> {
     /// Places that are kept, and bytes of their files.
     checkpoint_count: usize,
     checkpoint_bytes: u64,
-    /// Of 100 calls, how many were handled without stopping the thread; absent if nothing was counted. Where the calls were
-    /// not counted, all events stand for them: nearly all are calls.
+    /// Of 100 calls, how many were handled without stopping the thread; absent if nothing was
+    /// counted. Where the calls were not counted, all events stand for them: nearly all are calls.
     without_stop_percent: Option<f64>,
     #[serde(skip)]
     is_of_calls: bool,
@@ -126,16 +126,24 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn collect<'recording>(recording: &'recording Recording, options: &Options) -> Result<Info<'recording>> {
+fn collect<'recording>(
+    recording: &'recording Recording,
+    options: &Options,
+) -> Result<Info<'recording>> {
     let metadata = recording.metadata();
     let contents = recording.contents()?;
     let calls = options.calls.then(|| count_calls(recording)).transpose()?;
-    let warnings: Vec<Warning> = if options.verify { recording.check()? } else { recording.warnings().to_vec() };
-    let streams: Vec<_> = recording.streams().filter(|stream| stream.info.kind != StreamKind::Supervisor).collect();
+    let warnings: Vec<Warning> =
+        if options.verify { recording.check()? } else { recording.warnings().to_vec() };
+    let streams: Vec<_> =
+        recording.streams().filter(|stream| stream.info.kind != StreamKind::Supervisor).collect();
     let dropped = recordings::dropped(recording);
     let checkpoints = recordings::checkpoints(recording).list()?;
     let event_count = streams.iter().map(|stream| stream.event_count).fold(0, u64::saturating_add);
-    let call_count = calls.as_ref().map(|calls| calls.values().map(|call| call.count).sum()).or_else(|| counter(metadata, "calls"));
+    let call_count = calls
+        .as_ref()
+        .map(|calls| calls.values().map(|call| call.count).sum())
+        .or_else(|| counter(metadata, "calls"));
     Ok(Info {
         path: recording.path().to_string_lossy().into_owned(),
         is_packed: recording.is_packed(),
@@ -172,7 +180,8 @@ fn obstacles(metadata: &Metadata) -> Vec<String> {
         obstacles.push("this retake has another system-call table".to_owned());
     }
     if metadata.contract_hash != retake_contract::HASH.to_string() {
-        obstacles.push("this retake has another contract between runtime and supervisor".to_owned());
+        obstacles
+            .push("this retake has another contract between runtime and supervisor".to_owned());
     }
     if metadata.runtime_hash != runtime_image::hash() {
         obstacles.push("this retake has another runtime".to_owned());
@@ -205,7 +214,9 @@ fn count_calls(recording: &Recording) -> Result<BTreeMap<String, CallCount>> {
             }
         }
     }
-    let name = |number| table::call(number).map_or_else(|| format!("syscall_{number}"), |row| row.name.to_owned());
+    let name = |number| {
+        table::call(number).map_or_else(|| format!("syscall_{number}"), |row| row.name.to_owned())
+    };
     Ok(by_number.into_iter().map(|(number, count)| (name(number), count)).collect())
 }
 
@@ -214,7 +225,9 @@ fn print(info: &Info<'_>, output: &mut Output) -> Result<()> {
         let label = output.styled(Style::Bold, format!("{label:<12}"));
         output.line(format!("{label}{}", text::harmless(&value)))?;
     }
-    for (label, texts, style) in [("not here", &info.obstacles, Style::Red), ("warning", &info.warnings, Style::Yellow)] {
+    for (label, texts, style) in
+        [("not here", &info.obstacles, Style::Red), ("warning", &info.warnings, Style::Yellow)]
+    {
         for text in texts {
             let label = output.styled(style, format!("{label:<12}"));
             output.line(format!("{label}{}", text::harmless(text)))?;
@@ -261,10 +274,21 @@ fn lines_of_counts(info: &Info<'_>) -> Vec<Line> {
     let events = text::count(info.event_count);
     let streams = text::count(info.stream_count as u64);
     let files = text::count(info.content_count as u64);
-    let (file_bytes, content_bytes) = (text::bytes(info.file_bytes), text::bytes(info.content_bytes));
-    let mut lines = vec![("events", format!("{events} in {streams} streams, {file_bytes}")), ("files", format!("{files} with {content_bytes}"))];
+    let (file_bytes, content_bytes) =
+        (text::bytes(info.file_bytes), text::bytes(info.content_bytes));
+    let mut lines = vec![
+        ("events", format!("{events} in {streams} streams, {file_bytes}")),
+        ("files", format!("{files} with {content_bytes}")),
+    ];
     if info.checkpoint_count > 0 {
-        lines.push(("checkpoints", format!("{} with {}", text::count(info.checkpoint_count as u64), text::bytes(info.checkpoint_bytes))));
+        lines.push((
+            "checkpoints",
+            format!(
+                "{} with {}",
+                text::count(info.checkpoint_count as u64),
+                text::bytes(info.checkpoint_bytes)
+            ),
+        ));
     }
     if let Some(percent) = info.without_stop_percent {
         let stops = text::count(counter(info.metadata, "ptrace_stops").unwrap_or(0));
@@ -296,30 +320,47 @@ fn line_of_calls(metadata: &Metadata) -> Option<Line> {
     let dispatched = counter(metadata, "dispatched_calls")?.min(calls);
     let fast = calls - dispatched;
     let percent = if calls == 0 { 100.0 } else { 100.0 * fast as f64 / calls as f64 };
-    let (calls, fast, dispatched) = (text::count(calls), text::count(fast), text::count(dispatched));
-    Some(("calls", format!("{calls}: {fast} ({percent:.3} %) from patched code, {dispatched} by dispatch")))
+    let (calls, fast, dispatched) =
+        (text::count(calls), text::count(fast), text::count(dispatched));
+    Some((
+        "calls",
+        format!("{calls}: {fast} ({percent:.3} %) from patched code, {dispatched} by dispatch"),
+    ))
 }
 
 /// How much the threads had to do with each other.
 fn line_of_threads(metadata: &Metadata) -> Option<Line> {
-    let [threads, turns, waits, wait_us] = ["threads", "turns", "baton_waits", "baton_wait_us"].map(|name| counter(metadata, name));
+    let [threads, turns, waits, wait_us] =
+        ["threads", "turns", "baton_waits", "baton_wait_us"].map(|name| counter(metadata, name));
     let (threads, turns, waits) = (text::count(threads?), text::count(turns?), text::count(waits?));
     let waited = text::duration(wait_us? / 1000);
-    Some(("threads", format!("{threads}, {turns} turns, waited {waits} times for a turn, {waited} in all")))
+    Some((
+        "threads",
+        format!("{threads}, {turns} turns, waited {waits} times for a turn, {waited} in all"),
+    ))
 }
 
-/// Where threads were stopped between events. What finding the places again costs is known only once it was done.
+/// Where threads were stopped between events. What finding the places again costs is known only
+/// once it was done.
 fn line_of_forced(metadata: &Metadata) -> Option<Line> {
     let forced = counter(metadata, "forced_points")?;
-    let hint = if forced == 0 { "" } else { "; what it costs to find them again: retake replay --statistics" };
+    let hint = if forced == 0 {
+        ""
+    } else {
+        "; what it costs to find them again: retake replay --statistics"
+    };
     Some(("forced", format!("{} places between events{hint}", text::count(forced))))
 }
 
 /// How and where the recording was made.
 fn lines_of_making(metadata: &Metadata) -> Vec<Line> {
     let machine = &metadata.machine;
-    let settings: Vec<String> = metadata.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
-    let retake = format!("{}, table {:.12}, runtime {:.12}", metadata.retake_version, metadata.table_hash, metadata.runtime_hash);
+    let settings: Vec<String> =
+        metadata.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
+    let retake = format!(
+        "{}, table {:.12}, runtime {:.12}",
+        metadata.retake_version, metadata.table_hash, metadata.runtime_hash
+    );
     vec![
         ("check", format!("{:?}", metadata.check_level).to_lowercase()),
         ("policy", format!("{:?}", metadata.policy).to_lowercase()),

@@ -47,7 +47,10 @@ pub fn run(options: &Options) -> Result<()> {
     let latest = latest(&location.recordings)?;
     let mut output = Output::new();
     if options.json {
-        let rows: Vec<Row<'_>> = listings.iter().map(|listing| json_row(listing, latest.as_deref() == Some(&*listing.path))).collect();
+        let rows: Vec<Row<'_>> = listings
+            .iter()
+            .map(|listing| json_row(listing, latest.as_deref() == Some(&*listing.path)))
+            .collect();
         output.json(&rows)?;
         return output.finish();
     }

@@ -64,7 +64,10 @@ pub fn run(options: &Options) -> Result<()> {
 
 /// A row for each process.
 pub fn table_of(tree: &[Placed<'_>]) -> Table {
-    let mut table = Table::new(&["PID", "PARENT", "THREADS", "EVENTS", "START", "TIME", "EXIT", "PROGRAM"], &[0, 1, 2, 3, 4, 5]);
+    let mut table = Table::new(
+        &["PID", "PARENT", "THREADS", "EVENTS", "START", "TIME", "EXIT", "PROGRAM"],
+        &[0, 1, 2, 3, 4, 5],
+    );
     for Placed { process, prefix } in tree {
         let parent = process.parent_pid;
         table.row([
@@ -73,7 +76,10 @@ pub fn table_of(tree: &[Placed<'_>]) -> Table {
             process.thread_count.to_string(),
             process.event_count.to_string(),
             process.started_ms.map_or("-".to_owned(), start_text),
-            process.started_ms.zip(process.ended_ms).map_or("-".to_owned(), |(start, end)| duration_text(end - start)),
+            process
+                .started_ms
+                .zip(process.ended_ms)
+                .map_or("-".to_owned(), |(start, end)| duration_text(end - start)),
             end_text(process.end),
             prefix.clone() + &command_text(process),
         ]);
@@ -82,7 +88,10 @@ pub fn table_of(tree: &[Placed<'_>]) -> Table {
 }
 
 fn table_of_threads(processes: &[Process]) -> Table {
-    let headings = ["PID", "TID", "EVENTS", "CALLS", "SIGNALS", "TURNS", "FORCED", "WAITS", "WAITED", "START", "TIME", "PROGRAM"];
+    let headings = [
+        "PID", "TID", "EVENTS", "CALLS", "SIGNALS", "TURNS", "FORCED", "WAITS", "WAITED", "START",
+        "TIME", "PROGRAM",
+    ];
     let mut table = Table::new(&headings, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     let number = |number: Option<u64>| number.map_or("-".to_owned(), |number| number.to_string());
     for Placed { process, prefix } in processes::tree(processes) {
@@ -98,7 +107,10 @@ fn table_of_threads(processes: &[Process]) -> Table {
                 number(thread.waits),
                 thread.waited_ms.map_or("-".to_owned(), duration_text),
                 thread.started_ms.map_or("-".to_owned(), start_text),
-                thread.started_ms.zip(thread.ended_ms).map_or("-".to_owned(), |(start, end)| duration_text(end - start)),
+                thread
+                    .started_ms
+                    .zip(thread.ended_ms)
+                    .map_or("-".to_owned(), |(start, end)| duration_text(end - start)),
                 if index == 0 { prefix.clone() + &command_text(process) } else { String::new() },
             ]);
         }
@@ -112,7 +124,11 @@ fn start_text(milliseconds: f64) -> String {
 }
 
 fn duration_text(milliseconds: f64) -> String {
-    if milliseconds < 10.0 { format!("{:.1} ms", milliseconds.max(0.0)) } else { text::duration(milliseconds as u64) }
+    if milliseconds < 10.0 {
+        format!("{:.1} ms", milliseconds.max(0.0))
+    } else {
+        text::duration(milliseconds as u64)
+    }
 }
 
 fn end_text(end: End) -> String {
@@ -128,6 +144,7 @@ fn end_text(end: End) -> String {
 fn command_text(process: &Process) -> String {
     let program = process.program.as_deref().unwrap_or("?");
     let arguments = process.arguments.iter().skip(1).map(String::as_str);
-    let words: Vec<ByteText> = std::iter::once(program).chain(arguments).map(ByteText::from).collect();
+    let words: Vec<ByteText> =
+        std::iter::once(program).chain(arguments).map(ByteText::from).collect();
     text::command(&words)
 }

@@ -44,7 +44,8 @@ pub struct Options {
     root: PathBuf,
 
     /// Make what the trace must have found
-    #[arg(long, value_enum, value_name = "WHEN", default_value = "auto", num_args = 0..=1, require_equals = true, default_missing_value = "always")]
+    #[arg(long, value_enum, value_name = "WHEN", default_value = "auto", num_args = 0..=1,
+        require_equals = true, default_missing_value = "always")]
     prepare: Prepare,
 
     /// What is compared with the trace
@@ -55,7 +56,8 @@ pub struct Options {
     #[arg(long, value_enum, value_name = "ORDER", default_value = "resource")]
     order: Order,
 
-    /// When calls are made: `asap`, `traced` for the pauses of the original, or `xN` for N times as fast as that
+    /// When calls are made: `asap`, `traced` for the pauses of the original, or `xN` for N times as
+    /// fast as that
     #[arg(long, value_name = "SPEED", default_value = "asap", value_parser = speed)]
     speed: retake_reanimate::Speed,
 
@@ -71,7 +73,8 @@ pub struct Options {
     #[arg(long, value_name = "BYTES", default_value_t = 64 << 30)]
     allocation_limit: u64,
 
-    /// Compare the tree at ORIGINAL with the one that came out; it was at PATH when traced, if not at the same place
+    /// Compare the tree at ORIGINAL with the one that came out; it was at PATH when traced, if not
+    /// at the same place
     #[arg(long, value_name = "ORIGINAL[=PATH]")]
     compare: Vec<OsString>,
 
@@ -134,7 +137,9 @@ fn speed(text: &str) -> std::result::Result<retake_reanimate::Speed, String> {
         text => {
             let factor = text.strip_prefix('x').unwrap_or(text).parse::<f64>().ok();
             let factor = factor.filter(|factor| factor.is_finite() && *factor > 0.0);
-            factor.map(Speed::Traced).ok_or_else(|| String::from("use asap, traced, or a factor such as x2 or x0.5"))
+            factor
+                .map(Speed::Traced)
+                .ok_or_else(|| String::from("use asap, traced, or a factor such as x2 or x0.5"))
         }
     }
 }
@@ -188,8 +193,13 @@ struct Printed<'report> {
 pub fn run(options: &Options) -> Result<()> {
     let bar = bar();
     let open = |pass| {
-        // The digest over what is in the file finds all that became of it since; that over what it unpacks to takes a sixth of the whole replay's time.
-        let reading = TraceReaderOptions { digests: Digests::Packed, skips_written: pass == Pass::Preparing, ..Default::default() };
+        // The digest over what is in the file finds all that became of it since; that over what it
+        // unpacks to takes a sixth of the whole replay's time.
+        let reading = TraceReaderOptions {
+            digests: Digests::Packed,
+            skips_written: pass == Pass::Preparing,
+            ..Default::default()
+        };
         records(&options.trace, &reading)
     };
     let replayed = reanimate(&options.for_replay(), open, &mut |step| show(&bar, step));
@@ -197,7 +207,9 @@ pub fn run(options: &Options) -> Result<()> {
     let report = replayed.map_err(|error| {
         let failure = Failure::new(error.to_string());
         match error {
-            retake_reanimate::Error::Trace(_) => failure.attempt("retake ds info TRACE, which says what can be read of it"),
+            retake_reanimate::Error::Trace(_) => {
+                failure.attempt("retake ds info TRACE, which says what can be read of it")
+            }
             _ => failure,
         }
     })?;
@@ -216,14 +228,21 @@ pub fn run(options: &Options) -> Result<()> {
 
 type Read = std::result::Result<TraceRecord, TraceError>;
 
-fn records(path: &Path, options: &TraceReaderOptions) -> std::result::Result<impl Iterator<Item = Read> + Send + use<>, TraceError> {
+fn records(
+    path: &Path,
+    options: &TraceReaderOptions,
+) -> std::result::Result<impl Iterator<Item = Read> + Send + use<>, TraceError> {
     let mut reader = TraceReader::open(path, options)?;
     Ok(std::iter::from_fn(move || reader.next_record().transpose()))
 }
 
 fn bar() -> ProgressBar {
     use std::io::IsTerminal;
-    let target = if std::io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let target = if std::io::stderr().is_terminal() {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    };
     let bar = ProgressBar::with_draw_target(None, target);
     let style = ProgressStyle::with_template("{spinner} {msg} {human_pos} calls, {per_sec}");
     bar.set_style(style.expect("the template is well-formed"));
@@ -242,26 +261,33 @@ fn show(bar: &ProgressBar, step: Step) {
 fn compare(root: &Path, what: &OsStr) -> Result<Compared> {
     let bytes = what.as_bytes();
     let (original, place) = match bytes.iter().rposition(|byte| *byte == b'=') {
-        Some(index) => (OsStr::from_bytes(&bytes[..index]), Some(OsStr::from_bytes(&bytes[index + 1..]))),
+        Some(index) => {
+            (OsStr::from_bytes(&bytes[..index]), Some(OsStr::from_bytes(&bytes[index + 1..])))
+        }
         None => (what, None),
     };
-    let original = std::fs::canonicalize(original).map_err(|error| Failure::system("compare", Path::new(original).display(), &error))?;
+    let original = std::fs::canonicalize(original)
+        .map_err(|error| Failure::system("compare", Path::new(original).display(), &error))?;
     let place = place.map_or_else(|| original.clone(), PathBuf::from);
     let copy = below(root, &place);
-    let comparison = compare_trees(&original, &copy).map_err(|error| Failure::new(error.to_string()))?;
+    let comparison =
+        compare_trees(&original, &copy).map_err(|error| Failure::new(error.to_string()))?;
     Ok(Compared { original, copy, comparison })
 }
 
 /// Where something that was traced at an absolute path is now.
 fn below(root: &Path, place: &Path) -> PathBuf {
-    let below: PathBuf = place.components().filter(|part| matches!(part, std::path::Component::Normal(_))).collect();
+    let below: PathBuf =
+        place.components().filter(|part| matches!(part, std::path::Component::Normal(_))).collect();
     root.join(below)
 }
 
 fn verify_tree(root: &Path, file: &Path) -> Result<Compared> {
-    let text = std::fs::read(file).map_err(|error| Failure::system("read", file.display(), &error))?;
+    let text =
+        std::fs::read(file).map_err(|error| Failure::system("read", file.display(), &error))?;
     let manifest: Manifest = serde_json::from_slice(&text).map_err(|error| {
-        Failure::new(format!("{} is no manifest: {error}", file.display())).attempt("retake trace --manifest FILE, which takes one")
+        Failure::new(format!("{} is no manifest: {error}", file.display()))
+            .attempt("retake trace --manifest FILE, which takes one")
     })?;
     let copy = below(root, Path::new(&manifest.tree));
     let comparison = manifest.compare(&copy).map_err(|error| Failure::new(error.to_string()))?;
@@ -270,13 +296,23 @@ fn verify_tree(root: &Path, file: &Path) -> Result<Compared> {
 
 fn print(output: &mut Output, report: &Report, compared: &[Compared]) -> Result<()> {
     if let Some(prepared) = &report.prepared {
-        let counts = format!("{} files, {} directories, {} others", prepared.files, prepared.directories, prepared.others);
+        let counts = format!(
+            "{} files, {} directories, {} others",
+            prepared.files, prepared.directories, prepared.others
+        );
         output.line(format!("prepared    {counts} in {:.2} s", report.preparation_seconds))?;
-        prepared.failures.iter().take(SHOWN).try_for_each(|failure| output.line(format!("            {failure}")))?;
+        prepared
+            .failures
+            .iter()
+            .take(SHOWN)
+            .try_for_each(|failure| output.line(format!("            {failure}")))?;
     }
     let simulated: u64 = report.simulated.values().sum();
     let skipped: u64 = report.skipped.values().sum();
-    output.line(format!("calls       {} in {:.2} s, by {} threads", report.calls, report.replay_seconds, report.threads))?;
+    output.line(format!(
+        "calls       {} in {:.2} s, by {} threads",
+        report.calls, report.replay_seconds, report.threads
+    ))?;
     output.line(format!("verified    {}", output.styled(Style::Green, report.verified)))?;
     let style = if report.mismatched == 0 { Style::Green } else { Style::Red };
     output.line(format!("different   {}", output.styled(style, report.mismatched)))?;
@@ -295,7 +331,11 @@ fn print(output: &mut Output, report: &Report, compared: &[Compared]) -> Result<
     }
     for tree in compared {
         let (count, files) = (tree.comparison.difference_count, tree.comparison.files);
-        output.line(format!("compared    {} with {}: {files} files, {count} differences", tree.original.display(), tree.copy.display()))?;
+        output.line(format!(
+            "compared    {} with {}: {files} files, {count} differences",
+            tree.original.display(),
+            tree.copy.display()
+        ))?;
         for difference in tree.comparison.differences.iter().take(SHOWN) {
             output.line(format!("  {}: {}", difference.path, difference.what))?;
         }
@@ -303,18 +343,33 @@ fn print(output: &mut Output, report: &Report, compared: &[Compared]) -> Result<
     Ok(())
 }
 
-fn reasons(output: &mut Output, label: &str, count: u64, reasons: &BTreeMap<&'static str, u64>) -> Result<()> {
+fn reasons(
+    output: &mut Output,
+    label: &str,
+    count: u64,
+    reasons: &BTreeMap<&'static str, u64>,
+) -> Result<()> {
     output.line(format!("{label:<11} {count}"))?;
-    reasons.iter().try_for_each(|(reason, count)| output.line(output.styled(Style::Faint, format!("  {count:>8}  {reason}"))))
+    reasons.iter().try_for_each(|(reason, count)| {
+        output.line(output.styled(Style::Faint, format!("  {count:>8}  {reason}")))
+    })
 }
 
 fn verdict(report: &Report, compared: &[Compared]) -> Result<()> {
     if !report.is_faithful() {
-        let failure = Failure::new("the replay differs from the trace").with_status(STATUS_DIVERGED);
-        return Err(if report.stopped { failure.attempt("--on-mismatch warn, to see all differences") } else { failure });
+        let failure =
+            Failure::new("the replay differs from the trace").with_status(STATUS_DIVERGED);
+        return Err(if report.stopped {
+            failure.attempt("--on-mismatch warn, to see all differences")
+        } else {
+            failure
+        });
     }
     match compared.iter().find(|tree| !tree.comparison.is_same()) {
-        Some(tree) => Err(Failure::new(format!("{} differs from the original", tree.copy.display())).with_status(STATUS_DIVERGED)),
+        Some(tree) => {
+            Err(Failure::new(format!("{} differs from the original", tree.copy.display()))
+                .with_status(STATUS_DIVERGED))
+        }
         None => Ok(()),
     }
 }

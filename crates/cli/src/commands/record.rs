@@ -8,7 +8,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use retake_record::{Ended, KeepLast, RecordError, Request};
-use retake_recording::{ByteText, Location, Metadata, Recording, RecordingWriter, Store, create_numbered, set_latest};
+use retake_recording::{
+    ByteText, Location, Metadata, Recording, RecordingWriter, Store, create_numbered, set_latest,
+};
 use retake_supervisor::runtime_image;
 
 mod on_crash;
@@ -40,63 +42,75 @@ Examples:
                                      straight to gdb at the crash, if there is one
 ")]
 pub struct Options {
-    /// Make the recording here: a new or empty folder. Without it, recordings are named and kept by retake (see `retake ls`)
+    /// Make the recording here: a new or empty folder. Without it, recordings are named and kept by
+    /// retake (see `retake ls`)
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 
-    /// How often the state of memory is noted, so that replay can compare: at `full`, at every point where that is possible,
-    /// which is slow; `sampled` at few enough to cost nothing noticeable; `off`, never
+    /// How often the state of memory is noted, so that replay can compare: at `full`, at every
+    /// point where that is possible, which is slow; `sampled` at few enough to cost nothing
+    /// noticeable; `off`, never
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t = Check::Sampled)]
     check: Check,
 
-    /// Rewrite no machine code: every system call takes the slow path. Helps to tell whose fault a misbehaviour is
+    /// Rewrite no machine code: every system call takes the slow path. Helps to tell whose fault a
+    /// misbehaviour is
     #[arg(long)]
     no_fast_path: bool,
 
-    /// Disturb the program: run its threads in random order, interrupt them at random places and let them wake up late, so that
-    /// rare interleavings show up
+    /// Disturb the program: run its threads in random order, interrupt them at random places and
+    /// let them wake up late, so that rare interleavings show up
     #[arg(long)]
     chaos: bool,
 
-    /// Make the random choices of --chaos that this number stands for; `retake info` shows the one a recording was made with
+    /// Make the random choices of --chaos that this number stands for; `retake info` shows the one
+    /// a recording was made with
     #[arg(long, value_name = "N", requires = "chaos")]
     seed: Option<u64>,
 
-    /// Run the program again and again, until it fails: ends with a status other than 0, by a signal, or not in time (--timeout).
-    /// Only the recording of the run that failed is kept. Standard input is read by the first run. Ends as that run ended, with
-    /// 124 if it was not in time, with 0 if none failed
+    /// Run the program again and again, until it fails: ends with a status other than 0, by a
+    /// signal, or not in time (--timeout). Only the recording of the run that failed is kept.
+    /// Standard input is read by the first run. Ends as that run ended, with 124 if it was not in
+    /// time, with 0 if none failed
     #[arg(long)]
     until_failure: bool,
 
     /// With --until-failure, how many times at most
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 1000, requires = "until_failure", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1000, requires = "until_failure",
+        value_parser = clap::value_parser!(u64).range(1..))]
     runs: u64,
 
-    /// End the program, and all it started, after so many seconds: with SIGTERM, two seconds later with SIGKILL
+    /// End the program, and all it started, after so many seconds: with SIGTERM, two seconds later
+    /// with SIGKILL
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
 
-    /// Keep a long recording small: leave out processes that have ended, the oldest first, as soon as the events take more than
-    /// SIZE (64M, 2G), or that ended longer than TIME ago (30min, 12h, 2d). What is kept can be replayed as ever; `retake info`
-    /// says what was left out. Processes that run, their parents, and those that shared memory or mapped files with others
-    /// stay: the recording of a single process that runs for days grows with it
+    /// Keep a long recording small: leave out processes that have ended, the oldest first, as soon
+    /// as the events take more than SIZE (64M, 2G), or that ended longer than TIME ago (30min, 12h,
+    /// 2d). What is kept can be replayed as ever; `retake info` says what was left out. Processes
+    /// that run, their parents, and those that shared memory or mapped files with others stay: the
+    /// recording of a single process that runs for days grows with it
     #[arg(long, value_name = "SIZE|TIME", value_parser = keep_last::parse)]
     keep_last: Option<KeepLast>,
 
-    /// Also keep the data that the kernel moves between descriptors (sendfile, splice, copy_file_range), which replay does without: only then does
-    /// a trace made of the recording have them (retake trace --from). The recording grows by as much
+    /// Also keep the data that the kernel moves between descriptors (sendfile, splice,
+    /// copy_file_range), which replay does without: only then does a trace made of the recording
+    /// have them (retake trace --from). The recording grows by as much
     #[arg(long)]
     moved_data: bool,
 
-    /// Which orderings between threads that share memory are recorded. `serial`: all of them; the threads take turns, on one core, and replay is exact.
-    /// `sync`: those of system calls, atomic instructions and the C library's functions for threads; the threads run in parallel, also at replay. That is
-    /// exact for programs that synchronise by these alone, as with mutexes; where threads race, replay may diverge, and says so. Such recordings
-    /// cannot be debugged yet
-    #[arg(long, value_enum, value_name = "POLICY", default_value_t = Policy::Serial, conflicts_with_all = ["chaos", "no_fast_path", "debug_on_crash"])]
+    /// Which orderings between threads that share memory are recorded. `serial`: all of them; the
+    /// threads take turns, on one core, and replay is exact. `sync`: those of system calls, atomic
+    /// instructions and the C library's functions for threads; the threads run in parallel, also at
+    /// replay. That is exact for programs that synchronise by these alone, as with mutexes; where
+    /// threads race, replay may diverge, and says so. Such recordings cannot be debugged yet
+    #[arg(long, value_enum, value_name = "POLICY", default_value_t = Policy::Serial,
+        conflicts_with_all = ["chaos", "no_fast_path", "debug_on_crash"])]
     policy: Policy,
 
-    /// If a process crashes, debug it at once: gdb stands at the crash, and goes backwards from there. Where standard input and output are
-    /// no terminals, print a backtrace instead (see retake backtrace)
+    /// If a process crashes, debug it at once: gdb stands at the crash, and goes backwards from
+    /// there. Where standard input and output are no terminals, print a backtrace instead (see
+    /// retake backtrace)
     #[arg(long)]
     debug_on_crash: bool,
 
@@ -126,12 +140,14 @@ impl From<Policy> for retake_recording::Policy {
 /// Exit status: the program was ended because its time was up, as of `timeout(1)`.
 const STATUS_TIMED_OUT: i32 = 124;
 
-/// Records, and ends this process as the program ended. Returns only if that fails, or if no run fails.
+/// Records, and ends this process as the program ended. Returns only if that fails, or if no run
+/// fails.
 pub fn run(options: &Options) -> Result<()> {
     let found = find_program::find(&options.command, std::env::var_os("PATH").as_deref())?;
     let location = Location::from_environment()?;
     location.prepare()?;
-    let recorder = Recorder { options, found, location, environment: std::env::vars_os().collect() };
+    let recorder =
+        Recorder { options, found, location, environment: std::env::vars_os().collect() };
     let seed = options.chaos.then(|| options.seed.unwrap_or_else(random_seed));
     if options.until_failure {
         return until_failure::run(&recorder, seed);
@@ -222,18 +238,25 @@ fn start(options: &Options, location: &Location, metadata: &Metadata) -> Result<
         return Ok(writer);
     };
     // The program may change its folder; the recording stays where the user meant it.
-    let output = std::path::absolute(output).map_err(|error| Failure::system("find", output.display(), &error))?;
+    let output = std::path::absolute(output)
+        .map_err(|error| Failure::system("find", output.display(), &error))?;
     // Succeeds only for an empty folder, which is as good as none.
     let _ = fs::remove_dir(&output);
     match RecordingWriter::create(&output, metadata) {
-        Err(error @ retake_recording::Error::AlreadyExists { .. }) => {
-            Err(Failure::from(error).attempt("another folder for -o, or retake rm if it is a recording you no longer need"))
-        }
+        Err(error @ retake_recording::Error::AlreadyExists { .. }) => Err(Failure::from(error)
+            .attempt(
+                "another folder for -o, or retake rm if it is a recording you no longer need",
+            )),
         result => Ok(result?),
     }
 }
 
-fn describe(options: &Options, found: &Found, environment_count: usize, seed: Option<u64>) -> Metadata {
+fn describe(
+    options: &Options,
+    found: &Found,
+    environment_count: usize,
+    seed: Option<u64>,
+) -> Metadata {
     let fast_path = if options.no_fast_path { "off" } else { "on" };
     Metadata {
         check_level: options.check.into(),
@@ -270,9 +293,11 @@ pub fn describe_program(found: &Found, environment_count: usize) -> Metadata {
     }
 }
 
-/// What to tell of a recording that failed. If the program never ran, the recording is removed: there is nothing in it.
+/// What to tell of a recording that failed. If the program never ran, the recording is removed:
+/// there is nothing in it.
 fn failed(error: &RecordError, directory: &Path) -> Failure {
-    let is_empty = Recording::open(directory).is_ok_and(|recording| recording.streams().all(|stream| stream.bytes == 0));
+    let is_empty = Recording::open(directory)
+        .is_ok_and(|recording| recording.streams().all(|stream| stream.bytes == 0));
     let failure = Failure::new(error.to_string());
     let failure = match error {
         RecordError::Exec { source, .. } => failure.with_status(find_program::status_of(source)),
@@ -283,5 +308,8 @@ fn failed(error: &RecordError, directory: &Path) -> Failure {
         let _ = fs::remove_dir_all(directory);
         return failure;
     }
-    failure.attempt(format!("retake replay {}, which has what was recorded until then", directory.display()))
+    failure.attempt(format!(
+        "retake replay {}, which has what was recorded until then",
+        directory.display()
+    ))
 }

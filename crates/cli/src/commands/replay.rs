@@ -53,33 +53,42 @@ pub struct Options {
     #[arg(short, long)]
     quiet: bool,
 
-    /// Say at the end what the replay cost: time, rate, and the search for places between events where threads were stopped
+    /// Say at the end what the replay cost: time, rate, and the search for places between events
+    /// where threads were stopped
     #[arg(long)]
     statistics: bool,
 
-    /// Whether to compare the state of memory where the recording notes it; `full` and `sampled` compare all that is noted
+    /// Whether to compare the state of memory where the recording notes it; `full` and `sampled`
+    /// compare all that is noted
     #[arg(long, value_enum, value_name = "LEVEL")]
     check: Option<Check>,
 
-    /// Replay one process (-p, else the one that crashed, else the first) up to a place, print what it printed up to there, and say where it
-    /// stands: EVENT, THREAD:EVENT, a time since recording began such as 1.5s or 20ms, `exit` or `crash`
-    #[arg(long, value_name = "PLACE", value_parser = debug::place, conflicts_with_all = ["statistics", "check"])]
+    /// Replay one process (-p, else the one that crashed, else the first) up to a place, print what
+    /// it printed up to there, and say where it stands: EVENT, THREAD:EVENT, a time since recording
+    /// began such as 1.5s or 20ms, `exit` or `crash`
+    #[arg(long, value_name = "PLACE", value_parser = debug::place,
+        conflicts_with_all = ["statistics", "check"])]
     until: Option<Destination>,
 
-    /// Print every system call with its data to standard error, when all is replayed, in an order in which they can have happened
+    /// Print every system call with its data to standard error, when all is replayed, in an order
+    /// in which they can have happened
     #[arg(long, conflicts_with_all = ["until", "statistics", "check"])]
     trace_calls: bool,
 
-    /// Replay one process (as with --until), look at its stack at places spread evenly over its events, and write how often it was where: a
-    /// flame graph if the name ends in .svg, else folded stacks. The same recording gives the same profile. Needs gdb
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["until", "trace_calls", "statistics", "check"])]
+    /// Replay one process (as with --until), look at its stack at places spread evenly over its
+    /// events, and write how often it was where: a flame graph if the name ends in .svg, else
+    /// folded stacks. The same recording gives the same profile. Needs gdb
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["until", "trace_calls", "statistics",
+        "check"])]
     profile: Option<PathBuf>,
 
     /// How many places --profile looks at, at most
-    #[arg(long, value_name = "COUNT", default_value_t = 500, requires = "profile", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "COUNT", default_value_t = 500, requires = "profile",
+        value_parser = clap::value_parser!(u64).range(1..))]
     samples: u64,
 
-    /// The process for --until and --profile, by its number while recording or by the name of its program
+    /// The process for --until and --profile, by its number while recording or by the name of its
+    /// program
     #[arg(short, long, value_name = "PID|NAME", conflicts_with = "trace_calls")]
     process: Option<String>,
 }
@@ -94,16 +103,26 @@ pub fn run(options: &Options) -> Result<()> {
     if let Some(analysis) = options.analysis() {
         return analysis(&recording, options);
     }
-    if options.check == Some(Check::Full) && metadata.check_level != CheckLevel::Full && std::io::stderr().is_terminal() {
-        eprintln!("note: only what was noted while recording can be compared; see retake record --check=full");
+    if options.check == Some(Check::Full)
+        && metadata.check_level != CheckLevel::Full
+        && std::io::stderr().is_terminal()
+    {
+        eprintln!(
+            "note: only what was noted while recording can be compared; see retake record \
+            --check=full"
+        );
     }
-    let request = retake_replay::Request { quiet: options.quiet, check_off: options.check == Some(Check::Off) };
+    let request = retake_replay::Request {
+        quiet: options.quiet,
+        check_off: options.check == Some(Check::Off),
+    };
     let scratch = Scratch::create()?;
     let started = Instant::now();
     let mut status = Status::default();
     let outcome = {
         // What the program prints and a bar do not go together on one terminal.
-        let bar = (options.quiet || !std::io::stdout().is_terminal()).then(|| Bar::new("replaying"));
+        let bar =
+            (options.quiet || !std::io::stdout().is_terminal()).then(|| Bar::new("replaying"));
         retake_replay::replay(recording, request, scratch.path(), &mut |now| {
             status = *now;
             if let Some(bar) = &bar {
@@ -117,7 +136,9 @@ pub fn run(options: &Options) -> Result<()> {
     }
     match outcome.map_err(failure_of)? {
         Outcome::Finished(status) => retake_kernel::signals::end_as(status),
-        Outcome::Diverged(report) => Err(Failure::new(report.to_string()).with_status(STATUS_DIVERGED)),
+        Outcome::Diverged(report) => {
+            Err(Failure::new(report.to_string()).with_status(STATUS_DIVERGED))
+        }
     }
 }
 
@@ -148,7 +169,10 @@ fn tell(status: &Status, duration: Duration) {
     if status.forced_found > 0 {
         let search = text::duration(status.forced_search.as_millis() as u64);
         let (found, misses) = (text::count(status.forced_found), text::count(status.forced_misses));
-        eprintln!("retake: {found} places between events found again, after {misses} other visits and {search} of search");
+        eprintln!(
+            "retake: {found} places between events found again, after {misses} other visits and \
+            {search} of search"
+        );
     }
 }
 
@@ -174,7 +198,11 @@ pub fn check_build(metadata: &Metadata) -> Result<()> {
     ];
     for (what, recorded, here) in hashes {
         if *recorded != here {
-            let error = ReplayError::OtherBuild { what, recorded: shown_hash(recorded), here: shown_hash(&here) };
+            let error = ReplayError::OtherBuild {
+                what,
+                recorded: shown_hash(recorded),
+                here: shown_hash(&here),
+            };
             return Err(Failure::new(error.to_string()));
         }
     }
@@ -197,7 +225,9 @@ fn check_machine(metadata: &Metadata) -> Result<()> {
     }
     let missing = missing.join(" ").escape_default().to_string();
     let model = metadata.machine.cpu_model.escape_default();
-    Err(Failure::new(format!("this machine's processor lacks what the recorded program could use: {missing}"))
-        .likely(format!("it was recorded on another kind of processor: {model}"))
-        .attempt("replaying on a machine that has it"))
+    Err(Failure::new(format!(
+        "this machine's processor lacks what the recorded program could use: {missing}"
+    ))
+    .likely(format!("it was recorded on another kind of processor: {model}"))
+    .attempt("replaying on a machine that has it"))
 }

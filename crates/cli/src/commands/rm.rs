@@ -54,7 +54,8 @@ pub fn run(options: &Options) -> Result<()> {
 /// With the checkpoints that are kept elsewhere, because it is packed or was not to be written to.
 fn remove(name: &OsStr) -> Result<()> {
     let path = recordings::find(name)?;
-    let checkpoints = Recording::open(&path).ok().map(|recording| recordings::checkpoints(&recording));
+    let checkpoints =
+        Recording::open(&path).ok().map(|recording| recordings::checkpoints(&recording));
     retake_recording::remove(&path)?;
     Ok(checkpoints.map_or(Ok(()), |checkpoints| checkpoints.remove_elsewhere())?)
 }

@@ -32,7 +32,8 @@ use crate::trace_source::Source;
 enum Method {
     /// By code of retake's own in each process: the fastest, nothing needs to stop
     InProcess,
-    /// From outside, each thread stopping before and after each call: slow, and works where nothing else does
+    /// From outside, each thread stopping before and after each call: slow, and works where nothing
+    /// else does
     Ptrace,
     /// In the kernel; needs privilege
     Ebpf,
@@ -45,7 +46,8 @@ enum Other {
     Stat(stat::Options),
 }
 
-/// As much of a buffer is read at least, where it may be a structure that is told field by field, or a listing whose entries are counted.
+/// As much of a buffer is read at least, where it may be a structure that is told field by field,
+/// or a listing whose entries are counted.
 const LARGEST_STRUCTURE: usize = 4 << 10;
 
 /// Options of `retake trace`.
@@ -81,21 +83,24 @@ pub struct Options {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// How to see the calls; without it, in-process, or with -p ebpf where that works and else ptrace
+    /// How to see the calls; without it, in-process, or with -p ebpf where that works and else
+    /// ptrace
     #[arg(long, value_enum, value_name = "METHOD")]
     method: Option<Method>,
 
     /// Trace processes that run already, with all their threads and descendants
-    #[arg(short = 'p', long = "attach", value_name = "PID", value_parser = process_list, conflicts_with_all = ["from", "command"])]
+    #[arg(short = 'p', long = "attach", value_name = "PID", value_parser = process_list,
+        conflicts_with_all = ["from", "command"])]
     attach: Vec<ProcessList>,
 
     /// Trace a recording, by name or path, or what is left of a trace that was cut off
     #[arg(long, value_name = "RECORDING", conflicts_with_all = ["method", "command"])]
     from: Option<OsString>,
 
-    /// Which calls: names, or classes such as %file, %network, %process, %memory, %signal, %desc, %ipc, %creds, %clock; `!` in front turns it
-    /// round. Also signal=SET, status=SET (successful, failed, unfinished), error=NAMES, and descriptor=KINDS for calls that take or make a descriptor of a
-    /// file, directory, device, pipe, socket, or anonymous
+    /// Which calls: names, or classes such as %file, %network, %process, %memory, %signal, %desc,
+    /// %ipc, %creds, %clock; `!` in front turns it round. Also signal=SET, status=SET (successful,
+    /// failed, unfinished), error=NAMES, and descriptor=KINDS for calls that take or make a
+    /// descriptor of a file, directory, device, pipe, socket, or anonymous
     #[arg(short = 'e', long = "expression", value_name = "EXPRESSION", allow_hyphen_values = true)]
     expressions: Vec<String>,
 
@@ -166,8 +171,9 @@ pub struct Options {
     #[arg(short, long, action = ArgAction::Count)]
     quiet: u8,
 
-    /// Follow threads and child processes: always done. With -o to a text file, each line then says which thread it is of; -ff gives each thread a
-    /// file of its own, with its number behind the name
+    /// Follow threads and child processes: always done. With -o to a text file, each line then says
+    /// which thread it is of; -ff gives each thread a file of its own, with its number behind the
+    /// name
     #[arg(short = 'f', long, action = ArgAction::Count)]
     follow_forks: u8,
 
@@ -180,13 +186,15 @@ pub struct Options {
     output_append_mode: bool,
 
     /// Set a variable of the program's environment, or without a value remove it
-    #[arg(short = 'E', long = "env", value_name = "NAME[=VALUE]", conflicts_with_all = ["from", "attach"])]
+    #[arg(short = 'E', long = "env", value_name = "NAME[=VALUE]", conflicts_with_all = ["from",
+        "attach"])]
     environment: Vec<OsString>,
 
     #[command(flatten)]
     refused: refused::Options,
 
-    /// At the end, write down what the tree at --tree looks like, for `retake reanimate --verify-tree`
+    /// At the end, write down what the tree at --tree looks like, for `retake reanimate
+    /// --verify-tree`
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
     manifest: Option<PathBuf>,
 
@@ -199,7 +207,8 @@ pub struct Options {
     no_fast_path: bool,
 
     /// The program and its arguments
-    #[arg(required_unless_present_any = ["from", "attach"], trailing_var_arg = true, value_name = "COMMAND")]
+    #[arg(required_unless_present_any = ["from", "attach"], trailing_var_arg = true,
+        value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
@@ -208,12 +217,22 @@ pub struct Options {
 struct ProcessList(Vec<i32>);
 
 fn process_list(text: &str) -> std::result::Result<ProcessList, String> {
-    let number = |text: &str| text.parse().ok().filter(|number| *number > 0).ok_or_else(|| format!("{text} is not the number of a process"));
-    let numbers: Vec<i32> = text.split([',', ' ', '\n', '\t']).filter(|text| !text.is_empty()).map(number).collect::<std::result::Result<_, _>>()?;
+    let number = |text: &str| {
+        text.parse()
+            .ok()
+            .filter(|number| *number > 0)
+            .ok_or_else(|| format!("{text} is not the number of a process"))
+    };
+    let numbers: Vec<i32> = text
+        .split([',', ' ', '\n', '\t'])
+        .filter(|text| !text.is_empty())
+        .map(number)
+        .collect::<std::result::Result<_, _>>()?;
     if numbers.is_empty() { Err("which process?".to_owned()) } else { Ok(ProcessList(numbers)) }
 }
 
-/// Traces, and ends this process as the program ended. Returns if that fails, or after tracing a recording.
+/// Traces, and ends this process as the program ended. Returns if that fails, or after tracing a
+/// recording.
 pub fn run(options: &Options) -> Result<()> {
     if let Some(Other::Stat(options)) = &options.other {
         return stat::run(options);
@@ -262,11 +281,13 @@ fn trace_program(options: &Options, filter: Filter) -> Result<()> {
     retake_kernel::signals::end_as(status)
 }
 
-/// Kept as it comes while the program runs, put in order afterwards: so the program waits for nothing but the disk.
+/// Kept as it comes while the program runs, put in order afterwards: so the program waits for
+/// nothing but the disk.
 fn trace_to_file(options: &Options, filter: Filter, source: &Source, path: &Path) -> Result<i32> {
     let mut folder = path.as_os_str().to_owned();
     folder.push(".spool");
-    let folder = std::path::absolute(&folder).map_err(|error| Failure::system("find", folder.display(), &error))?;
+    let folder = std::path::absolute(&folder)
+        .map_err(|error| Failure::system("find", folder.display(), &error))?;
     // Succeeds only for an empty folder, which is as good as none.
     let _ = fs::remove_dir(&folder);
     // Before the program runs: what cannot be written must not be found out at its end.
@@ -274,20 +295,25 @@ fn trace_to_file(options: &Options, filter: Filter, source: &Source, path: &Path
     let status = match source.spool_to(&folder) {
         Ok(status) => status,
         Err(failure) => {
-            let is_empty = Recording::open(&folder).is_ok_and(|spool| spool.streams().all(|stream| stream.bytes == 0));
+            let is_empty = Recording::open(&folder)
+                .is_ok_and(|spool| spool.streams().all(|stream| stream.bytes == 0));
             if is_empty || !folder.exists() {
                 let _ = fs::remove_dir_all(&folder);
                 let _ = fs::remove_file(path);
                 return Err(failure);
             }
-            return Err(failure.attempt(format!("retake trace --from {} -o FILE.ds, which has what was traced until then", folder.display())));
+            return Err(failure.attempt(format!(
+                "retake trace --from {} -o FILE.ds, which has what was traced until then",
+                folder.display()
+            )));
         }
     };
     let spool = Recording::open(&folder)?;
     inside::read_spool(&spool, |observation| output.observe(observation))?;
     output.finish()?;
     drop(spool);
-    fs::remove_dir_all(&folder).map_err(|error| Failure::system("remove", folder.display(), &error))?;
+    fs::remove_dir_all(&folder)
+        .map_err(|error| Failure::system("remove", folder.display(), &error))?;
     Ok(status)
 }
 
@@ -301,14 +327,16 @@ fn trace_to_text(options: &Options, filter: Filter, source: &Source) -> Result<i
 
 fn take_manifest(tree: &Path, file: &Path) -> Result<()> {
     let manifest = Manifest::take(tree).map_err(|error| Failure::new(error.to_string()))?;
-    let text = serde_json::to_vec_pretty(&manifest).map_err(|error| Failure::new(error.to_string()))?;
+    let text =
+        serde_json::to_vec_pretty(&manifest).map_err(|error| Failure::new(error.to_string()))?;
     fs::write(file, text).map_err(|error| Failure::system("write", file.display(), &error))
 }
 
 fn failed(error: Error) -> Failure {
     let failure = Failure::new(error.to_string());
     match &error {
-        Error::Exec { source, .. } | Error::Record(retake_record::RecordError::Exec { source, .. }) => {
+        Error::Exec { source, .. }
+        | Error::Record(retake_record::RecordError::Exec { source, .. }) => {
             failure.with_status(find_program::status_of(source))
         }
         _ => failure,
@@ -323,21 +351,36 @@ impl From<Error> for Failure {
 
 /// Whether an expression is about how lines look, not which there are.
 fn is_about_lines(expression: &str) -> bool {
-    let known = ["abbrev=none", "abbrev=all", "verbose=all", "decode-fds=all", "decode-fds=path", "decode-fds=none"];
+    let known = [
+        "abbrev=none",
+        "abbrev=all",
+        "verbose=all",
+        "decode-fds=all",
+        "decode-fds=path",
+        "decode-fds=none",
+    ];
     known.contains(&expression) || expression.starts_with("quiet=")
 }
 
 impl Options {
     fn filter(&self) -> Result<Filter> {
         let mut filter = Filter::default();
-        let of_status = [("status=successful", self.successful_only), ("status=failed", self.failed_only)];
-        let given = self.expressions.iter().map(String::as_str).filter(|expression| !is_about_lines(expression));
+        let of_status =
+            [("status=successful", self.successful_only), ("status=failed", self.failed_only)];
+        let given = self
+            .expressions
+            .iter()
+            .map(String::as_str)
+            .filter(|expression| !is_about_lines(expression));
         for expression in given.chain(of_status.into_iter().filter(|it| it.1).map(|it| it.0)) {
             let hint = "retake trace --help, which lists what -e understands";
-            filter.expression(expression).map_err(|reason| Failure::new(format!("-e {expression}: {reason}")).attempt(hint))?;
+            filter.expression(expression).map_err(|reason| {
+                Failure::new(format!("-e {expression}: {reason}")).attempt(hint)
+            })?;
         }
         for path in &self.paths {
-            let whole = std::path::absolute(path).map_err(|error| Failure::system("find", path.display(), &error))?;
+            let whole = std::path::absolute(path)
+                .map_err(|error| Failure::system("find", path.display(), &error))?;
             filter.path(whole.as_os_str().as_bytes());
             if let Ok(real) = fs::canonicalize(path) {
                 filter.path(real.as_os_str().as_bytes());
@@ -350,7 +393,10 @@ impl Options {
     /// The tree of the manifest, if there shall be one.
     fn tree(&self) -> Result<Option<PathBuf>> {
         let given = self.tree.as_deref().unwrap_or(Path::new("."));
-        let found = || fs::canonicalize(given).map_err(|error| Failure::system("find", given.display(), &error));
+        let found = || {
+            fs::canonicalize(given)
+                .map_err(|error| Failure::system("find", given.display(), &error))
+        };
         self.manifest.is_some().then(found).transpose()
     }
 
@@ -375,7 +421,8 @@ impl Options {
     }
 
     fn source(&self) -> Result<Source> {
-        let outside = |whom| attach::Request { whom, data_limit: self.kept_bytes().unwrap_or(u64::MAX) };
+        let outside =
+            |whom| attach::Request { whom, data_limit: self.kept_bytes().unwrap_or(u64::MAX) };
         let attach: Vec<i32> = self.attach.iter().flat_map(|list| list.0.iter().copied()).collect();
         let method = self.method.unwrap_or_else(|| match attach.as_slice() {
             [] => Method::InProcess,
@@ -383,11 +430,19 @@ impl Options {
             _ if ebpf::check().is_ok() => Method::Ebpf,
             _ => Method::Ptrace,
         });
-        let whom =
-            || -> Result<Whom> { Ok(if attach.is_empty() { Whom::Program(Box::new(self.request()?)) } else { Whom::Processes(attach.clone()) }) };
+        let whom = || -> Result<Whom> {
+            Ok(if attach.is_empty() {
+                Whom::Program(Box::new(self.request()?))
+            } else {
+                Whom::Processes(attach.clone())
+            })
+        };
         Ok(match method {
             Method::InProcess if !attach.is_empty() => {
-                return Err(Failure::new("a process that runs already cannot be traced from within").attempt("--method ebpf or --method ptrace"));
+                return Err(Failure::new(
+                    "a process that runs already cannot be traced from within",
+                )
+                .attempt("--method ebpf or --method ptrace"));
             }
             Method::InProcess => Source::Inside(self.request()?),
             Method::Ptrace => Source::Ptrace(outside(whom()?)),
@@ -395,7 +450,8 @@ impl Options {
         })
     }
 
-    /// How much of each buffer is kept; `None` is all. Text shows no more than it is told to, but structures in buffers are read whole.
+    /// How much of each buffer is kept; `None` is all. Text shows no more than it is told to, but
+    /// structures in buffers are read whole.
     fn kept_bytes(&self) -> Option<u64> {
         match (self.no_data, self.data_limit, self.trace_file()) {
             (true, _, _) => Some(0),
@@ -406,7 +462,9 @@ impl Options {
     }
 
     fn trace_file(&self) -> Option<&Path> {
-        self.output.as_deref().filter(|path| path.extension().is_some_and(|extension| extension == "ds"))
+        self.output
+            .as_deref()
+            .filter(|path| path.extension().is_some_and(|extension| extension == "ds"))
     }
 
     fn style(&self) -> Style {
@@ -436,7 +494,9 @@ impl Options {
         Style {
             clock,
             durations: self.syscall_times,
-            paths: self.decode_fds > 0 || self.says("decode-fds=all") || self.says("decode-fds=path"),
+            paths: self.decode_fds > 0
+                || self.says("decode-fds=all")
+                || self.says("decode-fds=path"),
             numbers: self.syscall_number,
             quiet: self.quiet > 0 || self.says("quiet=exit") || self.says("quiet=all"),
             prefix: self.prefix(),
@@ -466,20 +526,31 @@ impl Options {
     /// How the program is started.
     fn execution(&self) -> Execution {
         // Names with a slash are taken as they are, others looked for.
-        let found = find_program::find(&self.command, std::env::var_os("PATH").as_deref()).map(|found| found.program.into_os_string().into_vec());
+        let found = find_program::find(&self.command, std::env::var_os("PATH").as_deref())
+            .map(|found| found.program.into_os_string().into_vec());
         let program = match self.command.first() {
             Some(name) if name.as_bytes().contains(&b'/') => name.as_bytes().to_vec(),
             _ => found.unwrap_or_default(),
         };
-        let strings = self.environment().into_iter().map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat());
-        Execution { program, arguments: self.command.iter().map(|argument| argument.as_bytes().to_vec()).collect(), environment: strings.collect() }
+        let strings = self
+            .environment()
+            .into_iter()
+            .map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat());
+        Execution {
+            program,
+            arguments: self.command.iter().map(|argument| argument.as_bytes().to_vec()).collect(),
+            environment: strings.collect(),
+        }
     }
 
     /// Of the program: ours, with what is to be changed.
     fn environment(&self) -> Vec<(OsString, OsString)> {
         let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
         for change in &self.environment {
-            let mut parts = change.as_bytes().splitn(2, |byte| *byte == b'=').map(|part| OsString::from_vec(part.to_vec()));
+            let mut parts = change
+                .as_bytes()
+                .splitn(2, |byte| *byte == b'=')
+                .map(|part| OsString::from_vec(part.to_vec()));
             let name = parts.next().unwrap_or_default();
             environment.retain(|(other, _)| *other != name);
             environment.extend(parts.next().map(|value| (name, value)));
@@ -489,7 +560,8 @@ impl Options {
 
     fn open_text(&self, path: &Path) -> Result<File> {
         let append = self.output_append_mode;
-        let opened = File::options().create(true).write(true).append(append).truncate(!append).open(path);
+        let opened =
+            File::options().create(true).write(true).append(append).truncate(!append).open(path);
         opened.map_err(|error| Failure::system("create", path.display(), &error))
     }
 
@@ -502,11 +574,14 @@ impl Options {
         if let Some(path) = self.output.as_ref().filter(|_| self.is_separate()) {
             return match summary {
                 None => Ok(output.with_texts(path, self.output_append_mode, self.style())),
-                Some(_) => Err(Failure::new("a summary is of all threads together").attempt("-f in place of -ff, or no -c")),
+                Some(_) => Err(Failure::new("a summary is of all threads together")
+                    .attempt("-f in place of -ff, or no -c")),
             };
         }
         let file = self.output.as_deref().map(|path| self.open_text(path)).transpose()?;
-        let output = summary.into_iter().fold(output, |output, (order, columns)| output.with_summary(order, columns));
+        let output = summary
+            .into_iter()
+            .fold(output, |output, (order, columns)| output.with_summary(order, columns));
         let style = (!self.summary.summary_only).then(|| self.style());
         Ok(output.with_text(text_destination(file, to_stdout), style))
     }

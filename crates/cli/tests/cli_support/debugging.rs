@@ -50,12 +50,19 @@ pub fn compile_cpp(place: &Place, name: &str, source: &str, options: &[&str]) ->
 
 fn compile_with(compiler: &str, from: &Path, to: &Path, source: &str, options: &[&str]) -> String {
     std::fs::write(from, source).unwrap();
-    let status = Command::new(compiler).args(["-g", "-pthread", "-o"]).arg(to).arg(from).args(options).status().unwrap();
+    let status = Command::new(compiler)
+        .args(["-g", "-pthread", "-o"])
+        .arg(to)
+        .arg(from)
+        .args(options)
+        .status()
+        .unwrap();
     assert!(status.success());
     to.to_string_lossy().into_owned()
 }
 
-/// What gdb prints for these commands at the latest recording, from its beginning unless `options` say otherwise.
+/// What gdb prints for these commands at the latest recording, from its beginning unless `options`
+/// say otherwise.
 pub fn gdb(place: &Place, options: &[&str], commands: &[&str]) -> String {
     let mut arguments = vec!["debug"];
     if !options.contains(&"--at") {
@@ -67,7 +74,10 @@ pub fn gdb(place: &Place, options: &[&str], commands: &[&str]) -> String {
         arguments.extend(["-ex", command]);
     }
     let ran = place.run_within(&arguments, TIME_LIMIT);
-    assert!(!ran.stderr.contains("error: ") && !ran.stdout.contains("Remote connection closed"), "{ran:?}");
+    assert!(
+        !ran.stderr.contains("error: ") && !ran.stdout.contains("Remote connection closed"),
+        "{ran:?}"
+    );
     no_process_is_left(place);
     ran.stdout + "\n--- standard error\n" + &ran.stderr
 }
@@ -81,17 +91,28 @@ pub fn no_process_is_left(place: &Place) {
 /// The commands of those who live on.
 pub fn left_behind(place: &Place) -> Vec<String> {
     let mine = place.work("");
-    let is_here = |path: &std::path::Path| std::fs::read_link(path.join("cwd")).is_ok_and(|cwd| cwd.starts_with(&mine));
-    let command = |path: &std::path::Path| String::from_utf8_lossy(&std::fs::read(path.join("cmdline")).unwrap_or_default()).into_owned();
+    let is_here = |path: &std::path::Path| {
+        std::fs::read_link(path.join("cwd")).is_ok_and(|cwd| cwd.starts_with(&mine))
+    };
+    let command = |path: &std::path::Path| {
+        String::from_utf8_lossy(&std::fs::read(path.join("cmdline")).unwrap_or_default())
+            .into_owned()
+    };
     let processes = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
-    processes.filter(|path| is_here(path)).map(|path| command(&path)).filter(|command| !command.is_empty()).collect()
+    processes
+        .filter(|path| is_here(path))
+        .map(|path| command(&path))
+        .filter(|command| !command.is_empty())
+        .collect()
 }
 
 /// The parts must come in this order.
 pub fn in_order(text: &str, parts: &[&str]) {
     let mut rest = text;
     for part in parts {
-        let Some(at) = rest.find(part) else { panic!("no {part:?} where it should be in:\n{text}") };
+        let Some(at) = rest.find(part) else {
+            panic!("no {part:?} where it should be in:\n{text}")
+        };
         rest = &rest[at + part.len()..];
     }
 }

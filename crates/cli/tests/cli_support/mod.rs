@@ -21,13 +21,24 @@ const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// Compiles a C program of the folder `tests/`, given without its ending.
 pub fn compile_program(program: &str, options: &[&str], executable: &Path) {
-    compile_with("gcc", &format!("{program}.c"), &[&["-std=gnu11", "-pthread"], options].concat(), executable);
+    compile_with(
+        "gcc",
+        &format!("{program}.c"),
+        &[&["-std=gnu11", "-pthread"], options].concat(),
+        executable,
+    );
 }
 
 /// Compiles a program of the folder `tests/` with some compiler.
 pub fn compile_with(compiler: &str, source: &str, options: &[&str], executable: &Path) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(source);
-    let output = Command::new(compiler).arg("-o").arg(executable).arg(source).args(options).output().unwrap();
+    let output = Command::new(compiler)
+        .arg("-o")
+        .arg(executable)
+        .arg(source)
+        .args(options)
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
@@ -39,7 +50,8 @@ pub struct Place {
 impl Place {
     /// Makes them anew.
     pub fn new(test: &str) -> Self {
-        let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cli-{test}-{}", std::process::id()));
+        let root = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("cli-{test}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&root);
         for folder in ["work", "scratch"] {
             fs::create_dir_all(root.join(folder)).unwrap();
@@ -79,7 +91,8 @@ impl Place {
 
     /// Some program with the environment of the tests, not yet started.
     pub fn command_of(&self, program: &str, arguments: &[&str]) -> Command {
-        // Whoever started the tests may ignore signals, as nohup does, and then so would all that they start.
+        // Whoever started the tests may ignore signals, as nohup does, and then so would all that
+        // they start.
         let mut command = Command::new("setpriv");
         command
             // Nor is anything to live on when the tests are killed.
@@ -107,10 +120,16 @@ impl Place {
     }
 
     /// Runs the command, which `change` may give another environment.
-    pub fn run_command(&self, arguments: &[&str], limit: Duration, change: impl FnOnce(&mut Command)) -> Ran {
+    pub fn run_command(
+        &self,
+        arguments: &[&str],
+        limit: Duration,
+        change: impl FnOnce(&mut Command),
+    ) -> Ran {
         let mut command = self.command(arguments);
         change(&mut command);
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn().unwrap();
+        let child =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn().unwrap();
         let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let (ended, has_ended) = mpsc::channel::<()>();
         let watch = std::thread::spawn(move || {
@@ -184,7 +203,8 @@ fn names(folder: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
     };
-    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }

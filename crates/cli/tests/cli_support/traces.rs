@@ -5,11 +5,14 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use retake_model::table;
-use retake_trace_format::{BufferDirection, TraceReader, TraceReaderOptions, TraceRecord, TracedCall};
+use retake_trace_format::{
+    BufferDirection, TraceReader, TraceReaderOptions, TraceRecord, TracedCall,
+};
 
 use super::Place;
 
-/// The ways to trace a program, as options. The kernel's needs privilege, and a clang when this was built.
+/// The ways to trace a program, as options. The kernel's needs privilege, and a clang when this was
+/// built.
 pub fn methods() -> &'static [&'static str] {
     static KERNEL: OnceLock<bool> = OnceLock::new();
     let has_kernel = KERNEL.get_or_init(|| {
@@ -55,10 +58,15 @@ pub fn name(call: &TracedCall) -> &'static str {
 
 /// All that one kind of call moved on one descriptor.
 pub fn moved(calls: &[&TracedCall], wanted: &str, descriptor: u64) -> Vec<u8> {
-    let direction = if wanted == "write" { BufferDirection::Input } else { BufferDirection::Output };
+    let direction =
+        if wanted == "write" { BufferDirection::Input } else { BufferDirection::Output };
     let mut bytes = Vec::new();
-    for call in calls.iter().filter(|call| name(call) == wanted && call.arguments[0] == descriptor && call.result > 0) {
-        let data: Vec<u8> = call.buffers_of(1, direction).flat_map(|buffer| buffer.data.iter().copied()).collect();
+    for call in calls
+        .iter()
+        .filter(|call| name(call) == wanted && call.arguments[0] == descriptor && call.result > 0)
+    {
+        let data: Vec<u8> =
+            call.buffers_of(1, direction).flat_map(|buffer| buffer.data.iter().copied()).collect();
         bytes.extend(&data[..call.result as usize]);
     }
     bytes
@@ -68,7 +76,8 @@ pub fn moved(calls: &[&TracedCall], wanted: &str, descriptor: u64) -> Vec<u8> {
 pub fn noise(count: usize) -> Vec<u8> {
     let mut state = 12345_u64;
     let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 56) as u8
     };
     (0..count).map(|_| next()).collect()
@@ -78,5 +87,7 @@ pub fn noise(count: usize) -> Vec<u8> {
 pub fn compile(place: &Place, source: &str) {
     fs::write(place.work("program.c"), source).unwrap();
     let arguments = ["-O1", "-pthread", "-o", "program", "program.c"];
-    assert!(Command::new("gcc").args(arguments).current_dir(place.work("")).status().unwrap().success());
+    assert!(
+        Command::new("gcc").args(arguments).current_dir(place.work("")).status().unwrap().success()
+    );
 }

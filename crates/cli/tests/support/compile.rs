@@ -1,7 +1,8 @@
 //! Finding the programs and compiling each once, when the first test needs it.
 //!
-//! The result is kept in the target folder under a hash of everything that went into it, so that a second run
-//! compiles nothing. As tests run on as many threads as there are processors, so do the compilers.
+//! The result is kept in the target folder under a hash of everything that went into it, so that a
+//! second run compiles nothing. As tests run on as many threads as there are processors, so do the
+//! compilers.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
@@ -54,8 +55,10 @@ pub fn find_programs(folder: &Path) -> Result<Vec<Program>, String> {
 }
 
 fn read_program(source: PathBuf) -> Result<Program, String> {
-    let text = fs::read_to_string(&source).map_err(|error| format!("{}: {error}", source.display()))?;
-    let directives = directives::parse(&text).map_err(|error| format!("{}: {error}", source.display()))?;
+    let text =
+        fs::read_to_string(&source).map_err(|error| format!("{}: {error}", source.display()))?;
+    let directives =
+        directives::parse(&text).map_err(|error| format!("{}: {error}", source.display()))?;
     let name = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     Ok(Program { name, directives, source, compiled: OnceLock::new() })
 }
@@ -70,13 +73,16 @@ impl Program {
     }
 
     fn compile(&self) -> Result<PathBuf, String> {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs").join(format!("{:016x}", self.content_hash()?));
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join("programs")
+            .join(format!("{:016x}", self.content_hash()?));
         let executable = folder.join(&self.name);
         if executable.exists() {
             return Ok(executable);
         }
         fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        // Compiled under another name first: an interrupted run must not leave half an executable behind.
+        // Compiled under another name first: an interrupted run must not leave half an executable
+        // behind.
         let unfinished = folder.join(format!("unfinished-{}", std::process::id()));
         let compiler = &self.directives.compiler;
         let output = Command::new(compiler)
@@ -90,13 +96,15 @@ impl Program {
         if !output.status.success() {
             return Err(format!("{compiler} fails:\n{}", String::from_utf8_lossy(&output.stderr)));
         }
-        fs::rename(&unfinished, &executable).map_err(|error| format!("{}: {error}", executable.display()))?;
+        fs::rename(&unfinished, &executable)
+            .map_err(|error| format!("{}: {error}", executable.display()))?;
         Ok(executable)
     }
 
     /// A hash of the source, the shared header, the flags and the compiler's version.
     fn content_hash(&self) -> Result<u64, String> {
-        let read = |path: &Path| fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
+        let read =
+            |path: &Path| fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
         let mut hasher = DefaultHasher::new();
         read(&self.source)?.hash(&mut hasher);
         read(&self.source.with_file_name("check.h"))?.hash(&mut hasher);

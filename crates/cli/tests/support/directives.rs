@@ -1,7 +1,7 @@
 //! What a test program says about itself in the comments at its top.
 //!
-//! The first line says what the program tries. Then come lines of the form `// key: value`, up to the first line that
-//! is no comment:
+//! The first line says what the program tries. Then come lines of the form `// key: value`, up to
+//! the first line that is no comment:
 //!
 //! | key | value | when absent |
 //! |---|---|---|
@@ -18,8 +18,8 @@
 //! | `calls` | `same`: every run makes the same calls; `varies` | as `output`, but `varies` with `-pthread` |
 //! | `group` | the kind shown beside the test's name | none |
 //!
-//! Other comments there are prose; one that begins with a lower-case word and a colon is taken for a directive that
-//! somebody misspelt.
+//! Other comments there are prose; one that begins with a lower-case word and a colon is taken for
+//! a directive that somebody misspelt.
 
 use regex_lite::{Regex, RegexBuilder};
 
@@ -82,7 +82,8 @@ pub fn parse(source: &str) -> Result<Directives, String> {
             break;
         };
         if let Some((key, value)) = split(comment.trim()) {
-            apply(&mut directives, key, value).map_err(|error| format!("line {}: {error}", index + 1))?;
+            apply(&mut directives, key, value)
+                .map_err(|error| format!("line {}: {error}", index + 1))?;
         }
     }
     Ok(directives)
@@ -97,7 +98,9 @@ fn split(comment: &str) -> Option<(&str, &str)> {
 
 fn apply(directives: &mut Directives, key: &str, value: &str) -> Result<(), String> {
     match key {
-        "modes" => directives.modes = value.split_whitespace().map(mode).collect::<Result<_, _>>()?,
+        "modes" => {
+            directives.modes = value.split_whitespace().map(mode).collect::<Result<_, _>>()?
+        }
         "status" => {
             let status = value.parse().map_err(|_| format!("{value} is no exit status"))?;
             directives.ending = Ending::Exited(status);
@@ -137,7 +140,10 @@ fn words(value: &str) -> Vec<String> {
 }
 
 fn mode(name: &str) -> Result<Mode, String> {
-    Mode::ALL.into_iter().find(|mode| mode.name() == name).ok_or_else(|| format!("there is no mode {name}"))
+    Mode::ALL
+        .into_iter()
+        .find(|mode| mode.name() == name)
+        .ok_or_else(|| format!("there is no mode {name}"))
 }
 
 fn expression(value: &str) -> Result<Regex, String> {
@@ -162,5 +168,9 @@ fn signal_number(name: &str) -> Result<i32, String> {
         ("TERM", 15),
         ("RTMIN", 34),
     ];
-    NAMES.iter().find(|(known, _)| *known == name).map(|(_, number)| *number).ok_or_else(|| format!("signal {name} is not in the driver's list"))
+    NAMES
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, number)| *number)
+        .ok_or_else(|| format!("signal {name} is not in the driver's list"))
 }

@@ -12,8 +12,9 @@ pub struct Folders {
 }
 
 impl Folders {
-    /// Makes the run's folder below `parent`, with a home folder that all its tests share (the store of file
-    /// contents is there, so that the C library is stored once and not for every test).
+    /// Makes the run's folder below `parent`, with a home folder that all its tests share (the
+    /// store of file contents is there, so that the C library is stored once and not for every
+    /// test).
     ///
     /// # Errors
     /// If a folder cannot be made.

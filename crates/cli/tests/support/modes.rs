@@ -19,8 +19,8 @@ pub enum Mode {
     Replay,
     /// As `Replay`, with every system call taking the slow path.
     Slow,
-    /// Traced: as natively, and its beginning and its end are in the trace; where every run makes the same calls, so is each of
-    /// them, as often as in a recording.
+    /// Traced: as natively, and its beginning and its end are in the trace; where every run makes
+    /// the same calls, so is each of them, as often as in a recording.
     Trace,
 }
 
@@ -53,7 +53,9 @@ struct Test<'run> {
 /// # Errors
 /// A message that says what differs from what the program's directives demand.
 pub fn check(program: &Program, mode: Mode, folders: &Folders) -> Result<(), String> {
-    let folder = folders.for_test(&format!("{}/{}", mode.name(), program.name)).map_err(|error| format!("cannot make a folder: {error}"))?;
+    let folder = folders
+        .for_test(&format!("{}/{}", mode.name(), program.name))
+        .map_err(|error| format!("cannot make a folder: {error}"))?;
     let test = Test { program, executable: program.executable()?, folder, home: folders.home() };
     match mode {
         Mode::Native => test.native().map(drop),
@@ -84,14 +86,26 @@ impl Test<'_> {
     fn trace(&self) -> Result<(), String> {
         let trace = self.folder.path_of("trace.txt");
         let mut command = Command::new(env!("CARGO_BIN_EXE_retake"));
-        command.arg("trace").arg("-o").arg(&trace).arg("--").arg(&self.executable).args(&self.program.directives.arguments);
+        command
+            .arg("trace")
+            .arg("-o")
+            .arg(&trace)
+            .arg("--")
+            .arg(&self.executable)
+            .args(&self.program.directives.arguments);
         let traced = self.run("trace", command)?;
         self.demand_directives(&traced)?;
-        let text = std::fs::read_to_string(&trace).map_err(|error| format!("cannot read the trace: {error}"))?;
-        let ends = text.lines().any(|line| line.contains("+++ exited with ") || line.contains("+++ killed by "));
+        let text = std::fs::read_to_string(&trace)
+            .map_err(|error| format!("cannot read the trace: {error}"))?;
+        let ends = text
+            .lines()
+            .any(|line| line.contains("+++ exited with ") || line.contains("+++ killed by "));
         let begins = text.lines().next().is_some_and(|line| line.contains("execve("));
         if !begins || !ends {
-            return Err(format!("the trace lacks its beginning or end:\n{}", excerpt("trace", text.as_bytes())));
+            return Err(format!(
+                "the trace lacks its beginning or end:\n{}",
+                excerpt("trace", text.as_bytes())
+            ));
         }
         if self.program.directives.same_output {
             demand_same_output(&self.native()?, &traced, "the native run")?;
@@ -105,17 +119,23 @@ impl Test<'_> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_retake"));
         command.args(["info", "--json", "--calls"]).arg(self.recording());
         let info = self.run("info", command)?;
-        let info: serde_json::Value = serde_json::from_slice(&info.stdout).map_err(|error| format!("info: {error}"))?;
+        let info: serde_json::Value =
+            serde_json::from_slice(&info.stdout).map_err(|error| format!("info: {error}"))?;
         let calls = info["calls"].as_object().ok_or("info has no calls")?;
         let count = |call: &serde_json::Value| call["count"].as_u64().unwrap_or(0);
-        let mut recorded: BTreeMap<&str, u64> = calls.iter().map(|(name, call)| (name.as_str(), count(call))).collect();
+        let mut recorded: BTreeMap<&str, u64> =
+            calls.iter().map(|(name, call)| (name.as_str(), count(call))).collect();
         let mut traced: BTreeMap<&str, u64> = BTreeMap::new();
         trace.lines().filter_map(begun_call).for_each(|name| *traced.entry(name).or_default() += 1);
         for counts in [&mut recorded, &mut traced] {
             // A recording has events of other kinds for ends and programs.
             counts.retain(|name, _| !["exit", "exit_group", "execve", "execveat"].contains(name));
         }
-        if recorded == traced { Ok(()) } else { Err(format!("a recording has the calls\n{recorded:?}\nthe trace\n{traced:?}")) }
+        if recorded == traced {
+            Ok(())
+        } else {
+            Err(format!("a recording has the calls\n{recorded:?}\nthe trace\n{traced:?}"))
+        }
     }
 
     fn record_and_replay(&self, options: &[&str]) -> Result<(), String> {
@@ -125,7 +145,11 @@ impl Test<'_> {
             command.args(["replay", "--check=full"]).arg(self.recording());
             let replayed = self.run(name, command)?;
             if replayed.ending != recorded.ending {
-                return Err(format!("recording ended with {}, but\n{}", recorded.ending, replayed.describe()));
+                return Err(format!(
+                    "recording ended with {}, but\n{}",
+                    recorded.ending,
+                    replayed.describe()
+                ));
             }
             demand_same_output(&recorded, &replayed, "the recording")?;
         }
@@ -146,17 +170,21 @@ impl Test<'_> {
         self.folder.path_of("recording")
     }
 
-    /// Runs a command in a working folder of its own. A replay gets an empty one: whatever it seems to read there
-    /// must come from the recording. So must its input.
+    /// Runs a command in a working folder of its own. A replay gets an empty one: whatever it seems
+    /// to read there must come from the recording. So must its input.
     fn run(&self, name: &str, command: Command) -> Result<Outcome, String> {
         let is_replay = name.starts_with("replay");
         let surroundings = Surroundings {
-            folder: self.folder.inner(name).map_err(|error| format!("cannot make a folder: {error}"))?,
+            folder: self
+                .folder
+                .inner(name)
+                .map_err(|error| format!("cannot make a folder: {error}"))?,
             streams: self.folder.path_of(name),
             home: self.home.clone(),
             stdin: if is_replay { "" } else { &self.program.directives.stdin },
         };
-        // Whoever started the tests may ignore signals, as nohup does, and then so would the program.
+        // Whoever started the tests may ignore signals, as nohup does, and then so would the
+        // program.
         let mut without_ignored = Command::new("env");
         without_ignored.arg("--default-signal").arg(command.get_program()).args(command.get_args());
         run::run(without_ignored, &surroundings)
@@ -167,12 +195,16 @@ impl Test<'_> {
         if !outcome.ending.passes_on(directives.ending) {
             return Err(format!("expected {}, but\n{}", directives.ending, outcome.describe()));
         }
-        let streams = [(&directives.stdout, &outcome.stdout), (&directives.stderr, &outcome.stderr)];
+        let streams =
+            [(&directives.stdout, &outcome.stdout), (&directives.stderr, &outcome.stderr)];
         for (expressions, bytes) in streams {
             let text = String::from_utf8_lossy(bytes);
             for expression in expressions.iter() {
                 if !expression.is_match(&text) {
-                    return Err(format!("nothing printed matches {expression}\n{}", outcome.describe()));
+                    return Err(format!(
+                        "nothing printed matches {expression}\n{}",
+                        outcome.describe()
+                    ));
                 }
             }
         }
@@ -181,11 +213,17 @@ impl Test<'_> {
 }
 
 fn demand_same_output(expected: &Outcome, actual: &Outcome, what: &str) -> Result<(), String> {
-    let streams = [("stdout", &expected.stdout, &actual.stdout), ("stderr", &expected.stderr, &actual.stderr)];
+    let streams = [
+        ("stdout", &expected.stdout, &actual.stdout),
+        ("stderr", &expected.stderr, &actual.stderr),
+    ];
     for (name, expected_bytes, actual_bytes) in streams {
         if let Some(at) = first_difference(expected_bytes, actual_bytes) {
             let shown = excerpt(&format!("{name} of {what}"), expected_bytes);
-            return Err(format!("{name} differs from {what}'s at byte {at}\n{shown}{}", actual.describe()));
+            return Err(format!(
+                "{name} differs from {what}'s at byte {at}\n{shown}{}",
+                actual.describe()
+            ));
         }
     }
     Ok(())
@@ -193,10 +231,14 @@ fn demand_same_output(expected: &Outcome, actual: &Outcome, what: &str) -> Resul
 
 /// The call that begins in a line of a trace; `None` for signals, ends, and second parts of lines.
 fn begun_call(line: &str) -> Option<&str> {
-    let line = line.strip_prefix("[pid").and_then(|line| line.split_once("] ")).map_or(line, |(_, line)| line);
+    let line = line
+        .strip_prefix("[pid")
+        .and_then(|line| line.split_once("] "))
+        .map_or(line, |(_, line)| line);
     let line = line.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == ' ');
     let (name, _) = line.split_once('(')?;
-    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let is_name =
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     is_name.then_some(name)
 }
 

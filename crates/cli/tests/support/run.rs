@@ -1,6 +1,8 @@
-//! Running one command with a time limit, in a process group of its own, and collecting what it printed.
+//! Running one command with a time limit, in a process group of its own, and collecting what it
+//! printed.
 //!
-//! Output goes to files, not pipes: a descendant that outlives the command would hold a pipe open for ever.
+//! Output goes to files, not pipes: a descendant that outlives the command would hold a pipe open
+//! for ever.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -35,8 +37,8 @@ impl fmt::Display for Ending {
 }
 
 impl Ending {
-    /// Whether a tool that ran a program ended as the program did: a death by signal may be passed on as such or
-    /// in the way of shells, as status 128 and the signal's number.
+    /// Whether a tool that ran a program ended as the program did: a death by signal may be passed
+    /// on as such or in the way of shells, as status 128 and the signal's number.
     pub fn passes_on(self, program: Self) -> bool {
         match (self, program) {
             (Self::Exited(status), Self::Killed(signal)) => status == 128 + signal,
@@ -57,7 +59,13 @@ pub struct Outcome {
 impl Outcome {
     /// The command, its ending and the beginning of what it printed.
     pub fn describe(&self) -> String {
-        format!("{}\nended with {}\n{}{}", self.command, self.ending, excerpt("stdout", &self.stdout), excerpt("stderr", &self.stderr))
+        format!(
+            "{}\nended with {}\n{}{}",
+            self.command,
+            self.ending,
+            excerpt("stdout", &self.stdout),
+            excerpt("stderr", &self.stderr)
+        )
     }
 }
 
@@ -154,6 +162,10 @@ pub fn excerpt(name: &str, bytes: &[u8]) -> String {
     let shown = &bytes[..bytes.len().min(SHOWN_BYTES)];
     let text = String::from_utf8_lossy(shown);
     let lines: String = text.lines().map(|line| format!("  {line}\n")).collect();
-    let rest = if shown.len() < bytes.len() { format!("  ({} bytes in all)\n", bytes.len()) } else { String::new() };
+    let rest = if shown.len() < bytes.len() {
+        format!("  ({} bytes in all)\n", bytes.len())
+    } else {
+        String::new()
+    };
     format!("{name}:\n{lines}{rest}")
 }

@@ -1,4 +1,5 @@
-//! Decoder of raw LZF blocks: runs of up to 32 literals, and matches of 3 to 264 bytes at up to 8 KiB distance.
+//! Decoder of raw LZF blocks: runs of up to 32 literals, and matches of 3 to 264 bytes at up to 8
+//! KiB distance.
 //!
 //! This decoder is the project's own. Only files that others wrote have such blocks, and thirty
 //! lines that check every access are less to keep than a library that also compresses.

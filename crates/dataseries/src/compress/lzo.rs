@@ -1,7 +1,8 @@
 //! Decoder of raw LZO1X blocks.
 //!
-//! A block is a sequence of instructions: a run of literals, or a match (length, distance) followed by up to three
-//! literals. What an instruction byte below 16 means depends on how many literals came just before it.
+//! A block is a sequence of instructions: a run of literals, or a match (length, distance) followed
+//! by up to three literals. What an instruction byte below 16 means depends on how many literals
+//! came just before it.
 //!
 //! This decoder is the project's own. Only files that others wrote have such blocks, and a hundred
 //! lines without unsafe code, which fill a slice of known size, are less to keep than a library
@@ -38,8 +39,8 @@ impl<'a> Input<'a> {
         Ok(taken)
     }
 
-    /// A length field of the instruction, or when that is zero the extended one: `255` for each zero byte, plus
-    /// the byte that ends them, plus the largest value of the field.
+    /// A length field of the instruction, or when that is zero the extended one: `255` for each
+    /// zero byte, plus the byte that ends them, plus the largest value of the field.
     fn length(&mut self, field: usize, field_max: usize) -> Result<usize, Malformed> {
         if field != 0 {
             return Ok(field);
@@ -73,7 +74,8 @@ pub(super) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Malfo
             literals = AFTER_LITERAL_RUN;
             continue;
         }
-        let Some((length, distance, trailing)) = parse_match(&mut input, instruction, literals)? else {
+        let Some((length, distance, trailing)) = parse_match(&mut input, instruction, literals)?
+        else {
             return match input.at == input.bytes.len() {
                 true => Ok(out.len()),
                 false => Err(Malformed("bytes after the end of the lzo block")),
@@ -86,7 +88,11 @@ pub(super) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Malfo
 }
 
 /// Length, distance and trailing literals of a match; `None` for the end of the block.
-fn parse_match(input: &mut Input<'_>, instruction: usize, literals: usize) -> Result<Option<(usize, usize, usize)>, Malformed> {
+fn parse_match(
+    input: &mut Input<'_>,
+    instruction: usize,
+    literals: usize,
+) -> Result<Option<(usize, usize, usize)>, Malformed> {
     let trailing = instruction & 3;
     Ok(Some(match instruction {
         0..16 => {
@@ -110,8 +116,16 @@ fn parse_match(input: &mut Input<'_>, instruction: usize, literals: usize) -> Re
             let word = input.little_word()?;
             (length, (word >> 2) + 1, word & 3)
         }
-        64..128 => (3 + (instruction >> 5 & 1), (input.byte()? << 3) + (instruction >> 2 & 7) + 1, trailing),
-        _ => (5 + (instruction >> 5 & 3), (input.byte()? << 3) + (instruction >> 2 & 7) + 1, trailing),
+        64..128 => (
+            3 + (instruction >> 5 & 1),
+            (input.byte()? << 3) + (instruction >> 2 & 7) + 1,
+            trailing,
+        ),
+        _ => (
+            5 + (instruction >> 5 & 3),
+            (input.byte()? << 3) + (instruction >> 2 & 7) + 1,
+            trailing,
+        ),
     }))
 }
 

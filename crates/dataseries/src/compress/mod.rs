@@ -1,7 +1,7 @@
 //! The compression modes of an extent's two parts.
 //!
-//! Blocks are raw: how much they expand to is known from the extent, so a decoder fills a slice of that size and
-//! can never write or allocate more.
+//! Blocks are raw: how much they expand to is known from the extent, so a decoder fills a slice of
+//! that size and can never write or allocate more.
 
 mod lzf;
 mod lzo;
@@ -34,7 +34,16 @@ pub enum Compression {
 
 impl Compression {
     /// Every mode, by number.
-    pub const ALL: [Self; 8] = [Self::None, Self::Lzo, Self::Zlib, Self::Bzip2, Self::Lzf, Self::Snappy, Self::Lz4, Self::Lz4Hc];
+    pub const ALL: [Self; 8] = [
+        Self::None,
+        Self::Lzo,
+        Self::Zlib,
+        Self::Bzip2,
+        Self::Lzf,
+        Self::Snappy,
+        Self::Lz4,
+        Self::Lz4Hc,
+    ];
 
     /// The mode with this number in an extent header.
     pub fn from_number(number: u8) -> Option<Self> {
@@ -64,7 +73,8 @@ impl Compression {
             Self::None => return packed_bytes,
             Self::Lzo | Self::Lz4 | Self::Lz4Hc => 256,
             Self::Zlib => 1032,
-            // 900,000 bytes of one value take about 40; with repetition before the block sort, 45,899,235.
+            // 900,000 bytes of one value take about 40; with repetition before the block sort,
+            // 45,899,235.
             Self::Bzip2 => 1 << 21,
             Self::Lzf => 88,
             Self::Snappy => 32,
@@ -72,24 +82,32 @@ impl Compression {
         packed_bytes.saturating_mul(factor).saturating_add(1024)
     }
 
-    /// Expands `input` into `output`; returns how many bytes that gave, at most the length of `output`.
+    /// Expands `input` into `output`; returns how many bytes that gave, at most the length of
+    /// `output`.
     pub(crate) fn decompress(self, input: &[u8], output: &mut [u8]) -> Result<usize, Malformed> {
         match self {
             Self::None => {
-                output.get_mut(..input.len()).ok_or(Malformed("too much data"))?.copy_from_slice(input);
+                output
+                    .get_mut(..input.len())
+                    .ok_or(Malformed("too much data"))?
+                    .copy_from_slice(input);
                 Ok(input.len())
             }
             Self::Lzo => lzo::decompress(input, output),
             Self::Zlib => zlib_decompress(input, output),
             Self::Bzip2 => bzip2_decompress(input, output),
             Self::Lzf => lzf::decompress(input, output),
-            Self::Snappy => snap::raw::Decoder::new().decompress(input, output).map_err(|_| Malformed("bad snappy block")),
-            Self::Lz4 | Self::Lz4Hc => lz4_flex::block::decompress_into(input, output).map_err(|_| Malformed("bad lz4 block")),
+            Self::Snappy => snap::raw::Decoder::new()
+                .decompress(input, output)
+                .map_err(|_| Malformed("bad snappy block")),
+            Self::Lz4 | Self::Lz4Hc => lz4_flex::block::decompress_into(input, output)
+                .map_err(|_| Malformed("bad lz4 block")),
         }
     }
 }
 
-/// Which modes a writer tries on each part; it keeps the smallest, or none when nothing becomes smaller.
+/// Which modes a writer tries on each part; it keeps the smallest, or none when nothing becomes
+/// smaller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompressionSet {
     /// One bit for each mode number.
@@ -110,7 +128,10 @@ impl CompressionSet {
     /// [`crate::Error::Request`] if the mode can only be read.
     pub fn with(self, mode: Compression) -> crate::Result<Self> {
         if !mode.is_writable() {
-            return Err(crate::Error::Request(format!("compression {} can be read but not written", mode.name())));
+            return Err(crate::Error::Request(format!(
+                "compression {} can be read but not written",
+                mode.name()
+            )));
         }
         Ok(Self { bits: self.bits | 1 << mode as u8 })
     }
@@ -126,7 +147,8 @@ impl CompressionSet {
         let mut best = Compression::None;
         if !input.is_empty() {
             for mode in self.modes() {
-                let limit = if best == Compression::None { input.len() } else { output.len() - start };
+                let limit =
+                    if best == Compression::None { input.len() } else { output.len() - start };
                 let begin = output.len();
                 if compress_one(mode, input, level, output) && output.len() - begin < limit {
                     output.drain(start..begin);
@@ -143,17 +165,22 @@ impl CompressionSet {
     }
 }
 
-/// Appends `input` in the given mode; `false` if that failed, with `output` then to be truncated by the caller.
+/// Appends `input` in the given mode; `false` if that failed, with `output` then to be truncated by
+/// the caller.
 fn compress_one(mode: Compression, input: &[u8], level: u8, output: &mut Vec<u8>) -> bool {
     let begin = output.len();
     match mode {
         Compression::Zlib => {
-            output.extend_from_slice(&miniz_oxide::deflate::compress_to_vec_zlib(input, level.clamp(1, 9)));
+            output.extend_from_slice(&miniz_oxide::deflate::compress_to_vec_zlib(
+                input,
+                level.clamp(1, 9),
+            ));
             true
         }
         Compression::Bzip2 => {
             output.reserve(input.len() + input.len() / 100 + 700);
-            let mut state = bzip2::Compress::new(bzip2::Compression::new(u32::from(level.clamp(1, 9))), 0);
+            let mut state =
+                bzip2::Compress::new(bzip2::Compression::new(u32::from(level.clamp(1, 9))), 0);
             let status = state.compress_vec(input, output, bzip2::Action::Finish);
             matches!(status, Ok(bzip2::Status::StreamEnd))
         }
@@ -176,7 +203,9 @@ fn compress_one(mode: Compression, input: &[u8], level: u8, output: &mut Vec<u8>
 fn zlib_decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Malformed> {
     use miniz_oxide::inflate::TINFLStatus;
     use miniz_oxide::inflate::core::{DecompressorOxide, decompress, inflate_flags as flags};
-    let wanted = flags::TINFL_FLAG_PARSE_ZLIB_HEADER | flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF | flags::TINFL_FLAG_COMPUTE_ADLER32;
+    let wanted = flags::TINFL_FLAG_PARSE_ZLIB_HEADER
+        | flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF
+        | flags::TINFL_FLAG_COMPUTE_ADLER32;
     match decompress(&mut DecompressorOxide::new(), input, output, 0, wanted) {
         (TINFLStatus::Done, _, written) => Ok(written),
         (TINFLStatus::HasMoreOutput, ..) => Err(Malformed("zlib data expand beyond their size")),
@@ -216,14 +245,19 @@ impl<'a> Output<'a> {
     /// Appends bytes from the input.
     fn literals(&mut self, literals: &[u8]) -> Result<(), Malformed> {
         let end = self.at + literals.len();
-        self.bytes.get_mut(self.at..end).ok_or(Malformed("data expand beyond their size"))?.copy_from_slice(literals);
+        self.bytes
+            .get_mut(self.at..end)
+            .ok_or(Malformed("data expand beyond their size"))?
+            .copy_from_slice(literals);
         self.at = end;
         Ok(())
     }
 
-    /// Appends `length` bytes from `distance` back; the two may overlap, which repeats the bytes between.
+    /// Appends `length` bytes from `distance` back; the two may overlap, which repeats the bytes
+    /// between.
     fn copy(&mut self, distance: usize, length: usize) -> Result<(), Malformed> {
-        let from = self.at.checked_sub(distance).ok_or(Malformed("match before the start of the data"))?;
+        let from =
+            self.at.checked_sub(distance).ok_or(Malformed("match before the start of the data"))?;
         let end = self.at.checked_add(length).filter(|&end| end <= self.bytes.len());
         let end = end.ok_or(Malformed("data expand beyond their size"))?;
         while self.at < end {

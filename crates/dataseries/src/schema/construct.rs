@@ -8,7 +8,8 @@ use crate::Result;
 
 /// Describes a type field by field; made by [`ExtentType::builder`].
 ///
-/// [`ExtentTypeBuilder::build`] prints XML and parses that, so that what is written and what is used agree.
+/// [`ExtentTypeBuilder::build`] prints XML and parses that, so that what is written and what is
+/// used agree.
 #[derive(Debug, Clone)]
 pub struct ExtentTypeBuilder {
     name: String,
@@ -140,7 +141,8 @@ fn attribute(xml: &mut String, key: &str, value: &str) {
     write!(xml, " {key}=\"{}\"", escape(value)).expect("writing to a string cannot fail");
 }
 
-/// A value as it can stand between double quotes; white space that XML would change becomes a reference.
+/// A value as it can stand between double quotes; white space that XML would change becomes a
+/// reference.
 fn escape(value: &str) -> String {
     let mut escaped = String::with_capacity(value.len());
     for character in value.chars() {
@@ -150,7 +152,8 @@ fn escape(value: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\t' | '\n' | '\r' => {
-                write!(escaped, "&#{};", u32::from(character)).expect("writing to a string cannot fail");
+                write!(escaped, "&#{};", u32::from(character))
+                    .expect("writing to a string cannot fail");
             }
             other => escaped.push(other),
         }

@@ -82,8 +82,12 @@ impl Layout {
         let mut cursor = Cursor { fields, layout: Self::default(), at: 0 };
         cursor.layout.slots = vec![Slot::default(); fields.len()];
         cursor.layout.nulls = vec![None; fields.len()];
-        let four = fields.iter().any(|field| matches!(field.field_type, FieldType::Int32 | FieldType::Variable32));
-        let eight = fields.iter().any(|field| matches!(field.field_type, FieldType::Int64 | FieldType::Double));
+        let four = fields
+            .iter()
+            .any(|field| matches!(field.field_type, FieldType::Int32 | FieldType::Variable32));
+        let eight = fields
+            .iter()
+            .any(|field| matches!(field.field_type, FieldType::Int64 | FieldType::Double));
         let original = pad == PadRecord::Original;
         match ordering {
             FieldOrdering::SmallToBig => {
@@ -124,10 +128,17 @@ impl Layout {
 
     /// Fills in what follows from the slots.
     fn finish(&mut self, fields: &[Field]) {
-        self.numbers = fields.iter().enumerate().map(|(number, field)| (field.name.clone(), number)).collect();
+        self.numbers =
+            fields.iter().enumerate().map(|(number, field)| (field.name.clone(), number)).collect();
         for (number, field) in fields.iter().enumerate() {
             let (slot, null) = (self.slots[number], self.nulls[number]);
-            self.places.push(Place { number, slot, null, field_type: field.field_type, unique: field.unique });
+            self.places.push(Place {
+                number,
+                slot,
+                null,
+                field_type: field.field_type,
+                unique: field.unique,
+            });
             if field.field_type == FieldType::Variable32 {
                 self.variable.push(number);
             }

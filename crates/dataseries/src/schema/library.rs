@@ -56,8 +56,9 @@ impl TypeLibrary {
         self.get(name).ok_or_else(|| Error::UnknownType { name: name.to_owned() })
     }
 
-    /// The types a pattern selects: the one with that name; else those that match it as a glob with `*` and `?`; else
-    /// those whose last part, after `::`, it is; else those that start with it; else those that contain it.
+    /// The types a pattern selects: the one with that name; else those that match it as a glob with
+    /// `*` and `?`; else those whose last part, after `::`, it is; else those that start with it;
+    /// else those that contain it.
     pub fn matching(&self, pattern: &str) -> Vec<&Arc<ExtentType>> {
         if let Some(exact) = self.get(pattern) {
             return vec![exact];
@@ -69,7 +70,8 @@ impl TypeLibrary {
             &|name| name.contains(pattern),
         ];
         for rule in rules {
-            let found: Vec<_> = self.types.iter().filter(|extent_type| rule(extent_type.name())).collect();
+            let found: Vec<_> =
+                self.types.iter().filter(|extent_type| rule(extent_type.name())).collect();
             if !found.is_empty() {
                 return found;
             }
@@ -80,7 +82,10 @@ impl TypeLibrary {
 
 /// The type of the extent that describes all others.
 pub(crate) static XML_TYPE: LazyLock<Arc<ExtentType>> = LazyLock::new(|| {
-    let xml = format!("<ExtentType name=\"{XML_TYPE_NAME}\">\n  <field type=\"variable32\" name=\"xmltype\" />\n</ExtentType>\n");
+    let xml = format!(
+        "<ExtentType name=\"{XML_TYPE_NAME}\">\n  <field type=\"variable32\" name=\"xmltype\" \
+        />\n</ExtentType>\n"
+    );
     ExtentType::parse(&xml).expect("the built-in description is right")
 });
 

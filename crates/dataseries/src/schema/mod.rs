@@ -64,19 +64,28 @@ pub struct Field {
     pub nullable: bool,
     /// Store equal values of an extent once (`pack_unique`, variable32 only).
     pub unique: bool,
-    /// Store the difference to this field: an earlier one of the same type, or itself for the record before
-    /// (`pack_relative`).
+    /// Store the difference to this field: an earlier one of the same type, or itself for the
+    /// record before (`pack_relative`).
     pub relative: Option<String>,
     /// Store as a whole multiple of this, losing the rest (`pack_scale`, double only).
     pub scale: Option<f64>,
-    /// Base of the stored value, for programs that add it (`opt_doublebase`). Values here are as stored.
+    /// Base of the stored value, for programs that add it (`opt_doublebase`). Values here are as
+    /// stored.
     pub double_base: Option<f64>,
 }
 
 /// Constructors for each type, and the options; see the fields for their meaning.
 impl Field {
     fn of(name: &str, field_type: FieldType) -> Self {
-        Self { name: name.to_owned(), field_type, nullable: false, unique: false, relative: None, scale: None, double_base: None }
+        Self {
+            name: name.to_owned(),
+            field_type,
+            nullable: false,
+            unique: false,
+            relative: None,
+            scale: None,
+            double_base: None,
+        }
     }
 
     /// A field of one bit.
@@ -189,7 +198,8 @@ impl ExtentType {
         self.namespace.as_deref()
     }
 
-    /// Major and minor version. A reader made for `major.minor` can read the same major and any later minor.
+    /// Major and minor version. A reader made for `major.minor` can read the same major and any
+    /// later minor.
     pub fn version(&self) -> Option<(u32, u32)> {
         self.version
     }
@@ -248,6 +258,9 @@ impl ExtentType {
     /// # Errors
     /// [`Error::UnknownField`].
     pub fn require_field(&self, name: &str) -> Result<usize> {
-        self.field_number(name).ok_or_else(|| Error::UnknownField { type_name: self.name.clone(), field: name.to_owned() })
+        self.field_number(name).ok_or_else(|| Error::UnknownField {
+            type_name: self.name.clone(),
+            field: name.to_owned(),
+        })
     }
 }

@@ -17,14 +17,18 @@ impl ExtentType {
     /// Reads the XML description of a type. The text is kept as it is.
     ///
     /// # Errors
-    /// [`Error::Schema`] if the text is not such a description, or uses a packing option that is not known: its
-    /// records could not be laid out.
+    /// [`Error::Schema`] if the text is not such a description, or uses a packing option that is
+    /// not known: its records could not be laid out.
     pub fn parse(xml: &str) -> Result<Arc<Self>> {
         let fail = |name: &str, what: String| Err(Error::schema(name, what));
         if xml.len() > XML_BYTES_MAX {
             return fail("", format!("the description is longer than {XML_BYTES_MAX} bytes"));
         }
-        let options = ParsingOptions { allow_dtd: false, nodes_limit: 4 * FIELDS_MAX as u32, ..Default::default() };
+        let options = ParsingOptions {
+            allow_dtd: false,
+            nodes_limit: 4 * FIELDS_MAX as u32,
+            ..Default::default()
+        };
         let document = match Document::parse_with_options(xml, options) {
             Ok(document) => document,
             Err(error) => return fail("", format!("bad XML: {error}")),
@@ -32,7 +36,10 @@ impl ExtentType {
         let root = document.root_element();
         let name = root.attribute("name").unwrap_or_default();
         if !root.has_tag_name("ExtentType") {
-            return fail(name, format!("the element is {}, not ExtentType", root.tag_name().name()));
+            return fail(
+                name,
+                format!("the element is {}, not ExtentType", root.tag_name().name()),
+            );
         }
         Self::from_element(root, xml).or_else(|what| fail(name, what))
     }
@@ -42,11 +49,19 @@ impl ExtentType {
         let name = checked_name(root)?;
         check_attributes(root, &["pack_null_compact", "pack_pad_record", "pack_field_ordering"])?;
         let null_compact = choice(root, "pack_null_compact", &[("no", false), ("non_bool", true)])?;
-        let pads = [("original", PadRecord::Original), ("max_column_size", PadRecord::MaxColumnSize)];
+        let pads =
+            [("original", PadRecord::Original), ("max_column_size", PadRecord::MaxColumnSize)];
         let pad = choice(root, "pack_pad_record", &pads)?;
-        let orderings = [("small_to_big_sep_var32", FieldOrdering::SmallToBig), ("big_to_small_sep_var32", FieldOrdering::BigToSmall)];
+        let orderings = [
+            ("small_to_big_sep_var32", FieldOrdering::SmallToBig),
+            ("big_to_small_sep_var32", FieldOrdering::BigToSmall),
+        ];
         let ordering = choice(root, "pack_field_ordering", &orderings)?;
-        let version = root.attribute("version").filter(|text| !text.is_empty()).map(parse_version).transpose()?;
+        let version = root
+            .attribute("version")
+            .filter(|text| !text.is_empty())
+            .map(parse_version)
+            .transpose()?;
         let fields = parse_fields(root)?;
         let layout = Layout::new(&fields, ordering, pad);
         if null_compact && layout.bool_bytes == 0 {
@@ -76,13 +91,19 @@ fn parse_fields(root: Node<'_, '_>) -> std::result::Result<Vec<Field>, String> {
             continue;
         }
         if !node.has_tag_name("field") {
-            return Err("an element that is not a field; nothing else is allowed, comments neither".to_owned());
+            return Err(
+                "an element that is not a field; nothing else is allowed, comments neither"
+                    .to_owned(),
+            );
         }
         let field = parse_field(node)?;
         if let Some(base) = field.relative.as_ref().filter(|&base| *base != field.name) {
             let of_same_type = kinds.get(base) == Some(&field.field_type);
             if !of_same_type {
-                return Err(format!("field {:?} is relative to {base:?}, not an earlier field of its type", field.name));
+                return Err(format!(
+                    "field {:?} is relative to {base:?}, not an earlier field of its type",
+                    field.name
+                ));
             }
         }
         record_bytes += match field.field_type {
@@ -90,7 +111,9 @@ fn parse_fields(root: Node<'_, '_>) -> std::result::Result<Vec<Field>, String> {
             _ => 9,
         };
         if fields.len() == FIELDS_MAX || record_bytes > RECORD_BYTES_MAX {
-            return Err(format!("more than {FIELDS_MAX} fields or {RECORD_BYTES_MAX} bytes in a record"));
+            return Err(format!(
+                "more than {FIELDS_MAX} fields or {RECORD_BYTES_MAX} bytes in a record"
+            ));
         }
         if kinds.insert(field.name.clone(), field.field_type).is_some() {
             return Err(format!("two fields named {:?}", field.name));
@@ -106,7 +129,17 @@ fn parse_field(node: Node<'_, '_>) -> std::result::Result<Field, String> {
     if name.starts_with(' ') {
         return Err(format!("field name {name:?} starts with a space"));
     }
-    check_attributes(node, &["pack_scale", "pack_scale_warn", "pack_relative", "pack_unique", "opt_doublebase", "opt_nullable"])?;
+    check_attributes(
+        node,
+        &[
+            "pack_scale",
+            "pack_scale_warn",
+            "pack_relative",
+            "pack_unique",
+            "opt_doublebase",
+            "opt_nullable",
+        ],
+    )?;
     let field_type = parse_field_type(node)?;
     let bad = |what: &str| Err(format!("field {name:?}: {what}"));
     let attribute = |key: &str| node.attribute(key).filter(|text| !text.is_empty());
@@ -169,7 +202,8 @@ fn checked_name(node: Node<'_, '_>) -> std::result::Result<String, String> {
     }
 }
 
-/// Refuses options that would change the layout in a way we do not know; other attributes are for people.
+/// Refuses options that would change the layout in a way we do not know; other attributes are for
+/// people.
 fn check_attributes(node: Node<'_, '_>, known: &[&str]) -> std::result::Result<(), String> {
     for attribute in node.attributes() {
         let name = attribute.name();
@@ -181,7 +215,11 @@ fn check_attributes(node: Node<'_, '_>, known: &[&str]) -> std::result::Result<(
 }
 
 /// The value of an option with a fixed set of words; the first is the default.
-fn choice<T: Copy>(node: Node<'_, '_>, key: &str, words: &[(&str, T)]) -> std::result::Result<T, String> {
+fn choice<T: Copy>(
+    node: Node<'_, '_>,
+    key: &str,
+    words: &[(&str, T)],
+) -> std::result::Result<T, String> {
     let Some(text) = node.attribute(key).filter(|text| !text.is_empty()) else {
         return Ok(words[0].1);
     };

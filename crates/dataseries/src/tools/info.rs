@@ -42,7 +42,10 @@ impl TypeSums {
         self.packed_bytes += header.packed_bytes();
         self.unpacked_bytes += unpacked_bytes;
         self.largest_bytes = self.largest_bytes.max(unpacked_bytes);
-        for (mode, bytes) in [(header.fixed_mode, fixed_bytes), (header.variable_mode, u64::from(header.pool_bytes) - 4)] {
+        for (mode, bytes) in [
+            (header.fixed_mode, fixed_bytes),
+            (header.variable_mode, u64::from(header.pool_bytes) - 4),
+        ] {
             // The mode of an empty part means nothing.
             if bytes > 0 {
                 self.modes[usize::from(mode).min(8)] += 1;
@@ -51,16 +54,20 @@ impl TypeSums {
     }
 
     fn modes_text(&self) -> String {
-        let name = |number: usize| Compression::ALL.get(number).map_or("unknown", |mode| mode.name());
+        let name =
+            |number: usize| Compression::ALL.get(number).map_or("unknown", |mode| mode.name());
         let used = self.modes.iter().enumerate().filter(|(_, count)| **count > 0);
-        used.map(|(number, count)| format!("{}:{count}", name(number))).collect::<Vec<_>>().join(" ")
+        used.map(|(number, count)| format!("{}:{count}", name(number)))
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 }
 
 /// Writes a description of `source`.
 ///
 /// # Errors
-/// Any reading error; [`crate::Error::Io`] from `out`. Nothing is written if the file cannot be read to its end.
+/// Any reading error; [`crate::Error::Io`] from `out`. Nothing is written if the file cannot be
+/// read to its end.
 pub fn info(source: impl Read, out: &mut impl Write, options: &InfoOptions) -> Result<()> {
     let mut reader = StreamReader::open(source, options.read.clone())?;
     let mut sums = vec![TypeSums::default(); reader.library().types().len()];
@@ -84,7 +91,11 @@ pub fn info(source: impl Read, out: &mut impl Write, options: &InfoOptions) -> R
     }
     if options.format == Format::Text {
         writeln!(out, "# {:?}-endian, {} bytes", reader.order(), reader.offset())?;
-        writeln!(out, "# {}", if options.verify { "all digests are right" } else { "digests were not checked" })?;
+        writeln!(
+            out,
+            "# {}",
+            if options.verify { "all digests are right" } else { "digests were not checked" }
+        )?;
         for warning in reader.warnings() {
             writeln!(out, "# warning: {}", warning.text())?;
         }
@@ -92,10 +103,25 @@ pub fn info(source: impl Read, out: &mut impl Write, options: &InfoOptions) -> R
     write_types(out, &reader, &sums, options)
 }
 
-const NAMES: [&str; 9] = ["type", "version", "fields", "extents", "records", "packed_bytes", "unpacked_bytes", "largest_extent_bytes", "compression"];
+const NAMES: [&str; 9] = [
+    "type",
+    "version",
+    "fields",
+    "extents",
+    "records",
+    "packed_bytes",
+    "unpacked_bytes",
+    "largest_extent_bytes",
+    "compression",
+];
 
 /// The table of types, with their XML if wanted.
-fn write_types<R: Read>(out: &mut impl Write, reader: &StreamReader<R>, sums: &[TypeSums], options: &InfoOptions) -> Result<()> {
+fn write_types<R: Read>(
+    out: &mut impl Write,
+    reader: &StreamReader<R>,
+    sums: &[TypeSums],
+    options: &InfoOptions,
+) -> Result<()> {
     if options.format != Format::Json {
         write_names(out, options.format, &NAMES)?;
     }
@@ -103,7 +129,9 @@ fn write_types<R: Read>(out: &mut impl Write, reader: &StreamReader<R>, sums: &[
         if sums.extents == 0 && !options.unused {
             continue;
         }
-        let version = extent_type.version().map_or(String::new(), |(major, minor)| format!("{major}.{minor}"));
+        let version = extent_type
+            .version()
+            .map_or(String::new(), |(major, minor)| format!("{major}.{minor}"));
         let modes = sums.modes_text();
         let number = |value: u64| Scalar::Int(value as i64);
         let values = [

@@ -1,7 +1,7 @@
 //! What people do with DataSeries files: print, describe, rewrite and summarise them.
 //!
-//! Each tool reads a stream and writes to a stream, in memory bounded by one extent (and for [`stat`] by the groups),
-//! so that a command only has to parse its options.
+//! Each tool reads a stream and writes to a stream, in memory bounded by one extent (and for
+//! [`stat`] by the groups), so that a command only has to parse its options.
 
 mod expression;
 mod info;

@@ -1,7 +1,8 @@
 //! Quantiles of a stream of numbers in little memory.
 //!
-//! Values are counted in buckets of the numbers that agree in sign, exponent and the first eight bits after the
-//! point. A quantile is therefore exact for whole numbers up to 512, and otherwise at most 0.4 % too near to zero.
+//! Values are counted in buckets of the numbers that agree in sign, exponent and the first eight
+//! bits after the point. A quantile is therefore exact for whole numbers up to 512, and otherwise
+//! at most 0.4 % too near to zero.
 //!
 //! A histogram of our own: hdrhistogram counts whole numbers from zero up, but fields may be
 //! negative or fractions.

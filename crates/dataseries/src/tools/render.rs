@@ -22,7 +22,8 @@ pub enum Format {
 /// How bytes that need not be text are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BytesStyle {
-    /// As text with `\n \t \r \0 \\ \xNN`; in JSON a string, or an object `{"hex": ".."}` if they are not UTF-8.
+    /// As text with `\n \t \r \0 \\ \xNN`; in JSON a string, or an object `{"hex": ".."}` if they
+    /// are not UTF-8.
     #[default]
     Escaped,
     /// As hexadecimal digits.
@@ -32,7 +33,13 @@ pub enum BytesStyle {
 }
 
 /// Writes one value of a line; `index` is its column, from 0.
-pub(crate) fn write_value(out: &mut impl Write, format: Format, style: BytesStyle, index: usize, value: Scalar<'_>) -> io::Result<()> {
+pub(crate) fn write_value(
+    out: &mut impl Write,
+    format: Format,
+    style: BytesStyle,
+    index: usize,
+    value: Scalar<'_>,
+) -> io::Result<()> {
     match format {
         Format::Text => {
             if index > 0 {
@@ -69,7 +76,9 @@ fn write_number(out: &mut impl Write, value: Scalar<'_>) -> io::Result<()> {
         Scalar::Int(value) => write!(out, "{value}"),
         Scalar::Double(value) if value.is_finite() => write!(out, "{value:?}"),
         Scalar::Double(value) if value.is_nan() => out.write_all(b"NaN"),
-        Scalar::Double(value) => out.write_all(if value > 0.0 { b"Infinity" } else { b"-Infinity" }),
+        Scalar::Double(value) => {
+            out.write_all(if value > 0.0 { b"Infinity" } else { b"-Infinity" })
+        }
         Scalar::Null | Scalar::Bytes(_) => unreachable!("callers deal with these themselves"),
     }
 }
@@ -83,7 +92,8 @@ fn write_csv(out: &mut impl Write, style: BytesStyle, value: Scalar<'_>) -> io::
     };
     let mut text = Vec::new();
     write_text(&mut text, style, value)?;
-    let plain = !text.is_empty() && !text.iter().any(|byte| matches!(byte, b'"' | b',' | b'\n' | b'\r'));
+    let plain =
+        !text.is_empty() && !text.iter().any(|byte| matches!(byte, b'"' | b',' | b'\n' | b'\r'));
     if plain {
         return out.write_all(&text);
     }
@@ -127,7 +137,8 @@ fn write_json_string(out: &mut impl Write, text: &str) -> io::Result<()> {
     serde_json::to_writer(out, text).map_err(io::Error::from)
 }
 
-/// Text with everything escaped that could break a line or a terminal. What is UTF-8 stays readable.
+/// Text with everything escaped that could break a line or a terminal. What is UTF-8 stays
+/// readable.
 fn write_escaped(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
@@ -164,7 +175,13 @@ pub(crate) fn write_names(out: &mut impl Write, format: Format, names: &[&str]) 
     for (index, name) in names.iter().enumerate() {
         match format {
             Format::Text if index == 0 => write!(out, "# {name}")?,
-            _ => write_value(out, format, BytesStyle::Escaped, index, Scalar::Bytes(name.as_bytes()))?,
+            _ => write_value(
+                out,
+                format,
+                BytesStyle::Escaped,
+                index,
+                Scalar::Bytes(name.as_bytes()),
+            )?,
         }
     }
     out.write_all(b"\n")

@@ -1,4 +1,5 @@
-//! Rewrites files: other compression, extent sizes or byte order; only some types or records; several into one.
+//! Rewrites files: other compression, extent sizes or byte order; only some types or records;
+//! several into one.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -38,21 +39,33 @@ pub struct RepackReport {
 ///
 /// # Errors
 /// [`Error::Schema`] if they are not; [`Error::Expression`]; any reading or writing error.
-pub fn repack<R: Read, W: Write>(sources: Vec<R>, out: W, options: &RepackOptions) -> Result<(W, RepackReport)> {
-    let readers: Result<Vec<StreamReader<R>>> = sources.into_iter().map(|source| StreamReader::open(source, options.read.clone())).collect();
+pub fn repack<R: Read, W: Write>(
+    sources: Vec<R>,
+    out: W,
+    options: &RepackOptions,
+) -> Result<(W, RepackReport)> {
+    let readers: Result<Vec<StreamReader<R>>> = sources
+        .into_iter()
+        .map(|source| StreamReader::open(source, options.read.clone()))
+        .collect();
     let readers = readers?;
     let types = merge_types(&readers, options)?;
     let filter = options.filter.as_deref().map(Expression::parse).transpose()?;
     if let Some(filter) = &filter {
         filter.check_fields(&types.iter().collect::<Vec<_>>())?;
     }
-    let filters: Vec<_> = types.iter().map(|own| filter.as_ref().map(|filter| filter.bind(own))).collect();
+    let filters: Vec<_> =
+        types.iter().map(|own| filter.as_ref().map(|filter| filter.bind(own))).collect();
     let mut writer = Writer::new(out, types, options.writer.clone())?;
     let mut report = RepackReport::default();
     for mut reader in readers {
         let library = writer.library().clone();
-        while let Some(extent) = reader.next_extent_where(|header| library.get(&header.type_name).is_some())? {
-            let number = library.number(extent.extent_type().name()).expect("only types of the library are read");
+        while let Some(extent) =
+            reader.next_extent_where(|header| library.get(&header.type_name).is_some())?
+        {
+            let number = library
+                .number(extent.extent_type().name())
+                .expect("only types of the library are read");
             report.records_read += extent.record_count() as u64;
             for row in extent.rows() {
                 if filters[number].as_ref().is_some_and(|filter| !filter.accepts(&row)) {
@@ -74,16 +87,24 @@ pub fn repack<R: Read, W: Write>(sources: Vec<R>, out: W, options: &RepackOption
 }
 
 /// The wanted types of all sources, each once.
-fn merge_types<R: Read>(readers: &[StreamReader<R>], options: &RepackOptions) -> Result<Vec<Arc<ExtentType>>> {
+fn merge_types<R: Read>(
+    readers: &[StreamReader<R>],
+    options: &RepackOptions,
+) -> Result<Vec<Arc<ExtentType>>> {
     let mut merged: Vec<Arc<ExtentType>> = Vec::new();
     for reader in readers {
         let selected = select_types(reader.library(), &options.types)?;
-        for (extent_type, _) in reader.library().types().iter().zip(selected).filter(|(_, selected)| *selected) {
+        for (extent_type, _) in
+            reader.library().types().iter().zip(selected).filter(|(_, selected)| *selected)
+        {
             match merged.iter().find(|known| known.name() == extent_type.name()) {
                 None => merged.push(Arc::clone(extent_type)),
                 Some(known) if known.xml() == extent_type.xml() => {}
                 Some(_) => {
-                    return Err(Error::Schema { type_name: extent_type.name().to_owned(), what: "not the same in all files".to_owned() });
+                    return Err(Error::Schema {
+                        type_name: extent_type.name().to_owned(),
+                        what: "not the same in all files".to_owned(),
+                    });
                 }
             }
         }

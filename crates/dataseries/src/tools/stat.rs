@@ -16,7 +16,8 @@ pub struct StatOptions {
     pub types: Vec<String>,
     /// Only records for which this expression holds.
     pub filter: Option<String>,
-    /// Fields or expressions whose values make the groups; `@type` for the type. Empty for one group.
+    /// Fields or expressions whose values make the groups; `@type` for the type. Empty for one
+    /// group.
     pub group_by: Vec<String>,
     /// Fields or expressions to summarise; empty to count records only.
     pub values: Vec<String>,
@@ -106,7 +107,8 @@ impl Summary {
     /// Adds a value; returns whether it took memory.
     fn add(&mut self, value: Scalar<'_>) -> bool {
         // Of bytes, the length is what can be summarised.
-        let value = if let Scalar::Bytes(bytes) = value { Scalar::Int(bytes.len() as i64) } else { value };
+        let value =
+            if let Scalar::Bytes(bytes) = value { Scalar::Int(bytes.len() as i64) } else { value };
         let Some(number) = value.as_f64() else {
             self.nulls += 1;
             return false;
@@ -170,8 +172,11 @@ pub fn stat(source: impl Read, out: &mut impl Write, options: &StatOptions) -> R
     let plan = Plan::new(&reader, options)?;
     let mut groups: HashMap<Vec<Key>, Group> = HashMap::new();
     let mut used_bytes = 0;
-    let number_of = |name: &str| plan.types.iter().position(|extent_type| extent_type.name() == name);
-    while let Some(extent) = reader.next_extent_where(|header| number_of(&header.type_name).is_some())? {
+    let number_of =
+        |name: &str| plan.types.iter().position(|extent_type| extent_type.name() == name);
+    while let Some(extent) =
+        reader.next_extent_where(|header| number_of(&header.type_name).is_some())?
+    {
         let number = number_of(extent.extent_type().name()).expect("only wanted types are read");
         let bound = &plan.bound[number];
         for row in extent.rows() {
@@ -189,7 +194,11 @@ pub fn stat(source: impl Read, out: &mut impl Write, options: &StatOptions) -> R
                 used_bytes += 24 * usize::from(summary.add(value.evaluate(&row)));
             }
             if used_bytes > options.memory_bytes {
-                let what = format!("{} groups need more than {} bytes", groups.len(), options.memory_bytes);
+                let what = format!(
+                    "{} groups need more than {} bytes",
+                    groups.len(),
+                    options.memory_bytes
+                );
                 return Err(Error::Request(what));
             }
         }
@@ -201,7 +210,8 @@ impl Plan {
     fn new<R: Read>(reader: &StreamReader<R>, options: &StatOptions) -> Result<Self> {
         let selected = select_types(reader.library(), &options.types)?;
         let types = reader.library().types().iter().zip(selected).filter(|(_, selected)| *selected);
-        let types: Vec<Arc<ExtentType>> = types.map(|(extent_type, _)| Arc::clone(extent_type)).collect();
+        let types: Vec<Arc<ExtentType>> =
+            types.map(|(extent_type, _)| Arc::clone(extent_type)).collect();
         let borrowed: Vec<&Arc<ExtentType>> = types.iter().collect();
         let parse = |texts: &[String]| -> Result<Vec<Expression>> {
             let parsed = texts.iter().map(|text| Expression::column(text, &borrowed));
@@ -214,8 +224,9 @@ impl Plan {
         if let Some(filter) = &filter {
             filter.check_fields(&borrowed)?;
         }
-        let bind_all =
-            |expressions: &[Expression], extent_type: &ExtentType| expressions.iter().map(|expression| expression.bind(extent_type)).collect();
+        let bind_all = |expressions: &[Expression], extent_type: &ExtentType| {
+            expressions.iter().map(|expression| expression.bind(extent_type)).collect()
+        };
         let bound = types.iter().map(|extent_type| Bound {
             filter: filter.as_ref().map(|filter| filter.bind(extent_type)),
             keys: bind_all(&keys, extent_type),
@@ -226,10 +237,17 @@ impl Plan {
     }
 }
 
-fn write_groups(out: &mut impl Write, groups: HashMap<Vec<Key>, Group>, options: &StatOptions) -> Result<()> {
+fn write_groups(
+    out: &mut impl Write,
+    groups: HashMap<Vec<Key>, Group>,
+    options: &StatOptions,
+) -> Result<()> {
     let mut groups: Vec<(Vec<Key>, Group)> = groups.into_iter().collect();
-    groups.sort_by(|(left_key, left), (right_key, right)| right.records.cmp(&left.records).then_with(|| left_key.cmp(right_key)));
-    let quantile_names: Vec<String> = options.quantiles.iter().map(|q| format!("p{}", q * 100.0)).collect();
+    groups.sort_by(|(left_key, left), (right_key, right)| {
+        right.records.cmp(&left.records).then_with(|| left_key.cmp(right_key))
+    });
+    let quantile_names: Vec<String> =
+        options.quantiles.iter().map(|q| format!("p{}", q * 100.0)).collect();
     let mut names: Vec<&str> = options.group_by.iter().map(String::as_str).collect();
     match options.values.is_empty() {
         true => names.push("records"),
@@ -274,7 +292,11 @@ fn summary_columns<'a>(text: &'a str, summary: &Summary, options: &StatOptions) 
     for &q in &options.quantiles {
         // A bucket's value can lie outside of what was seen.
         let value = summary.quantiles.quantile(q).zip(summary.min.zip(summary.max));
-        columns.push(value.map_or(Scalar::Null, |(value, (min, max))| Scalar::Double(value.max(min).min(max))));
+        columns.push(
+            value.map_or(Scalar::Null, |(value, (min, max))| {
+                Scalar::Double(value.max(min).min(max))
+            }),
+        );
     }
     columns.push(summary.max.map_or(Scalar::Null, Scalar::Double));
     columns

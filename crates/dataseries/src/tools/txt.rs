@@ -10,7 +10,8 @@ use crate::{Error, ExtentType, ReadOptions, Result, StreamReader, Warning};
 /// What to print, and how.
 #[derive(Debug, Clone, Default)]
 pub struct TxtOptions {
-    /// Patterns of the types to print, as [`crate::TypeLibrary::matching`] takes them; empty for all.
+    /// Patterns of the types to print, as [`crate::TypeLibrary::matching`] takes them; empty for
+    /// all.
     pub types: Vec<String>,
     /// Columns: fields or expressions; empty for all fields of each type.
     pub columns: Vec<String>,
@@ -48,13 +49,14 @@ struct Columns {
 /// Prints the records of `source` that `options` select, in file order.
 ///
 /// # Errors
-/// [`Error::Expression`] and [`Error::Request`] for options that cannot be carried out; any reading error, after
-/// what could be read before it was printed; [`Error::Io`] from `out`.
+/// [`Error::Expression`] and [`Error::Request`] for options that cannot be carried out; any reading
+/// error, after what could be read before it was printed; [`Error::Io`] from `out`.
 pub fn txt(source: impl Read, out: &mut impl Write, options: &TxtOptions) -> Result<TxtReport> {
     let mut reader = StreamReader::open(source, options.read.clone())?;
     let selected = select_types(reader.library(), &options.types)?;
     let types = reader.library().types().iter().zip(&selected).filter(|(_, selected)| **selected);
-    let types: Vec<Arc<ExtentType>> = types.map(|(extent_type, _)| Arc::clone(extent_type)).collect();
+    let types: Vec<Arc<ExtentType>> =
+        types.map(|(extent_type, _)| Arc::clone(extent_type)).collect();
     if options.format == Format::Csv && options.columns.is_empty() && types.len() > 1 {
         let what = "CSV has one set of columns: choose one type, or name the columns";
         return Err(Error::Request(what.to_owned()));
@@ -64,12 +66,14 @@ pub fn txt(source: impl Read, out: &mut impl Write, options: &TxtOptions) -> Res
     let mut header_of = None;
     let mut left = options.limit.unwrap_or(u64::MAX);
     while left > 0 {
-        let wanted = |name: &str| all_columns.iter().any(|columns| columns.extent_type.name() == name);
+        let wanted =
+            |name: &str| all_columns.iter().any(|columns| columns.extent_type.name() == name);
         let Some(extent) = reader.next_extent_where(|header| wanted(&header.type_name))? else {
             break;
         };
         let name = extent.extent_type().name();
-        let Some(columns) = all_columns.iter().find(|columns| columns.extent_type.name() == name) else {
+        let Some(columns) = all_columns.iter().find(|columns| columns.extent_type.name() == name)
+        else {
             continue;
         };
         for row in extent.rows() {
@@ -100,14 +104,17 @@ pub fn txt(source: impl Read, out: &mut impl Write, options: &TxtOptions) -> Res
 fn bind_columns(types: &[Arc<ExtentType>], options: &TxtOptions) -> Result<Vec<Columns>> {
     let borrowed: Vec<&Arc<ExtentType>> = types.iter().collect();
     let filter = options.filter.as_deref().map(Expression::parse).transpose()?;
-    let named: Result<Vec<Expression>> = options.columns.iter().map(|text| Expression::column(text, &borrowed)).collect();
+    let named: Result<Vec<Expression>> =
+        options.columns.iter().map(|text| Expression::column(text, &borrowed)).collect();
     let named = named?;
     for expression in filter.iter().chain(&named) {
         expression.check_fields(&borrowed)?;
     }
     let bind = |extent_type: &Arc<ExtentType>| {
         let own: Vec<Expression> = match named.is_empty() {
-            true => extent_type.fields().iter().map(|field| Expression::field(&field.name)).collect(),
+            true => {
+                extent_type.fields().iter().map(|field| Expression::field(&field.name)).collect()
+            }
             false => named.clone(),
         };
         Columns {
@@ -122,7 +129,12 @@ fn bind_columns(types: &[Arc<ExtentType>], options: &TxtOptions) -> Result<Vec<C
 
 impl Columns {
     /// Writes the names of the columns, unless the last header was the same.
-    fn write_header(&self, out: &mut impl Write, options: &TxtOptions, header_of: &mut Option<Arc<ExtentType>>) -> Result<()> {
+    fn write_header(
+        &self,
+        out: &mut impl Write,
+        options: &TxtOptions,
+        header_of: &mut Option<Arc<ExtentType>>,
+    ) -> Result<()> {
         let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
         let same_type = header_of.as_ref().is_some_and(|last| Arc::ptr_eq(last, &self.extent_type));
         let same = same_type || header_of.is_some() && !options.columns.is_empty();

@@ -1,7 +1,8 @@
-//! A second reader of the format, written only from its description, byte by byte and without regard to speed.
+//! A second reader of the format, written only from its description, byte by byte and without
+//! regard to speed.
 //!
-//! It shares no code with the crate, so that a mistake in one is not a mistake in both. It panics on anything
-//! unexpected: it is for files that must be right.
+//! It shares no code with the crate, so that a mistake in one is not a mistake in both. It panics
+//! on anything unexpected: it is for files that must be right.
 #![allow(dead_code, reason = "each test uses its own part")]
 
 use std::collections::HashMap;
@@ -63,16 +64,23 @@ struct Layout {
 
 /// The value of an attribute in the text of one element.
 fn attribute(element: &str, key: &str) -> String {
-    let Some(start) = element.find(&format!(" {key}=\"")).or_else(|| element.find(&format!("\n{key}=\""))) else {
+    let Some(start) =
+        element.find(&format!(" {key}=\"")).or_else(|| element.find(&format!("\n{key}=\"")))
+    else {
         return String::new();
     };
     let value = &element[start + key.len() + 3..];
     let raw = &value[..value.find('"').expect("attribute ends")];
-    raw.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&#10;", "\n").replace("&amp;", "&")
+    raw.replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&quot;", "\"")
+        .replace("&#10;", "\n")
+        .replace("&amp;", "&")
 }
 
 fn parse_type(xml: &str) -> (String, Layout) {
-    let mut elements = xml.split('<').filter(|part| part.starts_with("ExtentType") || part.starts_with("field"));
+    let mut elements =
+        xml.split('<').filter(|part| part.starts_with("ExtentType") || part.starts_with("field"));
     let root = elements.next().expect("a root");
     let mut columns: Vec<Column> = elements
         .map(|element| Column {
@@ -89,7 +97,9 @@ fn parse_type(xml: &str) -> (String, Layout) {
         .collect();
     let original = attribute(root, "pack_pad_record") != "max_column_size";
     let big_first = attribute(root, "pack_field_ordering") == "big_to_small_sep_var32";
-    let has = |columns: &[Column], kinds: &[&str]| columns.iter().any(|c| kinds.contains(&c.kind.as_str()));
+    let has = |columns: &[Column], kinds: &[&str]| {
+        columns.iter().any(|c| kinds.contains(&c.kind.as_str()))
+    };
     let four = has(&columns, &["int32", "variable32"]);
     let eight = has(&columns, &["int64", "double"]);
     let (record, bool_end) = place(&mut columns, big_first, original, four, eight);
@@ -98,7 +108,13 @@ fn parse_type(xml: &str) -> (String, Layout) {
 }
 
 /// Gives each column its place; returns the size of a record and where its bits end.
-fn place(columns: &mut [Column], big_first: bool, original: bool, four: bool, eight: bool) -> (usize, usize) {
+fn place(
+    columns: &mut [Column],
+    big_first: bool,
+    original: bool,
+    four: bool,
+    eight: bool,
+) -> (usize, usize) {
     let mut at = 0;
     let mut bool_end = 0;
     let steps: &[&str] = match big_first {
@@ -180,7 +196,8 @@ fn lookup2(init: u32, bytes: &[u8]) -> u32 {
                 true => state[second] >> -shift,
                 false => state[second] << shift,
             };
-            state[target] = state[target].wrapping_sub(state[first]).wrapping_sub(state[second]) ^ moved;
+            state[target] =
+                state[target].wrapping_sub(state[first]).wrapping_sub(state[second]) ^ moved;
         }
     };
     let whole = bytes.len() / 12 * 12;
@@ -380,7 +397,13 @@ fn null_bit(column: &Column, record: &[u8]) -> bool {
 }
 
 /// The numbers of a record; `previous` has those of the record before.
-fn numbers(layout: &Layout, record: &[u8], order: Order, bases: &[Option<usize>], previous: &mut [(i64, f64)]) -> Vec<(i64, f64)> {
+fn numbers(
+    layout: &Layout,
+    record: &[u8],
+    order: Order,
+    bases: &[Option<usize>],
+    previous: &mut [(i64, f64)],
+) -> Vec<(i64, f64)> {
     // Numbers by column, transformed back in the order of the description: scale, self, other.
     let mut numbers = vec![(0_i64, 0.0_f64); layout.columns.len()];
     let is_null = |column: &Column| null_bit(column, record);
@@ -423,7 +446,8 @@ fn numbers(layout: &Layout, record: &[u8], order: Order, bases: &[Option<usize>]
 
 fn rows(layout: &Layout, fixed: &[u8], pool: &[u8], order: Order, count: usize) -> Vec<Vec<Slow>> {
     let mut previous = vec![(0_i64, 0.0_f64); layout.columns.len()];
-    let base_of = |column: &Column| layout.columns.iter().position(|other| other.name == column.relative);
+    let base_of =
+        |column: &Column| layout.columns.iter().position(|other| other.name == column.relative);
     let bases: Vec<Option<usize>> = layout.columns.iter().map(base_of).collect();
     let mut out = Vec::new();
     for record in fixed.chunks(layout.record.max(1)).take(count) {
@@ -440,7 +464,9 @@ fn rows(layout: &Layout, fixed: &[u8], pool: &[u8], order: Order, count: usize) 
                 "int32" => Slow::Int32(number.0 as i32),
                 "int64" => Slow::Int64(number.0),
                 "double" => Slow::Double(number.1.to_bits()),
-                "fixedwidth" => Slow::Bytes(record[column.offset..column.offset + column.size].to_vec()),
+                "fixedwidth" => {
+                    Slow::Bytes(record[column.offset..column.offset + column.size].to_vec())
+                }
                 "variable32" => {
                     let at = order.word(record, column.offset);
                     Slow::Bytes(pool[at + 4..at + 4 + order.word(pool, at)].to_vec())
@@ -454,7 +480,13 @@ fn rows(layout: &Layout, fixed: &[u8], pool: &[u8], order: Order, count: usize) 
 }
 
 /// The rows of the extent at the start of `head`, and its size.
-fn unpack(head: &[u8], name: &str, words: &[usize], layout: &Layout, order: Order) -> (Vec<Vec<Slow>>, usize) {
+fn unpack(
+    head: &[u8],
+    name: &str,
+    words: &[usize],
+    layout: &Layout,
+    order: Order,
+) -> (Vec<Vec<Slow>>, usize) {
     let fixed_at = (28 + name.len()).div_ceil(4) * 4;
     let variable_at = fixed_at + words[0].div_ceil(4) * 4;
     let total = variable_at + words[1].div_ceil(4) * 4;
@@ -474,7 +506,10 @@ fn unpack(head: &[u8], name: &str, words: &[usize], layout: &Layout, order: Orde
 
 /// Checks that the index lists what was seen.
 fn check_index(rows: &[Vec<Slow>], seen: &[(i64, String)]) {
-    let listed: Vec<Vec<Slow>> = seen.iter().map(|(offset, name)| vec![Slow::Int64(*offset), Slow::Bytes(name.clone().into_bytes())]).collect();
+    let listed: Vec<Vec<Slow>> = seen
+        .iter()
+        .map(|(offset, name)| vec![Slow::Int64(*offset), Slow::Bytes(name.clone().into_bytes())])
+        .collect();
     assert_eq!(rows, listed, "index");
 }
 
@@ -539,8 +574,9 @@ fn mix3(a: u32, b: u32) -> u32 {
     c.wrapping_sub(a).wrapping_sub(b) ^ (b >> 15)
 }
 
-/// Asserts what the description asks of a writer beyond what a reader needs: the bytes of the header, every padding, the shape of the pool, nulls, and
-/// types that the original library parses. [`read`] checks digests, index and tail.
+/// Asserts what the description asks of a writer beyond what a reader needs: the bytes of the
+/// header, every padding, the shape of the pool, nulls, and types that the original library parses.
+/// [`read`] checks digests, index and tail.
 pub fn obeys(file: &[u8]) {
     let order = Order(file[4] == 0x12);
     check_header(file, order);
@@ -555,23 +591,33 @@ pub fn obeys(file: &[u8]) {
         if name == "DataSeries: XmlType" {
             assert_eq!(at, 40, "one extent of types, and it is the first");
             let (rows, _) = unpack(head, &name, &words, &types[&name], order);
-            let texts = rows.iter().map(|row| if let Slow::Bytes(xml) = &row[0] { xml } else { panic!("xml") });
+            let texts = rows
+                .iter()
+                .map(|row| if let Slow::Bytes(xml) = &row[0] { xml } else { panic!("xml") });
             types.extend(texts.map(|xml| checked_type(std::str::from_utf8(xml).expect("text"))));
         }
         at += total;
     }
     let packed = order.number(&file[at + 4..at + 8]) as u32;
-    assert_eq!(order.number(&file[at + 8..at + 12]) as u32, !packed, "size of the index, and its complement");
+    assert_eq!(
+        order.number(&file[at + 8..at + 12]) as u32,
+        !packed,
+        "size of the index, and its complement"
+    );
     let index = order.number(&file[at + 16..at + 24]) as usize;
     assert_eq!(index + packed as usize, at, "the index ends at the tail");
 }
 
 fn check_header(file: &[u8], order: Order) {
-    let in_order = |bytes: [u8; 8]| if order.0 { bytes } else { std::array::from_fn(|index| bytes[7 - index]) };
-    let number = if order.0 { 0x1234_5678_u32.to_be_bytes() } else { 0x1234_5678_u32.to_le_bytes() };
+    let in_order = |bytes: [u8; 8]| {
+        if order.0 { bytes } else { std::array::from_fn(|index| bytes[7 - index]) }
+    };
+    let number =
+        if order.0 { 0x1234_5678_u32.to_be_bytes() } else { 0x1234_5678_u32.to_le_bytes() };
     assert_eq!((&file[..4], &file[4..8]), (&b"DSv1"[..], &number[..]));
     let long = in_order(0x1234_5678_9abc_def0_u64.to_be_bytes());
-    let numbers = [std::f64::consts::PI, f64::INFINITY].map(|number| in_order(number.to_be_bytes()));
+    let numbers =
+        [std::f64::consts::PI, f64::INFINITY].map(|number| in_order(number.to_be_bytes()));
     assert_eq!(file[8..32], [long, numbers[0], numbers[1]].concat());
     assert!(f64::from_bits(order.number(&file[32..40])).is_nan());
 }
@@ -581,23 +627,57 @@ fn checked_type(xml: &str) -> (String, Layout) {
     let (name, layout) = parse_type(xml);
     assert!(!xml.contains("<!--") && (1..=255).contains(&name.len()), "{xml}");
     let root = &xml[..xml.find('>').expect("a root")];
-    assert!(!attribute(root, "namespace").is_empty() && attribute(root, "version").split_once('.').is_some(), "{root}");
-    let known = ["pack_null_compact", "pack_pad_record", "pack_field_ordering", "pack_unique", "pack_relative", "pack_scale", "opt_nullable"];
-    let options = xml.split([' ', '\n']).filter(|word| word.starts_with("pack_") || word.starts_with("opt_"));
-    options.for_each(|option| assert!(option.split('=').next().is_some_and(|key| known.contains(&key)), "{option} in {name}"));
+    assert!(
+        !attribute(root, "namespace").is_empty()
+            && attribute(root, "version").split_once('.').is_some(),
+        "{root}"
+    );
+    let known = [
+        "pack_null_compact",
+        "pack_pad_record",
+        "pack_field_ordering",
+        "pack_unique",
+        "pack_relative",
+        "pack_scale",
+        "opt_nullable",
+    ];
+    let options =
+        xml.split([' ', '\n']).filter(|word| word.starts_with("pack_") || word.starts_with("opt_"));
+    options.for_each(|option| {
+        assert!(
+            option.split('=').next().is_some_and(|key| known.contains(&key)),
+            "{option} in {name}"
+        )
+    });
     for (index, column) in layout.columns.iter().enumerate() {
         let earlier = &layout.columns[..index];
-        assert!(!column.name.is_empty() && column.name.len() <= 255 && !column.name.starts_with(' '), "{}", column.name);
-        assert!(earlier.iter().all(|other| other.name != column.name), "{} twice in {name}", column.name);
+        assert!(
+            !column.name.is_empty() && column.name.len() <= 255 && !column.name.starts_with(' '),
+            "{}",
+            column.name
+        );
+        assert!(
+            earlier.iter().all(|other| other.name != column.name),
+            "{} twice in {name}",
+            column.name
+        );
         let base = earlier.iter().find(|other| other.name == column.relative);
-        assert!(column.relative.is_empty() || column.relative == column.name || base.is_some_and(|base| base.kind == column.kind), "{}", column.name);
+        assert!(
+            column.relative.is_empty()
+                || column.relative == column.name
+                || base.is_some_and(|base| base.kind == column.kind),
+            "{}",
+            column.name
+        );
     }
     (name, layout)
 }
 
 /// Returns the size of the extent at the start of `head`.
 fn check_extent(head: &[u8], name: &str, words: &[usize], layout: &Layout, order: Order) -> usize {
-    let zeros = |range: std::ops::Range<usize>, what: &str| assert!(head[range].iter().all(|byte| *byte == 0), "{what} of {name}");
+    let zeros = |range: std::ops::Range<usize>, what: &str| {
+        assert!(head[range].iter().all(|byte| *byte == 0), "{what} of {name}")
+    };
     assert!(head[27] == 0 && head[24] < 8 && head[25] < 8 && words[3] >= 4, "{name}");
     assert!(words[0] < 512 << 20 && words[1] < 512 << 20, "sizes of {name}");
     let fixed_at = (28 + name.len()).div_ceil(4) * 4;
@@ -606,7 +686,8 @@ fn check_extent(head: &[u8], name: &str, words: &[usize], layout: &Layout, order
     zeros(28 + name.len()..fixed_at, "padding of the name");
     zeros(fixed_at + words[0]..variable_at, "padding of the records");
     zeros(variable_at + words[1]..total, "padding of the pool");
-    let mut fixed = expand(head[24], &head[fixed_at..fixed_at + words[0]], words[2] * layout.record);
+    let mut fixed =
+        expand(head[24], &head[fixed_at..fixed_at + words[0]], words[2] * layout.record);
     if layout.compact {
         fixed = uncompact(layout, &fixed, words[2]);
     }
@@ -616,12 +697,22 @@ fn check_extent(head: &[u8], name: &str, words: &[usize], layout: &Layout, order
     for record in fixed.chunks(layout.record.max(1)) {
         for column in &layout.columns {
             let is_null = null_bit(column, record);
-            let size = [("byte", 1), ("int32", 4), ("variable32", 4), ("int64", 8), ("double", 8)].iter().find(|(kind, _)| *kind == column.kind);
+            let size = [("byte", 1), ("int32", 4), ("variable32", 4), ("int64", 8), ("double", 8)]
+                .iter()
+                .find(|(kind, _)| *kind == column.kind);
             if let Some((_, size)) = size.filter(|_| is_null && column.relative.is_empty()) {
-                assert!(record[column.offset..column.offset + size].iter().all(|byte| *byte == 0), "null {} of {name}", column.name);
+                assert!(
+                    record[column.offset..column.offset + size].iter().all(|byte| *byte == 0),
+                    "null {} of {name}",
+                    column.name
+                );
             }
             if column.kind == "variable32" {
-                assert!(starts.contains(&order.word(record, column.offset)), "{} of {name} points into an entry", column.name);
+                assert!(
+                    starts.contains(&order.word(record, column.offset)),
+                    "{} of {name} points into an entry",
+                    column.name
+                );
             }
         }
     }

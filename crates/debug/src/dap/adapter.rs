@@ -49,7 +49,12 @@ pub(super) struct Adapter<'backend> {
 }
 
 impl<'backend> Adapter<'backend> {
-    pub fn new(output: Box<dyn Write>, sender: Sender<Incoming>, receiver: Receiver<Incoming>, backend: Backend<'backend>) -> Self {
+    pub fn new(
+        output: Box<dyn Write>,
+        sender: Sender<Incoming>,
+        receiver: Receiver<Incoming>,
+        backend: Backend<'backend>,
+    ) -> Self {
         Self {
             output,
             next_seq: 1,
@@ -96,7 +101,14 @@ impl<'backend> Adapter<'backend> {
         let is_launched = success && matches!(command.as_str(), "launch" | "attach");
         let is_configured = success && command == "configurationDone";
         let seq_of_answer = self.number();
-        self.send(&Message::Response { seq: seq_of_answer, request_seq: seq, success, command, message, body });
+        self.send(&Message::Response {
+            seq: seq_of_answer,
+            request_seq: seq,
+            success,
+            command,
+            message,
+            body,
+        });
         if is_launched {
             self.event("initialized", Value::Null);
         }
@@ -135,7 +147,9 @@ impl<'backend> Adapter<'backend> {
             "variables" => self.variables(&parsed(arguments)?),
             "evaluate" => self.evaluate(&parsed(arguments)?),
             "exceptionInfo" => self.exception_info(),
-            "continue" | "reverseContinue" | "next" | "stepIn" | "stepOut" | "stepBack" => self.resume(command, &parsed(arguments)?),
+            "continue" | "reverseContinue" | "next" | "stepIn" | "stepOut" | "stepBack" => {
+                self.resume(command, &parsed(arguments)?)
+            }
             _ => Err(format!("there is no request {command}")),
         }
     }
@@ -151,7 +165,8 @@ impl<'backend> Adapter<'backend> {
         self.holds_stops = true;
         self.errors.clear();
         let command = (self.backend)(&launch)?;
-        let gdb = Gdb::start(command, &self.sender).map_err(|error| format!("cannot start gdb: {error}"))?;
+        let gdb = Gdb::start(command, &self.sender)
+            .map_err(|error| format!("cannot start gdb: {error}"))?;
         self.gdb = Some(gdb);
         self.launch = launch;
         self.prepare().inspect_err(|_| self.gdb = None)?;
@@ -173,7 +188,8 @@ impl<'backend> Adapter<'backend> {
     /// The client has set its breakpoints.
     fn begin(&mut self) {
         self.holds_stops = false;
-        self.held_stop = None; // gdb has found a program: the client will be told of it in a way of its own
+        // gdb has found a program: the client will be told of it in a way of its own
+        self.held_stop = None;
         if self.launch.stop_on_entry == Some(false) {
             if let Err(error) = self.execute("-exec-continue") {
                 self.print("important", &error);
@@ -186,7 +202,8 @@ impl<'backend> Adapter<'backend> {
             crash if !crash.is_empty() && is_there => {
                 let name = crash.split_whitespace().nth(2).unwrap_or_default().to_owned();
                 self.last_signal = Some((name.clone(), crash.to_owned()));
-                json!({"reason": "exception", "description": format!("Crash: {name}"), "text": crash})
+                json!({"reason": "exception", "description": format!("Crash: {name}"),
+                    "text": crash})
             }
             _ => json!({"reason": "entry"}),
         };
@@ -223,7 +240,9 @@ impl<'backend> Adapter<'backend> {
         let Ok(wanted) = gdb.send(command) else { return Err(self.with_errors("gdb has ended")) };
         loop {
             match self.receiver.recv() {
-                Ok(Incoming::Gdb(Record::Result { token, class, results })) if token == Some(wanted) => {
+                Ok(Incoming::Gdb(Record::Result { token, class, results }))
+                    if token == Some(wanted) =>
+                {
                     return match class.as_str() {
                         "error" => Err(mi::text(&results, "msg").to_owned()),
                         _ => Ok(results),
@@ -233,7 +252,9 @@ impl<'backend> Adapter<'backend> {
                     self.waiting.push_back(Incoming::GdbGone);
                     return Err(self.with_errors("gdb has ended"));
                 }
-                Ok(request @ (Incoming::Request(_) | Incoming::ClientGone)) => self.waiting.push_back(request),
+                Ok(request @ (Incoming::Request(_) | Incoming::ClientGone)) => {
+                    self.waiting.push_back(request)
+                }
                 Ok(other) => self.heard(other),
                 Err(_) => return Err("gdb has ended".to_owned()),
             }
@@ -256,7 +277,9 @@ impl<'backend> Adapter<'backend> {
                     self.waiting.push_back(Incoming::GdbGone);
                     self.running = None;
                 }
-                Ok(request @ (Incoming::Request(_) | Incoming::ClientGone)) => self.waiting.push_back(request),
+                Ok(request @ (Incoming::Request(_) | Incoming::ClientGone)) => {
+                    self.waiting.push_back(request)
+                }
                 Ok(other) => self.heard(other),
                 Err(_) => self.running = None,
             }
@@ -265,7 +288,9 @@ impl<'backend> Adapter<'backend> {
 
     fn heard(&mut self, incoming: Incoming) {
         match incoming {
-            Incoming::Gdb(Record::Exec { class, results }) if class == "stopped" => self.gdb_stopped(&results),
+            Incoming::Gdb(Record::Exec { class, results }) if class == "stopped" => {
+                self.gdb_stopped(&results)
+            }
             Incoming::Gdb(Record::Console(text)) => match &mut self.captured {
                 Some(captured) => captured.push_str(&text),
                 None => self.print("console", &text),
@@ -300,13 +325,18 @@ impl<'backend> Adapter<'backend> {
                 other => self.waiting.push_back(other),
             }
         }
-        if self.errors.is_empty() { what.to_owned() } else { format!("{what}\n{}", self.errors.join("\n")) }
+        if self.errors.is_empty() {
+            what.to_owned()
+        } else {
+            format!("{what}\n{}", self.errors.join("\n"))
+        }
     }
 }
 
 fn parsed<T: DeserializeOwned>(arguments: Value) -> Result<T, String> {
     let arguments = if arguments.is_null() { json!({}) } else { arguments };
-    serde_json::from_value(arguments).map_err(|error| format!("the arguments make no sense: {error}"))
+    serde_json::from_value(arguments)
+        .map_err(|error| format!("the arguments make no sense: {error}"))
 }
 
 fn capabilities() -> Value {

@@ -1,4 +1,5 @@
-//! Breakpoints. A client says for each source, and for each kind, which ones there shall be; gdb adds and removes them one by one.
+//! Breakpoints. A client says for each source, and for each kind, which ones there shall be; gdb
+//! adds and removes them one by one.
 
 use super::adapter::{Adapter, Answer};
 use super::mi::{self, quoted};
@@ -15,7 +16,10 @@ impl Adapter<'_> {
         self.replace(&path, commands.collect())
     }
 
-    pub(super) fn set_function_breakpoints(&mut self, wanted: Breakpoints<FunctionBreakpoint>) -> Answer {
+    pub(super) fn set_function_breakpoints(
+        &mut self,
+        wanted: Breakpoints<FunctionBreakpoint>,
+    ) -> Answer {
         let commands = wanted.breakpoints.iter().map(|one| {
             let place = format!("--function {}", quoted(&one.name));
             insertion(one.condition.as_deref(), one.hit_condition.as_deref(), &place)
@@ -25,7 +29,9 @@ impl Adapter<'_> {
 
     pub(super) fn set_exception_breakpoints(&mut self, arguments: &Value) -> Answer {
         let filters = mi::list(arguments, "filters").iter().filter_map(Value::as_str);
-        let commands = filters.filter(|filter| matches!(*filter, "throw" | "catch")).map(|filter| Ok(format!("-catch-{filter}")));
+        let commands = filters
+            .filter(|filter| matches!(*filter, "throw" | "catch"))
+            .map(|filter| Ok(format!("-catch-{filter}")));
         self.replace("exceptions", commands.collect())
     }
 
@@ -41,21 +47,28 @@ impl Adapter<'_> {
         self.replace("data", commands.collect())
     }
 
-    /// What would be watched: the memory, so that it does not matter whether the name is still known where it changes.
+    /// What would be watched: the memory, so that it does not matter whether the name is still
+    /// known where it changes.
     pub(super) fn data_breakpoint_info(&mut self, asked: &DataInfo) -> Answer {
         let expression = match asked.variables_reference {
             Some(reference) => self.expression_of(reference, &asked.name)?,
             None => asked.name.clone(),
         };
         let none = |why: String| Ok(json!({"dataId": null, "description": why}));
-        let address = match self.mi(&format!("-data-evaluate-expression {}", quoted(&format!("(unsigned long) &({expression})")))) {
+        let address = match self.mi(&format!(
+            "-data-evaluate-expression {}",
+            quoted(&format!("(unsigned long) &({expression})"))
+        )) {
             Ok(address) => mi::text(&address, "value").to_owned(),
             Err(error) => return none(error),
         };
-        let Ok(kind) = self.console(&format!("whatis {expression}")) else { return none("it has no type".to_owned()) };
+        let Ok(kind) = self.console(&format!("whatis {expression}")) else {
+            return none("it has no type".to_owned());
+        };
         let kind = kind.trim().strip_prefix("type = ").unwrap_or_default().to_owned();
         let access_types = json!(["read", "write", "readWrite"]);
-        Ok(json!({"dataId": format!("*({kind} *) {address}"), "description": expression, "accessTypes": access_types, "canPersist": false}))
+        Ok(json!({"dataId": format!("*({kind} *) {address}"), "description": expression,
+                "accessTypes": access_types, "canPersist": false}))
     }
 
     /// Makes these the breakpoints of a kind.
@@ -69,7 +82,11 @@ impl Adapter<'_> {
         for command in commands {
             match command.and_then(|command| self.mi(&command)) {
                 Ok(results) => {
-                    let breakpoint = ["bkpt", "wpt", "hw-rwpt", "hw-awpt"].iter().find_map(|name| results.get(*name)).cloned().unwrap_or_default();
+                    let breakpoint = ["bkpt", "wpt", "hw-rwpt", "hw-awpt"]
+                        .iter()
+                        .find_map(|name| results.get(*name))
+                        .cloned()
+                        .unwrap_or_default();
                     let number = mi::number(&breakpoint, "number").unwrap_or_default();
                     numbers.push(number);
                     told.push(describe(&breakpoint, number));
@@ -84,7 +101,8 @@ impl Adapter<'_> {
         Ok(json!({"breakpoints": told}))
     }
 
-    /// gdb does not listen while the program runs. Stops it, and gives the command that lets it go on; None if it stays where it is.
+    /// gdb does not listen while the program runs. Stops it, and gives the command that lets it go
+    /// on; None if it stays where it is.
     fn interrupt_for_a_moment(&mut self) -> Option<String> {
         let command = self.running.clone()?;
         self.holds_stops = true;

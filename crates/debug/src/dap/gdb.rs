@@ -26,9 +26,14 @@ impl Gdb {
     /// It cannot be started.
     pub fn start(mut command: Command, to: &Sender<Incoming>) -> io::Result<Self> {
         // A group of its own, so that an interrupt reaches gdb wherever below the command it is.
-        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut child = command.spawn()?;
-        let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (input, output, errors) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
         if let Some(output) = output {
             let to = to.clone();
             std::thread::spawn(move || {
@@ -39,7 +44,9 @@ impl Gdb {
         }
         if let Some(errors) = errors {
             let to = to.clone();
-            std::thread::spawn(move || each_line(errors, |line| to.send(Incoming::Said(line.to_owned())).is_ok()));
+            std::thread::spawn(move || {
+                each_line(errors, |line| to.send(Incoming::Said(line.to_owned())).is_ok())
+            });
         }
         Ok(Self { child, input, next_token: 1 })
     }
@@ -63,7 +70,9 @@ impl Gdb {
     }
 
     fn signal(&self, signal: rustix::process::Signal) {
-        if let Some(group) = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw) {
+        if let Some(group) =
+            i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw)
+        {
             // It may have ended meanwhile.
             let _ = rustix::process::kill_process_group(group, signal);
         }

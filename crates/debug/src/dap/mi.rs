@@ -63,7 +63,9 @@ pub(crate) fn quoted(text: &str) -> String {
             '\n' => quoted.push_str("\\n"),
             '\t' => quoted.push_str("\\t"),
             // Writing to a string cannot fail.
-            _ if character.is_ascii_control() => drop(write!(quoted, "\\{:03o}", u32::from(character))),
+            _ if character.is_ascii_control() => {
+                drop(write!(quoted, "\\{:03o}", u32::from(character)))
+            }
             _ => quoted.push(character),
         }
     }
@@ -185,9 +187,11 @@ impl<'text> Parser<'text> {
 /// What follows a backslash: the byte it stands for, and how many bytes it has itself.
 fn escape(bytes: &[u8]) -> Option<(u8, usize)> {
     const OCTAL_DIGITS: usize = 3;
-    let digits = bytes.iter().take(OCTAL_DIGITS).take_while(|byte| (b'0'..=b'7').contains(byte)).count();
+    let digits =
+        bytes.iter().take(OCTAL_DIGITS).take_while(|byte| (b'0'..=b'7').contains(byte)).count();
     if digits > 0 {
-        let value = bytes[..digits].iter().fold(0_u32, |value, digit| value * 8 + u32::from(digit - b'0'));
+        let value =
+            bytes[..digits].iter().fold(0_u32, |value, digit| value * 8 + u32::from(digit - b'0'));
         return Some((value as u8, digits));
     }
     let byte = match *bytes.first()? {
@@ -212,19 +216,44 @@ mod tests {
     #[test]
     fn records_are_read() {
         let line = r#"12^done,stack=[frame={level="0",func="f",args=[]},frame={level="1"}],names=["a","b\"\n\303\274"],empty={}"#;
-        let results = json!({"stack": [{"level": "0", "func": "f", "args": []}, {"level": "1"}], "names": ["a", "b\"\nü"], "empty": {}});
-        assert_eq!(Record::parse(line), Record::Result { token: Some(12), class: "done".into(), results });
+        let results = json!({"stack": [{"level": "0", "func": "f", "args": []}, {"level": "1"}],
+            "names": ["a", "b\"\nü"], "empty": {}});
+        assert_eq!(
+            Record::parse(line),
+            Record::Result { token: Some(12), class: "done".into(), results }
+        );
         let stopped = Record::parse(r#"*stopped,reason="end-stepping-range",thread-id="1""#);
-        assert_eq!(stopped, Record::Exec { class: "stopped".into(), results: json!({"reason": "end-stepping-range", "thread-id": "1"}) });
+        assert_eq!(
+            stopped,
+            Record::Exec {
+                class: "stopped".into(),
+                results: json!({"reason": "end-stepping-range", "thread-id": "1"})
+            }
+        );
         assert_eq!(Record::parse(r#"~"text\n""#), Record::Console("text\n".into()));
         assert_eq!(Record::parse(r#"@"out""#), Record::Target("out".into()));
-        assert_eq!(Record::parse("^running"), Record::Result { token: None, class: "running".into(), results: json!({}) });
+        assert_eq!(
+            Record::parse("^running"),
+            Record::Result { token: None, class: "running".into(), results: json!({}) }
+        );
         assert_eq!(Record::parse("(gdb) "), Record::Other);
     }
 
     #[test]
     fn nonsense_is_borne() {
-        for line in ["", "5", "^", "^done,", "^done,a", "^done,a=", "^done,a=[", "^done,a={b=\"", "~", "~\"\\", "*stopped,=[,]"] {
+        for line in [
+            "",
+            "5",
+            "^",
+            "^done,",
+            "^done,a",
+            "^done,a=",
+            "^done,a=[",
+            "^done,a={b=\"",
+            "~",
+            "~\"\\",
+            "*stopped,=[,]",
+        ] {
             Record::parse(line);
         }
         Record::parse(&format!("^done,a={}", "[".repeat(100_000)));

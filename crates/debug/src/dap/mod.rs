@@ -1,7 +1,8 @@
 //! The Debug Adapter Protocol, which editors speak, in front of gdb's machine interface.
 //!
-//! One thread reads requests, two read what gdb says, and the adapter takes one thing after another from a channel. gdb does not listen while the
-//! program runs; what must be done then waits until it was interrupted.
+//! One thread reads requests, two read what gdb says, and the adapter takes one thing after another
+//! from a channel. gdb does not listen while the program runs; what must be done then waits until
+//! it was interrupted.
 
 mod adapter;
 mod breakpoints;
@@ -20,7 +21,8 @@ use std::io::{BufRead, Write};
 use std::process::Command;
 use std::sync::mpsc;
 
-/// Makes the command that starts gdb with its machine interface on standard input and output, connected to a replay; or says why not.
+/// Makes the command that starts gdb with its machine interface on standard input and output,
+/// connected to a replay; or says why not.
 pub type Backend<'a> = &'a mut dyn FnMut(&Launch) -> std::result::Result<Command, String>;
 
 /// What the adapter is told.
@@ -35,7 +37,11 @@ pub(crate) enum Incoming {
 }
 
 /// Serves one client until it goes.
-pub fn serve(mut input: impl BufRead + Send + 'static, output: impl Write + 'static, backend: Backend<'_>) {
+pub fn serve(
+    mut input: impl BufRead + Send + 'static,
+    output: impl Write + 'static,
+    backend: Backend<'_>,
+) {
     let (sender, receiver) = mpsc::channel();
     let requests = sender.clone();
     std::thread::spawn(move || {

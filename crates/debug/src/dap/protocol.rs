@@ -45,7 +45,8 @@ pub(crate) fn read(input: &mut impl BufRead) -> Option<Request> {
         let length = read_header(input)?;
         let mut bytes = Vec::new();
         input.take(length as u64).read_to_end(&mut bytes).ok()?;
-        let message: Value = serde_json::from_slice(&bytes).ok().filter(|_| bytes.len() == length)?;
+        let message: Value =
+            serde_json::from_slice(&bytes).ok().filter(|_| bytes.len() == length)?;
         // Clients answer nothing that is asked here: what is no request is passed over.
         if message.get("type").and_then(Value::as_str) == Some("request") {
             return serde_json::from_value(message).ok();
@@ -195,19 +196,33 @@ mod tests {
         let body = r#"{"seq":1,"type":"request","command":"x","arguments":{"a":1}}"#;
         let event = r#"{"seq":1,"type":"event"}"#;
         let text = format!(
-            "Content-Length: {}\r\n\r\n{event}content-length: {}\r\nOther: 1\r\n\r\n{body}Content-Length: 99\r\n\r\n{{",
+            "Content-Length: {}\r\n\r\n{event}content-length: {}\r\nOther: \
+            1\r\n\r\n{body}Content-Length: 99\r\n\r\n{{",
             event.len(),
             body.len()
         );
         let mut input = text.as_bytes();
         let request = read(&mut input).unwrap();
-        assert_eq!((request.seq, request.command.as_str(), &request.arguments["a"]), (1, "x", &1.into()));
+        assert_eq!(
+            (request.seq, request.command.as_str(), &request.arguments["a"]),
+            (1, "x", &1.into())
+        );
         assert!(read(&mut input).is_none());
-        for bad in ["", "\r\n", "Content-Length: x\r\n\r\n", "Content-Length: 99999999999\r\n\r\n", "Content-Length: 1\r\n\r\n{"] {
+        for bad in [
+            "",
+            "\r\n",
+            "Content-Length: x\r\n\r\n",
+            "Content-Length: 99999999999\r\n\r\n",
+            "Content-Length: 1\r\n\r\n{",
+        ] {
             assert!(read(&mut bad.as_bytes()).is_none(), "{bad:?}");
         }
         let mut output = Vec::new();
-        write(&mut output, &Message::Event { seq: 3, event: "initialized", body: Value::Null }).unwrap();
-        assert_eq!(String::from_utf8(output).unwrap(), "Content-Length: 46\r\n\r\n{\"type\":\"event\",\"seq\":3,\"event\":\"initialized\"}");
+        write(&mut output, &Message::Event { seq: 3, event: "initialized", body: Value::Null })
+            .unwrap();
+        assert_eq!(
+            String::from_utf8(output).unwrap(),
+            "Content-Length: 46\r\n\r\n{\"type\":\"event\",\"seq\":3,\"event\":\"initialized\"}"
+        );
     }
 }

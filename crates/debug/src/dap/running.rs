@@ -22,7 +22,11 @@ impl Adapter<'_> {
         };
         if request == "stepBack" {
             // As the commands of gdb's prompt do it: see `hook_lines` in retake.py.
-            self.console(if by_instruction { "python by_line(False)" } else { "python by_line(True)" })?;
+            self.console(if by_instruction {
+                "python by_line(False)"
+            } else {
+                "python by_line(True)"
+            })?;
         }
         self.execute(&command)?;
         Ok(if request == "continue" { json!({"allThreadsContinued": true}) } else { Value::Null })
@@ -52,16 +56,24 @@ impl Adapter<'_> {
             "watchpoint-trigger" | "read-watchpoint-trigger" | "access-watchpoint-trigger" => {
                 json!({"reason": "data breakpoint", "text": change(results)})
             }
-            "end-stepping-range" | "function-finished" | "location-reached" => json!({"reason": "step"}),
+            "end-stepping-range" | "function-finished" | "location-reached" => {
+                json!({"reason": "step"})
+            }
             "signal-received" if signal == "SIGINT" => json!({"reason": "pause"}),
             "signal-received" => {
                 let meaning = mi::text(results, "signal-meaning").to_owned();
                 self.last_signal = Some((signal.clone(), meaning.clone()));
                 json!({"reason": "exception", "description": signal, "text": meaning})
             }
-            "no-history" => json!({"reason": "goto", "description": "The recording begins or ends here"}),
+            "no-history" => {
+                json!({"reason": "goto", "description": "The recording begins or ends here"})
+            }
             "exited-normally" => return self.exited(0),
-            "exited" => return self.exited(i64::from_str_radix(mi::text(results, "exit-code"), 8).unwrap_or_default()),
+            "exited" => {
+                return self.exited(
+                    i64::from_str_radix(mi::text(results, "exit-code"), 8).unwrap_or_default(),
+                );
+            }
             "exited-signalled" => return self.exited(-1),
             _ => json!({"reason": "pause"}),
         };
@@ -79,7 +91,8 @@ impl Adapter<'_> {
         body["allThreadsStopped"] = true.into();
         if body.get("threadId").is_none() {
             let current = self.mi("-thread-info").ok();
-            body["threadId"] = current.and_then(|info| mi::number(&info, "current-thread-id")).unwrap_or(1).into();
+            body["threadId"] =
+                current.and_then(|info| mi::number(&info, "current-thread-id")).unwrap_or(1).into();
         }
         self.event("stopped", body);
     }
@@ -104,7 +117,10 @@ fn with_thread(mut body: Value, thread: Option<i64>) -> Value {
 
 /// What a watched value was, and is.
 fn change(results: &Value) -> String {
-    let name = ["wpt", "hw-rwpt", "hw-awpt"].iter().find_map(|kind| results.get(*kind)).map_or("", |watchpoint| mi::text(watchpoint, "exp"));
+    let name = ["wpt", "hw-rwpt", "hw-awpt"]
+        .iter()
+        .find_map(|kind| results.get(*kind))
+        .map_or("", |watchpoint| mi::text(watchpoint, "exp"));
     let value = results.get("value").cloned().unwrap_or_default();
     match (mi::text(&value, "old"), mi::text(&value, "new"), mi::text(&value, "value")) {
         ("", "", value) => format!("{name} is {value}"),

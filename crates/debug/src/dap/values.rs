@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 const MOST_CHILDREN: i64 = 1000;
 /// Labels in a class, which gdb shows as children.
 const ACCESSES: [&str; 3] = ["public", "protected", "private"];
-/// The names of vector registers' parts are of no use to people; these are what processors are known for.
+/// The names of vector registers' parts are of no use to people; these are what processors are
+/// known for.
 const SHOWN_REGISTERS: usize = 24;
 
 /// What a client can ask the variables of.
@@ -40,7 +41,11 @@ impl Adapter<'_> {
             Reference::Registers(place) => self.registers(&place)?,
             Reference::Object(name) => {
                 let start = asked.start.unwrap_or(0).max(0);
-                let count = asked.count.filter(|count| *count > 0).unwrap_or(MOST_CHILDREN).min(MOST_CHILDREN);
+                let count = asked
+                    .count
+                    .filter(|count| *count > 0)
+                    .unwrap_or(MOST_CHILDREN)
+                    .min(MOST_CHILDREN);
                 self.children(&name, start, start + count)?
             }
         };
@@ -60,7 +65,9 @@ impl Adapter<'_> {
             seen.push(name);
             variables.push(match self.object(place, name) {
                 Ok(object) => self.variable(name, Some(name), &object),
-                Err(error) => json!({"name": name, "value": format!("<{error}>"), "variablesReference": 0}),
+                Err(error) => {
+                    json!({"name": name, "value": format!("<{error}>"), "variablesReference": 0})
+                }
             });
         }
         Ok(variables)
@@ -69,17 +76,21 @@ impl Adapter<'_> {
     fn registers(&mut self, place: &str) -> Result<Vec<Value>, String> {
         let names = self.mi("-data-list-register-names")?;
         let numbers: Vec<String> = (0..SHOWN_REGISTERS).map(|number| number.to_string()).collect();
-        let values = self.mi(&format!("-data-list-register-values {place} r {}", numbers.join(" ")))?;
+        let values =
+            self.mi(&format!("-data-list-register-values {place} r {}", numbers.join(" ")))?;
         let names = mi::list(&names, "register-names");
         let variables = mi::list(&values, "register-values").iter().filter_map(|register| {
-            let name = names.get(usize::try_from(mi::number(register, "number")?).ok()?)?.as_str()?;
-            Some(json!({"name": name, "value": mi::text(register, "value"), "evaluateName": format!("${name}"), "variablesReference": 0}))
+            let name =
+                names.get(usize::try_from(mi::number(register, "number")?).ok()?)?.as_str()?;
+            Some(json!({"name": name, "value": mi::text(register, "value"),
+                "evaluateName": format!("${name}"), "variablesReference": 0}))
         });
         Ok(variables.collect())
     }
 
     fn children(&mut self, name: &str, from: i64, to: i64) -> Result<Vec<Value>, String> {
-        let listed = self.mi(&format!("-var-list-children --all-values {} {from} {to}", quoted(name)))?;
+        let listed =
+            self.mi(&format!("-var-list-children --all-values {} {from} {to}", quoted(name)))?;
         let mut variables = Vec::new();
         for child in mi::list(&listed, "children") {
             let label = mi::text(child, "exp");
@@ -100,8 +111,13 @@ impl Adapter<'_> {
     }
 
     fn variable(&mut self, label: &str, expression: Option<&str>, object: &Value) -> Value {
-        let has_children = mi::number(object, "numchild").unwrap_or(0) > 0 || mi::text(object, "dynamic") == "1";
-        let reference = if has_children { self.refer(Reference::Object(mi::text(object, "name").to_owned())) } else { 0 };
+        let has_children =
+            mi::number(object, "numchild").unwrap_or(0) > 0 || mi::text(object, "dynamic") == "1";
+        let reference = if has_children {
+            self.refer(Reference::Object(mi::text(object, "name").to_owned()))
+        } else {
+            0
+        };
         let mut told = json!({
             "name": label,
             "value": mi::text(object, "value"),
@@ -116,10 +132,17 @@ impl Adapter<'_> {
 
     /// An expression for something that the client shows.
     pub(super) fn expression_of(&mut self, reference: i64, name: &str) -> Result<String, String> {
-        let Reference::Object(parent) = self.reference(reference)? else { return Ok(name.to_owned()) };
-        let listed = self.mi(&format!("-var-list-children {} 0 {MOST_CHILDREN}", quoted(&parent)))?;
-        let child = mi::list(&listed, "children").iter().find(|child| mi::text(child, "exp") == name).ok_or("there is no such variable")?;
-        let path = self.mi(&format!("-var-info-path-expression {}", quoted(mi::text(child, "name"))))?;
+        let Reference::Object(parent) = self.reference(reference)? else {
+            return Ok(name.to_owned());
+        };
+        let listed =
+            self.mi(&format!("-var-list-children {} 0 {MOST_CHILDREN}", quoted(&parent)))?;
+        let child = mi::list(&listed, "children")
+            .iter()
+            .find(|child| mi::text(child, "exp") == name)
+            .ok_or("there is no such variable")?;
+        let path =
+            self.mi(&format!("-var-info-path-expression {}", quoted(mi::text(child, "name"))))?;
         Ok(mi::text(&path, "path_expr").to_owned())
     }
 
@@ -129,7 +152,8 @@ impl Adapter<'_> {
         let error = match self.object(&place, &asked.expression) {
             Ok(object) => {
                 let told = self.variable("", Some(&asked.expression), &object);
-                return Ok(json!({"result": told["value"], "type": told["type"], "variablesReference": told["variablesReference"]}));
+                return Ok(json!({"result": told["value"], "type": told["type"],
+                        "variablesReference": told["variablesReference"]}));
             }
             Err(error) => error,
         };

@@ -1,6 +1,7 @@
 //! Running a replayed process forwards: what stops it, and what its user sees of it then.
 //!
-//! Of its threads only the one whose turn it is runs the program's code; the others wait in the runtime. A stop is always about that thread.
+//! Of its threads only the one whose turn it is runs the program's code; the others wait in the
+//! runtime. A stop is always about that thread.
 
 mod planting;
 mod running;
@@ -21,7 +22,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// How long a process in the middle of a call may take to come back to the program, when it is to be stopped.
+/// How long a process in the middle of a call may take to come back to the program, when it is to
+/// be stopped.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// A new thread has begun within this time, also where the machine has much else to do.
@@ -100,7 +102,8 @@ pub(crate) struct Debuggee {
     pub end_told: bool,
     /// Places that stop the process for us, not for the user.
     pub private_places: BTreeSet<u64>,
-    /// A thread that begins asks whether it shall pause: the program's number of the one that shall, and after how many events.
+    /// A thread that begins asks whether it shall pause: the program's number of the one that
+    /// shall, and after how many events.
     pub pause: Option<(u32, u64)>,
     /// The thread that is in a call and pauses when it comes out of it.
     stepped: Option<i32>,
@@ -111,7 +114,8 @@ pub(crate) struct Debuggee {
     pub remaining: Option<u64>,
     /// The place that is looked for.
     pub sought: Option<Sought>,
-    /// The stop at the place that is looked for was of no use; whether it is a hit of a breakpoint is still to be seen.
+    /// The stop at the place that is looked for was of no use; whether it is a hit of a breakpoint
+    /// is still to be seen.
     pub passes_place: bool,
     /// Where the stubs count.
     counter: Option<u64>,
@@ -212,8 +216,10 @@ impl Debuggee {
 
     /// The threads that the program knows: the kernel's number, and the program's.
     pub fn threads(&self) -> Vec<(i32, u32)> {
-        let known = self.process.threads().filter_map(|tid| Some((tid, self.process.context(tid)?)));
-        let mut threads: Vec<(i32, u32)> = known.map(|(tid, context)| (tid, context.tid)).filter(|(_, tid)| *tid != 0).collect();
+        let known =
+            self.process.threads().filter_map(|tid| Some((tid, self.process.context(tid)?)));
+        let mut threads: Vec<(i32, u32)> =
+            known.map(|(tid, context)| (tid, context.tid)).filter(|(_, tid)| *tid != 0).collect();
         // One that is only just beginning still shows its maker's number.
         threads.sort_by_key(|(tid, known)| (*known, *tid != self.current, *tid));
         threads.dedup_by_key(|(_, known)| *known);
@@ -223,7 +229,9 @@ impl Debuggee {
     /// Of each thread that the program knows: its number, and how many events it has consumed.
     pub fn counts(&self) -> Vec<(u32, u64)> {
         let known = self.threads().into_iter();
-        known.filter_map(|(tid, known)| Some((known, self.process.context(tid)?.event_count))).collect()
+        known
+            .filter_map(|(tid, known)| Some((known, self.process.context(tid)?.event_count)))
+            .collect()
     }
 
     /// The kernel's number of a thread of the program.
@@ -231,13 +239,38 @@ impl Debuggee {
         self.threads().into_iter().find(|(_, tid)| *tid == known).map(|(tid, _)| tid)
     }
 
-    /// Whether one of the user's breakpoints is for where the program stands, and as it stands there. What cannot be evaluated here is left to the debugger.
+    /// Whether one of the user's breakpoints is for where the program stands, and as it stands
+    /// there. What cannot be evaluated here is left to the debugger.
     pub fn is_at_breakpoint(&self) -> Result<bool> {
-        let Registers { rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp, r8, r9, r10, r11, r12, r13, r14, r15, rip, .. } = self.registers(self.current)?;
+        let Registers {
+            rax,
+            rbx,
+            rcx,
+            rdx,
+            rsi,
+            rdi,
+            rbp,
+            rsp,
+            r8,
+            r9,
+            r10,
+            r11,
+            r12,
+            r13,
+            r14,
+            r15,
+            rip,
+            ..
+        } = self.registers(self.current)?;
         let conditions = self.conditions.get(&rip).map_or(&[][..], Vec::as_slice);
-        let values = [rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp, r8, r9, r10, r11, r12, r13, r14, r15, rip];
-        let may_hold = |one: &Vec<u8>| holds(one, &values, |address, bytes| self.read(address, bytes) == bytes.len()) != Some(false);
-        Ok(self.breakpoints.contains(&rip) && (conditions.is_empty() || conditions.iter().any(may_hold)))
+        let values =
+            [rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp, r8, r9, r10, r11, r12, r13, r14, r15, rip];
+        let may_hold = |one: &Vec<u8>| {
+            holds(one, &values, |address, bytes| self.read(address, bytes) == bytes.len())
+                != Some(false)
+        };
+        Ok(self.breakpoints.contains(&rip)
+            && (conditions.is_empty() || conditions.iter().any(may_hold)))
     }
 
     /// Reads memory as the program would see it without us; returns how many bytes are there.

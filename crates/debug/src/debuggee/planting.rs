@@ -12,7 +12,8 @@ use std::rc::Rc;
 pub(crate) struct Sought {
     pub address: u64,
     pub tests: Vec<Test>,
-    /// The stack pointer there, if flags may be changed where nobody looks at them: who stops behind it sees them.
+    /// The stack pointer there, if flags may be changed where nobody looks at them: who stops
+    /// behind it sees them.
     pub stack: Option<u64>,
 }
 
@@ -45,7 +46,10 @@ impl Debuggee {
             }
         }
         let stops = self.stops();
-        let chosen = wanted.into_iter().filter(|(address, _)| !self.private_places.contains(address)).collect::<Vec<_>>();
+        let chosen = wanted
+            .into_iter()
+            .filter(|(address, _)| !self.private_places.contains(address))
+            .collect::<Vec<_>>();
         let mut probes = Vec::new();
         for (address, one) in chosen {
             let Some(plan) = self.plan(address) else { continue };
@@ -64,19 +68,23 @@ impl Debuggee {
         self.breakpoints.iter().flat_map(|&address| self.text.places(address)).collect()
     }
 
-    /// Whether visits of an address can be told apart without stopping at each, while there are probes at these others.
+    /// Whether visits of an address can be told apart without stopping at each, while there are
+    /// probes at these others.
     pub fn can_probe(&mut self, address: u64, others: &[u64]) -> bool {
         let mut bytes = |at: u64| self.plan(at).map(|plan| plan.original().len() as u64);
         let Some(own) = bytes(address) else { return false };
         // The jump of neither may cover where the other begins.
-        let mut is_apart =
-            |other: u64| !(address + 1..address + own).contains(&other) && !(other + 1..other + bytes(other).unwrap_or(1)).contains(&address);
+        let mut is_apart = |other: u64| {
+            !(address + 1..address + own).contains(&other)
+                && !(other + 1..other + bytes(other).unwrap_or(1)).contains(&address)
+        };
         others.iter().all(|&other| is_apart(other))
     }
 
     /// Whether to tell them apart costs little: a comparison may change the flags there.
     pub fn can_probe_quickly(&mut self, address: u64, others: &[u64]) -> bool {
-        self.can_probe(address, others) && self.plan(address).is_some_and(|plan| plan.are_flags_dead())
+        self.can_probe(address, others)
+            && self.plan(address).is_some_and(|plan| plan.are_flags_dead())
     }
 
     /// How many bytes the jump of a probe at an address covers.
@@ -84,22 +92,27 @@ impl Debuggee {
         self.plan(address).map_or(1, |plan| plan.original().len())
     }
 
-    /// How a jump can be planted at an address. Remembered; the text hardly ever changes, but for the jump of a search, which is not planted over. What
-    /// is known of other mappings does.
+    /// How a jump can be planted at an address. Remembered; the text hardly ever changes, but for
+    /// the jump of a search, which is not planted over. What is known of other mappings does.
     fn plan(&mut self, address: u64) -> Option<Rc<Plan>> {
         if let Some(known) = self.plans.get(&address)
             && !known.as_ref().is_some_and(|plan| self.text.taken().touch(plan.page, 1))
         {
             let bytes = known.as_ref().map_or(0, |plan| plan.original().len());
-            return known.clone().filter(|_| !self.process.leads_to_search(self.current, address, bytes));
+            return known
+                .clone()
+                .filter(|_| !self.process.leads_to_search(self.current, address, bytes));
         }
         let code = self.text.mapping(address)?;
         // Traps and probes that are in memory would be taken for the program's.
         self.process.remove_probes();
         self.process.plant(&BTreeSet::new());
         let has_stub = |page: u64| self.plans.values().flatten().any(|plan| plan.page == page);
-        let plan = Plan::at(self.process.pid, code, self.text.taken(), address, has_stub).map(Rc::new);
-        if plan.as_ref().is_some_and(|plan| self.process.leads_to_search(self.current, address, plan.original().len())) {
+        let plan =
+            Plan::at(self.process.pid, code, self.text.taken(), address, has_stub).map(Rc::new);
+        if plan.as_ref().is_some_and(|plan| {
+            self.process.leads_to_search(self.current, address, plan.original().len())
+        }) {
             return None;
         }
         self.plans.insert(address, plan.clone());
@@ -139,7 +152,8 @@ impl Debuggee {
         let mut refused = BTreeSet::new();
         self.counter = None;
         for (plan, mut wanted) in probes {
-            // All count where the first does that is there: the code of others may not be mapped yet.
+            // All count where the first does that is there: the code of others may not be mapped
+            // yet.
             wanted.counter = wanted.counter.map(|own| self.counter.unwrap_or(own));
             if self.process.plant_probe(self.current, &plan, &wanted)? {
                 self.counter = wanted.counter.or(self.counter);

@@ -18,7 +18,9 @@ impl Debuggee {
         if self.must_step_off()? {
             match self.step(give_up)? {
                 Stop::Step if self.has_reached_pause() => return Ok(Stop::Step),
-                Stop::Step if self.breakpoints.contains(&self.program_counter()?) => return Ok(Stop::Breakpoint),
+                Stop::Step if self.breakpoints.contains(&self.program_counter()?) => {
+                    return Ok(Stop::Breakpoint);
+                }
                 Stop::Step => {}
                 stop => return Ok(stop),
             }
@@ -26,7 +28,8 @@ impl Debuggee {
         self.run(give_up)
     }
 
-    /// What there is to say instead of going on, at the end: first that it is the end, then how the process ended.
+    /// What there is to say instead of going on, at the end: first that it is the end, then how the
+    /// process ended.
     pub fn at_end(&mut self) -> Option<Stop> {
         if self.fate == Fate::Open {
             return None;
@@ -43,7 +46,8 @@ impl Debuggee {
         })
     }
 
-    /// What stops the process where its end is announced, if it is there. Whoever interrupts it may find it there.
+    /// What stops the process where its end is announced, if it is there. Whoever interrupts it may
+    /// find it there.
     pub fn stop_at_fate(&self) -> Option<Stop> {
         Some(match self.fate {
             Fate::Open => return None,
@@ -56,10 +60,12 @@ impl Debuggee {
     /// Whether the current thread is where it was to pause.
     fn has_reached_pause(&self) -> bool {
         let context = self.context();
-        self.pause.is_some_and(|(known, events)| known == context.tid && context.event_count >= events)
+        self.pause
+            .is_some_and(|(known, events)| known == context.tid && context.event_count >= events)
     }
 
-    /// Tells the threads that are there already which of them shall pause. One that is stepped pauses anyway.
+    /// Tells the threads that are there already which of them shall pause. One that is stepped
+    /// pauses anyway.
     fn pass_pause_on(&self) -> Result<()> {
         let Some((known, events)) = self.pause else { return Ok(()) };
         match self.thread(known).filter(|tid| self.stepped != Some(*tid)) {
@@ -79,7 +85,9 @@ impl Debuggee {
     /// Whether what a thread announces may be the place that is looked for.
     fn is_told(&self, tid: i32, kind: u64) -> bool {
         let context = self.process.context(tid).unwrap_or_default();
-        self.told.is_some_and(|told| told.kind == kind && told.thread == context.tid && told.events == context.event_count)
+        self.told.is_some_and(|told| {
+            told.kind == kind && told.thread == context.tid && told.events == context.event_count
+        })
     }
 
     /// Lets all threads run.
@@ -112,7 +120,8 @@ impl Debuggee {
                     return Ok(stop);
                 }
                 // It may just have come to a breakpoint, which nobody has been told of.
-                let is_hit = self.remaining.is_none() && self.breakpoints.contains(&self.program_counter()?);
+                let is_hit =
+                    self.remaining.is_none() && self.breakpoints.contains(&self.program_counter()?);
                 return Ok(if is_hit { Stop::Breakpoint } else { Stop::Interrupted });
             };
             if let Some(stop) = self.interpret(happened)? {
@@ -140,7 +149,11 @@ impl Debuggee {
         let (mut nap, longest) = NAPS;
         while since.elapsed() < LONGEST_BIRTH {
             let current = self.current;
-            let unborn: Vec<i32> = self.process.threads().filter(|tid| *tid != current && !self.process.is_born(*tid)).collect();
+            let unborn: Vec<i32> = self
+                .process
+                .threads()
+                .filter(|tid| *tid != current && !self.process.is_born(*tid))
+                .collect();
             if unborn.is_empty() {
                 break;
             }
@@ -159,7 +172,8 @@ impl Debuggee {
         self.hear(false).map(drop)
     }
 
-    /// Stops all threads, and hears what they have to tell: all of it, or until that stops the process.
+    /// Stops all threads, and hears what they have to tell: all of it, or until that stops the
+    /// process.
     fn hear(&mut self, until_stop: bool) -> Result<Option<Stop>> {
         self.process.stop_all()?;
         for _ in 0..MOST_NEWS {
@@ -173,7 +187,8 @@ impl Debuggee {
                     return Ok(stop);
                 }
             }
-            // Of other threads, on their way to where they wait: nothing that users are told, unless it is the end, which is told where it came.
+            // Of other threads, on their way to where they wait: nothing that users are told,
+            // unless it is the end, which is told where it came.
             if !was_open || self.fate == Fate::Open {
                 self.current = current;
             }
@@ -194,7 +209,9 @@ impl Debuggee {
                 Ok(Some(self.watch_in_call.take().map_or(Stop::Step, Stop::Watch)))
             }
             Happened::Announced { tid, kind, value } => self.announced(tid, kind, value),
-            Happened::Stepped { tid, watch } | Happened::Watched { tid, watch } => self.watched(tid, watch),
+            Happened::Stepped { tid, watch } | Happened::Watched { tid, watch } => {
+                self.watched(tid, watch)
+            }
             Happened::Emulates { tid, .. } => {
                 self.process.resume(tid)?;
                 Ok(None)
@@ -276,7 +293,8 @@ impl Debuggee {
         Ok(Some(Stop::Watch(watchpoint)))
     }
 
-    /// Stops the process, and brings it to a place that its user can be shown. What stopped it just then, or on its way there, if anything did.
+    /// Stops the process, and brings it to a place that its user can be shown. What stopped it just
+    /// then, or on its way there, if anything did.
     pub fn settle(&mut self) -> Result<Option<Stop>> {
         let stop = self.hear(true)?;
         self.stopped()?;
@@ -295,7 +313,11 @@ impl Debuggee {
         if let Some(tid) = in_program {
             self.current = tid;
             let stop = self.leave_stub()?;
-            return Ok(if stop.is_some() { stop } else { self.finish_repeated()?.filter(|stop| *stop != Stop::Breakpoint) });
+            return Ok(if stop.is_some() {
+                stop
+            } else {
+                self.finish_repeated()?.filter(|stop| *stop != Stop::Breakpoint)
+            });
         }
         for tid in all {
             self.process.pause_after(tid, Some(0))?;
@@ -313,7 +335,9 @@ impl Debuggee {
     }
 
     fn leave_stub(&mut self) -> Result<Option<Stop>> {
-        while self.text.is_stub(self.process.registers(self.current)?.rip) || self.process.is_in_search(self.current) {
+        while self.text.is_stub(self.process.registers(self.current)?.rip)
+            || self.process.is_in_search(self.current)
+        {
             let stop = self.step(&mut || false)?;
             if stop != Stop::Step {
                 return Ok(Some(stop));

@@ -58,7 +58,9 @@ impl Debuggee {
                         return Ok(Stop::Step);
                     }
                 }
-                Some(Happened::Emulates { signal, .. }) => return self.emulated(tid, signal, real, give_up),
+                Some(Happened::Emulates { signal, .. }) => {
+                    return self.emulated(tid, signal, real, give_up);
+                }
                 Some(happened) => {
                     if let Some(stop) = self.interpret(happened)? {
                         self.stopped()?;
@@ -88,7 +90,11 @@ impl Debuggee {
         // The runtime does what the instruction would, and goes back from its signal handler.
         let place = address + length;
         match self.run_to(place, give_up)? {
-            Stop::Breakpoint if self.current == tid && self.process.registers(tid)?.rip == place => Ok(Stop::Step),
+            Stop::Breakpoint
+                if self.current == tid && self.process.registers(tid)?.rip == place =>
+            {
+                Ok(Stop::Step)
+            }
             stop => Ok(stop),
         }
     }
@@ -103,8 +109,9 @@ impl Debuggee {
         stop
     }
 
-    /// Goes on to the end of a repeated string instruction, and says what stopped it there. The current thread may be in the midst of it, and traps stop only
-    /// where one begins. `None`: there is none, or a user wants to stop there.
+    /// Goes on to the end of a repeated string instruction, and says what stopped it there. The
+    /// current thread may be in the midst of it, and traps stop only where one begins. `None`:
+    /// there is none, or a user wants to stop there.
     pub fn finish_repeated(&mut self) -> Result<Option<Stop>> {
         let address = self.process.registers(self.current)?.rip;
         let length = self.repeated_at(address);

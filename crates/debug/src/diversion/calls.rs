@@ -1,5 +1,6 @@
-//! The system calls of a diversion: what concerns only the copy is executed in it, output goes to the debugger's console, much of the rest is
-//! answered, and what would act on the world outside is refused. That is said once for each call.
+//! The system calls of a diversion: what concerns only the copy is executed in it, output goes to
+//! the debugger's console, much of the rest is answered, and what would act on the world outside is
+//! refused. That is said once for each call.
 
 use super::Diversion;
 use crate::debuggee::Stop;
@@ -28,25 +29,49 @@ pub(super) enum Answer {
 }
 
 /// Answers a call of the stopped process.
-pub(super) fn answer(diversion: &mut Diversion, number: u64, arguments: [u64; 5]) -> Result<Answer> {
+pub(super) fn answer(
+    diversion: &mut Diversion,
+    number: u64,
+    arguments: [u64; 5],
+) -> Result<Answer> {
     let [first, second, third, fourth, _] = arguments;
     let number = i64::from(number as u32);
     let result = match number {
         libc::SYS_write => diversion.output(first, &[(second, third)]),
         libc::SYS_writev => diversion.output(first, &pieces(diversion, second, third)),
-        libc::SYS_mmap if fourth & MAP_ANONYMOUS != 0 && fourth & MAP_SHARED_TYPES == 0 => return execute(diversion, number, arguments),
+        libc::SYS_mmap if fourth & MAP_ANONYMOUS != 0 && fourth & MAP_SHARED_TYPES == 0 => {
+            return execute(diversion, number, arguments);
+        }
         _ if is_of_the_copy(number) => return execute(diversion, number, arguments),
         libc::SYS_getpid | libc::SYS_gettid => number_of(diversion, number),
         libc::SYS_fstat if first <= 2 => terminal(diversion, second),
-        libc::SYS_newfstatat if first <= 2 && is_empty(diversion, second) => terminal(diversion, third),
+        libc::SYS_newfstatat if first <= 2 && is_empty(diversion, second) => {
+            terminal(diversion, third)
+        }
         libc::SYS_ioctl if first <= 2 && second == libc::TCGETS => 0,
         libc::SYS_futex if FUTEX_WAKES.contains(&(second & FUTEX_COMMAND)) => 0,
         libc::SYS_futex | libc::SYS_pause | libc::SYS_rt_sigsuspend | libc::SYS_wait4 => {
-            return Ok(stuck(diversion, number, "waits for what does not happen here", Stop::Interrupted));
+            return Ok(stuck(
+                diversion,
+                number,
+                "waits for what does not happen here",
+                Stop::Interrupted,
+            ));
         }
-        libc::SYS_exit | libc::SYS_exit_group => return Ok(stuck(diversion, number, "would end the program", Stop::Interrupted)),
-        libc::SYS_tgkill => return Ok(stuck(diversion, number, "would send a signal", Stop::Signal(third as i32))),
-        libc::SYS_kill | libc::SYS_tkill => return Ok(stuck(diversion, number, "would send a signal", Stop::Signal(second as i32))),
+        libc::SYS_exit | libc::SYS_exit_group => {
+            return Ok(stuck(diversion, number, "would end the program", Stop::Interrupted));
+        }
+        libc::SYS_tgkill => {
+            return Ok(stuck(diversion, number, "would send a signal", Stop::Signal(third as i32)));
+        }
+        libc::SYS_kill | libc::SYS_tkill => {
+            return Ok(stuck(
+                diversion,
+                number,
+                "would send a signal",
+                Stop::Signal(second as i32),
+            ));
+        }
         libc::SYS_rt_sigprocmask => old_mask(diversion, third),
         _ if is_harmless(number) => 0,
         _ => diversion.refuse(number),
@@ -86,7 +111,8 @@ fn is_of_the_copy(number: i64) -> bool {
     CALLS.contains(&number)
 }
 
-/// Calls whose effect nobody sees before the diversion ends. The program break cannot be moved: allocators then map memory.
+/// Calls whose effect nobody sees before the diversion ends. The program break cannot be moved:
+/// allocators then map memory.
 fn is_harmless(number: i64) -> bool {
     const CALLS: [i64; 15] = [
         libc::SYS_brk,
@@ -113,7 +139,11 @@ fn execute(diversion: &Diversion, number: i64, arguments: [u64; 5]) -> Result<An
 }
 
 fn stuck(diversion: &mut Diversion, number: i64, why: &str, stop: Stop) -> Answer {
-    let line = format!("retake: {} {why}; this call of a function cannot go on. The program continues from the recording.\n", name(number));
+    let line = format!(
+        "retake: {} {why}; this call of a function cannot go on. The program continues from the \
+        recording.\n",
+        name(number)
+    );
     diversion.console.push_str(&line);
     Answer::Stop(stop)
 }
@@ -125,7 +155,10 @@ fn name(number: i64) -> &'static str {
 
 fn pieces(diversion: &Diversion, vector: u64, count: u64) -> Vec<(u64, u64)> {
     let word = |at: u64| diversion.process.word(at).unwrap_or(0);
-    (0..count.min(MOST_PIECES)).map(|index| vector.wrapping_add(16 * index)).map(|at| (word(at), word(at.wrapping_add(8)))).collect()
+    (0..count.min(MOST_PIECES))
+        .map(|index| vector.wrapping_add(16 * index))
+        .map(|at| (word(at), word(at.wrapping_add(8))))
+        .collect()
 }
 
 fn is_empty(diversion: &Diversion, name: u64) -> bool {
@@ -148,7 +181,8 @@ fn old_mask(diversion: &Diversion, address: u64) -> i64 {
 fn terminal(diversion: &Diversion, address: u64) -> i64 {
     let mut bytes = [0; STAT_BYTES];
     bytes[STAT_MODE_OFFSET..STAT_MODE_OFFSET + 4].copy_from_slice(&TERMINAL_MODE.to_le_bytes());
-    bytes[STAT_DEVICE_OFFSET..STAT_DEVICE_OFFSET + 8].copy_from_slice(&TERMINAL_DEVICE.to_le_bytes());
+    bytes[STAT_DEVICE_OFFSET..STAT_DEVICE_OFFSET + 8]
+        .copy_from_slice(&TERMINAL_DEVICE.to_le_bytes());
     put(diversion, address, &bytes)
 }
 
@@ -178,7 +212,8 @@ impl Diversion {
     fn refuse(&mut self, number: i64) -> i64 {
         if self.refused.insert(number as u64) {
             let line = format!(
-                "retake: {} is not executed here: it reaches outside of the copy of the program in which functions are called\n",
+                "retake: {} is not executed here: it reaches outside of the copy of the program \
+                in which functions are called\n",
                 name(number)
             );
             self.console.push_str(&line);

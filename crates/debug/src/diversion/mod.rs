@@ -1,8 +1,10 @@
-//! A diversion: a throw-away copy of the process, in which its user changes registers and memory and calls functions. The recording's time line
-//! stays as it is, and the program goes on from there.
+//! A diversion: a throw-away copy of the process, in which its user changes registers and memory
+//! and calls functions. The recording's time line stays as it is, and the program goes on from
+//! there.
 //!
-//! The copy begins with the first change and lasts until the program goes on. Of the program's threads one runs at a time, the one that was
-//! resumed; it never enters the runtime, so it consumes nothing of the log: `calls` answers its system calls.
+//! The copy begins with the first change and lasts until the program goes on. Of the program's
+//! threads one runs at a time, the one that was resumed; it never enters the runtime, so it
+//! consumes nothing of the log: `calls` answers its system calls.
 
 mod calls;
 mod running;
@@ -60,7 +62,9 @@ pub(crate) struct Diversion {
 impl Drop for Diversion {
     fn drop(&mut self) {
         process::kill(self.process.pid, libc::SIGKILL);
-        while ptrace::wait(self.process.pid).is_ok_and(|status| !matches!(status, Status::Exited(_) | Status::Killed(_))) {}
+        while ptrace::wait(self.process.pid)
+            .is_ok_and(|status| !matches!(status, Status::Exited(_) | Status::Killed(_)))
+        {}
     }
 }
 
@@ -76,7 +80,14 @@ impl Diversion {
         let mut process = Process::of_stopped(pid)?;
         process.reports_faults = true;
         let cpuid = cpuid_of(header);
-        let this = Self { process, bodies: Vec::new(), console: String::new(), refused: BTreeSet::new(), cpuid, is_stuck: false };
+        let this = Self {
+            process,
+            bodies: Vec::new(),
+            console: String::new(),
+            refused: BTreeSet::new(),
+            cpuid,
+            is_stuck: false,
+        };
         remote::intercept_calls(pid, RUNTIME_TEXT, runtime_image::text().len() as u64)?;
         this.own_shared_memory()?;
         Ok(this)
@@ -85,7 +96,9 @@ impl Diversion {
     /// What other processes share becomes a copy too.
     fn own_shared_memory(&self) -> io::Result<()> {
         let pid = self.process.pid;
-        let is_shared = |one: &&maps::Mapping| one.shared && one.writable && !crate::process::in_runtime(one.start);
+        let is_shared = |one: &&maps::Mapping| {
+            one.shared && one.writable && !crate::process::in_runtime(one.start)
+        };
         for mapping in maps::of_process(pid)?.iter().filter(is_shared) {
             let mut pieces = Vec::new();
             for address in (mapping.start..mapping.end).step_by(PIECE_BYTES as usize) {
@@ -95,7 +108,13 @@ impl Diversion {
                 pieces.push((address, bytes));
             }
             let protection = u64::from(mapping.protection());
-            let arguments = [mapping.start, mapping.end - mapping.start, protection, MAP_FIXED_PRIVATE_ANONYMOUS, NO_DESCRIPTOR];
+            let arguments = [
+                mapping.start,
+                mapping.end - mapping.start,
+                protection,
+                MAP_FIXED_PRIVATE_ANONYMOUS,
+                NO_DESCRIPTOR,
+            ];
             remote::call(pid, libc::SYS_mmap, arguments)?;
             pieces.iter().try_for_each(|(address, bytes)| self.process.write(*address, bytes))?;
         }
@@ -106,7 +125,8 @@ impl Diversion {
         self.bodies.iter().find(|body| body.thread == thread)
     }
 
-    /// The thread that is somewhere else than on the time line, because a function of the program was called: it is what is to run.
+    /// The thread that is somewhere else than on the time line, because a function of the program
+    /// was called: it is what is to run.
     fn called(&self) -> Option<u32> {
         let body = self.bodies.iter().find(|body| body.registers.rip != body.start)?;
         (!self.is_stuck).then_some(body.thread)
@@ -123,7 +143,8 @@ fn cpuid_of(header: &Header) -> Vec<CpuidAnswer> {
     let count = header.cpuid_count.load(Relaxed) as usize;
     let answer = |entry: &retake_kernel::shared::CpuidEntry| CpuidAnswer {
         question: (entry.leaf.load(Relaxed), entry.subleaf.load(Relaxed)),
-        registers: [&entry.eax, &entry.ebx, &entry.ecx, &entry.edx].map(|register| register.load(Relaxed)),
+        registers: [&entry.eax, &entry.ebx, &entry.ecx, &entry.edx]
+            .map(|register| register.load(Relaxed)),
     };
     header.cpuid.iter().take(count).map(answer).collect()
 }

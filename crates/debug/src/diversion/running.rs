@@ -10,7 +10,8 @@ use retake_kernel::ptrace::{self, Registers};
 use retake_patch::Entry;
 use std::collections::BTreeSet;
 
-/// Where stubs enter the runtime for the time-stamp counter, for the processor's description, and at a passage.
+/// Where stubs enter the runtime for the time-stamp counter, for the processor's description, and
+/// at a passage.
 const ENTRY_TSC: u64 = Entry::Rdtsc.address();
 const ENTRY_TSCP: u64 = Entry::Rdtscp.address();
 const ENTRY_CPUID: u64 = Entry::Cpuid.address();
@@ -27,9 +28,19 @@ enum Question {
 
 impl Diversion {
     /// Goes on until something stops the thread.
-    pub(super) fn resume(&mut self, thread: u32, debuggee: &mut Debuggee, give_up: GiveUp) -> Result<Stop> {
-        let breakpoints: BTreeSet<u64> = debuggee.breakpoints.iter().flat_map(|&address| debuggee.text.places(address)).collect();
-        let is_at_one = self.body(thread).is_some_and(|body| breakpoints.contains(&body.registers.rip));
+    pub(super) fn resume(
+        &mut self,
+        thread: u32,
+        debuggee: &mut Debuggee,
+        give_up: GiveUp,
+    ) -> Result<Stop> {
+        let breakpoints: BTreeSet<u64> = debuggee
+            .breakpoints
+            .iter()
+            .flat_map(|&address| debuggee.text.places(address))
+            .collect();
+        let is_at_one =
+            self.body(thread).is_some_and(|body| breakpoints.contains(&body.registers.rip));
         if is_at_one {
             match self.step(thread, debuggee, give_up)? {
                 Stop::Step if !self.is_at_breakpoint(thread, debuggee) => {}
@@ -61,14 +72,21 @@ impl Diversion {
     }
 
     /// Executes one instruction; a system call counts as one.
-    pub(super) fn step(&mut self, thread: u32, debuggee: &mut Debuggee, give_up: GiveUp) -> Result<Stop> {
+    pub(super) fn step(
+        &mut self,
+        thread: u32,
+        debuggee: &mut Debuggee,
+        give_up: GiveUp,
+    ) -> Result<Stop> {
         self.enter(thread, debuggee)?;
         self.process.plant(&BTreeSet::new());
         let pid = self.process.pid;
         let before = debuggee.text.shown(self.process.registers(pid)?.rip);
         loop {
             self.process.step(pid)?;
-            let Some(happened) = self.process.next(give_up)? else { return self.leave(thread, Stop::Interrupted, debuggee) };
+            let Some(happened) = self.process.next(give_up)? else {
+                return self.leave(thread, Stop::Interrupted, debuggee);
+            };
             if let Some(stop) = self.interpret(happened, debuggee)? {
                 return self.leave(thread, stop, debuggee);
             }
@@ -99,7 +117,8 @@ impl Diversion {
         }
         let pid = self.process.pid;
         let real = self.process.registers(pid)?;
-        let registers = Registers { rip: debuggee.text.shown(real.rip), orig_rax: u64::MAX, ..real };
+        let registers =
+            Registers { rip: debuggee.text.shown(real.rip), orig_rax: u64::MAX, ..real };
         self.set_registers(thread, registers, ptrace::extended_state(pid)?);
         Ok(stop)
     }
@@ -108,7 +127,9 @@ impl Diversion {
     fn interpret(&mut self, happened: Happened, debuggee: &Debuggee) -> Result<Option<Stop>> {
         let pid = self.process.pid;
         match happened {
-            Happened::Planted { address, .. } if ENTRIES.contains(&address) => self.entered(address),
+            Happened::Planted { address, .. } if ENTRIES.contains(&address) => {
+                self.entered(address)
+            }
             Happened::Planted { .. } => Ok(Some(Stop::Breakpoint)),
             Happened::Stepped { watch, .. } | Happened::Watched { watch, .. } => {
                 if let Some(watchpoint) = debuggee.watchpoints.hit(watch) {
@@ -123,7 +144,8 @@ impl Diversion {
         }
     }
 
-    /// It came to the runtime by way of a stub, which keeps the program's `%rcx` for those that have it.
+    /// It came to the runtime by way of a stub, which keeps the program's `%rcx` for those that
+    /// have it.
     fn entered(&mut self, entry: u64) -> Result<Option<Stop>> {
         let pid = self.process.pid;
         let registers = self.process.registers(pid)?;
@@ -164,7 +186,9 @@ impl Diversion {
             _ => (None, 0),
         };
         match question {
-            Some(question) => self.answer(question, &Registers { rip: registers.rip + length, ..registers }).map(|()| None),
+            Some(question) => self
+                .answer(question, &Registers { rip: registers.rip + length, ..registers })
+                .map(|()| None),
             None => Ok(Some(Stop::Signal(signal))),
         }
     }
@@ -180,7 +204,14 @@ impl Diversion {
                 return Ok(Some(stop));
             }
         };
-        let back = Registers { rax: result as u64, rip: after, rcx: after, r11: r.eflags, orig_rax: u64::MAX, ..*r };
+        let back = Registers {
+            rax: result as u64,
+            rip: after,
+            rcx: after,
+            r11: r.eflags,
+            orig_rax: u64::MAX,
+            ..*r
+        };
         ptrace::set_registers(self.process.pid, &back)?;
         Ok(None)
     }
@@ -194,8 +225,10 @@ impl Diversion {
                 let asked = (back.rax as u32, back.rcx as u32);
                 let matching = |one: &&CpuidAnswer| one.question == asked;
                 let same_leaf = |one: &&CpuidAnswer| one.question.0 == asked.0;
-                let found = self.cpuid.iter().find(matching).or_else(|| self.cpuid.iter().find(same_leaf));
-                let [rax, rbx, rcx, rdx] = found.map_or([0; 4], |answer| answer.registers).map(u64::from);
+                let found =
+                    self.cpuid.iter().find(matching).or_else(|| self.cpuid.iter().find(same_leaf));
+                let [rax, rbx, rcx, rdx] =
+                    found.map_or([0; 4], |answer| answer.registers).map(u64::from);
                 answered = Registers { rax, rbx, rcx, rdx, ..answered };
             }
             Question::Counter | Question::CounterAndProcessor => {

@@ -64,7 +64,10 @@ impl Registers {
     /// From what ptrace says.
     pub fn new(r: &ptrace::Registers, extended: Vec<u8>) -> Self {
         Self {
-            general: [r.rax, r.rbx, r.rcx, r.rdx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15],
+            general: [
+                r.rax, r.rbx, r.rcx, r.rdx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9, r.r10, r.r11,
+                r.r12, r.r13, r.r14, r.r15,
+            ],
             program_counter: r.rip,
             flags: r.eflags as u32,
             segments: [r.cs, r.ss, r.ds, r.es, r.fs, r.gs].map(|selector| selector as u32),
@@ -75,7 +78,8 @@ impl Registers {
     }
 
     fn extended_bytes(&self, offset: usize, count: usize) -> Vec<u8> {
-        let mut bytes = self.extended.get(offset..offset + count).map(<[u8]>::to_vec).unwrap_or_default();
+        let mut bytes =
+            self.extended.get(offset..offset + count).map(<[u8]>::to_vec).unwrap_or_default();
         bytes.resize(count, 0);
         bytes
     }
@@ -85,11 +89,24 @@ impl Registers {
         u16::from_le_bytes([bytes[0], bytes[1]])
     }
 
-    /// The x87 registers that the debugger knows by name: control, status, tags, and where the last instruction was.
+    /// The x87 registers that the debugger knows by name: control, status, tags, and where the last
+    /// instruction was.
     fn floating_words(&self) -> [u32; 8] {
-        let pointer = |offset| u32::from(self.extended_word(offset)) | u32::from(self.extended_word(offset + 2)) << 16;
-        let (control, status, opcode) = (self.extended_word(0), self.extended_word(2), self.extended_word(6));
-        [u32::from(control), u32::from(status), self.tags(), pointer(12) & 0xffff, pointer(8), pointer(20) & 0xffff, pointer(16), u32::from(opcode)]
+        let pointer = |offset| {
+            u32::from(self.extended_word(offset)) | u32::from(self.extended_word(offset + 2)) << 16
+        };
+        let (control, status, opcode) =
+            (self.extended_word(0), self.extended_word(2), self.extended_word(6));
+        [
+            u32::from(control),
+            u32::from(status),
+            self.tags(),
+            pointer(12) & 0xffff,
+            pointer(8),
+            pointer(20) & 0xffff,
+            pointer(16),
+            u32::from(opcode),
+        ]
     }
 
     /// The tag word: two bits for each physical register, of which XSAVE keeps whether it is empty.
@@ -103,7 +120,10 @@ impl Registers {
             if used >> physical & 1 == 0 {
                 return EMPTY;
             }
-            let value = self.extended_bytes(STACK_OFFSET + 16 * ((physical + FLOATING - top) % FLOATING), FLOATING_BYTES);
+            let value = self.extended_bytes(
+                STACK_OFFSET + 16 * ((physical + FLOATING - top) % FLOATING),
+                FLOATING_BYTES,
+            );
             let exponent = u16::from_le_bytes([value[8], value[9]]) & 0x7fff;
             match (exponent, value[7] & 0x80, value[..8].iter().all(|byte| *byte == 0)) {
                 (0, _, true) => ZERO,
@@ -114,7 +134,8 @@ impl Registers {
         (0..FLOATING).map(|physical| tag(physical) << (2 * physical)).sum()
     }
 
-    /// The reverse of [`Registers::bytes`]. What is not a user's to change stays: selectors, and of the x87 unit all but its registers.
+    /// The reverse of [`Registers::bytes`]. What is not a user's to change stays: selectors, and of
+    /// the x87 unit all but its registers.
     fn take(&mut self, bytes: &[u8]) -> Option<()> {
         let mut rest = bytes;
         for register in self.general.iter_mut().chain([&mut self.program_counter]) {
@@ -130,7 +151,10 @@ impl Registers {
         }
         next::<{ 4 * FLOATING }>(&mut rest)?;
         for index in 0..VECTORS {
-            self.put_extended(VECTOR_OFFSET + VECTOR_BYTES * index, &next::<VECTOR_BYTES>(&mut rest)?);
+            self.put_extended(
+                VECTOR_OFFSET + VECTOR_BYTES * index,
+                &next::<VECTOR_BYTES>(&mut rest)?,
+            );
         }
         self.put_extended(MXCSR_OFFSET, &next::<4>(&mut rest)?);
         self.original_call = u64::from_le_bytes(next(&mut rest)?);
@@ -138,7 +162,10 @@ impl Registers {
             *base = u64::from_le_bytes(next(&mut rest)?);
         }
         for index in 0..VECTORS {
-            self.put_extended(UPPER_OFFSET + VECTOR_BYTES * index, &next::<VECTOR_BYTES>(&mut rest)?);
+            self.put_extended(
+                UPPER_OFFSET + VECTOR_BYTES * index,
+                &next::<VECTOR_BYTES>(&mut rest)?,
+            );
         }
         Some(())
     }
@@ -150,8 +177,13 @@ impl Registers {
     }
 
     /// As the kernel takes them, where they differ from what a thread has.
-    pub fn for_kernel(&self, before: &ptrace::Registers, extended: &[u8]) -> (ptrace::Registers, Vec<u8>) {
-        let [rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp, r8, r9, r10, r11, r12, r13, r14, r15] = self.general;
+    pub fn for_kernel(
+        &self,
+        before: &ptrace::Registers,
+        extended: &[u8],
+    ) -> (ptrace::Registers, Vec<u8>) {
+        let [rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp, r8, r9, r10, r11, r12, r13, r14, r15] =
+            self.general;
         let general = ptrace::Registers {
             rax,
             rbx,
@@ -176,8 +208,11 @@ impl Registers {
         };
         let mut changed = Self { extended: extended.to_vec(), ..Self::default() };
         let places = (0..FLOATING).map(|index| (STACK_OFFSET + 16 * index, FLOATING_BYTES));
-        let places = places.chain((0..VECTORS).map(|index| (VECTOR_OFFSET + VECTOR_BYTES * index, VECTOR_BYTES)));
-        let places = places.chain([(MXCSR_OFFSET, 4)]).chain((0..VECTORS).map(|index| (UPPER_OFFSET + VECTOR_BYTES * index, VECTOR_BYTES)));
+        let places = places
+            .chain((0..VECTORS).map(|index| (VECTOR_OFFSET + VECTOR_BYTES * index, VECTOR_BYTES)));
+        let places = places
+            .chain([(MXCSR_OFFSET, 4)])
+            .chain((0..VECTORS).map(|index| (UPPER_OFFSET + VECTOR_BYTES * index, VECTOR_BYTES)));
         let known = Self { extended: extended.to_vec(), ..Self::default() };
         for (offset, count) in places {
             let bytes = self.extended_bytes(offset, count);
@@ -199,8 +234,15 @@ impl Registers {
 
     fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        bytes.extend(self.general.iter().chain([&self.program_counter]).flat_map(|value| value.to_le_bytes()));
-        bytes.extend([self.flags].iter().chain(&self.segments).flat_map(|value| value.to_le_bytes()));
+        bytes.extend(
+            self.general
+                .iter()
+                .chain([&self.program_counter])
+                .flat_map(|value| value.to_le_bytes()),
+        );
+        bytes.extend(
+            [self.flags].iter().chain(&self.segments).flat_map(|value| value.to_le_bytes()),
+        );
         for index in 0..FLOATING {
             bytes.extend(self.extended_bytes(STACK_OFFSET + 16 * index, FLOATING_BYTES));
         }

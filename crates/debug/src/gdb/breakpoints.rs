@@ -4,7 +4,8 @@ use super::target::Remote;
 use crate::watchpoints::{Access, Watchpoint};
 use gdbstub::target::TargetResult;
 use gdbstub::target::ext::breakpoints::{
-    Breakpoints, HwBreakpoint, HwBreakpointOps, HwWatchpoint, HwWatchpointOps, SwBreakpoint, SwBreakpointOps, WatchKind,
+    Breakpoints, HwBreakpoint, HwBreakpointOps, HwWatchpoint, HwWatchpointOps, SwBreakpoint,
+    SwBreakpointOps, WatchKind,
 };
 
 impl Breakpoints for Remote {
@@ -64,11 +65,21 @@ fn watchpoint(address: u64, bytes: u64, kind: WatchKind) -> Watchpoint {
 }
 
 impl HwWatchpoint for Remote {
-    fn add_hw_watchpoint(&mut self, address: u64, bytes: u64, kind: WatchKind) -> TargetResult<bool, Self> {
+    fn add_hw_watchpoint(
+        &mut self,
+        address: u64,
+        bytes: u64,
+        kind: WatchKind,
+    ) -> TargetResult<bool, Self> {
         Ok(self.session.debuggee.watchpoints.add(watchpoint(address, bytes, kind)))
     }
 
-    fn remove_hw_watchpoint(&mut self, address: u64, bytes: u64, kind: WatchKind) -> TargetResult<bool, Self> {
+    fn remove_hw_watchpoint(
+        &mut self,
+        address: u64,
+        bytes: u64,
+        kind: WatchKind,
+    ) -> TargetResult<bool, Self> {
         Ok(self.session.debuggee.watchpoints.remove(watchpoint(address, bytes, kind)))
     }
 }

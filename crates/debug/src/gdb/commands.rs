@@ -1,4 +1,5 @@
-//! Commands of ours, which gdb passes on with `monitor`. The script in `retake.py` gives them names of their own.
+//! Commands of ours, which gdb passes on with `monitor`. The script in `retake.py` gives them names
+//! of their own.
 
 use super::target::{Remote, Wish};
 use crate::console::readable;
@@ -84,13 +85,18 @@ impl Remote {
             },
             "checkpoint" => match self.session.keep_checkpoint()? {
                 Some(number) => format!("checkpoint {number} at {}", self.when()),
-                None => "error: no copy of the process can be made here: it shares memory with others".to_owned(),
+                None => {
+                    "error: no copy of the process can be made here: it shares memory with others"
+                        .to_owned()
+                }
             },
             "checkpoints" => {
                 let list = self.session.kept_checkpoints();
                 if list.is_empty() { "no checkpoints".to_owned() } else { list.join("\n") }
             }
-            "restart" => self.with_checkpoint(argument, |remote, number| remote.go_next(Destination::Checkpoint(number))),
+            "restart" => self.with_checkpoint(argument, |remote, number| {
+                remote.go_next(Destination::Checkpoint(number))
+            }),
             "forget" => self.with_checkpoint(argument, |remote, number| {
                 remote.session.timeline.kept.retain(|(known, _)| *known != number);
                 String::new()
@@ -106,7 +112,9 @@ impl Remote {
             "events" => self.events(argument)?,
             "samples" => self.session.samples(argument.parse().unwrap_or(1)).join("\n"),
             "origin" => self.origin(argument)?,
-            "crash" => self.session.crash.as_ref().map_or_else(String::new, |crash| format!("thread {}: {}", crash.tid, crash.describe())),
+            "crash" => self.session.crash.as_ref().map_or_else(String::new, |crash| {
+                format!("thread {}: {}", crash.tid, crash.describe())
+            }),
             "ends" => yes_or_no(self.session.debuggee.fate != Fate::Open),
             "lines" => {
                 let mut words = argument.split_whitespace();
@@ -132,12 +140,20 @@ impl Remote {
     fn elapsed(&mut self) -> String {
         let seconds = |ns: u64| format!("{:.3} s", ns as f64 / 1e9);
         match self.session.elapsed() {
-            Some((now, end)) => format!("about {} after recording began; the process ended at {}", seconds(now), seconds(end)),
+            Some((now, end)) => format!(
+                "about {} after recording began; the process ended at {}",
+                seconds(now),
+                seconds(end)
+            ),
             None => "error: the recording does not say when: it was cut off".to_owned(),
         }
     }
 
-    fn with_checkpoint(&mut self, number: &str, act: impl FnOnce(&mut Self, u64) -> String) -> String {
+    fn with_checkpoint(
+        &mut self,
+        number: &str,
+        act: impl FnOnce(&mut Self, u64) -> String,
+    ) -> String {
         match number.parse() {
             Ok(number) if self.session.has_checkpoint(number) => act(self, number),
             _ => format!("error: there is no checkpoint {number}\n  try       info checkpoints"),
@@ -151,16 +167,21 @@ impl Remote {
             Err(_) => return Ok(format!("error: {count:?} is no number of events")),
         };
         let mut text = self.session.events_around(before, after)?;
-        // What was read or written may hold anything; a terminal must not obey it. The lines are ours.
+        // What was read or written may hold anything; a terminal must not obey it. The lines are
+        // ours.
         text.retain(|character| character == '\n' || !character.is_control());
         let _ = write!(text, "(thread {})", self.session.debuggee.context().tid);
         Ok(text)
     }
 
     fn origin(&self, arguments: &str) -> Result<String> {
-        let numbers = arguments.split_once(' ').and_then(|(address, bytes)| Some((address.parse().ok()?, bytes.trim().parse().ok()?)));
+        let numbers = arguments
+            .split_once(' ')
+            .and_then(|(address, bytes)| Some((address.parse().ok()?, bytes.trim().parse().ok()?)));
         match numbers {
-            Some((address, bytes)) => Ok(self.session.writing_call(address, bytes)?.unwrap_or_default()),
+            Some((address, bytes)) => {
+                Ok(self.session.writing_call(address, bytes)?.unwrap_or_default())
+            }
             None => Ok("error: origin takes an address and a number of bytes".to_owned()),
         }
     }
@@ -170,7 +191,8 @@ impl Remote {
         String::new()
     }
 
-    /// The next time the program is to run, it goes there instead: so the debugger learns of it as of any stop.
+    /// The next time the program is to run, it goes there instead: so the debugger learns of it as
+    /// of any stop.
     fn go_next(&mut self, destination: Destination) -> String {
         match self.session.exact(destination) {
             Ok(destination) => {

@@ -1,4 +1,5 @@
-//! Files that the debugger reads: the recording's, where it has them; else this machine's, for debug information that lies apart.
+//! Files that the debugger reads: the recording's, where it has them; else this machine's, for
+//! debug information that lies apart.
 
 use super::inspect::part;
 use super::target::Remote;
@@ -6,8 +7,10 @@ use crate::debuggee::Debuggee;
 use crate::process::in_runtime;
 use crate::program::Program;
 use gdbstub::target::ext::host_io::{
-    FsKind, HostIo, HostIoClose, HostIoCloseOps, HostIoErrno, HostIoError, HostIoFstat, HostIoFstatOps, HostIoOpen, HostIoOpenFlags, HostIoOpenMode,
-    HostIoOpenOps, HostIoPread, HostIoPreadOps, HostIoReadlink, HostIoReadlinkOps, HostIoResult, HostIoSetfs, HostIoSetfsOps, HostIoStat,
+    FsKind, HostIo, HostIoClose, HostIoCloseOps, HostIoErrno, HostIoError, HostIoFstat,
+    HostIoFstatOps, HostIoOpen, HostIoOpenFlags, HostIoOpenMode, HostIoOpenOps, HostIoPread,
+    HostIoPreadOps, HostIoReadlink, HostIoReadlinkOps, HostIoResult, HostIoSetfs, HostIoSetfsOps,
+    HostIoStat,
 };
 use std::fmt::Write;
 use std::fs::File;
@@ -39,7 +42,10 @@ impl Files {
     }
 
     fn get(&self, descriptor: u32) -> HostIoResult<&Open, Remote> {
-        self.open.get(descriptor as usize).and_then(Option::as_ref).ok_or(HostIoError::Errno(HostIoErrno::EBADF))
+        self.open
+            .get(descriptor as usize)
+            .and_then(Option::as_ref)
+            .ok_or(HostIoError::Errno(HostIoErrno::EBADF))
     }
 }
 
@@ -47,19 +53,30 @@ impl Files {
 fn maps_text(debuggee: &Debuggee, program: &Program) -> String {
     let mut text = String::new();
     let names = program.names(debuggee);
-    for mapping in debuggee
-        .text
-        .mappings()
-        .iter()
-        .filter(|mapping| !in_runtime(mapping.start) && !debuggee.text.is_stub(mapping.start) && !debuggee.process.is_probe_page(mapping.start))
-    {
+    for mapping in debuggee.text.mappings().iter().filter(|mapping| {
+        !in_runtime(mapping.start)
+            && !debuggee.text.is_stub(mapping.start)
+            && !debuggee.process.is_probe_page(mapping.start)
+    }) {
         let bit = |set, letter| if set { letter } else { '-' };
-        let (read, write, execute) = (bit(mapping.readable, 'r'), bit(mapping.writable, 'w'), bit(mapping.executable, 'x'));
-        let original = if mapping.name.starts_with('/') { debuggee.text.original_at(mapping.start) } else { None };
-        let known = original.and_then(|file| names.get(&file)).map(String::as_str).or_else(|| program.role(mapping));
+        let (read, write, execute) =
+            (bit(mapping.readable, 'r'), bit(mapping.writable, 'w'), bit(mapping.executable, 'x'));
+        let original = if mapping.name.starts_with('/') {
+            debuggee.text.original_at(mapping.start)
+        } else {
+            None
+        };
+        let known = original
+            .and_then(|file| names.get(&file))
+            .map(String::as_str)
+            .or_else(|| program.role(mapping));
         let (offset, name) = (debuggee.text.file_offset(mapping), known.unwrap_or(&mapping.name));
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{:08x}-{:08x} {read}{write}{execute}p {offset:08x} 00:00 0 {name}", mapping.start, mapping.end);
+        let _ = writeln!(
+            text,
+            "{:08x}-{:08x} {read}{write}{execute}p {offset:08x} 00:00 0 {name}",
+            mapping.start, mapping.end
+        );
     }
     text
 }
@@ -91,8 +108,16 @@ impl HostIo for Remote {
 }
 
 impl HostIoOpen for Remote {
-    fn open(&mut self, name: &[u8], flags: HostIoOpenFlags, _mode: HostIoOpenMode) -> HostIoResult<u32, Self> {
-        let writes = HostIoOpenFlags::O_WRONLY | HostIoOpenFlags::O_RDWR | HostIoOpenFlags::O_CREAT | HostIoOpenFlags::O_TRUNC;
+    fn open(
+        &mut self,
+        name: &[u8],
+        flags: HostIoOpenFlags,
+        _mode: HostIoOpenMode,
+    ) -> HostIoResult<u32, Self> {
+        let writes = HostIoOpenFlags::O_WRONLY
+            | HostIoOpenFlags::O_RDWR
+            | HostIoOpenFlags::O_CREAT
+            | HostIoOpenFlags::O_TRUNC;
         if flags.intersects(writes) {
             return Err(HostIoError::Errno(HostIoErrno::EROFS));
         }
@@ -120,7 +145,13 @@ impl HostIoClose for Remote {
 }
 
 impl HostIoPread for Remote {
-    fn pread(&mut self, descriptor: u32, count: usize, offset: u64, buffer: &mut [u8]) -> HostIoResult<usize, Self> {
+    fn pread(
+        &mut self,
+        descriptor: u32,
+        count: usize,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> HostIoResult<usize, Self> {
         match self.files.get(descriptor)? {
             Open::Made(bytes) => Ok(part(bytes, offset, count, buffer)),
             Open::Stored(file) => {

@@ -30,7 +30,13 @@ impl ThreadExtraInfo for Remote {
 }
 
 impl ExecFile for Remote {
-    fn get_exec_file(&self, _pid: Option<Pid>, offset: u64, length: usize, buffer: &mut [u8]) -> TargetResult<usize, Self> {
+    fn get_exec_file(
+        &self,
+        _pid: Option<Pid>,
+        offset: u64,
+        length: usize,
+        buffer: &mut [u8],
+    ) -> TargetResult<usize, Self> {
         Ok(part(self.session.program.path.as_bytes(), offset, length, buffer))
     }
 }

@@ -26,7 +26,8 @@ const PACKET_BYTES: usize = 128 << 10;
 /// Serves one debugger until it goes.
 ///
 /// # Errors
-/// The replay diverged, or the process cannot be controlled any more. That the debugger goes, in whatever way, is no error.
+/// The replay diverged, or the process cannot be controlled any more. That the debugger goes, in
+/// whatever way, is no error.
 pub fn serve(session: Session, stream: impl Stream + 'static) -> Result<()> {
     match converse(session, stream) {
         Err(Ending::Failed(error)) => Err(error),
@@ -56,16 +57,22 @@ fn converse(session: Session, stream: impl Stream + 'static) -> std::result::Res
 }
 
 fn answer(remote: &mut Remote, stream: impl Stream + 'static) -> std::result::Result<(), Ending> {
-    remote.session.console.collect().map_err(DebugError::from)?; // what was printed on the way here is not news
-    remote.session.console.listener = stream.output().ok().map(|stream| Box::new(Printed(stream)) as Box<dyn Write>);
-    let stub = GdbStub::builder(Wire::new(Box::new(stream))).packet_buffer_size(PACKET_BYTES).build();
+    // what was printed on the way here is not news
+    remote.session.console.collect().map_err(DebugError::from)?;
+    remote.session.console.listener =
+        stream.output().ok().map(|stream| Box::new(Printed(stream)) as Box<dyn Write>);
+    let stub =
+        GdbStub::builder(Wire::new(Box::new(stream))).packet_buffer_size(PACKET_BYTES).build();
     let stub = stub.map_err(|error| DebugError::Protocol(error.to_string()))?;
     let mut machine = stub.run_state_machine(remote).map_err(failure)?;
     loop {
         machine = match machine {
             Machine::Idle(mut idle) => {
                 let wire = idle.borrow_conn();
-                while wire.is_silent() && remote.session.follow_for_a_moment(&mut || !wire.is_silent()) {}
+                while wire.is_silent()
+                    && remote.session.follow_for_a_moment(&mut || !wire.is_silent())
+                {
+                }
                 let Ok(packet) = wire.next() else { return Ok(()) };
                 let (packet, conditions) = wire::without_conditions(packet);
                 remote.conditions = conditions;
@@ -92,20 +99,24 @@ fn answer(remote: &mut Remote, stream: impl Stream + 'static) -> std::result::Re
                 running.borrow_conn().executed = remote.executed.take();
                 running.report_stop(remote, reason).map_err(failure)?
             }
-            Machine::CtrlCInterrupt(interrupted) => interrupted.interrupt_handled(remote, None::<target::Reason>).map_err(failure)?,
+            Machine::CtrlCInterrupt(interrupted) => {
+                interrupted.interrupt_handled(remote, None::<target::Reason>).map_err(failure)?
+            }
             Machine::Disconnected(_) => return Ok(()),
         }
     }
 }
 
-/// A script for gdb, with commands for time travel. It connects to the socket that `RETAKE_SOCKET` names.
+/// A script for gdb, with commands for time travel. It connects to the socket that `RETAKE_SOCKET`
+/// names.
 pub const SCRIPT: &str = include_str!("retake.py");
 
-/// A script for gdb that connects in the same way, and writes what there is to say about the threads to the file that `RETAKE_OUTPUT` names, as JSON.
+/// A script for gdb that connects in the same way, and writes what there is to say about the
+/// threads to the file that `RETAKE_OUTPUT` names, as JSON.
 pub const BACKTRACE_SCRIPT: &str = include_str!("backtrace.py");
 
-/// A script for gdb that connects in the same way, looks at the stack at `RETAKE_SAMPLES` places, and writes how often it saw which to the file that
-/// `RETAKE_OUTPUT` names, as folded stacks.
+/// A script for gdb that connects in the same way, looks at the stack at `RETAKE_SAMPLES` places,
+/// and writes how often it saw which to the file that `RETAKE_OUTPUT` names, as folded stacks.
 pub const PROFILE_SCRIPT: &str = include_str!("profile.py");
 
 /// How often we look whether the debugger wants the program to stop.
@@ -114,7 +125,11 @@ const LOOK: Duration = Duration::from_millis(5);
 type Served<'a> = Machine<'a, Remote, Wire>;
 type Error = gdbstub::stub::GdbStubError<DebugError, std::io::Error>;
 
-fn feed<'a>(mut machine: Served<'a>, remote: &mut Remote, packet: &[u8]) -> std::result::Result<Served<'a>, Error> {
+fn feed<'a>(
+    mut machine: Served<'a>,
+    remote: &mut Remote,
+    packet: &[u8],
+) -> std::result::Result<Served<'a>, Error> {
     for &byte in packet {
         machine = match machine {
             Machine::Idle(idle) => idle.incoming_data(remote, byte)?,
@@ -129,7 +144,10 @@ fn failure(error: Error) -> Ending {
         return Ending::Gone;
     }
     if error.is_target_error() {
-        return error.into_target_error().unwrap_or_else(|| DebugError::Protocol("unknown".to_owned())).into();
+        return error
+            .into_target_error()
+            .unwrap_or_else(|| DebugError::Protocol("unknown".to_owned()))
+            .into();
     }
     DebugError::Protocol(error.to_string()).into()
 }

@@ -9,17 +9,25 @@ const LAST_SIGNAL: i32 = 64;
 impl Remote {
     /// The answer to such a packet; `None`: it is the library's.
     pub(super) fn answer_to(&mut self, packet: &[u8]) -> Option<String> {
-        let body = packet.strip_prefix(b"$").and_then(|rest| rest.get(..rest.len().saturating_sub(3)))?;
+        let body =
+            packet.strip_prefix(b"$").and_then(|rest| rest.get(..rest.len().saturating_sub(3)))?;
         let (name, arguments) = std::str::from_utf8(body).ok()?.split_once(':')?;
         match name {
             "qGetTLSAddr" => {
                 // The library on the other side takes any error number for "it is not there yet".
-                let address = thread_local(arguments).and_then(|(thread, offset, module)| self.session.thread_local(thread, offset, module));
+                let address = thread_local(arguments).and_then(|(thread, offset, module)| {
+                    self.session.thread_local(thread, offset, module)
+                });
                 Some(address.map_or("E01".to_owned(), |address| format!("{address:x}")))
             }
             "QPassSignals" => {
-                let numbers: Vec<u8> = arguments.split(';').filter_map(|number| u8::from_str_radix(number, 16).ok()).collect();
-                self.session.debuggee.passed = Signals::of((1..=LAST_SIGNAL).filter(|number| numbers.contains(&signal(*number).0)));
+                let numbers: Vec<u8> = arguments
+                    .split(';')
+                    .filter_map(|number| u8::from_str_radix(number, 16).ok())
+                    .collect();
+                self.session.debuggee.passed = Signals::of(
+                    (1..=LAST_SIGNAL).filter(|number| numbers.contains(&signal(*number).0)),
+                );
                 Some("OK".to_owned())
             }
             _ => None,

@@ -44,6 +44,9 @@ pub(super) fn signal(number: i32) -> Signal {
         32 => Signal(REAL_TIME_32),
         33..=63 => Signal(REAL_TIME_33 + (number - 33) as u8),
         64 => Signal(REAL_TIME_64),
-        _ => NAMED.iter().find(|(known, _)| *known == number).map_or(Signal::UNKNOWN, |(_, signal)| *signal),
+        _ => NAMED
+            .iter()
+            .find(|(known, _)| *known == number)
+            .map_or(Signal::UNKNOWN, |(_, signal)| *signal),
     }
 }

@@ -14,12 +14,17 @@ use gdbstub::common::{Signal, Tid};
 use gdbstub::stub::MultiThreadStopReason;
 use gdbstub::target::ext::base::BaseOps;
 use gdbstub::target::ext::base::multithread::{
-    MultiThreadBase, MultiThreadRangeStepping, MultiThreadRangeSteppingOps, MultiThreadResume, MultiThreadResumeOps, MultiThreadSchedulerLocking,
-    MultiThreadSchedulerLockingOps, MultiThreadSingleStep, MultiThreadSingleStepOps,
+    MultiThreadBase, MultiThreadRangeStepping, MultiThreadRangeSteppingOps, MultiThreadResume,
+    MultiThreadResumeOps, MultiThreadSchedulerLocking, MultiThreadSchedulerLockingOps,
+    MultiThreadSingleStep, MultiThreadSingleStepOps,
 };
-use gdbstub::target::ext::base::reverse_exec::{ReplayLogPosition, ReverseCont, ReverseContOps, ReverseStep, ReverseStepOps};
+use gdbstub::target::ext::base::reverse_exec::{
+    ReplayLogPosition, ReverseCont, ReverseContOps, ReverseStep, ReverseStepOps,
+};
 use gdbstub::target::ext::breakpoints::{BreakpointsOps, WatchKind};
-use gdbstub::target::ext::catch_syscalls::{CatchSyscallPosition, CatchSyscalls, CatchSyscallsOps, SyscallNumbers};
+use gdbstub::target::ext::catch_syscalls::{
+    CatchSyscallPosition, CatchSyscalls, CatchSyscallsOps, SyscallNumbers,
+};
 use gdbstub::target::{Target, TargetError, TargetResult, ext};
 
 /// Why the program stopped, as the library wants it.
@@ -42,18 +47,21 @@ pub(crate) struct Remote {
     pub files: Files,
     /// Where to go the next time the program is to run, instead of running.
     pub destination: Option<Destination>,
-    /// What to do the next time the program is to run, and what stops it: a debugger that knows no way back takes its breakpoints away before it goes on.
+    /// What to do the next time the program is to run, and what stops it: a debugger that knows no
+    /// way back takes its breakpoints away before it goes on.
     pub turned: Option<(Wish, Stops)>,
     /// Those of the breakpoint that is set next.
     pub conditions: Option<Vec<Vec<u8>>>,
     wish: Wish,
     /// The debugger goes back to the beginning of a line, and not by so many instructions.
     pub goes_by_line: bool,
-    /// What the process executes, or had executed before it went back over that, for the debugger to be told with the next stop.
+    /// What the process executes, or had executed before it went back over that, for the debugger
+    /// to be told with the next stop.
     pub executed: Option<String>,
     /// Whether going back does not end where the program was executed.
     pub goes_before_exec: bool,
-    /// A child of vfork was told of: before the debugger sets breakpoints again it wants to hear that the child has its own memory.
+    /// A child of vfork was told of: before the debugger sets breakpoints again it wants to hear
+    /// that the child has its own memory.
     is_vfork_open: bool,
 }
 
@@ -97,7 +105,9 @@ impl Remote {
     }
 
     fn run(&mut self, give_up: &mut dyn FnMut() -> bool) -> Result<Reason> {
-        if let (Some(thread), Wish::Continue | Wish::Step(_) | Wish::Through(..)) = (self.session.diverted_thread(), self.wish) {
+        if let (Some(thread), Wish::Continue | Wish::Step(_) | Wish::Through(..)) =
+            (self.session.diverted_thread(), self.wish)
+        {
             let stop = self.session.run_diverted(thread, self.wish != Wish::Continue, give_up)?;
             return Ok(self.reason_of(stop, Tid::new(thread as usize).unwrap_or(Tid::MIN)));
         }
@@ -117,7 +127,9 @@ impl Remote {
                 let tid = self.kernel_tid(thread);
                 self.session.forward_range(tid, &(start..end), give_up)?
             }
-            Wish::ReverseContinue if self.goes_by_line => self.session.backward_over_call(give_up)?,
+            Wish::ReverseContinue if self.goes_by_line => {
+                self.session.backward_over_call(give_up)?
+            }
             Wish::ReverseContinue => self.session.backward(give_up)?,
             Wish::ReverseStep if self.goes_by_line => self.session.backward_in_line(give_up)?,
             Wish::ReverseStep => self.session.backward_step(give_up)?,
@@ -136,7 +148,10 @@ impl Remote {
 
     /// Goes over an exec if the program stopped at one.
     fn goes_over_exec(&mut self, stop: Stop, give_up: GiveUp) -> Result<bool> {
-        let goes_back = stop == Stop::Begin && self.wish == Wish::ReverseContinue && self.goes_before_exec && self.session.target.program > 0;
+        let goes_back = stop == Stop::Begin
+            && self.wish == Wish::ReverseContinue
+            && self.goes_before_exec
+            && self.session.target.program > 0;
         if stop == Stop::Executing {
             self.session.follow_exec()?;
         } else if goes_back && self.session.is_at_begin()? {
@@ -155,9 +170,13 @@ impl Remote {
         let log = |pos| Reason::ReplayLog { tid: Some(tid), pos };
         match stop {
             Stop::Breakpoint => Reason::SwBreak(tid),
-            Stop::Watch(watchpoint) => Reason::Watch { tid, kind: kind(watchpoint.access), addr: watchpoint.address },
+            Stop::Watch(watchpoint) => {
+                Reason::Watch { tid, kind: kind(watchpoint.access), addr: watchpoint.address }
+            }
             // The connection says what was executed.
-            Stop::Step | Stop::Executing => Reason::SignalWithThread { tid, signal: Signal::SIGTRAP },
+            Stop::Step | Stop::Executing => {
+                Reason::SignalWithThread { tid, signal: Signal::SIGTRAP }
+            }
             Stop::Signal(number) => Reason::SignalWithThread { tid, signal: signal(number) },
             Stop::Caught(caught) => reason_of_caught(caught, tid),
             Stop::Interrupted => Reason::SignalWithThread { tid, signal: Signal::SIGINT },
@@ -255,7 +274,10 @@ impl Target for Remote {
 }
 
 impl CatchSyscalls for Remote {
-    fn enable_catch_syscalls(&mut self, filter: Option<SyscallNumbers<'_, u64>>) -> TargetResult<(), Self> {
+    fn enable_catch_syscalls(
+        &mut self,
+        filter: Option<SyscallNumbers<'_, u64>>,
+    ) -> TargetResult<(), Self> {
         let catches = &mut self.session.debuggee.catches;
         match filter {
             Some(mut numbers) => catches.set_calls(Some(&mut numbers)),
@@ -271,7 +293,11 @@ impl CatchSyscalls for Remote {
 }
 
 impl MultiThreadBase for Remote {
-    fn read_registers(&mut self, registers: &mut arch::Registers, tid: Tid) -> TargetResult<(), Self> {
+    fn read_registers(
+        &mut self,
+        registers: &mut arch::Registers,
+        tid: Tid,
+    ) -> TargetResult<(), Self> {
         let Ok((general, extended)) = self.session.registers(number(tid)) else { return refused() };
         *registers = arch::Registers::new(&general, extended);
         Ok(())
@@ -291,19 +317,30 @@ impl MultiThreadBase for Remote {
     }
 
     fn write_addrs(&mut self, start: u64, data: &[u8], _tid: Tid) -> TargetResult<(), Self> {
-        if self.session.write_memory(start, data).map_err(TargetError::Fatal)? { Ok(()) } else { Err(TargetError::Errno(libc::EFAULT as u8)) }
+        if self.session.write_memory(start, data).map_err(TargetError::Fatal)? {
+            Ok(())
+        } else {
+            Err(TargetError::Errno(libc::EFAULT as u8))
+        }
     }
 
     /// The current one first: that is where a debugger begins.
     fn list_active_threads(&mut self, register: &mut dyn FnMut(Tid)) -> Result<()> {
         let current = self.current();
         register(current);
-        let others = self.session.debuggee.threads().into_iter().filter_map(|(_, tid)| Tid::new(tid as usize));
+        let others = self
+            .session
+            .debuggee
+            .threads()
+            .into_iter()
+            .filter_map(|(_, tid)| Tid::new(tid as usize));
         others.filter(|tid| *tid != current).for_each(register);
         Ok(())
     }
 
-    fn support_thread_extra_info(&mut self) -> Option<ext::thread_extra_info::ThreadExtraInfoOps<'_, Self>> {
+    fn support_thread_extra_info(
+        &mut self,
+    ) -> Option<ext::thread_extra_info::ThreadExtraInfoOps<'_, Self>> {
         Some(self)
     }
 
@@ -362,7 +399,8 @@ impl MultiThreadRangeStepping for Remote {
     }
 }
 
-/// Which thread runs when is in the recording; a debugger that wants only one to run gets what happened.
+/// Which thread runs when is in the recording; a debugger that wants only one to run gets what
+/// happened.
 impl MultiThreadSchedulerLocking for Remote {
     fn set_resume_action_scheduler_lock(&mut self) -> Result<()> {
         Ok(())

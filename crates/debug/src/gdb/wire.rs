@@ -1,4 +1,5 @@
-//! The connection to the debugger: bytes in and out, and the few packets that the protocol library does not take as gdb sends them.
+//! The connection to the debugger: bytes in and out, and the few packets that the protocol library
+//! does not take as gdb sends them.
 
 use crate::console::readable;
 use gdbstub::conn::Connection;
@@ -83,7 +84,14 @@ pub(crate) struct Wire {
 
 impl Wire {
     pub fn new(stream: Box<dyn Stream>) -> Self {
-        Self { stream, incoming: VecDeque::new(), outgoing: Vec::new(), is_elsewhere: false, executed: None, answer: None }
+        Self {
+            stream,
+            incoming: VecDeque::new(),
+            outgoing: Vec::new(),
+            is_elsewhere: false,
+            executed: None,
+            answer: None,
+        }
     }
 
     /// The next packet, acknowledgement or interrupt, waiting for it.
@@ -94,7 +102,8 @@ impl Wire {
         loop {
             if let Some(count) = self.complete() {
                 let packet: Vec<u8> = self.incoming.drain(..count).collect();
-                // Nothing is damaged on the way: the debugger is only out of patience, and the answer comes.
+                // Nothing is damaged on the way: the debugger is only out of patience, and the
+                // answer comes.
                 if packet != RETRANSMIT {
                     return Ok(self.adapted(packet));
                 }
@@ -140,13 +149,20 @@ impl Wire {
         Ok(())
     }
 
-    /// What the library is to see. "Continue all threads" before a step backwards: time runs back for all of them, whichever is named. A debugger
-    /// takes its breakpoints out of a new child and lets it go; that is answered as if it had been done.
+    /// What the library is to see. "Continue all threads" before a step backwards: time runs back
+    /// for all of them, whichever is named. A debugger takes its breakpoints out of a new child and
+    /// lets it go; that is answered as if it had been done.
     fn adapted(&mut self, packet: Vec<u8>) -> Vec<u8> {
         const ACCEPTED: &[u8] = b"Hc0";
-        let Some(body) = packet.strip_prefix(b"$").and_then(|rest| rest.get(..rest.len().saturating_sub(3))) else { return packet };
+        let Some(body) =
+            packet.strip_prefix(b"$").and_then(|rest| rest.get(..rest.len().saturating_sub(3)))
+        else {
+            return packet;
+        };
         if let Some(thread) = body.strip_prefix(b"Hg") {
-            self.is_elsewhere = thread.strip_prefix(b"p").is_some_and(|id| is_child(id.split(|byte| *byte == b'.').next().unwrap_or_default()));
+            self.is_elsewhere = thread.strip_prefix(b"p").is_some_and(|id| {
+                is_child(id.split(|byte| *byte == b'.').next().unwrap_or_default())
+            });
         }
         let is_childs = match body {
             [b'Z' | b'z', ..] | [b'H', b'g', ..] => self.is_elsewhere,
@@ -184,23 +200,45 @@ impl Wire {
 
 /// Whether digits name a process that is not the debugged one, which is number 1.
 fn is_child(pid: &[u8]) -> bool {
-    std::str::from_utf8(pid).ok().and_then(|digits| u32::from_str_radix(digits, 16).ok()).is_some_and(|pid| pid > 1)
+    std::str::from_utf8(pid)
+        .ok()
+        .and_then(|digits| u32::from_str_radix(digits, 16).ok())
+        .is_some_and(|pid| pid > 1)
 }
 
 /// A new child as the debugger takes it: a process of its own. The library has it as a thread.
 fn with_child(outgoing: Vec<u8>) -> Vec<u8> {
     const CHILD: &[u8] = b"fork:p";
-    let Some(at) = outgoing.windows(CHILD.len()).position(|bytes| bytes == CHILD).filter(|_| outgoing.starts_with(b"$T")) else { return outgoing };
+    let Some(at) = outgoing
+        .windows(CHILD.len())
+        .position(|bytes| bytes == CHILD)
+        .filter(|_| outgoing.starts_with(b"$T"))
+    else {
+        return outgoing;
+    };
     let (before, rest) = outgoing.split_at(at + CHILD.len());
-    let (Some(dot), Some(end)) = (rest.iter().position(|byte| *byte == b'.'), rest.iter().position(|byte| *byte == b';')) else { return outgoing };
-    let (Some(child), Some(body)) = (rest.get(dot + 1..end), rest.get(end..rest.len().saturating_sub(3))) else { return outgoing };
+    let (Some(dot), Some(end)) =
+        (rest.iter().position(|byte| *byte == b'.'), rest.iter().position(|byte| *byte == b';'))
+    else {
+        return outgoing;
+    };
+    let (Some(child), Some(body)) =
+        (rest.get(dot + 1..end), rest.get(end..rest.len().saturating_sub(3)))
+    else {
+        return outgoing;
+    };
     framed(&[&before[1..], child, b".", child, body].concat())
 }
 
-/// A stop as that of a process that has executed a program. The library knows no such stop; one debugger reads the path, another one the reason.
+/// A stop as that of a process that has executed a program. The library knows no such stop; one
+/// debugger reads the path, another one the reason.
 fn with_exec(outgoing: &[u8], path: &str) -> Vec<u8> {
     const STOP: &[u8] = b"$T05";
-    let Some(body) = outgoing.strip_prefix(STOP).and_then(|rest| rest.get(..rest.len().saturating_sub(3))) else { return outgoing.to_vec() };
+    let Some(body) =
+        outgoing.strip_prefix(STOP).and_then(|rest| rest.get(..rest.len().saturating_sub(3)))
+    else {
+        return outgoing.to_vec();
+    };
     let path: String = path.bytes().map(|byte| format!("{byte:02x}")).collect();
     framed(&[&STOP[1..], format!("exec:{path};reason:exec;").as_bytes(), body].concat())
 }
@@ -208,8 +246,12 @@ fn with_exec(outgoing: &[u8], path: &str) -> Vec<u8> {
 /// A packet that sets a breakpoint, without its conditions, which the protocol library passes over.
 pub(crate) fn without_conditions(packet: Vec<u8>) -> (Vec<u8>, Option<Vec<Vec<u8>>>) {
     let body = packet.strip_prefix(b"$").and_then(|rest| rest.get(..rest.len().saturating_sub(3)));
-    let text = body.and_then(|body| std::str::from_utf8(body).ok()).filter(|text| text.starts_with("Z0,") || text.starts_with("Z1,"));
-    let Some((plain, list)) = text.and_then(|text| text.split_once(";X")) else { return (packet, None) };
+    let text = body
+        .and_then(|body| std::str::from_utf8(body).ok())
+        .filter(|text| text.starts_with("Z0,") || text.starts_with("Z1,"));
+    let Some((plain, list)) = text.and_then(|text| text.split_once(";X")) else {
+        return (packet, None);
+    };
     match conditions(list) {
         Some(conditions) => (framed(plain.as_bytes()), Some(conditions)),
         None => (framed(plain.as_bytes()), None),
@@ -221,7 +263,9 @@ fn conditions(list: &str) -> Option<Vec<Vec<u8>>> {
     let one = |text: &str| {
         let (count, digits) = text.split_once(',')?;
         let count = usize::from_str_radix(count, 16).ok()?;
-        (0..count).map(|index| u8::from_str_radix(digits.get(2 * index..2 * index + 2)?, 16).ok()).collect()
+        (0..count)
+            .map(|index| u8::from_str_radix(digits.get(2 * index..2 * index + 2)?, 16).ok())
+            .collect()
     };
     // Commands that a target could carry out come after them; ours carries out none.
     list.split(";cmds").next()?.split('X').map(|text| one(text.trim_end_matches(';'))).collect()
@@ -231,9 +275,15 @@ fn conditions(list: &str) -> Option<Vec<Vec<u8>>> {
 fn with_features(outgoing: Vec<u8>) -> Vec<u8> {
     const ANSWER: &[u8] = b"$PacketSize=";
     // An acknowledgement may come before it.
-    let Some(at) = outgoing.windows(ANSWER.len()).take(2).position(|bytes| bytes == ANSWER) else { return outgoing };
+    let Some(at) = outgoing.windows(ANSWER.len()).take(2).position(|bytes| bytes == ANSWER) else {
+        return outgoing;
+    };
     let body = &outgoing[at + 1..outgoing.len().saturating_sub(3).max(at + 1)];
-    [&outgoing[..at], &framed(&[body, b";ConditionalBreakpoints+;QPassSignals+;exec-events+"].concat())].concat()
+    [
+        &outgoing[..at],
+        &framed(&[body, b";ConditionalBreakpoints+;QPassSignals+;exec-events+"].concat()),
+    ]
+    .concat()
 }
 
 /// A packet with its checksum.

@@ -1,5 +1,6 @@
-//! The program's filters for its system calls (seccomp). They lie in the header, for all processes of a session, each with the one that was installed before
-//! it; threads know the place of their last one. In another session they may have other places.
+//! The program's filters for its system calls (seccomp). They lie in the header, for all processes
+//! of a session, each with the one that was installed before it; threads know the place of their
+//! last one. In another session they may have other places.
 
 use retake_kernel::shared::{Filter, Header, MAX_FILTER_STEPS, MAX_FILTERS};
 use serde::{Deserialize, Serialize};
@@ -28,40 +29,65 @@ impl Filters {
         let mut known = Vec::new();
         for &place in places.iter().filter(|place| **place != STRICT) {
             let mut at = place;
-            while let Some(filter) = filter_at(header, at).filter(|_| !known.contains(&at) && known.len() < MAX_FILTERS) {
+            while let Some(filter) =
+                filter_at(header, at).filter(|_| !known.contains(&at) && known.len() < MAX_FILTERS)
+            {
                 known.push(at);
                 at = filter.before.load(Relaxed);
             }
         }
         // Each was installed after the one before it.
         known.sort_unstable();
-        let number = |place: u32| known.iter().position(|known| *known == place).map_or(0, |index| index as u32 + 1);
+        let number = |place: u32| {
+            known.iter().position(|known| *known == place).map_or(0, |index| index as u32 + 1)
+        };
         let save = |place: &u32| {
             let filter = filter_at(header, *place)?;
             let first = filter.first_step.load(Relaxed) as usize;
-            let steps = header.filter_steps.get(first..first.checked_add(filter.step_count.load(Relaxed) as usize)?)?;
-            Some(Saved { before: number(filter.before.load(Relaxed)), steps: steps.iter().map(|step| step.load(Relaxed)).collect() })
+            let steps = header
+                .filter_steps
+                .get(first..first.checked_add(filter.step_count.load(Relaxed) as usize)?)?;
+            Some(Saved {
+                before: number(filter.before.load(Relaxed)),
+                steps: steps.iter().map(|step| step.load(Relaxed)).collect(),
+            })
         };
         let saved = known.iter().filter_map(save).collect();
-        (Self(saved), places.iter().map(|place| if *place == STRICT { STRICT } else { number(*place) }).collect())
+        (
+            Self(saved),
+            places
+                .iter()
+                .map(|place| if *place == STRICT { STRICT } else { number(*place) })
+                .collect(),
+        )
     }
 
     /// What makes no sense in them, or in the `numbers` that threads have of them.
     pub fn fault(&self, numbers: &[u32]) -> Option<&'static str> {
-        let is_sound = |(index, one): (usize, &Saved)| one.before as usize <= index && (1..=MOST_STEPS).contains(&one.steps.len());
+        let is_sound = |(index, one): (usize, &Saved)| {
+            one.before as usize <= index && (1..=MOST_STEPS).contains(&one.steps.len())
+        };
         let is_known = |number: &u32| *number == STRICT || *number as usize <= self.0.len();
         let is_right = self.0.iter().enumerate().all(is_sound) && numbers.iter().all(is_known);
         (!is_right).then_some("its filters for system calls make no sense")
     }
 
-    /// Puts them into another session's header; the places of these `numbers` there. `None`: there is no room.
+    /// Puts them into another session's header; the places of these `numbers` there. `None`: there
+    /// is no room.
     pub fn put_into(&self, header: &Header, numbers: &[u32]) -> Option<Vec<u32>> {
         let mut places = vec![0];
         for saved in &self.0 {
             let before = *places.get(saved.before as usize)?;
-            places.push(find(header, before, &saved.steps).or_else(|| add(header, before, &saved.steps))?);
+            places.push(
+                find(header, before, &saved.steps).or_else(|| add(header, before, &saved.steps))?,
+            );
         }
-        numbers.iter().map(|number| if *number == STRICT { Some(STRICT) } else { places.get(*number as usize).copied() }).collect()
+        numbers
+            .iter()
+            .map(|number| {
+                if *number == STRICT { Some(STRICT) } else { places.get(*number as usize).copied() }
+            })
+            .collect()
     }
 }
 
@@ -77,9 +103,12 @@ fn find(header: &Header, before: u32, steps: &[u64]) -> Option<u32> {
     (1..=count).find(|place| {
         let Some(filter) = filter_at(header, *place) else { return false };
         let first = filter.first_step.load(Relaxed) as usize;
-        let known = header.filter_steps.get(first..first.saturating_add(filter.step_count.load(Relaxed) as usize));
+        let known = header
+            .filter_steps
+            .get(first..first.saturating_add(filter.step_count.load(Relaxed) as usize));
         let is_same = |known: &[std::sync::atomic::AtomicU64]| {
-            known.len() == steps.len() && known.iter().zip(steps).all(|(one, other)| one.load(Relaxed) == *other)
+            known.len() == steps.len()
+                && known.iter().zip(steps).all(|(one, other)| one.load(Relaxed) == *other)
         };
         filter.before.load(Relaxed) == before && known.is_some_and(is_same)
     })
@@ -87,13 +116,16 @@ fn find(header: &Header, before: u32, steps: &[u64]) -> Option<u32> {
 
 fn add(header: &Header, before: u32, steps: &[u64]) -> Option<u32> {
     let is_full = header.filter_count.load(Acquire) as usize >= MAX_FILTERS;
-    if is_full || header.filter_step_count.load(Acquire) as usize + steps.len() > MAX_FILTER_STEPS as usize {
+    if is_full
+        || header.filter_step_count.load(Acquire) as usize + steps.len() > MAX_FILTER_STEPS as usize
+    {
         return None;
     }
     let first = header.filter_step_count.fetch_add(steps.len() as u32, AcqRel);
     let index = header.filter_count.fetch_add(1, AcqRel);
     let filter = header.filters.get(index as usize)?;
-    let room = header.filter_steps.get(first as usize..(first as usize).checked_add(steps.len())?)?;
+    let room =
+        header.filter_steps.get(first as usize..(first as usize).checked_add(steps.len())?)?;
     for (to, from) in room.iter().zip(steps) {
         to.store(*from, Relaxed);
     }

@@ -1,4 +1,5 @@
-//! What a kept checkpoint holds: a process as it was at one moment, so that another session can make the same of a process of its own.
+//! What a kept checkpoint holds: a process as it was at one moment, so that another session can
+//! make the same of a process of its own.
 
 use super::filters::Filters;
 use crate::debuggee::Fate;
@@ -29,7 +30,8 @@ pub(super) mod kind {
     pub const MEMORY: u8 = 4;
     /// Pages that the program made guards: where; the bytes are the address of their end.
     pub const GUARD: u8 = 5;
-    /// Output: its number; the bytes begin with [`super::PRINTED_HEAD_BYTES`] that say where in it, and whether to standard error.
+    /// Output: its number; the bytes begin with [`super::PRINTED_HEAD_BYTES`] that say where in it,
+    /// and whether to standard error.
     pub const PRINTED: u8 = 6;
     /// In a file of its own: [`super::super::past::KnownPast`], as JSON.
     pub const PAST: u8 = 7;
@@ -45,7 +47,8 @@ pub struct Summary {
     pub is_automatic: bool,
     /// When it was made, in milliseconds since 1970.
     pub made_unix_ms: u64,
-    /// The session that made it: when that began, in milliseconds since 1970, and the number of its process.
+    /// The session that made it: when that began, in milliseconds since 1970, and the number of its
+    /// process.
     pub(super) session: (u64, u32),
     /// The process, by its number while recording.
     pub pid: i32,
@@ -135,7 +138,8 @@ pub(super) enum Shown {
     },
 }
 
-/// A file that the program changed while it had it mapped, as it is in the folder of the session's own files.
+/// A file that the program changed while it had it mapped, as it is in the folder of the session's
+/// own files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ScratchFile {
     /// Device and inode while recording, 8 bytes each, as digits.
@@ -167,11 +171,13 @@ impl SavedMapping {
 
     /// Whether it is the program's, and not the runtime's.
     fn is_programs(&self) -> bool {
-        (self.start >= PAGE_BYTES && self.end <= RUNTIME_TEXT) || (self.start >= RUNTIME_END && self.end <= ADDRESS_END)
+        (self.start >= PAGE_BYTES && self.end <= RUNTIME_TEXT)
+            || (self.start >= RUNTIME_END && self.end <= ADDRESS_END)
     }
 
     fn is_of_runtime(&self) -> bool {
-        let is_there = (self.start >= RUNTIME_DATA && self.end <= HEADER_ADDRESS) || (self.start >= REGIONS && self.end <= RUNTIME_END);
+        let is_there = (self.start >= RUNTIME_DATA && self.end <= HEADER_ADDRESS)
+            || (self.start >= REGIONS && self.end <= RUNTIME_END);
         is_there && self.shows == (Shown::Nothing { grows_down: false }) && !self.is_sealed
     }
 
@@ -181,18 +187,25 @@ impl SavedMapping {
             Shown::Nothing { .. } => 0,
             Shown::Content { offset, .. } | Shown::Scratch { offset, .. } => *offset,
         };
-        self.start < self.end && [self.start, self.end, offset].into_iter().all(is_whole) && self.protection <= 7
+        self.start < self.end
+            && [self.start, self.end, offset].into_iter().all(is_whole)
+            && self.protection <= 7
     }
 }
 
 impl Description {
     /// What makes no sense in it, if anything does.
     pub fn fault(&self) -> Option<&'static str> {
-        if let Some(fault) = self.threads.fault().or_else(|| self.filters.fault(&self.threads.filters())) {
+        if let Some(fault) =
+            self.threads.fault().or_else(|| self.filters.fault(&self.threads.filters()))
+        {
             return Some(fault);
         }
-        let is_placed = |one: &SavedMapping| one.is_sound() && (one.is_programs() || one.is_of_runtime());
-        if !self.mappings.iter().all(is_placed) || self.mappings.windows(2).any(|pair| pair[0].end > pair[1].start) {
+        let is_placed =
+            |one: &SavedMapping| one.is_sound() && (one.is_programs() || one.is_of_runtime());
+        if !self.mappings.iter().all(is_placed)
+            || self.mappings.windows(2).any(|pair| pair[0].end > pair[1].start)
+        {
             return Some("its mappings do not fit each other");
         }
         let is_known = |one: &SavedMapping| match &one.shows {
@@ -200,7 +213,9 @@ impl Description {
             Shown::Content { content, .. } => content.parse::<ContentId>().is_ok(),
             Shown::Scratch { file, .. } => *file < self.scratch.len(),
         };
-        if !self.mappings.iter().all(is_known) || self.scratch.iter().any(|file| file.identity().is_none()) {
+        if !self.mappings.iter().all(is_known)
+            || self.scratch.iter().any(|file| file.identity().is_none())
+        {
             return Some("it maps a file that there is not");
         }
         None
@@ -209,7 +224,9 @@ impl Description {
     /// The private mapping in which a range lies.
     pub fn private_around(&self, range: &Range<u64>) -> Option<&SavedMapping> {
         let after = self.mappings.partition_point(|mapping| mapping.end <= range.start);
-        self.mappings.get(after).filter(|mapping| mapping.start <= range.start && range.end <= mapping.end && mapping.is_private())
+        self.mappings.get(after).filter(|mapping| {
+            mapping.start <= range.start && range.end <= mapping.end && mapping.is_private()
+        })
     }
 }
 
@@ -217,19 +234,27 @@ impl Description {
 ///
 /// # Errors
 /// They do not.
-pub(super) fn read_json<T: DeserializeOwned>(reader: &mut CheckpointReader, kind: u8) -> retake_recording::Result<T> {
+pub(super) fn read_json<T: DeserializeOwned>(
+    reader: &mut CheckpointReader,
+    kind: u8,
+) -> retake_recording::Result<T> {
     let mut text = Vec::new();
     let mut left = 1;
     while left > 0 {
         left = match reader.next_piece()? {
-            Some((name, bytes)) if name.kind == kind && name.value == text.len() as u64 && text.len() < MOST_TEXT_BYTES => {
+            Some((name, bytes))
+                if name.kind == kind
+                    && name.value == text.len() as u64
+                    && text.len() < MOST_TEXT_BYTES =>
+            {
                 text.extend_from_slice(bytes);
                 name.which
             }
             _ => return Err(reader.bad("what it says about itself is not whole")),
         };
     }
-    serde_json::from_slice(&text).map_err(|error| reader.bad(&format!("what it says about itself makes no sense: {error}")))
+    serde_json::from_slice(&text)
+        .map_err(|error| reader.bad(&format!("what it says about itself makes no sense: {error}")))
 }
 
 #[cfg(test)]
@@ -237,14 +262,23 @@ mod tests {
     use super::*;
 
     fn nothing(start: u64, end: u64) -> SavedMapping {
-        SavedMapping { start, end, protection: 3, is_sealed: false, shows: Shown::Nothing { grows_down: false } }
+        SavedMapping {
+            start,
+            end,
+            protection: 3,
+            is_sealed: false,
+            shows: Shown::Nothing { grows_down: false },
+        }
     }
 
     #[test]
     fn mappings_lie_where_they_may() {
-        for (start, end) in
-            [(0x1000, 0x2000), (RUNTIME_END, RUNTIME_END + 0x1000), (REGIONS, REGIONS + 0x1000), (RUNTIME_DATA, RUNTIME_DATA + 0x1000)]
-        {
+        for (start, end) in [
+            (0x1000, 0x2000),
+            (RUNTIME_END, RUNTIME_END + 0x1000),
+            (REGIONS, REGIONS + 0x1000),
+            (RUNTIME_DATA, RUNTIME_DATA + 0x1000),
+        ] {
             let one = nothing(start, end);
             assert!(one.is_sound() && (one.is_programs() || one.is_of_runtime()), "{one:x?}");
         }
@@ -262,7 +296,10 @@ mod tests {
             let one = nothing(start, end);
             assert!(!(one.is_sound() && (one.is_programs() || one.is_of_runtime())), "{one:x?}");
         }
-        let grows = SavedMapping { shows: Shown::Nothing { grows_down: true }, ..nothing(REGIONS, REGIONS + 0x1000) };
+        let grows = SavedMapping {
+            shows: Shown::Nothing { grows_down: true },
+            ..nothing(REGIONS, REGIONS + 0x1000)
+        };
         assert!(!grows.is_of_runtime());
     }
 
@@ -270,7 +307,12 @@ mod tests {
     fn scratch_files_have_the_names_that_the_runtime_gives_them() {
         let named = |name: &str| ScratchFile { name: name.to_owned(), bytes: 0 }.identity();
         assert_eq!(named("0108000000000000ff00000000000000"), Some((0x801, 0xff)));
-        for name in ["", "../../../../../../../../etc/passwd", "0108000000000000ff0000000000000g", "+108000000000000ff00000000000000"] {
+        for name in [
+            "",
+            "../../../../../../../../etc/passwd",
+            "0108000000000000ff0000000000000g",
+            "+108000000000000ff00000000000000",
+        ] {
             assert_eq!(named(name), None, "{name}");
         }
     }

@@ -8,8 +8,9 @@
 //! * `past`: what is known of the ways between them.
 //! * `leave`: which are left behind by a session that took long to get somewhere.
 //!
-//! A session always replays the recording up to the start of the program; there the process is turned into the kept one. The first checkpoint of the time
-//! line is the program's start, so that all that comes before the kept one can be gone back to.
+//! A session always replays the recording up to the start of the program; there the process is
+//! turned into the kept one. The first checkpoint of the time line is the program's start, so that
+//! all that comes before the kept one can be gone back to.
 
 mod choose;
 mod filters;
@@ -98,10 +99,13 @@ impl Kept {
 }
 
 fn now_unix_ms() -> u64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis() as u64)
 }
 
-/// What is to be known of a kept checkpoint: its number and size, and where it is, or why it cannot be used.
+/// What is to be known of a kept checkpoint: its number and size, and where it is, or why it cannot
+/// be used.
 pub type Listed = (KeptCheckpoint, std::result::Result<Summary, String>);
 
 /// All kept checkpoints of a recording.
@@ -117,9 +121,15 @@ pub fn list(places: &Checkpoints) -> retake_recording::Result<Vec<Listed>> {
 }
 
 /// Those whose summaries can be read, of this process of a recording.
-fn of_target(recording: &Recording, places: &Checkpoints, target: &Target) -> Vec<(KeptCheckpoint, Summary)> {
+fn of_target(
+    recording: &Recording,
+    places: &Checkpoints,
+    target: &Target,
+) -> Vec<(KeptCheckpoint, Summary)> {
     debug_assert!(recording.streams().any(|stream| stream.info.id == target.stream));
     let all = list(places).unwrap_or_default().into_iter();
     let program = (target.stream.0, target.first_event);
-    all.filter_map(|(kept, summary)| Some((kept, summary.ok()?))).filter(|(_, summary)| summary.program == program).collect()
+    all.filter_map(|(kept, summary)| Some((kept, summary.ok()?)))
+        .filter(|(_, summary)| summary.program == program)
+        .collect()
 }

@@ -1,4 +1,5 @@
-//! Which pages of a mapping have contents of their own: all others another session gets from the same file, or as zeros.
+//! Which pages of a mapping have contents of their own: all others another session gets from the
+//! same file, or as zeros.
 
 use super::image::{PAGE_BYTES, SavedMapping};
 use crate::pagemap::{PAGES_AT_ONCE, Pagemap, push_page};

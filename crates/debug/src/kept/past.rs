@@ -1,5 +1,6 @@
-//! What is known of the ways between kept checkpoints, in a file beside each: whoever goes back over one need not go through it to know what did not
-//! happen there. It is written when a session ends: what was executed is found out after the checkpoints were left.
+//! What is known of the ways between kept checkpoints, in a file beside each: whoever goes back
+//! over one need not go through it to know what did not happen there. It is written when a session
+//! ends: what was executed is found out after the checkpoints were left.
 
 use super::image::{Identity, Summary, kind, read_json};
 use super::write::put_json;
@@ -41,15 +42,24 @@ impl Session {
         if !left.is_empty() {
             self.follow_patiently(self.kept.patience);
         }
-        let place_of = |twin: &Twin| self.timeline.checkpoints.iter().position(|one| one.snapshot.pid == twin.pid);
-        let mut placed: Vec<(usize, &Twin)> = left.iter().filter_map(|twin| Some((place_of(twin)?, twin))).collect();
+        let place_of = |twin: &Twin| {
+            self.timeline.checkpoints.iter().position(|one| one.snapshot.pid == twin.pid)
+        };
+        let mut placed: Vec<(usize, &Twin)> =
+            left.iter().filter_map(|twin| Some((place_of(twin)?, twin))).collect();
         placed.sort_unstable_by_key(|(at, _)| *at);
         let mut before: Option<(usize, Identity)> = None;
         for (at, twin) in placed {
             let from_begin = over(&self.timeline.checkpoints[1..=at]);
-            let from_kept = before.map(|(start, identity)| (identity, over(&self.timeline.checkpoints[start + 1..=at])));
+            let from_kept = before.map(|(start, identity)| {
+                (identity, over(&self.timeline.checkpoints[start + 1..=at]))
+            });
             let mut writer = self.kept.places.begin_past(&twin.kept)?;
-            put_json(&mut writer, kind::PAST, &KnownPast { of: twin.summary.identity(), from_begin, from_kept })?;
+            put_json(
+                &mut writer,
+                kind::PAST,
+                &KnownPast { of: twin.summary.identity(), from_begin, from_kept },
+            )?;
             self.kept.places.finish_past(&twin.kept, writer)?;
             before = Some((at, twin.summary.identity()));
         }
@@ -71,20 +81,34 @@ impl Session {
 
     /// What another session knew of the way from one checkpoint of the time line to the next.
     pub(super) fn past_to(&self, end: usize) -> Option<Past> {
-        let pid_at = |index: usize| self.timeline.checkpoints.get(index).map(|one| one.snapshot.pid);
-        let twin_at = |index: usize| self.kept.brought.iter().find(|twin| Some(twin.pid) == pid_at(index));
+        let pid_at =
+            |index: usize| self.timeline.checkpoints.get(index).map(|one| one.snapshot.pid);
+        let twin_at =
+            |index: usize| self.kept.brought.iter().find(|twin| Some(twin.pid) == pid_at(index));
         let known = self.known_past(twin_at(end)?)?;
         match known.from_kept {
-            Some((start, past)) if twin_at(end - 1).is_some_and(|twin| twin.summary.identity() == start) => Some(past),
+            Some((start, past))
+                if twin_at(end - 1).is_some_and(|twin| twin.summary.identity() == start) =>
+            {
+                Some(past)
+            }
             _ if end == 1 => Some(known.from_begin),
             _ => None,
         }
     }
 
-    /// Whether a kept checkpoint is certainly before one of the time line. In a long computation without events the times tell, if one session left both.
+    /// Whether a kept checkpoint is certainly before one of the time line. In a long computation
+    /// without events the times tell, if one session left both.
     pub(crate) fn is_kept_before(&self, one: &Summary, end: &Checkpoint) -> bool {
-        let twin = self.kept.brought.iter().find(|twin| twin.pid == end.snapshot.pid).map(|twin| &twin.summary);
-        let is_earlier = |twin: &Summary| one.session == twin.session && one.mark() == twin.mark() && one.after_ms < twin.after_ms;
+        let twin = self
+            .kept
+            .brought
+            .iter()
+            .find(|twin| twin.pid == end.snapshot.pid)
+            .map(|twin| &twin.summary);
+        let is_earlier = |twin: &Summary| {
+            one.session == twin.session && one.mark() == twin.mark() && one.after_ms < twin.after_ms
+        };
         one.mark() < end.place.mark || twin.is_some_and(is_earlier)
     }
 }

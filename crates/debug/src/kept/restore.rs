@@ -1,10 +1,15 @@
 //! Making of a process, which has executed nothing of its program yet, what a kept checkpoint says.
 //!
-//! All that the program has mapped goes; what it had is mapped and filled, by calls that its only thread makes for us; then the threads are made as they
-//! are in copies of a process. The runtime's own memory is part of the image. Two things in it are of the old session: numbers of segments, which are
-//! forgotten, and the windows of the streams, which are read from the recording again, to the same addresses.
+//! All that the program has mapped goes; what it had is mapped and filled, by calls that its only
+//! thread makes for us; then the threads are made as they are in copies of a process. The runtime's
+//! own memory is part of the image. Two things in it are of the old session: numbers of segments,
+//! which are forgotten, and the windows of the streams, which are read from the recording again, to
+//! the same addresses.
 
-use super::image::{ADDRESS_END, Description, PAGE_BYTES, PRINTED_HEAD_BYTES, SavedMapping, ScratchFile, Shown, Summary, kind, read_json};
+use super::image::{
+    ADDRESS_END, Description, PAGE_BYTES, PRINTED_HEAD_BYTES, SavedMapping, ScratchFile, Shown,
+    Summary, kind, read_json,
+};
 use super::write::path_of;
 use crate::console::Console;
 use crate::error::Result;
@@ -12,7 +17,9 @@ use crate::process::Process;
 use crate::remote::{self, checked};
 use crate::threads::SCRATCH;
 use retake_kernel::context::{self, WINDOW_PLACES};
-use retake_kernel::shared::{HEADER_ADDRESS, Header, REGIONS, RUNTIME_DATA, RUNTIME_END, RUNTIME_TEXT};
+use retake_kernel::shared::{
+    HEADER_ADDRESS, Header, REGIONS, RUNTIME_DATA, RUNTIME_END, RUNTIME_TEXT,
+};
 use retake_recording::{CheckpointReader, Recording, StreamId};
 use std::fs::File;
 use std::io::{self, Read};
@@ -62,21 +69,29 @@ pub(super) fn summary_of(reader: &mut CheckpointReader) -> Result<Summary> {
     Ok(Summary { after_ms: summary.after_ms.min(LONGEST_REPLAY_MS), ..summary })
 }
 
-/// Makes a process, stopped with one thread that has executed nothing, what the rest of a checkpoint says. The signal that was announced there. After an
-/// error the process is of no use any more.
+/// Makes a process, stopped with one thread that has executed nothing, what the rest of a
+/// checkpoint says. The signal that was announced there. After an error the process is of no use
+/// any more.
 ///
 /// # Errors
 /// The checkpoint is damaged; the machine refuses something; another process has what is needed.
-pub(super) fn restore(reader: &mut CheckpointReader, process: &mut Process, around: Surroundings<'_>) -> Result<Option<i32>> {
+pub(super) fn restore(
+    reader: &mut CheckpointReader,
+    process: &mut Process,
+    around: Surroundings<'_>,
+) -> Result<Option<i32>> {
     let mut description: Description = read_json(reader, kind::DESCRIPTION)?;
     if let Some(fault) = description.fault() {
         return Err(reader.bad(fault).into());
     }
     let announced = description.announced;
     if !description.threads.claim_slots(around.header, process.pid) {
-        return Err(reader.bad("another process of this replay has the places of its threads").into());
+        return Err(reader
+            .bad("another process of this replay has the places of its threads")
+            .into());
     }
-    let Some(filters) = description.filters.put_into(around.header, &description.threads.filters()) else {
+    let Some(filters) = description.filters.put_into(around.header, &description.threads.filters())
+    else {
         return Err(reader.bad("there is no room for its filters of system calls").into());
     };
     description.threads = description.threads.with_filters(&filters);
@@ -95,7 +110,12 @@ pub(super) fn restore(reader: &mut CheckpointReader, process: &mut Process, arou
 impl Maker<'_> {
     /// Nothing is left but what every process of the session has.
     fn clear(&mut self) -> io::Result<()> {
-        for (start, end) in [(PAGE_BYTES, RUNTIME_TEXT), (RUNTIME_END, ADDRESS_END), (RUNTIME_DATA, HEADER_ADDRESS), (REGIONS, RUNTIME_END)] {
+        for (start, end) in [
+            (PAGE_BYTES, RUNTIME_TEXT),
+            (RUNTIME_END, ADDRESS_END),
+            (RUNTIME_DATA, HEADER_ADDRESS),
+            (REGIONS, RUNTIME_END),
+        ] {
             self.call(libc::SYS_munmap, [start, end - start])?;
         }
         Ok(())
@@ -119,7 +139,9 @@ impl Maker<'_> {
             }
             let is_taken = match name.kind {
                 kind::SCRATCH => match files.get(name.which as usize) {
-                    Some((file, saved)) if name.value.saturating_add(bytes.len() as u64) <= saved.bytes => {
+                    Some((file, saved))
+                        if name.value.saturating_add(bytes.len() as u64) <= saved.bytes =>
+                    {
                         file.write_all_at(bytes, name.value)?;
                         true
                     }
@@ -149,7 +171,12 @@ impl Maker<'_> {
         let make = |saved: &ScratchFile| {
             std::fs::create_dir_all(&self.scratch)?;
             let path = self.scratch.join(new_name(saved));
-            let file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+            let file = std::fs::OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(path)?;
             file.set_len(saved.bytes)?;
             Ok((file, saved.clone()))
         };
@@ -171,7 +198,8 @@ impl Maker<'_> {
     /// The runtime's own come first: in them is room for paths.
     fn map_all(&mut self) -> Result<()> {
         let mappings = std::mem::take(&mut self.description.mappings);
-        let (of_runtime, of_program): (Vec<_>, Vec<_>) = mappings.iter().partition(|one| (RUNTIME_TEXT..RUNTIME_END).contains(&one.start));
+        let (of_runtime, of_program): (Vec<_>, Vec<_>) =
+            mappings.iter().partition(|one| (RUNTIME_TEXT..RUNTIME_END).contains(&one.start));
         let mapped = of_runtime.into_iter().chain(of_program).try_for_each(|one| self.map(one));
         self.description.mappings = mappings;
         mapped?;
@@ -197,9 +225,17 @@ impl Maker<'_> {
                 (MAP_PRIVATE_FIXED, self.open(&path, libc::O_RDWR)?, *offset)
             }
         };
-        let arguments = [one.start, one.end - one.start, u64::from(one.protection), flags, descriptor, offset];
+        let arguments =
+            [one.start, one.end - one.start, u64::from(one.protection), flags, descriptor, offset];
         let at = self.call(libc::SYS_mmap, arguments)?;
-        if at == one.start { Ok(()) } else { Err(io::Error::other(format!("memory was mapped at {at:#x} in place of {:#x}", one.start))) }
+        if at == one.start {
+            Ok(())
+        } else {
+            Err(io::Error::other(format!(
+                "memory was mapped at {at:#x} in place of {:#x}",
+                one.start
+            )))
+        }
     }
 
     /// The process's descriptor of a file.
@@ -212,7 +248,8 @@ impl Maker<'_> {
         }
         let room = self.room()?;
         self.process.write(room, &[path.as_os_str().as_bytes(), &[0]].concat())?;
-        let descriptor = self.call(libc::SYS_openat, [AT_FDCWD, room, (how | libc::O_CLOEXEC) as u64])?;
+        let descriptor =
+            self.call(libc::SYS_openat, [AT_FDCWD, room, (how | libc::O_CLOEXEC) as u64])?;
         self.opened = Some((path.to_owned(), descriptor));
         Ok(descriptor)
     }
@@ -220,11 +257,14 @@ impl Maker<'_> {
     /// Where what calls are given has room: at the end of a stack that is hardly ever used up.
     fn room(&self) -> io::Result<u64> {
         let context = self.description.threads.contexts().next();
-        context.and_then(|context| context.checked_add(SCRATCH)).ok_or_else(|| io::Error::other("its thread has no stack"))
+        context
+            .and_then(|context| context.checked_add(SCRATCH))
+            .ok_or_else(|| io::Error::other("its thread has no stack"))
     }
 
     fn limit_stack(&self) -> io::Result<()> {
-        let hard = retake_kernel::process::limit(self.process.pid, libc::RLIMIT_STACK).map_or(u64::MAX, |limit| limit.1);
+        let hard = retake_kernel::process::limit(self.process.pid, libc::RLIMIT_STACK)
+            .map_or(u64::MAX, |limit| limit.1);
         let limits = [self.description.stack_limit.min(hard), hard].map(u64::to_le_bytes).concat();
         let room = self.room()?;
         self.process.write(room, &limits)?;
@@ -233,7 +273,9 @@ impl Maker<'_> {
 
     fn seal(&self) -> io::Result<()> {
         let sealed = self.description.mappings.iter().filter(|one| one.is_sealed);
-        sealed.map(|one| self.call(SYS_MSEAL, [one.start, one.end - one.start, 0])).try_for_each(|result| result.map(drop))
+        sealed
+            .map(|one| self.call(SYS_MSEAL, [one.start, one.end - one.start, 0]))
+            .try_for_each(|result| result.map(drop))
     }
 
     // ---- contents ----
@@ -255,7 +297,9 @@ impl Maker<'_> {
     }
 
     fn put_printed(&mut self, ticket: u64, bytes: &[u8]) -> io::Result<bool> {
-        let Some((head, text)) = bytes.split_at_checked(PRINTED_HEAD_BYTES) else { return Ok(false) };
+        let Some((head, text)) = bytes.split_at_checked(PRINTED_HEAD_BYTES) else {
+            return Ok(false);
+        };
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|index| head[at + index]));
         self.around.console.add((ticket, word(0)), word(8) != 0, text).map(|()| true)
     }
@@ -273,19 +317,35 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// What is left of the window that a thread reads. Memory of its own will do: where the next one is attached, it is replaced, or has no meaning.
+    /// What is left of the window that a thread reads. Memory of its own will do: where the next
+    /// one is attached, it is replaced, or has no meaning.
     fn make_window(&self, stream: u32, context: u64) -> io::Result<()> {
-        let word = |offset: u64| self.process.word(context.saturating_add(offset)).ok_or_else(|| io::Error::other("it has no context for a thread"));
-        let (start, end, offset) = (word(context::LOG)?, word(context::LOG_END)?, word(context::LOG_OFFSET)?);
+        let word = |offset: u64| {
+            self.process
+                .word(context.saturating_add(offset))
+                .ok_or_else(|| io::Error::other("it has no context for a thread"))
+        };
+        let (start, end, offset) =
+            (word(context::LOG)?, word(context::LOG_END)?, word(context::LOG_OFFSET)?);
         if start == end {
             return Ok(());
         }
-        let is_placed = REGIONS <= start && start < end && end <= RUNTIME_END && end - start <= MOST_WINDOW_BYTES;
+        let is_placed = REGIONS <= start
+            && start < end
+            && end <= RUNTIME_END
+            && end - start <= MOST_WINDOW_BYTES;
         if !is_placed {
             return Err(io::Error::other("a thread of it reads the recording where nothing is"));
         }
         let (first, last) = (start & !(PAGE_BYTES - 1), end.next_multiple_of(PAGE_BYTES));
-        let arguments = [first, last - first, libc::PROT_READ as u64, MAP_PRIVATE_FIXED | MAP_ANONYMOUS, NO_DESCRIPTOR, 0];
+        let arguments = [
+            first,
+            last - first,
+            libc::PROT_READ as u64,
+            MAP_PRIVATE_FIXED | MAP_ANONYMOUS,
+            NO_DESCRIPTOR,
+            0,
+        ];
         self.call(libc::SYS_mmap, arguments)?;
         let mut reader = self.around.recording.stream(StreamId(stream)).map_err(io::Error::from)?;
         reader.seek_to_offset(offset).map_err(io::Error::from)?;

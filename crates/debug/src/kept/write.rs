@@ -1,7 +1,9 @@
 //! Writing a checkpoint to a file: the copy of the process is looked at, and stays as it is.
 
 use super::filters::Filters;
-use super::image::{Description, PRINTED_HEAD_BYTES, SavedMapping, ScratchFile, Shown, Summary, kind};
+use super::image::{
+    Description, PRINTED_HEAD_BYTES, SavedMapping, ScratchFile, Shown, Summary, kind,
+};
 use super::pages::own_pages;
 use crate::console::Console;
 use crate::debuggee::Stop;
@@ -51,7 +53,12 @@ impl Image {
         let announced = match checkpoint.announced() {
             None => None,
             Some(Stop::Signal(number)) => Some(number),
-            Some(_) => return refused("the program is in the midst of a system call that was caught: one instruction further it is not"),
+            Some(_) => {
+                return refused(
+                    "the program is in the midst of a system call that was caught: one \
+                    instruction further it is not",
+                );
+            }
         };
         check_domains(pid, threads.contexts(), header)?;
         let scratch = path_of(&header.scratch);
@@ -63,7 +70,8 @@ impl Image {
         let stack_limit = process::stack_limit(pid);
         let (filters, numbers) = Filters::of(header, &threads.filters());
         let threads = threads.clone().with_filters(&numbers);
-        let description = Description { threads, filters, announced, stack_limit, mappings, scratch: files };
+        let description =
+            Description { threads, filters, announced, stack_limit, mappings, scratch: files };
         Ok(Self { description, pid, pages, scratch })
     }
 
@@ -76,7 +84,13 @@ impl Image {
     ///
     /// # Errors
     /// No space; the copy is gone.
-    pub fn write(&self, summary: &Summary, console: &Console, is_printed: &dyn Fn(u64) -> bool, writer: &mut CheckpointWriter) -> Result<()> {
+    pub fn write(
+        &self,
+        summary: &Summary,
+        console: &Console,
+        is_printed: &dyn Fn(u64) -> bool,
+        writer: &mut CheckpointWriter,
+    ) -> Result<()> {
         put_json(writer, kind::SUMMARY, summary)?;
         put_json(writer, kind::DESCRIPTION, &self.description)?;
         for (number, file) in (0..).zip(&self.description.scratch) {
@@ -95,7 +109,10 @@ impl Image {
             if result.is_ok() {
                 let head = [offset, u64::from(is_error)].map(u64::to_le_bytes).concat();
                 debug_assert_eq!(head.len(), PRINTED_HEAD_BYTES);
-                result = writer.put(PieceName { kind: kind::PRINTED, which: 0, value: ticket }, &[&head, bytes].concat());
+                result = writer.put(
+                    PieceName { kind: kind::PRINTED, which: 0, value: ticket },
+                    &[&head, bytes].concat(),
+                );
             }
         })?;
         Ok(result?)
@@ -110,7 +127,9 @@ fn check_domains(pid: i32, contexts: impl Iterator<Item = u64>, header: &Header)
         let mut domain = [0; 8];
         memory::peek(pid, context + context::DOMAIN, &mut domain)?;
         if u64::from_le_bytes(domain) == shared && !is_alone {
-            return refused("the process takes turns with others, with which it shares memory or did");
+            return refused(
+                "the process takes turns with others, with which it shares memory or did",
+            );
         }
     }
     Ok(())
@@ -118,7 +137,8 @@ fn check_domains(pid: i32, contexts: impl Iterator<Item = u64>, header: &Header)
 
 /// A path that the header has.
 pub(super) fn path_of(bytes: &[AtomicU8; PATH_BYTES]) -> PathBuf {
-    let path: Vec<u8> = bytes.iter().map(|byte| byte.load(Relaxed)).take_while(|byte| *byte != 0).collect();
+    let path: Vec<u8> =
+        bytes.iter().map(|byte| byte.load(Relaxed)).take_while(|byte| *byte != 0).collect();
     PathBuf::from(OsStr::from_bytes(&path))
 }
 
@@ -126,7 +146,9 @@ pub(super) fn path_of(bytes: &[AtomicU8; PATH_BYTES]) -> PathBuf {
 fn mappings_of(pid: i32, scratch: &Path) -> Result<(Vec<SavedMapping>, Vec<ScratchFile>)> {
     let natures = maps::natures(pid)?;
     let (mut mappings, mut files) = (Vec::new(), Vec::new());
-    for mapping in maps::of_process(pid)?.iter().filter(|mapping| mapping.end <= super::image::ADDRESS_END) {
+    for mapping in
+        maps::of_process(pid)?.iter().filter(|mapping| mapping.end <= super::image::ADDRESS_END)
+    {
         // The runtime's text and what is attached by number, every session has.
         if in_runtime(mapping.start) && (mapping.shared || mapping.inode != 0) {
             continue;
@@ -136,7 +158,12 @@ fn mappings_of(pid: i32, scratch: &Path) -> Result<(Vec<SavedMapping>, Vec<Scrat
     Ok((mappings, files))
 }
 
-fn saved(mapping: &Mapping, natures: &HashMap<u64, Nature>, scratch: &Path, files: &mut Vec<ScratchFile>) -> Result<SavedMapping> {
+fn saved(
+    mapping: &Mapping,
+    natures: &HashMap<u64, Nature>,
+    scratch: &Path,
+    files: &mut Vec<ScratchFile>,
+) -> Result<SavedMapping> {
     let nature = natures.get(&mapping.start).copied().unwrap_or_default();
     let name = mapping.name.rsplit('/').next().unwrap_or_default();
     let at = || format!("what the process has mapped at {:#x}", mapping.start);
@@ -146,15 +173,31 @@ fn saved(mapping: &Mapping, natures: &HashMap<u64, Nature>, scratch: &Path, file
     let shows = if mapping.inode == 0 && !mapping.shared {
         Shown::Nothing { grows_down: nature.grows_down }
     } else if name.parse::<ContentId>().is_ok() && !(mapping.shared && mapping.writable) {
-        Shown::Content { content: name.to_owned(), offset: mapping.offset, is_shared: mapping.shared }
-    } else if !mapping.shared && (ScratchFile { name: name.to_owned(), bytes: 0 }).identity().is_some() {
+        Shown::Content {
+            content: name.to_owned(),
+            offset: mapping.offset,
+            is_shared: mapping.shared,
+        }
+    } else if !mapping.shared
+        && (ScratchFile { name: name.to_owned(), bytes: 0 }).identity().is_some()
+    {
         Shown::Scratch { file: scratch_file(scratch, name, files)?, offset: mapping.offset }
     } else if mapping.shared {
         return refused(format!("{} others may change: it is shared", at()));
     } else {
-        return refused(format!("{} is a file that is not the recording's: {}", at(), mapping.name));
+        return refused(format!(
+            "{} is a file that is not the recording's: {}",
+            at(),
+            mapping.name
+        ));
     };
-    Ok(SavedMapping { start: mapping.start, end: mapping.end, protection: mapping.protection(), is_sealed: nature.sealed, shows })
+    Ok(SavedMapping {
+        start: mapping.start,
+        end: mapping.end,
+        protection: mapping.protection(),
+        is_sealed: nature.sealed,
+        shows,
+    })
 }
 
 fn scratch_file(scratch: &Path, name: &str, files: &mut Vec<ScratchFile>) -> Result<usize> {
@@ -167,8 +210,13 @@ fn scratch_file(scratch: &Path, name: &str, files: &mut Vec<ScratchFile>) -> Res
 }
 
 /// In pieces; `which` says how many come after.
-pub(super) fn put_json(writer: &mut CheckpointWriter, kind: u8, what: &impl Serialize) -> Result<()> {
-    let text = serde_json::to_vec(what).map_err(|error| DebugError::CannotKeep(error.to_string()))?;
+pub(super) fn put_json(
+    writer: &mut CheckpointWriter,
+    kind: u8,
+    what: &impl Serialize,
+) -> Result<()> {
+    let text =
+        serde_json::to_vec(what).map_err(|error| DebugError::CannotKeep(error.to_string()))?;
     let count = text.chunks(MAX_PIECE_BYTES).count() as u32;
     for (index, piece) in (0..).zip(text.chunks(MAX_PIECE_BYTES)) {
         let value = u64::from(index) * MAX_PIECE_BYTES as u64;
@@ -194,7 +242,12 @@ fn put_file(writer: &mut CheckpointWriter, which: u32, path: &Path, bytes: u64) 
 }
 
 /// Those pages from `start` on that are not all zeros.
-fn put_pages(writer: &mut CheckpointWriter, memory: &File, start: u64, buffer: &mut [u8]) -> Result<()> {
+fn put_pages(
+    writer: &mut CheckpointWriter,
+    memory: &File,
+    start: u64,
+    buffer: &mut [u8],
+) -> Result<()> {
     if memory.read_exact_at(buffer, start).is_err() {
         return put_single_pages(writer, memory, start, buffer);
     }
@@ -204,7 +257,10 @@ fn put_pages(writer: &mut CheckpointWriter, memory: &File, start: u64, buffer: &
     for run in pages.chunk_by(|one, other| is_zero(one) == is_zero(other)) {
         let bytes: usize = run.iter().map(|page| page.len()).sum();
         if !is_zero(run[0]) {
-            writer.put(PieceName { kind: kind::MEMORY, which: 0, value: start + at as u64 }, &buffer[at..at + bytes])?;
+            writer.put(
+                PieceName { kind: kind::MEMORY, which: 0, value: start + at as u64 },
+                &buffer[at..at + bytes],
+            )?;
         }
         at += bytes;
     }
@@ -212,12 +268,20 @@ fn put_pages(writer: &mut CheckpointWriter, memory: &File, start: u64, buffer: &
 }
 
 /// Some of them cannot be read: they are guards.
-fn put_single_pages(writer: &mut CheckpointWriter, memory: &File, start: u64, buffer: &mut [u8]) -> Result<()> {
+fn put_single_pages(
+    writer: &mut CheckpointWriter,
+    memory: &File,
+    start: u64,
+    buffer: &mut [u8],
+) -> Result<()> {
     for (page, bytes) in (start..).step_by(PAGE).zip(buffer.chunks_mut(PAGE)) {
         if memory.read_exact_at(bytes, page).is_ok() {
             writer.put(PieceName { kind: kind::MEMORY, which: 0, value: page }, bytes)?;
         } else {
-            writer.put(PieceName { kind: kind::GUARD, which: 0, value: page }, &(page + PAGE as u64).to_le_bytes())?;
+            writer.put(
+                PieceName { kind: kind::GUARD, which: 0, value: page },
+                &(page + PAGE as u64).to_le_bytes(),
+            )?;
         }
     }
     Ok(())

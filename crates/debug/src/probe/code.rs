@@ -1,8 +1,10 @@
 //! The machine code of a probe's stub.
 //!
-//! At the entry, where flags may be changed, one comparison that most visits do not pass. Then, from the front of the page: tests of whether this is the
-//! place that is looked for, each leading on when it holds, and a trap; then conditions, a countdown and another trap; then the displaced instructions.
-//! Neither flags nor the program's stack are touched, but for conditions, which keep them.
+//! At the entry, where flags may be changed, one comparison that most visits do not pass. Then,
+//! from the front of the page: tests of whether this is the place that is looked for, each leading
+//! on when it holds, and a trap; then conditions, a countdown and another trap; then the displaced
+//! instructions. Neither flags nor the program's stack are touched, but for conditions, which keep
+//! them.
 
 use super::condition;
 
@@ -14,7 +16,8 @@ pub(super) const SLOT_RCX: u64 = DATA_OFFSET + 8;
 pub(super) const SLOT_RDX: u64 = DATA_OFFSET + 16;
 pub(super) const SLOT_RSP: u64 = DATA_OFFSET + 24;
 pub(super) const SLOT_FLAGS: u64 = DATA_OFFSET + 32;
-/// Hits that are let pass, one less than what makes the next one stop; that of the first probe counts for all.
+/// Hits that are let pass, one less than what makes the next one stop; that of the first probe
+/// counts for all.
 pub(super) const COUNTER_OFFSET: u64 = DATA_OFFSET + 40;
 const STACK_TOP: u64 = DISPLACED_OFFSET;
 
@@ -109,7 +112,8 @@ impl Assembler {
             },
             Test::Vector { index, value } => {
                 let high = u8::from(index >= 8) << 2;
-                self.put(&[0x66, 0x48 | high, 0x0f, 0x7e, 0xc0 | ((index as u8 & 7) << 3)]); // movq %xmm, %rax
+                // movq %xmm, %rax
+                self.put(&[0x66, 0x48 | high, 0x0f, 0x7e, 0xc0 | ((index as u8 & 7) << 3)]);
                 (0, value)
             }
             Test::Word { address, value } => {
@@ -121,7 +125,8 @@ impl Assembler {
         };
         self.put(&[0x48, 0xb9]); // movabs $-value, %rcx
         self.put(&value.wrapping_neg().to_le_bytes());
-        self.put(&[0x48 | u8::from(number >= 8), 0x8d, 0x4c, 0x08 | (number & 7), 0]); // lea 0(%number, %rcx), %rcx
+        // lea 0(%number, %rcx), %rcx
+        self.put(&[0x48 | u8::from(number >= 8), 0x8d, 0x4c, 0x08 | (number & 7), 0]);
     }
 
     fn load(&mut self, slot: u64) -> u8 {
@@ -139,7 +144,8 @@ pub(crate) struct Wanted {
     pub tests: Option<Vec<Test>>,
     /// Stop when the countdown at this address comes to 0.
     pub counter: Option<u64>,
-    /// Only visits where one of these agent expressions holds are counted; if there is none, all are.
+    /// Only visits where one of these agent expressions holds are counted; if there is none, all
+    /// are.
     pub conditions: Vec<Vec<u8>>,
 }
 
@@ -154,11 +160,15 @@ pub(super) struct Stub {
     pub counting: u64,
 }
 
-/// The code for a page at this address, with an entry somewhere in it, for what is planted at `address`. `None`: a condition cannot be had, or there is no
-/// room.
+/// The code for a page at this address, with an entry somewhere in it, for what is planted at
+/// `address`. `None`: a condition cannot be had, or there is no room.
 pub(super) fn build(page: u64, entry: u64, address: u64, wanted: &Wanted) -> Option<Stub> {
     let (mut code, mut front) = (Assembler::new(page), Assembler::new(entry));
-    let quick = wanted.tests.as_ref().zip(wanted.stack).and_then(|(tests, stack)| quickly(&mut front, tests.first()?, stack));
+    let quick = wanted
+        .tests
+        .as_ref()
+        .zip(wanted.stack)
+        .and_then(|(tests, stack)| quickly(&mut front, tests.first()?, stack));
     let place_trap = wanted.tests.as_ref().map(|tests| search(&mut code, tests));
     let counting = code.here();
     if let Some(miss) = quick {
@@ -171,7 +181,13 @@ pub(super) fn build(page: u64, entry: u64, address: u64, wanted: &Wanted) -> Opt
         None => None,
     };
     code.relative(&[0xe9], DISPLACED_OFFSET);
-    (code.bytes.len() as u64 <= DATA_OFFSET).then_some(Stub { code: code.bytes, entry: front.bytes, place_trap, stop_trap, counting })
+    (code.bytes.len() as u64 <= DATA_OFFSET).then_some(Stub {
+        code: code.bytes,
+        entry: front.bytes,
+        place_trap,
+        stop_trap,
+        counting,
+    })
 }
 
 fn trap(code: &mut Assembler) -> u64 {
@@ -180,7 +196,8 @@ fn trap(code: &mut Assembler) -> u64 {
     at
 }
 
-/// Jumps away by one comparison if the lower half of what is compared first is not what it should be.
+/// Jumps away by one comparison if the lower half of what is compared first is not what it should
+/// be.
 fn quickly(code: &mut Assembler, test: &Test, stack: u64) -> Option<Pending> {
     let value = match *test {
         Test::Register { index, value } => {
@@ -221,7 +238,11 @@ fn search(code: &mut Assembler, tests: &[Test]) -> u64 {
 
 fn count(code: &mut Assembler, counter: u64, address: u64, conditions: &[Vec<u8>]) -> Option<u64> {
     code.save();
-    let miss = if conditions.is_empty() { None } else { Some(test_conditions(code, address, conditions)?) };
+    let miss = if conditions.is_empty() {
+        None
+    } else {
+        Some(test_conditions(code, address, conditions)?)
+    };
     code.put(&[0x48, 0xa1]); // movabs counter, %rax
     code.put(&counter.to_le_bytes());
     code.put(&[0x48, 0x8d, 0x48, 0xff]); // lea -1(%rax), %rcx

@@ -3,8 +3,13 @@
 /// More operations than any condition has.
 const MOST_OPERATIONS: usize = 10_000;
 
-/// Whether a condition holds, by registers in the protocol's order up to rip, and memory. `None`: it does something that is not known here.
-pub(crate) fn holds(expression: &[u8], registers: &[u64; 17], read: impl Fn(u64, &mut [u8]) -> bool) -> Option<bool> {
+/// Whether a condition holds, by registers in the protocol's order up to rip, and memory. `None`:
+/// it does something that is not known here.
+pub(crate) fn holds(
+    expression: &[u8],
+    registers: &[u64; 17],
+    read: impl Fn(u64, &mut [u8]) -> bool,
+) -> Option<bool> {
     let (mut stack, mut at) = (Vec::new(), 0);
     for _ in 0..MOST_OPERATIONS {
         let operation = operand(expression, &mut at, 1)?;
@@ -19,9 +24,15 @@ pub(crate) fn holds(expression: &[u8], registers: &[u64; 17], read: impl Fn(u64,
             0x22..=0x25 => stack.push(operand(expression, &mut at, 1 << (operation - 0x22))?),
             0x26 => stack.push(*registers.get(operand(expression, &mut at, 2)? as usize)?),
             0x16 | 0x2a => {
-                let shift = 64_u64.checked_sub(operand(expression, &mut at, 1)?).filter(|shift| *shift < 64)?;
+                let shift = 64_u64
+                    .checked_sub(operand(expression, &mut at, 1)?)
+                    .filter(|shift| *shift < 64)?;
                 let high = stack.pop()? << shift;
-                stack.push(if operation == 0x16 { (high.cast_signed() >> shift).cast_unsigned() } else { high >> shift });
+                stack.push(if operation == 0x16 {
+                    (high.cast_signed() >> shift).cast_unsigned()
+                } else {
+                    high >> shift
+                });
             }
             0x17..=0x1a => {
                 let mut bytes = [0; 8];

@@ -1,5 +1,6 @@
-//! Probes: places in the program's text where the program itself decides whether it stops. A jump is planted there, to a stub that compares, counts
-//! and evaluates conditions in nanoseconds, where a trap would take microseconds.
+//! Probes: places in the program's text where the program itself decides whether it stops. A jump
+//! is planted there, to a stub that compares, counts and evaluates conditions in nanoseconds, where
+//! a trap would take microseconds.
 //!
 //! Where no jump fits there is no probe; whoever wanted one plants a trap.
 
@@ -11,7 +12,9 @@ pub(crate) use code::{Test, Wanted};
 pub(crate) use evaluate::holds;
 
 use crate::ranges::Ranges;
-use code::{COUNTER_OFFSET, DATA_OFFSET, DISPLACED_OFFSET, SLOT_FLAGS, SLOT_RCX, SLOT_RDX, SLOT_RSP};
+use code::{
+    COUNTER_OFFSET, DATA_OFFSET, DISPLACED_OFFSET, SLOT_FLAGS, SLOT_RCX, SLOT_RDX, SLOT_RSP,
+};
 use retake_kernel::maps::Mapping;
 use retake_kernel::memory;
 use retake_kernel::ptrace::Registers;
@@ -45,23 +48,45 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// For an address, in `code`, of a process without traps or probes in it. `None`: no jump fits. `taken`: where no stub may be; `has_stub`: whether a page
-    /// has another one.
-    pub fn at(pid: i32, code: &Mapping, taken: &Ranges, address: u64, has_stub: impl Fn(u64) -> bool) -> Option<Self> {
+    /// For an address, in `code`, of a process without traps or probes in it. `None`: no jump fits.
+    /// `taken`: where no stub may be; `has_stub`: whether a page has another one.
+    pub fn at(
+        pid: i32,
+        code: &Mapping,
+        taken: &Ranges,
+        address: u64,
+        has_stub: impl Fn(u64) -> bool,
+    ) -> Option<Self> {
         // Code that can be written is compared like data.
         if code.writable {
             return None;
         }
-        let mut text = Text::new(|at: u64, page: &mut [u8; PAGE_BYTES as usize]| memory::peek(pid, at, page).is_ok());
+        let mut text = Text::new(|at: u64, page: &mut [u8; PAGE_BYTES as usize]| {
+            memory::peek(pid, at, page).is_ok()
+        });
         let place = Place::at(&mut text, address).filter(|place| place.patch_bytes() > 1)?;
         let bytes = place.patch_bytes();
         if address + bytes as u64 > code.end {
             return None;
         }
-        let (page, entry) = free_page(taken, address, |page| if has_stub(page) { None } else { place.entry_in(page) })?;
-        let moved = place.moved(page + DISPLACED_OFFSET).filter(|moved| moved.code.len() <= DISPLACED_BYTES)?;
+        let (page, entry) =
+            free_page(
+                taken,
+                address,
+                |page| if has_stub(page) { None } else { place.entry_in(page) },
+            )?;
+        let moved = place
+            .moved(page + DISPLACED_OFFSET)
+            .filter(|moved| moved.code.len() <= DISPLACED_BYTES)?;
         let are_flags_dead = flags_are_dead(&mut text, address);
-        Some(Self { address, page, entry, original: memory::peek_vec(pid, address, bytes).ok()?, moved, are_flags_dead })
+        Some(Self {
+            address,
+            page,
+            entry,
+            original: memory::peek_vec(pid, address, bytes).ok()?,
+            moved,
+            are_flags_dead,
+        })
     }
 
     /// The address of the countdown in its stub.
@@ -86,13 +111,23 @@ impl Plan {
     }
 }
 
-/// A far page below the address, or else above it, that is free, and an entry in it. Far, because the program may map more near to what it has.
-fn free_page(taken: &Ranges, address: u64, entry: impl Fn(u64) -> Option<u64>) -> Option<(u64, u64)> {
-    let (lowest, highest) = (address.saturating_sub(REACH).max(LOWEST) & !(PAGE_BYTES - 1), address + REACH);
-    let gaps = taken.gaps(lowest, highest + ROOM_BELOW).into_iter().map(|(low, high)| (low, high.saturating_sub(ROOM_BELOW)));
+/// A far page below the address, or else above it, that is free, and an entry in it. Far, because
+/// the program may map more near to what it has.
+fn free_page(
+    taken: &Ranges,
+    address: u64,
+    entry: impl Fn(u64) -> Option<u64>,
+) -> Option<(u64, u64)> {
+    let (lowest, highest) =
+        (address.saturating_sub(REACH).max(LOWEST) & !(PAGE_BYTES - 1), address + REACH);
+    let gaps = taken
+        .gaps(lowest, highest + ROOM_BELOW)
+        .into_iter()
+        .map(|(low, high)| (low, high.saturating_sub(ROOM_BELOW)));
     let usable = |page: &u64| !(RUNTIME_TEXT..RUNTIME_END).contains(page);
     gaps.filter(|(low, high)| low + PAGE_BYTES <= *high).find_map(|(low, high)| {
-        let pages = (low..high - PAGE_BYTES).step_by(PAGE_BYTES as usize).take(MOST_PAGES).filter(usable);
+        let pages =
+            (low..high - PAGE_BYTES).step_by(PAGE_BYTES as usize).take(MOST_PAGES).filter(usable);
         pages.into_iter().find_map(|page| entry(page).map(|entry| (page, entry)))
     })
 }
@@ -119,12 +154,25 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    /// A probe, and the bytes of its stub: those at the page's beginning, the displaced instructions and the entry, by address.
+    /// A probe, and the bytes of its stub: those at the page's beginning, the displaced
+    /// instructions and the entry, by address.
     pub fn build(plan: &Rc<Plan>, wanted: &Wanted) -> Option<(Self, Vec<Part>)> {
         let stub = code::build(plan.page, plan.entry, plan.address, wanted)?;
-        debug_assert!(stub.entry.len() as u64 <= ENTRY_BYTES, "the entry has room at the end of the page");
-        let parts = vec![(plan.page, stub.code), (plan.page + DISPLACED_OFFSET, plan.moved.code.clone()), (plan.entry, stub.entry)];
-        let probe = Self { plan: Rc::clone(plan), place_trap: stub.place_trap, stop_trap: stub.stop_trap, counting: stub.counting };
+        debug_assert!(
+            stub.entry.len() as u64 <= ENTRY_BYTES,
+            "the entry has room at the end of the page"
+        );
+        let parts = vec![
+            (plan.page, stub.code),
+            (plan.page + DISPLACED_OFFSET, plan.moved.code.clone()),
+            (plan.entry, stub.entry),
+        ];
+        let probe = Self {
+            plan: Rc::clone(plan),
+            place_trap: stub.place_trap,
+            stop_trap: stub.stop_trap,
+            counting: stub.counting,
+        };
         Some((probe, parts))
     }
 
@@ -151,7 +199,8 @@ impl Probe {
     /// Where a thread goes on that is at an instruction which the jump covers.
     pub fn displaced(&self, address: u64) -> Option<u64> {
         let offset = address.checked_sub(self.plan.address)?;
-        let start = self.plan.moved.starts.iter().find(|(offset_of, _)| u64::from(*offset_of) == offset)?;
+        let start =
+            self.plan.moved.starts.iter().find(|(offset_of, _)| u64::from(*offset_of) == offset)?;
         Some(self.plan.page + DISPLACED_OFFSET + u64::from(start.1))
     }
 
@@ -166,13 +215,23 @@ impl Probe {
         const OVERFLOW: u64 = 1 << 11;
         let slot = |offset: u64| word(self.plan.page + offset);
         let flags = slot(SLOT_FLAGS);
-        let eflags = registers.eflags & !(FROM_AH | OVERFLOW) | (flags >> 8 & FROM_AH) | (flags & 1) << 11;
-        Registers { rax: slot(DATA_OFFSET), rcx: slot(SLOT_RCX), rdx: slot(SLOT_RDX), rsp: slot(SLOT_RSP), eflags, ..*registers }
+        let eflags =
+            registers.eflags & !(FROM_AH | OVERFLOW) | (flags >> 8 & FROM_AH) | (flags & 1) << 11;
+        Registers {
+            rax: slot(DATA_OFFSET),
+            rcx: slot(SLOT_RCX),
+            rdx: slot(SLOT_RDX),
+            rsp: slot(SLOT_RSP),
+            eflags,
+            ..*registers
+        }
     }
 
-    /// Whether it is in the part before the displaced instructions: if it faults there, a test or condition read what is not there.
+    /// Whether it is in the part before the displaced instructions: if it faults there, a test or
+    /// condition read what is not there.
     pub fn is_testing(&self, address: u64) -> bool {
-        self.is_comparing(address) || (self.plan.page..self.plan.page + DISPLACED_OFFSET).contains(&address)
+        self.is_comparing(address)
+            || (self.plan.page..self.plan.page + DISPLACED_OFFSET).contains(&address)
     }
 
     /// Whether it is at the comparison of the entry, which changes no registers.

@@ -1,4 +1,5 @@
-//! Several processes at once: the kernel tells what all of them do in one queue, and each is to hear of its own.
+//! Several processes at once: the kernel tells what all of them do in one queue, and each is to
+//! hear of its own.
 
 use super::Process;
 use retake_kernel::process::{group_leader, kill, parent};
@@ -24,23 +25,29 @@ impl Drop for Apart {
 impl Apart {
     /// What one of its threads did that nobody has heard of. Its order within a thread is kept.
     fn poll(&self, tid: i32) -> Option<Status> {
-        let unheard = UNHEARD.with_borrow_mut(|unheard| unheard.get_mut(&tid).and_then(VecDeque::pop_front));
+        let unheard =
+            UNHEARD.with_borrow_mut(|unheard| unheard.get_mut(&tid).and_then(VecDeque::pop_front));
         unheard.or_else(|| ptrace::poll(tid).map(|(_, status)| status))
     }
 }
 
 impl Process {
-    /// This process, with the threads that it has now, is to run beside another one. It may make neither threads nor children.
+    /// This process, with the threads that it has now, is to run beside another one. It may make
+    /// neither threads nor children.
     pub fn set_apart(&mut self) {
         self.apart = None;
         let all: Vec<i32> = self.threads.iter().map(|thread| thread.tid).collect();
-        UNHEARD.with_borrow_mut(|unheard| unheard.extend(all.iter().map(|tid| (*tid, VecDeque::new()))));
+        UNHEARD.with_borrow_mut(|unheard| {
+            unheard.extend(all.iter().map(|tid| (*tid, VecDeque::new())))
+        });
         self.apart = Some(Apart(all));
     }
 
     /// What one of its threads did.
     pub(super) fn poll_one(&self, tid: i32) -> Option<Status> {
-        self.apart.as_ref().map_or_else(|| ptrace::poll(tid).map(|(_, status)| status), |apart| apart.poll(tid))
+        self.apart
+            .as_ref()
+            .map_or_else(|| ptrace::poll(tid).map(|(_, status)| status), |apart| apart.poll(tid))
     }
 
     /// What happened to this process or its children, if anything did.
@@ -50,21 +57,28 @@ impl Process {
         }
         loop {
             let (tid, status) = ptrace::poll(-1)?;
-            let is_anothers = UNHEARD.with_borrow_mut(|unheard| unheard.get_mut(&tid).map(|all| all.push_back(status)).is_some());
+            let is_anothers = UNHEARD.with_borrow_mut(|unheard| {
+                unheard.get_mut(&tid).map(|all| all.push_back(status)).is_some()
+            });
             if !is_anothers && !self.is_made_by_another(tid) {
                 return Some((tid, status));
             }
         }
     }
 
-    /// Whether an unknown thread is, or is of, a child of a process that runs apart: then it is ended, as that process is.
+    /// Whether an unknown thread is, or is of, a child of a process that runs apart: then it is
+    /// ended, as that process is.
     fn is_made_by_another(&self, tid: i32) -> bool {
-        let is_known = self.threads.iter().any(|thread| thread.tid == tid) || self.guests.contains(&tid) || self.strangers.contains(&tid);
+        let is_known = self.threads.iter().any(|thread| thread.tid == tid)
+            || self.guests.contains(&tid)
+            || self.strangers.contains(&tid);
         if is_known || UNHEARD.with_borrow(HashMap::is_empty) {
             return false;
         }
         let Some(leader) = group_leader(tid) else { return false };
-        let is_made = UNHEARD.with_borrow(|unheard| [Some(leader), parent(leader)].iter().flatten().any(|pid| unheard.contains_key(pid)));
+        let is_made = UNHEARD.with_borrow(|unheard| {
+            [Some(leader), parent(leader)].iter().flatten().any(|pid| unheard.contains_key(pid))
+        });
         if is_made {
             kill(leader, libc::SIGKILL);
         }

@@ -1,6 +1,8 @@
-//! Text that a process has not executed yet: all of it is traps. Each leads to the instructions that begin there, which are put back and noted.
+//! Text that a process has not executed yet: all of it is traps. Each leads to the instructions
+//! that begin there, which are put back and noted.
 //!
-//! Who reads such text as data reads traps: so this is for copies, whose ways are compared with what the process came to.
+//! Who reads such text as data reads traps: so this is for copies, whose ways are compared with
+//! what the process came to.
 
 use super::{Process, TRAP};
 use crate::ranges::Ranges;
@@ -27,7 +29,8 @@ pub(super) struct Closed {
 }
 
 impl Process {
-    /// Fills text with traps; `original`: the number of a process that has it as it is, as long as this one runs.
+    /// Fills text with traps; `original`: the number of a process that has it as it is, as long as
+    /// this one runs.
     ///
     /// # Errors
     /// It is not there.
@@ -48,7 +51,8 @@ impl Process {
         self.closed.as_ref().map(|closed| closed.open.clone()).unwrap_or_default()
     }
 
-    /// Whether all the rest of it is still closed. A program may map a file anew where it was: what it executes there then, nobody notes.
+    /// Whether all the rest of it is still closed. A program may map a file anew where it was: what
+    /// it executes there then, nobody notes.
     pub fn is_still_closed(&self) -> bool {
         let Some(closed) = &self.closed else { return false };
         let mut bytes = vec![0; PIECE_BYTES];
@@ -59,7 +63,9 @@ impl Process {
                 let is_trap = |byte: &u8| *byte == TRAP;
                 let gaps = closed.open.gaps(start, start + count as u64);
                 self.memory.read_exact_at(piece, start).is_ok()
-                    && gaps.iter().all(|&(from, to)| piece[(from - start) as usize..(to - start) as usize].iter().all(is_trap))
+                    && gaps.iter().all(|&(from, to)| {
+                        piece[(from - start) as usize..(to - start) as usize].iter().all(is_trap)
+                    })
             })
         })
     }
@@ -93,7 +99,9 @@ impl Process {
     /// A trap was met: puts back what begins there, if that is closed.
     pub(super) fn open_at(&mut self, address: u64) -> io::Result<bool> {
         let Some(closed) = &mut self.closed else { return Ok(false) };
-        let Some(text) = closed.text.iter().find(|text| text.contains(&address)) else { return Ok(false) };
+        let Some(text) = closed.text.iter().find(|text| text.contains(&address)) else {
+            return Ok(false);
+        };
         if closed.open.touch(address, 1) {
             return Ok(false);
         }

@@ -1,7 +1,9 @@
 //! What it means that a thread stopped.
 
 use super::running::gone_is_fine;
-use super::{Happened, IN_RUNTIME, Process, SIGNALS_OF_INSTRUCTIONS, State, TRAP, Thread, in_runtime};
+use super::{
+    Happened, IN_RUNTIME, Process, SIGNALS_OF_INSTRUCTIONS, State, TRAP, Thread, in_runtime,
+};
 use retake_kernel::context;
 use retake_kernel::ptrace::{self, Status};
 use std::fs::OpenOptions;
@@ -41,7 +43,10 @@ impl Process {
 
     fn event(&mut self, tid: i32, event: i32) -> io::Result<()> {
         let child = ptrace::event_message(tid).unwrap_or(0);
-        let is_making = matches!(event, libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE);
+        let is_making = matches!(
+            event,
+            libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE
+        );
         if self.apart.is_some() && is_making {
             // Whoever is made by a copy would live beside the one that the process itself made.
             for pid in [child, self.pid].into_iter().filter(|pid| *pid > 0) {
@@ -52,11 +57,17 @@ impl Process {
         match event {
             libc::PTRACE_EVENT_CLONE if self.threads.iter().any(|thread| thread.tid == child) => {}
             libc::PTRACE_EVENT_CLONE if is_thread_of(self.pid, child) => {
-                self.threads.push(Thread { tid: child, state: State::Running, stepping: false, signal: 0 });
+                self.threads.push(Thread {
+                    tid: child,
+                    state: State::Running,
+                    stepping: false,
+                    signal: 0,
+                });
             }
             libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => drop(self.guests.insert(child)),
             libc::PTRACE_EVENT_FORK => drop(self.strangers.insert(child)),
-            // We asked for it when the thread stopped for another reason just then: what it was to do it has not done.
+            // We asked for it when the thread stopped for another reason just then: what it was to
+            // do it has not done.
             libc::PTRACE_EVENT_STOP if self.thread(tid)?.stepping => return self.step(tid),
             _ => {}
         }
@@ -69,7 +80,12 @@ impl Process {
             return Ok(()); // an orphan of the tree, reaped
         }
         if is_thread_of(self.pid, tid) {
-            self.threads.push(Thread { tid, state: State::Stopped(None), stepping: false, signal: 0 });
+            self.threads.push(Thread {
+                tid,
+                state: State::Stopped(None),
+                stepping: false,
+                signal: 0,
+            });
             return self.resume(tid);
         }
         // Which kind of child it is, its maker says; it stays where it is until then.
@@ -77,7 +93,8 @@ impl Process {
     }
 
     fn wait_for_maker(&mut self, child: i32) -> io::Result<()> {
-        let makers: Vec<i32> = self.threads.iter().filter(|t| t.state == State::Running).map(|t| t.tid).collect();
+        let makers: Vec<i32> =
+            self.threads.iter().filter(|t| t.state == State::Running).map(|t| t.tid).collect();
         for tid in makers {
             if let Some((tid, status)) = ptrace::poll(tid) {
                 self.thread(tid)?.state = State::Stopped(Some(status));
@@ -91,7 +108,11 @@ impl Process {
             }
         }
         let status = Status::Event(libc::PTRACE_EVENT_STOP);
-        if self.guests.contains(&child) { self.guest(child, status) } else { self.let_go(child, status) }
+        if self.guests.contains(&child) {
+            self.guest(child, status)
+        } else {
+            self.let_go(child, status)
+        }
     }
 
     /// A child with a copy of this memory: it goes its own way, without our traps.
@@ -154,14 +175,17 @@ impl Process {
     fn signal(&mut self, tid: i32, signal: i32) -> io::Result<Option<Happened>> {
         let stepping = self.thread(tid)?.stepping;
         if !self.dying && !SIGNALS_OF_INSTRUCTIONS.contains(&signal) {
-            return self.resume(tid).map(|()| None); // of this session, not of the recorded one: the log has those
+            // of this session, not of the recorded one: the log has those
+            return self.resume(tid).map(|()| None);
         }
         if !self.probes.is_empty() {
             let registers = ptrace::registers(tid)?;
             if let Some(happened) = self.probe_fault(tid, &registers)? {
                 return Ok(happened);
             }
-            if matches!(signal, libc::SIGILL | libc::SIGSEGV) && self.redirected(tid, registers.rip, &registers)? {
+            if matches!(signal, libc::SIGILL | libc::SIGSEGV)
+                && self.redirected(tid, registers.rip, &registers)?
+            {
                 return Ok(None);
             }
         }
@@ -198,7 +222,11 @@ impl Process {
             return Ok(Some(Happened::Paused { tid }));
         }
         if address == context::DEBUG_EVENT {
-            return Ok(Some(Happened::Announced { tid, kind: registers.rdi, value: registers.rsi }));
+            return Ok(Some(Happened::Announced {
+                tid,
+                kind: registers.rdi,
+                value: registers.rsi,
+            }));
         }
         if let Some(happened) = self.probe_trap(tid, &registers)? {
             return Ok(happened);

@@ -1,8 +1,10 @@
-//! The replayed process under ptrace: its threads, its memory, its traps; nothing yet of what they mean.
+//! The replayed process under ptrace: its threads, its memory, its traps; nothing yet of what they
+//! mean.
 //!
-//! Two traps are always in the runtime's text: where a thread passes on its way back to the program when it was asked to pause, and where the
-//! runtime announces what is about to happen. Processes that live in this one's memory until they execute a program (children of vfork) are
-//! traced too, because they run into the same traps; nobody is told about them.
+//! Two traps are always in the runtime's text: where a thread passes on its way back to the program
+//! when it was asked to pause, and where the runtime announces what is about to happen. Processes
+//! that live in this one's memory until they execute a program (children of vfork) are traced too,
+//! because they run into the same traps; nobody is told about them.
 
 mod apart;
 mod closed;
@@ -24,12 +26,14 @@ use std::time::{Duration, Instant};
 const TRAP: u8 = 0xcc;
 /// Where traps always are in the runtime's text, and what is under them.
 const IN_RUNTIME: [(u64, u8); 2] = [(context::PAUSE, 0x90), (context::DEBUG_EVENT, 0x90)];
-const SIGNALS_OF_INSTRUCTIONS: [i32; 6] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
+const SIGNALS_OF_INSTRUCTIONS: [i32; 6] =
+    [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
 /// As long we look all the time for what happens next: most things happen at once.
 const EAGER: Duration = Duration::from_micros(200);
 /// A killed process does not take longer to be gone, unless the machine is in trouble.
 const LONGEST_END: Duration = Duration::from_secs(5);
-/// A child of vfork does within this time what it can do without the other threads, also where the machine has much else to do.
+/// A child of vfork does within this time what it can do without the other threads, also where the
+/// machine has much else to do.
 const GUEST_PATIENCE: Duration = Duration::from_millis(50);
 const LONGEST_NAP: Duration = Duration::from_millis(4);
 
@@ -142,7 +146,8 @@ impl Process {
         })
     }
 
-    /// The numbers of its threads, the kernel's: of a process that was stopped, all that can be looked at.
+    /// The numbers of its threads, the kernel's: of a process that was stopped, all that can be
+    /// looked at.
     pub fn threads(&self) -> impl Iterator<Item = i32> + '_ {
         self.threads.iter().filter(|thread| thread.state != State::Running).map(|thread| thread.tid)
     }
@@ -163,7 +168,10 @@ impl Process {
     }
 
     fn thread(&mut self, tid: i32) -> io::Result<&mut Thread> {
-        self.threads.iter_mut().find(|thread| thread.tid == tid).ok_or_else(|| io::Error::other(format!("there is no thread {tid}")))
+        self.threads
+            .iter_mut()
+            .find(|thread| thread.tid == tid)
+            .ok_or_else(|| io::Error::other(format!("there is no thread {tid}")))
     }
 
     /// Ends it, wherever it is.
@@ -200,12 +208,16 @@ impl Process {
 
     /// What was read there, without our traps: programs may execute what they can write.
     pub fn take_traps_out(&self, address: u64, bytes: &mut [u8]) {
-        for (&at, &original) in self.planted.range(address..address.saturating_add(bytes.len() as u64)) {
+        for (&at, &original) in
+            self.planted.range(address..address.saturating_add(bytes.len() as u64))
+        {
             bytes[(at - address) as usize] = original;
         }
         for probe in &self.probes {
             for (at, original) in (probe.plan.address..).zip(probe.plan.original()) {
-                if let Some(byte) = at.checked_sub(address).and_then(|index| bytes.get_mut(index as usize)) {
+                if let Some(byte) =
+                    at.checked_sub(address).and_then(|index| bytes.get_mut(index as usize))
+                {
                     *byte = *original;
                 }
             }
@@ -232,7 +244,11 @@ impl Process {
     /// It is not there.
     pub fn poke(&mut self, address: u64, bytes: &[u8]) -> io::Result<()> {
         self.write(address, bytes)?;
-        let under: Vec<u64> = self.planted.range(address..address.saturating_add(bytes.len() as u64)).map(|(at, _)| *at).collect();
+        let under: Vec<u64> = self
+            .planted
+            .range(address..address.saturating_add(bytes.len() as u64))
+            .map(|(at, _)| *at)
+            .collect();
         for at in under {
             self.planted.insert(at, bytes[(at - address) as usize]);
             self.write(at, &[TRAP])?;
@@ -265,7 +281,8 @@ impl Process {
 
     /// Makes these the planted traps.
     pub fn plant(&mut self, wanted: &BTreeSet<u64>) {
-        let stale: Vec<u64> = self.planted.keys().copied().filter(|address| !wanted.contains(address)).collect();
+        let stale: Vec<u64> =
+            self.planted.keys().copied().filter(|address| !wanted.contains(address)).collect();
         for address in stale {
             self.unplant(address);
         }
@@ -304,21 +321,28 @@ impl Process {
     /// The runtime's context of a thread; `None` before it has one.
     pub fn context(&self, tid: i32) -> Option<Context> {
         let registers = ptrace::registers(tid).ok()?;
-        in_runtime(registers.gs_base).then(|| Context::read(self.pid, registers.gs_base).ok()).flatten()
+        in_runtime(registers.gs_base)
+            .then(|| Context::read(self.pid, registers.gs_base).ok())
+            .flatten()
     }
 
     /// Whether a thread has begun: the runtime has made it known under a number of its own.
     pub fn is_born(&self, tid: i32) -> bool {
-        let Some(context) = self.context(tid).filter(|context| context.tid != 0) else { return false };
+        let Some(context) = self.context(tid).filter(|context| context.tid != 0) else {
+            return false;
+        };
         let mut owner = [0; 4];
         let at = context.slot.wrapping_add(offset_of!(Slot, tid) as u64);
         self.read(at, &mut owner) == owner.len() && i32::from_le_bytes(owner) == tid
     }
 
-    /// The page in which a thread looks for the place where it was stopped while recording: a stub, and what the jump to it displaced.
+    /// The page in which a thread looks for the place where it was stopped while recording: a stub,
+    /// and what the jump to it displaced.
     fn search(&self, registers: &Registers) -> Option<std::ops::Range<u64>> {
         const PAGE_BYTES: u64 = 4096;
-        if !in_runtime(registers.gs_base) || self.word(registers.gs_base + context::WATCH_ARMED)? as u32 == 0 {
+        if !in_runtime(registers.gs_base)
+            || self.word(registers.gs_base + context::WATCH_ARMED)? as u32 == 0
+        {
             return None;
         }
         let stub = self.word(registers.gs_base + context::WATCH_STUB).filter(|stub| *stub != 0)?;
@@ -327,23 +351,32 @@ impl Process {
 
     /// Whether a thread is there.
     pub fn is_in_search(&self, tid: i32) -> bool {
-        ptrace::registers(tid).is_ok_and(|registers| self.search(&registers).is_some_and(|page| page.contains(&registers.rip)))
-    }
-
-    /// Whether the jump that leads a thread there begins in some code. It is taken away when the place is found.
-    pub fn leads_to_search(&self, tid: i32, address: u64, bytes: usize) -> bool {
-        const JUMP: u8 = 0xe9;
-        const JUMP_BYTES: usize = 5;
-        let Some(page) = ptrace::registers(tid).ok().and_then(|registers| self.search(&registers)) else { return false };
-        let mut code = vec![0; bytes + JUMP_BYTES - 1];
-        let count = self.read(address, &mut code);
-        (address + JUMP_BYTES as u64..).zip(code[..count].windows(JUMP_BYTES)).any(|(next, jump)| {
-            let distance = i32::from_le_bytes([jump[1], jump[2], jump[3], jump[4]]);
-            jump[0] == JUMP && page.contains(&next.wrapping_add_signed(distance.into()))
+        ptrace::registers(tid).is_ok_and(|registers| {
+            self.search(&registers).is_some_and(|page| page.contains(&registers.rip))
         })
     }
 
-    /// Asks a thread to pause on its way back to the program once it has consumed `events`; `None`: not at all.
+    /// Whether the jump that leads a thread there begins in some code. It is taken away when the
+    /// place is found.
+    pub fn leads_to_search(&self, tid: i32, address: u64, bytes: usize) -> bool {
+        const JUMP: u8 = 0xe9;
+        const JUMP_BYTES: usize = 5;
+        let Some(page) = ptrace::registers(tid).ok().and_then(|registers| self.search(&registers))
+        else {
+            return false;
+        };
+        let mut code = vec![0; bytes + JUMP_BYTES - 1];
+        let count = self.read(address, &mut code);
+        (address + JUMP_BYTES as u64..).zip(code[..count].windows(JUMP_BYTES)).any(
+            |(next, jump)| {
+                let distance = i32::from_le_bytes([jump[1], jump[2], jump[3], jump[4]]);
+                jump[0] == JUMP && page.contains(&next.wrapping_add_signed(distance.into()))
+            },
+        )
+    }
+
+    /// Asks a thread to pause on its way back to the program once it has consumed `events`; `None`:
+    /// not at all.
     ///
     /// # Errors
     /// It is gone.

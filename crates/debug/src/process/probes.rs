@@ -9,7 +9,8 @@ use std::rc::Rc;
 
 const PAGE_BYTES: u64 = 4096;
 const READ_WRITE_EXECUTE: u64 = 7;
-/// MAP_SHARED, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE. Private memory that can be written is the program's: the runtime compares it with the recorded one.
+/// MAP_SHARED, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE. Private memory that can be written is the
+/// program's: the runtime compares it with the recorded one.
 const FREE_SHARED_ANONYMOUS: u64 = 0x10_0021;
 const NO_DESCRIPTOR: u64 = u64::MAX;
 /// A stub has fewer instructions.
@@ -27,7 +28,8 @@ impl Process {
             return Ok(false);
         }
         if !self.probe_pages.contains(&plan.page) {
-            let arguments = [plan.page, PAGE_BYTES, READ_WRITE_EXECUTE, FREE_SHARED_ANONYMOUS, NO_DESCRIPTOR];
+            let arguments =
+                [plan.page, PAGE_BYTES, READ_WRITE_EXECUTE, FREE_SHARED_ANONYMOUS, NO_DESCRIPTOR];
             if remote::call(tid, libc::SYS_mmap, arguments)?.0 as u64 != plan.page {
                 return Ok(false);
             }
@@ -66,15 +68,21 @@ impl Process {
         Ok(())
     }
 
-    /// A stopped thread that stands where a jump was planted goes on at what was displaced, or where visits are counted.
+    /// A stopped thread that stands where a jump was planted goes on at what was displaced, or
+    /// where visits are counted.
     ///
     /// # Errors
     /// It is gone.
     pub fn enter_probe(&self, tid: i32, counts: bool) -> io::Result<()> {
         let registers = ptrace::registers(tid)?;
-        let found = self.probes.iter().find_map(|probe| Some((probe, probe.displaced(registers.rip)?)));
+        let found =
+            self.probes.iter().find_map(|probe| Some((probe, probe.displaced(registers.rip)?)));
         let Some((probe, displaced)) = found else { return Ok(()) };
-        let rip = if counts && registers.rip == probe.plan.address { probe.counting() } else { displaced };
+        let rip = if counts && registers.rip == probe.plan.address {
+            probe.counting()
+        } else {
+            displaced
+        };
         ptrace::set_registers(tid, &Registers { rip, ..registers })
     }
 
@@ -88,9 +96,13 @@ impl Process {
         }
         for _ in 0..MOST_STEPS {
             let registers = ptrace::registers(tid)?;
-            let Some(probe) = self.probes.iter().find(|probe| probe.has(registers.rip)) else { break };
+            let Some(probe) = self.probes.iter().find(|probe| probe.has(registers.rip)) else {
+                break;
+            };
             let trapped = probe.trap(registers.rip).map(|_| probe.plan.address);
-            let place = trapped.or_else(|| probe.shown(registers.rip).filter(|shown| *shown != probe.plan.address));
+            let place = trapped.or_else(|| {
+                probe.shown(registers.rip).filter(|shown| *shown != probe.plan.address)
+            });
             if let Some(rip) = place {
                 return ptrace::set_registers(tid, &Registers { rip, ..registers });
             }
@@ -101,9 +113,14 @@ impl Process {
     }
 
     /// A trap that a probe led to: which, and what that means.
-    pub(super) fn probe_trap(&mut self, tid: i32, registers: &Registers) -> io::Result<Option<Option<Happened>>> {
+    pub(super) fn probe_trap(
+        &mut self,
+        tid: i32,
+        registers: &Registers,
+    ) -> io::Result<Option<Option<Happened>>> {
         let address = registers.rip.wrapping_sub(1);
-        let stopped = self.probes.iter().find_map(|probe| Some((probe.plan.address, probe.trap(address)?)));
+        let stopped =
+            self.probes.iter().find_map(|probe| Some((probe.plan.address, probe.trap(address)?)));
         if let Some((place, why)) = stopped {
             ptrace::set_registers(tid, &Registers { rip: place, ..*registers })?;
             self.stopped_at_probe = Some(why);
@@ -113,16 +130,30 @@ impl Process {
     }
 
     /// Something led to an instruction that the jump covers.
-    pub(super) fn redirected(&mut self, tid: i32, address: u64, registers: &Registers) -> io::Result<bool> {
-        let Some(rip) = self.probes.iter().find_map(|probe| probe.displaced(address)) else { return Ok(false) };
+    pub(super) fn redirected(
+        &mut self,
+        tid: i32,
+        address: u64,
+        registers: &Registers,
+    ) -> io::Result<bool> {
+        let Some(rip) = self.probes.iter().find_map(|probe| probe.displaced(address)) else {
+            return Ok(false);
+        };
         ptrace::set_registers(tid, &Registers { rip, ..*registers })?;
         self.resume(tid)?;
         Ok(true)
     }
 
-    /// A stub read memory that is not there. A test fails then; a condition is left to the debugger.
-    pub(super) fn probe_fault(&mut self, tid: i32, registers: &Registers) -> io::Result<Option<Option<Happened>>> {
-        let Some(probe) = self.probes.iter().find(|probe| probe.is_testing(registers.rip)) else { return Ok(None) };
+    /// A stub read memory that is not there. A test fails then; a condition is left to the
+    /// debugger.
+    pub(super) fn probe_fault(
+        &mut self,
+        tid: i32,
+        registers: &Registers,
+    ) -> io::Result<Option<Option<Happened>>> {
+        let Some(probe) = self.probes.iter().find(|probe| probe.is_testing(registers.rip)) else {
+            return Ok(None);
+        };
         let (place, counting) = (probe.plan.address, probe.counting());
         let kept = probe.kept(|address| self.word(address).unwrap_or(0), registers);
         if probe.is_comparing(registers.rip) {
@@ -131,7 +162,10 @@ impl Process {
             return Ok(Some(None));
         }
         if registers.rip < counting {
-            ptrace::set_registers(tid, &Registers { rax: kept.rax, rcx: kept.rcx, rip: counting, ..*registers })?;
+            ptrace::set_registers(
+                tid,
+                &Registers { rax: kept.rax, rcx: kept.rcx, rip: counting, ..*registers },
+            )?;
             self.resume(tid)?;
             return Ok(Some(None));
         }

@@ -1,11 +1,14 @@
 //! Letting threads run and stopping them.
 
-use super::{EAGER, GUEST_PATIENCE, Happened, LONGEST_NAP, Process, SIGNALS_OF_INSTRUCTIONS, State};
+use super::{
+    EAGER, GUEST_PATIENCE, Happened, LONGEST_NAP, Process, SIGNALS_OF_INSTRUCTIONS, State,
+};
 use retake_kernel::ptrace::{self, Status};
 use std::io;
 use std::time::{Duration, Instant};
 
-/// So much that is the program's own business is passed on to it before somebody is asked again whether to give up.
+/// So much that is the program's own business is passed on to it before somebody is asked again
+/// whether to give up.
 const MOST_PASSED_ON: u32 = 64;
 
 impl Process {
@@ -14,7 +17,12 @@ impl Process {
     /// # Errors
     /// One is gone.
     pub fn resume_all(&mut self) -> io::Result<()> {
-        let ready: Vec<i32> = self.threads.iter().filter(|t| t.state == State::Stopped(None)).map(|t| t.tid).collect();
+        let ready: Vec<i32> = self
+            .threads
+            .iter()
+            .filter(|t| t.state == State::Stopped(None))
+            .map(|t| t.tid)
+            .collect();
         ready.into_iter().try_for_each(|tid| self.resume(tid))
     }
 
@@ -29,8 +37,10 @@ impl Process {
         gone_is_fine(ptrace::resume(tid, signal))
     }
 
-    /// Lets a thread run that is about to exit. Nobody waits for what it does: for the first of a process that could be long. That one stays where it
-    /// has all but exited: without it the kernel says nothing about the process any more. In a copy it may be any of the program's threads.
+    /// Lets a thread run that is about to exit. Nobody waits for what it does: for the first of a
+    /// process that could be long. That one stays where it has all but exited: without it the
+    /// kernel says nothing about the process any more. In a copy it may be any of the program's
+    /// threads.
     ///
     /// # Errors
     /// It cannot be resumed.
@@ -57,15 +67,17 @@ impl Process {
         gone_is_fine(ptrace::step(tid, signal))
     }
 
-    /// Stops every thread. What they have to tell is kept for [`Process::next`]. One that waits for a child in its memory goes on waiting if the child
-    /// waits for another thread.
+    /// Stops every thread. What they have to tell is kept for [`Process::next`]. One that waits for
+    /// a child in its memory goes on waiting if the child waits for another thread.
     ///
-    /// One that has stopped already is not interrupted: that would stop it again as soon as it is resumed, and again, without an instruction between.
+    /// One that has stopped already is not interrupted: that would stop it again as soon as it is
+    /// resumed, and again, without an instruction between.
     ///
     /// # Errors
     /// Threads cannot be stopped.
     pub fn stop_all(&mut self) -> io::Result<()> {
-        let running: Vec<i32> = self.threads.iter().filter(|t| t.state == State::Running).map(|t| t.tid).collect();
+        let running: Vec<i32> =
+            self.threads.iter().filter(|t| t.state == State::Running).map(|t| t.tid).collect();
         let mut stops = Vec::new();
         for tid in running {
             let stopped = self.poll_one(tid);
@@ -92,8 +104,9 @@ impl Process {
         Ok(())
     }
 
-    /// Lets children in this memory go on until a thread is there to be heard that is to stop. The kernel stops none that waits for such a child: true if
-    /// the thread does, and the child gets nowhere.
+    /// Lets children in this memory go on until a thread is there to be heard that is to stop. The
+    /// kernel stops none that waits for such a child: true if the thread does, and the child gets
+    /// nowhere.
     fn waits_for_guest(&mut self, tid: i32) -> io::Result<bool> {
         let mut since = Instant::now();
         while !self.guests.is_empty() && !is_to_be_heard(self.pid, tid) {
@@ -147,16 +160,20 @@ impl Process {
 
 /// Whether a thread is anywhere but in the kernel where it cannot be stopped.
 fn is_to_be_heard(pid: i32, tid: i32) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
+    let status =
+        std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
     !status.rsplit(") ").next().is_some_and(|rest| rest.starts_with('D'))
 }
 
-/// What stopped a thread that was interrupted. A signal that an instruction raised just then is heard first: whoever copies the thread would lose it,
-/// and with it the instruction.
+/// What stopped a thread that was interrupted. A signal that an instruction raised just then is
+/// heard first: whoever copies the thread would lose it, and with it the instruction.
 fn wait_for_stop(tid: i32, stopped: Option<Status>) -> io::Result<Status> {
-    let of_instructions = SIGNALS_OF_INSTRUCTIONS.iter().fold(0, |bits, signal| bits | 1 << (signal - 1));
+    let of_instructions =
+        SIGNALS_OF_INSTRUCTIONS.iter().fold(0, |bits, signal| bits | 1 << (signal - 1));
     let status = stopped.map_or_else(|| ptrace::wait(tid), Ok)?;
-    if status != Status::Event(libc::PTRACE_EVENT_STOP) || retake_kernel::process::pending_signals(tid) & of_instructions == 0 {
+    if status != Status::Event(libc::PTRACE_EVENT_STOP)
+        || retake_kernel::process::pending_signals(tid) & of_instructions == 0
+    {
         return Ok(status);
     }
     ptrace::resume(tid, 0)?;

@@ -1,4 +1,5 @@
-//! Files, descriptors and events on them: names in the order in which they are printed. Flags of several bits come before their parts.
+//! Files, descriptors and events on them: names in the order in which they are printed. Flags of
+//! several bits come before their parts.
 
 use crate::flags::FlagSet;
 
@@ -28,26 +29,55 @@ pub static OPEN: FlagSet = FlagSet {
 };
 
 /// For the flags of a new descriptor.
-pub static FD: FlagSet = FlagSet { field_mask: 0, fields: &[], bits: &[(0x800, "O_NONBLOCK"), (0x4000, "O_DIRECT"), (0x80000, "O_CLOEXEC")] };
+pub static FD: FlagSet = FlagSet {
+    field_mask: 0,
+    fields: &[],
+    bits: &[(0x800, "O_NONBLOCK"), (0x4000, "O_DIRECT"), (0x80000, "O_CLOEXEC")],
+};
 
 /// For F_SETFD.
 pub static FD_FLAGS: FlagSet = FlagSet { field_mask: 0, fields: &[], bits: &[(1, "FD_CLOEXEC")] };
 
 /// For eventfd2.
-pub static EVENTFD: FlagSet =
-    FlagSet { field_mask: 0, fields: &[], bits: &[(1, "EFD_SEMAPHORE"), (0x800, "EFD_NONBLOCK"), (0x80000, "EFD_CLOEXEC")] };
+pub static EVENTFD: FlagSet = FlagSet {
+    field_mask: 0,
+    fields: &[],
+    bits: &[(1, "EFD_SEMAPHORE"), (0x800, "EFD_NONBLOCK"), (0x80000, "EFD_CLOEXEC")],
+};
 
 /// For timerfd_create.
-pub static TIMERFD: FlagSet = FlagSet { field_mask: 0, fields: &[], bits: &[(0x800, "TFD_NONBLOCK"), (0x80000, "TFD_CLOEXEC")] };
+pub static TIMERFD: FlagSet = FlagSet {
+    field_mask: 0,
+    fields: &[],
+    bits: &[(0x800, "TFD_NONBLOCK"), (0x80000, "TFD_CLOEXEC")],
+};
 
 /// For lseek.
-pub static WHENCE: FlagSet =
-    FlagSet { field_mask: u32::MAX, fields: &[(0, "SEEK_SET"), (1, "SEEK_CUR"), (2, "SEEK_END"), (3, "SEEK_DATA"), (4, "SEEK_HOLE")], bits: &[] };
+pub static WHENCE: FlagSet = FlagSet {
+    field_mask: u32::MAX,
+    fields: &[
+        (0, "SEEK_SET"),
+        (1, "SEEK_CUR"),
+        (2, "SEEK_END"),
+        (3, "SEEK_DATA"),
+        (4, "SEEK_HOLE"),
+    ],
+    bits: &[],
+};
 
 /// For access.
 pub static ACCESS: FlagSet = FlagSet {
     field_mask: 7,
-    fields: &[(0, "F_OK"), (4, "R_OK"), (2, "W_OK"), (1, "X_OK"), (6, "R_OK|W_OK"), (5, "R_OK|X_OK"), (3, "W_OK|X_OK"), (7, "R_OK|W_OK|X_OK")],
+    fields: &[
+        (0, "F_OK"),
+        (4, "R_OK"),
+        (2, "W_OK"),
+        (1, "X_OK"),
+        (6, "R_OK|W_OK"),
+        (5, "R_OK|X_OK"),
+        (3, "W_OK|X_OK"),
+        (7, "R_OK|W_OK|X_OK"),
+    ],
     bits: &[],
 };
 
@@ -70,7 +100,11 @@ pub static AT: FlagSet = FlagSet {
 /// For statx: how fresh the answer must be is always said.
 pub static AT_STATX: FlagSet = FlagSet {
     field_mask: 0x6000,
-    fields: &[(0, "AT_STATX_SYNC_AS_STAT"), (0x2000, "AT_STATX_FORCE_SYNC"), (0x4000, "AT_STATX_DONT_SYNC")],
+    fields: &[
+        (0, "AT_STATX_SYNC_AS_STAT"),
+        (0x2000, "AT_STATX_FORCE_SYNC"),
+        (0x4000, "AT_STATX_DONT_SYNC"),
+    ],
     bits: AT.bits,
 };
 
@@ -124,10 +158,15 @@ pub static MOUNTED: FlagSet = FlagSet {
 };
 
 /// For the type of a lock.
-pub static LOCK: FlagSet = FlagSet { field_mask: u32::MAX, fields: &[(0, "F_RDLCK"), (1, "F_WRLCK"), (2, "F_UNLCK")], bits: &[] };
+pub static LOCK: FlagSet = FlagSet {
+    field_mask: u32::MAX,
+    fields: &[(0, "F_RDLCK"), (1, "F_WRLCK"), (2, "F_UNLCK")],
+    bits: &[],
+};
 
 /// For unlinkat.
-pub static UNLINKAT: FlagSet = FlagSet { field_mask: 0, fields: &[], bits: &[(0x200, "AT_REMOVEDIR")] };
+pub static UNLINKAT: FlagSet =
+    FlagSet { field_mask: 0, fields: &[], bits: &[(0x200, "AT_REMOVEDIR")] };
 
 /// For statx mask.
 pub static STATX: FlagSet = FlagSet {
@@ -172,17 +211,28 @@ pub static OPEN_TREE: FlagSet = FlagSet {
 };
 
 /// For renameat2.
-pub static RENAME: FlagSet = FlagSet { field_mask: 0, fields: &[], bits: &[(1, "RENAME_NOREPLACE"), (2, "RENAME_EXCHANGE"), (4, "RENAME_WHITEOUT")] };
+pub static RENAME: FlagSet = FlagSet {
+    field_mask: 0,
+    fields: &[],
+    bits: &[(1, "RENAME_NOREPLACE"), (2, "RENAME_EXCHANGE"), (4, "RENAME_WHITEOUT")],
+};
 
 /// For flock.
 pub static FLOCK: FlagSet = FlagSet {
     field_mask: 7,
-    fields: &[(1, "LOCK_SH"), (2, "LOCK_EX"), (5, "LOCK_SH|LOCK_NB"), (6, "LOCK_EX|LOCK_NB"), (4, "LOCK_NB")],
+    fields: &[
+        (1, "LOCK_SH"),
+        (2, "LOCK_EX"),
+        (5, "LOCK_SH|LOCK_NB"),
+        (6, "LOCK_EX|LOCK_NB"),
+        (4, "LOCK_NB"),
+    ],
     bits: &[(8, "LOCK_UN")],
 };
 
 /// For setxattr.
-pub static XATTR: FlagSet = FlagSet { field_mask: 0, fields: &[], bits: &[(1, "XATTR_CREATE"), (2, "XATTR_REPLACE")] };
+pub static XATTR: FlagSet =
+    FlagSet { field_mask: 0, fields: &[], bits: &[(1, "XATTR_CREATE"), (2, "XATTR_REPLACE")] };
 
 /// For fallocate.
 pub static FALLOCATE: FlagSet = FlagSet {
@@ -213,8 +263,16 @@ pub static FADVISE: FlagSet = FlagSet {
 };
 
 /// For splice, tee, vmsplice.
-pub static SPLICE: FlagSet =
-    FlagSet { field_mask: 0, fields: &[], bits: &[(1, "SPLICE_F_MOVE"), (2, "SPLICE_F_NONBLOCK"), (4, "SPLICE_F_MORE"), (8, "SPLICE_F_GIFT")] };
+pub static SPLICE: FlagSet = FlagSet {
+    field_mask: 0,
+    fields: &[],
+    bits: &[
+        (1, "SPLICE_F_MOVE"),
+        (2, "SPLICE_F_NONBLOCK"),
+        (4, "SPLICE_F_MORE"),
+        (8, "SPLICE_F_GIFT"),
+    ],
+};
 
 /// For preadv2, pwritev2.
 pub static RWF: FlagSet = FlagSet {
@@ -236,18 +294,35 @@ pub static RWF: FlagSet = FlagSet {
 pub static SEALS: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],
-    bits: &[(1, "F_SEAL_SEAL"), (2, "F_SEAL_SHRINK"), (4, "F_SEAL_GROW"), (8, "F_SEAL_WRITE"), (0x10, "F_SEAL_FUTURE_WRITE"), (0x20, "F_SEAL_EXEC")],
+    bits: &[
+        (1, "F_SEAL_SEAL"),
+        (2, "F_SEAL_SHRINK"),
+        (4, "F_SEAL_GROW"),
+        (8, "F_SEAL_WRITE"),
+        (0x10, "F_SEAL_FUTURE_WRITE"),
+        (0x20, "F_SEAL_EXEC"),
+    ],
 };
 
 /// For memfd_create.
 pub static MEMFD: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],
-    bits: &[(1, "MFD_CLOEXEC"), (2, "MFD_ALLOW_SEALING"), (4, "MFD_HUGETLB"), (8, "MFD_NOEXEC_SEAL"), (0x10, "MFD_EXEC")],
+    bits: &[
+        (1, "MFD_CLOEXEC"),
+        (2, "MFD_ALLOW_SEALING"),
+        (4, "MFD_HUGETLB"),
+        (8, "MFD_NOEXEC_SEAL"),
+        (0x10, "MFD_EXEC"),
+    ],
 };
 
 /// For close_range.
-pub static CLOSE_RANGE: FlagSet = FlagSet { field_mask: 0, fields: &[], bits: &[(2, "CLOSE_RANGE_UNSHARE"), (4, "CLOSE_RANGE_CLOEXEC")] };
+pub static CLOSE_RANGE: FlagSet = FlagSet {
+    field_mask: 0,
+    fields: &[],
+    bits: &[(2, "CLOSE_RANGE_UNSHARE"), (4, "CLOSE_RANGE_CLOEXEC")],
+};
 
 /// For inotify_add_watch.
 pub static INOTIFY: FlagSet = FlagSet {
@@ -278,8 +353,11 @@ pub static INOTIFY: FlagSet = FlagSet {
 };
 
 /// For epoll_ctl.
-pub static EPOLL_CTL: FlagSet =
-    FlagSet { field_mask: u32::MAX, fields: &[(1, "EPOLL_CTL_ADD"), (2, "EPOLL_CTL_DEL"), (3, "EPOLL_CTL_MOD")], bits: &[] };
+pub static EPOLL_CTL: FlagSet = FlagSet {
+    field_mask: u32::MAX,
+    fields: &[(1, "EPOLL_CTL_ADD"), (2, "EPOLL_CTL_DEL"), (3, "EPOLL_CTL_MOD")],
+    bits: &[],
+};
 
 /// For struct epoll_event.
 pub static EPOLL_EVENTS: FlagSet = FlagSet {
@@ -356,5 +434,8 @@ pub static MOUNT: FlagSet = FlagSet {
 };
 
 /// For umount2.
-pub static UMOUNT: FlagSet =
-    FlagSet { field_mask: 0, fields: &[], bits: &[(1, "MNT_FORCE"), (2, "MNT_DETACH"), (4, "MNT_EXPIRE"), (8, "UMOUNT_NOFOLLOW")] };
+pub static UMOUNT: FlagSet = FlagSet {
+    field_mask: 0,
+    fields: &[],
+    bits: &[(1, "MNT_FORCE"), (2, "MNT_DETACH"), (4, "MNT_EXPIRE"), (8, "UMOUNT_NOFOLLOW")],
+};

@@ -1,4 +1,5 @@
-//! Memory: names in the order in which they are printed. Flags of several bits come before their parts.
+//! Memory: names in the order in which they are printed. Flags of several bits come before their
+//! parts.
 
 use crate::flags::FlagSet;
 
@@ -40,13 +41,25 @@ pub static MAP: FlagSet = FlagSet {
 };
 
 /// For mremap.
-pub static MREMAP: FlagSet = FlagSet { field_mask: 0, fields: &[], bits: &[(1, "MREMAP_MAYMOVE"), (2, "MREMAP_FIXED"), (4, "MREMAP_DONTUNMAP")] };
+pub static MREMAP: FlagSet = FlagSet {
+    field_mask: 0,
+    fields: &[],
+    bits: &[(1, "MREMAP_MAYMOVE"), (2, "MREMAP_FIXED"), (4, "MREMAP_DONTUNMAP")],
+};
 
 /// For msync.
-pub static MSYNC: FlagSet = FlagSet { field_mask: 0, fields: &[], bits: &[(1, "MS_ASYNC"), (2, "MS_INVALIDATE"), (4, "MS_SYNC")] };
+pub static MSYNC: FlagSet = FlagSet {
+    field_mask: 0,
+    fields: &[],
+    bits: &[(1, "MS_ASYNC"), (2, "MS_INVALIDATE"), (4, "MS_SYNC")],
+};
 
 /// For mlockall.
-pub static MLOCKALL: FlagSet = FlagSet { field_mask: 0, fields: &[], bits: &[(1, "MCL_CURRENT"), (2, "MCL_FUTURE"), (4, "MCL_ONFAULT")] };
+pub static MLOCKALL: FlagSet = FlagSet {
+    field_mask: 0,
+    fields: &[],
+    bits: &[(1, "MCL_CURRENT"), (2, "MCL_FUTURE"), (4, "MCL_ONFAULT")],
+};
 
 /// For madvise.
 pub static MADVISE: FlagSet = FlagSet {
@@ -84,5 +97,13 @@ pub static MADVISE: FlagSet = FlagSet {
 };
 
 /// For shmat.
-pub static SHMAT: FlagSet =
-    FlagSet { field_mask: 0, fields: &[], bits: &[(0x1000, "SHM_RDONLY"), (0x2000, "SHM_RND"), (0x4000, "SHM_REMAP"), (0x8000, "SHM_EXEC")] };
+pub static SHMAT: FlagSet = FlagSet {
+    field_mask: 0,
+    fields: &[],
+    bits: &[
+        (0x1000, "SHM_RDONLY"),
+        (0x2000, "SHM_RND"),
+        (0x4000, "SHM_REMAP"),
+        (0x8000, "SHM_EXEC"),
+    ],
+};

@@ -1,4 +1,5 @@
-//! Sockets: names in the order in which they are printed. Flags of several bits come before their parts.
+//! Sockets: names in the order in which they are printed. Flags of several bits come before their
+//! parts.
 
 use crate::flags::FlagSet;
 
@@ -36,7 +37,15 @@ pub static SOCKET_FAMILY: FlagSet = FlagSet {
 /// For socket, accept4.
 pub static SOCKET_TYPE: FlagSet = FlagSet {
     field_mask: 0xf,
-    fields: &[(1, "SOCK_STREAM"), (2, "SOCK_DGRAM"), (3, "SOCK_RAW"), (4, "SOCK_RDM"), (5, "SOCK_SEQPACKET"), (6, "SOCK_DCCP"), (0xa, "SOCK_PACKET")],
+    fields: &[
+        (1, "SOCK_STREAM"),
+        (2, "SOCK_DGRAM"),
+        (3, "SOCK_RAW"),
+        (4, "SOCK_RDM"),
+        (5, "SOCK_SEQPACKET"),
+        (6, "SOCK_DCCP"),
+        (0xa, "SOCK_PACKET"),
+    ],
     bits: &[(0x80000, "SOCK_CLOEXEC"), (0x800, "SOCK_NONBLOCK")],
 };
 
@@ -144,7 +153,13 @@ pub static TCP_OPTION: FlagSet = FlagSet {
 /// For setsockopt at SOL_IPV6.
 pub static IPV6_OPTION: FlagSet = FlagSet {
     field_mask: u32::MAX,
-    fields: &[(16, "IPV6_UNICAST_HOPS"), (26, "IPV6_V6ONLY"), (49, "IPV6_RECVPKTINFO"), (66, "IPV6_RECVTCLASS"), (67, "IPV6_TCLASS")],
+    fields: &[
+        (16, "IPV6_UNICAST_HOPS"),
+        (26, "IPV6_V6ONLY"),
+        (49, "IPV6_RECVPKTINFO"),
+        (66, "IPV6_RECVTCLASS"),
+        (67, "IPV6_TCLASS"),
+    ],
     bits: &[],
 };
 
@@ -170,7 +185,11 @@ pub static SOCKET_LEVEL: FlagSet = FlagSet {
 };
 
 /// For shutdown.
-pub static SHUTDOWN: FlagSet = FlagSet { field_mask: u32::MAX, fields: &[(0, "SHUT_RD"), (1, "SHUT_WR"), (2, "SHUT_RDWR")], bits: &[] };
+pub static SHUTDOWN: FlagSet = FlagSet {
+    field_mask: u32::MAX,
+    fields: &[(0, "SHUT_RD"), (1, "SHUT_WR"), (2, "SHUT_RDWR")],
+    bits: &[],
+};
 
 /// For send, recv.
 pub static MESSAGE: FlagSet = FlagSet {

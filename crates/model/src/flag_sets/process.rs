@@ -1,12 +1,21 @@
-//! Processes, signals, time and the rest: names in the order in which they are printed. Flags of several bits come before their parts.
+//! Processes, signals, time and the rest: names in the order in which they are printed. Flags of
+//! several bits come before their parts.
 
 use crate::flags::FlagSet;
 
 /// For setitimer.
-pub static ITIMER: FlagSet = FlagSet { field_mask: u32::MAX, fields: &[(0, "ITIMER_REAL"), (1, "ITIMER_VIRTUAL"), (2, "ITIMER_PROF")], bits: &[] };
+pub static ITIMER: FlagSet = FlagSet {
+    field_mask: u32::MAX,
+    fields: &[(0, "ITIMER_REAL"), (1, "ITIMER_VIRTUAL"), (2, "ITIMER_PROF")],
+    bits: &[],
+};
 
 /// For getrandom.
-pub static GETRANDOM: FlagSet = FlagSet { field_mask: 0, fields: &[], bits: &[(1, "GRND_NONBLOCK"), (2, "GRND_RANDOM"), (4, "GRND_INSECURE")] };
+pub static GETRANDOM: FlagSet = FlagSet {
+    field_mask: 0,
+    fields: &[],
+    bits: &[(1, "GRND_NONBLOCK"), (2, "GRND_RANDOM"), (4, "GRND_INSECURE")],
+};
 
 /// For clone, unshare, setns.
 pub static CLONE: FlagSet = FlagSet {
@@ -57,10 +66,18 @@ pub static WAIT: FlagSet = FlagSet {
 };
 
 /// For waitid.
-pub static WAITID: FlagSet = FlagSet { field_mask: u32::MAX, fields: &[(0, "P_ALL"), (1, "P_PID"), (2, "P_PGID"), (3, "P_PIDFD")], bits: &[] };
+pub static WAITID: FlagSet = FlagSet {
+    field_mask: u32::MAX,
+    fields: &[(0, "P_ALL"), (1, "P_PID"), (2, "P_PGID"), (3, "P_PIDFD")],
+    bits: &[],
+};
 
 /// For rt_sigprocmask.
-pub static SIGPROCMASK: FlagSet = FlagSet { field_mask: u32::MAX, fields: &[(0, "SIG_BLOCK"), (1, "SIG_UNBLOCK"), (2, "SIG_SETMASK")], bits: &[] };
+pub static SIGPROCMASK: FlagSet = FlagSet {
+    field_mask: u32::MAX,
+    fields: &[(0, "SIG_BLOCK"), (1, "SIG_UNBLOCK"), (2, "SIG_SETMASK")],
+    bits: &[],
+};
 
 /// For struct sigaction.
 pub static SIGACTION: FlagSet = FlagSet {
@@ -105,12 +122,24 @@ pub static RLIMIT: FlagSet = FlagSet {
 /// For sched_setscheduler.
 pub static SCHED_POLICY: FlagSet = FlagSet {
     field_mask: u32::MAX,
-    fields: &[(0, "SCHED_OTHER"), (1, "SCHED_FIFO"), (2, "SCHED_RR"), (3, "SCHED_BATCH"), (5, "SCHED_IDLE"), (6, "SCHED_DEADLINE"), (7, "SCHED_EXT")],
+    fields: &[
+        (0, "SCHED_OTHER"),
+        (1, "SCHED_FIFO"),
+        (2, "SCHED_RR"),
+        (3, "SCHED_BATCH"),
+        (5, "SCHED_IDLE"),
+        (6, "SCHED_DEADLINE"),
+        (7, "SCHED_EXT"),
+    ],
     bits: &[],
 };
 
 /// For timer_settime, clock_nanosleep.
-pub static TIMER: FlagSet = FlagSet { field_mask: 0, fields: &[], bits: &[(1, "TIMER_ABSTIME"), (2, "TFD_TIMER_CANCEL_ON_SET")] };
+pub static TIMER: FlagSet = FlagSet {
+    field_mask: 0,
+    fields: &[],
+    bits: &[(1, "TIMER_ABSTIME"), (2, "TFD_TIMER_CANCEL_ON_SET")],
+};
 
 /// For clock_gettime.
 pub static CLOCK: FlagSet = FlagSet {
@@ -132,8 +161,16 @@ pub static CLOCK: FlagSet = FlagSet {
 };
 
 /// For semget, shmget, msgget.
-pub static IPC: FlagSet =
-    FlagSet { field_mask: 0x1ff, fields: &[], bits: &[(0x200, "IPC_CREAT"), (0x400, "IPC_EXCL"), (0x800, "IPC_NOWAIT"), (0x1000, "SHM_NORESERVE")] };
+pub static IPC: FlagSet = FlagSet {
+    field_mask: 0x1ff,
+    fields: &[],
+    bits: &[
+        (0x200, "IPC_CREAT"),
+        (0x400, "IPC_EXCL"),
+        (0x800, "IPC_NOWAIT"),
+        (0x1000, "SHM_NORESERVE"),
+    ],
+};
 
 /// For seccomp.
 pub static SECCOMP: FlagSet = FlagSet {

@@ -7,14 +7,19 @@ use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 /// Whether the instruction is a locked one that changes memory.
 pub(crate) fn is_atomic(instruction: &Instruction) -> bool {
     let locks = instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg;
-    let memory = (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
+    let memory =
+        (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
     locks && memory && !is_fence(instruction)
 }
 
-/// Whether it leaves the stack as it is, and so is there only for the order of other accesses: `lock orq $0,(%rsp)`.
+/// Whether it leaves the stack as it is, and so is there only for the order of other accesses:
+/// `lock orq $0,(%rsp)`.
 fn is_fence(instruction: &Instruction) -> bool {
     let on_stack = matches!(instruction.memory_base(), Register::RSP | Register::RBP);
-    let keeps = matches!(instruction.mnemonic(), Mnemonic::Or | Mnemonic::Add | Mnemonic::Sub | Mnemonic::Xor);
+    let keeps = matches!(
+        instruction.mnemonic(),
+        Mnemonic::Or | Mnemonic::Add | Mnemonic::Sub | Mnemonic::Xor
+    );
     let constant = !matches!(instruction.op1_kind(), OpKind::Register | OpKind::Memory);
     on_stack && keeps && constant && instruction.immediate(1) == 0
 }
@@ -23,7 +28,8 @@ const LOCK: u8 = 0xf0;
 /// The number of the futex call, as `mov` has it. It may be kept in any register.
 const FUTEX_NUMBER: [u8; 4] = [0xca, 0, 0, 0];
 
-/// The chunks, ascending, among whose bytes are those of an atomic instruction or of the futex call's number. Most of the others need not be decoded.
+/// The chunks, ascending, among whose bytes are those of an atomic instruction or of the futex
+/// call's number. Most of the others need not be decoded.
 pub(crate) fn chunks_to_read(elf: &ElfView, chunks: &[Chunk]) -> Vec<usize> {
     let mut found: Vec<usize> = Vec::new();
     for (index, chunk) in chunks.iter().enumerate() {
@@ -42,7 +48,8 @@ pub(crate) fn chunks_to_read(elf: &ElfView, chunks: &[Chunk]) -> Vec<usize> {
     found
 }
 
-/// Whether the bytes may be those of an `xchg` with memory, whose operands follow. Far more frequent is a conditional jump with the same second byte.
+/// Whether the bytes may be those of an `xchg` with memory, whose operands follow. Far more
+/// frequent is a conditional jump with the same second byte.
 fn may_be_exchange(before: &[u8], operands: &[u8]) -> bool {
     before.last() != Some(&0x0f) && operands.first().is_some_and(|mode| *mode < 0xc0)
 }
@@ -101,6 +108,9 @@ mod tests {
     fn fences_are_none() {
         assert!(!atomic(&[0xf0, 0x48, 0x83, 0x0c, 0x24, 0]), "lock orq $0,(%rsp)");
         assert!(!atomic(&[0xf0, 0x83, 0x4c, 0x24, 0xc0, 0]), "lock orl $0,-64(%rsp)");
-        assert!(atomic(&[0xf0, 0x83, 0x04, 0x24, 1]), "a counter on the stack, which other threads may know");
+        assert!(
+            atomic(&[0xf0, 0x83, 0x04, 0x24, 1]),
+            "a counter on the stack, which other threads may know"
+        );
     }
 }

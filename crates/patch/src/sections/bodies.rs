@@ -21,7 +21,8 @@ pub(crate) struct Body {
     pub is_idle: bool,
     /// It calls, or goes on at, an address from a register or a variable.
     pub calls_anything: bool,
-    /// Control leaves it other than by returning or by an ordinary jump: it runs on into what follows, for instance.
+    /// Control leaves it other than by returning or by an ordinary jump: it runs on into what
+    /// follows, for instance.
     pub leaves_oddly: bool,
     /// Where its jumps lead outside itself.
     pub jumps: Vec<u64>,
@@ -64,23 +65,38 @@ impl<'a, 'data> Reader<'a, 'data> {
                     body.leaves_oddly |= leaves && !is_ordinary(&instruction);
                 }
                 FlowControl::IndirectCall => body.calls_anything |= !self.is_linked(&instruction),
-                FlowControl::IndirectBranch => body.calls_anything |= !self.is_linked(&instruction) && !is_switch(&instruction, &before),
-                FlowControl::Call => body.has_futex_call |= has_number && instruction.mnemonic() == Mnemonic::Syscall,
+                FlowControl::IndirectBranch => {
+                    body.calls_anything |=
+                        !self.is_linked(&instruction) && !is_switch(&instruction, &before)
+                }
+                FlowControl::Call => {
+                    body.has_futex_call |= has_number && instruction.mnemonic() == Mnemonic::Syscall
+                }
                 _ => {}
             }
         }
-        let runs_on = matches!(instruction.flow_control(), FlowControl::Next | FlowControl::ConditionalBranch);
-        body.leaves_oddly |= runs_on && !matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Hlt);
+        let runs_on = matches!(
+            instruction.flow_control(),
+            FlowControl::Next | FlowControl::ConditionalBranch
+        );
+        body.leaves_oddly |=
+            runs_on && !matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Hlt);
         body
     }
 
-    /// Whether a call or jump takes its target from a table of the linker: it leads to a function of a known name.
+    /// Whether a call or jump takes its target from a table of the linker: it leads to a function
+    /// of a known name.
     fn is_linked(&self, instruction: &Instruction) -> bool {
-        let in_table = |table: &Section| (instruction.ip_rel_memory_address().wrapping_sub(table.address)) < table.bytes.len() as u64;
-        instruction.is_ip_rel_memory_operand() && (self.tables.is_empty() || self.tables.iter().any(in_table))
+        let in_table = |table: &Section| {
+            (instruction.ip_rel_memory_address().wrapping_sub(table.address))
+                < table.bytes.len() as u64
+        };
+        instruction.is_ip_rel_memory_operand()
+            && (self.tables.is_empty() || self.tables.iter().any(in_table))
     }
 
-    /// Whether an address is that of one of the linker's stubs, which jump to functions of other files.
+    /// Whether an address is that of one of the linker's stubs, which jump to functions of other
+    /// files.
     pub fn is_link_stub(&self, address: u64) -> bool {
         let bytes = self.elf.bytes_from(address);
         let bytes = bytes.strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa]).unwrap_or(bytes);
@@ -91,18 +107,22 @@ impl<'a, 'data> Reader<'a, 'data> {
 
 /// Whether an instruction accesses memory other than its own stack, or calls.
 fn does_something(instruction: &Instruction) -> bool {
-    let memory = (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
-    let accesses = memory && !matches!(instruction.mnemonic(), Mnemonic::Lea | Mnemonic::Nop) || instruction.is_string_instruction();
+    let memory =
+        (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
+    let accesses = memory && !matches!(instruction.mnemonic(), Mnemonic::Lea | Mnemonic::Nop)
+        || instruction.is_string_instruction();
     let calls = matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall);
     calls || accesses && instruction.flow_control() != FlowControl::IndirectBranch
 }
 
 /// Whether a jump is none of those that look at `%rcx`, and has no prefix where it is conditional.
 fn is_ordinary(jump: &Instruction) -> bool {
-    jump.flow_control() == FlowControl::UnconditionalBranch || jump.is_jcc_short_or_near() && matches!(jump.len(), 2 | 6)
+    jump.flow_control() == FlowControl::UnconditionalBranch
+        || jump.is_jcc_short_or_near() && matches!(jump.len(), 2 | 6)
 }
 
-/// Whether the instruction is `mov $202` to a register, `%eax` or one from which it is copied later.
+/// Whether the instruction is `mov $202` to a register, `%eax` or one from which it is copied
+/// later.
 fn is_futex_number(instruction: &Instruction) -> bool {
     instruction.mnemonic() == Mnemonic::Mov
         && instruction.op0_kind() == OpKind::Register
@@ -110,12 +130,15 @@ fn is_futex_number(instruction: &Instruction) -> bool {
         && instruction.immediate(1) == FUTEX
 }
 
-/// Whether an indirect jump chooses among places in its own function: by a table of addresses, or of distances which the instruction before has added up.
+/// Whether an indirect jump chooses among places in its own function: by a table of addresses, or
+/// of distances which the instruction before has added up.
 fn is_switch(jump: &Instruction, before: &Instruction) -> bool {
     match jump.op0_kind() {
         OpKind::Memory => jump.memory_index() != Register::None && jump.memory_index_scale() == 8,
         OpKind::Register => {
-            before.mnemonic() == Mnemonic::Add && before.op0_kind() == OpKind::Register && before.op0_register() == jump.op0_register()
+            before.mnemonic() == Mnemonic::Add
+                && before.op0_kind() == OpKind::Register
+                && before.op0_register() == jump.op0_register()
         }
         _ => false,
     }

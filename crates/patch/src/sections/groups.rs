@@ -1,4 +1,5 @@
-//! Which chunks make up one function. Compilers move what is seldom executed elsewhere; such a part is jumped to, and jumps back into the middle.
+//! Which chunks make up one function. Compilers move what is seldom executed elsewhere; such a part
+//! is jumped to, and jumps back into the middle.
 
 use super::Function;
 use super::bodies::{Body, Reader};
@@ -17,7 +18,8 @@ pub(crate) struct Groups<'a, 'data> {
     names: &'a Names,
     reader: Reader<'a, 'data>,
     bodies: BTreeMap<usize, Body>,
-    /// It is entered by a jump from a function that may call code of the program, and may do so for it.
+    /// It is entered by a jump from a function that may call code of the program, and may do so for
+    /// it.
     may_call: Vec<bool>,
     /// For each chunk another one of the same function, or itself.
     leader: Vec<usize>,
@@ -26,7 +28,14 @@ pub(crate) struct Groups<'a, 'data> {
 impl<'a, 'data> Groups<'a, 'data> {
     pub fn new(elf: &'a ElfView<'data>, chunks: &'a [Chunk], names: &'a Names) -> Self {
         let leader = (0..chunks.len()).collect();
-        Self { chunks, names, reader: Reader::new(elf), bodies: BTreeMap::new(), may_call: names.may_call.clone(), leader }
+        Self {
+            chunks,
+            names,
+            reader: Reader::new(elf),
+            bodies: BTreeMap::new(),
+            may_call: names.may_call.clone(),
+            leader,
+        }
     }
 
     /// Reads a chunk.
@@ -35,14 +44,16 @@ impl<'a, 'data> Groups<'a, 'data> {
         self.bodies.insert(index, body);
     }
 
-    /// Reads the chunks that should be sections by their names, and the other parts of all that should be.
+    /// Reads the chunks that should be sections by their names, and the other parts of all that
+    /// should be.
     pub fn add_named(&mut self) {
         for index in (0..self.chunks.len()).filter(|index| self.names.wanted[*index]) {
             if !self.bodies.contains_key(&index) {
                 self.read(index);
             }
         }
-        let mut queue: Vec<usize> = self.bodies.keys().copied().filter(|index| self.is_wanted(*index)).collect();
+        let mut queue: Vec<usize> =
+            self.bodies.keys().copied().filter(|index| self.is_wanted(*index)).collect();
         let mut queued = vec![false; self.chunks.len()];
         queue.iter().for_each(|index| queued[*index] = true);
         while let Some(index) = queue.pop() {
@@ -53,7 +64,8 @@ impl<'a, 'data> Groups<'a, 'data> {
         }
     }
 
-    /// Takes note of a jump from one chunk to another; gives the other if it may be of the same function.
+    /// Takes note of a jump from one chunk to another; gives the other if it may be of the same
+    /// function.
     fn follow(&mut self, from: usize, target: u64) -> Option<usize> {
         let to = self.chunk_at(target)?;
         let to_start = self.chunks[to].start == target;
@@ -104,7 +116,12 @@ impl<'a, 'data> Groups<'a, 'data> {
 
     /// All atomic instructions, ascending.
     pub fn atomics(&self) -> Vec<u64> {
-        self.bodies.values().filter(|body| body.is_clean).flat_map(|body| &body.atomics).copied().collect()
+        self.bodies
+            .values()
+            .filter(|body| body.is_clean)
+            .flat_map(|body| &body.atomics)
+            .copied()
+            .collect()
     }
 
     /// The functions that should be sections.
@@ -114,12 +131,14 @@ impl<'a, 'data> Groups<'a, 'data> {
         for index in read {
             parts.entry(self.leader_of(index)).or_default().push(index);
         }
-        let wanted = parts.into_values().filter(|chunks| chunks.iter().any(|index| self.is_wanted(*index)));
+        let wanted =
+            parts.into_values().filter(|chunks| chunks.iter().any(|index| self.is_wanted(*index)));
         wanted.map(|chunks| Function { refusal: self.refusal(&chunks), chunks }).collect()
     }
 
     fn refusal(&self, chunks: &[usize]) -> Option<Refusal> {
-        let any = |test: &dyn Fn(&Body) -> bool| chunks.iter().any(|index| test(&self.bodies[index]));
+        let any =
+            |test: &dyn Fn(&Body) -> bool| chunks.iter().any(|index| test(&self.bodies[index]));
         let may_call = chunks.iter().any(|index| self.may_call[*index]);
         if any(&|body| !body.is_clean) {
             Some(Refusal::SuspectFunction)

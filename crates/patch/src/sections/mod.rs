@@ -1,5 +1,6 @@
-//! Sections: what one thread at a time does, and in an order that is recorded. Single atomic instructions, and whole functions of the C library that
-//! synchronise threads, whose plain loads and stores must be ordered as well.
+//! Sections: what one thread at a time does, and in an order that is recorded. Single atomic
+//! instructions, and whole functions of the C library that synchronise threads, whose plain loads
+//! and stores must be ordered as well.
 
 mod atomic;
 mod bodies;
@@ -29,7 +30,8 @@ pub(crate) struct Wanted {
     pub atomics: Vec<u64>,
     /// Chunks that begin with a symbol that is not that of a function's cold part; for each chunk.
     pub named: Vec<bool>,
-    /// First instructions of functions whose calls are to be counted, ascending. Where there are sections there are none.
+    /// First instructions of functions whose calls are to be counted, ascending. Where there are
+    /// sections there are none.
     pub passages: Vec<u64>,
     /// The text to be looked at closely, ascending.
     pub places: Vec<u64>,
@@ -56,8 +58,8 @@ pub(crate) struct Function {
     pub refusal: Option<Refusal>,
 }
 
-/// Finds what should be in sections. In a file that does not tell its functions there is nothing, nor in the dynamic linker, where
-/// threads that bind the same symbol race, but do the same.
+/// Finds what should be in sections. In a file that does not tell its functions there is nothing,
+/// nor in the dynamic linker, where threads that bind the same symbol race, but do the same.
 pub(crate) fn find(elf: &ElfView, functions: &Functions) -> Wanted {
     let library = Library::of(elf);
     if !functions.known || library == Library::Linker {
@@ -73,7 +75,11 @@ pub(crate) fn find(elf: &ElfView, functions: &Functions) -> Wanted {
     let atomics = groups.atomics();
     let functions = groups.functions();
     let mut places = atomics.clone();
-    for index in functions.iter().filter(|function| function.refusal.is_none()).flat_map(|function| &function.chunks) {
+    for index in functions
+        .iter()
+        .filter(|function| function.refusal.is_none())
+        .flat_map(|function| &function.chunks)
+    {
         places.extend((chunks[*index].start..chunks[*index].end).step_by(PLACE_BYTES));
     }
     places.sort_unstable();

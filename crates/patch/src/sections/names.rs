@@ -19,7 +19,8 @@ pub(crate) enum Library {
 impl Library {
     /// By the symbols that the file defines.
     pub fn of(elf: &ElfView) -> Self {
-        let [lock, start, linker, main] = elf.defines([b"pthread_mutex_lock", b"__libc_start_main", b"_rtld_global", b"main"]);
+        let [lock, start, linker, main] =
+            elf.defines([b"pthread_mutex_lock", b"__libc_start_main", b"_rtld_global", b"main"]);
         match (lock, start) {
             (false, _) if linker => Library::Linker,
             (false, false) => Library::Other,
@@ -46,9 +47,11 @@ pub(crate) struct Names {
 impl Names {
     pub fn of(elf: &ElfView, library: Library, chunks: &[Chunk]) -> Self {
         let none = || vec![false; chunks.len()];
-        let mut names = Self { library, named: none(), wanted: none(), unwanted: none(), may_call: none() };
+        let mut names =
+            Self { library, named: none(), wanted: none(), unwanted: none(), may_call: none() };
         for symbol in elf.function_symbols() {
-            let Ok(index) = chunks.binary_search_by_key(&symbol.address, |chunk| chunk.start) else {
+            let Ok(index) = chunks.binary_search_by_key(&symbol.address, |chunk| chunk.start)
+            else {
                 continue;
             };
             names.named[index] |= !symbol.name.ends_with(b".cold");
@@ -63,8 +66,8 @@ impl Names {
 /// Sections although they call what the program gives them.
 const ONCE: [&[u8]; 4] = [b"pthread_once", b"__pthread_once", b"call_once", b"__pthread_once_slow"];
 
-/// Too frequent, and of use to their own thread only; and the one that waits for another thread without the kernel's help, which in a section would be
-/// for ever.
+/// Too frequent, and of use to their own thread only; and the one that waits for another thread
+/// without the kernel's help, which in a section would be for ever.
 const NEVER: [&[u8]; 11] = [
     b"pthread_self",
     b"pthread_equal",
@@ -80,7 +83,18 @@ const NEVER: [&[u8]; 11] = [
 ];
 
 /// Families of functions of the C library. Elsewhere such names may mean anything.
-const PREFIXES: [&[u8]; 10] = [b"pthread_", b"__pthread_", b"sem_", b"__new_sem_", b"__old_sem_", b"mtx_", b"cnd_", b"thrd_", b"__lll_", b"__futex_"];
+const PREFIXES: [&[u8]; 10] = [
+    b"pthread_",
+    b"__pthread_",
+    b"sem_",
+    b"__new_sem_",
+    b"__old_sem_",
+    b"mtx_",
+    b"cnd_",
+    b"thrd_",
+    b"__lll_",
+    b"__futex_",
+];
 
 const ALLOCATOR: [&[u8]; 20] = [
     b"malloc",
@@ -106,6 +120,7 @@ const ALLOCATOR: [&[u8]; 20] = [
 ];
 
 fn is_wanted(name: &[u8], library: Library) -> bool {
-    let of_family = library != Library::Other && PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    let of_family =
+        library != Library::Other && PREFIXES.iter().any(|prefix| name.starts_with(prefix));
     of_family || ONCE.contains(&name) || ALLOCATOR.contains(&name)
 }

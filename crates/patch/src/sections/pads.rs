@@ -64,6 +64,9 @@ impl Pads {
 
     fn index_of(&self, address: u64) -> Option<usize> {
         let index = self.free.partition_point(|pad| pad.start < address);
-        self.free.get(index).filter(|pad| pad.start == address && pad.end > pad.start).map(|_| index)
+        self.free
+            .get(index)
+            .filter(|pad| pad.start == address && pad.end > pad.start)
+            .map(|_| index)
     }
 }

@@ -1,6 +1,8 @@
-//! Deciding how sections and passages are patched, in what the system calls' and counters' plans leave free.
+//! Deciding how sections and passages are patched, in what the system calls' and counters' plans
+//! leave free.
 //!
-//! A function is a section with all its entries and exits, or not at all; its atomic instructions are then sections of their own.
+//! A function is a section with all its entries and exits, or not at all; its atomic instructions
+//! are then sections of their own.
 
 use super::pads::Pads;
 use super::{Function, Wanted};
@@ -16,7 +18,13 @@ use std::ops::Range;
 const MOST_BARE: usize = 4;
 
 /// Adds what is wanted to what was chosen before, and keeps it sorted.
-pub(crate) fn choose_wanted(context: &Context, chunks: &[Chunk], wanted: &Wanted, pads: Vec<Pad>, chosen: &mut Chosen) {
+pub(crate) fn choose_wanted(
+    context: &Context,
+    chunks: &[Chunk],
+    wanted: &Wanted,
+    pads: Vec<Pad>,
+    chosen: &mut Chosen,
+) {
     if wanted.is_empty() {
         return;
     }
@@ -32,10 +40,15 @@ pub(crate) fn choose_wanted(context: &Context, chunks: &[Chunk], wanted: &Wanted
                 function.chunks.iter().for_each(|index| in_section[*index] = true);
                 chosen.plans.extend(plans);
             }
-            Err(reason) => chosen.refused.push(RefusedSite { kind: SiteKind::SectionBegin, address: chunks[function.chunks[0]].start, reason }),
+            Err(reason) => chosen.refused.push(RefusedSite {
+                kind: SiteKind::SectionBegin,
+                address: chunks[function.chunks[0]].start,
+                reason,
+            }),
         }
     }
-    let is_outside = |address: &u64| planner.chunk_of(*address).is_none_or(|chunk| !in_section[chunk]);
+    let is_outside =
+        |address: &u64| planner.chunk_of(*address).is_none_or(|chunk| !in_section[chunk]);
     let atomics: Vec<u64> = wanted.atomics.iter().copied().filter(is_outside).collect();
     for (kind, addresses) in [(SiteKind::Atomic, &atomics), (SiteKind::Passage, &wanted.passages)] {
         for &address in addresses {
@@ -64,7 +77,8 @@ impl Planner<'_, '_> {
         self.choose(self.movable(address).ok_or(Refusal::NoRoom)?, kind, false)
     }
 
-    /// The plans of a function, all or none. A return that cannot be patched because others jump to it stays; the jumps to it then are exits.
+    /// The plans of a function, all or none. A return that cannot be patched because others jump to
+    /// it stays; the jumps to it then are exits.
     fn function(&mut self, function: &Function) -> Result<Vec<Plan>, Refusal> {
         if let Some(refusal) = function.refusal {
             return Err(refusal);
@@ -73,7 +87,11 @@ impl Planner<'_, '_> {
         loop {
             match self.attempt(function, &bare) {
                 Ok(plans) => return Ok(plans),
-                Err(Failure { site: Some(site), .. }) if bare.len() < MOST_BARE && self.may_stay(site, &bare) => bare.push(site),
+                Err(Failure { site: Some(site), .. })
+                    if bare.len() < MOST_BARE && self.may_stay(site, &bare) =>
+                {
+                    bare.push(site)
+                }
                 Err(failure) if bare.is_empty() => return Err(failure.refusal),
                 Err(_) => return Err(Refusal::JumpTarget),
             }
@@ -82,7 +100,9 @@ impl Planner<'_, '_> {
 
     /// Whether an exit is a return to which nothing leads but branches.
     fn may_stay(&self, site: u64, bare: &[u64]) -> bool {
-        let is_return = self.listed(site).is_some_and(|index| self.context.listing[index].nature == Nature::Return);
+        let is_return = self
+            .listed(site)
+            .is_some_and(|index| self.context.listing[index].nature == Nature::Return);
         is_return && !bare.contains(&site) && self.context.references.binary_search(&site).is_err()
     }
 
@@ -101,7 +121,10 @@ impl Planner<'_, '_> {
                     for plan in &plans {
                         self.taken.remove(&Plan::patch_start(plan));
                     }
-                    return Err(Failure { refusal, site: (refusal == Refusal::JumpTarget).then_some(site) });
+                    return Err(Failure {
+                        refusal,
+                        site: (refusal == Refusal::JumpTarget).then_some(site),
+                    });
                 }
             }
         }
@@ -130,8 +153,10 @@ impl Planner<'_, '_> {
     fn free_around(&self, site: &Listed) -> Option<Range<u64>> {
         let chunk = self.chunks[site.chunk as usize];
         let before = self.taken.range(..=site.address).next_back().map_or(0, |(_, end)| *end);
-        let after = self.taken.range(site.address + 1..).next().map_or(u64::MAX, |(start, _)| *start);
-        (before <= site.address && site.end() <= after).then_some(chunk.start.max(before)..chunk.end.min(after))
+        let after =
+            self.taken.range(site.address + 1..).next().map_or(u64::MAX, |(start, _)| *start);
+        (before <= site.address && site.end() <= after)
+            .then_some(chunk.start.max(before)..chunk.end.min(after))
     }
 
     /// The index of an instruction, if it can be displaced.
@@ -162,10 +187,13 @@ impl From<Refusal> for Failure {
     }
 }
 
-/// The order in which a function's sites are planned: those first that other plans must not displace.
+/// The order in which a function's sites are planned: those first that other plans must not
+/// displace.
 fn sequence(context: &Context, entries: Vec<usize>, exits: Vec<usize>) -> Vec<(usize, SiteKind)> {
-    let is_conditional = |index: &usize| matches!(context.listing[*index].role, Role::Conditional { .. });
-    let (conditional, others): (Vec<usize>, Vec<usize>) = exits.into_iter().partition(is_conditional);
+    let is_conditional =
+        |index: &usize| matches!(context.listing[*index].role, Role::Conditional { .. });
+    let (conditional, others): (Vec<usize>, Vec<usize>) =
+        exits.into_iter().partition(is_conditional);
     let ends = |indices: Vec<usize>| indices.into_iter().map(|index| (index, SiteKind::SectionEnd));
     let begins = entries.into_iter().map(|index| (index, SiteKind::SectionBegin));
     ends(conditional).chain(begins).chain(ends(others)).collect()
@@ -196,15 +224,21 @@ impl Parts<'_, '_, '_> {
         &branches[first..end]
     }
 
-    /// The first instructions, as indices of the listing, of the chunks by which control comes into the function.
+    /// The first instructions, as indices of the listing, of the chunks by which control comes into
+    /// the function.
     fn entries(&self) -> Result<Vec<usize>, Refusal> {
         let any_known = self.chunks().any(|(index, chunk)| self.is_known_entry(index, &chunk));
         let mut entries = Vec::new();
         for (index, chunk) in self.chunks() {
-            if self.branches_to(chunk.start + 1..chunk.end).iter().any(|branch| !self.hold(branch.source)) {
+            if self
+                .branches_to(chunk.start + 1..chunk.end)
+                .iter()
+                .any(|branch| !self.hold(branch.source))
+            {
                 return Err(Refusal::NoExit);
             }
-            let is_entry = self.is_known_entry(index, &chunk) || !any_known && self.branches_to(chunk.start..chunk.start + 1).is_empty();
+            let is_entry = self.is_known_entry(index, &chunk)
+                || !any_known && self.branches_to(chunk.start..chunk.start + 1).is_empty();
             if is_entry {
                 entries.push(self.first_instruction(&chunk).ok_or(Refusal::NoRoom)?);
             }
@@ -215,7 +249,8 @@ impl Parts<'_, '_, '_> {
     /// Whether others may call what begins with the chunk: it has a name, or somebody does.
     fn is_known_entry(&self, index: usize, chunk: &Chunk) -> bool {
         let mut branches = self.branches_to(chunk.start..chunk.start + 1).iter();
-        self.planner.wanted.named[index] || branches.any(|branch| branch.is_call || !self.hold(branch.source))
+        self.planner.wanted.named[index]
+            || branches.any(|branch| branch.is_call || !self.hold(branch.source))
     }
 
     /// The index of a function's first instruction after its mark, if it can be displaced.
@@ -223,12 +258,16 @@ impl Parts<'_, '_, '_> {
         self.planner.movable(behind_mark(self.planner.context.elf, chunk.start))
     }
 
-    /// The instructions, as indices of the listing, by which control leaves the function. One that leads to where it begins does: the section will begin
-    /// again.
+    /// The instructions, as indices of the listing, by which control leaves the function. One that
+    /// leads to where it begins does: the section will begin again.
     fn exits(&self, entries: &[usize]) -> Result<Vec<usize>, Refusal> {
         let listing = self.planner.context.listing;
-        let begins: Vec<u64> =
-            entries.iter().flat_map(|index| [listing[*index].address, self.planner.chunks[listing[*index].chunk as usize].start]).collect();
+        let begins: Vec<u64> = entries
+            .iter()
+            .flat_map(|index| {
+                [listing[*index].address, self.planner.chunks[listing[*index].chunk as usize].start]
+            })
+            .collect();
         let mut exits = Vec::new();
         for (_, chunk) in self.chunks() {
             let first = listing.partition_point(|listed| listed.address < chunk.start);

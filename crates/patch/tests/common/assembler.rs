@@ -12,12 +12,14 @@ pub struct Symbol {
     pub bytes: u64,
 }
 
-/// A position-independent library with one executable segment that holds all of the file up to the end of `code`, and a symbol table.
+/// A position-independent library with one executable segment that holds all of the file up to the
+/// end of `code`, and a symbol table.
 pub fn small_file(code: &[u8], symbols: &[Symbol]) -> Vec<u8> {
     named_file(code, symbols, "")
 }
 
-/// The same, in which the symbols have names, separated by spaces; the last name is that of all that follow.
+/// The same, in which the symbols have names, separated by spaces; the last name is that of all
+/// that follow.
 pub fn named_file(code: &[u8], symbols: &[Symbol], names: &str) -> Vec<u8> {
     let mut file = vec![0; CODE_ADDRESS as usize];
     file.extend(code);

@@ -5,8 +5,12 @@
 pub mod assembler;
 pub mod sections;
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, MemorySize, Mnemonic, OpKind, Register};
-use retake_patch::{CALL_TRAP, Entry, Image, ImageSegment, PAGE_BYTES, Placement, Site, SiteKind, Verdict};
+use iced_x86::{
+    Decoder, DecoderOptions, FlowControl, Instruction, MemorySize, Mnemonic, OpKind, Register,
+};
+use retake_patch::{
+    CALL_TRAP, Entry, Image, ImageSegment, PAGE_BYTES, Placement, Site, SiteKind, Verdict,
+};
 
 /// A count of one kind of site: patched, refused.
 pub fn counts(verdict: &Verdict, kind: SiteKind) -> (usize, usize) {
@@ -33,7 +37,9 @@ pub fn print_counts(name: &str, verdict: &Verdict) {
 fn text(segments: &[ImageSegment], address: u64, bytes: usize) -> &[u8] {
     let segment = segments
         .iter()
-        .find(|segment| (segment.address..segment.address + segment.bytes.len() as u64).contains(&address))
+        .find(|segment| {
+            (segment.address..segment.address + segment.bytes.len() as u64).contains(&address)
+        })
         .expect("a patched address is in a segment");
     let at = (address - segment.address) as usize;
     &segment.bytes[at..at + bytes]
@@ -51,7 +57,9 @@ pub fn check_image(elf: &[u8], image: &Image, placement: Placement) {
     assert_eq!(image.stubs.len() as u64 % PAGE_BYTES, 0);
     match placement {
         Placement::After => assert_eq!(image.stub_address, image.high),
-        Placement::Before => assert_eq!(image.stub_address.wrapping_add(image.stubs.len() as u64), image.low),
+        Placement::Before => {
+            assert_eq!(image.stub_address.wrapping_add(image.stubs.len() as u64), image.low)
+        }
     }
     for (entry, literal) in Entry::ALL.iter().zip(image.stubs.chunks_exact(8)) {
         assert_eq!(literal, entry.address().to_le_bytes());
@@ -82,7 +90,9 @@ fn check_only_patches_differ(elf: &[u8], image: &Image) {
 /// The original text from an address on.
 fn original<'elf>(elf: &'elf [u8], image: &Image, address: u64) -> &'elf [u8] {
     let segments = &image.segments;
-    let holds = |segment: &&ImageSegment| (segment.address..segment.address + segment.bytes.len() as u64).contains(&address);
+    let holds = |segment: &&ImageSegment| {
+        (segment.address..segment.address + segment.bytes.len() as u64).contains(&address)
+    };
     let segment = segments.iter().find(holds).expect("a patched address is in a segment");
     &elf[(segment.file_offset + (address - segment.address)) as usize..]
 }
@@ -101,7 +111,8 @@ fn stub_jump(image: &Image, site: &Site) -> u64 {
     stub
 }
 
-/// Follows the jump through the stub: the displaced instructions in order, the call of the runtime, the way back.
+/// Follows the jump through the stub: the displaced instructions in order, the call of the runtime,
+/// the way back.
 fn check_site(elf: &[u8], image: &Image, site: &Site) {
     if site.kind.is_of_section() {
         return sections::check_section_site(elf, image, site);
@@ -116,7 +127,13 @@ fn check_site(elf: &[u8], image: &Image, site: &Site) {
     let start = site.stub.offset as usize;
     let code = &image.stubs[start..start + site.stub.length as usize];
     let mut decoder = Decoder::with_ip(64, code, stub, DecoderOptions::NONE);
-    let mut position = check_displaced(elf, image, &mut decoder, site.patch_address, stub.wrapping_add(call_offset(site)));
+    let mut position = check_displaced(
+        elf,
+        image,
+        &mut decoder,
+        site.patch_address,
+        stub.wrapping_add(call_offset(site)),
+    );
     assert_eq!(position, site.address);
     if site.kind == SiteKind::Passage {
         check_count(site, &mut decoder);
@@ -128,7 +145,13 @@ fn check_site(elf: &[u8], image: &Image, site: &Site) {
     }
     if site.stub.continue_at != position {
         assert_eq!(site.stub.continue_at, decoder.ip());
-        position = check_displaced(elf, image, &mut decoder, position, stub.wrapping_add(code.len() as u64 - 5));
+        position = check_displaced(
+            elf,
+            image,
+            &mut decoder,
+            position,
+            stub.wrapping_add(code.len() as u64 - 5),
+        );
         assert_eq!(image.text_address(decoder.ip()), Some(position));
         let back = decoder.decode();
         assert_eq!(back.near_branch_target(), position);
@@ -141,9 +164,15 @@ fn check_site(elf: &[u8], image: &Image, site: &Site) {
 fn check_count(site: &Site, decoder: &mut Decoder) {
     let count = decoder.decode();
     assert_eq!((count.mnemonic(), count.memory_size()), (Mnemonic::Inc, MemorySize::UInt64));
-    assert_eq!((count.memory_segment(), count.memory_base(), count.memory_displacement64()), (Register::GS, Register::None, 0x140));
+    assert_eq!(
+        (count.memory_segment(), count.memory_base(), count.memory_displacement64()),
+        (Register::GS, Register::None, 0x140)
+    );
     let skip = decoder.decode();
-    assert_eq!((skip.mnemonic(), skip.near_branch_target()), (Mnemonic::Jns, site.stub.continue_at));
+    assert_eq!(
+        (skip.mnemonic(), skip.near_branch_target()),
+        (Mnemonic::Jns, site.stub.continue_at)
+    );
 }
 
 /// `mov %rcx,%gs:0x10` for all but system calls, then the call of the runtime.
@@ -159,7 +188,10 @@ fn check_call(image: &Image, site: &Site, decoder: &mut Decoder) {
     assert_eq!(lea.ip_rel_memory_address(), site.stub.continue_at);
     let leave = decoder.decode();
     assert_eq!(leave.flow_control(), FlowControl::IndirectBranch);
-    assert_eq!(leave.ip_rel_memory_address(), image.stub_address.wrapping_add(8 * entry(site.kind).index() as u64));
+    assert_eq!(
+        leave.ip_rel_memory_address(),
+        image.stub_address.wrapping_add(8 * entry(site.kind).index() as u64)
+    );
 }
 
 fn entry(kind: SiteKind) -> Entry {
@@ -167,8 +199,15 @@ fn entry(kind: SiteKind) -> Entry {
     replaced.map_or(Entry::Passage, |index| Entry::ALL[index])
 }
 
-/// Compares instructions of the original text with what the stub executes, up to `stub_end`; returns the text address after them.
-fn check_displaced(elf: &[u8], image: &Image, decoder: &mut Decoder, from: u64, stub_end: u64) -> u64 {
+/// Compares instructions of the original text with what the stub executes, up to `stub_end`;
+/// returns the text address after them.
+fn check_displaced(
+    elf: &[u8],
+    image: &Image,
+    decoder: &mut Decoder,
+    from: u64,
+    stub_end: u64,
+) -> u64 {
     let mut position = from;
     while decoder.ip() < stub_end {
         let old = decode(original(elf, image, position), position);

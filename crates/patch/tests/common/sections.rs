@@ -43,7 +43,9 @@ fn steps(image: &Image, site: &Site, stub: u64) -> Vec<Step> {
         let instruction = decoder.decode();
         assert!(!instruction.is_invalid());
         assert!(image.text_address(instruction.ip()).is_some());
-        if (instruction.mnemonic(), instruction.memory_segment(), instruction.op1_register()) == (Mnemonic::Mov, Register::GS, Register::RCX) {
+        if (instruction.mnemonic(), instruction.memory_segment(), instruction.op1_register())
+            == (Mnemonic::Mov, Register::GS, Register::RCX)
+        {
             assert_eq!(instruction.memory_displacement64(), 0x10);
             steps.push(call(image, &mut decoder, code));
         } else {
@@ -62,7 +64,10 @@ fn call(image: &Image, decoder: &mut Decoder, code: &[u8]) -> Step {
     let entry = *Entry::ALL.get(literal as usize).expect("a literal");
     let byte = u64::from(entry == Entry::CompareBegin);
     let next = leave.next_ip() + byte;
-    assert_eq!((leave.flow_control(), lea.ip_rel_memory_address()), (FlowControl::IndirectBranch, next));
+    assert_eq!(
+        (leave.flow_control(), lea.ip_rel_memory_address()),
+        (FlowControl::IndirectBranch, next)
+    );
     if byte == 0 {
         return Step::Call(entry);
     }
@@ -80,14 +85,21 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn atomic(&self, steps: &[Step]) {
-        let calls: Vec<usize> = (0..steps.len()).filter(|index| steps[*index].entry().is_some()).collect();
+        let calls: Vec<usize> =
+            (0..steps.len()).filter(|index| steps[*index].entry().is_some()).collect();
         let [begin, end] = calls[..] else { panic!("two calls") };
         match (&steps[begin], &steps[end], &steps[end + 1]) {
             (Step::Call(Entry::SectionBegin), Step::Call(Entry::SectionEnd), _) => {}
-            (Step::CallOrSkip(Entry::CompareBegin, skip), Step::Call(Entry::CompareEnd), Step::Instruction(next)) => assert_eq!(*skip, next.ip()),
+            (
+                Step::CallOrSkip(Entry::CompareBegin, skip),
+                Step::Call(Entry::CompareEnd),
+                Step::Instruction(next),
+            ) => assert_eq!(*skip, next.ip()),
             _ => panic!("other calls"),
         }
-        let Some(Step::Instruction(moved_site)) = steps.get(end - 1) else { panic!("the instruction is in the section") };
+        let Some(Step::Instruction(moved_site)) = steps.get(end - 1) else {
+            panic!("the instruction is in the section")
+        };
         assert_eq!(self.image.text_address(moved_site.ip()), Some(self.site.address));
         self.displaced_and_back(steps, Some(moved_site.ip()));
     }
@@ -98,7 +110,8 @@ impl Walk<'_> {
         self.displaced_and_back(&steps[1..], None);
     }
 
-    /// All instructions but the last are those of the text; the last jumps behind them, or is that of the text too and leaves.
+    /// All instructions but the last are those of the text; the last jumps behind them, or is that
+    /// of the text too and leaves.
     fn displaced_and_back(&self, steps: &[Step], moved_site: Option<u64>) {
         let instructions = steps.iter().filter_map(|step| match step {
             Step::Instruction(instruction) => Some(instruction),
@@ -106,11 +119,21 @@ impl Walk<'_> {
         });
         let instructions: Vec<_> = instructions.collect();
         let (back, moved) = instructions.split_last().expect("a way back");
-        let mut position = moved.iter().fold(self.site.patch_address, |position, new| self.same(position, new, moved_site));
+        let mut position = moved
+            .iter()
+            .fold(self.site.patch_address, |position, new| self.same(position, new, moved_site));
         if back.near_branch_target() != position {
             let old = decode(original(self.elf, self.image, position), position);
-            assert_eq!((back.flow_control(), back.near_branch_target()), (old.flow_control(), old.near_branch_target()));
-            assert!(matches!(old.flow_control(), FlowControl::UnconditionalBranch | FlowControl::Return | FlowControl::IndirectBranch));
+            assert_eq!(
+                (back.flow_control(), back.near_branch_target()),
+                (old.flow_control(), old.near_branch_target())
+            );
+            assert!(matches!(
+                old.flow_control(),
+                FlowControl::UnconditionalBranch
+                    | FlowControl::Return
+                    | FlowControl::IndirectBranch
+            ));
             position += old.len() as u64;
         }
         assert!(self.site.patch_address + u64::from(self.site.patch_length) <= position);
@@ -124,7 +147,10 @@ impl Walk<'_> {
             assert_eq!(old.condition_code(), new.condition_code());
             let offset = old.near_branch_target().wrapping_sub(self.site.address);
             let inside = moved_site.filter(|_| (1..u64::from(self.site.length)).contains(&offset));
-            assert_eq!(new.near_branch_target(), inside.map_or(old.near_branch_target(), |moved| moved + offset));
+            assert_eq!(
+                new.near_branch_target(),
+                inside.map_or(old.near_branch_target(), |moved| moved + offset)
+            );
         } else {
             check_same(&old, new);
         }
@@ -132,8 +158,13 @@ impl Walk<'_> {
     }
 
     fn end(&self, steps: &[Step]) {
-        let call = steps.iter().position(|step| matches!(step, Step::Call(Entry::SectionEnd))).expect("a call");
-        let [.., Step::Call(_), Step::Instruction(leave)] = steps else { panic!("the call, then it leaves") };
+        let call = steps
+            .iter()
+            .position(|step| matches!(step, Step::Call(Entry::SectionEnd)))
+            .expect("a call");
+        let [.., Step::Call(_), Step::Instruction(leave)] = steps else {
+            panic!("the call, then it leaves")
+        };
         assert_eq!(call, steps.len() - 2);
         let moved = steps[..call].iter().map(|step| match step {
             Step::Instruction(instruction) => instruction,
@@ -145,7 +176,10 @@ impl Walk<'_> {
         if old.flow_control() == FlowControl::ConditionalBranch {
             let back = moved.pop().expect("a way back");
             let skip = moved.pop().expect("the condition");
-            assert_eq!((skip.condition_code(), skip.near_branch_target()), (old.condition_code(), back.next_ip()));
+            assert_eq!(
+                (skip.condition_code(), skip.near_branch_target()),
+                (old.condition_code(), back.next_ip())
+            );
             assert_eq!(back.near_branch_target(), old.next_ip());
         }
         for new in moved {
@@ -154,9 +188,15 @@ impl Walk<'_> {
         assert_eq!(position, self.site.address);
         match old.flow_control() {
             FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch => {
-                assert_eq!((leave.flow_control(), leave.near_branch_target()), (FlowControl::UnconditionalBranch, old.near_branch_target()));
+                assert_eq!(
+                    (leave.flow_control(), leave.near_branch_target()),
+                    (FlowControl::UnconditionalBranch, old.near_branch_target())
+                );
             }
-            _ => assert_eq!((leave.code(), leave.memory_displacement64()), (old.code(), old.memory_displacement64())),
+            _ => assert_eq!(
+                (leave.code(), leave.memory_displacement64()),
+                (old.code(), old.memory_displacement64())
+            ),
         }
     }
 }

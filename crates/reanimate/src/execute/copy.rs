@@ -17,7 +17,14 @@ type End<'task> = (&'task Arc<Handle>, Option<u64>);
 
 impl Executor<'_> {
     /// Moves as much as the trace says was moved.
-    pub(super) fn transfer(&mut self, call: &TracedCall, how: Transfer, from: End<'_>, to: End<'_>, wanted: u64) -> Done {
+    pub(super) fn transfer(
+        &mut self,
+        call: &TracedCall,
+        how: Transfer,
+        from: End<'_>,
+        to: End<'_>,
+        wanted: u64,
+    ) -> Done {
         if wanted > MAXIMUM_TRANSFER && !call.failed() {
             return Err(Failure::Skipped("transfers of impossible sizes"));
         }
@@ -28,11 +35,26 @@ impl Executor<'_> {
         while total < wanted {
             let count = usize::try_from(wanted - total).unwrap_or(usize::MAX);
             let moved = match how {
-                Transfer::CopyFileRange => rustix::fs::copy_file_range(source, from_offset.as_mut(), destination, to_offset.as_mut(), count),
-                Transfer::SendFile => rustix::fs::sendfile(destination, source, from_offset.as_mut(), count),
+                Transfer::CopyFileRange => rustix::fs::copy_file_range(
+                    source,
+                    from_offset.as_mut(),
+                    destination,
+                    to_offset.as_mut(),
+                    count,
+                ),
+                Transfer::SendFile => {
+                    rustix::fs::sendfile(destination, source, from_offset.as_mut(), count)
+                }
                 Transfer::Splice => {
                     let flags = SpliceFlags::NONBLOCK;
-                    rustix::pipe::splice(source, from_offset.as_mut(), destination, to_offset.as_mut(), count, flags)
+                    rustix::pipe::splice(
+                        source,
+                        from_offset.as_mut(),
+                        destination,
+                        to_offset.as_mut(),
+                        count,
+                        flags,
+                    )
                 }
             };
             match moved {
@@ -45,7 +67,8 @@ impl Executor<'_> {
                 }
                 // File systems that cannot do it inside the kernel, or not between the two.
                 Err(Errno::XDEV | Errno::OPNOTSUPP | Errno::NOSYS) if !call.failed() => {
-                    total += self.copy((source, from_offset), (destination, to_offset), wanted - total)?;
+                    total +=
+                        self.copy((source, from_offset), (destination, to_offset), wanted - total)?;
                     break;
                 }
                 Err(error) => return Err(error.into()),
@@ -55,7 +78,12 @@ impl Executor<'_> {
     }
 
     /// Copies through memory; returns how much there was.
-    fn copy(&mut self, from: (BorrowedFd<'_>, Option<u64>), to: (BorrowedFd<'_>, Option<u64>), wanted: u64) -> Result<u64, Errno> {
+    fn copy(
+        &mut self,
+        from: (BorrowedFd<'_>, Option<u64>),
+        to: (BorrowedFd<'_>, Option<u64>),
+        wanted: u64,
+    ) -> Result<u64, Errno> {
         let mut total = 0;
         while total < wanted {
             let bytes = self.scratch.bytes(usize::try_from(wanted - total).unwrap_or(usize::MAX));
@@ -80,7 +108,12 @@ impl Executor<'_> {
     }
 
     /// Shares the blocks of a file, or copies them where the file system cannot share.
-    pub(super) fn clone_blocks(&mut self, from: &Handle, to: &Handle, range: Option<CloneRange>) -> Done {
+    pub(super) fn clone_blocks(
+        &mut self,
+        from: &Handle,
+        to: &Handle,
+        range: Option<CloneRange>,
+    ) -> Done {
         let (source, destination) = (file_of(from)?, file_of(to)?);
         if range.is_none() && rustix::fs::ioctl_ficlone(destination, source).is_ok() {
             return Ok(Effect::returned(0));

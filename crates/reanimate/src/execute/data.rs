@@ -68,10 +68,14 @@ impl<'call, Pieces: Iterator<Item = &'call TracedBuffer>> Expected<'call, Pieces
         if expected == actual || !differences.is_empty() {
             return;
         }
-        let Some(first) = expected.iter().zip(actual).position(|(expected, actual)| expected != actual) else {
+        let Some(first) =
+            expected.iter().zip(actual).position(|(expected, actual)| expected != actual)
+        else {
             return;
         };
-        let shown = |bytes: &[u8]| format!("byte {} is {:?}", self.position + first as u64, excerpt(&bytes[first..]));
+        let shown = |bytes: &[u8]| {
+            format!("byte {} is {:?}", self.position + first as u64, excerpt(&bytes[first..]))
+        };
         differences.push((shown(expected), shown(actual)));
     }
 }
@@ -83,7 +87,14 @@ fn excerpt(bytes: &[u8]) -> String {
 }
 
 impl Executor<'_> {
-    pub(super) fn read(&mut self, call: &TracedCall, handle: &Handle, offset: Option<u64>, requested: u64, buffers: u8) -> Done {
+    pub(super) fn read(
+        &mut self,
+        call: &TracedCall,
+        handle: &Handle,
+        offset: Option<u64>,
+        requested: u64,
+        buffers: u8,
+    ) -> Done {
         let file = file_of(handle)?;
         let mut expected = Expected::new(pieces(call, buffers, BufferDirection::Output));
         let limit = u64::try_from(call.result).unwrap_or(0);
@@ -112,12 +123,22 @@ impl Executor<'_> {
         Ok(effect)
     }
 
-    pub(super) fn write(&mut self, call: &TracedCall, handle: &Handle, offset: Option<u64>, requested: u64, data: Data, flags: u32) -> Done {
+    pub(super) fn write(
+        &mut self,
+        call: &TracedCall,
+        handle: &Handle,
+        offset: Option<u64>,
+        requested: u64,
+        data: Data,
+        flags: u32,
+    ) -> Done {
         let file = file_of(handle)?;
-        let mut left = if call.failed() { requested } else { call.result.unsigned_abs().min(requested) };
+        let mut left =
+            if call.failed() { requested } else { call.result.unsigned_abs().min(requested) };
         let mut slices = Vec::new();
         for piece in pieces(call, data.argument, data.direction) {
-            let known = &piece.data[..piece.data.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
+            let known =
+                &piece.data[..piece.data.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
             slices.push(IoSlice::new(known));
             left -= known.len() as u64;
             let mut unknown = piece.total_bytes.saturating_sub(piece.data.len() as u64).min(left);
@@ -143,7 +164,12 @@ impl Executor<'_> {
     }
 
     /// Direct output takes data from aligned memory only.
-    fn write_aligned(&mut self, file: BorrowedFd<'_>, offset: Option<u64>, slices: &[IoSlice<'_>]) -> Done {
+    fn write_aligned(
+        &mut self,
+        file: BorrowedFd<'_>,
+        offset: Option<u64>,
+        slices: &[IoSlice<'_>],
+    ) -> Done {
         let mut total = 0;
         for chunk in slices.iter().flat_map(|slice| slice.chunks(MAXIMUM_BYTES)) {
             let bytes = self.scratch.bytes(chunk.len());
@@ -168,12 +194,20 @@ impl Executor<'_> {
                 handle.listing.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
                 self.seek(call, file_of(handle)?, *offset, *whence)
             }
-            Action::Resize { handle, size } => Ok(done(rustix::fs::ftruncate(file_of(handle)?, *size))?),
+            Action::Resize { handle, size } => {
+                Ok(done(rustix::fs::ftruncate(file_of(handle)?, *size))?)
+            }
             Action::Truncate { place, size } => {
-                let file = self.open_place(place, OFlags::WRONLY | OFlags::NONBLOCK, rustix::fs::Mode::empty())?;
+                let file = self.open_place(
+                    place,
+                    OFlags::WRONLY | OFlags::NONBLOCK,
+                    rustix::fs::Mode::empty(),
+                )?;
                 Ok(done(rustix::fs::ftruncate(file, *size))?)
             }
-            Action::Allocate { handle, mode, offset, bytes } => self.allocate(file_of(handle)?, *mode, *offset, *bytes),
+            Action::Allocate { handle, mode, offset, bytes } => {
+                self.allocate(file_of(handle)?, *mode, *offset, *bytes)
+            }
             Action::Sync { handle, how } => {
                 let file = file_of(handle)?;
                 Ok(done(match how {
@@ -182,19 +216,25 @@ impl Executor<'_> {
                     Sync::FileSystem => rustix::fs::syncfs(file),
                 })?)
             }
-            Action::Advise { handle, offset, bytes, advice } => Ok(done(advise(file_of(handle)?, *offset, *bytes, *advice))?),
+            Action::Advise { handle, offset, bytes, advice } => {
+                Ok(done(advise(file_of(handle)?, *offset, *bytes, *advice))?)
+            }
             Action::GetFlags { handle } => {
                 let actual = rustix::fs::fcntl_getfl(file_of(handle)?)?.bits();
                 let compared = (sys::O_ACCMODE | sys::O_APPEND) as u32;
                 let (expected, actual) = (call.result as u32 & compared, actual & compared);
-                let difference = (expected != actual).then(|| (format!("flags {expected:#o}"), format!("flags {actual:#o}")));
+                let difference = (expected != actual)
+                    .then(|| (format!("flags {expected:#o}"), format!("flags {actual:#o}")));
                 Ok(Effect { result: None, differences: difference.into_iter().collect() })
             }
             Action::SetFlags { handle, flags } => {
                 let file = file_of(handle)?;
                 let settable = OFlags::APPEND | OFlags::NOATIME;
                 let kept = rustix::fs::fcntl_getfl(file)? - settable;
-                Ok(done(rustix::fs::fcntl_setfl(file, kept | OFlags::from_bits_retain(*flags) & settable))?)
+                Ok(done(rustix::fs::fcntl_setfl(
+                    file,
+                    kept | OFlags::from_bits_retain(*flags) & settable,
+                ))?)
             }
             _ => Ok(Effect::success()),
         }
@@ -226,12 +266,15 @@ impl Executor<'_> {
     }
 
     fn allocate(&self, file: BorrowedFd<'_>, mode: u32, offset: u64, bytes: u64) -> Done {
-        let reserves = mode & (sys::FALLOC_FL_PUNCH_HOLE | sys::FALLOC_FL_COLLAPSE_RANGE) as u32 == 0;
+        let reserves =
+            mode & (sys::FALLOC_FL_PUNCH_HOLE | sys::FALLOC_FL_COLLAPSE_RANGE) as u32 == 0;
         if reserves && bytes > self.allocation_limit {
             return Err(Failure::Skipped("reserving more room than the limit"));
         }
         match rustix::fs::fallocate(file, FallocateFlags::from_bits_retain(mode), offset, bytes) {
-            Err(Errno::OPNOTSUPP) => Err(Failure::Skipped("ways of reserving room that this file system does not know")),
+            Err(Errno::OPNOTSUPP) => {
+                Err(Failure::Skipped("ways of reserving room that this file system does not know"))
+            }
             result => Ok(done(result)?),
         }
     }
@@ -244,11 +287,17 @@ pub(super) fn done(result: Result<(), Errno>) -> Result<Effect, Errno> {
 
 /// Puts an open file where the trace has it, so that one difference does not make all that follow.
 fn restore_position(file: BorrowedFd<'_>, expected: u64, actual: u64) {
-    let distance = i64::try_from(expected).unwrap_or(0).saturating_sub(i64::try_from(actual).unwrap_or(0));
+    let distance =
+        i64::try_from(expected).unwrap_or(0).saturating_sub(i64::try_from(actual).unwrap_or(0));
     let _ = rustix::fs::seek(file, SeekFrom::Current(distance));
 }
 
-fn write_slices(file: BorrowedFd<'_>, offset: Option<u64>, slices: &mut Vec<IoSlice<'_>>, flags: u32) -> Done {
+fn write_slices(
+    file: BorrowedFd<'_>,
+    offset: Option<u64>,
+    slices: &mut Vec<IoSlice<'_>>,
+    flags: u32,
+) -> Done {
     let flags = ReadWriteFlags::from_bits_retain(flags & sys::RWF_APPEND as u32);
     let mut total = 0;
     let mut rest: &mut [IoSlice<'_>] = slices;
@@ -256,9 +305,13 @@ fn write_slices(file: BorrowedFd<'_>, offset: Option<u64>, slices: &mut Vec<IoSl
         let now = &rest[..rest.len().min(MAXIMUM_PIECES)];
         let count = match (offset, now) {
             (None, [one]) => rustix::io::write(file, one)?,
-            (Some(offset), [one]) if flags.is_empty() => rustix::io::pwrite(file, one, offset.saturating_add(total))?,
+            (Some(offset), [one]) if flags.is_empty() => {
+                rustix::io::pwrite(file, one, offset.saturating_add(total))?
+            }
             (None, _) => rustix::io::writev(file, now)?,
-            (Some(offset), _) => rustix::io::pwritev2(file, now, offset.saturating_add(total), flags)?,
+            (Some(offset), _) => {
+                rustix::io::pwritev2(file, now, offset.saturating_add(total), flags)?
+            }
         };
         total += count as u64;
         IoSlice::advance_slices(&mut rest, count);

@@ -90,9 +90,22 @@ impl Effect {
 
 impl<'run> Executor<'run> {
     /// For calls below that root.
-    pub fn new(root: &'run Root, verify: Verify, allocation_limit: u64, pulse: &'run Pulse) -> Self {
+    pub fn new(
+        root: &'run Root,
+        verify: Verify,
+        allocation_limit: u64,
+        pulse: &'run Pulse,
+    ) -> Self {
         let is_root = rustix::process::geteuid().is_root();
-        Self { root, verify, allocation_limit, is_root, pulse, identity: None, scratch: Scratch::default() }
+        Self {
+            root,
+            verify,
+            allocation_limit,
+            is_root,
+            pulse,
+            identity: None,
+            scratch: Scratch::default(),
+        }
     }
 
     /// Executes a call and judges it.
@@ -103,7 +116,10 @@ impl<'run> Executor<'run> {
         if let Some(identity) = task.identity.as_ref().filter(|_| self.is_root)
             && let Err(error) = self.become_user(identity)
         {
-            return Verdict::Different(vec![(String::from("the user's rights"), format!("cannot take them on: {error}"))]);
+            return Verdict::Different(vec![(
+                String::from("the user's rights"),
+                format!("cannot take them on: {error}"),
+            )]);
         }
         let done = self.perform(&task.call, &task.action);
         self.judge(&task.call, done)
@@ -111,12 +127,17 @@ impl<'run> Executor<'run> {
 
     /// Takes on users and groups, if they are others than those of the call before.
     fn become_user(&mut self, identity: &Arc<Identity>) -> Result<(), Errno> {
-        if self.identity.as_ref().is_some_and(|current| Arc::ptr_eq(current, identity) || current == identity) {
+        if self
+            .identity
+            .as_ref()
+            .is_some_and(|current| Arc::ptr_eq(current, identity) || current == identity)
+        {
             return Ok(());
         }
         let (root, user) = (rustix::fs::Uid::ROOT, rustix::fs::Uid::from_raw(identity.user));
         let group = rustix::fs::Gid::from_raw(identity.group);
-        let groups: Vec<_> = identity.groups.iter().map(|group| rustix::fs::Gid::from_raw(*group)).collect();
+        let groups: Vec<_> =
+            identity.groups.iter().map(|group| rustix::fs::Gid::from_raw(*group)).collect();
         rustix::thread::set_thread_res_uid(None, root, None)?;
         rustix::thread::set_thread_groups(&groups)?;
         rustix::thread::set_thread_res_gid(None, group, None)?;
@@ -126,11 +147,14 @@ impl<'run> Executor<'run> {
     }
 
     fn judge(&self, call: &TracedCall, done: Done) -> Verdict {
-        let expected = if call.failed() { Err(call.result.unsigned_abs() as i32) } else { Ok(call.result) };
+        let expected =
+            if call.failed() { Err(call.result.unsigned_abs() as i32) } else { Ok(call.result) };
         let effect = match done {
             Err(Failure::Skipped(reason)) => return Verdict::Skipped(reason),
             Err(Failure::Stalled) => Err(String::from("waited for data that do not come")),
-            Err(Failure::Refused(error)) if expected == Err(error.raw_os_error()) => return Verdict::Same,
+            Err(Failure::Refused(error)) if expected == Err(error.raw_os_error()) => {
+                return Verdict::Same;
+            }
             Err(Failure::Refused(error)) => Err(describe_errno(error.raw_os_error())),
             Ok(effect) => Ok(effect),
         };
@@ -141,10 +165,14 @@ impl<'run> Executor<'run> {
         match effect {
             Err(actual) => Verdict::Different(vec![(expected_text(), actual)]),
             Ok(effect) => {
-                let differs = expected.map_or(true, |expected| effect.result.is_some_and(|actual| actual != expected));
+                let differs = expected.map_or(true, |expected| {
+                    effect.result.is_some_and(|actual| actual != expected)
+                });
                 let mut differences = effect.differences;
                 if differs {
-                    let actual = effect.result.map_or_else(|| String::from("success"), |actual| actual.to_string());
+                    let actual = effect
+                        .result
+                        .map_or_else(|| String::from("success"), |actual| actual.to_string());
                     differences.insert(0, (expected_text(), actual));
                 }
                 if differences.is_empty() { Verdict::Same } else { Verdict::Different(differences) }
@@ -155,14 +183,24 @@ impl<'run> Executor<'run> {
     fn perform(&mut self, call: &TracedCall, action: &Action) -> Done {
         match action {
             Action::Order => Ok(Effect::success()),
-            Action::Open { place, flags, mode, handle } => self.open(call, place, *flags, *mode, handle),
-            Action::OpenAtStart { place, flags, offset, handle } => self.open_at_start(place, *flags, *offset, handle),
+            Action::Open { place, flags, mode, handle } => {
+                self.open(call, place, *flags, *mode, handle)
+            }
+            Action::OpenAtStart { place, flags, offset, handle } => {
+                self.open_at_start(place, *flags, *offset, handle)
+            }
             // The last user of an open file closes it.
             Action::Close(_) => Ok(Effect::success()),
             Action::Pipe { reader, writer, flags } => self.pipe(reader, writer, *flags),
-            Action::Read { handle, offset, requested, buffers } => self.read(call, handle, *offset, *requested, *buffers),
-            Action::Write { handle, offset, requested, data, flags } => self.write(call, handle, *offset, *requested, *data, *flags),
-            Action::ReadPipe { handle, requested, buffers } => self.read_pipe(call, handle, *requested, *buffers),
+            Action::Read { handle, offset, requested, buffers } => {
+                self.read(call, handle, *offset, *requested, *buffers)
+            }
+            Action::Write { handle, offset, requested, data, flags } => {
+                self.write(call, handle, *offset, *requested, *data, *flags)
+            }
+            Action::ReadPipe { handle, requested, buffers } => {
+                self.read_pipe(call, handle, *requested, *buffers)
+            }
             Action::WritePipe { handle, data } => self.write_pipe(call, handle, *data),
             Action::Transfer { how, from, to, from_offset, to_offset, requested } => {
                 let requested = if call.failed() { *requested } else { call.result.unsigned_abs() };
@@ -200,5 +238,8 @@ fn file_of(handle: &Handle) -> Result<std::os::fd::BorrowedFd<'_>, Failure> {
 
 /// `ENOENT`, or the number if it has no name.
 fn describe_errno(errno: i32) -> String {
-    u16::try_from(errno).ok().and_then(retake_model::errno::name).map_or_else(|| format!("error {errno}"), str::to_owned)
+    u16::try_from(errno)
+        .ok()
+        .and_then(retake_model::errno::name)
+        .map_or_else(|| format!("error {errno}"), str::to_owned)
 }

@@ -1,4 +1,5 @@
-//! Making, moving and removing names. Each is a single name in a directory that was opened below the root.
+//! Making, moving and removing names. Each is a single name in a directory that was opened below
+//! the root.
 
 use libc as sys;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, RenameFlags};
@@ -22,7 +23,13 @@ impl Executor<'_> {
                     sys::S_IFSOCK => FileType::Socket,
                     _ => FileType::RegularFile,
                 };
-                Ok(done(rustix::fs::mknodat(directory, name, kind, Mode::from_raw_mode(mode & 0o7777), 0))?)
+                Ok(done(rustix::fs::mknodat(
+                    directory,
+                    name,
+                    kind,
+                    Mode::from_raw_mode(mode & 0o7777),
+                    0,
+                ))?)
             }
             Action::MakeSymlink { place, target } => {
                 let (directory, name) = self.parent(place)?;
@@ -46,16 +53,34 @@ impl Executor<'_> {
         let (old_directory, old_name) = self.parent(from)?;
         let (new_directory, new_name) = self.parent(to)?;
         let flags = RenameFlags::from_bits_retain(flags);
-        Ok(done(rustix::fs::renameat_with(old_directory, old_name, new_directory, new_name, flags))?)
+        Ok(done(rustix::fs::renameat_with(
+            old_directory,
+            old_name,
+            new_directory,
+            new_name,
+            flags,
+        ))?)
     }
 
     fn link(&self, from: &Target, to: &Place) -> Done {
         let (directory, name) = self.parent(to)?;
         Ok(done(match from {
-            Target::Handle(handle) => rustix::fs::linkat(CWD, object_path(file_of(handle)?), directory, name, AtFlags::SYMLINK_FOLLOW),
+            Target::Handle(handle) => rustix::fs::linkat(
+                CWD,
+                object_path(file_of(handle)?),
+                directory,
+                name,
+                AtFlags::SYMLINK_FOLLOW,
+            ),
             Target::Place(place) if place.follows => {
                 let object = self.inspect(place)?;
-                rustix::fs::linkat(CWD, object_path(&object), directory, name, AtFlags::SYMLINK_FOLLOW)
+                rustix::fs::linkat(
+                    CWD,
+                    object_path(&object),
+                    directory,
+                    name,
+                    AtFlags::SYMLINK_FOLLOW,
+                )
             }
             Target::Place(place) => {
                 let (old_directory, old_name) = self.parent(place)?;

@@ -1,5 +1,5 @@
-//! Looking at files, and changing what is not their data. Paths are opened without access first: what follows is about the
-//! object found below the root and nothing else.
+//! Looking at files, and changing what is not their data. Paths are opened without access first:
+//! what follows is about the object found below the root and nothing else.
 
 use libc as sys;
 use retake_trace_format::TracedCall;
@@ -32,7 +32,9 @@ impl Executor<'_> {
     pub(super) fn object(&mut self, call: &TracedCall, action: &Action) -> Done {
         match action {
             Action::List { handle, has_type } => self.list(call, handle, *has_type),
-            Action::Status { target, layout, buffer, counts_links } => self.status(call, target, *layout, *buffer, *counts_links),
+            Action::Status { target, layout, buffer, counts_links } => {
+                self.status(call, target, *layout, *buffer, *counts_links)
+            }
             Action::Access { target, mode } => {
                 let object = self.find(target)?;
                 let access = Access::from_bits_retain(*mode & 7);
@@ -40,8 +42,14 @@ impl Executor<'_> {
             }
             Action::ReadLink { target, buffer } => self.read_link(call, target, *buffer),
             Action::Enter { target: Target::Place(place) } => {
-                let directory = self.open_place(place, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
-                Ok(done(rustix::fs::accessat(CWD, object_path(&directory), Access::EXEC_OK, AtFlags::EACCESS))?)
+                let directory =
+                    self.open_place(place, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
+                Ok(done(rustix::fs::accessat(
+                    CWD,
+                    object_path(&directory),
+                    Access::EXEC_OK,
+                    AtFlags::EACCESS,
+                ))?)
             }
             Action::SetMode { target, mode } => {
                 let object = self.find(target)?;
@@ -50,20 +58,29 @@ impl Executor<'_> {
             Action::SetOwner { target, user, group } => self.set_owner(call, target, *user, *group),
             Action::SetTimes { target, times } => self.set_times(target, times.as_ref()),
             Action::WriteMapped { place, offset } => self.write_mapped(call, place, *offset),
-            Action::GetAttribute { .. } | Action::ListAttributes { .. } | Action::SetAttribute { .. } | Action::RemoveAttribute { .. } => {
-                self.attribute(call, action)
-            }
+            Action::GetAttribute { .. }
+            | Action::ListAttributes { .. }
+            | Action::SetAttribute { .. }
+            | Action::RemoveAttribute { .. } => self.attribute(call, action),
             _ => Ok(Effect::success()),
         }
     }
 
-    fn status(&self, call: &TracedCall, target: &Target, layout: StatusLayout, buffer: u8, counts_links: bool) -> Done {
+    fn status(
+        &self,
+        call: &TracedCall,
+        target: &Target,
+        layout: StatusLayout,
+        buffer: u8,
+        counts_links: bool,
+    ) -> Done {
         let actual = Status::of(&match target {
             Target::Handle(handle) => rustix::fs::fstat(file_of(handle)?)?,
             Target::Place(place) => self.stat(place)?,
         });
         let mut effect = Effect::returned(0);
-        let expected = Arguments(call).output(buffer).and_then(|bytes| Status::parse(layout, bytes));
+        let expected =
+            Arguments(call).output(buffer).and_then(|bytes| Status::parse(layout, bytes));
         if let Some(expected) = expected.filter(|_| self.compares_buffers()) {
             let compared = Compared { owners: self.is_root, links: counts_links };
             effect.differences = status_differences(&expected, &actual, compared);
@@ -82,7 +99,9 @@ impl Executor<'_> {
         let text = &text[..text.len().min(size)];
         let mut effect = Effect::returned(text.len() as i64);
         let expected = Arguments(call).output(buffer).filter(|_| self.compares_buffers());
-        if let Some(expected) = expected.filter(|expected| *expected != &text[..text.len().min(expected.len())]) {
+        if let Some(expected) =
+            expected.filter(|expected| *expected != &text[..text.len().min(expected.len())])
+        {
             let shown = |text: &[u8]| format!("link to {}", String::from_utf8_lossy(text));
             effect.differences.push((shown(expected), shown(text)));
         }
@@ -92,7 +111,8 @@ impl Executor<'_> {
     fn list(&self, call: &TracedCall, handle: &Handle, has_type: bool) -> Done {
         let file = file_of(handle)?;
         if call.failed() {
-            // Only that it fails again is of interest: a file is no directory, a removed directory is none any more.
+            // Only that it fails again is of interest: a file is no directory, a removed directory
+            // is none any more.
             Listing::read(file)?;
             return Ok(Effect::success());
         }
@@ -107,9 +127,15 @@ impl Executor<'_> {
             return Ok(Effect::success());
         };
         let mut effect = Effect::success();
-        let is_there = |name: &[u8]| rustix::fs::statat(file, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        let is_there =
+            |name: &[u8]| rustix::fs::statat(file, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
         if call.result == 0 {
-            let extra: Vec<_> = current.rest().into_iter().filter(|name| is_there(name)).map(<[u8]>::to_vec).collect();
+            let extra: Vec<_> = current
+                .rest()
+                .into_iter()
+                .filter(|name| is_there(name))
+                .map(<[u8]>::to_vec)
+                .collect();
             if !extra.is_empty() {
                 effect.differences.push((String::from("the end of the directory"), names(&extra)));
             }
@@ -122,7 +148,9 @@ impl Executor<'_> {
         missing.retain(|entry| !is_there(&entry.name));
         let missing: Vec<_> = missing.into_iter().chain(changed).map(|entry| entry.name).collect();
         if !missing.is_empty() {
-            effect.differences.push((names(&missing), String::from("missing there, or of another type")));
+            effect
+                .differences
+                .push((names(&missing), String::from("missing there, or of another type")));
         }
         Ok(effect)
     }
@@ -139,7 +167,10 @@ impl Executor<'_> {
 
     fn set_times(&self, target: &Target, times: Option<&[Time; 2]>) -> Done {
         let object = self.find(target)?;
-        let spec = |time: Time| rustix::fs::Timespec { tv_sec: time.seconds, tv_nsec: time.nanoseconds as _ };
+        let spec = |time: Time| rustix::fs::Timespec {
+            tv_sec: time.seconds,
+            tv_nsec: time.nanoseconds as _,
+        };
         let now = [Time { seconds: 0, nanoseconds: sys::UTIME_NOW }; 2];
         let [last_access, last_modification] = times.copied().unwrap_or(now).map(spec);
         let times = Timestamps { last_access, last_modification };
@@ -164,35 +195,54 @@ impl Executor<'_> {
 
     fn attribute(&self, call: &TracedCall, action: &Action) -> Done {
         let missing = |error| match error {
-            Errno::OPNOTSUPP if !call.failed() => Failure::Skipped("extended attributes that this file system does not keep"),
+            Errno::OPNOTSUPP if !call.failed() => {
+                Failure::Skipped("extended attributes that this file system does not keep")
+            }
             error => Failure::Refused(error),
         };
         match action {
             Action::GetAttribute { target, name, capacity } => {
                 let object = self.find(target)?;
                 let mut value = vec![0; MAXIMUM_ATTRIBUTE_BYTES];
-                let count = rustix::fs::getxattr(object_path(&object), name.as_slice(), &mut value[..]).map_err(missing)?;
+                let count =
+                    rustix::fs::getxattr(object_path(&object), name.as_slice(), &mut value[..])
+                        .map_err(missing)?;
                 if *capacity > 0 && (count as u64) > *capacity {
                     return Err(Errno::RANGE.into());
                 }
                 let mut effect = Effect::returned(count as i64);
-                let expected = Arguments(call).output(2).filter(|_| *capacity > 0 && self.compares_buffers());
-                if let Some(expected) = expected.filter(|expected| *expected != &value[..count.min(expected.len())]) {
-                    let shown = |value: &[u8]| format!("value {:?}", value[..value.len().min(64)].escape_ascii().to_string());
+                let expected =
+                    Arguments(call).output(2).filter(|_| *capacity > 0 && self.compares_buffers());
+                if let Some(expected) =
+                    expected.filter(|expected| *expected != &value[..count.min(expected.len())])
+                {
+                    let shown = |value: &[u8]| {
+                        format!(
+                            "value {:?}",
+                            value[..value.len().min(64)].escape_ascii().to_string()
+                        )
+                    };
                     effect.differences.push((shown(expected), shown(&value[..count])));
                 }
                 Ok(effect)
             }
-            Action::ListAttributes { target, capacity } => self.list_attributes(call, target, *capacity),
+            Action::ListAttributes { target, capacity } => {
+                self.list_attributes(call, target, *capacity)
+            }
             Action::SetAttribute { target, name, flags } => {
                 let object = self.find(target)?;
-                let value = Arguments(call).input(2).map(|buffer| buffer.data.as_slice()).unwrap_or_default();
+                let value = Arguments(call)
+                    .input(2)
+                    .map(|buffer| buffer.data.as_slice())
+                    .unwrap_or_default();
                 let flags = XattrFlags::from_bits_retain(*flags);
-                Ok(done(rustix::fs::setxattr(object_path(&object), name.as_slice(), value, flags)).map_err(missing)?)
+                Ok(done(rustix::fs::setxattr(object_path(&object), name.as_slice(), value, flags))
+                    .map_err(missing)?)
             }
             Action::RemoveAttribute { target, name } => {
                 let object = self.find(target)?;
-                Ok(done(rustix::fs::removexattr(object_path(&object), name.as_slice())).map_err(missing)?)
+                Ok(done(rustix::fs::removexattr(object_path(&object), name.as_slice()))
+                    .map_err(missing)?)
             }
             _ => Ok(Effect::success()),
         }
@@ -204,7 +254,9 @@ impl Executor<'_> {
         let mut list = vec![0; MAXIMUM_ATTRIBUTE_BYTES];
         let count = match rustix::fs::listxattr(object_path(&object), &mut list[..]) {
             Err(Errno::OPNOTSUPP) if !call.failed() => {
-                return Err(Failure::Skipped("extended attributes that this file system does not keep"));
+                return Err(Failure::Skipped(
+                    "extended attributes that this file system does not keep",
+                ));
             }
             listed => listed?,
         };
@@ -215,7 +267,10 @@ impl Executor<'_> {
             names
         };
         let mut effect = Effect::success();
-        if let Some(expected) = Arguments(call).output(1).filter(|_| capacity > 0 && !call.failed() && self.compares_buffers()) {
+        if let Some(expected) = Arguments(call)
+            .output(1)
+            .filter(|_| capacity > 0 && !call.failed() && self.compares_buffers())
+        {
             let (expected, actual) = (own(expected), own(&list[..count]));
             if expected != actual {
                 effect.differences.push((names(&expected), names(&actual)));
@@ -226,7 +281,12 @@ impl Executor<'_> {
 }
 
 fn names(names: &[Vec<u8>]) -> String {
-    let shown: Vec<_> = names.iter().take(MAXIMUM_NAMES).map(|name| String::from_utf8_lossy(name)).collect();
-    let more = if names.len() > MAXIMUM_NAMES { format!(" and {} more", names.len() - MAXIMUM_NAMES) } else { String::new() };
+    let shown: Vec<_> =
+        names.iter().take(MAXIMUM_NAMES).map(|name| String::from_utf8_lossy(name)).collect();
+    let more = if names.len() > MAXIMUM_NAMES {
+        format!(" and {} more", names.len() - MAXIMUM_NAMES)
+    } else {
+        String::new()
+    };
     format!("{}{more}", shown.join(", "))
 }

@@ -10,12 +10,21 @@ use crate::action::Place;
 use crate::handle::Handle;
 
 impl Executor<'_> {
-    pub(super) fn open(&mut self, call: &TracedCall, place: &Place, flags: u32, mode: u32, handle: &Handle) -> Done {
+    pub(super) fn open(
+        &mut self,
+        call: &TracedCall,
+        place: &Place,
+        flags: u32,
+        mode: u32,
+        handle: &Handle,
+    ) -> Done {
         // FIFOs are waited for by us, not by the kernel; files do not care.
         let flags = OFlags::from_bits_retain(flags & !(sys::O_ASYNC as u32)) | OFlags::NONBLOCK;
         let mode = Mode::from_raw_mode(mode);
         let opened = match self.open_once(place, flags, mode) {
-            Err(Errno::NXIO) if !call.failed() && flags.contains(OFlags::WRONLY) => self.open_when_read(place, flags, mode)?,
+            Err(Errno::NXIO) if !call.failed() && flags.contains(OFlags::WRONLY) => {
+                self.open_when_read(place, flags, mode)?
+            }
             opened => opened?,
         };
         let (file, is_direct) = opened;
@@ -26,19 +35,33 @@ impl Executor<'_> {
         Ok(Effect::success())
     }
 
-    /// Opens a file; without direct access or without leaving its access time alone if the file system or its owner refuse
-    /// that.
-    fn open_once(&self, place: &Place, flags: OFlags, mode: Mode) -> Result<(std::os::fd::OwnedFd, bool), Errno> {
+    /// Opens a file; without direct access or without leaving its access time alone if the file
+    /// system or its owner refuse that.
+    fn open_once(
+        &self,
+        place: &Place,
+        flags: OFlags,
+        mode: Mode,
+    ) -> Result<(std::os::fd::OwnedFd, bool), Errno> {
         let is_direct = flags.contains(OFlags::DIRECT);
         match self.open_place(place, flags, mode) {
-            Err(Errno::INVAL) if is_direct => Ok((self.open_place(place, flags - OFlags::DIRECT, mode)?, false)),
-            Err(Errno::PERM) if flags.contains(OFlags::NOATIME) => Ok((self.open_place(place, flags - OFlags::NOATIME, mode)?, is_direct)),
+            Err(Errno::INVAL) if is_direct => {
+                Ok((self.open_place(place, flags - OFlags::DIRECT, mode)?, false))
+            }
+            Err(Errno::PERM) if flags.contains(OFlags::NOATIME) => {
+                Ok((self.open_place(place, flags - OFlags::NOATIME, mode)?, is_direct))
+            }
             opened => Ok((opened?, is_direct)),
         }
     }
 
     /// Opens the writing end of a FIFO as soon as somebody reads from it.
-    fn open_when_read(&self, place: &Place, flags: OFlags, mode: Mode) -> Result<(std::os::fd::OwnedFd, bool), Failure> {
+    fn open_when_read(
+        &self,
+        place: &Place,
+        flags: OFlags,
+        mode: Mode,
+    ) -> Result<(std::os::fd::OwnedFd, bool), Failure> {
         let mut patience = self.pulse.patience();
         loop {
             match self.open_once(place, flags, mode) {
@@ -49,7 +72,13 @@ impl Executor<'_> {
         }
     }
 
-    pub(super) fn open_at_start(&mut self, place: &Place, flags: u32, offset: u64, handle: &Handle) -> Done {
+    pub(super) fn open_at_start(
+        &mut self,
+        place: &Place,
+        flags: u32,
+        offset: u64,
+        handle: &Handle,
+    ) -> Done {
         let makes = (sys::O_CREAT | sys::O_EXCL | sys::O_TRUNC | sys::O_NOFOLLOW) as u32;
         let flags = OFlags::from_bits_retain(flags & !makes) | OFlags::NONBLOCK;
         let (file, is_direct) = self.open_once(place, flags, Mode::empty())?;

@@ -1,5 +1,5 @@
-//! Pipes carry the real data. Nobody waits in the kernel: who waits does so with an eye on everybody else, so that a trace
-//! whose data never come is told from one whose data are late.
+//! Pipes carry the real data. Nobody waits in the kernel: who waits does so with an eye on
+//! everybody else, so that a trace whose data never come is told from one whose data are late.
 
 use std::sync::Arc;
 
@@ -20,7 +20,8 @@ use crate::pace::Patience;
 impl Executor<'_> {
     pub(super) fn pipe(&mut self, reader: &Arc<Handle>, writer: &Handle, flags: u32) -> Done {
         let kept = PipeFlags::from_bits_retain(flags & OFlags::DIRECT.bits());
-        let (reading, writing) = rustix::pipe::pipe_with(kept | PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let (reading, writing) =
+            rustix::pipe::pipe_with(kept | PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         reader.open(reading, false);
         writer.open(writing, false);
         writer.keep_reader(reader.clone());
@@ -28,7 +29,13 @@ impl Executor<'_> {
     }
 
     /// Reads what the trace says came out: exactly as much, however much is there by now.
-    pub(super) fn read_pipe(&mut self, call: &TracedCall, handle: &Handle, requested: u64, buffers: u8) -> Done {
+    pub(super) fn read_pipe(
+        &mut self,
+        call: &TracedCall,
+        handle: &Handle,
+        requested: u64,
+        buffers: u8,
+    ) -> Done {
         let file = file_of(handle)?;
         if call.failed() || requested == 0 {
             return Err(Failure::Skipped("reads from pipes that failed"));
@@ -41,7 +48,8 @@ impl Executor<'_> {
         // Where the end was read, one byte more would be one too many.
         while total < wanted.max(1) {
             await_ready(file, PollFlags::IN, &mut patience)?;
-            let bytes = self.scratch.bytes(usize::try_from(wanted.max(1) - total).unwrap_or(usize::MAX));
+            let bytes =
+                self.scratch.bytes(usize::try_from(wanted.max(1) - total).unwrap_or(usize::MAX));
             let count = match rustix::io::read(file, &mut *bytes) {
                 Err(Errno::AGAIN | Errno::INTR) => continue,
                 read => read?,
@@ -78,7 +86,11 @@ impl Executor<'_> {
     }
 }
 
-fn write_whole(file: std::os::fd::BorrowedFd<'_>, mut data: &[u8], patience: &mut Patience<'_>) -> Result<(), Failure> {
+fn write_whole(
+    file: std::os::fd::BorrowedFd<'_>,
+    mut data: &[u8],
+    patience: &mut Patience<'_>,
+) -> Result<(), Failure> {
     while !data.is_empty() {
         match rustix::io::write(file, data) {
             Ok(count) => data = &data[count..],
@@ -90,7 +102,11 @@ fn write_whole(file: std::os::fd::BorrowedFd<'_>, mut data: &[u8], patience: &mu
 }
 
 /// Waits until a descriptor is ready or its other end is gone.
-pub(super) fn await_ready(file: std::os::fd::BorrowedFd<'_>, events: PollFlags, patience: &mut Patience<'_>) -> Result<(), Failure> {
+pub(super) fn await_ready(
+    file: std::os::fd::BorrowedFd<'_>,
+    events: PollFlags,
+    patience: &mut Patience<'_>,
+) -> Result<(), Failure> {
     loop {
         let timeout = Timespec { tv_sec: 0, tv_nsec: crate::pace::SLICE.subsec_nanos().into() };
         let mut polled = [PollFd::from_borrowed_fd(file, events)];

@@ -1,4 +1,5 @@
-//! What places are: files and directories below the root, found from their directory if somebody has it open.
+//! What places are: files and directories below the root, found from their directory if somebody
+//! has it open.
 
 use std::os::fd::OwnedFd;
 
@@ -12,17 +13,29 @@ use crate::root::{Root, single_name};
 
 impl Executor<'_> {
     /// The directory of a place, and the name in it.
-    pub(super) fn parent<'place>(&self, place: &'place Place) -> Result<(Object<'place>, &'place [u8]), Errno> {
+    pub(super) fn parent<'place>(
+        &self,
+        place: &'place Place,
+    ) -> Result<(Object<'place>, &'place [u8]), Errno> {
         let name = single_name(&place.name)?;
         let directory = match self.shares_folders() {
             true => self.root.folder(place)?,
-            false => Object::Found(self.root.open(place.directory.path(), OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?),
+            false => Object::Found(self.root.open(
+                place.directory.path(),
+                OFlags::PATH | OFlags::DIRECTORY,
+                Mode::empty(),
+            )?),
         };
         Ok((directory, name))
     }
 
     /// Opens what a place names.
-    pub(super) fn open_place(&self, place: &Place, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    pub(super) fn open_place(
+        &self,
+        place: &Place,
+        flags: OFlags,
+        mode: Mode,
+    ) -> Result<OwnedFd, Errno> {
         if let Some(directory) = self.near(place)? {
             match Root::open_in(&directory, &place.name, flags, mode) {
                 // A link: it leads on from the root.
@@ -42,7 +55,8 @@ impl Executor<'_> {
     /// What `stat` tells of a place.
     pub(super) fn stat(&self, place: &Place) -> Result<Stat, Errno> {
         if let Some(directory) = self.near(place)? {
-            let stat = rustix::fs::statat(&directory, place.name.as_slice(), AtFlags::SYMLINK_NOFOLLOW)?;
+            let stat =
+                rustix::fs::statat(&directory, place.name.as_slice(), AtFlags::SYMLINK_NOFOLLOW)?;
             if !place.follows || FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
                 return Ok(stat);
             }
@@ -52,7 +66,8 @@ impl Executor<'_> {
 
     /// The directory of a place whose name is a plain one, to be used instead of the whole path.
     fn near<'place>(&self, place: &'place Place) -> Result<Option<Object<'place>>, Errno> {
-        let is_plain = !matches!(place.name.as_slice(), b"" | b"." | b"..") && !place.name.contains(&b'/');
+        let is_plain =
+            !matches!(place.name.as_slice(), b"" | b"." | b"..") && !place.name.contains(&b'/');
         // Where there are devices, they are looked for on the way.
         if !is_plain || !self.shares_folders() || self.root.has_devices() {
             return Ok(None);
@@ -60,8 +75,8 @@ impl Executor<'_> {
         self.root.folder(place).map(Some)
     }
 
-    /// Whether a directory that another call opened is one that this call could reach: for root all are. For others that depends on the modes of
-    /// all directories on the way, as they are then.
+    /// Whether a directory that another call opened is one that this call could reach: for root all
+    /// are. For others that depends on the modes of all directories on the way, as they are then.
     fn shares_folders(&self) -> bool {
         self.is_root && self.identity.as_ref().is_none_or(|identity| identity.user == 0)
     }

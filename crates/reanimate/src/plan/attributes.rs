@@ -32,19 +32,29 @@ impl Planner {
             sys::SYS_fchownat => self.set_owner(context, AT, flags(4), 2),
             sys::SYS_utime => self.set_times(context, PATH, 0, 1),
             sys::SYS_utimes => self.set_times(context, PATH, 0, 1),
-            sys::SYS_futimesat => self.set_times(context, at_or_descriptor(context), sys::AT_EMPTY_PATH, 2),
-            sys::SYS_utimensat => self.set_times(context, at_or_descriptor(context), flags(3) | sys::AT_EMPTY_PATH, 2),
+            sys::SYS_futimesat => {
+                self.set_times(context, at_or_descriptor(context), sys::AT_EMPTY_PATH, 2)
+            }
+            sys::SYS_utimensat => {
+                self.set_times(context, at_or_descriptor(context), flags(3) | sys::AT_EMPTY_PATH, 2)
+            }
             sys::SYS_truncate => self.truncate(context),
             _ => self.extended(context),
         }
     }
 
     /// What a change is about. It waits for whoever looked before.
-    fn changed(&mut self, context: &mut Context, what: What, flags: i32) -> Planned<(Target, Option<NodeRef>)> {
+    fn changed(
+        &mut self,
+        context: &mut Context,
+        what: What,
+        flags: i32,
+    ) -> Planned<(Target, Option<NodeRef>)> {
         let (target, node) = self.target(context, what, flags, Evidence::Exists)?;
         if let Some(node) = &node {
             use_attributes(node, Access::Exclusive, &mut context.turn);
-            if let Some(origin) = node.borrow_mut().origin.as_mut().filter(|_| context.succeeded()) {
+            if let Some(origin) = node.borrow_mut().origin.as_mut().filter(|_| context.succeeded())
+            {
                 origin.note_attributes_changed();
             }
             self.block_lookups(context, node);
@@ -55,28 +65,61 @@ impl Planner {
     /// The mode of a directory decides who gets to what is in it.
     fn block_lookups(&mut self, context: &mut Context, node: &NodeRef) {
         let (parent, name) = match &*node.borrow() {
-            node if matches!(node.kind, crate::world::Kind::Directory(_)) => (node.parent.upgrade(), node.name.clone()),
+            node if matches!(node.kind, crate::world::Kind::Directory(_)) => {
+                (node.parent.upgrade(), node.name.clone())
+            }
             _ => return,
         };
-        if let Some(directory) = parent.as_ref().map(|parent| parent.borrow_mut()).as_mut().and_then(|parent| parent.as_directory()) {
-            directory.use_name(&name, Access::Exclusive, context.turn.ticket, &mut context.turn.dependencies);
+        if let Some(directory) = parent
+            .as_ref()
+            .map(|parent| parent.borrow_mut())
+            .as_mut()
+            .and_then(|parent| parent.as_directory())
+        {
+            directory.use_name(
+                &name,
+                Access::Exclusive,
+                context.turn.ticket,
+                &mut context.turn.dependencies,
+            );
         }
     }
 
-    fn set_mode(&mut self, context: &mut Context, what: What, flags: i32, mode: usize) -> Planned<Plan> {
+    fn set_mode(
+        &mut self,
+        context: &mut Context,
+        what: What,
+        flags: i32,
+        mode: usize,
+    ) -> Planned<Plan> {
         let (target, _) = self.changed(context, what, flags)?;
         Ok(Plan::Execute(Action::SetMode { target, mode: context.arguments.uint(mode) & 0o7777 }))
     }
 
-    fn set_owner(&mut self, context: &mut Context, what: What, flags: i32, first: usize) -> Planned<Plan> {
+    fn set_owner(
+        &mut self,
+        context: &mut Context,
+        what: What,
+        flags: i32,
+        first: usize,
+    ) -> Planned<Plan> {
         let (target, _) = self.changed(context, what, flags)?;
         let (user, group) = (context.arguments.uint(first), context.arguments.uint(first + 1));
         Ok(Plan::Execute(Action::SetOwner { target, user, group }))
     }
 
-    fn set_times(&mut self, context: &mut Context, what: What, flags: i32, buffer: u8) -> Planned<Plan> {
+    fn set_times(
+        &mut self,
+        context: &mut Context,
+        what: What,
+        flags: i32,
+        buffer: u8,
+    ) -> Planned<Plan> {
         let times = match context.arguments.input(buffer) {
-            Some(input) => Some(times(context.call.number, &input.data).ok_or(Plan::Skipped("times that are not in the trace"))?),
+            Some(input) => Some(
+                times(context.call.number, &input.data)
+                    .ok_or(Plan::Skipped("times that are not in the trace"))?,
+            ),
             None => None,
         };
         let (target, _) = self.changed(context, what, flags)?;
@@ -99,16 +142,26 @@ impl Planner {
     fn extended(&mut self, context: &mut Context) -> Planned<Plan> {
         let number = i64::from(context.call.number);
         let (what, flags) = match number {
-            sys::SYS_fsetxattr | sys::SYS_fgetxattr | sys::SYS_flistxattr | sys::SYS_fremovexattr => (DESCRIPTOR, sys::AT_EMPTY_PATH),
-            sys::SYS_lsetxattr | sys::SYS_lgetxattr | sys::SYS_llistxattr | sys::SYS_lremovexattr => (PATH, NOFOLLOW),
+            sys::SYS_fsetxattr
+            | sys::SYS_fgetxattr
+            | sys::SYS_flistxattr
+            | sys::SYS_fremovexattr => (DESCRIPTOR, sys::AT_EMPTY_PATH),
+            sys::SYS_lsetxattr
+            | sys::SYS_lgetxattr
+            | sys::SYS_llistxattr
+            | sys::SYS_lremovexattr => (PATH, NOFOLLOW),
             _ => (PATH, 0),
         };
         let arguments = context.arguments;
-        let lists = matches!(number, sys::SYS_listxattr | sys::SYS_llistxattr | sys::SYS_flistxattr);
+        let lists =
+            matches!(number, sys::SYS_listxattr | sys::SYS_llistxattr | sys::SYS_flistxattr);
         if lists {
             let (target, node) = self.target(context, what, flags, Evidence::Exists)?;
             node.iter().for_each(|node| use_attributes(node, Access::Share, &mut context.turn));
-            return Ok(Plan::Execute(Action::ListAttributes { target, capacity: arguments.word(2) }));
+            return Ok(Plan::Execute(Action::ListAttributes {
+                target,
+                capacity: arguments.word(2),
+            }));
         }
         let name = arguments.text(1).ok_or(Plan::Simulated(super::NO_PATH))?.to_vec();
         match number {
@@ -120,7 +173,11 @@ impl Planner {
                         self.prove_attribute(node, &name, value);
                     }
                 }
-                Ok(Plan::Execute(Action::GetAttribute { target, name, capacity: arguments.word(3) }))
+                Ok(Plan::Execute(Action::GetAttribute {
+                    target,
+                    name,
+                    capacity: arguments.word(3),
+                }))
             }
             sys::SYS_setxattr | sys::SYS_lsetxattr | sys::SYS_fsetxattr => {
                 let (target, _) = self.changed(context, what, flags)?;
@@ -146,6 +203,9 @@ fn times(number: u32, data: &[u8]) -> Option<[Time; 2]> {
     Some(match i64::from(number) {
         sys::SYS_utime => [time(word(0)?, 0), time(word(1)?, 0)],
         sys::SYS_utimensat => [time(word(0)?, word(1)?), time(word(2)?, word(3)?)],
-        _ => [time(word(0)?, word(1)?.checked_mul(1000)?), time(word(2)?, word(3)?.checked_mul(1000)?)],
+        _ => [
+            time(word(0)?, word(1)?.checked_mul(1000)?),
+            time(word(2)?, word(3)?.checked_mul(1000)?),
+        ],
     })
 }

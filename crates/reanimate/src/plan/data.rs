@@ -25,9 +25,13 @@ impl Planner {
     pub(super) fn data(&mut self, context: &mut Context) -> Planned<Plan> {
         match i64::from(context.call.number) {
             sys::SYS_read | sys::SYS_readv => self.read(context, None),
-            sys::SYS_pread64 | sys::SYS_preadv | sys::SYS_preadv2 => self.read(context, explicit_offset(context)),
+            sys::SYS_pread64 | sys::SYS_preadv | sys::SYS_preadv2 => {
+                self.read(context, explicit_offset(context))
+            }
             sys::SYS_write | sys::SYS_writev => self.write(context, None),
-            sys::SYS_pwrite64 | sys::SYS_pwritev | sys::SYS_pwritev2 => self.write(context, explicit_offset(context)),
+            sys::SYS_pwrite64 | sys::SYS_pwritev | sys::SYS_pwritev2 => {
+                self.write(context, explicit_offset(context))
+            }
             sys::SYS_lseek => self.seek(context),
             sys::SYS_ftruncate => self.resize(context),
             sys::SYS_fallocate => self.allocate(context),
@@ -35,8 +39,13 @@ impl Planner {
         }
     }
 
-    /// The open file that a call reads or writes, and the file behind it: none for a pipe, which the call then uses.
-    fn ends(&mut self, context: &mut Context, end: PipeEnd) -> Planned<(Rc<Description>, Option<NodeRef>)> {
+    /// The open file that a call reads or writes, and the file behind it: none for a pipe, which
+    /// the call then uses.
+    fn ends(
+        &mut self,
+        context: &mut Context,
+        end: PipeEnd,
+    ) -> Planned<(Rc<Description>, Option<NodeRef>)> {
         let description = self.description(context, context.arguments.descriptor(0))?;
         let node = match &description.opened {
             Opened::Virtual(reason) => return Err(Plan::Simulated(reason)),
@@ -54,22 +63,37 @@ impl Planner {
         let (description, node) = self.ends(context, PipeEnd::Reading)?;
         let handle = description.handle.clone();
         let Some(node) = node else {
-            return Ok(Plan::Execute(Action::ReadPipe { handle, requested: requested(context), buffers: DATA }));
+            return Ok(Plan::Execute(Action::ReadPipe {
+                handle,
+                requested: requested(context),
+                buffers: DATA,
+            }));
         };
         let start = self.start_of(context, &description, offset);
         let bytes = u64::try_from(context.call.result).unwrap_or(0);
         match start {
             Some(start) => {
                 let end = start.saturating_add(bytes);
-                node.borrow_mut().content.read(start..end, context.turn.ticket, &mut context.turn.dependencies);
+                node.borrow_mut().content.read(
+                    start..end,
+                    context.turn.ticket,
+                    &mut context.turn.dependencies,
+                );
                 self.prove_read(context, &node, start);
                 if offset.is_none() && context.succeeded() {
                     description.position.set(Some(end));
                 }
             }
-            None => node.borrow_mut().content.whole(context.turn.ticket, &mut context.turn.dependencies),
+            None => {
+                node.borrow_mut().content.whole(context.turn.ticket, &mut context.turn.dependencies)
+            }
         }
-        Ok(Plan::Execute(Action::Read { handle, offset, requested: requested(context), buffers: DATA }))
+        Ok(Plan::Execute(Action::Read {
+            handle,
+            offset,
+            requested: requested(context),
+            buffers: DATA,
+        }))
     }
 
     fn write(&mut self, context: &mut Context, offset: Option<u64>) -> Planned<Plan> {
@@ -78,8 +102,13 @@ impl Planner {
         let Some(node) = node else {
             return Ok(Plan::Execute(Action::WritePipe { handle, data: WRITTEN }));
         };
-        let flags = if i64::from(context.call.number) == sys::SYS_pwritev2 { context.arguments.uint(5) } else { 0 };
-        let appends = description.flags.get() & sys::O_APPEND as u32 != 0 || flags & sys::RWF_APPEND as u32 != 0;
+        let flags = if i64::from(context.call.number) == sys::SYS_pwritev2 {
+            context.arguments.uint(5)
+        } else {
+            0
+        };
+        let appends = description.flags.get() & sys::O_APPEND as u32 != 0
+            || flags & sys::RWF_APPEND as u32 != 0;
         let start = self.start_of(context, &description, offset);
         let start = if appends { node.borrow().content.size } else { start };
         let bytes = u64::try_from(context.call.result).unwrap_or(0);
@@ -87,19 +116,37 @@ impl Planner {
         if offset.is_none() && context.succeeded() {
             description.position.set(start.map(|start| start.saturating_add(bytes)));
         }
-        Ok(Plan::Execute(Action::Write { handle, offset, requested: requested(context), data: WRITTEN, flags }))
+        Ok(Plan::Execute(Action::Write {
+            handle,
+            offset,
+            requested: requested(context),
+            data: WRITTEN,
+            flags,
+        }))
     }
 
     /// Notes that a call writes so many bytes there, or nobody knows where.
-    pub(super) fn written(&mut self, context: &mut Context, node: &NodeRef, start: Option<u64>, bytes: u64) {
+    pub(super) fn written(
+        &mut self,
+        context: &mut Context,
+        node: &NodeRef,
+        start: Option<u64>,
+        bytes: u64,
+    ) {
         self.prove(node, Evidence::File);
         let node = &mut *node.borrow_mut();
         let overwritten = start.map_or(0..u64::MAX, |start| start..start.saturating_add(bytes));
-        node.copies.retain(|copied| copied.range.end <= overwritten.start || overwritten.end <= copied.range.start);
+        node.copies.retain(|copied| {
+            copied.range.end <= overwritten.start || overwritten.end <= copied.range.start
+        });
         match start {
             Some(start) => {
                 let range = start..start.saturating_add(bytes);
-                node.content.write(range.clone(), context.turn.ticket, &mut context.turn.dependencies);
+                node.content.write(
+                    range.clone(),
+                    context.turn.ticket,
+                    &mut context.turn.dependencies,
+                );
                 if let Some(origin) = &mut node.origin {
                     origin.note_written(range);
                 }
@@ -114,8 +161,14 @@ impl Planner {
         }
     }
 
-    /// Where a call begins; one without an offset of its own uses the position of the open file, and keeps others from it.
-    fn start_of(&mut self, context: &mut Context, description: &Rc<Description>, offset: Option<u64>) -> Option<u64> {
+    /// Where a call begins; one without an offset of its own uses the position of the open file,
+    /// and keeps others from it.
+    fn start_of(
+        &mut self,
+        context: &mut Context,
+        description: &Rc<Description>,
+        offset: Option<u64>,
+    ) -> Option<u64> {
         if offset.is_none() {
             use_position(description, Access::Exclusive, context);
         }
@@ -132,7 +185,9 @@ impl Planner {
         if let Ok(position) = u64::try_from(context.call.result) {
             description.position.set(Some(position));
             let is_end = whence == sys::SEEK_END as u32;
-            if let Some(size) = position.checked_add_signed(offset.wrapping_neg()).filter(|_| is_end) {
+            if let Some(size) =
+                position.checked_add_signed(offset.wrapping_neg()).filter(|_| is_end)
+            {
                 self.prove_size(&node, size);
             }
         }
@@ -162,13 +217,19 @@ impl Planner {
 
     fn allocate(&mut self, context: &mut Context) -> Planned<Plan> {
         let (description, node) = self.file(context, context.arguments.descriptor(0))?;
-        let (mode, offset, bytes) = (context.arguments.uint(1), context.arguments.word(2), context.arguments.word(3));
+        let (mode, offset, bytes) =
+            (context.arguments.uint(1), context.arguments.word(2), context.arguments.word(3));
         self.written(context, &node, None, 0);
         let keeps_size = mode & sys::FALLOC_FL_KEEP_SIZE as u32 != 0;
         if let Some(origin) = node.borrow_mut().origin.as_mut().filter(|_| !keeps_size) {
             origin.note_resized(offset.saturating_add(bytes));
         }
-        Ok(Plan::Execute(Action::Allocate { handle: description.handle.clone(), mode, offset, bytes }))
+        Ok(Plan::Execute(Action::Allocate {
+            handle: description.handle.clone(),
+            mode,
+            offset,
+            bytes,
+        }))
     }
 
     fn flush(&mut self, context: &mut Context) -> Planned<Plan> {
@@ -179,9 +240,21 @@ impl Planner {
         Ok(Plan::Execute(match i64::from(context.call.number) {
             sys::SYS_fsync => Action::Sync { handle, how: Sync::All },
             sys::SYS_syncfs => Action::Sync { handle, how: Sync::FileSystem },
-            sys::SYS_fdatasync | sys::SYS_sync_file_range => Action::Sync { handle, how: Sync::Data },
-            sys::SYS_fadvise64 => Action::Advise { handle, offset: arguments.word(1), bytes: arguments.word(2), advice: arguments.uint(3) },
-            _ => Action::Advise { handle, offset: arguments.word(1), bytes: arguments.word(2), advice: sys::POSIX_FADV_WILLNEED as u32 },
+            sys::SYS_fdatasync | sys::SYS_sync_file_range => {
+                Action::Sync { handle, how: Sync::Data }
+            }
+            sys::SYS_fadvise64 => Action::Advise {
+                handle,
+                offset: arguments.word(1),
+                bytes: arguments.word(2),
+                advice: arguments.uint(3),
+            },
+            _ => Action::Advise {
+                handle,
+                offset: arguments.word(1),
+                bytes: arguments.word(2),
+                advice: sys::POSIX_FADV_WILLNEED as u32,
+            },
         }))
     }
 }
@@ -193,14 +266,17 @@ pub(super) enum PipeEnd {
     Writing,
 }
 
-/// Notes that a call uses the position of an open file, or moves data into or out of a pipe, whose data have an order. A named one may be open many times: all that goes in has one order, and
-/// who reads from it waits for those who could write by then, while those who come to write later wait for who reads. So an end that was read is
-/// one again.
+/// Notes that a call uses the position of an open file, or moves data into or out of a pipe, whose
+/// data have an order. A named one may be open many times: all that goes in has one order, and who
+/// reads from it waits for those who could write by then, while those who come to write later wait
+/// for who reads. So an end that was read is one again.
 pub(super) fn use_pipe(description: &Description, end: PipeEnd, context: &mut Context) {
     use_position(description, Access::Exclusive, context);
     let Some(fifo) = description.fifo.get() else { return };
     let turn = &mut context.turn;
-    let mut join = |log: &RefCell<AccessLog>, access| log.borrow_mut().join(access, turn.ticket, &mut turn.dependencies);
+    let mut join = |log: &RefCell<AccessLog>, access| {
+        log.borrow_mut().join(access, turn.ticket, &mut turn.dependencies)
+    };
     match end {
         PipeEnd::Writing => join(&fifo.writes, Access::Exclusive),
         PipeEnd::Reading => {
@@ -212,22 +288,31 @@ pub(super) fn use_pipe(description: &Description, end: PipeEnd, context: &mut Co
 
 /// Notes the use of an open file's position.
 pub(super) fn use_position(description: &Description, access: Access, context: &mut Context) {
-    description.position_log.borrow_mut().join(access, context.turn.ticket, &mut context.turn.dependencies);
+    description.position_log.borrow_mut().join(
+        access,
+        context.turn.ticket,
+        &mut context.turn.dependencies,
+    );
 }
 
 /// The offset a call is given; -1 means the position for the newest of them.
 fn explicit_offset(context: &Context) -> Option<u64> {
     let offset = context.arguments.word(3);
-    let may_be_none = matches!(i64::from(context.call.number), sys::SYS_preadv2 | sys::SYS_pwritev2);
+    let may_be_none =
+        matches!(i64::from(context.call.number), sys::SYS_preadv2 | sys::SYS_pwritev2);
     (!may_be_none || offset != u64::MAX).then_some(offset)
 }
 
 /// How many bytes the program asked to move, as far as the kernel does in one call.
 pub(crate) fn requested(context: &Context) -> u64 {
     let requested = match i64::from(context.call.number) {
-        sys::SYS_read | sys::SYS_pread64 | sys::SYS_write | sys::SYS_pwrite64 => context.arguments.word(2),
+        sys::SYS_read | sys::SYS_pread64 | sys::SYS_write | sys::SYS_pwrite64 => {
+            context.arguments.word(2)
+        }
         sys::SYS_readv | sys::SYS_preadv | sys::SYS_preadv2 => vector_bytes(context),
-        _ => pieces(context.call, DATA, BufferDirection::Input).map(|piece| piece.total_bytes).fold(0, u64::saturating_add),
+        _ => pieces(context.call, DATA, BufferDirection::Input)
+            .map(|piece| piece.total_bytes)
+            .fold(0, u64::saturating_add),
     };
     requested.min(MAXIMUM_TRANSFER)
 }

@@ -1,11 +1,13 @@
 //! Calls that overlapped, and conflict: which was first, their results tell.
 //!
-//! Two threads make the same directory at the same time; one succeeds, the other is told that it exists. By their times
-//! either may have been first. A call whose result contradicts what is known of its path is held back until a call that it
-//! overlapped explains it, or until there is none left.
+//! Two threads make the same directory at the same time; one succeeds, the other is told that it
+//! exists. By their times either may have been first. A call whose result contradicts what is known
+//! of its path is held back until a call that it overlapped explains it, or until there is none
+//! left.
 //!
-//! A read that was told that a pipe's data have ended took effect at a moment when nobody could write to it. It is held back until its return, unless
-//! somebody opens the pipe to write to it while nobody else can: such a read was before.
+//! A read that was told that a pipe's data have ended took effect at a moment when nobody could
+//! write to it. It is held back until its return, unless somebody opens the pipe to write to it
+//! while nobody else can: such a read was before.
 
 use std::rc::Rc;
 
@@ -20,7 +22,8 @@ use crate::overlap::{is_end, opens_to_write};
 use crate::sequence::times;
 use crate::world::{FifoUses, Found, Resolution, Turn};
 
-/// Calls held back; each thread has at most one in flight, so that more come only from impossible times.
+/// Calls held back; each thread has at most one in flight, so that more come only from impossible
+/// times.
 const MAXIMUM_HELD: usize = 256;
 
 /// Data of a call that may be held back: paths, and what `stat` tells.
@@ -42,13 +45,23 @@ impl Planner {
             _ => None,
         };
         let is_small = record.data_bytes() <= MAXIMUM_HELD_BYTES;
-        // An end of data keeps its place among the returns; the others are explained by calls that they overlapped, or not at all.
-        let is_due = |held: &TracedCall| held.returned_ns <= if is_end(held) { effect_ns } else { entered_ns };
-        while let Some(index) = self.held.iter().position(|held| is_due(held) || Some(held.thread) == thread) {
+        // An end of data keeps its place among the returns; the others are explained by calls that
+        // they overlapped, or not at all.
+        let is_due = |held: &TracedCall| {
+            held.returned_ns <= if is_end(held) { effect_ns } else { entered_ns }
+        };
+        while let Some(index) =
+            self.held.iter().position(|held| is_due(held) || Some(held.thread) == thread)
+        {
             self.plan_held(index, out);
         }
         match record {
-            TraceRecord::Call(call) if is_small && self.threads.are_several() && self.held.len() < MAXIMUM_HELD && self.has_to_wait(&call) => {
+            TraceRecord::Call(call)
+                if is_small
+                    && self.threads.are_several()
+                    && self.held.len() < MAXIMUM_HELD
+                    && self.has_to_wait(&call) =>
+            {
                 self.held.push(call);
                 return;
             }
@@ -85,15 +98,17 @@ impl Planner {
         is_end(call) || self.contradicts(call)
     }
 
-    /// The call held back that was told that the data have ended of a pipe which this one opens to write to. While others can write the end is
-    /// still to come.
+    /// The call held back that was told that the data have ended of a pipe which this one opens to
+    /// write to. While others can write the end is still to come.
     fn end_before(&self, call: &TracedCall) -> Option<usize> {
         if self.held.is_empty() || !opens_to_write(call) {
             return None;
         }
         let opening = Opening::of(call)?;
         let follows = opening.flags & sys::O_NOFOLLOW as u32 == 0;
-        let Resolution::Spot(spot) = self.look_up(call, opening.directory, opening.path, follows)? else {
+        let Resolution::Spot(spot) =
+            self.look_up(call, opening.directory, opening.path, follows)?
+        else {
             return None;
         };
         let fifo = spot.node()?.borrow().fifo.clone()?;
@@ -108,13 +123,21 @@ impl Planner {
         self.threads.get(call.thread).is_some_and(|thread| {
             let descriptors = thread.descriptors.borrow();
             let slot = descriptors.get(Arguments(call).descriptor(0));
-            slot.and_then(|slot| slot.description.fifo.get()).is_some_and(|uses| Rc::ptr_eq(uses, fifo))
+            slot.and_then(|slot| slot.description.fifo.get())
+                .is_some_and(|uses| Rc::ptr_eq(uses, fifo))
         })
     }
 
     /// What a path of a call means, by what is known so far.
-    fn look_up(&self, call: &TracedCall, directory: Option<usize>, path: u8, follows: bool) -> Option<Resolution> {
-        let thread = self.threads.get(call.thread).or_else(|| self.threads.of_process(call.process))?;
+    fn look_up(
+        &self,
+        call: &TracedCall,
+        directory: Option<usize>,
+        path: u8,
+        follows: bool,
+    ) -> Option<Resolution> {
+        let thread =
+            self.threads.get(call.thread).or_else(|| self.threads.of_process(call.process))?;
         let arguments = Arguments(call);
         let path = arguments.text(path)?;
         let mut base = thread.surroundings.borrow().base.clone();
@@ -148,7 +171,8 @@ impl Planner {
     }
 }
 
-/// What a call says about a name: argument of the directory, argument of the path, whether there was something.
+/// What a call says about a name: argument of the directory, argument of the path, whether there
+/// was something.
 fn claim(call: &TracedCall) -> Option<(Option<usize>, u8, Says)> {
     let number = i64::from(call.number);
     let (directory, path, makes) = match number {
@@ -157,7 +181,13 @@ fn claim(call: &TracedCall) -> Option<(Option<usize>, u8, Says)> {
         sys::SYS_symlink | sys::SYS_link => (None, 1, true),
         sys::SYS_symlinkat => (Some(1), 2, true),
         sys::SYS_linkat => (Some(2), 3, true),
-        sys::SYS_unlink | sys::SYS_rmdir | sys::SYS_rename | sys::SYS_stat | sys::SYS_lstat | sys::SYS_access | sys::SYS_chdir => (None, 0, false),
+        sys::SYS_unlink
+        | sys::SYS_rmdir
+        | sys::SYS_rename
+        | sys::SYS_stat
+        | sys::SYS_lstat
+        | sys::SYS_access
+        | sys::SYS_chdir => (None, 0, false),
         sys::SYS_unlinkat
         | sys::SYS_renameat
         | sys::SYS_renameat2
@@ -188,6 +218,12 @@ fn open_makes(flags: u64) -> Option<bool> {
 fn follows(call: &TracedCall) -> bool {
     matches!(
         i64::from(call.number),
-        sys::SYS_stat | sys::SYS_access | sys::SYS_chdir | sys::SYS_faccessat | sys::SYS_faccessat2 | sys::SYS_open | sys::SYS_openat
+        sys::SYS_stat
+            | sys::SYS_access
+            | sys::SYS_chdir
+            | sys::SYS_faccessat
+            | sys::SYS_faccessat2
+            | sys::SYS_open
+            | sys::SYS_openat
     )
 }

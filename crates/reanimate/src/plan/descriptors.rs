@@ -1,5 +1,5 @@
-//! Calls about descriptors themselves. Only closing and making pipes reach a worker: a duplicate is another name for the
-//! same open file.
+//! Calls about descriptors themselves. Only closing and making pipes reach a worker: a duplicate is
+//! another name for the same open file.
 
 use libc as sys;
 
@@ -20,7 +20,9 @@ impl Planner {
             sys::SYS_close_range => Ok(self.close_range(context)),
             sys::SYS_dup => self.duplicate(context, first, false),
             sys::SYS_dup2 => self.duplicate_onto(context, false),
-            sys::SYS_dup3 => self.duplicate_onto(context, arguments.uint(2) & sys::O_CLOEXEC as u32 != 0),
+            sys::SYS_dup3 => {
+                self.duplicate_onto(context, arguments.uint(2) & sys::O_CLOEXEC as u32 != 0)
+            }
             sys::SYS_pipe => self.pipe(context, 0),
             sys::SYS_pipe2 => self.pipe(context, arguments.uint(1)),
             _ => self.fcntl(context),
@@ -40,7 +42,8 @@ impl Planner {
     }
 
     fn close_range(&mut self, context: &mut Context) -> Plan {
-        let (first, last, flags) = (context.arguments.uint(0), context.arguments.uint(1), context.arguments.uint(2));
+        let (first, last, flags) =
+            (context.arguments.uint(0), context.arguments.uint(1), context.arguments.uint(2));
         if !context.succeeded() {
             return Plan::Simulated(TRACKED);
         }
@@ -56,7 +59,12 @@ impl Planner {
         closing(&slots)
     }
 
-    fn duplicate(&mut self, context: &mut Context, number: i32, closes_on_exec: bool) -> Planned<Plan> {
+    fn duplicate(
+        &mut self,
+        context: &mut Context,
+        number: i32,
+        closes_on_exec: bool,
+    ) -> Planned<Plan> {
         let description = self.description(context, number)?;
         if context.succeeded() {
             let flags = if closes_on_exec { sys::O_CLOEXEC as u32 } else { 0 };
@@ -78,7 +86,11 @@ impl Planner {
         if !context.succeeded() || old == new {
             return Ok(Plan::Simulated(TRACKED));
         }
-        let replaced = context.thread.descriptors.borrow_mut().replace(new, Slot { description, closes_on_exec });
+        let replaced = context
+            .thread
+            .descriptors
+            .borrow_mut()
+            .replace(new, Slot { description, closes_on_exec });
         Ok(match replaced {
             Some(slot) => closing(&[slot]),
             None => Plan::Simulated(TRACKED),
@@ -86,7 +98,10 @@ impl Planner {
     }
 
     fn pipe(&mut self, context: &mut Context, flags: u32) -> Planned<Plan> {
-        let numbers = (context.arguments.written_descriptor(0, 0), context.arguments.written_descriptor(0, 1));
+        let numbers = (
+            context.arguments.written_descriptor(0, 0),
+            context.arguments.written_descriptor(0, 1),
+        );
         let (Some(reader), Some(writer)) = numbers else {
             return Ok(Plan::Simulated("pipes that could not be made"));
         };
@@ -94,18 +109,27 @@ impl Planner {
             return Ok(Plan::Simulated("pipes that could not be made"));
         }
         let ticket = context.turn.ticket;
-        let opened = || if self.simulates_pipes { Opened::Virtual(super::SHARED_PIPES) } else { Opened::Pipe };
+        let opened = || {
+            if self.simulates_pipes { Opened::Virtual(super::SHARED_PIPES) } else { Opened::Pipe }
+        };
         let ends = [(reader, sys::O_RDONLY), (writer, sys::O_WRONLY)];
         let [reader, writer] = ends.map(|(number, access)| {
             let description = Description::new(opened(), ticket, flags | access as u32);
-            let slot = Slot { description: description.clone(), closes_on_exec: flags & sys::O_CLOEXEC as u32 != 0 };
+            let slot = Slot {
+                description: description.clone(),
+                closes_on_exec: flags & sys::O_CLOEXEC as u32 != 0,
+            };
             context.thread.descriptors.borrow_mut().install(number, slot, context.call.returned_ns);
             description
         });
         if self.simulates_pipes {
             return Ok(Plan::Simulated(super::SHARED_PIPES));
         }
-        Ok(Plan::Execute(Action::Pipe { reader: reader.handle.clone(), writer: writer.handle.clone(), flags }))
+        Ok(Plan::Execute(Action::Pipe {
+            reader: reader.handle.clone(),
+            writer: writer.handle.clone(),
+            flags,
+        }))
     }
 
     fn fcntl(&mut self, context: &mut Context) -> Planned<Plan> {
@@ -114,7 +138,13 @@ impl Planner {
             sys::F_DUPFD => self.duplicate(context, number, false),
             sys::F_DUPFD_CLOEXEC => self.duplicate(context, number, true),
             sys::F_SETFD => {
-                if let Some(slot) = context.thread.descriptors.borrow_mut().get_mut(number).filter(|_| context.call.result == 0) {
+                if let Some(slot) = context
+                    .thread
+                    .descriptors
+                    .borrow_mut()
+                    .get_mut(number)
+                    .filter(|_| context.call.result == 0)
+                {
                     slot.closes_on_exec = argument & sys::FD_CLOEXEC as u32 != 0;
                 }
                 Ok(Plan::Simulated(TRACKED))
@@ -122,18 +152,31 @@ impl Planner {
             sys::F_GETFD => Ok(Plan::Simulated(TRACKED)),
             command @ (sys::F_GETFL | sys::F_SETFL) => {
                 let (description, _) = self.file(context, number)?;
-                let access = if command == sys::F_GETFL { Access::Share } else { Access::Exclusive };
-                description.position_log.borrow_mut().join(access, context.turn.ticket, &mut context.turn.dependencies);
+                let access =
+                    if command == sys::F_GETFL { Access::Share } else { Access::Exclusive };
+                description.position_log.borrow_mut().join(
+                    access,
+                    context.turn.ticket,
+                    &mut context.turn.dependencies,
+                );
                 let handle = description.handle.clone();
                 if command == sys::F_GETFL {
                     return Ok(Plan::Execute(Action::GetFlags { handle }));
                 }
                 if context.succeeded() {
-                    description.flags.set(description.flags.get() & sys::O_ACCMODE as u32 | argument & !(sys::O_ACCMODE as u32));
+                    description.flags.set(
+                        description.flags.get() & sys::O_ACCMODE as u32
+                            | argument & !(sys::O_ACCMODE as u32),
+                    );
                 }
                 Ok(Plan::Execute(Action::SetFlags { handle, flags: argument }))
             }
-            sys::F_SETLK | sys::F_SETLKW | sys::F_GETLK | sys::F_OFD_GETLK | sys::F_OFD_SETLK | sys::F_OFD_SETLKW => {
+            sys::F_SETLK
+            | sys::F_SETLKW
+            | sys::F_GETLK
+            | sys::F_OFD_GETLK
+            | sys::F_OFD_SETLK
+            | sys::F_OFD_SETLKW => {
                 Ok(Plan::Simulated("locks: calls keep their traced order without"))
             }
             _ => Ok(Plan::Simulated("other commands of fcntl")),
@@ -143,7 +186,14 @@ impl Planner {
 
 /// What remains to do when descriptors are gone.
 pub(super) fn closing(slots: &[Slot]) -> Plan {
-    let real = slots.iter().map(|slot| &slot.description).filter(|description| !matches!(description.opened, Opened::Virtual(_)));
+    let real = slots
+        .iter()
+        .map(|slot| &slot.description)
+        .filter(|description| !matches!(description.opened, Opened::Virtual(_)));
     let handles: Vec<_> = real.map(|description| description.handle.clone()).collect();
-    if handles.is_empty() { Plan::Simulated(CLOSED_VIRTUAL) } else { Plan::Execute(Action::Close(handles)) }
+    if handles.is_empty() {
+        Plan::Simulated(CLOSED_VIRTUAL)
+    } else {
+        Plan::Execute(Action::Close(handles))
+    }
 }

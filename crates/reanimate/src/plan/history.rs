@@ -109,7 +109,9 @@ mod tests {
     #[test]
     fn little_is_remembered() {
         let mut history = History::new(Order::Overlap);
-        (0..1000).for_each(|index| history.add(ticket(0, index + 1), &mut task(index * 10, index * 10 + 5)));
+        (0..1000).for_each(|index| {
+            history.add(ticket(0, index + 1), &mut task(index * 10, index * 10 + 5))
+        });
         assert!(history.workers[0].latest.len() <= MAXIMUM_REMEMBERED);
         let mut early = task(20, 30);
         history.add(ticket(1, 1), &mut early);

@@ -26,26 +26,38 @@ pub(super) struct Located {
 
 impl Planner {
     /// The open file behind a descriptor, which the call waits for.
-    pub(super) fn description(&mut self, context: &mut Context, number: i32) -> Planned<Rc<Description>> {
+    pub(super) fn description(
+        &mut self,
+        context: &mut Context,
+        number: i32,
+    ) -> Planned<Rc<Description>> {
         let slot = context.thread.descriptors.borrow().get(number).cloned();
         match slot {
             Some(slot) => {
                 match slot.description.opened {
                     Opened::Virtual(_) => return Ok(slot.description),
                     // Made before threads began to share workers.
-                    Opened::Pipe if self.simulates_pipes => return Err(Plan::Simulated(SHARED_PIPES)),
+                    Opened::Pipe if self.simulates_pipes => {
+                        return Err(Plan::Simulated(SHARED_PIPES));
+                    }
                     _ => {}
                 }
                 add(&mut context.turn.dependencies, slot.description.opened_by);
                 Ok(slot.description)
             }
-            None if context.failed_with(sys::EBADF) => Err(Plan::Simulated("calls with a bad descriptor")),
+            None if context.failed_with(sys::EBADF) => {
+                Err(Plan::Simulated("calls with a bad descriptor"))
+            }
             None => Err(Plan::Simulated(UNKNOWN_DESCRIPTOR)),
         }
     }
 
     /// The file or directory behind a descriptor.
-    pub(super) fn file(&mut self, context: &mut Context, number: i32) -> Planned<(Rc<Description>, NodeRef)> {
+    pub(super) fn file(
+        &mut self,
+        context: &mut Context,
+        number: i32,
+    ) -> Planned<(Rc<Description>, NodeRef)> {
         let description = self.description(context, number)?;
         match &description.opened {
             Opened::Node(node) => {
@@ -57,13 +69,26 @@ impl Planner {
         }
     }
 
-    /// What a path argument means. `directory` is the index of the argument that relative paths begin at.
-    pub(super) fn locate(&mut self, context: &mut Context, directory: Option<usize>, path: u8, follows: bool) -> Planned<Located> {
+    /// What a path argument means. `directory` is the index of the argument that relative paths
+    /// begin at.
+    pub(super) fn locate(
+        &mut self,
+        context: &mut Context,
+        directory: Option<usize>,
+        path: u8,
+        follows: bool,
+    ) -> Planned<Located> {
         let path = context.arguments.text(path).ok_or(Plan::Simulated(NO_PATH))?;
         self.locate_path(context, directory, path, follows)
     }
 
-    pub(super) fn locate_path(&mut self, context: &mut Context, directory: Option<usize>, path: &[u8], follows: bool) -> Planned<Located> {
+    pub(super) fn locate_path(
+        &mut self,
+        context: &mut Context,
+        directory: Option<usize>,
+        path: &[u8],
+        follows: bool,
+    ) -> Planned<Located> {
         let base = context.thread.surroundings.borrow().base.clone();
         if let Some((number, rest)) = through_descriptor(path) {
             return self.locate_below(context, base, number, rest, follows);
@@ -76,8 +101,16 @@ impl Planner {
         self.locate_from(context, &base, path, follows)
     }
 
-    /// What a path through one of the process's own descriptors means: `rest` below it, or it itself.
-    fn locate_below(&mut self, context: &mut Context, mut base: Base, number: i32, rest: &[u8], follows: bool) -> Planned<Located> {
+    /// What a path through one of the process's own descriptors means: `rest` below it, or it
+    /// itself.
+    fn locate_below(
+        &mut self,
+        context: &mut Context,
+        mut base: Base,
+        number: i32,
+        rest: &[u8],
+        follows: bool,
+    ) -> Planned<Located> {
         let node = self.file(context, number)?.1;
         if !rest.is_empty() {
             base.current = node;
@@ -92,12 +125,21 @@ impl Planner {
         self.locate_from(context, &base, &name, false)
     }
 
-    fn locate_from(&mut self, context: &mut Context, base: &Base, path: &[u8], follows: bool) -> Planned<Located> {
+    fn locate_from(
+        &mut self,
+        context: &mut Context,
+        base: &Base,
+        path: &[u8],
+        follows: bool,
+    ) -> Planned<Located> {
         context.turn.is_used = true;
         match self.world.resolve(base, path, follows, &mut context.turn) {
             Resolution::Simulated(reason) => Err(Plan::Simulated(reason)),
             Resolution::Spot(spot) => {
-                let directory = self.world.folder_of(&spot.directory).ok_or(Plan::Simulated(REMOVED_DIRECTORY))?;
+                let directory = self
+                    .world
+                    .folder_of(&spot.directory)
+                    .ok_or(Plan::Simulated(REMOVED_DIRECTORY))?;
                 let mut name = if spot.is_plain() { spot.name.clone() } else { Vec::new() };
                 if spot.wants_directory && spot.is_plain() {
                     name.push(b'/');
@@ -106,7 +148,8 @@ impl Planner {
             }
             Resolution::Broken => {
                 let start = if path.first() == Some(&b'/') { &base.root } else { &base.current };
-                let start = self.world.folder_of(start).ok_or(Plan::Simulated(REMOVED_DIRECTORY))?;
+                let start =
+                    self.world.folder_of(start).ok_or(Plan::Simulated(REMOVED_DIRECTORY))?;
                 Ok(Located { place: unresolved(start.path(), path, follows), spot: None })
             }
         }
@@ -125,13 +168,17 @@ impl Planner {
     }
 }
 
-/// The descriptor that a path goes through as the kernel shows it to its own process, and what follows.
+/// The descriptor that a path goes through as the kernel shows it to its own process, and what
+/// follows.
 fn through_descriptor(path: &[u8]) -> Option<(i32, &[u8])> {
     let folders: [&[u8]; 3] = [b"/proc/self/fd/", b"/proc/thread-self/fd/", b"/dev/fd/"];
     let rest = folders.iter().find_map(|folder| path.strip_prefix(*folder))?;
     let end = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
     let number = std::str::from_utf8(&rest[..end]).ok()?.parse().ok()?;
-    let below = rest[end..].iter().position(|byte| *byte != b'/').map_or(&[][..], |start| &rest[end + start..]);
+    let below = rest[end..]
+        .iter()
+        .position(|byte| *byte != b'/')
+        .map_or(&[][..], |start| &rest[end + start..]);
     Some((number, below))
 }
 
@@ -140,7 +187,11 @@ fn unresolved(start: &[u8], path: &[u8], follows: bool) -> Place {
     let whole = [start, b"/", path].concat();
     let end = whole.iter().rposition(|byte| *byte != b'/').map_or(0, |index| index + 1);
     let split = whole[..end].iter().rposition(|byte| *byte == b'/').unwrap_or(0);
-    Place { directory: Folder::new(whole[..split].to_vec()), name: whole[split + 1..].to_vec(), follows }
+    Place {
+        directory: Folder::new(whole[..split].to_vec()),
+        name: whole[split + 1..].to_vec(),
+        follows,
+    }
 }
 
 #[cfg(test)]
@@ -158,7 +209,11 @@ mod tests {
             ("/proc/1/fd/3", None),
         ];
         for (path, expected) in cases {
-            assert_eq!(through_descriptor(path.as_bytes()), expected.map(|(number, rest)| (number, rest.as_bytes())), "{path}");
+            assert_eq!(
+                through_descriptor(path.as_bytes()),
+                expected.map(|(number, rest)| (number, rest.as_bytes())),
+                "{path}"
+            );
         }
     }
 }

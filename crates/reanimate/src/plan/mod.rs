@@ -1,8 +1,8 @@
 //! Planning: what each traced call means, what has to be done for it, and what it has to wait for.
 //!
-//! One thread plans the whole trace, in the order in which the calls took effect. It knows every process, descriptor and
-//! path of the trace as the *traced results* tell, so that workers need no tables and no locks: they get open files and
-//! places below the root.
+//! One thread plans the whole trace, in the order in which the calls took effect. It knows every
+//! process, descriptor and path of the trace as the *traced results* tell, so that workers need no
+//! tables and no locks: they get open files and places below the root.
 
 mod attributes;
 mod data;
@@ -43,7 +43,8 @@ pub use workers::Pool;
 pub enum Plan {
     /// A worker executes it.
     Execute(Action),
-    /// It has no effect on files, or none that can be repeated: its traced result stands. The reason.
+    /// It has no effect on files, or none that can be repeated: its traced result stands. The
+    /// reason.
     Simulated(&'static str),
     /// It is left out although it may have had an effect on files. The reason.
     Skipped(&'static str),
@@ -127,7 +128,8 @@ impl Planner {
         self.preparation
     }
 
-    /// Plans a record. Tasks come out with the index of their worker, to be executed in this order by each of them.
+    /// Plans a record. Tasks come out with the index of their worker, to be executed in this order
+    /// by each of them.
     fn plan_now(&mut self, record: TraceRecord, out: &mut Vec<(u32, Task)>) {
         match record {
             TraceRecord::Call(call) => self.plan_call(call, out),
@@ -141,7 +143,9 @@ impl Planner {
         self.call_count += 1;
         let thread = self.thread_of(call.process, call.thread);
         let mut turn = Turn::new(self.pool.next_ticket(thread.worker));
-        if let Some(maker) = self.threads.get_mut(call.thread).and_then(|thread| thread.made_by.take()) {
+        if let Some(maker) =
+            self.threads.get_mut(call.thread).and_then(|thread| thread.made_by.take())
+        {
             add(&mut turn.dependencies, maker);
         }
         let mut context = Context { call: &call, arguments: Arguments(&call), thread, turn };
@@ -152,11 +156,16 @@ impl Planner {
         let Context { thread, turn, .. } = context;
         let action = self.count(plan, &turn);
         if let Some(action) = action {
-            self.emit(thread.worker, Task { call, action, dependencies: turn.dependencies, identity: thread.identity }, out);
+            self.emit(
+                thread.worker,
+                Task { call, action, dependencies: turn.dependencies, identity: thread.identity },
+                out,
+            );
         }
     }
 
-    /// Counts what is not executed. What waits, or is waited for, has its place among the tasks all the same.
+    /// Counts what is not executed. What waits, or is waited for, has its place among the tasks all
+    /// the same.
     fn count(&mut self, plan: Plan, turn: &Turn) -> Option<Action> {
         match plan {
             Plan::Execute(action) => return Some(action),
@@ -174,7 +183,9 @@ impl Planner {
 
     fn dispatch(&mut self, context: &mut Context) -> Planned<Plan> {
         match i64::from(context.call.number) {
-            sys::SYS_open | sys::SYS_openat | sys::SYS_openat2 | sys::SYS_creat => self.open(context),
+            sys::SYS_open | sys::SYS_openat | sys::SYS_openat2 | sys::SYS_creat => {
+                self.open(context)
+            }
             sys::SYS_close
             | sys::SYS_close_range
             | sys::SYS_dup
@@ -202,9 +213,12 @@ impl Planner {
             | sys::SYS_syncfs
             | sys::SYS_fadvise64
             | sys::SYS_readahead => self.data(context),
-            sys::SYS_copy_file_range | sys::SYS_sendfile | sys::SYS_splice | sys::SYS_tee | sys::SYS_vmsplice | sys::SYS_ioctl => {
-                self.move_data(context)
-            }
+            sys::SYS_copy_file_range
+            | sys::SYS_sendfile
+            | sys::SYS_splice
+            | sys::SYS_tee
+            | sys::SYS_vmsplice
+            | sys::SYS_ioctl => self.move_data(context),
             sys::SYS_stat
             | sys::SYS_lstat
             | sys::SYS_fstat
@@ -256,9 +270,13 @@ impl Planner {
             | sys::SYS_removexattr
             | sys::SYS_lremovexattr
             | sys::SYS_fremovexattr => self.attributes(context),
-            sys::SYS_socketpair | sys::SYS_sendmsg | sys::SYS_recvmsg | sys::SYS_bind | sys::SYS_connect | sys::SYS_accept | sys::SYS_accept4 => {
-                self.sockets(context)
-            }
+            sys::SYS_socketpair
+            | sys::SYS_sendmsg
+            | sys::SYS_recvmsg
+            | sys::SYS_bind
+            | sys::SYS_connect
+            | sys::SYS_accept
+            | sys::SYS_accept4 => self.sockets(context),
             _ => self.processes(context),
         }
     }
@@ -271,7 +289,13 @@ fn not_repeated(call: &TracedCall) -> Option<Plan> {
         sys::EINTR | sys::EAGAIN | 512..=516 => "interrupted, or would have waited",
         sys::EFAULT => "given bad addresses",
         sys::ENOSYS => "not known to the traced kernel",
-        sys::ENOSPC | sys::EDQUOT | sys::EIO | sys::ENOMEM | sys::EMFILE | sys::ENFILE | sys::ETXTBSY => MACHINE,
+        sys::ENOSPC
+        | sys::EDQUOT
+        | sys::EIO
+        | sys::ENOMEM
+        | sys::EMFILE
+        | sys::ENFILE
+        | sys::ETXTBSY => MACHINE,
         _ => return None,
     };
     Some(Plan::Simulated(reason))

@@ -22,28 +22,57 @@ impl Planner {
         let offset = |index: u8| arguments.input(index).and_then(|buffer| u64_at(&buffer.data, 0));
         let descriptor = |index| arguments.descriptor(index);
         match i64::from(context.call.number) {
-            sys::SYS_sendfile => self.transfer(context, Transfer::SendFile, (descriptor(1), offset(2)), (descriptor(0), None)),
-            sys::SYS_copy_file_range => self.transfer(context, Transfer::CopyFileRange, (descriptor(0), offset(1)), (descriptor(2), offset(3))),
-            sys::SYS_splice => self.transfer(context, Transfer::Splice, (descriptor(0), offset(1)), (descriptor(2), offset(3))),
+            sys::SYS_sendfile => self.transfer(
+                context,
+                Transfer::SendFile,
+                (descriptor(1), offset(2)),
+                (descriptor(0), None),
+            ),
+            sys::SYS_copy_file_range => self.transfer(
+                context,
+                Transfer::CopyFileRange,
+                (descriptor(0), offset(1)),
+                (descriptor(2), offset(3)),
+            ),
+            sys::SYS_splice => self.transfer(
+                context,
+                Transfer::Splice,
+                (descriptor(0), offset(1)),
+                (descriptor(2), offset(3)),
+            ),
             sys::SYS_vmsplice => self.vmsplice(context),
             sys::SYS_ioctl => self.ioctl(context),
             _ => self.tee(context),
         }
     }
 
-    fn transfer(&mut self, context: &mut Context, how: Transfer, from: (i32, Option<u64>), to: (i32, Option<u64>)) -> Planned<Plan> {
+    fn transfer(
+        &mut self,
+        context: &mut Context,
+        how: Transfer,
+        from: (i32, Option<u64>),
+        to: (i32, Option<u64>),
+    ) -> Planned<Plan> {
         let source = self.description(context, from.0)?;
         let destination = self.description(context, to.0)?;
         let bytes = u64::try_from(context.call.result).unwrap_or(0);
         for description in [&source, &destination] {
             if let Opened::Virtual(reason) = description.opened {
-                return self.half_transfer(context, (&source, from.1), (&destination, to.1), bytes, reason);
+                return self.half_transfer(
+                    context,
+                    (&source, from.1),
+                    (&destination, to.1),
+                    bytes,
+                    reason,
+                );
             }
         }
         let starts = (from.1.or(source.position.get()), to.1.or(destination.position.get()));
         self.use_source(context, &source, from.1, bytes);
         self.use_destination(context, &destination, to.1, bytes);
-        if let (Opened::Node(from), Opened::Node(to), (Some(from_start), Some(to_start))) = (&source.opened, &destination.opened, starts) {
+        if let (Opened::Node(from), Opened::Node(to), (Some(from_start), Some(to_start))) =
+            (&source.opened, &destination.opened, starts)
+        {
             self.note_copied(from, from_start, to, to_start..to_start.saturating_add(bytes));
             self.prove_moved(context, from, from_start);
         }
@@ -81,7 +110,12 @@ impl Planner {
                 if let Some(start) = start {
                     self.prove_moved(context, node, start);
                 }
-                Ok(Plan::Execute(Action::Read { handle, offset: from.1, requested: bytes, buffers }))
+                Ok(Plan::Execute(Action::Read {
+                    handle,
+                    offset: from.1,
+                    requested: bytes,
+                    buffers,
+                }))
             }
             Opened::Pipe => {
                 use_pipe(from.0, PipeEnd::Reading, context);
@@ -92,9 +126,17 @@ impl Planner {
     }
 
     /// Writes what came from a descriptor that is only simulated.
-    fn put_moved(&mut self, context: &mut Context, to: (&Rc<Description>, Option<u64>), bytes: u64) -> Planned<Plan> {
+    fn put_moved(
+        &mut self,
+        context: &mut Context,
+        to: (&Rc<Description>, Option<u64>),
+        bytes: u64,
+    ) -> Planned<Plan> {
         if context.call.moved().is_none_or(|moved| (moved.data.len() as u64) < bytes) {
-            return Ok(Plan::Skipped("data that came from a simulated descriptor inside the kernel, and are not in the trace"));
+            return Ok(Plan::Skipped(
+                "data that came from a simulated descriptor inside the kernel, and are not in the \
+                trace",
+            ));
         }
         self.use_destination(context, to.0, to.1, bytes);
         let (handle, data) = (to.0.handle.clone(), moved(context));
@@ -122,7 +164,13 @@ impl Planner {
         }
     }
 
-    fn use_source(&mut self, context: &mut Context, source: &Rc<Description>, offset: Option<u64>, bytes: u64) {
+    fn use_source(
+        &mut self,
+        context: &mut Context,
+        source: &Rc<Description>,
+        offset: Option<u64>,
+        bytes: u64,
+    ) {
         if offset.is_none() {
             use_pipe(source, PipeEnd::Reading, context);
         }
@@ -132,17 +180,29 @@ impl Planner {
         match offset.or(source.position.get()) {
             Some(start) => {
                 let end = start.saturating_add(bytes);
-                node.borrow_mut().content.read(start..end, context.turn.ticket, &mut context.turn.dependencies);
+                node.borrow_mut().content.read(
+                    start..end,
+                    context.turn.ticket,
+                    &mut context.turn.dependencies,
+                );
                 self.prove_least_size(node, end);
                 if offset.is_none() {
                     source.position.set(Some(end));
                 }
             }
-            None => node.borrow_mut().content.whole(context.turn.ticket, &mut context.turn.dependencies),
+            None => {
+                node.borrow_mut().content.whole(context.turn.ticket, &mut context.turn.dependencies)
+            }
         }
     }
 
-    fn use_destination(&mut self, context: &mut Context, destination: &Rc<Description>, offset: Option<u64>, bytes: u64) {
+    fn use_destination(
+        &mut self,
+        context: &mut Context,
+        destination: &Rc<Description>,
+        offset: Option<u64>,
+        bytes: u64,
+    ) {
         if offset.is_none() {
             use_pipe(destination, PipeEnd::Writing, context);
         }
@@ -156,20 +216,27 @@ impl Planner {
         }
     }
 
-    /// At the end for writing pages are given away, at the other one they come: either way the trace has them.
+    /// At the end for writing pages are given away, at the other one they come: either way the
+    /// trace has them.
     fn vmsplice(&mut self, context: &mut Context) -> Planned<Plan> {
         let description = self.description(context, context.arguments.descriptor(0))?;
         match description.opened {
             Opened::Virtual(reason) => return Err(Plan::Simulated(reason)),
             Opened::Node(_) => return Err(Plan::Simulated("other uses of vmsplice")),
-            Opened::Pipe if !context.succeeded() => return Err(Plan::Simulated("vmsplice that failed")),
+            Opened::Pipe if !context.succeeded() => {
+                return Err(Plan::Simulated("vmsplice that failed"));
+            }
             Opened::Pipe => {}
         }
         let is_read = description.flags.get() & sys::O_ACCMODE as u32 == sys::O_RDONLY as u32;
         use_pipe(&description, if is_read { PipeEnd::Reading } else { PipeEnd::Writing }, context);
         let handle = description.handle.clone();
         if is_read {
-            return Ok(Plan::Execute(Action::ReadPipe { handle, requested: context.call.result.unsigned_abs(), buffers: 1 }));
+            return Ok(Plan::Execute(Action::ReadPipe {
+                handle,
+                requested: context.call.result.unsigned_abs(),
+                buffers: 1,
+            }));
         }
         // Some tracers take the pages before the call, some behind it.
         let before = pieces(context.call, 1, BufferDirection::Input).next().is_some();
@@ -181,10 +248,18 @@ impl Planner {
         let (destination, source, range) = match context.arguments.uint(1) {
             CLONE => (context.arguments.descriptor(0), context.arguments.descriptor(2), None),
             CLONE_PART => {
-                let data = &context.arguments.input(2).ok_or(Plan::Skipped("file clones whose range is not in the trace"))?.data;
-                let field = |offset| u64_at(data, offset).ok_or(Plan::Skipped("file clones whose range is not in the trace"));
+                let data = &context
+                    .arguments
+                    .input(2)
+                    .ok_or(Plan::Skipped("file clones whose range is not in the trace"))?
+                    .data;
+                let field = |offset| {
+                    u64_at(data, offset)
+                        .ok_or(Plan::Skipped("file clones whose range is not in the trace"))
+                };
                 let source = i32_at(data, 0).unwrap_or(-1);
-                let range = CloneRange { from_offset: field(8)?, bytes: field(16)?, to_offset: field(24)? };
+                let range =
+                    CloneRange { from_offset: field(8)?, bytes: field(16)?, to_offset: field(24)? };
                 (context.arguments.descriptor(0), source, Some(range))
             }
             _ => return Ok(Plan::Simulated("ioctl: commands to devices and file systems")),
@@ -199,14 +274,24 @@ impl Planner {
         to.borrow_mut().content.size = from.borrow().content.size.filter(|_| range.is_none());
         let copied = range.unwrap_or(CloneRange { from_offset: 0, bytes: 0, to_offset: 0 });
         let bytes = if copied.bytes == 0 { u64::MAX } else { copied.bytes };
-        self.note_copied(&from, copied.from_offset, &to, copied.to_offset..copied.to_offset.saturating_add(bytes));
+        self.note_copied(
+            &from,
+            copied.from_offset,
+            &to,
+            copied.to_offset..copied.to_offset.saturating_add(bytes),
+        );
         self.prove_moved(context, &from, copied.from_offset);
-        Ok(Plan::Execute(Action::Clone { from: source.handle.clone(), to: destination.handle.clone(), range }))
+        Ok(Plan::Execute(Action::Clone {
+            from: source.handle.clone(),
+            to: destination.handle.clone(),
+            range,
+        }))
     }
 }
 
 /// Where a call that moves data inside the kernel has them.
 fn moved(context: &Context) -> Data {
-    let argument = moved_argument(context.call.number, context.arguments.word(1)).unwrap_or_default();
+    let argument =
+        moved_argument(context.call.number, context.arguments.word(1)).unwrap_or_default();
     Data { argument, direction: BufferDirection::Output }
 }

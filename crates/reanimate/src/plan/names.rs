@@ -22,12 +22,18 @@ impl Planner {
             sys::SYS_mkdirat => self.make_directory(context, Some(0), 1),
             sys::SYS_rmdir => self.remove(context, None, 0, true),
             sys::SYS_unlink => self.remove(context, None, 0, false),
-            sys::SYS_unlinkat => self.remove(context, Some(0), 1, arguments.uint(2) & sys::AT_REMOVEDIR as u32 != 0),
+            sys::SYS_unlinkat => {
+                self.remove(context, Some(0), 1, arguments.uint(2) & sys::AT_REMOVEDIR as u32 != 0)
+            }
             sys::SYS_rename => self.rename(context, (None, 0), (None, 1), 0),
             sys::SYS_renameat => self.rename(context, (Some(0), 1), (Some(2), 3), 0),
-            sys::SYS_renameat2 => self.rename(context, (Some(0), 1), (Some(2), 3), arguments.uint(4)),
+            sys::SYS_renameat2 => {
+                self.rename(context, (Some(0), 1), (Some(2), 3), arguments.uint(4))
+            }
             sys::SYS_link => self.link(context, (None, 0), (None, 1), 0),
-            sys::SYS_linkat => self.link(context, (Some(0), 1), (Some(2), 3), arguments.uint(4) as i32),
+            sys::SYS_linkat => {
+                self.link(context, (Some(0), 1), (Some(2), 3), arguments.uint(4) as i32)
+            }
             sys::SYS_symlink => self.symlink(context, 0, (None, 1)),
             sys::SYS_symlinkat => self.symlink(context, 0, (Some(1), 2)),
             sys::SYS_mknod => self.make_node(context, (None, 0), arguments.uint(1)),
@@ -35,15 +41,26 @@ impl Planner {
         }
     }
 
-    /// A name to be made, moved or removed: a link of that name is meant itself, even with a slash behind it.
-    fn name(&mut self, context: &mut Context, directory: Option<usize>, path: u8) -> Planned<Located> {
+    /// A name to be made, moved or removed: a link of that name is meant itself, even with a slash
+    /// behind it.
+    fn name(
+        &mut self,
+        context: &mut Context,
+        directory: Option<usize>,
+        path: u8,
+    ) -> Planned<Located> {
         let path = context.arguments.text(path).ok_or(Plan::Simulated(NO_TARGET))?;
-        let end = path.iter().rposition(|byte| *byte != b'/').map_or(path.len().min(1), |index| index + 1);
+        let end = path
+            .iter()
+            .rposition(|byte| *byte != b'/')
+            .map_or(path.len().min(1), |index| index + 1);
         let mut located = self.locate_path(context, directory, &path[..end], false)?;
         match &mut located.spot {
             Some(spot) if !spot.is_plain() => {
-                // `.`, `..` or the root: nothing that could be made or removed. It fails, and shall fail again.
-                located.place.name = if spot.name.is_empty() { b".".to_vec() } else { spot.name.clone() };
+                // `.`, `..` or the root: nothing that could be made or removed. It fails, and shall
+                // fail again.
+                located.place.name =
+                    if spot.name.is_empty() { b".".to_vec() } else { spot.name.clone() };
                 located.spot = None;
             }
             Some(spot) => {
@@ -63,7 +80,11 @@ impl Planner {
         if let Some(node) = spot.node() {
             use_attributes(node, Access::Share, &mut context.turn);
             if let Kind::Directory(directory) = &mut node.borrow_mut().kind {
-                directory.list.join(Access::Share, context.turn.ticket, &mut context.turn.dependencies);
+                directory.list.join(
+                    Access::Share,
+                    context.turn.ticket,
+                    &mut context.turn.dependencies,
+                );
             }
         }
         match -context.call.result as i32 {
@@ -87,7 +108,12 @@ impl Planner {
         located.place
     }
 
-    fn make_directory(&mut self, context: &mut Context, directory: Option<usize>, path: u8) -> Planned<Plan> {
+    fn make_directory(
+        &mut self,
+        context: &mut Context,
+        directory: Option<usize>,
+        path: u8,
+    ) -> Planned<Plan> {
         let mode = context.arguments.uint(usize::from(path) + 1) & 0o7777;
         let located = self.name(context, directory, path)?;
         let place = self.make(context, located, Node::directory());
@@ -95,7 +121,12 @@ impl Planner {
         Ok(Plan::Execute(Action::MakeDirectory { place, mode }))
     }
 
-    pub(super) fn make_node(&mut self, context: &mut Context, (directory, path): (Option<usize>, u8), mode: u32) -> Planned<Plan> {
+    pub(super) fn make_node(
+        &mut self,
+        context: &mut Context,
+        (directory, path): (Option<usize>, u8),
+        mode: u32,
+    ) -> Planned<Plan> {
         let located = self.name(context, directory, path)?;
         let mode = mode & !(context.thread.surroundings.borrow().umask & 0o777);
         let node = match mode & sys::S_IFMT {
@@ -111,14 +142,25 @@ impl Planner {
         Ok(Plan::Execute(Action::MakeNode { place, mode }))
     }
 
-    fn symlink(&mut self, context: &mut Context, target: u8, (directory, path): (Option<usize>, u8)) -> Planned<Plan> {
+    fn symlink(
+        &mut self,
+        context: &mut Context,
+        target: u8,
+        (directory, path): (Option<usize>, u8),
+    ) -> Planned<Plan> {
         let target = context.arguments.text(target).ok_or(Plan::Simulated(NO_TARGET))?.to_vec();
         let located = self.name(context, directory, path)?;
         let place = self.make(context, located, Node::new(Kind::Symlink(target.clone())));
         Ok(Plan::Execute(Action::MakeSymlink { place, target }))
     }
 
-    fn remove(&mut self, context: &mut Context, directory: Option<usize>, path: u8, is_directory: bool) -> Planned<Plan> {
+    fn remove(
+        &mut self,
+        context: &mut Context,
+        directory: Option<usize>,
+        path: u8,
+        is_directory: bool,
+    ) -> Planned<Plan> {
         let located = self.name(context, directory, path)?;
         let plan = Plan::Execute(Action::Remove { place: located.place, is_directory });
         let Some(mut spot) = located.spot else {
@@ -147,11 +189,21 @@ impl Planner {
     fn unnamed(&mut self, context: &mut Context, node: &NodeRef) {
         use_attributes(node, Access::Exclusive, &mut context.turn);
         if let Kind::Directory(directory) = &mut node.borrow_mut().kind {
-            directory.list.join(Access::Exclusive, context.turn.ticket, &mut context.turn.dependencies);
+            directory.list.join(
+                Access::Exclusive,
+                context.turn.ticket,
+                &mut context.turn.dependencies,
+            );
         }
     }
 
-    fn rename(&mut self, context: &mut Context, from: (Option<usize>, u8), to: (Option<usize>, u8), flags: u32) -> Planned<Plan> {
+    fn rename(
+        &mut self,
+        context: &mut Context,
+        from: (Option<usize>, u8),
+        to: (Option<usize>, u8),
+        flags: u32,
+    ) -> Planned<Plan> {
         let from = self.name(context, from.0, from.1)?;
         let to = self.name(context, to.0, to.1)?;
         let plan = Plan::Execute(Action::Rename { from: from.place, to: to.place, flags });
@@ -197,11 +249,23 @@ impl Planner {
         Ok(simulated.unwrap_or(plan))
     }
 
-    fn link(&mut self, context: &mut Context, from: (Option<usize>, u8), to: (Option<usize>, u8), flags: i32) -> Planned<Plan> {
-        let follows = if flags & sys::AT_SYMLINK_FOLLOW == 0 { sys::AT_SYMLINK_NOFOLLOW } else { 0 };
+    fn link(
+        &mut self,
+        context: &mut Context,
+        from: (Option<usize>, u8),
+        to: (Option<usize>, u8),
+        flags: i32,
+    ) -> Planned<Plan> {
+        let follows =
+            if flags & sys::AT_SYMLINK_FOLLOW == 0 { sys::AT_SYMLINK_NOFOLLOW } else { 0 };
         let (source, node) = match self.named_by_descriptor(context, from.1) {
             Some((source, node)) => (source, Some(node)),
-            None => self.target(context, (from.0, Some(from.1)), follows | flags & sys::AT_EMPTY_PATH, Evidence::Exists)?,
+            None => self.target(
+                context,
+                (from.0, Some(from.1)),
+                follows | flags & sys::AT_EMPTY_PATH,
+                Evidence::Exists,
+            )?,
         };
         let located = self.name(context, to.0, to.1)?;
         let place = match node {
@@ -220,12 +284,22 @@ impl Planner {
         Ok(Plan::Execute(Action::Link { from: source, to: place }))
     }
 
-    /// The open file that a path such as `/proc/self/fd/5` means: how files without a name are given one, and how the C
-    /// library changes modes without following links.
-    pub(super) fn named_by_descriptor(&mut self, context: &mut Context, path: u8) -> Option<(Target, NodeRef)> {
-        let text = context.arguments.text(path).filter(|text| text.starts_with(b"/proc/") || text.starts_with(b"/dev/fd/"))?;
+    /// The open file that a path such as `/proc/self/fd/5` means: how files without a name are
+    /// given one, and how the C library changes modes without following links.
+    pub(super) fn named_by_descriptor(
+        &mut self,
+        context: &mut Context,
+        path: u8,
+    ) -> Option<(Target, NodeRef)> {
+        let text = context
+            .arguments
+            .text(path)
+            .filter(|text| text.starts_with(b"/proc/") || text.starts_with(b"/dev/fd/"))?;
         let text = std::str::from_utf8(text).ok()?;
-        let number = text.strip_prefix("/proc/").and_then(|rest| rest.split_once("/fd/")).map(|(_, number)| number);
+        let number = text
+            .strip_prefix("/proc/")
+            .and_then(|rest| rest.split_once("/fd/"))
+            .map(|(_, number)| number);
         let number = number.or_else(|| text.strip_prefix("/dev/fd/"))?.parse().ok()?;
         let description = self.description(context, number).ok()?;
         match &description.opened {

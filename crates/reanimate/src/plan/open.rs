@@ -17,7 +17,8 @@ const DEVICES: &str = "devices";
 
 impl Planner {
     pub(super) fn open(&mut self, context: &mut Context) -> Planned<Plan> {
-        let opening = Opening::of(context.call).ok_or(Plan::Simulated("calls whose arguments are not in the trace"))?;
+        let opening = Opening::of(context.call)
+            .ok_or(Plan::Simulated("calls whose arguments are not in the trace"))?;
         let Opening { directory, path, flags, mode } = opening;
         let follows = flags & sys::O_NOFOLLOW as u32 == 0 && !is_exclusive(flags);
         let located = match self.locate(context, directory, path, follows) {
@@ -57,7 +58,11 @@ impl Planner {
         if let Some(fifo) = fifo {
             if opening.writes() {
                 fifo.open_writers.set(fifo.open_writers.get() + 1);
-                fifo.writers.borrow_mut().join(Access::Exclusive, ticket, &mut context.turn.dependencies);
+                fifo.writers.borrow_mut().join(
+                    Access::Exclusive,
+                    ticket,
+                    &mut context.turn.dependencies,
+                );
                 context.turn.is_used = true;
             }
             let _ = description.fifo.set(fifo); // it is new, so it had none
@@ -69,7 +74,12 @@ impl Planner {
     }
 
     /// What a successful opening found or made.
-    fn opened_node(&mut self, context: &mut Context, spot: &mut Spot, flags: u32) -> Planned<NodeRef> {
+    fn opened_node(
+        &mut self,
+        context: &mut Context,
+        spot: &mut Spot,
+        flags: u32,
+    ) -> Planned<NodeRef> {
         if flags & sys::O_TMPFILE as u32 == sys::O_TMPFILE as u32 {
             let directory = spot.suppose(|| Kind::Directory(Directory::default()));
             self.prove(&directory, Evidence::Directory);
@@ -81,7 +91,9 @@ impl Planner {
             return Ok(self.made_file(context, spot, flags));
         }
         let wants_directory = flags & sys::O_DIRECTORY as u32 != 0 || spot.wants_directory;
-        let node = spot.suppose(|| if wants_directory { Kind::Directory(Directory::default()) } else { Kind::Unknown });
+        let node = spot.suppose(|| {
+            if wants_directory { Kind::Directory(Directory::default()) } else { Kind::Unknown }
+        });
         self.use_spot(context, spot, Access::Share);
         let evidence = match flags & sys::O_ACCMODE as u32 {
             _ if wants_directory => Evidence::Directory,
@@ -103,7 +115,8 @@ impl Planner {
         Ok(node)
     }
 
-    /// A file that the call made, unless it was there before: only what is read from it later can tell.
+    /// A file that the call made, unless it was there before: only what is read from it later can
+    /// tell.
     fn made_file(&mut self, context: &Context, spot: &Spot, flags: u32) -> NodeRef {
         let node = new_file();
         if matches!(spot.found, Found::Unknown) && !is_exclusive(flags) {
@@ -122,8 +135,15 @@ impl Planner {
         node
     }
 
-    /// A path on which something is missing. Whoever succeeded all the same is not explained by the trace.
-    fn open_nowhere(&mut self, context: &mut Context, place: Place, flags: u32, mode: u32) -> Planned<Plan> {
+    /// A path on which something is missing. Whoever succeeded all the same is not explained by the
+    /// trace.
+    fn open_nowhere(
+        &mut self,
+        context: &mut Context,
+        place: Place,
+        flags: u32,
+        mode: u32,
+    ) -> Planned<Plan> {
         if context.succeeded() {
             const REASON: &str = "paths through directories that the trace does not explain";
             self.open_virtual(context, REASON, flags);
@@ -132,7 +152,14 @@ impl Planner {
         Ok(Plan::Execute(Action::Open { place, flags, mode, handle: Default::default() }))
     }
 
-    fn open_failed(&mut self, context: &mut Context, place: Place, spot: &Spot, flags: u32, mode: u32) -> Planned<Plan> {
+    fn open_failed(
+        &mut self,
+        context: &mut Context,
+        place: Place,
+        spot: &Spot,
+        flags: u32,
+        mode: u32,
+    ) -> Planned<Plan> {
         self.use_spot(context, spot, Access::Share);
         if let Some(node) = spot.node() {
             if let Kind::Other = node.borrow().kind {
@@ -142,11 +169,19 @@ impl Planner {
         }
         if context.failed_with(sys::EEXIST) || context.failed_with(sys::EISDIR) {
             let is_directory = context.failed_with(sys::EISDIR);
-            self.prove_spot(spot, if is_directory { Evidence::Directory } else { Evidence::Exists });
+            self.prove_spot(
+                spot,
+                if is_directory { Evidence::Directory } else { Evidence::Exists },
+            );
         }
         // Should it succeed this time, then at least without harm to what is there.
         let flags = flags & !(sys::O_TRUNC as u32);
-        Ok(Plan::Execute(Action::Open { place, flags, mode: mode & 0o7777, handle: Default::default() }))
+        Ok(Plan::Execute(Action::Open {
+            place,
+            flags,
+            mode: mode & 0o7777,
+            handle: Default::default(),
+        }))
     }
 
     /// A descriptor that is only simulated.

@@ -1,4 +1,5 @@
-//! Processes and threads: never made, only followed. Working directories, masks and users with them.
+//! Processes and threads: never made, only followed. Working directories, masks and users with
+//! them.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -27,7 +28,9 @@ impl Planner {
             sys::SYS_chdir | sys::SYS_fchdir | sys::SYS_chroot => return self.enter(context),
             sys::SYS_execve | sys::SYS_execveat => return Ok(self.exec(context)),
             _ if !succeeded || !returned(context.call) => {}
-            sys::SYS_clone | sys::SYS_clone3 | sys::SYS_fork | sys::SYS_vfork => self.clone(context),
+            sys::SYS_clone | sys::SYS_clone3 | sys::SYS_fork | sys::SYS_vfork => {
+                self.clone(context)
+            }
             sys::SYS_wait4 | sys::SYS_waitid => return Ok(self.wait(context)),
             sys::SYS_umask => {
                 context.thread.surroundings.borrow_mut().umask = context.arguments.uint(0) & 0o777;
@@ -46,13 +49,16 @@ impl Planner {
                 self.change_identity(context);
                 return Ok(Plan::Simulated(USERS));
             }
-            sys::SYS_mount | sys::SYS_umount2 | sys::SYS_pivot_root | sys::SYS_move_mount => return Ok(self.mount(context)),
+            sys::SYS_mount | sys::SYS_umount2 | sys::SYS_pivot_root | sys::SYS_move_mount => {
+                return Ok(self.mount(context));
+            }
             _ => {}
         }
         Ok(self.by_table(context))
     }
 
-    /// Calls that no function is for: the table says whether they make descriptors, and what they are about.
+    /// Calls that no function is for: the table says whether they make descriptors, and what they
+    /// are about.
     fn by_table(&mut self, context: &mut Context) -> Plan {
         let call = u16::try_from(context.call.number).ok().and_then(table::call);
         let Some(call) = call else {
@@ -66,11 +72,20 @@ impl Planner {
             _ => return Plan::Skipped("descriptors that the replay cannot follow"),
         }
         let changes_files = row.arguments.iter().any(|argument| match &argument.kind {
-            ArgumentKind::Pointer(pointer) => pointer.element == "path" && pointer.direction == Direction::In,
+            ArgumentKind::Pointer(pointer) => {
+                pointer.element == "path" && pointer.direction == Direction::In
+            }
             ArgumentKind::Value(_) => false,
         });
-        let looks = matches!(i64::from(context.call.number), sys::SYS_statfs | sys::SYS_name_to_handle_at | sys::SYS_inotify_add_watch);
-        if changes_files && !looks && context.succeeded() { Plan::Skipped(REFUSED) } else { Plan::Simulated(reason) }
+        let looks = matches!(
+            i64::from(context.call.number),
+            sys::SYS_statfs | sys::SYS_name_to_handle_at | sys::SYS_inotify_add_watch
+        );
+        if changes_files && !looks && context.succeeded() {
+            Plan::Skipped(REFUSED)
+        } else {
+            Plan::Simulated(reason)
+        }
     }
 
     /// The thread of a call, made up if nothing said where it came from.
@@ -82,7 +97,14 @@ impl Planner {
         let relative = relative.unwrap_or_else(|| {
             let base = Base { root: self.world.root.clone(), current: self.world.root.clone() };
             let surroundings = Rc::new(RefCell::new(Surroundings { base, umask: 0o022 }));
-            Thread { process, descriptors: Rc::default(), surroundings, identity: None, worker: 0, made_by: None }
+            Thread {
+                process,
+                descriptors: Rc::default(),
+                surroundings,
+                identity: None,
+                worker: 0,
+                made_by: None,
+            }
         });
         self.add_thread(id, Thread { process, made_by: None, ..relative })
     }
@@ -99,12 +121,15 @@ impl Planner {
     }
 
     fn clone(&mut self, context: &mut Context) {
-        let Some(child) = u32::try_from(context.call.result).ok().filter(|child| *child != 0) else {
+        let Some(child) = u32::try_from(context.call.result).ok().filter(|child| *child != 0)
+        else {
             return;
         };
         let flags = match i64::from(context.call.number) {
             sys::SYS_clone => context.arguments.word(0),
-            sys::SYS_clone3 => context.arguments.input(0).and_then(|buffer| u64_at(&buffer.data, 0)).unwrap_or(0),
+            sys::SYS_clone3 => {
+                context.arguments.input(0).and_then(|buffer| u64_at(&buffer.data, 0)).unwrap_or(0)
+            }
             _ => 0,
         };
         let has = |flag: i32| flags & flag as u64 != 0;
@@ -198,7 +223,10 @@ impl Planner {
             };
             self.pool.give_back(thread.worker);
             // The context of the call that ends them may hold one more.
-            let others = self.threads.of_process(thread.process).is_some_and(|other| Rc::ptr_eq(&other.descriptors, &thread.descriptors));
+            let others = self
+                .threads
+                .of_process(thread.process)
+                .is_some_and(|other| Rc::ptr_eq(&other.descriptors, &thread.descriptors));
             if !others && Rc::strong_count(&thread.descriptors) <= 2 {
                 slots.extend(std::mem::take(&mut *thread.descriptors.borrow_mut()).all().cloned());
             }
@@ -214,7 +242,10 @@ impl Planner {
         let is_waitid = i64::from(context.call.number) == sys::SYS_waitid;
         const CHILD_OFFSET: usize = 16;
         let child = match is_waitid {
-            true => context.arguments.output(2).and_then(|info| crate::calls::u32_at(info, CHILD_OFFSET)),
+            true => context
+                .arguments
+                .output(2)
+                .and_then(|info| crate::calls::u32_at(info, CHILD_OFFSET)),
             false => u32::try_from(context.call.result).ok(),
         };
         let Some(child) = child.filter(|child| *child != 0) else {
@@ -243,7 +274,11 @@ impl Planner {
     }
 
     fn enter(&mut self, context: &mut Context) -> Planned<Plan> {
-        let what = if i64::from(context.call.number) == sys::SYS_fchdir { (Some(0), None) } else { (None, Some(0)) };
+        let what = if i64::from(context.call.number) == sys::SYS_fchdir {
+            (Some(0), None)
+        } else {
+            (None, Some(0))
+        };
         let (target, node) = self.target(context, what, sys::AT_EMPTY_PATH, Evidence::Directory)?;
         if let Some(node) = node.filter(|_| context.succeeded()) {
             let mut surroundings = context.thread.surroundings.borrow_mut();
@@ -279,13 +314,25 @@ impl Planner {
         let arguments = context.arguments;
         let given = |index: usize| Some(arguments.uint(index)).filter(|id| *id != u32::MAX);
         match i64::from(context.call.number) {
-            sys::SYS_setuid | sys::SYS_setfsuid => identity.user = given(0).unwrap_or(identity.user),
-            sys::SYS_setreuid | sys::SYS_setresuid => identity.user = given(1).unwrap_or(identity.user),
-            sys::SYS_setgid | sys::SYS_setfsgid => identity.group = given(0).unwrap_or(identity.group),
-            sys::SYS_setregid | sys::SYS_setresgid => identity.group = given(1).unwrap_or(identity.group),
+            sys::SYS_setuid | sys::SYS_setfsuid => {
+                identity.user = given(0).unwrap_or(identity.user)
+            }
+            sys::SYS_setreuid | sys::SYS_setresuid => {
+                identity.user = given(1).unwrap_or(identity.user)
+            }
+            sys::SYS_setgid | sys::SYS_setfsgid => {
+                identity.group = given(0).unwrap_or(identity.group)
+            }
+            sys::SYS_setregid | sys::SYS_setresgid => {
+                identity.group = given(1).unwrap_or(identity.group)
+            }
             _ => {
-                let groups = arguments.input(1).map(|buffer| buffer.data.as_slice()).unwrap_or_default();
-                identity.groups = groups.chunks_exact(4).filter_map(|bytes| crate::calls::u32_at(bytes, 0)).collect();
+                let groups =
+                    arguments.input(1).map(|buffer| buffer.data.as_slice()).unwrap_or_default();
+                identity.groups = groups
+                    .chunks_exact(4)
+                    .filter_map(|bytes| crate::calls::u32_at(bytes, 0))
+                    .collect();
             }
         }
         if let Some(thread) = self.threads.get_mut(context.call.thread) {
@@ -294,10 +341,19 @@ impl Planner {
     }
 
     /// A process whose beginning the trace shows.
-    pub(super) fn new_process(&mut self, process: u32, id: u32, surroundings: Surroundings, identity: Option<Arc<Identity>>) -> Thread {
+    pub(super) fn new_process(
+        &mut self,
+        process: u32,
+        id: u32,
+        surroundings: Surroundings,
+        identity: Option<Arc<Identity>>,
+    ) -> Thread {
         let descriptors = Rc::new(RefCell::new(Descriptors::default()));
         let surroundings = Rc::new(RefCell::new(surroundings));
-        self.add_thread(id, Thread { process, descriptors, surroundings, identity, worker: 0, made_by: None })
+        self.add_thread(
+            id,
+            Thread { process, descriptors, surroundings, identity, worker: 0, made_by: None },
+        )
     }
 
     /// A task that belongs to no call of the trace.

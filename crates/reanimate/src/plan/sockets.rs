@@ -1,5 +1,5 @@
-//! Sockets are only simulated, but for what they leave behind: descriptors that came through them, and the file of a bound
-//! one.
+//! Sockets are only simulated, but for what they leave behind: descriptors that came through them,
+//! and the file of a bound one.
 
 use std::rc::Rc;
 
@@ -34,7 +34,10 @@ impl Planner {
     }
 
     fn make_pair(&mut self, context: &mut Context) {
-        let numbers = (context.arguments.written_descriptor(3, 0), context.arguments.written_descriptor(3, 1));
+        let numbers = (
+            context.arguments.written_descriptor(3, 0),
+            context.arguments.written_descriptor(3, 1),
+        );
         let (Some(first), Some(second)) = numbers else {
             return;
         };
@@ -61,28 +64,40 @@ impl Planner {
     /// A client comes to a server: as its how-manieth, so it is accepted.
     fn connect(&mut self, context: &mut Context) {
         let Some(client) = self.socket(context, context.arguments.descriptor(0)) else { return };
-        let listener = local_address(context).and_then(|address| self.listeners.get(address)?.upgrade());
+        let listener =
+            local_address(context).and_then(|address| self.listeners.get(address)?.upgrade());
         let Some(listener) = listener else { return };
         let channel = Channel::default();
         let backlog = &mut *listener.backlog.borrow_mut();
-        match std::iter::from_fn(|| backlog.accepted.pop_front()).find_map(|server| server.upgrade()) {
+        match std::iter::from_fn(|| backlog.accepted.pop_front())
+            .find_map(|server| server.upgrade())
+        {
             Some(server) => *server.channel.borrow_mut() = Some(channel.reversed()),
-            None if backlog.made.len() < MAXIMUM_BACKLOG => backlog.made.push_back(channel.reversed()),
+            None if backlog.made.len() < MAXIMUM_BACKLOG => {
+                backlog.made.push_back(channel.reversed())
+            }
             None => {}
         }
         *client.channel.borrow_mut() = Some(channel);
     }
 
     fn accept(&mut self, context: &mut Context) {
-        let flags = if i64::from(context.call.number) == sys::SYS_accept4 { context.arguments.uint(3) } else { 0 };
+        let flags = if i64::from(context.call.number) == sys::SYS_accept4 {
+            context.arguments.uint(3)
+        } else {
+            0
+        };
         let listener = self.socket(context, context.arguments.descriptor(0));
         self.open_virtual(context, SOCKETS, flags & sys::SOCK_CLOEXEC as u32);
-        let server = i32::try_from(context.call.result).ok().and_then(|number| self.socket(context, number));
+        let server =
+            i32::try_from(context.call.result).ok().and_then(|number| self.socket(context, number));
         let (Some(listener), Some(server)) = (listener, server) else { return };
         let backlog = &mut *listener.backlog.borrow_mut();
         match backlog.made.pop_front() {
             Some(channel) => *server.channel.borrow_mut() = Some(channel),
-            None if backlog.accepted.len() < MAXIMUM_BACKLOG => backlog.accepted.push_back(Rc::downgrade(&server)),
+            None if backlog.accepted.len() < MAXIMUM_BACKLOG => {
+                backlog.accepted.push_back(Rc::downgrade(&server))
+            }
             None => {}
         }
     }
@@ -93,7 +108,9 @@ impl Planner {
         let Some(address) = context.arguments.input(1).filter(|_| context.succeeded()) else {
             return Ok(Plan::Simulated(SOCKETS));
         };
-        if let Some((address, socket)) = local_address(context).zip(self.socket(context, context.arguments.descriptor(0))) {
+        if let Some((address, socket)) =
+            local_address(context).zip(self.socket(context, context.arguments.descriptor(0)))
+        {
             self.listeners.retain(|_, socket| socket.strong_count() > 0);
             self.listeners.insert(address.to_vec(), Rc::downgrade(&socket));
         }
@@ -102,9 +119,11 @@ impl Planner {
         if !is_local || path.first().is_none_or(|first| *first == 0) {
             return Ok(Plan::Simulated(SOCKETS));
         }
-        // The call as it could have been made by hand; `mknod` reads its path as text, which ends at a NUL.
+        // The call as it could have been made by hand; `mknod` reads its path as text, which ends
+        // at a NUL.
         let mut call = context.call.clone();
-        call.buffers.retain(|buffer| buffer.argument == 1 && buffer.direction == BufferDirection::Input);
+        call.buffers
+            .retain(|buffer| buffer.argument == 1 && buffer.direction == BufferDirection::Input);
         call.buffers.iter_mut().for_each(|buffer| {
             let start = PATH_OFFSET.min(buffer.data.len());
             buffer.data.to_mut().drain(..start);
@@ -116,7 +135,11 @@ impl Planner {
             turn: crate::world::Turn::new(context.turn.ticket),
         };
         let plan = self.make_node(&mut inner, (None, 1), sys::S_IFSOCK | 0o777);
-        inner.turn.dependencies.iter().for_each(|ticket| crate::access::add(&mut context.turn.dependencies, *ticket));
+        inner
+            .turn
+            .dependencies
+            .iter()
+            .for_each(|ticket| crate::access::add(&mut context.turn.dependencies, *ticket));
         context.turn.is_used = true;
         plan
     }
@@ -128,12 +151,19 @@ impl Planner {
             return;
         }
         let descriptors = context.thread.descriptors.borrow();
-        let found = numbers.iter().filter_map(|number| descriptors.get(*number)).map(|slot| slot.description.clone());
+        let found = numbers
+            .iter()
+            .filter_map(|number| descriptors.get(*number))
+            .map(|slot| slot.description.clone());
         let passed: Vec<_> = found.collect();
         let socket = descriptors.get(context.arguments.descriptor(0));
-        let outbox = socket.and_then(|socket| socket.description.channel.borrow().as_ref().map(|channel| Rc::clone(&channel.outbox)));
+        let outbox = socket.and_then(|socket| {
+            socket.description.channel.borrow().as_ref().map(|channel| Rc::clone(&channel.outbox))
+        });
         match outbox {
-            Some(outbox) if outbox.borrow().len() < MAXIMUM_STRAYS => outbox.borrow_mut().push_back(passed),
+            Some(outbox) if outbox.borrow().len() < MAXIMUM_STRAYS => {
+                outbox.borrow_mut().push_back(passed)
+            }
             Some(_) => {}
             None if self.strays.len() < MAXIMUM_STRAYS => self.strays.push_back(passed),
             None => {}
@@ -147,16 +177,28 @@ impl Planner {
             return;
         }
         let mut descriptors = context.thread.descriptors.borrow_mut();
-        let socket = descriptors.get(context.arguments.descriptor(0)).map(|slot| slot.description.clone());
-        let inbox = socket.and_then(|socket| socket.channel.borrow().as_ref().map(|channel| Rc::clone(&channel.inbox)));
+        let socket =
+            descriptors.get(context.arguments.descriptor(0)).map(|slot| slot.description.clone());
+        let inbox = socket.and_then(|socket| {
+            socket.channel.borrow().as_ref().map(|channel| Rc::clone(&channel.inbox))
+        });
         let own = inbox.and_then(|inbox| inbox.borrow_mut().pop_front());
         let stray = self.strays.iter().position(|passed| passed.len() == numbers.len());
         let mut passed = own.or_else(|| self.strays.remove(stray?)).unwrap_or_default().into_iter();
         let closes_on_exec = context.arguments.uint(2) & sys::MSG_CMSG_CLOEXEC as u32 != 0;
         for number in numbers {
-            let description =
-                passed.next().unwrap_or_else(|| Description::new(Opened::Virtual("descriptors that came through a socket"), context.turn.ticket, 0));
-            descriptors.install(number, Slot { description, closes_on_exec }, context.call.returned_ns);
+            let description = passed.next().unwrap_or_else(|| {
+                Description::new(
+                    Opened::Virtual("descriptors that came through a socket"),
+                    context.turn.ticket,
+                    0,
+                )
+            });
+            descriptors.install(
+                number,
+                Slot { description, closes_on_exec },
+                context.call.returned_ns,
+            );
         }
     }
 }
@@ -175,9 +217,13 @@ fn local_address<'a>(context: &Context<'a>) -> Option<&'a [u8]> {
 fn control_data<'a>(context: &Context<'a>, direction: BufferDirection) -> Option<&'a [u8]> {
     const CONTROL_OFFSET: usize = 32;
     let call = context.call;
-    let header = call.buffers.iter().find(|buffer| buffer.argument == 1 && buffer.address == call.arguments[1])?;
+    let header = call
+        .buffers
+        .iter()
+        .find(|buffer| buffer.argument == 1 && buffer.address == call.arguments[1])?;
     let address = u64_at(&header.data, CONTROL_OFFSET)?;
-    let mut found = call.buffers_of(1, direction).filter(|buffer| buffer.address == address && address != 0);
+    let mut found =
+        call.buffers_of(1, direction).filter(|buffer| buffer.address == address && address != 0);
     found.next().map(|buffer| buffer.data.as_slice())
 }
 
@@ -191,7 +237,9 @@ fn passed_descriptors(control: &[u8]) -> Vec<i32> {
             break;
         }
         if i32_at(rest, 8) == Some(sys::SOL_SOCKET) && i32_at(rest, 12) == Some(sys::SCM_RIGHTS) {
-            numbers.extend(rest[HEADER_BYTES..length].chunks_exact(4).filter_map(|bytes| i32_at(bytes, 0)));
+            numbers.extend(
+                rest[HEADER_BYTES..length].chunks_exact(4).filter_map(|bytes| i32_at(bytes, 0)),
+            );
         }
         rest = rest.get(length.next_multiple_of(8)..).unwrap_or_default();
     }
@@ -215,7 +263,10 @@ mod tests {
         assert_eq!(passed_descriptors(&[other.clone(), rights.clone(), rights].concat()), [7, 7]);
         assert_eq!(passed_descriptors(&other), [] as [i32; 0]);
         for length in [0, 15, 25, u64::MAX] {
-            assert_eq!(passed_descriptors(&message(length, sys::SOL_SOCKET, sys::SCM_RIGHTS, &[7])), [] as [i32; 0]);
+            assert_eq!(
+                passed_descriptors(&message(length, sys::SOL_SOCKET, sys::SCM_RIGHTS, &[7])),
+                [] as [i32; 0]
+            );
         }
         assert_eq!(passed_descriptors(&[1, 2, 3]), [] as [i32; 0]);
     }

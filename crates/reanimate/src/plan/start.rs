@@ -4,7 +4,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use libc as sys;
-use retake_trace_format::{BufferDirection, DescriptorKind, MappedPages, ProcessStart, StartDescriptor, TracedBuffer, TracedCall};
+use retake_trace_format::{
+    BufferDirection, DescriptorKind, MappedPages, ProcessStart, StartDescriptor, TracedBuffer,
+    TracedCall,
+};
 
 use super::{Context, Planner};
 use crate::access::{Access, Ticket};
@@ -14,7 +17,8 @@ use crate::prepare::Evidence;
 use crate::tasks::{Description, Opened, Slot, Surroundings, Thread};
 use crate::world::{Base, Directory, Kind, NodeRef, Resolution, Turn};
 
-const INHERITED: &str = "descriptors that are no files: terminals, pipes and sockets from outside the trace";
+const INHERITED: &str =
+    "descriptors that are no files: terminals, pipes and sockets from outside the trace";
 
 impl Planner {
     /// Takes in what a process starts with. What is known of it already stays.
@@ -35,7 +39,8 @@ impl Planner {
                 let identity = Some(Arc::new(identity_of(&start)));
                 match self.threads.of_process(start.parent).cloned() {
                     Some(parent) if start.how == retake_trace_format::StartKind::Fork => {
-                        let thread = self.new_process(start.process, start.thread, surroundings, identity);
+                        let thread =
+                            self.new_process(start.process, start.thread, surroundings, identity);
                         *thread.descriptors.borrow_mut() = parent.descriptors.borrow().clone();
                         thread
                     }
@@ -43,7 +48,9 @@ impl Planner {
                 }
             }
         };
-        if let Some(known) = self.threads.get_mut(start.thread).filter(|thread| thread.identity.is_none()) {
+        if let Some(known) =
+            self.threads.get_mut(start.thread).filter(|thread| thread.identity.is_none())
+        {
             known.identity = Some(Arc::new(identity_of(&start)));
         }
         let mut opened: Vec<(&StartDescriptor, Rc<Description>)> = Vec::new();
@@ -54,11 +61,19 @@ impl Planner {
             if thread.descriptors.borrow().get(number).is_some() {
                 continue;
             }
-            let same = opened.iter().find(|(other, _)| is_same(other, descriptor)).map(|(_, description)| description.clone());
-            let description = same.unwrap_or_else(|| self.start_descriptor(&call, &thread, descriptor, out));
+            let same = opened
+                .iter()
+                .find(|(other, _)| is_same(other, descriptor))
+                .map(|(_, description)| description.clone());
+            let description =
+                same.unwrap_or_else(|| self.start_descriptor(&call, &thread, descriptor, out));
             opened.push((descriptor, description.clone()));
             let closes_on_exec = descriptor.flags & sys::O_CLOEXEC as u32 != 0;
-            thread.descriptors.borrow_mut().install(number, Slot { description, closes_on_exec }, start.time_ns);
+            thread.descriptors.borrow_mut().install(
+                number,
+                Slot { description, closes_on_exec },
+                start.time_ns,
+            );
         }
     }
 
@@ -83,18 +98,31 @@ impl Planner {
     }
 
     /// An open file that a process started with.
-    fn start_descriptor(&mut self, call: &TracedCall, thread: &Thread, descriptor: &StartDescriptor, out: &mut Vec<(u32, Task)>) -> Rc<Description> {
+    fn start_descriptor(
+        &mut self,
+        call: &TracedCall,
+        thread: &Thread,
+        descriptor: &StartDescriptor,
+        out: &mut Vec<(u32, Task)>,
+    ) -> Rc<Description> {
         let ticket = self.pool.next_ticket(thread.worker);
         let is_file = matches!(descriptor.kind, DescriptorKind::File | DescriptorKind::Directory);
-        let is_named = descriptor.path.starts_with(b"/") && !descriptor.path.ends_with(b" (deleted)");
+        let is_named =
+            descriptor.path.starts_with(b"/") && !descriptor.path.ends_with(b" (deleted)");
         let base = Base { root: self.world.root.clone(), current: self.world.root.clone() };
         let mut turn = Turn::new(ticket);
-        let resolution = if is_file && is_named { self.world.resolve(&base, &descriptor.path, true, &mut turn) } else { Resolution::Broken };
+        let resolution = if is_file && is_named {
+            self.world.resolve(&base, &descriptor.path, true, &mut turn)
+        } else {
+            Resolution::Broken
+        };
         let Resolution::Spot(mut spot) = resolution else {
             return Description::new(Opened::Virtual(INHERITED), ticket, descriptor.flags);
         };
         let is_directory = descriptor.kind == DescriptorKind::Directory;
-        let node = spot.suppose(|| if is_directory { Kind::Directory(Directory::default()) } else { Kind::Unknown });
+        let node = spot.suppose(|| {
+            if is_directory { Kind::Directory(Directory::default()) } else { Kind::Unknown }
+        });
         self.prove(&node, if is_directory { Evidence::Directory } else { Evidence::File });
         spot.use_name(Access::Share, &mut turn);
         let Some(directory) = self.world.folder_of(&spot.directory) else {
@@ -105,8 +133,18 @@ impl Planner {
         let description = Description::new(Opened::Node(node), ticket, descriptor.flags);
         description.position.set(Some(descriptor.offset));
         let handle = description.handle.clone();
-        let action = Action::OpenAtStart { place, flags: descriptor.flags, offset: descriptor.offset, handle };
-        let task = Task { call: call.clone(), action, dependencies: turn.dependencies, identity: thread.identity.clone() };
+        let action = Action::OpenAtStart {
+            place,
+            flags: descriptor.flags,
+            offset: descriptor.offset,
+            handle,
+        };
+        let task = Task {
+            call: call.clone(),
+            action,
+            dependencies: turn.dependencies,
+            identity: thread.identity.clone(),
+        };
         self.emit_for(thread, task, out);
         description
     }
@@ -124,7 +162,11 @@ impl Planner {
             result: i64::try_from(pages.data.len()).unwrap_or(i64::MAX),
             buffers: vec![TracedBuffer {
                 argument: 0,
-                direction: if pages.write { BufferDirection::Input } else { BufferDirection::Output },
+                direction: if pages.write {
+                    BufferDirection::Input
+                } else {
+                    BufferDirection::Output
+                },
                 address: pages.address,
                 total_bytes: pages.data.len() as u64,
                 data: pages.data.into(),
@@ -133,14 +175,20 @@ impl Planner {
         };
         let thread = self.thread_of(call.process, call.thread);
         // What is only read has no place among the tasks, so that nobody may wait for it.
-        let ticket = if pages.write { self.pool.next_ticket(thread.worker) } else { Ticket::NOBODY };
+        let ticket =
+            if pages.write { self.pool.next_ticket(thread.worker) } else { Ticket::NOBODY };
         let turn = Turn::new(ticket);
         let mut context = Context { call: &call, arguments: Arguments(&call), thread, turn };
         let located = self.locate_path(&mut context, None, &pages.path, true);
         let Ok(super::Located { place, spot: Some(mut spot) }) = located else {
             *self.skipped.entry("mapped files that the trace does not explain").or_default() += 1;
             let Context { thread, turn, .. } = context;
-            let task = Task { call, action: Action::Order, dependencies: turn.dependencies, identity: thread.identity.clone() };
+            let task = Task {
+                call,
+                action: Action::Order,
+                dependencies: turn.dependencies,
+                identity: thread.identity.clone(),
+            };
             if pages.write {
                 self.emit_for(&thread, task, out);
             }
@@ -157,29 +205,50 @@ impl Planner {
         self.written_through_mapping(&mut context, &node, start, bytes);
         let Context { thread, turn, .. } = context;
         let action = Action::WriteMapped { place, offset: start };
-        let task = Task { call, action, dependencies: turn.dependencies, identity: thread.identity.clone() };
+        let task = Task {
+            call,
+            action,
+            dependencies: turn.dependencies,
+            identity: thread.identity.clone(),
+        };
         self.emit_for(&thread, task, out);
     }
 
     /// A mapping changes bytes but never the size.
-    fn written_through_mapping(&mut self, context: &mut Context, node: &NodeRef, start: u64, bytes: u64) {
+    fn written_through_mapping(
+        &mut self,
+        context: &mut Context,
+        node: &NodeRef,
+        start: u64,
+        bytes: u64,
+    ) {
         self.prove(node, Evidence::File);
         let node = &mut *node.borrow_mut();
-        node.content.write(start..start.saturating_add(bytes), context.turn.ticket, &mut context.turn.dependencies);
+        node.content.write(
+            start..start.saturating_add(bytes),
+            context.turn.ticket,
+            &mut context.turn.dependencies,
+        );
         if let Some(origin) = &mut node.origin {
             origin.note_overwritten(start..start.saturating_add(bytes));
         }
     }
 }
 
-/// Whether two descriptors are one open file. Only what was written through both shows the difference.
+/// Whether two descriptors are one open file. Only what was written through both shows the
+/// difference.
 fn is_same(left: &StartDescriptor, right: &StartDescriptor) -> bool {
     let flags = |descriptor: &StartDescriptor| descriptor.flags & !(sys::O_CLOEXEC as u32);
-    let file = |descriptor: &StartDescriptor| (descriptor.kind, descriptor.offset, flags(descriptor));
+    let file =
+        |descriptor: &StartDescriptor| (descriptor.kind, descriptor.offset, flags(descriptor));
     left.path == right.path && file(left) == file(right)
 }
 
 fn identity_of(start: &ProcessStart) -> Identity {
     let credentials = &start.credentials;
-    Identity { user: credentials.filesystem_uid, group: credentials.filesystem_gid, groups: credentials.groups.clone() }
+    Identity {
+        user: credentials.filesystem_uid,
+        group: credentials.filesystem_gid,
+        groups: credentials.groups.clone(),
+    }
 }

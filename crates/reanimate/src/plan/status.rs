@@ -16,10 +16,18 @@ impl Planner {
         let flags = |index: usize| arguments.uint(index) as i32;
         match i64::from(context.call.number) {
             sys::SYS_stat => self.stat(context, (None, Some(0)), 0, StatusLayout::Stat, 1),
-            sys::SYS_lstat => self.stat(context, (None, Some(0)), sys::AT_SYMLINK_NOFOLLOW, StatusLayout::Stat, 1),
-            sys::SYS_fstat => self.stat(context, (Some(0), None), sys::AT_EMPTY_PATH, StatusLayout::Stat, 1),
-            sys::SYS_newfstatat => self.stat(context, (Some(0), Some(1)), flags(3), StatusLayout::Stat, 2),
-            sys::SYS_statx => self.stat(context, (Some(0), Some(1)), flags(2), StatusLayout::Statx, 4),
+            sys::SYS_lstat => {
+                self.stat(context, (None, Some(0)), sys::AT_SYMLINK_NOFOLLOW, StatusLayout::Stat, 1)
+            }
+            sys::SYS_fstat => {
+                self.stat(context, (Some(0), None), sys::AT_EMPTY_PATH, StatusLayout::Stat, 1)
+            }
+            sys::SYS_newfstatat => {
+                self.stat(context, (Some(0), Some(1)), flags(3), StatusLayout::Stat, 2)
+            }
+            sys::SYS_statx => {
+                self.stat(context, (Some(0), Some(1)), flags(2), StatusLayout::Statx, 4)
+            }
             sys::SYS_access => self.access(context, (None, Some(0)), 0, 1),
             sys::SYS_faccessat => self.access(context, (Some(0), Some(1)), 0, 2),
             sys::SYS_faccessat2 => self.access(context, (Some(0), Some(1)), flags(3), 2),
@@ -29,20 +37,35 @@ impl Planner {
         }
     }
 
-    fn stat(&mut self, context: &mut Context, what: (Option<usize>, Option<u8>), flags: i32, layout: StatusLayout, buffer: u8) -> Planned<Plan> {
+    fn stat(
+        &mut self,
+        context: &mut Context,
+        what: (Option<usize>, Option<u8>),
+        flags: i32,
+        layout: StatusLayout,
+        buffer: u8,
+    ) -> Planned<Plan> {
         let kind = status_kind(context, layout, buffer);
         let (target, node) = self.target(context, what, flags, kind)?;
         let counts_links = node.as_ref().is_some_and(|node| node.borrow().is_own);
         if let Some(node) = &node {
             use_status(node, &mut context.turn);
-            if let Some(status) = context.arguments.output(buffer).and_then(|bytes| Status::parse(layout, bytes)) {
+            if let Some(status) =
+                context.arguments.output(buffer).and_then(|bytes| Status::parse(layout, bytes))
+            {
                 self.prove_status(context, node, &status);
             }
         }
         Ok(Plan::Execute(Action::Status { target, layout, buffer, counts_links }))
     }
 
-    fn access(&mut self, context: &mut Context, what: (Option<usize>, Option<u8>), flags: i32, mode: usize) -> Planned<Plan> {
+    fn access(
+        &mut self,
+        context: &mut Context,
+        what: (Option<usize>, Option<u8>),
+        flags: i32,
+        mode: usize,
+    ) -> Planned<Plan> {
         let mode = context.arguments.uint(mode);
         let (target, node) = self.target(context, what, flags, Evidence::Exists)?;
         if let Some(node) = &node {
@@ -54,13 +77,20 @@ impl Planner {
         Ok(Plan::Execute(Action::Access { target, mode }))
     }
 
-    fn read_link(&mut self, context: &mut Context, what: (Option<usize>, Option<u8>), buffer: u8) -> Planned<Plan> {
+    fn read_link(
+        &mut self,
+        context: &mut Context,
+        what: (Option<usize>, Option<u8>),
+        buffer: u8,
+    ) -> Planned<Plan> {
         let text = context.arguments.output(buffer).filter(|_| context.succeeded());
         let size = context.arguments.uint(usize::from(buffer) + 1);
         // A link that filled the buffer may go on.
         let target_text = text.filter(|text| (text.len() as u64) < u64::from(size));
-        let evidence = target_text.map_or(Evidence::Exists, |text| Evidence::Symlink(text.to_vec()));
-        let (target, node) = self.target(context, what, sys::AT_SYMLINK_NOFOLLOW | sys::AT_EMPTY_PATH, evidence)?;
+        let evidence =
+            target_text.map_or(Evidence::Exists, |text| Evidence::Symlink(text.to_vec()));
+        let (target, node) =
+            self.target(context, what, sys::AT_SYMLINK_NOFOLLOW | sys::AT_EMPTY_PATH, evidence)?;
         if let Some(node) = &node {
             use_attributes(node, Access::Share, &mut context.turn);
             let is_unknown = matches!(node.borrow().kind, Kind::Unknown);
@@ -81,13 +111,18 @@ impl Planner {
         if let Some(directory) = node.borrow_mut().as_directory() {
             directory.list.join(Access::Share, context.turn.ticket, &mut context.turn.dependencies);
         }
-        if let Some(bytes) = context.arguments.output(1).filter(|_| context.succeeded() && self.preparation.is_some()) {
+        if let Some(bytes) = context
+            .arguments
+            .output(1)
+            .filter(|_| context.succeeded() && self.preparation.is_some())
+        {
             entries(bytes, has_type).for_each(|entry| self.prove_entry(&node, &entry));
         }
         Ok(Plan::Execute(Action::List { handle: description.handle.clone(), has_type }))
     }
 
-    /// What a call is about that takes a descriptor, a path, or both. What it found there, if it succeeded, is proven.
+    /// What a call is about that takes a descriptor, a path, or both. What it found there, if it
+    /// succeeded, is proven.
     pub(super) fn target(
         &mut self,
         context: &mut Context,
@@ -96,7 +131,9 @@ impl Planner {
         evidence: Evidence,
     ) -> Planned<(Target, Option<NodeRef>)> {
         let text = path.and_then(|path| context.arguments.text(path));
-        if let Some(index) = directory.filter(|_| flags & sys::AT_EMPTY_PATH != 0 && text.is_none_or(<[u8]>::is_empty)) {
+        if let Some(index) = directory
+            .filter(|_| flags & sys::AT_EMPTY_PATH != 0 && text.is_none_or(<[u8]>::is_empty))
+        {
             return self.target_descriptor(context, index, evidence);
         }
         let path = path.ok_or(Plan::Simulated(super::NO_PATH))?;
@@ -123,11 +160,17 @@ impl Planner {
         Ok((Target::Place(located.place), Some(node)))
     }
 
-    fn target_descriptor(&mut self, context: &mut Context, index: usize, evidence: Evidence) -> Planned<(Target, Option<NodeRef>)> {
+    fn target_descriptor(
+        &mut self,
+        context: &mut Context,
+        index: usize,
+        evidence: Evidence,
+    ) -> Planned<(Target, Option<NodeRef>)> {
         let number = context.arguments.descriptor(index);
         if number == sys::AT_FDCWD {
             let current = context.thread.surroundings.borrow().base.current.clone();
-            let directory = self.world.folder_of(&current).ok_or(Plan::Simulated(super::REMOVED_DIRECTORY))?;
+            let directory =
+                self.world.folder_of(&current).ok_or(Plan::Simulated(super::REMOVED_DIRECTORY))?;
             let place = crate::action::Place { directory, name: Vec::new(), follows: true };
             return Ok((Target::Place(place), Some(current)));
         }

@@ -2,8 +2,8 @@
 
 use crate::access::{Ticket, Tickets};
 
-/// Workers as the planner sees them. Threads that live at the same time have workers of their own, up to the limit; from
-/// there on some share one.
+/// Workers as the planner sees them. Threads that live at the same time have workers of their own,
+/// up to the limit; from there on some share one.
 #[derive(Debug)]
 pub struct Pool {
     maximum: u32,
@@ -37,7 +37,8 @@ impl Pool {
                 self.workers.len() as u32 - 1
             }
             None => {
-                let lightest = (0..self.workers.len()).min_by_key(|index| self.workers[*index].threads);
+                let lightest =
+                    (0..self.workers.len()).min_by_key(|index| self.workers[*index].threads);
                 lightest.expect("there is at least one worker") as u32
             }
         };
@@ -65,8 +66,8 @@ impl Pool {
         Ticket { worker, sequence: self.workers[worker as usize].sequence }
     }
 
-    /// Gives the call its place, and leaves out what it need not wait for: what earlier calls of its worker waited for
-    /// already.
+    /// Gives the call its place, and leaves out what it need not wait for: what earlier calls of
+    /// its worker waited for already.
     pub fn reduce(&mut self, worker: u32, dependencies: &mut Tickets) {
         let worker_count = self.workers.len();
         let own = &mut self.workers[worker as usize];

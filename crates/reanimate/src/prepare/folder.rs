@@ -17,7 +17,10 @@ pub(super) struct Folder {
 
 impl Preparation {
     /// Opens the directory of a path, made if it was not there; with the name in it.
-    pub(super) fn enter<'path>(&mut self, path: &'path [u8]) -> Result<(&OwnedFd, &'path [u8]), Errno> {
+    pub(super) fn enter<'path>(
+        &mut self,
+        path: &'path [u8],
+    ) -> Result<(&OwnedFd, &'path [u8]), Errno> {
         let (directory, name) = split(path);
         let folder = match self.folder.take().filter(|folder| folder.path == directory) {
             Some(folder) => folder,
@@ -43,7 +46,10 @@ impl Preparation {
     fn make_directories(&self, path: &[u8]) -> Result<(), Errno> {
         let mut at = 0;
         while at < path.len() {
-            let end = path[at..].iter().position(|byte| *byte == b'/').map_or(path.len(), |index| at + index);
+            let end = path[at..]
+                .iter()
+                .position(|byte| *byte == b'/')
+                .map_or(path.len(), |index| at + index);
             let (parent, name) = self.root.parent(&path[..end])?;
             match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755)) {
                 Ok(()) | Err(Errno::EXIST) => {}

@@ -1,4 +1,5 @@
-//! Links that turned out to be such only after things had been found below their names, which by then are directories.
+//! Links that turned out to be such only after things had been found below their names, which by
+//! then are directories.
 
 use rustix::fs::{AtFlags, FileType, OFlags};
 use rustix::io::Errno;
@@ -10,11 +11,14 @@ use crate::compare::list;
 const MAXIMUM_DEPTH: u32 = 2048;
 
 impl Preparation {
-    /// Moves what is below the name of a link to where the link leads, so that the link can be made.
+    /// Moves what is below the name of a link to where the link leads, so that the link can be
+    /// made.
     pub(super) fn clear_for_link(&mut self, path: &[u8], target: &[u8]) -> Result<(), Errno> {
         let is_directory = |path: &[u8]| {
             let object = self.root.inspect(path, false)?;
-            Ok::<_, Errno>(FileType::from_raw_mode(rustix::fs::fstat(&object)?.st_mode) == FileType::Directory)
+            Ok::<_, Errno>(
+                FileType::from_raw_mode(rustix::fs::fstat(&object)?.st_mode) == FileType::Directory,
+            )
         };
         if path.is_empty() || !is_directory(path).unwrap_or(false) {
             return Ok(());
@@ -38,7 +42,13 @@ impl Preparation {
             Err(Errno::EXIST) => {}
             result => return result,
         }
-        let open = |path: &[u8]| self.root.open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW, rustix::fs::Mode::empty());
+        let open = |path: &[u8]| {
+            self.root.open(
+                path,
+                OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW,
+                rustix::fs::Mode::empty(),
+            )
+        };
         let Ok(directory) = open(from) else {
             return rustix::fs::unlinkat(&from_parent, from_name, AtFlags::empty());
         };
@@ -53,8 +63,10 @@ impl Preparation {
 
 /// Where a link at a path leads, by its text alone.
 pub(super) fn behind_link(path: &[u8], target: &[u8]) -> Vec<u8> {
-    let parent = path.iter().rposition(|byte| *byte == b'/').map_or(&[][..], |index| &path[..index]);
-    let whole = if target.starts_with(b"/") { target.to_vec() } else { [parent, b"/", target].concat() };
+    let parent =
+        path.iter().rposition(|byte| *byte == b'/').map_or(&[][..], |index| &path[..index]);
+    let whole =
+        if target.starts_with(b"/") { target.to_vec() } else { [parent, b"/", target].concat() };
     let mut names: Vec<&[u8]> = Vec::new();
     for name in whole.split(|byte| *byte == b'/') {
         match name {
@@ -74,9 +86,13 @@ mod tests {
 
     #[test]
     fn links_lead_where_their_text_says() {
-        for (path, target, behind) in
-            [("lib", "usr/lib", "usr/lib"), ("a/b", "../c", "c"), ("a/b", "./c//d", "a/c/d"), ("a/b", "/x", "x"), ("a", "../..", "")]
-        {
+        for (path, target, behind) in [
+            ("lib", "usr/lib", "usr/lib"),
+            ("a/b", "../c", "c"),
+            ("a/b", "./c//d", "a/c/d"),
+            ("a/b", "/x", "x"),
+            ("a", "../..", ""),
+        ] {
             assert_eq!(behind_link(path.as_bytes(), target.as_bytes()), behind.as_bytes());
         }
     }
@@ -93,7 +109,9 @@ mod tests {
         let mut preparation = Preparation::new(Root::new(folder.path()).unwrap());
         preparation.clear_for_link(b"lib", b"usr/lib").unwrap();
         assert!(!folder.path().join("lib").exists());
-        for (file, text) in [("one", "lib/one"), ("deep/two", "lib/deep/two"), ("deep/three", "usr/lib/deep/three")] {
+        for (file, text) in
+            [("one", "lib/one"), ("deep/two", "lib/deep/two"), ("deep/three", "usr/lib/deep/three")]
+        {
             assert_eq!(fs::read_to_string(folder.path().join("usr/lib").join(file)).unwrap(), text);
         }
     }

@@ -17,7 +17,8 @@ use crate::root::object_path;
 type KnownPaths = BTreeMap<Rc<[u8]>, Facts>;
 
 impl Preparation {
-    /// Makes everything, and says what was made. Directories get their modes last, so that a mode cannot keep us out.
+    /// Makes everything, and says what was made. Directories get their modes last, so that a mode
+    /// cannot keep us out.
     pub fn finish(mut self) -> Prepared {
         self.open = None;
         let mut facts: KnownPaths = std::mem::take(&mut self.facts).into_iter().collect();
@@ -35,7 +36,9 @@ impl Preparation {
                 self.fail(path, "make what is behind", error);
             }
         }
-        for (path, known) in facts.iter().rev().filter(|(path, known)| !path.is_empty() && !known.is_dressed) {
+        for (path, known) in
+            facts.iter().rev().filter(|(path, known)| !path.is_empty() && !known.is_dressed)
+        {
             if let Err(error) = self.dress(path, known) {
                 self.fail(path, "set the attributes of", error);
             }
@@ -48,7 +51,11 @@ impl Preparation {
         let mut prepared = Prepared::default();
         let mut names: HashMap<(u64, u64), Rc<[u8]>> = HashMap::new();
         for (path, known) in facts {
-            let result = match known.identity.and_then(|identity| names.get(&identity)).filter(|_| known.link.is_none()) {
+            let result = match known
+                .identity
+                .and_then(|identity| names.get(&identity))
+                .filter(|_| known.link.is_none())
+            {
                 Some(first) => self.link(first, path),
                 None => self.make(path, known),
             };
@@ -101,7 +108,11 @@ impl Preparation {
         const MAXIMUM_LINKS: usize = 40;
         let mut behind = behind_link(path, target);
         for _ in 0..MAXIMUM_LINKS {
-            match self.root.inspect(&behind, false).and_then(|object| rustix::fs::readlinkat(&object, "", Vec::new())) {
+            match self
+                .root
+                .inspect(&behind, false)
+                .and_then(|object| rustix::fs::readlinkat(&object, "", Vec::new()))
+            {
                 Ok(next) => behind = behind_link(&behind, next.as_bytes()),
                 Err(_) => break,
             }
@@ -109,13 +120,15 @@ impl Preparation {
         self.make_object(&behind, facts).map(drop)
     }
 
-    /// What the link pointed to is not in the trace; how long that was may be. What it leads to gets a place of ours.
+    /// What the link pointed to is not in the trace; how long that was may be. What it leads to
+    /// gets a place of ours.
     fn make_some_link(&mut self, path: &[u8], facts: &Facts) -> Result<(), Errno> {
         const USUAL_BYTES: u64 = 24;
         let length = facts.link_size.unwrap_or(USUAL_BYTES).clamp(1, 4000) as usize;
         let target = loop {
             self.link_count += 1;
-            let target = format!("/{:?>width$}", self.link_count, width = length.saturating_sub(1)).into_bytes();
+            let target = format!("/{:?>width$}", self.link_count, width = length.saturating_sub(1))
+                .into_bytes();
             if self.root.inspect(&target, false).is_err() {
                 break target;
             }
@@ -136,15 +149,22 @@ impl Preparation {
     /// Makes something that is no link; returns it if it is a file.
     fn make_object(&mut self, path: &[u8], facts: &Facts) -> Result<Option<OwnedFd>, Errno> {
         let (folder, name) = self.enter(path)?;
-        let node = |kind| made(rustix::fs::mknodat(folder, name, kind, facts.permissions(), 0)).map(|()| None);
+        let node = |kind| {
+            made(rustix::fs::mknodat(folder, name, kind, facts.permissions(), 0)).map(|()| None)
+        };
         match &facts.evidence {
-            Evidence::Directory => made(rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o755))).map(|()| None),
+            Evidence::Directory => {
+                made(rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o755))).map(|()| None)
+            }
             Evidence::Fifo => node(FileType::Fifo),
             Evidence::Socket => node(FileType::Socket),
             Evidence::Device => Ok(None),
             // Something was found below it.
             Evidence::Exists | Evidence::Executable
-                if self.root.open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW, Mode::empty()).is_ok() =>
+                if self
+                    .root
+                    .open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW, Mode::empty())
+                    .is_ok() =>
             {
                 Ok(None)
             }
@@ -178,7 +198,9 @@ impl Preparation {
 
 /// Sets owners, modes and attributes of something that was opened, with or without access.
 fn dress_object(object: impl AsFd, facts: &Facts) -> Result<(), Errno> {
-    if let Some((user, group)) = facts.owners.or(facts.user).filter(|_| rustix::process::geteuid().is_root()) {
+    if let Some((user, group)) =
+        facts.owners.or(facts.user).filter(|_| rustix::process::geteuid().is_root())
+    {
         let (user, group) = (rustix::fs::Uid::from_raw(user), rustix::fs::Gid::from_raw(group));
         rustix::fs::chownat(&object, "", Some(user), Some(group), AtFlags::EMPTY_PATH)?;
     }
@@ -192,18 +214,22 @@ fn dress_object(object: impl AsFd, facts: &Facts) -> Result<(), Errno> {
     rustix::fs::chmod(object_path(&object), facts.permissions())
 }
 
-/// That below which something was found is a directory, or a link to one, also if calls on it only told that it was there.
+/// That below which something was found is a directory, or a link to one, also if calls on it only
+/// told that it was there.
 fn lead_to_directories(facts: &mut KnownPaths) {
     let may_be = |known: &Facts| match known.link {
         None => matches!(known.evidence, Evidence::Exists | Evidence::Executable),
         Some(None) => true,
         Some(Some(_)) => false,
     };
-    let paths: Vec<Rc<[u8]>> = facts.iter().filter(|(_, known)| may_be(known)).map(|(path, _)| path.clone()).collect();
+    let paths: Vec<Rc<[u8]>> =
+        facts.iter().filter(|(_, known)| may_be(known)).map(|(path, _)| path.clone()).collect();
     for path in paths {
         let below = [&*path, b"/"].concat();
-        let has_children =
-            facts.range::<[u8], _>((Bound::Included(below.as_slice()), Bound::Unbounded)).next().is_some_and(|(child, _)| child.starts_with(&below));
+        let has_children = facts
+            .range::<[u8], _>((Bound::Included(below.as_slice()), Bound::Unbounded))
+            .next()
+            .is_some_and(|(child, _)| child.starts_with(&below));
         if let Some(known) = facts.get_mut(&path).filter(|_| has_children) {
             known.take_in(Evidence::Directory);
         }

@@ -137,7 +137,15 @@ const MAXIMUM_FAILURES: usize = 100;
 impl Preparation {
     /// For things below that root.
     pub fn new(root: Root) -> Self {
-        Self { root, facts: Vec::new(), numbers: HashMap::new(), open: None, folder: None, failures: Vec::new(), link_count: 0 }
+        Self {
+            root,
+            facts: Vec::new(),
+            numbers: HashMap::new(),
+            open: None,
+            folder: None,
+            failures: Vec::new(),
+            link_count: 0,
+        }
     }
 
     /// What is known of where something was; from now on it is known to have been there.
@@ -170,7 +178,13 @@ impl Preparation {
         }
     }
 
-    fn write_whole(&mut self, number: u32, path: &[u8], mut offset: u64, mut data: &[u8]) -> Result<(), Errno> {
+    fn write_whole(
+        &mut self,
+        number: u32,
+        path: &[u8],
+        mut offset: u64,
+        mut data: &[u8],
+    ) -> Result<(), Errno> {
         let is_open = self.open.as_ref().is_some_and(|(open, _)| *open == number);
         if !is_open {
             self.open = Some((number, self.make_file(path)?));
@@ -197,7 +211,8 @@ impl Preparation {
     pub(super) fn fail(&mut self, path: &[u8], action: &str, error: Errno) {
         if self.failures.len() < MAXIMUM_FAILURES {
             let error = std::io::Error::from(error);
-            self.failures.push(format!("cannot {action} {}: {error}", String::from_utf8_lossy(path)));
+            self.failures
+                .push(format!("cannot {action} {}: {error}", String::from_utf8_lossy(path)));
         }
     }
 }

@@ -13,7 +13,8 @@ pub struct Origin {
     pub path: Rc<[u8]>,
     /// It was there for certain.
     pub is_proven: bool,
-    /// The trace opened it in a way that makes what is not there: only bytes that it did not write show that it was.
+    /// The trace opened it in a way that makes what is not there: only bytes that it did not write
+    /// show that it was.
     pub may_be_new: bool,
     /// Mode, owners and times are the trace's own.
     pub attributes_changed: bool,
@@ -55,7 +56,11 @@ impl Origin {
 
     /// That of a name in this directory.
     pub fn child(&self, name: &[u8]) -> Self {
-        Self::at(if self.path.is_empty() { name.into() } else { [&*self.path, b"/", name].concat().into() })
+        Self::at(if self.path.is_empty() {
+            name.into()
+        } else {
+            [&*self.path, b"/", name].concat().into()
+        })
     }
 
     /// The trace wrote there.
@@ -90,7 +95,8 @@ impl Origin {
         self.attributes_changed = true;
     }
 
-    /// The parts of what was read that show bytes of before, and are not known yet. From now on they are.
+    /// The parts of what was read that show bytes of before, and are not known yet. From now on
+    /// they are.
     pub fn unsettled(&mut self, range: Range<u64>) -> Vec<Range<u64>> {
         let missing = self.settled.missing(range.clone());
         self.settled.insert(range);

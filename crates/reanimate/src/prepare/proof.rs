@@ -84,7 +84,12 @@ impl Planner {
         }
         if spot.is_plain() && matches!(spot.found, crate::world::Found::Unknown) {
             let directory = spot.directory.clone();
-            let mut spot = Spot { directory, name: spot.name.clone(), found: crate::world::Found::Unknown, wants_directory: false };
+            let mut spot = Spot {
+                directory,
+                name: spot.name.clone(),
+                found: crate::world::Found::Unknown,
+                wants_directory: false,
+            };
             let node = spot.suppose(|| evidence.kind());
             self.prove(&node, evidence);
         }
@@ -93,7 +98,8 @@ impl Planner {
     /// Notes that a name could be made or removed there.
     pub(crate) fn prove_parent(&mut self, context: &Context<'_>, directory: &NodeRef) {
         self.prove(directory, Evidence::Directory);
-        let (Some(preparation), Some(identity)) = (&mut self.preparation, &context.thread.identity) else {
+        let (Some(preparation), Some(identity)) = (&mut self.preparation, &context.thread.identity)
+        else {
             return;
         };
         if let Some(origin) = &mut directory.borrow_mut().origin {
@@ -108,11 +114,13 @@ impl Planner {
         }
         let mut at = start;
         let mut left = context.call.result.unsigned_abs();
-        let pieces = crate::calls::pieces(context.call, 1, retake_trace_format::BufferDirection::Output);
+        let pieces =
+            crate::calls::pieces(context.call, 1, retake_trace_format::BufferDirection::Output);
         let pieces: Vec<(u64, &[u8])> = pieces
             .map(|piece| {
                 let bytes = piece.total_bytes.min(left);
-                let data = &piece.data[..piece.data.len().min(usize::try_from(bytes).unwrap_or(usize::MAX))];
+                let data = &piece.data
+                    [..piece.data.len().min(usize::try_from(bytes).unwrap_or(usize::MAX))];
                 let found = (at, data);
                 left -= bytes;
                 at = at.saturating_add(bytes);
@@ -167,13 +175,24 @@ impl Planner {
             let end = copied.range.end.min(start.saturating_add(data.len() as u64));
             if first < end && !Rc::ptr_eq(&copied.source, node) {
                 let part = &data[(first - start) as usize..(end - start) as usize];
-                self.prove_bytes(&copied.source, copied.source_start.saturating_add(first - copied.range.start), part, depth);
+                self.prove_bytes(
+                    &copied.source,
+                    copied.source_start.saturating_add(first - copied.range.start),
+                    part,
+                    depth,
+                );
             }
         }
     }
 
     /// Notes that a call copied bytes from file to file, which the trace does not show.
-    pub(crate) fn note_copied(&mut self, from: &NodeRef, from_start: u64, to: &NodeRef, range: std::ops::Range<u64>) {
+    pub(crate) fn note_copied(
+        &mut self,
+        from: &NodeRef,
+        from_start: u64,
+        to: &NodeRef,
+        range: std::ops::Range<u64>,
+    ) {
         const MAXIMUM_COPIES: usize = 256;
         if self.preparation.is_none() || range.is_empty() || Rc::ptr_eq(from, to) {
             return;
@@ -190,7 +209,11 @@ impl Planner {
             return;
         };
         let node = &mut *node.borrow_mut();
-        if let Some(origin) = node.origin.as_mut().filter(|origin| origin.is_proven && !origin.size_changed && origin.least_size < size) {
+        if let Some(origin) = node
+            .origin
+            .as_mut()
+            .filter(|origin| origin.is_proven && !origin.size_changed && origin.least_size < size)
+        {
             origin.least_size = size;
             preparation.facts(origin).note_least_size(size);
         }
@@ -238,7 +261,9 @@ impl Planner {
             return;
         }
         let known = match &directory.borrow().kind {
-            Kind::Directory(own) => own.entry(&entry.name).map(|known| (known.node.clone(), known.is_known)),
+            Kind::Directory(own) => {
+                own.entry(&entry.name).map(|known| (known.node.clone(), known.is_known))
+            }
             _ => None,
         };
         let evidence = match entry.kind {
@@ -255,9 +280,16 @@ impl Planner {
             Some((None, true)) => {}
             _ => {
                 let found = crate::world::Found::Unknown;
-                let mut spot = Spot { directory: Rc::clone(directory), name: entry.name.clone(), found, wants_directory: false };
+                let mut spot = Spot {
+                    directory: Rc::clone(directory),
+                    name: entry.name.clone(),
+                    found,
+                    wants_directory: false,
+                };
                 let node = spot.suppose(|| evidence.kind());
-                if let (Some(preparation), Some(origin)) = (&mut self.preparation, &mut node.borrow_mut().origin) {
+                if let (Some(preparation), Some(origin)) =
+                    (&mut self.preparation, &mut node.borrow_mut().origin)
+                {
                     origin.is_proven = true;
                     preparation.facts(origin).take_in(evidence);
                 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Ranges are joined when there are more, so that the set covers too much rather than take all memory.
+/// Ranges are joined when there are more, so that the set covers too much rather than take all
+/// memory.
 const MAXIMUM_RANGES: usize = 1 << 16;
 
 /// Bytes of a file, by start and end of their ranges, which neither touch nor overlap.
@@ -19,7 +20,8 @@ impl Ranges {
         if start >= end {
             return;
         }
-        if let Some((before, before_end)) = self.ends.range(..=start).next_back().map(|(start, end)| (*start, *end))
+        if let Some((before, before_end)) =
+            self.ends.range(..=start).next_back().map(|(start, end)| (*start, *end))
             && before_end >= start
         {
             start = before;
@@ -44,7 +46,9 @@ impl Ranges {
         let mut missing = Vec::new();
         let mut at = range.start;
         let before = self.ends.range(..=at).next_back();
-        let covering = before.into_iter().chain(self.ends.range(at.saturating_add(1)..range.end.max(at.saturating_add(1))));
+        let covering = before
+            .into_iter()
+            .chain(self.ends.range(at.saturating_add(1)..range.end.max(at.saturating_add(1))));
         for (start, end) in covering {
             if *start > at {
                 missing.push(at..(*start).min(range.end));
@@ -65,7 +69,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ranges_are_as_sets_of_bytes(inserted in proptest::collection::vec((0_u64..64, 0_u64..64), 0..20), asked in (0_u64..64, 0_u64..64)) {
+        fn ranges_are_as_sets_of_bytes(inserted in proptest::collection::vec((0_u64..64, 0_u64..64),
+            0..20), asked in (0_u64..64, 0_u64..64)) {
             let mut ranges = Ranges::default();
             let mut bytes = [false; 64];
             for (start, end) in inserted {

@@ -1,4 +1,5 @@
-//! Directory listings. Order, offsets and how many entries come at once are the file system's; which names there are is not.
+//! Directory listings. Order, offsets and how many entries come at once are the file system's;
+//! which names there are is not.
 
 use std::collections::HashMap;
 
@@ -58,12 +59,15 @@ impl Listing {
                 listing.is_partial = true;
                 break;
             }
-            listing.left.insert(entry.file_name().to_bytes().to_vec(), type_number(entry.file_type()));
+            listing
+                .left
+                .insert(entry.file_name().to_bytes().to_vec(), type_number(entry.file_type()));
         }
         Ok(listing)
     }
 
-    /// Takes entries that the trace listed off; returns those that are not there, then those that are something else.
+    /// Takes entries that the trace listed off; returns those that are not there, then those that
+    /// are something else.
     pub fn take(&mut self, listed: impl Iterator<Item = Entry>) -> (Vec<Entry>, Vec<Entry>) {
         let (mut missing, mut changed) = (Vec::new(), Vec::new());
         for entry in listed {
@@ -71,7 +75,9 @@ impl Listing {
                 None if self.is_partial => {}
                 None => missing.push(entry),
                 Some(libc::DT_UNKNOWN) => {}
-                Some(kind) if entry.kind.is_some_and(|expected| kind != expected) => changed.push(entry),
+                Some(kind) if entry.kind.is_some_and(|expected| kind != expected) => {
+                    changed.push(entry)
+                }
                 Some(_) => {}
             }
         }
@@ -134,9 +140,13 @@ mod tests {
         let mut listing = Listing::read(std::fs::File::open(folder.path()).unwrap()).unwrap();
         let first = [raw("three", libc::DT_REG), raw(".", libc::DT_DIR)].concat();
         assert_eq!(listing.take(entries(&first, true)), (Vec::new(), Vec::new()));
-        let second = [raw("..", libc::DT_DIR), raw("four", libc::DT_REG), raw("one", libc::DT_DIR)].concat();
+        let second =
+            [raw("..", libc::DT_DIR), raw("four", libc::DT_REG), raw("one", libc::DT_DIR)].concat();
         let (missing, changed) = listing.take(entries(&second, true));
-        assert_eq!((missing[0].name.as_slice(), changed[0].name.as_slice()), (&b"four"[..], &b"one"[..]));
+        assert_eq!(
+            (missing[0].name.as_slice(), changed[0].name.as_slice()),
+            (&b"four"[..], &b"one"[..])
+        );
         assert_eq!(listing.rest(), [b"two"]);
     }
 }

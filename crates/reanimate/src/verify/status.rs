@@ -5,7 +5,8 @@ use libc as sys;
 use crate::action::StatusLayout;
 use crate::calls::{u16_at, u32_at, u64_at};
 
-/// What the two structures say. Times, device and inode numbers and blocks are the machine's, and not compared.
+/// What the two structures say. Times, device and inode numbers and blocks are the machine's, and
+/// not compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status {
     /// Type and permissions.
@@ -72,11 +73,18 @@ pub struct Compared {
     pub links: bool,
 }
 
-/// The fields that differ, as text: expected and actual. Sizes and links of directories are the file system's.
-pub fn status_differences(expected: &Status, actual: &Status, compared: Compared) -> Vec<(String, String)> {
+/// The fields that differ, as text: expected and actual. Sizes and links of directories are the
+/// file system's.
+pub fn status_differences(
+    expected: &Status,
+    actual: &Status,
+    compared: Compared,
+) -> Vec<(String, String)> {
     let is_directory = expected.mode & sys::S_IFMT == sys::S_IFDIR;
     let has_size = matches!(expected.mode & sys::S_IFMT, sys::S_IFREG | sys::S_IFLNK);
-    let number = |name: &str, expected: u64, actual: u64| (format!("{name} {expected}"), format!("{name} {actual}"));
+    let number = |name: &str, expected: u64, actual: u64| {
+        (format!("{name} {expected}"), format!("{name} {actual}"))
+    };
     let mut differences = Vec::new();
     // The permissions of a link mean nothing.
     let mask = if expected.mode & sys::S_IFMT == sys::S_IFLNK { sys::S_IFMT } else { u32::MAX };
@@ -102,7 +110,9 @@ mod tests {
 
     fn bytes_of<T>(_: &T, fields: &[(usize, &[u8])]) -> Vec<u8> {
         let mut bytes = vec![0; std::mem::size_of::<T>()];
-        fields.iter().for_each(|(offset, field)| bytes[*offset..*offset + field.len()].copy_from_slice(field));
+        fields.iter().for_each(|(offset, field)| {
+            bytes[*offset..*offset + field.len()].copy_from_slice(field)
+        });
         bytes
     }
 
@@ -119,7 +129,8 @@ mod tests {
         assert_eq!(offset_of!(sys::statx, stx_ino), 32);
         assert_eq!(offset_of!(sys::statx, stx_dev_major), 136);
         let stat = rustix::fs::stat("/").unwrap();
-        let fields: [(usize, &[u8]); 2] = [(24, &0o100644_u32.to_le_bytes()), (48, &7_u64.to_le_bytes())];
+        let fields: [(usize, &[u8]); 2] =
+            [(24, &0o100644_u32.to_le_bytes()), (48, &7_u64.to_le_bytes())];
         let status = Status::parse(StatusLayout::Stat, &bytes_of(&stat, &fields)).unwrap();
         assert_eq!((status.mode, status.size), (0o100644, 7));
         assert_eq!(Status::parse(StatusLayout::Stat, &[0; 40]), None);
@@ -128,14 +139,26 @@ mod tests {
 
     #[test]
     fn only_what_can_be_the_same_is_compared() {
-        let file = Status { mode: 0o100644, user: 1, group: 2, links: 1, size: 5, device: 9, inode: 9 };
+        let file =
+            Status { mode: 0o100644, user: 1, group: 2, links: 1, size: 5, device: 9, inode: 9 };
         let all = Compared { owners: true, links: true };
         assert!(status_differences(&file, &Status { device: 1, inode: 1, ..file }, all).is_empty());
-        assert_eq!(status_differences(&file, &Status { size: 6, links: 2, user: 0, mode: 0o100600, ..file }, all).len(), 4);
+        assert_eq!(
+            status_differences(
+                &file,
+                &Status { size: 6, links: 2, user: 0, mode: 0o100600, ..file },
+                all
+            )
+            .len(),
+            4
+        );
         let some = Compared { owners: false, links: false };
         assert!(status_differences(&file, &Status { links: 2, user: 0, ..file }, some).is_empty());
         let directory = Status { mode: 0o040755, ..file };
-        assert!(status_differences(&directory, &Status { size: 4096, links: 7, ..directory }, all).is_empty());
+        assert!(
+            status_differences(&directory, &Status { size: 4096, links: 7, ..directory }, all)
+                .is_empty()
+        );
         let link = Status { mode: 0o120777, ..file };
         assert!(status_differences(&link, &Status { mode: 0o120755, ..link }, all).is_empty());
     }

@@ -1,4 +1,5 @@
-//! Uses of the bytes of a file, by range, so that threads working on different parts of a file do not wait for each other.
+//! Uses of the bytes of a file, by range, so that threads working on different parts of a file do
+//! not wait for each other.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -19,7 +20,8 @@ pub struct Content {
 }
 
 impl Content {
-    /// A read. Looking at the size, at the end of the file, is a shared use of the whole as any read is.
+    /// A read. Looking at the size, at the end of the file, is a shared use of the whole as any
+    /// read is.
     pub fn read(&mut self, range: Range<u64>, ticket: Ticket, dependencies: &mut Tickets) {
         self.partly(range, Access::Share, ticket, dependencies);
     }
@@ -47,7 +49,13 @@ impl Content {
         self.chunks.clear();
     }
 
-    fn partly(&mut self, range: Range<u64>, access: Access, ticket: Ticket, dependencies: &mut Tickets) {
+    fn partly(
+        &mut self,
+        range: Range<u64>,
+        access: Access,
+        ticket: Ticket,
+        dependencies: &mut Tickets,
+    ) {
         let first = range.start / CHUNK_BYTES;
         let last = range.end.saturating_sub(1).max(range.start) / CHUNK_BYTES;
         if last - first >= MAXIMUM_CHUNKS {

@@ -1,7 +1,9 @@
-//! The name space as the trace knows it: directories, files and links, followed through every call of the trace.
+//! The name space as the trace knows it: directories, files and links, followed through every call
+//! of the trace.
 //!
-//! Calls are planned ahead of their execution; what a path means by then is answered here, not by the file system. That
-//! gives every call the objects it conflicts on, and a path without links and `..` to execute it with. Nothing here does I/O.
+//! Calls are planned ahead of their execution; what a path means by then is answered here, not by
+//! the file system. That gives every call the objects it conflicts on, and a path without links and
+//! `..` to execute it with. Nothing here does I/O.
 
 mod content;
 mod node;
@@ -19,8 +21,11 @@ use crate::folder::Folder;
 use crate::prepare::Origin;
 
 /// Why calls in these directories are not repeated: they show the machine, not files.
-const KERNEL_DIRECTORIES: [(&[u8], &str); 3] =
-    [(b"proc", "files of the kernel under /proc"), (b"sys", "files of the kernel under /sys"), (b"dev", "devices under /dev")];
+const KERNEL_DIRECTORIES: [(&[u8], &str); 3] = [
+    (b"proc", "files of the kernel under /proc"),
+    (b"sys", "files of the kernel under /sys"),
+    (b"dev", "devices under /dev"),
+];
 
 /// The call being planned: its place, and whom it has to wait for.
 #[derive(Debug)]
@@ -63,7 +68,8 @@ impl World {
         Self { root, renames: 0, last_folder: RefCell::default() }
     }
 
-    /// A name space of which nothing is known: what the trace meets was there before unless it made it.
+    /// A name space of which nothing is known: what the trace meets was there before unless it made
+    /// it.
     pub fn unknown() -> Self {
         let world = Self::empty();
         world.root.borrow_mut().origin = Some(Box::new(Origin::root()));
@@ -88,7 +94,8 @@ impl World {
         }
     }
 
-    /// Puts a node under a name, which it learns. A directory does not come to be within itself, whatever the trace says.
+    /// Puts a node under a name, which it learns. A directory does not come to be within itself,
+    /// whatever the trace says.
     pub fn link(directory: &NodeRef, name: &[u8], node: &NodeRef) -> Option<NodeRef> {
         if is_within(directory, node) {
             return None;
@@ -125,8 +132,8 @@ impl World {
         }
     }
 
-    /// The path of a directory below the root, without a slash at either end; what was removed has none, nor has what lies so deep that the
-    /// kernel would not take its path.
+    /// The path of a directory below the root, without a slash at either end; what was removed has
+    /// none, nor has what lies so deep that the kernel would not take its path.
     pub fn path_of(&self, directory: &NodeRef) -> Option<Vec<u8>> {
         let mut nodes = Vec::new();
         let mut bytes = 0;
@@ -147,7 +154,8 @@ impl World {
     }
 }
 
-/// Whether a directory is a node itself, or somewhere below it. What lies too deep to tell counts as such.
+/// Whether a directory is a node itself, or somewhere below it. What lies too deep to tell counts
+/// as such.
 fn is_within(directory: &NodeRef, node: &NodeRef) -> bool {
     if std::rc::Rc::ptr_eq(directory, node) {
         return true;

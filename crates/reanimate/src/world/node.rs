@@ -20,7 +20,8 @@ const MAXIMUM_ABSENT: usize = 4096;
 pub struct Node {
     /// What it is.
     pub kind: Kind,
-    /// The directory it is in; none for the root and for what was removed. Of a file with several names, the last one's.
+    /// The directory it is in; none for the root and for what was removed. Of a file with several
+    /// names, the last one's.
     pub parent: Weak<RefCell<Node>>,
     /// Its name there.
     pub name: Vec<u8>,
@@ -28,7 +29,8 @@ pub struct Node {
     pub attributes: AccessLog,
     /// Uses of the bytes of a file.
     pub content: Content,
-    /// Everything that happened to it is in the trace; else it may have names that the trace does not show.
+    /// Everything that happened to it is in the trace; else it may have names that the trace does
+    /// not show.
     pub is_own: bool,
     /// Parts that were copied from elsewhere inside the kernel, while that is of interest.
     pub copies: Vec<Copied>,
@@ -145,7 +147,8 @@ impl Node {
 /// One after the other: a trace can nest directories deeper than a stack is.
 impl Drop for Directory {
     fn drop(&mut self) {
-        let mut nodes: Vec<NodeRef> = self.entries.drain().filter_map(|(_, entry)| entry.node).collect();
+        let mut nodes: Vec<NodeRef> =
+            self.entries.drain().filter_map(|(_, entry)| entry.node).collect();
         while let Some(node) = nodes.pop() {
             if let Some(mut node) = Rc::into_inner(node).map(RefCell::into_inner)
                 && let Kind::Directory(directory) = &mut node.kind
@@ -170,7 +173,8 @@ impl Directory {
     /// The entry of that name, made if nothing was known about it.
     fn entry_mut(&mut self, name: &[u8]) -> &mut Entry {
         if !self.entries.contains_key(name) {
-            let entry = Entry { node: None, is_known: false, uses: AccessLog::after(&self.forgotten) };
+            let entry =
+                Entry { node: None, is_known: false, uses: AccessLog::after(&self.forgotten) };
             self.entries.insert(name.into(), entry);
             self.absent_count += 1;
         }
@@ -178,7 +182,13 @@ impl Directory {
     }
 
     /// Notes the use of a name.
-    pub fn use_name(&mut self, name: &[u8], access: Access, ticket: Ticket, dependencies: &mut Tickets) {
+    pub fn use_name(
+        &mut self,
+        name: &[u8],
+        access: Access,
+        ticket: Ticket,
+        dependencies: &mut Tickets,
+    ) {
         self.entry_mut(name).uses.join(access, ticket, dependencies);
         if self.absent_count > MAXIMUM_ABSENT && self.absent_count * 2 > self.entries.len() {
             self.forget_absent();
@@ -227,11 +237,21 @@ mod tests {
         for index in 0..3 * MAXIMUM_ABSENT as u64 {
             let ticket = Ticket { worker: 1, sequence: index + 1 };
             let mut dependencies = Tickets::new();
-            directory.use_name(format!("{index}").as_bytes(), Access::Exclusive, ticket, &mut dependencies);
+            directory.use_name(
+                format!("{index}").as_bytes(),
+                Access::Exclusive,
+                ticket,
+                &mut dependencies,
+            );
         }
         assert!(directory.entries.len() <= MAXIMUM_ABSENT + 1, "{}", directory.entries.len());
         let mut dependencies = Tickets::new();
-        directory.use_name(b"0", Access::Share, Ticket { worker: 2, sequence: 1 }, &mut dependencies);
+        directory.use_name(
+            b"0",
+            Access::Share,
+            Ticket { worker: 2, sequence: 1 },
+            &mut dependencies,
+        );
         assert_eq!(dependencies[0].worker, 1);
     }
 }

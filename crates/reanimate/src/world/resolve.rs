@@ -30,7 +30,8 @@ pub struct Base {
 pub struct Spot {
     /// The directory.
     pub directory: NodeRef,
-    /// The name; `.` or `..` if the path ended so, then `found` is the directory meant; empty for the root directory.
+    /// The name; `.` or `..` if the path ended so, then `found` is the directory meant; empty for
+    /// the root directory.
     pub name: Vec<u8>,
     /// What it names.
     pub found: Found,
@@ -119,7 +120,14 @@ impl World {
         if path.is_empty() || path.len() >= MAXIMUM_PATH {
             return Resolution::Broken;
         }
-        let mut walk = Walk { base, current, wants_directory: path.ends_with(b"/"), follows, links: 0, shown: 0 };
+        let mut walk = Walk {
+            base,
+            current,
+            wants_directory: path.ends_with(b"/"),
+            follows,
+            links: 0,
+            shown: 0,
+        };
         let mut path = Cow::Borrowed(path);
         let mut at = 0;
         loop {
@@ -137,11 +145,13 @@ impl World {
     }
 }
 
-/// The first name in a path, empty if there is none, and what follows it without the slashes between.
+/// The first name in a path, empty if there is none, and what follows it without the slashes
+/// between.
 fn first_component(path: &[u8]) -> (&[u8], &[u8]) {
     let without_slashes = |path: &'_ [u8]| path.iter().take_while(|byte| **byte == b'/').count();
     let path = &path[without_slashes(path)..];
-    let (name, rest) = path.split_at(path.iter().position(|byte| *byte == b'/').unwrap_or(path.len()));
+    let (name, rest) =
+        path.split_at(path.iter().position(|byte| *byte == b'/').unwrap_or(path.len()));
     (name, &rest[without_slashes(rest)..])
 }
 
@@ -162,7 +172,12 @@ impl Walk<'_> {
     /// The path ended at a directory without naming it in its parent.
     fn directory_itself(&self, name: &[u8]) -> Resolution {
         let found = Found::Node(self.current.clone());
-        Resolution::Spot(Spot { directory: self.current.clone(), name: name.to_vec(), found, wants_directory: true })
+        Resolution::Spot(Spot {
+            directory: self.current.clone(),
+            name: name.to_vec(),
+            found,
+            wants_directory: true,
+        })
     }
 
     fn up(&mut self) {
@@ -185,15 +200,24 @@ impl Walk<'_> {
         if let Found::Node(node) = &found {
             let node = node.borrow();
             match &node.kind {
-                Kind::Symlink(target) if follows => return self.follow(name, target.clone(), is_last, turn),
+                Kind::Symlink(target) if follows => {
+                    return self.follow(name, target.clone(), is_last, turn);
+                }
                 Kind::Simulated(reason) => return Step::Done(Resolution::Simulated(reason)),
-                Kind::Directory(Directory { simulated: Some(reason), .. }) if is_last => return Step::Done(Resolution::Simulated(reason)),
+                Kind::Directory(Directory { simulated: Some(reason), .. }) if is_last => {
+                    return Step::Done(Resolution::Simulated(reason));
+                }
                 _ => {}
             }
         }
         if is_last {
             let directory = self.current.clone();
-            return Step::Done(Resolution::Spot(Spot { directory, name: name.to_vec(), found, wants_directory: self.wants_directory }));
+            return Step::Done(Resolution::Spot(Spot {
+                directory,
+                name: name.to_vec(),
+                found,
+                wants_directory: self.wants_directory,
+            }));
         }
         self.use_name(name, turn);
         match found {
@@ -202,7 +226,12 @@ impl Walk<'_> {
             Found::Unknown if self.shown >= MAXIMUM_SHOWN => return Step::Done(Resolution::Broken),
             Found::Unknown => {
                 self.shown += 1;
-                let mut spot = Spot { directory: self.current.clone(), name: name.to_vec(), found, wants_directory: true };
+                let mut spot = Spot {
+                    directory: self.current.clone(),
+                    name: name.to_vec(),
+                    found,
+                    wants_directory: true,
+                };
                 self.current = spot.suppose(|| Kind::Directory(Directory::default()));
             }
         }

@@ -6,7 +6,10 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
 use retake_reanimate::{Options, Report, reanimate};
-use retake_trace_format::{BufferDirection, Credentials, ProcessStart, StartDescriptor, StartKind, TraceRecord, TracedBuffer, TracedCall};
+use retake_trace_format::{
+    BufferDirection, Credentials, ProcessStart, StartDescriptor, StartKind, TraceRecord,
+    TracedBuffer, TracedCall,
+};
 
 /// The working directory's descriptor, as programs give it.
 pub const HERE: u64 = libc::AT_FDCWD as u32 as u64;
@@ -30,7 +33,8 @@ impl Scene {
     }
 }
 
-/// A trace in the making. Calls take a microsecond each, one after the other, unless told otherwise.
+/// A trace in the making. Calls take a microsecond each, one after the other, unless told
+/// otherwise.
 #[derive(Default)]
 pub struct Trace {
     pub records: Vec<TraceRecord>,
@@ -64,7 +68,11 @@ impl Trace {
             umask: 0o022,
             descriptors,
             limits: Vec::new(),
-            credentials: Credentials { filesystem_uid: uid, filesystem_gid: gid, ..Credentials::default() },
+            credentials: Credentials {
+                filesystem_uid: uid,
+                filesystem_gid: gid,
+                ..Credentials::default()
+            },
             executable: b"/bin/test".to_vec(),
             arguments: Vec::new(),
         })));
@@ -116,7 +124,13 @@ impl Trace {
 
     fn buffer(&mut self, argument: u8, direction: BufferDirection, data: &[u8]) -> &mut Self {
         let address = 0x1000 * (u64::from(argument) + 1);
-        self.last().buffers.push(TracedBuffer { argument, direction, address, total_bytes: data.len() as u64, data: data.into() });
+        self.last().buffers.push(TracedBuffer {
+            argument,
+            direction,
+            address,
+            total_bytes: data.len() as u64,
+            data: data.into(),
+        });
         self
     }
 
@@ -138,7 +152,8 @@ impl Trace {
 
     /// `write` of everything.
     pub fn write(&mut self, descriptor: u64, data: &[u8]) -> &mut Self {
-        self.call(libc::SYS_write, &[descriptor, 1, data.len() as u64], data.len() as i64).input(1, data)
+        self.call(libc::SYS_write, &[descriptor, 1, data.len() as u64], data.len() as i64)
+            .input(1, data)
     }
 
     /// `read` of up to `count` bytes.
@@ -158,7 +173,8 @@ impl Trace {
 
     /// Replays it with these options.
     pub fn replay_with(&self, options: &Options) -> Report {
-        let open = |_| Ok::<_, Infallible>(self.records.clone().into_iter().map(Ok::<_, Infallible>));
+        let open =
+            |_| Ok::<_, Infallible>(self.records.clone().into_iter().map(Ok::<_, Infallible>));
         reanimate(options, open, &mut |_| {}).unwrap()
     }
 

@@ -1,9 +1,10 @@
 //! Which finished processes a recording can do without, and which of them go: pure.
 //!
-//! What a process does at replay is in its own streams. Its parent does not notice whether it is there, unless they share memory; its children
-//! begin as copies of it. So a process can go once it, and all that it made, has ended, if it shared no writable memory and wrote to no file that
-//! others map. A child that lived in its parent's memory until it executed a program (vfork) must be played up to there: of it, the
-//! beginning stays as long as its parent does.
+//! What a process does at replay is in its own streams. Its parent does not notice whether it is
+//! there, unless they share memory; its children begin as copies of it. So a process can go once
+//! it, and all that it made, has ended, if it shared no writable memory and wrote to no file that
+//! others map. A child that lived in its parent's memory until it executed a program (vfork) must
+//! be played up to there: of it, the beginning stays as long as its parent does.
 
 use crate::stream_scan::{Findings, Place};
 use retake_kernel::shared::{TIE_FILE, TIE_MEMORY, TIE_PARENT};
@@ -75,8 +76,11 @@ struct Process {
 /// Chooses.
 pub(super) fn plan(streams: &BTreeMap<u32, Kept>, dropped: &Dropped, need: Need) -> Plan {
     let processes = processes(streams, dropped);
-    let mut order: Vec<(u64, std::cmp::Reverse<u32>)> =
-        processes.iter().filter(|(_, process)| !process.stays).map(|(&id, process)| (process.ended_ns, std::cmp::Reverse(id))).collect();
+    let mut order: Vec<(u64, std::cmp::Reverse<u32>)> = processes
+        .iter()
+        .filter(|(_, process)| !process.stays)
+        .map(|(&id, process)| (process.ended_ns, std::cmp::Reverse(id)))
+        .collect();
     // Children before their parents, whom nothing of theirs outlives.
     order.sort_unstable();
     let mut plan = Plan::default();
@@ -95,7 +99,9 @@ pub(super) fn plan(streams: &BTreeMap<u32, Kept>, dropped: &Dropped, need: Need)
     for &id in &chosen {
         let process = &processes[&id];
         // Parents come first: their numbers are smaller.
-        let parent_stays = process.parent.is_some_and(|parent| !plan.gone.contains(&parent) && !dropped.streams.contains(u64::from(parent)));
+        let parent_stays = process.parent.is_some_and(|parent| {
+            !plan.gone.contains(&parent) && !dropped.streams.contains(u64::from(parent))
+        });
         for &stream in &process.streams {
             let end = streams[&stream].end.as_ref().expect("only what has ended is chosen");
             if parent_stays && lived_in_parent(end) {
@@ -126,7 +132,9 @@ fn gain(streams: &BTreeMap<u32, Kept>, process: &Process) -> u64 {
         match end.findings.exec {
             _ if !lived_in_parent(end) => end.stored_bytes,
             Some(place) if !kept.is_cut => {
-                end.stored_bytes - (end.stored_bytes as u128 * u128::from(place.bytes) / u128::from(end.size.bytes.max(1))) as u64
+                end.stored_bytes
+                    - (end.stored_bytes as u128 * u128::from(place.bytes)
+                        / u128::from(end.size.bytes.max(1))) as u64
             }
             _ => 0,
         }
@@ -141,10 +149,16 @@ fn processes(streams: &BTreeMap<u32, Kept>, dropped: &Dropped) -> BTreeMap<u32, 
         let known_parent = kept.parent.and_then(|parent| of_stream.get(&parent)).copied();
         let id = known_parent.filter(|_| kept.is_thread).unwrap_or(stream);
         of_stream.insert(stream, id);
-        let process = processes.entry(id).or_insert_with(|| Process { parent: known_parent.or(kept.parent), ..Process::default() });
+        let process = processes.entry(id).or_insert_with(|| Process {
+            parent: known_parent.or(kept.parent),
+            ..Process::default()
+        });
         process.streams.push(stream);
-        process.stays |= id == ROOT || kept.is_thread && known_parent.is_none() || !can_go(kept, streams, dropped);
-        process.ended_ns = process.ended_ns.max(kept.end.as_ref().map_or(0, |end| end.account.ended_ns));
+        process.stays |= id == ROOT
+            || kept.is_thread && known_parent.is_none()
+            || !can_go(kept, streams, dropped);
+        process.ended_ns =
+            process.ended_ns.max(kept.end.as_ref().map_or(0, |end| end.account.ended_ns));
     }
     let ids: Vec<u32> = processes.keys().copied().rev().collect();
     for id in ids {
@@ -159,16 +173,20 @@ fn processes(streams: &BTreeMap<u32, Kept>, dropped: &Dropped) -> BTreeMap<u32, 
 
 fn can_go(kept: &Kept, streams: &BTreeMap<u32, Kept>, dropped: &Dropped) -> bool {
     let Some(end) = &kept.end else { return false };
-    let is_known = |child: &u32| streams.contains_key(child) || dropped.streams.contains(u64::from(*child));
+    let is_known =
+        |child: &u32| streams.contains_key(child) || dropped.streams.contains(u64::from(*child));
     // A child that has made nothing known of itself yet will need this one.
-    end.ties & (TIE_MEMORY | TIE_FILE) == 0 && !end.findings.is_opaque && end.findings.children.iter().all(is_known)
+    end.ties & (TIE_MEMORY | TIE_FILE) == 0
+        && !end.findings.is_opaque
+        && end.findings.children.iter().all(is_known)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A recording in which stream n is of a process that `parents[n]` made; all but the first have ended, at time n, with 100 bytes.
+    /// A recording in which stream n is of a process that `parents[n]` made; all but the first have
+    /// ended, at time n, with 100 bytes.
     struct Scene {
         streams: BTreeMap<u32, Kept>,
         dropped: Dropped,
@@ -178,11 +196,20 @@ mod tests {
         fn new(parents: &[u32]) -> Self {
             let root = (0, Kept::default());
             let children = (1..).zip(parents).map(|(stream, &parent)| {
-                let account = ThreadAccount { ended_ns: u64::from(stream), ..ThreadAccount::default() };
-                let end = End { account, size: Place { bytes: 1000, events: 10 }, stored_bytes: 100, ..End::default() };
+                let account =
+                    ThreadAccount { ended_ns: u64::from(stream), ..ThreadAccount::default() };
+                let end = End {
+                    account,
+                    size: Place { bytes: 1000, events: 10 },
+                    stored_bytes: 100,
+                    ..End::default()
+                };
                 (stream, Kept { parent: Some(parent), end: Some(end), ..Kept::default() })
             });
-            Self { streams: [root].into_iter().chain(children).collect(), dropped: Dropped::default() }
+            Self {
+                streams: [root].into_iter().chain(children).collect(),
+                dropped: Dropped::default(),
+            }
         }
 
         fn with(mut self, stream: u32, change: impl FnOnce(&mut End)) -> Self {
@@ -219,8 +246,16 @@ mod tests {
         assert_eq!(Scene::new(&[0, 0]).with(1, shared(TIE_FILE)).gone(ALL), [2]);
         assert_eq!(Scene::new(&[0, 0]).with(1, |end| end.findings.is_opaque = true).gone(ALL), [2]);
         assert_eq!(Scene::new(&[0, 1]).lives(2).gone(ALL), NONE, "its copy lives");
-        assert_eq!(Scene::new(&[0, 1, 2]).with(3, shared(TIE_MEMORY)).gone(ALL), NONE, "so does that of its copy");
-        assert_eq!(Scene::new(&[0, 0]).with(1, |end| end.findings.children.extend([9])).gone(ALL), [2], "a child has not come yet");
+        assert_eq!(
+            Scene::new(&[0, 1, 2]).with(3, shared(TIE_MEMORY)).gone(ALL),
+            NONE,
+            "so does that of its copy"
+        );
+        assert_eq!(
+            Scene::new(&[0, 0]).with(1, |end| end.findings.children.extend([9])).gone(ALL),
+            [2],
+            "a child has not come yet"
+        );
     }
 
     #[test]
@@ -253,13 +288,20 @@ mod tests {
         };
         let scene = Scene::new(&[0]).with(1, guest);
         let plan_of = |scene: &Scene| plan(&scene.streams, &scene.dropped, ALL);
-        assert_eq!(plan_of(&scene), Plan { cut: [(1, place)].into(), saved_bytes: 60, ..Plan::default() });
+        assert_eq!(
+            plan_of(&scene),
+            Plan { cut: [(1, place)].into(), saved_bytes: 60, ..Plan::default() }
+        );
         let mut scene = Scene::new(&[0, 1]).with(2, guest);
         scene.streams.get_mut(&2).unwrap().is_cut = true;
         assert_eq!(scene.gone(ALL), [1, 2], "with its parent it goes");
         let mut scene = Scene::new(&[0, 5]).with(1, guest).with(2, guest);
         scene.streams.remove(&0);
-        assert_eq!(plan_of(&scene).cut, [(1, place), (2, place)].into(), "nothing has come of its parent yet");
+        assert_eq!(
+            plan_of(&scene).cut,
+            [(1, place), (2, place)].into(),
+            "nothing has come of its parent yet"
+        );
         let scene = Scene::new(&[0]).with(1, |end| end.ties = TIE_PARENT);
         assert_eq!(plan_of(&scene), Plan::default(), "without an exec all of it was in its parent");
     }

@@ -22,8 +22,9 @@ pub struct CollectionReport {
 }
 
 impl Store {
-    /// Removes every file that no recording has a link to, every derived file not asked for within `unused_for`, and
-    /// left-overs of processes that were killed. A recording that has copies instead of links needs nothing of the store.
+    /// Removes every file that no recording has a link to, every derived file not asked for within
+    /// `unused_for`, and left-overs of processes that were killed. A recording that has copies
+    /// instead of links needs nothing of the store.
     ///
     /// # Errors
     /// `StoreBusy` if the store is open anywhere: files just added have no link yet.
@@ -36,7 +37,10 @@ impl Store {
         for folder in entries_of(root)? {
             if is_content_folder(&folder) {
                 for entry in entries_of(&folder.path())? {
-                    let is_content = entry.file_name().to_str().is_some_and(|name| name.parse::<ContentId>().is_ok());
+                    let is_content = entry
+                        .file_name()
+                        .to_str()
+                        .is_some_and(|name| name.parse::<ContentId>().is_ok());
                     remove_if(&entry, &mut report, |metadata| is_content && metadata.nlink() == 1)?;
                 }
             }
@@ -88,8 +92,13 @@ fn remove_left_overs(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes a regular file if its metadata say so, and counts it. Anything else in the store is not ours and stays.
-fn remove_if(entry: &DirEntry, report: &mut CollectionReport, condition: impl Fn(&Metadata) -> bool) -> Result<()> {
+/// Removes a regular file if its metadata say so, and counts it. Anything else in the store is not
+/// ours and stays.
+fn remove_if(
+    entry: &DirEntry,
+    report: &mut CollectionReport,
+    condition: impl Fn(&Metadata) -> bool,
+) -> Result<()> {
     let path = entry.path();
     let metadata = entry.metadata().map_err(|error| Error::io("inspect", &path, error))?;
     if !metadata.is_file() {

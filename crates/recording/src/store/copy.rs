@@ -10,8 +10,8 @@ use crate::error::{Error, Result};
 
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// Makes the empty file `target` share the bytes of `file`, if the file system can; they are then a copy that later writes
-/// to `file` do not reach. Nothing happens otherwise.
+/// Makes the empty file `target` share the bytes of `file`, if the file system can; they are then a
+/// copy that later writes to `file` do not reach. Nothing happens otherwise.
 pub(crate) fn clone_file(file: &File, target: &File) -> bool {
     rustix::fs::ioctl_ficlone(target, file).is_ok()
 }
@@ -21,13 +21,17 @@ pub(crate) fn hash_file(file: &File, path: &Path) -> Result<(ContentId, u64)> {
     for_each_block(file, path, |_| Ok(()))
 }
 
-/// Copies a file to `target`, an empty file called `path`. The content returned is that of the bytes written, even if the
-/// file changed meanwhile.
+/// Copies a file to `target`, an empty file called `path`. The content returned is that of the
+/// bytes written, even if the file changed meanwhile.
 pub(crate) fn copy_file(file: &File, target: &mut File, path: &Path) -> Result<(ContentId, u64)> {
     for_each_block(file, path, |block| target.write_all(block))
 }
 
-fn for_each_block(file: &File, path: &Path, mut action: impl FnMut(&[u8]) -> std::io::Result<()>) -> Result<(ContentId, u64)> {
+fn for_each_block(
+    file: &File,
+    path: &Path,
+    mut action: impl FnMut(&[u8]) -> std::io::Result<()>,
+) -> Result<(ContentId, u64)> {
     let mut hasher = blake3::Hasher::new();
     let mut block = vec![0; BLOCK_BYTES];
     let mut offset = 0;

@@ -1,8 +1,9 @@
-//! Which file of the system had which content, remembered across recordings, so that a library is neither hashed nor copied
-//! every time.
+//! Which file of the system had which content, remembered across recordings, so that a library is
+//! neither hashed nor copied every time.
 //!
-//! The cache is a file of records of fixed size, each with a checksum, only ever appended to (and rewritten by a
-//! collection). A record that is damaged or torn is skipped: the worst a lost one costs is to hash a file again.
+//! The cache is a file of records of fixed size, each with a checksum, only ever appended to (and
+//! rewritten by a collection). A record that is damaged or torn is skipped: the worst a lost one
+//! costs is to hash a file again.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -17,8 +18,8 @@ use crate::ContentId;
 use crate::error::{Error, Result};
 use crate::frame::read_u64;
 
-/// What tells a file, in the state it is in, from every other file and from itself after a change. Times are nanoseconds
-/// since 1970.
+/// What tells a file, in the state it is in, from every other file and from itself after a change.
+/// Times are nanoseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileIdentity {
     /// The device it is on.
@@ -33,19 +34,23 @@ pub struct FileIdentity {
     pub changed_ns: i64,
 }
 
-/// A change within this time of another may leave the time stamps the same: kernels and file systems are that coarse.
+/// A change within this time of another may leave the time stamps the same: kernels and file
+/// systems are that coarse.
 const SETTLING: Duration = Duration::from_secs(2);
 
 impl FileIdentity {
     /// The identity of an open file.
     pub fn of(file: &File) -> Result<Self> {
-        let metadata = file.metadata().map_err(|error| Error::io("inspect", Path::new("a file to be stored"), error))?;
+        let metadata = file
+            .metadata()
+            .map_err(|error| Error::io("inspect", Path::new("a file to be stored"), error))?;
         Ok(Self::of_metadata(&metadata))
     }
 
     /// The identity of a file by its metadata.
     pub fn of_metadata(metadata: &std::fs::Metadata) -> Self {
-        let nanoseconds = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
+        let nanoseconds =
+            |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
         Self {
             device: metadata.dev(),
             inode: metadata.ino(),
@@ -60,13 +65,15 @@ impl FileIdentity {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let settled_before = now.saturating_sub(SETTLING).as_nanos();
         // A clock that is behind the stamps says nothing: not settled.
-        i128::from(self.changed_ns.max(self.modified_ns)) < i128::try_from(settled_before).unwrap_or(0)
+        i128::from(self.changed_ns.max(self.modified_ns))
+            < i128::try_from(settled_before).unwrap_or(0)
     }
 }
 
 const RECORD_BYTES: usize = 80;
 const CHECKED_BYTES: usize = RECORD_BYTES - 8;
-/// More entries than this are not read: a bound on memory, far above the number of files a system has in use.
+/// More entries than this are not read: a bound on memory, far above the number of files a system
+/// has in use.
 const MAX_RECORDS: u64 = 1 << 20;
 
 /// The cache in memory, and its file.
@@ -121,7 +128,8 @@ impl IdentityCache {
         self.known.retain(|identity, id| keep(identity, *id));
         let folder = self.path.parent().unwrap_or(Path::new("."));
         let mut temporary = super::temporary::TemporaryFile::create_in(folder)?;
-        let bytes: Vec<u8> = self.known.iter().flat_map(|(identity, id)| encode_record(identity, *id)).collect();
+        let bytes: Vec<u8> =
+            self.known.iter().flat_map(|(identity, id)| encode_record(identity, *id)).collect();
         let written = temporary.file().write_all(&bytes);
         written.map_err(|error| Error::io("write to", temporary.path(), error))?;
         temporary.replace(&self.path)
@@ -130,7 +138,13 @@ impl IdentityCache {
 
 fn encode_record(identity: &FileIdentity, id: ContentId) -> [u8; RECORD_BYTES] {
     let mut record = [0; RECORD_BYTES];
-    let fields = [identity.device, identity.inode, identity.bytes, identity.modified_ns.cast_unsigned(), identity.changed_ns.cast_unsigned()];
+    let fields = [
+        identity.device,
+        identity.inode,
+        identity.bytes,
+        identity.modified_ns.cast_unsigned(),
+        identity.changed_ns.cast_unsigned(),
+    ];
     for (place, field) in record.chunks_exact_mut(8).zip(fields) {
         place.copy_from_slice(&field.to_le_bytes());
     }
@@ -178,7 +192,8 @@ mod tests {
         let mut cache = IdentityCache::open(&path).unwrap();
         cache.insert(&identity(9), id).unwrap();
         let cache = IdentityCache::open(&path).unwrap();
-        let known: Vec<_> = (0..10).filter(|&inode| cache.get(&identity(inode)) == Some(id)).collect();
+        let known: Vec<_> =
+            (0..10).filter(|&inode| cache.get(&identity(inode)) == Some(id)).collect();
         assert_eq!(known, [0, 2, 9]);
     }
 

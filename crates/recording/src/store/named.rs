@@ -14,10 +14,12 @@ use crate::source::open_regular;
 const MAX_KIND_BYTES: usize = 32;
 
 impl Store {
-    /// The derived file of this kind and key, if it is there. Asking for it keeps it from being collected.
+    /// The derived file of this kind and key, if it is there. Asking for it keeps it from being
+    /// collected.
     ///
     /// # Errors
-    /// `BadName` unless `kind` is 1 to 32 lower-case letters, digits and hyphens; the key may be anything.
+    /// `BadName` unless `kind` is 1 to 32 lower-case letters, digits and hyphens; the key may be
+    /// anything.
     pub fn named_cache(&self, kind: &str, key: &str) -> Result<Option<File>> {
         let path = self.named_path(kind, key)?;
         let file = match open_regular(&path) {
@@ -27,14 +29,17 @@ impl Store {
             }
             Err(error) => return Err(error),
         };
-        // Only tells the collection that it is in use; a file system that refuses it loses nothing else.
+        // Only tells the collection that it is in use; a file system that refuses it loses nothing
+        // else.
         let _ = file.set_modified(SystemTime::now());
         Ok(Some(file))
     }
 
-    /// Keeps `bytes` as the derived file of this kind and key, in place of any there was, and returns it open for reading.
+    /// Keeps `bytes` as the derived file of this kind and key, in place of any there was, and
+    /// returns it open for reading.
     pub fn put_named_cache(&self, kind: &str, key: &str, bytes: &[u8]) -> Result<File> {
-        // Nothing would tell that its bytes were lost with the power, and somebody will execute them.
+        // Nothing would tell that its bytes were lost with the power, and somebody will execute
+        // them.
         self.put_named(kind, key, bytes, TemporaryFile::sync)
     }
 
@@ -46,7 +51,13 @@ impl Store {
         self.put_named(kind, key, bytes, |_| Ok(())).map(drop)
     }
 
-    fn put_named(&self, kind: &str, key: &str, bytes: &[u8], sync: impl Fn(&TemporaryFile) -> Result<()>) -> Result<File> {
+    fn put_named(
+        &self,
+        kind: &str,
+        key: &str,
+        bytes: &[u8],
+        sync: impl Fn(&TemporaryFile) -> Result<()>,
+    ) -> Result<File> {
         let path = self.named_path(kind, key)?;
         if let Some(folder) = path.parent() {
             make_private_directories(folder)?;
@@ -64,15 +75,19 @@ impl Store {
     pub fn remove_named_cache(&self, kind: &str, key: &str) -> Result<()> {
         let path = self.named_path(kind, key)?;
         match fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", &path, error)),
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::io("remove", &path, error))
+            }
             _ => Ok(()),
         }
     }
 
     fn named_path(&self, kind: &str, key: &str) -> Result<PathBuf> {
-        let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let is_allowed =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         if kind.is_empty() || kind.len() > MAX_KIND_BYTES || !kind.bytes().all(is_allowed) {
-            let reason = "a kind of derived file has 1 to 32 lower-case letters, digits and hyphens";
+            let reason =
+                "a kind of derived file has 1 to 32 lower-case letters, digits and hyphens";
             return Err(Error::BadName { name: kind.chars().take(80).collect(), reason });
         }
         let name = ContentId::of(key.as_bytes()).to_string();

@@ -19,14 +19,16 @@ pub(crate) struct TemporaryFile {
 }
 
 impl TemporaryFile {
-    /// Makes an empty one, mode 0600, in `directory`, which should be on the same file system as its final place.
+    /// Makes an empty one, mode 0600, in `directory`, which should be on the same file system as
+    /// its final place.
     pub(crate) fn create_in(directory: &Path) -> Result<Self> {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         loop {
             let number = COUNTER.fetch_add(1, Ordering::Relaxed);
             let name = format!("{TEMPORARY_PREFIX}{}-{number}", std::process::id());
             let path = directory.join(name);
-            match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {
+            match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)
+            {
                 Ok(file) => return Ok(Self { file, path }),
                 // A left-over of a process that had our id.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -48,7 +50,8 @@ impl TemporaryFile {
         self.file.sync_data().map_err(|error| Error::io("sync", &self.path, error))
     }
 
-    /// Gives it its final name unless there is such a file, which then stays. Returns whether it is the new one.
+    /// Gives it its final name unless there is such a file, which then stays. Returns whether it is
+    /// the new one.
     pub(crate) fn publish_if_absent(self, target: &Path) -> Result<bool> {
         match fs::hard_link(&self.path, target) {
             Ok(()) => Ok(true),

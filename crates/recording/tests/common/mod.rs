@@ -8,11 +8,20 @@ use std::path::Path;
 use retake_recording::*;
 
 pub fn metadata() -> Metadata {
-    Metadata { command: "/bin/example".into(), arguments: vec!["example".into()], ..Metadata::default() }
+    Metadata {
+        command: "/bin/example".into(),
+        arguments: vec!["example".into()],
+        ..Metadata::default()
+    }
 }
 
 pub fn outcome() -> Outcome {
-    Outcome { exit: Exit::Exited(0), duration_ms: 1, counters: BTreeMap::new(), changed_files: None }
+    Outcome {
+        exit: Exit::Exited(0),
+        duration_ms: 1,
+        counters: BTreeMap::new(),
+        changed_files: None,
+    }
 }
 
 pub fn stream_info(id: u32) -> StreamInfo {
@@ -54,7 +63,8 @@ pub fn read_streams(recording: &Recording) -> (BTreeMap<u32, Vec<u8>>, bool) {
     (streams, failed)
 }
 
-/// A small recording with two streams, several chunks of each kind of compression, and the streams' bytes.
+/// A small recording with two streams, several chunks of each kind of compression, and the streams'
+/// bytes.
 pub fn small_recording(directory: &Path) -> BTreeMap<u32, Vec<u8>> {
     let writer = RecordingWriter::create(directory, &metadata()).unwrap();
     let mut streams: BTreeMap<u32, Vec<u8>> = BTreeMap::new();

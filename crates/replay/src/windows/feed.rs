@@ -1,7 +1,9 @@
 //! One stream, cut into windows: segments that begin and end where events do.
 //!
-//! A stream that asked for several windows in a row is read ahead, so that the next one is there when it is asked for, and its windows use the same
-//! segments again and again: faulting in new memory takes longer than reading. A stream of a few events costs one small segment and nothing else.
+//! A stream that asked for several windows in a row is read ahead, so that the next one is there
+//! when it is asked for, and its windows use the same segments again and again: faulting in new
+//! memory takes longer than reading. A stream of a few events costs one small segment and nothing
+//! else.
 
 use retake_kernel::segment::Segment;
 use retake_recording::StreamReader;
@@ -12,7 +14,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// The first windows of a stream have about this many bytes: most streams are shorter.
 const SMALL_WINDOW_BYTES: usize = 128 << 10;
-/// Those of a stream that keeps asking: room for the largest chunk and an event that began before it. Two of them fit the caches of most machines.
+/// Those of a stream that keeps asking: room for the largest chunk and an event that began before
+/// it. Two of them fit the caches of most machines.
 const LARGE_WINDOW_BYTES: usize = (1 << 20) + (128 << 10);
 /// With this much in windows there are no large ones, and nothing is read ahead.
 const PLENTY_BYTES: usize = 24 << 20;
@@ -70,42 +73,66 @@ pub(super) struct Feed {
     carry: Vec<u8>,
     windows_in_a_row: u32,
     stock: Stock,
-    /// Windows are never written again: under a debugger there are copies of the reader, which go on reading from them.
+    /// Windows are never written again: under a debugger there are copies of the reader, which go
+    /// on reading from them.
     has_copies: bool,
 }
 
 impl Feed {
     pub(super) fn new(reader: StreamReader, stock: Stock, has_copies: bool) -> Self {
-        Self { reader, current: None, ready: None, spare: None, carry: Vec::new(), windows_in_a_row: 0, stock, has_copies }
+        Self {
+            reader,
+            current: None,
+            ready: None,
+            spare: None,
+            carry: Vec::new(),
+            windows_in_a_row: 0,
+            stock,
+            has_copies,
+        }
     }
 
-    /// The window from `offset`, where an event begins: segment number and bytes; `None` at the end of the stream, or before an event that was never
-    /// completed.
+    /// The window from `offset`, where an event begins: segment number and bytes; `None` at the end
+    /// of the stream, or before an event that was never completed.
     ///
     /// # Errors
-    /// The first event there cannot be read or is malformed. What precedes it has been given before.
-    pub(super) fn window(&mut self, offset: u64, staging: &mut Vec<u8>) -> io::Result<Option<(i32, u64)>> {
-        let follows = self.current.as_ref().is_some_and(|window| window.start + window.bytes as u64 == offset);
+    /// The first event there cannot be read or is malformed. What precedes it has been given
+    /// before.
+    pub(super) fn window(
+        &mut self,
+        offset: u64,
+        staging: &mut Vec<u8>,
+    ) -> io::Result<Option<(i32, u64)>> {
+        let follows = self
+            .current
+            .as_ref()
+            .is_some_and(|window| window.start + window.bytes as u64 == offset);
         self.windows_in_a_row = if follows { self.windows_in_a_row.saturating_add(1) } else { 0 };
         let window = match self.ready.take() {
             Some(window) if window.start == offset => Some(window),
             _ => self.read_window(offset, staging)?,
         };
-        let answer = window.as_ref().map(|window| (window.memory.segment.id(), window.bytes as u64));
+        let answer =
+            window.as_ref().map(|window| (window.memory.segment.id(), window.bytes as u64));
         let left = std::mem::replace(&mut self.current, window);
         if follows
             && !self.has_copies
             && let Some(left) = left
         {
-            self.spare = Some(left.memory).filter(|memory| memory.segment.bytes() == LARGE_WINDOW_BYTES);
+            self.spare =
+                Some(left.memory).filter(|memory| memory.segment.bytes() == LARGE_WINDOW_BYTES);
         }
         Ok(answer)
     }
 
-    /// Reads the window after the current one if it will probably be asked for. What goes wrong shows when it is.
+    /// Reads the window after the current one if it will probably be asked for. What goes wrong
+    /// shows when it is.
     pub(super) fn read_ahead(&mut self, staging: &mut Vec<u8>) {
         let Some(current) = &self.current else { return };
-        if self.windows_in_a_row >= WINDOWS_IN_A_ROW && self.ready.is_none() && !self.stock.is_plentiful() {
+        if self.windows_in_a_row >= WINDOWS_IN_A_ROW
+            && self.ready.is_none()
+            && !self.stock.is_plentiful()
+        {
             let next = current.start + current.bytes as u64;
             self.ready = self.read_window(next, staging).unwrap_or_default();
         }
@@ -128,15 +155,23 @@ impl Feed {
     }
 
     /// A segment with whole events of at least `wanted` bytes, and no larger than that.
-    fn read_exact(&mut self, wanted: usize, offset: u64, staging: &mut Vec<u8>) -> io::Result<(Stocked, usize)> {
+    fn read_exact(
+        &mut self,
+        wanted: usize,
+        offset: u64,
+        staging: &mut Vec<u8>,
+    ) -> io::Result<(Stocked, usize)> {
         let carry = std::mem::take(&mut self.carry);
-        let bytes = read_events(&mut carry.as_slice().chain(&mut self.reader), wanted, offset, staging)?;
+        let bytes =
+            read_events(&mut carry.as_slice().chain(&mut self.reader), wanted, offset, staging)?;
         self.carry.extend_from_slice(carry.get(staging.len()..).unwrap_or_default());
-        let segment = Segment::with_bytes(&staging[..bytes], bytes.next_multiple_of(4096).max(4096))?;
+        let segment =
+            Segment::with_bytes(&staging[..bytes], bytes.next_multiple_of(4096).max(4096))?;
         Ok((Stocked::new(segment, &self.stock), bytes))
     }
 
-    /// Reads chunks straight into a segment that was used before. A segment of its own for an event that none has room for.
+    /// Reads chunks straight into a segment that was used before. A segment of its own for an event
+    /// that none has room for.
     fn read_large(&mut self, offset: u64, staging: &mut Vec<u8>) -> io::Result<(Stocked, usize)> {
         let mut memory = match self.spare.take() {
             Some(memory) => memory,
@@ -149,9 +184,15 @@ impl Feed {
     }
 }
 
-/// Fills `room` from `carry` and then from the reader, chunk by chunk; returns how many bytes are whole events, and leaves the rest in `carry`.
-/// `None` where not even one event is whole and the next piece does not fit: `carry` has it all then.
-fn fill(reader: &mut StreamReader, carry: &mut Vec<u8>, offset: u64, room: &mut [u8]) -> io::Result<Option<usize>> {
+/// Fills `room` from `carry` and then from the reader, chunk by chunk; returns how many bytes are
+/// whole events, and leaves the rest in `carry`. `None` where not even one event is whole and the
+/// next piece does not fit: `carry` has it all then.
+fn fill(
+    reader: &mut StreamReader,
+    carry: &mut Vec<u8>,
+    offset: u64,
+    room: &mut [u8],
+) -> io::Result<Option<usize>> {
     let Some(start) = room.get_mut(..carry.len()) else { return Ok(None) };
     start.copy_from_slice(carry);
     let (mut filled, mut whole) = (carry.len(), 0);
@@ -175,12 +216,19 @@ fn fill(reader: &mut StreamReader, carry: &mut Vec<u8>, offset: u64, room: &mut 
     }
 }
 
-/// Replaces `staging` by whole events of at least `wanted` bytes, or what is left; returns how many bytes they are. Reads nothing beyond
-/// them, unless the stream ends, or cannot be read, within an event.
+/// Replaces `staging` by whole events of at least `wanted` bytes, or what is left; returns how many
+/// bytes they are. Reads nothing beyond them, unless the stream ends, or cannot be read, within an
+/// event.
 ///
 /// # Errors
-/// Not even the first event can be read, or it is malformed. Later faults end the window before them.
-fn read_events(reader: &mut impl BufRead, wanted: usize, offset: u64, staging: &mut Vec<u8>) -> io::Result<usize> {
+/// Not even the first event can be read, or it is malformed. Later faults end the window before
+/// them.
+fn read_events(
+    reader: &mut impl BufRead,
+    wanted: usize,
+    offset: u64,
+    staging: &mut Vec<u8>,
+) -> io::Result<usize> {
     staging.clear();
     let (mut whole, mut end) = (0, wanted);
     loop {
@@ -195,7 +243,8 @@ fn read_events(reader: &mut impl BufRead, wanted: usize, offset: u64, staging: &
     }
 }
 
-/// Appends to `staging` until it has `end` bytes or the stream is over. It grows with what is read, not with what an event claims.
+/// Appends to `staging` until it has `end` bytes or the stream is over. It grows with what is read,
+/// not with what an event claims.
 fn read_until(reader: &mut impl BufRead, end: usize, staging: &mut Vec<u8>) -> io::Result<()> {
     while staging.len() < end {
         let available = reader.fill_buf()?;
@@ -209,11 +258,15 @@ fn read_until(reader: &mut impl BufRead, end: usize, staging: &mut Vec<u8>) -> i
     Ok(())
 }
 
-/// Moves `whole` over every event that is in `bytes` as a whole. `offset` is where `bytes` start in the stream.
+/// Moves `whole` over every event that is in `bytes` as a whole. `offset` is where `bytes` start in
+/// the stream.
 fn skip_events(bytes: &[u8], whole: &mut usize, offset: u64) -> io::Result<()> {
     while let Some(size) = claimed_bytes(&bytes[*whole..]) {
         if size < SMALLEST_EVENT || !size.is_multiple_of(8) {
-            let message = format!("an event at stream offset {} says it has {size} bytes", offset + *whole as u64);
+            let message = format!(
+                "an event at stream offset {} says it has {size} bytes",
+                offset + *whole as u64
+            );
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
         if size > bytes.len() - *whole {
@@ -241,7 +294,8 @@ mod tests {
         event
     }
 
-    /// Sizes of the windows a stream is cut into, and what ends it; bytes arrive in pieces of `piece`.
+    /// Sizes of the windows a stream is cut into, and what ends it; bytes arrive in pieces of
+    /// `piece`.
     fn cut(stream: &[u8], wanted: usize, piece: usize) -> (Vec<usize>, Option<String>) {
         let mut reader = BufReader::with_capacity(piece, stream);
         let (mut windows, mut staging, mut offset) = (Vec::new(), Vec::new(), 0);
@@ -263,7 +317,11 @@ mod tests {
     fn windows_end_where_events_end() {
         let stream: Vec<u8> = [16, 40, 24, 4096, 16, 1000].into_iter().flat_map(event).collect();
         for piece in [1, 3, 16, 17, 5000] {
-            assert_eq!(cut(&stream, 16, piece).0, [16, 40, 24, 4096, 16, 1000], "pieces of {piece}");
+            assert_eq!(
+                cut(&stream, 16, piece).0,
+                [16, 40, 24, 4096, 16, 1000],
+                "pieces of {piece}"
+            );
             assert_eq!(cut(&stream, 50, piece).0, [56, 4120, 1016], "pieces of {piece}");
             assert_eq!(cut(&stream, 1 << 20, piece).0, [5192], "pieces of {piece}");
         }
@@ -281,7 +339,11 @@ mod tests {
     fn an_event_that_was_cut_off_is_left_out() {
         let stream: Vec<u8> = [16, 40, 24].into_iter().flat_map(event).collect();
         for missing in 1..24 {
-            assert_eq!(cut(&stream[..80 - missing], 1 << 20, 7), (vec![56], None), "{missing} bytes missing");
+            assert_eq!(
+                cut(&stream[..80 - missing], 1 << 20, 7),
+                (vec![56], None),
+                "{missing} bytes missing"
+            );
         }
         assert_eq!(cut(&[], 100, 7), (vec![], None));
     }
@@ -294,7 +356,10 @@ mod tests {
             stream.extend([0; 60]);
             let (windows, error) = cut(&stream, 1 << 20, 9);
             assert_eq!(windows, [48]);
-            assert_eq!(error, Some(format!("an event at stream offset 48 says it has {claimed} bytes")));
+            assert_eq!(
+                error,
+                Some(format!("an event at stream offset 48 says it has {claimed} bytes"))
+            );
         }
     }
 

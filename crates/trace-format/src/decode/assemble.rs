@@ -33,12 +33,23 @@ enum Step {
 }
 
 impl CallCursor {
-    /// `None` if there are no extents. `skips_strings`: leaves everything empty that has no fixed size.
-    pub fn new(schema: &'static CallSchema, entries: VecDeque<IndexEntry>, skips_strings: bool) -> Option<Self> {
+    /// `None` if there are no extents. `skips_strings`: leaves everything empty that has no fixed
+    /// size.
+    pub fn new(
+        schema: &'static CallSchema,
+        entries: VecDeque<IndexEntry>,
+        skips_strings: bool,
+    ) -> Option<Self> {
         let fields = CallFields::new(schema, type_of(&entries)?);
         // Rows of one call lie together; others may be in the order in which calls returned.
-        let sort_field = if schema.call.rows == Rows::One || fields.is_own { fields.id_field() } else { None };
-        Some(Self { cursor: Cursor::new(entries, sort_field).skipping_strings(skips_strings), fields, next: None, open: BTreeMap::new() })
+        let sort_field =
+            if schema.call.rows == Rows::One || fields.is_own { fields.id_field() } else { None };
+        Some(Self {
+            cursor: Cursor::new(entries, sort_field).skipping_strings(skips_strings),
+            fields,
+            next: None,
+            open: BTreeMap::new(),
+        })
     }
 
     /// The id of the next call.
@@ -99,12 +110,15 @@ impl CallCursor {
             (_, Rows::One) => false,
             (true, _) => self.fields.id(&row) == before.call.id,
             // Ids of these rows are garbage there.
-            (false, _) => self.fields.rule_number(&row, Source::VectorIndex).is_some_and(|index| index >= 0),
+            (false, _) => {
+                self.fields.rule_number(&row, Source::VectorIndex).is_some_and(|index| index >= 0)
+            }
         };
         if continues { Step::Continue } else { Step::Begin }
     }
 
-    /// Starts of programs in files of others: every row has an id of its own, and rows of several processes mix.
+    /// Starts of programs in files of others: every row has an id of its own, and rows of several
+    /// processes mix.
     fn fill_program<R: Read + Seek>(&mut self, extents: &mut Extents<R>) -> Result<()> {
         self.next = None;
         while self.next.is_none() {
@@ -134,8 +148,13 @@ impl CallCursor {
 
     fn check_open(&self, limit: u64) -> Result<()> {
         const OPEN_MAX: usize = 1 << 16;
-        let bytes: u64 = if self.open.len() > 64 { self.open.values().map(|part| part.bytes).sum() } else { 0 };
-        if self.open.len() > OPEN_MAX || bytes > limit { Err(TraceError::Memory { limit }) } else { Ok(()) }
+        let bytes: u64 =
+            if self.open.len() > 64 { self.open.values().map(|part| part.bytes).sum() } else { 0 };
+        if self.open.len() > OPEN_MAX || bytes > limit {
+            Err(TraceError::Memory { limit })
+        } else {
+            Ok(())
+        }
     }
 }
 

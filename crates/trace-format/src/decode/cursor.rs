@@ -23,15 +23,28 @@ pub(crate) struct Extents<R: Read + Seek> {
 }
 
 impl<R: Read + Seek> Extents<R> {
-    /// Reads an extent in place of one of `freed_bytes`. One that is damaged is left out, and noted.
-    fn load(&mut self, entry: &IndexEntry, freed_bytes: u64, skips_strings: bool) -> Result<Option<Arc<SharedExtent>>> {
+    /// Reads an extent in place of one of `freed_bytes`. One that is damaged is left out, and
+    /// noted.
+    fn load(
+        &mut self,
+        entry: &IndexEntry,
+        freed_bytes: u64,
+        skips_strings: bool,
+    ) -> Result<Option<Arc<SharedExtent>>> {
         self.loaded_bytes -= freed_bytes;
-        let read = if skips_strings { self.reader.read_without_strings(entry) } else { self.reader.read_into(entry, self.ledger.spare()) };
+        let read = if skips_strings {
+            self.reader.read_without_strings(entry)
+        } else {
+            self.reader.read_into(entry, self.ledger.spare())
+        };
         let extent = match read {
             Ok(extent) => extent,
             Err(Error::Io(error)) => return Err(error.into()),
             Err(error) => {
-                self.problems.push_back(format!("an extent of {:?} is lost: {error}", entry.extent_type.name()));
+                self.problems.push_back(format!(
+                    "an extent of {:?} is lost: {error}",
+                    entry.extent_type.name()
+                ));
                 return Ok(None);
             }
         };
@@ -60,7 +73,14 @@ pub(crate) struct Cursor {
 
 impl Cursor {
     pub fn new(entries: VecDeque<IndexEntry>, sort_field: Option<usize>) -> Self {
-        Self { entries, extent: None, order: Vec::new(), position: 0, sort_field, skips_strings: false }
+        Self {
+            entries,
+            extent: None,
+            order: Vec::new(),
+            position: 0,
+            sort_field,
+            skips_strings: false,
+        }
     }
 
     /// The same, with values without a fixed size left empty if `skips_strings`.
@@ -70,8 +90,13 @@ impl Cursor {
 
     /// Makes sure that there is a row to look at, if there are any left.
     pub fn fill<R: Read + Seek>(&mut self, extents: &mut Extents<R>) -> Result<()> {
-        while self.extent.as_ref().is_none_or(|shared| self.position >= shared.extent.record_count()) {
-            let freed = self.extent.take().map_or(0, |shared| shared.extent.unpacked_bytes() as u64);
+        while self
+            .extent
+            .as_ref()
+            .is_none_or(|shared| self.position >= shared.extent.record_count())
+        {
+            let freed =
+                self.extent.take().map_or(0, |shared| shared.extent.unpacked_bytes() as u64);
             let Some(entry) = self.entries.pop_front() else {
                 extents.loaded_bytes -= freed;
                 return Ok(());

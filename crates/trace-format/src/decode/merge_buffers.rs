@@ -13,7 +13,11 @@ pub(crate) struct PlacedBuffer {
 }
 
 /// The whole call.
-pub(crate) fn finish(part: PartCall, schema: &CallSchema, mut placed: Vec<PlacedBuffer>) -> TracedCall {
+pub(crate) fn finish(
+    part: PartCall,
+    schema: &CallSchema,
+    mut placed: Vec<PlacedBuffer>,
+) -> TracedCall {
     let PartCall { mut call, mut held, pieces, lengths, is_own, .. } = part;
     if !is_own {
         held.extend(foreign_pieces(&call, schema, pieces, &lengths));
@@ -21,7 +25,9 @@ pub(crate) fn finish(part: PartCall, schema: &CallSchema, mut placed: Vec<Placed
         return call;
     }
     held.retain(|held| {
-        let is_same = |placed: &PlacedBuffer| placed.buffer.argument == held.argument && placed.buffer.direction == held.direction;
+        let is_same = |placed: &PlacedBuffer| {
+            placed.buffer.argument == held.argument && placed.buffer.direction == held.direction
+        };
         !placed.iter().any(is_same)
     });
     held.extend(pieces);
@@ -43,7 +49,12 @@ pub(crate) fn finish(part: PartCall, schema: &CallSchema, mut placed: Vec<Placed
 }
 
 /// What vectors and lists of strings look like in memory, where the file has only their elements.
-fn foreign_pieces(call: &TracedCall, schema: &CallSchema, pieces: Vec<TracedBuffer>, lengths: &[u64]) -> Vec<TracedBuffer> {
+fn foreign_pieces(
+    call: &TracedCall,
+    schema: &CallSchema,
+    pieces: Vec<TracedBuffer>,
+    lengths: &[u64],
+) -> Vec<TracedBuffer> {
     let input = |argument: u8, data: Vec<u8>| TracedBuffer {
         argument,
         direction: BufferDirection::Input,
@@ -77,7 +88,8 @@ fn foreign_pieces(call: &TracedCall, schema: &CallSchema, pieces: Vec<TracedBuff
         }
         Rows::Exec { path } => {
             for argument in [path + 1, path + 2] {
-                let strings: Vec<&TracedBuffer> = pieces.iter().filter(|piece| piece.argument == argument).collect();
+                let strings: Vec<&TracedBuffer> =
+                    pieces.iter().filter(|piece| piece.argument == argument).collect();
                 if !strings.is_empty() {
                     buffers.push(input(argument, vec![0; strings.len() * 8]));
                     buffers.extend(strings.into_iter().cloned());

@@ -9,13 +9,16 @@ mod row;
 pub(crate) use assemble::CallCursor;
 pub(crate) use cursor::{Cursor, Extents};
 pub(crate) use merge_buffers::finish;
-pub(crate) use other::{BufferRows, DescriptorRows, LimitRows, end_of, header_of, incomplete_of, mapped_of, start_of};
+pub(crate) use other::{
+    BufferRows, DescriptorRows, LimitRows, end_of, header_of, incomplete_of, mapped_of, start_of,
+};
 
 use retake_dataseries::{ExtentType, FieldType};
 
 use crate::schema::rule::Kind;
 
-/// The number of a field that has this name and kind; in files of others it may be missing or different.
+/// The number of a field that has this name and kind; in files of others it may be missing or
+/// different.
 pub(crate) fn field_number(extent_type: &ExtentType, name: &str, kind: Kind) -> Option<usize> {
     let number = extent_type.field_number(name)?;
     let field_type = extent_type.fields()[number].field_type;

@@ -9,7 +9,10 @@ use super::merge_buffers::PlacedBuffer;
 use crate::data::SharedRow;
 use crate::encode::DESCRIPTOR_WORDS;
 use crate::error::{Result, TraceError};
-use crate::{BufferDirection, Credentials, DescriptorKind, MappedPages, ProcessStart, ResourceLimit, StartDescriptor, StartKind, TracedBuffer};
+use crate::{
+    BufferDirection, Credentials, DescriptorKind, MappedPages, ProcessStart, ResourceLimit,
+    StartDescriptor, StartKind, TracedBuffer,
+};
 
 /// Reads fields by name: for rows of which there are few.
 struct Named<'a, 'row>(&'a Row<'row>);
@@ -77,7 +80,9 @@ pub(crate) fn start_of(row: &Row<'_>) -> ProcessStart {
     let named = Named(row);
     let groups = named.text("groups");
     let arguments = named.bytes("arguments");
-    let arguments = arguments.strip_suffix(&[0]).map(|arguments| arguments.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect());
+    let arguments = arguments
+        .strip_suffix(&[0])
+        .map(|arguments| arguments.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect());
     ProcessStart {
         id: named.u64("unique_id"),
         time_ns: named.u64("time_ns"),
@@ -127,17 +132,26 @@ fn descriptor_of(row: &Row<'_>) -> StartDescriptor {
 
 fn limit_of(row: &Row<'_>) -> ResourceLimit {
     let named = Named(row);
-    ResourceLimit { resource: named.u32("resource"), soft: named.u64("soft_limit"), hard: named.u64("hard_limit") }
+    ResourceLimit {
+        resource: named.u32("resource"),
+        soft: named.u64("soft_limit"),
+        hard: named.u64("hard_limit"),
+    }
 }
 
 fn buffer_of(row: &SharedRow<'_>, fields: &[Option<usize>; 6]) -> PlacedBuffer {
-    let number = |index: usize| fields[index].and_then(|field| row.value(field).as_i64()).unwrap_or(0);
+    let number =
+        |index: usize| fields[index].and_then(|field| row.value(field).as_i64()).unwrap_or(0);
     let data = fields[5].and_then(|field| row.value(field).as_bytes()).unwrap_or_default();
     PlacedBuffer {
         position: usize::try_from(number(0)).unwrap_or(usize::MAX),
         buffer: TracedBuffer {
             argument: number(1) as u8,
-            direction: if number(2) != 0 { BufferDirection::Output } else { BufferDirection::Input },
+            direction: if number(2) != 0 {
+                BufferDirection::Output
+            } else {
+                BufferDirection::Input
+            },
             address: number(3) as u64,
             total_bytes: number(4) as u64,
             data: row.data(data),
@@ -154,8 +168,15 @@ struct SideRows {
 
 impl SideRows {
     /// Gives `each` the rows that belong to `id`; those of earlier ids belong to nothing any more.
-    fn take<R: Read + Seek>(&mut self, id: u64, extents: &mut Extents<R>, mut each: impl FnMut(&SharedRow<'_>) -> Result<()>) -> Result<()> {
-        let (Some(cursor), Some(id_field)) = (&mut self.cursor, self.id_field) else { return Ok(()) };
+    fn take<R: Read + Seek>(
+        &mut self,
+        id: u64,
+        extents: &mut Extents<R>,
+        mut each: impl FnMut(&SharedRow<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let (Some(cursor), Some(id_field)) = (&mut self.cursor, self.id_field) else {
+            return Ok(());
+        };
         loop {
             cursor.fill(extents)?;
             let Some(row) = cursor.row() else { return Ok(()) };
@@ -186,7 +207,11 @@ impl BufferRows {
     }
 
     /// The buffers of a call.
-    pub fn take<R: Read + Seek>(&mut self, id: u64, extents: &mut Extents<R>) -> Result<Vec<PlacedBuffer>> {
+    pub fn take<R: Read + Seek>(
+        &mut self,
+        id: u64,
+        extents: &mut Extents<R>,
+    ) -> Result<Vec<PlacedBuffer>> {
         let mut buffers = Vec::new();
         let mut bytes = 0;
         let (limit, fields) = (extents.limit_bytes, &self.fields);
@@ -216,7 +241,11 @@ impl DescriptorRows {
     }
 
     /// The descriptors of a start.
-    pub fn take<R: Read + Seek>(&mut self, id: u64, extents: &mut Extents<R>) -> Result<Vec<StartDescriptor>> {
+    pub fn take<R: Read + Seek>(
+        &mut self,
+        id: u64,
+        extents: &mut Extents<R>,
+    ) -> Result<Vec<StartDescriptor>> {
         let mut descriptors = Vec::new();
         self.0.take(id, extents, |row| {
             descriptors.push(descriptor_of(row));
@@ -236,7 +265,11 @@ impl LimitRows {
     }
 
     /// The limits of a start.
-    pub fn take<R: Read + Seek>(&mut self, id: u64, extents: &mut Extents<R>) -> Result<Vec<ResourceLimit>> {
+    pub fn take<R: Read + Seek>(
+        &mut self,
+        id: u64,
+        extents: &mut Extents<R>,
+    ) -> Result<Vec<ResourceLimit>> {
         let mut limits = Vec::new();
         self.0.take(id, extents, |row| {
             limits.push(limit_of(row));

@@ -68,14 +68,24 @@ impl CallFields {
             let rule = &schema.call.fields[rule];
             let (direction, argument) = holder(&rule.source)?;
             let place = file.bytes_place(field_number(file, rule.name, rule.kind)?)?;
-            Some(Held { place, argument, direction, is_text: matches!(rule.source, Source::Text(_)) })
+            Some(Held {
+                place,
+                argument,
+                direction,
+                is_text: matches!(rule.source, Source::Text(_)),
+            })
         };
         Self {
             schema,
             is_own: number.is_some(),
             id_field: field_number(file, id.name, id.kind),
             common: other::COMMON.iter().map(|field| of(field.name, field.kind)).collect(),
-            rules: schema.call.fields.iter().map(|rule| field_number(file, rule.name, rule.kind)).collect(),
+            rules: schema
+                .call
+                .fields
+                .iter()
+                .map(|rule| field_number(file, rule.name, rule.kind))
+                .collect(),
             held: schema.holders.iter().filter_map(held).collect(),
             arguments: other::ARGUMENTS.iter().map(|name| of(name, Kind::Int64)).collect(),
             number,
@@ -138,7 +148,10 @@ impl CallFields {
 
     /// Adds what a row says: times, result, data.
     pub fn add(&self, part: &mut PartCall, row: &SharedRow<'_>) {
-        let time = |index: usize| self.common(row, index).map(|time| if self.is_own { time as u64 } else { foreign_time(time) });
+        let time = |index: usize| {
+            self.common(row, index)
+                .map(|time| if self.is_own { time as u64 } else { foreign_time(time) })
+        };
         if let Some(called) = time(10) {
             part.call.entered_ns = called;
         }
@@ -169,7 +182,8 @@ impl CallFields {
         row.value(self.rules[rule]?).as_bytes()
     }
 
-    /// Buffers that its rows can stand for are few, and mostly as many as there are fields for them.
+    /// Buffers that its rows can stand for are few, and mostly as many as there are fields for
+    /// them.
     fn room(&self) -> Vec<TracedBuffer> {
         Vec::with_capacity(self.held.len())
     }
@@ -184,7 +198,10 @@ impl CallFields {
             Rows::Vector { argument, direction, .. } => (0, Some((argument, direction))),
             Rows::Exec { path } => (path, None),
         };
-        if vector.is_some() && !self.is_own && self.rule_number(row, Source::VectorIndex).is_some_and(|index| index >= 0) {
+        if vector.is_some()
+            && !self.is_own
+            && self.rule_number(row, Source::VectorIndex).is_some_and(|index| index >= 0)
+        {
             let length = self.rule_number(row, Source::VectorBytes).unwrap_or(0);
             part.lengths.push(length.max(0) as u64);
         }
@@ -203,7 +220,13 @@ impl CallFields {
             let data = if is_text { bytes.strip_suffix(&[0]).unwrap_or(bytes) } else { bytes };
             part.bytes += data.len() as u64;
             let address = address.unwrap_or(0) as u64;
-            part.pieces.push(TracedBuffer { argument, direction, address, total_bytes: data.len() as u64, data: row.data(data) });
+            part.pieces.push(TracedBuffer {
+                argument,
+                direction,
+                address,
+                total_bytes: data.len() as u64,
+                data: row.data(data),
+            });
         }
     }
 
@@ -225,17 +248,29 @@ impl CallFields {
         for (index, rule) in self.schema.call.fields.iter().enumerate() {
             let Source::Member(member) = rule.source else { continue };
             let Some(value) = self.rule(row, index) else { continue };
-            let direction = if member.side == Side::Output { BufferDirection::Output } else { BufferDirection::Input };
+            let direction = if member.side == Side::Output {
+                BufferDirection::Output
+            } else {
+                BufferDirection::Input
+            };
             if direction == BufferDirection::Output && part.call.failed() {
                 continue;
             }
             let end = usize::from(member.offset) + member.part.bytes();
             let argument = member.argument;
-            let is_it = |buffer: &TracedBuffer| buffer.argument == argument && buffer.direction == direction;
+            let is_it = |buffer: &TracedBuffer| {
+                buffer.argument == argument && buffer.direction == direction
+            };
             let index = part.held.iter().position(is_it).unwrap_or_else(|| {
                 let bytes = structure_bytes(&part.call, argument).max(end);
                 let address = part.call.arguments[usize::from(argument)];
-                part.held.push(TracedBuffer { argument, direction, address, total_bytes: bytes as u64, data: vec![0; bytes].into() });
+                part.held.push(TracedBuffer {
+                    argument,
+                    direction,
+                    address,
+                    total_bytes: bytes as u64,
+                    data: vec![0; bytes].into(),
+                });
                 part.held.len() - 1
             });
             let place = part.held[index].data.to_mut().get_mut(usize::from(member.offset)..end);
@@ -255,7 +290,13 @@ fn add_held(part: &mut PartCall, row: &SharedRow<'_>, held: &Held) {
     let address = part.call.arguments[usize::from(held.argument)];
     part.bytes += data.len() as u64;
     let (argument, direction, total_bytes) = (held.argument, held.direction, data.len() as u64);
-    part.held.push(TracedBuffer { argument, direction, address, total_bytes, data: row.data(data) });
+    part.held.push(TracedBuffer {
+        argument,
+        direction,
+        address,
+        total_bytes,
+        data: row.data(data),
+    });
 }
 
 /// Writes a number to its place in a structure.
@@ -263,7 +304,9 @@ fn put(place: &mut [u8], part: Part, value: i64) {
     let seconds = (value >> 32).to_le_bytes();
     let fraction = (value & 0xffff_ffff) as u64;
     match part {
-        Part::I16 | Part::U16 | Part::I32 | Part::U32 | Part::I64 => place.copy_from_slice(&value.to_le_bytes()[..part.bytes()]),
+        Part::I16 | Part::U16 | Part::I32 | Part::U32 | Part::I64 => {
+            place.copy_from_slice(&value.to_le_bytes()[..part.bytes()])
+        }
         Part::Seconds => place.copy_from_slice(&seconds),
         Part::Timespec | Part::Timeval => {
             let per_second = if part == Part::Timespec { 1_000_000_000 } else { 1_000_000 };
@@ -276,9 +319,12 @@ fn put(place: &mut [u8], part: Part, value: i64) {
 /// How long the structure behind an argument is, as the system-call table says.
 fn structure_bytes(call: &TracedCall, argument: u8) -> usize {
     let row = u16::try_from(call.number).ok().and_then(table::call);
-    let argument = row.and_then(|row| row.resolve(&call.arguments).0.arguments.get(usize::from(argument)));
+    let argument =
+        row.and_then(|row| row.resolve(&call.arguments).0.arguments.get(usize::from(argument)));
     match argument.map(|argument| &argument.kind) {
-        Some(ArgumentKind::Pointer(pointer)) if pointer.length == LengthRule::Constant => usize::from(pointer.element_bytes) * pointer.count as usize,
+        Some(ArgumentKind::Pointer(pointer)) if pointer.length == LengthRule::Constant => {
+            usize::from(pointer.element_bytes) * pointer.count as usize
+        }
         _ => 0,
     }
 }
@@ -295,8 +341,8 @@ fn foreign_number(schema: &CallSchema) -> u32 {
     table::call_by_name(name).map_or(u32::MAX, |row| u32::from(row.number))
 }
 
-/// A time in nanoseconds since 1970. Files have it in seconds, in nanoseconds, or in units of 2⁻³² seconds: since 2005
-/// these are so far apart that the number tells.
+/// A time in nanoseconds since 1970. Files have it in seconds, in nanoseconds, or in units of 2⁻³²
+/// seconds: since 2005 these are so far apart that the number tells.
 fn foreign_time(time: i64) -> u64 {
     const SECONDS_MAX: u64 = 100_000_000_000;
     const NANOSECONDS_MAX: u64 = 3_000_000_000_000_000_000;

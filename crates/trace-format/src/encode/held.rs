@@ -1,7 +1,8 @@
 //! Which of a call's buffers its own row holds, so that they need no record of their own.
 //!
-//! A field holds a buffer if a reader can tell everything about it from the row: it begins at the argument's address,
-//! nothing of it is missing, it is the only one of its argument and direction, and it comes in the order of the fields.
+//! A field holds a buffer if a reader can tell everything about it from the row: it begins at the
+//! argument's address, nothing of it is missing, it is the only one of its argument and direction,
+//! and it comes in the order of the fields.
 
 use super::values::{counted_bytes, holds};
 use crate::schema::rule::Source;
@@ -50,14 +51,17 @@ impl Held {
             if !holds(schema.call.fields[rule].when, call, true) {
                 continue;
             }
-            let found = only_buffer(call, &source).filter(|&found| found >= next && is_held(call, &source, found));
+            let found = only_buffer(call, &source)
+                .filter(|&found| found >= next && is_held(call, &source, found));
             let Some(found) = found.filter(|&found| self.hold(call, found)) else { continue };
             self.by_rule[rule] = Some(found);
             next = found + 1;
         }
         match schema.call.rows {
             Rows::One => {}
-            Rows::Vector { argument, message, direction } => self.plan_vector(call, argument, message, direction),
+            Rows::Vector { argument, message, direction } => {
+                self.plan_vector(call, argument, message, direction)
+            }
             Rows::Exec { path } => self.plan_strings(call, path, next),
         }
         self.keep(call);
@@ -65,7 +69,9 @@ impl Held {
 
     /// Takes note that a row holds a buffer, if there is room for it.
     fn hold(&mut self, call: &TracedCall, index: usize) -> bool {
-        let Some(room) = self.room_bytes.checked_sub(call.buffers[index].data.len()) else { return false };
+        let Some(room) = self.room_bytes.checked_sub(call.buffers[index].data.len()) else {
+            return false;
+        };
         self.room_bytes = room;
         self.buffers[index] = true;
         true
@@ -84,12 +90,22 @@ impl Held {
         }
     }
 
-    fn plan_vector(&mut self, call: &TracedCall, argument: u8, message: bool, direction: BufferDirection) {
+    fn plan_vector(
+        &mut self,
+        call: &TracedCall,
+        argument: u8,
+        message: bool,
+        direction: BufferDirection,
+    ) {
         let Some((array, mut next)) = vector_array(call, argument, message) else { return };
         for element in array.chunks_exact(16) {
             let (address, bytes) = (read_u64(element, 0), read_u64(element, 8));
-            let is_piece =
-                |buffer: &TracedBuffer| buffer.argument == argument && buffer.direction == direction && buffer.address == address && is_whole(buffer);
+            let is_piece = |buffer: &TracedBuffer| {
+                buffer.argument == argument
+                    && buffer.direction == direction
+                    && buffer.address == address
+                    && is_whole(buffer)
+            };
             // Empty elements have no buffer; those that nothing was read to have none either.
             let found = match bytes {
                 0 => None,
@@ -129,7 +145,11 @@ fn is_complete(buffer: &TracedBuffer) -> bool {
 /// The array of a vector, and the number of the buffer behind it.
 fn vector_array(call: &TracedCall, argument: u8, message: bool) -> Option<(&[u8], usize)> {
     let input_at = |address: u64, from: usize| {
-        let is_it = |buffer: &TracedBuffer| buffer.argument == argument && buffer.direction == BufferDirection::Input && buffer.address == address;
+        let is_it = |buffer: &TracedBuffer| {
+            buffer.argument == argument
+                && buffer.direction == BufferDirection::Input
+                && buffer.address == address
+        };
         call.buffers.get(from..)?.iter().position(is_it).map(|found| from + found)
     };
     let address = call.arguments[usize::from(argument)];
@@ -142,7 +162,10 @@ fn vector_array(call: &TracedCall, argument: u8, message: bool) -> Option<(&[u8]
 }
 
 fn read_u64(bytes: &[u8], offset: usize) -> u64 {
-    bytes.get(offset..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    bytes
+        .get(offset..)
+        .and_then(|bytes| bytes.first_chunk())
+        .map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
 /// The argument and direction of the buffers that a field can hold.
@@ -172,9 +195,12 @@ fn only_buffer(call: &TracedCall, source: &Source) -> Option<usize> {
 /// Whether the field of this source would say everything about a buffer.
 fn is_held(call: &TracedCall, source: &Source, index: usize) -> bool {
     let buffer = &call.buffers[index];
-    let is_all = buffer.address == call.arguments[usize::from(buffer.argument)] && is_complete(buffer);
+    let is_all =
+        buffer.address == call.arguments[usize::from(buffer.argument)] && is_complete(buffer);
     let fits = match *source {
-        Source::Data { counted: Some(size), .. } => is_whole(buffer) && counted_bytes(call, size) == Some(buffer.data.len()),
+        Source::Data { counted: Some(size), .. } => {
+            is_whole(buffer) && counted_bytes(call, size) == Some(buffer.data.len())
+        }
         Source::Data { .. } => is_whole(buffer),
         _ => true,
     };

@@ -7,7 +7,10 @@ mod values;
 
 pub(crate) use held::holder;
 pub(crate) use rows::CallRows;
-pub(crate) use starts::{DESCRIPTOR_WORDS, FORMAT_VERSION, write_end, write_header, write_incomplete, write_mapped, write_start};
+pub(crate) use starts::{
+    DESCRIPTOR_WORDS, FORMAT_VERSION, write_end, write_header, write_incomplete, write_mapped,
+    write_start,
+};
 
 use retake_dataseries::{ExtentBuilder, RowBuilder, Value};
 
@@ -25,7 +28,11 @@ pub(crate) trait Rows {
 }
 
 /// Sets a field that can be null.
-pub(crate) fn set_optional(row: &mut RowBuilder<'_>, field: usize, value: Option<Value<'_>>) -> Result<()> {
+pub(crate) fn set_optional(
+    row: &mut RowBuilder<'_>,
+    field: usize,
+    value: Option<Value<'_>>,
+) -> Result<()> {
     if let Some(value) = value {
         row.set_value(field, value)?;
     }

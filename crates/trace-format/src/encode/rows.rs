@@ -74,12 +74,18 @@ pub(crate) struct CallRows {
 
 impl CallRows {
     /// Adds the rows of a call.
-    pub fn write(&mut self, rows: &mut impl Rows, call: &TracedCall, processes: &Processes) -> Result<()> {
+    pub fn write(
+        &mut self,
+        rows: &mut impl Rows,
+        call: &TracedCall,
+        processes: &Processes,
+    ) -> Result<()> {
         let position = SCHEMA.position(call.number);
         let schema = &SCHEMA.calls[position];
         let mut held = std::mem::take(&mut self.held);
         held.plan(schema, call);
-        let mut writer = RowWriter { schema, position, call, held: &held, processes, text: &mut self.text };
+        let mut writer =
+            RowWriter { schema, position, call, held: &held, processes, text: &mut self.text };
         let written = writer.write_all(rows).and_then(|()| write_buffers(rows, call, &held));
         self.held = held;
         written
@@ -112,7 +118,14 @@ impl RowWriter<'_> {
                 self.write(rows, RowOf::Path)?;
                 for (index, piece) in held.strings.iter().enumerate() {
                     let is_environment = piece.argument == path + 2;
-                    self.write(rows, RowOf::Text { index: index + 1, is_environment, buffer: &call.buffers[piece.buffer] })?;
+                    self.write(
+                        rows,
+                        RowOf::Text {
+                            index: index + 1,
+                            is_environment,
+                            buffer: &call.buffers[piece.buffer],
+                        },
+                    )?;
                 }
                 self.write(rows, RowOf::ExecResult)
             }
@@ -127,12 +140,17 @@ impl RowWriter<'_> {
             self.write_rule(&mut row, index, rule, of)?;
         }
         if let Some(field) = schema.call_name_field {
-            let row_of_table = u16::try_from(call.number).ok().and_then(table::call).filter(|row| row.named);
-            let name = row_of_table.map_or_else(|| format!("call_{}", call.number), |row| row.name.to_owned());
+            let row_of_table =
+                u16::try_from(call.number).ok().and_then(table::call).filter(|row| row.named);
+            let name = row_of_table
+                .map_or_else(|| format!("call_{}", call.number), |row| row.name.to_owned());
             row.set_value(field, Value::Bytes(name.as_bytes()))?;
         }
         for index in 0..schema.argument_count {
-            row.set_value(schema.argument_field + index, Value::Int64(call.arguments[index] as i64))?;
+            row.set_value(
+                schema.argument_field + index,
+                Value::Int64(call.arguments[index] as i64),
+            )?;
         }
         row.set_value(schema.number_field, Value::Int32(call.number as i32))?;
         row.set_value(schema.processor_field, Value::Int32(call.processor as i32))?;
@@ -149,7 +167,9 @@ impl RowWriter<'_> {
         row.set_value(common::PID, Value::Int32(call.process as i32))?;
         row.set_value(common::TID, Value::Int32(call.thread as i32))?;
         let process = self.processes.get(call.process);
-        let known = |id: fn(&Process) -> Option<u32>| process.and_then(id).map(|id| Value::Int32(id as i32));
+        let known = |id: fn(&Process) -> Option<u32>| {
+            process.and_then(id).map(|id| Value::Int32(id as i32))
+        };
         set_optional(row, common::PPID, known(|process| process.parent))?;
         set_optional(row, common::UID, known(|process| process.uid))?;
         set_optional(row, common::SID, known(|process| process.session))?;
@@ -160,9 +180,16 @@ impl RowWriter<'_> {
         }
         let has_returned = call.returned_ns != 0;
         if of.has_result() && (has_returned || call.result != 0) {
-            row.set_value(common::RETURN_VALUE, Value::Int64(if call.failed() { -1 } else { call.result }))?;
+            row.set_value(
+                common::RETURN_VALUE,
+                Value::Int64(if call.failed() { -1 } else { call.result }),
+            )?;
             row.set_value(common::ERRNO_NUMBER, Value::Int32(call.errno().unwrap_or(0) as i32))?;
-            set_optional(row, common::ERRNO_STRING, errno_name(call).map(|name| Value::Bytes(name.as_bytes())))?;
+            set_optional(
+                row,
+                common::ERRNO_STRING,
+                errno_name(call).map(|name| Value::Bytes(name.as_bytes())),
+            )?;
         }
         if of.has_result() && has_returned {
             row.set_value(common::TIME_RETURNED, Value::Int64(call.returned_ns as i64))?;
@@ -179,20 +206,33 @@ impl RowWriter<'_> {
             let rule = &self.schema.call.fields[rule];
             let (argument, side, wanted) = match rule.source {
                 Source::Text(argument) => (argument, Side::Input, 1),
-                Source::Data { argument, direction, counted: Some(size) } => (argument, side_of(direction), counted_bytes(call, size).unwrap_or(0)),
+                Source::Data { argument, direction, counted: Some(size) } => {
+                    (argument, side_of(direction), counted_bytes(call, size).unwrap_or(0))
+                }
                 _ => return false,
             };
-            wanted > 0 && call.arguments[usize::from(argument)] != 0 && holds(rule.when, call, true) && buffer(call, argument, side).is_none()
+            wanted > 0
+                && call.arguments[usize::from(argument)] != 0
+                && holds(rule.when, call, true)
+                && buffer(call, argument, side).is_none()
         };
         is_cut || self.schema.holders.iter().any(lacks)
     }
 
-    fn write_rule(&mut self, row: &mut RowBuilder<'_>, index: usize, rule: &FieldRule, of: RowOf<'_>) -> Result<()> {
+    fn write_rule(
+        &mut self,
+        row: &mut RowBuilder<'_>,
+        index: usize,
+        rule: &FieldRule,
+        of: RowOf<'_>,
+    ) -> Result<()> {
         let field = self.schema.rule_fields[index];
         if let Some(number) = piece_number(rule.source, of, self.call) {
             return Ok(row.set_value(field, to_value(rule.kind, number))?);
         }
-        if !of.has_fields() && !is_piece_text(rule.source) || !holds(rule.when, self.call, of.is_first()) {
+        if !of.has_fields() && !is_piece_text(rule.source)
+            || !holds(rule.when, self.call, of.is_first())
+        {
             return Ok(());
         }
         if rule.kind == Kind::Bytes {
@@ -206,31 +246,46 @@ impl RowWriter<'_> {
         }
     }
 
-    fn write_bytes(&mut self, row: &mut RowBuilder<'_>, field: usize, index: usize, rule: &FieldRule, of: RowOf<'_>) -> Result<()> {
+    fn write_bytes(
+        &mut self,
+        row: &mut RowBuilder<'_>,
+        field: usize,
+        index: usize,
+        rule: &FieldRule,
+        of: RowOf<'_>,
+    ) -> Result<()> {
         let call = self.call;
         self.text.clear();
         let value: Option<&[u8]> = match rule.source {
-            Source::Text(argument) => buffer(call, argument, Side::Input).filter(|text| is_complete(text)).map(|text| {
-                self.text.extend_from_slice(&text.data);
-                self.text.push(0);
-                self.text.as_slice()
-            }),
-            Source::FullPath { directory, path } => self.processes.full_path(call, directory, path).map(|path| {
-                self.text.extend_from_slice(&path);
-                self.text.push(0);
-                self.text.as_slice()
-            }),
+            Source::Text(argument) => {
+                buffer(call, argument, Side::Input).filter(|text| is_complete(text)).map(|text| {
+                    self.text.extend_from_slice(&text.data);
+                    self.text.push(0);
+                    self.text.as_slice()
+                })
+            }
+            Source::FullPath { directory, path } => {
+                self.processes.full_path(call, directory, path).map(|path| {
+                    self.text.extend_from_slice(&path);
+                    self.text.push(0);
+                    self.text.as_slice()
+                })
+            }
             Source::Data { argument, direction, counted } => match self.held.by_rule[index] {
                 Some(held) => Some(&call.buffers[held].data),
                 None => loose_data(call, argument, direction, counted),
             },
-            Source::Copy(argument) => buffer(call, argument, Side::Either).map(|buffer| cut(&buffer.data)),
+            Source::Copy(argument) => {
+                buffer(call, argument, Side::Either).map(|buffer| cut(&buffer.data))
+            }
             Source::VectorData => match of {
                 RowOf::Element { buffer, .. } => buffer.map(|buffer| buffer.data.as_slice()),
                 _ => None,
             },
             Source::ExecArgument | Source::ExecEnvironment => match of {
-                RowOf::Text { is_environment, buffer, .. } if is_environment == (rule.source == Source::ExecEnvironment) => {
+                RowOf::Text { is_environment, buffer, .. }
+                    if is_environment == (rule.source == Source::ExecEnvironment) =>
+                {
                     self.text.extend_from_slice(&buffer.data);
                     self.text.push(0);
                     Some(self.text.as_slice())
@@ -255,8 +310,14 @@ fn is_complete(buffer: &TracedBuffer) -> bool {
     buffer.data.len() as u64 == buffer.total_bytes && buffer.data.len() <= super::DATA_BYTES_MAX
 }
 
-/// What a field says about data that it does not hold: as many bytes as were counted, if they are there.
-fn loose_data(call: &TracedCall, argument: u8, direction: BufferDirection, counted: Option<u8>) -> Option<&[u8]> {
+/// What a field says about data that it does not hold: as many bytes as were counted, if they are
+/// there.
+fn loose_data(
+    call: &TracedCall,
+    argument: u8,
+    direction: BufferDirection,
+    counted: Option<u8>,
+) -> Option<&[u8]> {
     let found = buffer(call, argument, side_of(direction));
     match counted {
         Some(size) => match counted_bytes(call, size)? {
@@ -295,7 +356,9 @@ fn piece_address(of: RowOf<'_>) -> Option<u64> {
 
 /// Adds records for the buffers that no row of the call holds.
 fn write_buffers(rows: &mut impl Rows, call: &TracedCall, held: &Held) -> Result<()> {
-    for (position, buffer) in call.buffers.iter().enumerate().filter(|(position, _)| !held.buffers[*position]) {
+    for (position, buffer) in
+        call.buffers.iter().enumerate().filter(|(position, _)| !held.buffers[*position])
+    {
         let builder = rows.builder(SCHEMA.plain_position(other::BUFFER));
         let mut row = builder.row()?;
         let values = [

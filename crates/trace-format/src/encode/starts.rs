@@ -30,7 +30,11 @@ fn i64_of(value: u64) -> Value<'static> {
 
 /// Adds the record about the file.
 pub(crate) fn write_header(rows: &mut impl Rows, producer: &str) -> Result<()> {
-    let values = [Value::Int32(FORMAT_VERSION), i64_of(retake_model::TABLE_HASH), Value::Bytes(producer.as_bytes())];
+    let values = [
+        Value::Int32(FORMAT_VERSION),
+        i64_of(retake_model::TABLE_HASH),
+        Value::Bytes(producer.as_bytes()),
+    ];
     write_row(rows, other::HEADER, &values)
 }
 
@@ -40,8 +44,16 @@ pub(crate) fn write_end(rows: &mut impl Rows, records: u64, last_id: Option<u64>
 }
 
 /// Adds the record that others are missing.
-pub(crate) fn write_incomplete(rows: &mut impl Rows, after_id: Option<u64>, reason: &str) -> Result<()> {
-    write_row(rows, other::INCOMPLETE, &[after_id.map_or(Value::Null, i64_of), Value::Bytes(cut(reason.as_bytes()))])
+pub(crate) fn write_incomplete(
+    rows: &mut impl Rows,
+    after_id: Option<u64>,
+    reason: &str,
+) -> Result<()> {
+    write_row(
+        rows,
+        other::INCOMPLETE,
+        &[after_id.map_or(Value::Null, i64_of), Value::Bytes(cut(reason.as_bytes()))],
+    )
 }
 
 /// The word for how a process began.
@@ -117,7 +129,11 @@ pub(crate) fn write_start(rows: &mut impl Rows, start: &ProcessStart) -> Result<
         write_row(rows, other::DESCRIPTOR, &values)?;
     }
     for limit in &start.limits {
-        write_row(rows, other::LIMIT, &[i64_of(start.id), i32_of(limit.resource), i64_of(limit.soft), i64_of(limit.hard)])?;
+        write_row(
+            rows,
+            other::LIMIT,
+            &[i64_of(start.id), i32_of(limit.resource), i64_of(limit.soft), i64_of(limit.hard)],
+        )?;
     }
     Ok(())
 }
@@ -125,7 +141,8 @@ pub(crate) fn write_start(rows: &mut impl Rows, start: &ProcessStart) -> Result<
 /// Adds pages that were read or written through a mapping.
 pub(crate) fn write_mapped(rows: &mut impl Rows, pages: &MappedPages) -> Result<()> {
     let plain = if pages.write { other::MAPPED_WRITE } else { other::MAPPED_READ };
-    let (data, address) = if pages.write { ("data_written", "retake_address") } else { ("data_read", "address") };
+    let (data, address) =
+        if pages.write { ("data_written", "retake_address") } else { ("data_read", "address") };
     let extent_type = &SCHEMA.plain[plain];
     let mut row = rows.builder(SCHEMA.plain_position(plain)).row()?;
     let is_cut = cut(&pages.data).len() < pages.data.len();

@@ -26,20 +26,31 @@ fn register(call: &TracedCall, argument: u8) -> u64 {
 pub(crate) fn number(source: &Source, call: &TracedCall) -> Option<i64> {
     match *source {
         Source::Argument(argument) => Some(register(call, argument) as i64),
-        Source::Bits { argument, mask, value } => Some(i64::from(register(call, argument) & mask == value)),
-        Source::OneOf(argument, values) => Some(i64::from(values.contains(&(register(call, argument) as u32)))),
-        Source::CurrentDirectory(argument) => Some(i64::from(register(call, argument) as i32 == AT_FDCWD)),
+        Source::Bits { argument, mask, value } => {
+            Some(i64::from(register(call, argument) & mask == value))
+        }
+        Source::OneOf(argument, values) => {
+            Some(i64::from(values.contains(&(register(call, argument) as u32))))
+        }
+        Source::CurrentDirectory(argument) => {
+            Some(i64::from(register(call, argument) as i32 == AT_FDCWD))
+        }
         Source::FileKind(argument) => Some(file_kind(register(call, argument))),
-        Source::CopyBytes(argument) => Some(buffer(call, argument, Side::Either).map_or(0, |buffer| buffer.data.len() as i64)),
+        Source::CopyBytes(argument) => {
+            Some(buffer(call, argument, Side::Either).map_or(0, |buffer| buffer.data.len() as i64))
+        }
         Source::Member(member) => self::member(call, &member),
-        Source::MemberBits { member, mask, value } => self::member(call, &member).map(|bits| i64::from(bits as u64 & mask == value)),
+        Source::MemberBits { member, mask, value } => {
+            self::member(call, &member).map(|bits| i64::from(bits as u64 & mask == value))
+        }
         Source::TimesHave(argument, value) => times_have(call, argument, value),
         Source::Result => Some(call.result).filter(|_| !call.failed()),
         _ => None,
     }
 }
 
-/// 0 regular file, 1 character device, 2 block device, 3 FIFO, 4 socket: from the type bits of a mode.
+/// 0 regular file, 1 character device, 2 block device, 3 FIFO, 4 socket: from the type bits of a
+/// mode.
 fn file_kind(mode: u64) -> i64 {
     match mode & 0o170_000 {
         0o020_000 => 1,
@@ -90,7 +101,8 @@ pub(crate) fn part(data: &[u8], offset: usize, part: Part) -> Option<i64> {
     }
 }
 
-/// A time in units of 2⁻³² seconds; `None` if it does not fit, or the fraction is a code (`UTIME_NOW`).
+/// A time in units of 2⁻³² seconds; `None` if it does not fit, or the fraction is a code
+/// (`UTIME_NOW`).
 fn fixed_point(seconds: i64, fraction: u32, per_second: u64) -> Option<i64> {
     let fraction = u64::from(fraction);
     if fraction >= per_second && fraction > 0 {

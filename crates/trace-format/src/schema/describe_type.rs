@@ -107,7 +107,9 @@ impl CallType {
 
     /// Adds fields that say whether the bits of an argument are set.
     pub fn bits(self, argument: u8, bits: &[(&'static str, u64)]) -> Self {
-        bits.iter().fold(self, |this, &(name, mask)| this.bool(name, Source::Bits { argument, mask, value: mask }))
+        bits.iter().fold(self, |this, &(name, mask)| {
+            this.bool(name, Source::Bits { argument, mask, value: mask })
+        })
     }
 
     /// Adds a field that says whether some bits of an argument have one value.
@@ -136,7 +138,13 @@ impl CallType {
     }
 
     /// A path, with names of its own.
-    pub fn path_named(self, given: &'static str, full: &'static str, directory: Option<u8>, path: u8) -> Self {
+    pub fn path_named(
+        self,
+        given: &'static str,
+        full: &'static str,
+        directory: Option<u8>,
+        path: u8,
+    ) -> Self {
         self.bytes(given, Source::Text(path)).bytes(full, Source::FullPath { directory, path })
     }
 
@@ -157,7 +165,9 @@ impl CallType {
 
     /// The bits of a mode.
     pub fn mode_bits(self, argument: u8, when: When) -> Self {
-        MODE_BITS.iter().fold(self, |this, &(name, mask)| this.is(name, argument, mask, mask).when(when))
+        MODE_BITS
+            .iter()
+            .fold(self, |this, &(name, mask)| this.is(name, argument, mask, mask).when(when))
     }
 
     /// A mode that can be absent, and its bits.
@@ -167,7 +177,8 @@ impl CallType {
 
     /// The members of the `struct stat` behind an argument.
     pub fn stat(self, argument: u8) -> Self {
-        let member = |offset, part| Source::Member(Member { argument, side: Side::Output, offset, part });
+        let member =
+            |offset, part| Source::Member(Member { argument, side: Side::Output, offset, part });
         self.whole("stat_result_raw", argument, Output)
             .opt_i32("stat_result_dev", member(0, Part::I64))
             .opt_i32("stat_result_ino", member(8, Part::I64))
@@ -202,7 +213,9 @@ impl CallType {
             .opt_i64("statfs_result_frsize", member(72, Part::I64))
             .opt_i64("statfs_result_flags", member(80, Part::I64));
         let flags = place(80, Part::I64);
-        STATFS_BITS.iter().fold(this, |this, &(name, mask)| this.bool(name, Source::MemberBits { member: flags, mask, value: mask }))
+        STATFS_BITS.iter().fold(this, |this, &(name, mask)| {
+            this.bool(name, Source::MemberBits { member: flags, mask, value: mask })
+        })
     }
 
     /// A member of a structure that the kernel wrote.

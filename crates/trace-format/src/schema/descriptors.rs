@@ -34,8 +34,16 @@ fn transfers() -> Vec<CallType> {
         sized("write").written("data_written", 1, 2),
         sized("pread").of(&["pread64"]).i64("offset", Argument(3)).read("data_read", 1, 2),
         sized("pwrite").of(&["pwrite64"]).i64("offset", Argument(3)).written("data_written", 1, 2),
-        vector("readv").bytes("iov_data_read", Source::VectorData).rows(Rows::Vector { argument: 1, message: false, direction: Output }),
-        vector("writev").bytes("iov_data_written", Source::VectorData).rows(Rows::Vector { argument: 1, message: false, direction: Input }),
+        vector("readv").bytes("iov_data_read", Source::VectorData).rows(Rows::Vector {
+            argument: 1,
+            message: false,
+            direction: Output,
+        }),
+        vector("writev").bytes("iov_data_written", Source::VectorData).rows(Rows::Vector {
+            argument: 1,
+            message: false,
+            direction: Input,
+        }),
         call("getdents").descriptor().read("dirent_buffer", 1, 2).i32("count", Argument(2)),
         call("ioctl")
             .descriptor()
@@ -49,21 +57,38 @@ fn transfers() -> Vec<CallType> {
 fn files() -> Vec<CallType> {
     vec![
         call("close").descriptor(),
-        call("lseek").descriptor().i64("offset", Argument(1)).opt_i32("whence_value", Argument(2)).byte("whence", Argument(2)),
+        call("lseek")
+            .descriptor()
+            .i64("offset", Argument(1))
+            .opt_i32("whence_value", Argument(2))
+            .byte("whence", Argument(2)),
         call("fstat").descriptor().stat(1),
         call("fstatfs").descriptor().statfs(1),
         call("fsync").descriptor(),
         call("fdatasync").descriptor(),
         call("ftruncate").descriptor().i64("truncate_length", Argument(1)),
-        call("fallocate").descriptor().i32("mode_value", Argument(1)).i64("allocate_offset", Argument(2)).i64("allocate_len", Argument(3)),
-        call("readahead").descriptor().i64("readahead_size", Argument(2)).i64("readahead_off", Argument(1)),
+        call("fallocate")
+            .descriptor()
+            .i32("mode_value", Argument(1))
+            .i64("allocate_offset", Argument(2))
+            .i64("allocate_len", Argument(3)),
+        call("readahead")
+            .descriptor()
+            .i64("readahead_size", Argument(2))
+            .i64("readahead_off", Argument(1)),
         call("sync_file_range").descriptor().i64("offset", Argument(1)).i32("flags", Argument(3)),
         call("fchdir").descriptor(),
         call("fchmod").descriptor().mode(1, When::Always),
-        call("flock").descriptor().i32("operation_value", Argument(1)).byte("operation", Argument(1)),
+        call("flock")
+            .descriptor()
+            .i32("operation_value", Argument(1))
+            .byte("operation", Argument(1)),
         call("dup").descriptor(),
         call("dup2").i32("old_descriptor", Argument(0)).i32("new_descriptor", Argument(1)),
-        call("dup3").i32("old_descriptor", Argument(0)).i32("new_descriptor", Argument(1)).i32("flags", Argument(2)),
+        call("dup3")
+            .i32("old_descriptor", Argument(0))
+            .i32("new_descriptor", Argument(1))
+            .i32("flags", Argument(2)),
         call("pipe")
             .i32("read_descriptor", CallType::output_member(0, 0, Part::I32))
             .i32("write_descriptor", CallType::output_member(0, 4, Part::I32)),
@@ -111,13 +136,23 @@ fn fcntl() -> CallType {
 
 /// Fields `names` for values of argument 2 that mean something only with some commands.
 fn with(this: CallType, commands: &'static [u32], names: &[(&'static str, u64, u64)]) -> CallType {
-    names.iter().fold(this, |this, &(name, mask, value)| this.is(name, 2, mask, value).when(When::OneOf(1, commands)))
+    names.iter().fold(this, |this, &(name, mask, value)| {
+        this.is(name, 2, mask, value).when(When::OneOf(1, commands))
+    })
 }
 
 fn fcntl_argument(this: CallType) -> CallType {
     let status = open_bits!("argument_status_flag_").map(|(name, mask)| (name, mask, mask));
-    let access = [("argument_status_flag_read_only", 3, 0), ("argument_status_flag_write_only", 3, 1), ("argument_status_flag_read_and_write", 3, 2)];
-    let lease = [("argument_lease_read", 3, 0), ("argument_lease_write", 3, 1), ("argument_lease_remove", 3, 2)];
+    let access = [
+        ("argument_status_flag_read_only", 3, 0),
+        ("argument_status_flag_write_only", 3, 1),
+        ("argument_status_flag_read_and_write", 3, 2),
+    ];
+    let lease = [
+        ("argument_lease_read", 3, 0),
+        ("argument_lease_write", 3, 1),
+        ("argument_lease_remove", 3, 2),
+    ];
     let notify = [
         ("argument_notify_access", 1, 1),
         ("argument_notify_modify", 2, 2),
@@ -149,10 +184,13 @@ fn fcntl_lock(this: CallType) -> CallType {
         ("lock_whence_current", whence, 1),
         ("lock_whence_end", whence, 2),
     ];
-    let this = numbers.iter().fold(this, |this, &(name, member)| this.opt_i32(name, Source::Member(member)).when(When::OneOf(1, LOCKS)));
-    names
-        .iter()
-        .fold(this, |this, &(name, member, value)| this.bool(name, Source::MemberBits { member, mask: 0xffff, value }).when(When::OneOf(1, LOCKS)))
+    let this = numbers.iter().fold(this, |this, &(name, member)| {
+        this.opt_i32(name, Source::Member(member)).when(When::OneOf(1, LOCKS))
+    });
+    names.iter().fold(this, |this, &(name, member, value)| {
+        this.bool(name, Source::MemberBits { member, mask: 0xffff, value })
+            .when(When::OneOf(1, LOCKS))
+    })
 }
 
 fn mmap() -> CallType {

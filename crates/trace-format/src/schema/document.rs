@@ -17,14 +17,22 @@ pub fn document() -> String {
     for field in COMMON.iter().chain([&NUMBER, &PROCESSOR]) {
         push_plain_field(&mut text, field);
     }
-    text.push_str("| `retake_argument_N` | int64, nullable | argument register N of the call, from 0 |\n");
+    text.push_str(
+        "| `retake_argument_N` | int64, nullable | argument register N of the call, from 0 |\n",
+    );
     text.push_str("\n### Calls\n");
     for schema in &SCHEMA.calls {
         push_call(&mut text, schema);
     }
     text.push_str("\n### What is not a call\n");
     for plain in &PLAIN {
-        write_line(&mut text, &format!("\n#### `{}`\n\n{}\n\n| field | type | meaning |\n|---|---|---|", plain.name, plain.meaning));
+        write_line(
+            &mut text,
+            &format!(
+                "\n#### `{}`\n\n{}\n\n| field | type | meaning |\n|---|---|---|",
+                plain.name, plain.meaning
+            ),
+        );
         plain.fields.iter().for_each(|field| push_plain_field(&mut text, field));
     }
     text
@@ -35,7 +43,15 @@ fn write_line(text: &mut String, line: &str) {
 }
 
 fn push_plain_field(text: &mut String, field: &PlainField) {
-    write_line(text, &format!("| `{}` | {} | {} |", field.name, type_text(field.kind, field.nullable), field.meaning));
+    write_line(
+        text,
+        &format!(
+            "| `{}` | {} | {} |",
+            field.name,
+            type_text(field.kind, field.nullable),
+            field.meaning
+        ),
+    );
 }
 
 fn type_text(kind: Kind, nullable: bool) -> String {
@@ -53,22 +69,40 @@ fn push_call(text: &mut String, schema: &CallSchema) {
     let row = schema.call.calls.first().and_then(|name| table::call_by_name(name));
     write_line(text, &format!("\n#### `{}`\n", schema.name()));
     if schema.call.name == OTHER_NAME {
-        text.push_str("Every call without a type of its own. Its memory is in `Retake::Trace::Buffer`.\n\n");
-        text.push_str("| field | type | meaning |\n|---|---|---|\n| `call_name` | variable32 | name of the call, or `call_N` without one |\n");
+        text.push_str(
+            "Every call without a type of its own. Its memory is in `Retake::Trace::Buffer`.\n\n",
+        );
+        text.push_str(
+            "| field | type | meaning |\n|---|---|---|\n| `call_name` | variable32 | \
+        name of the call, or `call_N` without one |\n",
+        );
         return;
     }
-    let signature = row.map_or("No call of x86-64; never written here.".to_owned(), |row| format!("`{}`", signature(row)));
+    let signature = row.map_or("No call of x86-64; never written here.".to_owned(), |row| {
+        format!("`{}`", signature(row))
+    });
     write_line(text, &signature);
     if schema.call.fields.is_empty() {
         return;
     }
     text.push_str("\n| field | type | meaning |\n|---|---|---|\n");
     for rule in &schema.call.fields {
-        write_line(text, &format!("| `{}` | {} | {} |", rule.name, type_text(rule.kind, rule.nullable), meaning(rule, row)));
+        write_line(
+            text,
+            &format!(
+                "| `{}` | {} | {} |",
+                rule.name,
+                type_text(rule.kind, rule.nullable),
+                meaning(rule, row)
+            ),
+        );
     }
     if let Some(number) = schema.address_field {
         let field: &Field = &schema.extent_type.fields()[number];
-        write_line(text, &format!("| `{}` | int64, nullable | {} |", field.name, super::other::ADDRESS.meaning));
+        write_line(
+            text,
+            &format!("| `{}` | int64, nullable | {} |", field.name, super::other::ADDRESS.meaning),
+        );
     }
 }
 
@@ -78,7 +112,9 @@ fn signature(row: &CallRow) -> String {
 }
 
 fn argument_text(argument: u8, row: Option<&CallRow>) -> String {
-    let name = row.and_then(|row| row.row.arguments.get(usize::from(argument))).map(|argument| argument.name);
+    let name = row
+        .and_then(|row| row.row.arguments.get(usize::from(argument)))
+        .map(|argument| argument.name);
     name.map_or_else(|| format!("argument {argument}"), |name| format!("argument `{name}`"))
 }
 
@@ -86,8 +122,12 @@ fn meaning(rule: &FieldRule, row: Option<&CallRow>) -> String {
     let source = source_text(&rule.source, row);
     match rule.when {
         When::Always => source,
-        When::AnyBit(argument, mask) => format!("{source}; only if {} has a bit of {mask:#x}", argument_text(argument, row)),
-        When::OneOf(argument, values) => format!("{source}; only if {} is {}", argument_text(argument, row), list(values)),
+        When::AnyBit(argument, mask) => {
+            format!("{source}; only if {} has a bit of {mask:#x}", argument_text(argument, row))
+        }
+        When::OneOf(argument, values) => {
+            format!("{source}; only if {} is {}", argument_text(argument, row), list(values))
+        }
         When::FirstRow => format!("{source}; only in the first row of a call"),
     }
 }
@@ -123,36 +163,65 @@ fn source_text(source: &Source, row: Option<&CallRow>) -> String {
     match *source {
         Source::Argument(argument) => argument_text(argument),
         Source::Bits { argument, mask, value } => bits_text(&argument_text(argument), mask, value),
-        Source::OneOf(argument, values) => format!("whether {} is one of {}", argument_text(argument), list(values)),
-        Source::CurrentDirectory(argument) => format!("whether {} is `AT_FDCWD`", argument_text(argument)),
+        Source::OneOf(argument, values) => {
+            format!("whether {} is one of {}", argument_text(argument), list(values))
+        }
+        Source::CurrentDirectory(argument) => {
+            format!("whether {} is `AT_FDCWD`", argument_text(argument))
+        }
         Source::FileKind(argument) => {
-            format!("what {} makes: 0 file, 1 character device, 2 block device, 3 FIFO, 4 socket", argument_text(argument))
+            format!(
+                "what {} makes: 0 file, 1 character device, 2 block device, 3 FIFO, 4 socket",
+                argument_text(argument)
+            )
         }
         Source::Text(argument) => format!("{} with its NUL", argument_text(argument)),
         Source::FullPath { directory, path } => {
             let below = directory.map_or("the working directory".to_owned(), argument_text);
-            format!("{} as an absolute path, joined to that of {below}; links are not followed; null if unknown", argument_text(path))
+            format!(
+                "{} as an absolute path, joined to that of {below}; links are not followed; \
+            null if unknown",
+                argument_text(path)
+            )
         }
         Source::Data { argument, counted: Some(size), .. } if argument == size => {
-            "what the call moved inside the kernel, as long as the result; null if that is not known".to_owned()
+            "what the call moved inside the kernel, as long as the result; null if that is not \
+            known"
+                .to_owned()
         }
         Source::Data { argument, direction, counted } => {
-            let whose = if direction == BufferDirection::Input { "what the call read at" } else { "what the kernel wrote to" };
-            let size = if counted.is_some() { ", as long as the result; null if the call failed" } else { "" };
+            let whose = if direction == BufferDirection::Input {
+                "what the call read at"
+            } else {
+                "what the kernel wrote to"
+            };
+            let size = if counted.is_some() {
+                ", as long as the result; null if the call failed"
+            } else {
+                ""
+            };
             format!("{whose} {}{size}", argument_text(argument))
         }
         Source::Copy(argument) => format!("what is at {}", argument_text(argument)),
         Source::CopyBytes(argument) => format!("how many bytes are at {}", argument_text(argument)),
         Source::Member(member) => member_text(&member, row),
-        Source::MemberBits { member, mask, value } => bits_text(&member_text(&member, row), mask, value),
+        Source::MemberBits { member, mask, value } => {
+            bits_text(&member_text(&member, row), mask, value)
+        }
         Source::TimesHave(argument, value) => {
             format!("whether a time at {} has {value:#x} nanoseconds", argument_text(argument))
         }
         Source::Result => "the result".to_owned(),
-        Source::VectorIndex => "number of the vector element of this row; -1 in the first row, which is about the whole call".to_owned(),
-        Source::VectorBytes => "length of the vector element; in the first row the result".to_owned(),
+        Source::VectorIndex => "number of the vector element of this row; -1 in the first row, \
+        which is about the whole call"
+            .to_owned(),
+        Source::VectorBytes => {
+            "length of the vector element; in the first row the result".to_owned()
+        }
         Source::VectorData => "what was transferred through the vector element".to_owned(),
-        Source::ExecIndex => "0 in the row with the path, then one more in each row; -1 in the last, which has the result".to_owned(),
+        Source::ExecIndex => "0 in the row with the path, then one more in each row; -1 in the \
+        last, which has the result"
+            .to_owned(),
         Source::ExecArgument => "an argument of the program with its NUL".to_owned(),
         Source::ExecEnvironment => "a string of the environment with its NUL".to_owned(),
         Source::Unknown => "null or false: not known to the kernel's call".to_owned(),

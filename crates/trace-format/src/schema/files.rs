@@ -42,28 +42,40 @@ fn open_flags(this: CallType, argument: u8) -> CallType {
 }
 
 fn access_mode(this: CallType, argument: u8) -> CallType {
-    this.opt_i32("mode_value", Argument(argument)).bits(argument, &[("mode_read", 4), ("mode_write", 2), ("mode_execute", 1)]).is(
-        "mode_exist",
-        argument,
-        7,
-        0,
-    )
+    this.opt_i32("mode_value", Argument(argument))
+        .bits(argument, &[("mode_read", 4), ("mode_write", 2), ("mode_execute", 1)])
+        .is("mode_exist", argument, 7, 0)
 }
 
 fn xattr_flags(this: CallType, argument: u8) -> CallType {
-    this.opt_i32("flag_value", Argument(argument)).bits(argument, &[("flag_xattr_create", 1), ("flag_xattr_replace", 2)])
+    this.opt_i32("flag_value", Argument(argument))
+        .bits(argument, &[("flag_xattr_create", 1), ("flag_xattr_replace", 2)])
 }
 
 fn node(this: CallType, mode: u8) -> CallType {
-    this.i32("mode_value", Argument(mode)).byte("type", Source::FileKind(mode)).mode_bits(mode, When::Always).opt_i32("dev", Argument(mode + 1))
+    this.i32("mode_value", Argument(mode))
+        .byte("type", Source::FileKind(mode))
+        .mode_bits(mode, When::Always)
+        .opt_i32("dev", Argument(mode + 1))
 }
 
 fn set_xattr(this: CallType) -> CallType {
-    xattr_flags(this.bytes("xattr_name", Source::Text(1)).i64("value_size", Argument(3)).whole("value_written", 2, Input), 4)
+    xattr_flags(
+        this.bytes("xattr_name", Source::Text(1)).i64("value_size", Argument(3)).whole(
+            "value_written",
+            2,
+            Input,
+        ),
+        4,
+    )
 }
 
 fn get_xattr(this: CallType) -> CallType {
-    this.bytes("xattr_name", Source::Text(1)).i64("value_size", Argument(3)).read("value_read", 2, 3)
+    this.bytes("xattr_name", Source::Text(1)).i64("value_size", Argument(3)).read(
+        "value_read",
+        2,
+        3,
+    )
 }
 
 fn list_xattr(this: CallType) -> CallType {
@@ -71,7 +83,8 @@ fn list_xattr(this: CallType) -> CallType {
 }
 
 fn times(this: CallType, argument: u8, part: Part, step: u16) -> CallType {
-    this.opt_i64("access_time", CallType::input_member(argument, 0, part)).opt_i64("mod_time", CallType::input_member(argument, step, part))
+    this.opt_i64("access_time", CallType::input_member(argument, 0, part))
+        .opt_i64("mod_time", CallType::input_member(argument, step, part))
 }
 
 /// The types of RE-ANIMATOR for these calls.
@@ -97,7 +110,12 @@ fn opening() -> Vec<CallType> {
         call("statfs").path(0).statfs(1).bool(
             "statfs_result_flags_valid",
             Source::MemberBits {
-                member: super::rule::Member { argument: 1, side: super::rule::Side::Output, offset: 80, part: Part::I64 },
+                member: super::rule::Member {
+                    argument: 1,
+                    side: super::rule::Side::Output,
+                    offset: 80,
+                    part: Part::I64,
+                },
                 mask: 0x20,
                 value: 0x20,
             },
@@ -124,7 +142,11 @@ fn names() -> Vec<CallType> {
             .opt_i32("flag_value", Argument(4))
             .bits(4, &[("flag_empty_path", 0x1000), ("flag_symlink_follow", 0x400)]),
         call("unlink").path(0),
-        call("unlinkat").directory().path_at(1).opt_i32("flag_value", Argument(2)).bits(2, &[("flag_remove_directory", 0x200)]),
+        call("unlinkat")
+            .directory()
+            .path_at(1)
+            .opt_i32("flag_value", Argument(2))
+            .bits(2, &[("flag_remove_directory", 0x200)]),
         call("symlink").bytes("target_pathname", Source::Text(0)).path(1),
         call("symlinkat")
             .bytes("target_pathname", Source::Text(0))
@@ -132,7 +154,12 @@ fn names() -> Vec<CallType> {
             .bool("new_descriptor_current_working_directory", Source::CurrentDirectory(1))
             .path_named("given_pathname", "full_pathname", Some(1), 2),
         call("readlink").path(0).read("link_value", 1, 2).opt_i32("buffer_size", Argument(2)),
-        call("rename").path_named("given_oldname", "full_oldname", None, 0).path_named("given_newname", "full_newname", None, 1),
+        call("rename").path_named("given_oldname", "full_oldname", None, 0).path_named(
+            "given_newname",
+            "full_newname",
+            None,
+            1,
+        ),
     ]
 }
 
@@ -147,7 +174,14 @@ fn attributes() -> Vec<CallType> {
             .bytes("given_pathname", Source::Text(1))
             .stat(2)
             .opt_i32("flags_value", Argument(3))
-            .bits(3, &[("flags_at_empty_path", 0x1000), ("flags_at_no_automount", 0x800), ("flags_at_symlink_nofollow", 0x100)]),
+            .bits(
+                3,
+                &[
+                    ("flags_at_empty_path", 0x1000),
+                    ("flags_at_no_automount", 0x800),
+                    ("flags_at_symlink_nofollow", 0x100),
+                ],
+            ),
         access_mode(call("access").path(0), 1),
         // The kernel's call has no flags; those of the C library's function never reach it.
         access_mode(call("faccessat").descriptor().path_at(1), 2)
@@ -165,7 +199,10 @@ fn attributes() -> Vec<CallType> {
         times(call("utime").path(0), 1, Part::Seconds, 8),
         times(call("utimes").path(0), 1, Part::Timeval, 16),
         times(
-            call("utimensat").descriptor().opt_bool("descriptor_current_working_directory", Source::CurrentDirectory(0)).path_at(1),
+            call("utimensat")
+                .descriptor()
+                .opt_bool("descriptor_current_working_directory", Source::CurrentDirectory(0))
+                .path_at(1),
             2,
             Part::Timespec,
             16,

@@ -1,7 +1,9 @@
-//! The types of a trace file, as data: which there are, which fields they have, and where the values come from.
+//! The types of a trace file, as data: which there are, which fields they have, and where the
+//! values come from.
 //!
-//! RE-ANIMATOR's types keep its names and fields, so that its tools read them; ours follow the same rules under names of our own.
-//! Paper: [RE-ANIMATOR §2]. Writing, reading and `docs/TRACE.md` all come from these tables.
+//! RE-ANIMATOR's types keep its names and fields, so that its tools read them; ours follow the same
+//! rules under names of our own. Paper: [RE-ANIMATOR §2]. Writing, reading and `docs/TRACE.md` all
+//! come from these tables.
 
 mod describe_type;
 mod descriptors;
@@ -43,7 +45,8 @@ pub(crate) struct CallSchema {
     pub extent_type: Arc<ExtentType>,
     /// How many argument registers it keeps.
     pub argument_count: usize,
-    /// Positions of rules whose fields can hold a buffer: inputs first, each in the order of arguments.
+    /// Positions of rules whose fields can hold a buffer: inputs first, each in the order of
+    /// arguments.
     pub holders: Vec<usize>,
     /// Numbers of fields: the rules' own, one for each.
     pub rule_fields: Vec<usize>,
@@ -74,9 +77,13 @@ pub(crate) static SCHEMA: LazyLock<Schema> = LazyLock::new(Schema::new);
 
 impl Schema {
     fn new() -> Self {
-        let foreign = [files::types(), descriptors::types(), processes::types(), network::types()].concat();
-        let foreign = foreign.into_iter().map(|call| CallSchema::new(FOREIGN_PREFIX, FOREIGN_NAMESPACE, call));
-        let own = own::types().into_iter().map(|call| CallSchema::new(OWN_PREFIX, OWN_NAMESPACE, call));
+        let foreign =
+            [files::types(), descriptors::types(), processes::types(), network::types()].concat();
+        let foreign = foreign
+            .into_iter()
+            .map(|call| CallSchema::new(FOREIGN_PREFIX, FOREIGN_NAMESPACE, call));
+        let own =
+            own::types().into_iter().map(|call| CallSchema::new(OWN_PREFIX, OWN_NAMESPACE, call));
         let mut calls: Vec<CallSchema> = foreign.chain(own).collect();
         let other = calls.len();
         calls.push(CallSchema::new(OWN_PREFIX, OWN_NAMESPACE, other_type()));
@@ -108,7 +115,8 @@ impl Schema {
     }
 }
 
-/// The type for calls that have none of their own: name and registers. Their memory is in records of its own.
+/// The type for calls that have none of their own: name and registers. Their memory is in records
+/// of its own.
 fn other_type() -> CallType {
     CallType { name: OTHER_NAME, calls: Vec::new(), fields: Vec::new(), rows: Rows::One }
 }
@@ -118,17 +126,27 @@ impl CallSchema {
         call.fields.sort_by_key(|rule| rule.name);
         let rows = call.calls.iter().filter_map(|name| table::call_by_name(name));
         let is_other = call.name == OTHER_NAME;
-        let argument_count = if is_other { 6 } else { rows.map(|row| row.row.arguments.len()).max().unwrap_or(6) };
+        let argument_count =
+            if is_other { 6 } else { rows.map(|row| row.row.arguments.len()).max().unwrap_or(6) };
         let has_address = call.rows != Rows::One;
-        let mut builder = ExtentType::builder(&format!("{prefix}{}", call.name)).namespace(namespace).version(1, 0);
-        builder = builder.fields(other::COMMON.iter().map(plain_field)).fields(call.fields.iter().map(rule_field));
+        let mut builder = ExtentType::builder(&format!("{prefix}{}", call.name))
+            .namespace(namespace)
+            .version(1, 0);
+        builder = builder
+            .fields(other::COMMON.iter().map(plain_field))
+            .fields(call.fields.iter().map(rule_field));
         builder = builder.fields(is_other.then(|| Field::variable32("call_name").unique()));
-        builder = builder.fields(other::ARGUMENTS[..argument_count].iter().map(|name| Field::int64(name).nullable()));
+        builder = builder.fields(
+            other::ARGUMENTS[..argument_count].iter().map(|name| Field::int64(name).nullable()),
+        );
         builder = builder.fields([plain_field(&other::NUMBER), plain_field(&other::PROCESSOR)]);
         builder = builder.fields(has_address.then(|| plain_field(&other::ADDRESS)));
         let extent_type = builder.build().expect("the schema follows the rules of the format");
-        let number = |name: &str| extent_type.field_number(name).expect("the field was just declared");
-        let mut holders: Vec<usize> = (0..call.fields.len()).filter(|&rule| holder(&call.fields[rule].source).is_some()).collect();
+        let number =
+            |name: &str| extent_type.field_number(name).expect("the field was just declared");
+        let mut holders: Vec<usize> = (0..call.fields.len())
+            .filter(|&rule| holder(&call.fields[rule].source).is_some())
+            .collect();
         holders.sort_by_key(|&rule| holder(&call.fields[rule].source));
         Self {
             argument_count,

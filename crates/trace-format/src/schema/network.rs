@@ -20,12 +20,18 @@ fn given_address(name: &'static str) -> CallType {
 }
 
 fn returned_address(name: &'static str) -> CallType {
-    call(name).descriptor().whole("sockaddr_buffer", 1, Output).opt_i32("sockaddr_length", CallType::output_member(2, 0, Part::I32))
+    call(name)
+        .descriptor()
+        .whole("sockaddr_buffer", 1, Output)
+        .opt_i32("sockaddr_length", CallType::output_member(2, 0, Part::I32))
 }
 
 fn addresses() -> Vec<CallType> {
     vec![
-        call("socket").i32("domain", Argument(0)).i32("type", Argument(1)).i32("protocol", Argument(2)),
+        call("socket")
+            .i32("domain", Argument(0))
+            .i32("type", Argument(1))
+            .i32("protocol", Argument(2)),
         call("socketpair")
             .i32("domain", Argument(0))
             .i32("type", Argument(1))
@@ -44,9 +50,12 @@ fn addresses() -> Vec<CallType> {
 }
 
 fn options() -> Vec<CallType> {
-    let option = |name| call(name).descriptor().i32("level", Argument(1)).i32("optname", Argument(2));
+    let option =
+        |name| call(name).descriptor().i32("level", Argument(1)).i32("optname", Argument(2));
     vec![
-        option("getsockopt").whole("option_value", 3, Output).opt_i32("buffer_size", CallType::output_member(4, 0, Part::I32)),
+        option("getsockopt")
+            .whole("option_value", 3, Output)
+            .opt_i32("buffer_size", CallType::output_member(4, 0, Part::I32)),
         option("setsockopt").whole("option_value", 3, Input).i32("buffer_size", Argument(4)),
     ]
 }
@@ -83,23 +92,33 @@ fn send_flags(this: CallType, argument: u8) -> CallType {
 
 fn messages() -> Vec<CallType> {
     let sized = |name| call(name).descriptor().i64("bytes_requested", Argument(2));
-    let vector = |name| call(name).descriptor().i32("iov_number", Source::VectorIndex).i64("bytes_requested", Source::VectorBytes);
+    let vector = |name| {
+        call(name)
+            .descriptor()
+            .i32("iov_number", Source::VectorIndex)
+            .i64("bytes_requested", Source::VectorBytes)
+    };
     vec![
         // x86-64 has no calls `recv` and `send`: the C library makes the next two of them.
         misspelt_dontwait(receive_flags(sized("recv").of(&[]).read("data_read", 1, 2), 3)),
-        receive_flags(sized("recvfrom").read("data_read", 1, 2).i32("sockaddr_length", CallType::output_member(5, 0, Part::I32)), 3),
+        receive_flags(
+            sized("recvfrom")
+                .read("data_read", 1, 2)
+                .i32("sockaddr_length", CallType::output_member(5, 0, Part::I32)),
+            3,
+        ),
         send_flags(sized("send").of(&[]).written("data_written", 1, 2), 3),
-        send_flags(sized("sendto").written("data_written", 1, 2).whole("sockaddr_buffer", 4, Input).i32("sockaddr_length", Argument(5)), 3),
-        receive_flags(vector("recvmsg").bytes("iov_data_read", Source::VectorData), 2).rows(Rows::Vector {
-            argument: 1,
-            message: true,
-            direction: Output,
-        }),
-        send_flags(vector("sendmsg").bytes("iov_data_written", Source::VectorData), 2).rows(Rows::Vector {
-            argument: 1,
-            message: true,
-            direction: Input,
-        }),
+        send_flags(
+            sized("sendto")
+                .written("data_written", 1, 2)
+                .whole("sockaddr_buffer", 4, Input)
+                .i32("sockaddr_length", Argument(5)),
+            3,
+        ),
+        receive_flags(vector("recvmsg").bytes("iov_data_read", Source::VectorData), 2)
+            .rows(Rows::Vector { argument: 1, message: true, direction: Output }),
+        send_flags(vector("sendmsg").bytes("iov_data_written", Source::VectorData), 2)
+            .rows(Rows::Vector { argument: 1, message: true, direction: Input }),
     ]
 }
 

@@ -1,4 +1,5 @@
-//! Types of what is not one call: calls without a type of their own, buffers, starts of processes, and the trace itself.
+//! Types of what is not one call: calls without a type of their own, buffers, starts of processes,
+//! and the trace itself.
 
 use super::rule::Kind::{self, Bool, Bytes, Int32, Int64};
 
@@ -31,8 +32,16 @@ const fn repeated(name: &'static str, meaning: &'static str) -> PlainField {
 
 /// What the fields of every call's type begin with, sorted by name.
 pub const COMMON: [PlainField; 14] = [
-    nullable("buffer_not_captured", Bool, "whether data that the call read or wrote are missing from the trace, or are cut short"),
-    nullable("errno_number", Int32, "error number; 0 if the call succeeded, null if it never returned"),
+    nullable(
+        "buffer_not_captured",
+        Bool,
+        "whether data that the call read or wrote are missing from the trace, or are cut short",
+    ),
+    nullable(
+        "errno_number",
+        Int32,
+        "error number; 0 if the call succeeded, null if it never returned",
+    ),
     PlainField {
         name: "errno_string",
         kind: Bytes,
@@ -45,25 +54,57 @@ pub const COMMON: [PlainField; 14] = [
     nullable("executing_ppid", Int32, "process id of the parent when the process began, if known"),
     nullable("executing_sid", Int32, "session of the process, if known"),
     nullable("executing_tid", Int32, "thread id"),
-    nullable("executing_uid", Int32, "real user id when the process began; null if it is not known, or the process changed it"),
+    nullable(
+        "executing_uid",
+        Int32,
+        "real user id when the process began; null if it is not known, or the process changed it",
+    ),
     nullable("return_value", Int64, "result; -1 if the call failed, null if it never returned"),
-    nullable("time_called", Int64, "when the call was entered: real time in nanoseconds since 1970"),
-    nullable("time_recorded", Int64, "when the record was made; always null, since nobody needs it"),
-    nullable("time_returned", Int64, "when the call returned: real time in nanoseconds since 1970; null if it never did"),
+    nullable(
+        "time_called",
+        Int64,
+        "when the call was entered: real time in nanoseconds since 1970",
+    ),
+    nullable(
+        "time_recorded",
+        Int64,
+        "when the record was made; always null, since nobody needs it",
+    ),
+    nullable(
+        "time_returned",
+        Int64,
+        "when the call returned: real time in nanoseconds since 1970; null if it never did",
+    ),
     field("unique_id", Int64, "place of the call in the trace; all rows of one call have the same"),
 ];
 
-/// What the fields of every call's type end with. `retake_argument_0` and so on come between the two.
-pub const NUMBER: PlainField =
-    nullable("retake_call_number", Int32, "system call number of x86-64; null in rows that were made for other programs and stand for no call");
+/// What the fields of every call's type end with. `retake_argument_0` and so on come between the
+/// two.
+pub const NUMBER: PlainField = nullable(
+    "retake_call_number",
+    Int32,
+    "system call number of x86-64; null in rows that were made for other programs and stand for \
+    no call",
+);
 /// See [`NUMBER`].
-pub const PROCESSOR: PlainField = nullable("retake_processor", Int32, "number of the processor on which the call returned");
+pub const PROCESSOR: PlainField =
+    nullable("retake_processor", Int32, "number of the processor on which the call returned");
 /// In types with several rows for a call.
-pub const ADDRESS: PlainField = nullable("retake_address", Int64, "where the data of this row were in memory; null if the row stands for no buffer");
+pub const ADDRESS: PlainField = nullable(
+    "retake_address",
+    Int64,
+    "where the data of this row were in memory; null if the row stands for no buffer",
+);
 
 /// Names of the fields for argument registers.
-pub const ARGUMENTS: [&str; 6] =
-    ["retake_argument_0", "retake_argument_1", "retake_argument_2", "retake_argument_3", "retake_argument_4", "retake_argument_5"];
+pub const ARGUMENTS: [&str; 6] = [
+    "retake_argument_0",
+    "retake_argument_1",
+    "retake_argument_2",
+    "retake_argument_3",
+    "retake_argument_4",
+    "retake_argument_5",
+];
 
 /// A type that is not made from rules.
 #[derive(Debug)]
@@ -95,14 +136,19 @@ pub const PLAIN: [PlainType; 9] = [
         meaning: "What the file is: one record, the first.",
         fields: &[
             field("format_version", Int32, "version of these types: 1"),
-            field("table_hash", Int64, "hash of the system-call table that the trace was made with"),
+            field(
+                "table_hash",
+                Int64,
+                "hash of the system-call table that the trace was made with",
+            ),
             field("producer", Bytes, "what wrote the file"),
         ],
         is_foreign: false,
     },
     PlainType {
         name: "Retake::Trace::Buffer",
-        meaning: "Memory behind a pointer argument that no field of the call's own record stands for. A field stands for a buffer if it is \
+        meaning: "Memory behind a pointer argument that no field of the call's own record stands \
+        for. A field stands for a buffer if it is \
                   not null and there is no such record with the same `unique_id`, `argument` and `is_output`.",
         fields: &[
             field("unique_id", Int64, "id of the call"),
@@ -138,7 +184,11 @@ pub const PLAIN: [PlainType; 9] = [
             field("effective_gid", Int32, "effective group id"),
             field("saved_gid", Int32, "saved group id"),
             field("filesystem_gid", Int32, "group id for access to files"),
-            field("groups", Bytes, "supplementary groups as decimal numbers with a space between them"),
+            field(
+                "groups",
+                Bytes,
+                "supplementary groups as decimal numbers with a space between them",
+            ),
             field("executable", Bytes, "absolute path of the program"),
             field("arguments", Bytes, "arguments of the program, each with a NUL behind it"),
         ],
@@ -150,8 +200,16 @@ pub const PLAIN: [PlainType; 9] = [
         fields: &[
             ID,
             field("descriptor", Int32, "its number"),
-            field("path", Bytes, "what `/proc/PID/fd` says: a path, or a text such as `pipe:[123]`"),
-            repeated("kind", "`file`, `directory`, `character-device`, `block-device`, `pipe`, `socket`, `symbolic-link`, `anonymous` or `unknown`"),
+            field(
+                "path",
+                Bytes,
+                "what `/proc/PID/fd` says: a path, or a text such as `pipe:[123]`",
+            ),
+            repeated(
+                "kind",
+                "`file`, `directory`, `character-device`, `block-device`, `pipe`, `socket`, \
+                `symbolic-link`, `anonymous` or `unknown`",
+            ),
             field("offset", Int64, "file position in bytes"),
             field("flags_value", Int32, "flags of `open`, with `O_CLOEXEC` if it closes on exec"),
         ],
@@ -171,12 +229,20 @@ pub const PLAIN: [PlainType; 9] = [
     PlainType {
         name: "Retake::Trace::Incomplete",
         meaning: "Records are missing from the trace.",
-        fields: &[nullable("after_id", Int64, "id of the last record before the gap; null if it is at the beginning"), field("reason", Bytes, "why")],
+        fields: &[
+            nullable(
+                "after_id",
+                Int64,
+                "id of the last record before the gap; null if it is at the beginning",
+            ),
+            field("reason", Bytes, "why"),
+        ],
         is_foreign: false,
     },
     PlainType {
         name: "Retake::Trace::End",
-        meaning: "The trace was written to its end: one record, the last. A trace without it was cut off.",
+        meaning: "The trace was written to its end: one record, the last. A trace without it was \
+        cut off.",
         fields: &[
             field("records", Int64, "how many records with an id the trace has"),
             nullable("last_id", Int64, "the id of the last of them; null if there are none"),
@@ -185,7 +251,8 @@ pub const PLAIN: [PlainType; 9] = [
     },
     PlainType {
         name: "IOTTAFSL::Trace::Syscall::mmappread",
-        meaning: "Pages of a file that were read through a mapping. Its first fields are those common to all calls.",
+        meaning: "Pages of a file that were read through a mapping. Its first fields are those \
+        common to all calls.",
         fields: &[
             field("address", Int64, "where the bytes were in memory"),
             MAPPED_BYTES,
@@ -198,8 +265,16 @@ pub const PLAIN: [PlainType; 9] = [
     },
     PlainType {
         name: "IOTTAFSL::Trace::Syscall::mmappwrite",
-        meaning: "Pages of a file that were written through a mapping. Its first fields are those common to all calls.",
-        fields: &[MAPPED_BYTES, nullable("data_written", Bytes, "the bytes"), MAPPED_DESCRIPTOR, MAPPED_OFFSET, MAPPED_PATH, ADDRESS],
+        meaning: "Pages of a file that were written through a mapping. Its first fields are those \
+        common to all calls.",
+        fields: &[
+            MAPPED_BYTES,
+            nullable("data_written", Bytes, "the bytes"),
+            MAPPED_DESCRIPTOR,
+            MAPPED_OFFSET,
+            MAPPED_PATH,
+            ADDRESS,
+        ],
         is_foreign: true,
     },
 ];

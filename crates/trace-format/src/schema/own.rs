@@ -1,8 +1,11 @@
 //! Types for calls that RE-ANIMATOR has none for, made from the system-call table.
 //!
-//! Names of fields follow RE-ANIMATOR's: `descriptor`, `given_pathname`, `full_pathname`, `flags_value`, `mode_value`.
+//! Names of fields follow RE-ANIMATOR's: `descriptor`, `given_pathname`, `full_pathname`,
+//! `flags_value`, `mode_value`.
 
-use retake_model::table::{Argument, ArgumentKind, CallRow, Direction, LengthRule, Pointer, Shape, ValueType, call_by_name};
+use retake_model::table::{
+    Argument, ArgumentKind, CallRow, Direction, LengthRule, Pointer, Shape, ValueType, call_by_name,
+};
 
 use super::describe_type::{CallType, Rows, call};
 use super::rule::{Member, Part, Side, Source, When};
@@ -85,7 +88,10 @@ const CALLS: &[&str] = &[
 
 /// Our own types.
 pub(super) fn types() -> Vec<CallType> {
-    CALLS.iter().map(|name| own_type(call_by_name(name).expect("the system-call table has it"))).collect()
+    CALLS
+        .iter()
+        .map(|name| own_type(call_by_name(name).expect("the system-call table has it")))
+        .collect()
 }
 
 fn own_type(row: &'static CallRow) -> CallType {
@@ -105,7 +111,12 @@ fn own_type(row: &'static CallRow) -> CallType {
     }
 }
 
-fn add_argument(this: CallType, row: &'static CallRow, index: u8, argument: &'static Argument) -> CallType {
+fn add_argument(
+    this: CallType,
+    row: &'static CallRow,
+    index: u8,
+    argument: &'static Argument,
+) -> CallType {
     let name = argument.name;
     match &argument.kind {
         ArgumentKind::Value(value_type) => add_value(this, index, name, *value_type),
@@ -118,14 +129,21 @@ fn add_value(this: CallType, index: u8, name: &'static str, value_type: ValueTyp
     match value_type {
         ValueType::DirectoryDescriptor => {
             let name = descriptor_name(name);
-            this.i32(name, source).bool(format!("{name}_current_working_directory").leak(), Source::CurrentDirectory(index))
+            this.i32(name, source).bool(
+                format!("{name}_current_working_directory").leak(),
+                Source::CurrentDirectory(index),
+            )
         }
         ValueType::Descriptor => this.i32(descriptor_name(name), source),
         ValueType::Mode => this.mode(index, When::Always),
         ValueType::Flags(_) | ValueType::Command => this.i32(value_name(name), source),
-        ValueType::Int | ValueType::Uint | ValueType::Pid | ValueType::Uid | ValueType::Gid | ValueType::Signal | ValueType::Clock => {
-            this.i32(name, source)
-        }
+        ValueType::Int
+        | ValueType::Uint
+        | ValueType::Pid
+        | ValueType::Uid
+        | ValueType::Gid
+        | ValueType::Signal
+        | ValueType::Clock => this.i32(name, source),
         _ => this.i64(name, source),
     }
 }
@@ -149,7 +167,13 @@ fn descriptor_name(name: &'static str) -> &'static str {
     name
 }
 
-fn add_pointer(this: CallType, row: &'static CallRow, index: u8, name: &'static str, pointer: &'static Pointer) -> CallType {
+fn add_pointer(
+    this: CallType,
+    row: &'static CallRow,
+    index: u8,
+    name: &'static str,
+    pointer: &'static Pointer,
+) -> CallType {
     match pointer.shape {
         Shape::String if pointer.element == "path" => add_path(this, row, index, name),
         Shape::String => this.bytes(name, Source::Text(index)),
@@ -179,7 +203,8 @@ fn add_path(this: CallType, row: &'static CallRow, index: u8, name: &'static str
         let argument = &row.row.arguments[usize::from(*before)];
         matches!(argument.kind, ArgumentKind::Value(ValueType::DirectoryDescriptor))
     });
-    let name = if name.ends_with("path") { format!("{name}name") } else { format!("{name}_pathname") };
+    let name =
+        if name.ends_with("path") { format!("{name}name") } else { format!("{name}_pathname") };
     this.path_named(format!("given_{name}").leak(), format!("full_{name}").leak(), before, index)
 }
 
@@ -198,28 +223,46 @@ fn add_plain(this: CallType, index: u8, name: &'static str, pointer: &'static Po
     }
 }
 
-fn add_number(this: CallType, index: u8, name: &'static str, direction: Direction, part: Part) -> CallType {
+fn add_number(
+    this: CallType,
+    index: u8,
+    name: &'static str,
+    direction: Direction,
+    part: Part,
+) -> CallType {
     let input = CallType::input_member(index, 0, part);
     let output = CallType::output_member(index, 0, part);
     match direction {
         Direction::In => this.opt_i64(name, input),
         Direction::Out => this.opt_i64(name, output),
-        Direction::InOut => this.opt_i64(name, input).opt_i64(format!("{name}_after").leak(), output),
+        Direction::InOut => {
+            this.opt_i64(name, input).opt_i64(format!("{name}_after").leak(), output)
+        }
     }
 }
 
-fn add_buffer(this: CallType, index: u8, name: &'static str, pointer: &'static Pointer) -> CallType {
+fn add_buffer(
+    this: CallType,
+    index: u8,
+    name: &'static str,
+    pointer: &'static Pointer,
+) -> CallType {
     match (pointer.direction, pointer.length) {
         (Direction::In, _) => this.whole(name, index, Input),
-        (Direction::Out, LengthRule::ResultMaxArgument(size)) if pointer.element_bytes == 1 => this.read(name, index, size),
+        (Direction::Out, LengthRule::ResultMaxArgument(size)) if pointer.element_bytes == 1 => {
+            this.read(name, index, size)
+        }
         (Direction::Out, _) => this.whole(name, index, Output),
-        (Direction::InOut, _) => this.whole(name, index, Input).whole(format!("{name}_after").leak(), index, Output),
+        (Direction::InOut, _) => {
+            this.whole(name, index, Input).whole(format!("{name}_after").leak(), index, Output)
+        }
     }
 }
 
 /// The members of `struct statx` behind argument 4.
 fn statx(this: CallType) -> CallType {
-    let member = |offset, part| Source::Member(Member { argument: 4, side: Side::Output, offset, part });
+    let member =
+        |offset, part| Source::Member(Member { argument: 4, side: Side::Output, offset, part });
     this.opt_i32("stat_result_mode", member(28, Part::U16))
         .opt_i32("stat_result_nlink", member(16, Part::U32))
         .opt_i32("stat_result_uid", member(20, Part::U32))
@@ -255,7 +298,9 @@ fn clone3(this: CallType) -> CallType {
         "new_tls",
     ];
     let numbered = MEMBERS.iter().zip(0_u16..);
-    numbered.fold(this, |this, (name, index)| this.opt_i64(name, CallType::input_member(0, index * 8, Part::I64)))
+    numbered.fold(this, |this, (name, index)| {
+        this.opt_i64(name, CallType::input_member(0, index * 8, Part::I64))
+    })
 }
 
 /// The members of `struct rlimit64` behind arguments 2 and 3.

@@ -9,7 +9,10 @@ pub(super) fn types() -> Vec<CallType> {
     vec![
         call("munmap").i64("start_address", Argument(0)).i64("length", Argument(1)),
         // `generated` is for ends without a call.
-        call("exit").of(&["exit", "exit_group"]).i32("exit_status", Argument(0)).bool("generated", Source::Unknown),
+        call("exit")
+            .of(&["exit", "exit_group"])
+            .i32("exit_status", Argument(0))
+            .bool("generated", Source::Unknown),
         call("fork"),
         call("vfork"),
         clone(),

@@ -92,12 +92,13 @@ pub enum Source {
     OneOf(u8, &'static [u32]),
     /// Whether a directory descriptor is `AT_FDCWD`.
     CurrentDirectory(u8),
-    /// Which kind of file a mode argument asks for: 0 regular, 1 character device, 2 block device, 3 FIFO, 4 socket.
+    /// Which kind of file a mode argument asks for: 0 regular, 1 character device, 2 block device,
+    /// 3 FIFO, 4 socket.
     FileKind(u8),
     /// The string behind an argument, with its NUL. The field stands for the buffer.
     Text(u8),
-    /// The absolute path that a string argument means: joined to the directory of a descriptor argument, or to the working
-    /// directory. Symbolic links are not followed.
+    /// The absolute path that a string argument means: joined to the directory of a descriptor
+    /// argument, or to the working directory. Symbolic links are not followed.
     FullPath {
         /// Index of the descriptor, if there is one.
         directory: Option<u8>,
@@ -132,13 +133,15 @@ pub enum Source {
     TimesHave(u8, u32),
     /// The result.
     Result,
-    /// Number of the vector element of this row, from 0; -1 in the first row of a call, which is about the whole call.
+    /// Number of the vector element of this row, from 0; -1 in the first row of a call, which is
+    /// about the whole call.
     VectorIndex,
     /// Length of the vector element of this row; in the first row the result.
     VectorBytes,
     /// What was transferred through the vector element of this row.
     VectorData,
-    /// Number of this row of the call: 0 has the path, then come arguments and environment, -1 has the result.
+    /// Number of this row of the call: 0 has the path, then come arguments and environment, -1 has
+    /// the result.
     ExecIndex,
     /// An argument of the program, with its NUL.
     ExecArgument,

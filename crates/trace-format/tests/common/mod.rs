@@ -6,8 +6,9 @@ use std::io::Cursor;
 use proptest::prelude::*;
 use retake_model::table::{self, ArgumentKind, Direction, Pointer, Shape};
 use retake_trace_format::{
-    BufferDirection, Credentials, DescriptorKind, MappedPages, ProcessStart, ResourceLimit, StartDescriptor, StartKind, TraceReader,
-    TraceReaderOptions, TraceRecord, TraceWriter, TraceWriterOptions, TracedBuffer, TracedCall,
+    BufferDirection, Credentials, DescriptorKind, MappedPages, ProcessStart, ResourceLimit,
+    StartDescriptor, StartKind, TraceReader, TraceReaderOptions, TraceRecord, TraceWriter,
+    TraceWriterOptions, TracedBuffer, TracedCall,
 };
 
 /// Writes records and gives the file.
@@ -21,7 +22,8 @@ pub fn write(records: &[TraceRecord], options: TraceWriterOptions) -> Vec<u8> {
 
 /// All records of a file.
 pub fn read(bytes: &[u8]) -> Vec<TraceRecord> {
-    let reader = TraceReader::new(Cursor::new(bytes), &TraceReaderOptions::default()).expect("a trace");
+    let reader =
+        TraceReader::new(Cursor::new(bytes), &TraceReaderOptions::default()).expect("a trace");
     reader.map(|record| record.expect("a record")).collect()
 }
 
@@ -92,9 +94,16 @@ fn add_plausible(call: &mut TracedCall, index: u8, pointer: &Pointer, seed: &[u8
     match pointer.shape {
         Shape::String => call.buffers.push(buffer(index, BufferDirection::Input, address, seed)),
         Shape::Iovec => {
-            let vector: Vec<u8> = [0x5000_u64, 3, 0x6000, 0, 0x7000, 9].iter().flat_map(|word| word.to_le_bytes()).collect();
+            let vector: Vec<u8> = [0x5000_u64, 3, 0x6000, 0, 0x7000, 9]
+                .iter()
+                .flat_map(|word| word.to_le_bytes())
+                .collect();
             call.buffers.push(buffer(index, BufferDirection::Input, address, &vector));
-            let direction = if pointer.direction == Direction::In { BufferDirection::Input } else { BufferDirection::Output };
+            let direction = if pointer.direction == Direction::In {
+                BufferDirection::Input
+            } else {
+                BufferDirection::Output
+            };
             call.buffers.push(buffer(index, direction, 0x5000, b"abc"));
             call.buffers.push(buffer(index, direction, 0x7000, &seed[..seed.len().min(9)]));
         }
@@ -107,7 +116,8 @@ fn add_plausible(call: &mut TracedCall, index: u8, pointer: &Pointer, seed: &[u8
             let wanted = usize::from(pointer.element_bytes) * pointer.count.max(1) as usize;
             let counted = call.result.clamp(0, 600) as usize;
             let bytes = if pointer.element_bytes == 1 { counted } else { wanted };
-            let data: Vec<u8> = seed.iter().copied().chain(std::iter::repeat(1)).take(bytes).collect();
+            let data: Vec<u8> =
+                seed.iter().copied().chain(std::iter::repeat(1)).take(bytes).collect();
             if pointer.direction != Direction::Out {
                 call.buffers.push(buffer(index, BufferDirection::Input, address, &data));
             }
@@ -119,37 +129,77 @@ fn add_plausible(call: &mut TracedCall, index: u8, pointer: &Pointer, seed: &[u8
 }
 
 fn any_buffer() -> impl Strategy<Value = TracedBuffer> {
-    (0..6_u8, any::<bool>(), prop_oneof![Just(0x1000), any::<u64>()], 0..9_u64, bytes(0..40)).prop_map(|(argument, output, address, more, data)| {
-        let direction = if output { BufferDirection::Output } else { BufferDirection::Input };
-        TracedBuffer { argument, direction, address, total_bytes: data.len() as u64 + more / 6, data: data.into() }
-    })
+    (0..6_u8, any::<bool>(), prop_oneof![Just(0x1000), any::<u64>()], 0..9_u64, bytes(0..40))
+        .prop_map(|(argument, output, address, more, data)| {
+            let direction = if output { BufferDirection::Output } else { BufferDirection::Input };
+            TracedBuffer {
+                argument,
+                direction,
+                address,
+                total_bytes: data.len() as u64 + more / 6,
+                data: data.into(),
+            }
+        })
 }
 
 /// Any call: plausible ones, and ones that no kernel would make.
 pub fn any_call() -> impl Strategy<Value = TracedCall> {
     let number = prop_oneof![
         4 => 0..table::CALLS.len() as u32,
-        3 => proptest::sample::select(vec![0_u32, 1, 2, 4, 16, 17, 19, 20, 22, 46, 47, 59, 72, 257, 280, 295, 322, 332, 437]),
+        3 => proptest::sample::select(vec![0_u32, 1, 2, 4, 16, 17, 19, 20, 22, 46, 47, 59, 72, 257,
+            280, 295, 322, 332, 437]),
         1 => Just(5000_u32),
     ];
     let result = prop_oneof![Just(0), 1..64_i64, -40..0_i64, any::<i64>()];
     let times = (any::<u64>(), prop_oneof![3 => 1..u64::MAX, 1 => Just(0)]);
-    let arguments = proptest::array::uniform6(prop_oneof![Just(0_u64), Just(0x1000), 0..64_u64, any::<u64>()]);
+    let arguments =
+        proptest::array::uniform6(prop_oneof![Just(0_u64), Just(0x1000), 0..64_u64, any::<u64>()]);
     let buffers = proptest::collection::vec(any_buffer(), 0..5);
-    (number, result, times, arguments, buffers, bytes(0..30), any::<bool>(), any::<(u32, u32, u32)>()).prop_map(
-        |(number, result, (entered_ns, returned_ns), mut arguments, buffers, seed, is_plausible, (process, thread, processor))| {
-            let row = u16::try_from(number).ok().and_then(table::call);
-            // Registers beyond the arguments are 0; calls without a type of their own keep all six.
-            let count = row.filter(|row| row.named).map_or(6, |row| row.row.arguments.len());
-            arguments[count..].fill(0);
-            let mut call = TracedCall { id: 0, process, thread, entered_ns, returned_ns, processor, number, result, arguments, buffers: Vec::new() };
-            match row.filter(|_| is_plausible) {
-                Some(_) => plausible_buffers(&mut call, &seed),
-                None => call.buffers = buffers,
-            }
-            call
-        },
+    (
+        number,
+        result,
+        times,
+        arguments,
+        buffers,
+        bytes(0..30),
+        any::<bool>(),
+        any::<(u32, u32, u32)>(),
     )
+        .prop_map(
+            |(
+                number,
+                result,
+                (entered_ns, returned_ns),
+                mut arguments,
+                buffers,
+                seed,
+                is_plausible,
+                (process, thread, processor),
+            )| {
+                let row = u16::try_from(number).ok().and_then(table::call);
+                // Registers beyond the arguments are 0; calls without a type of their own keep all
+                // six.
+                let count = row.filter(|row| row.named).map_or(6, |row| row.row.arguments.len());
+                arguments[count..].fill(0);
+                let mut call = TracedCall {
+                    id: 0,
+                    process,
+                    thread,
+                    entered_ns,
+                    returned_ns,
+                    processor,
+                    number,
+                    result,
+                    arguments,
+                    buffers: Vec::new(),
+                };
+                match row.filter(|_| is_plausible) {
+                    Some(_) => plausible_buffers(&mut call, &seed),
+                    None => call.buffers = buffers,
+                }
+                call
+            },
+        )
 }
 
 fn any_start() -> impl Strategy<Value = ProcessStart> {
@@ -158,39 +208,63 @@ fn any_start() -> impl Strategy<Value = ProcessStart> {
     let limits = proptest::collection::vec(any::<(u32, u64, u64)>(), 0..4);
     let arguments = proptest::collection::vec(proptest::collection::vec(1..255_u8, 0..5), 0..4);
     let ids = any::<(u64, u32, u32, u32, u32, u32, u32)>();
-    (ids, 0..3_usize, bytes(0..20), descriptors, limits, arguments, any::<[u32; 8]>(), proptest::collection::vec(any::<u32>(), 0..4)).prop_map(
-        |((time_ns, process, thread, parent, session, process_group, umask), how, path, descriptors, limits, arguments, ids, groups)| ProcessStart {
-            id: 0,
-            time_ns,
-            process,
-            thread,
-            parent,
-            session,
-            process_group,
-            how: [StartKind::Exec, StartKind::Fork, StartKind::Attach][how],
-            working_directory: path.clone(),
-            root: b"/".to_vec(),
-            umask,
-            descriptors: descriptors.into_iter().map(start_descriptor).collect(),
-            limits: limits.into_iter().map(|(resource, soft, hard)| ResourceLimit { resource, soft, hard }).collect(),
-            credentials: Credentials {
-                uid: ids[0],
-                effective_uid: ids[1],
-                saved_uid: ids[2],
-                filesystem_uid: ids[3],
-                gid: ids[4],
-                effective_gid: ids[5],
-                saved_gid: ids[6],
-                filesystem_gid: ids[7],
-                groups,
-            },
-            executable: path,
-            arguments,
-        },
+    (
+        ids,
+        0..3_usize,
+        bytes(0..20),
+        descriptors,
+        limits,
+        arguments,
+        any::<[u32; 8]>(),
+        proptest::collection::vec(any::<u32>(), 0..4),
     )
+        .prop_map(
+            |(
+                (time_ns, process, thread, parent, session, process_group, umask),
+                how,
+                path,
+                descriptors,
+                limits,
+                arguments,
+                ids,
+                groups,
+            )| ProcessStart {
+                id: 0,
+                time_ns,
+                process,
+                thread,
+                parent,
+                session,
+                process_group,
+                how: [StartKind::Exec, StartKind::Fork, StartKind::Attach][how],
+                working_directory: path.clone(),
+                root: b"/".to_vec(),
+                umask,
+                descriptors: descriptors.into_iter().map(start_descriptor).collect(),
+                limits: limits
+                    .into_iter()
+                    .map(|(resource, soft, hard)| ResourceLimit { resource, soft, hard })
+                    .collect(),
+                credentials: Credentials {
+                    uid: ids[0],
+                    effective_uid: ids[1],
+                    saved_uid: ids[2],
+                    filesystem_uid: ids[3],
+                    gid: ids[4],
+                    effective_gid: ids[5],
+                    saved_gid: ids[6],
+                    filesystem_gid: ids[7],
+                    groups,
+                },
+                executable: path,
+                arguments,
+            },
+        )
 }
 
-fn start_descriptor((number, path, kind, offset, flags): (u32, Vec<u8>, usize, u64, u32)) -> StartDescriptor {
+fn start_descriptor(
+    (number, path, kind, offset, flags): (u32, Vec<u8>, usize, u64, u32),
+) -> StartDescriptor {
     const KINDS: [DescriptorKind; 9] = [
         DescriptorKind::File,
         DescriptorKind::Directory,

@@ -1,4 +1,5 @@
-//! Calls that the programs in the kernel could not read whole: those of held threads, and those that end with another program.
+//! Calls that the programs in the kernel could not read whole: those of held threads, and those
+//! that end with another program.
 
 use super::thread::Thread;
 use crate::call;
@@ -24,9 +25,16 @@ fn arguments_of(items: &[u8]) -> u32 {
     found
 }
 
-/// The event of a call with its data, which are read from the memory of its thread. What was taken at entry is not read again. `before`: value-result
-/// lengths at entry; not known if even they could not be read.
-pub(super) fn held_call(memory: Memory, thread: &Thread, event: &[u8], before: [u64; 6], is_faulted: bool) -> Result<Vec<u8>> {
+/// The event of a call with its data, which are read from the memory of its thread. What was taken
+/// at entry is not read again. `before`: value-result lengths at entry; not known if even they
+/// could not be read.
+pub(super) fn held_call(
+    memory: Memory,
+    thread: &Thread,
+    event: &[u8],
+    before: [u64; 6],
+    is_faulted: bool,
+) -> Result<Vec<u8>> {
     let malformed = |error| Error::Malformed { stream: thread.stream, index: 0, error };
     let (event, _) = parse_event(event).map_err(malformed)?;
     let Some(call) = event.as_call() else { return Ok(Vec::new()) };
@@ -49,7 +57,13 @@ pub(super) fn end_exec(thread: &mut Thread, log: &dyn EventLog) -> Result<()> {
     let Some(exec) = thread.exec.take() else { return Ok(()) };
     let Some(asked) = exec.call else { return Ok(()) };
     let (process, tid) = (thread.process as u32, thread.tid as u32);
-    let mut call = TracedCall { process, thread: tid, number: asked.number, entered_ns: asked.entered_ns, ..TracedCall::default() };
+    let mut call = TracedCall {
+        process,
+        thread: tid,
+        number: asked.number,
+        entered_ns: asked.entered_ns,
+        ..TracedCall::default()
+    };
     (call.arguments, call.result) = (asked.arguments, EXEC_COMMITTED);
     call::forget_unused_arguments(&mut call);
     if exec.is_faulted {
@@ -64,17 +78,31 @@ fn inputs_of_exec(call: &TracedCall, path: &[u8], process: i32) -> Vec<TracedBuf
     let first = u8::from(call.number == EXECVEAT);
     let input = |argument: u8, address: u64, data: Vec<u8>| {
         let total_bytes = data.len() as u64;
-        TracedBuffer { argument, direction: BufferDirection::Input, address, total_bytes, data: data.into() }
+        TracedBuffer {
+            argument,
+            direction: BufferDirection::Input,
+            address,
+            total_bytes,
+            data: data.into(),
+        }
     };
     let mut buffers = vec![input(first, call.arguments[usize::from(first)], path.to_vec())];
     for (argument, file) in [(first + 1, "cmdline"), (first + 2, "environ")] {
         let array = call.arguments[usize::from(argument)];
         let text = fs::read(format!("/proc/{process}/{file}")).unwrap_or_default();
-        let strings: Vec<&[u8]> = text.split_inclusive(|byte| *byte == 0).map(|string| string.strip_suffix(&[0]).unwrap_or(string)).collect();
+        let strings: Vec<&[u8]> = text
+            .split_inclusive(|byte| *byte == 0)
+            .map(|string| string.strip_suffix(&[0]).unwrap_or(string))
+            .collect();
         // Where they were is not known; so they are told apart by number.
         let pointers: Vec<u8> = (1..=strings.len() as u64).flat_map(u64::to_le_bytes).collect();
         buffers.push(input(argument, array, pointers));
-        buffers.extend(strings.iter().zip(1..).map(|(string, address)| input(argument, address, string.to_vec())));
+        buffers.extend(
+            strings
+                .iter()
+                .zip(1..)
+                .map(|(string, address)| input(argument, address, string.to_vec())),
+        );
     }
     buffers
 }
@@ -85,8 +113,14 @@ mod tests {
 
     #[test]
     fn arguments_of_items_are_found() {
-        let item =
-            |argument: u8, bytes: u8| [&[argument, 0, 0, 0, bytes, 0, 0, 0][..], &[0; 16], &vec![7; usize::from(bytes).next_multiple_of(8)]].concat();
+        let item = |argument: u8, bytes: u8| {
+            [
+                &[argument, 0, 0, 0, bytes, 0, 0, 0][..],
+                &[0; 16],
+                &vec![7; usize::from(bytes).next_multiple_of(8)],
+            ]
+            .concat()
+        };
         assert_eq!(arguments_of(&[item(1, 3), item(4, 16), item(5, 0)].concat()), 0b11_0010);
         assert_eq!(arguments_of(&[]), 0);
         assert_eq!(arguments_of(&[0xff; 30]), 1 << 31);

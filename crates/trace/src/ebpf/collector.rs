@@ -1,4 +1,5 @@
-//! Makes events of the records that come through the rings, and puts those of each thread in their order.
+//! Makes events of the records that come through the rings, and puts those of each thread in their
+//! order.
 
 use super::calls::{end_exec, held_call};
 use super::mappings::Mappings;
@@ -17,7 +18,8 @@ use retake_trace_format::StartKind;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-/// Looks at the rings until nothing waits for what another ring has. More than two mean that something is lost.
+/// Looks at the rings until nothing waits for what another ring has. More than two mean that
+/// something is lost.
 const MOST_LOOKS: usize = 4;
 /// While events come, they are handed on so often.
 const HAND_ON_NS: u64 = 20_000_000;
@@ -29,7 +31,12 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    pub fn new(log: Arc<dyn EventLog>, rings: Rings, data_limit: u64, mappings: Option<Mappings>) -> Self {
+    pub fn new(
+        log: Arc<dyn EventLog>,
+        rings: Rings,
+        data_limit: u64,
+        mappings: Option<Mappings>,
+    ) -> Self {
         let state = State {
             log,
             data_limit,
@@ -67,7 +74,8 @@ impl Collector {
         something
     }
 
-    /// A thread that the programs were told to follow. `is_running`: it is one of a process that ran before.
+    /// A thread that the programs were told to follow. `is_running`: it is one of a process that
+    /// ran before.
     pub fn begin(&mut self, thread: u64, process: i32, tid: i32, is_running: bool) -> Result<()> {
         self.state.begin_named(thread, process, tid, is_running)?;
         self.state.hand_on(true);
@@ -193,7 +201,12 @@ impl State {
 
     fn process(&mut self, record: &Record<'_>) -> Result<()> {
         if let Body::Start { parent, process, tid, is_thread, time_ns } = record.body {
-            return self.begin(record.thread, (process as i32, tid as i32), Some((parent, is_thread)), time_ns);
+            return self.begin(
+                record.thread,
+                (process as i32, tid as i32),
+                Some((parent, is_thread)),
+                time_ns,
+            );
         }
         let Some(thread) = self.threads.get_mut(&record.thread) else { return Ok(()) };
         thread.next += 1;
@@ -224,13 +237,24 @@ impl State {
             }
             Body::End { status } => self.ended(record.thread, status)?,
             Body::Start { .. } => {}
-            Body::Malformed => return Err(Error::System(std::io::Error::other("a record from the kernel is malformed: this is a defect of retake"))),
+            Body::Malformed => {
+                return Err(Error::System(std::io::Error::other(
+                    "a record from the kernel is malformed: this is a defect of retake",
+                )));
+            }
         }
         Ok(())
     }
 
-    /// A new stream. `made_by`: the thread that made it, and whether as a thread of its own process.
-    fn begin(&mut self, id: u64, (process, tid): (i32, i32), made_by: Option<(u64, bool)>, time_ns: u64) -> Result<()> {
+    /// A new stream. `made_by`: the thread that made it, and whether as a thread of its own
+    /// process.
+    fn begin(
+        &mut self,
+        id: u64,
+        (process, tid): (i32, i32),
+        made_by: Option<(u64, bool)>,
+        time_ns: u64,
+    ) -> Result<()> {
         let stream = self.next_stream;
         self.next_stream += 1;
         let maker = made_by.and_then(|(maker, _)| self.threads.get_mut(&maker));
@@ -251,8 +275,22 @@ impl State {
         Ok(())
     }
 
-    fn declare(&self, stream: u32, parent: Option<u32>, process: i32, tid: i32, kind: StreamKind) -> Result<()> {
-        let info = StreamInfo { id: StreamId(stream), parent: parent.map(StreamId), pid: process, tid, kind, label: String::new() };
+    fn declare(
+        &self,
+        stream: u32,
+        parent: Option<u32>,
+        process: i32,
+        tid: i32,
+        kind: StreamKind,
+    ) -> Result<()> {
+        let info = StreamInfo {
+            id: StreamId(stream),
+            parent: parent.map(StreamId),
+            pid: process,
+            tid,
+            kind,
+            label: String::new(),
+        };
         Ok(self.log.declare_stream(&info)?)
     }
 
@@ -282,7 +320,9 @@ impl State {
 
     fn executed(&mut self, tid: i32) -> Result<()> {
         self.has_begun = true;
-        let Some(thread) = self.by_tid.get(&tid).and_then(|id| self.threads.get_mut(id)) else { return Ok(()) };
+        let Some(thread) = self.by_tid.get(&tid).and_then(|id| self.threads.get_mut(id)) else {
+            return Ok(());
+        };
         end_exec(thread, &*self.log)?;
         if let Some(mappings) = &mut self.mappings {
             mappings.executed(thread, &*self.log)?;

@@ -1,4 +1,5 @@
-//! The ptrace side: lets threads go that the programs in the kernel have stopped, and looks at processes while they stand still at an exec.
+//! The ptrace side: lets threads go that the programs in the kernel have stopped, and looks at
+//! processes while they stand still at an exec.
 
 use super::{Shared, lock};
 use crate::attach::{self, Leave, Request, Whom};
@@ -15,8 +16,15 @@ const FROM_KERNEL: i32 = 0x80;
 
 type SharedPrograms = Mutex<Option<Programs>>;
 
-/// Follows a program, with its name, or processes, until they are gone or we are asked to leave. Returns the wait status of the program, or 0.
-pub(super) fn hold(shared: &Shared, programs: &SharedPrograms, request: &Request, child: Option<(String, Prepared)>, leave: &Leave) -> Result<i32> {
+/// Follows a program, with its name, or processes, until they are gone or we are asked to leave.
+/// Returns the wait status of the program, or 0.
+pub(super) fn hold(
+    shared: &Shared,
+    programs: &SharedPrograms,
+    request: &Request,
+    child: Option<(String, Prepared)>,
+    leave: &Leave,
+) -> Result<i32> {
     let mut holder = Holder { shared, root: None, status: 0 };
     match (&request.whom, child) {
         (Whom::Processes(processes), _) => {
@@ -24,7 +32,9 @@ pub(super) fn hold(shared: &Shared, programs: &SharedPrograms, request: &Request
             holder.follow(leave);
         }
         (Whom::Program(_), Some((name, mut child))) => {
-            holder.seize(child.pid, Afterwards::End).map_err(|source| Error::Attach { whom: name.clone(), source })?;
+            holder
+                .seize(child.pid, Afterwards::End)
+                .map_err(|source| Error::Attach { whom: name.clone(), source })?;
             let thread = with(programs, |programs| programs.follow(child.pid, true))?;
             lock(shared).begin(thread, child.pid, child.pid, false)?;
             signals::pass_to(child.pid);
@@ -32,7 +42,8 @@ pub(super) fn hold(shared: &Shared, programs: &SharedPrograms, request: &Request
             child.start()?;
             holder.follow(leave);
             if !lock(shared).has_begun() {
-                let source = child.failure().unwrap_or_else(|| io::Error::other("it ended at once"));
+                let source =
+                    child.failure().unwrap_or_else(|| io::Error::other("it ended at once"));
                 return Err(Error::Exec { program: name, source });
             }
         }
@@ -41,11 +52,16 @@ pub(super) fn hold(shared: &Shared, programs: &SharedPrograms, request: &Request
     Ok(holder.status)
 }
 
-fn with<T>(programs: &SharedPrograms, use_them: impl FnOnce(&mut Programs) -> Result<T, retake_trace_ebpf::Error>) -> Result<T> {
+fn with<T>(
+    programs: &SharedPrograms,
+    use_them: impl FnOnce(&mut Programs) -> Result<T, retake_trace_ebpf::Error>,
+) -> Result<T> {
     let mut programs = programs.lock().unwrap_or_else(PoisonError::into_inner);
     match programs.as_mut() {
         Some(programs) => Ok(use_them(programs)?),
-        None => Err(Error::System(io::Error::other("asked to end before all processes were followed"))),
+        None => {
+            Err(Error::System(io::Error::other("asked to end before all processes were followed")))
+        }
     }
 }
 
@@ -57,21 +73,33 @@ struct Holder<'run> {
 
 impl Holder<'_> {
     fn seize(&self, tid: i32, afterwards: Afterwards) -> io::Result<()> {
-        if lock(self.shared).looks() { call_tracer::seize_to_the_end(tid, afterwards) } else { call_tracer::seize(tid, afterwards) }
+        if lock(self.shared).looks() {
+            call_tracer::seize_to_the_end(tid, afterwards)
+        } else {
+            call_tracer::seize(tid, afterwards)
+        }
     }
 
     /// A thread that is not ours yet, unless it came to be ours with its maker.
     fn attach(&self, programs: &SharedPrograms, process: i32, tid: i32) -> Result<()> {
         match self.seize(tid, Afterwards::GoOn) {
-            Err(error) if error.raw_os_error() == Some(libc::EPERM) && process::tracer(tid) == Some(signals::own_tid()) => {}
-            Err(source) => return Err(Error::Attach { whom: format!("process {process}"), source }),
+            Err(error)
+                if error.raw_os_error() == Some(libc::EPERM)
+                    && process::tracer(tid) == Some(signals::own_tid()) => {}
+            Err(source) => {
+                return Err(Error::Attach { whom: format!("process {process}"), source });
+            }
             Ok(()) => {}
         }
         // Held from here on: what it writes comes after its beginning.
         let mut collector = lock(self.shared);
         match with(programs, |programs| programs.follow(tid, false)) {
             Ok(thread) => collector.begin(thread, process, tid, true),
-            Err(Error::Kernel(retake_trace_ebpf::Error::Mark { source, .. })) if source.raw_os_error() == Some(libc::EEXIST) => Ok(()),
+            Err(Error::Kernel(retake_trace_ebpf::Error::Mark { source, .. }))
+                if source.raw_os_error() == Some(libc::EEXIST) =>
+            {
+                Ok(())
+            }
             Err(error) => Err(error),
         }
     }
@@ -94,7 +122,8 @@ impl Holder<'_> {
         }
     }
 
-    /// Deals with a stop, and lets the thread go on. One that was killed meanwhile cannot; its end comes next.
+    /// Deals with a stop, and lets the thread go on. One that was killed meanwhile cannot; its end
+    /// comes next.
     fn stopped(&mut self, tid: i32, stop: Stop) {
         let signal = match stop {
             Stop::Signal(libc::SIGSTOP) if is_ours(tid) => {

@@ -1,4 +1,5 @@
-//! What no register shows, of threads that the programs in the kernel hold: it goes into their streams before the events of their calls.
+//! What no register shows, of threads that the programs in the kernel hold: it goes into their
+//! streams before the events of their calls.
 
 use super::thread::Thread;
 use super::{calls, now_ns};
@@ -24,10 +25,21 @@ impl Mappings {
     }
 
     /// A thread is held at the return of a call.
-    pub fn at_return(&mut self, thread: &mut Thread, log: &dyn EventLog, event: &[u8]) -> Result<()> {
+    pub fn at_return(
+        &mut self,
+        thread: &mut Thread,
+        log: &dyn EventLog,
+        event: &[u8],
+    ) -> Result<()> {
         let malformed = |error| Error::Malformed { stream: thread.stream, index: 0, error };
         let (event, _) = parse_event(event).map_err(malformed)?;
-        let Some(call) = event.as_call().map(|call| calls::of_thread(&call, thread)).filter(|call| !call.failed()) else { return Ok(()) };
+        let Some(call) = event
+            .as_call()
+            .map(|call| calls::of_thread(&call, thread))
+            .filter(|call| !call.failed())
+        else {
+            return Ok(());
+        };
         let moment = Moment {
             time_ns: call.entered_ns,
             number: call.number.into(),
@@ -71,7 +83,12 @@ impl Mappings {
         self.look(thread, log, |looker, sink| looker.at_death(process, now_ns(), sink))
     }
 
-    fn look(&self, thread: &mut Thread, log: &dyn EventLog, how: impl FnOnce(&Looker, Sink<'_>) -> io::Result<()>) -> Result<()> {
+    fn look(
+        &self,
+        thread: &mut Thread,
+        log: &dyn EventLog,
+        how: impl FnOnce(&Looker, Sink<'_>) -> io::Result<()>,
+    ) -> Result<()> {
         Ok(how(&self.looker, &mut |events| thread.event(log, events).map_err(io::Error::other))?)
     }
 
@@ -85,5 +102,13 @@ impl Mappings {
 
 /// Where a thread is now, outside of calls.
 fn moment(stage: Stage, thread: &Thread) -> Moment {
-    Moment { stage, pid: thread.process, tid: thread.tid, time_ns: now_ns(), number: 0, arguments: [0; 6], result: 0 }
+    Moment {
+        stage,
+        pid: thread.process,
+        tid: thread.tid,
+        time_ns: now_ns(),
+        number: 0,
+        arguments: [0; 6],
+        result: 0,
+    }
 }

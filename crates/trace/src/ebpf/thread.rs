@@ -5,8 +5,8 @@ use crate::event_bytes;
 use retake_record::EventLog;
 use retake_trace_ebpf::record::ExecCall;
 
-/// Events of a thread are handed on when there are so many bytes of them, or when somebody asks. Few enough to be in the processor's own cache when
-/// they are hashed and written.
+/// Events of a thread are handed on when there are so many bytes of them, or when somebody asks.
+/// Few enough to be in the processor's own cache when they are hashed and written.
 const BATCH_BYTES: usize = 256 << 10;
 
 /// A program that begins: told when the thread stands still at its exec.
@@ -35,7 +35,17 @@ pub(super) struct Thread {
 
 impl Thread {
     pub fn new(stream: u32, process: i32, tid: i32, next: u32) -> Self {
-        Self { stream, process, tid, next, inputs: Vec::new(), children: Vec::new(), exec: None, batch: Vec::new(), batch_events: 0 }
+        Self {
+            stream,
+            process,
+            tid,
+            next,
+            inputs: Vec::new(),
+            children: Vec::new(),
+            exec: None,
+            batch: Vec::new(),
+            batch_events: 0,
+        }
     }
 
     /// Adds an event.

@@ -29,8 +29,10 @@ fn source_of(number: u64, arguments: &[u64; 6]) -> Option<i32> {
 }
 
 impl Looker {
-    /// On the way out of a call that succeeded, of a thread that did not stop on the way in. Who reads a file gets what was stored in it before. Who
-    /// writes to one is let alone: what the call left of the stores is seen later, and with what it wrote they could not be told apart now.
+    /// On the way out of a call that succeeded, of a thread that did not stop on the way in. Who
+    /// reads a file gets what was stored in it before. Who writes to one is let alone: what the
+    /// call left of the stores is seen later, and with what it wrote they could not be told apart
+    /// now.
     ///
     /// # Errors
     /// What `sink` says.
@@ -38,7 +40,9 @@ impl Looker {
         let (number, arguments) = (moment.number, moment.arguments);
         let source = source_of(number, &arguments);
         match number {
-            MUNMAP | MREMAP | MMAP if self.has_mappings(moment.pid) => self.lost(moment.pid, &(0..0), moment.time_ns, sink)?,
+            MUNMAP | MREMAP | MMAP if self.has_mappings(moment.pid) => {
+                self.lost(moment.pid, &(0..0), moment.time_ns, sink)?
+            }
             MADVISE if self.has_mappings(moment.pid) => {
                 let lost = arguments[0]..arguments[0].saturating_add(arguments[1]);
                 self.lost(moment.pid, &lost, moment.time_ns, sink)?;

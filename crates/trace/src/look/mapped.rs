@@ -1,11 +1,15 @@
 //! Files read and written through mappings.
 //!
-//! Nobody sees a load or a store. What is seen is which pages of a mapping a process's page tables hold, and what they show. Where a process comes
-//! to a point from which its stores could be noticed (it unmaps, syncs, ends, or somebody uses the file by a call) the pages there are compared by
-//! hash with what they were last: pages of a mapping that can be written to and differ, or were never seen, count as written, those of others as
-//! read. Where a process can only be looked at behind the call that took pages away, the file tells what they held: it has what was stored, and of
-//! what was read all that is in memory counts. So what is written is exact in its effect, while pages that were only read may count as written with the bytes they had, and pages that
-//! the kernel put there unasked count as read. A process that was killed can no longer be looked at: then its files are.
+//! Nobody sees a load or a store. What is seen is which pages of a mapping a process's page tables
+//! hold, and what they show. Where a process comes to a point from which its stores could be
+//! noticed (it unmaps, syncs, ends, or somebody uses the file by a call) the pages there are
+//! compared by hash with what they were last: pages of a mapping that can be written to and differ,
+//! or were never seen, count as written, those of others as read. Where a process can only be
+//! looked at behind the call that took pages away, the file tells what they held: it has what was
+//! stored, and of what was read all that is in memory counts. So what is written is exact in its
+//! effect, while pages that were only read may count as written with the bytes they had, and pages
+//! that the kernel put there unasked count as read. A process that was killed can no longer be
+//! looked at: then its files are.
 
 #[cfg(feature = "ebpf")]
 mod lost;
@@ -50,10 +54,15 @@ impl Region {
     /// The file, and what it is called now. Nothing if it has no name any more.
     fn open(&self) -> Option<(Arc<File>, String)> {
         if let Some(file) = &self.kept {
-            let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?.into_os_string().into_string().ok()?;
+            let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
+                .ok()?
+                .into_os_string()
+                .into_string()
+                .ok()?;
             return has_name(&path).then(|| (Arc::clone(file), path));
         }
-        let file = File::open(&self.path).ok().filter(|file| identity_of(file) == Some(self.file))?;
+        let file =
+            File::open(&self.path).ok().filter(|file| identity_of(file) == Some(self.file))?;
         Some((Arc::new(file), self.path.clone()))
     }
 }
@@ -100,7 +109,8 @@ impl MappedFiles {
         self.processes.contains_key(&pid)
     }
 
-    /// Whether a process has mapped files that matter in a range, or in pages that it begins or ends in.
+    /// Whether a process has mapped files that matter in a range, or in pages that it begins or
+    /// ends in.
     pub fn overlaps(&self, pid: i32, range: Range<u64>) -> bool {
         let end = range.end.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
         let overlaps = |region: &Region| region.range.start < end && range.start < region.range.end;
@@ -113,7 +123,8 @@ impl MappedFiles {
         if written().next().is_none() {
             return false;
         }
-        let identity = fs::metadata(format!("/proc/{pid}/fd/{descriptor}")).map(|metadata| (metadata.dev(), metadata.ino()));
+        let identity = fs::metadata(format!("/proc/{pid}/fd/{descriptor}"))
+            .map(|metadata| (metadata.dev(), metadata.ino()));
         identity.is_ok_and(|identity| written().any(|region| region.file == identity))
     }
 
@@ -126,25 +137,43 @@ impl MappedFiles {
 
     /// Takes what any process has written.
     pub fn collect_written(&mut self, moment: &Moment, sink: Sink<'_>) -> io::Result<()> {
-        let writers: Vec<i32> =
-            self.processes.iter().filter(|(_, regions)| regions.iter().any(|region| region.writes)).map(|(pid, _)| *pid).collect();
+        let writers: Vec<i32> = self
+            .processes
+            .iter()
+            .filter(|(_, regions)| regions.iter().any(|region| region.writes))
+            .map(|(pid, _)| *pid)
+            .collect();
         for pid in writers {
             self.note(pid);
             if is_dead(pid) {
                 self.bury(pid, moment.time_ns, sink)?;
                 continue;
             }
-            let regions: Vec<Region> = self.processes.get(&pid).into_iter().flatten().filter(|region| region.writes).cloned().collect();
+            let regions: Vec<Region> = self
+                .processes
+                .get(&pid)
+                .into_iter()
+                .flatten()
+                .filter(|region| region.writes)
+                .cloned()
+                .collect();
             self.collect_regions(pid, &regions, moment.time_ns, sink)?;
         }
         Ok(())
     }
 
-    fn collect_regions(&mut self, pid: i32, regions: &[Region], time_ns: u64, sink: Sink<'_>) -> io::Result<()> {
+    fn collect_regions(
+        &mut self,
+        pid: i32,
+        regions: &[Region],
+        time_ns: u64,
+        sink: Sink<'_>,
+    ) -> io::Result<()> {
         let mut reader = Reader { source: Source::Process, pid, time_ns };
         for region in regions {
             // Who cannot tell which pages are there has all of them.
-            let present = pagemap::present_file_pages(pid, region.range.clone()).unwrap_or_else(|_| vec![region.range.clone()]);
+            let present = pagemap::present_file_pages(pid, region.range.clone())
+                .unwrap_or_else(|_| vec![region.range.clone()]);
             for part in present {
                 self.collect_part(region, part, &mut reader, sink)?;
             }
@@ -154,14 +183,27 @@ impl MappedFiles {
 
     /// Forgets a process that has ended. What it wrote and nobody has seen is in the files.
     pub fn bury(&mut self, pid: i32, time_ns: u64, sink: Sink<'_>) -> io::Result<()> {
-        for region in self.processes.remove(&pid).unwrap_or_default().into_iter().filter(|region| region.writes) {
+        for region in self
+            .processes
+            .remove(&pid)
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|region| region.writes)
+        {
             self.collect_from_file(&region, &region.range, pid, time_ns, sink)?;
         }
         Ok(())
     }
 
     /// Takes what the file holds of a part of a region.
-    fn collect_from_file(&mut self, region: &Region, part: &Range<u64>, pid: i32, time_ns: u64, sink: Sink<'_>) -> io::Result<()> {
+    fn collect_from_file(
+        &mut self,
+        region: &Region,
+        part: &Range<u64>,
+        pid: i32,
+        time_ns: u64,
+        sink: Sink<'_>,
+    ) -> io::Result<()> {
         let Some((file, path)) = region.open() else { return Ok(()) };
         let region = Region { path, ..region.clone() };
         let offset_of = |address: u64| region.offset + (address - region.range.start);
@@ -169,13 +211,24 @@ impl MappedFiles {
         let mut reader = Reader { source: Source::File(&file), pid, time_ns };
         let range = offset_of(part.start)..offset_of(part.end);
         for data in if region.writes { data_of(&file, range) } else { resident_of(&file, range) } {
-            self.collect_part(&region, address_of(data.start)..address_of(data.end), &mut reader, sink)?;
+            self.collect_part(
+                &region,
+                address_of(data.start)..address_of(data.end),
+                &mut reader,
+                sink,
+            )?;
         }
         Ok(())
     }
 
     /// Takes what has changed in some pages of a region.
-    fn collect_part(&mut self, region: &Region, part: Range<u64>, reader: &mut Reader<'_>, sink: Sink<'_>) -> io::Result<()> {
+    fn collect_part(
+        &mut self,
+        region: &Region,
+        part: Range<u64>,
+        reader: &mut Reader<'_>,
+        sink: Sink<'_>,
+    ) -> io::Result<()> {
         let size = fs::metadata(&region.path).map_or(0, |metadata| metadata.len());
         let mut start = part.start;
         while start < part.end {
@@ -191,7 +244,15 @@ impl MappedFiles {
     }
 
     /// Runs of pages that differ from what they were.
-    fn put_changed(&mut self, region: &Region, address: u64, offset: u64, data: &[u8], reader: &Reader<'_>, sink: Sink<'_>) -> io::Result<()> {
+    fn put_changed(
+        &mut self,
+        region: &Region,
+        address: u64,
+        offset: u64,
+        data: &[u8],
+        reader: &Reader<'_>,
+        sink: Sink<'_>,
+    ) -> io::Result<()> {
         let mut changed: Option<Range<usize>> = None;
         for (index, page) in data.chunks(PAGE as usize).enumerate() {
             let at = index * PAGE as usize;
@@ -201,7 +262,9 @@ impl MappedFiles {
             changed = match changed {
                 Some(run) if run.end == at => Some(run.start..at + page.len()),
                 run => {
-                    run.map_or(Ok(()), |run| put(region, address, offset, data, run, reader, sink))?;
+                    run.map_or(Ok(()), |run| {
+                        put(region, address, offset, data, run, reader, sink)
+                    })?;
                     Some(at..at + page.len())
                 }
             };
@@ -226,16 +289,32 @@ fn is_dead(pid: i32) -> bool {
 }
 
 impl Reader<'_> {
-    fn read(&self, region: &Region, address: u64, offset: u64, count: usize) -> io::Result<Vec<u8>> {
+    fn read(
+        &self,
+        region: &Region,
+        address: u64,
+        offset: u64,
+        count: usize,
+    ) -> io::Result<Vec<u8>> {
         match self.source {
-            // Memory that the process may only write to cannot be read here either, but the file shows the same.
-            Source::Process => memory::read_vec(self.pid, address, count).or_else(|_| read_file(&File::open(&region.path)?, offset, count)),
+            // Memory that the process may only write to cannot be read here either, but the file
+            // shows the same.
+            Source::Process => memory::read_vec(self.pid, address, count)
+                .or_else(|_| read_file(&File::open(&region.path)?, offset, count)),
             Source::File(file) => read_file(file, offset, count),
         }
     }
 }
 
-fn put(region: &Region, address: u64, offset: u64, data: &[u8], run: Range<usize>, reader: &Reader<'_>, sink: Sink<'_>) -> io::Result<()> {
+fn put(
+    region: &Region,
+    address: u64,
+    offset: u64,
+    data: &[u8],
+    run: Range<usize>,
+    reader: &Reader<'_>,
+    sink: Sink<'_>,
+) -> io::Result<()> {
     let pid = reader.pid as u32;
     sink(&pages_event(&MappedPages {
         id: 0,
@@ -253,7 +332,10 @@ fn put(region: &Region, address: u64, offset: u64, data: &[u8], run: Range<usize
 /// As the process itself would name the file.
 fn path_in(pid: i32, path: &str) -> Vec<u8> {
     let root = fs::read_link(format!("/proc/{pid}/root")).unwrap_or_default();
-    let inside = path.as_bytes().strip_prefix(root.as_os_str().as_bytes()).filter(|inside| inside.starts_with(b"/"));
+    let inside = path
+        .as_bytes()
+        .strip_prefix(root.as_os_str().as_bytes())
+        .filter(|inside| inside.starts_with(b"/"));
     inside.unwrap_or(path.as_bytes()).to_vec()
 }
 
@@ -272,7 +354,10 @@ fn regions_of(pid: i32) -> io::Result<Vec<Region>> {
     let mappings = maps::of_process(pid)?;
     let region = |mapping: &maps::Mapping| {
         let writes = mapping.shared && mapping.writable;
-        if mapping.inode == 0 || !has_name(&mapping.name) || !(writes || mapping.readable && !is_program(&mapping.name)) {
+        if mapping.inode == 0
+            || !has_name(&mapping.name)
+            || !(writes || mapping.readable && !is_program(&mapping.name))
+        {
             return None;
         }
         let metadata = fs::metadata(&mapping.name).ok().filter(fs::Metadata::is_file)?;
@@ -288,10 +373,12 @@ fn regions_of(pid: i32) -> io::Result<Vec<Region>> {
     Ok(mappings.iter().filter_map(region).collect())
 }
 
-/// Programs and libraries begin so. Which of them are mapped to be executed cannot be told: patched text lies over some.
+/// Programs and libraries begin so. Which of them are mapped to be executed cannot be told: patched
+/// text lies over some.
 fn is_program(path: &str) -> bool {
     let mut magic = [0; 4];
-    File::open(path).and_then(|file| file.read_exact_at(&mut magic, 0)).is_ok() && magic == *b"\x7fELF"
+    File::open(path).and_then(|file| file.read_exact_at(&mut magic, 0)).is_ok()
+        && magic == *b"\x7fELF"
 }
 
 /// Whether a descriptor of a process leads to a program or library.
@@ -304,12 +391,13 @@ pub(super) fn leads_to_program(pid: i32, descriptor: i32) -> bool {
 /// Whether a file of that path is one that matters, and has a name.
 pub(crate) fn has_name(name: &str) -> bool {
     let elsewhere = ["/proc/", "/sys/", "/dev/", "/SYSV", "/memfd:"];
-    let is_elsewhere = elsewhere.iter().any(|place| name.starts_with(place)) && !name.starts_with("/dev/shm/");
+    let is_elsewhere =
+        elsewhere.iter().any(|place| name.starts_with(place)) && !name.starts_with("/dev/shm/");
     name.starts_with('/') && !name.ends_with(" (deleted)") && !is_elsewhere
 }
 
-/// The pages of a range of a file that are in memory: all that somebody can have read a moment ago are. On file systems that do not tell, all that are
-/// no holes.
+/// The pages of a range of a file that are in memory: all that somebody can have read a moment ago
+/// are. On file systems that do not tell, all that are no holes.
 fn resident_of(file: &File, range: Range<u64>) -> Vec<Range<u64>> {
     let mut found: Vec<Range<u64>> = Vec::new();
     for at in range.clone().step_by(PAGE as usize) {

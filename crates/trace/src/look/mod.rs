@@ -1,6 +1,8 @@
-//! What no register of a call shows: data that the kernel moves from descriptor to descriptor, and what is read and written through mapped files.
+//! What no register of a call shows: data that the kernel moves from descriptor to descriptor, and
+//! what is read and written through mapped files.
 //!
-//! Whoever stops or asks at a call hands over where it is; what is found becomes STATE events in the thread's stream, before the event of the call.
+//! Whoever stops or asks at a call hands over where it is; what is found becomes STATE events in
+//! the thread's stream, before the event of the call.
 
 #[cfg(feature = "ebpf")]
 mod behind;
@@ -72,7 +74,8 @@ impl Looker {
         self.births.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at a call. Before data are moved from a socket the answer is how many bytes of them are known, if any.
+    /// Looks at a call. Before data are moved from a socket the answer is how many bytes of them
+    /// are known, if any.
     ///
     /// # Errors
     /// What `sink` says. What cannot be looked at is left out: the process may be gone.
@@ -100,7 +103,10 @@ impl Looker {
     pub fn begun(&self, info: &StreamInfo) {
         let births = &mut *self.births();
         births.streams.insert(info.id.0, info.pid);
-        let parent = info.parent.and_then(|parent| births.streams.get(&parent.0)).filter(|_| info.kind == StreamKind::Process);
+        let parent = info
+            .parent
+            .and_then(|parent| births.streams.get(&parent.0))
+            .filter(|_| info.kind == StreamKind::Process);
         births.forks.extend(parent.map(|parent| (*parent, info.pid)));
     }
 
@@ -123,12 +129,22 @@ impl Looker {
     }
 }
 
-/// Adds what a call moved inside the kernel: an output of the argument that says how many bytes. Such a buffer has no address; instead it
-/// repeats the argument.
+/// Adds what a call moved inside the kernel: an output of the argument that says how many bytes.
+/// Such a buffer has no address; instead it repeats the argument.
 pub(crate) fn add_moved(call: &mut TracedCall, data: Vec<u8>) {
-    let Some(argument) = moved_argument(call.number, call.arguments[1]).filter(|_| !data.is_empty()) else { return };
+    let Some(argument) =
+        moved_argument(call.number, call.arguments[1]).filter(|_| !data.is_empty())
+    else {
+        return;
+    };
     let address = call.arguments[usize::from(argument)];
-    let buffer = TracedBuffer { argument, direction: BufferDirection::Output, address, total_bytes: data.len() as u64, data: data.into() };
+    let buffer = TracedBuffer {
+        argument,
+        direction: BufferDirection::Output,
+        address,
+        total_bytes: data.len() as u64,
+        data: data.into(),
+    };
     call.buffers.push(buffer);
     call.buffers.sort_by_key(|buffer| (buffer.argument, buffer.direction));
 }
@@ -152,7 +168,8 @@ pub(crate) fn pages_event(pages: &MappedPages) -> Vec<u8> {
 /// What such an event says; `None` if it is none.
 pub(crate) fn pages_of(number: u16, body: &[u8]) -> Option<MappedPages> {
     let word = |at: usize| Some(u64::from_le_bytes(*body.get(at..)?.first_chunk()?));
-    let (path_bytes, data_bytes) = (usize::try_from(word(32)?).ok()?, usize::try_from(word(40)?).ok()?);
+    let (path_bytes, data_bytes) =
+        (usize::try_from(word(32)?).ok()?, usize::try_from(word(40)?).ok()?);
     let path_end = path_bytes.checked_add(48)?;
     let ids = word(0)?;
     Some(MappedPages {

@@ -1,8 +1,9 @@
 //! Data that the kernel moves between descriptors without showing them to the program.
 //!
-//! They are read again where they came from or went to: from a file that was read, else from a file that was written, else from what is in the
-//! pipe that they went into. What comes from a socket is looked at beforehand. Another thread that changes the file, or empties the pipe, in
-//! between can make them differ or be missing.
+//! They are read again where they came from or went to: from a file that was read, else from a file
+//! that was written, else from what is in the pipe that they went into. What comes from a socket is
+//! looked at beforehand. Another thread that changes the file, or empties the pipe, in between can
+//! make them differ or be missing.
 
 use super::{Sink, kind};
 use crate::state;
@@ -42,14 +43,17 @@ struct Move {
 
 /// What is in the socket that a call is about to move data from; nothing if it is none, or empty.
 pub(super) fn peek(moment: &Moment) -> Vec<u8> {
-    let size = moment.arguments[if moment.number == SENDFILE { 3 } else { 4 }].min(PIPE_BYTES as u64) as usize;
+    let size = moment.arguments[if moment.number == SENDFILE { 3 } else { 4 }]
+        .min(PIPE_BYTES as u64) as usize;
     let (source, _) = descriptors(moment);
     let mut bytes = vec![0; size];
-    let is_socket = |file: &File| file.metadata().is_ok_and(|metadata| metadata.file_type().is_socket());
-    let peeked = memory::descriptor_of(moment.pid, source)
-        .ok()
-        .filter(is_socket)
-        .and_then(|socket| rustix::net::recv(&socket, bytes.as_mut_slice(), RecvFlags::PEEK | RecvFlags::DONTWAIT).ok());
+    let is_socket =
+        |file: &File| file.metadata().is_ok_and(|metadata| metadata.file_type().is_socket());
+    let peeked =
+        memory::descriptor_of(moment.pid, source).ok().filter(is_socket).and_then(|socket| {
+            rustix::net::recv(&socket, bytes.as_mut_slice(), RecvFlags::PEEK | RecvFlags::DONTWAIT)
+                .ok()
+        });
     bytes.truncate(peeked.map_or(0, |(count, _)| count));
     bytes
 }
@@ -77,12 +81,14 @@ pub(super) fn capture(moment: &Moment, peeked: Option<Vec<u8>>, sink: Sink<'_>) 
         }
     }
     let in_pipe = match moment.number {
-        TEE => pipe_content(moment.pid, moved.from.descriptor).map(|bytes| bytes.get(..moved.bytes as usize).map(<[u8]>::to_vec)),
+        TEE => pipe_content(moment.pid, moved.from.descriptor)
+            .map(|bytes| bytes.get(..moved.bytes as usize).map(<[u8]>::to_vec)),
         _ => pipe_content(moment.pid, moved.to.descriptor).map(|bytes| tail(&bytes, moved.bytes)),
     };
     match in_pipe {
         Ok(Some(bytes)) => put(&bytes, sink),
-        _ => Ok(()), // taken out meanwhile, or never looked at: the record says that they are missing
+        // taken out meanwhile, or never looked at: the record says that they are missing
+        _ => Ok(()),
     }
 }
 
@@ -100,7 +106,11 @@ fn what_moved(moment: &Moment) -> Option<Move> {
         _ => (moment.arguments[1], moment.arguments[3]),
     };
     let start = |descriptor, pointer| {
-        let now = if pointer == 0 { state::position(moment.pid, descriptor) } else { word(moment.pid, pointer) };
+        let now = if pointer == 0 {
+            state::position(moment.pid, descriptor)
+        } else {
+            word(moment.pid, pointer)
+        };
         now.and_then(|now| now.checked_sub(bytes))
     };
     let side = |descriptor, pointer| Side { descriptor, start: start(descriptor, pointer) };
@@ -112,12 +122,21 @@ fn cloned(moment: &Moment) -> Option<Move> {
     let (destination, third) = (moment.arguments[0] as i32, moment.arguments[2]);
     let (source, from, length, to) = match moment.arguments[1] as u32 {
         CLONE => (third as i32, 0, 0, 0),
-        _ => (word(moment.pid, third)? as i32, word(moment.pid, third + 8)?, word(moment.pid, third + 16)?, word(moment.pid, third + 24)?),
+        _ => (
+            word(moment.pid, third)? as i32,
+            word(moment.pid, third + 8)?,
+            word(moment.pid, third + 16)?,
+            word(moment.pid, third + 24)?,
+        ),
     };
     let size = regular(moment.pid, source)?.metadata().ok()?.len();
     let rest = size.checked_sub(from)?;
     let bytes = if length == 0 { rest } else { length.min(rest) };
-    Some(Move { from: Side { descriptor: source, start: Some(from) }, to: Side { descriptor: destination, start: Some(to) }, bytes })
+    Some(Move {
+        from: Side { descriptor: source, start: Some(from) },
+        to: Side { descriptor: destination, start: Some(to) },
+        bytes,
+    })
 }
 
 fn word(pid: i32, address: u64) -> Option<u64> {
@@ -138,7 +157,9 @@ fn put_file(file: &File, start: u64, bytes: u64, sink: Sink<'_>) -> io::Result<(
     let mut done = 0;
     while done < bytes {
         let wanted = usize::try_from(bytes - done).unwrap_or(PIECE).min(PIECE);
-        let Ok(count @ 1..) = file.read_at(&mut piece[..wanted], start + done) else { return Ok(()) };
+        let Ok(count @ 1..) = file.read_at(&mut piece[..wanted], start + done) else {
+            return Ok(());
+        };
         put(&piece[..count], sink)?;
         done += count as u64;
     }
@@ -170,7 +191,8 @@ fn pipe_content(pid: i32, descriptor: i32) -> io::Result<Vec<u8>> {
     }
     let pipe = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-    let _ = rustix::pipe::fcntl_setpipe_size(&writer, PIPE_BYTES); // as it is, it is as large as most
+    // as it is, it is as large as most
+    let _ = rustix::pipe::fcntl_setpipe_size(&writer, PIPE_BYTES);
     rustix::pipe::tee(pipe.as_fd(), &writer, PIPE_BYTES, SpliceFlags::NONBLOCK)?;
     drop(writer);
     let mut bytes = Vec::new();

@@ -1,4 +1,5 @@
-//! Looking at threads that stop at every call: what the runtime asks for by itself is found out from the call's number.
+//! Looking at threads that stop at every call: what the runtime asks for by itself is found out
+//! from the call's number.
 
 use super::mapped::leads_to_program;
 use super::{Looker, Sink};
@@ -31,8 +32,14 @@ impl Looker {
         let descriptor = |index: usize| moment.arguments[index] as i32;
         match moment.number {
             MSYNC | MREMAP | EXECVE | EXECVEAT => self.before_end(moment, sink)?,
-            MUNMAP | MADVISE if self.concerns_mapping(&moment, moment.arguments[0]) => self.before_end(moment, sink)?,
-            MMAP if moment.arguments[3] & MAP_FIXED != 0 && self.concerns_mapping(&moment, moment.arguments[0]) => self.before_end(moment, sink)?,
+            MUNMAP | MADVISE if self.concerns_mapping(&moment, moment.arguments[0]) => {
+                self.before_end(moment, sink)?
+            }
+            MMAP if moment.arguments[3] & MAP_FIXED != 0
+                && self.concerns_mapping(&moment, moment.arguments[0]) =>
+            {
+                self.before_end(moment, sink)?
+            }
             number if USES_FILE.contains(&number) && self.is_mapped(moment.pid, descriptor(0)) => {
                 self.at_call(&at(Stage::UsesMappedFile), sink)?;
             }
@@ -56,7 +63,9 @@ impl Looker {
             MMAP if moment.arguments[3] & MAP_ANONYMOUS == 0 && !self.loads_program(&moment) => {
                 self.at_call(&Moment { stage: Stage::Mapped, ..moment }, sink)?
             }
-            MREMAP if self.has_mappings(moment.pid) => self.at_call(&Moment { stage: Stage::Mapped, ..moment }, sink)?,
+            MREMAP if self.has_mappings(moment.pid) => {
+                self.at_call(&Moment { stage: Stage::Mapped, ..moment }, sink)?
+            }
             number if moved_argument(number as u32, moment.arguments[1]).is_some() => {
                 self.at_call(&Moment { stage: Stage::AfterMove, ..moment }, sink)?
             }
@@ -65,14 +74,17 @@ impl Looker {
         Ok(())
     }
 
-    /// Whether a call maps a part of a program or library, of which nothing is noted, and nothing that is goes away by it: programs of hundreds of libraries
-    /// are not looked at whole for each.
+    /// Whether a call maps a part of a program or library, of which nothing is noted, and nothing
+    /// that is goes away by it: programs of hundreds of libraries are not looked at whole for each.
     fn loads_program(&self, moment: &Moment) -> bool {
         let is_private = moment.arguments[3] & MAP_TYPE == MAP_PRIVATE;
-        is_private && leads_to_program(moment.pid, moment.arguments[4] as i32) && !self.concerns_mapping(moment, moment.result as u64)
+        is_private
+            && leads_to_program(moment.pid, moment.arguments[4] as i32)
+            && !self.concerns_mapping(moment, moment.result as u64)
     }
 
-    /// Whether the memory that begins there and is as long as the second argument says has a file in it that matters.
+    /// Whether the memory that begins there and is as long as the second argument says has a file
+    /// in it that matters.
     fn concerns_mapping(&self, moment: &Moment, start: u64) -> bool {
         self.state().mapped.overlaps(moment.pid, start..start.saturating_add(moment.arguments[1]))
     }

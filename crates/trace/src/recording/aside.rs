@@ -1,5 +1,5 @@
-//! What replay brings to light and the recording does not have, kept on disk until the streams are put in order: inputs of calls, and what programs
-//! have read and stored through mapped files.
+//! What replay brings to light and the recording does not have, kept on disk until the streams are
+//! put in order: inputs of calls, and what programs have read and stored through mapped files.
 
 use crate::events::EventBuffer;
 use crate::look::{Looker, pages_of};
@@ -35,7 +35,8 @@ struct Files {
 enum Kind {
     /// Inputs, one behind the other.
     Inputs,
-    /// Pages of mapped files: how many events were behind the thread, then a STATE event with the pages.
+    /// Pages of mapped files: how many events were behind the thread, then a STATE event with the
+    /// pages.
     Pages,
 }
 
@@ -43,7 +44,11 @@ impl Aside {
     /// In a folder of its own.
     pub fn create(folder: &Path, looks: bool) -> io::Result<Self> {
         std::fs::create_dir_all(folder)?;
-        Ok(Self { folder: folder.to_path_buf(), looker: looks.then(Looker::default), files: Mutex::default() })
+        Ok(Self {
+            folder: folder.to_path_buf(),
+            looker: looks.then(Looker::default),
+            files: Mutex::default(),
+        })
     }
 
     /// Nothing more will come.
@@ -59,7 +64,12 @@ impl Aside {
     /// Gives back what a stream has.
     pub fn reader(&self, stream: StreamId) -> AsideReader {
         let open = |kind| File::open(self.path(stream.0, kind)).ok().map(BufReader::new);
-        AsideReader { stream: stream.0, inputs: open(Kind::Inputs), pages: open(Kind::Pages), next: None }
+        AsideReader {
+            stream: stream.0,
+            inputs: open(Kind::Inputs),
+            pages: open(Kind::Pages),
+            next: None,
+        }
     }
 
     fn path(&self, stream: u32, kind: Kind) -> PathBuf {
@@ -95,9 +105,19 @@ impl Onlooker for Aside {
             Stage::BeforeUnmap => retake_record::Stage::BeforeUnmap,
             Stage::UsesMappedFile => retake_record::Stage::UsesMappedFile,
         };
-        let moment = Moment { stage, pid: at.pid, tid: at.pid, time_ns: 0, number: 0, arguments: [0; 6], result: 0 };
+        let moment = Moment {
+            stage,
+            pid: at.pid,
+            tid: at.pid,
+            time_ns: 0,
+            number: 0,
+            arguments: [0; 6],
+            result: 0,
+        };
         let events = at.events.to_le_bytes();
-        looker.at_call(&moment, &mut |event| self.append(at.stream, Kind::Pages, &[&events, event])).map(|_| ())
+        looker
+            .at_call(&moment, &mut |event| self.append(at.stream, Kind::Pages, &[&events, event]))
+            .map(|_| ())
     }
 }
 
@@ -139,7 +159,8 @@ impl AsideReader {
         file.read_exact(&mut event[4..])?;
         let mut buffer = EventBuffer::default();
         buffer.extend(&event);
-        let pages = buffer.next(self.stream)?.and_then(|event| pages_of(event.number(), event.body()));
+        let pages =
+            buffer.next(self.stream)?.and_then(|event| pages_of(event.number(), event.body()));
         let pages = pages.ok_or_else(|| Error::System(io::ErrorKind::InvalidData.into()))?;
         Ok(Some((u64::from_le_bytes(events), pages)))
     }
@@ -168,16 +189,27 @@ mod tests {
         let (first, second) = (StreamId(1), StreamId(2));
         aside.take_input(first, b"abc").unwrap();
         for (events, offset) in [(3_u64, 0), (3, 4096), (9, 8192)] {
-            aside.append(first, Kind::Pages, &[&events.to_le_bytes(), &pages_event(&pages(offset))]).unwrap();
+            aside
+                .append(first, Kind::Pages, &[&events.to_le_bytes(), &pages_event(&pages(offset))])
+                .unwrap();
         }
         aside.take_input(second, b"xyz").unwrap();
         aside.take_input(first, b"de").unwrap();
         aside.finish().unwrap();
         let mut reader = aside.reader(first);
-        assert_eq!((reader.input(3).as_deref(), reader.input(2).as_deref(), reader.input(1)), (Some(&b"abc"[..]), Some(&b"de"[..]), None));
+        assert_eq!(
+            (reader.input(3).as_deref(), reader.input(2).as_deref(), reader.input(1)),
+            (Some(&b"abc"[..]), Some(&b"de"[..]), None)
+        );
         assert_eq!(reader.stored_before(2).unwrap(), None);
-        assert_eq!([3, 3, 3].map(|events| reader.stored_before(events).unwrap()), [Some(pages(0)), Some(pages(4096)), None]);
-        assert_eq!([u64::MAX; 2].map(|events| reader.stored_before(events).unwrap()), [Some(pages(8192)), None]);
+        assert_eq!(
+            [3, 3, 3].map(|events| reader.stored_before(events).unwrap()),
+            [Some(pages(0)), Some(pages(4096)), None]
+        );
+        assert_eq!(
+            [u64::MAX; 2].map(|events| reader.stored_before(events).unwrap()),
+            [Some(pages(8192)), None]
+        );
         assert_eq!(aside.reader(second).stored_before(u64::MAX).unwrap(), None);
         std::fs::remove_dir_all(folder).unwrap();
     }

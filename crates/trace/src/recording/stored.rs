@@ -30,11 +30,20 @@ pub(super) struct MappedNames {
 }
 
 impl MappedNames {
-    /// Takes in what happened; `mapping` is what a call mapped. Pages of a file get its name; those of one without are nothing.
-    pub fn follow(&mut self, mut observation: Observation, mapping: Option<&Mapping>) -> Option<Observation> {
+    /// Takes in what happened; `mapping` is what a call mapped. Pages of a file get its name; those
+    /// of one without are nothing.
+    pub fn follow(
+        &mut self,
+        mut observation: Observation,
+        mapping: Option<&Mapping>,
+    ) -> Option<Observation> {
         match &mut observation {
             Observation::Record(TraceRecord::MappedPages(pages)) => {
-                let copy = pages.path.rsplit(|byte| *byte == b'/').next().and_then(|name| std::str::from_utf8(name).ok())?;
+                let copy = pages
+                    .path
+                    .rsplit(|byte| *byte == b'/')
+                    .next()
+                    .and_then(|name| std::str::from_utf8(name).ok())?;
                 pages.path = self.names.get(copy)?.clone();
             }
             Observation::Record(TraceRecord::Call(call)) if !call.failed() => {
@@ -50,32 +59,45 @@ impl MappedNames {
     /// What of that is missing, if anything.
     pub fn missing(&self) -> Option<String> {
         let count = self.without_copy;
-        (count > 0).then(|| format!("files were mapped to be written {count} times that the recording has no copy of"))
+        (count > 0).then(|| {
+            format!(
+                "files were mapped to be written {count} times that the recording has no copy of"
+            )
+        })
     }
 
     fn mapped(&mut self, call: &TracedCall, mapping: Option<&Mapping>) {
         if call.number != MMAP {
             return;
         }
-        let path = self.tracker.opened_path(call.process, call.arguments[4] as i32).filter(|path| has_name(&String::from_utf8_lossy(path)));
+        let path = self
+            .tracker
+            .opened_path(call.process, call.arguments[4] as i32)
+            .filter(|path| has_name(&String::from_utf8_lossy(path)));
         let Some(path) = path.map(<[u8]>::to_vec) else { return };
         match mapping {
-            Some(mapping) => copies(mapping).into_iter().for_each(|copy| _ = self.names.insert(copy, path.clone())),
+            Some(mapping) => copies(mapping)
+                .into_iter()
+                .for_each(|copy| _ = self.names.insert(copy, path.clone())),
             None => self.without_copy += u64::from(maps_to_write(call)),
         }
     }
 
     fn renamed(&mut self, call: &TracedCall) {
-        if !matches!(call.number, RENAME | UNLINK | UNLINKAT | RENAMEAT | RENAMEAT2) || self.names.is_empty() {
+        if !matches!(call.number, RENAME | UNLINK | UNLINKAT | RENAMEAT | RENAMEAT2)
+            || self.names.is_empty()
+        {
             return;
         }
         match self.tracker.named_paths(call).as_slice() {
             [gone] => self.names.retain(|_, path| path != gone),
             [from, to] => {
-                let exchanged = call.number == RENAMEAT2 && call.arguments[4] & RENAME_EXCHANGE != 0;
+                let exchanged =
+                    call.number == RENAMEAT2 && call.arguments[4] & RENAME_EXCHANGE != 0;
                 self.names.retain(|_, path| exchanged || path != to);
                 for path in self.names.values_mut() {
-                    let there = moved(path, from, to).or_else(|| moved(path, to, from).filter(|_| exchanged));
+                    let there = moved(path, from, to)
+                        .or_else(|| moved(path, to, from).filter(|_| exchanged));
                     *path = there.unwrap_or_else(|| std::mem::take(path));
                 }
             }
@@ -90,9 +112,14 @@ fn moved(path: &[u8], from: &[u8], to: &[u8]) -> Option<Vec<u8>> {
     Some([to, rest].concat())
 }
 
-/// The names that copies of a file have: the one that all processes share, by its numbers, and the one as it was stored.
+/// The names that copies of a file have: the one that all processes share, by its numbers, and the
+/// one as it was stored.
 fn copies(mapping: &Mapping) -> [String; 2] {
-    let shared = [mapping.device, mapping.inode].iter().flat_map(|number| number.to_le_bytes()).map(|byte| format!("{byte:02x}")).collect();
+    let shared = [mapping.device, mapping.inode]
+        .iter()
+        .flat_map(|number| number.to_le_bytes())
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     [shared, mapping.content.to_string()]
 }
 
@@ -105,7 +132,9 @@ fn maps_to_write(call: &TracedCall) -> bool {
 mod tests {
     use super::*;
     use retake_model::ContentId;
-    use retake_trace_format::{BufferDirection, MappedPages, ProcessStart, StartKind, TracedBuffer};
+    use retake_trace_format::{
+        BufferDirection, MappedPages, ProcessStart, StartKind, TracedBuffer,
+    };
 
     fn call(number: u32, arguments: [u64; 6], result: i64, paths: &[(u8, &str)]) -> Observation {
         let buffer = |(argument, path): &(u8, &str)| TracedBuffer {
@@ -116,7 +145,15 @@ mod tests {
             data: path.as_bytes().into(),
         };
         let buffers = paths.iter().map(buffer).collect();
-        Observation::Record(TraceRecord::Call(TracedCall { process: 1, number, arguments, result, returned_ns: 1, buffers, ..TracedCall::default() }))
+        Observation::Record(TraceRecord::Call(TracedCall {
+            process: 1,
+            number,
+            arguments,
+            result,
+            returned_ns: 1,
+            buffers,
+            ..TracedCall::default()
+        }))
     }
 
     /// What is mapped is `/w/file`, by descriptor 3, with the numbers 1 and 2.
@@ -129,16 +166,34 @@ mod tests {
         };
         names.follow(Observation::Record(TraceRecord::ProcessStart(Box::new(start))), None);
         names.follow(call(2, [1, 2, 0, 0, 0, 0], 3, &[(0, "file")]), None);
-        let mapping = Mapping { content: ContentId([7; 32]), device: 1, inode: 2, may_change: false, overlays: Vec::new() };
+        let mapping = Mapping {
+            content: ContentId([7; 32]),
+            device: 1,
+            inode: 2,
+            may_change: false,
+            overlays: Vec::new(),
+        };
         names.follow(call(MMAP, [0, 4096, 3, 1, 3, 0], 0x7000, &[]), Some(&mapping));
         (names, mapping)
     }
 
     fn name_of(names: &mut MappedNames, copy: &str) -> Option<String> {
         let path = format!("/tmp/scratch/{copy}").into_bytes();
-        let pages = MappedPages { id: 0, time_ns: 0, process: 1, thread: 1, write: true, path, file_offset: 0, address: 0, data: Vec::new() };
+        let pages = MappedPages {
+            id: 0,
+            time_ns: 0,
+            process: 1,
+            thread: 1,
+            write: true,
+            path,
+            file_offset: 0,
+            address: 0,
+            data: Vec::new(),
+        };
         match names.follow(Observation::Record(TraceRecord::MappedPages(pages)), None)? {
-            Observation::Record(TraceRecord::MappedPages(pages)) => String::from_utf8(pages.path).ok(),
+            Observation::Record(TraceRecord::MappedPages(pages)) => {
+                String::from_utf8(pages.path).ok()
+            }
             _ => None,
         }
     }
@@ -148,7 +203,10 @@ mod tests {
         let (mut names, mapping) = mapped();
         let [shared, stored] = copies(&mapping);
         assert_eq!((shared.as_str(), stored.len()), ("01000000000000000200000000000000", 64));
-        assert_eq!((name_of(&mut names, &shared).as_deref(), name_of(&mut names, &stored).as_deref()), (Some("/w/file"), Some("/w/file")));
+        assert_eq!(
+            (name_of(&mut names, &shared).as_deref(), name_of(&mut names, &stored).as_deref()),
+            (Some("/w/file"), Some("/w/file"))
+        );
         assert_eq!((name_of(&mut names, "other"), names.missing()), (None, None));
         names.follow(call(MMAP, [0, 4096, 3, 1, 3, 0], 0x7000, &[]), None);
         assert!(names.missing().unwrap().contains("1 times"));

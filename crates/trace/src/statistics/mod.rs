@@ -83,7 +83,8 @@ pub struct Sizes {
     pub calls: u64,
     /// How much.
     pub bytes: u64,
-    /// Calls by size: element N counts those of less than 2^N bytes, and not less than half of that.
+    /// Calls by size: element N counts those of less than 2^N bytes, and not less than half of
+    /// that.
     pub by_size: Vec<u64>,
 }
 
@@ -140,7 +141,9 @@ impl Statistics {
                 row.parent = start.parent;
                 row.program = String::from_utf8_lossy(&start.executable).into_owned();
             }
-            Observation::Record(TraceRecord::Incomplete(reason)) => self.incomplete.push(reason.clone()),
+            Observation::Record(TraceRecord::Incomplete(reason)) => {
+                self.incomplete.push(reason.clone())
+            }
             _ => {}
         }
         self.tracker.follow(&mut observation);
@@ -157,7 +160,11 @@ impl Statistics {
         self.calls += 1;
         self.errors += u64::from(call.failed());
         self.summary.add(call);
-        let spent_ns = if call.returned_ns == 0 { 0 } else { call.returned_ns.saturating_sub(call.entered_ns) };
+        let spent_ns = if call.returned_ns == 0 {
+            0
+        } else {
+            call.returned_ns.saturating_sub(call.entered_ns)
+        };
         let moved = u64::try_from(call.result).unwrap_or(0);
         let read = if READS.contains(&call.number) { moved } else { 0 };
         let written = if WRITES.contains(&call.number) { moved } else { 0 };
@@ -169,7 +176,13 @@ impl Statistics {
         let begin_ns = self.slices.since_begin(call.entered_ns);
         self.slices.add(
             begin_ns,
-            Slice { calls: 1, errors: u64::from(call.failed()), read_bytes: read, written_bytes: written, ..Slice::default() },
+            Slice {
+                calls: 1,
+                errors: u64::from(call.failed()),
+                read_bytes: read,
+                written_bytes: written,
+                ..Slice::default()
+            },
             spent_ns,
         );
         let row = self.process(call.process, begin_ns);
@@ -181,7 +194,8 @@ impl Statistics {
         // Whoever gives a path and a directory means the path, which comes last.
         if let Some(path) = self.tracker.paths_of(call).pop() {
             let known = self.files.len() < MOST_FILES || self.files.contains_key(&path);
-            let row = self.files.entry(if known { path } else { OTHER_FILES.to_vec() }).or_default();
+            let row =
+                self.files.entry(if known { path } else { OTHER_FILES.to_vec() }).or_default();
             row.calls += 1;
             row.errors += u64::from(call.failed());
             row.total_ns += spent_ns;
@@ -193,9 +207,13 @@ impl Statistics {
     /// The report, with so many files at most.
     pub fn report(self, order: Order, most_files: usize) -> StatisticsReport {
         let file_count = self.files.len();
-        let mut files: Vec<FileRow> =
-            self.files.into_iter().map(|(path, row)| FileRow { path: String::from_utf8_lossy(&path).into_owned(), ..row }).collect();
-        files.sort_by(|left, right| (right.total_ns, &left.path).cmp(&(left.total_ns, &right.path)));
+        let mut files: Vec<FileRow> = self
+            .files
+            .into_iter()
+            .map(|(path, row)| FileRow { path: String::from_utf8_lossy(&path).into_owned(), ..row })
+            .collect();
+        files
+            .sort_by(|left, right| (right.total_ns, &left.path).cmp(&(left.total_ns, &right.path)));
         files.truncate(most_files);
         let mut processes: Vec<ProcessRow> = self.processes.into_values().collect();
         processes.sort_by_key(|row| (row.begin_ns, row.process));
@@ -223,7 +241,13 @@ mod tests {
 
     fn report() -> StatisticsReport {
         let mut statistics = Statistics::default();
-        let path = TracedBuffer { argument: 1, direction: BufferDirection::Input, address: 9, total_bytes: 5, data: b"/<&>x".to_vec().into() };
+        let path = TracedBuffer {
+            argument: 1,
+            direction: BufferDirection::Input,
+            address: 9,
+            total_bytes: 5,
+            data: b"/<&>x".to_vec().into(),
+        };
         let at = |index: u64| TracedCall {
             process: 7,
             thread: 7,
@@ -231,12 +255,29 @@ mod tests {
             returned_ns: 1_000_000 * index + 1000,
             ..TracedCall::default()
         };
-        let open = TracedCall { number: 257, result: 3, arguments: [0xffff_ff9c, 9, 0, 0, 0, 0], buffers: vec![path.clone()], ..at(1) };
-        let failed = TracedCall { number: 257, result: -2, arguments: [0xffff_ff9c, 9, 0, 0, 0, 0], buffers: vec![path], ..at(2) };
+        let open = TracedCall {
+            number: 257,
+            result: 3,
+            arguments: [0xffff_ff9c, 9, 0, 0, 0, 0],
+            buffers: vec![path.clone()],
+            ..at(1)
+        };
+        let failed = TracedCall {
+            number: 257,
+            result: -2,
+            arguments: [0xffff_ff9c, 9, 0, 0, 0, 0],
+            buffers: vec![path],
+            ..at(2)
+        };
         statistics.add(TraceRecord::Call(open));
         statistics.add(TraceRecord::Call(failed));
         for index in 3..1000 {
-            statistics.add(TraceRecord::Call(TracedCall { number: 0, result: 4096, arguments: [3, 0, 4096, 0, 0, 0], ..at(index) }));
+            statistics.add(TraceRecord::Call(TracedCall {
+                number: 0,
+                result: 4096,
+                arguments: [3, 0, 4096, 0, 0, 0],
+                ..at(index)
+            }));
         }
         statistics.add(TraceRecord::Incomplete("a reason".to_owned()));
         statistics.report(Order::Calls, 10)
@@ -245,10 +286,23 @@ mod tests {
     #[test]
     fn a_trace_is_summed_up() {
         let report = report();
-        assert_eq!((report.calls, report.errors, report.read.calls, report.read.bytes), (999, 1, 997, 997 * 4096));
-        assert_eq!((report.read.by_size.len(), report.read.by_size[13], report.by_call[0].name.as_str()), (14, 997, "read"));
-        assert_eq!((report.slices.iter().map(|slice| slice.calls).sum::<u64>(), report.processes.len()), (999, 1));
-        assert!(report.slices.len() <= 256 && report.slice_ns > 1_000_000, "{}", report.slices.len());
+        assert_eq!(
+            (report.calls, report.errors, report.read.calls, report.read.bytes),
+            (999, 1, 997, 997 * 4096)
+        );
+        assert_eq!(
+            (report.read.by_size.len(), report.read.by_size[13], report.by_call[0].name.as_str()),
+            (14, 997, "read")
+        );
+        assert_eq!(
+            (report.slices.iter().map(|slice| slice.calls).sum::<u64>(), report.processes.len()),
+            (999, 1)
+        );
+        assert!(
+            report.slices.len() <= 256 && report.slice_ns > 1_000_000,
+            "{}",
+            report.slices.len()
+        );
         assert_eq!(report.incomplete, ["a reason"]);
         assert!(report.text().contains("read") && report.text().contains("a reason"));
     }
@@ -257,7 +311,13 @@ mod tests {
     fn the_page_needs_nothing_else_and_shows_names_as_they_are() {
         let page = report().html("x<y");
         assert!(page.contains("x&lt;y") && !page.contains("x<y"));
-        assert!(page.contains("<svg") && !page.contains("http://") && !page.contains("https://") && !page.contains("<script"), "{page}");
+        assert!(
+            page.contains("<svg")
+                && !page.contains("http://")
+                && !page.contains("https://")
+                && !page.contains("<script"),
+            "{page}"
+        );
         assert!(page.ends_with("</html>\n"));
     }
 }

@@ -17,7 +17,8 @@ pub struct Slice {
     pub read_bytes: u64,
     /// Bytes written by them.
     pub written_bytes: u64,
-    /// How long they took: element N counts those of less than 2^N nanoseconds, and not less than half of that.
+    /// How long they took: element N counts those of less than 2^N nanoseconds, and not less than
+    /// half of that.
     pub by_latency: Vec<u64>,
 }
 

@@ -11,24 +11,46 @@ impl StatisticsReport {
     /// Tables, one after the other.
     pub fn text(&self) -> String {
         let mut text = summary::table(&self.by_call, &summary::COLUMNS);
-        let _ = writeln!(text, "\n{} calls in {}, {} failed", self.calls, seconds(self.duration_ns), self.errors);
+        let _ = writeln!(
+            text,
+            "\n{} calls in {}, {} failed",
+            self.calls,
+            seconds(self.duration_ns),
+            self.errors
+        );
         for reason in &self.incomplete {
             let _ = writeln!(text, "incomplete: {reason}");
         }
         for (name, sizes) in [("read", &self.read), ("written", &self.written)] {
             sizes_table(&mut text, name, sizes);
         }
-        let _ = writeln!(text, "\n     seconds     calls    errors          read       written file ({} in all)", self.file_count);
+        let _ = writeln!(
+            text,
+            "\n     seconds     calls    errors          read       written file ({} in all)",
+            self.file_count
+        );
         for file in &self.files {
             let (spent, calls, errors) = (file.total_ns as f64 / 1e9, file.calls, file.errors);
-            let _ =
-                writeln!(text, "{spent:12.6} {calls:9} {errors:9} {:>13} {:>13} {}", bytes(file.read_bytes), bytes(file.written_bytes), file.path);
+            let _ = writeln!(
+                text,
+                "{spent:12.6} {calls:9} {errors:9} {:>13} {:>13} {}",
+                bytes(file.read_bytes),
+                bytes(file.written_bytes),
+                file.path
+            );
         }
-        let _ = writeln!(text, "\n       begin         end     calls          read       written process");
+        let _ = writeln!(
+            text,
+            "\n       begin         end     calls          read       written process"
+        );
         for row in &self.processes {
             let (begin, end) = (row.begin_ns as f64 / 1e9, row.end_ns as f64 / 1e9);
             let (read, written) = (bytes(row.read_bytes), bytes(row.written_bytes));
-            let _ = writeln!(text, "{begin:12.6} {end:11.6} {:9} {read:>13} {written:>13} {} {}", row.calls, row.process, row.program);
+            let _ = writeln!(
+                text,
+                "{begin:12.6} {end:11.6} {:9} {read:>13} {written:>13} {} {}",
+                row.calls, row.process, row.program
+            );
         }
         text
     }
@@ -53,9 +75,14 @@ pub(super) fn size_class(class: usize) -> String {
 
 pub(super) fn bytes(count: u64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-    let unit = ((u64::BITS - count.leading_zeros()).saturating_sub(1) / 10).min(UNITS.len() as u32 - 1);
+    let unit =
+        ((u64::BITS - count.leading_zeros()).saturating_sub(1) / 10).min(UNITS.len() as u32 - 1);
     let value = count as f64 / (1_u64 << (10 * unit)) as f64;
-    if value.fract() == 0.0 { format!("{value:.0} {}", UNITS[unit as usize]) } else { format!("{value:.1} {}", UNITS[unit as usize]) }
+    if value.fract() == 0.0 {
+        format!("{value:.0} {}", UNITS[unit as usize])
+    } else {
+        format!("{value:.1} {}", UNITS[unit as usize])
+    }
 }
 
 pub(super) fn seconds(ns: u64) -> String {

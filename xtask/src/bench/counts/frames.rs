@@ -27,8 +27,10 @@ pub fn event_bytes(file: &[u8]) -> Result<EventBytes> {
     let mut rest = file;
     while !rest.is_empty() {
         let header = rest.get(..HEADER_BYTES).filter(|header| header.starts_with(MAGIC));
-        let header = header.ok_or_else(|| format!("no frame at byte {}", file.len() - rest.len()))?;
-        let number = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes"));
+        let header =
+            header.ok_or_else(|| format!("no frame at byte {}", file.len() - rest.len()))?;
+        let number =
+            |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes"));
         let (events, stored) = (number(32), number(36));
         if header[6] == CHUNK {
             bytes.events += u64::from(events);

@@ -87,7 +87,8 @@ impl Limits {
                 continue;
             }
             let line_number = index + 1;
-            let (name, limit) = parse_line(line).ok_or_else(|| format!("{line_number}: not `NAME = COUNT + TOLERANCE`"))?;
+            let (name, limit) = parse_line(line)
+                .ok_or_else(|| format!("{line_number}: not `NAME = COUNT + TOLERANCE`"))?;
             if limits.insert(name.clone(), limit).is_some() {
                 return Err(format!("{line_number}: {name} has a limit already"));
             }
@@ -97,7 +98,9 @@ impl Limits {
 
     /// The text of the file.
     pub fn print(&self) -> String {
-        let line = |(name, limit): (&String, &Limit)| format!("{name} = {} + {}\n", limit.count, limit.tolerance);
+        let line = |(name, limit): (&String, &Limit)| {
+            format!("{name} = {} + {}\n", limit.count, limit.tolerance)
+        };
         std::iter::once(PREFACE.to_owned()).chain(self.0.iter().map(line)).collect()
     }
 
@@ -129,7 +132,8 @@ impl Limits {
     /// wanted stay.
     pub fn updated(&self, counts: &[Count], wants: impl Fn(&str) -> bool) -> Self {
         let others = self.0.iter().filter(|(name, _)| !wants(workload(name)));
-        let mut limits: BTreeMap<_, _> = others.map(|(name, &limit)| (name.clone(), limit)).collect();
+        let mut limits: BTreeMap<_, _> =
+            others.map(|(name, &limit)| (name.clone(), limit)).collect();
         for count in counts {
             let known = self.0.get(&count.name).map(|limit| limit.tolerance);
             let tolerance = known.unwrap_or_else(|| usual_tolerance(count));
@@ -236,7 +240,8 @@ mod tests {
         let old = "a.record.instructions = 100 + 7\na.gone = 1 + 1\nb.x = 5 + 2\n";
         let all = counts(&[("a.record.instructions", 90), ("a.replay.instructions", 200)]);
         let updated = Limits::parse(old).unwrap().updated(&all, |name| name == "a");
-        let expected = "a.record.instructions = 90 + 7\na.replay.instructions = 200 + 11\nb.x = 5 + 2\n";
+        let expected =
+            "a.record.instructions = 90 + 7\na.replay.instructions = 200 + 11\nb.x = 5 + 2\n";
         assert_eq!(updated, Limits::parse(expected).unwrap());
         assert_eq!(Limits::parse(&updated.print()).unwrap(), updated);
     }

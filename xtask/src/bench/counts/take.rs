@@ -10,7 +10,8 @@ use crate::bench::statistics::Series;
 use crate::bench::stopwatch::Stopwatch;
 
 /// What all runs find: fixed addresses, and an environment that is the same everywhere.
-const SAME: [&str; 7] = ["env", "-i", "PATH=/usr/bin:/bin", "LC_ALL=C", "RETAKE_DIR=recordings", "setarch", "-R"];
+const SAME: [&str; 7] =
+    ["env", "-i", "PATH=/usr/bin:/bin", "LC_ALL=C", "RETAKE_DIR=recordings", "setarch", "-R"];
 
 /// The stretch of `counted` in which nothing is called.
 const NOTHING: &str = "nothing";
@@ -74,7 +75,8 @@ impl<'a> Taker<'a> {
             let medians = medians(&said)?;
             let nothing = *medians.get(NOTHING).ok_or("no empty stretch was counted")?;
             for (name, median) in medians.iter().filter(|(name, _)| *name != NOTHING) {
-                let instructions = median.checked_sub(nothing).ok_or("a call takes less than none")?;
+                let instructions =
+                    median.checked_sub(nothing).ok_or("a call takes less than none")?;
                 counts.push(Count::new(format!("{name}.{mode}.instructions"), instructions));
             }
         }
@@ -117,7 +119,10 @@ impl<'a> Taker<'a> {
         let is_wanted = |(what, _): &(&String, &u64)| !what.ends_with("peak_kb");
         let more = |(what, many): (&String, &u64)| {
             // What has nothing to do with their number may be a few less.
-            Count::new(format!("{name}.{what}"), many.saturating_sub(few.get(what).copied().unwrap_or(0)))
+            Count::new(
+                format!("{name}.{what}"),
+                many.saturating_sub(few.get(what).copied().unwrap_or(0)),
+            )
         };
         Ok(many.iter().filter(is_wanted).map(more).collect())
     }
@@ -128,7 +133,10 @@ impl<'a> Taker<'a> {
     /// See above.
     pub fn whole(&self, name: &str, program: &str) -> Result<Vec<Count>> {
         let least = self.least_calls(&[program])?;
-        let mut counts: Vec<Count> = least.iter().map(|(what, &count)| Count::new(format!("{name}.{what}"), count)).collect();
+        let mut counts: Vec<Count> = least
+            .iter()
+            .map(|(what, &count)| Count::new(format!("{name}.{what}"), count))
+            .collect();
         let bytes = self.event_bytes()?;
         let recording = self.stopwatch.folder().join(RECORDING);
         for (what, count) in [
@@ -205,7 +213,10 @@ mod tests {
     #[test]
     fn the_middle_number_counts() {
         let medians = medians("a 5\na 5\nb 1\na 900\n").unwrap();
-        assert_eq!(medians.into_iter().collect::<Vec<_>>(), [("a".to_owned(), 5), ("b".to_owned(), 1)]);
+        assert_eq!(
+            medians.into_iter().collect::<Vec<_>>(),
+            [("a".to_owned(), 5), ("b".to_owned(), 1)]
+        );
     }
 
     #[test]

@@ -18,7 +18,12 @@ pub fn print(report: &Report, output: &mut Output) -> Result<()> {
     match crash {
         Some(crash) => {
             let program = crash.program.as_deref().unwrap_or("?");
-            let line = format!("process {} ({}) crashed: {}", crash.pid, harmless(program), harmless(&crash.text));
+            let line = format!(
+                "process {} ({}) crashed: {}",
+                crash.pid,
+                harmless(program),
+                harmless(&crash.text)
+            );
             output.line(output.styled(Style::Red, line))?;
         }
         None if threads.is_empty() => print_ends(report, output)?,
@@ -49,17 +54,27 @@ fn print_ends(report: &Report, output: &mut Output) -> Result<()> {
 }
 
 fn print_thread(thread: &Thread, output: &mut Output) -> Result<()> {
-    let name = thread.name.as_deref().filter(|name| !name.is_empty()).map_or_else(String::new, |name| format!(" ({})", harmless(name)));
+    let name = thread
+        .name
+        .as_deref()
+        .filter(|name| !name.is_empty())
+        .map_or_else(String::new, |name| format!(" ({})", harmless(name)));
     if !thread.current {
         let stack: Vec<String> = thread.frames.iter().take(FRAMES_OF_OTHERS).map(short).collect();
-        let more = if thread.more_frames || thread.frames.len() > FRAMES_OF_OTHERS { " < ..." } else { "" };
+        let more = if thread.more_frames || thread.frames.len() > FRAMES_OF_OTHERS {
+            " < ..."
+        } else {
+            ""
+        };
         return output.line(format!("thread {}{name}: {}{more}", thread.tid, stack.join(" < ")));
     }
     output.line("")?;
     output.line(output.styled(Style::Bold, format!("thread {}{name}:", thread.tid)))?;
     for frame in &thread.frames {
         output.line(line(frame))?;
-        for Variable { name, value } in frame.locals.iter().filter(|variable| variable.value != OPTIMIZED_OUT) {
+        for Variable { name, value } in
+            frame.locals.iter().filter(|variable| variable.value != OPTIMIZED_OUT)
+        {
             output.line(format!("        {} = {}", harmless(name), harmless(value)))?;
         }
     }
@@ -71,7 +86,8 @@ fn print_thread(thread: &Thread, output: &mut Output) -> Result<()> {
 
 /// `#1  main (argc=2) at plain.c:24`.
 fn line(frame: &Frame) -> String {
-    let arguments: Vec<String> = frame.arguments.iter().map(|Variable { name, value }| format!("{name}={value}")).collect();
+    let arguments: Vec<String> =
+        frame.arguments.iter().map(|Variable { name, value }| format!("{name}={value}")).collect();
     let call = match &frame.function {
         Some(function) => format!("{function} ({})", arguments.join(", ")),
         None => format!("{} in ?? ()", frame.address),

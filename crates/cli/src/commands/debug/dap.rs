@@ -16,7 +16,8 @@ const INTERPRETER: &str = "--interpreter=mi3";
 
 /// Serves one client until it goes.
 pub fn run(options: &Options) -> Result<()> {
-    // Of replays others take care; what this process leaves behind when it is killed, nobody removes.
+    // Of replays others take care; what this process leaves behind when it is killed, nobody
+    // removes.
     let mut scratch = None;
     let mut backend = |launch: &Launch| {
         let command = match &launch.address {
@@ -29,19 +30,29 @@ pub fn run(options: &Options) -> Result<()> {
         None => dap::serve(BufReader::new(stdin()), stdout(), &mut backend),
         Some(address) => {
             let stream = accept_one(address, "an editor at")?;
-            let input = stream.try_clone().map_err(|error| Failure::system("use", "the connection", &error))?;
+            let input = stream
+                .try_clone()
+                .map_err(|error| Failure::system("use", "the connection", &error))?;
             dap::serve(BufReader::new(input), stream, &mut backend);
         }
     }
     Ok(())
 }
 
-/// Another of this command, which replays for a gdb. What the launch does not say, our own command line does.
+/// Another of this command, which replays for a gdb. What the launch does not say, our own command
+/// line does.
 fn replaying(options: &Options, launch: &Launch) -> Result<Command> {
-    let own = std::env::current_exe().map_err(|error| Failure::system("find", "this program", &error))?;
-    let at = launch.at.as_deref().map_or(Ok(options.at), str::parse::<Destination>).map_err(Failure::new)?;
+    let own =
+        std::env::current_exe().map_err(|error| Failure::system("find", "this program", &error))?;
+    let at = launch
+        .at
+        .as_deref()
+        .map_or(Ok(options.at), str::parse::<Destination>)
+        .map_err(Failure::new)?;
     let mut command = Command::new(own);
-    command.arg("debug").arg(launch.recording.as_ref().map_or(options.recording.as_os_str(), OsStr::new));
+    command
+        .arg("debug")
+        .arg(launch.recording.as_ref().map_or(options.recording.as_os_str(), OsStr::new));
     command.arg("--at").arg(at.to_string());
     if let Some(process) = launch.process.as_ref().or(options.process.as_ref()) {
         command.args(["-p", process]);
@@ -54,7 +65,12 @@ fn replaying(options: &Options, launch: &Launch) -> Result<Command> {
 }
 
 /// A gdb for what `retake debug --serve` replays.
-fn connected(options: &Options, launch: &Launch, address: &str, scratch: &mut Option<Scratch>) -> Result<Command> {
+fn connected(
+    options: &Options,
+    launch: &Launch,
+    address: &str,
+    scratch: &mut Option<Scratch>,
+) -> Result<Command> {
     let found = gdb::find(gdb_of(options, launch).as_ref())?;
     let scratch = scratch.insert(Scratch::create()?);
     let mut command = gdb::with_script(&found, SCRIPT, scratch)?;

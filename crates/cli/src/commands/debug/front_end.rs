@@ -1,4 +1,5 @@
-//! Whether anybody is left who could give commands: an editor that was killed cannot say that it goes.
+//! Whether anybody is left who could give commands: an editor that was killed cannot say that it
+//! goes.
 
 use std::io::stdin;
 use std::os::fd::AsFd;
@@ -17,7 +18,8 @@ impl FrontEnd {
         Self { parent: parent_id() }
     }
 
-    /// Whether it is gone, and nobody else can give commands either. Who leaves commands in a file, or none, may well end before they are carried out.
+    /// Whether it is gone, and nobody else can give commands either. Who leaves commands in a file,
+    /// or none, may well end before they are carried out.
     pub fn is_gone(&self) -> bool {
         parent_id() != self.parent && is_hung_up(stdin().as_fd())
     }

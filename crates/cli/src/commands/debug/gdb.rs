@@ -23,20 +23,30 @@ const LOOK_FOR_FRONT_END_MS: i32 = 250;
 pub const SOCKET: &str = "RETAKE_SOCKET";
 
 /// What to do without gdb.
-pub const HOW_TO_GET: &str = "installing it: apt install gdb, dnf install gdb, pacman -S gdb, zypper install gdb, apk add gdb";
+pub const HOW_TO_GET: &str = "installing it: apt install gdb, dnf install gdb, pacman -S gdb, \
+zypper install gdb, apk add gdb";
 
 /// The debugger with this name or path.
 ///
 /// # Errors
 /// There is none.
 pub fn find(gdb: &Path) -> Result<PathBuf> {
-    find_debugger(gdb, HOW_TO_GET, "--gdb PATH for one elsewhere, or --serve HOST:PORT for another debugger")
+    find_debugger(
+        gdb,
+        HOW_TO_GET,
+        "--gdb PATH for one elsewhere, or --serve HOST:PORT for another debugger",
+    )
 }
 
 /// The program with this name or path; if there is none, what to try.
 pub fn find_debugger(debugger: &Path, how_to_get: &str, elsewhere: &str) -> Result<PathBuf> {
-    let found = find_program::find(&[debugger.as_os_str().to_owned()], std::env::var_os("PATH").as_deref());
-    let none = |_| Failure::new(format!("there is no {}", debugger.display())).attempt(how_to_get).attempt(elsewhere);
+    let found =
+        find_program::find(&[debugger.as_os_str().to_owned()], std::env::var_os("PATH").as_deref());
+    let none = |_| {
+        Failure::new(format!("there is no {}", debugger.display()))
+            .attempt(how_to_get)
+            .attempt(elsewhere)
+    };
     found.map(|found| found.program).map_err(none)
 }
 
@@ -46,11 +56,18 @@ pub fn find_debugger(debugger: &Path, how_to_get: &str, elsewhere: &str) -> Resu
 /// The script cannot be written, or this gdb runs none.
 pub fn with_script(gdb: &Path, script: &str, scratch: &Scratch) -> Result<Command> {
     if !has_python(gdb) {
-        let failure = Failure::new(format!("{} was built without Python, in which our commands are written", gdb.display()));
-        return Err(failure.attempt("the full gdb instead of a minimal one; or --serve HOST:PORT, and `monitor help` in any debugger"));
+        let failure = Failure::new(format!(
+            "{} was built without Python, in which our commands are written",
+            gdb.display()
+        ));
+        return Err(failure.attempt(
+            "the full gdb instead of a minimal one; or --serve HOST:PORT, \
+        and `monitor help` in any debugger",
+        ));
     }
     let path = scratch.path().join("retake.py");
-    std::fs::write(&path, script).map_err(|error| Failure::system("write", path.display(), &error))?;
+    std::fs::write(&path, script)
+        .map_err(|error| Failure::system("write", path.display(), &error))?;
     let mut command = Command::new(gdb);
     // To hash or search large memory takes longer than gdb waits for an answer by itself.
     command.args(["-q", "-iex", "set remotetimeout 600", "-x"]).arg(path);
@@ -71,7 +88,12 @@ pub fn socket(scratch: &Scratch) -> PathBuf {
 ///
 /// # Errors
 /// It cannot be run; the replay diverged.
-pub fn run(session: Session, command: &mut Command, front_end: &FrontEnd, scratch: &Scratch) -> Result<ExitStatus> {
+pub fn run(
+    session: Session,
+    command: &mut Command,
+    front_end: &FrontEnd,
+    scratch: &Scratch,
+) -> Result<ExitStatus> {
     let socket = socket(scratch);
     let failed = |error| Failure::system("make the socket", socket.display(), &error);
     let listener = UnixListener::bind(&socket).map_err(failed)?;
@@ -88,13 +110,16 @@ pub fn run(session: Session, command: &mut Command, front_end: &FrontEnd, scratc
                 Ok(()) // it ended without asking for us
             }
         };
-        let ended = gdb.join().unwrap_or_else(|_| Err(std::io::Error::other("the thread that ran it panicked")));
+        let ended = gdb
+            .join()
+            .unwrap_or_else(|_| Err(std::io::Error::other("the thread that ran it panicked")));
         let status = ended.map_err(|error| Failure::system("run", name.display(), &error));
         served.map_err(failure_of).and(status)
     })
 }
 
-/// Waits until gdb has ended. In the midst of a long command it would not notice that nobody is there for its answer.
+/// Waits until gdb has ended. In the midst of a long command it would not notice that nobody is
+/// there for its answer.
 fn wait(mut gdb: Child, front_end: &FrontEnd) -> std::io::Result<ExitStatus> {
     let watch = process::watch(gdb.id() as i32)?;
     while !process::ended(&watch, LOOK_FOR_FRONT_END_MS) {

@@ -1,4 +1,5 @@
-//! Running lldb on a session. It speaks gdb's protocol; the commands that it does not know go through `monitor`.
+//! Running lldb on a session. It speaks gdb's protocol; the commands that it does not know go
+//! through `monitor`.
 
 use std::fmt::Write;
 use std::os::unix::fs::symlink;
@@ -12,10 +13,23 @@ use crate::failure::{Failure, Result};
 use crate::scratch::Scratch;
 
 /// Commands of ours that lldb passes on as they are. After `seek` and `restart` comes `go`.
-const PASSED_ON: [&str; 11] = ["when", "elapsed", "events", "checkpoint", "checkpoints", "forget", "crash", "output", "seek", "restart", "origin"];
+const PASSED_ON: [&str; 11] = [
+    "when",
+    "elapsed",
+    "events",
+    "checkpoint",
+    "checkpoints",
+    "forget",
+    "crash",
+    "output",
+    "seek",
+    "restart",
+    "origin",
+];
 /// Those after which the program is somewhere else.
 const MOVING: [&str; 2] = ["reverse-continue", "reverse-stepi"];
-/// What comes after one that moves the program: lldb learns of it as of any stop. It must not step off a breakpoint first.
+/// What comes after one that moves the program: lldb learns of it as of any stop. It must not step
+/// off a breakpoint first.
 const GO: &str = "breakpoint disable\nprocess continue\nbreakpoint enable\n";
 
 /// The debugger with this name or path.
@@ -23,32 +37,50 @@ const GO: &str = "breakpoint disable\nprocess continue\nbreakpoint enable\n";
 /// # Errors
 /// There is none.
 pub fn find(lldb: &Path) -> Result<PathBuf> {
-    find_debugger(lldb, "installing it: apt install lldb, dnf install lldb, pacman -S lldb", "--lldb=PATH for one elsewhere, or no --lldb for gdb")
+    find_debugger(
+        lldb,
+        "installing it: apt install lldb, dnf install lldb, pacman -S lldb",
+        "--lldb=PATH for one elsewhere, or no --lldb for gdb",
+    )
 }
 
-/// lldb, to load a script of ours, which connects it. It finds the program and what that has loaded in a tree of links to the recorded files.
+/// lldb, to load a script of ours, which connects it. It finds the program and what that has loaded
+/// in a tree of links to the recorded files.
 ///
 /// # Errors
 /// The script cannot be written.
 pub fn with_script(lldb: &Path, session: &Session, scratch: &Scratch) -> Result<Command> {
     let root = scratch.path().join("root");
     let program = link_files(session, &root);
-    let mut script = String::from("settings set plugin.process.gdb-remote.packet-timeout 600\nsettings set interpreter.echo-commands false\n");
+    let mut script = String::from(
+        "settings set plugin.process.gdb-remote.packet-timeout 600\nsettings set \
+        interpreter.echo-commands false\n",
+    );
     let _ = writeln!(script, "platform select --sysroot \"{}\" remote-linux", root.display());
     if let Some(program) = program {
         let _ = writeln!(script, "target create \"{}\"", program.display());
     }
     for name in PASSED_ON {
-        let _ = writeln!(script, "command regex {name} \"s/(.*)/process plugin packet monitor {name} %1/\"");
+        let _ = writeln!(
+            script,
+            "command regex {name} \"s/(.*)/process plugin packet monitor {name} %1/\""
+        );
     }
     for name in MOVING {
-        let moved = write(scratch, &format!("{name}.quiet"), &format!("process plugin packet monitor {name}\n{GO}"))?;
+        let moved = write(
+            scratch,
+            &format!("{name}.quiet"),
+            &format!("process plugin packet monitor {name}\n{GO}"),
+        )?;
         alias(&mut script, scratch, name, &moved)?;
     }
     let moved = write(scratch, "go.quiet", GO)?;
     alias(&mut script, scratch, "go", &moved)?;
     let script = write(scratch, "start.quiet", &script)?;
-    let connect = format!("process connect --plugin gdb-remote \"unix-connect://{}\"\n", socket(scratch).display());
+    let connect = format!(
+        "process connect --plugin gdb-remote \"unix-connect://{}\"\n",
+        socket(scratch).display()
+    );
     let path = write(scratch, "start", &(source(&script) + &connect))?;
     let mut command = Command::new(lldb);
     command.arg("--source").arg(path);
@@ -69,16 +101,20 @@ fn alias(script: &mut String, scratch: &Scratch, name: &str, moved: &Path) -> Re
 
 fn write(scratch: &Scratch, name: &str, text: &str) -> Result<PathBuf> {
     let path = scratch.path().join(format!("{name}.lldb"));
-    std::fs::write(&path, text).map_err(|error| Failure::system("write", path.display(), &error))?;
+    std::fs::write(&path, text)
+        .map_err(|error| Failure::system("write", path.display(), &error))?;
     Ok(path)
 }
 
-/// Makes the tree; the program in it, if it is in the recording. A file that has no place there is missing, no more.
+/// Makes the tree; the program in it, if it is in the recording. A file that has no place there is
+/// missing, no more.
 fn link_files(session: &Session, root: &Path) -> Option<PathBuf> {
     let mut program = None;
     for (stored, name) in session.loaded_files() {
         // What the program called its files is not ours to trust.
-        let link = root.join(name.split('/').filter(|part| !matches!(*part, "" | "." | "..")).collect::<PathBuf>());
+        let link = root.join(
+            name.split('/').filter(|part| !matches!(*part, "" | "." | "..")).collect::<PathBuf>(),
+        );
         let folder = link.parent().map_or(Ok(()), std::fs::create_dir_all);
         let is_made = folder.and_then(|()| symlink(std::path::absolute(&stored)?, &link)).is_ok();
         if is_made && name == session.program_path() && name.chars().all(means_itself) {

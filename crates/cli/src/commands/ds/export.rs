@@ -45,7 +45,8 @@ pub struct Options {
     text: Vec<String>,
 
     /// How hard Zstandard compresses, from 1 to 22
-    #[arg(short, long, value_name = "LEVEL", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=22))]
+    #[arg(short, long, value_name = "LEVEL", default_value_t = 3,
+        value_parser = clap::value_parser!(i32).range(1..=22))]
     level: i32,
 
     /// Bytes of records in a row group: more compress better, and need more memory
@@ -76,18 +77,30 @@ pub fn run(options: &Options) -> Result<()> {
     let mut output = Output::new();
     if let Some(folder) = &options.parquet {
         let source = files::open(&options.file)?;
-        std::fs::create_dir(folder).map_err(|error| Failure::system("make", folder.display(), &error))?;
-        let made = export_types(source, folder, &what).map_err(|error| failure(&options.file, error))?;
+        std::fs::create_dir(folder)
+            .map_err(|error| Failure::system("make", folder.display(), &error))?;
+        let made =
+            export_types(source, folder, &what).map_err(|error| failure(&options.file, error))?;
         for file in made {
-            output.line(format!("{}: {} records", file.path.display(), text::count(file.records)))?;
+            output.line(format!(
+                "{}: {} records",
+                file.path.display(),
+                text::count(file.records)
+            ))?;
         }
     }
     if let Some(path) = &options.wide {
         let source = files::open_file(&options.file)?;
         let (file, writer) = files::NewFile::create(path)?;
-        let (writer, records) = export_wide(source, writer, &what).map_err(|error| failure(&options.file, error))?;
+        let (writer, records) =
+            export_wide(source, writer, &what).map_err(|error| failure(&options.file, error))?;
         let bytes = file.keep(writer)?;
-        output.line(format!("{}: {} records, {}", path.display(), text::count(records), text::bytes(bytes)))?;
+        output.line(format!(
+            "{}: {} records, {}",
+            path.display(),
+            text::count(records),
+            text::bytes(bytes)
+        ))?;
     }
     output.finish()
 }

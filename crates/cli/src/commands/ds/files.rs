@@ -35,12 +35,17 @@ pub fn failure(path: &Path, error: Error) -> Failure {
     match error {
         Error::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => Failure::output(&error),
         Error::Io(error) => Failure::new(format!("{name}: {error}")),
-        Error::Expression { .. } => Failure::new(error.to_string()).attempt("retake ds info --unused --xml FILE, which shows all types and fields"),
+        Error::Expression { .. } => Failure::new(error.to_string())
+            .attempt("retake ds info --unused --xml FILE, which shows all types and fields"),
         Error::UnknownType { name: wanted } => {
-            let failure = Failure::new(format!("{name}: no type is called {wanted:?}, begins with that or contains it"));
+            let failure = Failure::new(format!(
+                "{name}: no type is called {wanted:?}, begins with that or contains it"
+            ));
             failure.attempt("retake ds info --unused FILE, which lists all types")
         }
-        Error::NotDataSeries { .. } | Error::Request(_) | Error::FieldType { .. } => Failure::new(format!("{name}: {error}")),
+        Error::NotDataSeries { .. } | Error::Request(_) | Error::FieldType { .. } => {
+            Failure::new(format!("{name}: {error}"))
+        }
         Error::Limit { .. } => Failure::new(format!("{name}: {error}")),
         error => Failure::new(format!("{name}: {error}"))
             .likely("the file was cut off while it was written, or changed since")
@@ -67,19 +72,27 @@ impl NewFile {
     pub fn create(path: &Path) -> Result<(Self, BufWriter<File>)> {
         let file = OpenOptions::new().write(true).create_new(true).open(path);
         let file = file.map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => Failure::new(format!("{} exists already", path.display())).attempt("another file for -o"),
+            io::ErrorKind::AlreadyExists => {
+                Failure::new(format!("{} exists already", path.display()))
+                    .attempt("another file for -o")
+            }
             _ => Failure::system("make", path.display(), &error),
         })?;
-        Ok((Self { path: path.to_owned(), is_kept: false }, BufWriter::with_capacity(1 << 18, file)))
+        Ok((
+            Self { path: path.to_owned(), is_kept: false },
+            BufWriter::with_capacity(1 << 18, file),
+        ))
     }
 
     /// The file is whole: it stays. Returns its size.
     pub fn keep(mut self, writer: BufWriter<File>) -> Result<u64> {
-        let written = writer.into_inner().map_err(io::IntoInnerError::into_error).and_then(|mut file| {
-            file.flush()?;
-            file.metadata()
-        });
-        let metadata = written.map_err(|error| Failure::system("write", self.path.display(), &error))?;
+        let written =
+            writer.into_inner().map_err(io::IntoInnerError::into_error).and_then(|mut file| {
+                file.flush()?;
+                file.metadata()
+            });
+        let metadata =
+            written.map_err(|error| Failure::system("write", self.path.display(), &error))?;
         self.is_kept = true;
         Ok(metadata.len())
     }
@@ -95,7 +108,10 @@ impl Drop for NewFile {
 }
 
 /// Runs a tool that prints to standard output.
-pub fn print(path: &Path, tool: impl FnOnce(&mut BufWriter<io::StdoutLock<'static>>) -> retake_dataseries::Result<()>) -> Result<()> {
+pub fn print(
+    path: &Path,
+    tool: impl FnOnce(&mut BufWriter<io::StdoutLock<'static>>) -> retake_dataseries::Result<()>,
+) -> Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     let done = tool(&mut out);
     // What could be read is printed, whatever came behind it.

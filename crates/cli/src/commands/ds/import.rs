@@ -35,7 +35,8 @@ fn parquet_files(path: &Path) -> Result<Vec<PathBuf>> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let entries = fs::read_dir(path).and_then(|entries| entries.collect::<std::io::Result<Vec<_>>>());
+    let entries =
+        fs::read_dir(path).and_then(|entries| entries.collect::<std::io::Result<Vec<_>>>());
     let entries = entries.map_err(|error| Failure::system("read", path.display(), &error))?;
     let mut paths: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "parquet"));
@@ -48,12 +49,19 @@ fn parquet_files(path: &Path) -> Result<Vec<PathBuf>> {
 
 /// Converts, and prints what was made.
 pub fn run(options: &Options) -> Result<()> {
-    let paths: Vec<PathBuf> = options.files.iter().map(|path| parquet_files(path)).collect::<Result<Vec<_>>>()?.concat();
+    let paths: Vec<PathBuf> =
+        options.files.iter().map(|path| parquet_files(path)).collect::<Result<Vec<_>>>()?.concat();
     let what = ImportOptions { writer: options.write.options()? };
     let (file, writer) = files::NewFile::create(&options.write.output)?;
-    let (writer, records) = import(&paths, writer, &what).map_err(|(path, error)| super::export::failure(&path, error))?;
+    let (writer, records) = import(&paths, writer, &what)
+        .map_err(|(path, error)| super::export::failure(&path, error))?;
     let bytes = file.keep(writer)?;
     let mut output = Output::new();
-    output.line(format!("{}: {} records, {}", options.write.output.display(), text::count(records), text::bytes(bytes)))?;
+    output.line(format!(
+        "{}: {} records, {}",
+        options.write.output.display(),
+        text::count(records),
+        text::bytes(bytes)
+    ))?;
     output.finish()
 }

@@ -50,21 +50,39 @@ pub fn run(options: &Options) -> Result<()> {
     let (file, writer) = files::NewFile::create(&options.output)?;
     let what = RecoverOptions { types, ..RecoverOptions::default() };
     let (writer, report) = recover(source, writer, &what).map_err(|error| {
-        let failure = Failure::new(format!("{}: nothing can be saved: {error}", options.file.display()));
-        if options.types_from.is_none() { failure.attempt("--types-from with a sound file of the same kind") } else { failure }
+        let failure =
+            Failure::new(format!("{}: nothing can be saved: {error}", options.file.display()));
+        if options.types_from.is_none() {
+            failure.attempt("--types-from with a sound file of the same kind")
+        } else {
+            failure
+        }
     })?;
     let bytes = file.keep(writer)?;
     let mut output = Output::new();
-    let saved = format!("{} extents with {} records", text::count(report.extents), text::count(report.records));
+    let saved = format!(
+        "{} extents with {} records",
+        text::count(report.extents),
+        text::count(report.records)
+    );
     output.line(format!("{}: {saved}, {}", options.output.display(), text::bytes(bytes)))?;
     if report.is_sound() {
         output.line("nothing was wrong with the file")?;
     } else {
         let end = if report.had_tail { "" } else { "; the end of the file is missing" };
-        output.line(format!("lost: {} bytes in {} places{end}", text::count(report.lost_bytes), text::count(report.lost_ranges)))?;
+        output.line(format!(
+            "lost: {} bytes in {} places{end}",
+            text::count(report.lost_bytes),
+            text::count(report.lost_ranges)
+        ))?;
     }
     for lost in report.lost.iter().take(LISTED_MAX) {
-        output.line(format!("  {} bytes at {}: {}", lost.bytes, lost.offset, text::harmless(&lost.reason)))?;
+        output.line(format!(
+            "  {} bytes at {}: {}",
+            lost.bytes,
+            lost.offset,
+            text::harmless(&lost.reason)
+        ))?;
     }
     if report.lost_ranges > LISTED_MAX as u64 {
         output.line(format!("  and {} more", report.lost_ranges - LISTED_MAX as u64))?;

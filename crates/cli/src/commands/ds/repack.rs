@@ -31,7 +31,8 @@ pub struct Options {
     write: WriteArguments,
 
     /// How hard zlib and bz2 try, from 1 to 9
-    #[arg(short, long, value_name = "LEVEL", default_value_t = 6, value_parser = clap::value_parser!(u8).range(1..=9))]
+    #[arg(short, long, value_name = "LEVEL", default_value_t = 6,
+        value_parser = clap::value_parser!(u8).range(1..=9))]
     level: u8,
 
     /// Byte order of the new file
@@ -67,11 +68,20 @@ pub fn run(options: &Options) -> Result<()> {
     let sources = options.files.iter().map(|file| files::open(file)).collect::<Result<Vec<_>>>()?;
     let (file, writer) = files::NewFile::create(&options.write.output)?;
     // Which of several files an error is about cannot be told.
-    let name = if let [one] = options.files.as_slice() { one.clone() } else { PathBuf::from("one of the files") };
-    let (writer, report) = tools::repack(sources, writer, &what).map_err(|error| files::failure(&name, error))?;
+    let name = if let [one] = options.files.as_slice() {
+        one.clone()
+    } else {
+        PathBuf::from("one of the files")
+    };
+    let (writer, report) =
+        tools::repack(sources, writer, &what).map_err(|error| files::failure(&name, error))?;
     let bytes = file.keep(writer)?;
     let mut output = Output::new();
     let (records, before) = (text::count(report.records_written), text::bytes(report.read_bytes));
-    output.line(format!("{}: {records} records, {} (was {before})", options.write.output.display(), text::bytes(bytes)))?;
+    output.line(format!(
+        "{}: {records} records, {} (was {before})",
+        options.write.output.display(),
+        text::bytes(bytes)
+    ))?;
     output.finish()
 }

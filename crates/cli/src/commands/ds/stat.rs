@@ -36,7 +36,8 @@ pub struct Options {
     values: Vec<String>,
 
     /// Which quantiles, from 0 to 1
-    #[arg(short, long, value_name = "Q", value_delimiter = ',', value_parser = quantile, default_values_t = [0.5, 0.9, 0.99])]
+    #[arg(short, long, value_name = "Q", value_delimiter = ',', value_parser = quantile,
+        default_values_t = [0.5, 0.9, 0.99])]
     quantiles: Vec<f64>,
 
     #[command(flatten)]

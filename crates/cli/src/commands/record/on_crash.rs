@@ -12,25 +12,37 @@ use crate::commands::debug::failure_of;
 use crate::failure::{Failure, Result};
 use crate::text;
 
-/// Debugs a recording if a process in it crashed; where nobody sits at a terminal, prints where it crashed.
+/// Debugs a recording if a process in it crashed; where nobody sits at a terminal, prints where it
+/// crashed.
 ///
 /// # Errors
 /// The recording cannot be read, or no process can be made.
 pub fn look_at(directory: &Path) -> Result<()> {
     let recording = Recording::open(directory)?;
-    let Some(crash) = Crash::find(&recording, None).map_err(failure_of)?.filter(Crash::is_fault) else { return Ok(()) };
+    let Some(crash) = Crash::find(&recording, None).map_err(failure_of)?.filter(Crash::is_fault)
+    else {
+        return Ok(());
+    };
     let name = text::quoted(&directory.to_string_lossy());
-    eprintln!("retake: process {} crashed: {}\n  recorded  {name}", crash.pid, text::harmless(&crash.describe()));
+    eprintln!(
+        "retake: process {} crashed: {}\n  recorded  {name}",
+        crash.pid,
+        text::harmless(&crash.describe())
+    );
     let is_interactive = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     // In a process of its own: a replay must be started where there are no other threads.
-    let own = std::env::current_exe().map_err(|error| Failure::system("find", "this program", &error))?;
+    let own =
+        std::env::current_exe().map_err(|error| Failure::system("find", "this program", &error))?;
     let mut command = Command::new(&own);
     command.arg(if is_interactive { "debug" } else { "backtrace" }).arg(directory);
     if is_interactive {
         retake_kernel::signals::leave_to_children();
     } else {
         // Standard output has what the program printed there, and nothing else.
-        let error = std::io::stderr().as_fd().try_clone_to_owned().map_err(|error| Failure::system("use", "standard error", &error))?;
+        let error = std::io::stderr()
+            .as_fd()
+            .try_clone_to_owned()
+            .map_err(|error| Failure::system("use", "standard error", &error))?;
         command.stdin(Stdio::null()).stdout(error);
     }
     command.status().map(drop).map_err(|error| Failure::system("run", own.display(), &error))

@@ -14,7 +14,8 @@ use crate::text;
 /// How often a terminal is told how far it is.
 const TELL_MS: u128 = 500;
 
-/// Runs the program with the seeds from `first_seed` on. Returns if no run failed; else ends this process as that run ended.
+/// Runs the program with the seeds from `first_seed` on. Returns if no run failed; else ends this
+/// process as that run ended.
 pub fn run(recorder: &Recorder<'_>, first_seed: Option<u64>) -> Result<()> {
     let mut progress = Progress::new(recorder.options.runs);
     for number in 1..=recorder.options.runs {
@@ -50,7 +51,13 @@ fn keep(recorder: &Recorder<'_>, run: &Run) -> Result<()> {
     Ok(())
 }
 
-fn tell(recorder: &Recorder<'_>, run: &Run, number: u64, seed: Option<u64>, interrupted: Option<i32>) {
+fn tell(
+    recorder: &Recorder<'_>,
+    run: &Run,
+    number: u64,
+    seed: Option<u64>,
+    interrupted: Option<i32>,
+) {
     let name = text::quoted(&name_of(recorder, &run.directory));
     let what = match (interrupted, run.ended) {
         (Some(signal), _) => format!("interrupted by {} in", text::signal_name(signal)),
@@ -68,7 +75,11 @@ fn tell(recorder: &Recorder<'_>, run: &Run, number: u64, seed: Option<u64>, inte
 
 /// As the other commands take it.
 fn name_of(recorder: &Recorder<'_>, directory: &Path) -> String {
-    let shown = if recorder.options.output.is_some() { directory } else { Path::new(directory.file_name().unwrap_or_default()) };
+    let shown = if recorder.options.output.is_some() {
+        directory
+    } else {
+        Path::new(directory.file_name().unwrap_or_default())
+    };
     shown.to_string_lossy().into_owned()
 }
 
@@ -86,7 +97,12 @@ struct Progress {
 
 impl Progress {
     fn new(runs: u64) -> Self {
-        Self { runs, is_terminal: std::io::stderr().is_terminal(), started: Instant::now(), told: None }
+        Self {
+            runs,
+            is_terminal: std::io::stderr().is_terminal(),
+            started: Instant::now(),
+            told: None,
+        }
     }
 
     fn show(&mut self, done: u64) {
@@ -95,7 +111,11 @@ impl Progress {
         }
         let rate = done as f64 / self.started.elapsed().as_secs_f64().max(0.001);
         // Whether it can be seen does not matter to the runs.
-        let _ = write!(std::io::stderr(), "\r\x1b[Kretake: {done} of {} without a failure, {rate:.1} a second", self.runs);
+        let _ = write!(
+            std::io::stderr(),
+            "\r\x1b[Kretake: {done} of {} without a failure, {rate:.1} a second",
+            self.runs
+        );
         self.told = Some(Instant::now());
     }
 

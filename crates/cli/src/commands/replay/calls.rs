@@ -15,9 +15,12 @@ use crate::trace_output::TraceOutput;
 /// Replays, prints the calls, and ends this process as the program ended.
 pub fn run(recording: &Recording, options: &Options) -> Result<()> {
     let scratch = Scratch::create()?;
-    let mut output = TraceOutput::new(Filter::default(), None).with_text(Box::new(stderr()), Some(Style::default()));
+    let mut output = TraceOutput::new(Filter::default(), None)
+        .with_text(Box::new(stderr()), Some(Style::default()));
     let wanted = Wanted { quiet: options.quiet, mapped_pages: false };
-    let status = retake_trace::recording::read(recording, wanted, scratch.path(), |observation| output.observe(observation))?;
+    let status = retake_trace::recording::read(recording, wanted, scratch.path(), |observation| {
+        output.observe(observation)
+    })?;
     output.finish()?;
     drop(scratch);
     retake_kernel::signals::end_as(status)

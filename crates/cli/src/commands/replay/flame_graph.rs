@@ -1,4 +1,5 @@
-//! Folded stacks as a picture: a box for each function, as wide as it was seen often, on top of the one that called it.
+//! Folded stacks as a picture: a box for each function, as wide as it was seen often, on top of the
+//! one that called it.
 //!
 //! It is drawn here: inferno, the library for it, has a licence (CDDL) that asks more of whoever
 //! passes retake on than its own licences, and the picture is a rectangle and a text for each box.
@@ -46,13 +47,19 @@ pub fn svg(stacks: &str, title: &str) -> String {
     }
     let height = ROW * (root.depth() as f64 + 1.0) + 2.0 * MARGIN;
     let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {height}\" font-family=\"monospace\" font-size=\"12\">\n\
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {height}\" \
+        font-family=\"monospace\" font-size=\"12\">\n\
          <text x=\"{MARGIN}\" y=\"{}\">{}</text>\n",
         WIDTH + 2.0 * MARGIN,
         MARGIN + ROW - 5.0,
         escaped(title),
     );
-    let place = Place { left: MARGIN, scale: WIDTH / root.count.max(1) as f64, bottom: height - MARGIN - ROW, all: root.count };
+    let place = Place {
+        left: MARGIN,
+        scale: WIDTH / root.count.max(1) as f64,
+        bottom: height - MARGIN - ROW,
+        all: root.count,
+    };
     place.draw("all", &root, &mut svg);
     svg + "</svg>\n"
 }
@@ -75,11 +82,13 @@ impl Place {
         }
         let percent = 100.0 * node.count as f64 / self.all.max(1) as f64;
         let letters = (width / LETTER) as usize;
-        let label = if letters < 3 { String::new() } else { escaped(&crate::text::cut(name, letters)) };
+        let label =
+            if letters < 3 { String::new() } else { escaped(&crate::text::cut(name, letters)) };
         // Writing to a string cannot fail.
         let _ = writeln!(
             svg,
-            "<g><title>{}: {} samples, {percent:.1} %</title><rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{}\" fill=\"{}\"/>\
+            "<g><title>{}: {} samples, {percent:.1} %</title><rect x=\"{:.1}\" y=\"{:.1}\" \
+            width=\"{:.1}\" height=\"{}\" fill=\"{}\"/>\
              <text x=\"{:.1}\" y=\"{:.1}\">{label}</text></g>",
             escaped(name),
             node.count,
@@ -101,7 +110,9 @@ impl Place {
 
 /// The same for the same name, so that pictures can be compared.
 fn colour(name: &str) -> String {
-    let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let hash = name
+        .bytes()
+        .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     format!("rgb({},{},{})", 205 + hash % 50, 80 + (hash >> 8) % 130, (hash >> 16) % 60)
 }
 
@@ -116,7 +127,12 @@ mod tests {
     #[test]
     fn boxes_are_as_wide_as_they_were_seen_often() {
         let svg = svg("main;f<int>;read 3\nmain;g 1\n", "./a & b");
-        for part in ["./a &amp; b", "<title>main: 4 samples, 100.0 %</title>", "<title>f&lt;int&gt;: 3 samples, 75.0 %</title>", "width=\"899.5\""] {
+        for part in [
+            "./a &amp; b",
+            "<title>main: 4 samples, 100.0 %</title>",
+            "<title>f&lt;int&gt;: 3 samples, 75.0 %</title>",
+            "width=\"899.5\"",
+        ] {
             assert!(svg.contains(part), "{part} in {svg}");
         }
         assert_eq!(svg.matches("<rect").count(), 5, "{svg}");

@@ -22,11 +22,16 @@ pub fn run(recording: &Recording, options: &Options) -> Result<()> {
     let session = debug::start(recording, target, Destination::Begin, Keeping::NONE, &scratch)?;
     let result = scratch.path().join("stacks");
     let mut command = gdb::with_script(&found, PROFILE_SCRIPT, &scratch)?;
-    command.args(["-nx", "-batch"]).env("RETAKE_OUTPUT", &result).env("RETAKE_SAMPLES", options.samples.to_string());
+    command
+        .args(["-nx", "-batch"])
+        .env("RETAKE_OUTPUT", &result)
+        .env("RETAKE_SAMPLES", options.samples.to_string());
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     gdb::run(session, &mut command, &FrontEnd::ours(), &scratch)?;
-    let stacks = std::fs::read_to_string(&result)
-        .map_err(|_| Failure::new("gdb did not say what it saw").likely(format!("{} was built without Python", found.display())))?;
+    let stacks = std::fs::read_to_string(&result).map_err(|_| {
+        Failure::new("gdb did not say what it saw")
+            .likely(format!("{} was built without Python", found.display()))
+    })?;
     let is_graph = path.extension().is_some_and(|extension| extension == "svg");
     let title = text::command(&recording.metadata().arguments);
     let content = if is_graph { flame_graph::svg(&stacks, &title) } else { stacks };

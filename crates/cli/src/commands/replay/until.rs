@@ -15,7 +15,13 @@ use crate::text::harmless;
 pub fn run(recording: &Recording, options: &Options) -> Result<()> {
     let target = debug::target_of(recording, options.process.as_deref())?;
     let scratch = Scratch::create()?;
-    let mut session = debug::replay_to(recording, target, options.until.unwrap_or(Destination::End), Keeping::NONE, &scratch)?;
+    let mut session = debug::replay_to(
+        recording,
+        target,
+        options.until.unwrap_or(Destination::End),
+        Keeping::NONE,
+        &scratch,
+    )?;
     if !options.quiet {
         session.write_output(&mut stdout(), &mut stderr()).map_err(failure_of)?;
     }

@@ -47,19 +47,72 @@ impl Options {
     pub fn check(&self) -> Result<()> {
         let has_style = self.const_print_style.as_ref().is_some_and(|style| style != "abbrev");
         let refusals = [
-            (self.detach_on.is_some(), "-b", "programs are traced to their end", "-e '!execve', which leaves out the calls themselves"),
-            (self.daemonize > 0, "-D", "the tracer is always the parent", "retake trace -p PID, from another terminal"),
-            (self.instruction_pointer, "-i", "where calls are made from is not told", "retake record, then retake debug, which stands at any call"),
-            (self.interruptible.is_some(), "-I", "signals reach the program as ever, and end no trace", "the same without it"),
-            (self.stack_traces, "-k", "there are no stack traces of calls", "retake record, then retake debug with `catch syscall` and `backtrace`"),
-            (self.overhead.is_some(), "-O", "times are those from entry to return, with nothing to be taken off", "the same without it"),
-            (self.user.is_some(), "-u", "programs run as whoever starts them", "sudo -u NAME retake trace ..."),
-            (has_style, "-X", "flags and constants are told by name", "retake ds txt of a trace file, which has the numbers"),
-            (self.decode_pids, "-Y", "names of processes are not told", "-e execve, which shows who executes what"),
-            (self.seccomp_bpf, "--seccomp-bpf", "calls that nobody wants to see cost little here", "the same without it"),
+            (
+                self.detach_on.is_some(),
+                "-b",
+                "programs are traced to their end",
+                "-e '!execve', which leaves out the calls themselves",
+            ),
+            (
+                self.daemonize > 0,
+                "-D",
+                "the tracer is always the parent",
+                "retake trace -p PID, from another terminal",
+            ),
+            (
+                self.instruction_pointer,
+                "-i",
+                "where calls are made from is not told",
+                "retake record, then retake debug, which stands at any call",
+            ),
+            (
+                self.interruptible.is_some(),
+                "-I",
+                "signals reach the program as ever, and end no trace",
+                "the same without it",
+            ),
+            (
+                self.stack_traces,
+                "-k",
+                "there are no stack traces of calls",
+                "retake record, then retake debug with `catch syscall` and `backtrace`",
+            ),
+            (
+                self.overhead.is_some(),
+                "-O",
+                "times are those from entry to return, with nothing to be taken off",
+                "the same without it",
+            ),
+            (
+                self.user.is_some(),
+                "-u",
+                "programs run as whoever starts them",
+                "sudo -u NAME retake trace ...",
+            ),
+            (
+                has_style,
+                "-X",
+                "flags and constants are told by name",
+                "retake ds txt of a trace file, which has the numbers",
+            ),
+            (
+                self.decode_pids,
+                "-Y",
+                "names of processes are not told",
+                "-e execve, which shows who executes what",
+            ),
+            (
+                self.seccomp_bpf,
+                "--seccomp-bpf",
+                "calls that nobody wants to see cost little here",
+                "the same without it",
+            ),
         ];
         match refusals.iter().find(|refusal| refusal.0) {
-            Some((_, option, why, instead)) => Err(Failure::new(format!("{option} of strace is not here: {why}")).attempt(*instead)),
+            Some((_, option, why, instead)) => {
+                Err(Failure::new(format!("{option} of strace is not here: {why}"))
+                    .attempt(*instead))
+            }
             None => Ok(()),
         }
     }

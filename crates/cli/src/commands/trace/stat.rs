@@ -50,7 +50,8 @@ pub fn run(options: &Options) -> Result<()> {
     let report = read(options)?;
     if let Some(path) = &options.html {
         let page = report.html(&options.trace.display().to_string());
-        return fs::write(path, page).map_err(|error| Failure::system("write", path.display(), &error));
+        return fs::write(path, page)
+            .map_err(|error| Failure::system("write", path.display(), &error));
     }
     let mut output = Output::new();
     if options.json {
@@ -66,7 +67,8 @@ fn read(options: &Options) -> Result<StatisticsReport> {
         Failure::new(format!("cannot read the trace {}: {error}", options.trace.display()))
             .attempt("retake ds info TRACE, which says what can be read of it")
     };
-    let mut reader = TraceReader::open(&options.trace, &TraceReaderOptions::default()).map_err(failed)?;
+    let mut reader =
+        TraceReader::open(&options.trace, &TraceReaderOptions::default()).map_err(failed)?;
     let mut statistics = Statistics::default();
     while let Some(record) = reader.next_record().map_err(failed)? {
         statistics.add(record);

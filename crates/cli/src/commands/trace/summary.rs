@@ -23,7 +23,8 @@ pub struct Options {
     #[arg(short = 'U', long, value_enum, value_delimiter = ',', value_name = "COLUMNS")]
     summary_columns: Vec<SummaryColumn>,
 
-    /// Times of the summary from entry to return: always done, accepted for those who are used to it
+    /// Times of the summary from entry to return: always done, accepted for those who are used to
+    /// it
     #[arg(short = 'w', long)]
     summary_wall_clock: bool,
 }
@@ -38,7 +39,11 @@ impl Options {
         if self.summary_columns.is_empty() {
             return COLUMNS.to_vec();
         }
-        let chosen = self.summary_columns.iter().map(|column| Column::from(*column)).filter(|column| *column != Column::Name);
+        let chosen = self
+            .summary_columns
+            .iter()
+            .map(|column| Column::from(*column))
+            .filter(|column| *column != Column::Name);
         chosen.chain([Column::Name]).collect()
     }
 }

@@ -65,7 +65,8 @@ impl Scalar<'_> {
     }
 }
 
-/// An expression for records of one type; a field is its number, or nothing if the type does not have it.
+/// An expression for records of one type; a field is its number, or nothing if the type does not
+/// have it.
 #[derive(Debug, Clone)]
 pub struct BoundExpression {
     root: Node<Option<usize>>,
@@ -101,7 +102,9 @@ fn evaluate<'a>(node: &'a Node<Option<usize>>, row: &Row<'a>) -> Scalar<'a> {
         Node::TypeName => Scalar::Bytes(row.extent_type().name().as_bytes()),
         Node::Not(inner) => from_bool(evaluate(inner, row).as_bool().map(|value| !value)),
         Node::Negate(inner) => match evaluate(inner, row) {
-            Scalar::Int(value) => value.checked_neg().map_or(Scalar::Double(-(value as f64)), Scalar::Int),
+            Scalar::Int(value) => {
+                value.checked_neg().map_or(Scalar::Double(-(value as f64)), Scalar::Int)
+            }
             other => other.as_f64().map_or(Scalar::Null, |value| Scalar::Double(-value)),
         },
         Node::IsNull(inner) => Scalar::Bool(evaluate(inner, row) == Scalar::Null),
@@ -116,7 +119,9 @@ fn evaluate<'a>(node: &'a Node<Option<usize>>, row: &Row<'a>) -> Scalar<'a> {
                 right => from_bool(left.and(right)),
             }
         }
-        Node::Binary(operator, left, right) => binary(*operator, evaluate(left, row), evaluate(right, row)),
+        Node::Binary(operator, left, right) => {
+            binary(*operator, evaluate(left, row), evaluate(right, row))
+        }
     }
 }
 

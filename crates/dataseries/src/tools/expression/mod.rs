@@ -1,11 +1,13 @@
 //! Expressions over the fields of a record: filters, and columns that are computed.
 //!
-//! `or`, `and`, `not` (or `||`, `&&`, `!`), comparisons, `like` (a glob), `contains`, `is null`, `is not null`,
-//! `+ - * / % &`, parentheses, numbers, `"strings"` with `\n \t \r \0 \\ \" \xNN`, `true`, `false`, `null`, field
-//! names (in backquotes if they are not words), and `@type` for the name of the record's type.
+//! `or`, `and`, `not` (or `||`, `&&`, `!`), comparisons, `like` (a glob), `contains`, `is null`,
+//! `is not null`, `+ - * / % &`, parentheses, numbers, `"strings"` with `\n \t \r \0 \\ \" \xNN`,
+//! `true`, `false`, `null`, field names (in backquotes if they are not words), and `@type` for the
+//! name of the record's type.
 //!
-//! A field that a type does not have is null there. What is done with null gives null, and a filter that gives null
-//! lets nothing through, as in SQL. Whole numbers that overflow become floating-point numbers.
+//! A field that a type does not have is null there. What is done with null gives null, and a filter
+//! that gives null lets nothing through, as in SQL. Whole numbers that overflow become
+//! floating-point numbers.
 
 mod evaluate;
 mod parse;
@@ -67,7 +69,9 @@ impl<F> Node<F> {
             Self::Not(inner) => Node::Not(Box::new(inner.map(rename))),
             Self::Negate(inner) => Node::Negate(Box::new(inner.map(rename))),
             Self::IsNull(inner) => Node::IsNull(Box::new(inner.map(rename))),
-            Self::Binary(operator, left, right) => Node::Binary(*operator, Box::new(left.map(rename)), Box::new(right.map(rename))),
+            Self::Binary(operator, left, right) => {
+                Node::Binary(*operator, Box::new(left.map(rename)), Box::new(right.map(rename)))
+            }
         }
     }
 }

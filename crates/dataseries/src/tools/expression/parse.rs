@@ -22,7 +22,10 @@ enum Token {
 }
 
 /// All symbols, longer ones before their beginnings.
-const SYMBOLS: [&str; 19] = ["||", "&&", "==", "!=", "<=", ">=", "=", "<", ">", "!", "+", "-", "*", "/", "%", "&", "(", ")", "~"];
+const SYMBOLS: [&str; 19] = [
+    "||", "&&", "==", "!=", "<=", ">=", "=", "<", ">", "!", "+", "-", "*", "/", "%", "&", "(", ")",
+    "~",
+];
 
 /// Operators by how tightly they bind, loosest first.
 const LEVELS: [&[(&str, Binary)]; 5] = [
@@ -41,7 +44,12 @@ const LEVELS: [&[(&str, Binary)]; 5] = [
         ("contains", Binary::Contains),
     ],
     &[("+", Binary::Add), ("-", Binary::Subtract)],
-    &[("*", Binary::Multiply), ("/", Binary::Divide), ("%", Binary::Remainder), ("&", Binary::BitAnd)],
+    &[
+        ("*", Binary::Multiply),
+        ("/", Binary::Divide),
+        ("%", Binary::Remainder),
+        ("&", Binary::BitAnd),
+    ],
 ];
 
 /// Parses a whole text.
@@ -68,7 +76,11 @@ struct Parser<'a> {
 
 impl Parser<'_> {
     fn error(&self, what: impl Into<String>) -> Error {
-        Error::Expression { text: self.text.to_owned(), column: self.token_at + 1, what: what.into() }
+        Error::Expression {
+            text: self.text.to_owned(),
+            column: self.token_at + 1,
+            what: what.into(),
+        }
     }
 
     /// Counts a node.
@@ -131,7 +143,8 @@ impl Parser<'_> {
             return Err(self.error("nested too deeply"));
         }
         let node = if self.is("!") || self.is("not") {
-            // `not a == b` negates the comparison, as in SQL; `!a == b` only its left side, as in C.
+            // `not a == b` negates the comparison, as in SQL; `!a == b` only its left side, as in
+            // C.
             let level = if self.is("not") { 2 } else { LEVELS.len() };
             self.advance()?;
             let inner = self.level(level)?;
@@ -188,7 +201,8 @@ impl Parser<'_> {
             self.token = Token::End;
             return Ok(());
         };
-        let starts_number = first.is_ascii_digit() || first == '.' && trimmed[1..].starts_with(|next: char| next.is_ascii_digit());
+        let starts_number = first.is_ascii_digit()
+            || first == '.' && trimmed[1..].starts_with(|next: char| next.is_ascii_digit());
         self.token = if starts_number {
             self.scan_number(trimmed)?
         } else if first == '"' || first == '\'' {
@@ -202,7 +216,9 @@ impl Parser<'_> {
             Token::Quoted(name.to_owned())
         } else if first.is_alphabetic() || first == '_' || first == '@' {
             let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | ':');
-            let end = trimmed[first.len_utf8()..].find(|c| !is_part(c)).map_or(trimmed.len(), |end| end + first.len_utf8());
+            let end = trimmed[first.len_utf8()..]
+                .find(|c| !is_part(c))
+                .map_or(trimmed.len(), |end| end + first.len_utf8());
             self.at += end;
             Token::Word(trimmed[..end].to_owned())
         } else {
@@ -218,7 +234,8 @@ impl Parser<'_> {
         let mut end = 0;
         let bytes = text.as_bytes();
         while end < bytes.len() {
-            let after_exponent = end > 0 && matches!(bytes[end - 1], b'e' | b'E') && !text.starts_with("0x");
+            let after_exponent =
+                end > 0 && matches!(bytes[end - 1], b'e' | b'E') && !text.starts_with("0x");
             match bytes[end] {
                 b'.' | b'_' => {}
                 b'+' | b'-' if after_exponent => {}
@@ -260,7 +277,8 @@ impl Parser<'_> {
                 Some(b'r') => b'\r',
                 Some(b'0') => 0,
                 Some(b'x') => {
-                    let mut digit = || bytes.next().and_then(|(_, byte)| char::from(byte).to_digit(16));
+                    let mut digit =
+                        || bytes.next().and_then(|(_, byte)| char::from(byte).to_digit(16));
                     match (digit(), digit()) {
                         (Some(high), Some(low)) => (high * 16 + low) as u8,
                         _ => return Err(self.error("\\x needs two hexadecimal digits")),

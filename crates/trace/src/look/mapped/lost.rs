@@ -11,13 +11,21 @@ impl MappedFiles {
         self.processes.remove(&pid);
     }
 
-    /// Takes what a process can no longer show, because a call has just taken its pages away: those of `lost`, and all of mappings that are gone.
-    pub fn collect_lost(&mut self, pid: i32, lost: &Range<u64>, time_ns: u64, sink: Sink<'_>) -> io::Result<()> {
+    /// Takes what a process can no longer show, because a call has just taken its pages away: those
+    /// of `lost`, and all of mappings that are gone.
+    pub fn collect_lost(
+        &mut self,
+        pid: i32,
+        lost: &Range<u64>,
+        time_ns: u64,
+        sink: Sink<'_>,
+    ) -> io::Result<()> {
         let before = self.processes.get(&pid).cloned().unwrap_or_default();
         self.note(pid);
         let now = self.processes.get(&pid).cloned().unwrap_or_default();
         for region in before {
-            let kept = now.iter().filter(|other| agree(other, &region)).map(|other| other.range.clone());
+            let kept =
+                now.iter().filter(|other| agree(other, &region)).map(|other| other.range.clone());
             let mut parts = without(region.range.clone(), kept);
             parts.push(lost.start.max(region.range.start)..lost.end.min(region.range.end));
             for part in parts.into_iter().filter(|part| !part.is_empty()) {
@@ -30,14 +38,17 @@ impl MappedFiles {
 
 /// Whether two regions show the same bytes at the same addresses, where they overlap.
 fn agree(one: &Region, other: &Region) -> bool {
-    one.file == other.file && one.offset.wrapping_sub(one.range.start) == other.offset.wrapping_sub(other.range.start)
+    one.file == other.file
+        && one.offset.wrapping_sub(one.range.start) == other.offset.wrapping_sub(other.range.start)
 }
 
 /// A range without some others.
 fn without(range: Range<u64>, others: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
     let mut left = vec![range];
     for other in others {
-        let cut = |part: Range<u64>| [part.start..part.end.min(other.start), part.start.max(other.end)..part.end];
+        let cut = |part: Range<u64>| {
+            [part.start..part.end.min(other.start), part.start.max(other.end)..part.end]
+        };
         left = left.into_iter().flat_map(cut).filter(|part| !part.is_empty()).collect();
     }
     left
