@@ -6,6 +6,73 @@ use std::time::Duration;
 
 use super::Place;
 
+/// Functions that a user may call.
+pub const CALLED: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <fcntl.h>
+int counter = 10;
+double half(double x) { return x / 2; }
+int add(int x)
+{
+	counter += x;
+	return counter;
+}
+int say(const char *text)
+{
+	char line[64];
+	snprintf(line, sizeof line, "said %s\n", text);
+	return write(1, line, strlen(line));
+}
+int leave(const char *path) { return open(path, O_CREAT | O_WRONLY, 0600); }
+int large(void)
+{
+	char *bytes = malloc(1 << 20);
+	memset(bytes, 1, 1 << 20);
+	return bytes[4096];
+}
+int quit(void) { exit(9); }
+int stop(int x) { return x + 1; }
+int main(void)
+{
+	char *text = strdup("program");
+	int pid = getpid();
+	stop(pid);
+	printf("%s %d\n", text, counter);
+	return counter;
+}
+"#;
+
+/// Computes for long without an event.
+pub const BUSY: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int once;
+unsigned long rounds, total;
+unsigned long mix(unsigned long x, unsigned long i)
+{
+	return x * 6364136223846793005UL + i;
+}
+int done(unsigned long x) { return x & 7; }
+int main(int argc, char **argv)
+{
+	unsigned long x = 1;
+	rounds = strtoul(argv[1], NULL, 10);
+	getpid();
+	for (unsigned long i = 0; i < rounds; i++) {
+		x = mix(x, i);
+		if (i == rounds / 50)
+			once = 1;
+	}
+	total = x;
+	getpid();
+	return done(x);
+}
+"#;
+
 /// Many commands in one run, on a machine that may be busy.
 const TIME_LIMIT: Duration = Duration::from_secs(240);
 

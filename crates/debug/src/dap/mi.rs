@@ -64,7 +64,7 @@ pub(crate) fn quoted(text: &str) -> String {
             '\t' => quoted.push_str("\\t"),
             // Writing to a string cannot fail.
             _ if character.is_ascii_control() => {
-                drop(write!(quoted, "\\{:03o}", u32::from(character)))
+                let _ = write!(quoted, "\\{:03o}", u32::from(character));
             }
             _ => quoted.push(character),
         }
