@@ -1,5 +1,7 @@
-//! Style that a machine can check: length of files, a header comment in each, nothing that belongs
-//! to one machine, no open ends. Generated files are left alone.
+//! Style that a machine can check: length of files, width of lines, a header comment in each,
+//! nothing that belongs to one machine, no open ends. Generated files are left alone.
+
+mod columns;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,6 +18,9 @@ const SKIPPED_FOLDERS: [&str; 7] =
 /// What is read at all.
 const TEXT_ENDINGS: [&str; 12] =
     ["rs", "c", "h", "S", "s", "md", "toml", "tbl", "sh", "py", "yml", "ld"];
+
+/// Programs that tests and benchmarks run.
+const PROGRAMS: [&str; 3] = ["tests", "benches", "examples"];
 
 const SOURCE_ENDINGS: [&str; 5] = ["rs", "c", "h", "S", "s"];
 
@@ -86,6 +91,12 @@ pub fn check_file(path: &Path, text: &str, complaints: &mut Vec<String>) {
         }
         if !has_header_comment(path, text) {
             complain(1, "no comment at the top that says what the file is for");
+        }
+    }
+    if has_ending(path, &SOURCE_ENDINGS) && !PROGRAMS.iter().any(|folder| path.starts_with(folder))
+    {
+        for line in columns::wide_lines(text) {
+            complain(line, &format!("more than {} columns", columns::MOST_COLUMNS));
         }
     }
     for (index, line) in text.lines().enumerate() {

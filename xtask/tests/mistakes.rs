@@ -170,6 +170,8 @@ fn tidy_finds_what_it_looks_for() {
         complaints("a.rs", &format!("//! Long.\n{}", "x\n".repeat(800))),
         ["a.rs:801: 801 lines; 800 are the most"]
     );
+    let wide = format!("//! Purpose.\n{}\n", "x".repeat(101));
+    assert_eq!(complaints("a.rs", &wide), ["a.rs:2: more than 100 columns"]);
     let open_end = format!("//! Purpose.\n// {}: later\n", ["TO", "DO"].concat());
     assert_eq!(complaints("a.rs", &open_end), ["a.rs:2: an open end"]);
     let path = format!("see {}\n", ["/wo", "rk/main/x"].concat());

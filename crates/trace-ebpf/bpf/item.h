@@ -1,4 +1,5 @@
-/* Items: pieces of a program's memory, copied into the record that is being written. Paper: [RE-ANIMATOR §2.3]. */
+/* Items: pieces of a program's memory, copied into the record that is being written. Paper:
+ * [RE-ANIMATOR §2.3]. */
 #ifndef RETAKE_BPF_ITEM_H
 #define RETAKE_BPF_ITEM_H
 
@@ -33,7 +34,8 @@ INLINE u64 word_at(u64 address, u32 width)
 	return value;
 }
 
-INLINE void describe(struct item *item, u32 argument, u32 direction, u32 kept, u32 total, u64 address)
+INLINE void describe(
+	struct item *item, u32 argument, u32 direction, u32 kept, u32 total, u64 address)
 {
 	item->argument = argument;
 	item->direction = direction;
@@ -44,7 +46,8 @@ INLINE void describe(struct item *item, u32 argument, u32 direction, u32 kept, u
 	item->address = address;
 }
 
-/* One item of `total` bytes, `kept` of them with their contents. `what`: the argument, and the direction above it. */
+/* One item of `total` bytes, `kept` of them with their contents. `what`: the argument, and the
+ * direction above it. */
 APART u32 put(u64 address, u32 total, u32 kept, u32 what)
 {
 	struct ring *ring = own_ring();
@@ -62,7 +65,8 @@ APART u32 put(u64 address, u32 total, u32 kept, u32 what)
 	describe((struct item *)at, what & 0xff, what >> 8, kept, total, address);
 	if (kept) {
 		*(u64 *)(at + sizeof(struct item) + ((kept - 1) & 0xffff8)) = 0; /* the padding */
-		if (read_user(at + sizeof(struct item), kept & (RECORD_LIMIT | (RECORD_LIMIT - 1)), (const void *)address) != 0) {
+		if (read_user(at + sizeof(struct item), kept & (RECORD_LIMIT | (RECORD_LIMIT - 1)),
+			    (const void *)address) != 0) {
 			work->failed |= WORK_FAULTED;
 			return 0;
 		}
@@ -103,7 +107,8 @@ APART u32 put_string(u64 address, u32 what)
 		return 0;
 	}
 	u32 bytes = (u32)length - 1;
-	/* What was cut has no NUL of its own in memory at this place; the kernel refuses such paths. */
+	/* What was cut has no NUL of its own in memory at this place; the kernel refuses such
+	 * paths. */
 	u32 padded = (bytes + 7) & ~7u;
 	u32 i = bytes;
 	for (u32 step = 0; step < 7; step++, i++)
@@ -117,7 +122,9 @@ APART u32 put_string(u64 address, u32 what)
 /* One of the vectors of an array. */
 static long one_vector(u32 index, void *context)
 {
-	struct { u64 address, bytes; } vector;
+	struct {
+		u64 address, bytes;
+	} vector;
 	struct work *work = own_work();
 	if (!work || work->failed)
 		return 1;
@@ -170,7 +177,8 @@ APART u32 put_message(u64 address, u64 limit, u32 with_data, u32 what)
 	if (with_data) {
 		take(message.name, message.name_bytes > 128 ? 128 : message.name_bytes, 0, what);
 		put_vectors(message.vectors, count, limit, what);
-		take(message.control, message.control_bytes > 0x10000 ? 0x10000 : message.control_bytes, 0, what);
+		take(message.control,
+			message.control_bytes > 0x10000 ? 0x10000 : message.control_bytes, 0, what);
 	}
 	return 1;
 }
@@ -208,7 +216,8 @@ static long one_string(u32 index, void *context)
 	u8 *at = place(ring, work, size);
 	if (!at)
 		return 1;
-	i64 length = read_user_string(at + sizeof(struct item), PATH_LIMIT * 32, (const void *)pointer);
+	i64 length =
+		read_user_string(at + sizeof(struct item), PATH_LIMIT * 32, (const void *)pointer);
 	if (length <= 0 || length > PATH_LIMIT * 32) {
 		work->failed |= WORK_FAULTED;
 		return 1;

@@ -1,4 +1,5 @@
-/* What is used of the kernel: helper functions by number, and the few fields that are read, which the loader finds by BTF wherever they are. */
+/* What is used of the kernel: helper functions by number, and the few fields that are read, which
+ * the loader finds by BTF wherever they are. */
 #ifndef RETAKE_BPF_KERNEL_H
 #define RETAKE_BPF_KERNEL_H
 
@@ -14,7 +15,8 @@ typedef long long i64;
 /* Verified once, by itself, whatever it is called with. */
 #define APART __attribute__((noinline))
 
-/* The number that is checked and the one that is used become the same register, which is all that the verifier follows. */
+/* The number that is checked and the one that is used become the same register, which is all that
+ * the verifier follows. */
 #define AS_CHECKED(number) __asm__ volatile("" : "+r"(number))
 
 #define BPF_MAP_TYPE_HASH 1
@@ -26,7 +28,7 @@ typedef long long i64;
 #define BPF_LOCAL_STORAGE_GET_F_CREATE 1
 
 /* How a map is described to the loader: by the types of the members of a structure. */
-#define NUMBER(name, value) int (*name)[value]
+#define NUMBER(name, value) int(*name)[value]
 #define TYPE(name, type) type *name
 
 /* Fields are found by name in the running kernel's BTF. */
@@ -68,7 +70,8 @@ struct linux_binprm {
 #pragma clang attribute pop
 
 static void *(*const map_lookup)(void *map, const void *key) = (void *)1;
-static long (*const map_update)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
+static long (*const map_update)(
+	void *map, const void *key, const void *value, u64 flags) = (void *)2;
 static u64 (*const now_ns)(void) = (void *)5;
 static u32 (*const processor)(void) = (void *)8;
 static u64 (*const current_ids)(void) = (void *)14;

@@ -1,4 +1,5 @@
-/* Which calls have to do with mapped files: their threads are held at return, for user space to look at what was read and stored without a call. */
+/* Which calls have to do with mapped files: their threads are held at return, for user space to
+ * look at what was read and stored without a call. */
 #ifndef RETAKE_BPF_MAPPED_H
 #define RETAKE_BPF_MAPPED_H
 
@@ -17,7 +18,8 @@
 
 #define MAP_FIXED 0x10
 #define MAP_ANONYMOUS 0x20
-/* Loaders give it for the segments of programs and libraries, which are not data; it has no other meaning. */
+/* Loaders give it for the segments of programs and libraries, which are not data; it has no other
+ * meaning. */
 #define MAP_DENYWRITE 0x800
 
 INLINE u32 has_mappings(u32 process) { return map_lookup(&mappers, &process) != 0; }
@@ -50,25 +52,25 @@ INLINE u32 is_mapped_to_write(u32 descriptor)
 	return writers > 0;
 }
 
-/* A call that has succeeded. Those that write to a file need not be looked at: what they leave of the stores before them is seen later. */
+/* A call that has succeeded. Those that write to a file need not be looked at: what they leave of
+ * the stores before them is seen later. */
 INLINE u32 concerns_mapped_file(struct thread *thread, i64 result)
 {
 	u32 process = current_ids() >> 32;
 	u64 flags = thread->arguments[3];
 	switch (thread->number) {
 	case MMAP:
-		return !(flags & (MAP_ANONYMOUS | MAP_DENYWRITE)) || (flags & MAP_FIXED && has_mappings(process));
+		return !(flags & (MAP_ANONYMOUS | MAP_DENYWRITE)) ||
+		       (flags & MAP_FIXED && has_mappings(process));
 	case MUNMAP:
 	case MREMAP:
 	case MSYNC:
-	case MADVISE:
-		return has_mappings(process);
+	case MADVISE: return has_mappings(process);
 	case READ:
 	case PREAD:
 	case READV:
 	case PREADV:
-	case PREADV2:
-		return result > 0 && is_mapped_to_write((u32)thread->arguments[0]);
+	case PREADV2: return result > 0 && is_mapped_to_write((u32)thread->arguments[0]);
 	}
 	return 0;
 }

@@ -1,7 +1,9 @@
-/* The programs in the kernel that follow system calls. Arguments are kept at entry; data are copied at return, when their pages are there.
+/* The programs in the kernel that follow system calls. Arguments are kept at entry; data are copied
+ * at return, when their pages are there.
  *
- * What cannot be copied here (a page that is not in memory after all, a shape that is walked too seldom to be worth it, more than fits) is read
- * by user space while the thread is held: SIGSTOP is sent to it, which its tracer catches before the program sees anything. */
+ * What cannot be copied here (a page that is not in memory after all, a shape that is walked too
+ * seldom to be worth it, more than fits) is read by user space while the thread is held: SIGSTOP is
+ * sent to it, which its tracer catches before the program sees anything. */
 #include "mapped.h"
 #include "walk.h"
 
@@ -48,7 +50,8 @@ INLINE void copy_words(u64 *to, const u64 *from)
 }
 
 /* Begins a CALL event, up to where data come. Returns the offset behind it. */
-INLINE u32 begin_call(struct ring *ring, struct work *work, struct thread *thread, u32 count, i64 result, u64 returned_ns)
+INLINE u32 begin_call(struct ring *ring, struct work *work, struct thread *thread, u32 count,
+	i64 result, u64 returned_ns)
 {
 	u8 *at = place(ring, work, sizeof(struct record));
 	if (!at)
@@ -62,7 +65,8 @@ INLINE u32 begin_call(struct ring *ring, struct work *work, struct thread *threa
 	for (u32 i = 0; i < 6; i++)
 		if (i < count)
 			arguments[i] = thread->arguments[i];
-	struct times_item *times = (struct times_item *)(at + sizeof *event + (count > 6 ? 6 : count) * 8);
+	struct times_item *times =
+		(struct times_item *)(at + sizeof *event + (count > 6 ? 6 : count) * 8);
 	describe(&times->item, 0, ITEM_TIMES, 24, 24, 0);
 	times->entered_ns = thread->entered_ns;
 	times->returned_ns = returned_ns;
@@ -77,7 +81,8 @@ INLINE void finish_event(struct ring *ring, struct work *work)
 		event->size = work->size - sizeof(struct record);
 }
 
-INLINE void end_call(struct ring *ring, struct work *work, struct thread *thread, u32 behind, u32 held)
+INLINE void end_call(
+	struct ring *ring, struct work *work, struct thread *thread, u32 behind, u32 held)
 {
 	u32 kind = RECORD_CALL, flags = 0;
 	if (held) {
@@ -102,14 +107,18 @@ INLINE u32 matters_at_entry(const struct call_row *row)
 	u32 matters = 0;
 	for (u32 i = 0; i < 6 && i < row->argument_count; i++) {
 		const struct argument_rule *rule = &row->arguments[i];
-		matters |= rule->direction == DIRECTION_INOUT || rule->shape == SHAPE_STRINGS || (rule->shape == SHAPE_MSGHDR && rule->direction == DIRECTION_OUT) ||
-		           rule->length_rule == LENGTH_COUNTED || rule->length_rule == LENGTH_POINTEE32 || rule->length_rule == LENGTH_POINTEE64;
+		matters |= rule->direction == DIRECTION_INOUT || rule->shape == SHAPE_STRINGS ||
+			   (rule->shape == SHAPE_MSGHDR && rule->direction == DIRECTION_OUT) ||
+			   rule->length_rule == LENGTH_COUNTED ||
+			   rule->length_rule == LENGTH_POINTEE32 ||
+			   rule->length_rule == LENGTH_POINTEE64;
 	}
 	return matters;
 }
 
 /* Copies what the call may change before it returns. */
-INLINE void inputs_at_entry(struct thread *thread, u32 number, u32 index, const struct call_row *row)
+INLINE void inputs_at_entry(
+	struct thread *thread, u32 number, u32 index, const struct call_row *row)
 {
 	struct ring *ring = own_ring();
 	struct work *work = own_work();
@@ -194,16 +203,19 @@ int call_entered(u64 *context)
 	return 0;
 }
 
-/* Data that went from descriptor to descriptor are in nobody's memory: user space reads them where they are now. */
+/* Data that went from descriptor to descriptor are in nobody's memory: user space reads them where
+ * they are now. */
 INLINE u32 moved_data(struct thread *thread, i64 result)
 {
 	u32 number = thread->number, command = (u32)thread->arguments[1];
 	if (number == IOCTL)
 		return result == 0 && (command == FICLONE || command == FICLONERANGE);
-	return result > 0 && (number == SENDFILE || number == SPLICE || number == TEE || number == COPY_FILE_RANGE);
+	return result > 0 && (number == SENDFILE || number == SPLICE || number == TEE ||
+				     number == COPY_FILE_RANGE);
 }
 
-INLINE u32 data_of_call(struct work *work, struct thread *thread, u32 index, const struct call_row *row, u32 failed)
+INLINE u32 data_of_call(
+	struct work *work, struct thread *thread, u32 index, const struct call_row *row, u32 failed)
 {
 	u32 held = thread->faulted;
 	for (u32 i = 0; i < 6 && i < row->argument_count; i++)
@@ -214,10 +226,12 @@ INLINE u32 data_of_call(struct work *work, struct thread *thread, u32 index, con
 	return held | work->failed;
 }
 
-/* A call that waited and was woken by SIGKILL seems to return, to be restarted; its thread never sees that. */
+/* A call that waited and was woken by SIGKILL seems to return, to be restarted; its thread never
+ * sees that. */
 INLINE u32 was_killed_in_call(i64 result)
 {
-	return result >= -516 && result <= -512 && current_task()->pending.signal.sig[0] & 1ULL << (SIGKILL - 1);
+	return result >= -516 && result <= -512 &&
+	       current_task()->pending.signal.sig[0] & 1ULL << (SIGKILL - 1);
 }
 
 SECTION("tp_btf/sys_exit")
@@ -242,15 +256,18 @@ int call_returned(u64 *context)
 	u32 index = row_index(thread->number, thread->arguments);
 	const struct call_row *row = row_at(index);
 	u32 failed = result < 0 && result >= -4095;
-	u32 behind = begin_call(ring, work, thread, row ? row->argument_count : 0, result, real_time());
+	u32 behind =
+		begin_call(ring, work, thread, row ? row->argument_count : 0, result, real_time());
 	if (!behind)
 		return 0;
 	work->size = behind;
 	copy_words(work->arguments, thread->arguments);
 	copy_words(work->before, thread->before);
 	work->result = result < 0 ? 0 : result;
-	u32 is_looked_at = LOOKS && !failed && (moved_data(thread, result) || concerns_mapped_file(thread, result));
-	u32 held = !has_room || is_looked_at || (row && data_of_call(work, thread, index, row, failed));
+	u32 is_looked_at = LOOKS && !failed &&
+			   (moved_data(thread, result) || concerns_mapped_file(thread, result));
+	u32 held = !has_room || is_looked_at ||
+		   (row && data_of_call(work, thread, index, row, failed));
 	end_call(ring, work, thread, behind, held);
 	return 0;
 }
@@ -335,7 +352,8 @@ int signal_delivered(u64 *context)
 	struct thread *thread = own_thread();
 	struct ring *ring = own_ring();
 	struct work *work = own_work();
-	if (!thread || thread->flags & THREAD_AWAITS_EXEC || !ring || !work || context[0] == SIGKILL)
+	if (!thread || thread->flags & THREAD_AWAITS_EXEC || !ring || !work ||
+		context[0] == SIGKILL)
 		return 0; /* SIGKILL is the end, which is told there */
 	if (!begin(ring, work, RING_BYTES - SMALL_RECORD)) {
 		lose();

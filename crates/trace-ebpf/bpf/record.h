@@ -1,7 +1,8 @@
 /* Records, and the rings they go through to user space. `src/record.rs` reads them.
  *
- * One ring a processor: programs at trace points run with preemption off, so that each ring has one writer at a time and needs no lock. A record
- * is contiguous: behind the ring there is room for the longest one. It counts once `head` is past it. */
+ * One ring a processor: programs at trace points run with preemption off, so that each ring has one
+ * writer at a time and needs no lock. A record is contiguous: behind the ring there is room for the
+ * longest one. It counts once `head` is past it. */
 #ifndef RETAKE_BPF_RECORD_H
 #define RETAKE_BPF_RECORD_H
 
@@ -20,8 +21,10 @@
 #define SMALL_RECORD 512u
 
 enum {
-	RECORD_CALL,   /* a CALL event */
-	RECORD_HELD,   /* a CALL event without data, which are to be read while the thread is held: see `held_tail` behind it */
+	RECORD_CALL, /* a CALL event */
+	/* A CALL event without data, which are to be read while the thread is held: see `held_tail`
+	   behind it. */
+	RECORD_HELD,
 	RECORD_INPUTS, /* items of the call that the thread is in */
 	RECORD_EVENT,  /* another event */
 	RECORD_START,  /* `start_body`: the first of a thread */
@@ -29,7 +32,10 @@ enum {
 	RECORD_END     /* the wait status: the last of a thread */
 };
 
-enum { FLAG_STOPPED = 1 /* the thread was sent the signal that holds it */, FLAG_FAULTED = 2 /* not all inputs could be read */ };
+enum {
+	FLAG_STOPPED = 1 /* the thread was sent the signal that holds it */,
+	FLAG_FAULTED = 2 /* not all inputs could be read */
+};
 
 struct record {
 	u32 bytes; /* with this header, a multiple of 8 */
@@ -41,7 +47,7 @@ struct record {
 };
 
 struct ring {
-	u64 head, unused[7]; /* written here */
+	u64 head, unused[7];  /* written here */
 	u64 tail, unused2[7]; /* written by user space */
 	u8 unused3[4096 - 128];
 	u8 bytes[RING_BYTES + 2 * RECORD_LIMIT + 4096];
@@ -77,14 +83,14 @@ struct {
 
 /* The record that this processor is writing. */
 struct work {
-	u64 head;      /* where it begins */
-	u32 size;      /* so far */
-	u32 failed;    /* WORK_... */
+	u64 head;   /* where it begins */
+	u32 size;   /* so far */
+	u32 failed; /* WORK_... */
 	u64 arguments[6];
 	u64 before[6];
 	u64 result;
-	u64 limit;     /* bytes of vectors still to come */
-	u64 array;     /* that is walked */
+	u64 limit; /* bytes of vectors still to come */
+	u64 array; /* that is walked */
 	u32 argument, direction;
 	u32 is_data;
 	u32 count;
@@ -101,8 +107,10 @@ struct {
 
 /* What user space sets before it loads the programs. */
 const volatile u64 REAL_TIME_OFFSET = 0; /* nanoseconds from the monotonic clock to 1970 */
-const volatile u64 DATA_LIMIT = ~0ULL;   /* bytes kept of each buffer that means nothing to the kernel */
-const volatile u64 LOOKS = 0;            /* whether threads are held where user space shall look for what no register shows */
+/* Bytes kept of each buffer that means nothing to the kernel. */
+const volatile u64 DATA_LIMIT = ~0ULL;
+/* Whether threads are held where user space shall look for what no register shows. */
+const volatile u64 LOOKS = 0;
 
 /* What user space reads. */
 struct counters {
@@ -146,7 +154,8 @@ INLINE struct work *own_work(void)
 
 INLINE u64 real_time(void) { return now_ns() + REAL_TIME_OFFSET; }
 
-/* A place in the record that is being written, with room behind it for what a record may have. NULL if it is none. */
+/* A place in the record that is being written, with room behind it for what a record may have. NULL
+ * if it is none. */
 INLINE u8 *place(struct ring *ring, struct work *work, u32 offset)
 {
 	u32 base = (u32)work->head & RING_MASK;
@@ -166,7 +175,8 @@ INLINE u32 begin(struct ring *ring, struct work *work, u32 water)
 }
 
 /* Makes the record count. Whoever has filled the ring too far is held behind it. */
-INLINE void publish(struct ring *ring, struct work *work, struct thread *thread, u32 kind, u32 flags)
+INLINE void publish(
+	struct ring *ring, struct work *work, struct thread *thread, u32 kind, u32 flags)
 {
 	u32 size = work->size;
 	struct record *record = (struct record *)place(ring, work, 0);
@@ -177,7 +187,8 @@ INLINE void publish(struct ring *ring, struct work *work, struct thread *thread,
 	if (used > HIGH_WATER && kind == RECORD_CALL)
 		flags |= FLAG_STOPPED;
 	/* Without a tracer the program would stop for good. */
-	if (flags & FLAG_STOPPED && (!current_task()->ptrace || signal_thread(19 /* SIGSTOP */) != 0))
+	if (flags & FLAG_STOPPED &&
+		(!current_task()->ptrace || signal_thread(19 /* SIGSTOP */) != 0))
 		flags &= ~FLAG_STOPPED;
 	record->bytes = size;
 	record->kind = kind;

@@ -1,4 +1,5 @@
-/* What a call reads and writes, as its row of the table says. `walk.rs` and the runtime's `walk.c` read the same rows. */
+/* What a call reads and writes, as its row of the table says. `walk.rs` and the runtime's `walk.c`
+ * read the same rows. */
 #ifndef RETAKE_BPF_WALK_H
 #define RETAKE_BPF_WALK_H
 
@@ -53,7 +54,10 @@ INLINE const struct call_row *row_at(u32 index)
 INLINE u64 not_negative(u64 value) { return (i64)value < 0 ? 0 : value; }
 INLINE u64 smaller(u64 a, u64 b) { return a < b ? a : b; }
 
-INLINE u64 argument_of(struct work *work, u32 index) { return index < 6 ? work->arguments[index] : 0; }
+INLINE u64 argument_of(struct work *work, u32 index)
+{
+	return index < 6 ? work->arguments[index] : 0;
+}
 
 /* A value-result length as it is now. */
 INLINE u64 length_there(struct work *work, const struct argument_rule *rule, u64 address)
@@ -61,7 +65,9 @@ INLINE u64 length_there(struct work *work, const struct argument_rule *rule, u64
 	switch (rule->length_rule) {
 	case LENGTH_POINTEE32: return word_at(argument_of(work, rule->length_argument), 4);
 	case LENGTH_POINTEE64: return word_at(argument_of(work, rule->length_argument), 8);
-	case LENGTH_COUNTED: return address ? word_at(address + rule->length_argument, rule->length_argument2) : 0;
+	case LENGTH_COUNTED:
+		return address ? word_at(address + rule->length_argument, rule->length_argument2)
+			       : 0;
 	default: return 0;
 	}
 }
@@ -77,16 +83,21 @@ INLINE u64 plain_bytes(struct work *work, const struct argument_rule *rule, u32 
 	case LENGTH_RESULT_MAX_ARGUMENT: count = smaller(result, named); break;
 	case LENGTH_BITS: count = (named + 63) / 64 * 8; break;
 	case LENGTH_PAGES: count = (named + 4095) / 4096; break;
-	case LENGTH_PRODUCT: count = smaller(named, LARGEST) * smaller(argument_of(work, rule->length_argument2), LARGEST); break;
+	case LENGTH_PRODUCT:
+		count = smaller(named, LARGEST) *
+			smaller(argument_of(work, rule->length_argument2), LARGEST);
+		break;
 	default: count = smaller(length_there(work, rule, address), before); break;
 	}
 	return smaller(smaller(count, LARGEST) * rule->element_bytes + rule->count, LARGEST);
 }
 
-INLINE void plain(struct work *work, const struct argument_rule *rule, u32 index, u64 result, u32 direction)
+INLINE void plain(
+	struct work *work, const struct argument_rule *rule, u32 index, u64 result, u32 direction)
 {
 	u32 is_data = rule->element_bytes == 1 && rule->length_rule != LENGTH_CONSTANT;
-	take(argument_of(work, index), plain_bytes(work, rule, index, result), is_data, index | direction << 8);
+	take(argument_of(work, index), plain_bytes(work, rule, index, result), is_data,
+		index | direction << 8);
 }
 
 INLINE u64 vector_count(struct work *work, const struct argument_rule *rule)
@@ -110,7 +121,11 @@ INLINE u32 visit_entry(struct work *work, const struct argument_rule *rule, u32 
 		if (rule->direction != DIRECTION_IN)
 			put_message(address, 0, 0, index);
 		break;
-	case SHAPE_STRING: case SHAPE_IOVEC: case SHAPE_MMSGHDR: case SHAPE_SIGMASK_PAIR: case SHAPE_SEMARRAY: break;
+	case SHAPE_STRING:
+	case SHAPE_IOVEC:
+	case SHAPE_MMSGHDR:
+	case SHAPE_SIGMASK_PAIR:
+	case SHAPE_SEMARRAY: break;
 	case SHAPE_IFCONF: take(address, 16, 0, index); break;
 	default:
 		if (rule->direction == DIRECTION_INOUT)
@@ -140,7 +155,9 @@ INLINE u32 visit_input(struct work *work, const struct argument_rule *rule, u32 
 			put_message(address, ~0ULL, 1, index);
 		break;
 	case SHAPE_MMSGHDR: return VISIT_HELD;
-	case SHAPE_STRINGS: case SHAPE_SEMARRAY: case SHAPE_IFCONF: break;
+	case SHAPE_STRINGS:
+	case SHAPE_SEMARRAY:
+	case SHAPE_IFCONF: break;
 	default:
 		if (rule->direction == DIRECTION_IN)
 			plain(work, rule, index, 0, ITEM_INPUT);
@@ -157,7 +174,11 @@ INLINE u32 visit_output(struct work *work, const struct argument_rule *rule, u32
 	if (rule->direction == DIRECTION_IN)
 		return VISITED;
 	switch (rule->shape) {
-	case SHAPE_STRING: case SHAPE_STRINGS: case SHAPE_SIGMASK: case SHAPE_SIGMASK_PAIR: case SHAPE_SEMARRAY: break;
+	case SHAPE_STRING:
+	case SHAPE_STRINGS:
+	case SHAPE_SIGMASK:
+	case SHAPE_SIGMASK_PAIR:
+	case SHAPE_SEMARRAY: break;
 	case SHAPE_IOVEC: put_vectors(address, vector_count(work, rule), result, what); break;
 	case SHAPE_MSGHDR: put_message(address, result, 1, what); break;
 	default:
@@ -192,10 +213,12 @@ APART u32 visit(u32 index_of_row, u32 index, u32 when, u32 failed)
 INLINE void undescribed(struct work *work, u32 number, u32 index_of_row, u32 direction)
 {
 	u32 command = (u32)work->arguments[1];
-	if (number != IOCTL || index_of_row != IOCTL || !(command >> 30 & (direction == ITEM_INPUT ? 1 : 2)))
+	if (number != IOCTL || index_of_row != IOCTL ||
+		!(command >> 30 & (direction == ITEM_INPUT ? 1 : 2)))
 		return;
 	for (u32 i = 0; i < REFUSED_RANGE_COUNT; i++)
-		if ((u16)command >= refused_ranges[i].first && (u16)command <= refused_ranges[i].last)
+		if ((u16)command >= refused_ranges[i].first &&
+			(u16)command <= refused_ranges[i].last)
 			return;
 	take(work->arguments[2], command >> 16 & 0x3fff, 0, 2 | direction << 8);
 }
