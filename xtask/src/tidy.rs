@@ -2,6 +2,7 @@
 //! nothing that belongs to one machine, no open ends. Generated files are left alone.
 
 mod columns;
+mod links;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -49,7 +50,15 @@ pub fn check(repository: &Path) -> io::Result<Vec<String>> {
         let bytes = std::fs::read(&path)?;
         let shown = path.strip_prefix(repository).unwrap_or(&path);
         match String::from_utf8(bytes) {
-            Ok(text) => check_file(shown, &text, &mut complaints),
+            Ok(text) => {
+                check_file(shown, &text, &mut complaints);
+                if has_ending(&path, &["md"]) {
+                    for (line, link) in links::dead_links(repository, shown, &text) {
+                        let place = format!("{}:{line}", shown.display());
+                        complaints.push(format!("{place}: a link to {link}, which is not there"));
+                    }
+                }
+            }
             Err(_) => complaints.push(format!("{}:1: not UTF-8", shown.display())),
         }
     }
