@@ -123,10 +123,8 @@ fn atomic(kind: &Type) -> String {
         structure => camel(structure),
     };
     match &kind.count {
-        Some(count) if count.starts_with(|first: char| first.is_ascii_digit()) => {
-            format!("[{element}; {count}]")
-        }
-        Some(count) => format!("[{element}; {count} as usize]"),
+        // A constant that is one is a `count` or of `bytes`.
+        Some(count) => format!("[{element}; {count}]"),
         None => element,
     }
 }

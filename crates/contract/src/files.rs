@@ -24,7 +24,7 @@ impl Header {
     /// time.
     pub fn enter_file(&self, index: usize) {
         let entry = &self.files[index];
-        let bucket = &self.file_buckets[entry.inode.load(Relaxed) as usize % FILE_BUCKETS as usize];
+        let bucket = &self.file_buckets[entry.inode.load(Relaxed) as usize % FILE_BUCKETS];
         entry.next.store(bucket.load(Relaxed), Relaxed);
         bucket.store(index as u32 + 1, Release);
         self.file_count.store(index as u32 + 1, Release);
@@ -39,7 +39,7 @@ impl Header {
     /// From here on writes to this file are repeated on the session's copy. Nobody else enters
     /// files meanwhile.
     pub fn note_shared_file(&self, device: u64, inode: u64) {
-        let bucket = &self.shared_file_buckets[inode as usize % SHARED_FILE_BUCKETS as usize];
+        let bucket = &self.shared_file_buckets[inode as usize % SHARED_FILE_BUCKETS];
         let behind =
             |next: u32| next.checked_sub(1).map(|place| &self.shared_files[place as usize]);
         let mut bucket_files = std::iter::successors(behind(bucket.load(Acquire)), |file| {

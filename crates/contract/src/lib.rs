@@ -5,6 +5,7 @@
 //! module with the offset of each field, and `LAYOUT_BYTES`, the size of the whole.
 
 #![forbid(unsafe_code)]
+#![allow(clippy::module_inception, reason = "a file is called after its main structure")]
 
 pub mod files;
 

@@ -116,9 +116,7 @@ fn find(header: &Header, before: u32, steps: &[u64]) -> Option<u32> {
 
 fn add(header: &Header, before: u32, steps: &[u64]) -> Option<u32> {
     let is_full = header.filter_count.load(Acquire) as usize >= MAX_FILTERS;
-    if is_full
-        || header.filter_step_count.load(Acquire) as usize + steps.len() > MAX_FILTER_STEPS as usize
-    {
+    if is_full || header.filter_step_count.load(Acquire) as usize + steps.len() > MAX_FILTER_STEPS {
         return None;
     }
     let first = header.filter_step_count.fetch_add(steps.len() as u32, AcqRel);
