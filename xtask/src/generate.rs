@@ -43,10 +43,7 @@ pub struct Output {
 
 /// FNV-1a over the C data, which contains all that decides what a recording holds.
 pub fn table_hash(table: &Table) -> u64 {
-    let text = emit_c::data(table);
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    retake_contract_gen::fnv(emit_c::data(table).bytes())
 }
 
 /// Everything that `cargo xtask gen` writes.

@@ -10,8 +10,18 @@ use clap::Args;
 use crate::bench::Result;
 
 /// Tests that record, replay, debug, trace, and take turns in parallel.
-const TESTS: [&str; 7] =
-    ["programs", "debug_engine", "debug_catch", "kept", "sync_policy", "passages", "cli_trace"];
+const TESTS: [&str; 10] = [
+    "programs",
+    "debug_engine",
+    "debug_interrupts",
+    "debug_copies",
+    "debug_catch",
+    "kept",
+    "sync_policy",
+    "passages",
+    "cli_trace",
+    "cli_trace_ends",
+];
 
 /// Options of the command.
 #[derive(Debug, Args)]

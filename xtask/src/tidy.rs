@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::emit_c::NOTICE;
+use crate::quoted::Language;
 
 /// Longer files are hard to read as a whole. An allowlist would only ever shrink; there is none.
 const MAXIMUM_LINES: usize = 800;
@@ -104,7 +105,9 @@ pub fn check_file(path: &Path, text: &str, complaints: &mut Vec<String>) {
     }
     if has_ending(path, &SOURCE_ENDINGS) && !PROGRAMS.iter().any(|folder| path.starts_with(folder))
     {
-        for line in columns::wide_lines(text) {
+        // Assembly has the comments of C.
+        let language = Language::of(&path.to_string_lossy()).unwrap_or(Language::C);
+        for line in columns::wide_lines(text, language) {
             complain(line, &format!("more than {} columns", columns::MOST_COLUMNS));
         }
     }

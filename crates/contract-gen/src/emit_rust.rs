@@ -78,6 +78,8 @@ fn enumeration(text: &mut String, enumeration: &Enumeration) {
     let variants =
         |of: &dyn Fn(&Constant) -> String| enumeration.values.iter().map(of).collect::<String>();
     let all = variants(&|value| format!("Self::{}, ", camel(&value.name)));
+    let numbers =
+        variants(&|value| format!("{} => Some(Self::{}), ", value.value, camel(&value.name)));
     let names = variants(&|value| format!("Self::{} => \"{}\", ", camel(&value.name), value.name));
     let count = enumeration.values.len();
     let _ = writeln!(
@@ -86,7 +88,7 @@ fn enumeration(text: &mut String, enumeration: &Enumeration) {
          /// All of them.\n\
          pub const ALL: [Self; {count}] = [{all}];\n\
          /// The one with that number.\n\
-         pub fn from_number(number: {kind}) -> Option<Self> {{ Self::ALL.into_iter().find(|one| *one as {kind} == number) }}\n\
+         pub fn from_number(number: {kind}) -> Option<Self> {{ match number {{ {numbers} _ => None }} }}\n\
          /// Its name in the documents.\n\
          pub fn name(self) -> &'static str {{ match self {{ {names} }} }}\n}}"
     );

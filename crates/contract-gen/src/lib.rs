@@ -93,7 +93,7 @@ pub fn from_texts(mut texts: Vec<(String, String)>) -> Result<Contract, Error> {
 }
 
 /// FNV-1a.
-fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
+pub fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     bytes.fold(0xcbf2_9ce4_8422_2325, step)
 }

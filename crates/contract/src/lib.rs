@@ -45,7 +45,7 @@ pub fn put(bytes: &mut [u8], offset: usize, value: &[u8]) {
 /// # Panics
 /// They do not fit.
 pub fn put_words(bytes: &mut [u8], offset: u64, words: &[u64]) {
-    for (place, word) in bytes[offset as usize..].as_chunks_mut().0.iter_mut().zip(words) {
-        *place = word.to_le_bytes();
+    for (index, word) in words.iter().enumerate() {
+        put(bytes, offset as usize + index * size_of::<u64>(), &word.to_le_bytes());
     }
 }

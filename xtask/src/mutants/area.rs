@@ -54,14 +54,28 @@ const NEAREST: [(&str, &[&str]); 12] = [
     ("runtime/order/chaos", &["retake::chaos", "retake::until_failure", "retake::programs"]),
     (
         "runtime/mode/debug",
-        &["retake::debug", "retake::debug_commands", "retake::debug_engine", "retake::debug_catch"],
+        &[
+            "retake::debug",
+            "retake::debug_commands",
+            "retake::debug_engine",
+            "retake::debug_copies",
+            "retake::debug_catch",
+        ],
     ),
     ("runtime/order/section", &["retake::sync_policy", "retake::programs"]),
     ("runtime/order/passage", &["retake::passages", "retake::sync_policy", "retake::programs"]),
-    ("runtime/mode/trace", &["retake::cli_trace", "retake::cli_strace", "retake::programs"]),
+    (
+        "runtime/mode/trace",
+        &["retake::cli_trace", "retake::cli_trace_ends", "retake::cli_strace", "retake::programs"],
+    ),
     (
         "runtime/mode/look",
-        &["retake::cli_trace", "retake::reanimated_programs", "retake::programs"],
+        &[
+            "retake::cli_trace",
+            "retake::cli_trace_ends",
+            "retake::reanimated_programs",
+            "retake::programs",
+        ],
     ),
     (
         "runtime/",
@@ -71,6 +85,7 @@ const NEAREST: [(&str, &[&str]); 12] = [
             "retake::passages",
             "retake::chaos",
             "retake::debug_engine",
+            "retake::debug_copies",
             "retake::kept",
         ],
     ),
@@ -95,6 +110,7 @@ const NEAREST: [(&str, &[&str]); 12] = [
             "retake::debug",
             "retake::debug_commands",
             "retake::debug_engine",
+            "retake::debug_copies",
             "retake::debug_dap",
             "retake::kept",
             "retake::debug_places",
@@ -102,7 +118,13 @@ const NEAREST: [(&str, &[&str]); 12] = [
     ),
     (
         "crates/trace",
-        &["retake::cli_trace", "retake::cli_strace", "retake::cli_ds", "retake::cli_reanimate"],
+        &[
+            "retake::cli_trace",
+            "retake::cli_trace_ends",
+            "retake::cli_strace",
+            "retake::cli_ds",
+            "retake::cli_reanimate",
+        ],
     ),
     (
         "crates/",

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use super::area::{AREAS, Area, is_left_out};
 use super::copy;
-use super::mask::Language;
 use super::mutation::{Kind, Mutation};
 use super::scan;
 use crate::bench::Result;
+use xtask::quoted::Language;
 
 /// All candidates, by file and place.
 ///

@@ -2,26 +2,10 @@
 //! assertion, message or test.
 //!
 //! The mask of a text is as long as the text, with a blank for each byte that is none of the
-//! product's code, so that places in one are places in the other. It is made by a small lexer for
-//! both languages, which knows no grammar beyond brackets that match.
+//! product's code, so that places in one are places in the other. Nothing here knows a grammar
+//! beyond brackets that match.
 
-/// The two languages that are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Language {
-    C,
-    Rust,
-}
-
-impl Language {
-    /// By the ending of a file's name.
-    pub fn of(path: &str) -> Option<Self> {
-        match path.rsplit_once('.')?.1 {
-            "c" | "h" => Some(Self::C),
-            "rs" => Some(Self::Rust),
-            _ => None,
-        }
-    }
-}
+use xtask::quoted::{Language, is_name_byte, is_word, quoted};
 
 /// What only checks or tells. Another branch in an assertion, or another word in a message, is no
 /// fault of the product.
@@ -85,86 +69,10 @@ pub fn mask(text: &str, language: Language) -> Vec<u8> {
 /// Comments, strings and characters become blanks.
 fn blank_quoted(text: &[u8], language: Language) -> Vec<u8> {
     let mut mask = text.to_vec();
-    let mut at = 0;
-    while at < text.len() {
-        let rest = &text[at..];
-        let end = at
-            + match rest {
-                [b'/', b'/', ..] => {
-                    rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len())
-                }
-                [b'/', b'*', ..] => comment_bytes(rest),
-                [b'"', ..] => string_bytes(rest),
-                [b'r', b'"' | b'#', ..] if language == Language::Rust && !is_word(text, at) => {
-                    raw_string_bytes(rest)
-                }
-                [b'\'', ..] => character_bytes(rest, language),
-                _ => 0,
-            };
-        blank(&mut mask, at, end);
-        at = end.max(at + 1);
+    for (bytes, _) in quoted(text, language) {
+        blank(&mut mask, bytes.start, bytes.end);
     }
     mask
-}
-
-/// Whether the byte before belongs to a name.
-fn is_word(text: &[u8], at: usize) -> bool {
-    at > 0 && is_name_byte(text[at - 1])
-}
-
-pub fn is_name_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
-}
-
-/// Rust's comments nest; in C there are none that seem to.
-fn comment_bytes(text: &[u8]) -> usize {
-    let (mut depth, mut at) = (0, 0);
-    while at < text.len() {
-        match &text[at..] {
-            [b'/', b'*', ..] => (depth, at) = (depth + 1, at + 2),
-            [b'*', b'/', ..] => (depth, at) = (depth - 1, at + 2),
-            _ => at += 1,
-        }
-        if depth == 0 {
-            break;
-        }
-    }
-    at
-}
-
-fn string_bytes(text: &[u8]) -> usize {
-    let mut at = 1;
-    while at < text.len() && text[at] != b'"' {
-        at += if text[at] == b'\\' { 2 } else { 1 };
-    }
-    at + 1
-}
-
-/// `r"..."`, `r#"..."#`. Zero for a raw name (`r#type`).
-fn raw_string_bytes(text: &[u8]) -> usize {
-    let hashes = text[1..].iter().take_while(|&&byte| byte == b'#').count();
-    if text.get(1 + hashes) != Some(&b'"') {
-        return 0;
-    }
-    let ending: Vec<u8> = std::iter::once(b'"').chain(std::iter::repeat_n(b'#', hashes)).collect();
-    let body = 2 + hashes;
-    let found = text[body..].windows(ending.len()).position(|window| window == ending);
-    found.map_or(text.len(), |found| body + found + ending.len())
-}
-
-/// A lifetime is none.
-fn character_bytes(text: &[u8], language: Language) -> usize {
-    let is_lifetime = language == Language::Rust
-        && text.get(1).is_some_and(|&byte| is_name_byte(byte))
-        && text.get(2) != Some(&b'\'');
-    if is_lifetime {
-        return 0;
-    }
-    let mut at = 1;
-    while at < text.len() && text[at] != b'\'' && text[at] != b'\n' {
-        at += if text[at] == b'\\' { 2 } else { 1 };
-    }
-    at + 1
 }
 
 /// What the preprocessor reads, but not what it defines.

@@ -1,8 +1,9 @@
 //! Finds where a source file can be mutated: operators, constants and statements, each with what
 //! it becomes.
 
-use super::mask::{self, Language, is_name_byte};
+use super::mask;
 use super::mutation::{Kind, Mutation};
+use xtask::quoted::{Language, is_name_byte};
 
 /// Operators between blanks, what they become, and as what that counts.
 const OPERATORS: [(&str, &str, Kind); 12] = [
