@@ -46,6 +46,8 @@
 /* Chaos: so that a thread that runs long gets on, it is stopped ever more seldom. */
 #define STOPS_UNTIL_RARER 64
 #define ARCH_GET_FS 0x1003
+#define MXCSR_OFFSET 24
+#define EXCEPTION_FLAGS 0x3fU
 
 /* Where the thread goes from the handler: the private stack, with the program's registers in the
  * context. */
@@ -268,6 +270,7 @@ static void stop_here(struct context *context, struct registers *regs, u64 exten
 	force->cancelled = 0;
 	state_change(context, FORCE_ACTIVE, FORCE_IDLE);
 	force->vector_hash = forced_vector_hash(extended);
+	force->exceptions = forced_exceptions(extended);
 	for (u32 i = 0; i < FORCE_VECTORS; i++)
 		force->vectors[i] = forced_vector(extended, i);
 	force_to_entry(context, regs);
@@ -546,9 +549,30 @@ u64 forced_vector_hash(u64 extended)
 	if (!extended || copy_user(area, (const void *)extended, bytes))
 		return 0;
 	memset((u8 *)area + 6, 0, 18);
-	memset((u8 *)area + 28, 0, 4);
+	/* Without its mask, which fills the other half. */
+	area[MXCSR_OFFSET / 8] &= (u32)~EXCEPTION_FLAGS;
 	memset((u8 *)area + 416, 0, 160);
 	return hash_user(area, bytes, &faulted);
+}
+
+static u32 mxcsr(u64 extended)
+{
+	u32 value = 0;
+	if (extended)
+		copy_user(&value, (const void *)(extended + MXCSR_OFFSET), sizeof value);
+	return value;
+}
+
+u64 forced_exceptions(u64 extended)
+{
+	return mxcsr(extended) & EXCEPTION_FLAGS;
+}
+
+void forced_put_exceptions(u64 extended, u64 exceptions)
+{
+	u32 value = (mxcsr(extended) & ~EXCEPTION_FLAGS) | (u32)(exceptions & EXCEPTION_FLAGS);
+	if (extended)
+		copy_user((void *)(extended + MXCSR_OFFSET), &value, sizeof value);
 }
 
 u64 forced_vector(u64 extended, u32 index)
@@ -621,6 +645,7 @@ static void log_forced(struct context *context, u16 number, u8 flags)
 	body->area_count = find_areas(context, &busy, body->stack_bytes, event.places);
 	body->area_hash = areas_hash(event.places, body->area_count);
 	body->vector_hash = force->vector_hash;
+	body->exceptions = force->exceptions;
 	memcpy(body->vectors, force->vectors, sizeof body->vectors);
 	hash_memory(context, &hash, &body->memory_pages);
 	for (u64 i = 0; i < force->answer.written_count; i++)

@@ -33,5 +33,9 @@ u32 forced_deliver(struct context *context, struct registers *regs);
 /* What both modes compute. */
 u64 forced_vector_hash(u64 extended);
 u64 forced_vector(u64 extended, u32 index);
+/* The exception flags of mxcsr are not compared, but carried over: an instruction whose SIGFPE the
+ * forcing signal has swallowed has set them already when the thread stops before it. */
+u64 forced_exceptions(u64 extended);
+void forced_put_exceptions(u64 extended, u64 exceptions);
 
 #endif

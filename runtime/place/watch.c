@@ -348,6 +348,7 @@ static void visit(struct context *context, struct registers *regs, u64 extended)
 	if (test.kind == TEST_NONE) {
 		regs->eflags =
 			(regs->eflags & ~STATUS_FLAGS) | (watch->body->regs.eflags & STATUS_FLAGS);
+		forced_put_exceptions(extended, watch->body->exceptions);
 		count_found(context);
 		watch_disarm(context);
 		force_to_entry(context, regs);

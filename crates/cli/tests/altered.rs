@@ -8,7 +8,10 @@ use std::io::Read;
 use std::path::Path;
 
 use cli_support::Place;
-use retake_contract::events::{EVENT_CALL, EVENT_EXIT, EVENT_HASH, ITEM_INPUT, event, item};
+use retake_contract::context::forced_body;
+use retake_contract::events::{
+    EVENT_CALL, EVENT_EXIT, EVENT_FORCED, EVENT_HASH, ITEM_INPUT, event, item,
+};
 use retake_recording::{ChunkEvents, Codec, Recording, RecordingWriter, StreamId};
 
 /// Where the data of an item are.
@@ -18,6 +21,7 @@ const READ: u16 = 0;
 const WRITE: u16 = 1;
 const GETPPID: u16 = 110;
 const ARGUMENTS: usize = 3;
+const SIGALRM: u16 = 14;
 
 /// Reads what it prints, and what it never looks at; handles a signal, and ends.
 const PROGRAM: &str = r#"
@@ -35,6 +39,26 @@ int main(void)
     kill(getpid(), SIGUSR1);
     write(1, text, count);
     return getppid() == 0;
+}"#;
+
+/// Is stopped in a loop, and says what exceptions its mxcsr tells of.
+const COMPUTES: &str = r#"
+#include <signal.h>
+#include <stdio.h>
+#include <sys/time.h>
+static volatile sig_atomic_t rung;
+static void ring(int number) { rung = 1; }
+int main(void)
+{
+    struct itimerval timer = {.it_value = {0, 20000}};
+    unsigned mxcsr = 0x1f80;
+    __asm__ volatile("ldmxcsr %0" : : "m"(mxcsr));
+    signal(SIGALRM, ring);
+    setitimer(ITIMER_REAL, &timer, NULL);
+    for (volatile long rounds = 0; !rung; rounds++) { }
+    __asm__ volatile("stmxcsr %0" : "=m"(mxcsr));
+    printf("mxcsr %x\n", mxcsr);
+    return 0;
 }"#;
 
 /// The events of the first stream.
@@ -80,8 +104,12 @@ struct Original {
 
 impl Original {
     fn record(test: &str) -> Self {
+        Self::of(test, PROGRAM, "hixteen bytes...")
+    }
+
+    fn of(test: &str, program: &str, printed: &str) -> Self {
         let place = Place::new(test);
-        fs::write(place.work("p.c"), PROGRAM).unwrap();
+        fs::write(place.work("p.c"), program).unwrap();
         let compiled = std::process::Command::new("gcc")
             .arg("-o")
             .arg(place.work("p"))
@@ -90,10 +118,7 @@ impl Original {
             .unwrap();
         assert!(compiled.success());
         fs::write(place.work("input"), "sixteen bytes...sixteen others..").unwrap();
-        assert_eq!(
-            place.run_well(&["record", "--check=full", "-o", "original", "./p"]),
-            "hixteen bytes..."
-        );
+        assert_eq!(place.run_well(&["record", "--check=full", "-o", "original", "./p"]), printed);
         let events = events(&Recording::open(&place.work("original")).unwrap());
         Self { place, events }
     }
@@ -205,5 +230,18 @@ fn memory_is_compared_unless_it_is_not_to_be() {
         "memory",
         original.last(EVENT_CALL, READ),
         event::LAYOUT_BYTES + ARGUMENTS * 8 + DATA + 1,
+    );
+}
+
+/// At a stop they are not compared but set: what is told of them is what the recording has.
+#[test]
+fn the_exceptions_of_a_stop_are_those_that_were_recorded() {
+    let original = Original::of("altered-exceptions", COMPUTES, "mxcsr 1f80\n");
+    let forced = original.last(EVENT_FORCED, SIGALRM);
+    original.demand(
+        "exceptions",
+        "input data",
+        forced,
+        event::LAYOUT_BYTES + forced_body::EXCEPTIONS as usize,
     );
 }
