@@ -5,6 +5,7 @@ mod area;
 mod baseline;
 mod copy;
 mod draw;
+mod for_one_test;
 mod hunt;
 mod list;
 mod mask;
@@ -27,7 +28,7 @@ use list::SetAside;
 use mutation::Mutation;
 use results::{Outcome, Record, Results};
 use sandbox::Sandbox;
-use test_programs::Built;
+use test_programs::{Built, Which};
 
 /// The command line.
 #[derive(Debug, Args)]
@@ -44,6 +45,9 @@ pub struct Options {
     /// Print the mutations; build and run nothing.
     #[arg(long)]
     list: bool,
+    /// Try those that were made for one test each, and run only that test.
+    #[arg(long, conflicts_with_all = ["only", "list", "json", "resume"])]
+    for_one_test: bool,
     /// Write all that came of it as one JSON document.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -90,8 +94,16 @@ pub fn run(repository: &Path, options: &Options) -> Result<bool> {
 
     let sandbox = Sandbox::new(&scratch)?;
     copy::refresh(&repository, &copy)?;
+    if options.for_one_test {
+        return for_one_test::all_notice(
+            &list::for_one_test(&repository)?,
+            &sandbox,
+            &copy,
+            &target,
+        );
+    }
     println!("building all tests in {}", scratch.display());
-    let programs = match test_programs::build(&copy, &target)? {
+    let programs = match test_programs::build(&copy, &target, Which::All)? {
         Built::Tests(programs) => programs,
         Built::Refused(because) => {
             return Err(format!("without a mutation it does not compile: {because}").into());

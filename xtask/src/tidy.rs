@@ -1,7 +1,9 @@
 //! Style that a machine can check: length of files, width of lines, a header comment in each,
 //! nothing that belongs to one machine, no open ends. Generated files are left alone.
 
+mod circles;
 mod columns;
+mod functions;
 mod links;
 
 use std::io;
@@ -46,7 +48,7 @@ pub fn check(repository: &Path) -> io::Result<Vec<String>> {
     let mut files = Vec::new();
     collect(repository, &mut files)?;
     files.sort();
-    let mut complaints = Vec::new();
+    let mut complaints = circles::complaints(repository)?;
     for path in files {
         let bytes = std::fs::read(&path)?;
         let shown = path.strip_prefix(repository).unwrap_or(&path);
@@ -109,6 +111,15 @@ pub fn check_file(path: &Path, text: &str, complaints: &mut Vec<String>) {
         let language = Language::of(&path.to_string_lossy()).unwrap_or(Language::C);
         for line in columns::wide_lines(text, language) {
             complain(line, &format!("more than {} columns", columns::MOST_COLUMNS));
+        }
+        for (line, length) in functions::long_functions(text, language) {
+            let most = functions::MOST_LINES;
+            complain(line, &format!("a function of {length} lines; {most} are the most"));
+        }
+    }
+    if has_ending(path, &["md"]) {
+        for line in columns::wide_prose(text) {
+            complain(line, &format!("more than {} columns", columns::MOST_COLUMNS_OF_PROSE));
         }
     }
     for (index, line) in text.lines().enumerate() {

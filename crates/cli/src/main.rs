@@ -126,6 +126,7 @@ impl Command {
 }
 
 fn main() -> ExitCode {
+    abort_on_panic();
     retake_kernel::signals::survive_file_limit();
     let command_line = match CommandLine::try_parse() {
         Ok(command_line) => command_line,
@@ -140,6 +141,15 @@ fn main() -> ExitCode {
             ExitCode::from(failure.status)
         }
     }
+}
+
+/// A panic ends the process, whatever thread it is in: others would wait for that thread for ever.
+fn abort_on_panic() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        print(panic);
+        std::process::abort();
+    }));
 }
 
 /// The wait status of a process that a closed pipe killed.

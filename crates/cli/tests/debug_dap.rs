@@ -222,7 +222,22 @@ fn forwards_and_backwards() {
     record(&place, &[&program, "crash"]);
     let (child, mut editor) = start(&place);
     assert_eq!(launch(&mut editor, &place, "begin")["reason"], "entry");
-    // Forwards, over breakpoints, steps and output.
+    to_the_crash(&mut editor, &place);
+    back_from_the_crash(&mut editor, &place);
+    // What was printed already is not printed again; commands of Retake's work, and tell where they
+    // went.
+    assert_eq!(editor.run("continue"), "exception");
+    assert_eq!(editor.printed(), "");
+    assert!(editor.evaluate("when", "repl").starts_with("event "));
+    editor.evaluate("seek begin", "repl");
+    editor.stop();
+    assert_ne!(editor.frames()[0]["name"], "follow");
+    editor.get("disconnect", Value::Null);
+    ends_well(child, &place);
+}
+
+/// Forwards, over breakpoints, steps and output.
+fn to_the_crash(editor: &mut Editor, place: &Place) {
     assert_eq!(editor.run("continue"), "breakpoint");
     let frames = editor.frames();
     assert_eq!(
@@ -243,8 +258,8 @@ fn forwards_and_backwards() {
     // A condition, then none at all: to the crash.
     assert_eq!(
         breakpoints(
-            &mut editor,
-            &place,
+            editor,
+            place,
             json!([{"line": 8,
             "condition": "x == 5"}])
         )[0]["verified"],
@@ -252,7 +267,7 @@ fn forwards_and_backwards() {
     );
     assert_eq!(editor.run("continue"), "breakpoint");
     assert_eq!(editor.value(0, "x"), "5");
-    breakpoints(&mut editor, &place, json!([]));
+    breakpoints(editor, place, json!([]));
     assert_eq!(editor.printed(), "");
     assert_eq!(editor.run("continue"), "exception");
     assert!(editor.printed().starts_with("sum 90 of "));
@@ -271,11 +286,14 @@ fn forwards_and_backwards() {
         editor.ask("evaluate", json!({"expression": "nothing", "context": "watch"}))["success"],
         false
     );
-    // Backwards.
-    breakpoints(&mut editor, &place, json!([{"line": 8}]));
+}
+
+/// Backwards, with breakpoints and to what wrote a variable.
+fn back_from_the_crash(editor: &mut Editor, place: &Place) {
+    breakpoints(editor, place, json!([{"line": 8}]));
     assert_eq!(editor.run("reverseContinue"), "breakpoint");
     assert_eq!(editor.value(0, "x"), "9");
-    breakpoints(&mut editor, &place, json!([]));
+    breakpoints(editor, place, json!([]));
     // To what wrote a variable.
     let data = editor.get("dataBreakpointInfo", json!({"name": "counter"}));
     let set = editor.get(
@@ -286,16 +304,6 @@ fn forwards_and_backwards() {
     assert_eq!(editor.run("reverseContinue"), "data breakpoint");
     assert_eq!(editor.value(0, "x"), "8");
     editor.get("setDataBreakpoints", json!({"breakpoints": []}));
-    // What was printed already is not printed again; commands of Retake's work, and tell where they
-    // went.
-    assert_eq!(editor.run("continue"), "exception");
-    assert_eq!(editor.printed(), "");
-    assert!(editor.evaluate("when", "repl").starts_with("event "));
-    editor.evaluate("seek begin", "repl");
-    editor.stop();
-    assert_ne!(editor.frames()[0]["name"], "follow");
-    editor.get("disconnect", Value::Null);
-    ends_well(child, &place);
 }
 
 #[test]

@@ -228,22 +228,12 @@ fn rare_calls_in_a_long_computation_are_found() {
     record(&place, &[&program]);
     let (back, print) = ("reverse-continue", "print calls");
     let commands = [
-        "break rare",
-        back,
-        print,
-        back,
-        print,
-        back,
-        print,
-        back,
-        "continue",
-        print,
-        "seek exit",
-        "delete",
-        "break rare",
-        back,
-        print,
-    ];
+        &["break rare"],
+        &[back, print].repeat(3)[..],
+        &[back, "continue", print],
+        &["seek exit", "delete", "break rare", back, print],
+    ]
+    .concat();
     let text = gdb(&place, &["--at", "exit"], &commands);
     in_order(
         &text,

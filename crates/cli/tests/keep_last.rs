@@ -251,6 +251,7 @@ fn a_damaged_or_cut_one_gives_an_answer() {
         [&["info"], &["ps"], &["dump", "--kind", "dropped"], &["replay"]];
     let undamaged = COMMANDS.map(|arguments| place.run(arguments));
     assert_eq!(undamaged[3].status, Some(9), "{undamaged:?}");
+    assert!(!undamaged[3].stdout.is_empty(), "{undamaged:?}");
     let check = |bytes: &[u8], what: &str| {
         fs::write(&events, bytes).unwrap();
         for (arguments, undamaged) in COMMANDS.iter().zip(&undamaged) {

@@ -1,9 +1,9 @@
 //! Events as text, a line each, in the manner of strace.
 
-use crate::Dropped;
 use crate::describe::describe_call;
 use crate::event::{CallRef, Event, EventRef, ThreadAccount, TurnKind};
 use crate::signal;
+use crate::{Dropped, StreamId};
 
 /// How much to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,15 +86,7 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
         Event::Start { parent: Some(parent), pid, tid, .. } => {
             format!("start: process {pid}, thread {tid}, made by stream {parent}")
         }
-        Event::Turn { turn, how } => match how {
-            TurnKind::Again => format!("turn {turn}"),
-            TurnKind::FirstThread => {
-                format!("turn {turn}, of a process that makes its first thread")
-            }
-            TurnKind::Shared => format!("turn {turn} among processes that share memory"),
-            TurnKind::Given => "turn given away".to_owned(),
-            TurnKind::Unknown(kind) => format!("turn {turn} of the unknown kind {kind}"),
-        },
+        Event::Turn { turn, how } => turn_line(turn, how),
         Event::Passage { count } => format!("turn given away at passage {count}"),
         Event::Forced { signal, hash, .. } => {
             let at = event.forced_at().map_or(String::new(), |at| format!(" at {at:#x}"));
@@ -107,43 +99,59 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
             "state: {}",
             String::from_utf8_lossy(text).trim_end_matches('\0').escape_default()
         ),
-        Event::Dropped { .. } => {
-            let Dropped { processes, events, bytes, until_ns, streams, cut, .. } =
-                Dropped::of_event(event).unwrap_or_default();
-            let (gone, cut) = (streams.count(), cut.count());
-            format!(
-                "dropped: {processes} processes, ended by {:.3} ms: {gone} streams, the rest of \
-                {cut}, {events} events, {bytes} bytes",
-                until_ns as f64 / 1e6
-            )
-        }
+        Event::Dropped { .. } => dropped_line(event),
         Event::Compare { low, high } => {
             format!("compare-and-exchange that failed: saw {low:#x}, {high:#x}")
         }
         Event::End { status } => format!("+++ died +++ wait status {status:#x}"),
-        Event::Thread { stream, account } => {
-            let ms = |ns: u64| ns as f64 / 1e6;
-            let ThreadAccount {
-                started_ns,
-                ended_ns,
-                calls,
-                dispatched,
-                signals,
-                turns,
-                forced,
-                waits,
-                wait_ns,
-            } = account;
-            format!(
-                "thread of stream {stream}: from {:.3} to {:.3} ms, {calls} calls ({dispatched} \
-                dispatched), {signals} signals, {turns} turns, \
-                 {forced} forced, waited {waits} times for {:.3} ms",
-                ms(started_ns),
-                ms(ended_ns),
-                ms(wait_ns)
-            )
-        }
+        Event::Thread { stream, account } => thread_line(stream, account),
     }
+}
+
+fn turn_line(turn: u64, how: TurnKind) -> String {
+    match how {
+        TurnKind::Again => format!("turn {turn}"),
+        TurnKind::FirstThread => {
+            format!("turn {turn}, of a process that makes its first thread")
+        }
+        TurnKind::Shared => format!("turn {turn} among processes that share memory"),
+        TurnKind::Given => "turn given away".to_owned(),
+        TurnKind::Unknown(kind) => format!("turn {turn} of the unknown kind {kind}"),
+    }
+}
+
+fn dropped_line(event: &EventRef<'_>) -> String {
+    let Dropped { processes, events, bytes, until_ns, streams, cut, .. } =
+        Dropped::of_event(event).unwrap_or_default();
+    let (gone, cut) = (streams.count(), cut.count());
+    format!(
+        "dropped: {processes} processes, ended by {:.3} ms: {gone} streams, the rest of \
+        {cut}, {events} events, {bytes} bytes",
+        until_ns as f64 / 1e6
+    )
+}
+
+fn thread_line(stream: StreamId, account: ThreadAccount) -> String {
+    let ms = |ns: u64| ns as f64 / 1e6;
+    let ThreadAccount {
+        started_ns,
+        ended_ns,
+        calls,
+        dispatched,
+        signals,
+        turns,
+        forced,
+        waits,
+        wait_ns,
+    } = account;
+    format!(
+        "thread of stream {stream}: from {:.3} to {:.3} ms, {calls} calls ({dispatched} \
+        dispatched), {signals} signals, {turns} turns, \
+         {forced} forced, waited {waits} times for {:.3} ms",
+        ms(started_ns),
+        ms(ended_ns),
+        ms(wait_ns)
+    )
 }
 
 /// Bytes between quotes with the escapes of C. `total` is how many there are in the program; where

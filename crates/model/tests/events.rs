@@ -89,16 +89,20 @@ fn mappings_are_read() {
     assert_eq!(event.as_call().unwrap().items().next().unwrap().mapping(), None);
 }
 
-#[test]
-fn every_kind_is_decoded_and_has_a_line() {
+/// Kind, flags, number, value, body, and the line.
+type Case = (EventKind, u8, u16, i64, Vec<u8>, &'static str);
+
+fn words(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+fn of_the_program() -> Vec<Case> {
     let mut signal_body = vec![0; 128];
     signal_body[..4].copy_from_slice(&11_u32.to_le_bytes());
     signal_body[8] = 1;
     let mut with_fault = signal_body.clone();
-    with_fault.extend([6, 14, 0x10].iter().flat_map(|word: &u64| word.to_le_bytes()));
-    let words =
-        |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
-    let cases = [
+    with_fault.extend(words(&[6, 14, 0x10]));
+    vec![
         (
             EventKind::Signal,
             1,
@@ -159,8 +163,13 @@ fn every_kind_is_decoded_and_has_a_line() {
             vec![],
             "stopped between events by SIGTERM, memory 0000000000000001",
         ),
-        (EventKind::Hash, 0, 0, -1, words(&[3]), "memory ffffffffffffffff, 3 pages"),
         (EventKind::End, 0, 0, 9, vec![], "+++ died +++ wait status 0x9"),
+    ]
+}
+
+fn of_the_recorder() -> Vec<Case> {
+    vec![
+        (EventKind::Hash, 0, 0, -1, words(&[3]), "memory ffffffffffffffff, 3 pages"),
         (EventKind::Turn, 0, 3, 0, vec![], "turn given away"),
         (EventKind::Passage, 0, 0, 77, vec![], "turn given away at passage 77"),
         (
@@ -190,8 +199,14 @@ fn every_kind_is_decoded_and_has_a_line() {
             "dropped: 2 processes, ended by 5.000 ms: 2 streams, the rest of 0, 30 events, 400 \
             bytes",
         ),
-    ];
-    for (kind, flags, number, value, body, line) in cases {
+    ]
+}
+
+#[test]
+fn every_kind_is_decoded_and_has_a_line() {
+    for (kind, flags, number, value, body, line) in
+        of_the_program().into_iter().chain(of_the_recorder())
+    {
         let bytes = event(kind, flags, number, value, &body);
         let (parsed, size) = parse_event(&bytes).unwrap();
         assert_eq!((size, parsed.kind()), (bytes.len(), kind));

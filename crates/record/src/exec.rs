@@ -6,13 +6,13 @@ use crate::exec_event::{ExecEvent, start_event};
 use crate::shared_state::Recorder;
 use crate::space::wait_for_space;
 use retake_kernel::maps::{self, Mapping};
-use retake_kernel::shared;
+use retake_kernel::shared::{self, Header};
 use retake_kernel::tracee::{self, Attached, Event, Stopped};
 use retake_kernel::{memory, process};
 use retake_patch::Placement;
 use retake_supervisor::runtime_image;
 use retake_supervisor::vdso::Vdso;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -160,86 +160,25 @@ fn add_mappings(
         unknown_calls: !recorder.session.vdso().is_some_and(Vdso::is_covered),
         ..First::default()
     };
-    let program = format!("/proc/{pid}/exe");
-    let program_metadata = std::fs::metadata(&program)?;
-    let program_identity = (program_metadata.dev(), program_metadata.ino());
+    let program = Program::of(pid)?;
     let mut indices: Vec<((u64, u64), usize)> = Vec::new();
     for mapping in mappings {
-        match mapping.name.as_str() {
-            "[vvar]" | "[vvar_vclock]" | "[vsyscall]" => continue,
-            "[vdso]" => {
-                first.vdso = mapping.start;
-                event.add_anonymous(mapping, false);
-                event.add_area(
-                    mapping.start,
-                    &recorder.session.vdso().map(Vdso::patched).unwrap_or_default(),
-                );
-                continue;
-            }
-            "[stack]" => {
-                first.unknown_calls |= mapping.executable;
-                event.add_anonymous(mapping, true);
-                event.add_area(
-                    registers.rsp,
-                    &memory::read_vec(pid, registers.rsp, (mapping.end - registers.rsp) as usize)?,
-                );
-                continue;
-            }
-            _ if mapping.inode == 0 => {
-                first.unknown_calls |= mapping.executable;
-                event.add_anonymous(mapping, false);
-                continue;
-            }
-            _ => {}
+        if mapping.inode == 0 {
+            add_anonymous(recorder, pid, mapping, registers, &mut first, event)?;
+            continue;
         }
         let identity = (mapping.device, mapping.inode);
         let index = match indices.iter().find(|(known, _)| *known == identity) {
             Some((_, index)) => *index,
             None => {
-                let is_program = identity == program_identity
+                let is_program = identity == program.identity()
                     || mapping.start <= registers.rip && mapping.name.is_empty();
                 let index = if is_program {
-                    let placement = program_placement(mapping, mappings);
-                    match recorder.files.known(recorder.header(), &program_metadata, placement) {
-                        Some(index) => index,
-                        None => {
-                            let file = File::open(&program)?;
-                            check_class(&file)?;
-                            wait_for_space(|| {
-                                recorder.files.index_of(&recorder.session, &file, placement)
-                            })?
-                        }
-                    }
+                    program.index(recorder, mapping, mappings)?
                 } else {
-                    // as the process sees it, whatever its root directory is
-                    let path = format!("/proc/{pid}/root{}", mapping.name);
-                    let metadata = std::fs::metadata(&path)?;
-                    if metadata.ino() != mapping.inode {
-                        return Err(io::Error::other(format!(
-                            "{} was replaced at this moment",
-                            mapping.name
-                        )));
-                    }
-                    match recorder.files.known(recorder.header(), &metadata, Placement::After) {
-                        Some(index) => index,
-                        None => wait_for_space(|| {
-                            recorder.files.index_of(
-                                &recorder.session,
-                                &File::open(&path)?,
-                                Placement::After,
-                            )
-                        })?,
-                    }
+                    interpreter_index(recorder, pid, mapping)?
                 };
-                first.unknown_calls |=
-                    recorder.header().files[index].calls.load(Relaxed) == shared::CALLS_UNKNOWN;
-                let low = recorder.header().files[index].low.load(Relaxed);
-                let place = (index as u64 + 1, mapping.start.wrapping_sub(low));
-                if is_program {
-                    first.program = place;
-                } else {
-                    first.interpreter = place;
-                }
+                first.note(recorder.header(), index, mapping, is_program);
                 indices.push((identity, index));
                 index
             }
@@ -263,6 +202,94 @@ fn add_mappings(
         }
     }
     Ok(first)
+}
+
+impl First {
+    fn note(&mut self, header: &Header, index: usize, mapping: &Mapping, is_program: bool) {
+        let file = &header.files[index];
+        self.unknown_calls |= file.calls.load(Relaxed) == shared::CALLS_UNKNOWN;
+        let bias = mapping.start.wrapping_sub(file.low.load(Relaxed));
+        let place = if is_program { &mut self.program } else { &mut self.interpreter };
+        *place = (index as u64 + 1, bias);
+    }
+}
+
+/// Memory that shows no file, the vDSO, and the stack with what the kernel put there.
+fn add_anonymous(
+    recorder: &Recorder,
+    pid: i32,
+    mapping: &Mapping,
+    registers: &libc::user_regs_struct,
+    first: &mut First,
+    event: &mut ExecEvent,
+) -> io::Result<()> {
+    match mapping.name.as_str() {
+        "[vvar]" | "[vvar_vclock]" | "[vsyscall]" => {}
+        "[vdso]" => {
+            first.vdso = mapping.start;
+            event.add_anonymous(mapping, false);
+            let patched = recorder.session.vdso().map(Vdso::patched).unwrap_or_default();
+            event.add_area(mapping.start, &patched);
+        }
+        "[stack]" => {
+            first.unknown_calls |= mapping.executable;
+            event.add_anonymous(mapping, true);
+            let bytes = (mapping.end - registers.rsp) as usize;
+            event.add_area(registers.rsp, &memory::read_vec(pid, registers.rsp, bytes)?);
+        }
+        _ => {
+            first.unknown_calls |= mapping.executable;
+            event.add_anonymous(mapping, false);
+        }
+    }
+    Ok(())
+}
+
+/// The file that a process executes.
+struct Program {
+    path: String,
+    metadata: Metadata,
+}
+
+impl Program {
+    fn of(pid: i32) -> io::Result<Self> {
+        let path = format!("/proc/{pid}/exe");
+        Ok(Self { metadata: std::fs::metadata(&path)?, path })
+    }
+
+    fn identity(&self) -> (u64, u64) {
+        (self.metadata.dev(), self.metadata.ino())
+    }
+
+    fn index(
+        &self,
+        recorder: &Recorder,
+        first: &Mapping,
+        mappings: &[Mapping],
+    ) -> io::Result<usize> {
+        let placement = program_placement(first, mappings);
+        if let Some(index) = recorder.files.known(recorder.header(), &self.metadata, placement) {
+            return Ok(index);
+        }
+        let file = File::open(&self.path)?;
+        check_class(&file)?;
+        wait_for_space(|| recorder.files.index_of(&recorder.session, &file, placement))
+    }
+}
+
+/// The index of the interpreter's file, as the process sees it, whatever its root directory is.
+fn interpreter_index(recorder: &Recorder, pid: i32, mapping: &Mapping) -> io::Result<usize> {
+    let path = format!("/proc/{pid}/root{}", mapping.name);
+    let metadata = std::fs::metadata(&path)?;
+    if metadata.ino() != mapping.inode {
+        return Err(io::Error::other(format!("{} was replaced at this moment", mapping.name)));
+    }
+    if let Some(index) = recorder.files.known(recorder.header(), &metadata, Placement::After) {
+        return Ok(index);
+    }
+    wait_for_space(|| {
+        recorder.files.index_of(&recorder.session, &File::open(&path)?, Placement::After)
+    })
 }
 
 /// Heaps follow programs, so stubs go before them; except where programs lie among the libraries,

@@ -149,7 +149,7 @@ fn run(
     store: Store,
 ) -> Result<Ended, RecordError> {
     let started = Instant::now();
-    let (ignored, blocked) = signals::inherited();
+    let inherited = signals::inherited();
     let session = Session::create(mode, request.options, &request.processor, Some(&store))?;
     let guardian = Guardian::start(|| end_everything(session.header()))?;
     session.header().guardian_pid.store(guardian.pid(), Relaxed);
@@ -171,18 +171,9 @@ fn run(
         (mode == shared::MODE_RECORD).then(|| Foresight::start(&recorder, &request.program));
     recorder.add_slots(FIRST_SLOTS)?;
     let slot = recorder.claim_root(child.pid);
-    let header = recorder.session.header();
-    header.slots[slot].carried.ignored_signals.store(ignored, Relaxed);
-    header.slots[slot].carried.altered_mask.store(blocked, Relaxed);
-    if mode == shared::MODE_RECORD {
-        console::describe(header, &header.slots[slot]);
-    }
+    describe_root(&recorder, slot, inherited);
     signals::pass_to(child.pid);
-    let drain = Drain::start(&recorder);
-    let keeping = Keeping::start(&recorder);
-    let service = service::Service::start(&recorder);
-    let forcer = forced::Forcer::start(&recorder);
-    let slicer = request.chaos.map(|seed| chaos::Slicer::start(&recorder, seed));
+    let helpers = Helpers::start(&recorder, request.chaos);
     let watch = process::watch(child.pid)?;
     let attended = match attached {
         Ok(attached) => exec::attend(&recorder, slot, attached),
@@ -198,36 +189,20 @@ fn run(
     let deadline = Deadline::new(request.timeout);
     let status = match attended {
         Attended::Ended(status) => status, // a signal came before its exec
-        Attended::Executed | Attended::NotExecuted => {
-            wait_for_first(&recorder, child.pid, &watch, &deadline)
-        }
+        _ => wait_for_first(&recorder, child.pid, &watch, &deadline),
     };
     recorder.note_root_ended(status);
     wait_for_rest(&recorder, child.pid, &deadline);
     signals::pass_to_nobody();
-    if let Some(slicer) = slicer {
-        slicer.stop();
-    }
-    // Nobody is left to be guarded, forced or served. They end beside one another.
+    // Nobody is left to be guarded. The guardian ends beside the helpers.
     let guardian = guardian.dismiss();
-    forcer.stop();
-    service.stop();
-    forcer.join();
-    service.join();
-    drain.stop()?;
-    if let Some(keeping) = keeping {
-        keeping.stop();
-    }
+    helpers.stop()?;
     if let Some(foresight) = foresight {
         foresight.finish();
     }
     let (threads, account) = recorder.accounts.finish(&recorder)?;
     let outcome = Outcome {
-        exit: if libc::WIFSIGNALED(status) {
-            Exit::Killed(libc::WTERMSIG(status))
-        } else {
-            Exit::Exited(libc::WEXITSTATUS(status))
-        },
+        exit: exit(status),
         duration_ms: started.elapsed().as_millis() as u64,
         counters: counters(&recorder, threads, &account),
         changed_files: changed_files(recorder.header()),
@@ -235,6 +210,63 @@ fn run(
     space::wait_for_space(|| recorder.log.finish(&outcome))?;
     guardian.wait();
     Ok(Ended { status, timed_out: deadline.has_passed() })
+}
+
+/// Tells the first thread what it inherits, and what its console is.
+fn describe_root(recorder: &Recorder, slot: usize, (ignored, blocked): (u64, u64)) {
+    let header = recorder.session.header();
+    let slot = &header.slots[slot];
+    slot.carried.ignored_signals.store(ignored, Relaxed);
+    slot.carried.altered_mask.store(blocked, Relaxed);
+    if header.mode.load(Relaxed) == shared::MODE_RECORD {
+        console::describe(header, slot);
+    }
+}
+
+/// The threads that work for a recording while it goes on.
+struct Helpers {
+    drain: Drain,
+    keeping: Option<Keeping>,
+    service: service::Service,
+    forcer: forced::Forcer,
+    slicer: Option<chaos::Slicer>,
+}
+
+impl Helpers {
+    fn start(recorder: &Arc<Recorder>, chaos_seed: Option<u64>) -> Self {
+        Self {
+            drain: Drain::start(recorder),
+            keeping: Keeping::start(recorder),
+            service: service::Service::start(recorder),
+            forcer: forced::Forcer::start(recorder),
+            slicer: chaos_seed.map(|seed| chaos::Slicer::start(recorder, seed)),
+        }
+    }
+
+    /// Waits until all have ended, once nobody is left to be forced or served.
+    fn stop(self) -> Result<(), RecordError> {
+        if let Some(slicer) = self.slicer {
+            slicer.stop();
+        }
+        // They end beside one another.
+        self.forcer.stop();
+        self.service.stop();
+        self.forcer.join();
+        self.service.join();
+        self.drain.stop()?;
+        if let Some(keeping) = self.keeping {
+            keeping.stop();
+        }
+        Ok(())
+    }
+}
+
+fn exit(status: i32) -> Exit {
+    if libc::WIFSIGNALED(status) {
+        Exit::Killed(libc::WTERMSIG(status))
+    } else {
+        Exit::Exited(libc::WEXITSTATUS(status))
+    }
 }
 
 /// `None` if there were more files than are listed.

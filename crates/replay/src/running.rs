@@ -67,6 +67,19 @@ pub struct Held {
     pub slot: usize,
 }
 
+fn options(recording: &Recording, request: Request, whole_inputs: bool) -> Options {
+    let level = recording.metadata().check_level;
+    Options {
+        no_fast_path: false,
+        quiet: request.quiet,
+        check_full: level == CheckLevel::Full,
+        check_off: level == CheckLevel::Off || request.check_off,
+        whole_inputs,
+        sync: recording.metadata().policy == Policy::Sync,
+        ..Options::default()
+    }
+}
+
 /// A replay under way. To be ended with [`Running::finish`] or [`Running::end`].
 pub struct Running {
     windows: Arc<Windows>,
@@ -101,16 +114,7 @@ impl Running {
         // Before there is any process that would have to be ended.
         let dropped = dropped::of_recording(&recording)?;
         let Purpose { wanted, onlooker, output } = purpose;
-        let level = recording.metadata().check_level;
-        let options = Options {
-            no_fast_path: false,
-            quiet: request.quiet,
-            check_full: level == CheckLevel::Full,
-            check_off: level == CheckLevel::Off || request.check_off,
-            whole_inputs: onlooker.is_some(),
-            sync: recording.metadata().policy == Policy::Sync,
-            ..Options::default()
-        };
+        let options = options(&recording, request, onlooker.is_some());
         let session = Session::create(
             shared::MODE_REPLAY,
             options,

@@ -107,19 +107,12 @@ impl Interpreter {
             Event::Exit { call, status, .. } => {
                 meaning.observations.extend(self.exited(event, call, status))
             }
-            Event::End { status } => {
-                let how = match (status & 0x7f, status >> 8 & 0xff) {
-                    (0, 0) => Ending::WithProcess,
-                    (0, status) => Ending::Exited(status as i32),
-                    (signal, _) => Ending::Killed(signal as i32),
-                };
-                meaning.observations.push(Observation::Ended {
-                    process,
-                    thread,
-                    time_ns: self.last_ns,
-                    how,
-                });
-            }
+            Event::End { status } => meaning.observations.push(Observation::Ended {
+                process,
+                thread,
+                time_ns: self.last_ns,
+                how: ending(status),
+            }),
             Event::Tsc { .. }
             | Event::Turn { .. }
             | Event::Passage { .. }
@@ -235,6 +228,15 @@ impl Interpreter {
             Observation::Record(TraceRecord::Call(call)),
             Observation::Ended { process, thread, time_ns: entered_ns, how },
         ]
+    }
+}
+
+/// How a thread ended of which only the wait status is known.
+fn ending(status: u64) -> Ending {
+    match (status & 0x7f, status >> 8 & 0xff) {
+        (0, 0) => Ending::WithProcess,
+        (0, status) => Ending::Exited(status as i32),
+        (signal, _) => Ending::Killed(signal as i32),
     }
 }
 

@@ -1,15 +1,16 @@
 //! Tries one mutation: applies it to the copy, builds, and asks the tests, nearest first, until
 //! one notices.
 
-use std::fs;
+use std::collections::HashSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::area;
 use super::baseline::Baseline;
 use super::mutation::Mutation;
 use super::results::{Outcome, Record};
 use super::sandbox::Sandbox;
-use super::test_programs::{self, Built, TestProgram, Verdict};
+use super::test_programs::{self, Built, TestProgram, Verdict, Which};
 use crate::bench::Result;
 
 /// A test that failed is asked again so often: it must fail once more.
@@ -30,40 +31,41 @@ impl Ground<'_> {
     /// # Errors
     /// It has no place in the copy, or the harness fails.
     pub fn attempt(&self, mutation: &Mutation) -> Result<Record> {
-        let path = self.copy.join(&mutation.file);
-        let (original, mutated) = (fs::read(&path)?, mutation.applied(self.copy)?);
-        fs::write(&path, mutated)?;
-        let attempt = test_programs::build(self.copy, self.target)
-            .and_then(|built| self.ask(mutation, built));
-        fs::write(&path, original)?;
-        attempt
-    }
-
-    fn ask(&self, mutation: &Mutation, built: Built) -> Result<Record> {
         let start = Instant::now();
         let mut unsteady = Vec::new();
-        let outcome = match built {
-            Built::Refused(because) => Outcome::NotCompiled { because },
-            Built::Tests(programs) => {
-                let mut outcome = Outcome::Survived;
-                for program in self.baseline.order(&mutation.file, &programs) {
-                    if let Some(by) = self.notices(program, &mut unsteady)? {
-                        outcome = Outcome::Noticed { by };
-                        break;
-                    }
-                }
-                outcome
-            }
-        };
-        let seconds = start.elapsed().as_secs_f64();
+        let outcome = mutation.while_applied(self.copy, || self.ask(mutation, &mut unsteady))?;
         Ok(Record {
             key: mutation.key(),
             tree: self.baseline.tree,
             mutation: mutation.to_string(),
             outcome,
-            seconds,
+            seconds: start.elapsed().as_secs_f64(),
             unsteady,
         })
+    }
+
+    /// Builds and asks the file's own package, then the nearest test programs, then all: linking
+    /// all takes longer than most mutants live.
+    fn ask(&self, mutation: &Mutation, unsteady: &mut Vec<String>) -> Result<Outcome> {
+        let own = format!("retake-{}", area::package(&mutation.file));
+        let stages =
+            [Which::Package(&own), Which::Programs(area::nearest(&mutation.file)), Which::All];
+        let mut asked = HashSet::new();
+        for stage in stages {
+            let programs = match test_programs::build(self.copy, self.target, stage)? {
+                Built::Refused(because) => return Ok(Outcome::NotCompiled { because }),
+                Built::Tests(programs) => programs,
+            };
+            for program in self.baseline.order(&mutation.file, &programs) {
+                if !asked.insert(program.name.clone()) {
+                    continue;
+                }
+                if let Some(by) = self.notices(program, unsteady)? {
+                    return Ok(Outcome::Noticed { by });
+                }
+            }
+        }
+        Ok(Outcome::Survived)
     }
 
     /// What in a test program notices, if anything does.

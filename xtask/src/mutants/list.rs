@@ -1,5 +1,5 @@
-//! The two lists in `tests/mutants/`: mutations that a person wrote, and drawn ones that are set
-//! aside because nothing could notice them.
+//! The lists in `tests/mutants/`: mutations that a person wrote, those made for one test each, and
+//! drawn ones that are set aside because nothing could notice them.
 
 use std::path::Path;
 
@@ -9,6 +9,7 @@ use super::mutation::{Kind, Mutation};
 use crate::bench::Result;
 
 const WRITTEN: &str = "tests/mutants/written.toml";
+const FOR_ONE_TEST: &str = "tests/mutants/for-one-test.toml";
 const SET_ASIDE: &str = "tests/mutants/set-aside.toml";
 
 #[derive(Debug, Deserialize)]
@@ -25,6 +26,32 @@ struct Entry {
     old: String,
     new: String,
     why: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ForOneTestFile {
+    mutation: Vec<ForOneTestEntry>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ForOneTestEntry {
+    program: String,
+    test: String,
+    file: String,
+    old: String,
+    new: String,
+    why: String,
+}
+
+/// A mutation, and the test that must notice it.
+#[derive(Debug)]
+pub struct ForOneTest {
+    pub mutation: Mutation,
+    /// `PACKAGE::TARGET`, or `PACKAGE::bin` for the tests in a program's own sources.
+    pub program: String,
+    pub test: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -58,16 +85,30 @@ impl SetAside {
 /// The list cannot be read, or one of them does not say where it is.
 pub fn written(repository: &Path) -> Result<Vec<Mutation>> {
     let list: WrittenFile = read(repository, WRITTEN)?;
-    list.mutation.into_iter().map(|entry| located(repository, entry)).collect()
+    list.mutation.into_iter().map(|entry| located(repository, WRITTEN, entry)).collect()
 }
 
-fn located(repository: &Path, entry: Entry) -> Result<Mutation> {
+/// The mutations that were made for one test each.
+///
+/// # Errors
+/// As [`written`].
+pub fn for_one_test(repository: &Path) -> Result<Vec<ForOneTest>> {
+    let list: ForOneTestFile = read(repository, FOR_ONE_TEST)?;
+    let complete = |it: ForOneTestEntry| {
+        let entry = Entry { file: it.file, old: it.old, new: it.new, why: it.why };
+        let mutation = located(repository, FOR_ONE_TEST, entry)?;
+        Ok(ForOneTest { mutation, program: it.program, test: it.test })
+    };
+    list.mutation.into_iter().map(complete).collect()
+}
+
+fn located(repository: &Path, list: &str, entry: Entry) -> Result<Mutation> {
     let text = std::fs::read_to_string(repository.join(&entry.file))
-        .map_err(|error| format!("{WRITTEN}: {}: {error}", entry.file))?;
+        .map_err(|error| format!("{list}: {}: {error}", entry.file))?;
     let places: Vec<usize> = text.match_indices(&entry.old).map(|(at, _)| at).collect();
     let [start] = places[..] else {
         return Err(format!(
-            "{WRITTEN}: {} has this {} times, not once: {}",
+            "{list}: {} has this {} times, not once: {}",
             entry.file,
             places.len(),
             entry.old
@@ -116,6 +157,15 @@ mod tests {
                 "none in {:?}",
                 area.folders
             );
+        }
+    }
+
+    #[test]
+    fn every_mutation_for_one_test_has_its_place() {
+        let list = for_one_test(&repository()).unwrap();
+        assert!(list.len() >= 20, "{}", list.len());
+        for ForOneTest { mutation, .. } in &list {
+            assert!(mutation.old != mutation.new, "{mutation}");
         }
     }
 

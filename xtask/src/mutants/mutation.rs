@@ -96,6 +96,19 @@ impl Mutation {
         }
         Ok(format!("{}{}{}", &text[..self.start], self.new, &text[end..]))
     }
+
+    /// Does something while the mutation is in the copy; the copy is without it afterwards.
+    ///
+    /// # Errors
+    /// Those of [`Mutation::applied`] and of what is done.
+    pub fn while_applied<T>(&self, copy: &Path, done: impl FnOnce() -> Result<T>) -> Result<T> {
+        let path = copy.join(&self.file);
+        let (original, mutated) = (std::fs::read(&path)?, self.applied(copy)?);
+        std::fs::write(&path, mutated)?;
+        let result = done();
+        std::fs::write(&path, original)?;
+        result
+    }
 }
 
 /// The place, and what changes there.

@@ -49,13 +49,41 @@ pub enum Verdict {
     Late,
 }
 
-/// Builds all tests of the copy.
+/// Which tests are built.
+#[derive(Debug, Clone, Copy)]
+pub enum Which<'name> {
+    /// All that say something of the product.
+    All,
+    Package(&'name str),
+    /// `PACKAGE::TARGET` each, of one package; the target `bin` is a program with tests of its own.
+    Programs(&'name [&'name str]),
+}
+
+impl Which<'_> {
+    fn arguments(self) -> Vec<String> {
+        let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+        match self {
+            Self::All => words(&["--workspace", "--exclude", OWN_PACKAGE]),
+            Self::Package(package) => words(&["--package", package]),
+            Self::Programs(names) => {
+                let names = names.iter().filter_map(|name| name.split_once("::"));
+                let of_one = |(package, target)| match target {
+                    "bin" => words(&["--package", package, "--bins"]),
+                    _ => words(&["--package", package, "--test", target]),
+                };
+                names.flat_map(of_one).collect()
+            }
+        }
+    }
+}
+
+/// Builds tests of the copy.
 ///
 /// # Errors
 /// cargo cannot be run.
-pub fn build(copy: &Path, target: &Path) -> Result<Built> {
+pub fn build(copy: &Path, target: &Path, which: Which<'_>) -> Result<Built> {
     let mut command = Command::new("nice");
-    command.args(["-n", "5", "cargo", "test", "--no-run", "--workspace", "--exclude", OWN_PACKAGE]);
+    command.args(["-n", "5", "cargo", "test", "--no-run"]).args(which.arguments());
     command
         .args(["--profile", "mutants", "--message-format", "json", "--target-dir"])
         .arg(target)
@@ -183,6 +211,12 @@ fn failed_test(line: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cargo_is_told_what_to_build() {
+        let programs = Which::Programs(&["a::bin", "a::one"]).arguments().join(" ");
+        assert_eq!(programs, "--package a --bins --package a --test one");
+    }
 
     #[test]
     fn lines_of_tests_are_read() {

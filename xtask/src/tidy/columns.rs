@@ -1,4 +1,4 @@
-//! Lines of code that are wider than they should be.
+//! Lines that are wider than they should be.
 
 use std::collections::HashSet;
 
@@ -6,6 +6,8 @@ use crate::quoted::{Language, Quoted, quoted};
 
 /// The most columns that a line of code has. A tab goes to the next multiple of 8.
 pub const MOST_COLUMNS: usize = 100;
+/// The same of documents.
+pub const MOST_COLUMNS_OF_PROSE: usize = 120;
 const TAB_COLUMNS: usize = 8;
 
 /// The wide lines, counted from 1. Not among them are rows of tables in comments, and texts that go
@@ -16,6 +18,21 @@ pub fn wide_lines(text: &str, language: Language) -> Vec<usize> {
         columns(line) > MOST_COLUMNS && !literal.contains(index) && !is_table(line)
     };
     text.lines().enumerate().filter(is_wide).map(|(index, _)| index + 1).collect()
+}
+
+/// The wide lines of a document, counted from 1. Rows of tables may be wide, and what is shown as
+/// it was printed.
+pub fn wide_prose(text: &str) -> Vec<usize> {
+    let mut is_fenced = false;
+    let mut wide = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        is_fenced ^= line.trim_start().starts_with("```");
+        let is_prose = !is_fenced && !line.starts_with('|') && !line.starts_with("    ");
+        if is_prose && columns(line) > MOST_COLUMNS_OF_PROSE {
+            wide.push(index + 1);
+        }
+    }
+    wide
 }
 
 fn columns(line: &str) -> usize {
@@ -60,6 +77,13 @@ mod tests {
         assert_eq!(wide(&format!("a\n{}", line(101))), [2]);
         assert_eq!(wide(&format!("\t{}", line(93))), [1]);
         assert!(wide(&"é".repeat(100)).is_empty());
+    }
+
+    #[test]
+    fn prose_has_a_hundred_and_twenty() {
+        let long = "x".repeat(121);
+        assert_eq!(wide_prose(&format!("{}\n{long}", &long[1..])), [2]);
+        assert!(wide_prose(&format!("| {long} |\n    {long}\n```\n{long}\n```")).is_empty());
     }
 
     #[test]

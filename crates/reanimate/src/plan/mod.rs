@@ -231,6 +231,13 @@ impl Planner {
             | sys::SYS_readlinkat
             | sys::SYS_getdents
             | sys::SYS_getdents64 => self.status(context),
+            _ => self.dispatch_others(context),
+        }
+    }
+
+    /// Calls that are not about the data of files.
+    fn dispatch_others(&mut self, context: &mut Context) -> Planned<Plan> {
+        match i64::from(context.call.number) {
             sys::SYS_mkdir
             | sys::SYS_mkdirat
             | sys::SYS_rmdir

@@ -30,7 +30,8 @@ pub fn document() -> String {
             &mut text,
             &format!(
                 "\n#### `{}`\n\n{}\n\n| field | type | meaning |\n|---|---|---|",
-                plain.name, plain.meaning
+                plain.name,
+                plain.meaning.replace(". ", ".\n")
             ),
         );
         plain.fields.iter().for_each(|field| push_plain_field(&mut text, field));

@@ -148,8 +148,8 @@ pub const PLAIN: [PlainType; 9] = [
     PlainType {
         name: "Retake::Trace::Buffer",
         meaning: "Memory behind a pointer argument that no field of the call's own record stands \
-        for. A field stands for a buffer if it is \
-                  not null and there is no such record with the same `unique_id`, `argument` and `is_output`.",
+                  for. A field stands for a buffer if it is not null and no such record has the \
+                  same `unique_id`, `argument` and `is_output`.",
         fields: &[
             field("unique_id", Int64, "id of the call"),
             field("position", Int32, "place of this buffer among all buffers of the call, from 0"),

@@ -45,8 +45,19 @@ impl Options {
     /// # Errors
     /// It was.
     pub fn check(&self) -> Result<()> {
+        match self.refusals().iter().find(|refusal| refusal.0) {
+            Some((_, option, why, instead)) => {
+                Err(Failure::new(format!("{option} of strace is not here: {why}"))
+                    .attempt(*instead))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether each was asked for, its name, why it is not there, and what to do instead.
+    fn refusals(&self) -> [(bool, &'static str, &'static str, &'static str); 10] {
         let has_style = self.const_print_style.as_ref().is_some_and(|style| style != "abbrev");
-        let refusals = [
+        [
             (
                 self.detach_on.is_some(),
                 "-b",
@@ -107,13 +118,6 @@ impl Options {
                 "calls that nobody wants to see cost little here",
                 "the same without it",
             ),
-        ];
-        match refusals.iter().find(|refusal| refusal.0) {
-            Some((_, option, why, instead)) => {
-                Err(Failure::new(format!("{option} of strace is not here: {why}"))
-                    .attempt(*instead))
-            }
-            None => Ok(()),
-        }
+        ]
     }
 }
